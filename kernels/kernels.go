@@ -34,24 +34,9 @@ type Device struct {
 	// VectorBits is the width of the widest vector of a CPU core, and VectorRegisters
 	// the number of such registers; 0 where it is not known, or there are none.
 	VectorBits, VectorRegisters int
-	Account                     *Account `json:"-"` // of what plans cost, nil: a roofline of the levels says enough
 	// Untimed is set for devices that run kernels but cannot time them (simulators):
 	// Run returns 0, and plans are chosen by the cost model.
 	Untimed bool
-}
-
-// An Account is a backend's own explanation of what plans cost its device, where
-// more than caches and rates decides: occupancy, say.
-type Account struct {
-	Terms []string // name the parts
-	// Overlapping is how many of them, the first ones, overlap: the longest
-	// counts whole, and of the others the share Hidden; the rest are added.
-	Overlapping int
-	Hidden      float64
-	Tie         float64 // plans whose seconds differ by less than this share are as good as each other
-	// Of returns what says the seconds of every term of plans of a symbolic
-	// program.
-	Of func(*symtile.Program) (func(Plan) []float64, error)
 }
 
 // A Level is one level of memory. Bytes 0 means unbounded.
@@ -62,7 +47,7 @@ type Level struct {
 	// Shared is set where several lanes share one memory: Lanes of them, or all lanes
 	// where Lanes is 0.
 	Shared bool
-	Lanes  int `json:",omitempty"` // that share one, where Shared; 0: all of the device
+	Lanes  int `json:",omitempty"`
 	// Bandwidth is of all lanes together, in bytes/s.
 	Bandwidth float64
 }

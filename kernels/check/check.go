@@ -13,28 +13,27 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Tolerance bounds the difference of an output from the reference: |got − want| ≤
-// Relative·max|want| over the output for floating-point types, and ≤ Units for
-// integers.
+// A Tolerance bounds the difference of an output from the reference: |got −
+// want| is at most Relative times the largest |want| of the output, or Units in
+// an output of whole numbers.
 type Tolerance struct {
 	Relative float64
 	Units    int64
 }
 
-// ToleranceOf is the difference from the reference that a correct kernel may have: a
-// rounding error of a few units of the coarsest type that values are rounded to, for
-// each operation on the longest path, and for sums of k terms 4·√k units of the type
-// that sums are kept in (f32, or f64 for f64), which is 4 standard deviations of k
-// independent roundings (Higham, Accuracy and Stability of Numerical Algorithms,
-// §2.8). Results that are only moved must agree in every bit.
+// ToleranceOf is the difference from the reference that a correct kernel may
+// have. For each operation on the longest path it is a rounding error of a few
+// units of the coarsest type that a result is rounded to. For sums of k terms
+// it is √k units of the type that sums are kept in (f32, or f64 for f64), times
+// 4: √k units are the standard deviation of k independent roundings (Higham,
+// Accuracy and Stability of Numerical Algorithms, §2.8). Values that are only
+// moved have to agree in every bit.
 func ToleranceOf(c *hlo.Computation) Tolerance { return toleranceOf(c, 0) }
 
-// toleranceOf is ToleranceOf where some values are rounded to a type with the given
-// epsilon, whatever the types of c.
+// toleranceOf is ToleranceOf for kernels that round some values to a type whose
+// epsilon is coarsest, whatever the types of c.
 func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 	var accumulator, terms float64
-	// Depth is the number of rounding operations on the longest path to an
-	// instruction.
 	depth := make(
 		map[*hlo.Instr]float64, len(c.Instrs),
 	)
@@ -46,8 +45,7 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 		if i.Op == hlo.OpConvert &&
 			!i.Shape.DType.IsFloat() &&
 			i.Operands[0].Shape.DType.IsFloat() {
-			// A float next to an integer may be rounded to its other neighbour.
-			t.Units = 1
+			t.Units = 1 // a value next to a whole number may fall on its other side
 		}
 		computed := !i.Op.Has(hlo.KeepsMagnitude) &&
 			i.Op != hlo.OpParameter && i.Op != hlo.OpConstant
@@ -68,28 +66,25 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 			terms = max(terms, reference.Terms(i))
 		}
 	}
-	// The first term bounds the roundings along a path, 2 more for the operands and
-	// the result; the second the roundings in sums.
 	t.Relative = coarsest*(2+depth[c.Root]) +
 		4*accumulator*math.Sqrt(terms)
 	return t
 }
 
-// A Mismatch is how an output differs from the reference.
+// A Mismatch describes how an output differs from the reference.
 type Mismatch struct {
-	// The number and the shape of the output.
+	// Number of the output, and its shape.
 	Output int
 	Shape  hlo.Shape
-	// Index is the position of the worst element, with its values.
+	// Index of the element with the largest difference.
 	Index     []int64
 	Got, Want float64
-	// Wrong is the number of elements out of tolerance.
+	// Number of elements out of tolerance.
 	Wrong int64
-	// Allowed is the difference that is tolerated.
+	// The difference that was allowed.
 	Allowed float64
 }
 
-// Error describes the worst element.
 func (m *Mismatch) Error() string {
 	return fmt.Sprintf(
 		"output %d (%s) is wrong in %d of %d elements; at %v it is %v, the reference says %v (allowed difference %.3g)",
@@ -99,13 +94,13 @@ func (m *Mismatch) Error() string {
 	)
 }
 
-// Compare returns nil if got is want within t. NaN and infinities must be at the same
-// positions.
+// Compare returns nil if got is within t of want. NaNs and infinities have to
+// be in the same places.
 func Compare(output int, got, want kernels.Buffer, t Tolerance) *Mismatch {
 	return compare(output, got, want, t.allowed(want))
 }
 
-// allowed is the absolute difference from want that is tolerated.
+// allowed is the difference from want that t tolerates in any of its elements.
 func (t Tolerance) allowed(want kernels.Buffer) float64 {
 	if want.Shape.DType.IsFloat() {
 		return t.Relative * maxMagnitude(want)
@@ -113,8 +108,9 @@ func (t Tolerance) allowed(want kernels.Buffer) float64 {
 	return float64(t.Units)
 }
 
-// compare is Compare with an absolute difference. It counts first, and looks for the
-// worst element only if there is a mismatch.
+// compare is Compare with the difference that is tolerated. Outputs that agree,
+// the usual case, are read once in the order of memory; the worst element is
+// searched in a second pass.
 func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
 	m := &Mismatch{
 		Output:  output,
@@ -124,7 +120,6 @@ func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
 	if m.Wrong = countOutside(got, want, allowed); m.Wrong == 0 {
 		return nil
 	}
-	// The positions of both arrays are advanced together in logical order.
 	worst := -1.0
 	dims := want.Shape.Dims
 	g := reference.NewWalk(dims, got.Shape.Strides())
@@ -134,21 +129,23 @@ func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
 		y := want.Float(w.Next())
 		d := distance(x, y)
 		if !within(x, y, allowed) && d > worst {
-			worst, m.Got, m.Want, m.Index = d,
-				x, y, reference.Unravel(n, dims)
+			worst = d
+			m.Got = x
+			m.Want = y
+			m.Index = reference.Unravel(n, dims)
 		}
 	}
 	return m
 }
 
-// within reports whether x is y within a difference, or both are NaN.
+// within reports whether x may stand for y; two NaNs are equal.
 func within(x, y, allowed float64) bool {
 	return x == y || x != x && y != y ||
 		math.Abs(x-y) <= allowed
 }
 
-// countOutside counts the elements that are out of tolerance. Arrays with equal
-// layouts are compared in the order of memory, in parallel.
+// countOutside counts the elements that are out of tolerance, on all cores if
+// both arrays have one layout.
 func countOutside(got, want kernels.Buffer, allowed float64) int64 {
 	if !slices.Equal(got.Shape.Strides(), want.Shape.Strides()) {
 		n := int64(0)
@@ -169,7 +166,6 @@ func countOutside(got, want kernels.Buffer, allowed float64) int64 {
 		}
 		return n
 	}
-	// With equal layouts the order of the elements does not matter.
 	var wrong atomic.Int64
 	// in memory's order
 	forEachBlock(want.Shape.Elements(), func(
@@ -188,8 +184,9 @@ func countOutside(got, want kernels.Buffer, allowed float64) int64 {
 	return wrong.Load()
 }
 
-// forEachBlock calls do for the numbers 0 … n−1 in blocks, in parallel: at is the
-// first number of a block, and x and y have room for one number each of the block.
+// forEachBlock divides the numbers 0 … n−1 into runs of at most 1,024 and calls
+// do for each of them, on all cores. at is the first number of a run; x and y
+// have room for one value of each.
 func forEachBlock(n int64, do func(at int64, x, y []float64)) {
 	const run = 1024
 	reference.Parallel(n, 1, func(lo, hi int64) {
@@ -201,7 +198,7 @@ func forEachBlock(n int64, do func(at int64, x, y []float64)) {
 	})
 }
 
-// distance is |x−y|, infinite where one of them is NaN.
+// distance is |x − y|; it is infinite if one of them is NaN.
 func distance(x, y float64) float64 {
 	if d := math.Abs(x - y); d == d {
 		return d
@@ -231,66 +228,71 @@ func maxMagnitude(b kernels.Buffer) float64 {
 	return all
 }
 
-// A Verifier checks kernels of one fusion against the reference. It evaluates the
-// reference once, when it is made, and is used for all plans.
+// A Verifier checks kernels of one fusion against the reference interpreter.
+// The reference results are computed once, by NewVerifier, and used for every
+// plan.
 type Verifier struct {
 	c     *hlo.Computation
 	cases []verifyCase
 }
 
-// A verifyCase is one list of inputs and the results of the reference.
+// A verifyCase is one set of inputs with the results that are expected.
 type verifyCase struct {
-	// Name describes the inputs in errors.
 	name string
 	in   []kernels.Buffer
-	// Want are the expected outputs; where there are samples only their shapes count.
+	// Expected outputs. Where there are samples only their shapes are used.
 	want []kernels.Buffer
-	// Samples are elements of the outputs of a computation that is too large to be
-	// evaluated whole.
+	// Expected elements of a computation that is too large to be evaluated as a
+	// whole.
 	samples []elementSample
-	// Allowed is the tolerated difference of each output.
+	// Tolerated difference of each output.
 	allowed []float64
-	// Deviations are the differences that rounding may cause in each element, computed
-	// when they are first needed; nil where they are not known.
+	// Deviations of the elements of each output under other roundings
+	// (reference.Deviations); nil if they are not known. They are computed when
+	// they are first needed.
 	deviations func() [][]float64
 }
 
-// integerInputs is the name of the case whose results must agree in every bit.
+// integerInputs names the case whose results have to agree in every bit.
 const integerInputs = "integer inputs"
 
-// A WrongResult is the failure of a kernel that runs and computes something else.
+// A WrongResult is the error of a kernel that computes something else than the
+// reference.
 type WrongResult struct {
-	// Case names the inputs.
+	// The inputs on which it does.
 	Case string
-	Err  error
+	// A *Mismatch, or a write outside of the outputs.
+	Err error
 }
 
-// Error names the case and the difference.
 func (e *WrongResult) Error() string {
 	return "wrong result on " + e.Case + ": " + e.Err.Error()
 }
-
-// Unwrap is the difference, for instance a *Mismatch.
 func (e *WrongResult) Unwrap() error { return e.Err }
 
 const (
-	// A right kernel may differ by deviationFactor times the root mean square of the
-	// deviations (reference.Deviations).
+	// The root mean square of deviations is multiplied by this to bound what a
+	// correct kernel may be off by.
 	deviationFactor = 8
-	// Deviations are computed up to this number of element operations.
+	// The largest number of element operations for which deviations are
+	// computed.
 	maxPerturbWork = 1 << 30
 )
 
-// maxSpikeWork bounds the element operations of computations that are checked on
-// spikes, too.
+// maxSpikeWork is the largest number of element operations for which inputs of
+// very different magnitude are tried too.
 const maxSpikeWork = 1 << 30 // element operations up to which inputs are far apart, too
 
-// NewVerifier evaluates the reference on random inputs and on a second list: integers
-// where the arithmetic on them is exact, so that results must agree in every bit, or
-// else numbers that are far apart. In the second list an element of each input is NaN,
-// and no more results may be NaN than in the reference, unless nearly all are.
-// Computations of more than 2³⁴ element operations are evaluated at 256 elements of
-// each output only; that the other elements are written is still checked.
+// NewVerifier computes the reference results on random inputs and, where the
+// arithmetic is exact, on integers, whose results have to agree in every bit;
+// where it is not, on inputs of very different magnitude. In one of the two
+// cases an element of each input is NaN: it must not reach more elements than
+// it does in the reference. That is left out if it reaches nearly all of them
+// there.
+//
+// For computations of more than 2³⁴ element operations only 256 elements of
+// each output are evaluated; that all others are written is checked
+// nevertheless.
 func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
 	v := &Verifier{c: c}
 	switch {
@@ -311,7 +313,7 @@ func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
 	)
 }
 
-// add evaluates the reference on inputs of the given content.
+// add adds the case of inputs with some content.
 func (v *Verifier) add(
 	c *hlo.Computation, name string, content Content, seed int64, t Tolerance,
 ) (err error) {
@@ -328,8 +330,6 @@ func (v *Verifier) add(
 	if vc.want, err = reference.Interpret(c, vc.in); err != nil {
 		return err
 	}
-	// Where the NaN reaches nearly everything the case would check nothing, so it is
-	// evaluated again without.
 	if content != Normals && mostlyNaN(vc.want) {
 		if vc.in, err = Inputs(c, content, seed); err != nil {
 			return err
@@ -348,7 +348,7 @@ func (v *Verifier) add(
 	return nil
 }
 
-// addSampled adds a case of which only some elements are known.
+// addSampled adds a case of which only some elements are evaluated.
 func (v *Verifier) addSampled(
 	c *hlo.Computation, vc verifyCase, seed int64, t Tolerance,
 ) (err error) {
@@ -367,12 +367,13 @@ func (v *Verifier) addSampled(
 	return nil
 }
 
-// Verify runs a kernel on all cases, into poisoned outputs between red zones, and
-// compares. A *WrongResult describes what is wrong; other errors are the kernel's own.
+// Verify runs a kernel on every case and compares the results. The outputs are
+// filled with NaN before, and all buffers lie between red zones, so that
+// elements that are not written, and writes outside of the outputs, are found.
+// A *WrongResult describes how the kernel is wrong; another error is the
+// kernel's own.
 func (v *Verifier) Verify(ctx context.Context, k kernels.Kernel) error {
 	for _, c := range v.cases {
-		// Every case has fresh copies, so that a kernel that writes to its inputs does
-		// not spoil the next case.
 		guard, err := newGuard(c.in, c.want)
 		if err != nil {
 			return err
@@ -398,10 +399,11 @@ func (v *Verifier) Verify(ctx context.Context, k kernels.Kernel) error {
 	return nil
 }
 
-// compare is what is wrong with output n; nil if a right kernel may compute it.
+// compare describes what is wrong with output n; nil if a correct kernel may
+// have computed it. An output out of tolerance gets a second chance: its
+// elements are compared with what other roundings do to them.
 func (c *verifyCase) compare(n int, got kernels.Buffer) *Mismatch {
 	m := compare(n, got, c.want[n], c.allowed[n])
-	// The deviations are expensive, so they are computed for mismatches only.
 	if m == nil || c.deviations == nil {
 		return m
 	}
@@ -411,16 +413,16 @@ func (c *verifyCase) compare(n int, got kernels.Buffer) *Mismatch {
 	return m
 }
 
-// Agree returns nil if got is what a right kernel may compute from in, where the
-// reference computes want: each output is within ToleranceOf, or each of its elements
-// is within the deviations that other roundings cause. The deviations take a few
-// evaluations of the reference, and are not computed for more than 2³⁰ element
+// Agree returns nil if a correct kernel may compute got from in, for which the
+// reference computes want: each output is within ToleranceOf, or each of its
+// elements within what other roundings do to it. The second comparison takes a
+// few evaluations and is left out for computations of more than 2³⁰ element
 // operations.
 func Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 	return ToleranceOf(c).Agree(c, in, got, want)
 }
 
-// Agree is the function Agree with t instead of ToleranceOf.
+// Agree is the function Agree with t in place of ToleranceOf.
 func (t Tolerance) Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 	k := verifyCase{
 		want: want,
@@ -437,8 +439,8 @@ func (t Tolerance) Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mi
 	return nil
 }
 
-// deviationsOf are reference.Deviations; nil where they are too expensive or not
-// known.
+// deviationsOf is reference.Deviations, or nil where they take too long or are
+// not known.
 func deviationsOf(c *hlo.Computation, in []kernels.Buffer, seed int64) [][]float64 {
 	if elementOperations(c) > maxPerturbWork {
 		return nil
@@ -450,13 +452,11 @@ func deviationsOf(c *hlo.Computation, in []kernels.Buffer, seed int64) [][]float
 	return d
 }
 
-// beyondDeviations is m restricted to the elements that differ by more than roundings
-// may cause; nil where there are none.
+// beyondDeviations is the mismatch that remains of m if every element may also
+// differ by deviationFactor times its deviation; nil if none remains.
 func (m *Mismatch) beyondDeviations(got, want kernels.Buffer, deviation []float64) *Mismatch {
-	// Each element is compared with its own bound; the worst of those beyond it is
-	// kept.
-	remaining := *m
-	remaining.Wrong = 0
+	rest := *m
+	rest.Wrong = 0
 	worst := -1.0
 	g := reference.NewWalk(
 		want.Shape.Dims, got.Shape.Strides(),
@@ -471,15 +471,17 @@ func (m *Mismatch) beyondDeviations(got, want kernels.Buffer, deviation []float6
 		if within(x, y, allowed) {
 			continue
 		}
-		remaining.Wrong++
+		rest.Wrong++
 		if d := distance(x, y); d > worst {
-			worst, remaining.Got, remaining.Want, remaining.Allowed, remaining.Index = d,
-				x, y, allowed,
-				reference.Unravel(n, want.Shape.Dims)
+			worst = d
+			rest.Got = x
+			rest.Want = y
+			rest.Allowed = allowed
+			rest.Index = reference.Unravel(n, want.Shape.Dims)
 		}
 	}
-	if remaining.Wrong == 0 {
+	if rest.Wrong == 0 {
 		return nil
 	}
-	return &remaining
+	return &rest
 }

@@ -8,29 +8,31 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A guard has copies of inputs and poisoned outputs, each between red zones that a
-// kernel must not write to.
+// A guard has copies of inputs and poisoned outputs, each between two red
+// zones.
 type guard struct {
 	in, out []kernels.Buffer
 	zones   []zone
 }
 
-// A zone is one red zone.
+// A zone is the bytes in front of or behind a buffer, which no kernel may
+// write.
 type zone struct {
 	name  string
 	bytes []byte
 }
 
 const (
-	// RedZone is the size of a red zone, a multiple of the alignment of buffers.
+	// Bytes of a zone; a multiple of the alignment of buffers.
 	redZone = 256
-	// ZoneByte is the contents of red zones.
+	// The content of a zone.
 	zoneByte = 0xA5
-	// Poison is NaN in every floating type that has one, and −1 in integers.
+	// The content of outputs before a run: NaN in every floating-point type
+	// that has one, and −1 in integers.
 	poison = 0xFF
 )
 
-// newGuard copies inputs and allocates outputs like out.
+// newGuard copies the inputs and allocates outputs of the given shapes.
 func newGuard(in, out []kernels.Buffer) (*guard, error) {
 	g := &guard{}
 	for k, b := range in {
@@ -54,7 +56,7 @@ func newGuard(in, out []kernels.Buffer) (*guard, error) {
 	return g, nil
 }
 
-// add allocates a buffer shaped like b between red zones.
+// add allocates a buffer of the shape of b between red zones.
 func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 	n := len(b.Data)
 	bytes, err := kernels.NewBuffer(hlo.Shape{
@@ -65,8 +67,6 @@ func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 		return kernels.Buffer{}, err
 	}
 	whole := bytes.Data
-	// The buffer is in the middle, at a multiple of redZone, so it is aligned as an
-	// allocation is.
 	before := whole[:redZone]
 	after := whole[redZone+n:]
 	for _, z := range [][]byte{before, after} {
@@ -85,7 +85,7 @@ func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 	}, nil
 }
 
-// intact returns an error if a red zone or an input was written to.
+// intact is an error if a red zone or an input was written to.
 func (g *guard) intact(in []kernels.Buffer) error {
 	for _, z := range g.zones {
 		for k, v := range z.bytes {

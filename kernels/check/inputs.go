@@ -10,8 +10,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Content is the distribution of inputs. Zeros are never used, neither for checks nor
-// for timing: they hide errors and draw less power.
+// Content is what inputs are filled with. Zeros are never used: they hide
+// errors, and a processor draws less power on them.
 type Content uint8
 
 const (
@@ -33,9 +33,9 @@ const (
 	spikeEvery       = 16 // elements
 )
 
-// Inputs returns one buffer a parameter of c, the same for the same seed. Parameters
-// that become start indices get indices, some slightly out of range, whatever the
-// content.
+// Inputs makes a buffer for each parameter of c, the same ones for the same
+// seed. Parameters that become start indices are filled with positions, some of
+// them slightly out of range, whatever the content.
 func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, error) {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x7469_6c65))
 	in := make([]kernels.Buffer, len(c.Params))
@@ -55,7 +55,8 @@ func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, 
 	return in, nil
 }
 
-// Fill overwrites b in logical order, so that the layout does not change the contents.
+// Fill overwrites b in the order of its logical indices, so that the content
+// does not depend on the layout.
 func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
 	w := reference.NewWalk(
 		b.Shape.Dims, b.Shape.Strides(),
@@ -86,7 +87,7 @@ func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
 	}
 }
 
-// spike is a normally distributed number that is sometimes large.
+// spike is a random number that is large now and then.
 func spike(rng *rand.Rand) float64 {
 	v := rng.NormFloat64()
 	if rng.IntN(spikeEvery) == 0 {
@@ -95,9 +96,10 @@ func spike(rng *rand.Rand) float64 {
 	return v
 }
 
-// plantNaN sets one element of each floating-point parameter to NaN, at the start of a
-// row, where a kernel that reads past the end of the row before reads it. Results that
-// do not depend on the element have to stay numbers.
+// plantNaN makes one element of each floating-point parameter NaN, at the start
+// of a row, where a kernel that reads past the end of the row before would find
+// it. Results that do not depend on the element remain numbers in a correct
+// kernel.
 func plantNaN(c *hlo.Computation, in []kernels.Buffer) {
 	if !determinesNaN(c) {
 		return
@@ -108,16 +110,16 @@ func plantNaN(c *hlo.Computation, in []kernels.Buffer) {
 		_, ok := indices[c.Params[k]]
 		if !ok && b.Shape.DType.IsFloat() &&
 			b.Shape.DType != hlo.F8E8M0FNU && n > 1 {
-			// The element is at the start of a row about 5/8 into the array.
 			row := rowOf(b.Shape)
 			b.SetFloat(n*5/8/row*row, math.NaN())
 		}
 	}
 }
 
-// determinesNaN reports whether it is determined which results are NaN. It is not for
-// a NaN among the weights of a convolution, which may reach all padded elements, nor
-// for reducers that compare, whose result depends on the order of elements.
+// determinesNaN reports whether the semantics of c determine which results a
+// NaN reaches. They do not for a convolution, where a NaN may reach all that is
+// padded, nor for a reducer with comparisons, whose result depends on the order
+// of the elements.
 func determinesNaN(c *hlo.Computation) bool {
 	return !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
 		if i.Op == hlo.OpConvolution {
@@ -131,7 +133,7 @@ func determinesNaN(c *hlo.Computation) bool {
 	})
 }
 
-// rowOf is the number of consecutive elements along one dimension.
+// rowOf is the number of elements that are contiguous along one dimension.
 func rowOf(s hlo.Shape) int64 {
 	for d, stride := range s.Strides() {
 		if stride == 1 && s.Dims[d] > 1 {
@@ -161,7 +163,7 @@ func mostlyNaN(out []kernels.Buffer) bool {
 	return false
 }
 
-// smallInt is an integer of magnitude 1 to 3.
+// smallInt is a random integer from −3 to 3 without 0.
 func smallInt(rng *rand.Rand) int64 {
 	v := 1 + rng.Int64N(integerMagnitude)
 	if rng.Int64N(2) == 0 {
@@ -170,8 +172,8 @@ func smallInt(rng *rand.Rand) int64 {
 	return v
 }
 
-// magnitudeRules bound the magnitude of an instruction's integer result by those of
-// its operands. Operations without a rule may give fractions.
+// magnitudeRules bound the magnitude of a whole-number result by those of the
+// operands. An operation without a row may have fractions as results.
 var magnitudeRules = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
 	hlo.OpParameter: func(*hlo.Instr, []float64) float64 { return integerMagnitude },
 	hlo.OpConstant: func(i *hlo.Instr, _ []float64) float64 {
@@ -226,8 +228,8 @@ var magnitudeRules = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
 	hlo.OpCompare: func(*hlo.Instr, []float64) float64 { return 1 },
 }
 
-// literalMagnitude bounds the magnitude of a constant; infinite where it has
-// fractions.
+// literalMagnitude is the largest magnitude in a constant; it is infinite if a
+// value is not a whole number or not known. Infinities themselves are exact.
 func literalMagnitude(l *hlo.Literal) float64 {
 	if l == nil || l.Elided {
 		return math.Inf(1)
@@ -247,8 +249,8 @@ func literalMagnitude(l *hlo.Literal) float64 {
 	return m
 }
 
-// reducedMagnitude bounds the result of reducing values with an initial value by the
-// computation of i.
+// reducedMagnitude bounds the result of reducing values and an initial one by
+// the computation of i.
 func reducedMagnitude(i *hlo.Instr, values, initial float64) float64 {
 	switch op, _ := i.Attrs.ToApply.Monoid(); {
 	case op == hlo.OpAdd:
@@ -260,32 +262,30 @@ func reducedMagnitude(i *hlo.Instr, values, initial float64) float64 {
 	return math.Inf(1)
 }
 
-// overwrites reports whether a computation returns its second parameter.
+// overwrites reports whether c returns its second parameter.
 func overwrites(c *hlo.Computation) bool {
 	return len(c.Params) == 2 && c.Root == c.Params[1]
 }
 
-// Exact reports whether, on inputs of content Integers, every value of c is an integer
-// that every type it passes through represents exactly, so that results must agree in
-// every bit whatever the order of summation.
+// Exact reports whether, for Integers, every value of c is a whole number that
+// all types it passes through represent exactly. Then results have to agree in
+// every bit, whatever the order of summation.
 func Exact(c *hlo.Computation) bool {
 	return exactUpTo(c, math.Inf(1))
 }
 
-// exactUpTo is Exact where operands of f32 products have at most the given magnitude.
-func exactUpTo(c *hlo.Computation, most float64) bool {
+// exactUpTo is Exact with a bound on the operands of products of f32.
+func exactUpTo(c *hlo.Computation, maxOperand float64) bool {
 	magnitude := make(
 		map[*hlo.Instr]float64, len(c.Instrs),
 	)
 	indices := indexRanges(c)
 	for _, i := range c.Instrs {
-		// An operation without a rule may give fractions, so its magnitude is
-		// unbounded.
 		m := math.Inf(1)
 		operands := make([]float64, len(i.Operands))
 		for k, o := range i.Operands {
 			operands[k] = magnitude[o]
-			if multipliesF32(i) && magnitude[o] > most {
+			if multipliesF32(i) && magnitude[o] > maxOperand {
 				return false
 			}
 		}
@@ -300,7 +300,6 @@ func exactUpTo(c *hlo.Computation, most float64) bool {
 		if r, ok := indices[i]; ok {
 			m = r.magnitude()
 		}
-		// Larger integers would be rounded.
 		if limit := maxExactInteger(i.Shape.DType); m > limit {
 			return false
 		}
@@ -309,7 +308,8 @@ func exactUpTo(c *hlo.Computation, most float64) bool {
 	return true
 }
 
-// maxExactInteger is the magnitude up to which a type represents every integer.
+// maxExactInteger is the magnitude up to which a type represents every whole
+// number.
 func maxExactInteger(d hlo.DType) float64 {
 	switch {
 	case d == hlo.Tuple:

@@ -11,14 +11,16 @@ import (
 )
 
 const (
-	// MaxWholeWork is the element operations up to which a computation is evaluated
-	// whole, which takes some ten seconds.
+	// The largest number of element operations that the reference evaluates as
+	// a whole, in some ten seconds.
 	maxWholeWork = 1 << 34
-	// SamplesPerOutput is the elements of each output that are compared beyond.
+	// Number of elements of each output that are compared of larger
+	// computations.
 	samplesPerOutput = 256
 )
 
-// elementOperations is roughly the number of element operations of a computation.
+// elementOperations is roughly the number of element operations of a
+// computation.
 func elementOperations(c *hlo.Computation) float64 {
 	total := 0.0
 	for _, i := range c.Instrs {
@@ -36,15 +38,15 @@ func elementOperations(c *hlo.Computation) float64 {
 	return total
 }
 
-// An elementSample is one element of an output with its value in the reference.
+// An elementSample is one element of an output with the value that is expected.
 type elementSample struct {
 	output int
 	index  []int64
 	want   float64
 }
 
-// samplesOf evaluates some elements of each output: the first, the last and others at
-// random.
+// samplesOf evaluates some elements of each output: the first, the last, and
+// others at random.
 func samplesOf(
 	c *hlo.Computation, in []kernels.Buffer, seed int64,
 ) ([]elementSample, error) {
@@ -54,7 +56,6 @@ func samplesOf(
 	for k, shape := range kernels.OutputShapes(c) {
 		n := shape.Elements()
 		for j := range min(samplesPerOutput, n) {
-			// The first and the last element are always among the samples.
 			at := rng.Int64N(n)
 			switch j {
 			case 0:
@@ -74,8 +75,7 @@ func samplesOf(
 	return all, nil
 }
 
-// allowedAt is the tolerated difference of each output, by the magnitudes of its
-// samples.
+// allowedAt is the tolerated difference from the samples of each output.
 func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) []float64 {
 	allowed := make([]float64, len(outputs))
 	for k := range allowed {
@@ -96,7 +96,8 @@ func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) 
 	return allowed
 }
 
-// compareSamples compares samples, and looks for elements that were not written.
+// compareSamples compares the samples, and searches for elements that were not
+// written.
 func compareSamples(got []kernels.Buffer, samples []elementSample, allowed []float64) error {
 	for k, b := range got {
 		if at := firstUnwritten(b); at >= 0 {
@@ -128,8 +129,8 @@ func compareSamples(got []kernels.Buffer, samples []elementSample, allowed []flo
 	return m
 }
 
-// firstUnwritten is the position of the first floating-point element that still has
-// the poison; −1 where there is none. No operation results in that NaN.
+// firstUnwritten is the position of a floating-point element that still has the
+// poison, −1 if there is none. No operation has that NaN as its result.
 func firstUnwritten(b kernels.Buffer) int64 {
 	size := int(b.Shape.DType.Size())
 	if !b.Shape.DType.IsFloat() || size < 2 {
@@ -141,7 +142,6 @@ func firstUnwritten(b kernels.Buffer) int64 {
 		if k < 0 {
 			return -1
 		}
-		// A match that is not aligned to an element is part of two elements.
 		if k += from; k%size == 0 {
 			return int64(k / size)
 		}

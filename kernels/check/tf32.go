@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// Tf32Epsilon is the distance from 1 to the next number of tf32.
+	// The distance from 1 to the next number of tf32.
 	tf32Epsilon = 1.0 / (1 << 10)
-	// Tf32Whole is the magnitude up to which tf32 represents every integer.
+	// The magnitude up to which tf32 represents every whole number.
 	tf32Whole = 1 << 11
 )
 
-// roundsToTF32 reports whether a plan rounds operands of products of c to tf32.
+// roundsToTF32 reports whether a plan of c rounds operands of products to tf32.
 func roundsToTF32(c *hlo.Computation, p kernels.Plan) bool {
 	return p.Knob(kernels.TF32, 0) != 0 &&
 		slices.ContainsFunc(c.Instrs, multipliesF32)
@@ -60,7 +60,7 @@ func (v *Verifier) For(p kernels.Plan, tf32Allowed bool) *Verifier {
 	return looser
 }
 
-// allowedIn is the tolerated difference of each output of a case.
+// allowedIn is the tolerated difference in each output of a case.
 func (t Tolerance) allowedIn(x verifyCase) []float64 {
 	if x.samples != nil {
 		return t.allowedAt(x.want, x.samples)

@@ -93,25 +93,18 @@ type floats struct {
 	s string
 }
 
-// c is a constant as an immediate.
 func (m floats) c(v float64) operand {
 	if m.k == kindF64 {
 		return f64(v)
 	}
 	return f32(v)
 }
-
-// reg is a constant in a register.
 func (m floats) reg(v float64) operand {
 	return m.e.asm.in(m.k, m.c(v))
 }
-
-// op emits an instruction of the width.
 func (m floats) op(name string, x ...any) operand {
 	return m.e.asm.get(m.k, name+"."+m.s, x...)
 }
-
-// add, sub, mul, div and fma round to nearest even.
 func (m floats) add(x, y operand) operand {
 	return m.op("add.rn", x, y)
 }
@@ -130,25 +123,19 @@ func (m floats) fma(x, y, z operand) operand {
 func (m floats) neg(x operand) operand  { return m.op("neg", x) }
 func (m floats) abs(x operand) operand  { return m.op("abs", x) }
 func (m floats) sqrt(x operand) operand { return m.op("sqrt.rn", x) }
-
-// pick is x where p holds and y elsewhere.
 func (m floats) pick(p, x, y operand) operand {
 	return m.op("selp", x, y, p)
 }
-
-// is compares two numbers; the result is a predicate.
 func (m floats) is(test string, x, y operand) operand {
 	return m.e.asm.get(
 		kindPred, "setp."+test+"."+m.s, x, y,
 	)
 }
-
-// round rounds to the nearest integer, halves to even.
 func (m floats) round(x operand) operand {
 	return m.op("cvt.rni."+m.s, x)
 }
 
-// sign is x ≥ 0 with the sign of y.
+// sign gives x the sign of y, x not negative.
 func (m floats) sign(x, y operand) operand {
 	return m.pick(
 		m.is("lt", y, m.c(0)),
@@ -157,8 +144,7 @@ func (m floats) sign(x, y operand) operand {
 	)
 }
 
-// poly evaluates a polynomial in x by Horner's rule; the coefficients are highest
-// first.
+// poly is the polynomial in x with the coefficients, the highest first.
 func (m floats) poly(x operand, coefficients ...float64) operand {
 	p := m.reg(coefficients[0])
 	for _, c := range coefficients[1:] {
@@ -167,8 +153,8 @@ func (m floats) poly(x operand, coefficients ...float64) operand {
 	return p
 }
 
-// powerOfTwo is 2ⁿ for an integer n as two factors, so that neither overflows or is
-// denormal.
+// powerOfTwo is 2ⁿ for a whole number n, in two factors, so that neither leaves
+// the normal numbers.
 func (m floats) powerOfTwo(n operand) (operand, operand) {
 	a := m.e.asm
 	i := a.get(kindB32, "cvt.rni.s32."+m.s, n)
@@ -177,7 +163,7 @@ func (m floats) powerOfTwo(n operand) (operand, operand) {
 		m.exponent(a.get(kindB32, "sub.s32", i, half))
 }
 
-// exponent is 2ⁱ as a float, for an integer register i.
+// exponent is 2ⁱ as a float, i an integer register.
 func (m floats) exponent(i operand) operand {
 	a := m.e.asm
 	if m.k == kindF32 {
@@ -196,7 +182,7 @@ func (m floats) exponent(i operand) operand {
 	})
 }
 
-// bounded clamps x to [lo, hi] and keeps NaN.
+// bounded is x kept in [−limit, limit]; NaN stays.
 func (m floats) bounded(x operand, lo, hi float64) operand {
 	x = m.pick(
 		m.is("gt", x, m.c(hi)),
@@ -217,6 +203,7 @@ var single = map[hlo.Opcode]func(m floats, x operand) operand{
 	hlo.OpTanh:        floats.tanh32,
 	hlo.OpLogistic:    floats.logistic32,
 	hlo.OpErf:         floats.erf32,
+	hlo.OpErfInv:      floats.erfInv32,
 	hlo.OpRsqrt:       floats.rsqrt,
 }
 
@@ -288,7 +275,6 @@ func (m floats) tanh32(x operand) operand {
 	)
 }
 
-// logistic32 is 1/(1 + e^−x).
 func (m floats) logistic32(x operand) operand {
 	return m.div(
 		m.reg(1),
@@ -310,12 +296,10 @@ func (m floats) erf32(x operand) operand {
 	return m.div(m.mul(x, p), q)
 }
 
-// rsqrt is 1/√x.
 func (m floats) rsqrt(x operand) operand {
 	return m.div(m.reg(1), m.sqrt(x))
 }
 
-// floatSign is −1, ±0, 1 or NaN.
 func (e *emitter) floatSign(k kind, x operand) operand {
 	m := floats{
 		e,
@@ -331,8 +315,8 @@ func (e *emitter) floatSign(k kind, x operand) operand {
 	)
 }
 
-// roundAway rounds halves away from zero: it truncates, and adds one where half or
-// more was lost, which is exact.
+// roundAway rounds halves away from 0: it truncates, and goes on by one where
+// half or more was lost, which is exact.
 func (e *emitter) roundAway(k kind, x operand) operand {
 	m := floats{
 		e,
@@ -349,9 +333,8 @@ func (e *emitter) roundAway(k kind, x operand) operand {
 	return m.sign(t, x)
 }
 
-// floatRemainder is x − y·trunc(x/y) computed in f64. It is exact while the quotient
-// is below 2⁵³ and its product with y has few bits, which holds for all f32 quotients
-// under 2²⁹.
+// floatRemainder is x − y·trunc(x/y) in f64, exact while the quotient is below
+// 2⁵³ and its product with y has few bits; always right for f32 quotients under 2²⁹.
 func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 	m := floats{e, kindF64, "f64"}
 	x = e.widen(kindF64, k, x)
@@ -386,6 +369,7 @@ var double = map[hlo.Opcode]func(m floats, x operand) operand{
 	},
 	hlo.OpExponentialMinusOne: floats.expm1, hlo.OpLogPlusOne: floats.log1p,
 	hlo.OpCbrt: floats.cbrt, hlo.OpErf: floats.erf,
+	hlo.OpErfInv: floats.erfInv,
 	hlo.OpSinh: func(m floats, x operand) operand {
 		y := m.expm1(m.abs(x)) // (y + y/(y+1))/2, which infinity goes through as infinity
 		return m.sign(
@@ -520,7 +504,7 @@ const (
 	ln2Lo = 1.90821492927058770002e-10
 )
 
-// expm1 is the Taylor polynomial of degree 5 for |x| < 10⁻⁴ and e^x − 1 elsewhere.
+// expm1 is x + x²/2 + x³/6 near 0 and e^x − 1 elsewhere.
 func (m floats) expm1(x operand) operand {
 	near := m.mul(
 		x,
@@ -533,7 +517,6 @@ func (m floats) expm1(x operand) operand {
 	)
 }
 
-// log1p is the Taylor polynomial of degree 5 for |x| < 10⁻⁴ and log(1 + x) elsewhere.
 func (m floats) log1p(x operand) operand {
 	near := m.mul(
 		x,
@@ -546,13 +529,11 @@ func (m floats) log1p(x operand) operand {
 	)
 }
 
-// tanh is y/(y + 2) for y = e^2x − 1; 2x is clamped so that y is finite.
 func (m floats) tanh(x operand) operand {
 	y := m.expm1(m.bounded(m.add(x, x), -50, 50))
 	return m.div(y, m.add(y, m.c(2)))
 }
 
-// logistic is 1/(1 + e^−x).
 func (m floats) logistic(x operand) operand {
 	return m.div(
 		m.reg(1),
@@ -560,7 +541,7 @@ func (m floats) logistic(x operand) operand {
 	)
 }
 
-// cbrt is 2^(log₂|x|/3), improved by one step of Newton's method.
+// cbrt is 2^(log₂|x|/3), and one step of Newton's.
 func (m floats) cbrt(x operand) operand {
 	y := m.abs(x)
 	r := m.exp(m.mul(
@@ -581,8 +562,7 @@ func (m floats) cbrt(x operand) operand {
 	return m.pick(same, x, m.sign(r, x))
 }
 
-// quadrant reduces an angle: r = x − n·π/2 with n = round(2x/π), accurate for |x|
-// below 2³⁰.
+// quadrant is x − n·π/2 with n = round(2x/π), and n; good for |x| below 2³⁰.
 func (m floats) quadrant(x operand) (r, n operand) {
 	q := m.round(m.mul(x, m.c(2/math.Pi)))
 	r = m.fma(q, m.c(-1.57079632673412561417e+00), x)
@@ -590,13 +570,11 @@ func (m floats) quadrant(x operand) (r, n operand) {
 	return r, m.e.asm.get(kindB32, "cvt.rni.s32.f64", q)
 }
 
-// sin is the sine of an angle reduced by quadrant.
 func (m floats) sin(x operand) operand {
 	r, n := m.quadrant(x)
 	return m.turn(r, n)
 }
 
-// cos is sin(x + π/2).
 func (m floats) cos(x operand) operand {
 	r, n := m.quadrant(x)
 	return m.turn(
@@ -605,7 +583,7 @@ func (m floats) cos(x operand) operand {
 	)
 }
 
-// turn is sin(r + n·π/2) for |r| ≤ π/4, by Taylor polynomials.
+// turn is sin(r + n·π/2), |r| ≤ π/4, by Taylor polynomials.
 func (m floats) turn(r, n operand) operand {
 	a := m.e.asm
 	z := m.mul(r, r)
@@ -634,8 +612,8 @@ func (m floats) turn(r, n operand) operand {
 	)
 }
 
-// erf is the series 2/√π·e^(−x²)·Σ 2ⁿx^(2n+1)/(2n+1)!! for |x| < 2, and 1 minus the
-// continued fraction of erfc elsewhere.
+// erf is the series 2/√π·e^(−x²)·Σ 2ⁿx^(2n+1)/(2n+1)!! for |x| < 2, and 1 minus
+// the continued fraction of erfc elsewhere.
 func (m floats) erf(x operand) operand {
 	y := m.bounded(m.abs(x), 0, 6)
 	z := m.mul(y, y)
@@ -670,7 +648,77 @@ func (m floats) erf(x operand) operand {
 	return m.pick(m.is("nan", x, x), x, v)
 }
 
-// arctangent is atan(t) for 0 ≤ t ≤ 1: the angle is halved twice before the series.
+// erfInv32 is x·P(w) with w = −ln(1 − x²), P a polynomial in w − 2.5 below w = 5
+// and another in √w − 3 from there on: Giles, "Approximating the erfinv function",
+// GPU Computing Gems 2, 2010, single precision. The fused product rounds 1 − x²
+// once, so that no digits are lost near ±1; at ±1 w is infinite, beyond NaN. The
+// result is within 4 ulp of f32.
+func (m floats) erfInv32(x operand) operand {
+	w := m.neg(m.log32(m.fma(m.neg(x), x, m.c(1))))
+	near := m.poly(
+		m.sub(w, m.c(2.5)),
+		2.81022636e-08, 3.43273939e-07, -3.5233877e-06,
+		-4.39150654e-06, 0.00021858087, -0.00125372503,
+		-0.00417768164, 0.246640727, 1.50140941,
+	)
+	far := m.poly(
+		m.sub(m.sqrt(w), m.c(3)),
+		-0.000200214257, 0.000100950558, 0.00134934322,
+		-0.00367342844, 0.00573950773, -0.0076224613,
+		0.00943887047, 1.00167406, 2.83297682,
+	)
+	p := m.pick(m.is("lt", w, m.c(5)), near, far)
+	return m.erfInvEdge(x, w, p)
+}
+
+// erfInv is erfInv32 by the double precision polynomials of the same paper, which
+// change at w = 6.25 and w = 16; within 8 ulp of f64.
+func (m floats) erfInv(x operand) operand {
+	w := m.neg(m.log(m.fma(m.neg(x), x, m.c(1))))
+	root := m.sqrt(w)
+	near := m.poly(
+		m.sub(w, m.c(3.125)),
+		-3.6444120640178196996e-21, -1.685059138182016589e-19, 1.2858480715256400167e-18,
+		1.115787767802518096e-17, -1.333171662854620906e-16, 2.0972767875968561637e-17,
+		6.6376381343583238325e-15, -4.0545662729752068639e-14, -8.1519341976054721522e-14,
+		2.6335093153082322977e-12, -1.2975133253453532498e-11, -5.4154120542946279317e-11,
+		1.051212273321532285e-09, -4.1126339803469836976e-09, -2.9070369957882005086e-08,
+		4.2347877827932403518e-07, -1.3654692000834678645e-06, -1.3882523362786468719e-05,
+		0.0001867342080340571352, -0.00074070253416626697512, -0.0060336708714301490533,
+		0.24015818242558961693, 1.6536545626831027356,
+	)
+	middle := m.poly(
+		m.sub(root, m.c(3.25)),
+		2.2137376921775787049e-09, 9.0756561938885390979e-08, -2.7517406297064545428e-07,
+		1.8239629214389227755e-08, 1.5027403968909827627e-06, -4.013867526981545969e-06,
+		2.9234449089955446044e-06, 1.2475304481671778723e-05, -4.7318229009055733981e-05,
+		6.8284851459573175448e-05, 2.4031110387097893999e-05, -0.0003550375203628474796,
+		0.00095328937973738049703, -0.0016882755560235047313, 0.0024914420961078508066,
+		-0.0037512085075692412107, 0.005370914553590063617, 1.0052589676941592334,
+		3.0838856104922207635,
+	)
+	far := m.poly(
+		m.sub(root, m.c(5)),
+		-2.7109920616438573243e-11, -2.5556418169965252055e-10, 1.5076572693500548083e-09,
+		-3.7894654401267369937e-09, 7.6157012080783393804e-09, -1.4960026627149240478e-08,
+		2.9147953450901080826e-08, -6.7711997758452339498e-08, 2.2900482228026654717e-07,
+		-9.9298272942317002539e-07, 4.5260625972231537039e-06, -1.9681778105531670567e-05,
+		7.5995277030017761139e-05, -0.00021503011930044477347, -0.00013871931833623122026,
+		1.0103004648645343977, 4.8499064014085844221,
+	)
+	p := m.pick(m.is("lt", w, m.c(16)), middle, far)
+	p = m.pick(m.is("lt", w, m.c(6.25)), near, p)
+	return m.erfInvEdge(x, w, p)
+}
+
+// erfInvEdge is x·p, and infinite at ±1, where w is.
+func (m floats) erfInvEdge(x, w, p operand) operand {
+	infinity := m.c(math.Inf(1))
+	p = m.pick(m.is("eq", w, infinity), m.reg(math.Inf(1)), p)
+	return m.mul(p, x)
+}
+
+// arctangent is atan(t) for 0 ≤ t ≤ 1: the angle is halved twice, then the series.
 func (m floats) arctangent(t operand) operand {
 	for range 2 {
 		t = m.div(
@@ -691,7 +739,7 @@ func (m floats) arctangent(t operand) operand {
 	)
 }
 
-// atan2 is the angle between the vector (x, y) and the first axis.
+// atan2 is the angle of (x, y) from the first axis.
 func (m floats) atan2(y, x operand) operand {
 	a := m.e.asm
 	u := m.abs(x)
@@ -730,8 +778,8 @@ func (m floats) atan2(y, x operand) operand {
 	)
 }
 
-// power is e^(y·ln x) in f64, with the exponent in two parts. Integers y give negative
-// x their sign. For x that is 0 or infinite the logarithm has one part only.
+// power is e^(y·ln x) in f64, the exponent in two parts; whole y give negative x
+// their sign. What is 0 or infinite takes the logarithm in one part.
 func (m floats) power(x, y operand) operand {
 	a := m.e.asm
 	hi, lo := m.logParts(m.abs(x))
