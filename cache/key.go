@@ -27,7 +27,9 @@ func (k *Key) bytes() []byte {
 }
 
 // names are the strings of a key, in the order of the encoding.
-func (k *Key) names() [3]string { return [...]string{k.Device, k.Backend, k.Codegen} }
+func (k *Key) names() [3]string {
+	return [...]string{k.Device, k.Backend, k.Codegen}
+}
 
 // parseKey is the inverse of bytes; another encoding of a key is an error.
 func parseKey(b []byte) (k Key, err error) {

@@ -7,8 +7,17 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Analyze propagates tiles with symbolic sizes from the roots of c to its
-// parameters. The error is an *Untileable when c is valid but can't be tiled.
+// Analyze propagates tiles with symbolic sizes from the results of c to its
+// parameters and returns the tile program of all its tilings at once.
+//
+// Nested fusions and calls are inlined, a few operations are rewritten as
+// others (see rewrites), and reductions that can share a loop are grouped. Then
+// the builder walks from the roots to the parameters. The cost is linear in the
+// instructions for a fusion whose operations are read at one tile each; an
+// instruction that is read at several tiles is built once for each of them.
+//
+// The error is an *Untileable when c is valid HLO that cannot be tiled. c is
+// not changed, and the Program refers to its instructions.
 func Analyze(c *hlo.Computation) (*Program, error) {
 	flat, err := inline(c)
 	if err != nil {
@@ -23,8 +32,11 @@ func Analyze(c *hlo.Computation) (*Program, error) {
 	return p, nil
 }
 
-// At returns the program with sizes t. A tiling of the wrong length, out of
-// [1, extent] or against a constraint is an error that says which.
+// At returns the program with the tile sizes t. It walks the fusion again with
+// constant sizes, so that expressions fold as they are built: the result is
+// concrete and has a ring of its own. A tiling of the wrong length, out of [1,
+// extent] or against a constraint is an error that says which; the last is an
+// *Illegal.
 func (p *Program) At(t Tiling) (*Program, error) {
 	if err := p.Check(t); err != nil {
 		return nil, err
@@ -37,6 +49,8 @@ func (p *Program) At(t Tiling) (*Program, error) {
 	return q, nil
 }
 
+// build makes the program of a flat fusion: a symbolic one where sizes is nil,
+// else a concrete one. groups are the loops that reductions share.
 func build(
 	flat *hlo.Computation, sizes Tiling,
 	groups map[*hlo.Instr]*loopGroup,
@@ -66,9 +80,9 @@ func build(
 	return b.prog, b.schedule()
 }
 
-// Check says why t is not a legal tiling; nil when it is. It does not build the
-// program: sizes are compared with the constraints only, and a constraint they
-// break is an *Illegal.
+// Check reports why t is not a legal tiling of the program; nil when it is. It
+// evaluates the compiled constraints and builds nothing. A constraint that t
+// breaks is an *Illegal.
 func (p *Program) Check(t Tiling) error {
 	dims := p.Space.Dims
 	if len(t) != len(dims) {
@@ -78,12 +92,12 @@ func (p *Program) Check(t Tiling) error {
 		)
 	}
 	for k, size := range t {
-		most := max(1, dims[k].Extent)
-		if size < 1 || size > most {
+		maxSize := max(1, dims[k].Extent)
+		if size < 1 || size > maxSize {
 			return fmt.Errorf(
 				"tiling %v: size %d of %s is outside [1, %d]",
 				[]int64(t), size,
-				dims[k].Name, most,
+				dims[k].Name, maxSize,
 			)
 		}
 	}

@@ -6,33 +6,45 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Buckets say which choices of proposed sizes can be completed to a
-// legal tiling, and in how many ways, by bucket elimination (Dechter, Bucket
+// buckets hold which choices of proposed sizes can be completed to a legal
+// tiling, and in how many ways, by bucket elimination (Dechter, Bucket
 // elimination: a unifying framework for reasoning, 1999): from the last
 // dimension to the first, the tables of the constraints that end with it are
-// multiplied and summed over its sizes, which leaves a table of the dimensions
-// before it. Chains of constraints stay small tables.
+// multiplied and summed over its sizes, which leaves a table over the
+// dimensions before it. Chains of constraints stay small tables.
 type buckets struct {
-	sizes       [][]int64          // proposals of each dimension
-	factors     [][]*factor        // by the last dimension of their scope
-	untabulated []*index.Predicate // by last dimension: clauses too large for a table; nil without
-	ways        []int64            // number of choices that are counted once this dimension is
-	uncounted   []bool             // dimensions that must be enumerated to be counted
-	empty       bool               // there is no tiling at all
-	maxEntries  int                // entries of a factor
+	// sizes are the proposals for each dimension.
+	sizes [][]int64
+	// factors are the tables, by the last dimension of their scope.
+	factors [][]*factor
+	// untabulated is, by last dimension, the clauses that are too large for a
+	// table; nil without.
+	untabulated []*index.Predicate
+	// ways is the number of choices that are counted once this dimension is.
+	ways []int64
+	// uncounted are the dimensions that must be enumerated to be counted.
+	uncounted []bool
+	// empty reports that there is no tiling at all.
+	empty bool
+	// maxEntries bounds the entries of a factor.
+	maxEntries int
 }
 
 // A factor counts, for choices of the sizes of a few dimensions, the last
-// fastest, the ways to complete them. Of an open dimension it tells only 0.
+// fastest, the ways to complete them. For an uncounted dimension only whether
+// it is 0 has a meaning.
 type factor struct {
-	dims  []int // ascending
-	radix []int // number of proposals of each
+	// dims are in ascending order.
+	dims []int
+	// radix is the number of proposals for each dimension.
+	radix []int
 	count []int64
 }
 
 // maxChoices bounds the entries of a factor, and the work for one.
 const maxChoices = 1 << 16
 
+// newBuckets tabulates the constraints and eliminates all dimensions.
 func newBuckets(dims []Dim, l *compiledConstraints) *buckets {
 	n := len(dims)
 	b := &buckets{
@@ -46,32 +58,32 @@ func newBuckets(dims []Dim, l *compiledConstraints) *buckets {
 		b.sizes = append(b.sizes, d.proposals())
 	}
 	groups := scopes(l)
-	of := singletons(n)
+	sets := singletons(n)
 	for _, g := range groups {
 		b.tabulate(g, l)
-		of.join(g.dims)
+		sets.join(g.dims)
 	}
-	late := make(map[int]index.Constraint)
+	untabulated := make(map[int]index.Constraint)
 	for _, g := range groups {
 		last := len(g.dims) - 1
 		if last >= 0 && !b.fits(g.dims) {
-			late[g.dims[last]] = append(
-				late[g.dims[last]], g.clauses...,
+			untabulated[g.dims[last]] = append(
+				untabulated[g.dims[last]], g.clauses...,
 			)
 		}
 	}
-	for d, clauses := range late {
+	for d, clauses := range untabulated {
 		b.untabulated[d] = l.compiled(l.vars, clauses)
 	}
 	for d := n - 1; d >= 0; d-- {
 		b.eliminate(d)
 	}
 	for d := range dims {
-		b.uncounted[of[d]] = b.uncounted[of[d]] ||
+		b.uncounted[sets[d]] = b.uncounted[sets[d]] ||
 			b.uncounted[d]
 	}
 	for d := range dims {
-		b.uncounted[d] = b.uncounted[of[d]]
+		b.uncounted[d] = b.uncounted[sets[d]]
 	}
 	return b
 }
@@ -116,7 +128,7 @@ func (l *compiledConstraints) compiled(vars []index.Expr, c index.Constraint) *i
 	return check
 }
 
-// fits says whether a table of the dimensions is small enough.
+// fits reports whether a table over the dimensions is small enough.
 func (b *buckets) fits(dims []int) bool {
 	n := 1
 	for _, d := range dims {
@@ -127,7 +139,7 @@ func (b *buckets) fits(dims []int) bool {
 	return true
 }
 
-// over is a factor of the dimensions, without entries.
+// over is a factor over the dimensions, without entries.
 func (b *buckets) over(dims []int) *factor {
 	f := &factor{dims: dims}
 	for _, d := range dims {
@@ -136,7 +148,7 @@ func (b *buckets) over(dims []int) *factor {
 	return f
 }
 
-// index is where the entry for the choices is.
+// index is the position of the entry for the choices.
 func (f *factor) index(choice []int) int {
 	at := 0
 	for k, d := range f.dims {
@@ -184,7 +196,7 @@ func (b *buckets) tabulate(s scope, l *compiledConstraints) {
 	b.add(f)
 }
 
-// add keeps a table with its last dimension; one without any is a number.
+// add files a table under its last dimension; one without any is a number.
 func (b *buckets) add(f *factor) {
 	if n := len(f.dims); n > 0 {
 		b.factors[f.dims[n-1]] = append(
@@ -196,8 +208,8 @@ func (b *buckets) add(f *factor) {
 }
 
 // eliminate sums the tables that end with dimension d. Where their product is
-// too large, or a clause that has no table ends with d too, each table is
-// summed alone, which tells choices that cannot be completed but does not count.
+// too large, or a clause without a table ends with d too, each table is summed
+// on its own, which finds choices that cannot be completed but does not count.
 func (b *buckets) eliminate(d int) {
 	all := b.factors[d]
 	var dims []int
@@ -251,9 +263,10 @@ func (b *buckets) sum(d int, dims []int, factors []*factor) *factor {
 	return f
 }
 
-// disjointSets are disjoint sets of dimensions; each has the name of its least member.
+// disjointSets are sets of dimensions; each is named by its smallest member.
 type disjointSets []int
 
+// singletons are n sets of one dimension.
 func singletons(n int) disjointSets {
 	s := make(disjointSets, n)
 	for k := range s {
@@ -262,7 +275,7 @@ func singletons(n int) disjointSets {
 	return s
 }
 
-// join makes one set of those that the dimensions are in.
+// join merges the sets that the dimensions are in.
 func (s disjointSets) join(dims []int) {
 	for _, d := range dims {
 		from := max(s[d], s[dims[0]])

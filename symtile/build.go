@@ -10,32 +10,61 @@ import (
 	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
-// A builder walks a fusion from its roots, deriving tiles. With sizes it
-// builds a concrete program, without a symbolic one; the walk is the same.
+// A builder walks a fusion from its roots to its parameters and derives the
+// tile of every operand from the tile of its user.
+//
+// The walk is the same with and without sizes: with sizes, expressions are
+// constants and constraints are checked on the spot; without, they are symbolic
+// and constraints are collected in the Space.
+//
+// Invariants: an op is appended after the ops of its arguments; ops with the
+// same instruction, code, tile and enclosing loop are one op (memo); nestOf[n]
+// is the innermost loop whose tile ids the tile of op n depends on.
 type builder struct {
-	ring      *index.Ring
-	table     map[hlo.Opcode]propagator
-	sizes     Tiling // nil: symbolic
-	prog      *Program
-	memo      map[opKey]int
-	nestOf    []*loopNest // of each op
-	groups    map[*hlo.Instr]*loopGroup
-	dims      map[*loopGroup][]int // indices into the space's dims, once the group is met
-	nests     []*loopNest
-	rowParts  map[index.Expr][]index.Expr // the parts of offsets that halves divided
-	vars      map[index.Expr][]index.Expr // the variables of expressions in loops
-	text      []byte                      // of a key
-	enclosing *loopNest                   // the innermost loop around what is being built
+	ring *index.Ring
+	// table is propagators. It is a field because the initialization of that
+	// variable would refer to itself otherwise.
+	table map[hlo.Opcode]propagator
+	// sizes are the tile sizes of a concrete program; nil builds a symbolic
+	// one.
+	sizes Tiling
+	prog  *Program
+	// memo finds the op that has been built for a key.
+	memo map[opKey]int
+	// nestOf is, for each op, the loop that it is in; nil is outside of all
+	// loops.
+	nestOf []*loopNest
+	// groups is the loop group of each accumulator.
+	groups map[*hlo.Instr]*loopGroup
+	// dims are the dimensions of the space that a group has been given, once
+	// the first of its accumulators is met.
+	dims map[*loopGroup][]int
+	// nests are the loops made so far, in the order in which they were met.
+	nests []*loopNest
+	// rowParts holds, for offsets that splitRows has divided, the summands of
+	// the quotient, which its normal form no longer shows.
+	rowParts map[index.Expr][]index.Expr
+	// vars caches the variables of expressions for dependsOnLoop.
+	vars map[index.Expr][]index.Expr
+	// text is the buffer in which key writes.
+	text []byte
+	// enclosing is the innermost loop around what is being built.
+	enclosing *loopNest
 }
 
-// A loopNest is a loop under construction. The outermost level is the nil nest.
+// A loopNest is a loop under construction, within its parent. The outermost
+// level is the nil loopNest.
 type loopNest struct {
 	parent *loopNest
-	dims   []int
-	loop   *Loop
-	depth  int
+	// dims are indices into Space.Dims, those with more than one tile.
+	dims []int
+	loop *Loop
+	// depth is 1 for a loop in no other.
+	depth int
 }
 
+// An opKey identifies an op: tile is the byte text of the ids of the tile's
+// expressions, which are equal exactly when the expressions are.
 type opKey struct {
 	instr *hlo.Instr
 	code  hlo.Opcode
@@ -43,6 +72,7 @@ type opKey struct {
 	tile  string
 }
 
+// newBuilder is a builder for c with an empty space in a ring of its own.
 func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup) *builder {
 	ring := index.NewRing()
 	space := &Space{Ring: ring}
@@ -73,14 +103,16 @@ func (b *builder) addDim(extent int64, kind Kind, from *hlo.Instr) int {
 	return n
 }
 
-// require adds a clause to the constraints, or checks it when sizes are known.
+// require adds a clause to the constraints of the space. Where the sizes are
+// known it is evaluated instead, and a violated one is the error; so is a
+// clause that no sizes satisfy.
 func (b *builder) require(i *hlo.Instr, rule string, clause index.Clause) error {
-	left, sure := clause.Reduce()
-	if sure {
+	reduced, isTrue := clause.Reduce()
+	if isTrue {
 		return nil
 	}
-	if len(left) > 0 {
-		b.prog.Space.Where = b.prog.Space.Where.With(left)
+	if len(reduced) > 0 {
+		b.prog.Space.Where = b.prog.Space.Where.With(reduced)
 		return nil
 	}
 	if b.sizes != nil {
@@ -89,7 +121,8 @@ func (b *builder) require(i *hlo.Instr, rule string, clause index.Clause) error 
 	return refuse(i, rule, "no size satisfies %s", clause)
 }
 
-// sequentialTile returns the tiles of the sequential dimensions of a closer.
+// sequentialTile is the tiles of the dimensions that an accumulator reduces, in
+// the order of sequentialExtents.
 func (b *builder) sequentialTile(i *hlo.Instr) Tile {
 	dims := b.dims[b.groups[i]]
 	tile := make(Tile, len(dims))
@@ -99,7 +132,8 @@ func (b *builder) sequentialTile(i *hlo.Instr) Tile {
 	return tile
 }
 
-// op builds i's tile out and everything it needs; it returns its index.
+// op builds the op that computes tile out of instruction i, after everything it
+// needs, and returns its index.
 func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	switch i.Op {
 	case hlo.OpBitcast:
@@ -145,6 +179,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	)
 }
 
+// ints converts dimension numbers of HLO attributes.
 func ints(v []int64) []int {
 	out := make([]int, len(v))
 	for k, x := range v {
@@ -153,7 +188,8 @@ func ints(v []int64) []int {
 	return out
 }
 
-// plainOp builds an op whose operands are built where it is.
+// plainOp builds an op that accumulates nothing: its operands, of the tiles
+// given, are built in the loop in which it is built itself.
 func (b *builder) plainOp(
 	i *hlo.Instr, code hlo.Opcode, out Tile,
 	operands []*hlo.Instr, tiles []Tile,
@@ -180,7 +216,9 @@ func (b *builder) plainOp(
 	}), nil
 }
 
-// accumulator builds a reduce or dot: what it accumulates is built inside its loop.
+// accumulator builds a reduce or dot. What it accumulates is built inside its
+// loop; initial values, which have no tile, are built outside. Without a loop,
+// because every reduced dimension is a single tile, it is an ordinary op.
 func (b *builder) accumulator(
 	i *hlo.Instr, out Tile, row propagator,
 ) (int, error) {
@@ -224,7 +262,8 @@ func (b *builder) accumulator(
 	return n, nil
 }
 
-// openGroup gives the closer's group its dimensions when it is met first.
+// openGroup adds the sequential dimensions of an accumulator's group to the
+// space when the first of its members is met.
 func (b *builder) openGroup(i *hlo.Instr) {
 	g := b.groups[i]
 	if _, met := b.dims[g]; met {
@@ -237,8 +276,8 @@ func (b *builder) openGroup(i *hlo.Instr) {
 	}
 }
 
-// loopFor finds or makes the loop of i's group at a place; nil when every one
-// of its dimensions is a single step.
+// loopFor finds or makes the loop of i's group within a loop; nil when every
+// one of its dimensions is a single tile, so that nothing has to be iterated.
 func (b *builder) loopFor(i *hlo.Instr, place *loopNest) *loopNest {
 	var dims []int
 	for _, d := range b.dims[b.groups[i]] {
@@ -265,6 +304,7 @@ func (b *builder) loopFor(i *hlo.Instr, place *loopNest) *loopNest {
 	return n
 }
 
+// level is the number of loops around what is in n.
 func (n *loopNest) level() int {
 	if n == nil {
 		return 0
@@ -272,7 +312,7 @@ func (n *loopNest) level() int {
 	return n.depth
 }
 
-// add appends an op at its place.
+// add appends an op to the program, in the loop of its key.
 func (b *builder) add(key opKey, op Op) int {
 	n := len(b.prog.Ops)
 	if len(b.prog.Runtime) > 0 {
@@ -284,9 +324,9 @@ func (b *builder) add(key opKey, op Op) int {
 	return n
 }
 
-// key identifies an op: the same tile of the same instruction at the same
-// place is computed once. The place is the innermost loop around, whose tile
-// ids occur in the tile.
+// key identifies an op. Its loop is the innermost one around whose tile ids
+// occur in the tile: an op that does not depend on a loop is hoisted out of it,
+// and computed once.
 func (b *builder) key(i *hlo.Instr, code hlo.Opcode, t Tile) opKey {
 	text := b.text[:0]
 	t.fields(func(e index.Expr) {
@@ -302,7 +342,7 @@ func (b *builder) key(i *hlo.Instr, code hlo.Opcode, t Tile) opKey {
 	return opKey{i, code, place, string(text)}
 }
 
-// dependsOnLoop says whether a tile id of the loop occurs in the tile.
+// dependsOnLoop reports whether a tile id of the loop occurs in the tile.
 func (b *builder) dependsOnLoop(n *loopNest, t Tile) (found bool) {
 	t.fields(func(e index.Expr) {
 		if found {
@@ -322,7 +362,9 @@ func (b *builder) dependsOnLoop(n *loopNest, t Tile) (found bool) {
 	return found
 }
 
-// bitcast is transpose to physical order, reshape, transpose to logical order.
+// bitcast builds a bitcast as three ops: a transpose to the physical order of
+// the operand, a reshape, and a transpose from the physical order of the
+// result. Those that keep the order are left out.
 func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	from := i.Operands[0].Shape
 	to := i.Shape
@@ -361,8 +403,8 @@ func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	return n, nil
 }
 
-// bitcastStep adds one op of a bitcast. Its code is made unique, since one bitcast
-// may transpose twice.
+// bitcastStep adds one op of a bitcast. Its key holds the permutation, since
+// one bitcast may transpose twice.
 func (b *builder) bitcastStep(
 	i *hlo.Instr, code hlo.Opcode,
 	t Tile, arg int, perm []int,
@@ -382,6 +424,7 @@ func (b *builder) bitcastStep(
 	})
 }
 
+// inverse is the inverse of a permutation.
 func inverse(order []int) []int {
 	out := make([]int, len(order))
 	for k, d := range order {

@@ -1,55 +1,71 @@
-// Package symtile works out what can be tiled: integer expressions in normal
-// form, indexing maps, constraints, and the propagation of symbolic tiles from
-// the results of a fusion to its parameters.
+// Package symtile finds the legal tilings of a fusion. It propagates tiles with
+// symbolic sizes from the results of a computation to its parameters, collects
+// the constraints under which that is possible, and enumerates the tile sizes
+// that satisfy them.
 //
-// Analyze makes a Program with symbolic tile sizes, or says which instruction
-// cannot be tiled, by which rule and why; At puts numbers in. Tilings lists the
-// sizes that satisfy the constraints.
+// The way from a module to a tile program:
 //
-// # What a tile of the result says about the operands
+//   - [Partition] splits a module that no compiler has fused into fusions.
+//   - [Analyze] makes the symbolic [Program] of a fusion, or an [*Untileable]
+//     that says which instruction cannot be tiled, by which rule and why.
+//   - [Space], in Program.Space, is the set of its tilings: a [Dim] for each
+//     parallel dimension of the result and each reduced dimension, with
+//     constraints on their tile sizes. [Space.Tilings], [Space.Sample] and
+//     [Space.Count] enumerate the legal ones; [Program.Check] tests one.
+//   - [Program.At] puts the sizes of a [Tiling] in. A backend generates code from
+//     the concrete program: each [Op] computes one [Tile] from the tiles of its
+//     arguments, each [Loop] accumulates reductions and contractions.
+//   - [Program.Online] fuses the loops of softmax, attention and normalization.
+//   - [Extents] are the numbers that cost models need of a tiling, without
+//     building the program.
+//
+// Expressions, maps and constraints are those of symtile/index; the indexing
+// maps of single operations are in symtile/indexing.
+//
+// # The tile that an operand needs for a tile of the result
 //
 // This table is made from the propagators, and a test compares them.
 //
-//	bitcast               transpose to physical order, reshape, transpose to logical order
-//	                      is written as reshape, where both layouts are row-major
+//	bitcast               tiled as a transpose to physical order, a reshape and a transpose to logical order
+//	                      rewritten as reshape, where both layouts are row-major
 //	bitcast-convert       refused: it changes the width of the elements
-//	broadcast             operand dimensions pick the result's
+//	broadcast             the tile of the result dimensions that the operand has
 //	cholesky              refused: it is a library routine, not a tile program
-//	concatenate           offset − prefix, masked to the operand
+//	concatenate           offset − the extents of the operands before it, masked to the operand
 //	conditional           refused: control flow is not part of a tile program
-//	constant              is there
-//	convolution           is written as dot of an unfold of a pad; groups are batch dims
+//	constant              reads no operand
+//	convolution           rewritten as dot of an unfold of a pad; groups become batch dimensions
 //	custom-call           refused: what it computes is not known here
-//	dot                   contracting dims are sequential dims of the space
-//	dynamic-slice         is written as slice, where all starts are constants
-//	                      offset + run-time start, clamped
-//	dynamic-update-slice  is written as itself with scalar starts, where they are given as one array
-//	                      the same tile of the operand; offset − run-time start of the update, masked to it
-//	elementwise           the same tile; scalars have none
+//	dot                   the tiles of batch and free dimensions, and sequential dimensions of the space for the contracting ones
+//	dynamic-slice         rewritten as slice, where all starts are constants
+//	                      offset + start, a run-time value that is clamped to keep the slice inside
+//	dynamic-update-slice  rewritten as itself with scalar starts, where HLO gives them as one array
+//	                      of the operand the same tile; of the update offset − start (a run-time value), masked to the update
+//	elementwise           the same tile; scalar operands need none
 //	fft                   refused: every result depends on every element
-//	fusion, call          taken apart: what they call is propagated through
-//	gather                slices by their offset dims, whole where starts are known at run time; index vectors whole
-//	get-tuple-element     the tile of the variadic reduce
-//	iota                  counts from its offset
+//	fusion, call          inlined: tiles propagate through what they call
+//	gather                of the operand the tile along offset dimensions and everything along dimensions with start indices; whole index vectors
+//	get-tuple-element     the same tile, of the variadic reduce
+//	iota                  reads no operand: element i is offset + i·stride
 //	map                   refused: only a map of one operation is elementwise
-//	pad                   offset − low, masked to the operand; interior padding thins it by interior + 1
-//	parameter             loads its tile
-//	reduce                reduced dims are sequential dims of the space
-//	reduce-window         is written as reduce of an unfold of a pad
-//	reshape               is written as one with its operand where that is a reshape, or none
-//	                      result dims → digits of the linear index → operand dims; a digit that crosses rows is whole rows or inside one
-//	reverse               mirrors; the op flips
+//	pad                   offset − low padding, masked to the operand; with interior padding every (interior + 1)-th index
+//	parameter             reads no operand: its tile is loaded from memory
+//	reduce                the tile, and sequential dimensions of the space for the reduced ones
+//	reduce-window         rewritten as reduce of an unfold of a pad
+//	reshape               rewritten as one reshape of what its operand reshapes, or nothing where the two cancel
+//	                      the linear index, divided anew into the operand's dimensions; a tile that crosses a row of one must be whole rows, or within a row
+//	reverse               the mirrored interval in ascending order; the op reverses the elements
 //	rng                   refused: its values depend on the order of evaluation
 //	rng-bit-generator     refused: its values depend on the order of evaluation
-//	scaled-dot            is written as dot of the operands times their scales, repeated over blocks
+//	scaled-dot            rewritten as dot of the operands multiplied by their scales, repeated over blocks
 //	scatter               refused: which elements it writes is known at run time only
 //	select-and-scatter    refused: which element of a window it writes to is known at run time only
-//	slice                 offset·stride + start
+//	slice                 offset·stride + start, with the stride multiplied
 //	sort                  refused: every result depends on every element
 //	topk                  refused: every result depends on every element
-//	transpose             permutes
+//	transpose             the tile with its dimensions permuted back
 //	triangular-solve      refused: it is a library routine, not a tile program
 //	tuple                 refused: a tuple is only tiled at the root
-//	unfold                positions and places of windows → the indices between the first and the last, halo included
+//	unfold                all indices from the first element of the first window to the last element of the last, halo included
 //	while                 refused: control flow is not part of a tile program
 package symtile

@@ -15,12 +15,12 @@ import (
 // opRows are the rows of the op table.
 func opRows() map[string][]string {
 	rows := map[string][]string{
-		"bitcast":      {"transpose to physical order, reshape, transpose to logical order"},
-		"elementwise":  {"the same tile; scalars have none"},
-		"fusion, call": {"taken apart: what they call is propagated through"},
+		"bitcast":      {"tiled as a transpose to physical order, a reshape and a transpose to logical order"},
+		"elementwise":  {"the same tile; scalar operands need none"},
+		"fusion, call": {"inlined: tiles propagate through what they call"},
 	}
 	for op, x := range rewrites {
-		rows[string(op)] = append(rows[string(op)], "is written as "+x.doc)
+		rows[string(op)] = append(rows[string(op)], "rewritten as "+x.doc)
 	}
 	for op, x := range propagators {
 		rows[string(op)] = append(rows[string(op)], x.doc)

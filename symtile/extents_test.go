@@ -47,7 +47,7 @@ func TestExtentsAreOfTheConcreteProgram(t *testing.T) {
 				if want := float64(q.Programs()); x.Programs() != want {
 					t.Fatalf("%v: %v tile programs, want %v", tiling, x.Programs(), want)
 				}
-				window := slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == "unfold" })
+				window := slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == symtile.OpUnfold })
 				got, want := symbolicOps(p, x, window), concreteOps(q, window)
 				slices.Sort(got)
 				slices.Sort(want)

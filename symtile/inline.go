@@ -7,9 +7,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
-// inline returns c without nested fusions, calls, one-operation maps and
+// inline returns c without nested fusions, calls, maps of one operation, and
 // tuples that are taken apart again; c itself when there are none. Names of
-// inlined instructions are prefixed by the caller's.
+// inlined instructions are prefixed by their caller's. The error is an
+// *Untileable: a map of several operations, or a computation that is too large.
 func inline(c *hlo.Computation) (*hlo.Computation, error) {
 	flat, err := flatten(c)
 	if err != nil {
@@ -18,7 +19,7 @@ func inline(c *hlo.Computation) (*hlo.Computation, error) {
 	return flat, requireSize(flat)
 }
 
-// requireSize is CheckSize with an error of this package.
+// requireSize is indexing.CheckSize with an error of this package.
 func requireSize(c *hlo.Computation) error {
 	var large *indexing.TooLarge
 	if errors.As(indexing.CheckSize(c), &large) {
@@ -31,6 +32,7 @@ func requireSize(c *hlo.Computation) error {
 	return nil
 }
 
+// flatten copies c with everything nested inlined.
 func flatten(c *hlo.Computation) (*hlo.Computation, error) {
 	if !hasNested(c) {
 		return c, nil
@@ -43,6 +45,8 @@ func flatten(c *hlo.Computation) (*hlo.Computation, error) {
 	return in.out, err
 }
 
+// hasNested reports whether c has an instruction that flatten takes apart. The
+// elements of a variadic reduce stay as they are.
 func hasNested(c *hlo.Computation) bool {
 	for _, i := range c.Instrs {
 		switch i.Op {
@@ -57,9 +61,10 @@ func hasNested(c *hlo.Computation) bool {
 	return false
 }
 
+// An inliner appends the instructions of nested computations to out.
 type inliner struct{ out *hlo.Computation }
 
-// computation copies c with its parameters bound and returns its root.
+// computation copies c with its parameters bound to args and returns its root.
 func (in *inliner) computation(
 	c *hlo.Computation, args []*hlo.Instr, prefix string,
 ) (*hlo.Instr, error) {
@@ -87,6 +92,7 @@ func (in *inliner) computation(
 	return value[c.Root], nil
 }
 
+// instr copies one instruction, or inlines it, and returns what has its value.
 func (in *inliner) instr(
 	i *hlo.Instr, operands []*hlo.Instr, prefix string,
 ) (*hlo.Instr, error) {
@@ -118,8 +124,9 @@ func (in *inliner) instr(
 	return &copied, nil
 }
 
-// singleOp finds the one elementwise operation a scalar computation is, when
-// it takes the parameters in order.
+// singleOp finds the one elementwise operation that a scalar computation is
+// made of, when it takes the parameters in order: the operation that a map
+// applies.
 func singleOp(c *hlo.Computation) (*hlo.Instr, bool) {
 	root := c.Root
 	if !root.Op.Elementwise() ||

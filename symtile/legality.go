@@ -7,31 +7,38 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A compiledConstraints is the constraints of a space, compiled once for many readers.
+// compiledConstraints is a constraint of a space compiled for evaluation. It is
+// safe for concurrent use; the plan of the enumeration is made on first use.
 type compiledConstraints struct {
-	vars       []index.Expr // the tile sizes
-	where      index.Constraint
-	boxes      index.Constraint // the Space.Boxes among where; nil without
-	check      *index.Predicate
-	maxEntries int // entries of a table of choices
+	// vars are the tile sizes, in the order of Space.Dims.
+	vars  []index.Expr
+	where index.Constraint
+	// boxes is the part of where that Space.Boxes contributed; nil without.
+	boxes index.Constraint
+	check *index.Predicate
+	// maxEntries bounds a table of the enumeration; tests make it small.
+	maxEntries int
 	once       sync.Once
 	plan       *buckets // made when tilings are asked for
 }
 
-// Illegal says which constraint a tiling breaks.
+// Illegal is the error of a tiling that breaks a constraint, and says which.
 type Illegal struct {
+	// Tiling is a copy of the tiling that was checked.
 	Tiling Tiling
+	// Clause is the first clause that the tiling breaks.
 	Clause index.Clause
 }
 
+// Error prints the tiling and the clause.
 func (e *Illegal) Error() string {
 	return fmt.Sprintf(
 		"tiling %v breaks the constraint %s", []int64(e.Tiling), e.Clause,
 	)
 }
 
-// compile makes what Check and Tilings read. A constraint over anything but
-// tile sizes is an error.
+// compile compiles what Check and Tilings evaluate. A constraint over anything
+// but tile sizes is an error, and a bug of a propagator.
 func (s *Space) compile() (err error) {
 	s.legal, err = s.compileConstraints(s.Where)
 	if err == nil && len(s.Boxes) > 0 {
@@ -42,6 +49,7 @@ func (s *Space) compile() (err error) {
 	return err
 }
 
+// compileConstraints compiles one constraint of the space.
 func (s *Space) compileConstraints(where index.Constraint) (*compiledConstraints, error) {
 	l := &compiledConstraints{where: where, maxEntries: maxChoices}
 	for _, d := range s.Dims {
@@ -54,8 +62,9 @@ func (s *Space) compileConstraints(where index.Constraint) (*compiledConstraints
 	return l, nil
 }
 
-// compiled is s.legal, made now for a space that no analysis compiled: a
-// concrete one, or a copy with constraints of its own.
+// compiled is the compiled Where: s.legal, or one made now for a space that
+// Analyze has not compiled, such as a concrete one or a copy with other
+// constraints.
 func (s *Space) compiled() *compiledConstraints {
 	if s.legal != nil &&
 		sameSlice(s.legal.where, s.Where) {
@@ -74,7 +83,7 @@ func sameSlice(c, d index.Constraint) bool {
 		(len(c) == 0 || &c[0] == &d[0])
 }
 
-// buckets plans the enumeration of the space's tilings when first asked.
+// buckets plans the enumeration of the space's tilings on first use.
 func (s *Space) buckets() *buckets {
 	l := s.compiled()
 	l.once.Do(func() {
@@ -83,19 +92,20 @@ func (s *Space) buckets() *buckets {
 	return l.plan
 }
 
-// checkTiling says which clause t breaks.
+// checkTiling returns an *Illegal where t breaks a clause, else nil. Scratch of
+// up to 128 values stays on the stack.
 func (l *compiledConstraints) checkTiling(t Tiling) error {
 	if len(l.where) == 0 {
 		return nil
 	}
-	var room [128]int64
-	scratch := room[:]
-	if n := l.check.ScratchLen(); n > len(room) {
+	var buffer [128]int64
+	scratch := buffer[:]
+	if n := l.check.ScratchLen(); n > len(buffer) {
 		scratch = make([]int64, n)
 	}
-	if at := l.check.FirstViolated(t, scratch); at >= 0 {
+	if violated := l.check.FirstViolated(t, scratch); violated >= 0 {
 		return &Illegal{
-			append(Tiling(nil), t...), l.where[at],
+			append(Tiling(nil), t...), l.where[violated],
 		}
 	}
 	return nil

@@ -6,16 +6,23 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A loopGroup is a set of closers (reduce, dot) that walk one loop together: none
-// depends on another, their sequential extents are equal, and they read
-// something in common, which the shared loop then loads once.
+// A loopGroup is a set of accumulators (reduce, dot) that share one loop: none
+// depends on another, the extents they reduce are equal, and they read an array
+// in common, which the loop then loads once.
 type loopGroup struct {
-	level   int // closers below, on the longest path; equal levels cannot depend on each other
+	// level is the number of accumulators below, on the longest path.
+	// Accumulators of equal level cannot depend on each other.
+	level int
+	// extents are the sequential extents of its members.
 	extents []int64
-	arrays  map[*hlo.Instr]bool // arrays its members read, up to the closers below
+	// arrays are those that its first member reads, up to the accumulators
+	// below.
+	arrays map[*hlo.Instr]bool
 }
 
-// loopGroups finds the groups of a computation, by member.
+// loopGroups assigns a group to every accumulator of a computation. An
+// accumulator joins the first group that it can share, so that the result
+// depends on the order of the instructions only.
 func loopGroups(c *hlo.Computation) map[*hlo.Instr]*loopGroup {
 	groups := map[*hlo.Instr]*loopGroup{}
 	levels := make(map[*hlo.Instr]int, len(c.Instrs))
@@ -43,7 +50,8 @@ func loopGroups(c *hlo.Computation) map[*hlo.Instr]*loopGroup {
 	return groups
 }
 
-// canShare says whether a closer described by g can walk the loop of h.
+// canShare reports whether an accumulator described by g can be in the loop of
+// h.
 func (g *loopGroup) canShare(h *loopGroup) bool {
 	if g.level != h.level ||
 		!slices.Equal(g.extents, h.extents) {
@@ -57,7 +65,8 @@ func (g *loopGroup) canShare(h *loopGroup) bool {
 	return false
 }
 
-// arraysRead collects the arrays read below i, not looking past other closers.
+// arraysRead collects the arrays that are read below i, not looking past other
+// accumulators. Scalars, constants and iotas cost no traffic and do not count.
 func arraysRead(i *hlo.Instr) map[*hlo.Instr]bool {
 	found := map[*hlo.Instr]bool{}
 	stack := slices.Clone(i.Operands)
@@ -76,13 +85,16 @@ func arraysRead(i *hlo.Instr) map[*hlo.Instr]bool {
 	return found
 }
 
-// isAccumulator says whether i accumulates over sequential dimensions.
+// isAccumulator reports whether i accumulates over sequential dimensions. A
+// reduce of no dimensions and an outer product do not.
 func isAccumulator(i *hlo.Instr) bool {
 	return i.Op == hlo.OpReduce && len(i.Attrs.Dimensions) > 0 ||
 		i.Op == hlo.OpDot && len(i.Attrs.LHSContract) > 0
 }
 
-// sequentialExtents lists the extents a closer loops over; nil for other ops.
+// sequentialExtents lists the extents that an accumulator reduces: those of the
+// reduced dimensions in ascending order, or of the contracting ones in the
+// order of the left operand's attribute. It is nil for other operations.
 func sequentialExtents(i *hlo.Instr) []int64 {
 	var extents []int64
 	switch i.Op {
@@ -102,7 +114,7 @@ func sequentialExtents(i *hlo.Instr) []int64 {
 	return extents
 }
 
-// reducedDims are the reduced dimensions in ascending order.
+// reducedDims are the dimensions that a reduce reduces, in ascending order.
 func reducedDims(i *hlo.Instr) []int64 {
 	return slices.Sorted(slices.Values(i.Attrs.Dimensions))
 }

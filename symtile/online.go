@@ -6,29 +6,31 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Online returns p with loops joined that walk the same tiles, one after the
-// other only because a maximum or a mean has to be known; p itself when there are
-// none.
+// Online returns p with those loops fused that iterate over the same tiles and
+// are apart only because a later one needs a maximum or a mean that an earlier
+// one computes; p itself when there are none.
 //
-// Maxima: the first loop reduces m = max(x). Every other sums terms that are
-// homogeneous in exp(−m): products of exp(x−m) once, of what depends neither on
-// m nor on what follows from it, and of numbers r of a row that are only known
-// after all loops. Then, for a sum S(m) over any part of the tiles,
-// S(m') = S(m)·exp(m−m'), so that one loop that keeps m and S does for all:
-// online softmax (Milakov and Gimelshein, Online normalizer calculation for
-// softmax, 2018). Numbers r are taken out of the sums and multiplied in after the
-// loop, which makes dot(softmax(x), v) one loop too (Dao et al., FlashAttention,
-// 2022; Dao, FlashAttention-2, 2023).
+// Maxima: the first loop reduces m = max(x). Every other one sums terms that
+// are homogeneous in exp(−m): products of exp(x−m), once, of what depends
+// neither on m nor on what follows from it, and of row numbers r that are known
+// only after all loops. Then, for a sum S(m) over any part of the tiles, S(m')
+// = S(m)·exp(m−m'), so that one loop that carries m and S suffices: online
+// softmax (Milakov and Gimelshein, Online normalizer calculation for softmax,
+// 2018). Row numbers r are taken out of the sums and multiplied in after the
+// loop, which makes dot(softmax(x), v) one loop too (Dao et al.,
+// FlashAttention, 2022; Dao, FlashAttention-2, 2023).
 //
-// An infinite v whose weight is 0 with the last maximum, but was not with the
-// one when it was met, leaves an infinity where plain evaluation has NaN; and sums
-// are not divided before they are complete, so that they are infinite where n·|v|
-// is more than the type has.
+// Differences from plain evaluation: an infinite v whose weight is 0 with the
+// final maximum, but was not with the one when it was met, leaves an infinity
+// where plain evaluation has NaN. Sums are not divided before they are
+// complete, so that they are infinite where n·|v| is more than the type can
+// hold.
 //
-// Each time m grows a sum is rounded once more: n tiles add at most n roundings of
-// exp and as many of the product to the relative error of a sum of terms ≥ 0.
+// Rounding: each time m rises a sum is rounded once more. n tiles add at most n
+// roundings of exp, and as many of the product, to the relative error of a sum
+// of terms ≥ 0.
 //
-// Means: see online_mean.go.
+// Means are described in online_mean.go.
 func (p *Program) Online() *Program {
 	for k, s := range p.Body {
 		if s.Loop == nil ||
@@ -42,7 +44,8 @@ func (p *Program) Online() *Program {
 	return p
 }
 
-// findsMaximum says whether all a loop does is to find a maximum of floats.
+// findsMaximum reports whether all that a loop does is to find a maximum of
+// floats.
 func findsMaximum(p *Program, l *Loop) bool {
 	if len(l.Accumulators) != 1 || l.Online != nil {
 		return false
@@ -52,7 +55,7 @@ func findsMaximum(p *Program, l *Loop) bool {
 		op.Instr.Shape.DType.IsFloat()
 }
 
-// reducesBy says whether an op reduces one operand by an operation.
+// reducesBy reports whether an op reduces one operand by an operation.
 func reducesBy(op *Op, code hlo.Opcode) bool {
 	if op.Code != hlo.OpReduce || len(op.Args) != 2 {
 		return false
@@ -66,28 +69,40 @@ func reducesBy(op *Op, code hlo.Opcode) bool {
 		slices.Contains(c.Params, r.Operands[1])
 }
 
-// A rowFactor is a number of each row that a value is a multiple of: of op, or of
-// exp(−m) where op is the maximum.
+// A rowFactor is a number of each row that a value is a multiple of: the value
+// of op, or exp(−m) where op is the maximum. The other fields describe values
+// that are not multiples, from which such factors come: the number itself, and
+// terms of the number and x.
 type rowFactor struct {
-	op               int
-	divides          bool
-	dims             []int // of the value: those of op, in order
-	plain            bool  // the value is the number itself
-	exponent         bool  // the value is x−m
-	deviation        bool  // the value is x less the number, or the number less x
-	squaredDeviation bool  // the value is (x less the number)²
+	op int
+	// divides reports that the value is divided by the number.
+	divides bool
+	// dims are the dimensions of the value that are those of op, in order; −1
+	// stands for one that has been reshaped away, of extent 1.
+	dims []int
+	// plain reports that the value is the number itself.
+	plain bool
+	// exponent reports that the value is x − m.
+	exponent bool
+	// deviation reports that the value is x less the number, or the number less
+	// x.
+	deviation bool
+	// squaredDeviation reports that the value is (x less the number)².
+	squaredDeviation bool
 }
 
-// factorsOf is of which numbers of rows the value of an op is a multiple; made is
-// the new op of which it is that, or −1 where the op itself is computed.
+// factorsOf is the row factors of the value of an op. made is the new op that
+// the value is a multiple of; −1 where the op itself has to be computed. The
+// error is errNotOnline where the value depends on a row number in any other
+// way.
 func (j *loopFuser) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 	args := make([][]rowFactor, len(op.Args))
-	some := false
+	hasFactors := false
 	for k, a := range op.Args {
 		args[k] = j.factors[a]
-		some = some || len(args[k]) > 0
+		hasFactors = hasFactors || len(args[k]) > 0
 	}
-	if !some {
+	if !hasFactors {
 		return nil, -1, nil
 	}
 	switch op.Code {
@@ -128,8 +143,8 @@ func (j *loopFuser) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 	return nil, -1, errNotOnline
 }
 
-// requireProduct is an error where a value is not a product of factors and what
-// depends on none.
+// requireProduct is an error where a value is not a product of row factors and
+// what depends on none.
 func requireProduct(f []rowFactor) error {
 	if slices.ContainsFunc(f, func(x rowFactor) bool {
 		return x.plain || x.exponent || x.deviation || x.squaredDeviation
@@ -139,8 +154,8 @@ func requireProduct(f []rowFactor) error {
 	return nil
 }
 
-// rowNumber is the only factor of a value that is nothing else, of a row known
-// only after the loop.
+// rowNumber is the only factor of a value that is nothing but a number of the
+// row, known only after the loop.
 func (j *loopFuser) rowNumber(f []rowFactor) (rowFactor, bool) {
 	if len(f) == 1 && f[0].plain &&
 		f[0].op != j.statistic {
@@ -149,6 +164,8 @@ func (j *loopFuser) rowNumber(f []rowFactor) (rowFactor, bool) {
 	return rowFactor{}, false
 }
 
+// multiplied is the factors of a product: those of both operands, or one more
+// where an operand is a row number.
 func (j *loopFuser) multiplied(
 	op *Op, args [][]rowFactor,
 ) ([]rowFactor, int, error) {
@@ -164,6 +181,8 @@ func (j *loopFuser) multiplied(
 	return slices.Concat(args[0], args[1]), -1, nil
 }
 
+// divided is the factors of a quotient, whose divisor is a row number or has no
+// factors.
 func (j *loopFuser) divided(
 	op *Op, args [][]rowFactor,
 ) ([]rowFactor, int, error) {
@@ -177,7 +196,7 @@ func (j *loopFuser) divided(
 	return args[0], -1, requireProduct(args[0])
 }
 
-// timesFactor is a value with one more factor.
+// timesFactor is the factors of op n with one more.
 func (j *loopFuser) timesFactor(
 	n int, f []rowFactor, r rowFactor,
 ) ([]rowFactor, int, error) {
@@ -188,7 +207,7 @@ func (j *loopFuser) timesFactor(
 	return append(slices.Clip(f), r), j.newOps[n], nil
 }
 
-// exponentOf is that of x−m, where x is what m is the maximum of.
+// exponentOf is the factor of x − m, where x is what m is the maximum of.
 func (j *loopFuser) exponentOf(
 	op *Op, args [][]rowFactor,
 ) ([]rowFactor, error) {
@@ -216,8 +235,9 @@ func (j *loopFuser) exponentOf(
 	}, nil
 }
 
-// convertedFactors is the factors of a value in another floating type: it is rounded
-// by as much as when it is multiplied by them before, but for the maximum.
+// convertedFactors is the factors of a value in another floating type.
+// Multiplying by them after the conversion instead of before rounds as often;
+// but the exponent must not lose precision, nor may deviations.
 func convertedFactors(op *Op, f []rowFactor) ([]rowFactor, error) {
 	to := op.Instr.Shape.DType
 	from := op.Instr.Operands[0].Shape.DType
@@ -231,7 +251,8 @@ func convertedFactors(op *Op, f []rowFactor) ([]rowFactor, error) {
 	return f, nil
 }
 
-// rearranged is the factors of a value whose elements are arranged anew.
+// rearranged is the factors of a value whose elements are moved: broadcast,
+// transposed or reshaped.
 func rearranged(op *Op, list []rowFactor) ([]rowFactor, error) {
 	if slices.ContainsFunc(list, func(x rowFactor) bool { return x.deviation || x.squaredDeviation }) {
 		return nil, errNotOnline
@@ -256,7 +277,8 @@ func rearranged(op *Op, list []rowFactor) ([]rowFactor, error) {
 	return mapFactorDims(list, to), nil
 }
 
-// mapFactorDims has the factors run along other dimensions; −1 is none, of one element.
+// mapFactorDims renumbers the dimensions that factors run along; −1 is none, of
+// one element.
 func mapFactorDims(list []rowFactor, to func(d int) int) []rowFactor {
 	out := slices.Clone(list)
 	for k, f := range out {
@@ -270,8 +292,9 @@ func mapFactorDims(list []rowFactor, to func(d int) int) []rowFactor {
 	return out
 }
 
-// unitReshapeDims is where the dimensions of a reshape go that adds and drops dimensions
-// of one element only: −1 for dropped ones; nil for another reshape.
+// unitReshapeDims is where the dimensions go of a reshape that only adds and
+// drops dimensions of extent 1: −1 for dropped ones. It is nil for another
+// reshape.
 func unitReshapeDims(op *Op) []int {
 	if op.Instr.Op != hlo.OpReshape {
 		return nil
@@ -296,7 +319,8 @@ func unitReshapeDims(op *Op) []int {
 	return places
 }
 
-// reducedFactors is the factors of a reduce or dot in terms of its own dimensions.
+// reducedFactors is the factors of a reduce or dot in terms of its own
+// dimensions. A factor cannot run along a dimension that is summed.
 func (j *loopFuser) reducedFactors(op *Op) ([]rowFactor, error) {
 	var list []rowFactor
 	for k, a := range op.Args {
@@ -327,8 +351,9 @@ func (j *loopFuser) reducedFactors(op *Op) ([]rowFactor, error) {
 	return list, nil
 }
 
-// keptDims is which dimension of its own a reduce or dot makes of each of
-// argument k, −1 where it sums along it; nil where there is none.
+// keptDims is the dimension of the result that each dimension of argument k of
+// a reduce or dot becomes; −1 where it is summed. It is nil for arguments that
+// are not summed.
 func keptDims(op *Op, k int) []int {
 	a := op.Instr.Attrs
 	switch {
@@ -344,18 +369,18 @@ func keptDims(op *Op, k int) []int {
 			a.LHSBatch, a.LHSContract, len(a.LHSBatch),
 		)
 	case op.Code == hlo.OpDot && k == 1:
-		left := len(op.Instr.Operands[0].Shape.Dims) -
+		leftFree := len(op.Instr.Operands[0].Shape.Dims) -
 			len(a.LHSContract)
 		return renumbered(
 			len(op.Instr.Operands[1].Shape.Dims),
-			a.RHSBatch, a.RHSContract, left,
+			a.RHSBatch, a.RHSContract, leftFree,
 		)
 	}
 	return nil
 }
 
-// renumbered gives batch dimensions their number, summed ones −1, others the next
-// number.
+// renumbered gives batch dimensions their number, summed ones −1, others the
+// next numbers from next on.
 func renumbered(rank int, batch, summed []int64, next int) []int {
 	kept := make([]int, rank)
 	for d := range kept {
@@ -372,7 +397,7 @@ func renumbered(rank int, batch, summed []int64, next int) []int {
 	return kept
 }
 
-// isZero says whether an op is the constant 0.
+// isZero reports whether an op is the constant 0.
 func isZero(p *Program, n int) bool {
 	l := p.Ops[n].Instr.Literal
 	return l != nil && len(l.Floats) == 1 &&

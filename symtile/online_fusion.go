@@ -9,33 +9,58 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A loopFuser makes the program with joined loops.
+// A loopFuser makes the program with fused loops. It copies the ops of the
+// original program one by one, those of later loops into the body of the first,
+// as far as factorsOf allows.
 type loopFuser struct {
-	from       *Program
-	to         *Program
-	first      int  // step of the first loop
-	statistic  int  // the maximum, or sum
-	isSum      bool // it is a sum
-	loop       *Loop
-	outer      []Step // before the loop, then after it
-	newOps     []int  // the new op of each old one, −1 without
-	hoisted    map[int]bool
-	factors    map[int][]rowFactor // by old op
-	deferred   map[int][]rowFactor // by closer: what its sum is multiplied by
+	// from is the original program, to the one under construction.
+	from *Program
+	to   *Program
+	// first is the step of the first loop.
+	first int
+	// statistic is the maximum or sum that the first loop computes, an op of
+	// from.
+	statistic int
+	// isSum reports that the statistic is a sum.
+	isSum bool
+	// loop is the fused loop.
+	loop *Loop
+	// outer is the steps outside of loops: those before the fused loop, then
+	// those after it.
+	outer []Step
+	// newOps is the new op of each old one, −1 where there is none.
+	newOps []int
+	// hoisted are the old ops from after the first loop that have been moved
+	// before it.
+	hoisted map[int]bool
+	// factors is, by old op, the row factors of its value.
+	factors map[int][]rowFactor
+	// deferred is, by old accumulator, the factors that are multiplied in after
+	// the loop.
+	deferred map[int][]rowFactor
+	// duplicates finds new ops that may compute the same as one that is to be
+	// added.
 	duplicates map[duplicateKey][]int
-	fused      map[*Loop]bool
-	sub        *index.Substitution // of tile ids of the loop at hand
+	// fused are the old loops that have become part of the new one.
+	fused map[*Loop]bool
+	// sub replaces the tile ids and sizes of the loop at hand by those of the
+	// first.
+	sub *index.Substitution
 }
 
-// A duplicateKey finds ops that may be the same: inner ones are inside of a loop in
-// the joined ones.
+// A duplicateKey finds ops that may compute the same: of the same instruction,
+// both inside of a loop within the fused one or both not.
 type duplicateKey struct {
 	instr *hlo.Instr
 	inner bool
 }
 
+// errNotOnline says that a value depends on the statistic in a way that cannot
+// be corrected afterwards. Fusion of the loop is given up; it is never
+// reported.
 var errNotOnline = errors.New("the terms are neither homogeneous in exp(-max) nor squares of x less a number")
 
+// newLoopFuser prepares to fuse loops into step first of p's body.
 func newLoopFuser(p *Program, first int) *loopFuser {
 	l := p.Body[first].Loop
 	to := *p
@@ -62,7 +87,7 @@ func newLoopFuser(p *Program, first int) *loopFuser {
 	return j
 }
 
-// fuse is the new program, nil where no sums follow that are what they have to be.
+// fuse is the new program; nil where no later loop can be fused.
 func (j *loopFuser) fuse() *Program {
 	for _, s := range j.from.Body[:j.first] {
 		j.copyStep(s)
@@ -96,7 +121,7 @@ func (j *loopFuser) fuse() *Program {
 	return j.program()
 }
 
-// program puts the parts together.
+// program puts the new program together.
 func (j *loopFuser) program() *Program {
 	j.to.Body, j.to.Roots, j.to.Runtime = j.outer,
 		slices.Clone(j.from.Roots),
@@ -110,7 +135,8 @@ func (j *loopFuser) program() *Program {
 	return j.to
 }
 
-// emit adds old op n, whose arguments are there.
+// emit adds old op n, whose arguments exist, as an accumulator of a loop where
+// one is given.
 func (j *loopFuser) emit(n int, around *Loop) int {
 	op := j.translatedOp(n)
 	op.Loop = around
@@ -118,6 +144,7 @@ func (j *loopFuser) emit(n int, around *Loop) int {
 	return j.newOps[n]
 }
 
+// add appends an op to the new program and returns its index.
 func (j *loopFuser) add(op Op) int {
 	j.to.Ops = append(j.to.Ops, op)
 	return len(j.to.Ops) - 1
@@ -132,6 +159,7 @@ func (j *loopFuser) translatedOp(n int) Op {
 	return op
 }
 
+// translatedTile is a tile with the tile ids of the first loop.
 func (j *loopFuser) translatedTile(t Tile) Tile {
 	if len(j.sub.With) == 0 {
 		return t
@@ -143,6 +171,7 @@ func (j *loopFuser) translatedTile(t Tile) Tile {
 	return t
 }
 
+// translatedIndices are the new ops of old ones.
 func (j *loopFuser) translatedIndices(ops []int) []int {
 	if ops == nil {
 		return nil
@@ -154,6 +183,7 @@ func (j *loopFuser) translatedIndices(ops []int) []int {
 	return list
 }
 
+// translatedDim is one dimension of a tile with the tile ids of the first loop.
 func (j *loopFuser) translatedDim(d DimTile) DimTile {
 	s := j.sub
 	e := DimTile{
@@ -169,11 +199,12 @@ func (j *loopFuser) translatedDim(d DimTile) DimTile {
 	return e
 }
 
-// copyStep copies a step as it is to the end of what there is.
+// copyStep copies a step as it is to the end of the new program.
 func (j *loopFuser) copyStep(s Step) {
 	j.outer = append(j.outer, j.copiedStep(s))
 }
 
+// copiedStep copies a step, a loop with its body.
 func (j *loopFuser) copiedStep(s Step) Step {
 	if s.Loop == nil {
 		return Step{Op: j.emit(s.Op, nil)}
@@ -190,8 +221,8 @@ func (j *loopFuser) copiedStep(s Step) Step {
 	return Step{Loop: l}
 }
 
-// matchIterations says whether a loop walks as many tiles of the same sizes as the
-// first, and has ids and sizes replaced by those of the first.
+// matchIterations reports whether a loop iterates over as many tiles of the
+// same sizes as the first, and prepares sub to replace its tile ids and sizes.
 func (j *loopFuser) matchIterations(l *Loop) bool {
 	if len(l.Dims) != len(j.loop.Dims) {
 		return false
@@ -218,7 +249,7 @@ func (j *loopFuser) matchIterations(l *Loop) bool {
 	return true
 }
 
-// tryFuse joins a loop, or leaves all as it was.
+// tryFuse fuses a loop, or leaves everything as it was.
 func (j *loopFuser) tryFuse(l *Loop) {
 	saved := *j
 	ops := len(j.to.Ops)
@@ -249,8 +280,10 @@ func (j *loopFuser) tryFuse(l *Loop) {
 	j.sub = &index.Substitution{}
 }
 
-// body adds the body of a loop, whose steps may be in a loop inside of the
-// joined ones.
+// body copies the steps of a loop's body; inner reports that they are inside of
+// a loop within the fused ones. An inner loop all of whose accumulators already
+// exist is dropped; one that exists in part cannot be copied, for the rest of
+// it would need what only the other copy has.
 func (j *loopFuser) body(steps []Step, into *[]Step, inner bool) error {
 	for _, s := range steps {
 		if s.Loop == nil {
@@ -280,8 +313,8 @@ func (j *loopFuser) body(steps []Step, into *[]Step, inner bool) error {
 	return nil
 }
 
-// addTerm adds an op of a body, or finds the one that computes the same; around is
-// the loop whose closer it is.
+// addTerm adds an op of a body, or finds the one that computes the same. around
+// is the loop whose accumulator it is.
 func (j *loopFuser) addTerm(
 	n int, around *Loop, into *[]Step, inner bool,
 ) error {
@@ -327,7 +360,8 @@ func (j *loopFuser) addTerm(
 	return nil
 }
 
-// duplicate is the op of the joined loops that computes the same as old op n, or −1.
+// duplicate is the op of the fused loops that computes the same as old op n; −1
+// where there is none.
 func (j *loopFuser) duplicate(n int, around *Loop, inner bool) int {
 	x := j.translatedOp(n)
 	for _, k := range j.duplicates[duplicateKey{x.Instr, inner}] {
@@ -344,8 +378,9 @@ func (j *loopFuser) duplicate(n int, around *Loop, inner bool) int {
 	return -1
 }
 
-// hoistOperands has ops that are read in the loop made before it, or says that they are
-// numbers of rows.
+// hoistOperands makes the ops that the fused loop reads available before it.
+// Those that depend on a loop that follows are row numbers, which become
+// factors; a rearranged maximum is computed within the loop.
 func (j *loopFuser) hoistOperands(ops []int) error {
 	for _, n := range ops {
 		if j.newOps[n] >= 0 || len(j.factors[n]) > 0 {
@@ -380,8 +415,8 @@ func (j *loopFuser) hoistOperands(ops []int) error {
 	return nil
 }
 
-// rearrangedMaximum is the factor of an op outside of loops that only arranges the
-// maximum anew; nil for others.
+// rearrangedMaximum is the factor of an op outside of loops that only
+// rearranges the maximum; nil for others.
 func (j *loopFuser) rearrangedMaximum(op *Op) []rowFactor {
 	if len(op.Args) != 1 || j.isSum {
 		return nil
@@ -398,7 +433,7 @@ func (j *loopFuser) rearrangedMaximum(op *Op) []rowFactor {
 	return nil
 }
 
-// rowFactors is the factor of a value that is numbers of rows.
+// rowFactors is the factor of a value that is itself a number of each row.
 func (j *loopFuser) rowFactors(n int) []rowFactor {
 	dims := make([]int, len(j.from.Ops[n].Tile))
 	for k := range dims {
@@ -409,7 +444,9 @@ func (j *loopFuser) rowFactors(n int) []rowFactor {
 	}
 }
 
-// accumulator adds a closer of a joined loop.
+// accumulator adds an accumulator of a fused loop. Its factors have to run
+// along dimensions that its tile shares with them; at most one of them is
+// exp(−m).
 func (j *loopFuser) accumulator(n int) error {
 	op := &j.from.Ops[n]
 	if err := j.hoistOperands(op.Args); err != nil {
@@ -453,7 +490,8 @@ func (j *loopFuser) accumulator(n int) error {
 	return nil
 }
 
-// addRemaining does a step after the joined loop.
+// addRemaining adds a step that comes after the fused loop: nothing but the
+// deferred factors for a loop that was fused.
 func (j *loopFuser) addRemaining(s Step) {
 	switch {
 	case s.Loop == nil && j.hoisted[s.Op]:
@@ -472,7 +510,7 @@ func (j *loopFuser) addRemaining(s Step) {
 	}
 }
 
-// applyFactor multiplies a sum by a number of each row.
+// applyFactor multiplies an accumulator by a number of each row, or divides it.
 func (j *loopFuser) applyFactor(n int, f rowFactor) {
 	code := hlo.OpMultiply
 	if f.divides {
@@ -486,19 +524,22 @@ func (j *loopFuser) applyFactor(n int, f rowFactor) {
 	)
 }
 
-// A epilogue is ops on the tile of a sum, after its loop.
+// An epilogue adds ops on the tile of an accumulator after its loop.
 type epilogue struct {
 	j    *loopFuser
 	tile Tile
-	of   *hlo.Instr
+	// of is the accumulator's instruction, whose shape the ops have.
+	of *hlo.Instr
 }
 
+// epilogueOf is the epilogue of old accumulator n.
 func (j *loopFuser) epilogueOf(n int) *epilogue {
 	sum := j.to.Ops[j.newOps[n]]
 	return &epilogue{j, sum.Tile, sum.Instr}
 }
 
-// add adds an op whose shape is the sum's, but for the type.
+// add adds an op of element type d, whose other properties are the
+// accumulator's.
 func (x *epilogue) add(code hlo.Opcode, d hlo.DType, args ...int) int {
 	i := &hlo.Instr{Shape: hlo.Shape{DType: d}}
 	for _, a := range args {
@@ -509,6 +550,7 @@ func (x *epilogue) add(code hlo.Opcode, d hlo.DType, args ...int) int {
 	return x.put(code, i, args...)
 }
 
+// put adds an op with instruction i, which gets its name, code and extents.
 func (x *epilogue) put(code hlo.Opcode, i *hlo.Instr, args ...int) int {
 	i.Name = x.of.Name + "." + string(code)
 	i.Op = code
@@ -523,8 +565,8 @@ func (x *epilogue) put(code hlo.Opcode, i *hlo.Instr, args ...int) int {
 	return at
 }
 
-// broadcastRow is a number of rows, whose dimensions are those of the sum, for every
-// element and in the sum's type.
+// broadcastRow is a number of each row, along the dimensions of the accumulator
+// given, for every element and in the accumulator's type.
 func (x *epilogue) broadcastRow(at int, along []int) int {
 	by := x.j.to.Ops[at].Instr
 	var dims []int64

@@ -26,7 +26,8 @@ import (
 // (2T + 16 + 4n/T)·u, and that of c comes in squared, as without joining. A sum
 // nb + D that overflows leaves NaN where plain evaluation has an infinite variance.
 
-// sumsFloats says whether all a loop does is to sum floats that hold a mean.
+// sumsFloats reports whether all that a loop does is to sum f32 or f64, which
+// can hold a mean.
 func sumsFloats(p *Program, l *Loop) bool {
 	if len(l.Accumulators) != 1 || l.Online != nil {
 		return false
@@ -38,7 +39,8 @@ func sumsFloats(p *Program, l *Loop) bool {
 		(d == hlo.F32 || d == hlo.F64)
 }
 
-// deviationOf is the factor of x less a number of the row, where x is what is summed.
+// deviationOf is the factor of x less a number of the row, where x is what the
+// statistic sums.
 func (j *loopFuser) deviationOf(
 	op *Op, args [][]rowFactor,
 ) ([]rowFactor, error) {
@@ -61,13 +63,15 @@ func (j *loopFuser) deviationOf(
 	return []rowFactor{r}, nil
 }
 
+// squaredFactor is the factor of the square of a deviation.
 func squaredFactor(f []rowFactor) []rowFactor {
 	x := f[0]
 	x.deviation, x.squaredDeviation = false, true
 	return []rowFactor{x}
 }
 
-// reducesSquares says whether an op sums squares over the elements that the mean is of.
+// reducesSquares reports whether an op sums squared deviations over the
+// elements that the mean is of.
 func (j *loopFuser) reducesSquares(op *Op, f []rowFactor) bool {
 	sum := &j.from.Ops[j.statistic]
 	a := slices.Sorted(slices.Values(op.Instr.Attrs.Dimensions))
@@ -77,8 +81,8 @@ func (j *loopFuser) reducesSquares(op *Op, f []rowFactor) bool {
 		slices.EqualFunc(op.Tile, sum.Tile, DimTile.Equal)
 }
 
-// shiftedStatistic has an old op, x less a number of the row or that less x, read the number
-// near the mean that iterations read.
+// shiftedStatistic makes an old op, x less a number of the row or that less x,
+// read the number b near the mean instead.
 func (j *loopFuser) shiftedStatistic(op *Op) int {
 	sum := j.to.Ops[j.newOps[j.statistic]].Instr
 	number := op.Args[0]
@@ -106,7 +110,8 @@ func (j *loopFuser) shiftedStatistic(op *Op) int {
 	return j.newOps[number]
 }
 
-// orderDeviation has a new op be x less the number: its square is that of the other way round.
+// orderDeviation makes a new op x less the number: its square is that of the
+// opposite.
 func (j *loopFuser) orderDeviation(at int) {
 	op := &j.to.Ops[at]
 	if op.Args[0] != j.to.Ops[j.newOps[j.statistic]].Args[0] {
@@ -117,7 +122,8 @@ func (j *loopFuser) orderDeviation(at int) {
 	}
 }
 
-// recenter makes a sum of squares of x less the mean that of x less c.
+// recenter turns the sum of squares of x less the mean into that of x less c,
+// by adding N(s/N − c)².
 func (j *loopFuser) recenter(n int, c rowFactor) {
 	sum, x := j.from.Ops[j.statistic].Instr,
 		j.epilogueOf(n)

@@ -7,22 +7,31 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A Relation is what a tile on one side of an instruction says about the other.
+// A Relation is what a tile on one side of an instruction implies about the
+// other side, as OperandTiles and ResultTiles find it.
 type Relation struct {
 	// Tiles are the tiles of each operand, several where it is read in several
-	// ways, or those of the result.
+	// ways; or those of the result.
 	Tiles [][]Tile
-	// Replicas says, for a collective, which members of the group hold them: a
-	// tile of the place in the group.
+	// Replicas is, for a collective, the members of the replica group that hold
+	// the tiles: a tile of the position in the group.
 	Replicas *DimTile
-	Steps    []Dim            // sequential dimensions the instruction brings
-	Where    index.Constraint // on the tile sizes
-	Boxes    index.Constraint // under which no tile has digits
-	Runtime  []Runtime        // variables known at run time; Op is the number of the operand
+	// Steps are the sequential dimensions that the instruction brings.
+	Steps []Dim
+	// Where is the constraint on the tile sizes under which the tiles exist.
+	Where index.Constraint
+	// Boxes is the constraint under which no tile has digits.
+	Boxes index.Constraint
+	// Runtime are the variables known at run time; Op is the number of the
+	// operand that holds the value.
+	Runtime []Runtime
 }
 
-// OperandTiles propagates tile out of one result of in to its operands. Steps
-// are numbered after the dimensions of out. The error is an *Untileable.
+// OperandTiles propagates tile out of the first result of in to its operands,
+// in the way Analyze does for every instruction of a fusion. It is for
+// compilers that propagate tiles through a graph of their own. New sequential
+// dimensions are numbered after the dimensions of out. The error is an
+// *Untileable.
 func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	if collectives[in.Op] {
 		return collectiveTiles(r, in, out)
@@ -50,9 +59,10 @@ func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	return rel, r.Err()
 }
 
-// ResultTiles propagates tile t of an operand of in to its results: the tile of
-// the elements that are made from elements of t, which is larger where it is
-// not known before run time which they are. The error is an *Untileable.
+// ResultTiles propagates tile t of an operand of in to its result: the tile of
+// the elements that are made from elements of t. The tile is larger than these
+// where they are known only at run time. It is the opposite direction of
+// OperandTiles. The error is an *Untileable.
 func ResultTiles(
 	r *index.Ring, in *hlo.Instr, operand int, t Tile,
 ) (*Relation, error) {
@@ -88,7 +98,8 @@ func withoutIdleLimits(t Tile) Tile {
 	return t
 }
 
-// singleInstrBuilder makes a builder for one instruction whose operands are parameters.
+// singleInstrBuilder is a builder for one instruction whose operands are
+// parameters. Constants and iotas stay, since their values decide about tiles.
 func singleInstrBuilder(
 	r *index.Ring, in *hlo.Instr, rank int,
 ) (*builder, []*hlo.Instr) {
@@ -122,6 +133,7 @@ func singleInstrBuilder(
 	return b, params
 }
 
+// relation is what the builder has found besides tiles.
 func (b *builder) relation(rank int) *Relation {
 	s := b.prog.Space
 	return &Relation{
@@ -132,6 +144,7 @@ func (b *builder) relation(rank int) *Relation {
 	}
 }
 
+// collectives are the operations that collectiveTiles knows.
 var collectives = map[hlo.Opcode]bool{
 	hlo.OpAllGather:     true,
 	hlo.OpAllReduce:     true,
@@ -139,8 +152,9 @@ var collectives = map[hlo.Opcode]bool{
 }
 
 // collectiveTiles: the result of an all-gather is the operands of the group one
-// after the other, that of an all-reduce is made from all of them, and so is that
-// of a reduce-scatter, of which every member has the part of its own number.
+// after the other. That of an all-reduce is made from all of them, and so is
+// that of a reduce-scatter, of which every member holds the shard of its own
+// number.
 func collectiveTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	b, _ := singleInstrBuilder(r, in, len(out))
 	members, known := groupSize(in)
@@ -186,8 +200,8 @@ func collectiveTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) 
 	return rel, nil
 }
 
-// groupSize is how many replicas a collective joins: what its groups say, or
-// else how much larger one of its sides is.
+// groupSize is the number of replicas in every group; false where it is not
+// said or differs.
 func groupSize(in *hlo.Instr) (int64, bool) {
 	if groups := in.Attrs.ReplicaGroups; len(groups) > 0 {
 		return int64(len(groups[0])), true

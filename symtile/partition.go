@@ -9,38 +9,40 @@ import (
 
 // An Unfused is an instruction that is in no fusion of a partition, and why.
 type Unfused struct {
-	Instr  *hlo.Instr
+	// Instr is an instruction of the partitioned module.
+	Instr *hlo.Instr
+	// Reason is a clause that continues "it is in no fusion because …".
 	Reason string
 }
 
-// Partition splits a module that no compiler has fused into fusions that can
-// be tiled: what comes back computes the same with an entry of fusion
-// instructions, so that Fusions lists them, and what stays between them:
-// operations that untileableReason has a reason for, and others that are no work. A module
-// that has fusions, or a bare computation (text without a module around it,
-// which is one fusion as it stands), comes back as it is.
+// Partition splits a module that no compiler has fused into fusions that can be
+// tiled. The module that it returns computes the same. Its entry consists of
+// fusion instructions, whose computations hlo.Module.Fusions lists, and of the
+// instructions in the second result, which cannot be tiled or are no work. A
+// module that has fusions, or a bare computation (text without a module around
+// it, which is one fusion as it stands), is returned as it is.
 //
-// Calls are inlined first; the bodies of while and conditional are split as the
-// entry is. Then, walking from the results to the parameters, every operation
-// joins the fusion of its users when it has all its users there:
+// Calls are inlined first; the bodies of while and conditional are partitioned
+// as the entry is. Then, from the results to the parameters, every operation
+// joins the fusion of its users when all of its users are in that one fusion:
 //
 //   - Elementwise operations and those that move data (broadcast, reshape,
-//     transpose, slice, pad, concatenate, reverse) join; but what follows a dot
-//     or a reduction stays with that, where it is computed once, rather than
-//     with a dot or a window that reads it.
-//   - A dot or convolution, the hero, joins operations that follow it, unless
-//     one of them broadcasts, which would compute it again and again. A fusion
-//     has one hero, and no reductions.
+//     transpose, slice, pad, concatenate, reverse, …) join. An operation that
+//     follows a dot or a reduction, however, stays with that, where it is
+//     computed once, rather than join a dot or a window that reads it.
+//   - A dot or convolution, the hero of its fusion, joins operations that
+//     follow it, unless one of them broadcasts, which would compute it many
+//     times. A fusion has one hero, and then no reductions.
 //   - A reduction joins operations on its result. It joins across a broadcast
 //     only if that restores the shape that was reduced, as softmax and the
-//     norms do; reductions of one fusion reduce the same dimensions of the same
-//     shape.
-//   - Constants, iota, and operations that only look at their operand another
-//     way (broadcast, reshape, bitcast) are copied into every fusion that uses
-//     them.
+//     norms do. The reductions of one fusion reduce the same dimensions of the
+//     same shape.
+//   - Constants, iotas and views of an operand (broadcast, reshape, bitcast)
+//     are copied into every fusion that uses them.
 //
-// Anything else starts a fusion. A fusion of scalars, or of nothing but
-// reshapes, is taken apart again: there is nothing to tune.
+// Any other operation starts a fusion. A fusion of scalars, or of nothing but
+// reshapes, is dissolved again: there is nothing to tune. The time is
+// proportional to the instructions and their uses.
 func Partition(m *hlo.Module) (*hlo.Module, []Unfused) {
 	fusions := m.Fusions()
 	if m.Name == "" || len(fusions) > 1 ||
@@ -65,21 +67,21 @@ func Partition(m *hlo.Module) (*hlo.Module, []Unfused) {
 	return out, p.unfused
 }
 
-// rename gives split computations names of their own where the computation
+// rename gives partitioned computations new names where the computation that
 // they are made from is still called by something else.
 func (p *partitioner) rename(m *hlo.Module) {
-	kept := make(map[string]bool, len(m.Computations))
-	made := make(
+	stillCalled := make(map[string]bool, len(m.Computations))
+	replaced := make(
 		map[*hlo.Computation]bool, len(p.partitioned),
 	)
 	for _, c := range p.partitioned {
-		made[c] = true
+		replaced[c] = true
 	}
 	for _, c := range m.Computations {
-		kept[c.Name] = kept[c.Name] || !made[c]
+		stillCalled[c.Name] = stillCalled[c.Name] || !replaced[c]
 	}
 	for _, c := range m.Computations {
-		if made[c] && kept[c.Name] {
+		if replaced[c] && stillCalled[c.Name] {
 			c.Name = hlo.UniqueName(
 				p.usedNames, truncatedName(c.Name),
 			)
@@ -87,16 +89,20 @@ func (p *partitioner) rename(m *hlo.Module) {
 	}
 }
 
-// truncatedName leaves room for what is put before and behind a name.
+// truncatedName is a name short enough for a prefix and a suffix.
 func truncatedName(name string) string {
 	return name[:min(len(name), hlo.MaxName/2)]
 }
 
+// A partitioner partitions the computations of one module, each once.
 type partitioner struct {
-	usedNames   map[string]int // computation names
+	// usedNames are the names of computations, as hlo.UniqueName keeps them.
+	usedNames map[string]int
+	// partitioned is the result for each computation that has been visited.
 	partitioned map[*hlo.Computation]*hlo.Computation
-	sizes       map[*hlo.Computation]int64
-	unfused     []Unfused
+	// sizes are the instructions of computations with their calls inlined.
+	sizes   map[*hlo.Computation]int64
+	unfused []Unfused
 }
 
 // computation returns c with fusions.
@@ -112,7 +118,8 @@ func (p *partitioner) computation(c *hlo.Computation) *hlo.Computation {
 	return made
 }
 
-// maxInlined instructions are made by inlining calls; beyond, they stay calls.
+// maxInlined bounds the instructions that inlining calls may make; beyond,
+// calls stay calls.
 const maxInlined = 1 << 20
 
 // size is the number of instructions of c with its calls inlined, at most
@@ -133,8 +140,8 @@ func (p *partitioner) size(c *hlo.Computation) int64 {
 	return n
 }
 
-// flatten copies c with calls inlined and tuples that are taken apart again
-// left out.
+// flatten copies c with calls inlined, and without tuples that are taken apart
+// again.
 func (p *partitioner) flatten(c *hlo.Computation) *hlo.Computation {
 	f := &flattener{
 		out:    &hlo.Computation{Name: c.Name},
@@ -151,12 +158,14 @@ func (p *partitioner) flatten(c *hlo.Computation) *hlo.Computation {
 	return f.out
 }
 
+// A flattener copies instructions, under unique names, into out.
 type flattener struct {
 	out    *hlo.Computation
 	names  map[string]int
 	inline bool
 }
 
+// computation copies c with its parameters bound to args and returns its root.
 func (f *flattener) computation(c *hlo.Computation, args []*hlo.Instr, prefix string) *hlo.Instr {
 	value := make(
 		map[*hlo.Instr]*hlo.Instr,
@@ -173,6 +182,7 @@ func (f *flattener) computation(c *hlo.Computation, args []*hlo.Instr, prefix st
 	return value[c.Root]
 }
 
+// instr copies one instruction, or inlines it, and returns what has its value.
 func (f *flattener) instr(
 	i *hlo.Instr,
 	value map[*hlo.Instr]*hlo.Instr,
@@ -203,16 +213,19 @@ func (f *flattener) instr(
 	return &made
 }
 
-// A rewriter makes the new computation: an instruction for each fusion, and
-// those that stay outside.
+// An outliner makes the partitioned computation: an instruction for each
+// fusion, and those that stay unfused.
 type outliner struct {
 	*partitioner
 	*clustering
-	out   *hlo.Computation
+	out *hlo.Computation
+	// value is, for each instruction of the flat computation, the one that has
+	// its value outside of fusions.
 	value map[*hlo.Instr]*hlo.Instr
 	names map[string]int
 }
 
+// rewrite makes the partitioned computation from the clusters of a flat one.
 func (p *partitioner) rewrite(flat *hlo.Computation, s *clustering) *hlo.Computation {
 	r := &outliner{
 		p, s, &hlo.Computation{Name: flat.Name},
@@ -236,14 +249,15 @@ func (p *partitioner) rewrite(flat *hlo.Computation, s *clustering) *hlo.Computa
 	return r.out
 }
 
+// put appends the instruction that has the value of i.
 func (r *outliner) put(i, made *hlo.Instr) {
 	made.Name = hlo.UniqueName(r.names, made.Name)
 	r.value[i] = made
 	r.out.Instrs = append(r.out.Instrs, made)
 }
 
-// use is the value of i in the new computation; constants and views that are
-// copied into fusions come into being when something outside uses them.
+// use is the value of i in the new computation. Constants and views that are
+// copied into fusions are made when something outside uses them.
 func (r *outliner) use(i *hlo.Instr) *hlo.Instr {
 	if r.value[i] == nil {
 		r.keepUnfused(i)
@@ -251,7 +265,7 @@ func (r *outliner) use(i *hlo.Instr) *hlo.Instr {
 	return r.value[i]
 }
 
-// keepUnfused keeps i outside, and splits the computations of control flow.
+// keepUnfused copies i, and partitions the computations of control flow.
 func (r *outliner) keepUnfused(i *hlo.Instr) {
 	made := *i
 	made.Operands = make([]*hlo.Instr, len(i.Operands))
@@ -273,7 +287,7 @@ func (r *outliner) keepUnfused(i *hlo.Instr) {
 	})
 }
 
-// fusion makes the computation of a cluster and the instruction that runs it.
+// fusion makes the computation of a cluster and the instruction that calls it.
 func (r *outliner) fusion(c *cluster) {
 	f := &fusionBuilder{
 		outliner: r,
@@ -299,16 +313,21 @@ func (r *outliner) fusion(c *cluster) {
 	r.put(c.root, made)
 }
 
-// A fuser copies the members of a cluster into a computation of their own.
+// A fusionBuilder copies the members of a cluster into a computation of their
+// own.
 type fusionBuilder struct {
 	*outliner
 	*cluster
-	comp  *hlo.Computation
+	comp *hlo.Computation
+	// inner is the copy of each member, and the parameter for each value from
+	// outside.
 	inner map[*hlo.Instr]*hlo.Instr
 	names map[string]int
-	args  []*hlo.Instr // of the fusion instruction
+	// args are the operands of the fusion instruction.
+	args []*hlo.Instr
 }
 
+// copy copies one member, after its operands.
 func (f *fusionBuilder) copy(i *hlo.Instr) {
 	made := *i
 	made.Operands = make([]*hlo.Instr, len(i.Operands))
@@ -318,13 +337,15 @@ func (f *fusionBuilder) copy(i *hlo.Instr) {
 	f.add(i, &made)
 }
 
+// add appends an instruction that has the value of i.
 func (f *fusionBuilder) add(i, made *hlo.Instr) {
 	made.Name = hlo.UniqueName(f.names, made.Name)
 	f.inner[i] = made
 	f.comp.Instrs = append(f.comp.Instrs, made)
 }
 
-// operand is a member copied before, or a parameter for what comes from outside.
+// operand is a member that has been copied, or a parameter for what comes from
+// outside.
 func (f *fusionBuilder) operand(o *hlo.Instr) *hlo.Instr {
 	if made := f.inner[o]; made != nil {
 		return made
@@ -342,7 +363,7 @@ func (f *fusionBuilder) operand(o *hlo.Instr) *hlo.Instr {
 	return param
 }
 
-// reachable lists what entry calls, callees first.
+// reachable lists the computations that entry calls, callees first, and entry.
 func reachable(entry *hlo.Computation) []*hlo.Computation {
 	var all []*hlo.Computation
 	seen := map[*hlo.Computation]bool{}
@@ -362,7 +383,7 @@ func reachable(entry *hlo.Computation) []*hlo.Computation {
 	return all
 }
 
-// reason says why i is outside.
+// reason is why i is in no fusion.
 func (s *clustering) reason(i *hlo.Instr) string {
 	reason := untileableReason(i)
 	if reason != "" && i.Op != hlo.OpTuple &&

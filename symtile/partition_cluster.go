@@ -6,43 +6,34 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A kind says how an operation takes part in a partition.
+// An opClass is the way in which an operation takes part in a partition.
 type opClass uint8
 
 const (
-	classUnfused          opClass = iota // cannot be tiled, or is no work
-	classFusible                         // elementwise or moves data: joins its users
-	classDuplicated                      // constant, iota: copied to its users
-	classHero                            // dot, scaled-dot, convolution
-	classReduction                       // reduce, reduce-window
-	classReductionElement                // of a variadic reduction
-	classSolitary                        // tiled, but a fusion of its own
+	// classUnfused operations cannot be tiled, or are no work.
+	classUnfused opClass = iota
+	// classFusible operations are elementwise or move data: they join their
+	// users.
+	classFusible
+	// classDuplicated operations are constants and iotas, copied to their
+	// users.
+	classDuplicated
+	// classHero operations are dot, scaled-dot and convolution.
+	classHero
+	// classReduction operations are reduce and reduce-window.
+	classReduction
+	// classReductionElement operations take a result out of a variadic
+	// reduction.
+	classReductionElement
+	// classSolitary operations can be tiled, in a fusion of their own.
+	classSolitary
 )
 
-// moves are the operations that move data, besides the elementwise ones.
-var movesData = map[hlo.Opcode]bool{
-	hlo.OpBroadcast:    true,
-	hlo.OpReshape:      true,
-	hlo.OpBitcast:      true,
-	hlo.OpTranspose:    true,
-	hlo.OpSlice:        true,
-	hlo.OpPad:          true,
-	hlo.OpConcatenate:  true,
-	hlo.OpReverse:      true,
-	hlo.OpGather:       true,
-	hlo.OpDynamicSlice: true,
-}
+// maxDuplicatedElements bounds the elements of a constant that is copied into
+// fusions; larger ones are data, and stay outside.
+const maxDuplicatedElements = 1024
 
-// views look at their operand another way; copying one costs nothing.
-var viewOps = map[hlo.Opcode]bool{
-	hlo.OpBroadcast: true,
-	hlo.OpReshape:   true,
-	hlo.OpBitcast:   true,
-}
-
-const maxDuplicatedElements = 1024 // elements of a constant that is copied into fusions; larger ones are data
-
-// kindOf tells what i is; its operands are known.
+// classOf classifies i, whose operands have been classified.
 func (s *clustering) classOf(i *hlo.Instr) opClass {
 	switch {
 	case i.Op == hlo.OpGetTupleElement:
@@ -54,7 +45,7 @@ func (s *clustering) classOf(i *hlo.Instr) opClass {
 		i.Op == hlo.OpOptimizationBarrier || i.Op == hlo.OpCall ||
 		untileableReason(i) != "":
 		return classUnfused
-	case i.Op == hlo.OpReduce || i.Op == hlo.OpReduceWindow:
+	case i.Op.Class() == hlo.ClassReduction:
 		return classReduction
 	case !i.Shape.DType.IsArray():
 		return classUnfused
@@ -63,49 +54,71 @@ func (s *clustering) classOf(i *hlo.Instr) opClass {
 		return classDuplicated
 	case i.Op == hlo.OpConstant:
 		return classUnfused
-	case i.Op == hlo.OpDot ||
-		i.Op == hlo.OpScaledDot || i.Op == hlo.OpConvolution:
+	case i.Op.Class() == hlo.ClassContraction:
 		return classHero
-	case i.Op.Elementwise() ||
-		i.Op == hlo.OpMap || movesData[i.Op]:
+	case i.Op.Elementwise() || i.Op == hlo.OpMap:
+		return classFusible
+	case i.Op.Class() == hlo.ClassMove || i.Op.Class() == hlo.ClassDynamic:
 		return classFusible
 	}
 	return classSolitary
 }
 
-// A split sorts what a computation needs into clusters.
+// A clustering assigns the instructions of a flat computation to clusters.
 type clustering struct {
-	root            *hlo.Instr
-	order           []*hlo.Instr // operands first
-	users           map[*hlo.Instr][]*hlo.Instr
-	classes         map[*hlo.Instr]opClass
-	afterHero       map[*hlo.Instr]bool       // operations that follow a hero or a reduction
-	clustersOf      map[*hlo.Instr][]*cluster // of members; several for what is copied
+	root *hlo.Instr
+	// order is the instructions that the root needs, operands first.
+	order   []*hlo.Instr
+	users   map[*hlo.Instr][]*hlo.Instr
+	classes map[*hlo.Instr]opClass
+	// afterHero are the operations that follow a hero or a reduction.
+	afterHero map[*hlo.Instr]bool
+	// clustersOf is the clusters of every member; several for a duplicated one.
+	clustersOf map[*hlo.Instr][]*cluster
+	// clusterRootedAt is the cluster whose root is the instruction.
 	clusterRootedAt map[*hlo.Instr]*cluster
-	visits          int // of calls of clustersOfUsers
+	// visits counts the calls of clustersOfUsers.
+	visits int
 }
 
 // A cluster becomes a fusion. Only its root is used outside of it.
 type cluster struct {
-	root       *hlo.Instr
-	members    []*hlo.Instr        // users first
-	roles      map[*hlo.Instr]role // of the members
-	hero       bool
-	reduction  *hlo.Instr // a reduction; the others reduce the same
-	visited    int        // the last call of clustersOfUsers that met it, and what that found:
-	broadcasts bool       // a broadcast between the instruction and the root
-	feedsHero  bool       // the hero, or a window, reads the instruction, directly or not; it would be computed more than once
+	root *hlo.Instr
+	// members are in an order in which users come first.
+	members []*hlo.Instr
+	// roles are the properties of each member.
+	roles map[*hlo.Instr]role
+	// hero reports that a member is a hero, or solitary.
+	hero bool
+	// reduction is a reduction among the members; the others reduce the same.
+	reduction *hlo.Instr
+	// visited is the last call of clustersOfUsers that met the cluster;
+	// broadcasts and feedsHero are what it found for the instruction at hand.
+	visited int
+	// broadcasts reports that there is a broadcast between the instruction and
+	// the root.
+	broadcasts bool
+	// feedsHero reports that the hero, or a window, reads the instruction,
+	// directly or not, so that it would be computed more than once.
+	feedsHero bool
 }
 
-// A role says what a member is to its cluster.
+// A role is the properties of a member of a cluster.
 type role struct {
-	member    bool
-	broadcast bool // there is a broadcast between it and the root
-	feedsHero bool // the hero or a window reads it, directly or not
+	member bool
+	// broadcast reports that there is a broadcast between the member and the
+	// root.
+	broadcast bool
+	// feedsHero reports that the hero or a window reads the member, directly or
+	// not.
+	feedsHero bool
 }
 
-const maxClusterMembers = 256 // of a cluster; what compilers fuse stays under a hundred
+// maxClusterMembers bounds a cluster; fusions of compilers stay under a
+// hundred.
+const maxClusterMembers = 256
 
+// newClustering classifies the instructions that the root of c needs.
 func newClustering(c *hlo.Computation) *clustering {
 	s := &clustering{root: c.Root, order: c.Needed()}
 	n := len(s.order)
@@ -130,7 +143,8 @@ func newClustering(c *hlo.Computation) *clustering {
 	return s
 }
 
-// cluster walks from the results to the parameters.
+// cluster assigns instructions to clusters, from the results to the parameters,
+// and dissolves clusters in which there is nothing to tune.
 func (s *clustering) cluster() {
 	var all []*cluster
 	for _, i := range slices.Backward(s.order) {
@@ -140,7 +154,7 @@ func (s *clustering) cluster() {
 		homes, escapes := s.clustersOfUsers(i)
 		switch {
 		case s.classes[i] == classDuplicated ||
-			viewOps[i.Op] && !escapes && s.acceptedByAll(i, homes):
+			i.Op.Has(hlo.View) && !escapes && s.acceptedByAll(i, homes):
 			for _, c := range homes {
 				s.join(i, c)
 			}
@@ -166,8 +180,9 @@ func (s *clustering) cluster() {
 	}
 }
 
-// clustersOfUsers lists the clusters i is used in, and notes in each what i would be
-// there; escapes says whether it is also used outside of them.
+// clustersOfUsers lists the clusters in which i is used, and records in each
+// what i would be there. escapes reports that i is also used outside of
+// clusters.
 func (s *clustering) clustersOfUsers(i *hlo.Instr) (homes []*cluster, escapes bool) {
 	escapes = i == s.root
 	s.visits++
@@ -193,12 +208,14 @@ func (s *clustering) clustersOfUsers(i *hlo.Instr) (homes []*cluster, escapes bo
 	return homes, escapes
 }
 
+// acceptedByAll reports whether i can join all clusters of a list.
 func (s *clustering) acceptedByAll(i *hlo.Instr, homes []*cluster) bool {
 	return !slices.ContainsFunc(homes, func(c *cluster) bool {
 		return !s.accepts(c, i)
 	})
 }
 
+// join makes i a member of c.
 func (s *clustering) join(i *hlo.Instr, c *cluster) {
 	c.members = append(c.members, i)
 	c.roles[i] = role{
@@ -215,13 +232,13 @@ func (s *clustering) join(i *hlo.Instr, c *cluster) {
 	}
 }
 
-// expands says whether i is a broadcast to more elements.
+// expands reports whether i is a broadcast to more elements.
 func expands(i *hlo.Instr) bool {
 	return i.Op == hlo.OpBroadcast &&
 		i.Shape.Elements() > i.Operands[0].Shape.Elements()
 }
 
-// accepts says whether i, all of whose users here are in c, may join it.
+// accepts reports whether i, all of whose users here are in c, can join it.
 func (s *clustering) accepts(c *cluster, i *hlo.Instr) bool {
 	if len(c.members) >= maxClusterMembers ||
 		s.classes[c.root] == classSolitary {
@@ -229,7 +246,7 @@ func (s *clustering) accepts(c *cluster, i *hlo.Instr) bool {
 	}
 	switch s.classes[i] {
 	case classFusible:
-		return viewOps[i.Op] ||
+		return i.Op.Has(hlo.View) ||
 			!s.afterHero[i] || !c.feedsHero
 	case classReductionElement, classDuplicated:
 		return true
@@ -243,7 +260,8 @@ func (s *clustering) accepts(c *cluster, i *hlo.Instr) bool {
 	return false
 }
 
-// sameReduction says whether two reductions walk the same rows.
+// sameReduction reports whether two reductions reduce the same dimensions of
+// equal shapes.
 func sameReduction(a, b *hlo.Instr) bool {
 	return a.Op == hlo.OpReduce &&
 		b.Op == hlo.OpReduce &&
@@ -251,12 +269,14 @@ func sameReduction(a, b *hlo.Instr) bool {
 		slices.Equal(sortedDims(a.Attrs.Dimensions), sortedDims(b.Attrs.Dimensions))
 }
 
+// sortedDims is v in ascending order.
 func sortedDims(v []int64) []int64 {
 	return slices.Sorted(slices.Values(v))
 }
 
-// restoresShape says whether every broadcast of i's result in c restores the shape
-// that i reduces, with its rows where they were.
+// restoresShape reports whether every broadcast of i's result in c restores the
+// shape that i reduces, with the rows where they were. It follows the result
+// through elementwise operations on values of one element a row.
 func (s *clustering) restoresShape(i *hlo.Instr, c *cluster) bool {
 	rows := keptReduceDims(i)
 	seen := map[*hlo.Instr]bool{}
@@ -289,7 +309,8 @@ func (s *clustering) restoresShape(i *hlo.Instr, c *cluster) bool {
 	return true
 }
 
-// rowsOf are the dimensions a reduction keeps, without those of extent 1.
+// keptReduceDims are the dimensions that a reduction keeps, without those of
+// extent 1.
 func keptReduceDims(i *hlo.Instr) []int64 {
 	var kept []int64
 	for d, extent := range i.Operands[0].Shape.Dims {
@@ -301,8 +322,8 @@ func keptReduceDims(i *hlo.Instr) []int64 {
 	return kept
 }
 
-// broadcastDims are the dimensions a broadcast puts its operand's in, without those
-// of extent 1.
+// broadcastDims are the dimensions to which a broadcast maps those of its
+// operand, without those of extent 1.
 func broadcastDims(i *hlo.Instr) []int64 {
 	var dims []int64
 	for k, d := range i.Attrs.Dimensions {
@@ -313,7 +334,8 @@ func broadcastDims(i *hlo.Instr) []int64 {
 	return dims
 }
 
-// trivial says whether there is nothing to tune in c: scalars, or no work.
+// trivial reports whether there is nothing to tune in c: only scalars, or no
+// work.
 func (s *clustering) trivial(c *cluster) bool {
 	scalars, still := true, true
 	for _, i := range c.members {
@@ -331,7 +353,7 @@ func (s *clustering) trivial(c *cluster) bool {
 	return scalars || still
 }
 
-// dissolve puts the members of c outside.
+// dissolve leaves the members of c unfused.
 func (s *clustering) dissolve(c *cluster) {
 	delete(s.clusterRootedAt, c.root)
 	for _, i := range c.members {
@@ -342,7 +364,7 @@ func (s *clustering) dissolve(c *cluster) {
 	}
 }
 
-// kind is what XLA calls such a fusion.
+// kind is the name that XLA gives to such a fusion.
 func (c *cluster) kind() string {
 	switch {
 	case c.hero:

@@ -11,22 +11,32 @@ import (
 // A Program is a fusion as a grid of tile programs. It is symbolic as Analyze
 // returns it and concrete as At returns it; the type is the same.
 //
-// A tile program evaluates Body in order. Every Op computes one tile from the
-// tiles of its Args. A Loop runs its Body once per combination of its
-// sequential tile ids, accumulating its Closers (reduce, dot), whose results are
-// there after the loop. When all tile ids of a loop have one value the loop is
-// gone and its closers are ordinary ops.
+// There is one tile program for each combination of the tile ids of the
+// parallel dimensions. It evaluates Body in order. Every Op computes one tile
+// from the tiles of its Args. A Loop runs its Body once for each combination of
+// its sequential tile ids and accumulates its Accumulators (reduce, dot), whose
+// results are complete after the loop. A loop of which every dimension has one
+// tile is left out, and its accumulators are ordinary ops.
+//
+// A Program is not changed after it is made, and is safe for concurrent use
+// where its ring is not used to build expressions.
 type Program struct {
+	// Fusion is the computation that was analyzed.
 	Fusion *hlo.Computation
 	Space  *Space
-	Ops    []Op // args before users
-	Body   []Step
-	Roots  []Root // one per output, in tuple order
+	// Ops are the operations, each after its arguments.
+	Ops  []Op
+	Body []Step
+	// Roots are the results, one for each output, in tuple order.
+	Roots []Root
 
-	// Runtime are the variables of tiles that are known when a tile program runs.
+	// Runtime are the variables of tiles whose values are known only when a
+	// tile program runs.
 	Runtime []Runtime
 
-	flat   *hlo.Computation // Fusion without nested computations
+	// flat is Fusion without nested computations, with its operations
+	// rewritten.
+	flat   *hlo.Computation
 	groups map[*hlo.Instr]*loopGroup
 }
 
@@ -58,76 +68,99 @@ type Program struct {
 //	            along the dimensions that have starts, which are clamped to keep the slice inside
 //	get-tuple-element  result Instr.Attrs.Index of a variadic reduce
 type Op struct {
-	Instr       *hlo.Instr
-	Code        hlo.Opcode
-	Tile        Tile
-	Args        []int // indices into Program.Ops
-	Perm        []int // transpose only
-	Loop        *Loop // for a closer (reduce, dot) with a loop: that loop; else nil
-	RuntimeArgs []int // the ops of the run-time variables in Tile
+	Instr *hlo.Instr
+	Code  hlo.Opcode
+	Tile  Tile
+	// Args are indices into Program.Ops.
+	Args []int
+	// Perm is the permutation of a transpose; nil for other ops.
+	Perm []int
+	// Loop is the loop of an accumulator (reduce, dot) that has one; nil for
+	// others.
+	Loop *Loop
+	// RuntimeArgs are the ops of the run-time variables that occur in Tile.
+	RuntimeArgs []int
 }
 
-// A Step is an op (Loop nil) or a loop.
+// A Step is an op, where Loop is nil, or a loop.
 type Step struct {
 	Op   int
 	Loop *Loop
 }
 
-// A Loop walks the tile ids of Dims (indices into Space.Dims), the last
-// fastest, from 0. Closers are op indices; they accumulate at the end of each
-// iteration and are complete after the loop.
+// A Loop iterates over the tile ids of Dims, the last fastest, from 0.
+// Accumulators are combined with their arguments at the end of each iteration
+// and are complete after the loop.
 type Loop struct {
-	Dims         []int
-	Body         []Step
+	// Dims are indices into Space.Dims.
+	Dims []int
+	Body []Step
+	// Accumulators are indices into Program.Ops.
 	Accumulators []int
-	Online       *Online // nil unless Program.Online made it
+	// Online describes a loop that reads an accumulator before it is complete;
+	// nil unless Program.Online made the loop.
+	Online *Online
 }
 
-// A Root stores the tile of Op to output number Output. The store happens only
-// in tile programs in which every dimension in Once has tile id 0: those do not
-// occur in the output, so the other programs hold the same values.
+// A Root stores the tile of Op to output number Output. Where dimensions in
+// Once do not occur in the output, the tile programs along them hold the same
+// values, and only those with tile id 0 in all of Once store.
 type Root struct {
 	Op     int
 	Output int
-	Once   []int // indices into Space.Dims
+	// Once are indices into Space.Dims.
+	Once []int
 }
 
-// Online says how a loop runs whose iterations read one of its closers, Of,
-// before that is complete; steps before number Before make its operand x.
+// Online describes a loop whose iterations read its first accumulator, the
+// running statistic, before it is complete: the first Prefix steps of its Body
+// compute the operand x of the statistic, then the statistic is updated, then
+// the rest of the body runs.
 //
-// A maximum m is that of what the iterations so far have met: it grows to that of
-// the tile at hand, and what was summed with the old one is multiplied by
-// exp(m_old − m_new).
+// A running maximum m is the maximum of what the iterations have met so far.
+// When a tile raises it, every accumulator in Rescaled, which is proportional
+// to exp(−m), is multiplied by exp(m_old − m_new).
 //
-// Of a sum iterations read a number b near the mean of what they have met, the
-// same for all of them or not. They sum D = Σ(x−b), whose terms are the op Less,
-// and Q = Σ(x−b)² in each of Squares. Where n elements were met and b becomes
-// b+δ, D becomes D − nδ and Q becomes Q − 2δD + nδ². At the end the sum is
-// nb + D, and each of Squares is Q − D²/n = Σ(x − mean)².
+// With a running sum, iterations read a number b near the mean of what they
+// have met, which may change from one iteration to the next. They accumulate D
+// = Σ(x−b), whose terms are the op Deviation, and Q = Σ(x−b)² in each of
+// SquaredDeviations. When n elements have been met and b becomes b+δ, D becomes
+// D − nδ and Q becomes Q − 2δD + nδ². At the end the sum is nb + D, and each of
+// SquaredDeviations is Q − D²/n = Σ(x − mean)².
 type Online struct {
-	Statistic         int // the first of the loop's closers
-	Prefix            int // steps of the loop's Body
-	Rescaled          []Rescaled
-	Deviation         int // −1 with a maximum
+	// Statistic is the op of the running maximum or sum, the first of the
+	// loop's accumulators.
+	Statistic int
+	// Prefix is the number of steps of the loop's Body that come before the
+	// statistic.
+	Prefix int
+	// Rescaled are the accumulators that are proportional to exp(−m); none with
+	// a sum.
+	Rescaled []Rescaled
+	// Deviation is the op x − b; −1 with a maximum.
+	Deviation int
+	// SquaredDeviations are the accumulators of (x−b)²; none with a maximum.
 	SquaredDeviations []int
-	FusedDims         [][]int // the dimensions of the loops that were joined, the first loop's first
+	// FusedDims are the dimensions of the loops that were fused, those of the
+	// first loop first.
+	FusedDims [][]int
 }
 
-// A Rescaled closer is proportional to exp(−m); Dims are the dimensions of its
-// tile that are those of m, in order.
+// A Rescaled accumulator is proportional to exp(−m). Dims are the dimensions of
+// its tile that are those of m, in order.
 type Rescaled struct {
 	Op   int
 	Dims []int
 }
 
 // A Runtime is a variable of tiles whose value is known when a tile program
-// runs: the element of rank-0 op Op, clamped to the variable's range.
+// runs: the element of the rank-0 op Op, clamped to the variable's range.
 type Runtime struct {
 	Var index.Expr
 	Op  int
 }
 
-// Concrete says whether the sizes are known.
+// Concrete reports whether the tile sizes are known.
 func (p *Program) Concrete() bool {
 	for _, d := range p.Space.Dims {
 		if _, ok := d.Size.Value(); !ok {
@@ -137,7 +170,7 @@ func (p *Program) Concrete() bool {
 	return true
 }
 
-// Tiling is the sizes of a concrete program.
+// Tiling is the tile sizes of a concrete program.
 func (p *Program) Tiling() Tiling {
 	t := make(Tiling, len(p.Space.Dims))
 	for k, d := range p.Space.Dims {
@@ -147,7 +180,7 @@ func (p *Program) Tiling() Tiling {
 }
 
 // Grid is the number of tiles along each parallel dimension of a concrete
-// program; tile programs are numbered with the last fastest.
+// program. Tile programs are numbered with the last dimension fastest.
 func (p *Program) Grid() []int64 {
 	var grid []int64
 	for _, d := range p.Space.Dims {
@@ -217,6 +250,7 @@ func (p *Program) String() string {
 	return b.String()
 }
 
+// writeSteps lists steps, each on a line, with the bodies of loops.
 func (p *Program) writeSteps(b *strings.Builder, steps []Step, indent string) {
 	for _, s := range steps {
 		if s.Loop == nil {
@@ -235,8 +269,8 @@ func (p *Program) writeSteps(b *strings.Builder, steps []Step, indent string) {
 	}
 }
 
-// writeBody lists a loop's body and closers; of an online loop the closer that
-// iterations read where they do.
+// writeBody lists a loop's body and accumulators. The statistic of an online
+// loop stands where iterations read it.
 func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
 	body, closers := l.Body, l.Accumulators
 	if o := l.Online; o != nil {
@@ -263,6 +297,7 @@ func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
 	}
 }
 
+// writeOp writes the line of one op.
 func (p *Program) writeOp(b *strings.Builder, n int, indent string) {
 	op := p.Ops[n]
 	args := make([]string, len(op.Args))

@@ -7,50 +7,56 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A propagator derives the tiles an instruction reads from the tile it makes.
-// It may add constraints through b.require, and say no with b.refuse.
+// A propagator derives the tiles that an instruction reads from the tile of its
+// result. It may add constraints by builder.require, and refuse with an
+// *Untileable.
 type propagator struct {
-	doc       string // for the op table
+	// doc is what the table in doc.go says.
+	doc       string
 	propagate func(b *builder, i *hlo.Instr, out Tile) ([]Tile, error)
 }
 
-// propagators is the op table: what can be tiled and how. Elementwise
-// operations are all one row. See doc.go, which is made from it.
+// propagators is the table of operations that can be tiled, and how. All
+// elementwise operations are one row, propagateElementwise. The table in doc.go
+// is made from it.
 //
-// Tiles hold more than is read in some cases, none of which reads outside a
-// tensor or changes a result: a broadcast drops a dimension that is masked; a
-// reshape cuts a run over several rows whose lower limit or bound lies inside
-// one; windows are further apart than they are long; a gather's operand is whole
-// where it is not known before run time what is looked up.
+// In some cases tiles hold more than is read; none of them reads outside of a
+// tensor or changes a result. A broadcast drops a dimension that is masked; a
+// reshape divides a run over several rows, of which the first or last is masked
+// in part; windows are farther apart than they are long; the operand of a
+// gather is whole where it is known only at run time what is looked up.
 var propagators = map[hlo.Opcode]propagator{
-	hlo.OpParameter:          {"loads its tile", noOperands},
-	hlo.OpConstant:           {"is there", noOperands},
-	hlo.OpIota:               {"counts from its offset", noOperands},
-	hlo.OpBroadcast:          {"operand dimensions pick the result's", propagateBroadcast},
-	hlo.OpTranspose:          {"permutes", propagateTranspose},
-	hlo.OpReshape:            {"result dims → digits of the linear index → operand dims; a digit that crosses rows is whole rows or inside one", propagateReshape},
-	hlo.OpSlice:              {"offset·stride + start", propagateSlice},
-	hlo.OpReverse:            {"mirrors; the op flips", propagateReverse},
-	hlo.OpConcatenate:        {"offset − prefix, masked to the operand", propagateConcatenate},
-	hlo.OpPad:                {"offset − low, masked to the operand; interior padding thins it by interior + 1", propagatePad},
-	hlo.OpReduce:             {"reduced dims are sequential dims of the space", propagateReduce},
-	hlo.OpDot:                {"contracting dims are sequential dims of the space", propagateDot},
-	hlo.OpGetTupleElement:    {"the tile of the variadic reduce", propagateSame},
-	opUnfold:                 {"positions and places of windows → the indices between the first and the last, halo included", propagateUnfold},
-	hlo.OpDynamicSlice:       {"offset + run-time start, clamped", propagateDynamicSlice},
-	hlo.OpDynamicUpdateSlice: {"the same tile of the operand; offset − run-time start of the update, masked to it", propagateDynamicUpdateSlice},
-	hlo.OpGather:             {"slices by their offset dims, whole where starts are known at run time; index vectors whole", propagateGather},
+	hlo.OpParameter:          {"reads no operand: its tile is loaded from memory", noOperands},
+	hlo.OpConstant:           {"reads no operand", noOperands},
+	hlo.OpIota:               {"reads no operand: element i is offset + i·stride", noOperands},
+	hlo.OpBroadcast:          {"the tile of the result dimensions that the operand has", propagateBroadcast},
+	hlo.OpTranspose:          {"the tile with its dimensions permuted back", propagateTranspose},
+	hlo.OpReshape:            {"the linear index, divided anew into the operand's dimensions; a tile that crosses a row of one must be whole rows, or within a row", propagateReshape},
+	hlo.OpSlice:              {"offset·stride + start, with the stride multiplied", propagateSlice},
+	hlo.OpReverse:            {"the mirrored interval in ascending order; the op reverses the elements", propagateReverse},
+	hlo.OpConcatenate:        {"offset − the extents of the operands before it, masked to the operand", propagateConcatenate},
+	hlo.OpPad:                {"offset − low padding, masked to the operand; with interior padding every (interior + 1)-th index", propagatePad},
+	hlo.OpReduce:             {"the tile, and sequential dimensions of the space for the reduced ones", propagateReduce},
+	hlo.OpDot:                {"the tiles of batch and free dimensions, and sequential dimensions of the space for the contracting ones", propagateDot},
+	hlo.OpGetTupleElement:    {"the same tile, of the variadic reduce", propagateSame},
+	OpUnfold:                 {"all indices from the first element of the first window to the last element of the last, halo included", propagateUnfold},
+	hlo.OpDynamicSlice:       {"offset + start, a run-time value that is clamped to keep the slice inside", propagateDynamicSlice},
+	hlo.OpDynamicUpdateSlice: {"of the operand the same tile; of the update offset − start (a run-time value), masked to the update", propagateDynamicUpdateSlice},
+	hlo.OpGather:             {"of the operand the tile along offset dimensions and everything along dimensions with start indices; whole index vectors", propagateGather},
 }
 
+// noOperands is the propagator of operations that read nothing.
 func noOperands(*builder, *hlo.Instr, Tile) ([]Tile, error) {
 	return nil, nil
 }
 
+// propagateSame is the propagator of operations whose operand has the result's
+// tile.
 func propagateSame(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return []Tile{out}, nil
 }
 
-// propagateElementwise gives every operand the result's tile, scalars none.
+// propagateElementwise gives every operand the result's tile, and scalars none.
 func propagateElementwise(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	tiles := make([]Tile, len(i.Operands))
 	for k, o := range i.Operands {
@@ -61,6 +67,7 @@ func propagateElementwise(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return tiles, nil
 }
 
+// propagateBroadcast drops the dimensions that the operand lacks.
 func propagateBroadcast(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := make(Tile, len(i.Attrs.Dimensions))
 	for k, d := range i.Attrs.Dimensions {
@@ -69,6 +76,7 @@ func propagateBroadcast(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return []Tile{in}, nil
 }
 
+// propagateTranspose permutes the dimensions.
 func propagateTranspose(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return []Tile{unpermute(out, i.Attrs.Dimensions)}, nil
 }
@@ -82,6 +90,7 @@ func unpermute[P int | int64](out Tile, perm []P) Tile {
 	return in
 }
 
+// propagateSlice: index x of the result is start + stride·x of the operand.
 func propagateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := make(Tile, len(out))
 	for k, r := range i.Attrs.Slice {
@@ -92,7 +101,8 @@ func propagateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return []Tile{in}, nil
 }
 
-// Index x of the result is n−1−x of the operand; the last becomes the first.
+// propagateReverse: index x of the result is n−1−x of the operand. The tile is
+// in ascending order, so that its last element becomes the first.
 func propagateReverse(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := slices.Clone(out)
 	for _, k := range i.Attrs.Dimensions {
@@ -103,6 +113,8 @@ func propagateReverse(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return []Tile{in}, nil
 }
 
+// propagateConcatenate shifts the tile to where each operand begins, and masks
+// it to that operand.
 func propagateConcatenate(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	along := i.Attrs.Dimensions[0]
 	tiles := make([]Tile, len(i.Operands))
@@ -124,6 +136,9 @@ func (b *builder) shiftAndMask(d DimTile, low, extent int64) DimTile {
 	)
 }
 
+// propagatePad shifts the tile by the padding in front and masks it to the
+// operand; interior padding leaves a part of its indices. The padding value is
+// a scalar.
 func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := make(Tile, len(out))
 	for k, p := range i.Attrs.Padding {
@@ -148,16 +163,18 @@ func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 }
 
 // subsampled is the part of an operand that interior padding spreads over d:
-// index x of the operand is index low + m·x of the result, m = interior + 1. Of
-// the indices offset + i·stride, every (m/g)-th is one of these, g = gcd(stride,
-// m), from i = (low − offset)/g · (stride/g)⁻¹ mod m/g on; none is when g does
-// not divide low − offset.
+// index x of the operand is index low + m·x of the result, with m = interior +
+// 1.
+//
+// Of the indices offset + i·stride every (m/g)-th is one of these, g =
+// gcd(stride, m), from i = (low − offset)/g · (stride/g)⁻¹ mod m/g on. There is
+// none where g does not divide low − offset, which makes the bound 0.
 func (b *builder) subsampled(d DimTile, p hlo.PadDim, extent int64) DimTile {
 	m := p.Interior + 1
 	stride, _ := d.constantStride()
 	g := index.GCD(stride, m)
 	end := d.last().AddConst(1).Min(d.Bound)
-	away := d.Offset.Neg().AddConst(p.Low)
+	toLow := d.Offset.Neg().AddConst(p.Low)
 	t := DimTile{
 		Offset: d.Offset.AddConst(-p.Low).CeilDiv(m),
 		Size:   d.Size.CeilDiv(m / g),
@@ -170,16 +187,17 @@ func (b *builder) subsampled(d DimTile, p hlo.PadDim, extent int64) DimTile {
 		),
 	}
 	if stride > 1 {
-		first := away.Div(g).Scale(inverseMod(stride/g, m/g)).Mod(m / g)
-		t.Offset = first.Scale(stride).Sub(away).Div(m)
+		first := toLow.Div(g).Scale(inverseMod(stride/g, m/g)).Mod(m / g)
+		t.Offset = first.Scale(stride).Sub(toLow).Div(m)
 		t.Bound = t.Bound.Min(
-			away.Mod(g).Scale(-extent).AddConst(extent),
+			toLow.Mod(g).Scale(-extent).AddConst(extent),
 		)
 	}
 	return t
 }
 
-// inverseMod is x with a·x ≡ 1 (mod m), which are coprime; 0 for m = 1.
+// inverseMod is x with a·x ≡ 1 (mod m), where a and m are coprime; 0 for m = 1.
+// It tries all of them: m is an interior padding, and small.
 func inverseMod(a, m int64) int64 {
 	for x := range m {
 		if a%m*x%m == 1%m {
@@ -189,6 +207,8 @@ func inverseMod(a, m int64) int64 {
 	return 0
 }
 
+// propagateReduce gives reduced dimensions the sequential tiles of the space,
+// and the others those of the result. Initial values are scalars.
 func propagateReduce(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	n := len(i.Operands) / 2
 	in := make(Tile, i.Operands[0].Shape.Rank())
@@ -209,6 +229,8 @@ func propagateReduce(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return tiles, nil
 }
 
+// propagateDot gives contracting dimensions the sequential tiles of the space.
+// The result's dimensions are batch, left free, right free ones.
 func propagateDot(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	a, steps := &i.Attrs, b.sequentialTile(i)
 	batch := len(a.LHSBatch)
@@ -226,6 +248,7 @@ func propagateDot(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return []Tile{left, right}, nil
 }
 
+// dotOperand is the tile of one operand of a dot.
 func dotOperand(rank int, batch, contract []int64, batchTile, freeTile, steps Tile) Tile {
 	in := make(Tile, rank)
 	next := 0
@@ -242,8 +265,9 @@ func dotOperand(rank int, batch, contract []int64, batchTile, freeTile, steps Ti
 	return in
 }
 
-// untileableReason says what keeps an operation out of every tile program, "" when
-// nothing does: then it depends on the shapes around it, which Analyze knows.
+// untileableReason is the reason why an operation is in no tile program,
+// whatever its shapes; "" when there is none: then it depends on the fusion,
+// which Analyze knows.
 func untileableReason(i *hlo.Instr) string {
 	switch _, row := propagators[i.Op]; {
 	case i.Shape.DType.IsComplex():

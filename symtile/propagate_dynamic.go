@@ -8,31 +8,32 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// start is the run-time variable of a start index, clamped to [0, most]; 0 when
-// that is all it can be.
-func (b *builder) start(i *hlo.Instr, most int64) (index.Expr, error) {
-	if most <= 0 {
+// start is the run-time variable of a start index, clamped to [0, maxStart], or
+// the constant that it is known to be. The op that computes the start is
+// outside of all loops. Starts that are equal share a variable.
+func (b *builder) start(i *hlo.Instr, maxStart int64) (index.Expr, error) {
+	if maxStart <= 0 {
 		return b.ring.Const(0), nil
 	}
-	if at, ok := constantStart(i, most); ok {
-		return b.ring.Const(at), nil
+	if start, ok := constantStart(i, maxStart); ok {
+		return b.ring.Const(start), nil
 	}
-	at := b.enclosing
+	enclosing := b.enclosing
 	b.enclosing = nil
 	op, err := b.op(i, Tile{})
-	b.enclosing = at
+	b.enclosing = enclosing
 	if err != nil {
 		return index.Expr{}, err
 	}
 	for _, r := range b.prog.Runtime {
-		if r.Op == op && r.Var.Range().Hi == most {
+		if r.Op == op && r.Var.Range().Hi == maxStart {
 			return r.Var, nil
 		}
 	}
 	v := b.ring.Var(index.Variable{
 		Name: fmt.Sprintf("r%d", len(b.prog.Runtime)),
 		Lo:   0,
-		Hi:   most,
+		Hi:   maxStart,
 		Role: index.RoleRuntime,
 	})
 	b.prog.Runtime = append(
@@ -41,7 +42,7 @@ func (b *builder) start(i *hlo.Instr, most int64) (index.Expr, error) {
 	return v, nil
 }
 
-// runtimeOps lists the ops whose values the offsets of a tile use.
+// runtimeOps lists the ops whose values the variables in used hold.
 func (b *builder) runtimeOps(used map[index.Expr]bool) []int {
 	var ops []int
 	for _, r := range b.prog.Runtime {
@@ -52,8 +53,8 @@ func (b *builder) runtimeOps(used map[index.Expr]bool) []int {
 	return ops
 }
 
-// A dynamic-slice reads its operand from the starts on. The starts themselves
-// have no tile: they are scalars.
+// propagateDynamicSlice shifts the tile by the starts. The starts themselves
+// are scalars and have no tile.
 func propagateDynamicSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := make(Tile, len(out))
 	for k, d := range out {
@@ -72,7 +73,8 @@ func propagateDynamicSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	), nil
 }
 
-// A dynamic-update-slice is the update where that reaches, else the operand.
+// propagateDynamicUpdateSlice gives the operand the result's tile, and the
+// update that tile shifted by the starts and masked to it.
 func propagateDynamicUpdateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	update := make(Tile, len(out))
 	for k, d := range out {
@@ -94,8 +96,9 @@ func propagateDynamicUpdateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, er
 	), nil
 }
 
-// A gather reads whole the dimensions in which slices start somewhere that is
-// known at run time, once for each element of a batch.
+// propagateGather gives the operand its slice's tile along dimensions that have
+// no start index, and all of the others: where those slices start is known only
+// at run time, for each element of a batch on its own. Index vectors are whole.
 func propagateGather(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	g := i.Attrs.Gather
 	from := i.Operands[0].Shape

@@ -17,9 +17,11 @@ func propagateReshape(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return []Tile{in}, err
 }
 
-// reshape derives the operand's tile of a reshape between extents from and to:
-// the digits of the linear index that the result's dimensions are, cut where
-// the operand's dimensions begin.
+// reshape derives the operand's tile of a reshape between extents from and to.
+// The tiles of the result's dimensions are written as digits of the linear
+// index, which are divided where the operand's dimensions begin. That is done
+// for each minimal group of dimensions with the same number of elements on both
+// sides.
 func (b *builder) reshape(
 	i *hlo.Instr, from, to []int64, out Tile,
 ) (Tile, error) {
@@ -58,9 +60,9 @@ func (b *builder) reshape(
 	return in, nil
 }
 
-// attachUnitDims adds to the windows the result's dimensions of extent 1 that can be
-// longer in the tile, as they are when it is the tile of a larger array: to the
-// window of the next dimension, or the last.
+// attachUnitDims adds the result's dimensions of extent 1 to the groups where
+// their tile can have more than one element, as it does when it is the tile of
+// a larger array: to the group of the next dimension, or the last.
 func (b *builder) attachUnitDims(
 	i *hlo.Instr, to []int64,
 	out Tile, all []indexing.DimGroup,
@@ -91,6 +93,7 @@ func (b *builder) attachUnitDims(
 	return nil
 }
 
+// insertSorted inserts d into an ascending list.
 func insertSorted(list []int, d int) []int {
 	var out []int
 	for k, x := range list {
@@ -102,6 +105,7 @@ func insertSorted(list []int, d int) []int {
 	return append(out, d)
 }
 
+// gatherAt is the elements of from at the positions.
 func gatherAt[T any](from []T, at []int) []T {
 	out := make([]T, len(at))
 	for k, d := range at {
@@ -110,7 +114,9 @@ func gatherAt[T any](from []T, at []int) []T {
 	return out
 }
 
-// linearize turns tiles of dimensions into digits of their linear index.
+// linearize turns the tiles of dimensions into digits of their linear index.
+// Digits that were merged into a run are taken apart again, where the run's own
+// mask allows it.
 func (b *builder) linearize(
 	i *hlo.Instr, extents []int64, tiles []DimTile,
 ) ([]DimTile, error) {
@@ -141,7 +147,8 @@ func (b *builder) linearize(
 	return digits, nil
 }
 
-// delinearize makes tiles of dimensions from digits of their linear index.
+// delinearize makes the tiles of dimensions from digits of their linear index,
+// the innermost dimension first.
 func (b *builder) delinearize(
 	i *hlo.Instr, extents []int64, digits []DimTile,
 ) (Tile, error) {
@@ -157,10 +164,13 @@ func (b *builder) delinearize(
 	return tile, nil
 }
 
-// split divides the sum x of digits by f: x floordiv f is the sum of high and
-// x mod f of low. That is so when the digits inside a row of f cannot carry into
-// the next. A digit that crosses rows is cut in two, which aligned allows; where
-// its stride does not divide f, it and those inside it have to be one run first.
+// split divides the sum x of digits by f: x floordiv f is the sum of high, and
+// x mod f of low. That holds where the digits inside of a row of f elements
+// cannot carry into the next row.
+//
+// Digits whose stride is a multiple of f are whole rows; once a digit and those
+// inside of it stay within a row, all of them are in low. A digit that crosses
+// rows is divided itself, by splitAcrossRows.
 func (b *builder) split(
 	i *hlo.Instr, digits []DimTile, f int64,
 ) (high, low []DimTile, err error) {
@@ -186,7 +196,9 @@ func (b *builder) split(
 	return high, low, nil
 }
 
-// splitAcrossRows cuts digit d, which crosses rows of f elements, and the digits inside it.
+// splitAcrossRows divides digit d, which crosses rows of f elements, and the
+// digits inside of it. Where its stride does not divide f, or the digits inside
+// can carry, these digits have to be one run first.
 func (b *builder) splitAcrossRows(
 	i *hlo.Instr, d DimTile, inner []DimTile, f int64,
 ) (
@@ -245,7 +257,7 @@ func (b *builder) requireOneRun(i *hlo.Instr, digits []DimTile) (DimTile, error)
 	return b.requireRun(i, sum)
 }
 
-// divided is the tile of (x − rest) / f, where rest is x mod f for every x.
+// divided is the tile of (x − rest)/f, where rest is x mod f for every index x.
 func (d DimTile) divided(rest index.Expr, f int64) DimTile {
 	stride, _ := d.constantStride()
 	return DimTile{
@@ -257,7 +269,8 @@ func (d DimTile) divided(rest index.Expr, f int64) DimTile {
 	}
 }
 
-// sumFits says whether an index in r and the digits inside it sum to [0, f).
+// sumFits reports whether an index in r and the indices of the digits inside of
+// it sum to [0, f).
 func sumFits(r index.Interval, inner []DimTile, f int64) bool {
 	for _, x := range inner {
 		s := x.unmaskedRange()
@@ -266,14 +279,15 @@ func sumFits(r index.Interval, inner []DimTile, f int64) bool {
 	return r.Lo >= 0 && r.Hi < f
 }
 
-// requireAligned requires a run to respect rows of e steps of it: it stays inside one
-// row, or it is whole rows, or its size divides both e and its offset. The run
-// is made of digits: of the first that has more than one element all of those
-// inside it are full, so that its size and the offsets of those outside count.
+// requireAligned requires that a run respects rows of e of its steps: it stays
+// within one row, or it is whole rows, or its size divides both e and its
+// offset. The run is made of digits; of the first that has more than one
+// element all of those inside of it are full, so that its size and the offsets
+// of those outside decide.
 //
-// A condition such as "e divides size and every coefficient of the offset" is
-// one bound, since remainders are not negative: their sum is 0 exactly when
-// each is.
+// A condition such as "e divides the size and every coefficient of the offset"
+// is one bound: remainders are not negative, so that their sum is 0 exactly
+// when each of them is.
 func (b *builder) requireAligned(
 	i *hlo.Instr, digits []DimTile, step, e int64,
 ) error {
@@ -307,8 +321,8 @@ func (b *builder) requireAligned(
 	return nil
 }
 
-// rowsOf are the conditions that size elements from an offset are whole rows of
-// e, or parts of a row.
+// rowsOf is the conditions that a run of so many elements, from an offset, is
+// whole rows of e elements, or within a row.
 func (b *builder) rowsOf(offset, size index.Expr, e int64) index.Clause {
 	zero := index.Interval{Lo: 0, Hi: 0}
 	parts, linear := b.linearParts(offset)
@@ -349,6 +363,7 @@ func addRemainder(set []index.Expr, x index.Expr) []index.Expr {
 	return append(set, x)
 }
 
+// sumOf is the sum of terms.
 func sumOf(terms []index.Expr) index.Expr {
 	sum := terms[0]
 	for _, x := range terms[1:] {
@@ -357,8 +372,9 @@ func sumOf(terms []index.Expr) index.Expr {
 	return sum
 }
 
-// linearParts splits an offset that is linear in the tile ids into its constant part
-// and its coefficients; so are the offsets of rows that halves made.
+// linearParts splits an offset that is linear in the tile ids into its constant
+// part and its coefficients. Offsets of rows that splitRows made are linear
+// too, though their normal form does not show it; rowParts remembers them.
 func (b *builder) linearParts(offset index.Expr) (parts []index.Expr, linear bool) {
 	if parts, linear = b.rowParts[offset]; linear {
 		return parts, true
@@ -384,8 +400,8 @@ func (b *builder) linearParts(offset index.Expr) (parts []index.Expr, linear boo
 	return parts, sum == offset
 }
 
-// splitRows cuts a run of stride 1 that is aligned to rows of q elements into the
-// rows and the places in a row.
+// splitRows divides a run of stride 1 that is aligned to rows of q elements
+// into the rows and the elements within a row.
 func (b *builder) splitRows(run DimTile, q int64) (rows, places DimTile) {
 	r := b.ring
 	zero := r.Const(0)
@@ -423,7 +439,8 @@ func (b *builder) splitRows(run DimTile, q int64) (rows, places DimTile) {
 	return rows, places
 }
 
-// requireRun makes a run of a dimension of digits: it requires that they are one.
+// requireRun makes a run of a dimension of digits: it requires that for any two
+// neighbouring digits the outer has size 1 or the inner is full.
 func (b *builder) requireRun(i *hlo.Instr, d DimTile) (DimTile, error) {
 	if d.Digits == nil {
 		return d, nil

@@ -7,8 +7,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
-// resultPropagators derives the tile of the result from that of operand k: the elements
-// made from it.
+// resultPropagators is the table of the opposite direction: the tile of the
+// elements of the result that are made from elements of a tile of operand k. It
+// serves ResultTiles; building programs does not need it.
 var resultPropagators = map[hlo.Opcode]func(
 	b *builder, i *hlo.Instr, k int, t Tile,
 ) (Tile, error){
@@ -32,6 +33,8 @@ var resultPropagators = map[hlo.Opcode]func(
 	hlo.OpAllReduce:          resultSame,
 }
 
+// resultSame is the tile itself; a scalar that applies to every element reaches
+// the whole result.
 func resultSame(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if len(t) < i.Shape.Rank() {
 		return b.wholeTile(i.Shape.Dims), nil
@@ -39,7 +42,7 @@ func resultSame(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	return t, nil
 }
 
-// wholeTile is a tile that is the whole array.
+// wholeTile is the tile that is the whole array.
 func (b *builder) wholeTile(dims []int64) Tile {
 	t := make(Tile, len(dims))
 	for k, n := range dims {
@@ -55,6 +58,8 @@ func (b *builder) clip(d DimTile, extent int64) DimTile {
 	)
 }
 
+// resultBroadcast gives the dimensions that the operand lacks all of their
+// values.
 func resultBroadcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	out := b.wholeTile(i.Shape.Dims)
 	for k, d := range i.Attrs.Dimensions {
@@ -63,10 +68,12 @@ func resultBroadcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	return out, nil
 }
 
+// resultTranspose permutes the dimensions.
 func resultTranspose(_ *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	return indexing.Permute(t, ints(i.Attrs.Dimensions)), nil
 }
 
+// resultReshape is a reshape in the other direction.
 func resultReshape(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	return b.reshape(
 		i, i.Shape.Dims,
@@ -74,6 +81,8 @@ func resultReshape(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	)
 }
 
+// resultBitcast is a bitcast in the other direction: to physical order,
+// reshape, to logical order.
 func resultBitcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	from := i.Operands[0].Shape
 	to := i.Shape
@@ -96,7 +105,8 @@ func resultBitcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	return unpermute(out, outOrder), nil
 }
 
-// resultSlice: index start + stride·x is x of the result, as with padding.
+// resultSlice: index start + stride·x is x of the result, as with interior
+// padding.
 func resultSlice(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	for k, s := range i.Attrs.Slice {
 		if s.Stride == 1 {
@@ -124,6 +134,7 @@ func resultSlice(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	return t, nil
 }
 
+// resultReverse mirrors the dimensions, which is its own inverse.
 func resultReverse(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	tiles, err := propagateReverse(b, i, t)
 	if err != nil {
@@ -132,6 +143,7 @@ func resultReverse(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	return tiles[0], nil
 }
 
+// resultConcatenate shifts the tile to where the operand begins in the result.
 func resultConcatenate(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	along := i.Attrs.Dimensions[0]
 	prefix := int64(0)
@@ -142,6 +154,8 @@ func resultConcatenate(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	return t, nil
 }
 
+// resultPad spreads the operand and shifts it; the padding value can be
+// anywhere.
 func resultPad(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if k == 1 {
 		return b.wholeTile(i.Shape.Dims), nil
@@ -157,6 +171,7 @@ func resultPad(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	return t, nil
 }
 
+// resultReduce drops the reduced dimensions.
 func resultReduce(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if k >= len(i.Operands)/2 {
 		return b.wholeTile(arrayShapes(i.Shape)[0].Dims), nil
@@ -170,6 +185,8 @@ func resultReduce(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	return out, nil
 }
 
+// arrayShapes are the shapes of the arrays of a result, which is an array or a
+// tuple of arrays.
 func arrayShapes(s hlo.Shape) []hlo.Shape {
 	if s.DType == hlo.Tuple {
 		return s.Tuple
@@ -177,8 +194,8 @@ func arrayShapes(s hlo.Shape) []hlo.Shape {
 	return []hlo.Shape{s}
 }
 
-// resultDot: batch dimensions, those of the left side, those of the right; the
-// other side's run over all their values.
+// resultDot keeps batch and free dimensions; the other operand's free
+// dimensions have all of their values.
 func resultDot(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	a := &i.Attrs
 	batch, contract := a.LHSBatch, a.LHSContract
@@ -204,6 +221,8 @@ func resultDot(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	return out, nil
 }
 
+// resultDynamicSlice shifts by the starts and masks to the slice; a start can
+// move every element.
 func resultDynamicSlice(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if k > 0 {
 		return b.wholeTile(i.Shape.Dims), nil
@@ -224,6 +243,8 @@ func resultDynamicSlice(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	return t, nil
 }
 
+// resultDynamicUpdateSlice keeps the operand's tile and shifts the update's by
+// the starts.
 func resultDynamicUpdateSlice(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	switch {
 	case k == 0:
@@ -245,7 +266,7 @@ func resultDynamicUpdateSlice(b *builder, i *hlo.Instr, k int, t Tile) (Tile, er
 }
 
 // resultGather: an element of the operand can be in the slice of any batch
-// element; the slices of some index vectors are whole.
+// element; index vectors decide about their own batch elements.
 func resultGather(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	g := i.Attrs.Gather
 	out := b.wholeTile(i.Shape.Dims)

@@ -5,11 +5,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// propagateUnfold: position x and place w of a window are index x·Stride +
-// w·Dilation, so a tile of positions and places needs a run of indices whose
-// step is the greatest that all of them are multiples of. The run overlaps that
-// of the next tile by the halo, and holds indices between windows further apart
-// than they are long, which nothing reads.
+// propagateUnfold: position x and element w of a window are index x·Stride +
+// w·Dilation of the operand, so that a tile of both needs a run of indices
+// whose step is the greatest common divisor of theirs. The run shares the halo
+// with that of the next tile. Where windows are farther apart than they are
+// long it holds indices that nothing reads.
 func propagateUnfold(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	var in Tile
 	for n, k := 0, 0; n < len(out); n++ {
@@ -39,7 +39,8 @@ func propagateUnfold(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return []Tile{in}, nil
 }
 
-// windowFootprint is the tile of the indices of positions x and places w of a window.
+// windowFootprint is the tile of the indices of positions x and elements w of a
+// window.
 func (b *builder) windowFootprint(
 	i *hlo.Instr, x, w DimTile, by hlo.WindowDim,
 ) (DimTile, error) {
@@ -67,8 +68,9 @@ func (b *builder) windowFootprint(
 	}, nil
 }
 
-// noteHalo notes, for the dimension whose tile size this is, by how much its tiles
-// overlap: sizes that make the whole run a round number are worth proposing.
+// noteHalo records, for the dimension whose tile size this is, by how much its
+// tiles overlap: sizes that make the whole run a round number are worth
+// proposing.
 func (b *builder) noteHalo(size index.Expr, w hlo.WindowDim) {
 	for k := range b.prog.Space.Dims {
 		d := &b.prog.Space.Dims[k]
@@ -78,9 +80,9 @@ func (b *builder) noteHalo(size index.Expr, w hlo.WindowDim) {
 	}
 }
 
-// windowPositions is the tile of the positions of a window under which an index of d is:
-// those between the first whose last place is at the first index or after and
-// the last whose first place is at the last index or before.
+// windowPositions is the tile of the positions of a window that contain an
+// index of d: from the first whose last element is not before the first index,
+// to the last whose first element is not after the last index.
 func (b *builder) windowPositions(d DimTile, w hlo.WindowDim, positions int64) DimTile {
 	d = d.scale(w.BaseDilation).shift(b.ring.Const(w.PadLow))
 	first := d.Offset.AddConst(1 - w.Span()).CeilDiv(w.Stride)
@@ -96,6 +98,8 @@ func (b *builder) windowPositions(d DimTile, w hlo.WindowDim, positions int64) D
 	return t
 }
 
+// resultReduceWindow is the tile of the windows over an operand's tile; an
+// initial value is used everywhere.
 func resultReduceWindow(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	dims := arrayShapes(i.Shape)[0].Dims
 	if k >= len(i.Operands)/2 {
@@ -123,9 +127,9 @@ func (b *builder) windowPositionsOf(
 	return out, nil
 }
 
-// resultConvolution: a tile of the input is under windows; every feature of the
-// result is made from it, and so is every batch where batches are grouped. A tile
-// of the kernel is used everywhere, for its own output features.
+// resultConvolution: a tile of the input is under windows. Every feature of the
+// result is made from it, and so is every batch where batches are grouped. A
+// tile of the kernel is used everywhere, for its own output features.
 func resultConvolution(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	c := i.Attrs.Conv
 	out := b.wholeTile(i.Shape.Dims)

@@ -6,38 +6,48 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Operations with windows, scales and constant starts are written as others
-// before tiles are propagated, so that tiles, loops and backends know few.
-//
-// unfold is one that HLO does not have. It has, instead of operand dimension
-// Attrs.Dimensions[k], two: the positions of Attrs.Window[k] and the places in
-// it. Position x and place w are index x·Stride + w·Dilation of the operand.
-const opUnfold hlo.Opcode = "unfold"
+// OpUnfold is an operation that HLO does not have. Instead of operand dimension
+// Attrs.Dimensions[k] its result has two: the positions of window
+// Attrs.Window[k] and the elements within it. Position x and window element w
+// are index x·Stride + w·Dilation of the operand. It is the im2col of
+// convolutions, without a buffer of its own.
+const OpUnfold hlo.Opcode = "unfold"
 
-// A rewrite writes an instruction as others; nil leaves it as it is.
+// A rewrite replaces an instruction by others before tiles are propagated, so
+// that tiles, loops and backends know few operations.
 type rewrite struct {
-	doc   string // for the op table
+	// doc is what the table in doc.go says.
+	doc string
+	// apply appends the instructions to the rewriter's computation and returns
+	// what has the value; nil leaves the instruction as it is.
 	apply func(*rewriter, *hlo.Instr, []*hlo.Instr) *hlo.Instr
 }
 
+// rewrites is the table of rewrites, by operation.
 var rewrites = map[hlo.Opcode]rewrite{
 	hlo.OpReduceWindow:       {"reduce of an unfold of a pad", (*rewriter).reduceWindow},
-	hlo.OpConvolution:        {"dot of an unfold of a pad; groups are batch dims", (*rewriter).convolution},
-	hlo.OpScaledDot:          {"dot of the operands times their scales, repeated over blocks", (*rewriter).scaledDot},
+	hlo.OpConvolution:        {"dot of an unfold of a pad; groups become batch dimensions", (*rewriter).convolution},
+	hlo.OpScaledDot:          {"dot of the operands multiplied by their scales, repeated over blocks", (*rewriter).scaledDot},
 	hlo.OpDynamicSlice:       {"slice, where all starts are constants", (*rewriter).dynamicSlice},
-	hlo.OpDynamicUpdateSlice: {"itself with scalar starts, where they are given as one array", (*rewriter).dynamicUpdateSlice},
+	hlo.OpDynamicUpdateSlice: {"itself with scalar starts, where HLO gives them as one array", (*rewriter).dynamicUpdateSlice},
 	hlo.OpBitcast:            {"reshape, where both layouts are row-major", (*rewriter).bitcast},
-	hlo.OpReshape:            {"one with its operand where that is a reshape, or none", (*rewriter).reshape},
+	hlo.OpReshape:            {"one reshape of what its operand reshapes, or nothing where the two cancel", (*rewriter).reshape},
 }
 
-// A rewriter copies a computation.
+// A rewriter copies a computation with its instructions rewritten.
 type rewriter struct {
-	out  *hlo.Computation
-	from *hlo.Instr         // what is being rewritten
-	uses map[*hlo.Instr]int // of what is written, by what was
+	out *hlo.Computation
+	// from is the instruction that is being rewritten; new ones are named after
+	// it.
+	from *hlo.Instr
+	// uses counts, for every instruction of out, its users among those that
+	// have been rewritten so far and will be.
+	uses map[*hlo.Instr]int
 }
 
-// rewriteOps is c with its operations rewritten; c itself when there is nothing to do.
+// rewriteOps returns c with its operations rewritten; c itself when there is
+// nothing to do. Instructions that no rewrite touches, and whose operands stay,
+// are shared with c.
 func rewriteOps(c *hlo.Computation) *hlo.Computation {
 	if !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
 		return rewrites[i.Op].apply != nil
@@ -70,6 +80,7 @@ func rewriteOps(c *hlo.Computation) *hlo.Computation {
 	return r.out
 }
 
+// instr rewrites or copies one instruction with its new operands.
 func (r *rewriter) instr(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	r.from = i
 	if f := rewrites[i.Op].apply; f != nil {
@@ -86,7 +97,8 @@ func (r *rewriter) instr(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	return i
 }
 
-// add appends an operation named after what is being rewritten.
+// add appends an operation named after what is being rewritten. Its element
+// type is that of its first operand, and its layout is the default one.
 func (r *rewriter) add(
 	op hlo.Opcode, dims []int64,
 	a hlo.Attrs, operands ...*hlo.Instr,
@@ -106,14 +118,15 @@ func (r *rewriter) add(
 	return i
 }
 
-// renamed gives the last operation the name, shape and place of what is rewritten.
+// renamed gives i, the last operation of a rewrite, the name and shape of the
+// instruction that it replaces.
 func (r *rewriter) renamed(i *hlo.Instr) *hlo.Instr {
 	i.Name = r.from.Name
 	i.Shape = r.from.Shape
 	return i
 }
 
-// reshaped is x with other extents, x itself if it has them.
+// reshaped is x with other extents; x itself if it has them.
 func (r *rewriter) reshaped(x *hlo.Instr, dims []int64) *hlo.Instr {
 	if slices.Equal(x.Shape.Dims, dims) {
 		return x
@@ -121,8 +134,8 @@ func (r *rewriter) reshaped(x *hlo.Instr, dims []int64) *hlo.Instr {
 	return r.add(hlo.OpReshape, dims, hlo.Attrs{}, x)
 }
 
-// padded is x padded as the windows of the dimensions say, x itself where they
-// say nothing.
+// padded is x padded as the windows of the dimensions say, base dilation as
+// interior padding; x itself where they pad nothing.
 func (r *rewriter) padded(
 	x, value *hlo.Instr,
 	dims []int64, window []hlo.WindowDim,
@@ -149,9 +162,9 @@ func (r *rewriter) padded(
 	)
 }
 
-// unfolded spreads the windows of x: a window of one place is a slice, if it
-// has a stride. It returns the result's dimension of each window's places, −1
-// where there is none.
+// unfolded adds the window dimensions to x. A window of one element is a slice
+// where it has a stride, and adds none. The second result is, for each window,
+// the result's dimension that holds its elements, −1 where there is none.
 func (r *rewriter) unfolded(
 	x *hlo.Instr, dims []int64, window []hlo.WindowDim,
 ) (
@@ -181,10 +194,10 @@ func (r *rewriter) unfolded(
 	if a.Dimensions == nil {
 		return x, places
 	}
-	return r.add(opUnfold, extents, a, x), places
+	return r.add(OpUnfold, extents, a, x), places
 }
 
-// strided slices the dimensions whose window has one place and a stride.
+// strided slices the dimensions whose window has one element and a stride.
 func (r *rewriter) strided(
 	x *hlo.Instr, dims []int64, window []hlo.WindowDim,
 ) *hlo.Instr {
@@ -209,6 +222,9 @@ func (r *rewriter) strided(
 	)
 }
 
+// reduceWindow is the reduce, over the window dimensions, of an unfold of a
+// pad. A window of one element everywhere reduces a new dimension of extent 1,
+// so that initial values are folded in.
 func (r *rewriter) reduceWindow(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	n := len(operands) / 2
 	rank := operands[0].Shape.Rank()
@@ -245,6 +261,7 @@ func (r *rewriter) reduceWindow(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr 
 	))
 }
 
+// ascending is 0, 1, …, n−1.
 func ascending(n int) []int64 {
 	s := make([]int64, n)
 	for k := range s {
@@ -253,8 +270,11 @@ func ascending(n int) []int64 {
 	return s
 }
 
-// convolution: input [batch, spatial…, feature] in any order, groups split off
-// in front of the dimension they divide.
+// convolution is a dot of an unfold of a padded input, [batch, spatial…,
+// feature] in any order, with the kernel. Groups are split off in front of the
+// dimension that they divide, and become batch dimensions of the dot. Windows
+// without elements and empty arrays stay convolutions, which no propagator
+// takes.
 func (r *rewriter) convolution(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	c := i.Attrs.Conv
 	window := i.Attrs.Window
@@ -320,6 +340,7 @@ func (r *rewriter) zero(t hlo.DType) *hlo.Instr {
 	return z
 }
 
+// reversed are the kernel's dimensions whose window is reversed.
 func reversed(c *hlo.ConvDims, window []hlo.WindowDim) (dims []int64) {
 	for n, w := range window {
 		if w.Reversed {
@@ -329,7 +350,7 @@ func reversed(c *hlo.ConvDims, window []hlo.WindowDim) (dims []int64) {
 	return dims
 }
 
-// dimNames lists the names of dimensions, spatial ones as x0, x1, ….
+// dimNames lists names of dimensions, those of spatial ones as stem0, stem1, ….
 func dimNames(rank int, names map[int64]string, spatial []int64, stem string) []string {
 	out := make([]string, rank)
 	for d, name := range names {
@@ -341,6 +362,8 @@ func dimNames(rank int, names map[int64]string, spatial []int64, stem string) []
 	return out
 }
 
+// axisName is the name of a spatial dimension: "x0" of the input, "w0" of the
+// kernel.
 func axisName(stem string, n int) string {
 	return stem + string(rune('0'+n))
 }
@@ -360,7 +383,8 @@ func (r *rewriter) grouped(
 		slices.Insert(slices.Clone(names), at, "group")
 }
 
-// withWindowDims names the dimensions that unfolding adds: w of x.
+// withWindowDims inserts the names of the window dimensions that unfolding
+// adds: those of the kernel.
 func withWindowDims(names []string, places, spatial []int64) []string {
 	var out []string
 	for d, name := range names {
@@ -373,7 +397,8 @@ func withWindowDims(names []string, places, spatial []int64) []string {
 	return out
 }
 
-// dropUnitDims drops the kernel's spatial dimensions of one place.
+// dropUnitDims drops the kernel's spatial dimensions of extent 1, for which the
+// input has no window dimension.
 func (r *rewriter) dropUnitDims(
 	k *hlo.Instr, names []string, window []hlo.WindowDim,
 ) (
@@ -392,8 +417,8 @@ func (r *rewriter) dropUnitDims(
 	return r.reshaped(k, dims), kept
 }
 
-// contracted is the dot of x and k over the names they share, groups in front,
-// brought into the order of the convolution's result.
+// contracted is the dot of x and k over the names that they share, groups as
+// batch dimensions, transposed and reshaped to the convolution's result.
 func (r *rewriter) contracted(
 	i *hlo.Instr,
 	x, k *hlo.Instr,
@@ -449,6 +474,8 @@ func (r *rewriter) contracted(
 	return r.renamed(made)
 }
 
+// transposed brings dimensions from the order in which they are to the one that
+// is wanted.
 func (r *rewriter) transposed(x *hlo.Instr, have, want []string) *hlo.Instr {
 	perm := make([]int64, len(want))
 	dims := make([]int64, len(want))
@@ -461,7 +488,8 @@ func (r *rewriter) transposed(x *hlo.Instr, have, want []string) *hlo.Instr {
 	)
 }
 
-// scaledDot multiplies each side by its scale, in f32 unless it is f64.
+// scaledDot multiplies each side by its scale, in f32 unless it is f64, and
+// contracts the products.
 func (r *rewriter) scaledDot(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	var sides [2]*hlo.Instr
 	for n := range sides {
@@ -489,6 +517,7 @@ func (r *rewriter) scaledDot(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	))
 }
 
+// converted is x as elements of type t; x itself if they are.
 func (r *rewriter) converted(x *hlo.Instr, t hlo.DType) *hlo.Instr {
 	if x.Shape.DType == t {
 		return x
@@ -500,7 +529,8 @@ func (r *rewriter) converted(x *hlo.Instr, t hlo.DType) *hlo.Instr {
 	return c
 }
 
-// broadcastScale repeats every element of a scale over its block of dims.
+// broadcastScale repeats every element of a scale over its block of dims: a
+// broadcast that adds a dimension for each block, and a reshape that merges it.
 func (r *rewriter) broadcastScale(scale *hlo.Instr, dims []int64) *hlo.Instr {
 	if scale.Shape.Rank() == 0 {
 		return r.add(
@@ -527,7 +557,7 @@ func (r *rewriter) broadcastScale(scale *hlo.Instr, dims []int64) *hlo.Instr {
 	)
 }
 
-// dynamicSlice is a slice when its starts are constants.
+// dynamicSlice is a slice when all its starts are constants.
 func (r *rewriter) dynamicSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	x := operands[0]
 	starts := r.scalarStarts(operands[1:])
@@ -552,25 +582,28 @@ func (r *rewriter) dynamicSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr 
 	))
 }
 
-// constantStart is the value of a start, clamped to [0, most].
-func constantStart(s *hlo.Instr, most int64) (int64, bool) {
-	if most == 0 {
+// constantStart is the value of a start index, clamped to [0, maxStart], when
+// it is a constant.
+func constantStart(s *hlo.Instr, maxStart int64) (int64, bool) {
+	if maxStart == 0 {
 		return 0, true
 	}
 	if s.Op != hlo.OpConstant || s.Literal == nil ||
 		len(s.Literal.Ints) != 1 {
 		return 0, false
 	}
-	return max(0, min(s.Literal.Ints[0], most)), true
+	return max(0, min(s.Literal.Ints[0], maxStart)), true
 }
 
+// dynamicUpdateSlice is itself with one scalar start a dimension.
 func (r *rewriter) dynamicUpdateSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	return r.withStarts(
 		i, operands[:2], r.scalarStarts(operands[2:]),
 	)
 }
 
-// scalarStarts are scalars, one a dimension, also when they are given as one array.
+// scalarStarts are the start indices as scalars, one a dimension, also where
+// HLO gives them as one array.
 func (r *rewriter) scalarStarts(given []*hlo.Instr) []*hlo.Instr {
 	if len(given) != 1 || given[0].Shape.Rank() != 1 {
 		return given
@@ -593,6 +626,7 @@ func (r *rewriter) scalarStarts(given []*hlo.Instr) []*hlo.Instr {
 	return out
 }
 
+// withStarts is i with other start operands after its arrays.
 func (r *rewriter) withStarts(i *hlo.Instr, arrays, starts []*hlo.Instr) *hlo.Instr {
 	copied := *i
 	copied.Operands = slices.Concat(arrays, starts)
@@ -613,7 +647,9 @@ func (r *rewriter) bitcast(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	return r.reshape(i, operands)
 }
 
-// reshape of a reshape is one reshape of what that reshapes, or nothing.
+// reshape of a reshape is one reshape of what that reshapes; of an elementwise
+// operation between reshapes that cancel, that operation without them; or
+// nothing, where extents and layout stay.
 func (r *rewriter) reshape(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	x := operands[0]
 	for x.Op == hlo.OpReshape {
@@ -631,9 +667,9 @@ func (r *rewriter) reshape(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	))
 }
 
-// cancelReshapes is an elementwise operation between reshapes that cancel, without
-// them: x is used once, and its operands are reshapes of what has the extents
-// dims, or scalars that are spread over it. It is nil for others.
+// cancelReshapes is the elementwise operation x, between reshapes that cancel,
+// without them: x has one user, and its operands are reshapes of what has the
+// extents dims, or scalars. It is nil for other operations.
 func (r *rewriter) cancelReshapes(x *hlo.Instr, dims []int64) *hlo.Instr {
 	if !x.Op.Elementwise() ||
 		x.Op == hlo.OpBitcastConvert || r.uses[x] > 1 {

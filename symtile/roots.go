@@ -7,7 +7,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// outputs lists what the fusion returns: the elements of a root tuple, or the root.
+// outputs lists what the fusion returns: the elements of a root tuple, nested
+// ones in place, the results of a variadic reduce, or the root.
 func outputs(c *hlo.Computation) []*hlo.Instr {
 	var all []*hlo.Instr
 	var walk func(i *hlo.Instr)
@@ -29,7 +30,8 @@ func outputs(c *hlo.Computation) []*hlo.Instr {
 	return all
 }
 
-// reduceResults are the results of a variadic reduce, one by one.
+// reduceResults are the results of a variadic reduce as get-tuple-element
+// instructions.
 func reduceResults(i *hlo.Instr) []*hlo.Instr {
 	all := make([]*hlo.Instr, len(i.Shape.Tuple))
 	for k, s := range i.Shape.Tuple {
@@ -45,8 +47,8 @@ func reduceResults(i *hlo.Instr) []*hlo.Instr {
 	return all
 }
 
-// dominantOutput picks the output whose dimensions are the parallel ones: the greatest
-// rank, then the most elements, then the first.
+// dominantOutput picks the output whose dimensions become the parallel ones:
+// that of the greatest rank, then of the most elements, then the first.
 func dominantOutput(outs []*hlo.Instr) int {
 	best := 0
 	for k, o := range outs {
@@ -60,10 +62,11 @@ func dominantOutput(outs []*hlo.Instr) int {
 	return best
 }
 
-// roots builds every output. The owner brings the parallel dimensions; another
-// output is stored from the tile the owner reached it with, if that covers it,
-// else from a tile along the owner's dimensions of equal extent, in order; a
-// dimension without such a partner is stored whole.
+// roots builds every output. The dominant output brings the parallel
+// dimensions. Another output is stored from the tile with which the dominant
+// one reached it, where the tiles cover the output; else from a tile along the
+// dominant output's dimensions of equal extent, in order. A dimension without
+// such a partner is stored whole.
 func (b *builder) roots(outs []*hlo.Instr) error {
 	own := dominantOutput(outs)
 	tile := make(Tile, outs[own].Shape.Rank())
@@ -110,7 +113,8 @@ func indicesWithout(n, skip int) []int {
 	return s
 }
 
-// existingOp finds an op of the instruction, outside loops, whose tiles cover it.
+// existingOp finds an op of the instruction, outside of loops, whose tiles
+// cover it; −1 where there is none.
 func (b *builder) existingOp(i *hlo.Instr, parallel int) int {
 	for n, op := range b.prog.Ops {
 		if op.Instr == i && op.Code == i.Op &&
@@ -122,8 +126,8 @@ func (b *builder) existingOp(i *hlo.Instr, parallel int) int {
 	return -1
 }
 
-// covers says whether the tile, over all tile ids, is the whole array and every
-// dimension is a distinct parallel one, tiled as the space is, or whole.
+// covers reports whether the tile, over all tile ids, is the whole array: every
+// dimension is whole, or a distinct parallel dimension tiled as the space is.
 func (b *builder) covers(t Tile, dims []int64, parallel int) bool {
 	used := map[int]bool{}
 	for k, d := range t {
@@ -141,6 +145,8 @@ func (b *builder) covers(t Tile, dims []int64, parallel int) bool {
 	return true
 }
 
+// alignedTile is a tile of i whose dimensions are those parallel ones that have
+// the same extent, in order, or whole.
 func (b *builder) alignedTile(i *hlo.Instr, parallel int) Tile {
 	t := make(Tile, i.Shape.Rank())
 	next := 0

@@ -2,10 +2,11 @@ package symtile
 
 import "fmt"
 
-// schedule orders the ops of every level into steps. Ops of a level and the
-// loops directly inside it are items; a loop stands for everything in it and
-// for its closers. Items come after what they use, otherwise in the order they
-// were built.
+// schedule orders the ops of every level into steps. The items of a level are
+// its ops and the loops directly inside of it; a loop stands for everything in
+// it and for its accumulators. Items come after what they use, otherwise in the
+// order in which they were built: a depth-first topological sort of each level,
+// linear in the uses.
 func (b *builder) schedule() error {
 	s := newScheduler(b)
 	if len(b.nests) > 0 {
@@ -25,25 +26,36 @@ func (b *builder) schedule() error {
 	return nil
 }
 
-// A scheduler numbers items: op k is item k, nest n is item len(ops) + n. Level
-// 0 is outermost, level n + 1 is inside nest n.
+// A scheduler numbers items: op k is item k, loopNest n is item len(ops) + n.
+// Level 0 is outside of all loops, level n + 1 is inside of loopNest n.
 type scheduler struct {
 	*builder
+	// number is the index of each loopNest in builder.nests.
 	number map[*loopNest]int
-	itemOf []int // the item that an op is in at its place: itself, or its loop
+	// itemOf is the item that an op belongs to at its level: itself, or, for an
+	// accumulator, its loop.
+	itemOf []int
+	// levels lists the items of every level in the order in which they were
+	// built.
 	levels [][]int
-	needs  [][]int // of a nest, in the order met
-	state  []visited
+	// needs lists, for each loopNest, the items outside of it that ops inside
+	// use.
+	needs [][]int
+	// state is where the sort is with each item.
+	state []visited
 }
 
+// visited is the state of an item in the depth-first sort.
 type visited uint8
 
 const (
-	unseen   visited = iota
-	visiting         // what it needs is being visited
+	unseen visited = iota
+	// what it needs is being visited: meeting it again is a cycle
+	visiting
 	placed
 )
 
+// newScheduler assigns the ops of b to levels.
 func newScheduler(b *builder) *scheduler {
 	ops := len(b.prog.Ops)
 	nests := len(b.nests)
@@ -76,6 +88,7 @@ func newScheduler(b *builder) *scheduler {
 	return s
 }
 
+// level is the number of the level inside of a loopNest.
 func (s *scheduler) level(n *loopNest) int {
 	if n == nil {
 		return 0
@@ -83,7 +96,7 @@ func (s *scheduler) level(n *loopNest) int {
 	return s.number[n] + 1
 }
 
-// collectLoopNeeds notes what ops inside loops need that is outside.
+// collectLoopNeeds finds what ops inside of loops use that is outside.
 func (s *scheduler) collectLoopNeeds() {
 	for k, op := range s.prog.Ops {
 		for _, uses := range [...][]int{op.Args, op.RuntimeArgs} {
@@ -98,8 +111,8 @@ func (s *scheduler) collectLoopNeeds() {
 	}
 }
 
-// commonLevel finds the level where both op k and one it uses are, and the items of
-// that level they are in.
+// commonLevel finds the innermost level that holds both op k and one that it
+// uses, and the items of that level that they are in.
 func (s *scheduler) commonLevel(k, use int) (item, need int) {
 	item = s.itemOf[k]
 	need = s.itemOf[use]
@@ -117,13 +130,15 @@ func (s *scheduler) commonLevel(k, use int) (item, need int) {
 	return item, need
 }
 
-// order lists the items after what they need.
+// order sorts the items of a level.
 func (s *scheduler) order(items []int) ([]Step, error) {
 	body := make([]Step, 0, len(items))
 	err := s.visitAll(items, &body)
 	return body, err
 }
 
+// visit appends the step of an item after those of what it needs. A cycle would
+// be a bug of the grouping of loops, and is an error.
 func (s *scheduler) visit(it int, body *[]Step) error {
 	switch s.state[it] {
 	case visiting:
@@ -147,6 +162,7 @@ func (s *scheduler) visit(it int, body *[]Step) error {
 	return nil
 }
 
+// visitAll visits items in order.
 func (s *scheduler) visitAll(items []int, body *[]Step) error {
 	for _, it := range items {
 		if err := s.visit(it, body); err != nil {
@@ -156,7 +172,8 @@ func (s *scheduler) visitAll(items []int, body *[]Step) error {
 	return nil
 }
 
-// visitUses visits what op k needs on its own level; what is outside, its loop needs.
+// visitUses visits what op k uses at its own level. What is farther out is
+// needed by its loop, and visited before that.
 func (s *scheduler) visitUses(k int, body *[]Step) error {
 	op := &s.prog.Ops[k]
 	for _, uses := range [...][]int{op.Args, op.RuntimeArgs} {

@@ -7,14 +7,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Kind says how a dimension of a Space is walked.
+// Kind is how a dimension of a Space is iterated.
 type Kind uint8
 
 const (
-	Parallel   Kind = iota // one tile program per tile id
-	Sequential             // a loop inside a tile program: reduction or contraction
+	// Parallel dimensions have one tile program for each tile.
+	Parallel Kind = iota
+	// Sequential dimensions are a loop inside of a tile program: a reduction or
+	// contraction.
+	Sequential
 )
 
+// String is "parallel" or "sequential".
 func (k Kind) String() string {
 	if k == Parallel {
 		return "parallel"
@@ -22,34 +26,51 @@ func (k Kind) String() string {
 	return "sequential"
 }
 
-// A Dim is one tiled dimension. Tid ranges over the tiles, Size is the tile
-// size: variables t<i> and s<i> in a symbolic Space, a narrower variable (or
-// the constant 0) and a constant in a concrete one.
+// A Dim is one tiled dimension of a Space.
+//
+// In a symbolic space Tid and Size are variables, named t<i> and s<i>. In a
+// concrete one Size is a constant, and Tid a variable of a narrower range, or
+// the constant 0 where there is one tile.
 type Dim struct {
-	Name      string // "t0"
+	// Name is t0, t1, …, in the order of Space.Dims.
+	Name string
+	// Tid is the number of the tile along the dimension, and Size the elements
+	// of a tile.
 	Tid, Size index.Expr
-	Extent    int64
-	Tiles     index.Expr // ⌈Extent/Size⌉; 1 for a sequential dimension of extent 0
-	Kind      Kind
-	From      *hlo.Instr // the root, reduce or dot that brought it
-	Halo      int64      // by how much tiles of a window's operand overlap; 0 without a window
+	// Extent is the number of elements along the dimension.
+	Extent int64
+	// Tiles is ⌈Extent/Size⌉; 1 for a sequential dimension of extent 0.
+	Tiles index.Expr
+	Kind  Kind
+	// From is the root, reduce or dot that brought the dimension.
+	From *hlo.Instr
+	// Halo is the number of elements that the tiles of a window's operand share
+	// with the next; 0 without a window.
+	Halo int64
 }
 
-// A Space is the set of tilings of one fusion: parallel dimensions first, in
-// root order, then sequential ones in the order they are met from the root.
+// A Space is the set of tilings of one fusion. Dims are parallel dimensions
+// first, in the order of the root's dimensions, then sequential ones in the
+// order in which they are met from the root.
 type Space struct {
-	Ring  *index.Ring
-	Dims  []Dim
-	Where index.Constraint // over the tile sizes: the legal tilings
-	Boxes index.Constraint // over the tile sizes: those of them in which no tile has digits
+	Ring *index.Ring
+	Dims []Dim
+	// Where is the constraint on the tile sizes that the legal tilings satisfy.
+	Where index.Constraint
+	// Boxes is the constraint on the tile sizes of the legal tilings in which
+	// no tile has digits: every tile is a box.
+	Boxes index.Constraint
 
-	legal, boxed *compiledConstraints // Where, and with Boxes, compiled; nil in a concrete space
+	// legal and boxed are Where, and Where with Boxes, compiled; nil in a
+	// concrete space.
+	legal, boxed *compiledConstraints
 }
 
-// A Tiling is one tile size per Dim of a Space, 1 ≤ size ≤ max(1, extent).
+// A Tiling is one tile size for each Dim of a Space, with 1 ≤ size ≤ max(1,
+// extent).
 type Tiling []int64
 
-// newDim makes dimension n of extent; size 0 means symbolic.
+// newDim makes dimension n of an extent; size 0 makes a symbolic one.
 func newDim(
 	r *index.Ring, n int, extent, size int64,
 	kind Kind, from *hlo.Instr,
@@ -91,7 +112,7 @@ func newDim(
 	return d
 }
 
-// tile is the part of a tensor dimension that tile id Tid of d covers.
+// tile is the part of a tensor dimension that tile Tid of d covers.
 func (d Dim) tile() DimTile {
 	r := d.Size.Ring()
 	return DimTile{
@@ -103,7 +124,7 @@ func (d Dim) tile() DimTile {
 	}
 }
 
-// whole is all of a dimension of the extent.
+// whole is all of a dimension of the extent; of extent 0, one masked element.
 func whole(r *index.Ring, extent int64) DimTile {
 	return DimTile{
 		Offset: r.Const(0),

@@ -8,46 +8,48 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A DimTile says which indices of one tensor dimension a tile holds: element i
-// is index Offset + i·Stride for 0 ≤ i < Size, and it is there only when
-// Lower ≤ index < Bound; otherwise it is masked and its value is "do not care".
-// Stride is always positive: a reversed dimension is a tile in ascending order
-// that the reverse op flips.
+// A DimTile is the set of indices of one tensor dimension that a tile holds.
+// Element i, for 0 ≤ i < Size, is index Offset + i·Stride. It is valid only
+// where Lower ≤ index < Bound; else it is masked, and its value is unspecified.
+// Stride is positive: a reversed dimension is a tile in ascending order, which
+// the reverse op flips.
 //
-// A dimension that no such run describes is a list of Digits, as in a CuTe
-// layout: element (i1, …, in) of the digits, the last fastest, is the sum of
-// their indices; it is there when every digit is and the sum is in
-// [Lower, Bound). Then Offset is the sum of theirs, Size the product and
-// Stride 0.
+// A dimension that no such arithmetic progression describes is a list of
+// Digits, as the modes of a CuTe layout: element (i1, …, in) of the digits, the
+// last fastest, is the sum of their indices. It is valid where every digit is
+// and the sum is in [Lower, Bound). Then Offset is the sum of the digits'
+// offsets, Size the product of their sizes, and Stride 0.
 //
-// Masks never hide an element that an unmasked element of the result needs, and
-// they keep every index inside the tensor. They are exact but for the cases that
-// propagators lists: then they show too much.
+// Masks never hide an element that a valid element of the result needs, and
+// they keep every index inside of the tensor. They are exact but for the cases
+// that propagators lists, in which too much is valid.
 type DimTile struct {
 	Offset, Size, Stride, Lower, Bound index.Expr
-	Digits                             []DimTile // nil, or two and more without digits of their own
+	// Digits is nil, or two and more tiles without digits of their own.
+	Digits []DimTile
 
-	// cut is the same elements as digits that were joined into this run; a reshape
-	// that follows can do more with them. It is no part of what the tile is.
+	// unmerged is the same elements as the digits that were merged into this
+	// run; a reshape that follows can divide them where it cannot divide the
+	// run. It takes no part in Equal.
 	unmerged *DimTile
 }
 
 // A Tile is one DimTile for each dimension of a tensor.
 type Tile []DimTile
 
-// Masked says whether an element of the dimension can be masked, as far as
-// ranges tell.
+// Masked reports whether an element of the dimension can be masked, as far as
+// the ranges of expressions tell.
 func (d DimTile) Masked() bool {
 	return d.MaskedBelow() || d.MaskedAbove() ||
 		slices.ContainsFunc(d.Digits, DimTile.Masked)
 }
 
-// MaskedBelow says whether an index can be under Lower.
+// MaskedBelow reports whether an index can be under Lower.
 func (d DimTile) MaskedBelow() bool {
 	return d.Offset.Sub(d.Lower).Range().Lo < 0
 }
 
-// MaskedAbove says whether an index can reach Bound.
+// MaskedAbove reports whether an index can reach Bound.
 func (d DimTile) MaskedAbove() bool {
 	return d.last().Sub(d.Bound).Range().Hi >= 0
 }
@@ -64,7 +66,8 @@ func (d DimTile) last() index.Expr {
 	return sum
 }
 
-// Equal says whether two tiles of a ring are the same expression by expression.
+// Equal reports whether two tiles of one ring are the same expression by
+// expression.
 func (d DimTile) Equal(e DimTile) bool {
 	return d.Offset == e.Offset &&
 		d.Size == e.Size && d.Stride == e.Stride &&
@@ -73,9 +76,9 @@ func (d DimTile) Equal(e DimTile) bool {
 }
 
 // Boxes is the tile with every digit as a dimension of its own, and the tensor
-// dimension each belongs to; a tile without digits is itself. It is not ok when
-// the range of a dimension with digits masks more than its digits' own ranges:
-// no box says that.
+// dimension that each belongs to; a tile without digits is itself. It is not ok
+// where the range of a dimension with digits masks more than the ranges of its
+// digits do, which no box can express.
 func (t Tile) Boxes() (box Tile, axis []int, ok bool) {
 	ok = true
 	for k, d := range t {
@@ -93,9 +96,9 @@ func (t Tile) Boxes() (box Tile, axis []int, ok bool) {
 	return box, axis, ok
 }
 
-// Each calls visit with the index of every element in row-major order and
-// whether it is there, at values of the tile ids. The index is visit's only
-// while it runs.
+// Each calls visit with the index of every element in row-major order, and
+// whether it is valid, at values of the tile ids and other variables. The index
+// slice is reused between calls.
 func (t Tile) Each(
 	env map[index.Expr]int64,
 	visit func(index []int64, there bool),
@@ -118,7 +121,8 @@ func (t Tile) Each(
 	walk(0, true)
 }
 
-// visitDim visits the indices of one dimension, those of digits as sums from base.
+// visitDim visits the indices of one dimension, plus base; those of digits as
+// sums.
 func (d DimTile) visitDim(
 	env map[index.Expr]int64, base int64, there bool,
 	visit func(x int64, there bool),
@@ -145,7 +149,7 @@ func (d DimTile) visitDim(
 	})
 }
 
-// fields visits every expression of a tile; a dimension without digits has five.
+// fields visits every expression of a tile, five for each dimension and digit.
 func (t Tile) fields(visit func(index.Expr)) {
 	for _, d := range t {
 		for _, e := range [...]index.Expr{
@@ -158,7 +162,7 @@ func (t Tile) fields(visit func(index.Expr)) {
 	}
 }
 
-// vars are the variables of a tile.
+// vars is the set of variables of a tile.
 func (t Tile) vars() map[index.Expr]bool {
 	used := map[index.Expr]bool{}
 	t.fields(func(e index.Expr) {
@@ -169,8 +173,8 @@ func (t Tile) vars() map[index.Expr]bool {
 	return used
 }
 
-// sumMasked says whether the sum of indices that are there in their digits can
-// leave [Lower, Bound).
+// sumMasked reports whether the sum of indices that are valid in their digits
+// can leave [Lower, Bound).
 func (d DimTile) sumMasked() bool {
 	var sum index.Interval
 	for _, x := range d.Digits {
@@ -180,7 +184,7 @@ func (d DimTile) sumMasked() bool {
 		sum.Hi >= d.Bound.Range().Lo
 }
 
-// unmaskedRange is a range of the indices of a digit that are there.
+// unmaskedRange is a range of the valid indices of a digit.
 func (d DimTile) unmaskedRange() index.Interval {
 	return index.Interval{
 		Lo: max(d.Offset.Range().Lo, d.Lower.Range().Lo),
@@ -191,14 +195,14 @@ func (d DimTile) unmaskedRange() index.Interval {
 	}
 }
 
-// HasDigits says whether a dimension of the tile is more than a run.
+// HasDigits reports whether a dimension of the tile is a list of digits.
 func (t Tile) HasDigits() bool {
 	return t.any(func(d DimTile) bool {
 		return d.Digits != nil
 	})
 }
 
-// Masked says whether an element of the tile can be masked.
+// Masked reports whether an element of the tile can be masked.
 func (t Tile) Masked() bool {
 	for _, d := range t {
 		if d.Masked() {
@@ -208,7 +212,7 @@ func (t Tile) Masked() bool {
 	return false
 }
 
-// Sizes are the sizes of a concrete tile; it panics on a symbolic one.
+// Sizes are the sizes of a concrete tile. It panics on a symbolic one.
 func (t Tile) Sizes() []int64 {
 	sizes := make([]int64, len(t))
 	for k, d := range t {
@@ -226,6 +230,7 @@ func (t Tile) Elements() int64 {
 	return n
 }
 
+// mustValue is the value of a constant expression; it panics on others.
 func mustValue(e index.Expr) int64 {
 	v, ok := e.Value()
 	if !ok {
@@ -235,7 +240,7 @@ func mustValue(e index.Expr) int64 {
 }
 
 // String prints offsets [..] sizes [..] and, where they say something, strides
-// and the range of unmasked indices. A dimension of digits has (sizes) and
+// and the range of valid indices. A dimension of digits has (sizes) and
 // (strides), as CuTe prints them.
 func (t Tile) String() string {
 	var b strings.Builder
@@ -258,6 +263,7 @@ func (t Tile) String() string {
 	return b.String()
 }
 
+// any reports whether f holds for a dimension.
 func (t Tile) any(f func(DimTile) bool) bool {
 	for _, d := range t {
 		if f(d) {
@@ -267,6 +273,7 @@ func (t Tile) any(f func(DimTile) bool) bool {
 	return false
 }
 
+// offsetOf and the next ones print one field of a dimension for String.
 func offsetOf(d DimTile) string { return d.Offset.String() }
 func sizeOf(d DimTile) string {
 	return d.joinText(func(x DimTile) index.Expr {
@@ -295,16 +302,21 @@ func (d DimTile) limitText(limit index.Expr) string {
 	return ": " + limit.String()
 }
 
+// digitBelow reports whether the dimension, or a digit of it, can be masked
+// below.
 func (d DimTile) digitBelow() bool {
 	return d.MaskedBelow() ||
 		slices.ContainsFunc(d.Digits, DimTile.MaskedBelow)
 }
+
+// digitAbove reports whether the dimension, or a digit of it, can be masked
+// above.
 func (d DimTile) digitAbove() bool {
 	return d.MaskedAbove() ||
 		slices.ContainsFunc(d.Digits, DimTile.MaskedAbove)
 }
 
-// joinText prints a field of the tile or (of all its digits).
+// joinText prints a field of the tile or, in parentheses, of all its digits.
 func (d DimTile) joinText(f func(DimTile) index.Expr) string {
 	if d.Digits == nil {
 		return f(d).String()
@@ -316,6 +328,7 @@ func (d DimTile) joinText(f func(DimTile) index.Expr) string {
 	return "(" + strings.Join(words, ", ") + ")"
 }
 
+// list prints a property of all dimensions in brackets.
 func (t Tile) list(f func(DimTile) string) string {
 	words := make([]string, len(t))
 	for k, d := range t {

@@ -9,7 +9,8 @@ import (
 // Arithmetic on tiles of one dimension: what an affine change of the index does
 // to a run or to every digit of a dimension.
 
-// run is a tile of stride 1 without masks inside the extent.
+// run is a tile of stride 1 of a dimension of the extent, masked to nothing but
+// the extent.
 func (b *builder) run(offset, size index.Expr, extent int64) DimTile {
 	r := b.ring
 	return DimTile{
@@ -21,7 +22,8 @@ func (b *builder) run(offset, size index.Expr, extent int64) DimTile {
 	}
 }
 
-// shift adds by to every index.
+// shift adds by to every index. Of digits the outermost is shifted, since
+// indices are their sum.
 func (d DimTile) shift(by index.Expr) DimTile {
 	d.Offset, d.Lower, d.Bound = d.Offset.Add(by),
 		d.Lower.Add(by),
@@ -35,7 +37,8 @@ func (d DimTile) shift(by index.Expr) DimTile {
 	})
 }
 
-// updateUnmerged does to the digits a run was joined from what was done to the run.
+// updateUnmerged applies to the digits from which a run was merged what has
+// been applied to the run.
 func (d DimTile) updateUnmerged(f func(DimTile) DimTile) DimTile {
 	if d.unmerged != nil {
 		x := f(*d.unmerged)
@@ -44,7 +47,7 @@ func (d DimTile) updateUnmerged(f func(DimTile) DimTile) DimTile {
 	return d
 }
 
-// masked masks d to [lower, bound), too.
+// masked is d with its range of unmasked indices cut to [lower, bound), too.
 func (d DimTile) masked(lower, bound index.Expr) DimTile {
 	d.Lower, d.Bound = d.Lower.Max(lower),
 		d.Bound.Min(bound)
@@ -53,7 +56,8 @@ func (d DimTile) masked(lower, bound index.Expr) DimTile {
 	})
 }
 
-// scale multiplies every index by k ≥ 1.
+// scale multiplies every index by k ≥ 1. The bound is exclusive: the last index
+// that is unmasked, Bound − 1, is what is scaled.
 func (d DimTile) scale(k int64) DimTile {
 	d.Offset, d.Stride = d.Offset.Scale(k),
 		d.Stride.Scale(k)
@@ -77,6 +81,7 @@ func (d DimTile) negate() DimTile {
 	return d.updateUnmerged(DimTile.negate)
 }
 
+// mapDigits applies f to every digit; nil stays nil.
 func mapDigits(digits []DimTile, f func(DimTile) DimTile) []DimTile {
 	if digits == nil {
 		return nil
@@ -91,17 +96,20 @@ func mapDigits(digits []DimTile, f func(DimTile) DimTile) []DimTile {
 // constantStride is the stride when it is a constant.
 func (d DimTile) constantStride() (int64, bool) { return d.Stride.Value() }
 
-// isSingle says whether the dimension has one element, whatever the sizes.
+// isSingle reports whether the dimension has one element, whatever the sizes.
 func (d DimTile) isSingle() bool { return isValue(d.Size, 1) }
 
+// isValue reports whether e is the constant v.
 func isValue(e index.Expr, v int64) bool {
 	x, ok := e.Value()
 	return ok && x == v
 }
 
-// joinDigits makes one tile of a dimension from digits, outermost first: digits that
-// follow each other without a gap become one. Where sizes are unknown and
-// several remain, Boxes gets the conditions under which they are a run.
+// joinDigits makes the tile of a dimension from digits, outermost first. Digits
+// that follow each other without a gap are merged; what they were merged from
+// stays in unmerged, for a reshape that follows. Where sizes are unknown and
+// several digits remain, Space.Boxes gets the conditions under which they are
+// one run.
 func (b *builder) joinDigits(digits []DimTile, extent int64) DimTile {
 	var list []DimTile
 	for _, d := range digits {
@@ -141,7 +149,8 @@ func (b *builder) digitSum(digits []DimTile, lower, bound index.Expr) DimTile {
 	return s
 }
 
-// pushDigit adds a digit inside of those in the list, to the last of them if it can.
+// pushDigit appends a digit inside of those in the list, merged with the last
+// of them where possible.
 func (b *builder) pushDigit(list []DimTile, d DimTile) []DimTile {
 	if n := len(list); n > 0 {
 		if m, ok := b.mergeDigits(list[n-1], d); ok {
@@ -152,7 +161,14 @@ func (b *builder) pushDigit(list []DimTile, d DimTile) []DimTile {
 	return append(list, d)
 }
 
-// mergeDigits makes one digit of an outer and an inner one, if they are a run.
+// mergeDigits makes one digit of an outer and an inner one, if together they
+// are a run:
+//
+//   - an outer digit of one element only shifts the inner one; if it can be
+//     masked, the inner one is masked with it, which a limit can say where the
+//     inner one stays within one stride of the outer;
+//   - an inner digit of one element only shifts the outer one;
+//   - else size·stride of the inner digit has to be the stride of the outer.
 func (b *builder) mergeDigits(outer, inner DimTile) (DimTile, bool) {
 	stride, _ := outer.constantStride()
 	switch {
@@ -182,7 +198,8 @@ func (b *builder) mergeDigits(outer, inner DimTile) (DimTile, bool) {
 	return m, true
 }
 
-// alignToLattice is the least index offset + k·stride of d that is not under limit.
+// alignToLattice is the first index offset + k·stride of d that is not below
+// limit: a limit of the outer digit, moved to where a row of inner ones begins.
 func (b *builder) alignToLattice(d DimTile, limit index.Expr) index.Expr {
 	stride, ok := d.constantStride()
 	if !ok || stride == 1 {
@@ -191,8 +208,10 @@ func (b *builder) alignToLattice(d DimTile, limit index.Expr) index.Expr {
 	return limit.Sub(d.Offset).CeilDiv(stride).Scale(stride).Add(d.Offset)
 }
 
-// addBoxConditions adds the conditions under which digits are one run: of any two, one has
-// size 1, or the inner is full and they are neighbours but for sizes of 1.
+// addBoxConditions adds to Space.Boxes the conditions under which digits are
+// one run. Of any two digits one has size 1, or the inner one is full and no
+// digit between them has more than one element. Concrete programs need no
+// conditions.
 func (b *builder) addBoxConditions(list []DimTile) {
 	if b.sizes != nil {
 		return
@@ -228,7 +247,8 @@ func (b *builder) addBoxConditions(list []DimTile) {
 	}
 }
 
-// maskedWhenSingle says whether the element of d can be masked when it has one.
+// maskedWhenSingle reports whether the element of d can be masked when the size
+// of d is 1.
 func (d DimTile) maskedWhenSingle() bool {
 	one := d.Offset.Ring().Const(1)
 	with := map[index.Expr]index.Expr{}
@@ -244,8 +264,9 @@ func (d DimTile) maskedWhenSingle() bool {
 	}.Masked()
 }
 
-// fullSize is the size of inner at which it reaches from one index of outer to
-// the next and is the whole of its range.
+// fullSize is the size at which inner reaches from one index of outer to the
+// next and covers the whole of its range, so that the two are a run; false
+// where there is no such size.
 func (b *builder) fullSize(outer, inner DimTile) (int64, bool) {
 	o, ok := outer.constantStride()
 	i, ok2 := inner.constantStride()
@@ -256,9 +277,9 @@ func (b *builder) fullSize(outer, inner DimTile) (int64, bool) {
 	return o / i, true
 }
 
-// canBeFull says whether d, at a size that reaches over extent, is the whole
-// range: its offset is a multiple of the ids of tiles of which there is only one
-// then, and only the extent masks it.
+// canBeFull reports whether d is its whole range at the size that spans extent:
+// its offset is then 0, because it is made of the ids of dimensions that have
+// one tile only, and nothing but the extent masks it.
 func (b *builder) canBeFull(d DimTile, extent int64) bool {
 	step, ok := d.constantStride()
 	bound, known := d.Bound.Value()

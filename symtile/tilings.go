@@ -9,18 +9,19 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Tilings yields every legal tiling made of the sizes the space proposes, the
-// last dimension fastest. A tiling is the caller's to keep. Proposed are, of a
-// dimension,
+// Tilings yields every legal tiling made of the sizes that the space proposes,
+// the last dimension fastest. A tiling is the caller's to keep. The sizes
+// proposed for a dimension are
 //
 //   - powers of two and the extent: whole vectors, and one tile;
 //   - divisors of the extent: tiles without a masked rest;
-//   - where tiles of a window's operand overlap by Halo, 2ⁿ − Halo: the operand's
-//     tile is a power of two.
+//   - where tiles of a window's operand overlap by Halo, 2ⁿ − Halo: the
+//     operand's tile is a power of two.
 //
-// Choices that no size of a later dimension can complete are not followed, so
-// that the time is that of the tilings yielded; but for constraints that join
-// more sizes than a table holds, which prune when their last size is chosen.
+// Choices that no size of a later dimension can complete are pruned, so that
+// the time is proportional to the tilings yielded. The exception is constraints
+// between more sizes than a table holds; these prune when their last size is
+// chosen.
 func (s *Space) Tilings() iter.Seq[Tiling] {
 	return func(yield func(Tiling) bool) {
 		b := s.buckets()
@@ -38,14 +39,15 @@ func (s *Space) Tilings() iter.Seq[Tiling] {
 // slice is the space's.
 func (s *Space) Sizes(k int) []int64 { return s.buckets().sizes[k] }
 
-// Sample yields every tiling when there are at most n, as Tilings does, and else
-// n of them, spread evenly over the sizes of every dimension; always the same.
+// Sample yields every tiling when there are at most n, as Tilings does, and
+// else n of them, distributed evenly over the sizes of every dimension; always
+// the same ones.
 //
 // The sample follows an additive recurrence in as many dimensions as the space
 // has (Roberts, The Unreasonable Effectiveness of Quasirandom Sequences, 2018):
-// point k is frac(k·φ⁻ʲ) in dimension j, φ the root of φᵈ⁺¹ = φ + 1. A quarter
-// of each dimension goes to its largest size, for without it whole rows in
-// several dimensions at once would be rare.
+// point k is frac(k·φ⁻ʲ) in dimension j, where φ is the root of φᵈ⁺¹ = φ + 1. A
+// quarter of each dimension goes to its largest size, since whole rows in
+// several dimensions at once would be rare otherwise.
 func (s *Space) Sample(n int) iter.Seq[Tiling] {
 	return func(yield func(Tiling) bool) {
 		b := s.buckets()
@@ -64,7 +66,8 @@ func (s *Space) Sample(n int) iter.Seq[Tiling] {
 	}
 }
 
-// maxOperands says whether there are no more than n tilings.
+// atMost reports whether there are no more than n tilings. It enumerates n + 1
+// at most where they cannot be counted.
 func (s *Space) atMost(n int) bool {
 	b := s.buckets()
 	if !slices.Contains(b.uncounted, true) {
@@ -77,11 +80,12 @@ func (s *Space) atMost(n int) bool {
 	})
 }
 
-// drawsPerTiling bounds the points looked at for a tiling of a sample: several points
-// may be one tiling, and some cannot be completed.
+// drawsPerTiling bounds the points evaluated for each tiling of a sample:
+// several points may be the same tiling, and some cannot be completed.
 const drawsPerTiling = 4
 
-// sample draws n tilings, and takes those that come first when it meets too few.
+// sample draws n tilings, and continues with the first ones of the enumeration
+// where it draws too few.
 func (b *buckets) sample(n int) []Tiling {
 	w := b.enumeration(func(int) bool { return true })
 	met := make(map[string]bool, n)
@@ -119,8 +123,8 @@ func recurrence(d int) []float64 {
 	return steps
 }
 
-// draw chooses the sizes at a point of the sequence; false when they end where
-// no size is legal.
+// draw chooses the sizes at a point of the sequence; false where it meets a
+// dimension of which no size is legal.
 func (w *enumeration) draw(point float64, steps []float64) bool {
 	var legal []int
 	for d, sizes := range w.sizes {
@@ -143,7 +147,7 @@ func (w *enumeration) draw(point float64, steps []float64) bool {
 }
 
 // Boxed is the space of those tilings in which no tile has digits, for backends
-// that cannot walk them.
+// that cannot iterate over digits.
 func (s *Space) Boxed() *Space {
 	if len(s.Boxes) == 0 {
 		return s
@@ -161,7 +165,7 @@ func (s *Space) Boxed() *Space {
 	return &boxed
 }
 
-// boxes are the constraints of Boxed.
+// boxes is Where with Boxes.
 func (s *Space) boxes() index.Constraint {
 	where := slices.Clip(s.Where)
 	for _, clause := range s.Boxes {
@@ -170,9 +174,9 @@ func (s *Space) boxes() index.Constraint {
 	return where
 }
 
-// Count is the number of tilings Tilings yields; the greatest int64 stands for
-// more. Only dimensions joined by more constraints than tables hold are
-// enumerated for it.
+// Count is the number of tilings that Tilings yields, at most math.MaxInt64. It
+// multiplies and adds the tables of the elimination, and enumerates only
+// dimensions that have constraints too large for a table.
 func (s *Space) Count() int64 {
 	b := s.buckets()
 	if b.empty {
@@ -197,7 +201,8 @@ func (s *Space) Count() int64 {
 	return index.SatMul(n, rest)
 }
 
-// proposals lists candidate sizes of a dimension, ascending.
+// proposals are the sizes that Tilings tries for the dimension, in ascending
+// order.
 func (d Dim) proposals() []int64 {
 	n := max(1, d.Extent)
 	sizes := []int64{n}
@@ -220,15 +225,20 @@ func (d Dim) proposals() []int64 {
 	return slices.Compact(sizes)
 }
 
-// An enumeration visits the legal choices of the dimensions.
+// An enumeration chooses a size of each dimension, in order. The dimensions
+// that it does not enumerate keep their first size.
 type enumeration struct {
 	*buckets
-	dims    []int // those it walks, ascending
+	// dims are the dimensions that are enumerated, in ascending order.
+	dims []int
+	// at is the sizes chosen so far, choice their positions among the
+	// proposals.
 	at      Tiling
 	choice  []int
 	scratch []int64
 }
 
+// enumeration prepares to enumerate the dimensions that takes reports.
 func (b *buckets) enumeration(takes func(dim int) bool) *enumeration {
 	w := &enumeration{
 		buckets: b,
@@ -249,8 +259,8 @@ func (b *buckets) enumeration(takes func(dim int) bool) *enumeration {
 	return w
 }
 
-// walk visits legal sizes of the n-th dimension and those after it; false stops
-// it.
+// walk visits all legal sizes of the n-th dimension and of those after it;
+// false stops it.
 func (w *enumeration) walk(n int, visit func() bool) bool {
 	if n == len(w.dims) {
 		return visit()
@@ -265,7 +275,8 @@ func (w *enumeration) walk(n int, visit func() bool) bool {
 	return true
 }
 
-// legal says whether the choices up to d can be completed, as far as tables go.
+// legal reports whether the choices up to dimension d can be completed, as far
+// as the tables tell.
 func (w *enumeration) legal(d int) bool {
 	for _, t := range w.factors[d] {
 		if t.count[t.index(w.choice)] == 0 {

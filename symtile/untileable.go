@@ -6,13 +6,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Untileable says why a fusion cannot be tiled.
+// Untileable is the error of a fusion that cannot be tiled: the instruction at
+// which propagation stopped, the rule that refused it, and the reason in words.
 type Untileable struct {
-	Instr  *hlo.Instr
-	Rule   string // the propagation rule that said no, e.g. "reshape-expand"
+	Instr *hlo.Instr
+	// Rule is the name of the propagation rule that refused, for example
+	// "reshape-expand".
+	Rule string
+	// Reason is a clause that continues "it cannot be tiled because …".
 	Reason string
 }
 
+// Error names the instruction, the reason and, in brackets, the rule.
 func (e *Untileable) Error() string {
 	return fmt.Sprintf(
 		"%s (%s): %s [%s]",
@@ -21,6 +26,7 @@ func (e *Untileable) Error() string {
 	)
 }
 
+// refuse is an *Untileable with a formatted reason.
 func refuse(i *hlo.Instr, rule, format string, args ...any) error {
 	return &Untileable{
 		Instr:  i,
@@ -29,7 +35,8 @@ func refuse(i *hlo.Instr, rule, format string, args ...any) error {
 	}
 }
 
-// untileable gives the reason for operations that have no row.
+// untileable gives the reason for operations that have no row in the table of
+// propagators.
 var untileable = map[hlo.Opcode]string{
 	hlo.OpConvolution:      "it has no elements, or its window has none",
 	hlo.OpReduceWindow:     "its window has no elements, or its operand is a scalar",
@@ -51,6 +58,7 @@ var untileable = map[hlo.Opcode]string{
 	hlo.OpBitcast:          "its layouts are tiled or it changes the element type",
 }
 
+// refusalReason is the reason why an operation has no row in the table.
 func refusalReason(op hlo.Opcode) string {
 	if reason, ok := untileable[op]; ok {
 		return reason

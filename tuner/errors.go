@@ -32,8 +32,10 @@ type NoWinnerError struct {
 	Err    error
 }
 
+// Error is the text of the reason.
 func (e *NoWinnerError) Error() string { return e.Err.Error() }
 
+// Unwrap returns the reason.
 func (e *NoWinnerError) Unwrap() error { return e.Err }
 
 // Errors of the database come from package cache and are wrapped with the name

@@ -62,18 +62,23 @@ func multiplyAdds(d []int64) int64 {
 	return 2 * d[0] * d[1] * d[2]
 }
 
+// attentionFLOPs counts the operations of the two products of attention, in heads ×
+// sequence × width.
+func attentionFLOPs(d []int64) int64 { return 4 * d[0] * d[1] * d[1] * d[2] }
+
 // families are the fusions of the benchmark. gelu is the approximation by tanh,
 // which oneDNN has too.
 var families = map[string]family{
-	"sgemm":        {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{minRatio: 0.95, minMeanRatio: 1.05}},
+	// Products of matrices: bound by arithmetic, except where one side is flat.
+	"sgemm": {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{minRatio: 0.95, minMeanRatio: 1.05}},
+	// Products of a matrix and a vector: bound by reading the matrix.
 	"gemv":         {peer: "openblas", memory: true, text: gemvText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
 	"gemv_columns": {peer: "openblas", memory: true, text: gemvColumnsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
 	"gevm":         {peer: "openblas", memory: true, text: gevmText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
 	"gevm_rows":    {peer: "openblas", memory: true, text: gevmRowsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
-	"attention": {peer: "openblas", flops: func(d []int64) int64 {
-		return 4 *
-			d[0] * d[1] * d[1] * d[2]
-	}, text: attentionText, goal: goal{minRatio: 2}},
+	// Two products with a softmax between them, as one fusion.
+	"attention": {peer: "openblas", flops: attentionFLOPs, text: attentionText, goal: goal{minRatio: 2}},
+	// Normalisations of rows: two passes over rows that stay in a cache.
 	"layernorm": {
 		peer:   "onednn",
 		memory: true,
@@ -89,10 +94,12 @@ var families = map[string]family{
 		text:   softmaxText,
 		goal:   goal{minRatio: 2, minRoofShare: 0.9},
 	},
+	// Elementwise fusions: one pass, with more or less arithmetic.
 	"gelu":      {peer: "onednn", memory: true, rows: true, text: geluText, goal: goal{minRatio: 8}},
 	"bias_gelu": {peer: "onednn", memory: true, rows: true, text: biasGeluText, goal: goal{minRoofShare: 0.95}},
 	"chain":     {memory: true, rows: true, text: chainText, goal: goal{minRoofShare: 0.95}},
 	"add":       {peer: "onednn", memory: true, rows: true, text: addText, goal: goal{minRoofShare: 0.95}},
+	// Sums: reading alone.
 	"row_sum": {
 		peer:   "onednn",
 		memory: true,
@@ -109,6 +116,7 @@ var families = map[string]family{
 		text:   columnSumText,
 		goal:   goal{minRoofShare: 0.95},
 	},
+	// Transposes: reading and writing in different orders.
 	"transpose":      {peer: "onednn", memory: true, text: transposeText, goal: goal{minRatio: 3, minRoofShare: 0.6}},
 	"gemm_bias_gelu": {flops: multiplyAdds, text: gemmBiasGeluText},
 	"swap":           {peer: "onednn", memory: true, text: swapText, goal: goal{minRoofShare: 0.6}},
@@ -157,6 +165,7 @@ func allCases() []testCase {
 // quickCases have every family in small shapes, for a run of a minute.
 func quickCases() []testCase {
 	return []testCase{
+		// The families in the order of allCases, in shapes that fit the caches.
 		{"sgemm", []int64{256, 256, 256}},
 		{"sgemm", []int64{1, 1024, 2048}},
 		{"gemv", []int64{1024, 2048}},

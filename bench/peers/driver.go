@@ -24,9 +24,18 @@ var drivers = []struct{ name, title, needs string }{
 }
 
 // A driver is a process that times another library. It reads commands and
-// writes answers, one a line; drivers/protocol.h describes them. It is
-// suspended whenever it has no command, so that no thread of its library
-// disturbs the other competitors.
+// writes answers, one a line:
+//
+//	hello               version TEXT
+//	open OP SETS DIM…   ok N_IN    buffers for SETS runs, used in turn
+//	load I FILE         ok         input I of every set, raw f32
+//	check FILE          ok         one run on the first set, and its output
+//	time N              seconds S  the median of N runs
+//	close               ok
+//
+// A driver answers "error TEXT" to what it cannot do. It is suspended whenever
+// it has no command, so that no thread of its library disturbs the other
+// competitors.
 type driver struct {
 	// The program, and the version of the library that it reports.
 	name, version string
@@ -100,7 +109,8 @@ func launch(cmd *exec.Cmd) (wait func() error, err error) {
 }
 
 // ask sends a command and returns the text behind the expected first word of
-// the answer.
+// the answer. A driver that does not answer is broken, and further commands
+// return the same error; one that answers something else goes on.
 func (d *driver) ask(want, format string, args ...any) (string, error) {
 	if d.broken != nil {
 		return "", d.broken
@@ -169,9 +179,7 @@ func (d *driver) close() {
 	if c, ok := d.in.(io.Closer); ok {
 		c.Close() // the end of its input ends it
 	}
-	t := time.AfterFunc(
-		time.Second, func() { d.process.Kill() },
-	)
+	t := time.AfterFunc(time.Second, func() { d.process.Kill() })
 	d.wait()
 	t.Stop()
 }

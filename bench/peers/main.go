@@ -148,10 +148,10 @@ func exhaustive(raw string) string { return strings.TrimSuffix(raw, ".tsv") + ".
 // measure runs all cases and moves the file of samples into its place at the
 // end. What an interrupted run has measured stays in a file next to it.
 func (a *arguments) measure(ctx context.Context, status io.Writer) error {
-	before := &results{}
+	earlier := &results{}
 	if a.extend {
 		var err error
-		if before, err = readFile(a.samples()); err != nil &&
+		if earlier, err = readFile(a.samples()); err != nil &&
 			!errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -162,7 +162,7 @@ func (a *arguments) measure(ctx context.Context, status io.Writer) error {
 		return err
 	}
 	err = errors.Join(
-		a.sessions(ctx, before, raw, status),
+		a.sessions(ctx, earlier, raw, status),
 		raw.Close(),
 	)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *arguments) measure(ctx context.Context, status io.Writer) error {
 // sessions measures all cases for each number of threads, and writes each
 // result as soon as there is one, behind those of an earlier run.
 func (a *arguments) sessions(
-	ctx context.Context, before *results, raw, status io.Writer,
+	ctx context.Context, earlier *results, raw, status io.Writer,
 ) error {
 	tmp, err := os.MkdirTemp("", "tilewright-peers")
 	if err != nil {
@@ -188,13 +188,13 @@ func (a *arguments) sessions(
 				r := &results{
 					machine: whole,
 					drivers: s.versions(),
-					cases:   before.cases,
+					cases:   earlier.cases,
 				}
 				if err := r.write(raw); err != nil {
 					return err
 				}
 			}
-			return a.measureCases(ctx, s, before, raw)
+			return a.measureCases(ctx, s, earlier, raw)
 		}, status); err != nil {
 			return err
 		}
@@ -220,11 +220,11 @@ func (a *arguments) withThreads(
 // measureCases measures the cases of a session that are wanted and that an
 // earlier run did not measure.
 func (a *arguments) measureCases(
-	ctx context.Context, s *session, before *results, raw io.Writer,
+	ctx context.Context, s *session, earlier *results, raw io.Writer,
 ) error {
 	for _, c := range a.cases() {
 		if !a.only.MatchString(c.String()) ||
-			before.has(c, s.threads) {
+			earlier.has(c, s.threads) {
 			continue
 		}
 		begin := time.Now()
@@ -332,10 +332,7 @@ func machine() string {
 	var levels []string
 	for _, l := range d.Levels {
 		if l.Bytes > 0 {
-			levels = append(
-				levels,
-				fmt.Sprintf("%s %d KiB", l.Name, l.Bytes>>10),
-			)
+			levels = append(levels, fmt.Sprintf("%s %d KiB", l.Name, l.Bytes>>10))
 		}
 	}
 	return fmt.Sprintf(
@@ -351,9 +348,7 @@ func load() float64 {
 	if err != nil {
 		return -1
 	}
-	v, err := strconv.ParseFloat(
-		strings.Fields(string(text))[0], 64,
-	)
+	v, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
 	if err != nil {
 		return -1
 	}

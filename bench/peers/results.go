@@ -211,9 +211,7 @@ func (r *results) line(f []string) error {
 		r.machine = f[1]
 		return nil
 	case "driver":
-		r.drivers = append(
-			r.drivers, namedText{f[1], f[2]},
-		)
+		r.drivers = append(r.drivers, namedText{f[1], f[2]})
 		return nil
 	case "case":
 		c, err := readCase(f[1:])
@@ -254,13 +252,9 @@ func readCase(f []string) (*caseResult, error) {
 func (c *caseResult) line(f []string) (err error) {
 	switch f[0] {
 	case "plan":
-		c.plans = append(
-			c.plans, namedText{f[1], f[2]},
-		)
+		c.plans = append(c.plans, namedText{f[1], f[2]})
 	case "note":
-		c.notes = append(
-			c.notes, namedText{f[1], f[2]},
-		)
+		c.notes = append(c.notes, namedText{f[1], f[2]})
 	case "times":
 		var t timings
 		t, err = readTimed(f[1:])

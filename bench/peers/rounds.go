@@ -14,7 +14,7 @@ import (
 
 // Parameters of the rounds.
 const (
-	// A turn measures at least this long.
+	// A turn measures at shortest this long.
 	minTurnTime = 8 * time.Millisecond
 	// The pause before a turn lets the workers of the last one go to sleep.
 	turnPause = 2 * time.Millisecond
@@ -40,7 +40,7 @@ type competitor struct {
 // measureRounds measures all competitors in rounds: in each round every
 // competitor has one turn, in shuffled order, so that whatever the machine does
 // meanwhile affects all of them. It stops after the given number of rounds, or
-// when the time is over and there were at least minRounds.
+// when the time is over and there were at shortest minRounds.
 func measureRounds(
 	ctx context.Context,
 	all []*competitor,
@@ -121,19 +121,19 @@ func sameSample(
 	k kernels.Kernel, in, out []kernels.Buffer,
 ) func(context.Context, int) (float64, error) {
 	return func(ctx context.Context, n int) (float64, error) {
-		least := math.Inf(1)
-		for range max(2, n) { // the least: what is looked for is the code, not its surroundings
+		shortest := math.Inf(1)
+		for range max(2, n) { // the shortest: what is looked for is the code, not its surroundings
 			d, err := k.Run(ctx, in, out)
 			if err != nil {
 				return 0, err
 			}
 			if s := d.Seconds(); s > 0 {
-				least = min(least, s)
+				shortest = min(shortest, s)
 			}
 		}
-		if math.IsInf(least, 1) {
+		if math.IsInf(shortest, 1) {
 			return 0, fmt.Errorf("faster than the clock")
 		}
-		return least, nil
+		return shortest, nil
 	}
 }

@@ -34,7 +34,7 @@ const (
 	minPlanTimeout = 100 * time.Millisecond
 )
 
-// searchCases are fusions whose runs take at most 2 ms, so that thousands of
+// searchCases are fusions whose runs take at timeout 2 ms, so that thousands of
 // plans can be timed.
 func searchCases() []testCase {
 	return []testCase{
@@ -143,9 +143,7 @@ func (e *caseRun) timePlans(
 	if err != nil {
 		return nil, err
 	}
-	bench, err := check.NewBench(
-		e.fusion, e.session.seed, e.span(),
-	)
+	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
 	if err != nil {
 		return nil, err
 	}
@@ -153,15 +151,15 @@ func (e *caseRun) timePlans(
 	if err != nil {
 		return nil, err
 	}
-	least, err := e.timePlan(ctx, verifier, bench, first, time.Minute)
+	seconds, err := e.timePlan(ctx, verifier, bench, first, time.Minute)
 	if err != nil {
 		return nil, err
 	}
-	most := max(minPlanTimeout, time.Duration(maxPlanSlowdown*least*float64(time.Second)))
+	timeout := max(minPlanTimeout, time.Duration(maxPlanSlowdown*seconds*float64(time.Second)))
 	all := make([]timedPlan, 0, len(plans))
 	e.result.landscape.name = name
 	for _, k := range e.session.rng.Perm(len(plans)) {
-		seconds, err := e.timePlan(ctx, verifier, bench, plans[k], most)
+		seconds, err := e.timePlan(ctx, verifier, bench, plans[k], timeout)
 		var rejected *kernels.Rejected
 		if errors.As(err, &rejected) {
 			continue
@@ -187,14 +185,14 @@ func (e *caseRun) timePlan(
 	v *check.Verifier,
 	b *check.Bench,
 	plan kernels.Plan,
-	most time.Duration,
+	timeout time.Duration,
 ) (float64, error) {
 	k, err := e.session.backend.Compile(ctx, e.program, plan)
 	if err != nil {
 		return 0, err
 	}
 	defer k.Close()
-	k = check.Bounded(k, most)
+	k = check.Bounded(k, timeout)
 	err = v.Verify(ctx, k)
 	best := math.Inf(1)
 	for begin := time.Now(); err == nil &&
@@ -205,17 +203,15 @@ func (e *caseRun) timePlan(
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return most.Seconds(), nil
+		return timeout.Seconds(), nil
 	}
-	return min(best, most.Seconds()), err
+	return min(best, timeout.Seconds()), err
 }
 
 // addFinalists makes competitors of the tuned plan, the default plan and the
 // fastest plans of a landscape, which are named by their text.
 func (e *caseRun) addFinalists(timed []timedPlan) error {
-	bench, err := check.NewBench(
-		e.fusion, e.session.seed, e.span(),
-	)
+	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
 	if err != nil {
 		return err
 	}
@@ -238,11 +234,11 @@ func (e *caseRun) addFinalists(timed []timedPlan) error {
 // finalist is the name and the plan of the competitor with the smallest median
 // ratio to the tuned plan.
 func (c *caseResult) finalist() (name, plan string) {
-	least := math.Inf(1)
+	smallest := math.Inf(1)
 	for _, t := range c.times {
 		p := check.Paired(t.seconds, c.samplesOf("tuned"), confidence)
-		if p.Median < least {
-			least, name = p.Median, t.name
+		if p.Median < smallest {
+			smallest, name = p.Median, t.name
 		}
 	}
 	if plan = find(c.plans, name); plan == "" {

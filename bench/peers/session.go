@@ -138,8 +138,9 @@ type caseRun struct {
 	cleanups []func()
 }
 
-// measure tunes a case, compares its output with its peer's and times both.
-// What fails is noted in the result; the error is that of ctx.
+// measure tunes a case, compares its output with its peer's and times all
+// competitors. What fails is noted in the result, and the rest is measured
+// nevertheless; the error is that of ctx.
 func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) {
 	e := &caseRun{
 		session: s,
@@ -193,8 +194,8 @@ func parse(c testCase) (*hlo.Computation, error) {
 }
 
 // parse fills in the fusion, the bytes that it moves and the number of sets of
-// buffers: together they are twice the last cache, as they are for our own
-// benchmarks.
+// buffers: between two and eight, which are together twice the last cache, as
+// they are for our own benchmarks.
 func (e *caseRun) parse() (err error) {
 	if e.fusion, err = parse(e.result.testCase); err != nil {
 		return err
@@ -420,12 +421,8 @@ func (e *caseRun) addRoof(f family) {
 		e.note(op, err)
 		return
 	}
-	e.cleanups = append(
-		e.cleanups, func() { d.ask("ok", "close") },
-	)
-	e.competitors = append(
-		e.competitors, &competitor{name: op, sample: d.sample},
-	)
+	e.cleanups = append(e.cleanups, func() { d.ask("ok", "close") })
+	e.competitors = append(e.competitors, &competitor{name: op, sample: d.sample})
 }
 
 // addSmall adds two competitors that run the tuned plan on so few rows that all

@@ -120,9 +120,7 @@ func ratio(p check.PairedInterval) string {
 	if math.IsInf(p.Hi, 1) {
 		hi = "∞"
 	}
-	return fmt.Sprintf(
-		"%s [%s, %s]", digits(p.Median), digits(p.Lo), hi,
-	)
+	return fmt.Sprintf("%s [%s, %s]", digits(p.Median), digits(p.Lo), hi)
 }
 
 // digits formats three significant digits, with at most two after the point.
@@ -204,15 +202,15 @@ func (r *results) loadWarning(p *page) {
 		lo = min(lo, c.load)
 		hi = max(hi, c.load)
 	}
-	most := 0
+	maxThreads := 0
 	for _, c := range r.cases {
-		most = max(most, c.threads)
+		maxThreads = max(maxThreads, c.threads)
 	}
 	if len(r.cases) == 0 || lo < 0 {
 		return
 	}
 	p.line("The load average of the machine was between %.1f and %.1f.", lo, hi)
-	if hi > 1.5*float64(most) {
+	if hi > 1.5*float64(maxThreads) {
 		p.line("\n**The machine was busy with other work.** Ratios of one thread hold roughly; with all threads, sides whose threads wait for each")
 		p.line("other wait for the scheduler (in steps of 4 ms), and the columns of the best turns say more than the medians.")
 	}
@@ -499,8 +497,9 @@ func (c *caseResult) spectrum() string {
 	)
 }
 
-// searched is the section of exhaustive searches; it is empty when there are
-// none.
+// searched is the section of exhaustive searches, with the regret of the tuned
+// and of the default plan in every case; it is empty when there are no
+// searches.
 func (r *results) searched() string {
 	if len(r.cases) == 0 {
 		return ""
@@ -553,13 +552,13 @@ func (r *results) searched() string {
 
 // against is the time of a competitor over that of the finalist of some name. A
 // default plan that is the tuned plan has no samples of its own and takes those
-// of the tuned plan.
-func (c *caseResult) against(name, contender string) check.PairedInterval {
-	x := c.samplesOf(contender)
+// of the tuned plan; a competitor that is the finalist itself has the ratio 1.
+func (c *caseResult) against(name, competitor string) check.PairedInterval {
+	x := c.samplesOf(competitor)
 	if len(x) == 0 {
 		x = c.samplesOf("tuned")
 	}
-	if name == contender || contender == "default" && name == "tuned" && len(c.samplesOf("default")) == 0 {
+	if name == competitor || competitor == "default" && name == "tuned" && len(c.samplesOf("default")) == 0 {
 		return check.PairedInterval{Median: 1, Lo: 1, Hi: 1}
 	}
 	return check.Paired(x, c.samplesOf(name), confidence)

@@ -52,9 +52,7 @@ func (a assembler) assemble(ctx context.Context, file, source string) (golden.As
 		"-arch="+row.Target, "-o", os.DevNull, file,
 	).CombinedOutput()
 	if err != nil {
-		return row, fmt.Errorf(
-			"refused: %s", firstLine(strings.TrimSpace(string(out))),
-		)
+		return row, fmt.Errorf("refused: %s", firstLine(strings.TrimSpace(string(out))))
 	}
 	readUsage(string(out), &row)
 	return row, nil

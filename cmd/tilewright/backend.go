@@ -18,7 +18,9 @@ import (
 
 // A driver is a way to open a backend, or the reason why there is none.
 type driver struct {
-	name  string
+	// What -device begins with.
+	name string
+	// One line for `tilewright devices`.
 	about string
 	// Opens the backend's only or first device.
 	open func() (kernels.Backend, error)
@@ -32,6 +34,7 @@ type driver struct {
 // drivers lists the backends of this build.
 func drivers() []driver {
 	return []driver{
+		// The CPU is always there; the others need a name, or a build tag.
 		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
 			open: func() (kernels.Backend, error) { return cpu.New(), nil }},
 		{name: "sim", about: "PTX for a GPU that is not there, run and checked by a simulator that times nothing, as sim:sm_90, sim:A100 …", named: simulate},
@@ -109,9 +112,7 @@ func simulate(name string) (kernels.Backend, error) {
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
-	dev, err := simulated.Open(
-		sheet, sim.Options{Races: true, Uninitialised: true},
-	)
+	dev, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +131,10 @@ type simulator struct {
 	device *simulated.Driver
 }
 
+// count makes the next runs count.
 func (s simulator) count() { s.device.Count() }
 
+// counters are those of the last run.
 func (s simulator) counters() sim.Counters { return s.device.Counters() }
 
 // replayed opens the device of a recording.

@@ -19,6 +19,7 @@ import (
 // A competitor is the driver of another engine. It reads the workload in the
 // syntax of the engine and writes OUT.tsv, a line of times a chain.
 type competitor struct {
+	// Name of the engine, the driver program, and the file of its workload.
 	name, driver, input string
 	// Nanoseconds of each round, by column and chain.
 	rounds []map[string]map[string]float64
@@ -26,6 +27,7 @@ type competitor struct {
 
 // competitors share a folder for their inputs and outputs.
 type competitors struct {
+	// Folder of the inputs and outputs.
 	dir  string
 	list []*competitor
 }
@@ -110,9 +112,7 @@ func (r competitors) run(budget time.Duration) error {
 		)
 		cmd.Stderr = &errs
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf(
-				"%s: %w\n%s", v.driver, err, errs.String(),
-			)
+			return fmt.Errorf("%s: %w\n%s", v.driver, err, errs.String())
 		}
 		if err := v.read(out); err != nil {
 			return err
@@ -175,14 +175,16 @@ func (v *competitor) medians() map[string]map[string]float64 {
 // benchSummary is the result of bench-symbolic -json.
 type benchSummary struct {
 	// Number of chains in the workload.
-	Chains  int          `json:"chains"`
+	Chains int `json:"chains"`
+	// One a measured time, ours first.
 	Columns []benchStats `json:"columns"`
 }
 
 // benchStats are the times of one column over all chains, in nanoseconds, and
 // their ratios to the column extract.
 type benchStats struct {
-	Column  string  `json:"column"`
+	Column string `json:"column"`
+	// Median, geometric mean and maximum over the chains.
 	Median  float64 `json:"median"`
 	Geomean float64 `json:"geomean"`
 	Most    float64 `json:"most"`
@@ -208,9 +210,7 @@ func (b *symbolicBench) report(c *call, r competitors) error {
 		for _, v := range r.list {
 			columns := v.medians()
 			for _, name := range slices.Sorted(maps.Keys(columns)) {
-				s.Columns = append(
-					s.Columns, b.stats(name, columns[name]),
-				)
+				s.Columns = append(s.Columns, b.stats(name, columns[name]))
 			}
 		}
 	}
@@ -270,15 +270,9 @@ func (s benchSummary) print(c *call) {
 	fmt.Fprintln(t, "\tmedian ns\tgeomean ns\tmost ns\ttimes ours\tleast\tnot slower than us")
 	for _, v := range s.Columns {
 		rival := strings.Contains(v.Column, " ")
-		fmt.Fprintf(
-			t, "%s\t%.0f\t%.0f\t%.0f\t",
-			v.Column, v.Median, v.Geomean, v.Most,
-		)
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t", v.Column, v.Median, v.Geomean, v.Most)
 		if rival {
-			fmt.Fprintf(
-				t, "%.1f\t%.2f (%s)\t%d",
-				v.Ratio, v.Least, v.Worst, v.Slower,
-			)
+			fmt.Fprintf(t, "%.1f\t%.2f (%s)\t%d", v.Ratio, v.Least, v.Worst, v.Slower)
 		}
 		fmt.Fprintln(t)
 	}

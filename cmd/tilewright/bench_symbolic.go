@@ -14,6 +14,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// benchSymbolicCommand times the simplifier.
 var benchSymbolicCommand = command{
 	name: "bench-symbolic", args: "WORKLOAD.jsonl OUT.res.jsonl OUT.tsv", short: "time the simplifier on chains of indexing maps",
 	long: `Composes and simplifies every chain of maps of a workload, writes the answers and the times, a line a
@@ -32,18 +33,21 @@ summary has the ratios of their times to ours.`,
 	run: runBenchSymbolic,
 }
 
-// A workChain is one line of a workload: maps that are composed, the innermost
-// last.
+// A workChain is one line of a workload: maps that are composed, the first one
+// first.
 type workChain struct {
+	// ID is the same for all engines.
 	ID    string    `json:"id"`
 	Chain []workMap `json:"chain"`
 }
 
 // A workMap is an indexing map of a chain.
 type workMap struct {
-	Dims  []workVar `json:"dims"`
-	Syms  []workVar `json:"syms"`
-	Exprs []string  `json:"exprs"`
+	// Dimensions and symbols, in the order of the map.
+	Dims []workVar `json:"dims"`
+	Syms []workVar `json:"syms"`
+	// Results, in the syntax of MLIR.
+	Exprs []string `json:"exprs"`
 	// Constraints on the variables.
 	Where []workBound `json:"constraints"`
 }
@@ -64,11 +68,13 @@ type workBound struct {
 
 // A chainAnswer is a line of the results, by which engines are compared.
 type chainAnswer struct {
+	// Name of the engine that answers.
 	Engine string `json:"engine"`
 	ID     string `json:"id"`
 	// Number of pieces of the composed map; ours has one.
-	Pieces int      `json:"pieces"`
-	Exprs  []string `json:"exprs"`
+	Pieces int `json:"pieces"`
+	// Results of the composed map.
+	Exprs []string `json:"exprs"`
 	// Ranges of the variables that remain.
 	Vars [][2]int64 `json:"vars"`
 	// Number of the constraints that remain.
@@ -79,7 +85,9 @@ type chainAnswer struct {
 
 // chainTimes are the times of a chain, in nanoseconds a run.
 type chainTimes struct {
-	id                      string
+	id string
+	// Nanoseconds to compose and simplify; to do that and extract the cheapest
+	// form; and to evaluate the compiled results once.
 	simplify, extract, eval float64
 	// Heap allocations of composing and simplifying.
 	allocs float64
@@ -87,6 +95,7 @@ type chainTimes struct {
 
 // A symbolicBench is one run of the command.
 type symbolicBench struct {
+	// The chains with their names and times, in the order of the workload.
 	ids    []string
 	chains []*index.Composition
 	times  []chainTimes
@@ -176,6 +185,7 @@ func (b *symbolicBench) add(line []byte) error {
 	return nil
 }
 
+// draft converts a map of the workload for package index.
 func (m workMap) draft() index.MapSource {
 	d := index.MapSource{
 		Dims:    variables(m.Dims),
@@ -297,8 +307,9 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// measureChain times the three steps of one chain: composing and simplifying,
-// extracting the cheapest form, and evaluating it.
+// measureChain times a chain from an empty ring: composing and simplifying, the
+// same with the extraction of the cheapest form, and one evaluation of the
+// compiled results.
 func (b *symbolicBench) measureChain(id string, c *index.Composition) chainTimes {
 	t := chainTimes{id: id}
 	t.simplify, _ = measure(b.budget, c.Simplify)

@@ -12,6 +12,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// cacheCommand reads and maintains the database of winners.
 var cacheCommand = command{
 	name: "cache", args: "ls|show|verify|merge|export|import|publish|rm …", short: "what is known",
 	long: `  cache ls                  one line a winner
@@ -28,20 +29,22 @@ var cacheCommand = command{
 // A cacheCall is the invocation of one subcommand of cache.
 type cacheCall struct {
 	*call
+	// The database of -db.
 	db *cache.DB
 	// The arguments behind the subcommand.
 	args []string
 }
 
-// cacheVerbs are the subcommands, with the largest number of arguments of each.
-func cacheVerbs() map[string]struct {
-	least, most int
-	run         func(*cacheCall) error
-} {
-	return map[string]struct {
-		least, most int
-		run         func(*cacheCall) error
-	}{
+// A cacheVerb is a subcommand with the smallest and the largest number of its
+// arguments.
+type cacheVerb struct {
+	minArgs, maxArgs int
+	run              func(*cacheCall) error
+}
+
+// cacheVerbs are the subcommands by name.
+func cacheVerbs() map[string]cacheVerb {
+	return map[string]cacheVerb{
 		"ls":      {0, 0, (*cacheCall).ls},
 		"show":    {1, 1, (*cacheCall).show},
 		"verify":  {0, 0, (*cacheCall).verify},
@@ -65,10 +68,10 @@ func runCache(c *call) error {
 	switch n := len(args) - 1; {
 	case !ok:
 		return usagef("there is no cache %s; there are ls, show, verify, merge, export, import, publish, rm", args[0])
-	case n < verb.least:
+	case n < verb.minArgs:
 		return usagef("cache %s needs an argument", args[0])
-	case n > verb.most:
-		return usagef("unexpected argument %q", args[1+verb.most])
+	case n > verb.maxArgs:
+		return usagef("unexpected argument %q", args[1+verb.maxArgs])
 	}
 	return verb.run(&cacheCall{
 		c, cache.Open(*db), args[1:],
@@ -77,14 +80,20 @@ func runCache(c *call) error {
 
 // cacheRowJSON is one line of cache ls -json.
 type cacheRowJSON struct {
-	Fingerprint string     `json:"fingerprint"`
-	Name        string     `json:"name"`
-	Device      string     `json:"device"`
-	Codegen     string     `json:"codegen"`
-	Plan        string     `json:"plan"`
-	Seconds     float64    `json:"seconds"`
-	Speedup     [3]float64 `json:"speedup"`
-	When        string     `json:"when"`
+	// Fingerprint of the canonical fusion, hexadecimal.
+	Fingerprint string `json:"fingerprint"`
+	// Name of the fusion.
+	Name string `json:"name"`
+	// Device and revision of the code generator: the exact context.
+	Device  string `json:"device"`
+	Codegen string `json:"codegen"`
+	// The winner, its median in seconds, and its speed over the default:
+	// median, lower and upper end.
+	Plan    string     `json:"plan"`
+	Seconds float64    `json:"seconds"`
+	Speedup [3]float64 `json:"speedup"`
+	// Time of measuring.
+	When string `json:"when"`
 	// Untimed says that Seconds and Speedup are predictions of the cost model.
 	Untimed bool `json:"untimed,omitempty"`
 }
@@ -225,22 +234,23 @@ func trialNote(x cache.Trial) string {
 	return strings.Join(all, ", ")
 }
 
-// verify checks the database and reports everything that is wrong.
+// verify checks the structure of the database and every record, and reports all
+// errors rather than the first.
 func (c *cacheCall) verify() error {
 	n, err := c.db.Verify()
 	if err != nil {
 		return fmt.Errorf("of %d records: %w", n, err)
 	}
 	if c.json {
-		return c.printJSON(
-			map[string]any{"records": n, "ok": true},
-		)
+		return c.printJSON(map[string]any{"records": n, "ok": true})
 	}
 	fmt.Fprintf(c.out, "%d records, all sound\n", n)
 	return nil
 }
 
-// merge adds the records of another database.
+// merge adds the records and the unfinished trials of another database. Of two
+// records of one key the one with better evidence is kept, with the samples of
+// both.
 func (c *cacheCall) merge() error {
 	if _, err := os.Stat(c.args[0]); err != nil {
 		return err
@@ -255,9 +265,7 @@ func (c *cacheCall) reportMerged(kept, total int, err error) error {
 		return err
 	}
 	if c.json {
-		return c.printJSON(
-			map[string]any{"records": total, "kept": kept},
-		)
+		return c.printJSON(map[string]any{"records": total, "kept": kept})
 	}
 	fmt.Fprintf(c.out, "%d records read, %d of them are now the ones kept\n", total, kept)
 	return nil
@@ -275,14 +283,13 @@ func (c *cacheCall) export() error {
 		return err
 	})
 	if err == nil {
-		fmt.Fprintf(
-			c.err, "%d records written to %s\n", n, c.args[0],
-		)
+		fmt.Fprintf(c.err, "%d records written to %s\n", n, c.args[0])
 	}
 	return err
 }
 
-// load reads the records of an export.
+// load reads the records of an export by the rule of merge. A line that is not
+// a record refuses the whole import.
 func (c *cacheCall) load() error {
 	in := c.in
 	if len(c.args) > 0 {
@@ -309,13 +316,12 @@ func (c *cacheCall) publish() error {
 			"snapshot": c.args[0],
 		})
 	}
-	fmt.Fprintf(
-		c.out, "%d records in %s\n", n, c.args[0],
-	)
+	fmt.Fprintf(c.out, "%d records in %s\n", n, c.args[0])
 	return nil
 }
 
-// rm removes the records that an argument names.
+// rm removes records and unfinished trials by fingerprint or name. Damaged
+// records can be removed too: a key is enough.
 func (c *cacheCall) rm() error {
 	all, err := c.find(c.args[0])
 	if err != nil {

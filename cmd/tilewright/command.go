@@ -19,27 +19,34 @@ type command struct {
 	short string
 	// Paragraphs for `help NAME`.
 	long string
-	run  func(*call) error
+	// Defines the flags, parses the arguments and does the work.
+	run func(*call) error
 }
 
 // Exit statuses.
 const (
-	exitOK    = 0
-	exitBad   = 1 // bad input, or something failed
-	exitUsage = 2 // wrong usage
-	exitMiss  = 3 // lookup: nothing is known
+	// The command did what it was asked.
+	exitOK = 0
+	// The input is bad, or something failed.
+	exitBad = 1
+	// The command line is wrong.
+	exitUsage = 2
+	// lookup found nothing.
+	exitMiss = 3
 )
 
 // A call is one invocation of a command: its flags, its arguments and its
 // streams.
 type call struct {
 	*flag.FlagSet
+	// The command that was called.
 	command command
 	// Arguments that are not parsed yet.
 	rest []string
-	in   io.Reader
-	out  io.Writer
-	err  io.Writer
+	// Standard input, output and error.
+	in  io.Reader
+	out io.Writer
+	err io.Writer
 	// The result is printed as JSON.
 	json bool
 }
@@ -167,10 +174,7 @@ func (c *call) describe(w io.Writer) {
 			f.DefValue != "0" && f.DefValue != "0s" {
 			text += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(
-			w, "  -%s\n      %s\n",
-			strings.TrimSpace(f.Name+" "+arg), text,
-		)
+		fmt.Fprintf(w, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+arg), text)
 	})
 }
 

@@ -14,37 +14,45 @@ type counterSource interface {
 
 // countersJSON are the counters of a simulated run.
 type countersJSON struct {
+	// Instructions of warps.
 	WarpInstructions int64 `json:"warp_instructions"`
 	// Instructions of active lanes.
 	LaneInstructions int64 `json:"lane_instructions"`
 	// Instructions of warps, by class.
 	Instructions map[string]int64 `json:"instructions"`
-	GlobalLoad   trafficJSON      `json:"global_load"`
-	GlobalStore  trafficJSON      `json:"global_store"`
-	SharedLoad   trafficJSON      `json:"shared_load"`
-	SharedStore  trafficJSON      `json:"shared_store"`
-	// Matrix instructions of warps and of warpgroups, and the operations of
-	// both.
-	MMA         int64 `json:"mma"`
-	WGMMA       int64 `json:"wgmma"`
+	// Accesses to global and to shared memory.
+	GlobalLoad  trafficJSON `json:"global_load"`
+	GlobalStore trafficJSON `json:"global_store"`
+	SharedLoad  trafficJSON `json:"shared_load"`
+	SharedStore trafficJSON `json:"shared_store"`
+	// Matrix instructions of warps.
+	MMA int64 `json:"mma"`
+	// Matrix instructions of warpgroups.
+	WGMMA int64 `json:"wgmma"`
+	// Floating-point operations of both.
 	MatrixFLOPs int64 `json:"matrix_flops"`
 	// Barriers of blocks.
 	Barriers int64 `json:"barriers"`
 	// Atomic operations of lanes.
 	Atomics int64 `json:"atomics"`
-	// Asynchronous bulk copies, and the bytes that they moved.
+	// Asynchronous bulk copies.
 	BulkCopies int64 `json:"bulk_copies"`
-	BulkBytes  int64 `json:"bulk_bytes"`
+	// Bytes that they moved.
+	BulkBytes int64 `json:"bulk_bytes"`
 }
 
 // trafficJSON are the accesses of warps to one memory, in sectors of 32 bytes
 // of global memory or in wavefronts of shared memory.
 type trafficJSON struct {
-	Requests   int64 `json:"requests"`
-	Sectors    int64 `json:"sectors,omitempty"`
+	// Instructions of warps that access the memory.
+	Requests int64 `json:"requests"`
+	// Sectors of global memory that they touch.
+	Sectors int64 `json:"sectors,omitempty"`
+	// Wavefronts of shared memory that they take.
 	Wavefronts int64 `json:"wavefronts,omitempty"`
 	// The fewest sectors or wavefronts that could have moved the bytes.
 	Ideal int64 `json:"ideal"`
+	// Bytes that active lanes access.
 	Bytes int64 `json:"bytes"`
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
+// cudaDriver is the way to NVIDIA's GPUs in a build with the tag cuda.
 func cudaDriver() driver {
 	return driver{
 		name:  "cuda",
@@ -51,14 +52,18 @@ func openCUDA(what string) (kernels.Backend, error) {
 	return gpu.New(s), nil
 }
 
+// cudaCommands are the commands that only such a build has.
 func cudaCommands() []command { return []command{gpuProcessCommand} }
 
+// gpuProcessCommand is the process that openCUDA starts for a GPU; people do
+// not call it.
 var gpuProcessCommand = command{
 	name: "gpu-process", args: "NUMBER", short: "drives a GPU for another process of this program, which starts it",
 	long: "Reads calls of a GPU driver from standard input and writes what they return to standard output,\nin a form that changes with the program.",
 	run:  runGPUProcess,
 }
 
+// runGPUProcess opens the GPU and serves requests on the standard streams.
 func runGPUProcess(c *call) error {
 	args, err := c.parse(1, 1)
 	if err != nil {

@@ -25,9 +25,7 @@ func startCUDA() error {
 	if err != nil {
 		return fmt.Errorf("TILEWRIGHT_CUDASIM_FAULTS: %w", err)
 	}
-	d, err := simulated.Open(
-		sheet, sim.Options{Races: true, Uninitialised: true},
-	)
+	d, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
 	if err != nil {
 		return err
 	}

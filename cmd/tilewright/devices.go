@@ -6,6 +6,7 @@ import (
 	"slices"
 )
 
+// devicesCommand lists the backends and their devices.
 var devicesCommand = command{
 	name: "devices", short: "what each backend sees, and why one is missing",
 	long: "Lists every backend of this build: the device it drives with its lanes, peak rate and memory\nlevels, as measured or reported, or the reason it is not there.",
@@ -15,18 +16,23 @@ var devicesCommand = command{
 // deviceJSON is one backend of devices -json.
 type deviceJSON struct {
 	// Name is what -device takes: "cpu".
-	Name  string `json:"name"`
+	Name string `json:"name"`
+	// About is one line for people.
 	About string `json:"about"`
 	// Device is the stable name of the device, a part of the cache key.
 	Device string `json:"device,omitempty"`
-	// Revision of the code generator, and the safe context of the device.
-	Revision string            `json:"revision,omitempty"`
-	Safe     map[string]string `json:"safe,omitempty"`
-	Lanes    int               `json:"lanes,omitempty"`
+	// Revision of the code generator: the exact context.
+	Revision string `json:"revision,omitempty"`
+	// Safe context of the device, such as the version of its driver.
+	Safe map[string]string `json:"safe,omitempty"`
+	// Lanes are cores, or multiprocessors of a GPU.
+	Lanes int `json:"lanes,omitempty"`
 	// FLOPS is the peak rate of f32 in flop/s.
-	FLOPS   float64      `json:"flops,omitempty"`
+	FLOPS float64 `json:"flops,omitempty"`
+	// Vectors describes the vector registers of a core, where they are known.
 	Vectors *vectorsJSON `json:"vectors,omitempty"`
-	Levels  []levelJSON  `json:"levels,omitempty"`
+	// Levels of memory, the innermost first.
+	Levels []levelJSON `json:"levels,omitempty"`
 	// Missing is the reason why the backend is not available.
 	Missing string `json:"missing,omitempty"`
 }
@@ -34,16 +40,19 @@ type deviceJSON struct {
 // vectorsJSON are the vector registers of a core.
 type vectorsJSON struct {
 	// Bits of one register.
-	Bits      int `json:"bits"`
+	Bits int `json:"bits"`
+	// Number of registers.
 	Registers int `json:"registers"`
 }
 
 // levelJSON is one level of memory.
 type levelJSON struct {
+	// Name of the level: "L1".
 	Name string `json:"name"`
 	// Bytes is its capacity; 0 is unbounded.
-	Bytes  int64 `json:"bytes"`
-	Shared bool  `json:"shared"`
+	Bytes int64 `json:"bytes"`
+	// Shared levels serve several lanes.
+	Shared bool `json:"shared"`
 	// Lanes that share one of a shared level; 0 is all of them.
 	Lanes int `json:"lanes,omitempty"`
 	// Bandwidth of all lanes together, in bytes/s.
@@ -125,10 +134,7 @@ func (d deviceJSON) print(c *call) {
 	}
 	t := c.table()
 	for _, l := range d.Levels {
-		fmt.Fprintf(
-			t, "  %s\t%s\t%.1f GB/s\n",
-			l.Name, l.capacity(), l.Bandwidth/1e9,
-		)
+		fmt.Fprintf(t, "  %s\t%s\t%.1f GB/s\n", l.Name, l.capacity(), l.Bandwidth/1e9)
 	}
 	t.Flush()
 }

@@ -10,6 +10,7 @@
 //	report           self-contained HTML page from the cache
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
+//	doctor           check a device from end to end
 //	bench-symbolic … time the simplifier on chains of indexing maps
 //
 // FILE is HLO or StableHLO text; the first token tells which. A module that no
@@ -17,6 +18,25 @@
 //
 // Exit status: 0 ok, 1 bad input or a failure, 2 wrong usage, 3 lookup found
 // nothing. Flags may stand before or after arguments.
+//
+// # Files
+//
+// main.go has the table of commands and the help; every command has a file of its
+// own, with a variable of type command (its help and its function) and the types of
+// its JSON. A new command is such a file and one name in the table. What several
+// commands share lies below them:
+//
+//	command.go   flags, exit statuses, printing of JSON and tables
+//	input.go     files, fusions, plans and sizes from the command line
+//	output.go    files that are replaced as a whole
+//	backend.go   the device of -device; cuda*.go, with the build tag cuda, the GPU
+//	tuned.go     the outcome of tuning a fusion, as JSON and as a line
+//	status.go    the live line of a terminal
+//
+// A function run… parses the flags and arguments of its command, does the work and
+// returns an error, which command.invoke turns into a message and an exit status:
+// a usageError is 2, errMiss 3, any other error 1. A result is a struct with JSON
+// tags and a method print for people, so that both forms have the same content.
 //
 // # JSON
 //
@@ -68,7 +88,7 @@
 // at 95 % (-1: unknown); legal counts the plans there were to choose from.
 // untimed says that the device cannot time: seconds and speedup are predictions;
 // mean is the geometric one of the speedups of several fusions that were timed.
-// -trace writes one event a line: see package tuner, Event.
+// -trace writes one event a line: see package tuner, Trace.
 //
 // lookup: {"found", "fusion", "fingerprint", "device", "plan", "seconds",
 // "default", "speedup", "regret", "ties", "checked", "untimed", "safe"}; safe lists how the

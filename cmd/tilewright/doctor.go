@@ -29,6 +29,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// doctorCommand checks a device from end to end.
 var doctorCommand = command{
 	name: "doctor", args: "-o FOLDER", short: "check a device from end to end and write down everything it says",
 	long: `Writes into FOLDER, in one go and without anything else carried along:
@@ -63,9 +64,11 @@ var largeFusions embed.FS
 // A doctor is one run of the command. Its steps fill in the fields below the
 // blank line and write files into the folder.
 type doctor struct {
-	c       *call
+	c *call
+	// The device of -device.
 	backend kernels.Backend
-	folder  string
+	// Folder that the files are written to.
+	folder string
 	// Plans that are checked of each fusion of the corpus.
 	plans int
 	// Time of tuning each large fusion.
@@ -75,14 +78,19 @@ type doctor struct {
 	// Seconds that the vendor's library takes, by large fusion.
 	vendor map[string]float64
 
+	// ptxas, if there is one.
 	assembler assembler
-	kernels   []kernelJSON
+	// Rows of kernels.tsv.
+	kernels []kernelJSON
 	// The kernels that this program carries, assembled.
 	assembled []golden.AssemblerReport
-	ceilings  []device.Ceiling
+	// Measured peak rates of the device.
+	ceilings []device.Ceiling
 	// Bandwidth of the copy in bytes/s; 0 until it is measured.
-	copied  float64
-	tuned   []ratedJSON
+	copied float64
+	// Large fusions with their rates.
+	tuned []ratedJSON
+	// Their records, for the report and the recording.
 	records []cache.Record
 	// Number of kernels that are wrong.
 	bad int
@@ -91,9 +99,13 @@ type doctor struct {
 // kernelJSON is a row of kernels.tsv.
 type kernelJSON struct {
 	Fusion string `json:"fusion"`
-	Plan   string `json:"plan"`
+	// Plan of the kernel.
+	Plan string `json:"plan"`
 	// SHA-256 of the source.
-	Hash    string `json:"sha256"`
+	Hash string `json:"sha256"`
+	// Verdict is "agrees" for a kernel whose results are right. It begins with
+	// "not run: " where the device lacks what the kernel needs and with
+	// "rejected" where the backend refuses the plan; anything else is wrong.
 	Verdict string `json:"verdict"`
 	// The report of ptxas.
 	Assembled string `json:"assembled,omitempty"`
@@ -101,13 +113,18 @@ type kernelJSON struct {
 
 // doctorJSON is the result of doctor -json.
 type doctorJSON struct {
-	Device   string           `json:"device"`
+	// Device is its stable name.
+	Device string `json:"device"`
+	// Ceilings are measured peak rates.
 	Ceilings []device.Ceiling `json:"ceilings,omitempty"`
-	Kernels  []kernelJSON     `json:"kernels"`
-	Tuned    []ratedJSON      `json:"tuned,omitempty"`
+	// Kernels that were compiled and verified.
+	Kernels []kernelJSON `json:"kernels"`
+	// Large fusions that were tuned.
+	Tuned []ratedJSON `json:"tuned,omitempty"`
 	// Evidence is what the device recorded of its clock.
 	Evidence *kernels.SampleQuality `json:"evidence,omitempty"`
-	Wrong    int                    `json:"wrong"`
+	// Wrong counts the kernels that are wrong.
+	Wrong int `json:"wrong"`
 }
 
 // runDoctor runs the steps in order, so that what the first of them need is
@@ -181,9 +198,7 @@ func (d *doctor) device(ctx context.Context) error {
 	}
 	for _, c := range d.ceilings {
 		if c.FLOPS > 0 {
-			fmt.Fprintf(
-				d.c.err, "%s: %.1f TFLOP/s\n", c.Name, c.FLOPS/1e12,
-			)
+			fmt.Fprintf(d.c.err, "%s: %.1f TFLOP/s\n", c.Name, c.FLOPS/1e12)
 		}
 	}
 	text, err := json.MarshalIndent(struct {
@@ -221,26 +236,20 @@ func (d *doctor) goldens(ctx context.Context) error {
 		len(all), len(d.assembled), len(missing),
 	)
 	if len(missing) > 0 {
-		fmt.Fprintf(
-			d.c.err, ": %s", strings.Join(missing, ", "),
-		)
+		fmt.Fprintf(d.c.err, ": %s", strings.Join(missing, ", "))
 	}
 	fmt.Fprintln(d.c.err)
 	lines := []string{golden.AssemblerReportHeader}
 	for _, a := range d.assembled {
 		lines = append(lines, a.Row())
 	}
-	return d.write(
-		"ptxas.tsv", []byte(strings.Join(lines, "\n")+"\n"),
-	)
+	return d.write("ptxas.tsv", []byte(strings.Join(lines, "\n")+"\n"))
 }
 
 // golden assembles and runs one of them.
 func (d *doctor) golden(ctx context.Context, g golden.Kernel) error {
 	name := "golden " + g.Name + " for " + g.Target
-	file := filepath.Join(
-		"kernels", strings.ReplaceAll(name, " ", "_")+".ptx",
-	)
+	file := filepath.Join("kernels", strings.ReplaceAll(name, " ", "_")+".ptx")
 	if err := d.write(file, []byte(g.PTX)); err != nil {
 		return err
 	}
@@ -267,7 +276,7 @@ func (d *doctor) golden(ctx context.Context, g golden.Kernel) error {
 	return ctx.Err()
 }
 
-// Verdicts.
+// The verdicts that are not wrong.
 const (
 	agrees = "agrees"
 	notRun = "not run: " // and why
@@ -329,9 +338,7 @@ func modules(files fs.FS, pattern string) ([]*hlo.Module, error) {
 			return nil, err
 		}
 		if m.Name == "" {
-			m.Entry.Name = strings.TrimSuffix(
-				path.Base(name), ".hlo",
-			)
+			m.Entry.Name = strings.TrimSuffix(path.Base(name), ".hlo")
 		}
 		all = append(all, m)
 	}
@@ -393,10 +400,7 @@ func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 	}
 	plans, err := d.choose(p)
 	if err != nil {
-		d.count(kernelJSON{
-			Fusion:  f.Name,
-			Verdict: err.Error(),
-		})
+		d.count(kernelJSON{Fusion: f.Name, Verdict: err.Error()})
 		return nil
 	}
 	for n, plan := range plans {
@@ -440,10 +444,7 @@ func (d *doctor) check(
 ) kernelJSON {
 	limited, cancel := context.WithTimeout(ctx, checkDeadline)
 	defer cancel()
-	row := kernelJSON{
-		Fusion: p.Fusion.Name,
-		Plan:   plan.String(),
-	}
+	row := kernelJSON{Fusion: p.Fusion.Name, Plan: plan.String()}
 	k, err := d.backend.Compile(limited, p, plan)
 	if err != nil {
 		var no *kernels.Rejected
@@ -468,9 +469,7 @@ func (d *doctor) check(
 		row.Verdict = err.Error()
 	}
 	if ptx {
-		row.Assembled = d.usage(
-			limited, filepath.Join(d.folder, file), source,
-		)
+		row.Assembled = d.usage(limited, filepath.Join(d.folder, file), source)
 	}
 	return row
 }
@@ -484,7 +483,9 @@ func (d *doctor) usage(ctx context.Context, file, source string) string {
 	return usageText(a)
 }
 
-// large tunes the large fusions and compares their times with the ceilings.
+// large tunes the large fusions, the copy first, and compares their rates with
+// those of the copy, of the matrix units and of the vendor's library. -skip
+// leaves it out, and a device that cannot time has nothing to tune.
 func (d *doctor) large(ctx context.Context) error {
 	all, err := modules(largeFusions, "doctor/*.hlo") // the copy is the first
 	if err != nil {
@@ -517,8 +518,8 @@ func (d *doctor) large(ctx context.Context) error {
 	return d.samples(t.Cache)
 }
 
-// samples writes the recording that -device replay reads: the device, then the
-// records.
+// samples writes samples.jsonl, which -device replay reads: the device on the
+// first line, then a record a line.
 func (d *doctor) samples(db *cache.DB) error {
 	return writeFile(filepath.Join(d.folder, "samples.jsonl"), func(w *bufio.Writer) error {
 		if err := json.NewEncoder(w).Encode(map[string]any{
@@ -531,7 +532,9 @@ func (d *doctor) samples(db *cache.DB) error {
 	})
 }
 
-// evidence writes what the session recorded of the device's clock.
+// evidence writes evidence.tsv: the clock during each timing of the session,
+// how often a timing was repeated because the clock was off, and the times of
+// the reference kernel, which never changes.
 func (d *doctor) evidence() error {
 	g, ok := d.backend.(gpu.Diagnosable)
 	if !ok {
@@ -542,9 +545,7 @@ func (d *doctor) evidence() error {
 	for _, e := range g.Samples() {
 		lines = append(lines, e.Row(session))
 	}
-	return d.write(
-		"evidence.tsv", []byte(strings.Join(lines, "\n")+"\n"),
-	)
+	return d.write("evidence.tsv", []byte(strings.Join(lines, "\n")+"\n"))
 }
 
 // saw is what the device recorded of its clock; it is zero for a device that
@@ -556,8 +557,8 @@ func (d *doctor) saw() kernels.SampleQuality {
 	return kernels.SampleQuality{}
 }
 
-// finish writes the summary and the page and returns an error if a kernel was
-// wrong.
+// finish writes summary.tsv and report.html, prints the summary and returns an
+// error if a kernel was wrong.
 func (d *doctor) finish(context.Context) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, ratedHeader)

@@ -101,9 +101,7 @@ func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
 func parseSizes(text string) (symtile.Tiling, error) {
 	var t symtile.Tiling
 	for _, word := range strings.Split(text, ",") {
-		v, err := strconv.ParseInt(
-			strings.TrimSpace(word), 10, 64,
-		)
+		v, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64)
 		if err != nil {
 			return nil, usagef("%q in %q is not a whole number", word, text)
 		}
@@ -112,7 +110,8 @@ func parseSizes(text string) (symtile.Tiling, error) {
 	return t, nil
 }
 
-// chosenPlan parses -plan or -tiling, or takes the default plan.
+// chosenPlan parses -plan, or makes a plan of the sizes of -tiling, or takes
+// the default plan; standard returns that.
 func chosenPlan(
 	tiling, plan string, standard func() (kernels.Plan, error),
 ) (kernels.Plan, error) {

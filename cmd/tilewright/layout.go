@@ -13,6 +13,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout/draw"
 )
 
+// layoutCommand explains memory layouts and access patterns.
 var layoutCommand = command{
 	name: "layout", args: "SHAPE", short: "tiled layouts, pack and unpack, access patterns; pictures",
 	long: `Shows how an array lies in memory: its size with padding, the pads, reshapes and transposes that make
@@ -42,78 +43,101 @@ Without -pick the worst warp is drawn.`,
 
 // layoutJSON is the result of layout -json.
 type layoutJSON struct {
+	// Shape with its layout, as HLO writes it.
 	Shape string `json:"shape"`
 	// Extents of the physical array.
 	Physical []int64 `json:"physical"`
-	Elements int64   `json:"elements"`
+	// Elements of the logical array.
+	Elements int64 `json:"elements"`
 	// Elements of the physical array that hold no logical element.
 	Padding int64 `json:"padding"`
-	Bytes   int64 `json:"bytes"`
+	// Bytes of the physical array.
+	Bytes int64 `json:"bytes"`
 	// Steps from the logical to the physical array.
 	Steps []string `json:"steps"`
-	// Maps from logical to physical indices and back.
-	Map     string       `json:"map"`
-	Inverse string       `json:"inverse"`
+	// Map from logical to physical indices.
+	Map string `json:"map"`
+	// Map from positions to logical indices.
+	Inverse string `json:"inverse"`
+	// Parts that the flags ask for.
 	Element *elementJSON `json:"element,omitempty"`
 	Pack    *packJSON    `json:"pack,omitempty"`
 	Access  *accessJSON  `json:"access,omitempty"`
-	SVG     string       `json:"svg,omitempty"`
+	// File that the picture was written to.
+	SVG string `json:"svg,omitempty"`
 }
 
 // elementJSON is one position in memory.
 type elementJSON struct {
 	// Index is null in padding.
-	Index    []int64 `json:"index"`
+	Index []int64 `json:"index"`
+	// Index in the physical array.
 	Physical []int64 `json:"physical,omitempty"`
-	// Position in elements, and the first bit of the element.
+	// Position in elements.
 	Position int64 `json:"position"`
-	Bit      int64 `json:"bit"`
+	// First bit of the element.
+	Bit int64 `json:"bit"`
 }
 
 // packJSON is a pack operation and the maps that it defines.
 type packJSON struct {
-	Op       string   `json:"op"`
-	Packed   []int64  `json:"packed"`
-	Steps    []string `json:"steps"`
-	ToPacked string   `json:"toPacked"`
-	ToSource string   `json:"toSource"`
+	// The operation as text.
+	Op string `json:"op"`
+	// Extents of the packed array.
+	Packed []int64 `json:"packed"`
+	// Pads, reshapes and transposes that are the same.
+	Steps []string `json:"steps"`
+	// Map from indices of the source to the packed array.
+	ToPacked string `json:"toPacked"`
+	// Map from indices of the packed array to the source.
+	ToSource string `json:"toSource"`
 	// RoundTrip says that unpacking was proved to be the inverse of packing.
-	RoundTrip bool       `json:"roundTrip"`
+	RoundTrip bool `json:"roundTrip"`
+	// Whether packing pays, where -dot or -blocks is given.
 	Judgement *judgeJSON `json:"judgement,omitempty"`
 }
 
 // judgeJSON weighs packing an operand against reading it as it is. Amounts are
 // bytes.
 type judgeJSON struct {
+	// The matrix that would be packed.
 	Operand string `json:"operand"`
 	// How often an element is read.
 	Visits int64 `json:"visits"`
 	// The cost of packing.
 	Packing int64 `json:"packing"`
-	// Bytes that are moved in vain without packing, and with it.
+	// Bytes that are moved in vain without packing.
 	Waste wasteJSON `json:"waste"`
-	Left  wasteJSON `json:"left"`
+	// Bytes that are moved in vain with packing.
+	Left wasteJSON `json:"left"`
 	// Number of visits from which packing pays; 0 is never.
-	BreakEven int64  `json:"breakEven"`
-	Pays      bool   `json:"pays"`
-	Why       string `json:"why"`
+	BreakEven int64 `json:"breakEven"`
+	// Pays says whether packing is worth its cost.
+	Pays bool `json:"pays"`
+	// Why explains the judgement.
+	Why string `json:"why"`
 }
 
 // wasteJSON are bytes that are moved in vain: in cache lines, in pages, and by
 // conflicts in sets.
 type wasteJSON struct {
-	Lines     int64 `json:"lines"`
-	Pages     int64 `json:"pages"`
+	// Parts of cache lines that are not used.
+	Lines int64 `json:"lines"`
+	// Walks of page tables.
+	Pages int64 `json:"pages"`
+	// Lines that are fetched again because of conflicts in a set.
 	Conflicts int64 `json:"conflicts"`
 }
 
 // accessJSON is the access pattern of a grid of threads.
 type accessJSON struct {
+	// Map from blocks, threads and elements to positions.
 	Map string `json:"map"`
-	// Width of the widest vector access in elements, the proof that it is
-	// legal, and why none is wider.
-	Vector    int64  `json:"vector"`
-	Proof     string `json:"proof"`
+	// Width of the widest legal vector access in elements.
+	Vector int64 `json:"vector"`
+	// Proof that it is legal.
+	Proof string `json:"proof"`
+	// Why no wider one is.
 	WhyNoMore string `json:"whyNoMore"`
 	// Coalescing by single elements, then by vectors.
 	Coalescing []coalescingJSON `json:"coalescing"`
@@ -124,38 +148,48 @@ type accessJSON struct {
 // partJSON is a set of blocks of the grid with the same mask.
 type partJSON struct {
 	// Variables that have one value in the part, which the map leaves out.
-	Fixed  string `json:"fixed"`
-	Vector int64  `json:"vector"`
-	Masked bool   `json:"masked"`
-	Map    string `json:"map"`
+	Fixed string `json:"fixed"`
+	// Widest vector access in the part.
+	Vector int64 `json:"vector"`
+	// Some threads of the part have nothing to do.
+	Masked bool `json:"masked"`
+	// Map of the part, simplified for its domain.
+	Map string `json:"map"`
 }
 
 // coalescingJSON counts the memory requests of all warps.
 type coalescingJSON struct {
 	// Elements that an instruction accesses.
-	Vector   int64 `json:"vector"`
+	Vector int64 `json:"vector"`
+	// Warps of the grid, and their memory instructions.
 	Warps    int64 `json:"warps"`
 	Requests int64 `json:"requests"`
-	Bytes    int64 `json:"bytes"`
-	Sectors  int64 `json:"sectors"`
+	// Bytes that the threads use.
+	Bytes int64 `json:"bytes"`
+	// Sectors that the requests touch.
+	Sectors int64 `json:"sectors"`
 	// The fewest sectors that could hold the bytes.
 	Fewest int64 `json:"fewest"`
 	// Sectors, of which each counts once a warp.
-	Once  int64 `json:"once"`
+	Once int64 `json:"once"`
+	// Cache lines that the requests touch.
 	Lines int64 `json:"lines"`
 	// Bytes that were moved in vain.
 	Wasted int64 `json:"wasted"`
 	// Sectors over fewest sectors.
-	Mean  float64  `json:"mean"`
+	Mean float64 `json:"mean"`
+	// The warp with the worst ratio.
 	Worst warpJSON `json:"worst"`
 }
 
 // warpJSON is the warp with the most sectors over the fewest.
 type warpJSON struct {
-	Block   []int64 `json:"block"`
-	Warp    int64   `json:"warp"`
-	Sectors int64   `json:"sectors"`
-	Fewest  int64   `json:"fewest"`
+	// Index of the block, and number of the warp in it.
+	Block []int64 `json:"block"`
+	Warp  int64   `json:"warp"`
+	// Its sectors, and the fewest that would do.
+	Sectors int64 `json:"sectors"`
+	Fewest  int64 `json:"fewest"`
 }
 
 // newCoalescingJSON converts the counts of package layout.
@@ -175,10 +209,14 @@ func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 
 // layoutFlags are the flags of the command, as text.
 type layoutFlags struct {
+	// The flags that choose what is shown.
 	element, position, pack, dot, blocks, memory string
-	tile, threads, elements, order, pick, svg    string
-	warpSize                                     int64
-	vector                                       int64
+	// The flags that describe threads and pictures.
+	tile, threads, elements, order, pick, svg string
+	// Threads of a warp.
+	warpSize int64
+	// Elements an instruction accesses; 0 is the widest vector.
+	vector int64
 }
 
 // layoutFlags defines the flags.
@@ -204,7 +242,9 @@ func (c *call) layoutFlags() *layoutFlags {
 	return f
 }
 
-// runLayout parses the shape and shows what the flags ask for.
+// runLayout parses the shape with its layout, and shows its map and whatever
+// else the flags ask for: an element, a pack operation and its judgement, the
+// accesses of a grid of threads, a picture.
 func runLayout(c *call) error {
 	c.jsonFlag()
 	f := c.layoutFlags()
@@ -308,9 +348,7 @@ func stepTexts(ss layout.Steps) []string {
 func numbers(flag, text string, n int) ([]int64, error) {
 	var out []int64
 	for _, part := range strings.Split(text, ",") {
-		x, err := strconv.ParseInt(
-			strings.TrimSpace(part), 10, 64,
-		)
+		x, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
 		if err != nil {
 			return nil, usagef("-%s %s: %q is not a number", flag, text, part)
 		}
@@ -326,9 +364,7 @@ func numbers(flag, text string, n int) ([]int64, error) {
 func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
 	switch {
 	case f.element != "":
-		index, err := numbers(
-			"element", f.element, l.Shape.Rank(),
-		)
+		index, err := numbers("element", f.element, l.Shape.Rank())
 		if err != nil {
 			return err
 		}
@@ -520,14 +556,10 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 			return err
 		}
 		worst = n.Worst
-		j.Access.Coalescing = append(
-			j.Access.Coalescing, newCoalescingJSON(n),
-		)
+		j.Access.Coalescing = append(j.Access.Coalescing, newCoalescingJSON(n))
 	}
 	for _, p := range x.Parts(index.RoleBlock) {
-		j.Access.Parts = append(
-			j.Access.Parts, newPartJSON(x, p),
-		)
+		j.Access.Parts = append(j.Access.Parts, newPartJSON(x, p))
 	}
 	if f.svg == "" {
 		return nil
@@ -545,9 +577,7 @@ func newPartJSON(whole, part *coalesce.Access) partJSON {
 		n, one := e.Value()
 		switch v, named := whole.Offset.Vars()[i].Variable(); {
 		case one && named:
-			fixed = append(
-				fixed, fmt.Sprintf("%s = %d", v.Name, n),
-			)
+			fixed = append(fixed, fmt.Sprintf("%s = %d", v.Name, n))
 		case one:
 		case i < len(part.Offset.Dims):
 			m.Dims = append(m.Dims, e)
@@ -691,9 +721,7 @@ func extentsText(dims []int64) string {
 	if len(dims) == 0 {
 		return "1"
 	}
-	return strings.Trim(
-		strings.ReplaceAll(fmt.Sprint(dims), " ", "x"), "[]",
-	)
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(dims), " ", "x"), "[]")
 }
 
 // print prints an element for people.
@@ -728,9 +756,7 @@ func (j *packJSON) print(c *call) {
 		fmt.Fprintln(c.out, "  unpacking gives every element back: the composed maps are the identity")
 	}
 	if j.Judgement != nil {
-		fmt.Fprintf(
-			c.out, "  packing %s: %s\n", j.Judgement.Operand, j.Judgement.Why,
-		)
+		fmt.Fprintf(c.out, "  packing %s: %s\n", j.Judgement.Operand, j.Judgement.Why)
 	}
 }
 

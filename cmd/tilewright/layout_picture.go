@@ -11,17 +11,20 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout/draw"
 )
 
-// A pick is the threads whose access is drawn: a block, of it one warp, of that
-// one lane.
+// A pick is the threads whose accesses are drawn: a block, one of its warps, or
+// one lane of that.
 type pick struct {
 	Block []int64
-	Warp  int64 // −1: all of the block
-	Lane  int64 // −1: all of the warp
+	// Number of the warp in the block; −1 is all of them.
+	Warp int64
+	// Number of the lane in the warp; −1 is all of them.
+	Lane int64
 }
 
-// drawAccess draws which bytes the picked threads touch, as an SVG page: the elements
-// in the array, the lines and sectors of memory with what they waste, and the
-// requests. Each instruction of a thread touches vector elements.
+// drawAccess draws which bytes the picked threads touch, as an SVG page: the
+// elements in the array, the lines and sectors of memory with the bytes that
+// are wasted, and the requests. Each instruction of a thread touches vector
+// elements.
 func drawAccess(x *coalesce.Access, picked pick, vector int64) ([]byte, error) {
 	size, err := layout.Sectors{}.WithDefaults()
 	if err != nil {
@@ -61,19 +64,27 @@ func drawAccess(x *coalesce.Access, picked pick, vector int64) ([]byte, error) {
 
 // An accessView is what is drawn of an access.
 type accessView struct {
-	x      *coalesce.Access
-	pick   pick
+	x *coalesce.Access
+	// The picked threads.
+	pick pick
+	// Elements an instruction touches.
 	vector int64
-	size   layout.Sectors
+	// Bytes of sectors and lines.
+	size layout.Sectors
+	// Elements that the picked threads touch, and the counts of their warps.
 	points []pickedPoint
 	counts []coalesce.WarpCount
 }
 
+// A pickedPoint is an element that a picked thread touches, with the warp of
+// the thread.
 type pickedPoint struct {
 	coalesce.Point
 	warp int64
 }
 
+// gather lists the elements that the picked threads touch and counts the
+// requests of their warps.
 func (v *accessView) gather() error {
 	first := v.pick.Warp
 	last := v.pick.Warp
@@ -108,7 +119,7 @@ func (v *accessView) gather() error {
 	return nil
 }
 
-// who names what was picked.
+// who names the picked threads.
 func (v *accessView) who() string {
 	s := "block (" + strings.Trim(layout.ListText(v.pick.Block), "[]") + ")"
 	if v.pick.Warp >= 0 {
@@ -120,6 +131,8 @@ func (v *accessView) who() string {
 	return s
 }
 
+// total sums the counts of the warps, with sectors counted for each request and
+// once a warp.
 func (v *accessView) total() (each, once coalesce.Count) {
 	for _, c := range v.counts {
 		each = each.Plus(c.PerRequest)
@@ -128,6 +141,7 @@ func (v *accessView) total() (each, once coalesce.Count) {
 	return each, once
 }
 
+// notes are the sentences below the picture.
 func (v *accessView) notes() []string {
 	a := v.x.Assignment
 	each, once := v.total()
@@ -150,8 +164,8 @@ func (v *accessView) notes() []string {
 	}
 }
 
-// color is the number that colors a point: of its warp, lane or, in one
-// thread, instruction.
+// color is the number that colours an element: of its warp or lane, or of the
+// instruction where one thread is drawn.
 func (v *accessView) color(p pickedPoint) int64 {
 	switch {
 	case v.pick.Warp < 0:
@@ -163,6 +177,7 @@ func (v *accessView) color(p pickedPoint) int64 {
 		p.Element/v.vector
 }
 
+// colorText says what the colours mean.
 func (v *accessView) colorText() string {
 	switch {
 	case v.pick.Warp < 0:
@@ -173,6 +188,7 @@ func (v *accessView) colorText() string {
 	return "number and colour: the instruction"
 }
 
+// legend is the key of the colours.
 func (v *accessView) legend() []draw.Key {
 	return []draw.Key{
 		{Swatch: draw.SwatchCell, Text: v.colorText()},
@@ -182,7 +198,7 @@ func (v *accessView) legend() []draw.Key {
 	}
 }
 
-// cells joins the neighbours that one instruction of a thread touches.
+// cells merges neighbouring elements that one instruction of a thread touches.
 func (v *accessView) cells() (out []draw.Cell) {
 	width := (v.x.Layout.ElementBits() + 7) / 8
 	slices.SortFunc(v.points, func(p, q pickedPoint) int {
@@ -212,13 +228,14 @@ func (v *accessView) cells() (out []draw.Cell) {
 	return out
 }
 
-// together says that one instruction of a thread touches p and q.
+// together reports whether one instruction of a thread touches both elements.
 func (v *accessView) together(p, q pickedPoint) bool {
 	return p.warp == q.warp &&
 		p.Lane == q.Lane && p.Loop == q.Loop &&
 		p.Element/v.vector == q.Element/v.vector
 }
 
+// tip is the text that appears over an element.
 func (v *accessView) tip(p pickedPoint) string {
 	return fmt.Sprintf(
 		"byte %d: warp %d, lane %d, round %d, element %d",
@@ -227,7 +244,8 @@ func (v *accessView) tip(p pickedPoint) string {
 	)
 }
 
-// bars shows the requests of one warp, or the warps of a block.
+// bars draws the requests of one warp, or the warps of a block, by their
+// sectors.
 func (v *accessView) bars() (out []draw.Bar) {
 	text := func(c coalesce.Count) string {
 		return fmt.Sprintf(
@@ -274,7 +292,8 @@ func (v *accessView) bars() (out []draw.Bar) {
 	return out
 }
 
-// requests groups the points of a warp by instruction, each in order of offset.
+// requests groups the elements of a warp by instruction, each in the order of
+// their positions.
 func (v *accessView) requests() (out [][]coalesce.Point) {
 	type id struct{ loop, vector int64 }
 	groups := map[id][]coalesce.Point{}
@@ -292,12 +311,10 @@ func (v *accessView) requests() (out [][]coalesce.Point) {
 	return out
 }
 
-// array shows the elements in the two last dimensions of the array, where the
+// array draws the elements in the last two dimensions of the array, if the
 // picked ones lie in one such plane that is small enough.
 func (v *accessView) array() (*draw.Array, error) {
-	code, err := index.Compile(
-		v.x.Vars(), v.x.Index.Results,
-	)
+	code, err := index.Compile(v.x.Vars(), v.x.Index.Results)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/tuner"
 )
 
+// lookupCommand asks for a winner.
 var lookupCommand = command{
 	name: "lookup", args: "FILE", short: "the compiler's question: which plan? exit 0 known, 3 not",
 	long: `Prints the winner of a fusion on this machine's device, or exits with status 3 when none is stored.
@@ -17,14 +18,21 @@ answer; "safe" then says what differs.`,
 
 // lookupJSON is the result of lookup -json.
 type lookupJSON struct {
-	Found  bool   `json:"found"`
+	// Found is false where nothing is stored, and then the fields below Device
+	// are empty.
+	Found bool `json:"found"`
+	// Name of the fusion.
 	Fusion string `json:"fusion"`
-	Print  string `json:"fingerprint"`
+	// Fingerprint of the canonical fusion, hexadecimal.
+	Print string `json:"fingerprint"`
+	// Stable name of the device.
 	Device string `json:"device"`
-	Plan   string `json:"plan,omitempty"`
+	// The winner.
+	Plan string `json:"plan,omitempty"`
 	// Seconds is the median of the winner.
 	Seconds float64 `json:"seconds,omitempty"`
-	Default string  `json:"default,omitempty"`
+	// The plan that the winner is compared with.
+	Default string `json:"default,omitempty"`
 	// Speedup over the default: median, lower and upper end (0: unknown).
 	Speedup [3]float64 `json:"speedup"`
 	// Regret bounds the winner's time over that of the best tried plan, minus
@@ -56,11 +64,7 @@ func runLookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	t := &tuner.Tuner{
-		Backend: b,
-		Cache:   cache.Open(*db),
-	}
-	r, found, err := t.Lookup(fusion)
+	r, found, err := tuner.Lookup(cache.Open(*db), fusion, b.Identity().Identity())
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// main runs the command line.
+// main runs the command line on the process's arguments and streams. Tests call
+// run, which needs no process.
 func main() {
 	os.Exit(run(
 		os.Args[1:], os.Stdin,
@@ -82,9 +83,7 @@ func overview(w io.Writer) {
 	fmt.Fprint(w, intro)
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, c := range commands() {
-		fmt.Fprintf(
-			t, "  %s %s\t%s\n", c.name, c.args, c.short,
-		)
+		fmt.Fprintf(t, "  %s %s\t%s\n", c.name, c.args, c.short)
 	}
 	t.Flush()
 	fmt.Fprint(w, "\n`tilewright help COMMAND` says more. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing.\n")
@@ -98,14 +97,10 @@ func help(args []string, out, errw io.Writer) int {
 	}
 	cmd, ok := find(args[0])
 	if !ok {
-		fmt.Fprintf(
-			errw, "tilewright: no command %q%s\n", args[0], didYouMean(args[0]),
-		)
+		fmt.Fprintf(errw, "tilewright: no command %q%s\n", args[0], didYouMean(args[0]))
 		return exitUsage
 	}
-	return cmd.invoke(
-		[]string{"-h"}, strings.NewReader(""), out, errw,
-	)
+	return cmd.invoke([]string{"-h"}, strings.NewReader(""), out, errw)
 }
 
 // didYouMean suggests the command with the closest name, if one is close.

@@ -48,7 +48,9 @@ func unwritable(name string, err error) error {
 	return fmt.Errorf("cannot write %s: %w", name, err)
 }
 
-// writable explains why a file could not be written; an empty name is no file.
+// writable explains why a file could not be written, before the work that would
+// be lost is begun; an empty name is no file. A file that exists is opened and
+// not changed, another one is tried under a temporary name in its folder.
 func writable(name string) error {
 	if name == "" {
 		return nil

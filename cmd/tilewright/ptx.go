@@ -12,10 +12,14 @@ import (
 
 // ptxJSON is the result of show -ptx -json.
 type ptxJSON struct {
+	// Name of the fusion.
 	Fusion string `json:"fusion"`
+	// Architecture that the code is for: "sm_90a".
 	Target string `json:"target"`
-	Plan   string `json:"plan"`
-	PTX    string `json:"ptx"`
+	// Plan that was compiled.
+	Plan string `json:"plan"`
+	// The kernel.
+	PTX string `json:"ptx"`
 }
 
 // ptxFlags are the flags of show -ptx.
@@ -50,9 +54,7 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 		return err
 	}
 	if c.json {
-		return c.printJSON(ptxJSON{
-			fusion.Name, sheet.Target, chosen.String(), text,
-		})
+		return c.printJSON(ptxJSON{fusion.Name, sheet.Target, chosen.String(), text})
 	}
 	fmt.Fprintf(c.out, "// plan %s\n%s", chosen, text)
 	return nil

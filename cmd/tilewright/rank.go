@@ -12,6 +12,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// rankCommand shows the order of the cost model.
 var rankCommand = command{
 	name: "rank", args: "FILE", short: "the cost model's order, with the terms that make it",
 	long: `Ranks every plan of a fusion by the cost model and prints the first ones with the terms each prediction
@@ -28,6 +29,7 @@ other are in the order of what they take of the device, the least first.`,
 
 // rankJSON is the result of rank -json.
 type rankJSON struct {
+	// Name of the fusion, and the device that the plans are ranked for.
 	Fusion string `json:"fusion"`
 	Device string `json:"device"`
 	// Legal counts the plans that the backend offers.
@@ -38,10 +40,12 @@ type rankJSON struct {
 
 // rankedJSON is one plan with its predicted time.
 type rankedJSON struct {
-	Plan    string  `json:"plan"`
+	Plan string `json:"plan"`
+	// Predicted time.
 	Seconds float64 `json:"seconds"`
 	// Terms of the prediction, in seconds; they add up to Seconds.
-	Terms    []cost.Term   `json:"terms"`
+	Terms []cost.Term `json:"terms"`
+	// Inputs of the cost model.
 	Features cost.Features `json:"features"`
 }
 
@@ -65,9 +69,7 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	model, err := tuner.FitStored(
-		cache.Open(*db), b.Device(),
-	)
+	model, err := tuner.FitStored(cache.Open(*db), b.Device())
 	if err != nil {
 		return err
 	}
@@ -94,9 +96,7 @@ func runRank(c *call) error {
 
 // print prints the first plans as a table, with the terms as columns.
 func (j rankJSON) print(c *call, d kernels.Device) error {
-	fmt.Fprintf(
-		c.out, "%s on %s: %d plans\n\n", j.Fusion, d.Name, j.Legal,
-	)
+	fmt.Fprintf(c.out, "%s on %s: %d plans\n\n", j.Fusion, d.Name, j.Legal)
 	t := c.table()
 	fmt.Fprint(t, "predicted\tplan")
 	if len(j.Plans) > 0 {
@@ -106,9 +106,7 @@ func (j rankJSON) print(c *call, d kernels.Device) error {
 	}
 	fmt.Fprintln(t)
 	for _, p := range j.Plans {
-		fmt.Fprintf(
-			t, "%s\t%s", report.Seconds(p.Seconds), p.Plan,
-		)
+		fmt.Fprintf(t, "%s\t%s", report.Seconds(p.Seconds), p.Plan)
 		for _, term := range p.Terms {
 			fmt.Fprintf(t, "\t%s", report.Seconds(term.Seconds))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// reportCommand makes a page of the winners.
 var reportCommand = command{
 	name: "report", short: "self-contained HTML page from the cache",
 	long: "Writes one HTML page about every winner in -db on one device: what was chosen and why, against what,\nhow sure that is, and what failed. The page needs nothing from outside.",
@@ -56,8 +57,6 @@ func runReport(c *call) error {
 			"fusions": len(p.Records),
 		})
 	}
-	fmt.Fprintf(
-		c.out, "%s: %d fusions\n", *out, len(p.Records),
-	)
+	fmt.Fprintf(c.out, "%s: %d fusions\n", *out, len(p.Records))
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// runCommand runs one plan.
 var runCommand = command{
 	name: "run", args: "FILE", short: "execute one plan; NumPy files in and out",
 	long: `Compiles and runs one plan of a fusion and checks the result against the reference interpreter.
@@ -32,33 +33,45 @@ since NumPy has no such types. Without -tiling or -plan the default plan runs.`,
 
 // runFlags are the flags of run.
 type runFlags struct {
-	device                          deviceFlags
+	device deviceFlags
+	// The fusion, the plan and the NumPy files.
 	fusion, tiling, plan, args, out *string
-	seed                            *int64
-	repeat                          *int
-	source, counters                *bool
+	// Seed of generated inputs.
+	seed *int64
+	// Number of runs.
+	repeat *int
+	// Print the source of the kernel; count its instructions on a simulator.
+	source, counters *bool
 }
 
 // runJSON is the result of run -json. Times are seconds.
 type runJSON struct {
+	// Name of the fusion.
 	Fusion string `json:"fusion"`
+	// Stable name of the device.
 	Device string `json:"device"`
-	Plan   string `json:"plan"`
+	// Plan that ran.
+	Plan string `json:"plan"`
 	// Times has one entry a run.
 	Times []float64 `json:"times,omitempty"`
-	// Checked says that the result agrees with the reference, and Allowed is
-	// the relative difference that counts as agreement; 0 means every bit.
-	Checked bool     `json:"checked"`
-	Allowed float64  `json:"allowed"` // relative difference that counts as agreeing; 0 means every bit
+	// Checked says that the result agrees with the reference.
+	Checked bool `json:"checked"`
+	// Allowed is the relative difference that counts as agreement; 0 means
+	// every bit.
+	Allowed float64 `json:"allowed"`
+	// Files that the outputs were written to.
 	Outputs []string `json:"outputs,omitempty"`
-	Notes   []string `json:"notes,omitempty"`
-	Source  string   `json:"source,omitempty"`
+	// Notes for people, for instance on outputs that were not saved.
+	Notes []string `json:"notes,omitempty"`
+	// Source of the kernel, with -source.
+	Source string `json:"source,omitempty"`
 	// Untimed says that the device cannot time: there are no times.
 	Untimed bool `json:"untimed,omitempty"`
 
 	// Counters are what a simulator counted in the last run.
 	Counters *countersJSON `json:"counters,omitempty"`
 
+	// Tolerance of the comparison with the reference.
 	tolerance check.Tolerance
 	// The counters as text.
 	counted string
@@ -190,9 +203,7 @@ func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
 		)
 		file.Close()
 		if err != nil {
-			return nil, fmt.Errorf(
-				"%s, for parameter %s: %w", name, c.Params[k].Name, err,
-			)
+			return nil, fmt.Errorf("%s, for parameter %s: %w", name, c.Params[k].Name, err)
 		}
 	}
 	return in, nil
@@ -265,9 +276,7 @@ func (r *runJSON) print(c *call) {
 	if r.Source != "" {
 		fmt.Fprintln(c.out, r.Source)
 	}
-	fmt.Fprintf(
-		c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Plan,
-	)
+	fmt.Fprintf(c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Plan)
 	if r.Untimed {
 		fmt.Fprintln(c.out, "it ran; the device times nothing")
 	} else {

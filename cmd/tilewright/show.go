@@ -13,6 +13,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
+// showCommand shows what is known of a fusion without running it.
 var showCommand = command{
 	name: "show", args: "FILE", short: "indexing maps, symbolic tiles, constraints; or why not",
 	long: `Shows what can be tiled: for every fusion its indexing maps from the result to each parameter, the
@@ -33,12 +34,15 @@ tile and instruction each part comes from.`,
 
 // showJSON is the result of show -json.
 type showJSON struct {
-	Fusions []fusionJSON  `json:"fusions"`
+	// Fusions of the file.
+	Fusions []fusionJSON `json:"fusions"`
+	// Instructions of an unfused module that stay outside of its fusions.
 	Outside []outsideJSON `json:"outside,omitempty"`
 }
 
 // outsideJSON is an instruction of an unfused module that is in no fusion.
 type outsideJSON struct {
+	// Name, opcode, and why no fusion takes it.
 	Instr  string `json:"instr"`
 	Op     string `json:"op"`
 	Reason string `json:"reason"`
@@ -46,17 +50,24 @@ type outsideJSON struct {
 
 // fusionJSON is what is known about one fusion without running it.
 type fusionJSON struct {
-	Name        string      `json:"name"`
-	Fingerprint string      `json:"fingerprint"`
-	Params      []paramJSON `json:"params"`
+	// Name of the fusion.
+	Name string `json:"name"`
+	// Fingerprint of its canonical form, hexadecimal.
+	Fingerprint string `json:"fingerprint"`
+	// Parameters with their shapes.
+	Params []paramJSON `json:"params"`
 	// Indexing maps of every parameter and output.
 	Indexing []indexingJSON `json:"indexing"`
-	Space    *spaceJSON     `json:"space"`
-	Tiles    []tileJSON     `json:"tiles"`
+	// Iteration space of the tiles; null if there are none.
+	Space *spaceJSON `json:"space"`
+	// Tile of every operation.
+	Tiles []tileJSON `json:"tiles"`
 	// Number of legal tilings.
-	Tilings    int64           `json:"tilings"`
+	Tilings int64 `json:"tilings"`
+	// Why there are no tiles; null if there are.
 	Untileable *untileableJSON `json:"untileable"`
-	Program    string          `json:"program,omitempty"`
+	// The tile program as text.
+	Program string `json:"program,omitempty"`
 
 	// The sizes of tiles are variables.
 	symbolic bool
@@ -64,6 +75,7 @@ type fusionJSON struct {
 
 // paramJSON is a parameter.
 type paramJSON struct {
+	// Name and shape, as HLO writes them.
 	Name  string `json:"name"`
 	Shape string `json:"shape"`
 }
@@ -71,9 +83,12 @@ type paramJSON struct {
 // indexingJSON lists the maps from the indices of an output to those of a
 // parameter.
 type indexingJSON struct {
-	Param  string   `json:"param"`
-	Output int      `json:"output"`
-	Maps   []string `json:"maps"`
+	// Parameter, and number of the output.
+	Param  string `json:"param"`
+	Output int    `json:"output"`
+	// Maps in the syntax of XLA; there are several where the parameter is read
+	// in several ways.
+	Maps []string `json:"maps"`
 
 	// Notes says, of a map, where its run-time variables are read, that some of
 	// what it relates may not be, or why it is unknown.
@@ -100,6 +115,7 @@ func (j *indexingJSON) add(m index.Map) {
 
 // spaceJSON is the iteration space of the tiles.
 type spaceJSON struct {
+	// Parallel dimensions, then sequential ones.
 	Dims []dimJSON `json:"dims"`
 	// Constraint under which a tiling is legal.
 	Where string `json:"where"`
@@ -114,33 +130,43 @@ type spaceJSON struct {
 // runtimeJSON is a variable known at run time: the value of an instruction,
 // clamped to an inclusive range.
 type runtimeJSON struct {
+	// Name of the variable.
 	Name string `json:"name"`
 	// The instruction.
 	From string `json:"from"`
-	Lo   int64  `json:"lo"`
-	Hi   int64  `json:"hi"`
+	// Inclusive range that the value is clamped to.
+	Lo int64 `json:"lo"`
+	Hi int64 `json:"hi"`
 }
 
 // dimJSON is a dimension of the space, with the instruction it comes from.
 type dimJSON struct {
-	Name   string `json:"name"`
-	Size   string `json:"size"`
-	Extent int64  `json:"extent"`
-	Kind   string `json:"kind"`
-	From   string `json:"from"`
-	Instr  string `json:"instr"`
+	// Names of the tile id and of the tile size.
+	Name string `json:"name"`
+	Size string `json:"size"`
+	// Extent of the dimension in elements.
+	Extent int64 `json:"extent"`
+	// Kind is "parallel" or "sequential".
+	Kind string `json:"kind"`
+	// Opcode and name of the instruction that brings the dimension.
+	From  string `json:"from"`
+	Instr string `json:"instr"`
 }
 
 // tileJSON is the tile of one operation. Expressions are text; with -at they
 // are integers.
 type tileJSON struct {
-	Instr  string `json:"instr"`
-	Op     string `json:"op"`
-	Offset []any  `json:"offset"`
-	Size   []any  `json:"size"`
-	Stride []any  `json:"stride"`
-	Lower  []any  `json:"lower"`
-	Bound  []any  `json:"bound"`
+	// Name and opcode of the operation.
+	Instr string `json:"instr"`
+	Op    string `json:"op"`
+	// For each dimension, element i of the tile is index Offset + i·Stride, for
+	// i below Size.
+	Offset []any `json:"offset"`
+	Size   []any `json:"size"`
+	Stride []any `json:"stride"`
+	// Elements whose index is below Lower, or not below Bound, are masked.
+	Lower []any `json:"lower"`
+	Bound []any `json:"bound"`
 
 	// Digits of the dimensions that are more than a run, outermost first, by
 	// the number of the dimension.
@@ -149,6 +175,7 @@ type tileJSON struct {
 
 // digitJSON is one digit of a dimension.
 type digitJSON struct {
+	// The fields of a tile, for one digit.
 	Offset any `json:"offset"`
 	Size   any `json:"size"`
 	Stride any `json:"stride"`
@@ -158,8 +185,11 @@ type digitJSON struct {
 
 // untileableJSON is why a fusion has no tiles.
 type untileableJSON struct {
-	Instr  string `json:"instr"`
-	Rule   string `json:"rule"`
+	// Instruction that has no tile.
+	Instr string `json:"instr"`
+	// Rule of the propagation that refuses it.
+	Rule string `json:"rule"`
+	// Reason for people.
 	Reason string `json:"reason"`
 }
 
@@ -245,14 +275,15 @@ func (j *showJSON) print(c *call) error {
 	fmt.Fprintf(c.out, "\noutside of the fusions\n")
 	t := c.table()
 	for _, o := range j.Outside {
-		fmt.Fprintf(
-			t, "  %s\t%s\t%s\n", o.Instr, o.Op, o.Reason,
-		)
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", o.Instr, o.Op, o.Reason)
 	}
 	return t.Flush()
 }
 
-// showFusion analyses one fusion; tiling and at make it concrete.
+// showFusion analyses one fusion. With tiling the sizes of its tiles are
+// numbers, and with at, which needs it, so are the offsets of one tile. A
+// fusion without tiles is described all the same: the reason takes the place of
+// the space.
 func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 	print := f.Fingerprint()
 	j := &fusionJSON{
@@ -270,9 +301,7 @@ func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 	p, err := symtile.Analyze(f)
 	var no *symtile.Untileable
 	if errors.As(err, &no) {
-		j.Untileable = &untileableJSON{
-			no.Instr.Name, no.Rule, no.Reason,
-		}
+		j.Untileable = &untileableJSON{no.Instr.Name, no.Rule, no.Reason}
 	} else if err != nil {
 		return nil, err
 	}
@@ -354,8 +383,9 @@ func newSpaceJSON(p *symtile.Program) *spaceJSON {
 	return j
 }
 
-// programAt substitutes tile sizes and, with at, tile ids. The second result
-// converts an expression to a number or text.
+// programAt substitutes tile sizes and, with at, the ids of a tile. The second
+// result converts an expression to the value it has by then: a number where it
+// is known, else text.
 func programAt(
 	p *symtile.Program, tiling, at string,
 ) (*symtile.Program, func(index.Expr) any, error) {
@@ -468,9 +498,7 @@ func newTileJSON(op symtile.Op, value func(index.Expr) any) tileJSON {
 
 // print prints a fusion for people.
 func (j *fusionJSON) print(c *call) {
-	fmt.Fprintf(
-		c.out, "%s  %s\n", j.Name, j.Fingerprint[:12],
-	)
+	fmt.Fprintf(c.out, "%s  %s\n", j.Name, j.Fingerprint[:12])
 	for _, p := range j.Params {
 		fmt.Fprintf(c.out, "  %s: %s\n", p.Name, p.Shape)
 	}

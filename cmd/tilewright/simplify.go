@@ -8,6 +8,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// simplifyCommand shows the normal form of an expression or a map.
 var simplifyCommand = command{
 	name: "simplify", args: "'EXPR' d0=0..7 …", short: "normal form, range, and the rules that fired",
 	long: `Prints the normal form of an expression over bounded variables, its range and congruence, and the
@@ -22,8 +23,10 @@ An expression that starts with a minus goes after --.`,
 
 // simplifyJSON is the result of simplify -json.
 type simplifyJSON struct {
+	// The text as it was given.
 	Input string `json:"input"`
-	Form  string `json:"form"`
+	// The cheapest text of the normal form.
+	Form string `json:"form"`
 	// Range of an expression, inclusive.
 	Range []int64 `json:"range,omitempty"`
 	// Congruence [m, r] of an expression: it is always ≡ r (mod m).
@@ -125,20 +128,12 @@ func parseVariable(text string) (index.Variable, error) {
 func (j *simplifyJSON) print(c *call) {
 	fmt.Fprintln(c.out, j.Form)
 	if j.Range != nil {
-		fmt.Fprintf(
-			c.out, "range [%d, %d]\n",
-			j.Range[0], j.Range[1],
-		)
+		fmt.Fprintf(c.out, "range [%d, %d]\n", j.Range[0], j.Range[1])
 	}
 	if j.Mod != nil {
-		fmt.Fprintf(
-			c.out, "always %d mod %d\n",
-			j.Mod[1], j.Mod[0],
-		)
+		fmt.Fprintf(c.out, "always %d mod %d\n", j.Mod[1], j.Mod[0])
 	}
 	if len(j.Rules) > 0 {
-		fmt.Fprintf(
-			c.out, "rules %s\n", strings.Join(j.Rules, ", "),
-		)
+		fmt.Fprintf(c.out, "rules %s\n", strings.Join(j.Rules, ", "))
 	}
 }

@@ -15,18 +15,29 @@ import (
 // A status shows the progress of tuning: one live line on a terminal, and a plain
 // line for every fusion when it is done.
 type status struct {
-	out    io.Writer // receives the line of a fusion that is done
-	live   io.Writer // receives the live line; nil when there is no terminal
-	width  int       // of the terminal, in characters
-	shown  bool      // the live line is not empty
+	// Receives the line of a fusion that is done.
+	out io.Writer
+	// Receives the live line; nil when there is no terminal.
+	live io.Writer
+	// Width of the terminal in characters.
+	width int
+	// The live line is not empty.
+	shown bool
+	// The live line is dimmed; NO_COLOR turns that off.
 	colour bool
 
-	fusion     string // being tuned
-	tried      int    // candidates so far
+	// The fusion that is being tuned.
+	fusion string
+	// Candidates so far, and all of them.
+	tried      int
 	candidates int
-	best       string // the best candidate so far, as text
+	// The best candidate so far, as text.
+	best string
 }
 
+// newStatus finds out whether progress can be shown: the standard error has to
+// be a terminal. With -json the lines of the fusions go there too, so that the
+// output is one document.
 func newStatus(c *call) *status {
 	s := &status{out: c.out, width: 80}
 	if c.json {
@@ -45,7 +56,8 @@ func newStatus(c *call) *status {
 	return s
 }
 
-// observe updates the live line.
+// observe updates the live line. It is a value for tuner.Options.Observe;
+// without a terminal it does nothing.
 func (s *status) observe(e tuner.Event) {
 	if s.live == nil {
 		return

@@ -18,6 +18,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// tuneCommand tunes the fusions of files.
 var tuneCommand = command{
 	name: "tune", args: "FILE…", short: "measure, keep winners, report; resumes where it was interrupted",
 	long: `Tunes every fusion of the files: ranks its legal plans, checks the first -try of them against the
@@ -34,7 +35,9 @@ when a file could not be read or a fusion failed otherwise.`,
 
 // tuneJSON is the summary of tune -json.
 type tuneJSON struct {
-	Device  string      `json:"device"`
+	// Stable name of the device.
+	Device string `json:"device"`
+	// Outcome of every fusion, in the order of the files.
 	Fusions []tunedJSON `json:"fusions"`
 	// Mean is the geometric mean of the speed-ups of the fusions that were
 	// timed, if there are several.
@@ -58,13 +61,19 @@ func (t *tuneJSON) average() (of int) {
 
 // tuneFlags are the flags of tune.
 type tuneFlags struct {
-	device                    deviceFlags
+	device deviceFlags
+	// Names of files, and of the fusion that is tuned.
 	db, fusion, report, trace *string
-	budget                    *time.Duration
-	try                       *int
-	seed                      *int64
-	margin                    *float64
-	force                     *bool
+	// Time of tuning a fusion.
+	budget *time.Duration
+	// Number of plans that are measured of a fusion.
+	try *int
+	// Seed of inputs, exploring candidates and order.
+	seed *int64
+	// Relative speed by which a plan has to beat the default.
+	margin *float64
+	// Measure although a winner is stored.
+	force *bool
 }
 
 // runTune parses and checks the flags. Files that cannot be written are found
@@ -104,6 +113,7 @@ func runTune(c *call) error {
 
 // A session is one run of the tune command.
 type session struct {
+	// The call of the command, its flags and its progress.
 	c      *call
 	f      tuneFlags
 	tuner  *tuner.Tuner
@@ -145,9 +155,7 @@ func (f tuneFlags) tune(c *call, files []string) error {
 		return err // a database that cannot be used, before anything is measured
 	}
 	s.summary.Device = b.Device().Name
-	ctx, stop := signal.NotifyContext(
-		context.Background(), os.Interrupt, syscall.SIGTERM,
-	)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	for _, file := range files {
 		if err := s.file(ctx, file); err != nil {
@@ -202,11 +210,11 @@ func (s *session) file(ctx context.Context, file string) error {
 		})
 		return nil
 	}
-	if left := untileable(outside); len(left) > 0 {
+	if rest := untileable(outside); len(rest) > 0 {
 		s.status.clear()
 		fmt.Fprintf(
 			s.c.err, "%s: %d fusions; %d instructions stay outside (`tilewright show` says why)\n",
-			file, len(all), len(left),
+			file, len(all), len(rest),
 		)
 	}
 	for _, c := range all {
@@ -270,10 +278,7 @@ func (s *session) finish() error {
 
 // page is the content of the report: the winners and the refusals.
 func (s *session) page() report.Page {
-	p := report.Page{
-		Device:  s.tuner.Backend.Device(),
-		Records: s.records,
-	}
+	p := report.Page{Device: s.tuner.Backend.Device(), Records: s.records}
 	for _, t := range s.summary.Fusions {
 		if t.Refused != "" {
 			p.Refused = append(p.Refused, report.Refusal{

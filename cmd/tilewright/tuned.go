@@ -9,32 +9,37 @@ import (
 
 // tunedJSON is the outcome of tuning one fusion: a winner, a refusal or an error.
 type tunedJSON struct {
-	// File and Fusion say which fusion it is.
-	File   string `json:"file"`
+	// File that the fusion was read from.
+	File string `json:"file"`
+	// Name of the fusion.
 	Fusion string `json:"fusion"`
-	// Plan is the winner and Seconds its median.
-	Plan    string  `json:"plan,omitempty"`
+	// Plan is the winner.
+	Plan string `json:"plan,omitempty"`
+	// Seconds is its median.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Default is the plan that the winner is compared with, and Speedup the
-	// winner's speed over it: median, lower and upper end. An upper end of 0 is
-	// unknown.
-	Default string     `json:"default,omitempty"`
+	// Default is the plan that the winner is compared with.
+	Default string `json:"default,omitempty"`
+	// Speedup is the winner's speed over the default's: median, lower and upper
+	// end. An upper end of 0 is unknown.
 	Speedup [3]float64 `json:"speedup"`
 	// Regret is an upper bound on how much slower than the best of the tried
-	// plans the winner is; −1 is unknown. Ties counts the plans equal to it.
+	// plans the winner is; −1 is unknown.
 	Regret float64 `json:"regret"`
-	Ties   int     `json:"ties"`
-	// Tried and Legal count plans.
-	Tried int   `json:"tried"`
+	// Ties counts the plans that are equal to the winner.
+	Ties int `json:"ties"`
+	// Tried counts the plans that were verified.
+	Tried int `json:"tried"`
+	// Legal counts the plans that the backend offers.
 	Legal int64 `json:"legal"`
 	// Hit says that the winner was stored already: nothing was measured.
 	Hit bool `json:"hit"`
 	// Untimed says that the device cannot time: Seconds and Speedup are
 	// predictions of the cost model.
 	Untimed bool `json:"untimed,omitempty"`
-	// Refused and Error are why there is no winner.
+	// Refused is why the fusion has no tiles.
 	Refused string `json:"refused,omitempty"`
-	Error   string `json:"error,omitempty"`
+	// Error is why tuning failed.
+	Error string `json:"error,omitempty"`
 }
 
 // fill takes over a result.

@@ -45,7 +45,7 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 			i.Operands[0].Shape.DType.IsFloat() {
 			t.Units = 1 // a value next to a whole number may fall on its other side
 		}
-		computed := !reference.Selects[i.Op] &&
+		computed := !i.Op.Has(hlo.KeepsMagnitude) &&
 			i.Op != hlo.OpParameter && i.Op != hlo.OpConstant
 		if computed {
 			depth[i]++

@@ -143,7 +143,7 @@ func traceIndices(
 		}
 		ranges[i] = r
 	}
-	if !reference.Selects[i.Op] &&
+	if !i.Op.Has(hlo.KeepsMagnitude) &&
 		!i.Op.Elementwise() {
 		return
 	}

@@ -285,7 +285,7 @@ func exactUpTo(c *hlo.Computation, most float64) bool {
 		}
 		if f := magnitudeRules[i.Op]; f != nil {
 			m = f(i, operands)
-		} else if reference.Selects[i.Op] {
+		} else if i.Op.Has(hlo.KeepsMagnitude) {
 			m = 0
 			for _, x := range operands {
 				m = max(m, x)

@@ -105,7 +105,7 @@ func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) 
 	}
 	most := 2.0
 	for _, op := range p.Ops {
-		if op.Code == "unfold" {
+		if op.Code == symtile.OpUnfold {
 			most = 2.5
 		}
 	}

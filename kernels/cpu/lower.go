@@ -194,7 +194,7 @@ func (b *block) op(n int) {
 			return
 		}
 		b.value(n)
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		if v := b.l.arg(op, 0); v.where == inSplat { // all elements are equal
 			b.l.results[n] = []*value{v}
 			return
@@ -266,7 +266,7 @@ func lowerValue[T portable.Number](b *block, n int, op symtile.Op) {
 		lowerConstant[T](b, n, op)
 	case hlo.OpIota:
 		lowerIota[T](b, n, op)
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		lowerRearrangement[T](b, n, op)
 	case hlo.OpDynamicUpdateSlice:
 		lowerUpdate[T](b, n, op)

@@ -120,7 +120,7 @@ func uniformStrip[T portable.Number](
 	}
 	f := portable.BinaryOf[T](code, d)
 	if f != nil && len(args) == 2 {
-		if portable.ClosedUnderType[code] {
+		if code.Has(hlo.Exact) {
 			fit = nil
 		}
 		return binaryStrip(

@@ -177,7 +177,7 @@ func (l *lowering) viewOf(op symtile.Op) *stridedView {
 			start += (sizes[d] - 1) * from[d]
 			strides[d] = -from[d]
 		}
-	case "unfold":
+	case symtile.OpUnfold:
 		l.unfoldStrides(op, from, strides)
 	}
 	return newStridedView(sizes, strides, start)

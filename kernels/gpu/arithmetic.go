@@ -87,21 +87,10 @@ func (e *emitter) scalar(
 	if r == "" {
 		e.reject("%s of %s is not computed on a GPU", code, from)
 	}
-	if exact[code] {
+	if code.Has(hlo.Exact) {
 		return r
 	}
 	return e.fit(d, r)
-}
-
-// exact operations give an element of the type of their operands.
-var exact = map[hlo.Opcode]bool{
-	hlo.OpMaximum: true,
-	hlo.OpMinimum: true,
-	hlo.OpAnd:     true,
-	hlo.OpOr:      true,
-	hlo.OpXor:     true,
-	hlo.OpNegate:  false,
-	hlo.OpAbs:     false,
 }
 
 // choose is x where p holds, else y.

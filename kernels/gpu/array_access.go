@@ -11,22 +11,32 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// The thread layout of a tile, that is the dimensions that neighbouring threads run
+// along and the elements that a thread accesses at once, is chosen by package
+// coalesce. This file describes the arrays that the choice depends on: those that the
+// elements of a tile are loaded from or stored to, with the expressions of their
+// addresses.
+
 // Which dimensions of a tile threads run along, and how many elements they take
 // at once, is chosen in the layout room: here are the arrays it is chosen for,
 // those that the elements of a tile are computed from or stored to, with the
 // expressions of their addresses.
 
-// A accessTrace follows an element of a tile down to where it is loaded from.
+// An accessTrace follows the elements of a tile down to the arrays that they are
+// loaded from, as elements does when it emits code.
 type accessTrace struct {
-	e       *emitter
-	index   []index.Expr
-	through bool // what is in shared memory is followed, too
+	e *emitter
+	// Index is the index of an element of the tile, one variable a dimension.
+	index []index.Expr
+	// Through is set where values in shared memory are followed to their arrays, too.
+	through bool
+	// Visited are the elements that were followed already.
 	visited map[valueKey]bool
 	all     []arrayAccess
 }
 
-// accesses are the arrays that op n is computed from, those that are in shared
-// memory or in registers left out unless through is set.
+// accesses are the arrays that op n is computed from. Those whose tiles are in shared
+// memory or in registers are left out unless through is set.
 func (e *emitter) accesses(n int, through bool) []arrayAccess {
 	r := e.newAccessTrace(n)
 	r.through = through
@@ -34,6 +44,7 @@ func (e *emitter) accesses(n int, through bool) []arrayAccess {
 	return r.all
 }
 
+// newAccessTrace begins at a general element of op n.
 func (e *emitter) newAccessTrace(n int) *accessTrace {
 	r := &accessTrace{
 		e:       e,
@@ -52,7 +63,7 @@ func (e *emitter) newAccessTrace(n int) *accessTrace {
 	return r
 }
 
-// element follows an element that may be known.
+// element follows an element of op n unless it was visited or is in shared memory.
 func (r *accessTrace) element(n int, p point) {
 	key := r.e.keyOf(n, 0, p)
 	if r.visited[key] ||
@@ -63,7 +74,7 @@ func (r *accessTrace) element(n int, p point) {
 	r.compute(n, p)
 }
 
-// compute follows an element that is computed: see emitter.compute.
+// compute follows the arguments of an element; its cases are those of emitter.compute.
 func (r *accessTrace) compute(n int, p point) {
 	e := r.e
 	op := r.e.p.Ops[n]
@@ -81,7 +92,7 @@ func (r *accessTrace) compute(n int, p point) {
 		}
 	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpOptimizationBarrier:
 		r.element(op.Args[0], e.reshaped(op, one)[0])
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		r.element(op.Args[0], e.moved(op, one)[0])
 	case hlo.OpConcatenate, hlo.OpDynamicUpdateSlice:
 		for k, a := range op.Args {
@@ -102,6 +113,7 @@ func (r *accessTrace) compute(n int, p point) {
 	}
 }
 
+// pointwise follows the arguments of an elementwise operation.
 func (r *accessTrace) pointwise(op symtile.Op, p point) {
 	for _, a := range op.Args {
 		at := p
@@ -112,15 +124,16 @@ func (r *accessTrace) pointwise(op symtile.Op, p point) {
 	}
 }
 
-// load adds the array of a parameter or a constant.
+// load records an access to the array of a parameter or constant. The access may be
+// moved to shared memory where the tile fits and its addresses do not depend on data.
 func (r *accessTrace) load(n int, p point) {
 	e := r.e
 	op := r.e.p.Ops[n]
-	index, there := e.tensor(op.Tile, p.at)
+	index, valid := e.tensor(op.Tile, p.at)
 	places := []place{
 		{e.dotted(
 			index, op.Instr.Shape.Strides(),
-		), p.when.all(there)},
+		), p.when.all(valid)},
 	}
 	size := op.Instr.Shape.DType.Size()
 	may := op.Code == hlo.OpParameter &&
@@ -138,11 +151,11 @@ func (r *accessTrace) load(n int, p point) {
 	})
 }
 
-// unboundedExtent is elements further apart than what is moved at once.
+// unboundedExtent is a distance, in elements, larger than any memory transaction.
 const unboundedExtent = 1 << 20
 
-// gather follows the index vectors, and what they point to: the slices of
-// different ones are taken to lie far from each other.
+// gather follows the index vectors and the operand of a gather. Slices that different
+// index vectors point to are assumed to be far apart.
 func (r *accessTrace) gather(op symtile.Op, p point) {
 	e := r.e
 	g := op.Instr.Attrs.Gather
@@ -179,24 +192,25 @@ func (r *accessTrace) gather(op symtile.Op, p point) {
 	}
 }
 
-// stores are the outputs that a root is stored to.
+// stores are the outputs that root n is stored to.
 func (e *emitter) stores(n int) (all []arrayAccess) {
 	op, r := e.p.Ops[n], e.newAccessTrace(n)
-	index, there := e.tensor(op.Tile, r.index)
+	index, valid := e.tensor(op.Tile, r.index)
 	for _, root := range e.p.Roots {
 		if root.Op == n {
 			all = append(all, arrayAccess{
 				-1,
 				coalesce.ArrayAccess{Index: r.index, Offset: e.dotted(
 					index, op.Instr.Shape.Strides(),
-				), Where: there, Bytes: op.Instr.Shape.DType.Size()},
+				), Where: valid, Bytes: op.Instr.Shape.DType.Size()},
 			})
 		}
 	}
 	return all
 }
 
-// box is a tile, of whose elements of the size in bytes a thread takes some at once.
+// box is a tile for which a layout is chosen: its sizes, the threads of the block, and
+// the elements of size bytes that a thread may access at once.
 func (e *emitter) box(sizes []int64, size int64) coalesce.Box {
 	return coalesce.Box{
 		Sizes:   sizes,
@@ -205,6 +219,7 @@ func (e *emitter) box(sizes []int64, size int64) coalesce.Box {
 	}
 }
 
+// layoutAccesses drops the ops from accesses.
 func layoutAccesses(all []arrayAccess) []coalesce.ArrayAccess {
 	out := make([]coalesce.ArrayAccess, len(all))
 	for k, r := range all {
@@ -213,23 +228,23 @@ func layoutAccesses(all []arrayAccess) []coalesce.ArrayAccess {
 	return out
 }
 
-// flat is how threads go over the tile of op n to compute it for shared memory,
-// where its elements have the size.
+// flat is the layout by which threads compute the tile of op n for shared memory,
+// where its elements have the given size.
 func (e *emitter) flat(n int, size int64) chosenLayout {
 	c := e.chosenFor(choiceKey{n, size, false})
 	e.share(c)
 	return c
 }
 
-// stored is how threads go over the tile of a root to store it, if it is not
-// spread as a product or a reduction before it.
+// stored is the layout by which threads store the tile of a root, unless a reduction
+// or a product has left the tile in registers.
 func (e *emitter) stored(n int) chosenLayout {
 	return e.chosenFor(choiceKey{
 		n, e.p.Ops[n].Instr.Shape.DType.Size(), true,
 	})
 }
 
-// chosenFor chooses once.
+// chosenFor chooses the layout of a tile, once for each key.
 func (e *emitter) chosenFor(k choiceKey) chosenLayout {
 	c, known := e.choices[k]
 	if known {
@@ -253,7 +268,8 @@ func (e *emitter) chosenFor(k choiceKey) chosenLayout {
 	return c
 }
 
-// share brings what a spread does not serve through shared memory: the next time.
+// share records that tiles whose accesses a layout does not coalesce are to be copied
+// to shared memory at the next emission.
 func (e *emitter) share(c chosenLayout) {
 	for k, r := range c.accesses {
 		if !c.Coalesced[k] && r.Shared {
@@ -262,8 +278,9 @@ func (e *emitter) share(c chosenLayout) {
 	}
 }
 
-// foldedLayout is how threads go over the tile of the arguments of a reduction, and of
-// others like it. What is stored by the same spread counts, too.
+// foldedLayout is the layout by which threads reduce the argument of reduce n, and of
+// others like it. Roots of the same sizes, which are stored by the same layout, count,
+// too.
 func (e *emitter) foldedLayout(
 	like func(symtile.Op) bool, n int,
 	size int64, f coalesce.Reduction,
@@ -285,15 +302,15 @@ func (e *emitter) foldedLayout(
 			)
 		}
 	}
-	var too []arrayAccess
+	var storedAccesses []arrayAccess
 	for _, r := range e.p.Roots {
 		if !f.Ordered &&
 			slices.Equal(
 				e.p.Ops[r.Op].Tile.Sizes(),
 				c.box.Sizes,
 			) {
-			too = appendMissing(
-				too,
+			storedAccesses = appendMissing(
+				storedAccesses,
 				append(e.stores(r.Op), e.accesses(r.Op, false)...),
 				c.accesses,
 			)
@@ -302,7 +319,7 @@ func (e *emitter) foldedLayout(
 			}
 		}
 	}
-	f.InnerAccesses = layoutAccesses(too)
+	f.InnerAccesses = layoutAccesses(storedAccesses)
 	c.Choice = c.box.ChooseReduction(
 		f, layoutAccesses(c.accesses),
 	)
@@ -310,7 +327,7 @@ func (e *emitter) foldedLayout(
 	return c
 }
 
-// appendMissing adds reaches to others that they are not among.
+// appendMissing appends to the list to those of add that neither it nor but contains.
 func appendMissing(to, add, but []arrayAccess) []arrayAccess {
 	for _, r := range add {
 		same := func(x arrayAccess) bool {
@@ -324,10 +341,10 @@ func appendMissing(to, add, but []arrayAccess) []arrayAccess {
 	return to
 }
 
-// recheckCoalescing looks at one load of the first warp where how threads go over a tile
-// was not chosen for what they load: as fragments of a product lie. A tile that
-// this does not serve as the order that is best for it would is read crosswise:
-// the next time it goes through shared memory.
+// recheckCoalescing checks a load whose thread layout was not chosen for it, because
+// the fragments of a product determine it: it counts the memory sectors that the first
+// warp touches, and records that the tile is to be copied to shared memory if the best
+// layout for the array needs significantly fewer.
 func (e *emitter) recheckCoalescing(n int, places []place) {
 	if e.threadLayout != nil || e.hints.staged[n] ||
 		!e.fitsSharedMemory(n) || !e.launchInvariant(places) {
@@ -342,16 +359,16 @@ func (e *emitter) recheckCoalescing(n int, places []place) {
 	}
 }
 
-// fitsSharedMemory says whether the tile of an op is one that there is shared memory for
-// beside others.
+// fitsSharedMemory reports whether the tile of op n takes at most a quarter of a
+// block's shared memory, which leaves memory for others.
 func (e *emitter) fitsSharedMemory(n int) bool {
 	op := e.p.Ops[n]
 	return op.Tile.Elements()*
 		op.Instr.Shape.DType.Size() <= int64(e.sheet.BlockShared)/4
 }
 
-// launchInvariant says whether the places are functions of tile ids and the thread
-// only.
+// launchInvariant reports whether positions depend on tile ids and the thread only,
+// not on data.
 func (e *emitter) launchInvariant(places []place) bool {
 	for _, v := range places[0].at.Vars() {
 		x, _ := v.Variable()
@@ -365,7 +382,7 @@ func (e *emitter) launchInvariant(places []place) bool {
 	return true
 }
 
-// firstWarp counts what the first warp touches with all the places of a thread.
+// firstWarp counts the sectors that the accesses of the first warp touch.
 func (e *emitter) firstWarp(places []place, size int64) coalesce.Count {
 	var offsets []int64
 	for _, p := range places {

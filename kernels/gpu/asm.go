@@ -12,7 +12,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A kind is the class of a register.
+// A kind is the class of a virtual register: its width, and whether it holds a float.
 type kind uint8
 
 const (
@@ -25,6 +25,8 @@ const (
 	kinds
 )
 
+// kindTable has the name prefix, the move instruction and the declared type of each
+// kind.
 var kindTable = [kinds]struct {
 	prefix, move string
 	typ          ptx.Type
@@ -37,8 +39,9 @@ var kindTable = [kinds]struct {
 	kindB16:  {"%h", "mov.b16", ptx.B16},
 }
 
-// An operand is a register, an immediate, a symbol, or one of the constants yes
-// and no. It is its text, so that operands can be compared.
+// An operand is a register, an immediate, a symbol, or one of the constants yes and
+// no. It is represented by its text, so that operands can be compared and be parts of
+// map keys.
 type operand string
 
 // yes and no are predicates that are known when code is generated.
@@ -47,7 +50,7 @@ const (
 	no  operand = "false"
 )
 
-// sink is where a result goes that nobody wants.
+// sink is the destination of a result that is not used.
 const sink operand = "_"
 
 // The special registers kernels read.
@@ -58,33 +61,41 @@ const (
 	pieceNumber  operand = "%ctaid.y"
 )
 
+// register reports whether o is a register.
 func (o operand) register() bool { return strings.HasPrefix(string(o), "%") }
 
-// An address is [base+offset].
+// An address is the PTX operand [base+offset].
 type address struct {
 	base   operand
 	offset int64
 }
 
-// plus is the address so many bytes further.
+// plus is the address the given number of bytes further.
 func (a address) plus(bytes int64) address {
 	return address{a.base, a.offset + bytes}
 }
 
-// asm is the body of a kernel as it grows, with what has been computed already:
-// an instruction without effects is emitted once in a scope, and found again in
-// the scopes inside.
+// asm is the body of a kernel while it is emitted, with a table of the values that are
+// in registers already: get emits an instruction without side effects once in a scope
+// and returns the same register again in that scope and in scopes inside it (local
+// value numbering).
 type asm struct {
 	code      *ptx.Code
 	registers map[operand]ptx.Operand
-	waits     int // barriers so far
-	scope     *scope
-	stable    map[operand]bool      // registers that are written once
-	halves    map[operand]half      // registers with one of two elements of a word
-	rounded   map[operand]unrounded // registers with a number that was rounded to fewer bits
+	// Waits is the number of barriers that have been emitted.
+	waits int
+	scope *scope
+	// Stable are registers that are written once.
+	stable map[operand]bool
+	// Halves are registers that hold one of the two 16-bit elements of a word, so that
+	// the word can be stored again without repacking.
+	halves map[operand]half
+	// Rounded are registers with the value before it was rounded to 16 bits, so that
+	// two can be rounded and packed in one instruction.
+	rounded map[operand]unrounded
 }
 
-// A half is where an element of 16 bits was before it got a register.
+// A half is the word that an element of 16 bits was extracted from.
 type half struct {
 	d    hlo.DType
 	word operand
@@ -97,14 +108,17 @@ type unrounded struct {
 	of operand
 }
 
-// A scope is code that is run as a whole or not at all: what was computed in it
-// is known until its end.
+// A scope is a piece of code that runs as a whole or not at all, such as a loop body:
+// values that are computed in it are known until its end.
 type scope struct {
-	outer  *scope
-	known  map[string]operand // by the text of the instruction
+	outer *scope
+	// Known are results by the text of their instruction, values are elements of ops
+	// and loads, sums are index expressions.
+	known  map[string]operand
 	values map[valueKey]operand
 	sums   map[sumKey]operand
-	tiles  map[string]*buffer // operands of dots that are in shared memory
+	// Tiles are operands of dots that are in shared memory, by their keys.
+	tiles map[string]*buffer
 }
 
 func newScope(outer *scope) *scope {
@@ -176,7 +190,7 @@ func (a *asm) do(opcode string, args ...any) {
 	a.code.Emit(opcode, a.operands(args)...)
 }
 
-// when emits an instruction that runs where p holds.
+// when emits an instruction under the predicate p.
 func (a *asm) when(p operand, opcode string, args ...any) {
 	switch p {
 	case yes:
@@ -189,7 +203,7 @@ func (a *asm) when(p operand, opcode string, args ...any) {
 	}
 }
 
-// unless emits an instruction that runs where p, a register, does not hold.
+// unless emits an instruction that runs where the register p is false.
 func (a *asm) unless(p operand, opcode string, args ...any) {
 	a.code.EmitIf(
 		ptx.Not(a.operand(p)),
@@ -198,7 +212,8 @@ func (a *asm) unless(p operand, opcode string, args ...any) {
 	)
 }
 
-// get emits an instruction without effects, once, and returns its result.
+// get returns the result of an instruction without side effects, which it emits unless
+// it is known in the current scope.
 func (a *asm) get(k kind, opcode string, args ...any) operand {
 	key := fmt.Sprint(opcode, args)
 	for s := a.scope; s != nil; s = s.outer {
@@ -213,7 +228,7 @@ func (a *asm) get(k kind, opcode string, args ...any) operand {
 	return r
 }
 
-// in brings an immediate to a register.
+// in returns o in a register: immediates are moved to one.
 func (a *asm) in(k kind, o operand) operand {
 	switch {
 	case o.register():
@@ -230,6 +245,7 @@ func (a *asm) in(k kind, o operand) operand {
 	return a.get(k, kindTable[k].move, o)
 }
 
+// operands converts arguments of do, get and when to PTX operands.
 func (a *asm) operands(args []any) []ptx.Operand {
 	all := make([]ptx.Operand, len(args))
 	for k, x := range args {
@@ -261,7 +277,7 @@ func (a *asm) operands(args []any) []ptx.Operand {
 	return all
 }
 
-// operand reads the text of an operand.
+// operand converts the text of an operand.
 func (a *asm) operand(o operand) ptx.Operand {
 	if r, ok := a.registers[o]; ok {
 		return r
@@ -299,9 +315,10 @@ func f64(v float64) operand {
 	return operand(fmt.Sprintf("0d%016X", math.Float64bits(v)))
 }
 
+// integer is an integer immediate.
 func integer(v int64) operand { return operand(strconv.FormatInt(v, 10)) }
 
-// and, or and not combine predicates.
+// and is the conjunction of two predicates.
 func (a *asm) and(p, q operand) operand {
 	switch {
 	case p == no || q == no:
@@ -314,6 +331,7 @@ func (a *asm) and(p, q operand) operand {
 	return a.get(kindPred, "and.pred", p, q)
 }
 
+// or is the disjunction of two predicates.
 func (a *asm) or(p, q operand) operand {
 	switch {
 	case p == yes || q == yes:
@@ -326,6 +344,7 @@ func (a *asm) or(p, q operand) operand {
 	return a.get(kindPred, "or.pred", p, q)
 }
 
+// not is the negation of a predicate.
 func (a *asm) not(p operand) operand {
 	switch p {
 	case yes:
@@ -336,13 +355,15 @@ func (a *asm) not(p operand) operand {
 	return a.get(kindPred, "not.pred", p)
 }
 
-// A valueKey names a value: result part of an op at a point, or the text of a load.
+// A valueKey identifies a value that is in registers: result part of an op at a point
+// (the numbers of its index and its conditions), or the text of a load.
 type valueKey struct {
 	op, part int
 	at, when int
 	text     string
 }
 
+// value finds a value of the current scope or of one around it.
 func (a *asm) value(k valueKey) (operand, bool) {
 	for s := a.scope; s != nil; s = s.outer {
 		if r, ok := s.values[k]; ok {
@@ -352,12 +373,13 @@ func (a *asm) value(k valueKey) (operand, bool) {
 	return "", false
 }
 
-// A sumKey is an expression in 32 or 64 bits.
+// A sumKey identifies the value of an index expression, computed in 32 or 64 bits.
 type sumKey struct {
 	e    index.Expr
 	wide bool
 }
 
+// sumOf finds the value of an index expression.
 func (a *asm) sumOf(k sumKey) (operand, bool) {
 	for s := a.scope; s != nil; s = s.outer {
 		if r, ok := s.sums[k]; ok {
@@ -367,7 +389,7 @@ func (a *asm) sumOf(k sumKey) (operand, bool) {
 	return "", false
 }
 
-// A tensorAt is [map, {coordinates}].
+// A tensorAt is the PTX operand [map, {coordinates}].
 type tensorAt struct {
 	tensor operand
 	at     []operand
@@ -382,8 +404,8 @@ func (a *asm) tensor(x tensorAt) ptx.Operand {
 	return ptx.Tensor(a.operand(x.tensor), at...)
 }
 
-// kindFor is the class of register a value of type d is in while it is computed
-// with: integers of at most 32 bits extended to 32, floats of at most 32 as f32.
+// kindFor is the kind of register that values of type d are computed in: integers of
+// at most 32 bits are extended to 32, floats of at most 32 bits are f32.
 func kindFor(d hlo.DType) kind {
 	switch {
 	case d == hlo.Pred:
@@ -398,8 +420,8 @@ func kindFor(d hlo.DType) kind {
 	return kindB32
 }
 
-// registerType is the type an element of d is kept in within a block: 8-bit floats are
-// read, but not written.
+// registerType is the type that elements of d have in shared memory: 8-bit floats can
+// be read, but not be written.
 func registerType(d hlo.DType) hlo.DType {
 	if d.IsFloat() && d.Size() == 1 {
 		return hlo.F32
@@ -407,7 +429,7 @@ func registerType(d hlo.DType) hlo.DType {
 	return d
 }
 
-// zero is the operand that is 0 or false.
+// zero is the operand 0 or false.
 func zero(k kind) operand {
 	switch k {
 	case kindPred:
@@ -438,7 +460,7 @@ func immediate(d hlo.DType, i int64, f float64) operand {
 	return integer(i)
 }
 
-// space is where memory is.
+// A space is the PTX state space of an array.
 type space string
 
 // set writes a register that is written more than once.
@@ -449,5 +471,5 @@ func (e *emitter) set(k kind, to, v operand) {
 	e.asm.do(kindTable[k].move, to, v)
 }
 
-// maxVectorBytes is the bytes of the widest memory instruction.
+// maxVectorBytes is the width of the widest memory instruction.
 const maxVectorBytes = 16

@@ -5,8 +5,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// consume is what the warpgroups do: they wait for a slot, begin to multiply what
-// is in it, and give the slot before back when its products are done.
+// consume emits the loop of the warpgroups: they wait for a slot, begin to multiply
+// what is in it, and release the slot of the previous iteration when its products are
+// complete.
 func (r *ring) consume() {
 	e := r.e
 	a := r.e.asm
@@ -50,9 +51,9 @@ func (r *ring) consume() {
 	r.skip(c, offset)
 }
 
-// refill prepares what is done about the slot of the iteration before (of this
-// one, when there is one slot): it is given back to the producer, or filled; and
-// what is done after a tile's last.
+// refill returns what is emitted about the slot of the previous iteration (of this
+// one, where there is one slot), which is released to the producer or filled again,
+// and what is emitted after the last iteration of a tile.
 func (r *ring) refill(c cursor) (before func(counter operand), last func()) {
 	switch {
 	case r.hasProducer:
@@ -93,8 +94,8 @@ func (r *ring) refill(c cursor) (before func(counter operand), last func()) {
 	return before, func() {}
 }
 
-// lagging is where the slot is whose products are done, and what makes it follow
-// a cursor before that moves on.
+// lagging is a register with the slot whose products are complete, and the code that
+// moves it on, to be emitted before the cursor advances.
 func (r *ring) lagging(c cursor) (done operand, follow func()) {
 	if r.lag == 0 {
 		return c.at, func() {}
@@ -104,9 +105,8 @@ func (r *ring) lagging(c cursor) (done operand, follow func()) {
 	return done, func() { a.do("mov.b32", done, c.at) }
 }
 
-// releaseSlot tells the producers of all blocks that a warp, which waited for its own
-// part of the products, has read a slot: each of its first lanes tells that of the
-// block with its number.
+// releaseSlot signals that this warp has read a slot, to the producers of all blocks
+// of the cluster: lane l arrives at the barrier of block l.
 func (r *ring) releaseSlot(c cursor) (before func(counter operand), last func()) {
 	e := r.e
 	a := r.e.asm
@@ -130,9 +130,9 @@ func (r *ring) releaseSlot(c cursor) (before func(counter operand), last func())
 	}
 }
 
-// arrival makes lanes of which p holds arrive at the barrier that says that a slot
-// is empty: that of the block with the lane's number, which is so many bytes from
-// the own one.
+// arrival returns code that arrives, in the lanes of which p holds, at the barrier
+// "empty" of the block with the lane's number. The barrier of another block is a
+// constant distance from the block's own.
 func (r *ring) arrival(slot, one, lane operand) func(p operand) {
 	a := r.e.asm
 	if r.blocks == 1 {
@@ -140,21 +140,22 @@ func (r *ring) arrival(slot, one, lane operand) func(p operand) {
 			a.when(p, "mbarrier.arrive.shared.b64", sink, r.isEmpty(slot))
 		}
 	}
-	far := a.fresh(kindB32)
-	there := a.fresh(kindB32)
-	a.when(one, "mapa.shared::cluster.u32", far, r.empty, lane)
-	a.when(one, "sub.s32", far, far, r.full)
+	distance := a.fresh(kindB32)
+	remote := a.fresh(kindB32)
+	a.when(one, "mapa.shared::cluster.u32", distance, r.empty, lane)
+	a.when(one, "sub.s32", distance, distance, r.full)
 	return func(p operand) {
-		a.when(p, "add.s32", there, slot, far)
-		a.when(p, "mbarrier.arrive.release.cluster.shared::cluster.b64", sink, address{there, 0})
+		a.when(p, "add.s32", remote, slot, distance)
+		a.when(p, "mbarrier.arrive.release.cluster.shared::cluster.b64", sink, address{remote, 0})
 	}
 }
 
-// A descriptor of a matrix in shared memory is two words, of which only the first
-// changes with the place (PTX ISA, wgmma matrix descriptor).
+// A descriptor of a matrix in shared memory has two words, of which only the low one
+// depends on the address (PTX ISA, wgmma matrix descriptor).
 type descriptor struct{ low, high operand }
 
-// descriptors are those of slot 0 for this thread's warpgroup, of A and B.
+// descriptors are those of A and B in slot 0 for this thread's warpgroup, one pair a
+// product.
 func (r *ring) descriptors() [][2]descriptor {
 	group := r.warpgroup()
 	var all [][2]descriptor
@@ -169,10 +170,9 @@ func (r *ring) descriptors() [][2]descriptor {
 	return all
 }
 
-// warpgroup is the number of this thread's warpgroup. That a shuffle gives all
-// lanes the same tells the assembler that it, and what is computed of it, fits
-// uniform registers, which wgmma reads its descriptors from (CUTLASS,
-// canonical_warp_group_idx).
+// warpgroup is the number of this thread's warpgroup. A shuffle from lane 0 tells the
+// assembler that it is uniform, so that descriptors are computed in uniform registers,
+// which wgmma reads them from (CUTLASS, canonical_warp_group_idx).
 func (r *ring) warpgroup() index.Expr {
 	e := r.e
 	a := r.e.asm
@@ -193,9 +193,9 @@ func (r *ring) warpgroup() index.Expr {
 	return v
 }
 
-// descriptor is a tile from a row on: the start in units of 16 bytes, at bit 16
-// the distance of chunks of columns, at bit 32 that of groups of eight rows, at bit
-// 62 the swizzle.
+// descriptor is that of a tile from a row on: the start in units of 16 bytes, at bit
+// 16 the distance of chunks of columns, at bit 32 that of groups of eight rows, and at
+// bit 62 the swizzle.
 func (r *ring) descriptor(b *boxTile, first index.Expr, size int64) descriptor {
 	e := r.e
 	a := r.e.asm
@@ -219,8 +219,9 @@ func (r *ring) descriptor(b *boxTile, first index.Expr, size int64) descriptor {
 	}
 }
 
-// moved is a descriptor some bytes further in the slot at an offset of 16 bytes
-// each. No address reaches the bits beside it.
+// moved is the descriptor of what is bytes further, in the slot at an offset in units
+// of 16 bytes. Addresses of shared memory fit in the address field, so the sum does
+// not carry into the next.
 func (d descriptor) moved(a *asm, offset operand, bytes int64) operand {
 	low := a.get(kindB32, "add.s32", d.low, offset)
 	if bytes != 0 {

@@ -10,25 +10,30 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A product is a dot as batches of matrices: C[b,m,n] = Σ A[b,m,k]·B[b,k,n],
-// every letter being the row-major number of some dimensions of a tile.
+// A product is a dot of one tile program as batches of matrices: C[b,m,n] = Σ
+// A[b,m,k]·B[b,k,n]. Each of b, m, k and n is the row-major number of some dimensions
+// of a tile.
 type product struct {
-	e          *emitter
-	n          int
-	op         symtile.Op
-	lhs, rhs   operandTile
-	b, m, k, c int64 // extents of b, m, k and n
-	d          hlo.DType
+	e *emitter
+	// N is the op's number.
+	n        int
+	op       symtile.Op
+	lhs, rhs operandTile
+	// The extents of b, m, k and n. The last is named c, as the columns of C.
+	b, m, k, c int64
+	// D is the element type of C.
+	d hlo.DType
 }
 
-// An operandTile is an argument of a product: which of its dimensions are the
-// batch, the free and the contracted ones.
+// An operandTile is an argument of a product, with its dimensions divided into batch,
+// free and contracted ones.
 type operandTile struct {
 	arg                   int
 	sizes                 []int64
 	batch, free, contract []int
 }
 
+// newProduct divides the dimensions of dot n.
 func (e *emitter) newProduct(n int) *product {
 	op := e.p.Ops[n]
 	a := op.Instr.Attrs
@@ -51,6 +56,7 @@ func (e *emitter) newProduct(n int) *product {
 	return p
 }
 
+// operandTile divides the dimensions of one argument.
 func (e *emitter) operandTile(arg int, batch, contract []int64) operandTile {
 	t := operandTile{
 		arg:   arg,
@@ -71,6 +77,7 @@ func (e *emitter) operandTile(arg int, batch, contract []int64) operandTile {
 	return t
 }
 
+// extent is the number of elements along dims.
 func (t operandTile) extent(dims []int) int64 {
 	n := int64(1)
 	for _, d := range dims {
@@ -106,8 +113,9 @@ func (p *product) result(b, m, n index.Expr) []index.Expr {
 	)
 }
 
-// contracted are the conditions that element at of the argument's tile takes part:
-// its contracted dimensions are not masked.
+// contracted adds the conditions that an element of the argument is inside the tensor
+// along the contracted dimensions. Elements outside must not contribute to a sum;
+// those outside along free dimensions are not stored.
 func (e *emitter) contracted(t operandTile, at []index.Expr) conditions {
 	var c conditions
 	for _, d := range t.contract {
@@ -120,30 +128,33 @@ func (e *emitter) contracted(t operandTile, at []index.Expr) conditions {
 	return c
 }
 
-// operandElements computes elements of an argument, 0 where they do not take part.
+// operandElements computes elements of an argument, 0 where they are outside along a
+// contracted dimension.
 func (e *emitter) operandElements(t operandTile, points []point) []operand {
 	d := e.typeOf(t.arg, 0)
-	there := make([]conditions, len(points))
+	valid := make([]conditions, len(points))
 	for k := range points {
-		there[k] = points[k].when.all(
+		valid[k] = points[k].when.all(
 			e.contracted(t, points[k].at),
 		)
-		points[k].when = there[k]
+		points[k].when = valid[k]
 	}
 	vals := slices.Clone(e.elements(t.arg, points))
 	if _, direct := e.trace(t.arg, points); direct {
-		return vals // loads leave zeros
+		// Masked loads give 0 already.
+		return vals
 	}
 	for k := range vals {
 		vals[k] = e.choose(
-			d, e.guard(there[k]),
+			d, e.guard(valid[k]),
 			vals[k], zero(kindFor(d)),
 		)
 	}
 	return vals
 }
 
-// trace follows elements through what only moves them to a parameter.
+// trace follows op n to a parameter through operations that only move elements. direct
+// is false where there is another operation or a tile in shared memory on the way.
 func (e *emitter) trace(n int, points []point) (param int, direct bool) {
 	for {
 		op := e.p.Ops[n]
@@ -163,19 +174,25 @@ func (e *emitter) trace(n int, points []point) (param int, direct bool) {
 	}
 }
 
-// A scalarDot multiplies and adds element by element: every thread has tm×tn
-// elements of C in registers, and reads its rows of A and columns of B from
-// shared memory for a few k at a time.
+// A scalarDot computes a product with multiply-adds of single threads: every thread
+// holds tm×tn elements of C in registers, and reads its rows of A and columns of B
+// from shared memory, a few k at a time.
 type scalarDot struct {
 	*product
-	sum       hlo.DType // what is added up
-	tm, tn    int64     // elements of a thread
+	// Sum is the type that is accumulated.
+	sum hlo.DType
+	// Tm and tn are the rows and columns of C of a thread.
+	tm, tn int64
+	// Positions is the number of tm×tn blocks of C; a thread has one in each round.
 	positions int64
-	accs      [][]operand // by round, then i·tn + j
-	left      *rowTile
-	right     *rowTile
+	// Accs are the accumulators, by round, then by i·tn + j.
+	accs  [][]operand
+	left  *rowTile
+	right *rowTile
 }
 
+// newScalarDot chooses the elements of a thread: at most 8×8 (4×4 of 64-bit sums),
+// divisors of the extents, and no more than keep all threads busy.
 func (e *emitter) newScalarDot(p *product) *scalarDot {
 	s := &scalarDot{
 		product: p,
@@ -219,7 +236,7 @@ func (e *emitter) newScalarDot(p *product) *scalarDot {
 	return s
 }
 
-// wideSum is the type products are added up in.
+// wideSum is the type in which products of type d are accumulated.
 func wideSum(d hlo.DType) hlo.DType {
 	switch kindFor(d) {
 	case kindF32:
@@ -232,6 +249,7 @@ func wideSum(d hlo.DType) hlo.DType {
 	return d
 }
 
+// begin clears the accumulators.
 func (s *scalarDot) begin() {
 	e := s.e
 	e.asm.note(
@@ -249,8 +267,9 @@ func (s *scalarDot) begin() {
 	}
 }
 
-// position is b and the places of a round's element along m and n, clamped to
-// one that exists, and the condition that it is the thread's own.
+// position is the batch element and the positions along m and n of this thread's
+// elements in a round, clamped to positions that exist, with the condition that they
+// are this thread's own.
 func (s *scalarDot) position(r int) (b, mi, ni index.Expr, own conditions) {
 	e := s.e
 	n := e.ring.Const(int64(r) * e.threads).Add(e.thread)
@@ -260,6 +279,8 @@ func (s *scalarDot) position(r int) (b, mi, ni index.Expr, own conditions) {
 	}
 	// Up to 8 threads stand along n, a vector each of different banks, then all
 	// of m.
+	// Up to 8 threads are neighbours along n, so that their vectors are in different
+	// banks, and then all of m.
 	lanes := int64(8)
 	for s.c/s.tn%lanes != 0 {
 		lanes /= 2
@@ -275,6 +296,7 @@ func (s *scalarDot) position(r int) (b, mi, ni index.Expr, own conditions) {
 		own
 }
 
+// accumulate copies both operands to shared memory and adds the products.
 func (s *scalarDot) accumulate() {
 	e := s.e
 	s.stageTile(s.left)
@@ -285,8 +307,8 @@ func (s *scalarDot) accumulate() {
 	})
 }
 
-// products adds the products of the tiles in shared memory, some k at a time:
-// as many as a vector of a row along k has, code for 8 or so in the loop.
+// products adds the products of two tiles in shared memory. Where a row of an operand
+// is along k, v neighbouring k are read as one vector; about 8 k are unrolled.
 func (s *scalarDot) products(a, b memory) {
 	e := s.e
 	v := int64(1)
@@ -309,8 +331,8 @@ func (s *scalarDot) products(a, b memory) {
 	)
 }
 
-// wholeRounds is about how many of n rounds are code of their own: if possible
-// so many that none is left.
+// wholeRounds is the number of n rounds to unroll: about the given number and, if
+// possible, a divisor of n, so that no round is masked.
 func wholeRounds(n, about int64) int64 {
 	for step := about; 2*step > about; step-- {
 		if n%step == 0 {
@@ -320,7 +342,7 @@ func wholeRounds(n, about int64) int64 {
 	return min(n, about)
 }
 
-// multiply adds the products of v neighbouring k.
+// multiply adds the products of v neighbouring k for the elements of a round.
 func (s *scalarDot) multiply(
 	r int, a, b memory, k index.Expr, v int64, when conditions,
 ) {
@@ -342,8 +364,8 @@ func (s *scalarDot) multiply(
 	}
 }
 
-// rows reads v neighbouring k of a thread's rows (or columns): element i·v + q
-// is k + q of row i.
+// rows reads v neighbouring k of a thread's rows (or columns): element i·v + q is k +
+// q of row i.
 func (e *emitter) rows(
 	m memory, r *rowTile,
 	b, position, k index.Expr, v int64,
@@ -375,6 +397,8 @@ func (e *emitter) rows(
 	return all
 }
 
+// multiplyAdd emits acc += x·y where p holds; predicates are a disjunction of
+// conjunctions.
 func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
 	a := s.e.asm
 	switch kindFor(s.sum) {
@@ -397,8 +421,8 @@ func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
 	}
 }
 
-// stageTile computes an operand's tile into shared memory, converted to the type
-// that is added up, unless it is there.
+// stageTile computes an operand into shared memory, converted to the type of the sums,
+// unless an equal tile is there.
 func (s *scalarDot) stageTile(r *rowTile) {
 	e := s.e
 	key := s.key(r)
@@ -434,11 +458,12 @@ func (s *scalarDot) stageTile(r *rowTile) {
 	e.fresh = true
 }
 
+// key identifies a tile of an operand in the scope.
 func (s *scalarDot) key(r *rowTile) string {
 	return fmt.Sprint("rows ", r.tile, r.byK, s.sum)
 }
 
-// places is where elements of an operand are in shared memory.
+// places are the positions in shared memory of elements of an operand.
 func (s *scalarDot) places(r *rowTile, points []point) []place {
 	e := s.e
 	all := make([]place, len(points))
@@ -468,6 +493,7 @@ func (e *emitter) numbered(
 func (s *scalarDot) storePartial() { s.storePartialSums(s.sum, s.accs) }
 func (s *scalarDot) addPartials()  { s.addPartialSums(s.sum, s.accs) }
 
+// finish converts the sums and publishes them.
 func (s *scalarDot) finish() {
 	e := s.e
 	e.freeze(kindFor(s.sum), s.accs)
@@ -505,7 +531,8 @@ func (s *scalarDot) finish() {
 	})
 }
 
-// freeze replaces accumulators by copies, which do not change any more.
+// freeze copies accumulators to registers that are written once, so that values
+// computed from them can be remembered (asm.stable).
 func (e *emitter) freeze(k kind, accs [][]operand) {
 	for r := range accs {
 		for i, v := range accs[r] {
@@ -516,8 +543,8 @@ func (e *emitter) freeze(k kind, accs [][]operand) {
 	}
 }
 
-// rowPadded are row-major strides with rows a vector longer than they are, so
-// that the fragments of eight rows lie in different banks.
+// rowPadded has row-major strides with rows one vector longer than their elements, so
+// that fragments of eight rows are in different banks.
 func rowPadded(sizes []int64, size int64) []int64 {
 	padded := slices.Clone(sizes)
 	if len(padded) > 1 {
@@ -526,8 +553,8 @@ func rowPadded(sizes []int64, size int64) []int64 {
 	return dense(padded)
 }
 
-// publish makes the elements of a product known where they are, and in shared
-// memory to other threads if they ask for them. each visits the vectors of this
+// publish makes the elements of C available in the registers that they are in and, if
+// other threads need them (hints), in shared memory. each visits the vectors of this
 // thread, with the conditions that they are its own.
 func (p *product) publish(
 	each func(visit func(points []point, vals []operand)),
@@ -573,22 +600,27 @@ func (p *product) publish(
 	e.barrier()
 }
 
-// A rowTile is an operand of a scalarDot in shared memory, in the order it has
-// in memory: for every element of the batch rows of pitch elements, along the
-// free dimension or along k. Rows along k are swizzled: threads next to each
-// other read the same k of rows next to each other.
+// A rowTile is an operand of a scalarDot in shared memory, in the order that it is
+// loaded in: rows of pitch elements, along the free dimension or along k, for each
+// element of the batch. Rows along k are swizzled, because neighbouring threads read
+// the same k of neighbouring rows.
 type rowTile struct {
-	name    string
-	tile    operandTile
-	d       hlo.DType // in shared memory
+	name string
+	tile operandTile
+	// D is the element type in shared memory.
+	d       hlo.DType
 	free, k int64
-	each    int64 // rows or columns of a thread
-	byK     bool  // a row is one k
-	pitch   int64 // elements
+	// Each is the rows or columns of a thread.
+	each int64
+	// ByK is set where a row has one k, and its elements are along the free dimension.
+	byK bool
+	// Pitch is in elements.
+	pitch   int64
 	swizzle swizzle
 	at      int64
 }
 
+// rowTile chooses the layout of an operand.
 func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each int64) *rowTile {
 	r := &rowTile{
 		name: name,
@@ -611,8 +643,8 @@ func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each i
 	return r
 }
 
-// alongFree says whether threads run along a free or a batch dimension of an
-// operand, whose elements come in the size, not along a contracted one.
+// alongFree reports whether neighbouring threads load neighbouring elements along a
+// free or batch dimension of an operand, not along a contracted one.
 func (e *emitter) alongFree(o operandTile, size int64) bool {
 	d := coalesce.FastestDim(
 		o.sizes,
@@ -622,6 +654,7 @@ func (e *emitter) alongFree(o operandTile, size int64) bool {
 		!slices.Contains(o.contract, d)
 }
 
+// bytes is the size of the tile in shared memory.
 func (r *rowTile) bytes(batch int64) int64 {
 	rows := r.free
 	if r.byK {
@@ -630,7 +663,7 @@ func (r *rowTile) bytes(batch int64) int64 {
 	return batch * rows * r.pitch * r.d.Size()
 }
 
-// placeIn is where element (b, free, k) of a tile is.
+// placeIn is the position of element (b, free, k) in a tile.
 func (e *emitter) placeIn(
 	r *rowTile, b, free, k index.Expr, when conditions,
 ) place {
@@ -650,10 +683,10 @@ func (e *emitter) placeIn(
 	}
 }
 
-// piece is how many neighbouring rows or columns of a thread stand together:
-// where they follow each other in shared memory vectors of 16 bytes, the others
-// a part of the tile further, so that the vectors of neighbouring threads follow
-// each other.
+// piece is the number of neighbouring rows or columns of a thread that are consecutive
+// in shared memory: vectors of 16 bytes where rows are along the free dimension. The
+// vectors of neighbouring threads are consecutive, and a thread's next vector is a
+// part of the tile further.
 func (r *rowTile) piece() int64 {
 	if !r.byK {
 		return 1
@@ -664,7 +697,7 @@ func (r *rowTile) piece() int64 {
 	)
 }
 
-// element is the row or column that is a thread's number i.
+// element is the i-th row or column of the thread at a position.
 func (r *rowTile) element(i int64, position index.Expr) index.Expr {
 	p := r.piece()
 	return position.Scale(p).AddConst(
@@ -672,15 +705,18 @@ func (r *rowTile) element(i int64, position index.Expr) index.Expr {
 	)
 }
 
-// A sumArray is the sums of a product in scratch: those of a thread, in vectors
-// of 16 bytes or four, lie beside those of the next thread.
+// A sumArray is the scratch memory for partial sums of a product. The sums of a thread
+// are vectors of 16 bytes (or 4 elements), and vectors with the same number of
+// neighbouring threads are consecutive, so that accesses are coalesced.
 type sumArray struct {
 	memory
-	d      hlo.DType
+	d hlo.DType
+	// Vector is the elements of a vector; groups is the vectors of a thread.
 	vector int64
 	groups int64 // vectors of a thread
 }
 
+// sumArray allocates scratch memory for n sums of each thread of all pieces.
 func (e *emitter) sumArray(d hlo.DType, n int64) sumArray {
 	a := sumArray{
 		d:      d,
@@ -693,9 +729,9 @@ func (e *emitter) sumArray(d hlo.DType, n int64) sumArray {
 	return a
 }
 
-// places of the sums of this thread of a piece, where there is one.
+// places are the positions of the n sums of this thread in a piece.
 func (a sumArray) places(
-	e *emitter, n int, piece index.Expr, there conditions,
+	e *emitter, n int, piece index.Expr, valid conditions,
 ) []place {
 	var all []place
 	first := piece.Scale(e.p.Programs()).Add(e.block).Scale(a.groups)
@@ -705,12 +741,12 @@ func (a sumArray) places(
 		).Scale(e.threads).Add(e.thread).Scale(a.vector).AddConst(
 			k % a.vector,
 		)
-		all = append(all, place{at, there})
+		all = append(all, place{at, valid})
 	}
 	return all
 }
 
-// storePartialSums stores the sums of a product in registers of type d.
+// storePartialSums stores the accumulators, of type d.
 func (p *product) storePartialSums(d hlo.DType, accs [][]operand) {
 	e, sums := p.e, slices.Concat(accs...)
 	e.asm.note("the sums of %%%d to scratch", p.n)
@@ -722,7 +758,7 @@ func (p *product) storePartialSums(d hlo.DType, accs [][]operand) {
 	)
 }
 
-// additions of sums, by register.
+// additions are the instructions that add two partial sums, by kind of register.
 var additions = [kinds]string{
 	kindF32:  "add.rn.f32",
 	kindF64:  "add.rn.f64",
@@ -731,19 +767,22 @@ var additions = [kinds]string{
 	kindPred: "or.pred",
 }
 
-// addPartialSums adds to sums what pieces have left, in their order.
+// addPartialSums adds the sums of all pieces to the accumulators, in the order of the
+// pieces.
 func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
 	e, sums := p.e, slices.Concat(accs...)
 	a := e.sumArray(d, int64(len(sums)))
 	pieces := int64(e.knobs.splitk)
+	// About 16 vectors are loaded before the first is used, which hides the latency of
+	// memory.
 	step := powerOver(max(1, 16/a.groups)) // about 16 vectors at once are on their way
 	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece index.Expr) {
-		there := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
-		p := e.guard(there)
+		valid := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
+		p := e.guard(valid)
 		for k, x := range e.gatherPlaces(
 			a.memory,
 			d,
-			a.places(e, len(sums), piece, there),
+			a.places(e, len(sums), piece, valid),
 		) {
 			e.asm.when(
 				p, additions[kindFor(d)],

@@ -14,11 +14,13 @@ import (
 // so that the eight rows an ldmatrix reads at once lie in different banks; C is in
 // registers.
 
-// A tensorType is an operand of mma.sync: m16, n8, and 32 bytes along k.
+// A tensorType is an operand type of mma.sync with m16, n8 and 32 bytes along k.
 type tensorType struct {
-	name  string
-	sum   hlo.DType // what products are added up in
-	since string    // the first target that has it
+	name string
+	// Sum is the type of the accumulators.
+	sum hlo.DType
+	// Since is the first target with the type.
+	since string
 }
 
 // tensorTypes are the operands tensor cores have (PTX ISA, mma.sync).
@@ -32,7 +34,7 @@ var tensorTypes = map[hlo.DType]tensorType{
 	hlo.U8:       {"u8", hlo.S32, "sm_80"},
 }
 
-// multipliesF8 says whether an op is a product of floats of 8 bits.
+// multipliesF8 reports whether an op is a dot of 8-bit floats.
 func multipliesF8(p *symtile.Program, op symtile.Op) bool {
 	if op.Code != hlo.OpDot {
 		return false
@@ -41,15 +43,16 @@ func multipliesF8(p *symtile.Program, op symtile.Op) bool {
 	return d.IsFloat() && d.Size() == 1
 }
 
-// An mma is an instruction by the types of A and B.
+// An mma is a tensor core instruction, by the types of A and B.
 type mma struct {
 	a, b tensorType
-	k    int64
-	sum  hlo.DType
+	// K is the extent along k of one instruction.
+	k   int64
+	sum hlo.DType
 }
 
-// tensorProduct is how tensor cores multiply elements of two types. Those of 8
-// bits may differ, but not whole numbers from others.
+// tensorProduct is the instruction that multiplies elements of two types. Two 8-bit
+// types may be mixed, but not integers with floats.
 func tensorProduct(
 	s device.Spec, a, b hlo.DType, k knobs,
 ) (m mma, ok bool) {
@@ -67,6 +70,7 @@ func tensorProduct(
 	return mma{x, y, mmaBytes / a.Size(), x.sum}, true
 }
 
+// opcode is the instruction mma.sync.
 func (m mma) opcode() string {
 	d := m.sum
 	return fmt.Sprintf(
@@ -78,60 +82,71 @@ func (m mma) opcode() string {
 
 const (
 	mmaM, mmaN = 16, 8
-	mmaBytes   = 32 // of a row of A or a column of B along k
-	matrixRow  = 16 // bytes of a row of an 8×8 matrix that ldmatrix reads
+	// MmaBytes is a row of A or a column of B along k, in bytes.
+	mmaBytes = 32
+	// MatrixRow is a row of an 8×8 matrix that ldmatrix reads, in bytes.
+	matrixRow = 16
 )
 
-// A tensorDot is a product of tiles by mma.sync. Warps stand wm×wn over C, each
-// with rows×cols elements of it; C is padded to what they cover.
+// A tensorDot computes a product with mma.sync. The warps of a block are arranged
+// wm×wn over C, and each computes rows×cols elements; C is padded to what they cover.
 type tensorDot struct {
 	*product
-	mma        mma
-	size       int64 // bytes of an element of A and B
-	wm, wn     int64
-	rows, cols int64 // of a warp
-	depth      int64 // k, padded
-	a, b       *matrixTile
-	accs       [][]operand // by batch element; then fragment by fragment, 4 each
-	warpM      index.Expr
-	warpN      index.Expr
-	lane       index.Expr
+	mma mma
+	// Size is the bytes of an element of A and B.
+	size   int64
+	wm, wn int64
+	// Rows and cols are the elements of C of one warp.
+	rows, cols int64
+	// Depth is the extent of k, padded to whole instructions.
+	depth int64
+	a, b  *matrixTile
+	// Accs are the accumulators by batch element, then by fragment of 16×8, 4 of each.
+	accs [][]operand
+	// WarpM and warpN are the coordinates of this warp among wm×wn; lane is the
+	// thread's number in its warp.
+	warpM index.Expr
+	warpN index.Expr
+	lane  index.Expr
 }
 
-// A matrixTile is an operand in shared memory: for every element of the batch
-// rows of pitch elements. Rows are along the free dimension, or along k where
-// that is what follows itself in memory.
+// A matrixTile is an operand of a tensorDot in shared memory: rows of pitch elements
+// for each element of the batch. Rows are along the free dimension, or along k where
+// that is the order in memory.
 type matrixTile struct {
-	name    string
-	tile    operandTile
-	d       hlo.DType
-	byK     bool  // a row is one k
-	free, k int64 // padded extents
-	pitch   int64 // elements
+	name string
+	tile operandTile
+	d    hlo.DType
+	// ByK is set where a row has one k, and its elements are along the free dimension.
+	byK bool
+	// The extents along the free dimension and k, padded.
+	free, k int64
+	// Pitch is in elements.
+	pitch   int64
 	swizzle swizzle
 	bytes   int64
 	at      int64
 }
 
-// bare says whether fragments are read element by element: ldmatrix transposes
-// elements of 16 bits only.
+// bare reports whether fragments are loaded element by element, because ldmatrix can
+// transpose elements of 16 bits only.
 func (m *matrixTile) bare() bool {
 	return m.byK && m.d.Size() == 4
 }
 
-// paired says whether ldmatrix reads pairs of the free dimension as its elements
-// of 16 bits: of bytes that lie along it. Two such registers have four k of one
-// row (or column) in their even bytes and of the next in the odd ones, so two
-// fragments share neighbouring rows between them: g and g + 8 of A are 2·g and
-// 2·g + 1, column g of two instructions 2·g and 2·g + 1 of B.
+// paired reports whether ldmatrix reads pairs of bytes along the free dimension as its
+// 16-bit elements. Two registers then have four k of one row (or column) in their even
+// bytes, and of the next row in the odd bytes, so two fragments share neighbouring
+// rows: rows g and g + 8 of a fragment of A are rows 2·g and 2·g + 1 of the tile, and
+// column g of two instructions are columns 2·g and 2·g + 1 of B.
 func (m *matrixTile) paired() bool {
 	return m.byK && m.d.Size() == 1
 }
 
-// rowOf is which row of the tile has a k. Where bytes are paired a lane gets two
-// neighbouring rows from each of two matrices, which are to be four neighbouring
-// k: 4·i + 2·q + p is row 2·(i xor q) + p of matrix q. So four k, which may be
-// written together, lie in different banks as well as eight rows of a matrix.
+// rowOf is the row of the tile that stores k. Where bytes are paired, a lane gets two
+// neighbouring rows from each of two matrices, and these have to be four neighbouring
+// k: 4·i + 2·q + p is row 2·(i xor q) + p of matrix q. The xor puts four k, which may
+// be written at the same time, and the eight rows of a matrix in different banks.
 func (e *emitter) rowOf(m *matrixTile, k index.Expr) index.Expr {
 	if !m.paired() {
 		return k
@@ -145,7 +160,7 @@ func (e *emitter) rowOf(m *matrixTile, k index.Expr) index.Expr {
 	).Add(i.Div(2).Scale(4)).Add(low)
 }
 
-// newTensorDot is the product on tensor cores, nil where they do not have it.
+// newTensorDot is a product on tensor cores, nil where they do not have the types.
 func (e *emitter) newTensorDot(p *product) accumulator {
 	from := e.typeOf(p.lhs.arg, 0)
 	inst, ok := tensorProduct(
@@ -180,8 +195,8 @@ func (e *emitter) newTensorDot(p *product) accumulator {
 	return t
 }
 
-// divideWarps picks the arrangement of warps that computes the least padding,
-// and then reads the least from shared memory.
+// divideWarps chooses the arrangement of warps that computes the least padding and,
+// among those, reads the least from shared memory.
 func (e *emitter) divideWarps(t *tensorDot) {
 	warps := e.threads / device.WarpThreads
 	step := int64(mmaN)
@@ -204,7 +219,7 @@ func (e *emitter) divideWarps(t *tensorDot) {
 	}
 }
 
-// matrixTile lays an operand out.
+// matrixTile chooses the layout of an operand in shared memory.
 func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int64) *matrixTile {
 	m := &matrixTile{
 		name: name,
@@ -228,7 +243,7 @@ func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int6
 	return m
 }
 
-// position is the element of the tile in shared memory of (b, free, k).
+// position is the position in shared memory of element (b, free, k), in elements.
 func (e *emitter) position(m *matrixTile, b, free, k index.Expr) index.Expr {
 	row := free
 	col := k
@@ -243,6 +258,7 @@ func (e *emitter) position(m *matrixTile, b, free, k index.Expr) index.Expr {
 	)
 }
 
+// begin clears the accumulators.
 func (t *tensorDot) begin() {
 	e := t.e
 	e.asm.note(
@@ -264,6 +280,8 @@ func (t *tensorDot) begin() {
 	}
 }
 
+// accumulate copies both operands to shared memory, unless equal tiles are there, and
+// adds the products.
 func (t *tensorDot) accumulate() {
 	e := t.e
 	for _, m := range []*matrixTile{t.a, t.b} { // one after the other: both may be the same tile
@@ -278,7 +296,7 @@ func (t *tensorDot) accumulate() {
 	})
 }
 
-// allocate gives a tile its place, one that is there if the same tile is.
+// allocate reserves shared memory for a tile, or shares that of an equal tile.
 func (t *tensorDot) allocate(m *matrixTile) *matrixTile {
 	e := t.e
 	key := m.key(t)
@@ -292,6 +310,7 @@ func (t *tensorDot) allocate(m *matrixTile) *matrixTile {
 	return m
 }
 
+// key is equal for equal tiles.
 func (m *matrixTile) key(t *tensorDot) string {
 	return fmt.Sprint(
 		"matrix ", m.tile, m.byK,
@@ -299,7 +318,8 @@ func (m *matrixTile) key(t *tensorDot) string {
 	)
 }
 
-// present says whether the tile is in shared memory, and from now on it is.
+// present reports whether an equal tile is in shared memory already, and records that
+// it is from here on.
 func (e *emitter) present(t *tensorDot, m *matrixTile) bool {
 	key := m.key(t)
 	for sc := e.asm.scope; sc != nil; sc = sc.outer {
@@ -311,9 +331,8 @@ func (e *emitter) present(t *tensorDot, m *matrixTile) bool {
 	return false
 }
 
-// stageTile copies an operand's tile to shared memory, 16 bytes a thread at a time,
-// with zeros around it. Chunks that lie in memory as they do here are copied
-// asynchronously.
+// stageTile copies an operand to shared memory, 16 bytes a thread at a time, padded
+// with zeros.
 func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 	e := t.e
 	e.asm.note("%s of %%%d to shared memory", m.name, t.n)
@@ -362,8 +381,8 @@ func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 	e.asm.leave()
 }
 
-// copyChunk copies 16 bytes, where p holds: asynchronously if they lie in memory
-// in pieces of at least 4.
+// copyChunk copies 16 bytes where p holds: with cp.async if they are consecutive in
+// memory in pieces of at least 4 bytes, or else through registers.
 func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand) {
 	e := t.e
 	places, param, moved := e.placesOf(m.tile, from)
@@ -402,8 +421,8 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 	e.store(shared, d, to, vals, p)
 }
 
-// pieces says whether instructions that move places, as many at a time as they
-// can, all move at least 4 bytes: what cp.async copies.
+// pieces reports whether all instructions that move the places, as many at a time as
+// possible, move at least 4 bytes, the minimum of cp.async.
 func (e *emitter) pieces(d hlo.DType, places []place) bool {
 	for len(places) > 0 {
 		n := e.contiguousRun(d, places)
@@ -415,8 +434,8 @@ func (e *emitter) pieces(d hlo.DType, places []place) bool {
 	return true
 }
 
-// placesOf is where the elements of an operand are in memory, if they are only
-// moved there.
+// placesOf are the positions in global memory of elements of an operand, if these are
+// only moved on the way from a parameter.
 func (e *emitter) placesOf(o operandTile, points []point) (places []place, param int, ok bool) {
 	n, direct := e.trace(o.arg, points)
 	if !direct {
@@ -440,15 +459,16 @@ func (e *emitter) placesOf(o operandTile, points []point) (places []place, param
 	op := e.p.Ops[n]
 	strides := op.Instr.Shape.Strides()
 	for _, p := range at {
-		index, there := e.tensor(op.Tile, p.at)
+		index, valid := e.tensor(op.Tile, p.at)
 		places = append(places, place{
-			e.dotted(index, strides), p.when.all(there),
+			e.dotted(index, strides), p.when.all(valid),
 		})
 	}
 	return places, int(op.Instr.Attrs.Param), true
 }
 
-// multiply adds the products of the tiles in shared memory.
+// multiply adds the products of two tiles in shared memory, at most 8 instructions
+// deep without a loop.
 func (t *tensorDot) multiply(a, b memory) {
 	e := t.e
 	e.rounds("k", t.depth/t.mma.k, 8, func(k index.Expr) {
@@ -466,7 +486,8 @@ func (t *tensorDot) multiply(a, b memory) {
 	})
 }
 
-// step is one k of the instruction for batch element i.
+// step emits the instructions of one k for batch element i. Columns are traversed back
+// and forth, so that the fragment of B that was used last is used again.
 func (t *tensorDot) step(i int, a, b memory, k index.Expr) {
 	e := t.e
 	batch := e.ring.Const(int64(i))
@@ -499,17 +520,17 @@ func (t *tensorDot) step(i int, a, b memory, k index.Expr) {
 	}
 }
 
-// A matrices is what one ldmatrix reads: count 8×8 matrices of 16-bit elements,
-// of halves of 32-bit or pairs of 8-bit ones; at is the element whose address
-// this lane gives. Where ldmatrix does not read the tile, at is the elements of
-// this lane, one of each matrix.
+// A matrices value is what one ldmatrix reads: count 8×8 matrices of 16-bit elements,
+// which are halves of 32-bit elements or pairs of 8-bit ones. at has the element whose
+// address this lane supplies. Where ldmatrix cannot read the tile, at has the elements
+// of this lane, one of each matrix.
 type matrices struct {
 	count int
 	at    []index.Expr
 }
 
-// elementsA is 16 rows of A for one k: rows 0–7, then 8–15, of the first half of
-// k, then of the second. Lane l gives the address of row l mod 8 of matrix l/8.
+// elementsA is 16 rows of A for one k: rows 0–7, then 8–15, of the first half of k,
+// then of the second. Lane l supplies the address of row l mod 8 of matrix l/8.
 func (t *tensorDot) elementsA(batch, k index.Expr, m int64) matrices {
 	row := t.warpM.Scale(t.rows).AddConst(m)
 	half := t.mma.k / 2
@@ -521,8 +542,8 @@ func (t *tensorDot) elementsA(batch, k index.Expr, m int64) matrices {
 	)
 }
 
-// elementsB is 8 or 16 columns of B: the halves of k of the first 8, then of the
-// others.
+// elementsB is 8 or 16 columns of B: both halves of k of the first 8 columns, then of
+// the others.
 func (t *tensorDot) elementsB(batch, k index.Expr, n int64) matrices {
 	col := t.warpN.Scale(t.cols).AddConst(n)
 	half := t.mma.k / 2
@@ -538,8 +559,8 @@ func (t *tensorDot) elementsB(batch, k index.Expr, n int64) matrices {
 	)
 }
 
-// matrices are count of them; of says where along the free dimension and k
-// matrix q begins.
+// matrices are count matrices of a tile; of is the start of matrix q along the free
+// dimension and k.
 func (t *tensorDot) matrices(
 	tile *matrixTile, batch, free, k index.Expr, count int,
 	of func(q index.Expr) (free, along index.Expr),
@@ -582,7 +603,8 @@ func (t *tensorDot) matrices(
 	}
 }
 
-// rowsOfPairs is the row whose address lane 8·q + 2·i + p gives; see rowOf.
+// rowsOfPairs is the row whose address lane 8·q + 2·i + p supplies where bytes are
+// paired (see rowOf).
 func (e *emitter) rowsOfPairs(lane index.Expr) index.Expr {
 	i := lane.Div(2).Mod(4)
 	q := lane.Div(8)
@@ -592,7 +614,7 @@ func (e *emitter) rowsOfPairs(lane index.Expr) index.Expr {
 	).Scale(2)).Add(p)
 }
 
-// load reads matrices into registers, one each, rounded to what is multiplied.
+// load reads matrices into one register each. Elements of f32 are rounded to tf32.
 func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 	a := t.e.asm
 	to := a.fresher(kindB32, x.count)
@@ -629,8 +651,8 @@ func (t *tensorDot) addPartials() {
 	t.addPartialSums(t.mma.sum, t.accs)
 }
 
-// unpaired are the fragments that four matrices of pairs hold: rows 2·g, then
-// 2·g + 1, of the first half of k, then of the second; or of B both halves of the
+// unpaired separates the bytes of four matrices of pairs into fragments: rows 2·g,
+// then 2·g + 1, of the first half of k, then of the second; of B, both halves of the
 // even columns, then of the odd ones.
 func (t *tensorDot) unpaired(tile *matrixTile, pairs []operand) []operand {
 	a := t.e.asm
@@ -650,6 +672,7 @@ func (t *tensorDot) unpaired(tile *matrixTile, pairs []operand) []operand {
 	return to
 }
 
+// finish converts the sums and publishes them.
 func (t *tensorDot) finish() {
 	e := t.e
 	e.freeze(kindFor(t.mma.sum), t.accs)
@@ -661,9 +684,10 @@ func (t *tensorDot) finish() {
 	t.publish(t.fragments)
 }
 
-// fragments visits C: lane l has columns 2·(l mod 4) and the next of rows l/4 and
-// l/4 + 8 of each 16×8. Where bytes of A are paired these are rows 2·(l/4) and
-// the next; where those of B are, four neighbouring columns of each 16×16.
+// fragments visits the elements of C of this thread: lane l has columns 2·(l mod 4)
+// and the next of rows l/4 and l/4 + 8 of each 16×8 fragment. Where bytes of A are
+// paired, these are rows 2·(l/4) and the next; where those of B are, they are four
+// neighbouring columns of each 16×16.
 func (t *tensorDot) fragments(visit func(points []point, vals []operand)) {
 	e := t.e
 	wide := int64(1) // instructions whose columns are neighbours
@@ -700,7 +724,7 @@ func (t *tensorDot) fragments(visit func(points []point, vals []operand)) {
 	}
 }
 
-// rowOf is the row of a fragment that a lane has in a half of its registers.
+// rowOf is the row of a fragment that a lane has in each half of its registers.
 func (t *tensorDot) rowOf(half int64) index.Expr {
 	if t.a.paired() {
 		return t.lane.Div(4).Scale(2).AddConst(half)

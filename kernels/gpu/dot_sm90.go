@@ -15,58 +15,76 @@ import (
 // bytes; wgmma reads them from there.
 
 const (
-	groupRows    = 64  // of C that one wgmma computes
-	maxColumns   = 256 // of C that one wgmma computes
-	maxBoxExtent = 256 // elements along a dimension of a tensor copy
-	maxRowBytes  = 128 // bytes of a swizzled row
-	atom         = 1024
+	// GroupRows is the rows of C that one wgmma computes.
+	groupRows = 64
+	// MaxColumns is the most columns of C that one wgmma computes.
+	maxColumns = 256
+	// MaxBoxExtent is the most elements of a tensor copy along one dimension.
+	maxBoxExtent = 256
+	// MaxRowBytes is the widest row that a swizzle of tensor copies supports.
+	maxRowBytes = 128
+	// Atom is the alignment of swizzled tiles, in bytes.
+	atom = 1024
 )
 
-// groupProduct is how warpgroups multiply elements of two types, as warps do but
-// for whole numbers of two types. Floats of 32 bits are cut to tf32, not rounded.
-// Sums of 8-bit floats have about 14 bits while they are in the tensor cores
-// (DeepSeek-V3 Technical Report, 2024, §3.3.2), more than their factors have.
+// groupProduct is the instruction by which warpgroups multiply elements of two types.
+// Types are as for warps, but integers may not be mixed. Operands of 32 bits are
+// truncated to tf32, not rounded. Sums of 8-bit floats have about 14 bits while they
+// are in the tensor cores (DeepSeek-V3 Technical Report, 2024, §3.3.2), which is more
+// than their factors have.
 func groupProduct(s device.Spec, a, b hlo.DType, k knobs) (mma, bool) {
 	m, ok := tensorProduct(s, a, b, k)
 	return m, ok && s.Warpgroups() &&
 		(a == b || a.IsFloat())
 }
 
-// readsTransposed says whether wgmma reads operands of a type with rows along the free
-// dimension (PTX ISA, wgmma.mma_async: imm-trans-a).
+// readsTransposed reports whether wgmma can read operands of a type whose rows are
+// along the free dimension (PTX ISA, wgmma.mma_async: imm-trans-a).
 func readsTransposed(d hlo.DType) bool { return d.Size() == 2 }
 
-// A groupDot is a product computed by wgmma. Warpgroups stand gm×gn over C, each
-// with rows×cols elements of it.
+// A groupDot is a product computed by wgmma. Warpgroups are arranged gm×gn over C, and
+// each computes rows×cols elements.
 type groupDot struct {
 	*product
-	mma        mma
-	from       hlo.DType // of A; B has the size of it
+	mma mma
+	// From is the element type of A; elements of B have the same size.
+	from       hlo.DType
 	gm, gn     int64
 	rows, cols int64
-	depth      int64
-	a, b       *boxTile
-	accs       [][]operand // by 64 rows
+	// Depth is the extent of k, padded to whole instructions.
+	depth int64
+	a, b  *boxTile
+	// Accs are the accumulators, by 64 rows.
+	accs [][]operand
 }
 
-// A boxTile is an operand in shared memory as tensor copies leave it: chunks of
-// rows of inner elements, swizzled. Rows are along the free dimension and
-// elements along k, or the other way round.
+// A boxTile is an operand in shared memory as tensor copies write it: chunks of
+// swizzled rows of inner elements. Rows are numbered by the free dimension and their
+// elements are along k, or the other way round.
 type boxTile struct {
-	name   string
-	op     int   // the parameter
-	free   int64 // extent, padded
-	depth  int64
-	byK    bool // a row is one k
-	inner  int64
-	fd, kd int // dimensions of the tensor that are the free and the contracted one
+	name string
+	// Op is the parameter of the fusion, as an op.
+	op int
+	// Free and depth are the padded extents along the free dimension and k.
+	free  int64
+	depth int64
+	// ByK is set where a row has one k.
+	byK bool
+	// Inner is the elements of a row of a chunk.
+	inner int64
+	// Fd and kd are the free and the contracted dimension of the tensor.
+	fd, kd int
 	bytes  int64
-	at     int64 // in a slot
-	number int   // of the tensor map
-	parts  int64 // blocks of the cluster that bring a part of the rows each
+	// At is the offset of the tile in a slot.
+	at int64
+	// Number is the number of the tensor map.
+	number int
+	// Parts is the number of blocks of a cluster that each load a part of the rows for
+	// all; 1 where every block loads its own tile.
+	parts int64
 }
 
-// newGroupDot is the product of op n by warpgroups, nil where it is not one.
+// newGroupDot is dot n computed by warpgroups, nil where they cannot.
 func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)
 	from := e.typeOf(p.lhs.arg, 0)
@@ -104,7 +122,8 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 	return t
 }
 
-// divide arranges warpgroups for the least padding, then the least reading.
+// divide chooses the arrangement of warpgroups that computes the least padding and,
+// among those, reads the least from shared memory. It reports whether there is one.
 func (t *groupDot) divide(groups int64) bool {
 	best := int64(-1)
 	for gm := int64(1); gm <= groups; gm *= 2 {
@@ -123,8 +142,8 @@ func (t *groupDot) divide(groups int64) bool {
 	return best >= 0
 }
 
-// boxTile says how an operand is copied; nil where tensor copies cannot. part is
-// how much of the free side a warpgroup reads at once.
+// boxTile describes the tensor copies of an operand; nil where they cannot make it.
+// part is the extent along the free dimension that a warpgroup reads at once.
 func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *boxTile {
 	op := e.p.Ops[o.arg]
 	shape := op.Instr.Shape
@@ -167,7 +186,8 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 	return b
 }
 
-// singleDim is the one dimension of dims with more than one element, or the first.
+// singleDim is the only dimension of dims with more than one element, or the first of
+// dims. ok is false where there are several.
 func singleDim(sizes []int64, dims []int) (d int, ok bool) {
 	if len(dims) == 0 {
 		return 0, false
@@ -182,8 +202,9 @@ func singleDim(sizes []int64, dims []int) (d int, ok bool) {
 	return d, n <= 1
 }
 
-// copyable says whether tensor copies see a parameter's tile as it is: runs
-// without gaps, masked at the tensor's end only, strides of whole 16 bytes.
+// copyable reports whether tensor copies can load a parameter's tile as it is: a
+// contiguous box that is cut off at the end of the tensor only, with strides that are
+// multiples of 16 bytes.
 func (e *emitter) copyable(op symtile.Op) bool {
 	shape := op.Instr.Shape
 	strides := shape.Strides()
@@ -201,7 +222,7 @@ func (e *emitter) copyable(op symtile.Op) bool {
 	return true
 }
 
-// key is the same for equal tiles.
+// key is equal for equal tiles.
 func (b *boxTile) key() string {
 	return fmt.Sprint(
 		b.op, b.free, b.depth,
@@ -209,7 +230,7 @@ func (b *boxTile) key() string {
 	)
 }
 
-// rows of a chunk.
+// rows is the number of rows of a chunk.
 func (b *boxTile) rows() int64 {
 	if b.byK {
 		return b.depth
@@ -217,12 +238,12 @@ func (b *boxTile) rows() int64 {
 	return b.free
 }
 
-// chunks is how many there are.
+// chunks is the number of chunks of the tile.
 func (b *boxTile) chunks() int64 {
 	return b.free * b.depth / b.rows() / b.inner
 }
 
-// slow is the dimension of the tensor that rows are along.
+// slow is the dimension of the tensor that numbers the rows.
 func (b *boxTile) slow() int {
 	if b.byK {
 		return b.kd
@@ -230,11 +251,12 @@ func (b *boxTile) slow() int {
 	return b.fd
 }
 
+// chunkBytes is the size of a chunk of elements of the given size.
 func (b *boxTile) chunkBytes(size int64) int64 {
 	return b.rows() * b.inner * size
 }
 
-// spec describes the tensor to the copy unit.
+// spec is the tensor map of the tile.
 func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 	shape := e.p.Ops[b.op].Instr.Shape
 	strides := shape.Strides()
@@ -268,7 +290,8 @@ func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 	return s
 }
 
-// mapNumber declares the tensor map of a tile, once for equal ones.
+// mapNumber declares the tensor map of a tile as a parameter of the kernel, once for
+// equal maps.
 func (e *emitter) mapNumber(b *boxTile) int {
 	m := tensorMap{
 		int(e.p.Ops[b.op].Instr.Attrs.Param),
@@ -289,8 +312,8 @@ func (e *emitter) mapNumber(b *boxTile) int {
 	return len(e.maps) - 1
 }
 
-// offset is how many bytes into the tile the row (or column) first of C and k
-// are. first is a multiple of what a chunk has.
+// offset is the offset in bytes of row (or column) first of C at k. first is a
+// multiple of the rows of a chunk.
 func (b *boxTile) offset(first index.Expr, k, size int64) index.Expr {
 	if b.byK {
 		return first.Scale(b.depth * size).AddConst(k * b.inner * size)
@@ -307,6 +330,7 @@ var swizzleCode = map[device.Swizzle]int64{
 	device.Swizzle32:  3,
 }
 
+// begin clears the accumulators.
 func (t *groupDot) begin() {
 	e := t.e
 	e.asm.note(
@@ -325,7 +349,7 @@ func (t *groupDot) begin() {
 	}
 }
 
-// multiply begins the products of one slot, offset being where it is.
+// multiply begins the products of the slot at offset (wgmma is asynchronous).
 func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 	e := t.e
 	a := t.e.asm
@@ -355,8 +379,9 @@ func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 	}
 }
 
-// flags are the operands after scale-d: both operands' signs, then whether each
-// has rows along the free dimension, as far as the type has them.
+// flags are the operands of wgmma after scale-d: the signs of both operands for
+// floats, and whether each operand has its rows along the free dimension where the
+// type allows it.
 func (t *groupDot) flags() []any {
 	var list []any
 	if t.from.IsFloat() {
@@ -370,7 +395,7 @@ func (t *groupDot) flags() []any {
 	return list
 }
 
-// accumulate has nothing to do: a ring does it.
+// accumulate does nothing: the ring multiplies.
 func (t *groupDot) accumulate() {}
 
 func (t *groupDot) storePartial() {
@@ -380,6 +405,7 @@ func (t *groupDot) addPartials() {
 	t.addPartialSums(t.mma.sum, t.accs)
 }
 
+// finish converts the sums and publishes them.
 func (t *groupDot) finish() {
 	t.e.freeze(kindFor(t.mma.sum), t.accs)
 	for i := range t.accs {
@@ -392,8 +418,9 @@ func (t *groupDot) finish() {
 	t.publish(t.fragments)
 }
 
-// fragments visits C: warp w of a warpgroup has rows 16·w on of each 64; its lane
-// l has rows l/4 and l/4 + 8 and of every 8 columns 2·(l mod 4) and the next.
+// fragments visits the elements of C of this thread: warp w of a warpgroup has rows
+// 16·w … 16·w + 15 of each 64, and its lane l has rows l/4 and l/4 + 8 and, of every 8
+// columns, 2·(l mod 4) and the next.
 func (t *groupDot) fragments(visit func(points []point, vals []operand)) {
 	e := t.e
 	group := e.thread.Div(device.WarpgroupThreads)

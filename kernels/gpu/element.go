@@ -8,16 +8,23 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// Most operations of a tile program have no tile in memory: an element is computed
+// where it is needed, from elements of the arguments, down to loads. The scopes of asm
+// remember the values that were computed for a point, so that an element that several
+// others need is computed once in a scope.
+
 // Most operations of a tile program have no tile of their own in memory: where
 // an element is needed it is computed from the elements of the arguments, down
 // to loads. What was computed before for the same place is found again.
 
-// elements computes op at points, those of one vector.
+// elements computes op n at points, which are the elements of one vector of a thread.
 func (e *emitter) elements(n int, points []point) []operand {
 	return e.elementsOf(n, 0, points)
 }
 
-// elementsOf computes a result of op n, which has several if it is a variadic reduce.
+// elementsOf computes a result of op n; a variadic reduce has several. Values of the
+// scope are used again. A value that is in the scope without conditions is valid for
+// every point, too.
 func (e *emitter) elementsOf(n, part int, points []point) []operand {
 	all := make([]operand, len(points))
 	missing := false
@@ -34,6 +41,7 @@ func (e *emitter) elementsOf(n, part int, points []point) []operand {
 	if !missing {
 		return all
 	}
+	// A tile in shared memory is loaded from there; other values are computed.
 	if b := e.buffers[bufferKey{n, part}]; b != nil {
 		all = e.fetch(b, points)
 	} else {
@@ -45,6 +53,7 @@ func (e *emitter) elementsOf(n, part int, points []point) []operand {
 	return all
 }
 
+// compute emits the code of a result of op n at points, whatever is known of it.
 func (e *emitter) compute(n, part int, points []point) []operand {
 	op := e.p.Ops[n]
 	if op.Code.Elementwise() {
@@ -61,7 +70,7 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 		return e.elements(
 			op.Args[0], e.reshaped(op, points),
 		)
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		return e.elements(op.Args[0], e.moved(op, points))
 	case hlo.OpConcatenate:
 		return e.concatenated(op, points)
@@ -82,6 +91,8 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 	return nil
 }
 
+// computeElementwise applies an elementwise operation. An argument of rank 0, as
+// select and clamp may have, has the same element for all points.
 func (e *emitter) computeElementwise(n int, points []point) []operand {
 	op := e.p.Ops[n]
 	args := make([][]operand, len(op.Args))
@@ -107,14 +118,15 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 	return all
 }
 
-// index is the tensor index of element i of a dimension of a tile, and under
-// which conditions it is there.
+// index is the index in the tensor of element i of a dimension of a tile: offset +
+// i·stride, or a sum of digits, each of which is such a dimension. The conditions that
+// the element is inside the tensor are added to valid.
 func (e *emitter) index(
-	d symtile.DimTile, i index.Expr, there conditions,
+	d symtile.DimTile, i index.Expr, valid conditions,
 ) (index.Expr, conditions) {
 	if d.Digits == nil {
 		x := d.Offset.Add(i.Mul(d.Stride))
-		return x, there.within(x, d.Lower, d.Bound)
+		return x, valid.within(x, d.Lower, d.Bound)
 	}
 	sum := e.ring.Const(0)
 	sizes := make([]int64, len(d.Digits))
@@ -123,31 +135,33 @@ func (e *emitter) index(
 	}
 	for k, part := range digitsOf(i, sizes) {
 		var x index.Expr
-		x, there = e.index(d.Digits[k], part, there)
+		x, valid = e.index(d.Digits[k], part, valid)
 		sum = sum.Add(x)
 	}
-	return sum, there.within(sum, d.Lower, d.Bound)
+	return sum, valid.within(sum, d.Lower, d.Bound)
 }
 
-// tensor is the indices in the tensor of an element of a tile.
+// tensor is the index in the tensor of an element of a tile, with the conditions that
+// the element is inside the tensor.
 func (e *emitter) tensor(
 	t symtile.Tile, at []index.Expr,
-) (idx []index.Expr, there conditions) {
+) (idx []index.Expr, valid conditions) {
 	idx = make([]index.Expr, len(t))
 	for k, d := range t {
-		idx[k], there = e.index(d, at[k], there)
+		idx[k], valid = e.index(d, at[k], valid)
 	}
-	return idx, there
+	return idx, valid
 }
 
+// loadParameter loads elements of a parameter of the fusion.
 func (e *emitter) loadParameter(n int, points []point) []operand {
 	op := e.p.Ops[n]
 	places := make([]place, len(points))
 	strides := op.Instr.Shape.Strides()
 	for k, p := range points {
-		index, there := e.tensor(op.Tile, p.at)
+		index, valid := e.tensor(op.Tile, p.at)
 		places[k] = place{
-			e.dotted(index, strides), p.when.all(there),
+			e.dotted(index, strides), p.when.all(valid),
 		}
 	}
 	e.recheckCoalescing(n, places)
@@ -158,6 +172,8 @@ func (e *emitter) loadParameter(n int, points []point) []operand {
 	return e.gatherPlaces(in, op.Instr.Shape.DType, places)
 }
 
+// literal is elements of a constant: immediates where all its elements are equal, or
+// else loads from an array in the module.
 func (e *emitter) literal(op symtile.Op, points []point) []operand {
 	l := op.Instr.Literal
 	if l == nil || l.Elided {
@@ -177,15 +193,16 @@ func (e *emitter) literal(op symtile.Op, points []point) []operand {
 	table := memory{global, e.constant(literalBytes(l)), 0}
 	places := make([]place, len(points))
 	for k, p := range points {
-		index, there := e.tensor(op.Tile, p.at)
+		index, valid := e.tensor(op.Tile, p.at)
 		places[k] = place{
 			e.dotted(index, shape.Strides()),
-			p.when.all(there),
+			p.when.all(valid),
 		}
 	}
 	return e.gatherPlaces(table, shape.DType, places)
 }
 
+// count is elements of an iota: their index along its dimension.
 func (e *emitter) count(op symtile.Op, points []point) []operand {
 	all := make([]operand, len(points))
 	d := op.Instr.Shape.DType
@@ -201,8 +218,8 @@ func (e *emitter) count(op symtile.Op, points []point) []operand {
 	return all
 }
 
-// reshaped is where the elements are in the argument, which has them in the same
-// row-major order.
+// reshaped maps points of a result to points of the argument, which has the same
+// elements in the same row-major order.
 func (e *emitter) reshaped(op symtile.Op, points []point) []point {
 	from := e.p.Ops[op.Args[0]].Tile.Sizes()
 	to := op.Tile.Sizes()
@@ -216,9 +233,10 @@ func (e *emitter) reshaped(op symtile.Op, points []point) []point {
 	return out
 }
 
-// refold is the index with the same row-major number in an array of other
-// sizes. Dimensions of size 1 are put in and left out; groups of others with
-// equal products are split by themselves.
+// refold maps an index of an array of sizes from to the index with the same row-major
+// number in an array of sizes to. Dimensions of size 1 are inserted and dropped, and
+// groups of dimensions with equal products are mapped separately, so that a reshape
+// that only splits or merges dimensions needs no division by the others.
 func (e *emitter) refold(
 	at []index.Expr, from, to []int64,
 ) []index.Expr {
@@ -228,6 +246,8 @@ func (e *emitter) refold(
 		m := int64(1)
 		n := int64(1)
 		i0, j0 := i, j
+		// Each group takes dimensions from both sides until the products m and n
+		// agree.
 		for first := true; first || m != n; first = false {
 			if m <= n && i < len(from) {
 				m *= from[i]
@@ -255,8 +275,8 @@ func (e *emitter) refold(
 	return out
 }
 
-// moved is where the elements of a broadcast, transpose, reverse or unfold are
-// in the argument.
+// moved maps points of a broadcast, transpose, reverse or unfold to points of the
+// argument.
 func (e *emitter) moved(op symtile.Op, points []point) []point {
 	out := make([]point, len(points))
 	from := e.p.Ops[op.Args[0]].Tile
@@ -276,7 +296,7 @@ func (e *emitter) moved(op symtile.Op, points []point) []point {
 			for _, d := range op.Instr.Attrs.Dimensions {
 				at[d] = op.Tile[d].Size.AddConst(-1).Sub(at[d])
 			}
-		case "unfold":
+		case symtile.OpUnfold:
 			e.folded(op, from, p.at, at)
 		}
 		out[k] = point{at, p.when}
@@ -284,8 +304,9 @@ func (e *emitter) moved(op symtile.Op, points []point) []point {
 	return out
 }
 
-// folded is the element of the argument of an unfold that a place of a window
-// at a position is.
+// folded maps a point of an unfold to a point of its argument: each windowed dimension
+// of the argument is two of the result, the window's position and the place in the
+// window.
 func (e *emitter) folded(
 	op symtile.Op, from symtile.Tile, at, out []index.Expr,
 ) {
@@ -309,12 +330,13 @@ func (e *emitter) folded(
 	}
 }
 
-// concatenated is the argument that is there.
+// concatenated selects, for each point, the argument whose part of the result the
+// point is in.
 func (e *emitter) concatenated(op symtile.Op, points []point) []operand {
 	d := op.Instr.Shape.DType
 	var all []operand
 	for k, a := range op.Args {
-		parts, there := e.reaching(a, points)
+		parts, valid := e.reaching(a, points)
 		vals := e.elements(a, parts)
 		if k == 0 {
 			all = slices.Clone(vals)
@@ -322,7 +344,7 @@ func (e *emitter) concatenated(op symtile.Op, points []point) []operand {
 		}
 		for i := range all {
 			all[i] = e.choose(
-				d, e.guard(there[i]),
+				d, e.guard(valid[i]),
 				vals[i], all[i],
 			)
 		}
@@ -330,40 +352,41 @@ func (e *emitter) concatenated(op symtile.Op, points []point) []operand {
 	return all
 }
 
-// reaching are the points at which the tile of an op is not masked, with the
-// conditions that say so.
-func (e *emitter) reaching(n int, points []point) (parts []point, there []conditions) {
+// reaching restricts points to the elements at which the tile of op n is inside its
+// tensor, and returns the conditions of each.
+func (e *emitter) reaching(n int, points []point) (parts []point, valid []conditions) {
 	for _, p := range points {
 		_, c := e.tensor(e.p.Ops[n].Tile, p.at)
 		parts = append(parts, point{p.at, p.when.all(c)})
-		there = append(there, c)
+		valid = append(valid, c)
 	}
-	return parts, there
+	return parts, valid
 }
 
-// padded is the operand where it is, else the value. Element i of a dimension
-// is index low + (interior + 1)·j of the result for element j of the operand.
+// padded selects the operand where it is present, and else the padding value. Element
+// j of a dimension of the operand is index low + (interior + 1)·j of the result.
 func (e *emitter) padded(op symtile.Op, points []point) []operand {
 	d := op.Instr.Shape.DType
 	parts := make([]point, len(points))
-	there := make([]conditions, len(points))
+	valid := make([]conditions, len(points))
 	fills := make([]point, len(points))
 	for k, p := range points {
-		parts[k], there[k] = e.padding(op, p)
+		parts[k], valid[k] = e.padding(op, p)
 		fills[k] = point{nil, p.when}
 	}
 	vals := e.elements(op.Args[0], parts)
 	value := e.elements(op.Args[1], fills)
 	for i := range vals {
 		value[i] = e.choose(
-			d, e.guard(there[i]),
+			d, e.guard(valid[i]),
 			vals[i], value[i],
 		)
 	}
 	return value
 }
 
-// padding is the point of the operand of a pad, with the conditions that it is there.
+// padding maps a point of a pad to a point of its operand, with the conditions that
+// the operand is present there.
 func (e *emitter) padding(op symtile.Op, p point) (point, conditions) {
 	source := e.p.Ops[op.Args[0]].Tile
 	at := make([]index.Expr, len(source))
@@ -378,6 +401,9 @@ func (e *emitter) padding(op symtile.Op, p point) (point, conditions) {
 	return point{at, p.when.all(c)}, c
 }
 
+// unpadded maps index i of a dimension of a padded tile to an index of the operand's
+// tile. With interior padding, only multiples of interior + 1 have an element of the
+// operand.
 func (e *emitter) unpadded(
 	o, from symtile.DimTile, pad hlo.PadDim,
 	i index.Expr, c conditions,
@@ -399,29 +425,31 @@ func (e *emitter) unpadded(
 	)
 }
 
+// updated is elements of a dynamic-update-slice: the update where the point is inside
+// it, and else the operand.
 func (e *emitter) updated(op symtile.Op, points []point) []operand {
 	d := op.Instr.Shape.DType
-	parts, there := e.reaching(op.Args[1], points)
+	parts, valid := e.reaching(op.Args[1], points)
 	over := e.elements(op.Args[1], parts)
 	under := e.elements(op.Args[0], points)
 	all := make([]operand, len(points))
 	for i := range all {
 		all[i] = e.choose(
-			d, e.guard(there[i]),
+			d, e.guard(valid[i]),
 			over[i], under[i],
 		)
 	}
 	return all
 }
 
-// gathered reads index vectors and then the operand at the start they say,
-// which is a variable of its own.
+// gathered loads the index vectors of a gather and then the elements of the operand at
+// the starts that they hold. Starts are run-time variables of the index expressions.
 func (e *emitter) gathered(op symtile.Op, points []point) []operand {
 	g := op.Instr.Attrs.Gather
 	parts := make([]point, len(points))
 	for k, p := range points {
-		_, there := e.tensor(op.Tile, p.at)
-		p.when = p.when.all(there)
+		_, valid := e.tensor(op.Tile, p.at)
+		p.when = p.when.all(valid)
 		batch, _ := splitGather(g, p.at)
 		starts := make([]index.Expr, len(g.StartIndexMap))
 		for n := range starts {
@@ -432,7 +460,8 @@ func (e *emitter) gathered(op symtile.Op, points []point) []operand {
 	return e.elements(op.Args[0], parts)
 }
 
-// gatheredAt is the point of the operand of a gather, whose slice begins at starts.
+// gatheredAt maps a point of a gather to a point of its operand, whose slice begins at
+// starts.
 func (e *emitter) gatheredAt(op symtile.Op, p point, starts []index.Expr) point {
 	source := e.p.Ops[op.Args[0]]
 	g := op.Instr.Attrs.Gather
@@ -458,7 +487,7 @@ func (e *emitter) gatheredAt(op symtile.Op, p point, starts []index.Expr) point 
 	return point{at, p.when}
 }
 
-// offsetNumber is which of the offset dimensions dimension d of the operand is.
+// offsetNumber is the number of operand dimension d among the offset dimensions.
 func offsetNumber(g *hlo.GatherDims, d int64) int {
 	n := 0
 	for k := range d {
@@ -470,7 +499,8 @@ func offsetNumber(g *hlo.GatherDims, d int64) int {
 	return n
 }
 
-// splitGather parts an index of the result into those of the batch and of the slice.
+// splitGather splits an index of the result of a gather into its batch part and its
+// offset part.
 func splitGather(
 	g *hlo.GatherDims, at []index.Expr,
 ) (batch, offset []index.Expr) {
@@ -484,7 +514,7 @@ func splitGather(
 	return batch, offset
 }
 
-// batchOf is which batch index operand dimension d follows.
+// batchOf is the number of the batch index that operand dimension d follows.
 func (e *emitter) batchOf(op symtile.Op, g *hlo.GatherDims, d int) int {
 	k := int(g.IndicesBatching[slices.Index(g.OperandBatching, int64(d))])
 	if g.IndexVectorDim < int64(k) {
@@ -493,8 +523,8 @@ func (e *emitter) batchOf(op symtile.Op, g *hlo.GatherDims, d int) int {
 	return k
 }
 
-// start is component n of the index vector of a batch index, clamped so that
-// the slice stays inside.
+// start is component n of the index vector of a batch index, clamped so that the slice
+// is inside the operand.
 func (e *emitter) start(
 	op symtile.Op, g *hlo.GatherDims, n int,
 	batch []index.Expr, when conditions,
@@ -517,7 +547,8 @@ func (e *emitter) start(
 	)
 }
 
-// runtime is a variable whose value is an integer of the program, clamped to [0, hi].
+// runtime is a new variable whose value is an integer that the program has computed,
+// clamped to [0, hi].
 func (e *emitter) runtime(v operand, d hlo.DType, hi int64) index.Expr {
 	a := e.asm
 	switch {
@@ -552,8 +583,9 @@ func (e *emitter) runtime(v operand, d hlo.DType, hi int64) index.Expr {
 	return x
 }
 
-// missing notes that a result of a closer is asked for by threads that do not
-// have it.
+// missing handles a result of an accumulator that this thread does not hold: the
+// result is put in shared memory at the next emission, and the code of this one, which
+// is discarded, gets zeros.
 func (e *emitter) missing(n, part int, points []point) []operand {
 	e.hints.shareResult(bufferKey{n, part})
 	if e.root >= 0 {

@@ -14,16 +14,21 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// An image is the kernels of a plan as text, with what their launches need to know.
+// An image is the kernels of a plan as a PTX module, with the launches that run them.
 type image struct {
 	module  *ptx.Module
 	steps   []device.Step
 	scratch []int64
-	tiles   int64                   // tile programs that blocks go through; 0: each has one
-	traffic func() (Traffic, error) // of a plan of one kernel
+	// Tiles is the number of tile programs of a persistent grid; 0 where each block
+	// has one.
+	tiles int64
+	// Traffic predicts the memory traffic of a plan that has one kernel.
+	traffic func() (Traffic, error)
 }
 
-// emit makes the kernels of a concrete program.
+// emit generates the kernels of a concrete program. Emission is repeated until the
+// hints that it collects do not change; they only grow, so it ends. A plan that the
+// code generator cannot express is an error of type unsupported.
 func emit(
 	p *symtile.Program, sheet device.Spec, k knobs,
 ) (im *image, err error) {
@@ -71,13 +76,14 @@ func emit(
 	}
 }
 
-// begin starts a kernel of a module, whose constants it shares.
+// begin starts a kernel of a module. Kernels of a module share its constants.
 func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) {
 	e.phase = ph
 	e.builder = b
 	e.constants = constants
 	e.name = entryName(e.p.Fusion.Name) + ph.suffix()
 	e.asm = newAsm(b.Entry(e.name))
+	// The second kernel has no products, so no blocks of it share operands.
 	if ph == phaseCombine {
 		e.knobs.cluster = 1 // nothing is brought to others
 	}
@@ -89,7 +95,7 @@ func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) 
 	})
 }
 
-// entryName makes a PTX identifier of the name of a fusion.
+// entryName turns the name of a fusion into a PTX identifier.
 func entryName(s string) string {
 	return "tw_" + strings.Map(func(r rune) rune {
 		if r == '_' || '0' <= r && r <= '9' ||
@@ -100,7 +106,7 @@ func entryName(s string) string {
 	}, s)
 }
 
-// kernel emits the whole of it and says how it is launched.
+// kernel emits one kernel and returns its launch.
 func (e *emitter) kernel() device.Step {
 	a := e.asm
 	e.header()
@@ -165,7 +171,8 @@ func (e *emitter) kernel() device.Step {
 	return s
 }
 
-// endTiles ends what a ring has begun: the walk over tiles, and the cluster.
+// endTiles ends the loop over the tiles of a persistent block, and the cluster. Both
+// are begun by a ring; a program without one is rejected.
 func (e *emitter) endTiles() {
 	a := e.asm
 	if e.loopsOverTiles() {
@@ -191,8 +198,8 @@ func (e *emitter) endTiles() {
 	a.do("barrier.cluster.wait.acquire.aligned")
 }
 
-// blocks is how many are launched: one a tile program, or as many whole clusters
-// as run at once.
+// blocks is the number of blocks of the grid: one for each tile program or, where
+// blocks are persistent, as many as the device holds at the same time.
 func (e *emitter) blocks() int64 {
 	n := e.p.Programs()
 	if !e.loopsOverTiles() {
@@ -211,7 +218,7 @@ func (e *emitter) blocks() int64 {
 	)
 }
 
-// header says what the kernel is.
+// header emits comments that describe the kernel.
 func (e *emitter) header() {
 	e.asm.note(
 		"%s at %v: %d tile programs of %d threads",
@@ -227,7 +234,8 @@ func (e *emitter) header() {
 	}
 }
 
-// versionOf is the PTX ISA that a program's instructions need, and the target.
+// versionOf is the version of the PTX ISA that a program's instructions need, and the
+// target.
 func versionOf(p *symtile.Program, target string) (ptx.Version, ptx.Target) {
 	t := ptx.Target{}
 	number := strings.TrimPrefix(target, "sm_")
@@ -248,7 +256,8 @@ func versionOf(p *symtile.Program, target string) (ptx.Version, ptx.Target) {
 	return ptx.Version{Major: 7, Minor: 8}, t
 }
 
-// body is the steps of the program that this kernel needs.
+// body has the steps of the program that belong to this kernel: those that the loops
+// need, or those that follow them.
 func (e *emitter) body() []symtile.Step {
 	if e.phase == phaseWhole {
 		return e.p.Body
@@ -271,7 +280,8 @@ func (e *emitter) body() []symtile.Step {
 	})
 }
 
-// phasesOf are the kernels of a plan, or why it has none.
+// phasesOf has the kernels of a plan. The error says why a plan with splitk > 1 is not
+// possible.
 func phasesOf(p *symtile.Program, k knobs) ([]phase, error) {
 	if k.splitk == 1 {
 		return []phase{phaseWhole}, nil
@@ -302,7 +312,8 @@ func phasesOf(p *symtile.Program, k knobs) ([]phase, error) {
 	return []phase{phasePartials, phaseCombine}, nil
 }
 
-// scratchFits says why arrays between kernels are too much for a device.
+// scratchFits returns an error where the partial results take more than a quarter of
+// the device's memory.
 func scratchFits(scratch []int64, s device.Spec) error {
 	total := int64(0)
 	for _, n := range scratch {
@@ -314,7 +325,8 @@ func scratchFits(scratch []int64, s device.Spec) error {
 	return nil
 }
 
-// steps emits a body of the program.
+// steps emits a body of the program: loops, accumulators without a loop, and tiles
+// that are copied to shared memory. Other ops are computed where they are needed.
 func (e *emitter) steps(body []symtile.Step) {
 	for _, s := range body {
 		if s.Loop != nil {
@@ -339,7 +351,8 @@ func (e *emitter) steps(body []symtile.Step) {
 	}
 }
 
-// bindRuntime binds the run-time variables that op n, of rank 0, is the value of.
+// bindRuntime gives a value to the run-time variables that stand for op n, which has
+// rank 0.
 func (e *emitter) bindRuntime(n int) {
 	for _, r := range e.p.Runtime {
 		if r.Op != n {
@@ -358,7 +371,7 @@ func (e *emitter) bindRuntime(n int) {
 	}
 }
 
-// needsAccumulator says whether op n needs the result of a reduce or dot.
+// needsAccumulator reports whether op n depends on a reduce or dot.
 func needsAccumulator(p *symtile.Program, n int) bool {
 	for k, used := range usedBy(p, []int{n}, nil) {
 		code := p.Ops[k].Code
@@ -369,6 +382,7 @@ func needsAccumulator(p *symtile.Program, n int) bool {
 	return false
 }
 
+// newAccumulator returns the code of a reduce or dot.
 func (e *emitter) newAccumulator(n int) accumulator {
 	if e.p.Ops[n].Code == hlo.OpDot {
 		return e.newDot(n)
@@ -376,7 +390,9 @@ func (e *emitter) newAccumulator(n int) accumulator {
 	return e.newReduction(n)
 }
 
-// newDot picks how a product is computed.
+// newDot chooses tensor cores for a product where they can compute it, and else
+// multiply-adds of single threads. Products by warpgroups are rings, which are tried
+// first (grouped).
 func (e *emitter) newDot(n int) accumulator {
 	p := e.newProduct(n)
 	for _, d := range []hlo.DType{
@@ -394,7 +410,8 @@ func (e *emitter) newDot(n int) accumulator {
 	return e.newScalarDot(p)
 }
 
-// loop emits a loop of the program around its body and the closers.
+// loop emits a loop of the program with its accumulators: as a ring of tensor copies,
+// as a software pipeline, or step by step.
 func (e *emitter) loop(l *symtile.Loop) {
 	if e.phase == phaseCombine && e.loopDepth == 0 {
 		e.addAllPartials(l)
@@ -403,12 +420,12 @@ func (e *emitter) loop(l *symtile.Loop) {
 	if e.grouped(l.Accumulators, l.Dims, l.Body) {
 		return
 	}
-	closers := make([]accumulator, len(l.Accumulators))
+	accumulators := make([]accumulator, len(l.Accumulators))
 	for k, c := range l.Accumulators {
-		closers[k] = e.newAccumulator(c)
-		closers[k].begin()
+		accumulators[k] = e.newAccumulator(c)
+		accumulators[k].begin()
 	}
-	if e.pipelined(l, closers) {
+	if e.pipelined(l, accumulators) {
 		return
 	}
 	part := e.iterationRange(l.Dims)
@@ -417,27 +434,29 @@ func (e *emitter) loop(l *symtile.Loop) {
 	e.iterate(part, func() {
 		before := e.asm.waits
 		e.steps(l.Body)
-		for _, c := range closers {
+		for _, c := range accumulators {
 			c.accumulate()
 		}
+		// Without this barrier a fast warp would overwrite, in the next iteration,
+		// shared memory that this one still reads.
 		if e.asm.waits > before {
 			e.barrier() // the next iteration writes what this one reads
 		}
 	})
-	part.conclude(closers)
+	part.conclude(accumulators)
 }
 
-// addAllPartials joins what the pieces of a loop have left.
+// addAllPartials adds the partial results that the blocks of a loop have stored.
 func (e *emitter) addAllPartials(l *symtile.Loop) {
-	var closers []accumulator
+	var accumulators []accumulator
 	if r := e.ringOf(l.Accumulators, l.Dims, l.Body); r != nil {
-		closers = r.accumulators()
+		accumulators = r.accumulators()
 	} else {
 		for _, n := range l.Accumulators {
-			closers = append(closers, e.newAccumulator(n))
+			accumulators = append(accumulators, e.newAccumulator(n))
 		}
 	}
-	for _, c := range closers {
+	for _, c := range accumulators {
 		c.begin()
 		c.addPartials()
 		c.finish()

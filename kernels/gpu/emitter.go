@@ -13,60 +13,114 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// An emitter turns a concrete program into a kernel: one block of threads runs
-// one tile program.
+// An emitter generates the kernels of one plan for a concrete program, one kernel
+// after the other: a block of threads runs one tile program. It walks the program's
+// steps and computes every element that a step needs from elements of its arguments,
+// down to loads (see elements).
+//
+// The emitter is emitted again from the start whenever its hints have changed, so
+// nothing in it survives a kernel but hints and what kernels share: the builder and
+// the constants.
 type emitter struct {
-	p       *symtile.Program
-	ring    *index.Ring
-	sheet   device.Spec
-	knobs   knobs
+	// The concrete program, and the ring of its index expressions.
+	p    *symtile.Program
+	ring *index.Ring
+	// The device that code is generated for, and the plan's knobs.
+	sheet device.Spec
+	knobs knobs
+	// Builder is the module that the kernels belong to; asm is the body of the current
+	// one.
 	builder *ptx.Builder
 	asm     *asm
-	hints   *hints
-	phase   phase
-	name    string
-	smem    operand
-	tid     operand // number of the thread in the block
-	shared  int64   // bytes of shared memory so far
+	// Hints are what earlier emissions of the same plan found out.
+	hints *hints
+	// Phase and name identify the kernel among those of the plan.
+	phase phase
+	name  string
+	// Smem is the address of dynamic shared memory; tid is %tid.x.
+	smem operand
+	tid  operand
+	// Shared is the bytes of shared memory that are allocated so far.
+	shared int64
 
-	threads     int64
-	thread      index.Expr // number of the thread in its block
+	// Threads is the number of threads of a tile program; thread is the number of this
+	// one, from 0.
+	threads int64
+	thread  index.Expr
+	// VectorBytes bounds the bytes of one access of a thread (knob vector).
 	vectorBytes int64
-	loops       int          // named so far
-	noted       map[int]bool // ops that were commented on in this stage
-	freed       memoryRange  // shared memory that is free again
-	loopDepth   int          // loops around
-	tileLoop    *tileLoop    // of the tiles of a block, where it has several
-	sums        int64        // that a thread keeps of products
-	exitArrived bool         // the block has said that it leaves the cluster
-	extra       int          // threads beside those that share the work: a producer, another team
-	mathGroup   *mathGroup   // of this thread, where there are several
-	common      int64        // bytes of shared memory that teams share
-	root        int          // the op that is being stored, −1: none
-	fresh       bool         // shared memory was written since the last barrier
-	async       bool         // by copies that have to be waited for
+	// Loops counts the loop variables that have been named.
+	loops int
+	// Noted are the ops that a comment has been emitted for in the current stage.
+	noted map[int]bool
+	// Freed is shared memory of an earlier loop, which may be used again.
+	freed memoryRange
+	// LoopDepth is the number of loops of the program around the current step.
+	loopDepth int
+	// TileLoop is the loop over the tiles of a persistent block; nil for others.
+	tileLoop *tileLoop
+	// Sums is the number of accumulators of products that a thread holds.
+	sums int64
+	// ExitArrived reports whether the block has arrived at the barrier at which its
+	// cluster ends.
+	exitArrived bool
+	// Extra is the number of threads beyond those of one tile program: a producer, or
+	// a second math group.
+	extra int
+	// MathGroup is the group of this thread, nil where a block has one only; common is
+	// the bytes of shared memory that the groups share.
+	mathGroup *mathGroup
+	common    int64
+	// Root is the op that is being stored, −1 where none is.
+	root int
+	// Fresh reports whether shared memory was written since the last barrier, and
+	// async whether cp.async did so.
+	fresh bool
+	async bool
 
-	links        map[link]int
-	buffers      map[bufferKey]*buffer
-	choices      map[choiceKey]chosenLayout
-	folds        map[string]chosenLayout
-	threadLayout *coalesce.ThreadLayout                     // over a tile, chosen for it; nil: as a product lies
-	layouts      map[string]*coalesce.ThreadLayout          // of tiles of a size, where a reduction has spread them
-	fragments    map[string]func(body func(points []point)) // of tiles of a size, where a product has
-	params       []operand
-	outputs      []operand
-	maps         []tensorMap
-	args         []device.Operand    // of the parameters
-	scratch      []int64             // bytes of the arrays between the kernels of a plan
-	block        index.Expr          // number of the block among those of the grid's x
-	piece        index.Expr          // and of its y
-	constants    map[string]operand  // names of what is declared, by its bytes
-	pairs        map[pair]index.Expr // variables that are an exclusive or
-	xors         map[index.Expr]pair // and what of
+	// Links number lists of expressions: see number.
+	links map[link]int
+	// Buffers are the results of ops that are in shared memory.
+	buffers map[bufferKey]*buffer
+	// Choices are the thread layouts that were chosen for tiles; folds are those of
+	// reductions, by what they depend on.
+	choices map[choiceKey]chosenLayout
+	folds   map[string]chosenLayout
+	// ThreadLayout is the layout by which threads go over the current tile, if it was
+	// chosen for the arrays that are read; nil where the fragments of a product
+	// decide.
+	threadLayout *coalesce.ThreadLayout
+	// Layouts are those by which a reduction has left its results in registers, by the
+	// sizes of the tile.
+	layouts map[string]*coalesce.ThreadLayout
+	// Fragments visit the elements of a product that a thread holds in registers, by
+	// the sizes of the tile.
+	fragments map[string]func(body func(points []point))
+	// Params and outputs are the addresses of the fusion's arrays; maps are the tensor
+	// maps among the parameters.
+	params  []operand
+	outputs []operand
+	maps    []tensorMap
+	// Args are the arguments of the launch, one a parameter of the kernel.
+	args []device.Operand
+	// Scratch is the bytes of each array between the kernels of the plan.
+	scratch []int64
+	// Block is the number of the tile program among those of the grid, and piece the
+	// number of the part of its loops (grid y) where blocks share a tile.
+	block index.Expr
+	piece index.Expr
+	// Constants are the symbols of the arrays that the module declares, by their
+	// bytes.
+	constants map[string]operand
+	// Pairs are variables that stand for an exclusive or, by its operands; xors is the
+	// inverse.
+	pairs map[pair]index.Expr
+	xors  map[index.Expr]pair
 
 	watch // over accesses of global memory
 }
 
+// newEmitter returns the emitter of one kernel of a plan.
 func newEmitter(p *symtile.Program, sheet device.Spec, k knobs, h *hints) *emitter {
 	return &emitter{
 		p: p, ring: p.Space.Ring, sheet: sheet,
@@ -85,21 +139,30 @@ func newEmitter(p *symtile.Program, sheet device.Spec, k knobs, h *hints) *emitt
 	}
 }
 
-// hints are what was found out by emitting: which values are asked for by other
-// threads than those that have them. The kernel is emitted again with them.
+// Hints are facts about a plan that are known only after its code was emitted, such as
+// values that other threads need than those that compute them. The emission of the
+// kernel adds to them, and is repeated until it adds nothing.
 type hints struct {
-	sharedResults  map[bufferKey]bool // results of closers that have to be in shared memory
-	staged         map[int]bool       // ops that are brought to shared memory
-	separateStores map[int]bool       // roots that are not stored as the product before them is spread
-	groupBytes     int64              // bytes of shared memory that each team has for itself
-	changed        bool               // this time something was found out
+	// SharedResults are results of accumulators that have to be in shared memory.
+	sharedResults map[bufferKey]bool
+	// Staged are the ops whose tiles are copied to shared memory.
+	staged map[int]bool
+	// SeparateStores are roots that are not stored from the registers that a product
+	// left them in.
+	separateStores map[int]bool
+	// GroupBytes is the bytes of shared memory that each math group has for itself.
+	groupBytes int64
+	// Changed reports whether this emission added something.
+	changed bool
 }
 
+// shareResult records that a result has to be in shared memory.
 func (h *hints) shareResult(k bufferKey) {
 	h.changed, h.sharedResults[k] = h.changed ||
 		!h.sharedResults[k], true
 }
 
+// stage records that the tile of op n has to be copied to shared memory.
 func (h *hints) stage(n int) {
 	h.changed, h.staged[n] = h.changed ||
 		!h.staged[n], true
@@ -110,11 +173,13 @@ func (h *hints) stagedOps() []int {
 	return slices.Sorted(maps.Keys(h.staged))
 }
 
-// A unsupported ends the emission of a plan that cannot run.
+// Unsupported is the reason why a plan cannot run. It is thrown by reject and caught
+// by emit, so that the code generator has no error results.
 type unsupported string
 
 func (r unsupported) Error() string { return string(r) }
 
+// reject ends the emission.
 func (e *emitter) reject(format string, args ...any) {
 	panic(unsupported(fmt.Sprintf(format, args...)))
 }
@@ -128,23 +193,29 @@ func (e *emitter) reject(format string, args ...any) {
 type phase uint8
 
 const (
-	phaseWhole    phase = iota // the only one
-	phasePartials              // blocks do pieces of loops
-	phaseCombine               // what pieces have left is joined
+	// phaseWhole is the only kernel of a plan.
+	phaseWhole phase = iota
+	// phasePartials computes pieces of the loops and stores partial results.
+	phasePartials
+	// phaseCombine adds the partial results and computes the rest.
+	phaseCombine
 )
 
+// suffix ends the name of the phase's kernel.
 func (ph phase) suffix() string {
 	return [...]string{"", "_pieces", "_rest"}[ph]
 }
 
-// A point is an element of a tile: its index there, and the conditions under
-// which it is needed. Where they do not hold its value is anything, and memory
-// is not touched for it.
+// A point is an element of a tile: its index in the tile, and the conditions under
+// which it is valid. Where they do not hold its value is unspecified, and its memory
+// is not accessed.
 type point struct {
 	at   []index.Expr
 	when conditions
 }
 
+// A link is a node of a linked list of expressions that are numbered: the list before
+// it, and its last expression.
 type link struct {
 	before int
 	x      index.Expr
@@ -155,66 +226,76 @@ type bufferKey struct{ op, part int }
 
 // A buffer is a tile in shared memory.
 type buffer struct {
-	d       hlo.DType
-	sizes   []int64
-	strides []int64 // in elements
-	at      int64   // bytes from the base
-	base    operand // of a slot; "": the start of shared memory
-	// crossing is how two dimensions lie, whose strides are 0; nil: by strides
+	// The type that elements are held in, which may be wider than the op's.
+	d     hlo.DType
+	sizes []int64
+	// Strides are in elements, 0 for the two dimensions of a transposed tile.
+	strides []int64
+	// At is the offset in bytes from base, a slot of a ring; "" is the start of shared
+	// memory.
+	at   int64
+	base operand // of a slot; "": the start of shared memory
+	// Transposed is the layout of two of the dimensions; nil where all have strides.
 	transposed *transposedTile
 }
 
-// A memoryRange is shared memory from at to end.
+// A memoryRange is the shared memory from offset at to end, in bytes.
 type memoryRange struct{ at, end int64 }
 
-// memory is where elements are loaded from and stored to.
+// Memory is an array that elements are loaded from or stored to.
 type memory struct {
 	space space
 	base  operand
-	first int64 // bytes from the base
+	// First is the offset of the array from base, in bytes.
+	first int64
 }
 
-// A transposedTile is a tile in shared memory that is written row by row, as it comes
-// from memory, and read across the rows, as it goes to memory. A thread reads
-// vector neighbouring rows r = vector·q + i; threads next to each other have
-// next q. Row r is therefore number i·step + q in shared memory, and its units
-// are swizzled by q. step is odd where several rows make a line of the banks, so
-// that those written together lie apart as well.
+// A transposedTile is a tile in shared memory that is written row by row, as it is
+// loaded, and read across the rows, as it is stored. A thread reads the vector
+// neighbouring rows r = vector·q + i, and neighbouring threads have neighbouring q.
+// Row r is therefore number i·step + q in shared memory, and its units are swizzled by
+// q. Step is odd where several rows share a line of the banks, so that rows that are
+// written at the same time are in different banks, too.
 type transposedTile struct {
-	along, across int // dimensions: of a row, and of the rows
+	// Along is the dimension of a row; across is the dimension that numbers the rows.
+	along, across int
 	vector        int64
 	step          int64
-	pitch         int64 // elements
-	swizzle       swizzle
+	// Pitch is the distance of rows, in elements.
+	pitch   int64
+	swizzle swizzle
 }
 
-// A swizzle says how the rows of a tile in shared memory are permuted, so that
-// what threads read at once, a unit of each of some neighbouring rows, lies in
-// different banks although rows are not further apart than they are long. Unit u
-// of row r is kept at unit u xor (r/span mod group) of its row.
+// A swizzle permutes the rows of a tile in shared memory, so that one unit of each of
+// several neighbouring rows, which threads read at the same time, is in different
+// banks without padding between the rows. Unit u of row r is stored at unit u xor
+// (r/span mod group) of its row.
 //
-// The units of a line of 32 banks are lineBytes/unit = L. Rows of n units, n =
-// group·odd, begin at multiples of group in a line, and L/group = span of them
-// at different ones; the xor, of the bits below group, tells the spans of L rows
-// apart. So L neighbouring rows have each unit in L different places of a line.
+// A line of the 32 banks has L = lineBytes/unit units. Rows of n units, n = group·odd,
+// begin at multiples of group in a line, and span = L/group of them begin at different
+// ones. The xor acts on the bits below group and separates the spans of L rows. So L
+// neighbouring rows have each unit in L different places of a line.
 type swizzle struct {
-	unit  int64 // bytes
-	group int64 // a power of two; 1: rows are as they are
-	span  int64 // rows that are permuted alike
+	// Unit is in bytes, a power of two.
+	unit int64
+	// Group is a power of two; 1 is no permutation.
+	group int64
+	// Span is the number of neighbouring rows with the same permutation.
+	span int64
 }
 
-// A pair is what a variable is the exclusive or of.
+// A pair is the operands of an exclusive or.
 type pair struct{ x, y index.Expr }
 
-// A choiceKey is what a choice is made for: an op whose elements have a size in
-// bytes, and whether it is stored.
+// A choiceKey identifies a choice of a thread layout: the op whose tile it is for, the
+// bytes of an element, and whether the tile is stored.
 type choiceKey struct {
 	op     int
 	size   int64
 	stored bool
 }
 
-// A chosenLayout spread, and what it was chosen for.
+// A chosenLayout is a thread layout of a tile and the accesses that it was chosen for.
 type chosenLayout struct {
 	coalesce.Choice
 	box      coalesce.Box
@@ -222,23 +303,28 @@ type chosenLayout struct {
 	accesses []arrayAccess
 }
 
-// A arrayAccess is an array that a tile is computed from, and the op that reads it.
+// An arrayAccess is an array that a tile is computed from, and the op that reads it;
+// −1 where it is an output.
 type arrayAccess struct {
 	op int
 	coalesce.ArrayAccess
 }
 
-// A tileLoop is a loop in which a block goes from tile to tile, the number of blocks
-// further each time.
+// A tileLoop is the loop of a persistent block over its tiles, whose numbers are the
+// number of blocks apart.
 type tileLoop struct {
-	tile      operand // its number
-	label     operand
-	waits     int // barriers before it
+	// Tile is the register with the number of the current tile; label is the start of
+	// the loop.
+	tile  operand
+	label operand
+	// Waits is the number of barriers that were emitted before the loop.
+	waits     int
 	mathGroup *mathGroup
-	done      operand // where those go that have no tile
+	// Done is the label behind the loop, for math groups that have no tile.
+	done operand
 }
 
-// loopsOverTiles says whether blocks go from tile to tile: a persistent schedule.
+// loopsOverTiles reports whether blocks are persistent.
 func (e *emitter) loopsOverTiles() bool { return e.knobs.persistent > 0 }
 
 // A mathGroup is one of the two groups of warpgroups that take tiles of a
@@ -247,12 +333,16 @@ func (e *emitter) loopsOverTiles() bool { return e.knobs.persistent > 0 }
 // KernelTmaWarpSpecializedPingpong). One producer fills one ring for both, tile
 // after tile, so that each slot is read by one group.
 type mathGroup struct {
-	number                  operand // the same register for all lanes: it is uniform
-	barrier, turn, nextTurn operand // named barriers: for itself, for its turn, for that of the other
-	private                 int64   // bytes of shared memory that each has of its own
+	// Number is 0 or 1, in a register that is uniform in a warp.
+	number operand
+	// The numbers of named barriers: of the group itself, of its turn and of the
+	// other's turn.
+	barrier, turn, nextTurn operand
+	// Private is the bytes of shared memory that each group has for itself.
+	private int64
 }
 
-// mathGroups is how many take tiles of a block in turns.
+// mathGroups is the number of groups that take the tiles of a block in turns.
 func (k knobs) mathGroups() int {
 	if k.persistent == pingpong {
 		return 2
@@ -260,20 +350,21 @@ func (k knobs) mathGroups() int {
 	return 1
 }
 
-// A tensorMap is a parameter of the kernel that describes another.
+// A tensorMap is a parameter of the kernel that describes a parameter of the fusion
+// for tensor copies. The base of the spec is 0: the launch adds it.
 type tensorMap struct {
 	param int
 	spec  device.TensorMapSpec // without the base
 }
 
-// Conditions are all to hold: each says that an expression is not negative.
-// They are kept in a form in which those that always agree are equal.
+// Conditions is a conjunction: each expression is required to be ≥ 0. Expressions are
+// in a canonical form (coalesce.NonNegative), so that equal conditions compare equal.
 type conditions []index.Expr
 
 // never is a condition that does not hold.
 func never(r *index.Ring) conditions { return conditions{r.Const(-1)} }
 
-// and adds x ≥ 0, in the form in which conditions that agree are equal.
+// and adds x ≥ 0, or nothing where the range of x implies it.
 func (c conditions) and(x index.Expr) conditions {
 	in := x.Range()
 	if in.Lo >= 0 {
@@ -289,7 +380,7 @@ func (c conditions) and(x index.Expr) conditions {
 	return append(slices.Clone(c), x)
 }
 
-// all adds conditions.
+// all adds the conditions of d.
 func (c conditions) all(d conditions) conditions {
 	for _, x := range d {
 		c = c.and(x)
@@ -304,11 +395,13 @@ func (c conditions) within(x, lo, hi index.Expr) conditions {
 	)
 }
 
+// parameter is the address of the fusion's parameter n.
 func (e *emitter) parameter(n int) operand { return e.params[n] }
 
+// output is the address of output n.
 func (e *emitter) output(n int) operand { return e.outputs[n] }
 
-// pointer declares a parameter that is the address of an array.
+// pointer declares a kernel parameter that is the address of an array.
 func (e *emitter) pointer(name string, o device.Operand) operand {
 	a := e.asm
 	e.args = append(e.args, o)
@@ -319,6 +412,7 @@ func (e *emitter) pointer(name string, o device.Operand) operand {
 	return a.get(kindB64, "cvta.to.global.u64", p)
 }
 
+// typeOf is the element type of a result of op n.
 func (e *emitter) typeOf(n, part int) hlo.DType {
 	s := e.p.Ops[n].Instr.Shape
 	if s.DType == hlo.Tuple {
@@ -335,7 +429,8 @@ func (e *emitter) describe(n int) string {
 	)
 }
 
-// comment comments on an op where the first of its elements in a stage is computed.
+// comment emits a comment for an op where the first of its elements in a stage is
+// computed.
 func (e *emitter) comment(n int) {
 	if !e.noted[n] {
 		e.noted[n] = true
@@ -343,19 +438,25 @@ func (e *emitter) comment(n int) {
 	}
 }
 
-// A place is an element in memory: its position in elements, and when it is there.
+// A place is an element in memory: its position in elements, and the conditions under
+// which it is accessed.
 type place struct {
 	at   index.Expr
 	when conditions
 }
 
-// A accumulator is a reduce or dot: what comes before its loop, at the end of every
-// iteration, and after it. Where blocks share the loop, leave stores what one of
-// them has accumulated, and gather accumulates what all have left.
+// An accumulator is the code of a reduce or dot around a loop. Where several blocks
+// share the iterations of the loop (knob splitk), storePartial takes the place of
+// finish in the first kernel, and addPartials that of the loop in the second.
 type accumulator interface {
+	// begin emits what comes before the loop.
 	begin()
+	// accumulate emits what comes at the end of each iteration.
 	accumulate()
+	// finish makes the result available to the steps after the loop.
 	finish()
+	// storePartial stores what this block has accumulated to scratch memory.
 	storePartial()
+	// addPartials accumulates what all blocks have stored.
 	addPartials()
 }

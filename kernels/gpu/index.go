@@ -16,20 +16,23 @@ import (
 // offset of an address.
 
 const (
+	// The range of 32-bit index arithmetic.
 	lowest  = math.MinInt32
 	highest = math.MaxInt32
 )
 
+// narrow reports whether a range fits in 32 bits.
 func narrow(in index.Interval) bool {
 	return in.Lo >= lowest && in.Hi <= highest
 }
 
-// bind says in which register a variable is.
+// bind records the register that holds the value of a variable.
 func (e *emitter) bind(v index.Expr, r operand) {
 	e.asm.scope.sums[sumKey{v, false}] = r
 }
 
-// num is an expression's value in 32 bits, which it has to fit in.
+// num is the value of an expression in 32 bits; expressions whose range needs more are
+// rejected.
 func (e *emitter) num(x index.Expr) operand {
 	if v, ok := x.Value(); ok {
 		return integer(v)
@@ -66,6 +69,7 @@ func (e *emitter) sum(x index.Expr) operand {
 	return total
 }
 
+// addTerm adds k·atom to total, by a shift or a multiply-add; "" is the empty sum.
 func (e *emitter) addTerm(total, atom operand, k int64) operand {
 	power := k > 0 && k&(k-1) == 0
 	switch {
@@ -87,8 +91,8 @@ func (e *emitter) addTerm(total, atom operand, k int64) operand {
 	)
 }
 
-// remainder finds a part k·y − k·d·⌊y/d⌋ of a sum, for d a power of two, which
-// is k·(y and d−1).
+// remainder rewrites a part k·y − k·d·⌊y/d⌋ of a sum, for d a power of two, to k·(y
+// and d−1).
 func (e *emitter) remainder(
 	x index.Expr, terms []index.Term,
 ) (operand, bool) {
@@ -104,15 +108,15 @@ func (e *emitter) remainder(
 		k := -t.Factor / d
 		y := args[0]
 		rest := x.Sub(t.Of.Scale(t.Factor)).Sub(y.Scale(k))
-		left, _ := rest.Terms()
-		inside, _ := y.Terms()
-		if len(left) != len(terms)-1-len(inside) ||
+		others, _ := rest.Terms()
+		quotientTerms, _ := y.Terms()
+		if len(others) != len(terms)-1-len(quotientTerms) ||
 			!narrow(y.Range()) ||
 			!narrow(rest.Range()) {
 			continue
 		}
 		mod := e.asm.get(kindB32, "and.b32", e.num(y), d-1)
-		if len(left) == 0 {
+		if len(others) == 0 {
 			if c, _ := rest.Value(); c != 0 {
 				return e.asm.get(
 					kindB32, "add.s32", e.addTerm("", mod, k), c,
@@ -125,7 +129,7 @@ func (e *emitter) remainder(
 	return "", false
 }
 
-// atom computes what is not linear.
+// atom computes an expression that is not linear.
 func (e *emitter) atom(x index.Expr) operand {
 	kind, args := x.Atom()
 	switch kind {
@@ -219,8 +223,9 @@ func (e *emitter) wide(x index.Expr) operand {
 	return total
 }
 
-// at is the address of element x, the constant of x in the offset. Addresses of
-// shared memory have 32 bits, and no register with one goes below 0.
+// at is the address of element x of an array; the constant part of x goes to the
+// offset of the instruction. Addresses of shared memory have 32 bits, and their
+// register must not be negative.
 func (e *emitter) at(m memory, x index.Expr, size int64) address {
 	terms, c := x.Terms()
 	rest := x.AddConst(-c)
@@ -253,7 +258,7 @@ func (e *emitter) at(m memory, x index.Expr, size int64) address {
 	}
 }
 
-// guard is a predicate that is true where the conditions hold.
+// guard is the predicate of a conjunction.
 func (e *emitter) guard(c conditions) operand {
 	p := yes
 	for _, x := range c {
@@ -279,9 +284,11 @@ func (e *emitter) guard(c conditions) operand {
 	return p
 }
 
+// constantOf is the value of a constant expression.
 func constantOf(x index.Expr) int64 { v, _ := x.Value(); return v }
 
-// digitsOf splits a row-major index of an array of the sizes.
+// digitsOf splits a row-major index of an array of the given sizes into its
+// coordinates.
 func digitsOf(i index.Expr, sizes []int64) []index.Expr {
 	parts := make([]index.Expr, len(sizes))
 	for k := len(sizes) - 1; k >= 0; k-- {
@@ -294,7 +301,8 @@ func digitsOf(i index.Expr, sizes []int64) []index.Expr {
 	return parts
 }
 
-// number names a list of expressions.
+// number identifies a list of expressions by a small integer: equal lists have equal
+// numbers. Lists are stored as a trie, whose edges are links.
 func (e *emitter) number(list []index.Expr) int {
 	n := 0
 	for _, x := range list {
@@ -309,6 +317,7 @@ func (e *emitter) number(list []index.Expr) int {
 	return n
 }
 
+// keyOf is the key of a result of an op at a point.
 func (e *emitter) keyOf(op, part int, p point) valueKey {
 	return valueKey{
 		op:   op,
@@ -318,7 +327,7 @@ func (e *emitter) keyOf(op, part int, p point) valueKey {
 	}
 }
 
-// dotted is Σ index·stride.
+// dotted is the inner product of an index with strides.
 func (e *emitter) dotted(index []index.Expr, strides []int64) index.Expr {
 	sum := e.ring.Const(0)
 	for k, x := range index {
@@ -327,6 +336,7 @@ func (e *emitter) dotted(index []index.Expr, strides []int64) index.Expr {
 	return sum
 }
 
+// identity is the permutation 0 … n−1.
 func identity(n int) []int {
 	all := make([]int, n)
 	for k := range all {
@@ -335,9 +345,9 @@ func identity(n int) []int {
 	return all
 }
 
-// majorToMinor is the dimensions of an array, the slowest in memory first: a fact
-// of the array, as rows and tensor copies have it. In which order threads go over
-// a tile is chosen: see chosenFor.
+// majorToMinor lists the dimensions of an array, slowest in memory first. It is a
+// property of the array; the order in which threads go over a tile is chosen (see
+// chosenFor).
 func majorToMinor(s hlo.Shape) []int {
 	order := identity(s.Rank())
 	strides := s.Strides()
@@ -356,7 +366,7 @@ func (e *emitter) rowMajor(at []index.Expr, sizes []int64) index.Expr {
 	return n
 }
 
-// powerOver is the least power of two that is not under n.
+// powerOver is the smallest power of two ≥ n.
 func powerOver(n int64) int64 {
 	if n <= 1 {
 		return 1

@@ -9,17 +9,22 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A iterationRange is the iterations of a loop that a block does: count of the total, from
-// first on, or one fewer. Where pieces do not divide the total the first are those
-// that have one more.
+// An iterationRange is the iterations of a loop that one block runs: all of them or,
+// where blocks share the loop (knob splitk), a contiguous piece. Pieces that do not
+// divide the total evenly differ by one iteration, and the first pieces are the longer
+// ones.
 type iterationRange struct {
-	dims                   []int
-	trips                  []int64
+	// The dimensions of the loop and the tiles along each.
+	dims  []int
+	trips []int64
+	// Total is the number of iterations of the loop; count and minCount are the most
+	// and the fewest of a piece.
 	total, count, minCount int64
-	first                  index.Expr
+	// First is the number of this block's first iteration.
+	first index.Expr
 }
 
-// iterationRange is that of a loop over dims.
+// iterationRange is the range of this block in a loop over dims.
 func (e *emitter) iterationRange(dims []int) iterationRange {
 	w := iterationRange{
 		dims:  dims,
@@ -47,7 +52,7 @@ func (e *emitter) iterationRange(dims []int) iterationRange {
 	return w
 }
 
-// iterations is how many the block does.
+// iterations is the number of iterations of this block, as an operand.
 func (e *emitter) iterations(w iterationRange) operand {
 	if w.minCount == w.count {
 		return integer(w.count)
@@ -62,7 +67,7 @@ func (e *emitter) iterations(w iterationRange) operand {
 	)
 }
 
-// note says how many iterations a block does.
+// note describes the range in a comment of the kernel.
 func (w iterationRange) note() string {
 	switch {
 	case w.minCount < w.count:
@@ -75,12 +80,12 @@ func (w iterationRange) note() string {
 	return fmt.Sprintf("for %d iterations", w.count)
 }
 
-// divided says whether other blocks do other iterations.
+// divided reports whether other blocks run other iterations.
 func (w iterationRange) divided() bool { return w.count < w.total }
 
-// conclude ends the closers of the loop.
-func (w iterationRange) conclude(closers []accumulator) {
-	for _, c := range closers {
+// conclude emits the end of the loop's accumulators.
+func (w iterationRange) conclude(accumulators []accumulator) {
+	for _, c := range accumulators {
 		if w.divided() {
 			c.storePartial()
 		} else {
@@ -89,7 +94,7 @@ func (w iterationRange) conclude(closers []accumulator) {
 	}
 }
 
-// iterate emits the loop.
+// iterate emits the loop over the range.
 func (e *emitter) iterate(w iterationRange, body func()) {
 	if !w.divided() {
 		e.nest(w.dims, body)
@@ -116,8 +121,8 @@ func (e *emitter) iterate(w iterationRange, body func()) {
 	e.repeatUntil(v, w.count, e.iterations(w), step)
 }
 
-// atIteration binds the tile ids of a loop to those of iteration n of this block.
-// The result is its number as an expression.
+// atIteration binds the tile ids of a loop to those of iteration n of this block, and
+// returns the number of the iteration in the whole loop.
 func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
 	if w.total == 1 {
 		return e.ring.Const(0)
@@ -163,8 +168,9 @@ func (e *emitter) nest(dims []int, body func()) {
 	})
 }
 
-// rounds emits body for the rounds 0 … n−1, step of them at a time in a loop
-// when there are more; the last time may go beyond n.
+// rounds emits body for the rounds 0 … n−1. More than step rounds become a loop whose
+// body is unrolled step times, so that the last rounds may be ≥ n: their points are
+// masked.
 func (e *emitter) rounds(
 	name string, n, step int64, body func(round index.Expr),
 ) {
@@ -181,7 +187,7 @@ func (e *emitter) rounds(
 	})
 }
 
-// repeat emits a loop of n rounds.
+// repeat emits a loop of n iterations over a new variable.
 func (e *emitter) repeat(name string, n int64, body func(k index.Expr)) {
 	e.loops++
 	v := e.ring.Var(index.Variable{
@@ -193,7 +199,7 @@ func (e *emitter) repeat(name string, n int64, body func(k index.Expr)) {
 	e.repeatAs(v, n, func() { body(v) })
 }
 
-// repeatAs emits a loop of n rounds over a variable.
+// repeatAs emits a loop of n iterations over the variable v.
 func (e *emitter) repeatAs(v index.Expr, n int64, body func()) {
 	if n == 1 {
 		body()
@@ -202,15 +208,15 @@ func (e *emitter) repeatAs(v index.Expr, n int64, body func()) {
 	e.repeatUntil(v, n, integer(n), body)
 }
 
-// repeatUntil emits a loop of at least one round and at most n, whose number is in
+// repeatUntil emits a loop whose number of iterations, at least 1 and at most n, is in
 // a register.
 func (e *emitter) repeatUntil(v index.Expr, n int64, rounds operand, body func()) {
 	a := e.asm
 	counter := a.fresh(kindB32)
 	more := a.fresh(kindPred)
-	again := a.label("LOOP")
+	start := a.label("LOOP")
 	a.do("mov.b32", counter, 0)
-	a.place(again)
+	a.place(start)
 	a.enter()
 	e.bind(v, counter)
 	around, ids := e.around, e.ids
@@ -220,10 +226,10 @@ func (e *emitter) repeatUntil(v index.Expr, n int64, rounds operand, body func()
 	a.leave()
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, rounds)
-	a.branch(more, again)
+	a.branch(more, start)
 }
 
-// topLoops are the loops that are in no other.
+// topLoops are the loops that are inside no other.
 func topLoops(body []symtile.Step) []*symtile.Loop {
 	var all []*symtile.Loop
 	for _, s := range body {
@@ -234,8 +240,8 @@ func topLoops(body []symtile.Step) []*symtile.Loop {
 	return all
 }
 
-// needsTotal is a closer of another loop of the list, whose result a loop needs;
-// −1: none.
+// needsTotal is an accumulator of another loop of the list whose result loop l needs;
+// −1 where there is none.
 func needsTotal(p *symtile.Program, l *symtile.Loop, loops []*symtile.Loop) int {
 	used := usedBy(p, l.Accumulators, nil)
 	for _, other := range loops {
@@ -248,7 +254,8 @@ func needsTotal(p *symtile.Program, l *symtile.Loop, loops []*symtile.Loop) int 
 	return -1
 }
 
-// usedBy are the ops that some need, themselves included, not looking past ends.
+// usedBy marks the ops that the ops in from depend on, themselves included; arguments
+// of ops in ends are not followed.
 func usedBy(p *symtile.Program, from, ends []int) []bool {
 	used := make([]bool, len(p.Ops))
 	stack := slices.Clone(from)
@@ -269,7 +276,7 @@ func usedBy(p *symtile.Program, from, ends []int) []bool {
 	return used
 }
 
-// dependsOn says whether the place of an op's tile changes with a variable.
+// dependsOn reports whether the offset of an op's tile depends on a variable.
 func dependsOn(op symtile.Op, v index.Expr) bool {
 	for _, d := range op.Tile {
 		if slices.Contains(d.Offset.Vars(), v) {
@@ -279,7 +286,8 @@ func dependsOn(op symtile.Op, v index.Expr) bool {
 	return false
 }
 
-// vectorAt is the vector of a round, with the conditions that it is in the tile.
+// vectorAt is the vector of elements that a thread has in a round of a layout, each
+// with the conditions that it is inside the tile.
 func (e *emitter) vectorAt(s *coalesce.ThreadLayout, outRound, inRound index.Expr) []point {
 	o := s.OuterIndex(e.thread, outRound)
 	i := s.InnerIndex(e.thread, inRound)
@@ -306,8 +314,9 @@ func (e *emitter) vectorAt(s *coalesce.ThreadLayout, outRound, inRound index.Exp
 	return points
 }
 
-// narrowThread replaces the thread's number by one of the range that the
-// conditions leave it, so that masks they imply disappear.
+// narrowThread replaces the thread's number in a point by a variable with the range
+// that the point's conditions imply, so that masks that follow from them are not
+// emitted.
 func (e *emitter) narrowThread(s *coalesce.ThreadLayout, p *point) {
 	hi := e.threads - 1
 	for _, c := range p.when {
@@ -316,11 +325,11 @@ func (e *emitter) narrowThread(s *coalesce.ThreadLayout, p *point) {
 			terms[0].Factor >= 0 || k < 0 {
 			continue
 		}
-		switch most := k / -terms[0].Factor; terms[0].Of {
+		switch bound := k / -terms[0].Factor; terms[0].Of {
 		case e.thread:
-			hi = min(hi, most)
+			hi = min(hi, bound)
 		case e.thread.Div(s.InnerThreads):
-			hi = min(hi, (most+1)*s.InnerThreads-1)
+			hi = min(hi, (bound+1)*s.InnerThreads-1)
 		}
 	}
 	if hi == e.threads-1 || hi == 0 {
@@ -340,17 +349,17 @@ func (e *emitter) narrowThread(s *coalesce.ThreadLayout, p *point) {
 	}
 }
 
-// unrolled is how many elements of a thread are code of their own; more are
-// gone through by a loop.
+// unrolled is the number of elements of a thread that are emitted without a loop.
 const unrolled = 32
 
-// each emits body for every vector of a spread that was chosen for what it loads.
+// each emits body for every vector of a layout that was chosen for the arrays that are
+// read.
 func (e *emitter) each(s *coalesce.ThreadLayout, body func(points []point)) {
 	defer e.withLayout(s)()
 	e.vectors(s, body)
 }
 
-// vectors emits body for every vector of a spread.
+// vectors emits body for every vector of a layout.
 func (e *emitter) vectors(s *coalesce.ThreadLayout, body func(points []point)) {
 	inside, outside := s.InnerRounds, s.OuterRounds
 	if s.PerThread() > 2*unrolled {
@@ -366,8 +375,8 @@ func (e *emitter) vectors(s *coalesce.ThreadLayout, body func(points []point)) {
 	})
 }
 
-// withLayout says that threads go over a tile by a spread that was chosen for it, until
-// what it returns is called.
+// withLayout records that threads go over a tile by a layout that was chosen for it,
+// until the returned function is called.
 func (e *emitter) withLayout(s *coalesce.ThreadLayout) (end func()) {
 	before := e.threadLayout
 	e.threadLayout = s

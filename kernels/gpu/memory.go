@@ -9,7 +9,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// elements of the buffer's extent, gaps included.
+// span is the number of elements from the first to the last of a buffer, gaps
+// included.
 func span(sizes, strides []int64) int64 {
 	n := int64(1)
 	for k, s := range sizes {
@@ -18,6 +19,7 @@ func span(sizes, strides []int64) int64 {
 	return n
 }
 
+// dense has the strides of a row-major array without gaps.
 func dense(sizes []int64) []int64 {
 	strides := make([]int64, len(sizes))
 	n := int64(1)
@@ -28,15 +30,16 @@ func dense(sizes []int64) []int64 {
 	return strides
 }
 
-// allocateShared reserves shared memory and returns where it begins.
+// allocateShared reserves shared memory and returns its offset, a multiple of 16
+// bytes.
 func (e *emitter) allocateShared(bytes int64) int64 {
 	at := (e.shared + maxVectorBytes - 1) / maxVectorBytes * maxVectorBytes
 	e.shared = at + bytes
 	return at
 }
 
-// allocateFreed reserves shared memory from what a loop before needed only while it ran,
-// if there is enough left of it.
+// allocateFreed reserves shared memory that an earlier loop has released, if it is
+// large enough, or else new memory.
 func (e *emitter) allocateFreed(bytes int64) int64 {
 	at := (e.freed.at + maxVectorBytes - 1) / maxVectorBytes * maxVectorBytes
 	if at+bytes > e.freed.end {
@@ -46,14 +49,14 @@ func (e *emitter) allocateFreed(bytes int64) int64 {
 	return at
 }
 
-// release makes the memory of a loop that is not inside another free for what
-// comes after it.
+// release makes the memory of an outermost loop available to what comes after it.
 func (e *emitter) release(at, bytes int64) {
 	if e.loopDepth == 0 {
 		e.freed = memoryRange{at, at + bytes}
 	}
 }
 
+// newBuffer allocates a tile in shared memory.
 func (e *emitter) newBuffer(d hlo.DType, sizes, strides []int64) *buffer {
 	return &buffer{
 		d:       d,
@@ -63,6 +66,7 @@ func (e *emitter) newBuffer(d hlo.DType, sizes, strides []int64) *buffer {
 	}
 }
 
+// memory is the array of the buffer.
 func (b *buffer) memory(e *emitter) memory {
 	if b.base != "" {
 		return memory{shared, b.base, b.at}
@@ -70,7 +74,7 @@ func (b *buffer) memory(e *emitter) memory {
 	return memory{shared, e.smem, b.at}
 }
 
-// place is where an element of the buffer is.
+// place is the position of an element of the buffer.
 func (b *buffer) place(e *emitter, p point) place {
 	at := e.dotted(p.at, b.strides)
 	if b.transposed != nil {
@@ -81,6 +85,7 @@ func (b *buffer) place(e *emitter, p point) place {
 	return place{at, p.when}
 }
 
+// places are the positions of points in a buffer.
 func (e *emitter) places(b *buffer, points []point) []place {
 	all := make([]place, len(points))
 	for k, p := range points {
@@ -89,12 +94,14 @@ func (e *emitter) places(b *buffer, points []point) []place {
 	return all
 }
 
+// fetch loads elements of a buffer.
 func (e *emitter) fetch(b *buffer, points []point) []operand {
 	return e.gatherPlaces(
 		b.memory(e), b.d, e.places(b, points),
 	)
 }
 
+// put stores elements to a buffer.
 func (e *emitter) put(b *buffer, points []point, vals []operand) {
 	e.scatterPlaces(
 		b.memory(e), b.d,
@@ -102,8 +109,9 @@ func (e *emitter) put(b *buffer, points []point, vals []operand) {
 	)
 }
 
-// barrier waits until all threads of the block have come here; what they wrote
-// to shared memory is seen after it.
+// barrier waits until all threads of the tile program have arrived; their writes to
+// shared memory are visible after it. Producer warps and the other math group do not
+// take part.
 func (e *emitter) barrier() {
 	if e.mathGroup != nil {
 		e.asm.do("bar.sync", e.mathGroup.barrier, e.threads)
@@ -116,7 +124,8 @@ func (e *emitter) barrier() {
 	e.asm.do("bar.sync", 0)
 }
 
-// waitForWrites waits for what was written to shared memory since the last barrier.
+// waitForWrites makes the writes to shared memory since the last barrier visible to
+// all threads.
 func (e *emitter) waitForWrites() {
 	if e.async {
 		e.asm.do("cp.async.wait_all")
@@ -127,8 +136,9 @@ func (e *emitter) waitForWrites() {
 	e.fresh, e.async = false, false
 }
 
-// bankStrides are strides in the order of dims, the rows of the fastest dimension
-// that has more than one element padded to an odd number of words.
+// bankStrides has strides for dimensions in the given order. Rows of the fastest
+// dimension that has more than one element are padded to an odd number of 4-byte
+// words, so that the elements of a column are in different banks.
 func (e *emitter) bankStrides(sizes []int64, order []int, size int64) []int64 {
 	strides := make([]int64, len(sizes))
 	n, padded := int64(1), false
@@ -144,11 +154,11 @@ func (e *emitter) bankStrides(sizes []int64, order []int, size int64) []int64 {
 	return strides
 }
 
-// lineBytes is what all banks of shared memory hold once.
+// lineBytes is the width of all 32 banks of shared memory.
 const lineBytes = 32 * 4
 
-// newSwizzle is the swizzle for units of so many bytes, a power of two, in rows
-// of whole units.
+// newSwizzle is the swizzle for units of the given bytes, a power of two, in rows that
+// are a whole number of units long.
 func newSwizzle(unit, row int64) swizzle {
 	s := swizzle{unit: unit, group: 1}
 	line, n := lineBytes/unit, row/unit
@@ -159,7 +169,7 @@ func newSwizzle(unit, row int64) swizzle {
 	return s
 }
 
-// swizzled is where element col of a row is in it, in elements of the size.
+// swizzled is the position in its row of element col, in elements of the given size.
 func (e *emitter) swizzled(s swizzle, row, col index.Expr, size int64) index.Expr {
 	if s.group == 1 {
 		return col
@@ -175,8 +185,9 @@ func (e *emitter) swizzled(s swizzle, row, col index.Expr, size int64) index.Exp
 	).Add(unit.Scale(w)).Add(col.Mod(w))
 }
 
-// xor is the exclusive or of two expressions from 0 to group−1, group a power of
-// two: a variable of its own, computed where it is asked for.
+// xor is the exclusive or of two expressions in [0, group), where group is a power of
+// two. Index expressions have no such operation, so it is a variable that the emitter
+// computes where it is used.
 func (e *emitter) xor(x, y index.Expr, group int64) index.Expr {
 	a, knownX := x.Value()
 	b, knownY := y.Value()
@@ -203,7 +214,8 @@ func (e *emitter) xor(x, y index.Expr, group int64) index.Expr {
 	return v
 }
 
-// position is where an element of the tile is, but for the other dimensions.
+// position is the part of an element's position that the two dimensions of the
+// transposed tile contribute, in elements.
 func (c *transposedTile) position(
 	e *emitter, at []index.Expr, size int64,
 ) index.Expr {

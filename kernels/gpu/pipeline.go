@@ -8,27 +8,31 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A pipeline is a loop over products whose operands are brought to shared memory
-// some iterations ahead: a ring of slots, each with the tiles of one iteration.
-// In iteration i the block waits for slot i, then starts the copies of iteration
-// i + slots − 1 into the slot that iteration i − 1 read, and computes meanwhile.
+// A pipeline is a loop over products whose operands are copied to shared memory some
+// iterations ahead (cp.async): a ring of slots, each with the tiles of one iteration.
+// In iteration i the block waits for slot i, starts the copies of iteration i + slots
+// − 1 into the slot that iteration i − 1 has read, and multiplies slot i meanwhile.
 type pipeline struct {
-	e     *emitter
-	dots  []pipelinedDot
-	parts []slotOperand // different ones
-	part  iterationRange
+	e    *emitter
+	dots []pipelinedDot
+	// Parts are the different operands.
+	parts []slotOperand
+	// Part is the iterations of this block.
+	part iterationRange
+	// The number of slots, the bytes of each, and the offset of the ring in shared
+	// memory.
 	slots int64
 	bytes int64 // of a slot
 	at    int64 // of the ring
 }
 
-// A pipelinedDot product can have its operands in the slots of a ring.
+// A pipelinedDot is a product whose operands can be in the slots of a ring.
 type pipelinedDot interface {
 	accumulator
-	// parts are its operands as copies to a place in a slot; nil when they have to
-	// be computed on the way.
+	// parts are its operands as copies into a slot; nil where they have to be computed
+	// on the way.
 	parts() []slotOperand
-	// prepare computes what the addresses of all iterations have in common.
+	// prepare computes the parts of addresses that are the same in all iterations.
 	prepare()
 	// multiplySlot adds the products of one slot.
 	multiplySlot(slot memory)
@@ -36,21 +40,23 @@ type pipelinedDot interface {
 
 // A slotOperand is an operand in a slot.
 type slotOperand struct {
-	key   string // equal for equal operands
+	// Key is equal for equal operands, which share a place.
+	key   string
 	bytes int64
-	at    *int64 // where it is in a slot
-	copy  func(to memory)
+	// At is the offset of the operand in a slot.
+	at   *int64
+	copy func(to memory)
 }
 
-// pipelined emits a loop as a pipeline if it consists of products on tensor
-// cores, or of others whose operands are copied as they are; it says whether it did.
-func (e *emitter) pipelined(l *symtile.Loop, closers []accumulator) bool {
+// pipelined emits a loop as a pipeline if it accumulates only products whose operands
+// are copied unchanged, and reports whether it could.
+func (e *emitter) pipelined(l *symtile.Loop, accumulators []accumulator) bool {
 	p := &pipeline{
 		e:     e,
 		part:  e.iterationRange(l.Dims),
 		slots: int64(e.knobs.stages),
 	}
-	for _, c := range closers {
+	for _, c := range accumulators {
 		d, ok := c.(pipelinedDot)
 		if !ok || d.parts() == nil {
 			return false
@@ -76,11 +82,11 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []accumulator) bool {
 		e.release(p.at, p.bytes*p.slots)
 		e.barrier() // all are done with the ring
 	}
-	p.part.conclude(closers)
+	p.part.conclude(accumulators)
 	return true
 }
 
-// layOut gives every different tile its place in a slot.
+// layOut assigns an offset in a slot to every different tile and allocates the ring.
 func (p *pipeline) layOut() {
 	at := map[string]int64{}
 	for _, d := range p.dots {
@@ -98,6 +104,7 @@ func (p *pipeline) layOut() {
 	p.at = p.e.allocateShared(p.bytes * p.slots)
 }
 
+// emit emits the copies of the first slots and then the loop.
 func (p *pipeline) emit() {
 	e := p.e
 	a := p.e.asm
@@ -161,8 +168,8 @@ func (p *pipeline) emit() {
 	e.async, e.fresh = false, false
 }
 
-// loadSlot copies the tiles of iteration n, a register, into a slot: over all of
-// the loop those of the trips. It is emitted in a scope outside of the loop, for
+// loadSlot starts the copies of iteration n, a register, into a slot; all is the range
+// of n over the loop. The copies are emitted in a scope outside of the loop, because
 // tile ids have other values there.
 func (p *pipeline) loadSlot(outside *scope, n operand, all coalesce.LoopRange, slot memory) {
 	e := p.e
@@ -178,6 +185,7 @@ func (p *pipeline) loadSlot(outside *scope, n operand, all coalesce.LoopRange, s
 	}
 }
 
+// parts implements pipelinedDot.
 func (t *tensorDot) parts() []slotOperand {
 	var all []slotOperand
 	for _, m := range []*matrixTile{t.a, t.b} {
@@ -191,6 +199,8 @@ func (t *tensorDot) parts() []slotOperand {
 	return all
 }
 
+// prepare computes the addresses of the first fragments, whose parts recur in all
+// iterations.
 func (t *tensorDot) prepare() {
 	e := t.e
 	zero := e.ring.Const(0)
@@ -211,14 +221,15 @@ func (t *tensorDot) prepare() {
 	}
 }
 
+// multiplySlot implements pipelinedDot.
 func (t *tensorDot) multiplySlot(slot memory) {
 	t.multiply(memory{shared, slot.base, slot.first + t.a.at}, memory{
 		shared, slot.base, slot.first + t.b.at,
 	})
 }
 
-// parts of a scalar product are copied as they are where they are moved only and
-// of the type that is added up.
+// parts implements pipelinedDot: operands are copied unchanged if they are only moved
+// from a parameter and have the type of the sums.
 func (s *scalarDot) parts() []slotOperand {
 	var all []slotOperand
 	for _, r := range []*rowTile{s.left, s.right} {
@@ -238,15 +249,17 @@ func (s *scalarDot) parts() []slotOperand {
 	return all
 }
 
+// prepare implements pipelinedDot; addresses are computed where they are needed.
 func (s *scalarDot) prepare() {}
 
+// multiplySlot implements pipelinedDot.
 func (s *scalarDot) multiplySlot(slot memory) {
 	s.products(memory{shared, slot.base, slot.first + s.left.at}, memory{
 		shared, slot.base, slot.first + s.right.at,
 	})
 }
 
-// copyTile starts the copies of an operand to a slot.
+// copyTile starts the copies of an operand into a slot.
 func (s *scalarDot) copyTile(r *rowTile, to memory) {
 	e := s.e
 	e.asm.enter()

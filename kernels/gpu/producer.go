@@ -7,8 +7,8 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
-// produce is all that the first thread after the warpgroups does; those beside
-// it do nothing.
+// produce emits the code of the producer warps: the first thread fills slots, and the
+// others exit.
 func (r *ring) produce() {
 	e := r.e
 	a := r.e.asm
@@ -27,7 +27,8 @@ func (r *ring) produce() {
 	a.when(
 		a.get(kindPred, "setp.gt.s32", e.tid, consumers), "ret",
 	)
-	c := r.cursor(1) // the first time slots are empty
+	// At first all slots are empty, which is the parity before phase 0.
+	c := r.cursor(1)
 	to := a.fresh(kindB32)
 	a.do("mov.b32", to, r.data)
 	w := e.beginTileLoop(nil)
@@ -42,7 +43,8 @@ func (r *ring) produce() {
 	}
 }
 
-// fill fills slots with a tile's iterations, as they become empty.
+// fill emits the loop that loads the iterations of a tile into slots as they become
+// empty.
 func (r *ring) fill(c cursor, to operand) {
 	a := r.e.asm
 	again := a.label("PRODUCE")
@@ -59,8 +61,8 @@ func (r *ring) fill(c cursor, to operand) {
 	a.branch(more, again)
 }
 
-// registers is how many registers a thread of the warpgroups has when those of the
-// producer's are given to them; 0 where nothing is given.
+// registers is the number of registers of a consumer thread after producer threads
+// have given theirs up; 0 where nothing is given.
 func (r *ring) registers() int {
 	k := r.e.knobs
 	return r.e.sheet.ConsumerRegisters(
@@ -69,7 +71,7 @@ func (r *ring) registers() int {
 	)
 }
 
-// copy has the copy unit fill a slot with the tiles of an iteration.
+// copy starts the tensor copies of one iteration into a slot.
 func (r *ring) copy(iteration operand, to, signal address) {
 	e := r.e
 	a := r.e.asm
@@ -87,8 +89,8 @@ func (r *ring) copy(iteration operand, to, signal address) {
 	}
 }
 
-// boxes copies the chunks of a tile, or of those that the cluster shares this
-// block's rows of each, to all blocks.
+// boxes copies the chunks of a tile or, where the blocks of a cluster share it, this
+// block's rows of each chunk to all blocks.
 func (r *ring) boxes(b *boxTile, to, signal address) {
 	e := r.e
 	a := r.e.asm

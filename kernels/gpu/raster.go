@@ -5,11 +5,12 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// raster is the order in which blocks take tiles: the parallel dimensions with
-// more than one tile, and their tile ids as functions of the block's number. The
-// last is the fastest, but that groups of tiles of the last but one are gone
-// through together, so that blocks that run at the same time share operands in
-// the L2 cache (Triton, matrix multiplication tutorial, "L2 Cache Optimizations").
+// raster is the order in which blocks take tiles: the parallel dimensions with more
+// than one tile, and their tile ids as functions of the block's number. The last
+// dimension is the fastest. With knob group = g > 1, g tiles of the last but one
+// dimension are traversed together, so that blocks that run at the same time share
+// operands in the L2 cache (Triton, matrix multiplication tutorial, "L2 Cache
+// Optimizations").
 func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 	var tiles []int64
 	for k, d := range e.p.Space.Dims {
@@ -48,8 +49,8 @@ func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 	)
 }
 
-// neighbours is the dimension along which blocks with consecutive numbers take
-// tiles, and how many do before another changes.
+// neighbours is the dimension along which blocks with consecutive numbers take tiles,
+// and how many blocks follow each other along it.
 func (e *emitter) neighbours() (dim int, run int64) {
 	var dims []int
 	for k, d := range e.p.Space.Dims {
@@ -68,8 +69,8 @@ func (e *emitter) neighbours() (dim int, run int64) {
 		constantOf(e.p.Space.Dims[dims[k-1]].Tiles)
 }
 
-// beginTileLoop begins the loop over a block's tiles, or a team's, nil where it has one:
-// the tile ids have values from there on.
+// beginTileLoop begins the loop of a persistent block, or of one of its math groups,
+// over its tiles; nil where a block has one tile. It binds the tile ids.
 func (e *emitter) beginTileLoop(t *mathGroup) *tileLoop {
 	if !e.loopsOverTiles() {
 		return nil
@@ -102,8 +103,8 @@ func (e *emitter) beginTileLoop(t *mathGroup) *tileLoop {
 	return w
 }
 
-// endTileLoop goes on to the next tile. What this one left in shared memory has been
-// read by then.
+// endTileLoop ends the loop over tiles. A barrier separates the tiles where one of
+// them uses shared memory.
 func (e *emitter) endTileLoop(w *tileLoop) {
 	if w == nil {
 		return
@@ -126,8 +127,8 @@ func (e *emitter) endTileLoop(w *tileLoop) {
 	}
 }
 
-// tileIDs computes the parallel tile ids of the tile program with a number, and
-// which piece of it this is.
+// tileIDs binds the parallel tile ids of the tile program with a number and, where
+// blocks share a tile, the number of this block's piece.
 func (e *emitter) tileIDs(number operand) {
 	if e.phase == phasePartials {
 		e.piece = e.ring.Var(index.Variable{

@@ -228,14 +228,14 @@ func (r *reduction) fold(o, i index.Expr) {
 	defer e.withLayout(r.layout)()
 	points := e.vectorAt(r.layout, o, i)
 	tile := e.p.Ops[r.op.Args[0]].Tile
-	there := make([]operand, len(points))
+	valid := make([]operand, len(points))
 	for v := range points {
 		var c conditions
 		for _, d := range r.op.Instr.Attrs.Dimensions {
 			_, c = e.index(tile[d], points[v].at[d], c)
 		}
 		points[v].when = points[v].when.all(c)
-		there[v] = e.guard(points[v].when)
+		valid[v] = e.guard(points[v].when)
 	}
 	args := make([][]operand, len(r.types))
 	for part := range r.types {
@@ -250,7 +250,7 @@ func (r *reduction) fold(o, i index.Expr) {
 		for part := range x {
 			x[part] = args[part][v]
 		}
-		r.foldInto(r.accs[k], x, there[v])
+		r.foldInto(r.accs[k], x, valid[v])
 	}
 }
 

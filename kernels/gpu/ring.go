@@ -9,33 +9,47 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A ring is a loop of products by warpgroups, or one of them that has no loop.
+// A ring is a loop of products by warpgroups, or one product without a loop, whose
+// operands are loaded by tensor copies into a ring of slots in shared memory. Each
+// slot has an mbarrier "full", which counts the bytes that arrive, and, where producer
+// warps fill the slots, an mbarrier "empty", which counts the warps that have read it.
 type ring struct {
 	e     *emitter
 	dots  []*groupDot
 	tiles []*boxTile
+	// Part is the iterations of this block; total is the most of a block, limit the
+	// number of this one.
 	part  iterationRange
 	total int64   // iterations of this block, at most
 	limit operand // how many they are
+	// The number of slots and the bytes of each.
 	slots int64
 	bytes int64 // of a slot
+	// At and full0 are the offsets in shared memory of the slots and of the barriers.
 	at    int64
 	full0 int64 // where the barriers are
-	lag   int64 // iterations that are still multiplied when the next begins
+	// Lag is the number of iterations whose products are still running when the next
+	// begins.
+	lag int64
 
-	hasProducer       bool   // a producer fills the slots
-	blocks            int64  // of the cluster
-	outside           *scope // of the loop
+	// HasProducer is set where producer warps fill the slots; otherwise thread 0 does.
+	hasProducer bool
+	// Blocks is the number of blocks of the cluster; rank is the number of this one.
+	blocks int64
+	// Outside is the scope around the loop.
+	outside *scope
+	// The addresses of slot 0 and of its barriers.
 	data, full, empty operand
-	leader            operand
-	rank              operand // of the block in the cluster
-	maps              []operand
+	// Leader holds for the thread that initialises the barriers.
+	leader operand
+	rank   operand // of the block in the cluster
+	maps   []operand
 }
 
-// grouped emits products that one loop over dims accumulates, by warpgroups; it
-// says whether it did.
-func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
-	r := e.ringOf(closers, dims, body)
+// grouped emits the products that one loop over dims accumulates as a ring, and
+// reports whether it could.
+func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
+	r := e.ringOf(accumulators, dims, body)
 	if r == nil {
 		return false
 	}
@@ -50,9 +64,9 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 	return true
 }
 
-// ringOf is the ring of products that one loop accumulates; nil where they are
-// not for warpgroups.
-func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
+// ringOf is the ring of the products that one loop accumulates; nil where warpgroups
+// cannot compute one of them or the loop computes something else, too.
+func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
 	if !e.sheet.Warpgroups() ||
 		e.threads%device.WarpgroupThreads != 0 || e.loopDepth > 0 {
 		return nil
@@ -63,7 +77,7 @@ func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
 		blocks: int64(e.knobs.cluster),
 	}
 	r.total = r.part.count
-	for _, n := range closers {
+	for _, n := range accumulators {
 		if e.p.Ops[n].Code != hlo.OpDot {
 			return nil
 		}
@@ -84,6 +98,7 @@ func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
 	return r
 }
 
+// accumulators are the products of the ring.
 func (r *ring) accumulators() []accumulator {
 	all := make([]accumulator, len(r.dots))
 	for k, d := range r.dots {
@@ -92,8 +107,9 @@ func (r *ring) accumulators() []accumulator {
 	return all
 }
 
-// schedule settles who fills the slots. A cluster, and blocks that go from tile
-// to tile, need a producer: it runs ahead of what the warpgroups are at.
+// schedule decides who fills the slots, and rejects plans in which nobody can.
+// Clusters and persistent blocks need producer warps, which run ahead of the
+// warpgroups.
 func (r *ring) schedule() {
 	e := r.e
 	ahead := r.blocks > 1 || e.loopsOverTiles()
@@ -115,6 +131,8 @@ func (r *ring) schedule() {
 	}
 }
 
+// layOut assigns offsets in a slot to the different tiles, and allocates slots and
+// barriers.
 func (r *ring) layOut() {
 	e := r.e
 	known := map[string]*boxTile{}
@@ -142,9 +160,9 @@ func (r *ring) layOut() {
 	e.common = e.shared
 }
 
-// share finds the tiles that all blocks of the cluster read, those that lie at
-// the same place for neighbouring blocks. Each block brings a part of their rows
-// to all.
+// share finds the tiles that all blocks of the cluster read, because they do not
+// depend on the dimension along which blocks are neighbours. Each block loads a part
+// of the rows of such a tile for all blocks (multicast).
 func (r *ring) share() {
 	e := r.e
 	if r.blocks == 1 {
@@ -175,12 +193,12 @@ func (r *ring) share() {
 	}
 }
 
-// swizzleRows is the rows after which a swizzle repeats.
+// swizzleRows is the period of the swizzle of tensor copies, in rows.
 const swizzleRows = 8
 
-// emit emits the ring. With a producer a warp of its own does nothing but fill
-// slots that the warpgroups give back; without, thread 0 fills the slot before
-// when all have passed it.
+// emit emits the ring. With producer warps, one of their threads fills slots that the
+// warpgroups have released; otherwise thread 0 fills the slot of the previous
+// iteration after a barrier of the block.
 func (r *ring) emit() {
 	e := r.e
 	a := r.e.asm
@@ -218,8 +236,9 @@ func (r *ring) emit() {
 	}
 }
 
-// barriers initialises a slot's two: full, when its bytes have come, and empty,
-// when every warp of all blocks that it is filled for has read them.
+// barriers initialises the barriers of each slot: "full" expects the bytes of the
+// tiles, and "empty" the arrival of every warp of all blocks that the slot is filled
+// for.
 func (r *ring) barriers() {
 	e := r.e
 	a := r.e.asm
@@ -253,8 +272,9 @@ func (r *ring) barriers() {
 	)
 }
 
-// leaveCluster says that this thread is done with other blocks' shared memory.
-// The kernel ends when all blocks have said so.
+// leaveCluster arrives at the barrier at which the cluster ends: this thread does not
+// access the shared memory of other blocks any more, but its own must stay until all
+// threads have arrived.
 func (e *emitter) leaveCluster() {
 	e.asm.do("barrier.cluster.arrive.release.aligned")
 	e.exitArrived = true
@@ -277,11 +297,11 @@ func (r *ring) prefill() {
 	a.place(follower)
 }
 
-// A cursor is a place in the ring: the barrier that says that the slot is full,
-// and the parity of the phase that is waited for. The barriers that say that slots
-// are empty lie behind those that say that they are full.
+// A cursor is a position in the ring: the address of the slot's barrier "full", and
+// the parity of the phase to wait for. The barriers "empty" follow those for "full".
 type cursor struct{ at, parity operand }
 
+// cursor is a new cursor at slot 0.
 func (r *ring) cursor(parity int64) cursor {
 	a := r.e.asm
 	c := cursor{a.fresh(kindB32), a.fresh(kindB32)}
@@ -290,14 +310,16 @@ func (r *ring) cursor(parity int64) cursor {
 	return c
 }
 
-// isFull and isEmpty are the barriers of the slot whose first is at an address.
+// isFull is the barrier "full" of the slot of a cursor.
 func (r *ring) isFull(at operand) address { return address{at, 0} }
+
+// isEmpty is the barrier "empty" of the slot of a cursor.
 func (r *ring) isEmpty(at operand) address {
 	return address{at, 8 * r.slots}
 }
 
-// wait tries again until the phase of a barrier of the slot is over. Barriers that
-// other blocks arrive at order what these did.
+// wait repeats try_wait until the phase of a barrier has completed. Barriers at which
+// other blocks arrive order the memory accesses of these blocks.
 func (r *ring) wait(c cursor, barrier address, name string) {
 	a := r.e.asm
 	again := a.label(name)
@@ -311,8 +333,8 @@ func (r *ring) wait(c cursor, barrier address, name string) {
 	a.unless(done, "bra", again)
 }
 
-// advance moves on to the next slot; after the last the parity changes. The
-// result says whether it was the last.
+// advance moves a cursor to the next slot; after the last slot the parity changes.
+// wrap holds after the last slot.
 func (r *ring) advance(c cursor) (wrap operand) {
 	a := r.e.asm
 	wrap = a.fresh(kindPred)
@@ -330,8 +352,8 @@ const (
 	turnBarrier  = 3
 )
 
-// newMathGroup tells the teams apart. What they keep in shared memory beside the ring
-// lies at different places.
+// newMathGroup identifies the math group of the thread; nil where a block has one
+// group. Shared memory other than the ring is separate for each group.
 func (e *emitter) newMathGroup() *mathGroup {
 	if e.knobs.mathGroups() == 1 {
 		return nil
@@ -361,8 +383,9 @@ func (e *emitter) newMathGroup() *mathGroup {
 	return t
 }
 
-// sizeMathGroups says how much shared memory a team turned out to have of its own, and
-// makes room for the other's.
+// sizeMathGroups finds the shared memory that a math group needs for itself, and
+// allocates it for both groups. If it differs from the hint the kernel is emitted
+// again.
 func (e *emitter) sizeMathGroups() {
 	if e.mathGroup == nil {
 		return
@@ -375,8 +398,8 @@ func (e *emitter) sizeMathGroups() {
 	e.shared = e.common + int64(e.knobs.mathGroups())*own
 }
 
-// startOf moves a cursor, and the offset that goes with it, to the slot of a team's
-// first tile, which is that of iteration 0 or total.
+// startOf moves a cursor, and the offset of its slot, to the slot of the group's first
+// tile: that of iteration 0, or of iteration total for the second group.
 func (r *ring) startOf(c cursor, offset operand) {
 	t := r.e.mathGroup
 	a := r.e.asm
@@ -396,7 +419,7 @@ func (r *ring) startOf(c cursor, offset operand) {
 	}
 }
 
-// takeTurn waits until the other team has begun all products of the tile before.
+// takeTurn waits until the other group has issued all products of its tile.
 func (r *ring) takeTurn() {
 	if t, e := r.e.mathGroup, r.e; t != nil {
 		e.asm.do("bar.sync", t.turn, 2*e.threads)
@@ -404,7 +427,7 @@ func (r *ring) takeTurn() {
 	}
 }
 
-// passTurn lets the other team begin, if there is another tile.
+// passTurn lets the other group issue products, if there is another tile.
 func (r *ring) passTurn() {
 	e := r.e
 	a := r.e.asm
@@ -423,7 +446,7 @@ func (r *ring) passTurn() {
 	)
 }
 
-// skip moves on over the slots of the other team's tile.
+// skip moves a cursor past the slots of the other group's tile.
 func (r *ring) skip(c cursor, offset operand) {
 	a := r.e.asm
 	if r.e.mathGroup == nil {

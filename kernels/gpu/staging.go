@@ -13,15 +13,15 @@ import (
 // Staging is work that all threads of a block share: they bring a value to shared
 // memory, where others read it after a barrier, or store a result.
 
-// stage brings an op's tile to shared memory, its elements in the order in which
-// they are loaded. A tile that is read crosswise is swizzled; rows of others are
-// an odd number of words apart, so that columns are in different banks.
+// stage copies the tile of op n to shared memory, in the order in which it is loaded.
+// A tile that is read in another order is swizzled; rows of others are padded to an
+// odd number of words, so that the elements of a column are in different banks.
 func (e *emitter) stage(n int) {
 	op := e.p.Ops[n]
 	d := registerType(op.Instr.Shape.DType)
-	going := e.flat(n, d.Size()).Layout
+	threads := e.flat(n, d.Size()).Layout
 	sizes := op.Tile.Sizes()
-	order := going.Order()
+	order := threads.Order()
 	key := bufferKey{n, 0}
 	delete(e.buffers, key)
 	var b *buffer
@@ -36,7 +36,7 @@ func (e *emitter) stage(n int) {
 	}
 	e.asm.note("%s to shared memory", e.describe(n))
 	e.asm.enter()
-	e.each(going, func(points []point) {
+	e.each(threads, func(points []point) {
 		vals := e.elements(n, points)
 		e.put(b, points, vals)
 	})
@@ -45,7 +45,8 @@ func (e *emitter) stage(n int) {
 	e.buffers[key] = b
 }
 
-// storeRoot writes a result to its output.
+// storeRoot stores a result of the program to its output. A root that several tile
+// programs compute is stored by the first of them (Once).
 func (e *emitter) storeRoot(r symtile.Root) {
 	op := e.p.Ops[r.Op]
 	shape := op.Instr.Shape
@@ -65,8 +66,8 @@ func (e *emitter) storeRoot(r symtile.Root) {
 		places := make([]place, len(points))
 		for k := range points {
 			points[k].when = points[k].when.all(once)
-			index, there := e.tensor(op.Tile, points[k].at)
-			points[k].when = points[k].when.all(there)
+			index, valid := e.tensor(op.Tile, points[k].at)
+			points[k].when = points[k].when.all(valid)
 			places[k] = place{
 				e.dotted(index, shape.Strides()),
 				points[k].when,
@@ -79,9 +80,9 @@ func (e *emitter) storeRoot(r symtile.Root) {
 	})
 }
 
-// distribute emits body for all elements of a root: as a reduction or a product
-// before it has spread a tile of these sizes, so that values stay in registers,
-// else as was chosen for it.
+// distribute emits body for all elements of a root, by the layout in which a product
+// or a reduction has left a tile of these sizes in registers, or else by the layout
+// that was chosen for storing it.
 func (e *emitter) distribute(
 	n int, shape hlo.Shape, body func(points []point),
 ) {
@@ -106,12 +107,13 @@ func (e *emitter) distribute(
 	e.each(c.Layout, body)
 }
 
-// lineVectors is how many vectors of 16 bytes make a line of the banks: what
-// threads have of a row of the result, before others go on at the next.
+// lineVectors is the number of 16-byte vectors in a line of the banks: the threads
+// that share a row of a result before the next threads begin another row.
 const lineVectors = lineBytes / maxVectorBytes
 
-// transposedTileOf says how the tile of op n, whose elements have an order in memory,
-// is read by a result whose order is another; nil if there is none.
+// transposedTileOf is the layout in shared memory of the tile of op n, which is loaded
+// in the given order of dimensions but stored in another; nil where the fastest
+// dimensions are the same.
 func (e *emitter) transposedTileOf(n int, order []int, size int64) *transposedTile {
 	sizes := e.p.Ops[n].Tile.Sizes()
 	along := coalesce.FastestDim(sizes, order)
@@ -144,8 +146,8 @@ func (e *emitter) transposedTileOf(n int, order []int, size int64) *transposedTi
 	return c
 }
 
-// permutationFrom is the dimensions of op n that those of op m are, where m is made of n
-// by elementwise operations and transposes; nil if it is not.
+// permutationFrom maps the dimensions of op m to those of op n, where m is computed
+// from n by elementwise operations and transposes; nil where it is not.
 func (e *emitter) permutationFrom(n, m int) []int {
 	if n == m {
 		return identity(len(e.p.Ops[n].Tile))
@@ -175,7 +177,7 @@ func (e *emitter) permutationFrom(n, m int) []int {
 	return nil
 }
 
-// transposedBuffer is a buffer for a tile that is read crosswise.
+// transposedBuffer allocates a tile that is read in another order than it is written.
 func (e *emitter) transposedBuffer(b *buffer, c *transposedTile, order []int) *buffer {
 	b.transposed = c
 	b.strides = make([]int64, len(b.sizes))
@@ -190,9 +192,9 @@ func (e *emitter) transposedBuffer(b *buffer, c *transposedTile, order []int) *b
 	return b
 }
 
-// transposedLayout is the spread of a result that is read crosswise from shared
-// memory: a line's worth of threads along its rows, the others along what the
-// rows are in shared memory; nil for other results.
+// transposedLayout is the thread layout of a result that is read from a transposed
+// tile: lineVectors threads along a row of the result, the others along what are rows
+// in shared memory. It is nil for other results.
 func (e *emitter) transposedLayout(n int, size int64) *coalesce.ThreadLayout {
 	for _, s := range e.hints.stagedOps() {
 		perm := e.permutationFrom(s, n)

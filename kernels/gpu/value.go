@@ -15,12 +15,13 @@ import (
 const (
 	global space = "global"
 	shared space = "shared"
-	inputs space = "global.nc" // global memory that nothing writes while the kernel runs
+	// Global memory that nothing writes while the kernel runs (read-only cache).
+	inputs space = "global.nc"
 )
 
-// load reads n elements that follow each other, n·size a power of two of at most
-// 16 bytes and the address a multiple of it. Where p does not hold memory is not
-// touched and the elements are 0.
+// load reads n consecutive elements. n·size is a power of two of at most 16 bytes, and
+// the address a multiple of it. Where p does not hold, memory is not accessed and the
+// elements are 0. A load that is known in the scope is not repeated.
 func (e *emitter) load(
 	s space, d hlo.DType, at address, n int, p operand,
 ) []operand {
@@ -51,6 +52,8 @@ func (e *emitter) load(
 	return all
 }
 
+// loaded finds the elements of an earlier load of the same text, nil if one is
+// missing.
 func (e *emitter) loaded(key valueKey, n int) []operand {
 	all := make([]operand, n)
 	for k := range all {
@@ -64,7 +67,8 @@ func (e *emitter) loaded(key valueKey, n int) []operand {
 	return all
 }
 
-// read emits one load of n words.
+// read emits one load of n words; registers of words that are not loaded are zeroed
+// before.
 func (e *emitter) read(
 	s space, k kind, bits string, at address, n int, p operand,
 ) []operand {
@@ -94,6 +98,7 @@ func (e *emitter) read(
 	return words
 }
 
+// blank zeroes registers.
 func (e *emitter) blank(k kind, words []operand) []operand {
 	for _, w := range words {
 		e.asm.do(kindTable[k].move, w, zero(k))
@@ -101,7 +106,9 @@ func (e *emitter) blank(k kind, words []operand) []operand {
 	return words
 }
 
-// unpack is element k of what was loaded.
+// unpack extracts element k from the words of a load, in the kind of register that its
+// type is computed in. Elements of 8-bit floats are looked up in a table of their 256
+// values.
 func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 	a := e.asm
 	switch d {
@@ -133,7 +140,7 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 	return x
 }
 
-// unpackHalf is the low or the high element of a word, as f32.
+// unpackHalf is the low or the high 16-bit float of a word, as f32.
 func (e *emitter) unpackHalf(d hlo.DType, word operand, high bool) operand {
 	a := e.asm
 	switch {
@@ -157,7 +164,7 @@ func (e *emitter) unpackHalf(d hlo.DType, word operand, high bool) operand {
 	)
 }
 
-// at32 is base + x·size, x a register of 32 bits.
+// at32 is the address base + x·size for a 32-bit register x.
 func (e *emitter) at32(base, x operand, size int64) address {
 	return address{
 		e.asm.get(kindB64, "mad.wide.s32", x, size, base),
@@ -165,7 +172,7 @@ func (e *emitter) at32(base, x operand, size int64) address {
 	}
 }
 
-// tableOf lists the 256 values of a type of 8 bits or less, as f32.
+// tableOf has the 256 values of an 8-bit type as f32.
 func tableOf(d hlo.DType) []byte {
 	codes := make([]byte, 256)
 	for k := range codes {
@@ -184,7 +191,8 @@ func tableOf(d hlo.DType) []byte {
 	return table
 }
 
-// store writes elements that follow each other where p holds; see load.
+// store writes consecutive elements where p holds; sizes and alignment are as for
+// load.
 func (e *emitter) store(
 	s space, d hlo.DType, at address, vals []operand, p operand,
 ) {
@@ -226,6 +234,7 @@ func (e *emitter) store(
 	)
 }
 
+// inRegisters moves immediates to registers.
 func (e *emitter) inRegisters(k kind, vals []operand) []operand {
 	all := make([]operand, len(vals))
 	for i, v := range vals {
@@ -234,7 +243,7 @@ func (e *emitter) inRegisters(k kind, vals []operand) []operand {
 	return all
 }
 
-// pack puts elements of less than 32 bits together.
+// pack combines elements of less than 32 bits to words.
 func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	a := e.asm
 	per := int(4 / d.Size())
@@ -262,8 +271,9 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	return words
 }
 
-// packHalves puts two numbers in a word: the word they came from, or what they
-// were before they were rounded, rounded together.
+// packHalves combines two 16-bit floats to a word. If they are the two halves of a
+// word that was loaded it is used again, and values that were rounded from f32 are
+// rounded together by one instruction.
 func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
 	a := e.asm
 	x := a.halves[low]
@@ -282,7 +292,7 @@ func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
 	)
 }
 
-// unroundedSource is what was rounded to d to give v, or v.
+// unroundedSource is the value that was rounded to d to give v, or v itself.
 func (a *asm) unroundedSource(d hlo.DType, v operand) operand {
 	r, known := a.rounded[v]
 	if known && r.d == d {
@@ -291,7 +301,7 @@ func (a *asm) unroundedSource(d hlo.DType, v operand) operand {
 	return v
 }
 
-// bitsOf is an element of less than 32 bits in the low bits of a register.
+// bitsOf is an element of less than 32 bits as an integer register.
 func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 	a := e.asm
 	switch {
@@ -316,7 +326,7 @@ func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 	return a.in(kindB32, v)
 }
 
-// fit brings a result to its element type, where registers are wider.
+// fit rounds or wraps a result to its element type, where registers are wider.
 func (e *emitter) fit(d hlo.DType, v operand) operand {
 	a := e.asm
 	switch {
@@ -344,7 +354,7 @@ func (e *emitter) fit(d hlo.DType, v operand) operand {
 	)
 }
 
-// roundHalf rounds an f32 to a type of 16 bits, and is an f32 again.
+// roundHalf rounds an f32 to a 16-bit float, and is an f32 again.
 func (e *emitter) roundHalf(d hlo.DType, v operand) operand {
 	a := e.asm
 	bits := a.get(
@@ -360,7 +370,8 @@ func (e *emitter) roundHalf(d hlo.DType, v operand) operand {
 	)
 }
 
-// constant declares bytes in global memory and is their address.
+// constant declares an array in global memory, once for equal bytes, and returns its
+// address.
 func (e *emitter) constant(data []byte) operand {
 	name, ok := e.constants[string(data)]
 	if !ok {
@@ -373,7 +384,7 @@ func (e *emitter) constant(data []byte) operand {
 	)
 }
 
-// uniform is the one number all elements of a literal are.
+// uniform is the value of a literal whose elements are all equal.
 func uniform(l *hlo.Literal) (operand, bool) {
 	for k := range l.Ints {
 		if l.Ints[k] != l.Ints[0] {
@@ -400,7 +411,7 @@ func uniform(l *hlo.Literal) (operand, bool) {
 	return "", false
 }
 
-// literalBytes is a literal in row-major order as an array in memory.
+// literalBytes is a literal as a row-major array in memory.
 func literalBytes(l *hlo.Literal) []byte {
 	d := l.Shape.DType
 	n := int64(max(len(l.Ints), len(l.Floats)))
@@ -417,8 +428,8 @@ func literalBytes(l *hlo.Literal) []byte {
 	return b.Data
 }
 
-// gatherPlaces loads elements, those that follow each other in one instruction
-// where alignment and conditions allow.
+// gatherPlaces loads elements, with one instruction for consecutive ones where
+// alignment and conditions allow it.
 func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand {
 	var all []operand
 	for len(places) > 0 {
@@ -465,7 +476,8 @@ func (e *emitter) scatterPlaces(
 	}
 }
 
-// contiguousRun is how many of the places one instruction can move: a power of two.
+// contiguousRun is the number of the first places that one instruction can access, a
+// power of two.
 func (e *emitter) contiguousRun(d hlo.DType, places []place) int {
 	n := 1
 	for 2*n <= len(places) &&
@@ -476,8 +488,8 @@ func (e *emitter) contiguousRun(d hlo.DType, places []place) int {
 	return n
 }
 
-// contiguous says whether places follow each other from a multiple of their
-// number on and have the same conditions.
+// contiguous reports whether places are consecutive, begin at a multiple of their
+// number, and have equal conditions.
 func (e *emitter) contiguous(places []place) bool {
 	at := make([]index.Expr, len(places))
 	for k, x := range places {
@@ -489,20 +501,21 @@ func (e *emitter) contiguous(places []place) bool {
 	return coalesce.Contiguous(at)
 }
 
-// copyAsync copies bytes where p holds: those that are not there become 0.
-func (e *emitter) copyAsync(to, from address, bytes int64, p, there operand) {
+// copyAsync copies bytes from global to shared memory (cp.async) where p holds. Where
+// there does not hold, zeros are written instead of what is at from.
+func (e *emitter) copyAsync(to, from address, bytes int64, p, valid operand) {
 	opcode := "cp.async.ca.shared.global"
 	if bytes == maxVectorBytes {
 		opcode = "cp.async.cg.shared.global"
 	}
 	e.async = true
-	if there == yes {
+	if valid == yes {
 		e.asm.when(p, opcode, to, from, bytes)
 		return
 	}
 	size := e.asm.get(
 		kindB32, "selp.b32", bytes, 0,
-		e.asm.in(kindPred, there),
+		e.asm.in(kindPred, valid),
 	)
 	e.asm.when(p, opcode, to, from, bytes, size)
 }

@@ -96,19 +96,6 @@ func (p perturbed) evaluate(
 	return root.plain, root.moved, nil
 }
 
-// discontinuous are operations that jump: their results are held.
-var discontinuous = map[hlo.Opcode]bool{
-	hlo.OpCompare:          true,
-	hlo.OpIsFinite:         true,
-	hlo.OpSign:             true,
-	hlo.OpFloor:            true,
-	hlo.OpCeil:             true,
-	hlo.OpRemainder:        true,
-	hlo.OpRoundNearestAfz:  true,
-	hlo.OpRoundNearestEven: true,
-	hlo.OpBitcastConvert:   true,
-}
-
 func (p perturbed) instruction(
 	i *hlo.Instr, a, b []value,
 ) (v, w value, err error) {
@@ -116,7 +103,7 @@ func (p perturbed) instruction(
 		return p.evaluate(i.Attrs.Calls, a, b)
 	}
 	v, err = instruction(i, a)
-	if err != nil || discontinuous[i.Op] {
+	if err != nil || i.Op.Has(hlo.Discontinuous) {
 		return v, v, err
 	}
 	if k := termsSummed(i); k > 1 {
@@ -163,7 +150,7 @@ func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
 		}
 		return t
 	}
-	computed := !Selects[i.Op] &&
+	computed := !i.Op.Has(hlo.KeepsMagnitude) &&
 		i.Op != hlo.OpParameter && i.Op != hlo.OpConstant &&
 		i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement
 	switch {

@@ -41,16 +41,3 @@ func Terms(i *hlo.Instr) float64 {
 	}
 	return n
 }
-
-// Selects are operations whose results are among their operands' elements.
-var Selects = map[hlo.Opcode]bool{
-	hlo.OpBroadcast: true, hlo.OpTranspose: true, hlo.OpReshape: true,
-	hlo.OpBitcast: true, hlo.OpCopy: true, hlo.OpSlice: true,
-	hlo.OpReverse:     true,
-	hlo.OpConcatenate: true, hlo.OpPad: true, hlo.OpMaximum: true,
-	hlo.OpMinimum: true, hlo.OpSelect: true, hlo.OpClamp: true,
-	hlo.OpNegate: true,
-	hlo.OpAbs:    true, hlo.OpConvert: true, hlo.OpFloor: true,
-	hlo.OpCeil: true, hlo.OpGetTupleElement: true, hlo.OpTuple: true,
-	hlo.OpDynamicSlice: true, hlo.OpDynamicUpdateSlice: true, hlo.OpGather: true,
-}

@@ -91,25 +91,28 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 		list = append(list, o)
 	}
 	i.Operands = p.operandList(list)
-	row := opTable[i.Op]
-	n := len(i.Operands)
-	if n < row.minOperands ||
-		row.maxOperands >= 0 && n > row.maxOperands {
+	if want := i.wrongArity(); want != "" {
 		return p.failAt(
-			i, "%s takes %s, %d given", i.Op, row.count(), n,
+			i, "%s takes %s, %d given", i.Op, want, len(i.Operands),
 		)
 	}
 	return nil
 }
 
-func (r opRow) count() string {
+// wrongArity describes the operands that the operation of i takes when i has
+// another number of them; "" when i has the right number.
+func (i *Instr) wrongArity() string {
+	least, greatest := i.Op.Arity()
+	n := len(i.Operands)
 	switch {
-	case r.maxOperands < 0:
-		return strconv.Itoa(r.minOperands) + " operands or more"
-	case r.maxOperands == 1:
+	case n >= least && (greatest == many || n <= greatest):
+		return ""
+	case greatest == many:
+		return strconv.Itoa(least) + " operands or more"
+	case greatest == 1:
 		return "1 operand"
 	}
-	return strconv.Itoa(r.maxOperands) + " operands"
+	return strconv.Itoa(greatest) + " operands"
 }
 
 func (p *parser) parameterNumber(i *Instr) error {

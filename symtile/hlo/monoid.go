@@ -13,9 +13,8 @@ func (c *Computation) Monoid() (Opcode, bool) {
 		x == c.Params[1] && y == c.Params[0]) {
 		return "", false
 	}
-	switch root.Op {
-	case OpAdd, OpMultiply, OpMaximum, OpMinimum, OpAnd, OpOr, OpXor:
-		return root.Op, true
+	if !root.Op.Has(Monoid) {
+		return "", false
 	}
-	return "", false
+	return root.Op, true
 }

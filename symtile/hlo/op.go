@@ -1,152 +1,18 @@
 package hlo
 
-import "slices"
-
-// Opcode is the HLO name of an operation, e.g. "add" or "get-tuple-element".
-type Opcode string
-
-// An opRow is what the front end knows of an operation.
-type opRow struct {
-	minOperands, maxOperands int // operands; maxOperands −1 means any number
-	elementwise              bool
-	check                    func(*Instr) error // the declared shape follows from the operands; nil: not checked
-}
-
-var (
-	unary  = opRow{1, 1, true, checkSameAsOperand}
-	binary = opRow{2, 2, true, checkSameAsOperand}
-	other  = opRow{0, -1, false, nil} // known by name only
+import (
+	"maps"
+	"slices"
+	"strings"
 )
 
-// opTable is every operation by name. Operations that can be tiled have a
-// shape rule; the others are parsed with their attributes kept as text.
-var opTable = map[Opcode]opRow{
-	OpAbs: {1, 1, true, checkAbs}, OpCbrt: unary, OpCeil: unary, OpCosine: unary, OpCountLeadingZeros: unary,
-	OpErf: unary, OpExponential: unary, OpExponentialMinusOne: unary, OpFloor: unary, OpLog: unary, OpLogPlusOne: unary,
-	OpLogistic: unary, OpNegate: unary, OpNot: unary, OpPopcnt: unary, OpRoundNearestAfz: unary, OpRoundNearestEven: unary,
-	OpRsqrt: unary, OpSign: unary, OpSine: unary, OpSqrt: unary, OpTan: unary, OpTanh: unary, OpCopy: unary,
-	OpReducePrecision: unary, OpOptimizationBarrier: {1, 1, false, checkSameAsOperand},
-	OpAcos: unary, OpAcosh: unary, OpAsin: unary, OpAsinh: unary, OpAtanh: unary, OpCosh: unary, OpSinh: unary,
+// An Opcode is the HLO name of an operation, e.g. "add" or "get-tuple-element".
+// What is known of an operation in general is its row of opTable; what it
+// computes is in kernels/reference, and the code for it in the backends.
+type Opcode string
 
-	OpAdd: binary, OpAnd: binary, OpAtan2: binary, OpDivide: binary, OpMaximum: binary, OpMinimum: binary, OpMultiply: binary,
-	OpOr: binary, OpPower: binary, OpRemainder: binary, OpShiftLeft: binary, OpShiftRightArithmetic: binary,
-	OpShiftRightLogical: binary, OpSubtract: binary, OpXor: binary,
-
-	OpIsFinite:          {1, 1, true, checkPredicate},
-	OpCompare:           {2, 2, true, checkCompare},
-	OpSelect:            {3, 3, true, checkSelect},
-	OpClamp:             {3, 3, true, checkClamp},
-	OpConvert:           {1, 1, true, checkConvert},
-	OpBitcastConvert:    {1, 1, true, checkBitcastConvert},
-	OpStochasticConvert: {2, 2, true, checkConvert},
-	OpReal:              {1, 1, true, checkConvert},
-	OpImag:              {1, 1, true, checkConvert},
-	OpComplex:           {2, 2, true, checkConvert},
-	OpMap:               {1, -1, false, checkMap},
-
-	OpParameter:          {0, 0, false, nil},
-	OpConstant:           {0, 0, false, nil},
-	OpIota:               {0, 0, false, checkIota},
-	OpBroadcast:          {1, 1, false, checkBroadcast},
-	OpReshape:            {1, 1, false, checkReshape},
-	OpBitcast:            {1, 1, false, checkBitcast},
-	OpTranspose:          {1, 1, false, checkTranspose},
-	OpConcatenate:        {1, -1, false, checkConcatenate},
-	OpSlice:              {1, 1, false, checkSlice},
-	OpPad:                {2, 2, false, checkPad},
-	OpReverse:            {1, 1, false, checkReverse},
-	OpReduce:             {2, -1, false, checkReduce},
-	OpDot:                {2, 2, false, checkDot},
-	OpReduceWindow:       {2, -1, false, checkReduceWindow},
-	OpSelectAndScatter:   {3, 3, false, checkSelectAndScatter},
-	OpConvolution:        {2, 2, false, checkConvolution},
-	OpScaledDot:          {4, 4, false, checkScaledDot},
-	OpDynamicSlice:       {2, -1, false, checkDynamicSlice},
-	OpDynamicUpdateSlice: {3, -1, false, checkDynamicUpdateSlice},
-	OpGather:             {2, 2, false, checkGather},
-	OpScatter:            {3, -1, false, checkScatter},
-	OpTuple:              {0, -1, false, checkTuple},
-	OpGetTupleElement:    {1, 1, false, checkGetTupleElement},
-	OpFusion:             {0, -1, false, checkFusion},
-	OpCall:               {0, -1, false, checkFusion},
-
-	OpAddDependency: other, OpAfterAll: other, OpAllGather: other, OpAllGatherDone: other, OpAllGatherStart: other,
-	OpAllReduce: other, OpAllReduceDone: other, OpAllReduceStart: other, OpAllToAll: other, OpAsyncDone: other,
-	OpAsyncStart: other, OpAsyncUpdate: other, OpBatchNormGrad: other, OpBatchNormInference: other,
-	OpBatchNormTraining: other, OpCholesky: other, OpCollectiveBroadcast: other, OpCollectivePermute: other,
-	OpCollectivePermuteDone: other, OpCollectivePermuteStart: other, OpConditional: other,
-	OpCopyDone: other, OpCopyStart: other, OpCustomCall: other, OpDomain: other, OpDynamicReshape: other,
-	OpFft: other, OpGetDimensionSize: other,
-	OpInfeed: other, OpOutfeed: other, OpPartitionId: other, OpRaggedAllToAll: other, OpRaggedDot: other, OpRecv: other,
-	OpRecvDone: other, OpReduceScatter: other, OpReplicaId: other, OpRng: other,
-	OpRngBitGenerator: other, OpRngGetAndUpdateState: other, OpScan: other,
-	OpSend: other, OpSendDone: other, OpSetDimensionSize: other, OpSort: other, OpTopK: other,
-	OpTriangularSolve: other, OpWhile: other,
-}
-
-// opcodes are the names of operations as they are written.
-var opcodes = func() map[string]Opcode {
-	all := map[string]Opcode{"opt-barrier": OpOptimizationBarrier} // XLA prints the long name short
-	for op := range opTable {
-		all[string(op)] = op
-	}
-	return all
-}()
-
-// Known says whether o is an HLO operation.
-func (o Opcode) Known() bool { _, ok := opTable[o]; return ok }
-
-// Elementwise says whether each element of the result is made from the
-// elements at the same place of the operands (scalars of clamp and select
-// apply everywhere): arithmetic, compare, select, clamp, convert, copy.
-func (o Opcode) Elementwise() bool { return opTable[o].elementwise }
-
-// nearest is the known name closest to o, for "did you mean".
-func (o Opcode) nearest() string {
-	names := make([]string, 0, len(opTable))
-	for name := range opTable {
-		names = append(names, string(name))
-	}
-	slices.Sort(names)
-	return Nearest(string(o), names)
-}
-
-// Nearest is the name at most two edits away from a misspelt one that takes
-// the fewest, the first of several; "" when there is none.
-func Nearest(misspelt string, names []string) string {
-	best, least := "", 3
-	for _, name := range names {
-		if d := editDistance(misspelt, name); d < least {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// editDistance is Levenshtein's, over bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(
-				replace, row[j]+1, row[j+1]+1,
-			)
-		}
-	}
-	return row[len(b)]
-}
-
-// The operations of HLO by their names in HLO text.
+// The operations of HLO by their names in HLO text, as XLA's hlo_opcode.h lists
+// them. OpErfInv is not among XLA's: it is chlo.erf_inv, which XLA expands.
 const (
 	OpAbs                    Opcode = "abs"
 	OpAcos                   Opcode = "acos"
@@ -281,3 +147,336 @@ const (
 	OpWhile                  Opcode = "while"
 	OpXor                    Opcode = "xor"
 )
+
+// A Class says how the elements of a result depend on the operands.
+type Class uint8
+
+const (
+	// ClassOpaque operations are parsed and printed and have no meaning here.
+	ClassOpaque Class = iota
+	// ClassElementwise results depend on the elements at the same position of
+	// the operands; scalar operands of select and clamp apply everywhere.
+	ClassElementwise
+	// ClassSource operations have no array operands.
+	ClassSource
+	// ClassMove operations rearrange elements by their positions alone.
+	ClassMove
+	// ClassDynamic operations read at positions known at run time.
+	ClassDynamic
+	// ClassUpdate operations write at positions known at run time.
+	ClassUpdate
+	// ClassReduction operations combine elements by a computation.
+	ClassReduction
+	// ClassContraction operations sum products of two operands.
+	ClassContraction
+	// ClassStructure operations make, open or fence tuples.
+	ClassStructure
+	// ClassCall operations call a computation once, or once an element.
+	ClassCall
+	// ClassControl operations choose or repeat computations.
+	ClassControl
+	// ClassCollective operations exchange data between replicas.
+	ClassCollective
+)
+
+// A Trait is one more fact about an operation; traits are bits of a set.
+type Trait uint8
+
+const (
+	// View operations present the elements of their operand in another shape;
+	// duplicating one costs nothing.
+	View Trait = 1 << iota
+	// Exact operations return one of the values of the operands' type whatever the
+	// width they are computed in: no rounding or wrapping follows.
+	Exact
+	// KeepsMagnitude operations return no number larger in magnitude than the
+	// largest of their operands; whole numbers stay whole.
+	KeepsMagnitude
+	// Discontinuous operations jump: a small change of an operand may change the
+	// result by much.
+	Discontinuous
+	// Monoid operations are associative and commutative binary operations, by
+	// which a reduction may combine elements in any order.
+	Monoid
+
+	// plain operations have the operands and results of their MLIR operation and
+	// no attributes that change what is computed.
+	plain
+)
+
+// An opRow is one operation. The fields have no names in the table, so that a
+// row without one of them does not compile.
+type opRow struct {
+	minOperands int
+	maxOperands int // many: any number
+	class       Class
+	// mlir lists the operations of the MLIR dialects stablehlo, mhlo, chlo and
+	// func that are read as this one, separated by blanks; noMLIR: none is.
+	mlir string
+	// flops is the cost of one element of the result in flop: 0 for what moves
+	// data or is opaque, 1 for arithmetic, for functions the length of their usual
+	// polynomials (Cephes: exp 15, log 20, tanh and erf 25, sin 20, pow 40; Giles'
+	// erf-inv: a logarithm, a root and two polynomials, 50), for divisions and
+	// roots their throughput on current cores, about 8. Reductions and
+	// contractions pay it for each element they combine.
+	flops  float64
+	traits Trait
+	// check reports how the declared shape does not follow from the operands; nil
+	// for operations whose shape is taken as it is written.
+	check func(*Instr) error
+}
+
+const (
+	many   = -1
+	noMLIR = ""
+)
+
+// opTable is every operation. A new elementwise operation is a constant and a row
+// here, its semantics in kernels/reference, and its code in each backend, which
+// the test of the table asks for.
+var opTable = map[Opcode]opRow{
+	// Elementwise operations of one operand.
+	OpAbs:                 {1, 1, ClassElementwise, "stablehlo.abs", 1, plain | KeepsMagnitude, checkAbs},
+	OpCbrt:                {1, 1, ClassElementwise, "stablehlo.cbrt", 25, plain, checkSameAsOperand},
+	OpCeil:                {1, 1, ClassElementwise, "stablehlo.ceil", 1, plain | KeepsMagnitude | Discontinuous, checkSameAsOperand},
+	OpCopy:                {1, 1, ClassElementwise, "mhlo.copy", 0, plain | KeepsMagnitude, checkSameAsOperand},
+	OpCosine:              {1, 1, ClassElementwise, "stablehlo.cosine", 20, plain, checkSameAsOperand},
+	OpCountLeadingZeros:   {1, 1, ClassElementwise, "stablehlo.count_leading_zeros", 1, plain, checkSameAsOperand},
+	OpErf:                 {1, 1, ClassElementwise, "mhlo.erf chlo.erf", 25, plain, checkSameAsOperand},
+	OpExponential:         {1, 1, ClassElementwise, "stablehlo.exponential", 15, plain, checkSameAsOperand},
+	OpExponentialMinusOne: {1, 1, ClassElementwise, "stablehlo.exponential_minus_one", 20, plain, checkSameAsOperand},
+	OpFloor:               {1, 1, ClassElementwise, "stablehlo.floor", 1, plain | KeepsMagnitude | Discontinuous, checkSameAsOperand},
+	OpLog:                 {1, 1, ClassElementwise, "stablehlo.log", 20, plain, checkSameAsOperand},
+	OpLogPlusOne:          {1, 1, ClassElementwise, "stablehlo.log_plus_one", 22, plain, checkSameAsOperand},
+	OpLogistic:            {1, 1, ClassElementwise, "stablehlo.logistic", 24, plain, checkSameAsOperand},
+	OpNegate:              {1, 1, ClassElementwise, "stablehlo.negate", 1, plain | KeepsMagnitude, checkSameAsOperand},
+	OpNot:                 {1, 1, ClassElementwise, "stablehlo.not", 1, plain, checkSameAsOperand},
+	OpPopcnt:              {1, 1, ClassElementwise, "stablehlo.popcnt", 1, plain, checkSameAsOperand},
+	OpRoundNearestAfz:     {1, 1, ClassElementwise, "stablehlo.round_nearest_afz", 1, plain | Discontinuous, checkSameAsOperand},
+	OpRoundNearestEven:    {1, 1, ClassElementwise, "stablehlo.round_nearest_even", 1, plain | Discontinuous, checkSameAsOperand},
+	OpRsqrt:               {1, 1, ClassElementwise, "stablehlo.rsqrt", 8, plain, checkSameAsOperand},
+	OpSign:                {1, 1, ClassElementwise, "stablehlo.sign", 1, plain | Discontinuous, checkSameAsOperand},
+	OpSine:                {1, 1, ClassElementwise, "stablehlo.sine", 20, plain, checkSameAsOperand},
+	OpSqrt:                {1, 1, ClassElementwise, "stablehlo.sqrt", 8, plain, checkSameAsOperand},
+	OpTan:                 {1, 1, ClassElementwise, "stablehlo.tan chlo.tan", 25, plain, checkSameAsOperand},
+	OpTanh:                {1, 1, ClassElementwise, "stablehlo.tanh", 25, plain, checkSameAsOperand},
+	OpAcos:                {1, 1, ClassElementwise, "mhlo.acos chlo.acos", 1, plain, checkSameAsOperand},
+	OpAcosh:               {1, 1, ClassElementwise, "mhlo.acosh chlo.acosh", 1, plain, checkSameAsOperand},
+	OpAsin:                {1, 1, ClassElementwise, "mhlo.asin chlo.asin", 1, plain, checkSameAsOperand},
+	OpAsinh:               {1, 1, ClassElementwise, "mhlo.asinh chlo.asinh", 1, plain, checkSameAsOperand},
+	OpAtanh:               {1, 1, ClassElementwise, "mhlo.atanh chlo.atanh", 1, plain, checkSameAsOperand},
+	OpCosh:                {1, 1, ClassElementwise, "mhlo.cosh chlo.cosh", 1, plain, checkSameAsOperand},
+	OpSinh:                {1, 1, ClassElementwise, "mhlo.sinh chlo.sinh", 1, plain, checkSameAsOperand},
+	OpReal:                {1, 1, ClassElementwise, "stablehlo.real", 1, plain, checkConvert},
+	OpImag:                {1, 1, ClassElementwise, "stablehlo.imag", 1, plain, checkConvert},
+	OpIsFinite:            {1, 1, ClassElementwise, "stablehlo.is_finite", 1, plain | Discontinuous, checkPredicate},
+	OpConvert:             {1, 1, ClassElementwise, "stablehlo.convert", 1, plain | KeepsMagnitude, checkConvert},
+	OpBitcastConvert:      {1, 1, ClassElementwise, "stablehlo.bitcast_convert", 1, plain | Discontinuous, checkBitcastConvert},
+	OpReducePrecision:     {1, 1, ClassElementwise, "stablehlo.reduce_precision", 1, 0, checkSameAsOperand},
+
+	// Elementwise operations of two operands.
+	OpAdd:                  {2, 2, ClassElementwise, "stablehlo.add", 1, plain | Monoid, checkSameAsOperand},
+	OpAnd:                  {2, 2, ClassElementwise, "stablehlo.and", 1, plain | Exact | Monoid, checkSameAsOperand},
+	OpAtan2:                {2, 2, ClassElementwise, "stablehlo.atan2", 30, plain, checkSameAsOperand},
+	OpDivide:               {2, 2, ClassElementwise, "stablehlo.divide", 8, plain, checkSameAsOperand},
+	OpMaximum:              {2, 2, ClassElementwise, "stablehlo.maximum", 1, plain | Exact | KeepsMagnitude | Monoid, checkSameAsOperand},
+	OpMinimum:              {2, 2, ClassElementwise, "stablehlo.minimum", 1, plain | Exact | KeepsMagnitude | Monoid, checkSameAsOperand},
+	OpMultiply:             {2, 2, ClassElementwise, "stablehlo.multiply", 1, plain | Monoid, checkSameAsOperand},
+	OpOr:                   {2, 2, ClassElementwise, "stablehlo.or", 1, plain | Exact | Monoid, checkSameAsOperand},
+	OpPower:                {2, 2, ClassElementwise, "stablehlo.power", 40, plain, checkSameAsOperand},
+	OpRemainder:            {2, 2, ClassElementwise, "stablehlo.remainder", 20, plain | Discontinuous, checkSameAsOperand},
+	OpShiftLeft:            {2, 2, ClassElementwise, "stablehlo.shift_left", 1, plain, checkSameAsOperand},
+	OpShiftRightArithmetic: {2, 2, ClassElementwise, "stablehlo.shift_right_arithmetic", 1, plain, checkSameAsOperand},
+	OpShiftRightLogical:    {2, 2, ClassElementwise, "stablehlo.shift_right_logical", 1, plain, checkSameAsOperand},
+	OpSubtract:             {2, 2, ClassElementwise, "stablehlo.subtract", 1, plain, checkSameAsOperand},
+	OpXor:                  {2, 2, ClassElementwise, "stablehlo.xor", 1, plain | Exact | Monoid, checkSameAsOperand},
+	OpComplex:              {2, 2, ClassElementwise, "stablehlo.complex", 1, plain, checkConvert},
+	OpCompare:              {2, 2, ClassElementwise, "stablehlo.compare", 1, Discontinuous, checkCompare},
+	OpStochasticConvert:    {2, 2, ClassElementwise, noMLIR, 1, 0, checkConvert},
+
+	// Elementwise operations of three operands, of which scalars apply everywhere.
+	OpSelect: {3, 3, ClassElementwise, "stablehlo.select", 1, KeepsMagnitude, checkSelect},
+	OpClamp:  {3, 3, ClassElementwise, "stablehlo.clamp", 1, KeepsMagnitude, checkClamp},
+
+	// Arrays that are made from nothing in the computation.
+	OpParameter: {0, 0, ClassSource, noMLIR, 0, 0, nil},
+	OpConstant:  {0, 0, ClassSource, "stablehlo.constant chlo.constant", 0, 0, nil},
+	OpIota:      {0, 0, ClassSource, "stablehlo.iota", 1, 0, checkIota},
+
+	// Rearrangements known at compile time.
+	OpBroadcast:   {1, 1, ClassMove, "stablehlo.broadcast_in_dim stablehlo.broadcast", 0, View | KeepsMagnitude, checkBroadcast},
+	OpReshape:     {1, 1, ClassMove, "stablehlo.reshape", 0, plain | View | KeepsMagnitude, checkReshape},
+	OpBitcast:     {1, 1, ClassMove, noMLIR, 0, View | KeepsMagnitude, checkBitcast},
+	OpTranspose:   {1, 1, ClassMove, "stablehlo.transpose", 0, KeepsMagnitude, checkTranspose},
+	OpConcatenate: {1, many, ClassMove, "stablehlo.concatenate", 0, KeepsMagnitude, checkConcatenate},
+	OpSlice:       {1, 1, ClassMove, "stablehlo.slice", 0, KeepsMagnitude, checkSlice},
+	OpPad:         {2, 2, ClassMove, "stablehlo.pad", 0, KeepsMagnitude, checkPad},
+	OpReverse:     {1, 1, ClassMove, "stablehlo.reverse", 0, KeepsMagnitude, checkReverse},
+
+	// Reads and writes at places known at run time.
+	OpDynamicSlice:       {2, many, ClassDynamic, "stablehlo.dynamic_slice", 1, KeepsMagnitude, checkDynamicSlice},
+	OpDynamicUpdateSlice: {3, many, ClassUpdate, "stablehlo.dynamic_update_slice", 1, plain | KeepsMagnitude, checkDynamicUpdateSlice},
+	OpGather:             {2, 2, ClassDynamic, "stablehlo.gather", 1, KeepsMagnitude, checkGather},
+	OpScatter:            {3, many, ClassUpdate, "stablehlo.scatter", 1, 0, checkScatter},
+	OpSelectAndScatter:   {3, 3, ClassUpdate, "stablehlo.select_and_scatter", 1, 0, checkSelectAndScatter},
+
+	// Reductions.
+	OpReduce:       {2, many, ClassReduction, "stablehlo.reduce", 1, 0, checkReduce},
+	OpReduceWindow: {2, many, ClassReduction, "stablehlo.reduce_window", 1, 0, checkReduceWindow},
+
+	// Sums of products.
+	OpDot:         {2, 2, ClassContraction, "stablehlo.dot_general stablehlo.dot", 1, 0, checkDot},
+	OpScaledDot:   {4, 4, ClassContraction, noMLIR, 1, 0, checkScaledDot},
+	OpConvolution: {2, 2, ClassContraction, "stablehlo.convolution", 1, 0, checkConvolution},
+
+	// Tuples and barriers.
+	OpTuple:               {0, many, ClassStructure, "stablehlo.tuple", 0, plain | KeepsMagnitude, checkTuple},
+	OpGetTupleElement:     {1, 1, ClassStructure, "stablehlo.get_tuple_element", 0, KeepsMagnitude, checkGetTupleElement},
+	OpOptimizationBarrier: {1, 1, ClassStructure, "stablehlo.optimization_barrier", 0, 0, checkSameAsOperand},
+
+	// Calls of computations.
+	OpFusion: {0, many, ClassCall, noMLIR, 0, 0, checkFusion},
+	OpCall:   {0, many, ClassCall, "func.call stablehlo.call stablehlo.composite", 0, 0, checkFusion},
+	OpMap:    {1, many, ClassCall, "stablehlo.map", 1, 0, checkMap},
+
+	// Control flow.
+	OpWhile:       {0, many, ClassControl, "stablehlo.while", 0, 0, nil},
+	OpConditional: {0, many, ClassControl, "stablehlo.if stablehlo.case", 0, 0, nil},
+
+	// Collectives.
+	OpAllGather:              {0, many, ClassCollective, "stablehlo.all_gather", 0, 0, nil},
+	OpAllGatherStart:         {0, many, ClassCollective, noMLIR, 0, 0, nil},
+	OpAllGatherDone:          {0, many, ClassCollective, noMLIR, 0, 0, nil},
+	OpAllReduce:              {0, many, ClassCollective, "stablehlo.all_reduce", 0, 0, nil},
+	OpAllReduceStart:         {0, many, ClassCollective, noMLIR, 0, 0, nil},
+	OpAllReduceDone:          {0, many, ClassCollective, noMLIR, 0, 0, nil},
+	OpAllToAll:               {0, many, ClassCollective, "stablehlo.all_to_all", 0, 0, nil},
+	OpRaggedAllToAll:         {0, many, ClassCollective, noMLIR, 0, 0, nil},
+	OpReduceScatter:          {0, many, ClassCollective, "stablehlo.reduce_scatter", 0, 0, nil},
+	OpCollectiveBroadcast:    {0, many, ClassCollective, "stablehlo.collective_broadcast", 0, 0, nil},
+	OpCollectivePermute:      {0, many, ClassCollective, "stablehlo.collective_permute", 0, 0, nil},
+	OpCollectivePermuteStart: {0, many, ClassCollective, noMLIR, 0, 0, nil},
+	OpCollectivePermuteDone:  {0, many, ClassCollective, noMLIR, 0, 0, nil},
+	OpPartitionId:            {0, many, ClassCollective, "stablehlo.partition_id", 0, 0, nil},
+	OpReplicaId:              {0, many, ClassCollective, "stablehlo.replica_id", 0, 0, nil},
+
+	// Operations that are parsed and printed, but have neither a shape rule nor a meaning here.
+	OpScan:                 {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpSort:                 {0, many, ClassOpaque, "stablehlo.sort", 0, 0, nil},
+	OpTopK:                 {0, many, ClassOpaque, "chlo.top_k", 0, 0, nil},
+	OpRaggedDot:            {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpBatchNormGrad:        {0, many, ClassOpaque, "stablehlo.batch_norm_grad", 0, 0, nil},
+	OpBatchNormInference:   {0, many, ClassOpaque, "stablehlo.batch_norm_inference", 0, 0, nil},
+	OpBatchNormTraining:    {0, many, ClassOpaque, "stablehlo.batch_norm_training", 0, 0, nil},
+	OpCholesky:             {0, many, ClassOpaque, "stablehlo.cholesky", 0, 0, nil},
+	OpTriangularSolve:      {0, many, ClassOpaque, "stablehlo.triangular_solve", 0, 0, nil},
+	OpFft:                  {0, many, ClassOpaque, "stablehlo.fft", 0, 0, nil},
+	OpRng:                  {0, many, ClassOpaque, "stablehlo.rng", 0, 0, nil},
+	OpRngBitGenerator:      {0, many, ClassOpaque, "stablehlo.rng_bit_generator", 0, 0, nil},
+	OpRngGetAndUpdateState: {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpCustomCall:           {0, many, ClassOpaque, "stablehlo.custom_call", 0, 0, nil},
+	OpGetDimensionSize:     {0, many, ClassOpaque, "stablehlo.get_dimension_size", 0, 0, nil},
+	OpSetDimensionSize:     {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpDynamicReshape:       {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpAddDependency:        {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpAfterAll:             {0, many, ClassOpaque, "stablehlo.after_all stablehlo.create_token", 0, 0, nil},
+	OpAsyncDone:            {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpAsyncStart:           {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpAsyncUpdate:          {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpCopyDone:             {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpCopyStart:            {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpDomain:               {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpInfeed:               {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpOutfeed:              {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpRecv:                 {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpRecvDone:             {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpSend:                 {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpSendDone:             {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+}
+
+// opcodes are the names of operations as they are written.
+var opcodes = func() map[string]Opcode {
+	all := map[string]Opcode{"opt-barrier": OpOptimizationBarrier} // XLA's short spelling
+	for op := range opTable {
+		all[string(op)] = op
+	}
+	return all
+}()
+
+// Opcodes lists every operation in alphabetical order.
+func Opcodes() []Opcode { return slices.Sorted(maps.Keys(opTable)) }
+
+// Known reports whether o is an HLO operation.
+func (o Opcode) Known() bool {
+	_, ok := opTable[o]
+	return ok
+}
+
+// Class is how the results of o depend on its operands.
+func (o Opcode) Class() Class { return opTable[o].class }
+
+// Elementwise reports whether each element of the result is computed from the
+// elements at the same position of the operands: arithmetic, compare, select,
+// clamp, convert, copy.
+func (o Opcode) Elementwise() bool { return opTable[o].class == ClassElementwise }
+
+// Has reports whether o has all of the traits.
+func (o Opcode) Has(traits Trait) bool { return opTable[o].traits&traits == traits }
+
+// Arity is the least and the greatest number of operands; −1: any number.
+func (o Opcode) Arity() (least, greatest int) {
+	row := opTable[o]
+	return row.minOperands, row.maxOperands
+}
+
+// FLOPs is the cost of one element of the result in flop, of a reduction or
+// contraction that of one combined element.
+func (o Opcode) FLOPs() float64 { return opTable[o].flops }
+
+// MLIR lists the operations of MLIR dialects that are read as o, such as
+// "stablehlo.add"; empty when there is none.
+func (o Opcode) MLIR() []string { return strings.Fields(opTable[o].mlir) }
+
+// nearest is the known name closest to o, for "did you mean".
+func (o Opcode) nearest() string {
+	names := make([]string, 0, len(opTable))
+	for _, name := range Opcodes() {
+		names = append(names, string(name))
+	}
+	return Nearest(string(o), names)
+}
+
+// Nearest is the name at most two edits away from a misspelt one that takes
+// the fewest, the first of several; "" when there is none.
+func Nearest(misspelt string, names []string) string {
+	best, least := "", 3
+	for _, name := range names {
+		if d := editDistance(misspelt, name); d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// editDistance is Levenshtein's, over bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(
+				replace, row[j]+1, row[j+1]+1,
+			)
+		}
+	}
+	return row[len(b)]
+}

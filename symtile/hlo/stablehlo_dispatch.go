@@ -15,7 +15,7 @@ type lowering struct {
 
 // lowerings are the operations of the stablehlo and mhlo dialects. Where the
 // two languages agree, the name with its underscores replaced is enough.
-var lowerings = merge(plainLowerings(), map[string]lowering{
+var lowerings = merge(plainLowerings("stablehlo", "mhlo"), map[string]lowering{
 	"constant":             {0, 0, lowerConstant},
 	"iota":                 {0, 0, lowerIota},
 	"broadcast_in_dim":     {1, 0, lowerBroadcastInDim},
@@ -69,22 +69,21 @@ var lowerings = merge(plainLowerings(), map[string]lowering{
 	"partition_id":         {0, 0, lowerAs(OpPartitionId)},
 })
 
-// plainOps are operations without attributes that count, under HLO's names.
-var plainOps = []Opcode{
-	OpAbs, OpCbrt, OpCeil, OpCosine, OpCountLeadingZeros, OpErf, OpExponential, OpExponentialMinusOne, OpFloor, OpLog,
-	OpLogPlusOne, OpLogistic, OpNegate, OpNot, OpPopcnt, OpRoundNearestAfz, OpRoundNearestEven, OpRsqrt, OpSign, OpSine,
-	OpSqrt, OpTan, OpTanh, OpCopy, OpIsFinite, OpReal, OpImag,
-	OpAdd, OpAnd, OpAtan2, OpDivide, OpMaximum, OpMinimum, OpMultiply, OpOr, OpPower, OpRemainder, OpShiftLeft,
-	OpShiftRightArithmetic, OpShiftRightLogical, OpSubtract, OpXor, OpComplex,
-	OpConvert, OpBitcastConvert, OpReshape, OpTuple, OpDynamicUpdateSlice,
-	OpAcos, OpAcosh, OpAsin, OpAsinh, OpAtanh, OpCosh, OpSinh,
-}
-
-func plainLowerings() map[string]lowering {
+// plainLowerings are the operations of some dialects that HLO has under another
+// spelling and that have no attributes: rows of opTable with the trait plain.
+func plainLowerings(dialects ...string) map[string]lowering {
 	all := map[string]lowering{}
-	for _, op := range plainOps {
-		n := opTable[op].maxOperands
-		all[mlirSpelling(op)] = lowering{n, 0, lowerAs(op)}
+	for _, op := range Opcodes() {
+		if !op.Has(plain) {
+			continue
+		}
+		_, operands := op.Arity()
+		for _, full := range op.MLIR() {
+			dialect, name, _ := strings.Cut(full, ".")
+			if slices.Contains(dialects, dialect) {
+				all[name] = lowering{operands, 0, lowerAs(op)}
+			}
+		}
 	}
 	return all
 }
@@ -233,12 +232,10 @@ func (m *mlir) emit(b *block, o *mlirOp) error {
 	if err != nil {
 		return err
 	}
-	row := opTable[i.Op]
-	n := len(i.Operands)
-	if n < row.minOperands ||
-		row.maxOperands >= 0 && n > row.maxOperands {
+	if want := i.wrongArity(); want != "" {
 		return m.Fail(
-			o.at, "%s takes %s, %d given", o.name, row.count(), n,
+			o.at, "%s takes %s, %d given",
+			o.name, want, len(i.Operands),
 		)
 	}
 	return m.bindResults(b, o, i)

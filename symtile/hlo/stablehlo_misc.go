@@ -254,27 +254,19 @@ var chloDecomposed = map[string]bool{
 
 // chloLowerings are the operations of the chlo dialect that HLO has, or that
 // are a few of HLO's.
-var chloLowerings = merge(chloBroadcasts(), map[string]lowering{
-	"acos":     {1, 0, lowerAs(OpAcos)},
-	"acosh":    {1, 0, lowerAs(OpAcosh)},
-	"asin":     {1, 0, lowerAs(OpAsin)},
-	"asinh":    {1, 0, lowerAs(OpAsinh)},
-	"atanh":    {1, 0, lowerAs(OpAtanh)},
-	"cosh":     {1, 0, lowerAs(OpCosh)},
-	"sinh":     {1, 0, lowerAs(OpSinh)},
-	"tan":      {1, 0, lowerAs(OpTan)},
-	"erf":      {1, 0, lowerAs(OpErf)},
+var chloLowerings = merge(chloBroadcasts(), merge(plainLowerings("chlo"), map[string]lowering{
 	"constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
 	"atan": {1, 0, lowerAtan}, "square": {1, 0, lowerSquare},
 	"is_inf": {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf},
 	"is_neg_inf": {1, 0, lowerIsInf},
-})
+}))
 
 // chloBroadcasts are broadcast_add and so on: NumPy's broadcasting, then the operation.
 func chloBroadcasts() map[string]lowering {
 	all := map[string]lowering{}
-	for _, op := range plainOps {
-		if opTable[op].maxOperands == 2 && op.Elementwise() {
+	for _, op := range Opcodes() {
+		_, operands := op.Arity()
+		if operands == 2 && op.Has(plain) && op.Elementwise() {
 			all["broadcast_"+mlirSpelling(op)] = lowering{
 				2, 0, lowerBroadcasting(op),
 			}

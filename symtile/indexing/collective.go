@@ -6,14 +6,19 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Maps of collectives: besides the index, on which replica of the replica group
-// it is. What depends on the replica that asks has a run-time variable
-// "replica", its position in the group.
+// Maps of collectives say, besides the index of an element, on which replica of
+// the replica group it is. Where that depends on the replica that executes the
+// instruction, the map has a run-time variable "replica": the position of the
+// executing replica in its group.
+//
+// For an all-gather of f32[4] to f32[16] along dimension 0 over 4 replicas, the
+// operand's map is (d0) -> (d0 mod 4) on replica d0 floordiv 4.
 
 // maxReplicas bounds a replica group whose size the instruction does not say.
 const maxReplicas = 1 << 20
 
-// groupSize is the size of the replica groups; 0 when it is not said, or differs.
+// groupSize is the size of the replica groups; 0 where it is not stated, or
+// differs.
 func (x *indexer) groupSize() int64 {
 	groups := x.in.Attrs.ReplicaGroups
 	if len(groups) == 0 {
@@ -28,16 +33,17 @@ func (x *indexer) groupSize() int64 {
 	return int64(n)
 }
 
-// position is the place of the replica that asks in its group of n.
+// position is the run-time variable for the position of the executing replica
+// in its group of n.
 func (x *indexer) position(n int64) index.Expr {
 	return x.r.RuntimeVar(
-		index.Origin{Source: InstrSource{Instr: x.in, Replica: Asking}},
+		index.Origin{Source: InstrSource{Instr: x.in, Replica: GroupPosition}},
 		0,
 		n-1,
 	)
 }
 
-// identityCollective is the identity on the operand that goes with the output.
+// identityCollective is the identity on the operand that belongs to the output.
 func (x *indexer) identityCollective() index.Map {
 	if x.output < 0 ||
 		x.output >= len(x.in.Operands) ||
@@ -59,7 +65,8 @@ func (x *indexer) forAllReplicas(n int64, m index.Map) index.Map {
 	return mapOnReplica(n, m.Ranges[0], m)
 }
 
-// mapOnReplica puts a map on a replica of a group of n; that of a group of one asks itself.
+// mapOnReplica makes the results of a map elements of the given replica of a
+// group of n. The only replica of a group of one is the executing one.
 func mapOnReplica(n int64, replica index.Expr, m index.Map) index.Map {
 	if n != 1 {
 		m.Replica = replica
@@ -67,24 +74,26 @@ func mapOnReplica(n int64, replica index.Expr, m index.Map) index.Map {
 	return m
 }
 
-// withRuntime adds the position to the run-time variables.
+// withRuntime adds the position to the run-time variables of a map.
 func withRuntime(position index.Expr, m index.Map) index.Map {
 	m.Runtime = append(m.Runtime, position)
 	return m
 }
 
-// replaced is index with dimension d replaced by e.
+// replaced is a copy of indices with dimension d replaced by e.
 func replaced(indices []index.Expr, d int64, e index.Expr) []index.Expr {
 	out := slices.Clone(indices)
 	out[d] = e
 	return out
 }
 
-// A sharding is an array cut into n shards along a dimension.
+// A sharding is an array that is divided into n shards of extent shard along
+// dimension dim.
 type sharding struct{ dim, shard, n int64 }
 
-// sharded compares an array with its shard: equal extents but along the
-// dimension of the instruction, and there a multiple that fits its groups.
+// sharded compares an array with its shard. Their extents are equal, except
+// along the dimension of the instruction, where that of the array is a multiple
+// that fits the replica groups.
 func (x *indexer) sharded(whole, shard []int64) (sharding, bool) {
 	dims := x.in.Attrs.Dimensions
 	if len(dims) != 1 || dims[0] < 0 ||
@@ -105,10 +114,11 @@ func (x *indexer) sharded(whole, shard []int64) (sharding, bool) {
 		x.groupSize() == s.n
 }
 
+// notSharded is the reason for collectives whose shapes do not fit.
 const notSharded = "the extents of the operand and the result, the dimension and the replica groups do not go together"
 
-// onlyForOutput is the map for the operand that goes with the output; the others of a
-// variadic collective are not read.
+// onlyForOutput is the map for the operand that belongs to the output; a
+// variadic collective does not read the others for it.
 func (x *indexer) onlyForOutput(m index.Map) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands))
 	for k := range maps {
@@ -121,7 +131,7 @@ func (x *indexer) onlyForOutput(m index.Map) []index.Map {
 	return maps
 }
 
-// ifReadByOutput is m when the operand goes with the output.
+// ifReadByOutput is m if the operand belongs to the output, else an empty map.
 func (x *indexer) ifReadByOutput(m index.Map) index.Map {
 	if x.operand != x.output {
 		return index.Map{State: index.StateEmpty}
@@ -129,7 +139,7 @@ func (x *indexer) ifReadByOutput(m index.Map) index.Map {
 	return m
 }
 
-// fromShard is the index in the whole of an index of shard number k.
+// fromShard is the index in the whole array of an index in shard k.
 func (s sharding) fromShard(indices []index.Expr, k index.Expr) []index.Expr {
 	return replaced(
 		indices,
@@ -138,13 +148,16 @@ func (s sharding) fromShard(indices []index.Expr, k index.Expr) []index.Expr {
 	)
 }
 
-// toShard is the index in its shard, and the number of that.
+// toShard is the index within its shard, and the number of the shard, of an
+// index in the whole array.
 func (s sharding) toShard(indices []index.Expr) (in []index.Expr, k index.Expr) {
 	return replaced(
 		indices, s.dim, indices[s.dim].Mod(s.shard),
 	), indices[s.dim].Div(s.shard)
 }
 
+// operandsAllGather: an element comes from the replica whose number is that of
+// its shard.
 func operandsAllGather(x *indexer) []index.Map {
 	if x.output < 0 || x.output >= len(x.in.Operands) {
 		return x.undefined(notSharded)
@@ -159,6 +172,8 @@ func operandsAllGather(x *indexer) []index.Map {
 	return x.onlyForOutput(mapOnReplica(s.n, k, index.Map{Results: in}))
 }
 
+// usersAllGather: every replica of the group has the element, at the place of
+// the executing replica's shard.
 func usersAllGather(x *indexer) index.Map {
 	if x.operand != x.output {
 		return index.Map{State: index.StateEmpty}
@@ -178,6 +193,8 @@ func usersAllGather(x *indexer) index.Map {
 	)
 }
 
+// operandsReduceScatter: an element is reduced over the same element of all
+// replicas, in the shard of the executing replica.
 func operandsReduceScatter(x *indexer) []index.Map {
 	if x.output < 0 || x.output >= len(x.in.Operands) {
 		return x.undefined(notSharded)
@@ -194,6 +211,7 @@ func operandsReduceScatter(x *indexer) []index.Map {
 	})))
 }
 
+// usersReduceScatter: an element is used by the replica whose shard it is in.
 func usersReduceScatter(x *indexer) index.Map {
 	if x.operand != x.output {
 		return index.Map{State: index.StateEmpty}
@@ -208,10 +226,13 @@ func usersReduceScatter(x *indexer) index.Map {
 	return mapOnReplica(s.n, k, index.Map{Results: in})
 }
 
+// operandsAllReduce: an element is reduced over the same element of all
+// replicas.
 func operandsAllReduce(x *indexer) []index.Map {
 	return x.onlyForOutput(x.forAllReplicas(x.groupSize(), x.identityCollective()))
 }
 
+// usersAllReduce: an element is used by the same element on all replicas.
 func usersAllReduce(x *indexer) index.Map {
 	return x.ifReadByOutput(x.forAllReplicas(x.groupSize(), x.identityCollective()))
 }
@@ -222,6 +243,7 @@ func operandsCollectiveBroadcast(x *indexer) []index.Map {
 	return x.onlyForOutput(mapOnReplica(x.groupSize(), x.r.Const(0), m))
 }
 
+// usersCollectiveBroadcast: the elements of the first replica are used by all.
 func usersCollectiveBroadcast(x *indexer) index.Map {
 	n := x.groupSize()
 	m := x.forAllReplicas(n, x.identityCollective())
@@ -233,17 +255,20 @@ func usersCollectiveBroadcast(x *indexer) index.Map {
 	return x.ifReadByOutput(withRuntime(position, m))
 }
 
-// operandsCollectivePermute: from which replica is known at run time only; a
+// operandsCollectivePermute: which replica is read is known at run time only; a
 // replica without a source gets zeros.
 func operandsCollectivePermute(x *indexer) []index.Map {
 	return x.onlyForOutput(x.permuted(PermuteSource))
 }
 
+// usersCollectivePermute: which replica uses an element is known at run time
+// only.
 func usersCollectivePermute(x *indexer) index.Map {
 	return x.ifReadByOutput(x.permuted(PermuteTarget))
 }
 
-// permuted is the identity on the source or the target of the replica that asks.
+// permuted is the identity on the source or the target of the executing
+// replica.
 func (x *indexer) permuted(role ReplicaRole) index.Map {
 	pairs, m := x.in.Attrs.SourceTargets, x.identityCollective()
 	if len(pairs) == 0 || m.State != index.StateKnown {
@@ -263,7 +288,7 @@ func (x *indexer) permuted(role ReplicaRole) index.Map {
 	return withRuntime(m.Replica, m)
 }
 
-// operandsAllToAll: block k of replica j goes to replica k as its block j.
+// operandsAllToAll: block k of replica j becomes block j of replica k.
 func operandsAllToAll(x *indexer) []index.Map {
 	if len(x.in.Attrs.Dimensions) == 0 {
 		return x.exchanged()
@@ -276,6 +301,7 @@ func operandsAllToAll(x *indexer) []index.Map {
 	return maps
 }
 
+// usersAllToAll is operandsAllToAll, which is its own inverse.
 func usersAllToAll(x *indexer) index.Map {
 	if len(x.in.Attrs.Dimensions) > 0 {
 		return x.blocks()
@@ -291,7 +317,8 @@ func usersAllToAll(x *indexer) index.Map {
 	)
 }
 
-// blocks is the exchange along a dimension of one array, the same both ways.
+// blocks is the exchange along a dimension of one array, the same in both
+// directions.
 func (x *indexer) blocks() index.Map {
 	n := x.groupSize()
 	if len(x.in.Operands) != 1 ||
@@ -313,7 +340,7 @@ func (x *indexer) blocks() index.Map {
 	)
 }
 
-// exchanged: array k of the result is what replica k has for the one that asks.
+// exchanged: array k of the result is what replica k has for the executing one.
 func (x *indexer) exchanged() []index.Map {
 	n := int64(len(x.in.Operands))
 	position := x.position(n)

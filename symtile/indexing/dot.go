@@ -6,12 +6,16 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A side is one operand of a dot.
+// A side is one operand of a dot: its extents, batch and contracting
+// dimensions.
 type side struct {
-	extents         []int64
+	// extents are those of the operand.
+	extents []int64
+	// batch and contract are dimension numbers, in the order of the attribute.
 	batch, contract []int64
 }
 
+// sides are the left and the right operand.
 func (x *indexer) sides() [2]side {
 	a := &x.in.Attrs
 	return [2]side{
@@ -20,7 +24,8 @@ func (x *indexer) sides() [2]side {
 	}
 }
 
-// free are the dimensions that are neither batch nor contracting ones.
+// free are the dimensions that are neither batch nor contracting ones, in
+// ascending order.
 func (s side) free() []int64 {
 	var dims []int64
 	for d := range s.extents {
@@ -32,7 +37,7 @@ func (s side) free() []int64 {
 	return dims
 }
 
-// index puts batch, free and contracting indices where they belong.
+// index is an index of the operand made of batch, free and contracting indices.
 func (s side) index(batch, free, contract []index.Expr) []index.Expr {
 	out := make([]index.Expr, len(s.extents))
 	for k, d := range s.batch {
@@ -48,7 +53,7 @@ func (s side) index(batch, free, contract []index.Expr) []index.Expr {
 }
 
 // operandsDot: batch dimensions come first in the result, then the free ones of
-// each side; contracting ones are ranges, in the order of the attribute.
+// each side. Contracting dimensions are ranges, in the order of the attribute.
 func operandsDot(x *indexer) []index.Map {
 	sides := x.sides()
 	ranges := x.ranges(pickExtents(sides[0].extents, sides[0].contract))
@@ -65,13 +70,13 @@ func operandsDot(x *indexer) []index.Map {
 	}
 }
 
-// usersDot: the other side's free dimensions run over all their values.
+// usersDot: the other side's free dimensions have all of their values.
 func usersDot(x *indexer) index.Map {
 	return x.resultsOf(x.operand, x.dims, nil)
 }
 
-// resultsOf is the map to the results that element index of a side is in; more
-// are ranges that index has already.
+// resultsOf is the map to the results that an element of a side takes part in.
+// more are the extents of ranges that the indices use already.
 func (x *indexer) resultsOf(
 	which int, indices []index.Expr, more []int64,
 ) index.Map {
@@ -94,7 +99,8 @@ func (x *indexer) resultsOf(
 	return m
 }
 
-// operandsScaledDot: as dot; an element's scale is that of its block.
+// operandsScaledDot is operandsDot, and for the scales of an element those of
+// its block.
 func operandsScaledDot(x *indexer) []index.Map {
 	maps := operandsDot(x)
 	for k := range 2 {
@@ -110,8 +116,9 @@ func operandsScaledDot(x *indexer) []index.Map {
 	return maps
 }
 
-// usersScaledDot: a scale is used by what its block of elements is; along
-// contracting dimensions the block does not matter.
+// usersScaledDot: a scale is used by what the elements of its block are used
+// by. Along contracting dimensions the element within the block does not
+// matter.
 func usersScaledDot(x *indexer) index.Map {
 	if x.operand < 2 {
 		return usersDot(x)

@@ -7,11 +7,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Maps of operations whose offsets are known at run time only.
+// Maps of operations whose offsets are known at run time only: dynamic-slice,
+// dynamic-update-slice, gather and scatter. An offset is a run-time variable, whose
+// origin says which element of which operand holds it.
 
-// starts makes the run-time variables of a dynamic-slice: where each window of
-// size begins, clamped so that it stays inside. The operands are scalars, or one
-// array of them.
+// starts are the run-time variables of a dynamic-slice: where the window of
+// size begins, clamped so that it stays inside. The operands are scalars, or
+// one array of them.
 func (x *indexer) starts(
 	operands []*hlo.Instr, extents, sizes []int64,
 ) []index.Expr {
@@ -27,7 +29,7 @@ func (x *indexer) starts(
 	return vars
 }
 
-// start is element at of in, clamped to [0, last].
+// start is the run-time variable for element at of in, clamped to [0, last].
 func (x *indexer) start(
 	in *hlo.Instr, at []index.Expr, last int64,
 ) index.Expr {
@@ -41,6 +43,8 @@ func (x *indexer) start(
 	)
 }
 
+// operandsDynamicSlice adds the starts to the index. The starts are scalars,
+// whose maps have no results.
 func operandsDynamicSlice(x *indexer) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands)) // starts: ()
 	rt := x.starts(
@@ -67,6 +71,7 @@ func (x *indexer) startsRead(maps []index.Map) {
 	}
 }
 
+// usersDynamicSlice: an element is used if it is in the window.
 func usersDynamicSlice(x *indexer) index.Map {
 	if x.operand > 0 {
 		return x.everywhere()
@@ -82,7 +87,8 @@ func usersDynamicSlice(x *indexer) index.Map {
 	)
 }
 
-// inWindow is index at as one of the window of size that begins at rt.
+// inWindow is the map from an index to its place in the window of size that
+// begins at rt.
 func (x *indexer) inWindow(
 	rt, at []index.Expr, size []int64,
 ) index.Map {
@@ -99,7 +105,7 @@ func (x *indexer) inWindow(
 }
 
 // operandsDynamicUpdateSlice: the update is read where it is written, and only
-// there; the operand at most everywhere.
+// there. The operand is read everywhere at most.
 func operandsDynamicUpdateSlice(x *indexer) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands))
 	maps[0] = index.Map{
@@ -122,6 +128,8 @@ func operandsDynamicUpdateSlice(x *indexer) []index.Map {
 	return maps
 }
 
+// usersDynamicUpdateSlice: an element of the operand stays unless the update
+// replaces it; one of the update is shifted by the starts.
 func usersDynamicUpdateSlice(x *indexer) index.Map {
 	switch x.operand {
 	case 0:
@@ -145,22 +153,35 @@ func usersDynamicUpdateSlice(x *indexer) index.Map {
 	return x.everywhere()
 }
 
-// A sliceIndex is what gather and scatter share: windows of an array (the operand
-// of a gather, the result of a scatter), one for each index vector. The other
-// array (the result of a gather, the updates of a scatter) has the window
-// dimensions and, between them, the batch dimensions of the indices.
+// A sliceIndex describes what gather and scatter have in common: windows of an
+// array (the operand of a gather, the result of a scatter), one for each index
+// vector. The other array (the result of a gather, the updates of a scatter)
+// has the window dimensions and, between them, the batch dimensions of the
+// indices.
 type sliceIndex struct {
-	indices     *hlo.Instr
-	vector      int64   // dimension of the indices that holds the index vectors
-	window      []int64 // window dimensions of the other array, ascending
-	missing     []int64 // dimensions the windows lack: extent 1
-	batching    []int64 // dimensions that go with a batch dimension …
-	ofIndices   []int64 // … of the indices
-	started     []int64 // dimension component k of an index vector is along
-	array, size []int64 // extents of the array, and of a window in it
-	other       []int64 // extents of the other array
+	// indices is the operand that holds the index vectors.
+	indices *hlo.Instr
+	// vector is the dimension of the indices that holds the index vectors.
+	vector int64
+	// window are the window dimensions of the other array, in ascending order.
+	window []int64
+	// missing are the dimensions of the array that windows lack: their extent
+	// in a window is 1.
+	missing []int64
+	// batching are the dimensions of the array that correspond to batch
+	// dimensions ofIndices of the indices.
+	batching  []int64
+	ofIndices []int64
+	// started is, for each component of an index vector, the dimension of the
+	// array that it is a start along.
+	started []int64
+	// array is the extents of the array, size those of a window in it.
+	array, size []int64
+	// other is the extents of the other array.
+	other []int64
 }
 
+// gathering is the sliceIndex of a gather.
 func (x *indexer) gathering() sliceIndex {
 	g := x.in.Attrs.Gather
 	return sliceIndex{
@@ -177,7 +198,7 @@ func (x *indexer) gathering() sliceIndex {
 	}
 }
 
-// batch are the dimensions of the other array that are not of the window.
+// batch are the dimensions of the other array that are not window dimensions.
 func (l sliceIndex) batch() []int64 {
 	var dims []int64
 	for d := range l.other {
@@ -188,7 +209,8 @@ func (l sliceIndex) batch() []int64 {
 	return dims
 }
 
-// component is the index in the indices of component k of the vector at batch.
+// component is the index, in the indices, of component k of the vector at
+// batch.
 func (l sliceIndex) component(
 	r *index.Ring, batch []index.Expr, k int64,
 ) []index.Expr {
@@ -202,7 +224,8 @@ func (l sliceIndex) component(
 	)
 }
 
-// components are how many an index vector has; false when they are scalars.
+// components is the number of components of an index vector; false where the
+// indices are scalars.
 func (l sliceIndex) components() (int64, bool) {
 	if l.vector == int64(l.indices.Shape.Rank()) {
 		return 1, false
@@ -210,8 +233,8 @@ func (l sliceIndex) components() (int64, bool) {
 	return l.indices.Shape.Dims[l.vector], true
 }
 
-// origin is the window's first element without the start: batching dimensions
-// have the batch index, the others 0.
+// origin is the first element of a window without its starts: batching
+// dimensions have the batch index, the others 0.
 func (l sliceIndex) origin(
 	r *index.Ring, batch []index.Expr,
 ) []index.Expr {
@@ -229,8 +252,8 @@ func (l sliceIndex) origin(
 	return out
 }
 
-// placed is the element of the array at offset (of the dimensions of the window,
-// in order) in the window of an index vector, its starts given by dimension.
+// placed is the element of the array at an offset within a window. The offset
+// has the window dimensions in order, starts are given by dimension.
 func (l sliceIndex) placed(
 	r *index.Ring,
 	batch, offset []index.Expr,
@@ -267,7 +290,8 @@ func (l sliceIndex) starts(x *indexer, batch []index.Expr) (
 	return starts, runtime
 }
 
-// mismatched says what the shapes do not fit.
+// mismatched reports whether the batching dimensions of array and indices
+// differ in extent.
 func (l sliceIndex) mismatched() bool {
 	for k, d := range l.batching {
 		if l.array[d] != l.indices.Shape.Dims[l.ofIndices[k]] {
@@ -277,6 +301,8 @@ func (l sliceIndex) mismatched() bool {
 	return slices.Contains(l.ofIndices, l.vector)
 }
 
+// operandsGather: the operand is read at the offset within the window of the
+// batch index; the indices at the index vector of that batch index.
 func operandsGather(x *indexer) []index.Map {
 	l := x.gathering()
 	if l.mismatched() {
@@ -319,8 +345,8 @@ func (l sliceIndex) batchOf(indices []index.Expr) []index.Expr {
 }
 
 // usersGather: an index vector is used by its window of the result. An element
-// of the operand is used by the windows that are over it, whose index vectors
-// are known together only when there is one or they fold.
+// of the operand is used by the windows that contain it, whose index vectors
+// are known together only when there is one or their values are known.
 func usersGather(x *indexer) index.Map {
 	l := x.gathering()
 	switch {
@@ -348,6 +374,7 @@ func (l sliceIndex) joined(batch, offset []index.Expr) []index.Expr {
 	return out
 }
 
+// usersOfGathered is usersGather for an element of the operand.
 func (x *indexer) usersOfGathered(l sliceIndex) index.Map {
 	ranges := x.ranges(pickExtents(l.other, l.batch()))
 	starts, runtime := l.starts(x, ranges)
@@ -376,7 +403,7 @@ func (x *indexer) usersOfGathered(l sliceIndex) index.Map {
 }
 
 // variesWithRanges reports whether a run-time variable is read at a place that
-// depends on a range: then one value of it does not make a set.
+// depends on a range: then a single value of it does not describe the set.
 func variesWithRanges(m index.Map) bool {
 	return slices.ContainsFunc(m.Origins(), func(o *index.Origin) bool {
 		return o != nil &&
@@ -388,7 +415,8 @@ func variesWithRanges(m index.Map) bool {
 	})
 }
 
-// operandsScatter: nothing is known for an element alone; the way forward is.
+// operandsScatter: which updates reach an element is not known, since index
+// vectors decide; the direction of usersScatter is.
 func operandsScatter(x *indexer) []index.Map {
 	n := len(x.in.Operands) / 2
 	maps := x.undefined("which updates reach an element depends on the values of all indices")
@@ -400,9 +428,8 @@ func operandsScatter(x *indexer) []index.Map {
 
 // usersScatter: an element of an operand stays where it is; one of the updates
 // goes to its place in the window of its index vector. A window that is not
-// inside as a whole goes nowhere. What the computation does not take from its
-// arguments may be replaced, so that the map says where an element can get at
-// most.
+// inside of the array as a whole is dropped. The computation may ignore its
+// arguments, so that the map is approximate where it does not keep them.
 func usersScatter(x *indexer) index.Map {
 	n := len(x.in.Operands) / 2
 	c := x.in.Attrs.ToApply
@@ -425,6 +452,7 @@ func usersScatter(x *indexer) index.Map {
 	return index.Map{State: index.StateEmpty}
 }
 
+// scattering is the sliceIndex of a scatter with n operands.
 func (x *indexer) scattering(n int) sliceIndex {
 	s := x.in.Attrs.Scatter
 	l := sliceIndex{
@@ -451,7 +479,8 @@ func (x *indexer) scattering(n int) sliceIndex {
 	return l
 }
 
-// usersOfUpdates: starts are not clamped; a window that would stick out is dropped.
+// usersOfUpdates is usersScatter for an element of the updates. Starts are not
+// clamped; a window that would stick out is dropped.
 func (x *indexer) usersOfUpdates(n int) index.Map {
 	l := x.scattering(n)
 	if l.mismatched() {
@@ -479,7 +508,8 @@ func (x *indexer) usersOfUpdates(n int) index.Map {
 	return m
 }
 
-// unclamped is element at of in, whatever its type can hold.
+// unclamped is the run-time variable for element at of in, with the range of
+// its type.
 func (x *indexer) unclamped(in *hlo.Instr, at []index.Expr) index.Expr {
 	lo, hi := in.Shape.DType.IntRange()
 	return x.r.RuntimeVar(
@@ -489,6 +519,6 @@ func (x *indexer) unclamped(in *hlo.Instr, at []index.Expr) index.Expr {
 	)
 }
 
-// farStart is beyond every extent there is room for; a start farther out is
-// outside just as well.
+// farStart is beyond every extent that memory has room for; a start farther out
+// is just as far outside.
 const farStart = 1 << 48

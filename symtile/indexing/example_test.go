@@ -44,3 +44,52 @@ func ExampleParamMaps() {
 	// Output:
 	// (d0) -> (d0 mod 64, d0 floordiv 64), domain: d0 in [0, 2047]
 }
+
+// The elements of a padded array that an element of the operand becomes.
+func ExampleUserMaps() {
+	m, err := hlo.Parse("pad.hlo", []byte(`
+		x = f32[10] parameter(0)
+		z = f32[] constant(0)
+		ROOT y = f32[20] pad(x, z), padding=1_0_1`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for k, maps := range indexing.UserMaps(index.NewRing(), m.Entry.Root, 0) {
+		fmt.Println(m.Entry.Root.Operands[k].Name, maps[0])
+	}
+	// Output:
+	// x (d0) -> (d0 * 2 + 1), domain: d0 in [0, 9], d0 * 2 + 1 in [0, 19]
+	// z ()[s0] -> (s0), domain: s0 in [0, 19]
+}
+
+// The results that an element of a parameter takes part in: its own square, and
+// the sum of its row.
+func ExampleOutputMaps() {
+	m, err := hlo.Parse("squares.hlo", []byte(`
+		HloModule squares
+		add {
+		  a = f32[] parameter(0)
+		  b = f32[] parameter(1)
+		  ROOT s = f32[] add(a, b)
+		}
+		ENTRY main {
+		  x = f32[4,8] parameter(0)
+		  z = f32[] constant(0)
+		  q = f32[4,8] multiply(x, x)
+		  r = f32[4] reduce(q, z), dimensions={1}, to_apply=add
+		  ROOT t = (f32[4,8], f32[4]) tuple(q, r)
+		}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	maps, err := indexing.OutputMaps(index.NewRing(), m.Entry, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for output, maps := range maps {
+		fmt.Println(output, maps[0])
+	}
+	// Output:
+	// 0 (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 7]
+	// 1 (d0, d1) -> (d0), domain: d0 in [0, 3], d1 in [0, 7]
+}

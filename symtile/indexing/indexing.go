@@ -8,16 +8,17 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Indexing maps of instructions, one row of a table an operation: which
-// elements of its operands an element of the result is made from, and the
-// other way round. A map that is Undefined says why.
-
 // OperandMaps returns, for each operand of in, the maps from indices of the
-// result to indices of the operand, folded but not simplified: one map for most
-// operations, the distinct ones for a fusion or call. A result that is a tuple
-// has its arrays counted as they are written, nested ones in place; output is
-// the array that is asked for, 0 for a result that is none. An operand that is
-// a tuple has the maps of the arrays that are read; one that is not read has none.
+// result to indices of the operand: which elements of the operand an element of
+// the result is made from. There is one map for most operations, and one for
+// each distinct way in which a fusion or call reads the operand. Run-time
+// variables whose value is known are replaced; the maps are not simplified.
+//
+// The arrays of a result that is a tuple are numbered as they are written,
+// nested ones in place; output is the number of the one that is asked for, 0
+// for a result that is an array. An operand that is a tuple has the maps of
+// those of its arrays that are read. An operand that is not read has none. A
+// map whose State is StateUndefined says why.
 func OperandMaps(
 	r *index.Ring, in *hlo.Instr, output int,
 ) [][]index.Map {
@@ -30,8 +31,10 @@ func OperandMaps(
 	return maps
 }
 
-// UserMaps returns, for each operand of in, the maps from its indices to
-// indices of the result's array output, as OperandMaps counts it.
+// UserMaps returns, for each operand of in, the maps from indices of the
+// operand to indices of the result's array output, numbered as for OperandMaps:
+// which elements of the result an element of the operand takes part in. It is
+// the inverse relation of OperandMaps.
 func UserMaps(
 	r *index.Ring, in *hlo.Instr, output int,
 ) [][]index.Map {
@@ -48,7 +51,7 @@ func UserMaps(
 	return maps
 }
 
-// arrayOf is array k of s, no shape when there is none.
+// arrayOf is array k of s; the zero Shape where there is none.
 func arrayOf(s hlo.Shape, k int) hlo.Shape {
 	if all := s.Arrays(); k < len(all) {
 		return all[k]
@@ -56,17 +59,29 @@ func arrayOf(s hlo.Shape, k int) hlo.Shape {
 	return hlo.Shape{}
 }
 
-// An indexer makes the maps of one instruction.
+// An indexer makes the maps of one instruction, in either direction. Its rows
+// are in the tables operandMaps and userMaps.
 type indexer struct {
-	r       *index.Ring
-	in      *hlo.Instr
-	op      hlo.Opcode   // in.Op; of its first half, that of the whole
-	output  int          // of the arrays of the result
-	shape   hlo.Shape    // of the output
-	operand int          // for users
-	dims    []index.Expr // of the output, for users of the operand
+	// r is the ring in which maps are built.
+	r *index.Ring
+	// in is the instruction.
+	in *hlo.Instr
+	// op is in.Op, or for the first half of an asynchronous collective the
+	// operation that it starts.
+	op hlo.Opcode
+	// output is the number of the array of the result.
+	output int
+	// shape is the shape of the output.
+	shape hlo.Shape
+	// operand is the number of the operand that userMap is asked for.
+	operand int
+	// dims are the dimension variables of a map: those of the output, or of the
+	// operand for userMap.
+	dims []index.Expr
 }
 
+// newIndexer is an indexer for one array of in's result, with its dimension
+// variables.
 func newIndexer(r *index.Ring, in *hlo.Instr, output int) *indexer {
 	x := &indexer{
 		r:      r,
@@ -86,15 +101,14 @@ func newIndexer(r *index.Ring, in *hlo.Instr, output int) *indexer {
 	return x
 }
 
-// startOf are the collectives of which an operation is the first half, with a
-// tuple of operands and results.
+// startOf is the collective of which an operation is the first half, whose
+// operands come before its results in a tuple.
 var startOf = map[hlo.Opcode]hlo.Opcode{
 	hlo.OpAllGatherStart:         hlo.OpAllGather,
 	hlo.OpCollectivePermuteStart: hlo.OpCollectivePermute,
 }
 
-// operandMaps are the maps of every operand, of operations that have arrays
-// for operands.
+// operandMaps are the maps to every operand. The operands have to be arrays.
 func (x *indexer) operandMaps() []index.Map {
 	row, ok := operandMaps[x.op]
 	switch {
@@ -114,6 +128,7 @@ func (x *indexer) operandMaps() []index.Map {
 	return maps
 }
 
+// operandsOfNothing are the maps of a result without elements.
 func operandsOfNothing(x *indexer) []index.Map {
 	return make([]index.Map, len(x.in.Operands))
 }
@@ -139,7 +154,8 @@ func (x *indexer) userMap(operand int) index.Map {
 	return x.complete(row(x))
 }
 
-// complete adds what is the same for all maps.
+// complete adds what all maps have in common: the dimensions, StateEmpty where
+// a domain has no points, and known values in place of run-time variables.
 func (x *indexer) complete(m index.Map) index.Map {
 	m.Dims = x.dims
 	if m.State == index.StateUndefined {
@@ -156,7 +172,8 @@ func (x *indexer) complete(m index.Map) index.Map {
 	return foldRuntime(m)
 }
 
-// undefined says for every operand that nothing is known, and why.
+// undefined is, for every operand, a map of which nothing is known, with the
+// reason.
 func (x *indexer) undefined(format string, args ...any) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands))
 	for k := range maps {
@@ -165,6 +182,7 @@ func (x *indexer) undefined(format string, args ...any) []index.Map {
 	return maps
 }
 
+// unknown is a map of which nothing is known, with the reason.
 func (x *indexer) unknown(format string, args ...any) index.Map {
 	return index.Map{
 		State: index.StateUndefined,
@@ -173,7 +191,8 @@ func (x *indexer) unknown(format string, args ...any) index.Map {
 	}
 }
 
-// variables are one for each extent; -1 stands for one without values.
+// variables are a variable for each extent; −1 stands for one without values,
+// of extent 0.
 func (x *indexer) variables(
 	name string, role index.Role, extents []int64,
 ) []index.Expr {
@@ -191,6 +210,7 @@ func (x *indexer) variables(
 	return vars
 }
 
+// ranges are range variables of the extents.
 func (x *indexer) ranges(extents []int64) []index.Expr {
 	return x.variables("s", index.RoleRange, extents)
 }
@@ -201,14 +221,18 @@ func (x *indexer) everywhere() index.Map {
 	return index.Map{Ranges: all, Results: all}
 }
 
+// operandDims are the extents of operand k.
 func (x *indexer) operandDims(k int) []int64 {
 	return x.in.Operands[k].Shape.Dims
 }
 
+// singleMap is the maps of an operation with one operand.
 func (x *indexer) singleMap(results []index.Expr) []index.Map {
 	return []index.Map{{Results: results}}
 }
 
+// operandMaps is the table of maps from the result to the operands. Elementwise
+// operations are all one row, operandsElementwise.
 var operandMaps = map[hlo.Opcode]func(*indexer) []index.Map{
 	hlo.OpParameter:      func(*indexer) []index.Map { return nil },
 	hlo.OpConstant:       func(*indexer) []index.Map { return nil },
@@ -258,6 +282,8 @@ var operandMaps = map[hlo.Opcode]func(*indexer) []index.Map{
 	hlo.OpCollectiveBroadcast: operandsCollectiveBroadcast,
 }
 
+// userMaps is the table of maps from an operand to the result. Elementwise
+// operations are all one row, usersElementwise.
 var userMaps = map[hlo.Opcode]func(*indexer) index.Map{
 	hlo.OpMap: usersElementwise,
 	hlo.OpBitcastConvert: func(x *indexer) index.Map {
@@ -300,7 +326,8 @@ var userMaps = map[hlo.Opcode]func(*indexer) index.Map{
 	hlo.OpCollectiveBroadcast: usersCollectiveBroadcast,
 }
 
-// unknownReason says why the elements an operation reads are not known.
+// unknownReason is the reason why it is not known which elements an operation
+// reads.
 func unknownReason(op hlo.Opcode) string {
 	if why, ok := unknownReasons[op]; ok {
 		return why
@@ -308,6 +335,7 @@ func unknownReason(op hlo.Opcode) string {
 	return "there is no indexing map for this operation"
 }
 
+// unknownReasons are reasons for operations without a row in the tables.
 var unknownReasons = map[hlo.Opcode]string{
 	hlo.OpSelectAndScatter:     "which element of a window is selected depends on the values in it",
 	hlo.OpSort:                 "where an element ends up depends on the values it is compared with",

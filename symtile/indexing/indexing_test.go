@@ -273,7 +273,7 @@ func (e evaluator) value(
 				return pair[1], true
 			}
 		}
-		return asking, role == Asking
+		return asking, role == GroupPosition
 	}
 	at := make([]int64, len(v.Origin.At))
 	for k, a := range v.Origin.At {

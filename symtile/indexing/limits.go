@@ -6,19 +6,23 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Fusions of compilers have tens of instructions, rarely thousands. Beyond
-// these a walk from the root would take more stack or time than anybody wants.
+// Limits on a computation. Fusions of compilers have tens of instructions,
+// rarely thousands; beyond these limits a recursive walk from the root would
+// take too much stack or time.
 const (
 	maxInstrs = 100_000
-	maxDepth  = 10_000 // instructions on a path from a parameter to the root
+	// maxDepth bounds the instructions on a path from a parameter to the root.
+	maxDepth = 10_000
 )
 
-// TooLarge says why a computation is not analyzed.
+// TooLarge is the error of a computation that is too large to be analyzed.
 type TooLarge struct {
-	Instr  *hlo.Instr // the root, or the first instruction that is too deep
+	// Instr is the root, or the first instruction that is too deep.
+	Instr  *hlo.Instr
 	Reason string
 }
 
+// Error names the instruction and the reason.
 func (e *TooLarge) Error() string {
 	return fmt.Sprintf(
 		"%s (%s): %s [too-large]", e.Instr.Name, e.Instr.Op, e.Reason,

@@ -7,22 +7,29 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A mapSet holds distinct maps in the order they came: those that are written
-// the same and whose run-time variables have the same origins are one. A map
-// without points is in it only alone. Nil is the empty set.
+// A mapSet holds distinct maps in the order of insertion. Maps that print alike
+// and whose run-time variables have the same origins are one. A map without
+// points is only in a set by itself. The nil mapSet is the empty set.
 type mapSet struct {
-	all        []index.Map
-	at         map[string]int // by text and origins
-	overflowed bool           // there were too many: all is one that is not known
+	// all is the maps in the order in which they were added.
+	all []index.Map
+	// at finds a map by its text and origins.
+	at map[string]int
+	// overflowed reports that there were too many maps: all is then a single
+	// undefined one.
+	overflowed bool
 }
 
-// maxMaps bounds a set; what is reached in more ways is not known.
+// maxMaps bounds a set; where an array is read in more ways the map is
+// undefined.
 const maxMaps = 2048
 
+// setOf is the set of one map.
 func setOf(m index.Map) *mapSet {
 	return (*mapSet)(nil).add(m)
 }
 
+// maps are the maps of the set.
 func (s *mapSet) maps() []index.Map {
 	if s == nil {
 		return nil
@@ -65,7 +72,7 @@ func (s *mapSet) add(m index.Map) *mapSet {
 	return s
 }
 
-// compose adds every second after every first.
+// compose adds every composition of a first map with a second.
 func (s *mapSet) compose(firsts, seconds []index.Map) *mapSet {
 	for _, first := range firsts {
 		for _, second := range seconds {
@@ -75,6 +82,8 @@ func (s *mapSet) compose(firsts, seconds []index.Map) *mapSet {
 	return s
 }
 
+// mapKey identifies a map by its text and the origins of its run-time
+// variables.
 func mapKey(m index.Map) string {
 	var b strings.Builder
 	b.WriteString(m.String())

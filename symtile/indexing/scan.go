@@ -8,18 +8,26 @@ import (
 )
 
 // A scan makes element t along its dimension from the inputs up to t (from t
-// on, reversed) and the initial carries, by a computation on scalars. Which of
-// those the computation uses is not looked at: its maps say what is read at most.
+// on, where it is reversed) and the initial carries, by a computation on
+// scalars. The computation is not analyzed: the maps are approximate, a
+// superset of what is read.
 type scan struct {
-	dim     int64
-	n       int64 // extent along it
-	inputs  int   // operands before the carries
-	outputs int   // results before the carries
+	// dim is the dimension along which it scans.
+	dim int64
+	// n is the extent along dim.
+	n int64
+	// inputs is the number of operands before the carries.
+	inputs int
+	// outputs is the number of results before the carries.
+	outputs int
+	// reverse reports that element t is made from the inputs from t on.
 	reverse bool
 }
 
+// notScannable is the reason for scans whose shapes do not fit.
 const notScannable = "its shapes do not go together, or its computation is not on scalars"
 
+// scanning is the scan of the instruction; false where it is not valid.
 func (x *indexer) scanning() (s scan, ok bool) {
 	carries := 0
 	for _, a := range x.in.Attrs.Other {
@@ -78,7 +86,8 @@ func (x *indexer) fits(s scan) bool {
 	return true
 }
 
-// before is the constraint that input place in is used for place out.
+// before is the constraint that input position in contributes to output
+// position out.
 func (s scan) before(in, out index.Expr) index.Constraint {
 	if s.reverse {
 		in, out = out, in
@@ -86,6 +95,8 @@ func (s scan) before(in, out index.Expr) index.Constraint {
 	return index.Require(out.Sub(in), 0, s.n-1)
 }
 
+// operandsScan: an output element reads the inputs up to its position; a carry
+// that is a result reads all of them.
 func operandsScan(x *indexer) []index.Map {
 	s, ok := x.scanning()
 	if !ok {
@@ -119,6 +130,8 @@ func operandsScan(x *indexer) []index.Map {
 	return maps
 }
 
+// usersScan: an input element is used by the output elements from its position
+// on.
 func usersScan(x *indexer) index.Map {
 	s, ok := x.scanning()
 	if !ok {

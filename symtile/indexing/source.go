@@ -7,28 +7,38 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// An InstrSource is the Source of the run-time variables of indexing maps: the output of an
-// instruction, or the replica that a collective reads from. Two are equal when
-// all their fields are.
+// InstrSource is the index.Source of the run-time variables of indexing maps:
+// the output of an instruction, or the replica that a collective reads from.
+// Two are equal when all their fields are.
 type InstrSource struct {
-	Instr   *hlo.Instr
-	Replica ReplicaRole // not an element: which replica, for the collective Instr
+	Instr *hlo.Instr
+	// Replica is NoReplica for an element of Instr's output; else it is which
+	// replica of the collective Instr the variable stands for.
+	Replica ReplicaRole
 
 	// Within are the fusions and calls whose computation Instr is in, innermost
-	// first; none for an instruction of the computation the map is of.
+	// first; none for an instruction of the computation that the map is of.
 	Within []*hlo.Instr
 }
 
-// ReplicaRole says which replica of a collective a run-time variable is.
+// ReplicaRole is the replica of a collective that a run-time variable stands
+// for.
 type ReplicaRole uint8
 
 const (
-	NoReplica     ReplicaRole = iota
-	Asking                    // the position, in its replica group, of the replica that asks
-	PermuteSource             // the replica id a collective-permute sends from to the one that asks
-	PermuteTarget             // the replica id a collective-permute sends to from the one that asks
+	// NoReplica is the role of variables that are elements of an array.
+	NoReplica ReplicaRole = iota
+	// GroupPosition is the position, in its replica group, of the executing replica.
+	GroupPosition
+	// PermuteSource is the id of the replica that a collective-permute sends
+	// from to the executing replica.
+	PermuteSource
+	// PermuteTarget is the id of the replica that a collective-permute sends to
+	// from the executing replica.
+	PermuteTarget
 )
 
+// String is the name of the role's variables: "replica", "source" or "target".
 func (o ReplicaRole) String() string {
 	return [...]string{"", "replica", "source", "target"}[o]
 }

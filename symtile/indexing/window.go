@@ -7,10 +7,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Maps of operations that gather several elements into one: reduce,
-// reduce-window and convolution. What they read together are ranges.
+// Maps of operations that combine several elements into one: reduce,
+// reduce-window and convolution. The elements that are combined are ranges.
 
 // operandsReduce: reduced dimensions are ranges, in the operand's order.
+// Initial values are scalars.
 func operandsReduce(x *indexer) []index.Map {
 	n := len(x.in.Operands) / 2
 	var extents []int64
@@ -37,10 +38,13 @@ func operandsReduce(x *indexer) []index.Map {
 	return maps
 }
 
+// reduces reports whether dimension d of the operand is reduced.
 func (x *indexer) reduces(d int) bool {
 	return slices.Contains(x.in.Attrs.Dimensions, int64(d))
 }
 
+// usersReduce drops the reduced dimensions; an initial value is used
+// everywhere.
 func usersReduce(x *indexer) index.Map {
 	if x.operand >= len(x.in.Operands)/2 {
 		return x.everywhere()
@@ -54,7 +58,7 @@ func usersReduce(x *indexer) index.Map {
 	return m
 }
 
-// windowSizes are the extents a window runs over.
+// windowSizes are the extents of a window.
 func windowSizes(window []hlo.WindowDim) []int64 {
 	sizes := make([]int64, len(window))
 	for k, w := range window {
@@ -63,9 +67,9 @@ func windowSizes(window []hlo.WindowDim) []int64 {
 	return sizes
 }
 
-// windowInput is the index of an operand of extent n where position out of the result
-// meets position at of the window: (out·stride + at·dilation − low) / base
-// dilation, where that is a whole number in [0, n).
+// windowInput is the index of an operand of extent n where position out of the
+// result meets element at of the window: (out·stride + at·dilation − low) /
+// base dilation, where that is a whole number in [0, n).
 func (x *indexer) windowInput(
 	w hlo.WindowDim, n int64, out, at index.Expr,
 ) (index.Expr, index.Constraint) {
@@ -76,8 +80,8 @@ func (x *indexer) windowInput(
 	)
 }
 
-// windowOutput is the position of the result, of extent n, where index in of the
-// operand meets position at of the window: under the other way round.
+// windowOutput is the inverse of windowInput: the position of the result, of
+// extent n, where index in of the operand meets element at of the window.
 func (x *indexer) windowOutput(
 	w hlo.WindowDim, n int64, in, at index.Expr,
 ) (index.Expr, index.Constraint) {
@@ -88,6 +92,7 @@ func (x *indexer) windowOutput(
 	)
 }
 
+// operandsReduceWindow: the elements of the window are ranges.
 func operandsReduceWindow(x *indexer) []index.Map {
 	window := x.in.Attrs.Window
 	m := index.Map{Ranges: x.ranges(windowSizes(window))}
@@ -106,6 +111,8 @@ func operandsReduceWindow(x *indexer) []index.Map {
 	return maps
 }
 
+// usersReduceWindow: the elements of the window at which an index can be are
+// ranges.
 func usersReduceWindow(x *indexer) index.Map {
 	if x.operand >= len(x.in.Operands)/2 {
 		return x.everywhere()
@@ -123,20 +130,28 @@ func usersReduceWindow(x *indexer) index.Map {
 	return m
 }
 
-// A convolution knows the extents that matter for its groups. Output features
-// are in FeatureGroups·BatchGroups groups, of which one number is 1: an output
+// A convolution is the extents that matter for its groups. Output features are
+// in FeatureGroups·BatchGroups groups, one of which numbers is 1: an output
 // feature reads the input features of its feature group, or the input batches
 // of its batch group.
 type convolution struct {
 	*hlo.ConvDims
-	window          []hlo.WindowDim
-	batch           int64 // of the output
-	features        int64 // output features in a group
-	inFeatures      int64 // input features in a group
-	byBatch         bool  // the groups are batch groups
+	// window has one dimension for each spatial dimension.
+	window []hlo.WindowDim
+	// batch is the batch of the output.
+	batch int64
+	// features is the output features in a group.
+	features int64
+	// inFeatures is the input features in a group.
+	inFeatures int64
+	// byBatch reports that the groups are batch groups.
+	byBatch bool
+	// lhs, kernel and to are the extents of the input, the kernel and the
+	// output.
 	lhs, kernel, to []int64
 }
 
+// convolution is the convolution of the instruction.
 func (x *indexer) convolution() convolution {
 	a := &x.in.Attrs
 	c := convolution{
@@ -155,7 +170,7 @@ func (x *indexer) convolution() convolution {
 }
 
 // operandsConvolution: ranges are the kernel's spatial dimensions, then its
-// input feature. The kernel is read where it lies on the input.
+// input feature.
 func operandsConvolution(x *indexer) []index.Map {
 	c := x.convolution()
 	ranges := x.ranges(append(windowSizes(c.window), c.inFeatures))
@@ -169,7 +184,7 @@ func operandsConvolution(x *indexer) []index.Map {
 		)
 		in[c.InSpatial[k]] = at
 		where = index.And(where, in0)
-		kernel[c.KernelSpatial[k]] = turned(w, ranges[k])
+		kernel[c.KernelSpatial[k]] = kernelIndex(w, ranges[k])
 	}
 	feature := ranges[len(ranges)-1]
 	group := x.dims[c.OutFeature].Div(c.features)
@@ -187,14 +202,17 @@ func operandsConvolution(x *indexer) []index.Map {
 	}
 }
 
-// turned is the place in the kernel of position at of the window.
-func turned(w hlo.WindowDim, at index.Expr) index.Expr {
+// kernelIndex is the index in the kernel of element at of the window, from the other
+// end where the window is reversed.
+func kernelIndex(w hlo.WindowDim, at index.Expr) index.Expr {
 	if w.Reversed {
 		return at.Neg().AddConst(w.Size - 1)
 	}
 	return at
 }
 
+// usersConvolution: ranges are the kernel's spatial dimensions, then the output
+// features of the group.
 func usersConvolution(x *indexer) index.Map {
 	c := x.convolution()
 	if x.operand == 1 {
@@ -223,7 +241,8 @@ func usersConvolution(x *indexer) index.Map {
 	return index.Map{Ranges: ranges, Results: out, Where: where}
 }
 
-// usersOfKernel: ranges are the result's spatial dimensions, then its batch.
+// usersOfKernel is usersConvolution for the kernel: ranges are the result's
+// spatial dimensions, then its batch.
 func (x *indexer) usersOfKernel(c convolution) index.Map {
 	extents := append(
 		pickExtents(c.to, c.OutSpatial), c.batch,
@@ -237,7 +256,7 @@ func (x *indexer) usersOfKernel(c convolution) index.Map {
 		_, where := x.windowInput(
 			w, c.lhs[c.InSpatial[k]],
 			m.Ranges[k],
-			turned(w, x.dims[c.KernelSpatial[k]]),
+			kernelIndex(w, x.dims[c.KernelSpatial[k]]),
 		)
 		m.Where = index.And(m.Where, where)
 	}
@@ -247,6 +266,7 @@ func (x *indexer) usersOfKernel(c convolution) index.Map {
 	return m
 }
 
+// pickExtents is extents at dims.
 func pickExtents(extents, dims []int64) []int64 {
 	out := make([]int64, len(dims))
 	for k, d := range dims {

@@ -15,13 +15,18 @@ import (
 // Dimensions of the figures, in the units of their view boxes (pixels at a scale
 // of 1).
 const (
-	stripWidth  = 720.0
-	labelWidth  = 210.0 // of the plans' names, left of the strip
-	rowHeight   = 20.0
-	axisHeight  = 28.0 // below the rows
+	// The strip of timings: its width, the width of the plans' names on its left,
+	// the height of a plan's row and that of the axis below the rows.
+	stripWidth = 720.0
+	labelWidth = 210.0
+	rowHeight  = 20.0
+	axisHeight = 28.0
+	// The square of predicted and measured times.
 	scatterSize = 300.0
 
-	scatterLeft   = 44.0 // position of the vertical axis
+	// The rectangle of the points in that square, which leaves room for the
+	// labels of the axes.
+	scatterLeft   = 44.0
 	scatterBottom = scatterSize - 34
 	scatterRight  = scatterSize - 10
 	scatterTop    = 8.0
@@ -30,8 +35,10 @@ const (
 // A scale maps positive values to pixels, logarithmically: equal ratios have equal
 // lengths.
 type scale struct {
-	lo, hi   float64 // logarithms of the smallest and the largest value
-	from, to float64 // their pixels
+	// Logarithms of the smallest and the largest value.
+	lo, hi float64
+	// Pixels of the two.
+	from, to float64
 }
 
 // newScale spans the values; it is never empty.
@@ -70,6 +77,7 @@ func (s scale) ticks() []float64 {
 // An svg collects the elements of a figure.
 type svg struct{ strings.Builder }
 
+// newSVG begins a figure of some size. The label is read to people who do not see it.
 func newSVG(width, height float64, label string) *svg {
 	f := &svg{}
 	f.add(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, label)
@@ -79,6 +87,7 @@ func newSVG(width, height float64, label string) *svg {
 // add appends formatted elements; texts in args are escaped by the caller.
 func (f *svg) add(format string, args ...any) { fmt.Fprintf(f, format, args...) }
 
+// html ends the figure.
 func (f *svg) html() template.HTML { return template.HTML(f.String() + "</svg>") }
 
 // timingStrip draws every sample of every plan, one plan a line, with the median.

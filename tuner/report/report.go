@@ -21,8 +21,11 @@ import (
 
 // A Page is the content of a report.
 type Page struct {
-	Device  kernels.Device // that the records were measured on
+	// Device is the device that the records were measured on.
+	Device kernels.Device
+	// Records are the winners, in the order of the page.
 	Records []cache.Record
+	// Refused are the fusions that cannot be tuned.
 	Refused []Refusal
 }
 
@@ -61,6 +64,7 @@ type view struct {
 // A summaryCell is one number at the top of the page, with what it counts.
 type summaryCell struct{ Value, Label string }
 
+// newView prepares a page for the template, which computes nothing.
 func newView(p Page) view {
 	v := view{Device: p.Device, Refused: p.Refused}
 	for _, r := range p.Records {

@@ -15,26 +15,40 @@ import (
 // A fusionSection is the section of one fusion.
 type fusionSection struct {
 	cache.Record
-	ID        string // of the section in the page
-	Print     string // the fingerprint of the fusion
-	Clock     string // what is known of the device's clock, "" for nothing
-	Beaten    bool   // the winner is not the default
-	Tried     int
-	Failed    []cache.Trial
-	Plans     []planRow       // by measured time
-	Why       []termBreakdown // of the winner, the default and the next best plan
-	Strip     template.HTML
-	Scatter   template.HTML
+	// ID of the section in the page, the first digits of Print.
+	ID string
+	// Print is the fingerprint of the fusion.
+	Print string
+	// Clock is what is known of the device's clock, "" for nothing.
+	Clock string
+	// Beaten says that the winner is not the default.
+	Beaten bool
+	// Tried counts the plans that were verified; Failed are those of them that
+	// are wrong or did not run, and Plans the others in the order of their times.
+	Tried  int
+	Failed []cache.Trial
+	Plans  []planRow
+	// Why has the predicted terms of the winner, the default and the next best
+	// plan.
+	Why []termBreakdown
+	// Strip and Scatter are drawings; see timingStrip and scatter.
+	Strip   template.HTML
+	Scatter template.HTML
+	// Judgement compares the predicted order of the plans with the measured one.
 	Judgement cost.Judgement
-	Headroom  float64 // the winner's time over its roofline, 0 where unknown
+	// Headroom is the winner's time over its roofline, 0 where it is unknown.
+	Headroom float64
 }
 
 // A planRow is the row of a plan that ran.
 type planRow struct {
 	cache.Trial
-	Median float64 // predicted, where nothing was timed
-	Ratio  float64 // to the winner
-	Role   string  // winner, default, tied, dropped
+	// Median of the samples, or the prediction where nothing was timed.
+	Median float64
+	// Ratio to the winner's median.
+	Ratio float64
+	// Role is what became of the plan: winner, default, tied, dropped or "".
+	Role string
 }
 
 // A termBreakdown is the prediction of the cost model for one plan, by terms.
@@ -44,6 +58,8 @@ type termBreakdown struct {
 	Total      float64
 }
 
+// newSection describes one record. Without timings it has no drawings and no
+// judgement.
 func newSection(r cache.Record, d kernels.Device) fusionSection {
 	f := fusionSection{
 		Record: r,
@@ -86,7 +102,8 @@ func (f *fusionSection) add(t cache.Trial) {
 	case len(t.Samples) == 0:
 		return
 	}
-	f.Plans = append(f.Plans, planRow{t, seconds, seconds / f.Seconds, role(f.Record, t)})
+	ratio := seconds / f.Seconds
+	f.Plans = append(f.Plans, planRow{t, seconds, ratio, role(f.Record, t)})
 }
 
 // judge compares the predictions of plans with their medians.

@@ -497,12 +497,3 @@ func Bitcast[S, T Number](d, from hlo.DType) Unary[S, T] {
 		}
 	}
 }
-
-// ClosedUnderType operations give an element of the type of their operands.
-var ClosedUnderType = map[hlo.Opcode]bool{
-	hlo.OpMaximum: true,
-	hlo.OpMinimum: true,
-	hlo.OpAnd:     true,
-	hlo.OpOr:      true,
-	hlo.OpXor:     true,
-}

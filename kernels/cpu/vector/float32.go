@@ -2,7 +2,6 @@ package vector
 
 import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
-	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -158,7 +157,7 @@ func roundBF16(c *amd64.Chain, x amd64.Value) amd64.Value {
 // argument, rounded to the type of the result.
 func EmitFloat32(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
 	y := float32Code[i.Op](c, i, x)
-	if !portable.ClosedUnderType[i.Op] && i.Op != hlo.OpCompare && i.Op != hlo.OpSelect {
+	if !i.Op.Has(hlo.Exact) && i.Op != hlo.OpCompare && i.Op != hlo.OpSelect {
 		y = roundings[i.Shape.DType](c, y)
 	}
 	return y

@@ -1,44 +1,55 @@
 package sim
 
-// asyncCopies are the cp.async of a warp that have not landed. Data lands when
-// the program waits for it and not before, so that a missing wait reads what
-// was there.
+// asyncCopies are the cp.async of a warp that are under way. Data arrives when
+// the program waits for it and not before, so that a missing wait reads the old
+// contents.
 type asyncCopies struct {
-	open   []asyncCopy   // not committed
-	groups []copyGroup   // committed, oldest first
-	spare  [][]asyncCopy // of groups that have landed, for reuse
-	due    []uint32      // lanes of each group that land now
+	// open are the copies that are not committed.
+	open []asyncCopy
+	// groups are the committed groups, oldest first.
+	groups []copyGroup
+	// spare holds the slices of completed groups for reuse.
+	spare [][]asyncCopy
+	// due holds the lanes of each group that complete now.
+	due []uint32
 }
 
+// asyncCopy is the copy of one lane.
 type asyncCopy struct {
-	src  []byte // the bytes to copy; shorter than size: zeros follow
-	dst  int32  // offset in the CTA's shared memory
+	// src is the bytes to copy; if they are fewer than size, zeros follow.
+	src []byte
+	// dst is the offset in the CTA's shared memory.
+	dst  int32
 	pc   int32
 	size uint8
 	lane uint8
 }
 
+// copyGroup is a committed group: the lanes that committed it, and their copies.
 type copyGroup struct {
 	lanes  uint32
 	copies []asyncCopy
 }
 
+// reset forgets all copies.
 func (a *asyncCopies) reset() {
 	a.open = a.open[:0]
 	a.groups = a.groups[:0]
 }
 
-// cpAsync is cp.async.c{a,g}.shared.global: a is the register of the bytes to
-// read of imm, where c says so.
+// cpAsync is cp.async.c{a,g}.shared.global. Operand a is the register of the
+// number of bytes to read (0: all); the other bytes of the element are filled
+// with zeros.
 func cpAsync(w *warp, in *instr) {
 	dst := w.addresses(&in.at, &w.addr)
 	src := w.addresses(&in.mods.src, &w.addr2)
 	n := int64(in.size)
 	sizes := &w.r32[in.a]
 	// lanes that copy all bytes, and some
-	from := uint32(0)
-	part := uint32(0)
+	full := uint32(0)
+	partial := uint32(0)
 	var read [warpSize]uint8
+	// The lanes are sorted into those that copy all bytes, some, or none.
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		bytes := in.size
@@ -50,46 +61,51 @@ func cpAsync(w *warp, in *instr) {
 			in.mods.ignore != 0 && w.pred[in.mods.ignore]>>l&1 == 1:
 			continue
 		case bytes == in.size:
-			from |= 1 << l
+			full |= 1 << l
 		default:
-			part |= 1 << l
+			partial |= 1 << l
 		}
 		read[l] = bytes
 	}
-	if part != 0 ||
-		!w.startCopies(in, dst, src, from) {
+	// Partial copies and errors are resolved lane by lane.
+	if partial != 0 ||
+		!w.startCopies(in, dst, src, full) {
 		for m := w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
 			w.startCopy(in, dst[l], src[l], int64(read[l]), l)
 		}
 	}
 	if w.cta.work.executed != nil {
-		if from |= part; from != 0 {
-			w.cta.work.counters.GlobalLoad.add(sectors(src, from, n))
+		if full |= partial; full != 0 {
+			w.cta.work.counters.GlobalLoad.add(sectors(src, full, n))
 		}
 		w.cta.work.counters.SharedStore.add(wavefronts(dst, w.active, n))
 	}
 }
 
-// startCopies starts the copies of all active lanes, of which those of from copy
-// and the others fill with zeros; false where they must be looked at one by one.
-func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
+// startCopies starts the copies of all active lanes at once. The lanes of copying
+// copy, and the others fill with zeros. It returns false if the lanes have to be
+// resolved one by one.
+func (w *warp) startCopies(in *instr, dst, src *long, copying uint32) bool {
 	n := int64(in.size)
 	active := w.active
 	if !w.laneOffsets(dst, sharedBase, int64(len(w.cta.shared)), n) {
 		return false
 	}
+	// The offsets of the destinations are kept, since resolving the sources
+	// overwrites them.
 	to := w.offset
-	crooked := uint64(0)
-	for m := active &^ from; m != 0; m &= m - 1 {
-		crooked |= src[firstLane(m)]
+	misaligned := uint64(0)
+	for m := active &^ copying; m != 0; m &= m - 1 {
+		misaligned |= src[firstLane(m)]
 	}
-	if crooked&uint64(n-1) != 0 {
+	if misaligned&uint64(n-1) != 0 {
 		return false
 	}
 	var mem []byte
-	if from != 0 {
-		w.active = from
+	// Only lanes that copy may access global memory.
+	if copying != 0 {
+		w.active = copying
 		mem = w.coalesced(global, src, n, reading)
 		if w.active = active; mem == nil {
 			return false
@@ -103,7 +119,7 @@ func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
 			size: in.size,
 			pc:   w.pc,
 		}
-		if from>>l&1 == 1 {
+		if copying>>l&1 == 1 {
 			c.src = mem[w.offset[l] : int64(w.offset[l])+n]
 		}
 		w.asyncWrite(w.cta, int64(c.dst), n, l)
@@ -112,6 +128,7 @@ func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
 	return true
 }
 
+// startCopy starts the copy of one lane, which reads so many bytes.
 func (w *warp) startCopy(in *instr, dst, src uint64, read int64, l int) {
 	n := int64(in.size)
 	if !w.aligned(dst, n, "shared", l) ||
@@ -157,6 +174,7 @@ func (w *warp) asyncWrite(t *cta, off, n int64, lane int) {
 	w.mark(t, off, n, true, +1)
 }
 
+// commitCopies moves the open copies of the active lanes into a new group.
 func (w *warp) commitCopies(*instr) {
 	a := &w.copies
 	g := copyGroup{lanes: w.active}
@@ -164,42 +182,46 @@ func (w *warp) commitCopies(*instr) {
 		g.copies = a.spare[n-1]
 		a.spare = a.spare[:n-1]
 	}
+	// The usual case is a commit by the whole warp: the slices change places.
 	if w.active == w.whole { // all of them
 		a.open, g.copies = g.copies, a.open
 		a.groups = append(a.groups, g)
 		return
 	}
-	rest := a.open[:0]
+	uncommitted := a.open[:0]
 	for _, c := range a.open {
 		if w.active>>c.lane&1 == 1 {
 			g.copies = append(g.copies, c)
 		} else {
-			rest = append(rest, c)
+			uncommitted = append(uncommitted, c)
 		}
 	}
-	a.open = rest
+	a.open = uncommitted
 	a.groups = append(a.groups, g)
 }
 
+// cpCommit is cp.async.commit_group.
 func cpCommit(w *warp, in *instr) { w.commitCopies(in) }
 
 // cpWait is cp.async.wait_group c: all but the latest c groups of each lane
-// land.
+// complete.
 func cpWait(w *warp, in *instr) {
-	var later [warpSize]int
+	var newer [warpSize]int
 	a := &w.copies
 	due := append(
 		a.due[:0],
 		make([]uint32, len(a.groups))...,
 	)
 	a.due = due
+	// From the latest group to the oldest: a lane's group completes if the lane
+	// has at least c newer ones.
 	for i := len(a.groups) - 1; i >= 0; i-- {
 		for m := a.groups[i].lanes & w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
-			if later[l] >= int(in.c) {
+			if newer[l] >= int(in.c) {
 				due[i] |= 1 << l
 			}
-			later[l]++
+			newer[l]++
 		}
 	}
 	kept := a.groups[:0]
@@ -215,29 +237,33 @@ func cpWait(w *warp, in *instr) {
 	a.groups = kept
 }
 
+// cpWaitAll is cp.async.wait_all: it commits the open copies and waits for all
+// groups.
 func cpWaitAll(w *warp, in *instr) {
 	w.commitCopies(in)
 	cpWait(w, &instr{})
 }
 
-// completeCopies lets the copies of the lanes land, oldest first.
+// completeCopies completes the copies of the given lanes of a group, oldest
+// first.
 func (w *warp) completeCopies(g *copyGroup, lanes uint32) {
 	if lanes == 0 {
 		return
 	}
-	rest := g.copies[:0]
+	remaining := g.copies[:0]
 	for i := range g.copies {
 		c := &g.copies[i]
 		if lanes>>c.lane&1 == 1 {
 			w.completeCopy(c)
 		} else {
-			rest = append(rest, *c)
+			remaining = append(remaining, *c)
 		}
 	}
-	g.copies = rest
+	g.copies = remaining
 	g.lanes &^= lanes
 }
 
+// completeCopy writes the bytes of a copy and records the write.
 func (w *warp) completeCopy(c *asyncCopy) {
 	n := int64(c.size)
 	dst := w.cta.shared[c.dst : int64(c.dst)+n]
@@ -259,6 +285,7 @@ func (w *warp) completeCopy(c *asyncCopy) {
 	if sh.words == nil {
 		return
 	}
+	// The words are free again, and the copy is now their latest write.
 	w.mark(w.cta, off, n, true, -1)
 	for q := off >> 2; q <= (off+n-1)>>2; q++ {
 		word := &sh.words[q]

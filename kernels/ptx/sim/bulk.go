@@ -5,17 +5,21 @@ import "fmt"
 // transfer is an asynchronous operation under way that completes on an mbarrier
 // or in a bulk group.
 type transfer struct {
+	// by, pc and lane are the warp, the instruction and the lane that issued it.
 	by      *warp
 	pc      int32
 	lane    int
 	barrier *mbarrier
-	bytes   int64 // that complete_tx counts
-	to      *cta
-	pieces  []piece
-	land    func() // instead of pieces
+	// bytes is the number of bytes that the mbarrier counts.
+	bytes int64
+	// to is the CTA whose shared memory receives the pieces.
+	to     *cta
+	pieces []piece
+	// land completes the operation instead of writing pieces.
+	land func()
 }
 
-// piece is a run of bytes that lands at an offset of shared memory; a nil
+// piece is a run of bytes that is written at an offset of shared memory; a nil
 // source is n bytes of fill.
 type piece struct {
 	offset int64
@@ -26,15 +30,18 @@ type piece struct {
 
 // bulkGroups are the bulk stores of a warp, by lane.
 type bulkGroups struct {
+	// open are the stores that are not committed.
 	open   []*transfer
 	groups []bulkGroup
 }
 
+// bulkGroup is a committed group: the lanes that committed it, and their stores.
 type bulkGroup struct {
 	lanes uint32
 	work  []*transfer
 }
 
+// reset forgets all stores.
 func (b *bulkGroups) reset() {
 	b.open = b.open[:0]
 	b.groups = b.groups[:0]
@@ -53,14 +60,19 @@ func (w *warp) issue(t *transfer) {
 	)
 }
 
+// countBulk counts a bulk copy of n bytes.
 func (w *warp) countBulk(n int64) {
 	w.cta.work.counters.BulkCopies++
 	w.cta.work.counters.BulkBytes += n
 }
 
-// completeTransfers completes one operation that a blocked warp waits for, when nothing
-// else can run; false if there is none.
+// completeTransfers completes one operation that a blocked warp waits for, when
+// nothing else can run. If there is none, a warp that polls an mbarrier is told
+// that the phase is not complete. It returns false if neither exists: the cluster
+// is deadlocked.
 func (c *cluster) completeTransfers() bool {
+	// Transfers complete in the order of issue, each only when a warp waits for
+	// its mbarrier.
 	for i, t := range c.pending {
 		if len(t.barrier.waiters) > 0 {
 			c.pending = append(
@@ -71,6 +83,7 @@ func (c *cluster) completeTransfers() bool {
 			return true
 		}
 	}
+	// A warp that polls may be told that the phase is not complete, and go on.
 	for _, t := range c.ctas {
 		for _, w := range t.warps {
 			if w.status == blocked && w.onBar != nil && w.polls {
@@ -83,12 +96,14 @@ func (c *cluster) completeTransfers() bool {
 	return false
 }
 
+// complete writes the pieces of a transfer and counts its bytes on the mbarrier.
 func (t *transfer) complete() {
 	if t.land != nil {
 		t.land()
 		return
 	}
 	c := t.to.cluster
+	// Asynchronous writes have a party of their own in the vector clocks.
 	c.asyncs++
 	for _, p := range t.pieces {
 		t.completePiece(p, c.asyncs)
@@ -106,6 +121,8 @@ func (t *transfer) complete() {
 	b.tryComplete()
 }
 
+// completePiece writes a piece and records it as a write by the async proxy at
+// the given clock.
 func (t *transfer) completePiece(p piece, clock uint32) {
 	dst := t.to.shared[p.offset : p.offset+p.n]
 	if p.src != nil {
@@ -140,8 +157,8 @@ func (t *transfer) completePiece(p piece, clock uint32) {
 	}
 }
 
-// targets are the CTAs that a copy of a lane goes to: with a multicast mask,
-// the same offset in each CTA it names.
+// targets are the CTAs to which the copy of a lane goes: with a multicast mask,
+// the same offset in each CTA that the mask names.
 func (w *warp) targets(in *instr, dst uint64, lane int) []*cta {
 	c := w.cta.cluster
 	if mask := in.mods.ignore; mask != 0 {
@@ -166,8 +183,8 @@ func (w *warp) targets(in *instr, dst uint64, lane int) []*cta {
 	return nil
 }
 
-// bulkLoad is cp.async.bulk into shared memory: a is the size. The mbarrier
-// lies in the CTA that the bytes go to.
+// bulkLoad is cp.async.bulk into shared memory; a is the number of bytes. The
+// mbarrier lies in the CTA that receives the bytes.
 func bulkLoad(w *warp, in *instr) {
 	dst := *w.addresses(&in.at, &w.addr)
 	src := *w.addresses(&in.mods.src, &w.addr2)
@@ -194,6 +211,8 @@ func bulkLoad(w *warp, in *instr) {
 	}
 }
 
+// bulkSize checks the number of bytes of a bulk copy, which must be a multiple of
+// 16.
 func (w *warp) bulkSize(n int64, l int) bool {
 	if n > 0 && n%16 == 0 {
 		return true
@@ -214,6 +233,8 @@ func (w *warp) bulkInto(
 	bar := w.addresses(&in.mods.barrier, new(long))[l]
 	for _, t := range w.targets(in, dst, l) {
 		at := dst
+		// With multicast, the bytes and the arrival go to the same offsets of
+		// each CTA.
 		if in.mods.ignore != 0 {
 			at = dst&(1<<rankShift-1) |
 				uint64(t.rank+1)<<rankShift
@@ -239,7 +260,7 @@ func (w *warp) bulkInto(
 	}
 }
 
-// initialisationFenced checks that a fence makes the initialisation of an
+// initialisationFenced checks that a fence has made the initialisation of an
 // mbarrier visible to the async proxy, which will complete bytes on it.
 func (w *warp) initialisationFenced(b *mbarrier, l int) bool {
 	t := b.owner
@@ -258,7 +279,7 @@ func (w *warp) initialisationFenced(b *mbarrier, l int) bool {
 }
 
 // tensorMapAt reads the tensor map of a lane from global, constant or parameter
-// memory.
+// memory and checks its rank.
 func (w *warp) tensorMapAt(addr uint64, rank, l int) *TensorMap {
 	b := w.bytesAt(generic, addr, tensorMapBytes, 64, l, reading)
 	if b == nil {
@@ -282,6 +303,7 @@ func (w *warp) tensorMapAt(addr uint64, rank, l int) *TensorMap {
 	return t
 }
 
+// coordinates are the coordinates of a box, innermost first.
 func (w *warp) coordinates(in *instr, l int) []int32 {
 	at := make([]int32, len(in.list))
 	for i, r := range in.list {
@@ -308,13 +330,14 @@ func tensorLoad(w *warp, in *instr) {
 	}
 }
 
-// alignment of a box in shared memory: 128 bytes, or the period of the swizzle.
+// alignment is the alignment of a box in shared memory: 128 bytes, or the period
+// of the swizzle.
 func (t *TensorMap) alignment() int64 {
 	return max(128, int64(t.Swizzle.Bytes())*8)
 }
 
-// boxPieces splits a box into runs of 16 bytes where it is swizzled, else rows,
-// and cuts off what lies out of the tensor.
+// boxPieces splits a box into runs: of 16 bytes if it is swizzled, and of a row
+// otherwise. Runs out of the tensor's bounds are filled.
 func (w *warp) boxPieces(
 	t *TensorMap, at []int32, base int64, l int,
 ) []piece {
@@ -326,6 +349,7 @@ func (w *warp) boxPieces(
 	if t.Swizzle != SwizzleNone {
 		run = 16
 	}
+	// The swizzle permutes absolute addresses of shared memory.
 	t.rows(at, func(offset int64, addr uint64, inside bool) {
 		data := w.rowBytes(
 			t, int64(at[0]), addr, row, inside, l,
@@ -345,7 +369,8 @@ func (w *warp) boxPieces(
 	return out
 }
 
-// rowBytes is one row of a box, filled out of bounds; nil if all of it is.
+// rowBytes is one row of a box, filled where it is out of bounds; nil if all of
+// it is.
 func (w *warp) rowBytes(
 	t *TensorMap, first int64, addr uint64, row int64, inside bool, l int,
 ) []byte {
@@ -356,6 +381,7 @@ func (w *warp) rowBytes(
 		first+(n-1)*step < 0 {
 		return nil
 	}
+	// Rows within bounds are not copied.
 	if step == 1 && first >= 0 &&
 		first+n <= int64(t.Dims[0]) {
 		return w.globalBytes(
@@ -380,8 +406,8 @@ func (w *warp) rowBytes(
 	return data
 }
 
-// enqueueTransfer queues an operation of the lane's open bulk group and marks what it
-// will read.
+// enqueueTransfer adds an operation to the lane's open bulk group and marks what
+// it will read.
 func (w *warp) enqueueTransfer(l int, reads []piece, land func()) {
 	for _, p := range reads {
 		w.mark(w.cta, p.offset, p.n, false, +1)
@@ -395,7 +421,7 @@ func (w *warp) enqueueTransfer(l int, reads []piece, land func()) {
 	})
 }
 
-// bulkSource resolves own shared memory that a bulk copy reads.
+// bulkSource resolves the CTA's own shared memory that a bulk copy reads.
 func (w *warp) bulkSource(addr uint64, n int64, l int) []byte {
 	t, off := w.cta.sharedAt(addr&^windowMask, n)
 	if t != w.cta {
@@ -407,7 +433,7 @@ func (w *warp) bulkSource(addr uint64, n int64, l int) []byte {
 }
 
 // bulkStore is cp.async.bulk and cp.reduce.async.bulk from shared to global
-// memory: a is the size.
+// memory; a is the number of bytes.
 func bulkStore(w *warp, in *instr) {
 	dst := *w.addresses(&in.at, &w.addr)
 	src := *w.addresses(&in.mods.src, &w.addr2)
@@ -423,6 +449,8 @@ func bulkStore(w *warp, in *instr) {
 		if from == nil {
 			return
 		}
+		// The destination is resolved at issue, and written when the group
+		// completes.
 		to := w.globalBytes(
 			dst[l], n, 16, l,
 			storing(in.mods.atomic),
@@ -441,7 +469,7 @@ func bulkStore(w *warp, in *instr) {
 	}
 }
 
-// storing is how a bulk store touches memory: reductions do it atomically.
+// storing is the kind of access of a bulk store: reductions are atomic.
 func storing(reduce scalar) access {
 	if reduce != nil {
 		return atomically
@@ -449,7 +477,8 @@ func storing(reduce scalar) access {
 	return writing
 }
 
-// storeBytes copies, or reduces elements of size bytes.
+// storeBytes copies bytes to global memory, or reduces elements of size bytes
+// into it.
 func (g *grid) storeBytes(to, from []byte, addr uint64, size uint8, reduce scalar) {
 	if reduce == nil {
 		copy(to, from)
@@ -470,8 +499,8 @@ func (g *grid) storeBytes(to, from []byte, addr uint64, size uint8, reduce scala
 	}
 }
 
-// tensorStore is cp.async.bulk.tensor from shared to global memory; what lies
-// out of the tensor is not stored.
+// tensorStore is cp.async.bulk.tensor from shared to global memory; elements out
+// of the tensor's bounds are not stored.
 func tensorStore(w *warp, in *instr) {
 	maps := *w.addresses(&in.at, &w.addr)
 	src := *w.addresses(&in.mods.src, &w.addr2)
@@ -500,6 +529,7 @@ func tensorStore(w *warp, in *instr) {
 	}
 }
 
+// storeBox stores the elements of a box, or reduces them.
 func (w *warp) storeBox(
 	in *instr, t *TensorMap, at []int32, base int64, l int,
 ) {
@@ -519,6 +549,8 @@ func (w *warp) storeBox(
 			if x < 0 || x >= int64(t.Dims[0]) {
 				continue
 			}
+			// Elements are stored one by one, since a swizzled row is not
+			// contiguous.
 			from := t.Swizzle.apply(base+sharedBase+offset+i*size) - sharedBase
 			dst := addr + uint64(x*size)
 			to := w.globalBytes(
@@ -535,33 +567,36 @@ func (w *warp) storeBox(
 	})
 }
 
+// bulkCommit is cp.async.bulk.commit_group.
 func bulkCommit(w *warp, in *instr) {
 	g := bulkGroup{lanes: w.active}
-	rest := w.bulk.open[:0]
+	uncommitted := w.bulk.open[:0]
 	for _, t := range w.bulk.open {
 		if w.active>>t.lane&1 == 1 {
 			g.work = append(g.work, t)
 		} else {
-			rest = append(rest, t)
+			uncommitted = append(uncommitted, t)
 		}
 	}
-	w.bulk.open = rest
+	w.bulk.open = uncommitted
 	w.bulk.groups = append(w.bulk.groups, g)
 }
 
-// bulkWait is cp.async.bulk.wait_group(.read) c.
+// bulkWait is cp.async.bulk.wait_group c and its .read form: all but the latest c
+// groups of each lane complete.
 func bulkWait(w *warp, in *instr) {
-	var later [warpSize]int
+	var newer [warpSize]int
 	b := &w.bulk
+	// The groups are counted per lane, as in cpWait.
 	for i := len(b.groups) - 1; i >= 0; i-- {
 		g := &b.groups[i]
 		due := uint32(0)
 		for m := g.lanes & w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
-			if later[l] >= int(in.c) {
+			if newer[l] >= int(in.c) {
 				due |= 1 << l
 			}
-			later[l]++
+			newer[l]++
 		}
 		w.completeGroup(g, due)
 	}
@@ -574,19 +609,21 @@ func bulkWait(w *warp, in *instr) {
 	b.groups = kept
 }
 
+// completeGroup completes the stores of the given lanes of a group.
 func (w *warp) completeGroup(g *bulkGroup, lanes uint32) {
-	rest := g.work[:0]
+	remaining := g.work[:0]
 	for _, t := range g.work {
 		if lanes>>t.lane&1 == 0 {
-			rest = append(rest, t)
+			remaining = append(remaining, t)
 			continue
 		}
 		w.finishStore(t)
 	}
-	g.work = rest
+	g.work = remaining
 	g.lanes &^= lanes
 }
 
+// finishStore performs a store and releases the shared memory that it reads.
 func (w *warp) finishStore(t *transfer) {
 	t.land()
 	for _, p := range t.pieces {
@@ -594,9 +631,11 @@ func (w *warp) finishStore(t *transfer) {
 	}
 }
 
-// ended completes what is still under way when all warps have exited, and
-// reports copies that shared memory may not outlive.
+// ended completes what is still under way when all warps have exited, and reports
+// copies that outlive shared memory.
 func (c *cluster) ended() {
+	// Operations with a land function read shared memory or nothing; the others
+	// would write into memory that is gone.
 	for _, t := range c.pending {
 		if t.land == nil {
 			t.by.unfinished(t, "the CTA exits with a copy into its shared memory under way")
@@ -613,6 +652,7 @@ func (c *cluster) ended() {
 	}
 }
 
+// reportUnfinished reports stores that were not waited for, and performs them.
 func (w *warp) reportUnfinished(work []*transfer) {
 	for _, t := range work {
 		w.unfinished(t, "the CTA exits without waiting until this copy has read its shared memory")
@@ -620,6 +660,7 @@ func (w *warp) reportUnfinished(work []*transfer) {
 	}
 }
 
+// unfinished reports a transfer at the instruction that issued it.
 func (w *warp) unfinished(t *transfer, detail string) {
 	w.pc = t.pc
 	w.report(
@@ -628,7 +669,7 @@ func (w *warp) unfinished(t *transfer, detail string) {
 }
 
 // cpAsyncArrive is cp.async.mbarrier.arrive: the lane arrives when its cp.async
-// so far have landed; signed is .noinc.
+// so far have completed. The flag signed is .noinc.
 func cpAsyncArrive(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
 	w.commitCopies(in)
@@ -652,7 +693,8 @@ func cpAsyncArrive(w *warp, in *instr) {
 	}
 }
 
-// completeAndArrive lets the lane's copies of the first groups land.
+// completeAndArrive completes the lane's copies of the first groups and arrives
+// at the mbarrier.
 func (w *warp) completeAndArrive(b *mbarrier, l, groups int) {
 	for i := range min(groups, len(w.copies.groups)) {
 		g := &w.copies.groups[i]

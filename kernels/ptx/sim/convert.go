@@ -7,7 +7,8 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// plainConversions are those that kernels do most, done directly.
+// plainConversions are the most frequent conversions, computed directly instead
+// of by way of float64.
 var plainConversions = map[string]scalar{
 	"cvt.rn.f16.f32": func(a, _, _ uint64) uint64 {
 		return uint64(floatToHalf(math.Float32frombits(uint32(a))))
@@ -23,7 +24,7 @@ var plainConversions = map[string]scalar{
 	},
 }
 
-// conversion returns cvt from one operand: to code.Type(0) from code.Type(1).
+// conversion returns cvt of one operand, to code.Type(0) from code.Type(1).
 func conversion(code *ptx.Opcode) (scalar, error) {
 	if f := plainConversions[code.String()]; f != nil {
 		return f, nil
@@ -47,7 +48,7 @@ func conversion(code *ptx.Opcode) (scalar, error) {
 	return eightBit(code, to, from)
 }
 
-// narrowPairs are the pairs of small floats that cvt makes of two float32s.
+// narrowPairs are the pairs of small floats that cvt makes of two float32.
 var narrowPairs = map[ptx.Type]smallFormat{
 	ptx.F16x2: halfFormat, ptx.BF16x2: bfloatFormat, ptx.E4M3x2: e4m3Format, ptx.E5M2x2: e5m2Format,
 }
@@ -93,6 +94,8 @@ func eightBit(code *ptx.Opcode, to, from ptx.Type) (scalar, error) {
 	}, nil
 }
 
+// floatToFloat converts between floating-point types, or rounds to an integer in
+// the type (.rni and its like).
 func floatToFloat(code *ptx.Opcode, to, from ptx.Type) scalar {
 	source := floatTypes[from]
 	target := floatTypes[to]
@@ -119,7 +122,8 @@ func floatToFloat(code *ptx.Opcode, to, from ptx.Type) scalar {
 	return clamped(code, target, f)
 }
 
-// finite replaces infinities by the largest number of their sign.
+// finite is .satfinite: it replaces infinities by the largest number of their
+// sign.
 func finite(f scalar, ft floatType) scalar {
 	largest := ft.encode(math.Inf(1), 0, nearest) - 1
 	return func(a, b, c uint64) uint64 {
@@ -131,6 +135,7 @@ func finite(f scalar, ft floatType) scalar {
 	}
 }
 
+// wholeNumber reports whether a conversion rounds to an integer.
 func wholeNumber(code *ptx.Opcode) bool {
 	return code.Has(ptx.ModRNI) ||
 		code.Has(ptx.ModRZI) ||
@@ -138,7 +143,8 @@ func wholeNumber(code *ptx.Opcode) bool {
 		code.Has(ptx.ModRPI)
 }
 
-// floatToInteger clamps to the range of the type; NaN becomes 0.
+// floatToInteger converts with clamping to the range of the integer type; NaN
+// becomes 0.
 func floatToInteger(code *ptx.Opcode, to, from ptx.Type) scalar {
 	source := floatTypes[from]
 	mode := roundingOf(code, zero)
@@ -150,6 +156,7 @@ func floatToInteger(code *ptx.Opcode, to, from ptx.Type) scalar {
 		low, high = -math.Ldexp(1, n-1), math.Ldexp(1, n-1)
 	}
 	ftz := code.Has(ptx.ModFTZ) && from == ptx.F32
+	// NaN is tested first: it compares false with both bounds.
 	return func(a, _, _ uint64) uint64 {
 		if ftz {
 			a = uint64(flush32(uint32(a)))
@@ -171,6 +178,8 @@ func floatToInteger(code *ptx.Opcode, to, from ptx.Type) scalar {
 	}
 }
 
+// integerToFloat rounds an integer once, also one of 64 bits, which float64 does
+// not hold exactly.
 func integerToFloat(code *ptx.Opcode, to, from ptx.Type) scalar {
 	target := floatTypes[to]
 	mode := roundingOf(code, nearest)
@@ -193,6 +202,7 @@ func integerToFloat(code *ptx.Opcode, to, from ptx.Type) scalar {
 	})
 }
 
+// integerToInteger truncates or extends, or clamps with .sat.
 func integerToInteger(code *ptx.Opcode, to, from ptx.Type) scalar {
 	n := from.Bits()
 	m := to.Bits()

@@ -1,32 +1,43 @@
 package sim
 
-import (
-	"fmt"
-	"math/bits"
+import "github.com/tilewright/tilewright/kernels/ptx"
 
-	"github.com/tilewright/tilewright/kernels/ptx"
-)
-
-// cta is a thread block in execution.
+// cta is a thread block in execution. The object is reused for one thread block
+// after the other.
 type cta struct {
-	cluster   *cluster
-	work      *worker
-	grid      *grid
-	entry     *entry
-	rank      int // in the cluster
-	id        [3]int
-	shared    []byte
-	shadow    *sharedShadow // nil unless something is checked
-	kept      *sharedShadow // shadow, where it is not needed now
-	watch     bool          // registers
-	warps     []*warp
-	live      int // warps that have not exited
-	barriers  [16]barrier
-	mbarriers map[int64]*mbarrier // by offset in shared memory
-	visits    []visit             // by warps of other CTAs, by party
-	local     []byte              // of all threads, each its own part
+	cluster *cluster
+	work    *worker
+	grid    *grid
+	entry   *entry
+	// rank is the number of the CTA in its cluster.
+	rank int
+	// id is the value of %ctaid.
+	id [3]int
+	// shared is the shared memory.
+	shared []byte
+	// shadow records the accesses to shared memory; it is nil unless something is
+	// checked.
+	shadow *sharedShadow
+	// kept is the shadow for reuse while a CTA is not checked.
+	kept *sharedShadow
+	// watch is set if the registers that instructions read and write are checked.
+	watch bool
+	warps []*warp
+	// live is the number of warps that have not exited.
+	live int
+	// barriers are the named barriers of bar.sync.
+	barriers [16]barrier
+	// mbarriers maps offsets in shared memory to the mbarrier objects that were
+	// initialised there.
+	mbarriers map[int64]*mbarrier
+	// visits holds the latest access of each warp of other CTAs to this CTA's
+	// shared memory, by party.
+	visits []visit
+	// local is the local memory of all threads, one part for each.
+	local []byte
 }
 
+// newCTA allocates a CTA of a cluster with its warps.
 func newCTA(c *cluster, rank int) *cta {
 	g := c.work.grid
 	t := &cta{
@@ -50,12 +61,15 @@ func newCTA(c *cluster, rank int) *cta {
 	return t
 }
 
+// newWarp allocates a warp and preloads the registers whose values never change:
+// constants, addresses of module variables, and special registers.
 func newWarp(t *cta, id, party int) *warp {
 	e := t.entry
 	w := &warp{cta: t, id: id, party: party}
 	w.r32 = make([]word, e.count[bank32])
 	w.r64 = make([]long, e.count[bank64])
 	w.pred = make([]uint32, e.count[bankPred])
+	// Predicate 0 is constantly true: it guards instructions without a guard.
 	w.pred[0] = allLanes
 	for v, r := range e.const32 {
 		fill(w.r32[r][:], v)
@@ -75,28 +89,25 @@ func newWarp(t *cta, id, party int) *warp {
 		}
 	}
 	if t.grid.opt.Races {
-		w.clock = newPartyClock(t.grid)
+		w.clock = newPartyClock(t.grid.parties())
 	}
 	w.wg.init(e)
 	return w
 }
 
-func fill[T uint32 | uint64](r []T, v T) {
-	for l := range r {
-		r[l] = v
-	}
-}
-
-// begin resets the CTA to the start of the CTA id.
+// begin resets the CTA to the start of the thread block with the given id.
 func (t *cta) begin(id, inCluster [3]int) {
 	t.id = id
 	t.live = len(t.warps)
 	t.barriers = [16]barrier{}
 	clear(t.mbarriers)
 	t.visits = nil
+	// One CTA is checked for all if the accesses of all CTAs are the same.
 	t.check(t.cluster.unit == 0 || !t.entry.blockInvariant)
 	for i, w := range t.warps {
 		w.begin(min(t.grid.threads-i*warpSize, warpSize))
+		// Registers such as %tid.x keep their values from the last thread
+		// block; only those that depend on the CTA are set again.
 		for s, r := range t.entry.special {
 			if moves(s) {
 				t.special(w, s, r, inCluster)
@@ -105,8 +116,8 @@ func (t *cta) begin(id, inCluster [3]int) {
 	}
 }
 
-// check turns on the checks of shared memory and registers that were asked for,
-// or turns them off: where all CTAs are alike in them, one is checked for all.
+// check turns the requested checks of shared memory and registers on or off.
+// Where all CTAs make the same accesses, one of them is checked for all.
 func (t *cta) check(on bool) {
 	g := t.grid
 	t.watch = on && g.watch
@@ -115,15 +126,15 @@ func (t *cta) check(on bool) {
 		return
 	}
 	if t.kept == nil {
-		t.kept = newSharedShadow(g)
+		t.kept = newSharedShadow(g.shared, g.parties(), g.opt)
 	} else {
 		t.kept.reset()
 	}
 	t.shadow = t.kept
 }
 
-// onlyChecked are the kinds of findings in shared memory and registers that a
-// CTA which is not checked is silent about.
+// onlyChecked are the kinds of findings in shared memory and registers that a CTA
+// which is not checked does not report.
 var onlyChecked = map[Kind]bool{
 	Race:          true,
 	MissingWait:   true,
@@ -131,8 +142,8 @@ var onlyChecked = map[Kind]bool{
 	Uninitialised: true,
 }
 
-// standsFor is how many CTAs find what this one finds in its shared memory and
-// registers.
+// standsFor is the number of CTAs whose accesses to shared memory the checked one
+// stands for.
 func (t *cta) standsFor() int {
 	if t.entry.blockInvariant {
 		return product3(t.grid.units)
@@ -140,6 +151,7 @@ func (t *cta) standsFor() int {
 	return 1
 }
 
+// begin resets the warp to the start of the entry with the given number of lanes.
 func (w *warp) begin(lanes int) {
 	w.mask = uint32(1<<lanes - 1)
 	w.live = w.mask
@@ -175,10 +187,12 @@ func moves(s ptx.Special) bool {
 		s == ptx.SMID
 }
 
-// special sets a preloaded special register of a warp.
+// special sets the preloaded register of a special register in every lane of a
+// warp.
 func (t *cta) special(
 	w *warp, s ptx.Special, r register, inCluster [3]int,
 ) {
+	// Special registers of a warp as a whole have the same value in all lanes.
 	for l := range warpSize {
 		v := t.uniform(w, s, inCluster)
 		if s <= ptx.TidZ || s >= ptx.LaneID {
@@ -190,7 +204,8 @@ func (t *cta) special(
 	}
 }
 
-// laneSpecial is a special register that differs from lane to lane.
+// laneSpecial is the value of a special register that differs from lane to lane,
+// and false for the others.
 func (t *cta) laneSpecial(s ptx.Special, l, thread int) (int, bool) {
 	block := t.grid.block
 	switch s {
@@ -216,7 +231,8 @@ func (t *cta) laneSpecial(s ptx.Special, l, thread int) (int, bool) {
 	return 0, false
 }
 
-// uniform is a special register that is the same in all lanes of a warp.
+// uniform is the value of a special register that is the same in all lanes of a
+// warp.
 func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
 	g := t.grid
 	axis := func(first ptx.Special, v [3]int) int {
@@ -264,6 +280,7 @@ func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
 	return 0
 }
 
+// site is an instruction executed by a lane of a warp of the CTA.
 func (t *cta) site(pc int32, warp, lane int) Site {
 	s := t.entry.sites[pc]
 	s.CTA = t.id
@@ -272,99 +289,7 @@ func (t *cta) site(pc int32, warp, lane int) Site {
 	return s
 }
 
-// barrier is one of the sixteen named barriers of a CTA.
-type barrier struct {
-	expected int // threads; 0 while nobody waits
-	whole    bool
-	arrived  int // threads
-	waiting  []*warp
-	votes    int // of bar.red: threads whose predicate held
-	voters   int // and all of them
-	results  []voter
-	knows    knowledge
-}
-
-// arriveBarrier lets the warp arrive at barrier id, which count threads (0: all
-// of the CTA) take part in; with wait it blocks until they have.
-func (w *warp) arriveBarrier(id, count uint32, wait bool) {
-	t := w.cta
-	switch {
-	case id >= uint32(len(t.barriers)):
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d of 16", id)},
-			-1,
-		)
-		return
-	case count%warpSize != 0 ||
-		int(count) > len(t.warps)*warpSize:
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a barrier of %d threads in a CTA of %d: it must be a multiple of 32 and not more than the CTA has", count, t.grid.threads)},
-			-1,
-		)
-		return
-	case w.active != w.live:
-		w.report(
-			Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf(
-				"only %d of the warp's %d lanes arrive",
-				bits.OnesCount32(w.active),
-				bits.OnesCount32(w.live),
-			)},
-			bits.TrailingZeros32(w.live&^w.active),
-		)
-		return
-	}
-	b := &t.barriers[id]
-	if b.arrived > 0 && !b.whole &&
-		count != 0 && int(count) != b.expected {
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d for %d threads, others arrived for %d", id, count, b.expected)},
-			-1,
-		)
-		return
-	}
-	b.expected = int(count)
-	b.whole = count == 0
-	b.arrived += warpSize
-	w.publishTo(&b.knows, allLanes)
-	w.pc++
-	if wait {
-		b.waiting = append(b.waiting, w)
-		w.block(barrierNames[id], w.pc-1)
-	}
-	t.tryBarrier(b)
-}
-
-// barrierNames are what a warp says that it waits for.
-var barrierNames = func() (names [16]string) {
-	for id := range names {
-		names[id] = fmt.Sprintf("barrier %d", id)
-	}
-	return names
-}()
-
-// tryBarrier opens a barrier whose threads have all arrived.
-func (t *cta) tryBarrier(b *barrier) {
-	need := b.expected
-	if b.whole {
-		need = t.live * warpSize
-	}
-	if b.arrived == 0 || b.arrived < need {
-		return
-	}
-	t.work.counters.Barriers++
-	open := *b
-	*b = barrier{}
-	for _, v := range open.results {
-		v.tell(open.votes, open.voters)
-	}
-	for _, w := range open.waiting {
-		w.observe(&open.knows)
-		w.clock.joinLanes()
-		w.wake()
-	}
-}
-
-// warpExited opens the barriers that only waited for the warp.
+// warpExited releases the barriers that waited for the exited warp only.
 func (t *cta) warpExited(*warp) {
 	if t.live--; t.live == 0 {
 		t.checkVisits()

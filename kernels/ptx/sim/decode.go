@@ -6,33 +6,48 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// decoder turns one entry into dense code.
+// decoder turns one entry into dense code: registers become indices into the
+// files of their banks, constants and special registers become preloaded
+// registers, and labels become instruction indices.
 type decoder struct {
-	module  *ptx.Module
-	src     *ptx.Entry
-	e       *entry
-	base    []register // first register of each set
-	scopes  []int      // parent of each scope
-	scope   int
-	labels  map[label]int32
-	jumps   []jump
+	module *ptx.Module
+	src    *ptx.Entry
+	e      *entry
+	// base is the first register of each register set of the entry.
+	base []register
+	// scopes holds the parent of each scope, and scope the current one.
+	scopes []int
+	scope  int
+	// labels maps labels to instructions.
+	labels map[label]int32
+	// jumps are the branches whose targets are resolved when all labels are
+	// known.
+	jumps []jump
+	// comment is the source comment that holds for the next instructions.
 	comment string
-	line    int32
-	touched []defUse      // by each instruction
-	effects []taintEffect // of each
+	// line is the line of the current instruction.
+	line int32
+	// touched are the registers that each instruction reads and writes.
+	touched []defUse
+	// effects are the effects of each instruction on taint.
+	effects []taintEffect
 }
 
+// label is a label in its scope.
 type label struct {
 	scope int
 	name  string
 }
 
+// jump is a branch at an instruction to a label that is looked up from a scope
+// outwards.
 type jump struct {
 	at    int
 	scope int
 	name  string
 }
 
+// decodeEntry decodes an entry and analyses it.
 func decodeEntry(m *ptx.Module, src *ptx.Entry) (*entry, error) {
 	e := &entry{
 		name:      src.Name,
@@ -63,10 +78,12 @@ func decodeEntry(m *ptx.Module, src *ptx.Entry) (*entry, error) {
 		})
 		e.count[b] += s.Len()
 	}
+	// Variables have addresses before any operand is decoded.
 	d.layOut()
 	if err := d.body(); err != nil {
 		return nil, err
 	}
+	// All labels are known: branches get their targets.
 	for _, j := range d.jumps {
 		at, ok := d.resolve(j.scope, j.name)
 		if !ok {
@@ -74,25 +91,16 @@ func decodeEntry(m *ptx.Module, src *ptx.Entry) (*entry, error) {
 		}
 		e.code[j.at].target = at
 	}
+	// Static analysis makes run-time checks cheap: most registers need none.
 	e.proveAssigned(d.touched)
 	e.noteTensor(d.touched)
 	e.analyseTaint(d.effects)
 	return e, nil
 }
 
-func bankOf(t ptx.Type) bank {
-	switch n := t.Bits(); {
-	case t == ptx.Pred:
-		return bankPred
-	case n <= 32:
-		return bank32
-	case n == 64:
-		return bank64
-	}
-	return noBank
-}
-
-// layOut places the variables of the module and the entry.
+// layOut places the variables of the module and the entry in their state spaces.
+// Arrays of unknown length share the dynamic shared memory behind the static
+// variables.
 func (d *decoder) layOut() {
 	e := d.e
 	dynamic := []string{}
@@ -101,6 +109,7 @@ func (d *decoder) layOut() {
 		align := int64(max(v.Alignment(), 1))
 		switch {
 		case v.Space == ptx.ModShared &&
+			// An array without a length is dynamic shared memory.
 			v.Array && v.Count == 0:
 			dynamic = append(dynamic, v.Name)
 			dynamicAlign = max(dynamicAlign, align)
@@ -137,8 +146,11 @@ func (d *decoder) layOut() {
 	}
 }
 
+// roundUp is the smallest multiple of align that is not below v.
 func roundUp(v, align int64) int64 { return (v + align - 1) / align * align }
 
+// body decodes the statements of the entry and appends the instruction that exits
+// at its end.
 func (d *decoder) body() error {
 	for i := range d.src.Body {
 		s := &d.src.Body[i]
@@ -164,6 +176,7 @@ func (d *decoder) body() error {
 			}
 		}
 	}
+	// Falling off the end exits.
 	end := instr{
 		flow:  leave,
 		pc:    int32(len(d.e.code)),
@@ -190,6 +203,7 @@ func (d *decoder) note(s *ptx.Stmt) {
 	d.comment = s.Text
 }
 
+// resolve finds a label from a scope outwards.
 func (d *decoder) resolve(scope int, name string) (int32, bool) {
 	for ; scope >= 0; scope = d.scopes[scope] {
 		if at, ok := d.labels[label{scope, name}]; ok {
@@ -199,6 +213,8 @@ func (d *decoder) resolve(scope int, name string) (int32, bool) {
 	return 0, false
 }
 
+// instruction decodes one instruction with its guard and notes its place in the
+// source.
 func (d *decoder) instruction(src *ptx.Instr) error {
 	in := instr{
 		pc:    int32(len(d.e.code)),
@@ -235,12 +251,13 @@ func (d *decoder) instruction(src *ptx.Instr) error {
 	return nil
 }
 
+// register is the register of a bank that stands for a PTX register.
 func (d *decoder) register(r ptx.Reg) register {
 	b := d.base[r.Set-1]
 	return register{b.bank, b.index + r.Index}
 }
 
-// const32 and const64 are registers preloaded with a constant.
+// const32 is the index of a register preloaded with a constant of 32 bits.
 func (d *decoder) const32(v uint32) int32 {
 	if v == 0 {
 		return 0
@@ -254,6 +271,7 @@ func (d *decoder) const32(v uint32) int32 {
 	return r
 }
 
+// const64 is the index of a register preloaded with a constant of 64 bits.
 func (d *decoder) const64(v uint64) int32 {
 	if v == 0 {
 		return 0
@@ -289,7 +307,8 @@ func (d *decoder) source(o *ptx.Operand, t ptx.Type) (register, error) {
 	return register{}, fmt.Errorf("an operand that is no value")
 }
 
-// constantPred is predicate 0, true, or a special that is never set: false.
+// constantPred is a predicate that is constantly true (predicate 0) or false (a
+// special register that is never set).
 func (d *decoder) constantPred(v bool) register {
 	if v {
 		return register{bankPred, 0}
@@ -303,6 +322,7 @@ func (d *decoder) constantPred(v bool) register {
 	return r
 }
 
+// special is the register preloaded with a special register.
 func (d *decoder) special(s ptx.Special) register {
 	r, ok := d.e.special[s]
 	if !ok {
@@ -314,7 +334,7 @@ func (d *decoder) special(s ptx.Special) register {
 	return r
 }
 
-// symbol is a register with the address of a variable.
+// symbol is a register preloaded with the address of a variable.
 func (d *decoder) symbol(name string, offset int64, t ptx.Type) (register, error) {
 	v, ok := d.e.variables[name]
 	if !ok {
@@ -338,6 +358,7 @@ func (d *decoder) symbol(name string, offset int64, t ptx.Type) (register, error
 	return register{bank32, d.const32(uint32(addr))}, nil
 }
 
+// globalAddress is the register preloaded with the address of a module variable.
 func (d *decoder) globalAddress(name string) int32 {
 	r, ok := d.e.globals[name]
 	if !ok {
@@ -384,6 +405,7 @@ func (d *decoder) sources(
 	return list, nil
 }
 
+// destinations are the registers of a destination that may be a vector.
 func (d *decoder) destinations(o *ptx.Operand) []register {
 	if o.Kind != ptx.KindVec {
 		return []register{d.destination(o)}
@@ -417,6 +439,7 @@ func (d *decoder) place(o *ptx.Operand) (place, error) {
 	return place{reg: d.const64(o.Bits)}, nil
 }
 
+// spaceOf is the state space that a modifier names.
 func spaceOf(m ptx.Mod) space {
 	switch m {
 	case ptx.ModGlobal:
@@ -435,21 +458,29 @@ func spaceOf(m ptx.Mod) space {
 	return generic
 }
 
-// registerName is the PTX name of a register of the entry.
-func (e *entry) registerName(r register) string {
-	next := [4]int32{bank32: 1, bank64: 1, bankPred: 1}
-	for i := range e.source.Regs {
-		s := &e.source.Regs[i]
-		b := bankOf(s.Type)
-		first := next[b]
-		if b == r.bank && r.index >= first &&
-			r.index < first+int32(s.Len()) {
-			if s.N == 0 {
-				return s.Prefix
-			}
-			return fmt.Sprintf("%s%d", s.Prefix, r.index-first)
-		}
-		next[b] += int32(s.Len())
+// Load decodes every entry of a module. An instruction that the simulator does
+// not model is an error that names it.
+func Load(m *ptx.Module) (*Program, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("register %d", r.index)
+	p := &Program{
+		target:  m.Target,
+		entries: map[string]*entry{},
+	}
+	for _, v := range m.Vars {
+		if v.Space != ptx.ModShared {
+			p.globals = append(p.globals, v)
+		}
+	}
+	for i := range m.Entries {
+		e, err := decodeEntry(m, &m.Entries[i])
+		if err != nil {
+			return nil, fmt.Errorf(
+				"sim: entry %s: %w", m.Entries[i].Name, err,
+			)
+		}
+		p.entries[e.name] = e
+	}
+	return p, nil
 }

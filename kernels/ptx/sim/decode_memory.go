@@ -2,12 +2,12 @@ package sim
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// memory decodes ld, st, atom and red.
+// memory decodes ld, st, atom and red: the memory operand, and the strength and
+// order of the access.
 func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -36,6 +36,7 @@ func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	if in.at, err = d.place(&ops[at]); err != nil {
 		return err
 	}
+	// Loads from the parameter block read the same bytes in every lane.
 	switch code.Op {
 	case ptx.OpLd:
 		in.run = ld
@@ -51,6 +52,8 @@ func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	return d.atomic(in, src, ops[at+1:])
 }
 
+// atomic decodes the values of atom and red. A cache hint, the last operand, has
+// no effect here.
 func (d *decoder) atomic(
 	in *instr, src *ptx.Instr, values []ptx.Operand,
 ) error {
@@ -76,7 +79,7 @@ func (d *decoder) atomic(
 	return nil
 }
 
-// sourceIndexes reads 32-bit operands into a, b and c.
+// sourceIndexes reads up to three operands into a, b and c.
 func (d *decoder) sourceIndexes(
 	in *instr, ops []ptx.Operand, t ptx.Type,
 ) error {
@@ -93,7 +96,8 @@ func (d *decoder) sourceIndexes(
 	return nil
 }
 
-// listed reads operands into list, after the destinations that are there.
+// listed appends operands to list, behind the destinations. The last type stands
+// for all further operands.
 func (d *decoder) listed(
 	in *instr, ops []ptx.Operand, types ...ptx.Type,
 ) error {
@@ -175,22 +179,6 @@ func (d *decoder) synchronise(in *instr, src *ptx.Instr) error {
 	return d.mbarrier(in, src)
 }
 
-func barSync(w *warp, in *instr) {
-	w.arriveBarrier(
-		w.r32[in.a][w.first()],
-		w.r32[in.b][w.first()],
-		true,
-	)
-}
-
-func barArrive(w *warp, in *instr) {
-	w.arriveBarrier(
-		w.r32[in.a][w.first()],
-		w.r32[in.b][w.first()],
-		false,
-	)
-}
-
 // barRed decodes bar.red: list holds the result and the predicate.
 func (d *decoder) barRed(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
@@ -203,47 +191,15 @@ func (d *decoder) barRed(in *instr, src *ptx.Instr) error {
 		return err
 	}
 	if last.Neg {
-		in.at.offset = -1 // flips the predicate
+		// All bits of the offset are set to flip the predicate.
+		in.at.offset = -1
 	}
 	in.flow, in.run = waiting, barRed
 	return d.listed(in, []ptx.Operand{*last}, ptx.Pred)
 }
 
-func barRed(w *warp, in *instr) {
-	id := w.r32[in.a][w.first()]
-	p := (w.pred[in.list[1].index] ^ uint32(in.at.offset)) & w.active
-	if id < uint32(len(w.cta.barriers)) {
-		b := &w.cta.barriers[id]
-		b.votes += bits.OnesCount32(p)
-		b.voters += bits.OnesCount32(w.active)
-		b.results = append(
-			b.results, voter{w, in, w.active},
-		)
-	}
-	w.arriveBarrier(id, w.r32[in.b][w.first()], true)
-}
-
-// voter is a warp that awaits the result of bar.red.
-type voter struct {
-	w     *warp
-	in    *instr
-	lanes uint32
-}
-
-// tell gives the result of bar.red to a warp that took part.
-func (v voter) tell(votes, voters int) {
-	result := uint64(votes)
-	switch {
-	case v.in.mods.code.Has(ptx.ModAnd):
-		result = boolBit(votes == voters)
-	case v.in.mods.code.Has(ptx.ModOr):
-		result = boolBit(votes > 0)
-	}
-	for m := v.lanes; m != 0; m &= m - 1 {
-		v.w.put(v.in.list[0], firstLane(m), result)
-	}
-}
-
+// exchange decodes the exchanges between lanes: shfl, vote, match, redux,
+// activemask and elect.
 func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -268,7 +224,8 @@ func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 		in.run = vote
 		in.list = in.list[:1]
 		if ops[1].Neg {
-			in.at.offset = -1 // flips the predicate
+			// All bits of the offset are set to flip the predicate.
+			in.at.offset = -1
 		}
 		err := d.sourceIndexes(in, ops[1:2], ptx.Pred)
 		if err != nil {
@@ -301,6 +258,8 @@ func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 	return d.listed(in, ops[1:2], ptx.B32)
 }
 
+// mbarrier decodes the operations on mbarriers: the address, the count or phase,
+// and the destination of those with a result.
 func (d *decoder) mbarrier(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -351,6 +310,8 @@ func (d *decoder) mbarrier(in *instr, src *ptx.Instr) error {
 	)
 }
 
+// asyncCopy decodes the asynchronous copies with the operations that commit them
+// and wait for them.
 func (d *decoder) asyncCopy(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -380,6 +341,8 @@ func (d *decoder) asyncCopy(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
+// cpAsync decodes cp.async. The optional operand is the number of bytes to read
+// or a predicate; an immediate 0 is a copy of zeros.
 func (d *decoder) cpAsync(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
 	if src.Opcode.Has(ptx.ModL2CacheHint) {
@@ -401,7 +364,8 @@ func (d *decoder) cpAsync(in *instr, src *ptx.Instr) error {
 	case ops[3].Kind == ptx.KindReg &&
 		r.bank == bankPred:
 		in.mods.ignore = r.index
-	case ops[3].IsImm() && ops[3].Bits == 0: // register 0 means that nothing is said
+	// Register 0 stands for an absent operand, so that the constant 0 has a flag.
+	case ops[3].IsImm() && ops[3].Bits == 0:
 		in.mods.zeros = true
 	default:
 		in.a = r.index
@@ -461,6 +425,8 @@ func (d *decoder) arrival(
 	return nil
 }
 
+// tensor decodes cp.async.bulk.tensor in both directions; list holds the
+// coordinates.
 func (d *decoder) tensor(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -471,6 +437,7 @@ func (d *decoder) tensor(in *instr, src *ptx.Instr) error {
 	mapAt := &ops[1]
 	other := &ops[0]
 	in.run = tensorLoad
+	// Stores have the tensor map as their destination.
 	if spaceOf(code.Space()) == global {
 		mapAt, other = &ops[0], &ops[1]
 		in.run = tensorStore
@@ -533,6 +500,7 @@ func (d *decoder) matrix(in *instr, src *ptx.Instr) error {
 	return err
 }
 
+// mma decodes mma.sync; list holds the registers of D, A, B and C.
 func (d *decoder) mma(in *instr, src *ptx.Instr) error {
 	p := newProduct(&src.Opcode)
 	if p == nil {
@@ -556,6 +524,7 @@ func (d *decoder) mma(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
+// wgmma decodes wgmma.mma_async; list is described at wgmmaShape.
 func (d *decoder) wgmma(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
 	s := newWgmma(&src.Opcode)
@@ -576,6 +545,8 @@ func (d *decoder) wgmma(in *instr, src *ptx.Instr) error {
 		}
 		in.list = append(in.list, list...)
 	}
+	// The immediate operands behind scale-d negate and transpose A and B;
+	// integer types have none.
 	imm := func(i int) int64 {
 		if i < len(ops) {
 			return ops[i].Int()

@@ -55,7 +55,7 @@ var fastForms = map[string]struct {
 	"setp.gt.u32": {swap(setpLtU32), "p33"}, "setp.ge.u32": {swap(setpLeU32), "p33"},
 }
 
-// swap exchanges the operands of a comparison.
+// swap exchanges the operands of a comparison: a > b is b < a.
 func swap(h handler) handler {
 	return func(w *warp, in *instr) {
 		x := instr{d: in.d, a: in.b, b: in.a}
@@ -63,15 +63,18 @@ func swap(h handler) handler {
 	}
 }
 
+// errNotModelled is the error of an instruction that PTX allows and the simulator
+// does not execute.
 var errNotModelled = errors.New("is not modelled")
 
+// bankLetters are the letters of the register banks in fastForms.
 var bankLetters = map[bank]byte{
 	bank32:   '3',
 	bank64:   '6',
 	bankPred: 'p',
 }
 
-// decode fills in what runs the instruction.
+// decode finds the handler of an instruction and its operands.
 func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
 	switch src.Opcode.Op {
@@ -95,7 +98,8 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 	case ptx.OpPrefetch, ptx.OpPrefetchu, ptx.OpNanosleep,
 		ptx.OpApplypriority, ptx.OpDiscard, ptx.OpGriddepcontrol,
 		ptx.OpCpAsyncBulkPrefetch, ptx.OpCpAsyncBulkPrefetchTensor, ptx.OpBrkpt:
-		in.run = func(*warp, *instr) {} // nothing that a functional model sees
+		// These have no effect on a functional model.
+		in.run = func(*warp, *instr) {}
 		return nil
 	case ptx.OpTrap:
 		in.run = func(w *warp, _ *instr) {
@@ -123,7 +127,8 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 	return d.arithmetic(in, src)
 }
 
-// fastForm uses a hot loop if there is one for the opcode and registers.
+// fastForm uses the specialised loop for an opcode if there is one and the
+// registers are of its banks.
 func (d *decoder) fastForm(in *instr, src *ptx.Instr, regs []register) bool {
 	h, ok := fastForms[src.Opcode.String()]
 	if !ok || len(regs) != len(h.banks) {
@@ -174,7 +179,8 @@ func sourceTypes(code *ptx.Opcode) [3]ptx.Type {
 	return [3]ptx.Type{t, t, t}
 }
 
-// arithmetic decodes d = f(a, b, c).
+// arithmetic decodes d = f(a, b, c): with a specialised loop if there is one, and
+// with a function for one lane otherwise.
 func (d *decoder) arithmetic(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	if code.Op == ptx.OpBfi || code.Op == ptx.OpLop3 {
@@ -213,8 +219,9 @@ func (d *decoder) arithmetic(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
-// scalar makes the instruction one that computes lane by lane; regs are the
-// destination and up to three sources.
+// scalar makes the instruction one that computes lane by lane. The registers are
+// the destination and up to three sources; if all have 32 bits, the loop avoids
+// the look-up of the bank.
 func (in *instr) scalar(f scalar, regs []register) {
 	zero := register{bank32, 0}
 	all := [4]register{{}, zero, zero, zero}
@@ -257,7 +264,8 @@ func (in *instr) scalar(f scalar, regs []register) {
 	}
 }
 
-// scalarOf finds the operation of one lane.
+// scalarOf is the operation of an opcode on one lane. Mixed precision and the
+// pairs of sm_100 are not modelled.
 func scalarOf(code *ptx.Opcode) (scalar, error) {
 	switch code.Op {
 	case ptx.OpPrmt:
@@ -277,7 +285,8 @@ func scalarOf(code *ptx.Opcode) (scalar, error) {
 	var f scalar
 	t := code.Type(0)
 	switch {
-	case code.Type(1) != ptx.NoMod || t == ptx.F32x2: // mixed precision and pairs of sm_100
+	// Mixed precision and the pairs of sm_100 are not modelled.
+	case code.Type(1) != ptx.NoMod || t == ptx.F32x2:
 	case t == ptx.U16x2 || t == ptx.S16x2:
 		f = halves16(code)
 	case t.Float():
@@ -293,7 +302,7 @@ func scalarOf(code *ptx.Opcode) (scalar, error) {
 	return f, nil
 }
 
-// logic is and, or, xor, not of predicates.
+// logic is and, or, xor, not and mov of predicates, on all lanes at once.
 func logic(in *instr, code *ptx.Opcode, regs []register) error {
 	f := map[ptx.Op]func(a, b uint32) uint32{
 		ptx.OpAnd: func(a, b uint32) uint32 { return a & b },
@@ -320,7 +329,7 @@ func logic(in *instr, code *ptx.Opcode, regs []register) error {
 	return nil
 }
 
-// fourSources decodes bfi and lop3.
+// fourSources decodes bfi and lop3, which have four sources.
 func (d *decoder) fourSources(in *instr, src *ptx.Instr) error {
 	dst, p := d.pair(&src.Operands[0])
 	var s [4]register
@@ -364,7 +373,8 @@ func (d *decoder) fourSources(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
-// move decodes mov, cvt and cvta.
+// move decodes mov, cvt and cvta. A move of a special register that counts reads
+// the clock; other special registers are preloaded.
 func (d *decoder) move(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	dst := &src.Operands[0]
@@ -402,11 +412,13 @@ func (d *decoder) move(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
+// isClock reports whether a special register counts.
 func isClock(s ptx.Special) bool {
 	return s >= ptx.Clock && s <= ptx.GlobaltimerHi
 }
 
-// pack decodes mov between a register and the vector of its parts.
+// pack decodes mov between a register and the vector of its parts, the lowest
+// part first.
 func (d *decoder) pack(in *instr, src *ptx.Instr) error {
 	dst := d.destinations(&src.Operands[0])
 	from, err := d.sources(
@@ -441,6 +453,8 @@ func (d *decoder) pack(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
+// convert decodes cvt. The destination register may be wider than the type:
+// signed results are extended to it.
 func (d *decoder) convert(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	regs := []register{d.destination(&src.Operands[0])}
@@ -464,12 +478,15 @@ func (d *decoder) convert(in *instr, src *ptx.Instr) error {
 	if err != nil {
 		return err
 	}
-	if t := code.Type(0); t.Signed() { // registers may be wider than the type
+	// Registers may be wider than the type: the result is sign-extended.
+	if t := code.Type(0); t.Signed() {
 		narrow := f
 		n := t.Bits()
 		f = func(a, b, c uint64) uint64 {
 			return uint64(signExtend(narrow(a, b, c), n))
 		}
+		// Registers of 16 bits take 16 bits of a sign-extended 8-bit result,
+		// those of 32 bits all of it.
 		if n == 16 || n == 8 {
 			f = signedInto(
 				f, regs[0], d.width(&src.Operands[0]),
@@ -535,6 +552,8 @@ func (d *decoder) cvta(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
+// isspacep decodes the test whether a generic address lies in a state space,
+// which its window tells.
 func (d *decoder) isspacep(in *instr, src *ptx.Instr) error {
 	r, err := d.source(&src.Operands[1], ptx.U64)
 	if err != nil {
@@ -555,7 +574,8 @@ func (d *decoder) isspacep(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
-// setp decodes comparisons into predicates.
+// setp decodes comparisons into one or two predicates; the second receives the
+// negated result.
 func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	t := code.Type(0)
@@ -588,6 +608,8 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 	in.list = []register{p, q}
 	in.run = func(w *warp, in *instr) {
 		v := compare(w)
+		// The second destination receives the negated comparison, joined with
+		// the same predicate.
 		for i, r := range [2]register{p, q} {
 			if r.bank == bankPred {
 				w.setPred(r.index, join(w, v^-uint32(i)))
@@ -597,7 +619,8 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
-// comparing is a test of two registers in every active lane.
+// comparing evaluates a test of two registers in every active lane; bit l of the
+// result is that of lane l.
 func comparing(
 	test func(a, b uint64) bool, a, b register,
 ) func(w *warp) uint32 {
@@ -612,8 +635,8 @@ func comparing(
 	}
 }
 
-// fastComparison is comparing by a hot loop, into a predicate of its own; nil if
-// there is none.
+// fastComparison is comparing by a specialised loop, into a predicate register of
+// its own; nil if there is none.
 func (d *decoder) fastComparison(
 	code *ptx.Opcode, t ptx.Type, a, b register,
 ) func(w *warp) uint32 {
@@ -633,6 +656,8 @@ func (d *decoder) fastComparison(
 	}
 }
 
+// comparisonOf is the test of two operands that a modifier of the opcode names,
+// or nil.
 func comparisonOf(code *ptx.Opcode, t ptx.Type) func(a, b uint64) bool {
 	for _, m := range code.Mods() {
 		if f := comparison(m, t, code.Has(ptx.ModFTZ)); f != nil {
@@ -642,8 +667,8 @@ func comparisonOf(code *ptx.Opcode, t ptx.Type) func(a, b uint64) bool {
 	return nil
 }
 
-// joined returns how the results of a comparison are joined with the predicate
-// operand of setp.and and the like.
+// joined returns the function that combines the result of a comparison with the
+// predicate operand of setp.and, setp.or and setp.xor.
 func (d *decoder) joined(code *ptx.Opcode, ops []ptx.Operand) (
 	func(w *warp, v uint32) uint32, error,
 ) {
@@ -707,6 +732,8 @@ func (d *decoder) choose(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
+// chooser is selp, slct, set or testp on one lane, or nil; with neg, the
+// predicate of selp is negated.
 func chooser(code *ptx.Opcode, neg bool) scalar {
 	switch code.Op {
 	case ptx.OpSelp:
@@ -741,7 +768,7 @@ func chooser(code *ptx.Opcode, neg bool) scalar {
 	return nil
 }
 
-// setter is set: all ones, or 1.0, where the comparison holds.
+// setter is set: all ones, or 1.0, where the comparison holds, and 0 elsewhere.
 func setter(code *ptx.Opcode) scalar {
 	test := comparisonOf(code, code.Type(1))
 	if test == nil || code.Has(ptx.ModAnd) ||
@@ -761,7 +788,7 @@ func setter(code *ptx.Opcode) scalar {
 	}
 }
 
-// classOfOp is the class that an instruction is counted in.
+// classOfOp is the class under which instructions of an opcode are counted.
 func classOfOp(code *ptx.Opcode) Class {
 	op := code.Op
 	switch {
@@ -794,6 +821,7 @@ func classOfOp(code *ptx.Opcode) Class {
 	return Arithmetic
 }
 
+// memoryClass is the class of a load or a store, by its state space.
 func memoryClass(code *ptx.Opcode) Class {
 	switch spaceOf(code.Space()) {
 	case generic, global:
@@ -802,4 +830,37 @@ func memoryClass(code *ptx.Opcode) Class {
 		return SharedMemory
 	}
 	return OtherMemory
+}
+
+// carry makes the instruction one that reads or writes the carry flag, which each
+// lane has one of.
+func (in *instr) carry(code *ptx.Opcode, regs []register) {
+	var all [4]register
+	for i := range all {
+		all[i] = register{bank32, 0}
+	}
+	copy(all[:], regs)
+	f := carryOperation(code)
+	takes := code.Op == ptx.OpAddc ||
+		code.Op == ptx.OpSubc || code.Op == ptx.OpMadc
+	gives := code.Has(ptx.ModCC)
+	in.list = regs[:1]
+	in.run = func(w *warp, _ *instr) {
+		for m := w.active; m != 0; m &= m - 1 {
+			l := firstLane(m)
+			carry := uint64(0)
+			if takes {
+				carry = uint64(w.carry >> l & 1)
+			}
+			r, out := f(
+				w.get(all[1], l),
+				w.get(all[2], l),
+				w.get(all[3], l), carry,
+			)
+			w.put(all[0], l, r)
+			if gives {
+				w.carry = w.carry&^(1<<l) | uint32(out)<<l
+			}
+		}
+	}
 }

@@ -6,16 +6,7 @@ import "math"
 // function value, and a call a lane would cost more than the operation.
 // They compute all lanes; the warp keeps those of the active ones.
 
-// canonical is the bits of f, with the one NaN that the device produces.
-func canonical(f float32) uint32 {
-	if f != f {
-		return canonicalNaN
-	}
-	return math.Float32bits(f)
-}
-
-const canonicalNaN = 0x7fffffff
-
+// add32 is add.s32 and add.u32: d = a + b modulo 2³².
 func add32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -25,6 +16,7 @@ func add32(w *warp, in *instr) {
 	}
 }
 
+// sub32 is sub.s32 and sub.u32: d = a − b modulo 2³².
 func sub32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -34,6 +26,7 @@ func sub32(w *warp, in *instr) {
 	}
 }
 
+// mul32 is mul.lo.s32 and mul.lo.u32: d = a·b modulo 2³².
 func mul32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -43,6 +36,7 @@ func mul32(w *warp, in *instr) {
 	}
 }
 
+// and32 is and.b32.
 func and32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -52,6 +46,7 @@ func and32(w *warp, in *instr) {
 	}
 }
 
+// or32 is or.b32.
 func or32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -61,6 +56,7 @@ func or32(w *warp, in *instr) {
 	}
 }
 
+// xor32 is xor.b32.
 func xor32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -70,6 +66,7 @@ func xor32(w *warp, in *instr) {
 	}
 }
 
+// shl32 is shl.b32: PTX clamps shift amounts above 31, as Go does.
 func shl32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -79,6 +76,7 @@ func shl32(w *warp, in *instr) {
 	}
 }
 
+// shr32 is shr.u32 and shr.b32: zeros are shifted in.
 func shr32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -88,6 +86,7 @@ func shr32(w *warp, in *instr) {
 	}
 }
 
+// sar32 is shr.s32: the sign is shifted in.
 func sar32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -97,6 +96,7 @@ func sar32(w *warp, in *instr) {
 	}
 }
 
+// minS32 is min.s32.
 func minS32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -106,6 +106,7 @@ func minS32(w *warp, in *instr) {
 	}
 }
 
+// maxS32 is max.s32.
 func maxS32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -115,6 +116,7 @@ func maxS32(w *warp, in *instr) {
 	}
 }
 
+// minU32 is min.u32.
 func minU32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -124,6 +126,7 @@ func minU32(w *warp, in *instr) {
 	}
 }
 
+// maxU32 is max.u32.
 func maxU32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -133,6 +136,7 @@ func maxU32(w *warp, in *instr) {
 	}
 }
 
+// mulHiU32 is mul.hi.u32: the upper half of the product of 64 bits.
 func mulHiU32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -142,6 +146,7 @@ func mulHiU32(w *warp, in *instr) {
 	}
 }
 
+// addF32 is add.rn.f32 with a canonical NaN, as all operations on floats give.
 func addF32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -152,6 +157,7 @@ func addF32(w *warp, in *instr) {
 	}
 }
 
+// subF32 is sub.rn.f32.
 func subF32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -162,6 +168,7 @@ func subF32(w *warp, in *instr) {
 	}
 }
 
+// mulF32 is mul.rn.f32.
 func mulF32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -172,6 +179,7 @@ func mulF32(w *warp, in *instr) {
 	}
 }
 
+// mad32 is mad.lo.s32 and mad.lo.u32: d = a·b + c modulo 2³².
 func mad32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -182,8 +190,10 @@ func mad32(w *warp, in *instr) {
 	}
 }
 
-// fmaF32 is a·b+c rounded once to float32: the product is exact in float64 and
-// the sum is rounded to odd where it might otherwise lie on a tie.
+// fmaF32 is fma.rn.f32. The product of two float32 is exact in float64, and the
+// float64 sum rounded to float32 is the fused result unless the sum lies on a tie
+// or a number of float32, which shows as zeros in its low bits: it is then
+// rounded to odd first.
 func fmaF32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -193,6 +203,8 @@ func fmaF32(w *warp, in *instr) {
 		p := float64(math.Float32frombits(a[l])) *
 			float64(math.Float32frombits(b[l]))
 		s := p + float64(math.Float32frombits(c[l]))
+		// Only a sum whose low bits are zero can be rounded twice in a harmful
+		// way.
 		if math.Float64bits(s)&(1<<28-1) == 0 {
 			s = oddSum(p, float64(math.Float32frombits(c[l])))
 		}
@@ -200,6 +212,7 @@ func fmaF32(w *warp, in *instr) {
 	}
 }
 
+// add64 is add.s64 and add.u64.
 func add64(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r64[in.a]
@@ -209,6 +222,7 @@ func add64(w *warp, in *instr) {
 	}
 }
 
+// sub64 is sub.s64 and sub.u64.
 func sub64(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r64[in.a]
@@ -218,6 +232,7 @@ func sub64(w *warp, in *instr) {
 	}
 }
 
+// mul64 is mul.lo.s64 and mul.lo.u64.
 func mul64(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r64[in.a]
@@ -227,6 +242,7 @@ func mul64(w *warp, in *instr) {
 	}
 }
 
+// and64 is and.b64.
 func and64(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r64[in.a]
@@ -236,6 +252,7 @@ func and64(w *warp, in *instr) {
 	}
 }
 
+// or64 is or.b64.
 func or64(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r64[in.a]
@@ -245,6 +262,7 @@ func or64(w *warp, in *instr) {
 	}
 }
 
+// xor64 is xor.b64.
 func xor64(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r64[in.a]
@@ -254,6 +272,7 @@ func xor64(w *warp, in *instr) {
 	}
 }
 
+// shl64 is shl.b64; the amount has 32 bits.
 func shl64(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r64[in.a]
@@ -263,6 +282,7 @@ func shl64(w *warp, in *instr) {
 	}
 }
 
+// shr64 is shr.u64 and shr.b64.
 func shr64(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r64[in.a]
@@ -272,6 +292,7 @@ func shr64(w *warp, in *instr) {
 	}
 }
 
+// mulWideS32 is mul.wide.s32: the product of 64 bits of signed operands.
 func mulWideS32(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r32[in.a]
@@ -282,6 +303,7 @@ func mulWideS32(w *warp, in *instr) {
 	}
 }
 
+// mulWideU32 is mul.wide.u32: the product of 64 bits of unsigned operands.
 func mulWideU32(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r32[in.a]
@@ -291,6 +313,7 @@ func mulWideU32(w *warp, in *instr) {
 	}
 }
 
+// madWideS32 is mad.wide.s32: c has 64 bits.
 func madWideS32(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r32[in.a]
@@ -303,6 +326,7 @@ func madWideS32(w *warp, in *instr) {
 	}
 }
 
+// madWideU32 is mad.wide.u32: c has 64 bits.
 func madWideU32(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r32[in.a]
@@ -313,6 +337,7 @@ func madWideU32(w *warp, in *instr) {
 	}
 }
 
+// widenS32 is cvt.s64.s32: the sign is extended.
 func widenS32(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r32[in.a]
@@ -321,6 +346,7 @@ func widenS32(w *warp, in *instr) {
 	}
 }
 
+// widenU32 is cvt.u64.u32: zeros are extended.
 func widenU32(w *warp, in *instr) {
 	d := w.dst64(in)
 	a := &w.r32[in.a]
@@ -329,6 +355,7 @@ func widenU32(w *warp, in *instr) {
 	}
 }
 
+// narrow64 is cvt.u32.u64 and cvt.s32.s64: the low word is kept.
 func narrow64(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r64[in.a]
@@ -337,14 +364,18 @@ func narrow64(w *warp, in *instr) {
 	}
 }
 
+// mov32 is mov of 32-bit registers.
 func mov32(w *warp, in *instr) {
 	*w.dst32(in) = w.r32[in.a]
 }
 
+// mov64 is mov of 64-bit registers.
 func mov64(w *warp, in *instr) {
 	*w.dst64(in) = w.r64[in.a]
 }
 
+// selp32 is selp of 32-bit types: d = a in the lanes where predicate c holds, and
+// b elsewhere.
 func selp32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]
@@ -359,11 +390,13 @@ func selp32(w *warp, in *instr) {
 	}
 }
 
-// setPred writes the active lanes of a predicate.
+// setPred writes a predicate in the active lanes.
 func (w *warp) setPred(d int32, v uint32) {
 	w.pred[d] = w.pred[d]&^w.active | v&w.active
 }
 
+// setpEqB32 is setp.eq of 32-bit integers: bit l of the predicate is the result
+// of lane l.
 func setpEqB32(w *warp, in *instr) {
 	a := &w.r32[in.a]
 	b := &w.r32[in.b]
@@ -376,6 +409,7 @@ func setpEqB32(w *warp, in *instr) {
 	w.setPred(in.d, p)
 }
 
+// setpNeB32 is setp.ne of 32-bit integers.
 func setpNeB32(w *warp, in *instr) {
 	a := &w.r32[in.a]
 	b := &w.r32[in.b]
@@ -388,6 +422,7 @@ func setpNeB32(w *warp, in *instr) {
 	w.setPred(in.d, p)
 }
 
+// setpLtS32 is setp.lt.s32, and setp.gt.s32 with swapped operands.
 func setpLtS32(w *warp, in *instr) {
 	a := &w.r32[in.a]
 	b := &w.r32[in.b]
@@ -400,6 +435,7 @@ func setpLtS32(w *warp, in *instr) {
 	w.setPred(in.d, p)
 }
 
+// setpLeS32 is setp.le.s32, and setp.ge.s32 with swapped operands.
 func setpLeS32(w *warp, in *instr) {
 	a := &w.r32[in.a]
 	b := &w.r32[in.b]
@@ -412,6 +448,7 @@ func setpLeS32(w *warp, in *instr) {
 	w.setPred(in.d, p)
 }
 
+// setpLtU32 is setp.lt.u32, and setp.gt.u32 with swapped operands.
 func setpLtU32(w *warp, in *instr) {
 	a := &w.r32[in.a]
 	b := &w.r32[in.b]
@@ -424,6 +461,7 @@ func setpLtU32(w *warp, in *instr) {
 	w.setPred(in.d, p)
 }
 
+// setpLeU32 is setp.le.u32, and setp.ge.u32 with swapped operands.
 func setpLeU32(w *warp, in *instr) {
 	a := &w.r32[in.a]
 	b := &w.r32[in.b]

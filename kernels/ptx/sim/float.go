@@ -1,19 +1,25 @@
 package sim
 
 import (
-	"github.com/tilewright/tilewright/kernels/ptx"
 	"math"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
 // rounding is a PTX rounding modifier.
 type rounding uint8
 
 const (
-	nearest  rounding = iota // .rn, .rni: ties to even
-	zero                     // .rz, .rzi
-	down                     // .rm, .rmi
-	up                       // .rp, .rpi
-	awayTies                 // .rna: ties away from zero
+	// nearest is .rn and .rni: ties to even.
+	nearest rounding = iota
+	// zero is .rz and .rzi: towards zero.
+	zero
+	// down is .rm and .rmi: towards negative infinity.
+	down
+	// up is .rp and .rpi: towards positive infinity.
+	up
+	// awayTies is .rna: to nearest, ties away from zero.
+	awayTies
 )
 
 // roundToward returns the float64 next to v towards rest's sign when the exact value
@@ -48,7 +54,7 @@ func odd(v, rest float64) float64 {
 	return math.Float64frombits(bits - 1)
 }
 
-// sumRest returns a+b rounded and what rounding lost (Knuth's TwoSum).
+// sumRest returns a+b rounded and the error of the rounding (Knuth's TwoSum).
 func sumRest(a, b float64) (s, rest float64) {
 	s = a + b
 	t := s - a
@@ -64,7 +70,7 @@ func oddSum(a, b float64) float64 {
 	return odd(s, rest)
 }
 
-// to32 rounds an exact v + rest to float32.
+// to32 rounds the exact value v + rest to float32.
 func to32(v, rest float64, mode rounding) float32 {
 	v = odd(v, rest)
 	f := float32(v)
@@ -88,6 +94,7 @@ func to32(v, rest float64, mode rounding) float32 {
 	return math.Nextafter32(f, float32(toward))
 }
 
+// flush32 is .ftz: it replaces a subnormal float32 by a zero of its sign.
 func flush32(bits uint32) uint32 {
 	if bits&0x7f800000 == 0 {
 		return bits & 0x80000000
@@ -95,7 +102,7 @@ func flush32(bits uint32) uint32 {
 	return bits
 }
 
-// halfToFloat widens an IEEE half; exact.
+// halfToFloat widens an IEEE half, which is exact.
 func halfToFloat(h uint16) float32 {
 	bits := uint32(h&0x7fff) << 13
 	sign := uint32(h&0x8000) << 16
@@ -106,17 +113,24 @@ func halfToFloat(h uint16) float32 {
 	return math.Float32frombits(math.Float32bits(math.Float32frombits(bits)*0x1p112) | sign)
 }
 
+// bfloatToFloat widens a bfloat16, which is exact.
 func bfloatToFloat(b uint16) float32 {
 	return math.Float32frombits(uint32(b) << 16)
 }
 
 // smallFormat describes a binary floating-point type of at most 16 bits.
 type smallFormat struct {
+	// mantissa is the number of bits of the mantissa, and bias that of the
+	// exponent.
 	mantissa, bias int
-	largest        float64 // largest finite
-	infinity       bool    // has infinities (else overflow saturates or is NaN)
-	nan            uint16
-	bits           int
+	// largest is the largest finite number.
+	largest float64
+	// infinity is set if the format has infinities; without them, overflow
+	// saturates or is NaN.
+	infinity bool
+	// nan is the bits of the canonical NaN.
+	nan  uint16
+	bits int
 }
 
 var (
@@ -126,7 +140,7 @@ var (
 	e5m2Format   = smallFormat{2, 15, 57344, true, 0x7f, 8}
 )
 
-// round turns v into the format's bits. saturate is .satfinite.
+// round converts v into the bits of the format; saturate is .satfinite.
 func (f smallFormat) round(v float64, mode rounding, saturate bool) uint16 {
 	if v != v {
 		return f.nan
@@ -144,12 +158,15 @@ func (f smallFormat) round(v float64, mode rounding, saturate bool) uint16 {
 	if v == 0 {
 		r = 0
 	}
+	// Rounding may have carried into a number that the format does not have.
 	if r > f.largest || math.IsInf(v, 1) {
 		return sign | f.overflow(v, mode, saturate)
 	}
 	return sign | f.encode(r)
 }
 
+// overflow is the bits of a number out of the format's range: infinity, the
+// largest number, or NaN, by the rounding mode and the format.
 func (f smallFormat) overflow(v float64, mode rounding, saturate bool) uint16 {
 	toLargest := mode == zero || mode == down
 	switch {
@@ -161,7 +178,7 @@ func (f smallFormat) overflow(v float64, mode rounding, saturate bool) uint16 {
 	return f.nan
 }
 
-// encode packs r, which the format holds exactly and is not negative.
+// encode packs r, which is not negative and which the format holds exactly.
 func (f smallFormat) encode(r float64) uint16 {
 	if r == 0 {
 		return 0
@@ -175,6 +192,7 @@ func (f smallFormat) encode(r float64) uint16 {
 		uint16((frac*2-1)*float64(int(1)<<f.mantissa))
 }
 
+// value is the number that the bits of the format stand for.
 func (f smallFormat) value(bits uint16) float64 {
 	neg := bits>>(f.bits-1)&1 == 1
 	bits &= 1<<(f.bits-1) - 1
@@ -202,6 +220,7 @@ func (f smallFormat) value(bits uint16) float64 {
 	return v
 }
 
+// flip is the rounding mode of the absolute value of a negative number.
 func flip(mode rounding) rounding {
 	switch mode {
 	case down:
@@ -212,7 +231,7 @@ func flip(mode rounding) rounding {
 	return mode
 }
 
-// roundInteger rounds to an integer in the mode.
+// roundInteger rounds to an integer in the given mode.
 func roundInteger(v float64, mode rounding) float64 {
 	switch mode {
 	case zero:
@@ -227,7 +246,7 @@ func roundInteger(v float64, mode rounding) float64 {
 	return math.RoundToEven(v)
 }
 
-// tf32 keeps ten bits of mantissa, as cvt.rna.tf32.f32 does.
+// tf32 rounds a float32 to the 10 bits of mantissa of tf32, ties away from zero.
 func tf32(bits uint32) uint32 {
 	if bits&0x7f800000 == 0x7f800000 {
 		return bits
@@ -235,7 +254,7 @@ func tf32(bits uint32) uint32 {
 	return (bits + 1<<12) &^ (1<<13 - 1)
 }
 
-// floatToHalf rounds to nearest even, as halfFormat.round does.
+// floatToHalf rounds a float32 to an IEEE half, ties to even.
 func floatToHalf(f float32) uint16 {
 	bits := math.Float32bits(f)
 	sign := uint16(bits>>16) & 0x8000
@@ -245,12 +264,14 @@ func floatToHalf(f float32) uint16 {
 		return 0x7fff
 	case abs >= 0x47800000: // 2^16 and more
 		return sign | 0x7c00
-	case abs < 0x38800000: // below 2^-14: the sum's last bit is worth 2^-24
+	// The result is subnormal, below 2^-14: the last bit of the sum is worth 2^-24.
+	case abs < 0x38800000:
 		return sign | uint16(math.Float32bits(math.Float32frombits(abs)+0.5)-0x3f000000)
 	}
 	return sign | uint16((abs+0xfff+abs>>13&1-0x38000000)>>13)
 }
 
+// floatToBfloat rounds a float32 to bfloat16, ties to even.
 func floatToBfloat(f float32) uint16 {
 	bits := math.Float32bits(f)
 	if f != f {
@@ -259,15 +280,19 @@ func floatToBfloat(f float32) uint16 {
 	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
-// floatType is how a floating-point type lies in a register: a value exactly,
-// and a rounding of an exact v + rest, where |rest| is under half an ulp of v.
+// floatType is a floating-point type as the scalar operations see it: how its
+// bits are decoded to float64, and how an exact value is rounded to it.
 type floatType struct {
-	bits   int
+	bits int
+	// decode converts the bits of a number to float64, which is exact.
 	decode func(bits uint64) float64
+	// encode rounds the exact value v + rest to the type.
 	encode func(v, rest float64, mode rounding) uint64
-	nan    uint64
+	// nan is the bits of the canonical NaN.
+	nan uint64
 }
 
+// floatTypes are the types of scalar operations on floats.
 var floatTypes = map[ptx.Type]floatType{
 	ptx.F64: {64, math.Float64frombits, func(v, rest float64, mode rounding) uint64 {
 		if v != v {
@@ -303,12 +328,14 @@ var floatTypes = map[ptx.Type]floatType{
 		}, canonicalNaN},
 }
 
-// paired gives the element type of a pair of floats in one register.
+// paired are the types of registers that hold two floats, with the type of one.
 var paired = map[ptx.Type]ptx.Type{
 	ptx.F16x2:  ptx.F16,
 	ptx.BF16x2: ptx.BF16,
 }
 
+// roundingOf is the rounding mode of an opcode, or the given one if it names
+// none.
 func roundingOf(code *ptx.Opcode, otherwise rounding) rounding {
 	for _, m := range code.Mods() {
 		switch m {
@@ -327,7 +354,8 @@ func roundingOf(code *ptx.Opcode, otherwise rounding) rounding {
 	return otherwise
 }
 
-// floating returns the floating-point operation, or nil.
+// floating returns the floating-point operation of an opcode on one lane, or nil.
+// Pairs are computed half by half.
 func floating(code *ptx.Opcode) scalar {
 	t := code.Type(0)
 	half, pair := paired[t]
@@ -354,7 +382,7 @@ func floating(code *ptx.Opcode) scalar {
 	return f
 }
 
-// flushed replaces subnormal operands and results by zeros of their sign.
+// flushed is an operation with .ftz: subnormal operands and results become zero.
 func flushed(f scalar, ft floatType) scalar {
 	smallest := map[int]float64{16: 0x1p-14, 32: 0x1p-126, 64: 0}[ft.bits]
 	sign := uint64(1) << (ft.bits - 1)
@@ -369,9 +397,11 @@ func flushed(f scalar, ft floatType) scalar {
 	}
 }
 
-// exact is an operation whose result is v + rest exactly.
+// exact is an operation on float64 operands whose exact result is v + rest, so
+// that it can be rounded to any type once.
 type exact func(a, b, c float64) (v, rest float64)
 
+// exactOps are the operations whose results are rounded correctly.
 var exactOps = map[ptx.Op]exact{
 	ptx.OpAdd: func(a, b, _ float64) (float64, float64) {
 		return sumRest(a, b)
@@ -409,8 +439,9 @@ var exactOps = map[ptx.Op]exact{
 	},
 }
 
-// approximate are the .approx operations: computed in float64 and rounded to
-// nearest once, so more exact than a device.
+// approximate are the operations that PTX allows to err in the last bits. They
+// are computed in float64 and rounded once, which is closer than a device's
+// result.
 var approximate = map[ptx.Op]func(a float64) float64{
 	ptx.OpRcp:   func(a float64) float64 { return 1 / a },
 	ptx.OpSqrt:  math.Sqrt,
@@ -422,6 +453,7 @@ var approximate = map[ptx.Op]func(a float64) float64{
 	ptx.OpTanh:  math.Tanh,
 }
 
+// floatOperation is an operation on a floating-point type, or nil.
 func floatOperation(code *ptx.Opcode, ft floatType) scalar {
 	mode := roundingOf(code, nearest)
 	op := code.Op
@@ -439,7 +471,8 @@ func floatOperation(code *ptx.Opcode, ft floatType) scalar {
 		return func(a, _, _ uint64) uint64 {
 			return a ^ 1<<(ft.bits-1)
 		}
-	case ptx.OpCopysign: // b with the sign of a
+	// copysign is b with the sign of a.
+	case ptx.OpCopysign:
 		sign := uint64(1) << (ft.bits - 1)
 		return func(a, b, _ uint64) uint64 {
 			return b&^sign | a&sign
@@ -476,7 +509,7 @@ func floatOperation(code *ptx.Opcode, ft floatType) scalar {
 	})
 }
 
-// clamped applies .sat and .relu.
+// clamped is an operation with .sat (to [0, 1]), .relu or .satfinite.
 func clamped(code *ptx.Opcode, ft floatType, f scalar) scalar {
 	sat := code.Has(ptx.ModSat)
 	relu := code.Has(ptx.ModRelu)
@@ -496,7 +529,9 @@ func clamped(code *ptx.Opcode, ft floatType, f scalar) scalar {
 	}
 }
 
-// floatExtreme is min and max: a NaN loses unless .NaN, and −0 < +0.
+// floatExtreme is min and max of floats: of a number and a NaN the number, or the
+// NaN with .NaN; −0 is less than +0; with .xorsign.abs the magnitudes are
+// compared and the signs xored.
 func floatExtreme(code *ptx.Opcode, ft floatType) scalar {
 	largest, keepNaN := code.Op == ptx.OpMax,
 		code.Has(ptx.ModNaN)
@@ -533,14 +568,17 @@ func floatExtreme(code *ptx.Opcode, ft floatType) scalar {
 	}
 }
 
-// comparison returns what setp, set and slct test, for operands of type t.
+// comparison returns the test that a modifier such as .lt or .ltu names on a
+// type, or nil.
 func comparison(m ptx.Mod, t ptx.Type, ftz bool) func(a, b uint64) bool {
 	if ft, ok := floatTypes[t]; ok {
 		return floatComparison(m, ft, ftz)
 	}
 	n := t.Bits()
 	sign := uint64(0)
-	if t.Signed() { // shifts the order of signed numbers onto that of unsigned ones
+	// Adding half the range maps the order of signed numbers to that of unsigned
+	// ones.
+	if t.Signed() {
 		sign = 1 << (n - 1)
 	}
 	mask := lowBits(n)
@@ -572,6 +610,8 @@ func comparison(m ptx.Mod, t ptx.Type, ftz bool) func(a, b uint64) bool {
 	return nil
 }
 
+// floatTests are the comparisons of numbers; a comparison with a NaN is false for
+// them.
 var floatTests = map[ptx.Mod]func(a, b float64) bool{
 	ptx.ModEQ:    func(a, b float64) bool { return a == b },
 	ptx.ModNE:    func(a, b float64) bool { return a < b || a > b },
@@ -589,6 +629,8 @@ var floatTests = map[ptx.Mod]func(a, b float64) bool{
 	ptx.ModIsNaN: func(a, b float64) bool { return a != a || b != b },
 }
 
+// floatComparison is a test of two floats: the unordered ones hold if an operand
+// is a NaN.
 func floatComparison(m ptx.Mod, ft floatType, ftz bool) func(a, b uint64) bool {
 	test := floatTests[m]
 	if test == nil {
@@ -605,7 +647,7 @@ func floatComparison(m ptx.Mod, ft floatType, ftz bool) func(a, b uint64) bool {
 	}
 }
 
-// classOf is testp.
+// classOf is the test of testp: finite, infinite, a number, and so on.
 func classOf(m ptx.Mod, ft floatType) func(a uint64) bool {
 	smallest := map[int]float64{32: 0x1p-126, 64: 0x1p-1022}[ft.bits]
 	return func(a uint64) bool {
@@ -625,3 +667,14 @@ func classOf(m ptx.Mod, ft floatType) func(a uint64) bool {
 		return v != 0 && math.Abs(v) < smallest
 	}
 }
+
+// canonical is the bits of a result, with the one NaN that devices produce.
+func canonical(f float32) uint32 {
+	if f != f {
+		// Devices give one NaN, whatever the operands were.
+		return canonicalNaN
+	}
+	return math.Float32bits(f)
+}
+
+const canonicalNaN = 0x7fffffff

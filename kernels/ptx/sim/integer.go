@@ -11,10 +11,12 @@ import (
 // their registers, zero-extended.
 type scalar func(a, b, c uint64) uint64
 
+// signExtend reads the low n bits of v as a signed number.
 func signExtend(v uint64, n int) int64 {
 	return int64(v<<(64-n)) >> (64 - n)
 }
 
+// lowBits is the mask of the low n bits.
 func lowBits(n int) uint64 {
 	if n >= 64 {
 		return math.MaxUint64
@@ -22,7 +24,7 @@ func lowBits(n int) uint64 {
 	return 1<<n - 1
 }
 
-// integer returns the integer operation of a type, or nil.
+// integer returns the integer operation of an opcode on one lane, or nil.
 func integer(code *ptx.Opcode) scalar {
 	t := code.Type(0)
 	n := t.Bits()
@@ -34,6 +36,8 @@ func integer(code *ptx.Opcode) scalar {
 		return int64(v & lowBits(n))
 	}
 	switch code.Op {
+	// Results are cut to the width of the type, since registers are
+	// zero-extended.
 	case ptx.OpAdd:
 		if code.Has(ptx.ModSat) {
 			return func(a, b, _ uint64) uint64 {
@@ -80,11 +84,12 @@ func integer(code *ptx.Opcode) scalar {
 	return bitwise(code, n, signed)
 }
 
+// saturate32 clamps a number to the range of a signed 32-bit integer.
 func saturate32(v int64) uint64 {
 	return uint64(uint32(min(max(v, math.MinInt32), math.MaxInt32)))
 }
 
-// cut keeps the low n bits of what f gives.
+// cut keeps the low n bits of the result of f.
 func cut(n int, f scalar) scalar {
 	mask := lowBits(n)
 	return func(a, b, c uint64) uint64 {
@@ -92,7 +97,11 @@ func cut(n int, f scalar) scalar {
 	}
 }
 
+// multiply is mul and mad in their three forms: the low half, the high half, and
+// the whole (wide) product of n-bit numbers.
 func multiply(code *ptx.Opcode, n int, signed bool, ext func(uint64) int64) scalar {
+	// The product of the low halves is the same for signed and unsigned
+	// operands; the high half is not.
 	keep := n
 	product := func(a, b uint64) uint64 { return a * b }
 	switch {
@@ -125,6 +134,8 @@ func multiply(code *ptx.Opcode, n int, signed bool, ext func(uint64) int64) scal
 	})
 }
 
+// highHalf is the upper 64 bits of a product of 64-bit numbers. The signed
+// product follows from the unsigned one: hi(a·b) − (a<0)·b − (b<0)·a.
 func highHalf(a, b uint64, signed bool) uint64 {
 	hi, _ := bits.Mul64(a, b)
 	if signed {
@@ -134,6 +145,8 @@ func highHalf(a, b uint64, signed bool) uint64 {
 	return hi
 }
 
+// multiply24 is mul24 and mad24: the low or the high 32 bits of the 48-bit
+// product of 24-bit numbers.
 func multiply24(code *ptx.Opcode, signed bool) scalar {
 	shift := 0
 	if code.Has(ptx.ModHi) {
@@ -153,7 +166,9 @@ func multiply24(code *ptx.Opcode, signed bool) scalar {
 	}
 }
 
-// divide gives all ones for a division by zero, which PTX leaves open.
+// divide is div and rem. A division by zero, which PTX leaves undefined, gives
+// all ones, and its remainder is the dividend. The quotient of the most negative
+// number by −1 wraps.
 func divide(rem, signed bool, ext func(uint64) int64) scalar {
 	return func(a, b, _ uint64) uint64 {
 		x := ext(a)
@@ -178,6 +193,7 @@ func divide(rem, signed bool, ext func(uint64) int64) scalar {
 	}
 }
 
+// extreme is min and max of integers of n bits.
 func extreme(largest, signed bool, n int, ext func(uint64) int64) scalar {
 	return cut(n, func(a, b, _ uint64) uint64 {
 		x := ext(a)
@@ -193,7 +209,8 @@ func extreme(largest, signed bool, n int, ext func(uint64) int64) scalar {
 	})
 }
 
-// bitwise returns the operations on bits, or nil.
+// bitwise returns the operations on bits, shifts and bit fields of n bits, or
+// nil.
 func bitwise(code *ptx.Opcode, n int, signed bool) scalar {
 	mask := lowBits(n)
 	switch code.Op {
@@ -250,6 +267,7 @@ func bitwise(code *ptx.Opcode, n int, signed bool) scalar {
 	return nil
 }
 
+// boolBit is 1 for true and 0 for false.
 func boolBit(v bool) uint64 {
 	if v {
 		return 1
@@ -257,7 +275,8 @@ func boolBit(v bool) uint64 {
 	return 0
 }
 
-// funnel shifts the pair b:a and keeps its upper (left) or lower (right) word.
+// funnel is shf: it shifts the 64-bit pair b:a and keeps its upper (left) or
+// lower (right) word. The amount is taken modulo 32 (wrap) or clamped to 32.
 func funnel(left, wrap bool) scalar {
 	return func(a, b, c uint64) uint64 {
 		n := min(c&math.MaxUint32, 32)
@@ -272,11 +291,15 @@ func funnel(left, wrap bool) scalar {
 	}
 }
 
+// findBit is bfind: the position of the most significant bit that is set (or, for
+// negative numbers, that differs from the sign), or its distance from the top;
+// all ones if there is none.
 func findBit(amount, signed bool, n int) scalar {
 	return func(a, _, _ uint64) uint64 {
 		if signed && signExtend(a, n) < 0 {
 			a = ^a
 		}
+		// The position of the highest bit that differs from the sign.
 		at := bits.Len64(a&lowBits(n)) - 1
 		if at < 0 {
 			return math.MaxUint32
@@ -288,7 +311,8 @@ func findBit(amount, signed bool, n int) scalar {
 	}
 }
 
-// extractField is bfe: fields that reach past the top are filled with the sign.
+// extractField is bfe: the field of a given position and length, extended to n
+// bits. Bits past the top are filled with the sign.
 func extractField(n int, signed bool) scalar {
 	return func(a, b, c uint64) uint64 {
 		pos := int(b & 255)
@@ -305,12 +329,15 @@ func extractField(n int, signed bool) scalar {
 	}
 }
 
-// insertField is bfi: the low bits of a into b.
+// insertField is bfi: b with the low bits of a in the field of a given position
+// and length.
 func insertField(a, b uint64, pos, length, n int) uint64 {
 	field := lowBits(length) << min(pos, 64) & lowBits(n)
 	return b&^field | a<<min(pos, 64)&field
 }
 
+// maskOf is bmsk: ones in a field of a given position and length, both clamped to
+// 32 or taken modulo 32.
 func maskOf(clamp bool) scalar {
 	return func(a, b, _ uint64) uint64 {
 		pos := a & math.MaxUint32
@@ -324,6 +351,8 @@ func maskOf(clamp bool) scalar {
 	}
 }
 
+// sizeExtend is szext: the low bits of a number, extended with zeros or the sign.
+// The length is clamped to 32 or taken modulo 32.
 func sizeExtend(clamp, signed bool) scalar {
 	return func(a, b, _ uint64) uint64 {
 		n := int(min(b&math.MaxUint32, 32))
@@ -363,7 +392,9 @@ func logic3(a, b, c uint64, table uint64) uint64 {
 	return uint64(uint32(r))
 }
 
-// permute is prmt: the bytes of b:a chosen by the four nibbles of sel.
+// permute is prmt: the result consists of four bytes of the pair b:a, chosen by
+// the nibbles of a selector; bit 3 of a nibble replicates the sign of the byte
+// instead.
 func permute(code *ptx.Opcode) scalar {
 	mode := ptx.NoMod
 	for _, m := range []ptx.Mod{
@@ -374,13 +405,15 @@ func permute(code *ptx.Opcode) scalar {
 			mode = m
 		}
 	}
+	// Both registers form a pair of eight bytes.
 	return func(a, b, sel uint64) uint64 {
 		v := b<<32 | a
 		var r uint64
 		for i := range uint64(4) {
 			s := permuteSelector(mode, sel, i)
 			x := v >> (s & 7 * 8) & 0xff
-			if s&8 != 0 { // replicate the sign
+			// The sign of the byte is replicated.
+			if s&8 != 0 {
 				x = uint64(int8(x)>>7) & 0xff
 			}
 			r |= x << (i * 8)
@@ -389,6 +422,8 @@ func permute(code *ptx.Opcode) scalar {
 	}
 }
 
+// permuteSelector is nibble i of the selector that a mode of prmt such as .f4e or
+// .rc16 stands for.
 func permuteSelector(mode ptx.Mod, sel, i uint64) uint64 {
 	s := sel & 3
 	switch mode {
@@ -408,8 +443,7 @@ func permuteSelector(mode ptx.Mod, sel, i uint64) uint64 {
 	return sel >> (i * 4) & 15
 }
 
-// dot4 and dot2 are dp4a and dp2a: c plus products of bytes of a with bytes
-// (dot2: halves of a with the low or high bytes) of b.
+// dot4 is dp4a: c plus the products of the four bytes of a and b.
 func dot4(aSigned, bSigned bool) scalar {
 	return func(a, b, c uint64) uint64 {
 		s := c
@@ -421,6 +455,8 @@ func dot4(aSigned, bSigned bool) scalar {
 	}
 }
 
+// dot2 is dp2a: c plus the products of the halves of a and the low or the high
+// bytes of b.
 func dot2(aSigned, bSigned, high bool) scalar {
 	from := 0
 	if high {
@@ -435,6 +471,7 @@ func dot2(aSigned, bSigned, high bool) scalar {
 	}
 }
 
+// part is field number at of n bits of v.
 func part(v uint64, at, n int, signed bool) int64 {
 	v = v >> at & lowBits(n)
 	if signed {
@@ -443,7 +480,8 @@ func part(v uint64, at, n int, signed bool) int64 {
 	return int64(v)
 }
 
-// carryOp is an operation with the carry flag: out is written by .cc.
+// carryOp is an operation with the carry flag: carry is its value before, and out
+// the value that an operation with .cc leaves.
 type carryOp func(
 	a, b, c, carry uint64,
 ) (result, out uint64)
@@ -461,6 +499,8 @@ func usesCarry(code *ptx.Opcode) bool {
 func carryOperation(code *ptx.Opcode) carryOp {
 	t := code.Type(0)
 	n := t.Bits()
+	// The sum of n bits and a carry has n + 1 bits, of which the highest is the
+	// new carry.
 	add := func(a, b, carry uint64) (uint64, uint64) {
 		s, out := bits.Add64(a, b, carry)
 		if n < 64 {
@@ -501,39 +541,6 @@ func carryOperation(code *ptx.Opcode) carryOp {
 	}
 }
 
-// carry makes the instruction one that uses the carry flag; regs are the
-// destination and its sources.
-func (in *instr) carry(code *ptx.Opcode, regs []register) {
-	var all [4]register
-	for i := range all {
-		all[i] = register{bank32, 0}
-	}
-	copy(all[:], regs)
-	f := carryOperation(code)
-	takes := code.Op == ptx.OpAddc ||
-		code.Op == ptx.OpSubc || code.Op == ptx.OpMadc
-	gives := code.Has(ptx.ModCC)
-	in.list = regs[:1]
-	in.run = func(w *warp, _ *instr) {
-		for m := w.active; m != 0; m &= m - 1 {
-			l := firstLane(m)
-			carry := uint64(0)
-			if takes {
-				carry = uint64(w.carry >> l & 1)
-			}
-			r, out := f(
-				w.get(all[1], l),
-				w.get(all[2], l),
-				w.get(all[3], l), carry,
-			)
-			w.put(all[0], l, r)
-			if gives {
-				w.carry = w.carry&^(1<<l) | uint32(out)<<l
-			}
-		}
-	}
-}
-
 // halves16 does an operation on both 16-bit halves of a register; nil if there
 // is none of the name.
 func halves16(code *ptx.Opcode) scalar {
@@ -546,13 +553,14 @@ func halves16(code *ptx.Opcode) scalar {
 		return nil
 	}
 	f := clampNegative(code, integerReduction(code.Op, t), 16)
+	// The halves are computed apart: no carry crosses.
 	return func(a, b, _ uint64) uint64 {
 		return f(a&0xffff, b&0xffff, 0) |
 			f(a>>16&0xffff, b>>16&0xffff, 0)<<16
 	}
 }
 
-// clampNegative is .relu of integers of n bits.
+// clampNegative is .relu of integers of n bits: negative results become 0.
 func clampNegative(code *ptx.Opcode, f scalar, n int) scalar {
 	if !code.Has(ptx.ModRelu) {
 		return f
@@ -564,4 +572,116 @@ func clampNegative(code *ptx.Opcode, f scalar, n int) scalar {
 		}
 		return r
 	}
+}
+
+// atomicOperation returns the new value of atom and red as a function of the old
+// one, or nil if the operation is not modelled.
+func atomicOperation(code *ptx.Opcode) func(old, b, c uint64) uint64 {
+	t := code.Type(0)
+	n := t.Bits()
+	mask := lowBits(n)
+	switch {
+	case code.Has(ptx.ModExch):
+		return func(_, b, _ uint64) uint64 { return b }
+	case code.Has(ptx.ModCas):
+		return func(old, b, c uint64) uint64 {
+			if old == b&mask {
+				return c
+			}
+			return old
+		}
+	case code.Has(ptx.ModInc):
+		return func(old, b, _ uint64) uint64 {
+			if old >= b {
+				return 0
+			}
+			return old + 1
+		}
+	case code.Has(ptx.ModDec):
+		return func(old, b, _ uint64) uint64 {
+			if old == 0 || old > b {
+				return b
+			}
+			return old - 1
+		}
+	case code.Has(ptx.ModPopc):
+		return func(old, b, _ uint64) uint64 {
+			return (old + uint64(bits.OnesCount64(b&mask))) & mask
+		}
+	}
+	return reducing(code, t)
+}
+
+// reducing returns the add, min, max, and, or, xor of atom, red, redux and the
+// bulk reductions on a type; pairs of small floats are reduced element by
+// element.
+func reducing(code *ptx.Opcode, t ptx.Type) func(a, b, _ uint64) uint64 {
+	for m, op := range map[ptx.Mod]ptx.Op{
+		ptx.ModAdd: ptx.OpAdd,
+		ptx.ModMin: ptx.OpMin,
+		ptx.ModMax: ptx.OpMax,
+		ptx.ModAnd: ptx.OpAnd,
+		ptx.ModOr:  ptx.OpOr,
+		ptx.ModXor: ptx.OpXor,
+	} {
+		if code.Has(m) {
+			return reduction(op, t)
+		}
+	}
+	return nil
+}
+
+// reduction is a reduction on a type that is not a pair, or nil.
+func reduction(op ptx.Op, t ptx.Type) scalar {
+	el, pair := paired[t]
+	if !pair {
+		el = t
+	}
+	ft, isFloat := floatTypes[el]
+	code := ptx.Opcode{Op: op}
+	var f scalar
+	switch {
+	case isFloat:
+		f = floatOperation(&code, ft)
+	default:
+		f = integerReduction(op, t)
+	}
+	if pair && f != nil {
+		return func(a, b, _ uint64) uint64 {
+			return f(a&0xffff, b&0xffff, 0) |
+				f(a>>16&0xffff, b>>16&0xffff, 0)<<16
+		}
+	}
+	return f
+}
+
+// integerReduction is a reduction on an integer type, or nil.
+func integerReduction(op ptx.Op, t ptx.Type) scalar {
+	n := t.Bits()
+	signed := t.Signed()
+	mask := lowBits(n)
+	switch op {
+	case ptx.OpAdd:
+		return func(a, b, _ uint64) uint64 {
+			return (a + b) & mask
+		}
+	case ptx.OpAnd:
+		return func(a, b, _ uint64) uint64 {
+			return a & b & mask
+		}
+	case ptx.OpOr:
+		return func(a, b, _ uint64) uint64 {
+			return (a | b) & mask
+		}
+	case ptx.OpXor:
+		return func(a, b, _ uint64) uint64 {
+			return (a ^ b) & mask
+		}
+	}
+	return extreme(op == ptx.OpMax, signed, n, func(v uint64) int64 {
+		if signed {
+			return signExtend(v, n)
+		}
+		return int64(v & mask)
+	})
 }

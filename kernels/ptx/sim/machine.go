@@ -1,24 +1,7 @@
-// Package sim runs PTX kernels without a GPU: a functional interpreter that
-// executes exactly the modules that a device would be given, finds what is
-// wrong with them (out-of-bounds and uninitialised accesses, data races,
-// missing waits and fences, deadlocks) and counts what they do to memory.
-//
-// It is not a timing simulator. Asynchronous operations (cp.async, bulk and
-// tensor copies, wgmma) read and write as late as the program's waits allow, so
-// that a missing wait shows. try_wait says no once before it waits, as a device
-// may. mma and wgmma add in float32 in order of k, which differs from a device
-// in the last bits; the .approx functions are computed in float64 and rounded
-// once, so they are closer than a device's. Clocks count instructions. Data
-// races are looked for at warps, and between lanes of a warp where nothing
-// synchronises them; where bookkeeping is coarser than the memory model, it
-// errs towards silence.
-//
-// Load refuses, by name, what is not modelled: 128-bit values, fns, lop3 with a
-// predicate, im2col, st.async and red.async, reductions into shared memory,
-// mma.m8n8k16 of integers, and what needs sm_100.
 package sim
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -26,68 +9,21 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
-
-	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// Sheet is what a device can do. Zero fields take those of an H100.
-type Sheet struct {
-	Target             ptx.Target // most a module may ask for
-	SMs                int
-	SharedPerBlock     int   // bytes, with opt-in
-	RegistersPerSM     int   // of 32 bits
-	RegistersPerThread int   // most
-	ThreadsPerBlock    int   // most
-	ThreadsPerSM       int   // most
-	BlocksPerCluster   int   // most
-	Memory             int64 // bytes of global memory
-}
-
-func (s Sheet) withDefaults() Sheet {
-	def := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	if s.Target == (ptx.Target{}) {
-		s.Target = ptx.Target{SM: 90, Arch: 'a'}
-	}
-	def(&s.SMs, 132)
-	def(&s.SharedPerBlock, 227<<10)
-	def(&s.RegistersPerSM, 64<<10)
-	def(&s.RegistersPerThread, 255)
-	def(&s.ThreadsPerBlock, 1024)
-	def(&s.ThreadsPerSM, 2048)
-	def(&s.BlocksPerCluster, 16)
-	if s.Memory == 0 {
-		s.Memory = 4 << 30
-	}
-	return s
-}
-
-// Options say what a launch looks for. The zero value only executes. What must be
-// found in one launch, or one CTA, if it is found in another is looked for once:
-// where neither branches nor addresses depend on data, a launch that repeats one
-// in which nothing was found only executes, and where those in shared memory do
-// not depend on the CTA either, only the first has its shared memory checked.
-type Options struct {
-	Counters      bool
-	Races         bool    // data races, missing waits and fences
-	Uninitialised bool    // reads of registers, shared and global memory
-	Workers       int     // goroutines; 0: GOMAXPROCS
-	Budget        int64   // warp instructions a CTA may execute; 0: 1<<28
-	Hertz         float64 // at which %clock64 counts, against the nanoseconds of %globaltimer; 0: 1e9
-}
-
-// Machine is a simulated device. Its methods may be called by one goroutine at
-// a time.
+// Machine is a simulated device. Its methods may be called by one goroutine at a
+// time.
 type Machine struct {
-	sheet   Sheet
-	mem     memory
-	clock   clock
+	sheet Sheet
+	// mem is the global memory.
+	mem memory
+	// clock is the reading of the clocks when the next launch begins.
+	clock clock
+	// globals holds the addresses of the variables of each module that was
+	// launched.
 	globals map[*Program]map[string]uint64
-	clean   checkedLaunches
+	// clean holds the launches without findings, which need not be checked again.
+	clean checkedLaunches
 }
 
 // New returns a machine with empty memory.
@@ -176,22 +112,35 @@ func (m *Machine) Poison(addr uint64, v byte, n int64) error {
 
 // Launch is one kernel launch. Zero dimensions mean 1.
 type Launch struct {
-	Entry   string
-	Grid    [3]int // CTAs
-	Block   [3]int // threads of a CTA
-	Cluster [3]int // CTAs of a cluster; zero: what the entry says, or 1
-	Shared  int    // bytes of dynamic shared memory
-	Args    [][]byte
-	Outputs []uint64 // allocations that the kernel must write completely
+	// Entry is the name of the kernel.
+	Entry string
+	// Grid is the number of CTAs in each dimension.
+	Grid [3]int
+	// Block is the number of threads of a CTA in each dimension.
+	Block [3]int
+	// Cluster is the number of CTAs of a cluster in each dimension; zero takes
+	// what the entry requires, or 1.
+	Cluster [3]int
+	// Shared is the number of bytes of dynamic shared memory.
+	Shared int
+	// Args holds the bytes of each parameter, as Value makes them.
+	Args [][]byte
+	// Outputs are the addresses of allocations that the kernel must write
+	// completely.
+	Outputs []uint64
 }
 
-// Report is what a launch did.
+// Report is the result of a launch.
 type Report struct {
-	Findings []Finding // in program order
+	// Findings are listed in program order, symptoms such as deadlocks last.
+	Findings []Finding
+	// Counters has the instruction counts always and the rest with
+	// Options.Counters.
 	Counters Counters
 }
 
-// Err is an error that holds the first finding, or nil.
+// Err is an error with the text of the first finding and the number of the
+// others, or nil.
 func (r *Report) Err() error {
 	if len(r.Findings) == 0 {
 		return nil
@@ -203,32 +152,8 @@ func (r *Report) Err() error {
 	return errors.New(r.Findings[0].String() + more)
 }
 
-// grid is one launch in execution, read by all workers.
-type grid struct {
-	entry   *entry
-	mem     *memory
-	sheet   Sheet
-	opt     Options
-	clock   clock  // when it began
-	size    [3]int // CTAs
-	block   [3]int
-	cluster [3]int
-	units   [3]int // clusters
-	threads int
-	shared  int64
-	dynamic int64
-	param   []byte
-	globals map[string]uint64
-	watch   bool // registers that instructions read and write
-	next    atomic.Int64
-	stopped atomic.Bool
-	done    <-chan struct{}
-	locks   [64]sync.Mutex // of atomic operations, by address
-	sync    syncVariables
-}
-
-// Launch runs a kernel to its end. An error means that it did not run, or was
-// cancelled; what is wrong with the kernel is in the report.
+// Launch runs a kernel to its end. An error means that the kernel did not run, or
+// was cancelled; what is wrong with the kernel itself is in the report.
 func (m *Machine) Launch(
 	ctx context.Context, p *Program, l Launch, opt Options,
 ) (*Report, error) {
@@ -237,12 +162,15 @@ func (m *Machine) Launch(
 		return nil, err
 	}
 	g.done = ctx.Done()
+	// A launch that makes the same accesses as one without findings is executed
+	// without the expensive checks.
 	key, steady := m.launchKey(g, &l)
 	if steady && m.clean[p][key] {
 		g.opt.Races = false
 		g.opt.Uninitialised = false
 		g.watch = false
 	}
+	// Shadow memory lives for one launch: launches of a stream are ordered.
 	if g.opt.Races {
 		for _, a := range m.mem.allocs {
 			if !a.freed {
@@ -257,6 +185,8 @@ func (m *Machine) Launch(
 	workers = min(workers, product3(g.units))
 	all := make([]*worker, workers)
 	var wg sync.WaitGroup
+	// The caller's goroutine is the first worker, so that small launches start
+	// no goroutine.
 	for i := range all {
 		all[i] = newWorker(g)
 		if i > 0 {
@@ -276,11 +206,8 @@ func (m *Machine) Launch(
 	return r, nil
 }
 
-func product3(v [3]int) int {
-	return v[0] * v[1] * v[2]
-}
-
-// collect joins what the workers found and counted.
+// collect merges the findings and the counters of the workers and adds findings
+// for outputs that were not written.
 func (g *grid) collect(all []*worker, outputs []uint64) *Report {
 	r := &Report{}
 	found := findings{}
@@ -289,11 +216,13 @@ func (g *grid) collect(all []*worker, outputs []uint64) *Report {
 			found.add(*f)
 		}
 		r.Counters.Add(&w.counters)
+		// Executions are counted by instruction and summed by class only here.
 		for pc, n := range w.executed {
 			r.Counters.Instructions[g.entry.code[pc].class] += n
 		}
 	}
 	r.Findings = found.sorted()
+	// Outputs must be written completely; the first unwritten byte is named.
 	for _, addr := range outputs {
 		a := g.mem.owner(addr)
 		if a == nil || a.freed {
@@ -316,7 +245,8 @@ func (g *grid) collect(all []*worker, outputs []uint64) *Report {
 	return r
 }
 
-// prepare checks a launch against the entry and the device.
+// prepare checks a launch against the entry and the device and lays out its
+// parameters and variables.
 func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	e := p.entries[l.Entry]
 	if e == nil {
@@ -340,6 +270,8 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 		dynamic: int64(l.Shared),
 	}
 	g.clock.hertz = opt.hertz()
+	// Registers are tracked only if the entry may read one before writing it,
+	// or uses wgmmas, whose registers are read late.
 	g.watch = opt.Uninitialised && e.tracked ||
 		opt.Races && e.usesTensor()
 	if g.opt.Budget == 0 {
@@ -350,6 +282,7 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	}
 	g.cluster = atLeastOne(g.cluster)
 	g.threads = product3(g.block)
+	// Dynamic shared memory follows the static variables.
 	g.shared = e.statics
 	if l.Shared > 0 || e.dynamic > e.statics {
 		g.shared = e.dynamic + int64(l.Shared)
@@ -367,83 +300,7 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	return g, nil
 }
 
-func atLeastOne(v [3]int) [3]int {
-	for i := range v {
-		if v[i] == 0 {
-			v[i] = 1
-		}
-	}
-	return v
-}
-
-// check compares the launch with the limits of the device and the entry.
-func (g *grid) check() error {
-	e := g.entry.source
-	s := g.sheet
-	for i, axis := range []string{"x", "y", "z"} {
-		switch {
-		case g.size[i] < 1 ||
-			g.block[i] < 1 ||
-			g.cluster[i] < 1:
-			return fmt.Errorf(
-				"grid %v, block %v, cluster %v: a dimension is negative",
-				g.size, g.block, g.cluster,
-			)
-		case g.size[i]%g.cluster[i] != 0:
-			return fmt.Errorf("grid %v is no multiple of the cluster %v in %s", g.size, g.cluster, axis)
-		case i > 0 && g.size[i] > 65535:
-			return fmt.Errorf("grid %v: at most 65535 CTAs in %s", g.size, axis)
-		case e.ReqNTid[i] > 0 &&
-			e.ReqNTid[i] != g.block[i]:
-			return fmt.Errorf("block %v, but the entry is .reqntid %v", g.block, e.ReqNTid)
-		case e.ReqNCTAPerCluster[i] > 0 &&
-			e.ReqNCTAPerCluster[i] != g.cluster[i]:
-			return fmt.Errorf("cluster %v, but the entry is .reqnctapercluster %v", g.cluster, e.ReqNCTAPerCluster)
-		}
-		g.units[i] = g.size[i] / g.cluster[i]
-	}
-	limit := s.ThreadsPerBlock
-	if e.MaxNTid[0] > 0 {
-		limit = min(limit, product3(atLeastOne(e.MaxNTid)))
-	}
-	switch {
-	case g.threads > limit:
-		return fmt.Errorf("block %v has %d threads, at most %d", g.block, g.threads, limit)
-	case g.shared > int64(s.SharedPerBlock):
-		return fmt.Errorf("%d bytes of shared memory a CTA, at most %d", g.shared, s.SharedPerBlock)
-	case product3(g.cluster) > s.BlocksPerCluster:
-		return fmt.Errorf(
-			"cluster %v has %d CTAs, at most %d",
-			g.cluster, product3(g.cluster), s.BlocksPerCluster,
-		)
-	case g.entry.statics > 48<<10:
-		return fmt.Errorf("%d bytes of static shared memory, at most %d", g.entry.statics, 48<<10)
-	}
-	return nil
-}
-
-// arguments packs the parameter block.
-func (e *entry) arguments(args [][]byte) ([]byte, error) {
-	if len(args) != len(e.params) {
-		return nil, fmt.Errorf(
-			"%d arguments, the entry has %d parameters", len(args), len(e.params),
-		)
-	}
-	block := alignedBytes(int64(e.block))
-	for i, a := range args {
-		p := &e.source.Params[i]
-		if len(a) != p.Bytes() {
-			return nil, fmt.Errorf(
-				"argument %d is %d bytes, parameter %s is %d",
-				i, len(a), p.Name, p.Bytes(),
-			)
-		}
-		copy(block[e.params[i]:], a)
-	}
-	return block, nil
-}
-
-// load puts the variables of the module into memory, once.
+// load puts the variables of the module into global memory at its first launch.
 func (m *Machine) load(p *Program) (map[string]uint64, error) {
 	if g := m.globals[p]; g != nil || len(p.globals) == 0 {
 		return g, nil
@@ -451,6 +308,8 @@ func (m *Machine) load(p *Program) (map[string]uint64, error) {
 	g := map[string]uint64{}
 	for i := range p.globals {
 		v := &p.globals[i]
+		// Each module variable is an allocation of its own, so that accesses
+		// past its end are found.
 		a, err := m.mem.alloc(int64(v.Bytes()), v.Name)
 		if err != nil {
 			return nil, err
@@ -462,19 +321,107 @@ func (m *Machine) load(p *Program) (map[string]uint64, error) {
 				binary.LittleEndian.AppendUint64(nil, uint64(x)),
 			)
 		}
-		markWritten(a, 0, a.size) // variables without a value are zero
+		// Variables without an initialiser are zero.
+		markWritten(a, 0, a.size)
 		g[v.Name] = a.start
 	}
 	m.globals[p] = g
 	return g, nil
 }
 
-// Value is a launch argument: the bytes of v.
+// Value is a launch argument: the little-endian bytes of v.
 func Value[T uint8 | int8 | uint16 | int16 | uint32 |
 	int32 | uint64 | int64 | float32 | float64](v T) []byte {
 	b, err := binary.Append(nil, binary.LittleEndian, v)
 	if err != nil {
-		panic(err) // every T has a fixed size
+		// This cannot happen: every T has a fixed size.
+		panic(err)
 	}
 	return slices.Clip(b)
+}
+
+// checkedLaunches are the launches of each program that were checked without
+// findings, by their keys. If an entry is launch-invariant, another launch that
+// differs in data and in the places of its arrays makes the same accesses in the
+// same order: bounds are still checked, but races and uninitialised reads cannot
+// differ.
+type checkedLaunches map[*Program]map[string]bool
+
+// maxCheckedPrograms is the number of programs that are remembered.
+const maxCheckedPrograms = 64
+
+// launchKey is everything that the accesses of a launch-invariant entry depend
+// on; false if the entry is not.
+func (m *Machine) launchKey(g *grid, l *Launch) (string, bool) {
+	if !g.entry.launchInvariant ||
+		!g.opt.Races && !g.opt.Uninitialised {
+		return "", false
+	}
+	// Everything but data and addresses is part of the key.
+	key := fmt.Appendf(
+		nil, "%s %v %v %v %d %t %t",
+		l.Entry, g.size, g.block, g.cluster,
+		l.Shared, g.opt.Races, g.opt.Uninitialised,
+	)
+	var arrays []*allocation
+	for _, a := range l.Args {
+		var ok bool
+		if key, arrays, ok = m.argumentKey(key, arrays, a); !ok {
+			return "", false
+		}
+	}
+	return string(key), true
+}
+
+// argumentKey appends an argument to the key: a pointer as the number of its
+// array, the array's size, whether it is written, and the offset; any other
+// argument as its bytes.
+func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) (
+	[]byte, []*allocation, bool,
+) {
+	at := -1
+	switch {
+	case len(arg) == 8:
+		at = 0
+	case len(arg) == tensorMapBytes &&
+		binary.LittleEndian.Uint32(arg) == tensorMapMagic:
+		at = tensorMapAddress
+	case len(arg) > 8:
+		// A large argument may contain addresses.
+		return nil, nil, false
+	}
+	if at < 0 {
+		return fmt.Appendf(key, " %x", arg), arrays, true
+	}
+	address := binary.LittleEndian.Uint64(arg[at:])
+	a := m.mem.owner(address)
+	if a == nil || a.freed {
+		return fmt.Appendf(key, " %x", arg), arrays, true
+	}
+	// Whether reads are initialised depends on what the array holds: only
+	// arrays that are written completely, or not at all, have a key.
+	written := bytes.IndexByte(a.written, 1) >= 0
+	unwritten := bytes.IndexByte(a.written, 0) >= 0
+	n := slices.Index(arrays, a)
+	if n < 0 {
+		n = len(arrays)
+		arrays = append(arrays, a)
+	}
+	key = fmt.Appendf(
+		key, " %x array %d of %d %t at %d %x",
+		arg[:at], n, a.size, written,
+		address-a.start, arg[at+8:],
+	)
+	return key, arrays, !written || !unwritten
+}
+
+// add remembers a launch.
+func (r checkedLaunches) add(p *Program, key string) {
+	if r[p] == nil {
+		if len(r) >= maxCheckedPrograms {
+			clear(r)
+		}
+		r[p] = map[string]bool{}
+	}
+	r[p][key] = true
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
@@ -29,6 +28,8 @@ func ldmatrix(w *warp, in *instr) {
 	for i := range n {
 		d := &w.r32[in.list[i].index]
 		row := (*[8]uint32)(offset[8*i:])
+		// Lane l receives a pair of neighbouring elements of a row, or of a
+		// column of the transposed matrix.
 		for l := range d {
 			if !in.mods.trans {
 				d[l] = binary.LittleEndian.Uint32(
@@ -44,8 +45,8 @@ func ldmatrix(w *warp, in *instr) {
 	}
 }
 
-// matrixRows resolves the rows of n matrices: their offsets in the bytes it
-// returns, nil where one errs.
+// matrixRows resolves the rows of n matrices. It returns bytes and the offset of
+// each row in them, and nil if a row is out of bounds.
 func (w *warp) matrixRows(
 	in *instr, addr *long, n int,
 ) (mem []byte, offset [warpSize]uint32) {
@@ -69,14 +70,7 @@ func (w *warp) matrixRows(
 	return mem, offset
 }
 
-func (w *warp) notWhole(what string) {
-	w.report(
-		Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("%s by lanes %#x: the whole warp must execute it", what, w.active)},
-		firstLane(^w.active),
-	)
-}
-
-// stmatrix is ldmatrix's inverse.
+// stmatrix stores 8×8 matrices, the inverse of ldmatrix.
 func stmatrix(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("stmatrix")
@@ -115,7 +109,7 @@ func stmatrix(w *warp, in *instr) {
 	}
 }
 
-// movmatrix transposes an 8×8 matrix held by the warp.
+// movmatrix transposes an 8×8 matrix that the registers of the warp hold.
 func movmatrix(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("movmatrix")
@@ -124,6 +118,8 @@ func movmatrix(w *warp, in *instr) {
 	s := w.r32[in.a]
 	d := &w.r32[in.d]
 	for l := range d {
+		// Element (row, column) lies in lane 4·row + column/2, in half
+		// column%2.
 		half := l >> 2 & 1 * 16
 		lo := s[l&3*2*4+l>>3] >> half & 0xffff
 		hi := s[(l&3*2+1)*4+l>>3] >> half & 0xffff
@@ -131,113 +127,8 @@ func movmatrix(w *warp, in *instr) {
 	}
 }
 
-// product describes an mma: its shape, its types, and how many registers hold
-// each fragment.
-type product struct {
-	m, n, k    int
-	a, b, c, d elementType
-	nd, na, nb int // registers
-	integer    bool
-	saturate   bool
-}
-
-// elementType is how an element of a matrix lies in registers.
-type elementType struct {
-	typ    ptx.Type
-	bits   int
-	decode func(uint32) float32
-}
-
-var elementTypes = map[ptx.Type]elementType{
-	ptx.F16:  {ptx.F16, 16, func(v uint32) float32 { return halfToFloat(uint16(v)) }},
-	ptx.BF16: {ptx.BF16, 16, func(v uint32) float32 { return math.Float32frombits(v << 16) }},
-	// A device reads the upper 19 bits of a tf32 operand.
-	ptx.TF32: {ptx.TF32, 32, func(v uint32) float32 {
-		return math.Float32frombits(v &^ (1<<13 - 1))
-	}},
-	ptx.F32:  {ptx.F32, 32, math.Float32frombits},
-	ptx.E4M3: {ptx.E4M3, 8, tabulated(e4m3Format)},
-	ptx.E5M2: {ptx.E5M2, 8, tabulated(e5m2Format)},
-	ptx.S8:   {ptx.S8, 8, func(v uint32) float32 { return float32(int8(v)) }},
-	ptx.U8:   {ptx.U8, 8, func(v uint32) float32 { return float32(v) }},
-	ptx.S32:  {ptx.S32, 32, nil},
-	ptx.F64:  {ptx.F64, 64, nil},
-}
-
-// tabulated decodes an 8-bit format by a table.
-func tabulated(f smallFormat) func(uint32) float32 {
-	var table [256]float32
-	for i := range table {
-		table[i] = float32(f.value(uint16(i)))
-	}
-	return func(v uint32) float32 { return table[v&0xff] }
-}
-
-// Fragments of mma.m16n8kK (PTX ISA, "Matrix Fragments for mma"): lane l is in
-// group g = l/4 and is t = l%4 of it. With E elements in a register, register
-// i, element e of A is at row g + 8(i%2) and column tE + 4E(i/2) + e; of B at
-// row tE + 4Ei + e and column g; register i of C and D (two 32-bit elements a
-// row) is at row g + 8(i/2), column 2t + i%2.
-
-// fragmentA gives row and column of element e of register i of A for lane l.
-func (p *product) fragmentA(l, i, e int) (row, col int) {
-	per := p.a.perRegister()
-	g, t := l>>2, l&3
-	if p.m == 8 {
-		return g, t*per + e
-	}
-	return g + 8*(i&1), t*per + 4*per*(i>>1) + e
-}
-
-func (p *product) fragmentB(l, i, e int) (row, col int) {
-	per := p.a.perRegister()
-	return l&3*per + 4*per*i + e, l >> 2
-}
-
-func (p *product) fragmentC(l, i int) (row, col int) {
-	return l>>2 + 8*(i>>1), l&3*2 + i&1
-}
-
-func (e *elementType) perRegister() int { return max(32/e.bits, 1) }
-
-// newProduct decodes the shape and types of an mma; nil if it is not modelled.
-func newProduct(code *ptx.Opcode) *product {
-	s := code.Shape()
-	p := &product{
-		m:        s.M,
-		n:        s.N,
-		k:        s.K,
-		saturate: code.Has(ptx.ModSatfinite),
-	}
-	var ok [4]bool
-	p.d, ok[0] = elementTypes[code.Type(0)]
-	p.a, ok[1] = elementTypes[code.Type(1)]
-	p.b, ok[2] = elementTypes[code.Type(2)]
-	p.c, ok[3] = elementTypes[code.Type(3)]
-	if !ok[0] || !ok[1] ||
-		!ok[2] || !ok[3] ||
-		p.a.bits != p.b.bits ||
-		s == (ptx.Shape{}) {
-		return nil
-	}
-	p.integer = p.d.typ == ptx.S32
-	p.na = p.m * p.k * p.a.bits / 32 / warpSize
-	p.nb = p.n * p.k * p.a.bits / 32 / warpSize
-	p.nd = p.m * p.n * p.d.bits / 32 / warpSize
-	if p.a.bits == 64 {
-		p.na = p.na / 2
-		p.nb = p.nb / 2
-		p.nd = p.nd / 2
-		return p
-	}
-	if p.m != 16 || p.n != 8 ||
-		p.a.decode == nil || p.na < 1 {
-		return nil
-	}
-	return p
-}
-
-// mma is mma.sync of everything but f64. list holds D, A, B, C.
+// mma is mma.sync of all types but f64; list holds the registers of D, A, B and
+// C. Sums are float32, in order of k.
 func mma(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("mma")
@@ -248,6 +139,7 @@ func mma(w *warp, in *instr) {
 	if p.a.typ == ptx.F16 &&
 		p.k == 16 && p.d.typ == ptx.F32 ||
 		p.a.typ == ptx.BF16 && p.k == 16 {
+		// This shape, the one that kernels use most, has code of its own.
 		mma16816(w, in)
 		return
 	}
@@ -272,6 +164,8 @@ func mma(w *warp, in *instr) {
 		return
 	}
 	c := w.gatherC(p, acc)
+	// The sum is in order of k; devices add in another order, with other last
+	// bits.
 	for r := range 16 {
 		for col := range 8 {
 			s := c[r][col]
@@ -284,26 +178,14 @@ func mma(w *warp, in *instr) {
 	w.scatterD(p, &c, in.list)
 }
 
+// countMMA counts an mma and its operations.
 func (w *warp) countMMA(p *product) {
 	c := &w.cta.work.counters
 	c.MMA++
 	c.MatrixFLOPs += int64(2 * p.m * p.n * p.k)
 }
 
-// scatter gives every element of a fragment register to put.
-func (w *warp) scatter(
-	r register, t *elementType, put func(l, e int, v float32),
-) {
-	s := &w.r32[r.index]
-	per := t.perRegister()
-	mask := uint32(lowBits(t.bits))
-	for l := range s {
-		for e := range per {
-			put(l, e, t.decode(s[l]>>(e*t.bits)&mask))
-		}
-	}
-}
-
+// gatherC collects the matrix C from its fragments.
 func (w *warp) gatherC(
 	p *product, acc []register,
 ) (c [16][8]float32) {
@@ -325,6 +207,7 @@ func (w *warp) gatherC(
 	return c
 }
 
+// scatterD distributes the matrix D to its fragments.
 func (w *warp) scatterD(
 	p *product, c *[16][8]float32, d []register,
 ) {
@@ -343,6 +226,8 @@ func (w *warp) scatterD(
 	}
 }
 
+// integerProduct computes D = A·B + C of integers. The elements are at most 8
+// bits wide, so that float32 holds them exactly.
 func (w *warp) integerProduct(
 	p *product, a *[16][32]float32,
 	b *[32][8]float32, acc, d []register,
@@ -362,8 +247,8 @@ func (w *warp) integerProduct(
 	}
 }
 
-// mma16816 is the m16n8k16 of half and bfloat16 into float32, the one that
-// kernels spend their time in.
+// mma16816 is the m16n8k16 of half and bfloat16 into float32, the mma in which
+// kernels spend their time: it has fixed sizes and no call per element.
 func mma16816(w *warp, in *instr) {
 	r := in.list
 	var a [16][16]float32
@@ -393,7 +278,7 @@ func mma16816(w *warp, in *instr) {
 }
 
 // rowTimes is a row of C plus a row of A times B. The row of C lies in four
-// lanes, its even columns in even.
+// lanes, with its even columns in even and its odd columns in odd.
 func rowTimes(
 	a *[16]float32,
 	b *[16][8]float32,
@@ -421,7 +306,8 @@ func rowTimes(
 	return [8]float32{s0, s1, s2, s3, s4, s5, s6, s7}
 }
 
-// halves spreads the fragments of an m16n8k16 of halves.
+// halves distributes the fragments of an m16n8k16 of halves to the matrices A and
+// B.
 func (w *warp) halves(
 	a *[16][16]float32,
 	b *[16][8]float32, r []register,
@@ -448,6 +334,8 @@ func (w *warp) halves(
 	}
 }
 
+// bfloats distributes the fragments of an m16n8k16 of bfloat16 to the matrices A
+// and B.
 func (w *warp) bfloats(
 	a *[16][16]float32,
 	b *[16][8]float32, r []register,
@@ -474,7 +362,8 @@ func (w *warp) bfloats(
 	}
 }
 
-// mmaF64 is mma of f64, laid out as other types with one element a register.
+// mmaF64 is mma of f64; fragments are laid out as for other types with one
+// element a register.
 func mmaF64(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("mma")

@@ -6,9 +6,10 @@ import (
 	"unsafe"
 )
 
-// Device addresses: allocations lie in pages of pageSize bytes that are never
-// used twice, each with at least a page of nothing on either side, and start
-// 256 bytes into a page: aligned as cuMemAlloc promises and no better.
+// Global memory is divided into pages of pageSize bytes whose addresses are never
+// used twice. An allocation starts 256 bytes into a page, aligned as cuMemAlloc
+// promises and no better, and at least one unused page lies on either side of it,
+// so that an access out of bounds does not hit another allocation.
 const (
 	deviceBase = 0x7f00_0000_0000
 	pageShift  = 16
@@ -16,18 +17,24 @@ const (
 	allocAlign = 256
 )
 
-// allocation is one block of device memory. written holds one byte for each
-// byte of data: 1 once something was stored there.
+// allocation is one block of device memory.
 type allocation struct {
-	start   uint64
-	size    int64
-	data    []byte
+	// start is the device address of the first byte.
+	start uint64
+	size  int64
+	data  []byte
+	// written holds one byte for each byte of data: 1 once something was stored
+	// there.
 	written []byte
 	freed   bool
-	name    string // of a module variable; "" for the host's own
-	shadow  *globalShadow
+	// name is that of a module variable; it is empty for allocations of the host.
+	name string
+	// shadow records the accesses of the current launch; nil without
+	// Options.Races.
+	shadow *globalShadow
 }
 
+// String names the allocation for findings.
 func (a *allocation) String() string {
 	s := fmt.Sprintf("allocation %#x of %d bytes", a.start, a.size)
 	if a.name != "" {
@@ -39,12 +46,18 @@ func (a *allocation) String() string {
 	return s
 }
 
-// memory is the device's global memory.
+// memory is the global memory of the device.
 type memory struct {
-	pages  []int32 // index into allocs, + 1
+	// pages maps a page to the index of its allocation in allocs plus one; 0 is
+	// none.
+	pages []int32
+	// allocs are all allocations, freed ones included, whose addresses stay
+	// reserved.
 	allocs []*allocation
-	used   int64
-	limit  int64
+	// used and limit are bytes: those of live allocations, and the size of the
+	// memory.
+	used  int64
+	limit int64
 }
 
 // alignedBytes returns n zero bytes that start at a multiple of 8.
@@ -55,6 +68,7 @@ func alignedBytes(n int64) []byte {
 	)), len(words)*8)[:n:n]
 }
 
+// alloc makes an allocation of n bytes at a new address.
 func (m *memory) alloc(n int64, name string) (*allocation, error) {
 	switch {
 	case n < 0:
@@ -76,6 +90,8 @@ func (m *memory) alloc(n int64, name string) (*allocation, error) {
 	}
 	m.allocs = append(m.allocs, a)
 	pages := int((allocAlign + n + pageSize - 1) >> pageShift)
+	// An unused page lies before the allocation, and more behind large ones, up
+	// to 1024, to catch indices that are far off.
 	m.pages = append(m.pages, 0)
 	for range max(pages, 1) {
 		m.pages = append(m.pages, int32(len(m.allocs)))
@@ -114,11 +130,13 @@ func (m *memory) find(addr uint64, n int64) (*allocation, int64) {
 // describe says where addr lies for a person: inside, before, or after which
 // allocation.
 func (m *memory) describe(addr uint64, n int64) string {
+	// Small addresses come from null pointers with an offset.
 	if addr < 1<<16 {
 		return "a null pointer"
 	}
 	var near *allocation
 	best := uint64(1) << 62
+	// The nearest allocation is most likely the one that was meant.
 	for _, a := range m.allocs {
 		d := min(
 			addr-a.start,
@@ -155,6 +173,7 @@ func (m *memory) host(addr uint64, n int64) (*allocation, int64, error) {
 	return a, off, nil
 }
 
+// markWritten records that n bytes at an offset were stored.
 func markWritten(a *allocation, off, n int64) {
 	w := a.written[off : off+n]
 	if n == 4 {

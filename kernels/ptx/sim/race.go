@@ -1,11 +1,6 @@
 package sim
 
-import (
-	"fmt"
-	"math/bits"
-	"sync"
-	"sync/atomic"
-)
+import "fmt"
 
 // Data races are found with vector clocks (FastTrack, Flanagan and Freund 2009)
 // whose parties are warps: an access is remembered with its warp's clock, and a
@@ -14,99 +9,7 @@ import (
 // Where the bookkeeping is coarser than the memory model it is so towards
 // silence: what is reported is a race.
 
-// knownClock says which accesses of a party are known: all with clock ≤ all, and
-// those of lanes with clock ≤ some.
-type knownClock struct{ all, some, lanes uint32 }
-
-func (s *knownClock) join(o knownClock) {
-	s.all = max(s.all, o.all)
-	if o.some > s.all {
-		s.some = max(s.some, o.some)
-		s.lanes |= o.lanes
-	}
-}
-
-func (s knownClock) knows(clock uint32, lane int) bool {
-	return clock <= s.all ||
-		clock <= s.some && s.lanes>>lane&1 == 1
-}
-
-// vectorClock is what is known of every party of the own cluster, and of parties of
-// other clusters.
-type vectorClock struct {
-	near []knownClock
-	far  map[int][]knownClock
-}
-
-func (h *vectorClock) join(o *vectorClock) {
-	if o.near != nil {
-		if h.near == nil {
-			h.near = make([]knownClock, len(o.near))
-		}
-		for i := range o.near {
-			h.near[i].join(o.near[i])
-		}
-	}
-	for unit, theirs := range o.far {
-		h.joinFar(unit, theirs)
-	}
-}
-
-func (h *vectorClock) joinFar(unit int, theirs []knownClock) {
-	if h.far == nil {
-		h.far = map[int][]knownClock{}
-	}
-	mine := append([]knownClock(nil), h.far[unit]...)
-	if mine == nil {
-		mine = make([]knownClock, len(theirs))
-	}
-	for i := range theirs {
-		mine[i].join(theirs[i])
-	}
-	h.far[unit] = mine
-}
-
-// partyClock is what a warp knows.
-type partyClock struct {
-	on     bool
-	now    uint32
-	synced uint32 // own accesses up to here are ordered among its lanes
-	// seen of everybody; fenced: generic accesses that a proxy fence has made
-	// visible to the async proxy; atLast: seen at the last fence, its own or of
-	// one it has synchronised with, which is what a relaxed atomic publishes
-	knowledge
-	toCome vectorClock // acquired by relaxed atomics, known after the next fence
-}
-
-func newPartyClock(g *grid) partyClock {
-	return partyClock{
-		on: true,
-		knowledge: knowledge{seen: vectorClock{
-			near: make([]knownClock, g.parties()+1),
-		}},
-	}
-}
-
-// parties is the number of warps of a cluster; party number parties() stands
-// for the asynchronous writes.
-func (g *grid) parties() int {
-	return product3(g.cluster) *
-		((g.threads + warpSize - 1) / warpSize)
-}
-
-func (c *partyClock) reset(int) {
-	if !c.on {
-		return
-	}
-	clear(c.seen.near)
-	*c = partyClock{
-		on:        true,
-		now:       1,
-		knowledge: knowledge{seen: vectorClock{near: c.seen.near}},
-	}
-}
-
-// own is what publishing tells of the warp's own accesses when lanes do it.
+// own is what publishing by the given lanes tells of the warp's own accesses.
 func (w *warp) own(lanes uint32) knownClock {
 	if w.whole&^lanes == 0 {
 		return knownClock{all: w.clock.now}
@@ -116,20 +19,6 @@ func (w *warp) own(lanes uint32) knownClock {
 		some:  w.clock.now,
 		lanes: lanes,
 	}
-}
-
-// knowledge is what a synchronisation object carries from those who arrive to
-// those who leave.
-type knowledge struct {
-	seen   vectorClock
-	fenced vectorClock // for the async proxy
-	atLast vectorClock // by fences of the memory model
-}
-
-func (k *knowledge) join(o *knowledge) {
-	k.seen.join(&o.seen)
-	k.fenced.join(&o.fenced)
-	k.atLast.join(&o.atLast)
 }
 
 // publishTo adds what the warp knows to a synchronisation object.
@@ -142,17 +31,12 @@ func (w *warp) publishTo(k *knowledge, lanes uint32) {
 	w.clock.now++
 }
 
-// observe adds what a synchronisation object knows to the warp.
+// observe adds what a synchronisation object carries to the knowledge of the
+// warp.
 func (w *warp) observe(k *knowledge) {
 	if w.clock.on {
 		w.clock.join(k)
 	}
-}
-
-// joinLanes orders the accesses of the warp's lanes so far.
-func (c *partyClock) joinLanes() {
-	c.synced = c.now
-	c.now++
 }
 
 // proxyFence makes everything the warp knows visible to the async proxy.
@@ -165,36 +49,7 @@ func (w *warp) proxyFence() {
 	w.clock.now++
 }
 
-// stamp is an access in one word: clock 24 bits, bytes of the word 4, atomic 1,
-// lane 5, party 10, unit 20; 0 is none.
-type stamp uint64
-
-func (s stamp) clock() uint32 { return uint32(s >> 40) }
-func (s stamp) bytes() uint8  { return uint8(s>>36) & 15 }
-func (s stamp) atomic() bool  { return s>>35&1 == 1 }
-func (s stamp) lane() int     { return int(s>>30) & 31 }
-func (s stamp) party() int    { return int(s>>20) & 1023 }
-func (s stamp) unit() int {
-	return int(s) & (1<<20 - 1)
-}
-
-func makeStamp(clock uint32, bytes uint8, atomic bool, lane, party, unit int) stamp {
-	return stamp(clock)<<40 |
-		stamp(bytes&15)<<36 |
-		stamp(boolBit(atomic))<<35 |
-		stamp(lane)<<30 | stamp(party)<<20 |
-		stamp(unit&(1<<20-1))
-}
-
-// access says how a lane touches memory.
-type access uint8
-
-const (
-	reading access = iota
-	writing
-	atomically
-)
-
+// stamp is an access of a lane of the warp at its current clock.
 func (w *warp) stamp(bytes uint8, a access, lane int) stamp {
 	return makeStamp(
 		w.clock.now, bytes, a == atomically, lane,
@@ -202,17 +57,22 @@ func (w *warp) stamp(bytes uint8, a access, lane int) stamp {
 	)
 }
 
-// conflicts reports whether an earlier access is not ordered before s.
+// conflicts reports whether an earlier access is not ordered before s, an access
+// of the warp: they share bytes, they are not both atomic, and the warp does not
+// know of the earlier one.
 func (w *warp) conflicts(earlier, s stamp) bool {
 	switch {
 	case earlier == 0,
 		earlier.bytes()&s.bytes() == 0,
 		earlier.atomic() && s.atomic():
 		return false
+	// Of other clusters, only what global synchronisation variables carried is
+	// known.
 	case earlier.unit() != s.unit():
 		known := w.clock.seen.far[earlier.unit()]
 		return known == nil ||
 			!known[earlier.party()].knows(earlier.clock(), earlier.lane())
+	// Lanes of one warp are ordered by barriers only.
 	case earlier.party() == w.party:
 		return earlier.lane() != s.lane() &&
 			earlier.clock() > w.clock.synced
@@ -222,47 +82,8 @@ func (w *warp) conflicts(earlier, s stamp) bool {
 	)
 }
 
-// globalShadow remembers the accesses to an allocation, in chunks made when
-// first touched.
-type globalShadow struct {
-	chunks []atomic.Pointer[shadowChunk]
-}
-
-const chunkWords = 1 << 10
-
-type shadowChunk [chunkWords]struct {
-	write, read, read2 atomic.Uint64
-	writePC, readPC    atomic.Int32
-}
-
-func newGlobalShadow(size int64) *globalShadow {
-	return &globalShadow{
-		chunks: make(
-			[]atomic.Pointer[shadowChunk],
-			(size+chunkWords*4-1)/(chunkWords*4),
-		),
-	}
-}
-
-func (s *globalShadow) chunk(i int64) *shadowChunk {
-	c := s.chunks[i].Load()
-	if c == nil {
-		c = new(shadowChunk)
-		if !s.chunks[i].CompareAndSwap(nil, c) {
-			c = s.chunks[i].Load()
-		}
-	}
-	return c
-}
-
-// wordBytes is which bytes of the word at q an access of n bytes at off covers.
-func wordBytes(off, n, q int64) uint8 {
-	lo := max(off-q*4, 0)
-	hi := min(off+n-q*4, 4)
-	return uint8(1<<hi - 1<<lo)
-}
-
-// recordGlobal checks and remembers an access to n bytes of an allocation.
+// recordGlobal checks an access to n bytes of an allocation against the recorded
+// ones and records it.
 func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	if a.shadow == nil {
 		return
@@ -270,6 +91,8 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	for q := off >> 2; q <= (off+n-1)>>2; q++ {
 		cell := &a.shadow.chunk(q / chunkWords)[q%chunkWords]
 		s := w.stamp(wordBytes(off, n, q), how, lane)
+		// The cell is exchanged atomically, because other workers record
+		// accesses at the same time.
 		before := stamp(cell.write.Load())
 		pc := cell.writePC.Load()
 		if how != reading {
@@ -284,6 +107,7 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 			return
 		}
 		if how != reading {
+			// A write conflicts with earlier reads, too.
 			for _, r := range [2]stamp{
 				stamp(cell.read.Load()),
 				stamp(cell.read2.Load()),
@@ -299,6 +123,8 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 			continue
 		}
 		old := stamp(cell.read.Load())
+		// The latest read of another cluster is kept as a second one, since a
+		// write of this cluster may know of its own reads only.
 		if old != 0 && old.unit() != s.unit() {
 			cell.read2.Store(uint64(old))
 		}
@@ -307,6 +133,7 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	}
 }
 
+// race reports a race with another access to a word of global memory.
 func (w *warp) race(
 	a *allocation, word int64, lane int, other stamp,
 	pc int32, how access, did string,
@@ -332,32 +159,9 @@ func (w *warp) race(
 	)
 }
 
-// ctaOf is the id of a CTA by cluster and rank.
-func (g *grid) ctaOf(unit, rank int) [3]int {
-	at := [3]int{
-		unit % g.units[0],
-		unit / g.units[0] % g.units[1],
-		unit / g.units[0] / g.units[1],
-	}
-	in := [3]int{
-		rank % g.cluster[0],
-		rank / g.cluster[0] % g.cluster[1],
-		rank / g.cluster[0] / g.cluster[1],
-	}
-	for i := range at {
-		at[i] = at[i]*g.cluster[i] + in[i]
-	}
-	return at
-}
-
-// syncVariables are the words of global memory that atomics synchronise by.
-type syncVariables struct {
-	sync.Mutex
-	at map[uint64]*vectorClock
-}
-
-// release lets the word at addr carry what the warp knows; ordered says
-// whether the operation itself releases or only a fence before it did.
+// release lets the word at addr carry what the warp knows. The flag ordered is
+// set if the operation itself releases; otherwise only what an earlier fence
+// covers is released.
 func (w *warp) release(addr uint64, ordered bool) {
 	if !w.clock.on {
 		return
@@ -382,11 +186,13 @@ func (w *warp) release(addr uint64, ordered bool) {
 		h = &vectorClock{}
 		v.at[addr] = h
 	}
+	// Other clusters find the warp's own cluster by its number.
 	h.joinFar(w.cta.cluster.unit, from.near)
 	h.join(&vectorClock{far: from.far})
 }
 
-// acquire takes what the word at addr carries, now or at the next fence.
+// acquire takes over what the word at addr carries: at once if the operation
+// itself acquires (ordered), and at the next fence otherwise.
 func (w *warp) acquire(addr uint64, ordered bool) {
 	if !w.clock.on {
 		return
@@ -404,6 +210,7 @@ func (w *warp) acquire(addr uint64, ordered bool) {
 	}
 	unit := w.cta.cluster.unit
 	for u, theirs := range h.far {
+		// What was released by the own cluster is known by party.
 		if u != unit {
 			into.joinFar(u, theirs)
 			continue
@@ -412,11 +219,13 @@ func (w *warp) acquire(addr uint64, ordered bool) {
 	}
 }
 
-// fence is membar and fence.acq_rel.
+// fence is membar and fence.acq_rel: it orders what relaxed atomics acquired
+// before it and release after it.
 func (w *warp) fence() {
 	if !w.clock.on {
 		return
 	}
+	// Acquired by relaxed atomics before, known from now on.
 	w.clock.seen.join(&w.clock.toCome)
 	w.clock.toCome = vectorClock{}
 	w.clock.seen.near[w.party] = w.own(w.active)
@@ -425,46 +234,8 @@ func (w *warp) fence() {
 	w.clock.now++
 }
 
-// sharedShadow is what is known of every word of a CTA's shared memory.
-type sharedShadow struct {
-	written []uint8 // per byte; nil unless Options.Uninitialised
-	words   []sharedWord
-	readers []uint32 // per word and party: clock<<9 | bytes<<5 | lane
-	parties int64
-}
-
-type sharedWord struct {
-	write     stamp
-	writePC   int32
-	readPC    int32
-	generic   bool // the write was not by the async proxy
-	busyPC    int32
-	busyParty int32
-	incoming  uint16 // asynchronous writes under way
-	outgoing  uint16 // asynchronous reads under way
-}
-
-func newSharedShadow(g *grid) *sharedShadow {
-	s := &sharedShadow{parties: int64(g.parties()) + 1}
-	words := (g.shared + 3) / 4
-	if g.opt.Uninitialised {
-		s.written = make([]uint8, words*4)
-	}
-	if g.opt.Races {
-		s.words = make([]sharedWord, words)
-		s.readers = make([]uint32, words*s.parties)
-	}
-	return s
-}
-
-func (s *sharedShadow) reset() {
-	clear(s.written)
-	clear(s.words)
-	clear(s.readers)
-}
-
-// recordShared checks and remembers a generic access to n bytes at off of t's
-// shared memory.
+// recordShared checks a generic access to n bytes at offset off of t's shared
+// memory and records it.
 func (w *warp) recordShared(t *cta, off, n int64, lane int, how access) {
 	sh := t.shadow
 	if sh.written != nil {
@@ -478,6 +249,7 @@ func (w *warp) recordShared(t *cta, off, n int64, lane int, how access) {
 		if !w.recordWord(t, q, s, how) {
 			return
 		}
+		// The access becomes the latest one of its kind.
 		word := &sh.words[q]
 		if how == reading {
 			sh.readers[q*sh.parties+int64(w.party)] = s.clock()<<9 |
@@ -491,6 +263,8 @@ func (w *warp) recordShared(t *cta, off, n int64, lane int, how access) {
 	}
 }
 
+// initialised marks the bytes of a write, and reports the first byte of a read
+// that nothing has written.
 func (sh *sharedShadow) initialised(
 	w *warp, t *cta, off, n int64, lane int, how access,
 ) {
@@ -513,8 +287,8 @@ func (sh *sharedShadow) initialised(
 	}
 }
 
-// recordWord checks an access to one word against those before it; false if it
-// found something.
+// recordWord checks an access to one word against those before it; it returns
+// false if it reported something. Recording the access is left to the caller.
 func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 	sh := t.shadow
 	word := &sh.words[q]
@@ -531,6 +305,7 @@ func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 	case how == reading:
 		return true
 	}
+	// A write must be ordered behind the latest read of each party.
 	readers := sh.readers[q*sh.parties : (q+1)*sh.parties]
 	for party, r := range readers {
 		if r == 0 ||
@@ -550,6 +325,8 @@ func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 	return true
 }
 
+// busy reports an access to a word that an asynchronous operation still uses, and
+// returns false.
 func (w *warp) busy(t *cta, q int64, s stamp, detail string) bool {
 	word := &t.shadow.words[q]
 	o := t.siteOfParty(
@@ -568,6 +345,8 @@ func (w *warp) busy(t *cta, q int64, s stamp, detail string) bool {
 	return false
 }
 
+// sharedRace reports a race with another access to a word of shared memory, and
+// returns false.
 func (w *warp) sharedRace(
 	t *cta, q int64, s, other stamp, pc int32, did string,
 ) bool {
@@ -585,7 +364,8 @@ func (w *warp) sharedRace(
 	return false
 }
 
-// siteOfParty is a place in the cluster of t by the number of the warp in it.
+// siteOfParty is an instruction of a warp of t's cluster, by the number of the
+// warp in the cluster.
 func (t *cta) siteOfParty(pc int32, party, lane int) Site {
 	per := len(t.warps)
 	s := t.entry.sites[pc]
@@ -598,8 +378,9 @@ func (t *cta) siteOfParty(pc int32, party, lane int) Site {
 	return s
 }
 
-// fencedFor reports whether the async proxy of the warp may read word q: the
-// write to it is ordered before and, if generic, fenced.
+// fencedFor reports whether the async proxy may read word q on behalf of the
+// warp: the write to it is by the async proxy, or a proxy fence after it is
+// ordered before.
 func (w *warp) fencedFor(t *cta, q int64) bool {
 	word := &t.shadow.words[q]
 	if word.write == 0 || !word.generic {
@@ -612,8 +393,8 @@ func (w *warp) fencedFor(t *cta, q int64) bool {
 		)
 }
 
-// asyncRead checks and remembers that the async proxy reads n bytes at off of
-// t's shared memory on behalf of the warp.
+// asyncRead checks that the async proxy may read n bytes at offset off of t's
+// shared memory on behalf of the warp, and records the read.
 func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
 	sh := t.shadow
 	if sh == nil {
@@ -631,6 +412,8 @@ func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
 			return
 		}
 		word := &sh.words[q]
+		// Ordering alone does not make generic writes visible to the async
+		// proxy.
 		if !w.fencedFor(t, q) {
 			o := t.siteOfParty(
 				word.writePC, word.write.party(),
@@ -646,7 +429,8 @@ func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
 	}
 }
 
-// mark notes that an asynchronous operation will read (or write) n bytes.
+// mark adds by to the number of asynchronous reads (or writes) of n bytes that
+// are under way.
 func (w *warp) mark(t *cta, off, n int64, writes bool, by int) {
 	if t.shadow == nil || t.shadow.words == nil {
 		return
@@ -664,5 +448,3 @@ func (w *warp) mark(t *cta, off, n int64, writes bool, by int) {
 		}
 	}
 }
-
-func firstLane(m uint32) int { return bits.TrailingZeros32(m) & 31 }

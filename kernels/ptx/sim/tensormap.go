@@ -8,15 +8,19 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// Swizzle is how the 16-byte chunks of a row are permuted in shared memory, the
+// Swizzle is the permutation of the 16-byte chunks of a row in shared memory, the
 // same for tensor maps and wgmma descriptors.
 type Swizzle uint8
 
 // The swizzles; the names give the bytes of a row.
 const (
+	// SwizzleNone leaves addresses as they are.
 	SwizzleNone Swizzle = iota
+	// Swizzle32 permutes the two chunks of rows of 32 bytes.
 	Swizzle32
+	// Swizzle64 permutes the four chunks of rows of 64 bytes.
 	Swizzle64
+	// Swizzle128 permutes the eight chunks of rows of 128 bytes.
 	Swizzle128
 )
 
@@ -32,24 +36,34 @@ func (s Swizzle) apply(addr int64) int64 {
 	return addr ^ addr>>7&chunks<<4
 }
 
-// TensorMap describes a tensor in global memory and the box of it that one
-// tensor copy moves: what cuTensorMapEncodeTiled is given. Sizes are in
-// elements, innermost dimension first; strides in bytes, of dimension 1 on.
+// TensorMap describes a tensor in global memory and the box of it that one tensor
+// copy moves, as cuTensorMapEncodeTiled takes them. Sizes are in elements,
+// innermost dimension first; strides are in bytes, from dimension 1 on.
 type TensorMap struct {
-	Type    ptx.Type
+	// Type is the type of the elements; its size is what matters.
+	Type ptx.Type
+	// Address is the global address of element 0, a multiple of 16.
 	Address uint64
-	Dims    []uint64
+	// Dims are the extents of the tensor, 1 to 5 of them.
+	Dims []uint64
+	// Strides are the distances of neighbours in dimensions 1 and up.
 	Strides []uint64
-	Box     []uint32
-	Steps   []uint32 // element strides; nil: 1
+	// Box is the extents of the box that one copy moves.
+	Box []uint32
+	// Steps are the element strides; nil is 1 in each dimension.
+	Steps   []uint32
 	Swizzle Swizzle
-	NaNFill bool // elements out of bounds are NaN and not 0
+	// NaNFill makes elements out of bounds NaN instead of 0.
+	NaNFill bool
 }
 
 const (
-	tensorMapBytes   = 128
-	tensorMapMagic   = 0x746d6170 // "tmap"
-	tensorMapAddress = 8          // offset of the address
+	// tensorMapBytes is the size of a tensor map, as in CUDA.
+	tensorMapBytes = 128
+	// tensorMapMagic marks a tensor map of the simulator: "tmap".
+	tensorMapMagic = 0x746d6170
+	// tensorMapAddress is the offset of the tensor's address.
+	tensorMapAddress = 8
 )
 
 // Encode gives the 128 bytes that a kernel of the simulator takes as a tensor
@@ -61,6 +75,8 @@ func (t *TensorMap) Encode() ([]byte, error) {
 	}
 	b := make([]byte, tensorMapBytes)
 	le := binary.LittleEndian
+	// The layout is the simulator's own; the address comes at a fixed offset,
+	// so that launch keys can find it.
 	le.PutUint32(b, tensorMapMagic)
 	b[4], b[5], b[6], b[7] = byte(len(t.Dims)),
 		byte(t.Type), byte(t.Swizzle),
@@ -77,6 +93,7 @@ func (t *TensorMap) Encode() ([]byte, error) {
 	return b, nil
 }
 
+// step is the element stride of a dimension.
 func (t *TensorMap) step(i int) uint32 {
 	if t.Steps == nil {
 		return 1
@@ -84,6 +101,7 @@ func (t *TensorMap) step(i int) uint32 {
 	return t.Steps[i]
 }
 
+// check applies the rules of cuTensorMapEncodeTiled.
 func (t *TensorMap) check() error {
 	rank := len(t.Dims)
 	size := uint64(t.Type.Bytes())
@@ -123,7 +141,7 @@ func (t *TensorMap) check() error {
 	return nil
 }
 
-// decodeTensorMap reads what Encode wrote.
+// decodeTensorMap reads the bytes that Encode wrote.
 func decodeTensorMap(b []byte) (*TensorMap, bool) {
 	le := binary.LittleEndian
 	if le.Uint32(b) != tensorMapMagic {
@@ -158,7 +176,8 @@ func decodeTensorMap(b []byte) (*TensorMap, bool) {
 	return t, true
 }
 
-// boxBytes is what a copy of a whole box moves, out of bounds or not.
+// boxBytes is the number of bytes that a copy of a whole box moves, out of bounds
+// or not.
 func (t *TensorMap) boxBytes() int64 {
 	n := int64(t.Type.Bytes())
 	for i, b := range t.Box {
@@ -180,6 +199,7 @@ func (t *TensorMap) rows(
 	index := make([]uint32, len(t.Box))
 	for offset := int64(0); ; offset += row {
 		addr, inside := t.Address, true
+		// The next row: an odometer over the outer dimensions.
 		for i := 1; i < len(t.Box); i++ {
 			c := int64(at[i]) + int64(index[i])
 			inside = inside && c >= 0 && c < int64(t.Dims[i])
@@ -200,8 +220,8 @@ func (t *TensorMap) rows(
 	}
 }
 
-// fillByte is what bytes of elements out of bounds are: all ones is a NaN in
-// every floating-point type.
+// fillByte is the value of the bytes of elements out of bounds: all ones is a NaN
+// in every floating-point type.
 func (t *TensorMap) fillByte() byte {
 	if t.NaNFill {
 		return 0xff

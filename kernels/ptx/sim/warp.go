@@ -1,76 +1,110 @@
 package sim
 
 import (
+	"fmt"
 	"math/bits"
-)
 
-const (
-	warpSize = 32
-	allLanes = 1<<warpSize - 1
-)
-
-// word and long hold one register of all lanes.
-type (
-	word [warpSize]uint32
-	long [warpSize]uint64
+	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
 // fork is a group of lanes of a diverged warp that is not running now.
 type fork struct {
-	pc      int32
-	mask    uint32
+	// pc is the instruction that the group goes on at.
+	pc int32
+	// mask holds the lanes of the group.
+	mask uint32
+	// blocked is set if the group waits at a barrier.
 	blocked bool
 }
 
+// status is the scheduling state of a warp.
 type status uint8
 
 const (
+	// A ready warp can execute instructions.
 	ready status = iota
+	// A blocked warp waits for a barrier, an mbarrier or other warps.
 	blocked
+	// All lanes of the warp have ended.
 	exited
 )
 
-// warp is 32 lanes in lockstep. Where lanes diverge, the group with the
-// smallest pc runs first, and groups that meet run together.
+// warp is 32 lanes in lockstep. Where lanes diverge, the group with the smallest
+// program counter runs first, and groups that meet run together: the order in
+// which structured control flow reconverges.
 type warp struct {
-	cta       *cta
-	id        int // in the CTA
-	party     int // in the clocks of the cluster
-	r32       []word
-	r64       []long
-	pred      []uint32
-	carry     uint32 // the carry flag of each lane
-	pc        int32
-	mask      uint32 // lanes at pc
-	active    uint32 // lanes that execute the current instruction
-	whole     uint32 // lanes that the warp began with
-	live      uint32 // lanes that have not exited
-	forks     []fork
-	status    status
-	on        string    // what it waits for
-	onPC      int32     // and where
-	onBar     *mbarrier // the mbarrier it waits for
-	polls     bool      // with test_wait, which may say no
-	refused   refusal
-	giveUp    bool  // tells it to say no
-	onCluster bool  // waits for barrier.cluster
-	atCluster int   // phase of it that the warp arrived in
-	ticks     int64 // what its clock reads
-	steps     int64 // instructions executed, of the warp
-	lanes     int64 // and of its lanes
-	t32       word  // results of a partly active warp
-	t64       long
-	addr      long
-	addr2     long
-	offset    [warpSize]uint32 // of the lanes in what together found
-	inited    [4][]uint32      // lanes of each tracked register that were written
-	copies    asyncCopies
-	bulk      bulkGroups
-	wg        wgmmaQueue
-	clock     partyClock
+	cta *cta
+	// id is the number of the warp in its CTA.
+	id int
+	// party is the number of the warp in the vector clocks of the cluster.
+	party int
+	// r32, r64 and pred are the register files; a predicate register is one bit a
+	// lane.
+	r32  []word
+	r64  []long
+	pred []uint32
+	// carry is the carry flag of each lane.
+	carry uint32
+	// pc is the instruction that the running lanes execute.
+	pc int32
+	// mask holds the lanes that are at pc.
+	mask uint32
+	// active holds the lanes that execute the current instruction: mask without
+	// those whose guard fails.
+	active uint32
+	// whole holds the lanes that the warp began with; fewer than 32 in the last
+	// warp of some CTAs.
+	whole uint32
+	// live holds the lanes that have not exited.
+	live uint32
+	// forks are the groups of lanes that are not running.
+	forks  []fork
+	status status
+	// on says what the warp waits for.
+	on string
+	// onPC is the instruction that waits.
+	onPC int32
+	// onBar is the mbarrier that the warp waits for, if it is one.
+	onBar *mbarrier
+	// polls is set if the warp waits with test_wait, which may report that the
+	// phase is not complete.
+	polls bool
+	// refused is the phase that the warp was last told is not complete.
+	refused refusal
+	// giveUp makes test_wait report that the phase is not complete.
+	giveUp bool
+	// onCluster is set if the warp waits for barrier.cluster.
+	onCluster bool
+	// atCluster is the phase of barrier.cluster that the warp arrived in.
+	atCluster int
+	// ticks is the reading of the warp's clock, in cycles since the launch began.
+	ticks int64
+	// steps is the number of instructions that the warp has executed.
+	steps int64
+	// lanes is the number of instructions that its lanes have executed.
+	lanes int64
+	// t32 and t64 take the results of a partly active warp before they are
+	// merged.
+	t32 word
+	t64 long
+	// addr and addr2 are scratch space for the addresses of an instruction's
+	// memory operands.
+	addr  long
+	addr2 long
+	// offset is the offset of each lane in the bytes that coalesced returned.
+	offset [warpSize]uint32
+	// inited holds, for each tracked register of each bank, the lanes that were
+	// written.
+	inited [4][]uint32
+	copies asyncCopies
+	bulk   bulkGroups
+	wg     wgmmaQueue
+	clock  partyClock
 }
 
-// run executes until the warp waits, exits, or has done slice instructions.
+// run executes instructions until the warp waits or exits, or until it has
+// executed slice of them. It is the inner loop of the simulator: an instruction
+// of a converged warp costs one indirect call.
 func (w *warp) run(slice int64) {
 	code := w.cta.entry.code
 	steps := int64(0)
@@ -81,6 +115,8 @@ func (w *warp) run(slice int64) {
 		if len(w.forks) > 0 {
 			w.converge()
 		}
+		// A lane executes the instruction if it is at the program counter and
+		// its guard holds.
 		in := &code[w.pc]
 		m := w.mask & (w.pred[in.guard] ^ in.flip)
 		steps++
@@ -88,6 +124,8 @@ func (w *warp) run(slice int64) {
 			counts[in.pc]++
 			lanes += int64(bits.OnesCount32(m))
 		}
+		// Guarded instructions without an active lane cost nothing but the
+		// step.
 		w.active = m
 		switch in.flow {
 		case onward:
@@ -108,6 +146,8 @@ func (w *warp) run(slice int64) {
 			w.branch(in, m)
 		case leave:
 			w.exitLanes(m)
+		// A handler that may wait moves the program counter itself: a blocked
+		// instruction is executed again when the warp wakes up.
 		case waiting:
 			if m == 0 {
 				w.pc++
@@ -126,7 +166,8 @@ func (w *warp) run(slice int64) {
 	w.lanes += lanes
 }
 
-// blend copies the results of the active lanes from the temporary register.
+// blend merges the results of the active lanes from the temporary register into
+// the destination.
 func (w *warp) blend(in *instr) {
 	if in.result == bank32 {
 		d := &w.r32[in.d]
@@ -143,7 +184,9 @@ func (w *warp) blend(in *instr) {
 	}
 }
 
-// dst32 is where an instruction that computes all lanes puts its results.
+// dst32 is the register that an instruction which computes all lanes writes: the
+// destination if all lanes are active, and a temporary register that blend merges
+// otherwise.
 func (w *warp) dst32(in *instr) *word {
 	if w.active == allLanes {
 		return &w.r32[in.d]
@@ -151,6 +194,7 @@ func (w *warp) dst32(in *instr) *word {
 	return &w.t32
 }
 
+// dst64 is dst32 for results of 64 bits.
 func (w *warp) dst64(in *instr) *long {
 	if w.active == allLanes {
 		return &w.r64[in.d]
@@ -158,17 +202,20 @@ func (w *warp) dst64(in *instr) *long {
 	return &w.t64
 }
 
-// converge joins groups of lanes that are at the same pc and switches to the
-// group with the smallest one.
+// converge joins groups of lanes that are at the same program counter and
+// switches to the group with the smallest one.
 func (w *warp) converge() {
 	for i := 0; i < len(w.forks); i++ {
 		f := &w.forks[i]
 		switch {
 		case f.blocked:
+		// The groups have met: they run together from here. The search starts
+		// again, since the joined group may meet others.
 		case f.pc == w.pc:
 			w.mask |= f.mask
 			w.forks = append(w.forks[:i], w.forks[i+1:]...)
 			i = -1
+		// The group that is behind runs first, so that it can catch up.
 		case f.pc < w.pc:
 			f.pc, w.pc = w.pc, f.pc
 			f.mask, w.mask = w.mask, f.mask
@@ -177,6 +224,8 @@ func (w *warp) converge() {
 	}
 }
 
+// branch sends the lanes m to the target of a branch. A divergent branch makes
+// them a fork, and the other lanes fall through first.
 func (w *warp) branch(in *instr, m uint32) {
 	switch m {
 	case w.mask:
@@ -184,6 +233,8 @@ func (w *warp) branch(in *instr, m uint32) {
 	case 0:
 		w.pc++
 	default:
+		// The lanes that branch wait as a group of their own. If the target
+		// lies behind, converge switches to them at the next instruction.
 		w.forks = append(w.forks, fork{
 			pc:   in.target,
 			mask: m,
@@ -193,7 +244,7 @@ func (w *warp) branch(in *instr, m uint32) {
 	}
 }
 
-// exitLanes ends the lanes m.
+// exitLanes ends the lanes m, and the warp if none is left.
 func (w *warp) exitLanes(m uint32) {
 	w.mask &^= m
 	w.live &^= m
@@ -209,7 +260,8 @@ func (w *warp) exitLanes(m uint32) {
 	w.resume()
 }
 
-// resume switches to another group of lanes, or blocks the warp if all wait.
+// resume switches to another group of lanes that can run; it blocks the warp if
+// all groups wait.
 func (w *warp) resume() {
 	for i, f := range w.forks {
 		if !f.blocked {
@@ -219,6 +271,8 @@ func (w *warp) resume() {
 			return
 		}
 	}
+	// All groups wait: the warp keeps the last one as its running group and
+	// blocks.
 	last := len(w.forks) - 1
 	w.pc = w.forks[last].pc
 	w.mask = w.forks[last].mask
@@ -226,9 +280,12 @@ func (w *warp) resume() {
 	w.status = blocked
 }
 
-// block makes the running lanes wait for what on says, from the instruction at.
+// block makes the running lanes wait. The text on names what they wait for, and
+// at is the instruction that waits.
 func (w *warp) block(on string, at int32) {
 	w.on, w.onPC = on, at
+	// Another group of lanes may still be able to run; the warp as a whole
+	// blocks only if none is.
 	for _, f := range w.forks {
 		if !f.blocked {
 			w.forks = append(w.forks, fork{w.pc, w.mask, true})
@@ -239,6 +296,7 @@ func (w *warp) block(on string, at int32) {
 	w.status = blocked
 }
 
+// wake makes all groups of lanes of a blocked warp ready.
 func (w *warp) wake() {
 	for i := range w.forks {
 		w.forks[i].blocked = false
@@ -249,7 +307,8 @@ func (w *warp) wake() {
 	w.on, w.onBar = "", nil
 }
 
-// addresses resolves a memory operand for every lane.
+// addresses resolves a memory operand for every lane. It returns the register
+// itself where the operand has no offset, and out otherwise.
 func (w *warp) addresses(p *place, out *long) *long {
 	if p.narrow {
 		a := &w.r32[p.reg]
@@ -268,10 +327,10 @@ func (w *warp) addresses(p *place, out *long) *long {
 	return out
 }
 
-// uniform is the value a register has in the first active lane.
+// first is the first active lane.
 func (w *warp) first() int { return bits.TrailingZeros32(w.active) & 31 }
 
-// get reads a register of up to 64 bits in lane l.
+// get reads a register of any bank in lane l, zero-extended.
 func (w *warp) get(r register, l int) uint64 {
 	switch r.bank {
 	case bank64:
@@ -282,7 +341,7 @@ func (w *warp) get(r register, l int) uint64 {
 	return uint64(w.r32[r.index][l])
 }
 
-// put writes a register in lane l; a register of no bank is the sink.
+// put writes a register of any bank in lane l; a register of no bank is the sink.
 func (w *warp) put(r register, l int, v uint64) {
 	switch r.bank {
 	case bank32:
@@ -295,11 +354,14 @@ func (w *warp) put(r register, l int, v uint64) {
 	}
 }
 
+// site is the current instruction, executed by a lane of the warp; lane -1 is the
+// warp as a whole.
 func (w *warp) site(lane int) Site {
 	return w.cta.site(w.pc, w.id, lane)
 }
 
-// report adds a finding at the current instruction.
+// report adds a finding at the current instruction. A finding in shared memory or
+// registers counts for all CTAs that the checked one stands for.
 func (w *warp) report(f Finding, lane int) {
 	f.At = w.site(lane)
 	if f.Count == 0 &&
@@ -310,15 +372,17 @@ func (w *warp) report(f Finding, lane int) {
 	w.cta.work.report(f)
 }
 
-// before checks the registers an instruction reads.
+// before checks the registers that an instruction reads.
 func (w *warp) before(in *instr) {
 	w.checkAssigned(in.reads)
+	// Registers of wgmmas under way must not be read or written.
 	if len(in.tensor) > 0 {
 		w.wg.touch(w, in)
 	}
 }
 
-// checkAssigned reports registers that were not written before.
+// checkAssigned reports the registers of a list that some active lane has not
+// written.
 func (w *warp) checkAssigned(list []register) {
 	for _, r := range list {
 		missing := w.active &^ w.inited[r.bank][r.index]
@@ -331,9 +395,52 @@ func (w *warp) checkAssigned(list []register) {
 	}
 }
 
-// after notes the registers it wrote.
+// after records the registers that an instruction wrote.
 func (w *warp) after(in *instr) {
 	for _, r := range in.writes {
 		w.inited[r.bank][r.index] |= w.active
+	}
+}
+
+// putAll writes the same value to a register in all active lanes.
+func (w *warp) putAll(r register, v uint64) {
+	for m := w.active; m != 0; m &= m - 1 {
+		w.put(r, firstLane(m), v)
+	}
+}
+
+// readClock reads a special register that counts into all active lanes.
+func (w *warp) readClock(in *instr, s ptx.Special) {
+	w.ticks += readingCycles
+	g := w.cta.grid
+	w.putAll(
+		in.list[0],
+		g.clock.read(
+			s, w.cta.cluster.unit%g.sheet.SMs, w.ticks,
+		),
+	)
+}
+
+// notWhole reports that an operation of the whole warp is executed by some lanes
+// only.
+func (w *warp) notWhole(what string) {
+	w.report(
+		Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("%s by lanes %#x: the whole warp must execute it", what, w.active)},
+		firstLane(^w.active),
+	)
+}
+
+// scatter calls put with every element of a fragment register: lane l, element e
+// of its register, and the value.
+func (w *warp) scatter(
+	r register, t *elementType, put func(l, e int, v float32),
+) {
+	s := &w.r32[r.index]
+	per := t.perRegister()
+	mask := uint32(lowBits(t.bits))
+	for l := range s {
+		for e := range per {
+			put(l, e, t.decode(s[l]>>(e*t.bits)&mask))
+		}
 	}
 }

@@ -2,13 +2,13 @@ package sim
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// members checks the lane mask of a .sync operation: it must name every lane
-// that executes it, and those must all be here.
+// members checks the lane mask of a .sync operation: the mask must name every
+// lane that executes the operation, and all lanes that it names must execute it
+// now.
 func (w *warp) members(mask uint32) bool {
 	switch {
 	case mask&w.active != w.active:
@@ -62,14 +62,21 @@ func shfl(w *warp, in *instr) {
 
 // The modes of shfl.
 const (
+	// The lane reads the one b below.
 	shuffleUp = iota
+	// The lane reads the one b above.
 	shuffleDown
+	// The lane reads the one whose number differs by the bits of b.
 	shuffleButterfly
+	// The lane reads lane b of its segment.
 	shuffleIndex
 )
 
-// shuffleSource is the lane that lane l reads (PTX ISA, shfl.sync).
+// shuffleSource is the lane that lane l reads, and whether it is within the
+// segment (PTX ISA, shfl.sync). A lane without a source reads itself.
 func shuffleSource(mode, l, b, segment, clamp int) (from int, valid bool) {
+	// The clamp and segment mask divide the warp into segments; the bounds are
+	// those of the lane's segment.
 	highest := l&segment | clamp&^segment
 	lowest := l & segment
 	switch mode {
@@ -92,7 +99,8 @@ func shuffleSource(mode, l, b, segment, clamp int) (from int, valid bool) {
 	return from, true
 }
 
-// vote: a is a predicate, list the destination and the lane mask.
+// vote is vote.sync: a is a predicate, list holds the destination and the lane
+// mask.
 func vote(w *warp, in *instr) {
 	if !w.members(uint32(w.get(
 		in.list[1], w.first(),
@@ -114,13 +122,9 @@ func vote(w *warp, in *instr) {
 	w.putAll(in.list[0], v)
 }
 
-func (w *warp) putAll(r register, v uint64) {
-	for m := w.active; m != 0; m &= m - 1 {
-		w.put(r, firstLane(m), v)
-	}
-}
-
-// match: list holds the destination, the predicate, the value and the mask.
+// match is match.any and match.all: list holds the destination, the predicate,
+// the value and the lane mask. The result of a lane is the mask of lanes with the
+// same value.
 func match(w *warp, in *instr) {
 	if !w.members(uint32(w.get(
 		in.list[3], w.first(),
@@ -137,6 +141,7 @@ func match(w *warp, in *instr) {
 				equal[l] |= 1 << k
 			}
 		}
+		// match.all yields the mask only if all lanes agree.
 		if all && equal[l] != w.active {
 			equal[l] = 0
 		}
@@ -148,7 +153,8 @@ func match(w *warp, in *instr) {
 	}
 }
 
-// redux: list holds the destination and the lane mask.
+// redux is redux.sync: it reduces a over the active lanes. list holds the
+// destination and the lane mask.
 func redux(w *warp, in *instr) {
 	if !w.members(uint32(w.get(
 		in.list[1], w.first(),
@@ -156,6 +162,8 @@ func redux(w *warp, in *instr) {
 		return
 	}
 	a := &w.r32[in.a]
+	// The reduction starts with the first lane, so that it needs no neutral
+	// element.
 	v := uint64(a[w.first()])
 	for m := w.active & (w.active - 1); m != 0; m &= m - 1 {
 		v = in.mods.atomic(v, uint64(a[firstLane(m)]), 0)
@@ -163,11 +171,13 @@ func redux(w *warp, in *instr) {
 	w.putAll(in.list[0], v)
 }
 
+// activemask stores the mask of the active lanes.
 func activemask(w *warp, in *instr) {
 	w.putAll(in.list[0], uint64(w.active))
 }
 
-// elect picks the first lane; list holds its number, the predicate, the mask.
+// elect is elect.sync: the first lane becomes the leader. list holds its number,
+// the predicate and the lane mask.
 func elect(w *warp, in *instr) {
 	if !w.members(uint32(w.get(
 		in.list[2], w.first(),
@@ -182,118 +192,11 @@ func elect(w *warp, in *instr) {
 	}
 }
 
-// warpSync is bar.warp.sync.
+// warpSync is bar.warp.sync: it orders the accesses of the warp's lanes if all of
+// them take part.
 func warpSync(w *warp, in *instr) {
 	if w.members(w.r32[in.a][w.first()]) &&
 		w.clock.on && w.active == w.live {
 		w.clock.joinLanes()
 	}
-}
-
-// atomicOperation returns what atom and red compute of the old value.
-func atomicOperation(code *ptx.Opcode) func(old, b, c uint64) uint64 {
-	t := code.Type(0)
-	n := t.Bits()
-	mask := lowBits(n)
-	switch {
-	case code.Has(ptx.ModExch):
-		return func(_, b, _ uint64) uint64 { return b }
-	case code.Has(ptx.ModCas):
-		return func(old, b, c uint64) uint64 {
-			if old == b&mask {
-				return c
-			}
-			return old
-		}
-	case code.Has(ptx.ModInc):
-		return func(old, b, _ uint64) uint64 {
-			if old >= b {
-				return 0
-			}
-			return old + 1
-		}
-	case code.Has(ptx.ModDec):
-		return func(old, b, _ uint64) uint64 {
-			if old == 0 || old > b {
-				return b
-			}
-			return old - 1
-		}
-	case code.Has(ptx.ModPopc):
-		return func(old, b, _ uint64) uint64 {
-			return (old + uint64(bits.OnesCount64(b&mask))) & mask
-		}
-	}
-	return reducing(code, t)
-}
-
-// reducing is the add, min, max, and, or, xor of atom, red, redux and the bulk
-// reductions.
-func reducing(code *ptx.Opcode, t ptx.Type) func(a, b, _ uint64) uint64 {
-	for m, op := range map[ptx.Mod]ptx.Op{
-		ptx.ModAdd: ptx.OpAdd,
-		ptx.ModMin: ptx.OpMin,
-		ptx.ModMax: ptx.OpMax,
-		ptx.ModAnd: ptx.OpAnd,
-		ptx.ModOr:  ptx.OpOr,
-		ptx.ModXor: ptx.OpXor,
-	} {
-		if code.Has(m) {
-			return reduction(op, t)
-		}
-	}
-	return nil
-}
-
-func reduction(op ptx.Op, t ptx.Type) scalar {
-	el, pair := paired[t]
-	if !pair {
-		el = t
-	}
-	ft, isFloat := floatTypes[el]
-	code := ptx.Opcode{Op: op}
-	var f scalar
-	switch {
-	case isFloat:
-		f = floatOperation(&code, ft)
-	default:
-		f = integerReduction(op, t)
-	}
-	if pair && f != nil {
-		return func(a, b, _ uint64) uint64 {
-			return f(a&0xffff, b&0xffff, 0) |
-				f(a>>16&0xffff, b>>16&0xffff, 0)<<16
-		}
-	}
-	return f
-}
-
-func integerReduction(op ptx.Op, t ptx.Type) scalar {
-	n := t.Bits()
-	signed := t.Signed()
-	mask := lowBits(n)
-	switch op {
-	case ptx.OpAdd:
-		return func(a, b, _ uint64) uint64 {
-			return (a + b) & mask
-		}
-	case ptx.OpAnd:
-		return func(a, b, _ uint64) uint64 {
-			return a & b & mask
-		}
-	case ptx.OpOr:
-		return func(a, b, _ uint64) uint64 {
-			return (a | b) & mask
-		}
-	case ptx.OpXor:
-		return func(a, b, _ uint64) uint64 {
-			return (a ^ b) & mask
-		}
-	}
-	return extreme(op == ptx.OpMax, signed, n, func(v uint64) int64 {
-		if signed {
-			return signExtend(v, n)
-		}
-		return int64(v & mask)
-	})
 }

@@ -3,40 +3,39 @@ package sim
 import (
 	"fmt"
 	"math"
-
-	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// wgmmaShape describes a wgmma.mma_async: what a warp of the warpgroup does of
-// it. list of its instruction holds the accumulators, then A's registers if it
-// has any, then the descriptors of A (else) and B, then the predicate scale-d.
-type wgmmaShape struct {
-	product
-	acc            int  // registers of the accumulators
-	fromRegs       bool // A
-	negA, negB     bool
-	transA, transB bool
-}
-
-// wgmmaQueue is the wgmmas of a warp that have not been waited for. They read
-// their operands and write their accumulators at the wait.
+// wgmmaQueue holds the wgmmas of a warp that have not been waited for. They read
+// their operands and write their accumulators at the wait, as late as the program
+// allows, so that a missing wait shows in the results.
 type wgmmaQueue struct {
-	issued int   // operations in all
-	last   int32 // pc of the latest
-	open   []wgmmaOp
+	// issued is the number of operations since the start.
+	issued int
+	// last is the instruction of the latest operation.
+	last int32
+	// open are the operations that are not committed.
+	open []wgmmaOp
+	// groups are the committed groups, oldest first.
 	groups [][]wgmmaOp
-	busy   []uint8 // by register: operations under way that use it
-	dirty  []bool  // by register: written since the last wgmma.fence
+	// busy is the number of operations under way that use a register.
+	busy []uint8
+	// dirty is set for registers written since the last wgmma.fence.
+	dirty []bool
 }
 
+// wgmmaOp is an operation under way.
 type wgmmaOp struct {
-	in     *instr
-	pc     int32
-	descA  uint64
-	descB  uint64
+	in *instr
+	pc int32
+	// descA and descB are the matrix descriptors.
+	descA uint64
+	descB uint64
+	// scaleD is set if the product is added to the accumulators instead of
+	// replacing them.
 	scaleD bool
 }
 
+// init allocates the state of the registers if the entry has wgmmas.
 func (q *wgmmaQueue) init(e *entry) {
 	if e.usesTensor() {
 		q.busy = make([]uint8, e.count[bank32])
@@ -44,6 +43,7 @@ func (q *wgmmaQueue) init(e *entry) {
 	}
 }
 
+// reset empties the queue; registers count as written before any fence.
 func (q *wgmmaQueue) reset() {
 	q.open = q.open[:0]
 	q.groups = nil
@@ -74,9 +74,12 @@ func (q *wgmmaQueue) touch(w *warp, in *instr) {
 	}
 }
 
+// wgmmaFence is wgmma.fence: it orders earlier writes of registers before later
+// operations.
 func wgmmaFence(w *warp, in *instr) { clear(w.wg.dirty) }
 
-// wgmma begins an operation.
+// wgmma begins an operation. With Options.Races, it also checks that the
+// registers were fenced and marks what the operation will read.
 func wgmma(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("wgmma")
@@ -98,10 +101,12 @@ func wgmma(w *warp, in *instr) {
 		w.checkAssigned(in.mods.sums)
 	}
 	c := &w.cta.work.counters
+	// The operation is counted once for its four warps.
 	if w.id%4 == 0 {
 		c.WGMMA++
 		c.MatrixFLOPs += int64(2 * s.m * s.n * s.k)
 	}
+	// From here to the wait, the operands may not be written.
 	if w.cta.watch && w.cta.grid.opt.Races {
 		w.checkFenced(in)
 		w.useRegisters(in, 1)
@@ -112,10 +117,13 @@ func wgmma(w *warp, in *instr) {
 	w.wg.last = w.pc
 }
 
-// checkWarpgroups reports wgmmas that not all four warps of a warpgroup did.
+// checkWarpgroups reports, when the CTA has ended, wgmmas that not all four warps
+// of a warpgroup executed and operations that were never waited for.
 func (t *cta) checkWarpgroups() {
 	for i, w := range t.warps {
 		first := t.warps[i/4*4]
+		// Four neighbouring warps form a warpgroup and must execute the same
+		// wgmmas.
 		lacks := i%4 == 3 || i == len(t.warps)-1
 		if w.wg.issued != first.wg.issued ||
 			lacks && i%4 != 3 && w.wg.issued > 0 {
@@ -142,6 +150,8 @@ func (t *cta) checkWarpgroups() {
 	}
 }
 
+// checkFenced reports a register of the operation that was written since the last
+// wgmma.fence.
 func (w *warp) checkFenced(in *instr) {
 	s := in.mods.wg
 	for _, r := range in.list[:s.acc+s.registersA()] {
@@ -159,13 +169,8 @@ func (w *warp) checkFenced(in *instr) {
 	}
 }
 
-func (s *wgmmaShape) registersA() int {
-	if s.fromRegs {
-		return s.na
-	}
-	return 0
-}
-
+// useRegisters adds by to the number of operations that use the registers of an
+// instruction.
 func (w *warp) useRegisters(in *instr, by int) {
 	s := in.mods.wg
 	for _, r := range in.list[:s.acc+s.registersA()] {
@@ -173,6 +178,7 @@ func (w *warp) useRegisters(in *instr, by int) {
 	}
 }
 
+// wgmmaCommit is wgmma.commit_group.
 func wgmmaCommit(w *warp, in *instr) {
 	w.wg.groups = append(
 		w.wg.groups,
@@ -181,8 +187,9 @@ func wgmmaCommit(w *warp, in *instr) {
 	w.wg.open = w.wg.open[:0]
 }
 
-// wgmmaWait is wgmma.wait_group c. Every lane has waited for what the warp's
-// operations have read: whichever arrives at a barrier next says so for all.
+// wgmmaWait is wgmma.wait_group c: all but the latest c groups are executed.
+// Every lane has then waited for what the operations of the warp read: whichever
+// lane arrives at a barrier next arrives for all.
 func wgmmaWait(w *warp, in *instr) {
 	n := len(w.wg.groups) - int(in.c)
 	if n <= 0 {
@@ -200,16 +207,21 @@ func wgmmaWait(w *warp, in *instr) {
 	w.clock.joinLanes()
 }
 
-// operand is a matrix in shared memory as a descriptor says (PTX ISA, "Matrix
-// descriptor"): bits 0–13 the start, 16–29 the leading offset, 32–45 the stride
-// offset, all in 16 bytes; 62–63 the swizzle.
+// operand is a matrix in shared memory as a descriptor defines it (PTX ISA,
+// "Matrix descriptor"): bits 0–13 are the start, 16–29 the leading offset, 32–45
+// the stride offset, all in units of 16 bytes; 62–63 are the swizzle.
 type operand struct {
 	start, leading, stride int64
 	swizzle                Swizzle
-	mnMajor                bool
-	bytes                  int64 // of an element
+	// mnMajor is set if elements along m or n are contiguous, and not those along
+	// k.
+	mnMajor bool
+	// bytes is the size of an element.
+	bytes int64
 }
 
+// decodeDescriptor reads a descriptor; it returns false for a base offset, which
+// is not modelled.
 func decodeDescriptor(d uint64, bits int, mnMajor bool) (operand, bool) {
 	o := operand{
 		start:   int64(d&0x3fff) << 4,
@@ -238,6 +250,9 @@ func (o *operand) address(mn, k int64) int64 {
 	if o.mnMajor {
 		fast, slow = mn*o.bytes, k
 	}
+	// An address consists of a position in a row of the swizzle's width, the
+	// row within a group of eight, and the steps to the group and along the
+	// operand.
 	inner, outer := fast%width, fast/width
 	group, row := slow/8, slow%8
 	outerStep, groupStep := o.leading, o.stride
@@ -265,8 +280,9 @@ func (w *warp) operands(op *wgmmaOp) (a, b operand, ok bool) {
 	return a, b, okA && okB
 }
 
-// each16 calls f with every 16 bytes of shared memory that the warp's part of
-// the operation reads, and the (mn, k) of their first element.
+// each16 calls f with the address of every 16 bytes of shared memory that the
+// warp's part of the operation reads, and the coordinates (mn, k) of their first
+// element.
 func (o *operand) each16(
 	mn0, mn, k int64, f func(addr, mn, k int64),
 ) {
@@ -286,9 +302,12 @@ func (o *operand) each16(
 	}
 }
 
+// firstRow is the first of the 16 rows that the warp computes of the 64 of its
+// warpgroup.
 func (w *warp) firstRow() int64 { return int64(w.id%4) * 16 }
 
-// markOperands notes that the operation reads its operands in shared memory.
+// markOperands adds by to the number of asynchronous reads of the operands in
+// shared memory.
 func (w *warp) markOperands(op *wgmmaOp, by int) {
 	a, b, ok := w.operands(op)
 	if !ok {
@@ -306,21 +325,22 @@ func (w *warp) markOperands(op *wgmmaOp, by int) {
 	b.each16(0, int64(s.n), int64(s.k), mark)
 }
 
-// load reads an operand from shared memory into m[k][mn], n elements along mn.
+// loadOperand reads an operand from shared memory into m[k][mn], with n elements
+// along mn; it returns false if the operand is out of bounds.
 func (w *warp) loadOperand(
 	o *operand, mn0, n, k int64,
 	el *elementType, m []float32,
 ) bool {
-	good := true
+	inBounds := true
 	per := int(16 / o.bytes)
 	mask := lowBits(el.bits)
 	o.each16(mn0, n, k, func(addr, r, c int64) {
 		t, off := w.cta.sharedAt(uint64(addr), 16)
 		if t == nil {
-			if good {
+			if inBounds {
 				w.sharedOutside(uint64(addr), 16, -1)
 			}
-			good = false
+			inBounds = false
 			return
 		}
 		w.asyncRead(t, off, 16, 0)
@@ -338,13 +358,14 @@ func (w *warp) loadOperand(
 			}
 		}
 	})
-	return good
+	return inBounds
 }
 
-// execute does the warp's 16 rows of an operation.
+// execute computes the warp's 16 rows of an operation.
 func (w *warp) execute(op *wgmmaOp) {
 	at := w.pc
-	w.pc = op.pc // findings belong to the operation
+	// Findings belong to the instruction that issued the operation.
+	w.pc = op.pc
 	defer func() { w.pc = at }()
 	s := op.in.mods.wg
 	da, db, ok := w.operands(op)
@@ -357,6 +378,8 @@ func (w *warp) execute(op *wgmmaOp) {
 	}
 	var a [32 * 16]float32 // [k][row]
 	var b [32 * 256]float32
+	// The operands are converted to float32, which holds all of their types
+	// exactly.
 	if s.fromRegs {
 		w.fragmentsA(op.in, &a)
 	} else if !w.loadOperand(
@@ -388,6 +411,7 @@ func (w *warp) execute(op *wgmmaOp) {
 	w.accumulate(op, &a, b[:s.n*s.k])
 }
 
+// fragmentsA collects A from registers into a[k][row].
 func (w *warp) fragmentsA(in *instr, a *[32 * 16]float32) {
 	s := in.mods.wg
 	for i := range s.na {
@@ -413,6 +437,7 @@ func (w *warp) accumulate(
 	for r := range 16 {
 		row := acc[:s.n]
 		w.accumulators(op, r, row, half)
+		// k is 8, 16 or 32: a multiple of four.
 		for k := 0; k < s.k; k += 4 {
 			addFour(
 				row,
@@ -429,8 +454,8 @@ func (w *warp) accumulate(
 	}
 }
 
-// addFour adds four rows of b, each weighted by an element of x, one after the
-// other.
+// addFour adds four rows of b to a row, each weighted by an element of x, one
+// after the other. Four at once halve the loads and stores of the row.
 func addFour(row []float32, x [4]float32, b []float32) {
 	n := len(row)
 	b0 := b[:n]
@@ -446,12 +471,8 @@ func addFour(row []float32, x [4]float32, b []float32) {
 	}
 }
 
-// accumulatorAt is the register and lane of column j of row r.
-func accumulatorAt(r, j int) (i, l int) {
-	return j>>3*4 + r>>3*2 + j&1,
-		r&7*4 + j&7>>1
-}
-
+// accumulators reads a row of the accumulators, or zeros if the operation
+// replaces them.
 func (w *warp) accumulators(op *wgmmaOp, r int, row []float32, half bool) {
 	if !op.scaleD {
 		clear(row)
@@ -472,6 +493,7 @@ func (w *warp) accumulators(op *wgmmaOp, r int, row []float32, half bool) {
 	}
 }
 
+// setAccumulators writes a row of the accumulators.
 func (w *warp) setAccumulators(op *wgmmaOp, r int, row []float32, half bool) {
 	for j, v := range row {
 		i, l := accumulatorAt(r, j)
@@ -485,6 +507,8 @@ func (w *warp) setAccumulators(op *wgmmaOp, r int, row []float32, half bool) {
 	}
 }
 
+// accumulateInteger is accumulate for integers, with 64-bit sums that are clamped
+// or truncated.
 func (w *warp) accumulateInteger(
 	op *wgmmaOp, a *[32 * 16]float32, b []float32,
 ) {
@@ -509,7 +533,8 @@ func (w *warp) accumulateInteger(
 	}
 }
 
-// setmaxnreg changes nothing here but must be a count that a device takes.
+// setmaxnreg has no effect in the simulator, but its count must be one that
+// devices accept.
 func setmaxnreg(w *warp, in *instr) {
 	n := in.c
 	if n < 24 || n > 256 || n%8 != 0 {
@@ -518,28 +543,4 @@ func setmaxnreg(w *warp, in *instr) {
 			-1,
 		)
 	}
-}
-
-// newWgmma decodes shape and types; nil if it is not modelled.
-func newWgmma(code *ptx.Opcode) *wgmmaShape {
-	sh := code.Shape()
-	s := &wgmmaShape{}
-	var ok [3]bool
-	s.m = sh.M
-	s.n = sh.N
-	s.k = sh.K
-	s.d, ok[0] = elementTypes[code.Type(0)]
-	s.a, ok[1] = elementTypes[code.Type(1)]
-	s.b, ok[2] = elementTypes[code.Type(2)]
-	if !ok[0] || !ok[1] ||
-		!ok[2] || s.m != 64 ||
-		s.a.decode == nil {
-		return nil
-	}
-	s.c = s.d
-	s.integer = s.d.typ == ptx.S32
-	s.saturate = code.Has(ptx.ModSatfinite)
-	s.acc = s.n * 16 * s.d.bits / 32 / warpSize
-	s.na = 4
-	return s
 }

@@ -3,22 +3,34 @@ package sim
 import "fmt"
 
 const (
-	sliceSteps   = 1 << 14 // warp instructions before another warp runs
-	residentMax  = 64      // clusters that a worker runs in turn while they spin
-	residentStep = 1 << 20 // warp instructions after which another cluster may start
+	// sliceSteps is the number of instructions of a warp before another warp
+	// runs.
+	sliceSteps = 1 << 14
+	// residentMax is the number of clusters that a worker runs in turn while they
+	// spin.
+	residentMax = 64
+	// residentStep is the number of instructions of a cluster after which another
+	// cluster may start.
+	residentStep = 1 << 20
 )
 
-// worker runs clusters of a grid one after the other; where one has run for
-// long, it may be waiting for a later one, which is then started too.
+// worker runs clusters of a grid one after the other on a goroutine. A cluster
+// that has run for long may be waiting for a later one, which is then started
+// too, as on a device with several resident clusters.
 type worker struct {
 	grid     *grid
 	found    findings
 	counters Counters
-	executed []int64 // by instruction; nil without Options.Counters
+	// executed counts the executions of each instruction; nil without
+	// Options.Counters.
+	executed []int64
+	// resident are the clusters that have started and not ended.
 	resident []*cluster
-	idle     []*cluster // finished, for reuse
+	// idle are ended clusters for reuse.
+	idle []*cluster
 }
 
+// newWorker makes a worker of a launch.
 func newWorker(g *grid) *worker {
 	w := &worker{grid: g, found: findings{}}
 	if g.opt.Counters {
@@ -27,8 +39,12 @@ func newWorker(g *grid) *worker {
 	return w
 }
 
+// run executes clusters until none is left or the launch ends early.
 func (w *worker) run() {
 	for w.start() {
+		// Resident clusters run in turn. A new one starts only when a cluster
+		// has run for long, so that most launches keep one cluster in the
+		// caches.
 		for i := 0; len(w.resident) > 0 && !w.stop(); {
 			c := w.resident[i%len(w.resident)]
 			switch done := c.advance(); {
@@ -47,6 +63,7 @@ func (w *worker) run() {
 	}
 }
 
+// stop reports whether the launch was cancelled or a finding has ended it.
 func (w *worker) stop() bool {
 	select {
 	case <-w.grid.done:
@@ -56,7 +73,7 @@ func (w *worker) stop() bool {
 	}
 }
 
-// start begins the next cluster; false if there is none.
+// start begins the next cluster of the grid; it returns false if there is none.
 func (w *worker) start() bool {
 	g := w.grid
 	unit := int(g.next.Add(1) - 1)
@@ -75,6 +92,7 @@ func (w *worker) start() bool {
 	return true
 }
 
+// finish adds the counts of an ended cluster and keeps it for reuse.
 func (w *worker) finish(c *cluster) {
 	for i, r := range w.resident {
 		if r == c {
@@ -94,24 +112,33 @@ func (w *worker) finish(c *cluster) {
 	w.idle = append(w.idle, c)
 }
 
+// report collects a finding; a fatal one ends the launch.
 func (w *worker) report(f Finding) {
 	w.found.add(f)
+	// Other workers stop at their next slice.
 	if fatal[f.Kind] {
 		w.grid.stopped.Store(true)
 	}
 }
 
-// cluster is a group of CTAs that run together; without clusters, one CTA.
+// cluster is a group of CTAs that run together; it is a single CTA in a launch
+// without clusters.
 type cluster struct {
-	work    *worker
-	unit    int
-	ctas    []*cta
-	steps   int64
-	pending []*transfer // asynchronous bulk copies under way, in issue order
+	work *worker
+	// unit is the number of the cluster in the grid.
+	unit int
+	ctas []*cta
+	// steps is the number of warp instructions executed so far.
+	steps int64
+	// pending are the asynchronous bulk copies under way, in the order of issue.
+	pending []*transfer
+	// barrier is the state of barrier.cluster.
 	barrier clusterBarrier
-	asyncs  uint32 // clock of the party that asynchronous writes belong to
+	// asyncs is the clock of the party to which asynchronous writes belong.
+	asyncs uint32
 }
 
+// newCluster allocates a cluster with its CTAs.
 func newCluster(w *worker) *cluster {
 	c := &cluster{work: w}
 	n := product3(w.grid.cluster)
@@ -134,6 +161,7 @@ func (c *cluster) begin(unit int) {
 		unit / g.units[0] % g.units[1],
 		unit / g.units[0] / g.units[1],
 	}
+	// The CTAs of a cluster are neighbours in the grid.
 	for rank, t := range c.ctas {
 		in := [3]int{
 			rank % g.cluster[0],
@@ -148,7 +176,9 @@ func (c *cluster) begin(unit int) {
 	}
 }
 
-// advance runs every warp that can for a slice; true when all have exited.
+// advance runs every ready warp for a slice and returns true when all have
+// exited. Where no warp is ready, it completes an asynchronous copy that some
+// warp waits for, and reports a deadlock if there is none.
 func (c *cluster) advance() bool {
 	ran, live := false, false
 	var steps int64
@@ -163,6 +193,8 @@ func (c *cluster) advance() bool {
 		}
 	}
 	c.steps = steps
+	// Copies that nobody waits for stay under way until the cluster ends, as
+	// late as possible.
 	switch {
 	case !live:
 		c.ended()
@@ -177,7 +209,8 @@ func (c *cluster) advance() bool {
 	return false
 }
 
-// deadlock reports who waits where, at the first warp that does.
+// deadlock reports which warp waits where, at the first warp that waits; up to
+// four more are named.
 func (c *cluster) deadlock() {
 	var first *warp
 	detail := ""
@@ -203,10 +236,13 @@ func (c *cluster) deadlock() {
 	if others > 4 {
 		detail += fmt.Sprintf("; and %d more warps", others-4)
 	}
+	// The finding belongs to the instruction that waits.
 	first.pc = first.onPC
 	first.report(Finding{Kind: Deadlock, Detail: detail}, -1)
 }
 
+// overBudget reports that the cluster has executed more instructions than the
+// launch allows.
 func (c *cluster) overBudget() {
 	for _, t := range c.ctas {
 		for _, w := range t.warps {

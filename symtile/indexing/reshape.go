@@ -33,6 +33,7 @@ func ReshapeGroups(from, to []int64) []DimGroup {
 	return all
 }
 
+// nonUnit are the dimensions of an extent other than 1.
 func nonUnit(dims []int64) []int {
 	var keep []int
 	for d, extent := range dims {

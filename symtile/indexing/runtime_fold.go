@@ -8,9 +8,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// foldRuntime replaces run-time variables whose value is known: read from constants,
-// iotas, and what is made of them by operations that keep integers exact. HLO's
-// clamp stays, as min and max.
+// foldRuntime replaces run-time variables whose value is known: one that is
+// read from constants and iotas, and what operations that keep integers exact
+// make of them. HLO's clamp becomes min and max.
 func foldRuntime(m index.Map) index.Map {
 	for m.State == index.StateKnown {
 		k := slices.IndexFunc(m.Runtime, func(e index.Expr) bool {
@@ -34,7 +34,8 @@ func foldRuntime(m index.Map) index.Map {
 	return m
 }
 
-// folded is the value of run-time variable e, no expression when it is not known.
+// folded is the value of run-time variable e; the zero Expr where it is not
+// known.
 func folded(e index.Expr) index.Expr {
 	v, ok := e.Variable()
 	if !ok || v.Origin == nil ||
@@ -56,22 +57,28 @@ func folded(e index.Expr) index.Expr {
 	return value
 }
 
-// maxFoldSteps bounds how many instructions are looked at for one value.
+// maxFoldSteps bounds the instructions visited for one value.
 const maxFoldSteps = 200
 
-// A folder looks for the value of an element as an expression.
+// A folder finds the value of an element as an expression.
 type folder struct {
-	r      *index.Ring
-	budget *int         // steps
-	within []*hlo.Instr // callers of the computation that is looked at, innermost first
+	// r is the ring in which values are built.
+	r *index.Ring
+	// budget is the number of instructions that may still be visited, shared by
+	// nested folders.
+	budget *int
+	// within are the callers of the computation that is visited, innermost
+	// first.
+	within []*hlo.Instr
 }
 
+// newFolder is a folder for instructions within nested calls.
 func newFolder(r *index.Ring, within []*hlo.Instr) *folder {
 	left := maxFoldSteps
 	return &folder{r, &left, within}
 }
 
-// value is element at of in's output, ok when it is known and no integer
+// value is element at of in's output; ok where it is known and no integer
 // arithmetic on the way can wrap.
 func (f *folder) value(
 	in *hlo.Instr, at []index.Expr,
@@ -87,15 +94,15 @@ func (f *folder) value(
 	return e, ok && f.fits(e.Range(), in.Shape.DType)
 }
 
-// fits reports whether values in v are values of the type. Ends at int64's own
-// are what saturates, and do not fit.
+// fits reports whether all values in v are values of the type. An interval that
+// ends at int64's limits has been saturated, and does not fit.
 func (f *folder) fits(v index.Interval, d hlo.DType) bool {
 	lo, hi := d.IntRange()
 	return v.Bounded() &&
 		index.Interval{Lo: lo, Hi: hi}.Covers(v)
 }
 
-// dataMovement is the value of an operation that makes numbers or hands them on.
+// dataMovement is the value of an operation that makes numbers or moves them.
 func (f *folder) dataMovement(
 	in *hlo.Instr, at []index.Expr,
 ) (index.Expr, bool) {
@@ -155,7 +162,7 @@ func (f *folder) dataMovement(
 	return index.Expr{}, false
 }
 
-// inside is a folder for what in calls.
+// inside is a folder for the computation that in calls.
 func (f *folder) inside(in *hlo.Instr) *folder {
 	return &folder{
 		f.r,
@@ -181,6 +188,8 @@ func (f *folder) element(
 	return index.Expr{}, false
 }
 
+// concatenated is the value of a concatenate, where the operand is known for
+// the whole range of the index.
 func (f *folder) concatenated(
 	in *hlo.Instr, at []index.Expr,
 ) (index.Expr, bool) {
@@ -201,7 +210,7 @@ func (f *folder) concatenated(
 	return index.Expr{}, false
 }
 
-// integerArithmetic is the value of integer arithmetic.
+// integerArithmetic is the value of an elementwise operation on integers.
 func (f *folder) integerArithmetic(
 	in *hlo.Instr, at []index.Expr,
 ) (index.Expr, bool) {
@@ -223,7 +232,7 @@ func (f *folder) integerArithmetic(
 	return f.arithmetic(in, args)
 }
 
-// selected is the branch of a select whose condition is known.
+// selected is the operand of a select whose condition is known.
 func (f *folder) selected(
 	in *hlo.Instr, at []index.Expr,
 ) (index.Expr, bool) {
@@ -245,8 +254,9 @@ func (f *folder) selected(
 	return f.value(in.Operands[2-c], at)
 }
 
-// arithmetic is in of args. What could leave the type is refused before it is
-// built: the ring has no wrapping, and neither may the program.
+// arithmetic is the operation of in applied to args. A result that could leave
+// the type is refused before it is built: expressions do not wrap, so the
+// program must not either.
 func (f *folder) arithmetic(
 	in *hlo.Instr, a []index.Expr,
 ) (index.Expr, bool) {
@@ -303,6 +313,7 @@ func (f *folder) arithmetic(
 	return index.Expr{}, false
 }
 
+// guarded builds an expression if ok.
 func guarded(ok bool, build func() index.Expr) (index.Expr, bool) {
 	if !ok {
 		return index.Expr{}, false
@@ -310,7 +321,8 @@ func guarded(ok bool, build func() index.Expr) (index.Expr, bool) {
 	return build(), true
 }
 
-// divided: HLO rounds towards zero, so that the dividend must not be negative.
+// divided: HLO rounds towards zero and expressions round down, so that the
+// dividend must not be negative.
 func (f *folder) divided(
 	op hlo.Opcode, a []index.Expr,
 ) (index.Expr, bool) {
@@ -324,7 +336,8 @@ func (f *folder) divided(
 	return a[0].Mod(by), true
 }
 
-// compared is 0 or 1 when a difference in d decides the comparison with 0.
+// compared is 0 or 1 where the range d of a difference decides its comparison
+// with 0.
 func (f *folder) compared(direction string, d index.Interval) (index.Expr, bool) {
 	holds := map[string]index.Interval{
 		"EQ": {},
@@ -354,11 +367,11 @@ func (f *folder) compared(direction string, d index.Interval) (index.Expr, bool)
 	return index.Expr{}, false
 }
 
-// maxLiteral bounds the constants that are looked through for a pattern.
+// maxLiteral bounds the constants in which a pattern is searched.
 const maxLiteral = 1 << 16
 
-// literal is an element of a constant: of one whose elements are all equal, or
-// are an affine function of the index, or at a known index.
+// literal is an element of a constant at a known index, or of one whose
+// elements are an affine function of the index.
 func (f *folder) literal(
 	l *hlo.Literal, at []index.Expr,
 ) (index.Expr, bool) {
@@ -382,7 +395,7 @@ func (f *folder) literal(
 	return f.affine(l, strides, at)
 }
 
-// affine is first + Σ step·at when that holds for every element of l.
+// affine is first + Σ step·at where that holds for every element of l.
 func (f *folder) affine(
 	l *hlo.Literal, strides []int64, at []index.Expr,
 ) (index.Expr, bool) {

@@ -8,20 +8,26 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// An edge says how an array of an instruction's result comes from array element
+// An edge is the maps from an array of an instruction's result to array element
 // of an operand.
 type edge struct {
+	// operand is the number of the operand, and element that of its array.
 	operand, element int
-	maps             []index.Map
+	// maps are the maps from the output's index to the operand array's.
+	maps []index.Map
 }
 
-// A walker walks computations, the body of several calls once.
+// A walker composes maps through computations. The body of a computation that
+// is called several times is walked once.
 type walker struct {
-	r            *index.Ring
-	backwardMaps map[arrayRef]map[arrayRef]*mapSet // backward from a root
+	r *index.Ring
+	// backwardMaps are, for an output, the maps to every array of the
+	// computation; forwardMaps, for a parameter, those from it.
+	backwardMaps map[arrayRef]map[arrayRef]*mapSet
 	forwardMaps  map[arrayRef]map[arrayRef]*mapSet // forward from a parameter
 }
 
+// newWalker is a walker that makes expressions in r.
 func newWalker(r *index.Ring) *walker {
 	return &walker{
 		r,
@@ -30,7 +36,7 @@ func newWalker(r *index.Ring) *walker {
 	}
 }
 
-// edges are the edges of array output of in's result.
+// edges are the edges from array output of in's result to its operands.
 func (w *walker) edges(in *hlo.Instr, output int) []edge {
 	if k, element, ok := passThrough(in, output); ok {
 		return []edge{
@@ -52,6 +58,7 @@ func (w *walker) edges(in *hlo.Instr, output int) []edge {
 	return edgesTo(in, x.operandMaps())
 }
 
+// edgesTo makes an edge to every array of every operand.
 func edgesTo(in *hlo.Instr, maps []index.Map) []edge {
 	var all []edge
 	for k, m := range maps {
@@ -62,7 +69,8 @@ func edgesTo(in *hlo.Instr, maps []index.Map) []edge {
 	return all
 }
 
-// refusesTuples says why in has no row in the tables: they are for arrays.
+// refusesTuples is the reason why in has no row in the tables, which are for
+// operands that are arrays.
 func (x *indexer) refusesTuples() (why string, ok bool) {
 	for _, o := range x.in.Operands {
 		if o.Shape.DType == hlo.Tuple {
@@ -72,8 +80,8 @@ func (x *indexer) refusesTuples() (why string, ok bool) {
 	return "", true
 }
 
-// passThrough finds the operand's array that is array output of the result of an
-// operation that only hands arrays on.
+// passThrough finds the operand's array that is array output of the result, of
+// an operation that only passes arrays on, such as tuple or copy.
 func passThrough(in *hlo.Instr, output int) (operand, element int, ok bool) {
 	operand, element, ok = passThroughArray(in, output)
 	if !ok || operand >= len(in.Operands) {
@@ -84,6 +92,7 @@ func passThrough(in *hlo.Instr, output int) (operand, element int, ok bool) {
 		from[element].SameDims(arrayOf(in.Shape, output))
 }
 
+// passThroughArray is passThrough without a check of the shapes.
 func passThroughArray(in *hlo.Instr, output int) (operand, element int, ok bool) {
 	switch in.Op {
 	case hlo.OpTuple:
@@ -119,7 +128,8 @@ func passThroughArray(in *hlo.Instr, output int) (operand, element int, ok bool)
 	return 0, 0, false
 }
 
-// edgesThrough are the edges of a fusion or call: those of what it calls.
+// edgesThrough are the edges of a fusion or call, from the maps of what it
+// calls.
 func (w *walker) edgesThrough(in *hlo.Instr, output int) []edge {
 	c := in.Attrs.Calls
 	reached := w.backward(c, output)
@@ -136,8 +146,9 @@ func (w *walker) edgesThrough(in *hlo.Instr, output int) []edge {
 	return all
 }
 
-// toCaller gives run-time variables the origins they have for the caller in of c:
-// a parameter is what it passes, the rest is inside it.
+// toCaller rewrites the origins of run-time variables for in, the caller of c:
+// a parameter is the operand that is passed, any other instruction is within
+// the call.
 func toCaller(
 	maps []index.Map, c *hlo.Computation, in *hlo.Instr,
 ) []index.Map {
@@ -163,13 +174,15 @@ func toCaller(
 	return out.maps()
 }
 
-// A arrayRef is an array of an instruction's result.
+// An arrayRef is an array of an instruction's result.
 type arrayRef struct {
-	in      *hlo.Instr
+	// in is the instruction.
+	in *hlo.Instr
+	// element is the number of the array in its result, as arraysOf counts.
 	element int
 }
 
-// backward gathers, for every place in c, the distinct maps from the indices of
+// backward gathers, for every array in c, the distinct maps from the indices of
 // output. Instructions are visited once, users before operands, each with the
 // set of maps that reach it.
 func (w *walker) backward(c *hlo.Computation, output int) map[arrayRef]*mapSet {
@@ -197,10 +210,11 @@ func (w *walker) backward(c *hlo.Computation, output int) map[arrayRef]*mapSet {
 }
 
 // ParamMaps returns, for each parameter of c, the distinct maps from the
-// indices of output to the parameter's, composed through the computation, folded
-// and simplified. Outputs are the arrays of the result in order, those of tuples
-// in place; a parameter that is a tuple has the maps of its arrays one after the
-// other. Parameters that the output does not reach have none.
+// indices of output to the parameter's, composed through the computation,
+// folded and simplified: what a compiler asks to know what a fusion reads.
+// Outputs are the arrays of the result in order, those of tuples in place. A
+// parameter that is a tuple has the maps of its arrays one after the other. A
+// parameter that the output does not depend on has none.
 func ParamMaps(
 	r *index.Ring, c *hlo.Computation, output int,
 ) ([][]index.Map, error) {
@@ -226,9 +240,11 @@ func ParamMaps(
 	return maps, r.Err()
 }
 
-// OutputMaps returns, for each output of c as ParamMaps counts them, the
-// distinct maps from the indices of parameter param to the output's: the way
-// forward through the computation. The parameter is an array.
+// OutputMaps returns, for each output of c as ParamMaps numbers them, the
+// distinct maps from the indices of parameter param to the output's, composed
+// through the computation: what a compiler asks to know what a change of the
+// parameter affects, for example before it writes in place. The parameter has
+// to be an array.
 func OutputMaps(
 	r *index.Ring, c *hlo.Computation, param int,
 ) ([][]index.Map, error) {
@@ -254,7 +270,8 @@ func OutputMaps(
 	return maps, r.Err()
 }
 
-// forward is backward the other way: from one place to what is made from it.
+// forward is backward in the other direction: from one array to everything made
+// from it.
 func (w *walker) forward(c *hlo.Computation, from arrayRef) map[arrayRef]*mapSet {
 	if reached, ok := w.forwardMaps[from]; ok {
 		return reached
@@ -285,7 +302,8 @@ func (w *walker) forward(c *hlo.Computation, from arrayRef) map[arrayRef]*mapSet
 	return reached
 }
 
-// userEdges are the maps from array element of an operand to array output of in.
+// userEdges are the maps from array element of an operand to array output of
+// in.
 func (w *walker) userEdges(
 	in *hlo.Instr, operand, element, output int,
 ) []index.Map {
@@ -316,6 +334,7 @@ func (w *walker) userEdges(
 	return []index.Map{x.userMap(operand)}
 }
 
+// identity is the identity map on an array.
 func identity(r *index.Ring, extents []int64) index.Map {
 	x := &indexer{r: r}
 	dims := x.variables("d", index.RoleDim, extents)

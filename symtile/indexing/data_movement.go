@@ -7,9 +7,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Maps of operations that move elements and compute nothing, or each by itself.
+// Maps of operations that move elements without computing anything, and of
+// elementwise operations. They have no ranges, except those of a bitcast between
+// element types of different widths and of users of a broadcast.
 
-// gatherDims is v at dims; spread puts v[k] at dims[k].
+// gatherDims is v at dims; scatterDims is the inverse and puts v[k] at dims[k].
 func gatherDims(v []index.Expr, dims []int64) []index.Expr {
 	out := make([]index.Expr, len(dims))
 	for k, d := range dims {
@@ -18,6 +20,7 @@ func gatherDims(v []index.Expr, dims []int64) []index.Expr {
 	return out
 }
 
+// scatterDims puts v[k] at dims[k].
 func scatterDims(v []index.Expr, dims []int64) []index.Expr {
 	out := make([]index.Expr, len(dims))
 	for k, d := range dims {
@@ -26,6 +29,7 @@ func scatterDims(v []index.Expr, dims []int64) []index.Expr {
 	return out
 }
 
+// operandsElementwise is the identity; scalar operands have no index.
 func operandsElementwise(x *indexer) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands))
 	for k, o := range x.in.Operands {
@@ -36,6 +40,7 @@ func operandsElementwise(x *indexer) []index.Map {
 	return maps
 }
 
+// usersElementwise is the identity; a scalar operand is used by every element.
 func usersElementwise(x *indexer) index.Map {
 	if len(x.dims) < x.shape.Rank() { // a scalar that applies to every element
 		return x.everywhere()
@@ -43,14 +48,15 @@ func usersElementwise(x *indexer) index.Map {
 	return index.Map{Results: x.dims}
 }
 
-// reshaped rewrites an index of extents from as one of extents to, window by
-// window: linearise, then take digits.
+// reshaped rewrites an index of extents from as one of extents to, group by
+// group: linearize, then delinearize.
 func (x *indexer) reshaped(
 	indices []index.Expr, from, to []int64,
 ) []index.Expr {
 	return reshapedIndex(x.r, indices, from, to)
 }
 
+// reshapedIndex is reshaped without an indexer.
 func reshapedIndex(
 	r *index.Ring, indices []index.Expr, from, to []int64,
 ) []index.Expr {
@@ -79,9 +85,9 @@ func reshapedIndex(
 }
 
 // bitcast maps an index of an array of shape at to the elements of shape to
-// that lie in the same place: to physical order, reshape, to logical order.
-// Elements of different widths share a place as bitcast-convert has it, the
-// narrow ones of a wide one being the minor-most dimension.
+// that are at the same address: to physical order, reshape, to logical order.
+// Where element widths differ, the narrow elements of a wide one are the
+// minor-most dimension, as for bitcast-convert.
 func (x *indexer) bitcast(at, to hlo.Shape) index.Map {
 	if at.SameDims(to) &&
 		at.DType.Bits() == to.DType.Bits() &&
@@ -118,7 +124,8 @@ func (x *indexer) bitcast(at, to hlo.Shape) index.Map {
 	return m
 }
 
-// sameLayout reports whether the layouts of equal extents are the same.
+// sameLayout reports whether the layouts of arrays of equal extents are the
+// same.
 func sameLayout(a, b hlo.Shape) bool {
 	return slices.Equal(a.MinorToMajor(), b.MinorToMajor()) &&
 		slices.EqualFunc(a.Layout.Tiles, b.Layout.Tiles, slices.Equal[[]int64])
@@ -134,7 +141,7 @@ func unpermuted(v []index.Expr, order []int) []index.Expr {
 }
 
 // bitcastConvert maps an index of extents at to one of extents to. The wider
-// type's array lacks the last dimension, which runs over the parts of an element.
+// type's array lacks the last dimension, which numbers the parts of an element.
 func (x *indexer) bitcastConvert(at, to []int64) index.Map {
 	switch {
 	case slices.Equal(at, to):
@@ -153,6 +160,7 @@ func (x *indexer) bitcastConvert(at, to []int64) index.Map {
 	return x.unknown("extents %v and %v differ in more than a last dimension", at, to)
 }
 
+// operandsBitcastConvert is bitcastConvert from the result to the operand.
 func operandsBitcastConvert(x *indexer) []index.Map {
 	return []index.Map{
 		x.bitcastConvert(x.shape.Dims, x.operandDims(0)),
@@ -168,7 +176,7 @@ func sliced(at []index.Expr, dims []hlo.SliceDim) []index.Expr {
 	return out
 }
 
-// usersSlice: indices that were cut away or stepped over have no user.
+// usersSlice: indices that were cut off or skipped by the stride have no user.
 func usersSlice(x *indexer) index.Map {
 	var m index.Map
 	for k, s := range x.in.Attrs.Slice {
@@ -183,7 +191,7 @@ func usersSlice(x *indexer) index.Map {
 	return m
 }
 
-// mirrored counts the dimensions of an index from the other end.
+// mirrored reverses the dimensions dims of an index.
 func mirrored(at []index.Expr, dims, extents []int64) []index.Expr {
 	out := slices.Clone(at)
 	for _, d := range dims {
@@ -192,12 +200,14 @@ func mirrored(at []index.Expr, dims, extents []int64) []index.Expr {
 	return out
 }
 
+// mirrored is the map of a reverse, its own inverse.
 func (x *indexer) mirrored() []index.Expr {
 	return mirrored(
 		x.dims, x.in.Attrs.Dimensions, x.shape.Dims,
 	)
 }
 
+// operandsConcatenate: each operand is read in its interval of the dimension.
 func operandsConcatenate(x *indexer) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands))
 	along := x.in.Attrs.Dimensions[0]
@@ -218,6 +228,7 @@ func operandsConcatenate(x *indexer) []index.Map {
 	return maps
 }
 
+// usersConcatenate adds the extents of the operands before this one.
 func usersConcatenate(x *indexer) index.Map {
 	along := x.in.Attrs.Dimensions[0]
 	out := slices.Clone(x.dims)
@@ -227,8 +238,9 @@ func usersConcatenate(x *indexer) index.Map {
 	return index.Map{Results: out}
 }
 
-// operandsPad: the operand is read where it is, the padding value elsewhere;
-// of that only the first is said, the value having no index.
+// operandsPad: the operand is read where it is, the padding value elsewhere.
+// The map of the value, which has no index, is approximate: it does not say
+// where.
 func operandsPad(x *indexer) []index.Map {
 	operand := index.Map{}
 	value := index.Map{}
@@ -245,8 +257,9 @@ func operandsPad(x *indexer) []index.Map {
 	return []index.Map{operand, value}
 }
 
-// dilated is the index, along an extent of n, that lies at place at when every
-// two elements have step−1 others put between, and where there is one.
+// dilated is the index, along an extent of n, of the element at position at
+// when step−1 others are inserted between any two elements, and the constraint
+// that there is one.
 func (x *indexer) dilated(
 	at index.Expr, n, step int64,
 ) (index.Expr, index.Constraint) {
@@ -259,6 +272,8 @@ func (x *indexer) dilated(
 	)
 }
 
+// usersPad: elements that negative padding cuts off have no user; the value may
+// be used anywhere.
 func usersPad(x *indexer) index.Map {
 	if x.operand == 1 {
 		m := x.everywhere()
@@ -277,7 +292,7 @@ func usersPad(x *indexer) index.Map {
 	return m
 }
 
-// usersBroadcast: dimensions the operand lacks run over all their values.
+// usersBroadcast: dimensions that the operand lacks have all of their values.
 func usersBroadcast(x *indexer) index.Map {
 	var extents []int64
 	for d, n := range x.shape.Dims {
