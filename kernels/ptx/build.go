@@ -72,8 +72,8 @@ func (b *Builder) Entry(name string) *Code {
 	return c
 }
 
-// Module finishes the module: its statements have the lines that Text prints
-// them on, and [Check] has nothing against it.
+// Module finishes the module. The lines of its statements are those of the text
+// that Text prints, and the module has passed [Module.Check].
 func (b *Builder) Module() (*Module, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -117,10 +117,10 @@ func (b *Builder) opcode(text string) *opcodeInfo {
 	return i
 }
 
-// A Code makes the body of an entry. Registers come in two kinds: values, which
-// [Code.Let] makes and nobody else writes, and variables, which [Code.Var] and
-// [Code.Reg] make and [Code.Emit] may write again. Values of pure operations are
-// made once for each scope.
+// A Code makes the body of an entry. Registers are of two kinds: values, which
+// [Code.Let] defines once, and variables, which [Code.Var] and [Code.Reg] make
+// and [Code.Emit] may write again. Within a scope, a pure operation on the same
+// values is emitted once.
 type Code struct {
 	Entry *Entry
 	b     *Builder

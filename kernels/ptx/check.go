@@ -13,9 +13,12 @@ import (
 // Limits of a module, from the CUDA C++ programming guide's table of technical
 // specifications and the PTX ISA's section on kernel parameters.
 const (
-	MaxParamBytes  = 4096      // of all parameters of an entry
-	MaxStaticBytes = 48 * 1024 // of shared memory that is not .extern
-	MaxThreads     = 1024      // of a block
+	// MaxParamBytes is the maximum size of the parameters of an entry.
+	MaxParamBytes = 4096
+	// MaxStaticBytes is the maximum size of shared memory that is not .extern.
+	MaxStaticBytes = 48 * 1024
+	// MaxThreads is the maximum number of threads of a block.
+	MaxThreads     = 1024
 	maxClusterCTAs = 16
 	maxNReg        = 255
 )
@@ -106,9 +109,9 @@ type regScope struct {
 	// size is the number of registers of each set, by prefix; single registers
 	// have a dot behind their names.
 	size map[string]int
-	// least holds the smallest number of the names that end in one, by the part
-	// before it.
-	least map[string]int
+	// minNumber holds the smallest number of each group of names that end in a
+	// number, by the part before it.
+	minNumber map[string]int
 }
 
 // indexWord is the index of word in s where it is not a part of a longer name or
@@ -486,7 +489,7 @@ func (c *checker) regs(s *Stmt) error {
 func (s *regScope) declare(r *RegSet) bool {
 	if s.size == nil {
 		s.size = map[string]int{}
-		s.least = map[string]int{}
+		s.minNumber = map[string]int{}
 	}
 	key := r.Prefix
 	if r.N == 0 {
@@ -495,7 +498,7 @@ func (s *regScope) declare(r *RegSet) bool {
 	if _, twice := s.size[key]; twice {
 		return false
 	}
-	if least, some := s.least[r.Prefix]; some && least < r.N {
+	if minimum, some := s.minNumber[r.Prefix]; some && minimum < r.N {
 		return false
 	}
 	first := r.Prefix
@@ -514,9 +517,9 @@ func (s *regScope) declare(r *RegSet) bool {
 		if n < s.size[head] {
 			return false
 		}
-		least, some := s.least[head]
-		if !some || n < least {
-			s.least[head] = n
+		minimum, some := s.minNumber[head]
+		if !some || n < minimum {
+			s.minNumber[head] = n
 		}
 	}
 	s.size[key] = r.N
@@ -571,8 +574,10 @@ func (c *checker) guard(g Guard) error {
 // version and target have.
 func (c *checker) fits(in *Instr, all []match) error {
 	var room [maxOperands]*pattern
-	var wrong error // of the first match that takes so many operands
-	late := ""      // what the matches that take the operands need
+	// wrong is the error of the first match that takes so many operands.
+	var wrong error
+	// late is the version and target that the matches which take the operands need.
+	late := ""
 	for i := range all {
 		m := &all[i]
 		patterns, ok := m.assign(&room, len(in.Operands))
@@ -635,8 +640,8 @@ func (c *checker) modifiers(in *Instr) error {
 	return nil
 }
 
-// noForm says that the modifiers of o may not stand together, and how the table
-// writes the nearest form.
+// noForm is the error for an opcode whose modifiers do not go together; it shows
+// the nearest form of the table.
 func noForm(o Opcode) string {
 	best, most := -1, -1
 	for i := range forms()[o.Op] {

@@ -604,8 +604,9 @@ func cutOp(text string) (op Op, mods string, err error) {
 	return NoOp, "", fmt.Errorf("no operation %q in the opcode table", name)
 }
 
-// ParseOpcode reads an opcode with its modifiers, such as mad.lo.s32. Whether
-// the modifiers may stand together is the checker's matter.
+// ParseOpcode parses an opcode with its modifiers, such as mad.lo.s32. It checks
+// that the operation and the modifiers exist; whether they may be combined is
+// checked by [Module.Check].
 func ParseOpcode(text string) (Opcode, error) {
 	op, mods, err := cutOp(text)
 	c := Opcode{Op: op}
@@ -656,12 +657,12 @@ func parseTarget(s string) (Target, error) {
 	return t, nil
 }
 
-// String is the version as .version says it.
+// String is the operand of .version, such as 8.0.
 func (v Version) String() string {
 	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 }
 
-// String is the target as .target says it.
+// String is the operand of .target, such as sm_90a.
 func (t Target) String() string {
 	if t.Arch != 0 {
 		return fmt.Sprintf("sm_%d%c", t.SM, t.Arch)

@@ -14,14 +14,14 @@ type scanner struct{ source.Scanner[string] }
 // place is a remembered position of a scanner.
 type place = source.Place
 
-// expected is the error that something else stands at the next token.
+// expected is the error that the next token is not what is required.
 func (s *scanner) expected(what string) error {
 	s.skip()
 	p := s.Here()
 	return s.Fail(p, "expected %s, found %s", what, s.found())
 }
 
-// found is the next token as an error shows it.
+// found describes the next token for errors.
 func (s *scanner) found() string {
 	if s.At >= len(s.Src) {
 		return "the end of the text"
@@ -260,8 +260,8 @@ func exactFloat(digits string, n int, k Kind, neg bool) (Operand, bool) {
 		len(digits) == n
 }
 
-// count is the non-negative number that comes next, up to most.
-func (s *scanner) count(what string, most int) (int, error) {
+// count reads a non-negative number that is at most limit.
+func (s *scanner) count(what string, limit int) (int, error) {
 	s.skip()
 	start := s.Here()
 	text := s.numberText()
@@ -271,8 +271,8 @@ func (s *scanner) count(what string, most int) (int, error) {
 	o, ok := parseNumber(text, false)
 	if !ok || o.Kind != KindInt ||
 		o.Bits > math.MaxInt64 ||
-		o.Int() > int64(most) {
-		return 0, s.Fail(start, "expected %s of at most %d, found %q", what, most, text)
+		o.Int() > int64(limit) {
+		return 0, s.Fail(start, "expected %s of at most %d, found %q", what, limit, text)
 	}
 	return int(o.Bits), nil
 }

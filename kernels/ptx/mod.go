@@ -113,7 +113,8 @@ const (
 	ModFull
 	// ModCC is .cc: the carry flag is written.
 	ModCC
-	// ModLo is .lo: the low half of a product.
+	// ModLo is .lo: the low half of a product, or less in comparisons of unsigned
+	// numbers.
 	ModLo
 	// ModHi is .hi: the high half of a product.
 	ModHi
@@ -374,6 +375,7 @@ const (
 
 	// The shapes m64nNkK of wgmma follow; see WGMMA.
 	firstWGMMA
+	// numMods is the number of modifiers.
 	numMods = firstWGMMA + 3*32
 )
 

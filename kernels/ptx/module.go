@@ -2,7 +2,7 @@ package ptx
 
 import "strings"
 
-// A Version is a version of the PTX ISA: what .version says.
+// A Version is a version of the PTX ISA, the operand of .version.
 type Version struct{ Major, Minor int }
 
 // AtLeast reports whether v is w or later.
@@ -18,12 +18,13 @@ type Target struct {
 	Arch byte // 0 or 'a'
 }
 
-// A Module is a PTX file.
+// A Module is the content of a PTX file.
 type Module struct {
 	Version Version
 	Target  Target
 	// Vars are the .shared and .global variables of the whole module.
-	Vars    []Var
+	Vars []Var
+	// Entries are the kernels.
 	Entries []Entry
 
 	// file is the name of the text that the module was parsed from.
@@ -82,8 +83,9 @@ func (v *Var) Alignment() int {
 // A Param is a parameter of an entry: a scalar, or Count elements such as the 128
 // bytes of a tensor map.
 type Param struct {
-	Type  Type
-	Align int // bytes; 0 is the natural alignment of Type
+	Type Type
+	// Align is the alignment in bytes; 0 is the natural alignment of Type.
+	Align int
 	Count int // elements of an array; 0 for a scalar
 	Name  string
 	Line  int32
@@ -99,8 +101,8 @@ func (p *Param) Alignment() int {
 	return max(p.Align, p.Type.Bytes())
 }
 
-// Offsets is where each parameter lies in the parameter block, and the size of
-// the block, in bytes.
+// Offsets are the offset of each parameter in the parameter block, and the size
+// of the block, in bytes.
 func Offsets(params []Param) (offsets []int, size int) {
 	for i := range params {
 		a := max(1, params[i].Alignment())
@@ -143,8 +145,8 @@ type Entry struct {
 	Line int32
 }
 
-// A RegSet is the registers of one declaration: Prefix0, Prefix1, … or, where N
-// is 0, the one register that is called Prefix.
+// A RegSet is the registers of one declaration: Prefix0, Prefix1, … or, if N is
+// 0, the single register called Prefix.
 type RegSet struct {
 	Prefix string
 	Type   Type
@@ -196,8 +198,8 @@ type Stmt struct {
 	Instr Instr
 }
 
-// A Guard is the predicate under which an instruction executes; the zero Guard
-// always does.
+// A Guard is the predicate under which an instruction executes; the zero Guard is
+// always true.
 type Guard struct {
 	Reg Reg
 	// Neg is set if the instruction executes where the predicate is false.
@@ -207,7 +209,8 @@ type Guard struct {
 // None reports whether the instruction executes always.
 func (g Guard) None() bool { return g.Reg.None() }
 
-// An Instr is an instruction.
+// An Instr is an instruction: a guard, an opcode and operands, destinations
+// first.
 type Instr struct {
 	Guard    Guard
 	Opcode   Opcode

@@ -280,6 +280,7 @@ const (
 	// OpDiscard drops a cache line without writing it back.
 	OpDiscard
 
+	// numOps is the number of operations.
 	numOps
 )
 

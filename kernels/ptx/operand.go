@@ -35,7 +35,7 @@ const (
 )
 
 // A Reg is a register of an entry: register Index of Entry.Regs[Set-1]. The zero
-// Reg is none.
+// Reg is no register.
 type Reg struct{ Set, Index int32 }
 
 // None reports whether r is no register.
@@ -135,8 +135,8 @@ func (o Operand) IsImm() bool { return o.Kind >= KindInt && o.Kind <= KindF64 }
 // Int is the value of an integer immediate.
 func (o Operand) Int() int64 { return int64(o.Bits) }
 
-// As is the bits that the number o stands for in an operation of type t: floats
-// are converted, integers cut off.
+// As is the bits of the number o in an operation of type t: floats are converted,
+// integers truncated.
 func (o Operand) As(t Type) uint64 {
 	switch {
 	case o.Kind == KindF64 && t == F32:

@@ -10,10 +10,14 @@ import (
 
 // Limits of the text that Parse reads.
 const (
-	maxRegs     = 1 << 20 // registers of one declaration
-	maxElements = 256     // elements of a vector operand
-	maxDepth    = 64      // nested { }
-	maxBytes    = 1 << 40 // elements of an array
+	// maxRegs is the maximum number of registers of one declaration.
+	maxRegs = 1 << 20
+	// maxElements is the maximum number of elements of a vector operand.
+	maxElements = 256
+	// maxDepth is the maximum depth of nested { }.
+	maxDepth = 64
+	// maxBytes is the maximum number of elements of an array.
+	maxBytes = 1 << 40
 )
 
 // Parse reads a PTX module. The file name is for errors, which are *Error. Names
@@ -646,7 +650,8 @@ func (p *parser) register(name string) (Reg, bool) {
 		i > len(name)-8 &&
 		isDigit(name[i-1]); i-- {
 		if name[i-1] == '0' && i < len(name) {
-			continue // a number does not start with 0
+			// The number of a register does not start with 0.
+			continue
 		}
 		set, known := p.sets[name[:i-1]]
 		if !known {
@@ -808,7 +813,7 @@ func (p *parser) named() (Operand, error) {
 	return Operand{}, p.Fail(start, "register %s is not declared", name)
 }
 
-// offset reads +n, +-n or -n, as often as they stand there.
+// offset reads a sequence of +n, +-n and -n and returns its sum.
 func (p *parser) offset() (sum uint64, err error) {
 	for {
 		c := p.peek()

@@ -374,7 +374,7 @@ func (p *printer) mem(o *Operand) {
 	p.offset(o.Bits)
 }
 
-// offset prints +n, and +-n where it is negative: there is no other sign.
+// offset prints +n, or +-n if n is negative: the grammar has no subtraction.
 func (p *printer) offset(n uint64) {
 	if n != 0 {
 		p.buf = strconv.AppendInt(
@@ -383,6 +383,7 @@ func (p *printer) offset(n uint64) {
 	}
 }
 
+// hexDigits are the digits of floats in hexadecimal.
 const hexDigits = "0123456789ABCDEF"
 
 // hex prints the bits of a float.

@@ -88,11 +88,12 @@ const (
 	// ClusterNCTARank is the number of blocks of a cluster.
 	ClusterNCTARank
 
+	// numSpecials is the number of special registers.
 	numSpecials
 )
 
-// specials says how each special register is written, its type, and the PTX ISA
-// version and target it needs; the order is that of section 10 of the PTX ISA.
+// specials lists the name, the type, and the minimum PTX ISA version and target
+// of each special register, in the order of section 10 of the PTX ISA.
 var specials = [...]struct {
 	name string
 	typ  Type
