@@ -32,9 +32,9 @@ var (
 	keySchema     = []byte("schema")
 )
 
-// Schema is the version of the stored form. A file of a newer version is refused
+// schemaVersion is the version of the stored form. A file of a newer version is refused
 // with ErrNewer.
-const Schema = 1
+const schemaVersion = 1
 
 // Get finds the record of a key. In a file that does not exist nothing is found; a
 // damaged record is a *DamagedError.

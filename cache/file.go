@@ -234,7 +234,7 @@ func prepare(tx *bbolt.Tx) error {
 		}
 	}
 	return tx.Bucket(bucketMeta).Put(
-		keySchema, []byte(strconv.Itoa(Schema)),
+		keySchema, []byte(strconv.Itoa(schemaVersion)),
 	)
 }
 
@@ -254,8 +254,8 @@ func checkSchema(tx *bbolt.Tx) error {
 	switch {
 	case err != nil || version < 1:
 		return kindf(ErrForeign, "its schema version is %.20q, not a number; is it a tilewright database?", text)
-	case version > Schema:
-		return kindf(ErrNewer, "it has schema version %d; this tilewright reads up to %d: use a newer one", version, Schema)
+	case version > schemaVersion:
+		return kindf(ErrNewer, "it has schema version %d; this tilewright reads up to %d: use a newer one", version, schemaVersion)
 	case tx.Bucket(bucketWinners) == nil ||
 		tx.Bucket(bucketTrials) == nil:
 		return kindf(ErrDamaged, "it is damaged: a bucket is missing")

@@ -25,14 +25,14 @@
 //
 // Tuner.Tune answers like Lookup where it can, and otherwise measures:
 //
-//  1. symtile.Analyze     the tile program of the fusion, or why there is none
-//  2. Backend.Plans       the legal plans
-//  3. cost.Model.Rank     the plans by predicted time
-//  4. candidates          the default plan, the cheapest plans, a few others
-//  5. verification        every candidate is compiled and compared with the
-//     reference interpreter before it is timed
-//  6. race                the candidates that are right are timed in blocks
-//  7. cache.DB.Put        the winner is stored with every sample
+//	symtile.Analyze     the tile program of the fusion, or why there is none
+//	Backend.Plans       the legal plans
+//	cost.Model.Rank     the plans by predicted time
+//	candidates          the default plan, the cheapest plans, a few others
+//	verification        every candidate is compiled and compared with the
+//	                    reference interpreter before it is timed
+//	race                the candidates that are right are timed in blocks
+//	cache.DB.Put        the winner is stored with every sample
 //
 // A race is a randomised block design: in each block every remaining candidate
 // is timed once, in shuffled order, and only samples of one block are compared,

@@ -25,7 +25,7 @@ type instr struct {
 	reduction   *rowReduction // of a reduction that machine code does
 	copied      *value        // of which outs[0] is copies
 	nonTemporal bool          // it writes an array that does not stay in the caches
-	rowKernel   *rowKernel    // what it stands for
+	rows        *rowGroup     // what it stands for
 	routine     int           // the machine function of its group that it is part of, 0: none
 	n           int64         // elements, of strip and group
 	strip       strip

@@ -228,7 +228,7 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 	}
 	for _, p := range m.list {
 		made[p.out] = p
-		if v := tanh1pOf(p, made); v != nil {
+		if v := p.tanhPlusOne(made); v != nil {
 			at[p.out] = c.Tanh1p32(at[v])
 		} else {
 			x := make([]amd64.Value, len(p.args))
@@ -312,4 +312,17 @@ func (l *lowering) loadCode() (*amd64.Code, error) {
 // elementMoves is that of all values of a machine.
 func (m *stripFunction) elementMoves() vector.ElementMoves {
 	return vector.ElementMovesOf[m.list[0].out.class.Bytes()]
+}
+
+// tanhPlusOne is x where an operation is tanh x + 1, else nil. The operations
+// before it are given by what they make.
+func (p *pointwiseOp) tanhPlusOne(made map[*value]*pointwiseOp) *value {
+	if p.instr.Op != hlo.OpAdd {
+		return nil
+	}
+	t := made[p.args[0]]
+	if t == nil || !vector.IsTanhPlusOne(p.instr, t.instr, p.args[1].constant) {
+		return nil
+	}
+	return t.args[0]
 }

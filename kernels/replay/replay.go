@@ -55,6 +55,7 @@ type Backend struct {
 	device  kernels.Device
 	fusions map[string]*fusion // by fingerprint
 	clocks  []float64          // of the samples that were taken
+	price   func(*symtile.Program, kernels.Device) (kernels.Pricer, error)
 }
 
 const maxLineBytes = 64 << 20
@@ -157,6 +158,20 @@ func unknown(r record) kernels.Device {
 		FLOPS:    boundless,
 		Levels:   []kernels.Level{{Name: "memory", Shared: true, Bandwidth: boundless}},
 	}
+}
+
+// PriceBy says how the plans of recorded programs are priced on the recorded device;
+// without it all cost the same.
+func (b *Backend) PriceBy(price func(*symtile.Program, kernels.Device) (kernels.Pricer, error)) {
+	b.price = price
+}
+
+// Pricer prices plans as PriceBy says.
+func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
+	if b.price == nil {
+		return kernels.SamePrice(p), nil
+	}
+	return b.price(p, b.device)
 }
 
 // Identity is the recorded device, its name prefixed by "replay:".

@@ -2,15 +2,21 @@ package index
 
 import "slices"
 
-// constForm is the form c.
+// Arithmetic on forms. Forms are immutable: every operation writes new terms, or
+// shares those of an operand. Sums of terms are merges of sorted lists.
+//
+// Nearly all coefficients are small. The operations compute on machine integers
+// and gather, by or, whether a number was large; only then do they compute again
+// with every step checked.
+
+// constForm is the form of the constant c.
 func constForm(c int64) lin { return lin{c: c} }
 
 // atomForm is the form 1·atom.
 func (r *Ring) atomForm(id int32) lin {
 	for int(id) >= len(r.units) {
-		r.units = append(r.units, term{
-			1, int32(len(r.units)),
-		})
+		next := int32(len(r.units))
+		r.units = append(r.units, term{1, next})
 	}
 	return lin{t: r.units[id : id+1 : id+1]}
 }
@@ -52,6 +58,8 @@ func (x lin) sharesAtom(y lin) bool {
 // isSmall reports whether |x| < 2²⁸, as nearly everything is.
 func isSmall(x int64) bool { return uint64(x+smallOffset)>>29 == 0 }
 
+// smallOffset moves small numbers to [0, 2²⁹), so that one shift of an or of
+// several numbers tells whether all are small.
 const smallOffset = 1 << 28
 
 // mulAdd is a + k·b; an overflow is recorded.
@@ -65,6 +73,7 @@ func (r *Ring) mulAdd(a, k, b int64) int64 {
 	return r.mulAddChecked(a, k, b)
 }
 
+// mulAddChecked is mulAdd for any numbers.
 func (r *Ring) mulAddChecked(a, k, b int64) int64 {
 	p, ok1 := mulInt(k, b)
 	s, ok2 := addInt(a, p)
@@ -75,7 +84,7 @@ func (r *Ring) mulAddChecked(a, k, b int64) int64 {
 	return s
 }
 
-// addmul is x + k·y.
+// addmul is x + k·y, on which all sums rest.
 func (r *Ring) addmul(x lin, k int64, y lin) lin {
 	if k == 0 {
 		return x
@@ -94,19 +103,17 @@ func (r *Ring) addmul(x lin, k int64, y lin) lin {
 
 // plus is a + k·b, as mulAdd, for the numbers that nearly all are.
 func (r *Ring) plus(a, k, b int64) int64 {
-	if (uint64(a+smallOffset)|
-		uint64(k+smallOffset)|
-		uint64(b+smallOffset))>>29 != 0 {
+	bits := uint64(a+smallOffset) | uint64(k+smallOffset)
+	if (bits|uint64(b+smallOffset))>>29 != 0 {
 		return r.mulAdd(a, k, b)
 	}
 	return a + k*b
 }
 
-// merge writes the terms of x + k·y to out. It looks once, at the end, whether a
-// number was so large that the sums have to be checked.
-func (r *Ring) merge(
-	out, x []term, k int64, y []term,
-) (n int) {
+// merge writes the terms of x + k·y to out and returns their number. out has
+// room for those of x and of y. It looks once, at the end, whether a number was
+// so large that the sums have to be checked.
+func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
 	far := uint64(k + smallOffset)
 	i, j := 0, 0
 	for i < len(x) && j < len(y) {
@@ -120,8 +127,8 @@ func (r *Ring) merge(
 			p = term{k * q.k, q.a}
 			j++
 		default:
-			far |= uint64(p.k+smallOffset) |
-				uint64(q.k+smallOffset)
+			far |= uint64(p.k + smallOffset)
+			far |= uint64(q.k + smallOffset)
 			p.k += k * q.k
 			i++
 			j++
@@ -144,27 +151,17 @@ func (r *Ring) merge(
 }
 
 // mergeChecked is merge for any numbers.
-func (r *Ring) mergeChecked(
-	out, x []term, k int64, y []term,
-) (n int) {
+func (r *Ring) mergeChecked(out, x []term, k int64, y []term) (n int) {
 	for len(x) > 0 || len(y) > 0 {
 		var p term
 		switch {
-		case len(y) == 0 ||
-			len(x) > 0 && x[0].a < y[0].a:
-			p = x[0]
-			x = x[1:]
+		case len(y) == 0 || len(x) > 0 && x[0].a < y[0].a:
+			p, x = x[0], x[1:]
 		case len(x) == 0 || x[0].a > y[0].a:
-			p = term{
-				r.mulAdd(0, k, y[0].k),
-				y[0].a,
-			}
+			p = term{r.mulAdd(0, k, y[0].k), y[0].a}
 			y = y[1:]
 		default:
-			p = term{
-				r.mulAdd(x[0].k, k, y[0].k),
-				x[0].a,
-			}
+			p = term{r.mulAdd(x[0].k, k, y[0].k), x[0].a}
 			x = x[1:]
 			y = y[1:]
 		}
@@ -174,6 +171,16 @@ func (r *Ring) mergeChecked(
 		}
 	}
 	return n
+}
+
+// addAtom is x + k·atom.
+func (r *Ring) addAtom(x lin, k int64, id int32) lin {
+	return r.addmul(x, k, r.atomForm(id))
+}
+
+// withoutTerm is x − t for a term t of x.
+func (r *Ring) withoutTerm(x lin, t term) lin {
+	return r.addmul(x, -t.k, r.atomForm(t.a))
 }
 
 // scale is k·x.
@@ -192,7 +199,8 @@ func (r *Ring) shift(x lin, c int64) lin {
 	return lin{x.t, r.mulAdd(x.c, 1, c)}
 }
 
-// substituteExact puts y − r for d·⌊y/d⌋ where the division is known to be exact.
+// substituteExact is div-exact: it puts y − r for d·⌊y/d⌋ where y ≡ r (mod d) is
+// known, for as long as x has such a term.
 func (r *Ring) substituteExact(x lin) lin {
 	if !r.facts.anyExact {
 		return x
@@ -200,6 +208,8 @@ func (r *Ring) substituteExact(x lin) lin {
 	return r.substituteExactTerms(x)
 }
 
+// substituteExactTerms is substituteExact in a ring that has exact quotients. The
+// sums it builds are substituted in turn.
 func (r *Ring) substituteExactTerms(x lin) lin {
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
@@ -209,13 +219,14 @@ func (r *Ring) substituteExactTerms(x lin) lin {
 		r.fired[ruleDivExact]++
 		y := r.shift(r.forms[a.of].lin, -a.off)
 		k := t.k / a.by
-		rest := r.addmul(x, -t.k, r.atomForm(t.a))
+		rest := r.withoutTerm(x, t)
 		return r.addmul(rest, k, y)
 	}
 	return x
 }
 
-// each is x with every coefficient mapped by f; zeros are dropped.
+// each is x with every coefficient mapped by f, the constant left alone; terms
+// whose coefficient becomes 0 are dropped.
 func (r *Ring) each(x lin, f func(k int64) int64) lin {
 	out := r.alloc(len(x.t))
 	n := 0
@@ -230,14 +241,13 @@ func (r *Ring) each(x lin, f func(k int64) int64) lin {
 
 // shrink is x/g where g divides everything.
 func (r *Ring) shrink(x lin, g int64) lin {
-	y := r.each(x, func(k int64) int64 {
-		return k / g
-	})
+	y := r.each(x, func(k int64) int64 { return k / g })
 	y.c = x.c / g
 	return y
 }
 
-// content is the gcd of the coefficients of x, its constant left out.
+// content is the greatest common divisor of the coefficients of x, its constant
+// left out.
 func (x lin) content() (g int64) {
 	for _, t := range x.t {
 		if g = GCD(g, t.k); g == 1 {
@@ -263,9 +273,8 @@ func (r *Ring) mul(x, y lin) lin {
 		return r.scale(x, y.c)
 	}
 	if (len(x.t)+1)*(len(y.t)+1) > maxTerms {
-		return r.fail(
-			"product of %d by %d terms is too large", len(x.t), len(y.t),
-		)
+		const format = "product of %d by %d terms is too large"
+		return r.fail(format, len(x.t), len(y.t))
 	}
 	out := r.scale(x, y.c)
 	for _, t := range y.t {
@@ -281,11 +290,8 @@ func (r *Ring) mul(x, y lin) lin {
 func (r *Ring) mulAtom(x lin, a int32) lin {
 	out := r.scale(r.atomForm(a), x.c)
 	for _, t := range x.t {
-		out = r.addmul(
-			out,
-			t.k,
-			r.atomForm(r.product(t.a, a)),
-		)
+		product := r.atomForm(r.product(t.a, a))
+		out = r.addmul(out, t.k, product)
 	}
 	return out
 }
@@ -298,7 +304,8 @@ func (r *Ring) factorsOf(id int32, buf []int32) []int32 {
 	return append(buf, id)
 }
 
-// product is the atom that is the product of two.
+// product is the atom that is the product of two. Products are flat: the factors
+// of a product are no products.
 func (r *Ring) product(a, b int32) int32 {
 	var buf [2 * maxDegree]int32
 	fs := r.factorsOf(b, r.factorsOf(a, buf[:0]))
@@ -310,14 +317,14 @@ func (r *Ring) product(a, b int32) int32 {
 	return r.productOf(fs)
 }
 
-// productOf interns the product of ascending factors.
+// productOf interns the product of ascending factors. Its range is the product of
+// theirs, its congruence that of congruenceMul.
 func (r *Ring) productOf(fs []int32) int32 {
 	if len(fs) == 1 {
 		return fs[0]
 	}
 	in := Interval{1, 1}
-	m := int64(0)
-	res := int64(1)
+	m, res := int64(0), int64(1)
 	for _, f := range fs {
 		a := &r.atoms[f]
 		in = in.Mul(a.in)
@@ -425,9 +432,5 @@ func (r *Ring) min(x, y lin) lin {
 
 // max is max(x, y) = x − min(x − y, 0).
 func (r *Ring) max(x, y lin) lin {
-	return r.addmul(
-		x,
-		-1,
-		r.min0(r.addmul(x, -1, y)),
-	)
+	return r.addmul(x, -1, r.min0(r.addmul(x, -1, y)))
 }

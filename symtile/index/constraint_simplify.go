@@ -224,7 +224,7 @@ func (e Expr) asMod() (y Expr, m int64, ok bool) {
 			continue
 		}
 		m, y := a.d, a.y
-		rest := r.addmul(x, m, r.atomForm(t.a))
+		rest := r.addAtom(x, m, t.a)
 		if rest.equal(r.forms[y].lin) {
 			return Expr{r, y}, m, true
 		}

@@ -1,14 +1,19 @@
 package index
 
-// A dag is expressions as they are written: operations on earlier values,
-// equal ones once. Running it in a ring is what simplifies.
+// Expressions as they are written, before any ring knows them. The parser makes
+// a dag; a Composition turns it into a schedule, which it runs many times.
+
+// A dag is expressions as operations on earlier values, equal operations once.
+// Running it in a ring is what simplifies.
 type dag struct {
 	nodes   []node
-	numbers map[node]int32
+	numbers map[node]int32 // by node
 }
 
+// A nodeKind is the operation of a node.
 type nodeKind uint8
 
+// The operations of text. Those without a comment combine the values x and y.
 const (
 	nodeConst nodeKind = iota // c
 	nodeVar                   // variable number c
@@ -22,13 +27,14 @@ const (
 	nodeMax
 )
 
-// A node combines the values x and y, which are earlier.
+// A node is an operation on the values x and y of earlier nodes.
 type node struct {
 	kind nodeKind
 	x, y int32
 	c    int64
 }
 
+// add returns the number of the node op, which it appends unless it is there.
 func (s *dag) add(op node) int32 {
 	if id, ok := s.numbers[op]; ok {
 		return id
@@ -42,26 +48,26 @@ func (s *dag) add(op node) int32 {
 	return id
 }
 
+// constant is the number c.
 func (s *dag) constant(c int64) int32 {
 	return s.add(node{kind: nodeConst, c: c})
 }
 
 // negative is −x.
 func (s *dag) negative(x int32) int32 {
-	return s.add(node{
-		kind: nodeSub,
-		x:    s.constant(0),
-		y:    x,
-	})
+	zero := s.constant(0)
+	return s.add(node{kind: nodeSub, x: zero, y: x})
 }
 
-// run computes the values from up to to; env holds the variables' forms.
+// run computes the values of the nodes numbered from, …, to−1 in r. env holds the
+// forms of the variables.
 func (s *dag) run(r *Ring, env, vals []lin, from, to int32) {
 	for i := from; i < to; i++ {
 		vals[i] = s.nodes[i].value(r, env, vals)
 	}
 }
 
+// value is the form of op over the values of earlier nodes.
 func (op *node) value(r *Ring, env, vals []lin) lin {
 	switch op.kind {
 	case nodeConst:
@@ -90,12 +96,14 @@ func (op *node) value(r *Ring, env, vals []lin) lin {
 	return r.max(x, y)
 }
 
-// A schedule is a script with its linear parts gathered: one step for a whole sum,
-// whatever it was written as, and none for constants and variables.
+// A schedule is a dag with its linear parts gathered: one step for a whole sum,
+// however it was written, and none for constants and variables. So a ring merges
+// the terms of a sum once, and not once for every operation in it.
+//
 // Values are numbered, the variables first, then one a step.
 type schedule struct {
 	steps []scheduleStep
-	terms []scheduleTerm
+	terms []scheduleTerm // of all sums
 	vars  int32
 }
 
@@ -117,22 +125,24 @@ type scheduleTerm struct {
 // maxScheduledTerms bounds the terms that are gathered in one sum.
 const maxScheduledTerms = 32
 
-// A scheduler turns a script into a tape.
+// A scheduler turns a dag into a schedule. Every node is a sum of scheduled
+// values; the sum itself is scheduled only when an operation needs it as one
+// value.
 type scheduler struct {
 	dag
 	schedule
-	sums []pendingSum           // by operation
-	divs map[scheduleTerm]int32 // by divisor and dividend
+	sums []pendingSum           // by node
+	divs map[scheduleTerm]int32 // quotients by divisor and dividend
 }
 
-// A pendingSum is a sum that is not on the tape yet.
+// A pendingSum is a sum that need not be scheduled yet.
 type pendingSum struct {
 	terms []scheduleTerm // ascending by value
 	c     int64
-	val   int32 // on the tape, or −1
+	val   int32 // its value in the schedule, or −1
 }
 
-// newScheduler starts the tape of a script over so many variables.
+// newScheduler starts the schedule of a dag over so many variables.
 func newScheduler(s dag, vars int) *scheduler {
 	return &scheduler{
 		dag:      s,
@@ -141,13 +151,15 @@ func newScheduler(s dag, vars int) *scheduler {
 	}
 }
 
-// scheduleTo gathers the operations before number to.
+// scheduleTo gathers the nodes before number to.
 func (g *scheduler) scheduleTo(to int32) {
 	for i := int32(len(g.sums)); i < to; i++ {
 		g.sums = append(g.sums, g.operation(g.nodes[i]))
 	}
 }
 
+// operation gathers one node: sums and multiples by adding terms, divisions by
+// constants as steps of their own, and the rest as general steps.
 func (g *scheduler) operation(op node) pendingSum {
 	switch op.kind {
 	case nodeConst:
@@ -178,81 +190,62 @@ func (g *scheduler) operation(op node) pendingSum {
 	return g.general(op)
 }
 
+// single is the sum that is one value.
 func (g *scheduler) single(val int32) pendingSum {
-	return pendingSum{
-		terms: []scheduleTerm{{1, val}},
-		val:   val,
-	}
+	terms := []scheduleTerm{{1, val}}
+	return pendingSum{terms: terms, val: val}
 }
 
+// step appends a step and returns the number of its value.
 func (g *scheduler) step(s scheduleStep) int32 {
 	g.steps = append(g.steps, s)
 	return g.vars + int32(len(g.steps)) - 1
 }
 
-// quotient is the value ⌊operation i/d⌋.
+// quotient is the value ⌊x/d⌋ for x of node i, once for every dividend.
 func (g *scheduler) quotient(i int32, d int64) int32 {
 	x := g.value(i)
 	if q, had := g.divs[scheduleTerm{d, x}]; had {
 		return q
 	}
-	q := g.step(scheduleStep{
-		kind: nodeDiv,
-		x:    x,
-		y:    -1,
-		at:   -1,
-		c:    d,
-	})
+	q := g.step(scheduleStep{kind: nodeDiv, x: x, y: -1, at: -1, c: d})
 	g.divs[scheduleTerm{d, x}] = q
 	return q
 }
 
-// remainder is x mod m for x of operation i: x − m·⌊x/m⌋ where the quotient is
-// there already.
+// remainder is x mod m for x of node i: x − m·⌊x/m⌋ where the quotient is
+// scheduled already.
 func (g *scheduler) remainder(i int32, m int64) pendingSum {
 	x := g.value(i)
 	if q, had := g.divs[scheduleTerm{m, x}]; had {
-		return pendingSum{
-			terms: []scheduleTerm{{1, x}, {-m, q}},
-			val:   -1,
-		}
+		terms := []scheduleTerm{{1, x}, {-m, q}}
+		return pendingSum{terms: terms, val: -1}
 	}
-	return g.single(g.step(scheduleStep{
-		kind: nodeMod,
-		x:    x,
-		y:    -1,
-		at:   -1,
-		c:    m,
-	}))
+	mod := scheduleStep{kind: nodeMod, x: x, y: -1, at: -1, c: m}
+	return g.single(g.step(mod))
 }
 
+// general schedules op as it is.
 func (g *scheduler) general(op node) pendingSum {
-	return g.single(g.step(scheduleStep{
-		kind: op.kind,
-		x:    g.value(op.x),
-		y:    g.value(op.y),
-		at:   -1,
-	}))
+	x, y := g.value(op.x), g.value(op.y)
+	step := scheduleStep{kind: op.kind, x: x, y: y, at: -1}
+	return g.single(g.step(step))
 }
 
-// value is the number of the value of operation i, which goes on the tape now
-// at the latest.
+// value is the number of the value of node i, which is scheduled now if it was
+// not before.
 func (g *scheduler) value(i int32) int32 {
 	s := &g.sums[i]
 	if s.val < 0 {
 		at := int32(len(g.terms))
 		g.terms = append(g.terms, s.terms...)
-		s.val = g.step(scheduleStep{
-			kind: nodeAdd,
-			at:   at,
-			end:  int32(len(g.terms)),
-			c:    s.c,
-		})
+		end := int32(len(g.terms))
+		s.val = g.step(scheduleStep{kind: nodeAdd, at: at, end: end, c: s.c})
 	}
 	return s.val
 }
 
-// operand is operation i as terms; a long sum is put on the tape first.
+// operand is node i as terms; a long sum is scheduled and becomes one term.
 func (g *scheduler) operand(i int32) pendingSum {
 	if len(g.sums[i].terms) > maxScheduledTerms/2 {
 		return g.single(g.value(i))
@@ -260,7 +253,8 @@ func (g *scheduler) operand(i int32) pendingSum {
 	return g.sums[i]
 }
 
-// combine gathers x + k·y. What int64 cannot hold is left to the ring.
+// combine gathers x + k·y by merging the terms. What int64 cannot hold is left to
+// the ring, which reports it.
 func (g *scheduler) combine(op node, k int64) pendingSum {
 	x := g.operand(op.x)
 	y := g.operand(op.y)
@@ -271,9 +265,7 @@ func (g *scheduler) combine(op node, k int64) pendingSum {
 	for len(x.terms) > 0 || len(y.terms) > 0 {
 		var t scheduleTerm
 		switch {
-		case len(y.terms) == 0 ||
-			len(x.terms) > 0 &&
-				x.terms[0].val < y.terms[0].val:
+		case len(y.terms) == 0, len(x.terms) > 0 && x.terms[0].val < y.terms[0].val:
 			t = x.terms[0]
 			x.terms = x.terms[1:]
 		default:
@@ -297,7 +289,7 @@ func (g *scheduler) combine(op node, k int64) pendingSum {
 	return out
 }
 
-// scaled gathers k times operation i.
+// scaled gathers k times node i.
 func (g *scheduler) scaled(op node, i int32, k int64) pendingSum {
 	if k == 0 {
 		return pendingSum{val: -1}
@@ -307,9 +299,7 @@ func (g *scheduler) scaled(op node, i int32, k int64) pendingSum {
 	out := pendingSum{c: c, val: -1}
 	for _, t := range x.terms {
 		p, fits := mulInt(k, t.k)
-		out.terms = append(
-			out.terms, scheduleTerm{p, t.val},
-		)
+		out.terms = append(out.terms, scheduleTerm{p, t.val})
 		ok = ok && fits
 	}
 	if !ok {
@@ -318,7 +308,8 @@ func (g *scheduler) scaled(op node, i int32, k int64) pendingSum {
 	return out
 }
 
-// run makes the values of steps from up to to; vals starts with the variables.
+// run computes the values of the steps numbered from, …, to−1 in r. vals holds
+// the forms of the variables, then those of the steps.
 func (t *schedule) run(r *Ring, vals []lin, from, to int32) {
 	for i := from; i < to; i++ {
 		s := &t.steps[i]
@@ -337,7 +328,8 @@ func (t *schedule) run(r *Ring, vals []lin, from, to int32) {
 	}
 }
 
-// weightedSum is start + Σ k·value.
+// weightedSum is start + Σ k·value. Short sums of small numbers are gathered by
+// insertion, term by term; others are added value by value.
 func (r *Ring) weightedSum(ts []scheduleTerm, start int64, vals []lin) lin {
 	c := start
 	n := 0
@@ -347,9 +339,7 @@ func (r *Ring) weightedSum(ts []scheduleTerm, start int64, vals []lin) lin {
 	switch {
 	case len(ts) == 1 && ts[0].k == 1:
 		v := &vals[ts[0].val]
-		return r.substituteExact(lin{
-			v.t, r.plus(c, 1, v.c),
-		})
+		return r.substituteExact(lin{v.t, r.plus(c, 1, v.c)})
 	case n > maxScheduledTerms:
 		return r.weightedSumLong(ts, c, vals)
 	}
@@ -378,6 +368,7 @@ func (r *Ring) weightedSum(ts []scheduleTerm, start int64, vals []lin) lin {
 	})
 }
 
+// weightedSumLong is weightedSum for any numbers.
 func (r *Ring) weightedSumLong(ts []scheduleTerm, c int64, vals []lin) lin {
 	out := constForm(c)
 	for _, t := range ts {

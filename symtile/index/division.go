@@ -1,5 +1,17 @@
 package index
 
+// Division by a constant, and by an expression (quot).
+//
+// The quotient ⌊x/d⌋ is found in three steps. First the multiples of d are taken
+// out of the coefficients: ⌊(d·w + r)/d⌋ = w + ⌊r/d⌋ (div-whole), and a rest that
+// stays within one period of d is constant (div-range). Then the rules are tried
+// in order; each makes the dividend or the divisor smaller or removes a nested
+// quotient, and divides again, so that division ends. What no rule rewrites
+// becomes an atom.
+//
+// Quotients of equal dividends are found in a table, as remainders ask for them
+// again and again.
+
 // A divRule rewrites ⌊x/d⌋, d > 0 and x not constant, or declines.
 type divRule struct {
 	id    ruleID
@@ -7,8 +19,8 @@ type divRule struct {
 }
 
 // divRules are tried in order on a dividend of which nothing can be taken out
-// and that does not stay in one period (ruleDivRange): what makes it smaller
-// first, then what removes nesting.
+// and that does not stay in one period (div-range): those that make it smaller
+// come before those that remove nesting.
 var divRules []divRule
 
 func init() { // the rules divide again, which a literal may not refer to
@@ -46,6 +58,8 @@ func (r *Ring) div(x lin, d int64) lin {
 	return r.addmul(whole, 1, r.divRest(rest, d))
 }
 
+// mod is x − m·⌊x/m⌋ for m > 0. It does not build what the subtraction would take
+// away again: the multiples of m in x, and their quotient.
 func (r *Ring) mod(x lin, m int64) lin {
 	if m <= 0 {
 		return r.fail("modulus %d is not positive", m)
@@ -94,9 +108,8 @@ func (r *Ring) divideOut(x lin, d int64) (whole, rest lin) {
 // divRest divides what has no multiple of d in it, once for every dividend.
 func (r *Ring) divRest(x lin, d int64) lin {
 	if r.indivisible(x) && len(r.facts.sums) == 0 {
-		return r.atomForm(r.divAtom(
-			x, d, r.looseRange(x).Div(d),
-		))
+		in := r.looseRange(x).Div(d)
+		return r.atomForm(r.divAtom(x, d, in))
 	}
 	y := r.form(x)
 	if q, ok := r.cachedQuotient(y, -1, d); ok {
@@ -105,7 +118,8 @@ func (r *Ring) divRest(x lin, d int64) lin {
 	return r.cacheQuotient(y, -1, d, r.divNew(x, d))
 }
 
-// redivide is ⌊x/d⌋, d > 0, for a rule that has made x or d smaller.
+// redivide is ⌊x/d⌋, d > 0, for a rule that has made x or d smaller. It differs
+// from div in not looking the quotient up.
 func (r *Ring) redivide(x lin, d int64) lin {
 	switch {
 	case d == 1:
@@ -122,7 +136,8 @@ func (r *Ring) redivide(x lin, d int64) lin {
 	return r.addmul(whole, 1, r.divNew(rest, d))
 }
 
-// divNew divides what has no multiple of d in it.
+// divNew divides what has no multiple of d in it: by range, by rule, or as an
+// atom.
 func (r *Ring) divNew(x lin, d int64) lin {
 	in := r.sharpRange(x)
 	if q, ok := uniqueQuotient(in, d); ok {
@@ -146,10 +161,10 @@ func (r *Ring) divNew(x lin, d int64) lin {
 
 // indivisible reports whether x is one atom that no rule takes apart.
 func (r *Ring) indivisible(x lin) bool {
-	if len(x.t) > 1 ||
-		x.c != 0 ||
-		x.t[0].k != 1 ||
-		len(r.facts.congr) > 0 {
+	if len(x.t) > 1 || x.c != 0 || x.t[0].k != 1 {
+		return false
+	}
+	if len(r.facts.congr) > 0 {
 		return false
 	}
 	a := &r.atoms[x.t[0].a]
@@ -183,18 +198,16 @@ func (r *Ring) noteExact(id int32, x lin, d, c int64) {
 	for _, g := range r.facts.congr { // ⌊y/n⌋ ≡ r (mod m), so m·⌊y/(n·m)⌋ = ⌊y/n⌋ − r
 		q := g.sum.t[0]
 		b := &r.atoms[q.a]
-		if len(g.sum.t) > 1 ||
-			q.k != 1 || b.kind != atomDiv ||
-			b.y != a.y ||
-			a.d%b.d != 0 {
+		if len(g.sum.t) > 1 || q.k != 1 || b.kind != atomDiv {
+			continue
+		}
+		if b.y != a.y || a.d%b.d != 0 {
 			continue
 		}
 		m := a.d / b.d
 		if m > 1 && g.m%m == 0 {
-			r.setExact(
-				id, r.atomForm(q.a), m,
-				floorMod(g.r, m),
-			)
+			inner := r.atomForm(q.a)
+			r.setExact(id, inner, m, floorMod(g.r, m))
 			return
 		}
 	}
@@ -205,13 +218,12 @@ func (r *Ring) setExact(id int32, x lin, by, off int64) {
 	of := r.form(x)
 	a := &r.atoms[id]
 	a.exact = true
-	a.by = by
-	a.of = of
-	a.off = off
+	a.by, a.of, a.off = by, of, off
 	r.facts.anyExact = true
 }
 
-// uniqueQuotient is the only quotient by d of a bounded interval.
+// uniqueQuotient is the quotient by d > 0 that all of a bounded interval have in
+// common; ok is false when there are several.
 func uniqueQuotient(in Interval, d int64) (q int64, ok bool) {
 	switch {
 	case uint64(in.Lo) < uint64(d):
@@ -244,10 +256,10 @@ func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 	return whole, rest
 }
 
-// divideFrom divides terms, of which those before i have small coefficients.
-func (r *Ring) divideFrom(
-	x []term, i int, d int64,
-) (whole, rest []term) {
+// divideFrom divides terms, of which those before i have coefficients that leave
+// no multiple of d. The quotients and the rests share one allocation. A rest that
+// another style would leave smaller marks the ring as unsettled.
+func (r *Ring) divideFrom(x []term, i int, d int64) (whole, rest []term) {
 	w := r.alloc(2 * len(x))
 	v := w[len(x):]
 	n := 0
@@ -270,7 +282,8 @@ func (r *Ring) divideFrom(
 	return w[:n:n], v[:m:m]
 }
 
-// wholePart is the multiple of d taken out of coefficient k.
+// wholePart is the multiple of d taken out of coefficient k. Which one is a
+// matter of style: all leave k − d·wholePart congruent to k.
 func (s residue) wholePart(k, d int64) int64 {
 	switch {
 	case 0 <= k && k <= d>>1:
@@ -280,16 +293,14 @@ func (s residue) wholePart(k, d int64) int64 {
 	}
 	q := k / d
 	rest := k - q*d
-	near := int64(4)
+	bias := int64(4)
 	if s == residueNearest {
-		near = 1
+		bias = 1
 	}
 	switch {
-	case rest > 0 &&
-		d-rest <= rest/near &&
-		d != 2*rest:
+	case rest > 0 && d-rest <= rest/bias && d != 2*rest:
 		return q + 1
-	case rest < 0 && d+rest <= -rest/near:
+	case rest < 0 && d+rest <= -rest/bias:
 		return q - 1
 	}
 	return q
@@ -323,6 +334,7 @@ func (r *Ring) anyDiv(x, y lin) lin {
 	return r.quot(x, y)
 }
 
+// anyMod is x − y·⌊x/y⌋, y positive.
 func (r *Ring) anyMod(x, y lin) lin {
 	if len(y.t) == 0 {
 		return r.mod(x, y.c)
@@ -336,6 +348,8 @@ type quotRule struct {
 	apply func(r *Ring, x, f lin) (lin, bool)
 }
 
+// quotRules are tried in order on a dividend and a divisor that are both in normal
+// form.
 var quotRules []quotRule
 
 func init() { // as for divRules
@@ -347,6 +361,7 @@ func init() { // as for divRules
 	}
 }
 
+// divideBy is ⌊x/f⌋ by rule or as an atom.
 func (r *Ring) divideBy(x, f lin) lin {
 	for i := range quotRules {
 		if q, ok := quotRules[i].apply(r, x, f); ok {
@@ -354,9 +369,7 @@ func (r *Ring) divideBy(x, f lin) lin {
 			return q
 		}
 	}
-	id, had := r.atom(
-		atomQuot, r.form(x), r.form(f), 0,
-	)
+	id, had := r.atom(atomQuot, r.form(x), r.form(f), 0)
 	if !had {
 		in := r.sharpRange(x).DivBy(r.sharpRange(f))
 		r.atoms[id].in = in

@@ -1,28 +1,32 @@
 package index
 
+// The rules of division. Each takes the quotient of a dividend x that is not
+// constant and a divisor that is positive, and returns the quotient in another
+// form, or false. The identity that a rule applies is its row of ruleTable.
+
+// divSign makes the first coefficient positive: ⌊−x/d⌋ = −⌊(x + d − 1)/d⌋.
 func divSign(r *Ring, x lin, d int64) (lin, bool) {
 	if x.t[0].k > 0 {
 		return lin{}, false
 	}
-	return r.scale(
-		r.redivide(r.shift(r.scale(x, -1), d-1), d),
-		-1,
-	), true
+	y := r.shift(r.scale(x, -1), d-1)
+	return r.scale(r.redivide(y, d), -1), true
 }
 
+// divGCD cancels what the coefficients and the divisor have in common; the
+// constant is rounded down.
 func divGCD(r *Ring, x lin, d int64) (lin, bool) {
 	g := GCD(x.content(), d)
 	if g == 1 {
 		return lin{}, false
 	}
-	y := r.each(x, func(k int64) int64 {
-		return k / g
-	})
+	y := r.each(x, func(k int64) int64 { return k / g })
 	y.c = FloorDiv(x.c, g)
 	return r.redivide(y, d/g), true
 }
 
-// divHalf makes a half that is rounded up one that is rounded down.
+// divHalf makes a half that is rounded up one that is rounded down, unless the
+// style of the ring keeps it.
 func divHalf(r *Ring, x lin, d int64) (lin, bool) {
 	if d != 2 || x.c != 1 || len(x.t) > 1 {
 		return lin{}, false
@@ -35,8 +39,10 @@ func divHalf(r *Ring, x lin, d int64) (lin, bool) {
 	return r.addmul(y, -1, r.redivide(y, 2)), true
 }
 
-// divResidue moves the constant of x inside one period of g, where x without
-// its constant is known modulo g from the congruences of the domain.
+// divResidue moves the constant of x inside one period of g, where x without its
+// constant is known modulo g from the congruences of the domain: all constants
+// of that period give the same quotient, and the one that d divides, if there is
+// one, leaves the fewest terms.
 func divResidue(r *Ring, x lin, d int64) (lin, bool) {
 	for i := range r.facts.congr {
 		c := &r.facts.congr[i]
@@ -70,6 +76,7 @@ func multipleInPeriod(base, g, res, d int64) (n int64, ok bool) {
 	return n, n >= base-res
 }
 
+// maxPeriods bounds the periods that divSlack tries for one dividend.
 const maxPeriods = 16
 
 // periods lists the g | d, descending, of which some term of x is a multiple
@@ -97,7 +104,8 @@ func (r *Ring) periods(x lin, d int64, gs []int64) []int64 {
 	return gs
 }
 
-// withPeriod inserts g in descending order.
+// withPeriod inserts g into gs in descending order, unless it is there or gs is
+// full.
 func withPeriod(gs []int64, g int64) []int64 {
 	if g < 2 || len(gs) == cap(gs) {
 		return gs
@@ -123,9 +131,8 @@ func divSlack(r *Ring, x lin, d int64) (lin, bool) {
 		whole, rest, res, strided := r.split(x, g)
 		whole, rest = r.joinMods(whole, rest, g)
 		res = floorMod(res, g)
-		q, ok := uniqueQuotient(
-			r.sharpRange(rest).AddConst(res), g,
-		)
+		in := r.sharpRange(rest).AddConst(res)
+		q, ok := uniqueQuotient(in, g)
 		if !ok {
 			continue
 		}
@@ -149,7 +156,7 @@ func divSlack(r *Ring, x lin, d int64) (lin, bool) {
 func (r *Ring) split(x lin, g int64) (whole, rest lin, res int64, strided bool) {
 	w := r.alloc(len(x.t))
 	v := r.alloc(len(x.t))
-	i, j := 0, 0
+	i, j := 0, 0 // terms of w, of v
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
 		km, ok := mulInt(t.k, a.m)
@@ -163,9 +170,9 @@ func (r *Ring) split(x lin, g int64) (whole, rest lin, res int64, strided bool) 
 			j++
 		}
 	}
-	return lin{w[:i:i], 0}, lin{
-		r.keep(v, j), x.c,
-	}, res, strided
+	whole = lin{w[:i:i], 0}
+	rest = lin{r.keep(v, j), x.c}
+	return whole, rest, res, strided
 }
 
 // joinMods keeps k·(x mod m) together: where the rest holds k·x and the whole
@@ -188,7 +195,8 @@ func (r *Ring) joinMods(whole, rest lin, g int64) (lin, lin) {
 	return whole, rest
 }
 
-// partner finds k·x in rest with a = ⌊x/m⌋.
+// partner finds k·x in rest with a = ⌊x/m⌋; k is 0 when there is none. x is the
+// dividend of a, or, for a = ⌊y/(n·m)⌋, the quotient ⌊y/n⌋.
 func (r *Ring) partner(rest lin, a atom) (k, m int64) {
 	y := r.forms[a.y].lin
 	c := rest.coefficient(y.t[0].a)
@@ -197,11 +205,11 @@ func (r *Ring) partner(rest lin, a atom) (k, m int64) {
 	}
 	for _, t := range rest.t {
 		p := &r.atoms[t.a]
-		if p.kind == atomDiv && p.y == a.y &&
-			p.d < a.d &&
-			a.d%p.d == 0 {
-			k = t.k
-			m = a.d / p.d
+		if p.kind != atomDiv || p.y != a.y {
+			continue
+		}
+		if p.d < a.d && a.d%p.d == 0 {
+			k, m = t.k, a.d/p.d
 		}
 	}
 	return k, m
@@ -217,23 +225,20 @@ func divComplete(r *Ring, x lin, d int64) (lin, bool) {
 		}
 		k, m := r.partner(x, a)
 		km, ok := mulInt(k, m)
-		if k == 0 || !ok || km == -t.k ||
-			(km+t.k)%d != 0 {
+		if k == 0 || !ok || km == -t.k || (km+t.k)%d != 0 {
 			continue
 		}
 		one := r.atomForm(t.a)
-		if q, ok := uniqueQuotient(r.sharpRange(r.addmul(
-			x, -km-t.k, one,
-		)), d); ok {
-			return r.addmul(
-				constForm(q), (km+t.k)/d, one,
-			), true
+		in := r.sharpRange(r.addmul(x, -km-t.k, one))
+		if q, ok := uniqueQuotient(in, d); ok {
+			return r.addmul(constForm(q), (km+t.k)/d, one), true
 		}
 	}
 	return lin{}, false
 }
 
-// divDiv merges the only inner floor, when its coefficient is ±1.
+// divDiv merges the only inner floor into the outer one, when its coefficient is
+// ±1. For −1 the floor becomes a ceiling, which adds n − 1 to the dividend.
 func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 	at, n := -1, 0
 	for i, t := range x.t {
@@ -242,30 +247,25 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 			at = i
 		}
 	}
-	if n != 1 ||
-		x.t[at].k != 1 && x.t[at].k != -1 {
+	if n != 1 {
 		return lin{}, false
 	}
 	t := x.t[at]
+	if t.k != 1 && t.k != -1 {
+		return lin{}, false
+	}
 	a := r.atoms[t.a]
 	dd, ok := mulInt(d, a.d)
 	if !ok {
 		return lin{}, false
 	}
 	if len(x.t) == 1 && t.k == 1 {
-		return r.redivide(
-			r.shift(
-				r.forms[a.y].lin,
-				r.mulAdd(0, a.d, x.c),
-			),
-			dd,
-		), true
+		c := r.mulAdd(0, a.d, x.c)
+		num := r.shift(r.forms[a.y].lin, c)
+		return r.redivide(num, dd), true
 	}
-	num := r.addmul(
-		lin{},
-		a.d,
-		r.addmul(x, -t.k, r.atomForm(t.a)),
-	)
+	rest := r.withoutTerm(x, t)
+	num := r.scale(rest, a.d)
 	num = r.addmul(num, t.k, r.forms[a.y].lin)
 	if t.k < 0 {
 		num = r.shift(num, a.d-1)
@@ -279,13 +279,11 @@ func quotRange(r *Ring, x, f lin) (lin, bool) {
 	if q := xs.DivBy(r.sharpRange(f)); q.Lo == q.Hi {
 		return constForm(q.Lo), true
 	}
-	if xs.Lo >= 0 &&
-		r.sharpRange(r.addmul(f, -1, x)).Lo > 0 {
-		return constForm(0), true
+	if xs.Lo >= 0 && r.sharpRange(r.addmul(f, -1, x)).Lo > 0 {
+		return constForm(0), true // 0 ≤ x < f
 	}
-	if xs.Hi < 0 &&
-		r.sharpRange(r.addmul(f, 1, x)).Lo >= 0 {
-		return constForm(-1), true
+	if xs.Hi < 0 && r.sharpRange(r.addmul(f, 1, x)).Lo >= 0 {
+		return constForm(-1), true // −f ≤ x < 0
 	}
 	return lin{}, false
 }
@@ -313,10 +311,8 @@ func quotWhole(r *Ring, x, f lin) (lin, bool) {
 
 // quotCommon cancels a common factor: a constant, or an atom that is positive.
 func quotCommon(r *Ring, x, f lin) (lin, bool) {
-	g := GCD(
-		GCD(x.content(), x.c),
-		GCD(f.content(), f.c),
-	)
+	g := GCD(x.content(), x.c)
+	g = GCD(g, GCD(f.content(), f.c))
 	if g > 1 {
 		return r.quot(r.shrink(x, g), r.shrink(f, g)), true
 	}
@@ -358,17 +354,14 @@ func quotDiv(r *Ring, x, f lin) (lin, bool) {
 	if a.kind == atomQuot {
 		n = r.forms[a.z].lin
 	}
-	rest := r.addmul(x, -1, r.atomForm(x.t[at].a))
-	num := r.addmul(
-		r.forms[a.y].lin,
-		1,
-		r.mul(rest, n),
-	)
+	rest := r.addAtom(x, -1, x.t[at].a)
+	num := r.addmul(r.forms[a.y].lin, 1, r.mul(rest, n))
 	return r.quot(num, r.mul(n, f)), true
 }
 
-// over is x/a for an atom that is a factor of every term.
-func (r *Ring) over(x lin, a int32) (lin, bool) {
+// over is x/a for an atom that is a factor of every term; ok is false when it is
+// not.
+func (r *Ring) over(x lin, a int32) (quotient lin, ok bool) {
 	out := lin{}
 	for _, t := range x.t {
 		rest, ok := r.divideFactors(t.a, a)
@@ -379,9 +372,8 @@ func (r *Ring) over(x lin, a int32) (lin, bool) {
 			out = r.shift(out, t.k)
 			continue
 		}
-		out = r.addmul(
-			out, t.k, r.atomForm(r.productOf(rest)),
-		)
+		product := r.atomForm(r.productOf(rest))
+		out = r.addmul(out, t.k, product)
 	}
 	return out, true
 }

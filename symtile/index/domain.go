@@ -18,6 +18,8 @@ type domain struct {
 	stated  []Interval // facts.sums as stated, before clipping to what is possible
 	changed bool
 	empty   bool
+
+	replacement boundedForm // of the constraint at hand, by a rule
 }
 
 type domainVar struct {

@@ -1,12 +1,5 @@
 package index
 
-// An outcome is what a domain rule made of the constraint "x in in".
-type outcome struct {
-	effect effect
-	x      lin      // of a replaced constraint
-	in     Interval // of a replaced constraint
-}
-
 // An effect says what is left of a constraint after a rule.
 type effect uint8
 
@@ -14,16 +7,32 @@ const (
 	declined effect = iota // the rule does not apply
 	learned                // the domain is narrower; the constraint still says more
 	absorbed               // the domain says all that the constraint said
-	replaced               // another constraint says the same
+	replaced               // domain.replacement says the same
 )
+
+// A bounded form is the constraint x in in.
+type boundedForm struct {
+	x  lin
+	in Interval
+}
 
 // A domainRule learns from the constraint x in in, or replaces it by one that is
 // equivalent on the domain. x is primitive: it has no constant, its first
 // coefficient is positive and its content is 1. in lies inside the range of x.
 type domainRule struct {
 	id    ruleID
-	apply func(d *domain, x lin, in Interval) outcome
+	of    constraintKind // which constraints the rule looks at
+	apply func(d *domain, x lin, in Interval) effect
 }
+
+// A constraintKind is a set of kinds of constraints, by how x in in looks.
+type constraintKind uint8
+
+const (
+	bounds    constraintKind = 1 << iota // of one atom
+	equations                            // in is one number
+	sums                                 // anything else
+)
 
 // domainRules are tried in order until the constraint is absorbed or replaced.
 // Single atoms come first, because what they say is exact; then the rules of
@@ -33,16 +42,17 @@ type domainRule struct {
 var domainRules []domainRule
 
 func init() { // the rules constrain again, which a literal may not refer to
+	const all = bounds | equations | sums
 	domainRules = []domainRule{
-		{ruleDomainRange, boundVariable},
-		{ruleDomainDiv, boundQuotient},
-		{ruleDomainMin, boundMinimum},
-		{ruleDomainMod, remainderEquation},
-		{ruleDomainEquation, eliminateVariable},
-		{ruleDomainOnly, equationModCoefficients},
-		{ruleDomainDiv, mergeQuotient},
-		{ruleDomainSlack, dropSlack},
-		{ruleDomainSum, propagateSum},
+		{ruleDomainRange, bounds, boundVariable},
+		{ruleDomainDiv, bounds, boundQuotient},
+		{ruleDomainMin, bounds, boundMinimum},
+		{ruleDomainMod, equations, remainderEquation},
+		{ruleDomainEquation, equations, eliminateVariable},
+		{ruleDomainOnly, equations, equationModCoefficients},
+		{ruleDomainDiv, all, mergeQuotient},
+		{ruleDomainSlack, all, dropSlack},
+		{ruleDomainSum, all, propagateSum},
 	}
 }
 
@@ -69,21 +79,44 @@ func (d *domain) constrain(x lin, in Interval) {
 		d.empty = true
 		return
 	}
+	kind := kindOf(x, clipped)
 	for i := range domainRules {
-		out := domainRules[i].apply(d, x, clipped)
-		if out.effect == declined {
+		rule := &domainRules[i]
+		if rule.of&kind == 0 {
 			continue
 		}
-		d.r.fired[domainRules[i].id]++
-		switch out.effect {
+		effect := rule.apply(d, x, clipped)
+		if effect == declined {
+			continue
+		}
+		d.r.fired[rule.id]++
+		switch effect {
 		case absorbed:
 			return
 		case replaced:
-			d.constrain(out.x, out.in)
+			d.constrain(d.replacement.x, d.replacement.in)
 			return
 		}
 	}
 	d.addFact(x, clipped, in)
+}
+
+// kindOf is the kind of the constraint x in in: a bound may be an equation, too.
+func kindOf(x lin, in Interval) constraintKind {
+	kind := sums
+	if len(x.t) == 1 {
+		kind = bounds
+	}
+	if in.Lo == in.Hi {
+		kind |= equations
+	}
+	return kind
+}
+
+// replace makes x in in the constraint that stands for the one a rule was given.
+func (d *domain) replace(x lin, in Interval) effect {
+	d.replacement = boundedForm{x, in}
+	return replaced
 }
 
 // primitive makes x free of a constant, its first coefficient positive and its
@@ -105,33 +138,24 @@ func (d *domain) primitive(x lin, in Interval) (lin, Interval) {
 	return x, in
 }
 
-// soleAtom returns the atom that x is; nil for a sum of several.
-func (d *domain) soleAtom(x lin) *atom {
-	if len(x.t) != 1 {
-		return nil
-	}
-	return &d.r.atoms[x.t[0].a]
-}
-
 // boundVariable is domain-range: a bound of a variable narrows its range.
-func boundVariable(d *domain, x lin, in Interval) outcome {
-	if a := d.soleAtom(x); a == nil ||
-		!d.owns(x.t[0].a) {
-		return outcome{}
+func boundVariable(d *domain, x lin, in Interval) effect {
+	if !d.owns(x.t[0].a) {
+		return declined
 	}
 	d.narrowVar(x.t[0].a, in)
-	return outcome{effect: absorbed}
+	return absorbed
 }
 
 // boundQuotient is domain-div for a quotient alone: ⌊y/m⌋ in [lo, hi] iff
 // y in [m·lo, m·hi + m − 1].
-func boundQuotient(d *domain, x lin, in Interval) outcome {
-	a := d.soleAtom(x)
-	if a == nil || a.kind != atomDiv {
-		return outcome{}
+func boundQuotient(d *domain, x lin, in Interval) effect {
+	a := &d.r.atoms[x.t[0].a]
+	if a.kind != atomDiv {
+		return declined
 	}
 	y := d.r.forms[a.y].lin
-	return outcome{replaced, y, dividends(in, a.d)}
+	return d.replace(y, dividends(in, a.d))
 }
 
 // dividends is the interval of the y with ⌊y/m⌋ in in.
@@ -144,23 +168,20 @@ func dividends(in Interval, m int64) Interval {
 
 // boundMinimum is domain-min: min(y, 0) ≥ lo iff y ≥ lo, and for hi < 0
 // min(y, 0) ≤ hi iff y ≤ hi.
-func boundMinimum(d *domain, x lin, in Interval) outcome {
-	a := d.soleAtom(x)
-	if a == nil || a.kind != atomMinZero {
-		return outcome{}
+func boundMinimum(d *domain, x lin, in Interval) effect {
+	a := &d.r.atoms[x.t[0].a]
+	if a.kind != atomMinZero {
+		return declined
 	}
 	if in.Hi >= 0 {
 		in.Hi = plusInf
 	}
-	return outcome{replaced, d.r.forms[a.y].lin, in}
+	return d.replace(d.r.forms[a.y].lin, in)
 }
 
 // remainderEquation is domain-mod: where x is ±(y mod m) but for a constant, an
 // equation of x is a congruence of y.
-func remainderEquation(d *domain, x lin, in Interval) outcome {
-	if in.Lo != in.Hi {
-		return outcome{}
-	}
+func remainderEquation(d *domain, x lin, in Interval) effect {
 	for i := len(x.t) - 1; i >= 0; i-- {
 		if d.r.atoms[x.t[i].a].kind != atomDiv {
 			continue
@@ -180,23 +201,23 @@ func remainderEquation(d *domain, x lin, in Interval) outcome {
 				p.m,
 				floorMod(residue, p.m),
 			)
-			return outcome{effect: absorbed}
+			return absorbed
 		}
 	}
-	return outcome{}
+	return declined
 }
 
 // eliminateVariable is domain-equation: it solves x = c for the last variable
 // that has coefficient ±1. Only one variable is eliminated in a pass, so that
 // the next equation is seen without it.
-func eliminateVariable(d *domain, x lin, in Interval) outcome {
-	if in.Lo != in.Hi || len(d.eqs) > d.known {
-		return outcome{}
+func eliminateVariable(d *domain, x lin, in Interval) effect {
+	if len(d.eqs) > d.known {
+		return declined
 	}
 	at := -1
 	for i, t := range x.t {
 		if d.r.atoms[t.a].kind != atomVar {
-			return outcome{}
+			return declined
 		}
 		unit := t.k == 1 || t.k == -1
 		if unit && d.owns(t.a) && d.vars[t.a].m == 1 {
@@ -204,7 +225,7 @@ func eliminateVariable(d *domain, x lin, in Interval) outcome {
 		}
 	}
 	if at < 0 {
-		return outcome{}
+		return declined
 	}
 	k := x.t[at].k
 	e := equation{v: x.t[at].a, c: in.Lo * k}
@@ -217,16 +238,13 @@ func eliminateVariable(d *domain, x lin, in Interval) outcome {
 	e.terms = d.terms[from:len(d.terms):len(d.terms)]
 	d.eqs = append(d.eqs, e)
 	d.changed = true
-	return outcome{effect: absorbed}
+	return absorbed
 }
 
 // equationModCoefficients is domain-only for equations: x = c holds modulo
 // every coefficient of x, where the term of that coefficient vanishes.
-func equationModCoefficients(d *domain, x lin, in Interval) outcome {
-	if in.Lo != in.Hi {
-		return outcome{}
-	}
-	out := outcome{}
+func equationModCoefficients(d *domain, x lin, in Interval) effect {
+	out := declined
 	for _, t := range x.t {
 		g := max(t.k, -t.k)
 		if g < 2 {
@@ -236,7 +254,7 @@ func equationModCoefficients(d *domain, x lin, in Interval) outcome {
 			return k % g
 		})
 		if d.onlyValue(rest, g, floorMod(in.Lo, g)) {
-			out.effect = learned
+			out = learned
 		}
 	}
 	return out
@@ -244,26 +262,26 @@ func equationModCoefficients(d *domain, x lin, in Interval) outcome {
 
 // mergeQuotient is domain-div for a quotient in a sum of variables:
 // lo ≤ w ± ⌊y/m⌋ ≤ hi bounds m·w ± y.
-func mergeQuotient(d *domain, x lin, in Interval) outcome {
+func mergeQuotient(d *domain, x lin, in Interval) effect {
 	at := -1
 	for i, t := range x.t {
 		switch d.r.atoms[t.a].kind {
 		case atomVar:
 		case atomDiv:
 			if at >= 0 || t.k != 1 && t.k != -1 {
-				return outcome{}
+				return declined
 			}
 			at = i
 		default:
-			return outcome{}
+			return declined
 		}
 	}
 	if at < 0 {
-		return outcome{}
+		return declined
 	}
 	t := x.t[at]
 	a := d.r.atoms[t.a]
-	w := d.r.addmul(x, -t.k, d.r.atomForm(t.a))
+	w := d.r.withoutTerm(x, t)
 	if t.k < 0 {
 		in = in.Neg()
 	}
@@ -272,12 +290,12 @@ func mergeQuotient(d *domain, x lin, in Interval) outcome {
 		d.r.mulAdd(0, t.k, a.d),
 		w,
 	)
-	return outcome{replaced, y, dividends(in, a.d)}
+	return d.replace(y, dividends(in, a.d))
 }
 
 // dropSlack is domain-slack: lo ≤ g·y + s ≤ hi bounds y alone where s stays
 // within one period of g and the ends lie on its borders.
-func dropSlack(d *domain, x lin, in Interval) outcome {
+func dropSlack(d *domain, x lin, in Interval) effect {
 	for _, t := range x.t {
 		g := max(t.k, -t.k)
 		if g < 2 {
@@ -301,10 +319,10 @@ func dropSlack(d *domain, x lin, in Interval) outcome {
 			quotient := d.r.each(whole, func(k int64) int64 {
 				return k / g
 			})
-			return outcome{replaced, quotient, y.Div(g)}
+			return d.replace(quotient, y.Div(g))
 		}
 	}
-	return outcome{}
+	return declined
 }
 
 // divides reports whether g divides every coefficient of x. The terms of
@@ -320,13 +338,13 @@ func divides(g int64, x lin) bool {
 
 // propagateSum is domain-sum: each variable of x is narrowed to what the ranges
 // of the other terms leave for it.
-func propagateSum(d *domain, x lin, in Interval) outcome {
-	out := outcome{}
+func propagateSum(d *domain, x lin, in Interval) effect {
+	out := declined
 	for _, t := range x.t {
 		if !d.owns(t.a) {
 			continue
 		}
-		rest := d.r.addmul(x, -t.k, d.r.atomForm(t.a))
+		rest := d.r.withoutTerm(x, t)
 		remaining := in.Add(d.r.looseRange(rest).Neg())
 		if t.k < 0 {
 			remaining = remaining.Neg()
@@ -334,7 +352,7 @@ func propagateSum(d *domain, x lin, in Interval) outcome {
 		remaining = remaining.unscale(max(t.k, -t.k))
 		if !remaining.Covers(d.vars[t.a].in) {
 			d.narrowVar(t.a, remaining)
-			out.effect = learned
+			out = learned
 		}
 	}
 	return out

@@ -6,17 +6,24 @@ import (
 	"math/bits"
 )
 
-// A Evaluator is a list of expressions compiled to flat code, for evaluation many
+// An Evaluator is a list of expressions compiled to flat code, for evaluation many
 // times. It holds no reference to the ring and is safe for concurrent use.
+//
+// Values live in slots: the variables first, then one slot a step. A step makes
+// its operands, which are sums of slots, and stores one value; so atoms that
+// several expressions share are computed once, and sums are never stored.
 type Evaluator struct {
 	vars  int
 	steps []step
-	terms []codeTerm
-	outs  []span
-	slots int
+	terms []codeTerm // of all sums
+	outs  []span     // the results
+	slots int        // variables and steps
 }
 
+// A codeOp is what a step computes.
 type codeOp uint8
+
+// The operations of steps; sum and sum2 are the operands x and y.
 
 const (
 	codeDiv   codeOp = iota // slot = ⌊sum/k⌋
@@ -40,13 +47,15 @@ type span struct {
 	c       int64
 }
 
+// A codeTerm is k times the value of a slot.
 type codeTerm struct {
 	k    int64
 	slot int32
 }
 
-// Compile compiles results as functions of vars (each a variable). A result
-// with a variable that is not in vars is an error.
+// Compile compiles results as functions of vars, each a variable or, for a
+// variable of one value, a constant. A result with a variable that is not in vars
+// is an error.
 func Compile(vars, results []Expr) (*Evaluator, error) {
 	c := &compiler{
 		code: &Evaluator{vars: len(vars), slots: len(vars)},
@@ -72,6 +81,7 @@ func Compile(vars, results []Expr) (*Evaluator, error) {
 	return c.code, nil
 }
 
+// A compiler emits the steps of an Evaluator.
 type compiler struct {
 	r    *Ring
 	code *Evaluator
@@ -91,17 +101,16 @@ func (c *compiler) atoms(x lin) error {
 	return nil
 }
 
+// atom emits the steps for one atom, whose operands have slots.
 func (c *compiler) atom(id int32) error {
 	a := c.r.atoms[id]
 	switch a.kind {
 	case atomVar:
-		return fmt.Errorf(
-			"variable %s is not among the variables compiled for", c.r.vars[a.y].Name,
-		)
+		const format = "variable %s is not among the variables compiled for"
+		return fmt.Errorf(format, c.r.vars[a.y].Name)
 	case atomDiv:
-		c.emit(division(a.d, c.sum(
-			c.r.forms[a.y].lin,
-		)))
+		x := c.sum(c.r.forms[a.y].lin)
+		c.emit(division(a.d, x))
 	case atomQuot:
 		c.emit(step{
 			op: codeQuot,
@@ -109,19 +118,14 @@ func (c *compiler) atom(id int32) error {
 			y:  c.sum(c.r.forms[a.z].lin),
 		})
 	case atomMinZero:
-		c.emit(step{
-			op: codeMin,
-			x:  c.sum(c.r.forms[a.y].lin),
-		})
+		x := c.sum(c.r.forms[a.y].lin)
+		c.emit(step{op: codeMin, x: x})
 	case atomProduct:
 		fs := c.r.factors(&a)
 		at := c.slot[fs[0]]
 		for _, f := range fs[1:] {
-			c.emit(step{
-				op: codeMul,
-				x:  span{at: at},
-				y:  span{at: c.slot[f]},
-			})
+			x, y := span{at: at}, span{at: c.slot[f]}
+			c.emit(step{op: codeMul, x: x, y: y})
 			at = int32(c.code.slots - 1)
 		}
 	}
@@ -134,23 +138,16 @@ func (c *compiler) atom(id int32) error {
 func division(d int64, x span) step {
 	switch {
 	case d&(d-1) == 0:
-		return step{
-			op: codeShift,
-			k:  int64(bits.TrailingZeros64(uint64(d))),
-			x:  x,
-		}
+		shift := bits.TrailingZeros64(uint64(d))
+		return step{op: codeShift, k: int64(shift), x: x}
 	case d < 1<<32:
-		return step{
-			op:  codeDiv,
-			k:   d,
-			inv: math.MaxUint64/uint64(d) + 1,
-			x:   x,
-		}
+		inv := math.MaxUint64/uint64(d) + 1
+		return step{op: codeDiv, k: d, inv: inv, x: x}
 	}
 	return step{op: codeDiv, k: d, x: x}
 }
 
-// quotient is ⌊x/k⌋.
+// quotient is ⌊x/k⌋ of a codeDiv.
 func (s *step) quotient(x int64) int64 {
 	if uint64(x) < 1<<32 && s.inv != 0 {
 		q, _ := bits.Mul64(uint64(x), s.inv)
@@ -159,17 +156,18 @@ func (s *step) quotient(x int64) int64 {
 	return FloorDiv(x, s.k)
 }
 
+// emit appends a step; its value goes to the next slot.
 func (c *compiler) emit(s step) {
 	c.code.steps = append(c.code.steps, s)
 	c.code.slots++
 }
 
+// sum is x as a sum of slots.
 func (c *compiler) sum(x lin) span {
 	at := int32(len(c.code.terms))
 	for _, t := range x.t {
-		c.code.terms = append(c.code.terms, codeTerm{
-			t.k, c.slot[t.a],
-		})
+		u := codeTerm{t.k, c.slot[t.a]}
+		c.code.terms = append(c.code.terms, u)
 	}
 	return span{at, int32(len(c.code.terms)), x.c}
 }
@@ -180,8 +178,9 @@ func (c *Evaluator) Results() int { return len(c.outs) }
 // ScratchLen is the least length of Eval's scratch.
 func (c *Evaluator) ScratchLen() int { return c.slots }
 
-// Eval writes the results for vals to out. It does not allocate. scratch must
-// have at least ScratchLen elements and may be reused.
+// Eval writes the results for the values vals of the variables to out. It does
+// not allocate. scratch must have at least ScratchLen elements and may be reused.
+// Arithmetic wraps where a value, or a sum on the way to it, is not an int64.
 func (c *Evaluator) Eval(vals, out, scratch []int64) {
 	scratch = scratch[:c.slots]
 	n := copy(scratch, vals[:c.vars])
@@ -194,10 +193,8 @@ func (c *Evaluator) Eval(vals, out, scratch []int64) {
 		case codeShift:
 			v = c.value(&s.x, scratch) >> uint(s.k&63)
 		case codeQuot:
-			v = FloorDiv(
-				c.value(&s.x, scratch),
-				c.value(&s.y, scratch),
-			)
+			x := c.value(&s.x, scratch)
+			v = FloorDiv(x, c.value(&s.y, scratch))
 		case codeMin:
 			v = min(c.value(&s.x, scratch), 0)
 		case codeMul:
@@ -211,6 +208,7 @@ func (c *Evaluator) Eval(vals, out, scratch []int64) {
 	}
 }
 
+// value is the sum s of slots.
 func (c *Evaluator) value(s *span, slots []int64) int64 {
 	v := s.c
 	for _, t := range c.terms[s.at:s.end] {
@@ -219,7 +217,8 @@ func (c *Evaluator) value(s *span, slots []int64) int64 {
 	return v
 }
 
-// Eval evaluates e; env must hold every variable of e, or it panics.
+// Eval evaluates e; env must hold every variable of e, or it panics. It compiles
+// e every time: for many points there is Compile.
 func (e Expr) Eval(env map[Expr]int64) int64 {
 	vars := e.Vars()
 	vals := make([]int64, len(vars))
@@ -252,8 +251,8 @@ func checkBox(vars []Expr, limit int64) error {
 	return nil
 }
 
-// walkBox calls f for every point of the box of vars, the last variable fastest, as
-// long as f returns true.
+// walkBox calls f for every point of the box of vars, the last variable fastest,
+// as long as f returns true. f may not keep v.
 func walkBox(vars []Expr, f func(v []int64) bool) {
 	v := make([]int64, len(vars))
 	in := make([]Interval, len(vars))

@@ -2,8 +2,13 @@ package index
 
 import "fmt"
 
-// An Expr is an integer expression in normal form. Two expressions of one ring
-// with the same normal form are ==. The zero Expr is no expression.
+// An Expr is an integer expression in normal form: a form of its ring, by
+// number. Two expressions of one ring with the same normal form are ==, so an
+// Expr is a key of a map. The zero Expr is no expression.
+//
+// Operands of a method belong to the same ring; Ring.Import carries an
+// expression over. An operation that int64 cannot hold, or that is not defined,
+// sets Ring.Err and returns an expression of no meaning.
 type Expr struct {
 	r  *Ring
 	id int32
@@ -14,6 +19,7 @@ func (r *Ring) Const(c int64) Expr {
 	return r.wrap(constForm(c))
 }
 
+// wrap interns x and returns it as an expression.
 func (r *Ring) wrap(x lin) Expr {
 	return Expr{r, r.form(x)}
 }
@@ -21,14 +27,20 @@ func (r *Ring) wrap(x lin) Expr {
 // of is the form of e. An expression of another ring is a bug of the caller.
 func (r *Ring) of(e Expr) lin {
 	if e.r != r {
-		panic(fmt.Sprintf("symtile: expression of another ring (%p, want %p)", e.r, r))
+		panic(fmt.Sprintf("index: expression of another ring (%p, want %p)", e.r, r))
 	}
 	return r.forms[e.id].lin
+}
+
+// operands are the ring and the forms of two expressions of it.
+func (e Expr) operands(f Expr) (r *Ring, x, y lin) {
+	return e.r, e.lin(), e.r.of(f)
 }
 
 // ID is a number that no other expression of e's ring has.
 func (e Expr) ID() int32 { return e.id }
 
+// lin is the form of e.
 func (e Expr) lin() lin {
 	return e.r.forms[e.id].lin
 }
@@ -38,9 +50,8 @@ func (e Expr) Ring() *Ring { return e.r }
 
 // Add is e + f.
 func (e Expr) Add(f Expr) Expr {
-	return e.r.wrap(e.r.addmul(
-		e.lin(), 1, e.r.of(f),
-	))
+	r, x, y := e.operands(f)
+	return r.wrap(r.addmul(x, 1, y))
 }
 
 // AddConst is e + c.
@@ -50,19 +61,17 @@ func (e Expr) AddConst(c int64) Expr {
 
 // Sub is e − f.
 func (e Expr) Sub(f Expr) Expr {
-	return e.r.wrap(e.r.addmul(
-		e.lin(), -1, e.r.of(f),
-	))
+	r, x, y := e.operands(f)
+	return r.wrap(r.addmul(x, -1, y))
 }
 
 // Neg is −e.
 func (e Expr) Neg() Expr { return e.Scale(-1) }
 
-// Mul is e·f.
+// Mul is e·f, distributed over the terms of both.
 func (e Expr) Mul(f Expr) Expr {
-	return e.r.wrap(e.r.mul(
-		e.lin(), e.r.of(f),
-	))
+	r, x, y := e.operands(f)
+	return r.wrap(r.mul(x, y))
 }
 
 // Scale is k·e.
@@ -83,26 +92,20 @@ func (e Expr) Mod(m int64) Expr {
 // CeilDiv is ⌈e/m⌉ = −⌊−e/m⌋, m ≠ 0.
 func (e Expr) CeilDiv(m int64) Expr {
 	r := e.r
-	return r.wrap(r.scale(r.div(
-		r.scale(e.lin(), -1), m,
-	), -1))
+	q := r.div(r.scale(e.lin(), -1), m)
+	return r.wrap(r.scale(q, -1))
 }
 
 // DivExpr is ⌊e/f⌋. That f may not be positive is an error of the ring.
 func (e Expr) DivExpr(f Expr) Expr {
-	return e.r.wrap(e.r.quot(
-		e.lin(), e.r.of(f),
-	))
+	r, x, y := e.operands(f)
+	return r.wrap(r.quot(x, y))
 }
 
 // ModExpr is e − f·⌊e/f⌋, f's range > 0.
 func (e Expr) ModExpr(f Expr) Expr {
-	r, y := e.r, e.r.of(f)
-	return r.wrap(r.addmul(
-		e.lin(),
-		-1,
-		r.mul(y, r.quot(e.lin(), y)),
-	))
+	r, x, y := e.operands(f)
+	return r.wrap(r.addmul(x, -1, r.mul(y, r.quot(x, y))))
 }
 
 // CeilDivExpr is ⌈e/f⌉ = −⌊−e/f⌋, f's range > 0.
@@ -112,46 +115,45 @@ func (e Expr) CeilDivExpr(f Expr) Expr {
 
 // Min is the lesser of e and f.
 func (e Expr) Min(f Expr) Expr {
-	return e.r.wrap(e.r.min(
-		e.lin(), e.r.of(f),
-	))
+	r, x, y := e.operands(f)
+	return r.wrap(r.min(x, y))
 }
 
 // Max is the greater of e and f.
 func (e Expr) Max(f Expr) Expr {
-	return e.r.wrap(e.r.max(
-		e.lin(), e.r.of(f),
-	))
+	r, x, y := e.operands(f)
+	return r.wrap(r.max(x, y))
 }
 
-// Value returns the value of a constant.
+// Value returns the value of a constant; ok is false for other expressions.
 func (e Expr) Value() (c int64, ok bool) {
 	defer e.lock().Unlock()
 	x := e.lin()
 	return x.c, len(x.t) == 0
 }
 
-// lock takes the readers' lock of e's ring.
+// lock takes the readers' lock of e's ring. Builders do not take it, because a
+// ring has one builder by contract and no reader while it builds.
 func (e Expr) lock() interface{ Unlock() } {
 	e.r.mu.Lock()
 	return &e.r.mu
 }
 
-// A Term is one summand of an expression: Factor times Of, which is an atom.
+// A Term is one summand of an expression: Factor times Of, which is an atom
+// (see Expr.Atom).
 type Term struct {
 	Factor int64
 	Of     Expr
 }
 
 // Terms takes an expression apart: it is c plus the terms, in the order of the
-// normal form. For backends that emit code; printing is String's.
+// normal form. Backends that emit code walk an expression by Terms and Atom;
+// for text there is String.
 func (e Expr) Terms() (terms []Term, c int64) {
 	x := e.lin()
 	for _, t := range x.t {
-		terms = append(terms, Term{
-			t.k,
-			e.r.wrap(e.r.atomForm(t.a)),
-		})
+		atom := e.r.wrap(e.r.atomForm(t.a))
+		terms = append(terms, Term{t.k, atom})
 	}
 	return terms, x.c
 }
@@ -166,13 +168,13 @@ const (
 	ProductAtom                  // of all arguments
 )
 
-// Atom says how the atom of a Term is computed. It panics on an expression
-// that is no atom.
+// Atom says how the atom of a Term is computed and from what. It panics on an
+// expression that is no atom, that is, of another form than 1·atom.
 func (e Expr) Atom() (kind AtomKind, args []Expr) {
 	x := e.lin()
-	if len(x.t) != 1 || x.c != 0 ||
-		x.t[0].k != 1 {
-		panic(fmt.Sprintf("index: an expression of %d terms and constant %d is no atom", len(x.t), x.c))
+	if len(x.t) != 1 || x.c != 0 || x.t[0].k != 1 {
+		const format = "index: an expression of %d terms and constant %d is no atom"
+		panic(fmt.Sprintf(format, len(x.t), x.c))
 	}
 	r := e.r
 	a := e.r.atoms[x.t[0].a]

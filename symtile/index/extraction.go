@@ -1,6 +1,20 @@
 package index
 
-// opCost is the cost of one operation; a mod is a little cheaper.
+// Extraction chooses how an expression is written: the form that takes the
+// fewest operations. It is a step of its own, because the normal form suits
+// comparison, not reading: it has no remainder and no maximum, and it distributes
+// products.
+//
+// The choice is greedy and memoised by form: as long as some rewriting of the
+// sum costs less, the cheapest is taken. Costs are + − · floordiv mod min max,
+// one each; a coefficient of ±1 is free, a subtraction is one operation. Of
+// equal costs the one with more remainders wins, because a remainder is a little
+// cheaper.
+//
+// Extraction adds atoms of its own to the ring, so it works in rings that
+// nobody builds in: a reader (reader.go) or a Composition at its end.
+
+// opCost is the cost of one operation, modCost that of a remainder.
 const (
 	opCost  = 64
 	modCost = opCost - 1
@@ -17,8 +31,8 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	}
 	x := r.forms[y].lin
 	cost := r.cost(x)
-	if cost > 0 && r.selected < maxSelected &&
-		len(x.t) <= maxPattern && !r.plain(x) {
+	search := cost > 0 && r.selected < maxSelected && len(x.t) <= maxPattern
+	if search && !r.plain(x) {
 		r.selected++
 		s := selector{r: r, x: x, cost: cost}
 		s.run()
@@ -42,6 +56,7 @@ func (r *Ring) writeAsIs() {
 // forms that are rewritten in turn. The rest is written as it is.
 const maxSelected = 2000
 
+// costOf is the cost of the cheapest way to write form y.
 func (r *Ring) costOf(y int32) int32 {
 	if x := r.forms[y].lin; r.plain(x) {
 		return r.cost(x)
@@ -57,9 +72,9 @@ func (r *Ring) plain(x lin) bool {
 		a := &r.atoms[t.a]
 		switch {
 		case a.kind == atomVar:
-		case a.kind != atomDiv || x.c != 0 ||
-			len(x.t) > maxPattern ||
-			!r.apart(x, i):
+		case a.kind != atomDiv, x.c != 0, len(x.t) > maxPattern:
+			return false
+		case !r.apart(x, i):
 			return false
 		}
 	}
@@ -75,15 +90,16 @@ func (r *Ring) apart(x lin, i int) bool {
 	}
 	for _, t := range x.t[:i] {
 		a := &r.atoms[t.a]
-		if a.kind == atomDiv &&
-			y.sharesAtom(r.forms[a.y].lin) {
+		if a.kind == atomDiv && y.sharesAtom(r.forms[a.y].lin) {
 			return false
 		}
 	}
 	return true
 }
 
-// cost counts the operations of x as it stands.
+// cost counts the operations of x as it stands: those inside its atoms, one
+// between any two summands, one for every coefficient other than ±1. A common
+// factor g may be written once, as g·(x/g).
 func (r *Ring) cost(x lin) int32 {
 	if len(x.t) == 0 {
 		return 0
@@ -94,8 +110,8 @@ func (r *Ring) cost(x lin) int32 {
 	}
 	var inside, muls int32
 	g := x.c
-	negative := x.c <= 0
-	signFree := x.c != 0
+	negative := x.c <= 0 // every summand is negative
+	signFree := x.c != 0 // some summand takes a sign without an operation
 	for _, t := range x.t {
 		inside += r.atomCost(t.a)
 		if t.k != 1 && t.k != -1 {
@@ -128,6 +144,7 @@ func factoredCost(x lin, sum int32, g int64) int32 {
 	return n
 }
 
+// atomCost is the cost of one atom, its operands included.
 func (r *Ring) atomCost(id int32) int32 {
 	a := r.atoms[id]
 	switch a.kind {
@@ -142,27 +159,27 @@ func (r *Ring) atomCost(id int32) int32 {
 	case atomMod:
 		return modCost + r.costOf(a.y)
 	case atomModForm:
-		return min(
-			modCost+r.costOf(a.y)+r.costOf(a.z), maxCost,
-		)
+		inside := r.costOf(a.y) + r.costOf(a.z)
+		return min(modCost+inside, maxCost)
 	case atomQuot, atomCeilDiv, atomMin, atomMax, atomFormProduct:
-		return min(
-			opCost+r.costOf(a.y)+r.costOf(a.z), maxCost,
-		)
+		inside := r.costOf(a.y) + r.costOf(a.z)
+		return min(opCost+inside, maxCost)
 	}
 	return opCost + r.costOf(a.y)
 }
 
-// A selector improves one sum until nothing costs less.
+// A selector improves one sum until nothing costs less. Each rewriting offers a
+// sum that is equal to x; the cheapest offer is the next x.
 type selector struct {
 	r    *Ring
 	x    lin
-	cost int32
+	cost int32 // of x
 
-	best     lin
+	best     lin // the cheapest offer, once it costs less than x
 	bestCost int32
 }
 
+// run leaves the cheapest form found in x.
 func (s *selector) run() {
 	if s.isMod() {
 		return
@@ -203,7 +220,8 @@ func (s *selector) isMod() bool {
 	return true
 }
 
-// remainderOf reports whether x is k·(y mod m), its last term having ⌊y/m⌋.
+// remainderOf reports whether x is k·(y mod m) = k·y − k·m·⌊y/m⌋. The quotient is
+// its last term, because atoms inside an atom have smaller ids.
 func (r *Ring) remainderOf(x lin) (k int64, ok bool) {
 	n := len(x.t) - 1
 	t := x.t[n]
@@ -234,9 +252,8 @@ func (r *Ring) minCost(x lin) int32 {
 		return r.cost(x)
 	}
 	if k, ok := r.remainderOf(x); ok {
-		c := modCost + r.costOf(
-			r.atoms[x.t[len(x.t)-1].a].y,
-		)
+		last := x.t[len(x.t)-1]
+		c := modCost + r.costOf(r.atoms[last.a].y)
 		if k != 1 {
 			c += opCost
 		}
@@ -248,9 +265,10 @@ func (r *Ring) minCost(x lin) int32 {
 
 // done reports whether the best form is a single term: nothing is shorter.
 func (s *selector) done() bool {
-	return s.bestCost < s.cost &&
-		len(s.best.t) == 1 &&
-		s.best.c == 0
+	if s.bestCost >= s.cost {
+		return false
+	}
+	return len(s.best.t) == 1 && s.best.c == 0
 }
 
 // offer takes y as the next form when it is the cheapest so far.
@@ -260,6 +278,7 @@ func (s *selector) offer(y lin) {
 	}
 }
 
+// rewriteTerm offers what can be made of x through its term t.
 func (s *selector) rewriteTerm(t term) {
 	a := &s.r.atoms[t.a]
 	switch a.kind {
@@ -298,12 +317,8 @@ func (s *selector) introduceMod(t term) {
 			continue
 		}
 		y := s.r.withoutMod(s.x, t.a, p)
-		id, _ := s.r.atom(
-			atomMod, s.r.form(p.x), -1, p.m,
-		)
-		if s.offer(s.r.addmul(
-			y, p.k, s.r.atomForm(id),
-		)); s.done() {
+		id, _ := s.r.atom(atomMod, s.r.form(p.x), -1, p.m)
+		if s.offer(s.r.addAtom(y, p.k, id)); s.done() {
 			return
 		}
 	}
@@ -314,19 +329,14 @@ func (s *selector) widenMod(t term) {
 	r := s.r
 	a := r.atoms[t.a]
 	m, ok := mulInt(t.k, a.d)
-	if t.k < 2 || s.x.c < 0 ||
-		s.x.c >= t.k || !ok {
+	if t.k < 2 || s.x.c < 0 || s.x.c >= t.k || !ok {
 		return
 	}
-	y := r.addmul(
-		constForm(s.x.c),
-		t.k,
-		r.forms[a.y].lin,
-	)
-	rest := r.addmul(s.x, -t.k, r.atomForm(t.a))
+	y := r.addmul(constForm(s.x.c), t.k, r.forms[a.y].lin)
+	rest := r.withoutTerm(s.x, t)
 	rest.c = 0
 	id, _ := r.atom(atomMod, r.form(y), -1, m)
-	s.offer(r.addmul(rest, 1, r.atomForm(id)))
+	s.offer(r.addAtom(rest, 1, id))
 }
 
 // introduceNegatedMod writes k·m·⌊(X + m−1)/m⌋ = k·m·⌈X/m⌉ as k·X + k·(−X mod m).
@@ -339,19 +349,15 @@ func (s *selector) introduceNegatedMod(t term) {
 	if !s.x.sharesAtom(r.forms[a.y].lin) {
 		return
 	}
-	k, x := t.k/a.d, r.shift(
-		r.forms[a.y].lin, 1-a.d,
-	)
+	k := t.k / a.d
+	x := r.shift(r.forms[a.y].lin, 1-a.d)
 	minus := x // −x mod 2 = x mod 2
 	if a.d != 2 {
 		minus = r.scale(x, -1)
 	}
 	id, _ := r.atom(atomMod, r.form(minus), -1, a.d)
-	y := r.addmul(
-		r.addmul(s.x, -t.k, r.atomForm(t.a)),
-		k, x,
-	)
-	s.offer(r.addmul(y, k, r.atomForm(id)))
+	y := r.addmul(r.withoutTerm(s.x, t), k, x)
+	s.offer(r.addAtom(y, k, id))
 }
 
 // absorb moves terms of the sum into the dividend of t, which has coefficient
@@ -365,7 +371,7 @@ func (s *selector) absorb(t term, k int64) {
 		return
 	}
 	num := y
-	rest := r.addmul(s.x, -t.k, r.atomForm(t.a))
+	rest := r.withoutTerm(s.x, t)
 	if k != t.k {
 		num = r.shift(r.scale(num, -1), a.d-1)
 	}
@@ -375,12 +381,8 @@ func (s *selector) absorb(t term, k int64) {
 		if c == 0 || c%k != 0 {
 			continue
 		}
-		num = r.addmul(
-			num,
-			r.mulAdd(0, c/k, a.d),
-			r.atomForm(u.a),
-		)
-		rest = r.addmul(rest, -c, r.atomForm(u.a))
+		num = r.addAtom(num, r.mulAdd(0, c/k, a.d), u.a)
+		rest = r.addAtom(rest, -c, u.a)
 		moved = true
 	}
 	if rest.c != 0 && num.c != 0 && rest.c%k == 0 {
@@ -389,7 +391,7 @@ func (s *selector) absorb(t term, k int64) {
 	}
 	if moved {
 		id, _ := r.atom(atomFloorDiv, r.form(num), -1, a.d)
-		s.offer(r.addmul(rest, k, r.atomForm(id)))
+		s.offer(r.addAtom(rest, k, id))
 	}
 }
 
@@ -403,15 +405,17 @@ func (s *selector) absorbQuotients() {
 			continue
 		}
 		for _, u := range s.x.t {
-			if u.a != t.a &&
-				r.atoms[u.a].kind == atomDiv &&
-				u.k%t.k == 0 {
+			if u.a == t.a || r.atoms[u.a].kind != atomDiv {
+				continue
+			}
+			if u.k%t.k == 0 {
 				s.absorbQuotient(t, u)
 			}
 		}
 	}
 }
 
+// absorbQuotient moves the quotient of u into the dividend of t.
 func (s *selector) absorbQuotient(t, u term) {
 	r := s.r
 	a := r.atoms[t.a]
@@ -420,18 +424,10 @@ func (s *selector) absorbQuotient(t, u term) {
 	if !y.sharesAtom(r.forms[b.y].lin) {
 		return
 	}
-	num := r.addmul(
-		y,
-		r.mulAdd(0, u.k/t.k, a.d),
-		r.atomForm(u.a),
-	)
-	rest := r.addmul(
-		r.addmul(s.x, -t.k, r.atomForm(t.a)),
-		-u.k,
-		r.atomForm(u.a),
-	)
+	num := r.addAtom(y, r.mulAdd(0, u.k/t.k, a.d), u.a)
+	rest := r.withoutTerm(r.withoutTerm(s.x, t), u)
 	id, _ := r.atom(atomFloorDiv, r.form(num), -1, a.d)
-	s.offer(r.addmul(rest, t.k, r.atomForm(id)))
+	s.offer(r.addAtom(rest, t.k, id))
 }
 
 // absorbs reports whether absorb has something to move.
@@ -445,18 +441,15 @@ func (s *selector) absorbs(y lin, k int64) bool {
 	return s.x.c != 0 && s.x.c%k == 0
 }
 
-// introduceSymbolicMod writes k·y − k·f·⌊y/f⌋ as k·(y mod f), seen from the term t that
-// has the quotient q as a factor.
+// introduceSymbolicMod writes k·y − k·f·⌊y/f⌋ as k·(y mod f), seen from the term t
+// that has the quotient q as a factor.
 func (s *selector) introduceSymbolicMod(t term, q int32) {
 	r := s.r
 	a := r.atoms[q]
 	f := r.forms[a.z].lin
 	lead := term{f.c, q}
 	if len(f.t) > 0 {
-		lead = term{
-			f.t[0].k,
-			r.product(f.t[0].a, q),
-		}
+		lead = term{f.t[0].k, r.product(f.t[0].a, q)}
 	}
 	if lead.a != t.a || t.k%lead.k != 0 {
 		return
@@ -465,7 +458,7 @@ func (s *selector) introduceSymbolicMod(t term, q int32) {
 	y := r.addmul(s.x, k, r.mul(f, r.atomForm(q)))
 	y = r.addmul(y, -k, r.forms[a.y].lin)
 	id, _ := r.atom(atomModForm, a.y, a.z, 0)
-	s.offer(r.addmul(y, k, r.atomForm(id)))
+	s.offer(r.addAtom(y, k, id))
 }
 
 // introduceCeilDiv writes k·⌊y/f⌋ as −k·⌈−y/f⌉.
@@ -474,13 +467,12 @@ func (s *selector) introduceCeilDiv(t term) {
 	a := r.atoms[t.a]
 	y := r.scale(r.forms[a.y].lin, -1)
 	id, _ := r.atom(atomCeilDiv, r.form(y), a.z, 0)
-	s.offer(r.addmul(r.addmul(
-		s.x, -t.k, r.atomForm(t.a),
-	), -t.k, r.atomForm(id)))
+	s.offer(r.addAtom(r.withoutTerm(s.x, t), -t.k, id))
 }
 
-// introduceMinMax writes k·min(y, 0) + k·z as k·min(y + z, z), and −k·min(y, 0) + k·z
-// as k·max(z − y, z), for the parts z of the sum that make it cheaper.
+// introduceMinMax writes k·min(y, 0) + k·z as k·min(y + z, z), and
+// −k·min(y, 0) + k·z as k·max(z − y, z), for the parts z of the sum that make it
+// cheaper.
 func (s *selector) introduceMinMax(t term) {
 	r := s.r
 	y := r.forms[r.atoms[t.a].y].lin
@@ -488,20 +480,16 @@ func (s *selector) introduceMinMax(t term) {
 	if k < 0 {
 		kind, k, y = atomMax, -k, r.scale(y, -1)
 	}
-	rest := r.addmul(s.x, -t.k, r.atomForm(t.a))
-	for _, z := range [...]lin{{}, s.cancelling(
-		rest, y, k,
-	), s.multiples(rest, k)} {
-		id, _ := r.atom(
-			kind,
-			r.form(r.addmul(y, 1, z)),
-			r.form(z), 0,
-		)
-		s.offer(r.addmul(
-			r.addmul(rest, -k, z),
-			k,
-			r.atomForm(id),
-		))
+	rest := r.withoutTerm(s.x, t)
+	parts := [...]lin{
+		{},
+		s.cancelling(rest, y, k),
+		s.multiples(rest, k),
+	}
+	for _, z := range parts {
+		sum := r.form(r.addmul(y, 1, z))
+		id, _ := r.atom(kind, sum, r.form(z), 0)
+		s.offer(r.addAtom(r.addmul(rest, -k, z), k, id))
 	}
 }
 
@@ -510,9 +498,7 @@ func (s *selector) cancelling(rest, y lin, k int64) lin {
 	z := lin{}
 	for _, t := range rest.t {
 		if t.k%k == 0 && y.coefficient(t.a) == -t.k/k {
-			z = s.r.addmul(
-				z, t.k/k, s.r.atomForm(t.a),
-			)
+			z = s.r.addAtom(z, t.k/k, t.a)
 		}
 	}
 	if rest.c%k == 0 && y.c == -rest.c/k {
@@ -550,6 +536,8 @@ func (s *selector) factor() {
 	}
 }
 
+// factorOut offers x with the factor f, an atom, taken out of the terms that have
+// it, when there are several.
 func (s *selector) factorOut(f int32) {
 	r := s.r
 	with := lin{}
@@ -559,31 +547,26 @@ func (s *selector) factorOut(f int32) {
 		rest, ok := r.divideFactors(t.a, f)
 		switch {
 		case !ok:
-			without = r.addmul(without, t.k, r.atomForm(t.a))
+			without = r.addAtom(without, t.k, t.a)
 			continue
 		case len(rest) == 0:
 			with = r.shift(with, t.k)
 		default:
-			with = r.addmul(
-				with, t.k, r.atomForm(r.productOf(rest)),
-			)
+			with = r.addAtom(with, t.k, r.productOf(rest))
 		}
 		n++
 	}
 	if n > 1 {
-		id, _ := r.atom(
-			atomFormProduct, r.form(with),
-			r.form(r.atomForm(f)), 0,
-		)
-		s.offer(r.addmul(without, 1, r.atomForm(id)))
+		factor := r.form(r.atomForm(f))
+		id, _ := r.atom(atomFormProduct, r.form(with), factor, 0)
+		s.offer(r.addAtom(without, 1, id))
 	}
 }
 
-// Reading back what extraction chose: a text must mean the expression it was
-// made from, in the same normal form. Where the chosen form reads as another
-// one, the normal form itself is written.
-
-// readsBack reports whether the chosen way to write form y, built again, is y.
+// readsBack reports whether the chosen way to write form y, built again, is y. A
+// text must mean the expression it was made from, in the same normal form; where
+// the chosen form reads as another one, which the normal form being incomplete
+// allows, the normal form itself is written.
 func (r *Ring) readsBack(y int32) bool {
 	v := rebuilder{r: r, done: map[int32]lin{}}
 	x, ok := v.form(y)
@@ -593,6 +576,8 @@ func (r *Ring) readsBack(y int32) bool {
 // maxRebuiltForms bounds the forms built again for one text.
 const maxRebuiltForms = 500
 
+// A rebuilder builds chosen forms with the constructors of the ring, as parsing
+// their text would.
 type rebuilder struct {
 	r    *Ring
 	done map[int32]lin // by form
@@ -617,6 +602,7 @@ func (v *rebuilder) form(y int32) (lin, bool) {
 	return out, ok
 }
 
+// atom builds one atom of a chosen form again; ok is false past the limit.
 func (v *rebuilder) atom(id int32) (lin, bool) {
 	r := v.r
 	a := v.r.atoms[id]
@@ -635,6 +621,7 @@ func (v *rebuilder) atom(id int32) (lin, bool) {
 	return v.build(a, x, z), ok && fine
 }
 
+// build applies what atom a computes to its operands.
 func (v *rebuilder) build(a atom, x, z lin) lin {
 	r := v.r
 	switch a.kind {
@@ -658,6 +645,7 @@ func (v *rebuilder) build(a atom, x, z lin) lin {
 	return r.mul(x, z)
 }
 
+// product builds a product of atoms again.
 func (v *rebuilder) product(a atom) (lin, bool) {
 	out, ok := constForm(1), true
 	for i := range a.z {

@@ -29,6 +29,7 @@ func mulInt(x, y int64) (product int64, ok bool) {
 	return x * y, hi == 0 && lo <= math.MaxInt64
 }
 
+// absInt is |x|, which for math.MinInt64 is no int64.
 func absInt(x int64) uint64 {
 	if x < 0 {
 		return -uint64(x)
@@ -85,10 +86,8 @@ func chineseRemainder(m, r, n, s int64) (l, q int64, known bool) {
 		return 0, 0, false
 	}
 	// x = r + m·t with m·t ≡ s − r (mod n): t ≡ u·(s − r)/g (mod n/g)
-	t, ok1 := mulInt(
-		floorMod(u, n/g),
-		floorMod((s-r)/g, n/g),
-	)
+	step := floorMod((s-r)/g, n/g)
+	t, ok1 := mulInt(floorMod(u, n/g), step)
 	mt, ok2 := mulInt(m, floorMod(t, n/g))
 	return l, floorMod(r+mt, l), ok1 && ok2
 }

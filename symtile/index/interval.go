@@ -5,12 +5,14 @@ import (
 	"math"
 )
 
-// Interval is the closed range [Lo, Hi]; empty when Lo > Hi.
+// Interval is the closed range [Lo, Hi] of integers; empty when Lo > Hi.
 //
-// Arithmetic saturates at the ends of int64, and an end there is sticky: it
-// means "no bound known on this side". No operation wraps.
+// Arithmetic on intervals computes the hull of the results. It saturates at the
+// ends of int64, and an end there is sticky: it means "no bound known on this
+// side". No operation wraps.
 type Interval struct{ Lo, Hi int64 }
 
+// The ends of an interval that is not bounded.
 const (
 	minusInf = math.MinInt64
 	plusInf  = math.MaxInt64
@@ -137,6 +139,7 @@ func (v Interval) String() string {
 	return "[" + endText(v.Lo) + ", " + endText(v.Hi) + "]"
 }
 
+// endText prints one end of an interval.
 func endText(x int64) string {
 	switch x {
 	case minusInf:
@@ -149,13 +152,13 @@ func endText(x int64) string {
 
 // unscale is {x : k·x ∈ v} for k > 0: the ends rounded inwards.
 func (v Interval) unscale(k int64) Interval {
-	return Interval{
-		satCeilDiv(v.Lo, k), satDiv(v.Hi, k),
-	}
+	return Interval{satCeilDiv(v.Lo, k), satDiv(v.Hi, k)}
 }
 
+// infinite reports whether x stands for no bound.
 func infinite(x int64) bool { return x == minusInf || x == plusInf }
 
+// satNeg is −x.
 func satNeg(x int64) int64 {
 	switch x {
 	case minusInf:
@@ -166,8 +169,8 @@ func satNeg(x int64) int64 {
 	return -x
 }
 
-// SatAdd adds; an infinite end stays. Opposite infinities do not meet, because
-// low ends are only added to low ends.
+// SatAdd is x + y, saturating at the ends of int64. An infinite end stays.
+// Opposite infinities do not meet, because low ends are only added to low ends.
 func SatAdd(x, y int64) int64 {
 	switch {
 	case infinite(x):
@@ -181,6 +184,7 @@ func SatAdd(x, y int64) int64 {
 	return infinity(x > 0)
 }
 
+// SatMul is x·y, saturating at the ends of int64; 0 times anything is 0.
 func SatMul(x, y int64) int64 {
 	if x == 0 || y == 0 {
 		return 0
@@ -193,6 +197,7 @@ func SatMul(x, y int64) int64 {
 	return infinity((x > 0) == (y > 0))
 }
 
+// satDiv is ⌊x/m⌋ for m ≠ 0.
 func satDiv(x, m int64) int64 {
 	if infinite(x) {
 		return x
@@ -200,10 +205,12 @@ func satDiv(x, m int64) int64 {
 	return FloorDiv(x, m)
 }
 
+// satCeilDiv is ⌈x/m⌉ for m ≠ 0.
 func satCeilDiv(x, m int64) int64 {
 	return satNeg(satDiv(satNeg(x), m))
 }
 
+// infinity is the end of an interval that has no bound above, or below.
 func infinity(positive bool) int64 {
 	if positive {
 		return plusInf

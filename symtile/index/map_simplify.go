@@ -81,17 +81,12 @@ type simplification struct {
 	names      []Variable // of domain.vars
 	from       *Ring
 	m          Map
-	atoms      map[int32]int // variable atoms of from to indices of domain.vars
-	done       map[int32]lin // atoms of from rebuilt in this pass
-	passesLeft int           // passes
-	clauses    []Clause      // as far as simplified, over from
-	open       [][]openBound // this pass: clauses that are still ors
+	atoms      map[int32]int   // variable atoms of from to indices of domain.vars
+	done       map[int32]lin   // atoms of from rebuilt in this pass
+	passesLeft int             // passes
+	clauses    []Clause        // as far as simplified, over from
+	open       [][]boundedForm // this pass: clauses that are still ors
 	results    []lin
-}
-
-type openBound struct {
-	x  lin
-	in Interval
 }
 
 // enterAll enters the variables of the map, then, as free, others that its
@@ -178,7 +173,7 @@ func (s *simplification) passClauses() {
 			continue
 		}
 		var left Clause
-		var open []openBound
+		var open []boundedForm
 		always := false
 		for _, b := range x {
 			y := s.r.rebuild(s.from, b.Expr.lin(), s.done)
@@ -186,7 +181,7 @@ func (s *simplification) passClauses() {
 			always = always || b.In.Covers(in)
 			if !b.In.Meet(in).Empty() {
 				left = append(left, b)
-				open = append(open, openBound{y, b.In})
+				open = append(open, boundedForm{y, b.In})
 			}
 		}
 		switch {

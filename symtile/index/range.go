@@ -1,6 +1,15 @@
 package index
 
-// looseRange bounds x by the bounds of its atoms alone.
+// Ranges and congruences of forms.
+//
+// The loose range of a sum adds the ranges of its terms, which is exact only
+// where the terms are independent. Two kinds of dependence are common, and the
+// sharp range looks for them: x − m·⌊x/m⌋ is a remainder, in [0, m−1], although x
+// and ⌊x/m⌋ may be far apart; and z + k·min(y, 0) is the lesser of two sums. A
+// domain adds what it knows of sums (facts). Every sharp range is sound: it holds
+// all values; none is promised to be the narrowest.
+
+// looseRange bounds x by the ranges of its atoms alone.
 func (r *Ring) looseRange(x lin) Interval {
 	lo, hi := x.c, x.c
 	if len(x.t) > 64 || !isSmall(x.c) {
@@ -9,22 +18,24 @@ func (r *Ring) looseRange(x lin) Interval {
 	for i := range x.t { // at most 64 products below 2⁵⁶: no overflow
 		k := x.t[i].k
 		in := &r.atoms[x.t[i].a].in
+		bits := uint64(k + smallOffset)
+		bits |= uint64(in.Lo + smallOffset)
+		bits |= uint64(in.Hi + smallOffset)
 		switch {
-		case (uint64(k+smallOffset)|
-			uint64(in.Lo+smallOffset)|
-			uint64(in.Hi+smallOffset))>>29 != 0:
+		case bits>>29 != 0:
 			return r.looseRangeSaturating(x)
 		case k > 0:
-			lo = lo + k*in.Lo
-			hi = hi + k*in.Hi
+			lo += k * in.Lo
+			hi += k * in.Hi
 		default:
-			lo = lo + k*in.Hi
-			hi = hi + k*in.Lo
+			lo += k * in.Hi
+			hi += k * in.Lo
 		}
 	}
 	return Interval{lo, hi}
 }
 
+// looseRangeSaturating is looseRange for any numbers and any number of terms.
 func (r *Ring) looseRangeSaturating(x lin) Interval {
 	in := Interval{x.c, x.c}
 	for _, t := range x.t {
@@ -40,8 +51,8 @@ const (
 	maxPattern = 32
 )
 
-// sharpRange bounds x: naive, sharpened by mod patterns and by the facts. What takes
-// a search is kept.
+// sharpRange bounds x by the range rules. What takes a search is kept with the
+// form, until the domain learns something (invalidateQuotients).
 func (r *Ring) sharpRange(x lin) Interval {
 	if len(r.facts.sums) == 0 && !r.hasPattern(x) {
 		return r.looseRange(x)
@@ -59,18 +70,29 @@ func (r *Ring) sharpRange(x lin) Interval {
 // depth at most.
 type rangeRule struct {
 	id    ruleID
+	of    evidence // what the rule looks at; without it, it is not tried
 	apply func(r *Ring, x lin, in Interval, depth int) (Interval, bool)
 }
+
+// An evidence is a set of what there is to bound a sum by.
+type evidence uint8
+
+const (
+	factsOfSums    evidence = 1 << iota // the domain knows sums
+	exactQuotients                      // the ring has quotients known to be exact
+	quotientTerms                       // the sum has quotients, or products, among its atoms
+	minimumTerms                        // the sum has minima among its atoms
+)
 
 // rangeRules all contribute: the bound of x is the intersection of theirs.
 var rangeRules []rangeRule
 
 func init() { // the rules bound other sums, which a literal may not refer to
 	rangeRules = []rangeRule{
-		{ruleRangeFact, rangeByFacts},
-		{ruleDivExact, rangeByExact},
-		{ruleRangeMod, rangeByRemainder},
-		{ruleRangeMin, rangeByMinima},
+		{ruleRangeFact, factsOfSums, rangeByFacts},
+		{ruleDivExact, exactQuotients, rangeByExact},
+		{ruleRangeMod, quotientTerms, rangeByRemainder},
+		{ruleRangeMin, minimumTerms, rangeByMinima},
 	}
 }
 
@@ -84,60 +106,85 @@ func (r *Ring) sharpRangeTo(x lin, depth int) Interval {
 	if len(r.facts.sums) == 0 && !r.hasPattern(x) {
 		return in
 	}
+	have := r.evidenceFor(x)
 	for i := range rangeRules {
-		by, ok := rangeRules[i].apply(r, x, in, depth)
-		if ok {
-			r.fired[rangeRules[i].id]++
+		rule := &rangeRules[i]
+		if rule.of&have == 0 {
+			continue
+		}
+		if by, ok := rule.apply(r, x, in, depth); ok {
+			r.fired[rule.id]++
 			in = in.Meet(by)
 		}
 	}
 	return in
 }
 
-// hasPattern reports whether x can be more than its terms apart: it has a
-// quotient or a min, something beside it, and terms that pull against each
-// other. What only rises, or only falls, is least and greatest at corners.
+// evidenceFor is what there is to bound x by.
+func (r *Ring) evidenceFor(x lin) (have evidence) {
+	if len(r.facts.sums) > 0 {
+		have |= factsOfSums
+	}
+	if r.facts.anyExact {
+		have |= exactQuotients
+	}
+	for i := range x.t {
+		switch r.atoms[x.t[i].a].kind {
+		case atomDiv, atomQuot, atomProduct:
+			have |= quotientTerms
+		case atomMinZero:
+			have |= minimumTerms
+		}
+	}
+	return have
+}
+
+// hasPattern reports whether the terms of x can depend on each other in a way
+// that a rule sees: x has a quotient or a minimum, another term, and terms that
+// move in opposite directions. A sum that is monotone in every variable takes
+// its least and greatest value at corners of the box, where the loose range is
+// exact.
 func (r *Ring) hasPattern(x lin) bool {
-	if len(x.t) > maxPattern ||
-		len(x.t) == 1 && x.c == 0 {
+	if len(x.t) > maxPattern || len(x.t) == 1 && x.c == 0 {
 		return false
 	}
-	inner := false
-	rises := true
-	falls := true
+	composite := false
+	rising, falling := true, true
 	for i := range x.t {
 		a := &r.atoms[x.t[i].a]
-		inner = inner || a.kind != atomVar
-		rises = rises && a.nondecreasing && x.t[i].k > 0
-		falls = falls && a.nondecreasing && x.t[i].k < 0
+		composite = composite || a.kind != atomVar
+		rising = rising && a.nondecreasing && x.t[i].k > 0
+		falling = falling && a.nondecreasing && x.t[i].k < 0
 	}
-	return inner && !rises && !falls
+	return composite && !rising && !falling
 }
 
 // nondecreasing reports whether x does not fall when a variable rises.
 func (r *Ring) nondecreasing(x lin) bool {
 	for i := range x.t {
-		if x.t[i].k < 0 ||
-			!r.atoms[x.t[i].a].nondecreasing {
+		t := x.t[i]
+		if t.k < 0 || !r.atoms[t.a].nondecreasing {
 			return false
 		}
 	}
 	return true
 }
 
+// width is the length of an interval less one, saturating.
 func width(in Interval) int64 { return SatAdd(in.Hi, satNeg(in.Lo)) }
 
-// A patternSearch looks for the remainder in x that leaves the narrowest rest:
+// A patternSearch looks for the remainder in x that leaves the narrowest bound:
 // x = rest + something in inside.
 type patternSearch struct {
 	r        *Ring
 	x        lin
-	minWidth int64
-	inside   Interval
+	minWidth int64    // of the best bound so far, at first the one to improve on
+	inside   Interval // of the remainder taken out
 	rest     lin
 	found    bool
 }
 
+// offer takes x = rest + inside when its bound is narrower than the best so far.
 func (s *patternSearch) offer(rest lin, inside Interval) {
 	n := width(s.r.looseRange(rest).Add(inside))
 	if n < s.minWidth {
@@ -152,15 +199,13 @@ func (s *patternSearch) offer(rest lin, inside Interval) {
 func (s *patternSearch) mods(t term) {
 	for i := range len(s.x.t) + 2 {
 		if p, ok := s.r.modPart(s.x, t, i); ok {
-			s.offer(
-				s.r.withoutMod(s.x, t.a, p),
-				Interval{0, p.m - 1}.Scale(p.k),
-			)
+			rest := s.r.withoutMod(s.x, t.a, p)
+			s.offer(rest, Interval{0, p.m - 1}.Scale(p.k))
 		}
 	}
 }
 
-// modBy offers k·(y mod f), f symbolic: it is in k·[0, max f − 1], and not over
+// modBy offers k·(y mod f), f symbolic: y mod f is in [0, max f − 1], and at most
 // y when y ≥ 0.
 func (s *patternSearch) modBy(t term) {
 	y, q, k := s.r.remainder(s.x, t)
@@ -168,19 +213,13 @@ func (s *patternSearch) modBy(t term) {
 		return
 	}
 	f := s.r.forms[s.r.atoms[q].z].lin
-	inside := Interval{
-		0,
-		SatAdd(s.r.looseRange(f).Hi, -1),
-	}
+	inside := Interval{0, SatAdd(s.r.looseRange(f).Hi, -1)}
 	if in := s.r.looseRange(y); in.Lo >= 0 {
 		inside.Hi = min(inside.Hi, in.Hi)
 	}
 	rest := s.r.addmul(s.x, -k, y)
-	rest = s.r.addmul(
-		rest,
-		k,
-		s.r.mul(f, s.r.atomForm(q)),
-	)
+	multiple := s.r.mul(f, s.r.atomForm(q))
+	rest = s.r.addmul(rest, k, multiple)
 	s.offer(rest, inside.Scale(k))
 }
 
@@ -211,12 +250,9 @@ func rangeByMinima(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
 		if r.atoms[t.a].kind != atomMinZero {
 			continue
 		}
-		z := r.addmul(x, -t.k, r.atomForm(t.a))
-		y := r.addmul(
-			z,
-			t.k,
-			r.forms[r.atoms[t.a].y].lin,
-		)
+		z := r.withoutTerm(x, t)
+		least := r.forms[r.atoms[t.a].y].lin
+		y := r.addmul(z, t.k, least)
 		a := r.sharpRangeTo(z, depth-2)
 		b := r.sharpRangeTo(y, depth-2)
 		if t.k > 0 {
@@ -230,7 +266,7 @@ func rangeByMinima(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
 }
 
 // rangeByFacts is range-fact for every known sum l: x is bounded as
-// k·l + (x − k·l).
+// k·l + (x − k·l), where k makes the first term of l vanish.
 func rangeByFacts(r *Ring, x lin, _ Interval, _ int) (Interval, bool) {
 	out, ok := Unbounded(), false
 	for i := range r.facts.sums {
@@ -253,9 +289,6 @@ func rangeByFacts(r *Ring, x lin, _ Interval, _ int) (Interval, bool) {
 // rangeByExact bounds x as (m·x)/m, where m·x has no exact quotient by m left
 // (div-exact).
 func rangeByExact(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
-	if !r.facts.anyExact {
-		return Interval{}, false
-	}
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
 		if !a.exact || t.k%a.by == 0 {
@@ -268,8 +301,8 @@ func rangeByExact(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
 	return Interval{}, false
 }
 
-// A modPart is a way of seeing k·(x mod m) inside a sum, with ⌊x/m⌋ the atom
-// of one of its terms.
+// A modPart is a way of seeing k·(x mod m) inside a sum, with ⌊x/m⌋ the atom of
+// one of its terms.
 type modPart struct {
 	x    lin
 	m, k int64
@@ -296,19 +329,17 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 			return p, false
 		}
 		k := c / y.t[0].k
-		return modPart{y, dd, k}, c == k*y.t[0].k &&
-			k != -d.k/dd
+		ok := c == k*y.t[0].k && k != -d.k/dd
+		return modPart{y, dd, k}, ok
 	}
 	t := x.t[i-2]
 	if t.a == d.a {
 		return p, false
 	}
 	b := &r.atoms[t.a]
-	if b.kind == atomDiv && b.y == a.y &&
-		b.d < dd && dd%b.d == 0 {
-		return modPart{
-			r.atomForm(t.a), dd / b.d, t.k,
-		}, true
+	nested := b.kind == atomDiv && b.y == a.y
+	if nested && b.d < dd && dd%b.d == 0 {
+		return modPart{r.atomForm(t.a), dd / b.d, t.k}, true
 	}
 	if (d.k < 0) == (t.k < 0) {
 		return p, false
@@ -320,17 +351,15 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 	return modPart{r.div(y, dd/m), m, t.k}, true
 }
 
-// withoutMod is x − k·(X mod m), the atom d being ⌊X/m⌋.
+// withoutMod is x − k·(X mod m), the atom d being ⌊X/m⌋; x where k·m is not an
+// int64.
 func (r *Ring) withoutMod(x lin, d int32, p modPart) lin {
 	k, ok := mulInt(p.k, p.m)
 	if !ok {
 		return x
 	}
-	return r.addmul(
-		r.addmul(x, -p.k, p.x),
-		k,
-		r.atomForm(d),
-	)
+	rest := r.addmul(x, -p.k, p.x)
+	return r.addAtom(rest, k, d)
 }
 
 // remainder finds k·(y mod m) in x through its term t, which has −k·m·⌊y/m⌋ or
@@ -349,10 +378,10 @@ func (r *Ring) remainder(x lin, t term) (y lin, q int32, k int64) {
 		}
 		y = r.forms[r.atoms[q].y].lin
 		k = -t.k / unit.k
-		if unit.a != t.a ||
-			t.k%unit.k != 0 ||
-			len(y.t) > 0 &&
-				x.coefficient(y.t[0].a) != k*y.t[0].k {
+		if unit.a != t.a || t.k%unit.k != 0 {
+			continue
+		}
+		if len(y.t) > 0 && x.coefficient(y.t[0].a) != k*y.t[0].k {
 			continue
 		}
 		return y, q, k
@@ -360,7 +389,8 @@ func (r *Ring) remainder(x lin, t term) (y lin, q int32, k int64) {
 	return lin{}, 0, 0
 }
 
-// residue is x mod d where the congruences of atoms, or of the domain, tell it.
+// residue is x mod d where the congruences of the domain, or else those of the
+// atoms of x, tell it.
 func (r *Ring) residue(x lin, d int64) (res int64, known bool) {
 	for i := range r.facts.congr {
 		c := &r.facts.congr[i]
@@ -370,8 +400,7 @@ func (r *Ring) residue(x lin, d int64) (res int64, known bool) {
 		}
 		k /= c.sum.t[0].k
 		rest := r.addmul(x, -k, c.sum)
-		if len(rest.t) == 0 &&
-			r.mulAdd(0, k, c.m)%d == 0 {
+		if len(rest.t) == 0 && r.mulAdd(0, k, c.m)%d == 0 {
 			return floorMod(r.mulAdd(rest.c, k, c.r), d), true
 		}
 	}

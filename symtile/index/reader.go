@@ -2,7 +2,8 @@ package index
 
 // Reading an expression (its text, its sharp range) makes new forms. They go to
 // a reader: a ring of its own, filled afresh with a copy of the expression, so
-// that reading never changes what is built later.
+// that reading never changes what is built later, nor in which order. A ring has
+// one reader, under the lock of Expr.lock.
 
 // reader returns an emptied ring for reading; the readers' lock is held.
 func (r *Ring) reader() *Ring {
@@ -31,10 +32,8 @@ func (r *Ring) copyInto(to *Ring, x lin) lin {
 				to.factorPool = append(to.factorPool, at[f])
 			}
 		case atomQuot:
-			a.y, a.z = to.form(
-				mapped(to, r.forms[a.y].lin, at),
-			),
-				to.form(mapped(to, r.forms[a.z].lin, at))
+			a.y = to.form(mapped(to, r.forms[a.y].lin, at))
+			a.z = to.form(mapped(to, r.forms[a.z].lin, at))
 		default:
 			a.y = to.form(mapped(to, r.forms[a.y].lin, at))
 		}
@@ -56,19 +55,18 @@ func (r *Ring) readRange(id int32) Interval {
 	return in
 }
 
+// mapped is x with atoms renumbered by at, with terms of to.
 func mapped(to *Ring, x lin, at map[int32]int32) lin {
 	t := to.alloc(len(x.t))
 	for i := range x.t {
-		t[i] = term{
-			x.t[i].k,
-			at[x.t[i].a],
-		}
+		t[i] = term{x.t[i].k, at[x.t[i].a]}
 	}
 	return lin{t, x.c}
 }
 
-// Range bounds e over the ranges of its variables; it may be wider than the
-// truth. Ends that int64 cannot hold are its least and greatest value.
+// Range bounds e over the ranges of its variables. It holds every value of e and
+// may be wider than the truth. Ends that int64 cannot hold are its least and
+// greatest value.
 func (e Expr) Range() Interval {
 	defer e.lock().Unlock()
 	if f := &e.r.forms[e.id]; f.ranged {
@@ -77,7 +75,8 @@ func (e Expr) Range() Interval {
 	return e.r.readRange(e.id)
 }
 
-// Congruence returns m ≥ 0 and r with e ≡ r (mod m) always; m 0 means e is r.
+// Congruence returns m ≥ 0 and r with e ≡ r (mod m) always; m = 0 means that e is
+// the constant r, m = 1 that nothing is known.
 func (e Expr) Congruence() (m, r int64) {
 	defer e.lock().Unlock()
 	return e.r.congruence(e.lin())

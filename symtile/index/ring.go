@@ -7,40 +7,47 @@ import (
 )
 
 // A Ring owns interned expressions. It is not safe for concurrent use while
-// expressions are being built; reading (String, Range, Eval, Code) is.
+// expressions are being built; reading them (String, Range, Eval, Compile) is.
 //
 // Inside, an expression is a form c + Σ k·atom, its terms sorted by atom, and an
-// atom is a variable, a floor division, a min with 0, or a product of atoms.
+// atom is a variable, a floor division, a minimum with 0, or a product of atoms.
 // Forms and atoms are hash-consed into int32 ids, without pointers, so that
-// equality is a comparison and Reset is a truncation.
+// equality is a comparison and Reset is a truncation: a ring that is reset and
+// filled again with expressions of the same size allocates nothing.
+//
+// Constructors are total. What cannot be built sets err, and work goes on with
+// a form that means nothing, so that no constructor returns an error.
 type Ring struct {
 	mu    sync.Mutex // held by readers; builders are alone by contract
-	err   error
+	err   error      // the first failure
 	style style
+
 	// unsettled tells that another style would have made another residue.
 	unsettled bool
-	fired     [numRules]uint32
+	fired     [numRules]uint32 // how often each rule applied
 
-	pool       []term
-	forms      []form
-	atoms      []atom
-	units      []term  // 1·atom, by atom
-	factorPool []int32 // factors of product atoms, ascending
-	vars       []Variable
-	memos      []memo
+	pool       []term     // the terms of forms, shared by all
+	forms      []form     // by form id
+	atoms      []atom     // by atom id
+	units      []term     // 1·atom, by atom
+	factorPool []int32    // factors of product atoms, ascending
+	vars       []Variable // by number of the variable
+	memos      []memo     // quotients computed before
 
-	formTab, atomTab, memoTab, varTab table
+	formTab, atomTab, memoTab, varTab table // ids by hash
 
 	facts facts
+
 	// choices are the ways to write forms; choiceOf[form] is an index plus 1.
 	choices  []choice
 	choiceOf []int32
-	// selected counts the forms whose choice was searched for.
-	selected int
+	selected int // forms whose choice was searched for
+
 	origins  []*Origin
-	originAt map[string]int
-	scratch  *Ring // where domains are worked out
-	reading  *Ring // where expressions are read
+	originAt map[string]int // index of origins by key
+
+	scratch *Ring // where domains are worked out
+	reading *Ring // where expressions are read
 }
 
 // A term is k·atom.
@@ -49,43 +56,34 @@ type term struct {
 	a int32
 }
 
-// A lin is a linear form over atoms that need not be interned. Its terms are
-// sorted by atom, without zero coefficients, and are never changed.
+// A lin is a linear form c + Σ t over atoms that need not be interned. Its terms
+// are sorted by atom, without zero coefficients, and are never changed: forms
+// share them.
 type lin struct {
 	t []term
 	c int64
 }
 
-// A form is an interned lin.
+// A form is an interned lin, with its sharp range once that was asked for.
 type form struct {
 	lin
 	in     Interval // bound, once ranged
 	ranged bool
 }
 
+// An atomKind is what an atom computes.
 type atomKind uint8
 
+// The atoms of the normal form.
 const (
 	atomVar     atomKind = iota // y: index into vars
 	atomDiv                     // ⌊y/d⌋, y a form, d > 1
 	atomQuot                    // ⌊y/z⌋, y and z forms, z > 0 everywhere
 	atomMinZero                 // min(y, 0), y a form
-	atomProduct                 // product of facs[y:y+z]
+	atomProduct                 // product of factorPool[y:y+z]
 )
 
-// Extraction chooses how an expression is written: the form that takes the
-// fewest operations. It is a step of its own, because the normal form suits
-// comparison, not reading: it has no mod and no max, and it distributes.
-//
-// The choice is greedy and memoised by form: as long as some rewriting of the
-// sum costs less, the cheapest is taken. Costs are + − · floordiv mod min max,
-// one each; a coefficient of ±1 is free, a subtraction is one operation. Of
-// equal costs the one with more mods wins.
-//
-// Extraction adds atoms of its own to the ring, so it works in rings that
-// nobody builds in: a reader (see view.go) or a chain at its end.
-
-// Atoms that only extraction makes.
+// Atoms that only extraction makes, in rings that nobody builds in.
 const (
 	atomMod         atomKind = iota + atomProduct + 1 // y mod d
 	atomFloorDiv                                      // y floordiv d, not in normal form
@@ -96,28 +94,32 @@ const (
 	atomCeilDiv                                       // ⌈y/z⌉
 )
 
-// An atom is what a form is linear in. Atoms inside y and z have smaller ids.
+// An atom is what a form is linear in. Atoms inside y and z have smaller ids, so
+// that ids ascend from the inside out and there are no circles.
 type atom struct {
 	kind          atomKind
 	exact         bool // atomDiv: by·atom = of − off, of a form
-	nondecreasing bool // does not fall when a variable rises
-	y, z          int32
-	of            int32 // of an exact quotient, as are by and off
-	d             int64
-	in            Interval
-	m, r          int64 // value ≡ r (mod m), m ≥ 1
+	nondecreasing bool // the value does not fall when a variable rises
+
+	y, z int32 // forms, or what the kind says
+	of   int32 // of an exact quotient, as are by and off
+	d    int64 // divisor of atomDiv, atomMod and atomFloorDiv
+
+	in   Interval // holds every value
+	m, r int64    // value ≡ r (mod m), m ≥ 1
 
 	by, off int64
 }
 
-// A memo keeps a quotient: ⌊y/d⌋ for z = −1, ⌊y/z⌋ otherwise.
+// A memo keeps a quotient: ⌊y/d⌋ for z = −1, ⌊y/z⌋ otherwise. The same dividends
+// come again and again, because remainders are built from quotients.
 type memo struct {
 	y, z int32
 	d    int64
 	res  lin
 }
 
-// A choice is the cheapest way found to write a form.
+// A choice is the cheapest way found to write a form, and what it costs.
 type choice struct {
 	lin
 	cost int32
@@ -153,7 +155,7 @@ func (r *Ring) Reset() {
 	r.forgetChoices()
 }
 
-// forgetChoices makes every choice be searched for again.
+// forgetChoices drops the choices, which are searched for again when asked.
 func (r *Ring) forgetChoices() {
 	r.choices = r.choices[:0]
 	r.choiceOf = r.choiceOf[:0]
@@ -165,7 +167,8 @@ func (r *Ring) forgetChoices() {
 // then on new expressions of r are worthless, though well formed.
 func (r *Ring) Err() error { return r.err }
 
-// fail records the first error; its result stands in for what was not built.
+// fail records the first error; its result, the form 0, stands in for what was
+// not built.
 func (r *Ring) fail(format string, args ...any) lin {
 	if r.err == nil {
 		r.err = fmt.Errorf(format, args...)
@@ -173,15 +176,13 @@ func (r *Ring) fail(format string, args ...any) lin {
 	return lin{}
 }
 
-// alloc returns n fresh terms. A full pool is left to its users.
+// alloc returns n fresh terms. A full pool is not copied: the forms that use it
+// keep it alive, and a new one is twice as large.
 func (r *Ring) alloc(n int) []term {
 	l := len(r.pool)
 	if l+n > cap(r.pool) {
-		r.pool = make(
-			[]term,
-			0,
-			max(2*cap(r.pool), n, 256),
-		)
+		size := max(2*cap(r.pool), n, 256)
+		r.pool = make([]term, 0, size)
 		l = 0
 	}
 	r.pool = r.pool[:l+n]
@@ -194,11 +195,14 @@ func (r *Ring) keep(t []term, n int) []term {
 	return t[:n:n]
 }
 
+// mix1 and mix2 are odd multipliers that spread the bits of a hash; mix1 is 2⁶⁴
+// over the golden ratio (Knuth, The Art of Computer Programming, 3, §6.4).
 const (
 	mix1 = 0x9E3779B97F4A7C15
 	mix2 = 0xD6E8FEB86659FD93
 )
 
+// hash depends on the terms and the constant of x.
 func (x lin) hash() uint64 {
 	h := uint64(x.c) * mix1
 	for _, t := range x.t {
@@ -208,6 +212,7 @@ func (x lin) hash() uint64 {
 	return h ^ h>>32
 }
 
+// equal reports whether x and y are the same form.
 func (x lin) equal(y lin) bool {
 	if x.c != y.c || len(x.t) != len(y.t) {
 		return false
@@ -220,7 +225,8 @@ func (x lin) equal(y lin) bool {
 	return true
 }
 
-// form interns x.
+// form interns x and returns its id: forms with equal ids are equal, and no
+// others. x shares its terms with what is interned.
 func (r *Ring) form(x lin) int32 {
 	h := x.hash()
 	for i := r.formTab.first(h); ; i = r.formTab.next(i) {
@@ -244,13 +250,16 @@ func (r *Ring) form(x lin) int32 {
 	return int32(n)
 }
 
+// pairHash is the hash of an atom that has no list of factors, and of a memo.
 func pairHash(kind atomKind, y, z int32, d int64) uint64 {
-	h := (uint64(uint32(y))<<8 ^ uint64(uint32(z))<<40 ^ uint64(kind)) *
-		mix1
+	h := uint64(uint32(y))<<8 ^ uint64(uint32(z))<<40
+	h = (h ^ uint64(kind)) * mix1
 	h = (h ^ uint64(d)) * mix2
 	return h ^ h>>31
 }
 
+// atomHash is the hash of an atom of any kind. A product is known by its
+// factors, because where they lie in the pool is not part of it.
 func (r *Ring) atomHash(a *atom) uint64 {
 	if a.kind != atomProduct {
 		return pairHash(a.kind, a.y, a.z, a.d)
@@ -262,24 +271,22 @@ func (r *Ring) atomHash(a *atom) uint64 {
 	return h ^ h>>32
 }
 
+// factors are the atoms whose product a is, ascending and with repetition.
 func (r *Ring) factors(a *atom) []int32 {
 	return r.factorPool[a.y : a.y+a.z]
 }
 
+// sameAtom reports whether a and b compute the same.
 func (r *Ring) sameAtom(a, b *atom) bool {
 	if a.kind == atomProduct && b.kind == atomProduct {
 		return slices.Equal(r.factors(a), r.factors(b))
 	}
-	return a.kind == b.kind &&
-		a.y == b.y && a.z == b.z &&
-		a.d == b.d
+	return a.kind == b.kind && a.y == b.y && a.z == b.z && a.d == b.d
 }
 
 // atom interns the atom of a kind other than atomProduct; had tells that it was
-// there. The bounds of a new one are for the caller to say.
-func (r *Ring) atom(
-	kind atomKind, y, z int32, d int64,
-) (id int32, had bool) {
+// there already. The bounds of a new one are the caller's to set.
+func (r *Ring) atom(kind atomKind, y, z int32, d int64) (id int32, had bool) {
 	h := pairHash(kind, y, z, d)
 	for i := r.atomTab.first(h); ; i = r.atomTab.next(i) {
 		id := r.atomTab.at(i)
@@ -287,19 +294,15 @@ func (r *Ring) atom(
 			break
 		}
 		a := &r.atoms[id]
-		if a.kind == kind && a.y == y &&
-			a.z == z && a.d == d {
+		if a.kind == kind && a.y == y && a.z == z && a.d == d {
 			return id, true
 		}
 	}
 	n := len(r.atoms)
 	r.atoms = slices.Grow(r.atoms, 1)[:n+1]
 	a := &r.atoms[n]
-	*a = atom{} // what is put together elsewhere and copied stalls here
-	a.kind = kind
-	a.y = y
-	a.z = z
-	a.d = d
+	*a = atom{} // field by field: a copy of a composite literal stalls here
+	a.kind, a.y, a.z, a.d = kind, y, z, d
 	a.m = 1
 	r.putAtom(h)
 	return int32(n), false
@@ -332,6 +335,8 @@ func (r *Ring) putAtom(h uint64) {
 	}
 }
 
+// hash leaves the origin of v out: the name of a run-time variable follows from
+// it.
 func (v *Variable) hash() uint64 {
 	h := uint64(v.Role)
 	for i := range len(v.Name) {
@@ -342,7 +347,7 @@ func (v *Variable) hash() uint64 {
 	return h ^ h>>32
 }
 
-// varID numbers v.
+// varID numbers v among the variables of r.
 func (r *Ring) varID(v Variable) int32 {
 	h := v.hash()
 	for i := r.varTab.first(h); ; i = r.varTab.next(i) {
@@ -363,6 +368,7 @@ func (r *Ring) varID(v Variable) int32 {
 	return int32(len(r.vars) - 1)
 }
 
+// memoKind tells memos from atoms in pairHash.
 const memoKind atomKind = 255
 
 // cachedQuotient finds a quotient computed before.
@@ -380,34 +386,31 @@ func (r *Ring) cachedQuotient(y, z int32, d int64) (lin, bool) {
 	}
 }
 
+// cacheQuotient keeps res as ⌊y/d⌋, or ⌊y/z⌋ for z ≥ 0, and returns it.
 func (r *Ring) cacheQuotient(y, z int32, d int64, res lin) lin {
 	n := len(r.memos)
 	r.memos = slices.Grow(r.memos, 1)[:n+1]
 	m := &r.memos[n]
-	m.y = y
-	m.z = z
-	m.d = d
+	m.y, m.z, m.d = y, z, d
 	m.res = res
 	if r.memoTab.put(pairHash(memoKind, y, z, d), int32(n)) {
 		for i := range r.memos {
 			m := &r.memos[i]
-			r.memoTab.put(
-				pairHash(memoKind, m.y, m.z, m.d),
-				int32(i),
-			)
+			h := pairHash(memoKind, m.y, m.z, m.d)
+			r.memoTab.put(h, int32(i))
 		}
 	}
 	return res
 }
 
 // facts are what a domain says beyond the ranges of its variables. A ring that
-// has facts is private to one simplification: its forms are equal to what they
-// stand for on the domain only.
+// has facts is private to one simplification: its forms equal what they stand
+// for on the domain only.
 type facts struct {
 	sums     []fact
 	congr    []congruence
-	anyExact bool
-	version  int // counts what changed
+	anyExact bool // some atom is exact
+	version  int  // counts what changed
 }
 
 // A fact says that sum (no constant, first coefficient positive, content 1)
@@ -423,6 +426,7 @@ type congruence struct {
 	m, r int64
 }
 
+// reset forgets the facts; version goes on counting.
 func (f *facts) reset() {
 	f.sums = f.sums[:0]
 	f.congr = f.congr[:0]
@@ -451,18 +455,22 @@ func (r *Ring) noteFired(other *Ring) {
 // ForgetFired empties the list that Fired returns.
 func (r *Ring) ForgetFired() { r.fired = [numRules]uint32{} }
 
-// A table is an open-addressing hash table of ids; the caller compares.
+// A table is an open-addressing hash table of ids with linear probing, at most
+// half full. It knows no keys: the caller walks the slots from first(hash) by
+// next until at is negative, and compares what the ids stand for.
 type table struct {
-	slots []int32 // id + 1, 0 free
-	n     int
-	size  int // of slots when empty
+	slots []int32 // id + 1, 0 free; a power of two of them
+	n     int     // ids in the table
+	size  int     // of slots when empty
 }
 
+// newTable returns an empty table of size slots, a power of two.
 func newTable(size int) table {
 	return table{slots: make([]int32, size), size: size}
 }
 
-// reset empties the table, shrinking it so that clearing stays cheap.
+// reset empties the table. It shrinks to its first size, so that clearing stays
+// cheap after one large expression.
 func (t *table) reset() {
 	if t.n == 0 {
 		return
@@ -472,14 +480,17 @@ func (t *table) reset() {
 	t.n = 0
 }
 
+// first is the slot where the search for a hash starts.
 func (t *table) first(h uint64) uint64 {
 	return h & uint64(len(t.slots)-1)
 }
 
+// next is the slot after i, the first after the last.
 func (t *table) next(i uint64) uint64 {
 	return (i + 1) & uint64(len(t.slots)-1)
 }
 
+// at is the id in slot i, −1 for a free slot.
 func (t *table) at(i uint64) (id int32) {
 	return t.slots[i] - 1
 }
@@ -500,6 +511,7 @@ func (t *table) put(h uint64, id int32) (grown bool) {
 	return false
 }
 
+// grow doubles the slots and empties them.
 func (t *table) grow() {
 	n := 2 * len(t.slots)
 	if n <= cap(t.slots) {
@@ -511,8 +523,8 @@ func (t *table) grow() {
 	t.n = 0
 }
 
-// A style is what divisions may do one way or the other. A ring keeps to one,
-// or equal expressions would differ; a chain, whose forms are not compared,
+// A style is what divisions may do one way or the other. A ring keeps to one, or
+// equal expressions would differ; a Composition, whose forms are not compared,
 // tries several for what is cheapest to write.
 type style struct {
 	residue residue

@@ -414,7 +414,7 @@ func trialRangeFact(id ruleID, g *generator) (bool, string) {
 
 func (r *Ring) tryRangeRule(id ruleID, g *generator, x lin) (bool, string) {
 	for _, rule := range rangeRules {
-		if rule.id != id {
+		if rule.id != id || rule.of&r.evidenceFor(x) == 0 {
 			continue
 		}
 		in, ok := rule.apply(r, x, r.looseRange(x), rangeDepth)
@@ -427,7 +427,7 @@ func (r *Ring) tryRangeRule(id ruleID, g *generator, x lin) (bool, string) {
 			return y, min(max(y, in.Lo), in.Hi)
 		})
 	}
-	return false, "no row of rangeRules"
+	return false, ""
 }
 
 // domainOf makes a domain of the generator's box, at the start of a pass, and
@@ -488,9 +488,12 @@ func trialDomainRule(id ruleID, g *generator) (applied bool, wrong string) {
 		if in.Covers(have) || clipped.Empty() {
 			continue
 		}
+		if rule.of&kindOf(x, clipped) == 0 {
+			continue
+		}
 		before := g.holding(d)
 		out := rule.apply(d, x, clipped)
-		if out.effect == declined {
+		if out == declined {
 			continue
 		}
 		applied = true
@@ -538,19 +541,20 @@ func (g *generator) holding(d *domain) map[string]bool {
 // explain compares the points of the domain at which x in in holds with those
 // that what the rule made of it admits.
 func (g *generator) explain(
-	d *domain, what string, before map[string]bool, x lin, in Interval, out outcome,
+	d *domain, what string, before map[string]bool, x lin, in Interval, out effect,
 ) (wrong string) {
+	replacement := d.replacement
 	points(g.lo, g.hi, func(v []int64) bool {
 		if !before[fmt.Sprint(v)] {
 			return true
 		}
 		want := in.Contains(d.r.at(x, v))
 		got := !d.empty && d.holds(v)
-		switch out.effect {
+		switch out {
 		case learned:
 			got = got && want
 		case replaced:
-			got = got && out.in.Contains(d.r.at(out.x, v))
+			got = got && replacement.in.Contains(d.r.at(replacement.x, v))
 		}
 		if got != want {
 			wrong = fmt.Sprintf("%s at %v: %v, want %v", what, v, got, want)

@@ -272,7 +272,7 @@ func (s *system) splitMins(i int, cases *int) Verdict {
 	y := s.r.forms[s.r.atoms[id].y].lin
 	rows := len(s.rows)
 	s.bound(
-		s.r.addmul(y, -1, s.r.atomForm(id)),
+		s.r.addAtom(y, -1, id),
 		Interval{0, 0},
 	)
 	first := s.splitMins(i+1, cases)

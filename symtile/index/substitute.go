@@ -2,7 +2,8 @@ package index
 
 import "slices"
 
-// Vars lists the variables of e in a fixed order, each as an Expr.
+// Vars lists the variables of e, each once and as an Expr, in the order in which
+// the ring came to know them.
 func (e Expr) Vars() []Expr {
 	defer e.lock().Unlock()
 	seen := e.r.atomsUnder(e.lin(), nil)
@@ -16,7 +17,8 @@ func (e Expr) Vars() []Expr {
 }
 
 // atomsUnder adds the atoms x is made of, at any depth, to the ascending list
-// seen. Ids ascend from the inside out.
+// seen. Ids ascend from the inside out, so that the list is in an order in which
+// atoms can be computed.
 func (r *Ring) atomsUnder(x lin, seen []int32) []int32 {
 	for _, t := range x.t {
 		seen = r.atomsOf(t.a, seen)
@@ -24,6 +26,7 @@ func (r *Ring) atomsUnder(x lin, seen []int32) []int32 {
 	return seen
 }
 
+// atomsOf adds atom id and the atoms it is made of to seen.
 func (r *Ring) atomsOf(id int32, seen []int32) []int32 {
 	i, ok := slices.BinarySearch(seen, id)
 	if ok {
@@ -35,10 +38,8 @@ func (r *Ring) atomsOf(id int32, seen []int32) []int32 {
 	case atomDiv, atomMinZero, atomMod, atomFloorDiv:
 		seen = r.atomsUnder(r.forms[a.y].lin, seen)
 	case atomQuot, atomCeilDiv, atomModForm, atomMin, atomMax, atomFormProduct:
-		seen = r.atomsUnder(
-			r.forms[a.z].lin,
-			r.atomsUnder(r.forms[a.y].lin, seen),
-		)
+		seen = r.atomsUnder(r.forms[a.y].lin, seen)
+		seen = r.atomsUnder(r.forms[a.z].lin, seen)
 	case atomProduct:
 		for _, f := range r.factors(&a) {
 			seen = r.atomsOf(f, seen)
@@ -54,8 +55,10 @@ func (e Expr) Subst(with map[Expr]Expr) Expr {
 	return s.Apply(e)
 }
 
-// A Substitution applies one set of replacements to several expressions,
-// remembering the parts they share.
+// A Substitution applies one set of replacements to several expressions of one
+// ring, remembering the parts they share. Keys of With are variables; constants
+// among the keys, which variables of one value are, are ignored. With must not
+// change after the first Apply.
 type Substitution struct {
 	With map[Expr]Expr
 	done map[int32]lin // by atom of the source ring
@@ -71,9 +74,8 @@ func (s *Substitution) Apply(e Expr) Expr {
 			}
 		}
 	}
-	return e.r.wrap(e.r.rebuild(
-		e.r, e.lin(), s.done,
-	))
+	x := e.r.rebuild(e.r, e.lin(), s.done)
+	return e.r.wrap(x)
 }
 
 // Import returns e, of any ring, as an expression of r.
@@ -81,53 +83,46 @@ func (r *Ring) Import(e Expr) Expr {
 	if e.r == r {
 		return e
 	}
-	return r.wrap(r.rebuild(
-		e.r, e.lin(), map[int32]lin{},
-	))
+	x := r.rebuild(e.r, e.lin(), map[int32]lin{})
+	return r.wrap(x)
 }
 
-// rebuild constructs x of ring from in r; done maps atoms of from to forms of r.
+// rebuild constructs x of ring from in r, by the constructors, so that the result
+// is in normal form for what r knows; done maps atoms of from to forms of r and
+// is extended.
 func (r *Ring) rebuild(from *Ring, x lin, done map[int32]lin) lin {
 	out := constForm(x.c)
 	for _, t := range x.t {
-		out = r.addmul(
-			out, t.k, r.rebuildAtom(from, t.a, done),
-		)
+		y := r.rebuildAtom(from, t.a, done)
+		out = r.addmul(out, t.k, y)
 	}
 	return out
 }
 
+// rebuildAtom is rebuild for one atom.
 func (r *Ring) rebuildAtom(from *Ring, id int32, done map[int32]lin) lin {
 	if x, ok := done[id]; ok {
 		return x
 	}
 	a := from.atoms[id]
+	operand := func(id int32) lin {
+		return r.rebuild(from, from.forms[id].lin, done)
+	}
 	var x lin
 	switch a.kind {
 	case atomVar:
 		x = r.variable(from.vars[a.y])
 	case atomDiv:
-		x = r.div(
-			r.rebuild(from, from.forms[a.y].lin, done),
-			a.d,
-		)
+		x = r.div(operand(a.y), a.d)
 	case atomQuot:
-		y := r.rebuild(from, from.forms[a.y].lin, done)
-		x = r.quot(
-			y,
-			r.rebuild(from, from.forms[a.z].lin, done),
-		)
+		y := operand(a.y)
+		x = r.quot(y, operand(a.z))
 	case atomMinZero:
-		x = r.min0(r.rebuild(
-			from, from.forms[a.y].lin, done,
-		))
+		x = r.min0(operand(a.y))
 	case atomProduct:
 		x = constForm(1)
-		for i := range a.z {
-			x = r.mul(
-				x,
-				r.rebuildAtom(from, from.factorPool[a.y+i], done),
-			)
+		for _, f := range from.factors(&a) {
+			x = r.mul(x, r.rebuildAtom(from, f, done))
 		}
 	}
 	done[id] = x

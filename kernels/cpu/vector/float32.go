@@ -1,6 +1,8 @@
 package vector
 
 import (
+	"math"
+
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -161,4 +163,13 @@ func EmitFloat32(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
 		y = roundings[i.Shape.DType](c, y)
 	}
 	return y
+}
+
+// IsTanhPlusOne reports whether an addition of the result of operand and a
+// constant, given by its bits or nil, is tanh x + 1 in f32, which Tanh1p32
+// computes at once. The expression occurs in gelu.
+func IsTanhPlusOne(sum, operand *hlo.Instr, constant *uint32) bool {
+	return sum.Op == hlo.OpAdd && sum.Shape.DType == hlo.F32 &&
+		operand.Op == hlo.OpTanh &&
+		constant != nil && *constant == math.Float32bits(1)
 }
