@@ -16,7 +16,7 @@ import (
 var floatUnary = map[hlo.Opcode]func(float64) float64{
 	hlo.OpAbs: math.Abs, hlo.OpCbrt: math.Cbrt,
 	hlo.OpCeil: math.Ceil, hlo.OpCosine: math.Cos,
-	hlo.OpErf: math.Erf, hlo.OpExponential: math.Exp,
+	hlo.OpErf: math.Erf, hlo.OpErfInv: math.Erfinv, hlo.OpExponential: math.Exp,
 	hlo.OpExponentialMinusOne: math.Expm1, hlo.OpFloor: math.Floor,
 	hlo.OpLog: math.Log, hlo.OpLogPlusOne: math.Log1p,
 	hlo.OpNegate:          func(x float64) float64 { return -x },
