@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/tilewright/tilewright/kernels"
 )
 
 // Calibration finds the factors of the terms: it minimises
@@ -26,14 +28,14 @@ const (
 )
 
 // calibrate returns log factors.
-func calibrate(rows []row, o overlap) ([]float64, error) {
-	n := len(rows[0].terms)
+func calibrate(rows []row, terms *kernels.PriceTerms) ([]float64, error) {
+	n := len(terms.Names)
 	theta := make([]float64, n)
 	factors := ones(n)
 	weights := ones(len(rows))
 	c := groupRows(rows)
 	for range maxRounds {
-		x, y := jacobian(rows, factors, o)
+		x, y := jacobian(rows, factors, terms)
 		c.center(x, y, math.Sqrt(betweenGroupsWeight))
 		step, err := newton(x, y, weights, theta)
 		if err != nil {
@@ -59,17 +61,20 @@ func calibrate(rows []row, o overlap) ([]float64, error) {
 // jacobian is, for every row, the derivative of its log prediction by θ, the
 // share of each term, and the log of measured over predicted.
 func jacobian(
-	rows []row, factors []float64, o overlap,
+	rows []row, factors []float64, terms *kernels.PriceTerms,
 ) (x [][]float64, y []float64) {
 	n := len(factors)
 	flat := make([]float64, n*len(rows))
 	x = make([][]float64, len(rows))
 	y = make([]float64, len(rows))
+	weights := make([]float64, n)
 	for k, r := range rows {
-		weights := overlapped(r.terms, factors, o)
+		weigh(
+			weights, r.price.Seconds, factors, terms.Overlapping, terms.Hidden,
+		)
 		x[k] = flat[n*k : n*(k+1)]
 		total := 0.0
-		for i, t := range r.terms {
+		for i, t := range r.price.Seconds {
 			x[k][i] = t * weights[i]
 			total += x[k][i]
 		}

@@ -127,21 +127,25 @@ func TestCorpus(t *testing.T) {
 	d := kept.Device
 	var samples []Sample
 	for _, f := range kept.Fusions {
+		pricer, err := b.Pricer(all[f.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
 		for k, text := range f.Plans {
 			plan, err := kernels.ParsePlan(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, err := all[f.Name].At(plan.Tiles)
+			features, err := FeaturesOf(pricer, plan)
 			if err != nil {
 				t.Fatal(err)
 			}
-			samples = append(samples, Sample{f.Name, Measure(q, plan, d), f.Seconds[k]})
+			samples = append(samples, Sample{f.Name, features, f.Seconds[k]})
 		}
 	}
 	t.Logf("%+v", d)
-	prior := Roofline(d)
-	if all, err := prior.Fit(samples); err == nil {
+	prior := &Model{}
+	if all, err := Fit(samples); err == nil {
 		text, _ := json.Marshal(all.factorsByName())
 		t.Logf("factors that fit all: %s", text)
 	}
@@ -152,7 +156,7 @@ func TestCorpus(t *testing.T) {
 		}
 		others := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Group == f.Name })
 		own := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Group != f.Name })
-		fitted, err := prior.Fit(others)
+		fitted, err := Fit(others)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,8 +167,8 @@ func TestCorpus(t *testing.T) {
 
 func (m *Model) factorsByName() map[string]float64 {
 	all := map[string]float64{}
-	for k, name := range m.names {
-		all[name] = math.Round(100*m.factors[k]) / 100
+	for name, factor := range m.factors {
+		all[name] = math.Round(100*factor) / 100
 	}
 	return all
 }

@@ -6,9 +6,11 @@ import (
 
 	"gonum.org/v1/gonum/optimize"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/tilewright/tilewright/kernels"
 )
 
-// A Sample is a measured plan, as stored.
+// A Sample is the price of a plan and how long it took.
 type Sample struct {
 	Group    string // the fusion it belongs to; the fit compares within groups
 	Features Features
@@ -18,140 +20,150 @@ type Sample struct {
 // A row is a sample as the fit sees it.
 type row struct {
 	group   string
-	terms   []float64 // raw, seconds
+	price   kernels.Price
 	logs    []float64
 	seconds float64
 }
 
 const (
 	minSamples           = 4  // a calibration needs; with fewer the prior stays as it is
-	minCorrectionSamples = 48 // samples a correction needs, twice over for each of its features
+	minCorrectionSamples = 48 // samples a correction needs, twice over for each of its logarithms
 )
 
-// Fit returns the device's roofline fitted to samples: first its terms are
-// calibrated, then what is left is corrected. Samples that cannot be of this
-// device are left out. With few samples the result is near the prior; with
-// none it is the prior.
-func (m *Model) Fit(samples []Sample) (*Model, error) {
-	out := Roofline(m.device)
-	rows := make([]row, 0, len(samples))
-	for _, s := range samples {
-		if s.Features.plausible(&m.device) &&
-			s.Seconds > 0 &&
-			!math.IsInf(s.Seconds, 0) {
-			rows = append(rows, row{
-				s.Group,
-				rawTerms(nil, &s.Features, &m.device),
-				logs(&s.Features),
-				s.Seconds,
-			})
-		}
-	}
+// Fit returns the prior fitted to samples: first the terms are calibrated, then what is
+// left is corrected. Samples whose terms are not those of the last one are left out: they
+// are of another revision of the backend. With few samples the result is near the prior;
+// with none it is the prior.
+func Fit(samples []Sample) (*Model, error) {
+	rows, terms := rowsOf(samples)
 	if len(rows) < minSamples {
-		return out, nil
+		return &Model{}, nil
 	}
-	theta, err := calibrate(rows, overlapOf(&m.device))
+	theta, err := calibrate(rows, &terms)
 	if err != nil {
 		return nil, err
 	}
-	out.samples = len(rows)
+	out := &Model{
+		samples: len(rows),
+		factors: map[string]float64{},
+	}
+	factors := make([]float64, len(theta))
 	for k, t := range theta {
-		out.factors[k] = math.Exp(t)
+		factors[k] = math.Exp(t)
+		out.factors[terms.Names[k]] = factors[k]
 	}
 	if len(rows) >= minCorrectionSamples {
-		out.fit, err = correct(
-			rows, out.factors, overlapOf(&m.device),
-		)
+		out.correction, err = correct(rows, factors, &terms)
 	}
 	return out, err
 }
 
-// A correction is a linear function of log features: the log of measured over
-// calibrated time.
-type correction struct {
-	Mean    []float64 `json:"mean"`  // of each log feature
-	Scale   []float64 `json:"scale"` // their standard deviations
-	Weights []float64 `json:"weights"`
-	Offset  float64   `json:"offset"`
+// rowsOf are the samples that a fit can use, with the terms that they have in common.
+func rowsOf(samples []Sample) (rows []row, terms kernels.PriceTerms) {
+	var common *Features
+	for k := range slices.Backward(samples) {
+		if f := &samples[k].Features; f.plausible() {
+			common = f
+			break
+		}
+	}
+	if common == nil {
+		return nil, terms
+	}
+	_, terms = common.split()
+	for _, s := range samples {
+		if !s.Features.plausible() ||
+			!s.Features.sameTerms(common) ||
+			!(s.Seconds > 0) ||
+			math.IsInf(s.Seconds, 0) {
+			continue
+		}
+		price, _ := s.Features.split()
+		rows = append(rows, row{
+			group:   s.Group,
+			price:   price,
+			logs:    logs(&price, make([]float64, logCount(len(price.Seconds)))),
+			seconds: s.Seconds,
+		})
+	}
+	return rows, terms
 }
 
-// logs are what the correction is linear in: logs of ratios and sizes that the
-// terms do not know.
-func logs(f *Features) []float64 {
-	l := func(x float64) float64 {
-		return math.Log(math.Max(x, 1e-3))
+// A correction is a linear function of logarithms: the log of measured over calibrated
+// time.
+type correction struct {
+	terms   []string  // that it is made for
+	Mean    []float64 // of each logarithm
+	Scale   []float64 // their standard deviations
+	Weights []float64
+	Offset  float64
+}
+
+// minShare is the least share of a price that the correction sees of a term.
+const minShare = 1e-3
+
+// logCount is the number of logs of so many terms.
+func logCount(terms int) int { return terms + 4 }
+
+// logs writes what the correction is linear in: the log of the price, of the share that
+// each term has of it, of the lanes, and of the scratch with its square, since both
+// little and much of it are bad.
+func logs(price *kernels.Price, out []float64) []float64 {
+	sum := 0.0
+	for _, t := range price.Seconds {
+		sum += t
 	}
-	innermost, outermost := 1.0, 1.0
-	if n := len(f.Traffic); n > 0 {
-		innermost = f.Traffic[0]
-		outermost = f.Traffic[n-1]
+	for k, t := range price.Seconds {
+		out[k] = math.Log(math.Max(t/sum, minShare))
 	}
-	return []float64{
-		l(f.PaddedFLOPs / math.Max(f.FLOPs, 1)),
-		l(f.Waves),
-		l(f.Lanes),
-		l(f.InnerRun),
-		l(f.Scratch),
-		l(f.Scratch) * l(f.Scratch) / 20,
-		l(f.Tiles / f.Lanes),
-		l(f.Steps / math.Max(f.Tiles, 1)),
-		l(outermost / math.Max(innermost, 1)),
-		l(f.PaddedFLOPs / math.Max(f.Steps, 1)),
-		l(f.PaddedFLOPs / math.Max(f.Rows, 1)),
-	}
+	n := len(price.Seconds)
+	scratch := math.Log(math.Max(price.Scratch, 1))
+	out[n] = math.Log(sum)
+	out[n+1] = math.Log(math.Max(price.Lanes, 1))
+	out[n+2] = scratch
+	out[n+3] = scratch * scratch / 20
+	return out
 }
 
 // maxCorrection is the most a correction does, log: a factor of 2.7. It
 // refines what the terms say; it is not to contradict them far from its samples.
 const maxCorrection = 1
 
-func (c *correction) residual(f *Features) float64 {
+// residual is the log of measured over calibrated time that is expected of a price;
+// scratch has as many elements as logs.
+func (c *correction) residual(price *kernels.Price, scratch []float64) float64 {
 	sum := c.Offset
-	for k, x := range logs(f) {
+	for k, x := range logs(price, scratch) {
 		sum += c.Weights[k] * (x - c.Mean[k]) / c.Scale[k]
 	}
 	return math.Max(-maxCorrection, math.Min(maxCorrection, sum))
 }
 
-// plausible is for a correction that was read.
-func (c *correction) plausible() bool {
-	n := len(logs(&Features{Lanes: 1}))
-	if len(c.Mean) != n ||
-		len(c.Scale) != n ||
-		len(c.Weights) != n {
-		return false
-	}
-	for _, x := range slices.Concat(
-		c.Mean, c.Scale, c.Weights,
-		[]float64{c.Offset},
-	) {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(c.Scale, func(x float64) bool {
-		return x <= 0
-	})
-}
-
 // correct fits a correction to what calibration leaves: ridge regression on
-// standardised log features, centred within each group, since ranking inside a
+// standardised logarithms, centred within each group, since ranking inside a
 // fusion is what is asked of it, and weighted by Huber's function, since
 // timings have outliers. The strength of the ridge is the one that predicts
 // left-out groups best.
-func correct(rows []row, factors []float64, o overlap) (*correction, error) {
+func correct(
+	rows []row, factors []float64, terms *kernels.PriceTerms,
+) (*correction, error) {
 	c := standardise(rows)
+	c.terms = terms.Names
 	x := make([][]float64, len(rows))
 	y := make([]float64, len(rows))
+	weights := make([]float64, len(factors))
 	for k, r := range rows {
 		x[k] = c.scaled(r.logs)
 		total := 0.0
-		for i, w := range overlapped(r.terms, factors, o) {
-			total += r.terms[i] * w
+		weigh(
+			weights, r.price.Seconds, factors, terms.Overlapping, terms.Hidden,
+		)
+		for i, w := range weights {
+			total += r.price.Seconds[i] * w
 		}
 		y[k] = math.Log(r.seconds / total)
 	}
-	left := slices.Clone(y)
+	residuals := slices.Clone(y)
 	g := groupRows(rows)
 	g.center(x, y, 0)
 	ridge, err := chooseRidge(x, y, g)
@@ -162,10 +174,10 @@ func correct(rows []row, factors []float64, o overlap) (*correction, error) {
 		return nil, err
 	}
 	for k, r := range rows {
-		left[k] -= dot(c.Weights, c.scaled(r.logs))
+		residuals[k] -= dot(c.Weights, c.scaled(r.logs))
 	}
-	slices.Sort(left)
-	c.Offset = stat.Quantile(0.5, stat.Empirical, left, nil)
+	slices.Sort(residuals)
+	c.Offset = stat.Quantile(0.5, stat.Empirical, residuals, nil)
 	return c, nil
 }
 

@@ -1,32 +1,95 @@
 package cost
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 )
 
-// A Model predicts seconds: terms of a roofline of the device, each times a
-// calibrated factor, and the exponential of a linear correction of log features.
-type Model struct {
-	device  kernels.Device
-	names   []string  // of the terms
-	factors []float64 // of the terms; 1 is the prior
-	fit     *correction
-	samples int // that made it
+// A Term is one part of a prediction, in seconds.
+type Term struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
 }
 
-// Roofline is the prior: nothing fitted.
-func Roofline(d kernels.Device) *Model {
-	m := &Model{device: d, names: termNames(d)}
-	for range m.names {
-		m.factors = append(m.factors, 1)
+// Features are the price of a plan as it is stored with measurements: all that a model is
+// fitted to and predicts from.
+type Features struct {
+	Terms       []Term  `json:"terms"`       // as the backend prices them
+	Overlapping int     `json:"overlapping"` // terms, the first ones, of which the longest counts whole …
+	Hidden      float64 `json:"hidden"`      // … and of the others this share
+	Lanes       float64 `json:"lanes"`       // of the device that the plan uses
+	Scratch     float64 `json:"scratch"`     // bytes of fast memory that a tile program needs
+}
+
+// FeaturesOf prices a plan.
+func FeaturesOf(pricer kernels.Pricer, plan kernels.Plan) (Features, error) {
+	terms := pricer.Terms()
+	price := kernels.Price{
+		Seconds: make([]float64, len(terms.Names)),
 	}
-	return m
+	if err := pricer.Price(plan, &price); err != nil {
+		return Features{}, err
+	}
+	return featuresOf(&price, &terms), nil
+}
+
+func featuresOf(price *kernels.Price, terms *kernels.PriceTerms) Features {
+	f := Features{
+		Terms:       make([]Term, len(terms.Names)),
+		Overlapping: terms.Overlapping,
+		Hidden:      terms.Hidden,
+		Lanes:       price.Lanes,
+		Scratch:     price.Scratch,
+	}
+	for k, name := range terms.Names {
+		f.Terms[k] = Term{name, price.Seconds[k]}
+	}
+	return f
+}
+
+// split takes features apart into what pricers give.
+func (f *Features) split() (kernels.Price, kernels.PriceTerms) {
+	price := kernels.Price{Lanes: f.Lanes, Scratch: f.Scratch}
+	terms := kernels.PriceTerms{
+		Overlapping: min(max(0, f.Overlapping), len(f.Terms)),
+		Hidden:      f.Hidden,
+	}
+	for _, t := range f.Terms {
+		price.Seconds = append(price.Seconds, t.Seconds)
+		terms.Names = append(terms.Names, t.Name)
+	}
+	return price, terms
+}
+
+// sameTerms reports whether the terms of two prices are the same.
+func (f *Features) sameTerms(g *Features) bool {
+	return f.Overlapping == g.Overlapping &&
+		slices.EqualFunc(f.Terms, g.Terms, func(a, b Term) bool {
+			return a.Name == b.Name
+		})
+}
+
+// plausible reports whether features are numbers that a fit can use.
+func (f *Features) plausible() bool {
+	total := 0.0
+	for _, t := range f.Terms {
+		if !(t.Seconds >= 0) || math.IsInf(t.Seconds, 0) {
+			return false
+		}
+		total += t.Seconds
+	}
+	return total > 0 && f.Lanes >= 1 && f.Scratch >= 0
+}
+
+// A Model predicts seconds from the terms of prices: each times a fitted factor, and all
+// times the exponential of a linear correction of their logarithms. The zero Model is the
+// prior: nothing fitted.
+type Model struct {
+	factors    map[string]float64 // by the name of a term; 1 for others
+	correction *correction
+	samples    int // that made it
 }
 
 // Fitted is how many samples the model was fitted to; 0 for the prior.
@@ -34,110 +97,92 @@ func (m *Model) Fitted() int { return m.samples }
 
 // Predict returns seconds and the terms they are made of; the terms add up.
 func (m *Model) Predict(f Features) (float64, []Term) {
-	var raw [maxTerms]float64
-	t := rawTerms(raw[:0], &f, &m.device)
-	weights := overlapped(t, m.factors, overlapOf(&m.device))
-	terms := make([]Term, len(t), len(t)+1)
+	price, set := f.split()
+	p := m.predictor(&set)
+	p.weigh(&price)
+	terms := make([]Term, len(f.Terms), len(f.Terms)+1)
 	total := 0.0
-	for k := range t {
-		terms[k] = Term{m.names[k], t[k] * weights[k]}
+	for k, name := range set.Names {
+		terms[k] = Term{
+			name, price.Seconds[k] * p.weights[k],
+		}
 		total += terms[k].Seconds
 	}
-	if m.fit != nil {
-		factor := math.Exp(m.fit.residual(&f))
-		terms = append(terms, Term{
-			"fitted correction", total * (factor - 1),
-		})
-		total *= factor
+	if p.correction != nil {
+		seconds := total *
+			math.Exp(p.correction.residual(&price, p.logs))
+		terms = append(terms, Term{"fitted correction", seconds - total})
+		total = seconds
 	}
 	return total, terms
 }
 
-// Safety factors of LowerBound.
-const (
-	peakSafety      = 16 // other code can be that much better than what calibrates: vector units, several accumulators
-	bandwidthSafety = 4
-	matrixSafety    = 1.5 // the peak of matrix units is a data sheet's
-)
-
-// LowerBound is the least time physically plausible on the device, seconds; a
-// kernel below it is wrong, not fast (D8). The arithmetic of the dots that the
-// tiles do takes the peak of all lanes or of the matrix units; what is read and written at all takes
-// the bandwidth of the innermost level that it fits into as a whole, since it
-// may lie there from an earlier run. Both with a safety factor: the rates are
-// measured, on a machine that others may use too.
-func (m *Model) LowerBound(f Features) float64 {
-	bound := min(f.FLOPs, f.DotFLOPs) /
-		max(m.device.FLOPS*peakSafety, m.device.Matrix*matrixSafety)
-	for k, l := range m.device.Levels {
-		capacity := float64(l.Bytes)
-		if !l.Shared {
-			capacity *= float64(max(1, m.device.Lanes))
-		}
-		if l.Bytes == 0 || f.Compulsory <= capacity ||
-			k == len(m.device.Levels)-1 {
-			return max(bound, f.Compulsory/(l.Bandwidth*bandwidthSafety))
-		}
-	}
-	return bound
+// A predictor is a model for prices of the same terms.
+type predictor struct {
+	terms      *kernels.PriceTerms
+	prior      bool
+	factors    []float64
+	weights    []float64
+	logs       []float64
+	correction *correction
 }
 
-// modelVersion changes when features or terms change their meaning.
-const modelVersion = 2
-
-// storedModel is a Model as JSON.
-type storedModel struct {
-	Version    int                `json:"version"`
-	Device     string             `json:"device"`
-	Backend    string             `json:"backend"`
-	Revision   string             `json:"revision"`
-	Samples    int                `json:"samples"`
-	Factors    map[string]float64 `json:"factors"` // by term; one that is left out is 1
-	Correction *correction        `json:"correction,omitempty"`
+func (m *Model) predictor(terms *kernels.PriceTerms) *predictor {
+	p := &predictor{
+		terms:   terms,
+		prior:   m.samples == 0,
+		factors: ones(len(terms.Names)),
+		weights: make([]float64, len(terms.Names)),
+	}
+	for k, name := range terms.Names {
+		if x, known := m.factors[name]; known {
+			p.factors[k] = x
+		}
+	}
+	if m.correction != nil &&
+		slices.Equal(m.correction.terms, terms.Names) {
+		p.correction = m.correction
+		p.logs = make([]float64, len(p.correction.Weights))
+	}
+	return p
 }
 
-// MarshalJSON writes what was fitted, not the rates of the device.
-func (m *Model) MarshalJSON() ([]byte, error) {
-	s := storedModel{
-		modelVersion, m.device.Name, m.device.Backend,
-		m.device.Revision, m.samples,
-		map[string]float64{}, m.fit,
+// total is the predicted seconds of a price.
+func (p *predictor) total(price *kernels.Price) float64 {
+	if p.prior {
+		return price.Total(p.terms)
 	}
-	for k, name := range m.names {
-		s.Factors[name] = m.factors[k]
+	p.weigh(price)
+	total := 0.0
+	for k, t := range price.Seconds {
+		total += t * p.weights[k]
 	}
-	return json.Marshal(s)
+	if p.correction != nil {
+		total *= math.Exp(p.correction.residual(price, p.logs))
+	}
+	return total
 }
 
-// ReadModel reads a model that MarshalJSON wrote and puts it on the rates of d,
-// whose backend must be the one it was fitted for. The device may be another:
-// factors are ratios, and carry over better than nothing does.
-func ReadModel(text []byte, d kernels.Device) (*Model, error) {
-	var s storedModel
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf("not a cost model: %w", err)
-	}
-	m := Roofline(d)
-	switch {
-	case s.Version != modelVersion:
-		return nil, fmt.Errorf("a cost model of version %d; this tilewright reads %d: fit it again", s.Version, modelVersion)
-	case s.Backend != d.Backend:
-		return nil, fmt.Errorf("the cost model is of the backend %q, not %q", s.Backend, d.Backend)
-	}
-	for name, x := range s.Factors {
-		k := slices.Index(m.names, name)
-		if k < 0 {
-			continue // a level that this device has not
+// weigh writes by how much each term counts: its factor, and less when a longer one of
+// those that overlap hides it.
+func (p *predictor) weigh(price *kernels.Price) {
+	weigh(
+		p.weights, price.Seconds, p.factors,
+		p.terms.Overlapping, p.terms.Hidden,
+	)
+}
+
+func weigh(weights, t, factors []float64, overlapping int, hidden float64) {
+	longest := 0
+	for k := range overlapping {
+		if t[k]*factors[k] > t[longest]*factors[longest] {
+			longest = k
 		}
-		if !(x > 0) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("the cost model's factor of %s is %v", name, x)
+	}
+	for k := range t {
+		weights[k] = factors[k]
+		if k < overlapping && k != longest {
+			weights[k] *= hidden
 		}
-		m.factors[k] = x
 	}
-	if s.Correction != nil && !s.Correction.plausible() {
-		return nil, errors.New("the cost model's correction is damaged")
-	}
-	m.fit = s.Correction
-	m.samples = s.Samples
-	return m, nil
 }

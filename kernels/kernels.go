@@ -20,22 +20,7 @@ type Device struct {
 	Matrix                      float64           `json:",omitempty"` // peak of its matrix units at the type that is fastest, flop/s; 0: it has none
 	Levels                      []Level           // memory, innermost first; the last is main memory
 	VectorBits, VectorRegisters int               // of a CPU core: bits of the widest vector, and how many of them it names; 0: not known, or none
-	Account                     *Account          `json:"-"` // of what plans cost, nil: a roofline of the levels says enough
 	Untimed                     bool              // it runs kernels but cannot time them (a simulator): Run returns 0, and plans are chosen by the cost model
-}
-
-// An Account is a backend's own explanation of what plans cost its device, where
-// more than caches and rates decides: occupancy, say.
-type Account struct {
-	Terms []string // name the parts
-	// Overlapping is how many of them, the first ones, overlap: the longest
-	// counts whole, and of the others the share Hidden; the rest are added.
-	Overlapping int
-	Hidden      float64
-	Tie         float64 // plans whose seconds differ by less than this share are as good as each other
-	// Of returns what says the seconds of every term of plans of a symbolic
-	// program.
-	Of func(*symtile.Program) (func(Plan) []float64, error)
 }
 
 // A Level is one level of memory. Bytes 0 means unbounded.

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -25,8 +26,10 @@ type Knob struct {
 }
 
 // String is the text form, which ParsePlan reads.
-func (p Plan) String() string {
-	var b []byte
+func (p Plan) String() string { return string(p.appendTo(nil)) }
+
+// appendTo appends the text form.
+func (p Plan) appendTo(b []byte) []byte {
 	for k, t := range p.Tiles {
 		if k > 0 {
 			b = append(b, ',')
@@ -40,7 +43,7 @@ func (p Plan) String() string {
 		b = append(append(append(b, ' '), k.Name...), '=')
 		b = strconv.AppendInt(b, k.Value, 10)
 	}
-	return string(b)
+	return b
 }
 
 // ParsePlan reads "64,32,16 threads=2".
@@ -117,10 +120,11 @@ func (p Plan) With(name string, v int64) Plan {
 // Compare orders plans by the length of their text, then by the text: the
 // smallest encoding, which breaks ties between equally good plans.
 func (p Plan) Compare(q Plan) int {
-	a := p.String()
-	b := q.String()
+	var x, y [128]byte // longer texts are allocated
+	a := p.appendTo(x[:0])
+	b := q.appendTo(y[:0])
 	return cmp.Or(
 		cmp.Compare(len(a), len(b)),
-		strings.Compare(a, b),
+		bytes.Compare(a, b),
 	)
 }

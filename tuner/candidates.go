@@ -19,13 +19,14 @@ const explorerShare = 1.0 / 8
 // random from the better half of it. The random ones give the cost model
 // samples where its ranking may be wrong.
 func (t *Tuner) choose(
-	p *symtile.Program, model *cost.Model, ranked []cost.Ranked,
+	p *symtile.Program, pricer kernels.Pricer,
+	model *cost.Model, ranked []cost.Ranked,
 ) ([]cost.Ranked, error) {
 	plan, err := t.Backend.Default(p)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := model.Rank(p, []kernels.Plan{plan})
+	chosen, err := model.Rank(pricer, []kernels.Plan{plan})
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +59,10 @@ func (t *Tuner) model() (*cost.Model, error) {
 	if t.Model != nil {
 		return t.Model, nil
 	}
-	return FitStored(t.Cache, t.Backend.Device())
+	return FitStored(t.Cache, t.Backend.Identity())
 }
 
-// FitStored fits the roofline of a device to the samples of the records that
+// FitStored fits the prices of a device's plans to the samples of the records that
 // were measured on it by the same code generator.
 func FitStored(
 	db *cache.DB, d kernels.Device,
@@ -75,7 +76,7 @@ func FitStored(
 			samples = append(samples, storedSamples(r)...)
 		}
 	}
-	return cost.Roofline(d).Fit(samples)
+	return cost.Fit(samples)
 }
 
 // storedSamples are the medians of the plans of a record that were timed. Plans

@@ -39,7 +39,7 @@ const (
 type race struct {
 	*selection
 	bench  *check.Bench
-	model  *cost.Model // bounds times from below
+	bound  float64 // seconds: no correct kernel is faster
 	rng    *rand.Rand
 	block  int       // number of the current block
 	stored time.Time // when the samples were last written
@@ -52,9 +52,13 @@ const raceStream = 0x72616365
 // race verifies and times the candidates and makes the record of the winner.
 // When ctx ends, the samples so far are stored.
 func (s *selection) race(ctx context.Context) (cache.Record, error) {
+	bound, err := cost.LowerBound(s.program, s.tuner.Backend.Device())
+	if err != nil {
+		return cache.Record{}, err
+	}
 	r := &race{
 		selection: s,
-		model:     cost.Roofline(s.tuner.Backend.Device()),
+		bound:     bound,
 		rng: rand.New(
 			rand.NewPCG(uint64(s.tuner.Options.Seed), raceStream),
 		),
@@ -203,12 +207,12 @@ func (r *race) firstSample(
 }
 
 // plausibleSample times runs of a kernel; a time below the lower bound of the
-// cost model is an error.
+// program is an error.
 func (r *race) plausibleSample(
 	ctx context.Context, x *candidate, k kernels.Kernel, runs int,
 ) (kernels.Timing, error) {
 	sample, err := r.bench.Sample(ctx, k, runs)
-	if err == nil && sample.Seconds < r.model.LowerBound(x.Features) {
+	if err == nil && sample.Seconds < r.bound {
 		err = errImplausible
 	}
 	return sample, err
@@ -396,8 +400,8 @@ func (r *race) timedRecord() (cache.Record, error) {
 // fewerResources orders plans that are equally fast.
 func fewerResources(a, b *candidate) int {
 	return cmp.Or(
-		cmp.Compare(a.Features.Lanes, b.Features.Lanes),
-		cmp.Compare(a.Features.Scratch, b.Features.Scratch),
+		cmp.Compare(a.Price.Lanes, b.Price.Lanes),
+		cmp.Compare(a.Price.Scratch, b.Price.Scratch),
 		a.Plan.Compare(b.Plan))
 }
 

@@ -40,7 +40,7 @@ type candidate struct {
 // add makes candidates of ranked plans.
 func (s *selection) add(plans []cost.Ranked) error {
 	for _, r := range plans {
-		features, err := json.Marshal(r.Features)
+		features, err := json.Marshal(r.Features())
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func orDefault[T comparable](v, zeroMeans T) T {
 type Tuner struct {
 	Backend kernels.Backend
 	Cache   *cache.DB
-	Model   *cost.Model // nil means the roofline, fitted to the samples in Cache
+	Model   *cost.Model // nil means the prices of the backend, fitted to the samples in Cache
 	Options Options
 
 	clock func() time.Time // nil means time.Now; tests set it
@@ -139,8 +139,12 @@ func (t *Tuner) newSelection(p *symtile.Program) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
+	pricer, err := kernels.PricerOf(t.Backend, p)
+	if err != nil {
+		return nil, err
+	}
 	plans := slices.Collect(t.Backend.Plans(p))
-	ranked, err := model.Rank(p, plans)
+	ranked, err := model.Rank(pricer, plans)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +152,7 @@ func (t *Tuner) newSelection(p *symtile.Program) (*selection, error) {
 		t.header(p.Fusion.Name),
 		int64(len(plans)),
 	})
-	chosen, err := t.choose(p, model, ranked)
+	chosen, err := t.choose(p, pricer, model, ranked)
 	if err != nil {
 		return nil, err
 	}

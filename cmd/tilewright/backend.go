@@ -147,7 +147,12 @@ func replayed(file string) (kernels.Backend, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return replay.Read(file, f)
+	b, err := replay.Read(file, f)
+	if err != nil {
+		return nil, err
+	}
+	b.PriceBy(cpu.Roofline)
+	return b, nil
 }
 
 // readFor reads a fusion and opens the backend it is meant for.

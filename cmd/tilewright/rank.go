@@ -69,29 +69,33 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	model, err := tuner.FitStored(cache.Open(*db), b.Device())
+	model, err := tuner.FitStored(cache.Open(*db), b.Identity())
+	if err != nil {
+		return err
+	}
+	pricer, err := kernels.PricerOf(b, p)
 	if err != nil {
 		return err
 	}
 	plans := slices.Collect(b.Plans(p))
-	ranked, err := model.Rank(p, plans)
+	ranked, err := model.Rank(pricer, plans)
 	if err != nil {
 		return err
 	}
 	j := rankJSON{
 		Fusion: fusion.Name,
-		Device: b.Device().Name,
+		Device: b.Identity().Name,
 		Legal:  len(plans),
 	}
 	for _, r := range ranked[:min(max(*top, 0), len(ranked))] {
 		j.Plans = append(j.Plans, rankedJSON{
-			r.Plan.String(), r.Seconds, r.Terms, r.Features,
+			r.Plan.String(), r.Seconds, r.Terms(), r.Features(),
 		})
 	}
 	if c.json {
 		return c.printJSON(j)
 	}
-	return j.print(c, b.Device())
+	return j.print(c, b.Identity())
 }
 
 // print prints the first plans as a table, with the terms as columns.

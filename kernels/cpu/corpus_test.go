@@ -76,8 +76,8 @@ func withKnobs(rng *rand.Rand, plan kernels.Plan) kernels.Plan {
 	for _, k := range knobs {
 		if rng.IntN(2) == 0 {
 			plan = plan.With(
-				k.name,
-				k.min+rng.Int64N(min(k.max-k.min, 4)+1),
+				k.Name,
+				k.Min+rng.Int64N(min(k.Max-k.Min, 4)+1),
 			)
 		}
 	}

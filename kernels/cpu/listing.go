@@ -43,8 +43,8 @@ func (s *schedule) listTo(b *strings.Builder, indent string) {
 	}
 	for _, i := range s.items {
 		switch {
-		case i.rowKernel != nil:
-			i.rowKernel.listTo(b, indent)
+		case i.rows != nil:
+			i.rows.listTo(b, indent)
 		case i.loop != nil:
 			fmt.Fprintf(
 				b, "%sfor %s {\n",
@@ -72,11 +72,11 @@ func (s *schedule) listTo(b *strings.Builder, indent string) {
 }
 
 // listTo writes the instructions of a nest; those in a pass take turns.
-func (n *rowKernel) listTo(b *strings.Builder, indent string) {
+func (n *rowGroup) listTo(b *strings.Builder, indent string) {
 	fmt.Fprintf(
 		b, "%sfor rows of %d of %d, passes %d {\n",
 		indent, n.cols(),
-		hlo.Elements(n.extents), n.schedule.sweeps,
+		hlo.Elements(n.extents), n.kernel.Sweeps(),
 	)
 	for _, i := range n.items {
 		list := i.group

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/rowkernel"
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -162,7 +163,7 @@ func (b *block) steps(body []symtile.Step) {
 }
 
 // maxRank bounds the rank of tiles, so that loops over them need no memory.
-const maxRank = 16
+const maxRank = rowkernel.MaxRank
 
 // op lowers one op.
 func (b *block) op(n int) {

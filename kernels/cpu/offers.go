@@ -9,48 +9,121 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// longWork is element operations that no thread does alone in the time that
-// waking the others takes.
+// Facts are what the values of knobs that are worth a try depend on. The first are
+// the same for every tiling of a program.
+type facts struct {
+	p       *symtile.Program
+	spec    deviceSpec
+	lanes   int64   // of a plan without threads=
+	dot     bool    // there is one
+	reads   float64 // bytes of the parameters
+	writes  float64 // bytes of the outputs
+	divided int     // the op that splitk= divides; −1: none
+	terms   int64   // of the contraction that it divides
+
+	tiling  symtile.Tiling
+	counts  *counts // of the tiling
+	rows    int64   // tiles along the second last parallel dimension with several; 0 where fewer than two have
+	steps   int64   // tiles along all sequential dimensions
+	variant [1]kernels.Knob
+}
+
+// factsOf are the facts of a program.
+func (x *pricer) facts() *facts {
+	f := &facts{
+		p:       x.p,
+		spec:    x.spec,
+		lanes:   int64(max(1, x.device.Lanes)),
+		divided: x.divided,
+		terms:   1,
+	}
+	f.dot = slices.ContainsFunc(x.p.Ops, func(op symtile.Op) bool {
+		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
+	})
+	for _, s := range x.p.Fusion.ParamShapes() {
+		f.reads += float64(s.Bytes())
+	}
+	for _, s := range kernels.OutputShapes(x.p.Fusion) {
+		f.writes += float64(s.Bytes())
+	}
+	if x.divided >= 0 {
+		i := x.p.Ops[x.divided].Instr
+		for _, d := range i.Attrs.LHSContract {
+			f.terms *= i.Operands[0].Shape.Dims[d]
+		}
+	}
+	return f
+}
+
+// set takes over a tiling that was counted.
+func (f *facts) set(t symtile.Tiling, c *counter) {
+	f.tiling = t
+	f.counts = &c.counts
+	f.rows, f.steps = 0, 1
+	last := int64(0)
+	for k := range f.p.Space.Dims {
+		trips := int64(c.extents.Trips(k))
+		switch {
+		case f.p.Space.Dims[k].Kind != symtile.Parallel:
+			f.steps *= trips
+		case trips > 1:
+			f.rows, last = last, trips
+		}
+	}
+}
+
+// Values of knobs that are offered.
+var (
+	singleThread = []int64{1}
+	bothPacks    = []int64{0, 1}
+	splitParts   = []int64{2, 4, 8}
+	pastCaches   = []int64{1}
+	throughCache = []int64{0}
+	fetchedRows  = []int64{1, 4}
+	longStrip    = []int64{2048}
+)
+
+// longWork is element operations that no thread does alone in the time that waking the
+// others takes.
 const longWork = 1 << 24
 
 // offerThreads offers one where waking the others may cost more than they do.
-func offerThreads(f facts) []int64 {
+func offerThreads(f *facts) []int64 {
 	if f.lanes > 1 &&
-		f.programs > 1 && f.work < longWork {
-		return []int64{1}
+		f.counts.programs > 1 &&
+		f.counts.work < longWork {
+		return singleThread
 	}
 	return nil
 }
 
-// offerGroups offers orders for rows and columns of tiles: of dots a few group
-// sizes, since programs of one row share an operand and those of one column the
-// other; of anything else the columns' order, which is the sequence in memory of
-// what is transposed. Where all fits the last cache the order is all the same.
-func offerGroups(f facts) []int64 {
-	several := severalOf(f.grid)
-	if len(several) < 2 ||
+// offerGroups offers orders for rows and columns of tiles: of dots a few group sizes,
+// since programs of one row share an operand and those of one column the other; of
+// anything else the columns' order, which is the sequence in memory of what is
+// transposed. Where all fits the last cache the order is all the same.
+func offerGroups(f *facts) []int64 {
+	if f.rows == 0 ||
 		f.reads+f.writes < float64(f.spec.last)/8 {
 		return nil
 	}
-	rows := f.grid[several[len(several)-2]]
 	if !f.dot {
-		return []int64{rows}
+		return []int64{f.rows}
 	}
 	var groups []int64
 	for _, g := range []int64{2, 4, 8} {
-		if g < rows {
+		if g < f.rows {
 			groups = append(groups, g)
 		}
 	}
-	return append(groups, rows)
+	return append(groups, f.rows)
 }
 
 // offerPacks offers both for dots that take long enough for it to matter.
-func offerPacks(f facts) []int64 {
-	if !f.dot || f.products < longWork/4 {
+func offerPacks(f *facts) []int64 {
+	if !f.dot || f.counts.products < longWork/4 {
 		return nil
 	}
-	return []int64{0, 1}
+	return bothPacks
 }
 
 // longContraction is terms of a dot from which on a part of them is work enough;
@@ -62,57 +135,40 @@ const (
 
 // offerSplits offers parts of long contractions, and of long reductions in several
 // steps, where there are few tile programs.
-func offerSplits(f facts) []int64 {
-	n := splittableOp(f.p)
-	if n < 0 || f.lanes < 2 ||
-		f.programs > 2*float64(f.lanes) {
+func offerSplits(f *facts) []int64 {
+	if f.divided < 0 || f.lanes < 2 ||
+		f.counts.programs > 2*float64(f.lanes) {
 		return nil
 	}
-	parts := []int64{2, 4, 8}
-	if x := f.p.Ops[n].Instr; x.Op == hlo.OpDot {
-		terms := int64(1)
-		for _, d := range x.Attrs.LHSContract {
-			terms *= x.Operands[0].Shape.Dims[d]
-		}
-		if terms < longContraction {
+	if isDot(f.p.Ops[f.divided]) {
+		if f.terms < longContraction {
 			return nil
 		}
-		return parts
+		return splitParts
 	}
-	most := min(f.steps(), int64(f.work)/longReduction)
-	return slices.DeleteFunc(parts, func(n int64) bool {
-		return n > most
-	})
+	n := 0
+	for n < len(splitParts) &&
+		splitParts[n] <= min(f.steps, int64(f.counts.work)/longReduction) {
+		n++
+	}
+	return splitParts[:n]
 }
 
-// steps is how many tiles there are along the sequential dimensions.
-func (f facts) steps() int64 {
-	steps := int64(1)
-	for k, d := range f.p.Space.Dims {
-		if d.Kind != symtile.Parallel {
-			steps *= (max(1, d.Extent) + f.tiling[k] - 1) /
-				f.tiling[k]
-		}
-	}
-	return steps
-}
-
-// offerStreams offers what the default is not, where outputs neither surely stay
-// in the last cache nor surely leave it.
-func offerStreams(f facts) []int64 {
-	switch {
-	case f.dot ||
-		f.writes < float64(f.spec.last)/8 ||
-		f.writes > 8*float64(f.spec.last):
+// offerStreams offers what the default is not, where outputs neither surely stay in the
+// last cache nor surely leave it.
+func offerStreams(f *facts) []int64 {
+	switch last := float64(f.spec.last); {
+	case f.dot || f.writes < last/8 ||
+		f.writes > 8*last:
 		return nil
-	case 2*f.writes >= float64(f.spec.last):
-		return []int64{0}
+	case 2*f.writes >= last:
+		return throughCache
 	}
-	return []int64{1}
+	return pastCaches
 }
 
 // offerPrefetch offers fewer and more rows where parameters come from memory.
-func offerPrefetch(f facts) []int64 {
+func offerPrefetch(f *facts) []int64 {
 	computes := func(op symtile.Op) bool {
 		return op.Code == hlo.OpReduce || op.Code.Elementwise()
 	}
@@ -121,13 +177,13 @@ func offerPrefetch(f facts) []int64 {
 		!slices.ContainsFunc(f.p.Ops, computes) {
 		return nil
 	}
-	return []int64{1, 4}
+	return fetchedRows
 }
 
-// offerStrips offers longer strips where loops in Go do several pointwise
-// operations on tiles that the first cache does not hold; that measures up to a
-// twentieth faster, and shorter ones slower.
-func offerStrips(f facts) []int64 {
+// offerStrips offers longer strips where loops in Go do several pointwise operations on
+// tiles that the first cache does not hold; that measures up to a twentieth faster, and
+// shorter ones slower.
+func offerStrips(f *facts) []int64 {
 	const few = 3                     // operations
 	held := float64(f.spec.First / 4) // elements
 	passes := 0
@@ -137,59 +193,25 @@ func offerStrips(f facts) []int64 {
 		}
 	}
 	if passes < few ||
-		f.elements < held*float64(len(f.p.Ops)) {
+		f.counts.elements < held*float64(len(f.p.Ops)) {
 		return nil
 	}
-	return []int64{2048}
+	return longStrip
 }
 
-// factsOf fills in what is the same for every tiling of a program.
-func (b *Backend) factsOf(p *symtile.Program) facts {
-	f := facts{
-		p:     p,
-		spec:  b.spec(),
-		lanes: int64(lanes()),
-	}
-	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
-		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
-	})
-	for _, s := range p.Fusion.ParamShapes() {
-		f.reads += float64(s.Bytes())
-	}
-	for _, s := range kernels.OutputShapes(p.Fusion) {
-		f.writes += float64(s.Bytes())
-	}
-	return f
-}
-
-// with is the facts of a tiling.
-func (f facts) with(c candidate) facts {
-	f.candidate, f.grid = c, nil
-	for k, d := range f.p.Space.Dims {
-		if d.Kind == symtile.Parallel {
-			f.grid = append(
-				f.grid,
-				(max(1, d.Extent)+c.tiling[k]-1)/
-					c.tiling[k],
-			)
-		}
-	}
-	return f
-}
-
-// variants are the plans of a tiling: every combination of the values its knobs
-// offer and of their absence. The first has no knobs, then come those of one
-// knob, of two and so on, so that a part of them is the simplest.
-func (f facts) variants() []kernels.Plan {
+// variants are the plans of the tiling: every combination of the values its knobs offer
+// and of their absence. The first has no knobs, then come those of one knob, of two and
+// so on, so that a part of them is the simplest.
+func (f *facts) variants() []kernels.Plan {
 	plans := []kernels.Plan{{Tiles: f.tiling}}
-	for _, k := range knobs {
-		if k.offers == nil {
+	for _, row := range knobs {
+		if row.Offers == nil {
 			continue
 		}
-		values := k.offers(f)
+		values := row.Offers(f)
 		for _, plan := range plans[:len(plans):len(plans)] {
 			for _, v := range values {
-				plans = append(plans, plan.With(k.name, v))
+				plans = append(plans, plan.With(row.Name, v))
 			}
 		}
 	}

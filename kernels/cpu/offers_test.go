@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -26,14 +27,16 @@ func TestOffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := newMeasure(p, New().spec())
+		x, err := newPricer(p, New().Identity())
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := New().factsOf(p)
+		f := x.facts()
 		f.lanes, f.spec.last = 2, 1<<20
+		tiling := listed(t, d, "tiling")
+		f.set(tiling, x.count(kernels.Plan{Tiles: tiling}))
 		var b strings.Builder
-		for _, plan := range f.with(x.candidate(listed(t, d, "tiling"))).variants() {
+		for _, plan := range f.variants() {
 			fmt.Fprintln(&b, plan)
 		}
 		return b.String()
@@ -59,8 +62,7 @@ func TestPlansOffered(t *testing.T) {
 				plain[fmt.Sprint(plan.Tiles)] = true
 			}
 		}
-		if t.Logf("%d plans of %d tilings", len(met), len(plain)); len(met) > maxOffered ||
-			len(plain) > maxTilings || len(plain) == 0 {
+		if t.Logf("%d plans of %d tilings", len(met), len(plain)); len(met) > maxOffered || len(plain) > maxTilings || len(plain) == 0 {
 			t.Errorf("%d plans of %d tilings", len(met), len(plain))
 		}
 	})
@@ -78,4 +80,22 @@ func TestPlansAreTheSameTwice(t *testing.T) {
 	if !slices.Equal(list(), list()) {
 		t.Error("the plans of layernorm differ from those before")
 	}
+}
+
+// The default is the first of the plans that are offered, by the price that they have
+// and then by their text.
+func TestDefaultIsFirst(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		b := New()
+		def, err := b.Default(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for plan := range b.Plans(p) {
+			if plan.String() != def.String() {
+				t.Errorf("the first plan is %s, the default %s", plan, def)
+			}
+			break
+		}
+	})
 }

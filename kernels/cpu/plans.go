@@ -14,242 +14,288 @@ import (
 
 // What makes a legal tiling not sensible. None of it is about right or wrong.
 const (
-	maxEnumerated     = 1 << 15 // tilings looked at; of larger spaces a spread sample
+	maxEnumerated     = 1 << 15 // tilings priced; of larger spaces a spread sample
 	maxTilings        = 2048    // offered without knobs; more are thinned
 	maxOffered        = 4096    // plans in all
-	maxPlansPerTiling = 64      // plans of a tiling
-	minOpWork         = 64      // element operations a tile op on average, unless the fusion is smaller
-	maxRelativeWork   = 8       // times the least element operations of a tiling
-	worthLanes        = 1 << 18 // element operations that are worth waking other lanes for
+	maxPlansPerTiling = 64
+	minOpWork         = 64 // element operations of a tile op on average, unless the fusion is smaller
+	maxRelativeWork   = 8  // times the least element operations of a tiling
 )
 
-// Plans yields legal tilings whose scratch fits a quarter of the last cache's share of a lane and whose steps are
-// worth their overhead, and those of the best also with the values their knobs
-// offer, the best by static score first. None repeats more work than the
-// bound: its element operations, masked elements and everything computed again
-// in other tile programs or iterations included, are at most eight times those
-// of the offered plan with the fewest, counted on the loop nests of the program.
+// Plans yields legal plans, the first by price first. Their scratch fits a quarter of the
+// last cache's share of a lane and their steps are worth their overhead; the best tilings
+// come also with the values that their knobs offer. None repeats more work than the
+// bound: its element operations, masked elements and everything computed again in other
+// tile programs or iterations included, are at most maxRelativeWork times those of the
+// offered plan with the fewest.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
-		all, _ := b.sensible(p) // Default says why there are none
-		for _, s := range b.factsOf(p).offers(all) {
-			if !yield(s.plan) {
+		s, err := b.newSearch(p)
+		if err != nil {
+			return // Default says why there are none
+		}
+		for _, x := range s.offers(s.sensible()) {
+			if !yield(x.plan) {
 				return
 			}
 		}
 	}
 }
 
-// Default is the plan with the best static score.
+// Default is the first plan by price: of the plans that Plans yields, none is cheaper.
+//
+// Not all of them are priced for it. Of a space with few tilings each is priced, of
+// others those that a descent by single dimensions meets, from the largest tiles and from
+// tiles that divide one parallel dimension among the lanes. All knobs are then tried with
+// the best of these tilings.
 func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
-	all, err := b.sensible(p)
+	s, err := b.newSearch(p)
 	if err != nil {
-		return kernels.Plan{}, err
-	}
-	if len(all) == 0 {
-		if p.Space.Count() == 0 {
-			return kernels.Plan{},
-				fmt.Errorf("%s has no legal tiling", p.Fusion.Name)
-		}
 		return kernels.Plan{},
-			fmt.Errorf("%s: %w", p.Fusion.Name, errDigits)
+			fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
-	return b.factsOf(p).best(all).plan, nil
+	return s.first()
 }
 
-// A scored plan has its static score.
-type scored struct {
-	plan  kernels.Plan
-	score float64
+// A pricedTiling is a tiling with the price of its best plan.
+type pricedTiling struct {
+	tiling   symtile.Tiling
+	seconds  float64 // with the knobs that decide how lanes share the work
+	work     float64
+	sensible bool
 }
 
-// best is the plan with the best score; of knobs, only splitk has one.
-func (f facts) best(all []candidate) scored {
-	best := scored{score: math.Inf(1)}
-	for _, f.candidate = range all {
-		if s := f.score(1); s < best.score {
-			best = scored{kernels.Plan{Tiles: f.tiling}, s}
-		}
-		for _, parts := range offerSplits(f) {
-			if s := f.score(float64(parts)); s < best.score {
-				best = scored{
-					kernels.Plan{Tiles: f.tiling}.With("splitk", parts),
-					s,
-				}
-			}
-		}
-	}
-	return best
-}
-
-// unmodelledKnobPenalty is what a knob is put behind by that scores do not tell of, so that
-// tilings nearly as good come before every knob of one.
-const unmodelledKnobPenalty = 0.02
-
-// offers are the plans of candidates, the best by score first.
-func (f facts) offers(all []candidate) []scored {
-	slices.SortStableFunc(all, func(x, y candidate) int {
-		return cmp.Compare(x.score(1), y.score(1))
+// compare orders tilings as plans without knobs are ordered.
+func (x pricedTiling) compare(y pricedTiling) int {
+	return pricedPlan{kernels.Plan{Tiles: x.tiling}, x.seconds}.compare(pricedPlan{
+		kernels.Plan{Tiles: y.tiling}, y.seconds,
 	})
-	var out []scored
-	for _, c := range thin(all, maxTilings) {
-		out = append(out, scored{
-			kernels.Plan{Tiles: c.tiling}, c.score(1),
-		})
+}
+
+func (x pricedTiling) before(y pricedTiling) bool { return x.compare(y) < 0 }
+
+// A pricedPlan is a plan with its price.
+type pricedPlan struct {
+	plan    kernels.Plan
+	seconds float64
+}
+
+// compare orders plans as package cost does where no model is fitted.
+func (x pricedPlan) compare(y pricedPlan) int {
+	if c := cmp.Compare(x.seconds, y.seconds); c != 0 {
+		return c
 	}
-	for _, c := range all {
-		variants := f.with(c).variants()
-		for _, plan := range variants[1:min(len(variants), maxPlansPerTiling)] {
-			if len(out) == maxOffered {
-				break
-			}
-			out = append(out, scored{
-				plan,
-				c.score(float64(plan.Knob("splitk", 1))) +
-					unmodelledKnobPenalty*float64(len(plan.Knobs)),
-			})
+	return x.plan.Compare(y.plan)
+}
+
+// A search prices the plans of a program.
+type search struct {
+	*pricer
+	program symtile.Program // with the space of the tilings that this backend can run
+	facts   *facts
+	cost    kernels.Price
+	minWork float64 // element operations that a tile op has at least
+	lowers  map[string]bool
+}
+
+func (b *Backend) newSearch(p *symtile.Program) (*search, error) {
+	x, err := newPricer(p, b.Identity())
+	if err != nil {
+		return nil, err
+	}
+	s := &search{
+		pricer:  x,
+		program: *p,
+		facts:   x.facts(),
+		lowers:  map[string]bool{},
+	}
+	s.cost.Seconds = make(
+		[]float64, len(x.terms.Names),
+	)
+	s.program.Space = walkable(p)
+	full := make(symtile.Tiling, len(p.Space.Dims))
+	for k, d := range p.Space.Dims {
+		full[k] = max(1, d.Extent)
+	}
+	whole := x.plain.count(full)
+	s.minWork = min(minOpWork, whole.work/whole.runs)
+	return s, nil
+}
+
+// tiling prices a tiling, with one thread and with parts of contractions where these are
+// offered.
+func (s *search) tiling(t symtile.Tiling) pricedTiling {
+	plan := kernels.Plan{Tiles: t}
+	c := s.count(plan)
+	out := pricedTiling{
+		tiling:  t,
+		seconds: s.seconds(plan, c),
+		work:    c.counts.work,
+	}
+	out.sensible = c.counts.scratch <= float64(s.spec.Third/4) &&
+		c.counts.work >= c.counts.runs*s.minWork
+	s.facts.set(t, c)
+	for _, name := range [...]string{"threads", "splitk"} {
+		plan.Knobs = s.facts.variant[:]
+		for _, v := range knobs.Find(name).Offers(s.facts) {
+			s.facts.variant[0] = kernels.Knob{Name: name, Value: v}
+			out.seconds = min(out.seconds, s.seconds(plan, c))
 		}
 	}
-	slices.SortStableFunc(out, func(x, y scored) int {
-		return cmp.Compare(x.score, y.score)
-	})
 	return out
 }
 
-// A candidate is a tiling with what it does.
-type candidate struct {
-	tiling      symtile.Tiling
-	programs    float64 // tile programs
-	elements    float64 // of all tiles of a step
-	runs        float64 // tile ops run
-	work        float64 // element operations of the whole run
-	products    float64 // those of dots among them
-	left, right float64 // elements of the operands of dots, each time they are arranged
-	pieces      float64 // runs of elements next to each other they are read in
-	sums        float64 // elements dots make
-	passes      float64 // the same, each time they are added to
-	scratch     float64 // bytes a worker needs, about
-	lowers      bool    // so far as its kind tells, see measure.rooms
-	spill       float64 // log₂ of how often scratch takes half the second cache, if more than once
-	inner       float64 // share of the innermost parallel dimension, or of 32 vectors of f32 of it, in a tile
-	page        float64 // share of rowPage elements, or of a row of all arrays, in a tile
-	whole       float64 // sequential dimensions that are not one step
-	again       float64 // 1 where rows leave the second cache and are read once more than by an online loop; a part of it where its tiles are short
+func (s *search) seconds(plan kernels.Plan, c *counter) float64 {
+	s.price(plan, c, &s.cost)
+	return s.cost.Total(&s.terms)
 }
 
-// rowPage is elements of a row of which half as many, where rows pass by once, take
-// longer: a page of f32, where the hardware begins to fetch ahead anew.
-const rowPage = 1024
+// plans prices the variants of a tiling, at most n of them.
+func (s *search) plans(t symtile.Tiling, n int) []pricedPlan {
+	c := s.count(kernels.Plan{Tiles: t})
+	s.facts.set(t, c)
+	variants := s.facts.variants()
+	var out []pricedPlan
+	for _, plan := range variants[:min(n, len(variants))] {
+		out = append(out, pricedPlan{
+			plan, s.seconds(plan, c),
+		})
+	}
+	return out
+}
 
-// pageCost is log₂ of how much longer: column sums of 8192×1024 take 2.0, 2.9 and 3.8 ms
-// in tiles of 1024, 512 and 256 columns.
-const pageCost = 0.6
+// sensible lists priced tilings, the best first; when none is sensible, all that were
+// looked at and do not repeat too much work.
+func (s *search) sensible() []pricedTiling {
+	all := s.found() // a sample of the space may lack the first
+	for t := range s.tilings() {
+		all = append(all, s.tiling(t))
+	}
+	list := slices.Clone(all)
+	list = slices.DeleteFunc(list, func(x pricedTiling) bool {
+		return !x.sensible
+	})
+	if len(list) == 0 {
+		list = all
+	}
+	list = frugal(list)
+	slices.SortFunc(list, pricedTiling.compare)
+	list = slices.CompactFunc(list, func(x, y pricedTiling) bool {
+		return slices.Equal(x.tiling, y.tiling)
+	})
+	if len(list) > 0 && !s.runs(list[0].tiling) {
+		list = s.onlyLowered(list)
+	}
+	return list
+}
 
-// joinCost is log₂ of how much longer a reduction takes whose parts are joined, where
-// that is not needed to have work for all lanes: rows of 512×768 take 39 µs in eight
-// parts, 20 to 25 in one.
-const joinCost = 0.85
+// onlyLowered drops tilings that cannot be lowered, unless none can.
+func (s *search) onlyLowered(all []pricedTiling) []pricedTiling {
+	list := slices.DeleteFunc(slices.Clone(all), func(x pricedTiling) bool {
+		return !s.runs(x.tiling)
+	})
+	if len(list) == 0 {
+		return all
+	}
+	return list
+}
 
-// score is low for what one would choose by hand, with the contraction in so
-// many parts: little work in few steps, a few thousand elements a step, scratch
-// that fits the second cache, rows whole, and where there is work for several
-// lanes four programs each.
-func (c candidate) score(parts float64) float64 {
-	steps := math.Log2(c.work) +
-		max(0, math.Log2(4096/c.elements)) +
-		0.25*c.whole + 0.35*c.again
-	worth := min(1, c.work/worthLanes)
-	if 3*c.products < c.work {
-		slack := max(0, math.Log2(
-			4*float64(lanes())/(c.programs*parts),
-		)) * worth
-		lone := 0.5 * worth *
-			idling(c.programs*parts, float64(lanes()))
-		if parts > 1 {
-			lone += joinCost
+// frugal drops tilings with more work than the bound.
+func frugal(all []pricedTiling) []pricedTiling {
+	least := math.Inf(1)
+	for _, x := range all {
+		least = min(least, x.work)
+	}
+	return slices.DeleteFunc(all, func(x pricedTiling) bool {
+		return x.work > maxRelativeWork*least
+	})
+}
+
+// offers are the plans of tilings, the first by price first.
+func (s *search) offers(all []pricedTiling) []pricedPlan {
+	var out []pricedPlan
+	for _, x := range thin(all, maxTilings) {
+		out = append(out, s.plans(x.tiling, 1)...)
+	}
+	for _, x := range all {
+		if len(out) >= maxOffered {
+			break
 		}
-		// of equals, that with fewer runs
-		return steps + 0.05*math.Log2(c.runs) +
-			c.spill + 0.5*slack + lone -
-			math.Log2(c.inner) -
-			pageCost*math.Log2(c.page)
+		variants := s.plans(x.tiling, maxPlansPerTiling)[1:]
+		out = append(
+			out,
+			variants[:min(len(variants), maxOffered-len(out))]...,
+		)
 	}
-	long := max(
-		0, math.Log2(c.work/c.programs/longProgram),
-	)
-	return steps + c.overhead(parts) + long +
-		worth*idling(c.programs*parts, float64(lanes())) +
-		0.2*c.spill - 0.15*math.Log2(c.inner)
+	slices.SortFunc(out, pricedPlan.compare)
+	return out
 }
 
-// What else than products dots take time for, in products.
-const (
-	leftCost  = 8    // to fetch and arrange an element of the left operand, in rows
-	rightCost = 16   // the same of the right one, in panels of a line each
-	passCost  = 16   // to fetch and leave an element of what is added to, each time a dot runs
-	sumCost   = 12   // to add or copy an element of a partial sum, which one lane does for all
-	pieceCost = 1024 // to go on elsewhere in memory: a page and the lines the hardware did not foresee
-	runCost   = 4096 // to run a tile op at all
-	leaving   = 4    // times that elements of partial sums are copied, besides being added
-)
-
-// overhead is log₂ of how much longer it takes to multiply what has to be
-// fetched and arranged first. Dots divide tiles for the caches themselves, so
-// that few large programs, which arrange little, are best.
-func (c candidate) overhead(parts float64) float64 {
-	moved := leftCost*c.left +
-		rightCost*c.right + passCost*c.passes
-	if parts > 1 {
-		moved += sumCost * c.sums *
-			(parts + leaving) * float64(lanes())
+// thin keeps n of the tilings: the first half of them, and as many of the others, evenly
+// spread.
+func thin(all []pricedTiling, n int) []pricedTiling {
+	if len(all) <= n {
+		return all
 	}
-	return math.Log2(
-		1 + (moved+pieceCost*c.pieces+runCost*c.runs*parts)/c.work,
-	)
+	kept := slices.Clone(all[:n/2])
+	rest := all[n/2:]
+	for k := range n - n/2 {
+		kept = append(kept, rest[k*len(rest)/(n-n/2)])
+	}
+	return kept
 }
 
-// longProgram is element operations beyond which one waits for a tile program of a
-// run that was cancelled: a fifth of a second.
-const longProgram = 1 << 33
-
-// slackCost is log₂ of what it takes longer that there are half as many programs
-// than four for each lane: something else runs now and then on one of them.
-const slackCost = 0.01
-
-// idling is log₂ of how much longer so many programs take on so many lanes than
-// if they could be divided among them.
-func idling(programs, lanes float64) float64 {
-	if lanes < 2 {
-		return 0
+// tilings are those that are looked at. Of large spaces few have joined loops, so that of
+// each the one is looked at too whose loops walk the tiles of the first.
+func (s *search) tilings() iter.Seq[symtile.Tiling] {
+	all := s.program.Space.Sample(maxEnumerated)
+	if s.joined == nil {
+		return all
 	}
-	return math.Log2(math.Ceil(programs/lanes)*lanes/programs) +
-		slackCost*max(0, math.Log2(4*lanes/programs))
+	return func(yield func(symtile.Tiling) bool) {
+		met := map[string]bool{}
+		for t := range all {
+			alike := slices.Clone(t)
+			for _, j := range s.joined.joins {
+				alike[j[0]] = alike[j[1]]
+			}
+			key := fmt.Sprint(alike)
+			if !slices.Equal(t, alike) && !yield(t) {
+				return
+			}
+			if !met[key] &&
+				s.program.Check(alike) == nil &&
+				!yield(alike) {
+				return
+			}
+			met[key] = true
+		}
+	}
 }
 
-// blind are the operations, besides the elementwise, that look at neither the
+// digitBlind are the operations, besides the elementwise, that look at neither the
 // indices nor the masks of their tiles.
-var blind = map[hlo.Opcode]bool{
-	hlo.OpParameter: true, hlo.OpConstant: true, hlo.OpReshape: true,
-	hlo.OpSlice: true, hlo.OpDynamicSlice: true, hlo.OpCopy: true,
-	hlo.OpOptimizationBarrier: true,
+var digitBlind = map[hlo.Opcode]bool{
+	hlo.OpParameter: true, hlo.OpConstant: true, hlo.OpReshape: true, hlo.OpSlice: true, hlo.OpDynamicSlice: true,
+	hlo.OpCopy: true, hlo.OpOptimizationBarrier: true,
 	// these two: at contracted dimensions only
 	hlo.OpBroadcast: true, hlo.OpTranspose: true, hlo.OpReverse: true,
 	hlo.OpGetTupleElement: true, hlo.OpReduce: true, hlo.OpDot: true,
 }
 
-// WalksDigits says whether this backend can run the tilings of a program in
-// which tiles have digits: loads and stores walk them, and operations that are
-// blind to them do not see them.
+// WalksDigits reports whether this backend can run the tilings of a program in which
+// tiles have digits: loads and stores walk them, and operations that are blind to them do
+// not see them.
 func WalksDigits(p *symtile.Program) bool {
 	for _, op := range p.Ops {
 		_, _, ok := op.Tile.Boxes()
 		if !ok ||
-			op.Tile.HasDigits() && !blind[op.Code] && !op.Code.Elementwise() {
+			op.Tile.HasDigits() && !digitBlind[op.Code] && !op.Code.Elementwise() {
 			return false
 		}
 		for _, a := range op.Args {
 			if p.Ops[a].Tile.HasDigits() &&
-				!blind[op.Code] && !op.Code.Elementwise() {
+				!digitBlind[op.Code] && !op.Code.Elementwise() {
 				return false
 			}
 		}
@@ -263,86 +309,4 @@ func walkable(p *symtile.Program) *symtile.Space {
 		return p.Space
 	}
 	return p.Space.Boxed()
-}
-
-// sensible lists candidates in the order of the space; when none passes, every
-// legal tiling looked at that can be lowered, or at last all, and that does not
-// repeat too much work.
-func (b *Backend) sensible(p *symtile.Program) ([]candidate, error) {
-	m, err := newMeasure(p, b.spec())
-	if err != nil {
-		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
-	}
-	var good, able, all []candidate
-	for t := range m.tilings() {
-		c := m.candidate(t)
-		all = append(all, c)
-		if !c.lowers {
-			continue
-		}
-		able = append(able, c)
-		if c.scratch <= float64(m.spec.Third/4) &&
-			c.work >= c.runs*min(minOpWork, m.largest) {
-			good = append(good, c)
-		}
-	}
-	for _, list := range [][]candidate{good, able} {
-		if len(list) > 0 {
-			return frugal(list), nil
-		}
-	}
-	return frugal(all), nil
-}
-
-// tilings are those that are looked at. Of large spaces few have joined loops, so
-// that of each the one is looked at too whose loops walk the tiles of the first.
-func (m *measure) tilings() iter.Seq[symtile.Tiling] {
-	all := walkable(m.p).Sample(maxEnumerated)
-	if m.online == nil {
-		return all
-	}
-	return func(yield func(symtile.Tiling) bool) {
-		met := map[string]bool{}
-		for t := range all {
-			alike := slices.Clone(t)
-			for _, j := range m.online.joins {
-				alike[j[0]] = alike[j[1]]
-			}
-			key := fmt.Sprint(alike)
-			if !slices.Equal(t, alike) && !yield(t) {
-				return
-			}
-			if !met[key] &&
-				m.p.Check(alike) == nil &&
-				!yield(alike) {
-				return
-			}
-			met[key] = true
-		}
-	}
-}
-
-// frugal drops candidates with more work than the bound.
-func frugal(all []candidate) []candidate {
-	least := math.Inf(1)
-	for _, c := range all {
-		least = min(least, c.work)
-	}
-	return slices.DeleteFunc(all, func(c candidate) bool {
-		return c.work > maxRelativeWork*least
-	})
-}
-
-// thin keeps n of the candidates: the first half of them, and as many of the
-// others, evenly spread.
-func thin(all []candidate, n int) []candidate {
-	if len(all) <= n {
-		return all
-	}
-	kept := slices.Clone(all[:n/2])
-	rest := all[n/2:]
-	for k := range n - n/2 {
-		kept = append(kept, rest[k*len(rest)/(n-n/2)])
-	}
-	return kept
 }

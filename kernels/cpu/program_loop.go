@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/rowkernel"
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/kernels/cpu/workers"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -33,7 +34,7 @@ type worker struct {
 	ctx     context.Context  // The context of the current run.
 
 	// The arguments of machine functions, of which one runs at a time.
-	rowArgs       rowKernelArgs
+	rowArgs       rowkernel.Args
 	stripArgs     stripCallArgs
 	reduceArgs    vector.ReduceArgs
 	transposeArgs vector.TransposeArgs

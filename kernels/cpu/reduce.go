@@ -272,3 +272,317 @@ func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *valu
 		})
 	}
 }
+
+// A stripReducer applies the computation of a reduce to many pairs at once: the
+// scalar instructions are strips, of machine code where there is some.
+//
+// Along kept dimensions it folds as written, one element of every result after
+// the other. A run along reduced dimensions becomes one element by joining
+// neighbours again and again, so that the order stays and only the association
+// changes, which a reduce leaves open; that element is then folded in.
+type stripReducer struct {
+	lhs, rhs   []*value // what it joins, in scratch of its own
+	results    []*value // distinct from these
+	combines   []strip
+	outs, args []*value
+	strip      int64 // elements that it joins at a time
+}
+
+// stripReducer makes one of the computation; nil where its instructions are not all
+// done in strips.
+func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
+	to := op.Instr.Attrs.ToApply
+	n := len(c.outs)
+	if len(to.Params) != 2*n {
+		return nil
+	}
+	r := &stripReducer{
+		outs:  c.outs,
+		args:  c.args,
+		strip: b.l.strip,
+	}
+	made := map[*hlo.Instr]*value{}
+	for k, p := range to.Params {
+		v := b.l.stripOfScalars(p)
+		made[p] = v
+		c.temporaries = append(c.temporaries, v)
+		if k < n {
+			r.lhs = append(r.lhs, v)
+		} else {
+			r.rhs = append(r.rhs, v)
+		}
+	}
+	group, ok := b.stripReducerBody(to, made, c)
+	if !ok || !r.finish(to, made) {
+		return nil
+	}
+	r.combines = b.l.combineStrips(group, r.results)
+	return r
+}
+
+// stripOfScalars is a strip of what a scalar instruction gives.
+func (l *lowering) stripOfScalars(i *hlo.Instr) *value {
+	return l.value(
+		"%"+i.Name,
+		portable.ClassOf(i.Shape.DType), noTile,
+		l.strip,
+	)
+}
+
+// stripReducerBody makes the strips of the instructions between the parameters and
+// the root.
+func (b *block) stripReducerBody(
+	to *hlo.Computation,
+	made map[*hlo.Instr]*value,
+	c *accumulator,
+) (
+	group []*instr, ok bool,
+) {
+	for _, i := range to.Instrs {
+		switch {
+		case i.Op == hlo.OpParameter,
+			i.Op == hlo.OpTuple && i == to.Root:
+			continue
+		case i.Shape.Rank() > 0 ||
+			!i.Shape.DType.IsArray() ||
+			i.Shape.DType.IsComplex():
+			return nil, false
+		case i.Op == hlo.OpConstant ||
+			len(i.Operands) == 0:
+			return nil, false
+		}
+		p := &pointwiseOp{
+			instr: i,
+			out:   b.l.stripOfScalars(i),
+		}
+		for _, o := range i.Operands {
+			p.args = append(p.args, made[o])
+		}
+		x := &instr{
+			name:      string(i.Op),
+			outs:      []*value{p.out},
+			stripArgs: p.args,
+			pointwise: p,
+		}
+		if x.strip = stripOfAny(p); x.strip == nil {
+			return nil, false
+		}
+		made[i] = p.out
+		c.temporaries = append(c.temporaries, p.out)
+		group = append(group, x)
+	}
+	return group, true
+}
+
+func stripOfAny(p *pointwiseOp) strip {
+	switch p.out.class {
+	case portable.Float32:
+		return elementwiseStrip[float32](p.instr, p.out, p.args)
+	case portable.Float64:
+		return elementwiseStrip[float64](p.instr, p.out, p.args)
+	case portable.Int32:
+		return elementwiseStrip[int32](p.instr, p.out, p.args)
+	}
+	return elementwiseStrip[int64](p.instr, p.out, p.args)
+}
+
+// finish finds the results: values of their own, of the classes of the outputs.
+func (r *stripReducer) finish(
+	to *hlo.Computation, made map[*hlo.Instr]*value,
+) bool {
+	roots := []*hlo.Instr{to.Root}
+	if to.Root.Op == hlo.OpTuple {
+		roots = to.Root.Operands
+	}
+	if len(roots) != len(r.outs) {
+		return false
+	}
+	taken := map[*value]bool{}
+	for k, i := range roots {
+		v := made[i]
+		if v == nil || taken[v] || i.Op == hlo.OpParameter {
+			return false
+		}
+		for _, u := range []*value{
+			v,
+			r.lhs[k],
+			r.rhs[k],
+			r.args[k],
+		} {
+			if u.class != r.outs[k].class {
+				return false
+			}
+		}
+		taken[v] = true
+		r.results = append(r.results, v)
+	}
+	return true
+}
+
+// combineStrips are the strips of a reducer: one machine function, or loops in Go.
+func (l *lowering) combineStrips(
+	group []*instr, results []*value,
+) (list []strip) {
+	run := []*pointwiseOp(nil)
+	whole := l.jit
+	for _, i := range group {
+		run = append(run, i.pointwise)
+		whole = whole && vector.Has(i.pointwise.instr) &&
+			i.outs[0].class.Bytes() == group[0].outs[0].class.Bytes()
+	}
+	if whole {
+		m := newStripFunction(run, nil)
+		m.writes = results
+		if f, ok := m.compile(l); ok {
+			return []strip{m.strip(f)}
+		}
+	}
+	for _, i := range group {
+		list = append(list, i.strip)
+	}
+	return list
+}
+
+func (r *stripReducer) accumulate(f *reduceLoop) step {
+	return func(w *worker) {
+		f.each(w, func(from, to, n, step int64) {
+			for n > 0 {
+				part := min(n, r.strip)
+				if step == 0 {
+					r.row(w, from, to, part)
+				} else {
+					r.column(w, from, to, part)
+				}
+				from = from + part
+				to = to + part*step
+				n = n - part
+			}
+		})
+	}
+}
+
+// column folds n elements into n.
+func (r *stripReducer) column(w *worker, from, to, n int64) {
+	for k, v := range r.outs {
+		size := v.class.Bytes()
+		copyBytes(
+			w.addresses[r.lhs[k].id],
+			unsafe.Add(w.addresses[v.id], to*size),
+			n*size,
+		)
+		copyBytes(
+			w.addresses[r.rhs[k].id],
+			unsafe.Add(w.addresses[r.args[k].id], from*size),
+			n*size,
+		)
+	}
+	r.combine(w, n, to)
+}
+
+// combine folds the strips and stores the results at to.
+func (r *stripReducer) combine(w *worker, n, to int64) {
+	r.run(w, n)
+	for k, v := range r.outs {
+		size := v.class.Bytes()
+		copyBytes(
+			unsafe.Add(w.addresses[v.id], to*size),
+			w.addresses[r.results[k].id],
+			n*size,
+		)
+	}
+}
+
+func (r *stripReducer) run(w *worker, n int64) {
+	for _, f := range r.combines {
+		f(w, 0, n)
+	}
+}
+
+// row folds n elements, at most a strip, into one.
+func (r *stripReducer) row(w *worker, from, to, n int64) {
+	for k, v := range r.args {
+		r.deinterleave(
+			w, k,
+			unsafe.Add(w.addresses[v.id], from*v.class.Bytes()),
+			n,
+		)
+	}
+	for n > 1 {
+		r.run(w, n/2)
+		for k, v := range r.results {
+			if n%2 == 1 { // the last has no neighbour: it was left behind the others
+				copyElement(w, v, n/2, r.lhs[k], n/2)
+			}
+		}
+		n = n/2 + n%2
+		for k, v := range r.results {
+			r.deinterleave(w, k, w.addresses[v.id], n)
+		}
+	}
+	for k, v := range r.outs {
+		copyElement(w, r.rhs[k], 0, r.lhs[k], 0)
+		copyElement(w, r.lhs[k], 0, v, to)
+	}
+	r.combine(w, 1, to)
+}
+
+// deinterleave moves n elements to the left and right, in turns.
+func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int64) {
+	left := w.addresses[r.lhs[k].id]
+	right := w.addresses[r.rhs[k].id]
+	if r.lhs[k].class.Bytes() == 4 {
+		pairs := int64(0)
+		if f := vector.Deinterleave(); f != nil && n >= 16 {
+			pairs = n / 2 &^ 7
+			args := vector.DeinterleaveArgs{
+				Pairs: pairs, From: src, Left: left, Right: right,
+			}
+			f.Call(unsafe.Pointer(&args))
+		}
+		rest := n - 2*pairs
+		inTurns(
+			elementsAfter[uint32](left, pairs, rest-rest/2),
+			elementsAfter[uint32](right, pairs, rest/2),
+			elementsAfter[uint32](src, 2*pairs, rest),
+		)
+	} else {
+		inTurns(
+			elementsAfter[uint64](left, 0, n-n/2),
+			elementsAfter[uint64](right, 0, n/2),
+			elementsAfter[uint64](src, 0, n),
+		)
+	}
+}
+
+// elementsAfter are n elements behind the first skip at p.
+func elementsAfter[T uint32 | uint64](p unsafe.Pointer, skip, n int64) []T {
+	return unsafe.Slice((*T)(p), skip+n)[skip:]
+}
+
+func inTurns[T uint32 | uint64](left, right, src []T) {
+	for k := range right {
+		two := src[:2]
+		left[k], right[k] = two[0], two[1]
+		src = src[2:]
+	}
+	if len(src) > 0 {
+		left[len(right)] = src[0]
+	}
+}
+
+func copyBytes(dst, src unsafe.Pointer, bytes int64) {
+	copy(
+		unsafe.Slice((*byte)(dst), bytes),
+		unsafe.Slice((*byte)(src), bytes),
+	)
+}
+
+// copyElement copies element from of src to element at of dst.
+func copyElement(w *worker, dst *value, at int64, src *value, from int64) {
+	size := dst.class.Bytes()
+	copyBytes(
+		unsafe.Add(w.addresses[dst.id], at*size),
+		unsafe.Add(w.addresses[src.id], from*size),
+		size,
+	)
+}

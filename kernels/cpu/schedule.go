@@ -173,8 +173,8 @@ func (s *schedule) compile() []step {
 	}
 	for _, i := range s.items {
 		switch {
-		case i.rowKernel != nil:
-			f, err := i.rowKernel.compile(s.block.l)
+		case i.rows != nil:
+			f, err := i.rows.compile(s.block.l)
 			if err != nil {
 				s.block.l.codeErr = err
 			}

@@ -530,7 +530,11 @@ func (e *emitter) recast(d, from hlo.DType, x operand) operand {
 		return x
 	}
 	bits := e.bitsOf(from, x)
-	return e.unpack(d, []operand{bits}, 0)
+	v := e.unpack(d, []operand{bits}, 0)
+	if d.IsInteger() && d.Bits() < 8 {
+		return e.fit(d, v) // the sign of the type, not of its byte
+	}
+	return v
 }
 
 // monoidIdentity is what leaves every element of d as it is.

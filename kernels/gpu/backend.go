@@ -54,7 +54,6 @@ func deviceOf(s device.Spec) kernels.Device {
 	clocks := float64(s.SMs) * s.Clock
 	d := kernels.Device{
 		Name:     "gpu:" + s.Name,
-		Account:  account(s),
 		Backend:  "gpu",
 		Revision: Revision,
 		Lanes:    s.SMs,

@@ -589,12 +589,12 @@ func (m *estimate) partials(n int, threads float64) float64 {
 // baseRegisters is the registers of a thread beside its results: addresses, fragments.
 const baseRegisters = 40
 
-// accountTerms name what terms gives.
-var accountTerms = []string{
+// priceTerms name what terms gives.
+var priceTerms = []string{
 	"memory", "arithmetic", "tensor cores", "shared memory", "L2", "blocks", "waiting", "start",
 }
 
-// terms are the seconds of all blocks, by accountTerms: what memory, the
+// terms are the seconds of all blocks, by priceTerms: what memory, the
 // arithmetic units, the tensor cores, shared memory and the L2 cache take for all
 // of them, and starting them; what one takes from start to end, times the rounds
 // in which they run, as many at once as fit, of which only a share counts while

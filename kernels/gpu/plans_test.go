@@ -54,8 +54,12 @@ func defaultOn(p *symtile.Program, dev string) string {
 	if err != nil {
 		return err.Error()
 	}
-	t := terms(m.account(plan))
-	return fmt.Sprintf("%s: %.0f blocks, %.4g µs", plan, m.set(plan.Tiles), t.total()*1e6)
+	set := m.Terms()
+	price := kernels.Price{Seconds: make([]float64, len(set.Names))}
+	if err := m.Price(plan, &price); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s: %.0f blocks, %.4g µs", plan, m.set(plan.Tiles), price.Total(&set)*1e6)
 }
 
 // What is offered of a product has deep rings and, where registers are short,

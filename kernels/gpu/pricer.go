@@ -6,33 +6,46 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
-// account is what the cost model goes by on a device: the terms of estimate.
-func account(s device.Spec) *kernels.Account {
-	return &kernels.Account{
-		Terms:       accountTerms,
+// Pricer prices the plans of a program by the terms of the estimate.
+func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
+	return NewPricer(p, b.session.Spec())
+}
+
+// NewPricer prices the plans of a program on a device of which only the sheet is there.
+func NewPricer(p *symtile.Program, s device.Spec) (kernels.Pricer, error) {
+	m, err := newEstimate(p, s)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Terms describes the terms of an estimate.
+func (m *estimate) Terms() kernels.PriceTerms {
+	return kernels.PriceTerms{
+		Names:       priceTerms,
 		Overlapping: overlappingTerms,
 		Hidden:      hiddenShare,
 		Tie:         tie,
-		Of: func(p *symtile.Program) (func(kernels.Plan) []float64, error) {
-			m, err := newEstimate(p, s)
-			if err != nil {
-				return nil, err
-			}
-			return func(plan kernels.Plan) []float64 {
-				return m.account(plan)
-			}, nil
-		},
 	}
 }
 
-// account are the terms of a plan, none for one with knobs that the device has
-// not got: it is rejected when it is compiled.
-func (m *estimate) account(plan kernels.Plan) []float64 {
+// Price writes the terms of a plan. One with knobs that the device does not have costs
+// nothing here: it is rejected when it is compiled.
+func (m *estimate) Price(plan kernels.Plan, price *kernels.Price) error {
+	if err := m.p.Check(plan.Tiles); err != nil {
+		return err
+	}
 	k, err := knobsOf(plan, m.sheet)
 	if err != nil {
-		return nil
+		return err
 	}
 	programs := m.set(plan.Tiles)
 	c := m.candidate(plan.Tiles, programs, k)
-	return c.terms[:]
+	copy(price.Seconds, c.terms[:])
+	price.Lanes = min(
+		programs, float64(max(1, m.sheet.SMs)),
+	)
+	price.Scratch = c.shared
+	return nil
 }

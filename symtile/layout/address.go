@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// convert converts a list of integers to another integer type.
 func convert[T, F ~int64](xs []F) []T {
 	out := make([]T, len(xs))
 	for i, x := range xs {
@@ -15,8 +16,8 @@ func convert[T, F ~int64](xs []F) []T {
 	return out
 }
 
-// tiledIndex takes an index of the array to one of the tiled array: runs combined,
-// then ⌊e/t⌋ for all, then e mod t for all.
+// tiledIndex maps an index of the array to one of the tiled array: runs
+// combined, then ⌊e/t⌋ for all, then e mod t for all.
 func tiledIndex[T index.Number[T]](
 	t *tiling, idx []T, zero T,
 ) []T {
@@ -38,8 +39,8 @@ func tiledIndex[T index.Number[T]](
 	return append(out, inner...)
 }
 
-// untiledIndex is the inverse of into. Indices that may lie beyond an extent, in the
-// padding, are shown to within.
+// untiledIndex is the inverse of tiledIndex. Indices that may be beyond an
+// extent, in the padding, are passed to within.
 func untiledIndex[T index.Number[T]](
 	t *tiling, idx []T, within func(e T, extent int64),
 ) []T {
@@ -59,7 +60,7 @@ func untiledIndex[T index.Number[T]](
 	return out[t.unitDims:]
 }
 
-// physicalIndex takes a logical index to the physical one.
+// physicalIndex maps a logical index to the physical one.
 func physicalIndex[T index.Number[T]](
 	l *Layout, index []T, zero T,
 ) []T {
@@ -73,7 +74,7 @@ func physicalIndex[T index.Number[T]](
 	return out
 }
 
-// logicalIndex takes a physical index to the logical one.
+// logicalIndex maps a physical index to the logical one.
 func logicalIndex[T index.Number[T]](
 	l *Layout, index []T, within func(e T, extent int64),
 ) []T {
@@ -90,7 +91,7 @@ func logicalIndex[T index.Number[T]](
 }
 
 // Coordinates is the index in the physical array of the element at the logical
-// index. It panics when the index has another rank.
+// index. It panics where the index has another rank.
 func (l *Layout) Coordinates(idx []int64) []int64 {
 	if len(idx) != len(l.order) {
 		panic(fmt.Sprintf("layout: index %v of an array of rank %d", idx, len(l.order)))
@@ -99,7 +100,7 @@ func (l *Layout) Coordinates(idx []int64) []int64 {
 }
 
 // Linear is the position in memory, in elements, of the element at the logical
-// index, which must lie in the shape.
+// index, which must be in the shape.
 func (l *Layout) Linear(idx []int64) int64 {
 	if len(l.Physical) == 0 {
 		return 0
@@ -111,7 +112,7 @@ func (l *Layout) Linear(idx []int64) int64 {
 }
 
 // Index is the inverse of Linear: the logical index of the element at a
-// position; ok is false for padding and beyond the end.
+// position. ok is false in padding and beyond the end.
 func (l *Layout) Index(position int64) (idx []int64, ok bool) {
 	n, _ := index.Product(l.Physical)
 	if position < 0 || position >= n {
@@ -147,7 +148,7 @@ func (l *Layout) Map(r *index.Ring) index.Map {
 }
 
 // Inverse is the indexing map from positions in memory, in elements, to logical
-// indices. Its constraints hold where a position is no padding.
+// indices. Its constraints hold where a position is not padding.
 func (l *Layout) Inverse(r *index.Ring) index.Map {
 	m := box(r, "d", []int64{l.elements})
 	n, _ := index.Product(l.Physical)
@@ -171,8 +172,8 @@ func (l *Layout) Inverse(r *index.Ring) index.Map {
 	return m
 }
 
-// box is a map without results over indices of an array; empty when an extent
-// is 0.
+// box is a map without results over the indices of an array; empty where an
+// extent is 0.
 func box(r *index.Ring, stem string, dims []int64) index.Map {
 	var m index.Map
 	for i, d := range dims {

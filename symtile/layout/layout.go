@@ -12,31 +12,37 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A Layout is how an array lies in memory: the dimensions in physical order,
-// each tile applied in turn to the most minor of them.
+// A Layout is the placement of an array in memory: the dimensions in physical
+// order, then each tile applied in turn to the most minor ones.
 //
 //	f32[3,5]{1,0:T(2,2)}           tiles of 2×2, padded to 4×6
 //	bf16[32,256]{1,0:T(8,128)(2,1)} and inside, pairs of rows interleaved
 //	f32[2,7,8]{2,1,0:T(*,2,4)}     the first two dimensions combined
 type Layout struct {
-	Shape    hlo.Shape
-	Physical []int64 // extents of the physical array, major to minor
-	order    []int   // the logical dimensions, major to minor
-	tilings  []tiling
-	elements int64 // positions in memory, padding too
-	bits     int64 // of an element in memory
-	space    int64 // memory space S(n), 0 when not given
+	// Shape is the shape with its layout, as it was given.
+	Shape hlo.Shape
+	// Physical is the extents of the physical array, major to minor.
+	Physical []int64
+	// order is the logical dimensions, major to minor.
+	order   []int
+	tilings []tiling
+	// elements is the number of positions in memory, padding included.
+	elements int64
+	// bits is the size of an element in memory.
+	bits int64
+	// space is the memory space S(n); 0 where none is given.
+	space int64
 }
 
-// combinedDim is the tile size written *: the dimension is combined with the next
-// more minor one.
+// combinedDim is the tile size written *: the dimension is combined with the
+// next more minor one.
 const combinedDim = -1
 
 // maxRank bounds the dimensions of a physical array.
 const maxRank = 64
 
-// Parse reads a shape with its layout, f32[3,5]{1,0:T(2,2)}. The element type
-// may be in capitals, as XLA's documentation has it.
+// Parse reads a shape with its layout, such as f32[3,5]{1,0:T(2,2)}. The
+// element type may be in capitals, as in XLA's documentation.
 func Parse(text string) (*Layout, error) {
 	if i := strings.IndexByte(text, '['); i >= 0 {
 		text = strings.ToLower(text[:i]) + text[i:]
@@ -49,7 +55,7 @@ func Parse(text string) (*Layout, error) {
 }
 
 // Of is the layout of an array. A tuple, a tile that does not fit the shape and
-// layouts whose positions do not fit 63 bits are errors.
+// a layout whose positions do not fit 63 bits are errors.
 func Of(shape hlo.Shape) (*Layout, error) {
 	if !shape.DType.IsArray() {
 		return nil, fmt.Errorf("%s is not an array: only arrays have a layout", shape)
@@ -78,7 +84,7 @@ func Of(shape hlo.Shape) (*Layout, error) {
 	return l, nil
 }
 
-// measure reads what follows the tiles and sets the sizes.
+// measure reads what follows the tiles and computes the sizes.
 func (l *Layout) measure() error {
 	align, err := l.suffixes()
 	if err != nil {
@@ -138,8 +144,8 @@ func (l *Layout) Padding() int64 {
 	return l.elements - l.Shape.Elements()
 }
 
-// ElementBits is the width of an element in memory: of the type in a buffer, or
-// what E(n) says.
+// ElementBits is the width of an element in memory: that of the type in a
+// buffer, or what E(n) states.
 func (l *Layout) ElementBits() int64 { return l.bits }
 
 // Bytes is the size in memory, padding included.
@@ -154,18 +160,22 @@ func (l *Layout) Space() int64 { return l.space }
 func (l *Layout) String() string { return l.Shape.String() }
 
 // A tiling is one tile applied to an array of extents in. Where the tile has
-// more dimensions, extents of 1 stand before the array's. Runs of dimensions
-// are combined by *; joined are the extents after that, of which the last
-// len(sizes) are divided. The result has the dimensions before them, the
+// more dimensions, extents of 1 come before the array's. Runs of dimensions are
+// combined by *; merged are the extents after that, of which the last
+// len(sizes) are divided. The result, out, has the dimensions before them, the
 // numbers of tiles ⌈d/t⌉, and the sizes t.
 type tiling struct {
-	unitDims        int // extents of 1 put before the array's
+	// unitDims is the number of extents of 1 put before the array's.
+	unitDims        int
 	in, merged, out []int64
-	untiledDims     int   // dimensions of in that the tile leaves alone
-	mergedDims      []int // how many dimensions of in each divided one combines
-	sizes           []int64
+	// untiledDims is the number of dimensions of in that the tile leaves alone.
+	untiledDims int
+	// mergedDims is how many dimensions of in each divided one combines.
+	mergedDims []int
+	sizes      []int64
 }
 
+// newTiling applies a tile to an array of extents dims.
 func newTiling(tile, dims []int64) (tiling, error) {
 	t := tiling{unitDims: max(0, len(tile)-len(dims))}
 	if len(tile) == 0 {
@@ -224,7 +234,7 @@ func (t *tiling) mergeDims(tile []int64) error {
 	return nil
 }
 
-// padded are the joined extents rounded up to whole tiles.
+// padded are the merged extents rounded up to whole tiles.
 func (t *tiling) padded() []int64 {
 	out := slices.Clone(t.merged)
 	for i, size := range t.sizes {
@@ -234,6 +244,7 @@ func (t *tiling) padded() []int64 {
 	return out
 }
 
+// tileText prints a tile as (8,128), a combined dimension as *.
 func tileText(tile []int64) string {
 	parts := make([]string, len(tile))
 	for i, t := range tile {
@@ -245,7 +256,7 @@ func tileText(tile []int64) string {
 	return "(" + strings.Join(parts, ",") + ")"
 }
 
-// roundUp is x rounded up to a multiple of m, with ok false when int64 cannot
+// roundUp is x rounded up to a multiple of m; ok is false where int64 cannot
 // hold it.
 func roundUp(x, m int64) (int64, bool) {
 	return index.Product([]int64{

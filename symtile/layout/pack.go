@@ -12,14 +12,20 @@ import (
 // order OuterDimsPerm, then the tiles in the order of InnerDimsPos. Unpacking
 // is the same description read backwards.
 type Pack struct {
-	Source        []int64 // extents of the tensor that is not packed
-	InnerDimsPos  []int
-	InnerTiles    []int64
-	OuterDimsPerm []int // outer dimension i is source dimension OuterDimsPerm[i]; nil: in order
-	Padding       *float64
-	// To is the extents of the packed tensor when they are stated; nil infers them.
+	// Source is the extents of the tensor that is not packed.
+	Source       []int64
+	InnerDimsPos []int
+	InnerTiles   []int64
+	// OuterDimsPerm makes source dimension OuterDimsPerm[i] outer dimension i;
+	// nil keeps the order.
+	OuterDimsPerm []int
+	// Padding is the value of padding; nil where there is none.
+	Padding *float64
+	// To is the extents of the packed tensor where they are stated; nil infers
+	// them.
 	To []int64
-	// Unpack says that the packed tensor is the operand, Source the result.
+	// Unpack reports that the packed tensor is the operand, and Source the
+	// result.
 	Unpack bool
 }
 
@@ -61,6 +67,7 @@ func (p Pack) Check() error {
 	return p.checkSizes()
 }
 
+// checkSizes is the part of Check about extents.
 func (p Pack) checkSizes() error {
 	for i, d := range p.InnerDimsPos {
 		t := p.InnerTiles[i]
@@ -87,6 +94,7 @@ func (p Pack) checkSizes() error {
 	return nil
 }
 
+// isPermutation reports whether perm is a permutation of 0 … n−1.
 func isPermutation(perm []int, n int) bool {
 	sorted := slices.Sorted(slices.Values(perm))
 	for i, d := range sorted {
@@ -97,7 +105,7 @@ func isPermutation(perm []int, n int) bool {
 	return len(perm) == n
 }
 
-// tile is the size of source dimension d's tiles, 1 when it is not divided.
+// tile is the size of source dimension d's tiles, 1 where it is not divided.
 func (p Pack) tile(d int) int64 {
 	if i := slices.Index(p.InnerDimsPos, d); i >= 0 {
 		return p.InnerTiles[i]
@@ -105,7 +113,7 @@ func (p Pack) tile(d int) int64 {
 	return 1
 }
 
-// outer is the source dimension that outer dimension i counts the tiles of.
+// outer is the source dimension whose tiles outer dimension i counts.
 func (p Pack) outer(i int) int {
 	if p.OuterDimsPerm == nil {
 		return i
@@ -184,17 +192,17 @@ func (p Pack) ToSource(r *index.Ring) index.Map {
 	return m
 }
 
-// RoundTrip is what unpack(pack(x)) reads of x, simplified; proved says that it
-// is the identity on the source, by the normal form alone.
+// RoundTrip is what unpack(pack(x)) reads of x, simplified. proved reports that
+// it is the identity on the source, by the normal form alone.
 func (p Pack) RoundTrip(r *index.Ring) (m index.Map, proved bool) {
 	m = index.Compose(p.ToPacked(r), p.ToSource(r)).Simplify()
 	return m, slices.Equal(m.Results, m.Dims) &&
 		m.Where.True()
 }
 
-// Steps lowers the operation: pack is pad, expand, transpose; unpack transpose,
-// collapse, slice. Where only dimensions of extent 1 change places the
-// transpose is a reshape.
+// Steps lowers the operation: pack is pad, expand, transpose; unpack is
+// transpose, collapse, slice. Where only dimensions of extent 1 change places
+// the transpose is a reshape.
 func (p Pack) Steps() Steps {
 	split, perm := p.split()
 	var ss Steps
@@ -215,7 +223,7 @@ func (p Pack) Steps() Steps {
 }
 
 // split is the padded source with each tiled dimension as tiles and size, and
-// the order that makes the packed tensor of it.
+// the permutation that makes the packed tensor of it.
 func (p Pack) split() (dims []int64, perm []int) {
 	outerAt := make([]int, len(p.Source))
 	innerAt := make([]int, len(p.Source))

@@ -8,20 +8,28 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Memory is what access is charged by. The zero value is a usual CPU core with
-// its first-level cache.
+// Memory is the memory that accesses are charged for. The zero value is a usual
+// CPU core with its first-level cache.
 type Memory struct {
-	Line  int64 // bytes of a cache line; 0: 64
-	Page  int64 // bytes of a page; 0: 4096
-	Cache int64 // bytes of the cache that holds a block; 0: 32768
-	Ways  int64 // lines of a set; 0: 8
-	TLB   int64 // pages whose addresses are remembered; 0: 1024, a second-level TLB
-	// Walk and Refetch are the bytes of main memory that finding a page, and
-	// fetching a line again from the next cache, cost as much as; 0: 64, the line
-	// of the page's entry, and 8, as BenchmarkPacking measures it on an EPYC.
+	// Line is the bytes of a cache line; 0 is 64.
+	Line int64
+	// Page is the bytes of a page; 0 is 4096.
+	Page int64
+	// Cache is the bytes of the cache that holds a block; 0 is 32768.
+	Cache int64
+	// Ways is the lines of a set; 0 is 8.
+	Ways int64
+	// TLB is the pages whose addresses are cached; 0 is 1024, a second-level
+	// TLB.
+	TLB int64
+	// Walk and Refetch are the bytes of main memory that a page walk, and
+	// fetching a line again from the next cache, cost as much as; 0 is 64, the
+	// line of the page's entry, and 8, as BenchmarkPacking measures it on an
+	// EPYC.
 	Walk, Refetch int64
 }
 
+// withDefaults replaces zero fields by what they stand for.
 func (m Memory) withDefaults() Memory {
 	or := func(x *int64, d int64) {
 		if *x == 0 {
@@ -38,6 +46,7 @@ func (m Memory) withDefaults() Memory {
 	return m
 }
 
+// check reports a field that is out of bounds.
 func (m Memory) check() error {
 	for _, x := range []struct {
 		name string
@@ -62,42 +71,50 @@ func (m Memory) check() error {
 	return nil
 }
 
+// sets is the number of sets of the cache.
 func (m Memory) sets() int64 {
 	return m.Cache / (m.Line * m.Ways)
 }
 
 // A Dot is C[m,n] = Σ A[m,k]·B[k,n] over row-major operands, block by block:
-// block (i,j) of C takes a block of A and of B for each block of k.
+// block (i,j) of C reads a block of A and of B for each block of k.
 type Dot struct {
 	M, N, K int64
-	DType   hlo.DType // of the operands
-	// BlockM, BlockN and BlockK are the sizes of a block; 0: 64, or all of less.
+	// DType is the element type of the operands.
+	DType hlo.DType
+	// BlockM, BlockN and BlockK are the sizes of a block; 0 is 64, or the
+	// extent if that is less.
 	BlockM, BlockN, BlockK int64
-	// Rows is how many rows or columns of the other operand stay in registers:
-	// a block is gone through once for each so many. 0: 4.
+	// Rows is the number of rows or columns of the other operand that stay in
+	// registers: a block is swept once for each so many. 0 is 4.
 	Rows int64
 }
 
-// An Operand is a row-major matrix read in blocks.
+// An Operand is a row-major matrix that is read in blocks.
 type Operand struct {
-	Name                 string // "A"
-	Rows, Cols           int64  // of the matrix
+	// Name is what messages call it, "A".
+	Name string
+	// Rows and Cols are those of the matrix.
+	Rows, Cols           int64
 	BlockRows, BlockCols int64
 	ElementBytes         int64
-	// Visits is how often each block is brought into the cache; 0 judges for one
-	// and says from how many on packing pays.
+	// Visits is how often each block is brought into the cache; 0 computes the
+	// cost of one visit, and from how many on packing pays.
 	Visits int64
-	Sweeps int64 // how often it is gone through while it is there; 0: 1
+	// Sweeps is how often a block is read while it is in the cache; 0 is 1.
+	Sweeps int64
 }
 
-// A Footprint counts what going through one block touches.
+// A Footprint is what reading one block touches.
 type Footprint struct {
 	Lines, Pages int64
-	Evicted      int64 // lines beyond the ways of their set: gone before the next sweep
+	// Evicted is the lines beyond the ways of their set: evicted before the
+	// next sweep.
+	Evicted int64
 }
 
 // A PackCost weighs packing the blocks of an operand, each into consecutive
-// memory, against reading them where they are. Amounts are bytes, of all visits
+// memory, against reading them in place. Amounts are bytes, of all visits
 // together, or what costs as much as moving so many.
 type PackCost struct {
 	Operand Operand
@@ -105,34 +122,41 @@ type PackCost struct {
 	// packed one written, which reads each line before (write allocation), and
 	// the page walks of both.
 	Packing int64
-	// Waste is what reading in place moves beyond the elements, Left what
-	// reading the packed blocks does.
+	// Waste is what reading in place moves beyond the elements, PackedWaste
+	// what reading the packed blocks does.
 	Waste, PackedWaste Waste
 	// Sets is the number of cache sets that the first columns of a block's rows
-	// fall into, of all the sets of the cache.
+	// map to, of AllSets.
 	Sets, AllSets int64
 	// BreakEven is the number of visits from which packing pays; 0: never.
 	BreakEven int64
 	Pays      bool
-	Why       string
+	// Why explains the result in words.
+	Why string
 }
 
 // Waste is bytes moved beyond the elements themselves, or what costs as much.
 type Waste struct {
-	Lines     int64 // parts of lines that hold no element of the block
-	Pages     int64 // page walks
-	Conflicts int64 // lines fetched again because their set was full, each Memory.Refetch
+	// Lines is the parts of lines that hold no element of the block.
+	Lines int64
+	// Pages is the page walks.
+	Pages int64
+	// Conflicts is the lines fetched again because their set was full, each
+	// Memory.Refetch.
+	Conflicts int64
 }
 
 // Total is all of the waste.
 func (w Waste) Total() int64 { return w.Lines + w.Pages + w.Conflicts }
 
+// times is the waste of n visits.
 func (w Waste) times(n int64) Waste {
 	return Waste{
 		w.Lines * n, w.Pages * n, w.Conflicts * n,
 	}
 }
 
+// plus is the sum of two wastes.
 func (w Waste) plus(v Waste) Waste {
 	return Waste{
 		w.Lines + v.Lines,
@@ -171,13 +195,14 @@ func (d Dot) Operands() (a, b Operand) {
 	return a, b
 }
 
-// maxBlocks bounds how many blocks of a matrix are looked at, maxTouches how
-// many rows and lines of them are.
+// Bounds of the evaluation: maxBlocks of the blocks of a matrix, maxTouches of
+// their rows and lines.
 const (
 	maxBlocks  = 1 << 20
 	maxTouches = 1 << 27
 )
 
+// check reports a field that is out of bounds.
 func (o Operand) check(m Memory) error {
 	for _, x := range []struct {
 		name string
@@ -211,17 +236,8 @@ func (o Operand) check(m Memory) error {
 	return nil
 }
 
-// Judge weighs packing for both operands.
-func (d Dot) Judge(m Memory) (a, b PackCost, err error) {
-	x, y := d.Operands()
-	if a, err = x.PackCost(m); err == nil {
-		b, err = y.PackCost(m)
-	}
-	return a, b, err
-}
-
 // PackCost counts the lines, pages and full sets of every block, in place and
-// packed, and says whether packing pays.
+// packed, and computes whether packing pays.
 func (o Operand) PackCost(m Memory) (PackCost, error) {
 	m = m.withDefaults()
 	open := o.Visits == 0
@@ -257,7 +273,8 @@ func (o Operand) PackCost(m Memory) (PackCost, error) {
 }
 
 // visit is the waste of one visit to each block, in place and packed. Blocks
-// that start at the same place of a page and of the sets touch alike.
+// that start at the same offset within a page and the sets have equal
+// footprints.
 func (o Operand) visit(m Memory) (inPlace, packed Waste, err error) {
 	type class struct{ base, rows, cols int64 }
 	known := map[class]Waste{}
@@ -301,7 +318,7 @@ func (o Operand) visit(m Memory) (inPlace, packed Waste, err error) {
 	return inPlace, packed, nil
 }
 
-// waste charges what a touch moves beyond elements.
+// waste charges what a footprint moves beyond the elements.
 func (o Operand) waste(m Memory, t Footprint, elements int64) Waste {
 	walks := t.Pages
 	if t.Pages > m.TLB {
@@ -314,8 +331,9 @@ func (o Operand) waste(m Memory, t Footprint, elements int64) Waste {
 	}
 }
 
-// stridedFootprint counts the distinct lines and pages of rows of rowBytes, stride bytes
-// apart, the first at base, and the lines that are too many for their sets.
+// stridedFootprint counts the distinct lines and pages of rows of rowBytes,
+// stride bytes apart, the first at base, and the lines that are too many for
+// their sets.
 func (o Operand) stridedFootprint(m Memory, base, rows, rowBytes, stride int64) (t Footprint) {
 	inSet := make(map[int64]int64, min(m.sets(), rows))
 	lastLine := int64(-1)
@@ -339,7 +357,7 @@ func (o Operand) stridedFootprint(m Memory, base, rows, rowBytes, stride int64) 
 	return t
 }
 
-// contiguousFootprint is touch for consecutive bytes.
+// contiguousFootprint is the footprint of consecutive bytes.
 func (m Memory) contiguousFootprint(base, n int64) Footprint {
 	t := Footprint{
 		Lines: (base+n-1)/m.Line - base/m.Line + 1,
@@ -358,7 +376,7 @@ func (o Operand) rowSets(m Memory) int64 {
 	return int64(len(sets))
 }
 
-// why says the verdict in words, with the numbers it rests on.
+// why explains the result in words, with the numbers that it rests on.
 func (j *PackCost) why(m Memory, open bool) string {
 	o, perVisit := j.Operand, j.Waste.Total()/
 		j.Operand.Visits

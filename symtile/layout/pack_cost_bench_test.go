@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkPacking measures what Judge predicts: copying a matrix of 2048 rows
+// BenchmarkPacking measures what PackCost predicts: copying a matrix of 2048 rows
 // into blocks of 64×64, and a visit to every block with 16 sweeps, in place and
 // packed. On rows of 2048 a block's rows share one set of the cache; on rows of
 // 2064 they do not. Memory.Refetch is the first against the second, per line, over

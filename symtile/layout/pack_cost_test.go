@@ -11,8 +11,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// TestJudge: testdata/judge.txt, one dot a case: m, n, k, type, block.
-func TestJudge(t *testing.T) {
+// TestPackCost: testdata/judge.txt, one dot a case: m, n, k, type, block.
+func TestPackCost(t *testing.T) {
 	datadriven.RunTest(t, "testdata/judge.txt", func(t *testing.T, c *datadriven.TestData) string {
 		d := Dot{DType: hlo.F32}
 		if _, err := fmt.Sscanf(
@@ -22,13 +22,14 @@ func TestJudge(t *testing.T) {
 		); err != nil {
 			t.Fatal(err)
 		}
-		a, b, err := d.Judge(Memory{})
-		if err != nil {
-			return err.Error() + "\n"
-		}
+		a, b := d.Operands()
 		var out strings.Builder
-		for _, j := range []PackCost{a, b} {
-			fmt.Fprintf(&out, "%s: %s\n", j.Operand.Name, j.Why)
+		for _, o := range []Operand{a, b} {
+			cost, err := o.PackCost(Memory{})
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			fmt.Fprintf(&out, "%s: %s\n", cost.Operand.Name, cost.Why)
 		}
 		return out.String()
 	})

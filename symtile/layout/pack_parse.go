@@ -63,13 +63,13 @@ func (p Pack) String() string {
 	return b.String()
 }
 
-// A packParser walks the text of a pack.
+// A packParser reads the text of a pack.
 type packParser struct {
 	text string
 	at   int
 }
 
-// fail reports what was expected here, with a caret.
+// fail is an error with what was expected here, and a caret.
 func (s *packParser) fail(format string, args ...any) error {
 	return fmt.Errorf(
 		"%s\n  %s\n  %s^",
@@ -78,6 +78,7 @@ func (s *packParser) fail(format string, args ...any) error {
 	)
 }
 
+// skip skips spaces and commas.
 func (s *packParser) skip() {
 	for s.at < len(s.text) &&
 		strings.IndexByte(" \t\n,", s.text[s.at]) >= 0 {
@@ -85,6 +86,7 @@ func (s *packParser) skip() {
 	}
 }
 
+// word reads letters and underscores.
 func (s *packParser) word() string {
 	s.skip()
 	start := s.at
@@ -96,6 +98,7 @@ func (s *packParser) word() string {
 	return s.text[start:s.at]
 }
 
+// take reads c, if it comes next.
 func (s *packParser) take(c byte) bool {
 	s.skip()
 	if s.at < len(s.text) && s.text[s.at] == c {
@@ -105,6 +108,7 @@ func (s *packParser) take(c byte) bool {
 	return false
 }
 
+// end is an error where text is left.
 func (s *packParser) end() error {
 	if s.skip(); s.at < len(s.text) {
 		return s.fail("unexpected %q", s.text[s.at:])
@@ -112,6 +116,7 @@ func (s *packParser) end() error {
 	return nil
 }
 
+// pack reads the whole operation.
 func (s *packParser) pack() (p Pack, err error) {
 	start := s.at
 	switch s.word() {
@@ -164,6 +169,7 @@ func (s *packParser) attributes(p *Pack) error {
 	return nil
 }
 
+// attribute reads the value of one attribute.
 func (s *packParser) attribute(p *Pack, name string, start int) (err error) {
 	var ints []int64
 	switch name {
@@ -184,7 +190,8 @@ func (s *packParser) attribute(p *Pack, name string, start int) (err error) {
 	return err
 }
 
-// dimNumbers are dimension numbers; one that no array has stays out of range.
+// dimNumbers converts numbers of dimensions; one that no array has stays out of
+// range.
 func dimNumbers(xs []int64) (out []int) {
 	for _, x := range xs {
 		out = append(out, int(min(x, maxRank+1)))
@@ -222,6 +229,7 @@ func (s *packParser) extents() (out []int64, err error) {
 	}
 }
 
+// integer reads a number.
 func (s *packParser) integer() (int64, error) {
 	s.skip()
 	start := s.at
@@ -240,6 +248,7 @@ func (s *packParser) integer() (int64, error) {
 	return x, nil
 }
 
+// padding reads a floating-point number.
 func (s *packParser) padding() (*float64, error) {
 	s.skip()
 	start := s.at

@@ -6,17 +6,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// maxParts bounds how many parts a domain is split into.
+// maxParts bounds the parts into which a domain is divided.
 const maxParts = 256
 
-// Peel splits the domain of m into boxes that together have exactly its points,
-// each once. Constraints that hold all over a box are gone from it, so that the
-// interior needs no mask; what is left in Where is the mask of that part. Parts
-// come with those without a mask first.
+// Peel divides the domain of m into boxes that together have exactly its
+// points, each once: loop peeling, for all dimensions. Constraints that hold
+// everywhere in a box are gone from it, so that the interior needs no mask;
+// those that remain in Where are the mask of that part. Parts without a mask
+// come first.
 //
 // A constraint lo ≤ k·v + rest ≤ hi holds for every value of rest where v is at
 // least ⌈(lo − min rest)/k⌉ and at most ⌊(hi − max rest)/k⌋; there the range of
-// v is cut. Only variables of the roles given are cut, any when none is.
+// v is cut. Only variables of the roles given are cut; any, when none is given.
 func Peel(m index.Map, along ...index.Role) []index.Map {
 	var whole, masked []index.Map
 	open := []index.Map{m.Simplify()}
@@ -40,7 +41,7 @@ func Peel(m index.Map, along ...index.Role) []index.Map {
 	return append(whole, masked...)
 }
 
-// tighten states each bound within what its expression can be.
+// tighten cuts each bound to the range of its expression.
 func tighten(m index.Map) index.Map {
 	m.Where = slices.Clone(m.Where)
 	for i, x := range m.Where {
@@ -52,12 +53,15 @@ func tighten(m index.Map) index.Map {
 	return m
 }
 
-// A cut says that clause holds for every point with variable v in inside.
+// A cut is a range of variable v, inside, in which a clause holds for every
+// point.
 type cut struct {
-	v      index.Expr
+	v index.Expr
+	// clause is the position of the clause in Where.
 	clause int
 	inside index.Interval
-	share  float64 // of v's values that are inside
+	// share is the part of v's values that are inside.
+	share float64
 }
 
 // bestCut is the cut that frees the largest share of a variable's values from a
@@ -86,7 +90,7 @@ func bestCut(m index.Map, along []index.Role) (best cut, ok bool) {
 }
 
 // insideOf is the part of v's range in which b holds whatever the other
-// variables are; false when v is not a term of its own or the part is empty.
+// variables are; false where v is not a term of its own or the part is empty.
 func insideOf(b index.Bound, v index.Expr) (index.Interval, bool) {
 	k, rest, ok := termOf(b.Expr, v)
 	others := rest.Range()
@@ -109,7 +113,7 @@ func insideOf(b index.Bound, v index.Expr) (index.Interval, bool) {
 	return in, !in.Empty()
 }
 
-// termOf writes e as k·v + rest without v, when it is that.
+// termOf writes e as k·v + rest without v, where it has that form.
 func termOf(e, v index.Expr) (k int64, rest index.Expr, ok bool) {
 	r := e.Ring()
 	if !slices.Contains(e.Vars(), v) {
@@ -129,7 +133,7 @@ func termOf(e, v index.Expr) (k int64, rest index.Expr, ok bool) {
 }
 
 // pieces are m below the inside of the cut, above it, and inside without the
-// clause; those with points.
+// clause; those that have points.
 func (c cut) pieces(m index.Map) (out []index.Map) {
 	all := c.v.Range()
 	free := m

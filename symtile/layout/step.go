@@ -8,17 +8,22 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// StepKind is what a Step does.
+// StepKind is the operation of a Step.
 type StepKind uint8
 
 // The kinds of steps.
 const (
-	Pad       StepKind = iota // rows of padding after each dimension
-	Reshape                   // the same elements in the same order
-	Transpose                 // result dimension i is operand dimension Perm[i]
-	Slice                     // the first indices of each dimension
+	// Pad adds padding after each dimension.
+	Pad StepKind = iota
+	// Reshape keeps the elements in their row-major order.
+	Reshape
+	// Transpose makes operand dimension Perm[i] result dimension i.
+	Transpose
+	// Slice keeps the first indices of each dimension.
+	Slice
 )
 
+// String is "pad", "reshape", "transpose" or "slice".
 func (k StepKind) String() string {
 	return [...]string{"pad", "reshape", "transpose", "slice"}[k]
 }
@@ -27,7 +32,8 @@ func (k StepKind) String() string {
 type Step struct {
 	Kind     StepKind
 	From, To []int64
-	Perm     []int // of a transpose
+	// Perm is the permutation of a transpose; nil for others.
+	Perm []int
 }
 
 // String prints "pad to 4x6", "transpose [0, 2, 1, 3] to 2x3x2x2".
@@ -40,10 +46,10 @@ func (s Step) String() string {
 	return fmt.Sprintf("%s to %s", s.Kind, ExtentsText(s.To))
 }
 
-// Steps is a sequence, the first step first.
+// Steps is a sequence of steps, the first one first.
 type Steps []Step
 
-// String prints the steps with semicolons between.
+// String prints the steps with semicolons between them.
 func (ss Steps) String() string {
 	parts := make([]string, len(ss))
 	for i, s := range ss {
@@ -52,8 +58,8 @@ func (ss Steps) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Map is the indexing map from indices of the result to indices of the operand;
-// its constraints leave out padding.
+// Map is the indexing map from indices of the result to indices of the operand.
+// Its constraints leave out padding.
 func (s Step) Map(r *index.Ring) index.Map {
 	m := box(r, "d", s.To)
 	m.Results = slices.Clone(m.Dims)
@@ -75,7 +81,8 @@ func (s Step) Map(r *index.Ring) index.Map {
 	return m
 }
 
-// reindex gives the index in from that has the position of m's point in to.
+// reindex is the index in from that has the row-major position of m's point in
+// to.
 func reindex(
 	r *index.Ring, m index.Map, from, to []int64,
 ) []index.Expr {
@@ -95,7 +102,7 @@ func reindex(
 }
 
 // Map is the indexing map from indices of the last result to indices of the
-// first operand, simplified; dims are the extents the steps start from.
+// first operand, simplified. dims are the extents from which the steps start.
 func (ss Steps) Map(r *index.Ring, dims []int64) index.Map {
 	for _, s := range ss {
 		dims = s.To
@@ -116,7 +123,8 @@ func (ss Steps) dims(start []int64) []int64 {
 	return ss[len(ss)-1].To
 }
 
-// to appends a step unless it does nothing. A reshape of a reshape is one.
+// to appends a step unless it does nothing. A reshape of a reshape is one
+// reshape.
 func (ss Steps) to(kind StepKind, from, to []int64) Steps {
 	if slices.Equal(from, to) {
 		return ss
@@ -134,7 +142,7 @@ func (ss Steps) to(kind StepKind, from, to []int64) Steps {
 }
 
 // transpose appends a transpose. One that keeps the order of the dimensions
-// that have more than one index moves nothing: it is a reshape.
+// with more than one index moves nothing: it is a reshape.
 func (ss Steps) transpose(from []int64, perm []int) Steps {
 	to := make([]int64, len(perm))
 	last, keeps := -1, true
@@ -156,10 +164,10 @@ func (ss Steps) transpose(from []int64, perm []int) Steps {
 	})
 }
 
-// Steps is the sequence that makes the physical array from the logical one:
-// into physical order, then for each tile: combine, pad to whole tiles, divide
-// each dimension into tiles and sizes, move the sizes to the end. Steps that
-// do nothing are left out.
+// Steps is the sequence that makes the physical array from the logical one: a
+// transpose into physical order, then for each tile: combine dimensions, pad to
+// whole tiles, divide each dimension into tiles and sizes, move the sizes to
+// the end. Steps that do nothing are left out.
 func (l *Layout) Steps() Steps {
 	var ss Steps
 	ss = ss.transpose(l.Shape.Dims, l.order)
@@ -176,8 +184,8 @@ func (l *Layout) Steps() Steps {
 	return ss
 }
 
-// split is each divided dimension as tiles and size, and the order that moves
-// the sizes to the end.
+// split is each divided dimension as tiles and size, and the permutation that
+// moves the sizes to the end.
 func (t *tiling) split() (dims []int64, perm []int) {
 	dims = slices.Clone(t.merged[:t.untiledDims])
 	var inner []int

@@ -76,7 +76,7 @@ func newSection(r cache.Record, d kernels.Device) fusionSection {
 		f.Judgement = judge(f.Plans)
 	}
 	slices.SortStableFunc(f.Plans, func(a, b planRow) int { return cmp.Compare(a.Median, b.Median) })
-	f.Why = termBreakdowns(f, d)
+	f.Why = termBreakdowns(f)
 	if r.Untimed {
 		return f
 	}
@@ -133,10 +133,10 @@ func role(r cache.Record, t cache.Trial) string {
 	return ""
 }
 
-// termBreakdowns splits the roofline's prediction into its terms, for the winner,
-// the default and the next best plan.
-func termBreakdowns(f fusionSection, d kernels.Device) []termBreakdown {
-	model := cost.Roofline(d)
+// termBreakdowns are the terms of the prices that the backend gave the winner, the
+// default and the next best plan.
+func termBreakdowns(f fusionSection) []termBreakdown {
+	var prior cost.Model
 	var breakdowns []termBreakdown
 	hasNext := false
 	for _, p := range f.Plans {
@@ -156,7 +156,7 @@ func termBreakdowns(f fusionSection, d kernels.Device) []termBreakdown {
 		if json.Unmarshal(p.Features, &features) != nil {
 			continue
 		}
-		total, terms := model.Predict(features)
+		total, terms := prior.Predict(features)
 		breakdowns = append(breakdowns, termBreakdown{p.Plan, role, terms, total})
 	}
 	return breakdowns

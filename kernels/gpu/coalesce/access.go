@@ -8,36 +8,46 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
-// An Assignment gives the elements of an array to the threads of a grid. A block
-// of threads takes a tile; along dimension d it has Threads[d] threads with
-// Elements[d] neighbouring elements each, and goes on after all of them until
+// An Assignment assigns the elements of an array to the threads of a grid. A
+// block of threads processes a tile. Along dimension d it has Threads[d]
+// threads with Elements[d] neighbouring elements each, and repeats that until
 // the tile is done. Threads, and the elements of a thread, are numbered along
 // Order.
 type Assignment struct {
-	Tile     []int64 // extents of a block's part of the array
-	Threads  []int64 // of a block, along each dimension
-	Elements []int64 // of a thread, along each dimension; nil: 1
-	Order    []int   // dimensions, fastest first; nil: as the array lies
-	Warp     int64   // threads that access together; 0: 32
+	// Tile is the extents of a block's part of the array.
+	Tile []int64
+	// Threads are the threads of a block along each dimension.
+	Threads []int64
+	// Elements are the elements of a thread along each dimension; nil is 1
+	// each.
+	Elements []int64
+	// Order is the dimensions, fastest first; nil is the order in memory.
+	Order []int
+	// Warp is the threads that access memory together; 0 is 32.
+	Warp int64
 }
 
-// An Access is an Assignment composed with a layout: which bytes which thread
+// An Access is an Assignment composed with a layout: the bytes that each thread
 // touches.
 //
 // The variables are, by role: Blocks, one for each dimension of the array
 // (RoleBlock); Warp, of a block, and Lane, of a warp (RoleThread); Loop, the
-// rounds a thread makes (RoleLoop); Element, of a thread in a round
-// (RoleElement). One with a single value is that constant, and not among the
-// variables of the maps.
+// round of a thread (RoleLoop); Element, of a thread in a round (RoleElement).
+// A variable with a single value is that constant, and not among the variables
+// of the maps.
 type Access struct {
-	Layout                    *layout.Layout // nil: the access is a Request
+	// Layout is the layout of the array; nil for the access of a Request.
+	Layout                    *layout.Layout
 	Assignment                Assignment
 	Blocks                    []index.Expr
 	Warp, Lane, Loop, Element index.Expr
-	Index                     index.Map // to the logical index
-	Offset                    index.Map // to the byte offset in memory, simplified
+	// Index is the map to the logical index in the array.
+	Index index.Map
+	// Offset is the map to the byte offset in memory, simplified.
+	Offset index.Map
 
-	bits int64 // of an element in memory
+	// bits is the size of an element in memory.
+	bits int64
 }
 
 // name is what errors call the array.
@@ -48,7 +58,7 @@ func (x *Access) name() string {
 	return x.Layout.String()
 }
 
-// Threads is the number of threads in a block.
+// threads is the number of threads in a block.
 func (a Assignment) threads() int64 {
 	n, _ := index.Product(a.Threads)
 	return n
@@ -60,7 +70,7 @@ func (a Assignment) elements() int64 {
 	return n
 }
 
-// rounds is how often the threads must go on along each dimension.
+// rounds is the number of rounds along each dimension.
 func (a Assignment) rounds() []int64 {
 	out := make([]int64, len(a.Tile))
 	for d := range out {
@@ -75,6 +85,7 @@ func (a Assignment) rounds() []int64 {
 // maxThreads bounds the threads of a block, and the elements of a thread.
 const maxThreads = 1 << 16
 
+// withDefaults replaces zero fields by what they stand for.
 func (a Assignment) withDefaults(l *layout.Layout) Assignment {
 	if a.Elements == nil {
 		a.Elements = slices.Repeat([]int64{1}, len(a.Tile))
@@ -88,6 +99,7 @@ func (a Assignment) withDefaults(l *layout.Layout) Assignment {
 	return a
 }
 
+// check reports an assignment that does not fit the layout or the bounds.
 func (a Assignment) check(l *layout.Layout) error {
 	n := l.Shape.Rank()
 	for _, x := range []struct {
@@ -208,7 +220,7 @@ func (x *Access) index() {
 	}
 }
 
-// along are the digits of n in an array of extents, dimensions in Order.
+// along delinearizes n in an array of extents, dimensions in Order.
 func (a Assignment) along(n index.Expr, extents []int64) []index.Expr {
 	out := make([]index.Expr, len(extents))
 	for _, d := range a.Order {
@@ -217,7 +229,7 @@ func (a Assignment) along(n index.Expr, extents []int64) []index.Expr {
 	return out
 }
 
-// variables are those of es that are no constants.
+// variables are those of es that are not constants.
 func variables(es []index.Expr) []index.Expr {
 	return slices.DeleteFunc(es, func(e index.Expr) bool {
 		_, constant := e.Value()
@@ -235,8 +247,9 @@ func (x *Access) offset(r *index.Ring) {
 	x.Offset.Where = x.Offset.Where.Simplify()
 }
 
-// Parts peels the access: see Peel. Each part is an access of its own, with
-// narrower variables, so that its interior can have wider vectors than its edge.
+// Parts divides the access into parts with and without masks: see layout.Peel.
+// Each part is an access with narrower variables, so that the interior of an
+// array can have wider vectors than its edge.
 func (x *Access) Parts(along ...index.Role) (out []*Access) {
 	for _, m := range layout.Peel(x.Offset, along...) {
 		with := map[index.Expr]index.Expr{}

@@ -7,18 +7,28 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A ArrayAccess is an array that the elements of a box are loaded from or stored to.
+// An ArrayAccess is an array that the elements of a box are loaded from or
+// stored to.
 type ArrayAccess struct {
-	Index  []index.Expr // the variables of an element's index in the box; constants where there is one
-	Offset index.Expr   // of the element at Index, in elements from the start of the array
-	Where  []index.Expr // none is negative where the element is there
-	Bytes  int64        // of an element
-	Shared bool         // the array may come through shared memory instead, in an order of its own
+	// Index is the variables of an element's index in the box; a constant for a
+	// dimension of extent 1.
+	Index []index.Expr
+	// Offset is the position of the element at Index, in elements from the
+	// start of the array.
+	Offset index.Expr
+	// Where are expressions none of which is negative where the element is
+	// valid.
+	Where []index.Expr
+	// Bytes is the size of an element.
+	Bytes int64
+	// Shared reports that the array may be staged through shared memory
+	// instead, and be moved in an order of its own.
+	Shared bool
 }
 
-// NonNegative is the condition x ≥ 0 in a form in which those that always agree
-// are equal. Where x ≡ r (mod m), x ≥ 0 says that x − r is not negative, for
-// 0 ≤ r < m: neighbouring elements of a vector get the same condition.
+// NonNegative is the condition x ≥ 0 in a form in which conditions that always
+// agree are equal. Where x ≡ r (mod m) with 0 ≤ r < m, x ≥ 0 exactly where x −
+// r ≥ 0: neighbouring elements of a vector get the same condition.
 func NonNegative(x index.Expr) index.Expr {
 	if m, r := x.Congruence(); m > 1 {
 		return x.AddConst(-(((r % m) + m) % m))
@@ -26,24 +36,37 @@ func NonNegative(x index.Expr) index.Expr {
 	return x
 }
 
-// A accessPattern is how a box lies in an array: in bytes along each dimension where that
-// is one number, else by the row-major number of an element.
+// An accessPattern is the footprint of a box in an array: strides in bytes
+// along each dimension where there are such, else a table of the byte offset of
+// every element.
 type accessPattern struct {
-	bytes      int64
-	alignments []int64 // where in a sector boxes begin: 1, 2 or 4
-	strides    []int64
-	table      []int64
-	widths     []int64 // elements along each dimension that one instruction moves
-	revisits   bool    // elements lie at the same place
-	shared     bool
-	unknown    bool
+	// bytes is the size of an element.
+	bytes int64
+	// alignments are the offsets within a sector at which boxes begin: 1, 2 or
+	// 4 of them.
+	alignments []int64
+	// strides are in bytes, one for each dimension of the box.
+	strides []int64
+	// table is the byte offset of every element, in row-major order of the box;
+	// nil where strides describe it.
+	table []int64
+	// widths is, for each dimension, the elements along it that one instruction
+	// can move.
+	widths []int64
+	// revisits reports that several elements of the box are at the same
+	// address.
+	revisits bool
+	// shared is ArrayAccess.Shared.
+	shared bool
+	// unknown reports that the offsets have no strides and are too many for a
+	// table.
+	unknown bool
 }
 
-// maxTable bounds the elements of a box that are looked at one by one.
+// maxTable bounds the elements of a box in a table.
 const maxTable = 1 << 16
 
-// pattern is how a box of the sizes lies in the array. Of a box too large to look at
-// one by one it may be unknown.
+// pattern is the access pattern of a box of the sizes.
 func (r ArrayAccess) pattern(sizes []int64) *accessPattern {
 	l := &accessPattern{
 		alignments: []int64{0},
@@ -78,11 +101,13 @@ func (r ArrayAccess) pattern(sizes []int64) *accessPattern {
 	return l
 }
 
-// maxSectorOffsets is how many places of a sector are looked at that a box may begin at.
+// maxSectorOffsets bounds the offsets within a sector at which boxes are
+// counted.
 const maxSectorOffsets = 4
 
-// sectorOffsets are places of a sector at which x elements of a size end, whatever the
-// variables are.
+// sectorOffsets are offsets within a sector at which x elements of a size end,
+// for all values of the variables, from the congruence of x. Three of them are
+// cut to two, so that their number divides maxSectorOffsets.
 func sectorOffsets(x index.Expr, size int64) (all []int64) {
 	m, r := x.Congruence()
 	step := m * size % nvidiaSector
@@ -138,8 +163,9 @@ func (r ArrayAccess) tabulate(l *accessPattern, sizes []int64) bool {
 	return true
 }
 
-// width is how many elements along dimension d, which has n, one instruction can
-// move: those that follow each other, see Follow, and are masked together.
+// width is the number of elements along dimension d, of extent n, that one
+// instruction can move: a power of two of elements that are contiguous, see
+// Contiguous, and masked together.
 func (r ArrayAccess) width(d int, n int64) int64 {
 	w := int64(1)
 	for 2*w*r.Bytes <= maxVector && n%(2*w) == 0 {
@@ -177,8 +203,8 @@ func (r ArrayAccess) width(d int, n int64) int64 {
 	return w
 }
 
-// vectorWidth is how many elements that follow each other by a spread one instruction
-// can move.
+// vectorWidth is the number of elements, contiguous in a thread layout, that
+// one instruction can move.
 func (l *accessPattern) vectorWidth(s *ThreadLayout) int64 {
 	d := FastestDim(s.Sizes, s.Inner)
 	if d >= 0 && !l.unknown {
@@ -187,8 +213,8 @@ func (l *accessPattern) vectorWidth(s *ThreadLayout) int64 {
 	return 1
 }
 
-// offsets are those of the elements of a side of a spread in their order: bytes,
-// or row-major numbers for a table.
+// offsets are those of the elements of one side of a layout, in their order:
+// bytes, or row-major numbers of the box for a table.
 func (l *accessPattern) offsets(s *ThreadLayout, side []int) []int64 {
 	strides := l.strides
 	if l.table != nil {
@@ -211,12 +237,13 @@ func (l *accessPattern) offsets(s *ThreadLayout, side []int) []int64 {
 	return all
 }
 
-// maxCounted bounds the elements of a box whose requests are counted one by one.
+// maxCounted bounds the elements of a box whose requests are counted one by
+// one; a larger box is extrapolated.
 const maxCounted = 1 << 13
 
-// count is what going over the box by a spread moves of the array, whatever is
-// masked: the sum over the requests of all warps, those for the same places
-// again left out, and over maxSectorOffsets boxes.
+// count is what a thread layout moves of the array, masks ignored: the sum over
+// the requests of all warps, repeated ones left out, and over maxSectorOffsets
+// boxes.
 func (l *accessPattern) count(s *ThreadLayout) Count {
 	if l.unknown {
 		return Count{}
@@ -243,18 +270,25 @@ func (l *accessPattern) count(s *ThreadLayout) Count {
 	return c.sum
 }
 
-// A counter adds up requests.
+// A counter adds up the requests of a thread layout for an array.
 type counter struct {
-	pattern                    *accessPattern
-	layout                     *ThreadLayout
+	pattern *accessPattern
+	layout  *ThreadLayout
+	// outerOffsets and innerOffsets are the offsets of the rows, and of the
+	// elements within a row.
 	outerOffsets, innerOffsets []int64
-	width                      int64 // elements of an instruction
-	seen                       []map[[2]int64]bool
-	elements                   int64
-	sum                        Count
+	// width is the elements of an instruction.
+	width int64
+	// seen is, for each warp, a hash of the requests that it has made, where
+	// elements are revisited.
+	seen []map[[2]int64]bool
+	// elements is the number of elements counted so far.
+	elements int64
+	sum      Count
 }
 
-// extrapolated is the count of all of the box by the part that was counted.
+// extrapolated is the count of the whole box, in proportion to the part that
+// has been counted.
 func (c *counter) extrapolated() Count {
 	all := c.layout.OuterElements * c.layout.InnerElements
 	of := func(n int64) int64 {
@@ -269,7 +303,7 @@ func (c *counter) extrapolated() Count {
 	}
 }
 
-// vectors counts the requests of a warp for the vectors of a round.
+// vectors counts the requests of a warp for the vectors of one round.
 func (c *counter) vectors(warp, out, in index.Int) {
 	for j := int64(0); j < c.layout.Vector; j += c.width {
 		var at [warpThreads]int64
@@ -296,7 +330,8 @@ func (c *counter) vectors(warp, out, in index.Int) {
 	}
 }
 
-// request counts one for width elements from each of the places on.
+// request counts an instruction that moves width elements from each of the
+// offsets on.
 func (c *counter) request(warp int64, at []int64) {
 	bytes := c.width * c.pattern.bytes
 	if c.pattern.revisits {
@@ -328,11 +363,12 @@ func (c *counter) request(warp int64, at []int64) {
 	}
 }
 
-// nvidiaSector is the bytes of a sector that is not said otherwise: see Sectors.
+// nvidiaSector is the bytes of a sector where nothing else is stated: see
+// layout.Sectors.
 const nvidiaSector = 32
 
-// touchedUnits is how many units of memory hold bytes from each of the places after base
-// on.
+// touchedUnits is the number of units of memory, sectors or lines, that hold
+// bytes from each of the offsets after base on.
 func touchedUnits(at []int64, base, bytes, unit int64) int64 {
 	var seen [2 * warpThreads]int64
 	n := int64(0)

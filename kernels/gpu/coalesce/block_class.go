@@ -8,26 +8,34 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A signature tells blocks of threads apart by the least that decides what they
-// touch: the offset they start at, modulo period, and for each bound of the
-// masks that does not hold all over the block, what the block contributes to it.
+// A signature tells blocks of threads apart by as little as decides what they
+// touch: the offset at which they start, modulo period, and for each bound of
+// the masks that does not hold everywhere in the block, the contribution of the
+// block to it.
 //
 // That is enough where an expression is a part that blocks decide plus a part
-// without them. Where the layout's tiles are no whole number of blocks that only
-// holds for every steps[d]-th block of dimension d: block = steps·whole + rest,
-// and rest tells blocks apart too.
+// without them. Where the layout's tiles are not whole numbers of blocks, this
+// holds only for every steps[d]-th block of dimension d: block = steps·quotient
+// + remainder, and the remainder tells blocks apart too.
 type signature struct {
-	period                int64
-	steps                 []int64
+	// period is the bytes modulo which offsets are compared.
+	period int64
+	steps  []int64
+	// quotients and remainders are the variables that replace each block
+	// variable.
 	quotients, remainders []index.Expr
-	code                  *index.Evaluator // what blocks decide of the offset, then of each bound
-	holds                 []index.Interval // where that may be for the bound to hold all over the block
-	vals                  []int64
-	out, buf              []int64
+	// code computes what blocks decide of the offset, then of each bound.
+	code *index.Evaluator
+	// holds are the intervals of that in which a bound holds everywhere in the
+	// block.
+	holds []index.Interval
+	// vals, out and buf are the buffers of the evaluation.
+	vals     []int64
+	out, buf []int64
 }
 
-// signature looks for the least steps that do; without any, every block is a
-// class of its own.
+// signature looks for the smallest steps that suffice; without any, every block
+// is a class of its own.
 func (x *Access) signature(period int64) (*signature, error) {
 	repeats := []int64{1, 1, 1}
 	for _, size := range x.tileSizes() {
@@ -73,8 +81,8 @@ func (x *Access) tileSizes() (sizes []int64) {
 	return sizes
 }
 
-// newSignature divides blocks so that steps of them are whole multiples of repeat
-// along each dimension.
+// newSignature divides blocks so that steps of them are whole multiples of
+// repeat along each dimension.
 func (x *Access) newSignature(period, repeat int64) *signature {
 	s := &signature{
 		period: period,
@@ -106,8 +114,8 @@ func (x *Access) newSignature(period, repeat int64) *signature {
 	return s
 }
 
-// parts are what blocks decide of the offset and of each bound; ok tells that
-// whole is in nothing else.
+// parts are what blocks decide of the offset and of each bound; ok reports that
+// the quotients occur nowhere else.
 func (s *signature) parts(x *Access) (parts []index.Expr, ok bool) {
 	divided := map[index.Expr]index.Expr{}
 	origin := map[index.Expr]index.Expr{}

@@ -5,156 +5,187 @@ import (
 	"slices"
 )
 
-// A Choice is the spread of a box that serves its arrays best: see choose.
+// A Choice is the thread layout that moves the arrays of a box in the fewest
+// sectors, as ChooseElementwise and ChooseReduction find it.
 type Choice struct {
-	Layout    *ThreadLayout
-	Counts    []Count // of what each array moves for four boxes, which begin at different places of a sector
-	Coalesced []bool  // each, or it should come through shared memory
+	Layout *ThreadLayout
+	// Counts is what each array moves, summed over four boxes that begin at
+	// different offsets within a sector.
+	Counts []Count
+	// Coalesced reports, for each array, that the layout accesses it about as
+	// well as any does. Another array should be staged through shared memory.
+	Coalesced []bool
 }
 
-// CoalescedLike says whether c, of an array, is about as good as the best that there is
-// for it: no more than half as many sectors again for the bytes that are needed.
+// CoalescedLike reports whether c, of an array, is about as good as the best
+// count there is for it: at most 1.5 times the sectors for each byte that is
+// needed.
 func (c Count) CoalescedLike(best Count) bool {
 	return 2*c.Sectors*best.Bytes <= 3*best.Sectors*c.Bytes
 }
 
-// ChooseElementwise chooses among the spreads of the box along one side: all orders of its
-// dimensions, and vectors of all widths.
-func (b Box) ChooseElementwise(reaches []ArrayAccess) Choice {
-	lies, order := b.patterns(reaches)
-	return choose(b.ElementwiseLayouts(order), lies, nil, zeroCount)
+// ChooseElementwise chooses among the layouts of the box along one side: all
+// orders of its dimensions, and vectors of all widths.
+func (b Box) ChooseElementwise(accesses []ArrayAccess) Choice {
+	patterns, order := b.patterns(accesses)
+	return choose(b.ElementwiseLayouts(order), patterns, nil, zeroCount)
 }
 
+// zeroCount is the additional count of a choice without any.
 func zeroCount(*ThreadLayout) Count { return Count{} }
 
-// ChooseReduction chooses among the spreads of a reduction.
-func (b Box) ChooseReduction(f Reduction, reaches []ArrayAccess) Choice {
-	lies, order := b.patterns(reaches)
-	too, _ := b.patterns(f.InnerAccesses)
-	alone := func(l *accessPattern) Count {
-		return choose(b.ElementwiseLayouts(order), []*accessPattern{l}, nil, zeroCount).Counts[0]
+// ChooseReduction chooses among the layouts of a reduction. An array that the
+// reduction reads badly may be staged instead by an elementwise layout of its own,
+// so that it counts with the sectors of that.
+func (b Box) ChooseReduction(f Reduction, accesses []ArrayAccess) Choice {
+	patterns, order := b.patterns(accesses)
+	innerPatterns, _ := b.patterns(f.InnerAccesses)
+	staged := func(p *accessPattern) Count {
+		one := []*accessPattern{p}
+		return choose(b.ElementwiseLayouts(order), one, nil, zeroCount).Counts[0]
 	}
-	return choose(b.ReductionLayouts(order, f), lies, alone, func(s *ThreadLayout) (sum Count) {
+	additional := func(s *ThreadLayout) (sum Count) {
 		if !f.ReducesInner(s) {
 			return f.OuterCount
 		}
-		for _, l := range too {
-			sum = sum.Plus(l.count(s))
+		for _, p := range innerPatterns {
+			sum = sum.Plus(p.count(s))
 		}
 		return sum
-	})
+	}
+	return choose(b.ReductionLayouts(order, f), patterns, staged, additional)
 }
 
-// Count is what going over the box by a spread moves of an array, as in a Choice.
-func (b Box) Count(s *ThreadLayout, r ArrayAccess) Count {
-	return r.pattern(b.Sizes).count(s)
+// Count is what a layout moves of an array, as in a Choice.
+func (b Box) Count(s *ThreadLayout, a ArrayAccess) Count {
+	return a.pattern(b.Sizes).count(s)
 }
 
-// choose takes the spread that serves all arrays, of those that do the one with
-// the fewest sectors, then requests; the first of equals. Where none serves all,
-// arrays that it does not serve and that may come through shared memory count
-// with the fewest sectors in which any spread moves them, or, if it is given,
-// what alone says they may come in.
+// choose takes the layout that coalesces all arrays; of those that do, the one
+// with the fewest sectors, then requests; the first of equals. Where none
+// coalesces all, arrays that it does not coalesce and that may be staged through
+// shared memory count with the fewest sectors in which any layout moves them, or
+// in which staged says that they can be moved. additional is what else a layout
+// moves.
 func choose(
-	all []*ThreadLayout, lies []*accessPattern,
-	alone func(*accessPattern) Count, beside func(*ThreadLayout) Count,
+	layouts []*ThreadLayout, patterns []*accessPattern,
+	staged func(*accessPattern) Count,
+	additional func(*ThreadLayout) Count,
 ) (best Choice) {
-	tried := countAll(all, lies)
-	least := slices.Clone(tried[0].Counts) // for the bytes
-	fewest := slices.Clone(tried[0].Counts)
-	take := func(a int, n Count) {
-		if n.Sectors*least[a].Bytes < least[a].Sectors*n.Bytes {
-			least[a] = n
+	counted := countAll(layouts, patterns)
+	limits := newBestCounts(counted[0].Counts)
+	for a, p := range patterns {
+		for _, c := range counted {
+			limits.enter(a, c.Counts[a])
 		}
-		if n.Sectors < fewest[a].Sectors {
-			fewest[a] = n
-		}
-	}
-	for a, l := range lies {
-		for _, c := range tried {
-			take(a, c.Counts[a])
-		}
-		if alone != nil &&
-			least[a].Sectors*nvidiaSector > least[a].Bytes {
-			take(a, alone(l))
+		if staged != nil &&
+			limits.perByte[a].Sectors*nvidiaSector > limits.perByte[a].Bytes {
+			limits.enter(a, staged(p))
 		}
 	}
-	var cost []int64
-	for _, c := range tried {
-		x := c.cost(lies, least, fewest, beside(c.Layout))
-		if cost == nil || slices.Compare(x, cost) < 0 {
-			best, cost = c, x
+	var bestCost []int64
+	for _, c := range counted {
+		cost := c.cost(patterns, limits, additional(c.Layout))
+		if bestCost == nil || slices.Compare(cost, bestCost) < 0 {
+			best = c
+			bestCost = cost
 		}
 	}
 	return best
 }
 
-// countAll counts what spreads move, up to one that nothing can be better than.
-func countAll(all []*ThreadLayout, lies []*accessPattern) (tried []Choice) {
-	for k, s := range all {
+// bestCounts are the best counts of each array over all layouts.
+type bestCounts struct {
+	perByte []Count // of the fewest sectors for each byte
+	fewest  []Count // of the fewest sectors
+}
+
+func newBestCounts(first []Count) bestCounts {
+	return bestCounts{slices.Clone(first), slices.Clone(first)}
+}
+
+// enter takes a count of array a into account.
+func (b bestCounts) enter(a int, n Count) {
+	if n.Sectors*b.perByte[a].Bytes < b.perByte[a].Sectors*n.Bytes {
+		b.perByte[a] = n
+	}
+	if n.Sectors < b.fewest[a].Sectors {
+		b.fewest[a] = n
+	}
+}
+
+// countAll counts what layouts move, up to one that none can be better than. A
+// layout with narrower vectors than the one before it is skipped where all arrays
+// are moved by whole vectors: it only splits the requests.
+func countAll(
+	layouts []*ThreadLayout, patterns []*accessPattern,
+) (counted []Choice) {
+	for k, s := range layouts {
 		if k > 0 &&
-			slices.Equal(s.Inner, all[k-1].Inner) &&
-			slices.Equal(s.Outer, all[k-1].Outer) &&
-			vectorsFit(lies, all[k-1]) {
-			continue // a part of what the wider vectors before it move at once
+			slices.Equal(s.Inner, layouts[k-1].Inner) &&
+			slices.Equal(s.Outer, layouts[k-1].Outer) &&
+			vectorsFit(patterns, layouts[k-1]) {
+			continue
 		}
 		c := Choice{Layout: s}
-		for _, l := range lies {
-			c.Counts = append(c.Counts, l.count(s))
+		for _, p := range patterns {
+			c.Counts = append(c.Counts, p.count(s))
 		}
-		tried = append(tried, c)
-		if len(tried) == 1 && ideal(lies, c) {
+		counted = append(counted, c)
+		if len(counted) == 1 && ideal(patterns, c) {
 			break
 		}
 	}
-	return tried
+	return counted
 }
 
-// cost says which arrays are served, and what is to be least.
+// cost fills in which arrays are coalesced, and returns what is minimized, the
+// most important number first: whether an array is not coalesced, the sectors, the
+// arrays staged through shared memory, the requests.
 func (c *Choice) cost(
-	lies []*accessPattern, least, fewest []Count, beside Count,
+	patterns []*accessPattern, limits bestCounts, additional Count,
 ) []int64 {
-	some := int64(0)
-	through := int64(0)
-	requests := beside.Requests
-	sectors := beside.Sectors
+	anyUncoalesced := int64(0)
+	staged := int64(0)
+	requests := additional.Requests
+	sectors := additional.Sectors
 	for a, n := range c.Counts {
 		c.Coalesced = append(
-			c.Coalesced, n.CoalescedLike(least[a]),
+			c.Coalesced, n.CoalescedLike(limits.perByte[a]),
 		)
 		requests += n.Requests
 		switch {
 		case c.Coalesced[a]:
 			sectors += n.Sectors
 			continue
-		case lies[a].shared:
-			sectors += fewest[a].Sectors
-			through++
+		case patterns[a].shared:
+			sectors += limits.fewest[a].Sectors
+			staged++
 		default:
 			sectors += n.Sectors
 		}
-		some = 1
+		anyUncoalesced = 1
 	}
-	return []int64{some, sectors, through, requests}
+	return []int64{anyUncoalesced, sectors, staged, requests}
 }
 
-// vectorsFit says whether one instruction moves a vector of every array, or the same
-// element for all of it.
-func vectorsFit(lies []*accessPattern, s *ThreadLayout) bool {
+// vectorsFit reports whether one instruction moves a vector of every array, or the
+// same element for all of the vector.
+func vectorsFit(patterns []*accessPattern, s *ThreadLayout) bool {
 	d := FastestDim(s.Sizes, s.Inner)
-	return !slices.ContainsFunc(lies, func(l *accessPattern) bool {
-		return !l.unknown &&
-			l.vectorWidth(s) < s.Vector &&
-			(l.table != nil || l.strides[d] != 0)
+	return !slices.ContainsFunc(patterns, func(p *accessPattern) bool {
+		return !p.unknown &&
+			p.vectorWidth(s) < s.Vector &&
+			(p.table != nil || p.strides[d] != 0)
 	})
 }
 
-// ideal says whether no spread moves the arrays in fewer sectors or requests.
-func ideal(lies []*accessPattern, c Choice) bool {
-	for a, l := range lies {
+// ideal reports whether no layout moves the arrays in fewer sectors or requests.
+func ideal(patterns []*accessPattern, c Choice) bool {
+	for a, p := range patterns {
 		n := c.Counts[a]
-		if l.revisits || n.Sectors > n.Ideal ||
-			l.vectorWidth(c.Layout) < c.Layout.Vector {
+		if p.revisits || n.Sectors > n.Ideal ||
+			p.vectorWidth(c.Layout) < c.Layout.Vector {
 			return false
 		}
 	}
@@ -162,25 +193,22 @@ func ideal(lies []*accessPattern, c Choice) bool {
 }
 
 // patterns are those of the arrays, and the order of the box's dimensions in the
-// first of them.
-func (b Box) patterns(reaches []ArrayAccess) (lies []*accessPattern, order []int) {
+// first of them, the largest stride first.
+func (b Box) patterns(accesses []ArrayAccess) (patterns []*accessPattern, order []int) {
 	order = make([]int, len(b.Sizes))
 	for d := range order {
 		order[d] = d
 	}
-	for k, r := range reaches {
-		l := r.pattern(b.Sizes)
-		lies = append(lies, l)
-		if k == 0 {
-			slices.SortStableFunc(order, func(x, y int) int {
-				return cmp.Compare(
-					abs(l.strides[y]),
-					abs(l.strides[x]),
-				)
-			})
-		}
+	for _, a := range accesses {
+		patterns = append(patterns, a.pattern(b.Sizes))
 	}
-	return lies, order
+	if len(patterns) > 0 {
+		strides := patterns[0].strides
+		slices.SortStableFunc(order, func(x, y int) int {
+			return cmp.Compare(abs(strides[y]), abs(strides[x]))
+		})
+	}
+	return patterns, order
 }
 
 func abs(x int64) int64 { return max(x, -x) }

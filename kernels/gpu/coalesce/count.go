@@ -9,21 +9,29 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
-// A Point is one element that a thread touches.
+// A Point is one element that a thread touches, at byte Offset.
 type Point struct {
 	Lane, Loop, Element int64
-	Offset              int64 // of its first byte
+	// Offset is that of the element's first byte.
+	Offset int64
 }
 
 // A Count is what accesses move.
 type Count struct {
-	Requests int64 // instructions of a warp that touch memory
-	Bytes    int64 // asked for
-	Sectors  int64 // touched
-	Lines    int64 // touched
-	Ideal    int64 // the least sectors that hold the bytes of each request
+	// Requests is the number of instructions of a warp that touch memory.
+	Requests int64
+	// Bytes is the number of distinct bytes that each request asks for, added
+	// up.
+	Bytes int64
+	// Sectors and Lines are how many of these each request touches, added up.
+	Sectors int64
+	Lines   int64
+	// Ideal is the fewest sectors that could hold the bytes of each request,
+	// added up.
+	Ideal int64
 }
 
+// plus is c and d the given number of times.
 func (c Count) plus(d Count, times int64) Count {
 	return Count{
 		c.Requests + d.Requests*times,
@@ -36,20 +44,27 @@ func (c Count) plus(d Count, times int64) Count {
 
 // A WarpCount is the accesses of one warp.
 type WarpCount struct {
-	Block []int64 // its block, along each dimension
-	Warp  int64   // in the block
-	// Each sums the requests by themselves; Once counts a sector once for all of
-	// the warp's requests, as if a cache kept it between them.
+	// Block is its block, along each dimension.
+	Block []int64
+	// Warp is its number in the block.
+	Warp int64
+	// PerRequest adds up the requests on their own; PerWarp counts a sector
+	// once for all of the warp's requests, as if a cache kept it between them.
 	PerRequest, PerWarp Count
 }
 
-// A Coalescing is how the accesses of a grid use the sectors they touch.
+// A Coalescing is how the accesses of a grid use the sectors that they touch.
 type Coalescing struct {
-	Vector              int64 // elements a thread touches with one instruction
-	Size                layout.Sectors
-	Warps               int64 // that touch memory
-	PerRequest, PerWarp Count // of all warps: see WarpCount
-	Worst               WarpCount
+	// Vector is the elements that a thread touches with one instruction.
+	Vector int64
+	// Size is the size of sectors and lines.
+	Size layout.Sectors
+	// Warps is the number of warps that touch memory.
+	Warps int64
+	// PerRequest and PerWarp add up all warps, see WarpCount.
+	PerRequest, PerWarp Count
+	// Worst is the warp that touches the most sectors over ideal ones.
+	Worst WarpCount
 }
 
 // Wasted is the bytes of touched sectors that were not asked for.
@@ -57,16 +72,17 @@ func (c Coalescing) Wasted() int64 {
 	return c.PerRequest.Sectors*c.Size.Sector - c.PerRequest.Bytes
 }
 
-// Mean is sectors over ideal ones, of all requests together; 1 is coalesced.
+// Mean is sectors over ideal ones, of all requests together; 1 is fully
+// coalesced.
 func (c Coalescing) Mean() float64 { return ratio(c.PerRequest) }
 
+// ratio is sectors over ideal ones.
 func ratio(c Count) float64 {
 	return float64(c.Sectors) /
 		float64(max(c.Ideal, 1))
 }
 
-// maxPoints bounds the elements that are evaluated, maxGrid the blocks of threads
-// that are told apart.
+// Bounds of the evaluation: maxPoints of the elements, maxGrid of the blocks.
 const (
 	maxPoints = 1 << 26
 	maxGrid   = 1 << 22
@@ -75,8 +91,9 @@ const (
 // Coalescing evaluates the access of every warp and counts. Each instruction of
 // a thread touches vector elements, which must divide the elements of a thread.
 //
-// Blocks that differ by whole lines, and in nothing that masks see, count the
-// same and are evaluated once; a grid with more than that can take is an error.
+// Blocks that differ by whole lines, and in nothing that masks depend on, have
+// equal counts and are evaluated once. A grid with more kinds of blocks than
+// can be evaluated is an error.
 func (x *Access) Coalescing(vector int64, size layout.Sectors) (Coalescing, error) {
 	size, err := size.WithDefaults()
 	if err != nil {
@@ -106,6 +123,7 @@ func (x *Access) Coalescing(vector int64, size layout.Sectors) (Coalescing, erro
 	return c, nil
 }
 
+// add adds the count of a warp, for so many warps that are like it.
 func (c *Coalescing) add(w WarpCount, times int64) {
 	if w.PerRequest.Requests == 0 {
 		return
@@ -119,7 +137,8 @@ func (c *Coalescing) add(w WarpCount, times int64) {
 	}
 }
 
-// Warp lists the elements that one warp touches, and counts them.
+// WarpOf lists the elements that one warp of a block touches, by offset, and
+// counts them.
 func (x *Access) WarpOf(
 	block []int64, warp, vector int64, size layout.Sectors,
 ) ([]Point, WarpCount, error) {
@@ -167,9 +186,9 @@ func (x *Access) warpPoints() int64 {
 	return n
 }
 
-// CountPoints counts the requests of a warp for some of the elements that WarpOf
-// lists, which it sorts by offset: points of one round and one vector are one
-// request. Both fields of size are set.
+// CountPoints counts the requests of a warp for some of the elements that
+// WarpOf lists: points of one round and one vector are one request. It sorts
+// points by offset. Both fields of size have to be set.
 func (x *Access) CountPoints(
 	block []int64, warp int64, points []Point,
 	vector int64, size layout.Sectors,
@@ -235,18 +254,20 @@ func countRequest(points []Point, bits int64, size layout.Sectors) Count {
 	return c
 }
 
-// An evaluator runs the compiled maps.
+// An evaluator runs the compiled maps of an access.
 type evaluator struct {
 	x       *Access
 	code    *index.Evaluator
 	check   *index.Predicate
 	scratch []int64
+	// classes are the blocks that have to be evaluated.
 	classes []blockClass
 }
 
-// A blockClass is a block, for all the blocks that are like it.
+// A blockClass is a block, for all the blocks that have equal counts.
 type blockClass struct {
-	block  []int64
+	block []int64
+	// blocks is the number of blocks in the class.
 	blocks int64
 }
 
@@ -259,6 +280,7 @@ func (x *Access) Vars() []index.Expr {
 	)
 }
 
+// compile compiles the maps.
 func (x *Access) compile() (*evaluator, error) {
 	code, err := index.Compile(
 		x.Vars(), x.Offset.Results,
@@ -313,18 +335,14 @@ func (e *evaluator) points(block []int64, warp int64) (out []Point) {
 	loop := e.x.Loop.Range()
 	lane := e.x.Lane.Range()
 	element := e.x.Element.Range()
-	var at [1]int64
-	for vals[n+2] = loop.Lo; vals[n+2] <= loop.Hi; vals[n+2]++ {
-		for vals[n+1] = lane.Lo; vals[n+1] <= lane.Hi; vals[n+1]++ {
-			for vals[n+3] = element.Lo; vals[n+3] <= element.Hi; vals[n+3]++ {
+	var offset [1]int64
+	for l := loop.Lo; l <= loop.Hi; l++ {
+		for t := lane.Lo; t <= lane.Hi; t++ {
+			for x := element.Lo; x <= element.Hi; x++ {
+				vals[n+1], vals[n+2], vals[n+3] = t, l, x
 				if e.check.Holds(vals, e.scratch) {
-					e.code.Eval(vals, at[:], e.scratch)
-					out = append(out, Point{
-						vals[n+1],
-						vals[n+2],
-						vals[n+3],
-						at[0],
-					})
+					e.code.Eval(vals, offset[:], e.scratch)
+					out = append(out, Point{t, l, x, offset[0]})
 				}
 			}
 		}
@@ -332,7 +350,7 @@ func (e *evaluator) points(block []int64, warp int64) (out []Point) {
 	return out
 }
 
-// blockClasses sorts blocks by what tells them apart.
+// blockClasses sorts blocks into classes by their signature.
 func (x *Access) blockClasses(period int64) ([]blockClass, error) {
 	first := make([]int64, len(x.Blocks))
 	grid := make([]int64, len(x.Blocks))
@@ -367,7 +385,8 @@ func (x *Access) blockClasses(period int64) ([]blockClass, error) {
 	return out, nil
 }
 
-// next steps an index in a box, the last dimension fastest; false at the end.
+// next advances an index in a box, the last dimension fastest; false at the
+// end.
 func next(index, first, extents []int64) bool {
 	for i := len(index) - 1; i >= 0; i-- {
 		if index[i]++; index[i] < first[i]+extents[i] {

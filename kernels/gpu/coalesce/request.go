@@ -8,22 +8,31 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
-// A Request is an instruction of a kernel that loads or stores bytes which
-// follow each other, the same number for every thread, as the expressions say
-// from which it was generated. Its variables are those of Blocks and Loops and
-// the thread's numbers.
+// A Request is an instruction of a kernel that loads or stores contiguous
+// bytes, the same number for every thread, as the expressions describe from
+// which it was generated. Its variables are those of Blocks and Loops and the
+// thread's numbers.
 type Request struct {
-	Offset  index.Expr       // of the first byte, from the start of the array
-	Bytes   int64            // of a thread
-	Where   index.Constraint // which threads take part; nil: all
-	Blocks  []index.Expr     // of the grid
-	Threads []index.Expr     // that are the number of the thread in its block, of ranges of their own
-	Block   int64            // threads of a block
-	Warp    int64            // threads that access together; 0: 32
-	Loops   []LoopRange      // around the instruction, the outermost first
+	// Offset is that of the first byte, from the start of the array.
+	Offset index.Expr
+	// Bytes is the bytes of a thread.
+	Bytes int64
+	// Where is the condition under which a thread takes part; nil is always.
+	Where index.Constraint
+	// Blocks are the variables of the grid.
+	Blocks []index.Expr
+	// Threads are variables that hold the number of the thread in its block,
+	// each with a range of its own.
+	Threads []index.Expr
+	// Block is the number of threads of a block.
+	Block int64
+	// Warp is the threads that access memory together; 0 is 32.
+	Warp int64
+	// Loops are the loops around the instruction, the outermost first.
+	Loops []LoopRange
 }
 
-// LoopRange are the values that the variable of a loop takes.
+// A LoopRange is the values that the variable of a loop takes, Lo to Hi.
 type LoopRange struct {
 	Var    index.Expr
 	Lo, Hi int64
@@ -32,7 +41,7 @@ type LoopRange struct {
 // maxAround bounds how often all loops around a request may run.
 const maxAround = 1 << 20
 
-// Access is the request as an access, whose elements are all the bytes of a
+// Access is the request as an access whose elements are all the bytes of a
 // thread.
 func (q Request) Access(r *index.Ring) (*Access, error) {
 	warp := q.Warp
@@ -81,7 +90,7 @@ func (q Request) Access(r *index.Ring) (*Access, error) {
 	return x, x.setMaps(q)
 }
 
-// setMaps fills in the maps of a request.
+// setMaps makes the maps of a request.
 func (x *Access) setMaps(q Request) error {
 	with := map[index.Expr]index.Expr{}
 	thread := x.Warp.Scale(x.Assignment.Warp).Add(x.Lane)
@@ -116,7 +125,7 @@ func (x *Access) setMaps(q Request) error {
 	return nil
 }
 
-// Count is what the request costs over the whole grid.
+// Count is what the request moves over the whole grid.
 func (q Request) Count(r *index.Ring, size layout.Sectors) (Count, error) {
 	x, err := q.Access(r)
 	if err != nil {
@@ -129,8 +138,8 @@ func (q Request) Count(r *index.Ring, size layout.Sectors) (Count, error) {
 // Plus is c and d together.
 func (c Count) Plus(d Count) Count { return c.plus(d, 1) }
 
-// CountOffsets counts a single request: of bytes from each of the offsets on, in
-// NVIDIA's sectors and lines.
+// CountOffsets counts a single request: of bytes from each of the offsets on,
+// in NVIDIA's sectors and lines.
 func CountOffsets(offsets []int64, bytes int64) Count {
 	size, _ := layout.Sectors{}.WithDefaults()
 	points := make([]Point, len(offsets))
@@ -140,9 +149,10 @@ func CountOffsets(offsets []int64, bytes int64) Count {
 	return countRequest(points, 8*bytes, size)
 }
 
-// Contiguous says whether one instruction can move elements at the positions: each
-// follows the one before, from a multiple of their number on, whatever the
-// variables are. It is what the normal form shows.
+// Contiguous reports whether one instruction can move the elements at the
+// positions: each follows the one before, and the first is at a multiple of
+// their number, for all values of the variables, as far as the normal form
+// shows.
 func Contiguous(positions []index.Expr) bool {
 	first := positions[0]
 	// m is 0 for constants

@@ -7,25 +7,37 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A ThreadLayout gives the elements of a box to the threads of a block. The box is
-// seen as a matrix: outer dimensions, and inner ones, the last of which is the
-// last fastest. Lanes threads stand along the inner side, each with Vector
-// neighbouring elements; the others along the outer side.
+// A ThreadLayout assigns the elements of a box to the threads of a block, as a
+// blocked layout of Triton or a thread-value layout of CuTe does. The box is
+// seen as a matrix of rows: the outer dimensions number the rows, the inner
+// ones the elements of a row, the last dimension fastest. InnerThreads threads
+// share a row, each with Vector neighbouring elements at a time; OuterThreads
+// is the rows at a time. Threads repeat that for the rounds that it takes.
 type ThreadLayout struct {
-	Sizes                        []int64
-	Outer, Inner                 []int // dimensions, the slowest first
-	InnerThreads                 int64 // a power of two
-	OuterThreads                 int64 // threads along the outer side
-	Vector                       int64
-	OuterElements, InnerElements int64 // elements of either side
-	OuterRounds                  int64
-	InnerRounds                  int64
-	// Pieces say that what a thread has of a side in its rounds follows each
-	// other; else threads take turns.
+	// Sizes are the extents of the box.
+	Sizes []int64
+	// Outer and Inner are dimensions of the box, the slowest first.
+	Outer, Inner []int
+	// InnerThreads is a power of two.
+	InnerThreads int64
+	// OuterThreads is the threads of a block over InnerThreads.
+	OuterThreads int64
+	// Vector is the elements of a thread in a round, neighbours in a row.
+	Vector int64
+	// OuterElements is the number of rows, InnerElements that of the elements
+	// in a row.
+	OuterElements, InnerElements int64
+	// OuterRounds and InnerRounds are how often the threads advance along each
+	// side.
+	OuterRounds int64
+	InnerRounds int64
+	// OuterBlocked and InnerBlocked report that the elements of a thread along
+	// a side are contiguous; else threads are interleaved.
 	OuterBlocked, InnerBlocked bool
 }
 
-// NewThreadLayout divides threads by lanes, which divide them.
+// NewThreadLayout divides threads, a power of two, into lanes along the inner
+// side and the others along the outer side.
 func NewThreadLayout(sizes []int64, outer, inner []int, threads, lanes, vector int64) *ThreadLayout {
 	s := &ThreadLayout{
 		Sizes:        sizes,
@@ -42,6 +54,7 @@ func NewThreadLayout(sizes []int64, outer, inner []int, threads, lanes, vector i
 	return s
 }
 
+// side is the number of elements of one side.
 func (s *ThreadLayout) side(dims []int) int64 {
 	n := int64(1)
 	for _, d := range dims {
@@ -50,7 +63,7 @@ func (s *ThreadLayout) side(dims []int) int64 {
 	return n
 }
 
-// PerThread is the elements of a thread.
+// PerThread is the number of elements of a thread.
 func (s *ThreadLayout) PerThread() int64 {
 	return s.OuterRounds * s.InnerRounds * s.Vector
 }
@@ -60,8 +73,8 @@ func (s *ThreadLayout) Order() []int {
 	return slices.Concat(s.Outer, s.Inner)
 }
 
-// FastestDim is the last dimension of an order that has more than one element, or
-// the last; −1 where there is none.
+// FastestDim is the last dimension of an order that has more than one element,
+// or the last; −1 where there is none.
 func FastestDim(sizes []int64, order []int) int {
 	for _, d := range slices.Backward(order) {
 		if sizes[d] > 1 {
@@ -74,8 +87,8 @@ func FastestDim(sizes []int64, order []int) int {
 	return order[len(order)-1]
 }
 
-// outerIndex and innerIndex are the numbers of the row and of the first element of the
-// vector that a thread has in a round.
+// outerIndex is the number of the row that a thread has in a round. Numbers and
+// expressions share the formula.
 func outerIndex[T index.Number[T]](s *ThreadLayout, thread, round T) T {
 	if s.OuterBlocked {
 		return thread.Div(s.InnerThreads).Scale(s.OuterRounds).Add(round)
@@ -83,6 +96,8 @@ func outerIndex[T index.Number[T]](s *ThreadLayout, thread, round T) T {
 	return round.Scale(s.OuterThreads).Add(thread.Div(s.InnerThreads))
 }
 
+// innerIndex is the number, within a row, of the first element of the vector
+// that a thread has in a round.
 func innerIndex[T index.Number[T]](s *ThreadLayout, thread, round T) T {
 	if s.InnerBlocked {
 		return thread.Mod(s.InnerThreads).Scale(s.InnerRounds).Add(round).Scale(s.Vector)
@@ -95,13 +110,14 @@ func (s *ThreadLayout) OuterIndex(thread, round index.Expr) index.Expr {
 	return outerIndex(s, thread, round)
 }
 
-// InnerIndex is the number of the first element of a row of the vector that a thread has
-// in a round.
+// InnerIndex is the number, within a row, of the first element of the vector
+// that a thread has in a round.
 func (s *ThreadLayout) InnerIndex(thread, round index.Expr) index.Expr {
 	return innerIndex(s, thread, round)
 }
 
-// SetIndices sets the indices of the dimensions of a side to those of number n of it.
+// SetIndices sets the indices of the dimensions of a side to those of its
+// element number n.
 func (s *ThreadLayout) SetIndices(
 	at []index.Expr, side []int, n index.Expr,
 ) {
@@ -113,6 +129,7 @@ func (s *ThreadLayout) SetIndices(
 	}
 }
 
+// extents are those of the dimensions of a side.
 func (s *ThreadLayout) extents(side []int) []int64 {
 	sizes := make([]int64, len(side))
 	for k, d := range side {
@@ -121,15 +138,17 @@ func (s *ThreadLayout) extents(side []int) []int64 {
 	return sizes
 }
 
-// A Box is the elements of a tile that the threads of a block go over, and what
-// a thread can take at once.
+// A Box is the elements of a tile that the threads of a block process together.
 type Box struct {
-	Sizes   []int64
-	Threads int64 // a power of two
-	Vector  int64 // at most so many elements that follow each other
+	Sizes []int64
+	// Threads is the threads of a block, a power of two.
+	Threads int64
+	// Vector is the most neighbouring elements that a thread processes at once;
+	// 0 is 1.
+	Vector int64
 }
 
-// contiguous is how many elements follow each other in an order.
+// contiguous is the number of neighbouring elements in an order.
 func (b Box) contiguous(order []int) int64 {
 	if d := FastestDim(b.Sizes, order); d >= 0 {
 		return b.Sizes[d]
@@ -137,13 +156,15 @@ func (b Box) contiguous(order []int) int64 {
 	return 1
 }
 
+// elements is the number of elements of the box.
 func (b Box) elements() int64 {
 	n, _ := index.Product(b.Sizes)
 	return n
 }
 
-// VectorWidth is how many elements a thread takes at most at once where fast of them
-// follow each other: no thread goes without for it.
+// VectorWidth is the elements that a thread processes at once where contiguous
+// of them are neighbours: as many as divide these and leave no thread without
+// elements.
 func (b Box) VectorWidth(fast int64) int64 {
 	v := max(1, b.Vector)
 	for v > 1 &&
@@ -153,9 +174,9 @@ func (b Box) VectorWidth(fast int64) int64 {
 	return v
 }
 
-// ElementwiseLayouts lists the spreads of the box along one side: for every order of its
-// dimensions, those that are like the order given first, the widest vectors and
-// then less wide ones.
+// ElementwiseLayouts lists the layouts of the box along one side: every order
+// of its dimensions, the order given first, with the widest vectors and then
+// narrower ones.
 func (b Box) ElementwiseLayouts(order []int) (all []*ThreadLayout) {
 	for _, o := range orders(b.Sizes, order) {
 		for v := b.VectorWidth(b.contiguous(o)); v >= 1; v /= 2 {
@@ -170,59 +191,65 @@ func (b Box) ElementwiseLayouts(order []int) (all []*ThreadLayout) {
 
 // A Reduction is a reduction of a box along some of its dimensions.
 type Reduction struct {
-	Reduced    []int64
-	Ordered    bool  // elements are folded in the order of their indices
-	MaxResults int64 // that a thread keeps at most
-	// Too are arrays that are gone over by the same spread if the inner side is
-	// the reduced one, Else what going over them otherwise moves.
+	// Reduced are the reduced dimensions.
+	Reduced []int64
+	// Ordered reports that elements are combined in the order of their indices,
+	// because the operation is not known to be associative and commutative.
+	Ordered bool
+	// MaxResults is the most results that a thread may hold.
+	MaxResults int64
+	// InnerAccesses are arrays that are accessed with the same layout if its
+	// inner side is the reduced one; OuterCount is what accessing them moves
+	// otherwise.
 	InnerAccesses []ArrayAccess
 	OuterCount    Count
 }
 
-// ReductionLayouts lists the spreads of a reduction: one side is reduced, either the inner
-// or the outer one. Where the order of elements counts, the threads of a result
-// have pieces of it one after the other. Spreads in which a thread keeps too
-// many results are left out, unless all are such.
+// ReductionLayouts lists the layouts of a reduction, in which one side, the
+// inner or the outer one, is reduced. Where the order of elements matters, the
+// threads of a result have contiguous parts of it. Layouts in which a thread
+// holds too many results are left out, unless all are such.
 func (b Box) ReductionLayouts(order []int, f Reduction) (all []*ThreadLayout) {
-	var gone, kept []int
+	var reduced, kept []int
 	for _, d := range order {
 		if slices.Contains(f.Reduced, int64(d)) {
-			gone = append(gone, d)
+			reduced = append(reduced, d)
 		} else {
 			kept = append(kept, d)
 		}
 	}
-	inside := len(kept) == 0 ||
-		slices.Contains(gone, FastestDim(b.Sizes, order))
-	var tooMany []*ThreadLayout
-	for _, inside := range []bool{inside, !inside} {
-		if inside && len(gone) == 0 && len(kept) > 0 ||
-			!inside && len(kept) == 0 {
+	reducesInner := len(kept) == 0 ||
+		slices.Contains(reduced, FastestDim(b.Sizes, order))
+	var tooManyResults []*ThreadLayout
+	for _, reducesInner := range []bool{reducesInner, !reducesInner} {
+		if reducesInner && len(reduced) == 0 && len(kept) > 0 ||
+			!reducesInner && len(kept) == 0 {
 			continue
 		}
-		for _, s := range b.reductionLayoutsAlong(gone, kept, f, inside) {
-			if s.results(inside) <= f.MaxResults {
+		for _, s := range b.reductionLayoutsAlong(reduced, kept, f, reducesInner) {
+			if s.results(reducesInner) <= f.MaxResults {
 				all = append(all, s)
 			} else {
-				tooMany = append(tooMany, s)
+				tooManyResults = append(tooManyResults, s)
 			}
 		}
 	}
 	if len(all) == 0 {
-		return tooMany
+		return tooManyResults
 	}
 	return all
 }
 
-// results is how many results of a reduction a thread keeps.
-func (s *ThreadLayout) results(inside bool) int64 {
-	if inside {
+// results is the number of results of a reduction that a thread holds.
+func (s *ThreadLayout) results(reducesInner bool) int64 {
+	if reducesInner {
 		return s.OuterRounds
 	}
 	return s.InnerRounds * s.Vector
 }
 
-// ReducesInner says whether the inner side of a reduction's spread is the reduced one.
+// ReducesInner reports whether the inner side of a reduction's layout is the
+// reduced one.
 func (f Reduction) ReducesInner(s *ThreadLayout) bool {
 	if len(s.Inner) == 0 {
 		return len(s.Outer) == 0
@@ -232,18 +259,20 @@ func (f Reduction) ReducesInner(s *ThreadLayout) bool {
 	)
 }
 
+// reductionLayoutsAlong lists the layouts with the reduced dimensions on one
+// side.
 func (b Box) reductionLayoutsAlong(
-	gone, kept []int, f Reduction, inside bool,
+	reduced, kept []int, f Reduction, reducesInner bool,
 ) (all []*ThreadLayout) {
-	goneOrders := orders(b.Sizes, gone)
+	reducedOrders := orders(b.Sizes, reduced)
 	if f.Ordered {
-		goneOrders = [][]int{
-			slices.Sorted(slices.Values(gone)),
+		reducedOrders = [][]int{
+			slices.Sorted(slices.Values(reduced)),
 		}
 	}
-	outers := goneOrders
+	outers := reducedOrders
 	inners := orders(b.Sizes, kept)
-	if inside {
+	if reducesInner {
 		outers, inners = inners, outers
 	}
 	for _, outer := range outers {
@@ -251,10 +280,10 @@ func (b Box) reductionLayoutsAlong(
 			for v := b.VectorWidth(b.contiguous(inner)); v >= 1; v /= 2 {
 				s := NewThreadLayout(
 					b.Sizes, outer, inner, b.Threads,
-					b.reductionInnerThreads(outer, inner, v, inside), v,
+					b.reductionInnerThreads(outer, inner, v, reducesInner), v,
 				)
-				s.OuterBlocked = f.Ordered && !inside
-				s.InnerBlocked = f.Ordered && inside
+				s.OuterBlocked = f.Ordered && !reducesInner
+				s.InnerBlocked = f.Ordered && reducesInner
 				all = append(all, s)
 			}
 		}
@@ -262,18 +291,19 @@ func (b Box) reductionLayoutsAlong(
 	return all
 }
 
-// reductionInnerThreads is how many threads stand along the inner side of a reduction.
-func (b Box) reductionInnerThreads(outer, inner []int, v int64, inside bool) int64 {
+// reductionInnerThreads is the number of threads along the inner side. A row
+// that is reduced gets a warp first, then the threads that rows do not need.
+func (b Box) reductionInnerThreads(outer, inner []int, v int64, reducesInner bool) int64 {
 	s := NewThreadLayout(
 		b.Sizes, outer, inner, b.Threads, b.Threads, v,
 	)
-	if inside && len(outer) == 0 { // the result is one that all threads may ask for
+	if reducesInner && len(outer) == 0 { // the result is one that all threads may ask for
 		return b.Threads
 	}
 	lanes := min(
 		b.Threads, powerOver(index.CeilDiv(s.InnerElements, v)),
 	)
-	if inside { // rows first get a warp each, then what is left
+	if reducesInner { // rows first get a warp each, then what is left
 		lanes = min(
 			lanes, max(warpThreads, b.Threads/powerOver(s.OuterElements)),
 		)
@@ -281,10 +311,11 @@ func (b Box) reductionInnerThreads(outer, inner []int, v int64, inside bool) int
 	return lanes
 }
 
-// warpThreads access memory together, where nothing else is said.
+// warpThreads is the threads that access memory together, where nothing else is
+// stated.
 const warpThreads = 32
 
-// powerOver is the least power of two that is not under n.
+// powerOver is the smallest power of two that is not below n.
 func powerOver(n int64) int64 {
 	if n <= 1 {
 		return 1
@@ -292,8 +323,8 @@ func powerOver(n int64) int64 {
 	return 1 << bits.Len64(uint64(n-1))
 }
 
-// maxOrdered is of how many dimensions all orders are looked at; of more it is
-// all choices of the two fastest.
+// maxOrdered bounds the dimensions of which all orders are tried; of more, all
+// choices of the two fastest are.
 const maxOrdered = 4
 
 // orders lists orders of dims, the one given first. Dimensions of one element
@@ -317,9 +348,9 @@ func orders(sizes []int64, dims []int) (all [][]int) {
 	return all
 }
 
-// permute visits the orders of the first n of dims, with what comes after them
-// as it is: at first as they are. Only the fastest places are filled by others
-// than the next.
+// permute visits the orders of the first n of dims, followed by the others as
+// they are; the first visit is dims itself. Only places of the fastest
+// dimensions are permuted.
 func permute(dims []int, n, places int, visit func([]int)) {
 	if len(dims) > maxOrdered && places == maxOrdered {
 		places = 2

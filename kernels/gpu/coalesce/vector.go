@@ -10,22 +10,29 @@ import (
 // maxVector is the bytes of the widest load and store.
 const maxVector = 16
 
-// A Vector is how many elements a thread can touch with one instruction.
+// A Vector is the number of elements that a thread can touch with one
+// instruction.
 type Vector struct {
-	Width int64  // elements, a power of two
-	Proof string // how that was shown: "symbolic", or "exact" by evaluating all accesses
-	Why   string // why not twice as many
+	// Width is a power of two, in elements.
+	Width int64
+	// Proof is how that was shown: "symbolic", or "exact" by evaluating all
+	// accesses.
+	Proof string
+	// Why is the reason why it is not twice as many.
+	Why string
 }
 
 // VectorWidth is the largest power of two v that divides the elements of a
-// thread, with v elements at most 16 bytes, such that element v·g + j lies j
-// elements after element v·g, that one at a multiple of v elements' bytes, and
-// masks take all v or none. The buffer is taken to be aligned to 16 bytes.
+// thread, with v elements at most 16 bytes, such that element v·g + j is j
+// elements after element v·g, that one is at a multiple of v elements' bytes,
+// and masks take all v or none. The buffer is assumed to be aligned to 16
+// bytes.
 //
-// The maps decide where they can: the offsets' difference has the normal form j,
-// the congruence of the first offset says its alignment, and the constraints of
-// element j simplify to those of element 0. Otherwise every access is evaluated;
-// a grid too large for that gets the width that was proved.
+// The maps decide where they can: the difference of the offsets has the normal
+// form j, the congruence of the first offset shows its alignment, and the
+// constraints of element j simplify to those of element 0. Otherwise every
+// access is evaluated; a grid too large for that gets the width that was
+// proved.
 func (x *Access) VectorWidth() Vector {
 	best := Vector{Width: 1, Proof: "symbolic"}
 	var e *evaluator
@@ -56,7 +63,8 @@ func (x *Access) VectorWidth() Vector {
 	}
 }
 
-// vectorImpossible says why there cannot be vectors of v, whatever the offsets.
+// vectorImpossible is the reason why there cannot be vectors of v, whatever the
+// offsets; "" where there is none.
 func (x *Access) vectorImpossible(v int64) string {
 	bits := x.bits
 	in := x.Element.Range()
@@ -71,8 +79,8 @@ func (x *Access) vectorImpossible(v int64) string {
 	return ""
 }
 
-// provesVector shows by the maps alone that elements go together by v; when not,
-// it says what is not shown.
+// provesVector proves by the maps alone that v elements move together; else it
+// says what is not proved.
 func (x *Access) provesVector(v int64) (bool, string) {
 	r := x.Element.Ring()
 	width := x.bits / 8
@@ -127,8 +135,8 @@ func (x *Access) vectors(v int64) index.Expr {
 	})
 }
 
-// constantGap is the distance in bytes of the first two elements of every vector of v,
-// when it is one number and not that of neighbours.
+// constantGap is the distance in bytes of the first two elements of every
+// vector of v, where it is one number and not that of neighbours.
 func (x *Access) constantGap(v int64) (int64, bool) {
 	g := x.vectors(v).Scale(v)
 	at := func(e index.Expr) index.Expr {
@@ -141,10 +149,11 @@ func (x *Access) constantGap(v int64) (int64, bool) {
 }
 
 // refutesVector evaluates every access and describes the first vector of v that
-// is not one.
+// one instruction cannot move; "" where there is none.
 func (e *evaluator) refutesVector(v int64) string {
 	for _, b := range e.classes {
-		for w := e.x.Warp.Range().Lo; w <= e.x.Warp.Range().Hi; w++ {
+		warps := e.x.Warp.Range()
+		for w := warps.Lo; w <= warps.Hi; w++ {
 			if why := e.refutesWarp(b.block, w, v); why != "" {
 				return fmt.Sprintf("%s, in block %v, warp %d", why, b.block, w)
 			}
@@ -153,6 +162,7 @@ func (e *evaluator) refutesVector(v int64) string {
 	return ""
 }
 
+// refutesWarp is refutesVector for one warp.
 func (e *evaluator) refutesWarp(block []int64, warp, v int64) string {
 	width := e.x.bits / 8
 	points := e.points(block, warp)

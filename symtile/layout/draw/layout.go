@@ -7,16 +7,22 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
-// MaxCells bounds the elements that are drawn.
+// MaxCells bounds the elements of a picture.
 const MaxCells = 1 << 14
 
-// A Plane gathers elements of an array that share all but the last two indices.
+// A Plane collects elements of an array that have all but the last two indices
+// in common, for the Array of a Picture.
 type Plane struct {
-	rank   int
-	outer  []int64
-	at     map[[2]int64]Cell
+	// rank is the number of indices of an element.
+	rank int
+	// outer is the indices that they have in common.
+	outer []int64
+	// at is the cell at each pair of the last two indices.
+	at map[[2]int64]Cell
+	// lo and hi are the smallest and the largest of these indices.
 	lo, hi [2]int64
-	mixed  bool
+	// mixed reports that an element is of another plane.
+	mixed bool
 }
 
 // NewPlane is an empty plane of an array of a rank.
@@ -46,8 +52,10 @@ func (s *Plane) Add(index []int64, c Cell) {
 	s.at[k] = c
 }
 
-// Array is the part of the plane that holds all of its elements; nil where they
-// are of several planes or too far apart.
+// Array is the rectangle of the plane that contains all of its elements, with
+// the caption and the index of its first row and column. It is nil where
+// elements are of several planes, or too far apart: 128 rows and 512 columns at
+// most are drawn.
 func (s *Plane) Array(caption string) *Array {
 	rows := s.hi[0] - s.lo[0] + 1
 	cols := s.hi[1] - s.lo[1] + 1
@@ -69,7 +77,9 @@ func (s *Plane) Array(caption string) *Array {
 }
 
 // LayoutSVG draws a layout as an SVG page: the array with the position of each
-// element, and memory with the index of each, padding dotted.
+// element, and memory with the index of each, padding dotted. Elements of one
+// tile have one color. Elements that are not whole bytes, and empty arrays, are
+// errors; of a large array the first lines are drawn.
 func LayoutSVG(l *layout.Layout, size layout.Sectors) ([]byte, error) {
 	size, err := size.WithDefaults()
 	if err != nil {
@@ -122,7 +132,7 @@ func LayoutSVG(l *layout.Layout, size layout.Sectors) ([]byte, error) {
 	return p.SVG(), nil
 }
 
-// inFirstPlane says whether all but the last two indices are 0.
+// inFirstPlane reports whether all but the last two indices are 0.
 func inFirstPlane(index []int64) bool {
 	for _, i := range index[:max(0, len(index)-2)] {
 		if i != 0 {
@@ -159,6 +169,8 @@ func colorOf(l *layout.Layout, position int64) int {
 	return int(position / positions)
 }
 
+// memoryCell is the cell of a position in memory, ok for one that holds the
+// element at index.
 func memoryCell(l *layout.Layout, position int64, index []int64, ok bool) Cell {
 	width := l.ElementBits() / 8
 	c := Cell{
@@ -183,7 +195,7 @@ func memoryCell(l *layout.Layout, position int64, index []int64, ok bool) Cell {
 }
 
 // drawnTile is the first tile's sizes in the last two logical dimensions, 0
-// where that is no plain tile of them.
+// where it is not a plain tile of them.
 func drawnTile(l *layout.Layout) (rows, cols int64) {
 	n := l.Shape.Rank()
 	tile := tileOf(l)

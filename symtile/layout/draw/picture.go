@@ -12,36 +12,48 @@ import (
 )
 
 // A Picture is a page that shows memory by lines and sectors, the array above
-// it and bars below. It is drawn as SVG that needs nothing else and has colours
-// for light and dark pages.
+// it and bars below. The SVG has no references to other files, and colors for
+// light and dark pages.
 type Picture struct {
-	Title   string
-	Notes   []string // lines under the title
-	Legend  []Key
-	Size    layout.Sectors // both fields set
-	Cells   []Cell         // in memory
-	Array   *Array         // nil: none
-	Bars    []Bar
-	BarHead string // over the bars
-	Waste   bool   // hatch what a touched sector moves beside its cells
+	// Title is the heading.
+	Title string
+	// Notes are lines of text under the title.
+	Notes []string
+	// Legend explains the looks of boxes.
+	Legend []Key
+	// Size is the size of lines and sectors; both fields have to be set.
+	Size layout.Sectors
+	// Cells are what is in memory.
+	Cells []Cell
+	// Array is part of the logical array; nil leaves it out.
+	Array *Array
+	// Bars compare sectors.
+	Bars []Bar
+	// BarHead is the heading of the bars.
+	BarHead string
+	// Waste hatches the bytes of a touched sector that no cell covers.
+	Waste bool
 
+	// b is the page as far as it is drawn, y the height that is used.
 	b strings.Builder
 	y float64
 }
 
-// A Cell is bytes of memory, or an element of an array, that are drawn as one
-// box.
+// A Cell is bytes of memory, or an element of an array, drawn as one box.
 type Cell struct {
-	From, To int64 // bytes [From, To); not used in an Array
-	Color    int   // boxes of one color have one number; Padding: dots
-	Label    string
-	Tip      string // shown while the pointer is over the box
+	// From and To are the bytes [From, To); they are not used in an Array.
+	From, To int64
+	// Color is a number that boxes of one color have in common; or Padding.
+	Color int
+	Label string
+	// Tip is shown while the pointer is over the box.
+	Tip string
 }
 
-// Padding is the Color of bytes that hold no element.
+// Padding is the Color of bytes that hold no element, which are dotted.
 const Padding = -1
 
-// A Key is an entry of the legend: a swatch and what it means.
+// A Key is an entry of the legend.
 type Key struct {
 	Swatch Swatch
 	Text   string
@@ -52,14 +64,19 @@ type Swatch uint8
 
 // The looks that a legend can explain.
 const (
-	SwatchCell    Swatch = iota // a Cell
-	SwatchWaste                 // bytes of a touched sector that no cell covers
-	SwatchTouched               // a sector with cells
-	SwatchSector                // a sector without cells
-	SwatchPadding               // Padding
+	// SwatchCell is a Cell.
+	SwatchCell Swatch = iota
+	// SwatchWaste is bytes of a touched sector that no cell covers.
+	SwatchWaste
+	// SwatchTouched is a sector with cells.
+	SwatchTouched
+	// SwatchSector is a sector without cells.
+	SwatchSector
+	// SwatchPadding is padding.
+	SwatchPadding
 )
 
-// look is the class and the fill of the swatch's rectangle.
+// look is the CSS class and the fill of the swatch's rectangle.
 func (s Swatch) look() (class, fill string) {
 	switch s {
 	case SwatchWaste:
@@ -75,35 +92,52 @@ func (s Swatch) look() (class, fill string) {
 }
 
 // An Array is part of the logical array: rows and columns of elements.
+// Plane.Array makes one.
 type Array struct {
 	caption    string
 	rows, cols int64
-	row0, col0 int64 // index of the first
+	// row0 and col0 are the index of the first element.
+	row0, col0 int64
 	at         map[[2]int64]Cell
-	tileRows   int64 // lines are drawn between tiles; 0: none
-	tileCols   int64
+	// tileRows and tileCols are the distances of lines that are drawn between
+	// tiles; 0 draws none.
+	tileRows int64
+	tileCols int64
 }
 
 // A Bar compares the sectors that are touched with the fewest that would do.
 type Bar struct {
+	// Label is the text before the bar.
 	Label          string
 	Touched, Ideal int64
-	Text           string // behind the bar
+	// Text is the text behind the bar.
+	Text string
 }
 
-// Lengths of the picture, in pixels.
+// Lengths of the picture in pixels, and limits of what is drawn.
 const (
+	// pageWidth is the width of the page, with pageMargin on each side.
 	pageWidth  = 1160.0
 	pageMargin = 28.0
+	// labelWidth is the space for the numbers of rows and lines, left of the
+	// boxes.
 	labelWidth = 104.0
-	sectorGap  = 8.0
-	rowHeight  = 22.0
-	rowGap     = 6.0
-	maxLines   = 40
-	maxBars    = 12
-	maxArrayH  = 420.0
+	// sectorGap is the space between the sectors of a line.
+	sectorGap = 8.0
+	// rowHeight is the height of a line of memory, with rowGap below it.
+	rowHeight = 22.0
+	rowGap    = 6.0
+	// maxLines bounds the lines of memory, and maxBars the bars that are drawn;
+	// a note states how many are left out.
+	maxLines = 40
+	maxBars  = 12
+	// maxArrayH is the most height of the logical array.
+	maxArrayH = 420.0
 )
 
+// style is the style sheet of the page. Its variables are colors, which depend
+// on whether the viewer prefers light or dark pages; its classes are named
+// after what they draw.
 const style = `
   svg { --page: #ffffff; --ink: #1b1f24; --faint: #6a737d; --edge: #b8c0c8; --waste: #c2410c; --pad: #8b949e; font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif }
   @media (prefers-color-scheme: dark) {
@@ -128,7 +162,10 @@ const style = `
   .dots { fill: var(--pad) }
 `
 
-// SVG draws the picture as a page of its own.
+// SVG draws the picture as a page of its own, from top to bottom: the heading,
+// the legend, the array, the lines of memory, the bars. The parts append to the
+// body and advance the height; the frame around them is written last, when the
+// height is known. It is to be called once.
 func (p *Picture) SVG() []byte {
 	p.heading()
 	p.legend()
@@ -153,6 +190,7 @@ func (p *Picture) SVG() []byte {
 	return []byte(out.String())
 }
 
+// text draws a line of text.
 func (p *Picture) text(x, y float64, class, text string) {
 	fmt.Fprintf(
 		&p.b, `<text x="%s" y="%s" class="%s">%s</text>`+"\n", px(x),
@@ -160,6 +198,7 @@ func (p *Picture) text(x, y float64, class, text string) {
 	)
 }
 
+// rect draws a rectangle.
 func (p *Picture) rect(x, y, w, h float64, class, fill, tip string) {
 	if fill != "" {
 		fill = ` fill="` + fill + `"`
@@ -179,13 +218,15 @@ func (p *Picture) rect(x, y, w, h float64, class, fill, tip string) {
 	)
 }
 
-// px prints a length with at most two decimals.
+// px prints a length with at most two decimals, so that pages are the same on all
+// machines.
 func px(x float64) string {
 	return strings.TrimSuffix(
 		strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".",
 	)
 }
 
+// heading draws the title and the notes.
 func (p *Picture) heading() {
 	p.y = pageMargin + 14
 	p.text(
@@ -198,7 +239,7 @@ func (p *Picture) heading() {
 	p.y += 14
 }
 
-// short cuts text to n runes.
+// short cuts text to n characters.
 func short(text string, n int) string {
 	if r := []rune(text); len(r) > n {
 		return string(r[:n-1]) + "…"
@@ -206,7 +247,7 @@ func short(text string, n int) string {
 	return text
 }
 
-// legend sets the keys side by side, in as many rows as they need.
+// legend draws the keys side by side, in as many rows as they need.
 func (p *Picture) legend() {
 	x := pageMargin
 	p.y += 8
@@ -224,7 +265,9 @@ func (p *Picture) legend() {
 	p.y += 42
 }
 
-// drawArray draws the logical array, elements as squares where there is room.
+// drawArray draws the logical array. Elements are at most 26 by 20 pixels, less
+// where the array has to fit; rows are numbered as densely as there is room for
+// the numbers; labels are drawn where all of them fit.
 func (p *Picture) drawArray() {
 	a := p.Array
 	w := min(
@@ -265,8 +308,8 @@ func (p *Picture) drawArray() {
 	p.y += float64(a.rows)*h + 34
 }
 
-// run is how many cells from (i, j) on are drawn as one: those of one colour
-// with the same label.
+// run is the number of cells from (i, j) on that are drawn as one box: those of
+// one color with the same label.
 func (a *Array) run(i, j int64) int64 {
 	c, picked := a.at[[2]int64{a.row0 + i, a.col0 + j}]
 	n := int64(1)
@@ -280,7 +323,7 @@ func (a *Array) run(i, j int64) int64 {
 	return n
 }
 
-// labelsFit says whether every run has room for its label.
+// labelsFit reports whether every run has room for its label.
 func (a *Array) labelsFit(w float64) bool {
 	for i := range a.rows {
 		for j, n := int64(0),
@@ -295,6 +338,7 @@ func (a *Array) labelsFit(w float64) bool {
 	return true
 }
 
+// arrayCell draws one box of the array and returns its cell.
 func (p *Picture) arrayCell(
 	a *Array, i, j int64, x, y, w, h float64,
 ) Cell {
@@ -309,7 +353,7 @@ func (p *Picture) arrayCell(
 	return c
 }
 
-// tileLines draws the edges of tiles and of the part shown.
+// tileLines draws the edges of tiles, or of the part shown.
 func (p *Picture) tileLines(a *Array, x0, w, h float64) {
 	for i := int64(0); a.tileRows > 0 &&
 		i < a.rows; i += a.tileRows - (a.row0+i)%a.tileRows {
@@ -339,7 +383,8 @@ func (p *Picture) tileLines(a *Array, x0, w, h float64) {
 	}
 }
 
-// drawMemory draws the lines that cells touch, in order, with the gaps named.
+// drawMemory draws the lines that cells touch, in order, and states the gaps
+// between them.
 func (p *Picture) drawMemory() {
 	slices.SortStableFunc(p.Cells, func(a, b Cell) int {
 		return cmp.Compare(a.From, b.From)
@@ -378,7 +423,8 @@ func (p *Picture) drawMemory() {
 	p.y += 22
 }
 
-// labelAllOrNone takes the labels from all cells when one has no room for its own.
+// labelAllOrNone removes the labels of all cells where one has no room for its
+// own.
 func (p *Picture) labelAllOrNone() {
 	perByte := p.x(1) - p.x(0)
 	crowded := slices.ContainsFunc(p.Cells, func(c Cell) bool {
@@ -391,10 +437,13 @@ func (p *Picture) labelAllOrNone() {
 	}
 }
 
+// memoryWidth is the width of a line of memory.
 func (p *Picture) memoryWidth() float64 {
 	return pageWidth - 2*pageMargin - labelWidth
 }
 
+// linesTouched are the numbers of the lines that cells touch, in order, each once.
+// A cell may reach over several lines.
 func (p *Picture) linesTouched() (lines []int64) {
 	for _, c := range p.Cells {
 		for line := c.From / p.Size.Line; line <= (c.To-1)/
@@ -406,7 +455,7 @@ func (p *Picture) linesTouched() (lines []int64) {
 	return slices.Compact(lines)
 }
 
-// x is where a byte of a line stands.
+// x is the position of a byte of a line on the page.
 func (p *Picture) x(inLine int64) float64 {
 	sectors := p.Size.Line / p.Size.Sector
 	perByte := (p.memoryWidth() - sectorGap*float64(sectors-1)) /
@@ -415,8 +464,8 @@ func (p *Picture) x(inLine int64) float64 {
 		sectorGap*float64(min(inLine, p.Size.Line-1)/p.Size.Sector)
 }
 
-// drawLine draws one line: hatched where a touched sector is not asked for, the
-// cells over that, then the boxes.
+// drawLine draws one line: hatched where bytes of a touched sector are not
+// asked for, the cells over that, then the outlines of the sectors.
 func (p *Picture) drawLine(line int64) {
 	start := line * p.Size.Line
 	p.text(
@@ -458,8 +507,8 @@ func (p *Picture) drawLine(line int64) {
 	p.y += rowHeight + rowGap
 }
 
-// merged joins neighbours of one colour and label where they are too narrow to be
-// told apart.
+// merged joins neighbouring cells of one color and label where they are too
+// narrow to be told apart.
 func (p *Picture) merged(cells []Cell) (out []Cell) {
 	perByte := p.x(1) - p.x(0)
 	for _, c := range cells {
@@ -477,7 +526,7 @@ func (p *Picture) merged(cells []Cell) (out []Cell) {
 	return out
 }
 
-// drawCell draws the part of c in the sector that starts at s.
+// drawCell draws the part of c in the sector that starts at byte s.
 func (p *Picture) drawCell(c Cell, s int64) {
 	from := max(c.From, s)
 	to := min(c.To, s+p.Size.Sector)
@@ -504,7 +553,7 @@ func (p *Picture) drawCell(c Cell, s int64) {
 	}
 }
 
-// textWidth is about as wide as a label: digits and commas.
+// textWidth is about the width of a label of digits and commas.
 func textWidth(label string) (w float64) {
 	for _, c := range label {
 		if w += 7; c == ',' {
@@ -514,7 +563,7 @@ func textWidth(label string) (w float64) {
 	return w
 }
 
-// drawBars draws what the accesses touch beside what they need.
+// drawBars draws the sectors that accesses touch over the fewest that would do.
 func (p *Picture) drawBars() {
 	if len(p.Bars) == 0 {
 		return
@@ -562,15 +611,17 @@ func (p *Picture) drawBars() {
 	}
 }
 
-// ramp is colour i: from green to violet, so that none is the waste's, with
-// hues that neighbours do not share, light enough for dark text on any page.
+// ramp is color i, from green to violet. The hues of consecutive numbers are 55
+// degrees apart, and three values of lightness alternate, so that neighbours
+// differ. No color is the waste's, and all are light enough for dark text.
 func ramp(i int) string {
 	hue := 150 + math.Mod(60+float64(i)*55, 150)
 	light := [...]float64{0.70, 0.80, 0.62}[i%3]
 	return hex(hue, 0.55, light)
 }
 
-// hex is the colour of a hue in degrees, saturation and lightness.
+// hex is the color of a hue in degrees, and of saturation and lightness in [0,
+// 1], in the notation #rrggbb. The formula is that of CSS hsl().
 func hex(hue, saturation, light float64) string {
 	a := saturation * min(light, 1-light)
 	channel := func(n float64) int {

@@ -2,10 +2,8 @@ package cpu
 
 import (
 	"math"
-	"slices"
 	"testing"
 
-	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -81,53 +79,4 @@ func operations(p *symtile.Program, n int) float64 {
 		}
 	}
 	return w
-}
-
-// The estimates of a candidate against its concrete program and the lowering
-// of that: within twice that. Windows whose positions or places become
-// one, which leaves gaps out of their tiles, may be estimated at 2.5 times.
-func TestEstimate(t *testing.T) {
-	forCorpus(t, func(t *testing.T, p *symtile.Program) {
-		tilings := slices.Collect(p.Space.Tilings())
-		var some []symtile.Tiling
-		for k := range 100 {
-			some = append(some, tilings[k*len(tilings)/100])
-		}
-		checkEstimates(t, p, some)
-	})
-}
-
-func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) {
-	t.Helper()
-	m, err := newMeasure(p, New().spec())
-	if err != nil {
-		t.Fatal(err)
-	}
-	most := 2.0
-	for _, op := range p.Ops {
-		if op.Code == symtile.OpUnfold {
-			most = 2.5
-		}
-	}
-	for _, tiling := range tilings {
-		q, err := p.At(tiling)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, _ := lower(q, kernels.Plan{}, m.spec)
-		if l.err != nil {
-			continue
-		}
-		c := m.candidate(tiling)
-		const few = 2000 // element operations, which nobody waits for
-		if r := (c.work + few) /
-			(workOf(q, q.Body, float64(q.Programs())) + few); r > most ||
-			r < 1/most {
-			t.Errorf("%v: %v times the element operations estimated that are done", tiling, r)
-		}
-		const slack = 4096 // bytes
-		if r := (c.scratch + slack) / float64(l.bytes+slack); r > most || r < 1/most {
-			t.Errorf("%v: %v bytes of scratch estimated, %d laid out", tiling, c.scratch, l.bytes)
-		}
-	}
 }

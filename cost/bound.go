@@ -1,0 +1,117 @@
+package cost
+
+import (
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Safety factors of LowerBound.
+const (
+	peakSafety      = 16 // other code can be that much better than what measures the rate: vector units, several accumulators
+	bandwidthSafety = 4
+	matrixSafety    = 1.5 // the peak of matrix units is a data sheet's
+)
+
+// LowerBound is the least time physically plausible for a program on a device whose rates
+// are known, in seconds; a kernel below it is wrong, not fast. The multiplications of dots
+// take the peak of all lanes or of the matrix units; what is read and written at all takes
+// the bandwidth of the innermost level that it fits into as a whole, since it may be there
+// from an earlier run. Both have a safety factor: the rates are measured, on a machine
+// that others may use too.
+func LowerBound(p *symtile.Program, d kernels.Device) (float64, error) {
+	x, err := symtile.NewExtents(p)
+	if err != nil {
+		return 0, err
+	}
+	whole := make(symtile.Tiling, len(p.Space.Dims))
+	for k, dim := range p.Space.Dims {
+		whole[k] = max(1, dim.Extent)
+	}
+	x.Set(whole)
+	bound := 0.0
+	if peak := max(d.FLOPS*peakSafety, d.Matrix*matrixSafety); peak > 0 {
+		bound = dotFLOPs(p, x) / peak
+	}
+	bytes := compulsoryBytes(p, x)
+	for k, l := range d.Levels {
+		capacity := float64(l.Bytes)
+		if !l.Shared {
+			capacity *= float64(max(1, d.Lanes))
+		}
+		if l.Bytes == 0 || bytes <= capacity ||
+			k == len(d.Levels)-1 {
+			if l.Bandwidth > 0 {
+				bound = max(bound, bytes/(l.Bandwidth*bandwidthSafety))
+			}
+			break
+		}
+	}
+	return bound, nil
+}
+
+// dotFLOPs are the flop of all dots of a program in one tile.
+func dotFLOPs(p *symtile.Program, x *symtile.Extents) float64 {
+	sum := 0.0
+	for n, op := range p.Ops {
+		if op.Code != hlo.OpDot || x.Duplicate(n) {
+			continue
+		}
+		flops := 2 * x.Elements(n)
+		for _, d := range op.Instr.Attrs.LHSContract {
+			flops *= float64(x.Sizes(op.Args[0])[d])
+		}
+		sum += flops
+	}
+	return sum
+}
+
+// compulsoryBytes are the bytes of the parameters and outputs that are touched at all: of
+// a parameter that only gathers read, not more than they pick.
+func compulsoryBytes(p *symtile.Program, x *symtile.Extents) float64 {
+	params := map[int]float64{}
+	for n, op := range p.Ops {
+		if op.Code != hlo.OpParameter {
+			continue
+		}
+		elements := min(
+			x.Elements(n),
+			float64(op.Instr.Shape.Elements()),
+		)
+		if picked, only := gathered(p, x, n); only {
+			elements = min(elements, picked)
+		}
+		bytes := elements * float64(op.Instr.Shape.DType.Size())
+		params[op.Instr.Attrs.Param] = max(
+			params[op.Instr.Attrs.Param], bytes,
+		)
+	}
+	sum := 0.0
+	for _, bytes := range params {
+		sum += bytes
+	}
+	for _, shape := range kernels.OutputShapes(p.Fusion) {
+		sum += float64(shape.Bytes())
+	}
+	return sum
+}
+
+// gathered is the elements that gathers pick from an op, and whether nothing else reads
+// it.
+func gathered(
+	p *symtile.Program, x *symtile.Extents, n int,
+) (elements float64, only bool) {
+	for user, op := range p.Ops {
+		for k, arg := range op.Args {
+			switch {
+			case arg != n:
+			case op.Code == hlo.OpGather && k == 0:
+				elements += x.Elements(user)
+				only = true
+			default:
+				return 0, false
+			}
+		}
+	}
+	return elements, only
+}

@@ -1,0 +1,395 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Rates of the prior. They are those of this backend's machine code on x86 cores at
+// about 2.5 GHz, from the timings of the corpus (cost.TestCorpus -timings); a model that
+// was fitted on a device has factors for each term.
+const (
+	coreClock      = 2e9     // cycles/s at which a core sustains two fused multiply-adds of vectors
+	elementFLOPs   = 3       // flop of the peak that an elementwise flop takes: no product is added to it
+	functionFLOPs  = 3.5     // the same for functions, whose polynomials are
+	rowSeconds     = 3.5e-9  // to start an innermost loop
+	stridedSeconds = 0.45e-9 // to move an element on its own
+	shortSeconds   = 2e-9    // to move an element of a row that is no vector
+	maskedSeconds  = 0.6e-9  // to see whether an element is masked
+	bodySeconds    = 130e-9  // to locate the tiles of a tile program or an iteration
+	stepSeconds    = 10e-9   // to start a tile op
+	launchSeconds  = 1.5e-6  // to run at all
+	wakeSeconds    = 4e-6    // to wake and join each lane but the first
+	hiddenShare    = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
+)
+
+// cacheRates are bytes/s of a lane from each cache, innermost first, and memoryRate
+// those from memory. They are what copying gets on server cores of the last ten years.
+var cacheRates = [...]float64{100e9, 60e9, 25e9}
+
+const memoryRate = 8e9
+
+// What dots take time for besides products, in products: few large tile programs,
+// which pack little, are best.
+const (
+	packLeft       = 8    // to fetch and pack an element of the left operand, in rows
+	packRight      = 16   // the same of the right one, in panels of a line each
+	accumulateCost = 16   // to load and store an element of what is added to, each time a dot runs
+	partialSumCost = 12   // to add or copy an element of a partial sum, which one lane does for all
+	jumpCost       = 1024 // to go on elsewhere in memory: a page and the lines the hardware did not foresee
+	dotRunCost     = 4096 // to run a tile op of a program of dots at all
+	sumCopies      = 4    // times that elements of partial sums are copied, besides being added
+)
+
+// Shares of the arithmetic's time by which tilings take longer.
+const (
+	loopCost           = 0.19 // for each sequential dimension of several tiles
+	rereadCost         = 0.27 // where rows are read again from beyond the second cache
+	joinShare          = 0.80 // where parts of a reduction are joined: rows of 512×768 take 39 µs in eight parts, 20 to 25 in one
+	dotInnerExponent   = 0.15 // … and in dots
+	dotScratchExponent = 0.2  // by which scratch beyond half the second cache slows down dots
+	pageExponent       = 0.6  // log₂ of it, where a tile has half a page of a row: column sums of 8192×1024 take 2.0, 2.9 and 3.8 ms in tiles of 1024, 512 and 256 columns
+	slackExponent      = 0.01 // where there are half as many programs as four for each lane: something else runs now and then on one of them
+)
+
+// parallelWork is element operations that are worth waking other lanes for.
+const parallelWork = 1 << 18
+
+// longTileProgram is element operations beyond which one waits for a tile program of a
+// run that was cancelled: a fifth of a second.
+const longTileProgram = 1 << 33
+
+// unmodelledShare is by how much of its time a plan is expected to be slower for each
+// knob whose effect no term describes: what the backend chooses by itself is best on
+// average.
+const unmodelledShare = 0.02
+
+// The terms of a price: those of arithmetic, then one for each level of memory, which
+// overlap, then the others.
+const (
+	termDots = iota
+	termElements
+	termFunctions
+	computeTerms
+)
+
+const (
+	termRows = iota
+	termStrided
+	termShort
+	termMasks
+	termBodies
+	termSteps
+	termPacking
+	termLoops
+	termNarrow
+	termScratch
+	termIdle
+	termKnobs
+	termLaunch
+	overheadTerms
+)
+
+var computeNames = []string{"dots", "elements", "functions"}
+
+var overheadNames = []string{
+	"rows", "strided", "short rows", "masks", "tile programs", "tile ops",
+	"packing", "loops", "narrow tiles", "scratch", "idle lanes", "other knobs", "launch",
+}
+
+// modelledKnobs are those whose effect terms describe.
+var modelledKnobs = map[string]bool{
+	"threads": true,
+	"group":   true,
+	"stream":  true,
+	"splitk":  true,
+	"online":  true,
+}
+
+// A pricer prices plans of one program: it is a kernels.Pricer.
+type pricer struct {
+	p             *symtile.Program
+	device        kernels.Device
+	spec          deviceSpec
+	plain, joined *counter // of the program, and of the program with joined loops; nil where none can be joined
+	terms         kernels.PriceTerms
+	divided       int     // the op that splitk= divides; −1: none
+	foreign       bool    // of the device of another backend, whose knobs are not known
+	flops         float64 // flop/s of a lane in dots
+	bandwidth     []float64
+}
+
+// Pricer prices the plans of a program on this machine, by what is typical of cores with
+// its caches and vectors.
+func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
+	return newPricer(p, b.Identity())
+}
+
+// Roofline prices the plans of any backend on a device by its lanes and the levels of its
+// memory, at its rates where they are known. Knobs of that backend are taken for what
+// they are called here.
+func Roofline(p *symtile.Program, d kernels.Device) (kernels.Pricer, error) {
+	x, err := newPricer(p, d)
+	if err != nil {
+		return nil, err
+	}
+	x.foreign = true
+	lanes := float64(max(1, d.Lanes))
+	if d.FLOPS > 0 {
+		x.flops = d.FLOPS / lanes
+	}
+	for k, l := range d.Levels {
+		if l.Bandwidth > 0 {
+			x.bandwidth[k] = l.Bandwidth / lanes
+		}
+	}
+	return x, nil
+}
+
+func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
+	x := &pricer{
+		p:       p,
+		device:  d,
+		spec:    deviceSpecOf(d),
+		divided: splittableOp(p),
+	}
+	var err error
+	if x.plain, err = newCounter(p, x.spec); err != nil {
+		return nil, err
+	}
+	if q := p.Online(); q != p {
+		if x.joined, err = newCounter(q, x.spec); err != nil {
+			return nil, err
+		}
+	}
+	x.flops = 4 * coreClock * float64(x.spec.vector) / 32
+	x.terms = kernels.PriceTerms{
+		Hidden:      hiddenShare,
+		Overlapping: computeTermCount(d),
+	}
+	x.terms.Names = append(x.terms.Names, computeNames...)
+	for k, l := range d.Levels {
+		x.terms.Names = append(x.terms.Names, l.Name)
+		rate := memoryRate
+		if k < len(d.Levels)-1 || l.Bytes > 0 {
+			rate = cacheRates[min(k, len(cacheRates)-1)]
+		}
+		x.bandwidth = append(x.bandwidth, rate)
+	}
+	x.terms.Names = append(x.terms.Names, overheadNames...)
+	return x, nil
+}
+
+func computeTermCount(d kernels.Device) int {
+	return computeTerms + len(d.Levels)
+}
+
+// Terms are arithmetic, levels of memory and overheads.
+func (x *pricer) Terms() kernels.PriceTerms { return x.terms }
+
+// Price is the price of a plan that is legal.
+func (x *pricer) Price(plan kernels.Plan, price *kernels.Price) error {
+	if err := x.p.Check(plan.Tiles); err != nil {
+		return err
+	}
+	if !x.foreign {
+		if err := checkKnobs(plan); err != nil {
+			return err
+		}
+	}
+	x.price(plan, x.count(plan), price)
+	return nil
+}
+
+// counter is the one whose program a plan runs.
+func (x *pricer) counter(plan kernels.Plan) *counter {
+	if x.joined != nil &&
+		x.joined.applies(plan.Tiles) &&
+		plan.Knob("online", 1) == 1 {
+		return x.joined
+	}
+	return x.plain
+}
+
+// count counts what a plan does but for its knobs.
+func (x *pricer) count(plan kernels.Plan) *counter {
+	c := x.counter(plan)
+	k := c.count(plan.Tiles)
+	if x.joined != nil && c == x.plain &&
+		4*k.elements > float64(x.spec.Second)*c.rowsAtOnce(plan.Tiles) {
+		k.reread = 1
+	}
+	return c
+}
+
+// price writes the terms of a plan that was counted.
+func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
+	k := &c.counts
+	lanes := float64(max(1, x.device.Lanes))
+	lanes = max(1, min(float64(plan.Knob("threads", int64(lanes))), lanes))
+	parts := 1.0
+	if x.divided >= 0 {
+		parts = float64(plan.Knob("splitk", 1))
+	}
+	t := price.Seconds
+	clear(t)
+	t[termDots] = k.dots / x.flops / lanes
+	t[termElements] = elementFLOPs * k.moved / x.flops / lanes
+	t[termFunctions] = functionFLOPs * k.functions / x.flops / lanes
+	x.memory(plan, c, lanes, t[computeTerms:])
+
+	base := price.Total(&x.terms)
+	t = t[x.terms.Overlapping:]
+	x.overheads(k, lanes, parts, t)
+	if 3*k.products < k.work {
+		x.shares(k, base, parts, t)
+		busy := price.Total(&x.terms)
+		t[termIdle] = busy * idleShare(k, lanes, parts)
+	} else {
+		x.dotShares(k, base, lanes, parts, t)
+		busy := price.Total(&x.terms)
+		t[termIdle] = busy * dotIdleShare(k, lanes, parts)
+	}
+	t[termLaunch] = launchSeconds + wakeSeconds*(lanes-1)
+	if n := unmodelled(plan); n > 0 {
+		t[termKnobs] = n * unmodelledShare * price.Total(&x.terms)
+	}
+	price.Lanes = lanes
+	price.Scratch = k.scratch
+}
+
+// overheads writes the terms that are counts times seconds.
+func (x *pricer) overheads(k *counts, lanes, parts float64, t []float64) {
+	bodies := k.bodies + k.programs*(parts-1)
+	steps := k.steps + k.programs*parts*min(1, parts-1)
+	t[termRows] = k.rows * rowSeconds / lanes
+	t[termStrided] = k.strided * stridedSeconds / lanes
+	t[termShort] = k.short * shortSeconds / lanes
+	t[termMasks] = k.masked * maskedSeconds / lanes
+	t[termBodies] = bodies * bodySeconds / lanes
+	t[termSteps] = steps * stepSeconds / lanes
+}
+
+// shares writes the terms that are shares of the time of arithmetic and traffic.
+func (x *pricer) shares(k *counts, base, parts float64, t []float64) {
+	t[termLoops] = base * (loopCost*k.loops + rereadCost*k.reread)
+	if parts > 1 {
+		t[termLoops] += base * joinShare
+	}
+	t[termNarrow] = base * (math.Pow(k.page, -pageExponent)/k.inner - 1)
+	t[termScratch] = base * (x.spilled(k) - 1)
+}
+
+// dotShares is shares for programs that are mostly dots, with the packing of their
+// operands. Dots divide tiles for the caches themselves.
+func (x *pricer) dotShares(k *counts, base, lanes, parts float64, t []float64) {
+	products := packLeft*k.left + packRight*k.right + accumulateCost*k.passes +
+		jumpCost*k.pieces + dotRunCost*k.runs*parts
+	if parts > 1 {
+		products += partialSumCost * k.sums * (parts + sumCopies) * lanes
+	}
+	t[termPacking] = products * 2 / x.flops / lanes
+	t[termLoops] = base * (loopCost*k.loops + rereadCost*k.reread)
+	t[termNarrow] = base * (math.Pow(k.inner, -dotInnerExponent) - 1)
+	t[termScratch] = base * (math.Pow(x.spilled(k), dotScratchExponent) - 1)
+}
+
+// spilled is how often the scratch of a lane takes half of the second cache, at least 1.
+func (x *pricer) spilled(k *counts) float64 {
+	return max(1, k.scratch/float64(x.spec.Second/2))
+}
+
+// idleShare is by how much longer a program takes than if its tile programs could be
+// divided among the lanes, and were as many as four for each: with that many, lanes that
+// something else runs on now and then do less of them. It counts for as much as there is
+// work that is worth waking other lanes for.
+func idleShare(k *counts, lanes, parts float64) float64 {
+	programs := k.programs * parts
+	worth := min(1, k.work/parallelWork)
+	slack := max(1, 4*lanes/programs)
+	return math.Pow(slack*uneven(programs, lanes), worth/2) - 1
+}
+
+// dotIdleShare is idleShare for programs that are mostly dots, whose tile programs are
+// long enough to be divided evenly; but not so long that one waits for them.
+func dotIdleShare(k *counts, lanes, parts float64) float64 {
+	worth := min(1, k.work/parallelWork)
+	share := 1 + worth*(uneven(k.programs*parts, lanes)-1)
+	return share*max(1, k.work/k.programs/longTileProgram) - 1
+}
+
+// unmodelled is the number of knobs of a plan that no term describes.
+func unmodelled(plan kernels.Plan) float64 {
+	n := 0.0
+	for _, k := range plan.Knobs {
+		if !modelledKnobs[k.Name] {
+			n++
+		}
+	}
+	return n
+}
+
+// uneven is how many times longer so many programs take on so many lanes than if they
+// could be divided among them.
+func uneven(programs, lanes float64) float64 {
+	if lanes < 2 {
+		return 1
+	}
+	waves := math.Ceil(programs/lanes) * lanes / programs
+	return waves * math.Pow(max(1, 4*lanes/programs), slackExponent)
+}
+
+// memory writes the seconds of every level.
+func (x *pricer) memory(
+	plan kernels.Plan, c *counter, lanes float64, t []float64,
+) {
+	k := &c.counts
+	levels := x.device.Levels
+	if len(levels) == 0 {
+		return
+	}
+	c.traffic.order(c, float64(plan.Knob("group", 1)))
+	if n := len(levels); n > 1 {
+		c.traffic.past(plan, levels[n-2].Bytes)
+	}
+	wasted := max(1, memoryLine/2/max(k.innerRun, 1))
+	t[0] = k.touched / (x.bandwidth[0] * lanes)
+	for n := 1; n < len(levels) && !(n == len(levels)-1 &&
+		2*c.traffic.bytes <= float64(x.spec.last)); n++ {
+		inside := levels[n-1]
+		keeps := math.Inf(1)
+		if inside.Bytes > 0 {
+			keeps = float64(inside.Bytes)
+			if inside.Shared {
+				keeps /= lanes
+			}
+		}
+		bytes := c.traffic.through(
+			c, keeps, lanes,
+			!inside.Shared && inside.Bytes > 0,
+			n == len(levels)-1,
+		)
+		t[n] = bytes * wasted / (x.bandwidth[n] * lanes)
+	}
+}
+
+// flopWeight is the flop of an element of an operation; operations of tile programs that
+// HLO does not have, which address memory, count 1.
+func flopWeight(code hlo.Opcode) float64 {
+	if !code.Known() {
+		return 1
+	}
+	return code.FLOPs()
+}
+
+// reducerWeight is the flop of combining two elements.
+func reducerWeight(i *hlo.Instr) float64 {
+	sum := 0.0
+	for _, x := range i.Attrs.ToApply.Instrs {
+		sum += flopWeight(x.Op)
+	}
+	return sum
+}

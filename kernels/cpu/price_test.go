@@ -1,0 +1,189 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	corpus "github.com/tilewright/tilewright/testdata/hlo"
+)
+
+// pricedDevice is a machine of two lanes with 32 KiB and 512 KiB each, then memory.
+var pricedDevice = kernels.Device{
+	Name: "test", Backend: "cpu", Revision: "1", Lanes: 2, FLOPS: 1e10,
+	Levels: []kernels.Level{
+		{Name: "L1", Bytes: 32 << 10, Bandwidth: 1e11},
+		{Name: "L2", Bytes: 512 << 10, Bandwidth: 5e10},
+		{Name: "memory", Bandwidth: 2e10},
+	},
+}
+
+// TestCounts shows what plans in testdata/counts.txt do on pricedDevice.
+//
+//	counts show=(rows,short) plan=(8,128;group=2)
+//	HLO
+func TestCounts(t *testing.T) {
+	datadriven.RunTest(t, "testdata/counts.txt", func(t *testing.T, d *datadriven.TestData) string {
+		m, err := hlo.Parse("f", []byte(d.Input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := symtile.Analyze(m.Fusions()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := newPricer(p, pricedDevice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var show []string
+		var b strings.Builder
+		for _, a := range d.CmdArgs {
+			if a.Key == "show" {
+				show = a.Vals
+				continue
+			}
+			plan, err := kernels.ParsePlan(strings.ReplaceAll(strings.Join(a.Vals, ","), ";", " "))
+			if err != nil {
+				return err.Error()
+			}
+			fmt.Fprintf(&b, "%s:", plan)
+			for _, name := range show {
+				fmt.Fprintf(&b, " %s %.9g", name, shownCount(x, plan, name))
+			}
+			b.WriteByte('\n')
+		}
+		return b.String()
+	})
+}
+
+// shownCount is what a plan does, by a name.
+func shownCount(x *pricer, plan kernels.Plan, name string) float64 {
+	price := kernels.Price{Seconds: make([]float64, len(x.terms.Names))}
+	c := x.count(plan)
+	x.price(plan, c, &price)
+	k := &c.counts
+	seconds := func(term string) float64 { return price.Seconds[slices.Index(x.terms.Names, term)] }
+	switch name {
+	case "rows":
+		return k.rows
+	case "short":
+		return k.short
+	case "strided":
+		return k.strided
+	case "masked":
+		return k.masked
+	case "functions":
+		return k.functions
+	case "dots":
+		return k.dots
+	case "programs":
+		return k.programs
+	case "scratch":
+		return k.scratch
+	case "L2":
+		return c.traffic.through(c, 32<<10, price.Lanes, true, false)
+	case "memory":
+		return c.traffic.through(c, 512<<10, price.Lanes, true, true)
+	}
+	return 1e6 * seconds(strings.ReplaceAll(name, "_", " "))
+}
+
+// A price is of as many finite terms as there are names, and no two terms have one name.
+func TestPricesAreFinite(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		x, err := New().Pricer(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := x.Terms()
+		if names := slices.Sorted(slices.Values(terms.Names)); len(slices.Compact(names)) != len(terms.Names) {
+			t.Errorf("the terms are %q", terms.Names)
+		}
+		price := kernels.Price{Seconds: make([]float64, len(terms.Names))}
+		for tiling := range p.Space.Sample(200) {
+			if err := x.Price(kernels.Plan{Tiles: tiling}, &price); err != nil {
+				t.Fatal(err)
+			}
+			for k, s := range price.Seconds {
+				if !(s >= 0) || math.IsInf(s, 0) {
+					t.Errorf("%v: %s is %v", tiling, terms.Names[k], s)
+				}
+			}
+		}
+	})
+}
+
+func TestPricingDoesNotAllocate(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		x, err := New().Pricer(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		price := kernels.Price{Seconds: make([]float64, len(x.Terms().Names))}
+		plans := slices.Collect(New().Plans(p))
+		k := 0
+		allocs := testing.AllocsPerRun(len(plans), func() {
+			if err := x.Price(plans[k%len(plans)], &price); err != nil {
+				t.Fatal(err)
+			}
+			k++
+		})
+		if allocs >= 1 {
+			t.Errorf("%v allocations a plan", allocs)
+		}
+	})
+}
+
+func TestPriceRefusesUnknownKnobs(t *testing.T) {
+	_, p := corpusProgram(t, "softmax")
+	x, err := New().Pricer(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	price := kernels.Price{Seconds: make([]float64, len(x.Terms().Names))}
+	plan := kernels.Plan{Tiles: symtile.Tiling{32, 512, 512, 512}}
+	if err := x.Price(plan.With("warps", 4), &price); err == nil {
+		t.Error("warps=4 has a price")
+	}
+}
+
+// BenchmarkDefaultPlan is the time that the default plan of a fusion takes, from its analysed
+// program: the 90th percentile of the corpus and the longest.
+func BenchmarkDefaultPlan(b *testing.B) {
+	fusions, err := corpus.Fusions()
+	if err != nil {
+		b.Fatal(err)
+	}
+	backend := New()
+	var programs []*symtile.Program
+	for _, f := range fusions {
+		if p, err := symtile.Analyze(f.Computation); err == nil {
+			programs = append(programs, p)
+		}
+	}
+	least := make([]time.Duration, len(programs))
+	for b.Loop() {
+		for k, p := range programs {
+			begin := time.Now()
+			if _, err := backend.Default(p); err != nil {
+				b.Fatal(err)
+			}
+			if took := time.Since(begin); least[k] == 0 || took < least[k] {
+				least[k] = took
+			}
+		}
+	}
+	slices.Sort(least)
+	n := len(least)
+	b.ReportMetric(least[n*9/10].Seconds()*1e3, "ms-p90")
+	b.ReportMetric(least[n-1].Seconds()*1e3, "ms-max")
+}

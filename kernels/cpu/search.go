@@ -1,0 +1,257 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// How far the search for the first plan by price goes.
+const (
+	fewTilings  = 256 // of a space: each is priced
+	maxSweeps   = 6   // over all dimensions, of a descent
+	refined     = 8   // tilings that are priced with all knobs
+	startShares = 4   // tile programs for each lane that a descent begins with
+)
+
+// first is the first plan by price that can be lowered.
+func (s *search) first() (kernels.Plan, error) {
+	found := s.found()
+	if len(found) == 0 {
+		if s.p.Space.Count() == 0 {
+			return kernels.Plan{},
+				fmt.Errorf("%s has no legal tiling", s.p.Fusion.Name)
+		}
+		return kernels.Plan{},
+			fmt.Errorf("%s: %w", s.p.Fusion.Name, errDigits)
+	}
+	for first := 0; first < len(found); first += refined {
+		var plans []pricedPlan
+		for _, x := range found[first:min(first+refined, len(found))] {
+			plans = append(plans, s.plans(x.tiling, maxPlansPerTiling)...)
+		}
+		slices.SortFunc(plans, pricedPlan.compare)
+		for _, x := range plans {
+			if s.runs(x.plan.Tiles) {
+				return x.plan, nil
+			}
+		}
+	}
+	return kernels.Plan{Tiles: found[0].tiling}, nil
+}
+
+// found are the sensible tilings that a search meets, the best first.
+func (s *search) found() []pricedTiling {
+	var all []pricedTiling
+	if s.program.Space.Count() <= fewTilings {
+		for t := range s.tilings() {
+			all = append(all, s.tiling(t))
+		}
+	} else {
+		d := newDescent(s)
+		for _, t := range d.starts() {
+			d.descend(t)
+		}
+		all = d.met
+	}
+	some := slices.DeleteFunc(slices.Clone(all), func(x pricedTiling) bool {
+		return !x.sensible
+	})
+	if len(some) == 0 {
+		some = all
+	}
+	slices.SortFunc(some, pricedTiling.compare)
+	return slices.CompactFunc(some, func(x, y pricedTiling) bool {
+		return slices.Equal(x.tiling, y.tiling)
+	})
+}
+
+// A descent looks for the cheapest tiling by changing one dimension at a time, or the
+// dimensions of loops that can be joined together.
+type descent struct {
+	*search
+	moves [][]int        // dimensions that change together
+	at    pricedTiling   // the best of this descent
+	try   symtile.Tiling // … with one change
+	met   []pricedTiling // that were the best at some time, and all that came close
+}
+
+func newDescent(s *search) *descent {
+	n := len(s.p.Space.Dims)
+	d := &descent{
+		search: s,
+		try:    make(symtile.Tiling, n),
+	}
+	for k := range n {
+		d.moves = append(d.moves, []int{k})
+	}
+	if s.joined != nil {
+		groups := map[int][]int{}
+		for _, j := range s.joined.joins {
+			groups[j[1]] = append(groups[j[1]], j[0])
+		}
+		for k := range n {
+			if groups[k] != nil {
+				d.moves = append(
+					d.moves,
+					append([]int{k}, groups[k]...),
+				)
+			}
+		}
+	}
+	return d
+}
+
+// starts are tilings that descents begin with: the largest tiles, and for every parallel
+// dimension those with as many tiles along it as lanes can share.
+func (d *descent) starts() []symtile.Tiling {
+	full := make(symtile.Tiling, len(d.try))
+	for k, dim := range d.p.Space.Dims {
+		full[k] = max(1, dim.Extent)
+	}
+	if d.program.Check(full) != nil {
+		full = nil
+		for t := range d.program.Space.Sample(1) {
+			full = t
+		}
+		if full == nil {
+			return nil
+		}
+	}
+	all := []symtile.Tiling{full}
+	tiles := int64(startShares * max(1, d.device.Lanes))
+	for k, dim := range d.p.Space.Dims {
+		if dim.Kind != symtile.Parallel || dim.Extent < tiles {
+			continue
+		}
+		t := slices.Clone(full)
+		for _, size := range d.program.Space.Sizes(k) {
+			if size <= dim.Extent/tiles {
+				t[k] = size
+			}
+		}
+		if d.program.Check(t) == nil {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// descend changes a tiling as long as that makes it cheaper.
+func (d *descent) descend(t symtile.Tiling) {
+	d.at = pricedTiling{seconds: math.Inf(1)}
+	d.visit(t)
+	for range maxSweeps {
+		before := d.at
+		for _, dims := range d.moves {
+			d.line(dims)
+		}
+		if before.seconds == d.at.seconds {
+			d.exchanges()
+		}
+		if before.seconds == d.at.seconds {
+			return
+		}
+	}
+}
+
+// line tries all sizes of some dimensions, the same of each.
+func (d *descent) line(dims []int) {
+	copy(d.try, d.at.tiling)
+	for _, size := range d.program.Space.Sizes(dims[0]) {
+		for _, k := range dims {
+			d.try[k] = size
+		}
+		d.visit(d.try)
+	}
+}
+
+// exchanges makes tiles longer in one parallel dimension and shorter in another, so that
+// they have about as many elements.
+func (d *descent) exchanges() {
+	dims := d.p.Space.Dims
+	for k := range dims {
+		for l := k + 1; l < len(dims) && dims[l].Kind == symtile.Parallel; l++ {
+			copy(d.try, d.at.tiling)
+			area := d.try[k] * d.try[l]
+			sizes := d.program.Space.Sizes(l)
+			for _, size := range d.program.Space.Sizes(k) {
+				d.try[k] = size
+				at, _ := slices.BinarySearch(
+					sizes, (area+size-1)/size,
+				)
+				for _, d.try[l] = range sizes[max(
+					0, at-1,
+				):min(len(sizes), at+2)] {
+					d.visit(d.try)
+				}
+			}
+		}
+	}
+}
+
+// visit prices a tiling that is legal.
+func (d *descent) visit(t symtile.Tiling) {
+	if d.program.Check(t) != nil {
+		return
+	}
+	x := d.tiling(t)
+	better := d.at.tiling == nil ||
+		x.sensible && !d.at.sensible ||
+		x.sensible == d.at.sensible && x.before(d.at)
+	if better || x.seconds < d.at.seconds*nearBest {
+		x.tiling = slices.Clone(t)
+		d.met = append(d.met, x)
+	}
+	if better {
+		d.at = x
+	}
+}
+
+// nearBest is up to how much more expensive tilings are kept, which knobs can make the
+// best.
+const nearBest = 1.05
+
+// runs reports whether a tiling can be lowered. Tilings of one kind are lowered to the
+// same instructions, but for sizes that happen to be equal.
+func (s *search) runs(t symtile.Tiling) bool {
+	kind := s.kind(t)
+	lowers, met := s.lowers[kind]
+	if met {
+		return lowers
+	}
+	if q, err := s.p.At(t); err == nil {
+		l, _ := lower(q, kernels.Plan{}, s.spec)
+		lowers = l.err == nil
+	}
+	s.lowers[kind] = lowers
+	return lowers
+}
+
+// kind says for every dimension whether its tile is all of it, one element, a divisor or
+// ragged, whether it has eight elements, and whether it is too long for a row of a nest.
+func (s *search) kind(t symtile.Tiling) string {
+	text := make([]byte, len(t))
+	for k, d := range s.p.Space.Dims {
+		switch {
+		case t[k] >= d.Extent:
+			text[k] = 'w'
+		case t[k] == 1:
+			text[k] = '1'
+		case d.Extent%t[k] == 0:
+			text[k] = 'd'
+		default:
+			text[k] = 'r'
+		}
+		if t[k] > maxRowLength {
+			text[k] -= 'a' - 'A'
+		}
+		if t[k] >= 8 { // a block can be transposed
+			text[k] |= 0x80
+		}
+	}
+	return string(text)
+}

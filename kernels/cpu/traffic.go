@@ -1,0 +1,400 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// Traffic says which bytes of the parameters and outputs come through each level of
+// memory, by the usual argument of nested loops (Wolf and Lam, A Data Locality
+// Optimizing Algorithm, PLDI 1991): walking the nest outwards, what a loop touches
+// either fits into the level inside, then each distinct byte comes in once; or one
+// iteration fits, then what does not change from iteration to iteration stays; or
+// nothing stays. What a tile program keeps in scratch is taken to stay in the first
+// two caches.
+//
+// Tile programs run in the order of their tile ids, the last fastest, split over
+// lanes along the first dimensions; with the knob group=, rows of a group faster than
+// columns.
+type traffic struct {
+	orders     [][]int          // of each op: its dimensions from minor to major
+	unitStride []symtile.DimSet // of each op: dimensions of its tile whose stride is 1
+	lastDigit  [][]int64        // of each op: of dimensions with digits, at most how many elements the innermost one has; nil without
+	accesses   []arrayAccess
+	body       []span  // of the loops of a tile program, from the inside out
+	bytes      float64 // of all parameters and outputs
+	parallel   []int   // the parallel dimensions
+
+	spans []span        // those of body, then those of the tile programs of a plan
+	trips []float64     // of one lane along each dimension
+	work  []arrayAccess // the accesses while a level is computed
+}
+
+// An arrayAccess is a tile of an array that a tile program touches.
+type arrayAccess struct {
+	op      int
+	array   int            // parameter number; −1 for an output
+	bytes   float64        // of the whole array
+	width   float64        // bytes of an element
+	tile    float64        // bytes of one tile inside the array, on average; 0 for a duplicate
+	runs    float64        // times that the tile is moved in all
+	dims    symtile.DimSet // dimensions of the space that its place depends on
+	once    symtile.DimSet // dimensions along which only the first tile program touches it
+	several bool           // there are other accesses to the same parameter
+	past    bool           // an output that is written past the caches
+
+	distinct, moved float64 // bytes, while the traffic of a level is added up
+}
+
+// A span says that accesses lo … hi−1 are in a body (dim −1) or in a loop over the
+// tiles of dim; of at most inner of them, or of groups of outer, where those are not
+// 0.
+type span struct {
+	dim, lo, hi  int
+	inner, outer float64
+}
+
+func (s span) count(all float64) float64 {
+	switch {
+	case s.inner > 0:
+		return min(s.inner, all)
+	case s.outer > 0:
+		return math.Ceil(all / s.outer)
+	}
+	return all
+}
+
+// memoryLine is bytes that memory moves at a time.
+const memoryLine = 64
+
+func newTraffic(c *counter) (t traffic) {
+	for _, shape := range append(c.p.Fusion.ParamShapes(), kernels.OutputShapes(c.p.Fusion)...) {
+		t.bytes += float64(shape.Bytes())
+	}
+	for n := range c.p.Ops {
+		op := &c.p.Ops[n]
+		set := symtile.DimSet(0)
+		var digits []int64
+		for k, d := range op.Tile {
+			if v, known := d.Stride.Value(); known && v == 1 && d.Digits == nil {
+				set |= 1 << k
+			}
+			if last := len(d.Digits) - 1; last >= 0 {
+				digits = append(
+					digits,
+					make([]int64, len(op.Tile)-len(digits))...,
+				)
+				digits[k] = 1
+				v, known := d.Digits[last].Stride.Value()
+				if known && v == 1 {
+					digits[k] = d.Digits[last].Size.Range().Hi
+				}
+			}
+		}
+		t.lastDigit = append(t.lastDigit, digits)
+		t.unitStride = append(t.unitStride, set)
+		t.orders = append(
+			t.orders, op.Instr.Shape.MinorToMajor(),
+		)
+	}
+	t.nest(c, c.p.Body, nil)
+	for _, r := range c.p.Roots {
+		t.access(c, r.Op, -1)
+		last := &t.accesses[len(t.accesses)-1]
+		for _, d := range r.Once {
+			last.once |= 1 << d
+		}
+	}
+	t.body = append(t.body, span{
+		dim: -1,
+		hi:  len(t.accesses),
+	})
+	for i := range t.accesses {
+		for j := range t.accesses {
+			if i != j &&
+				t.accesses[i].array >= 0 &&
+				t.accesses[i].array == t.accesses[j].array {
+				t.accesses[i].several = true
+			}
+		}
+	}
+	for k, d := range c.p.Space.Dims {
+		if d.Kind == symtile.Parallel {
+			t.parallel = append(t.parallel, k)
+		}
+	}
+	t.trips = make([]float64, len(c.p.Space.Dims))
+	t.work = make([]arrayAccess, len(t.accesses))
+	t.spans = make(
+		[]span,
+		0,
+		len(t.body)+2*len(t.parallel),
+	)
+	return t
+}
+
+// nest lists the accesses and loops of a body.
+func (t *traffic) nest(
+	c *counter, body []symtile.Step, loop *symtile.Loop,
+) {
+	first := len(t.accesses)
+	for _, s := range body {
+		if s.Loop != nil {
+			inner := len(t.accesses)
+			t.nest(c, s.Loop.Body, s.Loop)
+			for k := len(s.Loop.Dims) - 1; k >= 0; k-- {
+				t.body = append(t.body, span{
+					dim: s.Loop.Dims[k],
+					lo:  inner,
+					hi:  len(t.accesses),
+				})
+			}
+		} else if c.ops[s.Op].kind == opLoads {
+			t.access(
+				c,
+				s.Op,
+				int(c.p.Ops[s.Op].Instr.Attrs.Param),
+			)
+		}
+	}
+	if loop != nil && len(t.accesses) > first {
+		t.body = append(t.body, span{
+			dim: -1,
+			lo:  first,
+			hi:  len(t.accesses),
+		})
+	}
+}
+
+func (t *traffic) access(c *counter, n, array int) {
+	shape := c.p.Ops[n].Instr.Shape
+	t.accesses = append(t.accesses, arrayAccess{
+		op:    n,
+		array: array,
+		bytes: float64(shape.Bytes()),
+		width: float64(max(1, shape.DType.Size())),
+		dims:  c.extents.Over(n),
+	})
+}
+
+// set takes over the sizes of the tiling that was counted last, and counts how
+// parameters and outputs are moved.
+func (t *traffic) set(c *counter) {
+	x, k := c.extents, &c.counts
+	runBytes, pieces := 0.0, 0.0
+	for i := range t.accesses {
+		a := &t.accesses[i]
+		a.tile = 0
+		if a.array >= 0 && x.Duplicate(a.op) {
+			continue
+		}
+		a.tile = x.Elements(a.op) * a.width
+		for d := range c.p.Space.Dims {
+			if a.dims.Has(d) {
+				a.tile *= min(
+					1,
+					float64(c.p.Space.Dims[d].Extent)/
+						(x.Trips(d)*float64(x.Tiling()[d])),
+				)
+			}
+		}
+		a.tile = min(a.tile, a.bytes)
+		a.runs = k.programs * x.Runs(a.op)
+		run := c.contiguous(a.op)
+		if a.array < 0 {
+			a.runs = k.programs / x.Product(a.once)
+			k.steps += k.programs
+			k.rows += a.runs *
+				x.Elements(a.op) /
+				max(c.last(a.op), run)
+		}
+		bytes := a.tile * a.runs
+		runBytes += bytes
+		pieces += bytes / max(run*a.width, 1)
+		switch rank := len(t.orders[a.op]); {
+		case rank == 0 || bytes == 0:
+		case run == 1 && x.Elements(a.op) > 1:
+			k.strided += bytes / a.width
+		case run < vectorElements && x.Elements(a.op) > run:
+			k.short += bytes / a.width
+		}
+	}
+	if k.innerRun = memoryLine; pieces > 0 {
+		k.innerRun = runBytes / pieces
+	}
+}
+
+// order makes spans of the parallel dimensions, the fastest first. Groups are of the
+// last two dimensions with several tiles.
+func (t *traffic) order(c *counter, group float64) {
+	t.spans = append(t.spans[:0], t.body...)
+	row, column := -1, -1
+	several := c.extents.Several()
+	for _, d := range t.parallel {
+		if several.Has(d) {
+			row, column = column, d
+		}
+	}
+	if group <= 1 || row < 0 {
+		row, column = -1, -1
+	}
+	for n := len(t.parallel) - 1; n >= 0; n-- {
+		s := span{dim: t.parallel[n], hi: len(t.accesses)}
+		switch {
+		case !several.Has(s.dim):
+			continue
+		case s.dim == column:
+			t.spans = append(t.spans, span{
+				dim:   row,
+				hi:    s.hi,
+				inner: group,
+			})
+		case s.dim == row:
+			s.outer = group
+		}
+		t.spans = append(t.spans, s)
+	}
+}
+
+// past decides which outputs are written past the caches: as the knob stream= says,
+// or those with half the bytes of the last cache.
+func (t *traffic) past(plan kernels.Plan, last int64) {
+	knob := plan.Knob("stream", -1)
+	for i := range t.accesses {
+		if a := &t.accesses[i]; a.array < 0 {
+			a.past = knob == 1 ||
+				knob < 0 && a.bytes >= float64(last)/2
+		}
+	}
+}
+
+// through is the bytes that come through a level outside of one that keeps so many
+// bytes, for each lane alone or for all of them together. An output that is written to
+// a cache is read first (write-allocate) and comes twice; one that is written past the
+// caches comes once, through the outermost level only.
+func (t *traffic) through(c *counter, keeps float64, lanes float64, alone, outermost bool) float64 {
+	copies := 1.0
+	for k := range t.trips {
+		t.trips[k] = c.extents.Trips(k)
+	}
+	if alone {
+		copies = t.split(lanes)
+	}
+	copy(t.work, t.accesses)
+	t.run(keeps)
+	sum := 0.0
+	for i := range t.work {
+		sum += t.work[i].moved * copies *
+			t.work[i].passes(outermost)
+	}
+	return sum
+}
+
+// passes is how often what an access moves comes through a level.
+func (a *arrayAccess) passes(outermost bool) float64 {
+	switch {
+	case a.array >= 0:
+		return 1
+	case !a.past:
+		return 2
+	case outermost:
+		return 1
+	}
+	return 0
+}
+
+// split gives one lane its trips, when lanes share the tile programs along the first
+// dimensions; it returns how many lanes that feeds.
+func (t *traffic) split(lanes float64) float64 {
+	fed := 1.0
+	for _, k := range t.parallel {
+		part := math.Floor(min(lanes/fed, t.trips[k]))
+		if part > 1 {
+			t.trips[k] = math.Ceil(t.trips[k] / part)
+			fed *= part
+		}
+	}
+	return fed
+}
+
+// run computes what accesses move into something that keeps so many bytes.
+func (t *traffic) run(keeps float64) {
+	for i := range t.work {
+		a := &t.work[i]
+		a.distinct = a.tile
+		a.moved = a.tile
+	}
+	for _, s := range t.spans {
+		inside := t.work[s.lo:s.hi]
+		if s.dim < 0 {
+			keep(inside, keeps)
+		} else if trips := s.count(t.trips[s.dim]); trips > 1 {
+			around(inside, s.dim, trips, keeps)
+		}
+	}
+}
+
+// keep is for accesses that may fit: then each distinct byte comes in once. Of several
+// accesses to one array, the one that touches most of it stands for all.
+func keep(inside []arrayAccess, keeps float64) {
+	if footprint(inside) > keeps {
+		return
+	}
+	for i := range inside {
+		a := &inside[i]
+		if by := shadowing(inside, i); by != i {
+			inside[by].moved = max(inside[by].moved, a.moved)
+			a.moved = 0
+		}
+	}
+	for i := range inside {
+		inside[i].moved = min(
+			inside[i].moved, inside[i].distinct,
+		)
+	}
+}
+
+// around is for a loop over so many tiles of dim.
+func around(inside []arrayAccess, dim int, trips, keeps float64) {
+	stays := footprint(inside) <= keeps
+	for i := range inside {
+		a := &inside[i]
+		changes := a.dims.Has(dim)
+		if changes {
+			a.distinct = min(a.bytes, a.distinct*trips)
+		}
+		if !a.once.Has(dim) && (changes || !stays) {
+			a.moved *= trips
+		}
+	}
+	keep(inside, keeps)
+}
+
+// footprint is the distinct bytes of accesses; of several to one array, the largest.
+func footprint(inside []arrayAccess) float64 {
+	sum := 0.0
+	for i := range inside {
+		if shadowing(inside, i) == i {
+			sum += inside[i].distinct
+		}
+	}
+	return sum
+}
+
+// shadowing is the access to the same array that touches most of it: the first of
+// several.
+func shadowing(inside []arrayAccess, i int) int {
+	if !inside[i].several {
+		return i
+	}
+	by := -1
+	for j := range inside {
+		if inside[j].array == inside[i].array &&
+			(by < 0 || inside[j].distinct > inside[by].distinct) {
+			by = j
+		}
+	}
+	return by
+}
