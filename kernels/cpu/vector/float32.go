@@ -39,6 +39,7 @@ var float32Code = map[hlo.Opcode]func(
 	hlo.OpTanh:                unaryCode((*amd64.Chain).Tanh32),
 	hlo.OpLogistic:            unaryCode((*amd64.Chain).Logistic32),
 	hlo.OpErf:                 unaryCode((*amd64.Chain).Erf32),
+	hlo.OpErfInv:              unaryCode((*amd64.Chain).ErfInv32),
 	hlo.OpConvert:             unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
 	hlo.OpCompare:             compareCode,
 	hlo.OpSelect:              selectCode,
