@@ -14,20 +14,22 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Driver is a simulated device as the GPU backend drives devices. Whatever is
-// found wrong with a kernel is an error of its launch. It runs kernels to their
-// end when they are launched, and times nothing.
+// A Driver is a simulated device behind the interface of real ones. Whatever is
+// wrong with a kernel is an error of its launch. A launch runs the kernel to
+// its end, and nothing is timed.
 type Driver struct {
 	spec    device.Spec
 	machine *sim.Machine
 	options sim.Options
 	last    *sim.Report
-	counted sim.Counters // of the launches since they began
-	synced  bool         // the next launch begins
+	// Counters of the launches since the last Sync.
+	counted sim.Counters
+	// The next launch begins new counters.
+	synced bool
 }
 
-// Open returns a device that is what a sheet says. What options leave out is not
-// looked for.
+// Open returns a device as a specification describes it. Errors that the
+// options leave out are not searched for.
 func Open(s device.Spec, o sim.Options) (*Driver, error) {
 	number := strings.TrimPrefix(s.Target, "sm_")
 	arch := byte(0)
@@ -53,23 +55,23 @@ func Open(s device.Spec, o sim.Options) (*Driver, error) {
 	return &Driver{spec: s, machine: m, options: o}, nil
 }
 
-// Spec is what the device is taken to be.
+// Spec is the specification of the device.
 func (d *Driver) Spec() device.Spec { return d.spec }
 
-// SetClock is the rate at which the SMs count from now on, in Hz; at first it is
-// what the options say.
+// SetClock sets the rate at which the multiprocessors count from now on, in Hz.
+// At first it is that of the options.
 func (d *Driver) SetClock(hertz float64) { d.options.Hertz = hertz }
 
 // Last is the report of the latest launch, nil before the first.
 func (d *Driver) Last() *sim.Report { return d.last }
 
-// Count has the launches from now on counted.
+// Count turns on the counters of the launches from now on.
 func (d *Driver) Count() { d.options.Counters = true }
 
-// Counters are what the launches before the last Sync did together.
+// Counters are those of all launches before the last Sync together.
 func (d *Driver) Counters() sim.Counters { return d.counted }
 
-// failed is an error of the driver.
+// failed makes an error of the driver, nil for no error.
 func failed(what string, err error) error {
 	if err == nil {
 		return nil
@@ -81,7 +83,7 @@ func failed(what string, err error) error {
 	}
 }
 
-// Load parses, checks and decodes PTX, as strictly as an assembler.
+// Load parses, checks and decodes PTX as strictly as an assembler.
 func (d *Driver) Load(
 	_ context.Context, text string, _ device.LoadOptions,
 ) (device.Module, error) {
@@ -99,6 +101,7 @@ func (d *Driver) Load(
 	return &module{m, p}, nil
 }
 
+// A module is PTX as text and decoded.
 type module struct {
 	text    *ptx.Module
 	program *sim.Program
@@ -118,10 +121,11 @@ func (m *module) Function(name string) (device.Function, error) {
 	return nil, failed("function", fmt.Errorf("the module has no entry %q", name))
 }
 
-// Close does nothing: a module is garbage like any other.
+// Close does nothing: modules are garbage collected.
 func (*module) Close() error { return nil }
 
-// threads are those of a block by the first directive that is there.
+// threads is the number of threads of a block by the first directive that is
+// present.
 func threads(directives ...[3]int) int {
 	for _, d := range directives {
 		if d[0] > 0 {
@@ -131,19 +135,21 @@ func threads(directives ...[3]int) int {
 	return 0
 }
 
+// A function is an entry of a module.
 type function struct {
 	of        *module
 	name      string
 	resources device.Resources
 }
 
-// Resources are what the text says: nothing is allocated.
+// Resources are those that the text states: registers are not allocated.
 func (f *function) Resources() device.Resources { return f.resources }
 
-// bytesEach is what a byte of the machine's takes: itself, and whether it was written.
+// bytesEach is the memory that a byte of the device takes: the byte itself, and
+// whether it was written.
 const bytesEach = 2
 
-// Alloc, Free, CopyIn, CopyOut and Fill act on the machine's memory.
+// Alloc allocates device memory, if the machine has room for it.
 func (d *Driver) Alloc(bytes int64) (device.Address, error) {
 	if err := kernels.CheckFreeMemory(bytesEach * bytes); err != nil {
 		return 0, failed("allocate", err)
@@ -152,7 +158,7 @@ func (d *Driver) Alloc(bytes int64) (device.Address, error) {
 	return device.Address(a), failed("allocate", err)
 }
 
-// Free ends an allocation.
+// Free frees device memory.
 func (d *Driver) Free(a device.Address) error {
 	return failed("free", d.machine.Free(uint64(a)))
 }
@@ -178,7 +184,8 @@ func (d *Driver) Fill(to device.Address, value byte, bytes int64) error {
 	)
 }
 
-// tensorTypes are the element types of bulk tensor copies, by what they move.
+// tensorTypes are the element types of bulk tensor copies by the bytes of an
+// element.
 var tensorTypes = map[int64]ptx.Type{
 	1: ptx.U8,
 	2: ptx.F16,
@@ -186,6 +193,7 @@ var tensorTypes = map[int64]ptx.Type{
 	8: ptx.F64,
 }
 
+// swizzles are the simulator's names of swizzles.
 var swizzles = map[device.Swizzle]sim.Swizzle{
 	device.NoSwizzle:  sim.SwizzleNone,
 	device.Swizzle32:  sim.Swizzle32,
@@ -217,6 +225,7 @@ func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, 
 	return out, failed("tensor map", err)
 }
 
+// tensorType is the type that a bulk tensor copy of d has.
 func tensorType(d hlo.DType) ptx.Type {
 	if d == hlo.BF16 {
 		return ptx.BF16
@@ -224,7 +233,7 @@ func tensorType(d hlo.DType) ptx.Type {
 	return tensorTypes[d.Size()]
 }
 
-// Clusters is what the sheet says.
+// Clusters is the number of clusters that the specification has room for.
 func (d *Driver) Clusters(l device.Launch) (int, error) {
 	if err := d.spec.Check(l); err != nil {
 		return 0, err
@@ -232,7 +241,7 @@ func (d *Driver) Clusters(l device.Launch) (int, error) {
 	return d.spec.Clusters(l), nil
 }
 
-// Launch runs a kernel. What is found wrong with it is the error, and in Last.
+// Launch runs a kernel. What is wrong with it is the error, and is in Last.
 func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 	if err := d.spec.Check(l); err != nil {
 		return err
@@ -265,25 +274,26 @@ func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 	return failed("launch", r.Err())
 }
 
+// triple is a Dim3 with its zeros replaced by ones.
 func triple(d device.Dim3) [3]int {
 	d = d.Full()
 	return [3]int{d.X, d.Y, d.Z}
 }
 
-// Sync has nothing to wait for.
+// Sync has nothing to wait for; it ends the counting of a group of launches.
 func (d *Driver) Sync(ctx context.Context) error {
 	d.synced = true
 	return ctx.Err()
 }
 
-// Time is gpu.ErrUntimed: what a simulator takes says nothing of a GPU.
+// Time is device.ErrUntimed: the time of a simulator says nothing about a GPU.
 func (d *Driver) Time(
 	context.Context, device.Burst, int,
 ) ([]float64, error) {
 	return nil, device.ErrUntimed
 }
 
-// Close forgets the machine.
+// Close releases the memory of the machine.
 func (d *Driver) Close() error {
 	d.machine = sim.New(sim.Sheet{})
 	return nil
