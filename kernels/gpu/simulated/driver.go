@@ -14,22 +14,23 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Driver is a simulated device behind the interface of real ones. Whatever is
-// wrong with a kernel is an error of its launch. A launch runs the kernel to
-// its end, and nothing is timed.
+// A Driver is a simulated device; it implements device.Driver. Whatever the simulator
+// finds wrong with a kernel is an error of its launch. Kernels run to their end when
+// they are launched, and are not timed.
 type Driver struct {
 	spec    device.Spec
 	machine *sim.Machine
 	options sim.Options
+	// Last is the report of the latest launch, and counted the sum of the launches
+	// since they began.
 	last    *sim.Report
-	// Counters of the launches since the last Sync.
-	counted sim.Counters
-	// The next launch begins new counters.
+	counted sim.Counters // of the launches since they began
+	// Synced is set after a Sync: the next launch begins a new count.
 	synced bool
 }
 
-// Open returns a device as a specification describes it. Errors that the
-// options leave out are not searched for.
+// Open returns a device with the properties of a spec. What the options do not ask for
+// is not checked.
 func Open(s device.Spec, o sim.Options) (*Driver, error) {
 	number := strings.TrimPrefix(s.Target, "sm_")
 	arch := byte(0)
@@ -55,23 +56,23 @@ func Open(s device.Spec, o sim.Options) (*Driver, error) {
 	return &Driver{spec: s, machine: m, options: o}, nil
 }
 
-// Spec is the specification of the device.
+// Spec describes the device.
 func (d *Driver) Spec() device.Spec { return d.spec }
 
-// SetClock sets the rate at which the multiprocessors count from now on, in Hz.
-// At first it is that of the options.
+// SetClock sets the rate at which the SMs count cycles from now on, in Hz. At first it
+// is that of the options.
 func (d *Driver) SetClock(hertz float64) { d.options.Hertz = hertz }
 
 // Last is the report of the latest launch, nil before the first.
 func (d *Driver) Last() *sim.Report { return d.last }
 
-// Count turns on the counters of the launches from now on.
+// Count turns on the counters of launches from now on.
 func (d *Driver) Count() { d.options.Counters = true }
 
-// Counters are those of all launches before the last Sync together.
+// Counters are the sum of the launches before the last Sync.
 func (d *Driver) Counters() sim.Counters { return d.counted }
 
-// failed makes an error of the driver, nil for no error.
+// failed wraps an error of the simulator.
 func failed(what string, err error) error {
 	if err == nil {
 		return nil
@@ -83,7 +84,7 @@ func failed(what string, err error) error {
 	}
 }
 
-// Load parses, checks and decodes PTX as strictly as an assembler.
+// Load parses, checks and decodes PTX, as strictly as an assembler.
 func (d *Driver) Load(
 	_ context.Context, text string, _ device.LoadOptions,
 ) (device.Module, error) {
@@ -101,7 +102,7 @@ func (d *Driver) Load(
 	return &module{m, p}, nil
 }
 
-// A module is PTX as text and decoded.
+// A module is a checked PTX module.
 type module struct {
 	text    *ptx.Module
 	program *sim.Program
@@ -121,11 +122,10 @@ func (m *module) Function(name string) (device.Function, error) {
 	return nil, failed("function", fmt.Errorf("the module has no entry %q", name))
 }
 
-// Close does nothing: modules are garbage collected.
+// Close does nothing: a module is garbage like any other.
 func (*module) Close() error { return nil }
 
-// threads is the number of threads of a block by the first directive that is
-// present.
+// threads are those of a block by the first directive that is there.
 func threads(directives ...[3]int) int {
 	for _, d := range directives {
 		if d[0] > 0 {
@@ -142,14 +142,14 @@ type function struct {
 	resources device.Resources
 }
 
-// Resources are those that the text states: registers are not allocated.
+// Resources are those that the text declares: the simulator assigns no registers.
 func (f *function) Resources() device.Resources { return f.resources }
 
-// bytesEach is the memory that a byte of the device takes: the byte itself, and
-// whether it was written.
+// bytesEach is the host memory for a byte of device memory: its value, and whether it
+// was written.
 const bytesEach = 2
 
-// Alloc allocates device memory, if the machine has room for it.
+// Alloc, Free, CopyIn, CopyOut and Fill act on the machine's memory.
 func (d *Driver) Alloc(bytes int64) (device.Address, error) {
 	if err := kernels.CheckFreeMemory(bytesEach * bytes); err != nil {
 		return 0, failed("allocate", err)
@@ -158,7 +158,7 @@ func (d *Driver) Alloc(bytes int64) (device.Address, error) {
 	return device.Address(a), failed("allocate", err)
 }
 
-// Free frees device memory.
+// Free ends an allocation.
 func (d *Driver) Free(a device.Address) error {
 	return failed("free", d.machine.Free(uint64(a)))
 }
@@ -184,8 +184,7 @@ func (d *Driver) Fill(to device.Address, value byte, bytes int64) error {
 	)
 }
 
-// tensorTypes are the element types of bulk tensor copies by the bytes of an
-// element.
+// tensorTypes are the element types of bulk tensor copies, by size.
 var tensorTypes = map[int64]ptx.Type{
 	1: ptx.U8,
 	2: ptx.F16,
@@ -193,7 +192,6 @@ var tensorTypes = map[int64]ptx.Type{
 	8: ptx.F64,
 }
 
-// swizzles are the simulator's names of swizzles.
 var swizzles = map[device.Swizzle]sim.Swizzle{
 	device.NoSwizzle:  sim.SwizzleNone,
 	device.Swizzle32:  sim.Swizzle32,
@@ -201,8 +199,8 @@ var swizzles = map[device.Swizzle]sim.Swizzle{
 	device.Swizzle128: sim.Swizzle128,
 }
 
-// EncodeTensorMap describes an array for bulk tensor copies, on targets that
-// have them.
+// EncodeTensorMap describes an array for bulk tensor copies, on targets that have
+// them.
 func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, err error) {
 	if d.spec.Cluster == 0 {
 		return out, failed(
@@ -225,7 +223,7 @@ func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, 
 	return out, failed("tensor map", err)
 }
 
-// tensorType is the type that a bulk tensor copy of d has.
+// tensorType is the type that a tensor map of d has.
 func tensorType(d hlo.DType) ptx.Type {
 	if d == hlo.BF16 {
 		return ptx.BF16
@@ -233,7 +231,7 @@ func tensorType(d hlo.DType) ptx.Type {
 	return tensorTypes[d.Size()]
 }
 
-// Clusters is the number of clusters that the specification has room for.
+// Clusters is the estimate of the spec.
 func (d *Driver) Clusters(l device.Launch) (int, error) {
 	if err := d.spec.Check(l); err != nil {
 		return 0, err
@@ -241,7 +239,8 @@ func (d *Driver) Clusters(l device.Launch) (int, error) {
 	return d.spec.Clusters(l), nil
 }
 
-// Launch runs a kernel. What is wrong with it is the error, and is in Last.
+// Launch runs a kernel to its end. Findings of the simulator are the error, and are in
+// Last.
 func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 	if err := d.spec.Check(l); err != nil {
 		return err
@@ -274,26 +273,26 @@ func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 	return failed("launch", r.Err())
 }
 
-// triple is a Dim3 with its zeros replaced by ones.
+// triple is d with 1 in place of 0.
 func triple(d device.Dim3) [3]int {
 	d = d.Full()
 	return [3]int{d.X, d.Y, d.Z}
 }
 
-// Sync has nothing to wait for; it ends the counting of a group of launches.
+// Sync has nothing to wait for: launches have ended.
 func (d *Driver) Sync(ctx context.Context) error {
 	d.synced = true
 	return ctx.Err()
 }
 
-// Time is device.ErrUntimed: the time of a simulator says nothing about a GPU.
+// Time is device.ErrUntimed: the time of a simulation says nothing about a GPU.
 func (d *Driver) Time(
 	context.Context, device.Burst, int,
 ) ([]float64, error) {
 	return nil, device.ErrUntimed
 }
 
-// Close releases the memory of the machine.
+// Close frees the simulated memory.
 func (d *Driver) Close() error {
 	d.machine = sim.New(sim.Sheet{})
 	return nil
