@@ -160,16 +160,6 @@ type Runtime struct {
 	Op  int
 }
 
-// Concrete reports whether the tile sizes are known.
-func (p *Program) Concrete() bool {
-	for _, d := range p.Space.Dims {
-		if _, ok := d.Size.Value(); !ok {
-			return false
-		}
-	}
-	return true
-}
-
 // Tiling is the tile sizes of a concrete program.
 func (p *Program) Tiling() Tiling {
 	t := make(Tiling, len(p.Space.Dims))
@@ -196,15 +186,6 @@ func (p *Program) Programs() int64 {
 	n := int64(1)
 	for _, g := range p.Grid() {
 		n *= g
-	}
-	return n
-}
-
-// Trips is the number of iterations of a loop of a concrete program.
-func (p *Program) Trips(l *Loop) int64 {
-	n := int64(1)
-	for _, d := range l.Dims {
-		n *= mustValue(p.Space.Dims[d].Tiles)
 	}
 	return n
 }
