@@ -253,12 +253,12 @@ func (p *Program) writeSteps(b *strings.Builder, steps []Step, indent string) {
 // writeBody lists a loop's body and accumulators. The statistic of an online
 // loop stands where iterations read it.
 func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
-	body, closers := l.Body, l.Accumulators
+	body, accumulators := l.Body, l.Accumulators
 	if o := l.Online; o != nil {
 		p.writeSteps(b, body[:o.Prefix], indent)
 		p.writeOp(b, o.Statistic, indent)
 		body = body[o.Prefix:]
-		closers = closers[1:]
+		accumulators = accumulators[1:]
 		for _, s := range o.Rescaled {
 			fmt.Fprintf(
 				b, "%s%%%d scaled by exp(-%%%d) along dimensions %v\n",
@@ -273,7 +273,7 @@ func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
 		}
 	}
 	p.writeSteps(b, body, indent)
-	for _, c := range closers {
+	for _, c := range accumulators {
 		p.writeOp(b, c, indent)
 	}
 }
