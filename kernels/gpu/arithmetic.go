@@ -47,11 +47,27 @@ func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 	)
 }
 
+// notComputed gives the reason for each elementwise operation that has no code on GPUs,
+// whatever the types; a test asks for a reason or for code.
+var notComputed = map[hlo.Opcode]string{
+	hlo.OpComplex:           "complex numbers are not computed",
+	hlo.OpImag:              "complex numbers are not computed",
+	hlo.OpReducePrecision:   "values are rounded to element types only",
+	hlo.OpStochasticConvert: "its rounding depends on random bits",
+}
+
+// NotComputed is the reason that the elementwise operation op is not computed on a GPU,
+// whatever its types; "" where some types are, or op is not elementwise.
+func NotComputed(op hlo.Opcode) string { return notComputed[op] }
+
 // scalar computes code on elements of type from, with a result of type d.
 func (e *emitter) scalar(
 	code hlo.Opcode, in *hlo.Instr,
 	d, from hlo.DType, x []operand,
 ) operand {
+	if reason := notComputed[code]; reason != "" {
+		e.reject("%s is not computed on a GPU: %s", code, reason)
+	}
 	if d.IsComplex() || from.IsComplex() {
 		e.reject("%s of %s is not computed on a GPU", code, from)
 	}
