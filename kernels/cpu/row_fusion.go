@@ -429,7 +429,9 @@ func (n *rowGroup) addInstr(x *instr, wide bool) bool {
 		return n.addView(x, wide)
 	case x.sink != nil:
 		s := n.accessOf(x.sink, x.stripArgs[0], wide)
-		if s == nil || !n.halfAccessFits(s, true) ||
+		// A value that is computed in an output already is stored there; the
+		// kernel has one store for each value, not two.
+		if s == nil || x.stripArgs[0].where == inMemory || !n.halfAccessFits(s, true) ||
 			wide && s.col() != 1 ||
 			n.stores[x.stripArgs[0]] != nil ||
 			!n.defines(x.stripArgs[0]) && (!wide ||
