@@ -29,21 +29,38 @@ import (
 // are stored as integers of the same width: bf16 as uint16, f8 and 4-bit types
 // as one byte an element.
 var descrs = map[hlo.DType]string{
-	hlo.Pred: "|b1",
-	hlo.S2:   "|i1", hlo.S4: "|i1", hlo.S8: "|i1",
-	hlo.S16: "<i2", hlo.S32: "<i4", hlo.S64: "<i8",
-	hlo.U2: "|u1", hlo.U4: "|u1", hlo.U8: "|u1",
-	hlo.U16: "<u2", hlo.U32: "<u4", hlo.U64: "<u8",
-	hlo.F4E2M1FN: "|u1", hlo.F8E3M4: "|u1", hlo.F8E4M3: "|u1",
-	hlo.F8E4M3FN: "|u1", hlo.F8E4M3B11FNUZ: "|u1",
-	hlo.F8E4M3FNUZ: "|u1", hlo.F8E5M2: "|u1", hlo.F8E5M2FNUZ: "|u1",
-	hlo.F8E8M0FNU: "|u1",
-	hlo.F16:       "<f2", hlo.BF16: "<u2", hlo.F32: "<f4",
-	hlo.F64: "<f8", hlo.C64: "<c8", hlo.C128: "<c16",
+	hlo.Pred:          "|b1",
+	hlo.S2:            "|i1",
+	hlo.S4:            "|i1",
+	hlo.S8:            "|i1",
+	hlo.S16:           "<i2",
+	hlo.S32:           "<i4",
+	hlo.S64:           "<i8",
+	hlo.U2:            "|u1",
+	hlo.U4:            "|u1",
+	hlo.U8:            "|u1",
+	hlo.U16:           "<u2",
+	hlo.U32:           "<u4",
+	hlo.U64:           "<u8",
+	hlo.F4E2M1FN:      "|u1",
+	hlo.F8E3M4:        "|u1",
+	hlo.F8E4M3:        "|u1",
+	hlo.F8E4M3FN:      "|u1",
+	hlo.F8E4M3B11FNUZ: "|u1",
+	hlo.F8E4M3FNUZ:    "|u1",
+	hlo.F8E5M2:        "|u1",
+	hlo.F8E5M2FNUZ:    "|u1",
+	hlo.F8E8M0FNU:     "|u1",
+	hlo.F16:           "<f2",
+	hlo.BF16:          "<u2",
+	hlo.F32:           "<f4",
+	hlo.F64:           "<f8",
+	hlo.C64:           "<c8",
+	hlo.C128:          "<c16",
 }
 
 const (
-	// The first bytes of a file.
+	// The first bytes of a file, which no text file begins with.
 	magic = "\x93NUMPY"
 	// Version 1 of the format cannot have a longer header, and no real header
 	// is longer.
@@ -89,7 +106,7 @@ func Write(w io.Writer, b kernels.Buffer) error {
 		"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
 		descr, strings.Join(dims, " "),
 	)
-	const fixed = len(magic) + 4
+	const fixed = len(magic) + 4       // magic, version and length
 	pad := 63 - (fixed+len(header))%64 // data starts at a multiple of 64 after the newline
 	header += strings.Repeat(" ", pad) + "\n"
 
@@ -113,6 +130,7 @@ func readHeader(r io.Reader) (string, error) {
 		string(fixed[:6]) != magic {
 		return "", fmt.Errorf("not a NumPy file (no \\x93NUMPY at its start)")
 	}
+	// Version 1 has a length of two bytes, later versions of four.
 	length := int64(binary.LittleEndian.Uint16(fixed[8:10]))
 	if fixed[6] >= 2 {
 		if _, err := io.ReadFull(r, fixed[10:12]); err != nil {
@@ -130,6 +148,7 @@ func readHeader(r io.Reader) (string, error) {
 	return header.String(), nil
 }
 
+// The fields of a header. Other fields are ignored, and the order does not matter.
 var (
 	descrField   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([^'"]*)['"]`)
 	fortranField = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)

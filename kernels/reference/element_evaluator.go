@@ -97,14 +97,19 @@ func init() {
 	elementRules = map[hlo.Opcode]func(
 		s *ElementEvaluator, i *hlo.Instr, at int64,
 	) (value, error){
-		hlo.OpParameter: (*ElementEvaluator).parameter, hlo.OpConstant: (*ElementEvaluator).constant,
-		hlo.OpIota: (*ElementEvaluator).iota,
-		hlo.OpCopy: (*ElementEvaluator).same, hlo.OpReshape: (*ElementEvaluator).same,
+		hlo.OpParameter:           (*ElementEvaluator).parameter,
+		hlo.OpConstant:            (*ElementEvaluator).constant,
+		hlo.OpIota:                (*ElementEvaluator).iota,
+		hlo.OpCopy:                (*ElementEvaluator).same,
+		hlo.OpReshape:             (*ElementEvaluator).same,
 		hlo.OpOptimizationBarrier: (*ElementEvaluator).same,
-		hlo.OpBroadcast:           (*ElementEvaluator).broadcast, hlo.OpTranspose: (*ElementEvaluator).transpose,
-		hlo.OpSlice: (*ElementEvaluator).slice, hlo.OpReverse: (*ElementEvaluator).reverse,
-		hlo.OpConcatenate: (*ElementEvaluator).concatenate, hlo.OpPad: (*ElementEvaluator).pad,
-		hlo.OpDot: (*ElementEvaluator).dot,
+		hlo.OpBroadcast:           (*ElementEvaluator).broadcast,
+		hlo.OpTranspose:           (*ElementEvaluator).transpose,
+		hlo.OpSlice:               (*ElementEvaluator).slice,
+		hlo.OpReverse:             (*ElementEvaluator).reverse,
+		hlo.OpConcatenate:         (*ElementEvaluator).concatenate,
+		hlo.OpPad:                 (*ElementEvaluator).pad,
+		hlo.OpDot:                 (*ElementEvaluator).dot,
 		hlo.OpGetTupleElement: func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error) {
 			return s.part(
 				i.Operands[0], int(i.Attrs.Index), at,
