@@ -401,12 +401,8 @@ func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 			over,
 		)
 	}
-	if !d.IsSigned() {
-		return a.get(
-			k, "selp."+b, 0,
-			a.get(k, "shr.u"+b[1:], x, by),
-			over,
-		)
+	if !d.IsSigned() && d.Bits() < 32 { // the first bit is the sign here
+		x = a.get(kindB32, "bfe.s32", x, 0, d.Bits())
 	}
 	sign := a.get(
 		k, "shr.s"+b[1:], x,
