@@ -10,21 +10,24 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Bench holds what kernels of one fusion are timed on: several sets of
-// random inputs and outputs, used in turn, so that no run finds its own inputs
-// in the caches because it was the last to use them.
+// A Bench has the buffers that kernels of one fusion are timed on: several sets
+// of random inputs and outputs that are used in turn, so that no run finds its
+// inputs in a cache because the run before it used them.
 type Bench struct {
 	sets []kernels.Set
 	next int
 }
 
 const (
-	maxSets     = 8
-	maxSetBytes = 256 << 20 // of all sets together, unless one alone is larger
+	// The largest number of sets.
+	maxSets = 8
+	// The largest number of bytes of all sets together, unless one alone is
+	// larger.
+	maxSetBytes = 256 << 20
 )
 
-// NewBench allocates sets until they take span bytes (say, twice the last
-// level cache), at least two and at most eight.
+// NewBench allocates sets until they take span bytes (for example twice the
+// last level of cache): at least two and at most eight.
 func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
 	b := &Bench{}
 	for total := int64(0); len(b.sets) < 2 ||
@@ -43,6 +46,7 @@ func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
 	return b, nil
 }
 
+// newSet makes the inputs and outputs of one run, and counts their bytes.
 func newSet(c *hlo.Computation, seed int64) (kernels.Set, int64, error) {
 	in, err := Inputs(c, Normals, seed)
 	if err != nil {
@@ -64,7 +68,7 @@ func newSet(c *hlo.Computation, seed int64) (kernels.Set, int64, error) {
 	return set, bytes, nil
 }
 
-// Run runs k once on the next set and returns the device's time.
+// Run runs a kernel once on the next set and returns the time of the device.
 func (b *Bench) Run(
 	ctx context.Context, k kernels.Kernel,
 ) (time.Duration, error) {
@@ -73,7 +77,8 @@ func (b *Bench) Run(
 	return k.Run(ctx, set.In, set.Out)
 }
 
-// Sample times k: runs n times, at least once.
+// Sample times a kernel over n runs, at least one. A kernel that is a Sampler
+// times itself.
 func (b *Bench) Sample(
 	ctx context.Context, k kernels.Kernel, n int,
 ) (kernels.Timing, error) {
@@ -93,18 +98,19 @@ func (b *Bench) Sample(
 	}, nil
 }
 
-// Bounded is k with runs that take longer than most stopped, which fail with
-// context.DeadlineExceeded. What is done with the results of a run, which may
-// take longer than the run, is not bounded.
-func Bounded(k kernels.Kernel, most time.Duration) kernels.Kernel {
+// Bounded is k with a limit for the time of each run: a run that exceeds it
+// fails with context.DeadlineExceeded. Work on the results of a run, which may
+// take longer than the run, is not limited.
+func Bounded(k kernels.Kernel, limit time.Duration) kernels.Kernel {
 	if s, own := k.(kernels.Sampler); own {
-		return boundedSampler{bounded{k, most}, s}
+		return boundedSampler{bounded{k, limit}, s}
 	}
-	return bounded{k, most}
+	return bounded{k, limit}
 }
 
-// A boundedSampler times as the kernel itself does, which may first have to
-// copy the sets to where it runs.
+// A boundedSampler limits a kernel that times itself. Its samples are not
+// limited, because copying the sets to the device may take longer than all
+// runs.
 type boundedSampler struct {
 	bounded
 	sampler kernels.Sampler
@@ -116,6 +122,7 @@ func (b boundedSampler) Sample(
 	return b.sampler.Sample(ctx, sets, n)
 }
 
+// A bounded kernel has a limit for the time of a run.
 type bounded struct {
 	kernels.Kernel
 	limit time.Duration
@@ -129,8 +136,9 @@ func (b bounded) Run(
 	return b.Kernel.Run(limited, in, out)
 }
 
-// RunsPerSample is how many runs of a kernel that takes seconds make a sample of at
-// least span, so that the clock's grain does not matter; at most 1000.
+// RunsPerSample is the number of runs, of seconds each, that make a sample of
+// at least span, so that the resolution of the clock does not matter; at most
+// 1,000.
 func RunsPerSample(seconds float64, span time.Duration) int {
 	if seconds <= 0 {
 		return 1000
@@ -140,14 +148,15 @@ func RunsPerSample(seconds float64, span time.Duration) int {
 	)))
 }
 
-// A PairedInterval is a median with a distribution-free confidence interval.
+// A PairedInterval is the median of ratios with the ends of a distribution-free
+// confidence interval.
 type PairedInterval struct{ Median, Lo, Hi float64 }
 
-// Paired bounds the median of the ratios x[k]/y[k] with the given confidence
-// by order statistics: the number of ratios under the median is binomial
-// (n, ½), so (r₍ₖ₎, r₍ₙ₊₁₋ₖ₎) covers it with probability 1 − 2·P(B < k)
-// (Conover, Practical Nonparametric Statistics, §3.2). With too few pairs an
-// end is infinite or 0.
+// Paired bounds the median of the ratios x[k]/y[k] with the given confidence by
+// order statistics: the number of ratios below the median is binomial (n, ½),
+// so the interval (r₍ₖ₎, r₍ₙ₊₁₋ₖ₎) contains it with probability 1 − 2·P(B < k)
+// (Conover, Practical Nonparametric Statistics, §3.2). With too few pairs the
+// lower end is 0 and the upper end infinite.
 func Paired(x, y []float64, confidence float64) PairedInterval {
 	n := min(len(x), len(y))
 	if n == 0 {
@@ -170,8 +179,8 @@ func Paired(x, y []float64, confidence float64) PairedInterval {
 	return p
 }
 
-// orderStatistic is the greatest k, from 0, with 2·P(B ≤ k) ≤ 1 − confidence
-// for B binomial (n, ½); −1 when there is none.
+// orderStatistic is the largest k, counted from 0, with 2·P(B ≤ k) ≤ 1 −
+// confidence for B binomial (n, ½); −1 if there is none.
 func orderStatistic(n int, confidence float64) int {
 	k, tail := -1, 0.0
 	term := math.Exp2(-float64(n)) // P(B = 0)

@@ -13,23 +13,25 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Tolerance bounds |got − want| by Relative·max|want| over the output, and
-// whole-number outputs by Units.
+// A Tolerance bounds the difference of an output from the reference: |got −
+// want| is at most Relative times the largest |want| of the output, or Units in
+// an output of whole numbers.
 type Tolerance struct {
 	Relative float64
 	Units    int64
 }
 
-// ToleranceOf is what a correct kernel may differ from Reference: a rounding
-// error of a few units of the coarsest type a result is rounded to for each of
-// the operations on the longest path, and √k units of the type sums are kept
-// in (f32, or f64 for f64) for sums of k terms: the standard deviation of k
-// independent roundings, times 4 (Higham, Accuracy and Stability of Numerical
-// Algorithms, §2.8). What is only moved must be the same in every bit.
+// ToleranceOf is the difference from the reference that a correct kernel may
+// have. For each operation on the longest path it is a rounding error of a few
+// units of the coarsest type that a result is rounded to. For sums of k terms
+// it is √k units of the type that sums are kept in (f32, or f64 for f64), times
+// 4: √k units are the standard deviation of k independent roundings (Higham,
+// Accuracy and Stability of Numerical Algorithms, §2.8). Values that are only
+// moved have to agree in every bit.
 func ToleranceOf(c *hlo.Computation) Tolerance { return toleranceOf(c, 0) }
 
-// toleranceOf is ToleranceOf where some values are rounded to a type that is
-// so coarse, whatever the types of c.
+// toleranceOf is ToleranceOf for kernels that round some values to a type whose
+// epsilon is coarsest, whatever the types of c.
 func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 	var accumulator, terms float64
 	depth := make(
@@ -69,14 +71,18 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 	return t
 }
 
-// A Mismatch says how an output differs from what it should be.
+// A Mismatch describes how an output differs from the reference.
 type Mismatch struct {
-	Output    int
-	Shape     hlo.Shape
-	Index     []int64 // of the worst element
+	// Number of the output, and its shape.
+	Output int
+	Shape  hlo.Shape
+	// Index of the element with the largest difference.
+	Index     []int64
 	Got, Want float64
-	Wrong     int64   // elements out of tolerance
-	Allowed   float64 // difference
+	// Number of elements out of tolerance.
+	Wrong int64
+	// The difference that was allowed.
+	Allowed float64
 }
 
 func (m *Mismatch) Error() string {
@@ -88,13 +94,13 @@ func (m *Mismatch) Error() string {
 	)
 }
 
-// Compare returns nil when got is want within t. NaN and infinities must stand
-// in the same places.
+// Compare returns nil if got is within t of want. NaNs and infinities have to
+// be in the same places.
 func Compare(output int, got, want kernels.Buffer, t Tolerance) *Mismatch {
 	return compare(output, got, want, t.allowed(want))
 }
 
-// allowed is the difference from want that is tolerated.
+// allowed is the difference from want that t tolerates in any of its elements.
 func (t Tolerance) allowed(want kernels.Buffer) float64 {
 	if want.Shape.DType.IsFloat() {
 		return t.Relative * maxMagnitude(want)
@@ -102,6 +108,9 @@ func (t Tolerance) allowed(want kernels.Buffer) float64 {
 	return float64(t.Units)
 }
 
+// compare is Compare with the difference that is tolerated. Outputs that agree,
+// the usual case, are read once in the order of memory; the worst element is
+// searched in a second pass.
 func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
 	m := &Mismatch{
 		Output:  output,
@@ -120,20 +129,23 @@ func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
 		y := want.Float(w.Next())
 		d := distance(x, y)
 		if !within(x, y, allowed) && d > worst {
-			worst, m.Got, m.Want, m.Index = d,
-				x, y, reference.Unravel(n, dims)
+			worst = d
+			m.Got = x
+			m.Want = y
+			m.Index = reference.Unravel(n, dims)
 		}
 	}
 	return m
 }
 
-// within says whether x may stand for y.
+// within reports whether x may stand for y; two NaNs are equal.
 func within(x, y, allowed float64) bool {
 	return x == y || x != x && y != y ||
 		math.Abs(x-y) <= allowed
 }
 
-// countOutside counts the elements that are not near enough.
+// countOutside counts the elements that are out of tolerance, on all cores if
+// both arrays have one layout.
 func countOutside(got, want kernels.Buffer, allowed float64) int64 {
 	if !slices.Equal(got.Shape.Strides(), want.Shape.Strides()) {
 		n := int64(0)
@@ -172,8 +184,9 @@ func countOutside(got, want kernels.Buffer, allowed float64) int64 {
 	return wrong.Load()
 }
 
-// forEachBlock does the numbers 0 … n−1 in short runs on all cores: at is the first
-// of a run, and there is room for two numbers of each.
+// forEachBlock divides the numbers 0 … n−1 into runs of at most 1,024 and calls
+// do for each of them, on all cores. at is the first number of a run; x and y
+// have room for one value of each.
 func forEachBlock(n int64, do func(at int64, x, y []float64)) {
 	const run = 1024
 	reference.Parallel(n, 1, func(lo, hi int64) {
@@ -185,7 +198,7 @@ func forEachBlock(n int64, do func(at int64, x, y []float64)) {
 	})
 }
 
-// distance is |x−y|, infinite when one of them is NaN.
+// distance is |x − y|; it is infinite if one of them is NaN.
 func distance(x, y float64) float64 {
 	if d := math.Abs(x - y); d == d {
 		return d
@@ -215,28 +228,41 @@ func maxMagnitude(b kernels.Buffer) float64 {
 	return all
 }
 
-// A Verifier checks kernels of one fusion against Reference, whose results it
-// keeps. It is made once and used for every plan.
+// A Verifier checks kernels of one fusion against the reference interpreter.
+// The reference results are computed once, by NewVerifier, and used for every
+// plan.
 type Verifier struct {
 	c     *hlo.Computation
 	cases []verifyCase
 }
 
+// A verifyCase is one set of inputs with the results that are expected.
 type verifyCase struct {
-	name       string
-	in         []kernels.Buffer
-	want       []kernels.Buffer   // only their shapes count where there are samples
-	samples    []elementSample    // of a computation too large to be evaluated whole
-	allowed    []float64          // difference, of each output
-	deviations func() [][]float64 // deviations of the outputs' elements, nil when not known
+	name string
+	in   []kernels.Buffer
+	// Expected outputs. Where there are samples only their shapes are used.
+	want []kernels.Buffer
+	// Expected elements of a computation that is too large to be evaluated as a
+	// whole.
+	samples []elementSample
+	// Tolerated difference of each output.
+	allowed []float64
+	// Deviations of the elements of each output under other roundings
+	// (reference.Deviations); nil if they are not known. They are computed when
+	// they are first needed.
+	deviations func() [][]float64
 }
 
+// integerInputs names the case whose results have to agree in every bit.
 const integerInputs = "integer inputs"
 
-// WrongResult is the failure of a kernel that computes something else.
+// A WrongResult is the error of a kernel that computes something else than the
+// reference.
 type WrongResult struct {
-	Case string // which inputs
-	Err  error
+	// The inputs on which it does.
+	Case string
+	// A *Mismatch, or a write outside of the outputs.
+	Err error
 }
 
 func (e *WrongResult) Error() string {
@@ -245,19 +271,28 @@ func (e *WrongResult) Error() string {
 func (e *WrongResult) Unwrap() error { return e.Err }
 
 const (
-	deviationFactor = 8       // times the root mean square of Deviations that a right kernel may be off by
-	maxPerturbWork  = 1 << 30 // element operations up to which they are made
+	// The root mean square of deviations is multiplied by this to bound what a
+	// correct kernel may be off by.
+	deviationFactor = 8
+	// The largest number of element operations for which deviations are
+	// computed.
+	maxPerturbWork = 1 << 30
 )
 
+// maxSpikeWork is the largest number of element operations for which inputs of
+// very different magnitude are tried too.
 const maxSpikeWork = 1 << 30 // element operations up to which inputs are far apart, too
 
-// NewVerifier runs Reference on random inputs and, where the arithmetic is
-// exact, on integers, whose results must agree in every bit; where it is not,
-// on numbers that are far apart. In one of the two cases an element of each
-// input is NaN, which must not get further than it does in Reference, unless it
-// gets nearly everywhere. Computations of
-// more than 2³⁴ element operations are evaluated at 256 elements of each output
-// only; that all others were written is still checked.
+// NewVerifier computes the reference results on random inputs and, where the
+// arithmetic is exact, on integers, whose results have to agree in every bit;
+// where it is not, on inputs of very different magnitude. In one of the two
+// cases an element of each input is NaN: it must not reach more elements than
+// it does in the reference. That is left out if it reaches nearly all of them
+// there.
+//
+// For computations of more than 2³⁴ element operations only 256 elements of
+// each output are evaluated; that all others are written is checked
+// nevertheless.
 func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
 	v := &Verifier{c: c}
 	switch {
@@ -278,6 +313,7 @@ func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
 	)
 }
 
+// add adds the case of inputs with some content.
 func (v *Verifier) add(
 	c *hlo.Computation, name string, content Content, seed int64, t Tolerance,
 ) (err error) {
@@ -312,7 +348,7 @@ func (v *Verifier) add(
 	return nil
 }
 
-// addSampled adds a case of which only some elements are known.
+// addSampled adds a case of which only some elements are evaluated.
 func (v *Verifier) addSampled(
 	c *hlo.Computation, vc verifyCase, seed int64, t Tolerance,
 ) (err error) {
@@ -331,9 +367,11 @@ func (v *Verifier) addSampled(
 	return nil
 }
 
-// Verify is the gate before timing: it runs k into poisoned outputs between
-// red zones and compares. A *Wrong says how the kernel is wrong; other errors
-// are the kernel's own.
+// Verify runs a kernel on every case and compares the results. The outputs are
+// filled with NaN before, and all buffers lie between red zones, so that
+// elements that are not written, and writes outside of the outputs, are found.
+// A *WrongResult describes how the kernel is wrong; another error is the
+// kernel's own.
 func (v *Verifier) Verify(ctx context.Context, k kernels.Kernel) error {
 	for _, c := range v.cases {
 		guard, err := newGuard(c.in, c.want)
@@ -361,7 +399,9 @@ func (v *Verifier) Verify(ctx context.Context, k kernels.Kernel) error {
 	return nil
 }
 
-// compare is what is wrong with output n, nil if it may be a right kernel's.
+// compare describes what is wrong with output n; nil if a correct kernel may
+// have computed it. An output out of tolerance gets a second chance: its
+// elements are compared with what other roundings do to them.
 func (c *verifyCase) compare(n int, got kernels.Buffer) *Mismatch {
 	m := compare(n, got, c.want[n], c.allowed[n])
 	if m == nil || c.deviations == nil {
@@ -373,16 +413,16 @@ func (c *verifyCase) compare(n int, got kernels.Buffer) *Mismatch {
 	return m
 }
 
-// Agree returns nil when got is what a right kernel may make of in, where
-// Reference makes want: each output is within ToleranceOf, or each of its
-// elements within what other roundings do to it. The second look costs a few
-// evaluations, and is not taken at computations of more than 2³⁰ element
+// Agree returns nil if a correct kernel may compute got from in, for which the
+// reference computes want: each output is within ToleranceOf, or each of its
+// elements within what other roundings do to it. The second comparison takes a
+// few evaluations and is left out for computations of more than 2³⁰ element
 // operations.
 func Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 	return ToleranceOf(c).Agree(c, in, got, want)
 }
 
-// Agree is Agree within t instead of ToleranceOf.
+// Agree is the function Agree with t in place of ToleranceOf.
 func (t Tolerance) Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 	k := verifyCase{
 		want: want,
@@ -399,7 +439,8 @@ func (t Tolerance) Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mi
 	return nil
 }
 
-// deviationsOf is Deviations, or nil where they cost too much or are not known.
+// deviationsOf is reference.Deviations, or nil where they take too long or are
+// not known.
 func deviationsOf(c *hlo.Computation, in []kernels.Buffer, seed int64) [][]float64 {
 	if elementOperations(c) > maxPerturbWork {
 		return nil
@@ -411,11 +452,11 @@ func deviationsOf(c *hlo.Computation, in []kernels.Buffer, seed int64) [][]float
 	return d
 }
 
-// beyondDeviations is m, the mismatch of got with want, or nil where every element that
-// is off is off by no more than roundings may do.
+// beyondDeviations is the mismatch that remains of m if every element may also
+// differ by deviationFactor times its deviation; nil if none remains.
 func (m *Mismatch) beyondDeviations(got, want kernels.Buffer, deviation []float64) *Mismatch {
-	left := *m
-	left.Wrong = 0
+	rest := *m
+	rest.Wrong = 0
 	worst := -1.0
 	g := reference.NewWalk(
 		want.Shape.Dims, got.Shape.Strides(),
@@ -430,15 +471,17 @@ func (m *Mismatch) beyondDeviations(got, want kernels.Buffer, deviation []float6
 		if within(x, y, allowed) {
 			continue
 		}
-		left.Wrong++
+		rest.Wrong++
 		if d := distance(x, y); d > worst {
-			worst, left.Got, left.Want, left.Allowed, left.Index = d,
-				x, y, allowed,
-				reference.Unravel(n, want.Shape.Dims)
+			worst = d
+			rest.Got = x
+			rest.Want = y
+			rest.Allowed = allowed
+			rest.Index = reference.Unravel(n, want.Shape.Dims)
 		}
 	}
-	if left.Wrong == 0 {
+	if rest.Wrong == 0 {
 		return nil
 	}
-	return &left
+	return &rest
 }

@@ -8,23 +8,31 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A guard holds copies of inputs and poisoned outputs, each between red zones.
+// A guard has copies of inputs and poisoned outputs, each between two red
+// zones.
 type guard struct {
 	in, out []kernels.Buffer
 	zones   []zone
 }
 
+// A zone is the bytes in front of or behind a buffer, which no kernel may
+// write.
 type zone struct {
 	name  string
 	bytes []byte
 }
 
 const (
-	redZone  = 256  // bytes on each side of a buffer, a multiple of its alignment
-	zoneByte = 0xA5 // what they hold
-	poison   = 0xFF // NaN in every floating type that has one, −1 in integers
+	// Bytes of a zone; a multiple of the alignment of buffers.
+	redZone = 256
+	// The content of a zone.
+	zoneByte = 0xA5
+	// The content of outputs before a run: NaN in every floating-point type
+	// that has one, and −1 in integers.
+	poison = 0xFF
 )
 
+// newGuard copies the inputs and allocates outputs of the given shapes.
 func newGuard(in, out []kernels.Buffer) (*guard, error) {
 	g := &guard{}
 	for k, b := range in {
@@ -48,7 +56,7 @@ func newGuard(in, out []kernels.Buffer) (*guard, error) {
 	return g, nil
 }
 
-// add allocates a buffer shaped like b between red zones.
+// add allocates a buffer of the shape of b between red zones.
 func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 	n := len(b.Data)
 	bytes, err := kernels.NewBuffer(hlo.Shape{
@@ -77,7 +85,7 @@ func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 	}, nil
 }
 
-// intact says which red zone was written to, or which input.
+// intact is an error if a red zone or an input was written to.
 func (g *guard) intact(in []kernels.Buffer) error {
 	for _, z := range g.zones {
 		for k, v := range z.bytes {

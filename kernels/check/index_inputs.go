@@ -9,18 +9,25 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// An indexRange says where a parameter points that becomes the start indices
-// of a dynamic slice, a gather or a scatter: component k of an index vector may
-// be 0 … last[k] without being clamped or skipped.
+// An indexRange describes the values of a parameter that becomes the start
+// indices of a dynamic slice, a gather or a scatter: component k of an index
+// vector is in range from 0 to last[k], where it is neither clamped nor
+// skipped.
 type indexRange struct {
-	vector  int     // the dimension along which an index vector lies; −1: every element is of the same kind
-	last    []int64 // one for each component; one in all when vector is −1
-	ordered bool    // index vectors are promised to be sorted or unique
+	// The dimension along which an index vector lies; −1 if every element is a
+	// component of the same kind.
+	vector int
+	// The last value in range of each component; one value if vector is −1.
+	last []int64
+	// The index vectors are promised to be sorted or unique.
+	ordered bool
 }
 
 // maxOutOfRange is how far out of range indices go, and one of outOfRangeEvery is out of range.
 const (
-	maxOutOfRange   = 2
+	// The largest distance of an index from its range.
+	maxOutOfRange = 2
+	// One in this many indices is out of range.
 	outOfRangeEvery = 8
 )
 
@@ -37,7 +44,7 @@ func indexRanges(c *hlo.Computation) map[*hlo.Instr]indexRange {
 	return ranges
 }
 
-// indicesOf lists the operands of i that are indices.
+// indicesOf lists the operands of an instruction that are indices.
 func indicesOf(i *hlo.Instr) map[*hlo.Instr]indexRange {
 	switch i.Op {
 	case hlo.OpDynamicSlice:
@@ -76,6 +83,8 @@ func indicesOf(i *hlo.Instr) map[*hlo.Instr]indexRange {
 	return nil
 }
 
+// sliceStartRanges are the ranges of the start indices of slices of some sizes,
+// which are given as scalars or as one vector.
 func sliceStartRanges(
 	starts []*hlo.Instr, dims, sizes []int64,
 ) map[*hlo.Instr]indexRange {
@@ -100,8 +109,9 @@ func sliceStartRanges(
 	return ranges
 }
 
-// indexVectorRange is the range of operand n of i, whose index vectors along a
-// dimension are starts along dimensions to of operand 0 for slices of sizes.
+// indexVectorRange is the range of operand n of i. Its index vectors, along
+// dimension vector, are the starts of slices of the given sizes along
+// dimensions to of operand 0.
 func indexVectorRange(i *hlo.Instr, n int, vector int64, to, sizes []int64) indexRange {
 	r := indexRange{vector: int(vector), ordered: sortedOrUnique(i)}
 	for _, d := range to {
@@ -116,7 +126,8 @@ func indexVectorRange(i *hlo.Instr, n int, vector int64, to, sizes []int64) inde
 	return r
 }
 
-// sortedOrUnique says whether the index vectors of i are told to be sorted or unique.
+// sortedOrUnique reports whether the attributes of i promise that its index
+// vectors are sorted or unique.
 func sortedOrUnique(i *hlo.Instr) bool {
 	return slices.ContainsFunc(i.Attrs.Other, func(a hlo.Attr) bool {
 		return (a.Name == "unique_indices" || a.Name == "indices_are_sorted") &&
@@ -124,8 +135,8 @@ func sortedOrUnique(i *hlo.Instr) bool {
 	})
 }
 
-// traceIndices follows indices back to parameters through what moves, converts
-// or adjusts integers.
+// traceIndices follows indices back to parameters, through operations that
+// move, convert or adjust integers, and notes the ranges of these.
 func traceIndices(
 	i *hlo.Instr, r indexRange,
 	ranges map[*hlo.Instr]indexRange,
@@ -157,7 +168,7 @@ func traceIndices(
 	}
 }
 
-// and is where indices of both kinds are in range.
+// and is the range in which indices are in range for both uses.
 func (r indexRange) and(s indexRange) indexRange {
 	if r.vector != s.vector ||
 		len(r.last) != len(s.last) {
@@ -172,7 +183,8 @@ func (r indexRange) and(s indexRange) indexRange {
 	return r
 }
 
-// anyComponent is r when it is not known which component an element is.
+// anyComponent is the range of an element of which it is not known which
+// component it is.
 func (r indexRange) anyComponent() indexRange {
 	return indexRange{
 		vector:  -1,
@@ -181,18 +193,19 @@ func (r indexRange) anyComponent() indexRange {
 	}
 }
 
-// magnitude bounds the values filled in.
+// magnitude bounds the values that fill writes.
 func (r indexRange) magnitude() float64 {
 	return float64(max(0, slices.Max(r.last))) + maxOutOfRange
 }
 
-// fill overwrites b with indices, most in range and some up to slack outside.
-// Ordered index vectors count through the places in range and on past the end.
+// fill writes indices to b, most of them in range and some slightly outside.
+// Index vectors that are promised to be ordered count through the positions in
+// range and beyond the last.
 func (r indexRange) fill(b kernels.Buffer, rng *rand.Rand) {
 	w := reference.NewWalk(
 		b.Shape.Dims, b.Shape.Strides(),
 	)
-	least, most := b.Shape.DType.IntRange()
+	minValue, maxValue := b.Shape.DType.IntRange()
 	for range b.Shape.Elements() {
 		k := 0
 		if r.vector >= 0 {
@@ -202,10 +215,11 @@ func (r indexRange) fill(b kernels.Buffer, rng *rand.Rand) {
 		if r.ordered {
 			v = r.sequential(w.Index, b.Shape.Dims, k)
 		}
-		b.SetInt(w.Next(), min(max(v, least), most))
+		b.SetInt(w.Next(), min(max(v, minValue), maxValue))
 	}
 }
 
+// drawIndex is a random index of a component whose last value in range is last.
 func drawIndex(last int64, rng *rand.Rand) int64 {
 	if rng.Int64N(outOfRangeEvery) > 0 {
 		return rng.Int64N(last + 1)
@@ -217,7 +231,7 @@ func drawIndex(last int64, rng *rand.Rand) int64 {
 	}
 }
 
-// number is the row-major number of the index vector at index of indices of
+// number is the row-major number of the index vector at an index of an array of
 // extents dims.
 func (r indexRange) number(index, dims []int64) int64 {
 	n := int64(0)
@@ -229,8 +243,8 @@ func (r indexRange) number(index, dims []int64) int64 {
 	return n
 }
 
-// sequential is component k of the index vector at index of indices of extents
-// dims when vectors count through the places in row-major order.
+// sequential is component k of the index vector at an index, where the vectors
+// count through the positions in row-major order.
 func (r indexRange) sequential(index, dims []int64, k int) int64 {
 	n := r.number(index, dims)
 	for c := len(r.last) - 1; c > k; c-- {

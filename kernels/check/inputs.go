@@ -10,8 +10,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Content says what inputs are filled with. Zeros are never timed or checked
-// with: they hide errors and draw less power.
+// Content is what inputs are filled with. Zeros are never used: they hide
+// errors, and a processor draws less power on them.
 type Content uint8
 
 const (
@@ -33,9 +33,9 @@ const (
 	spikeEvery       = 16 // elements
 )
 
-// Inputs makes one buffer a parameter of c, the same for the same seed.
-// Parameters that become start indices get places, some slightly out of range,
-// whatever the content.
+// Inputs makes a buffer for each parameter of c, the same ones for the same
+// seed. Parameters that become start indices are filled with positions, some of
+// them slightly out of range, whatever the content.
 func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, error) {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x7469_6c65))
 	in := make([]kernels.Buffer, len(c.Params))
@@ -55,7 +55,8 @@ func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, 
 	return in, nil
 }
 
-// Fill overwrites b, in logical order, so that layouts do not change contents.
+// Fill overwrites b in the order of its logical indices, so that the content
+// does not depend on the layout.
 func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
 	w := reference.NewWalk(
 		b.Shape.Dims, b.Shape.Strides(),
@@ -86,6 +87,7 @@ func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
 	}
 }
 
+// spike is a random number that is large now and then.
 func spike(rng *rand.Rand) float64 {
 	v := rng.NormFloat64()
 	if rng.IntN(spikeEvery) == 0 {
@@ -95,8 +97,9 @@ func spike(rng *rand.Rand) float64 {
 }
 
 // plantNaN makes one element of each floating-point parameter NaN, at the start
-// of a row, where whoever reads past the end of the row before comes by:
-// results that do not depend on it stay numbers in a right kernel.
+// of a row, where a kernel that reads past the end of the row before would find
+// it. Results that do not depend on the element remain numbers in a correct
+// kernel.
 func plantNaN(c *hlo.Computation, in []kernels.Buffer) {
 	if !determinesNaN(c) {
 		return
@@ -113,10 +116,10 @@ func plantNaN(c *hlo.Computation, in []kernels.Buffer) {
 	}
 }
 
-// determinesNaN says whether it is determined where a NaN gets: not among the weights
-// of a convolution, where it may get into all that is padded, nor through
-// comparisons of a reducer, which give one thing or another by the order of
-// elements.
+// determinesNaN reports whether the semantics of c determine which results a
+// NaN reaches. They do not for a convolution, where a NaN may reach all that is
+// padded, nor for a reducer with comparisons, whose result depends on the order
+// of the elements.
 func determinesNaN(c *hlo.Computation) bool {
 	return !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
 		if i.Op == hlo.OpConvolution {
@@ -130,7 +133,7 @@ func determinesNaN(c *hlo.Computation) bool {
 	})
 }
 
-// rowOf is the elements of an array that follow each other along one dimension.
+// rowOf is the number of elements that are contiguous along one dimension.
 func rowOf(s hlo.Shape) int64 {
 	for d, stride := range s.Strides() {
 		if stride == 1 && s.Dims[d] > 1 {
@@ -140,7 +143,7 @@ func rowOf(s hlo.Shape) int64 {
 	return 1
 }
 
-// mostlyNaN says whether a NaN has got into more than a quarter of an output.
+// mostlyNaN reports whether more than a quarter of an output is NaN.
 func mostlyNaN(out []kernels.Buffer) bool {
 	for _, b := range out {
 		n := int64(0)
@@ -160,6 +163,7 @@ func mostlyNaN(out []kernels.Buffer) bool {
 	return false
 }
 
+// smallInt is a random integer from −3 to 3 without 0.
 func smallInt(rng *rand.Rand) int64 {
 	v := 1 + rng.Int64N(integerMagnitude)
 	if rng.Int64N(2) == 0 {
@@ -168,8 +172,8 @@ func smallInt(rng *rand.Rand) int64 {
 	return v
 }
 
-// magnitudeRules bounds the magnitude of an instruction's whole-number result
-// from those of its operands; operations without a row can give fractions.
+// magnitudeRules bound the magnitude of a whole-number result by those of the
+// operands. An operation without a row may have fractions as results.
 var magnitudeRules = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
 	hlo.OpParameter: func(*hlo.Instr, []float64) float64 { return integerMagnitude },
 	hlo.OpConstant: func(i *hlo.Instr, _ []float64) float64 {
@@ -224,6 +228,8 @@ var magnitudeRules = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
 	hlo.OpCompare: func(*hlo.Instr, []float64) float64 { return 1 },
 }
 
+// literalMagnitude is the largest magnitude in a constant; it is infinite if a
+// value is not a whole number or not known. Infinities themselves are exact.
 func literalMagnitude(l *hlo.Literal) float64 {
 	if l == nil || l.Elided {
 		return math.Inf(1)
@@ -243,8 +249,8 @@ func literalMagnitude(l *hlo.Literal) float64 {
 	return m
 }
 
-// reducedMagnitude bounds the result of folding values into an initial one by the
-// computation of i.
+// reducedMagnitude bounds the result of reducing values and an initial one by
+// the computation of i.
 func reducedMagnitude(i *hlo.Instr, values, initial float64) float64 {
 	switch op, _ := i.Attrs.ToApply.Monoid(); {
 	case op == hlo.OpAdd:
@@ -256,20 +262,20 @@ func reducedMagnitude(i *hlo.Instr, values, initial float64) float64 {
 	return math.Inf(1)
 }
 
-// overwrites says whether c gives its second parameter.
+// overwrites reports whether c returns its second parameter.
 func overwrites(c *hlo.Computation) bool {
 	return len(c.Params) == 2 && c.Root == c.Params[1]
 }
 
-// Exact says whether, for Integers, every value of c is a whole number that
-// every type it passes through holds exactly, so that results must agree in
-// every bit whatever the order of summation.
+// Exact reports whether, for Integers, every value of c is a whole number that
+// all types it passes through represent exactly. Then results have to agree in
+// every bit, whatever the order of summation.
 func Exact(c *hlo.Computation) bool {
 	return exactUpTo(c, math.Inf(1))
 }
 
-// exactUpTo is Exact where operands of products are at most so large.
-func exactUpTo(c *hlo.Computation, most float64) bool {
+// exactUpTo is Exact with a bound on the operands of products of f32.
+func exactUpTo(c *hlo.Computation, maxOperand float64) bool {
 	magnitude := make(
 		map[*hlo.Instr]float64, len(c.Instrs),
 	)
@@ -279,7 +285,7 @@ func exactUpTo(c *hlo.Computation, most float64) bool {
 		operands := make([]float64, len(i.Operands))
 		for k, o := range i.Operands {
 			operands[k] = magnitude[o]
-			if multipliesF32(i) && magnitude[o] > most {
+			if multipliesF32(i) && magnitude[o] > maxOperand {
 				return false
 			}
 		}
@@ -302,7 +308,8 @@ func exactUpTo(c *hlo.Computation, most float64) bool {
 	return true
 }
 
-// maxExactInteger is the magnitude up to which a type holds every whole number.
+// maxExactInteger is the magnitude up to which a type represents every whole
+// number.
 func maxExactInteger(d hlo.DType) float64 {
 	switch {
 	case d == hlo.Tuple:

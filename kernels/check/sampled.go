@@ -11,11 +11,16 @@ import (
 )
 
 const (
-	maxWholeWork     = 1 << 34 // element operations up to which Reference is worth its time: some ten seconds
-	samplesPerOutput = 256     // elements of each output that are compared beyond
+	// The largest number of element operations that the reference evaluates as
+	// a whole, in some ten seconds.
+	maxWholeWork = 1 << 34
+	// Number of elements of each output that are compared of larger
+	// computations.
+	samplesPerOutput = 256
 )
 
-// elementOperations is about how many element operations a computation is.
+// elementOperations is roughly the number of element operations of a
+// computation.
 func elementOperations(c *hlo.Computation) float64 {
 	total := 0.0
 	for _, i := range c.Instrs {
@@ -33,14 +38,14 @@ func elementOperations(c *hlo.Computation) float64 {
 	return total
 }
 
-// A elementSample is one element of an output as it should be.
+// An elementSample is one element of an output with the value that is expected.
 type elementSample struct {
 	output int
 	index  []int64
 	want   float64
 }
 
-// samplesOf evaluates some elements of each output: the first, the last and
+// samplesOf evaluates some elements of each output: the first, the last, and
 // others at random.
 func samplesOf(
 	c *hlo.Computation, in []kernels.Buffer, seed int64,
@@ -70,7 +75,7 @@ func samplesOf(
 	return all, nil
 }
 
-// allowedAt is the difference from samples of each output that is tolerated.
+// allowedAt is the tolerated difference from the samples of each output.
 func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) []float64 {
 	allowed := make([]float64, len(outputs))
 	for k := range allowed {
@@ -91,7 +96,8 @@ func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) 
 	return allowed
 }
 
-// compareSamples looks at the samples, and for elements nobody wrote.
+// compareSamples compares the samples, and searches for elements that were not
+// written.
 func compareSamples(got []kernels.Buffer, samples []elementSample, allowed []float64) error {
 	for k, b := range got {
 		if at := firstUnwritten(b); at >= 0 {
@@ -123,8 +129,8 @@ func compareSamples(got []kernels.Buffer, samples []elementSample, allowed []flo
 	return m
 }
 
-// firstUnwritten is the place of a floating-point element that still holds poison,
-// −1 if there is none: no operation gives that NaN.
+// firstUnwritten is the position of a floating-point element that still has the
+// poison, −1 if there is none. No operation has that NaN as its result.
 func firstUnwritten(b kernels.Buffer) int64 {
 	size := int(b.Shape.DType.Size())
 	if !b.Shape.DType.IsFloat() || size < 2 {

@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	tf32Epsilon = 1.0 / (1 << 10) // the distance from 1 to the next number
-	tf32Whole   = 1 << 11         // the magnitude up to which it holds every whole number
+	// The distance from 1 to the next number of tf32.
+	tf32Epsilon = 1.0 / (1 << 10)
+	// The magnitude up to which tf32 represents every whole number.
+	tf32Whole = 1 << 11
 )
 
 // roundsToTF32 reports whether a plan of c rounds operands of products to tf32.
@@ -18,7 +20,7 @@ func roundsToTF32(c *hlo.Computation, p kernels.Plan) bool {
 		slices.ContainsFunc(c.Instrs, multipliesF32)
 }
 
-// multipliesF32 says whether i is a product of f32 operands.
+// multipliesF32 reports whether i is a product of f32 operands.
 func multipliesF32(i *hlo.Instr) bool {
 	if i.Op != hlo.OpDot && i.Op != hlo.OpConvolution {
 		return false
@@ -58,7 +60,7 @@ func (v *Verifier) For(p kernels.Plan, tf32Allowed bool) *Verifier {
 	return looser
 }
 
-// allowedIn is the difference tolerated in each output of a case.
+// allowedIn is the tolerated difference in each output of a case.
 func (t Tolerance) allowedIn(x verifyCase) []float64 {
 	if x.samples != nil {
 		return t.allowedAt(x.want, x.samples)

@@ -28,17 +28,17 @@ func operationTexts(d string) []string {
 		text := fmt.Sprintf(format, args...)
 		texts = append(texts, strings.ReplaceAll(text, "T[", d+"["))
 	}
-	for _, op := range []string{
-		"abs", "cbrt", "ceil", "cosine", "count-leading-zeros", "erf", "exponential", "exponential-minus-one", "floor", "logistic",
-		"negate", "not", "popcnt", "round-nearest-even", "rsqrt", "sign", "sine", "sqrt", "tanh",
-	} {
-		add("x = T[7,83] parameter(0)\nr = T[7,83] %s(x)", op)
-	}
-	for _, op := range []string{
-		"add", "and", "divide", "maximum", "minimum", "multiply", "or", "power",
-		"remainder", "shift-left", "shift-right-arithmetic", "shift-right-logical", "subtract", "xor", "atan2",
-	} {
-		add("x = T[7,83] parameter(0)\ny = T[7,83] parameter(1)\nr = T[7,83] %s(x, y)", op)
+	for _, op := range hlo.Opcodes() {
+		operands, _ := op.Arity()
+		switch {
+		case !op.Elementwise() || op == hlo.OpCompare || op == hlo.OpConvert:
+		case op == hlo.OpIsFinite:
+			add("x = T[7,83] parameter(0)\nr = pred[7,83] is-finite(x)")
+		case operands == 1:
+			add("x = T[7,83] parameter(0)\nr = T[7,83] %s(x)", op)
+		case operands == 2:
+			add("x = T[7,83] parameter(0)\ny = T[7,83] parameter(1)\nr = T[7,83] %s(x, y)", op)
+		}
 	}
 	for _, dir := range []string{"EQ", "NE", "LT", "LE", "GT", "GE"} {
 		add("x = T[7,83] parameter(0)\ny = T[7,83] parameter(1)\nr = pred[7,83] compare(x, y), direction=%s", dir)

@@ -9,20 +9,24 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A reduceLoop walks a reduce's operand in row-major order: all elements along
-// kept dimensions, those that are there along reduced ones. Dimensions that
-// follow each other, both kept or both reduced and not masked, are one.
+// A reduceLoop walks the operand of a reduce in row-major order: all elements
+// along kept dimensions, the valid ones along reduced ones. Dimensions that
+// follow each other, and are both kept or both reduced and not masked, are
+// merged.
 type reduceLoop struct {
 	dims  []reduceDim
 	masks []dimMask
 }
 
+// A reduceDim is a dimension of a reduce loop.
 type reduceDim struct {
 	size int64
-	kept int64 // stride of the result, 0 along reduced dimensions
-	mask int   // −1: nothing is masked
+	// The stride in the result, 0 along reduced dimensions.
+	kept int64
+	mask int // The index of its mask, or −1.
 }
 
+// newReduceLoop is the loop over a tile along the reduced dimensions.
 func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtile.Tile) *reduceLoop {
 	f := &reduceLoop{}
 	kept := hlo.RowMajor(result.Sizes())
@@ -44,6 +48,8 @@ func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtil
 	return f
 }
 
+// push adds a dimension inside of the others, merged with the last where the
+// two are one.
 func (f *reduceLoop) push(d reduceDim) {
 	if d.size == 1 && d.mask < 0 {
 		return
@@ -60,8 +66,8 @@ func (f *reduceLoop) push(d reduceDim) {
 	f.dims = append(f.dims, d)
 }
 
-// each calls do for every run along the last dimension: its first element in
-// the operand and in the result, its length, its step in the result.
+// each calls do with every run along the last dimension: its first element in
+// the operand and in the result, its length, and its stride in the result.
 func (f *reduceLoop) each(
 	w *worker, do func(from, to, n, step int64),
 ) {
@@ -100,6 +106,7 @@ func (f *reduceLoop) each(
 	}
 }
 
+// reduce lowers a reduce, by one operation where its computation is that.
 func (b *block) reduce(op symtile.Op, c *accumulator) {
 	n := len(op.Args) / 2
 	for k := range n {
@@ -148,6 +155,8 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 	}
 }
 
+// goReduceStep is a reduction by a loop in Go, nil where there is none for the
+// type.
 func goReduceStep[T portable.Number](
 	f *reduceLoop, monoid hlo.Opcode, op symtile.Op, c *accumulator,
 ) step {
@@ -173,8 +182,8 @@ func goReduceStep[T portable.Number](
 	}
 }
 
-// reduceByProgram folds with a scalar program: any computation, any number of
-// operands.
+// reduceByProgram lowers a reduce by any computation of any number of operands,
+// strip by strip where possible and else with a scalar program.
 func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 	prog, err := portable.CompileScalar(op.Instr.Attrs.ToApply)
 	if err != nil {
@@ -214,8 +223,7 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 	}
 }
 
-// loadScalar and put move one element of any class; floats travel as float64. The
-// folding keeps at inside of the value.
+// loadScalar reads an element of any class; floats are widened to float64.
 func loadScalar(w *worker, v *value, at int64) portable.Scalar {
 	p := unsafe.Add(
 		w.addresses[v.id], at*v.class.Bytes(),
@@ -231,6 +239,7 @@ func loadScalar(w *worker, v *value, at int64) portable.Scalar {
 	return portable.Scalar{I: *(*int64)(p)}
 }
 
+// storeScalar writes an element of any class.
 func storeScalar(w *worker, v *value, at int64, x portable.Scalar) {
 	p := unsafe.Add(
 		w.addresses[v.id], at*v.class.Bytes(),
@@ -247,7 +256,7 @@ func storeScalar(w *worker, v *value, at int64, x portable.Scalar) {
 	}
 }
 
-// jitReduceStep is folded for f32; nil where there is no function for it.
+// jitReduceStep is goReduceStep for f32 by machine code.
 func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *value) step {
 	code, ok := vector.ReduceRoutines()[monoid]
 	if !ok || d != hlo.F32 {
@@ -264,11 +273,338 @@ func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *valu
 			}
 			for n > 0 {
 				part := min(n, vector.MaxCallLength)
-				*args = vector.ReduceArgs{N: part, X: &src[from], Y: &dst[to]}
+				*args = vector.ReduceArgs{
+					N: part,
+					X: &src[from],
+					Y: &dst[to],
+				}
 				at.Call(unsafe.Pointer(args))
 				from, n = from+part, n-part
 				to += part * step
 			}
 		})
 	}
+}
+
+// A stripReducer applies the computation of a reduce to many pairs at once: its
+// scalar instructions are strips, of machine code where there is some.
+//
+// Along kept dimensions it reduces one element into each result. A run along
+// reduced dimensions becomes one element by combining neighbours repeatedly,
+// which keeps the order and changes only the association, which a reduce leaves
+// open. That element is then reduced into the result.
+type stripReducer struct {
+	// The operands of the computation, in scratch of its own.
+	lhs, rhs   []*value
+	results    []*value // Its results, in other values than these.
+	combines   []strip
+	outs, args []*value
+	strip      int64 // The number of pairs at a time.
+}
+
+// stripReducer makes one of the computation, nil where an instruction of it has
+// no strips.
+func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
+	to := op.Instr.Attrs.ToApply
+	n := len(c.outs)
+	if len(to.Params) != 2*n {
+		return nil
+	}
+	r := &stripReducer{
+		outs:  c.outs,
+		args:  c.args,
+		strip: b.l.strip,
+	}
+	made := map[*hlo.Instr]*value{}
+	for k, p := range to.Params {
+		v := b.l.stripOfScalars(p)
+		made[p] = v
+		c.temporaries = append(c.temporaries, v)
+		if k < n {
+			r.lhs = append(r.lhs, v)
+		} else {
+			r.rhs = append(r.rhs, v)
+		}
+	}
+	group, ok := b.stripReducerBody(to, made, c)
+	if !ok || !r.finish(to, made) {
+		return nil
+	}
+	r.combines = b.l.combineStrips(group, r.results)
+	return r
+}
+
+// stripOfScalars is the value for a strip of results of a scalar instruction.
+func (l *lowering) stripOfScalars(i *hlo.Instr) *value {
+	return l.value(
+		"%"+i.Name,
+		portable.ClassOf(i.Shape.DType), noTile,
+		l.strip,
+	)
+}
+
+// stripReducerBody makes the strips of the instructions between the parameters
+// and the root.
+func (b *block) stripReducerBody(
+	to *hlo.Computation,
+	made map[*hlo.Instr]*value,
+	c *accumulator,
+) (
+	group []*instr, ok bool,
+) {
+	for _, i := range to.Instrs {
+		switch {
+		case i.Op == hlo.OpParameter,
+			i.Op == hlo.OpTuple && i == to.Root:
+			continue
+		case i.Shape.Rank() > 0 ||
+			!i.Shape.DType.IsArray() ||
+			i.Shape.DType.IsComplex():
+			return nil, false
+		case i.Op == hlo.OpConstant ||
+			len(i.Operands) == 0:
+			return nil, false
+		}
+		p := &pointwiseOp{
+			instr: i,
+			out:   b.l.stripOfScalars(i),
+		}
+		for _, o := range i.Operands {
+			p.args = append(p.args, made[o])
+		}
+		x := &instr{
+			name:      string(i.Op),
+			outs:      []*value{p.out},
+			stripArgs: p.args,
+			pointwise: p,
+		}
+		if x.strip = stripOfAny(p); x.strip == nil {
+			return nil, false
+		}
+		made[i] = p.out
+		c.temporaries = append(c.temporaries, p.out)
+		group = append(group, x)
+	}
+	return group, true
+}
+
+// stripOfAny is elementwiseStrip for a result of any class.
+func stripOfAny(p *pointwiseOp) strip {
+	switch p.out.class {
+	case portable.Float32:
+		return elementwiseStrip[float32](p.instr, p.out, p.args)
+	case portable.Float64:
+		return elementwiseStrip[float64](p.instr, p.out, p.args)
+	case portable.Int32:
+		return elementwiseStrip[int32](p.instr, p.out, p.args)
+	}
+	return elementwiseStrip[int64](p.instr, p.out, p.args)
+}
+
+// finish finds the results: values of their own, of the classes of the outputs.
+func (r *stripReducer) finish(
+	to *hlo.Computation, made map[*hlo.Instr]*value,
+) bool {
+	roots := []*hlo.Instr{to.Root}
+	if to.Root.Op == hlo.OpTuple {
+		roots = to.Root.Operands
+	}
+	if len(roots) != len(r.outs) {
+		return false
+	}
+	taken := map[*value]bool{}
+	for k, i := range roots {
+		v := made[i]
+		if v == nil || taken[v] || i.Op == hlo.OpParameter {
+			return false
+		}
+		for _, u := range []*value{
+			v,
+			r.lhs[k],
+			r.rhs[k],
+			r.args[k],
+		} {
+			if u.class != r.outs[k].class {
+				return false
+			}
+		}
+		taken[v] = true
+		r.results = append(r.results, v)
+	}
+	return true
+}
+
+// combineStrips are the strips of a reducer: one machine function, or loops in
+// Go.
+func (l *lowering) combineStrips(
+	group []*instr, results []*value,
+) (list []strip) {
+	run := []*pointwiseOp(nil)
+	whole := l.jit
+	for _, i := range group {
+		run = append(run, i.pointwise)
+		whole = whole && vector.Has(i.pointwise.instr) &&
+			i.outs[0].class.Bytes() == group[0].outs[0].class.Bytes()
+	}
+	if whole {
+		m := newStripFunction(run, nil)
+		m.writes = results
+		if f, ok := m.compile(l); ok {
+			return []strip{m.strip(f)}
+		}
+	}
+	for _, i := range group {
+		list = append(list, i.strip)
+	}
+	return list
+}
+
+// accumulate reduces the operands along the loop.
+func (r *stripReducer) accumulate(f *reduceLoop) step {
+	return func(w *worker) {
+		f.each(w, func(from, to, n, step int64) {
+			for n > 0 {
+				part := min(n, r.strip)
+				if step == 0 {
+					r.row(w, from, to, part)
+				} else {
+					r.column(w, from, to, part)
+				}
+				from = from + part
+				to = to + part*step
+				n = n - part
+			}
+		})
+	}
+}
+
+// column reduces n elements into n.
+func (r *stripReducer) column(w *worker, from, to, n int64) {
+	for k, v := range r.outs {
+		size := v.class.Bytes()
+		copyBytes(
+			w.addresses[r.lhs[k].id],
+			unsafe.Add(w.addresses[v.id], to*size),
+			n*size,
+		)
+		copyBytes(
+			w.addresses[r.rhs[k].id],
+			unsafe.Add(w.addresses[r.args[k].id], from*size),
+			n*size,
+		)
+	}
+	r.combine(w, n, to)
+}
+
+// combine runs the computation and stores the results at to.
+func (r *stripReducer) combine(w *worker, n, to int64) {
+	r.run(w, n)
+	for k, v := range r.outs {
+		size := v.class.Bytes()
+		copyBytes(
+			unsafe.Add(w.addresses[v.id], to*size),
+			w.addresses[r.results[k].id],
+			n*size,
+		)
+	}
+}
+
+// run runs the computation on n pairs.
+func (r *stripReducer) run(w *worker, n int64) {
+	for _, f := range r.combines {
+		f(w, 0, n)
+	}
+}
+
+// row reduces n elements, at most a strip, into one.
+func (r *stripReducer) row(w *worker, from, to, n int64) {
+	for k, v := range r.args {
+		r.deinterleave(
+			w, k,
+			unsafe.Add(w.addresses[v.id], from*v.class.Bytes()),
+			n,
+		)
+	}
+	for n > 1 {
+		r.run(w, n/2)
+		for k, v := range r.results {
+			if n%2 == 1 { // the last has no neighbour: it was left behind the others
+				copyElement(w, v, n/2, r.lhs[k], n/2)
+			}
+		}
+		n = n/2 + n%2
+		for k, v := range r.results {
+			r.deinterleave(w, k, w.addresses[v.id], n)
+		}
+	}
+	for k, v := range r.outs {
+		copyElement(w, r.rhs[k], 0, r.lhs[k], 0)
+		copyElement(w, r.lhs[k], 0, v, to)
+	}
+	r.combine(w, 1, to)
+}
+
+// deinterleave moves n elements to the left and right operands, alternately.
+func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int64) {
+	left := w.addresses[r.lhs[k].id]
+	right := w.addresses[r.rhs[k].id]
+	if r.lhs[k].class.Bytes() == 4 {
+		pairs := int64(0)
+		f := vector.Deinterleave()
+		if f != nil && n >= 16 {
+			pairs = n / 2 &^ 7
+			args := vector.DeinterleaveArgs{
+				Pairs: pairs, From: src, Left: left, Right: right,
+			}
+			f.Call(unsafe.Pointer(&args))
+		}
+		rest := n - 2*pairs
+		inTurns(
+			elementsAfter[uint32](left, pairs, rest-rest/2),
+			elementsAfter[uint32](right, pairs, rest/2),
+			elementsAfter[uint32](src, 2*pairs, rest),
+		)
+	} else {
+		inTurns(
+			elementsAfter[uint64](left, 0, n-n/2),
+			elementsAfter[uint64](right, 0, n/2),
+			elementsAfter[uint64](src, 0, n),
+		)
+	}
+}
+
+// elementsAfter are n elements behind the first skip at p.
+func elementsAfter[T uint32 | uint64](p unsafe.Pointer, skip, n int64) []T {
+	return unsafe.Slice((*T)(p), skip+n)[skip:]
+}
+
+// inTurns splits neighbours of src into left and right; of an odd number the
+// last goes left.
+func inTurns[T uint32 | uint64](left, right, src []T) {
+	for k := range right {
+		two := src[:2]
+		left[k], right[k] = two[0], two[1]
+		src = src[2:]
+	}
+	if len(src) > 0 {
+		left[len(right)] = src[0]
+	}
+}
+
+// copyBytes copies bytes.
+func copyBytes(dst, src unsafe.Pointer, bytes int64) {
+	copy(
+		unsafe.Slice((*byte)(dst), bytes),
+		unsafe.Slice((*byte)(src), bytes),
+	)
+}
+
+// copyElement copies element from of src to element at of dst.
+func copyElement(w *worker, dst *value, at int64, src *value, from int64) {
+	size := dst.class.Bytes()
+	copyBytes(
+		unsafe.Add(w.addresses[dst.id], at*size),
+		unsafe.Add(w.addresses[src.id], from*size),
+		size,
+	)
 }

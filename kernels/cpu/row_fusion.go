@@ -3,71 +3,74 @@ package cpu
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/rowkernel"
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A rowKernel is pointwise instructions and reductions that follow each other over
-// the rows of one shape, as one machine function: it goes row by row, and each
-// row in passes, which end where a reduction of the row has to be known. What a
-// later pass needs of an earlier one is computed again or kept for one row.
-//
-// A value of a nest is wide, one element for every element of the rows, or
-// narrow, one for every row.
-type rowKernel struct {
-	l                         *lowering
-	items                     []*instr
-	extents                   []int64 // of the dimensions; the last two are the rows and the elements of a row
-	ops                       map[*value]*pointwiseOp
-	scalars                   map[*value]bool // narrow ones that are made, by folds or otherwise
-	reductions                []*rowReduction
-	broadcasts                map[*value]*value // what only repeats a narrow value
-	loads                     map[*value]*rowAccess
-	stores                    map[*value]*rowAccess
-	reciprocals, reciprocalOf map[*value]*value // narrow values, their reciprocals, and back
-	scaledExps                map[*value]bool   // powers that are 2^32 times as large
-	storeOrder                []*value          // that are stored, as they are made
-	schedule                  sweepPlan
+// A rowGroup is a group of tile instructions that becomes one row kernel (see
+// package rowkernel): elementwise instructions and reductions over the rows of one
+// iteration space. It grows instruction by instruction, in terms of the values of
+// the lowering, and is then translated to a rowkernel.Kernel.
+type rowGroup struct {
+	l     *lowering
+	items []*instr
+	// extents are those of the iteration space, outermost first; the last two are
+	// the rows and the elements of a row.
+	extents    []int64
+	ops        map[*value]*pointwiseOp // The operation that computes a value.
+	scalars    map[*value]bool         // The row scalars that are computed.
+	reductions []*rowReduction
+	broadcasts map[*value]*value // Wide values and the row scalars that they repeat.
+	loads      map[*value]*rowAccess
+	stores     map[*value]*rowAccess
+	storeOrder []*value // The stored values that are no results of reductions.
+
+	kernel *rowkernel.Kernel                // The translation.
+	values map[*value]*rowkernel.Value      // The values of the translation.
+	origin map[*rowkernel.Access]*rowAccess // The accesses of the translation.
 }
 
-// A rowReduction is a reduction of f32 that machine code does.
+// A rowReduction is a reduction of f32 that a row kernel can do.
 type rowReduction struct {
 	loop       *reduceLoop
 	monoid     hlo.Opcode
 	arg        *value
 	out        *value
-	init       *value // nil: out holds it
-	initSteps  []step // has out hold it
-	acrossRows bool   // it joins rows, not elements of a row
-	perRow     bool   // out is narrow and has its result after the row
-	relaxed    bool   // a maximum that may be anything where an element is NaN, and have either sign where it is 0
+	init       *value // The value to begin with; nil where out holds it.
+	initSteps  []step // The steps that make out hold the value to begin with.
+	acrossRows bool   // Rows are combined, not the elements of a row.
+	perRow     bool   // The result is a row scalar, complete after its row.
 }
 
-// A rowAccess is where a nest reads or writes a value: an array with a stride for
-// every dimension of the nest, in elements.
+// A rowAccess is where a group reads or writes a value: an array with a stride in
+// elements for every dimension of the group.
 type rowAccess struct {
 	v           *value
-	view        *memoryView // nil: the value's own elements
+	view        *memoryView // nil for the value's own elements.
 	strides     []int64
 	start       int64
-	nonTemporal bool // written past the caches
+	nonTemporal bool // Stores need not leave the elements in the caches.
 }
 
+// col is the stride along a row.
 func (x *rowAccess) col() int64 {
 	return x.strides[len(x.strides)-1]
 }
+
+// row is the stride from row to row.
 func (x *rowAccess) row() int64 {
 	return x.strides[len(x.strides)-2]
 }
 
-// isFixed says whether a stream is in the same place for all rows.
+// isFixed reports whether the access is at the same place for all rows.
 func (x *rowAccess) isFixed() bool {
 	return !slices.ContainsFunc(x.strides, func(s int64) bool {
 		return s != 0
 	})
 }
 
-// fuseRows joins items of the sequence that machine code does row by row.
+// fuseRows groups items of the schedule that row kernels can do.
 func (s *schedule) fuseRows() {
 	f := &rowFuser{uses: s.countUses()}
 	for _, i := range s.items {
@@ -77,14 +80,18 @@ func (s *schedule) fuseRows() {
 	s.items = f.items
 }
 
-// A rowFuser builds the nests of a sequence.
+// A rowFuser builds the row groups of a schedule.
 type rowFuser struct {
-	items         []*instr
-	open          *rowKernel
-	pendingSplats []*instr // copies of what the open nest makes, which join it with what reads them
-	uses          map[*value]int
+	items []*instr
+	open  *rowGroup // The group that grows.
+	// Copies of results of the open group, which join it with an instruction
+	// that reads them.
+	pendingSplats []*instr
+	uses          map[*value]int // The number of readers of each value.
 }
 
+// add adds an item to the open group, to a new group, or to the schedule as it
+// is.
 func (f *rowFuser) add(l *lowering, i *instr) {
 	if f.open != nil && i.copied != nil &&
 		f.open.scalars[i.copied] {
@@ -95,7 +102,7 @@ func (f *rowFuser) add(l *lowering, i *instr) {
 		if f.extend(l, i) {
 			return
 		}
-		if n := l.newRowKernel([]*instr{i}, f.uses); n != nil {
+		if n := l.newRowGroup([]*instr{i}, f.uses); n != nil {
 			if f.open != nil && !f.touches(i) {
 				f.items = append(f.items, n.asInstr())
 				return
@@ -111,12 +118,13 @@ func (f *rowFuser) add(l *lowering, i *instr) {
 	f.items = append(f.items, i)
 }
 
-// extend adds an instruction to the open nest, with the copies that it may read.
+// extend adds an instruction to the open group, with the copies that it may
+// read.
 func (f *rowFuser) extend(l *lowering, i *instr) bool {
 	if f.open == nil {
 		return false
 	}
-	if n := l.newRowKernel(
+	if n := l.newRowGroup(
 		slices.Concat(f.open.items, f.pendingSplats, []*instr{i}),
 		f.uses,
 	); n != nil {
@@ -129,7 +137,7 @@ func (f *rowFuser) extend(l *lowering, i *instr) bool {
 		}) {
 		return false
 	}
-	n := l.newRowKernel(
+	n := l.newRowGroup(
 		append(slices.Clone(f.open.items), i),
 		f.uses,
 	)
@@ -139,6 +147,7 @@ func (f *rowFuser) extend(l *lowering, i *instr) bool {
 	return n != nil
 }
 
+// close ends the open group.
 func (f *rowFuser) close() {
 	if f.open != nil {
 		f.items = append(
@@ -149,7 +158,7 @@ func (f *rowFuser) close() {
 	}
 }
 
-// touches says whether an instruction uses what the open nest makes.
+// touches reports whether an instruction uses what the open group makes.
 func (f *rowFuser) touches(i *instr) bool {
 	return f.open.touches(i) ||
 		slices.ContainsFunc(f.pendingSplats, func(c *instr) bool {
@@ -157,7 +166,7 @@ func (f *rowFuser) touches(i *instr) bool {
 		})
 }
 
-// reads says whether an instruction, or one of its group, reads v.
+// reads reports whether an instruction, or one of its group, reads v.
 func (i *instr) reads(v *value) bool {
 	for _, x := range append(i.group, i) {
 		if slices.Contains(x.stripArgs, v) ||
@@ -168,8 +177,8 @@ func (i *instr) reads(v *value) bool {
 	return false
 }
 
-// touches says whether an instruction uses what the nest makes.
-func (n *rowKernel) touches(i *instr) bool {
+// touches reports whether an instruction uses what the group makes.
+func (n *rowGroup) touches(i *instr) bool {
 	for _, x := range append(i.group, i) {
 		for _, v := range slices.Concat(x.stripArgs, x.tileArgs, x.outs) {
 			if n.defines(v) || n.isView(v) {
@@ -180,19 +189,20 @@ func (n *rowKernel) touches(i *instr) bool {
 	return false
 }
 
-// isView says whether v is a view that an instruction of the nest has.
-func (n *rowKernel) isView(v *value) bool {
+// isView reports whether v is a view that an instruction of the group makes.
+func (n *rowGroup) isView(v *value) bool {
 	return n.loads[v] != nil && n.loads[v].view != nil
 }
 
-func (n *rowKernel) defines(v *value) bool {
+// defines reports whether the group makes v.
+func (n *rowGroup) defines(v *value) bool {
 	return n.ops[v] != nil ||
 		n.scalars[v] ||
 		n.broadcasts[v] != nil ||
 		slices.ContainsFunc(n.reductions, func(f *rowReduction) bool { return f.out == v })
 }
 
-// countUses counts how often the items read each value.
+// countUses counts the readers of each value.
 func (s *schedule) countUses() map[*value]int {
 	uses := map[*value]int{}
 	for _, i := range s.items {
@@ -208,6 +218,7 @@ func (s *schedule) countUses() map[*value]int {
 	return uses
 }
 
+// rowFusible reports whether row kernels can do an instruction.
 func rowFusible(i *instr) bool {
 	switch {
 	case i.copied != nil:
@@ -223,19 +234,16 @@ func rowFusible(i *instr) bool {
 		})
 }
 
-// newRowKernel is the nest of items, nil where there is none.
-func (l *lowering) newRowKernel(items []*instr, uses map[*value]int) *rowKernel {
-	n := &rowKernel{
-		l:            l,
-		items:        items,
-		ops:          map[*value]*pointwiseOp{},
-		scalars:      map[*value]bool{},
-		broadcasts:   map[*value]*value{},
-		loads:        map[*value]*rowAccess{},
-		stores:       map[*value]*rowAccess{},
-		reciprocals:  map[*value]*value{},
-		reciprocalOf: map[*value]*value{},
-		scaledExps:   map[*value]bool{},
+// newRowGroup is the group of items, nil where they are none.
+func (l *lowering) newRowGroup(items []*instr, uses map[*value]int) *rowGroup {
+	n := &rowGroup{
+		l:          l,
+		items:      items,
+		ops:        map[*value]*pointwiseOp{},
+		scalars:    map[*value]bool{},
+		broadcasts: map[*value]*value{},
+		loads:      map[*value]*rowAccess{},
+		stores:     map[*value]*rowAccess{},
 	}
 	if !n.chooseExtents() {
 		return nil
@@ -245,20 +253,22 @@ func (l *lowering) newRowKernel(items []*instr, uses map[*value]int) *rowKernel 
 			return nil
 		}
 	}
-	if !n.finish(uses) || !n.planSweeps() {
+	if !n.finish(uses) ||
+		len(n.moving()) > rowkernel.MaxAccesses {
 		return nil
 	}
 	return n
 }
 
 const (
-	minRowLength     = 8       // elements: one vector
-	maxRowLength     = 1 << 17 // … of a call
-	maxFlatRowLength = 1 << 10 // … where rows can be chosen, at most
+	minRowLength     = 8       // The shortest row, in elements: one vector.
+	maxRowLength     = 1 << 17 // The longest row, which one call must do.
+	maxFlatRowLength = 1 << 10 // The longest row where rows can be chosen.
 )
 
-// chooseExtents finds the dimensions into which all accesses can be divided.
-func (n *rowKernel) chooseExtents() bool {
+// chooseExtents finds the dimensions into which the dimensions of all accesses
+// can be divided.
+func (n *rowGroup) chooseExtents() bool {
 	total, reduced := int64(0), false
 	for _, i := range n.items {
 		total = max(total, i.elements())
@@ -305,7 +315,7 @@ func (n *rowKernel) chooseExtents() bool {
 	return true
 }
 
-// elements is how many elements an item goes over.
+// elements is the number of elements that an item iterates over.
 func (i *instr) elements() int64 {
 	if i.reduction == nil {
 		return i.n
@@ -317,6 +327,7 @@ func (i *instr) elements() int64 {
 	return size
 }
 
+// dims are the dimensions of the reduction, with their strides in the result.
 func (f *rowReduction) dims() []stridedDim {
 	dims := make([]stridedDim, len(f.loop.dims))
 	for k, d := range f.loop.dims {
@@ -337,8 +348,8 @@ func boundaries(dims []stridedDim) []int64 {
 	return bounds
 }
 
-// rowOf is the length of rows of n elements that follow each other: a divisor
-// of which four vectors are one, else all.
+// rowOf is the length of the rows into which n contiguous elements are divided:
+// a divisor that is a multiple of four vectors, or else all.
 func rowOf(n int64) int64 {
 	for c := int64(maxFlatRowLength); c >= maxFlatRowLength/4; c -= 32 {
 		if n%c == 0 {
@@ -376,8 +387,9 @@ func refineStrides(dims []stridedDim, sizes []int64) ([]int64, bool) {
 	return strides, rest == 1
 }
 
-// denseStrides of dense elements, wide or narrow.
-func (n *rowKernel) denseStrides(wide bool) []int64 {
+// denseStrides are the strides of dense elements, of a wide value or a row
+// scalar.
+func (n *rowGroup) denseStrides(wide bool) []int64 {
 	if wide {
 		return hlo.RowMajor(n.extents)
 	}
@@ -386,8 +398,9 @@ func (n *rowKernel) denseStrides(wide bool) []int64 {
 	)
 }
 
-// sameStrides says whether strides differ in dimensions of one element only.
-func (n *rowKernel) sameStrides(x, y []int64) bool {
+// sameStrides reports whether strides differ at most in dimensions of one
+// element.
+func (n *rowGroup) sameStrides(x, y []int64) bool {
 	for k, size := range n.extents {
 		if size > 1 && x[k] != y[k] {
 			return false
@@ -396,15 +409,15 @@ func (n *rowKernel) sameStrides(x, y []int64) bool {
 	return true
 }
 
-func (n *rowKernel) cols() int64 {
+func (n *rowGroup) cols() int64 {
 	return n.extents[len(n.extents)-1]
 }
-func (n *rowKernel) rows() int64 {
+func (n *rowGroup) rows() int64 {
 	return n.extents[len(n.extents)-2]
 }
 
-// add adds an item; false if it does not fit.
-func (n *rowKernel) add(i *instr) bool {
+// add adds an item and reports false if it does not fit.
+func (n *rowGroup) add(i *instr) bool {
 	total := hlo.Elements(n.extents)
 	switch {
 	case i.copied != nil:
@@ -414,7 +427,8 @@ func (n *rowKernel) add(i *instr) bool {
 		}
 		return false
 	case i.reduction != nil:
-		return i.elements() == total && n.addReduction(i.reduction)
+		return i.elements() == total &&
+			n.addReduction(i.reduction)
 	case i.n != total && i.n != total/n.cols():
 		return false
 	}
@@ -426,13 +440,16 @@ func (n *rowKernel) add(i *instr) bool {
 	return true
 }
 
-func (n *rowKernel) addInstr(x *instr, wide bool) bool {
+// addInstr adds an instruction of a group, on all elements or on row scalars.
+func (n *rowGroup) addInstr(x *instr, wide bool) bool {
 	switch {
 	case x.source != nil:
 		return n.addView(x, wide)
 	case x.sink != nil:
 		s := n.accessOf(x.sink, x.stripArgs[0], wide)
-		if s == nil || !n.halfAccessFits(s, true) ||
+		// A value that is computed in an output already is stored there; the
+		// kernel has one store for each value, not two.
+		if s == nil || x.stripArgs[0].where == inMemory || !n.halfAccessFits(s, true) ||
 			wide && s.col() != 1 ||
 			n.stores[x.stripArgs[0]] != nil ||
 			!n.defines(x.stripArgs[0]) && (!wide ||
@@ -455,13 +472,14 @@ func (n *rowKernel) addInstr(x *instr, wide bool) bool {
 	return true
 }
 
-func (n *rowKernel) addStore(v *value, s *rowAccess) {
+// addStore adds a store.
+func (n *rowGroup) addStore(v *value, s *rowAccess) {
 	n.stores[v] = s
 	n.storeOrder = append(n.storeOrder, v)
 }
 
-// accessOf is the stream of a view.
-func (n *rowKernel) accessOf(x *memoryView, v *value, wide bool) *rowAccess {
+// accessOf is the access of a view, nil where its dimensions cannot be divided.
+func (n *rowGroup) accessOf(x *memoryView, v *value, wide bool) *rowAccess {
 	sizes := n.extents
 	if !wide {
 		sizes = sizes[:len(sizes)-1]
@@ -481,7 +499,8 @@ func (n *rowKernel) accessOf(x *memoryView, v *value, wide bool) *rowAccess {
 	}
 }
 
-func (n *rowKernel) addView(x *instr, wide bool) bool {
+// addView adds a load, a broadcast of a row scalar, or another view.
+func (n *rowGroup) addView(x *instr, wide bool) bool {
 	s := n.accessOf(x.source, x.outs[0], wide)
 	if s == nil || !n.halfAccessFits(s, false) ||
 		wide && s.col() != 0 && s.col() != 1 {
@@ -503,8 +522,8 @@ func (n *rowKernel) addView(x *instr, wide bool) bool {
 	return true
 }
 
-// addOperand makes a value that is not of the nest a leaf of it.
-func (n *rowKernel) addOperand(v *value, wide bool) bool {
+// addOperand makes a value that is not of the group a load of it.
+func (n *rowGroup) addOperand(v *value, wide bool) bool {
 	switch {
 	case n.broadcasts[v] != nil || n.loads[v] != nil:
 		return true
@@ -527,7 +546,8 @@ func (n *rowKernel) addOperand(v *value, wide bool) bool {
 	return true
 }
 
-func (n *rowKernel) addReduction(of *rowReduction) bool {
+// addReduction adds a reduction. All reductions of a group have one direction.
+func (n *rowGroup) addReduction(of *rowReduction) bool {
 	f := &rowReduction{}
 	*f = *of
 	if f.arg.where == inSplat ||
@@ -572,8 +592,9 @@ func (n *rowKernel) addReduction(of *rowReduction) bool {
 	return true
 }
 
-// finish finds what has to be stored, and refuses what cannot be done.
-func (n *rowKernel) finish(uses map[*value]int) bool {
+// finish finds what has to be stored and reports false where that cannot be
+// done.
+func (n *rowGroup) finish(uses map[*value]int) bool {
 	inside := map[*value]int{}
 	for _, i := range n.items {
 		for _, x := range append(i.group, i) {
@@ -603,9 +624,9 @@ func (n *rowKernel) finish(uses map[*value]int) bool {
 	return n.reducesOneWay()
 }
 
-// storeResults stores what an instruction makes that is used elsewhere.
-func (n *rowKernel) storeResults(x *instr, out func(*value) bool) bool {
-	if x.group != nil || x.rowKernel != nil {
+// storeResults stores results of an instruction that are used elsewhere.
+func (n *rowGroup) storeResults(x *instr, out func(*value) bool) bool {
+	if x.group != nil || x.rows != nil {
 		return true
 	}
 	if x.reduction != nil {
@@ -636,9 +657,9 @@ func (n *rowKernel) storeResults(x *instr, out func(*value) bool) bool {
 	return true
 }
 
-// reducesOneWay says whether folds go along rows, or across them and then
-// without anything narrow.
-func (n *rowKernel) reducesOneWay() bool {
+// reducesOneWay reports whether reductions go along rows, or across them and
+// then without row scalars.
+func (n *rowGroup) reducesOneWay() bool {
 	if !n.reducesColumns() {
 		return true
 	}
@@ -646,10 +667,73 @@ func (n *rowKernel) reducesOneWay() bool {
 		len(n.broadcasts) == 0
 }
 
-// asInstr is the nest as one instruction; what stays inside of it has no scratch,
-// or that of a row.
-func (n *rowKernel) asInstr() *instr {
-	i := &instr{name: "rows", rowKernel: n}
+// reducesColumns reports whether reductions combine rows.
+func (n *rowGroup) reducesColumns() bool {
+	return len(n.reductions) > 0 &&
+		n.reductions[0].acrossRows
+}
+
+// halfType is the type of the elements of an access of two bytes, else 0.
+func (x *rowAccess) halfType() hlo.DType {
+	if x.view == nil {
+		return 0
+	}
+	return x.view.halfType
+}
+
+// halfAccessFits reports whether a kernel can read or write an access: rows of
+// elements of two bytes are whole vectors, since no instruction masks those, and
+// what repeats along a row is loaded as the upper half of an f32.
+func (n *rowGroup) halfAccessFits(s *rowAccess, write bool) bool {
+	switch {
+	case s.halfType() == 0:
+		return true
+	case s.col() == 1:
+		return n.cols()%vector.Lanes == 0
+	}
+	return !write && s.halfType() == hlo.BF16
+}
+
+// accesses lists the loads and stores of the group in an order that depends on
+// its items only.
+func (n *rowGroup) accesses() []*rowAccess {
+	var list []*rowAccess
+	seen := map[*rowAccess]bool{}
+	add := func(s *rowAccess) {
+		if s != nil && !seen[s] {
+			seen[s] = true
+			list = append(list, s)
+		}
+	}
+	for _, i := range n.items {
+		for _, x := range append(i.group, i) {
+			for _, v := range slices.Concat(x.outs, x.stripArgs) {
+				add(n.loads[v])
+				add(n.stores[v])
+			}
+		}
+		if i.reduction != nil {
+			add(n.loads[i.reduction.arg])
+			add(n.loads[i.reduction.init])
+			add(n.stores[i.reduction.out])
+		}
+	}
+	return list
+}
+
+// moving lists the accesses that need an address register each: those that are
+// not one place of the scratch.
+func (n *rowGroup) moving() []*rowAccess {
+	return slices.DeleteFunc(n.accesses(), func(s *rowAccess) bool {
+		return s.view == nil &&
+			s.v.where != inMemory && s.isFixed()
+	})
+}
+
+// asInstr is the group as one instruction. Values that nothing outside of the
+// kernel reads have no scratch, or that of a row.
+func (n *rowGroup) asInstr() *instr {
+	i := &instr{name: "rows", rows: n}
 	seen := map[*value]bool{}
 	note := func(list *[]*value, v *value) {
 		if !seen[v] {
@@ -669,9 +753,7 @@ func (n *rowKernel) asInstr() *instr {
 			}
 		}
 	}
-	n.markSoftmaxes()
-	n.schedule.allocate(n)
-	for _, v := range n.schedule.scratchValues() {
+	for _, v := range n.translate() {
 		note(&i.outs, v)
 	}
 	for _, x := range n.items {

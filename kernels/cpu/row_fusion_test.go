@@ -14,6 +14,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/rowkernel"
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -304,7 +305,7 @@ func programOf(t testing.TB, text string) *symtile.Program {
 // after the other.
 func TestFarRowsFitDisplacements(t *testing.T) {
 	for cols, want := range map[int64][2]int64{1 << 20: {
-		spacedColumnRows, 64 / spacedColumnRows,
+		rowkernel.SpacedColumnRows, 64 / rowkernel.SpacedColumnRows,
 	}, 1 << 27: {1, 1}} {
 		p := programOf(t, strings.ReplaceAll(`x = f32[64,$0] parameter(0)
 zero = f32[] constant(0)
@@ -315,11 +316,11 @@ r = f32[$0] reduce(x, zero), dimensions={0}, to_apply=add`, "$0", fmt.Sprint(col
 		}
 		_, s := lower(q, kernels.Plan{}, New().spec())
 		for _, i := range s.items {
-			if i.rowKernel == nil {
+			if i.rows == nil {
 				continue
 			}
-			if rows, apart := i.rowKernel.rowBatch(); rows != want[0] || apart != want[1] {
-				t.Errorf("%d columns: %d rows, %d apart; want %v", cols, rows, apart, want)
+			if b := i.rows.kernel.Blocking(); b.Rows != want[0] || b.Spacing != want[1] {
+				t.Errorf("%d columns: %d rows, %d apart; want %v", cols, b.Rows, b.Spacing, want)
 			}
 		}
 	}
@@ -348,14 +349,17 @@ func TestCallsAreShort(t *testing.T) {
 				t.Fatal(l.err)
 			}
 			for _, i := range s.items {
-				if n := i.rowKernel; n != nil && n.rowsPerCall() > foldRows &&
-					n.rowsPerCall()*n.cols() > maxReadElements {
-					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, n.rowsPerCall(), n.cols())
+				n := i.rows
+				if n == nil {
+					continue
 				}
-				n := i.rowKernel
-				if n != nil && !n.reducesColumns() && n.concurrentRows() == 1 &&
-					n.rowsPerCall() > 1 && n.rowsPerCall()*n.cols() > maxCallElements {
-					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, n.rowsPerCall(), n.cols())
+				rows := n.kernel.Blocking().RowsPerCall
+				if rows > rowkernel.FoldRows && rows*n.cols() > rowkernel.MaxReadElements {
+					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, rows, n.cols())
+				}
+				if !n.reducesColumns() && n.kernel.Blocking().Concurrent == 1 &&
+					rows > 1 && rows*n.cols() > rowkernel.MaxCallElements {
+					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, rows, n.cols())
 				}
 			}
 		}

@@ -203,6 +203,7 @@ var single = map[hlo.Opcode]func(m floats, x operand) operand{
 	hlo.OpTanh:        floats.tanh32,
 	hlo.OpLogistic:    floats.logistic32,
 	hlo.OpErf:         floats.erf32,
+	hlo.OpErfInv:      floats.erfInv32,
 	hlo.OpRsqrt:       floats.rsqrt,
 }
 
@@ -332,29 +333,40 @@ func (e *emitter) roundAway(k kind, x operand) operand {
 	return m.sign(t, x)
 }
 
-// floatRemainder is x − y·trunc(x/y) in f64, exact while the quotient is below
-// 2⁵³ and its product with y has few bits; always right for f32 quotients under 2²⁹.
+// remainderBits is how many bits of a quotient one step of floatRemainder takes:
+// the quotient of a step is below 2⁵², so that it is off by one at most.
+const remainderBits = 50
+
+// floatRemainder is x − y·trunc(x/y), as C's fmod: |x| is reduced by multiples of
+// |y|·2ˢ, s falling in steps of 50. Each step is exact: its result is a multiple of
+// the last bit of |y|·2ˢ and not greater than that, which a fused multiply-add
+// gives without rounding. Quotients of f32 need six steps (2²⁷⁷ at most); those
+// of f64 are exact under 2⁵² (docs/limits.md).
 func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 	m := floats{e, kindF64, "f64"}
 	x = e.widen(kindF64, k, x)
 	y = e.widen(kindF64, k, y)
-	q := m.op("cvt.rzi.f64", m.div(x, y))
-	r := m.fma(m.neg(q), y, x)
-	off := m.is("lt", m.mul(r, x), m.c(0)) // the quotient was rounded up
-	r = m.pick(
-		off,
-		m.add(r, m.pick(
-			m.is("lt", x, m.c(0)),
-			m.neg(m.abs(y)),
-			m.abs(y),
-		)),
-		r,
-	)
-	whole := e.asm.and(
-		m.is("equ", m.abs(y), m.c(math.Inf(1))),
+	size, r := m.abs(y), m.abs(x)
+	top := 0
+	if k != kindF64 {
+		top = 5
+	}
+	for step := top; step >= 0; step-- {
+		by := size
+		if step > 0 {
+			by = m.mul(size, m.c(math.Ldexp(1, remainderBits*step)))
+		}
+		q := m.op("cvt.rzi.f64", m.div(r, by))
+		r = m.fma(m.neg(q), by, r)
+		over := m.is("lt", r, m.c(0)) // the quotient was rounded up
+		r = m.pick(over, m.add(r, by), r)
+	}
+	r = m.op("copysign", x, r)
+	finite := e.asm.and(
+		m.is("eq", size, m.c(math.Inf(1))),
 		m.is("lt", m.abs(x), m.c(math.Inf(1))),
 	)
-	return e.widen(k, kindF64, m.pick(whole, x, r))
+	return e.widen(k, kindF64, m.pick(finite, x, r))
 }
 
 // double are operations computed in f64, good to 10⁻¹⁴ or better.
@@ -368,6 +380,7 @@ var double = map[hlo.Opcode]func(m floats, x operand) operand{
 	},
 	hlo.OpExponentialMinusOne: floats.expm1, hlo.OpLogPlusOne: floats.log1p,
 	hlo.OpCbrt: floats.cbrt, hlo.OpErf: floats.erf,
+	hlo.OpErfInv: floats.erfInv,
 	hlo.OpSinh: func(m floats, x operand) operand {
 		y := m.expm1(m.abs(x)) // (y + y/(y+1))/2, which infinity goes through as infinity
 		return m.sign(
@@ -646,6 +659,76 @@ func (m floats) erf(x operand) operand {
 	return m.pick(m.is("nan", x, x), x, v)
 }
 
+// erfInv32 is x·P(w) with w = −ln(1 − x²), P a polynomial in w − 2.5 below w = 5
+// and another in √w − 3 from there on: Giles, "Approximating the erfinv function",
+// GPU Computing Gems 2, 2010, single precision. The fused product rounds 1 − x²
+// once, so that no digits are lost near ±1; at ±1 w is infinite, beyond NaN. The
+// result is within 4 ulp of f32.
+func (m floats) erfInv32(x operand) operand {
+	w := m.neg(m.log32(m.fma(m.neg(x), x, m.c(1))))
+	near := m.poly(
+		m.sub(w, m.c(2.5)),
+		2.81022636e-08, 3.43273939e-07, -3.5233877e-06,
+		-4.39150654e-06, 0.00021858087, -0.00125372503,
+		-0.00417768164, 0.246640727, 1.50140941,
+	)
+	far := m.poly(
+		m.sub(m.sqrt(w), m.c(3)),
+		-0.000200214257, 0.000100950558, 0.00134934322,
+		-0.00367342844, 0.00573950773, -0.0076224613,
+		0.00943887047, 1.00167406, 2.83297682,
+	)
+	p := m.pick(m.is("lt", w, m.c(5)), near, far)
+	return m.erfInvEdge(x, w, p)
+}
+
+// erfInv is erfInv32 by the double precision polynomials of the same paper, which
+// change at w = 6.25 and w = 16; within 8 ulp of f64.
+func (m floats) erfInv(x operand) operand {
+	w := m.neg(m.log(m.fma(m.neg(x), x, m.c(1))))
+	root := m.sqrt(w)
+	near := m.poly(
+		m.sub(w, m.c(3.125)),
+		-3.6444120640178196996e-21, -1.685059138182016589e-19, 1.2858480715256400167e-18,
+		1.115787767802518096e-17, -1.333171662854620906e-16, 2.0972767875968561637e-17,
+		6.6376381343583238325e-15, -4.0545662729752068639e-14, -8.1519341976054721522e-14,
+		2.6335093153082322977e-12, -1.2975133253453532498e-11, -5.4154120542946279317e-11,
+		1.051212273321532285e-09, -4.1126339803469836976e-09, -2.9070369957882005086e-08,
+		4.2347877827932403518e-07, -1.3654692000834678645e-06, -1.3882523362786468719e-05,
+		0.0001867342080340571352, -0.00074070253416626697512, -0.0060336708714301490533,
+		0.24015818242558961693, 1.6536545626831027356,
+	)
+	middle := m.poly(
+		m.sub(root, m.c(3.25)),
+		2.2137376921775787049e-09, 9.0756561938885390979e-08, -2.7517406297064545428e-07,
+		1.8239629214389227755e-08, 1.5027403968909827627e-06, -4.013867526981545969e-06,
+		2.9234449089955446044e-06, 1.2475304481671778723e-05, -4.7318229009055733981e-05,
+		6.8284851459573175448e-05, 2.4031110387097893999e-05, -0.0003550375203628474796,
+		0.00095328937973738049703, -0.0016882755560235047313, 0.0024914420961078508066,
+		-0.0037512085075692412107, 0.005370914553590063617, 1.0052589676941592334,
+		3.0838856104922207635,
+	)
+	far := m.poly(
+		m.sub(root, m.c(5)),
+		-2.7109920616438573243e-11, -2.5556418169965252055e-10, 1.5076572693500548083e-09,
+		-3.7894654401267369937e-09, 7.6157012080783393804e-09, -1.4960026627149240478e-08,
+		2.9147953450901080826e-08, -6.7711997758452339498e-08, 2.2900482228026654717e-07,
+		-9.9298272942317002539e-07, 4.5260625972231537039e-06, -1.9681778105531670567e-05,
+		7.5995277030017761139e-05, -0.00021503011930044477347, -0.00013871931833623122026,
+		1.0103004648645343977, 4.8499064014085844221,
+	)
+	p := m.pick(m.is("lt", w, m.c(16)), middle, far)
+	p = m.pick(m.is("lt", w, m.c(6.25)), near, p)
+	return m.erfInvEdge(x, w, p)
+}
+
+// erfInvEdge is x·p, and infinite at ±1, where w is.
+func (m floats) erfInvEdge(x, w, p operand) operand {
+	infinity := m.c(math.Inf(1))
+	p = m.pick(m.is("eq", w, infinity), m.reg(math.Inf(1)), p)
+	return m.mul(p, x)
+}
+
 // arctangent is atan(t) for 0 ≤ t ≤ 1: the angle is halved twice, then the series.
 func (m floats) arctangent(t operand) operand {
 	for range 2 {
@@ -737,9 +820,13 @@ func (m floats) power(x, y operand) operand {
 	)
 	v := m.pick(odd, m.op("copysign", x, size), size)
 	v = m.pick(
-		a.and(m.is(
-			"lt", x, m.c(0),
-		), a.not(whole)),
+		a.and(
+			a.and(
+				m.is("lt", x, m.c(0)),
+				m.is("gt", x, m.c(math.Inf(-1))),
+			),
+			a.not(whole),
+		),
 		m.reg(math.NaN()),
 		v,
 	)
@@ -747,5 +834,9 @@ func (m floats) power(x, y operand) operand {
 		m.is("eq", x, m.c(1)),
 		m.is("eq", y, m.c(0)),
 	)
+	one = a.or(one, a.and( // of −1, too
+		m.is("eq", m.abs(x), m.c(1)),
+		m.is("eq", m.abs(y), m.c(math.Inf(1))),
+	))
 	return m.pick(one, m.reg(1), v)
 }

@@ -8,13 +8,16 @@ import (
 // A Builder makes a module. Methods do not return errors: the first one is kept
 // and [Builder.Module] returns it.
 type Builder struct {
+	// m is the module so far, without its entries.
 	m       Module
 	entries []*Code
+	// opcodes holds what was parsed, by its text.
 	opcodes map[string]*opcodeInfo
-	err     error
+	// err is the first error.
+	err error
 }
 
-// opcodeInfo is an opcode that was read once.
+// opcodeInfo is an opcode that was parsed once, with the forms that it matches.
 type opcodeInfo struct {
 	opcode  Opcode
 	matches []match
@@ -29,7 +32,7 @@ func NewBuilder(v Version, t Target) *Builder {
 	}
 }
 
-// Shared declares bytes of shared memory for all entries and is its address.
+// Shared declares bytes of shared memory for all entries and returns its address.
 func (b *Builder) Shared(name string, align, bytes int) Operand {
 	b.m.Vars = append(b.m.Vars, Var{
 		Space: ModShared,
@@ -42,8 +45,8 @@ func (b *Builder) Shared(name string, align, bytes int) Operand {
 	return Sym(name)
 }
 
-// DynamicShared declares the shared memory whose size the launch says, and is
-// its address.
+// DynamicShared declares the shared memory whose size the launch determines, and
+// returns its address.
 func (b *Builder) DynamicShared(name string, align int) Operand {
 	b.m.Vars = append(b.m.Vars, Var{
 		Linkage: Extern,
@@ -69,8 +72,8 @@ func (b *Builder) Entry(name string) *Code {
 	return c
 }
 
-// Module finishes the module: its statements have the lines that Text prints
-// them on, and [Check] has nothing against it.
+// Module finishes the module. The lines of its statements are those of the text
+// that Text prints, and the module has passed [Module.Check].
 func (b *Builder) Module() (*Module, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -87,13 +90,15 @@ func (b *Builder) Module() (*Module, error) {
 	return &m, nil
 }
 
+// fail keeps the first error.
 func (b *Builder) fail(format string, args ...any) {
 	if b.err == nil {
 		b.err = fmt.Errorf(format, args...)
 	}
 }
 
-// opcode reads an opcode; where it is not in the table it has no matches.
+// opcode parses an opcode, once; an opcode that is not in the table has no
+// matches.
 func (b *Builder) opcode(text string) *opcodeInfo {
 	if i, known := b.opcodes[text]; known {
 		return i
@@ -112,22 +117,28 @@ func (b *Builder) opcode(text string) *opcodeInfo {
 	return i
 }
 
-// A Code makes the body of an entry. Registers come in two kinds: values, which
-// [Code.Let] makes and nobody else writes, and variables, which [Code.Var] and
-// [Code.Reg] make and [Code.Emit] may write again. Values of pure operations are
-// made once for each scope.
+// A Code makes the body of an entry. Registers are of two kinds: values, which
+// [Code.Let] defines once, and variables, which [Code.Var] and [Code.Reg] make
+// and [Code.Emit] may write again. Within a scope, a pure operation on the same
+// values is emitted once.
 type Code struct {
-	Entry  *Entry
-	b      *Builder
-	body   []Stmt
-	sets   map[Type]int32 // the register set of a register type
-	values [][]bool       // of each set, which registers are values
-	sums   map[Reg]sum
-	scopes []map[string]Operand // of pure operations, by their text
+	Entry *Entry
+	b     *Builder
+	body  []Stmt
+	// sets maps the type of registers to their register set.
+	sets map[Type]int32
+	// values tells for each register of each set whether it is a value.
+	values [][]bool
+	// sums tells how values that are sums were made.
+	sums map[Reg]sum
+	// scopes hold, for each open scope, the results of pure operations by their
+	// text: the same operation on the same values is emitted once.
+	scopes []map[string]Operand
+	// labels counts the uses of each label name, which get numbers.
 	labels map[string]int
 }
 
-// A sum is how a value was made: base + offset.
+// sum is the way in which a value was made: base + offset.
 type sum struct {
 	base   Operand
 	offset int64
@@ -155,6 +166,8 @@ func regClass(t Type) (Type, string) {
 	return B128, "%rq"
 }
 
+// fresh is a new register of a type: a value, or a variable that may be written
+// again.
 func (c *Code) fresh(t Type, value bool) Operand {
 	class, prefix := regClass(t)
 	set, known := c.sets[class]
@@ -175,10 +188,10 @@ func (c *Code) fresh(t Type, value bool) Operand {
 	}
 }
 
-// Reg is a fresh variable of type t: .pred, .f32, .f64, or bits as wide as t.
+// Reg is a new variable of type t: .pred, .f32, .f64, or bits as wide as t.
 func (c *Code) Reg(t Type) Operand { return c.fresh(t, false) }
 
-// Regs is n fresh variables.
+// Regs is n new variables.
 func (c *Code) Regs(t Type, n int) []Operand {
 	list := make([]Operand, n)
 	for i := range list {
@@ -187,7 +200,7 @@ func (c *Code) Regs(t Type, n int) []Operand {
 	return list
 }
 
-// Var is a fresh variable of type t with a first value.
+// Var is a new variable of type t with an initial value.
 func (c *Code) Var(t Type, first Operand) Operand {
 	v := c.Reg(t)
 	c.Emit("mov."+moveType(t).String(), v, first)
@@ -290,7 +303,7 @@ func (c *Code) Comment(format string, args ...any) {
 	})
 }
 
-// oneLine is s without line ends, and blanks at its ends.
+// oneLine is s without line ends, and without blanks at its ends.
 func oneLine(s string) string {
 	b := []byte(s)
 	for i := range b {
@@ -322,6 +335,7 @@ func (c *Code) EmitIf(p Operand, opcode string, operands ...Operand) {
 	c.emit(Guard{p.Reg, p.Neg}, opcode, operands)
 }
 
+// emit checks the operands of an instruction against the table and appends it.
 func (c *Code) emit(g Guard, opcode string, operands []Operand) {
 	i := c.b.opcode(opcode)
 	for k := range i.matches {
@@ -336,6 +350,7 @@ func (c *Code) emit(g Guard, opcode string, operands []Operand) {
 	})
 }
 
+// add appends an instruction.
 func (c *Code) add(in Instr) {
 	c.body = append(
 		c.body, Stmt{Kind: StmtInstr, Instr: in},
@@ -361,6 +376,7 @@ func (c *Code) variablesOnly(m *match, operands []Operand) bool {
 	return true
 }
 
+// variable reports an operand that writes a value instead of a variable.
 func (c *Code) variable(m *match, o *Operand) {
 	switch o.Kind {
 	case KindReg:
@@ -410,7 +426,8 @@ func fitting(all []match, sources []Operand) *match {
 	return nil
 }
 
-// once writes an operation unless its result is at hand.
+// once emits an operation unless its result is already available in an open
+// scope.
 func (c *Code) once(i *opcodeInfo, m *match, sources []Operand) Operand {
 	shared := pure(&i.opcode)
 	for k := range sources {
@@ -439,7 +456,7 @@ func (c *Code) once(i *opcodeInfo, m *match, sources []Operand) Operand {
 	return r
 }
 
-// result is fresh values for the destination of m.
+// result is new values for the destination of m.
 func (c *Code) result(m *match) Operand {
 	p := &m.operands[0]
 	n, braces := m.elements(p)
@@ -484,7 +501,7 @@ func pure(o *Opcode) bool {
 		o.Op == OpMapa
 }
 
-// Label is a fresh label that starts with name.
+// Label is a new label whose name starts with name.
 func (c *Code) Label(name string) string {
 	n := c.labels[name]
 	c.labels[name]++
@@ -503,6 +520,7 @@ func (c *Code) Place(label string) {
 	}
 }
 
+// place appends a label.
 func (c *Code) place(label string) {
 	c.body = append(
 		c.body, Stmt{Kind: StmtLabel, Text: label},
@@ -519,14 +537,14 @@ func (c *Code) BraIf(p Operand, label string) {
 	c.EmitIf(p, "bra", Sym(label))
 }
 
-// scope runs f; what it computes is forgotten after it.
+// scope runs f in a scope of its own: what it computes is not available after it.
 func (c *Code) scope(f func()) {
 	c.scopes = append(c.scopes, map[string]Operand{})
 	f()
 	c.scopes = c.scopes[:len(c.scopes)-1]
 }
 
-// If runs then where p holds.
+// If runs then in the threads where p holds.
 func (c *Code) If(p Operand, then func()) {
 	end := c.Label("endif")
 	c.BraIf(Not(p), end)
@@ -534,7 +552,7 @@ func (c *Code) If(p Operand, then func()) {
 	c.place(end)
 }
 
-// IfElse runs then where p holds, otherwise elsewhere.
+// IfElse runs then in the threads where p holds, and otherwise in the others.
 func (c *Code) IfElse(p Operand, then, otherwise func()) {
 	no := c.Label("else")
 	end := c.Label("endif")
@@ -600,7 +618,7 @@ func (c *Code) finish() Entry {
 	return e
 }
 
-// ends reports whether control does not go past s.
+// ends reports whether control never reaches the statement after s.
 func ends(s *Stmt) bool {
 	if s.Kind != StmtInstr || !s.Instr.Guard.None() {
 		return false

@@ -13,9 +13,12 @@ import (
 // Limits of a module, from the CUDA C++ programming guide's table of technical
 // specifications and the PTX ISA's section on kernel parameters.
 const (
-	MaxParamBytes  = 4096      // of all parameters of an entry
-	MaxStaticBytes = 48 * 1024 // of shared memory that is not .extern
-	MaxThreads     = 1024      // of a block
+	// MaxParamBytes is the maximum size of the parameters of an entry.
+	MaxParamBytes = 4096
+	// MaxStaticBytes is the maximum size of shared memory that is not .extern.
+	MaxStaticBytes = 48 * 1024
+	// MaxThreads is the maximum number of threads of a block.
+	MaxThreads     = 1024
 	maxClusterCTAs = 16
 	maxNReg        = 255
 )
@@ -35,15 +38,18 @@ func (m *Module) Check() error {
 	return nil
 }
 
-// A problem is an error that has not been looked up in the text yet.
+// problem is an error whose place in the text has not been determined yet.
 type problem struct {
 	line, col int32
-	what, msg string // the caret goes under the first piece of the line that reads like what
+	// what is the text to look for: the caret goes under its first occurrence in
+	// the line.
+	what, msg string
 }
 
+// Error is the message without a place.
 func (p *problem) Error() string { return p.msg }
 
-// place is the problem in the text of the module.
+// place finds the problem in the text of the module.
 func (p *problem) place(m *Module) *Error {
 	text := m.src
 	if text == "" {
@@ -71,30 +77,45 @@ func (p *problem) place(m *Module) *Error {
 	return source.ErrorAt(cmp.Or(m.file, "ptx"), text, at, p.msg)
 }
 
+// checker checks one module, entry by entry.
 type checker struct {
-	m      *Module
-	e      *Entry
-	forms  map[Opcode][]match
-	vars   map[string]*Var // of the module
+	// m and e are the module and the current entry.
+	m *Module
+	e *Entry
+	// forms caches the matches of opcodes.
+	forms map[Opcode][]match
+	// vars are the variables of the module, and locals those of the entry.
+	vars   map[string]*Var
 	locals map[string]*Var // of the entry
-	static int             // bytes of shared memory that the module's variables take
-	params map[string]int  // index
-	starts []int           // offsets of the parameters
+	// static is the number of bytes of shared memory that the module's variables
+	// take.
+	static int
+	// params maps parameters to their indices, and starts holds their offsets.
+	params map[string]int
+	starts []int // offsets of the parameters
 	labels map[string]bool
-	open   []bool // for each register set, whether it is visible here
+	// open tells for each register set whether it is visible at the current
+	// statement.
+	open []bool
+	// scopes are the open blocks.
 	scopes []regScope
-	stmt   *Stmt
+	// stmt is the current statement, for errors.
+	stmt *Stmt
 }
 
-// A regScope is the registers that an open { } declares.
+// regScope is the registers that an open { } declares.
 type regScope struct {
-	sets  []int32
-	size  map[string]int // of the sets, by prefix, with a dot behind it for single registers
-	least map[string]int // of the names that end in a number, the least number by what stands before
+	sets []int32
+	// size is the number of registers of each set, by prefix; single registers
+	// have a dot behind their names.
+	size map[string]int
+	// minNumber holds the smallest number of each group of names that end in a
+	// number, by the part before it.
+	minNumber map[string]int
 }
 
-// indexWord is where word stands in s, not as a part of a longer name or number;
-// -1 where it does not.
+// indexWord is the index of word in s where it is not a part of a longer name or
+// number; -1 if there is none.
 func indexWord(s, word string) int {
 	for from := 0; word != ""; {
 		k := strings.Index(s[from:], word)
@@ -116,7 +137,7 @@ func indexWord(s, word string) int {
 	return -1
 }
 
-// at is the error for a line.
+// at is the error for a line and column.
 func (c *checker) at(line, col int32, what, format string, args ...any) error {
 	return &problem{
 		line, col, what, fmt.Sprintf(format, args...),
@@ -153,6 +174,7 @@ var targets = map[string]Version{
 	"sm_110": {9, 0}, "sm_110a": {9, 0},
 }
 
+// module checks directives and variables of the module, and its entries.
 func (c *checker) module() error {
 	first, known := targets[c.m.Target.String()]
 	switch {
@@ -189,6 +211,7 @@ func (c *checker) module() error {
 	return nil
 }
 
+// powerOfTwo reports whether n is a power of two.
 func powerOfTwo(n int) bool { return n > 0 && n&(n-1) == 0 }
 
 // stored reports whether variables, parameters and registers may have type t:
@@ -248,6 +271,7 @@ func (c *checker) variable(
 	return nil
 }
 
+// entry checks an entry: its parameters, directives, names and body.
 func (c *checker) entry(e *Entry) error {
 	c.e = e
 	for _, step := range []func() error{c.parameters, c.directives, c.names, c.body} {
@@ -258,6 +282,7 @@ func (c *checker) entry(e *Entry) error {
 	return nil
 }
 
+// parameters checks sizes and alignments of the parameters.
 func (c *checker) parameters() error {
 	c.params = map[string]int{}
 	for i := range c.e.Params {
@@ -296,12 +321,14 @@ func (c *checker) parameters() error {
 	return nil
 }
 
+// product is the number of points of three dimensions, where zero is one.
 func product(d [3]int) int {
 	return max(1, d[0]) *
 		max(1, d[1]) *
 		max(1, d[2])
 }
 
+// directives checks the limits that the entry sets for launches.
 func (c *checker) directives() error {
 	e := c.e
 	clusters := e.ReqNCTAPerCluster != [3]int{} ||
@@ -367,7 +394,7 @@ func (c *checker) names() error {
 	return nil
 }
 
-// lookup is the variable called name, nil where there is none.
+// lookup is the variable of a name, nil if there is none.
 func (c *checker) lookup(name string) *Var {
 	if v := c.locals[name]; v != nil {
 		return v
@@ -375,6 +402,7 @@ func (c *checker) lookup(name string) *Var {
 	return c.vars[name]
 }
 
+// body checks the statements of the entry, and that all labels exist.
 func (c *checker) body() error {
 	c.open = make([]bool, len(c.e.Regs))
 	c.scopes = []regScope{{}}
@@ -407,6 +435,7 @@ func (c *checker) body() error {
 	return nil
 }
 
+// statement checks one statement.
 func (c *checker) statement(s *Stmt) error {
 	switch s.Kind {
 	case StmtInstr:
@@ -428,7 +457,7 @@ func (c *checker) statement(s *Stmt) error {
 	return nil
 }
 
-// regs declares a register set.
+// regs checks and declares a register set.
 func (c *checker) regs(s *Stmt) error {
 	if int(s.Index) >= len(c.e.Regs) ||
 		s.Index < 0 || c.open[s.Index] {
@@ -460,7 +489,7 @@ func (c *checker) regs(s *Stmt) error {
 func (s *regScope) declare(r *RegSet) bool {
 	if s.size == nil {
 		s.size = map[string]int{}
-		s.least = map[string]int{}
+		s.minNumber = map[string]int{}
 	}
 	key := r.Prefix
 	if r.N == 0 {
@@ -469,7 +498,7 @@ func (s *regScope) declare(r *RegSet) bool {
 	if _, twice := s.size[key]; twice {
 		return false
 	}
-	if least, some := s.least[r.Prefix]; some && least < r.N {
+	if minimum, some := s.minNumber[r.Prefix]; some && minimum < r.N {
 		return false
 	}
 	first := r.Prefix
@@ -488,9 +517,9 @@ func (s *regScope) declare(r *RegSet) bool {
 		if n < s.size[head] {
 			return false
 		}
-		least, some := s.least[head]
-		if !some || n < least {
-			s.least[head] = n
+		minimum, some := s.minNumber[head]
+		if !some || n < minimum {
+			s.minNumber[head] = n
 		}
 	}
 	s.size[key] = r.N
@@ -504,6 +533,8 @@ func (c *checker) has(isa, sm string) bool {
 	return c.m.Version.AtLeast(v) && c.m.Target.Runs(t)
 }
 
+// instr checks an instruction: its guard, its form and modifiers, its operands,
+// and further rules.
 func (c *checker) instr(in *Instr) error {
 	if err := c.guard(in.Guard); err != nil {
 		return err
@@ -525,6 +556,7 @@ func (c *checker) instr(in *Instr) error {
 	return c.rules(in)
 }
 
+// guard checks that the guard is a visible predicate.
 func (c *checker) guard(g Guard) error {
 	if g.None() {
 		return nil
@@ -542,8 +574,10 @@ func (c *checker) guard(g Guard) error {
 // version and target have.
 func (c *checker) fits(in *Instr, all []match) error {
 	var room [maxOperands]*pattern
-	var wrong error // of the first match that takes so many operands
-	late := ""      // what the matches that take the operands need
+	// wrong is the error of the first match that takes so many operands.
+	var wrong error
+	// late is the version and target that the matches which take the operands need.
+	late := ""
 	for i := range all {
 		m := &all[i]
 		patterns, ok := m.assign(&room, len(in.Operands))
@@ -606,8 +640,8 @@ func (c *checker) modifiers(in *Instr) error {
 	return nil
 }
 
-// noForm says that the modifiers of o may not stand together, and how the table
-// writes the nearest form.
+// noForm is the error for an opcode whose modifiers do not go together; it shows
+// the nearest form of the table.
 func noForm(o Opcode) string {
 	best, most := -1, -1
 	for i := range forms()[o.Op] {
@@ -651,7 +685,7 @@ func (f *form) setText() string {
 	return " with " + strings.Join(sets, " ")
 }
 
-// prefix is how many of the modifiers, from the first, the form has in order.
+// prefix is the number of leading modifiers that the form has in order.
 func (m *match) prefix() int {
 	n := 0
 	for i := range m.slots {
@@ -665,7 +699,7 @@ func (m *match) prefix() int {
 	return n
 }
 
-// rules checks what the table cannot say.
+// rules checks what the table cannot express.
 func (c *checker) rules(in *Instr) error {
 	o := &in.Opcode
 	switch o.Op {
@@ -750,6 +784,7 @@ func (c *checker) within(o *Operand, lo, hi, step int64, what string) error {
 	return nil
 }
 
+// rangeText is a range of numbers for errors.
 func rangeText(lo, hi, step int64) string {
 	s := fmt.Sprintf("%d to %d", lo, hi)
 	if hi == lo {

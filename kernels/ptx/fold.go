@@ -2,8 +2,8 @@ package ptx
 
 import "math/bits"
 
-// fold is the result of an integer operation that needs no instruction, or a
-// cheaper one; done is false where there is none.
+// fold evaluates an operation at build time, or replaces it by a cheaper one;
+// done is false if it can do neither.
 func (c *Code) fold(o *Opcode, sources []Operand) (result Operand, done bool) {
 	t := o.Type(-1)
 	if !foldable(o, t) {
@@ -36,8 +36,8 @@ func (c *Code) fold(o *Opcode, sources []Operand) (result Operand, done bool) {
 	return c.foldRight(o, t, x, y)
 }
 
-// foldable reports whether fold knows the operation: integers of 32 or 64 bits,
-// without carry or saturation.
+// foldable reports whether an operation is plain integer arithmetic, without
+// carry or saturation.
 func foldable(o *Opcode, t Type) bool {
 	if t.Bits() < 32 || t.Float() ||
 		t == U16x2 || t == S16x2 || o.Has(ModCC) ||
@@ -54,6 +54,7 @@ func foldable(o *Opcode, t Type) bool {
 	return false
 }
 
+// commutes reports whether the operands of an operation may be swapped.
 func commutes(o Op) bool {
 	switch o {
 	case OpAdd, OpMul, OpMin, OpMax, OpAnd, OpOr, OpXor:
@@ -73,7 +74,7 @@ func extended(v uint64, t Type) uint64 {
 	return uint64(int64(int32(v)))
 }
 
-// constant is the operation on two numbers.
+// constant is the result of an operation on two numbers.
 func constant(o *Opcode, t Type, x, y uint64) (v uint64, known bool) {
 	sx := signed(x, t)
 	sy := signed(y, t)
@@ -110,6 +111,7 @@ func constant(o *Opcode, t Type, x, y uint64) (v uint64, known bool) {
 	return quotient(o.Op, t, x, y)
 }
 
+// signed is the bits v of type t as a number.
 func signed(v uint64, t Type) int64 {
 	if t.Bits() == 32 {
 		return int64(int32(v))
@@ -134,7 +136,7 @@ func quotient(o Op, t Type, x, y uint64) (v uint64, known bool) {
 	return x % y, true
 }
 
-// foldRight is x∘y with a number y.
+// foldRight simplifies x∘y with a number y, by identities such as x·1 = x.
 func (c *Code) foldRight(
 	o *Opcode, t Type, x, y Operand,
 ) (Operand, bool) {
@@ -177,6 +179,7 @@ func (c *Code) foldRight(
 	return Operand{}, false
 }
 
+// foldAnd simplifies x and v: zero, or x if v has all bits.
 func foldAnd(t Type, x Operand, v uint64) (Operand, bool) {
 	switch {
 	case v == 0:
@@ -187,7 +190,7 @@ func foldAnd(t Type, x Operand, v uint64) (Operand, bool) {
 	return Operand{}, false
 }
 
-// foldSum is x + offset; a sum of a sum is one sum.
+// foldSum is x + offset; the sum of a sum is one sum.
 func (c *Code) foldSum(
 	o *Opcode, t Type, x Operand, offset int64,
 ) (Operand, bool) {
@@ -213,6 +216,7 @@ func (c *Code) foldSum(
 	return r, true
 }
 
+// signedOf is the signed type of the width of t.
 func signedOf(t Type) Type {
 	if t.Bits() == 64 {
 		return S64
@@ -220,7 +224,7 @@ func signedOf(t Type) Type {
 	return S32
 }
 
-// foldMad is x·y + z where one of them is a number that makes it simpler.
+// foldMad simplifies x·y + z if one of them is a suitable number.
 func (c *Code) foldMad(
 	o *Opcode, t Type, x, y, z Operand,
 ) (Operand, bool) {
@@ -237,7 +241,8 @@ func (c *Code) foldMad(
 	return c.Let("add."+t.String(), product, z), true
 }
 
-// width is 64 where one of the operands is a register of 64 bits, else 32.
+// width is "64" if one of the operands is a register of 64 bits, and "32"
+// otherwise.
 func (c *Code) width(operands []Operand) string {
 	for _, o := range operands {
 		if c.RegType(o).Bits() == 64 {
@@ -247,51 +252,73 @@ func (c *Code) width(operands []Operand) string {
 	return "32"
 }
 
+// arith emits an integer operation in the width of its operands.
 func (c *Code) arith(opcode string, operands ...Operand) Operand {
 	return c.Let(opcode+c.width(operands), operands...)
 }
 
-// Add, Sub, Mul, Mad (x·y+z), Min, Max, Div and Rem are unsigned arithmetic of 32
-// bits, or of 64 where one of the operands is a 64-bit register; And, Or, Xor, Shl
-// and Shr likewise.
+// Add is x + y. Operands are 32 or 64 bits wide, and so is the result; the same
+// holds for the operations that follow.
 func (c *Code) Add(x, y Operand) Operand {
 	return c.arith("add.u", x, y)
 }
+
+// Sub is x − y.
 func (c *Code) Sub(x, y Operand) Operand {
 	return c.arith("sub.u", x, y)
 }
+
+// Mul is the low half of x·y.
 func (c *Code) Mul(x, y Operand) Operand {
 	return c.arith("mul.lo.u", x, y)
 }
+
+// Mad is the low half of x·y + z.
 func (c *Code) Mad(x, y, z Operand) Operand {
 	return c.arith("mad.lo.u", x, y, z)
 }
+
+// Min is the minimum of unsigned numbers.
 func (c *Code) Min(x, y Operand) Operand {
 	return c.arith("min.u", x, y)
 }
+
+// Max is the maximum of unsigned numbers.
 func (c *Code) Max(x, y Operand) Operand {
 	return c.arith("max.u", x, y)
 }
+
+// Div is the unsigned quotient of x and y.
 func (c *Code) Div(x, y Operand) Operand {
 	return c.arith("div.u", x, y)
 }
+
+// Rem is the unsigned remainder of x and y.
 func (c *Code) Rem(x, y Operand) Operand {
 	return c.arith("rem.u", x, y)
 }
+
+// And is the bitwise and.
 func (c *Code) And(x, y Operand) Operand {
 	return c.arith("and.b", x, y)
 }
+
+// Or is the bitwise or.
 func (c *Code) Or(x, y Operand) Operand {
 	return c.arith("or.b", x, y)
 }
+
+// Xor is the bitwise exclusive or.
 func (c *Code) Xor(x, y Operand) Operand {
 	return c.arith("xor.b", x, y)
 }
 
-// Shl and Shr shift by y bits; what is shifted in is zero.
+// Shl shifts to the left by y bits; zeros are shifted in.
 func (c *Code) Shl(x, y Operand) Operand {
 	return c.Let("shl.b"+c.width([]Operand{x}), x, y)
 }
+
+// Shr shifts to the right by y bits; zeros are shifted in.
 func (c *Code) Shr(x, y Operand) Operand {
 	return c.Let("shr.u"+c.width([]Operand{x}), x, y)
 }

@@ -35,7 +35,7 @@ type row struct {
 	sets    string // T=u32,s32 U=…
 }
 
-// A form is a row as compiled.
+// form is a compiled row.
 type form struct {
 	row      *row
 	isa      Version
@@ -44,18 +44,23 @@ type form struct {
 	operands []pattern
 }
 
-// A slot is the place of a modifier in a form.
+// slot is the place of a modifier in a form.
 type slot struct {
-	name     string
+	name string
+	// set holds the modifiers that may stand there.
 	set      modSet
 	optional bool
 }
 
+// modSet is a set of modifiers.
 type modSet [(numMods + 63) / 64]uint64
 
+// add adds a modifier.
 func (s *modSet) add(m Mod) {
 	s[m/64] |= 1 << (m % 64)
 }
+
+// has reports whether a modifier is in the set.
 func (s *modSet) has(m Mod) bool {
 	return s[m/64]>>(m%64)&1 != 0
 }
@@ -69,48 +74,77 @@ func (s *modSet) each(f func(Mod)) {
 	}
 }
 
+// patternKind is the kind of operand that a pattern describes.
 type patternKind uint8
 
 const (
-	patValue  patternKind = iota // register or number of typ
-	patPred                      // predicate
-	patMem                       // [address]
-	patTensor                    // [map, {coordinates}]
-	patImm                       // integer in lo..hi
+	// patValue is a register or a number of a type.
+	patValue patternKind = iota
+	// patPred is a predicate.
+	patPred
+	// patMem is [address].
+	patMem
+	// patTensor is [map, {coordinates}].
+	patTensor
+	// patImm is an integer in a range.
+	patImm
+	// patLabel is a label.
 	patLabel
-	patSink // _
+	// patSink is the sink _.
+	patSink
 )
 
-// A pattern says what may stand at one place among the operands.
+// pattern describes what may stand at one place among the operands.
 type pattern struct {
-	kind     patternKind
-	dst      bool // written
-	src      bool // read
-	regOnly  bool
-	wide     bool
-	neg      bool
-	address  bool // also the address of a variable
-	special  bool // also a special register
-	sink     bool
-	pair     bool
-	vector   bool
+	kind patternKind
+	// dst is set if the operand is written, and src if it is read.
+	dst bool
+	src bool // read
+	// regOnly excludes numbers.
+	regOnly bool
+	// wide allows registers that are wider than the type.
+	wide bool
+	// neg allows negated predicates.
+	neg bool
+	// address allows the address of a variable.
+	address bool
+	// special allows special registers.
+	special bool
+	// sink allows the sink _.
+	sink bool
+	// pair allows a second destination.
+	pair bool
+	// vector is set for vectors in braces.
+	vector bool
+	// optional is set if the operand may be absent.
 	optional bool
-	when     Mod   // there exactly when this modifier is; NoMod where that does not decide
-	typ      Type  // or the modifier at slot
-	slot     int   // slot+1 of the type, 0 where typ says it
-	count    count // elements of a vector
-	align    int   // of an address in bytes; 0 is by type
-	lo, hi   int64 // of an immediate, which is a multiple of step, or one of set
-	step     int64
-	set      []int64
-	text     string // as written in the row
+	// when is the modifier whose presence decides about an optional operand;
+	// NoMod if none does.
+	when Mod
+	// typ is the type; slot overrides it.
+	typ Type
+	// slot is the slot of the modifier that is the type, plus 1; 0 if typ is the
+	// type.
+	slot int
+	// count is the number of elements of a vector.
+	count count
+	// align is the alignment of an address in bytes; 0 is that of the type.
+	align int
+	// lo and hi bound an immediate.
+	lo, hi int64
+	// step divides an immediate.
+	step int64
+	// set lists the immediates that are allowed, if there is a list.
+	set []int64
+	// text is the operand as the row writes it.
+	text string
 }
 
-// A count is a number of elements: n, or the number that the modifier at slot-1
-// says, or columns of the shape over div.
+// count is a number of elements: n, or the number that the modifier at slot-1
+// names, or the columns of the shape divided by div.
 type count struct{ n, slot, div int }
 
-// A table has the forms of every operation.
+// table holds the forms of every operation.
 type table [numOps][]form
 
 // forms compiles the table once; it is constant data.
@@ -130,6 +164,7 @@ var forms = sync.OnceValue(func() *table {
 	return t
 })
 
+// opByName finds operations by their names.
 var opByName = sync.OnceValue(func() map[string]Op {
 	m := make(map[string]Op, numOps)
 	for o := NoOp + 1; o < numOps; o++ {
@@ -137,6 +172,8 @@ var opByName = sync.OnceValue(func() map[string]Op {
 	}
 	return m
 })
+
+// modByName finds modifiers by their names.
 var modByName = sync.OnceValue(func() map[string]Mod {
 	m := make(map[string]Mod, numMods)
 	for x := NoMod + 1; x < numMods; x++ {
@@ -184,6 +221,7 @@ func compile(r *row) (Op, form, error) {
 	return op, f, nil
 }
 
+// splitMods splits the modifiers of a row at their dots.
 func splitMods(s string) []string {
 	if s == "" {
 		return nil
@@ -191,6 +229,7 @@ func splitMods(s string) []string {
 	return strings.Split(s, ".")
 }
 
+// splitOperands splits the operands of a row at commas outside of brackets.
 func splitOperands(s string) []string {
 	if s == "" {
 		return nil
@@ -198,6 +237,7 @@ func splitOperands(s string) []string {
 	return strings.Split(s, ", ")
 }
 
+// rowSets reads the sets that a row defines itself.
 func rowSets(s string) map[string]string {
 	own := map[string]string{}
 	for _, f := range strings.Fields(s) {
@@ -229,6 +269,7 @@ func (s *slot) addAll(name string, own map[string]string) error {
 	return s.addOne(name)
 }
 
+// addOne adds one modifier by its name.
 func (s *slot) addOne(name string) error {
 	if k, isShape := strings.CutPrefix(name, "m64n*k"); isShape {
 		k, _ := strconv.Atoi(k)
@@ -291,6 +332,7 @@ func (f *form) pattern(text string) (pattern, error) {
 	return p, f.value(&p, rest)
 }
 
+// address reads the pattern of a memory operand.
 func (f *form) address(p *pattern, inner string) error {
 	p.kind = patMem
 	if inner == "map" {
@@ -314,6 +356,7 @@ func (f *form) address(p *pattern, inner string) error {
 	return f.typeOf(p, ty)
 }
 
+// count reads the number of elements of a vector.
 func (f *form) count(p *pattern, n string) error {
 	if div, is := strings.CutPrefix(n, "N/"); is {
 		d, err := strconv.Atoi(div)
@@ -350,6 +393,7 @@ func (p *pattern) immediate(s string) error {
 	return err
 }
 
+// value reads the pattern of a value.
 func (f *form) value(p *pattern, s string) error {
 	switch s {
 	case "label":
@@ -388,6 +432,7 @@ func (f *form) value(p *pattern, s string) error {
 	return f.typeOf(p, s)
 }
 
+// typeOf reads a type, or the name of the slot that is the type.
 func (f *form) typeOf(p *pattern, s string) error {
 	if m := modByName()[s]; m.IsType() {
 		p.typ = m
@@ -398,6 +443,7 @@ func (f *form) typeOf(p *pattern, s string) error {
 	return err
 }
 
+// slotOf is the index of a slot by its name.
 func (f *form) slotOf(name string) (int, error) {
 	for i := range f.slots {
 		if f.slots[i].name == name {
@@ -407,15 +453,15 @@ func (f *form) slotOf(name string) (int, error) {
 	return 0, fmt.Errorf("%q is no modifier of the form", name)
 }
 
-// A match is a form with the modifiers of an opcode in its slots; NoMod where an
-// optional one is absent.
+// match is a form with the modifiers of an opcode bound to its slots; NoMod is an
+// optional one that is absent.
 type match struct {
 	*form
 	op    Opcode
 	bound [maxMods]Mod
 }
 
-// matches is the forms that opcode c has, none where it is not legal.
+// matches lists the forms that an opcode has; it is empty for an illegal one.
 func matches(c Opcode) []match {
 	if c.Op >= numOps {
 		return nil
@@ -431,7 +477,8 @@ func matches(c Opcode) []match {
 	return all
 }
 
-// bind puts mods into the slots from slot i on.
+// bind binds mods to the slots from slot i on, and backtracks where an optional
+// slot could take a modifier that a later one needs.
 func (m *match) bind(i int, mods []Mod) bool {
 	if i == len(m.slots) {
 		return len(mods) == 0
@@ -447,7 +494,7 @@ func (m *match) bind(i int, mods []Mod) bool {
 	return s.optional && m.bind(i+1, mods)
 }
 
-// typ is the type of pattern p.
+// typ is the type of pattern p under the match.
 func (m *match) typ(p *pattern) Type {
 	if p.slot > 0 {
 		return m.bound[p.slot-1]
@@ -468,7 +515,7 @@ func (m *match) elements(p *pattern) (n int, braces bool) {
 	return p.count.n, p.vector
 }
 
-// vecCount is the number of elements that a modifier says.
+// vecCount is the number of elements that a modifier such as .v2 names.
 func vecCount(m Mod) (n int, braces bool) {
 	switch m {
 	case ModX1:
@@ -483,11 +530,12 @@ func vecCount(m Mod) (n int, braces bool) {
 	return 1, false
 }
 
+// maxOperands is the maximum number of operands of an instruction.
 const maxOperands = 10
 
-// assign is the patterns that n operands have in this order; ok is false where
-// the match does not take n. Patterns that may be absent take operands first
-// come, first served.
+// assign is the patterns that n operands have in this order; ok is false if the
+// match does not take n operands. Patterns of optional operands are assigned from
+// left to right.
 func (m *match) assign(
 	room *[maxOperands]*pattern, n int,
 ) (patterns []*pattern, ok bool) {
@@ -556,8 +604,9 @@ func cutOp(text string) (op Op, mods string, err error) {
 	return NoOp, "", fmt.Errorf("no operation %q in the opcode table", name)
 }
 
-// ParseOpcode reads an opcode with its modifiers, such as mad.lo.s32. Whether
-// the modifiers may stand together is the checker's matter.
+// ParseOpcode parses an opcode with its modifiers, such as mad.lo.s32. It checks
+// that the operation and the modifiers exist; whether they may be combined is
+// checked by [Module.Check].
 func ParseOpcode(text string) (Opcode, error) {
 	op, mods, err := cutOp(text)
 	c := Opcode{Op: op}
@@ -580,6 +629,7 @@ func ParseOpcode(text string) (Opcode, error) {
 	return c, nil
 }
 
+// parseVersion reads a version such as 8.0.
 func parseVersion(s string) (v Version, err error) {
 	major, minor, found := strings.Cut(s, ".")
 	v.Major, err = strconv.Atoi(major)
@@ -592,6 +642,7 @@ func parseVersion(s string) (v Version, err error) {
 	return v, nil
 }
 
+// parseTarget reads a target such as sm_90a.
 func parseTarget(s string) (Target, error) {
 	digits, isSM := strings.CutPrefix(s, "sm_")
 	digits, isA := strings.CutSuffix(digits, "a")
@@ -606,12 +657,12 @@ func parseTarget(s string) (Target, error) {
 	return t, nil
 }
 
-// String is the version as .version says it.
+// String is the operand of .version, such as 8.0.
 func (v Version) String() string {
 	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 }
 
-// String is the target as .target says it.
+// String is the operand of .target, such as sm_90a.
 func (t Target) String() string {
 	if t.Arch != 0 {
 		return fmt.Sprintf("sm_%d%c", t.SM, t.Arch)

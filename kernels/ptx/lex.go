@@ -14,14 +14,14 @@ type scanner struct{ source.Scanner[string] }
 // place is a remembered position of a scanner.
 type place = source.Place
 
-// expected is the error that something else stands at the next token.
+// expected is the error that the next token is not what is required.
 func (s *scanner) expected(what string) error {
 	s.skip()
 	p := s.Here()
 	return s.Fail(p, "expected %s, found %s", what, s.found())
 }
 
-// found is the next token as an error shows it.
+// found describes the next token for errors.
 func (s *scanner) found() string {
 	if s.At >= len(s.Src) {
 		return "the end of the text"
@@ -41,12 +41,19 @@ func (s *scanner) found() string {
 	return strconv.Quote(strings.ToValidUTF8(s.Src[s.At:end], "?"))
 }
 
+// isLetter reports whether c is an ASCII letter.
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+
+// isDigit reports whether c is an ASCII digit.
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isName reports whether c may stand in a name.
 func isName(c byte) bool {
 	return isLetter(c) || isDigit(c) ||
 		c == '_' || c == '$'
 }
+
+// isWord reports whether c may stand in a token as errors show it.
 func isWord(c byte) bool {
 	return isName(c) || c == '%' || c == '.' || c == ':'
 }
@@ -94,7 +101,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// take moves over c where it is next.
+// take moves over c if it is next.
 func (s *scanner) take(c byte) bool {
 	if s.peek() != c || s.At >= len(s.Src) {
 		return false
@@ -103,6 +110,7 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
+// want moves over c, which must be next.
 func (s *scanner) want(c byte) error {
 	if !s.take(c) {
 		return s.expected(strconv.Quote(string(c)))
@@ -110,7 +118,7 @@ func (s *scanner) want(c byte) error {
 	return nil
 }
 
-// name is the identifier that comes next, "" where none does.
+// name is the identifier that comes next, "" if none does.
 func (s *scanner) name() string {
 	s.skip()
 	from := s.At
@@ -211,6 +219,7 @@ func (s *scanner) numberText() string {
 	return s.Src[from:s.At]
 }
 
+// parseNumber reads a number without its sign.
 func parseNumber(text string, neg bool) (Operand, bool) {
 	kind := byte(0)
 	if len(text) > 1 && text[0] == '0' {
@@ -239,6 +248,7 @@ func parseNumber(text string, neg bool) (Operand, bool) {
 		!strings.ContainsAny(text, "_oO")
 }
 
+// exactFloat reads the n hexadecimal digits of the bits of a float.
 func exactFloat(digits string, n int, k Kind, neg bool) (Operand, bool) {
 	v, err := strconv.ParseUint(digits, 16, 64)
 	if neg && k == KindF32 {
@@ -250,8 +260,8 @@ func exactFloat(digits string, n int, k Kind, neg bool) (Operand, bool) {
 		len(digits) == n
 }
 
-// count is the non-negative number that comes next, up to most.
-func (s *scanner) count(what string, most int) (int, error) {
+// count reads a non-negative number that is at most limit.
+func (s *scanner) count(what string, limit int) (int, error) {
 	s.skip()
 	start := s.Here()
 	text := s.numberText()
@@ -261,8 +271,8 @@ func (s *scanner) count(what string, most int) (int, error) {
 	o, ok := parseNumber(text, false)
 	if !ok || o.Kind != KindInt ||
 		o.Bits > math.MaxInt64 ||
-		o.Int() > int64(most) {
-		return 0, s.Fail(start, "expected %s of at most %d, found %q", what, most, text)
+		o.Int() > int64(limit) {
+		return 0, s.Fail(start, "expected %s of at most %d, found %q", what, limit, text)
 	}
 	return int(o.Bits), nil
 }

@@ -13,126 +13,225 @@ type Type = Mod
 const (
 	NoMod Mod = iota // no modifier, no type
 
-	// Types.
+	// Pred is a predicate.
 	Pred
+	// B1 is one bit; the types of bits have no interpretation.
 	B1
+	// B4 is 4 bits.
 	B4
+	// B8 is 8 bits.
 	B8
+	// B16 is 16 bits.
 	B16
+	// B32 is 32 bits.
 	B32
+	// B64 is 64 bits.
 	B64
+	// B128 is 128 bits.
 	B128
+	// U4 is an unsigned integer of 4 bits.
 	U4
+	// U8 is an unsigned integer of 8 bits.
 	U8
+	// U16 is an unsigned integer of 16 bits.
 	U16
+	// U32 is an unsigned integer of 32 bits.
 	U32
+	// U64 is an unsigned integer of 64 bits.
 	U64
+	// S4 is a signed integer of 4 bits.
 	S4
+	// S8 is a signed integer of 8 bits.
 	S8
+	// S16 is a signed integer of 16 bits.
 	S16
+	// S32 is a signed integer of 32 bits.
 	S32
+	// S64 is a signed integer of 64 bits.
 	S64
+	// F16 is an IEEE half.
 	F16
+	// F16x2 is a pair of halves.
 	F16x2
+	// BF16 is a bfloat16.
 	BF16
+	// BF16x2 is a pair of bfloat16.
 	BF16x2
+	// TF32 is a float of 8 bits of exponent and 10 of mantissa, in 32 bits.
 	TF32
+	// F32 is an IEEE single.
 	F32
+	// F64 is an IEEE double.
 	F64
+	// E4M3 is an 8-bit float of 4 bits of exponent and 3 of mantissa.
 	E4M3
+	// E5M2 is an 8-bit float of 5 bits of exponent and 2 of mantissa.
 	E5M2
+	// E4M3x2 is a pair of e4m3.
 	E4M3x2
+	// E5M2x2 is a pair of e5m2.
 	E5M2x2
+	// U16x2 is a pair of u16.
 	U16x2
+	// S16x2 is a pair of s16.
 	S16x2
+	// F32x2 is a pair of f32.
 	F32x2
 
-	// Rounding: of floating-point results, and to integers.
+	// ModRN is .rn: to nearest, ties to even.
 	ModRN
+	// ModRZ is .rz: towards zero.
 	ModRZ
+	// ModRM is .rm: towards negative infinity.
 	ModRM
+	// ModRP is .rp: towards positive infinity.
 	ModRP
+	// ModRNA is .rna: to nearest, ties away from zero.
 	ModRNA
+	// ModRS is .rs: stochastic.
 	ModRS
+	// ModRNI is .rni: to the nearest integer, ties to even.
 	ModRNI
+	// ModRZI is .rzi: to an integer towards zero.
 	ModRZI
+	// ModRMI is .rmi: to an integer towards negative infinity.
 	ModRMI
+	// ModRPI is .rpi: to an integer towards positive infinity.
 	ModRPI
 
-	// How arithmetic is done and what of the result is kept.
+	// ModFTZ is .ftz: subnormal operands and results become zero.
 	ModFTZ
+	// ModSat is .sat: the result is clamped.
 	ModSat
+	// ModSatfinite is .satfinite: overflow gives the largest number.
 	ModSatfinite
+	// ModRelu is .relu: negative results become zero.
 	ModRelu
+	// ModApprox is .approx: a fast approximation.
 	ModApprox
+	// ModFull is .full: an approximation over the full range.
 	ModFull
+	// ModCC is .cc: the carry flag is written.
 	ModCC
+	// ModLo is .lo: the low half of a product, or less in comparisons of unsigned
+	// numbers.
 	ModLo
+	// ModHi is .hi: the high half of a product.
 	ModHi
+	// ModWide is .wide: the whole product.
 	ModWide
+	// ModNaN is .NaN: a NaN operand gives NaN.
 	ModNaN
+	// ModXorSign is .xorsign: the sign of the result is the xor of the signs.
 	ModXorSign
+	// ModAbs is .abs: magnitudes are compared.
 	ModAbs
 
-	// Comparisons. Lo above is also the unsigned lower-than.
+	// ModEQ is .eq: equal.
 	ModEQ
+	// ModNE is .ne: not equal.
 	ModNE
+	// ModLT is .lt: less.
 	ModLT
+	// ModLE is .le: less or equal.
 	ModLE
+	// ModGT is .gt: greater.
 	ModGT
+	// ModGE is .ge: greater or equal.
 	ModGE
+	// ModLS is .ls: less or equal, unsigned.
 	ModLS
+	// ModHS is .hs: greater or equal, unsigned.
 	ModHS
+	// ModEQU is .equ: equal or unordered.
 	ModEQU
+	// ModNEU is .neu: not equal or unordered.
 	ModNEU
+	// ModLTU is .ltu: less or unordered.
 	ModLTU
+	// ModLEU is .leu: less or equal, or unordered.
 	ModLEU
+	// ModGTU is .gtu: greater or unordered.
 	ModGTU
+	// ModGEU is .geu: greater or equal, or unordered.
 	ModGEU
+	// ModIsNum is .num: both operands are numbers.
 	ModIsNum
+	// ModIsNaN is .nan: an operand is a NaN.
 	ModIsNaN
 
-	// Classes of floating-point numbers that testp asks for.
+	// ModFinite is .finite: neither infinite nor a NaN.
 	ModFinite
+	// ModInfinite is .infinite: an infinity.
 	ModInfinite
+	// ModNumber is .number: not a NaN.
 	ModNumber
+	// ModNotANumber is .notanumber: a NaN.
 	ModNotANumber
+	// ModNormal is .normal: a normal number.
 	ModNormal
+	// ModSubnormal is .subnormal: a subnormal number.
 	ModSubnormal
 
 	// Operations of atom, red, setp and redux.
 	ModAnd
+	// ModOr is .or: bitwise or.
 	ModOr
+	// ModXor is .xor: bitwise exclusive or.
 	ModXor
+	// ModPopc is .popc: the number of true predicates.
 	ModPopc
+	// ModInc is .inc: increment with wrap-around.
 	ModInc
+	// ModDec is .dec: decrement with wrap-around.
 	ModDec
+	// ModExch is .exch: exchange.
 	ModExch
+	// ModCas is .cas: compare and swap.
 	ModCas
+	// ModMin is .min: minimum.
 	ModMin
+	// ModMax is .max: maximum.
 	ModMax
+	// ModAdd is .add: sum.
 	ModAdd
 
 	// State spaces.
 	ModParam
+	// ModParamEntry is .param::entry: parameters of the kernel.
 	ModParamEntry
+	// ModParamFunc is .param::func: parameters of a function.
 	ModParamFunc
+	// ModGlobal is .global: global memory.
 	ModGlobal
+	// ModShared is .shared: shared memory of the block.
 	ModShared
+	// ModSharedCTA is .shared::cta: shared memory of the block.
 	ModSharedCTA
+	// ModSharedCluster is .shared::cluster: shared memory of the cluster.
 	ModSharedCluster
+	// ModLocal is .local: memory of the thread.
 	ModLocal
+	// ModConst is .const: constant memory.
 	ModConst
+	// ModTo is .to: from generic addresses to those of a space.
 	ModTo
 
 	// Cache operators, eviction priorities and prefetch sizes.
 	ModCA
+	// ModCG is .cg: cached in L2 only.
 	ModCG
+	// ModCS is .cs: evicted first.
 	ModCS
+	// ModLU is .lu: not used again.
 	ModLU
+	// ModCV is .cv: not cached.
 	ModCV
+	// ModWB is .wb: written back.
 	ModWB
+	// ModWT is .wt: written through.
 	ModWT
+	// ModNC is .nc: the read-only cache.
 	ModNC
 	ModL1NoAllocate
 	ModL1EvictNormal
@@ -154,25 +253,41 @@ const (
 
 	// Memory order and scope.
 	ModWeak
+	// ModRelaxed is .relaxed: ordered by coherence only.
 	ModRelaxed
+	// ModAcquire is .acquire: later accesses stay behind it.
 	ModAcquire
+	// ModRelease is .release: earlier accesses stay before it.
 	ModRelease
+	// ModAcqRel is .acq_rel: both acquire and release.
 	ModAcqRel
+	// ModSc is .sc: sequentially consistent.
 	ModSc
+	// ModVolatile is .volatile: a relaxed access of the system.
 	ModVolatile
+	// ModMmio is .mmio: an access to a device's registers.
 	ModMmio
+	// ModCTA is .cta: the scope of the block.
 	ModCTA
+	// ModCluster is .cluster: the scope of the cluster.
 	ModCluster
+	// ModGPU is .gpu: the scope of the device.
 	ModGPU
+	// ModSYS is .sys: the scope of the system.
 	ModSYS
 	ModGL
 
 	// Vectors and counts.
 	ModV2
+	// ModV4 is .v4: vectors of 4.
 	ModV4
+	// ModV8 is .v8: vectors of 8.
 	ModV8
+	// ModX1 is .x1: one matrix.
 	ModX1
+	// ModX2 is .x2: two matrices.
 	ModX2
+	// ModX4 is .x4: four matrices.
 	ModX4
 
 	// Synchronisation.
@@ -215,17 +330,27 @@ const (
 	ModDim3
 	ModDim4
 	ModDim5
+	// ModTile is .tile: boxes of a tensor.
 	ModTile
+	// ModIm2col is .im2col: windows of a convolution.
 	ModIm2col
 	ModIm2colNoOffs
+	// ModMbarrierCompleteTxBytes is .mbarrier::complete_tx::bytes: completes on
+	// an mbarrier.
 	ModMbarrierCompleteTxBytes
+	// ModMulticastCluster is .multicast::cluster: to several blocks of the
+	// cluster.
 	ModMulticastCluster
+	// ModBulkGroup is .bulk_group: completes in a bulk group.
 	ModBulkGroup
 
 	// Matrices.
 	ModM8n8
+	// ModTrans is .trans: transposed.
 	ModTrans
+	// ModRow is .row: major by rows.
 	ModRow
+	// ModCol is .col: major by columns.
 	ModCol
 	ModM8n8k4
 	ModM8n8k16
@@ -250,10 +375,11 @@ const (
 
 	// The shapes m64nNkK of wgmma follow; see WGMMA.
 	firstWGMMA
+	// numMods is the number of modifiers.
 	numMods = firstWGMMA + 3*32
 )
 
-// modNames is how each modifier is written, without its dot.
+// modNames are the names of the modifiers, without their dots.
 var modNames = [...]string{
 	Pred: "pred", B1: "b1", B4: "b4", B8: "b8", B16: "b16",
 	B32: "b32", B64: "b64", B128: "b128", U4: "u4",
@@ -367,7 +493,7 @@ func (m Mod) IsType() bool { return m > NoMod && m <= lastType }
 // each a sum of K products.
 type Shape struct{ M, N, K int }
 
-// Shape is the shape that m says, zero where it says none.
+// Shape is the shape that m names, the zero Shape if it names none.
 func (m Mod) Shape() Shape {
 	if m >= firstWGMMA && m < numMods {
 		i := int(m - firstWGMMA)
@@ -390,7 +516,7 @@ func (m Mod) Shape() Shape {
 	return Shape{}
 }
 
-// Bits is the width of a type, 0 where m is none; a predicate has 1 bit.
+// Bits is the width of a type in bits, 0 if m is no type; a predicate has 1 bit.
 func (m Mod) Bits() int {
 	switch m {
 	case Pred, B1:
@@ -412,16 +538,20 @@ func (m Mod) Bits() int {
 	return 0
 }
 
-// Bytes is the size of a type in memory, 0 where it has none.
+// Bytes is the size of a type in memory, 0 if it has none.
 func (m Mod) Bytes() int { return m.Bits() / 8 }
 
-// Untyped reports whether m says only how many bits there are.
+// Untyped reports whether m is a type of bits, without an interpretation.
 func (m Mod) Untyped() bool { return m >= B1 && m <= B128 }
 
-// Signed and Unsigned report whether m is an integer type of that kind, Float
-// whether it is a floating-point type.
-func (m Mod) Signed() bool   { return m >= S4 && m <= S64 || m == S16x2 }
-func (m Mod) Unsigned() bool { return m >= U4 && m <= U64 || m == U16x2 }
-func (m Mod) Float() bool    { return m >= F16 && m <= E5M2x2 || m == F32x2 }
+// Signed reports whether a type is one of signed integers.
+func (m Mod) Signed() bool { return m >= S4 && m <= S64 || m == S16x2 }
 
+// Unsigned reports whether a type is one of unsigned integers.
+func (m Mod) Unsigned() bool { return m >= U4 && m <= U64 || m == U16x2 }
+
+// Float reports whether a type is one of floats.
+func (m Mod) Float() bool { return m >= F16 && m <= E5M2x2 || m == F32x2 }
+
+// lastType is the last modifier that is a type.
 const lastType = F32x2

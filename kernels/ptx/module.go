@@ -2,7 +2,7 @@ package ptx
 
 import "strings"
 
-// A Version is a version of the PTX ISA: what .version says.
+// A Version is a version of the PTX ISA, the operand of .version.
 type Version struct{ Major, Minor int }
 
 // AtLeast reports whether v is w or later.
@@ -18,38 +18,53 @@ type Target struct {
 	Arch byte // 0 or 'a'
 }
 
-// A Module is a PTX file.
+// A Module is the content of a PTX file.
 type Module struct {
 	Version Version
 	Target  Target
-	Vars    []Var // .shared and .global variables of the whole module
+	// Vars are the .shared and .global variables of the whole module.
+	Vars []Var
+	// Entries are the kernels.
 	Entries []Entry
 
-	file string // where it was parsed from
-	src  string // the text that the lines of its statements count in; empty where that is Text
+	// file is the name of the text that the module was parsed from.
+	file string
+	// src is the text that the lines of the statements count in; it is empty if
+	// that is Text.
+	src string
 }
 
-// Linkage says who sees a name.
+// Linkage is the visibility of a name.
 type Linkage uint8
 
 const (
+	// Local is a name of its module.
 	Local Linkage = iota
+	// Visible is a name that other modules and the host may use.
 	Visible
+	// Extern is a name that is defined elsewhere, such as dynamic shared memory.
 	Extern
+	// Weak is a name that other definitions override.
 	Weak
 )
 
 // A Var is a variable in shared, global or constant memory.
 type Var struct {
 	Linkage Linkage
-	Space   Mod // ModShared, ModGlobal or ModConst
-	Align   int // bytes; 0 is the natural alignment of Type
-	Type    Type
-	Name    string
-	Array   bool    // declared with []
-	Count   int     // elements of an array; 0 where the launch says how many (.extern)
-	Init    []int64 // initial values of the first elements; floats as their bits
-	Line    int32
+	// Space is ModShared, ModGlobal or ModConst.
+	Space Mod
+	// Align is the alignment in bytes; 0 is the natural alignment of Type.
+	Align int
+	Type  Type
+	Name  string
+	// Array is set if the variable is declared with [].
+	Array bool
+	// Count is the number of elements of an array; 0 if the launch decides it
+	// (.extern).
+	Count int
+	// Init holds the initial values of the first elements; floats as their bits.
+	Init []int64
+	Line int32
 }
 
 // Bytes is the size of the variable.
@@ -68,8 +83,9 @@ func (v *Var) Alignment() int {
 // A Param is a parameter of an entry: a scalar, or Count elements such as the 128
 // bytes of a tensor map.
 type Param struct {
-	Type  Type
-	Align int // bytes; 0 is the natural alignment of Type
+	Type Type
+	// Align is the alignment in bytes; 0 is the natural alignment of Type.
+	Align int
 	Count int // elements of an array; 0 for a scalar
 	Name  string
 	Line  int32
@@ -85,8 +101,8 @@ func (p *Param) Alignment() int {
 	return max(p.Align, p.Type.Bytes())
 }
 
-// Offsets is where each parameter lies in the parameter block, and the size of
-// the block, in bytes.
+// Offsets are the offset of each parameter in the parameter block, and the size
+// of the block, in bytes.
 func Offsets(params []Param) (offsets []int, size int) {
 	for i := range params {
 		a := max(1, params[i].Alignment())
@@ -97,29 +113,40 @@ func Offsets(params []Param) (offsets []int, size int) {
 	return offsets, size
 }
 
-// An Entry is a kernel. In the dimensions and counts zero is "not said".
+// An Entry is a kernel. In the dimensions and counts, zero means that the
+// directive is absent.
 type Entry struct {
 	Name    string
 	Linkage Linkage
 	Params  []Param
 
-	MaxNTid           [3]int // most threads of a block
-	ReqNTid           [3]int // exactly the threads of a block
-	MinNCTAPerSM      int    // blocks that should fit on a multiprocessor
-	MaxNCTAPerSM      int    // deprecated form of it
-	MaxNReg           int    // most registers of a thread
-	ReqNCTAPerCluster [3]int // blocks of a cluster
-	ExplicitCluster   bool   // launched with clusters
-	MaxClusterRank    int    // most blocks of a cluster
+	// MaxNTid is the maximum number of threads of a block.
+	MaxNTid [3]int
+	// ReqNTid is the exact number of threads of a block.
+	ReqNTid [3]int
+	// MinNCTAPerSM is the number of blocks that should fit on a multiprocessor.
+	MinNCTAPerSM int
+	// MaxNCTAPerSM is the deprecated form of MinNCTAPerSM.
+	MaxNCTAPerSM int
+	// MaxNReg is the maximum number of registers of a thread.
+	MaxNReg int
+	// ReqNCTAPerCluster is the exact number of blocks of a cluster.
+	ReqNCTAPerCluster [3]int
+	// ExplicitCluster is set if the kernel is launched with clusters.
+	ExplicitCluster bool
+	// MaxClusterRank is the maximum number of blocks of a cluster.
+	MaxClusterRank int
 
+	// Regs are the register sets, declared in the body or before it.
 	Regs []RegSet
-	Vars []Var // declared in the body
+	// Vars are the variables declared in the body.
+	Vars []Var
 	Body []Stmt
 	Line int32
 }
 
-// A RegSet is the registers of one declaration: Prefix0, Prefix1, … or, where N
-// is 0, the one register that is called Prefix.
+// A RegSet is the registers of one declaration: Prefix0, Prefix1, … or, if N is
+// 0, the single register called Prefix.
 type RegSet struct {
 	Prefix string
 	Type   Type
@@ -137,46 +164,61 @@ func (e *Entry) RegType(r Reg) Type {
 	return e.Regs[r.Set-1].Type
 }
 
-// StmtKind says what a statement is.
+// StmtKind is the kind of a statement.
 type StmtKind uint8
 
 const (
-	StmtInstr   StmtKind = iota
-	StmtLabel            // Text:
-	StmtComment          // // Text
-	StmtReg              // declares Entry.Regs[Index]
-	StmtVar              // declares Entry.Vars[Index]
-	StmtOpen             // {
-	StmtClose            // }
+	// StmtInstr is the instruction Instr.
+	StmtInstr StmtKind = iota
+	// StmtLabel is the label Text.
+	StmtLabel
+	// StmtComment is the comment Text.
+	StmtComment
+	// StmtReg declares Entry.Regs[Index].
+	StmtReg
+	// StmtVar declares Entry.Vars[Index].
+	StmtVar
+	// StmtOpen is the { that opens a block.
+	StmtOpen
+	// StmtClose is the } that closes a block.
+	StmtClose
 )
 
-// A Stmt is one statement of a body, which is a line of its text.
+// Stmt is one statement of a body, which is a line of its text.
 type Stmt struct {
-	Kind  StmtKind
-	Line  int32 // of the text it was parsed from or is printed to, from 1
-	Col   int32
+	Kind StmtKind
+	// Line is the line of the text that the statement was parsed from or is
+	// printed to, from 1; Col is the column in bytes, from 1.
+	Line int32
+	Col  int32
+	// Index is the declaration of a StmtReg or StmtVar.
 	Index int32
+	// Text is the name of a label, or a comment.
 	Text  string
 	Instr Instr
 }
 
-// A Guard is the predicate under which an instruction executes; the zero Guard
-// always does.
+// A Guard is the predicate under which an instruction executes; the zero Guard is
+// always true.
 type Guard struct {
 	Reg Reg
-	Neg bool // executes where the predicate is false
+	// Neg is set if the instruction executes where the predicate is false.
+	Neg bool
 }
 
 // None reports whether the instruction executes always.
 func (g Guard) None() bool { return g.Reg.None() }
 
-// An Instr is an instruction.
+// An Instr is an instruction: a guard, an opcode and operands, destinations
+// first.
 type Instr struct {
 	Guard    Guard
 	Opcode   Opcode
 	Operands []Operand
 }
 
+// maxMods is the maximum number of modifiers of an opcode, so that opcodes are
+// comparable arrays.
 const maxMods = 13
 
 // An Opcode is an operation with its modifiers in the order they are written.

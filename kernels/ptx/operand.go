@@ -2,40 +2,59 @@ package ptx
 
 import "math"
 
-// A Kind says what an operand is.
+// Kind is the kind of an operand.
 type Kind uint8
 
 const (
-	NoOperand   Kind = iota
-	KindReg          // a register: Reg; Neg where it is a predicate read negated
-	KindSink         // _: a result that nobody wants
-	KindInt          // an integer: Bits
-	KindF32          // a float32: its bits in Bits
-	KindF64          // a float64: its bits in Bits
-	KindSpecial      // a special register: Special
-	KindSym          // a label, or the address of a variable: Sym
-	KindMem          // memory [base+offset]: base is Reg, or Sym, or absent; the offset in bytes is int64(Bits)
-	KindVec          // {…}: List
-	KindPair         // d|p: List of two
-	KindTensor       // [map, {coordinates…}] : List of the address (KindMem), the coordinates (KindVec) and, for im2col, the offsets (KindVec)
+	// NoOperand is an absent operand.
+	NoOperand Kind = iota
+	// KindReg is the register Reg; Neg if it is a predicate that is read negated.
+	KindReg
+	// KindSink is _: a result that is not used.
+	KindSink
+	// KindInt is an integer with its bits in Bits.
+	KindInt
+	// KindF32 is a float32 with its bits in Bits.
+	KindF32
+	// KindF64 is a float64 with its bits in Bits.
+	KindF64
+	// KindSpecial is the special register Special.
+	KindSpecial
+	// KindSym is the label Sym, or the address of the variable Sym.
+	KindSym
+	// KindMem is memory [base+offset]: the base is Reg, or Sym, or absent; the
+	// offset in bytes is int64(Bits).
+	KindMem
+	// KindVec is the vector {…} of List.
+	KindVec
+	// KindPair is d|p, the two destinations of List.
+	KindPair
+	// KindTensor is [map, {coordinates…}]: List holds the address (KindMem), the
+	// coordinates (KindVec) and, for im2col, the offsets (KindVec).
+	KindTensor
 )
 
 // A Reg is a register of an entry: register Index of Entry.Regs[Set-1]. The zero
-// Reg is none.
+// Reg is no register.
 type Reg struct{ Set, Index int32 }
 
 // None reports whether r is no register.
 func (r Reg) None() bool { return r.Set == 0 }
 
-// An Operand is one operand of an instruction; Kind says which fields hold.
+// An Operand is one operand of an instruction; its Kind determines which fields
+// hold.
 type Operand struct {
-	Kind    Kind
+	Kind Kind
+	// Neg is set for a predicate that is read negated.
 	Neg     bool
 	Special Special
 	Reg     Reg
-	Bits    uint64
-	Sym     string
-	List    []Operand
+	// Bits is the value of an immediate, or the offset of an address.
+	Bits uint64
+	// Sym is the name of a label or a variable.
+	Sym string
+	// List holds the parts of vectors, pairs and tensor operands.
+	List []Operand
 }
 
 // Int is an integer immediate.
@@ -71,7 +90,7 @@ func SymAt[T ~int | ~int32 | ~int64](name string, offset T) Operand {
 // Sreg reads a special register.
 func Sreg(s Special) Operand { return Operand{Kind: KindSpecial, Special: s} }
 
-// Sink is the destination _ of a result that nobody wants.
+// Sink is the destination _ of a result that is not used.
 func Sink() Operand { return Operand{Kind: KindSink} }
 
 // Mem is the memory at base + offset bytes; base is a register, a symbol, or an
@@ -116,8 +135,8 @@ func (o Operand) IsImm() bool { return o.Kind >= KindInt && o.Kind <= KindF64 }
 // Int is the value of an integer immediate.
 func (o Operand) Int() int64 { return int64(o.Bits) }
 
-// As is the bits that the number o stands for in an operation of type t: floats
-// are converted, integers cut off.
+// As is the bits of the number o in an operation of type t: floats are converted,
+// integers truncated.
 func (o Operand) As(t Type) uint64 {
 	switch {
 	case o.Kind == KindF64 && t == F32:

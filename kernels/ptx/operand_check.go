@@ -20,7 +20,7 @@ func (c *checker) operands(m *match, patterns []*pattern, in *Instr) error {
 	return nil
 }
 
-// wrong is the error that o is not what p describes.
+// wrong is the error for an operand that does not match its pattern.
 func (c *checker) wrong(m *match, p *pattern, o *Operand) error {
 	in := Instr{Operands: []Operand{*o}}
 	text := strings.TrimSpace(
@@ -33,7 +33,7 @@ func (c *checker) wrong(m *match, p *pattern, o *Operand) error {
 	)
 }
 
-// describe is what o is, for errors.
+// describe names an operand for errors.
 func (c *checker) describe(o *Operand) string {
 	switch o.Kind {
 	case KindReg:
@@ -51,13 +51,14 @@ func (c *checker) describe(o *Operand) string {
 	return kindNames[o.Kind]
 }
 
+// kindNames are the kinds of operands for errors.
 var kindNames = [...]string{
 	NoOperand: "nothing", KindReg: "a register", KindSink: "the sink _", KindInt: "an integer", KindF32: "a float",
 	KindF64: "a double", KindSpecial: "a special register", KindSym: "a symbol", KindMem: "an address in memory",
 	KindVec: "a vector", KindPair: "two destinations", KindTensor: "a tensor map with coordinates",
 }
 
-// wanted is what p describes, for errors.
+// wanted names what a pattern takes, for errors.
 func (c *checker) wanted(m *match, p *pattern) string {
 	switch p.kind {
 	case patMem:
@@ -92,6 +93,8 @@ func (c *checker) wanted(m *match, p *pattern) string {
 	return one
 }
 
+// operand checks an operand, the memory-th one of its instruction if it is an
+// address.
 func (c *checker) operand(m *match, p *pattern, o *Operand, memory int) error {
 	switch p.kind {
 	case patMem:
@@ -122,6 +125,7 @@ func (c *checker) operand(m *match, p *pattern, o *Operand, memory int) error {
 	return c.values(m, p, o)
 }
 
+// allows reports whether an immediate is in the range or the list.
 func (p *pattern) allows(v int64) bool {
 	for _, x := range p.set {
 		if x == v {
@@ -153,6 +157,7 @@ func (c *checker) values(m *match, p *pattern, o *Operand) error {
 	return nil
 }
 
+// pair checks two destinations: a value and a predicate.
 func (c *checker) pair(m *match, p *pattern, o *Operand) error {
 	if !p.pair || len(o.List) != 2 {
 		return c.wrong(m, p, o)
@@ -172,6 +177,8 @@ func (c *checker) pair(m *match, p *pattern, o *Operand) error {
 	return c.value(m, &second, &o.List[1])
 }
 
+// value checks a register, a number, a special register or a symbol against the
+// type.
 func (c *checker) value(m *match, p *pattern, o *Operand) error {
 	t := m.typ(p)
 	ok := false
@@ -202,6 +209,7 @@ func (c *checker) value(m *match, p *pattern, o *Operand) error {
 	return nil
 }
 
+// special checks that the module's version and target have a special register.
 func (c *checker) special(m *match, p *pattern, o *Operand, t Type) error {
 	if o.Special == NoSpecial || o.Special >= numSpecials || !p.special ||
 		t.Float() || t.Bits() != o.Special.Type().Bits() {
@@ -219,7 +227,7 @@ func (c *checker) special(m *match, p *pattern, o *Operand, t Type) error {
 	return nil
 }
 
-// visible checks that a register is declared, here.
+// visible checks that a register is declared, and in an open block.
 func (c *checker) visible(r Reg) error {
 	if r.Set < 1 ||
 		int(r.Set) > len(c.e.Regs) ||
@@ -236,6 +244,7 @@ func (c *checker) visible(r Reg) error {
 	return nil
 }
 
+// symbol checks that a variable or a parameter is declared.
 func (c *checker) symbol(name string) error {
 	_, isParam := c.params[name]
 	if !isParam && c.lookup(name) == nil {
@@ -325,6 +334,7 @@ func (c *checker) base(m *match, o *Operand, space Mod) error {
 	return c.fail("[", "%s: the address starts from a .%s register; expected %s bits", m.op, t, wide)
 }
 
+// isShared reports whether a modifier names shared memory.
 func isShared(space Mod) bool {
 	return space == ModShared || space == ModSharedCTA || space == ModSharedCluster
 }

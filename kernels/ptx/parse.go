@@ -10,10 +10,14 @@ import (
 
 // Limits of the text that Parse reads.
 const (
-	maxRegs     = 1 << 20 // registers of one declaration
-	maxElements = 256     // elements of a vector operand
-	maxDepth    = 64      // nested { }
-	maxBytes    = 1 << 40 // elements of an array
+	// maxRegs is the maximum number of registers of one declaration.
+	maxRegs = 1 << 20
+	// maxElements is the maximum number of elements of a vector operand.
+	maxElements = 256
+	// maxDepth is the maximum depth of nested { }.
+	maxDepth = 64
+	// maxBytes is the maximum number of elements of an array.
+	maxBytes = 1 << 40
 )
 
 // Parse reads a PTX module. The file name is for errors, which are *Error. Names
@@ -34,28 +38,43 @@ func Parse(file string, src []byte) (*Module, error) {
 	return p.m, nil
 }
 
+// parser reads one module.
 type parser struct {
 	scanner
-	m       *Module
-	e       *Entry
-	opcodes map[string]Opcode // by their text
-	sets    map[string]int32  // register sets with numbers, by prefix
-	singles map[string]int32  // registers without
-	scopes  []scope
-	labels  map[string]int // of the entry so far, and how often each was renamed
-	mean    int            // statements of an entry
-	slab    []Operand      // where operands are cut from
-	stack   []Operand      // operands of the list that is being read
+	m *Module
+	e *Entry
+	// opcodes caches opcodes by their text.
+	opcodes map[string]Opcode
+	// sets maps the prefixes of register sets with numbers to their indices.
+	sets map[string]int32
+	// singles maps the names of registers without numbers to their sets.
+	singles map[string]int32
+	// scopes are the open blocks.
+	scopes []scope
+	// labels holds the labels of the entry so far and how often each was renamed.
+	labels map[string]int
+	// mean is an estimate of the number of statements of an entry.
+	mean int
+	// slab is the array that operands are cut from, so that instructions need no
+	// allocation each.
+	slab []Operand
+	// stack holds the operands of the list that is being read.
+	stack []Operand
 }
 
-// A scope is an open { }.
+// scope is an open { }.
 type scope struct {
-	from    int               // its first statement
-	sets    map[string]int32  // what its declarations hide
-	singles map[string]int32  // …
-	labels  map[string]string // labels placed in it, and what they are called in the entry
+	// from is its first statement.
+	from int
+	// sets and singles hold the register names that its declarations hide; -1 is
+	// a name that did not exist.
+	sets    map[string]int32
+	singles map[string]int32 // …
+	// labels maps the labels placed in it to their names in the entry.
+	labels map[string]string
 }
 
+// module reads directives up to the end of the text.
 func (p *parser) module() error {
 	for {
 		if p.peek() == 0 && p.At >= len(p.Src) {
@@ -68,7 +87,7 @@ func (p *parser) module() error {
 	}
 }
 
-// complete refuses a module without version or target.
+// complete reports a module without a version or a target.
 func (p *parser) complete() error {
 	switch {
 	case p.m.Version == Version{}:
@@ -107,12 +126,14 @@ func (p *parser) directive(start place, name string) (err error) {
 	return err
 }
 
+// backTo returns to an earlier place.
 func (p *parser) backTo(start place) {
 	p.At = start.At
 	p.Line = start.Line
 	p.LineStart = start.LineStart
 }
 
+// version reads the operand of .version.
 func (p *parser) version() (Version, error) {
 	p.skip()
 	start := p.Here()
@@ -123,6 +144,7 @@ func (p *parser) version() (Version, error) {
 	return v, nil
 }
 
+// target reads the operand of .target.
 func (p *parser) target() (Target, error) {
 	p.skip()
 	start := p.Here()
@@ -139,6 +161,7 @@ func (p *parser) target() (Target, error) {
 	return t, nil
 }
 
+// linkages are the directives of linkage.
 var linkages = map[string]Linkage{
 	"visible": Visible,
 	"extern":  Extern,
@@ -192,6 +215,7 @@ func (p *parser) variable(link Linkage, space string, start place) (Var, error) 
 	return v, p.want(';')
 }
 
+// newName reads a name that is being declared.
 func (p *parser) newName(what string) (string, error) {
 	name := p.name()
 	if name == "" {
@@ -229,7 +253,7 @@ func (p *parser) alignedType() (align int, t Type, err error) {
 	return align, t, p.expected("a type such as .b32")
 }
 
-// pointer skips what .ptr says of the memory behind a parameter.
+// pointer skips the attributes that .ptr gives the memory behind a parameter.
 func (p *parser) pointer() error {
 	for p.peek() == '.' {
 		if p.dotted() == "align" {
@@ -288,6 +312,7 @@ func (p *parser) initial(v *Var) error {
 	}
 }
 
+// entry reads an entry, whose directive was read.
 func (p *parser) entry(link Linkage) error {
 	e := Entry{Linkage: link, Line: int32(p.Line)}
 	var err error
@@ -315,6 +340,7 @@ func (p *parser) entry(link Linkage) error {
 	return nil
 }
 
+// params reads the parameters of an entry.
 func (p *parser) params() error {
 	if !p.take('(') || p.take(')') {
 		return nil
@@ -329,6 +355,7 @@ func (p *parser) params() error {
 	}
 }
 
+// param reads one parameter.
 func (p *parser) param() (err error) {
 	p.skip()
 	start := p.Here()
@@ -414,6 +441,7 @@ func (p *parser) body() error {
 	}
 }
 
+// comment keeps a comment of a line of its own or at the end of a line.
 func (p *parser) comment() {
 	s := p.stmt(StmtComment)
 	s.Text = strings.Trim(
@@ -422,6 +450,7 @@ func (p *parser) comment() {
 	p.e.Body = append(p.e.Body, s)
 }
 
+// stmt is a statement at the current place.
 func (p *parser) stmt(k StmtKind) Stmt {
 	return Stmt{
 		Kind: k,
@@ -430,8 +459,7 @@ func (p *parser) stmt(k StmtKind) Stmt {
 	}
 }
 
-// statement reads one statement; closed reports that it was the end of the
-// entry.
+// statement reads a statement; closed reports that it was the } of the entry.
 func (p *parser) statement() (closed bool, err error) {
 	s := p.stmt(StmtInstr)
 	switch p.Src[p.At] {
@@ -455,6 +483,7 @@ func (p *parser) statement() (closed bool, err error) {
 	return false, p.instruction(s)
 }
 
+// open begins a block.
 func (p *parser) open(s Stmt) error {
 	if len(p.scopes) == maxDepth {
 		return p.Fail(p.Here(), "more than %d nested blocks", maxDepth)
@@ -485,7 +514,7 @@ func (p *parser) close(s Stmt) (closed bool, err error) {
 	return false, nil
 }
 
-// restore puts back what a scope had hidden; -1 was not there.
+// restore restores what a block had hidden; -1 is a name that did not exist.
 func restore(names, hidden map[string]int32) {
 	for name, set := range hidden {
 		if set < 0 {
@@ -521,6 +550,7 @@ func (p *parser) rename(top *scope) {
 	}
 }
 
+// guard reads a guard behind its @.
 func (p *parser) guard(g *Guard) error {
 	g.Neg = p.take('!')
 	p.skip()
@@ -534,6 +564,7 @@ func (p *parser) guard(g *Guard) error {
 	return nil
 }
 
+// bodyDirective reads a declaration in a body.
 func (p *parser) bodyDirective(s Stmt) error {
 	start := p.Here()
 	switch name := p.dotted(); name {
@@ -586,6 +617,7 @@ func (p *parser) regs(s Stmt) error {
 	}
 }
 
+// declare enters a register set under its name and keeps what it hides.
 func (p *parser) declare(s Stmt, set RegSet) {
 	s.Kind = StmtReg
 	s.Index = int32(len(p.e.Regs))
@@ -618,7 +650,8 @@ func (p *parser) register(name string) (Reg, bool) {
 		i > len(name)-8 &&
 		isDigit(name[i-1]); i-- {
 		if name[i-1] == '0' && i < len(name) {
-			continue // a number does not start with 0
+			// The number of a register does not start with 0.
+			continue
 		}
 		set, known := p.sets[name[:i-1]]
 		if !known {
@@ -708,7 +741,7 @@ func (p *parser) operands(in *Instr) error {
 	}
 }
 
-// cut is the operands of the stack from base on, moved to where they stay.
+// cut moves the operands of the stack from base on to their final place.
 func (p *parser) cut(base int) []Operand {
 	n := len(p.stack) - base
 	if cap(p.slab)-len(p.slab) < n {
@@ -720,6 +753,7 @@ func (p *parser) cut(base int) []Operand {
 	return p.slab[at:len(p.slab):len(p.slab)]
 }
 
+// operand reads one operand.
 func (p *parser) operand() (Operand, error) {
 	switch c := p.peek(); {
 	case c == '{':
@@ -779,7 +813,7 @@ func (p *parser) named() (Operand, error) {
 	return Operand{}, p.Fail(start, "register %s is not declared", name)
 }
 
-// offset reads +n, +-n or -n, as often as they stand there.
+// offset reads a sequence of +n, +-n and -n and returns its sum.
 func (p *parser) offset() (sum uint64, err error) {
 	for {
 		c := p.peek()
@@ -801,6 +835,7 @@ func (p *parser) offset() (sum uint64, err error) {
 	}
 }
 
+// vector reads a vector behind its {.
 func (p *parser) vector() (Operand, error) {
 	base := len(p.stack)
 	for {
@@ -850,6 +885,7 @@ func (p *parser) memory() (Operand, error) {
 		p.want(']')
 }
 
+// address reads an address: a number, or a register or a symbol with an offset.
 func (p *parser) address() (Operand, error) {
 	p.skip()
 	start := p.Here()

@@ -42,6 +42,7 @@ func (e *Entry) InstrText(in *Instr) string {
 	return string(p.buf)
 }
 
+// printer appends the text of a module to a buffer and counts lines.
 type printer struct {
 	buf    []byte
 	entry  *Entry
@@ -49,9 +50,12 @@ type printer struct {
 	number bool // write the lines into the statements
 }
 
+// str appends a string.
 func (p *printer) str(s string) {
 	p.buf = append(p.buf, s...)
 }
+
+// int appends a number.
 func (p *printer) int(n int) {
 	p.buf = strconv.AppendInt(p.buf, int64(n), 10)
 }
@@ -63,12 +67,14 @@ func (p *printer) end(s string) {
 	p.line++
 }
 
+// at notes the line of a statement.
 func (p *printer) at(line *int32) {
 	if p.number {
 		*line = p.line
 	}
 }
 
+// module prints a module.
 func (p *printer) module(m *Module) {
 	p.end(".version " + m.Version.String())
 	p.end(".target " + m.Target.String())
@@ -85,6 +91,7 @@ func (p *printer) module(m *Module) {
 	}
 }
 
+// linkageText is the directive of each linkage.
 var linkageText = [...]string{
 	Local:   "",
 	Visible: ".visible ",
@@ -92,6 +99,7 @@ var linkageText = [...]string{
 	Weak:    ".weak ",
 }
 
+// variable prints the declaration of a variable.
 func (p *printer) variable(v *Var) {
 	p.at(&v.Line)
 	p.str(linkageText[v.Linkage])
@@ -120,6 +128,7 @@ func (p *printer) variable(v *Var) {
 	p.end(";")
 }
 
+// initSeparator is what precedes initial value number i.
 func initSeparator(i int, array bool) string {
 	switch {
 	case i > 0:
@@ -130,6 +139,7 @@ func initSeparator(i int, array bool) string {
 	return " = "
 }
 
+// align prints an alignment unless it is the natural one.
 func (p *printer) align(n int) {
 	if n > 0 {
 		p.str(".align ")
@@ -138,6 +148,7 @@ func (p *printer) align(n int) {
 	}
 }
 
+// entryText prints an entry.
 func (p *printer) entryText(e *Entry) {
 	p.at(&e.Line)
 	p.entry = e
@@ -163,6 +174,7 @@ func (p *printer) entryText(e *Entry) {
 	p.end("}")
 }
 
+// param prints a parameter.
 func (p *printer) param(a *Param, last bool) {
 	p.at(&a.Line)
 	p.str("\t.param ")
@@ -183,6 +195,7 @@ func (p *printer) param(a *Param, last bool) {
 	}
 }
 
+// directives prints the directives between parameters and body.
 func (p *printer) directives(e *Entry) {
 	p.dims(".maxntid ", e.MaxNTid)
 	p.dims(".reqntid ", e.ReqNTid)
@@ -196,6 +209,7 @@ func (p *printer) directives(e *Entry) {
 	p.directive(".maxclusterrank ", e.MaxClusterRank)
 }
 
+// dims prints a directive with up to three sizes, if it is present.
 func (p *printer) dims(name string, d [3]int) {
 	if d != [3]int{} {
 		p.end(fmt.Sprintf(
@@ -205,12 +219,14 @@ func (p *printer) dims(name string, d [3]int) {
 	}
 }
 
+// directive prints a directive with a number, if it is present.
 func (p *printer) directive(name string, n int) {
 	if n > 0 {
 		p.end(name + strconv.Itoa(n))
 	}
 }
 
+// stmt prints a statement on a line.
 func (p *printer) stmt(s *Stmt) {
 	switch s.Kind {
 	case StmtInstr:
@@ -235,6 +251,7 @@ func (p *printer) stmt(s *Stmt) {
 	}
 }
 
+// regs prints the declaration of a register set.
 func (p *printer) regs(s *RegSet) {
 	p.str("\t.reg .")
 	p.str(s.Type.String())
@@ -248,6 +265,7 @@ func (p *printer) regs(s *RegSet) {
 	p.end(";")
 }
 
+// instr prints an instruction.
 func (p *printer) instr(in *Instr) {
 	if !in.Guard.None() {
 		p.buf = append(p.buf, '@')
@@ -272,6 +290,7 @@ func (p *printer) instr(in *Instr) {
 	}
 }
 
+// reg prints a register.
 func (p *printer) reg(r Reg) {
 	if p.entry == nil || r.Set < 1 ||
 		int(r.Set) > len(p.entry.Regs) {
@@ -285,6 +304,7 @@ func (p *printer) reg(r Reg) {
 	}
 }
 
+// operand prints an operand.
 func (p *printer) operand(o *Operand) {
 	switch o.Kind {
 	case KindReg:
@@ -328,6 +348,7 @@ func (p *printer) operand(o *Operand) {
 	}
 }
 
+// list prints operands between brackets.
 func (p *printer) list(open byte, list []Operand, end byte) {
 	p.buf = append(p.buf, open)
 	for i := range list {
@@ -353,7 +374,7 @@ func (p *printer) mem(o *Operand) {
 	p.offset(o.Bits)
 }
 
-// offset prints +n, and +-n where it is negative: there is no other sign.
+// offset prints +n, or +-n if n is negative: the grammar has no subtraction.
 func (p *printer) offset(n uint64) {
 	if n != 0 {
 		p.buf = strconv.AppendInt(
@@ -362,8 +383,10 @@ func (p *printer) offset(n uint64) {
 	}
 }
 
+// hexDigits are the digits of floats in hexadecimal.
 const hexDigits = "0123456789ABCDEF"
 
+// hex prints the bits of a float.
 func (p *printer) hex(v uint64, digits int) {
 	for i := digits - 1; i >= 0; i-- {
 		p.buf = append(p.buf, hexDigits[v>>(4*i)&15])

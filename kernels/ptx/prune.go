@@ -1,6 +1,6 @@
 package ptx
 
-// Prune leaves out of all bodies what is computed and never read.
+// Prune removes from all bodies instructions whose results are never read.
 func (m *Module) Prune() {
 	for k := range m.Entries {
 		m.Entries[k].Body = prune(m.Entries[k].Body)
@@ -48,7 +48,7 @@ func countReads(s *Stmt, read map[Reg]int, n int) {
 	}
 }
 
-// idle reports whether nobody reads what s computes, and that is all it does.
+// idle reports whether the results of s are not read, and s has no other effect.
 func idle(s *Stmt, read map[Reg]int) bool {
 	if s.Kind != StmtInstr ||
 		!pure(&s.Instr.Opcode) ||
@@ -60,7 +60,7 @@ func idle(s *Stmt, read map[Reg]int) bool {
 	})
 }
 
-// each calls f with the registers of an operand until it gives false.
+// each calls f with the registers of an operand until f returns false.
 func each(o *Operand, f func(Reg) bool) bool {
 	if !o.Reg.None() && !f(o.Reg) {
 		return false

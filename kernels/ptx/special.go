@@ -6,61 +6,94 @@ import "sync"
 type Special uint8
 
 const (
+	// NoSpecial is the zero Special: no register.
 	NoSpecial Special = iota
 
+	// TidX, TidY and TidZ are the index of the thread in its block.
 	TidX
 	TidY
 	TidZ
+	// NTidX, NTidY and NTidZ are the threads of a block.
 	NTidX
 	NTidY
 	NTidZ
+	// CTAidX, CTAidY and CTAidZ are the index of the block in the grid.
 	CTAidX
 	CTAidY
 	CTAidZ
+	// NCTAidX, NCTAidY and NCTAidZ are the blocks of the grid.
 	NCTAidX
 	NCTAidY
 	NCTAidZ
+	// ClusterIDX, ClusterIDY and ClusterIDZ are the index of the cluster in the
+	// grid.
 	ClusterIDX
 	ClusterIDY
 	ClusterIDZ
+	// NClusterIDX, NClusterIDY and NClusterIDZ are the clusters of the grid.
 	NClusterIDX
 	NClusterIDY
 	NClusterIDZ
+	// ClusterCTAidX, ClusterCTAidY and ClusterCTAidZ are the index of the block
+	// in its cluster.
 	ClusterCTAidX
 	ClusterCTAidY
 	ClusterCTAidZ
+	// ClusterNCTAidX, ClusterNCTAidY and ClusterNCTAidZ are the blocks of a
+	// cluster.
 	ClusterNCTAidX
 	ClusterNCTAidY
 	ClusterNCTAidZ
+	// LaneID is the lane in the warp.
 	LaneID
+	// WarpID is the warp in the block; a device may change it.
 	WarpID
+	// NWarpID is the number of warp identifiers.
 	NWarpID
+	// SMID is the multiprocessor; a device may change it.
 	SMID
+	// NSMID is the number of multiprocessor identifiers.
 	NSMID
+	// GridID is a number of the launch.
 	GridID
+	// LanemaskEq is the mask of the own lane; the four others compare the lanes
+	// of the mask with it.
 	LanemaskEq
 	LanemaskLe
 	LanemaskLt
 	LanemaskGe
 	LanemaskGt
+	// Clock is the low word of a cycle counter.
 	Clock
+	// ClockHi is the high word of the cycle counter.
 	ClockHi
+	// Clock64 is the cycle counter.
 	Clock64
+	// Globaltimer is a clock in nanoseconds.
 	Globaltimer
+	// GlobaltimerLo is the low word of the clock.
 	GlobaltimerLo
+	// GlobaltimerHi is the high word of the clock.
 	GlobaltimerHi
+	// DynamicSmemSize is the bytes of dynamic shared memory.
 	DynamicSmemSize
+	// TotalSmemSize is the bytes of shared memory of a block.
 	TotalSmemSize
+	// AggrSmemSize is the bytes of shared memory with the part of the system.
 	AggrSmemSize
+	// IsExplicitCluster is 1 in launches with clusters.
 	IsExplicitCluster
+	// ClusterCTARank is the rank of the block in its cluster.
 	ClusterCTARank
+	// ClusterNCTARank is the number of blocks of a cluster.
 	ClusterNCTARank
 
+	// numSpecials is the number of special registers.
 	numSpecials
 )
 
-// specials says how each special register is written, its type, and the PTX ISA
-// version and target it needs; the order is that of section 10 of the PTX ISA.
+// specials lists the name, the type, and the minimum PTX ISA version and target
+// of each special register, in the order of section 10 of the PTX ISA.
 var specials = [...]struct {
 	name string
 	typ  Type
@@ -132,6 +165,7 @@ func (s Special) Type() Type {
 	return NoMod
 }
 
+// specialByName finds special registers by their names.
 var specialByName = sync.OnceValue(func() map[string]Special {
 	m := make(map[string]Special, numSpecials)
 	for s := NoSpecial + 1; s < numSpecials; s++ {

@@ -49,15 +49,15 @@ var modSets = map[string]string{
 		"m64n144k32,m64n160k32,m64n176k32,m64n192k32,m64n208k32,m64n224k32,m64n240k32,m64n256k32",
 }
 
-// A gate is the PTX ISA version and the target that first have a modifier,
-// whatever stands beside it.
+// gate is the minimum PTX ISA version and target of a modifier, independent of
+// its opcode.
 type gate struct {
 	mods    string
 	isa, sm string
 }
 
-// modGates are the modifiers that came later than the rows they stand in. They
-// are from the notes of the sections that the rows name.
+// modGates are the modifiers that are newer than the rows that contain them, from
+// the notes of the sections that the rows name.
 var modGates = []gate{
 	{"L1::evict_normal,L1::evict_unchanged,L1::evict_first,L1::evict_last,L1::no_allocate", "7.4", "70"},
 	{"L2::evict_normal,L2::evict_first,L2::evict_last", "7.4", "80"},

@@ -24,45 +24,55 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A record is a line of the file: the fields of package cache's Record that
-// matter here. A line with nothing but device says what the device is.
+// A record is a line of a recording: the fields of cache.Record that are needed
+// here. A line with nothing but a device describes that.
 type record struct {
-	Fusion  string  `json:"fusion"` // fingerprint, hexadecimal
-	Device  string  `json:"device"`
-	Backend string  `json:"backend"`
-	Codegen string  `json:"codegen"`
+	// Fingerprint of the canonical fusion, hexadecimal.
+	Fusion string `json:"fusion"`
+	// The exact context of the samples.
+	Device  string `json:"device"`
+	Backend string `json:"backend"`
+	Codegen string `json:"codegen"`
+	// The default plan and all trials.
 	Default string  `json:"default"`
 	Trials  []trial `json:"trials"`
 }
 
+// A trial is a plan with its samples, or the reason of its failure.
 type trial struct {
-	Plan    string    `json:"plan"`
-	Samples []float64 `json:"samples"` // seconds
-	Clocks  []float64 `json:"clocks"`  // Hz, of each sample or of none
+	Plan string `json:"plan"`
+	// Seconds a run.
+	Samples []float64 `json:"samples"`
+	// Clocks in Hz, of each sample or of none.
+	Clocks  []float64 `json:"clocks"`
 	Failure string    `json:"failure"`
 	Detail  string    `json:"detail"`
 }
 
-// A fusion is what was recorded of one.
+// A fusion has what was recorded of one fusion.
 type fusion struct {
 	standard kernels.Plan
 	plans    []kernels.Plan
-	trials   map[string]trial // by the text of the plan
+	// Trials by the text of the plan.
+	trials map[string]trial
 }
 
 // Backend replays the records of one device.
 type Backend struct {
-	device  kernels.Device
-	fusions map[string]*fusion // by fingerprint
-	clocks  []float64          // of the samples that were taken
-	price   func(*symtile.Program, kernels.Device) (kernels.Pricer, error)
+	device kernels.Device
+	// Recorded fusions by fingerprint.
+	fusions map[string]*fusion
+	// Clocks of the samples that were taken so far.
+	clocks []float64
+	price  func(*symtile.Program, kernels.Device) (kernels.Pricer, error)
 }
 
+// maxLineBytes bounds a line of a recording.
 const maxLineBytes = 64 << 20
 
-// Read reads a recording. name is for people. All records must be of one
-// device; a line {"sheet": {…}}, a kernels.Device, may come first and gives the
-// cost model its rates.
+// Read reads a recording; name is for error messages. All records must be of
+// one device. A first line {"sheet": {…}}, a kernels.Device, describes the
+// device and its rates.
 func Read(name string, r io.Reader) (*Backend, error) {
 	b := &Backend{fusions: map[string]*fusion{}}
 	in := bufio.NewScanner(r)
@@ -85,6 +95,7 @@ func Read(name string, r io.Reader) (*Backend, error) {
 	return b, nil
 }
 
+// line reads one line of a recording.
 func (b *Backend) line(text []byte) error {
 	var head struct {
 		Sheet *kernels.Device `json:"sheet"`
@@ -103,6 +114,7 @@ func (b *Backend) line(text []byte) error {
 	return b.add(r)
 }
 
+// add adds a record, whose device must be that of the ones before.
 func (b *Backend) add(r record) error {
 	if _, err := hex.DecodeString(r.Fusion); err != nil ||
 		len(r.Fusion) != 64 {
@@ -146,8 +158,8 @@ func (b *Backend) add(r record) error {
 	return nil
 }
 
-// unknown is a device of which only the name is recorded: one memory, of rates
-// that bound nothing.
+// unknown is a device of which only the name is recorded: it has one memory,
+// whose rates bound nothing.
 func unknown(r record) kernels.Device {
 	const boundless = 1e18
 	return kernels.Device{
@@ -180,6 +192,7 @@ func (b *Backend) Identity() kernels.Device { return b.device }
 // Device is the same.
 func (b *Backend) Device() kernels.Device { return b.device }
 
+// of is what was recorded of a program's fusion.
 func (b *Backend) of(p *symtile.Program) (*fusion, error) {
 	f := b.fusions[fmt.Sprintf("%x", p.Fusion.Fingerprint())]
 	if f == nil {
@@ -190,7 +203,7 @@ func (b *Backend) of(p *symtile.Program) (*fusion, error) {
 	return f, nil
 }
 
-// Plans yields those that were tried.
+// Plans yields the plans that were tried.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		f, err := b.of(p)
@@ -205,7 +218,7 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	}
 }
 
-// Default is the default there was.
+// Default is the default plan at the time of recording.
 func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 	f, err := b.of(p)
 	if err != nil {
@@ -214,8 +227,8 @@ func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 	return f.standard, nil
 }
 
-// Compile finds the samples of a plan. What was not recorded, or failed, is a
-// *kernels.Rejected that says so.
+// Compile finds the samples of a plan. A plan that was not recorded, or that
+// failed, is a *kernels.Rejected with the reason.
 func (b *Backend) Compile(
 	_ context.Context, p *symtile.Program, plan kernels.Plan,
 ) (kernels.Kernel, error) {
@@ -250,21 +263,25 @@ func (b *Backend) SampleQuality() (e kernels.SampleQuality) {
 	return e
 }
 
-// A kernel answers with recorded times.
+// A kernel takes the recorded times in turn.
 type kernel struct {
 	b      *Backend
 	fusion *hlo.Computation
 	plan   kernels.Plan
 	trial  trial
 	next   int
-	known  []answer // the latest last
+	// Results for recent inputs, the latest last.
+	known []answer
 }
 
 // An answer is the reference's results for some inputs.
 type answer struct{ in, out []kernels.Buffer }
 
+// maxAnswers is the number of answers that are kept: a bench uses up to eight
+// sets of inputs in turn.
 const maxAnswers = 10 // that are kept: a bench uses up to eight sets of inputs in turn
 
+// Source describes the recording; the code was not recorded.
 func (k *kernel) Source() string {
 	return fmt.Sprintf(
 		"plan %s: %d recorded samples; the results are the reference's\n",
@@ -272,10 +289,11 @@ func (k *kernel) Source() string {
 	)
 }
 
+// Close releases nothing.
 func (k *kernel) Close() error { return nil }
 
-// Run computes the results by Reference, once for the same inputs, and says
-// that it took the next of the samples.
+// Run computes the results by the reference interpreter, once for the same
+// inputs, and returns the next of the recorded times.
 func (k *kernel) Run(
 	ctx context.Context, in, out []kernels.Buffer,
 ) (time.Duration, error) {
@@ -292,7 +310,7 @@ func (k *kernel) Run(
 	return time.Duration(k.take().Seconds * float64(time.Second)), nil
 }
 
-// take is the next of the samples.
+// take is the next of the samples; after the last comes the first.
 func (k *kernel) take() (t kernels.Timing) {
 	t.Seconds = k.trial.Samples[k.next]
 	if len(k.trial.Clocks) > 0 {
@@ -302,7 +320,7 @@ func (k *kernel) take() (t kernels.Timing) {
 	return t
 }
 
-// Sample is the mean of the next n samples, and of their clocks where all are
+// Sample is the mean of the next n samples, and of their clocks if all are
 // known.
 func (k *kernel) Sample(
 	ctx context.Context, _ []kernels.Set, n int,
@@ -321,8 +339,8 @@ func (k *kernel) Sample(
 	return mean, ctx.Err()
 }
 
-// results are the reference's, kept for arrays that come again: their contents
-// are taken not to change.
+// results are the reference's. They are kept for arrays that are used again,
+// whose contents must not have changed.
 func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
 	for _, a := range k.known {
 		if same(a.in, in) {
@@ -342,7 +360,7 @@ func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
 	return out, nil
 }
 
-// same says whether two lists are the same arrays.
+// same reports whether two lists have the same arrays, by address.
 func same(x, y []kernels.Buffer) bool {
 	return slices.EqualFunc(x, y, func(a, b kernels.Buffer) bool {
 		return len(a.Data) == len(b.Data) &&

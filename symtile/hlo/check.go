@@ -63,6 +63,15 @@ func checkPredicate(i *Instr) error {
 	return expectShape(i, Pred, i.Operands[0].Shape.Dims)
 }
 
+// checkIsFinite also refuses operands that are not floating-point numbers, as XLA
+// does.
+func checkIsFinite(i *Instr) error {
+	if d := i.Operands[0].Shape.DType; !d.IsFloat() {
+		return fmt.Errorf("is-finite takes floating-point numbers, not %s", d)
+	}
+	return checkPredicate(i)
+}
+
 var directions = []string{
 	"EQ", "NE", "LT", "LE", "GT", "GE",
 }

@@ -33,7 +33,8 @@
 //     batch_norm_*; all_gather, all_reduce, all_to_all, reduce_scatter,
 //     collective_permute, collective_broadcast, replica_id, partition_id,
 //     create_token, after_all, get_dimension_size.
-//   - of chlo what HLO has (erf, acos … tan, top_k) or is a few of its operations
+//   - of chlo what HLO has (erf, acos … tan, top_k), erf_inv, which is erf-inv here,
+//     or what is a few of HLO's operations
 //     (square, atan, is_inf, is_pos_inf, is_neg_inf, broadcast_add and so on);
 //     func.call and func.return; arith.constant; sdy.mesh, sharding_constraint
 //     and reshard, which change no value, are passed over.

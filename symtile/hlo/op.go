@@ -71,6 +71,7 @@ const (
 	OpDynamicSlice           Opcode = "dynamic-slice"
 	OpDynamicUpdateSlice     Opcode = "dynamic-update-slice"
 	OpErf                    Opcode = "erf"
+	OpErfInv                 Opcode = "erf-inv"
 	OpExponential            Opcode = "exponential"
 	OpExponentialMinusOne    Opcode = "exponential-minus-one"
 	OpFft                    Opcode = "fft"
@@ -243,6 +244,7 @@ var opTable = map[Opcode]opRow{
 	OpCosine:              {1, 1, ClassElementwise, "stablehlo.cosine", 20, plain, checkSameAsOperand},
 	OpCountLeadingZeros:   {1, 1, ClassElementwise, "stablehlo.count_leading_zeros", 1, plain, checkSameAsOperand},
 	OpErf:                 {1, 1, ClassElementwise, "mhlo.erf chlo.erf", 25, plain, checkSameAsOperand},
+	OpErfInv:              {1, 1, ClassElementwise, "chlo.erf_inv", 50, plain, checkSameAsOperand},
 	OpExponential:         {1, 1, ClassElementwise, "stablehlo.exponential", 15, plain, checkSameAsOperand},
 	OpExponentialMinusOne: {1, 1, ClassElementwise, "stablehlo.exponential_minus_one", 20, plain, checkSameAsOperand},
 	OpFloor:               {1, 1, ClassElementwise, "stablehlo.floor", 1, plain | KeepsMagnitude | Discontinuous, checkSameAsOperand},
@@ -269,7 +271,7 @@ var opTable = map[Opcode]opRow{
 	OpSinh:                {1, 1, ClassElementwise, "mhlo.sinh chlo.sinh", 1, plain, checkSameAsOperand},
 	OpReal:                {1, 1, ClassElementwise, "stablehlo.real", 1, plain, checkConvert},
 	OpImag:                {1, 1, ClassElementwise, "stablehlo.imag", 1, plain, checkConvert},
-	OpIsFinite:            {1, 1, ClassElementwise, "stablehlo.is_finite", 1, plain | Discontinuous, checkPredicate},
+	OpIsFinite:            {1, 1, ClassElementwise, "stablehlo.is_finite", 1, plain | Discontinuous, checkIsFinite},
 	OpConvert:             {1, 1, ClassElementwise, "stablehlo.convert", 1, plain | KeepsMagnitude, checkConvert},
 	OpBitcastConvert:      {1, 1, ClassElementwise, "stablehlo.bitcast_convert", 1, plain | Discontinuous, checkBitcastConvert},
 	OpReducePrecision:     {1, 1, ClassElementwise, "stablehlo.reduce_precision", 1, 0, checkSameAsOperand},

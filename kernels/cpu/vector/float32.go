@@ -1,6 +1,8 @@
 package vector
 
 import (
+	"math"
+
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -37,6 +39,7 @@ var float32Code = map[hlo.Opcode]func(
 	hlo.OpTanh:                unaryCode((*amd64.Chain).Tanh32),
 	hlo.OpLogistic:            unaryCode((*amd64.Chain).Logistic32),
 	hlo.OpErf:                 unaryCode((*amd64.Chain).Erf32),
+	hlo.OpErfInv:              unaryCode((*amd64.Chain).ErfInv32),
 	hlo.OpConvert:             unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
 	hlo.OpCompare:             compareCode,
 	hlo.OpSelect:              selectCode,
@@ -161,4 +164,13 @@ func EmitFloat32(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
 		y = roundings[i.Shape.DType](c, y)
 	}
 	return y
+}
+
+// IsTanhPlusOne reports whether an addition of the result of operand and a
+// constant, given by its bits or nil, is tanh x + 1 in f32, which Tanh1p32
+// computes at once. The expression occurs in gelu.
+func IsTanhPlusOne(sum, operand *hlo.Instr, constant *uint32) bool {
+	return sum.Op == hlo.OpAdd && sum.Shape.DType == hlo.F32 &&
+		operand.Op == hlo.OpTanh &&
+		constant != nil && *constant == math.Float32bits(1)
 }

@@ -488,8 +488,9 @@ func (d *decoder) addresses(src *ptx.Instr, x *taintEffect, reaches bool) {
 	}
 }
 
-// copyOperands: tensor maps with their coordinates only say where in global
-// memory, as do addresses there, and how much of its source a cp.async reads.
+// copyOperands sorts the operands of asynchronous copies. Tensor maps with their
+// coordinates, addresses of global memory, and the number of bytes that a
+// cp.async reads only affect addresses in global memory; the others are control.
 func (d *decoder) copyOperands(src *ptx.Instr, x *taintEffect) {
 	// spaces holds the state spaces of the first operands.
 	var spaces []space

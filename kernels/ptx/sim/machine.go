@@ -49,7 +49,7 @@ func (m *Machine) Alloc(n int64) (uint64, error) {
 	return a.start, nil
 }
 
-// Free ends an allocation; kernels that touch it later are found out.
+// Free ends an allocation; later accesses by kernels are reported.
 func (m *Machine) Free(addr uint64) error {
 	a := m.mem.owner(addr)
 	if a == nil || a.start != addr || a.freed {
@@ -98,7 +98,7 @@ func (m *Machine) Set(addr uint64, v byte, n int64) error {
 }
 
 // Poison fills n bytes of the device with v as Set does, but they still count as
-// never written: a kernel that reads them is found out.
+// never written: a kernel that reads them is reported with Options.Uninitialised.
 func (m *Machine) Poison(addr uint64, v byte, n int64) error {
 	if err := m.Set(addr, v, n); err != nil {
 		return err

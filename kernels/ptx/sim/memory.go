@@ -127,7 +127,7 @@ func (m *memory) find(addr uint64, n int64) (*allocation, int64) {
 	return nil, 0
 }
 
-// describe says where addr lies for a person: inside, before, or after which
+// describe locates an address for people: inside, before, or after which
 // allocation.
 func (m *memory) describe(addr uint64, n int64) string {
 	// Small addresses come from null pointers with an offset.
@@ -185,7 +185,7 @@ func markWritten(a *allocation, off, n int64) {
 	}
 }
 
-// unwritten counts the bytes of a that nothing was ever stored to and gives
+// unwritten is the number of bytes that nothing was stored to, and the offset of
 // the first of them.
 func (a *allocation) unwritten() (first, count int64) {
 	first = -1

@@ -1,0 +1,470 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+)
+
+// A rescaling is what an iteration of an online loop (see Program.Online of
+// package symtile) keeps of each row: the running maximum, and sums that are
+// proportional to exp(−maximum).
+type rescaling struct {
+	tileMax *value // The maximum of the tile at hand.
+	max     *value // The maximum of all tiles so far.
+	// What iterations subtract: at most rescaleThreshold less than max, 0 where
+	// that is −∞.
+	base *value
+	// exp(old base − new base), or 1 where nothing was accumulated before.
+	factor *value
+	sums   []*rescaledSum
+}
+
+// rescaleThreshold is by how much a maximum grows before sums are rescaled.
+// Their terms are at most e^rescaleThreshold then, which every floating type
+// can represent, and few rows are ever rescaled (Ye et al., FlashInfer, and
+// Dao, FlashAttention-4, do the same with 8·ln 2).
+const rescaleThreshold = 1
+
+// A rescaledSum is a sum that is proportional to exp(−max).
+type rescaledSum struct {
+	v    *value
+	dims []rescaledDim
+	// empty reports whether nothing was accumulated yet; nil for never.
+	empty func(w *worker) bool
+}
+
+// A rescaledDim is a dimension of a sum, with the distances of neighbours in
+// the sum and in the factors. The latter is 0 where all have one factor.
+type rescaledDim struct{ size, step, factor int64 }
+
+// lowerOnline lowers the body b of a loop that keeps a maximum, or a shifted
+// mean. In every iteration the maximum of the tile is found first, and all that
+// is kept is rescaled to it.
+func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
+	o := source.Online
+	if o.Deviation >= 0 {
+		b.lowerRunningVariance(source, in)
+		return
+	}
+	if b.steps(source.Body[:o.Prefix]); b.l.err != nil {
+		return
+	}
+	c := b.accumulateAtOnce(o.Statistic)
+	if b.l.err != nil {
+		return
+	}
+	for _, x := range source.Body[:o.Prefix] {
+		b.prefetchNextTile(x, source)
+	}
+	tile := c.outs[0]
+	like := func(name string) *value {
+		return b.l.value(
+			tile.name+name, tile.class, tile.tile, tile.n,
+		)
+	}
+	g := &rescaling{
+		tileMax: tile,
+		max:     like(".most"),
+		base:    like(".base"),
+		factor:  like(".factor"),
+	}
+	grow := &instr{
+		name:     "grow",
+		outs:     []*value{g.base, g.factor},
+		tileArgs: []*value{g.tileMax, g.max},
+	}
+	b.add(grow)
+	in.outs = append(in.outs, g.max, g.base)
+	in.tileArgs = append(in.tileArgs, c.inits[0])
+	b.l.results[o.Statistic] = []*value{g.base}
+	if b.steps(source.Body[o.Prefix:]); b.l.err != nil {
+		return
+	}
+	for _, n := range source.Accumulators[1:] {
+		b.lowerRescaledSum(n, g, o, in)
+	}
+	for _, x := range g.sums {
+		grow.tileArgs = append(grow.tileArgs, x.v)
+	}
+	b.l.results[o.Statistic] = []*value{g.max}
+	if tile.class == portable.Float64 {
+		grow.run = rescalingStep[float64](
+			g, c.inits[0], in.loop,
+		)
+	} else {
+		grow.run = rescalingStep[float32](
+			g, c.inits[0], in.loop,
+		)
+	}
+}
+
+// prefetchNextTile has what a step loads prefetched for the next iteration
+// while the rows of this one are computed. Without it, finding the maximum
+// first leaves no time in which to hide the loads.
+func (b *block) prefetchNextTile(x symtile.Step, source *symtile.Loop) {
+	if x.Loop != nil ||
+		b.l.p.Ops[x.Op].Code != hlo.OpParameter ||
+		len(b.l.results[x.Op]) == 0 {
+		return
+	}
+	op := b.l.p.Ops[x.Op]
+	ring := b.l.p.Space.Ring
+	step := int64(0)
+	tid := b.l.p.Space.Dims[source.Dims[len(source.Dims)-1]].Tid
+	for k, d := range op.Tile {
+		one, known := d.Offset.Subst(map[index.Expr]index.Expr{
+			tid: ring.Const(1),
+		}).Sub(d.Offset.Subst(map[index.Expr]index.Expr{
+			tid: ring.Const(0),
+		})).Value()
+		if !known {
+			return
+		}
+		step += one * op.Instr.Shape.Strides()[k]
+	}
+	b.l.nextTile[b.l.results[x.Op][0]] = step
+}
+
+// lowerRescaledSum lowers an accumulator of an online loop.
+func (b *block) lowerRescaledSum(
+	n int, g *rescaling, o *symtile.Online, in *instr,
+) {
+	if b.l.err != nil {
+		return
+	}
+	c := b.accumulateInLoop(n, in)
+	k := slices.IndexFunc(o.Rescaled, func(s symtile.Rescaled) bool {
+		return s.Op == n
+	})
+	if k < 0 || b.l.err != nil {
+		return
+	}
+	x := &rescaledSum{v: c.outs[0], empty: c.empty}
+	tile := b.l.p.Ops[n].Tile
+	sizes := tile.Sizes()
+	steps := stridesOf(x.v, tile)
+	rows := hlo.RowMajor(b.l.p.Ops[o.Statistic].Tile.Sizes())
+	for d, size := range sizes {
+		next := rescaledDim{size: size, step: steps[d]}
+		if row := slices.Index(o.Rescaled[k].Dims, d); row >= 0 {
+			next.factor = rows[row]
+		}
+		x.push(next)
+	}
+	g.sums = append(g.sums, x)
+}
+
+// push adds a dimension inside of the others, merged with the last where the
+// two are one.
+func (x *rescaledSum) push(d rescaledDim) {
+	if d.size == 1 {
+		return
+	}
+	n := len(x.dims)
+	if n > 0 &&
+		x.dims[n-1].step == d.size*d.step &&
+		x.dims[n-1].factor == d.size*d.factor {
+		x.dims[n-1] = rescaledDim{
+			d.size * x.dims[n-1].size,
+			d.step,
+			d.factor,
+		}
+		return
+	}
+	x.dims = append(x.dims, d)
+}
+
+// each calls do with every run along the last dimension: its first element, the
+// first of its factors, and the dimension.
+func (x *rescaledSum) each(do func(at, from int64, d rescaledDim)) {
+	if len(x.dims) == 0 {
+		do(0, 0, rescaledDim{1, 1, 0})
+		return
+	}
+	var index [maxRank]int64
+	inner := len(x.dims) - 1
+	at := int64(0)
+	from := int64(0)
+	for {
+		do(at, from, x.dims[inner])
+		k := inner - 1
+		for ; k >= 0; k-- {
+			d := x.dims[k]
+			at = at + d.step
+			from = from + d.factor
+			if index[k]++; index[k] < d.size {
+				break
+			}
+			at, from, index[k] = at-d.size*d.step,
+				from-d.size*d.factor, 0
+		}
+		if k < 0 {
+			return
+		}
+	}
+}
+
+// rescalingStep makes the step that rescales, and adds its initialization and
+// its end to the loop. A row of nothing but −∞ has subtracted 0, where the
+// result is NaN.
+func rescalingStep[T portable.Float](g *rescaling, start *value, lp *loop) step {
+	lp.prologue = append(lp.prologue, func(w *worker) {
+		most := whole[T](w, g.max)
+		base := whole[T](w, g.base)
+		portable.Fill(most, first[T](w, start))
+		portable.Fill(base, most[0])
+	})
+	lp.epilogue = append(lp.epilogue, func(w *worker) {
+		base := whole[T](w, g.base)
+		factors := whole[T](w, g.factor)
+		scales := false
+		for k, m := range whole[T](w, g.max) {
+			if factors[k] = 1; m != base[k] {
+				factors[k] = T(math.Exp(float64(base[k]) - float64(m)))
+				scales = true
+			}
+			if m == T(math.Inf(-1)) {
+				factors[k] = T(math.NaN())
+			}
+		}
+		if scales {
+			rescaleSums[T](w, g)
+		}
+	})
+	return func(w *worker) {
+		if updateMax(
+			whole[T](w, g.tileMax),
+			whole[T](w, g.max),
+			whole[T](w, g.base),
+			whole[T](w, g.factor),
+		) {
+			rescaleSums[T](w, g)
+		}
+	}
+}
+
+// updateMax brings rows up to date and reports whether a factor is not 1.
+func updateMax[T portable.Float](tile, most, base, factor []T) (scales bool) {
+	none := T(math.Inf(-1))
+	for k, m := range tile {
+		old := most[k]
+		m = max(m, old)
+		most[k], factor[k] = m, 1
+		switch {
+		case m == none:
+			base[k] = 0
+		case old == none:
+			base[k] = m
+		case !(m-base[k] <= rescaleThreshold): // or NaN
+			factor[k] = T(math.Exp(float64(base[k]) - float64(m)))
+			base[k], scales = m, true
+		}
+	}
+	return scales
+}
+
+// rescaleSums multiplies all sums by the factors of their rows.
+func rescaleSums[T portable.Float](w *worker, g *rescaling) {
+	factors := whole[T](w, g.factor)
+	for _, x := range g.sums {
+		if x.empty != nil && x.empty(w) {
+			continue
+		}
+		sum := whole[T](w, x.v)
+		x.each(func(at, from int64, d rescaledDim) {
+			switch f := factors[from]; {
+			case d.factor == 0 && f == 1:
+			case d.factor == 0 && d.step == 1:
+				for k := range sum[at : at+d.size] {
+					sum[at+int64(k)] *= f
+				}
+			default:
+				for range d.size {
+					sum[at] *= factors[from]
+					at = at + d.step
+					from = from + d.factor
+				}
+			}
+		})
+	}
+}
+
+// A runningVariance is what an iteration of an online loop keeps of rows whose
+// mean and variance are computed together: sums of x less a shift, as in Chan,
+// Golub and LeVeque, Algorithms for computing the sample variance, 1983.
+type runningVariance struct {
+	loop    *reduceLoop
+	x       *value   // The tile.
+	shift   *value   // A number near the mean of all tiles so far.
+	sum     *value   // Σ(x − shift)
+	squares []*value // Σ(x − shift)² and its like.
+	count   int      // The slot of the number of elements so far.
+}
+
+// maxShiftShare is the share of Σ(x − shift)² that may come from the shift not
+// being the mean before the shift is moved. This part is subtracted in the end.
+const maxShiftShare = 0.25
+
+// lowerRunningVariance lowers the body b of a loop that keeps a shifted mean.
+func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
+	o := source.Online
+	if b.steps(source.Body[:o.Prefix]); b.l.err != nil {
+		return
+	}
+	of := b.l.p.Ops[o.Statistic]
+	g := &runningVariance{
+		loop: newReduceLoop(
+			b,
+			b.l.p.Ops[of.Args[0]].Tile,
+			of.Instr.Attrs.Dimensions, of.Tile,
+		),
+		x:     materialized(b, of, 0),
+		count: b.l.slotCount,
+	}
+	b.l.slotCount++
+	g.shift = b.l.value(
+		"base", portable.ClassOf(of.Instr.Shape.DType),
+		o.Statistic, of.Tile.Elements(),
+	)
+	begin := &instr{
+		name:     "begin at a mean",
+		outs:     []*value{g.shift},
+		tileArgs: []*value{g.x},
+	}
+	b.add(begin)
+	in.outs = append(in.outs, g.shift)
+	b.l.results[o.Statistic] = []*value{g.shift}
+	if b.steps(source.Body[o.Prefix:]); b.l.err != nil {
+		return
+	}
+	of.Args = append(
+		[]int{o.Deviation}, of.Args[1:]...,
+	)
+	g.sum = b.accumulateInLoopAs(o.Statistic, of, in).outs[0]
+	for _, n := range source.Accumulators[1:] {
+		if b.l.err == nil {
+			b.accumulateInLoop(n, in)
+		}
+	}
+	for _, n := range o.SquaredDeviations {
+		g.squares = append(g.squares, b.l.results[n]...)
+	}
+	if b.l.err != nil {
+		return
+	}
+	if g.shift.class == portable.Float64 {
+		begin.run = shiftStep[float64](b.l, g, of, in.loop)
+	} else {
+		begin.run = shiftStep[float32](b.l, g, of, in.loop)
+	}
+}
+
+// shiftStep makes what the first iteration begins with, the mean of its tile,
+// and adds the ends of iterations and of the loop to it.
+func shiftStep[T portable.Float](
+	l *lowering, g *runningVariance, of symtile.Op, lp *loop,
+) step {
+	d := of.Instr.Shape.DType
+	mean := jitReduceStep(
+		g.loop, hlo.OpAdd, d, g.shift, g.x,
+	)
+	if mean == nil || !l.jit {
+		mean = goReduceStep[T](g.loop, hlo.OpAdd, of, &accumulator{
+			outs: []*value{g.shift},
+			args: []*value{g.x},
+		})
+	}
+	lp.prologue = append(lp.prologue, func(w *worker) {
+		w.slots[g.count] = 0
+	})
+	lp.epilogue = append(lp.epilogue, func(w *worker) {
+		removeShift[T](w, g)
+	})
+	lp.iterationEnds = append(lp.iterationEnds, func(w *worker) {
+		w.slots[g.count] += g.loop.validElements(w)
+		recenter[T](w, g)
+	})
+	return func(w *worker) {
+		if w.slots[g.count] == 0 {
+			base := whole[T](w, g.shift)
+			clear(base)
+			mean(w)
+			n := float64(g.loop.validElements(w))
+			for k, x := range base {
+				base[k] = finiteOrZero(T(float64(x) / n))
+			}
+		}
+	}
+}
+
+// finiteOrZero is x, or 0 where it is NaN or infinite, since subtracting 0
+// leaves everything as it was.
+func finiteOrZero[T portable.Float](x T) T {
+	if d := x - x; d != d {
+		return 0
+	}
+	return x
+}
+
+// recenter moves the shifts of rows whose mean has drifted from them. With d =
+// Σ(x − shift), n elements and a move by δ, the sum becomes d − nδ and the
+// squares q − 2δd + nδ².
+func recenter[T portable.Float](w *worker, g *runningVariance) {
+	n := float64(w.slots[g.count])
+	base := whole[T](w, g.shift)
+	sum := whole[T](w, g.sum)
+	squares := whole[T](w, g.squares[0])
+	for k, d := range sum {
+		by := float64(d) / n
+		if !(n*by*by > maxShiftShare*float64(squares[k])) {
+			continue
+		}
+		to := T(float64(base[k]) + by)
+		by = float64(to) - float64(base[k])
+		if math.IsInf(by, 0) {
+			continue
+		}
+		base[k], sum[k] = to, T(float64(d)-n*by)
+		for _, q := range g.squares {
+			x := &whole[T](w, q)[k]
+			*x = T(float64(*x) - 2*by*float64(d) + n*by*by)
+		}
+	}
+}
+
+// removeShift turns sums of x less a shift into those of x, and squares of x −
+// shift into those of x − mean: q − d²/n.
+func removeShift[T portable.Float](w *worker, g *runningVariance) {
+	n := float64(w.slots[g.count])
+	base := whole[T](w, g.shift)
+	sum := whole[T](w, g.sum)
+	for k, d := range sum {
+		for _, q := range g.squares {
+			x := &whole[T](w, q)[k]
+			*x = T(max(0, float64(*x)-
+				float64(d)*float64(d)/n))
+		}
+		sum[k] = T(n*float64(base[k]) + float64(d))
+	}
+}
+
+// validElements is the number of valid elements of a row of the tile at hand.
+func (f *reduceLoop) validElements(w *worker) int64 {
+	n := int64(1)
+	for _, d := range f.dims {
+		switch {
+		case d.kept != 0:
+		case d.mask < 0:
+			n *= d.size
+		default:
+			lo, hi := f.masks[d.mask].valid(w)
+			n *= hi - lo
+		}
+	}
+	return n
+}

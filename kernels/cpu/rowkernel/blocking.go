@@ -1,0 +1,201 @@
+package rowkernel
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
+)
+
+// prefetchRows is the number of rows ahead that are prefetched.
+const prefetchRows = 2
+
+const (
+	// FoldRows is the number of rows that are combined at a time.
+	FoldRows = 8
+	// maxReductionRegs bounds the registers of the accumulators of a sweep.
+	maxReductionRegs = 10
+	// spacedRows is the number of distant places at which rows are read in
+	// turn.
+	spacedRows = 3
+	// SpacedColumnRows is spacedRows where rows are combined.
+	SpacedColumnRows = 4
+)
+
+// A Blocking says how the rows of a kernel are divided.
+type Blocking struct {
+	// Rows is the number of rows that are done at a time, and Spacing the number
+	// of rows from one of them to the next.
+	Rows, Spacing int64
+	// RowsPerCall is the number of rows that a call of the function does, where
+	// the rows of one index of the dimensions before are not done in fewer calls.
+	RowsPerCall int64
+	// Concurrent is the number of places at which the array is read in turn.
+	Concurrent int64
+}
+
+// Blocking is how the rows of a planned kernel are divided.
+func (n *Kernel) Blocking() Blocking {
+	b := Blocking{
+		RowsPerCall: n.rowsPerCall(),
+		Concurrent:  n.concurrentRows(),
+	}
+	b.Rows, b.Spacing = n.rowBatch()
+	return b
+}
+
+// defaultUnroll is the number of vectors that are computed in turn: two where a
+// row takes three sweeps or more, which measures up to a sixth faster for a
+// layer normalization and about the same for a softmax. With two sweeps four
+// are faster for an rmsnorm. With one sweep measurements differ from run to
+// run.
+func (n *Kernel) defaultUnroll() int64 {
+	if n.schedule.sweeps > 2 {
+		return vector.RoundVectors / 2
+	}
+	return vector.RoundVectors
+}
+
+// defaultPrefetch is the number of rows ahead that are prefetched. A kernel
+// that writes no rows is faster when the hardware prefetches on its own.
+func (n *Kernel) defaultPrefetch() int64 {
+	if slices.ContainsFunc(n.StoreOrder, func(v *Value) bool {
+		return !n.Scalars[v]
+	}) {
+		return prefetchRows
+	}
+	return 0
+}
+
+// concurrentRows is the number of places at which a kernel reads rows in turn:
+// several where it only reads, since the hardware prefetches at each. Where
+// rows are combined this changes the order in which they are.
+func (n *Kernel) concurrentRows() int64 {
+	switch {
+	case len(n.moving()) >= MaxAccesses ||
+		n.defaultPrefetch() > 0:
+		return 1
+	case n.ReducesColumns():
+		return SpacedColumnRows
+	case n.onlyReduces():
+		return spacedRows
+	}
+	return 1
+}
+
+// rowBatch is the number of rows that are done at a time, and their distance.
+// Displacements of instructions have 32 bits, which the last row of a batch
+// must not exceed.
+func (n *Kernel) rowBatch() (rows, apart int64) {
+	rows = n.concurrentRows()
+	if rows > 1 && n.rows() >= 2*rows {
+		apart = min(n.rowsPerCall(), n.rows()) / rows
+	} else if rows, apart = 1, 1; n.ReducesColumns() {
+		rows = min(FoldRows, n.rows())
+	}
+	for _, s := range n.moving() {
+		far := s.bytes() * (s.row()*rows*apart + n.cols())
+		if far != int64(int32(far)) {
+			return 1, 1
+		}
+	}
+	return rows, apart
+}
+
+// onlyReduces reports whether a kernel only reduces rows, in one sweep and with
+// few registers.
+func (n *Kernel) onlyReduces() bool {
+	if len(n.reductions) != 1 ||
+		n.ReducesColumns() || n.schedule.sweeps != 1 ||
+		len(n.schedule.after[0]) > 0 {
+		return false
+	}
+	return n.reductions[0].vectorReduction().Registers() == vector.RoundVectors &&
+		n.cols()%vector.Lanes == 0
+}
+
+// rowsPerCall is the number of rows that a call does.
+func (n *Kernel) rowsPerCall() int64 {
+	limit := int64(MaxCallElements)
+	unit := int64(1)
+	if n.ReducesColumns() {
+		unit = FoldRows
+	}
+	places := n.concurrentRows()
+	if places > 1 &&
+		!slices.ContainsFunc(n.reductions, func(f *Reduction) bool {
+			return n.recomputeCost(f.Arg) > maxRecomputeCost
+		}) {
+		limit, unit = MaxReadElements, places
+	}
+	return max(unit, limit/n.cols()/unit*unit)
+}
+
+// callDim is the dimension of which a call does a number of indices, with all
+// of the dimensions after it. Where rows are short, calls for every few rows
+// would take as long as the rows do.
+func (n *Kernel) callDim() (dim int, maxCount int64) {
+	dim = len(n.Extents) - 2
+	size := n.cols()
+	for dim > 0 && size*n.Extents[dim] <= MaxCallElements {
+		size *= n.Extents[dim]
+		dim--
+	}
+	if dim == len(n.Extents)-2 {
+		return dim, n.rowsPerCall()
+	}
+	return dim, max(1, MaxCallElements/size)
+}
+
+// prefetches reports whether the rows of an access are read from an array of the
+// caller, one after another.
+func (n *Kernel) prefetches(s *Access) bool {
+	return s.External && n.Stores[s.Value] != s &&
+		s.col() == 1 && s.row() != 0 && n.rows() > 1
+}
+
+// nextTileOffset is the distance in bytes to the next tile of an access, where
+// it is worth to prefetch that while the kernel computes, else 0.
+func (n *Kernel) nextTileOffset(s *Access) int64 {
+	step := s.bytes() * s.NextTile
+	dim, _ := n.callDim()
+	if n.Stores[s.Value] == s ||
+		dim < len(n.Extents)-2 ||
+		s.col() != 1 ||
+		len(n.ops) == 0 ||
+		step != int64(int32(step)) {
+		return 0
+	}
+	return step
+}
+
+// costliestSweep is the sweep that computes most, in which prefetches take no
+// time of their own.
+func (n *Kernel) costliestSweep() int {
+	highest, at := -1, 0
+	for q := range n.schedule.sweeps {
+		cost := 0
+		for v, first := range n.schedule.firstSweep {
+			if first == q {
+				cost++
+				if opCosts[n.ops[v].Instr.Op] == 0 {
+					cost += expensiveOp
+				}
+			}
+		}
+		if cost > highest {
+			highest, at = cost, q
+		}
+	}
+	return at
+}
+
+// The function of a kernel should take some 50 µs a call, since the goroutine
+// cannot be preempted in it. Where it reads rows at several places, prefetching
+// is better the more rows follow each other.
+const (
+	// MaxCallElements bounds the elements of a call.
+	MaxCallElements = 1 << 16
+	// MaxReadElements bounds the elements of a call that reads rows at several
+	// places.
+	MaxReadElements = 1 << 18
+)

@@ -1,0 +1,134 @@
+package rowkernel
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
+)
+
+// Options are choices of the plan about the code of a kernel.
+type Options struct {
+	// Unroll is the number of vectors that are computed in turn, 0 for what suits
+	// the kernel.
+	Unroll int64
+	// Prefetch is the number of rows ahead that are prefetched, −1 for what suits
+	// the kernel.
+	Prefetch int64
+}
+
+// Args is the argument block of the function of a kernel. Its layout is known to
+// emitPrologue.
+type Args struct {
+	count   int64          // The rows to do, or indices of a dimension before them.
+	scratch unsafe.Pointer // The scratch of the worker.
+	at      [MaxAccesses]unsafe.Pointer
+}
+
+// Addresses are where the arrays of the accesses of a kernel begin: element k is
+// that of access k of Code.Accesses.
+type Addresses [MaxAccesses]unsafe.Pointer
+
+// Code is the machine code of a kernel and how it is called.
+type Code struct {
+	// Text is the code of the function.
+	Text []byte
+	// CachedText is the same with stores that leave what they write in the caches,
+	// for arrays that are not aligned to vectors; nil where Text is that.
+	CachedText []byte
+	// Func and CachedFunc are the two after loading. The owner of the code sets
+	// them before Run.
+	Func, CachedFunc *amd64.Func
+	// Accesses are the accesses of which Run is told the addresses.
+	Accesses []*Access
+
+	extents  []int64
+	dim      int   // The dimension of which a call does some indices, and all of those after it.
+	maxCount int64 // The number of these indices.
+}
+
+// Compile emits the code of a kernel. It fails where the values of a sweep do not
+// fit in the registers.
+func (n *Kernel) Compile(o Options) (*Code, error) {
+	nonTemporal := slices.ContainsFunc(n.moving(), n.storesAligned)
+	a, err := n.emit(o, nonTemporal)
+	if err != nil {
+		return nil, err
+	}
+	text, err := a.Assemble()
+	if err != nil {
+		return nil, err
+	}
+	c := &Code{Text: text, Accesses: n.moving(), extents: n.Extents}
+	if nonTemporal {
+		c.CachedText = a.WithoutNonTemporal(text)
+	}
+	c.dim, c.maxCount = n.callDim()
+	return c, nil
+}
+
+// storesAligned reports whether stores of an access can be non-temporal: all its
+// rows are aligned to vectors if the first is. Otherwise it gives that up.
+func (n *Kernel) storesAligned(s *Access) bool {
+	if !s.NonTemporal {
+		return false
+	}
+	for d, step := range s.Strides[:len(s.Strides)-1] {
+		if n.Extents[d] > 1 && step%vector.Lanes != 0 {
+			s.NonTemporal = false
+		}
+	}
+	return s.NonTemporal
+}
+
+// Run runs the kernel over its iteration space, in as many calls as blocking.go
+// says. The argument block and the scratch belong to the worker.
+func (c *Code) Run(args *Args, scratch unsafe.Pointer, addresses *Addresses) {
+	at := *addresses
+	for k, s := range c.Accesses {
+		at[k] = s.skip(at[k], s.Start)
+	}
+	args.scratch = scratch
+	var index [MaxRank + 2]int64
+	for {
+		c.call(args, &at)
+		d := c.dim - 1
+		for ; d >= 0; d-- {
+			// A pointer never moves past the last index, where it would not point into
+			// its array.
+			if index[d]++; index[d] < c.extents[d] {
+				c.move(&at, d, 1)
+				break
+			}
+			c.move(&at, d, 1-index[d])
+			index[d] = 0
+		}
+		if d < 0 {
+			return
+		}
+	}
+}
+
+// move moves all accesses by indices of dimension d.
+func (c *Code) move(at *Addresses, d int, by int64) {
+	for k, s := range c.Accesses {
+		at[k] = s.skip(at[k], by*s.Strides[d])
+	}
+}
+
+// call does all indices of the dimension that calls divide.
+func (c *Code) call(args *Args, at *Addresses) {
+	size := c.extents[c.dim]
+	for first := int64(0); first < size; first += c.maxCount {
+		args.count = min(c.maxCount, size-first)
+		f := c.Func
+		for k, s := range c.Accesses {
+			args.at[k] = s.skip(at[k], first*s.Strides[c.dim])
+			if s.NonTemporal && uintptr(args.at[k])%s.vectorBytes() != 0 {
+				f = c.CachedFunc
+			}
+		}
+		f.Call(unsafe.Pointer(args))
+	}
+}

@@ -1,0 +1,526 @@
+package cpu
+
+import (
+	"errors"
+	"slices"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// notComputed gives the reason for each elementwise operation that has no code on the CPU,
+// whatever the types; a test asks for a reason or for code.
+var notComputed = map[hlo.Opcode]string{
+	hlo.OpComplex:           "complex numbers are not computed",
+	hlo.OpImag:              "complex numbers are not computed",
+	hlo.OpReducePrecision:   "values are rounded to element types only",
+	hlo.OpStochasticConvert: "its rounding depends on random bits",
+}
+
+// NotComputed is the reason that the elementwise operation op is not computed on the CPU,
+// whatever its types; "" where some types are, or op is not elementwise.
+func NotComputed(op hlo.Opcode) string { return notComputed[op] }
+
+// lowerElementwise lowers an elementwise op to an instruction that computes
+// strips.
+func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
+	e := b.l.elements(n)
+	i := &instr{name: string(op.Code), n: e}
+	for k := range op.Args {
+		i.stripArgs = append(
+			i.stripArgs, elementwiseOperand(b, op, k, e),
+		)
+	}
+	v := b.l.result(n)
+	i.outs = []*value{v}
+	i.pointwise = &pointwiseOp{op.Instr, v, i.stripArgs}
+	i.strip = elementwiseStrip[T](op.Instr, v, i.stripArgs)
+	if reason := notComputed[op.Code]; reason != "" {
+		b.l.reject(op, "the CPU backend does not compute it: %s", reason)
+		return
+	}
+	if i.strip == nil {
+		b.l.reject(
+			op, "the CPU backend does not compute this operation on %s",
+			op.Instr.Operands[0].Shape.DType,
+		)
+		return
+	}
+	b.add(i)
+}
+
+// elementwiseOperand is operand for an argument of any class.
+func elementwiseOperand(b *block, op symtile.Op, k int, n int64) *value {
+	switch b.l.arg(op, k).class {
+	case portable.Float32:
+		return operand[float32](b, op, k, n)
+	case portable.Float64:
+		return operand[float64](b, op, k, n)
+	case portable.Int32:
+		return operand[int32](b, op, k, n)
+	}
+	return operand[int64](b, op, k, n)
+}
+
+// elementwiseStrip makes what computes strips of an operation from its
+// arguments by loops in Go, nil where the operation is not supported.
+func elementwiseStrip[T portable.Number](
+	i *hlo.Instr, v *value, args []*value,
+) strip {
+	d := i.Shape.DType
+	from := i.Operands[0].Shape.DType
+	switch i.Op {
+	case hlo.OpSelect:
+		return func(w *worker, lo, hi int64) {
+			portable.Select(
+				part[T](w, v, lo, hi),
+				part[int32](w, args[0], lo, hi),
+				part[T](w, args[1], lo, hi),
+				part[T](w, args[2], lo, hi),
+			)
+		}
+	case hlo.OpClamp:
+		return func(w *worker, lo, hi int64) {
+			portable.Clamp(
+				d, part[T](w, v, lo, hi),
+				part[T](w, args[0], lo, hi),
+				part[T](w, args[1], lo, hi),
+				part[T](w, args[2], lo, hi),
+			)
+		}
+	case hlo.OpConvert,
+		hlo.OpBitcastConvert,
+		hlo.OpCompare,
+		hlo.OpIsFinite:
+		switch args[0].class {
+		case portable.Float32:
+			return mixedStrip[float32, T](i, v, args)
+		case portable.Float64:
+			return mixedStrip[float64, T](i, v, args)
+		case portable.Int32:
+			return mixedStrip[int32, T](i, v, args)
+		}
+		return mixedStrip[int64, T](i, v, args)
+	}
+	if portable.ClassOf(from) != v.class || from.IsComplex() {
+		return nil
+	}
+	return uniformStrip[T](i.Op, d, v, args)
+}
+
+// mixedStrip makes the strips of operations whose result may have another class
+// than their operands.
+func mixedStrip[S, T portable.Number](
+	i *hlo.Instr, v *value, args []*value,
+) strip {
+	d := i.Shape.DType
+	from := i.Operands[0].Shape.DType
+	switch i.Op {
+	case hlo.OpConvert:
+		return unaryStrip(
+			v, args[0], portable.Conversion[S, T](d, from),
+		)
+	case hlo.OpBitcastConvert:
+		if d.Bits() != from.Bits() {
+			return nil
+		}
+		return unaryStrip(
+			v, args[0], portable.Bitcast[S, T](d, from),
+		)
+	case hlo.OpIsFinite:
+		return unaryStrip(v, args[0], portable.IsFinite[S])
+	}
+	return binaryStrip(
+		v, args[0], args[1],
+		portable.Comparison[S](i),
+	)
+}
+
+// uniformStrip makes the strips of operations on one class.
+func uniformStrip[T portable.Number](
+	code hlo.Opcode, d hlo.DType,
+	v *value, args []*value,
+) strip {
+	fit := portable.Narrowing[T](d)
+	if f := portable.UnaryOf[T](code, d); f != nil &&
+		len(args) == 1 {
+		return unaryStrip(v, args[0], f.Then(fit))
+	}
+	f := portable.BinaryOf[T](code, d)
+	if f != nil && len(args) == 2 {
+		if code.Has(hlo.Exact) {
+			fit = nil
+		}
+		return binaryStrip(
+			v, args[0], args[1],
+			f.Then(fit),
+		)
+	}
+	return nil
+}
+
+// unaryStrip makes the strips of a unary loop.
+func unaryStrip[S, T portable.Number](
+	v, x *value, f portable.Unary[S, T],
+) strip {
+	return func(w *worker, lo, hi int64) {
+		f(
+			part[T](w, v, lo, hi),
+			part[S](w, x, lo, hi),
+		)
+	}
+}
+
+// binaryStrip makes the strips of a binary loop.
+func binaryStrip[S, T portable.Number](
+	v, x, y *value, f portable.Binary[S, T],
+) strip {
+	return func(w *worker, lo, hi int64) {
+		f(
+			part[T](w, v, lo, hi),
+			part[S](w, x, lo, hi),
+			part[S](w, y, lo, hi),
+		)
+	}
+}
+
+// Pointwise instructions of one width that follow each other in a strip become one
+// machine function: what only they use stays in registers. Elsewhere than on
+// amd64 with AVX2 and FMA, and for operations that are not in the table, the
+// loops in Go run.
+
+// A pointwiseOp is an elementwise operation on values of the lowering. Such
+// operations of one element width that follow each other in a strip become one
+// machine function, in which intermediate values stay in registers. Elsewhere
+// than on amd64 with AVX2 and FMA, and for operations without vector code,
+// loops in Go run.
+type pointwiseOp struct {
+	instr *hlo.Instr
+	out   *value
+	args  []*value
+}
+
+// addressRegs hold the addresses of values in a strip function. Two more
+// registers count and make masks.
+var addressRegs = []amd64.Reg{
+	amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8,
+	amd64.R9, amd64.R10, amd64.R11, amd64.R12,
+	amd64.R13, amd64.R14, amd64.R15,
+}
+
+// stripCallArgs is the argument block of a strip function.
+type stripCallArgs struct {
+	n  int64
+	at [16]unsafe.Pointer
+}
+
+// A stripFunction is a run of elementwise operations as one function.
+type stripFunction struct {
+	list []*pointwiseOp
+	// The values read, in the order of their addresses.
+	reads  []*value
+	writes []*value
+}
+
+// assignRoutines moves the instructions of a group that only bring values in to
+// its front, which their phase allows, and numbers the runs of instructions
+// that become one function each.
+func (l *lowering) assignRoutines(g *instr) {
+	g.group = sourcesFirst(g.group)
+	if !l.jit {
+		return
+	}
+	number := 0
+	var run []*pointwiseOp
+	for _, i := range g.group {
+		if i.pointwise == nil || !vector.Has(i.pointwise.instr) {
+			run = nil
+			continue
+		}
+		next := append(
+			run[:len(run):len(run)], i.pointwise,
+		)
+		m := newStripFunction(next, g.group)
+		if len(run) == 0 ||
+			run[0].out.class.Bytes() != i.pointwise.out.class.Bytes() ||
+			len(m.reads)+len(m.writes) > len(addressRegs) {
+			number++
+			next = []*pointwiseOp{i.pointwise}
+		}
+		i.routine, run = number, next
+	}
+}
+
+// sourcesFirst orders instructions without strip operands first.
+func sourcesFirst(group []*instr) []*instr {
+	var first, rest []*instr
+	for _, i := range group {
+		if len(i.stripArgs) == 0 {
+			first = append(first, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	return append(first, rest...)
+}
+
+// stripsOf makes the strips of a group, with runs compiled. The length is what
+// strips must have for the views that machine code reads, else 0; compiled
+// reports whether there is machine code.
+func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compiled bool) {
+	if l.jit {
+		length = bindViews(group, l.strip)
+	}
+	kept := len(l.routines)
+	for k := 0; k < len(group); {
+		end := k + 1
+		for group[k].routine > 0 &&
+			end < len(group) &&
+			group[end].routine == group[k].routine {
+			end++
+		}
+		f, ok := l.compileRun(group[k:end], group)
+		switch {
+		case ok:
+			nodes, compiled = append(nodes, f), true
+		case group[k].routine > 0 && length > 0: // the loops in Go read no views
+			unbindViews(group)
+			l.routines = l.routines[:kept]
+			return l.goStrips(group), 0, false
+		default:
+			for _, i := range group[k:end] {
+				if !i.isElided() {
+					nodes = append(nodes, i.strip)
+				}
+			}
+		}
+		k = end
+	}
+	return nodes, length, compiled
+}
+
+// goStrips are the strips of a group without machine code.
+func (l *lowering) goStrips(group []*instr) (nodes []strip) {
+	for _, i := range group {
+		nodes = append(nodes, i.strip)
+	}
+	return nodes
+}
+
+// compileRun makes one function of a run. Where that is not possible, it
+// reports false and the loops in Go stay.
+func (l *lowering) compileRun(run, group []*instr) (strip, bool) {
+	if run[0].routine == 0 || !l.jit {
+		return nil, false
+	}
+	var list []*pointwiseOp
+	for _, i := range run {
+		list = append(list, i.pointwise)
+	}
+	m := newStripFunction(list, group)
+	f, ok := m.compile(l)
+	if !ok {
+		return nil, false
+	}
+	return m.strip(f), true
+}
+
+// newStripFunction finds what a run reads, and which of its results are needed
+// after it.
+func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
+	m := &stripFunction{list: run}
+	made := map[*value]bool{}
+	inside := map[*pointwiseOp]bool{}
+	for _, p := range run {
+		inside[p] = true
+		for _, v := range p.args {
+			if !made[v] && !slices.Contains(m.reads, v) {
+				m.reads = append(m.reads, v)
+			}
+		}
+		made[p.out] = true
+	}
+	for _, p := range run {
+		if p.out.where != inStrip ||
+			slices.ContainsFunc(group, func(i *instr) bool {
+				return !inside[i.pointwise] &&
+					slices.Contains(i.stripArgs, p.out)
+			}) {
+			m.writes = append(m.writes, p.out)
+		}
+	}
+	return m
+}
+
+// compile emits the function: a loop over vectors with its remainder under a
+// mask.
+func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
+	if len(m.reads)+len(m.writes) > len(addressRegs) {
+		return nil, false
+	}
+	a := &amd64.Assembler{}
+	a.Emit(
+		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
+	)
+	regs := map[*value]amd64.Reg{}
+	var pointers []amd64.Pointer
+	bytes := m.elementMoves().Bytes
+	for k, v := range m.all() {
+		reg := addressRegs[k]
+		regs[v] = reg
+		a.Emit(amd64.MOV, reg, amd64.Mem{
+			Base: amd64.RDI,
+			Disp: int32(8 + 8*k),
+		})
+		if v.where != inSplat &&
+			(v.view == nil || !v.view.repeats()) {
+			pointers = append(
+				pointers, amd64.Pointer{Reg: reg, Bytes: bytes},
+			)
+		}
+	}
+	loop := &amd64.Loop{
+		Chain:    m.chain(regs),
+		Counter:  amd64.RAX,
+		Pointers: pointers,
+		Width:    bytes,
+		Copies:   2,
+		Scratch:  amd64.RCX,
+		Mask:     amd64.Y15,
+	}
+	if loop.Emit(a) != nil {
+		return nil, false
+	}
+	a.Emit(amd64.RET)
+	return l.addRoutine(a)
+}
+
+// chain is the run on one vector of each value.
+func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
+	c := &amd64.Chain{}
+	w := m.elementMoves()
+	at := map[*value]amd64.Value{}
+	made := map[*value]*pointwiseOp{}
+	for _, v := range m.reads {
+		if v.where == inSplat ||
+			v.view != nil && v.view.repeats() {
+			at[v] = c.Load(
+				w.Broadcast, amd64.Mem{Base: regs[v]}, 0,
+			)
+		} else {
+			at[v] = c.Load(
+				w.Load, amd64.Mem{Base: regs[v]}, 32,
+			)
+		}
+	}
+	for _, p := range m.list {
+		made[p.out] = p
+		if v := p.tanhPlusOne(made); v != nil {
+			at[p.out] = c.Tanh1p32(at[v])
+		} else {
+			x := make([]amd64.Value, len(p.args))
+			for k, v := range p.args {
+				x[k] = at[v]
+			}
+			at[p.out] = vector.Emit(c, p.instr, x)
+		}
+		if slices.Contains(m.writes, p.out) {
+			c.Store(
+				w.Store,
+				amd64.Mem{Base: regs[p.out]}, 32,
+				at[p.out],
+			)
+		}
+	}
+	return c
+}
+
+// all lists the values whose addresses a call passes, in order.
+func (m *stripFunction) all() []*value {
+	return slices.Concat(m.reads, m.writes)
+}
+
+// strip makes the strip that calls the function.
+func (m *stripFunction) strip(f *amd64.Func) strip {
+	all := m.all()
+	return func(w *worker, lo, hi int64) {
+		args := &w.stripArgs
+		args.n = hi - lo
+		for k, v := range all {
+			args.at[k] = address(w, v, lo)
+		}
+		f.Call(unsafe.Pointer(args))
+	}
+}
+
+// A routine is a function of a plan, which is loaded with the rest of its code.
+type routine struct {
+	f  *amd64.Func
+	at int
+}
+
+// addRoutine assembles code and adds it to that of the plan. It is position
+// independent.
+func (l *lowering) addRoutine(a *amd64.Assembler) (*amd64.Func, bool) {
+	text, err := a.Assemble()
+	if err != nil {
+		return nil, false
+	}
+	return l.addText(text), true
+}
+
+// addText adds machine code to that of the plan, aligned.
+func (l *lowering) addText(text []byte) *amd64.Func {
+	for len(l.text)%codeAlignment != 0 {
+		l.text = append(l.text, 0xcc) // int3
+	}
+	r := routine{&amd64.Func{}, len(l.text)}
+	l.text = append(l.text, text...)
+	l.routines = append(l.routines, r)
+	return r.f
+}
+
+// codeAlignment is the alignment of functions, for their constants and loops.
+const codeAlignment = 64
+
+// loadCode makes the code of the plan executable for as long as the kernel is
+// open.
+func (l *lowering) loadCode() (*amd64.Code, error) {
+	if len(l.text) == 0 {
+		return nil, nil
+	}
+	code, err := amd64.Load(l.text)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range l.routines {
+		if *r.f, err = code.Func(r.at); err != nil {
+			return nil, errors.Join(err, code.Close())
+		}
+	}
+	return code, nil
+}
+
+// elementMoves are the moves of the values' elements, all of which have one
+// width.
+func (m *stripFunction) elementMoves() vector.ElementMoves {
+	return vector.ElementMovesOf[m.list[0].out.class.Bytes()]
+}
+
+// tanhPlusOne is x where an operation is tanh x + 1, else nil. The operations
+// before it are given by what they make.
+func (p *pointwiseOp) tanhPlusOne(made map[*value]*pointwiseOp) *value {
+	if p.instr.Op != hlo.OpAdd {
+		return nil
+	}
+	t := made[p.args[0]]
+	if t == nil ||
+		!vector.IsTanhPlusOne(p.instr, t.instr, p.args[1].constant) {
+		return nil
+	}
+	return t.args[0]
+}
