@@ -24,10 +24,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A record is a line of the file: the fields of package cache's Record that
-// matter here. A line with nothing but device says what the device is.
+// record is a line of the file: the fields of a record of package cache that are
+// needed here. A line that contains only a device describes the device.
 type record struct {
-	Fusion  string  `json:"fusion"` // fingerprint, hexadecimal
+	// Fusion is the fingerprint in hexadecimal.
+	Fusion  string  `json:"fusion"`
 	Device  string  `json:"device"`
 	Backend string  `json:"backend"`
 	Codegen string  `json:"codegen"`
@@ -35,34 +36,46 @@ type record struct {
 	Trials  []trial `json:"trials"`
 }
 
+// trial is the measurement of one plan.
 type trial struct {
-	Plan    string    `json:"plan"`
-	Samples []float64 `json:"samples"` // seconds
-	Clocks  []float64 `json:"clocks"`  // Hz, of each sample or of none
-	Failure string    `json:"failure"`
-	Detail  string    `json:"detail"`
+	Plan string `json:"plan"`
+	// Samples are seconds.
+	Samples []float64 `json:"samples"`
+	// Clocks are the clock rates in Hz, one for each sample or none.
+	Clocks []float64 `json:"clocks"`
+	// Failure is the kind of failure, "" for a plan that ran.
+	Failure string `json:"failure"`
+	Detail  string `json:"detail"`
 }
 
-// A fusion is what was recorded of one.
+// fusion is everything that was recorded of one fusion.
 type fusion struct {
+	// standard is the default plan of the recorded backend.
 	standard kernels.Plan
-	plans    []kernels.Plan
-	trials   map[string]trial // by the text of the plan
+	// plans are the plans that ran, in the order of the record.
+	plans []kernels.Plan
+	// trials are the measurements by the text of the plan.
+	trials map[string]trial
 }
 
-// Backend replays the records of one device.
+// Backend replays the records of one device: it is a kernels.Backend whose
+// kernels compute by the reference interpreter and report recorded times.
 type Backend struct {
-	device  kernels.Device
-	fusions map[string]*fusion // by fingerprint
-	clocks  []float64          // of the samples that were taken
-	price   func(*symtile.Program, kernels.Device) (kernels.Pricer, error)
+	device kernels.Device
+	// fusions are the recorded fusions by their fingerprints.
+	fusions map[string]*fusion
+	// clocks are the clock rates of the samples that were taken.
+	clocks []float64
+	// price prices plans; nil if all cost the same.
+	price func(*symtile.Program, kernels.Device) (kernels.Pricer, error)
 }
 
+// maxLineBytes is the maximum length of a line of a recording.
 const maxLineBytes = 64 << 20
 
-// Read reads a recording. name is for people. All records must be of one
-// device; a line {"sheet": {…}}, a kernels.Device, may come first and gives the
-// cost model its rates.
+// Read reads a recording, one JSON record a line; name is used in errors. All
+// records must be of one device. A line {"sheet": {…}}, a kernels.Device, may
+// come first and gives the cost model its rates.
 func Read(name string, r io.Reader) (*Backend, error) {
 	b := &Backend{fusions: map[string]*fusion{}}
 	in := bufio.NewScanner(r)
@@ -85,6 +98,7 @@ func Read(name string, r io.Reader) (*Backend, error) {
 	return b, nil
 }
 
+// line reads a record or the description of the device.
 func (b *Backend) line(text []byte) error {
 	var head struct {
 		Sheet *kernels.Device `json:"sheet"`
@@ -103,6 +117,7 @@ func (b *Backend) line(text []byte) error {
 	return b.add(r)
 }
 
+// add enters a record after checking that it is of the same device.
 func (b *Backend) add(r record) error {
 	if _, err := hex.DecodeString(r.Fusion); err != nil ||
 		len(r.Fusion) != 64 {
@@ -128,7 +143,8 @@ func (b *Backend) add(r record) error {
 			return err
 		}
 		if t.Failure == "" && len(t.Samples) == 0 {
-			continue // it was never timed
+			// The plan was never timed.
+			continue
 		}
 		n := len(t.Clocks)
 		if n > 0 && n != len(t.Samples) {
@@ -146,8 +162,8 @@ func (b *Backend) add(r record) error {
 	return nil
 }
 
-// unknown is a device of which only the name is recorded: one memory, of rates
-// that bound nothing.
+// unknown is a device of which only the name is recorded: it has one memory, and
+// rates so high that they bound nothing.
 func unknown(r record) kernels.Device {
 	const boundless = 1e18
 	return kernels.Device{
@@ -160,13 +176,13 @@ func unknown(r record) kernels.Device {
 	}
 }
 
-// PriceBy says how the plans of recorded programs are priced on the recorded device;
-// without it all cost the same.
+// PriceBy sets the function that prices the plans of recorded programs on the
+// recorded device; without it all plans cost the same.
 func (b *Backend) PriceBy(price func(*symtile.Program, kernels.Device) (kernels.Pricer, error)) {
 	b.price = price
 }
 
-// Pricer prices plans as PriceBy says.
+// Pricer prices plans by the function given to PriceBy.
 func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 	if b.price == nil {
 		return kernels.SamePrice(p), nil
@@ -177,9 +193,10 @@ func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 // Identity is the recorded device, its name prefixed by "replay:".
 func (b *Backend) Identity() kernels.Device { return b.device }
 
-// Device is the same.
+// Device is the recorded device, as Identity is.
 func (b *Backend) Device() kernels.Device { return b.device }
 
+// of is what was recorded of the fusion of a program.
 func (b *Backend) of(p *symtile.Program) (*fusion, error) {
 	f := b.fusions[fmt.Sprintf("%x", p.Fusion.Fingerprint())]
 	if f == nil {
@@ -190,12 +207,13 @@ func (b *Backend) of(p *symtile.Program) (*fusion, error) {
 	return f, nil
 }
 
-// Plans yields those that were tried.
+// Plans yields the plans that were measured.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		f, err := b.of(p)
 		if err != nil {
-			return // Default says why
+			// Default returns the error.
+			return
 		}
 		for _, plan := range f.plans {
 			if !yield(plan) {
@@ -205,7 +223,7 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	}
 }
 
-// Default is the default there was.
+// Default is the recorded default plan.
 func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 	f, err := b.of(p)
 	if err != nil {
@@ -214,8 +232,8 @@ func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 	return f.standard, nil
 }
 
-// Compile finds the samples of a plan. What was not recorded, or failed, is a
-// *kernels.Rejected that says so.
+// Compile finds the samples of a plan. A plan that was not recorded, or that
+// failed, is rejected with the reason as a *kernels.Rejected.
 func (b *Backend) Compile(
 	_ context.Context, p *symtile.Program, plan kernels.Plan,
 ) (kernels.Kernel, error) {
@@ -244,27 +262,32 @@ func (b *Backend) Compile(
 	}, nil
 }
 
-// SampleQuality has the clocks of the recorded samples.
+// SampleQuality has the clock rates of the recorded samples.
 func (b *Backend) SampleQuality() (e kernels.SampleQuality) {
 	e.SetClocks(b.clocks)
 	return e
 }
 
-// A kernel answers with recorded times.
+// kernel answers with recorded times.
 type kernel struct {
 	b      *Backend
 	fusion *hlo.Computation
 	plan   kernels.Plan
 	trial  trial
-	next   int
-	known  []answer // the latest last
+	// next is the index of the sample that the next run reports.
+	next int
+	// known are the latest results, oldest first.
+	known []answer
 }
 
-// An answer is the reference's results for some inputs.
+// answer is the results of the reference for some inputs.
 type answer struct{ in, out []kernels.Buffer }
 
-const maxAnswers = 10 // that are kept: a bench uses up to eight sets of inputs in turn
+// maxAnswers is the number of answers that are kept: a benchmark uses up to eight
+// sets of inputs in turn.
+const maxAnswers = 10
 
+// Source describes the recording instead of generated code.
 func (k *kernel) Source() string {
 	return fmt.Sprintf(
 		"plan %s: %d recorded samples; the results are the reference's\n",
@@ -272,10 +295,11 @@ func (k *kernel) Source() string {
 	)
 }
 
+// Close has no effect.
 func (k *kernel) Close() error { return nil }
 
-// Run computes the results by Reference, once for the same inputs, and says
-// that it took the next of the samples.
+// Run computes the results by the reference, once for the same inputs, and
+// reports the time of the next sample.
 func (k *kernel) Run(
 	ctx context.Context, in, out []kernels.Buffer,
 ) (time.Duration, error) {
@@ -292,7 +316,7 @@ func (k *kernel) Run(
 	return time.Duration(k.take().Seconds * float64(time.Second)), nil
 }
 
-// take is the next of the samples.
+// take returns the next sample, and starts over after the last.
 func (k *kernel) take() (t kernels.Timing) {
 	t.Seconds = k.trial.Samples[k.next]
 	if len(k.trial.Clocks) > 0 {
@@ -302,7 +326,7 @@ func (k *kernel) take() (t kernels.Timing) {
 	return t
 }
 
-// Sample is the mean of the next n samples, and of their clocks where all are
+// Sample is the mean of the next n samples, and of their clock rates if all are
 // known.
 func (k *kernel) Sample(
 	ctx context.Context, _ []kernels.Set, n int,
@@ -321,8 +345,8 @@ func (k *kernel) Sample(
 	return mean, ctx.Err()
 }
 
-// results are the reference's, kept for arrays that come again: their contents
-// are taken not to change.
+// results are those of the reference. They are kept for arrays that are used
+// again, whose contents are assumed not to change.
 func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
 	for _, a := range k.known {
 		if same(a.in, in) {
@@ -342,7 +366,7 @@ func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
 	return out, nil
 }
 
-// same says whether two lists are the same arrays.
+// same reports whether two lists consist of the same arrays.
 func same(x, y []kernels.Buffer) bool {
 	return slices.EqualFunc(x, y, func(a, b kernels.Buffer) bool {
 		return len(a.Data) == len(b.Data) &&
