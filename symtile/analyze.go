@@ -59,6 +59,9 @@ func build(
 	b.prog.Ops = make([]Op, 0, len(flat.Instrs))
 	b.nestOf = make([]*loopNest, 0, len(flat.Instrs))
 	outs := outputs(flat)
+	if len(outs) == 0 {
+		return nil, refuse(flat.Root, "root", "the fusion returns no array")
+	}
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {
 			return nil, refuse(o, "root", "the fusion returns %s, which is not an array", o.Shape)

@@ -146,7 +146,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	}
 	if i.Op.Elementwise() &&
 		(i.Op != hlo.OpBitcastConvert ||
-			i.Shape.DType.Size() == i.Operands[0].Shape.DType.Size()) {
+			i.Shape.DType.Bits() == i.Operands[0].Shape.DType.Bits()) {
 		tiles, err := propagateElementwise(b, i, out)
 		if err != nil {
 			return 0, err

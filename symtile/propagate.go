@@ -280,7 +280,7 @@ func untileableReason(i *hlo.Instr) string {
 		i.Op == hlo.OpCopy, i.Op == hlo.OpOptimizationBarrier:
 		return ""
 	case i.Op == hlo.OpBitcastConvert &&
-		i.Shape.DType.Size() != i.Operands[0].Shape.DType.Size():
+		i.Shape.DType.Bits() != i.Operands[0].Shape.DType.Bits():
 		return refusalReason(i.Op)
 	case i.Op.Elementwise():
 		return ""

@@ -32,8 +32,10 @@ func (b *builder) reshape(
 	if slices.Contains(from, 0) {
 		return in, nil
 	}
-	all := indexing.ReshapeGroups(from, to)
-	if err := b.attachUnitDims(i, to, out, all); err != nil {
+	all, err := b.attachUnitDims(
+		i, from, to, out, indexing.ReshapeGroups(from, to),
+	)
+	if err != nil {
 		return nil, err
 	}
 	for _, w := range all {
@@ -61,15 +63,20 @@ func (b *builder) reshape(
 }
 
 // attachUnitDims adds the result's dimensions of extent 1 to the groups where
-// their tile can have more than one element, as it does when it is the tile of
-// a larger array: to the group of the next dimension, or the last.
+// their tile can have more than one element, as it does when it is the masked
+// tile of a larger array: to the group of the next dimension, or the last. Between
+// arrays of one element each there is no group yet; the operand's first
+// dimension makes one. A scalar operand has none, and the size must be 1.
 func (b *builder) attachUnitDims(
-	i *hlo.Instr, to []int64,
+	i *hlo.Instr, from, to []int64,
 	out Tile, all []indexing.DimGroup,
-) error {
+) ([]indexing.DimGroup, error) {
 	for d, extent := range to {
 		if extent != 1 || out[d].isSingle() {
 			continue
+		}
+		if len(all) == 0 && len(from) > 0 {
+			all = []indexing.DimGroup{{From: []int{0}}}
 		}
 		if len(all) == 0 {
 			err := b.require(i, "reshape-unit", index.Clause{
@@ -79,7 +86,7 @@ func (b *builder) attachUnitDims(
 				},
 			})
 			if err != nil {
-				return err
+				return nil, err
 			}
 			continue
 		}
@@ -90,7 +97,7 @@ func (b *builder) attachUnitDims(
 		}
 		all[k].To = insertSorted(all[k].To, d)
 	}
-	return nil
+	return all, nil
 }
 
 // insertSorted inserts d into an ascending list.

@@ -15,7 +15,7 @@ const (
 	coreClock      = 2e9     // cycles/s at which a core sustains two fused multiply-adds of vectors
 	elementFLOPs   = 3       // flop of the peak that an elementwise flop takes: no product is added to it
 	functionFLOPs  = 3.5     // the same for functions, whose polynomials are
-	rowSeconds     = 6.5e-9  // to start an innermost loop
+	rowSeconds     = 3.5e-9  // to start an innermost loop
 	stridedSeconds = 0.45e-9 // to move an element on its own
 	shortSeconds   = 2e-9    // to move an element of a row that is no vector
 	maskedSeconds  = 0.6e-9  // to see whether an element is masked
@@ -48,7 +48,6 @@ const (
 const (
 	loopCost           = 0.19 // for each sequential dimension of several tiles
 	rereadCost         = 0.27 // where rows are read again from beyond the second cache
-	narrowCost         = 0.3  // for each time that rows of a tile are shorter than is worth their while
 	joinShare          = 0.80 // where parts of a reduction are joined: rows of 512×768 take 39 µs in eight parts, 20 to 25 in one
 	dotInnerExponent   = 0.15 // … and in dots
 	dotScratchExponent = 0.2  // by which scratch beyond half the second cache slows down dots
@@ -280,7 +279,7 @@ func (x *pricer) shares(k *counts, base, parts float64, t []float64) {
 	if parts > 1 {
 		t[termLoops] += base * joinShare
 	}
-	t[termNarrow] = base * narrowCost * (math.Pow(k.page, -pageExponent)/k.inner - 1)
+	t[termNarrow] = base * (math.Pow(k.page, -pageExponent)/k.inner - 1)
 	t[termScratch] = base * (x.spilled(k) - 1)
 }
 

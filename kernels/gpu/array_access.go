@@ -17,11 +17,6 @@ import (
 // elements of a tile are loaded from or stored to, with the expressions of their
 // addresses.
 
-// Which dimensions of a tile threads run along, and how many elements they take
-// at once, is chosen in the layout room: here are the arrays it is chosen for,
-// those that the elements of a tile are computed from or stored to, with the
-// expressions of their addresses.
-
 // An accessTrace follows the elements of a tile down to the arrays that they are
 // loaded from, as elements does when it emits code.
 type accessTrace struct {

@@ -562,11 +562,18 @@ func (p *product) publish(
 	e := p.e
 	key := bufferKey{p.n, 0}
 	delete(e.buffers, key)
+	// A side without free dimensions still has a fragment of several rows or
+	// columns, whose elements have one index in the result. The first of them is
+	// the element at place 0, the only one inside of the tile.
+	known := map[valueKey]bool{}
 	each(func(points []point, vals []operand) {
 		for k, x := range points {
-			e.asm.scope.values[e.keyOf(p.n, 0, point{
-				x.at, nil,
-			})] = vals[k]
+			at := e.keyOf(p.n, 0, point{x.at, nil})
+			if known[at] {
+				continue
+			}
+			known[at] = true
+			e.asm.scope.values[at] = vals[k]
 		}
 	})
 	e.fragments[fmt.Sprint(p.op.Tile.Sizes())] = func(

@@ -15,7 +15,8 @@ import (
 )
 
 // randomDot writes a product of random types, layouts and extents, half of them
-// no multiples of anything, some with a prologue and an epilogue.
+// no multiples of anything, some of them with vectors for matrices, some with a
+// prologue and an epilogue.
 func randomDot(rng *rand.Rand) string {
 	extent := func() int64 {
 		return []int64{
@@ -42,6 +43,13 @@ func randomDot(rng *rand.Rand) string {
 		rhs, r = []int64{n, k}, 1
 	}
 	out, attrs := []int64{m, n}, ""
+	if rng.IntN(5) == 0 { // a vector on the left
+		lhs, l, out = []int64{k}, 0, out[1:]
+	}
+	if rng.IntN(5) == 0 { // a vector on the right
+		rhs, r, out = []int64{k}, 0, out[:len(out)-1]
+	}
+	matrix := len(out) == 2
 	if batch > 0 {
 		lhs = append([]int64{batch}, lhs...)
 		rhs = append([]int64{batch}, rhs...)
@@ -61,10 +69,10 @@ func randomDot(rng *rand.Rand) string {
 		left = "c"
 	}
 	fmt.Fprintf(&b, "p = %s dot(%s, b), lhs_contracting_dims={%d}, rhs_contracting_dims={%d}%s\n", shape(d[1], out), left, l, r, attrs)
-	switch rng.IntN(4) {
-	case 0:
+	switch kind := rng.IntN(4); {
+	case kind == 0:
 		fmt.Fprintf(&b, "q = %s add(p, p)\n", shape(d[1], out))
-	case 1:
+	case kind == 1 && matrix:
 		perm := []int{1, 0}
 		if batch > 0 {
 			perm = []int{0, 2, 1}

@@ -13,10 +13,6 @@ import (
 // remember the values that were computed for a point, so that an element that several
 // others need is computed once in a scope.
 
-// Most operations of a tile program have no tile of their own in memory: where
-// an element is needed it is computed from the elements of the arguments, down
-// to loads. What was computed before for the same place is found again.
-
 // elements computes op n at points, which are the elements of one vector of a thread.
 func (e *emitter) elements(n int, points []point) []operand {
 	return e.elementsOf(n, 0, points)

@@ -1,4 +1,15 @@
-// Package npy reads and writes arrays in NumPy's .npy format (NEP 1).
+// Package npy reads and writes arrays in NumPy's .npy format (NEP 1):
+//
+//	magic     "\x93NUMPY"
+//	version   two bytes; 1.0 is written, 1 to 3 are read
+//	length    of the header: u16 in version 1, u32 in later ones
+//	header    a Python dict with descr, fortran_order and shape, padded with
+//	          blanks so that the elements begin at a multiple of 64 bytes
+//	elements  in C or Fortran order
+//
+// A file has a type and extents, but no layout: Read and Write convert between the
+// order of the file and the layout of a buffer. Go's library for the format stops at
+// two dimensions and has no float16, which is why this package exists.
 package npy
 
 import (
@@ -14,30 +25,50 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// NumPy's .npy format (NEP 1): magic, version, header length, a Python dict
-// literal, then the elements. Types NumPy lacks travel as integers of the same
-// width: bf16 as uint16, f8 and 4-bit types as one byte an element.
+// descrs are the types of elements in NumPy's notation. Types that NumPy lacks
+// are stored as integers of the same width: bf16 as uint16, f8 and 4-bit types
+// as one byte an element.
 var descrs = map[hlo.DType]string{
-	hlo.Pred: "|b1",
-	hlo.S2:   "|i1", hlo.S4: "|i1", hlo.S8: "|i1",
-	hlo.S16: "<i2", hlo.S32: "<i4", hlo.S64: "<i8",
-	hlo.U2: "|u1", hlo.U4: "|u1", hlo.U8: "|u1",
-	hlo.U16: "<u2", hlo.U32: "<u4", hlo.U64: "<u8",
-	hlo.F4E2M1FN: "|u1", hlo.F8E3M4: "|u1", hlo.F8E4M3: "|u1",
-	hlo.F8E4M3FN: "|u1", hlo.F8E4M3B11FNUZ: "|u1",
-	hlo.F8E4M3FNUZ: "|u1", hlo.F8E5M2: "|u1", hlo.F8E5M2FNUZ: "|u1",
-	hlo.F8E8M0FNU: "|u1",
-	hlo.F16:       "<f2", hlo.BF16: "<u2", hlo.F32: "<f4",
-	hlo.F64: "<f8", hlo.C64: "<c8", hlo.C128: "<c16",
+	hlo.Pred:          "|b1",
+	hlo.S2:            "|i1",
+	hlo.S4:            "|i1",
+	hlo.S8:            "|i1",
+	hlo.S16:           "<i2",
+	hlo.S32:           "<i4",
+	hlo.S64:           "<i8",
+	hlo.U2:            "|u1",
+	hlo.U4:            "|u1",
+	hlo.U8:            "|u1",
+	hlo.U16:           "<u2",
+	hlo.U32:           "<u4",
+	hlo.U64:           "<u8",
+	hlo.F4E2M1FN:      "|u1",
+	hlo.F8E3M4:        "|u1",
+	hlo.F8E4M3:        "|u1",
+	hlo.F8E4M3FN:      "|u1",
+	hlo.F8E4M3B11FNUZ: "|u1",
+	hlo.F8E4M3FNUZ:    "|u1",
+	hlo.F8E5M2:        "|u1",
+	hlo.F8E5M2FNUZ:    "|u1",
+	hlo.F8E8M0FNU:     "|u1",
+	hlo.F16:           "<f2",
+	hlo.BF16:          "<u2",
+	hlo.F32:           "<f4",
+	hlo.F64:           "<f8",
+	hlo.C64:           "<c8",
+	hlo.C128:          "<c16",
 }
 
 const (
-	magic          = "\x93NUMPY"
-	maxHeaderBytes = 1 << 16 // NEP 1 version 1 cannot be longer; no real header is
+	// The first bytes of a file, which no text file begins with.
+	magic = "\x93NUMPY"
+	// Version 1 of the format cannot have a longer header, and no real header
+	// is longer.
+	maxHeaderBytes = 1 << 16
 )
 
-// Read reads an array that must have the extents of shape and the NumPy
-// type its element type travels as. The buffer has shape's layout.
+// Read reads an array, which must have the extents of shape and the NumPy type
+// that its element type is stored as. The buffer has the layout of shape.
 func Read(r io.Reader, shape hlo.Shape) (kernels.Buffer, error) {
 	header, err := readHeader(r)
 	if err != nil {
@@ -61,7 +92,7 @@ func Read(r io.Reader, shape hlo.Shape) (kernels.Buffer, error) {
 	return relayout(kernels.Buffer{Shape: file, Data: data}, shape), nil
 }
 
-// Write writes b in C order.
+// Write writes a buffer in C order.
 func Write(w io.Writer, b kernels.Buffer) error {
 	descr, ok := descrs[b.Shape.DType]
 	if !ok {
@@ -75,7 +106,7 @@ func Write(w io.Writer, b kernels.Buffer) error {
 		"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
 		descr, strings.Join(dims, " "),
 	)
-	const fixed = len(magic) + 4
+	const fixed = len(magic) + 4       // magic, version and length
 	pad := 63 - (fixed+len(header))%64 // data starts at a multiple of 64 after the newline
 	header += strings.Repeat(" ", pad) + "\n"
 
@@ -91,13 +122,15 @@ func Write(w io.Writer, b kernels.Buffer) error {
 	return err
 }
 
-// readHeader reads up to the elements and returns the dict literal.
+// readHeader reads the bytes in front of the elements and returns the dict
+// literal.
 func readHeader(r io.Reader) (string, error) {
 	var fixed [12]byte
 	if _, err := io.ReadFull(r, fixed[:10]); err != nil ||
 		string(fixed[:6]) != magic {
 		return "", fmt.Errorf("not a NumPy file (no \\x93NUMPY at its start)")
 	}
+	// Version 1 has a length of two bytes, later versions of four.
 	length := int64(binary.LittleEndian.Uint16(fixed[8:10]))
 	if fixed[6] >= 2 {
 		if _, err := io.ReadFull(r, fixed[10:12]); err != nil {
@@ -115,13 +148,15 @@ func readHeader(r io.Reader) (string, error) {
 	return header.String(), nil
 }
 
+// The fields of a header. Other fields are ignored, and the order does not matter.
 var (
 	descrField   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([^'"]*)['"]`)
 	fortranField = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
 	shapeField   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9L, ]*)\)`)
 )
 
-// checkHeader compares a header with the shape wanted.
+// checkHeader compares a header with the shape that is wanted, and returns the
+// order of the elements.
 func checkHeader(header string, want hlo.Shape) (fortran bool, err error) {
 	descr := descrField.FindStringSubmatch(header)
 	order := fortranField.FindStringSubmatch(header)
@@ -148,13 +183,14 @@ func checkHeader(header string, want hlo.Shape) (fortran bool, err error) {
 	return order[1] == "True", nil
 }
 
-// sameOneByte accepts '<i1' for '|i1': byte order says nothing about one byte.
+// sameOneByte accepts "<i1" for "|i1": one byte has no byte order.
 func sameOneByte(a, b string) bool {
 	return len(a) == 3 &&
 		len(b) == 3 && a[2] == '1' &&
 		a[1:] == b[1:]
 }
 
+// joinDims formats extents with commas between them.
 func joinDims(dims []int64) string {
 	s := make([]string, len(dims))
 	for i, d := range dims {
@@ -163,6 +199,7 @@ func joinDims(dims []int64) string {
 	return strings.Join(s, ",")
 }
 
+// ascending is 0 … n−1: the layout of Fortran's order.
 func ascending(n int) []int {
 	s := make([]int, n)
 	for i := range s {

@@ -1,20 +1,24 @@
 package reference
 
-// A contraction is the extents of a dot whose operands lie as [batch, m, k] and
-// [batch, n, k]; the result is [batch, m, n].
+// A contraction has the extents of a dot whose operands are laid out as [batch,
+// m, k] and [batch, n, k]; its result is [batch, m, n].
 type contraction struct{ batch, m, n, k int64 }
 
 // Rows and columns of results that are summed at the same time, so that the
 // processor has several sums to add to; and columns whose operand stays in the
 // second cache while the rows go by.
 const (
+	// Rows and columns of results that are summed at the same time, so that the
+	// processor has several independent sums.
 	rowsAtOnce    = 2
 	columnsAtOnce = 4
-	columnPanel   = 16
+	// Columns whose operand stays in the second level of cache during all rows.
+	columnPanel = 16
 )
 
-// contract sums the products of every result one after the other: only results
-// are done in another order. Rows are shared among the cores.
+// contract computes every result as one sum from the first product to the last;
+// only the order of the results differs from that of plain loops. Rows are
+// divided among the cores.
 func contract[T int64 | float64](c contraction, out, left, right []T) {
 	for b := range c.batch {
 		o := out[b*c.m*c.n : (b+1)*c.m*c.n]
@@ -31,7 +35,7 @@ func contract[T int64 | float64](c contraction, out, left, right []T) {
 	}
 }
 
-// contractPanel does the results of a range of rows and one of columns.
+// contractPanel computes the results of a range of rows and a range of columns.
 func contractPanel[T int64 | float64](
 	c contraction, out, left, right []T,
 	rows, columns [2]int64,
@@ -90,6 +94,7 @@ func sumBlock[T int64 | float64](
 	return [...]T{pa, pb, pc, pd, qa, qb, qc, qd}
 }
 
+// sumProducts is the sum of the products of two vectors.
 func sumProducts[T int64 | float64](x, y []T) T {
 	var sum T
 	for k, v := range x {

@@ -8,23 +8,30 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A ElementEvaluator evaluates single elements of a computation, by the same semantics as
-// Reference, where all of them would take too long: an element of a dot of 8192
-// terms needs 16384 elements of its operands, not 2²⁷. Operations that have no
-// rule (windows, gathers, scatters) are evaluated whole, once.
+// An ElementEvaluator evaluates single elements of a computation, with the
+// semantics of Interpret, where all elements would take too long: an element of
+// a dot of 8,192 terms needs 16,384 elements of its operands, not 2²⁷.
+// Operations without a rule (windows, gathers, scatters) are evaluated as a
+// whole, once.
 type ElementEvaluator struct {
-	c     *hlo.Computation
-	in    []kernels.Buffer
-	uses  map[*hlo.Instr]int
-	known map[elementKey]value // results that several elements use
-	whole map[*hlo.Instr]value // of operations without a rule
+	c  *hlo.Computation
+	in []kernels.Buffer
+	// Number of instructions that use an instruction.
+	uses map[*hlo.Instr]int
+	// Elements that are used several times.
+	known map[elementKey]value
+	// Results of operations without a rule.
+	whole map[*hlo.Instr]value
 }
 
+// An elementKey names one element of an instruction, in row-major order.
 type elementKey struct {
 	i  *hlo.Instr
 	at int64
 }
 
+// NewElementEvaluator prepares the evaluation of c on some inputs; nothing is
+// computed yet.
 func NewElementEvaluator(c *hlo.Computation, in []kernels.Buffer) *ElementEvaluator {
 	s := &ElementEvaluator{
 		c:     c,
@@ -41,7 +48,7 @@ func NewElementEvaluator(c *hlo.Computation, in []kernels.Buffer) *ElementEvalua
 	return s
 }
 
-// Output is element at, in row-major order, of output k, as a float64.
+// Output is element at, in row-major order, of output k.
 func (s *ElementEvaluator) Output(k int, at int64) (float64, error) {
 	v, err := s.outputValue(k, at)
 	if err != nil {
@@ -50,6 +57,7 @@ func (s *ElementEvaluator) Output(k int, at int64) (float64, error) {
 	return v.float(0), nil
 }
 
+// outputValue is Output as a value.
 func (s *ElementEvaluator) outputValue(k int, at int64) (value, error) {
 	root := s.c.Root
 	switch {
@@ -61,7 +69,7 @@ func (s *ElementEvaluator) outputValue(k int, at int64) (value, error) {
 	return s.element(root, at)
 }
 
-// part is an element of one array of a tuple.
+// part is an element of array k of an instruction whose result is a tuple.
 func (s *ElementEvaluator) part(
 	i *hlo.Instr, k int, at int64,
 ) (value, error) {
@@ -79,8 +87,8 @@ func (s *ElementEvaluator) part(
 	return v.leaves()[k].scalar(at), nil
 }
 
-// elementRules say which element of which operand an element is, or is made of.
-// They are filled in init: they refer to each other.
+// elementRules compute an element of an operation from elements of its
+// operands. They are filled in by init, because they refer to each other.
 var elementRules map[hlo.Opcode]func(
 	s *ElementEvaluator, i *hlo.Instr, at int64,
 ) (value, error)
@@ -89,14 +97,19 @@ func init() {
 	elementRules = map[hlo.Opcode]func(
 		s *ElementEvaluator, i *hlo.Instr, at int64,
 	) (value, error){
-		hlo.OpParameter: (*ElementEvaluator).parameter, hlo.OpConstant: (*ElementEvaluator).constant,
-		hlo.OpIota: (*ElementEvaluator).iota,
-		hlo.OpCopy: (*ElementEvaluator).same, hlo.OpReshape: (*ElementEvaluator).same,
+		hlo.OpParameter:           (*ElementEvaluator).parameter,
+		hlo.OpConstant:            (*ElementEvaluator).constant,
+		hlo.OpIota:                (*ElementEvaluator).iota,
+		hlo.OpCopy:                (*ElementEvaluator).same,
+		hlo.OpReshape:             (*ElementEvaluator).same,
 		hlo.OpOptimizationBarrier: (*ElementEvaluator).same,
-		hlo.OpBroadcast:           (*ElementEvaluator).broadcast, hlo.OpTranspose: (*ElementEvaluator).transpose,
-		hlo.OpSlice: (*ElementEvaluator).slice, hlo.OpReverse: (*ElementEvaluator).reverse,
-		hlo.OpConcatenate: (*ElementEvaluator).concatenate, hlo.OpPad: (*ElementEvaluator).pad,
-		hlo.OpDot: (*ElementEvaluator).dot,
+		hlo.OpBroadcast:           (*ElementEvaluator).broadcast,
+		hlo.OpTranspose:           (*ElementEvaluator).transpose,
+		hlo.OpSlice:               (*ElementEvaluator).slice,
+		hlo.OpReverse:             (*ElementEvaluator).reverse,
+		hlo.OpConcatenate:         (*ElementEvaluator).concatenate,
+		hlo.OpPad:                 (*ElementEvaluator).pad,
+		hlo.OpDot:                 (*ElementEvaluator).dot,
 		hlo.OpGetTupleElement: func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error) {
 			return s.part(
 				i.Operands[0], int(i.Attrs.Index), at,
@@ -108,7 +121,8 @@ func init() {
 	}
 }
 
-// element is element at of an instruction, rounded to its type.
+// element is one element of an instruction, rounded to its type. Elements that
+// are used again are kept.
 func (s *ElementEvaluator) element(i *hlo.Instr, at int64) (value, error) {
 	key := elementKey{i, at}
 	if v, met := s.known[key]; met {
@@ -123,6 +137,7 @@ func (s *ElementEvaluator) element(i *hlo.Instr, at int64) (value, error) {
 	return v, err
 }
 
+// compute computes an element by the rule of its operation.
 func (s *ElementEvaluator) compute(i *hlo.Instr, at int64) (value, error) {
 	if rule := elementRules[i.Op]; rule != nil {
 		return rule(s, i, at)
@@ -137,7 +152,7 @@ func (s *ElementEvaluator) compute(i *hlo.Instr, at int64) (value, error) {
 	return v.scalar(at), nil
 }
 
-// all evaluates an instruction whole.
+// all evaluates an instruction as a whole.
 func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 	if v, met := s.whole[i]; met {
 		return v, nil
@@ -165,7 +180,7 @@ func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 	return v, nil
 }
 
-// scalarOf is a scalar value of type d, zero.
+// scalarOf is a scalar zero of type d.
 func scalarOf(d hlo.DType) value {
 	v := value{shape: hlo.Shape{DType: d}}
 	if d.IsFloat() {
@@ -176,6 +191,7 @@ func scalarOf(d hlo.DType) value {
 	return v
 }
 
+// parameter reads an element of an input.
 func (s *ElementEvaluator) parameter(i *hlo.Instr, at int64) (value, error) {
 	b, v := s.in[i.Attrs.Param],
 		scalarOf(i.Shape.DType)
@@ -188,6 +204,7 @@ func (s *ElementEvaluator) parameter(i *hlo.Instr, at int64) (value, error) {
 	return v, nil
 }
 
+// constant is an element of a literal.
 func (s *ElementEvaluator) constant(i *hlo.Instr, at int64) (value, error) {
 	if i.Literal == nil || i.Literal.Elided {
 		return evaluateConstant(i)
@@ -203,6 +220,7 @@ func (s *ElementEvaluator) constant(i *hlo.Instr, at int64) (value, error) {
 	return v, nil
 }
 
+// iota is the index of an element along one dimension.
 func (s *ElementEvaluator) iota(i *hlo.Instr, at int64) (value, error) {
 	v := scalarOf(i.Shape.DType)
 	n := Unravel(at, i.Shape.Dims)[i.Attrs.IotaDim]
@@ -216,11 +234,13 @@ func (s *ElementEvaluator) iota(i *hlo.Instr, at int64) (value, error) {
 	return v, nil
 }
 
+// same is the element with the same row-major number of the operand.
 func (s *ElementEvaluator) same(i *hlo.Instr, at int64) (value, error) {
 	return s.element(i.Operands[0], at)
 }
 
-// pointwise applies an elementwise operation to scalars.
+// pointwise applies an elementwise operation to the elements of its operands;
+// an operand that is a scalar applies to all.
 func (s *ElementEvaluator) pointwise(i *hlo.Instr, at int64) (value, error) {
 	a := make([]value, len(i.Operands))
 	for k, o := range i.Operands {
@@ -243,7 +263,7 @@ func (s *ElementEvaluator) pointwise(i *hlo.Instr, at int64) (value, error) {
 	return v, err
 }
 
-// from is the element of operand k at an index of it.
+// from is the element of operand k at an index.
 func (s *ElementEvaluator) from(
 	i *hlo.Instr, k int, index []int64,
 ) (value, error) {
@@ -254,6 +274,7 @@ func (s *ElementEvaluator) from(
 	return s.element(i.Operands[k], at)
 }
 
+// broadcast picks the indices of the operand's dimensions.
 func (s *ElementEvaluator) broadcast(i *hlo.Instr, at int64) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	picked := make([]int64, len(i.Attrs.Dimensions))
@@ -263,6 +284,7 @@ func (s *ElementEvaluator) broadcast(i *hlo.Instr, at int64) (value, error) {
 	return s.from(i, 0, picked)
 }
 
+// transpose permutes the index.
 func (s *ElementEvaluator) transpose(i *hlo.Instr, at int64) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	moved := make([]int64, len(index))
@@ -272,6 +294,7 @@ func (s *ElementEvaluator) transpose(i *hlo.Instr, at int64) (value, error) {
 	return s.from(i, 0, moved)
 }
 
+// slice scales and shifts the index.
 func (s *ElementEvaluator) slice(i *hlo.Instr, at int64) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	for d, r := range i.Attrs.Slice {
@@ -280,6 +303,7 @@ func (s *ElementEvaluator) slice(i *hlo.Instr, at int64) (value, error) {
 	return s.from(i, 0, index)
 }
 
+// reverse mirrors the index along some dimensions.
 func (s *ElementEvaluator) reverse(i *hlo.Instr, at int64) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	for _, d := range i.Attrs.Dimensions {
@@ -288,6 +312,7 @@ func (s *ElementEvaluator) reverse(i *hlo.Instr, at int64) (value, error) {
 	return s.from(i, 0, index)
 }
 
+// concatenate finds the operand that the index is in.
 func (s *ElementEvaluator) concatenate(i *hlo.Instr, at int64) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	along := i.Attrs.Dimensions[0]
@@ -300,6 +325,7 @@ func (s *ElementEvaluator) concatenate(i *hlo.Instr, at int64) (value, error) {
 	return value{}, fmt.Errorf("%s: element %d is beyond its operands", i.Name, at)
 }
 
+// pad is an element of the operand, or the padding value.
 func (s *ElementEvaluator) pad(i *hlo.Instr, at int64) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	for d, p := range i.Attrs.Padding {
@@ -354,7 +380,8 @@ func (s *ElementEvaluator) dot(i *hlo.Instr, at int64) (value, error) {
 	return out, nil
 }
 
-// reduce folds what goes into one element, in row-major order.
+// reduce combines the elements that one result is made of, in row-major order.
+// It returns the element of every result of a variadic reduction.
 func (s *ElementEvaluator) reduce(i *hlo.Instr, at int64) ([]value, error) {
 	n := len(i.Operands) / 2
 	outs := make([]value, n)
@@ -396,15 +423,16 @@ func (s *ElementEvaluator) reduce(i *hlo.Instr, at int64) ([]value, error) {
 	return outs, nil
 }
 
-// A reducedOperand is the elements of an operand that go into one of the result:
-// index is fixed but along some dimensions.
+// A reducedOperand is the set of elements of an operand that one element of the
+// result is made of: its index is fixed except along some dimensions.
 type reducedOperand struct {
 	i     *hlo.Instr
 	index []int64
 	along []int64
 }
 
-// newReducedOperand puts the indices of batch dimensions and of the others but along.
+// newReducedOperand fixes the index along the batch dimensions and along all
+// others that are not in along.
 func newReducedOperand(i *hlo.Instr, batch, along, batchIndex, rest []int64) reducedOperand {
 	x := reducedOperand{
 		i, make([]int64, i.Shape.Rank()), along,
@@ -420,7 +448,7 @@ func newReducedOperand(i *hlo.Instr, batch, along, batchIndex, rest []int64) red
 	return x
 }
 
-// at is element n of a side, the last of along fastest.
+// at is element n of the set, in row-major order of the dimensions along.
 func (x reducedOperand) at(s *ElementEvaluator, n int64) (value, error) {
 	for k := len(x.along) - 1; k >= 0; k-- {
 		d := x.along[k]
@@ -434,6 +462,7 @@ func (x reducedOperand) at(s *ElementEvaluator, n int64) (value, error) {
 	return s.element(x.i, at)
 }
 
+// extents are the extents of some dimensions.
 func extents(i *hlo.Instr, dims []int64) []int64 {
 	out := make([]int64, len(dims))
 	for k, d := range dims {

@@ -14,23 +14,35 @@ import (
 // type, since division and shifts depend on it, and are wrapped by the caller.
 
 var floatUnary = map[hlo.Opcode]func(float64) float64{
-	hlo.OpAbs: math.Abs, hlo.OpCbrt: math.Cbrt,
-	hlo.OpCeil: math.Ceil, hlo.OpCosine: math.Cos,
-	hlo.OpErf: math.Erf, hlo.OpErfInv: math.Erfinv, hlo.OpExponential: math.Exp,
-	hlo.OpExponentialMinusOne: math.Expm1, hlo.OpFloor: math.Floor,
-	hlo.OpLog: math.Log, hlo.OpLogPlusOne: math.Log1p,
-	hlo.OpNegate:          func(x float64) float64 { return -x },
-	hlo.OpRoundNearestAfz: math.Round, hlo.OpRoundNearestEven: math.RoundToEven,
-	hlo.OpSine: math.Sin, hlo.OpSqrt: math.Sqrt,
-	hlo.OpTan:  math.Tan,
-	hlo.OpTanh: math.Tanh, hlo.OpAcos: math.Acos,
-	hlo.OpAcosh: math.Acosh, hlo.OpAsin: math.Asin,
-	hlo.OpAsinh: math.Asinh, hlo.OpAtanh: math.Atanh,
-	hlo.OpCosh: math.Cosh, hlo.OpSinh: math.Sinh,
-	hlo.OpCopy:     func(x float64) float64 { return x },
-	hlo.OpReal:     func(x float64) float64 { return x },
-	hlo.OpRsqrt:    func(x float64) float64 { return 1 / math.Sqrt(x) },
-	hlo.OpLogistic: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	hlo.OpAbs:                 math.Abs,
+	hlo.OpCbrt:                math.Cbrt,
+	hlo.OpCeil:                math.Ceil,
+	hlo.OpCosine:              math.Cos,
+	hlo.OpErf:                 math.Erf,
+	hlo.OpErfInv:              math.Erfinv,
+	hlo.OpExponential:         math.Exp,
+	hlo.OpExponentialMinusOne: math.Expm1,
+	hlo.OpFloor:               math.Floor,
+	hlo.OpLog:                 math.Log,
+	hlo.OpLogPlusOne:          math.Log1p,
+	hlo.OpNegate:              func(x float64) float64 { return -x },
+	hlo.OpRoundNearestAfz:     math.Round,
+	hlo.OpRoundNearestEven:    math.RoundToEven,
+	hlo.OpSine:                math.Sin,
+	hlo.OpSqrt:                math.Sqrt,
+	hlo.OpTan:                 math.Tan,
+	hlo.OpTanh:                math.Tanh,
+	hlo.OpAcos:                math.Acos,
+	hlo.OpAcosh:               math.Acosh,
+	hlo.OpAsin:                math.Asin,
+	hlo.OpAsinh:               math.Asinh,
+	hlo.OpAtanh:               math.Atanh,
+	hlo.OpCosh:                math.Cosh,
+	hlo.OpSinh:                math.Sinh,
+	hlo.OpCopy:                func(x float64) float64 { return x },
+	hlo.OpReal:                func(x float64) float64 { return x },
+	hlo.OpRsqrt:               func(x float64) float64 { return 1 / math.Sqrt(x) },
+	hlo.OpLogistic:            func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	hlo.OpSign: func(x float64) float64 {
 		switch {
 		case x > 0:
@@ -100,6 +112,7 @@ var intBinary = map[hlo.Opcode]func(d hlo.DType, x, y int64) int64{
 	hlo.OpShiftRightArithmetic: shiftArithmetic,
 }
 
+// predOr is a result for pred, and another one for integers.
 func predOr(d hlo.DType, pred, other int64) int64 {
 	if d == hlo.Pred {
 		return pred
@@ -107,6 +120,7 @@ func predOr(d hlo.DType, pred, other int64) int64 {
 	return other
 }
 
+// pickInt is x or y.
 func pickInt(first bool, x, y int64) int64 {
 	if first {
 		return x
@@ -114,6 +128,7 @@ func pickInt(first bool, x, y int64) int64 {
 	return y
 }
 
+// lessInt compares integers of type d.
 func lessInt(d hlo.DType, x, y int64) bool {
 	if d == hlo.U64 {
 		return uint64(x) < uint64(y)
@@ -126,10 +141,12 @@ func unsigned(d hlo.DType, x int64) uint64 {
 	return uint64(x) << (64 - d.Bits()) >> (64 - d.Bits())
 }
 
+// notInt is the logical negation of pred and the complement of integers.
 func notInt(d hlo.DType, x int64) int64 {
 	return predOr(d, 1-x, ^x)
 }
 
+// signInt is −1, 0 or 1.
 func signInt(d hlo.DType, x int64) int64 {
 	switch {
 	case x == 0:
@@ -140,8 +157,8 @@ func signInt(d hlo.DType, x int64) int64 {
 	return 1
 }
 
-// divideInt truncates; by zero it is −1 (all ones), and MIN / −1 is MIN, as
-// StableHLO leaves to implementations and XLA does.
+// divideInt truncates. A division by zero is −1 (all ones), and MIN / −1 is
+// MIN: StableHLO leaves both to implementations, and XLA does it so.
 func divideInt(d hlo.DType, x, y int64) int64 {
 	switch {
 	case y == 0:
@@ -154,6 +171,7 @@ func divideInt(d hlo.DType, x, y int64) int64 {
 	return x / y
 }
 
+// remainderInt has the sign of the dividend; by zero it is the dividend.
 func remainderInt(d hlo.DType, x, y int64) int64 {
 	switch {
 	case y == 0:
@@ -166,6 +184,8 @@ func remainderInt(d hlo.DType, x, y int64) int64 {
 	return x % y
 }
 
+// powerInt multiplies by squaring. A negative exponent gives the truncated
+// quotient.
 func powerInt(d hlo.DType, x, y int64) int64 {
 	if y < 0 && d != hlo.U64 {
 		switch x {
@@ -186,7 +206,7 @@ func powerInt(d hlo.DType, x, y int64) int64 {
 	return out
 }
 
-// shiftInt gives over for shift counts at or beyond the width.
+// shiftInt shifts, and is over for counts that are not below the width of d.
 func shiftInt(d hlo.DType, count, over int64, shift func(uint) int64) int64 {
 	if n := unsigned(d, count); n < uint64(d.Bits()) {
 		return shift(uint(n))
@@ -194,6 +214,8 @@ func shiftInt(d hlo.DType, count, over int64, shift func(uint) int64) int64 {
 	return over
 }
 
+// shiftArithmetic shifts copies of the top bit in, whether or not the type has
+// a sign.
 func shiftArithmetic(d hlo.DType, x, y int64) int64 {
 	// sign of the width, also for unsigned types
 	x = int64(unsigned(d, x)) <<
@@ -213,7 +235,7 @@ var compareFloat = map[string]func(x, y float64) bool{
 	"GE": func(x, y float64) bool { return x >= y },
 }
 
-// compareInt answers from the order of x and y.
+// compareInt compares two integers of type d in some direction.
 func compareInt(direction string, d hlo.DType, x, y int64) bool {
 	switch direction {
 	case "EQ":
@@ -230,13 +252,14 @@ func compareInt(direction string, d hlo.DType, x, y int64) bool {
 	return !lessInt(d, x, y)
 }
 
-// totalOrder maps floats to integers ordered −NaN < −Inf < … < −0 < +0 < … < NaN.
+// totalOrder maps floating-point numbers to integers in the order −NaN < −Inf <
+// … < −0 < +0 < … < NaN.
 func totalOrder(x float64) int64 {
 	b := int64(math.Float64bits(x))
 	return b ^ int64(uint64(b>>63)>>1)
 }
 
-// elementwise evaluates a pointwise instruction.
+// elementwise evaluates an elementwise instruction on all cores.
 func elementwise(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err != nil {
@@ -260,7 +283,7 @@ func elementwise(i *hlo.Instr, a []value) (value, error) {
 	return out, nil
 }
 
-// pointwise returns what computes element n of out.
+// pointwise returns a function that computes element n of out.
 func pointwise(
 	i *hlo.Instr, out value, a []value,
 ) (func(n int64), error) {
@@ -333,6 +356,7 @@ func scalarStep(v value) int64 {
 	return 1
 }
 
+// boolInt is a bool as pred.
 func boolInt(b bool) int64 {
 	if b {
 		return 1
@@ -340,6 +364,7 @@ func boolInt(b bool) int64 {
 	return 0
 }
 
+// compareElements compares two arrays.
 func compareElements(i *hlo.Instr, out value, a []value) func(int64) {
 	direction := i.Attrs.Direction
 	d := a[0].shape.DType
@@ -369,6 +394,8 @@ func compareElements(i *hlo.Instr, out value, a []value) func(int64) {
 	}
 }
 
+// clampElements limits the elements of the second operand by the first and the
+// third, which may be scalars.
 func clampElements(out value, a []value) func(int64) {
 	lo := scalarStep(a[0])
 	hi := scalarStep(a[2])
@@ -396,6 +423,7 @@ func clampElements(out value, a []value) func(int64) {
 	}
 }
 
+// convertElements converts between element types.
 func convertElements(out, in value) func(int64) {
 	d := out.shape.DType
 	switch {
@@ -425,8 +453,8 @@ func convertElements(out, in value) func(int64) {
 	}
 }
 
-// FloatToInt truncates towards zero and clamps to the range of d; NaN is 0,
-// and any non-zero number is true as pred.
+// FloatToInt truncates towards zero and clamps to the range of d. NaN is 0; any
+// other number than 0 is true as pred.
 func FloatToInt(d hlo.DType, x float64) int64 {
 	if d == hlo.Pred {
 		return boolInt(x != 0)
@@ -467,7 +495,7 @@ func IntBinary(op hlo.Opcode) func(d hlo.DType, x, y int64) int64 {
 	return intBinary[op]
 }
 
-// CompareFloats is a compare of floating-point numbers.
+// CompareFloats is the comparison of floating-point numbers by an instruction.
 func CompareFloats(i *hlo.Instr) func(x, y float64) bool {
 	if i.Attrs.CompareType == "TOTALORDER" {
 		return func(x, y float64) bool {
@@ -480,7 +508,7 @@ func CompareFloats(i *hlo.Instr) func(x, y float64) bool {
 	return compareFloat[i.Attrs.Direction]
 }
 
-// CompareInts is a compare of integers of type d.
+// CompareInts is the comparison of integers of type d by an instruction.
 func CompareInts(i *hlo.Instr, d hlo.DType) func(x, y int64) bool {
 	return func(x, y int64) bool {
 		return compareInt(i.Attrs.Direction, d, x, y)

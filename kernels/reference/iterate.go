@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// A Walk visits the indices of dims in row-major order and says where each is
-// at the given strides.
+// A Walk visits the indices of an array in row-major order and computes the
+// position of each with the given strides.
 type Walk struct {
 	dims, strides, Index []int64
 	at                   int64
 }
 
+// NewWalk starts at the first index of an array of extents dims.
 func NewWalk(dims, strides []int64) *Walk {
 	return &Walk{
 		dims:    dims,
@@ -20,7 +21,8 @@ func NewWalk(dims, strides []int64) *Walk {
 	}
 }
 
-// Next returns the place of the current index and moves on.
+// Next returns the position of the current index and advances to the next.
+// After the last index it is at the first again.
 func (w *Walk) Next() int64 {
 	here := w.at
 	for d := len(w.dims) - 1; d >= 0; d-- {
@@ -35,7 +37,7 @@ func (w *Walk) Next() int64 {
 	return here
 }
 
-// seek makes element n, in row-major order, the next.
+// seek makes the index with row-major number n the current one.
 func (w *Walk) seek(n int64) {
 	w.at = 0
 	for d := len(w.dims) - 1; d >= 0; d-- {
@@ -44,17 +46,20 @@ func (w *Walk) seek(n int64) {
 	}
 }
 
-// A row is a run along the last dimension: count elements, the first of which
-// is number n in row-major order and at the place at, the others step apart.
+// A row is a run of count elements along the last dimension. The first of them
+// has row-major number n and position at; the positions of the others are step
+// apart.
 type row struct{ n, at, count, step int64 }
 
-// rows are the runs of an array of dims along its last dimension.
+// rows are the runs of an array along its last dimension.
 type rows struct {
 	outer, strides []int64
 	run            row
 	total          int64 // rows
 }
 
+// rowsOf are the rows of an array of extents dims, at positions of the given
+// strides.
 func rowsOf(dims, strides []int64) rows {
 	r := rows{run: row{count: 1}, total: 1}
 	if last := len(dims) - 1; last >= 0 {
@@ -71,7 +76,7 @@ func rowsOf(dims, strides []int64) rows {
 	return r
 }
 
-// visit does rows lo … hi−1 in order.
+// visit calls do for the rows lo … hi−1, in order.
 func (r rows) visit(lo, hi int64, do func(row)) {
 	if lo >= hi {
 		return
@@ -85,18 +90,19 @@ func (r rows) visit(lo, hi int64, do func(row)) {
 	}
 }
 
-// each does all rows, on all cores.
+// each calls do for all rows, on all cores.
 func (r rows) each(do func(row)) {
 	Parallel(r.total, r.run.count, func(lo, hi int64) {
 		r.visit(lo, hi, do)
 	})
 }
 
-// minParallelWork is how many elements are worth a goroutine.
+// minParallelWork is the number of elements from which a goroutine pays.
 const minParallelWork = 1 << 14
 
-// Parallel does the numbers 0 … n−1, of cost elements each, in ranges on all cores.
-// A panic is the caller's.
+// Parallel divides the numbers 0 … n−1, each of which takes cost elements of
+// work, into ranges and calls do for them on all cores. A panic of do is passed
+// on to the caller.
 func Parallel(n, cost int64, do func(lo, hi int64)) {
 	lanes := min(
 		int64(runtime.GOMAXPROCS(0)),
@@ -127,7 +133,8 @@ func Parallel(n, cost int64, do func(lo, hi int64)) {
 	}
 }
 
-// Unravel is the index of element n of dims, in row-major order.
+// Unravel is the index of the element with row-major number n in an array of
+// extents dims.
 func Unravel(n int64, dims []int64) []int64 {
 	index := make([]int64, len(dims))
 	for d := len(dims) - 1; d >= 0; d-- {

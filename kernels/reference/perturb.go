@@ -8,17 +8,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// perturbations is the number of evaluations with other roundings.
 const perturbations = 4 // evaluations with other roundings
 
-// Deviations is how far each element of each output moves, in logical order,
-// when every rounding goes another way: the root mean square difference from
-// the reference over a few evaluations in which each result of arithmetic is
-// off by up to a unit in its last place, and each term of a sum of k terms by
-// up to √k units of the type sums are kept in (Monte Carlo arithmetic: Parker,
-// Pierce, Eggert, IEEE CiSE 2(4), 2000). Where terms cancel or a quotient has
-// next to nothing below, that is more than a bound by the largest result
-// allows. What is decided by comparing or rounding to whole numbers is held
-// as the reference has it.
+// Deviations estimates how far each element of each output, in logical order,
+// moves when every rounding goes another way. It is the root mean square
+// difference from the reference over a few evaluations in which each result of
+// arithmetic is off by up to a unit in its last place, and each term of a sum
+// of k terms by up to √k units of the type that sums are kept in (Monte Carlo
+// arithmetic: Parker, Pierce, Eggert, IEEE CiSE 2(4), 2000). Where terms
+// cancel, or a divisor is next to zero, that is more than a bound by the
+// largest result allows. Decisions by comparison and by rounding to whole
+// numbers are those of the reference.
 func Deviations(
 	c *hlo.Computation, in []kernels.Buffer, seed int64,
 ) ([][]float64, error) {
@@ -49,7 +50,8 @@ func Deviations(
 	return sums, nil
 }
 
-// addSquares adds the squares of finite differences to sums, one a result.
+// addSquares adds the squares of finite differences to sums, of which there is
+// one a result.
 func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 	if sums == nil {
 		sums = make([][]float64, len(plain))
@@ -67,10 +69,10 @@ func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 	return sums
 }
 
-// perturbed is an evaluation with roundings at random beside the plain one.
+// A perturbed evaluation rounds at random, beside a plain evaluation.
 type perturbed struct{ rng *rand.Rand }
 
-// evaluate runs a computation on plain and on moved arguments.
+// evaluate evaluates a computation on plain and on perturbed arguments.
 func (p perturbed) evaluate(
 	c *hlo.Computation, plain, moved []value,
 ) (value, value, error) {
@@ -96,6 +98,8 @@ func (p perturbed) evaluate(
 	return root.plain, root.moved, nil
 }
 
+// instruction evaluates one instruction on both. The terms of sums are
+// perturbed before, because the order of a sum is not known.
 func (p perturbed) instruction(
 	i *hlo.Instr, a, b []value,
 ) (v, w value, err error) {
@@ -121,7 +125,7 @@ func (p perturbed) instruction(
 	return v, p.propagate(i, v, w), nil
 }
 
-// termsSummed is how many terms an element of i is the sum of.
+// termsSummed is the number of terms that an element of i is the sum of.
 func termsSummed(i *hlo.Instr) float64 {
 	switch i.Op {
 	case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution:
@@ -135,8 +139,8 @@ func termsSummed(i *hlo.Instr) float64 {
 	return 1
 }
 
-// propagate takes whole numbers from the plain result, and puts what was computed
-// off by a unit.
+// propagate takes whole numbers from the plain result v, and perturbs what was
+// computed in w.
 func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
 	if v.tuple != nil {
 		t := value{
@@ -162,7 +166,7 @@ func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
 	return p.perturb(w, Epsilon(v.shape.DType))
 }
 
-// perturb is v with each number off by up to eps of itself.
+// perturb is v with each number off by up to eps times itself.
 func (p perturbed) perturb(v value, eps float64) value {
 	if v.floats == nil {
 		return v

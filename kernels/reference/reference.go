@@ -9,16 +9,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Interpret interprets c directly from the HLO semantics with plain loops. It
-// is the oracle: one output per root, in tuple order.
+// Interpret evaluates c by plain loops that follow the semantics of HLO, and
+// returns one output a root, in the order of the tuple. It is the oracle for
+// tiles, plans and backends.
 //
-// Every instruction's result is rounded to its own element type. Values are
-// computed in float64 or int64, so f32 add, subtract, multiply, divide and sqrt
-// are correctly rounded (float64 has more than twice the bits) and f32
-// transcendentals are within one unit in the last place. Sums of reduce and dot
-// over floating-point numbers accumulate in float64 and are rounded once: the
-// reference is the best value, and backends are compared within a tolerance.
-// Integers wrap at their width.
+// Every result is rounded to the element type of its instruction. Values are
+// computed in float64 or int64: add, subtract, multiply, divide and sqrt of f32
+// are therefore rounded correctly, because float64 has more than twice the
+// bits, and transcendental functions of f32 are within one unit in the last
+// place. The sums of reduce and dot over floating-point numbers are accumulated
+// in float64 and rounded once, so that the reference is the best value and
+// backends are compared with it within a tolerance. Integers wrap at their
+// width.
 func Interpret(
 	c *hlo.Computation, in []kernels.Buffer,
 ) ([]kernels.Buffer, error) {
@@ -67,6 +69,7 @@ type value struct {
 	tuple  []value
 }
 
+// leaves are the arrays of a value in the order of its tuples.
 func (v value) leaves() []value {
 	if v.shape.DType != hlo.Tuple {
 		return []value{v}
@@ -78,10 +81,12 @@ func (v value) leaves() []value {
 	return all
 }
 
-// maxElements bounds a value: 64 GiB, what a buffer may have (NewBuffer).
+// maxElements bounds a value to 64 GiB, the limit of a buffer
+// (kernels.NewBuffer).
 const maxElements = 8 << 30
 
-// newValue allocates; shapes too large for a machine are errors.
+// newValue allocates an array of zeros. Shapes that the machine cannot hold are
+// errors.
 func newValue(shape hlo.Shape) (value, error) {
 	n := shape.Elements()
 	switch {
@@ -108,6 +113,7 @@ func newValue(shape hlo.Shape) (value, error) {
 	}
 }
 
+// load converts a buffer, of any layout, to a value.
 func load(b kernels.Buffer) (value, error) {
 	v, err := newValue(b.Shape)
 	if err != nil {
@@ -129,6 +135,7 @@ func load(b kernels.Buffer) (value, error) {
 	return v, nil
 }
 
+// store converts a value to a buffer with the layout of its shape.
 func (v value) store() (kernels.Buffer, error) {
 	b, err := kernels.NewBuffer(v.shape)
 	if err != nil || v.floats == nil && v.ints == nil {
@@ -150,8 +157,8 @@ func (v value) store() (kernels.Buffer, error) {
 	return b, nil
 }
 
-// strided makes a value whose elements are elements of v at places found by a
-// walk over shape's dims with strides, starting at start.
+// strided makes a value of the given shape whose element at an index is the
+// element of v at start + Σ index·strides.
 func (v value) strided(
 	shape hlo.Shape, start int64, strides []int64,
 ) (value, error) {
@@ -170,7 +177,8 @@ func (v value) strided(
 	return out, nil
 }
 
-// storeStrided copies v into out at places found by a walk over v's dims.
+// storeStrided copies the element of v at an index to position start + Σ
+// index·strides of out.
 func (v value) storeStrided(out value, start int64, strides []int64) {
 	rowsOf(v.shape.Dims, strides).each(func(r row) {
 		for k := range r.count {
@@ -179,10 +187,11 @@ func (v value) storeStrided(out value, start int64, strides []int64) {
 	})
 }
 
-// withShape is v with another shape of as many elements.
+// withShape is v with another shape that has as many elements.
 func (v value) withShape(shape hlo.Shape) value { v.shape = shape; return v }
 
-// evaluate runs a computation.
+// evaluate evaluates the instructions of a computation in order and returns the
+// value of its root.
 func evaluate(c *hlo.Computation, args []value) (value, error) {
 	values := make(map[*hlo.Instr]value, len(c.Instrs))
 	for _, i := range c.Instrs {
@@ -204,7 +213,7 @@ func evaluate(c *hlo.Computation, args []value) (value, error) {
 	return values[c.Root], nil
 }
 
-// instruction evaluates one.
+// instruction evaluates one instruction on the values of its operands.
 func instruction(i *hlo.Instr, a []value) (value, error) {
 	switch i.Op {
 	case hlo.OpParameter, hlo.OpCopy, hlo.OpOptimizationBarrier, hlo.OpReshape:
@@ -272,6 +281,7 @@ func instruction(i *hlo.Instr, a []value) (value, error) {
 	return value{}, fmt.Errorf("the reference does not compute this operation")
 }
 
+// evaluateConstant is the value of a literal, rounded to its type.
 func evaluateConstant(i *hlo.Instr) (value, error) {
 	if i.Literal == nil || i.Literal.Elided {
 		return value{}, fmt.Errorf("its value was left out of the text ({...})")
@@ -287,7 +297,7 @@ func evaluateConstant(i *hlo.Instr) (value, error) {
 	return v, nil
 }
 
-// evaluateIota is an iota.
+// evaluateIota is the index along one dimension of every element.
 func evaluateIota(i *hlo.Instr) (value, error) {
 	v, err := newValue(i.Shape)
 	if err != nil {
@@ -309,7 +319,8 @@ func evaluateIota(i *hlo.Instr) (value, error) {
 	return v, nil
 }
 
-// reinterpret keeps the bytes, in memory order.
+// reinterpret gives the bytes of a value, in the order of memory, another
+// shape.
 func reinterpret(v value, i *hlo.Instr) (value, error) {
 	b, err := v.store()
 	if err != nil {
@@ -321,9 +332,9 @@ func reinterpret(v value, i *hlo.Instr) (value, error) {
 	})
 }
 
-// reinterpretBits keeps the bits of elements in row-major order, of which the
-// low ones of an element come first. Elements stand in whole bytes of a buffer
-// but are not padded here: s8[2] is s4[2,2].
+// reinterpretBits gives the bits of a value another element type, in row-major
+// order with the low bits of an element first. Elements take whole bytes of a
+// buffer, but they are not padded here: s8[2] is s4[2,2].
 func reinterpretBits(v value, i *hlo.Instr) (value, error) {
 	from, err := v.withShape(hlo.Shape{
 		DType: v.shape.DType,
@@ -348,7 +359,7 @@ func reinterpretBits(v value, i *hlo.Instr) (value, error) {
 	return v, nil
 }
 
-// copyBits fills a zeroed buffer with the bits of another's elements.
+// copyBits fills a buffer of zeros with the bits of another's elements.
 func copyBits(to, from kernels.Buffer) {
 	d := from.Shape.DType
 	e := to.Shape.DType
@@ -359,7 +370,8 @@ func copyBits(to, from kernels.Buffer) {
 	}
 }
 
-// byteOf and shiftOf say where in a buffer of type d bit n of its elements is.
+// byteOf and shiftOf locate bit n of the elements of a buffer of type d: the
+// byte, and the position in it.
 func byteOf(d hlo.DType, n int) int {
 	return n/d.Bits()*int(d.Size()) +
 		n%d.Bits()/8
@@ -369,6 +381,7 @@ func shiftOf(d hlo.DType, n int) int {
 	return n % d.Bits() % 8
 }
 
+// slice reads every stride-th element from a start along each dimension.
 func slice(i *hlo.Instr, v value) (value, error) {
 	strides := hlo.RowMajor(v.shape.Dims)
 	start := int64(0)
@@ -379,6 +392,7 @@ func slice(i *hlo.Instr, v value) (value, error) {
 	return v.strided(i.Shape, start, strides)
 }
 
+// reverse reads some dimensions backwards.
 func reverse(i *hlo.Instr, v value) (value, error) {
 	strides := hlo.RowMajor(v.shape.Dims)
 	start := int64(0)
@@ -389,6 +403,7 @@ func reverse(i *hlo.Instr, v value) (value, error) {
 	return v.strided(i.Shape, start, strides)
 }
 
+// concatenate copies the operands behind each other along one dimension.
 func concatenate(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	strides := hlo.RowMajor(i.Shape.Dims)
@@ -403,6 +418,8 @@ func concatenate(i *hlo.Instr, a []value) (value, error) {
 	return out, err
 }
 
+// pad copies the operand into an array of the padding value. Elements that
+// negative padding removes are left out.
 func pad(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err != nil {
@@ -431,6 +448,7 @@ func pad(i *hlo.Instr, a []value) (value, error) {
 	return out, nil
 }
 
+// fill sets all elements to a scalar.
 func fill(out, scalar value) {
 	for k := range out.floats {
 		out.floats[k] = scalar.floats[0]
@@ -440,7 +458,8 @@ func fill(out, scalar value) {
 	}
 }
 
-// move copies one element.
+// move copies element n of one array to position at of another of the same
+// type.
 func move(to value, at int64, from value, n int64) {
 	if to.floats != nil {
 		to.floats[at] = from.floats[n]
@@ -469,7 +488,7 @@ func evaluateMap(i *hlo.Instr, a []value) (value, error) {
 	return out, nil
 }
 
-// scalar is element n as a value of its own.
+// scalar is element n as a value, which shares memory with v.
 func (v value) scalar(n int64) value {
 	s := value{shape: hlo.Shape{DType: v.shape.DType}}
 	if v.floats != nil {
@@ -480,8 +499,8 @@ func (v value) scalar(n int64) value {
 	return s
 }
 
-// dot contracts with float64 or wrapping int64 sums, in the order of the
-// contracted dimensions.
+// dot contracts with sums in float64 or wrapping int64. The terms of each sum
+// are added in the order of the contracted dimensions.
 func dot(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err == nil {
@@ -522,8 +541,8 @@ func dot(i *hlo.Instr, a []value) (value, error) {
 	return out, nil
 }
 
-// checkProducts refuses operands whose products out does not hold: integers do not
-// come of floating-point numbers.
+// checkProducts refuses operands whose products out cannot hold: the result of
+// floating-point operands is not an integer.
 func checkProducts(out value, in ...value) error {
 	for _, v := range in {
 		if _, err := newValue(v.shape); err != nil {
@@ -536,7 +555,8 @@ func checkProducts(out value, in ...value) error {
 	return nil
 }
 
-// asFloats is the elements; integers are converted (an s8 dot may give f32).
+// asFloats are the elements as floating-point numbers; integers are converted,
+// since a dot of s8 may give f32.
 func (v value) asFloats() []float64 {
 	if v.floats != nil {
 		return v.floats
@@ -548,7 +568,7 @@ func (v value) asFloats() []float64 {
 	return out
 }
 
-// float is one element.
+// float is one element as a floating-point number.
 func (v value) float(n int64) float64 {
 	switch {
 	case v.floats != nil:
@@ -559,7 +579,7 @@ func (v value) float(n int64) float64 {
 	return float64(v.ints[n])
 }
 
-// transposed transposes v to the order of dims.
+// transposed is v with its dimensions in another order.
 func transposed(v value, order []int64) value {
 	shape := hlo.Shape{
 		DType: v.shape.DType,
@@ -574,6 +594,7 @@ func transposed(v value, order []int64) value {
 	return out
 }
 
+// freeDims are the dimensions of v that are neither batch nor contracting.
 func freeDims(v value, batch, contract []int64) []int64 {
 	var dims []int64
 	for d := range int64(v.shape.Rank()) {
@@ -585,7 +606,8 @@ func freeDims(v value, batch, contract []int64) []int64 {
 	return dims
 }
 
-// reduce folds along dimensions in row-major order from the initial values.
+// reduce combines elements along some dimensions, in row-major order, with the
+// initial values first.
 func reduce(i *hlo.Instr, a []value) (value, error) {
 	n := len(a) / 2
 	outs, err := initialValues(i.Shape, a[n:])
@@ -613,9 +635,9 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 	return rounded(i.Shape, outs), nil
 }
 
-// reduceRows folds all elements in row-major order. Where folds do not share
-// anything but their results, the slices of a first dimension that is kept are
-// folded on all cores.
+// reduceRows combines all elements in row-major order. If the reductions of
+// different results share nothing (alone), the slices of a first dimension that
+// is kept are done on all cores; the order within each result stays the same.
 func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
 	all := func(lo, hi int64) {
 		r.visit(lo, hi, func(x row) {
@@ -640,8 +662,8 @@ func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
 	return nil // the fold of a monoid has none
 }
 
-// initialValues makes the arrays of shape, or of its elements when it is a tuple,
-// each full of its initial value.
+// initialValues makes the arrays of a shape, or of the elements of a tuple,
+// each of them filled with its initial value.
 func initialValues(shape hlo.Shape, initial []value) ([]value, error) {
 	shapes := []hlo.Shape{shape}
 	if shape.DType == hlo.Tuple {
@@ -659,7 +681,8 @@ func initialValues(shape hlo.Shape, initial []value) ([]value, error) {
 	return outs, nil
 }
 
-// rounded rounds what was accumulated and makes a tuple of it when shape is one.
+// rounded rounds accumulated values and makes a tuple of them if the shape is
+// one.
 func rounded(shape hlo.Shape, outs []value) value {
 	for _, v := range outs {
 		v.round()
@@ -670,6 +693,7 @@ func rounded(shape hlo.Shape, outs []value) value {
 	return outs[0].withShape(shape)
 }
 
+// round rounds or wraps every element to its type.
 func (v value) round() {
 	Parallel(v.shape.Elements(), 1, func(lo, hi int64) {
 		for k := lo; k < hi && v.floats != nil; k++ {
@@ -685,7 +709,8 @@ func (v value) round() {
 	})
 }
 
-// reducer returns what combines element at of the operands into place to.
+// reducer returns a function that combines element at of the operands into
+// position to of the results.
 func reducer(
 	c *hlo.Computation, outs, in []value,
 ) (func(to, at int64) error, error) {
@@ -709,6 +734,7 @@ func reducer(
 	}, nil
 }
 
+// monoidReducer is reducer for a computation that is one binary operation.
 func monoidReducer(
 	op hlo.Opcode, out, in value,
 ) (func(to, at int64) error, error) {
@@ -733,6 +759,7 @@ func monoidReducer(
 	}, nil
 }
 
+// maxNaN is the maximum, NaN if one operand is.
 func maxNaN(x, y float64) float64 {
 	if x != x || y != y {
 		return math.NaN()
@@ -740,6 +767,7 @@ func maxNaN(x, y float64) float64 {
 	return math.Max(x, y)
 }
 
+// minNaN is the minimum, NaN if one operand is.
 func minNaN(x, y float64) float64 {
 	if x != x || y != y {
 		return math.NaN()

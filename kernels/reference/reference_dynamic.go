@@ -8,8 +8,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// start is element n of integer indices; a u64 too large for int64 is the
-// largest, which clamps or is out of bounds just the same.
+// start is element n of start indices. A u64 that int64 cannot hold becomes the
+// largest int64, which is clamped, or out of bounds, just the same.
 func (v value) start(n int64) int64 {
 	x := v.ints[n]
 	if x >= 0 || v.shape.DType != hlo.U64 {
@@ -18,14 +18,14 @@ func (v value) start(n int64) int64 {
 	return math.MaxInt64
 }
 
-// clampedStart is where a slice of size elements begins in a dimension of
-// extent n so that it stays inside.
+// clampedStart is the start of a slice of some size, moved into a dimension of
+// extent n.
 func clampedStart(start, size, n int64) int64 {
 	return min(max(start, 0), n-size)
 }
 
-// sliceOffset is the row-major place of the first element of a slice of extents
-// sizes, whose starts are scalars or one array.
+// sliceOffset is the row-major position of the first element of a slice. Its
+// starts are scalars or one array.
 func sliceOffset(starts []value, sizes, dims []int64) int64 {
 	at := int64(0)
 	for d, stride := range hlo.RowMajor(dims) {
@@ -34,6 +34,7 @@ func sliceOffset(starts []value, sizes, dims []int64) int64 {
 	return at
 }
 
+// startAlong is the start along dimension d.
 func startAlong(starts []value, d int) int64 {
 	if len(starts) == 1 &&
 		starts[0].shape.Rank() == 1 {
@@ -42,6 +43,8 @@ func startAlong(starts []value, d int) int64 {
 	return starts[d].start(0)
 }
 
+// dynamicSlice copies a slice whose start is known at run time, clamped so that
+// it is inside.
 func dynamicSlice(i *hlo.Instr, a []value) (value, error) {
 	dims := a[0].shape.Dims
 	return a[0].strided(
@@ -51,6 +54,7 @@ func dynamicSlice(i *hlo.Instr, a []value) (value, error) {
 	)
 }
 
+// dynamicUpdateSlice copies the operand and overwrites a slice of it.
 func dynamicUpdateSlice(i *hlo.Instr, a []value) (value, error) {
 	out := a[0].clone().withShape(i.Shape)
 	a[1].storeStrided(
@@ -61,26 +65,35 @@ func dynamicUpdateSlice(i *hlo.Instr, a []value) (value, error) {
 	return out, nil
 }
 
+// clone copies the elements.
 func (v value) clone() value {
 	v.ints, v.floats = slices.Clone(v.ints),
 		slices.Clone(v.floats)
 	return v
 }
 
-// indexVectors reads the index vectors of a gather or scatter.
+// indexVectors read the index vectors of a gather or scatter.
 type indexVectors struct {
-	indices  value
-	strides  []int64 // of the indices
-	vector   int64   // the dimension along which an index vector lies; the rank when vectors are scalars
-	operand  []int64 // component k is a start along operand dimension operand[k]
-	batching []int64 // of the operand, indexed like …
+	indices value
+	strides []int64 // of the indices
+	// The dimension of the indices along which a vector lies; their rank if the
+	// vectors are scalars.
+	vector int64
+	// Component k of a vector is a start along dimension operand[k] of the
+	// operand.
+	operand []int64
+	// Dimensions of the operand whose start is the index along the dimensions
+	// batched of the indices.
+	batching []int64
 	batched  []int64 // … these dimensions of the indices
-	starts   []int64 // what start returns
+	// The slice that start returns.
+	starts []int64
 }
 
 // start is the start along every dimension of the operand for an index of the
-// batch, the dimensions of the indices but for the vector's; 0 where nothing
-// is said. The result is good until the next call.
+// batch: of the dimensions of the indices except that of the vectors.
+// Dimensions without a component have start 0. The result is valid until the
+// next call.
 func (x *indexVectors) start(batch []int64) []int64 {
 	clear(x.starts)
 	at := int64(0)
@@ -103,8 +116,8 @@ func (x *indexVectors) start(batch []int64) []int64 {
 	return x.starts
 }
 
-// split parts an index into its components at dims and the others, which it
-// appends to window and batch.
+// split appends the components of an index along dims to window, and the others
+// to batch.
 func split(index, dims, window, batch []int64) (inWindow, inBatch []int64) {
 	for d, x := range index {
 		if slices.Contains(dims, int64(d)) {
@@ -155,8 +168,8 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 	return out, nil
 }
 
-// scatter combines updates in row-major order. A window that is not wholly
-// inside the operand is skipped.
+// scatter combines updates into the operand in row-major order. A window that
+// is not completely inside the operand is skipped.
 func scatter(i *hlo.Instr, a []value) (value, error) {
 	n := len(a) / 2
 	outs := make([]value, n)
@@ -199,10 +212,14 @@ func scatter(i *hlo.Instr, a []value) (value, error) {
 // A scatterWindow is the window of a scatter in the operand.
 type scatterWindow struct {
 	dims, strides []int64 // of the operand
-	Sizes         []int64 // of the window along the operand's dimensions
-	inserted      []bool  // dimensions the updates do not have
+	// Sizes of the window along the dimensions of the operand.
+	Sizes []int64
+	// Dimensions that the updates do not have.
+	inserted []bool
 }
 
+// UpdateWindow is the window of a scatter into an operand of extents dims by
+// updates of the given extents.
 func UpdateWindow(s *hlo.ScatterDims, dims, updates []int64) scatterWindow {
 	w := scatterWindow{
 		dims,
@@ -223,8 +240,8 @@ func UpdateWindow(s *hlo.ScatterDims, dims, updates []int64) scatterWindow {
 	return w
 }
 
-// offset is where an element of the window that begins at start lies, −1 when
-// any of the window is outside.
+// offset is the position of an element of the window that begins at start, −1
+// if any part of the window is outside.
 func (w scatterWindow) offset(start, window []int64) int64 {
 	at := int64(0)
 	for d, x := range start {

@@ -9,11 +9,12 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// maxSteps bounds the products or folds of one windowed instruction: about ten
-// minutes.
+// maxSteps bounds the products or reductions of one windowed instruction to
+// about ten minutes.
 const maxSteps = 1 << 36
 
-// A slidingWindow says which elements of an operand a window covers where.
+// A slidingWindow computes which elements of an operand a window covers at each
+// of its positions.
 type slidingWindow struct {
 	window        []hlo.WindowDim
 	dims, strides []int64 // of the operand, row-major
@@ -21,13 +22,14 @@ type slidingWindow struct {
 	size          int64 // of the window, in elements
 }
 
-// A windowElement is one element of a window (row-major, counted backwards along
-// reversed dimensions) and the place in the operand it lies on, −1 in the
-// padding and between dilated elements.
+// A windowElement is one element of a window, in row-major order and counted
+// backwards along reversed dimensions, and the position in the operand that it
+// covers: −1 in the padding and between dilated elements.
 type windowElement struct{ element, offset int64 }
 
-// newSlidingWindow is a window over an operand of extents dims; each of its elements at
-// each position is used so many times.
+// newSlidingWindow is a window over an operand of extents dims. times is the
+// number of uses of each of its elements at each position, for the bound on
+// steps.
 func newSlidingWindow(window []hlo.WindowDim, dims []int64, times float64) (*slidingWindow, error) {
 	s := &slidingWindow{
 		window:  window,
@@ -52,8 +54,8 @@ func newSlidingWindow(window []hlo.WindowDim, dims []int64, times float64) (*sli
 	return s, nil
 }
 
-// at visits what the window covers at a position, in row-major order; who
-// leaves early does not come back.
+// at yields the elements of the window at a position, in row-major order. A
+// loop over it has to run to its end.
 func (s *slidingWindow) at(position []int64) iter.Seq[windowElement] {
 	return func(yield func(windowElement) bool) {
 		for more := s.size; more > 0 && yield(s.cover(position)); more-- {
@@ -62,6 +64,7 @@ func (s *slidingWindow) at(position []int64) iter.Seq[windowElement] {
 	}
 }
 
+// cover is the current element of the window at a position.
 func (s *slidingWindow) cover(position []int64) windowElement {
 	c := windowElement{}
 	for d, k := range s.inWindow.Index {
@@ -83,8 +86,9 @@ func (s *slidingWindow) cover(position []int64) windowElement {
 	return c
 }
 
-// operandIndex is the index, in a dimension of extent n, of element k of a window at
-// position x; ok is false in the padding and between dilated elements.
+// operandIndex is the index, in a dimension of extent n, of element k of a
+// window at position x; ok is false in the padding and between dilated
+// elements.
 func operandIndex(w hlo.WindowDim, x, k, n int64) (at int64, ok bool) {
 	p := x*w.Stride + k*w.Dilation - w.PadLow
 	if p < 0 || p%w.BaseDilation != 0 ||
@@ -94,8 +98,8 @@ func operandIndex(w hlo.WindowDim, x, k, n int64) (at int64, ok bool) {
 	return p / w.BaseDilation, true
 }
 
-// reduceWindow folds every window in row-major order from the initial values,
-// which also stand in the padding and between dilated elements.
+// reduceWindow reduces every window in row-major order. The initial values come
+// first, and stand for the padding and the gaps between dilated elements.
 func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 	n := len(a) / 2
 	for _, w := range i.Attrs.Window {
@@ -143,10 +147,10 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 	return rounded(i.Shape, outs), nil
 }
 
-// selectAndScatter walks the windows of the source's positions in row-major
-// order; in each, select(chosen, next) says whether the chosen element stays,
-// and its place of the result becomes scatter(source, result). Padding is
-// never chosen.
+// selectAndScatter visits the windows at the positions of the source in
+// row-major order. In each, select(chosen, next) decides whether the chosen
+// element stays, and the result at its position becomes scatter(source,
+// result). Padding is never chosen.
 func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 	operand := a[0]
 	source := a[1]
@@ -187,8 +191,8 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 	return rounded(i.Shape, outs), nil
 }
 
-// scatterReducer is folder with the operands the other way round: the source comes
-// before what it is combined with.
+// scatterReducer is reducer with the operands in the other order: the source
+// comes before the value that it is combined with.
 func scatterReducer(
 	c *hlo.Computation, out, source value,
 ) (func(to, at int64) error, error) {
@@ -206,8 +210,8 @@ func scatterReducer(
 	}, nil
 }
 
-// selectElement returns the place of the element of a window that is selected, −1
-// when all of it is padding.
+// selectElement is the position of the selected element of a window, −1 if all
+// of it is padding.
 func selectElement(
 	selects *hlo.Computation, operand value, window iter.Seq[windowElement],
 ) (int64, error) {
@@ -233,12 +237,12 @@ func selectElement(
 	return chosen, nil
 }
 
-// convolution sums products in float64 or wrapping int64, like dot. What lies
-// in the padding or between dilated elements adds nothing.
+// convolution sums products in float64 or wrapping int64, like dot. Padding,
+// and the gaps between dilated elements, add nothing.
 //
-// The input is split into batch groups along its batch, or into feature groups
-// along its features, and the kernel's output features into as many; group g
-// of the one meets group g of the other.
+// The input is divided into batch groups along its batch or into feature groups
+// along its features, and the output features of the kernel into as many; group
+// g of the one is convolved with group g of the other.
 func convolution(i *hlo.Instr, a []value) (value, error) {
 	c := i.Attrs.Conv
 	left := transposed(
@@ -282,15 +286,21 @@ func convolution(i *hlo.Instr, a []value) (value, error) {
 	return out, nil
 }
 
-// convolutionShape is a convolution whose left side has dimensions batch, spatial,
-// features, and whose right side output features, spatial, input features.
+// A convolutionShape describes a convolution whose left operand has the
+// dimensions batch, spatial, features, and whose right one output features,
+// spatial, input features.
 type convolutionShape struct {
-	extents, strides           []int64 // of the result: batch, features, spatial; where they lie
-	features, area, in         int64   // of the left side, features and spatial elements; input features of the right
+	// Extents and strides of the result in the order batch, features, spatial.
+	extents, strides []int64
+	// Features and spatial elements of the left operand, and input features of
+	// the right one.
+	features, area, in         int64
 	featureGroups, batchGroups int64
 	sliding                    *slidingWindow
 }
 
+// newConvolutionShape derives the shape from the extents of the transposed
+// operands.
 func newConvolutionShape(i *hlo.Instr, left, right []int64) (g convolutionShape, err error) {
 	c := i.Attrs.Conv
 	end := len(left) - 1
@@ -311,6 +321,8 @@ func newConvolutionShape(i *hlo.Instr, left, right []int64) (g convolutionShape,
 	return g, err
 }
 
+// convolve computes every result as one sum and passes it to store with its
+// position.
 func convolve[T int64 | float64](
 	g convolutionShape, left, right []T,
 	store func(at int64, sum T),
@@ -341,15 +353,15 @@ func convolve[T int64 | float64](
 	}
 }
 
-// group is the row of the left side's batch, and the first of its features,
-// that an output feature is made from.
+// group is the row of the left operand's batch, and the first of its features,
+// that an output feature is computed from.
 func (g convolutionShape) group(batch, feature int64) (row, first int64) {
 	return feature/(g.extents[1]/g.batchGroups)*g.extents[0] + batch,
 		feature / (g.extents[1] / g.featureGroups) * g.in
 }
 
-// dotCovered sums the products of the input features from first in the covered
-// places of one row with those of one output feature's kernel.
+// dotCovered sums the products of the input features from first, at the covered
+// positions of a row, with those of one output feature's kernel.
 func dotCovered[T int64 | float64](
 	row, kernel []T, g convolutionShape, first int64, covered []windowElement,
 ) T {
@@ -363,8 +375,8 @@ func dotCovered[T int64 | float64](
 	return sum
 }
 
-// scaledDot multiplies each side by its scales, repeated over their blocks, in
-// f32; the rest is dot.
+// scaledDot multiplies each operand by its scales, which are repeated over
+// blocks, in f32, and then is dot.
 func scaledDot(i *hlo.Instr, a []value) (value, error) {
 	var sides [2]value
 	for k := range sides {
@@ -377,6 +389,7 @@ func scaledDot(i *hlo.Instr, a []value) (value, error) {
 	return dot(i, sides[:])
 }
 
+// dequantized is an operand times its scales.
 func dequantized(v, scale value) (value, error) {
 	out, err := newValue(hlo.Shape{
 		DType: hlo.F32,
@@ -401,8 +414,9 @@ func dequantized(v, scale value) (value, error) {
 	return out, nil
 }
 
-// block is the row-major place of the block an element of dims is in, of
-// blocks many along each dimension; none are along those of a scalar.
+// block is the row-major number of the block that an element is in, of an array
+// of extents dims that is divided into blocks along each dimension. A scalar
+// has no dimensions, and one block.
 func block(index, dims, blocks []int64) int64 {
 	at := int64(0)
 	for d, n := range blocks {

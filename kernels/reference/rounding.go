@@ -6,11 +6,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Epsilon is the distance from 1 to the next number of a floating type.
+// Epsilon is the distance from 1 to the next number of a floating-point type.
 func Epsilon(d hlo.DType) float64 {
 	return math.Ldexp(1, -d.FractionBits())
 }
 
+// AccumulatorOf is the type that backends keep sums of a type in: f64 for f64,
+// else f32.
 func AccumulatorOf(d hlo.DType) hlo.DType {
 	if d == hlo.F64 {
 		return hlo.F64
@@ -18,8 +20,8 @@ func AccumulatorOf(d hlo.DType) hlo.DType {
 	return hlo.F32
 }
 
-// Terms is the most terms any sum of i has: products of a dot or convolution,
-// elements of a reduction, updates of one place.
+// Terms is the largest number of terms of a sum of i: products of a dot or
+// convolution, elements of a reduction, updates of one position.
 func Terms(i *hlo.Instr) float64 {
 	from := i.Operands[0].Shape
 	n := 1.0

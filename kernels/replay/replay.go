@@ -24,58 +24,55 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// record is a line of the file: the fields of a record of package cache that are
-// needed here. A line that contains only a device describes the device.
+// A record is a line of a recording: the fields of cache.Record that are needed
+// here. A line with nothing but a device describes that.
 type record struct {
-	// Fusion is the fingerprint in hexadecimal.
-	Fusion  string  `json:"fusion"`
-	Device  string  `json:"device"`
-	Backend string  `json:"backend"`
-	Codegen string  `json:"codegen"`
+	// Fingerprint of the canonical fusion, hexadecimal.
+	Fusion string `json:"fusion"`
+	// The exact context of the samples.
+	Device  string `json:"device"`
+	Backend string `json:"backend"`
+	Codegen string `json:"codegen"`
+	// The default plan and all trials.
 	Default string  `json:"default"`
 	Trials  []trial `json:"trials"`
 }
 
-// trial is the measurement of one plan.
+// A trial is a plan with its samples, or the reason of its failure.
 type trial struct {
 	Plan string `json:"plan"`
-	// Samples are seconds.
+	// Seconds a run.
 	Samples []float64 `json:"samples"`
-	// Clocks are the clock rates in Hz, one for each sample or none.
-	Clocks []float64 `json:"clocks"`
-	// Failure is the kind of failure, "" for a plan that ran.
-	Failure string `json:"failure"`
-	Detail  string `json:"detail"`
+	// Clocks in Hz, of each sample or of none.
+	Clocks  []float64 `json:"clocks"`
+	Failure string    `json:"failure"`
+	Detail  string    `json:"detail"`
 }
 
-// fusion is everything that was recorded of one fusion.
+// A fusion has what was recorded of one fusion.
 type fusion struct {
-	// standard is the default plan of the recorded backend.
 	standard kernels.Plan
-	// plans are the plans that ran, in the order of the record.
-	plans []kernels.Plan
-	// trials are the measurements by the text of the plan.
+	plans    []kernels.Plan
+	// Trials by the text of the plan.
 	trials map[string]trial
 }
 
-// Backend replays the records of one device: it is a kernels.Backend whose
-// kernels compute by the reference interpreter and report recorded times.
+// Backend replays the records of one device.
 type Backend struct {
 	device kernels.Device
-	// fusions are the recorded fusions by their fingerprints.
+	// Recorded fusions by fingerprint.
 	fusions map[string]*fusion
-	// clocks are the clock rates of the samples that were taken.
+	// Clocks of the samples that were taken so far.
 	clocks []float64
-	// price prices plans; nil if all cost the same.
-	price func(*symtile.Program, kernels.Device) (kernels.Pricer, error)
+	price  func(*symtile.Program, kernels.Device) (kernels.Pricer, error)
 }
 
-// maxLineBytes is the maximum length of a line of a recording.
+// maxLineBytes bounds a line of a recording.
 const maxLineBytes = 64 << 20
 
-// Read reads a recording, one JSON record a line; name is used in errors. All
-// records must be of one device. A line {"sheet": {…}}, a kernels.Device, may
-// come first and gives the cost model its rates.
+// Read reads a recording; name is for error messages. All records must be of
+// one device. A first line {"sheet": {…}}, a kernels.Device, describes the
+// device and its rates.
 func Read(name string, r io.Reader) (*Backend, error) {
 	b := &Backend{fusions: map[string]*fusion{}}
 	in := bufio.NewScanner(r)
@@ -98,7 +95,7 @@ func Read(name string, r io.Reader) (*Backend, error) {
 	return b, nil
 }
 
-// line reads a record or the description of the device.
+// line reads one line of a recording.
 func (b *Backend) line(text []byte) error {
 	var head struct {
 		Sheet *kernels.Device `json:"sheet"`
@@ -117,7 +114,7 @@ func (b *Backend) line(text []byte) error {
 	return b.add(r)
 }
 
-// add enters a record after checking that it is of the same device.
+// add adds a record, whose device must be that of the ones before.
 func (b *Backend) add(r record) error {
 	if _, err := hex.DecodeString(r.Fusion); err != nil ||
 		len(r.Fusion) != 64 {
@@ -143,8 +140,7 @@ func (b *Backend) add(r record) error {
 			return err
 		}
 		if t.Failure == "" && len(t.Samples) == 0 {
-			// The plan was never timed.
-			continue
+			continue // it was never timed
 		}
 		n := len(t.Clocks)
 		if n > 0 && n != len(t.Samples) {
@@ -162,8 +158,8 @@ func (b *Backend) add(r record) error {
 	return nil
 }
 
-// unknown is a device of which only the name is recorded: it has one memory, and
-// rates so high that they bound nothing.
+// unknown is a device of which only the name is recorded: it has one memory,
+// whose rates bound nothing.
 func unknown(r record) kernels.Device {
 	const boundless = 1e18
 	return kernels.Device{
@@ -176,13 +172,13 @@ func unknown(r record) kernels.Device {
 	}
 }
 
-// PriceBy sets the function that prices the plans of recorded programs on the
-// recorded device; without it all plans cost the same.
+// PriceBy says how the plans of recorded programs are priced on the recorded device;
+// without it all cost the same.
 func (b *Backend) PriceBy(price func(*symtile.Program, kernels.Device) (kernels.Pricer, error)) {
 	b.price = price
 }
 
-// Pricer prices plans by the function given to PriceBy.
+// Pricer prices plans as PriceBy says.
 func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 	if b.price == nil {
 		return kernels.SamePrice(p), nil
@@ -193,10 +189,10 @@ func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 // Identity is the recorded device, its name prefixed by "replay:".
 func (b *Backend) Identity() kernels.Device { return b.device }
 
-// Device is the recorded device, as Identity is.
+// Device is the same.
 func (b *Backend) Device() kernels.Device { return b.device }
 
-// of is what was recorded of the fusion of a program.
+// of is what was recorded of a program's fusion.
 func (b *Backend) of(p *symtile.Program) (*fusion, error) {
 	f := b.fusions[fmt.Sprintf("%x", p.Fusion.Fingerprint())]
 	if f == nil {
@@ -207,13 +203,12 @@ func (b *Backend) of(p *symtile.Program) (*fusion, error) {
 	return f, nil
 }
 
-// Plans yields the plans that were measured.
+// Plans yields the plans that were tried.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		f, err := b.of(p)
 		if err != nil {
-			// Default returns the error.
-			return
+			return // Default says why
 		}
 		for _, plan := range f.plans {
 			if !yield(plan) {
@@ -223,7 +218,7 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	}
 }
 
-// Default is the recorded default plan.
+// Default is the default plan at the time of recording.
 func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 	f, err := b.of(p)
 	if err != nil {
@@ -233,7 +228,7 @@ func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 }
 
 // Compile finds the samples of a plan. A plan that was not recorded, or that
-// failed, is rejected with the reason as a *kernels.Rejected.
+// failed, is a *kernels.Rejected with the reason.
 func (b *Backend) Compile(
 	_ context.Context, p *symtile.Program, plan kernels.Plan,
 ) (kernels.Kernel, error) {
@@ -262,32 +257,31 @@ func (b *Backend) Compile(
 	}, nil
 }
 
-// SampleQuality has the clock rates of the recorded samples.
+// SampleQuality has the clocks of the recorded samples.
 func (b *Backend) SampleQuality() (e kernels.SampleQuality) {
 	e.SetClocks(b.clocks)
 	return e
 }
 
-// kernel answers with recorded times.
+// A kernel takes the recorded times in turn.
 type kernel struct {
 	b      *Backend
 	fusion *hlo.Computation
 	plan   kernels.Plan
 	trial  trial
-	// next is the index of the sample that the next run reports.
-	next int
-	// known are the latest results, oldest first.
+	next   int
+	// Results for recent inputs, the latest last.
 	known []answer
 }
 
-// answer is the results of the reference for some inputs.
+// An answer is the reference's results for some inputs.
 type answer struct{ in, out []kernels.Buffer }
 
-// maxAnswers is the number of answers that are kept: a benchmark uses up to eight
+// maxAnswers is the number of answers that are kept: a bench uses up to eight
 // sets of inputs in turn.
-const maxAnswers = 10
+const maxAnswers = 10 // that are kept: a bench uses up to eight sets of inputs in turn
 
-// Source describes the recording instead of generated code.
+// Source describes the recording; the code was not recorded.
 func (k *kernel) Source() string {
 	return fmt.Sprintf(
 		"plan %s: %d recorded samples; the results are the reference's\n",
@@ -295,11 +289,11 @@ func (k *kernel) Source() string {
 	)
 }
 
-// Close has no effect.
+// Close releases nothing.
 func (k *kernel) Close() error { return nil }
 
-// Run computes the results by the reference, once for the same inputs, and
-// reports the time of the next sample.
+// Run computes the results by the reference interpreter, once for the same
+// inputs, and returns the next of the recorded times.
 func (k *kernel) Run(
 	ctx context.Context, in, out []kernels.Buffer,
 ) (time.Duration, error) {
@@ -316,7 +310,7 @@ func (k *kernel) Run(
 	return time.Duration(k.take().Seconds * float64(time.Second)), nil
 }
 
-// take returns the next sample, and starts over after the last.
+// take is the next of the samples; after the last comes the first.
 func (k *kernel) take() (t kernels.Timing) {
 	t.Seconds = k.trial.Samples[k.next]
 	if len(k.trial.Clocks) > 0 {
@@ -326,7 +320,7 @@ func (k *kernel) take() (t kernels.Timing) {
 	return t
 }
 
-// Sample is the mean of the next n samples, and of their clock rates if all are
+// Sample is the mean of the next n samples, and of their clocks if all are
 // known.
 func (k *kernel) Sample(
 	ctx context.Context, _ []kernels.Set, n int,
@@ -345,8 +339,8 @@ func (k *kernel) Sample(
 	return mean, ctx.Err()
 }
 
-// results are those of the reference. They are kept for arrays that are used
-// again, whose contents are assumed not to change.
+// results are the reference's. They are kept for arrays that are used again,
+// whose contents must not have changed.
 func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
 	for _, a := range k.known {
 		if same(a.in, in) {
@@ -366,7 +360,7 @@ func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
 	return out, nil
 }
 
-// same reports whether two lists consist of the same arrays.
+// same reports whether two lists have the same arrays, by address.
 func same(x, y []kernels.Buffer) bool {
 	return slices.EqualFunc(x, y, func(a, b kernels.Buffer) bool {
 		return len(a.Data) == len(b.Data) &&

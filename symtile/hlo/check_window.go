@@ -440,7 +440,7 @@ func checkScaledDot(i *Instr) error {
 			return fmt.Errorf("the scale of %s is %s", withoutLayout(side), withoutLayout(scale))
 		}
 		for d, n := range scale.Dims {
-			if n == 0 || side.Dims[d]%n != 0 {
+			if n == 0 || side.Dims[d] < n || side.Dims[d]%n != 0 {
 				return fmt.Errorf(
 					"the scale %s does not divide dimension %d of %s into blocks",
 					withoutLayout(scale), d, withoutLayout(side),

@@ -12,7 +12,7 @@ import (
 // constraints are expressions with the interval they lie in.
 type MapSource struct {
 	Dims, Ranges []Variable // only names and bounds are used
-	Results      []string
+	Results      []string   // over the names of Dims and Ranges
 	Where        []BoundSource
 }
 
@@ -22,39 +22,45 @@ type BoundSource struct {
 	In   Interval
 }
 
-// A Composition is maps to be applied one after the other. It composes and simplifies
-// them in one pass, with a ring of its own that it empties before every run;
-// after the first run it allocates nothing.
+// A Composition is a sequence of maps to be applied one after the other. It
+// composes and simplifies them in one pass, with a ring of its own that it empties
+// before every run; after the first run it allocates nothing. It serves
+// benchmarks of composition, and code generators that compose the same maps
+// again and again.
+//
+// Every map is a stage: its schedule is run on the values that the stage before
+// it computed, in the ring of the domain, where running it is simplifying.
 type Composition struct {
-	stages      []stage
-	vars        []Variable // dimensions of the first map, ranges of all maps
-	start       []domainVar
+	stages []stage
+	vars   []Variable  // dimensions of the first map, ranges of all maps
+	start  []domainVar // what is said about vars
+
 	domain      *domain
-	alternative *domain // the best one so far while others are tried
-	vals        []lin   // of the tape that runs, its variables first
-	next        []lin   // the same of the tape after it
+	alternative *domain // the best one so far while other styles are tried
+	vals        []lin   // values of the stage that runs, its variables first
+	next        []lin   // the same of the stage after it
 	results     []lin
-	best        []lin // results of spare
+	best        []lin // results of alternative
 }
 
-// A stage is one map of a chain.
+// A stage is one map of a composition.
 type stage struct {
 	dag
 	schedule
-	in      []Interval // of its dimensions
-	ranges  int
-	bounds  []scheduledBound
-	where   []parsedBound
-	results []int32 // operations
-	outs    []int32 // values of the tape
-	rerun   int32   // the first step that knowledge of the domain can change
+	in      []Interval       // of its dimensions
+	ranges  int              // their number
+	bounds  []scheduledBound // its constraints, in the order of the schedule
+	where   []parsedBound    // the same, as written
+	results []int32          // nodes
+	outs    []int32          // values of the schedule
+	rerun   int32            // the first step that knowledge of the domain can change
 }
 
 // NewComposition parses the maps. Dimensions of the composition are named d0.. and
 // its ranges s0.., the first map's first. The error says which map and why.
 func NewComposition(maps ...MapSource) (*Composition, error) {
 	if len(maps) == 0 {
-		return nil, errors.New("a chain needs a map")
+		return nil, errors.New("a composition needs a map")
 	}
 	c := &Composition{
 		domain:      newDomain(NewRing()),
@@ -65,10 +71,9 @@ func NewComposition(maps ...MapSource) (*Composition, error) {
 		if err != nil {
 			return nil, fmt.Errorf("map %d: %w", i, err)
 		}
-		if i > 0 &&
-			len(c.stages[i-1].results) != len(d.Dims) {
-			return nil, fmt.Errorf("map %d has %d dimensions, the map before it %d results",
-				i, len(d.Dims), len(c.stages[i-1].results))
+		if i > 0 && len(c.stages[i-1].results) != len(d.Dims) {
+			const format = "map %d has %d dimensions, the map before it %d results"
+			return nil, fmt.Errorf(format, i, len(d.Dims), len(c.stages[i-1].results))
 		}
 		c.stages = append(c.stages, l)
 		n := max(len(c.vals), l.values(), len(l.outs))
@@ -79,17 +84,15 @@ func NewComposition(maps ...MapSource) (*Composition, error) {
 	return c, nil
 }
 
+// declare numbers the variables of the composition.
 func (c *Composition) declare(maps []MapSource) {
-	for i, d := range maps {
-		if i == 0 {
-			c.number("d", RoleDim, d.Dims)
-		}
-	}
+	c.number("d", RoleDim, maps[0].Dims)
 	for _, d := range maps {
 		c.number("s", RoleRange, d.Ranges)
 	}
 }
 
+// number appends variables of one role, named by stem and their place.
 func (c *Composition) number(stem string, role Role, vs []Variable) {
 	for _, v := range vs {
 		n := len(c.vars)
@@ -102,13 +105,12 @@ func (c *Composition) number(stem string, role Role, vs []Variable) {
 			Hi:   v.Hi,
 			Role: role,
 		})
-		c.start = append(c.start, domainVar{
-			in: Interval{v.Lo, v.Hi},
-			m:  1,
-		})
+		in := Interval{v.Lo, v.Hi}
+		c.start = append(c.start, domainVar{in: in, m: 1})
 	}
 }
 
+// parse makes a stage of d.
 func (d MapSource) parse() (stage, error) {
 	l := stage{ranges: len(d.Ranges)}
 	p := &parser{}
@@ -139,67 +141,78 @@ func (d MapSource) parse() (stage, error) {
 	return l, nil
 }
 
-// A scheduledBound says that value val, which is there after so many steps, lies in in.
+// A scheduledBound says that value val, which the first so many steps compute,
+// lies in in.
 type scheduledBound struct {
 	val, steps int32
 	in         Interval
 }
 
-// makeSchedule makes the tape: what constraints need first.
+// makeSchedule schedules the stage: what constraints need comes first, so that
+// results are computed knowing what the constraints say.
 func (l *stage) makeSchedule() {
 	g := newScheduler(l.dag, len(l.in)+l.ranges)
 	for _, b := range l.where {
 		g.scheduleTo(b.x + 1)
 		val := g.value(b.x)
-		l.bounds = append(l.bounds, scheduledBound{
-			val, int32(len(g.steps)), b.in,
-		})
+		steps := int32(len(g.steps))
+		l.bounds = append(l.bounds, scheduledBound{val, steps, b.in})
 	}
 	g.scheduleTo(int32(len(l.nodes)))
 	for _, x := range l.results {
 		l.outs = append(l.outs, g.value(x))
 	}
 	l.schedule = g.schedule
-	for int(l.rerun) < len(l.steps) &&
-		l.steps[l.rerun].at >= 0 {
+	for int(l.rerun) < len(l.steps) && l.steps[l.rerun].at >= 0 {
 		l.rerun++
 	}
 }
 
-// values is the number of values of the link's tape.
+// values is the number of values of the stage's schedule.
 func (l *stage) values() int {
 	return int(l.vars) + len(l.steps)
 }
 
-// next parses one more text into the same script.
+// next parses one more text into the same DAG.
 func (p *parser) next(text string) (x int32, err error) {
 	p.text = text
-	p.at = 0
-	p.depth = 0
+	p.at, p.depth = 0, 0
 	err = p.parseAll(func() { x = p.sum() })
 	return x, err
 }
 
-// Solve simplifies the chain and chooses how its results are written; it
+// Solve simplifies the composition and chooses how its results are written; it
 // returns the number of operations that takes. Results that stay long and could
-// do with other residues are tried in other styles, and the shortest are kept.
+// do with other residues are computed in other styles, and the shortest are
+// kept.
 func (c *Composition) Solve() (ops int) {
 	ops = c.solve(style{residueSigned, true})
-	for _, style := range [...]style{{residuePositive, true}, {residueNearest, true}, {}} {
-		if ops < longResult || !c.domain.r.unsettled ||
-			ops < veryLongResult && !c.hasLargeResidues() {
+	others := [...]style{
+		{residuePositive, true},
+		{residueNearest, true},
+		{},
+	}
+	for _, style := range others {
+		if ops < longResult || !c.domain.r.unsettled {
 			return ops
 		}
-		c.domain, c.alternative = c.alternative, c.domain
-		c.results, c.best = c.best, c.results
+		if ops < veryLongResult && !c.hasLargeResidues() {
+			return ops
+		}
+		c.exchange()
 		if n := c.solve(style); n < ops {
 			ops = n
 		} else {
-			c.domain, c.alternative = c.alternative, c.domain
-			c.results, c.best = c.best, c.results
+			c.exchange()
 		}
 	}
 	return ops
+}
+
+// exchange makes the alternative the domain and the other way round.
+func (c *Composition) exchange() {
+	c.domain, c.alternative = c.alternative, c.domain
+	c.results, c.best = c.best, c.results
 }
 
 // longResult is the number of operations from which other styles are tried where
@@ -209,31 +222,33 @@ const (
 	veryLongResult = 12
 )
 
+// solve simplifies in one style.
 func (c *Composition) solve(s style) int {
 	c.domain.r.style = s
 	c.Simplify()
 	return c.Extract()
 }
 
-// Simplify composes the chain and simplifies it over its domain.
+// Simplify composes the maps and simplifies the result over its domain.
 func (c *Composition) Simplify() {
 	d := c.domain
 	d.restart(c.start)
-	for left := maxPasses; ; left-- {
+	for range maxPasses + 1 {
 		c.pass()
-		if d.empty || !d.changed || left == 0 {
+		if d.empty || !d.changed {
 			break
 		}
 	}
-	if d.empty { // where there is nothing, everything is 0
-		c.results = append(
-			c.results[:0],
-			make([]lin, len(
-				c.stages[len(c.stages)-1].outs,
-			))...,
-		)
+	if d.empty { // without points every result is 0
+		n := len(c.lastStage().outs)
+		c.results = append(c.results[:0], make([]lin, n)...)
 	}
 	d.dropImplied()
+}
+
+// lastStage is the stage whose results are those of the composition.
+func (c *Composition) lastStage() *stage {
+	return &c.stages[len(c.stages)-1]
 }
 
 // pass applies the maps to the variables as they are known.
@@ -264,14 +279,12 @@ func (c *Composition) pass() {
 		}
 		vals, next = next, vals
 	}
-	c.results = append(
-		c.results[:0],
-		vals[:len(c.stages[len(c.stages)-1].outs)]...,
-	)
+	n := len(c.lastStage().outs)
+	c.results = append(c.results[:0], vals[:n]...)
 }
 
-// apply runs one map, its constraints first; when they tell something, what it
-// may change is run again.
+// apply runs one stage, its constraints first; when they tell something, the
+// steps that it may change are run again.
 func (c *Composition) apply(l *stage, vals []lin) {
 	d := c.domain
 	done := int32(0)
@@ -284,15 +297,13 @@ func (c *Composition) apply(l *stage, vals []lin) {
 	if d.r.facts.version != known {
 		done = min(done, l.rerun)
 	}
-	l.schedule.run(
-		d.r, vals, done, int32(len(l.steps)),
-	)
+	l.schedule.run(d.r, vals, done, int32(len(l.steps)))
 }
 
 // Empty reports whether the domain was proved empty.
 func (c *Composition) Empty() bool { return c.domain.empty }
 
-// Err is the error of the chain's ring: an overflow, a bad divisor.
+// Err is the error of the composition's ring: an overflow, a bad divisor.
 func (c *Composition) Err() error { return c.domain.r.err }
 
 // Ranges lists what the dimensions and ranges of the composition are narrowed to.
@@ -306,9 +317,8 @@ func (c *Composition) Ranges() []Interval {
 
 // Constraints counts the constraints that are left beside the ranges.
 func (c *Composition) Constraints() int {
-	n := len(c.domain.eqs) +
-		len(c.domain.r.facts.sums) +
-		len(c.domain.r.facts.congr)
+	facts := &c.domain.r.facts
+	n := len(c.domain.eqs) + len(facts.sums) + len(facts.congr)
 	for _, v := range c.domain.vars {
 		if v.m > 1 {
 			n++
@@ -322,11 +332,10 @@ func (c *Composition) Constraints() int {
 func (c *Composition) Extract() (ops int) {
 	r := c.domain.r
 	for _, x := range c.results {
-		if len(x.t) == 1 &&
-			x.t[0].k == 1 &&
-			x.c == 0 &&
-			r.atoms[x.t[0].a].kind == atomVar {
-			continue
+		if len(x.t) == 1 && x.t[0].k == 1 && x.c == 0 {
+			if r.atoms[x.t[0].a].kind == atomVar {
+				continue
+			}
 		}
 		ops += int(r.minCost(x)+opCost-1) / opCost
 	}
@@ -353,30 +362,33 @@ func (c *Composition) Compile() *Evaluator {
 	return k.code
 }
 
-// hasLargeResidues reports whether a dividend of the results, as they are written, has a
-// coefficient that could be nearer to zero.
+// hasLargeResidues reports whether a dividend of the results, as they are written,
+// has a coefficient that could be nearer to zero.
 func (c *Composition) hasLargeResidues() bool {
-	r, left := c.domain.r, maxInspectedDividends
+	r, budget := c.domain.r, maxInspectedDividends
 	for _, x := range c.results {
-		if r.hasLargeResidues(r.form(x), &left) {
+		if r.hasLargeResidues(r.form(x), &budget) {
 			return true
 		}
 	}
 	return false
 }
 
-// maxInspectedDividends bounds the dividends that are looked at.
+// maxInspectedDividends bounds the dividends that are inspected; past it the
+// answer is yes.
 const maxInspectedDividends = 50
 
-func (r *Ring) hasLargeResidues(y int32, left *int) bool {
+// hasLargeResidues inspects the dividends in form y, at any depth.
+func (r *Ring) hasLargeResidues(y int32, budget *int) bool {
 	x, _ := r.cheapest(y)
 	for _, t := range x.t {
 		a := r.atoms[t.a]
-		if a.kind != atomDiv &&
-			a.kind != atomFloorDiv && a.kind != atomMod {
+		switch a.kind {
+		case atomDiv, atomFloorDiv, atomMod:
+		default:
 			continue
 		}
-		if *left--; *left < 0 {
+		if *budget--; *budget < 0 {
 			return true
 		}
 		z, _ := r.cheapest(a.y)
@@ -385,14 +397,14 @@ func (r *Ring) hasLargeResidues(y int32, left *int) bool {
 				return true
 			}
 		}
-		if r.hasLargeResidues(a.y, left) {
+		if r.hasLargeResidues(a.y, budget) {
 			return true
 		}
 	}
 	return false
 }
 
-// Texts writes the results.
+// Texts writes the results, in the form that Extract chose.
 func (c *Composition) Texts() []string {
 	r := c.domain.r
 	r.vars = append(r.vars[:0], c.vars...)
@@ -407,7 +419,7 @@ func (c *Composition) Texts() []string {
 
 // ISL writes the maps as isl_pw_multi_aff texts, one a map, so that isl can be
 // asked the same question. Ranges of later maps are passed through the earlier
-// ones as p0, p1, …, for isl's composition has nothing else for them.
+// ones as p0, p1, …, because isl composes functions of one tuple.
 func (c *Composition) ISL() []string {
 	pending := 0
 	for _, l := range c.stages {
@@ -430,25 +442,22 @@ func (c *Composition) ISL() []string {
 		}
 		text := l.texts(islSyntax)
 		for _, b := range l.where {
-			where = append(
-				where,
-				between(b.in.Lo, text[b.x], b.in.Hi),
-			)
+			bound := between(b.in.Lo, text[b.x], b.in.Hi)
+			where = append(where, bound)
 		}
 		var results []string
 		for _, x := range l.results {
 			results = append(results, text[x])
 		}
-		out = append(
-			out,
-			fmt.Sprintf("{ [%s] -> [%s] : %s }", strings.Join(append(l.names(), pass...), ","),
-				strings.Join(append(results, pass...), ","), strings.Join(where, " and ")),
-		)
+		from := strings.Join(append(l.names(), pass...), ",")
+		to := strings.Join(append(results, pass...), ",")
+		condition := strings.Join(where, " and ")
+		out = append(out, fmt.Sprintf("{ [%s] -> [%s] : %s }", from, to, condition))
 	}
 	return out
 }
 
-// An MLIRMap is a map of a chain as MLIR's affine_map texts.
+// An MLIRMap is a map of a composition as MLIR's affine_map texts.
 type MLIRMap struct {
 	Map    string     // its results
 	Vars   []Interval // of its dimensions, then its symbols
@@ -490,6 +499,7 @@ func (c *Composition) MLIR() []MLIRMap {
 	return out
 }
 
+// numbered are n names, stem and a number from 0 on.
 func numbered(stem string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -498,19 +508,18 @@ func numbered(stem string, n int) []string {
 	return names
 }
 
+// between writes a bound of x.
 func between(lo int64, x string, hi int64) string {
 	return fmt.Sprintf("%d <= %s <= %d", lo, x, hi)
 }
 
-// names are those of the link's dimensions and ranges, d0.. and s0...
+// names are those of the stage's dimensions and ranges, d0.. and s0...
 func (l *stage) names() []string {
-	return append(
-		numbered("d", len(l.in)),
-		numbered("s", l.ranges)...,
-	)
+	dims := numbered("d", len(l.in))
+	return append(dims, numbered("s", l.ranges)...)
 }
 
-// box states the bounds of the link's variables.
+// box states the bounds of the stage's variables.
 func (l *stage) box(ranges []Variable) (out []string) {
 	for i, name := range l.names() {
 		if i < len(l.in) {
@@ -526,7 +535,7 @@ func (l *stage) box(ranges []Variable) (out []string) {
 	return out
 }
 
-// A syntax is how another program writes the operations of a script: %[1]s and
+// A syntax is how another program writes the operations of a DAG: %[1]s and
 // %[2]s are the operands.
 type syntax map[nodeKind]string
 
@@ -543,7 +552,7 @@ var (
 	}
 )
 
-// texts writes every value of the link's script.
+// texts writes every node of the stage.
 func (l *stage) texts(s syntax) []string {
 	names := l.names()
 	out := make([]string, len(l.nodes))

@@ -5,13 +5,15 @@ import (
 	"strings"
 )
 
-// A Constraint is an and of ors; nil is true. "m divides x" is x mod m in [0, 0].
+// A Constraint is a conjunction of clauses, that is, in conjunctive normal form;
+// nil is true. "m divides x" is x mod m in [0, 0]. A Constraint is a plain slice:
+// operations return new ones, and none of them simplifies but Simplify.
 type Constraint []Clause
 
-// A Clause is an or of bounds. An empty clause is false.
+// A Clause is a disjunction of bounds. An empty clause is false.
 type Clause []Bound
 
-// A Bound says Expr lies in In.
+// A Bound says that Expr lies in In.
 type Bound struct {
 	Expr Expr
 	In   Interval
@@ -50,7 +52,8 @@ func And(cs ...Constraint) Constraint {
 	return out
 }
 
-// Or is the constraint that c or d holds: (∧Cᵢ) ∨ (∧Dⱼ) = ∧ᵢⱼ(Cᵢ ∨ Dⱼ).
+// Or is the constraint that c or d holds: (∧Cᵢ) ∨ (∧Dⱼ) = ∧ᵢⱼ(Cᵢ ∨ Dⱼ). It has as
+// many clauses as the product of theirs.
 func (c Constraint) Or(d Constraint) Constraint {
 	if len(c) == 0 || len(d) == 0 {
 		return nil
@@ -75,12 +78,14 @@ func (c Constraint) False() bool {
 	})
 }
 
-// Holds evaluates c; env must hold every variable of c.
+// Holds evaluates c; env must hold every variable of c. For many points there is
+// CompileConstraint.
 func (c Constraint) Holds(env map[Expr]int64) bool {
 	for _, x := range c {
-		if !slices.ContainsFunc(x, func(b Bound) bool {
+		holds := func(b Bound) bool {
 			return b.In.Contains(b.Expr.Eval(env))
-		}) {
+		}
+		if !slices.ContainsFunc(x, holds) {
 			return false
 		}
 	}
@@ -100,6 +105,7 @@ func (c Constraint) Vars() []Expr {
 	return out
 }
 
+// each calls f for every bound of c.
 func (c Constraint) each(f func(Bound)) {
 	for _, x := range c {
 		for _, b := range x {
@@ -157,7 +163,8 @@ func (x Clause) text(name func(Expr) string) string {
 	return strings.Join(parts, " || ")
 }
 
-// Decide says whether b always holds, never holds (known true) or neither.
+// Decide says by the range of Expr whether b always holds, never holds, or, with
+// known false, that it depends on the point.
 func (b Bound) Decide() (holds, known bool) {
 	switch r := b.Expr.Range(); {
 	case b.In.Lo <= r.Lo && r.Hi <= b.In.Hi:
@@ -168,7 +175,8 @@ func (b Bound) Decide() (holds, known bool) {
 	return false, false
 }
 
-// Reduce drops bounds that never hold; sure means one always does.
+// Reduce drops bounds that never hold and repeated ones. sure means that a bound
+// always holds, and so does c.
 func (c Clause) Reduce() (out Clause, sure bool) {
 	for _, b := range c {
 		holds, known := b.Decide()
@@ -202,18 +210,22 @@ func (c Clause) String() string { return c.text(Expr.String) }
 func (b Bound) String() string { return Clause{b}.String() }
 
 // A Predicate is a constraint compiled to flat code, for deciding many points. It
-// holds no reference to the ring and is safe for concurrent use.
+// holds no reference to the ring and is safe for concurrent use. All expressions
+// are evaluated at once, each only once, then the clauses are decided in order.
 type Predicate struct {
-	code    *Evaluator
+	code    *Evaluator // one result for each distinct expression
 	clauses [][]checkBound
 }
 
+// A checkBound says that a result of the code lies in in.
 type checkBound struct {
 	out int // index of the result
 	in  Interval
 }
 
-// CompileConstraint compiles c as a predicate of vars (each a variable).
+// CompileConstraint compiles c as a predicate of vars, each a variable or, for a
+// variable of one value, a constant. A variable of c that is not in vars is an
+// error.
 func CompileConstraint(vars []Expr, c Constraint) (*Predicate, error) {
 	k := &Predicate{}
 	var results []Expr

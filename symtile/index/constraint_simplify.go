@@ -63,7 +63,8 @@ func (c Constraint) simplifyOnce() Constraint {
 	return out
 }
 
-// simplify normalises the bounds of x; always tells that x is true.
+// simplify normalises the bounds of x and drops those that ranges refute; always
+// tells that x is true, because a range implies one of its bounds.
 func (x Clause) simplify() (out Clause, always bool) {
 	out = Clause{}
 	for _, b := range x {
@@ -79,9 +80,10 @@ func (x Clause) simplify() (out Clause, always bool) {
 	return out, false
 }
 
-// normalize moves the constant of b's expression into its interval, but for
-// what belongs to a remainder, and divides by the common factor. The sign is
-// that of the first remainder, or else of the first term.
+// normalize moves the constant of b's expression into its interval, but for what
+// belongs to a remainder, and divides by the common factor, so that bounds of
+// one expression are found to be so. The sign is that of the first remainder, or
+// else of the first term.
 func (b Bound) normalize() Bound {
 	r := b.Expr.r
 	x := b.Expr.lin()
@@ -100,9 +102,7 @@ func (b Bound) normalize() Bound {
 	if g < 0 {
 		in = in.Neg()
 	}
-	y := r.each(lin{x.t, home}, func(k int64) int64 {
-		return k / g
-	})
+	y := r.each(x, func(k int64) int64 { return k / g })
 	y.c = home / g
 	return Bound{r.wrap(y), in.unscale(max(g, -g))}
 }
@@ -123,7 +123,8 @@ func (r *Ring) remainders(x lin) (home, sign int64) {
 	return home, sign
 }
 
-// or adds b to x, merging intervals of the same expression that touch.
+// or is x or b. It is clause-merge for alternatives: intervals of the same
+// expression that touch become one.
 func (x Clause) or(b Bound) Clause {
 	for i, a := range x {
 		if a.Expr == b.Expr && touch(a.In, b.In) {
@@ -135,9 +136,9 @@ func (x Clause) or(b Bound) Clause {
 	return append(x, b)
 }
 
+// touch reports whether the union of v and w is an interval.
 func touch(v, w Interval) bool {
-	return v.Lo <= SatAdd(w.Hi, 1) &&
-		w.Lo <= SatAdd(v.Hi, 1)
+	return v.Lo <= SatAdd(w.Hi, 1) && w.Lo <= SatAdd(v.Hi, 1)
 }
 
 // mergeUnits is clause-merge for conjunctions: it intersects the clauses that

@@ -6,35 +6,40 @@ import "slices"
 // congruences, equations that eliminate some, and facts about sums. It works in
 // a private ring whose atom i is variable i.
 //
-// Learning something about a variable invalidates the forms built so far, so
-// passes are repeated until nothing is learnt.
+// Learning something about a variable invalidates the forms built so far, because
+// they are in normal form for the ranges that the variables had. So work is done
+// in passes: a pass builds every form anew in an emptied ring, and passes are
+// repeated until nothing is learnt. Ranges only shrink and moduli only grow, and
+// maxPasses bounds the passes.
 type domain struct {
 	r       *Ring
 	vars    []domainVar
 	eqs     []equation
 	terms   []term     // of the equations
-	bounds  []Interval // of atoms, set aside
+	bounds  []Interval // of atoms, set aside by resetBounds
 	known   int        // equations that values stand for in this pass
 	stated  []Interval // facts.sums as stated, before clipping to what is possible
-	changed bool
-	empty   bool
+	changed bool       // the pass learnt something about a variable
+	empty   bool       // no point is left
 
 	replacement boundedForm // of the constraint at hand, by a rule
 }
 
+// A domainVar is what is known of one variable.
 type domainVar struct {
 	in   Interval
 	m, r int64 // value ≡ r (mod m)
 	free bool  // not a variable of the map: what is learnt must stay a constraint
 }
 
-// An equation is variable v = c + Σ terms.
+// An equation is variable v = c + Σ terms, which replaces v in every form.
 type equation struct {
 	v     int32
 	c     int64
 	terms []term
 }
 
+// newDomain returns a domain without variables that works in r.
 func newDomain(r *Ring) *domain { return &domain{r: r} }
 
 // maxPasses bounds how often a domain is gone through; each pass learns
@@ -43,10 +48,8 @@ const maxPasses = 16
 
 // add enters a variable and returns its index.
 func (d *domain) add(v Variable) int {
-	d.vars = append(d.vars, domainVar{
-		in: Interval{v.Lo, v.Hi},
-		m:  1,
-	})
+	in := Interval{v.Lo, v.Hi}
+	d.vars = append(d.vars, domainVar{in: in, m: 1})
 	d.empty = d.empty || v.Lo > v.Hi
 	return len(d.vars) - 1
 }
@@ -68,20 +71,17 @@ func (d *domain) beginPass() {
 	d.changed = false
 	d.stated = d.stated[:0]
 	d.known = len(d.eqs)
-	d.r.atoms = slices.Grow(
-		d.r.atoms, len(d.vars),
-	)[:len(d.vars)]
+	n := len(d.vars)
+	d.r.atoms = slices.Grow(d.r.atoms, n)[:n]
 	for i := range d.vars {
 		v := &d.vars[i]
 		a := &d.r.atoms[i]
 		*a = atom{}
 		a.kind = atomVar
 		a.nondecreasing = true
-		a.y = int32(i)
-		a.z = -1
+		a.y, a.z = int32(i), -1
 		a.in = v.in
-		a.m = v.m
-		a.r = v.r
+		a.m, a.r = v.m, v.r
 	}
 	for i := range d.eqs { // the eliminated variable's own bounds, both ways
 		v := d.eqs[i].v
@@ -114,6 +114,8 @@ func (d *domain) replacedValue(i int) lin {
 	return d.r.atomForm(int32(i))
 }
 
+// solved is the right-hand side of e, variables with equations of their own
+// replaced.
 func (d *domain) solved(e *equation) lin {
 	x := constForm(e.c)
 	for _, t := range e.terms {
@@ -124,8 +126,7 @@ func (d *domain) solved(e *equation) lin {
 
 // owns reports whether atom id is a variable whose range may be narrowed.
 func (d *domain) owns(id int32) bool {
-	return d.r.atoms[id].kind == atomVar &&
-		!d.vars[id].free
+	return d.r.atoms[id].kind == atomVar && !d.vars[id].free
 }
 
 // narrowVar intersects the range of variable i with in.
@@ -137,7 +138,7 @@ func (d *domain) narrowVar(i int32, in Interval) {
 	d.updateVar(i, v.in != was)
 }
 
-// snap moves the ends of v to values it can take.
+// snap moves the ends of v inwards to values that its congruence allows.
 func (v *domainVar) snap() {
 	if v.m > 1 {
 		v.in.Lo += floorMod(v.r-v.in.Lo, v.m)
@@ -145,20 +146,22 @@ func (v *domainVar) snap() {
 	}
 }
 
-func (d *domain) updateVar(i int32, news bool) {
+// updateVar hands what is known of variable i to the ring; sharper tells that it
+// is more than before.
+func (d *domain) updateVar(i int32, sharper bool) {
 	v := &d.vars[i]
-	d.changed = d.changed || news
+	d.changed = d.changed || sharper
 	d.empty = d.empty || v.in.Empty()
 	a := &d.r.atoms[i]
 	a.in = v.in
-	a.m = v.m
-	a.r = v.r
-	if news {
+	a.m, a.r = v.m, v.r
+	if sharper {
 		d.r.invalidateQuotients()
 	}
 }
 
-// invalidateQuotients drops results that later knowledge may improve.
+// invalidateQuotients drops quotients and ranges that later knowledge may improve.
+// Forms stay as they are: they are still equal to what they stand for.
 func (r *Ring) invalidateQuotients() {
 	r.memos = r.memos[:0]
 	r.memoTab.reset()
@@ -168,20 +171,20 @@ func (r *Ring) invalidateQuotients() {
 	r.facts.version++
 }
 
-// addFact adds a fact about a sum; said is how it is stated.
-func (d *domain) addFact(x lin, in, said Interval) {
+// addFact adds a fact about a sum; stated is how the constraint gave it.
+func (d *domain) addFact(x lin, in, stated Interval) {
 	fs := &d.r.facts
 	for i := range fs.sums {
 		if f := &fs.sums[i]; f.sum.equal(x) {
-			f.in, d.stated[i] = f.in.Meet(in),
-				d.stated[i].Meet(said)
+			f.in = f.in.Meet(in)
+			d.stated[i] = d.stated[i].Meet(stated)
 			d.empty = d.empty || f.in.Empty()
 			d.r.invalidateQuotients()
 			return
 		}
 	}
 	fs.sums = append(fs.sums, fact{x, in})
-	d.stated = append(d.stated, said)
+	d.stated = append(d.stated, stated)
 	d.r.invalidateQuotients()
 }
 
@@ -195,8 +198,7 @@ func (d *domain) dropImplied() {
 	}
 	d.resetBounds()
 	for i := len(fs.sums) - 1; i >= 0; i-- {
-		f := fs.sums[i]
-		said := d.stated[i]
+		f, stated := fs.sums[i], d.stated[i]
 		last := len(fs.sums) - 1
 		copy(fs.sums[i:], fs.sums[i+1:])
 		copy(d.stated[i:], d.stated[i+1:])
@@ -209,7 +211,7 @@ func (d *domain) dropImplied() {
 		d.stated = d.stated[:last+1]
 		copy(fs.sums[i+1:], fs.sums[i:])
 		copy(d.stated[i+1:], d.stated[i:])
-		fs.sums[i], d.stated[i] = f, said
+		fs.sums[i], d.stated[i] = f, stated
 	}
 	for i, in := range d.bounds {
 		d.r.atoms[i].in = in

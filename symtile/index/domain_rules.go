@@ -130,9 +130,7 @@ func (d *domain) primitive(x lin, in Interval) (lin, Interval) {
 		sign, in = -1, in.Neg()
 	}
 	if g*sign != 1 {
-		x = d.r.each(x, func(k int64) int64 {
-			return k / g * sign
-		})
+		x = d.r.each(x, func(k int64) int64 { return k / g * sign })
 		in = in.unscale(g)
 	}
 	return x, in
@@ -160,10 +158,8 @@ func boundQuotient(d *domain, x lin, in Interval) effect {
 
 // dividends is the interval of the y with ⌊y/m⌋ in in.
 func dividends(in Interval, m int64) Interval {
-	return Interval{
-		SatMul(in.Lo, m),
-		SatAdd(SatMul(in.Hi, m), m-1),
-	}
+	hi := SatAdd(SatMul(in.Hi, m), m-1)
+	return Interval{SatMul(in.Lo, m), hi}
 }
 
 // boundMinimum is domain-min: min(y, 0) ≥ lo iff y ≥ lo, and for hi < 0

@@ -18,6 +18,7 @@ func (m Map) DropUnusedRanges() (Map, []Expr) {
 	return m, removed
 }
 
+// drop removes those of candidates that are not in use.
 func (m Map) drop(candidates []Expr) (Map, []Expr) {
 	if m.State != StateKnown {
 		return m, nil
@@ -32,11 +33,12 @@ func (m Map) drop(candidates []Expr) (Map, []Expr) {
 		}
 	}
 	keep := func(e Expr) bool {
-		return used[e] ||
-			!slices.Contains(candidates, e) && !isConst(e)
+		return used[e] || !slices.Contains(candidates, e) && !isConst(e)
 	}
-	if len(idle) > 0 &&
-		(idle.Satisfiable() != Yes || slices.ContainsFunc(idle.Vars(), keep)) {
+	needed := func(idle Constraint) bool {
+		return idle.Satisfiable() != Yes || slices.ContainsFunc(idle.Vars(), keep)
+	}
+	if len(idle) > 0 && needed(idle) {
 		for _, v := range idle.Vars() {
 			used[v] = true
 		}
@@ -45,22 +47,22 @@ func (m Map) drop(candidates []Expr) (Map, []Expr) {
 	var removed []Expr
 	filter := func(es []Expr) (out []Expr) {
 		for _, e := range es {
-			switch {
-			case keep(e),
-				isConst(e) && !slices.Contains(candidates, e):
+			if keep(e) || isConst(e) && !slices.Contains(candidates, e) {
 				out = append(out, e)
-			default:
+			} else {
 				removed = append(removed, e)
 			}
 		}
 		return out
 	}
-	m.Dims, m.Ranges, m.Runtime = filter(m.Dims),
-		filter(m.Ranges), filter(m.Runtime)
+	m.Dims = filter(m.Dims)
+	m.Ranges = filter(m.Ranges)
+	m.Runtime = filter(m.Runtime)
 	m.Where = where
 	return m, removed
 }
 
+// isConst reports whether e is a constant, as a variable of one value is.
 func isConst(e Expr) bool {
 	_, ok := e.Value()
 	return ok
@@ -99,6 +101,7 @@ func (m Map) used() map[Expr]bool {
 	return used
 }
 
+// mentions reports whether x has a variable of vars.
 func mentions(x Clause, vars map[Expr]bool) bool {
 	return slices.ContainsFunc((Constraint{x}).Vars(), func(v Expr) bool {
 		return vars[v]
@@ -147,9 +150,8 @@ func (m Map) RescaleRanges() Map {
 			continue
 		}
 		v, _ := base.Variable()
-		v.Lo, v.Hi = satCeilDiv(
-			SatAdd(v.Lo, -k), c,
-		), satDiv(SatAdd(v.Hi, -k), c)
+		v.Lo = satCeilDiv(SatAdd(v.Lo, -k), c)
+		v.Hi = satDiv(SatAdd(v.Hi, -k), c)
 		ranges[i] = base.r.Var(v)
 		with[base] = ranges[i].Scale(c).AddConst(k)
 	}

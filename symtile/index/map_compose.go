@@ -59,14 +59,16 @@ func (m Map) RewriteOrigins(to func(Origin) Origin) Map {
 	return m
 }
 
-// A rewriting rewrites the origins of run-time variables for a substitution and
-// enters those that change into it.
+// A rewriting rewrites the origins of run-time variables for a substitution: a
+// variable whose origin changes is another variable, which is entered into the
+// substitution.
 type rewriting struct {
 	s      *Substitution
 	origin func(Origin) Origin // what else changes; nil: nothing
 	done   map[Expr]bool
 }
 
+// all returns vars with the origins rewritten.
 func (w *rewriting) all(vars []Expr) []Expr {
 	w.done = map[Expr]bool{}
 	out := slices.Clone(vars)
@@ -79,8 +81,9 @@ func (w *rewriting) all(vars []Expr) []Expr {
 	return out
 }
 
-// enter rewrites the origin of e after those of the run-time variables that it
-// is at.
+// enter rewrites the origin of e, after those of the run-time variables that the
+// place it is read at depends on. Origins form no circle, because an origin is
+// made of variables that exist before it.
 func (w *rewriting) enter(e Expr) {
 	v, ok := e.Variable()
 	_, given := w.s.With[e]
@@ -118,6 +121,7 @@ func (s *Substitution) applyOrigins(vars []Expr) []Expr {
 	return out
 }
 
+// applyReplica applies s to a replica, which may be no expression.
 func (s *Substitution) applyReplica(e Expr) Expr {
 	if e == (Expr{}) {
 		return e
@@ -125,10 +129,11 @@ func (s *Substitution) applyReplica(e Expr) Expr {
 	return s.Apply(e)
 }
 
-// Compose returns the map that applies first, then second. Its dimensions are
-// first's; its ranges second's, then first's; its run-time variables second's,
-// then first's, each once. Where holds second's constraints, first's, and for
-// each result of first the range of second's dimension. It is not simplified.
+// Compose returns the map that applies first, then second: the results of first
+// are put for the dimensions of second. Its dimensions are first's; its ranges
+// second's, then first's; its run-time variables second's, then first's, each
+// once. Where holds second's constraints, first's, and for each result of first
+// the range of second's dimension. It is not simplified.
 //
 // A range of one that is also a variable of the other is renamed; a run-time
 // variable is so only if it has no origin, because one origin is one value.
@@ -143,27 +148,24 @@ func Compose(first, second Map) Map {
 	case first.State == StateEmpty || second.State == StateEmpty:
 		return emptyLike(first, second)
 	case first.Replicated() && second.Replicated():
-		return Map{State: StateUndefined, Why: "one collective after another: replicas of two replica groups"}
+		const why = "one collective after another: replicas of two replica groups"
+		return Map{State: StateUndefined, Why: why}
 	}
 	with := substitutionFor(second.Dims, first.Results)
 	taken := newNames(first, second)
 	ranges := taken.fresh(second.Ranges, first.Vars(), with)
 	s := Substitution{With: with}
 	runtime := second.composeRuntime(first, taken, &s)
-	out := Map{
-		Dims:    first.Dims,
-		Ranges:  slices.Concat(ranges, first.Ranges),
-		Runtime: appendMissing(appendMissing(nil, runtime), first.Runtime),
-		Results: s.ApplyAll(second.Results),
-		Where: And(
-			s.ApplyTo(second.Where),
-			first.Where,
-			within(first.Results, second.Dims),
-		),
+	inside := within(first.Results, second.Dims)
+	return Map{
+		Dims:        first.Dims,
+		Ranges:      slices.Concat(ranges, first.Ranges),
+		Runtime:     appendMissing(runtime, first.Runtime),
+		Results:     s.ApplyAll(second.Results),
+		Where:       And(s.ApplyTo(second.Where), first.Where, inside),
 		Approximate: first.Approximate || second.Approximate,
 		Replica:     composeReplica(first, second, &s),
 	}
-	return out
 }
 
 // emptyLike is the empty composition: no constraints, results 0.
@@ -183,6 +185,7 @@ func composeReplica(first, second Map, s *Substitution) Expr {
 	return first.Replica
 }
 
+// substitutionFor puts values for vars.
 func substitutionFor(vars, values []Expr) map[Expr]Expr {
 	with := make(map[Expr]Expr, len(vars))
 	for i, v := range vars {
@@ -193,7 +196,8 @@ func substitutionFor(vars, values []Expr) map[Expr]Expr {
 	return with
 }
 
-// within says that each value lies in the range of its variable.
+// within is the constraint that each value lies in the range of its variable,
+// for those whose own range does not show it.
 func within(values, vars []Expr) (c Constraint) {
 	for i, v := range vars {
 		in := v.Range()
@@ -205,7 +209,8 @@ func within(values, vars []Expr) (c Constraint) {
 	return c
 }
 
-// appendMissing appends those of b that are not in a.
+// appendMissing appends to a copy of a those of b that are not in a; constants,
+// which are variables of one value, are never the same.
 func appendMissing(a, b []Expr) []Expr {
 	out := slices.Clone(a)
 	for _, e := range b {
@@ -234,6 +239,7 @@ func (m Map) composeRuntime(first Map, taken names, s *Substitution) []Expr {
 // names are the variable names in use.
 type names map[string]bool
 
+// newNames are the names of the variables of the maps.
 func newNames(ms ...Map) names {
 	taken := names{}
 	for _, m := range ms {

@@ -10,10 +10,10 @@ import (
 //
 //	(d0, d1)[s0]{rt0} -> (d1, s0), domain: d0 in [0, 9], ..., <constraints>
 //
-// the constraints sorted, then ", replica id: s0" for a map of a collective;
-// KNOWN EMPTY, and "unknown indexing" when it is
-// undefined. Variables are numbered d0.., s0.., rt0.. by their place, unless
-// they have names of another kind.
+// the constraints sorted, then ", replica id: s0" for a map of a collective; it is
+// KNOWN EMPTY for a map without points and "unknown indexing" for one that is
+// undefined. Variables are numbered d0.., s0.., rt0.. by their place, unless they
+// have names of another kind. Ring.ParseMap reads it back.
 func (m Map) String() string {
 	switch m.State {
 	case StateEmpty:
@@ -47,10 +47,11 @@ func (m Map) String() string {
 
 // A naming gives the variables of a map the names they print with.
 type naming struct {
-	dims, ranges, runtime []string
-	by                    map[Variable]string
+	dims, ranges, runtime []string            // in the order of the map
+	by                    map[Variable]string // the same, by variable
 }
 
+// naming numbers the variables of m.
 func (m Map) naming() *naming {
 	n := &naming{by: map[Variable]string{}}
 	n.dims = n.name(m.Dims, "d")
@@ -59,6 +60,7 @@ func (m Map) naming() *naming {
 	return n
 }
 
+// name are the names of vars, which are numbered after stem.
 func (n *naming) name(vars []Expr, stem string) []string {
 	out := make([]string, len(vars))
 	for i, e := range vars {
@@ -77,10 +79,11 @@ func (n *naming) name(vars []Expr, stem string) []string {
 
 // isDefaultName reports whether name is d, s or rt and a number.
 func isDefaultName(name string) bool {
-	return trimDigits(name) != name &&
-		slices.Contains([]string{"d", "s", "rt"}, trimDigits(name))
+	stem := trimDigits(name)
+	return stem != name && slices.Contains([]string{"d", "s", "rt"}, stem)
 }
 
+// text prints e with the names of the map.
 func (n *naming) text(e Expr) string {
 	defer e.lock().Unlock()
 	return e.r.text(e.lin(), n.by)
@@ -90,10 +93,8 @@ func (n *naming) text(e Expr) string {
 func (n *naming) domain(m Map) []string {
 	var out []string
 	for i, name := range slices.Concat(n.dims, n.ranges, n.runtime) {
-		out = append(
-			out,
-			name+" in "+m.Vars()[i].Range().String(),
-		)
+		in := m.Vars()[i].Range()
+		out = append(out, name+" in "+in.String())
 	}
 	var where []string
 	for _, x := range m.Where {
@@ -112,15 +113,15 @@ func (m Map) RuntimeText() []string {
 	for k, e := range m.Runtime {
 		v, ok := e.Variable()
 		if ok && v.Origin != nil {
-			out = append(
-				out,
-				n.runtime[k]+": "+m.originText(n, e, v.Origin),
-			)
+			origin := m.originText(n, e, v.Origin)
+			out = append(out, n.runtime[k]+": "+origin)
 		}
 	}
 	return out
 }
 
+// originText prints the origin o of e as a map from the variables that it depends
+// on to the place.
 func (m Map) originText(n *naming, e Expr, o *Origin) string {
 	if o.Source.VariableName() != "" {
 		return o.Source.String()
@@ -130,9 +131,7 @@ func (m Map) originText(n *naming, e Expr, o *Origin) string {
 		at[i] = n.text(x)
 	}
 	uses := originVars(e)
-	list := func(
-		open string, vars []Expr, names []string, close string,
-	) string {
+	list := func(open string, vars []Expr, names []string, close string) string {
 		var in []string
 		for k, v := range vars {
 			if slices.Contains(uses, v) {

@@ -2,11 +2,14 @@ package index
 
 import "slices"
 
-// Simplify returns an equal map with the least that says the same: ranges
-// narrowed by the constraints, congruences merged (Chinese remainders),
-// variables that equations determine eliminated from the results, constraints
-// that follow dropped, results simplified for points of the domain. A domain
-// proved empty gives State Empty. Arity is kept; DropUnused changes it.
+// Simplify returns an equal map that says no more than it must: ranges narrowed by
+// the constraints, congruences merged (Chinese remainders), variables that
+// equations determine eliminated from the results, constraints that follow
+// dropped, results simplified for points of the domain. A domain proved empty
+// gives StateEmpty. Arity is kept; DropUnused changes it.
+//
+// It is idempotent: narrower ranges make other variables and with them other
+// normal forms, so it is repeated until the map does not change.
 func (m Map) Simplify() Map {
 	if m.Replicated() {
 		return m.replicaAsResult().Simplify().resultAsReplica()
@@ -26,14 +29,19 @@ func (m Map) Simplify() Map {
 
 // same reports whether m and o are written the same.
 func (m Map) same(o Map) bool {
-	return m.State == o.State &&
-		slices.Equal(m.Results, o.Results) &&
-		slices.Equal(m.Vars(), o.Vars()) &&
-		slices.EqualFunc(m.Where, o.Where, func(x, y Clause) bool {
-			return slices.Equal(x, y)
-		})
+	if m.State != o.State || !slices.Equal(m.Results, o.Results) {
+		return false
+	}
+	if !slices.Equal(m.Vars(), o.Vars()) {
+		return false
+	}
+	return slices.EqualFunc(m.Where, o.Where, func(x, y Clause) bool {
+		return slices.Equal(x, y)
+	})
 }
 
+// simplifyOnce solves the constraints of m in a domain and carries the outcome
+// back to the ring of m.
 func (m Map) simplifyOnce() Map {
 	r := m.ring()
 	if r.scratch == nil {
@@ -62,6 +70,7 @@ func (m Map) simplifyOnce() Map {
 	}
 }
 
+// emptied is m without points: its variables and results stay in number.
 func (m Map) emptied() Map {
 	out := Map{
 		State:   StateEmpty,
@@ -75,18 +84,20 @@ func (m Map) emptied() Map {
 	return out
 }
 
-// A simplification is one run of Map.Simplify.
+// A simplification is one run of Map.simplifyOnce. It rebuilds the expressions of
+// a map, which belong to the ring from, in the ring of its domain.
 type simplification struct {
 	*domain
-	names      []Variable // of domain.vars
-	from       *Ring
-	m          Map
+	names []Variable // of domain.vars
+	from  *Ring
+	m     Map
+
 	atoms      map[int32]int   // variable atoms of from to indices of domain.vars
-	done       map[int32]lin   // atoms of from rebuilt in this pass
-	passesLeft int             // passes
+	done       map[int32]lin   // atoms of from rebuilt with what is known now
+	passesLeft int             // passes that may follow
 	clauses    []Clause        // as far as simplified, over from
-	open       [][]boundedForm // this pass: clauses that are still ors
-	results    []lin
+	open       [][]boundedForm // this pass: clauses that are still disjunctions
+	results    []lin           // this pass: the results rebuilt
 }
 
 // enterAll enters the variables of the map, then, as free, others that its
@@ -109,6 +120,7 @@ func (s *simplification) enterAll() {
 	}
 }
 
+// enter makes the variable e a variable of the domain.
 func (s *simplification) enter(e Expr) {
 	v, ok := e.Variable()
 	if !ok {
@@ -133,10 +145,8 @@ func (s *simplification) pass() {
 	s.resetVars()
 	for _, x := range s.clauses {
 		if len(x) == 1 && !s.empty {
-			s.constrain(
-				s.r.rebuild(s.from, x[0].Expr.lin(), s.done),
-				x[0].In,
-			)
+			y := s.rebuilt(x[0].Expr)
+			s.constrain(y, x[0].In)
 			s.resetVars()
 		}
 	}
@@ -149,15 +159,17 @@ func (s *simplification) pass() {
 	}
 	s.results = s.results[:0]
 	for _, e := range s.m.Results {
-		s.results = append(
-			s.results,
-			s.r.rebuild(s.from, e.lin(), s.done),
-		)
+		s.results = append(s.results, s.rebuilt(e))
 	}
 }
 
-// resetVars drops what was rebuilt with less knowledge. Every variable of from is
-// entered, those of constraints on the fly.
+// rebuilt is e over the variables as they are known.
+func (s *simplification) rebuilt(e Expr) lin {
+	return s.r.rebuild(s.from, e.lin(), s.done)
+}
+
+// resetVars drops what was rebuilt with less knowledge: only the variables stand
+// for something now.
 func (s *simplification) resetVars() {
 	s.done = make(map[int32]lin, len(s.atoms))
 	for a, i := range s.atoms {
@@ -165,38 +177,40 @@ func (s *simplification) resetVars() {
 	}
 }
 
-// passClauses decides the bounds of clauses with alternatives.
+// passClauses decides the bounds of disjunctions by the ranges of this pass. One
+// that is left with a single bound is a constraint of the next pass.
 func (s *simplification) passClauses() {
 	s.open = s.open[:0]
 	for i, x := range s.clauses {
 		if len(x) == 1 {
 			continue
 		}
-		var left Clause
+		var possible Clause
 		var open []boundedForm
 		always := false
 		for _, b := range x {
-			y := s.r.rebuild(s.from, b.Expr.lin(), s.done)
+			y := s.rebuilt(b.Expr)
 			in := s.r.sharpRange(y)
 			always = always || b.In.Covers(in)
 			if !b.In.Meet(in).Empty() {
-				left = append(left, b)
+				possible = append(possible, b)
 				open = append(open, boundedForm{y, b.In})
 			}
 		}
 		switch {
 		case always:
-		case len(left) == 0:
+		case len(possible) == 0:
 			s.empty = true
-		case len(left) == 1:
-			s.clauses[i], s.changed = left, true
+		case len(possible) == 1:
+			s.clauses[i], s.changed = possible, true
 		default:
 			s.open = append(s.open, open)
 		}
 	}
 }
 
-// finish carries the outcome back to the ring of the map.
+// finish carries the outcome back to the ring of the map and simplifies the
+// constraint that is left by itself.
 func (s *simplification) finish() Map {
 	s.dropImplied()
 	s.from.noteFired(s.r)
@@ -208,9 +222,9 @@ func (s *simplification) finish() Map {
 	narrowed := func(es []Expr) []Expr {
 		return s.narrowed(es, back)
 	}
-	out.Dims, out.Ranges, out.Runtime = narrowed(s.m.Dims),
-		narrowed(s.m.Ranges),
-		narrowed(s.m.Runtime)
+	out.Dims = narrowed(s.m.Dims)
+	out.Ranges = narrowed(s.m.Ranges)
+	out.Runtime = narrowed(s.m.Runtime)
 	out.Results = make([]Expr, len(s.results))
 	for i, x := range s.results {
 		out.Results[i] = take(x)
@@ -225,8 +239,9 @@ func (s *simplification) finish() Map {
 	return out
 }
 
-// narrowedVars gives every variable of the domain its form in the ring of the map:
-// narrowed, or, run-time variables with an origin, at what is narrowed.
+// narrowedVars gives every variable of the domain its form in the ring of the
+// map: the variable with the narrowed range, or, for a run-time variable with an
+// origin, the one that is read at narrowed variables.
 func (s *simplification) narrowedVars() map[int32]lin {
 	back := make(map[int32]lin, len(s.vars))
 	with := Substitution{With: map[Expr]Expr{}}
@@ -244,21 +259,20 @@ func (s *simplification) narrowedVars() map[int32]lin {
 	}
 	for i, v := range s.names {
 		if v.Origin != nil {
-			back[int32(i)] = with.applyRuntime([]Expr{
-				s.from.Var(v),
-			})[0].lin()
+			rewritten := with.applyRuntime([]Expr{s.from.Var(v)})
+			back[int32(i)] = rewritten[0].lin()
 		}
 	}
 	return back
 }
 
+// narrowed are the variables es in the forms back.
 func (s *simplification) narrowed(es []Expr, back map[int32]lin) []Expr {
 	out := slices.Clone(es)
 	for i, e := range es {
 		if x := e.lin(); len(x.t) == 1 {
-			out[i] = s.from.wrap(
-				back[int32(s.atoms[x.t[0].a])],
-			)
+			i0 := int32(s.atoms[x.t[0].a])
+			out[i] = s.from.wrap(back[i0])
 		}
 	}
 	return out
@@ -270,26 +284,16 @@ func (s *simplification) where(take func(lin) Expr) (c Constraint) {
 	for i, v := range s.vars {
 		if v.m > 1 && v.in.Lo < v.in.Hi {
 			e := take(s.r.atomForm(int32(i)))
-			c = append(c, Clause{
-				{e.Mod(v.m), Interval{v.r, v.r}},
-			})
+			c = append(c, Clause{{e.Mod(v.m), Interval{v.r, v.r}}})
 		}
 	}
 	for _, e := range s.eqs {
-		x := s.r.addmul(
-			s.r.atomForm(e.v),
-			-1,
-			s.solved(&e),
-		)
+		x := s.r.addmul(s.r.atomForm(e.v), -1, s.solved(&e))
 		c = append(c, Clause{{take(x), Interval{}}})
 	}
 	for _, g := range s.r.facts.congr {
-		c = append(c, Clause{
-			{
-				take(g.sum).Mod(g.m),
-				Interval{g.r, g.r},
-			},
-		})
+		remainder := take(g.sum).Mod(g.m)
+		c = append(c, Clause{{remainder, Interval{g.r, g.r}}})
 	}
 	for i, f := range s.r.facts.sums {
 		c = append(c, Clause{{take(f.sum), s.stated[i]}})

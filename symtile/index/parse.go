@@ -11,6 +11,22 @@ import (
 	"github.com/tilewright/tilewright/symtile/source"
 )
 
+// The grammar of expressions, constraints and maps, by recursive descent:
+//
+//	sum         = product { ("+" | "-") product }
+//	product     = unary { ("*" | "floordiv" | "/" | "ceildiv" | "mod" | "%") unary }
+//	unary       = { "-" } (number | primary)
+//	primary     = "(" sum ")" | ("min" | "max") "(" sum "," sum ")" | name
+//	bound       = sum "in" "[" number "," number "]"
+//	conjunction = part { "&&" part }
+//	part        = bound | "(" disjunction ")" | "always satisfied" | "unsatisfiable"
+//	disjunction = conjunction { "||" conjunction }
+//	map         = "(" names ")" [ "[" names "]" ] [ "{" names "}" ] "->" "(" sums ")"
+//	              [ "," ] [ "domain:" bounds ] [ "replica id:" sum ]
+//
+// Parsing makes a DAG; the ring evaluates it when the whole text is read, so that
+// a text that does not parse leaves no trace in the ring.
+
 // A SyntaxError says where a text stops being an expression or a map; its column
 // counts characters, not bytes.
 type SyntaxError = source.Error
@@ -46,13 +62,14 @@ func (p *parser) declareAll(r *Ring, vars map[string]Expr) []lin {
 // maxNesting bounds the depth of parentheses, so that no text can exhaust the stack.
 const maxNesting = 500
 
-// A parser reads text into a script.
+// A parser reads text into a DAG. Its methods panic with a *SyntaxError, which
+// parseAll returns.
 type parser struct {
 	dag
 	text  string
-	at    int
-	depth int
-	vars  map[string]int32 // values
+	at    int              // offset of what is read next
+	depth int              // of parentheses
+	vars  map[string]int32 // nodes by name
 }
 
 // declare gives the next variable a name, false when it is taken.
@@ -88,6 +105,7 @@ func (p *parser) parseAll(f func()) (err error) {
 	return nil
 }
 
+// fail panics with an error at the current place.
 func (p *parser) fail(format string, args ...any) {
 	at := source.Find(p.text, p.at)
 	line, _, _ := strings.Cut(p.text[at.LineStart:], "\n")
@@ -105,8 +123,7 @@ func (p *parser) fail(format string, args ...any) {
 
 // peek is the next byte after blanks, 0 at the end.
 func (p *parser) peek() byte {
-	for p.at < len(p.text) &&
-		strings.IndexByte(" \t\n\r", p.text[p.at]) >= 0 {
+	for p.at < len(p.text) && strings.IndexByte(" \t\n\r", p.text[p.at]) >= 0 {
 		p.at++
 	}
 	if p.at == len(p.text) {
@@ -119,34 +136,37 @@ func (p *parser) peek() byte {
 func (p *parser) accept(s string) bool {
 	p.peek()
 	rest := p.text[p.at:]
-	if !strings.HasPrefix(rest, s) ||
-		isLetter(s[0]) &&
-			len(rest) > len(s) &&
-			isWord(rest[len(s)]) {
+	if !strings.HasPrefix(rest, s) {
+		return false
+	}
+	if isLetter(s[0]) && len(rest) > len(s) && isWord(rest[len(s)]) {
 		return false
 	}
 	p.at += len(s)
 	return true
 }
 
+// expect skips s, which has to be next.
 func (p *parser) expect(s string) {
 	if !p.accept(s) {
 		p.fail("expected %q", s)
 	}
 }
 
+// isLetter reports whether c may begin a name.
 func isLetter(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
 }
 
+// isDigit reports whether c is a decimal digit.
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// isWord reports whether c may stand inside a name.
 func isWord(c byte) bool {
-	return isLetter(c) || isDigit(c) ||
-		c == '.' || c == '\''
+	return isLetter(c) || isDigit(c) || c == '.' || c == '\''
 }
 
-// nested counts parentheses around f.
+// nested runs f one level of parentheses deeper.
 func (p *parser) nested(f func()) {
 	if p.depth++; p.depth > maxNesting {
 		p.fail("more than %d nested parentheses", maxNesting)
@@ -155,7 +175,8 @@ func (p *parser) nested(f func()) {
 	p.depth--
 }
 
-// addOps and mulOps are the operators by how tightly they bind.
+// addOps and mulOps are the operators by how tightly they bind, calls the names
+// that are applied to two arguments.
 var (
 	addOps = []binaryOp{{"+", nodeAdd}, {"-", nodeSub}}
 	mulOps = []binaryOp{
@@ -167,9 +188,10 @@ var (
 	calls = []binaryOp{{"min", nodeMin}, {"max", nodeMax}}
 )
 
+// A binaryOp is an operator or a call as it is written.
 type binaryOp struct {
 	text string
-	code nodeKind
+	kind nodeKind
 }
 
 // leftAssociative reads operands separated by ops, grouping to the left.
@@ -179,7 +201,7 @@ next:
 	for {
 		for _, op := range ops {
 			if p.accept(op.text) {
-				x = p.add(node{kind: op.code, x: x, y: operand()})
+				x = p.add(node{kind: op.kind, x: x, y: operand()})
 				continue next
 			}
 		}
@@ -187,15 +209,17 @@ next:
 	}
 }
 
+// sum reads products between + and −.
 func (p *parser) sum() (x int32) {
-	p.nested(func() {
-		x = p.leftAssociative(addOps, p.product)
-	})
+	p.nested(func() { x = p.leftAssociative(addOps, p.product) })
 	return x
 }
 
+// product reads operands between *, floordiv and the like.
 func (p *parser) product() int32 { return p.leftAssociative(mulOps, p.unary) }
 
+// unary reads an operand after any number of signs. A sign belongs to the number
+// that follows it, so that the least int64 can be written.
 func (p *parser) unary() int32 {
 	negative := false
 	for p.accept("-") {
@@ -211,6 +235,7 @@ func (p *parser) unary() int32 {
 	return x
 }
 
+// primary reads parentheses, a call or a variable.
 func (p *parser) primary() int32 {
 	if p.accept("(") {
 		x := p.sum()
@@ -219,7 +244,7 @@ func (p *parser) primary() int32 {
 	}
 	for _, op := range calls {
 		if p.accept(op.text) {
-			return p.call(op.code)
+			return p.call(op.kind)
 		}
 	}
 	at := p.at
@@ -233,15 +258,16 @@ func (p *parser) primary() int32 {
 }
 
 // call reads "(a, b)".
-func (p *parser) call(code nodeKind) int32 {
+func (p *parser) call(kind nodeKind) int32 {
 	p.expect("(")
 	x := p.sum()
 	p.expect(",")
 	y := p.sum()
 	p.expect(")")
-	return p.add(node{kind: code, x: x, y: y})
+	return p.add(node{kind: kind, x: x, y: y})
 }
 
+// word reads a name.
 func (p *parser) word() string {
 	if !isLetter(p.peek()) {
 		p.fail("expected an expression")
@@ -298,9 +324,10 @@ func (p *parser) interval() Interval {
 //
 //	(d0, d1)[s0]{rt0} -> (d1, s0), domain: d0 in [0, 9], ..., d0 + s0 in [0, 5]
 //
-// with ", replica id: s0" after it when it has one, or KNOWN EMPTY, or "unknown indexing". The first bound of a bare variable is
-// its range, which it must have; what follows are constraints, with || between
-// alternatives. The error is a *SyntaxError or the ring's.
+// with ", replica id: s0" after it when it has one, or KNOWN EMPTY, or "unknown
+// indexing". The first bound of a bare variable is its range, which it must have;
+// what follows are constraints, with || between alternatives. The error is a
+// *SyntaxError or the ring's.
 func (r *Ring) ParseMap(text string) (Map, error) {
 	switch strings.TrimSpace(text) {
 	case "KNOWN EMPTY":
@@ -330,14 +357,17 @@ func (r *Ring) ParseConstraint(text string, vars map[string]Expr) (Constraint, e
 	return c.build(r, vals), r.err
 }
 
-// parsedConstraint is a constraint as it is written, its expressions values of a script.
+// A parsedConstraint is a constraint as it is written, its expressions nodes of a
+// DAG.
 type parsedConstraint [][]parsedBound
 
+// A parsedBound says that node x lies in in.
 type parsedBound struct {
 	x  int32
 	in Interval
 }
 
+// or is the disjunction of w and v, as Constraint.Or.
 func (w parsedConstraint) or(v parsedConstraint) (out parsedConstraint) {
 	for _, x := range w {
 		for _, y := range v {
@@ -347,13 +377,13 @@ func (w parsedConstraint) or(v parsedConstraint) (out parsedConstraint) {
 	return out
 }
 
+// build makes the constraint in r, vals being the values of the nodes.
 func (w parsedConstraint) build(r *Ring, vals []lin) (c Constraint) {
 	for _, x := range w {
 		clause := Clause{}
 		for _, b := range x {
-			clause = append(clause, Bound{
-				r.wrap(vals[b.x]), b.in,
-			})
+			e := r.wrap(vals[b.x])
+			clause = append(clause, Bound{e, b.in})
 		}
 		c = append(c, clause)
 	}
@@ -373,6 +403,7 @@ func (p *mapParser) disjunction() (c parsedConstraint) {
 	return c
 }
 
+// conjunction reads c && c ..., each a bound or a disjunction in parentheses.
 func (p *mapParser) conjunction() parsedConstraint {
 	c := p.atom()
 	for p.accept("&&") {
@@ -405,8 +436,7 @@ func (p *mapParser) atom() parsedConstraint {
 func (p *mapParser) groupsConstraint() bool {
 	end := p.closing()
 	inside := p.text[p.at:end]
-	return strings.Contains(inside, " in ") ||
-		strings.Contains(inside, "satis")
+	return strings.Contains(inside, " in ") || strings.Contains(inside, "satis")
 }
 
 // closing is the offset of the parenthesis that closes the one ahead.
@@ -429,17 +459,18 @@ func (p *mapParser) closing() int {
 // A mapParser reads a map as it is written.
 type mapParser struct {
 	parser
-	names   []string // dims, ranges, runtime
-	roles   []Role
-	places  []int
-	ranges  map[string]Interval
-	results []int32
+	names   []string            // of dimensions, ranges, run-time variables
+	roles   []Role              // of names
+	places  []int               // of names, in the text
+	ranges  map[string]Interval // by name, once known
+	results []int32             // nodes
 	where   parsedConstraint
 
-	replica    int32
+	replica    int32 // a node, where replicated
 	replicated bool
 }
 
+// parse reads a map.
 func (p *mapParser) parse() {
 	p.ranges = map[string]Interval{}
 	p.list('(', ')', RoleDim)
@@ -463,7 +494,8 @@ func (p *mapParser) parse() {
 	}
 }
 
-// list reads names between brackets; only the first list must be there.
+// list reads names between brackets, which declares them; only the list of
+// dimensions must be there.
 func (p *mapParser) list(open, close byte, role Role) {
 	if p.peek() != open {
 		if role == RoleDim {
@@ -488,6 +520,7 @@ func (p *mapParser) list(open, close byte, role Role) {
 	p.at++
 }
 
+// resultList reads the results.
 func (p *mapParser) resultList() {
 	p.expect("(")
 	for p.peek() != ')' {
@@ -511,6 +544,7 @@ func (p *mapParser) domain() {
 	}
 }
 
+// ahead reports whether s is next, after blanks.
 func (p *mapParser) ahead(s string) bool {
 	p.peek()
 	return strings.HasPrefix(p.text[p.at:], s)

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// Text of expressions. An expression is copied to a reader, extraction chooses how
+// to write it there, and a writer writes what was chosen, in an order that does
+// not depend on the order in which the ring came to know its atoms.
+
 // maxText bounds the length of one printed expression: a shared subexpression
 // is written out wherever it occurs, which can be exponential. What is longer
 // ends in "…" and does not parse.
@@ -48,6 +52,7 @@ func (r *Ring) text(x lin, names map[Variable]string) string {
 	return w.String()
 }
 
+// nameOf is the name of v in names, or else its own.
 func nameOf(v Variable, names map[Variable]string) string {
 	if name, ok := names[v]; ok {
 		return name
@@ -71,7 +76,7 @@ type writer struct {
 	first              map[int32]firstVariable
 }
 
-// A firstVariable remembers the least variable under an atom.
+// A firstVariable is the first variable of an atom, if it has one.
 type firstVariable struct {
 	v  Variable
 	ok bool
@@ -87,14 +92,11 @@ func (w *writer) form(y int32, prec int) {
 		w.number(x.c, prec)
 		return
 	}
-	w.bracket(
-		w.isSum(x) && prec > precSum || prec > precProduct && !w.isPlain(x),
-		func() {
-			w.sum(x)
-		},
-	)
+	parens := w.isSum(x) && prec > precSum || !w.isPlain(x) && prec > precProduct
+	w.bracket(parens, func() { w.sum(x) })
 }
 
+// bracket writes what f writes, in parentheses if need be.
 func (w *writer) bracket(yes bool, f func()) {
 	if yes {
 		w.WriteByte('(')
@@ -107,8 +109,7 @@ func (w *writer) bracket(yes bool, f func()) {
 
 // isSum reports whether x is written with + or −.
 func (w *writer) isSum(x lin) bool {
-	return len(x.t) > 1 || x.c != 0 ||
-		x.t[0].k == -1
+	return len(x.t) > 1 || x.c != 0 || x.t[0].k == -1
 }
 
 // isPlain reports whether x is written as a name or a call.
@@ -120,6 +121,7 @@ func (w *writer) isPlain(x lin) bool {
 	return w.isName(x.t[0].a)
 }
 
+// isName reports whether an atom is written without an operator.
 func (w *writer) isName(id int32) bool {
 	switch w.r.atoms[id].kind {
 	case atomVar, atomMinZero, atomMin, atomMax:
@@ -128,13 +130,15 @@ func (w *writer) isName(id int32) bool {
 	return false
 }
 
+// number writes the constant c.
 func (w *writer) number(c int64, prec int) {
 	w.bracket(c < 0 && prec > precSum, func() {
 		w.WriteString(strconv.FormatInt(c, 10))
 	})
 }
 
-// sum writes x, positive terms first.
+// sum writes x, positive terms first, so that a sum begins with a sign only when
+// all of its terms are negative.
 func (w *writer) sum(x lin) {
 	ts := slices.Clone(x.t)
 	slices.SortStableFunc(ts, w.order(x))
@@ -161,21 +165,24 @@ func (w *writer) sum(x lin) {
 	}
 }
 
+// scaled writes k·atom.
 func (w *writer) scaled(a int32, k int64) {
 	if k == 1 {
 		w.atom(a, precProduct)
 		return
 	}
-	if w.r.atoms[a].kind == atomProduct ||
-		w.r.atoms[a].kind == atomFormProduct {
+	switch w.r.atoms[a].kind {
+	case atomProduct, atomFormProduct:
 		w.atom(a, precProduct)
-	} else {
+	default:
 		w.atom(a, precAtom)
 	}
 	w.WriteString(" * " + strconv.FormatInt(k, 10))
 }
 
-// order compares terms of x as they are written.
+// order compares terms of x as they are written: positive coefficients before
+// negative ones, a lone dimension first, then by falling magnitude of the
+// coefficient, by class, by variable and, at last, by number of the atom.
 func (w *writer) order(x lin) func(s, t term) int {
 	lone := w.loneDim(x)
 	return func(s, t term) int {
@@ -190,6 +197,7 @@ func (w *writer) order(x lin) func(s, t term) int {
 	}
 }
 
+// boolOrder compares conditions, those that hold last.
 func boolOrder(s, t bool) int {
 	switch {
 	case s == t:
@@ -232,6 +240,7 @@ func (w *writer) loneDim(x lin) int32 {
 	return lone
 }
 
+// variable is the variable that an atom is.
 func (w *writer) variable(id int32) (Variable, bool) {
 	if a := w.r.atoms[id]; a.kind == atomVar {
 		return w.r.vars[a.y], true
@@ -249,13 +258,11 @@ func (w *writer) compareVars(a, b int32) int {
 	return w.compareVariables(v, u)
 }
 
+// compareVariables orders variables by role, then by name.
 func (w *writer) compareVariables(v, u Variable) int {
 	n := nameOf(v, w.names)
 	m := nameOf(u, w.names)
-	return cmp.Or(
-		cmp.Compare(v.Role, u.Role),
-		compareNames(n, m),
-	)
+	return cmp.Or(cmp.Compare(v.Role, u.Role), compareNames(n, m))
 }
 
 // compareNames orders names by letters, then by number: d2 before d10.
@@ -269,33 +276,30 @@ func compareNames(n, m string) int {
 	)
 }
 
+// trimDigits is name without the digits at its end.
 func trimDigits(name string) string {
-	for len(name) > 0 &&
-		'0' <= name[len(name)-1] &&
-		name[len(name)-1] <= '9' {
-		name = name[:len(name)-1]
-	}
-	return name
+	return strings.TrimRight(name, "0123456789")
 }
 
-// firstVar is the least variable of what an atom is made of.
+// firstVar is the first variable, by compareVariables, of those that an atom is
+// made of.
 func (w *writer) firstVar(id int32) (Variable, bool) {
 	if f, had := w.first[id]; had {
 		return f.v, f.ok
 	}
-	var least firstVariable
+	var first firstVariable
 	for _, a := range w.r.atomsOf(id, nil) {
 		v, is := w.variable(a)
-		if is &&
-			(!least.ok || w.compareVariables(v, least.v) < 0) {
-			least = firstVariable{v, true}
+		if !is || first.ok && w.compareVariables(v, first.v) >= 0 {
+			continue
 		}
+		first = firstVariable{v, true}
 	}
 	if w.first == nil {
 		w.first = map[int32]firstVariable{}
 	}
-	w.first[id] = least
-	return least.v, least.ok
+	w.first[id] = first
+	return first.v, first.ok
 }
 
 // atom writes an atom where prec is needed.
@@ -311,9 +315,7 @@ func (w *writer) atom(id int32, prec int) {
 	case atomMax:
 		w.call("max", a.y, a.z)
 	default:
-		w.bracket(prec > precProduct, func() {
-			w.operation(a)
-		})
+		w.bracket(prec > precProduct, func() { w.operation(a) })
 	}
 }
 
@@ -345,15 +347,15 @@ func (w *writer) formLess(y, z int32) bool {
 	return w.compareVariables(v, u) < 0
 }
 
-func (w *writer) firstOf(y int32) (least Variable, ok bool) {
+// firstOf is the first variable of form y.
+func (w *writer) firstOf(y int32) (first Variable, ok bool) {
 	for _, t := range w.r.forms[y].t {
 		v, is := w.firstVar(t.a)
-		if is &&
-			(!ok || w.compareVariables(v, least) < 0) {
-			least, ok = v, true
+		if is && (!ok || w.compareVariables(v, first) < 0) {
+			first, ok = v, true
 		}
 	}
-	return least, ok
+	return first, ok
 }
 
 // operation writes an atom that is an operator between operands.
@@ -376,27 +378,24 @@ func (w *writer) operation(a atom) {
 	}
 }
 
+// binary writes an operator between forms.
 func (w *writer) binary(y int32, op string, z int32) {
 	w.form(y, precAtom)
 	w.WriteString(op)
 	w.form(z, precAtom)
 }
 
-// quotient writes ⌊y/z⌋; (y + z − 1) floordiv z is y ceildiv z.
+// quotient writes ⌊y/z⌋; (y + z − 1) floordiv z is written y ceildiv z where that
+// is shorter.
 func (w *writer) quotient(y, z int32) {
 	if w.quotientsAsWritten {
 		w.binary(y, " floordiv ", z)
 		return
 	}
-	up := w.r.addmul(
-		w.r.forms[y].lin,
-		-1,
-		w.r.forms[z].lin,
-	)
+	up := w.r.addmul(w.r.forms[y].lin, -1, w.r.forms[z].lin)
 	up.c++
 	id := w.r.form(up)
-	if up.size() > 0 &&
-		w.r.costOf(id) < w.r.costOf(y) {
+	if up.size() > 0 && w.r.costOf(id) < w.r.costOf(y) {
 		w.binary(id, " ceildiv ", z)
 		return
 	}

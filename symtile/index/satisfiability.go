@@ -2,13 +2,26 @@ package index
 
 import "slices"
 
+// The satisfiability of a conjunction of bounds over integers, where intervals do
+// not decide it. It is the Omega test (W. Pugh, The Omega test, 1991) cut short:
+// quotients become integer variables with two linear bounds, alternatives and
+// minima are split into cases, and variables are eliminated after Fourier and
+// Motzkin with the constants tightened to integers. The real shadow decides "no",
+// the dark shadow "yes"; between the two, and past a limit, the answer is
+// unknown.
+//
+// Elimination is exponential in the number of variables, so that every decision
+// has an effort: small ones are part of simplification, the full one is what a
+// caller of Satisfiable and Implies pays.
+
 // A Verdict is an answer that may be missing.
 type Verdict uint8
 
+// The verdicts.
 const (
-	Unknown Verdict = iota // not decided within the work limit
-	Yes
-	No
+	Unknown Verdict = iota // not decided within the limit of work
+	Yes                    // it is so
+	No                     // it is not so
 )
 
 // String names v.
@@ -31,19 +44,23 @@ func (c Constraint) Implies(d Constraint) Verdict {
 	return out
 }
 
-// contradicts and implies are the answers of a small effort.
+// contradicts reports whether a small effort shows that no point satisfies c.
 func (c Constraint) contradicts() bool {
 	return c.satisfiable(smallEffort) == No
 }
 
+// implies reports whether a small effort shows that all points of c satisfy x.
 func (c Constraint) implies(x Clause) bool {
-	return And(c, x.negation()).Simplify().satisfiable(smallEffort) == No
+	counterexample := And(c, x.negation()).Simplify()
+	return counterexample.satisfiable(smallEffort) == No
 }
 
 // withoutImplied drops clauses that the others imply, the last first.
 func (c Constraint) withoutImplied() Constraint {
-	for i := len(c) - 1; i >= 0 &&
-		len(c) > 1 && len(c) <= maxImplied; i-- {
+	for i := len(c) - 1; i >= 0; i-- {
+		if len(c) < 2 || len(c) > maxImplied {
+			break
+		}
 		others := slices.Delete(slices.Clone(c), i, i+1)
 		if others.implies(c[i]) {
 			c = others
@@ -60,14 +77,12 @@ func (x Clause) negation() (c Constraint) {
 	for _, b := range x {
 		out := Clause{}
 		if b.In.Lo != minusInf {
-			out = append(out, Bound{
-				b.Expr, Interval{minusInf, b.In.Lo - 1},
-			})
+			below := Interval{minusInf, b.In.Lo - 1}
+			out = append(out, Bound{b.Expr, below})
 		}
 		if b.In.Hi != plusInf {
-			out = append(out, Bound{
-				b.Expr, Interval{b.In.Hi + 1, plusInf},
-			})
+			above := Interval{b.In.Hi + 1, plusInf}
+			out = append(out, Bound{b.Expr, above})
 		}
 		if b.In.Empty() {
 			continue
@@ -77,25 +92,19 @@ func (x Clause) negation() (c Constraint) {
 	return c
 }
 
-// The exact engine decides whether a conjunction of bounds has an integer
-// solution, where intervals cannot. It is the Omega test cut short: quotients
-// become integer variables with two linear bounds, alternatives and mins are
-// split into cases, variables are eliminated after Fourier and Motzkin with the
-// constants tightened to integers. The real shadow decides "no", the dark
-// shadow "yes"; between the two, and past the work limit, it is unknown.
-// (W. Pugh, The Omega test, 1991.)
-
 // An effort limits one decision.
 type effort struct {
 	points int64 // of a box that are simply tried
 	cases  int   // leaves of the case split
 }
 
+// The efforts of decisions.
 var (
 	fullEffort  = effort{1 << 14, 64} // when a caller asks
-	smallEffort = effort{256, 4}      // on the way of a simplification
+	smallEffort = effort{256, 4}      // as part of a simplification
 )
 
+// Limits of one elimination.
 const (
 	exactRows = 160 // inequalities at one time
 	exactVars = 24  // variables, quotients included
@@ -107,15 +116,14 @@ type row struct {
 	c int64
 }
 
-// A system is rows over the atoms it has met. opaque tells that some atom is
-// only bounded, so that a solution found proves nothing.
+// A system is rows over the atoms it has met, which are its variables.
 type system struct {
 	r          *Ring
 	atoms      []int32 // by variable
 	rows       []row
-	opaque     bool
-	overflowed bool // past a limit, or int64 overflow
-	mins       []int32
+	opaque     bool    // some atom is only bounded: a solution found proves nothing
+	overflowed bool    // past a limit, or int64 overflow
+	mins       []int32 // atoms that are minima
 }
 
 // Satisfiable decides whether some values of c's variables, in their ranges,
@@ -124,6 +132,7 @@ func (c Constraint) Satisfiable() Verdict {
 	return c.Simplify().satisfiable(fullEffort)
 }
 
+// satisfiable decides c by elimination or, failing that, by trying all points.
 func (c Constraint) satisfiable(e effort) Verdict {
 	switch {
 	case c.False():
@@ -166,7 +175,8 @@ func (c Constraint) split(picked []Bound, cases *int) Verdict {
 	}
 	out := No
 	for _, b := range c[0] {
-		switch c[1:].split(append(slices.Clip(picked), b), cases) {
+		with := append(slices.Clip(picked), b)
+		switch c[1:].split(with, cases) {
 		case Yes:
 			return Yes
 		case Unknown:
@@ -176,6 +186,7 @@ func (c Constraint) split(picked []Bound, cases *int) Verdict {
 	return out
 }
 
+// decide decides a conjunction of bounds.
 func decide(bounds []Bound, cases *int) Verdict {
 	if *cases--; *cases < 0 || len(bounds) == 0 {
 		return Unknown
@@ -217,8 +228,8 @@ func (s *system) add(w row, sign, c int64) {
 		k[i] = sign * w.k[i]
 	}
 	sum, ok := addInt(sign*w.c, c)
-	s.overflowed = s.overflowed || !ok ||
-		len(s.rows) >= exactRows
+	full := len(s.rows) >= exactRows
+	s.overflowed = s.overflowed || full || !ok
 	if !s.overflowed {
 		s.rows = append(s.rows, row{k, sum})
 	}
@@ -242,17 +253,11 @@ func (s *system) variable(id int32) int {
 	switch a.kind {
 	case atomVar:
 	case atomDiv:
-		s.bound(
-			s.r.addmul(
-				s.r.forms[a.y].lin, -a.d, self,
-			),
-			Interval{0, a.d - 1},
-		)
+		remainder := s.r.addmul(s.r.forms[a.y].lin, -a.d, self)
+		s.bound(remainder, Interval{0, a.d - 1})
 	case atomMinZero:
-		s.bound(
-			s.r.addmul(s.r.forms[a.y].lin, -1, self),
-			Interval{0, plusInf},
-		)
+		excess := s.r.addmul(s.r.forms[a.y].lin, -1, self)
+		s.bound(excess, Interval{0, plusInf})
 		s.mins = append(s.mins, id)
 	default:
 		s.opaque = true
@@ -271,10 +276,7 @@ func (s *system) splitMins(i int, cases *int) Verdict {
 	id := s.mins[i]
 	y := s.r.forms[s.r.atoms[id].y].lin
 	rows := len(s.rows)
-	s.bound(
-		s.r.addAtom(y, -1, id),
-		Interval{0, 0},
-	)
+	s.bound(s.r.addAtom(y, -1, id), Interval{0, 0})
 	first := s.splitMins(i+1, cases)
 	s.rows = s.rows[:rows]
 	if first == Yes {
@@ -297,13 +299,9 @@ func (s *system) solve() Verdict {
 	n := len(s.atoms)
 	rows := make([]row, len(s.rows))
 	for i, w := range s.rows {
-		rows[i] = row{
-			append(
-				slices.Clone(w.k),
-				make([]int64, n-len(w.k))...,
-			),
-			w.c,
-		}
+		k := make([]int64, n)
+		copy(k, w.k)
+		rows[i] = row{k, w.c}
 	}
 	e := elimination{vars: n}
 	switch {
@@ -315,10 +313,12 @@ func (s *system) solve() Verdict {
 	return Unknown
 }
 
-// An elimination removes one variable after the other.
+// An elimination removes one variable after the other until only constants are
+// left.
 type elimination struct{ vars int }
 
-// run decides the real shadow (no is certain) or the dark one (yes is).
+// run decides the real shadow, where No is certain, or the dark one, where Yes
+// is.
 func (e elimination) run(rows []row, dark bool) Verdict {
 	rows = slices.Clone(rows)
 	done := make([]bool, e.vars)
@@ -379,10 +379,8 @@ next:
 func (e elimination) next(rows []row, done []bool) int {
 	best, bestCost := -1, 0
 	for x := range e.vars {
-		lower := 0
-		upper := 0
-		unitLower := true
-		unitUpper := true
+		lower, upper := 0, 0               // bounds on either side
+		unitLower, unitUpper := true, true // all of coefficient ±1
 		for _, w := range rows {
 			switch k := w.k[x]; {
 			case k > 0:
@@ -435,16 +433,18 @@ func eliminate(rows []row, x int, dark bool) ([]row, bool) {
 	return out, true
 }
 
-func combine(low, up row, x int, dark bool) (row, bool) {
+// combine is the row that a lower and an upper bound of variable x imply without
+// it; ok is false when int64 cannot hold it.
+func combine(low, up row, x int, dark bool) (_ row, ok bool) {
 	a := low.k[x]
 	b := -up.k[x]
 	out := row{k: make([]int64, len(low.k))}
-	fine := true
+	ok = true
 	mix := func(l, u int64) int64 {
 		p, ok1 := mulInt(b, l)
 		q, ok2 := mulInt(a, u)
 		s, ok3 := addInt(p, q)
-		fine = fine && ok1 && ok2 && ok3
+		ok = ok && ok1 && ok2 && ok3
 		return s
 	}
 	for i := range out.k {
@@ -455,7 +455,7 @@ func combine(low, up row, x int, dark bool) (row, bool) {
 		gap, ok1 := mulInt(a-1, b-1)
 		c, ok2 := addInt(out.c, -gap)
 		out.c = c
-		fine = fine && ok1 && ok2
+		ok = ok && ok1 && ok2
 	}
-	return out, fine
+	return out, ok
 }

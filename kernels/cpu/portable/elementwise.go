@@ -471,7 +471,8 @@ func IsFinite[T Number](dst []int32, x []T) {
 	}
 }
 
-// Bitcast is bitcast-convert between types of one width.
+// Bitcast is bitcast-convert between types of one width. An integer of less than
+// a byte takes the sign of its own width, whatever fills the rest of the byte.
 func Bitcast[S, T Number](d, from hlo.DType) Unary[S, T] {
 	return func(dst []T, x []S) {
 		var cell [8]byte
@@ -492,7 +493,7 @@ func Bitcast[S, T Number](d, from hlo.DType) Unary[S, T] {
 			if d.IsFloat() {
 				dst[k] = T(b.Float(0))
 			} else {
-				dst[k] = T(b.Int(0))
+				dst[k] = T(kernels.WrapInt(d, b.Int(0)))
 			}
 		}
 	}
