@@ -6,21 +6,22 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 )
 
-// A schedule is the instructions of a block in the order they run, pointwise
-// ones in groups. Instructions alternate between two phases: odd ones hold
-// pointwise instructions, even ones the others; within a phase the order is
-// that of the program.
+// A schedule is the instructions of a block in the order in which they run,
+// with elementwise ones in groups. Instructions alternate between two kinds of
+// phases: odd phases hold elementwise instructions, even phases the others.
+// Within a phase the order is that of the program.
 type schedule struct {
 	block *block
 	items []*instr
 }
 
-// A producer is what made a value in this block.
+// A producer is the instruction of the block that made a value, and its phase.
 type producer struct {
 	instr *instr
 	phase int
 }
 
+// schedule orders the instructions of the block.
 func (b *block) schedule() *schedule {
 	phase := b.phases()
 	s := &schedule{block: b}
@@ -40,8 +41,9 @@ func (b *block) schedule() *schedule {
 	return s
 }
 
-// phases are as early as operands allow, but for instructions that only bring
-// values in (loads, broadcasts, iota): those are as late as users allow.
+// phases assigns instructions to phases: as early as their operands allow, but
+// for instructions that only bring values in (loads, broadcasts, iota), which
+// are as late as their readers allow.
 func (b *block) phases() []int {
 	phase := make([]int, len(b.list))
 	made := map[*value]producer{}
@@ -67,7 +69,8 @@ func (b *block) phases() []int {
 	return phase
 }
 
-// readyFor is the first phase in which i can read what m made.
+// readyFor is the first phase in which i can read the value: the producer's
+// own, if both compute the same elements strip by strip.
 func (m producer) readyFor(i *instr, same bool) int {
 	switch {
 	case m.instr == nil, m.instr.strip == nil,
@@ -78,7 +81,7 @@ func (m producer) readyFor(i *instr, same bool) int {
 }
 
 // sink moves instructions without operands of their own length to the phase
-// before their first user, or into it.
+// before their first reader, or into it.
 func (b *block) sink(phase []int) {
 	for k := len(b.list) - 1; k >= 0; k-- {
 		i := b.list[k]
@@ -106,7 +109,7 @@ func (b *block) sink(phase []int) {
 	}
 }
 
-// groupByLength joins pointwise instructions of one length.
+// groupByLength joins elementwise instructions of one length to groups.
 func groupByLength(list []*instr) []*instr {
 	var groups []*instr
 	for _, i := range list {
@@ -125,8 +128,9 @@ func groupByLength(list []*instr) []*instr {
 	return groups
 }
 
-// assignResidence decides which values exist a strip at a time: those that only the
-// group that makes them reads.
+// assignResidence decides which values exist a strip at a time, those that only
+// the group reads that makes them, and which in registers, those inside of row
+// kernels.
 func (s *schedule) assignResidence() {
 	if s.block.l.fusesRows {
 		s.fuseRows()
@@ -162,7 +166,7 @@ func (s *schedule) assignResidence() {
 	}
 }
 
-// compile makes what runs.
+// compile makes the steps of the schedule.
 func (s *schedule) compile() []step {
 	var steps []step
 	if f := s.block.slotStep(); f != nil {
@@ -191,8 +195,8 @@ func (s *schedule) compile() []step {
 	return steps
 }
 
-// strips runs a group strip by strip; a single instruction that needs no strips
-// runs once.
+// strips makes the step of a group, which runs strip by strip. A single
+// instruction that needs no strips runs once.
 func (i *instr) strips(l *lowering) step {
 	nodes, pieces, compiled := l.stripsOf(i.group)
 	length := i.n
@@ -219,8 +223,8 @@ func (i *instr) strips(l *lowering) step {
 	}
 }
 
-// hasStrips says whether instructions of a group read or make values of which
-// there is a strip only.
+// hasStrips reports whether instructions of a group read or make values that
+// exist a strip at a time.
 func (i *instr) hasStrips() bool {
 	strip := func(v *value) bool {
 		return v.where == inStrip || v.where == inSplat

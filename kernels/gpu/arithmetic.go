@@ -49,12 +49,28 @@ func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 	)
 }
 
+// notComputed gives the reason for each elementwise operation that has no code on GPUs,
+// whatever the types; a test asks for a reason or for code.
+var notComputed = map[hlo.Opcode]string{
+	hlo.OpComplex:           "complex numbers are not computed",
+	hlo.OpImag:              "complex numbers are not computed",
+	hlo.OpReducePrecision:   "values are rounded to element types only",
+	hlo.OpStochasticConvert: "its rounding depends on random bits",
+}
+
+// NotComputed is the reason that the elementwise operation op is not computed on a GPU,
+// whatever its types; "" where some types are, or op is not elementwise.
+func NotComputed(op hlo.Opcode) string { return notComputed[op] }
+
 // scalar computes code on elements x of type from; the result has type d and is
 // rounded or wrapped to it.
 func (e *emitter) scalar(
 	code hlo.Opcode, in *hlo.Instr,
 	d, from hlo.DType, x []operand,
 ) operand {
+	if reason := notComputed[code]; reason != "" {
+		e.reject("%s is not computed on a GPU: %s", code, reason)
+	}
 	if d.IsComplex() || from.IsComplex() {
 		e.reject("%s of %s is not computed on a GPU", code, from)
 	}
@@ -409,12 +425,8 @@ func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 			over,
 		)
 	}
-	if !d.IsSigned() {
-		return a.get(
-			k, "selp."+b, 0,
-			a.get(k, "shr.u"+b[1:], x, by),
-			over,
-		)
+	if !d.IsSigned() && d.Bits() < 32 { // the first bit is the sign here
+		x = a.get(kindB32, "bfe.s32", x, 0, d.Bits())
 	}
 	sign := a.get(
 		k, "shr.s"+b[1:], x,

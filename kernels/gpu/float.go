@@ -363,33 +363,40 @@ func (e *emitter) roundAway(k kind, x operand) operand {
 	return m.sign(t, x)
 }
 
-// floatRemainder is x − y·trunc(x/y) computed in f64. It is exact while the quotient
-// is below 2⁵³ and its product with y has few bits, which holds for all f32 quotients
-// under 2²⁹.
+// remainderBits is how many bits of a quotient one step of floatRemainder takes:
+// the quotient of a step is below 2⁵², so that it is off by one at most.
+const remainderBits = 50
+
+// floatRemainder is x − y·trunc(x/y), as C's fmod: |x| is reduced by multiples of
+// |y|·2ˢ, s falling in steps of 50. Each step is exact: its result is a multiple of
+// the last bit of |y|·2ˢ and not greater than that, which a fused multiply-add
+// gives without rounding. Quotients of f32 need six steps (2²⁷⁷ at most); those
+// of f64 are exact under 2⁵² (docs/limits.md).
 func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 	m := floats{e, kindF64, "f64"}
 	x = e.widen(kindF64, k, x)
 	y = e.widen(kindF64, k, y)
-	q := m.op("cvt.rzi.f64", m.div(x, y))
-	r := m.fma(m.neg(q), y, x)
-	// A remainder with the wrong sign means that the quotient was rounded up to an
-	// integer.
-	off := m.is("lt", m.mul(r, x), m.c(0))
-	r = m.pick(
-		off,
-		m.add(r, m.pick(
-			m.is("lt", x, m.c(0)),
-			m.neg(m.abs(y)),
-			m.abs(y),
-		)),
-		r,
-	)
-	// The remainder by infinity is x.
-	whole := e.asm.and(
-		m.is("equ", m.abs(y), m.c(math.Inf(1))),
+	size, r := m.abs(y), m.abs(x)
+	top := 0
+	if k != kindF64 {
+		top = 5
+	}
+	for step := top; step >= 0; step-- {
+		by := size
+		if step > 0 {
+			by = m.mul(size, m.c(math.Ldexp(1, remainderBits*step)))
+		}
+		q := m.op("cvt.rzi.f64", m.div(r, by))
+		r = m.fma(m.neg(q), by, r)
+		over := m.is("lt", r, m.c(0)) // the quotient was rounded up
+		r = m.pick(over, m.add(r, by), r)
+	}
+	r = m.op("copysign", x, r)
+	finite := e.asm.and(
+		m.is("eq", size, m.c(math.Inf(1))),
 		m.is("lt", m.abs(x), m.c(math.Inf(1))),
 	)
-	return e.widen(k, kindF64, m.pick(whole, x, r))
+	return e.widen(k, kindF64, m.pick(finite, x, r))
 }
 
 // double are operations computed in f64, good to 10⁻¹⁴ or better.
@@ -865,9 +872,13 @@ func (m floats) power(x, y operand) operand {
 	)
 	v := m.pick(odd, m.op("copysign", x, size), size)
 	v = m.pick(
-		a.and(m.is(
-			"lt", x, m.c(0),
-		), a.not(whole)),
+		a.and(
+			a.and(
+				m.is("lt", x, m.c(0)),
+				m.is("gt", x, m.c(math.Inf(-1))),
+			),
+			a.not(whole),
+		),
 		m.reg(math.NaN()),
 		v,
 	)
@@ -875,5 +886,9 @@ func (m floats) power(x, y operand) operand {
 		m.is("eq", x, m.c(1)),
 		m.is("eq", y, m.c(0)),
 	)
+	one = a.or(one, a.and( // of −1, too
+		m.is("eq", m.abs(x), m.c(1)),
+		m.is("eq", m.abs(y), m.c(math.Inf(1))),
+	))
 	return m.pick(one, m.reg(1), v)
 }
