@@ -12,6 +12,19 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// notComputed gives the reason for each elementwise operation that has no code on the CPU,
+// whatever the types; a test asks for a reason or for code.
+var notComputed = map[hlo.Opcode]string{
+	hlo.OpComplex:           "complex numbers are not computed",
+	hlo.OpImag:              "complex numbers are not computed",
+	hlo.OpReducePrecision:   "values are rounded to element types only",
+	hlo.OpStochasticConvert: "its rounding depends on random bits",
+}
+
+// NotComputed is the reason that the elementwise operation op is not computed on the CPU,
+// whatever its types; "" where some types are, or op is not elementwise.
+func NotComputed(op hlo.Opcode) string { return notComputed[op] }
+
 // lowerElementwise lowers an elementwise op to an instruction that computes
 // strips.
 func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
@@ -26,6 +39,10 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	i.outs = []*value{v}
 	i.pointwise = &pointwiseOp{op.Instr, v, i.stripArgs}
 	i.strip = elementwiseStrip[T](op.Instr, v, i.stripArgs)
+	if reason := notComputed[op.Code]; reason != "" {
+		b.l.reject(op, "the CPU backend does not compute it: %s", reason)
+		return
+	}
 	if i.strip == nil {
 		b.l.reject(
 			op, "the CPU backend does not compute this operation on %s",
@@ -171,11 +188,6 @@ func binaryStrip[S, T portable.Number](
 	}
 }
 
-// Pointwise instructions of one width that follow each other in a strip become one
-// machine function: what only they use stays in registers. Elsewhere than on
-// amd64 with AVX2 and FMA, and for operations that are not in the table, the
-// loops in Go run.
-
 // A pointwiseOp is an elementwise operation on values of the lowering. Such
 // operations of one element width that follow each other in a strip become one
 // machine function, in which intermediate values stay in registers. Elsewhere
@@ -270,7 +282,7 @@ func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compil
 		switch {
 		case ok:
 			nodes, compiled = append(nodes, f), true
-		case group[k].routine > 0 && length > 0: // the loops in Go read no views
+		case group[k].routine > 0 && length > 0: // Loops in Go read no views.
 			unbindViews(group)
 			l.routines = l.routines[:kept]
 			return l.goStrips(group), 0, false

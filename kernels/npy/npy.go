@@ -106,8 +106,10 @@ func Write(w io.Writer, b kernels.Buffer) error {
 		"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
 		descr, strings.Join(dims, " "),
 	)
-	const fixed = len(magic) + 4       // magic, version and length
-	pad := 63 - (fixed+len(header))%64 // data starts at a multiple of 64 after the newline
+	// The magic, the version and the length come first. Blanks and a newline make
+	// the elements begin at a multiple of 64 bytes.
+	const fixed = len(magic) + 4
+	pad := 63 - (fixed+len(header))%64
 	header += strings.Repeat(" ", pad) + "\n"
 
 	out := append([]byte(magic), 1, 0)
@@ -217,6 +219,7 @@ func relayout(b kernels.Buffer, to hlo.Shape) kernels.Buffer {
 	from := b.Shape.Strides()
 	into := to.Strides()
 	size := to.DType.Size()
+	// The index counts through the array in row-major order.
 	index := make([]int64, to.Rank())
 	for n := to.Elements(); n > 0; n-- {
 		var src, dst int64
