@@ -421,13 +421,13 @@ func (b *block) newRuntimeOffset(vars []int) *runtimeOffset {
 
 // clampedStartStep reads a scalar, clamped to [0, limit], into an element of
 // the tile ids.
-func clampedStartStep(v *value, d hlo.DType, slot int, most int64) step {
+func clampedStartStep(v *value, d hlo.DType, slot int, limit int64) step {
 	switch v.class {
 	case portable.Int32:
 		return func(w *worker) {
 			w.tids[slot] = max(
 				0,
-				min(int64(first[int32](w, v)), most),
+				min(int64(first[int32](w, v)), limit),
 			)
 		}
 	case portable.Int64:
@@ -435,9 +435,9 @@ func clampedStartStep(v *value, d hlo.DType, slot int, most int64) step {
 		return func(w *worker) {
 			x := first[int64](w, v)
 			if unsigned && x < 0 {
-				x = most
+				x = limit
 			}
-			w.tids[slot] = max(0, min(x, most))
+			w.tids[slot] = max(0, min(x, limit))
 		}
 	}
 	panic(fmt.Sprintf("cpu: a start index of class %s", v.class.String()))

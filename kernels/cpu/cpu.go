@@ -1,10 +1,24 @@
-// Package cpu runs tile programs on this machine's cores. A plan is lowered once
-// to a list of tile instructions over scratch that is laid out then; running it
-// evaluates no expressions but the compiled offsets of tiles and allocates
-// nothing. On amd64 with AVX2 and FMA runs of pointwise instructions, reductions
-// and transposes of f32 are machine code that is made for the plan (machine.go,
-// fold_machine.go, transpose_machine.go, package amd64), and dots use package
-// gemm; the same instructions in Go are the fallback and what tests compare with.
+// Package cpu runs tile programs on the cores of this machine.
+//
+// A plan is compiled once to a list of tile instructions over scratch that is laid
+// out in advance. Running it evaluates no expressions but the compiled offsets of
+// tiles, and allocates nothing. The way of a plan through the package:
+//
+//	plans.go, price.go   choose and price plans
+//	lower.go             lowers a program to instructions over values (block.go),
+//	                     op by op: tile_access.go loads and stores tiles,
+//	                     rearrange.go, tile_copy.go, view_composition.go and
+//	                     gather.go move elements, strips.go computes elementwise,
+//	                     reduce.go, dot.go and online.go accumulate (accumulator.go)
+//	schedule.go          orders instructions and groups elementwise ones
+//	row_fusion.go        groups instructions over rows to row kernels
+//	scratch.go           finds live ranges and lays out the scratch
+//	program_loop.go      runs the tile programs on workers, in the order of a raster
+//
+// Packages below this one do the work of instructions: portable by loops in Go,
+// vector and rowkernel by machine code that package amd64 assembles, gemm by
+// kernels of assembly. Machine code needs amd64 with AVX2 and FMA. Elsewhere, and
+// in tests for comparison, the loops in Go compute the same.
 package cpu
 
 import (

@@ -10,6 +10,16 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A dot multiplies the tiles of its operands as matrices. The dimensions of an
+// operand fall into batch, rows and columns. If those of each part can be merged to
+// one stride, package gemm reads the tile in place, also directly in an array of the
+// caller; otherwise the tile is packed first. Results go to scratch, or directly to
+// an output where nothing else reads them.
+//
+// In a loop over a contracted dimension the dot accumulates: the first iteration
+// overwrites (fresh), the others add. A split divides the terms of one product, or
+// the iterations of the loop, among several tile programs.
+
 // dot multiplies tiles as matrices, one product for each element of the batch.
 func (b *block) dot(op symtile.Op, c *accumulator) {
 	switch c.outs[0].class {
@@ -58,15 +68,15 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	c.empty = func(w *worker) bool {
 		return w.slots[d.fresh] == 1
 	}
-	multiply, room := multiplierFor(op, gemm.Product[T]{
+	multiply, length := multiplierFor(op, gemm.Product[T]{
 		M:      int(out.extents[1]),
 		N:      int(out.extents[2]),
 		K:      int(left.extents[2]),
 		Caches: d.caches,
 	})
 	if s := b.l.split; s != nil {
-		room = max(
-			room,
+		length = max(
+			length,
 			gemm.Scratch[T](1, int(out.v.n), int(s.parts)),
 		)
 		splitDot[T](c, s, out.v, d.fresh)
@@ -76,7 +86,7 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	}
 	b.l.packingBytes = max(
 		b.l.packingBytes,
-		int64(room)*portable.ClassFor[T]().Bytes(),
+		int64(length)*portable.ClassFor[T]().Bytes(),
 	)
 	c.accumulate = func(w *worker) {
 		runDot(w, d, multiply)
@@ -173,7 +183,7 @@ func resultMatrices[T portable.Number](b *block, op symtile.Op, c *accumulator, 
 	}
 	v.strides = nil
 	x.collapse(sizes, hlo.RowMajor(sizes), parts)
-	x.strides[2] = 1 // also of one column
+	x.strides[2] = 1 // A matrix of one column has it, too.
 	return x
 }
 
@@ -226,14 +236,14 @@ type multiplier[T portable.Number] func(
 func multiplierFor[T portable.Number](
 	op symtile.Op, x gemm.Product[T],
 ) (multiplier[T], int) {
-	narrow := true
+	int16s := true
 	for _, operand := range op.Instr.Operands {
-		narrow = narrow && int16Types[operand.Shape.DType]
+		int16s = int16s && int16Types[operand.Shape.DType]
 	}
 	f, ok := any(gemm.MultiplyInt16).(func(
 		x gemm.Product[T], scratch []T,
 	))
-	if ok && narrow {
+	if ok && int16s {
 		return f, gemm.ScratchInt16()
 	}
 	return gemm.Product[T].Multiply, x.Scratch()
@@ -304,7 +314,7 @@ func operandMatrices[T portable.Number](
 	)
 	var masked []int64
 	for _, d := range contract {
-		// loads leave zeros
+		// Loads leave zeros in masked elements.
 		if source.Tile[d].Masked() &&
 			source.Code != hlo.OpParameter {
 			masked = append(masked, d)

@@ -11,6 +11,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A gather takes slices from an operand at start indices that are computed at run
+// time. For each element of the batch it reads a start for some dimensions of the
+// operand, clamps it such that the slice is inside, and reads the slice along the
+// offset dimensions. A parameter that only gathers read is never loaded as a tile.
+// Where a root is a gather of rows, the rows are copied straight to the output, with
+// the next row prefetched during the copy of each.
+
 // A gatherAccess is the addressing of a gather: for every element of the batch
 // it reads an index vector from scratch, and a slice from a parameter or from
 // scratch.
@@ -284,9 +291,9 @@ func (b *block) lowerRowGather(r symtile.Root) {
 		source.Instr.Shape.Strides(), true,
 	)
 	base := b.l.p.Space.Ring.Const(0)
-	for d, place := range shape.Strides() {
-		base = base.Add(op.Tile[d].Offset.Scale(place))
-		x.to = append(x.to, place*strideOf(op.Tile[d]))
+	for d, stride := range shape.Strides() {
+		base = base.Add(op.Tile[d].Offset.Scale(stride))
+		x.to = append(x.to, stride*strideOf(op.Tile[d]))
 	}
 	x.slot = b.slot(base)
 	x.indices = materialized(b, op, 1)
@@ -390,16 +397,16 @@ func (x *rowGather) find(
 func (x *rowGather) copyRow(w *worker, n, to, from, next int64) {
 	last := len(x.access.dims) - 1
 	step := x.access.dims[last].step
-	place := x.to[last]
+	stride := x.to[last]
 	dst, src := x.dst(w)[to*x.width:],
 		x.src(w)[from*x.width:]
-	dst, src = dst[:((n-1)*place+1)*x.width],
+	dst, src = dst[:((n-1)*stride+1)*x.width],
 		src[:((n-1)*step+1)*x.width]
-	if step != 1 || place != 1 {
+	if step != 1 || stride != 1 {
 		m := tileCopy{width: x.width}
 		m.copyStrided(
 			unsafe.Pointer(&dst[0]),
-			unsafe.Pointer(&src[0]), n, place, step,
+			unsafe.Pointer(&src[0]), n, stride, step,
 		)
 		return
 	}

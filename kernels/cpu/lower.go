@@ -76,7 +76,7 @@ func lower(p *symtile.Program, plan kernels.Plan, c deviceSpec) (*lowering, *sch
 
 // lowerWith is lower with or without row kernels.
 func lowerWith(
-	p *symtile.Program, plan kernels.Plan, c deviceSpec, nests bool,
+	p *symtile.Program, plan kernels.Plan, c deviceSpec, fuseRows bool,
 ) (*lowering, *schedule) {
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
@@ -90,7 +90,7 @@ func lowerWith(
 		jit:      vector.Supported(),
 		strip:    plan.Knob("strip", stripLength),
 	}
-	l.fusesRows = nests && l.jit
+	l.fusesRows = fuseRows && l.jit
 	var parallel []int
 	for k, d := range p.Space.Dims {
 		if d.Kind == symtile.Parallel {
@@ -216,7 +216,8 @@ func (b *block) op(n int) {
 		hlo.OpTranspose,
 		hlo.OpReverse,
 		symtile.OpUnfold:
-		if v := b.l.arg(op, 0); v.where == inSplat { // all elements are equal
+		// All elements of a splat are equal, in any order.
+		if v := b.l.arg(op, 0); v.where == inSplat {
 			b.l.results[n] = []*value{v}
 			return
 		}
@@ -539,7 +540,8 @@ func (b *block) externalValues() []*value {
 // worker allocates the state of a worker, its scratch from a pool.
 func (l *lowering) worker(from *scratchPool) *worker {
 	w := &worker{
-		arena: from.get(l.bytes + cacheLine), // so that values of no bytes have an address
+		// A cache line more gives values of no bytes an address, too.
+		arena: from.get(l.bytes + cacheLine),
 
 		packing:   from.get(l.packingBytes),
 		addresses: make([]unsafe.Pointer, len(l.values)),

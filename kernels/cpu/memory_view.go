@@ -92,9 +92,9 @@ func (x *memoryView) offsetOf(n int64) int64 {
 
 // evenStrip is the length of strips, of at most limit elements, that are equal
 // parts of a row; 0 where they would be too short to be worth it.
-func evenStrip(row, most int64) int64 {
+func evenStrip(row, limit int64) int64 {
 	const shortest = 64
-	for n := min(row, most); n >= shortest; n-- {
+	for n := min(row, limit); n >= shortest; n-- {
 		if row%n == 0 {
 			return n
 		}
@@ -106,11 +106,11 @@ func evenStrip(row, most int64) int64 {
 // place. It returns the length that strips must have, 0 without views. All
 // views of a group have rows of one length, and only machine functions use
 // them.
-func bindViews(group []*instr, most int64) (length int64) {
+func bindViews(group []*instr, limit int64) (length int64) {
 	fits := func(x *memoryView) bool {
 		return x != nil && x.halfType == 0 &&
-			evenStrip(x.rowLength(), most) > 0 &&
-			(length == 0 || evenStrip(x.rowLength(), most) == length)
+			evenStrip(x.rowLength(), limit) > 0 &&
+			(length == 0 || evenStrip(x.rowLength(), limit) == length)
 	}
 	for _, i := range group {
 		if !fits(i.source) ||
@@ -120,7 +120,7 @@ func bindViews(group []*instr, most int64) (length int64) {
 			continue
 		}
 		i.outs[0].view, length = i.source, evenStrip(
-			i.source.rowLength(), most,
+			i.source.rowLength(), limit,
 		)
 	}
 	for _, i := range group {
@@ -131,7 +131,7 @@ func bindViews(group []*instr, most int64) (length int64) {
 			continue
 		}
 		i.stripArgs[0].view, length = i.sink, evenStrip(
-			i.sink.rowLength(), most,
+			i.sink.rowLength(), limit,
 		)
 	}
 	return length

@@ -10,6 +10,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// Online loops compute in one pass over the tiles of a row what would otherwise take
+// a pass for each reduction (Milakov and Gimelshein, Online normalizer calculation
+// for softmax, 2018). Two kinds of state make this possible.
+//
+// A softmax keeps the maximum m of the tiles so far and sums of e^(x − m). When a
+// tile raises the maximum to m', the sums are multiplied by e^(m − m'). Rescaling is
+// avoided as long as the maximum grows little, by subtracting a base that is not
+// larger than the maximum, and not much smaller.
+//
+// A mean and variance keep n, Σ(x − s) and Σ(x − s)² for a shift s near the mean, so
+// that little cancels. The shift moves when the mean has drifted from it too far.
+
 // A rescaling is what an iteration of an online loop (see Program.Online of
 // package symtile) keeps of each row: the running maximum, and sums that are
 // proportional to exp(−maximum).
@@ -73,12 +85,12 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 		base:    like(".base"),
 		factor:  like(".factor"),
 	}
-	grow := &instr{
+	rescale := &instr{
 		name:     "grow",
 		outs:     []*value{g.base, g.factor},
 		tileArgs: []*value{g.tileMax, g.max},
 	}
-	b.add(grow)
+	b.add(rescale)
 	in.outs = append(in.outs, g.max, g.base)
 	in.tileArgs = append(in.tileArgs, c.inits[0])
 	b.l.results[o.Statistic] = []*value{g.base}
@@ -89,15 +101,15 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 		b.lowerRescaledSum(n, g, o, in)
 	}
 	for _, x := range g.sums {
-		grow.tileArgs = append(grow.tileArgs, x.v)
+		rescale.tileArgs = append(rescale.tileArgs, x.v)
 	}
 	b.l.results[o.Statistic] = []*value{g.max}
 	if tile.class == portable.Float64 {
-		grow.run = rescalingStep[float64](
+		rescale.run = rescalingStep[float64](
 			g, c.inits[0], in.loop,
 		)
 	} else {
-		grow.run = rescalingStep[float32](
+		rescale.run = rescalingStep[float32](
 			g, c.inits[0], in.loop,
 		)
 	}
@@ -214,10 +226,10 @@ func (x *rescaledSum) each(do func(at, from int64, d rescaledDim)) {
 // result is NaN.
 func rescalingStep[T portable.Float](g *rescaling, start *value, lp *loop) step {
 	lp.prologue = append(lp.prologue, func(w *worker) {
-		most := whole[T](w, g.max)
+		maxima := whole[T](w, g.max)
 		base := whole[T](w, g.base)
-		portable.Fill(most, first[T](w, start))
-		portable.Fill(base, most[0])
+		portable.Fill(maxima, first[T](w, start))
+		portable.Fill(base, maxima[0])
 	})
 	lp.epilogue = append(lp.epilogue, func(w *worker) {
 		base := whole[T](w, g.base)
@@ -249,18 +261,18 @@ func rescalingStep[T portable.Float](g *rescaling, start *value, lp *loop) step 
 }
 
 // updateMax brings rows up to date and reports whether a factor is not 1.
-func updateMax[T portable.Float](tile, most, base, factor []T) (scales bool) {
+func updateMax[T portable.Float](tile, maxima, base, factor []T) (scales bool) {
 	none := T(math.Inf(-1))
 	for k, m := range tile {
-		old := most[k]
+		old := maxima[k]
 		m = max(m, old)
-		most[k], factor[k] = m, 1
+		maxima[k], factor[k] = m, 1
 		switch {
 		case m == none:
 			base[k] = 0
 		case old == none:
 			base[k] = m
-		case !(m-base[k] <= rescaleThreshold): // or NaN
+		case !(m-base[k] <= rescaleThreshold): // The comparison is false for NaN.
 			factor[k] = T(math.Exp(float64(base[k]) - float64(m)))
 			base[k], scales = m, true
 		}

@@ -123,11 +123,11 @@ func lowerRearrangement[T portable.Number](b *block, n int, op symtile.Op) {
 // views. Views of which neighbours are one element are left to the rows that
 // read them.
 func transposeStep(g *stridedView, v, from *value) step {
-	const least = 8 // elements along both dimensions
+	const minSize = 8 // The least elements along both dimensions.
 	inner := g.dims[len(g.dims)-1]
-	if inner.size < least || inner.stride < 1 ||
+	if inner.size < minSize || inner.stride < 1 ||
 		!slices.ContainsFunc(g.dims[:len(g.dims)-1], func(d stridedDim) bool {
-			return d.stride == 1 && d.size >= least
+			return d.stride == 1 && d.size >= minSize
 		}) {
 		return nil
 	}
@@ -301,7 +301,7 @@ type tilePlacementDim struct {
 
 // run calls copyRow for each row of valid elements.
 func (p *tilePlacement) run(
-	w *worker, copyRow func(to, from, n, every int64),
+	w *worker, copyRow func(to, from, n, spacing int64),
 ) {
 	var r region
 	var at, index [maxRank]int64
@@ -350,19 +350,19 @@ func (p *tilePlacement) run(
 
 // copySpaced copies n elements to places that are a number of elements apart.
 func copySpaced[T portable.Number](
-	dst, src []T, to, from, n, every int64,
+	dst, src []T, to, from, n, spacing int64,
 ) {
-	if every == 1 {
+	if spacing == 1 {
 		copy(dst[to:to+n], src[from:from+n])
 		return
 	}
 	for _, v := range src[from : from+n] {
 		dst[to] = v
-		to += every
+		to += spacing
 	}
 }
 
-// lowerConcatenate places every argument in turn. Where one is valid, the
+// lowerConcatenate places spacing argument in turn. Where one is valid, the
 // others are not.
 func lowerConcatenate[T portable.Number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
@@ -425,8 +425,8 @@ func lowerUpdate[T portable.Number](b *block, n int, op symtile.Op) {
 func placeInto[T portable.Number](w *worker, p *tilePlacement, to, from *value) {
 	dst := whole[T](w, to)
 	src := whole[T](w, from)
-	p.run(w, func(to, from, n, every int64) {
-		copySpaced(dst, src, to, from, n, every)
+	p.run(w, func(to, from, n, spacing int64) {
+		copySpaced(dst, src, to, from, n, spacing)
 	})
 }
 

@@ -9,6 +9,15 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A reduction walks its operand in row-major order. A run along the last dimension
+// is reduced to one element where that dimension is reduced, and combined element by
+// element with the result where it is kept. Sums of f32 have four partial vectors
+// that are combined in a fixed order, so that results do not depend on the machine.
+//
+// Computations that are no single operation, and reductions of several operands,
+// apply their computation to strips of pairs (stripReducer), or element by element
+// with a scalar program where one of their instructions has no strips.
+
 // A reduceLoop walks the operand of a reduce in row-major order: all elements
 // along kept dimensions, the valid ones along reduced ones. Dimensions that
 // follow each other, and are both kept or both reduced and not masked, are
@@ -176,7 +185,7 @@ func goReduceStep[T portable.Number](
 				dst[to] = row(dst[to], src[from:from+n])
 				return
 			}
-			x := dst[to : to+n] // kept and innermost: its stride is 1
+			x := dst[to : to+n] // The kept dimension is innermost, with stride 1.
 			into(x, x, src[from:from+n])
 		})
 	}
@@ -528,7 +537,8 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 	for n > 1 {
 		r.run(w, n/2)
 		for k, v := range r.results {
-			if n%2 == 1 { // the last has no neighbour: it was left behind the others
+			// The last element of an odd number has no neighbour. It follows the others.
+			if n%2 == 1 {
 				copyElement(w, v, n/2, r.lhs[k], n/2)
 			}
 		}

@@ -8,6 +8,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Row fusion groups instructions of a schedule such that a row of all values fits in
+// registers and first-level cache while the row is computed. It goes through the
+// items of a schedule in order and keeps one group open. An item joins the group if
+// the iteration space can be divided into rows for both: every dimension of every
+// access has to be a product of dimensions of the group. What only the group reads
+// gets no scratch at all.
+
 // A rowGroup is a group of tile instructions that becomes one row kernel (see
 // package rowkernel): elementwise instructions and reductions over the rows of one
 // iteration space. It grows instruction by instruction, in terms of the values of

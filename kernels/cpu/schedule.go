@@ -6,6 +6,19 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 )
 
+// Instructions are ordered by phases. An elementwise instruction can share a strip
+// with the instructions it reads, so that its operands are still in the first-level
+// cache, or in registers. Everything else needs all of its operands before it
+// starts. A phase is therefore as early as the operands allow, where a change
+// between the two kinds of instructions takes a phase. For example
+//
+// 	load a, load b, add a b, reduce, broadcast, multiply a broadcast
+//
+// is a strip phase (load, add), a phase with the reduction, and a strip phase
+// (broadcast, multiply), into which the load of a is not moved, since the add needs
+// it before. Loads that only later phases read sink to them, so that their values
+// exist a strip at a time and need no tile of scratch.
+
 // A schedule is the instructions of a block in the order in which they run,
 // with elementwise ones in groups. Instructions alternate between two kinds of
 // phases: odd phases hold elementwise instructions, even phases the others.
@@ -93,7 +106,7 @@ func (b *block) sink(phase []int) {
 		latest := -1
 		for j := k + 1; j < len(b.list); j++ {
 			u := b.list[j]
-			at := (phase[j] - 2) | 1 // the odd phase before that of j
+			at := (phase[j] - 2) | 1 // The odd phase before that of j.
 			switch {
 			case slices.Contains(u.tileArgs, i.outs[0]):
 			case !slices.Contains(u.stripArgs, i.outs[0]):
@@ -203,7 +216,7 @@ func (i *instr) strips(l *lowering) step {
 	switch {
 	case pieces > 0:
 		length = pieces
-	case compiled && len(nodes) == 1: // its strips are in registers
+	case compiled && len(nodes) == 1: // Its strips are in registers.
 		length = min(length, vector.MaxCallLength)
 	case len(nodes) > 1 || i.hasStrips():
 		length = l.strip

@@ -23,7 +23,7 @@ func (s *schedule) numberPositions(at int) int {
 			at = i.loop.body.numberPositions(at + 1)
 		case i.group != nil:
 			for k, n := range i.group {
-				// a run is one step
+				// A machine function is one position.
 				if n.routine == 0 || k == 0 ||
 					n.routine != i.group[k-1].routine {
 					at++
@@ -73,7 +73,7 @@ func layOut(values []*value) int64 {
 			cmp.Compare(x.id, y.id),
 		)
 	})
-	var live []*value // by address
+	var live []*value // The live values, by offset.
 	total := int64(0)
 	for _, v := range order {
 		live = slices.DeleteFunc(live, func(u *value) bool {

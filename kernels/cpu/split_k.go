@@ -12,6 +12,12 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Splitting serves programs with fewer tiles than cores and a long contraction. The
+// parts of a tile are independent tile programs until each has left its partial
+// result in memory. An atomic counter for each tile tells the last part that all
+// others are done; it combines their results in the order of the parts and continues
+// with whatever follows the contraction.
+
 // A splitK divides the contraction of the dot of a program, or the iterations
 // of its reduction, among parts, each a tile program of its own (Osama et al.,
 // Stream-K, PPoPP 2023, §2, "fixed split"). The partial results are combined in
@@ -190,7 +196,7 @@ func splitDot[T portable.Number](c *accumulator, s *splitK, v *value, fresh int)
 	row := s.bytes / v.class.Bytes()
 	c.epilogue = append(c.epilogue, func(w *worker) {
 		sum := whole[T](w, v)
-		if w.slots[fresh] == 1 { // it had no iteration
+		if w.slots[fresh] == 1 { // The part had no iteration.
 			clear(sum)
 		}
 		copy(partial[T](w, s, w.part, len(sum)), sum)

@@ -188,11 +188,6 @@ func binaryStrip[S, T portable.Number](
 	}
 }
 
-// Pointwise instructions of one width that follow each other in a strip become one
-// machine function: what only they use stays in registers. Elsewhere than on
-// amd64 with AVX2 and FMA, and for operations that are not in the table, the
-// loops in Go run.
-
 // A pointwiseOp is an elementwise operation on values of the lowering. Such
 // operations of one element width that follow each other in a strip become one
 // machine function, in which intermediate values stay in registers. Elsewhere
@@ -287,7 +282,7 @@ func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compil
 		switch {
 		case ok:
 			nodes, compiled = append(nodes, f), true
-		case group[k].routine > 0 && length > 0: // the loops in Go read no views
+		case group[k].routine > 0 && length > 0: // Loops in Go read no views.
 			unbindViews(group)
 			l.routines = l.routines[:kept]
 			return l.goStrips(group), 0, false

@@ -12,6 +12,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Tiles of arrays are accessed in place where their layout allows it, which costs
+// nothing: a dense tile of a native type is bound to its place in the array at the
+// beginning of the block. Other tiles are loaded and stored strip by strip, with
+// conversion between the type of the array and the class of the scratch, and masked
+// elements read as 0. Machine code reads and writes some of these in place, too, see
+// memory_view.go.
+
 // A dimMask is a dimension of a tile in which elements can be masked. Element i
 // is index offset + i·stride of the array and is valid when lower ≤ index <
 // bound; offset, lower and bound are slots.
@@ -352,7 +359,7 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 		b, op.Tile, shape, writer[T](shape.DType),
 	)
 	name := fmt.Sprintf("output %d", output)
-	// of parts only the last may write
+	// Of the parts of a split only the last may write.
 	whole := b.l.split == nil && a.dense() &&
 		portable.IsNative(shape.DType) && len(once) == 0
 	if (whole || v.strides != nil) && v.where == inTile {

@@ -12,6 +12,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A copy moves elements between two strided layouts in the best of four ways, by how
+// its dimensions lie in the two arrays:
+//
+//   - rows, where elements that follow each other do so in both arrays;
+//   - fills, where all elements along a row of the destination are one element;
+//   - transposes, where neighbours in the source are rows of the destination, in
+//     blocks that fit the vector registers;
+//   - single elements, for everything else.
+//
+// Outputs that do not fit the caches are written with non-temporal stores, which
+// spare the reading of lines that are overwritten.
+
 // A tileCopy copies elements from an array or a tile in scratch to another
 // without interpreting them.
 type tileCopy struct {
@@ -181,8 +193,8 @@ func (b *block) copyToOutput(k int, r symtile.Root) bool {
 		b.lowerRowGather(r)
 		return true
 	}
-	route := b.l.copies.roots[k]
-	if route == nil {
+	views := b.l.copies.roots[k]
+	if views == nil {
 		return false
 	}
 	op := b.l.p.Ops[r.Op]
@@ -194,7 +206,7 @@ func (b *block) copyToOutput(k int, r symtile.Root) bool {
 		))
 	}
 	output := r.Output
-	b.lowerCopies(route, &instr{name: fmt.Sprintf("move to output %d", output)}, tileCopy{
+	b.lowerCopies(views, &instr{name: fmt.Sprintf("move to output %d", output)}, tileCopy{
 		width:       op.Instr.Shape.DType.Size(),
 		to:          b.slot(base),
 		nonTemporal: b.l.storesNonTemporal(op.Instr.Shape),
@@ -262,7 +274,7 @@ func (m *tileCopy) run(w *worker) {
 		m.copyRegion(w, &r)
 		return
 	}
-	for k := range m.dims { // the parts below and above along each dimension in turn
+	for k := range m.dims {
 		d := &m.dims[k]
 		if len(d.outside) == 0 {
 			continue
@@ -530,10 +542,10 @@ func (m *tileCopy) transposeNonTemporal(
 	block := w.addresses[m.block.id]
 	toStep := m.dims[m.rows].to * m.width
 	fromStep := m.dims[m.cols].from * m.width
-	wide := blockCols / m.width
-	for j := int64(0); j < cols; j += wide {
+	blockWidth := blockCols / m.width
+	for j := int64(0); j < cols; j += blockWidth {
 		j = max(0, min(j, cols-f.Cols))
-		c := min(wide, cols-j)
+		c := min(blockWidth, cols-j)
 		for i := int64(0); i < rows; i += blockRows {
 			i = max(0, min(i, rows-f.Rows))
 			r := min(blockRows, rows-i)
@@ -550,7 +562,7 @@ func (m *tileCopy) transposeNonTemporal(
 				ToStep:   toStep,
 			}
 			out.Fetch, out.FetchStep, out.FetchRows = m.nextBlock(
-				src, i+r, rows, j, cols, wide,
+				src, i+r, rows, j, cols, blockWidth,
 			)
 			w.copyArgs.CopyRows(out, true)
 		}
@@ -560,10 +572,10 @@ func (m *tileCopy) transposeNonTemporal(
 // nextBlock is what to prefetch of the block after the one that ends at row i,
 // of a source of cols rows of rows elements; 0 after the last.
 func (m *tileCopy) nextBlock(
-	src unsafe.Pointer, i, rows, j, cols, wide int64,
+	src unsafe.Pointer, i, rows, j, cols, blockWidth int64,
 ) (at uintptr, step, pairs int64) {
 	if i >= rows {
-		if i, j = 0, j+wide; j >= cols {
+		if i, j = 0, j+blockWidth; j >= cols {
 			return 0, 0, 0
 		}
 	}

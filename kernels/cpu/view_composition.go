@@ -9,6 +9,23 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// Operations such as transpose, reverse, slice, broadcast, concatenate and pad move
+// elements. A chain of them need not move elements once per operation: the element
+// of the result at an index is the element of some source at an index that is an
+// affine function of it, wherever each operation is a strided view of its operand.
+// Composing these views gives one copy from each source to the result.
+//
+// A view over a tile is dimensions with two strides each: one in the destination,
+// one in row-major numbers of the tile that was reached so far. To go on through an
+// operation, its row-major numbers are split into steps along the dimensions of the
+// operation's tile, and each step gets the stride that the operation gives that
+// dimension. This works where every stride is a multiple of a dimension's row-major
+// stride that does not carry into the next; a dimension that spans several is split.
+//
+// Operations that join tiles (concatenate, pad, dynamic-update-slice) have a view
+// for each part, restricted to the elements that are valid there. The padding around
+// an operand is the complement of a box, which a copy divides into boxes.
+
 // A composedView follows the elements of a tile back through operations that
 // only move elements, to the tile that they come from: a composition of strided
 // views.
@@ -113,7 +130,8 @@ func (l *lowering) composeParts(
 		}
 		return true
 	}
-	part, rest := 0, 1 // of a pad: the operand, and the value around it
+	// The arguments of a pad are the operand and the value around it.
+	part, rest := 0, 1
 	if op.Code == hlo.OpDynamicUpdateSlice {
 		part, rest = 1, 0
 	}
@@ -337,7 +355,7 @@ func (t *composedView) clipOutside(tile symtile.Tile) bool {
 }
 
 // toMemory composes a view of a parameter's tile with the layout of its array:
-// `at` becomes places in memory, and base is the place of element 0.
+// `at` becomes memory in memory, and base is the place of element 0.
 func (t *composedView) toMemory(l *lowering) (base index.Expr, ok bool) {
 	op := l.p.Ops[t.source]
 	base = l.p.Space.Ring.Const(0)
@@ -345,11 +363,11 @@ func (t *composedView) toMemory(l *lowering) (base index.Expr, ok bool) {
 	if !ok {
 		return base, false
 	}
-	places := op.Instr.Shape.Strides()
+	memory := op.Instr.Shape.Strides()
 	strides := make([]int64, len(box))
 	for k, d := range box {
-		strides[k] = strideOf(d) * places[axis[k]]
-		base = base.Add(d.Offset.Scale(places[axis[k]]))
+		strides[k] = strideOf(d) * memory[axis[k]]
+		base = base.Add(d.Offset.Scale(memory[axis[k]]))
 	}
 	return base, t.composeWith(box.Sizes(), strides, 0)
 }
@@ -363,10 +381,10 @@ func (l *lowering) composeRoot(r symtile.Root) *composition {
 		!op.Instr.Shape.DType.IsArray() {
 		return nil
 	}
-	places := op.Instr.Shape.Strides()
+	memory := op.Instr.Shape.Strides()
 	to := make([]int64, len(box))
 	for k, d := range box {
-		to[k] = strideOf(d) * places[axis[k]]
+		to[k] = strideOf(d) * memory[axis[k]]
 	}
 	t := newComposedView(r.Op, box.Sizes(), to)
 	for k, d := range box {
@@ -395,7 +413,7 @@ func (l *lowering) composeOp(n int) *composition {
 		g := l.viewOf(op)
 		if portable.ClassOf(op.Instr.Shape.DType).Bytes() == 4 &&
 			unitInnerStride(g) {
-			return nil // machine code reads it where it is
+			return nil // Machine code reads it in place.
 		}
 	}
 	sizes := op.Tile.Sizes()
