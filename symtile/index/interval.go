@@ -152,7 +152,9 @@ func endText(x int64) string {
 
 // unscale is {x : k·x ∈ v} for k > 0: the ends rounded inwards.
 func (v Interval) unscale(k int64) Interval {
-	return Interval{satCeilDiv(v.Lo, k), satDiv(v.Hi, k)}
+	return Interval{
+		satCeilDiv(v.Lo, k), satDiv(v.Hi, k),
+	}
 }
 
 // infinite reports whether x stands for no bound.

@@ -151,7 +151,8 @@ func (a Map) Equal(b Map) (same bool, difference string, err error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(x)) {
 		if !maps.Equal(x[key], y[key]) {
-			got, want := formatPoints(x[key]), formatPoints(y[key])
+			got := formatPoints(x[key])
+			want := formatPoints(y[key])
 			difference = fmt.Sprintf("at %v: %v against %v", decodePoint(key), got, want)
 			return false, difference, nil
 		}
@@ -193,7 +194,9 @@ func (m Map) relation() (map[string]map[string]bool, error) {
 		return nil, err
 	}
 	n := len(m.Dims)
-	scratch := make([]int64, max(code.ScratchLen(), check.ScratchLen()))
+	scratch := make(
+		[]int64, max(code.ScratchLen(), check.ScratchLen()),
+	)
 	res := make([]int64, len(m.Results))
 	walkBox(m.Vars(), func(v []int64) bool {
 		if !check.Holds(v, scratch) {
