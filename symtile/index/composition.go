@@ -235,7 +235,7 @@ const (
 func (c *Composition) solve(s style) int {
 	c.domain.r.style = s
 	c.Simplify()
-	return c.Extract()
+	return c.extract()
 }
 
 // Simplify composes the maps and simplifies the result over its domain.
@@ -313,8 +313,8 @@ func (c *Composition) apply(l *stage, vals []lin) {
 	)
 }
 
-// Empty reports whether the domain was proved empty.
-func (c *Composition) Empty() bool { return c.domain.empty }
+// empty reports whether the domain was proved empty.
+func (c *Composition) empty() bool { return c.domain.empty }
 
 // Err is the error of the composition's ring: an overflow, a bad divisor.
 func (c *Composition) Err() error { return c.domain.r.err }
@@ -341,9 +341,9 @@ func (c *Composition) Constraints() int {
 	return n
 }
 
-// Extract chooses how the results are written and returns the number of
+// extract chooses how the results are written and returns the number of
 // operations that takes.
-func (c *Composition) Extract() (ops int) {
+func (c *Composition) extract() (ops int) {
 	r := c.domain.r
 	for _, x := range c.results {
 		if len(x.t) == 1 &&

@@ -379,7 +379,7 @@ func (r *Ring) divideBy(x, f lin) lin {
 		atomQuot, r.form(x), r.form(f), 0,
 	)
 	if !had {
-		in := r.sharpRange(x).DivBy(r.sharpRange(f))
+		in := r.sharpRange(x).divBy(r.sharpRange(f))
 		r.atoms[id].in = in
 	}
 	return r.atomForm(id)

@@ -282,7 +282,7 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 // quotRange decides the quotients 0 and −1, and any that the two ranges agree on.
 func quotRange(r *Ring, x, f lin) (lin, bool) {
 	xs := r.sharpRange(x)
-	if q := xs.DivBy(r.sharpRange(f)); q.Lo == q.Hi {
+	if q := xs.divBy(r.sharpRange(f)); q.Lo == q.Hi {
 		return constForm(q.Lo), true
 	}
 	if xs.Lo >= 0 &&

@@ -245,7 +245,7 @@ func (d *domain) resetBounds() {
 			in = Unbounded()
 			by := r.sharpRange(r.lin(a.z))
 			if by.Lo > 0 {
-				in = r.sharpRange(r.lin(a.y)).DivBy(by)
+				in = r.sharpRange(r.lin(a.y)).divBy(by)
 			}
 		case atomMinZero:
 			in = r.sharpRange(r.lin(a.y)).Min(Interval{})

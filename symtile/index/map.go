@@ -68,8 +68,8 @@ func (m Map) ring() *Ring {
 	return nil
 }
 
-// Env pairs the variables of m with values, in the order of Vars.
-func (m Map) Env(vals []int64) map[Expr]int64 {
+// env pairs the variables of m with values, in the order of Vars.
+func (m Map) env(vals []int64) map[Expr]int64 {
 	env := make(map[Expr]int64, len(vals))
 	for i, v := range m.Vars() {
 		env[v] = vals[i]
@@ -88,13 +88,13 @@ func (m Map) Has(vals []int64) bool {
 			return false
 		}
 	}
-	return m.Where.Holds(m.Env(vals))
+	return m.Where.Holds(m.env(vals))
 }
 
 // Eval returns the results at vals, in the order of Vars, whether vals is in the
 // domain or not.
 func (m Map) Eval(vals []int64) []int64 {
-	env := m.Env(vals)
+	env := m.env(vals)
 	out := make([]int64, len(m.Results))
 	for i, e := range m.Results {
 		out[i] = e.Eval(env)

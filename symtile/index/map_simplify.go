@@ -48,7 +48,7 @@ func (m Map) simplifyOnce() Map {
 	if r.scratch == nil {
 		r.scratch = NewRing()
 	}
-	r.scratch.ForgetFired()
+	r.scratch.forgetFired()
 	s := simplification{
 		domain: newDomain(r.scratch),
 		from:   r,

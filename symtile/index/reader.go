@@ -11,7 +11,7 @@ func (r *Ring) reader() *Ring {
 		r.reading = NewRing()
 	}
 	r.reading.Reset()
-	r.reading.ForgetFired()
+	r.reading.forgetFired()
 	return r.reading
 }
 

@@ -464,8 +464,8 @@ func (r *Ring) noteFired(other *Ring) {
 	}
 }
 
-// ForgetFired empties the list that Fired returns.
-func (r *Ring) ForgetFired() { r.fired = [numRules]uint32{} }
+// forgetFired empties the list that Fired returns.
+func (r *Ring) forgetFired() { r.fired = [numRules]uint32{} }
 
 // A table is an open-addressing hash table of ids with linear probing, at most
 // half full. It knows no keys: the caller walks the slots from first(hash) by

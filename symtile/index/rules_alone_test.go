@@ -69,7 +69,7 @@ func TestRulesAlone(t *testing.T) {
 			r, applied := NewRing(), 0
 			for seed := range n {
 				r.Reset()
-				r.ForgetFired()
+				r.forgetFired()
 				g := newGenerator(int64(seed), r, 3)
 				ok, wrong := trial(ruleID(id), g)
 				if wrong != "" && r.Err() == nil {
