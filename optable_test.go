@@ -1,7 +1,10 @@
 package tilewright_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/importer"
@@ -15,7 +18,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/gpu/simulated"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
+	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
 // A listedPackage is what go list says of a package.
@@ -106,4 +120,209 @@ func opcodeLiteral(e ast.Expr, v types.TypeAndValue) string {
 		return ""
 	}
 	return name
+}
+
+// samples are computations with one operation each, the root, by operation; T
+// stands for an element type. Elementwise operations of one type need none: see
+// sampleOf. Opaque, collective and control operations have no code anywhere.
+var samples = map[hlo.Opcode]string{
+	hlo.OpCompare:            "x = T[8] parameter(0); y = T[8] parameter(1); ROOT r = pred[8] compare(x, y), direction=LT",
+	hlo.OpIsFinite:           "x = T[8] parameter(0); ROOT r = pred[8] is-finite(x)",
+	hlo.OpSelect:             "p = pred[8] parameter(0); x = T[8] parameter(1); y = T[8] parameter(2); ROOT r = T[8] select(p, x, y)",
+	hlo.OpReducePrecision:    "x = T[8] parameter(0); ROOT r = T[8] reduce-precision(x), exponent_bits=5, mantissa_bits=10",
+	hlo.OpParameter:          "x = T[8] parameter(0); y = T[8] parameter(1); ROOT r = T[8] add(x, y)",
+	hlo.OpConstant:           "x = T[] parameter(0); c = T[] constant(1); ROOT r = T[] add(x, c)",
+	hlo.OpIota:               "ROOT r = T[8] iota(), iota_dimension=0",
+	hlo.OpBroadcast:          "x = T[8] parameter(0); ROOT r = T[4,8] broadcast(x), dimensions={1}",
+	hlo.OpReshape:            "x = T[4,8] parameter(0); ROOT r = T[32] reshape(x)",
+	hlo.OpBitcast:            "x = T[4,8] parameter(0); ROOT r = T[32] bitcast(x)",
+	hlo.OpTranspose:          "x = T[4,8] parameter(0); ROOT r = T[8,4] transpose(x), dimensions={1,0}",
+	hlo.OpConcatenate:        "x = T[4] parameter(0); y = T[6] parameter(1); ROOT r = T[10] concatenate(x, y), dimensions={0}",
+	hlo.OpSlice:              "x = T[8] parameter(0); ROOT r = T[3] slice(x), slice={[1:7:2]}",
+	hlo.OpPad:                "x = T[8] parameter(0); z = T[] parameter(1); ROOT r = T[11] pad(x, z), padding=1_2",
+	hlo.OpReverse:            "x = T[8] parameter(0); ROOT r = T[8] reverse(x), dimensions={0}",
+	hlo.OpDynamicSlice:       "x = T[8] parameter(0); i = s32[] parameter(1); ROOT r = T[3] dynamic-slice(x, i), dynamic_slice_sizes={3}",
+	hlo.OpDynamicUpdateSlice: "x = T[8] parameter(0); u = T[3] parameter(1); i = s32[] parameter(2); ROOT r = T[8] dynamic-update-slice(x, u, i)",
+	hlo.OpGather: "x = T[8,4] parameter(0); i = s32[5,1] parameter(1); " +
+		"ROOT r = T[5,4] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}",
+	hlo.OpScatter: "x = T[8] parameter(0); i = s32[5,1] parameter(1); u = T[5] parameter(2); " +
+		"ROOT r = T[8] scatter(x, i, u), inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add",
+	hlo.OpSelectAndScatter: "ge { a = T[] parameter(0); b = T[] parameter(1); ROOT c = pred[] compare(a, b), direction=GE }\n" +
+		"ENTRY e { x = T[8] parameter(0); s = T[4] parameter(1); z = T[] parameter(2); " +
+		"ROOT r = T[8] select-and-scatter(x, s, z), window={size=2 stride=2}, select=ge, scatter=add }",
+	hlo.OpReduce:              "x = T[4,8] parameter(0); z = T[] parameter(1); ROOT r = T[4] reduce(x, z), dimensions={1}, to_apply=add",
+	hlo.OpReduceWindow:        "x = T[8] parameter(0); z = T[] parameter(1); ROOT r = T[4] reduce-window(x, z), window={size=2 stride=2}, to_apply=add",
+	hlo.OpDot:                 "x = T[4,8] parameter(0); y = T[8,6] parameter(1); ROOT r = T[4,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+	hlo.OpScaledDot:           "x = f8e4m3fn[4,64] parameter(0); y = f8e4m3fn[64,6] parameter(1); a = f8e8m0fnu[4,2] parameter(2); b = f8e8m0fnu[2,6] parameter(3); ROOT r = T[4,6] scaled-dot(x, y, a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+	hlo.OpConvolution:         "x = T[1,8,2] parameter(0); k = T[3,2,4] parameter(1); ROOT r = T[1,6,4] convolution(x, k), window={size=3}, dim_labels=b0f_0io->b0f",
+	hlo.OpTuple:               "x = T[8] parameter(0); y = T[8] parameter(1); ROOT r = (T[8], T[8]) tuple(x, y)",
+	hlo.OpGetTupleElement:     "s { a = T[] parameter(0); b = T[] parameter(1); c = T[] parameter(2); d = T[] parameter(3); e = T[] add(a, c); f = T[] add(b, d); ROOT g = (T[], T[]) tuple(e, f) }\nENTRY e { x = T[4,8] parameter(0); z = T[] parameter(1); v = (T[4], T[4]) reduce(x, x, z, z), dimensions={1}, to_apply=s; ROOT r = T[4] get-tuple-element(v), index=1 }",
+	hlo.OpOptimizationBarrier: "x = T[8] parameter(0); ROOT r = T[8] opt-barrier(x)",
+	hlo.OpFusion:              "f { a = T[8] parameter(0); ROOT b = T[8] negate(a) }\nENTRY e { x = T[8] parameter(0); ROOT r = T[8] fusion(x), kind=kLoop, calls=f }",
+	hlo.OpCall:                "f { a = T[8] parameter(0); ROOT b = T[8] negate(a) }\nENTRY e { x = T[8] parameter(0); ROOT r = T[8] call(x), to_apply=f }",
+	hlo.OpMap:                 "f { a = T[] parameter(0); ROOT b = T[] negate(a) }\nENTRY e { x = T[8] parameter(0); ROOT r = T[8] map(x), dimensions={0}, to_apply=f }",
+}
+
+// sampleTypes are the element types that a sample is tried with.
+var sampleTypes = []string{"f32", "f64", "bf16", "s32", "u8", "pred"}
+
+// sampleOf is the text of a computation of op; "" when none is known.
+func sampleOf(op hlo.Opcode) string {
+	if text := samples[op]; text != "" || !op.Elementwise() {
+		return text
+	}
+	var text strings.Builder
+	var names []string
+	operands, _ := op.Arity()
+	for k := range operands {
+		names = append(names, fmt.Sprintf("x%d", k))
+		fmt.Fprintf(&text, "x%d = T[8] parameter(%d); ", k, k)
+	}
+	fmt.Fprintf(&text, "ROOT r = T[8] %s(%s)", op, strings.Join(names, ", "))
+	return text.String()
+}
+
+// A tableOfCode is a table of code for operations: a backend, or the
+// reference semantics.
+type tableOfCode struct {
+	name        string
+	run         func(*hlo.Computation) error
+	notComputed func(hlo.Opcode) string
+}
+
+func tablesOfCode(t *testing.T) []tableOfCode {
+	return []tableOfCode{
+		{"kernels/reference", interpret, reference.NotComputed},
+		{"kernels/cpu", compiledBy(cpu.New()), cpu.NotComputed},
+		{"kernels/gpu", compiledBy(gpu.New(simulatedGPU(t))), gpu.NotComputed},
+	}
+}
+
+// interpret runs the reference on inputs of its own.
+func interpret(c *hlo.Computation) error {
+	in, err := check.Inputs(c, check.Normals, 1)
+	if err != nil {
+		return err
+	}
+	_, err = reference.Interpret(c, in)
+	return err
+}
+
+// compiledBy compiles the default plan of a computation.
+func compiledBy(b kernels.Backend) func(*hlo.Computation) error {
+	return func(c *hlo.Computation) error {
+		p, err := symtile.Analyze(c)
+		if err != nil {
+			return err
+		}
+		plan, err := b.Default(p)
+		if err != nil {
+			return err
+		}
+		k, err := b.Compile(context.Background(), p, plan)
+		if err != nil {
+			return err
+		}
+		return k.Close()
+	}
+}
+
+func simulatedGPU(t *testing.T) *device.Session {
+	t.Helper()
+	spec, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return simulated.Open(spec, sim.Options{})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Every operation has an entry in each table that knows operations, or a reason
+// that it has none. A new row of hlo's table fails here by the name of each
+// table that does not know it: kernels/reference, kernels/cpu and kernels/gpu for an
+// elementwise operation.
+func TestEveryTableKnowsEveryOperation(t *testing.T) {
+	tables := tablesOfCode(t)
+	for _, op := range hlo.Opcodes() {
+		switch op.Class() {
+		case hlo.ClassOpaque, hlo.ClassCollective, hlo.ClassControl:
+			continue
+		}
+		text := sampleOf(op)
+		if text == "" {
+			t.Errorf("%s: samples of this test has no text", op)
+			continue
+		}
+		untileable := ""
+		for _, table := range tables {
+			works, firstError := false, error(nil)
+			for _, d := range sampleTypes {
+				m, err := hlo.Parse("sample", []byte(strings.ReplaceAll(text, "T[", d+"[")))
+				if err == nil {
+					err = table.run(m.Entry)
+				}
+				if err == nil {
+					works = true
+				} else if firstError == nil {
+					firstError = err
+				}
+			}
+			reason := table.notComputed(op)
+			var no *symtile.Untileable
+			switch {
+			case errors.As(firstError, &no) && !works && no.Rule != "not-in-op-table":
+				untileable = no.Reason // it has a reason not to be tiled, so backends never see it
+			case errors.As(firstError, &no) && !works:
+				untileable = no.Reason
+				if strings.HasPrefix(no.Reason, "it is not in") {
+					t.Errorf("%s: symtile has neither a propagator nor a reason", op)
+				}
+			case works && reason != "":
+				t.Errorf("%s: %s computes it, and has the reason %q that it does not", op, table.name, reason)
+			case !works && reason == "":
+				t.Errorf("%s: %s has neither code nor a reason: %v", op, table.name, firstError)
+			}
+		}
+		if untileable != "" {
+			t.Logf("%s is not tiled: %s", op, untileable)
+		}
+	}
+}
+
+// Every operation that is not opaque has indexing maps, or a reason of its own
+// that it has none; and its text is canonical: it reads back as the same fusion.
+func TestEveryOperationIsIndexedAndPrinted(t *testing.T) {
+	for _, op := range hlo.Opcodes() {
+		text := sampleOf(op)
+		if text == "" {
+			continue
+		}
+		var m *hlo.Module
+		var err error
+		for _, d := range sampleTypes {
+			if m, err = hlo.Parse("sample", []byte(strings.ReplaceAll(text, "T[", d+"["))); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			t.Errorf("%s: symtile/hlo does not read its sample: %v", op, err)
+			continue
+		}
+		again, err := hlo.Parse("canonical", []byte(m.Entry.Canonical()))
+		if err != nil || again.Entry.Fingerprint() != m.Entry.Fingerprint() {
+			t.Errorf("%s: symtile/hlo does not read its canonical text back: %v", op, err)
+		}
+		for _, maps := range indexing.OperandMaps(index.NewRing(), m.Entry.Root, 0) {
+			for _, x := range maps {
+				if x.State == index.StateUndefined && strings.HasPrefix(x.Why, "there is no indexing map") {
+					t.Errorf("%s: symtile/indexing has neither a map nor a reason", op)
+				}
+			}
+		}
+	}
 }

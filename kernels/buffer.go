@@ -9,20 +9,20 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Buffer is an array in memory, elements in the physical order of
-// Shape.Layout, each in its own width (pred, s4/u4 and f8 take a byte;
-// little-endian).
+// A Buffer is an array in memory. Its elements are in the physical order of
+// Shape.Layout, each in the width of its type (pred, s4/u4 and f8 take a byte), little
+// endian.
 type Buffer struct {
 	Shape hlo.Shape
 	Data  []byte
 }
 
-// maxBuffer bounds what is allocated for one array: more is a mistake in the
-// input, not a tensor of this machine.
+// maxBuffer bounds the size of one array: a larger one is a mistake in the input
+// rather than a tensor for this machine.
 const maxBuffer = 64 << 30
 
-// NewBuffer allocates a zeroed array, aligned to 64 bytes. Tiled layouts and
-// shapes too large for a machine are errors.
+// NewBuffer allocates a zeroed array that is aligned to 64 bytes. Tiled layouts and
+// shapes that do not fit in memory are errors.
 func NewBuffer(shape hlo.Shape) (Buffer, error) {
 	if !shape.DType.IsArray() {
 		return Buffer{}, fmt.Errorf("%s is not an array", shape)
@@ -43,10 +43,11 @@ func NewBuffer(shape hlo.Shape) (Buffer, error) {
 	return Buffer{Shape: shape, Data: allocateAligned(n)}, nil
 }
 
+// largePage is the size of a large page on amd64 and arm64, in bytes.
 const largePage = 2 << 20 // bytes, on amd64 and arm64
 
-// allocateAligned is n zeroed bytes from the start of a cache line, or of a large page
-// where there are as many.
+// allocateAligned returns n zeroed bytes that start at a cache line, or at a large
+// page where they are at least as large.
 func allocateAligned(n int64) []byte {
 	to := uintptr(64)
 	if n >= largePage {
@@ -58,7 +59,7 @@ func allocateAligned(n int64) []byte {
 	return raw[skip : int64(skip)+n : int64(skip)+n]
 }
 
-// At returns the place, in elements, of a logical index.
+// At is the physical position of a logical index, in elements.
 func (b Buffer) At(index []int64) int64 {
 	var at int64
 	for d, stride := range b.Shape.Strides() {
@@ -67,8 +68,8 @@ func (b Buffer) At(index []int64) int64 {
 	return at
 }
 
-// Float returns element at (a physical position) as float64; integers and
-// pred are converted.
+// Float returns the element at a physical position as float64; integers and pred are
+// converted.
 func (b Buffer) Float(at int64) float64 {
 	switch b.Shape.DType {
 	case hlo.F32:
@@ -89,7 +90,7 @@ func (b Buffer) Float(at int64) float64 {
 	return float64(b.Int(at))
 }
 
-// ReadFloats is Float of as many elements as there is room for, from place at on.
+// ReadFloats is Float of consecutive elements from position at on.
 func (b Buffer) ReadFloats(into []float64, at int64) {
 	switch b.Shape.DType {
 	case hlo.F32:
@@ -106,7 +107,7 @@ func (b Buffer) ReadFloats(into []float64, at int64) {
 	}
 }
 
-// WriteFloats is SetFloat of neighbours from place at on.
+// WriteFloats is SetFloat of consecutive elements from position at on.
 func (b Buffer) WriteFloats(from []float64, at int64) {
 	switch b.Shape.DType {
 	case hlo.F32:

@@ -9,30 +9,51 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Device is what a backend reports about the machine it drives.
+// A Device is what a backend reports about the machine that it drives.
 type Device struct {
-	Name                        string            // stable across runs, part of the cache key: "cpu:AMD EPYC 7763 2c"
-	Backend                     string            // "cpu"
-	Revision                    string            // code-generation revision of the backend: exact context (D11)
-	Safe                        map[string]string // driver version and the like: safe context (D11)
-	Lanes                       int               // cores or SMs
-	FLOPS                       float64           // f32 peak of the whole device, flop/s
-	Matrix                      float64           `json:",omitempty"` // peak of its matrix units at the type that is fastest, flop/s; 0: it has none
-	Levels                      []Level           // memory, innermost first; the last is main memory
-	VectorBits, VectorRegisters int               // of a CPU core: bits of the widest vector, and how many of them it names; 0: not known, or none
-	Untimed                     bool              // it runs kernels but cannot time them (a simulator): Run returns 0, and plans are chosen by the cost model
+	// Name is the same in all runs and is part of the key of winners: "cpu:AMD EPYC
+	// 7763 2c".
+	Name string
+	// Backend is the name of the backend: "cpu".
+	Backend string
+	// Revision is the revision of the backend's code generator. It is exact context:
+	// winners of another revision do not apply.
+	Revision string
+	// Safe is the version of the driver and the like. It is safe context: with another
+	// value winners stay legal, and only their times are in doubt.
+	Safe map[string]string
+	// Lanes is the number of cores or SMs.
+	Lanes int
+	// FLOPS is the peak rate of f32 of the whole device, in flop/s.
+	FLOPS float64
+	// Matrix is the peak rate of the matrix units at their fastest type, in flop/s; 0
+	// where there are none.
+	Matrix float64 `json:",omitempty"`
+	// Levels of memory are listed innermost first; the last is main memory.
+	Levels []Level
+	// VectorBits is the width of the widest vector of a CPU core, and VectorRegisters
+	// the number of such registers; 0 where it is not known, or there are none.
+	VectorBits, VectorRegisters int
+	// Untimed is set for devices that run kernels but cannot time them (simulators):
+	// Run returns 0, and plans are chosen by the cost model.
+	Untimed bool
 }
 
 // A Level is one level of memory. Bytes 0 means unbounded.
 type Level struct {
-	Name      string
-	Bytes     int64   // capacity, per lane when Shared is false
-	Shared    bool    // shared by all lanes
-	Lanes     int     `json:",omitempty"` // that share one, where Shared; 0: all of the device
-	Bandwidth float64 // bytes/s, of all lanes together
+	Name string
+	// Bytes is the capacity, of each lane where Shared is false.
+	Bytes int64
+	// Shared is set where several lanes share one memory: Lanes of them, or all lanes
+	// where Lanes is 0.
+	Shared bool
+	Lanes  int `json:",omitempty"`
+	// Bandwidth is of all lanes together, in bytes/s.
+	Bandwidth float64
 }
 
-// SharedBy is how many lanes of a device of so many share one.
+// SharedBy is the number of lanes, of a device with the given lanes, that share one
+// memory.
 func (l Level) SharedBy(lanes int) int {
 	switch {
 	case !l.Shared:
@@ -43,36 +64,44 @@ func (l Level) SharedBy(lanes int) int {
 	return max(1, lanes)
 }
 
-// A Backend turns a tiled program into something that runs.
+// A Backend compiles tiled programs for one device. Its methods may be called from one
+// goroutine at a time.
 type Backend interface {
-	// Identity is the device without what has to be measured (FLOPS and
-	// bandwidths are 0). It costs nothing: a lookup needs no more.
+	// Identity is the device without what has to be measured: FLOPS and bandwidths may
+	// be 0. It is cheap, and enough for a lookup.
 	Identity() Device
-	// Device is the whole description; the first call may measure.
+	// Device is the whole description. The first call may measure, which can take
+	// seconds.
 	Device() Device
-	// Plans yields the legal and sensible plans of a symbolic program.
+	// Plans yields legal plans of a symbolic program that are worth trying, the best
+	// by the backend's own estimate first.
 	Plans(*symtile.Program) iter.Seq[Plan]
-	// Default is the plan used when nothing was tuned; it is legal.
+	// Default is a legal plan for use without tuning.
 	Default(*symtile.Program) (Plan, error)
-	// Compile takes the symbolic program. A plan it can't run is a *Rejected.
+	// Compile compiles a symbolic program with a plan. A plan that cannot run is a
+	// *Rejected.
 	Compile(context.Context, *symtile.Program, Plan) (Kernel, error)
 }
 
 // A Kernel is a compiled plan. Run is called from one goroutine at a time.
 type Kernel interface {
-	Source() string // what runs, for people
-	// Run executes once and returns the device's own time for it, without
-	// transfers. in are the parameters in order, out one buffer per root.
+	// Source is the generated code, for people.
+	Source() string
+	// Run executes the kernel once and returns the device's own time for it, without
+	// transfers. in are the parameters in order, and out has one buffer for each
+	// result, in tuple order.
 	Run(ctx context.Context, in, out []Buffer) (time.Duration, error)
+	// Close frees what the kernel holds.
 	Close() error
 }
 
-// Rejected says why a plan is not run.
+// A Rejected is the error for a plan that cannot run.
 type Rejected struct {
 	Plan   Plan
 	Reason string
 }
 
+// Error names the plan and the reason.
 func (e *Rejected) Error() string {
 	return "plan " + e.Plan.String() + ": " + e.Reason
 }

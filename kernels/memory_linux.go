@@ -7,18 +7,20 @@ import (
 	"strings"
 )
 
-// reservedShare is the part of all memory that is left to others and to small things.
+// reservedShare is the share of all memory that is left to other processes and to
+// small allocations.
 const reservedShare = 1. / 8
 
-// freeMemory is how many bytes processes can still take without swapping, by the
-// kernel's estimate (proc(5), MemAvailable) and the limit of the control group
-// (cgroup-v2, memory.max), less a part of all; all there are where neither says.
+// freeMemory is the number of bytes that can be allocated without swapping: the
+// smaller of the kernel's estimate (proc(5), MemAvailable) and what the control group
+// allows (cgroup-v2, memory.max), less the reserved share. It is maxBuffer where
+// neither is known.
 func freeMemory() int64 {
-	least := int64(maxBuffer)
+	available := int64(maxBuffer)
 	total, _ := field("/proc/meminfo", "MemTotal:")
 	if n, ok := field("/proc/meminfo", "MemAvailable:"); ok {
-		least = min(
-			least, n<<10-int64(reservedShare*float64(total<<10)),
+		available = min(
+			available, n<<10-int64(reservedShare*float64(total<<10)),
 		)
 	}
 	const group = "/sys/fs/cgroup/memory."
@@ -26,14 +28,14 @@ func freeMemory() int64 {
 	used, known := field(group+"current", "")
 	if ok && known {
 		cached, _ := field(group+"stat", "inactive_file")
-		least = min(
-			least, limit-used+cached-int64(reservedShare*float64(limit)),
+		available = min(
+			available, limit-used+cached-int64(reservedShare*float64(limit)),
 		)
 	}
-	return max(0, least)
+	return max(0, available)
 }
 
-// field is the number that follows a name at the beginning of a line of a file.
+// field is the number after a name at the start of a line of a file.
 func field(file, name string) (int64, bool) {
 	f, err := os.Open(file)
 	if err != nil {

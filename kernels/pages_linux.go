@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// adviseHugePages has the pages of an array be large ones where the system has some, at once
-// those that were touched before: with pages of 4 KiB it depends on where they happen to
-// be how fast memory passes (a copy varies by 1.4).
+// adviseHugePages asks the system to use large pages for an array, also for the pages
+// that were touched already. With pages of 4 KiB, the bandwidth depends on which
+// physical pages an array has (a copy varies by 1.4).
 func adviseHugePages(data []byte) {
 	const (
 		least        = 2 << 20 // bytes for which it matters

@@ -11,12 +11,14 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
-// A Plan is one way to run a program: tile sizes and launch choices. Its text
-// form is "64,32,16 threads=2": sizes, then knobs sorted by name. A program
-// without dimensions has the sizes "-".
+// A Plan is one way to run a program: tile sizes and knobs. Its text form is "64,32,16
+// threads=2": sizes, then knobs sorted by name. A program without dimensions has the
+// sizes "-".
 type Plan struct {
 	Tiles symtile.Tiling
-	Knobs []Knob // sorted by name, no duplicates; absent means the backend's default
+	// Knobs are sorted by name without duplicates. A knob that is absent has the
+	// backend's default.
+	Knobs []Knob
 }
 
 // A Knob is a launch choice with a small integer value, e.g. threads=2.

@@ -8,34 +8,49 @@ import (
 	"strings"
 )
 
-// SampleQuality is what a device saw of itself since it was opened, while kernels
-// were timed: whether their times can be compared. A Backend that knows its
-// device's clock has a method Saw that returns it.
+// SampleQuality is what a device recorded of itself while kernels were timed, from
+// which it can be judged whether their times are comparable. A SampleObserver returns
+// it, and the tuner stores it with each winner as JSON.
 type SampleQuality struct {
-	Samples          int        `json:"samples,omitempty"` // that were taken
-	Clock            ClockStats `json:"clock,omitzero"`    // while they were
-	Outliers         int        `json:"off,omitempty"`     // samples whose clock is off the median
-	Resampled        int        `json:"again,omitempty"`   // times that a sample was taken again because its clock was
-	Winner           ClockStats `json:"winner,omitzero"`   // of the samples of a record's winner
-	References       int        `json:"anchors"`           // times the anchor was timed, work that is always the same
-	ReferenceHertz   [2]float64 `json:"hertz"`             // lowest and highest clock of the anchors
-	ReferenceSeconds [2]float64 `json:"seconds"`           // fastest and slowest anchor
-	Drifts           int        `json:"drifts"`            // anchors that were off the one before, so that a sample was taken again
-	Launches         int        `json:"runs,omitempty"`    // launches of the latest sample
-	Sets             int        `json:"sets,omitempty"`    // of arrays that it went through in turn, so that caches stay cold
+	// Samples is the number of samples, and Clock their clocks.
+	Samples int        `json:"samples,omitempty"`
+	Clock   ClockStats `json:"clock,omitzero"` // while they were
+	// Outliers is the number of samples whose clock differs from the median by more
+	// than 2 %.
+	Outliers int `json:"off,omitempty"`
+	// Resampled is how often a sample was repeated because of its clock.
+	Resampled int `json:"again,omitempty"`
+	// Winner is the clocks of the samples of a record's winner.
+	Winner ClockStats `json:"winner,omitzero"`
+	// References is how often the reference kernel was timed, which is always the
+	// same. Its lowest and highest clock and its fastest and slowest time follow.
+	References       int        `json:"anchors"`
+	ReferenceHertz   [2]float64 `json:"hertz"`   // lowest and highest clock of the anchors
+	ReferenceSeconds [2]float64 `json:"seconds"` // fastest and slowest anchor
+	// Drifts is how often the time of the reference kernel had changed, so that a
+	// sample was repeated.
+	Drifts int `json:"drifts"`
+	// Launches is the number of launches of the latest sample, over Sets sets of
+	// arrays in turn, so that caches stay cold.
+	Launches int `json:"runs,omitempty"`
+	Sets     int `json:"sets,omitempty"` // of arrays that it went through in turn, so that caches stay cold
 }
 
-// ClockStats are what a device's clock was in some samples, in Hz.
+// ClockStats are the clocks of a device during some samples, in Hz.
 type ClockStats struct {
 	Lowest  float64 `json:"lowest"`
 	Median  float64 `json:"median"`
 	Highest float64 `json:"highest"`
-	Known   int     `json:"known"` // samples of which it is known; of none, the others are 0
+	// Known is the number of samples whose clock is known. If it is 0, the other
+	// fields are 0.
+	Known int `json:"known"`
 }
 
+// maxClockDeviation is the share of the median by which a clock may differ.
 const maxClockDeviation = 0.02 // of the median
 
-// ClockStatsOf sums up the clocks of samples, 0 where one is unknown.
+// ClockStatsOf sums up the clocks of samples, where 0 stands for a clock that is not
+// known.
 func ClockStatsOf(hertz []float64) ClockStats {
 	known := slices.DeleteFunc(slices.Sorted(slices.Values(hertz)), func(h float64) bool {
 		return !(h > 0)
@@ -52,13 +67,13 @@ func ClockStatsOf(hertz []float64) ClockStats {
 	}
 }
 
-// Outlier says whether a clock that is known differs from the median by more than
-// 2 %.
+// Outlier reports whether a known clock differs from the median by more than 2 %.
 func (c ClockStats) Outlier(hertz float64) bool {
 	return hertz > 0 && c.Known > 0 &&
 		math.Abs(hertz/c.Median-1) > maxClockDeviation
 }
 
+// String has the range and the median in MHz.
 func (c ClockStats) String() string {
 	return fmt.Sprintf(
 		"%.0f to %.0f MHz, median %.0f", c.Lowest/1e6, c.Highest/1e6,
@@ -66,7 +81,7 @@ func (c ClockStats) String() string {
 	)
 }
 
-// SetClocks says what the clock was in each of the samples.
+// SetClocks records the clocks of all samples.
 func (e *SampleQuality) SetClocks(hertz []float64) {
 	e.Samples, e.Clock, e.Outliers = len(hertz), ClockStatsOf(hertz), 0
 	for _, h := range hertz {
@@ -76,7 +91,7 @@ func (e *SampleQuality) SetClocks(hertz []float64) {
 	}
 }
 
-// AddReference adds a timing of the anchor at a clock.
+// AddReference records a timing of the reference kernel at a clock.
 func (e *SampleQuality) AddReference(hertz, seconds float64, drifted bool) {
 	if e.References++; e.References == 1 {
 		e.ReferenceHertz = [2]float64{hertz, hertz}
@@ -95,6 +110,7 @@ func (e *SampleQuality) AddReference(hertz, seconds float64, drifted bool) {
 	}
 }
 
+// String is the quality in one line.
 func (e SampleQuality) String() string {
 	var said []string
 	say := func(format string, a ...any) {
@@ -126,13 +142,13 @@ func (e SampleQuality) String() string {
 	return strings.Join(said, "; ")
 }
 
-// Known says whether there is anything to go by.
+// Known reports whether anything was recorded.
 func (e SampleQuality) Known() bool {
 	return e.References > 0 || e.Clock.Known > 0
 }
 
-// ParseSampleQuality is a record's evidence; zero where there is none, or it is of
-// another version.
+// ParseSampleQuality reads the quality that a record of a winner has; zero where there
+// is none or it is of another version.
 func ParseSampleQuality(record json.RawMessage) SampleQuality {
 	var e SampleQuality
 	if json.Unmarshal(record, &e) != nil ||
@@ -142,8 +158,7 @@ func ParseSampleQuality(record json.RawMessage) SampleQuality {
 	return e
 }
 
-// SampleQualityText is what a record's evidence says, in a line; "" where there is
-// none.
+// SampleQualityText is the quality of a record in one line; "" where there is none.
 func SampleQualityText(record json.RawMessage) string {
 	return ParseSampleQuality(record).String()
 }

@@ -2,20 +2,23 @@ package kernels
 
 import "context"
 
-// A Set is what one run needs.
+// A Set is the arrays of one run.
 type Set struct{ In, Out []Buffer }
 
 // A Timing is one sample of a kernel.
 type Timing struct {
-	Seconds float64 // a run
-	Hertz   float64 // the device's clock meanwhile; 0: unknown
+	// Seconds is the time of a run.
+	Seconds float64
+	// Hertz is the clock of the device during the sample; 0 where it is not known.
+	Hertz float64
 }
 
-// A Sampler is a Kernel whose arrays have to be somewhere else than these
-// buffers while it is timed: it keeps copies of the sets there.
+// A Sampler is a Kernel whose arrays are not in these buffers while it runs, but on a
+// device: it keeps copies of the sets there.
 type Sampler interface {
 	Kernel
-	// Sample runs n times, or somewhat more, on the sets in turn, and times it
-	// without transfers. A bench's sets are always the same slice.
+	// Sample runs n times, or somewhat more often, on the sets in turn, and times the
+	// runs without transfers. Sets are identified by their first element: a bench
+	// passes the same slice each time.
 	Sample(ctx context.Context, sets []Set, n int) (Timing, error)
 }

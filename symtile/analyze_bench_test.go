@@ -27,9 +27,9 @@ func analyzed(tb testing.TB, c *hlo.Computation) *Program {
 }
 
 // fusionText is a fusion of about n instructions. Every round normalises rows:
-// elementwise operations, and, closers times, a reduce of the rows that is
+// elementwise operations, and, accumulators times, a reduce of the rows that is
 // broadcast back; a transpose there and back and a reshape there and back.
-func fusionText(n, closers int) string {
+func fusionText(n, accumulators int) string {
 	var b strings.Builder
 	lines := 0
 	add := func(format string, args ...any) {
@@ -50,7 +50,7 @@ func fusionText(n, closers int) string {
 		add("h%d = f32[256,16,32] tanh(s%d)", k, k)
 		add("v%d = f32[256,512] reshape(h%d)", k, k)
 		last = fmt.Sprintf("v%d", k)
-		if k < closers {
+		if k < accumulators {
 			add("r%d = f32[256] reduce(v%d, zero), dimensions={1}, to_apply=add", k, k)
 			add("b%d = f32[256,512] broadcast(r%d), dimensions={0}", k, k)
 			add("d%d = f32[256,512] divide(v%d, b%d)", k, k, k)
@@ -119,21 +119,21 @@ func benchmarkAnalyze(b *testing.B, text string) {
 func BenchmarkAnalyze500(b *testing.B) {
 	b.Run("chain", func(b *testing.B) { benchmarkAnalyze(b, chainText(500)) })
 	b.Run("mixed", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 0)) })
-	b.Run("1-closer", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 1)) })
-	b.Run("3-closers", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 3)) })
-	b.Run("30-closers", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 30)) })
+	b.Run("1-accumulator", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 1)) })
+	b.Run("3-accumulators", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 3)) })
+	b.Run("30-accumulators", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 30)) })
 }
 
 // BenchmarkReshapeRank12 analyses chains of reshapes of rank 12: one clause a
 // boundary, never a product of cases. Nested ones split dimensions and join them
-// again; crossing ones have no boundary in common inside a pair, the worst there
+// again; overlapping ones have no boundary in common inside a pair, the worst there
 // is for expressions.
 func BenchmarkReshapeRank12(b *testing.B) {
 	for _, links := range []int{1, 3, 6} {
 		b.Run(fmt.Sprintf("nested-%d", links), func(b *testing.B) {
 			benchmarkAnalyze(b, reshapesText(links, 6, "24", "4,6", "2,2,6", "4,2,3"))
 		})
-		b.Run(fmt.Sprintf("crossing-%d", links), func(b *testing.B) {
+		b.Run(fmt.Sprintf("overlapping-%d", links), func(b *testing.B) {
 			benchmarkAnalyze(b, reshapesText(links, 6, "4,6", "6,4", "2,12", "3,8"))
 		})
 	}

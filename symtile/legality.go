@@ -19,7 +19,8 @@ type compiledConstraints struct {
 	// maxEntries bounds a table of the enumeration; tests make it small.
 	maxEntries int
 	once       sync.Once
-	plan       *buckets // made when tilings are asked for
+	// plan is made when tilings are first enumerated.
+	plan *buckets
 }
 
 // Illegal is the error of a tiling that breaks a constraint, and says which.

@@ -302,10 +302,10 @@ func (j *loopFuser) body(steps []Step, into *[]Step, inner bool) error {
 			}
 		}
 		switch {
-		case len(l.Accumulators) == 0: // all of them were there
+		case len(l.Accumulators) == 0: // all of them existed
 		case len(l.Accumulators) < len(s.Loop.Accumulators) ||
 			len(l.Body) < len(s.Loop.Body):
-			return errNotOnline // it would need what only the other loop has
+			return errNotOnline // the rest would need what only the other copy has
 		default:
 			*into = append(*into, Step{Loop: l})
 		}
@@ -340,8 +340,8 @@ func (j *loopFuser) addTerm(
 			Op: j.shiftedStatistic(op),
 		})
 	}
-	if twin := j.duplicate(n, around, inner); twin >= 0 {
-		j.newOps[n] = twin
+	if existing := j.duplicate(n, around, inner); existing >= 0 {
+		j.newOps[n] = existing
 		return nil
 	}
 	at := j.emit(n, around)

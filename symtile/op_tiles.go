@@ -129,7 +129,7 @@ func singleInstrBuilder(
 	b := newBuilder(c, nil, loopGroups(c))
 	b.ring = r
 	b.prog.Space.Ring = r
-	b.prog.Space.Dims = make([]Dim, rank) // so that numbers go on after the tile's
+	b.prog.Space.Dims = make([]Dim, rank) // new dimensions are numbered after the tile's
 	return b, params
 }
 

@@ -160,16 +160,6 @@ type Runtime struct {
 	Op  int
 }
 
-// Concrete reports whether the tile sizes are known.
-func (p *Program) Concrete() bool {
-	for _, d := range p.Space.Dims {
-		if _, ok := d.Size.Value(); !ok {
-			return false
-		}
-	}
-	return true
-}
-
 // Tiling is the tile sizes of a concrete program.
 func (p *Program) Tiling() Tiling {
 	t := make(Tiling, len(p.Space.Dims))
@@ -196,15 +186,6 @@ func (p *Program) Programs() int64 {
 	n := int64(1)
 	for _, g := range p.Grid() {
 		n *= g
-	}
-	return n
-}
-
-// Trips is the number of iterations of a loop of a concrete program.
-func (p *Program) Trips(l *Loop) int64 {
-	n := int64(1)
-	for _, d := range l.Dims {
-		n *= mustValue(p.Space.Dims[d].Tiles)
 	}
 	return n
 }
@@ -272,12 +253,12 @@ func (p *Program) writeSteps(b *strings.Builder, steps []Step, indent string) {
 // writeBody lists a loop's body and accumulators. The statistic of an online
 // loop stands where iterations read it.
 func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
-	body, closers := l.Body, l.Accumulators
+	body, accumulators := l.Body, l.Accumulators
 	if o := l.Online; o != nil {
 		p.writeSteps(b, body[:o.Prefix], indent)
 		p.writeOp(b, o.Statistic, indent)
 		body = body[o.Prefix:]
-		closers = closers[1:]
+		accumulators = accumulators[1:]
 		for _, s := range o.Rescaled {
 			fmt.Fprintf(
 				b, "%s%%%d scaled by exp(-%%%d) along dimensions %v\n",
@@ -292,7 +273,7 @@ func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
 		}
 	}
 	p.writeSteps(b, body, indent)
-	for _, c := range closers {
+	for _, c := range accumulators {
 		p.writeOp(b, c, indent)
 	}
 }

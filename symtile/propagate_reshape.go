@@ -181,7 +181,7 @@ func (b *builder) delinearize(
 func (b *builder) split(
 	i *hlo.Instr, digits []DimTile, f int64,
 ) (high, low []DimTile, err error) {
-	rest := b.ring.Const(0) // handed to the next digit inside
+	rest := b.ring.Const(0) // of the digits outside, added to the next one
 	for n, d := range digits {
 		d = d.shift(rest)
 		inner := digits[n+1:]
@@ -213,11 +213,11 @@ func (b *builder) splitAcrossRows(
 ) {
 	stride, _ := d.constantStride()
 	rest := d.Offset.Mod(stride)
-	crossing := []DimTile{d}
+	crossingDigits := []DimTile{d}
 	if f%stride != 0 ||
 		!sumFits(rest.Range(), inner, stride) {
-		crossing = append(crossing, inner...)
-		if d, err = b.requireOneRun(i, crossing); err != nil {
+		crossingDigits = append(crossingDigits, inner...)
+		if d, err = b.requireOneRun(i, crossingDigits); err != nil {
 			return d, nil, err
 		}
 		if stride, _ = d.constantStride(); f%stride != 0 {
@@ -232,7 +232,7 @@ func (b *builder) splitAcrossRows(
 		rest = d.Offset.Mod(stride)
 		inner = nil
 	}
-	if err = b.requireAligned(i, crossing, stride, f/stride); err != nil {
+	if err = b.requireAligned(i, crossingDigits, stride, f/stride); err != nil {
 		return d, nil, err
 	}
 	rows, at := b.splitRows(
@@ -299,7 +299,7 @@ func (b *builder) requireAligned(
 	i *hlo.Instr, digits []DimTile, step, e int64,
 ) error {
 	offset := b.ring.Const(0)
-	var first index.Clause // an earlier digit has more than one element
+	var first index.Clause // a digit farther out has more than one element
 	for _, d := range digits {
 		stride, _ := d.constantStride()
 		offset = offset.Add(d.Offset)
@@ -420,7 +420,7 @@ func (b *builder) splitRows(run DimTile, q int64) (rows, places DimTile) {
 		Lower:  run.Lower.Div(q),
 		Bound:  run.Bound.CeilDiv(q),
 	}
-	if parts, linear := b.linearParts(run.Offset); linear { // in whole rows the parts divide, else there is one row
+	if parts, linear := b.linearParts(run.Offset); linear { // whole rows divide in parts; else there is one row
 		for k, c := range parts {
 			parts[k] = c.Div(q)
 		}

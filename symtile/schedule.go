@@ -50,7 +50,8 @@ type visited uint8
 
 const (
 	unseen visited = iota
-	// what it needs is being visited: meeting it again is a cycle
+	// visiting items are those whose needs are being visited: meeting one again
+	// is a cycle.
 	visiting
 	placed
 )

@@ -174,9 +174,9 @@ func (b *builder) mergeDigits(outer, inner DimTile) (DimTile, bool) {
 	switch {
 	case outer.isSingle() && !outer.Masked():
 		return inner.shift(outer.Offset), true
-		// it is there where its row is
 	case outer.isSingle() &&
 		sumFits(inner.unmaskedRange(), nil, stride):
+		// An inner element is valid where its row is.
 		return inner.shift(outer.Offset).masked(
 			b.alignToLattice(outer, outer.Lower),
 			b.alignToLattice(outer, outer.Bound),

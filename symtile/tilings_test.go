@@ -242,9 +242,9 @@ func TestTilingsFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// Spread yields what Tilings does when it is asked for as many, and else as
+// Sample yields what Tilings does when it is asked for as many, and else as
 // many different ones of them as it is asked for.
-func TestSpreadIsPartOfTheTilings(t *testing.T) {
+func TestSampleIsPartOfTheTilings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSpace(t)
 		all := slices.Collect(s.Tilings())

@@ -59,20 +59,18 @@ func (t *Tuner) model() (*cost.Model, error) {
 	if t.Model != nil {
 		return t.Model, nil
 	}
-	return FitStored(t.Cache, t.Backend.Identity())
+	return FitStored(t.Cache, t.identity())
 }
 
 // FitStored fits the prices of a device's plans to the samples of the records that
 // were measured on it by the same code generator.
-func FitStored(
-	db *cache.DB, d kernels.Device,
-) (*cost.Model, error) {
+func FitStored(db *cache.DB, id kernels.Identity) (*cost.Model, error) {
 	var samples []cost.Sample
 	for r, err := range db.All() {
 		if err != nil {
 			return nil, err
 		}
-		if r.Device == d.Name && r.Backend == d.Backend && r.Codegen == d.Revision {
+		if r.Key == exactContext(r.Fusion, id) {
 			samples = append(samples, storedSamples(r)...)
 		}
 	}

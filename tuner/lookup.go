@@ -11,8 +11,12 @@ import (
 // Key is the key of a fusion's winner on a device: the fingerprint of the
 // fusion's canonical form and the exact context of the device.
 func Key(c *hlo.Computation, id kernels.Identity) cache.Key {
+	return exactContext(c.Fingerprint(), id)
+}
+
+func exactContext(fusion cache.Fingerprint, id kernels.Identity) cache.Key {
 	return cache.Key{
-		Fusion:  c.Fingerprint(),
+		Fusion:  fusion,
 		Device:  id.Device,
 		Backend: id.Backend,
 		Codegen: id.Revision,

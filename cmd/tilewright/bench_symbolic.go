@@ -172,11 +172,14 @@ func (b *symbolicBench) add(line []byte) error {
 	if err := json.Unmarshal(line, &w); err != nil {
 		return err
 	}
-	var drafts []index.MapSource
-	for _, m := range w.Chain {
-		drafts = append(drafts, m.draft())
+	if len(w.Chain) == 0 {
+		return fmt.Errorf("%s: a chain needs a map", w.ID)
 	}
-	chain, err := index.NewComposition(drafts...)
+	var maps []index.MapSource
+	for _, m := range w.Chain {
+		maps = append(maps, m.source())
+	}
+	chain, err := index.NewComposition(maps...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.ID, err)
 	}
@@ -185,8 +188,8 @@ func (b *symbolicBench) add(line []byte) error {
 	return nil
 }
 
-// draft converts a map of the workload for package index.
-func (m workMap) draft() index.MapSource {
+// source converts a map of the workload for package index.
+func (m workMap) source() index.MapSource {
 	d := index.MapSource{
 		Dims:    variables(m.Dims),
 		Ranges:  variables(m.Syms),

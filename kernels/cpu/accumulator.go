@@ -8,27 +8,30 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A accumulator is a reduce or dot in three parts: begin before its loop, accumulate
-// at the end of every iteration, end after it. Without a loop the three follow
-// each other.
+// An accumulator is a reduce or dot in three parts: a prologue before its loop,
+// an accumulation at the end of every iteration, and an epilogue after the
+// loop. Without a loop, the three follow each other.
 type accumulator struct {
 	name               string
-	outs               []*value // what it accumulates into
-	temporaries        []*value // its own while it accumulates
-	args               []*value // what it accumulates
-	inits              []*value // what it begins from
+	outs               []*value // The values that it accumulates into.
+	temporaries        []*value // Its own values while it accumulates.
+	args               []*value // The values that it accumulates.
+	inits              []*value // The values it begins with.
 	prologue, epilogue []step
 	accumulate         step
-	reduction          *rowReduction        // set: machine code can accumulate
-	empty              func(w *worker) bool // nothing was accumulated yet, and outs hold anything; nil: they hold where they begin
+	reduction          *rowReduction // The reduction, where row kernels can do it.
+	// empty reports whether nothing was accumulated and outs hold arbitrary
+	// elements. It is nil where outs hold the values to begin with.
+	empty func(w *worker) bool
 }
 
-// lowerAccumulator lowers op n; what it accumulates is described where b begins.
+// lowerAccumulator lowers op n. Masks of what it accumulates are evaluated
+// where b begins.
 func (b *block) lowerAccumulator(n int) *accumulator {
 	return b.lowerAccumulatorAs(n, b.l.p.Ops[n])
 }
 
-// lowerAccumulatorAs is closer for op n with other arguments.
+// lowerAccumulatorAs is lowerAccumulator of op n with other arguments.
 func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 	c := &accumulator{name: string(op.Code)}
 	shapes := []hlo.Shape{op.Instr.Shape}
@@ -64,7 +67,8 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 	return c
 }
 
-// addBounds adds what begins and ends the accumulation of result k.
+// addBounds adds the prologue and epilogue of result k: the initial value, and
+// the narrowing to its element type.
 func (c *accumulator) addBounds(op symtile.Op, k int, d hlo.DType) {
 	var start *value
 	if op.Code == hlo.OpReduce {
@@ -82,6 +86,7 @@ func (c *accumulator) addBounds(op symtile.Op, k int, d hlo.DType) {
 	}
 }
 
+// addBoundsAs is addBounds for values of one class.
 func addBoundsAs[T portable.Number](c *accumulator, v, start *value, d hlo.DType) {
 	if start != nil {
 		c.prologue = append(c.prologue, func(w *worker) {
@@ -96,7 +101,7 @@ func addBoundsAs[T portable.Number](c *accumulator, v, start *value, d hlo.DType
 	}
 }
 
-// accumulateAtOnce lowers a closer without a loop.
+// accumulateAtOnce lowers an accumulator without a loop.
 func (b *block) accumulateAtOnce(n int) *accumulator {
 	c := b.lowerAccumulator(n)
 	all := append(
@@ -120,11 +125,12 @@ func (b *block) accumulateAtOnce(n int) *accumulator {
 	return c
 }
 
-// accumulateInLoop lowers the closer of a loop, whose body b is.
+// accumulateInLoop lowers an accumulator of a loop, whose body is b.
 func (b *block) accumulateInLoop(n int, in *instr) *accumulator {
 	return b.accumulateInLoopAs(n, b.l.p.Ops[n], in)
 }
 
+// accumulateInLoopAs is accumulateInLoop of op n with other arguments.
 func (b *block) accumulateInLoopAs(n int, op symtile.Op, in *instr) *accumulator {
 	c := b.lowerAccumulatorAs(n, op)
 	if b.l.err != nil {

@@ -10,18 +10,21 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A residence says where the elements of a value are while they are needed.
+// A residence says where the elements of a value are while they are live.
 type residence uint8
 
 const (
-	inTile     residence = iota // all of them in scratch
-	inStrip                     // those of the strip being computed, in scratch
-	inSplat                     // all are equal: a strip of copies, in scratch
-	inMemory                    // in an array of the caller
-	inRow                       // those of the row being computed, in scratch
-	inRegister                  // in a register of machine code
+	inTile  residence = iota // All elements are in scratch.
+	inStrip                  // The strip being computed is in scratch.
+	// All are equal: a strip of copies is in scratch.
+	inSplat
+	inMemory // The elements are in an array of the caller.
+	inRow    // The row being computed is in scratch.
+	// The elements are in registers of machine code.
+	inRegister
 )
 
+// residenceNames are the names of residences in listings.
 var residenceNames = [...]string{
 	inTile:     "tile",
 	inStrip:    "strip",
@@ -31,29 +34,48 @@ var residenceNames = [...]string{
 	inRegister: "register",
 }
 
-// A value is what a tile instruction makes.
+// A value is the result of a tile instruction: the elements of a tile, or of a
+// part of it at a time.
 type value struct {
-	id               int    // its pointer is worker.base[id]
-	name             string // for the listing
-	class            portable.Class
-	tile             int   // the op whose tile, or a strip of it, it holds; or splats
-	n                int64 // elements there is room for
-	where            residence
-	view             *memoryView // set: it is never made, but read where it comes from
-	strides          []int64     // of the tile's dimensions where it is part of an array; nil: it is dense
-	constant         *uint32     // the element that all are, of a constant of four bytes
-	nonTemporal      bool        // in an array that does not stay in the caches
-	at               int64       // bytes into the arena of a worker
-	liveFrom, liveTo int         // first and last position in the program it is needed at
+	// The number of the value, which indexes worker.addresses.
+	id    int
+	name  string // The name in listings.
+	class portable.Class
+	// The op of the program whose tile the value holds, or noTile. The size of
+	// the value follows the size of that tile.
+	tile int
+	// The number of elements for which there is room.
+	n     int64
+	where residence
+	// If set, the value is never made: machine code reads it where it comes
+	// from, or writes it where it goes.
+	view *memoryView
+	// The strides of the tile's dimensions where the value is part of an array,
+	// or nil for a dense value.
+	strides []int64
+	// The bits of the element that all elements are, for constants of four
+	// bytes, else nil.
+	constant *uint32
+	// The array is too large to stay in the caches.
+	nonTemporal bool
+	at          int64 // The offset in the arena of a worker.
+	// The live range: the first and last position in the program at which the
+	// value is needed.
+	liveFrom, liveTo int
 }
 
-const noTile = -1 // in place of an op: copies of one element
+// noTile stands in place of an op for values whose size does not depend on a
+// tile, such as strips of copies.
+const noTile = -1
 
-func (v *value) bytes() int64 { return v.n * v.class.Bytes() }
+// bytes is the size of the value.
+func (v *value) bytes() int64 {
+	return v.n * v.class.Bytes()
+}
 
-// stripLength is how many elements pointwise instructions compute at a time,
-// where the plan does not say: a
-// dozen values of it stay in a first cache of 32 KiB.
+// stripLength is the number of elements that elementwise instructions compute
+// at a time unless the plan says otherwise. A dozen values of it stay in a
+// first-level cache of 32 KiB.
 const stripLength = 512
 
 // whole is all elements of a value.
@@ -61,8 +83,11 @@ func whole[T portable.Number](w *worker, v *value) []T {
 	return unsafe.Slice((*T)(w.addresses[v.id]), v.n)
 }
 
-// part is elements lo … hi−1, at most a strip where only a strip is there.
-func part[T portable.Number](w *worker, v *value, lo, hi int64) []T {
+// part is elements lo … hi−1 of a value. Of values that exist a strip at a
+// time, these are the first elements of the strip.
+func part[T portable.Number](
+	w *worker, v *value, lo, hi int64,
+) []T {
 	if v.where == inStrip || v.where == inSplat {
 		lo, hi = 0, hi-lo
 	}
@@ -82,43 +107,55 @@ type strip func(w *worker, lo, hi int64)
 // A step runs one instruction, or a group of them.
 type step func(w *worker)
 
-// An instr is one tile instruction: exactly one of strip, run, loop, group and
-// nest is set.
+// An instr is one tile instruction. Exactly one of strip, run, loop, group and
+// rows is set.
 type instr struct {
-	name      string
-	outs      []*value // made by it, and its own temporary ones
-	stripArgs []*value // read at the elements it computes
-	tileArgs  []*value // read anywhere
+	name string
+	// The results, and temporaries of the instruction.
+	outs []*value
+	// Values that are read at the elements being computed.
+	stripArgs []*value
+	tileArgs  []*value // Values that are read at any element.
 
-	pointwise   *pointwiseOp  // what a pointwise instruction computes
-	source      *memoryView   // what a rearrangement or load shows, where machine code can read that itself
-	sink        *memoryView   // what a store writes, where machine code can do that itself
-	reduction   *rowReduction // of a reduction that machine code does
-	copied      *value        // of which outs[0] is copies
-	nonTemporal bool          // it writes an array that does not stay in the caches
-	rows        *rowGroup     // what it stands for
-	routine     int           // the machine function of its group that it is part of, 0: none
-	n           int64         // elements, of strip and group
-	strip       strip
-	run         step
-	loop        *loop
-	group       []*instr // pointwise instructions run strip by strip
+	pointwise *pointwiseOp // The operation of an elementwise instruction.
+	// The memory that a rearrangement or load shows, where machine code can
+	// read it in place.
+	source *memoryView
+	// The memory that a store writes, where machine code can write it in place.
+	sink      *memoryView
+	reduction *rowReduction // The reduction, where row kernels can do it.
+	copied    *value        // The scalar of which outs[0] holds copies.
+	// The array written is too large to stay in the caches.
+	nonTemporal bool
+	rows        *rowGroup // The instructions of a row kernel.
+	// The number of the machine function of its group that the instruction is
+	// part of; 0 for none.
+	routine int
+	n       int64 // The number of elements, for strip and group.
+	strip   strip
+	run     step
+	loop    *loop
+	// Elementwise instructions that run strip by strip.
+	group []*instr
 }
 
-// A block is the instructions of the program or of the body of a loop, with
-// the places (offsets and bounds) that have to be computed where it begins.
+// A block is the instructions of the program, or of the body of a loop, and the
+// slots (offsets and bounds of tiles) that are computed where it begins.
 type block struct {
-	l              *lowering
-	outer          *block
-	ids            []index.Expr // tile ids that vary in here and not in outer
-	exprs          []index.Expr // computed at the beginning
-	targets        []int        // the place of each
-	slots          map[index.Expr]int
-	binds          []bind
-	list           []*instr
-	splats         map[splatKey]*value
-	waitFor        []*value         // what the next instruction has to wait for
-	runtimeOffsets []*runtimeOffset // of the outermost block
+	l     *lowering
+	outer *block
+	// The tile ids that vary in the block and not in outer.
+	ids     []index.Expr
+	exprs   []index.Expr       // The expressions to compute at the beginning.
+	targets []int              // The slot of each expression.
+	slots   map[index.Expr]int // The slots that expressions have.
+	binds   []bind
+	list    []*instr
+	splats  map[splatKey]*value // The copies of scalars that were made.
+	// Values that the next instruction must come after.
+	waitFor []*value
+	// The run-time offsets, of the outermost block only.
+	runtimeOffsets []*runtimeOffset
 }
 
 // A bind points a value at an array of the caller, at the beginning of a block.
@@ -128,11 +165,14 @@ type bind struct {
 	run  step
 }
 
+// A splatKey identifies a number of copies of a scalar.
 type splatKey struct {
 	v *value
 	n int64
 }
 
+// block makes an empty block for the body of a loop over the dimensions, or for
+// the program where outer is nil.
 func (l *lowering) block(outer *block, dims []int) *block {
 	b := &block{
 		l:      l,
@@ -148,17 +188,19 @@ func (l *lowering) block(outer *block, dims []int) *block {
 	return b
 }
 
+// constant reports whether an expression is a number.
 func constant(e index.Expr) bool { _, ok := e.Value(); return ok }
 
+// add appends an instruction.
 func (b *block) add(i *instr) {
 	i.tileArgs = append(i.tileArgs, b.waitFor...)
 	b.waitFor = nil
 	b.list = append(b.list, i)
 }
 
-// slot says where the value of e will be: it is computed at the beginning of
-// the outermost block in which it is known, or where the run-time variables are
-// read that are in it.
+// slot is the slot that will hold the value of e. It is computed at the
+// beginning of the outermost block in which e is known, or, where e has
+// run-time variables, by the instruction that reads them.
 func (b *block) slot(e index.Expr) int {
 	var x *runtimeOffset
 	if vars := b.l.runtimeVars(e); len(vars) > 0 {
@@ -187,6 +229,8 @@ func (b *block) slot(e index.Expr) int {
 	return n
 }
 
+// varies reports whether e has tile ids that vary in the block and not in
+// outer.
 func (b *block) varies(e index.Expr) bool {
 	for _, v := range e.Vars() {
 		for _, id := range b.ids {
@@ -198,12 +242,13 @@ func (b *block) varies(e index.Expr) bool {
 	return false
 }
 
-// slotStep makes the step that computes the places of the block; nil when there
+// slotStep makes the step that computes the slots of the block, nil where there
 // are none.
 func (b *block) slotStep() step {
 	return b.l.slotStep(b.exprs, b.targets)
 }
 
+// slotStep makes the step that evaluates expressions into slots.
 func (l *lowering) slotStep(exprs []index.Expr, targets []int) step {
 	if len(exprs) == 0 || l.err != nil {
 		return nil
@@ -232,17 +277,19 @@ func (l *lowering) slotStep(exprs []index.Expr, targets []int) step {
 	}
 }
 
-// A loop runs its body once per combination of its tile ids, the last fastest.
+// A loop runs its body once for each combination of its tile ids, the last of
+// which varies fastest.
 type loop struct {
 	dims               []int
 	trips              []int64
-	split              *splitK // nil: a tile program does all iterations
+	split              *splitK // The parts that share the iterations, or nil.
 	prologue, epilogue []step
-	steps              []step // locate, then the body
-	iterationEnds      []step // of an iteration
+	steps              []step // The slots, then the body.
+	iterationEnds      []step // The steps at the end of an iteration.
 	body               *schedule
 }
 
+// run runs the iterations of the loop, or those of the worker's part of it.
 func (lp *loop) run(w *worker) {
 	for _, s := range lp.prologue {
 		s(w)
@@ -279,7 +326,8 @@ func (lp *loop) seek(w *worker, n int64) {
 	}
 }
 
-// advance steps the tile ids, after the last to the first.
+// advance sets the tile ids of the next iteration, after the last those of the
+// first.
 func (lp *loop) advance(w *worker) {
 	for k := len(lp.dims) - 1; k >= 0; k-- {
 		if w.tids[lp.dims[k]]++; w.tids[lp.dims[k]] < lp.trips[k] {
@@ -289,11 +337,12 @@ func (lp *loop) advance(w *worker) {
 	}
 }
 
-// A runtimeOffset step reads the run-time variables of some tiles and computes the
-// places that depend on them and on parallel tile ids only. What reads such a
-// place comes after it, because it reads the late step's value.
+// A runtimeOffset is an instruction that reads run-time variables, such as the
+// start of a dynamic slice, and computes the slots that depend on them and on
+// parallel tile ids only. Readers of these slots come after it, because they
+// read its value ready.
 type runtimeOffset struct {
-	vars    []int // indices into Program.Runtime
+	vars    []int // Indices into Program.Runtime.
 	ready   *value
 	exprs   []index.Expr
 	targets []int
@@ -311,8 +360,8 @@ func (l *lowering) runtimeVars(e index.Expr) []int {
 	return vars
 }
 
-// awaitRuntime makes the next instruction of b wait for the run-time variables; the
-// step that reads them is in the outermost block.
+// awaitRuntime makes the next instruction of b come after the one that reads
+// the run-time variables, which is in the outermost block.
 func (b *block) awaitRuntime(vars []int) *runtimeOffset {
 	top := b
 	for top.outer != nil {
@@ -333,6 +382,7 @@ func (b *block) awaitRuntime(vars []int) *runtimeOffset {
 	return top.runtimeOffsets[k]
 }
 
+// newRuntimeOffset adds an instruction that reads run-time variables.
 func (b *block) newRuntimeOffset(vars []int) *runtimeOffset {
 	x := &runtimeOffset{
 		vars:  vars,
@@ -369,14 +419,15 @@ func (b *block) newRuntimeOffset(vars []int) *runtimeOffset {
 	return x
 }
 
-// clampedStartStep reads a scalar, clamped to [0, most], into a slot of the tile ids.
-func clampedStartStep(v *value, d hlo.DType, slot int, most int64) step {
+// clampedStartStep reads a scalar, clamped to [0, limit], into an element of
+// the tile ids.
+func clampedStartStep(v *value, d hlo.DType, slot int, limit int64) step {
 	switch v.class {
 	case portable.Int32:
 		return func(w *worker) {
 			w.tids[slot] = max(
 				0,
-				min(int64(first[int32](w, v)), most),
+				min(int64(first[int32](w, v)), limit),
 			)
 		}
 	case portable.Int64:
@@ -384,23 +435,24 @@ func clampedStartStep(v *value, d hlo.DType, slot int, most int64) step {
 		return func(w *worker) {
 			x := first[int64](w, v)
 			if unsigned && x < 0 {
-				x = most
+				x = limit
 			}
-			w.tids[slot] = max(0, min(x, most))
+			w.tids[slot] = max(0, min(x, limit))
 		}
 	}
 	panic(fmt.Sprintf("cpu: a start index of class %s", v.class.String()))
 }
 
-// settle compiles the places of late steps.
+// compileRuntimeOffsets makes the steps that compute the slots of run-time
+// offsets, which are all known at the end of lowering.
 func (b *block) compileRuntimeOffsets() {
 	for _, x := range b.runtimeOffsets {
 		x.run = b.l.slotStep(x.exprs, x.targets)
 	}
 }
 
-// slotVariables lists the variables that expressions of places can have, and where
-// their values are in a worker's tile ids.
+// slotVariables lists the variables that expressions of slots can have, and
+// where the tile ids of a worker hold their values.
 func (l *lowering) slotVariables() (vars []index.Expr, at []int) {
 	for k, d := range l.p.Space.Dims {
 		if !constant(d.Tid) {

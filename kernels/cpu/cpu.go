@@ -1,10 +1,24 @@
-// Package cpu runs tile programs on this machine's cores. A plan is lowered once
-// to a list of tile instructions over scratch that is laid out then; running it
-// evaluates no expressions but the compiled offsets of tiles and allocates
-// nothing. On amd64 with AVX2 and FMA runs of pointwise instructions, reductions
-// and transposes of f32 are machine code that is made for the plan (machine.go,
-// fold_machine.go, transpose_machine.go, package amd64), and dots use package
-// gemm; the same instructions in Go are the fallback and what tests compare with.
+// Package cpu runs tile programs on the cores of this machine.
+//
+// A plan is compiled once to a list of tile instructions over scratch that is laid
+// out in advance. Running it evaluates no expressions but the compiled offsets of
+// tiles, and allocates nothing. The way of a plan through the package:
+//
+//	plans.go, price.go   choose and price plans
+//	lower.go             lowers a program to instructions over values (block.go),
+//	                     op by op: tile_access.go loads and stores tiles,
+//	                     rearrange.go, tile_copy.go, view_composition.go and
+//	                     gather.go move elements, strips.go computes elementwise,
+//	                     reduce.go, dot.go and online.go accumulate (accumulator.go)
+//	schedule.go          orders instructions and groups elementwise ones
+//	row_fusion.go        groups instructions over rows to row kernels
+//	scratch.go           finds live ranges and lays out the scratch
+//	program_loop.go      runs the tile programs on workers, in the order of a raster
+//
+// Packages below this one do the work of instructions: portable by loops in Go,
+// vector and rowkernel by machine code that package amd64 assembles, gemm by
+// kernels of assembly. Machine code needs amd64 with AVX2 and FMA. Elsewhere, and
+// in tests for comparison, the loops in Go compute the same.
 package cpu
 
 import (
@@ -21,11 +35,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Revision names how code is generated. It is part of every cache key: change
-// it whenever the lowering changes what a plan does or how fast it is.
+// Revision names how code is generated. It is part of every cache key and
+// changes whenever lowering changes what a plan does or how fast it is.
 const Revision = "go9"
 
-// Backend is the CPU backend. Its device is measured once, when first asked.
+// Backend is the CPU backend of this machine. Its device is measured once, when
+// it is first asked for. Its worker pool and scratch are shared by all of its
+// kernels.
 type Backend struct {
 	identity, device func() kernels.Device
 	workers          workers.Pool
@@ -40,25 +56,28 @@ func New() *Backend {
 	}
 }
 
+// spec is what lowering needs to know of the machine.
 func (b *Backend) spec() deviceSpec { return deviceSpecOf(b.Identity()) }
 
-// Identity names this machine and its caches.
+// Identity names this machine and its caches. It measures nothing.
 func (b *Backend) Identity() kernels.Device { return b.identity() }
 
-// Device describes this machine; the first call measures its rates, which
-// takes a fraction of a second.
+// Device describes this machine. The first call measures its rates, which takes
+// a fraction of a second.
 func (b *Backend) Device() kernels.Device { return b.device() }
 
-// kernel is a compiled plan.
+// A kernel is a compiled plan.
 type kernel struct {
 	programs *programLoop
 	in, out  []hlo.Shape
 	source   func() string
-	code     *amd64.Code  // of pointwise runs; nil without
-	scratch  *scratchPool // of the workers
+	code     *amd64.Code // The machine code of the plan, or nil.
+	// The pool that the scratch of the workers returns to.
+	scratch *scratchPool
 }
 
-// Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
+// Compile lowers the program at the plan. Plans that cannot run are
+// *kernels.Rejected.
 func (b *Backend) Compile(
 	ctx context.Context, p *symtile.Program, plan kernels.Plan,
 ) (kernels.Kernel, error) {
@@ -72,6 +91,8 @@ func (b *Backend) Compile(
 	return k, nil
 }
 
+// compile lowers the program, without row kernels where the code of one of them
+// does not fit in the registers.
 func (b *Backend) compile(
 	p *symtile.Program, plan kernels.Plan,
 ) (*kernel, error) {
@@ -102,7 +123,7 @@ func (b *Backend) compile(
 	return b.kernel(l, body, steps)
 }
 
-// check says why a lowered program cannot run.
+// check is the reason why a lowered program cannot run, or nil.
 func (l *lowering) check() error {
 	if l.err != nil {
 		return l.err
@@ -123,7 +144,7 @@ func (l *lowering) check() error {
 	return nil
 }
 
-// kernel loads the code of a lowered program and gives it workers.
+// kernel loads the code of a lowered program and makes its workers.
 func (b *Backend) kernel(
 	l *lowering, body *schedule, steps []step,
 ) (*kernel, error) {
@@ -133,7 +154,8 @@ func (b *Backend) kernel(
 	}
 	programs := l.p.Programs()
 	threads := min(
-		l.knob("threads", int64(lanes())), max(1, programs*l.split.count()),
+		l.knob("threads", int64(lanes())),
+		max(1, programs*l.split.count()),
 	)
 	states := make([]*worker, threads)
 	for n := range states {
@@ -152,9 +174,11 @@ func (b *Backend) kernel(
 	}, nil
 }
 
-const maxScratch = 256 << 20 // bytes a worker; more is not a tile
+// maxScratch bounds the scratch of a worker, in bytes. A tile program that
+// needs more is not blocked for any cache.
+const maxScratch = 256 << 20
 
-// Source is the tile program as it runs.
+// Source lists the tile program as it runs.
 func (k *kernel) Source() string { return k.source() }
 
 // Run executes the plan once.
@@ -170,8 +194,7 @@ func (k *kernel) Run(
 	return k.programs.run(ctx, in, out)
 }
 
-// Close ends the workers, and gives back their scratch and the pages of machine
-// code.
+// Close releases the workers, their scratch and the pages of machine code.
 func (k *kernel) Close() error {
 	if !k.programs.region.Close() {
 		return nil
@@ -188,6 +211,8 @@ func (k *kernel) Close() error {
 	return err
 }
 
+// checkBuffers compares buffers with the shapes that a program was compiled
+// for.
 func checkBuffers(what string, have []kernels.Buffer, want []hlo.Shape) error {
 	if len(have) != len(want) {
 		return fmt.Errorf(

@@ -10,6 +10,16 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A dot multiplies the tiles of its operands as matrices. The dimensions of an
+// operand fall into batch, rows and columns. If those of each part can be merged to
+// one stride, package gemm reads the tile in place, also directly in an array of the
+// caller; otherwise the tile is packed first. Results go to scratch, or directly to
+// an output where nothing else reads them.
+//
+// In a loop over a contracted dimension the dot accumulates: the first iteration
+// overwrites (fresh), the others add. A split divides the terms of one product, or
+// the iterations of the loop, among several tile programs.
+
 // dot multiplies tiles as matrices, one product for each element of the batch.
 func (b *block) dot(op symtile.Op, c *accumulator) {
 	switch c.outs[0].class {
@@ -24,6 +34,7 @@ func (b *block) dot(op symtile.Op, c *accumulator) {
 	}
 }
 
+// dotAs is dot for operands of one class.
 func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	a := op.Instr.Attrs
 	rank := func(k int) int {
@@ -57,15 +68,15 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	c.empty = func(w *worker) bool {
 		return w.slots[d.fresh] == 1
 	}
-	multiply, room := multiplierFor(op, gemm.Product[T]{
+	multiply, length := multiplierFor(op, gemm.Product[T]{
 		M:      int(out.extents[1]),
 		N:      int(out.extents[2]),
 		K:      int(left.extents[2]),
 		Caches: d.caches,
 	})
 	if s := b.l.split; s != nil {
-		room = max(
-			room,
+		length = max(
+			length,
 			gemm.Scratch[T](1, int(out.v.n), int(s.parts)),
 		)
 		splitDot[T](c, s, out.v, d.fresh)
@@ -75,31 +86,35 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	}
 	b.l.packingBytes = max(
 		b.l.packingBytes,
-		int64(room)*portable.ClassFor[T]().Bytes(),
+		int64(length)*portable.ClassFor[T]().Bytes(),
 	)
 	c.accumulate = func(w *worker) {
 		runDot(w, d, multiply)
 	}
 }
 
-// A dotRun is a dot as it runs: one product for each element of the batch.
+// A dotRun is a dot as it runs.
 type dotRun struct {
 	left, right, out *matrixOperand
-	fresh            int // place of 1 until something was accumulated
-	packing          gemm.Packing
-	caches           gemm.Caches
-	split            *splitK // nil: all terms are its own
+	// The slot that is 1 until something was accumulated.
+	fresh   int
+	packing gemm.Packing
+	caches  gemm.Caches
+	// The split of the contraction, nil where each program computes all of it.
+	split *splitK
 }
 
-// packings are those of the knob; gemm.Suitable without it.
+// packings are the values of the knob; without it, packing is gemm.Suitable.
 var packings = map[int64]gemm.Packing{
 	0: gemm.Streamed,
 	1: gemm.Packed,
 }
 
-// splitUnit is terms that a split does not divide: a line of f32.
+// splitUnit is the number of terms that a split does not divide: a cache line
+// of f32.
 const splitUnit = 16
 
+// runDot packs the operands that need it and multiplies.
 func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 	for _, x := range []*matrixOperand{d.left, d.right} {
 		if x.pack != nil {
@@ -144,8 +159,9 @@ func packingScratch[T portable.Number](w *worker) []T {
 	)
 }
 
-// resultMatrices are the matrices a dot makes: of batch, rows and columns. They are
-// part of an output where nothing else reads them, and dense otherwise.
+// resultMatrices are the matrices that a dot makes, of batch, rows and columns.
+// They are part of an output where nothing else reads them, and dense
+// otherwise.
 func resultMatrices[T portable.Number](b *block, op symtile.Op, c *accumulator, batch, rows int) *matrixOperand {
 	v, sizes := c.outs[0], op.Tile.Sizes()
 	dims := make([]int64, len(sizes))
@@ -167,12 +183,13 @@ func resultMatrices[T portable.Number](b *block, op symtile.Op, c *accumulator, 
 	}
 	v.strides = nil
 	x.collapse(sizes, hlo.RowMajor(sizes), parts)
-	x.strides[2] = 1 // also of one column
+	x.strides[2] = 1 // A matrix of one column has it, too.
 	return x
 }
 
-// outputStrides returns how far apart elements of the tile of an op are in an output,
-// if they are of its type, all there, and nothing but one root reads the op.
+// outputStrides is the strides in an output of the tile of an op, if the output
+// has its type, all elements are valid, and one root is the only reader; else
+// nil.
 func (l *lowering) outputStrides(op symtile.Op) []int64 {
 	root := slices.IndexFunc(l.p.Roots, func(r symtile.Root) bool {
 		return l.p.Ops[r.Op].Instr == op.Instr
@@ -193,8 +210,8 @@ func (l *lowering) outputStrides(op symtile.Op) []int64 {
 	return l.arrayStrides(op)
 }
 
-// arrayStrides returns how far apart elements of the tile of an op are in an array of
-// its shape, if all are there and at places that tile ids tell.
+// arrayStrides is the strides in an array of its shape of the tile of an op, if
+// all elements are valid and tile ids determine their places; else nil.
 func (l *lowering) arrayStrides(op symtile.Op) (strides []int64) {
 	memory := op.Instr.Shape.Strides()
 	for k, d := range op.Tile {
@@ -213,19 +230,20 @@ type multiplier[T portable.Number] func(
 	x gemm.Product[T], scratch []T,
 )
 
-// multiplierFor is how matrices of T are multiplied, and the elements of scratch
-// it needs: integers of at most 16 bits two terms at a time.
+// multiplierFor is how matrices of T are multiplied, and the elements of
+// scratch that it needs. Integers of at most 16 bits are multiplied two terms
+// at a time.
 func multiplierFor[T portable.Number](
 	op symtile.Op, x gemm.Product[T],
 ) (multiplier[T], int) {
-	narrow := true
+	int16s := true
 	for _, operand := range op.Instr.Operands {
-		narrow = narrow && int16Types[operand.Shape.DType]
+		int16s = int16s && int16Types[operand.Shape.DType]
 	}
 	f, ok := any(gemm.MultiplyInt16).(func(
 		x gemm.Product[T], scratch []T,
 	))
-	if ok && narrow {
+	if ok && int16s {
 		return f, gemm.ScratchInt16()
 	}
 	return gemm.Product[T].Multiply, x.Scratch()
@@ -241,6 +259,7 @@ var int16Types = map[hlo.DType]bool{
 	hlo.Pred: true,
 }
 
+// indexOf is the index of n in dims, or −1.
 func indexOf(dims []int64, n int) int {
 	return slices.Index(dims, int64(n))
 }
@@ -257,16 +276,19 @@ func remainingDims(rank int, batch, contract []int64) []int64 {
 	return dims
 }
 
-// matrixOperand are the matrices of one side of a dot: extents and strides of the
-// batch, of rows and of columns.
+// A matrixOperand is the matrices of one side of a dot: extents and strides of
+// batch, rows and columns.
 type matrixOperand struct {
 	v                *value
 	extents, strides [3]int64
-	pack             step // nil: the argument is used as it is
+	// What packs the operand; nil where it is used in place.
+	pack step
 }
 
 // matrix is matrix number i.
-func matrix[T portable.Number](w *worker, x *matrixOperand, i int) gemm.Matrix[T] {
+func matrix[T portable.Number](
+	w *worker, x *matrixOperand, i int,
+) gemm.Matrix[T] {
 	return gemm.Matrix[T]{
 		Data: whole[T](w, x.v)[i*int(x.strides[0]):],
 		Row:  int(x.strides[1]),
@@ -274,10 +296,10 @@ func matrix[T portable.Number](w *worker, x *matrixOperand, i int) gemm.Matrix[T
 	}
 }
 
-// operandMatrices finds those of parts in the tile of argument k. Where the dimensions
-// of each part are one and masked elements are zeros, it is used as it is;
-// otherwise it is brought to the order of parts, with zeros where contracting
-// dimensions are masked.
+// operandMatrices finds the matrices in the tile of argument k. Where the
+// dimensions of each part are one, and masked elements are zeros, the tile is
+// used in place. Otherwise it is packed in the order of the parts, with zeros
+// where contracted dimensions are masked.
 func operandMatrices[T portable.Number](
 	b *block, op symtile.Op, k int, c *accumulator,
 	contract []int64, parts ...[]int64,
@@ -292,13 +314,14 @@ func operandMatrices[T portable.Number](
 	)
 	var masked []int64
 	for _, d := range contract {
-		// loads leave zeros
+		// Loads leave zeros in masked elements.
 		if source.Tile[d].Masked() &&
 			source.Code != hlo.OpParameter {
 			masked = append(masked, d)
 		}
 	}
-	if together && masked == nil && from.class == portable.ClassFor[T]() {
+	if together && masked == nil &&
+		from.class == portable.ClassFor[T]() {
 		return x
 	}
 	packOperand[T](
@@ -308,8 +331,8 @@ func operandMatrices[T portable.Number](
 	return x
 }
 
-// collapse sets the extents and strides of parts, and says whether each has one
-// stride.
+// collapse sets the extents and strides of the parts and reports whether each
+// has one stride.
 func (x *matrixOperand) collapse(sizes, strides []int64, parts [][]int64) bool {
 	together := true
 	for n, dims := range parts {
@@ -355,7 +378,7 @@ func packOperand[T portable.Number](
 	}
 }
 
-// stridesOf is how far apart elements of a tile are in its value.
+// stridesOf is the strides of a tile in its value.
 func stridesOf(v *value, t symtile.Tile) []int64 {
 	if v.strides != nil {
 		return v.strides
@@ -363,7 +386,7 @@ func stridesOf(v *value, t symtile.Tile) []int64 {
 	return hlo.RowMajor(t.Sizes())
 }
 
-// permutedView gathers a tile of sizes and strides into the order.
+// permutedView is the view of a tile in the order.
 func permutedView(sizes, strides, order []int64) *stridedView {
 	to := make([]int64, len(order))
 	from := make([]int64, len(order))
@@ -373,7 +396,7 @@ func permutedView(sizes, strides, order []int64) *stridedView {
 	return newStridedView(to, from, 0)
 }
 
-// copyViewFrom gathers from the operand, converting when its class differs.
+// copyViewFrom copies from an operand, with conversion where its class differs.
 func copyViewFrom[T portable.Number](g *stridedView, to, from *value) step {
 	switch from.class {
 	case portable.Float32:
@@ -406,7 +429,8 @@ func copyViewFrom[T portable.Number](g *stridedView, to, from *value) step {
 	}
 }
 
-// zeroMasked zeroes what is masked of dimensions of a tile that v holds in the order.
+// zeroMasked zeroes the masked elements of dimensions of a tile that v holds in
+// the order.
 func zeroMasked[T portable.Number](
 	b *block, v *value,
 	t symtile.Tile, order, dims []int64,

@@ -11,31 +11,41 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A gatherAccess is a gather: for every element of the batch it reads an index vector
-// from scratch and brings a slice from a parameter, or from scratch.
+// A gather takes slices from an operand at start indices that are computed at run
+// time. For each element of the batch it reads a start for some dimensions of the
+// operand, clamps it such that the slice is inside, and reads the slice along the
+// offset dimensions. A parameter that only gathers read is never loaded as a tile.
+// Where a root is a gather of rows, the rows are copied straight to the output, with
+// the next row prefetched during the copy of each.
+
+// A gatherAccess is the addressing of a gather: for every element of the batch
+// it reads an index vector from scratch, and a slice from a parameter or from
+// scratch.
 type gatherAccess struct {
 	dims   []gatherAccessDim
 	starts []startComponent
-	base   int // place of the first element for starts of 0
-	masks  []dimMask
+	// The slot of the first element for start indices of 0.
+	base  int
+	masks []dimMask
 }
 
-// A gatherAccessDim is a dimension of the result's tile: by how much a step in it moves
-// in the source and in the indices.
+// A gatherAccessDim is a dimension of the result's tile, with the distances of
+// its elements in the source and in the indices.
 type gatherAccessDim struct {
 	size, step, index int64
-	mask              int // −1: nothing is masked
+	mask              int // The index of its mask, or −1.
 }
 
 // A startComponent is a component of the index vectors.
 type startComponent struct {
-	at   int64 // in the indices
-	max  int64 // the last start that keeps the slice inside
-	step int64 // in the source
+	at int64 // Its place in the indices.
+	// The last start that keeps the slice inside of the operand.
+	max  int64
+	step int64 // Its stride in the source.
 }
 
-// readByGathersOnly says whether a parameter is read by gathers only, which find its
-// elements where they are: no tile of it is loaded.
+// readByGathersOnly reports whether gathers are the only readers of a
+// parameter. They read the array itself, so that no tile of it is loaded.
 func readByGathersOnly(p *symtile.Program, n int) bool {
 	if p.Ops[n].Code != hlo.OpParameter {
 		return false
@@ -94,8 +104,8 @@ func lowerGather[T portable.Number](b *block, n int, op symtile.Op) {
 	b.add(in)
 }
 
-// newGatherAccess describes a gather from a source with the strides, those of the
-// tensor when direct, else those of the tile in scratch.
+// newGatherAccess describes a gather from a source with the strides: those of
+// the array where it is read directly, else those of the tile in scratch.
 func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int64, direct bool) *gatherAccess {
 	g := op.Instr.Attrs.Gather
 	from := op.Instr.Operands[0].Shape
@@ -146,13 +156,14 @@ func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int
 	return t
 }
 
+// strideOf is the stride of a dimension of a tile.
 func strideOf(d symtile.DimTile) int64 {
 	v, _ := d.Stride.Value()
 	return v
 }
 
-// setBatchSteps sets the steps of the batch dimensions and returns that from one
-// component of an index vector to the next.
+// setBatchSteps sets the distances along batch dimensions and returns that from
+// one component of an index vector to the next.
 func (t *gatherAccess) setBatchSteps(
 	g *hlo.GatherDims, indices []int64,
 	source symtile.Tile, strides []int64, direct bool,
@@ -188,7 +199,7 @@ func indexReader(w *worker, v *value) func(k int64) int64 {
 	return func(k int64) int64 { return x[k] }
 }
 
-// runGather computes the whole tile; masked elements become 0.
+// runGather computes the whole tile. Masked elements become 0.
 func runGather[T portable.Number](
 	w *worker, t *gatherAccess, dst []T,
 	index func(int64) int64,
@@ -237,20 +248,21 @@ func runGather[T portable.Number](
 	walk(0, 0, w.slots[t.base], 0)
 }
 
-// A rowGather is a gather that goes from an array of the caller straight to an output,
-// row by row.
+// A rowGather is a gather that goes from an array of the caller straight to an
+// output, row by row.
 type rowGather struct {
 	access      *gatherAccess
-	to          []int64 // strides of the output
-	slot        int     // place of element 0 in it
-	width       int64
+	to          []int64 // The strides in the output.
+	slot        int     // The slot of the place of element 0 in it.
+	width       int64   // The bytes of an element.
 	nonTemporal bool
 	indices     *value
 	dst         func(w *worker) []byte
 	src         func(w *worker) []byte
 }
 
-// gathersRows says whether a root is a gather of rows that can go straight to its output.
+// gathersRows reports whether a root is a gather of rows that can go straight
+// to its output.
 func (l *lowering) gathersRows(r symtile.Root) bool {
 	op := l.p.Ops[r.Op]
 	if op.Code != hlo.OpGather ||
@@ -279,9 +291,9 @@ func (b *block) lowerRowGather(r symtile.Root) {
 		source.Instr.Shape.Strides(), true,
 	)
 	base := b.l.p.Space.Ring.Const(0)
-	for d, place := range shape.Strides() {
-		base = base.Add(op.Tile[d].Offset.Scale(place))
-		x.to = append(x.to, place*strideOf(op.Tile[d]))
+	for d, stride := range shape.Strides() {
+		base = base.Add(op.Tile[d].Offset.Scale(stride))
+		x.to = append(x.to, stride*strideOf(op.Tile[d]))
 	}
 	x.slot = b.slot(base)
 	x.indices = materialized(b, op, 1)
@@ -316,7 +328,8 @@ func (x *rowGather) index(w *worker, k int64) int64 {
 	return whole[int64](w, x.indices)[k]
 }
 
-// run copies the rows that are there, the last dimension along each.
+// run copies the valid rows, whose elements are those along the last dimension.
+// The next row is prefetched while a row is copied.
 func (x *rowGather) run(w *worker) {
 	var r region
 	for k, d := range x.access.dims {
@@ -347,7 +360,7 @@ func (x *rowGather) run(w *worker) {
 	}
 }
 
-// advance goes to the next row; false after the last.
+// advance goes to the next row and reports false after the last.
 func (x *rowGather) advance(at *[maxRank]int64, r *region) bool {
 	for k := len(x.access.dims) - 2; k >= 0; k-- {
 		if at[k]++; at[k] < r.hi[k] {
@@ -358,7 +371,7 @@ func (x *rowGather) advance(at *[maxRank]int64, r *region) bool {
 	return false
 }
 
-// find is where the element at an index goes and comes from.
+// find is where the element at an index goes and where it comes from.
 func (x *rowGather) find(
 	w *worker, at *[maxRank]int64,
 ) (to, from int64) {
@@ -379,21 +392,21 @@ func (x *rowGather) find(
 	return to, from
 }
 
-// copyRow copies n elements along the last dimension, while the next row, so many
-// elements further, is fetched.
+// copyRow copies n elements along the last dimension and prefetches the row
+// that begins a number of elements further.
 func (x *rowGather) copyRow(w *worker, n, to, from, next int64) {
 	last := len(x.access.dims) - 1
 	step := x.access.dims[last].step
-	place := x.to[last]
+	stride := x.to[last]
 	dst, src := x.dst(w)[to*x.width:],
 		x.src(w)[from*x.width:]
-	dst, src = dst[:((n-1)*place+1)*x.width],
+	dst, src = dst[:((n-1)*stride+1)*x.width],
 		src[:((n-1)*step+1)*x.width]
-	if step != 1 || place != 1 {
+	if step != 1 || stride != 1 {
 		m := tileCopy{width: x.width}
 		m.copyStrided(
 			unsafe.Pointer(&dst[0]),
-			unsafe.Pointer(&src[0]), n, place, step,
+			unsafe.Pointer(&src[0]), n, stride, step,
 		)
 		return
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // describe lists the program as it runs: every instruction with the values it
-// makes, and where those are. A tile or strip is "f32 1024 at 4096": elements,
-// and bytes into the scratch of a worker.
+// makes and where these are. A tile or strip is "f32 1024 at 4096": its
+// elements, and its offset in the scratch of a worker.
 func (s *schedule) describe(plan kernels.Plan, workers int) string {
 	var b strings.Builder
 	p := s.block.l.p
@@ -37,6 +37,7 @@ func (s *schedule) describe(plan kernels.Plan, workers int) string {
 	return b.String()
 }
 
+// listTo writes the instructions of a schedule.
 func (s *schedule) listTo(b *strings.Builder, indent string) {
 	for _, x := range s.block.binds {
 		fmt.Fprintf(b, "%s%s %s\n", indent, x.v, x.text)
@@ -71,7 +72,8 @@ func (s *schedule) listTo(b *strings.Builder, indent string) {
 	}
 }
 
-// listTo writes the instructions of a nest; those in a pass take turns.
+// listTo writes the instructions of a row kernel. Those of one sweep run
+// interleaved.
 func (n *rowGroup) listTo(b *strings.Builder, indent string) {
 	fmt.Fprintf(
 		b, "%sfor rows of %d of %d, passes %d {\n",
@@ -90,6 +92,7 @@ func (n *rowGroup) listTo(b *strings.Builder, indent string) {
 	fmt.Fprintf(b, "%s}\n", indent)
 }
 
+// header is the extents of a loop.
 func (lp *loop) header(l *lowering) string {
 	var names []string
 	for k, d := range lp.dims {
@@ -105,7 +108,7 @@ func (lp *loop) header(l *lowering) string {
 	return strings.Join(names, ", ")
 }
 
-// String is "%4 (f32 512, strip at 2048) = subtract(%0, %3)".
+// String is such as "%4 (f32 512, strip at 2048) = subtract(%0, %3)".
 func (i *instr) String() string {
 	var made, args []string
 	for _, v := range i.outs {
@@ -125,6 +128,7 @@ func (i *instr) String() string {
 	return text
 }
 
+// String is the name of a value, its class and length, and where it is.
 func (v *value) String() string {
 	if v.where == inMemory {
 		return fmt.Sprintf(

@@ -14,30 +14,45 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A lowering turns a concrete program into instructions.
+// A lowering turns a concrete program into tile instructions. It is the state
+// of one lowering: values and slots get their numbers here, and machine code is
+// collected here.
 type lowering struct {
-	p               *symtile.Program
-	plan            kernels.Plan // read by knob only
-	strip           int64        // elements that pointwise instructions compute at a time
-	values          []*value     // by id
-	results         [][]*value   // the results of each op; a variadic reduce has several
-	constantSlots   []constantSlot
-	slotCount       int // offsets and bounds
-	evalLength      int // int64s that compiled expressions need
-	scalarRegisters int // of scalar programs
-	constantFills   []func(w *worker)
-	bytes           int64 // of the arena
-	packingBytes    int64 // bytes in which dots arrange their operands
-	spec            deviceSpec
-	fusesRows       bool // instructions on rows become one machine function
-	jit             bool // pointwise runs become machine code
-	copies          copyPlan
-	nextTile        map[*value]int64 // of loads in a loop, by how many elements the next tile is further on, where a loop is to fetch it
-	split           *splitK          // nil: contractions are whole
-	text            []byte           // machine code, piece by piece
-	routines        []routine
-	err             error
-	codeErr         error // of machine code: without nests there may be none
+	p    *symtile.Program
+	plan kernels.Plan // The plan, which is read by knob only.
+	// The elements that elementwise instructions compute at a time.
+	strip  int64
+	values []*value // All values, by id.
+	// The values of each op. A variadic reduce has several.
+	results [][]*value
+	// The slots that are the same in every tile program.
+	constantSlots []constantSlot
+	// The number of slots, which hold offsets and bounds of tiles.
+	slotCount int
+	// The int64s of scratch that compiled expressions need.
+	evalLength      int
+	scalarRegisters int // The registers that scalar programs need.
+	// What fills the copies of constants when a worker is made.
+	constantFills []func(w *worker)
+	bytes         int64 // The size of the arena.
+	packingBytes  int64 // The bytes in which dots pack their operands.
+	spec          deviceSpec
+	// Groups of instructions over rows become row kernels.
+	fusesRows bool
+	// Runs of elementwise instructions become machine code.
+	jit    bool
+	copies copyPlan // The operations that are copies only.
+	// The distance in elements to the next tile of a load in a loop, where the
+	// loop asks for its prefetch.
+	nextTile map[*value]int64
+	// The split of contractions, nil where they are whole.
+	split    *splitK
+	text     []byte    // The machine code of the plan.
+	routines []routine // The functions in text.
+	err      error     // The reason why the program cannot run.
+	// The reason why a row kernel cannot be compiled. Lowering without row
+	// kernels may work.
+	codeErr error
 }
 
 // A constantSlot is an offset or bound that is the same in every tile program.
@@ -51,16 +66,17 @@ func (l *lowering) knob(name string, def int64) int64 {
 	return l.plan.Knob(name, def)
 }
 
-// lower makes the program that runs for every combination of parallel tile ids.
+// lower makes the instructions that run for every combination of parallel tile
+// ids.
 func lower(p *symtile.Program, plan kernels.Plan, c deviceSpec) (*lowering, *schedule) {
 	return lowerWith(
 		p, plan, c, plan.Knob("rows", 1) == 1,
 	)
 }
 
-// lowerWith is lower with or without nests.
+// lowerWith is lower with or without row kernels.
 func lowerWith(
-	p *symtile.Program, plan kernels.Plan, c deviceSpec, nests bool,
+	p *symtile.Program, plan kernels.Plan, c deviceSpec, fuseRows bool,
 ) (*lowering, *schedule) {
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
@@ -74,7 +90,7 @@ func lowerWith(
 		jit:      vector.Supported(),
 		strip:    plan.Knob("strip", stripLength),
 	}
-	l.fusesRows = nests && l.jit
+	l.fusesRows = fuseRows && l.jit
 	var parallel []int
 	for k, d := range p.Space.Dims {
 		if d.Kind == symtile.Parallel {
@@ -143,7 +159,7 @@ func (l *lowering) elements(n int) int64 {
 	return l.p.Ops[n].Tile.Elements()
 }
 
-// arg is the value of an argument, and of a variadic reduce the first.
+// arg is the value of an argument, of a variadic reduce the first.
 func (l *lowering) arg(op symtile.Op, k int) *value {
 	return l.results[op.Args[k]][0]
 }
@@ -162,7 +178,8 @@ func (b *block) steps(body []symtile.Step) {
 	}
 }
 
-// maxRank bounds the rank of tiles, so that loops over them need no memory.
+// maxRank bounds the rank of tiles, so that indices of loops over them need no
+// allocation.
 const maxRank = rowkernel.MaxRank
 
 // op lowers one op.
@@ -195,8 +212,12 @@ func (b *block) op(n int) {
 			return
 		}
 		b.value(n)
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
-		if v := b.l.arg(op, 0); v.where == inSplat { // all elements are equal
+	case hlo.OpBroadcast,
+		hlo.OpTranspose,
+		hlo.OpReverse,
+		symtile.OpUnfold:
+		// All elements of a splat are equal, in any order.
+		if v := b.l.arg(op, 0); v.where == inSplat {
 			b.l.results[n] = []*value{v}
 			return
 		}
@@ -206,6 +227,7 @@ func (b *block) op(n int) {
 	}
 }
 
+// unsupported is the reason why an op cannot be lowered, or "".
 func unsupported(op symtile.Op) string {
 	if len(op.Tile) > maxRank {
 		return fmt.Sprintf("its rank is %d; at most %d is supported", len(op.Tile), maxRank)
@@ -218,7 +240,7 @@ func unsupported(op symtile.Op) string {
 	return ""
 }
 
-// alias makes the op the value of its argument: the elements are the same.
+// alias makes the op the value of its argument, whose elements are the same.
 func (b *block) alias(n int) {
 	op := b.l.p.Ops[n]
 	have := b.l.elements(op.Args[0])
@@ -230,8 +252,8 @@ func (b *block) alias(n int) {
 	b.l.results[n] = b.l.results[op.Args[0]]
 }
 
-// sameInScratch says whether scratch holds an element of from and the element of to
-// it converts to in the same way.
+// sameInScratch reports whether scratch holds an element of type from and the
+// element of type to that it converts to in the same way.
 func sameInScratch(from, to hlo.DType) bool {
 	switch {
 	case from == to:
@@ -244,7 +266,7 @@ func sameInScratch(from, to hlo.DType) bool {
 		to == hlo.S64 && from != hlo.U64
 }
 
-// value lowers an op that makes one new value, by its class.
+// value lowers an op that makes one new value, by the class of its elements.
 func (b *block) value(n int) {
 	op := b.l.p.Ops[n]
 	switch portable.ClassOf(op.Instr.Shape.DType) {
@@ -259,6 +281,7 @@ func (b *block) value(n int) {
 	}
 }
 
+// lowerValue lowers an op that makes one new value.
 func lowerValue[T portable.Number](b *block, n int, op symtile.Op) {
 	switch op.Code {
 	case hlo.OpParameter:
@@ -267,7 +290,10 @@ func lowerValue[T portable.Number](b *block, n int, op symtile.Op) {
 		lowerConstant[T](b, n, op)
 	case hlo.OpIota:
 		lowerIota[T](b, n, op)
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
+	case hlo.OpBroadcast,
+		hlo.OpTranspose,
+		hlo.OpReverse,
+		symtile.OpUnfold:
 		lowerRearrangement[T](b, n, op)
 	case hlo.OpDynamicUpdateSlice:
 		lowerUpdate[T](b, n, op)
@@ -282,8 +308,8 @@ func lowerValue[T portable.Number](b *block, n int, op symtile.Op) {
 	}
 }
 
-// operand is argument k of a pointwise op with n elements: its value, or copies
-// of its only element.
+// operand is argument k of an elementwise op with n elements: its value, or
+// copies of its only element.
 func operand[T portable.Number](b *block, op symtile.Op, k int, n int64) *value {
 	v := b.l.arg(op, k)
 	if v.where == inSplat ||
@@ -293,7 +319,7 @@ func operand[T portable.Number](b *block, op symtile.Op, k int, n int64) *value 
 	return splat[T](b, v)
 }
 
-// splat makes copies of the only element of v.
+// splat makes a strip of copies of the only element of v.
 func splat[T portable.Number](b *block, v *value) *value {
 	key := splatKey{v, b.l.strip}
 	if s := b.findSplat(key); s != nil {
@@ -316,7 +342,7 @@ func splat[T portable.Number](b *block, v *value) *value {
 	return s
 }
 
-// materialized is argument k as a value whose elements can be read anywhere.
+// materialized is argument k as a value of which any element can be read.
 func materialized(b *block, op symtile.Op, k int) *value {
 	v := b.l.arg(op, k)
 	if v.where != inSplat {
@@ -341,6 +367,7 @@ func materialized(b *block, op symtile.Op, k int) *value {
 	return t
 }
 
+// findSplat is the value that holds copies, from this block or one around it.
 func (b *block) findSplat(key splatKey) *value {
 	for ; b != nil; b = b.outer {
 		if v := b.splats[key]; v != nil {
@@ -350,7 +377,8 @@ func (b *block) findSplat(key splatKey) *value {
 	return nil
 }
 
-// fillTile makes as many elements of a splat as the tile of an op has.
+// fillTile makes as many copies of the element of a splat as the tile of an op
+// has elements.
 func fillTile[T portable.Number](b *block, v *value, op int) *value {
 	t := b.l.value(
 		v.name+"#", v.class, op,
@@ -367,8 +395,9 @@ func fillTile[T portable.Number](b *block, v *value, op int) *value {
 	return t
 }
 
-// constants that are one number are splats that are made with the worker;
-// others are copied from the literal.
+// lowerConstant lowers a constant. If all its elements are equal, it is a splat
+// that is filled when a worker is made. Otherwise it is copied from the
+// literal.
 func lowerConstant[T portable.Number](b *block, n int, op symtile.Op) {
 	lit := op.Instr.Literal
 	if lit == nil || lit.Elided {
@@ -408,7 +437,7 @@ func lowerConstant[T portable.Number](b *block, n int, op symtile.Op) {
 	})
 }
 
-// bitsOf is an f32 as its bits; nil for other types.
+// bitsOf is the bits of an f32, nil for other types.
 func bitsOf[T portable.Number](x T) *uint32 {
 	if f, ok := any(x).(float32); ok {
 		bits := math.Float32bits(f)
@@ -417,7 +446,7 @@ func bitsOf[T portable.Number](x T) *uint32 {
 	return nil
 }
 
-// uniform says whether all numbers of a literal are the same, to the bit.
+// uniform reports whether all elements of a literal are the same, to the bit.
 func uniform(l *hlo.Literal) bool {
 	for _, x := range l.Ints {
 		if x != l.Ints[0] {
@@ -432,6 +461,7 @@ func uniform(l *hlo.Literal) bool {
 	return len(l.Ints)+len(l.Floats) > 0
 }
 
+// literalValues are the elements of a literal, rounded to its type.
 func literalValues[T portable.Number](l *hlo.Literal) []T {
 	out := make([]T, 0, len(l.Ints)+len(l.Floats))
 	for _, x := range l.Ints {
@@ -445,8 +475,8 @@ func literalValues[T portable.Number](l *hlo.Literal) []T {
 	return out
 }
 
-// loop lowers a loop: its body is a block of its own that accumulates into its
-// closers at its end.
+// loop lowers a loop. Its body is a block of its own, which accumulates at its
+// end.
 func (b *block) loop(source *symtile.Loop) {
 	lp := &loop{dims: source.Dims}
 	s := b.l.split
@@ -474,7 +504,7 @@ func (b *block) loop(source *symtile.Loop) {
 	b.add(in)
 }
 
-// accumulators lowers those of the loop whose body b is.
+// accumulators lowers the accumulators of the loop whose body is b.
 func (b *block) accumulators(list []int, in *instr) {
 	for _, n := range list {
 		if b.l.err == nil {
@@ -483,7 +513,7 @@ func (b *block) accumulators(list []int, in *instr) {
 	}
 }
 
-// externalValues lists the values the block reads but does not make.
+// externalValues lists the values that the block reads but does not make.
 func (b *block) externalValues() []*value {
 	made := map[*value]bool{}
 	seen := map[*value]bool{}
@@ -507,10 +537,11 @@ func (b *block) externalValues() []*value {
 	return out
 }
 
-// worker allocates what a worker needs, its scratch from a pool.
+// worker allocates the state of a worker, its scratch from a pool.
 func (l *lowering) worker(from *scratchPool) *worker {
 	w := &worker{
-		arena: from.get(l.bytes + cacheLine), // so that values of no bytes have an address
+		// A cache line more gives values of no bytes an address, too.
+		arena: from.get(l.bytes + cacheLine),
 
 		packing:   from.get(l.packingBytes),
 		addresses: make([]unsafe.Pointer, len(l.values)),

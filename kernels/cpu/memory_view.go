@@ -9,18 +9,22 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A memoryView is a rearrangement or part of an array that machine code reads without
-// making it: along its last dimension elements follow each other in the source,
-// or are one.
+// A memoryView is a rearrangement or part of an array that machine code reads
+// or writes in place. Along its last dimension, elements follow each other in
+// the array, or are one element.
 type memoryView struct {
-	layout   *stridedView
-	from     *value // nil for an array of the caller
-	base     func(w *worker) unsafe.Pointer
-	halfType hlo.DType // of elements of two bytes, held as f32: nests read and write them
+	layout *stridedView
+	// The value that is viewed, nil for an array of the caller.
+	from *value
+	// base is the address of element 0 of the layout.
+	base func(w *worker) unsafe.Pointer
+	// The type of elements of two bytes, which scratch holds as f32; row
+	// kernels read and write them. 0 for elements of four bytes.
+	halfType hlo.DType
 }
 
-// newMemoryView is the view of a rearrangement of elements of four bytes, nil for
-// others.
+// newMemoryView is the view of a rearrangement of elements of four bytes, nil
+// for others.
 func newMemoryView(g *stridedView, from *value) *memoryView {
 	if from.class.Bytes() != 4 || !unitInnerStride(g) {
 		return nil
@@ -32,13 +36,16 @@ func newMemoryView(g *stridedView, from *value) *memoryView {
 	}
 }
 
+// unitInnerStride reports whether machine code can read a strided view in
+// place.
 func unitInnerStride(g *stridedView) bool {
 	inner := g.dims[len(g.dims)-1]
 	return inner.stride == 0 || inner.stride == 1
 }
 
-// memoryView is the view of a tile of an array of elements of four bytes, or of two
-// that are held as four, nil of others and where elements are masked or apart.
+// memoryView is the view of a tile of an array of elements of four bytes, or of
+// two that are held as four. It is nil for other types and where elements are
+// masked or strided along the last dimension.
 func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *memoryView {
 	x := &memoryView{}
 	if _, ok := vector.HalfCodecs[d]; ok {
@@ -62,17 +69,17 @@ func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *m
 	return x
 }
 
-// rowLength is how many elements are along the last dimension.
+// rowLength is the number of elements along the last dimension.
 func (x *memoryView) rowLength() int64 {
 	return x.layout.dims[len(x.layout.dims)-1].size
 }
 
-// repeats says whether those are one element.
+// repeats reports whether these are one element.
 func (x *memoryView) repeats() bool {
 	return x.layout.dims[len(x.layout.dims)-1].stride == 0
 }
 
-// offsetOf is where element n is in the source.
+// offsetOf is the place of element n in the array.
 func (x *memoryView) offsetOf(n int64) int64 {
 	at := x.layout.start
 	for d := len(x.layout.dims) - 1; d >= 0; d-- {
@@ -83,11 +90,11 @@ func (x *memoryView) offsetOf(n int64) int64 {
 	return at
 }
 
-// evenStrip is the length of strips of some elements at most that are equal parts of
-// a row, 0 when they would be too short to be worth it.
-func evenStrip(row, most int64) int64 {
+// evenStrip is the length of strips, of at most limit elements, that are equal
+// parts of a row; 0 where they would be too short to be worth it.
+func evenStrip(row, limit int64) int64 {
 	const shortest = 64
-	for n := min(row, most); n >= shortest; n-- {
+	for n := min(row, limit); n >= shortest; n-- {
 		if row%n == 0 {
 			return n
 		}
@@ -95,14 +102,15 @@ func evenStrip(row, most int64) int64 {
 	return 0
 }
 
-// bindViews lets the machine functions of a group read views and write sinks; it
-// returns the length that strips must have, 0 without any. All of a group have
-// rows of one length, and only machine functions use them.
-func bindViews(group []*instr, most int64) (length int64) {
+// bindViews lets the machine functions of a group read views and write sinks in
+// place. It returns the length that strips must have, 0 without views. All
+// views of a group have rows of one length, and only machine functions use
+// them.
+func bindViews(group []*instr, limit int64) (length int64) {
 	fits := func(x *memoryView) bool {
 		return x != nil && x.halfType == 0 &&
-			evenStrip(x.rowLength(), most) > 0 &&
-			(length == 0 || evenStrip(x.rowLength(), most) == length)
+			evenStrip(x.rowLength(), limit) > 0 &&
+			(length == 0 || evenStrip(x.rowLength(), limit) == length)
 	}
 	for _, i := range group {
 		if !fits(i.source) ||
@@ -112,7 +120,7 @@ func bindViews(group []*instr, most int64) (length int64) {
 			continue
 		}
 		i.outs[0].view, length = i.source, evenStrip(
-			i.source.rowLength(), most,
+			i.source.rowLength(), limit,
 		)
 	}
 	for _, i := range group {
@@ -123,13 +131,14 @@ func bindViews(group []*instr, most int64) (length int64) {
 			continue
 		}
 		i.stripArgs[0].view, length = i.sink, evenStrip(
-			i.sink.rowLength(), most,
+			i.sink.rowLength(), limit,
 		)
 	}
 	return length
 }
 
-// usedByGoLoop says whether a loop in Go makes or reads v, but for one instruction.
+// usedByGoLoop reports whether a loop in Go makes or reads v, but for one
+// instruction.
 func usedByGoLoop(group []*instr, v *value, but *instr) bool {
 	return slices.ContainsFunc(group, func(u *instr) bool {
 		return u != but && u.routine == 0 &&
@@ -137,13 +146,13 @@ func usedByGoLoop(group []*instr, v *value, but *instr) bool {
 	})
 }
 
-// isElided says whether machine functions do without an instruction.
+// isElided reports whether machine functions make an instruction superfluous.
 func (i *instr) isElided() bool {
 	return i.source != nil && i.outs[0].view == i.source ||
 		i.sink != nil && i.stripArgs[0].view == i.sink
 }
 
-// unbindViews has views made and sinks written after all.
+// unbindViews undoes bindViews.
 func unbindViews(group []*instr) {
 	for _, i := range group {
 		if i.source != nil {
@@ -155,7 +164,7 @@ func unbindViews(group []*instr) {
 	}
 }
 
-// address is where element lo of a value is; those of views have four bytes.
+// address is where element lo of a value is. Elements of views have four bytes.
 func address(w *worker, v *value, lo int64) unsafe.Pointer {
 	switch {
 	case v.view != nil:

@@ -10,35 +10,53 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A rescaling is what an iteration of an online loop (see symtile's Program.Online)
-// brings up to date when it has found the maximum of each row of its tile.
+// Online loops compute in one pass over the tiles of a row what would otherwise take
+// a pass for each reduction (Milakov and Gimelshein, Online normalizer calculation
+// for softmax, 2018). Two kinds of state make this possible.
+//
+// A softmax keeps the maximum m of the tiles so far and sums of e^(x − m). When a
+// tile raises the maximum to m', the sums are multiplied by e^(m − m'). Rescaling is
+// avoided as long as the maximum grows little, by subtracting a base that is not
+// larger than the maximum, and not much smaller.
+//
+// A mean and variance keep n, Σ(x − s) and Σ(x − s)² for a shift s near the mean, so
+// that little cancels. The shift moves when the mean has drifted from it too far.
+
+// A rescaling is what an iteration of an online loop (see Program.Online of
+// package symtile) keeps of each row: the running maximum, and sums that are
+// proportional to exp(−maximum).
 type rescaling struct {
-	tileMax *value // that maximum
-	max     *value // of all tiles so far
-	base    *value // what iterations subtract: at most slack less than that; 0 where it is −∞
-	factor  *value // exp(old base − new base), or 1 where nothing was met before
-	sums    []*rescaledSum
+	tileMax *value // The maximum of the tile at hand.
+	max     *value // The maximum of all tiles so far.
+	// What iterations subtract: at most rescaleThreshold less than max, 0 where
+	// that is −∞.
+	base *value
+	// exp(old base − new base), or 1 where nothing was accumulated before.
+	factor *value
+	sums   []*rescaledSum
 }
 
-// rescaleThreshold is by how much a maximum grows before sums are scaled to it: their terms
-// are at most e^slack then, which every floating type has, and few rows are ever
-// scaled (Ye et al., FlashInfer, and Dao, FlashAttention-4, do the same with 8·ln 2).
+// rescaleThreshold is by how much a maximum grows before sums are rescaled.
+// Their terms are at most e^rescaleThreshold then, which every floating type
+// can represent, and few rows are ever rescaled (Ye et al., FlashInfer, and
+// Dao, FlashAttention-4, do the same with 8·ln 2).
 const rescaleThreshold = 1
 
-// A rescaledSum is a sum that is proportional to exp(−most).
+// A rescaledSum is a sum that is proportional to exp(−max).
 type rescaledSum struct {
-	v     *value
-	dims  []rescaledDim
-	empty func(w *worker) bool // nil: never
+	v    *value
+	dims []rescaledDim
+	// empty reports whether nothing was accumulated yet; nil for never.
+	empty func(w *worker) bool
 }
 
-// A rescaledDim is a dimension of a sum: neighbours along it are so many elements
-// apart, and so many of the factors, 0 where all have one.
+// A rescaledDim is a dimension of a sum, with the distances of neighbours in
+// the sum and in the factors. The latter is 0 where all have one factor.
 type rescaledDim struct{ size, step, factor int64 }
 
-// lowerOnline lowers the body b of a loop that keeps a maximum, or a number near a mean.
-// In every iteration the tile's own maximum is found first, then all that is kept
-// grows to it.
+// lowerOnline lowers the body b of a loop that keeps a maximum, or a shifted
+// mean. In every iteration the maximum of the tile is found first, and all that
+// is kept is rescaled to it.
 func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 	o := source.Online
 	if o.Deviation >= 0 {
@@ -67,12 +85,12 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 		base:    like(".base"),
 		factor:  like(".factor"),
 	}
-	grow := &instr{
+	rescale := &instr{
 		name:     "grow",
 		outs:     []*value{g.base, g.factor},
 		tileArgs: []*value{g.tileMax, g.max},
 	}
-	b.add(grow)
+	b.add(rescale)
 	in.outs = append(in.outs, g.max, g.base)
 	in.tileArgs = append(in.tileArgs, c.inits[0])
 	b.l.results[o.Statistic] = []*value{g.base}
@@ -83,22 +101,23 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 		b.lowerRescaledSum(n, g, o, in)
 	}
 	for _, x := range g.sums {
-		grow.tileArgs = append(grow.tileArgs, x.v)
+		rescale.tileArgs = append(rescale.tileArgs, x.v)
 	}
 	b.l.results[o.Statistic] = []*value{g.max}
 	if tile.class == portable.Float64 {
-		grow.run = rescalingStep[float64](
+		rescale.run = rescalingStep[float64](
 			g, c.inits[0], in.loop,
 		)
 	} else {
-		grow.run = rescalingStep[float32](
+		rescale.run = rescalingStep[float32](
 			g, c.inits[0], in.loop,
 		)
 	}
 }
 
-// prefetchNextTile has what a step loads fetched for the next iteration while rows of
-// this one are computed: finding their maximum before takes no time to hide that in.
+// prefetchNextTile has what a step loads prefetched for the next iteration
+// while the rows of this one are computed. Without it, finding the maximum
+// first leaves no time in which to hide the loads.
 func (b *block) prefetchNextTile(x symtile.Step, source *symtile.Loop) {
 	if x.Loop != nil ||
 		b.l.p.Ops[x.Op].Code != hlo.OpParameter ||
@@ -123,7 +142,7 @@ func (b *block) prefetchNextTile(x symtile.Step, source *symtile.Loop) {
 	b.l.nextTile[b.l.results[x.Op][0]] = step
 }
 
-// lowerRescaledSum lowers a closer of an online loop.
+// lowerRescaledSum lowers an accumulator of an online loop.
 func (b *block) lowerRescaledSum(
 	n int, g *rescaling, o *symtile.Online, in *instr,
 ) {
@@ -152,7 +171,8 @@ func (b *block) lowerRescaledSum(
 	g.sums = append(g.sums, x)
 }
 
-// push adds a dimension inside of the others, joined with the last where the two are one.
+// push adds a dimension inside of the others, merged with the last where the
+// two are one.
 func (x *rescaledSum) push(d rescaledDim) {
 	if d.size == 1 {
 		return
@@ -171,7 +191,7 @@ func (x *rescaledSum) push(d rescaledDim) {
 	x.dims = append(x.dims, d)
 }
 
-// each calls do for every run along the last dimension: its first element, the
+// each calls do with every run along the last dimension: its first element, the
 // first of its factors, and the dimension.
 func (x *rescaledSum) each(do func(at, from int64, d rescaledDim)) {
 	if len(x.dims) == 0 {
@@ -201,14 +221,15 @@ func (x *rescaledSum) each(do func(at, from int64, d rescaledDim)) {
 	}
 }
 
-// rescalingStep makes the step that grows, and adds to the loop how that begins and ends:
-// a row of nothing but −∞ has subtracted 0, where all of it is NaN.
+// rescalingStep makes the step that rescales, and adds its initialization and
+// its end to the loop. A row of nothing but −∞ has subtracted 0, where the
+// result is NaN.
 func rescalingStep[T portable.Float](g *rescaling, start *value, lp *loop) step {
 	lp.prologue = append(lp.prologue, func(w *worker) {
-		most := whole[T](w, g.max)
+		maxima := whole[T](w, g.max)
 		base := whole[T](w, g.base)
-		portable.Fill(most, first[T](w, start))
-		portable.Fill(base, most[0])
+		portable.Fill(maxima, first[T](w, start))
+		portable.Fill(base, maxima[0])
 	})
 	lp.epilogue = append(lp.epilogue, func(w *worker) {
 		base := whole[T](w, g.base)
@@ -239,19 +260,19 @@ func rescalingStep[T portable.Float](g *rescaling, start *value, lp *loop) step 
 	}
 }
 
-// updateMax brings rows up to date and says whether a factor is not 1.
-func updateMax[T portable.Float](tile, most, base, factor []T) (scales bool) {
+// updateMax brings rows up to date and reports whether a factor is not 1.
+func updateMax[T portable.Float](tile, maxima, base, factor []T) (scales bool) {
 	none := T(math.Inf(-1))
 	for k, m := range tile {
-		old := most[k]
+		old := maxima[k]
 		m = max(m, old)
-		most[k], factor[k] = m, 1
+		maxima[k], factor[k] = m, 1
 		switch {
 		case m == none:
 			base[k] = 0
 		case old == none:
 			base[k] = m
-		case !(m-base[k] <= rescaleThreshold): // or NaN
+		case !(m-base[k] <= rescaleThreshold): // The comparison is false for NaN.
 			factor[k] = T(math.Exp(float64(base[k]) - float64(m)))
 			base[k], scales = m, true
 		}
@@ -285,22 +306,23 @@ func rescaleSums[T portable.Float](w *worker, g *rescaling) {
 	}
 }
 
-// A runningVariance is what an iteration of an online loop (see symtile's Program.Online)
-// keeps of rows whose mean and variance it finds together: sums of x less a base.
+// A runningVariance is what an iteration of an online loop keeps of rows whose
+// mean and variance are computed together: sums of x less a shift, as in Chan,
+// Golub and LeVeque, Algorithms for computing the sample variance, 1983.
 type runningVariance struct {
 	loop    *reduceLoop
-	x       *value // the tile
-	shift   *value // near the mean of all tiles so far
-	sum     *value // Σ(x − base)
-	squares []*value
-	count   int // place of the number of elements so far
+	x       *value   // The tile.
+	shift   *value   // A number near the mean of all tiles so far.
+	sum     *value   // Σ(x − shift)
+	squares []*value // Σ(x − shift)² and its like.
+	count   int      // The slot of the number of elements so far.
 }
 
-// maxShiftShare is how much of Σ(x − base)² may come from the base not being the mean,
-// before the base is moved: what is subtracted from it in the end.
+// maxShiftShare is the share of Σ(x − shift)² that may come from the shift not
+// being the mean before the shift is moved. This part is subtracted in the end.
 const maxShiftShare = 0.25
 
-// lowerRunningVariance lowers the body b of a loop that keeps a number near a mean.
+// lowerRunningVariance lowers the body b of a loop that keeps a shifted mean.
 func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
 	o := source.Online
 	if b.steps(source.Body[:o.Prefix]); b.l.err != nil {
@@ -354,8 +376,8 @@ func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
 	}
 }
 
-// shiftStep makes what the first iteration begins with, and adds to the loop how
-// that and its iterations end.
+// shiftStep makes what the first iteration begins with, the mean of its tile,
+// and adds the ends of iterations and of the loop to it.
 func shiftStep[T portable.Float](
 	l *lowering, g *runningVariance, of symtile.Op, lp *loop,
 ) step {
@@ -392,8 +414,8 @@ func shiftStep[T portable.Float](
 	}
 }
 
-// finiteOrZero is x, or 0 where it is not a number or infinite: less that, everything is
-// what it was.
+// finiteOrZero is x, or 0 where it is NaN or infinite, since subtracting 0
+// leaves everything as it was.
 func finiteOrZero[T portable.Float](x T) T {
 	if d := x - x; d != d {
 		return 0
@@ -401,7 +423,9 @@ func finiteOrZero[T portable.Float](x T) T {
 	return x
 }
 
-// recenter moves the bases of rows whose mean is elsewhere by now.
+// recenter moves the shifts of rows whose mean has drifted from them. With d =
+// Σ(x − shift), n elements and a move by δ, the sum becomes d − nδ and the
+// squares q − 2δd + nδ².
 func recenter[T portable.Float](w *worker, g *runningVariance) {
 	n := float64(w.slots[g.count])
 	base := whole[T](w, g.shift)
@@ -425,8 +449,8 @@ func recenter[T portable.Float](w *worker, g *runningVariance) {
 	}
 }
 
-// removeShift makes sums of x less a base those of x, and of squares those of x less
-// the mean.
+// removeShift turns sums of x less a shift into those of x, and squares of x −
+// shift into those of x − mean: q − d²/n.
 func removeShift[T portable.Float](w *worker, g *runningVariance) {
 	n := float64(w.slots[g.count])
 	base := whole[T](w, g.shift)
@@ -441,7 +465,7 @@ func removeShift[T portable.Float](w *worker, g *runningVariance) {
 	}
 }
 
-// validElements is how many elements of the tile at hand are there, of a row.
+// validElements is the number of valid elements of a row of the tile at hand.
 func (f *reduceLoop) validElements(w *worker) int64 {
 	n := int64(1)
 	for _, d := range f.dims {

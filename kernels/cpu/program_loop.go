@@ -67,6 +67,8 @@ type programLoop struct {
 	ctx     context.Context  // The context of the current run.
 }
 
+// newProgramLoop makes the loop over the tile programs of a grid, on one worker
+// for each state.
 func newProgramLoop(
 	states []*worker, body []step, order raster, split *splitK, pool *workers.Pool,
 ) *programLoop {
@@ -122,17 +124,19 @@ func (p *programLoop) runPrograms(number int, begin, end int64) {
 	}
 }
 
-// A raster is the order of tile programs. The last dimension runs fastest,
+// A raster is the order of tile programs. The last dimension varies fastest,
 // but for groups: the rows of tiles along the dimension before it are taken a
-// group at a time, and within a group the row runs faster than the column, so
-// that the programs that run near each other read few rows and few columns
-// (Triton's GROUP_SIZE_M). A group of one row is the plain order, one of all
-// rows the columns' order.
+// group at a time, and within a group the row varies faster than the column, so
+// that programs that run near each other read few rows and few columns
+// (Triton's GROUP_SIZE_M). A group of one row is row-major order, a group of
+// all rows is column-major order.
 type raster struct {
-	grid   []int64 // tiles along each parallel dimension, which are the first of the space
-	row    int     // grouped dimension; −1 for none
+	// The number of tiles along each parallel dimension. These are the first
+	// dimensions of the space.
+	grid   []int64
+	row    int // The grouped dimension, or −1.
 	column int
-	group  int64 // rows
+	group  int64 // The number of rows in a group.
 }
 
 // newRaster groups the last two dimensions that have several tiles.

@@ -8,15 +8,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A stridedView copies elements of one tile to places of another: element index of
-// the result is element start + Σ index·stride of the source.
+// A stridedView is a rearrangement of the elements of a tile: element index of
+// the view is element start + Σ index·stride of the tile.
 type stridedView struct {
-	dims  []stridedDim // outermost first; those that follow each other are one
+	// The dimensions, outermost first; those that follow each other are merged.
+	dims  []stridedDim
 	start int64
 }
 
+// A stridedDim is a dimension of a strided view.
 type stridedDim struct{ size, stride int64 }
 
+// newStridedView merges the dimensions of a view.
 func newStridedView(sizes, strides []int64, start int64) *stridedView {
 	g := &stridedView{start: start}
 	for k, size := range sizes {
@@ -37,13 +40,13 @@ func newStridedView(sizes, strides []int64, start int64) *stridedView {
 	return g
 }
 
-// isIdentity says whether the result is the source.
+// isIdentity reports whether the view is the tile.
 func (g *stridedView) isIdentity() bool {
 	return g.start == 0 && len(g.dims) == 1 &&
 		g.dims[0].stride == 1
 }
 
-// copyView computes elements from … from+len(dst)−1 of the result.
+// copyView copies elements from … from+len(dst)−1 of a view.
 func copyView[T, S portable.Number](
 	g *stridedView, dst []T, src []S, from int64,
 ) {
@@ -76,7 +79,8 @@ func copyView[T, S portable.Number](
 	}
 }
 
-// lowerRearrangement lowers a broadcast, transpose or reverse of a tile.
+// lowerRearrangement lowers a broadcast, transpose, reverse or unfold of a
+// tile.
 func lowerRearrangement[T portable.Number](b *block, n int, op symtile.Op) {
 	from := b.l.arg(op, 0)
 	if op.Code == hlo.OpBroadcast &&
@@ -115,15 +119,15 @@ func lowerRearrangement[T portable.Number](b *block, n int, op symtile.Op) {
 	})
 }
 
-// transposeStep is the transpose that g is, in scratch; nil for another arrangement,
-// such as one in which neighbours are the same element: the rows that use it read
-// that themselves.
+// transposeStep is the transpose in scratch that a view is, nil for other
+// views. Views of which neighbours are one element are left to the rows that
+// read them.
 func transposeStep(g *stridedView, v, from *value) step {
-	const least = 8 // elements along both dimensions
+	const minSize = 8 // The least elements along both dimensions.
 	inner := g.dims[len(g.dims)-1]
-	if inner.size < least || inner.stride < 1 ||
+	if inner.size < minSize || inner.stride < 1 ||
 		!slices.ContainsFunc(g.dims[:len(g.dims)-1], func(d stridedDim) bool {
-			return d.stride == 1 && d.size >= least
+			return d.stride == 1 && d.size >= minSize
 		}) {
 		return nil
 	}
@@ -148,6 +152,7 @@ func transposeStep(g *stridedView, v, from *value) step {
 	return m.run
 }
 
+// rowMajorOf are the dense strides of dimensions.
 func rowMajorOf(dims []stridedDim) []int64 {
 	sizes := make([]int64, len(dims))
 	for k, d := range dims {
@@ -156,9 +161,11 @@ func rowMajorOf(dims []stridedDim) []int64 {
 	return hlo.RowMajor(sizes)
 }
 
-// viewOf describes a broadcast, transpose or reverse.
+// viewOf is the view that a broadcast, transpose, reverse or unfold is.
 func (l *lowering) viewOf(op symtile.Op) *stridedView {
-	from := hlo.RowMajor(l.p.Ops[op.Args[0]].Tile.Sizes())
+	from := hlo.RowMajor(
+		l.p.Ops[op.Args[0]].Tile.Sizes(),
+	)
 	sizes := op.Tile.Sizes()
 	strides := make([]int64, len(op.Tile))
 	start := int64(0)
@@ -183,8 +190,8 @@ func (l *lowering) viewOf(op symtile.Op) *stridedView {
 	return newStridedView(sizes, strides, start)
 }
 
-// unfoldStrides sets the strides of an unfold: neighbouring positions and places are
-// so many steps of the operand's tile apart.
+// unfoldStrides sets the strides of an unfold, whose neighbouring positions and
+// window elements are a number of steps of the operand's tile apart.
 func (l *lowering) unfoldStrides(op symtile.Op, from, strides []int64) {
 	source := l.p.Ops[op.Args[0]].Tile
 	for n, d, k := 0,
@@ -204,7 +211,8 @@ func (l *lowering) unfoldStrides(op symtile.Op, from, strides []int64) {
 	}
 }
 
-// stepRatio is how many elements of the source's tile a step of the result's is.
+// stepRatio is the number of elements of the source's tile that a step of the
+// result's tile is.
 func stepRatio(result symtile.DimTile, by int64, source symtile.DimTile) int64 {
 	from, _ := source.Stride.Value()
 	stride, _ := result.Stride.Value()
@@ -241,8 +249,8 @@ func lowerIota[T portable.Number](b *block, n int, op symtile.Op) {
 	})
 }
 
-// fillIota writes first + i·stride, beginning at i, left times, then inner times
-// for every next i, modulo size.
+// fillIota writes first + i·stride for increasing i modulo size: the first
+// number `remaining` times, the others inner times each.
 func fillIota[T portable.Number](
 	dst []T, i, size, left, inner, first, stride int64,
 ) {
@@ -260,8 +268,8 @@ func fillIota[T portable.Number](
 	}
 }
 
-// fillCycle is count of elements that all differ from the next: once round, then
-// copies of what is there.
+// fillCycle is fillIota of numbers that each occur once: one cycle, then copies
+// of it.
 func fillCycle[T portable.Number](dst []T, i, size, first, stride int64) {
 	n := min(size, int64(len(dst)))
 	for k := range dst[:n] {
@@ -275,22 +283,25 @@ func fillCycle[T portable.Number](dst []T, i, size, first, stride int64) {
 	}
 }
 
-// A tilePlacement says where the elements of a source tile that are there stand in
-// a result tile: element i of dimension d is element first + i·every of it.
+// A tilePlacement says where the valid elements of a source tile go in a result
+// tile: element i of dimension d to element first + i·spacing.
 type tilePlacement struct {
 	dims []tilePlacementDim
 }
 
+// A tilePlacementDim is a dimension of a tile placement.
 type tilePlacementDim struct {
-	mask           dimMask
-	first, spacing int64 // first is −1 when the place says it
+	mask dimMask
+	// The first element, or −1 where the slot holds it, and the distance of
+	// elements.
+	first, spacing int64
 	slot           int
-	size           int64 // of the result
+	size           int64 // The size of the result.
 }
 
-// place copies the part of src that is there into dst.
+// run calls copyRow for each row of valid elements.
 func (p *tilePlacement) run(
-	w *worker, copyRow func(to, from, n, every int64),
+	w *worker, copyRow func(to, from, n, spacing int64),
 ) {
 	var r region
 	var at, index [maxRank]int64
@@ -337,19 +348,22 @@ func (p *tilePlacement) run(
 	}
 }
 
-func copySpaced[T portable.Number](dst, src []T, to, from, n, every int64) {
-	if every == 1 {
+// copySpaced copies n elements to places that are a number of elements apart.
+func copySpaced[T portable.Number](
+	dst, src []T, to, from, n, spacing int64,
+) {
+	if spacing == 1 {
 		copy(dst[to:to+n], src[from:from+n])
 		return
 	}
 	for _, v := range src[from : from+n] {
 		dst[to] = v
-		to += every
+		to += spacing
 	}
 }
 
-// lowerConcatenate places every argument in turn: where one is there the others are
-// not.
+// lowerConcatenate places spacing argument in turn. Where one is valid, the
+// others are not.
 func lowerConcatenate[T portable.Number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
 	in := &instr{
@@ -381,7 +395,8 @@ func lowerConcatenate[T portable.Number](b *block, n int, op symtile.Op) {
 	b.add(in)
 }
 
-// lowerUpdate lowers a dynamic-update-slice: the operand with the update over it.
+// lowerUpdate lowers a dynamic-update-slice: the operand, and the update over
+// it.
 func lowerUpdate[T portable.Number](b *block, n int, op symtile.Op) {
 	p := &tilePlacement{}
 	for d, t := range b.l.p.Ops[op.Args[1]].Tile {
@@ -406,16 +421,18 @@ func lowerUpdate[T portable.Number](b *block, n int, op symtile.Op) {
 	})
 }
 
+// placeInto places the elements of a value in another.
 func placeInto[T portable.Number](w *worker, p *tilePlacement, to, from *value) {
 	dst := whole[T](w, to)
 	src := whole[T](w, from)
-	p.run(w, func(to, from, n, every int64) {
-		copySpaced(dst, src, to, from, n, every)
+	p.run(w, func(to, from, n, spacing int64) {
+		copySpaced(dst, src, to, from, n, spacing)
 	})
 }
 
-// lowerPad fills with the value and places the operand. Element i of dimension d of
-// the operand's tile is index low + (interior+1)·(offset + i·stride) of the result.
+// lowerPad fills a tile with the padding value and places the operand. Element
+// i of dimension d of the operand's tile is index low + (interior+1)·(offset +
+// i·stride) of the result.
 func lowerPad[T portable.Number](b *block, n int, op symtile.Op) {
 	source := b.l.p.Ops[op.Args[0]].Tile
 	p := &tilePlacement{}

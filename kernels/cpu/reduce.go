@@ -9,20 +9,33 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A reduceLoop walks a reduce's operand in row-major order: all elements along
-// kept dimensions, those that are there along reduced ones. Dimensions that
-// follow each other, both kept or both reduced and not masked, are one.
+// A reduction walks its operand in row-major order. A run along the last dimension
+// is reduced to one element where that dimension is reduced, and combined element by
+// element with the result where it is kept. Sums of f32 have four partial vectors
+// that are combined in a fixed order, so that results do not depend on the machine.
+//
+// Computations that are no single operation, and reductions of several operands,
+// apply their computation to strips of pairs (stripReducer), or element by element
+// with a scalar program where one of their instructions has no strips.
+
+// A reduceLoop walks the operand of a reduce in row-major order: all elements
+// along kept dimensions, the valid ones along reduced ones. Dimensions that
+// follow each other, and are both kept or both reduced and not masked, are
+// merged.
 type reduceLoop struct {
 	dims  []reduceDim
 	masks []dimMask
 }
 
+// A reduceDim is a dimension of a reduce loop.
 type reduceDim struct {
 	size int64
-	kept int64 // stride of the result, 0 along reduced dimensions
-	mask int   // −1: nothing is masked
+	// The stride in the result, 0 along reduced dimensions.
+	kept int64
+	mask int // The index of its mask, or −1.
 }
 
+// newReduceLoop is the loop over a tile along the reduced dimensions.
 func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtile.Tile) *reduceLoop {
 	f := &reduceLoop{}
 	kept := hlo.RowMajor(result.Sizes())
@@ -44,6 +57,8 @@ func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtil
 	return f
 }
 
+// push adds a dimension inside of the others, merged with the last where the
+// two are one.
 func (f *reduceLoop) push(d reduceDim) {
 	if d.size == 1 && d.mask < 0 {
 		return
@@ -60,8 +75,8 @@ func (f *reduceLoop) push(d reduceDim) {
 	f.dims = append(f.dims, d)
 }
 
-// each calls do for every run along the last dimension: its first element in
-// the operand and in the result, its length, its step in the result.
+// each calls do with every run along the last dimension: its first element in
+// the operand and in the result, its length, and its stride in the result.
 func (f *reduceLoop) each(
 	w *worker, do func(from, to, n, step int64),
 ) {
@@ -100,6 +115,7 @@ func (f *reduceLoop) each(
 	}
 }
 
+// reduce lowers a reduce, by one operation where its computation is that.
 func (b *block) reduce(op symtile.Op, c *accumulator) {
 	n := len(op.Args) / 2
 	for k := range n {
@@ -148,6 +164,8 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 	}
 }
 
+// goReduceStep is a reduction by a loop in Go, nil where there is none for the
+// type.
 func goReduceStep[T portable.Number](
 	f *reduceLoop, monoid hlo.Opcode, op symtile.Op, c *accumulator,
 ) step {
@@ -167,14 +185,14 @@ func goReduceStep[T portable.Number](
 				dst[to] = row(dst[to], src[from:from+n])
 				return
 			}
-			x := dst[to : to+n] // kept and innermost: its stride is 1
+			x := dst[to : to+n] // The kept dimension is innermost, with stride 1.
 			into(x, x, src[from:from+n])
 		})
 	}
 }
 
-// reduceByProgram folds with a scalar program: any computation, any number of
-// operands.
+// reduceByProgram lowers a reduce by any computation of any number of operands,
+// strip by strip where possible and else with a scalar program.
 func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 	prog, err := portable.CompileScalar(op.Instr.Attrs.ToApply)
 	if err != nil {
@@ -214,8 +232,7 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 	}
 }
 
-// loadScalar and put move one element of any class; floats travel as float64. The
-// folding keeps at inside of the value.
+// loadScalar reads an element of any class; floats are widened to float64.
 func loadScalar(w *worker, v *value, at int64) portable.Scalar {
 	p := unsafe.Add(
 		w.addresses[v.id], at*v.class.Bytes(),
@@ -231,6 +248,7 @@ func loadScalar(w *worker, v *value, at int64) portable.Scalar {
 	return portable.Scalar{I: *(*int64)(p)}
 }
 
+// storeScalar writes an element of any class.
 func storeScalar(w *worker, v *value, at int64, x portable.Scalar) {
 	p := unsafe.Add(
 		w.addresses[v.id], at*v.class.Bytes(),
@@ -247,7 +265,7 @@ func storeScalar(w *worker, v *value, at int64, x portable.Scalar) {
 	}
 }
 
-// jitReduceStep is folded for f32; nil where there is no function for it.
+// jitReduceStep is goReduceStep for f32 by machine code.
 func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *value) step {
 	code, ok := vector.ReduceRoutines()[monoid]
 	if !ok || d != hlo.F32 {
@@ -264,7 +282,11 @@ func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *valu
 			}
 			for n > 0 {
 				part := min(n, vector.MaxCallLength)
-				*args = vector.ReduceArgs{N: part, X: &src[from], Y: &dst[to]}
+				*args = vector.ReduceArgs{
+					N: part,
+					X: &src[from],
+					Y: &dst[to],
+				}
 				at.Call(unsafe.Pointer(args))
 				from, n = from+part, n-part
 				to += part * step
@@ -273,23 +295,24 @@ func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *valu
 	}
 }
 
-// A stripReducer applies the computation of a reduce to many pairs at once: the
+// A stripReducer applies the computation of a reduce to many pairs at once: its
 // scalar instructions are strips, of machine code where there is some.
 //
-// Along kept dimensions it folds as written, one element of every result after
-// the other. A run along reduced dimensions becomes one element by joining
-// neighbours again and again, so that the order stays and only the association
-// changes, which a reduce leaves open; that element is then folded in.
+// Along kept dimensions it reduces one element into each result. A run along
+// reduced dimensions becomes one element by combining neighbours repeatedly,
+// which keeps the order and changes only the association, which a reduce leaves
+// open. That element is then reduced into the result.
 type stripReducer struct {
-	lhs, rhs   []*value // what it joins, in scratch of its own
-	results    []*value // distinct from these
+	// The operands of the computation, in scratch of its own.
+	lhs, rhs   []*value
+	results    []*value // Its results, in other values than these.
 	combines   []strip
 	outs, args []*value
-	strip      int64 // elements that it joins at a time
+	strip      int64 // The number of pairs at a time.
 }
 
-// stripReducer makes one of the computation; nil where its instructions are not all
-// done in strips.
+// stripReducer makes one of the computation, nil where an instruction of it has
+// no strips.
 func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 	to := op.Instr.Attrs.ToApply
 	n := len(c.outs)
@@ -320,7 +343,7 @@ func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 	return r
 }
 
-// stripOfScalars is a strip of what a scalar instruction gives.
+// stripOfScalars is the value for a strip of results of a scalar instruction.
 func (l *lowering) stripOfScalars(i *hlo.Instr) *value {
 	return l.value(
 		"%"+i.Name,
@@ -329,8 +352,8 @@ func (l *lowering) stripOfScalars(i *hlo.Instr) *value {
 	)
 }
 
-// stripReducerBody makes the strips of the instructions between the parameters and
-// the root.
+// stripReducerBody makes the strips of the instructions between the parameters
+// and the root.
 func (b *block) stripReducerBody(
 	to *hlo.Computation,
 	made map[*hlo.Instr]*value,
@@ -374,6 +397,7 @@ func (b *block) stripReducerBody(
 	return group, true
 }
 
+// stripOfAny is elementwiseStrip for a result of any class.
 func stripOfAny(p *pointwiseOp) strip {
 	switch p.out.class {
 	case portable.Float32:
@@ -419,7 +443,8 @@ func (r *stripReducer) finish(
 	return true
 }
 
-// combineStrips are the strips of a reducer: one machine function, or loops in Go.
+// combineStrips are the strips of a reducer: one machine function, or loops in
+// Go.
 func (l *lowering) combineStrips(
 	group []*instr, results []*value,
 ) (list []strip) {
@@ -443,6 +468,7 @@ func (l *lowering) combineStrips(
 	return list
 }
 
+// accumulate reduces the operands along the loop.
 func (r *stripReducer) accumulate(f *reduceLoop) step {
 	return func(w *worker) {
 		f.each(w, func(from, to, n, step int64) {
@@ -461,7 +487,7 @@ func (r *stripReducer) accumulate(f *reduceLoop) step {
 	}
 }
 
-// column folds n elements into n.
+// column reduces n elements into n.
 func (r *stripReducer) column(w *worker, from, to, n int64) {
 	for k, v := range r.outs {
 		size := v.class.Bytes()
@@ -479,7 +505,7 @@ func (r *stripReducer) column(w *worker, from, to, n int64) {
 	r.combine(w, n, to)
 }
 
-// combine folds the strips and stores the results at to.
+// combine runs the computation and stores the results at to.
 func (r *stripReducer) combine(w *worker, n, to int64) {
 	r.run(w, n)
 	for k, v := range r.outs {
@@ -492,13 +518,14 @@ func (r *stripReducer) combine(w *worker, n, to int64) {
 	}
 }
 
+// run runs the computation on n pairs.
 func (r *stripReducer) run(w *worker, n int64) {
 	for _, f := range r.combines {
 		f(w, 0, n)
 	}
 }
 
-// row folds n elements, at most a strip, into one.
+// row reduces n elements, at most a strip, into one.
 func (r *stripReducer) row(w *worker, from, to, n int64) {
 	for k, v := range r.args {
 		r.deinterleave(
@@ -510,7 +537,8 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 	for n > 1 {
 		r.run(w, n/2)
 		for k, v := range r.results {
-			if n%2 == 1 { // the last has no neighbour: it was left behind the others
+			// The last element of an odd number has no neighbour. It follows the others.
+			if n%2 == 1 {
 				copyElement(w, v, n/2, r.lhs[k], n/2)
 			}
 		}
@@ -526,13 +554,14 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 	r.combine(w, 1, to)
 }
 
-// deinterleave moves n elements to the left and right, in turns.
+// deinterleave moves n elements to the left and right operands, alternately.
 func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int64) {
 	left := w.addresses[r.lhs[k].id]
 	right := w.addresses[r.rhs[k].id]
 	if r.lhs[k].class.Bytes() == 4 {
 		pairs := int64(0)
-		if f := vector.Deinterleave(); f != nil && n >= 16 {
+		f := vector.Deinterleave()
+		if f != nil && n >= 16 {
 			pairs = n / 2 &^ 7
 			args := vector.DeinterleaveArgs{
 				Pairs: pairs, From: src, Left: left, Right: right,
@@ -559,6 +588,8 @@ func elementsAfter[T uint32 | uint64](p unsafe.Pointer, skip, n int64) []T {
 	return unsafe.Slice((*T)(p), skip+n)[skip:]
 }
 
+// inTurns splits neighbours of src into left and right; of an odd number the
+// last goes left.
 func inTurns[T uint32 | uint64](left, right, src []T) {
 	for k := range right {
 		two := src[:2]
@@ -570,6 +601,7 @@ func inTurns[T uint32 | uint64](left, right, src []T) {
 	}
 }
 
+// copyBytes copies bytes.
 func copyBytes(dst, src unsafe.Pointer, bytes int64) {
 	copy(
 		unsafe.Slice((*byte)(dst), bytes),

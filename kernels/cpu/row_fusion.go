@@ -8,6 +8,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Row fusion groups instructions of a schedule such that a row of all values fits in
+// registers and first-level cache while the row is computed. It goes through the
+// items of a schedule in order and keeps one group open. An item joins the group if
+// the iteration space can be divided into rows for both: every dimension of every
+// access has to be a product of dimensions of the group. What only the group reads
+// gets no scratch at all.
+
 // A rowGroup is a group of tile instructions that becomes one row kernel (see
 // package rowkernel): elementwise instructions and reductions over the rows of one
 // iteration space. It grows instruction by instruction, in terms of the values of
@@ -26,9 +33,9 @@ type rowGroup struct {
 	stores     map[*value]*rowAccess
 	storeOrder []*value // The stored values that are no results of reductions.
 
-	kernel *rowkernel.Kernel           // The translation.
-	values map[*value]*rowkernel.Value // The values of the translation.
-	origin map[*rowkernel.Access]*rowAccess
+	kernel *rowkernel.Kernel                // The translation.
+	values map[*value]*rowkernel.Value      // The values of the translation.
+	origin map[*rowkernel.Access]*rowAccess // The accesses of the translation.
 }
 
 // A rowReduction is a reduction of f32 that a row kernel can do.
@@ -53,21 +60,24 @@ type rowAccess struct {
 	nonTemporal bool // Stores need not leave the elements in the caches.
 }
 
+// col is the stride along a row.
 func (x *rowAccess) col() int64 {
 	return x.strides[len(x.strides)-1]
 }
+
+// row is the stride from row to row.
 func (x *rowAccess) row() int64 {
 	return x.strides[len(x.strides)-2]
 }
 
-// isFixed says whether a stream is in the same place for all rows.
+// isFixed reports whether the access is at the same place for all rows.
 func (x *rowAccess) isFixed() bool {
 	return !slices.ContainsFunc(x.strides, func(s int64) bool {
 		return s != 0
 	})
 }
 
-// fuseRows joins items of the sequence that machine code does row by row.
+// fuseRows groups items of the schedule that row kernels can do.
 func (s *schedule) fuseRows() {
 	f := &rowFuser{uses: s.countUses()}
 	for _, i := range s.items {
@@ -77,14 +87,18 @@ func (s *schedule) fuseRows() {
 	s.items = f.items
 }
 
-// A rowFuser builds the nests of a sequence.
+// A rowFuser builds the row groups of a schedule.
 type rowFuser struct {
-	items         []*instr
-	open          *rowGroup
-	pendingSplats []*instr // copies of what the open nest makes, which join it with what reads them
-	uses          map[*value]int
+	items []*instr
+	open  *rowGroup // The group that grows.
+	// Copies of results of the open group, which join it with an instruction
+	// that reads them.
+	pendingSplats []*instr
+	uses          map[*value]int // The number of readers of each value.
 }
 
+// add adds an item to the open group, to a new group, or to the schedule as it
+// is.
 func (f *rowFuser) add(l *lowering, i *instr) {
 	if f.open != nil && i.copied != nil &&
 		f.open.scalars[i.copied] {
@@ -111,7 +125,8 @@ func (f *rowFuser) add(l *lowering, i *instr) {
 	f.items = append(f.items, i)
 }
 
-// extend adds an instruction to the open nest, with the copies that it may read.
+// extend adds an instruction to the open group, with the copies that it may
+// read.
 func (f *rowFuser) extend(l *lowering, i *instr) bool {
 	if f.open == nil {
 		return false
@@ -139,6 +154,7 @@ func (f *rowFuser) extend(l *lowering, i *instr) bool {
 	return n != nil
 }
 
+// close ends the open group.
 func (f *rowFuser) close() {
 	if f.open != nil {
 		f.items = append(
@@ -149,7 +165,7 @@ func (f *rowFuser) close() {
 	}
 }
 
-// touches says whether an instruction uses what the open nest makes.
+// touches reports whether an instruction uses what the open group makes.
 func (f *rowFuser) touches(i *instr) bool {
 	return f.open.touches(i) ||
 		slices.ContainsFunc(f.pendingSplats, func(c *instr) bool {
@@ -157,7 +173,7 @@ func (f *rowFuser) touches(i *instr) bool {
 		})
 }
 
-// reads says whether an instruction, or one of its group, reads v.
+// reads reports whether an instruction, or one of its group, reads v.
 func (i *instr) reads(v *value) bool {
 	for _, x := range append(i.group, i) {
 		if slices.Contains(x.stripArgs, v) ||
@@ -168,7 +184,7 @@ func (i *instr) reads(v *value) bool {
 	return false
 }
 
-// touches says whether an instruction uses what the nest makes.
+// touches reports whether an instruction uses what the group makes.
 func (n *rowGroup) touches(i *instr) bool {
 	for _, x := range append(i.group, i) {
 		for _, v := range slices.Concat(x.stripArgs, x.tileArgs, x.outs) {
@@ -180,11 +196,12 @@ func (n *rowGroup) touches(i *instr) bool {
 	return false
 }
 
-// isView says whether v is a view that an instruction of the nest has.
+// isView reports whether v is a view that an instruction of the group makes.
 func (n *rowGroup) isView(v *value) bool {
 	return n.loads[v] != nil && n.loads[v].view != nil
 }
 
+// defines reports whether the group makes v.
 func (n *rowGroup) defines(v *value) bool {
 	return n.ops[v] != nil ||
 		n.scalars[v] ||
@@ -192,7 +209,7 @@ func (n *rowGroup) defines(v *value) bool {
 		slices.ContainsFunc(n.reductions, func(f *rowReduction) bool { return f.out == v })
 }
 
-// countUses counts how often the items read each value.
+// countUses counts the readers of each value.
 func (s *schedule) countUses() map[*value]int {
 	uses := map[*value]int{}
 	for _, i := range s.items {
@@ -208,6 +225,7 @@ func (s *schedule) countUses() map[*value]int {
 	return uses
 }
 
+// rowFusible reports whether row kernels can do an instruction.
 func rowFusible(i *instr) bool {
 	switch {
 	case i.copied != nil:
@@ -223,7 +241,7 @@ func rowFusible(i *instr) bool {
 		})
 }
 
-// newRowGroup is the nest of items, nil where there is none.
+// newRowGroup is the group of items, nil where they are none.
 func (l *lowering) newRowGroup(items []*instr, uses map[*value]int) *rowGroup {
 	n := &rowGroup{
 		l:          l,
@@ -242,19 +260,21 @@ func (l *lowering) newRowGroup(items []*instr, uses map[*value]int) *rowGroup {
 			return nil
 		}
 	}
-	if !n.finish(uses) || len(n.moving()) > rowkernel.MaxAccesses {
+	if !n.finish(uses) ||
+		len(n.moving()) > rowkernel.MaxAccesses {
 		return nil
 	}
 	return n
 }
 
 const (
-	minRowLength     = 8       // elements: one vector
-	maxRowLength     = 1 << 17 // … of a call
-	maxFlatRowLength = 1 << 10 // … where rows can be chosen, at most
+	minRowLength     = 8       // The shortest row, in elements: one vector.
+	maxRowLength     = 1 << 17 // The longest row, which one call must do.
+	maxFlatRowLength = 1 << 10 // The longest row where rows can be chosen.
 )
 
-// chooseExtents finds the dimensions into which all accesses can be divided.
+// chooseExtents finds the dimensions into which the dimensions of all accesses
+// can be divided.
 func (n *rowGroup) chooseExtents() bool {
 	total, reduced := int64(0), false
 	for _, i := range n.items {
@@ -302,7 +322,7 @@ func (n *rowGroup) chooseExtents() bool {
 	return true
 }
 
-// elements is how many elements an item goes over.
+// elements is the number of elements that an item iterates over.
 func (i *instr) elements() int64 {
 	if i.reduction == nil {
 		return i.n
@@ -314,6 +334,7 @@ func (i *instr) elements() int64 {
 	return size
 }
 
+// dims are the dimensions of the reduction, with their strides in the result.
 func (f *rowReduction) dims() []stridedDim {
 	dims := make([]stridedDim, len(f.loop.dims))
 	for k, d := range f.loop.dims {
@@ -334,8 +355,8 @@ func boundaries(dims []stridedDim) []int64 {
 	return bounds
 }
 
-// rowOf is the length of rows of n elements that follow each other: a divisor
-// of which four vectors are one, else all.
+// rowOf is the length of the rows into which n contiguous elements are divided:
+// a divisor that is a multiple of four vectors, or else all.
 func rowOf(n int64) int64 {
 	for c := int64(maxFlatRowLength); c >= maxFlatRowLength/4; c -= 32 {
 		if n%c == 0 {
@@ -373,7 +394,8 @@ func refineStrides(dims []stridedDim, sizes []int64) ([]int64, bool) {
 	return strides, rest == 1
 }
 
-// denseStrides of dense elements, wide or narrow.
+// denseStrides are the strides of dense elements, of a wide value or a row
+// scalar.
 func (n *rowGroup) denseStrides(wide bool) []int64 {
 	if wide {
 		return hlo.RowMajor(n.extents)
@@ -383,7 +405,8 @@ func (n *rowGroup) denseStrides(wide bool) []int64 {
 	)
 }
 
-// sameStrides says whether strides differ in dimensions of one element only.
+// sameStrides reports whether strides differ at most in dimensions of one
+// element.
 func (n *rowGroup) sameStrides(x, y []int64) bool {
 	for k, size := range n.extents {
 		if size > 1 && x[k] != y[k] {
@@ -400,7 +423,7 @@ func (n *rowGroup) rows() int64 {
 	return n.extents[len(n.extents)-2]
 }
 
-// add adds an item; false if it does not fit.
+// add adds an item and reports false if it does not fit.
 func (n *rowGroup) add(i *instr) bool {
 	total := hlo.Elements(n.extents)
 	switch {
@@ -411,7 +434,8 @@ func (n *rowGroup) add(i *instr) bool {
 		}
 		return false
 	case i.reduction != nil:
-		return i.elements() == total && n.addReduction(i.reduction)
+		return i.elements() == total &&
+			n.addReduction(i.reduction)
 	case i.n != total && i.n != total/n.cols():
 		return false
 	}
@@ -423,6 +447,7 @@ func (n *rowGroup) add(i *instr) bool {
 	return true
 }
 
+// addInstr adds an instruction of a group, on all elements or on row scalars.
 func (n *rowGroup) addInstr(x *instr, wide bool) bool {
 	switch {
 	case x.source != nil:
@@ -454,12 +479,13 @@ func (n *rowGroup) addInstr(x *instr, wide bool) bool {
 	return true
 }
 
+// addStore adds a store.
 func (n *rowGroup) addStore(v *value, s *rowAccess) {
 	n.stores[v] = s
 	n.storeOrder = append(n.storeOrder, v)
 }
 
-// accessOf is the stream of a view.
+// accessOf is the access of a view, nil where its dimensions cannot be divided.
 func (n *rowGroup) accessOf(x *memoryView, v *value, wide bool) *rowAccess {
 	sizes := n.extents
 	if !wide {
@@ -480,6 +506,7 @@ func (n *rowGroup) accessOf(x *memoryView, v *value, wide bool) *rowAccess {
 	}
 }
 
+// addView adds a load, a broadcast of a row scalar, or another view.
 func (n *rowGroup) addView(x *instr, wide bool) bool {
 	s := n.accessOf(x.source, x.outs[0], wide)
 	if s == nil || !n.halfAccessFits(s, false) ||
@@ -502,7 +529,7 @@ func (n *rowGroup) addView(x *instr, wide bool) bool {
 	return true
 }
 
-// addOperand makes a value that is not of the nest a leaf of it.
+// addOperand makes a value that is not of the group a load of it.
 func (n *rowGroup) addOperand(v *value, wide bool) bool {
 	switch {
 	case n.broadcasts[v] != nil || n.loads[v] != nil:
@@ -526,6 +553,7 @@ func (n *rowGroup) addOperand(v *value, wide bool) bool {
 	return true
 }
 
+// addReduction adds a reduction. All reductions of a group have one direction.
 func (n *rowGroup) addReduction(of *rowReduction) bool {
 	f := &rowReduction{}
 	*f = *of
@@ -571,7 +599,8 @@ func (n *rowGroup) addReduction(of *rowReduction) bool {
 	return true
 }
 
-// finish finds what has to be stored, and refuses what cannot be done.
+// finish finds what has to be stored and reports false where that cannot be
+// done.
 func (n *rowGroup) finish(uses map[*value]int) bool {
 	inside := map[*value]int{}
 	for _, i := range n.items {
@@ -602,7 +631,7 @@ func (n *rowGroup) finish(uses map[*value]int) bool {
 	return n.reducesOneWay()
 }
 
-// storeResults stores what an instruction makes that is used elsewhere.
+// storeResults stores results of an instruction that are used elsewhere.
 func (n *rowGroup) storeResults(x *instr, out func(*value) bool) bool {
 	if x.group != nil || x.rows != nil {
 		return true
@@ -635,8 +664,8 @@ func (n *rowGroup) storeResults(x *instr, out func(*value) bool) bool {
 	return true
 }
 
-// reducesOneWay says whether folds go along rows, or across them and then
-// without anything narrow.
+// reducesOneWay reports whether reductions go along rows, or across them and
+// then without row scalars.
 func (n *rowGroup) reducesOneWay() bool {
 	if !n.reducesColumns() {
 		return true
@@ -647,7 +676,8 @@ func (n *rowGroup) reducesOneWay() bool {
 
 // reducesColumns reports whether reductions combine rows.
 func (n *rowGroup) reducesColumns() bool {
-	return len(n.reductions) > 0 && n.reductions[0].acrossRows
+	return len(n.reductions) > 0 &&
+		n.reductions[0].acrossRows
 }
 
 // halfType is the type of the elements of an access of two bytes, else 0.
@@ -702,7 +732,8 @@ func (n *rowGroup) accesses() []*rowAccess {
 // not one place of the scratch.
 func (n *rowGroup) moving() []*rowAccess {
 	return slices.DeleteFunc(n.accesses(), func(s *rowAccess) bool {
-		return s.view == nil && s.v.where != inMemory && s.isFixed()
+		return s.view == nil &&
+			s.v.where != inMemory && s.isFixed()
 	})
 }
 

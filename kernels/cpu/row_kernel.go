@@ -64,11 +64,16 @@ func (n *rowGroup) translateItems() {
 		}
 		for _, x := range i.group {
 			if p := x.pointwise; p != nil {
-				op := &rowkernel.Op{Instr: p.instr, Out: n.value(p.out)}
+				op := &rowkernel.Op{
+					Instr: p.instr,
+					Out:   n.value(p.out),
+				}
 				for _, v := range p.args {
 					op.Args = append(op.Args, n.value(v))
 				}
-				n.kernel.Items = append(n.kernel.Items, rowkernel.Item{Op: op})
+				n.kernel.Items = append(
+					n.kernel.Items, rowkernel.Item{Op: op},
+				)
 			}
 		}
 	}
@@ -110,7 +115,9 @@ func (n *rowGroup) allocate() []*value {
 		v.tile = noTile
 		scratch = append(scratch, v)
 	}
-	slab := n.l.value("kept", portable.Float32, noTile, n.kernel.SlabLength())
+	slab := n.l.value(
+		"kept", portable.Float32, noTile, n.kernel.SlabLength(),
+	)
 	slab.where = inRow
 	n.kernel.Slab().ID = slab.id
 	return append(scratch, slab)
@@ -123,8 +130,10 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 		x.Offset = v.at
 	}
 	for x, s := range n.origin {
-		x.InScratch = s.view == nil && s.v.where != inMemory
-		x.External = s.v.where == inMemory || s.view != nil && s.view.from == nil
+		x.InScratch = s.view == nil &&
+			s.v.where != inMemory
+		x.External = s.v.where == inMemory ||
+			s.view != nil && s.view.from == nil
 	}
 	n.kernel.Slab().Offset = l.values[n.kernel.Slab().ID].at
 	code, err := n.kernel.Compile(rowkernel.Options{

@@ -6,21 +6,35 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 )
 
-// A schedule is the instructions of a block in the order they run, pointwise
-// ones in groups. Instructions alternate between two phases: odd ones hold
-// pointwise instructions, even ones the others; within a phase the order is
-// that of the program.
+// Instructions are ordered by phases. An elementwise instruction can share a strip
+// with the instructions it reads, so that its operands are still in the first-level
+// cache, or in registers. Everything else needs all of its operands before it
+// starts. A phase is therefore as early as the operands allow, where a change
+// between the two kinds of instructions takes a phase. For example
+//
+// 	load a, load b, add a b, reduce, broadcast, multiply a broadcast
+//
+// is a strip phase (load, add), a phase with the reduction, and a strip phase
+// (broadcast, multiply), into which the load of a is not moved, since the add needs
+// it before. Loads that only later phases read sink to them, so that their values
+// exist a strip at a time and need no tile of scratch.
+
+// A schedule is the instructions of a block in the order in which they run,
+// with elementwise ones in groups. Instructions alternate between two kinds of
+// phases: odd phases hold elementwise instructions, even phases the others.
+// Within a phase the order is that of the program.
 type schedule struct {
 	block *block
 	items []*instr
 }
 
-// A producer is what made a value in this block.
+// A producer is the instruction of the block that made a value, and its phase.
 type producer struct {
 	instr *instr
 	phase int
 }
 
+// schedule orders the instructions of the block.
 func (b *block) schedule() *schedule {
 	phase := b.phases()
 	s := &schedule{block: b}
@@ -40,8 +54,9 @@ func (b *block) schedule() *schedule {
 	return s
 }
 
-// phases are as early as operands allow, but for instructions that only bring
-// values in (loads, broadcasts, iota): those are as late as users allow.
+// phases assigns instructions to phases: as early as their operands allow, but
+// for instructions that only bring values in (loads, broadcasts, iota), which
+// are as late as their readers allow.
 func (b *block) phases() []int {
 	phase := make([]int, len(b.list))
 	made := map[*value]producer{}
@@ -67,7 +82,8 @@ func (b *block) phases() []int {
 	return phase
 }
 
-// readyFor is the first phase in which i can read what m made.
+// readyFor is the first phase in which i can read the value: the producer's
+// own, if both compute the same elements strip by strip.
 func (m producer) readyFor(i *instr, same bool) int {
 	switch {
 	case m.instr == nil, m.instr.strip == nil,
@@ -78,7 +94,7 @@ func (m producer) readyFor(i *instr, same bool) int {
 }
 
 // sink moves instructions without operands of their own length to the phase
-// before their first user, or into it.
+// before their first reader, or into it.
 func (b *block) sink(phase []int) {
 	for k := len(b.list) - 1; k >= 0; k-- {
 		i := b.list[k]
@@ -90,7 +106,7 @@ func (b *block) sink(phase []int) {
 		latest := -1
 		for j := k + 1; j < len(b.list); j++ {
 			u := b.list[j]
-			at := (phase[j] - 2) | 1 // the odd phase before that of j
+			at := (phase[j] - 2) | 1 // The odd phase before that of j.
 			switch {
 			case slices.Contains(u.tileArgs, i.outs[0]):
 			case !slices.Contains(u.stripArgs, i.outs[0]):
@@ -106,7 +122,7 @@ func (b *block) sink(phase []int) {
 	}
 }
 
-// groupByLength joins pointwise instructions of one length.
+// groupByLength joins elementwise instructions of one length to groups.
 func groupByLength(list []*instr) []*instr {
 	var groups []*instr
 	for _, i := range list {
@@ -125,8 +141,9 @@ func groupByLength(list []*instr) []*instr {
 	return groups
 }
 
-// assignResidence decides which values exist a strip at a time: those that only the
-// group that makes them reads.
+// assignResidence decides which values exist a strip at a time, those that only
+// the group reads that makes them, and which in registers, those inside of row
+// kernels.
 func (s *schedule) assignResidence() {
 	if s.block.l.fusesRows {
 		s.fuseRows()
@@ -162,7 +179,7 @@ func (s *schedule) assignResidence() {
 	}
 }
 
-// compile makes what runs.
+// compile makes the steps of the schedule.
 func (s *schedule) compile() []step {
 	var steps []step
 	if f := s.block.slotStep(); f != nil {
@@ -191,15 +208,15 @@ func (s *schedule) compile() []step {
 	return steps
 }
 
-// strips runs a group strip by strip; a single instruction that needs no strips
-// runs once.
+// strips makes the step of a group, which runs strip by strip. A single
+// instruction that needs no strips runs once.
 func (i *instr) strips(l *lowering) step {
 	nodes, pieces, compiled := l.stripsOf(i.group)
 	length := i.n
 	switch {
 	case pieces > 0:
 		length = pieces
-	case compiled && len(nodes) == 1: // its strips are in registers
+	case compiled && len(nodes) == 1: // Its strips are in registers.
 		length = min(length, vector.MaxCallLength)
 	case len(nodes) > 1 || i.hasStrips():
 		length = l.strip
@@ -219,8 +236,8 @@ func (i *instr) strips(l *lowering) step {
 	}
 }
 
-// hasStrips says whether instructions of a group read or make values of which
-// there is a strip only.
+// hasStrips reports whether instructions of a group read or make values that
+// exist a strip at a time.
 func (i *instr) hasStrips() bool {
 	strip := func(v *value) bool {
 		return v.where == inStrip || v.where == inSplat

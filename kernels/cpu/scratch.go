@@ -9,11 +9,12 @@ import (
 	"unsafe"
 )
 
+// lastPosition is after every position of a program.
 const lastPosition = math.MaxInt
 
-// numberPositions numbers the program and notes from where to where every value is
-// needed. Values of a group that are not strips are needed while it runs;
-// values from outside of a loop until it ends.
+// numberPositions numbers the positions of the program and sets the live range
+// of every value. Values of a group that are no strips are live while the group
+// runs; values from outside of a loop are live until it ends.
 func (s *schedule) numberPositions(at int) int {
 	for _, i := range s.items {
 		begin := at
@@ -22,7 +23,7 @@ func (s *schedule) numberPositions(at int) int {
 			at = i.loop.body.numberPositions(at + 1)
 		case i.group != nil:
 			for k, n := range i.group {
-				// a run is one step
+				// A machine function is one position.
 				if n.routine == 0 || k == 0 ||
 					n.routine != i.group[k-1].routine {
 					at++
@@ -43,6 +44,8 @@ func (s *schedule) numberPositions(at int) int {
 	return at
 }
 
+// extendLiveRange adds a position to the live ranges of the chosen values of
+// the instruction.
 func (i *instr) extendLiveRange(at int, which func(*value) bool) {
 	for _, list := range [][]*value{i.outs, i.stripArgs, i.tileArgs} {
 		for _, v := range list {
@@ -54,10 +57,12 @@ func (i *instr) extendLiveRange(at int, which func(*value) bool) {
 	}
 }
 
+// cacheLine is the size of a cache line, to which values are aligned.
 const cacheLine = 64
 
-// layOut gives every value in scratch bytes that no value needed at the same
-// time has, lowest address first, and returns how many bytes there are.
+// layOut gives every value in scratch an offset such that values whose live
+// ranges overlap do not, first fit in the order of birth, and returns the size
+// of the scratch.
 func layOut(values []*value) int64 {
 	order := slices.DeleteFunc(slices.Clone(values), func(v *value) bool {
 		return v.where == inMemory || v.liveTo < v.liveFrom
@@ -68,7 +73,7 @@ func layOut(values []*value) int64 {
 			cmp.Compare(x.id, y.id),
 		)
 	})
-	var live []*value // by address
+	var live []*value // The live values, by offset.
 	total := int64(0)
 	for _, v := range order {
 		live = slices.DeleteFunc(live, func(u *value) bool {
@@ -86,16 +91,17 @@ func layOut(values []*value) int64 {
 	return total
 }
 
-// A scratchPool keeps the scratch of closed kernels for the next ones, which saves
-// clearing it and the faults of pages that were never touched. Nothing may
-// expect zeros in scratch.
+// A scratchPool keeps the scratch of closed kernels for new ones, which saves
+// zeroing it and the faults of pages that were never touched. Scratch is not
+// zeroed between uses.
 type scratchPool struct {
 	mu   sync.Mutex
 	free [][]byte
-	held int64 // bytes of them
+	held int64 // The bytes in free.
 }
 
-const maxPooledBytes = 64 << 20 // bytes that a pool keeps
+// maxPooledBytes bounds the bytes that a pool keeps.
+const maxPooledBytes = 64 << 20
 
 // get returns n bytes at the beginning of a cache line, nil for none.
 func (p *scratchPool) get(n int64) []byte {
@@ -122,17 +128,18 @@ func (p *scratchPool) get(n int64) []byte {
 	return s[:n]
 }
 
-const minAllocation = 4096 // bytes
+// minAllocation is the smallest allocation, in bytes.
+const minAllocation = 4096
 
-// sizeClass rounds up to an eighth of a power of two, so that what serves one plan
-// serves others.
+// sizeClass rounds up to an eighth of a power of two, so that scratch of one
+// plan serves others.
 func sizeClass(n int64) int64 {
 	n = max(n, minAllocation)
 	step := int64(1) << max(0, bits.Len64(uint64(n))-4)
 	return (n + step - 1) &^ (step - 1)
 }
 
-// put takes back what take returned.
+// put takes back what get returned.
 func (p *scratchPool) put(s []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

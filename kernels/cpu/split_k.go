@@ -12,23 +12,31 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A splitK divides the contraction of the dot of a program, or the iterations of
-// its reduction, among parts, each a tile program of its own (Osama et al.,
-// Stream-K, PPoPP 2023, §2, "fixed split"). The partial results are joined in the
-// order of the parts by the tile program that comes last, which alone goes on to
-// what follows, so that the bits of a result depend on the plan only.
+// Splitting serves programs with fewer tiles than cores and a long contraction. The
+// parts of a tile are independent tile programs until each has left its partial
+// result in memory. An atomic counter for each tile tells the last part that all
+// others are done; it combines their results in the order of the parts and continues
+// with whatever follows the contraction.
+
+// A splitK divides the contraction of the dot of a program, or the iterations
+// of its reduction, among parts, each a tile program of its own (Osama et al.,
+// Stream-K, PPoPP 2023, §2, "fixed split"). The partial results are combined in
+// the order of the parts by the tile program that arrives last, which alone
+// continues with what follows, so that the bits of a result depend on the plan
+// only.
 type splitK struct {
-	parts    int64
-	op       int            // that is divided
-	trips    bool           // they share the iterations of the loop, not the terms of each
-	bytes    int64          // of a partial result
-	partials []byte         // tiles × parts of them
-	arrived  []atomic.Int32 // parts of a tile that are done
+	parts int64
+	op    int // The op that is divided.
+	// Parts share the iterations of the loop, not the terms of each.
+	trips    bool
+	bytes    int64          // The size of a partial result.
+	partials []byte         // The partial results, tiles × parts.
+	arrived  []atomic.Int32 // The number of parts of a tile that are done.
 }
 
-// planSplit reads the knob. Programs of several dots, or of several results, and
-// dots and reductions in loops of loops are not divided, nor are reductions that
-// machine code does not do or that have fewer iterations than parts.
+// planSplit reads the knob. Programs of several dots or several results, and
+// dots and reductions in nested loops, are not divided, nor are reductions
+// without machine code or with fewer iterations than parts.
 func (l *lowering) planSplit() {
 	parts := l.knob("splitk", 1)
 	n := splittableOp(l.p)
@@ -59,10 +67,11 @@ func (l *lowering) planSplit() {
 	}
 }
 
+// isDot reports whether an op is a dot.
 func isDot(op symtile.Op) bool { return op.Code == hlo.OpDot }
 
-// splittableOp is the op of a program that parts can share: its only dot, or else its
-// only reduction, of f32 by one operation; −1 for none.
+// splittableOp is the op of a program that parts can share: its only dot, or
+// else its only reduction, of f32 by one operation; −1 for none.
 func splittableOp(p *symtile.Program) int {
 	n := slices.IndexFunc(p.Ops, isDot)
 	switch reduces := func(op symtile.Op) bool { return op.Code == hlo.OpReduce }; {
@@ -84,7 +93,7 @@ func splittableOp(p *symtile.Program) int {
 	}
 }
 
-// jitReducible says whether machine code does a reduction.
+// jitReducible reports whether machine code does a reduction.
 func jitReducible(op symtile.Op) bool {
 	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
 	return ok && len(op.Args) == 2 &&
@@ -92,7 +101,7 @@ func jitReducible(op symtile.Op) bool {
 		vector.Reductions[monoid].Exists()
 }
 
-// count returns how many tile programs there are for a tile.
+// count is the number of tile programs of a tile.
 func (s *splitK) count() int64 {
 	if s == nil {
 		return 1
@@ -100,7 +109,7 @@ func (s *splitK) count() int64 {
 	return s.parts
 }
 
-// allocate makes room for the partial sums of so many tiles.
+// allocate makes room for the partial results of so many tiles.
 func (s *splitK) allocate(tiles int64) {
 	if s != nil {
 		s.partials = alignedBytes(tiles * s.parts * s.bytes)
@@ -108,7 +117,7 @@ func (s *splitK) allocate(tiles int64) {
 	}
 }
 
-// reset forgets the run before.
+// reset forgets the previous run.
 func (s *splitK) reset() {
 	if s == nil {
 		return
@@ -118,7 +127,7 @@ func (s *splitK) reset() {
 	}
 }
 
-// rangeOf is the part of n a tile program does, in units of so many.
+// rangeOf is the part of n that a tile program does, in multiples of a unit.
 func (s *splitK) rangeOf(w *worker, n, unit int64) (begin, end int64) {
 	units := (n + unit - 1) / unit
 	return min(n, units*w.part/s.parts*unit), min(
@@ -126,8 +135,10 @@ func (s *splitK) rangeOf(w *worker, n, unit int64) (begin, end int64) {
 	)
 }
 
-// partial is partial sum k of the tile, of n elements.
-func partial[T portable.Number](w *worker, s *splitK, k int64, n int) []T {
+// partial is partial result k of the tile, of n elements.
+func partial[T portable.Number](
+	w *worker, s *splitK, k int64, n int,
+) []T {
 	return unsafe.Slice(
 		(*T)(unsafe.Pointer(
 			&s.partials[(w.tile*s.parts+k)*s.bytes],
@@ -136,15 +147,15 @@ func partial[T portable.Number](w *worker, s *splitK, k int64, n int) []T {
 	)
 }
 
-// arrive leaves the partial result of a part; false if others are to come.
+// arrive counts a part as done and reports whether it is the last of its tile.
 func (s *splitK) arrive(w *worker) bool {
 	w.skipRest = int64(s.arrived[w.tile].Add(1)) < s.parts
 	return !w.skipRest
 }
 
-// splitReduction has a reduction begin from its identity in all parts but the first,
-// and at its end leave its partial result in v to the split, and go on with all
-// joined where it is the last.
+// splitReduction makes a reduction begin from its identity in all parts but the
+// first, leave its partial result in v, and continue with the combination of
+// all in the part that arrives last.
 func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
 	each := vector.ReduceRoutines()[monoid][1]
@@ -176,16 +187,16 @@ func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 	})
 }
 
-// splitDot has a dot that ends leave its partial sum in v to the split, and go on
-// with the sum of all where it is the last: a row of ones times the partial sums
-// as rows, which adds them one after the other, each exactly.
+// splitDot makes a dot leave its partial sum in v, and continue with the sum of
+// all in the part that arrives last. It multiplies a row of ones by the partial
+// sums as rows, which adds them one after the other, each product being exact.
 func splitDot[T portable.Number](c *accumulator, s *splitK, v *value, fresh int) {
 	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
 	ones := slices.Repeat([]T{1}, int(s.parts))
 	row := s.bytes / v.class.Bytes()
 	c.epilogue = append(c.epilogue, func(w *worker) {
 		sum := whole[T](w, v)
-		if w.slots[fresh] == 1 { // it had no iteration
+		if w.slots[fresh] == 1 { // The part had no iteration.
 			clear(sum)
 		}
 		copy(partial[T](w, s, w.part, len(sum)), sum)

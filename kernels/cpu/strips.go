@@ -12,7 +12,21 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// lowerElementwise lowers an elementwise op to an instruction that computes strips.
+// notComputed gives the reason for each elementwise operation that has no code on the CPU,
+// whatever the types; a test asks for a reason or for code.
+var notComputed = map[hlo.Opcode]string{
+	hlo.OpComplex:           "complex numbers are not computed",
+	hlo.OpImag:              "complex numbers are not computed",
+	hlo.OpReducePrecision:   "values are rounded to element types only",
+	hlo.OpStochasticConvert: "its rounding depends on random bits",
+}
+
+// NotComputed is the reason that the elementwise operation op is not computed on the CPU,
+// whatever its types; "" where some types are, or op is not elementwise.
+func NotComputed(op hlo.Opcode) string { return notComputed[op] }
+
+// lowerElementwise lowers an elementwise op to an instruction that computes
+// strips.
 func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	e := b.l.elements(n)
 	i := &instr{name: string(op.Code), n: e}
@@ -25,6 +39,10 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	i.outs = []*value{v}
 	i.pointwise = &pointwiseOp{op.Instr, v, i.stripArgs}
 	i.strip = elementwiseStrip[T](op.Instr, v, i.stripArgs)
+	if reason := notComputed[op.Code]; reason != "" {
+		b.l.reject(op, "the CPU backend does not compute it: %s", reason)
+		return
+	}
 	if i.strip == nil {
 		b.l.reject(
 			op, "the CPU backend does not compute this operation on %s",
@@ -35,6 +53,7 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	b.add(i)
 }
 
+// elementwiseOperand is operand for an argument of any class.
 func elementwiseOperand(b *block, op symtile.Op, k int, n int64) *value {
 	switch b.l.arg(op, k).class {
 	case portable.Float32:
@@ -47,9 +66,11 @@ func elementwiseOperand(b *block, op symtile.Op, k int, n int64) *value {
 	return operand[int64](b, op, k, n)
 }
 
-// elementwiseStrip makes what computes the strips of an op from its arguments; nil when
-// the operation is not computed.
-func elementwiseStrip[T portable.Number](i *hlo.Instr, v *value, args []*value) strip {
+// elementwiseStrip makes what computes strips of an operation from its
+// arguments by loops in Go, nil where the operation is not supported.
+func elementwiseStrip[T portable.Number](
+	i *hlo.Instr, v *value, args []*value,
+) strip {
 	d := i.Shape.DType
 	from := i.Operands[0].Shape.DType
 	switch i.Op {
@@ -71,7 +92,10 @@ func elementwiseStrip[T portable.Number](i *hlo.Instr, v *value, args []*value) 
 				part[T](w, args[2], lo, hi),
 			)
 		}
-	case hlo.OpConvert, hlo.OpBitcastConvert, hlo.OpCompare, hlo.OpIsFinite:
+	case hlo.OpConvert,
+		hlo.OpBitcastConvert,
+		hlo.OpCompare,
+		hlo.OpIsFinite:
 		switch args[0].class {
 		case portable.Float32:
 			return mixedStrip[float32, T](i, v, args)
@@ -88,7 +112,8 @@ func elementwiseStrip[T portable.Number](i *hlo.Instr, v *value, args []*value) 
 	return uniformStrip[T](i.Op, d, v, args)
 }
 
-// mixedStrip makes the strips of operations whose result is of another class.
+// mixedStrip makes the strips of operations whose result may have another class
+// than their operands.
 func mixedStrip[S, T portable.Number](
 	i *hlo.Instr, v *value, args []*value,
 ) strip {
@@ -115,13 +140,14 @@ func mixedStrip[S, T portable.Number](
 	)
 }
 
-// uniformStrip makes the strips of operations on one type.
+// uniformStrip makes the strips of operations on one class.
 func uniformStrip[T portable.Number](
 	code hlo.Opcode, d hlo.DType,
 	v *value, args []*value,
 ) strip {
 	fit := portable.Narrowing[T](d)
-	if f := portable.UnaryOf[T](code, d); f != nil && len(args) == 1 {
+	if f := portable.UnaryOf[T](code, d); f != nil &&
+		len(args) == 1 {
 		return unaryStrip(v, args[0], f.Then(fit))
 	}
 	f := portable.BinaryOf[T](code, d)
@@ -137,7 +163,10 @@ func uniformStrip[T portable.Number](
 	return nil
 }
 
-func unaryStrip[S, T portable.Number](v, x *value, f portable.Unary[S, T]) strip {
+// unaryStrip makes the strips of a unary loop.
+func unaryStrip[S, T portable.Number](
+	v, x *value, f portable.Unary[S, T],
+) strip {
 	return func(w *worker, lo, hi int64) {
 		f(
 			part[T](w, v, lo, hi),
@@ -146,6 +175,7 @@ func unaryStrip[S, T portable.Number](v, x *value, f portable.Unary[S, T]) strip
 	}
 }
 
+// binaryStrip makes the strips of a binary loop.
 func binaryStrip[S, T portable.Number](
 	v, x, y *value, f portable.Binary[S, T],
 ) strip {
@@ -158,40 +188,42 @@ func binaryStrip[S, T portable.Number](
 	}
 }
 
-// Pointwise instructions of one width that follow each other in a strip become one
-// machine function: what only they use stays in registers. Elsewhere than on
-// amd64 with AVX2 and FMA, and for operations that are not in the table, the
+// A pointwiseOp is an elementwise operation on values of the lowering. Such
+// operations of one element width that follow each other in a strip become one
+// machine function, in which intermediate values stay in registers. Elsewhere
+// than on amd64 with AVX2 and FMA, and for operations without vector code,
 // loops in Go run.
-
-// A pointwiseOp instruction is a pointwise operation that machine code can do.
 type pointwiseOp struct {
 	instr *hlo.Instr
 	out   *value
 	args  []*value
 }
 
-// addressRegs hold the addresses of values; two more count and make masks.
+// addressRegs hold the addresses of values in a strip function. Two more
+// registers count and make masks.
 var addressRegs = []amd64.Reg{
 	amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8,
 	amd64.R9, amd64.R10, amd64.R11, amd64.R12,
 	amd64.R13, amd64.R14, amd64.R15,
 }
 
-// stripCallArgs are what a machine function is called with.
+// stripCallArgs is the argument block of a strip function.
 type stripCallArgs struct {
 	n  int64
 	at [16]unsafe.Pointer
 }
 
-// A stripFunction is a run of pure instructions as one function.
+// A stripFunction is a run of elementwise operations as one function.
 type stripFunction struct {
-	list   []*pointwiseOp
-	reads  []*value // in the order of their addresses
+	list []*pointwiseOp
+	// The values read, in the order of their addresses.
+	reads  []*value
 	writes []*value
 }
 
-// assignRoutines puts instructions of a group that only bring values in first, which they
-// may be, and numbers the runs of pure ones that fit one machine function.
+// assignRoutines moves the instructions of a group that only bring values in to
+// its front, which their phase allows, and numbers the runs of instructions
+// that become one function each.
 func (l *lowering) assignRoutines(g *instr) {
 	g.group = sourcesFirst(g.group)
 	if !l.jit {
@@ -218,6 +250,7 @@ func (l *lowering) assignRoutines(g *instr) {
 	}
 }
 
+// sourcesFirst orders instructions without strip operands first.
 func sourcesFirst(group []*instr) []*instr {
 	var first, rest []*instr
 	for _, i := range group {
@@ -230,8 +263,9 @@ func sourcesFirst(group []*instr) []*instr {
 	return append(first, rest...)
 }
 
-// stripsOf are the strips of a group, runs compiled; length is what strips must
-// have for views, else 0, and compiled says whether there is machine code.
+// stripsOf makes the strips of a group, with runs compiled. The length is what
+// strips must have for the views that machine code reads, else 0; compiled
+// reports whether there is machine code.
 func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compiled bool) {
 	if l.jit {
 		length = bindViews(group, l.strip)
@@ -248,7 +282,7 @@ func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compil
 		switch {
 		case ok:
 			nodes, compiled = append(nodes, f), true
-		case group[k].routine > 0 && length > 0: // the loops in Go read no views
+		case group[k].routine > 0 && length > 0: // Loops in Go read no views.
 			unbindViews(group)
 			l.routines = l.routines[:kept]
 			return l.goStrips(group), 0, false
@@ -264,6 +298,7 @@ func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compil
 	return nodes, length, compiled
 }
 
+// goStrips are the strips of a group without machine code.
 func (l *lowering) goStrips(group []*instr) (nodes []strip) {
 	for _, i := range group {
 		nodes = append(nodes, i.strip)
@@ -271,8 +306,8 @@ func (l *lowering) goStrips(group []*instr) (nodes []strip) {
 	return nodes
 }
 
-// compileRun makes one function of a run. Where that does not work the loops in
-// Go stay.
+// compileRun makes one function of a run. Where that is not possible, it
+// reports false and the loops in Go stay.
 func (l *lowering) compileRun(run, group []*instr) (strip, bool) {
 	if run[0].routine == 0 || !l.jit {
 		return nil, false
@@ -289,7 +324,8 @@ func (l *lowering) compileRun(run, group []*instr) (strip, bool) {
 	return m.strip(f), true
 }
 
-// newStripFunction finds what a run reads and what is needed after it.
+// newStripFunction finds what a run reads, and which of its results are needed
+// after it.
 func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
 	m := &stripFunction{list: run}
 	made := map[*value]bool{}
@@ -315,6 +351,8 @@ func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
 	return m
 }
 
+// compile emits the function: a loop over vectors with its remainder under a
+// mask.
 func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	if len(m.reads)+len(m.writes) > len(addressRegs) {
 		return nil, false
@@ -356,7 +394,7 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	return l.addRoutine(a)
 }
 
-// chain is the run over one vector of each value.
+// chain is the run on one vector of each value.
 func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 	c := &amd64.Chain{}
 	w := m.elementMoves()
@@ -396,11 +434,12 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 	return c
 }
 
-// all are the values whose addresses a call passes, in order.
+// all lists the values whose addresses a call passes, in order.
 func (m *stripFunction) all() []*value {
 	return slices.Concat(m.reads, m.writes)
 }
 
+// strip makes the strip that calls the function.
 func (m *stripFunction) strip(f *amd64.Func) strip {
 	all := m.all()
 	return func(w *worker, lo, hi int64) {
@@ -413,13 +452,14 @@ func (m *stripFunction) strip(f *amd64.Func) strip {
 	}
 }
 
-// A routine is machine code of a plan, to be loaded with the rest of it.
+// A routine is a function of a plan, which is loaded with the rest of its code.
 type routine struct {
 	f  *amd64.Func
 	at int
 }
 
-// addRoutine adds code to that of the plan. It is position independent.
+// addRoutine assembles code and adds it to that of the plan. It is position
+// independent.
 func (l *lowering) addRoutine(a *amd64.Assembler) (*amd64.Func, bool) {
 	text, err := a.Assemble()
 	if err != nil {
@@ -428,6 +468,7 @@ func (l *lowering) addRoutine(a *amd64.Assembler) (*amd64.Func, bool) {
 	return l.addText(text), true
 }
 
+// addText adds machine code to that of the plan, aligned.
 func (l *lowering) addText(text []byte) *amd64.Func {
 	for len(l.text)%codeAlignment != 0 {
 		l.text = append(l.text, 0xcc) // int3
@@ -438,9 +479,11 @@ func (l *lowering) addText(text []byte) *amd64.Func {
 	return r.f
 }
 
-const codeAlignment = 64 // of constants and loops
+// codeAlignment is the alignment of functions, for their constants and loops.
+const codeAlignment = 64
 
-// loadCode makes the code of the plan executable, for as long as the kernel is open.
+// loadCode makes the code of the plan executable for as long as the kernel is
+// open.
 func (l *lowering) loadCode() (*amd64.Code, error) {
 	if len(l.text) == 0 {
 		return nil, nil
@@ -457,7 +500,8 @@ func (l *lowering) loadCode() (*amd64.Code, error) {
 	return code, nil
 }
 
-// elementMoves is that of all values of a machine.
+// elementMoves are the moves of the values' elements, all of which have one
+// width.
 func (m *stripFunction) elementMoves() vector.ElementMoves {
 	return vector.ElementMovesOf[m.list[0].out.class.Bytes()]
 }
@@ -469,7 +513,8 @@ func (p *pointwiseOp) tanhPlusOne(made map[*value]*pointwiseOp) *value {
 		return nil
 	}
 	t := made[p.args[0]]
-	if t == nil || !vector.IsTanhPlusOne(p.instr, t.instr, p.args[1].constant) {
+	if t == nil ||
+		!vector.IsTanhPlusOne(p.instr, t.instr, p.args[1].constant) {
 		return nil
 	}
 	return t.args[0]

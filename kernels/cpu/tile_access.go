@@ -12,14 +12,23 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A dimMask is a dimension of a tile in which elements can be masked. Element i is
-// index offset + i·stride of the array, there when lower ≤ index < bound; the
-// three are places.
+// Tiles of arrays are accessed in place where their layout allows it, which costs
+// nothing: a dense tile of a native type is bound to its place in the array at the
+// beginning of the block. Other tiles are loaded and stored strip by strip, with
+// conversion between the type of the array and the class of the scratch, and masked
+// elements read as 0. Machine code reads and writes some of these in place, too, see
+// memory_view.go.
+
+// A dimMask is a dimension of a tile in which elements can be masked. Element i
+// is index offset + i·stride of the array and is valid when lower ≤ index <
+// bound; offset, lower and bound are slots.
 type dimMask struct {
 	size, stride         int64
 	offset, lower, bound int
 }
 
+// newDimMask is the mask of a dimension of a tile, whose slots are computed
+// where b begins.
 func newDimMask(b *block, d symtile.DimTile) dimMask {
 	if d.Digits != nil && b.l.err == nil {
 		b.l.err = errDigits
@@ -36,7 +45,7 @@ func newDimMask(b *block, d symtile.DimTile) dimMask {
 // errDigits rejects tiles that only loads and stores can walk.
 var errDigits = errors.New("a tile with several digits in one dimension is masked, padded or joined; the CPU backend loads and stores such tiles only")
 
-// valid is the range of elements that are there.
+// valid is the range of elements that are valid.
 func (m *dimMask) valid(w *worker) (lo, hi int64) {
 	offset := w.slots[m.offset]
 	lower := w.slots[m.lower]
@@ -51,21 +60,25 @@ func (m *dimMask) valid(w *worker) (lo, hi int64) {
 	return min(lo, hi), hi
 }
 
-// tileAccess walks a tile of an array in row-major order. Dimensions that follow
-// each other in memory without gaps and masks are one.
+// A tileAccess walks a tile of an array in row-major order. Dimensions that
+// follow each other in memory without gaps and masks are merged.
 type tileAccess[T portable.Number] struct {
-	base        int // place of element 0 of the tile, in elements of the array
-	dims        []tileAccessDim
-	masks       []dimMask // of the masked dimensions
-	runtimeBase bool      // base is known only when the instruction runs
+	// The slot of the place of element 0 of the tile, in elements of the array.
+	base  int
+	dims  []tileAccessDim
+	masks []dimMask // The masks of the masked dimensions.
+	// base is known only when the instruction runs.
+	runtimeBase bool
 	transfer    portable.Transfer[T]
 }
 
+// A tileAccessDim is a dimension of a tile access.
 type tileAccessDim struct {
 	size, step int64
-	mask       int // −1: nothing is masked
+	mask       int // The index of its mask, or −1.
 }
 
+// newTileAccess makes the access of a tile of an array of a shape.
 func newTileAccess[T portable.Number](
 	b *block, t symtile.Tile,
 	shape hlo.Shape, move portable.Transfer[T],
@@ -98,7 +111,8 @@ func newTileAccess[T portable.Number](
 	return a
 }
 
-// push adds a dimension inside of the others, joined to the last if it can be.
+// push adds a dimension inside of the others, merged with the last where the
+// two are one.
 func (a *tileAccess[T]) push(d tileAccessDim) {
 	if d.size == 1 && d.mask < 0 {
 		return
@@ -115,17 +129,18 @@ func (a *tileAccess[T]) push(d tileAccessDim) {
 	a.dims = append(a.dims, d)
 }
 
-// dense says whether the tile lies in memory as it does in scratch, at a place
-// that is known where its block begins.
+// dense reports whether the tile lies in memory as it does in scratch, at a
+// place that is known where its block begins.
 func (a *tileAccess[T]) dense() bool {
 	return !a.runtimeBase && len(a.dims) == 1 &&
 		a.dims[0].mask < 0 &&
 		(a.dims[0].step == 1 || a.dims[0].size == 1)
 }
 
-// A region is the part of each dimension that is there.
+// A region is the valid part of each dimension.
 type region struct{ lo, hi [maxRank]int64 }
 
+// validRegion evaluates the masks.
 func (a *tileAccess[T]) validRegion(w *worker, r *region) {
 	for k, d := range a.dims {
 		r.lo[k], r.hi[k] = 0, d.size
@@ -135,7 +150,7 @@ func (a *tileAccess[T]) validRegion(w *worker, r *region) {
 	}
 }
 
-// read brings elements from … from+len(scratch)−1 of the tile; masked ones
+// read reads elements from … from+len(scratch)−1 of the tile. Masked elements
 // become 0.
 func (a *tileAccess[T]) read(
 	w *worker, data []byte, scratch []T, from int64,
@@ -143,13 +158,15 @@ func (a *tileAccess[T]) read(
 	a.walk(w, data, scratch, from, len(a.masks) > 0)
 }
 
-// write stores those that are there.
+// write writes the valid ones of these elements.
 func (a *tileAccess[T]) write(
 	w *worker, data []byte, scratch []T, from int64,
 ) {
 	a.walk(w, data, scratch, from, false)
 }
 
+// walk transfers elements row by row. With blank, masked elements of scratch
+// become 0.
 func (a *tileAccess[T]) walk(
 	w *worker, data []byte,
 	scratch []T, from int64, blank bool,
@@ -212,6 +229,7 @@ func (a *tileAccess[T]) seek(
 	return at
 }
 
+// inside reports whether an index is valid.
 func (r *region) inside(index []int64) bool {
 	for d, x := range index {
 		if x < r.lo[d] || x >= r.hi[d] {
@@ -221,7 +239,8 @@ func (r *region) inside(index []int64) bool {
 	return true
 }
 
-// lowerLoad reads a tile of a parameter, or uses it where it is.
+// lowerLoad reads a tile of a parameter, or uses it in place where it is dense,
+// where only dots read it, or where machine code does.
 func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
 	shape := op.Instr.Shape
@@ -262,8 +281,8 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 	})
 }
 
-// dotOnlyStrides returns how far apart elements of a tile of op n, a load, are in its
-// array, if all are there and only dots read them: those arrange it themselves.
+// dotOnlyStrides is the strides in the array of the tile of a load, if all its
+// elements are valid and only dots read it, which pack it on their own.
 func (l *lowering) dotOnlyStrides(n int, op symtile.Op) (strides []int64) {
 	uses := 0
 	for _, user := range l.p.Ops {
@@ -283,7 +302,7 @@ func (l *lowering) dotOnlyStrides(n int, op symtile.Op) (strides []int64) {
 	return l.arrayStrides(op)
 }
 
-// spanOf is how many elements there are from the first to the last of a tile.
+// spanOf is the number of elements from the first to the last of a tile.
 func spanOf(sizes, strides []int64) int64 {
 	span := int64(1)
 	for k, size := range sizes {
@@ -292,13 +311,15 @@ func spanOf(sizes, strides []int64) int64 {
 	return span
 }
 
-// bindArray makes a value the elements of an array of the caller that follow the place.
+// bindArray makes a value the elements of an array of the caller that begin at
+// the slot.
 func (b *block) bindArray(
 	v *value, text string, base int,
 	array func(w *worker) []byte,
 ) {
 	v.where = inMemory
-	size, bytes := v.class.Bytes(), v.bytes()
+	size := v.class.Bytes()
+	bytes := v.bytes()
 	b.binds = append(b.binds, bind{
 		text, v, func(w *worker) {
 			at := w.slots[base] * size
@@ -327,6 +348,7 @@ func (b *block) lowerStore(r symtile.Root) {
 	}
 }
 
+// lowerStoreAs is lowerStore for values of one class.
 func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 	op := b.l.p.Ops[r.Op]
 	v := b.l.results[r.Op][0]
@@ -337,7 +359,7 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 		b, op.Tile, shape, writer[T](shape.DType),
 	)
 	name := fmt.Sprintf("output %d", output)
-	// of parts only the last may write
+	// Of the parts of a split only the last may write.
 	whole := b.l.split == nil && a.dense() &&
 		portable.IsNative(shape.DType) && len(once) == 0
 	if (whole || v.strides != nil) && v.where == inTile {
@@ -374,7 +396,7 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 	})
 }
 
-// storesNonTemporal says whether an output is written past the caches.
+// storesNonTemporal reports whether an output is written past the caches.
 func (l *lowering) storesNonTemporal(shape hlo.Shape) bool {
 	def := int64(0)
 	if 2*shape.Bytes() >= l.spec.last {
@@ -388,7 +410,9 @@ func (l *lowering) storesNonTemporal(shape hlo.Shape) bool {
 func reader[T portable.Number](d hlo.DType) portable.Transfer[T] {
 	f := any(portable.Read[T](d))
 	if code, ok := vector.HalfRoutines()[d]; ok {
-		f = vector.HalfReader(code[0], f.(portable.Transfer[float32]))
+		f = vector.HalfReader(
+			code[0], f.(portable.Transfer[float32]),
+		)
 	}
 	return f.(portable.Transfer[T])
 }
@@ -398,7 +422,9 @@ func reader[T portable.Number](d hlo.DType) portable.Transfer[T] {
 func writer[T portable.Number](d hlo.DType) portable.Transfer[T] {
 	f := any(portable.Write[T](d))
 	if code, ok := vector.HalfRoutines()[d]; ok {
-		f = vector.HalfWriter(code[1], f.(portable.Transfer[float32]))
+		f = vector.HalfWriter(
+			code[1], f.(portable.Transfer[float32]),
+		)
 	}
 	return f.(portable.Transfer[T])
 }

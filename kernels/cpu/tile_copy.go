@@ -12,29 +12,52 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A tileCopy brings elements from an array or a tile in scratch to another, without
-// looking at them: width bytes each.
+// A copy moves elements between two strided layouts in the best of four ways, by how
+// its dimensions lie in the two arrays:
+//
+//   - rows, where elements that follow each other do so in both arrays;
+//   - fills, where all elements along a row of the destination are one element;
+//   - transposes, where neighbours in the source are rows of the destination, in
+//     blocks that fit the vector registers;
+//   - single elements, for everything else.
+//
+// Outputs that do not fit the caches are written with non-temporal stores, which
+// spare the reading of lines that are overwritten.
+
+// A tileCopy copies elements from an array or a tile in scratch to another
+// without interpreting them.
 type tileCopy struct {
-	dims        []copyDim // those far apart in the destination first
-	width       int64
-	complement  bool // see trail
-	nonTemporal bool // past the caches
-	to, from    int  // places of element 0; −1 for 0
-	start       int64
-	cols        int // the dimension whose elements follow each other in the destination, −1: none
-	rows        int // the same of the source
-	outerRow    int // another one, of rows of the destination
-	dst, src    func(w *worker) []byte
-	block       *value // scratch of a transpose that streams, else nil
+	// The dimensions, those with the largest strides in the destination first.
+	dims  []copyDim
+	width int64 // The bytes of an element.
+	// Only elements outside of some dimension's outside are copied, see
+	// composedView.
+	complement  bool
+	nonTemporal bool // Stores are non-temporal.
+	// The slots of the places of element 0, or −1 for place 0.
+	to, from int
+	start    int64
+	// The dimension along which elements follow each other in the destination,
+	// or −1.
+	cols int
+	// The dimension along which elements follow each other in the source, or
+	// −1.
+	rows int
+	// Another dimension, along which rows of the destination lie.
+	outerRow int
+	dst, src func(w *worker) []byte // The bytes of the two arrays.
+	// The scratch of a transpose with non-temporal stores, or nil.
+	block *value
 }
 
-// A copyDim is a dimension with its strides in elements.
+// A copyDim is a dimension of a copy, with its strides in elements.
 type copyDim struct {
 	size, to, from  int64
 	inside, outside []dimMask
 }
 
-// lowerCopies lowers a route into one instruction, for the programs that own the result.
+// lowerCopies lowers a composition of views to one instruction, for the
+// programs that own the result.
 func (b *block) lowerCopies(r *composition, in *instr, m tileCopy, once []int) {
 	var all []*tileCopy
 	for _, t := range r.views {
@@ -62,7 +85,7 @@ func (b *block) lowerCopies(r *composition, in *instr, m tileCopy, once []int) {
 	b.add(in)
 }
 
-// lowerCopy lowers one trail of a route, nil when nothing can be on it.
+// lowerCopy lowers one view of a composition, nil where it has no elements.
 func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	if t.complement &&
 		!slices.ContainsFunc(t.dims, func(d composedDim) bool {
@@ -100,7 +123,8 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 		m.dims = append(m.dims, x)
 	}
 	m.normalize()
-	if m.block = nil; m.nonTemporal && m.isTranspose() {
+	m.block = nil
+	if m.nonTemporal && m.isTranspose() {
 		m.block = b.l.value(
 			"block", portable.Float32, noTile, blockBytes/4,
 		)
@@ -117,8 +141,8 @@ func (v *value) data(w *worker) []byte {
 	)
 }
 
-// normalize orders dimensions, joins those that are one, and finds the ones whose
-// elements follow each other.
+// normalize orders and merges dimensions, and finds those along which elements
+// follow each other.
 func (m *tileCopy) normalize() {
 	m.dims = slices.DeleteFunc(m.dims, func(d copyDim) bool {
 		return d.size == 1 &&
@@ -155,21 +179,22 @@ func (m *tileCopy) normalize() {
 	}
 }
 
-// isTranspose says whether neighbours in the source are not neighbours in the
-// destination.
+// isTranspose reports whether neighbours in the source are not neighbours in
+// the destination.
 func (m *tileCopy) isTranspose() bool {
 	return m.cols >= 0 && m.rows >= 0 &&
 		m.rows != m.cols
 }
 
-// copyToOutput lowers what a root stores as moves, if it is that.
+// copyToOutput lowers what a root stores as copies. It reports false where it
+// is not that.
 func (b *block) copyToOutput(k int, r symtile.Root) bool {
 	if b.l.copies.rowGathers[k] {
 		b.lowerRowGather(r)
 		return true
 	}
-	route := b.l.copies.roots[k]
-	if route == nil {
+	views := b.l.copies.roots[k]
+	if views == nil {
 		return false
 	}
 	op := b.l.p.Ops[r.Op]
@@ -181,7 +206,7 @@ func (b *block) copyToOutput(k int, r symtile.Root) bool {
 		))
 	}
 	output := r.Output
-	b.lowerCopies(route, &instr{name: fmt.Sprintf("move to output %d", output)}, tileCopy{
+	b.lowerCopies(views, &instr{name: fmt.Sprintf("move to output %d", output)}, tileCopy{
 		width:       op.Instr.Shape.DType.Size(),
 		to:          b.slot(base),
 		nonTemporal: b.l.storesNonTemporal(op.Instr.Shape),
@@ -190,7 +215,7 @@ func (b *block) copyToOutput(k int, r symtile.Root) bool {
 	return true
 }
 
-// copyToScratch lowers an op that arranges elements of arrays anew.
+// copyToScratch lowers an op that rearranges elements of arrays.
 func (b *block) copyToScratch(n int) {
 	op := b.l.p.Ops[n]
 	v := b.l.result(n)
@@ -206,13 +231,14 @@ func (b *block) copyToScratch(n int) {
 	)
 }
 
-// A copyBox is a part of a move: sizes along its dimensions, and where it begins.
+// A copyBox is a part of a copy: sizes along its dimensions, and where it
+// begins.
 type copyBox struct {
 	size     [maxRank]int64
 	dst, src unsafe.Pointer
 }
 
-// valid is the range of indices that are there.
+// valid is the range of valid indices.
 func (d *copyDim) valid(w *worker) (lo, hi int64) {
 	hi = d.size
 	for k := range d.inside {
@@ -223,7 +249,7 @@ func (d *copyDim) valid(w *worker) (lo, hi int64) {
 	return lo, hi
 }
 
-// partial says whether some elements are not there.
+// partial reports whether some elements are not valid.
 func (m *tileCopy) partial(w *worker) bool {
 	for k := range m.dims {
 		lo, hi := m.dims[k].valid(w)
@@ -234,7 +260,8 @@ func (m *tileCopy) partial(w *worker) bool {
 	return false
 }
 
-// run moves all elements that are there.
+// run copies all valid elements. Those of a complement are the parts below and
+// above the outside range along each dimension in turn.
 func (m *tileCopy) run(w *worker) {
 	var r region
 	for k := range m.dims {
@@ -247,7 +274,7 @@ func (m *tileCopy) run(w *worker) {
 		m.copyRegion(w, &r)
 		return
 	}
-	for k := range m.dims { // the parts below and above along each dimension in turn
+	for k := range m.dims {
 		d := &m.dims[k]
 		if len(d.outside) == 0 {
 			continue
@@ -267,7 +294,7 @@ func (m *tileCopy) run(w *worker) {
 	}
 }
 
-// copyRegion moves the elements of a region.
+// copyRegion copies the elements of a region.
 func (m *tileCopy) copyRegion(w *worker, r *region) {
 	to, from := int64(0), m.start
 	if m.to >= 0 {
@@ -302,7 +329,8 @@ func (m *tileCopy) copyRegion(w *worker, r *region) {
 	m.copyBox(w, &x)
 }
 
-// copyBox chooses how.
+// copyBox chooses how to copy a box: rows, fills, transposes, or element by
+// element.
 func (m *tileCopy) copyBox(w *worker, x *copyBox) {
 	switch {
 	case m.cols < 0:
@@ -318,8 +346,8 @@ func (m *tileCopy) copyBox(w *worker, x *copyBox) {
 	}
 }
 
-// eachOuter calls visit where every combination of indices begins, but for those of
-// two dimensions.
+// eachOuter calls visit with where each combination of indices begins, but for
+// those of two dimensions.
 func (m *tileCopy) eachOuter(
 	x *copyBox, but, and int,
 	visit func(dst, src unsafe.Pointer),
@@ -350,7 +378,7 @@ func (m *tileCopy) eachOuter(
 	}
 }
 
-// copyRuns copies rows.
+// copyRuns copies rows of elements that follow each other in both arrays.
 func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
 	rows := vector.CopyArgs{
 		N:     1,
@@ -371,8 +399,11 @@ func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
 }
 
 const (
-	prefetchBytes = 1024 // bytes that are fetched before they are copied
-	minFillBytes  = 64   // bytes
+	// prefetchBytes is how far ahead of the copy the source is prefetched.
+	prefetchBytes = 1024
+	// minFillBytes is the length from which rows of one element are filled from
+	// a pattern.
+	minFillBytes = 64
 )
 
 // fillRuns writes rows of copies of one element.
@@ -404,7 +435,8 @@ func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
 	})
 }
 
-// copyElements moves element by element, along a dimension inside of the others.
+// copyElements copies element by element, along a dimension inside of the
+// others.
 func (m *tileCopy) copyElements(x *copyBox, along, but int) {
 	n := int64(1)
 	to := int64(0)
@@ -419,7 +451,7 @@ func (m *tileCopy) copyElements(x *copyBox, along, but int) {
 	})
 }
 
-// copyStrided moves n elements that are apart.
+// copyStrided copies n elements that are strides apart.
 func (m *tileCopy) copyStrided(dst, src unsafe.Pointer, n, to, from int64) {
 	switch m.width {
 	case 1:
@@ -433,7 +465,7 @@ func (m *tileCopy) copyStrided(dst, src unsafe.Pointer, n, to, from int64) {
 	}
 }
 
-// copyStridedAs moves n elements that are apart.
+// copyStridedAs is copyStrided for one width.
 func copyStridedAs[T uint8 | uint16 | uint32 | uint64](
 	dst, src unsafe.Pointer, n, to, from int64,
 ) {
@@ -451,16 +483,26 @@ func copyStridedAs[T uint8 | uint16 | uint32 | uint64](
 // are those that were fastest for 4096 by 4096 elements of four bytes, of 16 to
 // 1024 each way: a block in half of the second cache, rows of eight lines.
 
+// The sizes of blocks of scratch were the fastest for 4096 by 4096 elements of
+// four bytes, among sizes of 16 to 1024 each way: a block of half of a
+// second-level cache, with rows of eight cache lines.
 const (
-	blockRows  = 256                          // elements of a source row in a block of scratch
-	blockCols  = 512                          // bytes of a row of it, without a line of padding
-	blockStep  = blockCols + vector.LineBytes // which keeps rows apart in the first cache
-	blockBytes = blockRows * blockStep        //
-	directRows = 64                           // elements of a source row at a time without scratch
+	blockRows = 256 // The elements of a source row in a block.
+	blockCols = 512 // The bytes of a row of a block.
+	// The padding keeps rows apart in the first-level cache.
+	blockStep  = blockCols + vector.LineBytes
+	blockBytes = blockRows * blockStep // The size of a block.
+	// The elements of a source row at a time without scratch.
+	directRows = 64
 )
 
-// transposed transposes, if there is a machine function that can: blocks at the
+// transposed transposes the box in blocks that fit the registers, if there is a
+// routine for elements of the width, and reports whether it did. Blocks at the
 // ends overlap those before.
+//
+// Rows of the source become columns of the destination. Where stores are
+// non-temporal, blocks are gathered in a block of scratch, of which whole cache
+// lines are then written. Elsewhere they are written at once.
 func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
 	f := &vector.CopyRoutinesLoaded().Transposes[m.width]
 	if !vector.CopyRoutinesLoaded().Ok ||
@@ -500,10 +542,10 @@ func (m *tileCopy) transposeNonTemporal(
 	block := w.addresses[m.block.id]
 	toStep := m.dims[m.rows].to * m.width
 	fromStep := m.dims[m.cols].from * m.width
-	wide := blockCols / m.width
-	for j := int64(0); j < cols; j += wide {
+	blockWidth := blockCols / m.width
+	for j := int64(0); j < cols; j += blockWidth {
 		j = max(0, min(j, cols-f.Cols))
-		c := min(wide, cols-j)
+		c := min(blockWidth, cols-j)
 		for i := int64(0); i < rows; i += blockRows {
 			i = max(0, min(i, rows-f.Rows))
 			r := min(blockRows, rows-i)
@@ -520,20 +562,20 @@ func (m *tileCopy) transposeNonTemporal(
 				ToStep:   toStep,
 			}
 			out.Fetch, out.FetchStep, out.FetchRows = m.nextBlock(
-				src, i+r, rows, j, cols, wide,
+				src, i+r, rows, j, cols, blockWidth,
 			)
 			w.copyArgs.CopyRows(out, true)
 		}
 	}
 }
 
-// nextBlock is what is fetched of the block after the one that ends at row i, of
-// which the source has cols rows of rows elements: 0 after the last.
+// nextBlock is what to prefetch of the block after the one that ends at row i,
+// of a source of cols rows of rows elements; 0 after the last.
 func (m *tileCopy) nextBlock(
-	src unsafe.Pointer, i, rows, j, cols, wide int64,
+	src unsafe.Pointer, i, rows, j, cols, blockWidth int64,
 ) (at uintptr, step, pairs int64) {
 	if i >= rows {
-		if i, j = 0, j+wide; j >= cols {
+		if i, j = 0, j+blockWidth; j >= cols {
 			return 0, 0, 0
 		}
 	}
@@ -542,7 +584,8 @@ func (m *tileCopy) nextBlock(
 		uintptr(j*step+i*m.width), step, vector.LineBytes / m.width
 }
 
-// transposeBlock transposes rows by cols elements into a block of the destination.
+// transposeBlock transposes rows by cols elements into a block of the
+// destination.
 func (m *tileCopy) transposeBlock(
 	w *worker, f *vector.TransposeRoutine, rows, cols int64,
 	dst unsafe.Pointer, toStep int64, src unsafe.Pointer,

@@ -9,33 +9,57 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A composedView follows elements of a tile back through operations that only move
-// them, to where they come from.
+// Operations such as transpose, reverse, slice, broadcast, concatenate and pad move
+// elements. A chain of them need not move elements once per operation: the element
+// of the result at an index is the element of some source at an index that is an
+// affine function of it, wherever each operation is a strided view of its operand.
+// Composing these views gives one copy from each source to the result.
+//
+// A view over a tile is dimensions with two strides each: one in the destination,
+// one in row-major numbers of the tile that was reached so far. To go on through an
+// operation, its row-major numbers are split into steps along the dimensions of the
+// operation's tile, and each step gets the stride that the operation gives that
+// dimension. This works where every stride is a multiple of a dimension's row-major
+// stride that does not carry into the next; a dimension that spans several is split.
+//
+// Operations that join tiles (concatenate, pad, dynamic-update-slice) have a view
+// for each part, restricted to the elements that are valid there. The padding around
+// an operand is the complement of a box, which a copy divides into boxes.
+
+// A composedView follows the elements of a tile back through operations that
+// only move elements, to the tile that they come from: a composition of strided
+// views.
 type composedView struct {
-	dims       []composedDim
-	start      int64 // the number of the element at index 0
-	source     int   // whose tile the numbers are of
-	zeroFill   bool  // only what is there in the array is inside
-	complement bool  // only what some dimension has outside is there
+	dims   []composedDim
+	start  int64 // The number of the element at index 0.
+	source int   // The op whose tile the numbers refer to.
+	// Only elements that are valid in the array are in the view; the others are
+	// 0.
+	zeroFill bool
+	// Only elements outside of some dimension's outside are in the view.
+	complement bool
 }
 
-// A composedDim is indices 0 … size−1: one step is to elements of the destination
-// and at elements, in row-major order, of the tile that the trail has reached.
-// Indices are there that are inside of all of inside; of a trail that is split,
-// only if one or more of its dimensions is outside of its outside.
+// A composedDim is indices 0 … size−1 of a composed view. One step is `to`
+// elements of the destination and `at` elements, in row-major order, of the
+// tile that the view has reached. An index is in the view if it is valid in all
+// of inside, and, for a complement, if in one or more dimensions it is not
+// valid in outside.
 type composedDim struct {
 	size, to, at int64
 	inside       []symtile.DimTile
-	outside      []symtile.DimTile // none or one
+	outside      []symtile.DimTile // At most one mask.
 }
 
-// A composition is all trails from a tile to the sources of its elements.
+// A composition is all views from a tile to the sources of its elements.
 type composition struct {
 	views []composedView
-	moved bool // some operation is more than another name
+	// Some operation is more than another name of its operand.
+	moved bool
 }
 
-// newComposedView starts at a tile of which elements are so far apart in the destination.
+// newComposedView is the identity of a tile whose elements have the strides in
+// the destination.
 func newComposedView(op int, sizes, to []int64) composedView {
 	t := composedView{source: op}
 	for k, step := range hlo.RowMajor(sizes) {
@@ -52,8 +76,9 @@ func newComposedView(op int, sizes, to []int64) composedView {
 	return t
 }
 
-// compose finds the sources of a trail: parameters and what is not a move. Not
-// every composition of moves is a trail; then ok is false.
+// compose finds the sources of a view: parameters, and results of ops that do
+// more than move elements. Not every composition is a set of strided views, in
+// which case it reports false.
 func (l *lowering) compose(t composedView, r *composition) (ok bool) {
 	op := l.p.Ops[t.source]
 	into := func(arg int) composedView {
@@ -90,8 +115,8 @@ func (l *lowering) compose(t composedView, r *composition) (ok bool) {
 	return true
 }
 
-// composeParts follows the trails into the operands of an operation whose tile
-// is put together.
+// composeParts composes into the operands of an op whose tile is put together
+// of theirs.
 func (l *lowering) composeParts(
 	op symtile.Op, into func(arg int) composedView, r *composition,
 ) bool {
@@ -105,7 +130,8 @@ func (l *lowering) composeParts(
 		}
 		return true
 	}
-	part, rest := 0, 1 // of a pad: the operand, and the value around it
+	// The arguments of a pad are the operand and the value around it.
+	part, rest := 0, 1
 	if op.Code == hlo.OpDynamicUpdateSlice {
 		part, rest = 1, 0
 	}
@@ -134,7 +160,7 @@ func (t *composedView) broadcastFirst() {
 	}
 }
 
-// sizesAndStrides are those of the result, with the strides.
+// sizesAndStrides are those of the dimensions.
 func (g *stridedView) sizesAndStrides() (sizes, strides []int64) {
 	for _, d := range g.dims {
 		sizes = append(sizes, d.size)
@@ -143,9 +169,10 @@ func (g *stridedView) sizesAndStrides() (sizes, strides []int64) {
 	return sizes, strides
 }
 
-// composeWith renumbers a trail over a tile of the sizes: element index i of it is
-// element start + Σ i·stride from here on. It fails where a dimension of the
-// trail would have to be cut unevenly, or cut where it is masked.
+// composeWith composes a view over a tile of the sizes with a strided view of
+// it: element index i of the tile is element start + Σ i·stride from here on.
+// It fails where a dimension of the view would be split unevenly, or split
+// where it is masked.
 func (t *composedView) composeWith(sizes, strides []int64, start int64) bool {
 	c := newDimSplitter(sizes, strides, t.start)
 	var dims []composedDim
@@ -158,13 +185,16 @@ func (t *composedView) composeWith(sizes, strides []int64, start int64) bool {
 	return len(dims) <= maxRank && c.inBounds()
 }
 
-// A dimSplitter divides steps in row-major numbers into steps along one dimension each.
+// A dimSplitter splits steps in row-major numbers into steps along one
+// dimension each.
 type dimSplitter struct {
 	sizes, strides, row []int64
-	lo, hi              []int64 // the least and greatest index along each
-	first               []int64
+	// The least and the greatest index along each dimension.
+	lo, hi []int64
+	first  []int64
 }
 
+// newDimSplitter splits numbers of a tile of the sizes, from start on.
 func newDimSplitter(sizes, strides []int64, start int64) *dimSplitter {
 	c := &dimSplitter{
 		sizes:   sizes,
@@ -179,6 +209,7 @@ func newDimSplitter(sizes, strides []int64, start int64) *dimSplitter {
 	return c
 }
 
+// start is the number of the first element in the composed view.
 func (c *dimSplitter) start() (n int64) {
 	for k, i := range c.first {
 		n += i * c.strides[k]
@@ -186,7 +217,8 @@ func (c *dimSplitter) start() (n int64) {
 	return n
 }
 
-// inBounds says whether no index leaves its dimension.
+// inBounds reports whether no index leaves its dimension, so that no step
+// carries.
 func (c *dimSplitter) inBounds() bool {
 	for k, size := range c.sizes {
 		if c.lo[k] < 0 || c.hi[k] >= size {
@@ -246,7 +278,8 @@ func (c *dimSplitter) split(d composedDim, dims *[]composedDim) bool {
 	return true
 }
 
-// dimensionOf is the dimension of the trail that is dimension k of a tile it is over.
+// dimensionOf is the dimension of the view that is dimension k of the tile it
+// is over.
 func (t *composedView) dimensionOf(sizes []int64, k int) (int, bool) {
 	row := hlo.RowMajor(sizes)
 	found := -1
@@ -270,8 +303,8 @@ func (t *composedView) dimensionOf(sizes []int64, k int) (int, bool) {
 		t.start/row[k]%sizes[k] == 0
 }
 
-// eachMasked calls f with every masked dimension of a tile and the dimension of the
-// trail that it is.
+// eachMasked calls f with every masked dimension of a tile and the dimension of
+// the view that it is.
 func (t *composedView) eachMasked(
 	tile symtile.Tile, f func(d *composedDim, x symtile.DimTile),
 ) bool {
@@ -299,7 +332,7 @@ func (t *composedView) eachMasked(
 	return true
 }
 
-// clipInside keeps the elements that are there in a tile with as many.
+// clipInside keeps the elements that are valid in a tile with as many.
 func (t *composedView) clipInside(tile symtile.Tile) bool {
 	return t.eachMasked(tile, func(
 		d *composedDim, x symtile.DimTile,
@@ -308,7 +341,7 @@ func (t *composedView) clipInside(tile symtile.Tile) bool {
 	})
 }
 
-// clipOutside keeps the elements that are not there in a tile with as many.
+// clipOutside keeps the elements that are not valid in a tile with as many.
 func (t *composedView) clipOutside(tile symtile.Tile) bool {
 	if t.complement {
 		return false
@@ -321,8 +354,8 @@ func (t *composedView) clipOutside(tile symtile.Tile) bool {
 	})
 }
 
-// toMemory continues a trail at a parameter into its array: at becomes places in
-// memory, and base the place of element 0.
+// toMemory composes a view of a parameter's tile with the layout of its array:
+// `at` becomes memory in memory, and base is the place of element 0.
 func (t *composedView) toMemory(l *lowering) (base index.Expr, ok bool) {
 	op := l.p.Ops[t.source]
 	base = l.p.Space.Ring.Const(0)
@@ -330,17 +363,17 @@ func (t *composedView) toMemory(l *lowering) (base index.Expr, ok bool) {
 	if !ok {
 		return base, false
 	}
-	places := op.Instr.Shape.Strides()
+	memory := op.Instr.Shape.Strides()
 	strides := make([]int64, len(box))
 	for k, d := range box {
-		strides[k] = strideOf(d) * places[axis[k]]
-		base = base.Add(d.Offset.Scale(places[axis[k]]))
+		strides[k] = strideOf(d) * memory[axis[k]]
+		base = base.Add(d.Offset.Scale(memory[axis[k]]))
 	}
 	return base, t.composeWith(box.Sizes(), strides, 0)
 }
 
-// composeRoot is the route to what a root stores, where that is only moved and by
-// more than one run of the tile; nil otherwise.
+// composeRoot is the composition of what a root stores, nil where that is
+// computed rather than moved.
 func (l *lowering) composeRoot(r symtile.Root) *composition {
 	op := l.p.Ops[r.Op]
 	box, axis, ok := op.Tile.Boxes()
@@ -348,10 +381,10 @@ func (l *lowering) composeRoot(r symtile.Root) *composition {
 		!op.Instr.Shape.DType.IsArray() {
 		return nil
 	}
-	places := op.Instr.Shape.Strides()
+	memory := op.Instr.Shape.Strides()
 	to := make([]int64, len(box))
 	for k, d := range box {
-		to[k] = strideOf(d) * places[axis[k]]
+		to[k] = strideOf(d) * memory[axis[k]]
 	}
 	t := newComposedView(r.Op, box.Sizes(), to)
 	for k, d := range box {
@@ -362,8 +395,8 @@ func (l *lowering) composeRoot(r symtile.Root) *composition {
 	return l.composition(t)
 }
 
-// composeOp is the route to an operation that arranges elements anew, when it is
-// better made from the arrays of the caller than from their tiles.
+// composeOp is the composition of an op that rearranges elements, where it is
+// better made from the arrays of the caller than from their tiles, else nil.
 func (l *lowering) composeOp(n int) *composition {
 	op := l.p.Ops[n]
 	if len(op.Tile) > maxRank ||
@@ -380,7 +413,7 @@ func (l *lowering) composeOp(n int) *composition {
 		g := l.viewOf(op)
 		if portable.ClassOf(op.Instr.Shape.DType).Bytes() == 4 &&
 			unitInnerStride(g) {
-			return nil // machine code reads it where it is
+			return nil // Machine code reads it in place.
 		}
 	}
 	sizes := op.Tile.Sizes()
@@ -389,7 +422,8 @@ func (l *lowering) composeOp(n int) *composition {
 	return l.composition(t)
 }
 
-// composition follows a trail; nil when that does not work, or nothing is gained.
+// composition composes from a view, nil where that does not work or gains
+// nothing.
 func (l *lowering) composition(t composedView) *composition {
 	r := &composition{}
 	d := l.p.Ops[t.source].Instr.Shape.DType
@@ -422,7 +456,7 @@ func (l *lowering) composition(t composedView) *composition {
 	return r
 }
 
-// resolve is memory, or stays where it is when the source is no parameter.
+// resolve is toMemory for a parameter; views of other sources stay as they are.
 func (t *composedView) resolve(l *lowering) (base index.Expr, ok bool) {
 	if l.p.Ops[t.source].Code != hlo.OpParameter {
 		return l.p.Space.Ring.Const(0), true
@@ -430,16 +464,18 @@ func (t *composedView) resolve(l *lowering) (base index.Expr, ok bool) {
 	return t.toMemory(l)
 }
 
-// A plan of moves says which operations are not lowered as they are.
+// A copyPlan says which operations are copies and are not lowered as they are.
 type copyPlan struct {
-	roots      []*composition // by root
-	rowGathers []bool         // by root: a gather that goes to its output
-	ops        []*composition // by op, for those that go from arrays to scratch
-	lowered    []bool         // by op: it is lowered
+	roots []*composition // By root, the composition it stores, or nil.
+	// By root, whether it is a gather that goes to its output.
+	rowGathers []bool
+	// By op, the composition from arrays to scratch, or nil.
+	ops     []*composition
+	lowered []bool // By op, whether it is lowered.
 }
 
-// planCopies decides what is moved straight to outputs: roots that are only moved and
-// that nothing else needs in scratch.
+// planCopies decides what is copied straight to outputs: roots that are only
+// moved and that nothing else needs in scratch.
 func (l *lowering) planCopies() {
 	m := &l.copies
 	*m = copyPlan{
@@ -493,6 +529,7 @@ func (l *lowering) markLowered(n int) {
 	}
 }
 
+// markSources marks the sources of a composition.
 func (l *lowering) markSources(r *composition) {
 	for _, t := range r.views {
 		if l.p.Ops[t.source].Code != hlo.OpParameter {

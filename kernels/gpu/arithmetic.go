@@ -7,7 +7,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// suffix is how instructions name the type registers of d hold.
+// suffix is the type suffix of instructions on registers with values of d.
 func suffix(d hlo.DType) string {
 	switch kindFor(d) {
 	case kindF32:
@@ -28,6 +28,7 @@ func suffix(d hlo.DType) string {
 	return "s32"
 }
 
+// bitSuffix is the suffix of instructions that do not interpret the bits.
 func bitSuffix(d hlo.DType) string {
 	switch kindFor(d) {
 	case kindPred:
@@ -38,7 +39,8 @@ func bitSuffix(d hlo.DType) string {
 	return "b32"
 }
 
-// pointwise computes an element of an elementwise operation.
+// pointwise computes an element of an elementwise operation from the elements x of its
+// arguments.
 func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 	d := op.Instr.Shape.DType
 	return e.scalar(
@@ -47,11 +49,28 @@ func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 	)
 }
 
-// scalar computes code on elements of type from, with a result of type d.
+// notComputed gives the reason for each elementwise operation that has no code on GPUs,
+// whatever the types; a test asks for a reason or for code.
+var notComputed = map[hlo.Opcode]string{
+	hlo.OpComplex:           "complex numbers are not computed",
+	hlo.OpImag:              "complex numbers are not computed",
+	hlo.OpReducePrecision:   "values are rounded to element types only",
+	hlo.OpStochasticConvert: "its rounding depends on random bits",
+}
+
+// NotComputed is the reason that the elementwise operation op is not computed on a GPU,
+// whatever its types; "" where some types are, or op is not elementwise.
+func NotComputed(op hlo.Opcode) string { return notComputed[op] }
+
+// scalar computes code on elements x of type from; the result has type d and is
+// rounded or wrapped to it.
 func (e *emitter) scalar(
 	code hlo.Opcode, in *hlo.Instr,
 	d, from hlo.DType, x []operand,
 ) operand {
+	if reason := notComputed[code]; reason != "" {
+		e.reject("%s is not computed on a GPU: %s", code, reason)
+	}
 	if d.IsComplex() || from.IsComplex() {
 		e.reject("%s of %s is not computed on a GPU", code, from)
 	}
@@ -75,6 +94,8 @@ func (e *emitter) scalar(
 	case hlo.OpIsFinite:
 		return e.finite(from, x[0])
 	}
+	// The operation is chosen by the type of the operands: a predicate, a float or an
+	// integer.
 	var r operand
 	switch {
 	case from == hlo.Pred:
@@ -93,7 +114,7 @@ func (e *emitter) scalar(
 	return e.fit(d, r)
 }
 
-// choose is x where p holds, else y.
+// choose is x where p holds and y elsewhere.
 func (e *emitter) choose(d hlo.DType, p, x, y operand) operand {
 	a := e.asm
 	switch {
@@ -107,6 +128,7 @@ func (e *emitter) choose(d hlo.DType, p, x, y operand) operand {
 			a.and(a.not(p), y),
 		)
 	}
+	// Immediate operands are possible, so values need not be in registers.
 	k := kindFor(d)
 	typ := map[kind]string{kindB32: "b32", kindB64: "b64", kindF32: "f32", kindF64: "f64"}[k]
 	return a.get(k, "selp."+typ, x, y, p)
@@ -122,6 +144,7 @@ var comparisons = map[string][2]string{
 	"GE": {"ge", "ge"},
 }
 
+// compare is a comparison; floats are ordered totally where the instruction says so.
 func (e *emitter) compare(
 	in *hlo.Instr, from hlo.DType, x, y operand,
 ) operand {
@@ -140,6 +163,7 @@ func (e *emitter) compare(
 			e.ordered(k, x),
 			e.ordered(k, y),
 		)
+	// The comparison "ne" is true for NaN, which PTX calls neu.
 	case from.IsFloat() && direction == "ne":
 		direction = "neu"
 	}
@@ -149,7 +173,8 @@ func (e *emitter) compare(
 	)
 }
 
-// ordered is an integer that orders floats totally: −NaN < −∞ … −0 < 0 … NaN.
+// ordered is an integer with the total order of floats: −NaN < −∞ … −0 < 0 … NaN. Bits
+// after the sign of negative numbers are inverted.
 func (e *emitter) ordered(k kind, x operand) operand {
 	a := e.asm
 	if k == kindF32 {
@@ -166,6 +191,7 @@ func (e *emitter) ordered(k kind, x operand) operand {
 	)
 }
 
+// finite is whether |x| < ∞, which is false for NaN.
 func (e *emitter) finite(d hlo.DType, x operand) operand {
 	a, k := e.asm, kindFor(d)
 	if k == kindF64 {
@@ -182,14 +208,18 @@ func (e *emitter) finite(d hlo.DType, x operand) operand {
 	)
 }
 
-// maximum and least propagate NaN.
+// maximum propagates NaN.
 func (e *emitter) maximum(d hlo.DType, x, y operand) operand {
 	return e.minMax("max", d, x, y)
 }
+
+// minimum propagates NaN.
 func (e *emitter) minimum(d hlo.DType, x, y operand) operand {
 	return e.minMax("min", d, x, y)
 }
 
+// minMax is max or min. PTX has no variant for f64 that propagates NaN, so NaN
+// operands are selected.
 func (e *emitter) minMax(which string, d hlo.DType, x, y operand) operand {
 	a, k := e.asm, kindFor(d)
 	switch k {
@@ -249,7 +279,8 @@ var bitwise = map[hlo.Opcode]string{
 	hlo.OpXor: "xor.",
 }
 
-// whole computes on integers; the result may be wider than its type.
+// whole computes on integers; the result may need to be wrapped to its type. "" where
+// there is no such operation.
 func (e *emitter) whole(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	a, k, s := e.asm, kindFor(d), suffix(d)
 	if name, ok := wholeBinary[code]; ok {
@@ -295,8 +326,10 @@ func (e *emitter) whole(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	return ""
 }
 
+// signed is a type suffix with s instead of u.
 func signed(s string) string { return "s" + s[1:] }
 
+// signOf is −1, 0 or 1.
 func (e *emitter) signOf(d hlo.DType, x operand) operand {
 	a, k, s := e.asm, kindFor(d), suffix(d)
 	above := a.get(
@@ -312,6 +345,8 @@ func (e *emitter) signOf(d hlo.DType, x operand) operand {
 	)
 }
 
+// countBits counts the one bits or the leading zeros of an integer, which is extended
+// to 32 bits.
 func (e *emitter) countBits(code hlo.Opcode, d hlo.DType, x operand) operand {
 	a, k := e.asm, kindFor(d)
 	if d.IsSigned() && d.Bits() < 32 {
@@ -328,11 +363,14 @@ func (e *emitter) countBits(code hlo.Opcode, d hlo.DType, x operand) operand {
 	return n
 }
 
-// divide truncates; x/0 is −1, x mod 0 is x, and MIN/−1 wraps.
+// divide is the quotient or remainder of a division that truncates. x/0 is −1, x mod 0
+// is x, and MIN/−1 wraps; the divisors 0 and −1 are replaced by 1 before, because the
+// hardware's results for them are unspecified.
 func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	a, k, s, b := e.asm,
 		kindFor(d), suffix(d), bitSuffix(d)
 	none := a.get(kindPred, "setp.eq."+s, y, 0)
+	// The divisor is replaced where the result is defined separately.
 	safe := a.get(k, "selp."+b, 1, y, none)
 	minus := no
 	if d.IsSigned() {
@@ -354,13 +392,16 @@ func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	return a.get(k, "selp."+b, -1, q, none)
 }
 
-// shift shifts by y modulo nothing: by the width and more leaves 0, or the sign.
+// shift is a shift by y bits. A shift by the width or more leaves 0, or the sign.
 func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	a, k, b := e.asm, kindFor(d), bitSuffix(d)
 	if code != hlo.OpShiftLeft && d.IsSigned() &&
 		code == hlo.OpShiftRightLogical && d.Bits() < 32 {
+		// A sign-extended operand is shifted logically by its own width.
 		x = a.get(k, "and.b32", x, int64(1)<<d.Bits()-1)
 	}
+	// PTX limits the shift to the register's width, which may be wider than the
+	// type's.
 	over := a.get(
 		kindPred, "setp.ge.u"+b[1:], y, d.Bits(),
 	)
@@ -384,12 +425,8 @@ func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 			over,
 		)
 	}
-	if !d.IsSigned() {
-		return a.get(
-			k, "selp."+b, 0,
-			a.get(k, "shr.u"+b[1:], x, by),
-			over,
-		)
+	if !d.IsSigned() && d.Bits() < 32 { // the first bit is the sign here
+		x = a.get(kindB32, "bfe.s32", x, 0, d.Bits())
 	}
 	sign := a.get(
 		k, "shr.s"+b[1:], x,
@@ -402,8 +439,8 @@ func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	)
 }
 
-// convert is x of type from as type d: floats to integers truncate and clamp,
-// NaN is 0; integers wrap.
+// convert converts x from type from to type d. Floats to integers truncate and
+// saturate, NaN is 0, and integers wrap.
 func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 	a, k, f := e.asm, kindFor(d), kindFor(from)
 	switch {
@@ -424,6 +461,7 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 	x = a.in(f, x)
 	switch {
 	case from.IsFloat() && d.IsFloat():
+		// Two roundings, to f32 and then to 16 bits, could differ from one.
 		if f == kindF64 && k == kindF32 && d != hlo.F32 {
 			return e.fit(d, e.roundOdd(x))
 		}
@@ -451,9 +489,10 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 	return e.fit(d, a.get(k, "cvt.u32.u64", x))
 }
 
-// roundOdd is an f64 as f32, cut off, its last bit set where something was lost:
-// rounded again to a type of less than 23 bits it is as if rounded once
-// (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+// roundOdd rounds an f64 to f32 to odd: it truncates and sets the last bit if
+// something was lost. Rounding the result to a type of less than 23 bits then gives
+// the same as rounding once (Boldo and Melquiond, Emulation of FMA and correctly
+// rounded sums, 2008).
 func (e *emitter) roundOdd(x operand) operand {
 	a := e.asm
 	cut := a.get(kindF32, "cvt.rz.f32.f64", x)
@@ -472,6 +511,7 @@ func (e *emitter) roundOdd(x operand) operand {
 	)
 }
 
+// widen converts between the registers of f32 and f64.
 func (e *emitter) widen(to, from kind, x operand) operand {
 	switch {
 	case to == kindF64 && from == kindF32:
@@ -482,10 +522,13 @@ func (e *emitter) widen(to, from kind, x operand) operand {
 	return x
 }
 
-// truncate is FloatToInt: towards zero, clamped to the range of d. PTX clamps to
-// the type it converts to, and makes NaN 0 there in 32 bits.
+// truncate converts a float to an integer: towards zero, saturating at the range of d.
+// PTX saturates at the range of the instruction's type, and makes NaN 0 in 32 bits
+// only.
 func (e *emitter) truncate(d, from hlo.DType, x operand) operand {
 	a, k, s := e.asm, kindFor(d), suffix(from)
+	// Narrow unsigned types are converted through s32, so that negative numbers
+	// saturate at 0.
 	typ := suffix(d)
 	if d.IsUnsigned() && d.Bits() < 32 {
 		typ = "s32"
@@ -509,7 +552,7 @@ func (e *emitter) truncate(d, from hlo.DType, x operand) operand {
 	)
 }
 
-// recast reads the bits as another type of the same width.
+// recast reinterprets the bits of x as another type of the same width.
 func (e *emitter) recast(d, from hlo.DType, x operand) operand {
 	a := e.asm
 	if d.Bits() != from.Bits() ||
@@ -529,6 +572,7 @@ func (e *emitter) recast(d, from hlo.DType, x operand) operand {
 	case d.Bits() == 32:
 		return x
 	}
+	// Types of 8 and 16 bits are packed and unpacked in one word.
 	bits := e.bitsOf(from, x)
 	v := e.unpack(d, []operand{bits}, 0)
 	if d.IsInteger() && d.Bits() < 8 {
@@ -537,7 +581,8 @@ func (e *emitter) recast(d, from hlo.DType, x operand) operand {
 	return v
 }
 
-// monoidIdentity is what leaves every element of d as it is.
+// monoidIdentity is the identity of an operation on type d, for instance −0 of
+// addition.
 func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
 	bits := d.Bits()
 	switch code {
@@ -565,6 +610,7 @@ func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
 	return "", false
 }
 
+// minInt is the smallest value of an integer type.
 func minInt(d hlo.DType) int64 {
 	if d.IsSigned() {
 		return -1 << (d.Bits() - 1)

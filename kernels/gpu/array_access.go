@@ -17,11 +17,6 @@ import (
 // elements of a tile are loaded from or stored to, with the expressions of their
 // addresses.
 
-// Which dimensions of a tile threads run along, and how many elements they take
-// at once, is chosen in the layout room: here are the arrays it is chosen for,
-// those that the elements of a tile are computed from or stored to, with the
-// expressions of their addresses.
-
 // An accessTrace follows the elements of a tile down to the arrays that they are
 // loaded from, as elements does when it emits code.
 type accessTrace struct {
@@ -168,6 +163,8 @@ func (r *accessTrace) gather(op symtile.Op, p point) {
 		)
 	}
 	r.element(op.Args[1], point{at, p.when})
+	// The accesses of the operand are traced separately and then moved apart by the
+	// index vector's number.
 	slice := &accessTrace{
 		e:       e,
 		index:   r.index,
@@ -256,6 +253,8 @@ func (e *emitter) chosenFor(k choiceKey) chosenLayout {
 	c.accesses = append(
 		c.accesses, e.accesses(k.op, false)...,
 	)
+	// Everything is in shared memory or in registers: the order in which it was loaded
+	// counts.
 	if len(c.accesses) == 0 { // the order in which it came to shared memory
 		c.accesses = e.accesses(k.op, true)
 	}
@@ -304,6 +303,8 @@ func (e *emitter) foldedLayout(
 	}
 	var storedAccesses []arrayAccess
 	for _, r := range e.p.Roots {
+		// A root of the same sizes may be stored from the registers of the reduction,
+		// so its accesses weigh in.
 		if !f.Ordered &&
 			slices.Equal(
 				e.p.Ops[r.Op].Tile.Sizes(),

@@ -1,3 +1,15 @@
+// Package gpu is the backend for NVIDIA GPUs from sm_80 on. It generates PTX text for
+// the plans of a tiled program and estimates their times; package device assembles
+// and runs the text on a driver: kernels/cuda for devices, kernels/gpu/simulated for
+// the interpreter of kernels/ptx/sim.
+//
+// A plan becomes one kernel, or two where blocks share a tile (knob splitk). A block
+// of threads runs one tile program, or several in a loop (knob persistent). The code
+// generator has layers of files, each of which uses those before it only: asm.go
+// (registers and instructions), emitter.go (the state of an emission), index.go,
+// value.go, memory.go and loop.go; element.go and array_access.go (elements of ops);
+// dot*.go, reduce*.go, pipeline.go and ring.go (accumulators and their loops);
+// staging.go and emit.go (steps and kernels).
 package gpu
 
 import (
@@ -16,19 +28,21 @@ import (
 // it whenever what a plan does or how fast it is changes.
 const Revision = "ptx4"
 
-// Backend generates PTX for the device of a session and runs it there.
+// A Backend generates PTX for the device of a session and runs it there. It implements
+// kernels.Backend, kernels.TF32Backend and kernels.SampleObserver.
 type Backend struct {
+	// Session is owned by the backend, which closes it.
 	session *device.Session
 	tf32    bool // see AllowTF32
 }
 
-// New returns the backend of a device. The session is the backend's from then on.
+// New returns the backend of a device and takes ownership of its session.
 func New(s *device.Session) *Backend { return &Backend{session: s} }
 
 // AllowTF32 implements kernels.TF32Backend.
 func (b *Backend) AllowTF32() { b.tf32 = true }
 
-// Identity names the device.
+// Identity is the device; nothing of it is measured.
 func (b *Backend) Identity() kernels.Device {
 	d := deviceOf(b.session.Spec())
 	if b.tf32 {
@@ -43,13 +57,16 @@ func (b *Backend) Device() kernels.Device { return b.Identity() }
 // Close releases the device.
 func (b *Backend) Close() error { return b.session.Close() }
 
-// Rates of an SM, a clock.
+// Bandwidths in bytes an SM and clock.
 const (
-	sharedAClock = 128 // bytes: 32 banks of 4 (CUDA C++ Programming Guide, Shared Memory)
-	l2AClock     = 40  // bytes: 5120 for the 128 SMs of a GA100 (NVIDIA A100 Tensor Core GPU Architecture whitepaper)
+	// 32 banks of 4 bytes (CUDA C++ Programming Guide, Shared Memory).
+	sharedAClock = 128
+	// 5120 bytes for the 128 SMs of a GA100 (NVIDIA A100 Tensor Core GPU Architecture
+	// whitepaper).
+	l2AClock = 40
 )
 
-// deviceOf is a sheet as the tuner knows devices.
+// deviceOf describes a device to the tuner and the cost model.
 func deviceOf(s device.Spec) kernels.Device {
 	clocks := float64(s.SMs) * s.Clock
 	d := kernels.Device{
@@ -77,15 +94,16 @@ func deviceOf(s device.Spec) kernels.Device {
 	return d
 }
 
-// kernel is a compiled plan.
+// A kernel is a compiled plan; it implements kernels.Sampler.
 type kernel struct {
 	session *device.Session
 	work    *device.Executable
-	in, out int // how many arrays
+	// The numbers of parameters and of outputs.
+	in, out int
 }
 
-// PTX is the text a plan becomes on a device, for people and for checks that
-// need none. Plans that cannot run are *kernels.Rejected.
+// PTX is the text of a plan for a device, which does not have to be present. A plan
+// that cannot run is a *kernels.Rejected.
 func PTX(p *symtile.Program, plan kernels.Plan, s device.Spec) (string, error) {
 	im, err := compile(p, plan, s)
 	if err != nil {
@@ -94,6 +112,8 @@ func PTX(p *symtile.Program, plan kernels.Plan, s device.Spec) (string, error) {
 	return string(im.module.Text()), nil
 }
 
+// compile generates the kernels of a plan and checks what can be known without
+// assembling them: knobs, layouts, the size of the grid, scratch and shared memory.
 func compile(
 	p *symtile.Program, plan kernels.Plan, s device.Spec,
 ) (*image, error) {
@@ -114,6 +134,7 @@ func compile(
 	if err != nil {
 		return nil, reject(err)
 	}
+	// The limit of a grid along x.
 	if n := q.Programs(); n > 1<<31-1 {
 		return nil, reject(fmt.Errorf("%d tile programs do not fit a grid", n))
 	}
@@ -135,8 +156,8 @@ func compile(
 	return im, nil
 }
 
-// imageOf is the kernels of a concrete program, none where there is nothing to do:
-// results without elements.
+// imageOf generates the kernels of a concrete program. There are none where all
+// results are empty.
 func imageOf(p *symtile.Program, s device.Spec, k knobs) (*image, error) {
 	if p.Programs() > 0 {
 		return emit(p, s, k)
@@ -153,8 +174,8 @@ func imageOf(p *symtile.Program, s device.Spec, k knobs) (*image, error) {
 	}, err
 }
 
-// Compile generates the kernel of a plan and has the device assemble it. Plans
-// that cannot run are *kernels.Rejected.
+// Compile generates the kernels of a plan and assembles them on the device. A plan
+// that cannot run is a *kernels.Rejected.
 func (b *Backend) Compile(
 	ctx context.Context, p *symtile.Program, plan kernels.Plan,
 ) (kernels.Kernel, error) {
@@ -172,7 +193,7 @@ func (b *Backend) Compile(
 	return k, err
 }
 
-// load has the device assemble an image of a program.
+// load assembles an image on the device.
 func (b *Backend) load(
 	ctx context.Context, p *symtile.Program, im *image,
 ) (kernels.Kernel, error) {
@@ -202,11 +223,14 @@ func (b *Backend) load(
 	return k, nil
 }
 
-// fillDevice launches as many blocks as run at once, each of which goes from tile to
-// tile: by the driver, or the registers that the assembler gave a thread.
+// fillDevice sets the grid of a persistent kernel to as many blocks as the device
+// holds at the same time, by the driver's answer for clusters or else by the registers
+// that the assembler has assigned.
 func fillDevice(s *device.Step, l device.Loaded, on device.Spec, tiles int64) {
 	switch {
 	case l.Registers == 0:
+	// The driver knows which clusters fit its GPCs; otherwise the spec's occupancy
+	// applies.
 	case l.Clusters > 0:
 		s.Grid.X = int(
 			min(tiles, int64(l.Clusters*s.Cluster.X)),
@@ -219,11 +243,11 @@ func fillDevice(s *device.Step, l device.Loaded, on device.Spec, tiles int64) {
 	}
 }
 
-// Source is the PTX.
+// Source is the PTX text.
 func (k *kernel) Source() string { return k.work.PTX }
 
-// Run copies the arrays to the device, runs the kernel once and copies the
-// results back. The time is the device's own, 0 from a simulator.
+// Run copies the arrays to the device, runs the kernels once and copies the results
+// back. The time is the device's own; it is 0 from a simulator.
 func (k *kernel) Run(
 	ctx context.Context, in, out []kernels.Buffer,
 ) (time.Duration, error) {
@@ -240,11 +264,11 @@ func (k *kernel) Run(
 	return k.session.Run(ctx, k.work, in, out)
 }
 
-// emptyKernelTime is what is said that a work without launches takes: times are divided by
-// each other.
+// emptyKernelTime is the time that is reported for a kernel without launches. It is
+// not 0, because times are divided by each other.
 const emptyKernelTime = time.Nanosecond
 
-// Sample times the kernel on copies of sets that stay on the device.
+// Sample times the kernel on copies of the sets that stay on the device.
 func (k *kernel) Sample(
 	ctx context.Context, sets []kernels.Set, n int,
 ) (kernels.Timing, error) {
@@ -254,7 +278,7 @@ func (k *kernel) Sample(
 	return k.session.Sample(ctx, k.work, sets, n)
 }
 
-// Close unloads the kernel.
+// Close unloads the kernel from the device.
 func (k *kernel) Close() error { return k.session.Unload(k.work) }
 
 // MatrixCeilings times kernels that do nothing but multiply matrices.

@@ -11,23 +11,34 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A reduction folds a tile along some dimensions. Every thread folds what it
-// has of each result into registers; then threads of a warp exchange theirs, and
-// warps through shared memory.
+// A reduction combines the elements of a tile along some dimensions. Every thread
+// combines its elements of each result in registers; then the threads of a warp
+// exchange partial results by shuffles, and warps by shared memory.
 type reduction struct {
-	e      *emitter
-	n      int
-	op     symtile.Op
+	e  *emitter
+	n  int
+	op symtile.Op
+	// Layout is the thread layout of the argument's tile.
 	layout *coalesce.ThreadLayout
-	inside bool       // the reduced dimensions are the inner side
-	code   hlo.Opcode // of a single operation; "" for other computations
-	types  []hlo.DType
-	accs   [][]operand // by result of this thread, then by part; see partial
-	init   []operand
+	// Inside is set where the reduced dimensions are the inner side of the layout,
+	// along which neighbouring threads run.
+	inside bool
+	// Code is the operation where the computation is a single one
+	// (hlo.Computation.Monoid); "" for other computations.
+	code hlo.Opcode
+	// Types are the element types of the parts of a result: a variadic reduce has
+	// several.
+	types []hlo.DType
+	// Accs are the partial results of this thread, by result, then by part (see
+	// partial).
+	accs [][]operand
+	// Init are the start values.
+	init []operand
 }
 
-// partial is the types of a partial result: those of the parts and, where no
-// value is known to change nothing, whether it has folded anything yet.
+// partial has the types of the parts of a partial result. Where the computation has no
+// identity, the last part is a predicate: whether the partial result includes an
+// element.
 func (r *reduction) partial() []hlo.DType {
 	if r.code != "" {
 		return r.types
@@ -38,8 +49,8 @@ func (r *reduction) partial() []hlo.DType {
 	)
 }
 
-// newReduction is the reduction of op n: in any order where the computation is
-// one commutative operation, else in the order of the elements.
+// newReduction is the code of reduce n: in any order if the computation is one
+// commutative operation, or else in the order of the elements.
 func (e *emitter) newReduction(n int) accumulator {
 	r := e.reductionOf(n)
 	if r.code != "" {
@@ -48,6 +59,7 @@ func (e *emitter) newReduction(n int) accumulator {
 	return e.newOrderedReduction(r)
 }
 
+// reductionOf chooses the layout of reduce n and allocates its partial results.
 func (e *emitter) reductionOf(n int) *reduction {
 	op := e.p.Ops[n]
 	parts := len(op.Args) / 2
@@ -71,6 +83,7 @@ func (e *emitter) reductionOf(n int) *reduction {
 	if !r.inside {
 		results = r.layout.InnerRounds * r.layout.Vector
 	}
+	// A reduction without an identity holds two registers for each part.
 	kept := results * int64(parts)
 	if r.code == "" {
 		kept *= 2 // what is carried, too
@@ -85,8 +98,8 @@ func (e *emitter) reductionOf(n int) *reduction {
 	return r
 }
 
-// chooseLayout goes over the tile of the sizes as other reductions of it do along the
-// same dimensions.
+// chooseLayout chooses a layout together with the other reductions of tiles of the
+// same sizes along the same dimensions, so that an argument in registers serves all.
 func (r *reduction) chooseLayout(sizes []int64) {
 	e := r.e
 	key := func(op symtile.Op) string {
@@ -135,7 +148,8 @@ func (r *reduction) begin() {
 	}
 }
 
-// start has a register for every part of the partial results, and the start values.
+// start allocates a register for every part of the partial results, and computes the
+// start values.
 func (r *reduction) start() {
 	e := r.e
 	e.asm.note(
@@ -167,7 +181,7 @@ func (r *reduction) fresh() []operand {
 	return all
 }
 
-// sharers is how many threads fold parts of the same result.
+// sharers is the number of threads that combine parts of the same result.
 func (r *reduction) sharers() int64 {
 	if r.inside {
 		return r.layout.InnerThreads
@@ -175,7 +189,7 @@ func (r *reduction) sharers() int64 {
 	return r.layout.OuterThreads
 }
 
-// sharer is the number of this thread among those.
+// sharer is the number of this thread among them.
 func (r *reduction) sharer() index.Expr {
 	if r.inside {
 		return r.e.thread.Mod(r.layout.InnerThreads)
@@ -183,7 +197,7 @@ func (r *reduction) sharer() index.Expr {
 	return r.e.thread.Div(r.layout.InnerThreads)
 }
 
-// results is how many results the tile has.
+// results is the number of results of the tile.
 func (r *reduction) results() int64 {
 	if r.inside {
 		return r.layout.OuterElements
@@ -191,7 +205,9 @@ func (r *reduction) results() int64 {
 	return r.layout.InnerElements
 }
 
-// accumulate folds the tile into the partial results.
+// accumulate combines the elements of the tile with the partial results. Loops over
+// the reduced side are unrolled to about unrolled elements; the other side selects
+// registers, so it is unrolled whole.
 func (r *reduction) accumulate() {
 	clear(r.e.noted)
 	e, s := r.e, r.layout
@@ -222,7 +238,7 @@ func (r *reduction) accumulate() {
 	})
 }
 
-// fold folds one vector.
+// fold combines one vector of elements.
 func (r *reduction) fold(o, i index.Expr) {
 	e := r.e
 	defer e.withLayout(r.layout)()
@@ -230,6 +246,7 @@ func (r *reduction) fold(o, i index.Expr) {
 	tile := e.p.Ops[r.op.Args[0]].Tile
 	valid := make([]operand, len(points))
 	for v := range points {
+		// Elements outside of the tensor along reduced dimensions do not count.
 		var c conditions
 		for _, d := range r.op.Instr.Attrs.Dimensions {
 			_, c = e.index(tile[d], points[v].at[d], c)
@@ -254,10 +271,11 @@ func (r *reduction) fold(o, i index.Expr) {
 	}
 }
 
-// foldInto folds elements x, where p holds, into a partial result. It is
-// written more than once: it is read through a copy.
+// foldInto combines elements x with a partial result where p holds. The registers of
+// the partial result are written more than once, so they are read through a copy.
 func (r *reduction) foldInto(acc, x []operand, p operand) {
 	e := r.e
+	// Without an identity, p tells whether the element counts.
 	have := r.frozen(acc)
 	if r.code == "" {
 		x = append(x, p)
@@ -271,7 +289,8 @@ func (r *reduction) foldInto(acc, x []operand, p operand) {
 	}
 }
 
-// join is what a partial result and the one that stands after it give.
+// join combines a partial result with the one that follows it. Without an identity, a
+// side that includes no element is skipped.
 func (r *reduction) join(x, y []operand) []operand {
 	if r.code != "" {
 		return r.combine(x, y)
@@ -289,7 +308,7 @@ func (r *reduction) join(x, y []operand) []operand {
 	return append(next, e.asm.or(x[n], y[n]))
 }
 
-// combine is the computation on two partial results.
+// combine applies the computation to two partial results.
 func (r *reduction) combine(x, y []operand) []operand {
 	e := r.e
 	if r.code == "" {
@@ -309,7 +328,7 @@ func (r *reduction) combine(x, y []operand) []operand {
 	}
 }
 
-// apply computes a scalar computation.
+// apply computes a scalar computation, whose instructions must be elementwise.
 func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 	at := map[*hlo.Instr]operand{}
 	for k, p := range c.Params {
@@ -347,8 +366,7 @@ func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 	return all
 }
 
-// finish combines the partial results of threads, and then the start value
-// with what they give.
+// finish combines the partial results of all threads and then the start value.
 func (r *reduction) finish() {
 	e := r.e
 	r.joinThreads()
@@ -363,14 +381,16 @@ func (r *reduction) finish() {
 	r.publish()
 }
 
-// joinThreads joins the partial results of all threads that share a result, in
-// the order of their numbers: each has all of it after that, in registers that
-// do not change any more.
+// joinThreads combines the partial results of all threads that share a result, in the
+// order of their numbers (butterfly exchange). Each of them has the whole result after
+// it, in registers that are written once.
 func (r *reduction) joinThreads() {
 	e, s := r.e, r.layout
 	for k := range r.accs {
 		r.accs[k] = r.frozen(r.accs[k])
 	}
+	// Threads of a result are neighbours on the inner side, and InnerThreads apart on
+	// the outer side.
 	from, to := int64(1), s.InnerThreads
 	if !r.inside {
 		from, to = s.InnerThreads, e.threads
@@ -384,13 +404,14 @@ func (r *reduction) joinThreads() {
 			)
 		}
 	}
+	// More than a warp shares a result.
 	if to > device.WarpThreads && to > from {
 		r.acrossWarps()
 	}
 }
 
-// joinPair joins what this thread has with what the thread has whose number
-// differs in one bit; where the order matters, the one without the bit is first.
+// joinPair combines this thread's partial result with that of the thread whose number
+// differs in one bit. Where the order matters, the thread without the bit is first.
 func (r *reduction) joinPair(own, other []operand, off int64) []operand {
 	if r.code != "" {
 		return r.join(own, other)
@@ -411,7 +432,7 @@ func (r *reduction) joinPair(own, other []operand, off int64) []operand {
 	return r.join(first, second)
 }
 
-// wide is the type that partial results of d are computed in.
+// wide is the type in which partial results of type d are computed.
 func wide(d hlo.DType) hlo.DType {
 	if kindFor(d) == kindF32 {
 		return hlo.F32
@@ -431,7 +452,7 @@ func (r *reduction) frozen(accs []operand) []operand {
 	return out
 }
 
-// exchange are the values of the thread whose number differs in one bit.
+// exchange has the values of the thread whose number differs in one bit.
 func (r *reduction) exchange(x []operand, off int64) []operand {
 	out := make([]operand, len(x))
 	for part, d := range r.partial() {
@@ -440,6 +461,7 @@ func (r *reduction) exchange(x []operand, off int64) []operand {
 	return out
 }
 
+// shuffle is the value of x in the lane whose number differs in one bit.
 func (e *emitter) shuffle(k kind, x operand, off int64) operand {
 	a := e.asm
 	word := func(v operand) operand {
@@ -468,14 +490,16 @@ func (e *emitter) shuffle(k kind, x operand, off int64) operand {
 	})
 }
 
-// acrossWarps brings one value of each warp, or of each row of threads, to
-// shared memory, and folds them in every thread.
+// acrossWarps stores one partial result of each warp, or of each row of threads, to
+// shared memory, and combines them in every thread.
 func (r *reduction) acrossWarps() {
 	e, s := r.e, r.layout
 	side := s.OuterRounds * s.OuterThreads
 	shares := s.InnerThreads / device.WarpThreads
 	warp := e.thread.Mod(s.InnerThreads).Div(device.WarpThreads)
 	writes := conditions(nil).and(e.thread.Mod(device.WarpThreads).Neg())
+	// On the outer side, a warp has several results, or one row of threads several
+	// warps.
 	if !r.inside {
 		per := max(s.InnerThreads, device.WarpThreads)
 		side, shares, warp = s.InnerRounds*s.InnerThreads*s.Vector,
@@ -505,6 +529,7 @@ func (r *reduction) acrossWarps() {
 			)
 		}
 	}
+	// Every thread reads the values of all warps.
 	e.barrier()
 	for k := range r.accs {
 		all := make([][]operand, len(buffers))
@@ -531,8 +556,8 @@ func (r *reduction) acrossWarps() {
 	}
 }
 
-// number is which of the results of the tile result k of this thread is, in the
-// order of the spread.
+// number is the number of this thread's result k among the results of the tile, in the
+// order of the layout.
 func (r *reduction) number(k int) index.Expr {
 	if r.inside {
 		return r.layout.OuterIndex(
@@ -547,8 +572,8 @@ func (r *reduction) number(k int) index.Expr {
 	)
 }
 
-// publish makes the results known to this thread, and in shared memory to
-// others if they ask for them.
+// publish makes the results available in registers and, if other threads need them
+// (hints), in shared memory.
 func (r *reduction) publish() {
 	e, s := r.e, r.layout
 	side, dims, count, owner := s.Outer,
@@ -564,6 +589,8 @@ func (r *reduction) publish() {
 			}
 		}
 	}
+	// Each result is known to the threads that share it; the first of them stores it
+	// for others.
 	points := make([]point, len(r.accs))
 	for k := range r.accs {
 		full := make([]index.Expr, len(s.Sizes))
@@ -607,14 +634,14 @@ func (r *reduction) publish() {
 	}
 }
 
-// storePartial stores what all threads of a piece have folded.
+// storePartial combines the threads of a block and stores what this piece has.
 func (r *reduction) storePartial() {
 	r.joinThreads()
 	r.store()
 }
 
-// scratch has an array for every part of the partial results, and the place in
-// it of result k of this thread.
+// scratch declares an array for every part of the partial results, and returns the
+// position in it of this thread's result k of a piece.
 func (r *reduction) scratch() (arrays []memory, at func(
 	k int, piece index.Expr,
 ) index.Expr) {
@@ -634,7 +661,7 @@ func (r *reduction) scratch() (arrays []memory, at func(
 	}
 }
 
-// store has the first of the threads that share a result store it.
+// store makes the first of the threads that share a result store it to scratch memory.
 func (r *reduction) store() {
 	e := r.e
 	e.asm.note("what %%%d has to scratch", r.n)
@@ -653,12 +680,14 @@ func (r *reduction) store() {
 	}
 }
 
-// addPartials folds what pieces have left, of which every thread that shares a result
-// has those that follow each other.
+// addPartials combines what all pieces have stored. Threads that share a result
+// combine contiguous ranges of pieces, so that the order of pieces is kept.
 func (r *reduction) addPartials() {
 	e := r.e
 	pieces := int64(r.e.knobs.splitk)
 	arrays, at := r.scratch()
+	// Threads that share a result take contiguous ranges of pieces, whose results
+	// joinThreads combines in order.
 	share := index.CeilDiv(pieces, r.sharers())
 	e.rounds("piece", share, 8, func(round index.Expr) {
 		piece := r.sharer().Scale(share).Add(round)

@@ -6,17 +6,18 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
-// An orderedReduction reduction folds by a computation that may depend on the order of
-// the elements, from a start value that may change a result: every thread folds
-// a piece, pieces are joined in their order, then tiles; the start value is
-// first, once. Only how elements are put in brackets differs from folding them
-// one after the other, which a reduce leaves open (StableHLO specification,
-// reduce).
+// An orderedReduction reduces by a computation that may depend on the order of the
+// elements, from a start value that may change the result. Every thread combines a
+// contiguous piece, pieces are combined in their order, then tiles, and the start
+// value is first, once. Only the association differs from combining one element after
+// the other, which a reduce leaves open (StableHLO specification, reduce).
 type orderedReduction struct {
 	*reduction
-	carried [][]operand // by result of this thread: what the tiles so far have given
+	// Carried is the result of the tiles so far, by result of this thread.
+	carried [][]operand
 }
 
+// newOrderedReduction rejects tiles that do not visit the elements in row-major order.
 func (e *emitter) newOrderedReduction(r *reduction) *orderedReduction {
 	tile := e.p.Ops[r.op.Args[0]].Tile
 	o := orderOf(e.p, r.op)
@@ -35,16 +36,22 @@ func (e *emitter) newOrderedReduction(r *reduction) *orderedReduction {
 	return &orderedReduction{reduction: r}
 }
 
-// An reductionOrder is how a loop goes through the reduced dimensions of an array.
+// A reductionOrder is the order in which a loop visits the reduced dimensions of an
+// array.
 type reductionOrder struct {
-	reduced []int64 // from the slowest in row-major order
-	cuts    [][]cut // of each
-	digits  []bool  // it has them
+	// Reduced are the reduced dimensions, slowest first in row-major order.
+	reduced []int64
+	// Cuts are the dimensions of the tile space that divide each of them.
+	cuts [][]cut
+	// Digits is set for dimensions whose tiles have digits.
+	digits []bool
 }
 
-// A cut is a dimension of the space that walks tiles, and its place in the loop.
+// A cut is a dimension of the tile space that divides a reduced dimension, with its
+// place among the loop's dimensions.
 type cut struct{ dim, at int }
 
+// orderOf is the order of a reduce of the program.
 func orderOf(p *symtile.Program, op symtile.Op) reductionOrder {
 	o := reductionOrder{
 		reduced: slices.Sorted(slices.Values(op.Instr.Attrs.Dimensions)),
@@ -65,10 +72,10 @@ func orderOf(p *symtile.Program, op symtile.Op) reductionOrder {
 	return o
 }
 
-// broken is which of the reduced dimensions is not gone through in row-major
-// order by tiles of the sizes, −1 when all are: the loop's dimensions are in the
-// order of the array's, and before one that is cut no tile has more than one
-// element.
+// broken is a reduced dimension that tiles of the given sizes do not visit in
+// row-major order; −1 where there is none. The order is kept if the loop's dimensions
+// are in the order of the array's, and no tile has more than one element along a
+// dimension before one that is divided.
 func (o reductionOrder) broken(sizes []int64, tiles func(dim int) int64) int {
 	last, whole := -1, false
 	for k, d := range o.reduced {
@@ -86,8 +93,8 @@ func (o reductionOrder) broken(sizes []int64, tiles func(dim int) int64) int {
 	return -1
 }
 
-// begin has the start value carried, and by a piece of a loop, which others
-// come before, nothing.
+// begin sets what is carried to the start value, or to nothing in a piece of a loop
+// that other pieces precede.
 func (r *orderedReduction) begin() {
 	r.start()
 	first := yes
@@ -108,8 +115,10 @@ func (r *orderedReduction) begin() {
 	}
 }
 
-// accumulate folds a tile, and what it gives after what is carried.
+// accumulate reduces a tile and appends its result to what is carried.
 func (r *orderedReduction) accumulate() {
+	// The partial results of the tile are joined into new registers; the accumulators
+	// are restored for the next tile.
 	accs := slices.Clone(r.accs)
 	r.clear()
 	r.reduction.accumulate()
@@ -117,7 +126,7 @@ func (r *orderedReduction) accumulate() {
 	r.accs = accs
 }
 
-// clear sets the partial results to nothing.
+// clear makes the partial results empty.
 func (r *orderedReduction) clear() {
 	for _, acc := range r.accs {
 		for part, d := range r.partial() {
@@ -130,7 +139,8 @@ func (r *orderedReduction) clear() {
 	}
 }
 
-// carry joins the partial results of all threads and adds them to what is carried.
+// carry combines the partial results of all threads and appends them to what is
+// carried.
 func (r *orderedReduction) carry() {
 	r.joinThreads()
 	for k, c := range r.carried {
@@ -149,13 +159,14 @@ func (r *orderedReduction) storePartial() {
 	r.store()
 }
 
-// addPartials folds what pieces have left after what is carried.
+// addPartials appends the results of all pieces to what is carried.
 func (r *orderedReduction) addPartials() {
 	r.clear()
 	r.reduction.addPartials()
 	r.carry()
 }
 
+// finish rounds and publishes what is carried, which includes the start value.
 func (r *orderedReduction) finish() {
 	for k, c := range r.carried {
 		r.accs[k] = r.frozen(c)

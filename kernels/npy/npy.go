@@ -60,7 +60,7 @@ var descrs = map[hlo.DType]string{
 }
 
 const (
-	// The first bytes of a file.
+	// The first bytes of a file, which no text file begins with.
 	magic = "\x93NUMPY"
 	// Version 1 of the format cannot have a longer header, and no real header
 	// is longer.
@@ -106,8 +106,10 @@ func Write(w io.Writer, b kernels.Buffer) error {
 		"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
 		descr, strings.Join(dims, " "),
 	)
+	// The magic, the version and the length come first. Blanks and a newline make
+	// the elements begin at a multiple of 64 bytes.
 	const fixed = len(magic) + 4
-	pad := 63 - (fixed+len(header))%64 // data starts at a multiple of 64 after the newline
+	pad := 63 - (fixed+len(header))%64
 	header += strings.Repeat(" ", pad) + "\n"
 
 	out := append([]byte(magic), 1, 0)
@@ -130,6 +132,7 @@ func readHeader(r io.Reader) (string, error) {
 		string(fixed[:6]) != magic {
 		return "", fmt.Errorf("not a NumPy file (no \\x93NUMPY at its start)")
 	}
+	// Version 1 has a length of two bytes, later versions of four.
 	length := int64(binary.LittleEndian.Uint16(fixed[8:10]))
 	if fixed[6] >= 2 {
 		if _, err := io.ReadFull(r, fixed[10:12]); err != nil {
@@ -147,6 +150,7 @@ func readHeader(r io.Reader) (string, error) {
 	return header.String(), nil
 }
 
+// The fields of a header. Other fields are ignored, and the order does not matter.
 var (
 	descrField   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([^'"]*)['"]`)
 	fortranField = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
@@ -215,6 +219,7 @@ func relayout(b kernels.Buffer, to hlo.Shape) kernels.Buffer {
 	from := b.Shape.Strides()
 	into := to.Strides()
 	size := to.DType.Size()
+	// The index counts through the array in row-major order.
 	index := make([]int64, to.Rank())
 	for n := to.Elements(); n > 0; n-- {
 		var src, dst int64

@@ -101,7 +101,10 @@ func (x *indexer) sharded(whole, shard []int64) (sharding, bool) {
 		len(whole) != len(shard) {
 		return sharding{}, false
 	}
-	s := sharding{dim: dims[0], shard: shard[dims[0]]}
+	s := sharding{
+		dim:   dims[0],
+		shard: shard[dims[0]],
+	}
 	rest := slices.Clone(shard)
 	rest[s.dim] = whole[s.dim]
 	if s.shard == 0 ||
@@ -159,7 +162,8 @@ func (s sharding) toShard(indices []index.Expr) (in []index.Expr, k index.Expr) 
 // operandsAllGather: an element comes from the replica whose number is that of
 // its shard.
 func operandsAllGather(x *indexer) []index.Map {
-	if x.output < 0 || x.output >= len(x.in.Operands) {
+	if x.output < 0 ||
+		x.output >= len(x.in.Operands) {
 		return x.undefined(notSharded)
 	}
 	s, ok := x.sharded(
@@ -196,7 +200,8 @@ func usersAllGather(x *indexer) index.Map {
 // operandsReduceScatter: an element is reduced over the same element of all
 // replicas, in the shard of the executing replica.
 func operandsReduceScatter(x *indexer) []index.Map {
-	if x.output < 0 || x.output >= len(x.in.Operands) {
+	if x.output < 0 ||
+		x.output >= len(x.in.Operands) {
 		return x.undefined(notSharded)
 	}
 	s, ok := x.sharded(
@@ -223,7 +228,9 @@ func usersReduceScatter(x *indexer) index.Map {
 		return x.unknown(notSharded)
 	}
 	in, k := s.toShard(x.dims)
-	return mapOnReplica(s.n, k, index.Map{Results: in})
+	return mapOnReplica(
+		s.n, k, index.Map{Results: in},
+	)
 }
 
 // operandsAllReduce: an element is reduced over the same element of all
@@ -279,10 +286,11 @@ func (x *indexer) permuted(role ReplicaRole) index.Map {
 	for _, p := range pairs {
 		ids = append(ids, p[role-PermuteSource])
 	}
-	least := min(slices.Min(ids), slices.Max(ids)-1) // one id alone has to be the one that asks, too
+	// The range of a single id is widened: its variable must not be a constant.
+	minID := min(slices.Min(ids), slices.Max(ids)-1)
 	m.Replica = x.r.RuntimeVar(
 		index.Origin{Source: InstrSource{Instr: x.in, Replica: role}},
-		least,
+		minID,
 		slices.Max(ids),
 	)
 	return withRuntime(m.Replica, m)

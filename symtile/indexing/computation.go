@@ -27,7 +27,8 @@ type walker struct {
 	forwardMaps  map[arrayRef]map[arrayRef]*mapSet // forward from a parameter
 }
 
-// newWalker is a walker that makes expressions in r.
+// newWalker is a walker that makes expressions in r. A walker answers one question:
+// it keeps the maps of computations that it has visited.
 func newWalker(r *index.Ring) *walker {
 	return &walker{
 		r,
@@ -136,7 +137,8 @@ func (w *walker) edgesThrough(in *hlo.Instr, output int) []edge {
 	var all []edge
 	for k, p := range c.Params {
 		for e := range p.Shape.Arrays() {
-			if maps := reached[arrayRef{p, e}].maps(); len(maps) > 0 {
+			maps := reached[arrayRef{p, e}].maps()
+			if len(maps) > 0 {
 				all = append(all, edge{
 					k, e, toCaller(maps, c, in),
 				})
@@ -184,7 +186,8 @@ type arrayRef struct {
 
 // backward gathers, for every array in c, the distinct maps from the indices of
 // output. Instructions are visited once, users before operands, each with the
-// set of maps that reach it.
+// set of maps that reach it. The cost is the number of edges times the sizes of
+// the sets, which are 1 for most arrays and bounded by maxMaps.
 func (w *walker) backward(c *hlo.Computation, output int) map[arrayRef]*mapSet {
 	root := arrayRef{c.Root, output}
 	if reached, ok := w.backwardMaps[root]; ok {
@@ -261,7 +264,9 @@ func OutputMaps(
 	if err := CheckSize(c); err != nil {
 		return nil, err
 	}
-	reached := newWalker(r).forward(c, arrayRef{p, 0})
+	reached := newWalker(r).forward(
+		c, arrayRef{p, 0},
+	)
 	outs := c.Root.Shape.Arrays()
 	maps := make([][]index.Map, len(outs))
 	for k := range outs {

@@ -29,7 +29,8 @@ func scatterDims(v []index.Expr, dims []int64) []index.Expr {
 	return out
 }
 
-// operandsElementwise is the identity; scalar operands have no index.
+// operandsElementwise is the identity; scalar operands have no index, so that
+// their maps have no results.
 func operandsElementwise(x *indexer) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands))
 	for k, o := range x.in.Operands {
@@ -115,7 +116,10 @@ func (x *indexer) bitcast(at, to hlo.Shape) index.Map {
 	case narrow != wide:
 		return x.unknown("elements of %s and %s do not divide each other", at.DType, to.DType)
 	}
-	if (hlo.Shape{Dims: atDims}).Elements() != (hlo.Shape{Dims: toDims}).Elements() {
+	elements := func(dims []int64) int64 {
+		return hlo.Shape{Dims: dims}.Elements()
+	}
+	if elements(atDims) != elements(toDims) {
 		return x.unknown("the arrays have different sizes")
 	}
 	m.Results = unpermuted(
@@ -303,7 +307,9 @@ func usersBroadcast(x *indexer) index.Map {
 	m := index.Map{Ranges: x.ranges(extents)}
 	next := 0
 	for d := range x.shape.Dims {
-		k := slices.Index(x.in.Attrs.Dimensions, int64(d))
+		k := slices.Index(
+			x.in.Attrs.Dimensions, int64(d),
+		)
 		if k >= 0 {
 			m.Results = append(m.Results, x.dims[k])
 			continue

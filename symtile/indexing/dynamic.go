@@ -146,7 +146,9 @@ func usersDynamicUpdateSlice(x *indexer) index.Map {
 			),
 		}
 		for k, d := range x.dims {
-			m.Results = append(m.Results, d.Add(m.Runtime[k]))
+			m.Results = append(
+				m.Results, d.Add(m.Runtime[k]),
+			)
 		}
 		return m
 	}

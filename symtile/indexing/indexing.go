@@ -91,7 +91,7 @@ func newIndexer(r *index.Ring, in *hlo.Instr, output int) *indexer {
 		shape:  arrayOf(in.Shape, output),
 	}
 	if whole, ok := startOf[in.Op]; ok {
-		// the operands come first
+		// The operands come before the results in the tuple.
 		x.op = whole
 		x.output = output - len(in.Operands)
 	}
@@ -287,7 +287,9 @@ var operandMaps = map[hlo.Opcode]func(*indexer) []index.Map{
 var userMaps = map[hlo.Opcode]func(*indexer) index.Map{
 	hlo.OpMap: usersElementwise,
 	hlo.OpBitcastConvert: func(x *indexer) index.Map {
-		return x.bitcastConvert(x.operandDims(0), x.shape.Dims)
+		return x.bitcastConvert(
+			x.operandDims(0), x.shape.Dims,
+		)
 	},
 	hlo.OpBroadcast: usersBroadcast,
 	hlo.OpTranspose: func(x *indexer) index.Map {

@@ -25,7 +25,8 @@ type TooLarge struct {
 // Error names the instruction and the reason.
 func (e *TooLarge) Error() string {
 	return fmt.Sprintf(
-		"%s (%s): %s [too-large]", e.Instr.Name, e.Instr.Op, e.Reason,
+		"%s (%s): %s [too-large]", e.Instr.Name, e.Instr.Op,
+		e.Reason,
 	)
 }
 

@@ -37,7 +37,10 @@ func (s *mapSet) maps() []index.Map {
 	return s.all
 }
 
-// add adds m, folded and simplified, and returns the set.
+// add adds m and returns the set. The map is simplified first, so that maps
+// that differ only in how they were composed are one; the approximate flags of
+// equal maps are combined, since an exact map says all that an approximate one
+// does.
 func (s *mapSet) add(m index.Map) *mapSet {
 	if s == nil {
 		s = &mapSet{at: map[string]int{}}
@@ -47,7 +50,8 @@ func (s *mapSet) add(m index.Map) *mapSet {
 	}
 	m = foldRuntime(m).Simplify()
 	m, _ = m.DropUnusedRanges()
-	if m.State == index.StateEmpty && len(s.all) > 0 {
+	if m.State == index.StateEmpty &&
+		len(s.all) > 0 {
 		return s
 	}
 	if len(s.all) == 1 &&
@@ -57,7 +61,7 @@ func (s *mapSet) add(m index.Map) *mapSet {
 	}
 	key := mapKey(m)
 	if k, ok := s.at[key]; ok {
-		// each says where the elements are at most
+		// Equal maps describe one set: if either is exact, so is the set.
 		s.all[k].Approximate = s.all[k].Approximate &&
 			m.Approximate
 		return s

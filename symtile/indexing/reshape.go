@@ -6,7 +6,10 @@ package indexing
 type DimGroup struct{ From, To []int }
 
 // ReshapeGroups splits a reshape between arrays without zero extents into
-// groups that are reshaped independently of each other.
+// groups that are reshaped independently of each other. The extents of both
+// sides are multiplied from the left; a group ends where the products are
+// equal, which is at the end of the arrays at the latest. For [2,3,4] to
+// [6,1,4] the groups are {0, 1} to {0} and {2} to {2}.
 func ReshapeGroups(from, to []int64) []DimGroup {
 	var all []DimGroup
 	a := nonUnit(from)
@@ -44,7 +47,8 @@ func nonUnit(dims []int64) []int {
 	return keep
 }
 
-// Permute returns out with out[k] = v[order[k]].
+// Permute returns out with out[k] = v[order[k]]: the elements of v in another
+// order.
 func Permute[T any, S ~[]T](v S, order []int) S {
 	out := make(S, len(order))
 	for k, d := range order {

@@ -113,11 +113,13 @@ func (f *folder) dataMovement(
 		return at[in.Attrs.IotaDim], true
 	case hlo.OpBroadcast:
 		return f.value(
-			in.Operands[0], gatherDims(at, in.Attrs.Dimensions),
+			in.Operands[0],
+			gatherDims(at, in.Attrs.Dimensions),
 		)
 	case hlo.OpTranspose:
 		return f.value(
-			in.Operands[0], scatterDims(at, in.Attrs.Dimensions),
+			in.Operands[0],
+			scatterDims(at, in.Attrs.Dimensions),
 		)
 	case hlo.OpReshape:
 		return f.value(
@@ -157,7 +159,9 @@ func (f *folder) dataMovement(
 			)
 		}
 	case hlo.OpFusion, hlo.OpCall:
-		return f.inside(in).value(in.Attrs.Calls.Root, at)
+		return f.inside(in).value(
+			in.Attrs.Calls.Root, at,
+		)
 	}
 	return index.Expr{}, false
 }
@@ -395,7 +399,10 @@ func (f *folder) literal(
 	return f.affine(l, strides, at)
 }
 
-// affine is first + Σ step·at where that holds for every element of l.
+// affine is first + Σ step·at where that holds for every element of l. The
+// steps are the differences of the elements next to the first along each
+// dimension; then all elements are compared with the formula, up to maxLiteral
+// of them.
 func (f *folder) affine(
 	l *hlo.Literal, strides []int64, at []index.Expr,
 ) (index.Expr, bool) {
@@ -403,7 +410,10 @@ func (f *folder) affine(
 		return index.Expr{}, false
 	}
 	steps := make([]int64, len(strides))
-	in := index.Interval{Lo: l.Ints[0], Hi: l.Ints[0]}
+	in := index.Interval{
+		Lo: l.Ints[0],
+		Hi: l.Ints[0],
+	}
 	for k, s := range strides {
 		if l.Shape.Dims[k] > 1 {
 			steps[k] = l.Ints[s] - l.Ints[0]

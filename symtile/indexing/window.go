@@ -40,7 +40,9 @@ func operandsReduce(x *indexer) []index.Map {
 
 // reduces reports whether dimension d of the operand is reduced.
 func (x *indexer) reduces(d int) bool {
-	return slices.Contains(x.in.Attrs.Dimensions, int64(d))
+	return slices.Contains(
+		x.in.Attrs.Dimensions, int64(d),
+	)
 }
 
 // usersReduce drops the reduced dimensions; an initial value is used
@@ -58,7 +60,7 @@ func usersReduce(x *indexer) index.Map {
 	return m
 }
 
-// windowSizes are the extents of a window.
+// windowSizes are the extents of a window: those of the ranges of maps through it.
 func windowSizes(window []hlo.WindowDim) []int64 {
 	sizes := make([]int64, len(window))
 	for k, w := range window {
@@ -95,7 +97,9 @@ func (x *indexer) windowOutput(
 // operandsReduceWindow: the elements of the window are ranges.
 func operandsReduceWindow(x *indexer) []index.Map {
 	window := x.in.Attrs.Window
-	m := index.Map{Ranges: x.ranges(windowSizes(window))}
+	m := index.Map{
+		Ranges: x.ranges(windowSizes(window)),
+	}
 	for k, w := range window {
 		at, where := x.windowInput(
 			w, x.operandDims(0)[k],
@@ -118,7 +122,9 @@ func usersReduceWindow(x *indexer) index.Map {
 		return x.everywhere()
 	}
 	window := x.in.Attrs.Window
-	m := index.Map{Ranges: x.ranges(windowSizes(window))}
+	m := index.Map{
+		Ranges: x.ranges(windowSizes(window)),
+	}
 	for k, w := range window {
 		at, where := x.windowOutput(
 			w, x.shape.Dims[k],
@@ -164,7 +170,8 @@ func (x *indexer) convolution() convolution {
 	feature, batch := a.Groups()
 	c.batch = c.to[c.OutBatch]
 	c.byBatch = batch > 1
-	c.features = c.kernel[c.KernelOut] / (feature * batch)
+	c.features = c.kernel[c.KernelOut] /
+		(feature * batch)
 	c.inFeatures = c.kernel[c.KernelIn]
 	return c
 }

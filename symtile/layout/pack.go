@@ -135,8 +135,8 @@ func (p Pack) Packed() []int64 {
 	return append(out, p.InnerTiles...)
 }
 
-// Padded is the source's extents rounded up to whole tiles.
-func (p Pack) Padded() []int64 {
+// padded is the source's extents rounded up to whole tiles.
+func (p Pack) padded() []int64 {
 	out := slices.Clone(p.Source)
 	for d := range out {
 		out[d] = index.CeilDiv(out[d], p.tile(d)) *
@@ -213,12 +213,12 @@ func (p Pack) Steps() Steps {
 		}
 		ss = ss.transpose(p.Packed(), back)
 		ss = ss.to(
-			Reshape, ss.dims(p.Packed()), p.Padded(),
+			Reshape, ss.dims(p.Packed()), p.padded(),
 		)
-		return ss.to(Slice, p.Padded(), p.Source)
+		return ss.to(Slice, p.padded(), p.Source)
 	}
-	ss = ss.to(Pad, p.Source, p.Padded())
-	ss = ss.to(Reshape, p.Padded(), split)
+	ss = ss.to(Pad, p.Source, p.padded())
+	ss = ss.to(Reshape, p.padded(), split)
 	return ss.transpose(split, perm)
 }
 

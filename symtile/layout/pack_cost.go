@@ -105,8 +105,8 @@ type Operand struct {
 	Sweeps int64
 }
 
-// A Footprint is what reading one block touches.
-type Footprint struct {
+// A footprint is what reading one block touches.
+type footprint struct {
 	Lines, Pages int64
 	// Evicted is the lines beyond the ways of their set: evicted before the
 	// next sweep.
@@ -319,7 +319,7 @@ func (o Operand) visit(m Memory) (inPlace, packed Waste, err error) {
 }
 
 // waste charges what a footprint moves beyond the elements.
-func (o Operand) waste(m Memory, t Footprint, elements int64) Waste {
+func (o Operand) waste(m Memory, t footprint, elements int64) Waste {
 	walks := t.Pages
 	if t.Pages > m.TLB {
 		walks *= o.Sweeps
@@ -334,7 +334,7 @@ func (o Operand) waste(m Memory, t Footprint, elements int64) Waste {
 // stridedFootprint counts the distinct lines and pages of rows of rowBytes,
 // stride bytes apart, the first at base, and the lines that are too many for
 // their sets.
-func (o Operand) stridedFootprint(m Memory, base, rows, rowBytes, stride int64) (t Footprint) {
+func (o Operand) stridedFootprint(m Memory, base, rows, rowBytes, stride int64) (t footprint) {
 	inSet := make(map[int64]int64, min(m.sets(), rows))
 	lastLine := int64(-1)
 	lastPage := int64(-1)
@@ -358,8 +358,8 @@ func (o Operand) stridedFootprint(m Memory, base, rows, rowBytes, stride int64) 
 }
 
 // contiguousFootprint is the footprint of consecutive bytes.
-func (m Memory) contiguousFootprint(base, n int64) Footprint {
-	t := Footprint{
+func (m Memory) contiguousFootprint(base, n int64) footprint {
+	t := footprint{
 		Lines: (base+n-1)/m.Line - base/m.Line + 1,
 		Pages: (base+n-1)/m.Page - base/m.Page + 1,
 	}

@@ -58,7 +58,7 @@ func TestTouch(t *testing.T) {
 				pages[p/m.Page] = true
 			}
 		}
-		want := Footprint{int64(len(lines)), int64(len(pages)), evicted}
+		want := footprint{int64(len(lines)), int64(len(pages)), evicted}
 		if got := (Operand{}).stridedFootprint(m, base, rows, rowBytes, stride); got != want {
 			t.Fatalf("base %d, %d rows of %d, %d apart: %+v, want %+v", base, rows, rowBytes, stride, got, want)
 		}

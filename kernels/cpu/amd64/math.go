@@ -473,7 +473,7 @@ func (c *Chain) Log1p32(x Value) Value {
 	)
 }
 
-// ErfInv32 returns the inverse of erf within 3.5 ulp: x·P(w) with
+// ErfInv32 returns the inverse of erf within 3.55 ulp: x·P(w) with
 // w = -ln (1 - x²), P a polynomial in w - 2.5 below w = 5 and another in
 // sqrt w - 3 from there on (Giles, Approximating the erfinv function, GPU
 // Computing Gems 2, 2010, single precision). The fused product rounds 1 - x² once,

@@ -297,13 +297,13 @@ func (b Box) reductionInnerThreads(outer, inner []int, v int64, reducesInner boo
 	s := NewThreadLayout(
 		b.Sizes, outer, inner, b.Threads, b.Threads, v,
 	)
-	if reducesInner && len(outer) == 0 { // the result is one that all threads may ask for
+	if reducesInner && len(outer) == 0 { // a single row, which all threads reduce
 		return b.Threads
 	}
 	lanes := min(
 		b.Threads, powerOver(index.CeilDiv(s.InnerElements, v)),
 	)
-	if reducesInner { // rows first get a warp each, then what is left
+	if reducesInner { // each row gets a warp first, then the threads that remain
 		lanes = min(
 			lanes, max(warpThreads, b.Threads/powerOver(s.OuterElements)),
 		)

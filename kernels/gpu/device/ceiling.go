@@ -10,32 +10,38 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Ceiling is a rate that kernels are measured against: what the matrix units
-// do when nothing else is asked of them.
+// A Ceiling is a rate that kernels are compared with: the rate of the matrix units
+// when they do nothing but multiply.
 type Ceiling struct {
 	Name  string  `json:"name"`            // "mma.sync bf16"
 	FLOPS float64 `json:"flops,omitempty"` // flop/s, the best of some runs; 0 from a device that cannot time
 }
 
 const (
-	ceilingRuns    = 7
-	ceilingSteps   = 1 << 11 // turns of the loop, some 0.5 ms of an H100
-	ceilingThreads = 256     // a block
-	ceilingSums    = 8       // products of a warp that do not wait for each other
+	// The best of 7 runs counts.
+	ceilingRuns = 7
+	// Iterations of the loop, some 0.5 ms of an H100.
+	ceilingSteps   = 1 << 11
+	ceilingThreads = 256 // a block
+	// Accumulators of a warp, whose products do not depend on each other.
+	ceilingSums = 8
 )
 
-// A matrixLoop is a kernel that does nothing but multiply matrices.
+// A matrixLoop is a kernel that only multiplies matrices.
 type matrixLoop struct {
-	name   string
-	blocks int     // an SM
-	flops  float64 // a block, for each turn
-	shared int     // bytes
+	name string
+	// Blocks of an SM.
+	blocks int
+	// Flops of a block in one iteration of the loop.
+	flops float64
+	// Shared memory of a block, in bytes.
+	shared int
 	body   func(c *ptx.Code, steps ptx.Operand) (sum ptx.Operand)
 }
 
-// matrixLoops are those a device can run. All multiply bf16 and add f32; the
-// operands are numbers between 1 and 2 of either sign, as zeros draw less power
-// and so run at higher clocks.
+// matrixLoops are the loops that a device can run. All multiply bf16 and accumulate
+// f32. The operands are between 1 and 2 with either sign, because zeros draw less
+// power and so run at higher clocks.
 func matrixLoops(s Spec) []matrixLoop {
 	const warps = ceilingThreads / WarpThreads
 	loops := []matrixLoop{
@@ -54,8 +60,8 @@ func matrixLoops(s Spec) []matrixLoop {
 	return loops
 }
 
-// MatrixCeilings times the matrix loops of a device. Their results are not
-// looked at: that their kernels are right is for the simulator to say.
+// MatrixCeilings times the matrix loops of a device. Their results are not checked
+// here; tests on the simulator check the kernels.
 func (s *Session) MatrixCeilings(ctx context.Context) (all []Ceiling, err error) {
 	for _, l := range matrixLoops(s.spec) {
 		steps := ceilingSteps
@@ -89,7 +95,7 @@ func (s *Session) MatrixCeilings(ctx context.Context) (all []Ceiling, err error)
 	return all, nil
 }
 
-// work is a loop on all SMs, with room for a number of each thread.
+// work is a loop on all SMs, with an output of one number a thread.
 func (l matrixLoop) work(s Spec, steps int) (*Executable, []kernels.Buffer, error) {
 	b := ptx.NewBuilder(
 		ptx.Version{Major: 8}, PTXTarget(s),
@@ -137,8 +143,8 @@ func (l matrixLoop) work(s Spec, steps int) (*Executable, []kernels.Buffer, erro
 	}, []kernels.Buffer{results}, err
 }
 
-// numbers are two bf16 numbers of a register, each of either sign and between 1
-// and 2, from the bits of x·odd.
+// numbers are two bf16 numbers in a register, each between 1 and 2 with either sign,
+// from the bits of x·odd.
 func numbers(c *ptx.Code, x ptx.Operand, odd uint32) ptx.Operand {
 	h := c.Let("mul.lo.u32", x, ptx.Int(odd))
 	h = c.Let(
@@ -151,7 +157,7 @@ func numbers(c *ptx.Code, x ptx.Operand, odd uint32) ptx.Operand {
 	)
 }
 
-// mmaLoop has each warp multiply registers of its own into several sums.
+// mmaLoop multiplies fragments in registers into several accumulators a warp.
 func mmaLoop(c *ptx.Code, steps ptx.Operand) ptx.Operand {
 	x := c.Add(c.Special(ptx.TidX), ptx.Int(1))
 	var a, b []ptx.Operand
@@ -187,13 +193,15 @@ func mmaLoop(c *ptx.Code, steps ptx.Operand) ptx.Operand {
 }
 
 const (
-	wgmmaSteps  = 4                      // of 16, along the 64 columns that lie in shared memory
-	wgmmaRows   = 2*64 + 256             // of both warpgroups' first operands, and the second
+	// Instructions of k = 16 along the 64 columns in shared memory.
+	wgmmaSteps = 4
+	// Rows of the first operands of both warpgroups and of the second operand.
+	wgmmaRows   = 2*64 + 256
 	wgmmaShared = wgmmaRows * rowInBytes // bytes
 	rowInBytes  = 128
 )
 
-// wgmmaLoop has two warpgroups multiply 64×64 by 64×256 in shared memory.
+// wgmmaLoop multiplies 64×64 by 64×256 in shared memory, in each of two warpgroups.
 func wgmmaLoop(c *ptx.Code, steps ptx.Operand) ptx.Operand {
 	tid := c.Special(ptx.TidX)
 	smem := c.Let("mov.u32", ptx.Sym("smem"))
@@ -244,8 +252,8 @@ func wgmmaLoop(c *ptx.Code, steps ptx.Operand) ptx.Operand {
 	return added(c, sums)
 }
 
-// ringDescriptor describes rows of 128 bytes at an address in shared memory,
-// swizzled by 128 bytes, eight rows being 1024 bytes (PTX ISA, "matrix
+// ringDescriptor describes rows of 128 bytes at an address in shared memory with a
+// swizzle of 128 bytes, where eight rows are 1024 bytes (PTX ISA, "matrix
 // descriptor").
 func ringDescriptor(c *ptx.Code, at ptx.Operand) ptx.Operand {
 	start := c.Let(
@@ -262,7 +270,7 @@ func ringDescriptor(c *ptx.Code, at ptx.Operand) ptx.Operand {
 	)
 }
 
-// added is the sum of all, so that none can be left out.
+// added is the sum of all operands, so that none of them is unused.
 func added(c *ptx.Code, lists ...[]ptx.Operand) ptx.Operand {
 	total := c.Var(ptx.F32, ptx.F32Imm(0))
 	for _, list := range lists {

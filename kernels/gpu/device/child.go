@@ -13,41 +13,47 @@ import (
 	"time"
 )
 
-// A Child is a Driver in a process of its own. A kernel that hangs or faults
-// takes that process with it and nothing else: a call that does not come back
-// in time ends in SIGKILL, and the child is lost. What the driver in the process
-// says, errors and all, is what Child says.
+// A Child is a Driver in a process of its own. A kernel that hangs or faults ends that
+// process and nothing else: a call that does not return in time is answered with
+// SIGKILL, and the child is lost. Results and errors of the driver in the process are
+// passed on unchanged. Requests and replies are gob values on the process's standard
+// input and output.
 type Child struct {
 	command *exec.Cmd
 	send    *gob.Encoder
 	pipe    io.Closer
 	replies chan reply
+	// Stderr has the last output of the process, for errors.
 	stderr  *tail
 	spec    Spec
 	options ChildOptions
-	lost    error
-	ended   sync.Once
+	// Lost is the error of all further calls.
+	lost  error
+	ended sync.Once
 }
 
-// ChildOptions say how a child is started and how long it is waited for.
+// ChildOptions are how a child is started and how long its calls may take.
 type ChildOptions struct {
 	// Command is a process that calls Serve on its standard input and output.
 	Command func() *exec.Cmd
-	// Patience is how long a call may take whose context has no deadline.
-	// 0: 30 s.
+	// Timeout bounds calls whose context has no deadline. 0 is 30 s.
 	Timeout time.Duration
-	// Grace is how much later than a call's deadline the process is killed;
-	// until then it may say itself that it is late. 0: 500 ms.
+	// Grace is the time from a call's deadline until the process is killed, in which
+	// it may still report the deadline itself. 0 is 500 ms.
 	Grace time.Duration
 }
 
+// timeout is Timeout or its default.
 func (o ChildOptions) timeout() time.Duration {
 	return orElse(o.Timeout, 30*time.Second)
 }
+
+// grace is Grace or its default.
 func (o ChildOptions) grace() time.Duration {
 	return orElse(o.Grace, 500*time.Millisecond)
 }
 
+// orElse is d, or a default for 0.
 func orElse(d, standard time.Duration) time.Duration {
 	if d == 0 {
 		return standard
@@ -55,7 +61,7 @@ func orElse(d, standard time.Duration) time.Duration {
 	return d
 }
 
-// A request is one call of a Driver, its Modules or Functions.
+// A request is one call of a Driver, a Module or a Function.
 type request struct {
 	Call     string
 	Text     string
@@ -67,12 +73,14 @@ type request struct {
 	Value    byte
 	Spec     TensorMapSpec
 	Launches []wireLaunch
-	Burst    [3][]wireLaunch // before, timed, after
-	Replays  int
-	Wait     time.Duration // the call's deadline, counted from when it is read
+	// Burst has the launches before, of and after a burst.
+	Burst   [3][]wireLaunch
+	Replays int
+	// Wait is the time until the call's deadline, from when the request is read.
+	Wait time.Duration
 }
 
-// A reply is what a call returned.
+// A reply has the results of a call.
 type reply struct {
 	Error    *wireError
 	Sheet    Spec
@@ -86,6 +94,7 @@ type reply struct {
 	Clusters int
 }
 
+// A wireLaunch is a Launch whose function is a number.
 type wireLaunch struct {
 	Function             int
 	Grid, Block, Cluster Dim3
@@ -93,22 +102,25 @@ type wireLaunch struct {
 	Args                 []wireArg
 }
 
+// A wireArg is an Arg with exported fields.
 type wireArg struct {
 	Kind argKind
 	Bits uint64
 	Map  *TensorMap
 }
 
-// A wireError is an error's text, and whether it is one of those that callers
-// look for.
+// A wireError is the text of an error, and which of the errors that callers
+// distinguish it is.
 type wireError struct {
-	Text     string
-	Driver   *Error // without Err
+	Text string
+	// Driver is an *Error without its cause.
+	Driver   *Error
 	Untimed  bool
 	Deadline bool
 	Canceled bool
 }
 
+// toWire encodes an error.
 func toWire(err error) *wireError {
 	if err == nil {
 		return nil
@@ -128,6 +140,7 @@ func toWire(err error) *wireError {
 	return w
 }
 
+// cause is the error of the context that an error wraps.
 func (w *wireError) cause() error {
 	switch {
 	case w.Deadline:
@@ -138,6 +151,7 @@ func (w *wireError) cause() error {
 	return nil
 }
 
+// error decodes an error.
 func (w *wireError) error() error {
 	switch {
 	case w == nil:
@@ -185,7 +199,7 @@ func OpenChild(ctx context.Context, o ChildOptions) (*Child, error) {
 	return c, nil
 }
 
-// receive passes replies on until the process has no more.
+// receive forwards replies until the process ends.
 func (c *Child) receive(from *gob.Decoder) {
 	defer close(c.replies)
 	for {
@@ -197,8 +211,8 @@ func (c *Child) receive(from *gob.Decoder) {
 	}
 }
 
-// call sends a request and waits for the reply: until ctx's deadline or for as
-// long as options say, and the grace after it.
+// call sends a request and waits for the reply until the deadline of ctx, or for the
+// options' timeout, and then for the grace period.
 func (c *Child) call(ctx context.Context, q request) (reply, error) {
 	if c.lost != nil {
 		return reply{}, c.lost
@@ -242,7 +256,8 @@ func (c *Child) call(ctx context.Context, q request) (reply, error) {
 	}
 }
 
-// lose kills the process; cause nil: it ended by itself.
+// lose kills the process and makes all further calls fail. Without a cause the process
+// has ended by itself.
 func (c *Child) lose(call string, cause error) error {
 	state := c.kill()
 	e := &Error{
@@ -261,7 +276,7 @@ func (c *Child) lose(call string, cause error) error {
 	return e
 }
 
-// kill ends the process and says how it ended.
+// kill ends the process and returns how it ended.
 func (c *Child) kill() string {
 	c.ended.Do(func() {
 		c.command.Process.Kill()
@@ -275,7 +290,7 @@ func (c *Child) kill() string {
 	return c.command.ProcessState.String()
 }
 
-// Close ends the process; first it may release what it holds.
+// Close closes the driver in the process and ends the process.
 func (c *Child) Close() error {
 	var err error
 	if c.lost == nil {
@@ -291,18 +306,20 @@ func (c *Child) Close() error {
 // Spec describes the device.
 func (c *Child) Spec() Spec { return c.spec }
 
+// A childModule is a module in the process, by number.
 type childModule struct {
 	c  *Child
 	id int
 }
 
+// A childFunction is a function in the process, by number.
 type childFunction struct {
 	c     *Child
 	id    int
 	takes Resources
 }
 
-// Load assembles in the process.
+// Load implements Driver.
 func (c *Child) Load(ctx context.Context, text string, o LoadOptions) (Module, error) {
 	r, err := c.call(ctx, request{
 		Call: "load",
@@ -315,6 +332,7 @@ func (c *Child) Load(ctx context.Context, text string, o LoadOptions) (Module, e
 	return &childModule{c, r.Module}, nil
 }
 
+// Function implements Module.
 func (m *childModule) Function(name string) (Function, error) {
 	r, err := m.c.call(context.Background(), request{
 		Call:   "function",
@@ -327,6 +345,7 @@ func (m *childModule) Function(name string) (Function, error) {
 	return &childFunction{m.c, r.Function, r.Takes}, nil
 }
 
+// Close implements Module.
 func (m *childModule) Close() error {
 	_, err := m.c.call(context.Background(), request{
 		Call:   "unload",
@@ -335,9 +354,10 @@ func (m *childModule) Close() error {
 	return err
 }
 
+// Resources implements Function.
 func (f *childFunction) Resources() Resources { return f.takes }
 
-// Alloc is the driver's.
+// Alloc implements Driver.
 func (c *Child) Alloc(n int64) (Address, error) {
 	r, err := c.call(
 		context.Background(), request{Call: "alloc", Bytes: n},
@@ -345,7 +365,7 @@ func (c *Child) Alloc(n int64) (Address, error) {
 	return r.Address, err
 }
 
-// Free is the driver's.
+// Free implements Driver.
 func (c *Child) Free(a Address) error {
 	_, err := c.call(
 		context.Background(), request{Call: "free", Address: a},
@@ -353,10 +373,10 @@ func (c *Child) Free(a Address) error {
 	return err
 }
 
-// chunk is how many bytes are sent at once.
+// chunk bounds the bytes of one message.
 const chunk = 16 << 20
 
-// CopyIn is the driver's, a chunk at a time.
+// CopyIn implements Driver, a chunk at a time.
 func (c *Child) CopyIn(to Address, from []byte) error {
 	for len(from) > 0 {
 		n := min(len(from), chunk)
@@ -373,7 +393,7 @@ func (c *Child) CopyIn(to Address, from []byte) error {
 	return nil
 }
 
-// CopyOut is the driver's, a chunk at a time.
+// CopyOut implements Driver, a chunk at a time.
 func (c *Child) CopyOut(to []byte, from Address) error {
 	for len(to) > 0 {
 		n := min(len(to), chunk)
@@ -391,7 +411,7 @@ func (c *Child) CopyOut(to []byte, from Address) error {
 	return nil
 }
 
-// Fill is the driver's.
+// Fill implements Driver.
 func (c *Child) Fill(to Address, value byte, n int64) error {
 	_, err := c.call(context.Background(), request{
 		Call:    "fill",
@@ -402,7 +422,7 @@ func (c *Child) Fill(to Address, value byte, n int64) error {
 	return err
 }
 
-// EncodeTensorMap is the driver's.
+// EncodeTensorMap implements Driver.
 func (c *Child) EncodeTensorMap(spec TensorMapSpec) (TensorMap, error) {
 	r, err := c.call(
 		context.Background(), request{Call: "tensor map", Spec: spec},
@@ -410,7 +430,7 @@ func (c *Child) EncodeTensorMap(spec TensorMapSpec) (TensorMap, error) {
 	return r.Map, err
 }
 
-// Clusters is the driver's.
+// Clusters implements Driver.
 func (c *Child) Clusters(l Launch) (int, error) {
 	all, err := c.wire([]Launch{l})
 	if err != nil {
@@ -422,7 +442,7 @@ func (c *Child) Clusters(l Launch) (int, error) {
 	return r.Clusters, err
 }
 
-// Launch is the driver's.
+// Launch implements Driver.
 func (c *Child) Launch(ctx context.Context, l Launch) error {
 	all, err := c.wire([]Launch{l})
 	if err != nil {
@@ -434,13 +454,13 @@ func (c *Child) Launch(ctx context.Context, l Launch) error {
 	return err
 }
 
-// Sync is the driver's.
+// Sync implements Driver.
 func (c *Child) Sync(ctx context.Context) error {
 	_, err := c.call(ctx, request{Call: "sync"})
 	return err
 }
 
-// Time is the driver's.
+// Time implements Driver.
 func (c *Child) Time(
 	ctx context.Context, b Burst, replays int,
 ) ([]float64, error) {
@@ -455,6 +475,7 @@ func (c *Child) Time(
 	return r.Seconds, err
 }
 
+// wire encodes launches after checking them against the device.
 func (c *Child) wire(launches []Launch) ([]wireLaunch, error) {
 	all := make([]wireLaunch, len(launches))
 	for k, l := range launches {
@@ -479,7 +500,7 @@ func (c *Child) wire(launches []Launch) ([]wireLaunch, error) {
 	return all, nil
 }
 
-// A tail keeps the last bytes written to it.
+// A tail is a writer that keeps the last tailBytes bytes.
 type tail struct {
 	sync.Mutex
 	buffer bytes.Buffer

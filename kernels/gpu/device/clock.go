@@ -7,22 +7,27 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// What the clock of the SMs was while a sample was timed: each SM's own counter
-// is read just before and just after what is timed, and so is the timer of the
-// device. The counters of two SMs have nothing to do with each other, so a kernel
-// of one thread on each SM reads them all and those of the same SM are compared
-// (NVIDIA's nvbench does so with SM 0: detail/timestamps_kernel.cu). The timer
-// goes on in steps, of 32 ns to 1 µs on the devices of today: a reading is
-// taken where a step ends. It costs two launches and two steps a sample, some
-// microseconds, in which the device does next to nothing.
+// The clock of the SMs during a sample is measured with their own cycle counters,
+// which are read just before and just after the timed launches together with the
+// device's timer. Counters of different SMs are unrelated, so a kernel with one thread
+// on each SM reads all of them, and readings of the same SM are compared (NVIDIA's
+// nvbench does so with SM 0: detail/timestamps_kernel.cu). The timer advances in
+// steps, of 32 ns to 1 µs on the devices of today, so a reading is taken at the end of
+// a step. The cost is two launches and two steps a sample, some microseconds in which
+// the device is almost idle.
 
 const (
-	stampBytes    = 24      // cycles, nanoseconds, number of the SM
-	maxStepCycles = 1 << 14 // that a step of the timer may take, some 9 µs; with longer ones the clock is unknown
-	minStampSpan  = 50_000  // ns between two readings, in which they may be 0.2 µs off
+	// A stamp is the cycles, the nanoseconds and the number of the SM.
+	stampBytes = 24
+	// MaxStepCycles is the longest step of the timer that is waited for, some 9 µs;
+	// the clock is not known where steps are longer.
+	maxStepCycles = 1 << 14
+	// MinStampSpan is the least time between two readings, in ns; a reading may be 0.2
+	// µs off.
+	minStampSpan = 50_000
 )
 
-// stamps is the work whose blocks, one an SM, each write a stamp.
+// stamps is the executable whose blocks, one an SM, each write a stamp.
 func stamps(s Spec) (*Executable, error) {
 	b := ptx.NewBuilder(
 		ptx.Version{Major: 8, Minor: 0}, PTXTarget(s),
@@ -75,9 +80,10 @@ func stamps(s Spec) (*Executable, error) {
 	}, nil
 }
 
-// A stamp is what a block wrote.
+// A stamp is what one block wrote.
 type stamp struct{ cycles, nanoseconds, sm uint64 }
 
+// readStamps decodes stamps.
 func readStamps(b []byte) (all []stamp) {
 	for ; len(b) >= stampBytes; b = b[stampBytes:] {
 		all = append(all, stamp{
@@ -89,10 +95,10 @@ func readStamps(b []byte) (all []stamp) {
 	return all
 }
 
-// clockBetween is the highest clock, in Hz, of the SMs that stamped before and
-// after: a counter may stand still while its SM has nothing to do, none runs
-// ahead. It is 0, unknown, where no SM stamped twice, the timer's steps are too
-// long or the time between is too short to tell.
+// clockBetween is the highest clock, in Hz, of the SMs that stamped both before and
+// after: the counter of an SM may stop while the SM is idle, and none runs ahead. It
+// is 0, not known, where no SM stamped twice, the timer's steps are too long or the
+// time between is too short.
 func clockBetween(before, after []stamp) (hertz float64) {
 	began := map[uint64]stamp{}
 	for _, x := range before {
@@ -113,7 +119,8 @@ func clockBetween(before, after []stamp) (hertz float64) {
 	return hertz
 }
 
-// stampLaunches read the clocks, to an address and to the one behind that.
+// stampLaunches are the launches that read the clocks, before a sample to an address
+// and after it to what follows.
 func (s *Session) stampLaunches(a timeLimit, to Address) (before, after []Launch, err error) {
 	if s.stamps == nil {
 		if s.stamps, err = stamps(s.spec); err != nil {
@@ -135,7 +142,7 @@ func (s *Session) stampLaunches(a timeLimit, to Address) (before, after []Launch
 	return before, after, err
 }
 
-// stampBufferBytes is room for the stamps of all SMs.
+// stampBufferBytes is the size of the stamps of all SMs.
 func (s *Session) stampBufferBytes() int64 {
 	return int64(s.spec.SMs * stampBytes)
 }

@@ -1,6 +1,11 @@
-// Package gpu is the backend for NVIDIA GPUs: what it generates is PTX text,
-// and what runs it is a Driver, the real one (kernels/cuda) or the simulator
-// (kernels/ptx/sim).
+// Package device is the run-time system of the GPU backend. A Driver is one device
+// and does single operations: it assembles PTX text, allocates, copies and
+// launches. A Session runs whole executables on a driver, checks that they write
+// nothing outside their arrays, times them, and opens the device again after a
+// kernel has lost it. A Spec has the properties of a product that code generation
+// depends on, also of products that are not present.
+//
+// The package knows nothing of fusions and plans.
 package device
 
 import (
@@ -13,91 +18,104 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Driver is one device with its memory and one queue of work: launches and
-// copies take effect in the order they are called. It is used from one
-// goroutine at a time. After an error that is Sticky every call fails; only
-// Close is left.
+// A Driver is one device with its memory and one queue of work: launches and copies
+// take effect in the order in which they are called. It is used from one goroutine at
+// a time. After an error that is Sticky every call but Close fails.
+//
+// The implementations are kernels/cuda for devices, Child for a driver in a process of
+// its own, and kernels/gpu/simulated for the interpreter of PTX.
 type Driver interface {
-	// Sheet is what the device is and has.
+	// Spec describes the device.
 	Spec() Spec
 
-	// Load assembles PTX text. An *Error carries the assembler's log.
+	// Load assembles PTX text. An *Error has the assembler's log.
 	Load(ctx context.Context, ptx string, o LoadOptions) (Module, error)
 
-	// Alloc returns device memory aligned to at least 256 bytes, its contents
-	// unspecified. 0 bytes are an error.
+	// Alloc returns device memory that is aligned to at least 256 bytes and whose
+	// contents are unspecified. It is an error to allocate 0 bytes.
 	Alloc(bytes int64) (Address, error)
+	// Free ends an allocation.
 	Free(Address) error
-	// CopyIn and CopyOut return when the bytes are there.
+	// CopyIn and CopyOut return after the bytes were copied.
 	CopyIn(to Address, from []byte) error
 	CopyOut(to []byte, from Address) error
+	// Fill sets bytes of device memory to a value.
 	Fill(to Address, value byte, bytes int64) error
 
-	// EncodeTensorMap describes an array for bulk tensor copies; an error on
+	// EncodeTensorMap describes an array for bulk tensor copies. It is an error on
 	// devices without them.
 	EncodeTensorMap(TensorMapSpec) (TensorMap, error)
 
-	// Clusters is how many clusters of a launch that has them the device holds at
-	// once; 0: it cannot run.
+	// Clusters is the number of clusters of a launch that the device holds at the same
+	// time; 0 if it cannot run one.
 	Clusters(Launch) (int, error)
 
-	// Launch queues a kernel. What goes wrong while it runs is reported here
-	// or by a later Sync.
+	// Launch queues a kernel. An error while it runs is reported here or by a later
+	// Sync.
 	Launch(context.Context, Launch) error
-	// Sync waits for all that is queued, or for ctx; a kernel that is still
-	// running when ctx ends makes a Sticky error that unwraps to ctx.Err().
+	// Sync waits for the queue to be empty, or for ctx to end. A kernel that is still
+	// running when ctx ends is a Sticky error that unwraps to ctx.Err().
 	Sync(context.Context) error
 	// Time runs a burst once to warm up and then replays times, and returns the
-	// device's own seconds for the launches of each of these replays. A
-	// simulator has no such seconds: ErrUntimed.
+	// device's own time for the timed launches of each replay, in seconds. A simulator
+	// returns ErrUntimed.
 	Time(ctx context.Context, b Burst, replays int) ([]float64, error)
 
-	// Close releases everything allocated and loaded.
+	// Close releases everything that was allocated or loaded.
 	Close() error
 }
 
-// ErrUntimed is returned by drivers that can run kernels but not time them.
+// ErrUntimed is returned by drivers that can run kernels but cannot time them.
 var ErrUntimed = errors.New("this device runs kernels but cannot time them: it is a simulator")
 
-// An Address is a place in the device's global memory; 0 is none.
+// An Address is a byte address in the device's global memory; 0 is no address.
 type Address uint64
 
-// LoadOptions are what the assembler is told beside the text.
+// LoadOptions are options of the assembler.
 type LoadOptions struct {
-	MaxRegisters int // a thread; 0: the assembler's choice or .maxnreg
+	// MaxRegisters bounds the registers of a thread; 0 leaves it to the assembler or
+	// to the directive .maxnreg.
+	MaxRegisters int
 }
 
 // A Module is assembled PTX on the device.
 type Module interface {
 	// Function finds an .entry by name.
 	Function(name string) (Function, error)
-	Close() error // its functions may not be used any more
+	// Close unloads the module; its functions must not be used after it.
+	Close() error
 }
 
-// A Function is an entry of a Module.
+// A Function is an entry of a module.
 type Function interface {
+	// Resources are those that the assembler has assigned.
 	Resources() Resources
 }
 
-// Resources are what the assembler gave a function.
+// Resources are what a function takes, as the assembler assigned it.
 type Resources struct {
-	Registers   int // a thread; 0 when unknown (a simulator allocates none)
-	LocalBytes  int // a thread: spilled registers and local arrays
-	SharedBytes int // a block, declared with a size in the text ("static")
-	MaxThreads  int // a block, as .maxntid or the registers allow; 0 when unknown
+	// Registers of a thread; 0 where it is not known (a simulator assigns none).
+	Registers int
+	// LocalBytes of a thread are spilled registers and local arrays.
+	LocalBytes int
+	// SharedBytes of a block are declared with a size in the text ("static").
+	SharedBytes int
+	// MaxThreads of a block, as .maxntid or the registers allow; 0 where it is not
+	// known.
+	MaxThreads int
 }
 
-// Dim3 counts along x, y and z; 0 counts as 1.
+// Dim3 has extents along x, y and z; 0 counts as 1.
 type Dim3 struct{ X, Y, Z int }
 
-// Count is the number of all.
+// Count is the product of the extents.
 func (d Dim3) Count() int {
 	return max(1, d.X) *
 		max(1, d.Y) *
 		max(1, d.Z)
 }
 
-// Full is d with 1 for every 0.
+// Full is d with 1 in place of 0.
 func (d Dim3) Full() Dim3 {
 	return Dim3{
 		max(1, d.X),
@@ -106,18 +124,21 @@ func (d Dim3) Full() Dim3 {
 	}
 }
 
-// A Launch is one run of a function.
+// A Launch is one run of a function with its arguments.
 type Launch struct {
-	Function    Function
-	Grid        Dim3 // blocks
-	Block       Dim3 // threads
-	Cluster     Dim3 // blocks of a cluster; zero: no clusters
-	SharedBytes int  // a block, beside the static: what .extern .shared has
+	Function Function
+	// Grid is in blocks (x a multiple of the cluster's), Block in threads.
+	Grid  Dim3
+	Block Dim3 // threads
+	// Cluster is in blocks; the zero value launches no clusters.
+	Cluster Dim3
+	// SharedBytes is the dynamic shared memory of a block (.extern .shared).
+	SharedBytes int
 	Args        []Arg
 }
 
-// A Burst is launches that are timed together, as one graph. Those before and
-// after them run next to them each time, and are not in what is timed.
+// A Burst is launches that are timed together, as one graph. The launches Before and
+// After run next to them in each replay and are not timed.
 type Burst struct{ Before, Launches, After []Launch }
 
 // An Arg is the value of one kernel parameter.
@@ -127,6 +148,7 @@ type Arg struct {
 	maps *TensorMap
 }
 
+// An argKind is the type of a parameter.
 type argKind uint8
 
 const (
@@ -183,6 +205,7 @@ func (a Arg) AppendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, a.bits)
 }
 
+// String is the value for people.
 func (a Arg) String() string {
 	switch a.kind {
 	case argAddress:
@@ -195,13 +218,12 @@ func (a Arg) String() string {
 	return fmt.Sprint(a.bits)
 }
 
-// A TensorMap is an array's description as the bulk copy unit reads it; only
-// the driver that made it knows what its bytes mean. It lies at a multiple of
-// 64 bytes.
+// A TensorMap describes an array in the format of the bulk copy unit. Only the driver
+// that encoded it can read its bytes. It has to be aligned to 64 bytes.
 type TensorMap [128]byte
 
-// A Swizzle permutes 16-byte chunks within rows of this many bytes, so that
-// columns of a tile in shared memory lie in different banks.
+// A Swizzle permutes 16-byte chunks within rows of this many bytes, so that the
+// elements of a column of a tile in shared memory are in different banks.
 type Swizzle int
 
 // The swizzles a bulk tensor copy can do.
@@ -212,19 +234,24 @@ const (
 	Swizzle128 Swizzle = 128
 )
 
-// TensorMapSpec is a strided array in global memory and the box that is copied
-// of it at once. Dimensions are innermost first. The rules are those of
-// cuTensorMapEncodeTiled (CUDA driver API, Tensor Map Object Management).
+// TensorMapSpec is a strided array in global memory and the box of it that one copy
+// moves. Dimensions are innermost first. The rules are those of cuTensorMapEncodeTiled
+// (CUDA driver API, Tensor Map Object Management).
 type TensorMapSpec struct {
-	DType   hlo.DType
-	Base    Address  // a multiple of 16
-	Dims    []uint64 // elements; 1 to 5 dimensions, each of 1 to 2^32
-	Strides []uint64 // bytes, of dimensions 1 and up: multiples of 16 below 2^40
-	Box     []uint32 // elements, each of 1 to 256; the innermost a multiple of 16 bytes
-	Swizzle Swizzle  // the box's innermost dimension fits in it
+	DType hlo.DType
+	// Base is a multiple of 16.
+	Base Address
+	// Dims are in elements: 1 to 5 dimensions of 1 to 2^32.
+	Dims []uint64
+	// Strides are in bytes, of dimensions 1 and up: multiples of 16 below 2^40.
+	Strides []uint64
+	// Box is in elements, 1 to 256 along each dimension; the innermost extent is a
+	// multiple of 16 bytes and not wider than the swizzle.
+	Box     []uint32
+	Swizzle Swizzle // the box's innermost dimension fits in it
 }
 
-// Check says which rule a spec breaks.
+// Check returns the rule that a spec breaks.
 func (s TensorMapSpec) Check() error {
 	switch n := len(s.Dims); {
 	case n < 1 || n > 5:
@@ -242,6 +269,7 @@ func (s TensorMapSpec) Check() error {
 	return s.checkInner()
 }
 
+// checkExtents checks each dimension.
 func (s TensorMapSpec) checkExtents() error {
 	for d, n := range s.Dims {
 		if n < 1 || n > 1<<32 {
@@ -260,6 +288,7 @@ func (s TensorMapSpec) checkExtents() error {
 	return nil
 }
 
+// checkInner checks the width of the box against the element type and the swizzle.
 func (s TensorMapSpec) checkInner() error {
 	size := int(s.DType.Bits()+7) / 8
 	inner := int(s.Box[0]) * size
@@ -277,16 +306,24 @@ func (s TensorMapSpec) checkInner() error {
 	return nil
 }
 
-// An Error is what a driver refused or found.
+// An Error is a failure of a driver.
 type Error struct {
-	Call   string // what was asked: "cuModuleLoadDataEx", "sim: load"
-	Code   string // its name for the failure: "CUDA_ERROR_INVALID_PTX"
-	Text   string // the failure in words
-	Log    string // what the assembler said, if it was asked
-	Sticky bool   // the device's state is lost: every later call fails too
-	Err    error  // the cause, where it is one of Go's
+	// Call is the function that failed: "cuModuleLoadDataEx", "sim: load".
+	Call string
+	// Code is the driver's name of the failure: "CUDA_ERROR_INVALID_PTX".
+	Code string
+	// Text describes the failure.
+	Text string
+	// Log is the output of the assembler, where it was called.
+	Log string
+	// Sticky is set where the state of the device is lost, so that every later call
+	// fails.
+	Sticky bool
+	// Err is the cause, where it is an error of Go.
+	Err error
 }
 
+// Error has the call, the failure and, on lines of its own, the assembler's log.
 func (e *Error) Error() string {
 	s := e.Text
 	if e.Call != "" {
@@ -301,9 +338,11 @@ func (e *Error) Error() string {
 	return s
 }
 
+// Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// IsSticky reports whether err means that the driver has to be given up.
+// IsSticky reports whether an error means that the driver has to be closed and opened
+// again.
 func IsSticky(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Sticky

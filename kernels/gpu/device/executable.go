@@ -1,14 +1,16 @@
 package device
 
-// A Executable is a compiled plan as data: text, and the launches that run it once.
-// Any session can run it, also after its device was lost and opened again.
-// Running it again gives the same results: it writes its outputs, and does not
-// add to what is there.
+// An Executable is a compiled plan as data: PTX text, and the launches that run it
+// once. Any session can run it, also after its device was lost and opened again. A run
+// writes its outputs and does not read them, so running it again gives the same
+// results.
 type Executable struct {
-	PTX     string
-	Load    LoadOptions
-	Scratch []int64 // bytes of each array that only the work itself uses
-	Steps   []Step  // in order; each sees what the ones before it wrote
+	PTX  string
+	Load LoadOptions
+	// Scratch is the bytes of each array that only the executable uses.
+	Scratch []int64
+	// Steps run in order; each sees the results of the ones before.
+	Steps []Step
 }
 
 // A Step is a launch whose arguments name arrays instead of addresses.
@@ -32,7 +34,7 @@ func (s Step) launch(f Function) Launch {
 	}
 }
 
-// An Operand is an argument of a step.
+// An Operand is an argument of a step: an array, a tensor map of an array, or a value.
 type Operand struct {
 	role  role
 	index int
@@ -40,6 +42,7 @@ type Operand struct {
 	spec  *TensorMapSpec
 }
 
+// A role is the list of arrays that an operand refers to.
 type role uint8
 
 const (
@@ -55,14 +58,14 @@ func Input(k int) Operand { return Operand{role: roleInput, index: k} }
 // Output is the address of result k.
 func Output(k int) Operand { return Operand{role: roleOutput, index: k} }
 
-// ScratchArray is the address of Scratch[k].
+// ScratchArray is the address of array k of Scratch.
 func ScratchArray(k int) Operand { return Operand{role: roleScratch, index: k} }
 
-// Value is an argument that is the same for all arrays.
+// Value is an argument that does not depend on arrays.
 func Value(a Arg) Operand { return Operand{value: a} }
 
-// Mapped is a tensor map of the array o names; spec's Base is counted from the
-// array's first byte.
+// Mapped is a tensor map of the array that o names. The base of spec is relative to
+// the array.
 func (o Operand) Mapped(spec TensorMapSpec) Operand {
 	o.spec = &spec
 	return o
@@ -71,6 +74,7 @@ func (o Operand) Mapped(spec TensorMapSpec) Operand {
 // arrays are the addresses of one run.
 type arrays struct{ in, out, scratch []Address }
 
+// of is the list of arrays of a role.
 func (s *arrays) of(r role) []Address {
 	switch r {
 	case roleInput:

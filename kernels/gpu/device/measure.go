@@ -11,32 +11,43 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// How a work is timed: launches over several sets of arrays in turn, as many
-// as take twice the L2 cache, so that no launch finds its arrays there; all of
-// them in one graph, so that the host's part of a launch does not count. Which
-// works are compared, in what order, is the tuner's.
+// A sample times launches of an executable over several sets of arrays in turn, as
+// many as take twice the L2 cache, so that no launch finds its arrays in the cache.
+// All launches of a sample are one graph, so that the host's part of a launch is not
+// timed. The tuner decides what is compared and in which order.
 
 const (
-	maxSets     = 1000    // of arrays, and so launches of a graph
-	memoryShare = 4       // a fourth of the memory at most is taken by sets
-	anchorEvery = 16      // samples
-	maxDrift    = 0.02    // of the anchor, above which a sample is taken again
-	spinSteps   = 100_000 // dependent multiply-adds of the anchor, some 0.2 ms
-	spinBytes   = 24      // cycles, nanoseconds and the sum, which keeps the loop alive
+	// MaxSets bounds the sets of arrays, and so the launches of a graph.
+	maxSets = 1000
+	// Sets take at most a fourth of the device's memory.
+	memoryShare = 4
+	// The reference kernel is timed with every 16th sample.
+	referenceEvery = 16
+	// A sample is repeated if the time of the reference kernel has changed by more
+	// than 2 %.
+	maxDrift = 0.02
+	// SpinSteps is the dependent multiply-adds of the reference kernel, some 0.2 ms.
+	spinSteps = 100_000
+	// Its result is the cycles, the nanoseconds, and the sum, which keeps the loop
+	// from being removed.
+	spinBytes = 24
 )
 
-// A resident is sets of arrays on the device that works are timed on.
+// A resident value is sets of arrays on the device that samples are taken on.
 type resident struct {
-	of     *kernels.Set // the first of the host's
-	sets   []arrays
-	next   int
-	stamps Address // of all SMs, before a sample and after it
+	// Of is the first of the host's sets, which identifies them.
+	of   *kernels.Set
+	sets []arrays
+	// Next is the set of the next launch.
+	next int
+	// Stamps has room for the clocks of all SMs before and after a sample.
+	stamps Address
 }
 
-// Sample times n runs of a work on copies of sets, one after the other and at
-// least one on each, and returns seconds a run and the clock of the SMs
-// meanwhile. The first call for these sets copies them to the device; only those
-// of one bench are kept there. ctx's deadline is as in Run.
+// Sample times n runs of an executable on copies of sets, one after the other and at
+// least one on each set. It returns seconds a run and the clock of the SMs. The first
+// call with these sets copies them to the device; only one list of sets is kept there.
+// The deadline of ctx is as in Run.
 func (s *Session) Sample(
 	ctx context.Context, w *Executable, sets []kernels.Set, n int,
 ) (kernels.Timing, error) {
@@ -50,7 +61,7 @@ func (s *Session) Sample(
 	if err != nil {
 		return kernels.Timing{}, s.recordLoss(err)
 	}
-	if s.samples++; s.samples%anchorEvery == 1 {
+	if s.samples++; s.samples%referenceEvery == 1 {
 		e.Reference, err = s.timeReference(a)
 	}
 	if err == nil && e.Reference.Drifted {
@@ -63,7 +74,7 @@ func (s *Session) Sample(
 	return t, nil
 }
 
-// sample takes one sample, and says in e how.
+// sample takes one sample and records in e how.
 func (s *Session) sample(
 	a timeLimit, w *Executable,
 	sets []kernels.Set, n int, e *SampleRecord,
@@ -93,8 +104,7 @@ func (s *Session) sample(
 	return t, err
 }
 
-// burst is n runs of a work on the sets in turn, between two readings of the
-// clocks.
+// burst is n runs on the sets in turn, between two readings of the clocks.
 func (s *Session) burst(
 	a timeLimit, w *Executable, scratch []Address, n int,
 ) (b Burst, err error) {
@@ -116,6 +126,7 @@ func (s *Session) burst(
 	return b, err
 }
 
+// scratch allocates the scratch arrays of an executable, which all runs share.
 func (s *Session) scratch(w *Executable) ([]Address, error) {
 	var all []Address
 	for _, n := range w.Scratch {
@@ -129,8 +140,8 @@ func (s *Session) scratch(w *Executable) ([]Address, error) {
 	return all, nil
 }
 
-// freeAll is for what is freed after an error, too, which is then the one that
-// counts.
+// freeAll frees arrays. Its errors are ignored, because it also runs after an error,
+// which is then the one to report.
 func (s *Session) freeAll(all []Address) {
 	for _, a := range all {
 		s.driver.Free(a)
@@ -168,6 +179,7 @@ func (s *Session) upload(sets []kernels.Set) error {
 	return nil
 }
 
+// freeData frees the sets on the device.
 func (s *Session) freeData() {
 	if s.data == nil {
 		return
@@ -180,6 +192,7 @@ func (s *Session) freeData() {
 	s.data = nil
 }
 
+// uploadAll copies arrays to the device.
 func (s *Session) uploadAll(to *[]Address, from []kernels.Buffer) error {
 	for _, b := range from {
 		a, err := s.driver.Alloc(max(1, int64(len(b.Data))))
@@ -197,6 +210,7 @@ func (s *Session) uploadAll(to *[]Address, from []kernels.Buffer) error {
 	return nil
 }
 
+// setBytes is the size of a set.
 func setBytes(set kernels.Set) (n int64) {
 	for _, b := range append(append([]kernels.Buffer{}, set.In...), set.Out...) {
 		n += int64(len(b.Data))
@@ -204,8 +218,8 @@ func setBytes(set kernels.Set) (n int64) {
 	return n
 }
 
-// rotation is how many sets of n bytes are used in turn: twice the L2 cache,
-// at least two of them, as long as there is memory.
+// rotation is the number of sets of n bytes that are used in turn: enough for twice
+// the L2 cache, at least two, and no more than the memory allows.
 func (s *Session) rotation(n int64) int {
 	n = max(n, 1)
 	sets := max(2, (2*s.spec.L2+n-1)/n)
@@ -217,8 +231,8 @@ func (s *Session) rotation(n int64) int {
 	return int(min(sets, maxSets))
 }
 
-// timeReference times a kernel that is always the same and reads the SM's clock in
-// it. It says whether the device became faster or slower by more than 2 %.
+// timeReference times the reference kernel and reads its SM's clock. Drifted is set
+// where its time has changed by more than 2 % since the last time.
 func (s *Session) timeReference(a timeLimit) (ReferenceTiming, error) {
 	w, err := referenceKernel(s.spec)
 	if err != nil {
@@ -245,6 +259,7 @@ func (s *Session) timeReference(a timeLimit) (ReferenceTiming, error) {
 	return now, nil
 }
 
+// readReference runs the reference kernel and reads its results.
 func (s *Session) readReference(
 	a timeLimit, w *Executable, r *run,
 ) (now ReferenceTiming, err error) {
@@ -274,9 +289,10 @@ func (s *Session) readReference(
 	return now, nil
 }
 
-// referenceKernel is the anchor: one thread that does a fixed number of dependent
-// multiply-adds and stores the cycles of its SM and the nanoseconds of the
-// device's timer that went by.
+// referenceKernel is one thread that does a fixed number of dependent multiply-adds
+// and stores the cycles of its SM and the nanoseconds of the device's timer that have
+// passed. Its time depends on nothing but the clock, so a change of it shows that
+// samples are not comparable.
 func referenceKernel(s Spec) (*Executable, error) {
 	b := ptx.NewBuilder(
 		ptx.Version{Major: 8, Minor: 0}, PTXTarget(s),

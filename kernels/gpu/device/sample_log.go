@@ -7,32 +7,44 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 )
 
-// SampleRecord is how a sample was taken, and what the clock of the SMs was.
+// A SampleRecord is how one sample was taken.
 type SampleRecord struct {
-	Number    int             // its number in the session, from 1
-	Hertz     float64         // of the SMs while it was timed, by their own counters against the device's timer; 0: unknown
-	Attempts  int             // times; what is kept is the last
-	Launches  int             // of its graph
-	Sets      int             // of arrays that it went through in turn
-	Reference ReferenceTiming // that was timed next; zero where none was
+	// Number counts the samples of the session from 1.
+	Number int
+	// Hertz is the clock of the SMs during the sample, by their own cycle counters
+	// against the device's timer; 0 where it is not known.
+	Hertz float64
+	// Attempts is how often the sample was taken; the last attempt counts.
+	Attempts int
+	// Launches is the number of launches of its graph, over Sets sets of arrays in
+	// turn.
+	Launches int
+	Sets     int // of arrays that it went through in turn
+	// Reference is the timing of the reference kernel after this sample; zero where it
+	// was not timed.
+	Reference ReferenceTiming
 }
 
-// An ReferenceTiming is a timing of a kernel that is always the same.
+// A ReferenceTiming is one timing of the reference kernel.
 type ReferenceTiming struct {
-	Hertz   float64 // of the SM it ran on
-	Seconds float64 // it took
-	Drifted bool    // from the anchor before by more than 2 %: the sample was taken again
+	// Hertz is the clock of the SM that it ran on.
+	Hertz float64
+	// Seconds is its time.
+	Seconds float64
+	// Drifted is set where the time differs by more than 2 % from the time before, so
+	// that the sample was repeated.
+	Drifted bool
 }
 
-// SampleHeader names the columns of Evidence.Row.
+// SampleHeader names the columns of SampleRecord.Row.
 const SampleHeader = "sample\tSM clock MHz\toff\ttaken\tlaunches\tsets in turn\tanchor clock MHz\tanchor seconds\tdrifted"
 
-// Row is the evidence of a sample as a line of a table, against the clocks of the
-// session; what is not known is empty.
+// Row is the record as a line of a table, given the clocks of the session. Values that
+// are not known are empty.
 func (e SampleRecord) Row(session kernels.ClockStats) string {
-	anchor := "\t\t"
+	reference := "\t\t"
 	if e.Reference.Seconds > 0 {
-		anchor = fmt.Sprintf(
+		reference = fmt.Sprintf(
 			"%s\t%g\t%t", megahertz(e.Reference.Hertz),
 			e.Reference.Seconds, e.Reference.Drifted,
 		)
@@ -41,10 +53,11 @@ func (e SampleRecord) Row(session kernels.ClockStats) string {
 		"%d\t%s\t%t\t%d\t%d\t%d\t%s",
 		e.Number, megahertz(e.Hertz),
 		session.Outlier(e.Hertz), e.Attempts,
-		e.Launches, e.Sets, anchor,
+		e.Launches, e.Sets, reference,
 	)
 }
 
+// megahertz is a clock in MHz; "" where it is not known.
 func megahertz(hertz float64) string {
 	if hertz == 0 {
 		return ""
@@ -53,17 +66,25 @@ func megahertz(hertz float64) string {
 }
 
 const (
-	maxRecords         = 1 << 16 // pieces of evidence; then the older half is forgotten
-	minKnownClocks     = 3       // clocks that have a median to be off from
-	medianWindow       = 64      // samples that the median is of
-	maxResamples       = 2       // times that a sample is taken again because of its clock
-	freeResamples      = 16      // times altogether, and once more for
-	samplesPerResample = 8       // samples: a device that stays at another clock is believed
+	// MaxRecords bounds the records that are kept; the older half is dropped beyond.
+	maxRecords = 1 << 16
+	// MinKnownClocks is the number of known clocks from which on their median is used.
+	minKnownClocks = 3
+	// MedianWindow is the number of samples that the median is taken over.
+	medianWindow = 64
+	// MaxResamples bounds the repetitions of one sample because of its clock.
+	maxResamples = 2
+	// FreeResamples bounds the repetitions of a session, with one more for every
+	// samplesPerResample samples, so that a device that stays at another clock is
+	// accepted.
+	freeResamples      = 16
+	samplesPerResample = 8 // samples: a device that stays at another clock is believed
 )
 
 // Samples lists how the session's samples were taken, in order.
 func (s *Session) Samples() []SampleRecord { return s.records }
 
+// record appends a record.
 func (s *Session) record(e SampleRecord) {
 	if len(s.records) == maxRecords {
 		s.records = slices.Delete(s.records, 0, maxRecords/2)
@@ -71,8 +92,8 @@ func (s *Session) record(e SampleRecord) {
 	s.records = append(s.records, e)
 }
 
-// resample takes a sample, and takes it again where the clock is not what it was
-// in the samples before.
+// resample takes a sample, and repeats it while its clock is an outlier among the
+// samples before.
 func (s *Session) resample(
 	a timeLimit, w *Executable,
 	sets []kernels.Set, n int, e *SampleRecord,
@@ -90,6 +111,7 @@ func (s *Session) resample(
 	return t, err
 }
 
+// hertz has the clocks of samples.
 func hertz(all []SampleRecord) []float64 {
 	clocks := make([]float64, len(all))
 	for k, e := range all {
@@ -98,7 +120,7 @@ func hertz(all []SampleRecord) []float64 {
 	return clocks
 }
 
-// SampleQuality sums up all samples; it is zero before the first.
+// SampleQuality sums up all samples; it is the zero value before the first.
 func (s *Session) SampleQuality() (e kernels.SampleQuality) {
 	all := s.Samples()
 	e.SetClocks(hertz(all))

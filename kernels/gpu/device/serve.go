@@ -9,8 +9,8 @@ import (
 )
 
 // Serve is the other end of a Child: it opens a driver when it is asked to and
-// does calls on it until the input ends. Then it returns even if a call does
-// not, so that no process is left behind with a kernel that hangs.
+// executes calls on it until the input ends. Then it returns even if a call does not,
+// so that no process with a kernel that hangs is left behind.
 func Serve(
 	open func(context.Context) (Driver, error),
 	in io.Reader, out io.Writer,
@@ -54,15 +54,17 @@ func Serve(
 	}
 }
 
+// A server executes requests on a driver. Modules and functions are numbered.
 type server struct {
 	open      func(context.Context) (Driver, error)
 	driver    Driver
 	modules   map[int]Module
 	functions map[int]Function
-	last      int // number given to a module or function
+	// Last is the number of the latest module or function.
+	last int
 }
 
-// answer does a call; what goes wrong is in the reply.
+// answer executes a request; an error is part of the reply.
 func (s *server) answer(q request) (r reply) {
 	ctx, cancel := context.WithTimeout(context.Background(), q.Wait)
 	defer cancel()
@@ -74,6 +76,7 @@ func (s *server) answer(q request) (r reply) {
 	return r
 }
 
+// do executes a request and fills the reply.
 func (s *server) do(ctx context.Context, q request, r *reply) (err error) {
 	d := s.driver
 	switch q.Call {
@@ -128,6 +131,7 @@ func (s *server) do(ctx context.Context, q request, r *reply) (err error) {
 	return err
 }
 
+// load assembles a module and numbers it.
 func (s *server) load(ctx context.Context, q request, r *reply) error {
 	m, err := s.driver.Load(ctx, q.Text, q.Load)
 	if err != nil {
@@ -139,6 +143,7 @@ func (s *server) load(ctx context.Context, q request, r *reply) error {
 	return nil
 }
 
+// function finds a function of a module and numbers it.
 func (s *server) function(q request, r *reply) error {
 	m := s.modules[q.Module]
 	if m == nil {
@@ -154,6 +159,7 @@ func (s *server) function(q request, r *reply) error {
 	return nil
 }
 
+// time times a burst.
 func (s *server) time(ctx context.Context, q request, r *reply) (err error) {
 	var parts [3][]Launch
 	for k, part := range q.Burst {
@@ -169,6 +175,7 @@ func (s *server) time(ctx context.Context, q request, r *reply) (err error) {
 	return err
 }
 
+// launches decodes launches.
 func (s *server) launches(wire []wireLaunch) ([]Launch, error) {
 	all := make([]Launch, len(wire))
 	for k, w := range wire {

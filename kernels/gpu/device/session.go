@@ -10,44 +10,54 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 )
 
-// A Session runs works on a device. A kernel that hangs or faults costs it the
-// device: the work that did it fails with the cause, and the next one finds a
-// device that was opened and probed again, with its text loaded anew. It is used
-// from one goroutine at a time.
+// A Session runs executables on a device. A kernel that hangs or faults loses the
+// device: its call fails with the cause, the device is opened and probed again, and
+// text is loaded again when it is needed. A session is used from one goroutine at a
+// time.
 type Session struct {
-	open          func(context.Context) (Driver, error)
-	driver        Driver // nil until it is needed, and after a loss
-	spec          Spec
-	loaded        map[loadKey]*loadedText
-	maps          map[mapKey]TensorMap
-	data          *resident   // arrays that are timed on
-	stamps        *Executable // reads the clocks of the SMs
-	records       []SampleRecord
-	samples       int
-	lastReference ReferenceTiming // the latest
-	resampled     int             // samples taken again because of their clock
+	open func(context.Context) (Driver, error)
+	// Driver is nil until it is needed, and after a loss.
+	driver Driver
+	spec   Spec
+	// Loaded are the modules, and maps the tensor maps, of the current driver.
+	loaded map[loadKey]*loadedText
+	maps   map[mapKey]TensorMap
+	// Data is the sets of arrays that samples are taken on.
+	data *resident
+	// Stamps is the executable that reads the clocks of the SMs.
+	stamps *Executable
+	// Records are how samples were taken; samples counts them.
+	records []SampleRecord
+	samples int
+	// LastReference is the latest timing of the reference kernel.
+	lastReference ReferenceTiming
+	// Resampled counts the repetitions because of an outlying clock.
+	resampled int
 }
 
+// A loadKey identifies a module.
 type loadKey struct {
 	text    string
 	options LoadOptions
 }
 
-// A mapKey is all that a tensor map depends on.
+// A mapKey has everything that a tensor map depends on.
 type mapKey struct {
 	spec *TensorMapSpec
 	base Address
 }
 
+// maxTensorMaps bounds the tensor maps that are kept.
 const maxTensorMaps = 1 << 14 // kept
 
+// A loadedText is a module with the functions that were looked up.
 type loadedText struct {
 	module    Module
 	functions map[string]Function
 }
 
-// NewSession opens the device with open, which is called again after each
-// loss of it.
+// NewSession opens the device with open, which is called again after each loss of the
+// device.
 func NewSession(
 	ctx context.Context, open func(context.Context) (Driver, error),
 ) (*Session, error) {
@@ -63,7 +73,7 @@ func NewSession(
 // Spec describes the device.
 func (s *Session) Spec() Spec { return s.spec }
 
-// device opens the device unless it is open, and probes it.
+// device opens and probes the device unless it is open.
 func (s *Session) device(ctx context.Context) (Driver, error) {
 	if s.driver != nil {
 		return s.driver, nil
@@ -83,7 +93,7 @@ func (s *Session) device(ctx context.Context) (Driver, error) {
 	return d, nil
 }
 
-// probe shows that memory can be had, written and read.
+// probe checks that memory can be allocated, written and read.
 func probe(ctx context.Context, d Driver) error {
 	sent := []byte("what is written is read again...")
 	a, err := d.Alloc(int64(len(sent)))
@@ -107,11 +117,11 @@ func probe(ctx context.Context, d Driver) error {
 	return nil
 }
 
-// reopenTimeout is how long a device may take to come back after a loss.
+// reopenTimeout bounds the time in which a device has to come back after a loss.
 const reopenTimeout = 10 * time.Second
 
-// recordLoss gives the device up when err says that it is lost, and opens it again
-// at once: the time is the work's that lost it, not the next one's.
+// recordLoss closes the driver if err says that it is lost, and opens the device again
+// at once, so that the time is spent by the call that lost it and not by the next one.
 func (s *Session) recordLoss(err error) error {
 	if !IsSticky(err) || s.driver == nil {
 		return err
@@ -121,7 +131,8 @@ func (s *Session) recordLoss(err error) error {
 	if !errors.Is(err, context.Canceled) {
 		ctx, cancel := context.WithTimeout(context.Background(), reopenTimeout)
 		defer cancel()
-		s.device(ctx) // where it fails, the next work tries again and says why
+		// Where this fails, the next call tries again and returns the error.
+		s.device(ctx)
 	}
 	return err
 }
@@ -136,7 +147,7 @@ func (s *Session) Close() error {
 	return d.Close()
 }
 
-// function loads a work's text unless it is loaded.
+// function finds an entry, after loading the text unless it is loaded.
 func (s *Session) function(
 	ctx context.Context, w *Executable, entry string,
 ) (Function, error) {
@@ -161,7 +172,7 @@ func (s *Session) function(
 	return f, nil
 }
 
-// functions are those of a work's steps, in order.
+// functions are those of the steps, in order.
 func (s *Session) functions(ctx context.Context, w *Executable) ([]Function, error) {
 	all := make([]Function, len(w.Steps))
 	for k, step := range w.Steps {
@@ -174,15 +185,15 @@ func (s *Session) functions(ctx context.Context, w *Executable) ([]Function, err
 	return all, nil
 }
 
-// A Loaded is what a step of a work takes, and how many of its clusters run at
-// the same time; 0: it has none.
+// A Loaded step is the resources of its function, and the number of its clusters that
+// run at the same time (0 without clusters).
 type Loaded struct {
 	Resources
 	Clusters int
 }
 
-// Load assembles a work, so that it is known to assemble, and says what its
-// steps take. A work with clusters that the device never holds is an error.
+// Load assembles an executable and returns the resources of its steps. A step whose
+// clusters the device cannot hold is ErrNotResident.
 func (s *Session) Load(ctx context.Context, w *Executable) ([]Loaded, error) {
 	if _, err := s.device(ctx); err != nil {
 		return nil, err
@@ -201,7 +212,7 @@ func (s *Session) Load(ctx context.Context, w *Executable) ([]Loaded, error) {
 	return takes, nil
 }
 
-// takes is what a step takes that runs a function.
+// takes are the resources of a step.
 func (s *Session) takes(f Function, step Step) (l Loaded, err error) {
 	if l.Resources = f.Resources(); step.Cluster.Count() == 1 {
 		return l, nil
@@ -218,10 +229,11 @@ func (s *Session) takes(f Function, step Step) (l Loaded, err error) {
 	return l, s.recordLoss(err)
 }
 
-// ErrNotResident is why a work cannot run.
+// ErrNotResident is why a step cannot run: the device never holds one of its clusters.
 var ErrNotResident = errors.New("no room")
 
-// Unload frees what was loaded of a work. Works with the same text share it.
+// Unload frees the module of an executable, which executables with the same text
+// share.
 func (s *Session) Unload(w *Executable) error {
 	key := loadKey{w.PTX, w.Load}
 	if s.driver == nil || s.loaded[key] == nil {
@@ -232,7 +244,7 @@ func (s *Session) Unload(w *Executable) error {
 	return s.recordLoss(l.module.Close())
 }
 
-// launches are a work's steps on given arrays.
+// launches are the steps on given arrays.
 func (s *Session) launches(
 	w *Executable, functions []Function, on *arrays,
 ) ([]Launch, error) {
@@ -250,6 +262,7 @@ func (s *Session) launches(
 	return all, nil
 }
 
+// argument is the value of an operand for given arrays.
 func (s *Session) argument(o Operand, on *arrays) (Arg, error) {
 	if o.role == roleValue {
 		return o.value, nil
@@ -267,6 +280,7 @@ func (s *Session) argument(o Operand, on *arrays) (Arg, error) {
 	return TensorMapArg(m), err
 }
 
+// tensorMap encodes the tensor map of an array, once for each array and spec.
 func (s *Session) tensorMap(spec *TensorMapSpec, base Address) (TensorMap, error) {
 	key := mapKey{spec, base}
 	if m, known := s.maps[key]; known {
@@ -285,24 +299,27 @@ func (s *Session) tensorMap(spec *TensorMapSpec, base Address) (TensorMap, error
 	return m, nil
 }
 
-// A guardedArray is a piece of memory between two stretches that nobody may write to.
-// A simulator has bounds of its own, which reads may not cross either, and gets
-// none.
+// A guardedArray is device memory between two red zones that nobody may write to. A
+// simulator checks bounds itself, for reads, too, and gets no red zones.
 type guardedArray struct {
 	name  string
 	whole Address
 	bytes int64
-	edge  int64 // bytes on each side
+	// Edge is the bytes of each red zone.
+	edge int64
 }
 
 const (
-	redZone = 4 << 10 // bytes on each side, a multiple of every alignment
-	red     = 0xA5    // what they hold
+	// RedZone is a multiple of every alignment.
+	redZone = 4 << 10
+	// Red is the contents of red zones.
+	red = 0xA5
 )
 
+// data is the address between the red zones.
 func (z guardedArray) data() Address { return z.whole + Address(z.edge) }
 
-// allocateGuarded allocates memory between red zones.
+// allocateGuarded allocates n bytes between red zones.
 func (s *Session) allocateGuarded(name string, n int64) (guardedArray, error) {
 	z := guardedArray{name: name, bytes: n, edge: redZone}
 	if s.spec.Simulated {
@@ -316,7 +333,7 @@ func (s *Session) allocateGuarded(name string, n int64) (guardedArray, error) {
 	return z, s.driver.Fill(z.whole, red, n+2*z.edge)
 }
 
-// checkRedZones says where a red zone was written to.
+// checkRedZones returns an error where a red zone was written to.
 func (s *Session) checkRedZones(z guardedArray) error {
 	if z.edge == 0 {
 		return nil
@@ -338,14 +355,15 @@ func (s *Session) checkRedZones(z guardedArray) error {
 	return nil
 }
 
-// A run is a work's arrays on the device, each between red zones.
+// A run is the arrays of an executable on the device, each between red zones.
 type run struct {
 	arrays
 	zones []guardedArray
 }
 
-// place allocates a work's arrays and copies the inputs, and the outputs as
-// they are, so that what is not written keeps its poison.
+// place allocates the arrays of an executable and copies the inputs and the outputs.
+// Outputs are copied so that elements that are not written keep the poison of the
+// caller.
 func (s *Session) place(
 	w *Executable, in, out []kernels.Buffer,
 ) (*run, error) {
@@ -392,6 +410,7 @@ func (s *Session) place(
 	return r, nil
 }
 
+// free frees the arrays of a run.
 func (s *Session) free(r *run) error {
 	var all []error
 	for _, z := range r.zones {
@@ -400,15 +419,19 @@ func (s *Session) free(r *run) error {
 	return errors.Join(all...)
 }
 
-// An timeLimit is how long the device may work for a call: what is left of its
-// context's deadline when it begins. Opening, loading and copying are not
-// counted, so that a deadline for a kernel is not spent on its arrays.
+// A timeLimit bounds the device's work for a call: it is the time that is left until
+// the deadline of the call's context when the call begins. Opening the device, loading
+// and copying are not counted, so that a deadline for a kernel is not spent on its
+// arrays.
 type timeLimit struct {
-	outer     context.Context // ends when the call is called off, not when it is late
-	remaining time.Duration   // 0: no limit
+	// Outer ends when the call is cancelled, not at its deadline.
+	outer context.Context
+	// Remaining is 0 where there is no limit.
+	remaining time.Duration
 	end       context.CancelFunc
 }
 
+// timeLimitOf is the limit of a call.
 func timeLimitOf(ctx context.Context) timeLimit {
 	calm, end := context.WithCancel(context.WithoutCancel(ctx))
 	a := timeLimit{outer: calm, end: end}
@@ -431,10 +454,10 @@ func (a timeLimit) begin() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(a.outer, a.remaining)
 }
 
-// Run copies the inputs to the device, runs the work, and copies the outputs
-// back. A write outside the arrays is an error. The time is the device's for
-// one replay, 0 where it cannot time. ctx's deadline is for the device's work,
-// from when everything is in place.
+// Run copies the inputs to the device, runs the executable, and copies the outputs
+// back. A write outside the arrays is an error. The result is the device's time of one
+// replay; it is 0 where the device cannot time. The deadline of ctx applies to the
+// device's work, from when everything is in place.
 func (s *Session) Run(
 	ctx context.Context, w *Executable, in, out []kernels.Buffer,
 ) (time.Duration, error) {
@@ -454,6 +477,8 @@ func (s *Session) Run(
 	return took, s.recordLoss(err)
 }
 
+// execute runs an executable on arrays, checks the red zones, copies the outputs and
+// times a replay.
 func (s *Session) execute(
 	a timeLimit, w *Executable, r *run, out []kernels.Buffer,
 ) (time.Duration, error) {
@@ -504,7 +529,7 @@ func (s *Session) once(a timeLimit, all []Launch) error {
 	return s.driver.Sync(ctx)
 }
 
-// time is the device's seconds for one replay of a burst.
+// time is the device's time of one replay of a burst, in seconds.
 func (s *Session) time(a timeLimit, b Burst) (float64, error) {
 	ctx, end := a.begin()
 	defer end()

@@ -455,8 +455,8 @@ func TestSample(t *testing.T) {
 		t.Errorf("clock evidence %+v", e)
 	}
 	held := len(d.memory)
-	for k := range anchorEvery {
-		if k == anchorEvery-1 {
+	for k := range referenceEvery {
+		if k == referenceEvery-1 {
 			d.clock = 1.2e9 // it throttles before the next anchor
 			d.runs = 0
 		}

@@ -9,34 +9,48 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Spec is what a device is and has, as its data sheet and the driver's
-// attributes say. Generated code and plans depend on nothing else of it.
+// A Spec has the properties of a device that generated code and plans depend on, from
+// its data sheet and the driver's attributes.
 type Spec struct {
-	Name   string // "H200"
-	Target string // what PTX is generated for: "sm_80", "sm_90a"
-	Driver string // version of the driver; "" where there is none
-	// Simulated says that kernels run but take no time that means anything.
+	// Name is the product: "H200".
+	Name string
+	// Target is the architecture that PTX is generated for: "sm_80", "sm_90a".
+	Target string
+	// Driver is the version of the driver; "" where there is none.
+	Driver string
+	// Simulated is set where kernels run but have no meaningful time.
 	Simulated bool
 
-	SMs             int
-	Registers       int // an SM, of 32 bits
-	BlockRegisters  int // a block may have
-	ThreadRegisters int // a thread may have
-	RegisterUnit    int // registers are given to warps in multiples of this
+	SMs int
+	// Registers of 32 bits: of an SM, the most of a block and the most of a thread.
+	// Warps get them in multiples of RegisterUnit.
+	Registers       int
+	BlockRegisters  int
+	ThreadRegisters int
+	RegisterUnit    int
 
-	BlockShared    int // bytes a block may have, opted in
-	SMShared       int // bytes an SM has for its blocks, reserved ones included
-	ReservedShared int // bytes of each block's share the system takes
-	BlockThreads   int // a block may have
-	Warps          int // resident on an SM
-	Blocks         int // resident on an SM
-	Cluster        int // blocks a cluster may have everywhere; 0: no clusters
+	// Bytes of shared memory: the most of a block, the total of an SM, and what the
+	// system reserves of each block.
+	BlockShared    int
+	SMShared       int
+	ReservedShared int
+	// BlockThreads is the most threads of a block; Warps and Blocks are the most that
+	// are resident on an SM.
+	BlockThreads int
+	Warps        int
+	Blocks       int
+	// Cluster is the most blocks of a cluster that every device of the architecture
+	// supports; 0 where there are no clusters.
+	Cluster int
 
-	Rates     Rates
-	L2        int64   // bytes
-	Memory    int64   // bytes
-	Clock     float64 // Hz, the highest the SMs are said to run at
-	Bandwidth float64 // bytes/s of the memory; 0: unknown
+	Rates Rates
+	// L2 and Memory are in bytes.
+	L2     int64
+	Memory int64
+	// Clock is the highest clock of the SMs, in Hz.
+	Clock float64
+	// Bandwidth of the memory in bytes/s; 0 where it is not known.
+	Bandwidth float64
 }
 
 const (
@@ -55,19 +69,20 @@ const (
 	SubPartitions = 4
 )
 
-// Rates are multiply-adds that an SM does a clock: on its arithmetic units, and
-// dense ones on its tensor cores by the type of the operands, floats added up in
-// f32. 0: it has none of that type.
+// Rates are multiply-adds of an SM a clock: on the arithmetic units, and dense ones on
+// the tensor cores by the type of the operands, where floats are accumulated in f32. 0
+// means that the tensor cores lack the type.
 type Rates struct {
-	F32             float64 // arithmetic units
+	// F32 is the rate of the arithmetic units.
+	F32             float64
 	TF32, F16, BF16 float64
 	F8, S8          float64
 }
 
-// halfRates are the rates of a GeForce: its tensor cores add up in f32 at half the
-// rate of the same architecture's other products (NVIDIA Ampere GA102 GPU
-// Architecture whitepaper, table 2: FP16 with FP32 accumulate beside FP16
-// accumulate; Ada GPU Architecture whitepaper, appendix A).
+// halfRates are the rates of a GeForce, whose tensor cores accumulate in f32 at half
+// the rate of other products with the same architecture (NVIDIA Ampere GA102 GPU
+// Architecture whitepaper, table 2: FP16 with FP32 accumulate beside FP16 accumulate;
+// Ada GPU Architecture whitepaper, appendix A).
 func (r Rates) halfRates() Rates {
 	r.TF32 = r.TF32 / 2
 	r.F16 = r.F16 / 2
@@ -76,7 +91,7 @@ func (r Rates) halfRates() Rates {
 	return r
 }
 
-// Tensor is the rate of operands of a type.
+// Tensor is the rate of tensor cores on operands of a type.
 func (r Rates) Tensor(d hlo.DType) float64 {
 	switch d {
 	case hlo.F32:
@@ -91,8 +106,8 @@ func (r Rates) Tensor(d hlo.DType) float64 {
 	return r.F8
 }
 
-// ProductRates are those of a product on a target, by the name that its driver
-// gives it: a GeForce has "GeForce" in it.
+// ProductRates are the rates of a product, by the name that the driver gives it:
+// products of the GeForce line have "GeForce" in it.
 func ProductRates(target, name string) Rates {
 	for _, a := range architectures {
 		switch {
@@ -206,7 +221,7 @@ type model struct {
 	bandwidth    float64 // GB/s
 }
 
-// models are the products with a built-in sheet, the first of a target being
+// models are the products with a built-in spec, the first of a target being
 // the one the target's name stands for.
 var models = []model{
 	// NVIDIA A100 Tensor Core GPU Architecture whitepaper, table 4; data sheet of the 40 GB SXM version.
@@ -239,7 +254,7 @@ func (m model) spec() Spec {
 	return s
 }
 
-// Specs lists the built-in sheets.
+// Specs lists the built-in specs.
 func Specs() []Spec {
 	all := make([]Spec, len(models))
 	for k, m := range models {
@@ -248,7 +263,7 @@ func Specs() []Spec {
 	return all
 }
 
-// ParseSpec finds a built-in sheet by product ("H200", "rtx 4090") or by
+// ParseSpec finds a built-in spec by product ("H200", "rtx 4090") or by
 // target ("sm_90a"; "sm_90" and "90" are taken for it), the first of that
 // target.
 func ParseSpec(name string) (Spec, error) {
@@ -322,8 +337,8 @@ func (s Spec) Occupancy(registers, shared, threads int) Occupancy {
 	return best
 }
 
-// RegistersPerThread is how many registers each thread can have of a block of so many
-// threads that has an SM to itself: its warps share the quarters of the SM.
+// RegistersPerThread is the most registers of each thread of a block that has an SM to
+// itself: its warps share the registers of the SM's sub-partitions.
 func (s Spec) RegistersPerThread(threads int) int {
 	warps := (roundUp(threads, WarpThreads)/WarpThreads + SubPartitions - 1) / SubPartitions
 	return min(
@@ -331,13 +346,13 @@ func (s Spec) RegistersPerThread(threads int) int {
 	)
 }
 
-// ProducerRegisters are what a thread of a producer warpgroup keeps.
+// ProducerRegisters is the registers that a thread of a producer warpgroup keeps.
 const ProducerRegisters = 40
 
-// ConsumerRegisters is how many registers a thread of some warpgroups has when a producer
-// of extra threads gives them its own; 0 where the producer is no warpgroup, or
-// there is nothing to gain. All start with the same part of the block's
-// registers; counts are multiples of 8 up to 256 (PTX ISA, setmaxnreg).
+// ConsumerRegisters is the registers of a thread of the given number of warpgroups
+// after a producer of extra threads has given up its own; 0 where the producer is no
+// whole warpgroup, or nothing is gained. All threads start with equal parts of the
+// block's registers. Counts are multiples of 8 up to 256 (PTX ISA, setmaxnreg).
 func (s Spec) ConsumerRegisters(groups, extra int) int {
 	if extra != WarpgroupThreads {
 		return 0
@@ -350,8 +365,8 @@ func (s Spec) ConsumerRegisters(groups, extra int) int {
 		8 * 8
 }
 
-// ResidentBlocks is how many blocks run at the same time, in whole clusters, of a kernel
-// that has tiles for so many; see Occupancy.
+// ResidentBlocks is the number of blocks of a kernel that run at the same time, in
+// whole clusters and at most one a tile (see Occupancy).
 func (s Spec) ResidentBlocks(registers, shared, threads, cluster int, tiles int64) int64 {
 	at := s.Occupancy(registers, shared, threads)
 	return min(
@@ -360,7 +375,7 @@ func (s Spec) ResidentBlocks(registers, shared, threads, cluster int, tiles int6
 	)
 }
 
-// Clusters is how many clusters of a launch run at the same time by the sheet.
+// Clusters is an estimate of Driver.Clusters from the spec alone.
 func (s Spec) Clusters(l Launch) int {
 	r := l.Function.Resources()
 	size := l.Cluster.Count()
@@ -371,7 +386,8 @@ func (s Spec) Clusters(l Launch) int {
 	return at.Blocks * s.ClusteredSMs(size) / size
 }
 
-// exceededLimit names the limit of a single block that a kernel breaks.
+// exceededLimit names the limit that a single block of a kernel exceeds; "" where it
+// can run.
 func (s Spec) exceededLimit(registers, shared, threads int) string {
 	switch {
 	case threads < 1 || threads > s.BlockThreads:
@@ -384,7 +400,7 @@ func (s Spec) exceededLimit(registers, shared, threads int) string {
 	return ""
 }
 
-// warpsByRegisters is how many warps the registers of an SM are enough for.
+// warpsByRegisters is the number of warps that the registers of an SM suffice for.
 func (s Spec) warpsByRegisters(registers int) int {
 	if registers <= 0 {
 		return s.Warps
@@ -393,9 +409,10 @@ func (s Spec) warpsByRegisters(registers int) int {
 		roundUp(registers*WarpThreads, s.RegisterUnit) * SubPartitions
 }
 
+// roundUp is the smallest multiple of unit ≥ n.
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// Check says why a launch cannot run on the device, before the driver is asked.
+// Check returns why a launch cannot run on the device, before the driver is asked.
 func (s Spec) Check(l Launch) error {
 	if l.Function == nil {
 		return fmt.Errorf("launch: no function")
@@ -433,6 +450,7 @@ func (s Spec) Check(l Launch) error {
 	return s.checkCluster(grid, l.Cluster)
 }
 
+// checkCluster checks the clusters of a launch.
 func (s Spec) checkCluster(grid, cluster Dim3) error {
 	if cluster == (Dim3{}) {
 		return nil

@@ -19,10 +19,11 @@ import (
 //go:embed testdata/ptx testdata/ptxas.tsv
 var stored embed.FS
 
-// A Kernel is a kernel that is kept as text, with the program and the plan that it
-// was emitted from.
+// A Kernel is a kernel that is kept as text, with the program and the plan that
+// it was emitted from.
 type Kernel struct {
-	Name    string // "softmax 1": the file, and which of it
+	// Name of its file, and its number in it: "softmax 1".
+	Name    string
 	Target  string
 	Program *symtile.Program
 	Plan    kernels.Plan
@@ -67,7 +68,7 @@ func Kernels() (all []Kernel, err error) {
 }
 
 // parseKernel reads comments, a line "ptx target=… plan=(…)", the computation
-// and, after a double rule, the kernel.
+// and, behind a double rule, the kernel.
 func parseKernel(block string) (g Kernel, err error) {
 	head, text, both := strings.Cut(block, "\n----\n----\n")
 	if !both {
@@ -99,19 +100,24 @@ func parseKernel(block string) (g Kernel, err error) {
 	return g, err
 }
 
-// AssemblerReport is what an assembler made of a text; where it has several entries, the
-// most that one of them takes.
+// AssemblerReport is the result of assembling a text. If the text has several
+// entries, each number is the largest of them.
 type AssemblerReport struct {
-	Hash      string
-	Target    string
-	Registers int    // a thread
-	Spilled   int    // bytes of a thread, stored
-	Shared    int    // bytes of a block, declared with a size
-	Tool      string // and its version
+	// Hash of the text.
+	Hash   string
+	Target string
+	// Registers of a thread.
+	Registers int
+	// Bytes that a thread stores because it has too few registers.
+	Spilled int
+	// Bytes of shared memory that a block declares with a size.
+	Shared int
+	// Assembler and version.
+	Tool string
 }
 
-// AssemblerReportHeader is the first line of a table of Assembled; the columns of a
-// row are separated by tabs.
+// AssemblerReportHeader is the first line of a table of reports; columns are
+// separated by tabs.
 const AssemblerReportHeader = "sha256\ttarget\tregisters\tspilled\tshared\ttool"
 
 // Row is one line of the table, without its end.
@@ -123,9 +129,9 @@ func (a AssemblerReport) Row() string {
 	)
 }
 
-// AssemblerReports is the table of what assemblers have made of goldens, by
-// hash: testdata/ptxas.tsv, which `tilewright doctor` writes anew where there is
-// one.
+// AssemblerReports is the table testdata/ptxas.tsv by hash: what assemblers
+// have made of the kernels. `tilewright doctor` writes the table where there is
+// an assembler.
 func AssemblerReports() (map[string]AssemblerReport, error) {
 	text, err := fs.ReadFile(stored, "testdata/ptxas.tsv")
 	if err != nil {
@@ -145,6 +151,7 @@ func AssemblerReports() (map[string]AssemblerReport, error) {
 	return all, nil
 }
 
+// parseAssembled reads one row of the table.
 func parseAssembled(line string) (a AssemblerReport, err error) {
 	f := strings.Split(line, "\t")
 	if len(f) != 6 || len(f[0]) != 64 {

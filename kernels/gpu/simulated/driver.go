@@ -14,20 +14,23 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Driver is a simulated device as the GPU backend drives devices. Whatever is
-// found wrong with a kernel is an error of its launch. It runs kernels to their
-// end when they are launched, and times nothing.
+// A Driver is a simulated device; it implements device.Driver. Whatever the simulator
+// finds wrong with a kernel is an error of its launch. Kernels run to their end when
+// they are launched, and are not timed.
 type Driver struct {
 	spec    device.Spec
 	machine *sim.Machine
 	options sim.Options
+	// Last is the report of the latest launch, and counted the sum of the launches
+	// since they began.
 	last    *sim.Report
 	counted sim.Counters // of the launches since they began
-	synced  bool         // the next launch begins
+	// Synced is set after a Sync: the next launch begins a new count.
+	synced bool
 }
 
-// Open returns a device that is what a sheet says. What options leave out is not
-// looked for.
+// Open returns a device with the properties of a spec. What the options do not ask for
+// is not checked.
 func Open(s device.Spec, o sim.Options) (*Driver, error) {
 	number := strings.TrimPrefix(s.Target, "sm_")
 	arch := byte(0)
@@ -53,23 +56,23 @@ func Open(s device.Spec, o sim.Options) (*Driver, error) {
 	return &Driver{spec: s, machine: m, options: o}, nil
 }
 
-// Spec is what the device is taken to be.
+// Spec describes the device.
 func (d *Driver) Spec() device.Spec { return d.spec }
 
-// SetClock is the rate at which the SMs count from now on, in Hz; at first it is
-// what the options say.
+// SetClock sets the rate at which the SMs count cycles from now on, in Hz. At first it
+// is that of the options.
 func (d *Driver) SetClock(hertz float64) { d.options.Hertz = hertz }
 
 // Last is the report of the latest launch, nil before the first.
 func (d *Driver) Last() *sim.Report { return d.last }
 
-// Count has the launches from now on counted.
+// Count turns on the counters of launches from now on.
 func (d *Driver) Count() { d.options.Counters = true }
 
-// Counters are what the launches before the last Sync did together.
+// Counters are the sum of the launches before the last Sync.
 func (d *Driver) Counters() sim.Counters { return d.counted }
 
-// failed is an error of the driver.
+// failed wraps an error of the simulator.
 func failed(what string, err error) error {
 	if err == nil {
 		return nil
@@ -99,6 +102,7 @@ func (d *Driver) Load(
 	return &module{m, p}, nil
 }
 
+// A module is a checked PTX module.
 type module struct {
 	text    *ptx.Module
 	program *sim.Program
@@ -131,16 +135,18 @@ func threads(directives ...[3]int) int {
 	return 0
 }
 
+// A function is an entry of a module.
 type function struct {
 	of        *module
 	name      string
 	resources device.Resources
 }
 
-// Resources are what the text says: nothing is allocated.
+// Resources are those that the text declares: the simulator assigns no registers.
 func (f *function) Resources() device.Resources { return f.resources }
 
-// bytesEach is what a byte of the machine's takes: itself, and whether it was written.
+// bytesEach is the host memory for a byte of device memory: its value, and whether it
+// was written.
 const bytesEach = 2
 
 // Alloc, Free, CopyIn, CopyOut and Fill act on the machine's memory.
@@ -178,7 +184,7 @@ func (d *Driver) Fill(to device.Address, value byte, bytes int64) error {
 	)
 }
 
-// tensorTypes are the element types of bulk tensor copies, by what they move.
+// tensorTypes are the element types of bulk tensor copies, by size.
 var tensorTypes = map[int64]ptx.Type{
 	1: ptx.U8,
 	2: ptx.F16,
@@ -193,8 +199,8 @@ var swizzles = map[device.Swizzle]sim.Swizzle{
 	device.Swizzle128: sim.Swizzle128,
 }
 
-// EncodeTensorMap describes an array for bulk tensor copies, on targets that
-// have them.
+// EncodeTensorMap describes an array for bulk tensor copies, on targets that have
+// them.
 func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, err error) {
 	if d.spec.Cluster == 0 {
 		return out, failed(
@@ -217,6 +223,7 @@ func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, 
 	return out, failed("tensor map", err)
 }
 
+// tensorType is the type that a tensor map of d has.
 func tensorType(d hlo.DType) ptx.Type {
 	if d == hlo.BF16 {
 		return ptx.BF16
@@ -224,7 +231,7 @@ func tensorType(d hlo.DType) ptx.Type {
 	return tensorTypes[d.Size()]
 }
 
-// Clusters is what the sheet says.
+// Clusters is the estimate of the spec.
 func (d *Driver) Clusters(l device.Launch) (int, error) {
 	if err := d.spec.Check(l); err != nil {
 		return 0, err
@@ -232,7 +239,8 @@ func (d *Driver) Clusters(l device.Launch) (int, error) {
 	return d.spec.Clusters(l), nil
 }
 
-// Launch runs a kernel. What is found wrong with it is the error, and in Last.
+// Launch runs a kernel to its end. Findings of the simulator are the error, and are in
+// Last.
 func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 	if err := d.spec.Check(l); err != nil {
 		return err
@@ -265,25 +273,26 @@ func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 	return failed("launch", r.Err())
 }
 
+// triple is d with 1 in place of 0.
 func triple(d device.Dim3) [3]int {
 	d = d.Full()
 	return [3]int{d.X, d.Y, d.Z}
 }
 
-// Sync has nothing to wait for.
+// Sync has nothing to wait for: launches have ended.
 func (d *Driver) Sync(ctx context.Context) error {
 	d.synced = true
 	return ctx.Err()
 }
 
-// Time is gpu.ErrUntimed: what a simulator takes says nothing of a GPU.
+// Time is device.ErrUntimed: the time of a simulation says nothing about a GPU.
 func (d *Driver) Time(
 	context.Context, device.Burst, int,
 ) ([]float64, error) {
 	return nil, device.ErrUntimed
 }
 
-// Close forgets the machine.
+// Close frees the simulated memory.
 func (d *Driver) Close() error {
 	d.machine = sim.New(sim.Sheet{})
 	return nil

@@ -570,23 +570,23 @@ func (p *Picture) drawBars() {
 	}
 	p.text(pageMargin, p.y+4, "", p.BarHead)
 	p.y += 16
-	most := int64(1)
+	maxTouched := int64(1)
 	for _, b := range p.Bars {
-		most = max(most, b.Touched)
+		maxTouched = max(maxTouched, b.Touched)
 	}
-	const left, right = 190.0, 300.0
-	scale := (pageWidth - 2*pageMargin - left - right) / float64(most)
+	const labelSpace, textSpace = 190.0, 300.0
+	scale := (pageWidth - 2*pageMargin - labelSpace - textSpace) / float64(maxTouched)
 	for i, b := range p.Bars {
 		if i == maxBars && len(p.Bars) > maxBars+1 {
 			p.y += 6
 			p.text(
-				pageMargin+left, p.y+8, "faint",
+				pageMargin+labelSpace, p.y+8, "faint",
 				fmt.Sprintf("… and %d more", len(p.Bars)-i),
 			)
 			p.y += 16
 			break
 		}
-		x := pageMargin + left
+		x := pageMargin + labelSpace
 		p.text(x-10, p.y+12, "right", b.Label)
 		p.rect(
 			x, p.y,
