@@ -116,8 +116,11 @@ func halfIdle(t *testing.T, p *symtile.Program, c candidate, s device.Spec) bool
 		t.Fatal(err)
 	}
 	m.set(c.tiling)
-	return c.knobs.warps > 1 &&
-		float64(c.knobs.warps/2*device.WarpThreads) >= slices.Max(m.counts)
+	most := 0.0
+	for n := range p.Ops {
+		most = max(most, m.elements(n))
+	}
+	return c.knobs.warps > 1 && float64(c.knobs.warps/2*device.WarpThreads) >= most
 }
 
 // Plans that are offered can nearly all be compiled, and the default is one.
