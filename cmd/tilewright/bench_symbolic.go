@@ -126,18 +126,18 @@ func runBenchSymbolic(c *call) error {
 	if err := writeLines(args[1], b.answers); err != nil {
 		return err
 	}
-	rivals, err := b.startCompetitors(*isl, *mlir)
+	others, err := b.startCompetitors(*isl, *mlir)
 	if err != nil {
 		return err
 	}
-	defer rivals.remove()
-	if err := b.measureRounds(*rounds, rivals); err != nil {
+	defer others.remove()
+	if err := b.measureRounds(*rounds, others); err != nil {
 		return err
 	}
 	if err := writeLines(args[2], b.writeTimes); err != nil {
 		return err
 	}
-	return b.report(c, rivals)
+	return b.report(c, others)
 }
 
 // load parses the workload once; parsing is not measured.
@@ -172,11 +172,14 @@ func (b *symbolicBench) add(line []byte) error {
 	if err := json.Unmarshal(line, &w); err != nil {
 		return err
 	}
-	var drafts []index.MapSource
-	for _, m := range w.Chain {
-		drafts = append(drafts, m.draft())
+	if len(w.Chain) == 0 {
+		return fmt.Errorf("%s: a chain needs a map", w.ID)
 	}
-	chain, err := index.NewComposition(drafts...)
+	var maps []index.MapSource
+	for _, m := range w.Chain {
+		maps = append(maps, m.source())
+	}
+	chain, err := index.NewComposition(maps...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.ID, err)
 	}
@@ -185,8 +188,8 @@ func (b *symbolicBench) add(line []byte) error {
 	return nil
 }
 
-// draft converts a map of the workload for package index.
-func (m workMap) draft() index.MapSource {
+// source converts a map of the workload for package index.
+func (m workMap) source() index.MapSource {
 	d := index.MapSource{
 		Dims:    variables(m.Dims),
 		Ranges:  variables(m.Syms),
@@ -258,7 +261,7 @@ func (b *symbolicBench) answers(w io.Writer) error {
 
 // measureRounds measures all chains in rounds, ours and the competitors' in
 // turn, so that the drift of the machine affects all of them.
-func (b *symbolicBench) measureRounds(rounds int, rivals competitors) error {
+func (b *symbolicBench) measureRounds(rounds int, others competitors) error {
 	if b.budget == 0 {
 		rounds = 0
 	}
@@ -270,7 +273,7 @@ func (b *symbolicBench) measureRounds(rounds int, rivals competitors) error {
 				b.measureChain(b.ids[i], c),
 			)
 		}
-		if err := rivals.run(b.budget); err != nil {
+		if err := others.run(b.budget); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,8 @@ static void configure(CUlaunchConfig *config, CUlaunchAttribute *attribute, cons
 // parameters lie in bytes, each ending before the next one's offset.
 static CUresult launch(void *f, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared,
                        void *stream, const char *bytes, size_t size, const size_t *offsets, size_t n) {
-	_Alignas(64) char copy[4096]; // all a kernel may have before PTX 8.1
+	// All a kernel may have before PTX 8.1.
+	_Alignas(64) char copy[4096];
 	void *params[512];
 	if (size > sizeof copy || n > 512) return CUDA_ERROR_INVALID_VALUE;
 	memcpy(copy, bytes, size);
@@ -48,7 +49,8 @@ static CUresult launch(void *f, const unsigned *grid, const unsigned *block, con
 	if (cluster[0] == 0)
 		return cuLaunchKernel((CUfunction)f, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, (CUstream)stream, params, NULL);
 #if CUDA_VERSION < 11080
-	return CUDA_ERROR_NOT_SUPPORTED; // built with a toolkit that has no clusters
+	// Built with a toolkit that has no clusters.
+	return CUDA_ERROR_NOT_SUPPORTED;
 #else
 	CUlaunchAttribute attribute;
 	CUlaunchConfig config;
@@ -97,9 +99,11 @@ static CUresult destroyGraph(void *exec) { return cuGraphExecDestroy((CUgraphExe
 static CUresult encodeTiled(char *out, int type, unsigned rank, unsigned long long base, const uint64_t *dims,
                             const uint64_t *strides, const uint32_t *box, int swizzle) {
 #if CUDA_VERSION < 12000
-	return CUDA_ERROR_NOT_SUPPORTED; // built with a toolkit that has no tensor maps
+	// Built with a toolkit that has no tensor maps.
+	return CUDA_ERROR_NOT_SUPPORTED;
 #else
-	CUtensorMap map; // aligned to 64 bytes
+	// Aligned to 64 bytes.
+	CUtensorMap map;
 	cuuint32_t ones[5] = {1, 1, 1, 1, 1};
 	CUresult r = cuTensorMapEncodeTiled(&map, (CUtensorMapDataType)type, rank, (void *)(uintptr_t)base, (const cuuint64_t *)dims,
 		(const cuuint64_t *)strides, (const cuuint32_t *)box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, (CUtensorMapSwizzle)swizzle,
@@ -134,18 +138,20 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// This file holds the driver calls gorgonia.org/cu has not: launches with
-// clusters and tensor maps, shared memory above 48 KiB, pinned memory, graphs from captured
-// streams, tensor maps, and the driver's own words for its errors.
+// The functions of this file are the driver calls that gorgonia.org/cu does not
+// bind: launches with clusters or with tensor maps as parameters, shared memory
+// above 48 KiB, pinned memory, graphs from captured streams, the encoding of
+// tensor maps, and the driver's descriptions of its errors.
 
-// absence is why there is no driver, or "".
+// absence is the reason for which there is no driver, or "".
 func absence() string { return C.GoString(C.absent()) }
 
-// withoutGPU says whether the driver is one without a GPU, which has no times.
+// withoutGPU reports whether the driver is the simulator of cudasim, which has no
+// times.
 func withoutGPU() bool { return C.simulated() != 0 }
 
-// stickyErrors are the results after which the context cannot be used any more
-// (CUDA Driver API, CUresult: "the process must be terminated and relaunched").
+// stickyErrors are the results after which the context is unusable (CUDA Driver
+// API, CUresult: "the process must be terminated and relaunched").
 var stickyErrors = []int{
 	4,   // deinitialized
 	214, // ECC uncorrectable
@@ -163,7 +169,7 @@ var stickyErrors = []int{
 	999, // unknown
 }
 
-// failure is the error of a call's result; nil for success.
+// failure is the error of the result of a call; nil for success.
 func failure(call string, code C.CUresult) error {
 	if code == C.CUDA_SUCCESS {
 		return nil
@@ -181,8 +187,8 @@ func failure(call string, code C.CUresult) error {
 	return e
 }
 
-// failed is the error of a call of cu, whose own errors are numbers in a type
-// that is not exported.
+// failed is the error of a call of cu, whose errors are numbers of a type that is
+// not exported.
 func failed(call string, err error) error {
 	if err == nil {
 		return nil
@@ -202,12 +208,13 @@ func handle(f cu.Function) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&f))
 }
 
+// streamHandle is the driver's handle of a stream.
 func streamHandle(s cu.Stream) unsafe.Pointer {
 	return unsafe.Pointer(s.C())
 }
 
-// hostAlloc returns n bytes of page-locked memory of the host, which cu.MemFreeHost
-// gives back.
+// hostAlloc allocates n bytes of page-locked memory of the host, which
+// cu.MemFreeHost releases.
 func hostAlloc(n int) (p unsafe.Pointer, err error) {
 	err = failure(
 		"cuMemHostAlloc", C.hostAlloc(&p, C.size_t(n)),
@@ -215,8 +222,7 @@ func hostAlloc(n int) (p unsafe.Pointer, err error) {
 	return p, err
 }
 
-// allowShared raises what a block of f may have of shared memory beside the
-// static.
+// allowShared raises the limit of a function's dynamic shared memory.
 func allowShared(f cu.Function, bytes int) error {
 	return failure(
 		"cuFuncSetAttribute",
@@ -224,7 +230,9 @@ func allowShared(f cu.Function, bytes int) error {
 	)
 }
 
-// launchAny launches with clusters or parameters above 8 bytes.
+// launchAny launches a kernel with clusters or with parameters of more than 8
+// bytes, which cu does not support. The parameters are laid out in one array,
+// each at a multiple of its alignment.
 func launchAny(f cu.Function, l device.Launch, s cu.Stream) error {
 	var bytes []byte
 	offsets := make([]C.size_t, 0, len(l.Args)+1)
@@ -236,7 +244,7 @@ func launchAny(f cu.Function, l device.Launch, s cu.Stream) error {
 		bytes = a.AppendTo(bytes)
 	}
 	n := len(offsets)
-	// never empty
+	// C takes the address of the first element: neither array may be empty.
 	bytes = append(bytes, 0)
 	offsets = append(offsets, 0)
 	grid := cells(l.Grid.Full())
@@ -258,7 +266,7 @@ func launchAny(f cu.Function, l device.Launch, s cu.Stream) error {
 	)
 }
 
-// clusters is how many of a launch are resident at once.
+// clusters is the number of clusters of a launch that are resident at once.
 func clusters(f cu.Function, l device.Launch) (int, error) {
 	var n C.int
 	grid := cells(l.Grid.Full())
@@ -275,6 +283,7 @@ func clusters(f cu.Function, l device.Launch) (int, error) {
 	return int(n), err
 }
 
+// cells converts dimensions to C.
 func cells(d device.Dim3) [3]C.uint {
 	return [3]C.uint{
 		C.uint(d.X),
@@ -283,7 +292,7 @@ func cells(d device.Dim3) [3]C.uint {
 	}
 }
 
-// A graph is a captured stream that can be launched again.
+// graph is a captured stream that can be launched again.
 type graph struct{ exec unsafe.Pointer }
 
 // capture records what launches queue on s instead of running it.
@@ -306,20 +315,22 @@ func capture(s cu.Stream, launches func() error) (graph, error) {
 	return g, nil
 }
 
+// launch queues the graph on a stream.
 func (g graph) launch(s cu.Stream) error {
 	return failure(
 		"cuGraphLaunch", C.launchGraph(g.exec, streamHandle(s)),
 	)
 }
 
+// destroy releases the graph.
 func (g graph) destroy() {
 	if g.exec != nil {
 		C.destroyGraph(g.exec)
 	}
 }
 
-// tensorTypes by CUtensorMapDataType, by number because toolkits before 12 have
-// no names for them.
+// tensorTypes are the values of CUtensorMapDataType, as numbers because toolkits
+// before 12 have no names for them.
 var tensorTypes = map[hlo.DType]C.int{
 	hlo.S32:  3,
 	hlo.S64:  5,
@@ -329,7 +340,7 @@ var tensorTypes = map[hlo.DType]C.int{
 	hlo.BF16: 9,
 }
 
-// unsignedTypes are for types that are only moved, by bytes.
+// unsignedTypes are the values for types that are only moved, by their bytes.
 var unsignedTypes = map[int64]C.int{
 	1: 0,
 	2: 1,
@@ -337,7 +348,7 @@ var unsignedTypes = map[int64]C.int{
 	8: 4,
 }
 
-// swizzles by CUtensorMapSwizzle.
+// swizzles are the values of CUtensorMapSwizzle.
 var swizzles = map[device.Swizzle]C.int{
 	device.NoSwizzle:  0,
 	device.Swizzle32:  1,
@@ -345,10 +356,14 @@ var swizzles = map[device.Swizzle]C.int{
 	device.Swizzle128: 3,
 }
 
+// encodeTiled encodes a tensor map by the driver. Elements out of bounds are
+// zeros, and L2 fetches 128 bytes at a time.
 func encodeTiled(spec device.TensorMapSpec) (device.TensorMap, error) {
 	var m device.TensorMap
 	kind, ok := tensorTypes[spec.DType]
 	if !ok {
+		// Types without arithmetic are moved as unsigned integers of their
+		// size.
 		kind = unsignedTypes[spec.DType.Size()]
 	}
 	dims := slices.Clone(spec.Dims)

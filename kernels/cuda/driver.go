@@ -20,21 +20,29 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
-// A Driver is one GPU. All calls of the driver are made by one goroutine on
-// one locked thread, which the GPU's context belongs to.
+// A Driver is one GPU. All calls of the CUDA driver are made by one goroutine on
+// one locked thread, to which the GPU's context belongs; the methods send
+// closures to it. Methods may be called by one goroutine at a time.
 type Driver struct {
-	sheet   device.Spec
-	device  cu.Device
-	stream  cu.Stream
+	// spec is what the GPU is and has, read once.
+	spec   device.Spec
+	device cu.Device
+	// stream is the one stream on which everything is queued.
+	stream cu.Stream
+	// staging is pinned memory for large copies; nil if the system gives none.
 	staging *staging
-	calls   chan func()
-	memory  map[cu.DevicePtr]bool
+	// calls carries closures to the driver's thread.
+	calls chan func()
+	// memory holds the allocations that Close releases.
+	memory map[cu.DevicePtr]bool
+	// modules holds the loaded modules that Close unloads.
 	modules map[*module]bool
-	lost    error // why nothing can be called any more
+	// lost is the reason for which nothing can be called any more.
+	lost error
 }
 
-// Count is the number of GPUs. Where it is 0 the error says why: no driver, a
-// driver that does not start, or one that has no device.
+// Count is the number of GPUs. If it is 0, the error is the reason: no driver, a
+// driver that does not start, or a driver without a device.
 func Count() (int, error) {
 	if why := absence(); why != "" {
 		return 0, errors.New(why)
@@ -82,12 +90,14 @@ func (d *Driver) serve() {
 	}
 }
 
-// call runs f on the driver's thread. When ctx ends first, the driver is lost:
-// nobody knows when the thread comes back.
+// call runs f on the driver's thread. If ctx ends first, the driver is lost: the
+// thread may never return from the call.
 func (d *Driver) call(ctx context.Context, f func() error) error {
 	if d.lost != nil {
 		return d.lost
 	}
+	// The channel has room for the result, so that the thread does not block if
+	// nobody waits any more.
 	done := make(chan error, 1)
 	select {
 	case d.calls <- func() { done <- f() }:
@@ -102,7 +112,7 @@ func (d *Driver) call(ctx context.Context, f func() error) error {
 	}
 }
 
-// overdue is the error of what did not end with its ctx.
+// overdue is the error of a call that did not end before its context.
 func overdue(what string, cause error) error {
 	return &device.Error{
 		Call:   what,
@@ -112,7 +122,7 @@ func overdue(what string, cause error) error {
 	}
 }
 
-// note remembers an error that lasts.
+// note remembers an error after which the context is unusable.
 func (d *Driver) note(err error) error {
 	if device.IsSticky(err) && d.lost == nil {
 		d.lost = err
@@ -120,7 +130,7 @@ func (d *Driver) note(err error) error {
 	return err
 }
 
-// open retains the context and makes the stream; on the driver's thread.
+// open retains the context and makes the stream. It runs on the driver's thread.
 func (d *Driver) open(ordinal int) (err error) {
 	if d.device, err = cu.GetDevice(ordinal); err != nil {
 		return failed("cuDeviceGet", err)
@@ -129,11 +139,12 @@ func (d *Driver) open(ordinal int) (err error) {
 	if err != nil {
 		return failed("cuDevicePrimaryCtxRetain", err)
 	}
+	// The context belongs to this thread from here on.
 	if err = cu.SetCurrentContext(primary); err != nil {
 		err = failed("cuCtxSetCurrent", err)
 	} else if d.stream, err = cu.MakeStream(cu.DefaultStream); err != nil {
 		err = failed("cuStreamCreate", err)
-	} else if d.sheet, err = sheet(d.device); err != nil {
+	} else if d.spec, err = readSpec(d.device); err != nil {
 		d.stream.Destroy()
 	} else {
 		d.staging = newStaging()
@@ -144,25 +155,32 @@ func (d *Driver) open(ordinal int) (err error) {
 	return err
 }
 
-// Spec is what the driver says of the GPU.
-func (d *Driver) Spec() device.Spec { return d.sheet }
+// Spec is the properties that the driver reports for the GPU.
+func (d *Driver) Spec() device.Spec { return d.spec }
 
+// module is PTX text that the driver has assembled.
 type module struct {
-	d         *Driver
-	m         cu.Module
+	d *Driver
+	m cu.Module
+	// functions holds the functions that were looked up.
 	functions map[string]*function
 }
 
+// function is an entry of a module.
 type function struct {
-	f         cu.Function
+	f cu.Function
+	// resources are the registers and the memory that the assembler assigned.
 	resources device.Resources
-	allowed   int // dynamic shared bytes the driver was told of
+	// allowed is the number of bytes of dynamic shared memory that the driver
+	// permits launches to use.
+	allowed int
 }
 
-// logBytes is room for what the assembler says.
+// logBytes is the size of the buffer for the messages of the assembler.
 const logBytes = 16 << 10
 
-// Load gives PTX to the assembler in the driver.
+// Load assembles PTX text by the driver. An error carries the messages of the
+// assembler.
 func (d *Driver) Load(
 	ctx context.Context, ptx string, o device.LoadOptions,
 ) (device.Module, error) {
@@ -179,7 +197,9 @@ func (d *Driver) Load(
 			})
 		}
 		m.m, err = cu.LoadDataEx(ptx, options...)
-		runtime.KeepAlive(options) // cu gives the driver the buffer's address as a number
+		// cu gives the driver the address of the buffer as a number, which the
+		// garbage collector does not see.
+		runtime.KeepAlive(options)
 		if err = failed("cuModuleLoadDataEx", err); err != nil {
 			return withLog(err, log.Buffer)
 		}
@@ -192,7 +212,7 @@ func (d *Driver) Load(
 	return m, nil
 }
 
-// withLog adds what a C string in buffer says.
+// withLog adds the C string in a buffer to an error.
 func withLog(err error, buffer []byte) error {
 	var e *device.Error
 	if errors.As(err, &e) {
@@ -202,6 +222,7 @@ func withLog(err error, buffer []byte) error {
 	return err
 }
 
+// Function looks an entry up by its name.
 func (m *module) Function(name string) (device.Function, error) {
 	if f := m.functions[name]; f != nil {
 		return f, nil
@@ -221,6 +242,7 @@ func (m *module) Function(name string) (device.Function, error) {
 	return f, nil
 }
 
+// resources reads the registers and the memory of a function.
 func resources(f cu.Function) (device.Resources, error) {
 	var r device.Resources
 	err := readAll([]reading[cu.FunctionAttribute]{
@@ -230,6 +252,7 @@ func resources(f cu.Function) (device.Resources, error) {
 	return r, err
 }
 
+// Close unloads the module.
 func (m *module) Close() error {
 	return m.d.call(context.Background(), func() error {
 		if !m.d.modules[m] {
@@ -240,9 +263,10 @@ func (m *module) Close() error {
 	})
 }
 
+// Resources are the registers and the memory that the assembler assigned.
 func (f *function) Resources() device.Resources { return f.resources }
 
-// Alloc returns memory of the GPU.
+// Alloc allocates memory of the GPU.
 func (d *Driver) Alloc(n int64) (device.Address, error) {
 	if n <= 0 {
 		return 0, fmt.Errorf("allocation of %d bytes", n)
@@ -258,7 +282,7 @@ func (d *Driver) Alloc(n int64) (device.Address, error) {
 	return device.Address(p), err
 }
 
-// Free gives memory back that Alloc returned.
+// Free releases memory that Alloc returned.
 func (d *Driver) Free(a device.Address) error {
 	return d.call(context.Background(), func() error {
 		p := cu.DevicePtr(a)
@@ -270,7 +294,7 @@ func (d *Driver) Free(a device.Address) error {
 	})
 }
 
-// CopyIn waits for what is queued, then copies to the GPU.
+// CopyIn waits for the work in the stream, then copies to the GPU.
 func (d *Driver) CopyIn(to device.Address, from []byte) error {
 	if len(from) == 0 {
 		return nil
@@ -290,7 +314,7 @@ func (d *Driver) CopyIn(to device.Address, from []byte) error {
 	})
 }
 
-// CopyOut waits for what is queued, then copies from the GPU.
+// CopyOut waits for the work in the stream, then copies from the GPU.
 func (d *Driver) CopyOut(to []byte, from device.Address) error {
 	if len(to) == 0 {
 		return nil
@@ -310,7 +334,7 @@ func (d *Driver) CopyOut(to []byte, from device.Address) error {
 	})
 }
 
-// Fill queues the filling of memory.
+// Fill sets bytes of memory, in the order of the stream.
 func (d *Driver) Fill(to device.Address, value byte, n int64) error {
 	if n == 0 {
 		return nil
@@ -323,13 +347,13 @@ func (d *Driver) Fill(to device.Address, value byte, n int64) error {
 	})
 }
 
-// EncodeTensorMap needs no GPU's time.
+// EncodeTensorMap encodes a tensor map, which needs no time of the GPU.
 func (d *Driver) EncodeTensorMap(spec device.TensorMapSpec) (m device.TensorMap, err error) {
 	if err := spec.Check(); err != nil {
 		return m, err
 	}
-	if !d.sheet.Warpgroups() {
-		return m, fmt.Errorf("tensor map: %s has no bulk tensor copies", d.sheet.Target)
+	if !d.spec.Warpgroups() {
+		return m, fmt.Errorf("tensor map: %s has no bulk tensor copies", d.spec.Target)
 	}
 	err = d.call(context.Background(), func() (err error) {
 		m, err = encodeTiled(spec)
@@ -338,9 +362,10 @@ func (d *Driver) EncodeTensorMap(spec device.TensorMapSpec) (m device.TensorMap,
 	return m, err
 }
 
-// Clusters is the driver's occupancy.
+// Clusters is the number of clusters of a launch that the GPU holds at once, by
+// the occupancy calculator of the driver.
 func (d *Driver) Clusters(l device.Launch) (n int, err error) {
-	if err := d.sheet.Check(l); err != nil {
+	if err := d.spec.Check(l); err != nil {
 		return 0, err
 	}
 	err = d.call(context.Background(), func() error {
@@ -353,7 +378,8 @@ func (d *Driver) Clusters(l device.Launch) (n int, err error) {
 	return n, err
 }
 
-// opened is the function of a launch, which may have the shared memory it asks for.
+// opened is the function of a launch, with permission for the shared memory that
+// the launch uses.
 func opened(l device.Launch) (*function, error) {
 	f, ours := l.Function.(*function)
 	if !ours {
@@ -372,7 +398,7 @@ func opened(l device.Launch) (*function, error) {
 
 // Launch queues a kernel on the driver's one stream.
 func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
-	if err := d.sheet.Check(l); err != nil {
+	if err := d.spec.Check(l); err != nil {
 		return err
 	}
 	return d.call(ctx, func() error {
@@ -380,12 +406,14 @@ func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 	})
 }
 
-// launch is on the driver's thread.
+// launch queues a kernel. It runs on the driver's thread.
 func (d *Driver) launch(l device.Launch) error {
 	f, err := opened(l)
 	if err != nil {
 		return err
 	}
+	// cu launches kernels without clusters whose arguments have at most 8
+	// bytes.
 	plain := l.Cluster == device.Dim3{}
 	for _, a := range l.Args {
 		plain = plain && a.Size() <= 8
@@ -405,7 +433,8 @@ func (d *Driver) launch(l device.Launch) error {
 	)
 }
 
-// cellsOf points to one cell of 8 bytes an argument, as cu wants them.
+// cellsOf returns pointers to one cell of 8 bytes for each argument, which is the
+// form that cu takes.
 func cellsOf(args []device.Arg) []unsafe.Pointer {
 	p := make([]unsafe.Pointer, len(args))
 	for k, a := range args {
@@ -421,14 +450,15 @@ func (d *Driver) Sync(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// The thread comes back by itself when ctx ends, and says so.
+	// wait returns when ctx ends: call need not give the thread up as lost.
 	return d.call(context.WithoutCancel(ctx), func() error {
 		return d.wait(ctx)
 	})
 }
 
-// wait asks the stream until it is idle, so that a kernel that never ends
-// cannot keep the thread; on the driver's thread.
+// wait polls the stream until it is idle, at intervals that grow from a
+// microsecond to a millisecond, so that a kernel that never ends cannot keep the
+// thread. It runs on the driver's thread.
 func (d *Driver) wait(ctx context.Context) error {
 	for pause := time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
 		err := d.stream.Query()
@@ -446,14 +476,15 @@ func (d *Driver) wait(ctx context.Context) error {
 }
 
 // Time captures the launches of a burst in a graph and reads events around each
-// replay. Each function is launched once before: what a first launch sets up
-// cannot be set up while a stream is captured, nor between the events.
+// replay. Each function is launched once before, since what the driver sets up at
+// a first launch can be set up neither while a stream is captured nor between the
+// events.
 func (d *Driver) Time(
 	ctx context.Context, b device.Burst, replays int,
 ) ([]float64, error) {
 	all := slices.Concat(b.Before, b.Launches, b.After)
 	for _, l := range all {
-		if err := d.sheet.Check(l); err != nil {
+		if err := d.spec.Check(l); err != nil {
 			return nil, err
 		}
 	}
@@ -478,7 +509,7 @@ func (d *Driver) Time(
 	return seconds, err
 }
 
-// firsts are the first launches of each function.
+// firsts are the first launch of each function.
 func firsts(launches []device.Launch) []device.Launch {
 	var all []device.Launch
 	seen := map[device.Function]bool{}
@@ -491,6 +522,7 @@ func firsts(launches []device.Launch) []device.Launch {
 	return all
 }
 
+// launchAll queues launches in order.
 func (d *Driver) launchAll(launches []device.Launch) error {
 	for _, l := range launches {
 		if err := d.launch(l); err != nil {
@@ -500,8 +532,8 @@ func (d *Driver) launchAll(launches []device.Launch) error {
 	return nil
 }
 
-// replay launches g, the graph of b, once more than n times; the first is not
-// counted.
+// replay launches g, the graph of b, n + 1 times and returns the seconds of all
+// but the first replay, which brings caches and clocks into their steady state.
 func (d *Driver) replay(
 	ctx context.Context, g graph, b device.Burst, n int,
 ) ([]float64, error) {
@@ -527,11 +559,12 @@ func (d *Driver) replay(
 	return seconds, nil
 }
 
-// once is the device's time for one launch of g, in seconds.
+// once is the device time of one launch of g, in seconds.
 func (d *Driver) once(
 	ctx context.Context, g graph, b device.Burst,
 	events [2]cu.Event,
 ) (float64, error) {
+	// The launches before and after are not between the events.
 	if err := d.launchAll(b.Before); err != nil {
 		return 0, err
 	}
@@ -552,13 +585,14 @@ func (d *Driver) once(
 	}
 	ms, err := events[0].Elapsed(events[1])
 	if err == error(cu.NotSupported) {
-		return 0, device.ErrUntimed // the simulator behind cudasim
+		// This is the simulator of cudasim.
+		return 0, device.ErrUntimed
 	}
 	return ms / 1e3, failed("cuEventElapsedTime", err)
 }
 
-// Close releases memory, modules and the context. After a kernel that never
-// ends it releases nothing: that would wait for the kernel, which ends with the
+// Close releases memory, modules and the context. After a kernel that never ends
+// it releases nothing: releasing would wait for the kernel, which ends with the
 // process.
 func (d *Driver) Close() error {
 	if d.calls == nil {
@@ -576,7 +610,7 @@ func (d *Driver) Close() error {
 	return err
 }
 
-// release is on the driver's thread.
+// release releases everything. It runs on the driver's thread.
 func (d *Driver) release() error {
 	var all []error
 	for p := range d.memory {

@@ -12,17 +12,20 @@ import (
 )
 
 const (
-	stagingBytes = 4 << 20 // of each half
-	stagedFrom   = 1 << 20 // bytes from which a copy goes through it
+	// stagingBytes is the size of each half of the staging memory.
+	stagingBytes = 4 << 20
+	// stagedFrom is the number of bytes from which copies go through the staging
+	// memory.
+	stagedFrom = 1 << 20
 )
 
-// A staging is memory of the host that the GPU copies from and to by itself
-// (pinned, or page-locked). Large copies go through it in pieces: one half is
-// filled, or emptied, while the other is on its way. nil is none.
+// staging is page-locked (pinned) memory of the host, which the GPU accesses
+// directly. Large copies go through it in pieces: one half is filled, or emptied,
+// while the other is being transferred. A nil staging is none.
 type staging struct{ halves [2][]byte }
 
-// newStaging is nil where the system gives no such memory: copies then go from
-// and to pages as they are, at about half the rate.
+// newStaging allocates staging memory. It returns nil if the system gives no
+// page-locked memory; copies then use pageable memory, at about half the rate.
 func newStaging() *staging {
 	p, err := hostAlloc(2 * stagingBytes)
 	if err != nil {
@@ -34,6 +37,7 @@ func newStaging() *staging {
 	}
 }
 
+// free releases the memory.
 func (s *staging) free() error {
 	if s == nil {
 		return nil
@@ -44,15 +48,17 @@ func (s *staging) free() error {
 	)
 }
 
-// takes says whether a copy of n bytes goes through the staging.
+// takes reports whether a copy of n bytes goes through the staging memory.
 func (s *staging) takes(n int) bool { return s != nil && n >= stagedFrom }
 
-// copyIn copies to the GPU behind what is queued, and waits; on the driver's
-// thread.
+// copyIn copies to the GPU by way of the staging memory, in the order of the
+// stream. The wait before each transfer is for the one before it, which frees the
+// half that is filled next. It runs on the driver's thread.
 func (d *Driver) copyIn(to device.Address, from []byte) error {
 	for k := 0; len(from) > 0; k++ {
 		half := d.staging.halves[k%2]
-		n := copy(half, from) // while the other half is on its way
+		// This half is filled while the other is being transferred.
+		n := copy(half, from)
 		if err := d.wait(context.Background()); err != nil {
 			return err
 		}
@@ -64,15 +70,17 @@ func (d *Driver) copyIn(to device.Address, from []byte) error {
 		if err != nil {
 			return failed("cuMemcpyHtoDAsync", err)
 		}
-		to = to + device.Address(n)
+		to += device.Address(n)
 		from = from[n:]
 	}
 	return d.wait(context.Background())
 }
 
-// copyOut copies from the GPU behind what is queued; on the driver's thread.
+// copyOut copies from the GPU by way of the staging memory, in the order of the
+// stream; the pieces arrive one transfer later. It runs on the driver's thread.
 func (d *Driver) copyOut(to []byte, from device.Address) error {
-	var arrived []byte // where the piece before goes
+	// arrived is the destination of the previous piece.
+	var arrived []byte
 	for k := 0; len(to) > 0 || len(arrived) > 0; k++ {
 		if err := d.wait(context.Background()); err != nil {
 			return err
@@ -88,9 +96,11 @@ func (d *Driver) copyOut(to []byte, from device.Address) error {
 				return failed("cuMemcpyDtoHAsync", err)
 			}
 		}
-		copy(arrived, d.staging.halves[(k+1)%2]) // while this one is on its way
-		arrived, to, from = to[:n],
-			to[n:], from+device.Address(n)
+		// The previous piece is emptied while this one is being transferred.
+		copy(arrived, d.staging.halves[(k+1)%2])
+		arrived = to[:n]
+		to = to[n:]
+		from += device.Address(n)
 	}
 	return nil
 }

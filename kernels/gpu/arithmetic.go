@@ -94,6 +94,8 @@ func (e *emitter) scalar(
 	case hlo.OpIsFinite:
 		return e.finite(from, x[0])
 	}
+	// The operation is chosen by the type of the operands: a predicate, a float or an
+	// integer.
 	var r operand
 	switch {
 	case from == hlo.Pred:
@@ -126,6 +128,7 @@ func (e *emitter) choose(d hlo.DType, p, x, y operand) operand {
 			a.and(a.not(p), y),
 		)
 	}
+	// Immediate operands are possible, so values need not be in registers.
 	k := kindFor(d)
 	typ := map[kind]string{kindB32: "b32", kindB64: "b64", kindF32: "f32", kindF64: "f64"}[k]
 	return a.get(k, "selp."+typ, x, y, p)
@@ -160,6 +163,7 @@ func (e *emitter) compare(
 			e.ordered(k, x),
 			e.ordered(k, y),
 		)
+	// The comparison "ne" is true for NaN, which PTX calls neu.
 	case from.IsFloat() && direction == "ne":
 		direction = "neu"
 	}
@@ -366,6 +370,7 @@ func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	a, k, s, b := e.asm,
 		kindFor(d), suffix(d), bitSuffix(d)
 	none := a.get(kindPred, "setp.eq."+s, y, 0)
+	// The divisor is replaced where the result is defined separately.
 	safe := a.get(k, "selp."+b, 1, y, none)
 	minus := no
 	if d.IsSigned() {
@@ -392,8 +397,11 @@ func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	a, k, b := e.asm, kindFor(d), bitSuffix(d)
 	if code != hlo.OpShiftLeft && d.IsSigned() &&
 		code == hlo.OpShiftRightLogical && d.Bits() < 32 {
+		// A sign-extended operand is shifted logically by its own width.
 		x = a.get(k, "and.b32", x, int64(1)<<d.Bits()-1)
 	}
+	// PTX limits the shift to the register's width, which may be wider than the
+	// type's.
 	over := a.get(
 		kindPred, "setp.ge.u"+b[1:], y, d.Bits(),
 	)
@@ -453,6 +461,7 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 	x = a.in(f, x)
 	switch {
 	case from.IsFloat() && d.IsFloat():
+		// Two roundings, to f32 and then to 16 bits, could differ from one.
 		if f == kindF64 && k == kindF32 && d != hlo.F32 {
 			return e.fit(d, e.roundOdd(x))
 		}
@@ -518,6 +527,8 @@ func (e *emitter) widen(to, from kind, x operand) operand {
 // only.
 func (e *emitter) truncate(d, from hlo.DType, x operand) operand {
 	a, k, s := e.asm, kindFor(d), suffix(from)
+	// Narrow unsigned types are converted through s32, so that negative numbers
+	// saturate at 0.
 	typ := suffix(d)
 	if d.IsUnsigned() && d.Bits() < 32 {
 		typ = "s32"
@@ -561,6 +572,7 @@ func (e *emitter) recast(d, from hlo.DType, x operand) operand {
 	case d.Bits() == 32:
 		return x
 	}
+	// Types of 8 and 16 bits are packed and unpacked in one word.
 	bits := e.bitsOf(from, x)
 	v := e.unpack(d, []operand{bits}, 0)
 	if d.IsInteger() && d.Bits() < 8 {

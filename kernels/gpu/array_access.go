@@ -163,6 +163,8 @@ func (r *accessTrace) gather(op symtile.Op, p point) {
 		)
 	}
 	r.element(op.Args[1], point{at, p.when})
+	// The accesses of the operand are traced separately and then moved apart by the
+	// index vector's number.
 	slice := &accessTrace{
 		e:       e,
 		index:   r.index,
@@ -251,6 +253,8 @@ func (e *emitter) chosenFor(k choiceKey) chosenLayout {
 	c.accesses = append(
 		c.accesses, e.accesses(k.op, false)...,
 	)
+	// Everything is in shared memory or in registers: the order in which it was loaded
+	// counts.
 	if len(c.accesses) == 0 { // the order in which it came to shared memory
 		c.accesses = e.accesses(k.op, true)
 	}
@@ -299,6 +303,8 @@ func (e *emitter) foldedLayout(
 	}
 	var storedAccesses []arrayAccess
 	for _, r := range e.p.Roots {
+		// A root of the same sizes may be stored from the registers of the reduction,
+		// so its accesses weigh in.
 		if !f.Ordered &&
 			slices.Equal(
 				e.p.Ops[r.Op].Tile.Sizes(),

@@ -134,6 +134,7 @@ func compile(
 	if err != nil {
 		return nil, reject(err)
 	}
+	// The limit of a grid along x.
 	if n := q.Programs(); n > 1<<31-1 {
 		return nil, reject(fmt.Errorf("%d tile programs do not fit a grid", n))
 	}
@@ -228,6 +229,8 @@ func (b *Backend) load(
 func fillDevice(s *device.Step, l device.Loaded, on device.Spec, tiles int64) {
 	switch {
 	case l.Registers == 0:
+	// The driver knows which clusters fit its GPCs; otherwise the spec's occupancy
+	// applies.
 	case l.Clusters > 0:
 		s.Grid.X = int(
 			min(tiles, int64(l.Clusters*s.Cluster.X)),

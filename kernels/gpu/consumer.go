@@ -20,7 +20,8 @@ func (r *ring) consume() {
 	more := a.fresh(kindPred)
 	a.do("mov.b32", offset, 0)
 	r.startOf(c, offset)
-	a.in(kindPred, yes) // of all products, before the loop
+	// The scale operand of wgmma, which is the same for all products.
+	a.in(kindPred, yes)
 	e.tileLoop = e.beginTileLoop(e.mathGroup)
 	for _, d := range r.dots {
 		d.begin()
@@ -38,6 +39,7 @@ func (r *ring) consume() {
 	}
 	a.leave()
 	a.do("wgmma.commit_group.sync.aligned")
+	// All but the latest lag groups are complete after this.
 	a.do("wgmma.wait_group.sync.aligned", r.lag)
 	before(counter)
 	a.do("add.s32", offset, offset, r.bytes/matrixRow)
@@ -79,6 +81,7 @@ func (r *ring) refill(c cursor) (before func(counter operand), last func()) {
 	)
 	before = func(counter operand) {
 		skip := a.label("NEXT")
+		// All warps have read the slot.
 		e.barrier()
 		a.do("add.s32", next, counter, r.slots-r.lag)
 		a.do("setp.ge.s32", more, next, r.limit)

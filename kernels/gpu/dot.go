@@ -204,6 +204,7 @@ func (e *emitter) newScalarDot(p *product) *scalarDot {
 		kindFor(s.sum) == kindB64 {
 		s.tm, s.tn = 4, 4
 	}
+	// Blocks of a thread do not cross the edges of C.
 	for p.m%s.tm != 0 {
 		s.tm /= 2
 	}
@@ -213,6 +214,7 @@ func (e *emitter) newScalarDot(p *product) *scalarDot {
 	count := func() int64 {
 		return p.b * (p.m / s.tm) * (p.c / s.tn)
 	}
+	// Smaller blocks keep more threads busy.
 	for count() < e.threads && s.tm*s.tn > 1 {
 		if s.tm >= s.tn {
 			s.tm /= 2
@@ -348,6 +350,7 @@ func (s *scalarDot) multiply(
 ) {
 	e := s.e
 	bi, mi, ni, _ := s.position(r)
+	// Elements of A and B are loaded once for all products of the block.
 	x := e.rows(a, s.left, bi, mi, k, v, when)
 	y := e.rows(b, s.right, bi, ni, k, v, when)
 	p := e.guard(when)
@@ -508,6 +511,7 @@ func (s *scalarDot) finish() {
 		for r := range s.accs {
 			bi, mi, ni, own := s.position(r)
 			for i := range s.tm {
+				// Columns that are neighbours in C are visited as one vector.
 				piece := s.right.piece()
 				for j := int64(0); j < s.tn; j += piece {
 					var points []point
@@ -566,6 +570,8 @@ func (p *product) publish(
 	// columns, whose elements have one index in the result. The first of them is
 	// the element at place 0, the only one inside of the tile.
 	known := map[valueKey]bool{}
+	// The values are known without conditions: elements outside of C are not asked
+	// for.
 	each(func(points []point, vals []operand) {
 		for k, x := range points {
 			at := e.keyOf(p.n, 0, point{x.at, nil})

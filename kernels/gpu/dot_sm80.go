@@ -208,6 +208,7 @@ func (e *emitter) divideWarps(t *tensorDot) {
 		wn := warps / wm
 		rows := index.CeilDiv(index.CeilDiv(t.m, mmaM), wm) * mmaM
 		cols := index.CeilDiv(index.CeilDiv(t.c, step), wn) * step
+		// Padding weighs more than the reads of rows and columns.
 		cost := rows*cols*1024 + rows + cols
 		if best < 0 || cost < best {
 			best = cost
@@ -361,6 +362,7 @@ func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 			when := x.when.and(free.Neg().AddConst(extent - 1)).and(
 				k.Neg().AddConst(t.k - 1),
 			)
+			// Elements beyond the extents of the product are zeros.
 			from[i] = point{
 				m.tile.index(x.at[0], free, k), when,
 			}
@@ -404,9 +406,10 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 		}
 		return
 	}
+	// Bytes that are only moved need no conversion to registers of their type.
 	d := m.d
 	var vals []operand
-	if d.Size() == 1 && moved { // the bits, whatever they mean
+	if d.Size() == 1 && moved {
 		d = hlo.U8
 		vals = e.gatherPlaces(in, d, places)
 	} else {
@@ -506,8 +509,9 @@ func (t *tensorDot) step(i int, a, b memory, k index.Expr) {
 	}
 	for m := range left {
 		for j := range right {
+			// Odd rows go through the columns backwards.
 			n := j
-			if m%2 == 1 { // there and back, so that the last fragment is used again
+			if m%2 == 1 {
 				n = len(right) - 1 - j
 			}
 			at := (m*len(right) + n) * 4
@@ -690,6 +694,7 @@ func (t *tensorDot) finish() {
 // neighbouring columns of each 16×16.
 func (t *tensorDot) fragments(visit func(points []point, vals []operand)) {
 	e := t.e
+	// Paired columns make vectors of four neighbours.
 	wide := int64(1) // instructions whose columns are neighbours
 	if t.b.paired() {
 		wide = 2

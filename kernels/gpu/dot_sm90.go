@@ -130,6 +130,7 @@ func (t *groupDot) divide(groups int64) bool {
 		gn := groups / gm
 		rows := index.CeilDiv(index.CeilDiv(t.m, groupRows), gm) * groupRows
 		cols := index.CeilDiv(index.CeilDiv(t.c, 16), gn) * 16
+		// Padding weighs more than the reads of rows and columns.
 		cost := rows*cols*4096 + rows + cols
 		if cols <= maxColumns && (best < 0 || cost < best) {
 			best = cost
@@ -171,6 +172,7 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 		parts: 1,
 		byK:   order[len(order)-1] == fd,
 	}
+	// A row of a chunk is 128 bytes, halved until it divides what is read at once.
 	along := depth
 	if b.byK {
 		along = part
@@ -279,6 +281,8 @@ func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 		case b.kd:
 			box = b.depth
 		}
+		// The innermost extent is a row of a chunk; blocks of a cluster copy a part of
+		// the rows each.
 		switch {
 		case k == shape.Rank()-1:
 			box = b.inner
@@ -361,6 +365,7 @@ func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 	)
 	zero := e.ring.Const(0)
 	for k := int64(0); k < t.depth; k += t.mma.k {
+		// The descriptors of later k differ by a constant number of bytes.
 		db := d[1].moved(
 			a, offset, constantOf(t.b.offset(zero, k, size)),
 		)

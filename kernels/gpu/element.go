@@ -22,6 +22,7 @@ func (e *emitter) elements(n int, points []point) []operand {
 // scope are used again. A value that is in the scope without conditions is valid for
 // every point, too.
 func (e *emitter) elementsOf(n, part int, points []point) []operand {
+	// A value is used if it is in the scope for every point of the vector.
 	all := make([]operand, len(points))
 	missing := false
 	for k, p := range points {
@@ -102,6 +103,8 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 		}
 		args[k] = e.elements(a, at)
 	}
+	// Arguments are computed before, so the comment precedes the code of the op
+	// itself.
 	e.comment(n)
 	all := make([]operand, len(points))
 	for i := range points {
@@ -368,6 +371,7 @@ func (e *emitter) padded(op symtile.Op, points []point) []operand {
 	fills := make([]point, len(points))
 	for k, p := range points {
 		parts[k], valid[k] = e.padding(op, p)
+		// The padding value is a scalar.
 		fills[k] = point{nil, p.when}
 	}
 	vals := e.elements(op.Args[0], parts)
@@ -410,6 +414,8 @@ func (e *emitter) unpadded(
 	if o.Digits != nil || from.Digits != nil {
 		e.reject("a pad with interior padding of a tile with digits")
 	}
+	// y is the position in the padded dimension, from the first element of the
+	// operand.
 	y := o.Offset.Add(i.Mul(o.Stride)).AddConst(-pad.Low)
 	step := (pad.Interior + 1) * constantOf(from.Stride)
 	z := y.Sub(from.Offset.Scale(pad.Interior + 1))
@@ -473,6 +479,8 @@ func (e *emitter) gatheredAt(op symtile.Op, p point, starts []index.Expr) point 
 			at[d], offset = offset[0], offset[1:]
 		}
 	}
+	// Indexed dimensions begin at a run-time start; those that are collapsed have one
+	// element.
 	for n, d := range g.StartIndexMap {
 		if !slices.Contains(g.CollapsedSliceDims, d) {
 			o := op.Tile[g.OffsetDims[offsetNumber(g, d)]]

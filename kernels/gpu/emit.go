@@ -41,6 +41,7 @@ func emit(
 			panic(x)
 		}
 	}()
+	// A plan is rejected by a panic of type unsupported, see reject.
 	phases, err := phasesOf(p, k)
 	if err != nil {
 		return nil, err
@@ -70,6 +71,7 @@ func emit(
 			if err != nil {
 				return nil, fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", p.Fusion.Name, err)
 			}
+			// Instructions whose results are not used are dropped.
 			im.module.Prune()
 			return im, p.Space.Ring.Err()
 		}
@@ -126,6 +128,7 @@ func (e *emitter) kernel() device.Step {
 	}
 	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
 	e.tid = a.get(kindB32, "mov.u32", threadNumber)
+	// With two math groups the number of a thread is that in its group.
 	if own := e.tid; e.knobs.mathGroups() > 1 {
 		e.bind(
 			e.thread,
@@ -138,6 +141,8 @@ func (e *emitter) kernel() device.Step {
 		e.tileIDs(blockNumber)
 	}
 	for _, r := range e.p.Runtime {
+		// Run-time variables that depend on accumulators are bound where their ops are
+		// computed.
 		if !needsAccumulator(e.p, r.Op) { // else it is known where it is needed
 			e.bindRuntime(r.Op)
 		}
@@ -206,10 +211,12 @@ func (e *emitter) blocks() int64 {
 		return n
 	}
 	threads := int(e.threads) + e.extra
+	// The number of registers is not known before the text is assembled, so it is
+	// estimated.
 	registers := min(
 		e.sheet.ThreadRegisters, baseRegisters+int(e.sums),
 	)
-	if e.asm.code.Entry.MinNCTAPerSM == 1 { // all of an SM's are shared out
+	if e.asm.code.Entry.MinNCTAPerSM == 1 { // the block has all registers of the SM
 		registers = e.sheet.BlockRegisters / threads
 	}
 	return e.sheet.ResidentBlocks(
@@ -262,6 +269,8 @@ func (e *emitter) body() []symtile.Step {
 	if e.phase == phaseWhole {
 		return e.p.Body
 	}
+	// Loops compute their accumulators; the ops between loops are needed in both
+	// kernels or in one.
 	var from, ends []int
 	for _, l := range topLoops(e.p.Body) {
 		ends = append(ends, l.Accumulators...)
@@ -338,6 +347,7 @@ func (e *emitter) steps(body []symtile.Step) {
 			e.bindRuntime(v)
 		}
 		switch {
+		// Warpgroups compute a product without a loop as a ring of one iteration.
 		case op.Code == hlo.OpDot &&
 			e.grouped([]int{s.Op}, nil, nil):
 		case op.Code == hlo.OpReduce || op.Code == hlo.OpDot:
@@ -345,6 +355,7 @@ func (e *emitter) steps(body []symtile.Step) {
 			c.begin()
 			c.accumulate()
 			c.finish()
+		// All other ops have no code of their own here.
 		case e.hints.staged[s.Op]:
 			e.stage(s.Op)
 		}

@@ -25,7 +25,10 @@ var floatUnary = map[hlo.Opcode]string{
 	hlo.OpRoundNearestEven: "cvt.rni.",
 }
 
-// float computes on floats; "" where there is no such operation.
+// float computes an operation on floats of type d; "" where there is no such
+// operation. Operations that PTX has are one instruction; others of f32 are
+// approximations in f32 (single) or are computed in f64 and rounded, and others of f64
+// are the functions of double.
 func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	k := kindFor(d)
 	s := suffix(d)
@@ -40,6 +43,8 @@ func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 			k, name+s, e.asm.in(k, x[0]),
 		)
 	}
+	// The functions below use an operand several times, so immediates are moved to
+	// registers.
 	for i := range x {
 		x[i] = e.asm.in(k, x[i])
 	}
@@ -74,7 +79,7 @@ func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	return ""
 }
 
-// throughDouble computes in f64 and rounds.
+// throughDouble computes an operation on f32 in f64, and rounds the result.
 func (e *emitter) throughDouble(code hlo.Opcode, x []operand) operand {
 	wide := make([]operand, len(x))
 	for i := range x {
@@ -89,22 +94,30 @@ func (e *emitter) throughDouble(code hlo.Opcode, x []operand) operand {
 // floats emits floating-point instructions of one width.
 type floats struct {
 	e *emitter
+	// K is the kind of register and s the type suffix of instructions.
 	k kind
 	s string
 }
 
+// c is a constant as an immediate.
 func (m floats) c(v float64) operand {
 	if m.k == kindF64 {
 		return f64(v)
 	}
 	return f32(v)
 }
+
+// reg is a constant in a register.
 func (m floats) reg(v float64) operand {
 	return m.e.asm.in(m.k, m.c(v))
 }
+
+// op emits an instruction of the width.
 func (m floats) op(name string, x ...any) operand {
 	return m.e.asm.get(m.k, name+"."+m.s, x...)
 }
+
+// add, sub, mul, div and fma round to nearest even.
 func (m floats) add(x, y operand) operand {
 	return m.op("add.rn", x, y)
 }
@@ -123,19 +136,25 @@ func (m floats) fma(x, y, z operand) operand {
 func (m floats) neg(x operand) operand  { return m.op("neg", x) }
 func (m floats) abs(x operand) operand  { return m.op("abs", x) }
 func (m floats) sqrt(x operand) operand { return m.op("sqrt.rn", x) }
+
+// pick is x where p holds and y elsewhere.
 func (m floats) pick(p, x, y operand) operand {
 	return m.op("selp", x, y, p)
 }
+
+// is compares two numbers; the result is a predicate.
 func (m floats) is(test string, x, y operand) operand {
 	return m.e.asm.get(
 		kindPred, "setp."+test+"."+m.s, x, y,
 	)
 }
+
+// round rounds to the nearest integer, halves to even.
 func (m floats) round(x operand) operand {
 	return m.op("cvt.rni."+m.s, x)
 }
 
-// sign gives x the sign of y, x not negative.
+// sign is x ≥ 0 with the sign of y.
 func (m floats) sign(x, y operand) operand {
 	return m.pick(
 		m.is("lt", y, m.c(0)),
@@ -144,7 +163,8 @@ func (m floats) sign(x, y operand) operand {
 	)
 }
 
-// poly is the polynomial in x with the coefficients, the highest first.
+// poly evaluates a polynomial in x by Horner's rule; the coefficients are highest
+// first.
 func (m floats) poly(x operand, coefficients ...float64) operand {
 	p := m.reg(coefficients[0])
 	for _, c := range coefficients[1:] {
@@ -153,8 +173,8 @@ func (m floats) poly(x operand, coefficients ...float64) operand {
 	return p
 }
 
-// powerOfTwo is 2ⁿ for a whole number n, in two factors, so that neither leaves
-// the normal numbers.
+// powerOfTwo is 2ⁿ for an integer n as two factors, so that neither overflows or is
+// denormal.
 func (m floats) powerOfTwo(n operand) (operand, operand) {
 	a := m.e.asm
 	i := a.get(kindB32, "cvt.rni.s32."+m.s, n)
@@ -163,7 +183,7 @@ func (m floats) powerOfTwo(n operand) (operand, operand) {
 		m.exponent(a.get(kindB32, "sub.s32", i, half))
 }
 
-// exponent is 2ⁱ as a float, i an integer register.
+// exponent is 2ⁱ as a float, for an integer register i.
 func (m floats) exponent(i operand) operand {
 	a := m.e.asm
 	if m.k == kindF32 {
@@ -182,7 +202,7 @@ func (m floats) exponent(i operand) operand {
 	})
 }
 
-// bounded is x kept in [−limit, limit]; NaN stays.
+// bounded clamps x to [lo, hi] and keeps NaN.
 func (m floats) bounded(x operand, lo, hi float64) operand {
 	x = m.pick(
 		m.is("gt", x, m.c(hi)),
@@ -210,8 +230,10 @@ var single = map[hlo.Opcode]func(m floats, x operand) operand{
 // exp32 is e^x = 2ⁿ·2^(r/ln 2) with n = round(x/ln 2) and |r| ≤ ln 2/2 found by
 // Cody and Waite's two parts of ln 2; ex2.approx is good to 2 units.
 func (m floats) exp32(x operand) operand {
+	// Beyond these bounds the result is 0 or infinite.
 	x = m.bounded(x, -106, 90)
 	n := m.round(m.mul(x, m.c(math.Log2E)))
+	// ln 2 is subtracted in two parts: n times the first is exact.
 	r := m.fma(n, m.c(-0.693145751953125), x)
 	r = m.fma(n, m.c(-1.42860682030941723212e-6), r)
 	p := m.op("ex2.approx", m.mul(r, m.c(math.Log2E)))
@@ -223,9 +245,11 @@ func (m floats) exp32(x operand) operand {
 // √½ and √2. What is not positive and finite is left to lg2.approx.
 func (m floats) log32(x operand) operand {
 	a := m.e.asm
+	// Denormal numbers are scaled by 2²³, which is subtracted from the exponent again.
 	tiny := m.is("lt", x, m.c(0x1p-126))
 	y := m.pick(tiny, m.mul(x, m.c(0x1p23)), x)
 	bits := a.get(kindB32, "mov.b32", y)
+	// Subtracting the bits of √½ rounds the exponent such that 1+f is in [√½, √2).
 	over := a.get(kindB32, "sub.s32", bits, 0x3f3504f3) // of √½
 	exponent := a.get(kindB32, "and.b32", over, -1<<23)
 	f := m.sub(
@@ -245,6 +269,7 @@ func (m floats) log32(x operand) operand {
 	// 2·atanh(s) = f − s·(f − q), which does not round f twice
 	r := m.fma(m.neg(s), m.sub(f, q), f)
 	r = m.fma(e, m.c(math.Ln2), r)
+	// Numbers ≤ 0, NaN and infinity have the results of the hardware's logarithm.
 	special := a.or(
 		m.is("leu", x, m.c(0)),
 		m.is("equ", x, m.c(math.Inf(1))),
@@ -256,6 +281,7 @@ func (m floats) log32(x operand) operand {
 // polynomial of Cephes' tanhf.
 func (m floats) tanh32(x operand) operand {
 	y := m.abs(x)
+	// For larger |x| the subtraction cancels nothing.
 	big := m.sub(
 		m.reg(1),
 		m.div(m.reg(2), m.add(
@@ -275,6 +301,7 @@ func (m floats) tanh32(x operand) operand {
 	)
 }
 
+// logistic32 is 1/(1 + e^−x).
 func (m floats) logistic32(x operand) operand {
 	return m.div(
 		m.reg(1),
@@ -296,10 +323,12 @@ func (m floats) erf32(x operand) operand {
 	return m.div(m.mul(x, p), q)
 }
 
+// rsqrt is 1/√x.
 func (m floats) rsqrt(x operand) operand {
 	return m.div(m.reg(1), m.sqrt(x))
 }
 
+// floatSign is −1, ±0, 1 or NaN.
 func (e *emitter) floatSign(k kind, x operand) operand {
 	m := floats{
 		e,
@@ -315,8 +344,8 @@ func (e *emitter) floatSign(k kind, x operand) operand {
 	)
 }
 
-// roundAway rounds halves away from 0: it truncates, and goes on by one where
-// half or more was lost, which is exact.
+// roundAway rounds halves away from zero: it truncates, and adds one where half or
+// more was lost, which is exact.
 func (e *emitter) roundAway(k kind, x operand) operand {
 	m := floats{
 		e,
@@ -325,6 +354,7 @@ func (e *emitter) roundAway(k kind, x operand) operand {
 	}
 	y := m.abs(x)
 	t := m.op("cvt.rzi."+m.s, y)
+	// The difference y − t is exact.
 	t = m.pick(
 		m.is("ge", m.sub(y, t), m.c(0.5)),
 		m.add(t, m.c(1)),
@@ -459,6 +489,7 @@ func (m floats) exp(x operand) operand {
 func (m floats) log(x operand) operand {
 	hi, lo := m.logParts(x)
 	r := m.add(hi, lo)
+	// Infinity, 0, and negative numbers or NaN are selected last.
 	r = m.pick(
 		m.is("equ", x, m.c(math.Inf(1))), x, r,
 	)
@@ -478,6 +509,7 @@ func (m floats) log(x operand) operand {
 // 33 bits of ln 2, which is exact, and the rest.
 func (m floats) logParts(x operand) (hi, lo operand) {
 	a := m.e.asm
+	// Denormal numbers are scaled by 2⁵⁴.
 	tiny := m.is("lt", x, m.c(0x1p-1022))
 	y := m.pick(tiny, m.mul(x, m.c(0x1p54)), x)
 	bits := a.get(kindB64, "mov.b64", y)
@@ -497,6 +529,7 @@ func (m floats) logParts(x operand) (hi, lo operand) {
 		kindF64, "cvt.rn.f64.s64", a.get(kindB64, "shr.s64", exponent, 52),
 	)
 	e = m.pick(tiny, m.add(e, m.c(-54)), e)
+	// The series of 2·atanh(s) to s²¹ has an error below 10⁻¹⁶ for |s| ≤ 0.172.
 	s := m.div(f, m.add(f, m.c(2)))
 	z := m.mul(s, s)
 	var series []float64
@@ -515,7 +548,7 @@ const (
 	ln2Lo = 1.90821492927058770002e-10
 )
 
-// expm1 is x + x²/2 + x³/6 near 0 and e^x − 1 elsewhere.
+// expm1 is the Taylor polynomial of degree 5 for |x| < 10⁻⁴ and e^x − 1 elsewhere.
 func (m floats) expm1(x operand) operand {
 	near := m.mul(
 		x,
@@ -528,6 +561,7 @@ func (m floats) expm1(x operand) operand {
 	)
 }
 
+// log1p is the Taylor polynomial of degree 5 for |x| < 10⁻⁴ and log(1 + x) elsewhere.
 func (m floats) log1p(x operand) operand {
 	near := m.mul(
 		x,
@@ -540,11 +574,13 @@ func (m floats) log1p(x operand) operand {
 	)
 }
 
+// tanh is y/(y + 2) for y = e^2x − 1; 2x is clamped so that y is finite.
 func (m floats) tanh(x operand) operand {
 	y := m.expm1(m.bounded(m.add(x, x), -50, 50))
 	return m.div(y, m.add(y, m.c(2)))
 }
 
+// logistic is 1/(1 + e^−x).
 func (m floats) logistic(x operand) operand {
 	return m.div(
 		m.reg(1),
@@ -552,18 +588,20 @@ func (m floats) logistic(x operand) operand {
 	)
 }
 
-// cbrt is 2^(log₂|x|/3), and one step of Newton's.
+// cbrt is 2^(log₂|x|/3), improved by one step of Newton's method.
 func (m floats) cbrt(x operand) operand {
 	y := m.abs(x)
 	r := m.exp(m.mul(
 		m.log(y), m.c(1.0/3),
 	))
+	// A Newton step r − (r − y/r²)/3 doubles the number of correct digits.
 	r = m.sub(
 		r,
 		m.div(m.sub(
 			r, m.div(y, m.mul(r, r)),
 		), m.c(3)),
 	)
+	// 0, infinity and NaN are their own cube roots.
 	same := m.e.asm.or(
 		m.is("eq", x, m.c(0)),
 		m.e.asm.not(m.is(
@@ -573,19 +611,23 @@ func (m floats) cbrt(x operand) operand {
 	return m.pick(same, x, m.sign(r, x))
 }
 
-// quadrant is x − n·π/2 with n = round(2x/π), and n; good for |x| below 2³⁰.
+// quadrant reduces an angle: r = x − n·π/2 with n = round(2x/π), accurate for |x|
+// below 2³⁰.
 func (m floats) quadrant(x operand) (r, n operand) {
 	q := m.round(m.mul(x, m.c(2/math.Pi)))
+	// π/2 is subtracted in two parts, of which the first has 33 bits.
 	r = m.fma(q, m.c(-1.57079632673412561417e+00), x)
 	r = m.fma(q, m.c(-6.07710050650619224932e-11), r)
 	return r, m.e.asm.get(kindB32, "cvt.rni.s32.f64", q)
 }
 
+// sin is the sine of an angle reduced by quadrant.
 func (m floats) sin(x operand) operand {
 	r, n := m.quadrant(x)
 	return m.turn(r, n)
 }
 
+// cos is sin(x + π/2).
 func (m floats) cos(x operand) operand {
 	r, n := m.quadrant(x)
 	return m.turn(
@@ -594,7 +636,7 @@ func (m floats) cos(x operand) operand {
 	)
 }
 
-// turn is sin(r + n·π/2), |r| ≤ π/4, by Taylor polynomials.
+// turn is sin(r + n·π/2) for |r| ≤ π/4, by Taylor polynomials.
 func (m floats) turn(r, n operand) operand {
 	a := m.e.asm
 	z := m.mul(r, r)
@@ -611,6 +653,7 @@ func (m floats) turn(r, n operand) operand {
 		-1.0/3628800, 1.0/40320, -1.0/720,
 		1.0/24, -0.5, 1,
 	)
+	// The sine of r + n·π/2 is ±sin r for even n and ±cos r for odd n.
 	odd := a.get(
 		kindPred, "setp.ne.s32",
 		a.get(kindB32, "and.b32", n, 1), 0,
@@ -623,15 +666,17 @@ func (m floats) turn(r, n operand) operand {
 	)
 }
 
-// erf is the series 2/√π·e^(−x²)·Σ 2ⁿx^(2n+1)/(2n+1)!! for |x| < 2, and 1 minus
-// the continued fraction of erfc elsewhere.
+// erf is the series 2/√π·e^(−x²)·Σ 2ⁿx^(2n+1)/(2n+1)!! for |x| < 2, and 1 minus the
+// continued fraction of erfc elsewhere.
 func (m floats) erf(x operand) operand {
 	y := m.bounded(m.abs(x), 0, 6)
 	z := m.mul(y, y)
+	// Gauss is e^(−x²)/√π, a factor of both branches.
 	gauss := m.mul(
 		m.exp(m.neg(z)),
 		m.c(1/math.Sqrt(math.Pi)),
 	)
+	// The series is evaluated from its last term, Horner's rule in 2x²/(2n+1).
 	sum := m.reg(1)
 	for n := 30; n >= 1; n-- {
 		sum = m.fma(
@@ -644,6 +689,7 @@ func (m floats) erf(x operand) operand {
 		m.mul(m.c(2), gauss),
 		m.mul(y, sum),
 	)
+	// The continued fraction y + ½/(y + 1/(y + 3/2/…)) is evaluated from its end.
 	fraction := y
 	for n := 40; n >= 1; n-- {
 		fraction = m.add(
@@ -729,8 +775,9 @@ func (m floats) erfInvEdge(x, w, p operand) operand {
 	return m.mul(p, x)
 }
 
-// arctangent is atan(t) for 0 ≤ t ≤ 1: the angle is halved twice, then the series.
+// arctangent is atan(t) for 0 ≤ t ≤ 1: the angle is halved twice before the series.
 func (m floats) arctangent(t operand) operand {
+	// atan(t) = 2·atan(t/(1 + √(1 + t²))); after two halvings t ≤ tan(π/16) = 0.199.
 	for range 2 {
 		t = m.div(
 			t,
@@ -750,14 +797,16 @@ func (m floats) arctangent(t operand) operand {
 	)
 }
 
-// atan2 is the angle of (x, y) from the first axis.
+// atan2 is the angle between the vector (x, y) and the first axis.
 func (m floats) atan2(y, x operand) operand {
 	a := m.e.asm
 	u := m.abs(x)
 	v := m.abs(y)
+	// The quotient of the smaller by the larger magnitude is in [0, 1].
 	steep := m.is("gt", v, u)
 	lo := m.pick(steep, u, v)
 	hi := m.pick(steep, v, u)
+	// Two infinities have the angle of the diagonal.
 	both := a.and(
 		m.is("equ", lo, m.c(math.Inf(1))),
 		m.is("equ", hi, m.c(math.Inf(1))),
@@ -771,6 +820,7 @@ func (m floats) atan2(y, x operand) operand {
 	angle = m.pick(
 		steep, m.sub(m.reg(math.Pi/2), angle), angle,
 	)
+	// The sign bit of x distinguishes −0 from 0.
 	high := a.get(
 		kindB32, "cvt.u32.u64",
 		a.get(kindB64, "shr.u64", a.get(kindB64, "mov.b64", x), 63),
@@ -789,12 +839,14 @@ func (m floats) atan2(y, x operand) operand {
 	)
 }
 
-// power is e^(y·ln x) in f64, the exponent in two parts; whole y give negative x
-// their sign. What is 0 or infinite takes the logarithm in one part.
+// power is e^(y·ln x) in f64, with the exponent in two parts. Integers y give negative
+// x their sign. For x that is 0 or infinite the logarithm has one part only.
 func (m floats) power(x, y operand) operand {
 	a := m.e.asm
 	hi, lo := m.logParts(m.abs(x))
 	t := m.mul(y, hi)
+	// The product y·ln|x| is kept in two parts, t + rest, because its absolute error
+	// becomes a relative error of the power.
 	rest := m.fma(y, lo, m.fma(y, hi, m.neg(t)))
 	sum := m.add(t, rest)
 	size := m.exp(sum)

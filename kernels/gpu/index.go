@@ -52,6 +52,7 @@ func (e *emitter) num(x index.Expr) operand {
 // sum adds the terms of x modulo 2³².
 func (e *emitter) sum(x index.Expr) operand {
 	terms, c := x.Terms()
+	// Remainders modulo a power of two are one instruction, and so are found first.
 	if r, ok := e.remainder(x, terms); ok {
 		return r
 	}
@@ -110,6 +111,7 @@ func (e *emitter) remainder(
 		rest := x.Sub(t.Of.Scale(t.Factor)).Sub(y.Scale(k))
 		others, _ := rest.Terms()
 		quotientTerms, _ := y.Terms()
+		// All terms of k·y have to cancel, or the rewriting would add terms.
 		if len(others) != len(terms)-1-len(quotientTerms) ||
 			!narrow(y.Range()) ||
 			!narrow(rest.Range()) {
@@ -205,6 +207,7 @@ func (e *emitter) wide(x index.Expr) operand {
 	terms, c := x.Terms()
 	total := e.asm.in(kindB64, integer(c))
 	for _, t := range terms {
+		// A factor of 64 bits needs a 64-bit multiplication.
 		if !narrow(index.Interval{Lo: t.Factor, Hi: t.Factor}) {
 			k := e.asm.in(kindB64, integer(t.Factor))
 			total = e.asm.get(
@@ -234,6 +237,8 @@ func (e *emitter) at(m memory, x index.Expr, size int64) address {
 	case len(terms) == 0:
 		return address{m.base, offset}
 	case m.space == shared:
+		// The smallest value of rest moves to the offset, so that the register is not
+		// negative.
 		below := min(0, rest.Range().Lo)
 		return address{
 			e.asm.get(
@@ -266,6 +271,7 @@ func (e *emitter) guard(c conditions) operand {
 			return no
 		}
 		terms, k := x.Terms()
+		// k − x ≥ 0 is compared directly as x ≤ k.
 		if len(terms) == 1 && terms[0].Factor == -1 {
 			p = e.asm.and(
 				p,

@@ -103,6 +103,7 @@ func (e *emitter) iterate(w iterationRange, body func()) {
 	e.asm.note("%s", w.note())
 	e.asm.enter()
 	defer e.asm.leave()
+	// A part of a loop has one variable for all its dimensions.
 	e.loops++
 	v := e.ring.Var(index.Variable{
 		Name: "iteration" + string(integer(int64(e.loops))),
@@ -174,6 +175,7 @@ func (e *emitter) nest(dims []int, body func()) {
 func (e *emitter) rounds(
 	name string, n, step int64, body func(round index.Expr),
 ) {
+	// All rounds are unrolled.
 	if n <= step {
 		for k := range n {
 			body(e.ring.Const(k))
@@ -219,6 +221,8 @@ func (e *emitter) repeatUntil(v index.Expr, n int64, rounds operand, body func()
 	a.place(start)
 	a.enter()
 	e.bind(v, counter)
+	// The loop's variable is bound only inside it, for code and for the prediction of
+	// traffic.
 	around, ids := e.around, e.ids
 	e.during(v, coalesce.LoopRange{Hi: n - 1})
 	body()
@@ -292,7 +296,8 @@ func (e *emitter) vectorAt(s *coalesce.ThreadLayout, outRound, inRound index.Exp
 	o := s.OuterIndex(e.thread, outRound)
 	i := s.InnerIndex(e.thread, inRound)
 	points := make([]point, s.Vector)
-	var own conditions // a round too many is in another thread's piece
+	// In blocked layouts a round beyond the last belongs to another thread's block.
+	var own conditions
 	if s.OuterBlocked {
 		own = own.and(outRound.Neg().AddConst(s.OuterRounds - 1))
 	}

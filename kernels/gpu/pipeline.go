@@ -63,6 +63,7 @@ func (e *emitter) pipelined(l *symtile.Loop, accumulators []accumulator) bool {
 		}
 		p.dots = append(p.dots, d)
 	}
+	// Steps that need code of their own in each iteration exclude a pipeline.
 	busy := func(s symtile.Step) bool {
 		code := e.p.Ops[s.Op].Code
 		return s.Loop != nil ||
@@ -110,6 +111,8 @@ func (p *pipeline) emit() {
 	a := p.e.asm
 	outside := a.scope
 	base := a.get(kindB32, "add.s32", e.smem, p.at)
+	// Each group of copies is committed, also where it is empty, so that the number of
+	// groups to wait for is constant.
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
 		p.loadSlot(
@@ -140,6 +143,7 @@ func (p *pipeline) emit() {
 		"%s, %d slots of %d bytes", p.part.note(), p.slots, p.bytes,
 	)
 	a.place(again)
+	// All but the latest slots − 2 groups have arrived: this slot is complete.
 	a.do("cp.async.wait_group", p.slots-2)
 	e.barrier()
 	a.do("add.s32", next, counter, p.slots-1)
@@ -157,6 +161,7 @@ func (p *pipeline) emit() {
 		d.multiplySlot(memory{shared, read, 0})
 	}
 	a.leave()
+	// Both cursors wrap around at the end of the ring.
 	for _, r := range []operand{read, write} {
 		a.do("add.s32", r, r, p.bytes)
 		a.do("setp.ge.s32", more, r, end)

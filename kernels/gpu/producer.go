@@ -24,6 +24,7 @@ func (r *ring) produce() {
 		a.code.Entry.MinNCTAPerSM = 1 // else the assembler does not know what all start with
 		a.do("setmaxnreg.dec.sync.aligned.u32", device.ProducerRegisters)
 	}
+	// The other threads of the producer warps exit after they have given up registers.
 	a.when(
 		a.get(kindPred, "setp.gt.s32", e.tid, consumers), "ret",
 	)
@@ -52,6 +53,7 @@ func (r *ring) fill(c cursor, to operand) {
 	more := a.fresh(kindPred)
 	a.do("mov.b32", counter, 0)
 	a.place(again)
+	// The slot is free; the copies signal its barrier "full".
 	r.wait(c, r.isEmpty(c.at), "EMPTY")
 	r.copy(counter, address{to, 0}, r.isFull(c.at))
 	a.do("add.s32", to, to, r.bytes)
@@ -75,6 +77,8 @@ func (r *ring) registers() int {
 func (r *ring) copy(iteration operand, to, signal address) {
 	e := r.e
 	a := r.e.asm
+	// Tile ids have other values than in the consumers' loop, so their scope is not
+	// used.
 	inside := a.scope
 	a.scope = newScope(r.outside)
 	defer func() { a.scope = inside }()

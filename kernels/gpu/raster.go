@@ -34,6 +34,8 @@ func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 			e.p.Space.Dims[dims[k-2]].Name,
 		)
 	}
+	// With groups, the block number has the digits row group, column, row in the
+	// group.
 	inner := digitsOf(
 		block,
 		append(append(
@@ -85,6 +87,8 @@ func (e *emitter) beginTileLoop(t *mathGroup) *tileLoop {
 		waits:     a.waits,
 		mathGroup: t,
 	}
+	// The first tile of a block is its own number; a second math group begins a grid
+	// further.
 	a.do("mov.u32", w.tile, blockNumber)
 	if t != nil {
 		w.done = a.label("DONE")
@@ -110,6 +114,8 @@ func (e *emitter) endTileLoop(w *tileLoop) {
 		return
 	}
 	a := e.asm
+	// Shared memory of the tile may be written by the next one only after all have
+	// read it.
 	if a.waits > w.waits {
 		e.barrier()
 	}

@@ -83,6 +83,7 @@ func (e *emitter) reductionOf(n int) *reduction {
 	if !r.inside {
 		results = r.layout.InnerRounds * r.layout.Vector
 	}
+	// A reduction without an identity holds two registers for each part.
 	kept := results * int64(parts)
 	if r.code == "" {
 		kept *= 2 // what is carried, too
@@ -245,6 +246,7 @@ func (r *reduction) fold(o, i index.Expr) {
 	tile := e.p.Ops[r.op.Args[0]].Tile
 	valid := make([]operand, len(points))
 	for v := range points {
+		// Elements outside of the tensor along reduced dimensions do not count.
 		var c conditions
 		for _, d := range r.op.Instr.Attrs.Dimensions {
 			_, c = e.index(tile[d], points[v].at[d], c)
@@ -273,6 +275,7 @@ func (r *reduction) fold(o, i index.Expr) {
 // the partial result are written more than once, so they are read through a copy.
 func (r *reduction) foldInto(acc, x []operand, p operand) {
 	e := r.e
+	// Without an identity, p tells whether the element counts.
 	have := r.frozen(acc)
 	if r.code == "" {
 		x = append(x, p)
@@ -386,6 +389,8 @@ func (r *reduction) joinThreads() {
 	for k := range r.accs {
 		r.accs[k] = r.frozen(r.accs[k])
 	}
+	// Threads of a result are neighbours on the inner side, and InnerThreads apart on
+	// the outer side.
 	from, to := int64(1), s.InnerThreads
 	if !r.inside {
 		from, to = s.InnerThreads, e.threads
@@ -399,6 +404,7 @@ func (r *reduction) joinThreads() {
 			)
 		}
 	}
+	// More than a warp shares a result.
 	if to > device.WarpThreads && to > from {
 		r.acrossWarps()
 	}
@@ -492,6 +498,8 @@ func (r *reduction) acrossWarps() {
 	shares := s.InnerThreads / device.WarpThreads
 	warp := e.thread.Mod(s.InnerThreads).Div(device.WarpThreads)
 	writes := conditions(nil).and(e.thread.Mod(device.WarpThreads).Neg())
+	// On the outer side, a warp has several results, or one row of threads several
+	// warps.
 	if !r.inside {
 		per := max(s.InnerThreads, device.WarpThreads)
 		side, shares, warp = s.InnerRounds*s.InnerThreads*s.Vector,
@@ -521,6 +529,7 @@ func (r *reduction) acrossWarps() {
 			)
 		}
 	}
+	// Every thread reads the values of all warps.
 	e.barrier()
 	for k := range r.accs {
 		all := make([][]operand, len(buffers))
@@ -580,6 +589,8 @@ func (r *reduction) publish() {
 			}
 		}
 	}
+	// Each result is known to the threads that share it; the first of them stores it
+	// for others.
 	points := make([]point, len(r.accs))
 	for k := range r.accs {
 		full := make([]index.Expr, len(s.Sizes))
@@ -675,6 +686,8 @@ func (r *reduction) addPartials() {
 	e := r.e
 	pieces := int64(r.e.knobs.splitk)
 	arrays, at := r.scratch()
+	// Threads that share a result take contiguous ranges of pieces, whose results
+	// joinThreads combines in order.
 	share := index.CeilDiv(pieces, r.sharers())
 	e.rounds("piece", share, 8, func(round index.Expr) {
 		piece := r.sharer().Scale(share).Add(round)

@@ -117,6 +117,8 @@ func (r *orderedReduction) begin() {
 
 // accumulate reduces a tile and appends its result to what is carried.
 func (r *orderedReduction) accumulate() {
+	// The partial results of the tile are joined into new registers; the accumulators
+	// are restored for the next tile.
 	accs := slices.Clone(r.accs)
 	r.clear()
 	r.reduction.accumulate()

@@ -117,6 +117,8 @@ func (r *ring) schedule() {
 	if !e.loopsOverTiles() {
 		r.slots = min(r.slots, r.part.minCount)
 	}
+	// One iteration's products run while the next are issued, if there is a second
+	// slot.
 	r.lag = min(1, r.slots-1)
 	r.hasProducer = e.knobs.producer > 0 &&
 		(r.total > r.slots || ahead) &&
@@ -154,6 +156,7 @@ func (r *ring) layOut() {
 			b.at = known[b.key()].at
 		}
 	}
+	// Swizzled tiles begin at multiples of 1024 bytes.
 	e.shared = (e.shared + atom - 1) / atom * atom
 	r.at = e.allocateShared(r.bytes * r.slots)
 	r.full0 = e.allocateShared(16 * r.slots)
@@ -214,6 +217,7 @@ func (r *ring) emit() {
 			r.maps[k], 0,
 		})
 	}
+	// The producer's code is emitted in this scope, too.
 	r.outside, r.limit = a.scope, e.iterations(r.part)
 	r.data, r.full, r.empty = a.get(
 		kindB32, "add.s32", e.smem, r.at,

@@ -23,6 +23,7 @@ func (e *emitter) stage(n int) {
 	sizes := op.Tile.Sizes()
 	order := threads.Order()
 	key := bufferKey{n, 0}
+	// The elements are computed, not loaded from an earlier copy of the tile.
 	delete(e.buffers, key)
 	var b *buffer
 	if c := e.transposedTileOf(n, order, d.Size()); c != nil {
@@ -58,6 +59,8 @@ func (e *emitter) storeRoot(r symtile.Root) {
 	e.asm.enter()
 	defer e.asm.leave()
 	out := memory{global, e.output(r.Output), 0}
+	// Where several tile programs compute a root, the one with tile id 0 along the
+	// dimensions that do not divide it stores it.
 	var once conditions
 	for _, d := range r.Once {
 		once = once.and(e.p.Space.Dims[d].Tid.Neg())
@@ -131,6 +134,8 @@ func (e *emitter) transposedTileOf(n int, order []int, size int64) *transposedTi
 		return nil
 	}
 	c := &transposedTile{along: along, across: across}
+	// The unit of the swizzle is as wide as the rows that one vector of threads reads,
+	// and divides the pitch.
 	c.vector = e.box(sizes, size).VectorWidth(sizes[across])
 	c.step = sizes[across] / c.vector
 	c.pitch = index.CeilDiv(sizes[along]*size, maxVectorBytes) *

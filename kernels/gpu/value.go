@@ -77,6 +77,7 @@ func (e *emitter) read(
 		return e.blank(k, words)
 	}
 	e.loads++
+	// The instruction does not write its registers where p does not hold.
 	if p != yes {
 		e.blank(k, words)
 	}
@@ -120,6 +121,7 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		a.halves[v] = half{d, words[k/2], k%2 == 1}
 		return v
 	}
+	// Elements of 8 bits are extracted from their word, with their sign.
 	bits := int(d.Size()) * 8
 	extract := "bfe.u32"
 	if d.IsSigned() {
@@ -153,6 +155,7 @@ func (e *emitter) unpackHalf(d hlo.DType, word operand, high bool) operand {
 		return a.get(
 			kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.u16.u32", word),
 		)
+	// A bf16 is the upper half of an f32.
 	case high:
 		return a.get(
 			kindF32, "mov.b32",
@@ -198,6 +201,8 @@ func (e *emitter) store(
 ) {
 	k := kindFor(d)
 	var words []operand
+	// Words are what one instruction stores: elements of 4 and 8 bytes, or packed
+	// smaller ones.
 	typ := "b32"
 	switch {
 	case d.Size() == 8:
@@ -250,6 +255,7 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	var words []operand
 	for at := 0; at < len(vals); at += per {
 		part := vals[at:min(at+per, len(vals))]
+		// Pairs of 16-bit floats have an instruction of their own.
 		if (d == hlo.F16 || d == hlo.BF16) &&
 			len(part) == 2 {
 			words = append(
@@ -278,6 +284,7 @@ func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
 	a := e.asm
 	x := a.halves[low]
 	y := a.halves[high]
+	// Both elements are halves of the same word, in its order.
 	if x.d == d &&
 		x == (half{d, y.word, false}) &&
 		y == (half{d, x.word, true}) {
@@ -336,6 +343,7 @@ func (e *emitter) fit(d hlo.DType, v operand) operand {
 	case d == hlo.F16 || d == hlo.BF16:
 		v = a.in(kindF32, v)
 		r := e.roundHalf(d, v)
+		// The value before rounding may be packed together with another one later.
 		if a.stable[v] {
 			a.rounded[r] = unrounded{d, v}
 		}
@@ -442,6 +450,8 @@ func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand 
 				m, places[0].at, d.Size(),
 			), n, p)...,
 		)
+		// Only global memory counts as traffic, and a load that was known already does
+		// not.
 		if m.space != shared && e.loads > before {
 			e.touched(
 				false, places[0].at, d.Size(),
@@ -513,6 +523,7 @@ func (e *emitter) copyAsync(to, from address, bytes int64, p, valid operand) {
 		e.asm.when(p, opcode, to, from, bytes)
 		return
 	}
+	// With a source size of 0, cp.async writes zeros and does not read.
 	size := e.asm.get(
 		kindB32, "selp.b32", bytes, 0,
 		e.asm.in(kindPred, valid),

@@ -74,7 +74,10 @@ func (p *problem) place(m *Module) *Error {
 		Line:      int(p.line),
 		LineStart: start,
 	}
-	return source.ErrorAt(cmp.Or(m.file, "ptx"), text, at, p.msg)
+	return source.ErrorAt(
+		cmp.Or(m.file, "ptx"),
+		text, at, p.msg,
+	)
 }
 
 // checker checks one module, entry by entry.
@@ -505,9 +508,8 @@ func (s *regScope) declare(r *RegSet) bool {
 	if r.N > 0 {
 		first += "0"
 	}
-	for i := len(first); i > 1 &&
-		i > len(first)-8 &&
-		isDigit(first[i-1]); i-- {
+	start := max(1, len(first)-8) // of at most eight digits
+	for i := len(first); i > start && isDigit(first[i-1]); i-- {
 		head := first[:i-1]
 		n, _ := strconv.Atoi(first[i-1:])
 		if head == r.Prefix ||

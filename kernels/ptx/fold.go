@@ -195,8 +195,8 @@ func (c *Code) foldSum(
 	o *Opcode, t Type, x Operand, offset int64,
 ) (Operand, bool) {
 	if s, known := c.sums[x.Reg]; known {
-		x, offset = s.base,
-			int64(extended(uint64(s.offset+offset), signedOf(t)))
+		x = s.base
+		offset = int64(extended(uint64(s.offset+offset), signedOf(t)))
 	}
 	if offset == 0 {
 		return x, true

@@ -646,9 +646,8 @@ func (p *parser) register(name string) (Reg, bool) {
 	if set, known := p.singles[name]; known {
 		return Reg{Set: set}, true
 	}
-	for i := len(name); i > 0 &&
-		i > len(name)-8 &&
-		isDigit(name[i-1]); i-- {
+	first := max(0, len(name)-8) // of at most eight digits
+	for i := len(name); i > first && isDigit(name[i-1]); i-- {
 		if name[i-1] == '0' && i < len(name) {
 			// The number of a register does not start with 0.
 			continue
@@ -707,8 +706,10 @@ func (p *parser) label(s Stmt, name string) error {
 	s.Kind, s.Text = StmtLabel, name
 	p.e.Body = append(p.e.Body, s)
 	full := name
-	for _, taken := p.labels[full]; taken &&
-		len(p.scopes) > 1; _, taken = p.labels[full] {
+	for len(p.scopes) > 1 {
+		if _, taken := p.labels[full]; !taken {
+			break
+		}
 		p.labels[name]++
 		full = name + "_" + strconv.Itoa(p.labels[name])
 	}

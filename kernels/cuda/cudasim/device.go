@@ -20,8 +20,9 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// Options are what a test may choose.
+// Options configure the simulated driver.
 type Options struct {
+	// Faults are the calls that fail.
 	Faults []Fault
 	// Milliseconds is what an event pair measures for each kernel between
 	// them, so that code that times can be tested. 0: events measure nothing,
@@ -29,52 +30,70 @@ type Options struct {
 	Milliseconds float64
 }
 
-// libcuda is the state behind the exported functions, which C gives no place
-// to pass it through: one device a process.
+// libcuda is the state behind the exported functions, which have no parameter for
+// it: a process has one device.
 var libcuda struct {
 	sync.Mutex
 	device *cudaDevice
 	words  map[string]*C.char // handed out as static strings
 }
 
+// cudaDevice is the device behind the driver, and what was allocated on it.
 type cudaDevice struct {
 	device.Driver
 	Options
-	faults   faults
+	// faults counts calls and finds those that fail.
+	faults faults
+	// contexts is the number of retained contexts.
 	contexts int
-	pinned   int                    // arrays of the host
-	handles  map[unsafe.Pointer]any // *loaded, *entry, *stream, *event, *recording
-	memory   map[device.Address]bool
-	detail   map[int]string // more words for a result
-	lost     int            // the result of every call once the context is broken
+	// pinned is the number of page-locked arrays of the host.
+	pinned int
+	// handles maps the pointers that C holds to their objects: *loaded, *entry,
+	// *stream, *event, *recording.
+	handles map[unsafe.Pointer]any
+	// memory holds the allocations.
+	memory map[device.Address]bool
+	// detail adds text to the description of a result.
+	detail map[int]string
+	// lost is the result of every call once the context is broken.
+	lost int
 }
 
+// loaded is a module.
 type loaded struct {
 	device.Module
 	text *ptx.Module
 }
 
+// entry is a function of a module.
 type entry struct {
 	device.Function
-	of     *loaded
-	params []int // bytes of each
-	shared int   // dynamic bytes allowed
+	of *loaded
+	// params is the number of bytes of each parameter.
+	params []int
+	// shared is the permitted number of bytes of dynamic shared memory.
+	shared int
 }
 
+// stream is a stream, whose work runs when it is queued.
 type stream struct {
+	// capturing is the graph that is being captured, if one is.
 	capturing *recording
-	failed    int  // what the queued work ended with
-	hung      bool // the queued work never ends
-	kernels   int  // that ran
+	// failed is the result of the queued work.
+	failed int
+	// hung is set if the queued work never ends.
+	hung bool
+	// kernels is the number of kernels that ran.
+	kernels int
 }
 
+// event is the number of kernels that had run when it was recorded.
 type event struct{ kernels int }
 
-// A recording is a graph and a graph that can be launched.
+// recording is a captured graph and its executable form.
 type recording struct{ launches []device.Launch }
 
-// Start puts a device behind libcuda: what d is, with faults. It ends the one
-// before.
+// Start puts a device behind libcuda, with faults. It replaces the one before.
 func Start(d device.Driver, o Options) {
 	libcuda.Lock()
 	defer libcuda.Unlock()
@@ -88,7 +107,7 @@ func Start(d device.Driver, o Options) {
 	}
 }
 
-// Held says what has not been given back, "" for nothing.
+// Held lists what has not been released, "" for nothing.
 func Held() string {
 	libcuda.Lock()
 	defer libcuda.Unlock()
@@ -121,8 +140,8 @@ func Held() string {
 	return strings.Join(held, ", ")
 }
 
-// call runs one of the driver's functions under the lock, unless a fault or a
-// broken context answers for it.
+// call executes one of the driver's functions under the lock, unless a fault or a
+// broken context determines its result.
 func call(name string, f func(d *cudaDevice) int) C.int {
 	return callLogged(name, f, func(string) {})
 }
@@ -145,6 +164,7 @@ func callLogged(name string, f func(d *cudaDevice) int, log func(string)) C.int 
 	return C.int(d.note(f(d)))
 }
 
+// note remembers a result that breaks the context.
 func (d *cudaDevice) note(code int) int {
 	if broken(code) {
 		d.lost = code
@@ -152,7 +172,7 @@ func (d *cudaDevice) note(code int) int {
 	return code
 }
 
-// explain adds the words of err to a result.
+// explain adds the text of err to the description of a result.
 func (d *cudaDevice) explain(code int, err error) int {
 	if err == nil {
 		return 0
@@ -161,14 +181,15 @@ func (d *cudaDevice) explain(code int, err error) int {
 	return code
 }
 
-// handle makes a pointer that C may keep; release ends it.
+// handle makes a pointer that C may keep until release.
 func (d *cudaDevice) handle(object any) unsafe.Pointer {
 	p := C.malloc(1)
 	d.handles[p] = object
 	return p
 }
 
-// release is 0 and frees the handle p, or it is invalidHandle for a pointer that is no T.
+// release frees the handle p and returns 0; it returns invalidHandle for a
+// pointer that is no T.
 func release[T any](d *cudaDevice, p unsafe.Pointer) int {
 	if _, is := d.handles[p].(T); !is {
 		return invalidHandle
@@ -178,8 +199,8 @@ func release[T any](d *cudaDevice, p unsafe.Pointer) int {
 	return 0
 }
 
-// execute runs a launch, or records it. What goes wrong while a kernel runs is
-// told by the next call that waits for it.
+// execute runs a launch, or records it. An error of a running kernel is the
+// result of the next call that waits for it, as on a GPU.
 func (d *cudaDevice) execute(s *stream, l device.Launch) int {
 	if s.capturing != nil {
 		s.capturing.launches = append(s.capturing.launches, l)
@@ -203,8 +224,8 @@ func (d *cudaDevice) execute(s *stream, l device.Launch) int {
 	return 0
 }
 
-// parameterBytes is the size of each parameter of an entry, which C does not
-// say with a launch.
+// parameterBytes is the size of each parameter of an entry, which a launch in C
+// does not carry.
 func parameterBytes(m *ptx.Module, name string) []int {
 	var sizes []int
 	for _, e := range m.Entries {

@@ -9,17 +9,23 @@ import (
 	"strings"
 )
 
-// A Fault makes one call of the driver go wrong.
+// A Fault makes one call of the driver fail.
 type Fault struct {
-	Call string // the function's name without a version, or "kernel": a kernel while it runs
-	N    int    // which call of it, from 1; 0: every one
-	Code int    // CUresult; with Hang 0
-	Log  string // what the assembler says, for cuModuleLoadDataEx
-	Hang bool   // the kernel never ends; only of "kernel"
+	// Call is the name of the function without a version, or "kernel" for a
+	// running kernel.
+	Call string
+	// N is the number of the call that fails, from 1; 0 makes every call fail.
+	N int
+	// Code is the CUresult; with Hang it is 0.
+	Code int
+	// Log is the message of the assembler, for cuModuleLoadDataEx.
+	Log string
+	// Hang makes a kernel never end; only for "kernel".
+	Hang bool
 }
 
-// results are the driver's failures by name, with its words for them (CUDA
-// Driver API, CUresult).
+// results are the names and descriptions of the driver's failures (CUDA Driver
+// API, CUresult).
 var results = map[int][2]string{
 	1:   {"CUDA_ERROR_INVALID_VALUE", "invalid argument"},
 	2:   {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
@@ -53,7 +59,7 @@ const (
 	notSupported   = 801
 )
 
-// broken are the results that leave no context to work with, as on a GPU.
+// broken reports whether a result leaves the context unusable, as on a GPU.
 func broken(code int) bool {
 	return code >= 700 && code < 720 && code != 701 || code == 999
 }
@@ -79,6 +85,7 @@ func ParseFaults(text string) ([]Fault, error) {
 	return all, nil
 }
 
+// parseFault reads one line of a table of faults.
 func parseFault(line string) (f Fault, err error) {
 	where, what, found := strings.Cut(line, ":")
 	fields := strings.Fields(where)
@@ -114,6 +121,7 @@ type faults struct {
 	calls map[string]int
 }
 
+// next counts a call and returns its fault, if it has one.
 func (f *faults) next(call string) (Fault, bool) {
 	if f.calls == nil {
 		f.calls = map[string]int{}

@@ -33,6 +33,9 @@ import (
 // CUDA Driver API says what each does. A pointer's target is set only where the
 // result is 0.
 
+// tilewright_cuda_absent is the reason for which there is no device, "" if
+// there is one.
+//
 //export tilewright_cuda_absent
 func tilewright_cuda_absent() *C.char {
 	libcuda.Lock()
@@ -43,28 +46,42 @@ func tilewright_cuda_absent() *C.char {
 	return word("")
 }
 
+// tilewright_cuda_simulated tells kernels/cuda that no GPU is behind the
+// driver.
+//
 //export tilewright_cuda_simulated
 func tilewright_cuda_simulated() C.int { return 1 }
 
+// cuInit succeeds always: gorgonia.org/cu calls it before main, and thus before
+// any Start.
+//
 //export cuInit
-func cuInit(flags C.uint) C.int { return 0 } // called before main, before any Start
+func cuInit(flags C.uint) C.int { return 0 }
 
+// cuDriverGetVersion is the version of the interface that is implemented.
+//
 //export cuDriverGetVersion
 func cuDriverGetVersion(version *C.int) C.int {
 	*version = 12000
 	return 0
 }
 
+// cuGetErrorName is the name of a result.
+//
 //export cuGetErrorName
 func cuGetErrorName(code C.int, s **C.char) C.int {
 	return describe(code, s, 0)
 }
 
+// cuGetErrorString is the description of a result, with the detail of the
+// latest such error.
+//
 //export cuGetErrorString
 func cuGetErrorString(code C.int, s **C.char) C.int {
 	return describe(code, s, 1)
 }
 
+// describe is the name (0) or the description (1) of a result.
 func describe(code C.int, s **C.char, which int) C.int {
 	libcuda.Lock()
 	defer libcuda.Unlock()
@@ -81,6 +98,8 @@ func describe(code C.int, s **C.char, which int) C.int {
 	return 0
 }
 
+// cuDeviceGetCount is 1: there is one device.
+//
 //export cuDeviceGetCount
 func cuDeviceGetCount(n *C.int) C.int {
 	return call("cuDeviceGetCount", func(*cudaDevice) int {
@@ -89,6 +108,8 @@ func cuDeviceGetCount(n *C.int) C.int {
 	})
 }
 
+// cuDeviceGet returns device 0.
+//
 //export cuDeviceGet
 func cuDeviceGet(id *C.int, ordinal C.int) C.int {
 	return call("cuDeviceGet", func(*cudaDevice) int {
@@ -100,6 +121,8 @@ func cuDeviceGet(id *C.int, ordinal C.int) C.int {
 	})
 }
 
+// cuDeviceGetName copies the name as a C string, cut to n bytes.
+//
 //export cuDeviceGetName
 func cuDeviceGetName(name *C.char, n, id C.int) C.int {
 	return call("cuDeviceGetName", func(d *cudaDevice) int {
@@ -111,6 +134,8 @@ func cuDeviceGetName(name *C.char, n, id C.int) C.int {
 	})
 }
 
+// cuDeviceTotalMem_v2 is the size of the device's memory.
+//
 //export cuDeviceTotalMem_v2
 func cuDeviceTotalMem_v2(bytes *C.size_t, id C.int) C.int {
 	return call("cuDeviceTotalMem", func(d *cudaDevice) int {
@@ -119,6 +144,9 @@ func cuDeviceTotalMem_v2(bytes *C.size_t, id C.int) C.int {
 	})
 }
 
+// cuDeviceGetAttribute is an attribute that kernels/cuda asks for; others are
+// invalid.
+//
 //export cuDeviceGetAttribute
 func cuDeviceGetAttribute(value *C.int, attribute, id C.int) C.int {
 	return call("cuDeviceGetAttribute", func(d *cudaDevice) int {
@@ -131,8 +159,8 @@ func cuDeviceGetAttribute(value *C.int, attribute, id C.int) C.int {
 	})
 }
 
-// attributes are CUdevice_attribute of a sheet; the memory's are of a bus that
-// gives its bandwidth.
+// attributes are the values of CUdevice_attribute for a device. Those of the
+// memory are of a bus that gives its bandwidth.
 func attributes(s device.Spec) map[int]int {
 	var major, minor int
 	fmt.Sscanf(s.Target, "sm_%1d%1d", &major, &minor)
@@ -151,15 +179,20 @@ func attributes(s device.Spec) map[int]int {
 	}
 }
 
+// cuDevicePrimaryCtxRetain counts a use of the context.
+//
 //export cuDevicePrimaryCtxRetain
 func cuDevicePrimaryCtxRetain(ctx *unsafe.Pointer, id C.int) C.int {
 	return call("cuDevicePrimaryCtxRetain", func(d *cudaDevice) int {
 		d.contexts++
-		*ctx = unsafe.Pointer(word("the primary context")) // any address that stays
+		// Any address that stays.
+		*ctx = unsafe.Pointer(word("the primary context"))
 		return 0
 	})
 }
 
+// cuDevicePrimaryCtxRelease_v2 ends a use of the context.
+//
 //export cuDevicePrimaryCtxRelease_v2
 func cuDevicePrimaryCtxRelease_v2(id C.int) C.int {
 	return call("cuDevicePrimaryCtxRelease", func(d *cudaDevice) int {
@@ -168,11 +201,15 @@ func cuDevicePrimaryCtxRelease_v2(id C.int) C.int {
 	})
 }
 
+// cuCtxSetCurrent has no effect: the context is the same on every thread.
+//
 //export cuCtxSetCurrent
 func cuCtxSetCurrent(ctx unsafe.Pointer) C.int {
 	return call("cuCtxSetCurrent", func(*cudaDevice) int { return 0 })
 }
 
+// cuMemAlloc_v2 allocates memory of the device.
+//
 //export cuMemAlloc_v2
 func cuMemAlloc_v2(p *C.ulonglong, n C.size_t) C.int {
 	return call("cuMemAlloc", func(d *cudaDevice) int {
@@ -186,6 +223,8 @@ func cuMemAlloc_v2(p *C.ulonglong, n C.size_t) C.int {
 	})
 }
 
+// cuMemFree_v2 releases memory, which must be allocated.
+//
 //export cuMemFree_v2
 func cuMemFree_v2(p C.ulonglong) C.int {
 	return call("cuMemFree", func(d *cudaDevice) int {
@@ -196,6 +235,8 @@ func cuMemFree_v2(p C.ulonglong) C.int {
 	})
 }
 
+// cuMemcpyHtoD_v2 waits for the queued work and copies to the device.
+//
 //export cuMemcpyHtoD_v2
 func cuMemcpyHtoD_v2(to C.ulonglong, from unsafe.Pointer, n C.size_t) C.int {
 	return waiting("cuMemcpyHtoD", func(d *cudaDevice) int {
@@ -208,6 +249,8 @@ func cuMemcpyHtoD_v2(to C.ulonglong, from unsafe.Pointer, n C.size_t) C.int {
 	})
 }
 
+// cuMemcpyDtoH_v2 waits for the queued work and copies from the device.
+//
 //export cuMemcpyDtoH_v2
 func cuMemcpyDtoH_v2(to unsafe.Pointer, from C.ulonglong, n C.size_t) C.int {
 	return waiting("cuMemcpyDtoH", func(d *cudaDevice) int {
@@ -220,7 +263,7 @@ func cuMemcpyDtoH_v2(to unsafe.Pointer, from C.ulonglong, n C.size_t) C.int {
 	})
 }
 
-// waiting is a call that waits for all that is queued: for ever, behind a
+// waiting executes a call that waits for all queued work: for ever, behind a
 // kernel that does not end.
 func waiting(name string, f func(d *cudaDevice) int) C.int {
 	hung := false
@@ -243,6 +286,8 @@ func waiting(name string, f func(d *cudaDevice) int) C.int {
 	return r
 }
 
+// cuMemHostAlloc allocates memory of the host, which counts as page-locked.
+//
 //export cuMemHostAlloc
 func cuMemHostAlloc(p *unsafe.Pointer, n C.size_t, flags C.uint) C.int {
 	return call("cuMemHostAlloc", func(d *cudaDevice) int {
@@ -252,6 +297,8 @@ func cuMemHostAlloc(p *unsafe.Pointer, n C.size_t, flags C.uint) C.int {
 	})
 }
 
+// cuMemFreeHost releases page-locked memory.
+//
 //export cuMemFreeHost
 func cuMemFreeHost(p unsafe.Pointer) C.int {
 	return call("cuMemFreeHost", func(d *cudaDevice) int {
@@ -261,6 +308,8 @@ func cuMemFreeHost(p unsafe.Pointer) C.int {
 	})
 }
 
+// cuMemcpyHtoDAsync_v2 queues a copy to the device.
+//
 //export cuMemcpyHtoDAsync_v2
 func cuMemcpyHtoDAsync_v2(
 	to C.ulonglong, from unsafe.Pointer,
@@ -276,6 +325,8 @@ func cuMemcpyHtoDAsync_v2(
 	})
 }
 
+// cuMemcpyDtoHAsync_v2 queues a copy from the device.
+//
 //export cuMemcpyDtoHAsync_v2
 func cuMemcpyDtoHAsync_v2(
 	to unsafe.Pointer, from C.ulonglong,
@@ -291,8 +342,8 @@ func cuMemcpyDtoHAsync_v2(
 	})
 }
 
-// queued is a call that does f behind what is queued on a stream: at once, or
-// never behind a kernel that does not end.
+// queued executes a call in the order of a stream: at once, or never behind a
+// kernel that does not end.
 func queued(name string, p unsafe.Pointer, f func(d *cudaDevice) int) C.int {
 	return with(name, p, func(d *cudaDevice, s *stream) int {
 		if s.failed != 0 || s.hung {
@@ -302,6 +353,8 @@ func queued(name string, p unsafe.Pointer, f func(d *cudaDevice) int) C.int {
 	})
 }
 
+// cuMemsetD8Async queues the filling of memory.
+//
 //export cuMemsetD8Async
 func cuMemsetD8Async(
 	to C.ulonglong, value C.uchar,
@@ -315,7 +368,7 @@ func cuMemsetD8Async(
 	})
 }
 
-// with is a call on an object of its handle.
+// with executes a call on the object of a handle.
 func with[T any](
 	name string, p unsafe.Pointer,
 	f func(d *cudaDevice, object T) int,
@@ -336,6 +389,9 @@ const (
 	jitErrorLogLength = 6
 )
 
+// cuModuleLoadDataEx parses and checks PTX text, and writes the error to the
+// log of the options.
+//
 //export cuModuleLoadDataEx
 func cuModuleLoadDataEx(
 	m *unsafe.Pointer, image unsafe.Pointer, n C.uint,
@@ -370,18 +426,22 @@ func cuModuleLoadDataEx(
 	})
 }
 
-// writeLog puts the assembler's words where the options say.
+// writeLog writes the messages of the assembler to the buffer that the options
+// name.
 func writeLog(set map[int]uintptr, text string) {
 	at := set[jitErrorLog]
 	n := int(set[jitErrorLogLength])
 	if at == 0 || n == 0 {
 		return
 	}
-	p := *(*unsafe.Pointer)(unsafe.Pointer(&at)) // it came as a number
+	// It came as a number.
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&at))
 	to := unsafe.Slice((*byte)(p), n)
 	to[copy(to[:n-1], text)] = 0
 }
 
+// cuModuleUnload releases a module with its functions.
+//
 //export cuModuleUnload
 func cuModuleUnload(m unsafe.Pointer) C.int {
 	return with("cuModuleUnload", m, func(d *cudaDevice, l *loaded) int {
@@ -396,6 +456,8 @@ func cuModuleUnload(m unsafe.Pointer) C.int {
 	})
 }
 
+// cuModuleGetFunction looks up an entry of a module.
+//
 //export cuModuleGetFunction
 func cuModuleGetFunction(f *unsafe.Pointer, m unsafe.Pointer, name *C.char) C.int {
 	return with("cuModuleGetFunction", m, func(d *cudaDevice, l *loaded) int {
@@ -413,6 +475,8 @@ func cuModuleGetFunction(f *unsafe.Pointer, m unsafe.Pointer, name *C.char) C.in
 	})
 }
 
+// cuFuncGetAttribute is a property of a function as it was assembled.
+//
 //export cuFuncGetAttribute
 func cuFuncGetAttribute(value *C.int, attribute C.int, f unsafe.Pointer) C.int {
 	return with("cuFuncGetAttribute", f, func(d *cudaDevice, e *entry) int {
@@ -434,6 +498,8 @@ func cuFuncGetAttribute(value *C.int, attribute C.int, f unsafe.Pointer) C.int {
 	})
 }
 
+// cuFuncSetAttribute permits dynamic shared memory.
+//
 //export cuFuncSetAttribute
 func cuFuncSetAttribute(f unsafe.Pointer, attribute, value C.int) C.int {
 	return with("cuFuncSetAttribute", f, func(d *cudaDevice, e *entry) int {
@@ -446,6 +512,8 @@ func cuFuncSetAttribute(f unsafe.Pointer, attribute, value C.int) C.int {
 	})
 }
 
+// cuLaunchKernel launches a kernel without clusters.
+//
 //export cuLaunchKernel
 func cuLaunchKernel(
 	f unsafe.Pointer,
@@ -460,6 +528,8 @@ func cuLaunchKernel(
 	return launch("cuLaunchKernel", f, s, l, params)
 }
 
+// cuLaunchKernelEx launches a kernel with attributes.
+//
 //export cuLaunchKernelEx
 func cuLaunchKernelEx(
 	config *C.launchConfig, f unsafe.Pointer, params, extra *unsafe.Pointer,
@@ -471,6 +541,9 @@ func cuLaunchKernelEx(
 	return launch("cuLaunchKernelEx", f, config.stream, l, params)
 }
 
+// cuOccupancyMaxActiveClusters is the number of clusters of a launch that the
+// device holds at once.
+//
 //export cuOccupancyMaxActiveClusters
 func cuOccupancyMaxActiveClusters(n *C.int, f unsafe.Pointer, config *C.launchConfig) C.int {
 	return with("cuOccupancyMaxActiveClusters", f, func(d *cudaDevice, e *entry) int {
@@ -488,7 +561,8 @@ func cuOccupancyMaxActiveClusters(n *C.int, f unsafe.Pointer, config *C.launchCo
 	})
 }
 
-// configured is a launch but for what is run; clusters are its only attribute.
+// configured is a launch without its function and arguments; clusters are the
+// only attribute.
 func configured(config *C.launchConfig) (l device.Launch, ok bool) {
 	g, b := config.grid, config.block
 	l = device.Launch{
@@ -497,7 +571,8 @@ func configured(config *C.launchConfig) (l device.Launch, ok bool) {
 		SharedBytes: int(config.shared),
 	}
 	for _, a := range unsafe.Slice(config.attributes, int(config.count)) {
-		if a.id != 4 { // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+		// CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION.
+		if a.id != 4 {
 			return l, false
 		}
 		l.Cluster = dim3(a.x, a.y, a.z)
@@ -505,10 +580,12 @@ func configured(config *C.launchConfig) (l device.Launch, ok bool) {
 	return l, true
 }
 
+// dim3 converts dimensions from C.
 func dim3(x, y, z C.uint) device.Dim3 {
 	return device.Dim3{X: int(x), Y: int(y), Z: int(z)}
 }
 
+// launch executes a launch with the given parameters.
 func launch(
 	name string, f, s unsafe.Pointer,
 	l device.Launch, params *unsafe.Pointer,
@@ -529,7 +606,8 @@ func launch(
 	})
 }
 
-// arguments reads what the parameters point to; nil for a size no argument has.
+// arguments reads the values that the parameters point to; nil for a size that no
+// argument has.
 func arguments(sizes []int, params *unsafe.Pointer) []device.Arg {
 	all := make([]device.Arg, 0, len(sizes))
 	for k, n := range sizes {
@@ -554,6 +632,8 @@ func arguments(sizes []int, params *unsafe.Pointer) []device.Arg {
 	return all
 }
 
+// cuStreamCreate makes a stream.
+//
 //export cuStreamCreate
 func cuStreamCreate(s *unsafe.Pointer, flags C.uint) C.int {
 	return call("cuStreamCreate", func(d *cudaDevice) int {
@@ -562,6 +642,8 @@ func cuStreamCreate(s *unsafe.Pointer, flags C.uint) C.int {
 	})
 }
 
+// cuStreamDestroy_v2 releases a stream.
+//
 //export cuStreamDestroy_v2
 func cuStreamDestroy_v2(s unsafe.Pointer) C.int {
 	return call("cuStreamDestroy", func(d *cudaDevice) int {
@@ -569,6 +651,9 @@ func cuStreamDestroy_v2(s unsafe.Pointer) C.int {
 	})
 }
 
+// cuStreamQuery is the state of the queued work: finished, failed, or not ready
+// for ever if a kernel hangs.
+//
 //export cuStreamQuery
 func cuStreamQuery(s unsafe.Pointer) C.int {
 	return with("cuStreamQuery", s, func(d *cudaDevice, on *stream) int {
@@ -579,6 +664,8 @@ func cuStreamQuery(s unsafe.Pointer) C.int {
 	})
 }
 
+// cuStreamBeginCapture_v2 begins to record launches instead of running them.
+//
 //export cuStreamBeginCapture_v2
 func cuStreamBeginCapture_v2(s unsafe.Pointer, mode C.int) C.int {
 	return with("cuStreamBeginCapture", s, func(d *cudaDevice, on *stream) int {
@@ -587,6 +674,8 @@ func cuStreamBeginCapture_v2(s unsafe.Pointer, mode C.int) C.int {
 	})
 }
 
+// cuStreamEndCapture returns the recorded launches as a graph.
+//
 //export cuStreamEndCapture
 func cuStreamEndCapture(s unsafe.Pointer, graph *unsafe.Pointer) C.int {
 	return with("cuStreamEndCapture", s, func(d *cudaDevice, on *stream) int {
@@ -599,6 +688,9 @@ func cuStreamEndCapture(s unsafe.Pointer, graph *unsafe.Pointer) C.int {
 	})
 }
 
+// cuGraphInstantiateWithFlags makes an executable graph, which is a copy of the
+// recording.
+//
 //export cuGraphInstantiateWithFlags
 func cuGraphInstantiateWithFlags(exec *unsafe.Pointer, graph unsafe.Pointer, flags C.ulonglong) C.int {
 	return with("cuGraphInstantiateWithFlags", graph, func(d *cudaDevice, r *recording) int {
@@ -607,6 +699,8 @@ func cuGraphInstantiateWithFlags(exec *unsafe.Pointer, graph unsafe.Pointer, fla
 	})
 }
 
+// cuGraphLaunch executes the launches of a graph.
+//
 //export cuGraphLaunch
 func cuGraphLaunch(exec, s unsafe.Pointer) C.int {
 	return with("cuGraphLaunch", exec, func(d *cudaDevice, r *recording) int {
@@ -623,6 +717,8 @@ func cuGraphLaunch(exec, s unsafe.Pointer) C.int {
 	})
 }
 
+// cuGraphDestroy releases a graph.
+//
 //export cuGraphDestroy
 func cuGraphDestroy(graph unsafe.Pointer) C.int {
 	return call("cuGraphDestroy", func(d *cudaDevice) int {
@@ -630,6 +726,8 @@ func cuGraphDestroy(graph unsafe.Pointer) C.int {
 	})
 }
 
+// cuGraphExecDestroy releases an executable graph.
+//
 //export cuGraphExecDestroy
 func cuGraphExecDestroy(exec unsafe.Pointer) C.int {
 	return call("cuGraphExecDestroy", func(d *cudaDevice) int {
@@ -637,6 +735,8 @@ func cuGraphExecDestroy(exec unsafe.Pointer) C.int {
 	})
 }
 
+// cuEventCreate makes an event.
+//
 //export cuEventCreate
 func cuEventCreate(e *unsafe.Pointer, flags C.uint) C.int {
 	return call("cuEventCreate", func(d *cudaDevice) int {
@@ -645,6 +745,8 @@ func cuEventCreate(e *unsafe.Pointer, flags C.uint) C.int {
 	})
 }
 
+// cuEventDestroy_v2 releases an event.
+//
 //export cuEventDestroy_v2
 func cuEventDestroy_v2(e unsafe.Pointer) C.int {
 	return call("cuEventDestroy", func(d *cudaDevice) int {
@@ -652,6 +754,8 @@ func cuEventDestroy_v2(e unsafe.Pointer) C.int {
 	})
 }
 
+// cuEventRecord notes how many kernels have run on the stream.
+//
 //export cuEventRecord
 func cuEventRecord(e, s unsafe.Pointer) C.int {
 	return with("cuEventRecord", e, func(d *cudaDevice, at *event) int {
@@ -664,6 +768,9 @@ func cuEventRecord(e, s unsafe.Pointer) C.int {
 	})
 }
 
+// cuEventElapsedTime is Options.Milliseconds for each kernel between two
+// events.
+//
 //export cuEventElapsedTime
 func cuEventElapsedTime(ms *C.float, from, to unsafe.Pointer) C.int {
 	return with("cuEventElapsedTime", from, func(d *cudaDevice, begin *event) int {
@@ -679,6 +786,8 @@ func cuEventElapsedTime(ms *C.float, from, to unsafe.Pointer) C.int {
 	})
 }
 
+// cuTensorMapEncodeTiled encodes a tensor map for the device.
+//
 //export cuTensorMapEncodeTiled
 func cuTensorMapEncodeTiled(
 	m unsafe.Pointer, kind C.int, rank C.uint,

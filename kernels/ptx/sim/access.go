@@ -177,7 +177,11 @@ func (w *warp) loadLane(in *instr, b []byte, l int) {
 // storeLane stores the registers of one lane to consecutive elements.
 func (w *warp) storeLane(in *instr, b []byte, l int) {
 	for i, r := range in.list {
-		store(b[i*int(in.size):], in.size, w.get(r, l))
+		store(
+			b[i*int(in.size):],
+			in.size,
+			w.get(r, l),
+		)
 	}
 }
 
@@ -386,12 +390,10 @@ func mapa(w *warp, in *instr) {
 		l := firstLane(m)
 		rank := w.r32[in.b][l]
 		if int(rank) >= len(w.cta.cluster.ctas) {
-			w.report(
-				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf(
-					"CTA rank %d in a cluster of %d",
-					rank, len(w.cta.cluster.ctas),
-				)},
-				l,
+			w.reportf(
+				InvalidOperation, l,
+				"CTA rank %d in a cluster of %d",
+				rank, len(w.cta.cluster.ctas),
 			)
 			return
 		}

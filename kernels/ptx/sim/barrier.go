@@ -90,10 +90,7 @@ func mbarrierInit(w *warp, in *instr) {
 		}
 		n := int(w.r32[in.a][l])
 		if n < 1 || n > mbarrierMax {
-			w.report(
-				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("an mbarrier for %d arrivals", n)},
-				l,
-			)
+			w.reportf(InvalidOperation, l, "an mbarrier for %d arrivals", n)
 			return
 		}
 		t, off := w.cta.sharedAt(
@@ -148,22 +145,18 @@ func mbarrierArrive(w *warp, in *instr) {
 		w.publishTo(&b.gather, 1<<l)
 		phase := b.phase
 		if !b.arrive(count) {
-			w.report(
-				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf(
-					"more arrivals than the mbarrier's %d of a phase: %s",
-					b.expected, b.owner.sharedName(b.offset),
-				)},
-				l,
+			w.reportf(
+				InvalidOperation, l,
+				"more arrivals than the mbarrier's %d of a phase: %s",
+				b.expected, b.owner.sharedName(b.offset),
 			)
 			return
 		}
 		if b.phase != phase && b == ended {
-			w.report(
-				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf(
-					"one instruction ends several phases of an mbarrier for %d arrivals: %s",
-					b.expected, b.owner.sharedName(b.offset),
-				)},
-				l,
+			w.reportf(
+				InvalidOperation, l,
+				"one instruction ends several phases of an mbarrier for %d arrivals: %s",
+				b.expected, b.owner.sharedName(b.offset),
 			)
 			return
 		}
@@ -302,15 +295,15 @@ type clusterBarrier struct {
 // clusterArrive is barrier.cluster.arrive.
 func clusterArrive(w *warp, in *instr) {
 	if w.active != w.live {
-		w.report(
-			Finding{Kind: DivergentBarrier, Detail: "barrier.cluster.arrive by a part of the warp"},
-			firstLane(w.live&^w.active),
+		w.reportf(
+			DivergentBarrier, firstLane(w.live&^w.active),
+			"barrier.cluster.arrive by a part of the warp",
 		)
 		return
 	}
 	b := &w.cta.cluster.barrier
 	if b.arrived[w] {
-		w.report(Finding{Kind: InvalidOperation, Detail: "barrier.cluster.arrive twice without a wait between"}, -1)
+		w.reportf(InvalidOperation, -1, "barrier.cluster.arrive twice without a wait between")
 		return
 	}
 	if b.arrived == nil {
@@ -361,7 +354,7 @@ func clusterWait(w *warp, in *instr) {
 		w.onCluster = false
 		w.pc++
 	case !b.arrived[w]:
-		w.report(Finding{Kind: InvalidOperation, Detail: "barrier.cluster.wait without an arrive"}, -1)
+		w.reportf(InvalidOperation, -1, "barrier.cluster.wait without an arrive")
 		w.pc++
 	default:
 		w.onCluster = true
@@ -397,35 +390,31 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	t := w.cta
 	switch {
 	case id >= uint32(len(t.barriers)):
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d of 16", id)},
-			-1,
-		)
+		w.reportf(InvalidOperation, -1, "barrier %d of 16", id)
 		return
 	case count%warpSize != 0 ||
 		int(count) > len(t.warps)*warpSize:
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a barrier of %d threads in a CTA of %d: it must be a multiple of 32 and not more than the CTA has", count, t.grid.threads)},
-			-1,
+		w.reportf(
+			InvalidOperation, -1,
+			"a barrier of %d threads in a CTA of %d: it must be a multiple of 32 and not more than the CTA has",
+			count, t.grid.threads,
 		)
 		return
 	case w.active != w.live:
-		w.report(
-			Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf(
-				"only %d of the warp's %d lanes arrive",
-				bits.OnesCount32(w.active),
-				bits.OnesCount32(w.live),
-			)},
-			bits.TrailingZeros32(w.live&^w.active),
+		w.reportf(
+			DivergentBarrier, bits.TrailingZeros32(w.live&^w.active),
+			"only %d of the warp's %d lanes arrive",
+			bits.OnesCount32(w.active), bits.OnesCount32(w.live),
 		)
 		return
 	}
 	b := &t.barriers[id]
 	if b.arrived > 0 && !b.whole &&
 		count != 0 && int(count) != b.expected {
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d for %d threads, others arrived for %d", id, count, b.expected)},
-			-1,
+		w.reportf(
+			InvalidOperation, -1,
+			"barrier %d for %d threads, others arrived for %d",
+			id, count, b.expected,
 		)
 		return
 	}

@@ -1,7 +1,5 @@
 package sim
 
-import "fmt"
-
 // transfer is an asynchronous operation under way that completes on an mbarrier
 // or in a bulk group.
 type transfer struct {
@@ -170,9 +168,10 @@ func (w *warp) targets(in *instr, dst uint64, lane int) []*cta {
 			}
 		}
 		if bits == 0 || bits>>len(c.ctas) != 0 {
-			w.report(
-				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("multicast to CTAs %#x of a cluster of %d", bits, len(c.ctas))},
-				lane,
+			w.reportf(
+				InvalidOperation, lane,
+				"multicast to CTAs %#x of a cluster of %d",
+				bits, len(c.ctas),
 			)
 		}
 		return list
@@ -217,10 +216,7 @@ func (w *warp) bulkSize(n int64, l int) bool {
 	if n > 0 && n%16 == 0 {
 		return true
 	}
-	w.report(
-		Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a bulk copy of %d bytes: it must be a multiple of 16", n)},
-		l,
-	)
+	w.reportf(InvalidOperation, l, "a bulk copy of %d bytes: it must be a multiple of 16", n)
 	return false
 }
 
@@ -288,15 +284,13 @@ func (w *warp) tensorMapAt(addr uint64, rank, l int) *TensorMap {
 	t, ok := decodeTensorMap(b)
 	switch {
 	case !ok:
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("no tensor map at %#x", addr)},
-			l,
-		)
+		w.reportf(InvalidOperation, l, "no tensor map at %#x", addr)
 		return nil
 	case len(t.Dims) != rank:
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a %d-dimensional copy with a tensor map of %d dimensions", rank, len(t.Dims))},
-			l,
+		w.reportf(
+			InvalidOperation, l,
+			"a %d-dimensional copy with a tensor map of %d dimensions",
+			rank, len(t.Dims),
 		)
 		return nil
 	}
@@ -663,9 +657,7 @@ func (w *warp) reportUnfinished(work []*transfer) {
 // unfinished reports a transfer at the instruction that issued it.
 func (w *warp) unfinished(t *transfer, detail string) {
 	w.pc = t.pc
-	w.report(
-		Finding{Kind: MissingWait, Detail: detail}, t.lane,
-	)
+	w.reportf(MissingWait, t.lane, "%s", detail)
 }
 
 // cpAsyncArrive is cp.async.mbarrier.arrive: the lane arrives when its cp.async
@@ -702,9 +694,10 @@ func (w *warp) completeAndArrive(b *mbarrier, l, groups int) {
 	}
 	w.publishTo(&b.gather, 1<<l)
 	if !b.arrive(1) {
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: "more arrivals than the mbarrier's phase has: " + b.owner.sharedName(b.offset)},
-			l,
+		w.reportf(
+			InvalidOperation, l,
+			"more arrivals than the mbarrier's phase has: %s",
+			b.owner.sharedName(b.offset),
 		)
 	}
 }

@@ -126,7 +126,9 @@ func (t *cta) check(on bool) {
 		return
 	}
 	if t.kept == nil {
-		t.kept = newSharedShadow(g.shared, g.parties(), g.opt)
+		t.kept = newSharedShadow(
+			g.shared, g.parties(), g.opt,
+		)
 	} else {
 		t.kept.reset()
 	}

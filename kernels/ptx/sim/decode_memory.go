@@ -12,8 +12,9 @@ func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
 	t := code.Type(0)
-	in.space, in.size, in.signed = spaceOf(code.Space()),
-		uint8(t.Bytes()), t.Signed()
+	in.space = spaceOf(code.Space())
+	in.size = uint8(t.Bytes())
+	in.signed = t.Signed()
 	if t.Bytes() == 0 || t.Bytes() > 8 {
 		return errNotModelled
 	}
@@ -495,8 +496,8 @@ func (d *decoder) matrix(in *instr, src *ptx.Instr) error {
 	}
 	in.space = spaceOf(code.Space())
 	in.size = 16
-	in.mods.matrices, in.mods.trans = len(in.list),
-		code.Has(ptx.ModTrans)
+	in.mods.matrices = len(in.list)
+	in.mods.trans = code.Has(ptx.ModTrans)
 	return err
 }
 

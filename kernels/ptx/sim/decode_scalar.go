@@ -103,9 +103,7 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 		return nil
 	case ptx.OpTrap:
 		in.run = func(w *warp, _ *instr) {
-			w.report(
-				Finding{Kind: InvalidOperation, Detail: "trap"}, w.first(),
-			)
+			w.reportf(InvalidOperation, w.first(), "trap")
 		}
 		return nil
 	case ptx.OpCreatepolicy:

@@ -533,8 +533,8 @@ func clamped(code *ptx.Opcode, ft floatType, f scalar) scalar {
 // NaN with .NaN; −0 is less than +0; with .xorsign.abs the magnitudes are
 // compared and the signs xored.
 func floatExtreme(code *ptx.Opcode, ft floatType) scalar {
-	largest, keepNaN := code.Op == ptx.OpMax,
-		code.Has(ptx.ModNaN)
+	largest := code.Op == ptx.OpMax
+	keepNaN := code.Has(ptx.ModNaN)
 	xorsign := code.Has(ptx.ModXorSign)
 	sign := uint64(1) << (ft.bits - 1)
 	pick := func(a, b uint64) uint64 {

@@ -407,7 +407,10 @@ func wavefronts(addr *long, active uint32, n int64) Traffic {
 		for ; m != 0; m &= m - 1 {
 			a := addr[g+firstLane(m)]
 			for o := uint64(0); o < uint64(max(n, 4)); o += 4 {
-				passes = max(passes, addWord(&words, &count, (a+o)/4))
+				passes = max(
+					passes,
+					addWord(&words, &count, (a+o)/4),
+				)
 			}
 			t.Bytes += n
 		}

@@ -78,9 +78,10 @@ func (t *TensorMap) Encode() ([]byte, error) {
 	// The layout is the simulator's own; the address comes at a fixed offset,
 	// so that launch keys can find it.
 	le.PutUint32(b, tensorMapMagic)
-	b[4], b[5], b[6], b[7] = byte(len(t.Dims)),
-		byte(t.Type), byte(t.Swizzle),
-		byte(boolBit(t.NaNFill))
+	b[4] = byte(len(t.Dims))
+	b[5] = byte(t.Type)
+	b[6] = byte(t.Swizzle)
+	b[7] = byte(boolBit(t.NaNFill))
 	le.PutUint64(b[tensorMapAddress:], t.Address)
 	for i, d := range t.Dims {
 		le.PutUint32(b[16+4*i:], uint32(d-1))

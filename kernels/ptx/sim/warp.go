@@ -372,6 +372,14 @@ func (w *warp) report(f Finding, lane int) {
 	w.cta.work.report(f)
 }
 
+// reportf adds a finding that has no address, with a formatted detail.
+func (w *warp) reportf(kind Kind, lane int, format string, args ...any) {
+	w.report(
+		Finding{Kind: kind, Detail: fmt.Sprintf(format, args...)},
+		lane,
+	)
+}
+
 // before checks the registers that an instruction reads.
 func (w *warp) before(in *instr) {
 	w.checkAssigned(in.reads)
@@ -424,9 +432,10 @@ func (w *warp) readClock(in *instr, s ptx.Special) {
 // notWhole reports that an operation of the whole warp is executed by some lanes
 // only.
 func (w *warp) notWhole(what string) {
-	w.report(
-		Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("%s by lanes %#x: the whole warp must execute it", what, w.active)},
-		firstLane(^w.active),
+	w.reportf(
+		DivergentBarrier, firstLane(^w.active),
+		"%s by lanes %#x: the whole warp must execute it",
+		what, w.active,
 	)
 }
 

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"fmt"
-
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
@@ -12,18 +10,17 @@ import (
 func (w *warp) members(mask uint32) bool {
 	switch {
 	case mask&w.active != w.active:
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("lane mask %#x lacks lanes %#x that execute it", mask, w.active&^mask)},
-			firstLane(w.active&^mask),
+		w.reportf(
+			InvalidOperation, firstLane(w.active&^mask),
+			"lane mask %#x lacks lanes %#x that execute it",
+			mask, w.active&^mask,
 		)
 		return false
 	case mask&w.live&^w.active != 0:
-		w.report(
-			Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf(
-				"lane mask %#x names lanes %#x that are elsewhere",
-				mask, mask&w.live&^w.active,
-			)},
-			firstLane(mask&w.live&^w.active),
+		w.reportf(
+			DivergentBarrier, firstLane(mask&w.live&^w.active),
+			"lane mask %#x names lanes %#x that are elsewhere",
+			mask, mask&w.live&^w.active,
 		)
 		return false
 	}
@@ -50,10 +47,7 @@ func shfl(w *warp, in *instr) {
 			mode, l, int(b[l]&31), segment, clamp,
 		)
 		if valid && w.active>>from&1 == 0 {
-			w.report(
-				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("reads lane %d, which does not take part", from)},
-				l,
-			)
+			w.reportf(InvalidOperation, l, "reads lane %d, which does not take part", from)
 		}
 		w.put(in.list[0], l, uint64(a[from]))
 		w.put(in.list[1], l, boolBit(valid))

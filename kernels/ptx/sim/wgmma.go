@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -132,19 +131,16 @@ func (t *cta) checkWarpgroups() {
 				more = w
 			}
 			more.pc = more.wg.last
-			more.report(
-				Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf(
-					"warp %d of the warpgroup executed %d wgmmas, warp %d %d",
-					w.id, w.wg.issued,
-					first.id, first.wg.issued,
-				)},
-				-1,
+			more.reportf(
+				DivergentBarrier, -1,
+				"warp %d of the warpgroup executed %d wgmmas, warp %d %d",
+				w.id, w.wg.issued, first.id, first.wg.issued,
 			)
 			return
 		}
 		if len(w.wg.open) > 0 || len(w.wg.groups) > 0 {
 			w.pc = w.wg.last
-			w.report(Finding{Kind: MissingWait, Detail: "the warp exits without waiting for its wgmmas"}, -1)
+			w.reportf(MissingWait, -1, "the warp exits without waiting for its wgmmas")
 			return
 		}
 	}
@@ -275,7 +271,7 @@ func (w *warp) operands(op *wgmmaOp) (a, b operand, ok bool) {
 		op.descB, s.a.bits, s.transB,
 	)
 	if !okA || !okB {
-		w.report(Finding{Kind: InvalidOperation, Detail: "a matrix descriptor with a base offset is not modelled"}, -1)
+		w.reportf(InvalidOperation, -1, "a matrix descriptor with a base offset is not modelled")
 	}
 	return a, b, okA && okB
 }
@@ -538,9 +534,6 @@ func (w *warp) accumulateInteger(
 func setmaxnreg(w *warp, in *instr) {
 	n := in.c
 	if n < 24 || n > 256 || n%8 != 0 {
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("setmaxnreg %d: it must be a multiple of 8 from 24 to 256", n)},
-			-1,
-		)
+		w.reportf(InvalidOperation, -1, "setmaxnreg %d: it must be a multiple of 8 from 24 to 256", n)
 	}
 }

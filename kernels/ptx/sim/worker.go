@@ -238,7 +238,7 @@ func (c *cluster) deadlock() {
 	}
 	// The finding belongs to the instruction that waits.
 	first.pc = first.onPC
-	first.report(Finding{Kind: Deadlock, Detail: detail}, -1)
+	first.reportf(Deadlock, -1, "%s", detail)
 }
 
 // overBudget reports that the cluster has executed more instructions than the
@@ -247,12 +247,10 @@ func (c *cluster) overBudget() {
 	for _, t := range c.ctas {
 		for _, w := range t.warps {
 			if w.status != exited {
-				w.report(
-					Finding{Kind: BudgetExceeded, Detail: fmt.Sprintf(
-						"%d warp instructions in one CTA; it probably hangs",
-						c.work.grid.opt.Budget,
-					)},
-					-1,
+				w.reportf(
+					BudgetExceeded, -1,
+					"%d warp instructions in one CTA; it probably hangs",
+					c.work.grid.opt.Budget,
 				)
 				return
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
-// Attributes cu has no name for (CUDA Driver API, CUdevice_attribute).
+// These attributes have no name in cu (CUDA Driver API, CUdevice_attribute).
 const (
 	maxSharedMemoryPerBlockOptIn = cu.DeviceAttribute(97)
 	maxBlocksPerMultiprocessor   = cu.DeviceAttribute(106)
@@ -18,16 +18,22 @@ const (
 	clusterLaunch                = cu.DeviceAttribute(120)
 )
 
-// What the driver is not asked (CUDA C++ Programming Guide, Compute
+// These properties have no attribute (CUDA C++ Programming Guide, Compute
 // Capabilities; Thread Block Clusters).
 const (
-	threadRegisters = 255 // from compute capability 3.5 on
-	registerUnit    = 256 // from 3.0 on
-	portableCluster = 8   // blocks, of all devices with clusters
+	// threadRegisters is the maximum number of registers of a thread, from
+	// compute capability 3.5 on.
+	threadRegisters = 255
+	// registerUnit is the granularity of register allocation of a warp, from 3.0
+	// on.
+	registerUnit = 256
+	// portableCluster is the number of blocks of a cluster that all devices with
+	// clusters support.
+	portableCluster = 8
 )
 
-// sheet asks the driver what a device is and has.
-func sheet(d cu.Device) (device.Spec, error) {
+// readSpec reads the properties of a device from the driver.
+func readSpec(d cu.Device) (device.Spec, error) {
 	s := device.Spec{ThreadRegisters: threadRegisters, RegisterUnit: registerUnit}
 	var major, minor, threads, l2, clock, memoryClock, bus, clusters int
 	err := readAll([]reading[cu.DeviceAttribute]{
@@ -45,6 +51,7 @@ func sheet(d cu.Device) (device.Spec, error) {
 	if err != nil {
 		return s, err
 	}
+	// The attribute only tells whether there are clusters at all.
 	if clusters != 0 {
 		s.Cluster = portableCluster
 	}
@@ -57,12 +64,13 @@ func sheet(d cu.Device) (device.Spec, error) {
 	return s, describe(&s, d, major, minor)
 }
 
-// A reading is an attribute and where its value goes.
+// reading is an attribute and the variable that receives its value.
 type reading[A any] struct {
 	attribute A
 	to        *int
 }
 
+// readAll reads attributes; the error of one names the call and the attribute.
 func readAll[A any](
 	all []reading[A], call string,
 	get func(A) (int, error),
@@ -77,6 +85,9 @@ func readAll[A any](
 	return nil
 }
 
+// describe adds the properties that are not attributes: target, name, rates,
+// memory and the version of the driver. The rates are those of the product's data
+// sheet.
 func describe(s *device.Spec, d cu.Device, major, minor int) (err error) {
 	if s.Target, err = device.Target(major, minor); err != nil {
 		return err
