@@ -71,7 +71,9 @@ func Compile(vars, results []Expr) (*Evaluator, error) {
 		c.r.mu.Lock()
 		err := c.atoms(e.lin())
 		if err == nil {
-			c.code.outs = append(c.code.outs, c.sum(e.lin()))
+			c.code.outs = append(
+				c.code.outs, c.sum(e.lin()),
+			)
 		}
 		c.r.mu.Unlock()
 		if err != nil {
@@ -109,22 +111,23 @@ func (c *compiler) atom(id int32) error {
 		const format = "variable %s is not among the variables compiled for"
 		return fmt.Errorf(format, c.r.vars[a.y].Name)
 	case atomDiv:
-		x := c.sum(c.r.forms[a.y].lin)
+		x := c.sum(c.r.lin(a.y))
 		c.emit(division(a.d, x))
 	case atomQuot:
 		c.emit(step{
 			op: codeQuot,
-			x:  c.sum(c.r.forms[a.y].lin),
-			y:  c.sum(c.r.forms[a.z].lin),
+			x:  c.sum(c.r.lin(a.y)),
+			y:  c.sum(c.r.lin(a.z)),
 		})
 	case atomMinZero:
-		x := c.sum(c.r.forms[a.y].lin)
+		x := c.sum(c.r.lin(a.y))
 		c.emit(step{op: codeMin, x: x})
 	case atomProduct:
 		fs := c.r.factors(&a)
 		at := c.slot[fs[0]]
 		for _, f := range fs[1:] {
-			x, y := span{at: at}, span{at: c.slot[f]}
+			x := span{at: at}
+			y := span{at: c.slot[f]}
 			c.emit(step{op: codeMul, x: x, y: y})
 			at = int32(c.code.slots - 1)
 		}
@@ -139,7 +142,11 @@ func division(d int64, x span) step {
 	switch {
 	case d&(d-1) == 0:
 		shift := bits.TrailingZeros64(uint64(d))
-		return step{op: codeShift, k: int64(shift), x: x}
+		return step{
+			op: codeShift,
+			k:  int64(shift),
+			x:  x,
+		}
 	case d < 1<<32:
 		inv := math.MaxUint64/uint64(d) + 1
 		return step{op: codeDiv, k: d, inv: inv, x: x}

@@ -87,7 +87,8 @@ func (w *rewriting) all(vars []Expr) []Expr {
 func (w *rewriting) enter(e Expr) {
 	v, ok := e.Variable()
 	_, given := w.s.With[e]
-	if !ok || v.Origin == nil || given || w.done[e] {
+	if !ok || v.Origin == nil || given ||
+		w.done[e] {
 		return
 	}
 	w.done[e] = true
@@ -99,7 +100,8 @@ func (w *rewriting) enter(e Expr) {
 	if w.origin != nil {
 		to = w.origin(to)
 	}
-	if x := e.r.RuntimeVar(to, v.Lo, v.Hi); x != e {
+	x := e.r.RuntimeVar(to, v.Lo, v.Hi)
+	if x != e {
 		w.s.With[e] = x
 	}
 }
@@ -153,7 +155,9 @@ func Compose(first, second Map) Map {
 	}
 	with := substitutionFor(second.Dims, first.Results)
 	taken := newNames(first, second)
-	ranges := taken.fresh(second.Ranges, first.Vars(), with)
+	ranges := taken.fresh(
+		second.Ranges, first.Vars(), with,
+	)
 	s := Substitution{With: with}
 	runtime := second.composeRuntime(first, taken, &s)
 	inside := within(first.Results, second.Dims)

@@ -61,7 +61,9 @@ func (c Constraint) withoutImplied() Constraint {
 		if len(c) < 2 || len(c) > maxImplied {
 			break
 		}
-		others := slices.Delete(slices.Clone(c), i, i+1)
+		others := slices.Delete(
+			slices.Clone(c), i, i+1,
+		)
 		if others.implies(c[i]) {
 			c = others
 		}
@@ -253,10 +255,12 @@ func (s *system) variable(id int32) int {
 	switch a.kind {
 	case atomVar:
 	case atomDiv:
-		remainder := s.r.addmul(s.r.forms[a.y].lin, -a.d, self)
+		remainder := s.r.addmul(
+			s.r.lin(a.y), -a.d, self,
+		)
 		s.bound(remainder, Interval{0, a.d - 1})
 	case atomMinZero:
-		excess := s.r.addmul(s.r.forms[a.y].lin, -1, self)
+		excess := s.r.addmul(s.r.lin(a.y), -1, self)
 		s.bound(excess, Interval{0, plusInf})
 		s.mins = append(s.mins, id)
 	default:
@@ -274,7 +278,7 @@ func (s *system) splitMins(i int, cases *int) Verdict {
 		return s.solve()
 	}
 	id := s.mins[i]
-	y := s.r.forms[s.r.atoms[id].y].lin
+	y := s.r.lin(s.r.atoms[id].y)
 	rows := len(s.rows)
 	s.bound(s.r.addAtom(y, -1, id), Interval{0, 0})
 	first := s.splitMins(i+1, cases)
