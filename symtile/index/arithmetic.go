@@ -312,7 +312,8 @@ func (r *Ring) mulAtom(x lin, a int32) lin {
 
 // factorsOf lists the factors of atom id: itself unless it is a product.
 func (r *Ring) factorsOf(id int32, buf []int32) []int32 {
-	if a := &r.atoms[id]; a.kind == atomProduct {
+	a := &r.atoms[id]
+	if a.kind == atomProduct {
 		return append(buf, r.factors(a)...)
 	}
 	return append(buf, id)

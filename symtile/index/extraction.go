@@ -60,7 +60,8 @@ const maxSelected = 2000
 
 // costOf is the cost of the cheapest way to write form y.
 func (r *Ring) costOf(y int32) int32 {
-	if x := r.lin(y); r.plain(x) {
+	x := r.lin(y)
+	if r.plain(x) {
 		return r.cost(x)
 	}
 	_, c := r.cheapest(y)
@@ -173,7 +174,16 @@ func (r *Ring) atomCost(id int32) int32 {
 }
 
 // A selector improves one sum until nothing costs less. Each rewriting offers a
-// sum that is equal to x; the cheapest offer is the next x.
+// sum that is equal to x; the cheapest offer is the next x. The rewritings are
+//
+//	k·X − k·m·⌊X/m⌋        k·(X mod m)              introduceMod
+//	k·y − k·f·⌊y/f⌋        k·(y mod f)              introduceSymbolicMod
+//	k·m·⌊(X + m−1)/m⌋      k·X + k·(−X mod m)       introduceNegatedMod
+//	k·(X mod m) + c        (k·X + c) mod (k·m)      widenMod
+//	k·⌊y/d⌋ + k·q          k·⌊(y + d·q)/d⌋          absorb, absorbQuotients
+//	k·⌊y/f⌋                −k·⌈−y/f⌉                introduceCeilDiv
+//	k·min(y, 0) + k·z      k·min(y + z, z)          introduceMinMax
+//	a·f + b·f              (a + b)·f                factor
 type selector struct {
 	r    *Ring
 	x    lin

@@ -77,7 +77,8 @@ func isConst(e Expr) bool {
 func (m Map) used() map[Expr]bool {
 	used := map[Expr]bool{}
 	for _, e := range m.Where.Vars() {
-		if v, _ := e.Variable(); v.Origin != nil {
+		v, _ := e.Variable()
+		if v.Origin != nil {
 			used[e] = true
 		}
 	}
