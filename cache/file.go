@@ -98,11 +98,7 @@ func (db *DB) create() error {
 		bbolt.Options{Timeout: writeTimeout},
 		func(b *bbolt.DB) error { return b.Update(prepare) },
 	)
-	err = errors.Join(
-		err, tmp.Chmod(0o644), tmp.Sync(),
-		tmp.Close(),
-	)
-	if err != nil {
+	if err := finish(tmp, err); err != nil {
 		return err
 	}
 	if os.Link(tmp.Name(), db.path) == nil {
@@ -117,6 +113,12 @@ func tempBeside(path string) (*os.File, error) {
 	return os.CreateTemp(
 		filepath.Dir(path), "."+filepath.Base(path)+".*.new",
 	)
+}
+
+// finish closes a temporary file after its content has reached the disk, unless
+// writing it has failed.
+func finish(tmp *os.File, err error) error {
+	return errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
 }
 
 // syncFolder makes a new name in a folder durable. Some systems cannot do it, and

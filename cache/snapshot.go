@@ -99,11 +99,7 @@ func (db *DB) Publish(path string) (n int, err error) {
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
 	_, err = tmp.Write(snapshotBytes(all))
-	err = errors.Join(
-		err, tmp.Chmod(0o644), tmp.Sync(),
-		tmp.Close(),
-	)
-	if err != nil {
+	if err := finish(tmp, err); err != nil {
 		return 0, err
 	}
 	if err := os.Rename(tmp.Name(), path); err != nil {
@@ -215,9 +211,8 @@ func OpenSnapshot(path string) (*Snapshot, error) {
 	}
 	s, err := newSnapshot(data)
 	if err != nil {
-		return nil, errors.Join(
-			fmt.Errorf("%s: %w", path, err), unmap(),
-		)
+		err = fmt.Errorf("%s: %w", path, err)
+		return nil, errors.Join(err, unmap())
 	}
 	s.unmap = unmap
 	return s, nil

@@ -87,11 +87,12 @@ func NewExtents(p *Program) (*Extents, error) {
 		return nil, fmt.Errorf("%s has %d dimensions; extents are of at most 64", p.Fusion.Name, n)
 	}
 	x := &Extents{
-		prog:   p,
-		ops:    make([]opExtents, len(p.Ops)),
-		slots:  make([][]sizeSlot, n),
-		tiling: make(Tiling, n),
-		trips:  make([]float64, n),
+		prog:     p,
+		ops:      make([]opExtents, len(p.Ops)),
+		slots:    make([][]sizeSlot, n),
+		tiling:   make(Tiling, n),
+		programs: 1,
+		trips:    make([]float64, n),
 	}
 	for k, d := range p.Space.Dims {
 		if d.Kind == Parallel {
@@ -352,6 +353,7 @@ func (c *extentsCompiler) layOut(n int) {
 	op := &c.x.ops[n]
 	op.first = len(x.sizes)
 	op.elements = 1
+	op.runs = 1
 	for k, d := range x.prog.Ops[n].Tile {
 		s := c.at[d.Size]
 		from := c.index(s)
@@ -432,7 +434,7 @@ func (x *Extents) changed(t Tiling) (changed DimSet) {
 			x.vals[n+k] = 0
 		}
 	}
-	if changed&x.parallel != 0 || x.programs == 0 {
+	if changed&x.parallel != 0 {
 		x.programs = x.Product(x.parallel)
 	}
 	return changed
@@ -447,7 +449,7 @@ func (x *Extents) update(n int, changed DimSet) {
 			op.elements *= float64(size)
 		}
 	}
-	if op.loops&changed != 0 || op.runs == 0 {
+	if op.loops&changed != 0 {
 		op.active = op.activeLoops(x.several)
 		op.runs = x.Product(op.active)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// TestOnline: which loops are one. Commands: online, with the sizes of tiles,
-// prints the steps of the joined program, or that nothing was joined.
+// TestOnline: which loops are fused. Commands: online, with the sizes of tiles,
+// prints the steps of the fused program, or that nothing was fused.
 func TestOnline(t *testing.T) {
 	datadriven.Walk(t, "testdata/online", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -83,8 +83,8 @@ func drawSpace(t *rapid.T) *Space {
 		}
 		return index.Bound{Expr: x, In: index.Interval{Lo: 1, Hi: n}}
 	}
-	clauses := func(most int) (c index.Constraint) {
-		for range rapid.IntRange(0, most).Draw(t, "clauses") {
+	clauses := func(maxClauses int) (c index.Constraint) {
+		for range rapid.IntRange(0, maxClauses).Draw(t, "clauses") {
 			var clause index.Clause
 			for range rapid.IntRange(1, 3).Draw(t, "bounds") {
 				clause = append(clause, bound())
@@ -150,7 +150,7 @@ func TestHaloIsProposed(t *testing.T) {
 	t.Errorf("no tiling with 14 rows of 28")
 }
 
-// Twenty reshaped groups have more tilings than anybody enumerates; counting
+// Twenty reshaped groups have more tilings than can be enumerated; counting
 // them is a product of small tables.
 func TestCountDoesNotEnumerate(t *testing.T) {
 	from, to := strings.Repeat("2,3,", 20), strings.Repeat("6,", 20)

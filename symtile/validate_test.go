@@ -236,7 +236,7 @@ func inside(index, dims []int64) bool {
 	return true
 }
 
-// boxes says whether at every position the elements the result's tile needs are
+// boxes reports whether at every position the elements the result's tile needs are
 // a box of the operand, in order, whose strides are the same everywhere.
 func boxes(t *testing.T, c *hlo.Computation, p *Program, tiling Tiling) bool {
 	r := index.NewRing()
@@ -268,7 +268,7 @@ func boxes(t *testing.T, c *hlo.Computation, p *Program, tiling Tiling) bool {
 	return ok
 }
 
-// isBox says whether the indices are a product of progressions in row-major
+// isBox reports whether the indices are a product of progressions in row-major
 // order; strides holds those seen, 0 for none.
 func isBox(got [][]int64, strides []int64) bool {
 	want := [][]int64{nil}

@@ -274,7 +274,7 @@ func keyed(ms []index.Map, rt map[string]knownOrigin) (out []keyedMap) {
 	return out
 }
 
-const mostPoints = 100_000
+const maxPoints = 100_000
 const mostRanges = 4000
 const samples = 300
 
@@ -299,13 +299,13 @@ func sameRelation(got, want []index.Map, rt map[string]knownOrigin) string {
 			box[k] = box[k].Join(d.Range())
 		}
 	}
-	most := int64(mostPoints)
+	limit := int64(maxPoints)
 	for _, m := range slices.Concat(x, y) {
 		for _, e := range m.Ranges {
-			most /= e.Range().Len()
+			limit /= e.Range().Len()
 		}
 	}
-	for point := range pointsOf(box, most) {
+	for point := range pointsOf(box, limit) {
 		for run := range runtimeOf(y, rt) {
 			a, b := valuesAt(x, point, run), valuesAt(y, point, run)
 			if !slices.Equal(a, b) {
@@ -320,8 +320,8 @@ func sameRelation(got, want []index.Map, rt map[string]knownOrigin) string {
 	return ""
 }
 
-// pointsOf yields every point of a box, or some when they are more than most.
-func pointsOf(box []index.Interval, most int64) func(func([]int64) bool) {
+// pointsOf yields every point of a box, or some when they are more than limit.
+func pointsOf(box []index.Interval, limit int64) func(func([]int64) bool) {
 	n := int64(1)
 	for _, in := range box {
 		n = index.SatMul(n, in.Len())
@@ -329,11 +329,11 @@ func pointsOf(box []index.Interval, most int64) func(func([]int64) bool) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	return func(yield func([]int64) bool) {
 		steps := n
-		if n > most {
+		if n > limit {
 			steps = samples
 		}
 		for k := range steps {
-			if n > most {
+			if n > limit {
 				k = rnd.Int64N(n)
 			}
 			point := make([]int64, len(box))

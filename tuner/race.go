@@ -124,9 +124,8 @@ func (r *race) verifyAll(ctx context.Context) error {
 	}
 	var err error
 	seed := r.tuner.Options.Seed
-	if r.bench, err = check.NewBench(
-		r.fusion, seed, r.coldSpan(),
-	); err != nil {
+	r.bench, err = check.NewBench(r.fusion, seed, r.coldSpan())
+	if err != nil {
 		return err
 	}
 	r.start()

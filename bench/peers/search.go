@@ -119,9 +119,9 @@ func evenlySpread(plans []kernels.Plan, n int) []kernels.Plan {
 // distribution tells how much depends on the choice of a plan.
 func (e *caseRun) timeSample(ctx context.Context) {
 	plans := slices.Collect(e.session.backend.Plans(e.program))
-	if _, err := e.timePlans(
-		ctx, "sample", evenlySpread(plans, e.session.options.samplePlans),
-	); err != nil && ctx.Err() == nil {
+	sample := evenlySpread(plans, e.session.samplePlans)
+	_, err := e.timePlans(ctx, "sample", sample)
+	if err != nil && ctx.Err() == nil {
 		e.note("landscape", err)
 	}
 }

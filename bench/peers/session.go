@@ -473,13 +473,7 @@ func (e *caseRun) addRows(name string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	e.competitors = append(
-		e.competitors,
-		&competitor{
-			name:   name,
-			sample: sameSample(k, in, []kernels.Buffer{out}),
-		},
-	)
+	e.add(name, sameSample(k, in, []kernels.Buffer{out}))
 	return nil
 }
 

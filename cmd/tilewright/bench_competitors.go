@@ -269,9 +269,9 @@ func (s benchSummary) print(c *call) {
 	t := c.table()
 	fmt.Fprintln(t, "\tmedian ns\tgeomean ns\tmost ns\ttimes ours\tleast\tnot slower than us")
 	for _, v := range s.Columns {
-		rival := strings.Contains(v.Column, " ")
+		other := strings.Contains(v.Column, " ")
 		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t", v.Column, v.Median, v.Geomean, v.Most)
-		if rival {
+		if other {
 			fmt.Fprintf(t, "%.1f\t%.2f (%s)\t%d", v.Ratio, v.Least, v.Worst, v.Slower)
 		}
 		fmt.Fprintln(t)

@@ -126,18 +126,18 @@ func runBenchSymbolic(c *call) error {
 	if err := writeLines(args[1], b.answers); err != nil {
 		return err
 	}
-	rivals, err := b.startCompetitors(*isl, *mlir)
+	others, err := b.startCompetitors(*isl, *mlir)
 	if err != nil {
 		return err
 	}
-	defer rivals.remove()
-	if err := b.measureRounds(*rounds, rivals); err != nil {
+	defer others.remove()
+	if err := b.measureRounds(*rounds, others); err != nil {
 		return err
 	}
 	if err := writeLines(args[2], b.writeTimes); err != nil {
 		return err
 	}
-	return b.report(c, rivals)
+	return b.report(c, others)
 }
 
 // load parses the workload once; parsing is not measured.
@@ -261,7 +261,7 @@ func (b *symbolicBench) answers(w io.Writer) error {
 
 // measureRounds measures all chains in rounds, ours and the competitors' in
 // turn, so that the drift of the machine affects all of them.
-func (b *symbolicBench) measureRounds(rounds int, rivals competitors) error {
+func (b *symbolicBench) measureRounds(rounds int, others competitors) error {
 	if b.budget == 0 {
 		rounds = 0
 	}
@@ -273,7 +273,7 @@ func (b *symbolicBench) measureRounds(rounds int, rivals competitors) error {
 				b.measureChain(b.ids[i], c),
 			)
 		}
-		if err := rivals.run(b.budget); err != nil {
+		if err := others.run(b.budget); err != nil {
 			return err
 		}
 	}

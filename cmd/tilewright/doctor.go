@@ -462,10 +462,9 @@ func (d *doctor) check(
 		file = filepath.Join("kernels", name+".ptx")
 	}
 	row.Verdict = agrees
-	if err := errors.Join(
-		d.write(file, []byte(source)),
-		v.For(plan, d.backend.Identity().TF32Allowed()).Verify(limited, k),
-	); err != nil {
+	verifier := v.For(plan, d.backend.Identity().TF32Allowed())
+	err = errors.Join(d.write(file, []byte(source)), verifier.Verify(limited, k))
+	if err != nil {
 		row.Verdict = err.Error()
 	}
 	if ptx {

@@ -316,10 +316,9 @@ func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(
-		*layout.Layout, *layoutJSON,
-	) error{f.showElement, f.showPack, f.showAccess} {
-		if err := part(l, j); err != nil {
+	type part func(*layout.Layout, *layoutJSON) error
+	for _, show := range []part{f.showElement, f.showPack, f.showAccess} {
+		if err := show(l, j); err != nil {
 			return nil, err
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
@@ -153,15 +153,8 @@ func BenchmarkLandscape(b *testing.B) {
 
 func landscape(t testing.TB, text string) (*symtile.Program, *check.Bench) {
 	t.Helper()
-	m, err := hlo.Parse("bench", []byte(strings.TrimSpace(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := symtile.Analyze(m.Entry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bench, err := check.NewBench(m.Entry, 1, 1)
+	p := kerneltest.Program(t, strings.TrimSpace(text))
+	bench, err := check.NewBench(p.Fusion, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,15 +171,13 @@ func milliseconds(
 		t.Fatal(fmt.Errorf("%s: %w", plan, err))
 	}
 	defer k.Close()
-	best := time.Hour
-	for range 3 {
+	return 1e3 * kerneltest.Best(3, func() time.Duration {
 		d, err := bench.Run(context.Background(), k)
 		if err != nil {
 			t.Fatal(err)
 		}
-		best = min(best, d)
-	}
-	return best.Seconds() * 1e3
+		return d
+	})
 }
 
 // BenchmarkDefault runs the default plan of every fusion of the corpus on one

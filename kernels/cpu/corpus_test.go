@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
@@ -52,10 +53,7 @@ func checkPlans(t *testing.T, p *symtile.Program, n int) {
 
 func checkPlansOf(t *testing.T, b *Backend, p *symtile.Program, n int) {
 	t.Helper()
-	v, err := check.NewVerifier(p.Fusion, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := kerneltest.Verifier(t, p, 1)
 	plan, err := b.Default(p)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -21,7 +22,7 @@ var skinny = []struct{ name, left, right, attrs string }{
 // BenchmarkSkinny is default plans of such products, on one and on two threads.
 func BenchmarkSkinny(b *testing.B) {
 	for _, x := range skinny {
-		p := programOf(
+		p := kerneltest.Program(
 			b, fmt.Sprintf(
 				"ENTRY e { x = f32[%s] parameter(0)\ny = f32[%s] parameter(1)\nROOT d = f32[%s] dot(x, y), %s }",
 				x.left, x.right,

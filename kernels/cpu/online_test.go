@@ -11,9 +11,9 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // rowsOfX are e = exp(x − max x) and its sum l, of $t.
@@ -158,10 +158,7 @@ func TestOnline(t *testing.T) {
 		for n, text := range texts {
 			t.Run(fmt.Sprintf("%s/%d", d, n), func(t *testing.T) {
 				p, _ := landscape(t, strings.ReplaceAll(text, "$t", d))
-				v, err := check.NewVerifier(p.Fusion, 1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := kerneltest.Verifier(t, p, 1)
 				b := New()
 				for k := range 12 {
 					plan := kernels.Plan{Tiles: alike(rng, p)}
@@ -390,14 +387,7 @@ func TestDefaultIsOnline(t *testing.T) {
 		"$t", "f32", "[6,40]", "[16,1048576]", "[6]", "[16]", "[40]", "[1048576]", "(40)", "(1048576)",
 	).Replace(meanTexts[1])
 	for _, text := range []string{long, attention, norm} {
-		m, err := hlo.Parse("online", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := symtile.Analyze(m.Entry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := kerneltest.Program(t, text)
 		plan, err := New().Default(p)
 		if err != nil {
 			t.Fatal(err)

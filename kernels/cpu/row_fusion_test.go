@@ -16,8 +16,8 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/rowkernel"
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // rowwise are fusions of 4096 rows of 1024 that memory bounds.
@@ -261,7 +261,7 @@ func TestRowFusionsAreOneNest(t *testing.T) {
 		t.Skip("no machine code here")
 	}
 	for _, c := range rowwise {
-		p, b := programOf(t, c.text), New()
+		p, b := kerneltest.Program(t, c.text), New()
 		plan, err := b.Default(p)
 		if err != nil {
 			t.Fatal(err)
@@ -288,26 +288,13 @@ func checkOneNest(t *testing.T, name string, p *symtile.Program, plan kernels.Pl
 	}
 }
 
-func programOf(t testing.TB, text string) *symtile.Program {
-	t.Helper()
-	m, err := hlo.Parse("text", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := symtile.Analyze(m.Entry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // Rows too far from each other for the displacement of an instruction are done one
 // after the other.
 func TestFarRowsFitDisplacements(t *testing.T) {
 	for cols, want := range map[int64][2]int64{1 << 20: {
 		rowkernel.SpacedColumnRows, 64 / rowkernel.SpacedColumnRows,
 	}, 1 << 27: {1, 1}} {
-		p := programOf(t, strings.ReplaceAll(`x = f32[64,$0] parameter(0)
+		p := kerneltest.Program(t, strings.ReplaceAll(`x = f32[64,$0] parameter(0)
 zero = f32[] constant(0)
 r = f32[$0] reduce(x, zero), dimensions={0}, to_apply=add`, "$0", fmt.Sprint(cols)))
 		q, err := p.At(symtile.Tiling{1024, 64})
@@ -335,7 +322,7 @@ func TestCallsAreShort(t *testing.T) {
 	}
 	for _, cols := range []string{"1000", "8192", "131072"} {
 		for _, c := range rowwise {
-			p := programOf(t, strings.ReplaceAll(strings.ReplaceAll(c.text, "1024]", cols+"]"), "1024", cols))
+			p := kerneltest.Program(t, strings.ReplaceAll(strings.ReplaceAll(c.text, "1024]", cols+"]"), "1024", cols))
 			plan := kernels.Plan{}
 			for _, d := range p.Space.Dims {
 				plan.Tiles = append(plan.Tiles, d.Extent)

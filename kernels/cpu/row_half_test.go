@@ -10,6 +10,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -37,7 +38,7 @@ c = $t[$0,$1] maximum(b, x)
 ROOT all = ($t[$0,$1], $t[$0,$1], f32[$0]) tuple(c, a, sum)`
 
 func narrowProgram(t testing.TB, kind string, rows, cols int64) *symtile.Program {
-	return programOf(
+	return kerneltest.Program(
 		t,
 		strings.NewReplacer(
 			"$t", kind, "$0", fmt.Sprint(rows), "$1", fmt.Sprint(cols),
@@ -104,7 +105,7 @@ func TestNarrowRowsAreNests(t *testing.T) {
 		t.Skip("no machine code here")
 	}
 	for _, c := range rowwise {
-		p, b := programOf(t, inBF16(c.text)), New()
+		p, b := kerneltest.Program(t, inBF16(c.text)), New()
 		plan, err := b.Default(p)
 		if err != nil {
 			t.Fatal(err)

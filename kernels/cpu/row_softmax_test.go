@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -50,7 +51,7 @@ func checkSoftmax(t *testing.T, shape [2]int64, c [4]string) {
 		"$2", c[0], "$3", "f32[$0,$1], "+c[3],
 		"$4", c[1], "$5", c[2],
 	).Replace(softmaxText)
-	p := programOf(t, strings.NewReplacer(size...).Replace(text))
+	p := kerneltest.Program(t, strings.NewReplacer(size...).Replace(text))
 	plan := kernels.Plan{Tiles: make(symtile.Tiling, len(p.Space.Dims))}
 	for k, d := range p.Space.Dims {
 		plan.Tiles[k] = max(1, d.Extent)

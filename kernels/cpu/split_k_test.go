@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -19,10 +19,7 @@ func TestSplits(t *testing.T) {
 y = f32[200,24] parameter(1)
 dot = f32[20,24] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 r = f32[20,24] tanh(dot)`)
-	v, err := check.NewVerifier(p.Fusion, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := kerneltest.Verifier(t, p, 1)
 	b := New()
 	for _, tiling := range []symtile.Tiling{{20, 24, 200}, {
 		8, 24, 200,
@@ -47,10 +44,7 @@ start = f32[] constant(3)
 z = f32[300,40] add(x, y)
 all = f32[40] reduce(z, start), dimensions={0}, to_apply=$0
 r = f32[40] negate(all)`, "$0", monoid))
-		v, err := check.NewVerifier(p.Fusion, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := kerneltest.Verifier(t, p, 1)
 		b := New()
 		for _, tiling := range []symtile.Tiling{
 			{40, 300}, {40, 50}, {40, 7}, {16, 33},
@@ -70,10 +64,7 @@ func TestSplitSums(t *testing.T) {
 	p, _ := landscape(t, `x = f32[130,70] parameter(0)
 zero = f32[] constant(0)
 r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add`)
-	v, err := check.NewVerifier(p.Fusion, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := kerneltest.Verifier(t, p, 1)
 	for _, tiling := range []symtile.Tiling{
 		{16, 70}, {130, 8}, {13, 7},
 	} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -128,10 +129,7 @@ func transposeOf(shape string) string {
 // checkMoves checks some plans and returns how many have moves.
 func checkMoves(t *testing.T, rng *rand.Rand, p *symtile.Program) (moved int) {
 	t.Helper()
-	v, err := check.NewVerifier(p.Fusion, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := kerneltest.Verifier(t, p, 3)
 	tilings := slices.Collect(walkable(p).Tilings())
 	for k := range 3 {
 		plan := kernels.Plan{Tiles: tilings[len(tilings)-1]}

@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // elementwiseCases are the operations by the classes of types they are tried
@@ -77,18 +76,8 @@ func TestConversionsOnSimulator(t *testing.T) {
 // checkText verifies a plan of a program on the simulator.
 func checkText(t *testing.T, text string, plan kernels.Plan) {
 	t.Helper()
-	m, err := hlo.Parse("test", []byte(text))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	p, err := symtile.Analyze(m.Entry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := check.NewVerifier(m.Entry, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := kerneltest.Program(t, text)
+	v := kerneltest.Verifier(t, p, 3)
 	k, err := New(simulatedSession(t, "sm_80")).Compile(context.Background(), p, plan)
 	var no *kernels.Rejected
 	if errors.As(err, &no) {

@@ -10,6 +10,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/index"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
@@ -43,10 +44,7 @@ func TestCorpusOnSimulator(t *testing.T) {
 // checkPlans tries n random plans of a program for each target.
 func checkPlans(t *testing.T, p *symtile.Program, n int) {
 	t.Helper()
-	v, err := check.NewVerifier(p.Fusion, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := kerneltest.Verifier(t, p, 1)
 	tilings := slices.Collect(p.Space.Tilings())
 	for _, target := range targets {
 		b := New(simulatedSession(t, target))
@@ -118,8 +116,11 @@ func halfIdle(t *testing.T, p *symtile.Program, c candidate, s device.Spec) bool
 		t.Fatal(err)
 	}
 	m.set(c.tiling)
-	return c.knobs.warps > 1 &&
-		float64(c.knobs.warps/2*device.WarpThreads) >= slices.Max(m.counts)
+	most := 0.0
+	for n := range p.Ops {
+		most = max(most, m.elements(n))
+	}
+	return c.knobs.warps > 1 && float64(c.knobs.warps/2*device.WarpThreads) >= most
 }
 
 // Plans that are offered can nearly all be compiled, and the default is one.

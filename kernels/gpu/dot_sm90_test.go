@@ -10,10 +10,9 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Products that warpgroups compute agree with the reference: all layouts,
@@ -62,18 +61,8 @@ func TestWarpgroupDots(t *testing.T) {
 			d[2], m, n, l, r, d[2], m, n,
 			d[2], m, n,
 		)
-		module, err := hlo.Parse("random", []byte(text))
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		p, err := symtile.Analyze(module.Entry)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := check.NewVerifier(module.Entry, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := kerneltest.Program(t, text)
+		v := kerneltest.Verifier(t, p, 3)
 		for range 3 {
 			tiling := symtile.Tiling{
 				min(m, pick(64, 128, 256)),
@@ -154,18 +143,8 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 		n := pick(64, 128, 136, 256)
 		k := pick(32, 80, 128, 200)
 		text, batched := gemm(rng, m, n, k)
-		module, err := hlo.Parse("random", []byte(text))
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		p, err := symtile.Analyze(module.Entry)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := check.NewVerifier(module.Entry, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := kerneltest.Program(t, text)
+		v := kerneltest.Verifier(t, p, 3)
 		for range 4 {
 			tiling := symtile.Tiling{
 				pick(64, 128),
@@ -213,7 +192,7 @@ func TestResidentClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := parsed(t, "a = bf16[1024,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = bf16[1024,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n")
+	p := kerneltest.Program(t, "a = bf16[1024,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = bf16[1024,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n")
 	plan := kernels.Plan{
 		Tiles: symtile.Tiling{64, 64, 32},
 	}.With("group", 4).With("cluster", 2)
@@ -281,18 +260,8 @@ func TestRingMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := New(s)
-	module, err := hlo.Parse("gemm", []byte("a = bf16[1024,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = bf16[1024,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := symtile.Analyze(module.Entry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := check.NewVerifier(module.Entry, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := kerneltest.Program(t, "a = bf16[1024,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = bf16[1024,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n")
+	v := kerneltest.Verifier(t, p, 3)
 	plan := kernels.Plan{
 		Tiles: symtile.Tiling{64, 64, 32},
 	}.With("warps", 4).With("stages", 3).With("group", 4).With("epilogue", 1)

@@ -8,10 +8,9 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // randomDot writes a product of random types, layouts and extents, half of them
@@ -113,18 +112,8 @@ func checkDots(t *testing.T, target string, rng *rand.Rand) {
 	ran, mma, wgmma := 0, 0, 0
 	for range 25 {
 		text := randomDot(rng)
-		m, err := hlo.Parse("random", []byte(text))
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		p, err := symtile.Analyze(m.Entry)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := check.NewVerifier(m.Entry, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := kerneltest.Program(t, text)
+		v := kerneltest.Verifier(t, p, 3)
 		for range 3 {
 			plan := kernels.Plan{Tiles: randomTiling(rng, p)}.With(
 				"warps", 1<<rng.IntN(4),

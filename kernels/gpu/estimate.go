@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // An estimate says, for a tiling and launch choices, what a block needs and
@@ -18,60 +16,29 @@ import (
 type estimate struct {
 	p       *symtile.Program
 	sheet   device.Spec
-	code    *index.Evaluator
-	first   []int // of each op's sizes among the results
-	loops   [][]int
-	vals    []int64
-	out     []int64
-	spare   []int64
-	trips   []float64
-	counts  []float64              // elements of each op's tile
-	turns   []float64              // of the loops around each op
+	extents *symtile.Extents
 	tensor  [2][]bool              // by tf32, of ops that are products: tensor cores have it
 	groups  [2][]bool              // and warpgroups may have it
 	orders  map[int]reductionOrder // of the reductions that depend on it
 	parted  splitProgram
-	over    [][]int   // parallel dimensions that the tiles of parameters depend on
-	feeds   []int     // of parameters: the product by warpgroups that reads it, −1: none
-	brought []float64 // bytes of each parameter that a block reads
-	covered []float64 // tiles of a wave along each dimension
+	over    []symtile.DimSet // parallel dimensions that the tiles of parameters depend on
+	feeds   []int            // of parameters: the product by warpgroups that reads it, −1: none
+	brought []float64        // bytes of each parameter that a block reads
+	covered []float64        // tiles of a wave along each dimension
 	// unique is the bytes of all arrays, which memory moves once at least.
-	unique  float64
-	pitch   []int64 // bytes from a row of each op to the next
-	order   [][]int // of the dimensions of every op, the fastest in memory last
-	repeats [][]int // of parameters: earlier ops that load the same one
-	picks   []int   // of parameters: the gather that picks elements of it, −1: none
-	dots    bool    // there are products
+	unique float64
+	pitch  []int64 // bytes from a row of each op to the next
+	order  [][]int // of the dimensions of every op, the fastest in memory last
+	picks  []int   // of parameters: the gather that picks elements of it, −1: none
+	dots   bool    // there are products
 }
 
 func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
-	m := &estimate{
-		p:      p,
-		sheet:  s,
-		loops:  make([][]int, len(p.Ops)),
-		trips:  make([]float64, len(p.Space.Dims)),
-		orders: map[int]reductionOrder{},
-		counts: make([]float64, len(p.Ops)),
-		turns:  make([]float64, len(p.Ops)),
+	x, err := symtile.NewExtents(p)
+	if err != nil {
+		return nil, err
 	}
-	var vars, results []index.Expr
-	for _, d := range p.Space.Dims {
-		vars = append(vars, d.Size)
-	}
-	for _, op := range p.Ops {
-		m.first = append(m.first, len(results))
-		for _, d := range op.Tile {
-			results = append(results, d.Size)
-		}
-	}
-	var err error
-	if m.code, err = index.Compile(vars, results); err != nil {
-		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
-	}
-	m.vals, m.out, m.spare = make([]int64, len(vars)),
-		make([]int64, len(results)),
-		make([]int64, m.code.ScratchLen())
-	m.nest(p.Body, nil)
+	m := &estimate{p: p, sheet: s, extents: x, orders: map[int]reductionOrder{}}
 	m.lie()
 	m.products()
 	m.operands()
@@ -121,36 +88,10 @@ func (m *estimate) lie() {
 		}
 		m.order = append(m.order, order)
 		m.pitch = append(m.pitch, pitch)
-		var same []int
-		for k, other := range m.p.Ops[:n] {
-			if op.Code == hlo.OpParameter &&
-				other.Code == hlo.OpParameter && other.Instr == op.Instr {
-				same = append(same, k)
-			}
-		}
-		m.repeats = append(m.repeats, same)
 		m.picks = append(m.picks, -1)
 		m.dots = m.dots || op.Code == hlo.OpDot
 		if op.Code == hlo.OpGather {
 			m.picks[op.Args[0]] = n
-		}
-	}
-}
-
-// nest notes the dimensions of the loops around every op.
-func (m *estimate) nest(body []symtile.Step, around []int) {
-	for _, s := range body {
-		if s.Loop == nil {
-			m.loops[s.Op] = around
-			continue
-		}
-		inside := append(
-			around[:len(around):len(around)],
-			s.Loop.Dims...,
-		)
-		m.nest(s.Loop.Body, inside)
-		for _, c := range s.Loop.Accumulators {
-			m.loops[c] = inside
 		}
 	}
 }
@@ -184,54 +125,31 @@ type load struct {
 	exposed float64 // cycles that its warps wait for memory
 }
 
-// set evaluates the sizes of a tiling.
+// set evaluates a tiling; it returns the number of blocks.
 func (m *estimate) set(t symtile.Tiling) (programs float64) {
-	programs = 1
-	for k, d := range m.p.Space.Dims {
-		m.trips[k] = math.Ceil(
-			float64(max(1, d.Extent)) / float64(t[k]),
-		)
-		if d.Kind == symtile.Parallel {
-			programs *= m.trips[k]
-		}
-	}
-	copy(m.vals, t)
-	m.code.Eval(m.vals, m.out, m.spare)
-	for n := range m.p.Ops {
-		m.counts[n], m.turns[n] = 1, 1
-		for _, s := range m.sizes(n) {
-			m.counts[n] *= float64(s)
-		}
-		for _, d := range m.loops[n] {
-			m.turns[n] *= m.trips[d]
-		}
-	}
-	return programs
+	m.extents.Set(t)
+	return m.extents.Programs()
 }
 
-// inOrder says whether tiles of the sizes that are set go through what depends
-// on it in order.
+// inOrder reports whether tiles of the sizes that are set go through what depends on
+// their order in order.
 func (m *estimate) inOrder() bool {
 	for n, o := range m.orders {
-		if o.broken(m.sizes(
-			m.p.Ops[n].Args[0],
-		), func(d int) int64 { return int64(m.trips[d]) }) >= 0 {
+		sizes := m.sizes(m.p.Ops[n].Args[0])
+		tiles := func(d int) int64 { return int64(m.extents.Trips(d)) }
+		if o.broken(sizes, tiles) >= 0 {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *estimate) sizes(n int) []int64 {
-	return m.out[m.first[n] : m.first[n]+len(
-		m.p.Ops[n].Tile,
-	)]
-}
+func (m *estimate) sizes(n int) []int64 { return m.extents.Sizes(n) }
 
-func (m *estimate) elements(n int) float64 { return m.counts[n] }
+func (m *estimate) elements(n int) float64 { return m.extents.Elements(n) }
 
 // runs is how many times a block comes to an op.
-func (m *estimate) runs(n int) float64 { return m.turns[n] }
+func (m *estimate) runs(n int) float64 { return m.extents.Runs(n) }
 
 // candidate costs a tiling, which has been set.
 func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
@@ -261,7 +179,8 @@ func (m *estimate) work(ops []bool, c *candidate) load {
 	l := load{exposed: latency, lanes: prologue * threads}
 	clear(m.brought)
 	for n, op := range m.p.Ops {
-		if ops != nil && !ops[n] {
+		if ops != nil && !ops[n] ||
+			ops == nil && m.extents.Duplicate(n) {
 			continue
 		}
 		runs := m.runs(n)
@@ -363,17 +282,6 @@ const latency = 800
 // of the next that a barrier takes (Luo et al., Dissecting the NVIDIA Hopper
 // Architecture, 2025: 33 for an access to shared memory, and what follows it).
 const perSlot = 40
-
-// repeated says whether an earlier op loads the same tile.
-func (m *estimate) repeated(n int) bool {
-	for _, k := range m.repeats[n] {
-		if m.runs(k) == 1 &&
-			slices.Equal(m.sizes(k), m.sizes(n)) {
-			return true
-		}
-	}
-	return false
-}
 
 // picked is the elements of a tile that are read.
 func (m *estimate) picked(n int) float64 {
@@ -781,13 +689,5 @@ func (m *estimate) fits(c candidate) bool {
 		!math.IsInf(c.seconds, 1)
 }
 
-// plan is the candidate as a plan, knobs at their defaults left out.
-func (c candidate) plan() kernels.Plan {
-	p := kernels.Plan{Tiles: c.tiling}
-	for _, row := range knobTable {
-		if v := int64(*row.of(&c.knobs)); v != row.def {
-			p = p.With(row.name, v)
-		}
-	}
-	return p
-}
+// plan is the candidate as a plan.
+func (c candidate) plan() kernels.Plan { return c.knobs.plan(c.tiling) }

@@ -95,7 +95,7 @@ func (m *estimate) fewest() int {
 func (m *estimate) around(dims []int) int {
 	trips := 1
 	for _, d := range dims {
-		trips *= int(m.trips[d])
+		trips *= int(m.extents.Trips(d))
 	}
 	return trips
 }

@@ -15,7 +15,7 @@ import (
 // operands notes which parallel dimensions the tile of every parameter depends
 // on, and which parameters products by warpgroups read.
 func (m *estimate) operands() {
-	m.over = make([][]int, len(m.p.Ops))
+	m.over = make([]symtile.DimSet, len(m.p.Ops))
 	m.feeds = make([]int, len(m.p.Ops))
 	m.brought = make([]float64, len(m.p.Ops))
 	m.covered = make([]float64, len(m.p.Space.Dims))
@@ -25,8 +25,8 @@ func (m *estimate) operands() {
 			continue
 		}
 		for k, d := range m.p.Space.Dims {
-			if d.Kind == symtile.Parallel && dependsOn(op, d.Tid) {
-				m.over[n] = append(m.over[n], k)
+			if d.Kind == symtile.Parallel && m.extents.Over(n).Has(k) {
+				m.over[n] |= 1 << k
 			}
 		}
 	}
@@ -41,9 +41,6 @@ func (m *estimate) operands() {
 // bring adds what a block reads of a parameter. Tensor copies bring operands of
 // warpgroups, a part of those a cluster shares from each of its blocks.
 func (m *estimate) bring(n int, k knobs, runs float64, l *load) {
-	if runs == 1 && m.repeated(n) {
-		return
-	}
 	bytes := m.moved(n, sectorBytes) * runs
 	m.brought[n] = m.moved(n, burst) * runs
 	l.bytes += m.brought[n]
@@ -56,7 +53,7 @@ func (m *estimate) bring(n int, k knobs, runs float64, l *load) {
 	l.copied += bytes
 	along, _ := m.neighbours(k.group)
 	if k.cluster > 1 &&
-		!slices.Contains(m.over[n], along) {
+		(along < 0 || !m.over[n].Has(along)) {
 		l.given += bytes * (1 - 1/float64(k.cluster))
 	}
 }
@@ -65,7 +62,7 @@ func (m *estimate) bring(n int, k knobs, runs float64, l *load) {
 func (m *estimate) neighbours(group int) (dim int, run float64) {
 	rows, cols := -1, -1
 	for k, d := range m.p.Space.Dims {
-		if d.Kind == symtile.Parallel && m.trips[k] > 1 {
+		if d.Kind == symtile.Parallel && m.extents.Trips(k) > 1 {
 			rows, cols = cols, k
 		}
 	}
@@ -75,7 +72,7 @@ func (m *estimate) neighbours(group int) (dim int, run float64) {
 	case group > 1 && rows >= 0:
 		return rows, float64(group)
 	}
-	return cols, m.trips[cols]
+	return cols, m.extents.Trips(cols)
 }
 
 // cover counts the different tiles that a number of consecutive blocks have
@@ -83,7 +80,8 @@ func (m *estimate) neighbours(group int) (dim int, run float64) {
 func (m *estimate) cover(blocks float64, group int) {
 	along, run := m.neighbours(group)
 	left := blocks
-	for k := len(m.trips) - 1; k >= 0; k-- {
+	for k := len(m.covered) - 1; k >= 0; k-- {
+		trips := m.extents.Trips(k)
 		m.covered[k] = 1
 		if m.p.Space.Dims[k].Kind != symtile.Parallel {
 			continue
@@ -93,14 +91,12 @@ func (m *estimate) cover(blocks float64, group int) {
 			each = run // blocks go through run rows before the next column
 		}
 		if k == along && run == float64(group) && run > 1 {
-			m.covered[k] = min(m.trips[k], run*math.Ceil(left))
-			left *= run / m.trips[k]
+			m.covered[k] = min(trips, run*math.Ceil(left))
+			left *= run / trips
 			continue
 		}
-		m.covered[k] = min(
-			m.trips[k], math.Ceil(left/each),
-		)
-		left /= each * m.trips[k]
+		m.covered[k] = min(trips, math.Ceil(left/each))
+		left /= each * trips
 	}
 }
 
@@ -110,8 +106,10 @@ func (m *estimate) waveBytes(blocks, bytes float64, group int) float64 {
 	total := bytes * blocks
 	for n, b := range m.brought {
 		different := 1.0
-		for _, k := range m.over[n] {
-			different *= m.covered[k]
+		for k := range m.covered {
+			if m.over[n].Has(k) {
+				different *= m.covered[k]
+			}
 		}
 		total -= b * max(0, blocks-different)
 	}
@@ -234,7 +232,7 @@ func (m *estimate) clusters(k knobs) bool {
 	}
 	some := false
 	for n, dot := range m.feeds {
-		if dot >= 0 && !slices.Contains(m.over[n], along) {
+		if dot >= 0 && !m.over[n].Has(along) {
 			if some = true; m.rows(n)%int64(k.cluster*swizzleRows) != 0 {
 				return false
 			}

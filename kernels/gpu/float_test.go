@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -31,21 +32,14 @@ func TestErfInvUlp(t *testing.T) {
 	const n = 6000
 	for d, bound := range map[hlo.DType]float64{hlo.F32: 4, hlo.F64: 8} {
 		text := "x = " + d.String() + "[6000] parameter(0)\nr = " + d.String() + "[6000] erf-inv(x)\n"
-		m, err := hlo.Parse("test", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := symtile.Analyze(m.Entry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := kerneltest.Program(t, text)
 		k, err := New(simulatedSession(t, "sm_80")).Compile(t.Context(), p, kernels.Plan{Tiles: symtile.Tiling{500}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer k.Close()
-		in, _ := kernels.NewBuffer(m.Entry.Params[0].Shape)
-		out, _ := kernels.NewBuffer(m.Entry.Root.Shape)
+		in, _ := kernels.NewBuffer(p.Fusion.Params[0].Shape)
+		out, _ := kernels.NewBuffer(p.Fusion.Root.Shape)
 		points := erfInvPoints(n, d)
 		for i, x := range points {
 			in.SetFloat(int64(i), x)

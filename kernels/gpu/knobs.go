@@ -2,10 +2,10 @@ package gpu
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/symtile"
 )
 
 // knobs are the launch choices of a plan, beside the tile sizes.
@@ -25,46 +25,92 @@ type knobs struct {
 // maxStages is the most slots that a ring of shared memory has.
 const maxStages = 8
 
-// A knobRow is a knob with what it can be.
-type knobRow struct {
-	name   string
-	def    int64
-	lo, hi int64
-	power  bool
-	of     func(k *knobs) *int
+// launchFacts are what the launch choices worth a try with every tiling depend on.
+type launchFacts struct {
+	spec   device.Spec
+	dots   bool // there are products
+	tensor bool // tensor cores have one of them
 }
 
-var knobTable = []knobRow{
-	{"cluster", 1, 1, 8, true, func(k *knobs) *int { return &k.cluster }},
-	{"epilogue", 0, 0, 1, false, func(k *knobs) *int { return &k.epilogue }},
-	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
-	{"persistent", 0, 0, pingpong, false, func(k *knobs) *int { return &k.persistent }},
-	{"producer", 1, 0, 4, true, func(k *knobs) *int { return &k.producer }},
-	{"splitk", 1, 1, maxPieces, false, func(k *knobs) *int { return &k.splitk }},
-	{"stages", 2, 1, maxStages, false, func(k *knobs) *int { return &k.stages }},
-	{kernels.TF32, 0, 0, 1, false, func(k *knobs) *int { return &k.tf32 }},
-	{"vector", maxVectorBytes, 1, maxVectorBytes, true, func(k *knobs) *int { return &k.vector }},
-	{"warps", 4, 1, 32, true, func(k *knobs) *int { return &k.warps }},
+// knobTable is all knobs of this backend. Those without offers are chosen by the
+// tiling: see feasibleCandidates and estimate.scheduled.
+var knobTable = kernels.KnobTable[launchFacts]{
+	{Name: "cluster", Min: 1, Max: 8, PowerOfTwo: true, Default: 1, Absent: "1: blocks load their operands alone"},
+	{Name: "epilogue", Min: 0, Max: 1, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
+	{Name: "group", Min: 1, Max: 1 << 16, Default: 1, Absent: "1: one row of tiles, the last dimension fastest"},
+	{Name: "persistent", Min: 0, Max: pingpong, Absent: "0: a block for each tile"},
+	{Name: "producer", Min: 0, Max: 4, PowerOfTwo: true, Default: 1, Absent: "1: a warp of its own starts tensor copies"},
+	{Name: "splitk", Min: 1, Max: maxPieces, Default: 1, Absent: "1: a block does all iterations of its tile's loops"},
+	{Name: "stages", Min: 1, Max: maxStages, Default: 2, Absent: "2 tiles of a loop's operands in shared memory", Offers: offerStages},
+	{Name: kernels.TF32, Min: 0, Max: 1, Absent: "0: products of f32 are exact"},
+	{Name: "vector", Min: 1, Max: maxVectorBytes, PowerOfTwo: true, Default: maxVectorBytes, Absent: "16 bytes an access"},
+	{Name: "warps", Min: 1, Max: 32, PowerOfTwo: true, Default: 4, Absent: "4 warps of a block", Offers: offerWarps},
+}
+
+// field is where the value of a knob is.
+func (k *knobs) field(name string) *int {
+	switch name {
+	case "cluster":
+		return &k.cluster
+	case "epilogue":
+		return &k.epilogue
+	case "group":
+		return &k.group
+	case "persistent":
+		return &k.persistent
+	case "producer":
+		return &k.producer
+	case "splitk":
+		return &k.splitk
+	case "stages":
+		return &k.stages
+	case kernels.TF32:
+		return &k.tf32
+	case "vector":
+		return &k.vector
+	}
+	return &k.warps
+}
+
+// maxOfferedWarps is the warps of the largest blocks that are offered.
+const maxOfferedWarps = 16
+
+// offerWarps offers powers of two.
+func offerWarps(f launchFacts) (all []int64) {
+	for n := 1; n <= min(maxOfferedWarps, f.spec.BlockThreads/device.WarpThreads); n *= 2 {
+		all = append(all, int64(n))
+	}
+	return all
+}
+
+// offerStages offers rings for the operands of products.
+func offerStages(f launchFacts) []int64 {
+	switch {
+	case f.tensor:
+		return []int64{1, 2, 3, maxOfferedStages}
+	case f.dots:
+		return []int64{1, 2, 3}
+	}
+	return []int64{2}
+}
+
+// offerEpilogues offers both for the products of tensor cores.
+func offerEpilogues(f launchFacts) []int64 {
+	if f.tensor {
+		return []int64{0, 1}
+	}
+	return []int64{0}
 }
 
 // knobsOf reads the knobs of a plan.
 func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 	var k knobs
-	for _, row := range knobTable {
-		v := plan.Knob(row.name, row.def)
-		if v < row.lo || v > row.hi ||
-			row.power && v&(v-1) != 0 {
-			return k, fmt.Errorf(
-				"%s=%d is not between %d and %d, or no power of two where it has to be",
-				row.name, v, row.lo, row.hi,
-			)
-		}
-		*row.of(&k) = int(v)
+	if err := knobTable.Check("GPU", plan); err != nil {
+		return k, err
 	}
-	for _, x := range plan.Knobs {
-		if !known(x.Name) {
-			return k, fmt.Errorf("the GPU backend has no knob %q; it has %s", x.Name, knobNames())
-		}
+	for i := range knobTable {
+		row := &knobTable[i]
+		*k.field(row.Name) = int(plan.Knob(row.Name, row.Default))
 	}
 	if k.cluster > max(1, s.Cluster) {
 		return k, fmt.Errorf(
@@ -78,23 +124,15 @@ func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 	return k, nil
 }
 
-func known(name string) bool {
+// plan is the plan of a tiling with these knobs; those at their defaults are left out.
+func (k knobs) plan(t symtile.Tiling) kernels.Plan {
+	p := kernels.Plan{Tiles: t}
 	for _, row := range knobTable {
-		if row.name == name {
-			return true
+		if v := int64(*k.field(row.Name)); v != row.Default {
+			p = p.With(row.Name, v)
 		}
 	}
-	return false
-}
-
-// knobNames lists the knobs, for people.
-func knobNames() string {
-	var names []string
-	for _, row := range knobTable {
-		names = append(names, row.name)
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	return p
 }
 
 // maxPieces of a tile.

@@ -222,44 +222,27 @@ func (m *estimate) group(t symtile.Tiling) int {
 	return int(g)
 }
 
-// choices lists the launch choices worth trying for a program.
+// choices lists the launch choices worth trying for every tiling of a program: all
+// combinations of the values that knobs offer.
 func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
+	f := launchFacts{
+		spec: s,
+		dots: slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot }),
+	}
 	var all []knobs
 	for _, x := range tf32 {
-		all = append(
-			all,
-			choicesOf(p, s, knobs{
-				tf32:     x,
-				group:    1,
-				vector:   maxVectorBytes,
-				producer: 1,
-				cluster:  1,
-				splitk:   1,
-			})...,
-		)
-	}
-	return all
-}
-
-// choicesOf lists those that differ from k in warps, stages and epilogue.
-func choicesOf(p *symtile.Program, s device.Spec, k knobs) []knobs {
-	// of no effect without products, and the defaults
-	stages := []int{2}
-	epilogues := []int{0}
-	switch {
-	case hasTensor(p, s, k):
-		stages = []int{1, 2, 3, maxOfferedStages}
-		epilogues = []int{0, 1}
-	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
-		return op.Code == hlo.OpDot
-	}):
-		stages = []int{1, 2, 3}
-	}
-	var all []knobs
-	for k.warps = 1; k.warps*device.WarpThreads <= min(512, s.BlockThreads); k.warps *= 2 {
-		for _, k.stages = range stages {
-			for _, k.epilogue = range epilogues {
-				all = append(all, k)
+		var k knobs
+		for _, row := range knobTable {
+			*k.field(row.Name) = int(row.Default)
+		}
+		k.tf32 = x
+		f.tensor = hasTensor(p, s, k)
+		for _, warps := range offerWarps(f) {
+			for _, stages := range offerStages(f) {
+				for _, epilogue := range offerEpilogues(f) {
+					k.warps, k.stages, k.epilogue = int(warps), int(stages), int(epilogue)
+					all = append(all, k)
+				}
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -79,7 +80,7 @@ func TestOffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, b := parsed(t, fmt.Sprintf(text, c.n)), New(s)
+		p, b := kerneltest.Program(t, fmt.Sprintf(text, c.n)), New(s)
 		all := slices.Collect(b.Plans(p))
 		deep := slices.IndexFunc(all, func(x kernels.Plan) bool { return x.Knob("stages", 2) > maxOfferedStages })
 		producer := slices.IndexFunc(all, func(x kernels.Plan) bool { return x.Knob("producer", 1) == 4 })

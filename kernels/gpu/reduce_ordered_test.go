@@ -1,53 +1,21 @@
 package gpu
 
 import (
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
-
-// forPrograms calls check for every program of a file, an empty line after each.
-func forPrograms(
-	t *testing.T, file string,
-	chk func(t *testing.T, p *symtile.Program, v *check.Verifier),
-) {
-	src, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for text := range strings.SplitSeq(strings.TrimSpace(string(src)), "\n\n") {
-		m, err := hlo.Parse(file, []byte(text+"\n"))
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		p, err := symtile.Analyze(m.Entry)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := check.NewVerifier(m.Entry, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(m.Entry.Name, func(t *testing.T) {
-			if chk(t, p, v); t.Failed() {
-				t.Log(text)
-			}
-		})
-	}
-}
 
 // testdata/ordered.txt has reductions whose results depend on the order of the
 // elements, or on how often the start value is folded in. All plans agree with
 // the reference or are refused, those that are offered are not refused.
 func TestOrderedReductions(t *testing.T) {
 	b := New(simulatedSession(t, "sm_80"))
-	forPrograms(t, "testdata/ordered.txt", func(t *testing.T, p *symtile.Program, v *check.Verifier) {
+	kerneltest.EachProgram(t, "testdata/ordered.txt", func(t *testing.T, p *symtile.Program, v *check.Verifier) {
 		ran, all := 0, 0
 		for tiling := range p.Space.Tilings() {
 			if !slices.ContainsFunc(tiling, func(n int64) bool { return n > 2 }) ||

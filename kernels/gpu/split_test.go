@@ -11,8 +11,8 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
@@ -62,21 +62,15 @@ func TestSplitOnSimulator(t *testing.T) {
 				}
 			}
 		}
-		forPrograms(t, "testdata/ordered.txt", chk)
-		forPrograms(t, "testdata/split.txt", chk)
+		kerneltest.EachProgram(t, "testdata/ordered.txt", chk)
+		kerneltest.EachProgram(t, "testdata/split.txt", chk)
 		for range 12 {
-			p := parsed(t, randomDot(rng))
-			v, err := check.NewVerifier(p.Fusion, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := kerneltest.Program(t, randomDot(rng))
+			v := kerneltest.Verifier(t, p, 3)
 			chk(t, p, v)
 		}
 		forCorpus(t, func(t *testing.T, p *symtile.Program) {
-			v, err := check.NewVerifier(p.Fusion, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := kerneltest.Verifier(t, p, 1)
 			chk(t, p, v)
 		})
 		t.Logf("%s: %d plans", target, ran)
@@ -93,20 +87,6 @@ func tiles(p *symtile.Program, t symtile.Tiling) int64 {
 		n *= index.CeilDiv(max(1, d.Extent), t[k])
 	}
 	return n
-}
-
-// parsed is the program of a text that is right.
-func parsed(t *testing.T, text string) *symtile.Program {
-	t.Helper()
-	m, err := hlo.Parse("test", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := symtile.Analyze(m.Entry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 const (
@@ -129,11 +109,8 @@ func TestSplitCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, b := parsed(t, skinny), New(s)
-	v, err := check.NewVerifier(p.Fusion, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, b := kerneltest.Program(t, skinny), New(s)
+	v := kerneltest.Verifier(t, p, 3)
 	for _, words := range []string{"128,64,64 stages=3", "64,64,64 stages=4 producer=4 warps=4", "64,64,64 stages=2 producer=0", "64,32,32 stages=1 epilogue=1", "64,64,64 stages=2 cluster=2"} {
 		plan, err := kernels.ParsePlan(words)
 		if err != nil {
@@ -180,11 +157,8 @@ func TestSplitMutants(t *testing.T) {
 			w.PTX = w.PTX[:at] + "\tmov.f32 %f0, " + w.PTX[at+len(add):]
 		},
 	}
-	p := parsed(t, skinny)
-	v, err := check.NewVerifier(p.Fusion, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := kerneltest.Program(t, skinny)
+	v := kerneltest.Verifier(t, p, 3)
 	for _, target := range []string{"sm_80", "sm_90a"} {
 		b := New(simulatedSession(t, target))
 		plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}.With("splitk", 5)
@@ -230,7 +204,7 @@ func TestSplitRefusals(t *testing.T) {
 		{skinny, "128,64,64 splitk=2 persistent=1", "exclude each other"},
 		{vast, "256,256,1 splitk=2048 warps=32", "a quarter of the memory"},
 	} {
-		p := parsed(t, c.text)
+		p := kerneltest.Program(t, c.text)
 		plan, err := kernels.ParsePlan(c.plan)
 		if err != nil {
 			t.Fatal(err)
@@ -278,7 +252,7 @@ func TestSplitDefault(t *testing.T) {
 		{"x = f32[4096,4096] parameter(0)\nz = f32[] constant(0)\nr = f32[4096] reduce(x, z), dimensions={1}, to_apply=add\n", false},
 		{"a = bf16[4096,4096] parameter(0)\nb = bf16[4096,4096] parameter(1)\np = bf16[4096,4096] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", false},
 	} {
-		plan, err := DefaultPlan(parsed(t, c.text), s)
+		plan, err := DefaultPlan(kerneltest.Program(t, c.text), s)
 		if err != nil || plan.Knob("splitk", 1) > 1 != c.shared {
 			t.Errorf("%s%s, %v", c.text, plan, err)
 		}

@@ -7,11 +7,9 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
-	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Neighbouring rows have each unit in different banks, whatever their length.
@@ -39,18 +37,8 @@ func TestSwizzle(t *testing.T) {
 // compiled runs text with a plan on a simulator, checked against the reference.
 func simulate(t *testing.T, target, text, plan string) *simulator {
 	t.Helper()
-	m, err := hlo.Parse("test", []byte(text))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	p, err := symtile.Analyze(m.Entry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := check.NewVerifier(m.Entry, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := kerneltest.Program(t, text)
+	v := kerneltest.Verifier(t, p, 3)
 	dev := newSimulator(target)
 	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
 		return dev, nil

@@ -7,25 +7,15 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Rounding to tf32 is offered, and right, only where it is allowed; then the
 // device's revision says so. The default plan never rounds.
 func TestTF32(t *testing.T) {
-	m, err := hlo.Parse("test", []byte(matmul("f32", "f32", "nn", 64, 64, 128)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := symtile.Analyze(m.Entry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := check.NewVerifier(m.Entry, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := kerneltest.Program(t, matmul("f32", "f32", "nn", 64, 64, 128))
+	v := kerneltest.Verifier(t, p, 1)
 	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With(kernels.TF32, 1)
 	for _, allowed := range []bool{false, true} {
 		b := New(simulatedSession(t, "sm_80"))

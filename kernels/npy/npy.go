@@ -143,6 +143,7 @@ func readHeader(r io.Reader) (string, error) {
 	if length > maxHeaderBytes {
 		return "", fmt.Errorf("header of %d bytes; at most %d are read", length, maxHeaderBytes)
 	}
+	// The length is not trusted: memory grows with what is really there.
 	var header bytes.Buffer
 	if n, _ := io.CopyN(&header, r, length); n < length {
 		return "", fmt.Errorf("header cut short: %d of %d bytes", n, length)

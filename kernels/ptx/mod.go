@@ -233,22 +233,41 @@ const (
 	ModWT
 	// ModNC is .nc: the read-only cache.
 	ModNC
+	// ModL1NoAllocate is .L1::no_allocate: not kept in L1.
 	ModL1NoAllocate
+	// ModL1EvictNormal is .L1::evict_normal: the normal eviction priority in L1.
 	ModL1EvictNormal
+	// ModL1EvictUnchanged is .L1::evict_unchanged: an unchanged eviction priority
+	// in L1.
 	ModL1EvictUnchanged
+	// ModL1EvictFirst is .L1::evict_first: evicted from L1 first.
 	ModL1EvictFirst
+	// ModL1EvictLast is .L1::evict_last: evicted from L1 last.
 	ModL1EvictLast
+	// ModL2EvictLast is .L2::evict_last: evicted from L2 last.
 	ModL2EvictLast
+	// ModL2EvictNormal is .L2::evict_normal: the normal eviction priority in L2.
 	ModL2EvictNormal
+	// ModL2EvictFirst is .L2::evict_first: evicted from L2 first.
 	ModL2EvictFirst
+	// ModL2EvictUnchanged is .L2::evict_unchanged: an unchanged eviction priority
+	// in L2.
 	ModL2EvictUnchanged
+	// ModL2CacheHint is .L2::cache_hint: a cache policy is the last operand.
 	ModL2CacheHint
+	// ModL2Prefetch64B is .L2::64B: 64 bytes are prefetched into L2.
 	ModL2Prefetch64B
+	// ModL2Prefetch128B is .L2::128B: 128 bytes are prefetched into L2.
 	ModL2Prefetch128B
+	// ModL2Prefetch256B is .L2::256B: 256 bytes are prefetched into L2.
 	ModL2Prefetch256B
+	// ModL1 is .L1: the level of a prefetch.
 	ModL1
+	// ModL2 is .L2: the level of a prefetch.
 	ModL2
+	// ModFractional is .fractional: a policy for a fraction of the lines.
 	ModFractional
+	// ModRange is .range: a policy for a range of addresses.
 	ModRange
 
 	// Memory order and scope.
@@ -275,6 +294,7 @@ const (
 	ModGPU
 	// ModSYS is .sys: the scope of the system.
 	ModSYS
+	// ModGL is .gl: membar of the device.
 	ModGL
 
 	// Vectors and counts.
@@ -292,48 +312,86 @@ const (
 
 	// Synchronisation.
 	ModSync
+	// ModArrive is .arrive: no wait.
 	ModArrive
+	// ModAligned is .aligned: executed by all lanes of the warp.
 	ModAligned
+	// ModAll is .all: the predicate holds everywhere.
 	ModAll
+	// ModAny is .any: the predicate holds somewhere.
 	ModAny
+	// ModUni is .uni: uniform over the warp.
 	ModUni
+	// ModBallot is .ballot: the mask of the predicate.
 	ModBallot
+	// ModUp is .up: the source is a lower lane.
 	ModUp
+	// ModDown is .down: the source is a higher lane.
 	ModDown
+	// ModBfly is .bfly: the source differs in bits of the lane.
 	ModBfly
+	// ModIdx is .idx: the source is a given lane.
 	ModIdx
+	// ModNoComplete is .noComplete: the arrival must not complete a phase.
 	ModNoComplete
+	// ModExpectTx is .expect_tx: the arrival adds expected bytes.
 	ModExpectTx
+	// ModNoinc is .noinc: the pending count is not raised.
 	ModNoinc
+	// ModParity is .parity: the phase is given by its parity.
 	ModParity
+	// ModWait is .wait: the wait of a pair of instructions.
 	ModWait
+	// ModRead is .read: waits until the sources have been read.
 	ModRead
+	// ModWarp is .warp: of the warp.
 	ModWarp
+	// ModRed is .red: a reduction.
 	ModRed
+	// ModInval is .inval: invalidates.
 	ModInval
 
 	// Proxies.
 	ModAlias
+	// ModAsync is .async: between the async proxy and others.
 	ModAsync
+	// ModAsyncGeneric is .async::generic: between the generic and the async
+	// proxy.
 	ModAsyncGeneric
+	// ModProxyAsync is .proxy::async: of the async proxy.
 	ModProxyAsync
+	// ModTensormap is .tensormap: of tensor maps.
 	ModTensormap
+	// ModTensormapGeneric is .tensormap::generic: between tensor maps and the
+	// generic proxy.
 	ModTensormapGeneric
+	// ModOpRestrictMbarrierInit is .op_restrict::mbarrier_init: of
+	// initialisations of mbarriers only.
 	ModOpRestrictMbarrierInit
+	// ModSyncRestrictSharedCTA is .sync_restrict::shared::cta: of objects in the
+	// block's shared memory only.
 	ModSyncRestrictSharedCTA
+	// ModSyncRestrictSharedCluster is .sync_restrict::shared::cluster: of objects
+	// in the cluster's shared memory only.
 	ModSyncRestrictSharedCluster
+	// ModNoftz is .noftz: subnormal numbers are kept.
 	ModNoftz
 
 	// Bulk copies.
 	ModDim1
+	// ModDim2 is .2d: tensors of 2 dimensions.
 	ModDim2
+	// ModDim3 is .3d: tensors of 3 dimensions.
 	ModDim3
+	// ModDim4 is .4d: tensors of 4 dimensions.
 	ModDim4
+	// ModDim5 is .5d: tensors of 5 dimensions.
 	ModDim5
 	// ModTile is .tile: boxes of a tensor.
 	ModTile
 	// ModIm2col is .im2col: windows of a convolution.
 	ModIm2col
+	// ModIm2colNoOffs is .im2col_no_offs: im2col without offsets.
 	ModIm2colNoOffs
 	// ModMbarrierCompleteTxBytes is .mbarrier::complete_tx::bytes: completes on
 	// an mbarrier.
@@ -352,25 +410,43 @@ const (
 	ModRow
 	// ModCol is .col: major by columns.
 	ModCol
+	// ModM8n8k4 is .m8n8k4: the shape of an mma.
 	ModM8n8k4
+	// ModM8n8k16 is .m8n8k16: the shape of an mma.
 	ModM8n8k16
+	// ModM16n8k4 is .m16n8k4: the shape of an mma.
 	ModM16n8k4
+	// ModM16n8k8 is .m16n8k8: the shape of an mma.
 	ModM16n8k8
+	// ModM16n8k16 is .m16n8k16: the shape of an mma.
 	ModM16n8k16
+	// ModM16n8k32 is .m16n8k32: the shape of an mma.
 	ModM16n8k32
 
 	// Byte permutation, shifts and the rest.
 	ModF4E
+	// ModB4E is .b4e: bytes backwards from a position.
 	ModB4E
+	// ModRC8 is .rc8: one byte replicated.
 	ModRC8
+	// ModECL is .ecl: bytes clamped to the left of a position.
 	ModECL
+	// ModECR is .ecr: bytes clamped to the right of a position.
 	ModECR
+	// ModRC16 is .rc16: one half replicated.
 	ModRC16
+	// ModL is .l: a shift to the left.
 	ModL
+	// ModR is .r: a shift to the right.
 	ModR
+	// ModWrap is .wrap: amounts modulo the width.
 	ModWrap
+	// ModClamp is .clamp: amounts clamped to the width.
 	ModClamp
+	// ModShiftamt is .shiftamt: the distance from the top instead of the
+	// position.
 	ModShiftamt
+	// ModLaunchDependents is .launch_dependents: dependent grids may start.
 	ModLaunchDependents
 
 	// The shapes m64nNkK of wgmma follow; see WGMMA.

@@ -78,15 +78,6 @@ func F64Imm(v float64) Operand {
 // Sym names a label, or the address of a variable.
 func Sym(name string) Operand { return Operand{Kind: KindSym, Sym: name} }
 
-// SymAt is the address offset bytes behind a variable.
-func SymAt[T ~int | ~int32 | ~int64](name string, offset T) Operand {
-	return Operand{
-		Kind: KindSym,
-		Sym:  name,
-		Bits: uint64(int64(offset)),
-	}
-}
-
 // Sreg reads a special register.
 func Sreg(s Special) Operand { return Operand{Kind: KindSpecial, Special: s} }
 
@@ -107,11 +98,6 @@ func Mem[T ~int | ~int32 | ~int64](base Operand, offset T) Operand {
 // Vec is {elements…}.
 func Vec(elements ...Operand) Operand {
 	return Operand{Kind: KindVec, List: elements}
-}
-
-// Pair is d|p: two destinations in the place of one.
-func Pair(d, p Operand) Operand {
-	return Operand{Kind: KindPair, List: []Operand{d, p}}
 }
 
 // Tensor is the box of the tensor map at address at, with its first element at

@@ -42,8 +42,8 @@ func newInstrGen(t *rapid.T) *instrGen {
 	return g
 }
 
-func (g *instrGen) n(most int) int {
-	return rapid.IntRange(0, most).Draw(g.t, "n")
+func (g *instrGen) n(limit int) int {
+	return rapid.IntRange(0, limit).Draw(g.t, "n")
 }
 
 func (g *instrGen) reg(t Type) Operand {
@@ -130,7 +130,7 @@ func (g *instrGen) operand(m *match, p *pattern, memory int) Operand {
 	if !braces {
 		o := g.value(p, m.typ(p))
 		if p.pair && g.n(1) == 0 {
-			return Pair(o, g.reg(Pred))
+			return pairOf(o, g.reg(Pred))
 		}
 		return o
 	}
@@ -281,4 +281,18 @@ func lucky(in *Instr) bool {
 		}
 	}
 	return true
+}
+
+// symAt is the address offset bytes behind a variable.
+func symAt[T ~int | ~int32 | ~int64](name string, offset T) Operand {
+	return Operand{
+		Kind: KindSym,
+		Sym:  name,
+		Bits: uint64(int64(offset)),
+	}
+}
+
+// pairOf is d|p: two destinations in the place of one.
+func pairOf(d, p Operand) Operand {
+	return Operand{Kind: KindPair, List: []Operand{d, p}}
 }

@@ -9,40 +9,53 @@ const (
 	// NoSpecial is the zero Special: no register.
 	NoSpecial Special = iota
 
-	// TidX, TidY and TidZ are the index of the thread in its block.
+	// TidX is the index of the thread in its block in dimension x.
 	TidX
+	// TidY is the index of the thread in its block in dimension y.
 	TidY
+	// TidZ is the index of the thread in its block in dimension z.
 	TidZ
-	// NTidX, NTidY and NTidZ are the threads of a block.
+	// NTidX is the number of threads of a block in dimension x.
 	NTidX
+	// NTidY is the number of threads of a block in dimension y.
 	NTidY
+	// NTidZ is the number of threads of a block in dimension z.
 	NTidZ
-	// CTAidX, CTAidY and CTAidZ are the index of the block in the grid.
+	// CTAidX is the index of the block in the grid in dimension x.
 	CTAidX
+	// CTAidY is the index of the block in the grid in dimension y.
 	CTAidY
+	// CTAidZ is the index of the block in the grid in dimension z.
 	CTAidZ
-	// NCTAidX, NCTAidY and NCTAidZ are the blocks of the grid.
+	// NCTAidX is the number of blocks of the grid in dimension x.
 	NCTAidX
+	// NCTAidY is the number of blocks of the grid in dimension y.
 	NCTAidY
+	// NCTAidZ is the number of blocks of the grid in dimension z.
 	NCTAidZ
-	// ClusterIDX, ClusterIDY and ClusterIDZ are the index of the cluster in the
-	// grid.
+	// ClusterIDX is the index of the cluster in the grid in dimension x.
 	ClusterIDX
+	// ClusterIDY is the index of the cluster in the grid in dimension y.
 	ClusterIDY
+	// ClusterIDZ is the index of the cluster in the grid in dimension z.
 	ClusterIDZ
-	// NClusterIDX, NClusterIDY and NClusterIDZ are the clusters of the grid.
+	// NClusterIDX is the number of clusters of the grid in dimension x.
 	NClusterIDX
+	// NClusterIDY is the number of clusters of the grid in dimension y.
 	NClusterIDY
+	// NClusterIDZ is the number of clusters of the grid in dimension z.
 	NClusterIDZ
-	// ClusterCTAidX, ClusterCTAidY and ClusterCTAidZ are the index of the block
-	// in its cluster.
+	// ClusterCTAidX is the index of the block in its cluster in dimension x.
 	ClusterCTAidX
+	// ClusterCTAidY is the index of the block in its cluster in dimension y.
 	ClusterCTAidY
+	// ClusterCTAidZ is the index of the block in its cluster in dimension z.
 	ClusterCTAidZ
-	// ClusterNCTAidX, ClusterNCTAidY and ClusterNCTAidZ are the blocks of a
-	// cluster.
+	// ClusterNCTAidX is the number of blocks of a cluster in dimension x.
 	ClusterNCTAidX
+	// ClusterNCTAidY is the number of blocks of a cluster in dimension y.
 	ClusterNCTAidY
+	// ClusterNCTAidZ is the number of blocks of a cluster in dimension z.
 	ClusterNCTAidZ
 	// LaneID is the lane in the warp.
 	LaneID
@@ -56,12 +69,15 @@ const (
 	NSMID
 	// GridID is a number of the launch.
 	GridID
-	// LanemaskEq is the mask of the own lane; the four others compare the lanes
-	// of the mask with it.
+	// LanemaskEq is the mask of the lane itself.
 	LanemaskEq
+	// LanemaskLe is the mask of the lanes up to the own one.
 	LanemaskLe
+	// LanemaskLt is the mask of the lanes below the own one.
 	LanemaskLt
+	// LanemaskGe is the mask of the lanes from the own one on.
 	LanemaskGe
+	// LanemaskGt is the mask of the lanes above the own one.
 	LanemaskGt
 	// Clock is the low word of a cycle counter.
 	Clock

@@ -45,7 +45,7 @@ var kernels = map[string]func(b *Builder){
 			c.Wide(Int(-1)),
 		)
 		c.Emit("mov.f64", c.Reg(F64), F64Imm(-0.5))
-		c.Emit("mov.b32", c.Reg(B32), SymAt("all", 4))
+		c.Emit("mov.b32", c.Reg(B32), symAt("all", 4))
 		halves := c.Unpack(F16, 2, v)
 		c.Let("fma.rn.f16", halves[0], halves[1], halves[0])
 	},
@@ -58,7 +58,7 @@ var kernels = map[string]func(b *Builder){
 		at := c.Let("cvta.param.u64", c.Let("mov.u64", Sym("map")))
 		base := c.Let("mov.u32", smem)
 		p := c.Reg(Pred)
-		c.Emit("elect.sync", Pair(Sink(), p), Int(-1))
+		c.Emit("elect.sync", pairOf(Sink(), p), Int(-1))
 		c.EmitIf(p, "mbarrier.init.shared::cta.b64", Mem(base, 0), Int(1))
 		c.EmitIf(
 			p, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",

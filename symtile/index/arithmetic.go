@@ -113,7 +113,9 @@ func (r *Ring) plus(a, k, b int64) int64 {
 // merge writes the terms of x + k·y to out and returns their number. out has
 // room for those of x and of y. It looks once, at the end, whether a number was
 // so large that the sums have to be checked.
-func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
+func (r *Ring) merge(
+	out, x []term, k int64, y []term,
+) (n int) {
 	far := uint64(k + smallOffset)
 	i, j := 0, 0
 	for i < len(x) && j < len(y) {
@@ -151,17 +153,27 @@ func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
 }
 
 // mergeChecked is merge for any numbers.
-func (r *Ring) mergeChecked(out, x []term, k int64, y []term) (n int) {
+func (r *Ring) mergeChecked(
+	out, x []term, k int64, y []term,
+) (n int) {
 	for len(x) > 0 || len(y) > 0 {
 		var p term
 		switch {
-		case len(y) == 0 || len(x) > 0 && x[0].a < y[0].a:
-			p, x = x[0], x[1:]
+		case len(y) == 0 ||
+			len(x) > 0 && x[0].a < y[0].a:
+			p = x[0]
+			x = x[1:]
 		case len(x) == 0 || x[0].a > y[0].a:
-			p = term{r.mulAdd(0, k, y[0].k), y[0].a}
+			p = term{
+				r.mulAdd(0, k, y[0].k),
+				y[0].a,
+			}
 			y = y[1:]
 		default:
-			p = term{r.mulAdd(x[0].k, k, y[0].k), x[0].a}
+			p = term{
+				r.mulAdd(x[0].k, k, y[0].k),
+				x[0].a,
+			}
 			x = x[1:]
 			y = y[1:]
 		}
@@ -217,7 +229,7 @@ func (r *Ring) substituteExactTerms(x lin) lin {
 			continue
 		}
 		r.fired[ruleDivExact]++
-		y := r.shift(r.forms[a.of].lin, -a.off)
+		y := r.shift(r.lin(a.of), -a.off)
 		k := t.k / a.by
 		rest := r.withoutTerm(x, t)
 		return r.addmul(rest, k, y)
@@ -241,7 +253,9 @@ func (r *Ring) each(x lin, f func(k int64) int64) lin {
 
 // shrink is x/g where g divides everything.
 func (r *Ring) shrink(x lin, g int64) lin {
-	y := r.each(x, func(k int64) int64 { return k / g })
+	y := r.each(x, func(k int64) int64 {
+		return k / g
+	})
 	y.c = x.c / g
 	return y
 }
@@ -298,7 +312,8 @@ func (r *Ring) mulAtom(x lin, a int32) lin {
 
 // factorsOf lists the factors of atom id: itself unless it is a product.
 func (r *Ring) factorsOf(id int32, buf []int32) []int32 {
-	if a := &r.atoms[id]; a.kind == atomProduct {
+	a := &r.atoms[id]
+	if a.kind == atomProduct {
 		return append(buf, r.factors(a)...)
 	}
 	return append(buf, id)
@@ -324,7 +339,8 @@ func (r *Ring) productOf(fs []int32) int32 {
 		return fs[0]
 	}
 	in := Interval{1, 1}
-	m, res := int64(0), int64(1)
+	m := int64(0)
+	res := int64(1)
 	for _, f := range fs {
 		a := &r.atoms[f]
 		in = in.Mul(a.in)
@@ -432,5 +448,7 @@ func (r *Ring) min(x, y lin) lin {
 
 // max is max(x, y) = x − min(x − y, 0).
 func (r *Ring) max(x, y lin) lin {
-	return r.addmul(x, -1, r.min0(r.addmul(x, -1, y)))
+	return r.addmul(
+		x, -1, r.min0(r.addmul(x, -1, y)),
+	)
 }

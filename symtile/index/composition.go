@@ -71,9 +71,13 @@ func NewComposition(maps ...MapSource) (*Composition, error) {
 		if err != nil {
 			return nil, fmt.Errorf("map %d: %w", i, err)
 		}
-		if i > 0 && len(c.stages[i-1].results) != len(d.Dims) {
+		if i > 0 &&
+			len(c.stages[i-1].results) != len(d.Dims) {
 			const format = "map %d has %d dimensions, the map before it %d results"
-			return nil, fmt.Errorf(format, i, len(d.Dims), len(c.stages[i-1].results))
+			return nil, fmt.Errorf(
+				format, i, len(d.Dims),
+				len(c.stages[i-1].results),
+			)
 		}
 		c.stages = append(c.stages, l)
 		n := max(len(c.vals), l.values(), len(l.outs))
@@ -106,7 +110,9 @@ func (c *Composition) number(stem string, role Role, vs []Variable) {
 			Role: role,
 		})
 		in := Interval{v.Lo, v.Hi}
-		c.start = append(c.start, domainVar{in: in, m: 1})
+		c.start = append(
+			c.start, domainVar{in: in, m: 1},
+		)
 	}
 }
 
@@ -156,14 +162,17 @@ func (l *stage) makeSchedule() {
 		g.scheduleTo(b.x + 1)
 		val := g.value(b.x)
 		steps := int32(len(g.steps))
-		l.bounds = append(l.bounds, scheduledBound{val, steps, b.in})
+		l.bounds = append(
+			l.bounds, scheduledBound{val, steps, b.in},
+		)
 	}
 	g.scheduleTo(int32(len(l.nodes)))
 	for _, x := range l.results {
 		l.outs = append(l.outs, g.value(x))
 	}
 	l.schedule = g.schedule
-	for int(l.rerun) < len(l.steps) && l.steps[l.rerun].at >= 0 {
+	for int(l.rerun) < len(l.steps) &&
+		l.steps[l.rerun].at >= 0 {
 		l.rerun++
 	}
 }
@@ -226,7 +235,7 @@ const (
 func (c *Composition) solve(s style) int {
 	c.domain.r.style = s
 	c.Simplify()
-	return c.Extract()
+	return c.extract()
 }
 
 // Simplify composes the maps and simplifies the result over its domain.
@@ -241,7 +250,9 @@ func (c *Composition) Simplify() {
 	}
 	if d.empty { // without points every result is 0
 		n := len(c.lastStage().outs)
-		c.results = append(c.results[:0], make([]lin, n)...)
+		c.results = append(
+			c.results[:0], make([]lin, n)...,
+		)
 	}
 	d.dropImplied()
 }
@@ -297,11 +308,13 @@ func (c *Composition) apply(l *stage, vals []lin) {
 	if d.r.facts.version != known {
 		done = min(done, l.rerun)
 	}
-	l.schedule.run(d.r, vals, done, int32(len(l.steps)))
+	l.schedule.run(
+		d.r, vals, done, int32(len(l.steps)),
+	)
 }
 
-// Empty reports whether the domain was proved empty.
-func (c *Composition) Empty() bool { return c.domain.empty }
+// empty reports whether the domain was proved empty.
+func (c *Composition) empty() bool { return c.domain.empty }
 
 // Err is the error of the composition's ring: an overflow, a bad divisor.
 func (c *Composition) Err() error { return c.domain.r.err }
@@ -318,7 +331,8 @@ func (c *Composition) Ranges() []Interval {
 // Constraints counts the constraints that are left beside the ranges.
 func (c *Composition) Constraints() int {
 	facts := &c.domain.r.facts
-	n := len(c.domain.eqs) + len(facts.sums) + len(facts.congr)
+	n := len(c.domain.eqs) +
+		len(facts.sums) + len(facts.congr)
 	for _, v := range c.domain.vars {
 		if v.m > 1 {
 			n++
@@ -327,12 +341,13 @@ func (c *Composition) Constraints() int {
 	return n
 }
 
-// Extract chooses how the results are written and returns the number of
+// extract chooses how the results are written and returns the number of
 // operations that takes.
-func (c *Composition) Extract() (ops int) {
+func (c *Composition) extract() (ops int) {
 	r := c.domain.r
 	for _, x := range c.results {
-		if len(x.t) == 1 && x.t[0].k == 1 && x.c == 0 {
+		if len(x.t) == 1 &&
+			x.t[0].k == 1 && x.c == 0 {
 			if r.atoms[x.t[0].a].kind == atomVar {
 				continue
 			}
@@ -343,7 +358,8 @@ func (c *Composition) Extract() (ops int) {
 }
 
 // Compile compiles the results for evaluation at values of the dimensions, then
-// the ranges, of the composition.
+// the ranges, of the composition. The Evaluator does not change with the next run
+// of the composition.
 func (c *Composition) Compile() *Evaluator {
 	k := &compiler{
 		r:    c.domain.r,
@@ -437,7 +453,9 @@ func (c *Composition) ISL() []string {
 		where := l.box(own)
 		for j, v := range later {
 			if i == 0 {
-				where = append(where, between(v.Lo, pass[j], v.Hi))
+				where = append(
+					where, between(v.Lo, pass[j], v.Hi),
+				)
 			}
 		}
 		text := l.texts(islSyntax)
@@ -449,10 +467,14 @@ func (c *Composition) ISL() []string {
 		for _, x := range l.results {
 			results = append(results, text[x])
 		}
-		from := strings.Join(append(l.names(), pass...), ",")
+		from := strings.Join(
+			append(l.names(), pass...), ",",
+		)
 		to := strings.Join(append(results, pass...), ",")
 		condition := strings.Join(where, " and ")
-		out = append(out, fmt.Sprintf("{ [%s] -> [%s] : %s }", from, to, condition))
+		out = append(
+			out, fmt.Sprintf("{ [%s] -> [%s] : %s }", from, to, condition),
+		)
 	}
 	return out
 }
@@ -539,6 +561,7 @@ func (l *stage) box(ranges []Variable) (out []string) {
 // %[2]s are the operands.
 type syntax map[nodeKind]string
 
+// The syntaxes of isl and of MLIR.
 var (
 	islSyntax = syntax{
 		nodeAdd: "(%[1]s + %[2]s)", nodeSub: "(%[1]s - %[2]s)", nodeMul: "(%[1]s * %[2]s)",

@@ -85,7 +85,7 @@ func (c *Composition) compare(rnd *rand.Rand) (points int, diff string) {
 				rnd.Int63n(c.vars[i].Hi-c.vars[i].Lo+1)
 		}
 		want, inside := c.naively(v)
-		if holds := !c.Empty() && c.domain.holds(v); holds != inside {
+		if holds := !c.empty() && c.domain.holds(v); holds != inside {
 			return points, fmt.Sprintf("%v is in the domain: %v, was: %v", v, holds, inside)
 		}
 		if !inside {

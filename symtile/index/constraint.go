@@ -163,9 +163,9 @@ func (x Clause) text(name func(Expr) string) string {
 	return strings.Join(parts, " || ")
 }
 
-// Decide says by the range of Expr whether b always holds, never holds, or, with
+// decide says by the range of Expr whether b always holds, never holds, or, with
 // known false, that it depends on the point.
-func (b Bound) Decide() (holds, known bool) {
+func (b Bound) decide() (holds, known bool) {
 	switch r := b.Expr.Range(); {
 	case b.In.Lo <= r.Lo && r.Hi <= b.In.Hi:
 		return true, true
@@ -179,7 +179,7 @@ func (b Bound) Decide() (holds, known bool) {
 // always holds, and so does c.
 func (c Clause) Reduce() (out Clause, sure bool) {
 	for _, b := range c {
-		holds, known := b.Decide()
+		holds, known := b.decide()
 		if known && holds {
 			return nil, true
 		}

@@ -1,5 +1,10 @@
 package index
 
+// Simplification of a constraint by itself, clause by clause and then by rules that
+// compare clauses. It works on expressions as they are and the ranges of their
+// variables; solving a constraint for its variables is what a domain does, for
+// Map.Simplify.
+
 import "slices"
 
 // Simplify returns an equivalent constraint that is no larger: bounds that
@@ -102,7 +107,9 @@ func (b Bound) normalize() Bound {
 	if g < 0 {
 		in = in.Neg()
 	}
-	y := r.each(x, func(k int64) int64 { return k / g })
+	y := r.each(x, func(k int64) int64 {
+		return k / g
+	})
 	y.c = home / g
 	return Bound{r.wrap(y), in.unscale(max(g, -g))}
 }
@@ -138,7 +145,8 @@ func (x Clause) or(b Bound) Clause {
 
 // touch reports whether the union of v and w is an interval.
 func touch(v, w Interval) bool {
-	return v.Lo <= SatAdd(w.Hi, 1) && w.Lo <= SatAdd(v.Hi, 1)
+	return v.Lo <= SatAdd(w.Hi, 1) &&
+		w.Lo <= SatAdd(v.Hi, 1)
 }
 
 // mergeUnits is clause-merge for conjunctions: it intersects the clauses that
@@ -226,7 +234,7 @@ func (e Expr) asMod() (y Expr, m int64, ok bool) {
 		}
 		m, y := a.d, a.y
 		rest := r.addAtom(x, m, t.a)
-		if rest.equal(r.forms[y].lin) {
+		if rest.equal(r.lin(y)) {
 			return Expr{r, y}, m, true
 		}
 	}

@@ -56,7 +56,11 @@ func (s *dag) constant(c int64) int32 {
 // negative is −x.
 func (s *dag) negative(x int32) int32 {
 	zero := s.constant(0)
-	return s.add(node{kind: nodeSub, x: zero, y: x})
+	return s.add(node{
+		kind: nodeSub,
+		x:    zero,
+		y:    x,
+	})
 }
 
 // run computes the values of the nodes numbered from, …, to−1 in r. env holds the
@@ -100,7 +104,12 @@ func (op *node) value(r *Ring, env, vals []lin) lin {
 // however it was written, and none for constants and variables. So a ring merges
 // the terms of a sum once, and not once for every operation in it.
 //
-// Values are numbered, the variables first, then one a step.
+// Values are numbered, the variables first, then one a step. The text
+// "(d0 * 8 + d1) mod 4 + d0 * 2 - d1" over d0 and d1 becomes
+//
+//	value 2 = 8·value 0 + value 1
+//	value 3 = value 2 mod 4
+//	value 4 = value 3 + 2·value 0 − value 1
 type schedule struct {
 	steps []scheduleStep
 	terms []scheduleTerm // of all sums
@@ -154,7 +163,9 @@ func newScheduler(s dag, vars int) *scheduler {
 // scheduleTo gathers the nodes before number to.
 func (g *scheduler) scheduleTo(to int32) {
 	for i := int32(len(g.sums)); i < to; i++ {
-		g.sums = append(g.sums, g.operation(g.nodes[i]))
+		g.sums = append(
+			g.sums, g.operation(g.nodes[i]),
+		)
 	}
 }
 
@@ -208,7 +219,13 @@ func (g *scheduler) quotient(i int32, d int64) int32 {
 	if q, had := g.divs[scheduleTerm{d, x}]; had {
 		return q
 	}
-	q := g.step(scheduleStep{kind: nodeDiv, x: x, y: -1, at: -1, c: d})
+	q := g.step(scheduleStep{
+		kind: nodeDiv,
+		x:    x,
+		y:    -1,
+		at:   -1,
+		c:    d,
+	})
 	g.divs[scheduleTerm{d, x}] = q
 	return q
 }
@@ -221,14 +238,26 @@ func (g *scheduler) remainder(i int32, m int64) pendingSum {
 		terms := []scheduleTerm{{1, x}, {-m, q}}
 		return pendingSum{terms: terms, val: -1}
 	}
-	mod := scheduleStep{kind: nodeMod, x: x, y: -1, at: -1, c: m}
+	mod := scheduleStep{
+		kind: nodeMod,
+		x:    x,
+		y:    -1,
+		at:   -1,
+		c:    m,
+	}
 	return g.single(g.step(mod))
 }
 
 // general schedules op as it is.
 func (g *scheduler) general(op node) pendingSum {
-	x, y := g.value(op.x), g.value(op.y)
-	step := scheduleStep{kind: op.kind, x: x, y: y, at: -1}
+	x := g.value(op.x)
+	y := g.value(op.y)
+	step := scheduleStep{
+		kind: op.kind,
+		x:    x,
+		y:    y,
+		at:   -1,
+	}
 	return g.single(g.step(step))
 }
 
@@ -240,7 +269,12 @@ func (g *scheduler) value(i int32) int32 {
 		at := int32(len(g.terms))
 		g.terms = append(g.terms, s.terms...)
 		end := int32(len(g.terms))
-		s.val = g.step(scheduleStep{kind: nodeAdd, at: at, end: end, c: s.c})
+		s.val = g.step(scheduleStep{
+			kind: nodeAdd,
+			at:   at,
+			end:  end,
+			c:    s.c,
+		})
 	}
 	return s.val
 }
@@ -265,14 +299,17 @@ func (g *scheduler) combine(op node, k int64) pendingSum {
 	for len(x.terms) > 0 || len(y.terms) > 0 {
 		var t scheduleTerm
 		switch {
-		case len(y.terms) == 0, len(x.terms) > 0 && x.terms[0].val < y.terms[0].val:
+		case len(y.terms) == 0,
+			len(x.terms) > 0 &&
+				x.terms[0].val < y.terms[0].val:
 			t = x.terms[0]
 			x.terms = x.terms[1:]
 		default:
 			p, fits := mulInt(k, y.terms[0].k)
 			t = scheduleTerm{p, y.terms[0].val}
 			ok = ok && fits
-			if len(x.terms) > 0 && x.terms[0].val == t.val {
+			if len(x.terms) > 0 &&
+				x.terms[0].val == t.val {
 				t.k, fits = addInt(t.k, x.terms[0].k)
 				x.terms = x.terms[1:]
 				ok = ok && fits
@@ -299,7 +336,9 @@ func (g *scheduler) scaled(op node, i int32, k int64) pendingSum {
 	out := pendingSum{c: c, val: -1}
 	for _, t := range x.terms {
 		p, fits := mulInt(k, t.k)
-		out.terms = append(out.terms, scheduleTerm{p, t.val})
+		out.terms = append(
+			out.terms, scheduleTerm{p, t.val},
+		)
 		ok = ok && fits
 	}
 	if !ok {
@@ -316,7 +355,9 @@ func (t *schedule) run(r *Ring, vals []lin, from, to int32) {
 		v := &vals[t.vars+i]
 		switch {
 		case s.at >= 0:
-			*v = r.weightedSum(t.terms[s.at:s.end], s.c, vals)
+			*v = r.weightedSum(
+				t.terms[s.at:s.end], s.c, vals,
+			)
 		case s.y < 0 && s.kind == nodeMod:
 			*v = r.mod(vals[s.x], s.c)
 		case s.y < 0:
@@ -339,7 +380,9 @@ func (r *Ring) weightedSum(ts []scheduleTerm, start int64, vals []lin) lin {
 	switch {
 	case len(ts) == 1 && ts[0].k == 1:
 		v := &vals[ts[0].val]
-		return r.substituteExact(lin{v.t, r.plus(c, 1, v.c)})
+		return r.substituteExact(lin{
+			v.t, r.plus(c, 1, v.c),
+		})
 	case n > maxScheduledTerms:
 		return r.weightedSumLong(ts, c, vals)
 	}
@@ -377,12 +420,13 @@ func (r *Ring) weightedSumLong(ts []scheduleTerm, c int64, vals []lin) lin {
 	return out
 }
 
-// A summation inserts terms into a short sum of numbers that are near.
+// A summation inserts terms into a short sum of small numbers.
 type summation struct {
-	out []term
-	n   int
+	out []term // ascending by atom
+	n   int    // terms of out in use
 }
 
+// add adds k·atom to a sum that has terms of greater atoms, or of the same.
 func (s *summation) add(k int64, a int32) {
 	i := s.n
 	for i > 0 && s.out[i-1].a > a {

@@ -161,7 +161,8 @@ func (r *Ring) divNew(x lin, d int64) lin {
 
 // indivisible reports whether x is one atom that no rule takes apart.
 func (r *Ring) indivisible(x lin) bool {
-	if len(x.t) > 1 || x.c != 0 || x.t[0].k != 1 {
+	if len(x.t) > 1 || x.c != 0 ||
+		x.t[0].k != 1 {
 		return false
 	}
 	if len(r.facts.congr) > 0 {
@@ -198,7 +199,8 @@ func (r *Ring) noteExact(id int32, x lin, d, c int64) {
 	for _, g := range r.facts.congr { // ⌊y/n⌋ ≡ r (mod m), so m·⌊y/(n·m)⌋ = ⌊y/n⌋ − r
 		q := g.sum.t[0]
 		b := &r.atoms[q.a]
-		if len(g.sum.t) > 1 || q.k != 1 || b.kind != atomDiv {
+		if len(g.sum.t) > 1 ||
+			q.k != 1 || b.kind != atomDiv {
 			continue
 		}
 		if b.y != a.y || a.d%b.d != 0 {
@@ -218,7 +220,9 @@ func (r *Ring) setExact(id int32, x lin, by, off int64) {
 	of := r.form(x)
 	a := &r.atoms[id]
 	a.exact = true
-	a.by, a.of, a.off = by, of, off
+	a.by = by
+	a.of = of
+	a.off = off
 	r.facts.anyExact = true
 }
 
@@ -259,7 +263,9 @@ func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 // divideFrom divides terms, of which those before i have coefficients that leave
 // no multiple of d. The quotients and the rests share one allocation. A rest that
 // another style would leave smaller marks the ring as unsettled.
-func (r *Ring) divideFrom(x []term, i int, d int64) (whole, rest []term) {
+func (r *Ring) divideFrom(
+	x []term, i int, d int64,
+) (whole, rest []term) {
 	w := r.alloc(2 * len(x))
 	v := w[len(x):]
 	n := 0
@@ -369,9 +375,11 @@ func (r *Ring) divideBy(x, f lin) lin {
 			return q
 		}
 	}
-	id, had := r.atom(atomQuot, r.form(x), r.form(f), 0)
+	id, had := r.atom(
+		atomQuot, r.form(x), r.form(f), 0,
+	)
 	if !had {
-		in := r.sharpRange(x).DivBy(r.sharpRange(f))
+		in := r.sharpRange(x).divBy(r.sharpRange(f))
 		r.atoms[id].in = in
 	}
 	return r.atomForm(id)

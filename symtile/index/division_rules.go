@@ -20,7 +20,9 @@ func divGCD(r *Ring, x lin, d int64) (lin, bool) {
 	if g == 1 {
 		return lin{}, false
 	}
-	y := r.each(x, func(k int64) int64 { return k / g })
+	y := r.each(x, func(k int64) int64 {
+		return k / g
+	})
 	y.c = FloorDiv(x.c, g)
 	return r.redivide(y, d/g), true
 }
@@ -198,7 +200,7 @@ func (r *Ring) joinMods(whole, rest lin, g int64) (lin, lin) {
 // partner finds k·x in rest with a = ⌊x/m⌋; k is 0 when there is none. x is the
 // dividend of a, or, for a = ⌊y/(n·m)⌋, the quotient ⌊y/n⌋.
 func (r *Ring) partner(rest lin, a atom) (k, m int64) {
-	y := r.forms[a.y].lin
+	y := r.lin(a.y)
 	c := rest.coefficient(y.t[0].a)
 	if c != 0 && c%y.t[0].k == 0 {
 		return c / y.t[0].k, a.d
@@ -209,7 +211,8 @@ func (r *Ring) partner(rest lin, a atom) (k, m int64) {
 			continue
 		}
 		if p.d < a.d && a.d%p.d == 0 {
-			k, m = t.k, a.d/p.d
+			k = t.k
+			m = a.d / p.d
 		}
 	}
 	return k, m
@@ -225,13 +228,16 @@ func divComplete(r *Ring, x lin, d int64) (lin, bool) {
 		}
 		k, m := r.partner(x, a)
 		km, ok := mulInt(k, m)
-		if k == 0 || !ok || km == -t.k || (km+t.k)%d != 0 {
+		if k == 0 || !ok || km == -t.k ||
+			(km+t.k)%d != 0 {
 			continue
 		}
 		one := r.atomForm(t.a)
 		in := r.sharpRange(r.addmul(x, -km-t.k, one))
 		if q, ok := uniqueQuotient(in, d); ok {
-			return r.addmul(constForm(q), (km+t.k)/d, one), true
+			return r.addmul(
+				constForm(q), (km+t.k)/d, one,
+			), true
 		}
 	}
 	return lin{}, false
@@ -261,12 +267,12 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 	}
 	if len(x.t) == 1 && t.k == 1 {
 		c := r.mulAdd(0, a.d, x.c)
-		num := r.shift(r.forms[a.y].lin, c)
+		num := r.shift(r.lin(a.y), c)
 		return r.redivide(num, dd), true
 	}
 	rest := r.withoutTerm(x, t)
 	num := r.scale(rest, a.d)
-	num = r.addmul(num, t.k, r.forms[a.y].lin)
+	num = r.addmul(num, t.k, r.lin(a.y))
 	if t.k < 0 {
 		num = r.shift(num, a.d-1)
 	}
@@ -276,13 +282,15 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 // quotRange decides the quotients 0 and −1, and any that the two ranges agree on.
 func quotRange(r *Ring, x, f lin) (lin, bool) {
 	xs := r.sharpRange(x)
-	if q := xs.DivBy(r.sharpRange(f)); q.Lo == q.Hi {
+	if q := xs.divBy(r.sharpRange(f)); q.Lo == q.Hi {
 		return constForm(q.Lo), true
 	}
-	if xs.Lo >= 0 && r.sharpRange(r.addmul(f, -1, x)).Lo > 0 {
+	if xs.Lo >= 0 &&
+		r.sharpRange(r.addmul(f, -1, x)).Lo > 0 {
 		return constForm(0), true // 0 ≤ x < f
 	}
-	if xs.Hi < 0 && r.sharpRange(r.addmul(f, 1, x)).Lo >= 0 {
+	if xs.Hi < 0 &&
+		r.sharpRange(r.addmul(f, 1, x)).Lo >= 0 {
 		return constForm(-1), true // −f ≤ x < 0
 	}
 	return lin{}, false
@@ -352,10 +360,12 @@ func quotDiv(r *Ring, x, f lin) (lin, bool) {
 	a := r.atoms[x.t[at].a]
 	n := constForm(a.d)
 	if a.kind == atomQuot {
-		n = r.forms[a.z].lin
+		n = r.lin(a.z)
 	}
 	rest := r.addAtom(x, -1, x.t[at].a)
-	num := r.addmul(r.forms[a.y].lin, 1, r.mul(rest, n))
+	num := r.addmul(
+		r.lin(a.y), 1, r.mul(rest, n),
+	)
 	return r.quot(num, r.mul(n, f)), true
 }
 

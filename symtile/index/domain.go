@@ -42,14 +42,17 @@ type equation struct {
 // newDomain returns a domain without variables that works in r.
 func newDomain(r *Ring) *domain { return &domain{r: r} }
 
-// maxPasses bounds how often a domain is gone through; each pass learns
-// something about a variable, and two are the rule.
+// maxPasses bounds how often a domain is gone through; each pass but the last
+// learns something about a variable, and two passes are common. Past the limit
+// what is known so far is kept: it is sound, if not the narrowest.
 const maxPasses = 16
 
 // add enters a variable and returns its index.
 func (d *domain) add(v Variable) int {
 	in := Interval{v.Lo, v.Hi}
-	d.vars = append(d.vars, domainVar{in: in, m: 1})
+	d.vars = append(
+		d.vars, domainVar{in: in, m: 1},
+	)
 	d.empty = d.empty || v.Lo > v.Hi
 	return len(d.vars) - 1
 }
@@ -79,9 +82,11 @@ func (d *domain) beginPass() {
 		*a = atom{}
 		a.kind = atomVar
 		a.nondecreasing = true
-		a.y, a.z = int32(i), -1
+		a.y = int32(i)
+		a.z = -1
 		a.in = v.in
-		a.m, a.r = v.m, v.r
+		a.m = v.m
+		a.r = v.r
 	}
 	for i := range d.eqs { // the eliminated variable's own bounds, both ways
 		v := d.eqs[i].v
@@ -91,8 +96,9 @@ func (d *domain) beginPass() {
 	}
 }
 
-// value is the form that stands for variable i: itself, a constant, or what an
-// equation says.
+// value is the form that stands for variable i in this pass: itself, a constant
+// when its range has one value, or what an equation says. Forms built from values
+// mention eliminated variables nowhere.
 func (d *domain) value(i int) lin {
 	v := &d.vars[i].in
 	if len(d.eqs) > 0 || v.Lo == v.Hi {
@@ -126,7 +132,8 @@ func (d *domain) solved(e *equation) lin {
 
 // owns reports whether atom id is a variable whose range may be narrowed.
 func (d *domain) owns(id int32) bool {
-	return d.r.atoms[id].kind == atomVar && !d.vars[id].free
+	return d.r.atoms[id].kind == atomVar &&
+		!d.vars[id].free
 }
 
 // narrowVar intersects the range of variable i with in.
@@ -154,7 +161,8 @@ func (d *domain) updateVar(i int32, sharper bool) {
 	d.empty = d.empty || v.in.Empty()
 	a := &d.r.atoms[i]
 	a.in = v.in
-	a.m, a.r = v.m, v.r
+	a.m = v.m
+	a.r = v.r
 	if sharper {
 		d.r.invalidateQuotients()
 	}
@@ -188,9 +196,9 @@ func (d *domain) addFact(x lin, in, stated Interval) {
 	d.r.invalidateQuotients()
 }
 
-// dropImplied removes facts that follow from the others and the ranges. The
-// bounds of quotients were found with all facts; here they may not be used, or
-// a fact would follow from itself.
+// dropImplied removes facts that follow from the others and the ranges, the last
+// first. The bounds of quotients were found with all facts; here they may not be
+// used, or a fact would follow from itself.
 func (d *domain) dropImplied() {
 	fs := &d.r.facts
 	if len(fs.sums) == 0 {
@@ -198,7 +206,8 @@ func (d *domain) dropImplied() {
 	}
 	d.resetBounds()
 	for i := len(fs.sums) - 1; i >= 0; i-- {
-		f, stated := fs.sums[i], d.stated[i]
+		f := fs.sums[i]
+		stated := d.stated[i]
 		last := len(fs.sums) - 1
 		copy(fs.sums[i:], fs.sums[i+1:])
 		copy(d.stated[i:], d.stated[i+1:])
@@ -233,15 +242,15 @@ func (d *domain) resetBounds() {
 		in := a.in
 		switch a.kind {
 		case atomDiv:
-			in = r.sharpRange(r.forms[a.y].lin).Div(a.d)
+			in = r.sharpRange(r.lin(a.y)).Div(a.d)
 		case atomQuot:
 			in = Unbounded()
-			by := r.sharpRange(r.forms[a.z].lin)
+			by := r.sharpRange(r.lin(a.z))
 			if by.Lo > 0 {
-				in = r.sharpRange(r.forms[a.y].lin).DivBy(by)
+				in = r.sharpRange(r.lin(a.y)).divBy(by)
 			}
 		case atomMinZero:
-			in = r.sharpRange(r.forms[a.y].lin).Min(Interval{})
+			in = r.sharpRange(r.lin(a.y)).Min(Interval{})
 		case atomProduct:
 			in = Interval{1, 1}
 			for _, f := range r.factors(a) {

@@ -3,6 +3,7 @@ package index
 // An effect says what is left of a constraint after a rule.
 type effect uint8
 
+// The effects of rules on a constraint.
 const (
 	declined effect = iota // the rule does not apply
 	learned                // the domain is narrower; the constraint still says more
@@ -28,6 +29,7 @@ type domainRule struct {
 // A constraintKind is a set of kinds of constraints, by how x in in looks.
 type constraintKind uint8
 
+// The kinds of constraints. A bound, or a sum, can be an equation, too.
 const (
 	bounds    constraintKind = 1 << iota // of one atom
 	equations                            // in is one number
@@ -130,7 +132,9 @@ func (d *domain) primitive(x lin, in Interval) (lin, Interval) {
 		sign, in = -1, in.Neg()
 	}
 	if g*sign != 1 {
-		x = d.r.each(x, func(k int64) int64 { return k / g * sign })
+		x = d.r.each(x, func(k int64) int64 {
+			return k / g * sign
+		})
 		in = in.unscale(g)
 	}
 	return x, in
@@ -152,7 +156,7 @@ func boundQuotient(d *domain, x lin, in Interval) effect {
 	if a.kind != atomDiv {
 		return declined
 	}
-	y := d.r.forms[a.y].lin
+	y := d.r.lin(a.y)
 	return d.replace(y, dividends(in, a.d))
 }
 
@@ -172,7 +176,7 @@ func boundMinimum(d *domain, x lin, in Interval) effect {
 	if in.Hi >= 0 {
 		in.Hi = plusInf
 	}
-	return d.replace(d.r.forms[a.y].lin, in)
+	return d.replace(d.r.lin(a.y), in)
 }
 
 // remainderEquation is domain-mod: where x is ±(y mod m) but for a constant, an
@@ -282,7 +286,7 @@ func mergeQuotient(d *domain, x lin, in Interval) effect {
 		in = in.Neg()
 	}
 	y := d.r.addmul(
-		d.r.forms[a.y].lin,
+		d.r.lin(a.y),
 		d.r.mulAdd(0, t.k, a.d),
 		w,
 	)

@@ -11,7 +11,13 @@ import (
 //
 // Values live in slots: the variables first, then one slot a step. A step makes
 // its operands, which are sums of slots, and stores one value; so atoms that
-// several expressions share are computed once, and sums are never stored.
+// several expressions share are computed once, and sums are never stored. The
+// results d0·4 + ⌊d1/32⌋ and d1 mod 4 of d0 and d1 are two steps,
+//
+//	slot 2 = ⌊slot 1/32⌋
+//	slot 3 = ⌊slot 1/4⌋
+//
+// and the sums 4·slot 0 + slot 2 and slot 1 − 4·slot 3.
 type Evaluator struct {
 	vars  int
 	steps []step
@@ -23,7 +29,9 @@ type Evaluator struct {
 // A codeOp is what a step computes.
 type codeOp uint8
 
-// The operations of steps; sum and sum2 are the operands x and y.
+// The operations of steps; sum and sum2 are the operands x and y. A shift is a
+// division whose divisor is a power of two; the others divide by k, with a
+// multiplication where the dividend allows it.
 
 const (
 	codeDiv   codeOp = iota // slot = ⌊sum/k⌋
@@ -71,7 +79,9 @@ func Compile(vars, results []Expr) (*Evaluator, error) {
 		c.r.mu.Lock()
 		err := c.atoms(e.lin())
 		if err == nil {
-			c.code.outs = append(c.code.outs, c.sum(e.lin()))
+			c.code.outs = append(
+				c.code.outs, c.sum(e.lin()),
+			)
 		}
 		c.r.mu.Unlock()
 		if err != nil {
@@ -109,22 +119,23 @@ func (c *compiler) atom(id int32) error {
 		const format = "variable %s is not among the variables compiled for"
 		return fmt.Errorf(format, c.r.vars[a.y].Name)
 	case atomDiv:
-		x := c.sum(c.r.forms[a.y].lin)
+		x := c.sum(c.r.lin(a.y))
 		c.emit(division(a.d, x))
 	case atomQuot:
 		c.emit(step{
 			op: codeQuot,
-			x:  c.sum(c.r.forms[a.y].lin),
-			y:  c.sum(c.r.forms[a.z].lin),
+			x:  c.sum(c.r.lin(a.y)),
+			y:  c.sum(c.r.lin(a.z)),
 		})
 	case atomMinZero:
-		x := c.sum(c.r.forms[a.y].lin)
+		x := c.sum(c.r.lin(a.y))
 		c.emit(step{op: codeMin, x: x})
 	case atomProduct:
 		fs := c.r.factors(&a)
 		at := c.slot[fs[0]]
 		for _, f := range fs[1:] {
-			x, y := span{at: at}, span{at: c.slot[f]}
+			x := span{at: at}
+			y := span{at: c.slot[f]}
 			c.emit(step{op: codeMul, x: x, y: y})
 			at = int32(c.code.slots - 1)
 		}
@@ -139,7 +150,11 @@ func division(d int64, x span) step {
 	switch {
 	case d&(d-1) == 0:
 		shift := bits.TrailingZeros64(uint64(d))
-		return step{op: codeShift, k: int64(shift), x: x}
+		return step{
+			op: codeShift,
+			k:  int64(shift),
+			x:  x,
+		}
 	case d < 1<<32:
 		inv := math.MaxUint64/uint64(d) + 1
 		return step{op: codeDiv, k: d, inv: inv, x: x}

@@ -29,7 +29,7 @@ func (r *Ring) of(e Expr) lin {
 	if e.r != r {
 		panic(fmt.Sprintf("index: expression of another ring (%p, want %p)", e.r, r))
 	}
-	return r.forms[e.id].lin
+	return r.lin(e.id)
 }
 
 // operands are the ring and the forms of two expressions of it.
@@ -42,7 +42,7 @@ func (e Expr) ID() int32 { return e.id }
 
 // lin is the form of e.
 func (e Expr) lin() lin {
-	return e.r.forms[e.id].lin
+	return e.r.lin(e.id)
 }
 
 // Ring returns the ring e was built in.
@@ -105,7 +105,9 @@ func (e Expr) DivExpr(f Expr) Expr {
 // ModExpr is e − f·⌊e/f⌋, f's range > 0.
 func (e Expr) ModExpr(f Expr) Expr {
 	r, x, y := e.operands(f)
-	return r.wrap(r.addmul(x, -1, r.mul(y, r.quot(x, y))))
+	return r.wrap(r.addmul(
+		x, -1, r.mul(y, r.quot(x, y)),
+	))
 }
 
 // CeilDivExpr is ⌈e/f⌉ = −⌊−e/f⌋, f's range > 0.
@@ -161,6 +163,7 @@ func (e Expr) Terms() (terms []Term, c int64) {
 // AtomKind is what an atom computes from its arguments.
 type AtomKind uint8
 
+// The kinds of atoms.
 const (
 	VariableAtom AtomKind = iota // no arguments: Variable says which
 	QuotientAtom                 // ⌊x/y⌋, y > 0
@@ -172,7 +175,8 @@ const (
 // expression that is no atom, that is, of another form than 1·atom.
 func (e Expr) Atom() (kind AtomKind, args []Expr) {
 	x := e.lin()
-	if len(x.t) != 1 || x.c != 0 || x.t[0].k != 1 {
+	if len(x.t) != 1 || x.c != 0 ||
+		x.t[0].k != 1 {
 		const format = "index: an expression of %d terms and constant %d is no atom"
 		panic(fmt.Sprintf(format, len(x.t), x.c))
 	}

@@ -25,13 +25,15 @@ const maxCost = 1 << 28
 
 // cheapest returns the chosen way to write form y, and what it costs.
 func (r *Ring) cheapest(y int32) (lin, int32) {
-	if int(y) < len(r.choiceOf) && r.choiceOf[y] > 0 {
+	if int(y) < len(r.choiceOf) &&
+		r.choiceOf[y] > 0 {
 		c := &r.choices[r.choiceOf[y]-1]
 		return c.lin, c.cost
 	}
-	x := r.forms[y].lin
+	x := r.lin(y)
 	cost := r.cost(x)
-	search := cost > 0 && r.selected < maxSelected && len(x.t) <= maxPattern
+	search := cost > 0 && r.selected < maxSelected &&
+		len(x.t) <= maxPattern
 	if search && !r.plain(x) {
 		r.selected++
 		s := selector{r: r, x: x, cost: cost}
@@ -58,7 +60,8 @@ const maxSelected = 2000
 
 // costOf is the cost of the cheapest way to write form y.
 func (r *Ring) costOf(y int32) int32 {
-	if x := r.forms[y].lin; r.plain(x) {
+	x := r.lin(y)
+	if r.plain(x) {
 		return r.cost(x)
 	}
 	_, c := r.cheapest(y)
@@ -72,7 +75,8 @@ func (r *Ring) plain(x lin) bool {
 		a := &r.atoms[t.a]
 		switch {
 		case a.kind == atomVar:
-		case a.kind != atomDiv, x.c != 0, len(x.t) > maxPattern:
+		case a.kind != atomDiv, x.c != 0,
+			len(x.t) > maxPattern:
 			return false
 		case !r.apart(x, i):
 			return false
@@ -90,7 +94,8 @@ func (r *Ring) apart(x lin, i int) bool {
 	}
 	for _, t := range x.t[:i] {
 		a := &r.atoms[t.a]
-		if a.kind == atomDiv && y.sharesAtom(r.forms[a.y].lin) {
+		if a.kind == atomDiv &&
+			y.sharesAtom(r.lin(a.y)) {
 			return false
 		}
 	}
@@ -169,7 +174,16 @@ func (r *Ring) atomCost(id int32) int32 {
 }
 
 // A selector improves one sum until nothing costs less. Each rewriting offers a
-// sum that is equal to x; the cheapest offer is the next x.
+// sum that is equal to x; the cheapest offer is the next x. The rewritings are
+//
+//	k·X − k·m·⌊X/m⌋        k·(X mod m)              introduceMod
+//	k·y − k·f·⌊y/f⌋        k·(y mod f)              introduceSymbolicMod
+//	k·m·⌊(X + m−1)/m⌋      k·X + k·(−X mod m)       introduceNegatedMod
+//	k·(X mod m) + c        (k·X + c) mod (k·m)      widenMod
+//	k·⌊y/d⌋ + k·q          k·⌊(y + d·q)/d⌋          absorb, absorbQuotients
+//	k·⌊y/f⌋                −k·⌈−y/f⌉                introduceCeilDiv
+//	k·min(y, 0) + k·z      k·min(y + z, z)          introduceMinMax
+//	a·f + b·f              (a + b)·f                factor
 type selector struct {
 	r    *Ring
 	x    lin
@@ -229,7 +243,7 @@ func (r *Ring) remainderOf(x lin) (k int64, ok bool) {
 	if n == 0 || a.kind != atomDiv {
 		return 0, false
 	}
-	y := r.forms[a.y].lin
+	y := r.lin(a.y)
 	if len(y.t) != n || t.k%a.d != 0 {
 		return 0, false
 	}
@@ -317,8 +331,12 @@ func (s *selector) introduceMod(t term) {
 			continue
 		}
 		y := s.r.withoutMod(s.x, t.a, p)
-		id, _ := s.r.atom(atomMod, s.r.form(p.x), -1, p.m)
-		if s.offer(s.r.addAtom(y, p.k, id)); s.done() {
+		id, _ := s.r.atom(
+			atomMod, s.r.form(p.x), -1, p.m,
+		)
+		if s.offer(
+			s.r.addAtom(y, p.k, id),
+		); s.done() {
 			return
 		}
 	}
@@ -329,10 +347,15 @@ func (s *selector) widenMod(t term) {
 	r := s.r
 	a := r.atoms[t.a]
 	m, ok := mulInt(t.k, a.d)
-	if t.k < 2 || s.x.c < 0 || s.x.c >= t.k || !ok {
+	if t.k < 2 || s.x.c < 0 ||
+		s.x.c >= t.k || !ok {
 		return
 	}
-	y := r.addmul(constForm(s.x.c), t.k, r.forms[a.y].lin)
+	y := r.addmul(
+		constForm(s.x.c),
+		t.k,
+		r.lin(a.y),
+	)
 	rest := r.withoutTerm(s.x, t)
 	rest.c = 0
 	id, _ := r.atom(atomMod, r.form(y), -1, m)
@@ -346,16 +369,18 @@ func (s *selector) introduceNegatedMod(t term) {
 	if t.k%a.d != 0 {
 		return
 	}
-	if !s.x.sharesAtom(r.forms[a.y].lin) {
+	if !s.x.sharesAtom(r.lin(a.y)) {
 		return
 	}
 	k := t.k / a.d
-	x := r.shift(r.forms[a.y].lin, 1-a.d)
+	x := r.shift(r.lin(a.y), 1-a.d)
 	minus := x // −x mod 2 = x mod 2
 	if a.d != 2 {
 		minus = r.scale(x, -1)
 	}
-	id, _ := r.atom(atomMod, r.form(minus), -1, a.d)
+	id, _ := r.atom(
+		atomMod, r.form(minus), -1, a.d,
+	)
 	y := r.addmul(r.withoutTerm(s.x, t), k, x)
 	s.offer(r.addAtom(y, k, id))
 }
@@ -366,7 +391,7 @@ func (s *selector) introduceNegatedMod(t term) {
 func (s *selector) absorb(t term, k int64) {
 	r := s.r
 	a := r.atoms[t.a]
-	y := r.forms[a.y].lin
+	y := r.lin(a.y)
 	if !s.absorbs(y, k) {
 		return
 	}
@@ -381,7 +406,9 @@ func (s *selector) absorb(t term, k int64) {
 		if c == 0 || c%k != 0 {
 			continue
 		}
-		num = r.addAtom(num, r.mulAdd(0, c/k, a.d), u.a)
+		num = r.addAtom(
+			num, r.mulAdd(0, c/k, a.d), u.a,
+		)
 		rest = r.addAtom(rest, -c, u.a)
 		moved = true
 	}
@@ -390,7 +417,9 @@ func (s *selector) absorb(t term, k int64) {
 		rest.c, moved = 0, true
 	}
 	if moved {
-		id, _ := r.atom(atomFloorDiv, r.form(num), -1, a.d)
+		id, _ := r.atom(
+			atomFloorDiv, r.form(num), -1, a.d,
+		)
 		s.offer(r.addAtom(rest, k, id))
 	}
 }
@@ -420,13 +449,19 @@ func (s *selector) absorbQuotient(t, u term) {
 	r := s.r
 	a := r.atoms[t.a]
 	b := r.atoms[u.a]
-	y := r.forms[a.y].lin
-	if !y.sharesAtom(r.forms[b.y].lin) {
+	y := r.lin(a.y)
+	if !y.sharesAtom(r.lin(b.y)) {
 		return
 	}
-	num := r.addAtom(y, r.mulAdd(0, u.k/t.k, a.d), u.a)
+	num := r.addAtom(
+		y,
+		r.mulAdd(0, u.k/t.k, a.d),
+		u.a,
+	)
 	rest := r.withoutTerm(r.withoutTerm(s.x, t), u)
-	id, _ := r.atom(atomFloorDiv, r.form(num), -1, a.d)
+	id, _ := r.atom(
+		atomFloorDiv, r.form(num), -1, a.d,
+	)
 	s.offer(r.addAtom(rest, t.k, id))
 }
 
@@ -446,17 +481,20 @@ func (s *selector) absorbs(y lin, k int64) bool {
 func (s *selector) introduceSymbolicMod(t term, q int32) {
 	r := s.r
 	a := r.atoms[q]
-	f := r.forms[a.z].lin
+	f := r.lin(a.z)
 	lead := term{f.c, q}
 	if len(f.t) > 0 {
-		lead = term{f.t[0].k, r.product(f.t[0].a, q)}
+		lead = term{
+			f.t[0].k,
+			r.product(f.t[0].a, q),
+		}
 	}
 	if lead.a != t.a || t.k%lead.k != 0 {
 		return
 	}
 	k := -t.k / lead.k
 	y := r.addmul(s.x, k, r.mul(f, r.atomForm(q)))
-	y = r.addmul(y, -k, r.forms[a.y].lin)
+	y = r.addmul(y, -k, r.lin(a.y))
 	id, _ := r.atom(atomModForm, a.y, a.z, 0)
 	s.offer(r.addAtom(y, k, id))
 }
@@ -465,9 +503,11 @@ func (s *selector) introduceSymbolicMod(t term, q int32) {
 func (s *selector) introduceCeilDiv(t term) {
 	r := s.r
 	a := r.atoms[t.a]
-	y := r.scale(r.forms[a.y].lin, -1)
+	y := r.scale(r.lin(a.y), -1)
 	id, _ := r.atom(atomCeilDiv, r.form(y), a.z, 0)
-	s.offer(r.addAtom(r.withoutTerm(s.x, t), -t.k, id))
+	s.offer(r.addAtom(
+		r.withoutTerm(s.x, t), -t.k, id,
+	))
 }
 
 // introduceMinMax writes k·min(y, 0) + k·z as k·min(y + z, z), and
@@ -475,7 +515,7 @@ func (s *selector) introduceCeilDiv(t term) {
 // cheaper.
 func (s *selector) introduceMinMax(t term) {
 	r := s.r
-	y := r.forms[r.atoms[t.a].y].lin
+	y := r.lin(r.atoms[t.a].y)
 	kind, k := atomMin, t.k
 	if k < 0 {
 		kind, k, y = atomMax, -k, r.scale(y, -1)
@@ -558,7 +598,9 @@ func (s *selector) factorOut(f int32) {
 	}
 	if n > 1 {
 		factor := r.form(r.atomForm(f))
-		id, _ := r.atom(atomFormProduct, r.form(with), factor, 0)
+		id, _ := r.atom(
+			atomFormProduct, r.form(with), factor, 0,
+		)
 		s.offer(r.addAtom(without, 1, id))
 	}
 }
@@ -570,7 +612,7 @@ func (s *selector) factorOut(f int32) {
 func (r *Ring) readsBack(y int32) bool {
 	v := rebuilder{r: r, done: map[int32]lin{}}
 	x, ok := v.form(y)
-	return ok && x.equal(r.forms[y].lin)
+	return ok && x.equal(r.lin(y))
 }
 
 // maxRebuiltForms bounds the forms built again for one text.

@@ -111,9 +111,9 @@ func (v Interval) Div(m int64) Interval {
 	return Interval{satDiv(v.Lo, m), satDiv(v.Hi, m)}
 }
 
-// DivBy is the hull of {⌊x/y⌋} for w.Lo > 0: each end of v over the divisor
+// divBy is the hull of {⌊x/y⌋} for w.Lo > 0: each end of v over the divisor
 // that moves it furthest.
-func (v Interval) DivBy(w Interval) Interval {
+func (v Interval) divBy(w Interval) Interval {
 	lo, hi := w.Lo, w.Lo
 	if v.Lo > 0 {
 		lo = w.Hi
@@ -152,7 +152,9 @@ func endText(x int64) string {
 
 // unscale is {x : k·x ∈ v} for k > 0: the ends rounded inwards.
 func (v Interval) unscale(k int64) Interval {
-	return Interval{satCeilDiv(v.Lo, k), satDiv(v.Hi, k)}
+	return Interval{
+		satCeilDiv(v.Lo, k), satDiv(v.Hi, k),
+	}
 }
 
 // infinite reports whether x stands for no bound.

@@ -50,7 +50,7 @@ func TestIntervalExhaustive(t *testing.T) {
 				min(v.Lo, w.Lo), max(v.Hi, w.Hi),
 			})
 			if w.Lo > 0 {
-				check("floordiv", v, w, v.DivBy(w), hull(v, w, FloorDiv))
+				check("floordiv", v, w, v.divBy(w), hull(v, w, FloorDiv))
 			}
 		}
 		for _, m := range []int64{-3, -2, -1, 1, 2, 3} {

@@ -68,8 +68,8 @@ func (m Map) ring() *Ring {
 	return nil
 }
 
-// Env pairs the variables of m with values, in the order of Vars.
-func (m Map) Env(vals []int64) map[Expr]int64 {
+// env pairs the variables of m with values, in the order of Vars.
+func (m Map) env(vals []int64) map[Expr]int64 {
 	env := make(map[Expr]int64, len(vals))
 	for i, v := range m.Vars() {
 		env[v] = vals[i]
@@ -88,13 +88,13 @@ func (m Map) Has(vals []int64) bool {
 			return false
 		}
 	}
-	return m.Where.Holds(m.Env(vals))
+	return m.Where.Holds(m.env(vals))
 }
 
 // Eval returns the results at vals, in the order of Vars, whether vals is in the
 // domain or not.
 func (m Map) Eval(vals []int64) []int64 {
-	env := m.Env(vals)
+	env := m.env(vals)
 	out := make([]int64, len(m.Results))
 	for i, e := range m.Results {
 		out[i] = e.Eval(env)
@@ -151,7 +151,8 @@ func (a Map) Equal(b Map) (same bool, difference string, err error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(x)) {
 		if !maps.Equal(x[key], y[key]) {
-			got, want := formatPoints(x[key]), formatPoints(y[key])
+			got := formatPoints(x[key])
+			want := formatPoints(y[key])
 			difference = fmt.Sprintf("at %v: %v against %v", decodePoint(key), got, want)
 			return false, difference, nil
 		}
@@ -193,7 +194,9 @@ func (m Map) relation() (map[string]map[string]bool, error) {
 		return nil, err
 	}
 	n := len(m.Dims)
-	scratch := make([]int64, max(code.ScratchLen(), check.ScratchLen()))
+	scratch := make(
+		[]int64, max(code.ScratchLen(), check.ScratchLen()),
+	)
 	res := make([]int64, len(m.Results))
 	walkBox(m.Vars(), func(v []int64) bool {
 		if !check.Holds(v, scratch) {

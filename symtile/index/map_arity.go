@@ -33,10 +33,12 @@ func (m Map) drop(candidates []Expr) (Map, []Expr) {
 		}
 	}
 	keep := func(e Expr) bool {
-		return used[e] || !slices.Contains(candidates, e) && !isConst(e)
+		return used[e] ||
+			!slices.Contains(candidates, e) && !isConst(e)
 	}
 	needed := func(idle Constraint) bool {
-		return idle.Satisfiable() != Yes || slices.ContainsFunc(idle.Vars(), keep)
+		return idle.Satisfiable() != Yes ||
+			slices.ContainsFunc(idle.Vars(), keep)
 	}
 	if len(idle) > 0 && needed(idle) {
 		for _, v := range idle.Vars() {
@@ -47,7 +49,8 @@ func (m Map) drop(candidates []Expr) (Map, []Expr) {
 	var removed []Expr
 	filter := func(es []Expr) (out []Expr) {
 		for _, e := range es {
-			if keep(e) || isConst(e) && !slices.Contains(candidates, e) {
+			if keep(e) ||
+				isConst(e) && !slices.Contains(candidates, e) {
 				out = append(out, e)
 			} else {
 				removed = append(removed, e)
@@ -74,7 +77,8 @@ func isConst(e Expr) bool {
 func (m Map) used() map[Expr]bool {
 	used := map[Expr]bool{}
 	for _, e := range m.Where.Vars() {
-		if v, _ := e.Variable(); v.Origin != nil {
+		v, _ := e.Variable()
+		if v.Origin != nil {
 			used[e] = true
 		}
 	}

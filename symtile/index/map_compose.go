@@ -38,7 +38,7 @@ func (s *Substitution) ApplyAll(es []Expr) []Expr {
 	return out
 }
 
-// Origins lists where the run-time variables of m are read, in order; nil for
+// Origins returns where the run-time variables of m are read, in order; nil for
 // those that have no origin.
 func (m Map) Origins() []*Origin {
 	var out []*Origin
@@ -49,7 +49,9 @@ func (m Map) Origins() []*Origin {
 	return out
 }
 
-// RewriteOrigins changes the origins of run-time variables.
+// RewriteOrigins changes the origins of run-time variables by to, which gets an
+// origin whose place is rewritten already. Variables whose origin changes become
+// others, in the results, the constraints and the places of other origins, too.
 func (m Map) RewriteOrigins(to func(Origin) Origin) Map {
 	s := Substitution{With: map[Expr]Expr{}}
 	m.Runtime = (&rewriting{s: &s, origin: to}).all(m.Runtime)
@@ -87,7 +89,8 @@ func (w *rewriting) all(vars []Expr) []Expr {
 func (w *rewriting) enter(e Expr) {
 	v, ok := e.Variable()
 	_, given := w.s.With[e]
-	if !ok || v.Origin == nil || given || w.done[e] {
+	if !ok || v.Origin == nil || given ||
+		w.done[e] {
 		return
 	}
 	w.done[e] = true
@@ -99,7 +102,8 @@ func (w *rewriting) enter(e Expr) {
 	if w.origin != nil {
 		to = w.origin(to)
 	}
-	if x := e.r.RuntimeVar(to, v.Lo, v.Hi); x != e {
+	x := e.r.RuntimeVar(to, v.Lo, v.Hi)
+	if x != e {
 		w.s.With[e] = x
 	}
 }
@@ -153,7 +157,9 @@ func Compose(first, second Map) Map {
 	}
 	with := substitutionFor(second.Dims, first.Results)
 	taken := newNames(first, second)
-	ranges := taken.fresh(second.Ranges, first.Vars(), with)
+	ranges := taken.fresh(
+		second.Ranges, first.Vars(), with,
+	)
 	s := Substitution{With: with}
 	runtime := second.composeRuntime(first, taken, &s)
 	inside := within(first.Results, second.Dims)

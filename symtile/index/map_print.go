@@ -80,7 +80,8 @@ func (n *naming) name(vars []Expr, stem string) []string {
 // isDefaultName reports whether name is d, s or rt and a number.
 func isDefaultName(name string) bool {
 	stem := trimDigits(name)
-	return stem != name && slices.Contains([]string{"d", "s", "rt"}, stem)
+	return stem != name &&
+		slices.Contains([]string{"d", "s", "rt"}, stem)
 }
 
 // text prints e with the names of the map.
@@ -131,7 +132,9 @@ func (m Map) originText(n *naming, e Expr, o *Origin) string {
 		at[i] = n.text(x)
 	}
 	uses := originVars(e)
-	list := func(open string, vars []Expr, names []string, close string) string {
+	list := func(
+		open string, vars []Expr, names []string, close string,
+	) string {
 		var in []string
 		for k, v := range vars {
 			if slices.Contains(uses, v) {

@@ -29,7 +29,8 @@ func (m Map) Simplify() Map {
 
 // same reports whether m and o are written the same.
 func (m Map) same(o Map) bool {
-	if m.State != o.State || !slices.Equal(m.Results, o.Results) {
+	if m.State != o.State ||
+		!slices.Equal(m.Results, o.Results) {
 		return false
 	}
 	if !slices.Equal(m.Vars(), o.Vars()) {
@@ -47,7 +48,7 @@ func (m Map) simplifyOnce() Map {
 	if r.scratch == nil {
 		r.scratch = NewRing()
 	}
-	r.scratch.ForgetFired()
+	r.scratch.forgetFired()
 	s := simplification{
 		domain: newDomain(r.scratch),
 		from:   r,
@@ -116,7 +117,8 @@ func (s *simplification) enterAll() {
 		s.vars[own+i].free = true
 	}
 	for i, v := range s.names { // what it is read as does not change with what is asked of it
-		s.vars[i].free = s.vars[i].free || v.Origin != nil
+		s.vars[i].free = s.vars[i].free ||
+			v.Origin != nil
 	}
 }
 
@@ -259,7 +261,9 @@ func (s *simplification) narrowedVars() map[int32]lin {
 	}
 	for i, v := range s.names {
 		if v.Origin != nil {
-			rewritten := with.applyRuntime([]Expr{s.from.Var(v)})
+			rewritten := with.applyRuntime([]Expr{
+				s.from.Var(v),
+			})
 			back[int32(i)] = rewritten[0].lin()
 		}
 	}
@@ -284,19 +288,27 @@ func (s *simplification) where(take func(lin) Expr) (c Constraint) {
 	for i, v := range s.vars {
 		if v.m > 1 && v.in.Lo < v.in.Hi {
 			e := take(s.r.atomForm(int32(i)))
-			c = append(c, Clause{{e.Mod(v.m), Interval{v.r, v.r}}})
+			c = append(c, Clause{
+				{e.Mod(v.m), Interval{v.r, v.r}},
+			})
 		}
 	}
 	for _, e := range s.eqs {
-		x := s.r.addmul(s.r.atomForm(e.v), -1, s.solved(&e))
+		x := s.r.addmul(
+			s.r.atomForm(e.v), -1, s.solved(&e),
+		)
 		c = append(c, Clause{{take(x), Interval{}}})
 	}
 	for _, g := range s.r.facts.congr {
 		remainder := take(g.sum).Mod(g.m)
-		c = append(c, Clause{{remainder, Interval{g.r, g.r}}})
+		c = append(c, Clause{
+			{remainder, Interval{g.r, g.r}},
+		})
 	}
 	for i, f := range s.r.facts.sums {
-		c = append(c, Clause{{take(f.sum), s.stated[i]}})
+		c = append(c, Clause{
+			{take(f.sum), s.stated[i]},
+		})
 	}
 	for _, x := range s.open {
 		var y Clause

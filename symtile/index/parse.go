@@ -108,7 +108,9 @@ func (p *parser) parseAll(f func()) (err error) {
 // fail panics with an error at the current place.
 func (p *parser) fail(format string, args ...any) {
 	at := source.Find(p.text, p.at)
-	line, _, _ := strings.Cut(p.text[at.LineStart:], "\n")
+	line, _, _ := strings.Cut(
+		p.text[at.LineStart:], "\n",
+	)
 	before := p.text[at.LineStart:at.At]
 	panic(&SyntaxError{
 		Position: source.Position{
@@ -123,7 +125,8 @@ func (p *parser) fail(format string, args ...any) {
 
 // peek is the next byte after blanks, 0 at the end.
 func (p *parser) peek() byte {
-	for p.at < len(p.text) && strings.IndexByte(" \t\n\r", p.text[p.at]) >= 0 {
+	for p.at < len(p.text) &&
+		strings.IndexByte(" \t\n\r", p.text[p.at]) >= 0 {
 		p.at++
 	}
 	if p.at == len(p.text) {
@@ -139,7 +142,9 @@ func (p *parser) accept(s string) bool {
 	if !strings.HasPrefix(rest, s) {
 		return false
 	}
-	if isLetter(s[0]) && len(rest) > len(s) && isWord(rest[len(s)]) {
+	if isLetter(s[0]) &&
+		len(rest) > len(s) &&
+		isWord(rest[len(s)]) {
 		return false
 	}
 	p.at += len(s)
@@ -163,7 +168,8 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // isWord reports whether c may stand inside a name.
 func isWord(c byte) bool {
-	return isLetter(c) || isDigit(c) || c == '.' || c == '\''
+	return isLetter(c) || isDigit(c) ||
+		c == '.' || c == '\''
 }
 
 // nested runs f one level of parentheses deeper.
@@ -178,14 +184,18 @@ func (p *parser) nested(f func()) {
 // addOps and mulOps are the operators by how tightly they bind, calls the names
 // that are applied to two arguments.
 var (
-	addOps = []binaryOp{{"+", nodeAdd}, {"-", nodeSub}}
+	addOps = []binaryOp{
+		{"+", nodeAdd}, {"-", nodeSub},
+	}
 	mulOps = []binaryOp{
 		{"*", nodeMul},
 		{"floordiv", nodeDiv}, {"/", nodeDiv},
 		{"ceildiv", nodeCeilDiv},
 		{"mod", nodeMod}, {"%", nodeMod},
 	}
-	calls = []binaryOp{{"min", nodeMin}, {"max", nodeMax}}
+	calls = []binaryOp{
+		{"min", nodeMin}, {"max", nodeMax},
+	}
 )
 
 // A binaryOp is an operator or a call as it is written.
@@ -201,7 +211,11 @@ next:
 	for {
 		for _, op := range ops {
 			if p.accept(op.text) {
-				x = p.add(node{kind: op.kind, x: x, y: operand()})
+				x = p.add(node{
+					kind: op.kind,
+					x:    x,
+					y:    operand(),
+				})
 				continue next
 			}
 		}
@@ -211,7 +225,9 @@ next:
 
 // sum reads products between + and −.
 func (p *parser) sum() (x int32) {
-	p.nested(func() { x = p.leftAssociative(addOps, p.product) })
+	p.nested(func() {
+		x = p.leftAssociative(addOps, p.product)
+	})
 	return x
 }
 
@@ -273,7 +289,8 @@ func (p *parser) word() string {
 		p.fail("expected an expression")
 	}
 	from := p.at
-	for p.at < len(p.text) && isWord(p.text[p.at]) {
+	for p.at < len(p.text) &&
+		isWord(p.text[p.at]) {
 		p.at++
 	}
 	return p.text[from:p.at]
@@ -283,7 +300,8 @@ func (p *parser) word() string {
 func (p *parser) integer(negative bool) int64 {
 	p.peek()
 	from := p.at
-	for p.at < len(p.text) && isDigit(p.text[p.at]) {
+	for p.at < len(p.text) &&
+		isDigit(p.text[p.at]) {
 		p.at++
 	}
 	digits := p.text[from:p.at]
@@ -436,7 +454,8 @@ func (p *mapParser) atom() parsedConstraint {
 func (p *mapParser) groupsConstraint() bool {
 	end := p.closing()
 	inside := p.text[p.at:end]
-	return strings.Contains(inside, " in ") || strings.Contains(inside, "satis")
+	return strings.Contains(inside, " in ") ||
+		strings.Contains(inside, "satis")
 }
 
 // closing is the offset of the parenthesis that closes the one ahead.

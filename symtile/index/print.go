@@ -92,7 +92,8 @@ func (w *writer) form(y int32, prec int) {
 		w.number(x.c, prec)
 		return
 	}
-	parens := w.isSum(x) && prec > precSum || !w.isPlain(x) && prec > precProduct
+	parens := w.isSum(x) && prec > precSum ||
+		!w.isPlain(x) && prec > precProduct
 	w.bracket(parens, func() { w.sum(x) })
 }
 
@@ -109,7 +110,8 @@ func (w *writer) bracket(yes bool, f func()) {
 
 // isSum reports whether x is written with + or −.
 func (w *writer) isSum(x lin) bool {
-	return len(x.t) > 1 || x.c != 0 || x.t[0].k == -1
+	return len(x.t) > 1 || x.c != 0 ||
+		x.t[0].k == -1
 }
 
 // isPlain reports whether x is written as a name or a call.
@@ -262,7 +264,10 @@ func (w *writer) compareVars(a, b int32) int {
 func (w *writer) compareVariables(v, u Variable) int {
 	n := nameOf(v, w.names)
 	m := nameOf(u, w.names)
-	return cmp.Or(cmp.Compare(v.Role, u.Role), compareNames(n, m))
+	return cmp.Or(
+		cmp.Compare(v.Role, u.Role),
+		compareNames(n, m),
+	)
 }
 
 // compareNames orders names by letters, then by number: d2 before d10.
@@ -290,7 +295,8 @@ func (w *writer) firstVar(id int32) (Variable, bool) {
 	var first firstVariable
 	for _, a := range w.r.atomsOf(id, nil) {
 		v, is := w.variable(a)
-		if !is || first.ok && w.compareVariables(v, first.v) >= 0 {
+		if !is ||
+			first.ok && w.compareVariables(v, first.v) >= 0 {
 			continue
 		}
 		first = firstVariable{v, true}
@@ -315,7 +321,9 @@ func (w *writer) atom(id int32, prec int) {
 	case atomMax:
 		w.call("max", a.y, a.z)
 	default:
-		w.bracket(prec > precProduct, func() { w.operation(a) })
+		w.bracket(prec > precProduct, func() {
+			w.operation(a)
+		})
 	}
 }
 
@@ -351,7 +359,8 @@ func (w *writer) formLess(y, z int32) bool {
 func (w *writer) firstOf(y int32) (first Variable, ok bool) {
 	for _, t := range w.r.forms[y].t {
 		v, is := w.firstVar(t.a)
-		if is && (!ok || w.compareVariables(v, first) < 0) {
+		if is &&
+			(!ok || w.compareVariables(v, first) < 0) {
 			first, ok = v, true
 		}
 	}
@@ -366,7 +375,9 @@ func (w *writer) operation(a atom) {
 	case atomQuot:
 		w.quotient(a.y, a.z)
 	case atomMod:
-		w.binary(a.y, " mod ", w.r.form(constForm(a.d)))
+		w.binary(
+			a.y, " mod ", w.r.form(constForm(a.d)),
+		)
 	case atomModForm:
 		w.binary(a.y, " mod ", a.z)
 	case atomCeilDiv:
@@ -392,10 +403,15 @@ func (w *writer) quotient(y, z int32) {
 		w.binary(y, " floordiv ", z)
 		return
 	}
-	up := w.r.addmul(w.r.forms[y].lin, -1, w.r.forms[z].lin)
+	up := w.r.addmul(
+		w.r.lin(y),
+		-1,
+		w.r.lin(z),
+	)
 	up.c++
 	id := w.r.form(up)
-	if up.size() > 0 && w.r.costOf(id) < w.r.costOf(y) {
+	if up.size() > 0 &&
+		w.r.costOf(id) < w.r.costOf(y) {
 		w.binary(id, " ceildiv ", z)
 		return
 	}

@@ -199,9 +199,9 @@ func promiseEmptyChain(t *testing.T, _ *Ring) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ops := c.Solve(); ops != 0 || !c.Empty() ||
+	if ops := c.Solve(); ops != 0 || !c.empty() ||
 		strings.Join(c.Texts(), ", ") != "0, 0" {
-		t.Errorf("%d operations, empty %v, %v", ops, c.Empty(), c.Texts())
+		t.Errorf("%d operations, empty %v, %v", ops, c.empty(), c.Texts())
 	}
 }
 

@@ -77,6 +77,7 @@ type rangeRule struct {
 // An evidence is a set of what there is to bound a sum by.
 type evidence uint8
 
+// The kinds of evidence.
 const (
 	factsOfSums    evidence = 1 << iota // the domain knows sums
 	exactQuotients                      // the ring has quotients known to be exact
@@ -145,7 +146,8 @@ func (r *Ring) evidenceFor(x lin) (have evidence) {
 // its least and greatest value at corners of the box, where the loose range is
 // exact.
 func (r *Ring) hasPattern(x lin) bool {
-	if len(x.t) > maxPattern || len(x.t) == 1 && x.c == 0 {
+	if len(x.t) > maxPattern ||
+		len(x.t) == 1 && x.c == 0 {
 		return false
 	}
 	composite := false
@@ -212,8 +214,10 @@ func (s *patternSearch) modBy(t term) {
 	if k == 0 || s.r.atoms[q].kind != atomQuot {
 		return
 	}
-	f := s.r.forms[s.r.atoms[q].z].lin
-	inside := Interval{0, SatAdd(s.r.looseRange(f).Hi, -1)}
+	f := s.r.lin(s.r.atoms[q].z)
+	inside := Interval{
+		0, SatAdd(s.r.looseRange(f).Hi, -1),
+	}
 	if in := s.r.looseRange(y); in.Lo >= 0 {
 		inside.Hi = min(inside.Hi, in.Hi)
 	}
@@ -251,7 +255,7 @@ func rangeByMinima(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
 			continue
 		}
 		z := r.withoutTerm(x, t)
-		least := r.forms[r.atoms[t.a].y].lin
+		least := r.lin(r.atoms[t.a].y)
 		y := r.addmul(z, t.k, least)
 		a := r.sharpRangeTo(z, depth-2)
 		b := r.sharpRangeTo(y, depth-2)
@@ -302,7 +306,9 @@ func rangeByExact(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
 }
 
 // A modPart is a way of seeing k·(x mod m) inside a sum, with ⌊x/m⌋ the atom of
-// one of its terms.
+// one of its terms. There are several, because x = ⌊y/e⌋ may be a quotient itself,
+// and ⌊x/m⌋ is then ⌊y/(e·m)⌋ in normal form: d0 floordiv 4 − (d0 floordiv 12)·3
+// is (d0 floordiv 4) mod 3.
 type modPart struct {
 	x    lin
 	m, k int64
@@ -314,7 +320,7 @@ type modPart struct {
 // term of x.
 func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 	a := &r.atoms[d.a]
-	y := r.forms[a.y].lin
+	y := r.lin(a.y)
 	dd := a.d
 	switch i {
 	case 0:
@@ -339,7 +345,9 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 	b := &r.atoms[t.a]
 	nested := b.kind == atomDiv && b.y == a.y
 	if nested && b.d < dd && dd%b.d == 0 {
-		return modPart{r.atomForm(t.a), dd / b.d, t.k}, true
+		return modPart{
+			r.atomForm(t.a), dd / b.d, t.k,
+		}, true
 	}
 	if (d.k < 0) == (t.k < 0) {
 		return p, false
@@ -376,12 +384,13 @@ func (r *Ring) remainder(x lin, t term) (y lin, q int32, k int64) {
 		case a.kind != atomDiv:
 			continue
 		}
-		y = r.forms[r.atoms[q].y].lin
+		y = r.lin(r.atoms[q].y)
 		k = -t.k / unit.k
 		if unit.a != t.a || t.k%unit.k != 0 {
 			continue
 		}
-		if len(y.t) > 0 && x.coefficient(y.t[0].a) != k*y.t[0].k {
+		if len(y.t) > 0 &&
+			x.coefficient(y.t[0].a) != k*y.t[0].k {
 			continue
 		}
 		return y, q, k
@@ -400,7 +409,8 @@ func (r *Ring) residue(x lin, d int64) (res int64, known bool) {
 		}
 		k /= c.sum.t[0].k
 		rest := r.addmul(x, -k, c.sum)
-		if len(rest.t) == 0 && r.mulAdd(0, k, c.m)%d == 0 {
+		if len(rest.t) == 0 &&
+			r.mulAdd(0, k, c.m)%d == 0 {
 			return floorMod(r.mulAdd(rest.c, k, c.r), d), true
 		}
 	}

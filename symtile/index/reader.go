@@ -11,7 +11,7 @@ func (r *Ring) reader() *Ring {
 		r.reading = NewRing()
 	}
 	r.reading.Reset()
-	r.reading.ForgetFired()
+	r.reading.forgetFired()
 	return r.reading
 }
 
@@ -32,10 +32,10 @@ func (r *Ring) copyInto(to *Ring, x lin) lin {
 				to.factorPool = append(to.factorPool, at[f])
 			}
 		case atomQuot:
-			a.y = to.form(mapped(to, r.forms[a.y].lin, at))
-			a.z = to.form(mapped(to, r.forms[a.z].lin, at))
+			a.y = to.form(mapped(to, r.lin(a.y), at))
+			a.z = to.form(mapped(to, r.lin(a.z), at))
 		default:
-			a.y = to.form(mapped(to, r.forms[a.y].lin, at))
+			a.y = to.form(mapped(to, r.lin(a.y), at))
 		}
 		at[id], _ = to.intern(a)
 	}
@@ -44,7 +44,7 @@ func (r *Ring) copyInto(to *Ring, x lin) lin {
 
 // readRange is the sharp range of form id, kept for the next time.
 func (r *Ring) readRange(id int32) Interval {
-	x := r.forms[id].lin
+	x := r.lin(id)
 	in := r.looseRange(x)
 	if len(x.t) > 1 {
 		to := r.reader()
@@ -59,7 +59,10 @@ func (r *Ring) readRange(id int32) Interval {
 func mapped(to *Ring, x lin, at map[int32]int32) lin {
 	t := to.alloc(len(x.t))
 	for i := range x.t {
-		t[i] = term{x.t[i].k, at[x.t[i].a]}
+		t[i] = term{
+			x.t[i].k,
+			at[x.t[i].a],
+		}
 	}
 	return lin{t, x.c}
 }

@@ -225,6 +225,9 @@ func (x lin) equal(y lin) bool {
 	return true
 }
 
+// lin is form id.
+func (r *Ring) lin(id int32) lin { return r.forms[id].lin }
+
 // form interns x and returns its id: forms with equal ids are equal, and no
 // others. x shares its terms with what is interned.
 func (r *Ring) form(x lin) int32 {
@@ -281,12 +284,15 @@ func (r *Ring) sameAtom(a, b *atom) bool {
 	if a.kind == atomProduct && b.kind == atomProduct {
 		return slices.Equal(r.factors(a), r.factors(b))
 	}
-	return a.kind == b.kind && a.y == b.y && a.z == b.z && a.d == b.d
+	return a.kind == b.kind && a.y == b.y &&
+		a.z == b.z && a.d == b.d
 }
 
 // atom interns the atom of a kind other than atomProduct; had tells that it was
 // there already. The bounds of a new one are the caller's to set.
-func (r *Ring) atom(kind atomKind, y, z int32, d int64) (id int32, had bool) {
+func (r *Ring) atom(
+	kind atomKind, y, z int32, d int64,
+) (id int32, had bool) {
 	h := pairHash(kind, y, z, d)
 	for i := r.atomTab.first(h); ; i = r.atomTab.next(i) {
 		id := r.atomTab.at(i)
@@ -294,7 +300,8 @@ func (r *Ring) atom(kind atomKind, y, z int32, d int64) (id int32, had bool) {
 			break
 		}
 		a := &r.atoms[id]
-		if a.kind == kind && a.y == y && a.z == z && a.d == d {
+		if a.kind == kind && a.y == y &&
+			a.z == z && a.d == d {
 			return id, true
 		}
 	}
@@ -302,7 +309,10 @@ func (r *Ring) atom(kind atomKind, y, z int32, d int64) (id int32, had bool) {
 	r.atoms = slices.Grow(r.atoms, 1)[:n+1]
 	a := &r.atoms[n]
 	*a = atom{} // field by field: a copy of a composite literal stalls here
-	a.kind, a.y, a.z, a.d = kind, y, z, d
+	a.kind = kind
+	a.y = y
+	a.z = z
+	a.d = d
 	a.m = 1
 	r.putAtom(h)
 	return int32(n), false
@@ -391,7 +401,9 @@ func (r *Ring) cacheQuotient(y, z int32, d int64, res lin) lin {
 	n := len(r.memos)
 	r.memos = slices.Grow(r.memos, 1)[:n+1]
 	m := &r.memos[n]
-	m.y, m.z, m.d = y, z, d
+	m.y = y
+	m.z = z
+	m.d = d
 	m.res = res
 	if r.memoTab.put(pairHash(memoKind, y, z, d), int32(n)) {
 		for i := range r.memos {
@@ -452,8 +464,8 @@ func (r *Ring) noteFired(other *Ring) {
 	}
 }
 
-// ForgetFired empties the list that Fired returns.
-func (r *Ring) ForgetFired() { r.fired = [numRules]uint32{} }
+// forgetFired empties the list that Fired returns.
+func (r *Ring) forgetFired() { r.fired = [numRules]uint32{} }
 
 // A table is an open-addressing hash table of ids with linear probing, at most
 // half full. It knows no keys: the caller walks the slots from first(hash) by
@@ -532,9 +544,13 @@ type style struct {
 	ceilings bool
 }
 
-// A residue says which multiple of d is taken out of a coefficient.
+// A residue says which multiple of d is taken out of a coefficient k of a
+// dividend: k = q·d + rest, where rest may be positive or negative. No choice is
+// the best for all expressions: small residues read well, positive ones keep
+// ranges on one side of zero, and those with the sign of k keep sums monotone.
 type residue uint8
 
+// The residues.
 const (
 	// residueSigned truncates, so that the rest keeps the sign of k, unless the
 	// other neighbour is four times closer.

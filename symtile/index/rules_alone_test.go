@@ -69,7 +69,7 @@ func TestRulesAlone(t *testing.T) {
 			r, applied := NewRing(), 0
 			for seed := range n {
 				r.Reset()
-				r.ForgetFired()
+				r.forgetFired()
 				g := newGenerator(int64(seed), r, 3)
 				ok, wrong := trial(ruleID(id), g)
 				if wrong != "" && r.Err() == nil {
@@ -102,14 +102,14 @@ func (r *Ring) atomAt(id int32, v []int64) int64 {
 	case atomVar:
 		return v[a.y]
 	case atomDiv:
-		return FloorDiv(r.at(r.forms[a.y].lin, v), a.d)
+		return FloorDiv(r.at(r.lin(a.y), v), a.d)
 	case atomQuot:
 		return FloorDiv(
-			r.at(r.forms[a.y].lin, v),
-			r.at(r.forms[a.z].lin, v),
+			r.at(r.lin(a.y), v),
+			r.at(r.lin(a.z), v),
 		)
 	case atomMinZero:
-		return min(r.at(r.forms[a.y].lin, v), 0)
+		return min(r.at(r.lin(a.y), v), 0)
 	case atomProduct:
 		n := int64(1)
 		for _, f := range r.factors(&a) {

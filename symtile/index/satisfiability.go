@@ -14,7 +14,8 @@ import "slices"
 // has an effort: small ones are part of simplification, the full one is what a
 // caller of Satisfiable and Implies pays.
 
-// A Verdict is an answer that may be missing.
+// A Verdict is an answer that may be missing. Yes and No are proved; Unknown is no
+// hint at either.
 type Verdict uint8
 
 // The verdicts.
@@ -61,7 +62,9 @@ func (c Constraint) withoutImplied() Constraint {
 		if len(c) < 2 || len(c) > maxImplied {
 			break
 		}
-		others := slices.Delete(slices.Clone(c), i, i+1)
+		others := slices.Delete(
+			slices.Clone(c), i, i+1,
+		)
 		if others.implies(c[i]) {
 			c = others
 		}
@@ -110,7 +113,8 @@ const (
 	exactVars = 24  // variables, quotients included
 )
 
-// A row is Σ k·x + c ≥ 0 over numbered variables, k dense.
+// A row is the inequality Σ k·x + c ≥ 0 over numbered variables. k has an element
+// for every variable known when the row was made; those that it lacks are 0.
 type row struct {
 	k []int64
 	c int64
@@ -141,7 +145,8 @@ func (c Constraint) satisfiable(e effort) Verdict {
 		return Yes
 	}
 	cases := e.cases
-	if v := c.split(nil, &cases); v != Unknown {
+	v := c.split(nil, &cases)
+	if v != Unknown {
 		return v
 	}
 	return c.enumerate(e.points)
@@ -188,7 +193,8 @@ func (c Constraint) split(picked []Bound, cases *int) Verdict {
 
 // decide decides a conjunction of bounds.
 func decide(bounds []Bound, cases *int) Verdict {
-	if *cases--; *cases < 0 || len(bounds) == 0 {
+	*cases--
+	if *cases < 0 || len(bounds) == 0 {
 		return Unknown
 	}
 	s := &system{r: bounds[0].Expr.r}
@@ -253,10 +259,12 @@ func (s *system) variable(id int32) int {
 	switch a.kind {
 	case atomVar:
 	case atomDiv:
-		remainder := s.r.addmul(s.r.forms[a.y].lin, -a.d, self)
+		remainder := s.r.addmul(
+			s.r.lin(a.y), -a.d, self,
+		)
 		s.bound(remainder, Interval{0, a.d - 1})
 	case atomMinZero:
-		excess := s.r.addmul(s.r.forms[a.y].lin, -1, self)
+		excess := s.r.addmul(s.r.lin(a.y), -1, self)
 		s.bound(excess, Interval{0, plusInf})
 		s.mins = append(s.mins, id)
 	default:
@@ -274,7 +282,7 @@ func (s *system) splitMins(i int, cases *int) Verdict {
 		return s.solve()
 	}
 	id := s.mins[i]
-	y := s.r.forms[s.r.atoms[id].y].lin
+	y := s.r.lin(s.r.atoms[id].y)
 	rows := len(s.rows)
 	s.bound(s.r.addAtom(y, -1, id), Interval{0, 0})
 	first := s.splitMins(i+1, cases)
@@ -406,9 +414,12 @@ func (e elimination) next(rows []row, done []bool) int {
 }
 
 // eliminate combines every lower bound a·x + L ≥ 0 with every upper bound
-// −b·x + U ≥ 0 to a·U + b·L ≥ 0; in the dark shadow to ≥ (a−1)(b−1), which
-// leaves room for an integer x.
-func eliminate(rows []row, x int, dark bool) ([]row, bool) {
+// −b·x + U ≥ 0, a and b positive, to a·U + b·L ≥ 0: some real x lies between the
+// bounds. That is the real shadow, which every integer solution satisfies. The
+// dark shadow asks for a·U + b·L ≥ (a−1)(b−1), which leaves room for an integer
+// x, but may exclude solutions. The two are the same for a = 1 or b = 1. ok is
+// false past a limit.
+func eliminate(rows []row, x int, dark bool) (_ []row, ok bool) {
 	var out []row
 	for _, w := range rows {
 		if w.k[x] == 0 {

@@ -36,10 +36,10 @@ func (r *Ring) atomsOf(id int32, seen []int32) []int32 {
 	a := r.atoms[id]
 	switch a.kind {
 	case atomDiv, atomMinZero, atomMod, atomFloorDiv:
-		seen = r.atomsUnder(r.forms[a.y].lin, seen)
+		seen = r.atomsUnder(r.lin(a.y), seen)
 	case atomQuot, atomCeilDiv, atomModForm, atomMin, atomMax, atomFormProduct:
-		seen = r.atomsUnder(r.forms[a.y].lin, seen)
-		seen = r.atomsUnder(r.forms[a.z].lin, seen)
+		seen = r.atomsUnder(r.lin(a.y), seen)
+		seen = r.atomsUnder(r.lin(a.z), seen)
 	case atomProduct:
 		for _, f := range r.factors(&a) {
 			seen = r.atomsOf(f, seen)
@@ -106,7 +106,7 @@ func (r *Ring) rebuildAtom(from *Ring, id int32, done map[int32]lin) lin {
 	}
 	a := from.atoms[id]
 	operand := func(id int32) lin {
-		return r.rebuild(from, from.forms[id].lin, done)
+		return r.rebuild(from, from.lin(id), done)
 	}
 	var x lin
 	switch a.kind {

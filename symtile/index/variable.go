@@ -63,7 +63,8 @@ func (e Expr) Variable() (Variable, bool) {
 
 // isVariable returns the variable x is, when it is just one.
 func (r *Ring) isVariable(x lin) (Variable, bool) {
-	if len(x.t) != 1 || x.c != 0 || x.t[0].k != 1 {
+	if len(x.t) != 1 || x.c != 0 ||
+		x.t[0].k != 1 {
 		return Variable{}, false
 	}
 	a := &r.atoms[x.t[0].a]
@@ -123,7 +124,9 @@ func (r *Ring) originIndex(o Origin) int {
 // equal iff their ids are.
 func (o *Origin) key() string {
 	b := o.Source.AppendKey(nil)
-	b = fmt.Appendf(b, " %d %d", o.Clamp.Lo, o.Clamp.Hi)
+	b = fmt.Appendf(
+		b, " %d %d", o.Clamp.Lo, o.Clamp.Hi,
+	)
 	for _, e := range o.At {
 		b = fmt.Appendf(b, " %d", e.id)
 	}

@@ -57,11 +57,11 @@ func writeMaps(b *strings.Builder, name string, ms []index.Map) {
 		fmt.Fprintf(b, "%s: nothing\n", name)
 	}
 	for _, m := range ms {
-		most := ""
+		approximate := ""
 		if m.Approximate {
-			most = " at most"
+			approximate = " at most"
 		}
-		fmt.Fprintf(b, "%s:%s %s\n", name, most, m)
+		fmt.Fprintf(b, "%s:%s %s\n", name, approximate, m)
 		for _, rt := range m.RuntimeText() {
 			fmt.Fprintf(b, "  %s\n", rt)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// TestPackCost: testdata/judge.txt, one dot a case: m, n, k, type, block.
+// TestPackCost: testdata/pack_cost.txt, one dot a case: m, n, k, type, block.
 func TestPackCost(t *testing.T) {
-	datadriven.RunTest(t, "testdata/judge.txt", func(t *testing.T, c *datadriven.TestData) string {
+	datadriven.RunTest(t, "testdata/pack_cost.txt", func(t *testing.T, c *datadriven.TestData) string {
 		d := Dot{DType: hlo.F32}
 		if _, err := fmt.Sscanf(
 			c.Input, "%d,%d,%d block %d,%d,%d",
@@ -35,8 +35,8 @@ func TestPackCost(t *testing.T) {
 	})
 }
 
-// TestTouch: lines, pages and evicted lines agree with going byte by byte.
-func TestTouch(t *testing.T) {
+// TestFootprint: lines, pages and evicted lines agree with a count byte by byte.
+func TestFootprint(t *testing.T) {
 	rnd := rand.New(rand.NewSource(3))
 	for range 2000 {
 		m := Memory{Line: 8, Page: 64, Cache: 256, Ways: 2, TLB: 4, Walk: 1}

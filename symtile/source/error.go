@@ -17,7 +17,9 @@ func (p Position) String() string {
 	if p.File == "" {
 		return fmt.Sprintf("%d:%d", p.Line, p.Col)
 	}
-	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
+	return fmt.Sprintf(
+		"%s:%d:%d", p.File, p.Line, p.Col,
+	)
 }
 
 // An Error says what is wrong with a text, and where.
@@ -56,8 +58,12 @@ func ErrorAt[T Text](file string, text T, p Place, msg string) *Error {
 		from++
 	}
 	before := string(text[from:at])
-	after, _, _ := strings.Cut(string(text[at:min(len(text), at+excerpt)]), "\n")
-	line := strings.ToValidUTF8(strings.TrimRight(before+after, "\r"), "?")
+	after, _, _ := strings.Cut(
+		string(text[at:min(len(text), at+excerpt)]), "\n",
+	)
+	line := strings.ToValidUTF8(
+		strings.TrimRight(before+after, "\r"), "?",
+	)
 	caret := len(strings.ToValidUTF8(before, "?"))
 	return &Error{
 		Position: p.In(file),

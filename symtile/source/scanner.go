@@ -26,7 +26,11 @@ func Find[T Text](text T, at int) Place {
 
 // In is the position of the place in a named file; its column counts bytes.
 func (p Place) In(file string) Position {
-	return Position{File: file, Line: p.Line, Col: p.At - p.LineStart + 1}
+	return Position{
+		File: file,
+		Line: p.Line,
+		Col:  p.At - p.LineStart + 1,
+	}
 }
 
 // advance moves the place behind a byte.
@@ -48,24 +52,34 @@ type Scanner[T Text] struct {
 
 // NewScanner stands at the start of a text.
 func NewScanner[T Text](file string, src T) Scanner[T] {
-	return Scanner[T]{File: file, Src: src, Place: Start()}
+	return Scanner[T]{
+		File:  file,
+		Src:   src,
+		Place: Start(),
+	}
 }
 
 // Here is the place the scanner is at, to return to or to report.
 func (s *Scanner[T]) Here() Place { return s.Place }
 
 // Position is the place the scanner is at, for people.
-func (s *Scanner[T]) Position() Position { return s.In(s.File) }
+func (s *Scanner[T]) Position() Position {
+	return s.In(s.File)
+}
 
 // Fail is the error that something is wrong at a place.
 func (s *Scanner[T]) Fail(p Place, format string, args ...any) error {
-	return ErrorAt(s.File, s.Src, p, fmt.Sprintf(format, args...))
+	return ErrorAt(
+		s.File, s.Src, p,
+		fmt.Sprintf(format, args...),
+	)
 }
 
 // Has reports whether the given bytes come next.
 func (s *Scanner[T]) Has(text string) bool {
 	end := s.At + len(text)
-	return end <= len(s.Src) && string(s.Src[s.At:end]) == text
+	return end <= len(s.Src) &&
+		string(s.Src[s.At:end]) == text
 }
 
 // Newline moves over the end of a line, which must come next.

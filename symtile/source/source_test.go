@@ -27,7 +27,9 @@ func TestErrorAt(t *testing.T) {
 		if got := source.ErrorAt("f", c.text, place, "no").Error(); got != c.want {
 			t.Errorf("%q at %d:\n%s\nwant\n%s", c.text, c.at, got, c.want)
 		}
-		if got := source.ErrorAt("f", []byte(c.text), place, "no").Error(); got != c.want {
+		if got := source.ErrorAt(
+			"f", []byte(c.text), place, "no",
+		).Error(); got != c.want {
 			t.Errorf("%q at %d, as bytes:\n%s\nwant\n%s", c.text, c.at, got, c.want)
 		}
 	}

@@ -87,22 +87,27 @@ func zeros[T int | Reg](list []T, n int) []T {
 	return list
 }
 
-// An emitter holds where values are while a chain is emitted.
+// An emitter holds where values are while a chain is emitted. It belongs to an
+// assembler, so that its memory is used again.
 type emitter struct {
-	a               *Assembler
-	c               *Chain
+	a               *Assembler // The assembler that is emitted to.
+	c               *Chain     // The chain.
 	copies          int
 	mask            Reg
 	active, scratch Reg
-	free            uint16 // numbers of free vector registers
-	at              []Reg  // of value v in copy u, at[(v-1)*copies+u]
-	last            []int  // the step that uses a value last
-	shared          []Reg  // constants loaded for one step
-	slots           []int  // memory of spill.slot
-	spill           spill
-	err             error
+	free            uint16 // The set of free vector registers, by number.
+	// The register of value v in copy u, at[(v-1)*copies+u].
+	at   []Reg
+	last []int // The step that uses a value last.
+	// Registers of constants that are loaded for one step.
+	shared []Reg
+	slots  []int // The memory of spill.slot.
+	spill  spill
+	err    error
 }
 
+// reserve takes the registers that values must not be given, and gives pinned
+// values theirs.
 func (e *emitter) reserve(p Placement) error {
 	e.free = 0xffff
 	taken := func(r Reg) { e.free &^= 1 << r.number() }
@@ -131,6 +136,7 @@ func (e *emitter) reserve(p Placement) error {
 	return nil
 }
 
+// findLastUses sets the step that uses each value last.
 func (e *emitter) findLastUses() {
 	for k := range e.c.steps {
 		s := &e.c.steps[k]
@@ -143,6 +149,7 @@ func (e *emitter) findLastUses() {
 	}
 }
 
+// step emits a step, in all copies.
 func (e *emitter) step(k int) {
 	s := &e.c.steps[k]
 	for u := 0; u < e.copies && e.err == nil; u++ {
@@ -179,6 +186,7 @@ func NeedsRegisters(err error) bool {
 	return errors.As(err, new(registersError))
 }
 
+// Error says how many copies did not fit.
 func (r registersError) Error() string {
 	return fmt.Sprintf("chain: its values do not fit in the vector registers in %d copies", r.copies)
 }
@@ -194,6 +202,7 @@ func (e *emitter) take() Reg {
 	return Y(n)
 }
 
+// release makes a register free.
 func (e *emitter) release(r Reg) {
 	e.free |= 1 << r.number()
 	e.spill.owner[r.number()] = 0
@@ -217,16 +226,18 @@ func (e *emitter) releaseDying(k, u int) {
 	}
 }
 
+// register is the register of v in copy u.
 func (e *emitter) register(v Value, u int) Reg {
 	return e.at[(int(v)-1)*e.copies+u]
 }
 
+// isConstant reports whether v is a constant, which has no register of its own.
 func (e *emitter) isConstant(v Value) bool {
 	return v != 0 &&
 		e.c.steps[v-1].kind == constantStep
 }
 
-// set notes that value k is in r, and frees r if nothing uses it.
+// set notes that value k is in r, and frees r if nothing uses the value.
 func (e *emitter) set(k, u int, r Reg) {
 	e.at[k*e.copies+u] = r
 	e.spill.owner[r.number()] = k*e.copies + u + 1
@@ -240,7 +251,8 @@ func (e *emitter) memory(v Value) Mem {
 	return e.a.constant(e.c.steps[v-1].constant)
 }
 
-// loaded returns a register with the constant v, shared by the copies of a step.
+// loaded returns a register with the constant v, which the copies of a step
+// share.
 func (e *emitter) loaded(v Value, u int) Reg {
 	at := &e.at[(int(v)-1)*e.copies]
 	if u == 0 {

@@ -74,7 +74,8 @@ func (a *Assembler) relax() []int {
 	return before
 }
 
-// grow makes short jumps that do not reach long, and reports whether any was.
+// grow makes short jumps that do not reach long, and reports whether there was
+// one.
 func (a *Assembler) grow(before []int) bool {
 	grown := false
 	for k := range a.gaps {
@@ -90,8 +91,10 @@ func (a *Assembler) grow(before []int) bool {
 	return grown
 }
 
+// jmpShort is the opcode of a short jump.
 const jmpShort = 0xeb
 
+// longJump is the size of a long jump.
 func longJump(opcode byte) int {
 	if opcode == jmpShort {
 		return 5
@@ -104,6 +107,7 @@ func (a *Assembler) distance(g *gap, end int, before []int) int {
 	return a.address(g.target, before) - (g.at + end)
 }
 
+// address returns where a label is.
 func (a *Assembler) address(l Label, before []int) int {
 	p := a.labels[l-1]
 	return p.at + before[p.gaps]
@@ -132,6 +136,7 @@ func (a *Assembler) fill(before []int) []byte {
 	return append(out, a.code[from:]...)
 }
 
+// jump appends a jump over the distance.
 func (g *gap) jump(out []byte, distance int) []byte {
 	switch g.size {
 	case 2:
@@ -163,6 +168,7 @@ var nops = [...]string{
 	"\x0f\x1f\x84\x00\x00\x00\x00\x00", "\x66\x0f\x1f\x84\x00\x00\x00\x00\x00",
 }
 
+// appendNops appends n bytes of NOPs, as few instructions as possible.
 func appendNops(out []byte, n int) []byte {
 	for ; n > 0; n -= min(n, len(nops)-1) {
 		out = append(out, nops[min(n, len(nops)-1)]...)

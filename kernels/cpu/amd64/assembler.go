@@ -31,8 +31,8 @@ type place struct {
 	bound    bool
 }
 
-// A gap is something of a size known only when everything is: a jump, or
-// padding up to a multiple of align.
+// A gap is a piece of code whose size is known only when all code is: a jump,
+// or padding up to a multiple of align.
 type gap struct {
 	at     int
 	align  int
@@ -41,14 +41,15 @@ type gap struct {
 	size   int
 }
 
-// A ref is a 32-bit offset to fill in: label's place less that of the end of
-// the instruction.
+// A ref is a 32-bit offset to fill in: the place of the label less that of the
+// end of the instruction.
 type ref struct {
 	place place
 	end   int // bytes from the offset's place to the end of the instruction
 	label Label
 }
 
+// A constant is a vector of equal elements, or the words of a table.
 type constant struct {
 	bits  uint64
 	width int32      // bytes of the pattern
@@ -56,7 +57,7 @@ type constant struct {
 	table *[8]uint32 // instead of them, if it is there
 }
 
-// bytes returns what the constant is in memory.
+// bytes is the constant as it is in memory.
 func (c constant) bytes() []byte {
 	var data []byte
 	if c.table != nil {
@@ -146,6 +147,7 @@ func (o Op) unmetRequirement() string {
 	return "the instruction has no form for these operands"
 }
 
+// fail keeps the first mistake.
 func (a *Assembler) fail(op Op, operands []Operand, what string) {
 	text := make([]string, len(operands))
 	for k, o := range operands {
@@ -157,7 +159,8 @@ func (a *Assembler) fail(op Op, operands []Operand, what string) {
 	)
 }
 
-// operandText keeps operands from escaping, which a call of String would not.
+// operandText is an operand in messages. It keeps operands from escaping, which
+// a call of String would not.
 func operandText(operand Operand) string {
 	switch o := operand.(type) {
 	case Reg:
@@ -178,6 +181,7 @@ func (a *Assembler) NewLabel() Label {
 	return Label(len(a.labels))
 }
 
+// has reports whether a label belongs to the assembler.
 func (a *Assembler) has(label Label) bool {
 	return label > 0 && int(label) <= len(a.labels)
 }
@@ -239,6 +243,7 @@ func (a *Assembler) Data(data []byte) Mem {
 	return a.hasConstants(a.reserve(32, data))
 }
 
+// constant returns the place of a constant, which equal constants share.
 func (a *Assembler) constant(c constant) Mem {
 	at, ok := a.known[c]
 	if !ok {
@@ -252,7 +257,8 @@ func (a *Assembler) constant(c constant) Mem {
 	return a.hasConstants(at)
 }
 
-// reserve puts data at the next multiple of align bytes of the constants.
+// reserve puts data at the next multiple of align bytes of the constants, and
+// returns its offset.
 func (a *Assembler) reserve(align int, data []byte) int32 {
 	for len(a.constants)%align != 0 {
 		a.constants = append(a.constants, 0)
@@ -261,6 +267,7 @@ func (a *Assembler) reserve(align int, data []byte) int32 {
 	return int32(len(a.constants) - len(data))
 }
 
+// hasConstants is memory of the constants, at an offset.
 func (a *Assembler) hasConstants(at int32) Mem {
 	if a.pool == 0 {
 		a.pool = a.NewLabel()

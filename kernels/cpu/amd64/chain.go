@@ -27,33 +27,39 @@ type Value int32
 
 func (Value) operand() {}
 
+// A kind says what a step of a chain does.
 type kind uint8
 
 const (
-	constantStep kind = iota // bits, in memory
-	pinnedStep               // in registers that the caller chose
+	constantStep kind = iota // A constant, in memory.
+	pinnedStep               // A value in registers that the caller chose.
 	loadStep
 	storeStep
 	prefetchStep
-	plainStep // op dst, args…
-	fusedStep // dst = ±args[0]*args[1] ± args[2]
-	updateStep
-	assignStep
+	plainStep  // op dst, args…
+	fusedStep  // dst = ±args[0]*args[1] ± args[2]
+	updateStep // target = op target, args…
+	assignStep // target = args[0]
 )
 
 // defines reports whether a step of kind k defines a value.
 func (k kind) defines() bool { return k != storeStep && k < updateStep }
 
+// A step is one operation of a chain.
 type step struct {
-	kind     kind
-	n        uint8 // of args
-	op       Op
-	args     [4]argument
-	target   Value // of an update or assignment
-	pin      int32 // of a pinned value, where its registers begin in pins,
-	pinned   int32 // … and how many they are: one a copy, or one
-	mem      Mem   // of a load, store or prefetch
-	advance  int32 // … in bytes from one copy to the next
+	kind kind
+	n    uint8 // The number of args.
+	op   Op
+	args [4]argument
+	// The value that an update or assignment changes.
+	target Value
+	// Where the registers of a pinned value begin in pins.
+	pin int32
+	// The number of these registers: one a copy, or one.
+	pinned int32
+	mem    Mem // The memory of a load, store or prefetch.
+	// The distance of that memory from one copy to the next.
+	advance  int32
 	constant constant
 }
 
@@ -63,6 +69,7 @@ type argument struct {
 	imm   int32
 }
 
+// add appends a step and returns its value.
 func (c *Chain) add(s step) Value {
 	if c.steps == nil {
 		c.steps = make([]step, 0, 48)
@@ -172,6 +179,7 @@ func (c *Chain) Assign(target, v Value) {
 	})
 }
 
+// change appends a step that changes a pinned value.
 func (c *Chain) change(target Value, s step) {
 	s.target = target
 	if c.check(target); c.err == nil &&
@@ -206,6 +214,7 @@ func (c *Chain) NegMulAdd64(a, b, d Value) Value {
 	return c.add(c.step(fusedStep, VFNMADD132PD, []Operand{a, b, d}))
 }
 
+// step makes a step of an operation, whose operands are values and immediates.
 func (c *Chain) step(k kind, op Op, operands []Operand) step {
 	s := step{
 		kind: k,
@@ -233,6 +242,7 @@ func (c *Chain) step(k kind, op Op, operands []Operand) step {
 	return s
 }
 
+// check fails unless v is a value of the chain.
 func (c *Chain) check(v Value) {
 	if v <= 0 ||
 		int(v) > len(c.steps) ||
@@ -241,6 +251,7 @@ func (c *Chain) check(v Value) {
 	}
 }
 
+// fail keeps the first mistake.
 func (c *Chain) fail(what string) {
 	if c.err == nil {
 		c.err = fmt.Errorf(

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A Constant is one of a chain.
+// A Constant is a constant of a chain.
 type Constant struct {
-	Uses     int // in the chain
+	Uses     int // The number of its uses in the chain.
 	constant constant
 }
 
@@ -37,7 +37,8 @@ func (c *Chain) Constants() []Constant {
 	return list
 }
 
-// PinConstant has the chain find a constant in r, where Keep has put it.
+// PinConstant has the chain find a constant in r, where LoadConstant has put
+// it.
 func (c *Chain) PinConstant(k Constant, r Reg) {
 	for n := range c.steps {
 		s := &c.steps[n]
@@ -50,13 +51,14 @@ func (c *Chain) PinConstant(k Constant, r Reg) {
 	}
 }
 
-// LoadConstant puts a constant in r.
+// LoadConstant emits the load of a constant to r.
 func (a *Assembler) LoadConstant(k Constant, r Reg) {
 	a.Emit(VMOVAPS, r, a.constant(k.constant))
 }
 
-// Pressure returns how many registers one copy of the chain needs besides those of
-// pinned values, about.
+// Pressure estimates how many registers one copy of the chain needs besides
+// those of pinned values: the largest number of values that are live at once,
+// where a result may take the register of an operand that dies.
 func (c *Chain) Pressure() int {
 	last := make([]int, len(c.steps))
 	for k := range c.steps {

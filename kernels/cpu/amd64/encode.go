@@ -2,7 +2,8 @@ package amd64
 
 import "encoding/binary"
 
-// A fields holds the operands of an instruction at their places.
+// The fields of an instruction hold its operands at their places in the
+// encoding.
 type fields struct {
 	reg, vvvv, rm int
 	mem           Mem
@@ -29,6 +30,7 @@ func (f *form) place(operands []Operand) fields {
 	return p
 }
 
+// register assigns a register to a field.
 func (p *fields) register(letter byte, r Reg) {
 	n := r.number()
 	switch letter {
@@ -46,6 +48,7 @@ func (p *fields) register(letter byte, r Reg) {
 	p.byteReg = p.byteReg || r >= SPL && r <= DIL
 }
 
+// immediateSize is the bytes of an immediate.
 func immediateSize(c class) int {
 	switch {
 	case c&(i8|u8) != 0:
@@ -66,8 +69,8 @@ func (p *fields) extension() (r, x, b int) {
 		p.mem.Base.number() >> 3
 }
 
-// encode appends the instruction, with zero where a label's offset goes, and
-// returns the place of that offset, or 0.
+// encode appends the instruction, with zero where the offset to a label goes,
+// and returns the place of that offset, or 0.
 func (f *form) encode(code []byte, p *fields) ([]byte, int) {
 	if f.prefix&vex != 0 {
 		code = f.vexPrefix(code, p)
@@ -126,8 +129,8 @@ func (f *form) vexPrefix(code []byte, p *fields) []byte {
 	)
 }
 
-// legacyPrefix appends the mandatory prefix, REX where needed, and the escape
-// bytes of the opcode map.
+// legacyPrefix appends the mandatory prefix, REX where it is needed, and the
+// escape bytes of the opcode map.
 func (f *form) legacyPrefix(code []byte, p *fields) []byte {
 	switch f.prefix & ppMask {
 	case p66:
@@ -152,7 +155,7 @@ func (f *form) legacyPrefix(code []byte, p *fields) []byte {
 }
 
 // encode appends ModRM, SIB and displacement (Intel SDM 2A, tables 2-2, 2-3).
-// rsp and r12 as a base need a SIB byte, rbp and r13 a displacement.
+// As a base, rsp and r12 need a SIB byte, rbp and r13 a displacement.
 func (m Mem) encode(code []byte, reg int) []byte {
 	modrm := byte(reg & 7 << 3)
 	if m.Label != 0 {
@@ -185,7 +188,7 @@ func (m Mem) encode(code []byte, reg int) []byte {
 	return code
 }
 
-// sib returns the SIB byte; the index 4 means none.
+// sib returns the SIB byte, in which index 4 means none.
 func (m Mem) sib(base byte) byte {
 	if m.Index == 0 {
 		return 4<<3 | base

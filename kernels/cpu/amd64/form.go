@@ -34,6 +34,7 @@ const (
 	memory = mem | m8 | m16 | m32 | m64 | m128 | m256 | mv | mh | mq
 )
 
+// args are the operand classes of a form.
 type args [4]class
 
 // A prefix says how an instruction starts: VEX or legacy, the mandatory
@@ -67,9 +68,9 @@ const (
 //
 // VEX.L is set when an operand is a register of 32 bytes.
 type form struct {
-	prefix prefix
+	prefix prefix // The prefix, opcode map and W.
 	opcode uint8
-	ext    uint8 // ModRM.reg where no operand is R
+	ext    uint8 // ModRM.reg where no operand is R.
 	enc    string
 	args   args
 }
@@ -104,6 +105,7 @@ func classOf(operand Operand) class {
 	return 0
 }
 
+// class is the set of immediates that can hold i.
 func (i Imm) class() class {
 	c := i64
 	if i >= -1<<31 && i < 1<<32 {
@@ -135,6 +137,8 @@ func (o Op) find(operands []Operand) *form {
 	return nil
 }
 
+// accepts reports whether the operands have the classes of the form. Vector
+// operands that are marked so must have one size.
 func (f *form) accepts(operands []Operand) bool {
 	if len(operands) != len(f.enc) {
 		return false

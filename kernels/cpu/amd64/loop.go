@@ -85,6 +85,7 @@ func (l *Loop) widest(a *Assembler) error {
 	return nil
 }
 
+// rounds appends the loop over rounds of a number of vectors.
 func (l *Loop) rounds(a *Assembler, copies int) error {
 	step := copies * 32 / l.Width
 	loop := a.NewLabel()

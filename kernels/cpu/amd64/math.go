@@ -23,8 +23,9 @@ func (c *Chain) horner(x Value, p ...float64) Value {
 	return sum
 }
 
-// paired returns p[0] + x*p[1] + x²*(p[2] + x*p[3] + x²*(…)), whose pairs do not
-// wait for each other: half the latency of horner for one instruction more.
+// paired returns p[0] + x*p[1] + x²*(p[2] + x*p[3] + x²*(…)). The pairs do not
+// depend on each other, which halves the latency of horner for one instruction
+// more.
 func (c *Chain) paired(x, square Value, p ...float64) Value {
 	pair := func(k int) Value {
 		if k+1 == len(p) {
@@ -154,9 +155,11 @@ func (c *Chain) withSignOf(x, y Value) Value {
 	)
 }
 
-// A reduced argument: x = n ln 2 + r with |r| ≤ ln 2 / 2, shifted = n + roundMagic.
+// A reduced argument is x = n ln 2 + r with |r| ≤ ln 2 / 2, where shifted = n +
+// roundMagic.
 type reduced struct{ shifted, r Value }
 
+// reduce returns x reduced by multiples of ln 2.
 func (c *Chain) reduce(x Value) reduced {
 	return c.reduceParts(x, 1, 1, 0)
 }
@@ -190,9 +193,10 @@ const (
 	near       = 1 + 227474.0/(1<<mantissa) // times 2^(j/parts) is an f32 but for 0.05 ulp, for all j
 )
 
-// powers returns the f32 near·2^(j/parts + more) for j = 0, 1, …, less j·2^belowParts, so
-// that near·2^(n/parts + more) is entry n mod parts plus n·2^belowParts, as whole numbers
-// (Gal, Computing elementary functions: a new approach, 1986, for the idea of near).
+// powers returns the f32 near·2^(j/parts + more) for j = 0, 1, …, less
+// j·2^belowParts, so that near·2^(n/parts + more) is entry n mod parts plus
+// n·2^belowParts, as whole numbers (Gal, Computing elementary functions: a new
+// approach, 1986, for the idea of near).
 func powers(more float64) *[parts]uint32 {
 	var table [parts]uint32
 	for j := range table {

@@ -106,9 +106,10 @@ func Y(n int) Reg { return Y0 + Reg(n&15) }
 // X returns the low half of the vector register r.
 func (r Reg) X() Reg { return X(r.number()) }
 
+// number is the number of the register among those of its size.
 func (r Reg) number() int { return int(r & 15) }
 
-// class returns the class of r, or 0 if r is no register.
+// class returns the operand class of r, or 0 if r is no register.
 func (r Reg) class() class {
 	switch r >> 4 {
 	case 1:
@@ -147,6 +148,7 @@ func (r Reg) String() string {
 	return "no register"
 }
 
+// generalName is the name of a general register.
 func generalName(low string, n int, high string) string {
 	if n < 8 {
 		return low + lowNames[n]
@@ -154,6 +156,7 @@ func generalName(low string, n int, high string) string {
 	return "r" + strconv.Itoa(n) + high
 }
 
+// byteName is the name of a byte register.
 func byteName(n int) string {
 	switch {
 	case n < 4:

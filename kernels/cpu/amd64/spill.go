@@ -3,13 +3,14 @@ package amd64
 // A spill is the memory for values that do not fit in registers, and what is
 // there. Values are identified by their place in emitter.at.
 type spill struct {
-	mem   Mem
-	free  []int   // slots
-	slot  []int   // of a value, plus 1
-	owner [16]int // the value in a register, plus 1; 0 for what is no value
-	step  int     // at hand
+	mem   Mem     // The memory for spilled values.
+	free  []int   // The free slots.
+	slot  []int   // The slot of a value, plus 1.
+	owner [16]int // The value in a register, plus 1; 0 for none.
+	step  int     // The step at hand.
 }
 
+// at is the memory of a slot.
 func (s *spill) at(slot int) Mem {
 	m := s.mem
 	m.Disp += int32(32 * slot)
@@ -47,6 +48,7 @@ func (e *emitter) holds(at int) bool {
 	return e.spill.owner[e.at[at].number()] == at+1
 }
 
+// reload loads a spilled value to a register.
 func (e *emitter) reload(at int) {
 	r := e.take()
 	e.a.Emit(

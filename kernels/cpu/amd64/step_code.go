@@ -21,6 +21,7 @@ func (e *emitter) maskedOp(op Op) Op {
 	return op
 }
 
+// load emits a load. Under a mask, lanes that are off become 0.
 func (e *emitter) load(k, u int) {
 	s := &e.c.steps[k]
 	r := e.take()
@@ -46,6 +47,7 @@ func sized(r Reg, op Op, source Mem) Reg {
 	return r
 }
 
+// store emits a store. Under a mask, only the lanes that are on are stored.
 func (e *emitter) store(k, u int) {
 	s := &e.c.steps[k]
 	v := s.args[0].value
@@ -72,6 +74,7 @@ func (e *emitter) store(k, u int) {
 	e.releaseDying(k, u)
 }
 
+// prefetch emits a prefetch, none under a mask.
 func (e *emitter) prefetch(s *step, u int) {
 	if e.mask == 0 {
 		e.a.Emit(s.op, s.place(u))

@@ -148,7 +148,7 @@ type element struct {
 	offset                       int64
 }
 
-// accessLoops is the oracle: who touches what, by loops over the grid, the
+// accessLoops is the oracle: which thread touches which element, by loops over the grid, the
 // threads of a block, the rounds and the elements.
 func accessLoops(x *Access) (out []element) {
 	a, dims := x.Assignment, x.Layout.Shape.Dims
@@ -196,7 +196,7 @@ func accessLoops(x *Access) (out []element) {
 	return out
 }
 
-// TestAccessAgrees: the map says what the loops say; sectors, lines and bytes
+// TestAccessAgrees: the map agrees with the loops; sectors, lines and bytes
 // are what sets of them count; classes of blocks lose nothing; the vector width
 // is the largest that evaluation allows.
 func TestAccessAgrees(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
-// reachOf is an array with the strides, in elements of 4 bytes.
-func reachOf(r *index.Ring, sizes []int64, strides []int64, base index.Expr) ArrayAccess {
+// accessOf is an array with the strides, in elements of 4 bytes.
+func accessOf(r *index.Ring, sizes []int64, strides []int64, base index.Expr) ArrayAccess {
 	out := ArrayAccess{Offset: base, Bytes: 4, Shared: true}
 	for d, n := range sizes {
 		x := r.Var(index.Variable{
@@ -25,9 +25,9 @@ func reachOf(r *index.Ring, sizes []int64, strides []int64, base index.Expr) Arr
 	return out
 }
 
-// What a spread is counted to move is what its requests are counted to move from
-// their expressions.
-func TestSpreadCounts(t *testing.T) {
+// TestThreadLayoutCounts: the count of a thread layout is the count of its requests
+// from their expressions.
+func TestThreadLayoutCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
 		r := index.NewRing()
@@ -37,13 +37,13 @@ func TestSpreadCounts(t *testing.T) {
 			1 + rng.Int64N(40),
 		}
 		pitch := sizes[2] + rng.Int64N(5)
-		x := reachOf(
+		x := accessOf(
 			r, sizes,
 			[]int64{pitch * sizes[1], pitch, 1},
 			r.Const(0),
 		)
 		if rng.IntN(4) == 0 {
-			x = reachOf(
+			x = accessOf(
 				r, sizes,
 				[]int64{-(sizes[1] + 3) * sizes[2], 1, sizes[1] + 3},
 				r.Const(1<<12),
@@ -60,7 +60,7 @@ func TestSpreadCounts(t *testing.T) {
 			all = b.ReductionLayouts([]int{0, 1, 2}, f)
 		}
 		s := all[rng.IntN(len(all))]
-		got, want := x.pattern(sizes).count(s), exactly(t, r, x, s, b.Threads)
+		got, want := x.pattern(sizes).count(s), countByRequests(t, r, x, s, b.Threads)
 		if got.Sectors != maxSectorOffsets*want.Sectors ||
 			got.Requests != maxSectorOffsets*want.Requests ||
 			got.Bytes != maxSectorOffsets*want.Bytes {
@@ -69,8 +69,8 @@ func TestSpreadCounts(t *testing.T) {
 	}
 }
 
-// exactly counts the requests of a spread one by one.
-func exactly(t *testing.T, r *index.Ring, x ArrayAccess, s *ThreadLayout, threads int64) (sum Count) {
+// countByRequests counts the requests of a thread layout one by one.
+func countByRequests(t *testing.T, r *index.Ring, x ArrayAccess, s *ThreadLayout, threads int64) (sum Count) {
 	thread := r.Var(index.Variable{Name: "thread", Hi: threads - 1, Role: index.RoleThread})
 	width := min(s.Vector, x.pattern(s.Sizes).vectorWidth(s))
 	for o := range s.OuterRounds {
@@ -106,9 +106,10 @@ func exactly(t *testing.T, r *index.Ring, x ArrayAccess, s *ThreadLayout, thread
 	return sum
 }
 
-// Threads run along the dimension in which elements follow each other, take as
-// many at once as are aligned, and what no order serves is said.
-func TestFlat(t *testing.T) {
+// TestChooseElementwise: threads run along the dimension in which elements are
+// contiguous, with vectors as wide as the alignment allows; arrays that no order
+// coalesces are reported.
+func TestChooseElementwise(t *testing.T) {
 	r := index.NewRing()
 	tile := r.Var(index.Variable{Name: "t", Hi: 9, Role: index.RoleBlock})
 	sizes := []int64{32, 64}
@@ -158,7 +159,7 @@ func TestFlat(t *testing.T) {
 	} {
 		var all []ArrayAccess
 		for k, s := range c.strides {
-			x := reachOf(r, sizes, s, c.base)
+			x := accessOf(r, sizes, s, c.base)
 			x.Shared = k > 0
 			all = append(all, x)
 		}
@@ -171,12 +172,12 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// Arrays that a spread is not linear in are looked at one by one, those that are
-// too large are left out; boxes may have no dimension.
-func TestFlatLimits(t *testing.T) {
+// TestChooseElementwiseLimits: offsets that are not linear are tabulated, those of
+// boxes that are too large do not count; boxes may have no dimension.
+func TestChooseElementwiseLimits(t *testing.T) {
 	r := index.NewRing()
 	folded := func(sizes []int64) ArrayAccess {
-		x := reachOf(r, sizes, []int64{0, 0}, r.Const(0))
+		x := accessOf(r, sizes, []int64{0, 0}, r.Const(0))
 		n := x.Index[0].Scale(sizes[1]).Add(x.Index[1])
 		// a transpose after a reshape
 		x.Offset = n.Mod(sizes[0]).Scale(sizes[1]).Add(
@@ -206,13 +207,14 @@ func TestFlatLimits(t *testing.T) {
 	}
 }
 
-// A reduction runs along the rows of memory whichever side they are, unless a
-// thread would keep too many results, and what is stored beside it counts.
-func TestFold(t *testing.T) {
+// TestChooseReduction: threads run along the rows of memory, whichever side that
+// is, unless a thread would hold too many results; arrays that are stored with the
+// same layout count too.
+func TestChooseReduction(t *testing.T) {
 	r := index.NewRing()
 	sizes := []int64{32, 64}
-	x := reachOf(r, sizes, []int64{64, 1}, r.Const(0))
-	turned := reachOf(r, sizes, []int64{1, 32}, r.Const(0))
+	x := accessOf(r, sizes, []int64{64, 1}, r.Const(0))
+	transposed := accessOf(r, sizes, []int64{1, 32}, r.Const(0))
 	b := Box{Sizes: sizes, Threads: 64, Vector: 4}
 	for _, c := range []struct {
 		name   string
@@ -223,7 +225,7 @@ func TestFold(t *testing.T) {
 	}{
 		{"rows", Reduction{Reduced: []int64{1}, MaxResults: 64}, x, true, true},
 		{"columns", Reduction{Reduced: []int64{0}, MaxResults: 64}, x, false, true},
-		{"rows of columns", Reduction{Reduced: []int64{1}, MaxResults: 64}, turned, false, true},
+		{"rows of columns", Reduction{Reduced: []int64{1}, MaxResults: 64}, transposed, false, true},
 		{"few results", Reduction{Reduced: []int64{1}, MaxResults: 4}, x, false, false},
 		{"in order", Reduction{Reduced: []int64{1}, Ordered: true, MaxResults: 64}, x, true, true},
 		{
@@ -240,7 +242,7 @@ func TestFold(t *testing.T) {
 		{"stored otherwise", Reduction{
 			Reduced:       []int64{1},
 			MaxResults:    64,
-			InnerAccesses: []ArrayAccess{turned, turned},
+			InnerAccesses: []ArrayAccess{transposed, transposed},
 			OuterCount:    Count{},
 		}, x, true, true},
 	} {

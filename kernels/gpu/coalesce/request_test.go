@@ -8,7 +8,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
-// A request counts what an assignment that makes the same accesses counts.
+// TestRequest: a request counts what an assignment with the same accesses counts.
 func TestRequest(t *testing.T) {
 	r := index.NewRing()
 	l, err := layout.Parse("f32[64,100]")
@@ -67,7 +67,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// Offsets count once however many ask for them.
+// TestCountOffsets: an offset counts once, however many threads ask for it.
 func TestCountOffsets(t *testing.T) {
 	for _, c := range []struct {
 		offsets []int64
@@ -85,8 +85,8 @@ func TestCountOffsets(t *testing.T) {
 	}
 }
 
-// Positions follow each other where the normal form shows it.
-func TestFollow(t *testing.T) {
+// TestContiguous: positions are contiguous where the normal form shows it.
+func TestContiguous(t *testing.T) {
 	r := index.NewRing()
 	x := r.Var(index.Variable{Name: "x", Hi: 7})
 	at := func(scale, n int64) (all []index.Expr) {

@@ -1,0 +1,75 @@
+// Package kerneltest has what the tests of several backends need: programs from texts
+// and files, verifiers, and times of repeated runs. A failure ends the test.
+package kerneltest
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Program analyzes the text of a computation.
+func Program(t testing.TB, text string) *symtile.Program {
+	t.Helper()
+	m, err := hlo.Parse("test", []byte(text+"\n"))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	p, err := symtile.Analyze(m.Entry)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return p
+}
+
+// Verifier returns a verifier of kernels of a program.
+func Verifier(t testing.TB, p *symtile.Program, seed int64) *check.Verifier {
+	t.Helper()
+	v, err := check.NewVerifier(p.Fusion, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Blocks has the parts of a file that empty lines separate.
+func Blocks(t testing.TB, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n\n")
+}
+
+// EachProgram runs a subtest for every block of a file, which is the text of a
+// computation. The text is logged where the subtest fails.
+func EachProgram(
+	t *testing.T, file string, run func(t *testing.T, p *symtile.Program, v *check.Verifier),
+) {
+	t.Helper()
+	for _, text := range Blocks(t, file) {
+		p := Program(t, text)
+		v := Verifier(t, p, 3)
+		t.Run(p.Fusion.Name, func(t *testing.T) {
+			run(t, p, v)
+			if t.Failed() {
+				t.Log(text)
+			}
+		})
+	}
+}
+
+// Best is the shortest of n times, in seconds.
+func Best(n int, run func() time.Duration) float64 {
+	best := run()
+	for range n - 1 {
+		best = min(best, run())
+	}
+	return best.Seconds()
+}
