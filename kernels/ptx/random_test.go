@@ -42,8 +42,8 @@ func newInstrGen(t *rapid.T) *instrGen {
 	return g
 }
 
-func (g *instrGen) n(most int) int {
-	return rapid.IntRange(0, most).Draw(g.t, "n")
+func (g *instrGen) n(limit int) int {
+	return rapid.IntRange(0, limit).Draw(g.t, "n")
 }
 
 func (g *instrGen) reg(t Type) Operand {

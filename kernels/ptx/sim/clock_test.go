@@ -81,7 +81,7 @@ func TestClocks(t *testing.T) {
 			}
 		}
 		if before[0][0]/apart == before[1][0]/apart {
-			t.Error("two SMs count alike")
+			t.Error("two SMs have the same clock")
 		}
 	}
 }

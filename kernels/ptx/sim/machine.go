@@ -164,8 +164,8 @@ func (m *Machine) Launch(
 	g.done = ctx.Done()
 	// A launch that makes the same accesses as one without findings is executed
 	// without the expensive checks.
-	key, steady := m.launchKey(g, &l)
-	if steady && m.clean[p][key] {
+	key, invariant := m.launchKey(g, &l)
+	if invariant && m.clean[p][key] {
 		g.opt.Races = false
 		g.opt.Uninitialised = false
 		g.watch = false
@@ -200,7 +200,7 @@ func (m *Machine) Launch(
 	}
 	r := g.collect(all, l.Outputs)
 	m.clock = g.clock.after(r.Counters.WarpInstructions)
-	if steady && len(r.Findings) == 0 {
+	if invariant && len(r.Findings) == 0 {
 		m.clean.add(p, key)
 	}
 	return r, nil
@@ -381,6 +381,7 @@ func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) (
 ) {
 	at := -1
 	switch {
+	// Arguments of 8 bytes are looked up as addresses.
 	case len(arg) == 8:
 		at = 0
 	case len(arg) == tensorMapBytes &&

@@ -38,11 +38,12 @@ func indexed(body string) string {
 `, body)
 }
 
-// TestInfluences says which checks may stand for others.
-func TestInfluences(t *testing.T) {
+// TestTaint lists for which kernels the checks of one launch, and of one CTA,
+// stand for those of others.
+func TestTaint(t *testing.T) {
 	for _, c := range []struct {
-		name, text    string
-		steady, alike bool
+		name, text                      string
+		launchInvariant, blockInvariant bool
 	}{
 		{"thread", indexed("mov.u32 %r2, %r1;"), true, true},
 		{"block", indexed("add.s32 %r2, %r1, %r5;"), true, false},
@@ -65,8 +66,8 @@ func TestInfluences(t *testing.T) {
 		{"bulkstore", kernelText(t, "bulkstore"), true, true},
 	} {
 		for _, e := range mustLoad(t, c.text).entries {
-			if e.launchInvariant != c.steady || e.blockInvariant != c.alike {
-				t.Errorf("%s: steady %t, alike %t; want %t, %t", c.name, e.launchInvariant, e.blockInvariant, c.steady, c.alike)
+			if e.launchInvariant != c.launchInvariant || e.blockInvariant != c.blockInvariant {
+				t.Errorf("%s: launch-invariant %t, block-invariant %t; want %t, %t", c.name, e.launchInvariant, e.blockInvariant, c.launchInvariant, c.blockInvariant)
 			}
 		}
 	}
