@@ -8,17 +8,24 @@ import (
 
 // Safety factors of LowerBound.
 const (
-	peakSafety      = 16 // other code can be that much better than what measures the rate: vector units, several accumulators
+	// Other code may be faster by this factor than the code that measures the
+	// rate: with vector units, or several accumulators.
+	peakSafety = 16
+	// The same for bandwidths.
 	bandwidthSafety = 4
-	matrixSafety    = 1.5 // the peak of matrix units is a data sheet's
+	// The peak rate of matrix units is that of a data sheet.
+	matrixSafety = 1.5
 )
 
-// LowerBound is the least time physically plausible for a program on a device whose rates
-// are known, in seconds; a kernel below it is wrong, not fast. The multiplications of dots
-// take the peak of all lanes or of the matrix units; what is read and written at all takes
-// the bandwidth of the innermost level that it fits into as a whole, since it may be there
-// from an earlier run. Both have a safety factor: the rates are measured, on a machine
-// that others may use too.
+// LowerBound is the shortest time that is physically plausible for a program on
+// a device whose rates are known, in seconds. A kernel that takes less is
+// wrong, not fast.
+//
+// The multiplications of dots take the peak rate of all lanes or of the matrix
+// units. The bytes that are read and written at all take the bandwidth of the
+// innermost level that they fit into together, since they may be there from an
+// earlier run. Both rates have a safety factor, because they are measured, on a
+// machine that others may use too.
 func LowerBound(p *symtile.Program, d kernels.Device) (float64, error) {
 	x, err := symtile.NewExtents(p)
 	if err != nil {
@@ -50,7 +57,7 @@ func LowerBound(p *symtile.Program, d kernels.Device) (float64, error) {
 	return bound, nil
 }
 
-// dotFLOPs are the flop of all dots of a program in one tile.
+// dotFLOPs counts the operations of all dots of a program in one tile.
 func dotFLOPs(p *symtile.Program, x *symtile.Extents) float64 {
 	sum := 0.0
 	for n, op := range p.Ops {
@@ -66,8 +73,9 @@ func dotFLOPs(p *symtile.Program, x *symtile.Extents) float64 {
 	return sum
 }
 
-// compulsoryBytes are the bytes of the parameters and outputs that are touched at all: of
-// a parameter that only gathers read, not more than they pick.
+// compulsoryBytes counts the bytes of the parameters and outputs that are
+// touched at all: of a parameter that only gathers read, not more than they
+// pick.
 func compulsoryBytes(p *symtile.Program, x *symtile.Extents) float64 {
 	params := map[int]float64{}
 	for n, op := range p.Ops {
@@ -96,8 +104,8 @@ func compulsoryBytes(p *symtile.Program, x *symtile.Extents) float64 {
 	return sum
 }
 
-// gathered is the elements that gathers pick from an op, and whether nothing else reads
-// it.
+// gathered is the number of elements that gathers pick from an operation, and
+// whether nothing else reads it.
 func gathered(
 	p *symtile.Program, x *symtile.Extents, n int,
 ) (elements float64, only bool) {

@@ -20,14 +20,18 @@ import (
 // sample shows, they stay at 1. It weighs like one sample whose log time is off
 // by one for a factor of e.
 const (
+	// Weight of the differences between groups.
 	betweenGroupsWeight = 0.1
-	maxRounds           = 30
-	tolerance           = 1e-4 // largest change of a θ that ends it
-	maxStep             = 1.0  // of a θ in a round
-	maxTheta            = 5.0  // e⁵ = 148: beyond, the samples are not of this device
+	// Largest number of rounds of the minimisation.
+	maxRounds = 30
+	tolerance = 1e-4 // largest change of a θ that ends it
+	// Largest change of a θ in a round.
+	maxStep = 1.0
+	// e⁵ = 148: samples beyond are not of this device.
+	maxTheta = 5.0
 )
 
-// calibrate returns log factors.
+// calibrate returns the logarithms of the factors.
 func calibrate(rows []row, terms *kernels.PriceTerms) ([]float64, error) {
 	n := len(terms.Names)
 	theta := make([]float64, n)
@@ -58,8 +62,9 @@ func calibrate(rows []row, terms *kernels.PriceTerms) ([]float64, error) {
 	return theta, nil
 }
 
-// jacobian is, for every row, the derivative of its log prediction by θ, the
-// share of each term, and the log of measured over predicted.
+// jacobian computes for every row the derivative of its predicted logarithm by
+// θ, which is the share of each term, and the logarithm of measured over
+// predicted time.
 func jacobian(
 	rows []row, factors []float64, terms *kernels.PriceTerms,
 ) (x [][]float64, y []float64) {
@@ -98,7 +103,7 @@ func newton(
 	return solve(a, b)
 }
 
-// normal makes the normal equations XᵀWX and XᵀWy.
+// normal computes the normal equations XᵀWX and XᵀWy.
 func normal(
 	x [][]float64, y, weights []float64,
 ) (*mat.SymDense, *mat.VecDense) {
@@ -134,12 +139,15 @@ func solve(a *mat.SymDense, b *mat.VecDense) ([]float64, error) {
 	return w.RawVector().Data, nil
 }
 
-// A groupIndex knows which rows belong together.
+// A groupIndex assigns rows to groups.
 type groupIndex struct {
-	of    []int // group of each row
+	// Group of each row.
+	of []int
+	// Rows of each group.
 	sizes []float64
 }
 
+// groupRows numbers the groups in the order of their first rows.
 func groupRows(rows []row) groupIndex {
 	g := groupIndex{of: make([]int, len(rows))}
 	index := map[string]int{}
@@ -156,7 +164,7 @@ func groupRows(rows []row) groupIndex {
 	return g
 }
 
-// center takes away all of each group's mean but the share that is to be kept.
+// center subtracts the mean of each group, except for the share kept of it.
 func (g groupIndex) center(x [][]float64, y []float64, kept float64) {
 	n := len(x[0])
 	sums := make([]float64, (n+1)*len(g.sizes))

@@ -16,20 +16,23 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 )
 
-// A Ranked plan is one in the order of its predicted time.
+// A Ranked is a plan in the order of its predicted time.
 type Ranked struct {
-	Plan    kernels.Plan
-	Seconds float64 // as the model predicts
+	Plan kernels.Plan
+	// The time that the model predicts.
+	Seconds float64
+	// The price that the prediction is made from.
 	Price   kernels.Price
 	ranking *ranking
 }
 
-// Features are the terms of the plan's price, as they are stored with measurements.
+// Features are the terms of the plan's price in the form that is stored with
+// measurements.
 func (r *Ranked) Features() Features {
 	return featuresOf(&r.Price, &r.ranking.terms)
 }
 
-// Terms are what the prediction is made of; they add up to Seconds.
+// Terms are the parts of the prediction; they add up to Seconds.
 func (r *Ranked) Terms() []Term {
 	_, terms := r.ranking.model.Predict(r.Features())
 	return terms
@@ -86,14 +89,14 @@ func (m *Model) Rank(
 	return ranked, nil
 }
 
-// An ordered plan is its predicted time and its place among the plans given.
+// An ordered plan is its predicted time and its position among the given plans.
 type ordered struct {
 	seconds float64
 	at      int
 }
 
-// tied puts plans that are less than a share above the cheapest of them back into the
-// order in which they were given.
+// tied puts plans that are less than a share more expensive than the cheapest
+// of them back into the order in which they were given.
 func tied(order []ordered, share float64) {
 	for len(order) > 0 {
 		limit := order[0].seconds * (1 + share)

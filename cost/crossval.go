@@ -6,17 +6,19 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A crossValPart is a share of the samples, left out to see how well the others
-// predict it. Whole groups go together; when there is only one, its samples are
-// dealt out. Sums are all that is kept: XᵀX, Xᵀy and yᵀy.
+// A crossValPart is a part of the samples that is left out, to see how well the
+// others predict it. The samples of a group stay together; those of a single
+// group are dealt out. Only sums are kept: XᵀX, Xᵀy and yᵀy.
 type crossValPart struct {
 	a  *mat.SymDense
 	b  *mat.VecDense
 	yy float64
 }
 
+// maxFolds is the largest number of parts.
 const maxFolds = 5
 
+// crossValParts divides the samples into parts.
 func crossValParts(x [][]float64, y []float64, g groupIndex) []crossValPart {
 	parts := make([][]int, min(maxFolds, len(y)))
 	for k := range y {
@@ -37,6 +39,7 @@ func crossValParts(x [][]float64, y []float64, g groupIndex) []crossValPart {
 	return folds
 }
 
+// crossValPartOf sums up one part.
 func crossValPartOf(part []int, x [][]float64, y []float64) crossValPart {
 	var fx [][]float64
 	var fy []float64
@@ -50,7 +53,7 @@ func crossValPartOf(part []int, x [][]float64, y []float64) crossValPart {
 	return crossValPart{a, b, yy}
 }
 
-// heldOut is the squared error on fold k of the ridge regression on all others.
+// heldOut is the squared error on part k of the ridge regression on all others.
 func heldOut(folds []crossValPart, k int, ridge float64) float64 {
 	n := folds[k].b.Len()
 	a := mat.NewSymDense(n, nil)

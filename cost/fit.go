@@ -10,14 +10,16 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 )
 
-// A Sample is the price of a plan and how long it took.
+// A Sample is the price of a plan and the time that it took.
 type Sample struct {
-	Group    string // the fusion it belongs to; the fit compares within groups
+	// The fusion that it belongs to: the fit compares plans within groups.
+	Group    string
 	Features Features
-	Seconds  float64
+	// Measured time.
+	Seconds float64
 }
 
-// A row is a sample as the fit sees it.
+// A row is a sample in the form of the fit.
 type row struct {
 	group   string
 	price   kernels.Price
@@ -26,8 +28,11 @@ type row struct {
 }
 
 const (
-	minSamples           = 4  // a calibration needs; with fewer the prior stays as it is
-	minCorrectionSamples = 48 // samples a correction needs, twice over for each of its logarithms
+	// A calibration needs this many samples; with fewer the prior stays as it
+	// is.
+	minSamples = 4
+	// A correction needs this many samples.
+	minCorrectionSamples = 48
 )
 
 // Fit returns the prior fitted to samples: first the terms are calibrated, then what is
@@ -58,7 +63,8 @@ func Fit(samples []Sample) (*Model, error) {
 	return out, err
 }
 
-// rowsOf are the samples that a fit can use, with the terms that they have in common.
+// rowsOf selects the samples that a fit can use, and returns the terms that
+// they have in common: those of the last plausible sample.
 func rowsOf(samples []Sample) (rows []row, terms kernels.PriceTerms) {
 	var common *Features
 	for k := range slices.Backward(samples) {
@@ -89,25 +95,30 @@ func rowsOf(samples []Sample) (rows []row, terms kernels.PriceTerms) {
 	return rows, terms
 }
 
-// A correction is a linear function of logarithms: the log of measured over calibrated
-// time.
+// A correction is a linear function of logarithms that predicts the logarithm
+// of measured over calibrated time.
 type correction struct {
-	terms   []string  // that it is made for
-	Mean    []float64 // of each logarithm
-	Scale   []float64 // their standard deviations
+	// The terms that it is made for.
+	terms []string
+	// Mean and standard deviation of each logarithm, by which they are
+	// standardised.
+	Mean  []float64
+	Scale []float64 // their standard deviations
+	// Coefficients of the standardised logarithms, and the constant.
 	Weights []float64
 	Offset  float64
 }
 
-// minShare is the least share of a price that the correction sees of a term.
+// minShare is the smallest share of a price that the correction distinguishes
+// from nothing.
 const minShare = 1e-3
 
-// logCount is the number of logs of so many terms.
+// logCount is the number of logarithms for some number of terms.
 func logCount(terms int) int { return terms + 4 }
 
-// logs writes what the correction is linear in: the log of the price, of the share that
-// each term has of it, of the lanes, and of the scratch with its square, since both
-// little and much of it are bad.
+// logs writes the logarithms that the correction is linear in: of the price, of
+// the share of each term in it, of the lanes, and of the scratch together with
+// its square, since both little and much scratch are bad.
 func logs(price *kernels.Price, out []float64) []float64 {
 	sum := 0.0
 	for _, t := range price.Seconds {
@@ -125,12 +136,13 @@ func logs(price *kernels.Price, out []float64) []float64 {
 	return out
 }
 
-// maxCorrection is the most a correction does, log: a factor of 2.7. It
-// refines what the terms say; it is not to contradict them far from its samples.
+// maxCorrection bounds the logarithm of the correction: a factor of 2.7. The
+// correction refines what the terms say; far from its samples it must not
+// contradict them.
 const maxCorrection = 1
 
-// residual is the log of measured over calibrated time that is expected of a price;
-// scratch has as many elements as logs.
+// residual is the logarithm of measured over calibrated time that is expected
+// of a price. scratch has room for the logarithms.
 func (c *correction) residual(price *kernels.Price, scratch []float64) float64 {
 	sum := c.Offset
 	for k, x := range logs(price, scratch) {
@@ -181,6 +193,7 @@ func correct(
 	return c, nil
 }
 
+// standardise computes the mean and the standard deviation of each logarithm.
 func standardise(rows []row) *correction {
 	n := len(rows[0].logs)
 	c := &correction{
@@ -200,6 +213,7 @@ func standardise(rows []row) *correction {
 	return c
 }
 
+// scaled are the standardised logarithms.
 func (c *correction) scaled(x []float64) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
@@ -208,7 +222,8 @@ func (c *correction) scaled(x []float64) []float64 {
 	return out
 }
 
-// robust is ridge regression with Huber weights, five rounds of which settle them.
+// robust is ridge regression with Huber's weights, which settle within five
+// rounds.
 func robust(
 	x [][]float64, y []float64, ridge float64,
 ) (w []float64, err error) {
@@ -226,8 +241,8 @@ func robust(
 	return w, nil
 }
 
-// huber weighs residuals beyond 1.345 robust standard deviations down
-// (Huber, 1964; 95 % efficient for normal errors).
+// huber reduces the weights of residuals beyond 1.345 robust standard
+// deviations (Huber, 1964; 95 % efficient for normal errors).
 func huber(weights []float64, x [][]float64, y, w []float64) {
 	residuals := make([]float64, len(x))
 	for k, r := range x {
@@ -241,6 +256,7 @@ func huber(weights []float64, x [][]float64, y, w []float64) {
 	}
 }
 
+// dot is the scalar product of two vectors.
 func dot(a, b []float64) float64 {
 	sum := 0.0
 	for i := range a {
@@ -249,6 +265,7 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
+// ones is a vector of ones.
 func ones(n int) []float64 {
 	v := make([]float64, n)
 	for k := range v {
@@ -259,12 +276,14 @@ func ones(n int) []float64 {
 
 // The ridge is sought between e^least and e^most, in samples.
 const (
+	// The ridge is searched between e^minLogRidge and e^maxLogRidge, in
+	// samples.
 	minLogRidge = -3
 	maxLogRidge = 12
 )
 
-// chooseRidge minimises the squared error on left-out groups over the log of
-// the ridge.
+// chooseRidge minimises the squared error on left-out groups over the logarithm
+// of the ridge.
 func chooseRidge(x [][]float64, y []float64, g groupIndex) (float64, error) {
 	folds := crossValParts(x, y, g)
 	problem := optimize.Problem{Func: func(at []float64) float64 {
@@ -286,6 +305,7 @@ func chooseRidge(x [][]float64, y []float64, g groupIndex) (float64, error) {
 	return math.Exp(bounded(result.X[0])), nil // the budget of evaluations ends it, which is no failure
 }
 
+// bounded limits the logarithm of the ridge.
 func bounded(x float64) float64 {
 	return math.Max(minLogRidge, math.Min(maxLogRidge, x))
 }

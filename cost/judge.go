@@ -8,14 +8,19 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// A Judgement says how well predictions rank what was measured.
+// A Judgement describes how well predictions order what was measured.
 type Judgement struct {
-	Plans    int     `json:"plans"`
-	Kendall  float64 `json:"kendall"`  // τ of predicted against measured, −1 … 1
+	// Number of plans.
+	Plans int `json:"plans"`
+	// Rank correlations of predicted and measured times, from −1 to 1.
+	Kendall  float64 `json:"kendall"`
 	Spearman float64 `json:"spearman"` // ρ of predicted against measured, −1 … 1
-	Regret1  float64 `json:"regret1"`  // measured time of the first predicted over the best, 1 is perfect
-	Regret3  float64 `json:"regret3"`  // best of the first three
-	Regret8  float64 `json:"regret8"`
+	// Measured time of the plan that was predicted to be fastest over that of
+	// the best plan; 1 is perfect. Regret3 and Regret8 take the best of the
+	// first three and eight.
+	Regret1 float64 `json:"regret1"`
+	Regret3 float64 `json:"regret3"` // best of the first three
+	Regret8 float64 `json:"regret8"`
 }
 
 // Judge compares predictions with measurements of the same plans.
@@ -50,8 +55,8 @@ func Kendall(predicted, measured []float64) float64 {
 	return sum / math.Sqrt(x*y)
 }
 
-// Spearman is Spearman's ρ: the correlation of ranks, ties sharing the mean of
-// theirs. It is 0 when either is constant.
+// Spearman is Spearman's ρ: the correlation of ranks, where ties share the mean
+// of theirs. It is 0 when either argument is constant.
 func Spearman(predicted, measured []float64) float64 {
 	r := stat.Correlation(ranks(predicted), ranks(measured), nil)
 	if !math.IsNaN(r) {
@@ -60,6 +65,8 @@ func Spearman(predicted, measured []float64) float64 {
 	return 0
 }
 
+// ranks are the positions in ascending order; equal values share the mean of
+// theirs.
 func ranks(v []float64) []float64 {
 	order := ascending(v)
 	out := make([]float64, len(v))
@@ -77,7 +84,7 @@ func ranks(v []float64) []float64 {
 	return out
 }
 
-// ascending lists indices of v by value; equal ones keep their order.
+// ascending lists the indices of v by value; equal values keep their order.
 func ascending(v []float64) []int {
 	order := make([]int, len(v))
 	for n := range order {
@@ -89,9 +96,9 @@ func ascending(v []float64) []int {
 	return order
 }
 
-// Regret is the best measured time among the k plans predicted fastest, over
-// the best of all: 1 is perfect. Equal predictions keep their order. Of no
-// plans it is 1.
+// Regret is the best measured time among the k plans that were predicted to be
+// fastest, over the best of all: 1 is perfect. Equal predictions keep their
+// order. Without plans it is 1.
 func Regret(predicted, measured []float64, k int) float64 {
 	if len(measured) == 0 {
 		return 1

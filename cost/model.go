@@ -13,14 +13,19 @@ type Term struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Features are the price of a plan as it is stored with measurements: all that a model is
-// fitted to and predicts from.
+// Features are the price of a plan as it is stored with measurements. A model
+// is fitted to them and predicts from them, and needs nothing else.
 type Features struct {
-	Terms       []Term  `json:"terms"`       // as the backend prices them
-	Overlapping int     `json:"overlapping"` // terms, the first ones, of which the longest counts whole …
-	Hidden      float64 `json:"hidden"`      // … and of the others this share
-	Lanes       float64 `json:"lanes"`       // of the device that the plan uses
-	Scratch     float64 `json:"scratch"`     // bytes of fast memory that a tile program needs
+	// The terms as the backend prices them.
+	Terms []Term `json:"terms"`
+	// The number of terms, the first ones, that run at the same time: the
+	// longest counts as a whole, the others by the share Hidden.
+	Overlapping int     `json:"overlapping"`
+	Hidden      float64 `json:"hidden"` // … and of the others this share
+	// Lanes of the device that the plan uses.
+	Lanes float64 `json:"lanes"`
+	// Bytes of fast memory that a tile program needs.
+	Scratch float64 `json:"scratch"`
 }
 
 // FeaturesOf prices a plan.
@@ -35,6 +40,7 @@ func FeaturesOf(pricer kernels.Pricer, plan kernels.Plan) (Features, error) {
 	return featuresOf(&price, &terms), nil
 }
 
+// featuresOf combines a price with the names of its terms.
 func featuresOf(price *kernels.Price, terms *kernels.PriceTerms) Features {
 	f := Features{
 		Terms:       make([]Term, len(terms.Names)),
@@ -49,7 +55,8 @@ func featuresOf(price *kernels.Price, terms *kernels.PriceTerms) Features {
 	return f
 }
 
-// split takes features apart into what pricers give.
+// split is the inverse of featuresOf. Stored numbers that no pricer gives are
+// corrected.
 func (f *Features) split() (kernels.Price, kernels.PriceTerms) {
 	price := kernels.Price{Lanes: f.Lanes, Scratch: f.Scratch}
 	terms := kernels.PriceTerms{
@@ -63,7 +70,7 @@ func (f *Features) split() (kernels.Price, kernels.PriceTerms) {
 	return price, terms
 }
 
-// sameTerms reports whether the terms of two prices are the same.
+// sameTerms reports whether two prices have the same terms.
 func (f *Features) sameTerms(g *Features) bool {
 	return f.Overlapping == g.Overlapping &&
 		slices.EqualFunc(f.Terms, g.Terms, func(a, b Term) bool {
@@ -71,7 +78,7 @@ func (f *Features) sameTerms(g *Features) bool {
 		})
 }
 
-// plausible reports whether features are numbers that a fit can use.
+// plausible reports whether the features are numbers that a fit can use.
 func (f *Features) plausible() bool {
 	total := 0.0
 	for _, t := range f.Terms {
@@ -83,19 +90,28 @@ func (f *Features) plausible() bool {
 	return total > 0 && f.Lanes >= 1 && f.Scratch >= 0
 }
 
-// A Model predicts seconds from the terms of prices: each times a fitted factor, and all
-// times the exponential of a linear correction of their logarithms. The zero Model is the
-// prior: nothing fitted.
+// A Model predicts seconds from the terms of a price:
+//
+//	(Σ weight·factor·term) · exp(correction(log terms, log lanes, log scratch))
+//
+// Overlapping terms have the weight of kernels.PriceTerms, others 1; the
+// factors and the linear correction are fitted. The zero Model is the prior,
+// the price as it is.
 type Model struct {
-	factors    map[string]float64 // by the name of a term; 1 for others
+	// Fitted factors by the name of the term; 1 for others.
+	factors map[string]float64
+	// nil without a correction.
 	correction *correction
-	samples    int // that made it
+	// Number of samples of the fit.
+	samples int
 }
 
-// Fitted is how many samples the model was fitted to; 0 for the prior.
+// Fitted is the number of samples that the model was fitted to; 0 for the
+// prior.
 func (m *Model) Fitted() int { return m.samples }
 
-// Predict returns seconds and the terms they are made of; the terms add up.
+// Predict returns the predicted seconds and the terms that they consist of; the
+// terms add up.
 func (m *Model) Predict(f Features) (float64, []Term) {
 	price, set := f.split()
 	p := m.predictor(&set)
@@ -117,16 +133,20 @@ func (m *Model) Predict(f Features) (float64, []Term) {
 	return total, terms
 }
 
-// A predictor is a model for prices of the same terms.
+// A predictor is a model prepared for prices with the same terms, so that a
+// prediction allocates nothing.
 type predictor struct {
-	terms      *kernels.PriceTerms
-	prior      bool
-	factors    []float64
+	terms   *kernels.PriceTerms
+	prior   bool
+	factors []float64
+	// Weights and logarithms of the price that was predicted last.
 	weights    []float64
 	logs       []float64
 	correction *correction
 }
 
+// predictor matches the factors with the terms by name. A correction for other
+// terms is left out.
 func (m *Model) predictor(terms *kernels.PriceTerms) *predictor {
 	p := &predictor{
 		terms:   terms,
@@ -147,7 +167,7 @@ func (m *Model) predictor(terms *kernels.PriceTerms) *predictor {
 	return p
 }
 
-// total is the predicted seconds of a price.
+// total is the predicted time of a price.
 func (p *predictor) total(price *kernels.Price) float64 {
 	if p.prior {
 		return price.Total(p.terms)
@@ -163,8 +183,7 @@ func (p *predictor) total(price *kernels.Price) float64 {
 	return total
 }
 
-// weigh writes by how much each term counts: its factor, and less when a longer one of
-// those that overlap hides it.
+// weigh computes the weight of each term of a price.
 func (p *predictor) weigh(price *kernels.Price) {
 	weigh(
 		p.weights, price.Seconds, p.factors,
@@ -172,6 +191,8 @@ func (p *predictor) weigh(price *kernels.Price) {
 	)
 }
 
+// weigh writes by how much each term counts: its factor, and the share hidden
+// of that if a longer one of the overlapping terms hides it.
 func weigh(weights, t, factors []float64, overlapping int, hidden float64) {
 	longest := 0
 	for k := range overlapping {

@@ -20,7 +20,7 @@
 //     that the backend can run at all.
 //   - Compile takes the symbolic program and a plan. A plan that the device or
 //     the code generator cannot take is a *Rejected, which the tuner records and
-//     passes over; any other error ends the tuning of the fusion.
+//     passes over; any other error is recorded as a failure of the plan.
 //   - Kernel.Run copies nothing it does not have to, writes every element of
 //     its outputs, and neither writes to its inputs nor outside its buffers:
 //     package check puts red zones around them.

@@ -266,7 +266,7 @@ func (b *builder) accumulator(
 // space when the first of its members is met.
 func (b *builder) openGroup(i *hlo.Instr) {
 	g := b.groups[i]
-	if _, met := b.dims[g]; met {
+	if _, opened := b.dims[g]; opened {
 		return
 	}
 	for _, extent := range g.extents {
@@ -281,8 +281,8 @@ func (b *builder) openGroup(i *hlo.Instr) {
 func (b *builder) loopFor(i *hlo.Instr, place *loopNest) *loopNest {
 	var dims []int
 	for _, d := range b.dims[b.groups[i]] {
-		_, single := b.prog.Space.Dims[d].Tid.Value()
-		if !single {
+		_, isSingle := b.prog.Space.Dims[d].Tid.Value()
+		if !isSingle {
 			dims = append(dims, d)
 		}
 	}
@@ -348,8 +348,8 @@ func (b *builder) dependsOnLoop(n *loopNest, t Tile) (found bool) {
 		if found {
 			return
 		}
-		vars, known := b.vars[e]
-		if !known {
+		vars, cached := b.vars[e]
+		if !cached {
 			vars = e.Vars()
 			b.vars[e] = vars
 		}

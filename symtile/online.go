@@ -91,11 +91,11 @@ type rowFactor struct {
 	squaredDeviation bool
 }
 
-// factorsOf is the row factors of the value of an op. made is the new op that
-// the value is a multiple of; −1 where the op itself has to be computed. The
+// factorsOf is the row factors of the value of an op. newOp is the new op
+// that the value is a multiple of; −1 where the op itself has to be computed. The
 // error is errNotOnline where the value depends on a row number in any other
 // way.
-func (j *loopFuser) factorsOf(op *Op) (f []rowFactor, made int, err error) {
+func (j *loopFuser) factorsOf(op *Op) (f []rowFactor, newOp int, err error) {
 	args := make([][]rowFactor, len(op.Args))
 	hasFactors := false
 	for k, a := range op.Args {
@@ -220,14 +220,14 @@ func (j *loopFuser) exponentOf(
 		return nil, errNotOnline
 	}
 	dims := args[1][0].dims
-	kept := 0
+	next := 0
 	for d := range op.Tile {
 		switch {
 		case slices.Contains(max.Instr.Attrs.Dimensions, int64(d)):
-		case dims[kept] != d:
+		case dims[next] != d:
 			return nil, errNotOnline
 		default:
-			kept++
+			next++
 		}
 	}
 	return []rowFactor{

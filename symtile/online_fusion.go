@@ -322,20 +322,20 @@ func (j *loopFuser) addTerm(
 	if err := j.hoistOperands(slices.Concat(op.Args, op.RuntimeArgs)); err != nil {
 		return err
 	}
-	f, made, err := j.factorsOf(op)
+	f, newOp, err := j.factorsOf(op)
 	if err != nil {
 		return err
 	}
-	if j.factors[n] = f; made >= 0 { // nothing to compute but factors
-		j.newOps[n] = made
+	if j.factors[n] = f; newOp >= 0 { // nothing to compute but factors
+		j.newOps[n] = newOp
 		return nil
 	}
 	if len(f) > 0 && f[0].plain &&
 		f[0].op != j.statistic {
 		return nil
 	}
-	less := len(f) == 1 && f[0].deviation
-	if less {
+	isDeviation := len(f) == 1 && f[0].deviation
+	if isDeviation {
 		*into = append(*into, Step{
 			Op: j.shiftedStatistic(op),
 		})
@@ -345,7 +345,7 @@ func (j *loopFuser) addTerm(
 		return nil
 	}
 	at := j.emit(n, around)
-	if less {
+	if isDeviation {
 		j.orderDeviation(at)
 	}
 	key := duplicateKey{op.Instr, inner}

@@ -161,16 +161,16 @@ func collectiveTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) 
 	if !known {
 		return nil, refuse(in, "replica-groups", "how many replicas are in a group is not said")
 	}
-	all := whole(r, members)
+	replicas := whole(r, members)
 	rel := &Relation{
-		Replicas: &all,
+		Replicas: &replicas,
 		Tiles:    [][]Tile{{out}},
 	}
 	if in.Op == hlo.OpAllReduce {
 		return rel, nil
 	}
 	t := slices.Clone(out)
-	along := in.Attrs.Dimensions[0]
+	dim := in.Attrs.Dimensions[0]
 	if in.Op == hlo.OpReduceScatter {
 		me := r.Var(index.Variable{
 			Name: "replica",
@@ -178,21 +178,21 @@ func collectiveTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) 
 			Hi:   members - 1,
 			Role: index.RoleRuntime,
 		})
-		t[along] = t[along].shift(
-			me.Scale(in.Shape.Dims[along]),
+		t[dim] = t[dim].shift(
+			me.Scale(in.Shape.Dims[dim]),
 		)
 		rel.Tiles = [][]Tile{{t}}
 		return rel, nil
 	}
-	shard := in.Operands[0].Shape.Dims[along]
+	shard := in.Operands[0].Shape.Dims[dim]
 	high, low, err := b.split(
-		in, []DimTile{t[along]}, shard,
+		in, []DimTile{t[dim]}, shard,
 	)
 	if err != nil {
 		return nil, err
 	}
 	group := b.joinDigits(high, members)
-	t[along] = b.joinDigits(low, shard)
+	t[dim] = b.joinDigits(low, shard)
 	rel.Replicas = &group
 	rel.Tiles = [][]Tile{{t}}
 	rel.Where = b.prog.Space.Where

@@ -107,15 +107,15 @@ type partitioner struct {
 
 // computation returns c with fusions.
 func (p *partitioner) computation(c *hlo.Computation) *hlo.Computation {
-	if made := p.partitioned[c]; made != nil {
-		return made
+	if partitioned := p.partitioned[c]; partitioned != nil {
+		return partitioned
 	}
 	flat := p.flatten(c)
 	s := newClustering(flat)
 	s.cluster()
-	made := p.rewrite(flat, s)
-	p.partitioned[c] = made
-	return made
+	partitioned := p.rewrite(flat, s)
+	p.partitioned[c] = partitioned
+	return partitioned
 }
 
 // maxInlined bounds the instructions that inlining calls may make; beyond,
@@ -204,13 +204,13 @@ func (f *flattener) instr(
 		operands[0].Op == hlo.OpTuple:
 		return operands[0].Operands[i.Attrs.Index]
 	}
-	made := *i
-	made.Name = hlo.UniqueName(
+	clone := *i
+	clone.Name = hlo.UniqueName(
 		f.names, prefix+truncatedName(i.Name),
 	)
-	made.Operands = operands
-	f.out.Instrs = append(f.out.Instrs, &made)
-	return &made
+	clone.Operands = operands
+	f.out.Instrs = append(f.out.Instrs, &clone)
+	return &clone
 }
 
 // An outliner makes the partitioned computation: an instruction for each
@@ -267,23 +267,23 @@ func (r *outliner) use(i *hlo.Instr) *hlo.Instr {
 
 // keepUnfused copies i, and partitions the computations of control flow.
 func (r *outliner) keepUnfused(i *hlo.Instr) {
-	made := *i
-	made.Operands = make([]*hlo.Instr, len(i.Operands))
+	clone := *i
+	clone.Operands = make([]*hlo.Instr, len(i.Operands))
 	for k, o := range i.Operands {
-		made.Operands[k] = r.use(o)
+		clone.Operands[k] = r.use(o)
 	}
 	if i.Op == hlo.OpWhile || i.Op == hlo.OpConditional {
-		made.Attrs.Branches = slices.Clone(i.Attrs.Branches)
-		for k, c := range made.Attrs.Branches {
-			made.Attrs.Branches[k] = r.computation(c)
+		clone.Attrs.Branches = slices.Clone(i.Attrs.Branches)
+		for k, c := range clone.Attrs.Branches {
+			clone.Attrs.Branches[k] = r.computation(c)
 		}
 	}
 	if i.Op == hlo.OpCall {
-		made.Attrs.Calls = r.computation(i.Attrs.Calls)
+		clone.Attrs.Calls = r.computation(i.Attrs.Calls)
 	}
-	r.put(i, &made)
+	r.put(i, &clone)
 	r.unfused = append(r.unfused, Unfused{
-		&made, r.reason(i),
+		&clone, r.reason(i),
 	})
 }
 
@@ -302,15 +302,15 @@ func (r *outliner) fusion(c *cluster) {
 		f.copy(i)
 	}
 	f.comp.Root = f.inner[c.root]
-	made := &hlo.Instr{
+	call := &hlo.Instr{
 		Name:     c.root.Name,
 		Op:       hlo.OpFusion,
 		Shape:    c.root.Shape,
 		Operands: f.args,
 		Pos:      c.root.Pos,
 	}
-	made.Attrs.Calls, made.Attrs.Kind = f.comp, c.kind()
-	r.put(c.root, made)
+	call.Attrs.Calls, call.Attrs.Kind = f.comp, c.kind()
+	r.put(c.root, call)
 }
 
 // A fusionBuilder copies the members of a cluster into a computation of their
@@ -329,12 +329,12 @@ type fusionBuilder struct {
 
 // copy copies one member, after its operands.
 func (f *fusionBuilder) copy(i *hlo.Instr) {
-	made := *i
-	made.Operands = make([]*hlo.Instr, len(i.Operands))
+	clone := *i
+	clone.Operands = make([]*hlo.Instr, len(i.Operands))
 	for k, o := range i.Operands {
-		made.Operands[k] = f.operand(o)
+		clone.Operands[k] = f.operand(o)
 	}
-	f.add(i, &made)
+	f.add(i, &clone)
 }
 
 // add appends an instruction that has the value of i.
@@ -347,8 +347,8 @@ func (f *fusionBuilder) add(i, made *hlo.Instr) {
 // operand is a member that has been copied, or a parameter for what comes from
 // outside.
 func (f *fusionBuilder) operand(o *hlo.Instr) *hlo.Instr {
-	if made := f.inner[o]; made != nil {
-		return made
+	if member := f.inner[o]; member != nil {
+		return member
 	}
 	param := &hlo.Instr{
 		Name:  o.Name,

@@ -151,14 +151,14 @@ func (s *clustering) cluster() {
 		if s.classes[i] == classUnfused {
 			continue
 		}
-		homes, escapes := s.clustersOfUsers(i)
+		homes, usedOutside := s.clustersOfUsers(i)
 		switch {
 		case s.classes[i] == classDuplicated ||
-			i.Op.Has(hlo.View) && !escapes && s.acceptedByAll(i, homes):
+			i.Op.Has(hlo.View) && !usedOutside && s.acceptedByAll(i, homes):
 			for _, c := range homes {
 				s.join(i, c)
 			}
-		case !escapes && len(homes) == 1 &&
+		case !usedOutside && len(homes) == 1 &&
 			s.accepts(homes[0], i):
 			s.join(i, homes[0])
 		case s.classes[i] == classReductionElement:
@@ -183,14 +183,14 @@ func (s *clustering) cluster() {
 // clustersOfUsers lists the clusters in which i is used, and records in each
 // what i would be there. escapes reports that i is also used outside of
 // clusters.
-func (s *clustering) clustersOfUsers(i *hlo.Instr) (homes []*cluster, escapes bool) {
-	escapes = i == s.root
+func (s *clustering) clustersOfUsers(i *hlo.Instr) (homes []*cluster, usedOutside bool) {
+	usedOutside = i == s.root
 	s.visits++
 	for _, u := range s.users[i] {
 		if len(s.clustersOf[u]) == 0 {
-			escapes = true
+			usedOutside = true
 		}
-		again := s.classes[u] == classHero ||
+		recomputes := s.classes[u] == classHero ||
 			u.Op == hlo.OpReduceWindow
 		for _, c := range s.clustersOf[u] {
 			if c.visited != s.visits {
@@ -202,10 +202,10 @@ func (s *clustering) clustersOfUsers(i *hlo.Instr) (homes []*cluster, escapes bo
 			c.broadcasts = c.broadcasts ||
 				c.roles[u].broadcast || expands(u)
 			c.feedsHero = c.feedsHero ||
-				c.roles[u].feedsHero || again
+				c.roles[u].feedsHero || recomputes
 		}
 	}
-	return homes, escapes
+	return homes, usedOutside
 }
 
 // acceptedByAll reports whether i can join all clusters of a list.
@@ -337,20 +337,20 @@ func broadcastDims(i *hlo.Instr) []int64 {
 // trivial reports whether there is nothing to tune in c: only scalars, or no
 // work.
 func (s *clustering) trivial(c *cluster) bool {
-	scalars, still := true, true
+	onlyScalars, noWork := true, true
 	for _, i := range c.members {
-		scalars = scalars && i.Shape.DType.IsArray() &&
+		onlyScalars = onlyScalars && i.Shape.DType.IsArray() &&
 			i.Shape.Elements() <= 1
 		for _, o := range i.Operands {
-			scalars = scalars && o.Shape.DType.IsArray() &&
+			onlyScalars = onlyScalars && o.Shape.DType.IsArray() &&
 				o.Shape.Elements() <= 1
 		}
-		still = still &&
+		noWork = noWork &&
 			(i.Op == hlo.OpReshape ||
 				i.Op == hlo.OpBitcast ||
 				s.classes[i] == classDuplicated)
 	}
-	return scalars || still
+	return onlyScalars || noWork
 }
 
 // dissolve leaves the members of c unfused.

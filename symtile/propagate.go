@@ -116,15 +116,15 @@ func propagateReverse(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 // propagateConcatenate shifts the tile to where each operand begins, and masks
 // it to that operand.
 func propagateConcatenate(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
-	along := i.Attrs.Dimensions[0]
+	dim := i.Attrs.Dimensions[0]
 	tiles := make([]Tile, len(i.Operands))
 	prefix := int64(0)
 	for k, o := range i.Operands {
 		tiles[k] = slices.Clone(out)
-		tiles[k][along] = b.shiftAndMask(
-			out[along], prefix, o.Shape.Dims[along],
+		tiles[k][dim] = b.shiftAndMask(
+			out[dim], prefix, o.Shape.Dims[dim],
 		)
-		prefix += o.Shape.Dims[along]
+		prefix += o.Shape.Dims[dim]
 	}
 	return tiles, nil
 }

@@ -32,13 +32,13 @@ func (b *builder) reshape(
 	if slices.Contains(from, 0) {
 		return in, nil
 	}
-	all, err := b.attachUnitDims(
+	groups, err := b.attachUnitDims(
 		i, from, to, out, indexing.ReshapeGroups(from, to),
 	)
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range all {
+	for _, w := range groups {
 		if len(w.From) == 1 && len(w.To) == 1 {
 			in[w.From[0]] = out[w.To[0]]
 			continue
@@ -69,16 +69,16 @@ func (b *builder) reshape(
 // dimension makes one. A scalar operand has none, and the size must be 1.
 func (b *builder) attachUnitDims(
 	i *hlo.Instr, from, to []int64,
-	out Tile, all []indexing.DimGroup,
+	out Tile, groups []indexing.DimGroup,
 ) ([]indexing.DimGroup, error) {
 	for d, extent := range to {
 		if extent != 1 || out[d].isSingle() {
 			continue
 		}
-		if len(all) == 0 && len(from) > 0 {
-			all = []indexing.DimGroup{{From: []int{0}}}
+		if len(groups) == 0 && len(from) > 0 {
+			groups = []indexing.DimGroup{{From: []int{0}}}
 		}
-		if len(all) == 0 {
+		if len(groups) == 0 {
 			err := b.require(i, "reshape-unit", index.Clause{
 				{
 					Expr: out[d].Size,
@@ -91,13 +91,13 @@ func (b *builder) attachUnitDims(
 			continue
 		}
 		k := 0
-		for k < len(all)-1 &&
-			all[k].To[len(all[k].To)-1] < d {
+		for k < len(groups)-1 &&
+			groups[k].To[len(groups[k].To)-1] < d {
 			k++
 		}
-		all[k].To = insertSorted(all[k].To, d)
+		groups[k].To = insertSorted(groups[k].To, d)
 	}
-	return all, nil
+	return groups, nil
 }
 
 // insertSorted inserts d into an ascending list.
@@ -340,25 +340,25 @@ func (b *builder) rowsOf(offset, size index.Expr, e int64) index.Clause {
 		return nil
 	}
 	positive := size.Range().Lo > 0
-	whole := []index.Expr{size.Mod(e)}
-	inside := []index.Expr{}
+	wholeRows := []index.Expr{size.Mod(e)}
+	withinRow := []index.Expr{}
 	if positive {
-		inside = append(
-			inside, b.ring.Const(e).ModExpr(size),
+		withinRow = append(
+			withinRow, b.ring.Const(e).ModExpr(size),
 		)
 	}
 	for _, c := range parts {
-		whole = addRemainder(whole, c.Mod(e))
+		wholeRows = addRemainder(wholeRows, c.Mod(e))
 		if positive {
-			inside = addRemainder(inside, c.ModExpr(size))
+			withinRow = addRemainder(withinRow, c.ModExpr(size))
 		}
 	}
 	if !positive {
-		return index.Clause{{Expr: sumOf(whole), In: zero}}
+		return index.Clause{{Expr: sumOf(wholeRows), In: zero}}
 	}
 	return index.Clause{
-		{Expr: sumOf(whole), In: zero},
-		{Expr: sumOf(inside), In: zero},
+		{Expr: sumOf(wholeRows), In: zero},
+		{Expr: sumOf(withinRow), In: zero},
 	}
 }
 
@@ -386,20 +386,20 @@ func (b *builder) linearParts(offset index.Expr) (parts []index.Expr, linear boo
 	if parts, linear = b.rowParts[offset]; linear {
 		return parts, true
 	}
-	none := map[index.Expr]index.Expr{}
+	zeroed := map[index.Expr]index.Expr{}
 	for _, v := range offset.Vars() {
 		if x, _ := v.Variable(); x.Role != index.RoleTileSize {
-			none[v] = b.ring.Const(0)
+			zeroed[v] = b.ring.Const(0)
 		}
 	}
-	rest := offset.Subst(none)
+	rest := offset.Subst(zeroed)
 	sum := rest
 	parts = []index.Expr{rest}
 	for _, v := range offset.Vars() {
-		if _, isTile := none[v]; !isTile {
+		if _, isTile := zeroed[v]; !isTile {
 			continue
 		}
-		one := maps.Clone(none)
+		one := maps.Clone(zeroed)
 		one[v] = b.ring.Const(1)
 		c := offset.Subst(one).Sub(rest)
 		parts, sum = append(parts, c), sum.Add(c.Mul(v))

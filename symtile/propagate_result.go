@@ -145,12 +145,12 @@ func resultReverse(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 
 // resultConcatenate shifts the tile to where the operand begins in the result.
 func resultConcatenate(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
-	along := i.Attrs.Dimensions[0]
+	dim := i.Attrs.Dimensions[0]
 	prefix := int64(0)
 	for _, o := range i.Operands[:k] {
-		prefix += o.Shape.Dims[along]
+		prefix += o.Shape.Dims[dim]
 	}
-	t[along] = t[along].shift(b.ring.Const(prefix))
+	t[dim] = t[dim].shift(b.ring.Const(prefix))
 	return t, nil
 }
 

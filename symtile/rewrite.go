@@ -84,8 +84,8 @@ func rewriteOps(c *hlo.Computation) *hlo.Computation {
 func (r *rewriter) instr(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	r.from = i
 	if f := rewrites[i.Op].apply; f != nil {
-		if made := f(r, i, operands); made != nil {
-			return made
+		if rewritten := f(r, i, operands); rewritten != nil {
+			return rewritten
 		}
 	}
 	if !slices.Equal(i.Operands, operands) {
@@ -142,7 +142,7 @@ func (r *rewriter) padded(
 ) *hlo.Instr {
 	pads := make([]hlo.PadDim, x.Shape.Rank())
 	extents := slices.Clone(x.Shape.Dims)
-	some := false
+	anyPadding := false
 	for k, w := range window {
 		d := dims[k]
 		pads[d] = hlo.PadDim{
@@ -151,9 +151,9 @@ func (r *rewriter) padded(
 			Interior: w.BaseDilation - 1,
 		}
 		extents[d] = max(0, w.Padded(extents[d]))
-		some = some || pads[d] != hlo.PadDim{}
+		anyPadding = anyPadding || pads[d] != hlo.PadDim{}
 	}
-	if !some {
+	if !anyPadding {
 		return x
 	}
 	return r.add(
@@ -203,18 +203,18 @@ func (r *rewriter) strided(
 ) *hlo.Instr {
 	ranges := make([]hlo.SliceDim, x.Shape.Rank())
 	extents := slices.Clone(x.Shape.Dims)
-	some := false
+	anyStride := false
 	for d, n := range extents {
 		ranges[d] = hlo.SliceDim{Limit: n, Stride: 1}
 		k := slices.Index(dims, int64(d))
 		if k >= 0 && window[k].Size == 1 &&
 			window[k].Stride > 1 && n > 0 {
-			ranges[d].Stride, some = window[k].Stride, true
+			ranges[d].Stride, anyStride = window[k].Stride, true
 			extents[d] = (n + window[k].Stride - 1) /
 				window[k].Stride
 		}
 	}
-	if !some {
+	if !anyStride {
 		return x
 	}
 	return r.add(
@@ -289,10 +289,10 @@ func (r *rewriter) convolution(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 		c.InSpatial, window,
 	)
 	k := operands[1]
-	if back := reversed(c, window); back != nil {
+	if reversedDims := reversed(c, window); reversedDims != nil {
 		k = r.add(
 			hlo.OpReverse, k.Shape.Dims,
-			hlo.Attrs{Dimensions: back}, k,
+			hlo.Attrs{Dimensions: reversedDims}, k,
 		)
 	}
 	in := dimNames(
@@ -450,8 +450,8 @@ func (r *rewriter) contracted(
 	dims = append(
 		dims, k.Shape.Dims[slices.Index(kernel, "out")],
 	)
-	made := r.add(hlo.OpDot, dims, a, x, k)
-	made.Shape.DType = i.Shape.DType
+	product := r.add(hlo.OpDot, dims, a, x, k)
+	product.Shape.DType = i.Shape.DType
 	c := i.Attrs.Conv
 	want := dimNames(
 		i.Shape.Rank(),
@@ -464,14 +464,14 @@ func (r *rewriter) contracted(
 		)
 	}
 	if !slices.Equal(names, want) {
-		made = r.transposed(made, names, want)
+		product = r.transposed(product, names, want)
 	}
-	if made.Shape.Rank() != i.Shape.Rank() {
-		made = r.add(
-			hlo.OpReshape, i.Shape.Dims, hlo.Attrs{}, made,
+	if product.Shape.Rank() != i.Shape.Rank() {
+		product = r.add(
+			hlo.OpReshape, i.Shape.Dims, hlo.Attrs{}, product,
 		)
 	}
-	return r.renamed(made)
+	return r.renamed(product)
 }
 
 // transposed brings dimensions from the order in which they are to the one that
@@ -563,11 +563,11 @@ func (r *rewriter) dynamicSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr 
 	starts := r.scalarStarts(operands[1:])
 	ranges := make([]hlo.SliceDim, len(starts))
 	for k, s := range starts {
-		at, known := constantStart(
+		at, isConstant := constantStart(
 			s,
 			x.Shape.Dims[k]-i.Attrs.SliceSizes[k],
 		)
-		if !known {
+		if !isConstant {
 			return r.withStarts(i, operands[:1], starts)
 		}
 		ranges[k] = hlo.SliceDim{
@@ -698,7 +698,7 @@ func (r *rewriter) cancelReshapes(x *hlo.Instr, dims []int64) *hlo.Instr {
 	if !cancels {
 		return nil
 	}
-	made := r.add(x.Op, dims, x.Attrs, operands...)
-	made.Shape.DType = x.Shape.DType
-	return made
+	op := r.add(x.Op, dims, x.Attrs, operands...)
+	op.Shape.DType = x.Shape.DType
+	return op
 }

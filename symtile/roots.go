@@ -68,21 +68,21 @@ func dominantOutput(outs []*hlo.Instr) int {
 // dominant output's dimensions of equal extent, in order. A dimension without
 // such a partner is stored whole.
 func (b *builder) roots(outs []*hlo.Instr) error {
-	own := dominantOutput(outs)
-	tile := make(Tile, outs[own].Shape.Rank())
-	for k, extent := range outs[own].Shape.Dims {
+	dominant := dominantOutput(outs)
+	tile := make(Tile, outs[dominant].Shape.Rank())
+	for k, extent := range outs[dominant].Shape.Dims {
 		tile[k] = b.prog.Space.Dims[b.addDim(
-			extent, Parallel, outs[own],
+			extent, Parallel, outs[dominant],
 		)].tile()
 	}
 	parallel := len(b.prog.Space.Dims)
 	b.prog.Roots = make([]Root, len(outs))
 	order := slices.Concat(
-		[]int{own}, indicesWithout(len(outs), own),
+		[]int{dominant}, indicesWithout(len(outs), dominant),
 	)
 	for _, k := range order {
 		at, t := -1, tile
-		if k != own {
+		if k != dominant {
 			if at = b.existingOp(outs[k], parallel); at < 0 {
 				t = b.alignedTile(outs[k], parallel)
 			}
@@ -167,7 +167,7 @@ func (b *builder) absentDims(t Tile, parallel int) []int {
 	var dims []int
 	for p := range parallel {
 		tid := b.prog.Space.Dims[p].Tid
-		if _, single := tid.Value(); single {
+		if _, isSingle := tid.Value(); isSingle {
 			continue
 		}
 		if !slices.ContainsFunc(t, func(d DimTile) bool {

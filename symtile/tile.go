@@ -101,21 +101,21 @@ func (t Tile) Boxes() (box Tile, axis []int, ok bool) {
 // slice is reused between calls.
 func (t Tile) Each(
 	env map[index.Expr]int64,
-	visit func(index []int64, there bool),
+	visit func(index []int64, valid bool),
 ) {
 	index := make([]int64, len(t))
-	var walk func(k int, there bool)
-	walk = func(k int, there bool) {
+	var walk func(k int, valid bool)
+	walk = func(k int, valid bool) {
 		if k == len(t) {
-			visit(index, there)
+			visit(index, valid)
 			return
 		}
 		d := t[k]
 		lower := d.Lower.Eval(env)
 		bound := d.Bound.Eval(env)
-		d.visitDim(env, 0, there, func(x int64, there bool) {
+		d.visitDim(env, 0, valid, func(x int64, valid bool) {
 			index[k] = x
-			walk(k+1, there && lower <= x && x < bound)
+			walk(k+1, valid && lower <= x && x < bound)
 		})
 	}
 	walk(0, true)
@@ -124,27 +124,27 @@ func (t Tile) Each(
 // visitDim visits the indices of one dimension, plus base; those of digits as
 // sums.
 func (d DimTile) visitDim(
-	env map[index.Expr]int64, base int64, there bool,
-	visit func(x int64, there bool),
+	env map[index.Expr]int64, base int64, valid bool,
+	visit func(x int64, valid bool),
 ) {
 	if d.Digits == nil {
 		offset := d.Offset.Eval(env)
 		stride := d.Stride.Eval(env)
 		for n := range d.Size.Eval(env) {
-			visit(base+offset+n*stride, there)
+			visit(base+offset+n*stride, valid)
 		}
 		return
 	}
 	lower := d.Digits[0].Lower.Eval(env)
 	bound := d.Digits[0].Bound.Eval(env)
-	d.Digits[0].visitDim(env, 0, there, func(x int64, there bool) {
-		there = there && lower <= x && x < bound
+	d.Digits[0].visitDim(env, 0, valid, func(x int64, valid bool) {
+		valid = valid && lower <= x && x < bound
 		if len(d.Digits) == 1 {
-			visit(base+x, there)
+			visit(base+x, valid)
 			return
 		}
 		DimTile{Digits: d.Digits[1:]}.visitDim(
-			env, base+x, there, visit,
+			env, base+x, valid, visit,
 		)
 	})
 }

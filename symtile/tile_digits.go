@@ -123,8 +123,8 @@ func (b *builder) joinDigits(digits []DimTile, extent int64) DimTile {
 	case 1:
 		d := list[0].masked(zero, end)
 		if d.unmerged = nil; len(digits) > 1 {
-			apart := b.digitSum(digits, zero, end)
-			d.unmerged = &apart
+			unmerged := b.digitSum(digits, zero, end)
+			d.unmerged = &unmerged
 		}
 		return d
 	}
@@ -228,10 +228,10 @@ func (b *builder) addBoxConditions(list []DimTile) {
 				})
 			}
 			if n > k+1 {
-				for _, between := range list[k+1 : n] {
+				for _, middle := range list[k+1 : n] {
 					clause = append(clause, index.Bound{
-						Expr: between.Size,
-						In:   index.Interval{Lo: 2, Hi: between.Size.Range().Hi},
+						Expr: middle.Size,
+						In:   index.Interval{Lo: 2, Hi: middle.Size.Range().Hi},
 					})
 				}
 			} else if full, ok := b.fullSize(outer, list[n]); ok {
@@ -240,8 +240,8 @@ func (b *builder) addBoxConditions(list []DimTile) {
 					In:   index.Interval{Lo: full, Hi: full},
 				})
 			}
-			if left, sure := clause.Reduce(); !sure {
-				b.prog.Space.Boxes = b.prog.Space.Boxes.With(left)
+			if reduced, isTrue := clause.Reduce(); !isTrue {
+				b.prog.Space.Boxes = b.prog.Space.Boxes.With(reduced)
 			}
 		}
 	}
@@ -252,7 +252,7 @@ func (b *builder) addBoxConditions(list []DimTile) {
 func (d DimTile) maskedWhenSingle() bool {
 	one := d.Offset.Ring().Const(1)
 	with := map[index.Expr]index.Expr{}
-	if _, known := d.Size.Variable(); known {
+	if _, isVariable := d.Size.Variable(); isVariable {
 		with[d.Size] = one
 	}
 	return DimTile{
@@ -282,8 +282,8 @@ func (b *builder) fullSize(outer, inner DimTile) (int64, bool) {
 // one tile only, and nothing but the extent masks it.
 func (b *builder) canBeFull(d DimTile, extent int64) bool {
 	step, ok := d.constantStride()
-	bound, known := d.Bound.Value()
-	if !ok || !known || bound > extent ||
+	bound, isConstant := d.Bound.Value()
+	if !ok || !isConstant || bound > extent ||
 		bound <= extent-step ||
 		d.Lower != b.ring.Const(0) {
 		return false

@@ -88,12 +88,12 @@ const drawsPerTiling = 4
 // where it draws too few.
 func (b *buckets) sample(n int) []Tiling {
 	w := b.enumeration(func(int) bool { return true })
-	met := make(map[string]bool, n)
+	seen := make(map[string]bool, n)
 	var all []Tiling
-	take := func() bool {
+	enter := func() bool {
 		key := fmt.Sprint(w.choice)
-		if !met[key] {
-			met[key] = true
+		if !seen[key] {
+			seen[key] = true
 			all = append(all, slices.Clone(w.at))
 		}
 		return len(all) < n
@@ -101,11 +101,11 @@ func (b *buckets) sample(n int) []Tiling {
 	steps := recurrence(len(b.sizes))
 	for k := 0; k < drawsPerTiling*n && len(all) < n; k++ {
 		if w.draw(float64(k), steps) {
-			take()
+			enter()
 		}
 	}
 	if len(all) < n {
-		w.walk(0, take)
+		w.walk(0, enter)
 	}
 	return all
 }
@@ -239,7 +239,7 @@ type enumeration struct {
 }
 
 // enumeration prepares to enumerate the dimensions that takes reports.
-func (b *buckets) enumeration(takes func(dim int) bool) *enumeration {
+func (b *buckets) enumeration(enumerates func(dim int) bool) *enumeration {
 	w := &enumeration{
 		buckets: b,
 		at:      make(Tiling, len(b.sizes)),
@@ -247,7 +247,7 @@ func (b *buckets) enumeration(takes func(dim int) bool) *enumeration {
 	}
 	for k, sizes := range b.sizes {
 		w.at[k] = sizes[0]
-		if takes(k) {
+		if enumerates(k) {
 			w.dims = append(w.dims, k)
 		}
 		if b.untabulated[k] != nil {

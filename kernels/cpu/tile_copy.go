@@ -504,8 +504,8 @@ const (
 // non-temporal, blocks are gathered in a block of scratch, of which whole cache
 // lines are then written. Elsewhere they are written at once.
 func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
-	f := &vector.CopyRoutinesLoaded().Transposes[m.width]
-	if !vector.CopyRoutinesLoaded().Ok ||
+	f := &vector.LoadedCopyRoutines().Transposes[m.width]
+	if !vector.LoadedCopyRoutines().Ok ||
 		x.size[m.cols] < f.Cols ||
 		x.size[m.rows] < f.Rows {
 		return false

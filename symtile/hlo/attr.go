@@ -7,13 +7,14 @@ import (
 )
 
 // An attrRow reads one attribute that has a field of its own and prints it
-// back; present says whether there is anything to print.
+// back; present reports whether there is anything to print.
 type attrRow struct {
 	name  string
 	parse func(a *Attrs, text string) error
 	print func(a *Attrs) string // "" when absent
 }
 
+// intsAttr is the row of an attribute that is a list of integers, {0,1}.
 func intsAttr(name string, field func(*Attrs) *[]int64) attrRow {
 	return attrRow{
 		name,
@@ -25,6 +26,7 @@ func intsAttr(name string, field func(*Attrs) *[]int64) attrRow {
 	}
 }
 
+// wordAttr is the row of an attribute that is one word and kept as written.
 func wordAttr(name string, field func(*Attrs) *string) attrRow {
 	return attrRow{name,
 		func(a *Attrs, text string) error { *field(a) = text; return nil },
@@ -76,6 +78,7 @@ var typedAttrOps = map[string][]Opcode{
 	"iota_dimension": {OpIota}, "index": {OpGetTupleElement},
 }
 
+// parseInts reads {1,2}; an empty list is nil.
 func parseInts(text string) ([]int64, error) {
 	inner, ok := unbrace(text)
 	if !ok {
@@ -92,6 +95,8 @@ func parseInts(text string) ([]int64, error) {
 	return v, nil
 }
 
+// unbrace returns the text inside one pair of braces, and false when text is
+// not in braces.
 func unbrace(text string) (string, bool) {
 	if len(text) < 2 || text[0] != '{' ||
 		text[len(text)-1] != '}' {
@@ -122,6 +127,8 @@ func splitList(text string) []string {
 	return words
 }
 
+// printInts prints a list as {1,2}; "" for nil, which leaves the attribute
+// out. An empty list that is not nil prints as {}.
 func printInts(v []int64) string {
 	if v == nil {
 		return ""
@@ -159,6 +166,8 @@ func parseSlice(a *Attrs, text string) error {
 	return nil
 }
 
+// printSlice prints {[start:limit:stride], …}; a stride of 1 is left out, as
+// XLA does.
 func printSlice(a *Attrs) string {
 	if a.Slice == nil {
 		return ""
@@ -200,6 +209,7 @@ func parsePadding(a *Attrs, text string) error {
 	return nil
 }
 
+// printPadding prints low_high[_interior] for each dimension, joined by x.
 func printPadding(a *Attrs) string {
 	words := make([]string, len(a.Padding))
 	for k, p := range a.Padding {
@@ -239,6 +249,8 @@ func parseLists(text string) ([][]int64, error) {
 	return lists, nil
 }
 
+// parseSourceTargets reads the {{0,1},{1,2}} of a collective-permute: pairs of
+// the replica that sends and the one that receives.
 func parseSourceTargets(a *Attrs, text string) (err error) {
 	if a.SourceTargets, err = parseLists(text); err != nil {
 		return err
@@ -251,8 +263,13 @@ func parseSourceTargets(a *Attrs, text string) (err error) {
 	return nil
 }
 
+// printSourceTargets is the inverse of parseSourceTargets.
 func printSourceTargets(a *Attrs) string { return printLists(a.SourceTargets) }
 
+// parseIotaGroups reads the compressed form [2,4]<=[8] of replica groups: the
+// replicas 0 … 7 in ascending order, as 2 groups of 4. It is stored as lists, so
+// that equal groups have equal fingerprints however they are written. Transposed
+// and higher-dimensional forms are refused.
 func parseIotaGroups(a *Attrs, text string) error {
 	var groups, size, n int64
 	_, err := fmt.Sscanf(
@@ -272,8 +289,11 @@ func parseIotaGroups(a *Attrs, text string) error {
 	return nil
 }
 
+// printReplicaGroups prints the groups as lists, whichever form they were read
+// in.
 func printReplicaGroups(a *Attrs) string { return printLists(a.ReplicaGroups) }
 
+// printLists prints {{0,1},{2}}; "" for nil.
 func printLists(lists [][]int64) string {
 	if lists == nil {
 		return ""

@@ -34,6 +34,8 @@ type canonicalWriter struct {
 	texts          []string
 }
 
+// computation writes c and all it calls, in the order in which they are met;
+// callees are queued by name while their callers are written.
 func (w *canonicalWriter) computation(c *Computation) {
 	w.numberByDigest = map[[32]byte]int{}
 	w.digest = map[*Computation][32]byte{}

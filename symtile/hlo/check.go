@@ -5,9 +5,11 @@ import (
 	"slices"
 )
 
-// Each check says why the declared shape of an instruction does not follow
+// Each check reports why the declared shape of an instruction does not follow
 // from its operands and attributes.
 
+// expectShape reports that the shape of i is not the type and extents that
+// follow from its operands; layouts are free.
 func expectShape(i *Instr, dtype DType, dims []int64) error {
 	want := Shape{DType: dtype, Dims: dims}
 	if !i.Shape.Compatible(want) {
@@ -18,8 +20,10 @@ func expectShape(i *Instr, dtype DType, dims []int64) error {
 	return nil
 }
 
+// withoutLayout is s as errors show it: its layout has no part in shape rules.
 func withoutLayout(s Shape) Shape { s.Layout = Layout{}; return s }
 
+// operandShapes lists the shapes of the operands in order.
 func operandShapes(i *Instr) []Shape {
 	s := make([]Shape, len(i.Operands))
 	for k, o := range i.Operands {
@@ -28,6 +32,8 @@ func operandShapes(i *Instr) []Shape {
 	return s
 }
 
+// checkSameAsOperand is the shape rule of arithmetic: all operands have one
+// shape and the result has it too.
 func checkSameAsOperand(i *Instr) error {
 	first := i.Operands[0].Shape
 	for _, o := range i.Operands[1:] {
@@ -46,6 +52,8 @@ func checkSameAsOperand(i *Instr) error {
 	return nil
 }
 
+// checkAbs is checkSameAsOperand, but the absolute value of complex numbers is
+// real.
 func checkAbs(i *Instr) error {
 	if i.Operands[0].Shape.DType.IsComplex() {
 		return checkConvert(i)
@@ -53,12 +61,16 @@ func checkAbs(i *Instr) error {
 	return checkSameAsOperand(i)
 }
 
+// checkConvert is the shape rule of conversions: the extents of the operand
+// and any element type.
 func checkConvert(i *Instr) error {
 	return expectShape(
 		i, i.Shape.DType, i.Operands[0].Shape.Dims,
 	)
 }
 
+// checkPredicate is the shape rule of tests: the extents of the operand, of
+// pred.
 func checkPredicate(i *Instr) error {
 	return expectShape(i, Pred, i.Operands[0].Shape.Dims)
 }
@@ -76,6 +88,8 @@ var directions = []string{
 	"EQ", "NE", "LT", "LE", "GT", "GE",
 }
 
+// checkCompare: two operands of one shape and a direction; the result is their
+// extents of pred.
 func checkCompare(i *Instr) error {
 	a := i.Operands[0].Shape
 	b := i.Operands[1].Shape
@@ -88,6 +102,8 @@ func checkCompare(i *Instr) error {
 	return checkPredicate(i)
 }
 
+// checkSelect: select(p, a, b) has the shape that a and b share; p is pred
+// with the same extents, or a scalar that chooses all.
 func checkSelect(i *Instr) error {
 	p := i.Operands[0].Shape
 	a := i.Operands[1].Shape
@@ -102,6 +118,8 @@ func checkSelect(i *Instr) error {
 	return expectShape(i, a.DType, a.Dims)
 }
 
+// checkClamp: clamp(lo, x, hi) has the shape of x; lo and hi have it too, or
+// are scalars of its type.
 func checkClamp(i *Instr) error {
 	lo := i.Operands[0].Shape
 	x := i.Operands[1].Shape
@@ -115,6 +133,9 @@ func checkClamp(i *Instr) error {
 	return expectShape(i, x.DType, x.Dims)
 }
 
+// checkBitcastConvert: equal extents between types of one width. Otherwise the
+// narrower side has one more dimension, the last, of as many elements as make
+// one of the wider type: f32[8] is s8[8,4].
 func checkBitcastConvert(i *Instr) error {
 	from := i.Operands[0].Shape
 	if from.DType.Bits() == i.Shape.DType.Bits() {
@@ -135,6 +156,8 @@ func checkBitcastConvert(i *Instr) error {
 	return nil
 }
 
+// checkMap: all operands have one shape; to_apply takes one scalar of each and
+// gives the element type of the result.
 func checkMap(i *Instr) error {
 	if err := i.checkToApply(len(i.Operands)); err != nil {
 		return err
@@ -164,13 +187,15 @@ func (i *Instr) checkApplied(given []Shape) error {
 	return nil
 }
 
-// isScalarOf says whether s is a scalar of type d, give or take precision.
+// isScalarOf reports whether s is a scalar of type d, give or take precision.
 func (s Shape) isScalarOf(d DType) bool {
 	return s.DType.IsArray() &&
 		s.Rank() == 0 &&
 		(s.DType == d || s.DType.IsFloat() && d.IsFloat())
 }
 
+// checkToApply reports a computation that is missing or takes another number
+// of parameters.
 func (i *Instr) checkToApply(params int) error {
 	c := i.Attrs.ToApply
 	if c == nil {
@@ -185,6 +210,7 @@ func (i *Instr) checkToApply(params int) error {
 	return nil
 }
 
+// checkIota: iota_dimension is a dimension of the result.
 func checkIota(i *Instr) error {
 	d := i.Attrs.IotaDim
 	if d < 0 || d >= int64(i.Shape.Rank()) {
@@ -206,6 +232,8 @@ func checkDimensionList(name string, dims []int64, rank int) error {
 	return nil
 }
 
+// checkBroadcast: dimensions= has for each operand dimension the result
+// dimension of the same extent that it becomes; the others repeat.
 func checkBroadcast(i *Instr) error {
 	from := i.Operands[0].Shape
 	dims := i.Attrs.Dimensions
@@ -231,6 +259,7 @@ func checkBroadcast(i *Instr) error {
 	return expectShape(i, from.DType, i.Shape.Dims)
 }
 
+// checkReshape: as many elements of the same type.
 func checkReshape(i *Instr) error {
 	from := i.Operands[0].Shape
 	if from.Elements() != i.Shape.Elements() {
@@ -243,6 +272,7 @@ func checkReshape(i *Instr) error {
 	return expectShape(i, from.DType, i.Shape.Dims)
 }
 
+// checkBitcast: as many bytes; types and layouts may differ.
 func checkBitcast(i *Instr) error {
 	from := i.Operands[0].Shape
 	if from.DType.IsArray() &&
@@ -256,6 +286,8 @@ func checkBitcast(i *Instr) error {
 	return nil
 }
 
+// checkTranspose: dimensions= is a permutation p, and result dimension k is
+// operand dimension p[k].
 func checkTranspose(i *Instr) error {
 	from := i.Operands[0].Shape
 	perm := i.Attrs.Dimensions
@@ -275,6 +307,8 @@ func checkTranspose(i *Instr) error {
 	return expectShape(i, from.DType, dims)
 }
 
+// checkConcatenate: operands agree in all dimensions but one, along which the
+// result has the sum of their extents.
 func checkConcatenate(i *Instr) error {
 	first := i.Operands[0].Shape
 	if len(i.Attrs.Dimensions) != 1 {
@@ -302,6 +336,8 @@ func checkConcatenate(i *Instr) error {
 	return expectShape(i, first.DType, dims)
 }
 
+// checkSlice: for each dimension a range [start:limit:stride] inside of it;
+// the result has ⌈(limit − start)/stride⌉ elements along it.
 func checkSlice(i *Instr) error {
 	from := i.Operands[0].Shape
 	if len(i.Attrs.Slice) != from.Rank() {
@@ -326,6 +362,9 @@ func checkSlice(i *Instr) error {
 	return expectShape(i, from.DType, dims)
 }
 
+// checkPad: extent n becomes low + high + n + (n−1)·interior, or 0 where
+// negative padding leaves nothing; the second operand is the scalar that
+// fills.
 func checkPad(i *Instr) error {
 	from := i.Operands[0].Shape
 	value := i.Operands[1].Shape
@@ -354,6 +393,8 @@ func checkPad(i *Instr) error {
 	return expectShape(i, from.DType, dims)
 }
 
+// checkReverse: dimensions= lists the dimensions that are mirrored; the shape
+// stays.
 func checkReverse(i *Instr) error {
 	err := checkDimensionList(
 		"dimensions=", i.Attrs.Dimensions, i.Shape.Rank(),
@@ -364,6 +405,8 @@ func checkReverse(i *Instr) error {
 	return checkSameAsOperand(i)
 }
 
+// checkReduce: the result has the dimensions of the operands that dimensions=
+// does not list.
 func checkReduce(i *Instr) error {
 	first := i.Operands[0].Shape
 	if err := checkDimensionList("dimensions=", i.Attrs.Dimensions, first.Rank()); err != nil {
@@ -435,6 +478,10 @@ func checkReducer(i *Instr, results []Shape) error {
 	return nil
 }
 
+// checkDot: the result has the batch dimensions, then the free dimensions of
+// the left side, then those of the right; paired dimensions have equal
+// extents. The element type is free: integers may be accumulated in wider
+// ones.
 func checkDot(i *Instr) error {
 	l := i.Operands[0].Shape
 	r := i.Operands[1].Shape
@@ -486,6 +533,7 @@ func extentsExcept(s Shape, taken []int64) []int64 {
 	return dims
 }
 
+// checkTuple: a tuple of the shapes of the operands.
 func checkTuple(i *Instr) error {
 	want := (Shape{DType: Tuple, Tuple: operandShapes(i)})
 	if !i.Shape.Compatible(want) {
@@ -494,6 +542,7 @@ func checkTuple(i *Instr) error {
 	return nil
 }
 
+// checkGetTupleElement: the element index= of the operand's tuple.
 func checkGetTupleElement(i *Instr) error {
 	from := i.Operands[0].Shape
 	if from.DType != Tuple || i.Attrs.Index < 0 ||
@@ -508,6 +557,8 @@ func checkGetTupleElement(i *Instr) error {
 	return nil
 }
 
+// checkFusion is the shape rule of calls: operands have the shapes of the
+// parameters, and the result that of the root.
 func checkFusion(i *Instr) error {
 	c := i.Attrs.Calls
 	if c == nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// checkWindow says what is wrong with a window; rank is how many dimensions it needs.
+// checkWindow reports what is wrong with a window; rank is how many dimensions it needs.
 func checkWindow(i *Instr, rank int) error {
 	if len(i.Attrs.Window) != rank {
 		return fmt.Errorf(
@@ -25,6 +25,8 @@ func checkWindow(i *Instr, rank int) error {
 	return nil
 }
 
+// checkReduceWindow: each dimension of the result has as many elements as the
+// window has positions along that of the operands.
 func checkReduceWindow(i *Instr) error {
 	first := i.Operands[0].Shape
 	if err := checkWindow(i, first.Rank()); err != nil {
@@ -85,6 +87,12 @@ func (a *Attrs) Groups() (feature, batch int64) {
 	return max(1, a.FeatureGroups), max(1, a.BatchGroups)
 }
 
+// checkConvolution: the result has the batch of the input over the batch
+// groups, the output features of the kernel, and along spatial dimensions as
+// many elements as the window has positions. The window's sizes are the
+// kernel's spatial extents; feature groups divide the input's features, and
+// both kinds of groups the kernel's output features. XLA allows one kind of
+// groups at a time.
 func checkConvolution(i *Instr) error {
 	c := i.Attrs.Conv
 	x := i.Operands[0].Shape
@@ -139,7 +147,7 @@ func checkConvolution(i *Instr) error {
 	return expectShape(i, i.Shape.DType, dims)
 }
 
-// checkStarts says what is wrong with the start indices of a dynamic-slice or
+// checkStarts reports what is wrong with the start indices of a dynamic-slice or
 // dynamic-update-slice: scalars, one a dimension, or one array of them.
 func checkStarts(i *Instr, starts []*Instr, rank int) error {
 	if len(starts) == 1 &&
@@ -165,6 +173,8 @@ func checkStarts(i *Instr, starts []*Instr, rank int) error {
 	return nil
 }
 
+// checkDynamicSlice: dynamic_slice_sizes are the extents of the result, and do
+// not exceed the operand's.
 func checkDynamicSlice(i *Instr) error {
 	from := i.Operands[0].Shape
 	sizes := i.Attrs.SliceSizes
@@ -186,6 +196,8 @@ func checkDynamicSlice(i *Instr) error {
 	return expectShape(i, from.DType, sizes)
 }
 
+// checkDynamicUpdateSlice: the result has the shape of operand 0, and the
+// update, operand 1, fits into it.
 func checkDynamicUpdateSlice(i *Instr) error {
 	base := i.Operands[0].Shape
 	update := i.Operands[1].Shape
@@ -205,6 +217,10 @@ func checkDynamicUpdateSlice(i *Instr) error {
 	return expectShape(i, base.DType, base.Dims)
 }
 
+// checkGather: result dimensions offset_dims= have the slice sizes of the
+// operand dimensions that are neither collapsed nor batched, in order; the
+// others have the extents of the indices without the dimension of index
+// vectors. Slices of collapsed and batched dimensions have one element.
 func checkGather(i *Instr) error {
 	g := i.Attrs.Gather
 	from := i.Operands[0].Shape
@@ -268,7 +284,7 @@ func checkGather(i *Instr) error {
 	)
 }
 
-// checkIndices says what is wrong with the indices of a gather or scatter and
+// checkIndices reports what is wrong with the indices of a gather or scatter and
 // with the dimensions of the operand and the indices that are batched together.
 func checkIndices(indices Shape, vector int64, operand Shape, operandBatching, batching []int64) error {
 	if !indices.DType.IsInteger() {
@@ -316,6 +332,10 @@ func interleave(rank int, dims, window, batch []int64) []int64 {
 	return out
 }
 
+// checkScatter: the result has the shapes of the operands. Update dimensions
+// update_window_dims= are windows in the operand dimensions that are neither
+// inserted nor batched; the others have the extents of the indices without the
+// dimension of index vectors.
 func checkScatter(i *Instr) error {
 	s := i.Attrs.Scatter
 	n := len(i.Operands) / 2
@@ -384,7 +404,7 @@ func checkScatter(i *Instr) error {
 	return checkScatterOperands(i, n)
 }
 
-// checkUpdateBounds says which extent of the update window exceeds the operand's.
+// checkUpdateBounds reports which extent of the update window exceeds the operand's.
 func checkUpdateBounds(s *ScatterDims, base Shape, window []int64) error {
 	for d, extent := range base.Dims {
 		if slices.Contains(s.InsertedWindow, int64(d)) ||

@@ -2,6 +2,66 @@ package hlo
 
 import "math"
 
+// DType is an element type.
+type DType uint8
+
+// The element types of HLO.
+const (
+	// InvalidDType is the zero value; no array has it.
+	InvalidDType DType = iota
+	// Pred is a truth value, stored in a byte as 0 or 1.
+	Pred
+	// S2 to S64 are signed integers in two's complement; those under a byte take a
+	// byte of a buffer each.
+	S2
+	S4
+	S8
+	S16
+	S32
+	S64
+	// U2 to U64 are unsigned integers.
+	U2
+	U4
+	U8
+	U16
+	U32
+	U64
+	// F4E2M1FN has 2 bits of exponent and 1 of mantissa, and neither infinities nor
+	// NaN. The names of all small types give these widths. FN: finite, no
+	// infinities. UZ: unsigned zero, whose other code is the only NaN. B11: a bias
+	// of 11.
+	F4E2M1FN
+	F8E3M4
+	F8E4M3
+	// F8E4M3FN is the e4m3 of OCP's 8-bit specification: 448 is the largest number.
+	F8E4M3FN
+	F8E4M3B11FNUZ
+	F8E4M3FNUZ
+	// F8E5M2 is the e5m2 of the same: an f16 without its low 8 bits.
+	F8E5M2
+	F8E5M2FNUZ
+	// F8E8M0FNU is the power of two 2^(code − 127), the scale of OCP's MX formats;
+	// it has no sign and no zero.
+	F8E8M0FNU
+	// F16 is IEEE 754 binary16.
+	F16
+	// BF16 is an f32 without its low 16 bits.
+	BF16
+	// F32 and F64 are IEEE 754 binary32 and binary64.
+	F32
+	F64
+	// C64 and C128 are complex numbers of two f32 or f64.
+	C64
+	C128
+	// Token orders side effects and holds no data.
+	Token
+	// Opaque is data of a custom call.
+	Opaque
+	// Tuple is the type of a Shape that has element shapes instead of extents.
+	Tuple
+)
+
+// A dtypeClass is a family of element types.
 type dtypeClass uint8
 
 const (
@@ -55,6 +115,7 @@ var dtypes = [...]struct {
 	Tuple:         {"tuple", classNone, 0, 0},
 }
 
+// String is HLO's name of the type, such as bf16.
 func (d DType) String() string { return dtypes[d].name }
 
 // Size is the bytes an element takes in a buffer; 0 for tuple, token, opaque.
@@ -63,22 +124,22 @@ func (d DType) Size() int64 { return dtypes[d].bytes }
 // Bits is the width of the type itself: 4 for s4, 1 for pred.
 func (d DType) Bits() int { return dtypes[d].bits }
 
-// IsFloat says whether d is a real floating-point type.
+// IsFloat reports whether d is a real floating-point type.
 func (d DType) IsFloat() bool { return dtypes[d].class == classFloat }
 
-// IsInteger says whether d is a signed or unsigned integer; pred is not.
+// IsInteger reports whether d is a signed or unsigned integer; pred is not.
 func (d DType) IsInteger() bool { return d.IsSigned() || d.IsUnsigned() }
 
-// IsSigned says whether d is a signed integer.
+// IsSigned reports whether d is a signed integer.
 func (d DType) IsSigned() bool { return dtypes[d].class == classSigned }
 
-// IsUnsigned says whether d is an unsigned integer; pred is not.
+// IsUnsigned reports whether d is an unsigned integer; pred is not.
 func (d DType) IsUnsigned() bool { return dtypes[d].class == classUnsigned }
 
-// IsComplex says whether d is c64 or c128.
+// IsComplex reports whether d is c64 or c128.
 func (d DType) IsComplex() bool { return dtypes[d].class == classComplex }
 
-// IsArray says whether arrays of d hold elements.
+// IsArray reports whether arrays of d hold elements.
 func (d DType) IsArray() bool { return dtypes[d].bytes > 0 }
 
 // ParseDType finds the type with HLO's name for it. "f8" alone means f8e4m3fn.
@@ -87,6 +148,7 @@ func ParseDType(name string) (DType, bool) {
 	return d, ok
 }
 
+// dtypeNames are the element types by their names in HLO text.
 var dtypeNames = func() map[string]DType {
 	names := map[string]DType{"f8": F8E4M3FN}
 	for d, row := range dtypes {
@@ -144,12 +206,18 @@ func (d DType) FractionBits() int {
 
 // A smallFloat describes a float of at most 16 bits.
 type smallFloat struct {
-	exp, frac int // bits
+	// exp and frac are the widths of exponent and mantissa in bits, bias what is
+	// added to the exponent.
+	exp, frac int
 	bias      int
-	finite    bool   // no infinities
-	unsigned  bool   // e8m0: no sign, no zero
-	nan       uint16 // the canonical NaN; 0 when there is none
-	nanOnly   bool   // fnuz: 0x80 is the only NaN and there is no −0
+	// finite: the type has no infinities.
+	finite bool
+	// unsigned: the type has no sign and no zero (e8m0).
+	unsigned bool
+	// nan is the code of the canonical NaN, 0 when there is none.
+	nan uint16
+	// nanOnly: code 0x80 is the only NaN, and there is no −0 (fnuz).
+	nanOnly bool
 }
 
 // IEEE half and bfloat16, and the 8- and 4-bit types of the OCP specifications and their fnuz variants
@@ -168,6 +236,7 @@ var smallFloats = map[DType]*smallFloat{
 	F8E8M0FNU:     {exp: 8, frac: 0, bias: 127, finite: true, unsigned: true, nan: 0xff},
 }
 
+// decode is the number with code b, in the low bits.
 func (f *smallFloat) decode(b uint16) float64 {
 	if f.unsigned {
 		if b == f.nan {
@@ -253,6 +322,8 @@ func (f *smallFloat) largest() int {
 	return all
 }
 
+// overflow is the code of a number that is too large: infinity, NaN or the
+// largest number, by what the type has.
 func (f *smallFloat) overflow(sign uint16) uint16 {
 	switch {
 	case !f.finite:
@@ -265,6 +336,8 @@ func (f *smallFloat) overflow(sign uint16) uint16 {
 	return uint16(f.largest()) | sign
 }
 
+// encodePower is encode for f8e8m0, which holds powers of two only: the nearest
+// one, halves to the even exponent, and NaN for what is not positive and finite.
 func (f *smallFloat) encodePower(v float64) uint16 {
 	if v != v || v <= 0 || math.IsInf(v, 0) {
 		return f.nan

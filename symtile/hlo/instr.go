@@ -50,6 +50,8 @@ func (p *parser) afterInstr() byte {
 	return p.Src[p.At]
 }
 
+// opcode reads the operation of i and suggests the nearest name for one that
+// is not known.
 func (p *parser) opcode(i *Instr) error {
 	at := p.nextPosition()
 	name, err := p.nameText("an operation")
@@ -66,6 +68,8 @@ func (p *parser) opcode(i *Instr) error {
 	return p.Fail(at, "%q is not an HLO operation", name)
 }
 
+// operands reads (…) after the operation: a number for a parameter, a literal
+// for a constant, names of earlier instructions of scope otherwise.
 func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 	if err := p.expect("("); err != nil {
 		return err
@@ -115,6 +119,7 @@ func (i *Instr) wrongArity() string {
 	return strconv.Itoa(greatest) + " operands"
 }
 
+// parameterNumber reads the number of a parameter and the closing parenthesis.
 func (p *parser) parameterNumber(i *Instr) error {
 	at := p.nextPosition()
 	n, err := p.integer()
@@ -128,6 +133,7 @@ func (p *parser) parameterNumber(i *Instr) error {
 	return p.expect(")")
 }
 
+// constant reads the literal of a constant, with its parentheses.
 func (p *parser) constant(i *Instr) error {
 	p.At-- // back to (
 	at := p.Here()
@@ -169,7 +175,7 @@ func (p *parser) operand(
 	return nil, p.Fail(at, "%s is not defined in this computation", name)
 }
 
-// shapeNext says whether a shape and not a name comes next.
+// shapeNext reports whether a shape and not a name comes next.
 func (p *parser) shapeNext() bool {
 	c := p.peek()
 	if c == '(' || c == '%' {
@@ -220,6 +226,9 @@ func (p *parser) attr(i *Instr) error {
 	return nil
 }
 
+// setAttr sets the field of i.Attrs that holds the attribute name, or appends
+// it as text to Other. An attribute that is typed on some operations only
+// (typedAttrOps) is text on all others.
 func (p *parser) setAttr(i *Instr, name, text string, at position) (err error) {
 	ops, limited := typedAttrOps[name]
 	if limited && !slices.Contains(ops, i.Op) {
@@ -258,6 +267,8 @@ func (p *parser) setAttr(i *Instr, name, text string, at position) (err error) {
 	return nil
 }
 
+// callee records the computations that an attribute names, one or a list in
+// braces; resolve finds them when all are read.
 func (p *parser) callee(i *Instr, attr, text string, at position) error {
 	if inner, ok := unbrace(text); ok {
 		text = inner

@@ -8,6 +8,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/source"
 )
 
+// Error is a parse or validation error with its place, its source line and a
+// caret.
+type Error = source.Error
+
 // A scanner walks HLO text. It skips white space and comments.
 type scanner struct {
 	source.Scanner[[]byte]
@@ -16,6 +20,7 @@ type scanner struct {
 	shapes map[string]Shape
 }
 
+// newScanner scans src; file stands in errors.
 func newScanner(file string, src []byte) scanner {
 	return scanner{Scanner: source.NewScanner(cmp.Or(file, "input"), src)}
 }
@@ -23,6 +28,7 @@ func newScanner(file string, src []byte) scanner {
 // position is a remembered position of a scanner.
 type position = source.Place
 
+// failNext reports an error at the next token.
 func (s *scanner) failNext(format string, args ...any) error {
 	s.skip()
 	return s.Fail(s.Here(), format, args...)
@@ -79,6 +85,7 @@ func (s *scanner) accept(text string) bool {
 	return true
 }
 
+// expect consumes text, or reports what stands in its place.
 func (s *scanner) expect(text string) error {
 	if s.accept(text) {
 		return nil
@@ -114,6 +121,7 @@ var nameBytes = func() (is [256]bool) {
 	return is
 }()
 
+// isNameByte reports whether c may stand in a name.
 func isNameByte(c byte) bool { return nameBytes[c] }
 
 // name reads a name without its leading %.
@@ -192,6 +200,8 @@ func (s *scanner) raw() (string, error) {
 	return string(bytes.TrimSpace(s.Src[start:s.At])), nil
 }
 
+// skipString moves behind a string in double quotes, which ends on its line; a
+// backslash escapes the next byte.
 func (s *scanner) skipString() error {
 	open := s.Here()
 	for s.At++; s.At < len(s.Src); s.At++ {

@@ -64,6 +64,7 @@ func (p *literalScanner) next() string {
 	return p.text[p.at-n : p.at]
 }
 
+// value reads the value of l by its shape: a tuple or an array.
 func (p *literalScanner) value(l *Literal) error {
 	if l.Shape.DType == Tuple {
 		return p.tuple(l)
@@ -74,6 +75,7 @@ func (p *literalScanner) value(l *Literal) error {
 	return p.array(l, 0)
 }
 
+// tuple reads (value, value, …), one for each element of l's shape.
 func (p *literalScanner) tuple(l *Literal) error {
 	if tok := p.next(); tok != "(" {
 		return fmt.Errorf("a tuple literal starts with ( and not %q", tok)
@@ -113,6 +115,8 @@ func (p *literalScanner) array(l *Literal, depth int) error {
 	return nil
 }
 
+// element reads one number and appends it to the slice of l's type, rounded to
+// that type.
 func (p *literalScanner) element(l *Literal) error {
 	tok := p.next()
 	switch d := l.Shape.DType; {
@@ -137,6 +141,7 @@ func (p *literalScanner) element(l *Literal) error {
 	return err
 }
 
+// complexElement reads the rest of (re, im); tok is its first token.
 func (p *literalScanner) complexElement(l *Literal, tok string) error {
 	re, im := tok, "0"
 	if tok == "(" {
@@ -159,6 +164,8 @@ func (p *literalScanner) complexElement(l *Literal, tok string) error {
 	return err
 }
 
+// parseFloat reads a decimal number, inf or nan with a sign. A number too large
+// for f64 is infinite; the payload of a NaN, as in nan(0x7f), is dropped.
 func parseFloat(tok string) (float64, error) {
 	if s := strings.TrimPrefix(tok, "-"); strings.HasPrefix(s, "nan") {
 		return math.NaN(), nil
@@ -170,6 +177,8 @@ func parseFloat(tok string) (float64, error) {
 	return v, nil
 }
 
+// parseInt reads an integer, decimal or with a prefix such as 0x, in the range
+// of d. Values of u64 are returned as their two's complement bits.
 func parseInt(tok string, d DType) (int64, error) {
 	if d == U64 {
 		v, err := strconv.ParseUint(tok, 0, 64)
@@ -218,6 +227,8 @@ func (l *Literal) append(b []byte) []byte {
 	return l.appendArray(b, 0, &at)
 }
 
+// appendArray prints the part of l below dimension depth; at is the number of
+// the next element in row-major order.
 func (l *Literal) appendArray(b []byte, depth int, at *int) []byte {
 	if depth == l.Shape.Rank() {
 		b = l.appendElement(b, *at)
@@ -234,6 +245,7 @@ func (l *Literal) appendArray(b []byte, depth int, at *int) []byte {
 	return append(b, '}')
 }
 
+// appendElement prints element at.
 func (l *Literal) appendElement(b []byte, at int) []byte {
 	switch d := l.Shape.DType; {
 	case d == Pred:

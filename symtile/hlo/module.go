@@ -6,67 +6,119 @@ import (
 
 // A Module is one HLO file: computations, one of which is the entry.
 type Module struct {
-	Name         string
-	Attrs        []Attr // module-level attributes, verbatim, in file order
+	// Name follows HloModule; it is empty for text without a module around it.
+	Name string
+	// Attrs are the attributes of the module, verbatim, in file order.
+	Attrs []Attr
+	// Computations are in file order: those that are called come before their
+	// callers.
 	Computations []*Computation
-	Entry        *Computation
+	// Entry is the computation marked ENTRY, or the last one.
+	Entry *Computation
 }
 
 // A Computation is a list of instructions in an order in which operands come
-// before their users.
+// before their users. Instructions belong to one computation; a computation may
+// be called by several instructions and is not changed once it is parsed.
 type Computation struct {
-	Name   string
+	Name string
+	// Instrs are all instructions in file order, parameters and unused ones
+	// included.
 	Instrs []*Instr
-	Params []*Instr // by parameter number
-	Root   *Instr
+	// Params are the parameters by number, without gaps.
+	Params []*Instr
+	// Root is the instruction whose value is the result.
+	Root *Instr
 }
 
-// An Instr is one instruction. Shape is the shape of its result.
+// An Instr is one instruction: an operation, its operands and its attributes.
 type Instr struct {
-	Name     string // without the leading %
-	Op       Opcode
+	// Name is the name in the text without the leading %, unique in its
+	// computation.
+	Name string
+	Op   Opcode
+	// Shape is the shape of the result, which Parse has checked against the rule
+	// of the operation.
 	Shape    Shape
 	Operands []*Instr
 	Attrs    Attrs
-	Literal  *Literal // the value of a constant; nil otherwise
-	Pos      Pos
+	// Literal is the value of a constant, nil for other operations.
+	Literal *Literal
+	// Pos is where the instruction begins in the source.
+	Pos Pos
 }
 
 // Attrs are the attributes the project reasons about, typed. Everything else
-// is in Other, verbatim. A nil slice means the attribute is absent or empty.
+// is in Other, verbatim. A nil slice means the attribute is absent or empty. The
+// comments give the names in HLO text where these differ.
 type Attrs struct {
-	Param                      int            // parameter number
-	Index                      int            // get-tuple-element
-	Dimensions                 []int64        // broadcast, transpose, reduce, concatenate, reverse, map, …
-	IotaDim                    int64          // iota_dimension
-	Slice                      []SliceDim     // slice={[start:limit:stride], …}
-	Padding                    []PadDim       // pad: low_high[_interior]x…
-	LHSBatch                   []int64        // lhs_batch_dims
-	RHSBatch                   []int64        // rhs_batch_dims
-	LHSContract                []int64        // lhs_contracting_dims
-	RHSContract                []int64        // rhs_contracting_dims
-	Window                     []WindowDim    // window= of reduce-window, select-and-scatter, convolution
-	Conv                       *ConvDims      // dim_labels= of convolution
-	FeatureGroups, BatchGroups int64          // of convolution; 0 is 1
-	Gather                     *GatherDims    // gather
-	Scatter                    *ScatterDims   // scatter
-	SliceSizes                 []int64        // dynamic_slice_sizes
-	ReplicaGroups              [][]int64      // replica_groups= of collectives; nil or empty: all replicas
-	SourceTargets              [][]int64      // source_target_pairs= of collective-permute
-	Direction                  string         // compare: EQ NE LT LE GT GE
-	CompareType                string         // compare: type=TOTALORDER, "" otherwise
-	Kind                       string         // fusion: kLoop kInput kOutput kCustom
-	Calls                      *Computation   // calls= of fusion, to_apply= of call
-	ToApply                    *Computation   // to_apply= of reduce, map, sort, …; scatter= of select-and-scatter
-	Select                     *Computation   // select= of select-and-scatter
-	Branches                   []*Computation // body=, condition=, branch_computations=, in file order
-	Other                      []Attr         // the rest, in file order
+	// Param is the number of a parameter.
+	Param int
+	// Index is the element of a get-tuple-element.
+	Index int
+	// Dimensions is dimensions= of broadcast, transpose, reduce, concatenate,
+	// reverse, map and others; the shape rules say what each means by it.
+	Dimensions []int64
+	// IotaDim is iota_dimension=, along which an iota counts.
+	IotaDim int64
+	// Slice is slice={[start:limit:stride], …}, one range for each dimension.
+	Slice []SliceDim
+	// Padding is padding=low_high[_interior]x… of a pad.
+	Padding []PadDim
+	// LHSBatch and the next three are lhs_batch_dims=, rhs_batch_dims=,
+	// lhs_contracting_dims= and rhs_contracting_dims= of dot and scaled-dot. The
+	// lists of a pair have one length: entry k of one side meets entry k of the
+	// other.
+	LHSBatch    []int64
+	RHSBatch    []int64
+	LHSContract []int64
+	RHSContract []int64
+	// Window is window= of reduce-window, select-and-scatter and convolution;
+	// convolutions have an entry for each spatial dimension only.
+	Window []WindowDim
+	// Conv is dim_labels= of a convolution.
+	Conv *ConvDims
+	// FeatureGroups and BatchGroups are feature_group_count= and
+	// batch_group_count= of a convolution, where 0 means 1; see Groups.
+	FeatureGroups, BatchGroups int64
+	// Gather and Scatter are the dimension numbers of these operations.
+	Gather  *GatherDims
+	Scatter *ScatterDims
+	// SliceSizes is dynamic_slice_sizes=.
+	SliceSizes []int64
+	// ReplicaGroups is replica_groups= of collectives: the replicas that
+	// exchange data with each other. Nil or empty is one group of all.
+	ReplicaGroups [][]int64
+	// SourceTargets is source_target_pairs= of a collective-permute.
+	SourceTargets [][]int64
+	// Direction is the relation of a compare: EQ, NE, LT, LE, GT or GE.
+	Direction string
+	// CompareType is type= of a compare: TOTALORDER, or "" for the order of the
+	// element type, in which NaN is unordered and −0 equals +0.
+	CompareType string
+	// Kind is kind= of a fusion: kLoop, kInput, kOutput or kCustom. It is not
+	// part of what is computed.
+	Kind string
+	// Calls is calls= of a fusion and to_apply= of a call.
+	Calls *Computation
+	// ToApply is to_apply= of reduce, map, sort and the like, and scatter= of
+	// select-and-scatter: the computation of scalars.
+	ToApply *Computation
+	// Select is select= of select-and-scatter.
+	Select *Computation
+	// Branches are the computations of control flow: condition and body of a
+	// while, the branches of a conditional in order of their index.
+	Branches []*Computation
+	// Other holds the attributes that are kept as text, in file order.
+	Other []Attr
 }
 
-// SliceDim is one dimension of a slice: indices start, start+stride, … < limit.
+// SliceDim is the range of a slice along one dimension: the indices start,
+// start+stride, … < limit.
 type SliceDim struct{ Start, Limit, Stride int64 }
 
-// PadDim is one dimension of a padding. Low and High may be negative.
+// PadDim is the padding of one dimension: Low elements before and High after,
+// which crop when negative, and Interior between each two neighbours.
 type PadDim struct{ Low, High, Interior int64 }
 
 // Attr is an attribute kept as text.
@@ -106,4 +158,23 @@ func (c *Computation) Reads(output, param int) bool {
 		return i.Op == OpParameter && i.Attrs.Param == param
 	}
 	return reads(root)
+}
+
+// Monoid recognises a scalar computation that is one associative and
+// commutative operation of its two parameters.
+func (c *Computation) Monoid() (Opcode, bool) {
+	root := c.Root
+	if len(c.Params) != 2 || len(root.Operands) != 2 {
+		return "", false
+	}
+	x := root.Operands[0]
+	y := root.Operands[1]
+	if !(x == c.Params[0] && y == c.Params[1] ||
+		x == c.Params[1] && y == c.Params[0]) {
+		return "", false
+	}
+	if !root.Op.Has(Monoid) {
+		return "", false
+	}
+	return root.Op, true
 }

@@ -14,139 +14,280 @@ type Opcode string
 // The operations of HLO by their names in HLO text, as XLA's hlo_opcode.h lists
 // them. OpErfInv is not among XLA's: it is chlo.erf_inv, which XLA expands.
 const (
-	OpAbs                    Opcode = "abs"
-	OpAcos                   Opcode = "acos"
-	OpAcosh                  Opcode = "acosh"
-	OpAdd                    Opcode = "add"
-	OpAddDependency          Opcode = "add-dependency"
-	OpAfterAll               Opcode = "after-all"
-	OpAllGather              Opcode = "all-gather"
-	OpAllGatherDone          Opcode = "all-gather-done"
-	OpAllGatherStart         Opcode = "all-gather-start"
-	OpAllReduce              Opcode = "all-reduce"
-	OpAllReduceDone          Opcode = "all-reduce-done"
-	OpAllReduceStart         Opcode = "all-reduce-start"
-	OpAllToAll               Opcode = "all-to-all"
-	OpAnd                    Opcode = "and"
-	OpAsin                   Opcode = "asin"
-	OpAsinh                  Opcode = "asinh"
-	OpAsyncDone              Opcode = "async-done"
-	OpAsyncStart             Opcode = "async-start"
-	OpAsyncUpdate            Opcode = "async-update"
-	OpAtan2                  Opcode = "atan2"
-	OpAtanh                  Opcode = "atanh"
-	OpBatchNormGrad          Opcode = "batch-norm-grad"
-	OpBatchNormInference     Opcode = "batch-norm-inference"
-	OpBatchNormTraining      Opcode = "batch-norm-training"
-	OpBitcast                Opcode = "bitcast"
-	OpBitcastConvert         Opcode = "bitcast-convert"
-	OpBroadcast              Opcode = "broadcast"
-	OpCall                   Opcode = "call"
-	OpCbrt                   Opcode = "cbrt"
-	OpCeil                   Opcode = "ceil"
-	OpCholesky               Opcode = "cholesky"
-	OpClamp                  Opcode = "clamp"
-	OpCollectiveBroadcast    Opcode = "collective-broadcast"
-	OpCollectivePermute      Opcode = "collective-permute"
-	OpCollectivePermuteDone  Opcode = "collective-permute-done"
+	// OpAbs is |x|; of a complex number its magnitude.
+	OpAbs Opcode = "abs"
+	// OpAcos is the angle in [0, π] whose cosine is x.
+	OpAcos Opcode = "acos"
+	// OpAcosh is the inverse of cosh, ≥ 0.
+	OpAcosh Opcode = "acosh"
+	// OpAdd is x + y; of pred x or y.
+	OpAdd Opcode = "add"
+	// OpAddDependency is its first operand, after the second.
+	OpAddDependency Opcode = "add-dependency"
+	// OpAfterAll is a token that orders what follows after its operands.
+	OpAfterAll Opcode = "after-all"
+	// OpAllGather is the operands of a group of replicas, concatenated.
+	OpAllGather Opcode = "all-gather"
+	// OpAllGatherDone is the result of an all-gather-start.
+	OpAllGatherDone Opcode = "all-gather-done"
+	// OpAllGatherStart is an all-gather that runs in the background.
+	OpAllGatherStart Opcode = "all-gather-start"
+	// OpAllReduce is the operands of a group of replicas, combined by a
+	// computation.
+	OpAllReduce Opcode = "all-reduce"
+	// OpAllReduceDone is the result of an all-reduce-start.
+	OpAllReduceDone Opcode = "all-reduce-done"
+	// OpAllReduceStart is an all-reduce that runs in the background.
+	OpAllReduceStart Opcode = "all-reduce-start"
+	// OpAllToAll is pieces of the operands, exchanged within a group of replicas.
+	OpAllToAll Opcode = "all-to-all"
+	// OpAnd is the bits x and y have in common; of pred x and y.
+	OpAnd Opcode = "and"
+	// OpAsin is the angle in [−π/2, π/2] whose sine is x.
+	OpAsin Opcode = "asin"
+	// OpAsinh is the inverse of sinh.
+	OpAsinh Opcode = "asinh"
+	// OpAsyncDone is the result of an async-start.
+	OpAsyncDone Opcode = "async-done"
+	// OpAsyncStart is a computation that runs in the background.
+	OpAsyncStart Opcode = "async-start"
+	// OpAsyncUpdate is a step between async-start and async-done.
+	OpAsyncUpdate Opcode = "async-update"
+	// OpAtan2 is the angle of the point (y, x) from the first axis.
+	OpAtan2 Opcode = "atan2"
+	// OpAtanh is the inverse of tanh.
+	OpAtanh Opcode = "atanh"
+	// OpBatchNormGrad is the gradients of batch-norm-training.
+	OpBatchNormGrad Opcode = "batch-norm-grad"
+	// OpBatchNormInference is normalisation by a given mean and variance.
+	OpBatchNormInference Opcode = "batch-norm-inference"
+	// OpBatchNormTraining is normalisation by the mean and variance of the batch.
+	OpBatchNormTraining Opcode = "batch-norm-training"
+	// OpBitcast is the bytes of the operand in memory order as another type,
+	// shape or layout.
+	OpBitcast Opcode = "bitcast"
+	// OpBitcastConvert is the bits of each element as another type.
+	OpBitcastConvert Opcode = "bitcast-convert"
+	// OpBroadcast is the operand repeated along new dimensions.
+	OpBroadcast Opcode = "broadcast"
+	// OpCall is the result of a computation.
+	OpCall Opcode = "call"
+	// OpCbrt is the real cube root.
+	OpCbrt Opcode = "cbrt"
+	// OpCeil is the least whole number ≥ x.
+	OpCeil Opcode = "ceil"
+	// OpCholesky is the Cholesky factor of each matrix.
+	OpCholesky Opcode = "cholesky"
+	// OpClamp is min(max(x, lo), hi), of operands lo, x, hi.
+	OpClamp Opcode = "clamp"
+	// OpCollectiveBroadcast is the operand of the first replica of each group.
+	OpCollectiveBroadcast Opcode = "collective-broadcast"
+	// OpCollectivePermute is the operand of the replica that is paired with this
+	// one.
+	OpCollectivePermute Opcode = "collective-permute"
+	// OpCollectivePermuteDone is the result of a collective-permute-start.
+	OpCollectivePermuteDone Opcode = "collective-permute-done"
+	// OpCollectivePermuteStart is a collective-permute that runs in the
+	// background.
 	OpCollectivePermuteStart Opcode = "collective-permute-start"
-	OpCompare                Opcode = "compare"
-	OpComplex                Opcode = "complex"
-	OpConcatenate            Opcode = "concatenate"
-	OpConditional            Opcode = "conditional"
-	OpConstant               Opcode = "constant"
-	OpConvert                Opcode = "convert"
-	OpConvolution            Opcode = "convolution"
-	OpCopy                   Opcode = "copy"
-	OpCopyDone               Opcode = "copy-done"
-	OpCopyStart              Opcode = "copy-start"
-	OpCosh                   Opcode = "cosh"
-	OpCosine                 Opcode = "cosine"
-	OpCountLeadingZeros      Opcode = "count-leading-zeros"
-	OpCustomCall             Opcode = "custom-call"
-	OpDivide                 Opcode = "divide"
-	OpDomain                 Opcode = "domain"
-	OpDot                    Opcode = "dot"
-	OpDynamicReshape         Opcode = "dynamic-reshape"
-	OpDynamicSlice           Opcode = "dynamic-slice"
-	OpDynamicUpdateSlice     Opcode = "dynamic-update-slice"
-	OpErf                    Opcode = "erf"
-	OpErfInv                 Opcode = "erf-inv"
-	OpExponential            Opcode = "exponential"
-	OpExponentialMinusOne    Opcode = "exponential-minus-one"
-	OpFft                    Opcode = "fft"
-	OpFloor                  Opcode = "floor"
-	OpFusion                 Opcode = "fusion"
-	OpGather                 Opcode = "gather"
-	OpGetDimensionSize       Opcode = "get-dimension-size"
-	OpGetTupleElement        Opcode = "get-tuple-element"
-	OpImag                   Opcode = "imag"
-	OpInfeed                 Opcode = "infeed"
-	OpIota                   Opcode = "iota"
-	OpIsFinite               Opcode = "is-finite"
-	OpLog                    Opcode = "log"
-	OpLogPlusOne             Opcode = "log-plus-one"
-	OpLogistic               Opcode = "logistic"
-	OpMap                    Opcode = "map"
-	OpMaximum                Opcode = "maximum"
-	OpMinimum                Opcode = "minimum"
-	OpMultiply               Opcode = "multiply"
-	OpNegate                 Opcode = "negate"
-	OpNot                    Opcode = "not"
-	OpOptimizationBarrier    Opcode = "optimization-barrier"
-	OpOr                     Opcode = "or"
-	OpOutfeed                Opcode = "outfeed"
-	OpPad                    Opcode = "pad"
-	OpParameter              Opcode = "parameter"
-	OpPartitionId            Opcode = "partition-id"
-	OpPopcnt                 Opcode = "popcnt"
-	OpPower                  Opcode = "power"
-	OpRaggedAllToAll         Opcode = "ragged-all-to-all"
-	OpRaggedDot              Opcode = "ragged-dot"
-	OpReal                   Opcode = "real"
-	OpRecv                   Opcode = "recv"
-	OpRecvDone               Opcode = "recv-done"
-	OpReduce                 Opcode = "reduce"
-	OpReducePrecision        Opcode = "reduce-precision"
-	OpReduceScatter          Opcode = "reduce-scatter"
-	OpReduceWindow           Opcode = "reduce-window"
-	OpRemainder              Opcode = "remainder"
-	OpReplicaId              Opcode = "replica-id"
-	OpReshape                Opcode = "reshape"
-	OpReverse                Opcode = "reverse"
-	OpRng                    Opcode = "rng"
-	OpRngBitGenerator        Opcode = "rng-bit-generator"
-	OpRngGetAndUpdateState   Opcode = "rng-get-and-update-state"
-	OpRoundNearestAfz        Opcode = "round-nearest-afz"
-	OpRoundNearestEven       Opcode = "round-nearest-even"
-	OpRsqrt                  Opcode = "rsqrt"
-	OpScaledDot              Opcode = "scaled-dot"
-	OpScan                   Opcode = "scan"
-	OpScatter                Opcode = "scatter"
-	OpSelect                 Opcode = "select"
-	OpSelectAndScatter       Opcode = "select-and-scatter"
-	OpSend                   Opcode = "send"
-	OpSendDone               Opcode = "send-done"
-	OpSetDimensionSize       Opcode = "set-dimension-size"
-	OpShiftLeft              Opcode = "shift-left"
-	OpShiftRightArithmetic   Opcode = "shift-right-arithmetic"
-	OpShiftRightLogical      Opcode = "shift-right-logical"
-	OpSign                   Opcode = "sign"
-	OpSine                   Opcode = "sine"
-	OpSinh                   Opcode = "sinh"
-	OpSlice                  Opcode = "slice"
-	OpSort                   Opcode = "sort"
-	OpSqrt                   Opcode = "sqrt"
-	OpStochasticConvert      Opcode = "stochastic-convert"
-	OpSubtract               Opcode = "subtract"
-	OpTan                    Opcode = "tan"
-	OpTanh                   Opcode = "tanh"
-	OpTopK                   Opcode = "topk"
-	OpTranspose              Opcode = "transpose"
-	OpTriangularSolve        Opcode = "triangular-solve"
-	OpTuple                  Opcode = "tuple"
-	OpWhile                  Opcode = "while"
-	OpXor                    Opcode = "xor"
+	// OpCompare is whether x and y are in a given relation, as pred.
+	OpCompare Opcode = "compare"
+	// OpComplex is x + iy.
+	OpComplex Opcode = "complex"
+	// OpConcatenate is the operands one after the other along a dimension.
+	OpConcatenate Opcode = "concatenate"
+	// OpConditional is the result of one of several computations.
+	OpConditional Opcode = "conditional"
+	// OpConstant is a literal.
+	OpConstant Opcode = "constant"
+	// OpConvert is x as another type: floats to integers truncate and saturate.
+	OpConvert Opcode = "convert"
+	// OpConvolution is the sums of products of a kernel with the windows of an
+	// input.
+	OpConvolution Opcode = "convolution"
+	// OpCopy is its operand, perhaps in another layout.
+	OpCopy Opcode = "copy"
+	// OpCopyDone is the result of a copy-start.
+	OpCopyDone Opcode = "copy-done"
+	// OpCopyStart is a copy that runs in the background.
+	OpCopyStart Opcode = "copy-start"
+	// OpCosh is (eˣ + e⁻ˣ)/2.
+	OpCosh Opcode = "cosh"
+	// OpCosine is cos x.
+	OpCosine Opcode = "cosine"
+	// OpCountLeadingZeros is the zero bits above the highest one.
+	OpCountLeadingZeros Opcode = "count-leading-zeros"
+	// OpCustomCall is what a named library routine computes.
+	OpCustomCall Opcode = "custom-call"
+	// OpDivide is x/y; of integers truncated, −1 for division by 0.
+	OpDivide Opcode = "divide"
+	// OpDomain is its operand, across a boundary of placement.
+	OpDomain Opcode = "domain"
+	// OpDot is the sums of products over contracting dimensions.
+	OpDot Opcode = "dot"
+	// OpDynamicReshape is a reshape to extents known at run time.
+	OpDynamicReshape Opcode = "dynamic-reshape"
+	// OpDynamicSlice is a slice whose start is an operand, clamped to lie inside.
+	OpDynamicSlice Opcode = "dynamic-slice"
+	// OpDynamicUpdateSlice is operand 0 with a slice replaced by operand 1.
+	OpDynamicUpdateSlice Opcode = "dynamic-update-slice"
+	// OpErf is the error function 2/√π·∫₀ˣ e^(−t²) dt.
+	OpErf Opcode = "erf"
+	// OpErfInv is the number whose erf is x, ±∞ at ±1, NaN beyond.
+	OpErfInv Opcode = "erf-inv"
+	// OpExponential is eˣ.
+	OpExponential Opcode = "exponential"
+	// OpExponentialMinusOne is eˣ − 1, accurate near 0.
+	OpExponentialMinusOne Opcode = "exponential-minus-one"
+	// OpFft is the discrete Fourier transform.
+	OpFft Opcode = "fft"
+	// OpFloor is the greatest whole number ≤ x.
+	OpFloor Opcode = "floor"
+	// OpFusion is the result of a computation that a compiler runs as one kernel.
+	OpFusion Opcode = "fusion"
+	// OpGather is slices of an operand at start indices that another holds.
+	OpGather Opcode = "gather"
+	// OpGetDimensionSize is the extent of a dimension at run time.
+	OpGetDimensionSize Opcode = "get-dimension-size"
+	// OpGetTupleElement is one element of a tuple.
+	OpGetTupleElement Opcode = "get-tuple-element"
+	// OpImag is the imaginary part.
+	OpImag Opcode = "imag"
+	// OpInfeed is data from the host.
+	OpInfeed Opcode = "infeed"
+	// OpIota is the index along one dimension.
+	OpIota Opcode = "iota"
+	// OpIsFinite is whether x is neither infinite nor NaN.
+	OpIsFinite Opcode = "is-finite"
+	// OpLog is the natural logarithm.
+	OpLog Opcode = "log"
+	// OpLogPlusOne is log(1 + x), accurate near 0.
+	OpLogPlusOne Opcode = "log-plus-one"
+	// OpLogistic is 1/(1 + e⁻ˣ).
+	OpLogistic Opcode = "logistic"
+	// OpMap is a computation of scalars, for each element.
+	OpMap Opcode = "map"
+	// OpMaximum is the larger of x and y, NaN when either is.
+	OpMaximum Opcode = "maximum"
+	// OpMinimum is the smaller of x and y, NaN when either is.
+	OpMinimum Opcode = "minimum"
+	// OpMultiply is x·y.
+	OpMultiply Opcode = "multiply"
+	// OpNegate is −x.
+	OpNegate Opcode = "negate"
+	// OpNot is the complement of each bit.
+	OpNot Opcode = "not"
+	// OpOptimizationBarrier is its operand; no optimization moves across it.
+	OpOptimizationBarrier Opcode = "optimization-barrier"
+	// OpOr is the bits of x or y.
+	OpOr Opcode = "or"
+	// OpOutfeed is sends data to the host.
+	OpOutfeed Opcode = "outfeed"
+	// OpPad is the operand with a scalar around and between its elements.
+	OpPad Opcode = "pad"
+	// OpParameter is an argument of the computation.
+	OpParameter Opcode = "parameter"
+	// OpPartitionId is the number of this partition.
+	OpPartitionId Opcode = "partition-id"
+	// OpPopcnt is the number of one bits.
+	OpPopcnt Opcode = "popcnt"
+	// OpPower is x to the power y.
+	OpPower Opcode = "power"
+	// OpRaggedAllToAll is an all-to-all of pieces of different sizes.
+	OpRaggedAllToAll Opcode = "ragged-all-to-all"
+	// OpRaggedDot is a dot of groups of rows of different sizes.
+	OpRaggedDot Opcode = "ragged-dot"
+	// OpReal is the real part; of a real number itself.
+	OpReal Opcode = "real"
+	// OpRecv is data from another device.
+	OpRecv Opcode = "recv"
+	// OpRecvDone is the result of a recv.
+	OpRecvDone Opcode = "recv-done"
+	// OpReduce is the elements along dimensions combined with an initial value.
+	OpReduce Opcode = "reduce"
+	// OpReducePrecision is x rounded to a format of given widths.
+	OpReducePrecision Opcode = "reduce-precision"
+	// OpReduceScatter is an all-reduce of which each replica keeps its part.
+	OpReduceScatter Opcode = "reduce-scatter"
+	// OpReduceWindow is the elements of each window combined with an initial
+	// value.
+	OpReduceWindow Opcode = "reduce-window"
+	// OpRemainder is x − y·trunc(x/y); of integers x when y is 0.
+	OpRemainder Opcode = "remainder"
+	// OpReplicaId is the number of this replica.
+	OpReplicaId Opcode = "replica-id"
+	// OpReshape is the elements in row-major order in another shape.
+	OpReshape Opcode = "reshape"
+	// OpReverse is the operand mirrored along dimensions.
+	OpReverse Opcode = "reverse"
+	// OpRng is random numbers of a distribution.
+	OpRng Opcode = "rng"
+	// OpRngBitGenerator is random bits and the next state.
+	OpRngBitGenerator Opcode = "rng-bit-generator"
+	// OpRngGetAndUpdateState is the state of the random number generator.
+	OpRngGetAndUpdateState Opcode = "rng-get-and-update-state"
+	// OpRoundNearestAfz is the nearest whole number, halves away from 0.
+	OpRoundNearestAfz Opcode = "round-nearest-afz"
+	// OpRoundNearestEven is the nearest whole number, halves to even.
+	OpRoundNearestEven Opcode = "round-nearest-even"
+	// OpRsqrt is 1/√x.
+	OpRsqrt Opcode = "rsqrt"
+	// OpScaledDot is a dot of operands that are multiplied by a scale for each
+	// block.
+	OpScaledDot Opcode = "scaled-dot"
+	// OpScan is a computation that carries values along a dimension.
+	OpScan Opcode = "scan"
+	// OpScatter is operand 0 with updates combined into it at indices.
+	OpScatter Opcode = "scatter"
+	// OpSelect is x where p holds, else y, of operands p, x, y.
+	OpSelect Opcode = "select"
+	// OpSelectAndScatter is sources combined into the selected element of each
+	// window.
+	OpSelectAndScatter Opcode = "select-and-scatter"
+	// OpSend is sends data to another device.
+	OpSend Opcode = "send"
+	// OpSendDone is completes a send.
+	OpSendDone Opcode = "send-done"
+	// OpSetDimensionSize is its operand with a run-time extent.
+	OpSetDimensionSize Opcode = "set-dimension-size"
+	// OpShiftLeft is x·2ʸ; 0 for shifts by the width or more.
+	OpShiftLeft Opcode = "shift-left"
+	// OpShiftRightArithmetic is x shifted right, the sign repeated.
+	OpShiftRightArithmetic Opcode = "shift-right-arithmetic"
+	// OpShiftRightLogical is x shifted right, zeros from the left.
+	OpShiftRightLogical Opcode = "shift-right-logical"
+	// OpSign is −1, 0 or 1 by the sign of x; ±0 and NaN themselves.
+	OpSign Opcode = "sign"
+	// OpSine is sin x.
+	OpSine Opcode = "sine"
+	// OpSinh is (eˣ − e⁻ˣ)/2.
+	OpSinh Opcode = "sinh"
+	// OpSlice is every stride-th element of a range of each dimension.
+	OpSlice Opcode = "slice"
+	// OpSort is the operands in the order of a comparison.
+	OpSort Opcode = "sort"
+	// OpSqrt is √x.
+	OpSqrt Opcode = "sqrt"
+	// OpStochasticConvert is x rounded at random to a narrower type.
+	OpStochasticConvert Opcode = "stochastic-convert"
+	// OpSubtract is x − y.
+	OpSubtract Opcode = "subtract"
+	// OpTan is tan x.
+	OpTan Opcode = "tan"
+	// OpTanh is (eˣ − e⁻ˣ)/(eˣ + e⁻ˣ).
+	OpTanh Opcode = "tanh"
+	// OpTopK is the k largest elements and their indices.
+	OpTopK Opcode = "topk"
+	// OpTranspose is the operand with its dimensions permuted.
+	OpTranspose Opcode = "transpose"
+	// OpTriangularSolve is the solution of triangular systems.
+	OpTriangularSolve Opcode = "triangular-solve"
+	// OpTuple is its operands as one value.
+	OpTuple Opcode = "tuple"
+	// OpWhile is a computation repeated while a condition holds.
+	OpWhile Opcode = "while"
+	// OpXor is the bits in which x and y differ; of pred whether they do.
+	OpXor Opcode = "xor"
 )
 
 // A Class says how the elements of a result depend on the operands.

@@ -2,16 +2,8 @@ package hlo
 
 import "bytes"
 
-// Parse reads a module from text: HLO (what XLA dumps, a bare computation, or
-// a bare list of instructions) or StableHLO (MLIR, as JAX and PyTorch/XLA print
-// it); the first token tells which. file is used in errors, which are *Error.
-func Parse(file string, src []byte) (*Module, error) {
-	if isStableHLO(src) {
-		return parseStableHLO(file, src)
-	}
-	return parseHLO(file, src)
-}
-
+// parseHLO reads HLO text in three steps: text to instructions, names of
+// computations to computations, and the shape rule of each instruction.
 func parseHLO(file string, src []byte) (*Module, error) {
 	p := newParser(file, src)
 	if err := p.file(); err != nil {
@@ -26,15 +18,20 @@ func parseHLO(file string, src []byte) (*Module, error) {
 	return p.module, nil
 }
 
+// A parser reads HLO text. It is used once.
 type parser struct {
 	scanner
-	module      *Module
-	byName      map[string]*Computation
-	callees     []callee
-	instrSlab   []Instr  // room for the next instructions
-	operandSlab []*Instr // room for the next operands
+	module  *Module
+	byName  map[string]*Computation
+	callees []callee
+	// instrSlab and operandSlab are memory for the next instructions and
+	// operands: modules of a hundred thousand instructions are read with few
+	// allocations.
+	instrSlab   []Instr
+	operandSlab []*Instr
 }
 
+// newParser returns a parser of src; file stands in errors.
 func newParser(file string, src []byte) *parser {
 	p := &parser{
 		scanner: newScanner(file, src),
@@ -45,7 +42,9 @@ func newParser(file string, src []byte) *parser {
 	return p
 }
 
-const slabSize = 64 // instructions made at once, which is cheaper than one by one
+// slabSize is the number of instructions allocated at once, which is cheaper than
+// one by one.
+const slabSize = 64
 
 // newInstr returns an empty instruction at the current place.
 func (p *parser) newInstr(pos Pos) *Instr {
@@ -58,7 +57,7 @@ func (p *parser) newInstr(pos Pos) *Instr {
 	return i
 }
 
-// operandList copies operands to room that is shared by several instructions.
+// operandList copies operands to memory that several instructions share.
 func (p *parser) operandList(operands []*Instr) []*Instr {
 	n := len(operands)
 	if n == 0 {
@@ -81,6 +80,8 @@ type callee struct {
 	at    position
 }
 
+// file reads an optional header and computations to the end. The entry is the
+// computation marked ENTRY, or the last.
 func (p *parser) file() error {
 	if p.peek(); p.word("HloModule") {
 		if err := p.header(); err != nil {
@@ -109,6 +110,8 @@ func (p *parser) word(text string) bool {
 		p.accept(text)
 }
 
+// header reads the rest of HloModule name, attribute=value, …; attributes stay
+// text.
 func (p *parser) header() error {
 	name, err := p.name("a module name")
 	p.module.Name = name
@@ -126,7 +129,7 @@ func (p *parser) header() error {
 	return err
 }
 
-// nextOnLine says whether c comes next on this line.
+// nextOnLine reports whether c comes next on this line.
 func (p *parser) nextOnLine(c byte) bool {
 	p.skipBlanks()
 	return p.At < len(p.Src) && p.Src[p.At] == c
@@ -170,7 +173,7 @@ func (p *parser) computation() error {
 	return p.define(c, entry, start)
 }
 
-// assigns says whether "name =" comes next.
+// assigns reports whether "name =" comes next.
 func (p *parser) assigns() bool {
 	saved := p.scanner
 	defer func() { p.scanner = saved }()
@@ -178,6 +181,8 @@ func (p *parser) assigns() bool {
 	return err == nil && p.peek() == '='
 }
 
+// bareComputation reads instructions that have no computation around them;
+// they are the entry when nothing came before.
 func (p *parser) bareComputation(start position) error {
 	c := &Computation{Name: "main"}
 	if err := p.body(c, start); err != nil {
@@ -188,6 +193,8 @@ func (p *parser) bareComputation(start position) error {
 	)
 }
 
+// define adds a computation under its name; start is where it begins, for
+// errors.
 func (p *parser) define(c *Computation, entry bool, start position) error {
 	if p.byName[c.Name] != nil {
 		return p.Fail(start, "computation %s is defined twice", c.Name)
@@ -300,6 +307,8 @@ func (p *parser) instrsUntil(ending string) int {
 	return min(bytes.Count(rest, []byte(" = ")), 1<<20)
 }
 
+// params collects the parameters of c by number: each number from 0 on stands
+// once.
 func (p *parser) params(c *Computation) error {
 	byNumber := map[int]*Instr{}
 	for _, i := range c.Instrs {

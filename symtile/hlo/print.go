@@ -65,6 +65,7 @@ type printOptions struct {
 	canonical bool // leave out what does not change what is computed
 }
 
+// append prints %name = shape opcode(operands), attributes.
 func (i *Instr) append(b []byte, p printOptions) []byte {
 	b = append(append(b, '%'), p.instr(i)...)
 	b = append(b, " = "...)
@@ -86,6 +87,9 @@ func (i *Instr) append(b []byte, p printOptions) []byte {
 	return i.appendAttrs(b, p)
 }
 
+// appendAttrs prints the attributes in one fixed order: typed ones, then those
+// kept as text, which the canonical form sorts by name and prints only where
+// they are semantic.
 func (i *Instr) appendAttrs(b []byte, p printOptions) []byte {
 	put := func(name, value string) {
 		if value != "" {
@@ -144,6 +148,9 @@ var branchAttrNames = map[Opcode][]string{
 	OpWhile: {"condition", "body"},
 }
 
+// appendBranches prints the computations of control flow under the names XLA
+// uses: condition and body of while, true_computation and false_computation of
+// a conditional on pred, a list otherwise.
 func (i *Instr) appendBranches(put func(name, value string), p printOptions) {
 	names := branchAttrNames[i.Op]
 	if i.Op == OpConditional && len(i.Operands) > 0 &&
@@ -175,7 +182,7 @@ var nonSemanticAttrs = map[string]bool{
 	"statistics": true, "sharding": true, "control-predecessors": true, "is_scheduled": true, "channel_id": true,
 }
 
-// isSemantic says whether an attribute is part of the canonical text. A
+// isSemantic reports whether an attribute is part of the canonical text. A
 // custom-call is what its backend_config says it is.
 func (i *Instr) isSemantic(attr string) bool {
 	return !nonSemanticAttrs[attr] || i.Op == OpCustomCall && attr == "backend_config"

@@ -20,6 +20,9 @@ func (p *parser) resolve() error {
 	return p.refuseRecursion()
 }
 
+// set ties the computation to the field that the attribute stands for. The
+// condition of a while and the true branch of a conditional come first in
+// Branches, wherever they are written.
 func (c callee) set(target *Computation) {
 	a := &c.instr.Attrs
 	switch {
@@ -102,6 +105,8 @@ func (i *Instr) Callees() []*Computation {
 	return all
 }
 
+// refuseRecursion reports a computation that calls itself, directly or not, by
+// a depth-first walk of all calls.
 func (p *parser) refuseRecursion() error {
 	const visiting, done = 1, 2
 	state := map[*Computation]int{}
@@ -133,6 +138,7 @@ func (p *parser) refuseRecursion() error {
 	return nil
 }
 
+// validate applies the shape rule of each instruction.
 func (p *parser) validate() error {
 	for _, c := range p.module.Computations {
 		for _, i := range c.Instrs {

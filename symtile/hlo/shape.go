@@ -11,59 +11,30 @@ import (
 
 // A Shape is an array type, or a tuple of shapes when DType is Tuple.
 type Shape struct {
-	DType  DType
-	Dims   []int64 // extents, major to minor as written; empty for a scalar
+	DType DType
+	// Dims are the extents in logical order; empty for a scalar. They are not
+	// negative, and the bytes of the array fit an int64.
+	Dims []int64
+	// Layout is the order of the dimensions in memory.
 	Layout Layout
-	Tuple  []Shape // element shapes when DType is Tuple
+	// Tuple holds the shapes of the elements when DType is Tuple.
+	Tuple []Shape
 }
 
-// A Layout is how an array lies in memory. MinorToMajor[0] is the dimension
-// that varies fastest; nil means the default, descending order.
+// A Layout is how an array is stored in memory.
 type Layout struct {
+	// MinorToMajor[0] is the dimension that varies fastest; nil means the
+	// default, row-major order.
 	MinorToMajor []int
-	Tiles        [][]int64 // T(8,128)(2,1); -1 stands for *
-	Rest         string    // anything else after the tiles (E(4), S(1), …), verbatim
+	// Tiles are the tilings of a layout such as T(8,128)(2,1), outermost first; −1
+	// stands for *.
+	Tiles [][]int64
+	// Rest is anything after the tiles, such as E(4) or S(1), verbatim. Layouts
+	// with a rest are equal only when it is.
+	Rest string
 }
 
-// DType is an element type.
-type DType uint8
-
-// The element types of HLO.
-const (
-	InvalidDType DType = iota
-	Pred
-	S2
-	S4
-	S8
-	S16
-	S32
-	S64
-	U2
-	U4
-	U8
-	U16
-	U32
-	U64
-	F4E2M1FN
-	F8E3M4
-	F8E4M3
-	F8E4M3FN
-	F8E4M3B11FNUZ
-	F8E4M3FNUZ
-	F8E5M2
-	F8E5M2FNUZ
-	F8E8M0FNU
-	F16
-	BF16
-	F32
-	F64
-	C64
-	C128
-	Token
-	Opaque
-	Tuple
-)
-
+// Rank is the number of dimensions.
 func (s Shape) Rank() int { return len(s.Dims) }
 
 // Elements is the product of the extents. Parse refuses shapes for which it
@@ -103,7 +74,7 @@ func (s Shape) checkSize() error {
 	return nil
 }
 
-// Equal says whether s and t have the same type, extents and layout; an absent
+// Equal reports whether s and t have the same type, extents and layout; an absent
 // layout is the descending one.
 func (s Shape) Equal(t Shape) bool {
 	return s.SameDims(t) && s.DType == t.DType &&
@@ -111,7 +82,7 @@ func (s Shape) Equal(t Shape) bool {
 		slices.EqualFunc(s.Tuple, t.Tuple, Shape.Equal)
 }
 
-// SameDims says whether the extents are equal, whatever the types.
+// SameDims reports whether the extents are equal, whatever the types.
 func (s Shape) SameDims(t Shape) bool {
 	return slices.Equal(s.Dims, t.Dims)
 }
@@ -122,6 +93,8 @@ func (s Shape) Compatible(t Shape) bool {
 		slices.EqualFunc(s.Tuple, t.Tuple, Shape.Compatible)
 }
 
+// sameLayout reports whether the layouts of two arrays of one rank mean the
+// same; an absent order is the descending one.
 func (s Shape) sameLayout(t Shape) bool {
 	return slices.Equal(s.MinorToMajor(), t.MinorToMajor()) &&
 		s.Layout.Rest == t.Layout.Rest &&
@@ -183,7 +156,7 @@ func RowMajor(extents []int64) []int64 {
 	return strides
 }
 
-// isDefault says whether the layout is what an absent one means.
+// isDefault reports whether the layout is what an absent one means.
 func (s Shape) defaultLayout() bool {
 	if len(s.Layout.Tiles) > 0 || s.Layout.Rest != "" {
 		return false
@@ -199,6 +172,7 @@ func (s Shape) defaultLayout() bool {
 // String prints f32[8,16]{0,1}; the layout is left out when it is the default.
 func (s Shape) String() string { return string(s.append(nil)) }
 
+// append prints the shape as String does.
 func (s Shape) append(b []byte) []byte {
 	if s.DType == Tuple {
 		b = append(b, '(')
@@ -241,6 +215,7 @@ func (s Shape) append(b []byte) []byte {
 	return append(b, '}')
 }
 
+// appendInts prints numbers joined by commas.
 func appendInts(b []byte, v []int64) []byte {
 	for i, x := range v {
 		if i > 0 {

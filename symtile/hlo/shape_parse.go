@@ -44,6 +44,7 @@ func (s *scanner) shapeEnd() int {
 	return s.At
 }
 
+// arrayShape reads type[extents] and an optional layout.
 func (s *scanner) arrayShape() (Shape, error) {
 	start := s.nextPosition()
 	name, err := s.nameText("a shape")
@@ -70,11 +71,13 @@ func (s *scanner) arrayShape() (Shape, error) {
 	return shape, nil
 }
 
+// nextPosition is the position of the next token.
 func (s *scanner) nextPosition() position {
 	s.skip()
 	return s.Here()
 }
 
+// tupleShape reads (shape, shape, …); depth bounds the nesting.
 func (s *scanner) tupleShape(depth int) (Shape, error) {
 	shape := Shape{DType: Tuple}
 	for !s.accept(")") {
@@ -92,6 +95,8 @@ func (s *scanner) tupleShape(depth int) (Shape, error) {
 	return shape, nil
 }
 
+// extents reads [8,16]. A dynamic extent, <=8, is an error: a tiling has to
+// know the number of elements.
 func (s *scanner) extents() ([]int64, error) {
 	if err := s.expect("["); err != nil {
 		return nil, err
@@ -119,6 +124,7 @@ func (s *scanner) extents() ([]int64, error) {
 	return dims, nil
 }
 
+// integer reads a decimal integer that fits an int64.
 func (s *scanner) integer() (int64, error) {
 	p := s.nextPosition()
 	start := s.At

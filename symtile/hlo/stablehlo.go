@@ -9,7 +9,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/source"
 )
 
-// isStableHLO says whether src looks like StableHLO text: MLIR whose first
+// isStableHLO reports whether src looks like StableHLO text: MLIR whose first
 // token opens a module or a function, or defines an alias.
 func isStableHLO(src []byte) bool {
 	s := newScanner("", src)
@@ -143,6 +143,8 @@ func (m *mlir) skipLineBalanced() {
 	}
 }
 
+// moduleBody reads [@name] [attributes {…}] { functions } after the word
+// module.
 func (m *mlir) moduleBody() error {
 	if m.peek() == '@' {
 		name, err := m.symbol()
@@ -273,6 +275,7 @@ func (m *mlir) function() error {
 	return m.declare(name, f)
 }
 
+// declare adds a function under its symbol.
 func (m *mlir) declare(name string, f *function) error {
 	if m.funcs[name] != nil {
 		return m.Fail(f.at, "@%s is defined twice", name)
@@ -281,6 +284,7 @@ func (m *mlir) declare(name string, f *function) error {
 	return m.location()
 }
 
+// functionResults reads -> type or -> (types); none at all is no result.
 func (m *mlir) functionResults() ([]Shape, error) {
 	if !m.accept("->") {
 		return nil, nil
@@ -325,6 +329,8 @@ func (m *mlir) genericFunction() error {
 	return m.declare(name, f)
 }
 
+// checkReturn compares the types of the values b returns with those its
+// function or operation declares.
 func (m *mlir) checkReturn(b *block, want []Shape, at position) error {
 	if len(b.returned) != len(want) {
 		return m.Fail(
@@ -373,6 +379,7 @@ func (m *mlir) finish() error {
 	return m.validate()
 }
 
+// didYouMean suggests the function whose name is nearest, for errors.
 func (m *mlir) didYouMean(symbol string) string {
 	near := Nearest(
 		symbol, m.symbols(func(*function) bool { return true }),
@@ -496,6 +503,7 @@ func unescaped(text string) string {
 	return b.String()
 }
 
+// isHex reports whether c is a hexadecimal digit.
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' ||
 		c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'

@@ -30,6 +30,7 @@ func (a mlirAttrs) find(names ...string) (span, bool) {
 	return span{}, false
 }
 
+// text is the text of a span without blanks around it.
 func (m *mlir) text(s span) string {
 	return strings.TrimSpace(string(m.Src[s.At:s.end]))
 }
@@ -71,6 +72,8 @@ func (m *mlir) entries(end byte) (mlirAttrs, error) {
 	return all, nil
 }
 
+// attribute reads name = value, or a name alone, whose value is then empty.
+// Names may be quoted.
 func (m *mlir) attribute() (mlirAttr, error) {
 	var a mlirAttr
 	var err error
@@ -180,6 +183,8 @@ func (m *mlir) ints(s span) (v []int64, err error) {
 	return v, err
 }
 
+// intList appends the numbers of one value to v; see ints. depth bounds the
+// nesting.
 func (m *mlir) intList(v []int64, depth int) ([]int64, error) {
 	switch {
 	case depth > maxDepth:
@@ -203,6 +208,7 @@ func (m *mlir) intList(v []int64, depth int) ([]int64, error) {
 	return append(v, n), err
 }
 
+// intItems reads value, value, … up to and with end.
 func (m *mlir) intItems(
 	v []int64, end string, depth int,
 ) (_ []int64, err error) {
@@ -221,6 +227,7 @@ func (m *mlir) intItems(
 
 const maxAttrInts = 1 << 16 // numbers of one attribute; real ones stay under a few thousand
 
+// denseInts reads what follows dense<, a splat as often as it has elements.
 func (m *mlir) denseInts(v []int64) ([]int64, error) {
 	at := m.Here()
 	l, splat, err := m.dense()

@@ -25,6 +25,9 @@ type mlirArg struct {
 	at    position
 }
 
+// newBlock starts a computation of this name, made unique in the module; outer
+// is nil for functions. The number of lines up to the end of a function sizes
+// its tables.
 func (m *mlir) newBlock(name string, outer *block) *block {
 	name = UniqueName(m.usedNames, hloName(name))
 	n := 0
@@ -100,6 +103,7 @@ func (m *mlir) arguments() ([]mlirArg, error) {
 	return args, nil
 }
 
+// argument reads %name: type.
 func (m *mlir) argument() (a mlirArg, err error) {
 	a.at = m.nextPosition()
 	if a.name, err = m.ssa(); err != nil {
@@ -122,6 +126,8 @@ func (m *mlir) region(
 	return b, m.regionWith(b, args)
 }
 
+// regionWith reads { operations } into b, with args bound before those of its
+// first block.
 func (m *mlir) regionWith(b *block, args []mlirArg) error {
 	if err := m.expect("{"); err != nil {
 		return err
@@ -176,6 +182,7 @@ func (m *mlir) blockHead() (args []mlirArg, err error) {
 	return args, m.expect(":")
 }
 
+// bindArg makes argument number a parameter of b's computation.
 func (m *mlir) bindArg(b *block, a mlirArg, number int) error {
 	name := a.name
 	if name == "" {
@@ -190,6 +197,7 @@ func (m *mlir) bindArg(b *block, a mlirArg, number int) error {
 	return m.bind(b, a.at, name, i)
 }
 
+// bind gives value i a name in b.
 func (m *mlir) bind(b *block, at position, name string, i *Instr) error {
 	if b.values[name] != nil {
 		return m.Fail(at, "%%%s is defined twice", name)
@@ -277,6 +285,7 @@ func (m *mlir) setRoot(b *block, o *mlirOp) {
 	b.comp.Root = m.tuple(b, o.at, o.operands)
 }
 
+// tuple appends a tuple of elements to b.
 func (m *mlir) tuple(b *block, at position, elements []*Instr) *Instr {
 	t := m.add(
 		b, at, "tuple", OpTuple, Shape{DType: Tuple}, elements...,
@@ -285,6 +294,7 @@ func (m *mlir) tuple(b *block, at position, elements []*Instr) *Instr {
 	return t
 }
 
+// element appends the get-tuple-element of element k of tuple to b.
 func (m *mlir) element(b *block, at position, tuple *Instr, k int) *Instr {
 	i := m.add(
 		b, at,

@@ -50,6 +50,9 @@ func (m *mlir) skipDense() error {
 	return m.Fail(open, "dense< is never closed")
 }
 
+// denseBody reads the values between < and >, which is at offset end:
+// hexadecimal memory, a nested list, one value for all elements (a splat), or
+// nothing for an array without elements.
 func (m *mlir) denseBody(l *Literal, end int) (splat bool, err error) {
 	switch m.peek() {
 	case '"':
@@ -104,6 +107,8 @@ func (m *mlir) denseList(l *Literal, depth int) error {
 	return nil
 }
 
+// denseElement reads one value of l's type and appends it. Integers of types
+// iN may be written with or without sign: 255 : i8 is −1.
 func (m *mlir) denseElement(l *Literal) error {
 	at := m.nextPosition()
 	d := l.Shape.DType
@@ -265,6 +270,7 @@ func (l *Literal) fill(data []byte, n int64) {
 	}
 }
 
+// littleEndian is the integer in the first size bytes of data.
 func littleEndian(data []byte, size int) (bits uint64) {
 	for k := range size {
 		bits |= uint64(data[k]) << (8 * k)
@@ -287,7 +293,7 @@ func sameFloat(a, b float64) bool {
 		a != a && b != b
 }
 
-// uniform says whether all elements of l are alike.
+// uniform reports whether all elements of l are alike.
 func (l *Literal) uniform() bool {
 	for _, v := range l.Ints {
 		if v != l.Ints[0] {

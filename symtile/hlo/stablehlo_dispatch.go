@@ -88,6 +88,7 @@ func plainLowerings(dialects ...string) map[string]lowering {
 	return all
 }
 
+// merge adds the entries of b to a and returns a.
 func merge(a, b map[string]lowering) map[string]lowering {
 	for name, l := range b {
 		a[name] = l
@@ -95,6 +96,7 @@ func merge(a, b map[string]lowering) map[string]lowering {
 	return a
 }
 
+// mlirSpelling is the name of op with underscores, as MLIR spells it.
 func mlirSpelling(op Opcode) string {
 	return strings.ReplaceAll(string(op), "-", "_")
 }
@@ -176,6 +178,7 @@ func (m *mlir) checkName(o *mlirOp) error {
 	)
 }
 
+// suggest is " (did you mean …?)", or "" when no name is near.
 func suggest(misspelt string, names []string) string {
 	if near := Nearest(misspelt, names); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)
@@ -183,7 +186,7 @@ func suggest(misspelt string, names []string) string {
 	return ""
 }
 
-// refusalOf says why an operation of StableHLO has no counterpart here.
+// refusalOf reports why an operation of StableHLO has no counterpart here.
 func refusalOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "dynamic_") ||
@@ -347,7 +350,7 @@ func (m *mlir) needInt(o *mlirOp, absent int64, names ...string) (int64, error) 
 	return v[0], nil
 }
 
-// flag says whether an attribute is there and not false.
+// flag reports whether an attribute is there and not false.
 func (m *mlir) flag(attrs mlirAttrs, name string) bool {
 	s, ok := attrs.find(name)
 	return ok && m.text(s) != "false"
@@ -388,6 +391,8 @@ func (m *mlir) accuracy(o *mlirOp, i *Instr) (*Instr, error) {
 	return i, nil
 }
 
+// trueText prints a flag as an attribute: "" when it is not set, which leaves
+// it out.
 func trueText(v bool) string {
 	if v {
 		return "true"

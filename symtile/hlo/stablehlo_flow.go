@@ -47,6 +47,8 @@ func (m *mlir) reduceForm(b *block, o *mlirOp) error {
 	return m.reducer(b, o)
 }
 
+// isEnd reports whether c ends the pieces of a reduce: the types follow, or
+// the file ends.
 func isEnd(c byte) bool { return c == ':' || c == 0 }
 
 // applies reads applies stablehlo.add.
@@ -158,6 +160,7 @@ func (m *mlir) whileForm(b *block, o *mlirOp) error {
 	return nil
 }
 
+// whileTypes reads : types, one for each value that is carried.
 func (m *mlir) whileTypes(o *mlirOp) error {
 	if len(o.operands) == 0 {
 		return nil
@@ -211,6 +214,9 @@ func lowerWhile(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return i, nil
 }
 
+// checkWhile reports regions that do not fit the values carried: both take all
+// of them, the condition returns one pred, and the body returns values of the
+// same shapes.
 func (m *mlir) checkWhile(o *mlirOp) error {
 	cond := o.regions[0]
 	do := o.regions[1]
@@ -286,6 +292,7 @@ func (m *mlir) tupled(r *block, o *mlirOp, outer []*Instr) {
 	r.comp.Params = []*Instr{p}
 }
 
+// posOf is where b begins in the source.
 func (b *block) posOf(m *mlir) Pos {
 	return b.at.In(m.File)
 }

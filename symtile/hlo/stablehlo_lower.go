@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+// lowerConstant reads the value from the pretty form, or from value = dense<…>
+// of the generic one.
 func lowerConstant(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if o.literal == nil {
 		s, ok := o.attrs.find("value")
@@ -62,6 +64,7 @@ func (m *mlir) broadcastScalar(b *block, at position, name string, scalar *Instr
 	return i
 }
 
+// lowerIota reads dim = d.
 func lowerIota(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	d, err := m.needInt(o, 0, "dim", "iota_dimension")
 	i := m.result(b, o, OpIota)
@@ -69,6 +72,8 @@ func lowerIota(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return i, err
 }
 
+// lowerBroadcast reads sizes = [2, 3], which become dimensions in front of the
+// operand's.
 func lowerBroadcast(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	sizes, err := m.needInts(o, "sizes", "broadcast_sizes")
 	if err != nil {
@@ -97,6 +102,8 @@ func lowerBroadcastInDim(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	)
 }
 
+// broadcast is x with its dimension k as dimension dims[k] of to. HLO's
+// broadcast does not grow dimensions of extent 1: a reshape drops those first.
 func (m *mlir) broadcast(
 	b *block, o *mlirOp, x *Instr,
 	to Shape, dims []int64,
@@ -170,6 +177,8 @@ func lowerSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return i, nil
 }
 
+// lowerPad reads the lists low, high and interior, one number for each
+// dimension.
 func lowerPad(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	var lists [3][]int64
 	for k, names := range [][]string{
@@ -265,6 +274,9 @@ func lowerDot(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return i, m.precision(i, o)
 }
 
+// lowerDotGeneral reads batching_dims = [0] x [0], contracting_dims = [2] x
+// [1], or dot_dimension_numbers in the generic form, and the precision or
+// algorithm.
 func lowerDotGeneral(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpDot, o.operands...)
 	a := &i.Attrs
@@ -284,6 +296,8 @@ func lowerDotGeneral(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return i, m.algorithm(i, o)
 }
 
+// dotNumbers reads #stablehlo.dot<lhs_batching_dimensions = [0], …>; lists
+// that are left out are empty.
 func (m *mlir) dotNumbers(i *Instr, o *mlirOp, s span) error {
 	numbers, err := m.sub(s)
 	if err != nil {
@@ -381,6 +395,8 @@ func (m *mlir) apply(
 	return i, m.checkCaptures(o, r)
 }
 
+// lowerReduce reads dimensions = [1]; the region is the computation that
+// combines.
 func lowerReduce(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	dims, err := m.needInts(o, "dimensions")
 	if err != nil {
@@ -391,6 +407,8 @@ func lowerReduce(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return m.apply(i, o, 0)
 }
 
+// lowerMap reads dimensions = [0, 1]; the region is the computation of one
+// element.
 func lowerMap(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	dims, err := m.needInts(o, "dimensions")
 	if err != nil {
@@ -401,6 +419,8 @@ func lowerMap(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return m.apply(i, o, 0)
 }
 
+// lowerSort reads dimension = d, counted from the end when negative, and
+// is_stable; the region compares.
 func lowerSort(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if len(o.operands) == 0 {
 		return nil, m.Fail(o.at, "sort needs an operand")
@@ -423,6 +443,7 @@ func lowerSort(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return m.apply(i, o, 0)
 }
 
+// lowerGetTupleElement reads get_tuple_element %t[1], or index = 1.
 func lowerGetTupleElement(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	k, err := m.needInt(o, 0, "[]", "index")
 	if err != nil {
@@ -444,6 +465,7 @@ func lowerBarrier(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	), nil
 }
 
+// lowerDynamicSlice reads sizes = [1, 8].
 func lowerDynamicSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	sizes, err := m.needInts(o, "sizes", "slice_sizes")
 	if err != nil {
@@ -488,6 +510,8 @@ func (m *mlir) dimensionNumbers(
 	)
 }
 
+// lowerGather reads dimension_numbers = #stablehlo.gather<…>, slice_sizes and
+// indices_are_sorted.
 func lowerGather(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpGather, o.operands...)
 	sizes, err := m.needInts(o, "slice_sizes")
@@ -507,6 +531,8 @@ func lowerGather(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	)
 }
 
+// lowerScatter reads scatter_dimension_numbers = #stablehlo.scatter<…> and the
+// promises on indices; the region combines.
 func lowerScatter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpScatter, o.operands...)
 	err := m.dimensionNumbers(

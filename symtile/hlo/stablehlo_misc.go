@@ -13,6 +13,9 @@ var apiVersions = map[int64]string{
 	2: "API_VERSION_STATUS_RETURNING", 3: "API_VERSION_STATUS_RETURNING_UNIFIED", 4: "API_VERSION_TYPED_FFI",
 }
 
+// lowerCustomCall reads @target, api_version, backend_config and
+// called_computations. The configuration is part of what the call computes, so
+// it stays in the canonical form.
 func lowerCustomCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	target := o.symbol
 	if s, ok := o.attrs.find("call_target_name"); ok {
@@ -58,6 +61,7 @@ func lowerRng(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	)
 }
 
+// lowerRngBitGenerator reads algorithm = THREE_FRY and the like.
 func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	s, ok := o.attrs.find("algorithm", "rng_algorithm")
 	if !ok {
@@ -68,6 +72,7 @@ func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return m.setAll(i, o, "algorithm", "rng_"+name)
 }
 
+// lowerFft reads type = RFFT and the like, and length = [16].
 func lowerFft(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	kind, ok := o.attrs.find("type", "fft_type")
 	if !ok {
@@ -85,6 +90,7 @@ func lowerFft(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	)
 }
 
+// lowerCholesky reads lower = true.
 func lowerCholesky(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpCholesky, o.operands...)
 	return m.setAll(
@@ -93,6 +99,7 @@ func lowerCholesky(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	)
 }
 
+// lowerTriangularSolve reads left_side, lower, unit_diagonal and transpose_a.
 func lowerTriangularSolve(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	transpose := "NO_TRANSPOSE"
 	if s, ok := o.attrs.find("transpose_a"); ok {
@@ -133,6 +140,8 @@ func lowerReducePrecision(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	)
 }
 
+// lowerBatchNorm reads epsilon and feature_index of the three batch_norm
+// operations, whose HLO names differ by underscores only.
 func lowerBatchNorm(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	s, ok := o.attrs.find("epsilon")
 	if !ok {
@@ -201,6 +210,8 @@ func lowerCollective(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return i, nil
 }
 
+// channel reads the handle of channel_handle =
+// #stablehlo.channel_handle<handle = 1, type = 0>.
 func (m *mlir) channel(i *Instr, o *mlirOp, s span) error {
 	parts, err := m.sub(s)
 	if err != nil {
@@ -276,6 +287,8 @@ func chloBroadcasts() map[string]lowering {
 	return all
 }
 
+// lowerBroadcasting lowers chlo.broadcast_…: operands are broadcast to the
+// result's extents, then op is applied.
 func lowerBroadcasting(op Opcode) func(*mlir, *block, *mlirOp) (*Instr, error) {
 	return func(
 		m *mlir, b *block, o *mlirOp,
@@ -325,6 +338,7 @@ func (m *mlir) trailing(
 	return dims, nil
 }
 
+// lowerSquare is x·x.
 func lowerSquare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return m.result(
 		b, o, OpMultiply, o.operands[0], o.operands[0],

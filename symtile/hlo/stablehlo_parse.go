@@ -68,6 +68,8 @@ func (m *mlir) acquireOp() *mlirOp {
 	return o
 }
 
+// releaseOp takes back an operation that acquireOp returned; its lists are
+// emptied and keep their memory.
 func (m *mlir) releaseOp(o *mlirOp) {
 	*o = mlirOp{
 		results:  o.results[:0],
@@ -195,12 +197,14 @@ func (m *mlir) properties(o *mlirOp) error {
 	return m.expect(">")
 }
 
+// attributes reads {name = value, …} and appends it to those of o.
 func (m *mlir) attributes(o *mlirOp) error {
 	all, err := m.dict()
 	o.attrs = append(o.attrs, all...)
 	return err
 }
 
+// regionList reads ({ … }, { … }) of the generic form.
 func (m *mlir) regionList(b *block, o *mlirOp) error {
 	for first := true; !m.accept(")"); first = false {
 		if !first {
@@ -217,6 +221,7 @@ func (m *mlir) regionList(b *block, o *mlirOp) error {
 	return nil
 }
 
+// operandOf reads one operand and appends it to those of o.
 func (m *mlir) operandOf(b *block, o *mlirOp) error {
 	i, err := m.use(b)
 	o.operands = append(o.operands, i)
@@ -261,6 +266,8 @@ func (m *mlir) prettyForm(b *block, o *mlirOp) error {
 	}
 }
 
+// piece reads one piece of a pretty form whose first byte is c; see
+// prettyForm.
 func (m *mlir) piece(b *block, o *mlirOp, c byte) (err error) {
 	switch {
 	case c == '%':

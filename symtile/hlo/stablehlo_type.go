@@ -50,6 +50,8 @@ func (m *mlir) keptTensor(at position) (Shape, error) {
 	return shape, err
 }
 
+// tensor reads 8x16xf32> after tensor<. Dynamic extents and encodings are
+// refused.
 func (m *mlir) tensor(at position) (Shape, error) {
 	var shape Shape
 	for m.skip(); m.At < len(m.Src) && (m.Src[m.At] == '?' ||
@@ -104,6 +106,7 @@ func (m *mlir) elementType() (DType, error) {
 	return d, nil
 }
 
+// complexType reads <f32> or <f64> after complex.
 func (m *mlir) complexType(at position) (DType, error) {
 	if err := m.expect("<"); err != nil {
 		return 0, err
@@ -145,6 +148,7 @@ func (m *mlir) typeList(end string) ([]Shape, error) {
 	return m.types(end, 0)
 }
 
+// types is typeList at a depth of nesting.
 func (m *mlir) types(end string, depth int) ([]Shape, error) {
 	var all []Shape
 	for !m.accept(end) {

@@ -35,6 +35,7 @@ func (w window) text() string {
 	return "{" + strings.Join(parts, " ") + "}"
 }
 
+// windowPads prints 1_1x0_2: the low and high padding of each dimension.
 func windowPads(v []int64) string {
 	words := make([]string, len(v)/2)
 	for k := range words {
@@ -76,6 +77,8 @@ func (m *mlir) windowOf(
 	return w, nil
 }
 
+// lowerReduceWindow reads the window; the region is the computation that
+// combines.
 func lowerReduceWindow(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpReduceWindow, o.operands...)
 	if err := m.windowFrom(i, o); err != nil {
@@ -84,6 +87,8 @@ func lowerReduceWindow(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return m.apply(i, o, 0)
 }
 
+// windowFrom sets the window of i from window_dimensions and the lists beside
+// it.
 func (m *mlir) windowFrom(i *Instr, o *mlirOp) error {
 	size, err := m.needInts(o, "window_dimensions")
 	if err != nil {
@@ -96,6 +101,8 @@ func (m *mlir) windowFrom(i *Instr, o *mlirOp) error {
 	return m.set(i, o, "window", w.text())
 }
 
+// lowerSelectAndScatter reads the window; the first region selects, the second
+// combines.
 func lowerSelectAndScatter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpSelectAndScatter, o.operands...)
 	if err := m.windowFrom(i, o); err != nil {

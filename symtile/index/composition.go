@@ -358,7 +358,8 @@ func (c *Composition) extract() (ops int) {
 }
 
 // Compile compiles the results for evaluation at values of the dimensions, then
-// the ranges, of the composition.
+// the ranges, of the composition. The Evaluator does not change with the next run
+// of the composition.
 func (c *Composition) Compile() *Evaluator {
 	k := &compiler{
 		r:    c.domain.r,
@@ -560,6 +561,7 @@ func (l *stage) box(ranges []Variable) (out []string) {
 // %[2]s are the operands.
 type syntax map[nodeKind]string
 
+// The syntaxes of isl and of MLIR.
 var (
 	islSyntax = syntax{
 		nodeAdd: "(%[1]s + %[2]s)", nodeSub: "(%[1]s - %[2]s)", nodeMul: "(%[1]s * %[2]s)",

@@ -1,5 +1,10 @@
 package index
 
+// Simplification of a constraint by itself, clause by clause and then by rules that
+// compare clauses. It works on expressions as they are and the ranges of their
+// variables; solving a constraint for its variables is what a domain does, for
+// Map.Simplify.
+
 import "slices"
 
 // Simplify returns an equivalent constraint that is no larger: bounds that

@@ -104,7 +104,12 @@ func (op *node) value(r *Ring, env, vals []lin) lin {
 // however it was written, and none for constants and variables. So a ring merges
 // the terms of a sum once, and not once for every operation in it.
 //
-// Values are numbered, the variables first, then one a step.
+// Values are numbered, the variables first, then one a step. The text
+// "(d0 * 8 + d1) mod 4 + d0 * 2 - d1" over d0 and d1 becomes
+//
+//	value 2 = 8·value 0 + value 1
+//	value 3 = value 2 mod 4
+//	value 4 = value 3 + 2·value 0 − value 1
 type schedule struct {
 	steps []scheduleStep
 	terms []scheduleTerm // of all sums
@@ -382,14 +387,14 @@ func (r *Ring) weightedSum(ts []scheduleTerm, start int64, vals []lin) lin {
 		return r.weightedSumLong(ts, c, vals)
 	}
 	s := summation{out: r.alloc(n)}
-	far := uint64(0)
+	magnitudes := uint64(0)
 	for i := range ts {
 		k := ts[i].k
 		v := &vals[ts[i].val]
-		far |= uint64(k+smallOffset) | uint64(v.c+smallOffset)
+		magnitudes |= uint64(k+smallOffset) | uint64(v.c+smallOffset)
 		c += k * v.c
 		for _, u := range v.t {
-			far |= uint64(u.k + smallOffset)
+			magnitudes |= uint64(u.k + smallOffset)
 			if s.n > 0 && s.out[s.n-1].a >= u.a {
 				s.add(k*u.k, u.a)
 				continue
@@ -398,7 +403,7 @@ func (r *Ring) weightedSum(ts []scheduleTerm, start int64, vals []lin) lin {
 			s.n++
 		}
 	}
-	if (far|uint64(start+smallOffset))>>29 != 0 {
+	if (magnitudes|uint64(start+smallOffset))>>29 != 0 {
 		return r.weightedSumLong(ts, start, vals)
 	}
 	return r.substituteExact(lin{
@@ -415,12 +420,13 @@ func (r *Ring) weightedSumLong(ts []scheduleTerm, c int64, vals []lin) lin {
 	return out
 }
 
-// A summation inserts terms into a short sum of numbers that are near.
+// A summation inserts terms into a short sum of small numbers.
 type summation struct {
-	out []term
-	n   int
+	out []term // ascending by atom
+	n   int    // terms of out in use
 }
 
+// add adds k·atom to a sum that has terms of greater atoms, or of the same.
 func (s *summation) add(k int64, a int32) {
 	i := s.n
 	for i > 0 && s.out[i-1].a > a {

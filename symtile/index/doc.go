@@ -42,6 +42,24 @@
 // rewrites the results for the points of the domain only. A Composition does
 // both for a fixed sequence of maps, as often as needed, without allocation.
 //
+// # Rules
+//
+// A rule is a row of ruleTable, which names it, and an entry of the table of
+// functions that tries it: divRules and quotRules for quotients, minRules,
+// rangeRules for ranges, domainRules for the constraints of a map, clauseRules
+// for a constraint by itself. Rules that every division begins with are code in
+// line (Ring.div). To add one:
+//
+//  1. give it an id and a row in rule.go, with the identity and the reason;
+//  2. write the function and enter it in its table, where order matters: what
+//     makes expressions smaller comes before what removes nesting;
+//  3. add a case with expect= to testdata, and a trial to TestRulesAlone, which
+//     compares the rule by itself with evaluation at all points of a box.
+//
+// A rule of quotients has to leave a smaller dividend or divisor, so that division
+// ends, and must depend on nothing but its operands and the facts of the ring, so
+// that equal expressions stay equal.
+//
 // # Evaluation
 //
 // Compile turns expressions into an Evaluator, CompileConstraint a constraint

@@ -42,8 +42,9 @@ type equation struct {
 // newDomain returns a domain without variables that works in r.
 func newDomain(r *Ring) *domain { return &domain{r: r} }
 
-// maxPasses bounds how often a domain is gone through; each pass learns
-// something about a variable, and two are the rule.
+// maxPasses bounds how often a domain is gone through; each pass but the last
+// learns something about a variable, and two passes are common. Past the limit
+// what is known so far is kept: it is sound, if not the narrowest.
 const maxPasses = 16
 
 // add enters a variable and returns its index.
@@ -95,8 +96,9 @@ func (d *domain) beginPass() {
 	}
 }
 
-// value is the form that stands for variable i: itself, a constant, or what an
-// equation says.
+// value is the form that stands for variable i in this pass: itself, a constant
+// when its range has one value, or what an equation says. Forms built from values
+// mention eliminated variables nowhere.
 func (d *domain) value(i int) lin {
 	v := &d.vars[i].in
 	if len(d.eqs) > 0 || v.Lo == v.Hi {
@@ -194,9 +196,9 @@ func (d *domain) addFact(x lin, in, stated Interval) {
 	d.r.invalidateQuotients()
 }
 
-// dropImplied removes facts that follow from the others and the ranges. The
-// bounds of quotients were found with all facts; here they may not be used, or
-// a fact would follow from itself.
+// dropImplied removes facts that follow from the others and the ranges, the last
+// first. The bounds of quotients were found with all facts; here they may not be
+// used, or a fact would follow from itself.
 func (d *domain) dropImplied() {
 	fs := &d.r.facts
 	if len(fs.sums) == 0 {

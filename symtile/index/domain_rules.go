@@ -3,6 +3,7 @@ package index
 // An effect says what is left of a constraint after a rule.
 type effect uint8
 
+// The effects of rules on a constraint.
 const (
 	declined effect = iota // the rule does not apply
 	learned                // the domain is narrower; the constraint still says more
@@ -28,6 +29,7 @@ type domainRule struct {
 // A constraintKind is a set of kinds of constraints, by how x in in looks.
 type constraintKind uint8
 
+// The kinds of constraints. A bound, or a sum, can be an equation, too.
 const (
 	bounds    constraintKind = 1 << iota // of one atom
 	equations                            // in is one number

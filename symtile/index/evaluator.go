@@ -11,7 +11,13 @@ import (
 //
 // Values live in slots: the variables first, then one slot a step. A step makes
 // its operands, which are sums of slots, and stores one value; so atoms that
-// several expressions share are computed once, and sums are never stored.
+// several expressions share are computed once, and sums are never stored. The
+// results d0·4 + ⌊d1/32⌋ and d1 mod 4 of d0 and d1 are two steps,
+//
+//	slot 2 = ⌊slot 1/32⌋
+//	slot 3 = ⌊slot 1/4⌋
+//
+// and the sums 4·slot 0 + slot 2 and slot 1 − 4·slot 3.
 type Evaluator struct {
 	vars  int
 	steps []step
@@ -23,7 +29,9 @@ type Evaluator struct {
 // A codeOp is what a step computes.
 type codeOp uint8
 
-// The operations of steps; sum and sum2 are the operands x and y.
+// The operations of steps; sum and sum2 are the operands x and y. A shift is a
+// division whose divisor is a power of two; the others divide by k, with a
+// multiplication where the dividend allows it.
 
 const (
 	codeDiv   codeOp = iota // slot = ⌊sum/k⌋

@@ -163,6 +163,7 @@ func (e Expr) Terms() (terms []Term, c int64) {
 // AtomKind is what an atom computes from its arguments.
 type AtomKind uint8
 
+// The kinds of atoms.
 const (
 	VariableAtom AtomKind = iota // no arguments: Variable says which
 	QuotientAtom                 // ⌊x/y⌋, y > 0

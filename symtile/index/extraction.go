@@ -60,7 +60,8 @@ const maxSelected = 2000
 
 // costOf is the cost of the cheapest way to write form y.
 func (r *Ring) costOf(y int32) int32 {
-	if x := r.lin(y); r.plain(x) {
+	x := r.lin(y)
+	if r.plain(x) {
 		return r.cost(x)
 	}
 	_, c := r.cheapest(y)
@@ -173,7 +174,16 @@ func (r *Ring) atomCost(id int32) int32 {
 }
 
 // A selector improves one sum until nothing costs less. Each rewriting offers a
-// sum that is equal to x; the cheapest offer is the next x.
+// sum that is equal to x; the cheapest offer is the next x. The rewritings are
+//
+//	k·X − k·m·⌊X/m⌋        k·(X mod m)              introduceMod
+//	k·y − k·f·⌊y/f⌋        k·(y mod f)              introduceSymbolicMod
+//	k·m·⌊(X + m−1)/m⌋      k·X + k·(−X mod m)       introduceNegatedMod
+//	k·(X mod m) + c        (k·X + c) mod (k·m)      widenMod
+//	k·⌊y/d⌋ + k·q          k·⌊(y + d·q)/d⌋          absorb, absorbQuotients
+//	k·⌊y/f⌋                −k·⌈−y/f⌉                introduceCeilDiv
+//	k·min(y, 0) + k·z      k·min(y + z, z)          introduceMinMax
+//	a·f + b·f              (a + b)·f                factor
 type selector struct {
 	r    *Ring
 	x    lin
@@ -626,9 +636,9 @@ func (v *rebuilder) form(y int32) (lin, bool) {
 	chosen, _ := v.r.cheapest(y)
 	out, ok := constForm(chosen.c), true
 	for _, t := range chosen.t {
-		x, fine := v.atom(t.a)
+		x, built := v.atom(t.a)
 		out = v.r.addmul(out, t.k, x)
-		ok = ok && fine
+		ok = ok && built
 	}
 	v.done[y] = out
 	return out, ok
@@ -645,12 +655,12 @@ func (v *rebuilder) atom(id int32) (lin, bool) {
 		return v.product(a)
 	}
 	x, ok := v.form(a.y)
-	z, fine := lin{}, true
+	z, built := lin{}, true
 	switch a.kind {
 	case atomQuot, atomModForm, atomMin, atomMax, atomFormProduct, atomCeilDiv:
-		z, fine = v.form(a.z)
+		z, built = v.form(a.z)
 	}
-	return v.build(a, x, z), ok && fine
+	return v.build(a, x, z), ok && built
 }
 
 // build applies what atom a computes to its operands.
@@ -681,9 +691,9 @@ func (v *rebuilder) build(a atom, x, z lin) lin {
 func (v *rebuilder) product(a atom) (lin, bool) {
 	out, ok := constForm(1), true
 	for i := range a.z {
-		x, fine := v.atom(v.r.factorPool[a.y+i])
+		x, built := v.atom(v.r.factorPool[a.y+i])
 		out = v.r.mul(out, x)
-		ok = ok && fine
+		ok = ok && built
 	}
 	return out, ok
 }

@@ -49,7 +49,8 @@ func FloorDiv(x, m int64) int64 {
 // floorMod is x − m·⌊x/m⌋, in [0, m) for m > 0.
 func floorMod(x, m int64) int64 { return x - m*FloorDiv(x, m) }
 
-// GCD is the greatest common divisor, ≥ 0; gcd(0, x) = |x|.
+// GCD is the greatest common divisor of x and y, by Euclid's algorithm. It is not
+// negative; GCD(0, x) = |x|.
 func GCD(x, y int64) int64 {
 	a := absInt(x)
 	b := absInt(y)
@@ -74,8 +75,9 @@ func extendedGCD(a, b int64) (g, u, v int64) {
 	return a, u, v
 }
 
-// chineseRemainder solves x ≡ r (mod m), x ≡ s (mod n): x ≡ q (mod l), l = 0
-// when there is no such x. known is false when l is not an int64.
+// chineseRemainder solves x ≡ r (mod m), x ≡ s (mod n): x ≡ q (mod l) with l the
+// least common multiple of m and n. l = 0 when there is no such x, that is, when
+// r and s differ modulo gcd(m, n). known is false when l is not an int64.
 func chineseRemainder(m, r, n, s int64) (l, q int64, known bool) {
 	g, u, _ := extendedGCD(m, n)
 	if (s-r)%g != 0 {

@@ -77,7 +77,8 @@ func isConst(e Expr) bool {
 func (m Map) used() map[Expr]bool {
 	used := map[Expr]bool{}
 	for _, e := range m.Where.Vars() {
-		if v, _ := e.Variable(); v.Origin != nil {
+		v, _ := e.Variable()
+		if v.Origin != nil {
 			used[e] = true
 		}
 	}
@@ -111,7 +112,8 @@ func mentions(x Clause, vars map[Expr]bool) bool {
 	})
 }
 
-// RangesToDims appends the ranges with the given indices to the dimensions.
+// RangesToDims appends the ranges with the given indices to the dimensions, for
+// callers that enumerate them. The other ranges keep their order.
 func (m Map) RangesToDims(which ...int) Map {
 	dims := slices.Clone(m.Dims)
 	ranges := []Expr(nil)
@@ -126,7 +128,8 @@ func (m Map) RangesToDims(which ...int) Map {
 	return m
 }
 
-// SymbolsToDims appends all ranges and run-time variables to the dimensions.
+// SymbolsToDims appends all ranges and run-time variables to the dimensions, in
+// this order: the map becomes a function of its dimensions.
 func (m Map) SymbolsToDims() Map {
 	m.Dims = m.Vars()
 	m.Ranges = nil

@@ -38,7 +38,7 @@ func (s *Substitution) ApplyAll(es []Expr) []Expr {
 	return out
 }
 
-// Origins lists where the run-time variables of m are read, in order; nil for
+// Origins returns where the run-time variables of m are read, in order; nil for
 // those that have no origin.
 func (m Map) Origins() []*Origin {
 	var out []*Origin
@@ -49,7 +49,9 @@ func (m Map) Origins() []*Origin {
 	return out
 }
 
-// RewriteOrigins changes the origins of run-time variables.
+// RewriteOrigins changes the origins of run-time variables by to, which gets an
+// origin whose place is rewritten already. Variables whose origin changes become
+// others, in the results, the constraints and the places of other origins, too.
 func (m Map) RewriteOrigins(to func(Origin) Origin) Map {
 	s := Substitution{With: map[Expr]Expr{}}
 	m.Runtime = (&rewriting{s: &s, origin: to}).all(m.Runtime)

@@ -77,6 +77,7 @@ type rangeRule struct {
 // An evidence is a set of what there is to bound a sum by.
 type evidence uint8
 
+// The kinds of evidence.
 const (
 	factsOfSums    evidence = 1 << iota // the domain knows sums
 	exactQuotients                      // the ring has quotients known to be exact
@@ -305,7 +306,9 @@ func rangeByExact(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
 }
 
 // A modPart is a way of seeing k·(x mod m) inside a sum, with ⌊x/m⌋ the atom of
-// one of its terms.
+// one of its terms. There are several, because x = ⌊y/e⌋ may be a quotient itself,
+// and ⌊x/m⌋ is then ⌊y/(e·m)⌋ in normal form: d0 floordiv 4 − (d0 floordiv 12)·3
+// is (d0 floordiv 4) mod 3.
 type modPart struct {
 	x    lin
 	m, k int64

@@ -544,9 +544,13 @@ type style struct {
 	ceilings bool
 }
 
-// A residue says which multiple of d is taken out of a coefficient.
+// A residue says which multiple of d is taken out of a coefficient k of a
+// dividend: k = q·d + rest, where rest may be positive or negative. No choice is
+// the best for all expressions: small residues read well, positive ones keep
+// ranges on one side of zero, and those with the sign of k keep sums monotone.
 type residue uint8
 
+// The residues.
 const (
 	// residueSigned truncates, so that the rest keeps the sign of k, unless the
 	// other neighbour is four times closer.

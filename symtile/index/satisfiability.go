@@ -14,7 +14,8 @@ import "slices"
 // has an effort: small ones are part of simplification, the full one is what a
 // caller of Satisfiable and Implies pays.
 
-// A Verdict is an answer that may be missing.
+// A Verdict is an answer that may be missing. Yes and No are proved; Unknown is no
+// hint at either.
 type Verdict uint8
 
 // The verdicts.
@@ -112,7 +113,8 @@ const (
 	exactVars = 24  // variables, quotients included
 )
 
-// A row is Σ k·x + c ≥ 0 over numbered variables, k dense.
+// A row is the inequality Σ k·x + c ≥ 0 over numbered variables. k has an element
+// for every variable known when the row was made; those that it lacks are 0.
 type row struct {
 	k []int64
 	c int64
@@ -143,7 +145,8 @@ func (c Constraint) satisfiable(e effort) Verdict {
 		return Yes
 	}
 	cases := e.cases
-	if v := c.split(nil, &cases); v != Unknown {
+	v := c.split(nil, &cases)
+	if v != Unknown {
 		return v
 	}
 	return c.enumerate(e.points)
@@ -190,7 +193,8 @@ func (c Constraint) split(picked []Bound, cases *int) Verdict {
 
 // decide decides a conjunction of bounds.
 func decide(bounds []Bound, cases *int) Verdict {
-	if *cases--; *cases < 0 || len(bounds) == 0 {
+	*cases--
+	if *cases < 0 || len(bounds) == 0 {
 		return Unknown
 	}
 	s := &system{r: bounds[0].Expr.r}
@@ -410,9 +414,12 @@ func (e elimination) next(rows []row, done []bool) int {
 }
 
 // eliminate combines every lower bound a·x + L ≥ 0 with every upper bound
-// −b·x + U ≥ 0 to a·U + b·L ≥ 0; in the dark shadow to ≥ (a−1)(b−1), which
-// leaves room for an integer x.
-func eliminate(rows []row, x int, dark bool) ([]row, bool) {
+// −b·x + U ≥ 0, a and b positive, to a·U + b·L ≥ 0: some real x lies between the
+// bounds. That is the real shadow, which every integer solution satisfies. The
+// dark shadow asks for a·U + b·L ≥ (a−1)(b−1), which leaves room for an integer
+// x, but may exclude solutions. The two are the same for a = 1 or b = 1. ok is
+// false past a limit.
+func eliminate(rows []row, x int, dark bool) (_ []row, ok bool) {
 	var out []row
 	for _, w := range rows {
 		if w.k[x] == 0 {

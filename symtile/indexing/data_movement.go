@@ -214,15 +214,15 @@ func (x *indexer) mirrored() []index.Expr {
 // operandsConcatenate: each operand is read in its interval of the dimension.
 func operandsConcatenate(x *indexer) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands))
-	along := x.in.Attrs.Dimensions[0]
+	dim := x.in.Attrs.Dimensions[0]
 	prefix := int64(0)
 	for k := range maps {
-		n := x.operandDims(k)[along]
+		n := x.operandDims(k)[dim]
 		out := slices.Clone(x.dims)
-		out[along] = out[along].AddConst(-prefix)
+		out[dim] = out[dim].AddConst(-prefix)
 		maps[k] = index.Map{
 			Results: out,
-			Where:   index.Require(x.dims[along], prefix, prefix+n-1),
+			Where:   index.Require(x.dims[dim], prefix, prefix+n-1),
 		}
 		if n == 0 {
 			maps[k].State = index.StateEmpty
@@ -234,10 +234,10 @@ func operandsConcatenate(x *indexer) []index.Map {
 
 // usersConcatenate adds the extents of the operands before this one.
 func usersConcatenate(x *indexer) index.Map {
-	along := x.in.Attrs.Dimensions[0]
+	dim := x.in.Attrs.Dimensions[0]
 	out := slices.Clone(x.dims)
 	for k := range x.operand {
-		out[along] = out[along].AddConst(x.operandDims(k)[along])
+		out[dim] = out[dim].AddConst(x.operandDims(k)[dim])
 	}
 	return index.Map{Results: out}
 }

@@ -59,13 +59,13 @@ func operandsDot(x *indexer) []index.Map {
 	ranges := x.ranges(pickExtents(sides[0].extents, sides[0].contract))
 	batch := x.dims[:len(sides[0].batch)]
 	free := x.dims[len(sides[0].batch):]
-	left := len(sides[0].free())
+	leftFree := len(sides[0].free())
 	return []index.Map{
 		{Ranges: ranges, Results: sides[0].index(
-			batch, free[:left], ranges,
+			batch, free[:leftFree], ranges,
 		)},
 		{Ranges: ranges, Results: sides[1].index(
-			batch, free[left:], ranges,
+			batch, free[leftFree:], ranges,
 		)},
 	}
 }
@@ -81,20 +81,20 @@ func (x *indexer) resultsOf(
 	which int, indices []index.Expr, more []int64,
 ) index.Map {
 	sides := x.sides()
-	mine := sides[which]
+	side := sides[which]
 	other := sides[1-which]
 	extents := append(
 		slices.Clone(more),
 		pickExtents(other.extents, other.free())...,
 	)
 	m := index.Map{Ranges: x.ranges(extents)}
-	free := gatherDims(indices, mine.free())
-	others := m.Ranges[len(more):]
+	free := gatherDims(indices, side.free())
+	otherFree := m.Ranges[len(more):]
 	if which == 1 {
-		free, others = others, free
+		free, otherFree = otherFree, free
 	}
 	m.Results = slices.Concat(
-		gatherDims(indices, mine.batch), free, others,
+		gatherDims(indices, side.batch), free, otherFree,
 	)
 	return m
 }

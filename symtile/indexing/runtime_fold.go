@@ -74,8 +74,8 @@ type folder struct {
 
 // newFolder is a folder for instructions within nested calls.
 func newFolder(r *index.Ring, within []*hlo.Instr) *folder {
-	left := maxFoldSteps
-	return &folder{r, &left, within}
+	budget := maxFoldSteps
+	return &folder{r, &budget, within}
 }
 
 // value is element at of in's output; ok where it is known and no integer
@@ -197,16 +197,16 @@ func (f *folder) element(
 func (f *folder) concatenated(
 	in *hlo.Instr, at []index.Expr,
 ) (index.Expr, bool) {
-	along := in.Attrs.Dimensions[0]
+	dim := in.Attrs.Dimensions[0]
 	prefix := int64(0)
 	for _, o := range in.Operands {
-		n := o.Shape.Dims[along]
+		n := o.Shape.Dims[dim]
 		if n > 0 &&
 			(index.Interval{Lo: prefix, Hi: prefix + n - 1}).Covers(
-				at[along].Range(),
+				at[dim].Range(),
 			) {
 			inner := slices.Clone(at)
-			inner[along] = at[along].AddConst(-prefix)
+			inner[dim] = at[dim].AddConst(-prefix)
 			return f.value(o, inner)
 		}
 		prefix += n
@@ -343,14 +343,14 @@ func (f *folder) divided(
 // compared is 0 or 1 where the range d of a difference decides its comparison
 // with 0.
 func (f *folder) compared(direction string, d index.Interval) (index.Expr, bool) {
-	holds := map[string]index.Interval{
+	intervals := map[string]index.Interval{
 		"EQ": {},
 		"LT": {Lo: math.MinInt64, Hi: -1},
 		"LE": {Lo: math.MinInt64, Hi: 0},
 		"GT": {Lo: 1, Hi: math.MaxInt64},
 		"GE": {Lo: 0, Hi: math.MaxInt64},
 	}
-	in, ok := holds[direction]
+	in, ok := intervals[direction]
 	if direction == "NE" {
 		switch {
 		case !d.Contains(0):

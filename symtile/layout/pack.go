@@ -207,11 +207,11 @@ func (p Pack) Steps() Steps {
 	split, perm := p.split()
 	var ss Steps
 	if p.Unpack {
-		back := make([]int, len(perm))
+		inverse := make([]int, len(perm))
 		for i, d := range perm {
-			back[d] = i
+			inverse[d] = i
 		}
-		ss = ss.transpose(p.Packed(), back)
+		ss = ss.transpose(p.Packed(), inverse)
 		ss = ss.to(
 			Reshape, ss.dims(p.Packed()), p.padded(),
 		)

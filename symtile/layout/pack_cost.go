@@ -240,7 +240,7 @@ func (o Operand) check(m Memory) error {
 // packed, and computes whether packing pays.
 func (o Operand) PackCost(m Memory) (PackCost, error) {
 	m = m.withDefaults()
-	open := o.Visits == 0
+	anyVisits := o.Visits == 0
 	o.Visits = max(o.Visits, 1)
 	o.Sweeps = max(o.Sweeps, 1)
 	if err := m.check(); err != nil {
@@ -268,7 +268,7 @@ func (o Operand) PackCost(m Memory) (PackCost, error) {
 		packed.times(o.Visits)
 	j.Pays = j.BreakEven > 0 && o.Visits >= j.BreakEven
 	j.Sets = o.rowSets(m)
-	j.Why = j.why(m, open)
+	j.Why = j.why(m, anyVisits)
 	return j, nil
 }
 
@@ -277,7 +277,7 @@ func (o Operand) PackCost(m Memory) (PackCost, error) {
 // footprints.
 func (o Operand) visit(m Memory) (inPlace, packed Waste, err error) {
 	type class struct{ base, rows, cols int64 }
-	known := map[class]Waste{}
+	wasteOf := map[class]Waste{}
 	period := index.LCM(m.sets()*m.Line, m.Page)
 	blockBytes := o.BlockRows * o.BlockCols * o.ElementBytes
 	at := int64(0)
@@ -290,7 +290,7 @@ func (o Operand) visit(m Memory) (inPlace, packed Waste, err error) {
 				(i*o.Cols + c) * o.ElementBytes % period,
 				rows, cols,
 			}
-			w, ok := known[k]
+			w, ok := wasteOf[k]
 			if !ok {
 				if touched += rows * (1 + cols*o.ElementBytes/m.Line); touched > maxTouches {
 					return w, w, fmt.Errorf(
@@ -306,7 +306,7 @@ func (o Operand) visit(m Memory) (inPlace, packed Waste, err error) {
 					),
 					rows*cols,
 				)
-				known[k] = w
+				wasteOf[k] = w
 			}
 			inPlace = inPlace.plus(w)
 			packed = packed.plus(o.waste(
@@ -377,14 +377,14 @@ func (o Operand) rowSets(m Memory) int64 {
 }
 
 // why explains the result in words, with the numbers that it rests on.
-func (j *PackCost) why(m Memory, open bool) string {
+func (j *PackCost) why(m Memory, anyVisits bool) string {
 	o, perVisit := j.Operand, j.Waste.Total()/
 		j.Operand.Visits
 	var b strings.Builder
 	switch {
 	case j.BreakEven == 0:
 		fmt.Fprintf(&b, "does not pay, however often blocks are read: in place %s are wasted a visit, packed no less.", BytesText(perVisit))
-	case open:
+	case anyVisits:
 		fmt.Fprintf(
 			&b, "pays from %s on: it moves %s once, and a visit to every block wastes %s in place, %s packed.",
 			CountText(j.BreakEven, "visit"), BytesText(j.Packing),

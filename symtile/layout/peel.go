@@ -18,27 +18,27 @@ const maxParts = 256
 // A constraint lo ≤ k·v + rest ≤ hi holds for every value of rest where v is at
 // least ⌈(lo − min rest)/k⌉ and at most ⌊(hi − max rest)/k⌋; there the range of
 // v is cut. Only variables of the roles given are cut; any, when none is given.
-func Peel(m index.Map, along ...index.Role) []index.Map {
-	var whole, masked []index.Map
-	open := []index.Map{m.Simplify()}
-	for len(open) > 0 {
-		part := open[len(open)-1]
-		open = open[:len(open)-1]
+func Peel(m index.Map, roles ...index.Role) []index.Map {
+	var unmasked, masked []index.Map
+	pending := []index.Map{m.Simplify()}
+	for len(pending) > 0 {
+		part := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
 		if part.State != index.StateKnown {
 			continue
 		}
-		c, ok := bestCut(part, along)
+		c, ok := bestCut(part, roles)
 		switch {
 		case ok &&
-			len(open)+len(whole)+len(masked)+3 <= maxParts:
-			open = append(open, c.pieces(part)...)
+			len(pending)+len(unmasked)+len(masked)+3 <= maxParts:
+			pending = append(pending, c.pieces(part)...)
 		case part.Where.True():
-			whole = append(whole, part)
+			unmasked = append(unmasked, part)
 		default:
 			masked = append(masked, tighten(part))
 		}
 	}
-	return append(whole, masked...)
+	return append(unmasked, masked...)
 }
 
 // tighten cuts each bound to the range of its expression.
@@ -66,7 +66,7 @@ type cut struct {
 
 // bestCut is the cut that frees the largest share of a variable's values from a
 // constraint; the first such variable.
-func bestCut(m index.Map, along []index.Role) (best cut, ok bool) {
+func bestCut(m index.Map, roles []index.Role) (best cut, ok bool) {
 	for i, clause := range m.Where {
 		if len(clause) != 1 {
 			continue
@@ -74,7 +74,7 @@ func bestCut(m index.Map, along []index.Role) (best cut, ok bool) {
 		for _, e := range m.Vars() {
 			v, isVar := e.Variable()
 			if !isVar ||
-				len(along) > 0 && !slices.Contains(along, v.Role) {
+				len(roles) > 0 && !slices.Contains(roles, v.Role) {
 				continue
 			}
 			inside, cuts := insideOf(clause[0], e)
@@ -98,17 +98,17 @@ func insideOf(b index.Bound, v index.Expr) (index.Interval, bool) {
 		!v.Range().Bounded() {
 		return index.Interval{}, false
 	}
-	left := b.In.Meet(b.Expr.Range()) // bounded now
-	left = index.Interval{
-		Lo: left.Lo - others.Lo,
-		Hi: left.Hi - others.Hi,
+	inBounds := b.In.Meet(b.Expr.Range()) // bounded now
+	inBounds = index.Interval{
+		Lo: inBounds.Lo - others.Lo,
+		Hi: inBounds.Hi - others.Hi,
 	}
 	if k < 0 {
-		left, k = left.Neg(), -k
+		inBounds, k = inBounds.Neg(), -k
 	}
 	in := index.Interval{
-		Lo: left.AddConst(k - 1).Div(k).Lo,
-		Hi: left.Div(k).Hi,
+		Lo: inBounds.AddConst(k - 1).Div(k).Lo,
+		Hi: inBounds.Div(k).Hi,
 	}.Meet(v.Range())
 	return in, !in.Empty()
 }

@@ -145,18 +145,18 @@ func (ss Steps) to(kind StepKind, from, to []int64) Steps {
 // with more than one index moves nothing: it is a reshape.
 func (ss Steps) transpose(from []int64, perm []int) Steps {
 	to := make([]int64, len(perm))
-	last, keeps := -1, true
+	last, keepsOrder := -1, true
 	for i, d := range perm {
 		to[i] = from[d]
 		if from[d] != 1 {
-			keeps = keeps && d > last
+			keepsOrder = keepsOrder && d > last
 			last = d
 		}
 	}
 	switch {
 	case slices.IsSorted(perm):
 		return ss
-	case keeps:
+	case keepsOrder:
 		return ss.to(Reshape, from, to)
 	}
 	return append(ss, Step{

@@ -1,15 +1,34 @@
+// Package portable computes with the elements of scratch by loops in Go: the
+// elementwise operations, reductions of runs, conversions between scratch and the
+// arrays of a program, and scalar programs.
+//
+// It is what runs where there is no machine code, for operations and types that
+// have none, and what machine code is compared with. Common operations have loops
+// of their own, in tables by class. The others call the scalar semantics of the
+// reference for every element.
+//
+// A loop works on runs: slices of equal length, of which the destination may be an
+// operand. Runs are strips of a tile, mostly of 512 elements, so that what a loop
+// reads is still in the first-level cache.
 package portable
 
 import "github.com/tilewright/tilewright/symtile/hlo"
 
 // A Class is a type of scratch. Floating types narrower than f32 are held as
-// f32, integers as the smallest of i32 and i64 that has all their values.
+// f32, integers as the smaller of i32 and i64 that has all their values, pred
+// as 0 and 1.
 type Class uint8
 
 const (
+	// Float32 holds f32 and the floating types of fewer bits.
 	Float32 Class = iota
-	Float64
+	Float64       // Float64 holds f64.
+	// Int32 holds pred, signed integers of up to 32 bits, and unsigned ones of
+	// up to 16.
 	Int32
+	// Int64 holds u32, s64 and u64. The bits of a u64 are those of the i64, so
+	// that comparisons, divisions and conversions of u64 need loops of their
+	// own.
 	Int64
 )
 
@@ -39,8 +58,8 @@ func ClassOf(d hlo.DType) Class {
 	return Int32
 }
 
-// IsNative says whether arrays of type d hold exactly what scratch of its class
-// holds, so that one can stand for the other.
+// IsNative reports whether arrays of type d hold exactly what scratch of its
+// class holds, so that one can stand for the other.
 func IsNative(d hlo.DType) bool {
 	switch d {
 	case hlo.F32, hlo.F64, hlo.S32, hlo.S64, hlo.U64:
@@ -68,8 +87,8 @@ func ClassFor[T Number]() Class {
 	return Int64
 }
 
-// Fill fills dst with x; copying what is there already is the fastest loop
-// plain Go has.
+// Fill fills dst with x. Copying what is there already, twice as much each
+// time, is the fastest loop in Go.
 func Fill[T Number](dst []T, x T) {
 	n := min(16, len(dst))
 	for k := range dst[:n] {

@@ -8,19 +8,22 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Pointwise operations on runs of elements. Common ones are loops of their own,
-// in tables by class of type; the rest call the scalar semantics of the
-// reference for every element. dst may be one of the operands.
-
+// A Float is an element of the floating classes.
 type Float interface{ float32 | float64 }
+
+// An integer is an element of the integer classes.
 type integer interface{ int32 | int64 }
 
+// A Unary loop sets dst to an operation on each element of x. dst may be x.
 type Unary[S, T Number] func(dst []T, x []S)
+
+// A Binary loop sets dst to an operation on the elements of x and y, in pairs.
+// dst may be an operand.
 type Binary[S, T Number] func(
 	dst []T, x, y []S,
 )
 
-// numberBinary are the loops that are the same for all classes.
+// numberBinary are the loops of operations that are the same in all classes.
 func numberBinary[T Number](op hlo.Opcode) Binary[T, T] {
 	switch op {
 	case hlo.OpAdd:
@@ -67,6 +70,8 @@ func numberBinary[T Number](op hlo.Opcode) Binary[T, T] {
 	return nil
 }
 
+// floatBinary are the loops of floating classes; they compute in f64 where
+// there is no loop of their own.
 func floatBinary[T Float](op hlo.Opcode) Binary[T, T] {
 	if op == hlo.OpDivide {
 		return func(dst, x, y []T) {
@@ -88,6 +93,8 @@ func floatBinary[T Float](op hlo.Opcode) Binary[T, T] {
 	}
 }
 
+// floatUnary are the loops of floating classes; they compute in f64 where there
+// is no loop of their own.
 func floatUnary[T Float](op hlo.Opcode) Unary[T, T] {
 	switch op {
 	case hlo.OpNegate:
@@ -132,8 +139,8 @@ func floatUnary[T Float](op hlo.Opcode) Unary[T, T] {
 	}
 }
 
-// intBinary are exact modulo the width of T; they are fitted to the element
-// type afterwards.
+// intBinary are the loops of integer classes, exact modulo the width of T.
+// Narrowing brings results to the element type afterwards.
 func intBinary[T integer](op hlo.Opcode, d hlo.DType) Binary[T, T] {
 	switch op {
 	case hlo.OpAnd:
@@ -168,6 +175,7 @@ func intBinary[T integer](op hlo.Opcode, d hlo.DType) Binary[T, T] {
 	}
 }
 
+// intUnary are the loops of integer classes, see intBinary.
 func intUnary[T integer](op hlo.Opcode, d hlo.DType) Unary[T, T] {
 	f := reference.IntUnary(op)
 	if f == nil {
@@ -180,8 +188,9 @@ func intUnary[T integer](op hlo.Opcode, d hlo.DType) Unary[T, T] {
 	}
 }
 
-// hasNumberLoop says whether the loop for all classes computes the operation on d:
-// unsigned 64-bit numbers are ordered otherwise, and pred adds as or.
+// hasNumberLoop reports whether the loop for all classes computes the operation
+// on d: unsigned 64-bit numbers, which are held as i64, have another order, and
+// pred adds as or.
 func hasNumberLoop(op hlo.Opcode, d hlo.DType) bool {
 	switch {
 	case d == hlo.U64:
@@ -192,8 +201,8 @@ func hasNumberLoop(op hlo.Opcode, d hlo.DType) bool {
 	return true
 }
 
-// UnaryOf and binary find the loop of an operation on elements of type d, without
-// fitting; nil when there is none.
+// UnaryOf is the loop of a unary operation on elements of type d, without
+// narrowing; nil where there is none.
 func UnaryOf[T Number](op hlo.Opcode, d hlo.DType) Unary[T, T] {
 	var loop any
 	switch ClassFor[T]() {
@@ -212,6 +221,8 @@ func UnaryOf[T Number](op hlo.Opcode, d hlo.DType) Unary[T, T] {
 	return loop.(Unary[T, T])
 }
 
+// BinaryOf is the loop of a binary operation on elements of type d, without
+// narrowing; nil where there is none.
 func BinaryOf[T Number](op hlo.Opcode, d hlo.DType) Binary[T, T] {
 	f := numberBinary[T](op)
 	if f != nil && hasNumberLoop(op, d) {
@@ -232,7 +243,12 @@ func BinaryOf[T Number](op hlo.Opcode, d hlo.DType) Binary[T, T] {
 }
 
 // Narrowing is the loop that brings results to their element type where scratch
-// is wider; nil where it is not.
+// is wider, else nil. Operations compute in the class of the scratch, and
+// rounding or wrapping the result gives what the element type would have given:
+// f32 has at least twice the bits of bf16 and f16 plus two, so that rounding
+// the f32 results of +, −, ×, ÷ and √ a second time changes nothing (Figueroa,
+// When is double rounding innocuous?, 1995), and integers are exact modulo the
+// width of the class.
 func Narrowing[T Number](d hlo.DType) Unary[T, T] {
 	var loop any
 	switch ClassFor[T]() {
@@ -248,6 +264,7 @@ func Narrowing[T Number](d hlo.DType) Unary[T, T] {
 	return loop.(Unary[T, T])
 }
 
+// roundTo is the loop that rounds to a floating type that is held as f32.
 func roundTo(d hlo.DType) Unary[float32, float32] {
 	switch d {
 	case hlo.F32:
@@ -272,6 +289,8 @@ func roundTo(d hlo.DType) Unary[float32, float32] {
 	}
 }
 
+// wrapTo is the loop that wraps to an integer type: by a mask where it is
+// unsigned, by two shifts where it is signed.
 func wrapTo[T integer](d hlo.DType) Unary[T, T] {
 	bits := d.Bits()
 	switch {
@@ -301,7 +320,7 @@ func wrapTo[T integer](d hlo.DType) Unary[T, T] {
 	}
 }
 
-// Then is f followed by fit.
+// Then is f followed by fit, where that is not nil.
 func (f Unary[S, T]) Then(fit Unary[T, T]) Unary[S, T] {
 	if fit == nil {
 		return f
@@ -312,6 +331,7 @@ func (f Unary[S, T]) Then(fit Unary[T, T]) Unary[S, T] {
 	}
 }
 
+// Then is f followed by fit, where that is not nil.
 func (f Binary[S, T]) Then(fit Unary[T, T]) Binary[S, T] {
 	if fit == nil {
 		return f
@@ -322,7 +342,11 @@ func (f Binary[S, T]) Then(fit Unary[T, T]) Binary[S, T] {
 	}
 }
 
-// Conversion is the loop from elements of type from to elements of type d.
+// Conversion is the loop of a convert from elements of type from to elements of
+// type d. Floats that do not fit an integer type become the nearest end of its
+// range, NaN becomes 0, and all but 0 becomes the pred 1. A conversion from f64
+// or integers, other than u64, to a type that is held as f32 rounds once, not
+// to f32 first.
 func Conversion[S, T Number](d, from hlo.DType) Unary[S, T] {
 	switch {
 	case from == hlo.U64 && d.IsFloat():
@@ -345,7 +369,7 @@ func Conversion[S, T Number](d, from hlo.DType) Unary[S, T] {
 		}
 	case ClassOf(d) == Float32 &&
 		d != hlo.F32 && ClassOf(from) != Float32:
-		return func(dst []T, src []S) { // one rounding, not two
+		return func(dst []T, src []S) { // This rounds once, not twice.
 			for k, v := range src[:len(dst)] {
 				dst[k] = T(kernels.RoundFloat(d, float64(v)))
 			}
@@ -358,7 +382,10 @@ func Conversion[S, T Number](d, from hlo.DType) Unary[S, T] {
 	}).Then(Narrowing[T](d))
 }
 
-// Comparison is the loop of a compare; its result is pred.
+// Comparison is the loop of a compare; its result is pred. Operators of Go
+// serve wherever they have the semantics of HLO: not for u64, whose bits are
+// held as i64, and not for the total order of floats, in which −0 < +0 and NaN
+// is ordered.
 func Comparison[T Number](i *hlo.Instr) Binary[T, int32] {
 	d := i.Operands[0].Shape.DType
 	if d != hlo.U64 && i.Attrs.CompareType != "TOTALORDER" {
@@ -387,6 +414,8 @@ func Comparison[T Number](i *hlo.Instr) Binary[T, int32] {
 	}
 }
 
+// ordering is the loop of a comparison by Go's operators, nil of an unknown
+// direction.
 func ordering[T Number](direction string) Binary[T, int32] {
 	switch direction {
 	case "EQ":
@@ -429,6 +458,7 @@ func ordering[T Number](direction string) Binary[T, int32] {
 	return nil
 }
 
+// boolInt is pred as an element of scratch.
 func boolInt(b bool) int32 {
 	if b {
 		return 1
@@ -436,6 +466,7 @@ func boolInt(b bool) int32 {
 	return 0
 }
 
+// Select is select: x where p is not 0, else y.
 func Select[T Number](dst []T, p []int32, x, y []T) {
 	p = p[:len(dst)]
 	x = x[:len(dst)]

@@ -6,21 +6,23 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Exponentials of f32, computed in float64 by table and polynomial:
+// Exponentials of f32 are computed in float64 by table and polynomial:
 // e^x = 2^(k/32) · e^r with k = round(32·x/ln 2), |r| ≤ ln 2/64. The Taylor
 // polynomial of degree 4 leaves r⁵/120 < 1.3e-12, so that results are the
 // correctly rounded ones but in about one of 10⁵ cases, in which they are the
 // other neighbour: at most 0.51 units in the last place.
 
 const (
-	expSteps   = 32
-	expInv     = expSteps / math.Ln2
-	expStep    = math.Ln2 / expSteps
-	roundMagic = 0x1.8p52 // adding it rounds to a whole number, in the low bits
-	expLimit   = 110      // beyond, e^x is 0 or infinite in f32 and e^-x too
+	expSteps = 32
+	expInv   = expSteps / math.Ln2
+	expStep  = math.Ln2 / expSteps
+	// Adding roundMagic rounds to a whole number, which is in the low bits.
+	roundMagic = 0x1.8p52
+	// Beyond expLimit, e^x is 0 or infinite in f32, and e^-x too.
+	expLimit = 110
 )
 
-// expTable are 2^(k/32).
+// expTable is 2^(k/32).
 var expTable = func() (t [expSteps]float64) {
 	for k := range t {
 		t[k] = math.Exp2(float64(k) / expSteps)
@@ -28,13 +30,17 @@ var expTable = func() (t [expSteps]float64) {
 	return t
 }()
 
-// ExpLoops are loops for f32 that are faster than package math, which is for float64.
+// ExpLoops are loops for f32 that are faster than package math, which computes
+// in f64.
 var ExpLoops = map[hlo.Opcode]Unary[float32, float32]{
 	hlo.OpExponential: exponentials,
 	hlo.OpTanh:        tanhs,
 	hlo.OpLogistic:    logistics,
 }
 
+// exponentials are e^x. x is limited to ±expLimit, which changes no result.
+// Adding roundMagic to 32·x/ln 2 rounds it to the whole number k, in the low
+// bits of the sum; k mod 32 indexes the table, and k/32 goes to the exponent.
 func exponentials(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {

@@ -2,8 +2,10 @@ package portable
 
 import "github.com/tilewright/tilewright/symtile/hlo"
 
-// ReduceRow folds a run into x with four partial results, in a fixed order; nil
-// where the operation is not of the type.
+// ReduceRow is the loop that reduces a run into x, nil where there is none for
+// the operation on type d. It has four partial results, which do not depend on
+// each other and are combined in a fixed order, so that the result depends on
+// nothing but the run.
 func ReduceRow[T Number](
 	monoid hlo.Opcode, d hlo.DType,
 ) func(x T, row []T) T {
@@ -30,8 +32,8 @@ func ReduceRow[T Number](
 	return f
 }
 
-// reduceIntegerRow folds by what only integers have: bits, and the order of unsigned
-// numbers of 64 bits. Pred adds as or.
+// reduceIntegerRow is ReduceRow for what only integers have: operations on
+// bits, and the order of unsigned numbers of 64 bits. Pred adds as or.
 func reduceIntegerRow[T integer](
 	monoid hlo.Opcode, d hlo.DType,
 ) func(x T, row []T) T {
@@ -76,6 +78,7 @@ func reduceIntegerRow[T integer](
 	return nil
 }
 
+// sumRow is x plus the sum of a row.
 func sumRow[T Number](x T, row []T) T {
 	var a, b, c, d T
 	for len(row) >= 4 {
@@ -91,6 +94,7 @@ func sumRow[T Number](x T, row []T) T {
 	return x + ((a + b) + (c + d))
 }
 
+// productRow is x times the product of a row.
 func productRow[T Number](x T, row []T) T {
 	var a T = 1
 	var b T = 1
@@ -109,6 +113,7 @@ func productRow[T Number](x T, row []T) T {
 	return x * ((a * b) * (c * d))
 }
 
+// maxRow is the maximum of x and a row.
 func maxRow[T Number](x T, row []T) T {
 	a := x
 	b := x
@@ -127,6 +132,7 @@ func maxRow[T Number](x T, row []T) T {
 	return max(a, b, c, d)
 }
 
+// minRow is the minimum of x and a row.
 func minRow[T Number](x T, row []T) T {
 	a := x
 	b := x

@@ -9,29 +9,34 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Scalar is one element: f for floating types, i for integers and pred.
+// A Scalar is one element of a scalar program.
 type Scalar struct {
+	// The value of floating types, exact in f64 for all of them.
 	F float64
-	I int64
+	I int64 // The value of integers and pred.
 }
 
-// A scalarProgram is a scalar computation, such as what a reduce applies, as a
-// list of instructions over registers; the parameters are the first.
-type scalarProgram struct {
-	code      []func(r []Scalar)
-	Params    int
+// A ScalarProgram is a scalar computation, such as that of a reduce, as a list
+// of instructions over registers. The parameters are in the first registers.
+type ScalarProgram struct {
+	// The instructions. Each reads registers and writes one.
+	code   []func(r []Scalar)
+	Params int // The number of parameters.
+	// The registers of the results: of the root, or of the elements of a tuple.
 	Results   []int
-	Registers int
+	Registers int // The number of registers.
 }
 
-func (p *scalarProgram) Run(r []Scalar) {
+// Run runs the program on its registers.
+func (p *ScalarProgram) Run(r []Scalar) {
 	for _, f := range p.code {
 		f(r)
 	}
 }
 
-func CompileScalar(c *hlo.Computation) (*scalarProgram, error) {
-	p := &scalarProgram{
+// CompileScalar compiles a computation whose values are all scalars.
+func CompileScalar(c *hlo.Computation) (*ScalarProgram, error) {
+	p := &ScalarProgram{
 		Params:    len(c.Params),
 		Registers: len(c.Params),
 	}
@@ -68,6 +73,8 @@ func CompileScalar(c *hlo.Computation) (*scalarProgram, error) {
 	return p, nil
 }
 
+// scalarOp compiles an instruction with result register to, where at holds the
+// registers of instructions.
 func scalarOp(
 	i *hlo.Instr, to int, at map[*hlo.Instr]int,
 ) (func(r []Scalar), error) {
@@ -128,9 +135,13 @@ func scalarArithmetic(
 				r[to].F = kernels.RoundFloat(d, f(r[x].F))
 			}
 		}
-		if f := reference.FloatBinary(i.Op); f != nil && binary {
+		f := reference.FloatBinary(i.Op)
+		if f != nil && binary {
 			return func(r []Scalar) {
-				r[to].F = kernels.RoundFloat(d, f(r[x].F, r[y].F))
+				r[to].F = kernels.RoundFloat(
+					d,
+					f(r[x].F, r[y].F),
+				)
 			}
 		}
 		return nil
@@ -140,16 +151,22 @@ func scalarArithmetic(
 			r[to].I = kernels.WrapInt(d, f(d, r[x].I))
 		}
 	}
-	if f := reference.IntBinary(i.Op); f != nil && binary {
+	f := reference.IntBinary(i.Op)
+	if f != nil && binary {
 		return func(r []Scalar) {
-			r[to].I = kernels.WrapInt(d, f(d, r[x].I, r[y].I))
+			r[to].I = kernels.WrapInt(
+				d,
+				f(d, r[x].I, r[y].I),
+			)
 		}
 	}
 	return nil
 }
 
+// bit is pred as the integer of a Scalar.
 func bit(b bool) int64 { return int64(boolInt(b)) }
 
+// scalarConstant compiles a constant.
 func scalarConstant(i *hlo.Instr, to int) (func(r []Scalar), error) {
 	if i.Literal == nil || i.Literal.Elided {
 		return nil, fmt.Errorf("the value of %s was left out of the text", i.Name)
@@ -165,6 +182,9 @@ func scalarConstant(i *hlo.Instr, to int) (func(r []Scalar), error) {
 	return func(r []Scalar) { r[to] = v }, nil
 }
 
+// scalarConvert compiles a convert of register x from one type to another.
+// Floating results are rounded to d, integers wrap, and floats that do not fit
+// an integer type become the nearest end of its range, as in the reference.
 func scalarConvert(d, from hlo.DType, to, x int) func(r []Scalar) {
 	switch {
 	case d.IsFloat() && from.IsFloat():

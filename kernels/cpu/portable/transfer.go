@@ -8,7 +8,9 @@ import (
 // A Transfer moves one run of elements between scratch and an array in memory.
 // Element k of scratch corresponds to element at + k·stride of the array, whose
 // bytes are data.
-type Transfer[T Number] func(scratch []T, data []byte, at, stride int64)
+type Transfer[T Number] func(
+	scratch []T, data []byte, at, stride int64,
+)
 
 // Stored lists the Go types that arrays consist of in memory.
 type Stored interface {
@@ -19,8 +21,11 @@ func elements[S Stored](data []byte) []S {
 	return kernels.Elements[S](kernels.Buffer{Data: data})
 }
 
-// GatherRun sets dst[k] to element at + k·stride of src, converted to T.
-func GatherRun[T Number, S Stored](dst []T, src []S, at, stride int64) {
+// GatherRun sets dst[k] to element at + k·stride of src, converted to T. A
+// stride of 0 repeats one element.
+func GatherRun[T Number, S Stored](
+	dst []T, src []S, at, stride int64,
+) {
 	switch stride {
 	case 1:
 		src = src[at : at+int64(len(dst))]
@@ -42,7 +47,9 @@ func GatherRun[T Number, S Stored](dst []T, src []S, at, stride int64) {
 }
 
 // ScatterRun sets element at + k·stride of dst to src[k], converted to S.
-func ScatterRun[S Stored, T Number](dst []S, src []T, at, stride int64) {
+func ScatterRun[S Stored, T Number](
+	dst []S, src []T, at, stride int64,
+) {
 	if stride != 1 {
 		for _, v := range src {
 			dst[at] = S(v)
@@ -158,11 +165,15 @@ var transfersOf = map[hlo.DType][2]any{
 
 // Read is the transfer of arrays of type d into scratch of the class of d, whose
 // Go type is T.
-func Read[T Number](d hlo.DType) Transfer[T] { return transferOf[T](d, 0) }
+func Read[T Number](d hlo.DType) Transfer[T] {
+	return transferOf[T](d, 0)
+}
 
 // Write is the transfer of scratch into arrays of type d. Values must have been
 // rounded or wrapped to d before, where conversion alone does not.
-func Write[T Number](d hlo.DType) Transfer[T] { return transferOf[T](d, 1) }
+func Write[T Number](d hlo.DType) Transfer[T] {
+	return transferOf[T](d, 1)
+}
 
 func transferOf[T Number](d hlo.DType, direction int) Transfer[T] {
 	both, ok := transfersOf[d]

@@ -7,11 +7,12 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
-// CopyArgs are n rows of so many bytes each. While they are copied, lines ahead
-// bytes further in the source are fetched, and with every row four lines that
-// will be read next: the first lines of four rows, fetchStep apart, from fetch on;
-// with the next row those of the next four rows, and after fetchRows rows the
-// second lines of the first four. 0 is nothing to fetch.
+// CopyArgs are N rows of Bytes bytes each. While they are copied, the lines
+// Ahead bytes further in the source are prefetched, and with every row four
+// lines that will be read next: the first lines of four rows, FetchStep apart,
+// from Fetch on; with the next row those of the next four rows, and after
+// FetchRows rows the second lines of the first four. A Fetch of 0 prefetches
+// nothing.
 type CopyArgs struct {
 	N, Bytes         int64
 	From, To         unsafe.Pointer
@@ -22,21 +23,24 @@ type CopyArgs struct {
 	FetchRows        int64
 }
 
-// copyRoutines are the functions moves are made of.
-type copyRoutines struct {
+// CopyRoutines are the routines of which copies consist.
+type CopyRoutines struct {
 	copy, nonTemporal, fence amd64.Func
-	Transposes               [9]TransposeRoutine // by bytes of an element
+	Transposes               [9]TransposeRoutine // The transposes, by bytes of an element.
 	Ok                       bool
 }
 
-// A TransposeRoutine transposes blocks: cols rows of the source, of rows elements.
+// A TransposeRoutine transposes blocks of Cols rows of the source, with Rows
+// elements each.
 type TransposeRoutine struct {
 	F          amd64.Func
 	Rows, Cols int64
 }
 
-var CopyRoutinesLoaded = sync.OnceValue(func() *copyRoutines {
-	m := &copyRoutines{}
+// LoadedCopyRoutines are the copy routines. They are assembled at first use and
+// stay for the life of the process.
+var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
+	m := &CopyRoutines{}
 	if !Supported() {
 		return m
 	}
@@ -63,20 +67,24 @@ var CopyRoutinesLoaded = sync.OnceValue(func() *copyRoutines {
 	return m
 })
 
-// StoreFence orders streaming stores before what tells others of them.
+// StoreFence orders non-temporal stores before later stores that tell others of
+// them.
 func StoreFence(args *CopyArgs) {
-	if m := CopyRoutinesLoaded(); m.Ok {
+	if m := LoadedCopyRoutines(); m.Ok {
 		m.fence.Call(unsafe.Pointer(args))
 	}
 }
 
-const maxCopyBytes = 1 << 20 // bytes a machine function copies in one call
+// maxCopyBytes bounds the bytes of a call.
+const maxCopyBytes = 1 << 20
 
-// CopyRows copies rows, streaming or not.
+// CopyRows copies rows, with args as the argument block. Where no machine code
+// runs, and for long rows of ordinary stores, it uses the copy of the Go
+// runtime.
 func (args *CopyArgs) CopyRows(rows CopyArgs, nonTemporal bool) {
-	m := CopyRoutinesLoaded()
+	m := LoadedCopyRoutines()
 	if !m.Ok || !nonTemporal && rows.Bytes >= minMemmoveBytes {
-		for k := range rows.N { // pointers past an array must not be
+		for k := range rows.N { // No pointer may point past its array.
 			to := unsafe.Add(rows.To, k*rows.ToStep)
 			from := unsafe.Add(rows.From, k*rows.FromStep)
 			copy(
@@ -119,13 +127,18 @@ func (args *CopyArgs) copyLong(f amd64.Func, bytes int64) {
 }
 
 const (
-	LineBytes       = 64
-	minMemmoveBytes = 2048 // bytes from which the copy of the run time is as good
+	LineBytes = 64 // LineBytes is the size of a cache line.
+	// minMemmoveBytes is the length from which the copy of the Go runtime is as
+	// fast.
+	minMemmoveBytes = 2048
 )
 
 // emitLoadArg emits the load of field n, of eight bytes, of the argument block.
 func emitLoadArg(a *amd64.Assembler, r amd64.Reg, n int32) {
-	a.Emit(amd64.MOV, r, amd64.Mem{Base: amd64.RDI, Disp: 8 * n})
+	a.Emit(amd64.MOV, r, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 8 * n,
+	})
 }
 
 // emitCopy emits the copy of rows, 64 bytes at a time to whole lines of the
@@ -165,8 +178,14 @@ func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
 	a.Bind(rest)
 	// The subtractions left the low bits of the count as they were.
 	emitCopySmall(a, from, to, remaining, 32)
-	a.Emit(amd64.ADD, amd64.R8, amd64.Mem{Base: amd64.RDI, Disp: 8 * 4})
-	a.Emit(amd64.ADD, amd64.R9, amd64.Mem{Base: amd64.RDI, Disp: 8 * 5})
+	a.Emit(amd64.ADD, amd64.R8, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 8 * 4,
+	})
+	a.Emit(amd64.ADD, amd64.R9, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 8 * 5,
+	})
 	emitPrefetchRows(a)
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
 	a.Emit(amd64.JG, row)
@@ -194,12 +213,16 @@ func emitPrefetchRows(a *amd64.Assembler) {
 	emitLoadArg(a, amd64.R13, 9)
 	emitLoadArg(a, amd64.R11, 7)
 	a.Emit(amd64.ADD, amd64.R11, amd64.Imm(LineBytes))
-	a.Emit(amd64.MOV, amd64.Mem{Base: amd64.RDI, Disp: 8 * 7}, amd64.R11)
+	a.Emit(
+		amd64.MOV,
+		amd64.Mem{Base: amd64.RDI, Disp: 8 * 7},
+		amd64.R11,
+	)
 	a.Bind(next)
 }
 
-// emitPrefetchEnds fetches, to be written, the lines that a row a few further begins and
-// ends within: others are written whole.
+// emitPrefetchEnds prefetches, for writing, the lines within which a row a few
+// rows further begins and ends. Other lines are overwritten as a whole.
 func emitPrefetchEnds(a *amd64.Assembler) {
 	at := amd64.RBX
 	a.Emit(amd64.MOV, at, amd64.Mem{
@@ -226,7 +249,8 @@ func emitPrefetchEnds(a *amd64.Assembler) {
 	}
 }
 
-// emitCopyToLine copies up to where a line of the destination begins, or all.
+// emitCopyToLine copies up to the beginning of a line of the destination, or
+// all.
 func emitCopyToLine(a *amd64.Assembler, from, to, left amd64.Reg) {
 	head := amd64.RBX
 	a.Emit(amd64.MOV, head, to)
@@ -238,7 +262,7 @@ func emitCopyToLine(a *amd64.Assembler, from, to, left amd64.Reg) {
 	emitCopySmall(a, from, to, head, 32)
 }
 
-// emitCopyLine copies 64 bytes and fetches those ahead.
+// emitCopyLine copies 64 bytes and prefetches those ahead.
 func emitCopyLine(a *amd64.Assembler, from, to amd64.Reg, nonTemporal bool) {
 	store := amd64.VMOVUPS
 	if nonTemporal {
@@ -265,12 +289,13 @@ func emitCopyLine(a *amd64.Assembler, from, to amd64.Reg, nonTemporal bool) {
 	a.Emit(amd64.ADD, to, amd64.Imm(LineBytes))
 }
 
-// emitCopySmall copies the bytes that n has as its bits up to most, smallest first.
-func emitCopySmall(a *amd64.Assembler, from, to, n amd64.Reg, most int) {
+// emitCopySmall copies as many bytes as the low bits of n say, up to twice
+// limit − 1, the smallest pieces first.
+func emitCopySmall(a *amd64.Assembler, from, to, n amd64.Reg, limit int) {
 	none := a.NewLabel()
-	a.Emit(amd64.TEST, n, amd64.Imm(2*most-1))
+	a.Emit(amd64.TEST, n, amd64.Imm(2*limit-1))
 	a.Emit(amd64.JE, none)
-	for bytes := 1; bytes <= most; bytes *= 2 {
+	for bytes := 1; bytes <= limit; bytes *= 2 {
 		skip := a.NewLabel()
 		a.Emit(amd64.TEST, n, amd64.Imm(bytes))
 		a.Emit(amd64.JE, skip)

@@ -7,15 +7,15 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
-// DeinterleaveArgs are pairs of neighbours, to be divided into the first and the second
-// of each.
+// DeinterleaveArgs are pairs of neighbours from From on, whose first elements
+// go to Left and second ones to Right.
 type DeinterleaveArgs struct {
-	Pairs             int64 // pairs
+	Pairs             int64 // The number of pairs, a multiple of eight.
 	From, Left, Right unsafe.Pointer
 }
 
-// Deinterleave is the function that divides pairs of elements of four bytes,
-// whole vectors of them only; nil where no machine code runs.
+// Deinterleave is the routine that deinterleaves pairs of elements of four
+// bytes, in whole vectors; nil where no machine code runs.
 var Deinterleave = sync.OnceValue(func() *amd64.Func {
 	if !Supported() {
 		return nil
@@ -27,6 +27,8 @@ var Deinterleave = sync.OnceValue(func() *amd64.Func {
 	return &f
 })
 
+// emitDeinterleave emits the loop: a shuffle within halves gathers the elements
+// of each side, a permutation orders them.
 func emitDeinterleave(a *amd64.Assembler) error {
 	for k, r := range []amd64.Reg{amd64.RAX, amd64.RSI, amd64.RDX, amd64.RBX} {
 		a.Emit(amd64.MOV, r, amd64.Mem{

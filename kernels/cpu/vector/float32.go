@@ -7,8 +7,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// float32Code emit operations on floats held as f32; elements of pred are 0 or 1
-// as i32.
+// float32Code is the code of operations on floats that are held as f32.
+// Elements of pred are 0 or 1 as i32.
 var float32Code = map[hlo.Opcode]func(
 	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
 ) amd64.Value{
@@ -50,6 +50,7 @@ var float32Code = map[hlo.Opcode]func(
 	},
 }
 
+// unaryCode is the code of a unary function.
 func unaryCode(
 	f func(*amd64.Chain, amd64.Value) amd64.Value,
 ) func(*amd64.Chain, *hlo.Instr, []amd64.Value) amd64.Value {
@@ -60,6 +61,7 @@ func unaryCode(
 	}
 }
 
+// binaryCode is the code of a binary instruction.
 func binaryCode(op amd64.Op) func(
 	*amd64.Chain, *hlo.Instr, []amd64.Value,
 ) amd64.Value {
@@ -70,7 +72,8 @@ func binaryCode(op amd64.Op) func(
 	}
 }
 
-// floatPredicates of VCMPPS: ordered and quiet, but for NE, which a NaN satisfies.
+// floatPredicates are the predicates of VCMPPS: ordered and quiet, but for NE,
+// which a NaN satisfies.
 var floatPredicates = map[string]amd64.Imm{
 	"EQ": 0,
 	"LT": 17,
@@ -80,7 +83,11 @@ var floatPredicates = map[string]amd64.Imm{
 	"NE": 4,
 }
 
-func compareCode(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
+// compareCode is the code of a compare: the mask of the comparison, shifted to
+// 0 or 1.
+func compareCode(
+	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+) amd64.Value {
 	return c.Do(
 		amd64.VPSRLD,
 		c.Do(
@@ -91,15 +98,19 @@ func compareCode(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
 	)
 }
 
-// selectCode: a 1 in the lowest bit, moved to the highest, chooses.
-func selectCode(c *amd64.Chain, _ *hlo.Instr, x []amd64.Value) amd64.Value {
+// selectCode is the code of a select: the lowest bit of the predicate, moved to
+// the highest, chooses.
+func selectCode(
+	c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+) amd64.Value {
 	return c.Do(
 		amd64.VBLENDVPS, x[2], x[1],
 		c.Do(amd64.VPSLLD, x[0], amd64.Imm(31)),
 	)
 }
 
-// HasFloat32 says whether machine code does an operation as the loops do.
+// HasFloat32 reports whether there is code for an operation on floats held as
+// f32 that gives what the portable loops give.
 func HasFloat32(i *hlo.Instr) bool {
 	if float32Code[i.Op] == nil {
 		return false
@@ -120,7 +131,7 @@ func HasFloat32(i *hlo.Instr) bool {
 	return roundings[d] != nil
 }
 
-// roundings bring a result to the type of its elements, which are held as f32.
+// roundings round a result to the type of its elements, which are held as f32.
 var roundings = map[hlo.DType]func(
 	c *amd64.Chain, x amd64.Value,
 ) amd64.Value{
@@ -135,7 +146,7 @@ var roundings = map[hlo.DType]func(
 }
 
 // roundBF16 rounds to nearest even by adding just under half of the last place,
-// and 1 more where that is odd; NaN stays NaN.
+// and 1 more where that is odd. NaN stays NaN.
 func roundBF16(c *amd64.Chain, x amd64.Value) amd64.Value {
 	odd := c.Do(
 		amd64.VPAND,
@@ -158,9 +169,12 @@ func roundBF16(c *amd64.Chain, x amd64.Value) amd64.Value {
 
 // EmitFloat32 emits an operation on floats held as f32, on one vector of each
 // argument, rounded to the type of the result.
-func EmitFloat32(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
+func EmitFloat32(
+	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+) amd64.Value {
 	y := float32Code[i.Op](c, i, x)
-	if !i.Op.Has(hlo.Exact) && i.Op != hlo.OpCompare && i.Op != hlo.OpSelect {
+	if !i.Op.Has(hlo.Exact) &&
+		i.Op != hlo.OpCompare && i.Op != hlo.OpSelect {
 		y = roundings[i.Shape.DType](c, y)
 	}
 	return y
@@ -170,7 +184,8 @@ func EmitFloat32(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
 // constant, given by its bits or nil, is tanh x + 1 in f32, which Tanh1p32
 // computes at once. The expression occurs in gelu.
 func IsTanhPlusOne(sum, operand *hlo.Instr, constant *uint32) bool {
-	return sum.Op == hlo.OpAdd && sum.Shape.DType == hlo.F32 &&
+	return sum.Op == hlo.OpAdd &&
+		sum.Shape.DType == hlo.F32 &&
 		operand.Op == hlo.OpTanh &&
 		constant != nil && *constant == math.Float32bits(1)
 }

@@ -5,11 +5,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Pointwise instructions on f64, by machine code: four elements a vector.
-// Comparisons are not among them: their results are elements of four bytes, and
-// all values of a machine function are of one width.
-
-// float64Code emit operations on f64 as the loops in Go do them.
+// float64Code is the code of operations on f64, four elements a vector, as the
+// loops in Go compute them. Comparisons are not among them, since their results
+// are elements of four bytes, and all values of a strip function have one
+// width.
 var float64Code = map[hlo.Opcode]Code{
 	hlo.OpAdd:      binaryCode(amd64.VADDPD),
 	hlo.OpSubtract: binaryCode(amd64.VSUBPD),
@@ -50,7 +49,7 @@ var float64Code = map[hlo.Opcode]Code{
 
 const (
 	sign64 = 1 << 63
-	one64  = 0x3ff << 52 // 1.0
+	one64  = 0x3ff << 52 // The bits of 1.0.
 )
 
 // max64 is Chain.Max32 for f64: +0 is larger than −0, and NaN stays.
@@ -63,6 +62,7 @@ func max64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
 	)
 }
 
+// min64 is Chain.Min32 for f64.
 func min64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
 	return c.Do(
 		amd64.VORPD,
@@ -71,7 +71,7 @@ func min64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
 	)
 }
 
-// float64CodeOf is what emits an operation on f64, nil where none does.
+// float64CodeOf is the code of an operation on f64, or nil.
 func float64CodeOf(i *hlo.Instr) Code {
 	if i.Shape.DType != hlo.F64 {
 		return nil
@@ -84,12 +84,13 @@ func float64CodeOf(i *hlo.Instr) Code {
 	return float64Code[i.Op]
 }
 
-// A ElementMoves is how machine code moves elements of some bytes.
+// ElementMoves are the moves of elements of a number of bytes.
 type ElementMoves struct {
 	Bytes                  int
 	Load, Broadcast, Store amd64.Op
 }
 
+// ElementMovesOf are the moves by bytes of an element.
 var ElementMovesOf = map[int64]ElementMoves{
 	4: {4, amd64.VMOVUPS, amd64.VBROADCASTSS, amd64.VMOVUPS},
 	8: {8, amd64.VMOVUPD, amd64.VBROADCASTSD, amd64.VMOVUPD},

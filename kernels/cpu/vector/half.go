@@ -9,25 +9,26 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Runs of bf16 and f16 between memory and scratch, by machine code.
-
-// A halfCodec emits the loading of a type as f32, and the storing.
-type halfCodec struct {
+// A HalfCodec emits the load of a type of two bytes as f32, and its store.
+type HalfCodec struct {
 	Load  func(c *amd64.Chain, from amd64.Mem, advance int32) amd64.Value
 	store func(c *amd64.Chain, to amd64.Mem, advance int32, v amd64.Value)
 }
 
-var HalfCodecs = map[hlo.DType]halfCodec{
+// HalfCodecs are the codecs of bf16 and f16.
+var HalfCodecs = map[hlo.DType]HalfCodec{
 	hlo.BF16: {(*amd64.Chain).LoadBF16, (*amd64.Chain).StoreBF16},
 	hlo.F16:  {(*amd64.Chain).LoadF16, (*amd64.Chain).StoreF16},
 }
 
+// convertArgs is the argument block of conversions of n elements.
 type convertArgs struct {
 	n        int64
 	from, to unsafe.Pointer
 }
 
-// HalfRoutines are the functions that load and store runs of a type.
+// HalfRoutines are the routines that load and store runs of a type of two
+// bytes.
 var HalfRoutines = sync.OnceValue(func() map[hlo.DType][2]amd64.Func {
 	made := map[hlo.DType][2]amd64.Func{}
 	if !Supported() {
@@ -55,6 +56,8 @@ var HalfRoutines = sync.OnceValue(func() map[hlo.DType][2]amd64.Func {
 	return made
 })
 
+// emitConversion emits a loop that converts elements of some bytes to elements
+// of others.
 func emitConversion(
 	a *amd64.Assembler, from, to int,
 	body func(c *amd64.Chain, from, to amd64.Mem),
@@ -81,8 +84,8 @@ func emitConversion(
 	return loop.Emit(a)
 }
 
-// HalfReader is a transfer of a narrow float type into scratch by f, of few
-// elements or such that are apart otherwise.
+// HalfReader is the transfer of a type of two bytes to scratch by a routine.
+// Strided and very short runs go by the other transfer.
 func HalfReader(f amd64.Func, otherwise portable.Transfer[float32]) portable.Transfer[float32] {
 	return func(
 		scratch []float32, data []byte, at, stride int64,
@@ -105,6 +108,8 @@ func HalfReader(f amd64.Func, otherwise portable.Transfer[float32]) portable.Tra
 	}
 }
 
+// HalfWriter is the transfer of scratch to a type of two bytes by a routine,
+// see HalfReader.
 func HalfWriter(f amd64.Func, otherwise portable.Transfer[float32]) portable.Transfer[float32] {
 	return func(
 		scratch []float32, data []byte, at, stride int64,

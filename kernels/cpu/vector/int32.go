@@ -6,15 +6,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Pointwise instructions on integers held as i32, by machine code. Nests, which
-// are rows of floats, take none of them.
-
+// Code emits an operation on one vector of each argument.
 type Code func(
 	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
 ) amd64.Value
 
-// int32Code are operations that give an element of the type of their operands,
-// for every type that i32 holds.
+// int32Code is the code of operations that give an element of the type of their
+// operands, for every type that i32 holds.
 var int32Code = map[hlo.Opcode]Code{
 	hlo.OpMaximum: binaryCode(amd64.VPMAXSD),
 	hlo.OpMinimum: binaryCode(amd64.VPMINSD),
@@ -33,8 +31,8 @@ var int32Code = map[hlo.Opcode]Code{
 	},
 }
 
-// wrappingInt32Code are operations modulo 2³², so for s32 only; counts of shifts beyond
-// the width give 0, or the sign.
+// wrappingInt32Code is the code of operations modulo 2³², so for s32 only.
+// Counts of shifts beyond the width give 0, or the sign.
 var wrappingInt32Code = map[hlo.Opcode]Code{
 	hlo.OpAdd:                  binaryCode(amd64.VPADDD),
 	hlo.OpSubtract:             binaryCode(amd64.VPSUBD),
@@ -53,8 +51,8 @@ var wrappingInt32Code = map[hlo.Opcode]Code{
 	}),
 }
 
-// intComparisons are the comparisons as greater or equal, of operands that are swapped
-// or not, and inverted or not.
+// intComparisons express comparisons as equal or greater, of operands that are
+// swapped or not, and inverted or not.
 var intComparisons = map[string]struct {
 	op       amd64.Op
 	swapped  bool
@@ -65,7 +63,10 @@ var intComparisons = map[string]struct {
 	"LT": {amd64.VPCMPGTD, true, 0}, "GE": {amd64.VPCMPGTD, true, 1},
 }
 
-func compareIntCode(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
+// compareIntCode is the code of a compare of integers.
+func compareIntCode(
+	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+) amd64.Value {
 	o := intComparisons[i.Attrs.Direction]
 	a := x[0]
 	b := x[1]
@@ -85,11 +86,14 @@ func compareIntCode(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
 	)
 }
 
-func int32ToFloat32Code(c *amd64.Chain, _ *hlo.Instr, x []amd64.Value) amd64.Value {
+// int32ToFloat32Code is the code of a convert to f32.
+func int32ToFloat32Code(
+	c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+) amd64.Value {
 	return c.Do(amd64.VCVTDQ2PS, x[0])
 }
 
-// int32CodeOf is what emits an operation on integers, nil where none does.
+// int32CodeOf is the code of an operation on integers held as i32, or nil.
 func int32CodeOf(i *hlo.Instr) Code {
 	if len(i.Operands) == 0 {
 		return nil
@@ -97,7 +101,8 @@ func int32CodeOf(i *hlo.Instr) Code {
 	d := i.Shape.DType
 	from := i.Operands[0].Shape.DType
 	switch {
-	case portable.ClassOf(from) != portable.Int32 || from.IsComplex():
+	case portable.ClassOf(from) != portable.Int32 ||
+		from.IsComplex():
 		return nil
 	case i.Op == hlo.OpCompare:
 		if _, known := intComparisons[i.Attrs.Direction]; known {
@@ -117,7 +122,7 @@ func int32CodeOf(i *hlo.Instr) Code {
 	return nil
 }
 
-// Has says whether machine code does an operation strip by strip.
+// Has reports whether strip functions have code for an operation.
 func Has(i *hlo.Instr) bool {
 	return HasFloat32(i) ||
 		int32CodeOf(i) != nil ||
@@ -126,7 +131,9 @@ func Has(i *hlo.Instr) bool {
 
 // Emit emits an operation that has vector code, on one vector of each
 // argument.
-func Emit(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
+func Emit(
+	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+) amd64.Value {
 	if f := int32CodeOf(i); f != nil {
 		return f(c, i, x)
 	}

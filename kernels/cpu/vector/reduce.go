@@ -8,9 +8,6 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Reductions of f32 by machine code: of a row into one number, with four times
-// eight partial results joined in a fixed order, and of rows into a row.
-
 const (
 	// Lanes is the number of f32 elements of a vector.
 	Lanes = 8
@@ -19,27 +16,33 @@ const (
 	RoundVectors = 4
 )
 
-// A Reduction is what a reduction does to vectors, and its identity.
+// A Reduction is the code of a reduction of f32 by one operation: of a row into
+// one number, with four times eight partial results that are combined in a
+// fixed order, and of rows into a row.
 type Reduction struct {
-	Identity    float32
-	Combine     func(c *amd64.Chain, x, y amd64.Value) amd64.Value
-	op          amd64.Op // that is join, but for the signs of zeros and for NaN where signs is set
-	signs       amd64.Op // makes the sign of the result of those of all elements
-	initialSign uint32   // … begins with
+	Identity float32
+	Combine  func(c *amd64.Chain, x, y amd64.Value) amd64.Value
+	// The instruction that is Combine but for the signs of zeros and for NaN,
+	// for which signs is set.
+	op amd64.Op
+	// The instruction that combines signs: of a maximum, and of a minimum.
+	signs       amd64.Op
+	initialSign uint32 // The sign to begin with.
 }
 
-// Exists reports whether there is vector code for the reduction.
+// Exists reports whether there is code for the reduction.
 func (f Reduction) Exists() bool { return f.Combine != nil }
 
-// WithoutSigns is the reduction without the care for zeros and NaN: a maximum may
-// then be any number where an element is NaN, and have either sign where it is 0.
+// WithoutSigns is the reduction without care for zeros and NaN: a maximum may
+// then be any number where an element is NaN, and have either sign where it is
+// 0.
 func (f Reduction) WithoutSigns() Reduction {
 	f.signs = 0
 	return f
 }
 
-// Registers is how many a fold of a row needs: four times eight partial results,
-// and where there are signs one for those and one for what is NaN.
+// Registers is the number of accumulators of a row: four vectors of partial
+// results, and, where signs matter, one for these and one for NaN.
 func (f Reduction) Registers() int {
 	if f.signs != 0 {
 		return RoundVectors + 2
@@ -47,7 +50,7 @@ func (f Reduction) Registers() int {
 	return RoundVectors
 }
 
-// EmitInit sets the registers to the identity.
+// EmitInit sets the accumulators to the identity.
 func (f Reduction) EmitInit(a *amd64.Assembler, regs []amd64.Reg) {
 	for _, r := range regs[:RoundVectors] {
 		a.Emit(
@@ -66,7 +69,8 @@ func (f Reduction) EmitInit(a *amd64.Assembler, regs []amd64.Reg) {
 	}
 }
 
-// EmitUpdate joins x to partial results, one for each copy of the chain.
+// EmitUpdate combines x with the partial results, one for each copy of the
+// chain.
 func (f Reduction) EmitUpdate(
 	c *amd64.Chain, regs []amd64.Reg,
 	part, copies int, x amd64.Value,
@@ -89,8 +93,8 @@ func (f Reduction) EmitUpdate(
 	}
 }
 
-// EmitResult joins the partial results; all lanes are the same then. A maximum is
-// negative, or −0, if all elements have the sign; a minimum if one has.
+// EmitResult combines the partial results, in all lanes. A maximum is negative,
+// or −0, if all elements have the sign, a minimum if one has.
 func (f Reduction) EmitResult(c *amd64.Chain, regs []amd64.Reg) amd64.Value {
 	fold := func(op amd64.Op, x amd64.Value) amd64.Value {
 		return c.FoldLanes32(x, func(x, y amd64.Value) amd64.Value {
@@ -132,6 +136,7 @@ func (f Reduction) EmitResult(c *amd64.Chain, regs []amd64.Reg) amd64.Value {
 	)
 }
 
+// Reductions are the reductions with code.
 var Reductions = map[hlo.Opcode]Reduction{
 	hlo.OpAdd: {
 		0,
@@ -157,14 +162,16 @@ var Reductions = map[hlo.Opcode]Reduction{
 	},
 }
 
-// ReduceArgs: n elements of x; y is one number, or as many.
+// ReduceArgs is the argument block of reductions: N elements of X. Y is one
+// number, or as many.
 type ReduceArgs struct {
 	N    int64
 	X, Y *float32
 }
 
-// ReduceRoutines are the functions by operation: over a row, and element by element.
-// They are made once and stay for as long as the process.
+// ReduceRoutines are the routines by operation: over a row, and element by
+// element. They are assembled at first use and stay for the life of the
+// process.
 var ReduceRoutines = sync.OnceValue(func() map[hlo.Opcode][2]amd64.Func {
 	made := map[hlo.Opcode][2]amd64.Func{}
 	if !Supported() {
@@ -180,12 +187,13 @@ var ReduceRoutines = sync.OnceValue(func() map[hlo.Opcode][2]amd64.Func {
 	return made
 })
 
-// accumulatorRegs of a row, two registers that hold them in the end among them.
+// accumulatorRegs are the accumulators of a row. All are reduced into the first
+// in the end.
 var accumulatorRegs = []amd64.Reg{
 	amd64.Y8, amd64.Y9, amd64.Y10, amd64.Y11,
 }
 
-// emitRow folds x into *y: lane k of accumulator j has elements 32i + 8j + k.
+// emitRow reduces x into *y: lane k of accumulator j has elements 32i + 8j + k.
 func (f Reduction) emitRow(a *amd64.Assembler) error {
 	EmitLoadArgs(a)
 	for _, acc := range accumulatorRegs {
@@ -249,7 +257,7 @@ func (f Reduction) emitRow(a *amd64.Assembler) error {
 	return nil
 }
 
-// emitElementwise folds x into y, element by element.
+// emitElementwise reduces x into y, element by element.
 func (f Reduction) emitElementwise(a *amd64.Assembler) error {
 	EmitLoadArgs(a)
 	c := &amd64.Chain{}

@@ -1,3 +1,15 @@
+// Package vector is the machine code of operations on vectors, assembled by package
+// amd64, in two forms.
+//
+// Code emits an elementwise operation as part of a longer function, on one vector
+// of each argument: for floats that are held as f32 (float32.go), for f64
+// (float64.go) and for integers that are held as i32 (int32.go). Reduction does so
+// for reductions of f32 (reduce.go), HalfCodec for loads and stores of bf16 and f16
+// (half.go). Strip functions of package cpu and row kernels are made of these.
+//
+// Routines are whole functions that are assembled once for the process: reductions
+// of runs, copies and transposes of rows, conversions of bf16 and f16, and the
+// deinterleaving of pairs. Each is called with the address of an argument block.
 package vector
 
 import (
@@ -6,10 +18,12 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
-// MaxCallLength is how many elements a machine function does in one call, so
-// that the garbage collector need not wait for it long.
+// MaxCallLength bounds the elements of a call, since the garbage collector
+// waits for the goroutine to return.
 const MaxCallLength = 1 << 14
 
+// LoadRoutine assembles and loads a routine, for the life of the process. It
+// reports false where that is not possible.
 func LoadRoutine(emit func(a *amd64.Assembler) error) (amd64.Func, bool) {
 	a := &amd64.Assembler{}
 	if emit(a) != nil {
@@ -28,6 +42,8 @@ func LoadRoutine(emit func(a *amd64.Assembler) error) (amd64.Func, bool) {
 	return f, err == nil
 }
 
+// EmitLoadArgs loads the first three fields of the argument block to RAX, RSI
+// and RDX.
 func EmitLoadArgs(a *amd64.Assembler) {
 	a.Emit(
 		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
@@ -42,7 +58,7 @@ func EmitLoadArgs(a *amd64.Assembler) {
 	})
 }
 
-// Supported says whether machine code runs here.
+// Supported reports whether machine code runs here.
 var Supported = sync.OnceValue(func() bool {
 	return amd64.Supported() == nil
 })

@@ -6,10 +6,11 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
-// lineBytes of a source row ahead are prefetched by transposes.
+// fetchLines is how many cache lines ahead in their rows transposes prefetch.
 const fetchLines = 2
 
-// TransposeArgs: n blocks one below the other, strides in bytes.
+// TransposeArgs is the argument block of a transpose of N blocks below each
+// other, with strides in bytes.
 type TransposeArgs struct {
 	N        int64
 	From, To unsafe.Pointer
@@ -17,8 +18,8 @@ type TransposeArgs struct {
 	ToStep   int64
 }
 
-// emitTranspose makes a function that transposes n blocks: transpose reads rows of so
-// many bytes each and writes rows of the destination.
+// emitTranspose emits a loop over n blocks, where transpose reads rows of some
+// bytes each and writes rows of the destination.
 func emitTranspose(
 	a *amd64.Assembler, rows, bytes, written int,
 	transpose func(from, to []amd64.Mem),
@@ -72,14 +73,14 @@ func emitTranspose(
 	a.Emit(amd64.JG, loop)
 }
 
-// OffsetBy is bytes further.
+// OffsetBy is the memory a number of bytes further.
 func OffsetBy(m amd64.Mem, bytes int32) amd64.Mem {
 	m.Disp += bytes
 	return m
 }
 
-// EightRows are the addresses of rows that are step apart, from base; four is
-// base + 4 steps, three is 3 steps.
+// EightRows are the addresses of eight rows that are step apart, from base on;
+// four is base + 4 steps, three is 3 steps.
 func EightRows(base, four, step, three amd64.Reg) []amd64.Mem {
 	var m []amd64.Mem
 	for _, b := range [2]amd64.Reg{base, four} {
@@ -93,8 +94,9 @@ func EightRows(base, four, step, three amd64.Reg) []amd64.Mem {
 	return m
 }
 
-// emitTranspose32 transposes 8 by 8 elements of four bytes. A register gets half of
-// row k and the same half of row 4 + k, so that lanes need not be exchanged.
+// emitTranspose32 transposes 8 by 8 elements of four bytes. A register gets
+// half of row k and the same half of row 4 + k, so that lanes need not be
+// exchanged.
 func emitTranspose32(a *amd64.Assembler) error {
 	emitTranspose(a, 8, 32, 8, func(
 		from, to []amd64.Mem,
@@ -135,7 +137,7 @@ func emitTranspose32(a *amd64.Assembler) error {
 	return nil
 }
 
-// emitLoadHalves reads 16 bytes of each of two rows.
+// emitLoadHalves loads 16 bytes of each of two rows.
 func emitLoadHalves(a *amd64.Assembler, y amd64.Reg, low, high amd64.Mem, at int32) {
 	x := y - amd64.Y0 + amd64.X0
 	a.Emit(amd64.VMOVUPS, x, OffsetBy(low, at))
@@ -170,15 +172,16 @@ func emitTranspose64(a *amd64.Assembler) error {
 	return nil
 }
 
-// emitLoadRows reads the beginnings of rows.
+// emitLoadRows loads the first 16 bytes of rows.
 func emitLoadRows(a *amd64.Assembler, from []amd64.Mem) {
 	for k, m := range from {
 		a.Emit(amd64.VMOVUPS, amd64.X(k), m)
 	}
 }
 
-// emitInterleave interleaves eight registers, from first on, two by two that are apart:
-// register to + 2k + half is what half of it makes of the pair k.
+// emitInterleave interleaves eight registers, from `from` on, in pairs that are
+// apart: register to + 2k + half is what the instruction for that half makes of
+// pair k.
 func emitInterleave(a *amd64.Assembler, low, high amd64.Op, from, to int, apart int) {
 	n := 0
 	for k := range 8 {
@@ -193,8 +196,8 @@ func emitInterleave(a *amd64.Assembler, low, high amd64.Op, from, to int, apart 
 	}
 }
 
-// emitTranspose16 transposes 8 by 8 elements of two bytes. After pairs of rows, element
-// by element, come pairs of those pairs, and at last pairs of fours.
+// emitTranspose16 transposes 8 by 8 elements of two bytes: it interleaves pairs
+// of rows, then pairs of these pairs, then the two halves.
 func emitTranspose16(a *amd64.Assembler) error {
 	emitTranspose(a, 8, 16, 8, func(
 		from, to []amd64.Mem,

@@ -250,8 +250,8 @@ func (x *Access) offset(r *index.Ring) {
 // Parts divides the access into parts with and without masks: see layout.Peel.
 // Each part is an access with narrower variables, so that the interior of an
 // array can have wider vectors than its edge.
-func (x *Access) Parts(along ...index.Role) (out []*Access) {
-	for _, m := range layout.Peel(x.Offset, along...) {
+func (x *Access) Parts(roles ...index.Role) (out []*Access) {
+	for _, m := range layout.Peel(x.Offset, roles...) {
 		with := map[index.Expr]index.Expr{}
 		for i, v := range m.Vars() {
 			with[x.Offset.Vars()[i]] = v

@@ -192,11 +192,11 @@ func (r ArrayAccess) width(d int, n int64) int64 {
 		}
 	}
 	for ; w > 1; w /= 2 {
-		apart := func(m []index.Expr) bool {
+		differs := func(m []index.Expr) bool {
 			return !slices.Equal(m, masks[0])
 		}
 		if Contiguous(at[:w]) &&
-			!slices.ContainsFunc(masks[:w], apart) {
+			!slices.ContainsFunc(masks[:w], differs) {
 			break
 		}
 	}

@@ -370,14 +370,14 @@ func (x *Access) blockClasses(period int64) ([]blockClass, error) {
 		return nil, err
 	}
 	var out []blockClass
-	known := map[string]int{}
+	classOf := map[string]int{}
 	block := slices.Clone(first)
 	for more := true; more; more = next(block, first, grid) {
 		key := string(s.of(block))
-		i, had := known[key]
-		if !had {
+		i, found := classOf[key]
+		if !found {
 			i = len(out)
-			known[key] = i
+			classOf[key] = i
 			out = append(out, blockClass{block: slices.Clone(block)})
 		}
 		out[i].blocks++

@@ -41,8 +41,8 @@ func (x *Access) VectorWidth() Vector {
 			return best
 		}
 		proved, why := x.provesVector(v)
-		if apart, ok := x.constantGap(v); ok {
-			best.Why = fmt.Sprintf("elements 0 and 1 of a thread are %d bytes apart", apart)
+		if gap, ok := x.constantGap(v); ok {
+			best.Why = fmt.Sprintf("elements 0 and 1 of a thread are %d bytes apart", gap)
 			return best
 		}
 		if proved {

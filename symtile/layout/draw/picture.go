@@ -278,11 +278,11 @@ func (p *Picture) drawArray() {
 	p.text(pageMargin, p.y+4, "", a.caption)
 	p.y += 16
 	x0 := pageMargin + labelWidth
-	every := int64(math.Ceil(16 / h))
+	labelEvery := int64(math.Ceil(16 / h))
 	labels := h >= 12 && a.labelsFit(w)
 	for i := range a.rows {
 		y := p.y + float64(i)*h
-		if i%every == 0 {
+		if i%labelEvery == 0 {
 			p.text(
 				x0-10,
 				y+min(h, 14)/2+5, "mono faint right",
@@ -472,10 +472,10 @@ func (p *Picture) drawLine(line int64) {
 		pageMargin+labelWidth-10, p.y+rowHeight/2+4,
 		"mono faint right", fmt.Sprintf("byte %d", start),
 	)
-	var here []Cell
+	var cells []Cell
 	for _, c := range p.Cells {
 		if c.From < start+p.Size.Line && c.To > start {
-			here = append(here, c)
+			cells = append(cells, c)
 		}
 	}
 	for s := start; s < start+p.Size.Line; s += p.Size.Sector {
@@ -483,7 +483,7 @@ func (p *Picture) drawLine(line int64) {
 		w := p.x(s-start+p.Size.Sector-1) -
 			x +
 			(p.x(1) - p.x(0))
-		touched := slices.ContainsFunc(here, func(c Cell) bool {
+		touched := slices.ContainsFunc(cells, func(c Cell) bool {
 			return c.Color != Padding &&
 				c.From < s+p.Size.Sector &&
 				c.To > s
@@ -497,7 +497,7 @@ func (p *Picture) drawLine(line int64) {
 				x, p.y, w, rowHeight, "waste", "", "bytes of a touched sector that were not asked for",
 			)
 		}
-		for _, c := range p.merged(here) {
+		for _, c := range p.merged(cells) {
 			p.drawCell(c, s)
 		}
 		if touched || p.Waste {

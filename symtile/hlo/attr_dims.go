@@ -2,6 +2,7 @@ package hlo
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,11 +12,20 @@ import (
 // x·Stride + w·Dilation − PadLow of the operand with BaseDilation−1 zeros (or
 // initial values) put between its elements.
 type WindowDim struct {
-	Size, Stride    int64
-	PadLow, PadHigh int64 // may be negative
-	BaseDilation    int64 // lhs_dilate
-	Dilation        int64 // rhs_dilate
-	Reversed        bool  // rhs_reversal: the kernel is read backwards
+	// Size is the number of elements of the window.
+	Size int64
+	// Stride is the distance between positions, ≥ 1.
+	Stride int64
+	// PadLow and PadHigh are the elements of padding before and after the
+	// operand; they crop it when negative.
+	PadLow, PadHigh int64
+	// BaseDilation is lhs_dilate=: the distance that neighbours of the operand
+	// are spread to, ≥ 1.
+	BaseDilation int64
+	// Dilation is rhs_dilate=: the distance between neighbours of the window, ≥ 1.
+	Dilation int64
+	// Reversed is rhs_reversal=: the kernel of a convolution is read backwards.
+	Reversed bool
 }
 
 // Span is the number of indices from the first to the last element of the
@@ -86,6 +96,7 @@ var windowDefaults = map[string]string{
 	"rhs_reversal": "0",
 }
 
+// omitOne prints a number that is left out when it is 1.
 func omitOne(v int64) string {
 	if v == 1 {
 		return ""
@@ -93,6 +104,7 @@ func omitOne(v int64) string {
 	return fmt.Sprint(v)
 }
 
+// setInt reads a number of at most 32 bits into to.
 func setInt(to *int64, text string) (err error) {
 	if *to, err = strconv.ParseInt(text, 10, 32); err != nil {
 		return fmt.Errorf("%q is not an integer", text)
@@ -100,6 +112,7 @@ func setInt(to *int64, text string) (err error) {
 	return nil
 }
 
+// setWindowPad reads low_high.
 func setWindowPad(w *WindowDim, text string) error {
 	low, high, ok := strings.Cut(text, "_")
 	if !ok {
@@ -142,6 +155,7 @@ func parseWindow(a *Attrs, text string) error {
 	return nil
 }
 
+// setWindowField sets one word of window={…} in every dimension.
 func setWindowField(window []WindowDim, name string, dims []string) error {
 	for _, f := range windowFields {
 		if f.name != name {
@@ -157,6 +171,8 @@ func setWindowField(window []WindowDim, name string, dims []string) error {
 	return fmt.Errorf("a window has no %q", name)
 }
 
+// printWindow prints window={…} with the words that differ from their default
+// in some dimension; the others are left out.
 func printWindow(a *Attrs) string {
 	if a.Window == nil {
 		return ""
@@ -221,6 +237,8 @@ func parseDimLabels(a *Attrs, text string) error {
 	return nil
 }
 
+// labels reads one part of dim_labels: the positions of the two letters and of
+// the spatial digits in text.
 func labels(text string, first, second byte) (x, y int64, spatial []int64, err error) {
 	x, y = -1, -1
 	spatial = make([]int64, max(0, len(text)-2))
@@ -246,6 +264,8 @@ func labels(text string, first, second byte) (x, y int64, spatial []int64, err e
 	return x, y, spatial, nil
 }
 
+// printDimLabels is the inverse of parseDimLabels; "" where there is no
+// convolution.
 func printDimLabels(a *Attrs) string {
 	c := a.Conv
 	if c == nil {
@@ -256,6 +276,8 @@ func printDimLabels(a *Attrs) string {
 		label(c.OutBatch, c.OutFeature, c.OutSpatial, 'b', 'f')
 }
 
+// label prints one part of dim_labels: the letters first and second at
+// dimensions x and y, digits at the spatial ones.
 func label(x, y int64, spatial []int64, first, second byte) string {
 	text := make([]byte, len(spatial)+2)
 	text[x], text[y] = first, second
@@ -263,4 +285,150 @@ func label(x, y int64, spatial []int64, first, second byte) string {
 		text[d] = byte('0' + k)
 	}
 	return string(text)
+}
+
+// GatherDims are the dimension numbers of a gather. Result dimensions in
+// OffsetDims walk a slice of the operand, the others (batch dimensions) walk
+// the start indices without IndexVector. Component k of an index vector is the
+// start along operand dimension StartIndexMap[k], clamped so that the slice
+// stays inside.
+type GatherDims struct {
+	// OffsetDims are the dimensions of the result that walk a slice.
+	OffsetDims []int64
+	// CollapsedSliceDims are dimensions of the operand along which slices have one
+	// element and which the result does not have.
+	CollapsedSliceDims []int64
+	// OperandBatching and IndicesBatching are operand_batching_dims= and
+	// start_indices_batching_dims=, in pairs: the index along one is that along
+	// the other.
+	OperandBatching []int64
+	IndicesBatching []int64
+	// StartIndexMap gives for each component of an index vector the dimension of
+	// the operand that it is a start along.
+	StartIndexMap []int64
+	// IndexVectorDim is the dimension of the indices along which an index vector
+	// is stored; their rank when index vectors are scalars.
+	IndexVectorDim int64
+	// SliceSizes are the extents of a slice, one for each operand dimension.
+	SliceSizes []int64
+}
+
+// ScatterDims are the dimension numbers of a scatter. An update is combined
+// with the operand's element at the index vector plus its place in the window;
+// updates that fall outside are dropped whole.
+type ScatterDims struct {
+	// UpdateWindow is update_window_dims=: the dimensions of the updates that walk
+	// a window of the operand.
+	UpdateWindow []int64
+	// InsertedWindow is inserted_window_dims=: dimensions of the operand along
+	// which windows have one element and which the updates do not have.
+	InsertedWindow []int64
+	// InputBatching and IndicesBatching are input_batching_dims= and
+	// scatter_indices_batching_dims=, in pairs.
+	InputBatching   []int64
+	IndicesBatching []int64
+	// ToOperand is scatter_dims_to_operand_dims=: for each component of an index
+	// vector the dimension of the operand.
+	ToOperand []int64
+	// IndexVectorDim is as in GatherDims.
+	IndexVectorDim int64
+}
+
+// A indexingAttrRow is one attribute of gather or scatter.
+type indexingAttrRow struct {
+	op    Opcode
+	name  string
+	field func(*Attrs) *[]int64
+}
+
+// gatherOf returns the dimension numbers of a gather, made when the first of
+// its attributes is read.
+func gatherOf(a *Attrs) *GatherDims {
+	if a.Gather == nil {
+		a.Gather = &GatherDims{}
+	}
+	return a.Gather
+}
+
+// scatterOf returns the dimension numbers of a scatter, made when the first of
+// its attributes is read.
+func scatterOf(a *Attrs) *ScatterDims {
+	if a.Scatter == nil {
+		a.Scatter = &ScatterDims{}
+	}
+	return a.Scatter
+}
+
+// indexingAttrTable lists the attributes in the order XLA prints them.
+var indexingAttrTable = []indexingAttrRow{
+	{OpGather, "offset_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).OffsetDims }},
+	{OpGather, "collapsed_slice_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).CollapsedSliceDims }},
+	{OpGather, "start_index_map", func(a *Attrs) *[]int64 { return &gatherOf(a).StartIndexMap }},
+	{OpGather, "operand_batching_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).OperandBatching }},
+	{OpGather, "start_indices_batching_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).IndicesBatching }},
+	{OpGather, "slice_sizes", func(a *Attrs) *[]int64 { return &gatherOf(a).SliceSizes }},
+	{OpScatter, "update_window_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).UpdateWindow }},
+	{OpScatter, "inserted_window_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).InsertedWindow }},
+	{OpScatter, "scatter_dims_to_operand_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).ToOperand }},
+	{OpScatter, "input_batching_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).InputBatching }},
+	{OpScatter, "scatter_indices_batching_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).IndicesBatching }},
+}
+
+// setIndexingAttr sets an attribute of gather or scatter; mine reports whether it is one.
+func setIndexingAttr(i *Instr, name, text string) (mine bool, err error) {
+	if name == "index_vector_dim" &&
+		(i.Op == OpGather || i.Op == OpScatter) {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if i.Op == OpGather {
+			gatherOf(&i.Attrs).IndexVectorDim = n
+		} else {
+			scatterOf(&i.Attrs).IndexVectorDim = n
+		}
+		return true, err
+	}
+	for _, row := range indexingAttrTable {
+		if row.op == i.Op && row.name == name {
+			*row.field(&i.Attrs), err = parseInts(text)
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// appendIndexingAttrs prints the attributes of gather and scatter; batching dimensions
+// only when there are some.
+func (i *Instr) appendIndexingAttrs(put func(name, value string)) {
+	if i.Attrs.Gather == nil && i.Attrs.Scatter == nil {
+		return
+	}
+	for _, row := range indexingAttrTable {
+		if row.op != i.Op {
+			continue
+		}
+		v := *row.field(&i.Attrs)
+		if len(v) > 0 ||
+			!slices.Contains([]string{"operand_batching_dims", "start_indices_batching_dims", "input_batching_dims", "scatter_indices_batching_dims"}, row.name) {
+			put(row.name, "{"+string(appendInts(nil, v))+"}")
+		}
+	}
+	at := int64(0)
+	if i.Op == OpGather {
+		at = i.Attrs.Gather.IndexVectorDim
+	} else {
+		at = i.Attrs.Scatter.IndexVectorDim
+	}
+	put("index_vector_dim", fmt.Sprint(at))
+}
+
+// indexVectors is the number of components of an index vector and the extents
+// of the indices without them.
+func indexVectors(indices Shape, at int64) (components int64, batch []int64) {
+	if at == int64(indices.Rank()) {
+		return 1, indices.Dims
+	}
+	return indices.Dims[at], slices.Delete(
+		slices.Clone(indices.Dims),
+		int(at),
+		int(at)+1,
+	)
 }
