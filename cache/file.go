@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -108,17 +109,25 @@ func (db *DB) create() error {
 }
 
 // tempBeside creates a hidden file in the folder of path, to be renamed or linked
-// to path once it is complete.
+// to path once it is complete. Its permissions are those that umask leaves.
 func tempBeside(path string) (*os.File, error) {
-	return os.CreateTemp(
-		filepath.Dir(path), "."+filepath.Base(path)+".*.new",
-	)
+	for {
+		f, err := os.OpenFile(
+			filepath.Join(filepath.Dir(path), fmt.Sprintf(
+				".%s.%08x.new", filepath.Base(path), rand.Uint32(),
+			)),
+			os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666,
+		)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
 }
 
 // finish closes a temporary file after its content has reached the disk, unless
 // writing it has failed.
 func finish(tmp *os.File, err error) error {
-	return errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
+	return errors.Join(err, tmp.Sync(), tmp.Close())
 }
 
 // syncFolder makes a new name in a folder durable. Some systems cannot do it, and
@@ -163,7 +172,7 @@ func (db *DB) with(
 			err = kindf(ErrDamaged, "%s is damaged: %v", db.path, p)
 		}
 	}()
-	b, err := bbolt.Open(db.path, 0o644, &o)
+	b, err := bbolt.Open(db.path, 0o666, &o)
 	leave()
 	switch {
 	case errors.Is(err, bberrors.ErrTimeout):

@@ -218,20 +218,7 @@ func variables(vs []workVar) (out []index.Variable) {
 
 // writeLines writes a file through a buffer.
 func writeLines(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriter(f)
-	if err := write(w); err != nil {
-		f.Close()
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return writeFile(path, func(w *bufio.Writer) error { return write(w) })
 }
 
 // answers writes the composed map of every chain.

@@ -29,8 +29,11 @@ var cacheCommand = command{
 // A cacheCall is the invocation of one subcommand of cache.
 type cacheCall struct {
 	*call
-	// The database of -db.
-	db *cache.DB
+	// The database of -db, and its file.
+	db   *cache.DB
+	path string
+	// Replace a file of another kind, or a larger snapshot (-f).
+	replace bool
 	// The arguments behind the subcommand.
 	args []string
 }
@@ -39,20 +42,22 @@ type cacheCall struct {
 // arguments.
 type cacheVerb struct {
 	minArgs, maxArgs int
-	run              func(*cacheCall) error
+	// A database that is not there is an error, not an empty one.
+	needsFile bool
+	run       func(*cacheCall) error
 }
 
 // cacheVerbs are the subcommands by name.
 func cacheVerbs() map[string]cacheVerb {
 	return map[string]cacheVerb{
-		"ls":      {0, 0, (*cacheCall).ls},
-		"show":    {1, 1, (*cacheCall).show},
-		"verify":  {0, 0, (*cacheCall).verify},
-		"merge":   {1, 1, (*cacheCall).merge},
-		"export":  {0, 1, (*cacheCall).export},
-		"import":  {0, 1, (*cacheCall).load},
-		"publish": {1, 1, (*cacheCall).publish},
-		"rm":      {1, 1, (*cacheCall).rm},
+		"ls":      {0, 0, true, (*cacheCall).ls},
+		"show":    {1, 1, true, (*cacheCall).show},
+		"verify":  {0, 0, true, (*cacheCall).verify},
+		"merge":   {1, 1, false, (*cacheCall).merge},
+		"export":  {0, 1, true, (*cacheCall).export},
+		"import":  {0, 1, false, (*cacheCall).load},
+		"publish": {1, 1, true, (*cacheCall).publish},
+		"rm":      {1, 1, true, (*cacheCall).rm},
 	}
 }
 
@@ -60,6 +65,7 @@ func cacheVerbs() map[string]cacheVerb {
 func runCache(c *call) error {
 	c.jsonFlag()
 	db := c.dbFlag()
+	replace := c.replaceFlag()
 	args, err := c.parse(1, -1)
 	if err != nil {
 		return err
@@ -73,8 +79,13 @@ func runCache(c *call) error {
 	case n > verb.maxArgs:
 		return usagef("unexpected argument %q", args[1+verb.maxArgs])
 	}
+	if verb.needsFile {
+		if _, err := os.Stat(*db); err != nil {
+			return fmt.Errorf("cannot read the database: %w", err)
+		}
+	}
 	return verb.run(&cacheCall{
-		c, cache.Open(*db), args[1:],
+		c, cache.Open(*db), *db, *replace, args[1:],
 	})
 }
 
@@ -278,7 +289,8 @@ func (c *cacheCall) export() error {
 		return err
 	}
 	n := 0
-	err := writeFile(c.args[0], func(w *bufio.Writer) (err error) {
+	out := output{c.args[0], linesFile, []string{c.path}, c.replace}
+	err := out.write(func(w *bufio.Writer) (err error) {
 		n, err = c.db.Export(w)
 		return err
 	})

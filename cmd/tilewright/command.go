@@ -178,6 +178,11 @@ func (c *call) describe(w io.Writer) {
 	})
 }
 
+// replaceFlag defines -f, which lets an output replace a file of another kind.
+func (c *call) replaceFlag() *bool {
+	return c.Bool("f", false, "replace a file that is not of the kind to be written")
+}
+
 // dbFlag defines -db.
 func (c *call) dbFlag() *string {
 	return c.String("db", "tilewright.db", "the cache `file`")

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,6 +213,8 @@ type layoutFlags struct {
 	element, position, pack, dot, blocks, memory string
 	// The flags that describe threads and pictures.
 	tile, threads, elements, order, pick, svg string
+	// Replace a file that is not a picture.
+	replace *bool
 	// Threads of a warp.
 	warpSize int64
 	// Elements an instruction accesses; 0 is the widest vector.
@@ -221,7 +223,7 @@ type layoutFlags struct {
 
 // layoutFlags defines the flags.
 func (c *call) layoutFlags() *layoutFlags {
-	f := &layoutFlags{}
+	f := &layoutFlags{replace: c.replaceFlag()}
 	text := func(to *string, name, usage string) {
 		c.StringVar(to, name, "", usage)
 	}
@@ -328,7 +330,7 @@ func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 			return nil, err
 		}
 		j.SVG = f.svg
-		return j, os.WriteFile(f.svg, page, 0o666)
+		return j, f.writePicture(page)
 	}
 	return j, nil
 }
@@ -648,7 +650,17 @@ func (f *layoutFlags) draw(x *coalesce.Access, vector int64, worst coalesce.Warp
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(f.svg, page, 0o666)
+	return f.writePicture(page)
+}
+
+// writePicture writes the file of -svg.
+func (f *layoutFlags) writePicture(page []byte) error {
+	return output{f.svg, pictureFile, nil, *f.replace}.write(
+		func(w *bufio.Writer) error {
+			_, err := w.Write(page)
+			return err
+		},
+	)
 }
 
 // parsePick parses "block=0,1 warp=2 lane=3".

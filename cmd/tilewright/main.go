@@ -56,7 +56,28 @@ func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
 		)
 		return exitUsage
 	}
-	return cmd.invoke(args[1:], in, out, errw)
+	printed := &checkedWriter{Writer: out}
+	status = cmd.invoke(args[1:], in, printed, errw)
+	if printed.err != nil {
+		fmt.Fprintf(errw, "tilewright %s: cannot print the result: %v\n", cmd.name, printed.err)
+		return exitBad
+	}
+	return status
+}
+
+// A checkedWriter remembers the first error of its Writer, so that a full disk
+// behind standard output does not pass for success.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // find looks up a command by its name.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -23,8 +24,16 @@ func runReport(c *call) error {
 	db := c.dbFlag()
 	device := c.deviceFlag()
 	out := c.String("o", "report.html", "write to `file`")
+	replace := c.replaceFlag()
 	if _, err := c.parse(0, 0); err != nil {
 		return err
+	}
+	page := output{*out, pageFile, []string{*db}, *replace}
+	if err := page.check(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(*db); err != nil {
+		return fmt.Errorf("cannot read the database: %w", err)
 	}
 	b, err := backend(device)
 	if err != nil {
@@ -46,7 +55,7 @@ func runReport(c *call) error {
 	slices.SortStableFunc(p.Records, func(a, b cache.Record) int {
 		return strings.Compare(a.Name, b.Name)
 	})
-	if err := writeFile(*out, func(w *bufio.Writer) error {
+	if err := page.write(func(w *bufio.Writer) error {
 		return report.HTML(w, p)
 	}); err != nil {
 		return err

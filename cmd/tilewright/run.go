@@ -42,6 +42,10 @@ type runFlags struct {
 	repeat *int
 	// Print the source of the kernel; count its instructions on a simulator.
 	source, counters *bool
+	// Replace files of another kind.
+	replace *bool
+	// The file of the fusion.
+	file string
 }
 
 // runJSON is the result of run -json. Times are seconds.
@@ -91,6 +95,7 @@ func runRun(c *call) error {
 		repeat:   c.Int("repeat", 5, "run this many `times`"),
 		source:   c.Bool("source", false, "show the tile program that runs"),
 		counters: c.Bool("counters", false, "show what a simulator counted: instructions, memory traffic, barriers"),
+		replace:  c.replaceFlag(),
 	}
 	args, err := c.parse(1, 1)
 	if err != nil {
@@ -98,6 +103,12 @@ func runRun(c *call) error {
 	}
 	if *f.repeat < 1 || *f.repeat > 1e6 {
 		return usagef("-repeat %d is not between 1 and a million", *f.repeat)
+	}
+	f.file = args[0]
+	for _, out := range f.outputs() {
+		if err := out.check(); err != nil {
+			return err
+		}
 	}
 	fusion, err := c.readFusion(args[0], *f.fusion)
 	if err != nil {
@@ -168,7 +179,20 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		all := counted.counters()
 		r.Counters, r.counted = newCountersJSON(all), all.String()
 	}
-	return r, r.save(out, *f.out)
+	return r, r.save(out, f.outputs())
+}
+
+// outputs are the files of -out. Run reads the fusion and the files of -args.
+func (f runFlags) outputs() []output {
+	if *f.out == "" {
+		return nil
+	}
+	reads := append([]string{f.file}, strings.Split(*f.args, ",")...)
+	var all []output
+	for _, name := range strings.Split(*f.out, ",") {
+		all = append(all, output{name, npyFile, reads, *f.replace})
+	}
+	return all
 }
 
 // choose parses -plan or -tiling, or takes the default plan.
@@ -245,26 +269,25 @@ func (r *runJSON) measure(
 }
 
 // save writes the outputs to NumPy files.
-func (r *runJSON) save(out []kernels.Buffer, names string) error {
-	if names == "" {
+func (r *runJSON) save(out []kernels.Buffer, files []output) error {
+	if len(files) == 0 {
 		return nil
 	}
-	files := strings.Split(names, ",")
 	if len(files) != len(out) {
 		return fmt.Errorf("the fusion has %d outputs, -out has %d files", len(out), len(files))
 	}
-	for n, name := range files {
-		err := writeFile(name, func(w *bufio.Writer) error {
+	for n, file := range files {
+		err := file.write(func(w *bufio.Writer) error {
 			return npy.Write(w, out[n])
 		})
 		if err != nil {
 			return err
 		}
-		r.Outputs = append(r.Outputs, name)
+		r.Outputs = append(r.Outputs, file.name)
 		d := out[n].Shape.DType
 		if d == hlo.BF16 || d.IsFloat() && d.Size() == 1 {
 			r.Notes = append(
-				r.Notes, fmt.Sprintf("%s holds the bits of %s as unsigned integers", name, d),
+				r.Notes, fmt.Sprintf("%s holds the bits of %s as unsigned integers", file.name, d),
 			)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -74,6 +75,8 @@ type tuneFlags struct {
 	margin *float64
 	// Measure although a winner is stored.
 	force *bool
+	// Replace files of another kind.
+	replace *bool
 }
 
 // runTune parses and checks the flags. Files that cannot be written are found
@@ -90,6 +93,8 @@ func runTune(c *call) error {
 		seed:   c.Int64("seed", 1, "`seed` of inputs, explorers and order"),
 		margin: c.Float64("margin", 0.02, "`ratio` a plan must beat the default by"),
 		force:  c.Bool("force", false, "measure again although a winner is stored"),
+
+		replace: c.replaceFlag(),
 	}
 	files, err := c.parse(1, -1)
 	if err != nil {
@@ -103,12 +108,22 @@ func runTune(c *call) error {
 	case *f.margin <= 0:
 		return usagef("-margin %v: more than 0", *f.margin)
 	}
-	for _, name := range []string{*f.db, *f.report} { // an hour of measuring must not end in a typing error
-		if err := writable(name); err != nil {
+	// an hour of measuring must not end in a typing error
+	for _, err := range []error{
+		writable(*f.db),
+		f.output(*f.report, pageFile, files).check(),
+		f.output(*f.trace, linesFile, files).check(),
+	} {
+		if err != nil {
 			return err
 		}
 	}
 	return f.tune(c, files)
+}
+
+// output is a file that tune writes while it reads files and the database.
+func (f tuneFlags) output(name string, kind fileKind, files []string) output {
+	return output{name, kind, append([]string{*f.db}, files...), *f.replace}
 }
 
 // A session is one run of the tune command.
@@ -122,7 +137,11 @@ type session struct {
 	summary tuneJSON
 	// Winners, for the report.
 	records []cache.Record
-	// A file could not be read or a fusion failed.
+	// Files that are read.
+	files []string
+	// Completes the trace; only the first call does something.
+	closeTrace func()
+	// A file could not be read, or a fusion or the trace failed.
 	bad bool
 }
 
@@ -134,11 +153,13 @@ func (f tuneFlags) tune(c *call, files []string) error {
 		return err
 	}
 	s := &session{c: c, f: f, status: newStatus(c)}
-	observe, finish, err := f.observer(c, s.status)
+	observe, finish, err := f.observer(c, s, files)
 	if err != nil {
 		return err
 	}
 	defer finish()
+	s.files = files
+	s.closeTrace = finish
 	s.tuner = &tuner.Tuner{
 		Backend: b,
 		Cache:   cache.Open(*f.db),
@@ -168,28 +189,28 @@ func (f tuneFlags) tune(c *call, files []string) error {
 }
 
 // observer shows events on the status and, with -trace, writes them to a file.
-// finish closes the file and reports what could not be written.
+// finish completes the file and reports what could not be written.
 func (f tuneFlags) observer(
-	c *call, s *status,
+	c *call, s *session, files []string,
 ) (observe func(tuner.Event), finish func(), err error) {
 	if *f.trace == "" {
-		return s.observe, func() {}, nil
+		return s.status.observe, func() {}, nil
 	}
-	file, err := os.Create(*f.trace)
+	file, err := f.output(*f.trace, linesFile, files).stream()
 	if err != nil {
 		return nil, nil, err
 	}
 	trace := tuner.NewTrace(file)
 	observe = func(e tuner.Event) {
-		s.observe(e)
+		s.status.observe(e)
 		trace.Observe(e)
 	}
-	finish = func() {
-		if err := trace.Err(); err != nil {
+	finish = sync.OnceFunc(func() {
+		if err := errors.Join(trace.Err(), file.Close()); err != nil {
+			s.bad = true
 			fmt.Fprintf(c.err, "tilewright tune: the trace is incomplete: %v\n", err)
 		}
-		file.Close()
-	}
+	})
 	return observe, finish, nil
 }
 
@@ -250,6 +271,7 @@ func (s *session) note(
 // finish prints the summary and writes the report.
 func (s *session) finish() error {
 	s.status.clear()
+	s.closeTrace()
 	if of := s.summary.average(); of > 1 {
 		fmt.Fprintf(
 			s.c.err, "%d fusions: %.2f times as fast as by default plans, by geometric mean\n",
@@ -257,7 +279,7 @@ func (s *session) finish() error {
 		)
 	}
 	if *s.f.report != "" {
-		err := writeFile(*s.f.report, func(w *bufio.Writer) error {
+		err := s.f.output(*s.f.report, pageFile, s.files).write(func(w *bufio.Writer) error {
 			return report.HTML(w, s.page())
 		})
 		if err != nil {

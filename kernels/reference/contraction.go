@@ -18,7 +18,11 @@ const (
 
 // contract computes every result as one sum from the first product to the last;
 // only the order of the results differs from that of plain loops. Rows are
-// divided among the cores.
+// divided among the cores. Within a core the columns are taken in panels, whose
+// operand is read from the second level of cache for all rows but the first; a
+// panel is computed in blocks of two rows and four columns, whose eight sums
+// are independent, so that the processor need not wait for one addition before
+// the next.
 func contract[T int64 | float64](c contraction, out, left, right []T) {
 	for b := range c.batch {
 		o := out[b*c.m*c.n : (b+1)*c.m*c.n]
@@ -35,7 +39,8 @@ func contract[T int64 | float64](c contraction, out, left, right []T) {
 	}
 }
 
-// contractPanel computes the results of a range of rows and a range of columns.
+// contractPanel computes the results of a range of rows and a range of columns,
+// in blocks where there is room for them.
 func contractPanel[T int64 | float64](
 	c contraction, out, left, right []T,
 	rows, columns [2]int64,

@@ -14,6 +14,7 @@ import (
 // Operations without a rule (windows, gathers, scatters) are evaluated as a
 // whole, once.
 type ElementEvaluator struct {
+	// The computation and its inputs.
 	c  *hlo.Computation
 	in []kernels.Buffer
 	// Number of instructions that use an instruction.
@@ -93,6 +94,7 @@ var elementRules map[hlo.Opcode]func(
 	s *ElementEvaluator, i *hlo.Instr, at int64,
 ) (value, error)
 
+// init fills elementRules, whose functions refer to the map.
 func init() {
 	elementRules = map[hlo.Opcode]func(
 		s *ElementEvaluator, i *hlo.Instr, at int64,
@@ -312,7 +314,8 @@ func (s *ElementEvaluator) reverse(i *hlo.Instr, at int64) (value, error) {
 	return s.from(i, 0, index)
 }
 
-// concatenate finds the operand that the index is in.
+// concatenate finds the operand that the index is in: the extents of the
+// operands before it are subtracted.
 func (s *ElementEvaluator) concatenate(i *hlo.Instr, at int64) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	along := i.Attrs.Dimensions[0]
@@ -325,7 +328,8 @@ func (s *ElementEvaluator) concatenate(i *hlo.Instr, at int64) (value, error) {
 	return value{}, fmt.Errorf("%s: element %d is beyond its operands", i.Name, at)
 }
 
-// pad is an element of the operand, or the padding value.
+// pad is an element of the operand, or the padding value: outside of the
+// operand, and between elements that interior padding separates.
 func (s *ElementEvaluator) pad(i *hlo.Instr, at int64) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	for d, p := range i.Attrs.Padding {
@@ -426,8 +430,11 @@ func (s *ElementEvaluator) reduce(i *hlo.Instr, at int64) ([]value, error) {
 // A reducedOperand is the set of elements of an operand that one element of the
 // result is made of: its index is fixed except along some dimensions.
 type reducedOperand struct {
-	i     *hlo.Instr
+	// The operand.
+	i *hlo.Instr
+	// Index of the current element.
 	index []int64
+	// Dimensions along which the index is not fixed, the slowest first.
 	along []int64
 }
 

@@ -13,6 +13,10 @@ import (
 // work in float64 and are rounded by the caller; integer ones get the element
 // type, since division and shifts depend on it, and are wrapped by the caller.
 
+// floatUnary are the operations on one floating-point number. Go's functions
+// are accurate to about a unit in the last place of float64, which is far below
+// a unit of the narrower types that results are rounded to. NaN and infinities
+// are treated as in package math.
 var floatUnary = map[hlo.Opcode]func(float64) float64{
 	hlo.OpAbs:                 math.Abs,
 	hlo.OpCbrt:                math.Cbrt,
@@ -54,6 +58,9 @@ var floatUnary = map[hlo.Opcode]func(float64) float64{
 	},
 }
 
+// floatBinary are the operations on two floating-point numbers. maximum and
+// minimum are NaN if one operand is, as in XLA; remainder has the sign of the
+// dividend.
 var floatBinary = map[hlo.Opcode]func(x, y float64) float64{
 	hlo.OpAdd:       func(x, y float64) float64 { return x + y },
 	hlo.OpSubtract:  func(x, y float64) float64 { return x - y },
@@ -66,6 +73,8 @@ var floatBinary = map[hlo.Opcode]func(x, y float64) float64{
 	hlo.OpAtan2:     math.Atan2,
 }
 
+// intUnary are the operations on one integer or pred. The caller wraps the
+// result to the width of d.
 var intUnary = map[hlo.Opcode]func(d hlo.DType, x int64) int64{
 	hlo.OpAbs:    func(_ hlo.DType, x int64) int64 { return max(x, -x) },
 	hlo.OpNegate: func(_ hlo.DType, x int64) int64 { return -x },
@@ -81,6 +90,8 @@ var intUnary = map[hlo.Opcode]func(d hlo.DType, x int64) int64{
 	hlo.OpReal: func(_ hlo.DType, x int64) int64 { return x },
 }
 
+// intBinary are the operations on two integers or preds. add, maximum and
+// multiply of pred are or, or and and.
 var intBinary = map[hlo.Opcode]func(d hlo.DType, x, y int64) int64{
 	hlo.OpAdd: func(d hlo.DType, x, y int64) int64 {
 		return predOr(d, x|y, x+y)
@@ -226,6 +237,8 @@ func shiftArithmetic(d hlo.DType, x, y int64) int64 {
 	})
 }
 
+// compareFloat are the comparisons of floating-point numbers by direction. All
+// but NE are false if one operand is NaN.
 var compareFloat = map[string]func(x, y float64) bool{
 	"EQ": func(x, y float64) bool { return x == y },
 	"NE": func(x, y float64) bool { return x != y },

@@ -8,8 +8,11 @@ import (
 // A Walk visits the indices of an array in row-major order and computes the
 // position of each with the given strides.
 type Walk struct {
+	// Extents of the array, its strides, and the current index. Callers read
+	// Index and do not change it.
 	dims, strides, Index []int64
-	at                   int64
+	// Position of the current index.
+	at int64
 }
 
 // NewWalk starts at the first index of an array of extents dims.
@@ -53,9 +56,12 @@ type row struct{ n, at, count, step int64 }
 
 // rows are the runs of an array along its last dimension.
 type rows struct {
+	// Extents and strides of all dimensions but the last.
 	outer, strides []int64
-	run            row
-	total          int64 // rows
+	// A row, without its number and position.
+	run row
+	// Number of rows; 0 if a row is empty.
+	total int64
 }
 
 // rowsOf are the rows of an array of extents dims, at positions of the given
@@ -101,8 +107,9 @@ func (r rows) each(do func(row)) {
 const minParallelWork = 1 << 14
 
 // Parallel divides the numbers 0 … n−1, each of which takes cost elements of
-// work, into ranges and calls do for them on all cores. A panic of do is passed
-// on to the caller.
+// work, into as many ranges as there are cores, or fewer for little work, and
+// calls do for them at the same time. It returns when all are done. A panic of
+// do is passed on to the caller.
 func Parallel(n, cost int64, do func(lo, hi int64)) {
 	lanes := min(
 		int64(runtime.GOMAXPROCS(0)),

@@ -99,7 +99,9 @@ func (p perturbed) evaluate(
 }
 
 // instruction evaluates one instruction on both. The terms of sums are
-// perturbed before, because the order of a sum is not known.
+// perturbed before, because the order of a sum is not known. Discontinuous
+// operations, such as comparisons, give the plain result: their decisions are
+// not to be perturbed.
 func (p perturbed) instruction(
 	i *hlo.Instr, a, b []value,
 ) (v, w value, err error) {

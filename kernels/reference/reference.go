@@ -63,10 +63,15 @@ func Interpret(
 // A value is an array in logical row-major order, or a tuple of values.
 // Integers and pred are in ints, floating-point numbers in floats.
 type value struct {
-	shape  hlo.Shape
-	ints   []int64
+	// The element type, and the extents in logical order.
+	shape hlo.Shape
+	// Elements of integer types and of pred; nil for others.
+	ints []int64
+	// Elements of floating-point types, each of them representable in the type;
+	// nil for others.
 	floats []float64
-	tuple  []value
+	// Elements of a tuple.
+	tuple []value
 }
 
 // leaves are the arrays of a value in the order of its tuples.
@@ -191,7 +196,8 @@ func (v value) storeStrided(out value, start int64, strides []int64) {
 func (v value) withShape(shape hlo.Shape) value { v.shape = shape; return v }
 
 // evaluate evaluates the instructions of a computation in order and returns the
-// value of its root.
+// value of its root. Operands stand before their users, so that every value is
+// there when it is needed. Values are freed with the computation.
 func evaluate(c *hlo.Computation, args []value) (value, error) {
 	values := make(map[*hlo.Instr]value, len(c.Instrs))
 	for _, i := range c.Instrs {
@@ -214,6 +220,8 @@ func evaluate(c *hlo.Computation, args []value) (value, error) {
 }
 
 // instruction evaluates one instruction on the values of its operands.
+// Structural operations are cases of the switch, elementwise ones rows of the
+// tables in elementwise.go; what has neither is not computed by the reference.
 func instruction(i *hlo.Instr, a []value) (value, error) {
 	switch i.Op {
 	case hlo.OpParameter, hlo.OpCopy, hlo.OpOptimizationBarrier, hlo.OpReshape:
@@ -355,7 +363,8 @@ func reinterpretBits(v value, i *hlo.Instr) (value, error) {
 		return value{}, err
 	}
 	v = v.withShape(i.Shape)
-	v.round() // the sign of a type under a byte
+	// The sign of a type narrower than a byte is not in the bits that were copied.
+	v.round()
 	return v, nil
 }
 
@@ -377,11 +386,13 @@ func byteOf(d hlo.DType, n int) int {
 		n%d.Bits()/8
 }
 
+// shiftOf is the position of bit n in its byte.
 func shiftOf(d hlo.DType, n int) int {
 	return n % d.Bits() % 8
 }
 
-// slice reads every stride-th element from a start along each dimension.
+// slice reads every stride-th element from a start along each dimension: the
+// strides of the operand are multiplied by those of the slice.
 func slice(i *hlo.Instr, v value) (value, error) {
 	strides := hlo.RowMajor(v.shape.Dims)
 	start := int64(0)
@@ -392,7 +403,8 @@ func slice(i *hlo.Instr, v value) (value, error) {
 	return v.strided(i.Shape, start, strides)
 }
 
-// reverse reads some dimensions backwards.
+// reverse reads some dimensions backwards, from their last element with
+// negative strides.
 func reverse(i *hlo.Instr, v value) (value, error) {
 	strides := hlo.RowMajor(v.shape.Dims)
 	start := int64(0)
@@ -403,7 +415,8 @@ func reverse(i *hlo.Instr, v value) (value, error) {
 	return v.strided(i.Shape, start, strides)
 }
 
-// concatenate copies the operands behind each other along one dimension.
+// concatenate copies the operands behind each other along one dimension: each
+// begins at the sum of the extents before it.
 func concatenate(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	strides := hlo.RowMajor(i.Shape.Dims)
@@ -512,6 +525,8 @@ func dot(i *hlo.Instr, a []value) (value, error) {
 	l := a[0]
 	r := a[1]
 	at := &i.Attrs
+	// Both operands are brought into the order batch, free, contracting, so that
+	// every sum runs over two contiguous vectors.
 	left := transposed(
 		l,
 		slices.Concat(at.LHSBatch, freeDims(
@@ -590,7 +605,8 @@ func transposed(v value, order []int64) value {
 		shape.Dims[k], strides[k] = v.shape.Dims[d],
 			hlo.RowMajor(v.shape.Dims)[d]
 	}
-	out, _ := v.strided(shape, 0, strides) // as many elements as v, so it fits
+	// The result has as many elements as v, so that it fits.
+	out, _ := v.strided(shape, 0, strides)
 	return out
 }
 
@@ -614,7 +630,9 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	strides := make([]int64, a[0].shape.Rank()) // of the result, 0 along reduced dimensions
+	// The strides of the result along the dimensions of the operand are 0 along
+	// reduced dimensions: all elements along them meet at one position.
+	strides := make([]int64, a[0].shape.Rank())
 	kept := hlo.RowMajor(outs[0].shape.Dims)
 	for d := range strides {
 		if !slices.Contains(i.Attrs.Dimensions, int64(d)) {
@@ -659,7 +677,8 @@ func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
 	Parallel(r.outer[0], slice*r.run.count, func(lo, hi int64) {
 		all(lo*slice, hi*slice)
 	})
-	return nil // the fold of a monoid has none
+	// Only computations that are interpreted can fail, and those are not alone.
+	return nil
 }
 
 // initialValues makes the arrays of a shape, or of the elements of a tuple,

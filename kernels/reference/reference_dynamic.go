@@ -74,6 +74,7 @@ func (v value) clone() value {
 
 // indexVectors read the index vectors of a gather or scatter.
 type indexVectors struct {
+	// The array of start indices, and its strides.
 	indices value
 	strides []int64 // of the indices
 	// The dimension of the indices along which a vector lies; their rank if the
@@ -82,8 +83,8 @@ type indexVectors struct {
 	// Component k of a vector is a start along dimension operand[k] of the
 	// operand.
 	operand []int64
-	// Dimensions of the operand whose start is the index along the dimensions
-	// batched of the indices.
+	// Dimensions of the operand whose start is an index of the batch: that
+	// along dimension batched[k] of the indices for batching[k].
 	batching []int64
 	batched  []int64 // … these dimensions of the indices
 	// The slice that start returns.
@@ -144,6 +145,9 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 		g.StartIndexMap, g.OperandBatching, g.IndicesBatching,
 		make([]int64, len(dims)),
 	}
+	// An index of the result consists of an index in the window, along the offset
+	// dimensions, and of one in the batch, along the others. The window lacks the
+	// dimensions that are collapsed or batching.
 	gone := slices.Concat(g.CollapsedSliceDims, g.OperandBatching)
 	var window, batch []int64
 	result := NewWalk(
@@ -192,6 +196,8 @@ func scatter(i *hlo.Instr, a []value) (value, error) {
 		s.IndicesBatching,
 		make([]int64, a[0].shape.Rank()),
 	}
+	// The updates are visited in row-major order, which decides the result where
+	// several of them meet.
 	var window, batch []int64
 	update := NewWalk(updates.Dims, hlo.RowMajor(updates.Dims))
 	for range updates.Elements() {
@@ -211,7 +217,8 @@ func scatter(i *hlo.Instr, a []value) (value, error) {
 
 // A scatterWindow is the window of a scatter in the operand.
 type scatterWindow struct {
-	dims, strides []int64 // of the operand
+	// Extents and strides of the operand.
+	dims, strides []int64
 	// Sizes of the window along the dimensions of the operand.
 	Sizes []int64
 	// Dimensions that the updates do not have.

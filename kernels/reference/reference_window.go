@@ -16,10 +16,14 @@ const maxSteps = 1 << 36
 // A slidingWindow computes which elements of an operand a window covers at each
 // of its positions.
 type slidingWindow struct {
-	window        []hlo.WindowDim
-	dims, strides []int64 // of the operand, row-major
-	inWindow      *Walk
-	size          int64 // of the window, in elements
+	// Size, stride, dilation and padding along each dimension.
+	window []hlo.WindowDim
+	// Extents and row-major strides of the operand.
+	dims, strides []int64
+	// The current element of the window.
+	inWindow *Walk
+	// Elements of the window.
+	size int64
 }
 
 // A windowElement is one element of a window, in row-major order and counted
@@ -123,6 +127,7 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
+	// The initial value stands for elements of the padding, too.
 	padding, err := reducer(
 		i.Attrs.ToApply, outs, a[n:],
 	)
@@ -294,9 +299,11 @@ type convolutionShape struct {
 	extents, strides []int64
 	// Features and spatial elements of the left operand, and input features of
 	// the right one.
-	features, area, in         int64
+	features, area, in int64
+	// Groups of the input's features and of its batch; one of the two is 1.
 	featureGroups, batchGroups int64
-	sliding                    *slidingWindow
+	// The window over the spatial dimensions.
+	sliding *slidingWindow
 }
 
 // newConvolutionShape derives the shape from the extents of the transposed
@@ -328,6 +335,7 @@ func convolve[T int64 | float64](
 	store func(at int64, sum T),
 ) {
 	position := NewWalk(g.extents[2:], g.strides[2:])
+	// The window covers the same spatial elements for all batches and features.
 	var covered []windowElement
 	for range (hlo.Shape{Dims: g.extents[2:]}).Elements() {
 		covered = covered[:0]

@@ -36,7 +36,8 @@ func Terms(i *hlo.Instr) float64 {
 	case hlo.OpConvolution:
 		return n *
 			float64(i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn])
-	case hlo.OpScatter: // each window has an element once
+	case hlo.OpScatter:
+		// Each window has an element at most once at a position.
 		updates := i.Operands[len(i.Operands)-1].Shape
 		return float64(updates.Elements()) /
 			max(1, float64(updates.Extent(i.Attrs.Scatter.UpdateWindow)))

@@ -111,12 +111,13 @@ func (r *Ring) plus(a, k, b int64) int64 {
 }
 
 // merge writes the terms of x + k·y to out and returns their number. out has
-// room for those of x and of y. It looks once, at the end, whether a number was
-// so large that the sums have to be checked.
+// room for those of x and of y. magnitudes is the or of all numbers, moved by
+// smallOffset: one look at it, at the end, shows whether a number was so large
+// that the sums have to be checked, and everything is done again.
 func (r *Ring) merge(
 	out, x []term, k int64, y []term,
 ) (n int) {
-	far := uint64(k + smallOffset)
+	magnitudes := uint64(k + smallOffset)
 	i, j := 0, 0
 	for i < len(x) && j < len(y) {
 		p := x[i]
@@ -125,12 +126,12 @@ func (r *Ring) merge(
 		case p.a < q.a:
 			i++
 		case p.a > q.a:
-			far |= uint64(q.k + smallOffset)
+			magnitudes |= uint64(q.k + smallOffset)
 			p = term{k * q.k, q.a}
 			j++
 		default:
-			far |= uint64(p.k + smallOffset)
-			far |= uint64(q.k + smallOffset)
+			magnitudes |= uint64(p.k + smallOffset)
+			magnitudes |= uint64(q.k + smallOffset)
 			p.k += k * q.k
 			i++
 			j++
@@ -142,11 +143,11 @@ func (r *Ring) merge(
 	}
 	n += copy(out[n:], x[i:])
 	for ; j < len(y); j++ {
-		far |= uint64(y[j].k + smallOffset)
+		magnitudes |= uint64(y[j].k + smallOffset)
 		out[n] = term{k * y[j].k, y[j].a}
 		n++
 	}
-	if far>>29 != 0 {
+	if magnitudes>>29 != 0 {
 		return r.mergeChecked(out, x, k, y)
 	}
 	return n

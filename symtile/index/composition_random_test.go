@@ -65,7 +65,7 @@ func TestChainStaleMultiple(t *testing.T) {
 	}
 }
 
-// compare solves the chain and evaluates it at up to 200 points of its domain.
+// compare solves the composition and evaluates it at up to 200 points of its domain.
 func (c *Composition) compare(rnd *rand.Rand) (points int, diff string) {
 	c.Solve()
 	if c.Err() != nil {

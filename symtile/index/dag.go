@@ -387,14 +387,14 @@ func (r *Ring) weightedSum(ts []scheduleTerm, start int64, vals []lin) lin {
 		return r.weightedSumLong(ts, c, vals)
 	}
 	s := summation{out: r.alloc(n)}
-	far := uint64(0)
+	magnitudes := uint64(0)
 	for i := range ts {
 		k := ts[i].k
 		v := &vals[ts[i].val]
-		far |= uint64(k+smallOffset) | uint64(v.c+smallOffset)
+		magnitudes |= uint64(k+smallOffset) | uint64(v.c+smallOffset)
 		c += k * v.c
 		for _, u := range v.t {
-			far |= uint64(u.k + smallOffset)
+			magnitudes |= uint64(u.k + smallOffset)
 			if s.n > 0 && s.out[s.n-1].a >= u.a {
 				s.add(k*u.k, u.a)
 				continue
@@ -403,7 +403,7 @@ func (r *Ring) weightedSum(ts []scheduleTerm, start int64, vals []lin) lin {
 			s.n++
 		}
 	}
-	if (far|uint64(start+smallOffset))>>29 != 0 {
+	if (magnitudes|uint64(start+smallOffset))>>29 != 0 {
 		return r.weightedSumLong(ts, start, vals)
 	}
 	return r.substituteExact(lin{

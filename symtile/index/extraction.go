@@ -636,9 +636,9 @@ func (v *rebuilder) form(y int32) (lin, bool) {
 	chosen, _ := v.r.cheapest(y)
 	out, ok := constForm(chosen.c), true
 	for _, t := range chosen.t {
-		x, fine := v.atom(t.a)
+		x, built := v.atom(t.a)
 		out = v.r.addmul(out, t.k, x)
-		ok = ok && fine
+		ok = ok && built
 	}
 	v.done[y] = out
 	return out, ok
@@ -655,12 +655,12 @@ func (v *rebuilder) atom(id int32) (lin, bool) {
 		return v.product(a)
 	}
 	x, ok := v.form(a.y)
-	z, fine := lin{}, true
+	z, built := lin{}, true
 	switch a.kind {
 	case atomQuot, atomModForm, atomMin, atomMax, atomFormProduct, atomCeilDiv:
-		z, fine = v.form(a.z)
+		z, built = v.form(a.z)
 	}
-	return v.build(a, x, z), ok && fine
+	return v.build(a, x, z), ok && built
 }
 
 // build applies what atom a computes to its operands.
@@ -691,9 +691,9 @@ func (v *rebuilder) build(a atom, x, z lin) lin {
 func (v *rebuilder) product(a atom) (lin, bool) {
 	out, ok := constForm(1), true
 	for i := range a.z {
-		x, fine := v.atom(v.r.factorPool[a.y+i])
+		x, built := v.atom(v.r.factorPool[a.y+i])
 		out = v.r.mul(out, x)
-		ok = ok && fine
+		ok = ok && built
 	}
 	return out, ok
 }

@@ -48,7 +48,7 @@ func (v Interval) Len() int64 {
 	return SatAdd(SatAdd(v.Hi, satNeg(v.Lo)), 1)
 }
 
-// Meet is the set of integers in both.
+// Meet is the set of integers in both; it may be empty.
 func (v Interval) Meet(w Interval) Interval {
 	return Interval{max(v.Lo, w.Lo), min(v.Hi, w.Hi)}
 }
@@ -93,7 +93,8 @@ func (v Interval) Scale(k int64) Interval {
 	return Interval{SatMul(v.Lo, k), SatMul(v.Hi, k)}
 }
 
-// Mul is the hull of {x·y}: the least and greatest of the four corner products.
+// Mul is the hull of {x·y}: the least and greatest of the four corner products,
+// because x·y is monotone in each factor while the other stays.
 func (v Interval) Mul(w Interval) Interval {
 	a := SatMul(v.Lo, w.Lo)
 	b := SatMul(v.Lo, w.Hi)

@@ -112,7 +112,8 @@ func mentions(x Clause, vars map[Expr]bool) bool {
 	})
 }
 
-// RangesToDims appends the ranges with the given indices to the dimensions.
+// RangesToDims appends the ranges with the given indices to the dimensions, for
+// callers that enumerate them. The other ranges keep their order.
 func (m Map) RangesToDims(which ...int) Map {
 	dims := slices.Clone(m.Dims)
 	ranges := []Expr(nil)
@@ -127,7 +128,8 @@ func (m Map) RangesToDims(which ...int) Map {
 	return m
 }
 
-// SymbolsToDims appends all ranges and run-time variables to the dimensions.
+// SymbolsToDims appends all ranges and run-time variables to the dimensions, in
+// this order: the map becomes a function of its dimensions.
 func (m Map) SymbolsToDims() Map {
 	m.Dims = m.Vars()
 	m.Ranges = nil

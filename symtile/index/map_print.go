@@ -45,7 +45,9 @@ func (m Map) String() string {
 	return b.String()
 }
 
-// A naming gives the variables of a map the names they print with.
+// A naming gives the variables of a map the names they print with. Variables are
+// known by their fields, so that constraints and origins, which mention the same
+// variables, are written alike.
 type naming struct {
 	dims, ranges, runtime []string            // in the order of the map
 	by                    map[Variable]string // the same, by variable

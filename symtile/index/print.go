@@ -67,13 +67,14 @@ const (
 	precAtom           // a name, a call, a number: operands of a product
 )
 
-// A writer writes chosen forms as text.
+// A writer writes chosen forms as text. It works in a ring that nobody builds in,
+// because forms of operands are made on the way.
 type writer struct {
 	strings.Builder
 	r                  *Ring
-	names              map[Variable]string
-	quotientsAsWritten bool // without ceildiv put back
-	first              map[int32]firstVariable
+	names              map[Variable]string     // names other than the variables' own
+	quotientsAsWritten bool                    // without ceildiv put back
+	first              map[int32]firstVariable // by atom, once known
 }
 
 // A firstVariable is the first variable of an atom, if it has one.

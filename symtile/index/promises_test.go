@@ -23,9 +23,9 @@ func TestPromises(t *testing.T) {
 		"unknown when the work limit is reached":    promiseUnknown,
 		"idempotent and deterministic":              promiseIdempotent,
 		"35 nested adds of itself are linear":       promiseLinear,
-		"an overflow is an error, in a chain too":   promiseOverflow,
-		"a chain without points says so and is 0":   promiseEmptyChain,
-		"a sum of many terms is a step of its tape": promiseTape,
+		"an overflow of a composition is an error":  promiseOverflow,
+		"a composition without points is empty, 0":  promiseEmptyComposition,
+		"a sum of many terms is one scheduled step": promiseSchedule,
 	} {
 		t.Run(name, func(t *testing.T) { holds(t, NewRing()) })
 	}
@@ -188,7 +188,7 @@ func promiseOverflow(t *testing.T, _ *Ring) {
 	}
 }
 
-func promiseEmptyChain(t *testing.T, _ *Ring) {
+func promiseEmptyComposition(t *testing.T, _ *Ring) {
 	c, err := NewComposition(
 		MapSource{Dims: []Variable{{Name: "d0", Hi: 9}}, Results: []string{"d0 * 2 + 11"}},
 		MapSource{
@@ -205,7 +205,7 @@ func promiseEmptyChain(t *testing.T, _ *Ring) {
 	}
 }
 
-func promiseTape(t *testing.T, _ *Ring) {
+func promiseSchedule(t *testing.T, _ *Ring) {
 	var dims []Variable
 	text := "5"
 	for i := range 100 {

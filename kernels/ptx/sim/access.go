@@ -48,6 +48,7 @@ func (w *warp) globalBytes(
 
 // checkWritten reports the first byte of an access that nothing has stored.
 func (w *warp) checkWritten(a *allocation, off, n int64, lane int) {
+	// One report for the first byte is enough for an access.
 	for i, v := range a.written[off : off+n] {
 		if v == 0 {
 			w.report(
@@ -83,6 +84,8 @@ func (w *warp) bytesAt(
 	case param:
 		return w.paramBytes(addr, n, align, lane)
 	}
+	// The window of a generic address tells the space; addresses without a
+	// window are global.
 	switch addr & windowMask {
 	case sharedWindow:
 		return w.sharedBytes(
@@ -309,6 +312,7 @@ func atom(w *warp, in *instr) {
 	n := in.width()
 	if w.cta.work.executed != nil {
 		w.countAccess(in, addr, n, true)
+		// Atomics are counted by lane, their traffic by warp.
 		w.cta.work.counters.Atomics += int64(bits.OnesCount32(w.active))
 	}
 	for m := w.active; m != 0; m &= m - 1 {

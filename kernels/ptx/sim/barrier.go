@@ -96,6 +96,8 @@ func mbarrierInit(w *warp, in *instr) {
 		t, off := w.cta.sharedAt(
 			addr[l]&^windowMask, mbarrierBytes,
 		)
+		// The object's state is kept beside the memory, whose 8 bytes are only
+		// recorded as written.
 		t.mbarriers[off] = &mbarrier{
 			owner:    t,
 			offset:   off,

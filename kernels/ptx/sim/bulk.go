@@ -195,6 +195,8 @@ func bulkLoad(w *warp, in *instr) {
 			!w.aligned(src[l], 16, "global", l) {
 			return
 		}
+		// The source is global memory, or the shared memory of this CTA for
+		// copies within the cluster.
 		var from []byte
 		if in.space == shared {
 			from = w.bulkSource(src[l], n, l)
@@ -281,6 +283,7 @@ func (w *warp) tensorMapAt(addr uint64, rank, l int) *TensorMap {
 	if b == nil {
 		return nil
 	}
+	// The map is decoded at each use, since kernels may modify maps.
 	t, ok := decodeTensorMap(b)
 	switch {
 	case !ok:
@@ -317,6 +320,8 @@ func tensorLoad(w *warp, in *instr) {
 			!w.aligned(dst[l], t.alignment(), "shared", l) {
 			return
 		}
+		// The number of bytes counted by the mbarrier is that of the whole box,
+		// also where it is out of bounds.
 		at := w.coordinates(in, l)
 		w.bulkInto(in, dst[l], l, t.boxBytes(), func(off int64) []piece {
 			return w.boxPieces(t, at, off, l)
@@ -479,6 +484,8 @@ func (g *grid) storeBytes(to, from []byte, addr uint64, size uint8, reduce scala
 		return
 	}
 	for i := 0; i < len(to); i += int(size) {
+		// Each element is reduced under the lock of its address, as atomics
+		// are.
 		m := g.lock(addr + uint64(i))
 		store(
 			to[i:],

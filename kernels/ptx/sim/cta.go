@@ -52,6 +52,7 @@ func newCTA(c *cluster, rank int) *cta {
 	if g.entry.locals > 0 {
 		t.local = alignedBytes(g.entry.locals * int64(g.threads))
 	}
+	// The last warp may have fewer than 32 threads.
 	per := (g.threads + warpSize - 1) / warpSize
 	for i := range per {
 		t.warps = append(
@@ -240,6 +241,7 @@ func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
 	axis := func(first ptx.Special, v [3]int) int {
 		return v[s-first]
 	}
+	// Special registers with three dimensions come in consecutive constants.
 	switch {
 	case s >= ptx.NTidX && s <= ptx.NTidZ:
 		return axis(ptx.NTidX, g.block)

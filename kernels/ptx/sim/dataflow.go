@@ -142,6 +142,7 @@ func meet(into *registerSet, s registerSet) bool {
 // blocks gives the first instruction of each basic block.
 func (e *entry) blocks() []int {
 	lead := map[int]bool{0: true}
+	// A block begins at a target of a branch and behind every branch and exit.
 	for i := range e.code {
 		switch in := &e.code[i]; in.flow {
 		case branch:
@@ -187,6 +188,7 @@ func (e *entry) transferBlock(
 				)
 			}
 		}
+		// Only an unguarded write is sure to happen.
 		if e.code[i].guard == 0 {
 			for _, r := range all[i].writes {
 				set.add(e.number(r))
@@ -205,6 +207,8 @@ func (e *entry) successors(starts []int, b, last int) []int {
 		at, _ := slices.BinarySearch(starts, int(in.target))
 		next = append(next, at)
 	}
+	// Control falls through unless the block ends with an unguarded branch or
+	// exit.
 	if (in.flow != branch && in.flow != leave || in.guard != 0) &&
 		b+1 < len(starts) {
 		next = append(next, b+1)
@@ -216,6 +220,8 @@ func (e *entry) successors(starts []int, b, last int) []int {
 // they wrote.
 func (e *entry) markUnproven(all []defUse, unproven registerSet) {
 	for i := range all {
+		// Only writes of registers that are read unproven have to be recorded
+		// at run time.
 		for _, r := range all[i].writes {
 			if unproven.has(e.number(r)) {
 				e.code[i].writes = append(e.code[i].writes, r)
@@ -385,6 +391,7 @@ func (d *decoder) taintEffect(src *ptx.Instr, in *instr, t defUse) taintEffect {
 	if !src.Guard.None() {
 		x.guard = d.register(src.Guard.Reg)
 	}
+	// The class determines the role of the operands.
 	switch in.class {
 	case Arithmetic, Floating, Special:
 		x.pure = true

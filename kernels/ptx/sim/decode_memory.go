@@ -205,6 +205,7 @@ func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
 	if len(ops) > 0 {
+		// The destination may be a pair: a value and a predicate.
 		p, q := d.pair(&ops[0])
 		in.list = []register{p, q}
 	}
@@ -278,6 +279,8 @@ func (d *decoder) mbarrier(in *instr, src *ptx.Instr) error {
 	if in.at, err = d.place(&ops[at]); err != nil {
 		return err
 	}
+	// The remaining operand is a count, a number of bytes, a parity, or a state
+	// of 64 bits.
 	t := ptx.U32
 	switch code.Op {
 	case ptx.OpMbarrierInit:
@@ -316,6 +319,7 @@ func (d *decoder) mbarrier(in *instr, src *ptx.Instr) error {
 func (d *decoder) asyncCopy(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
+	// The numbers of groups to wait for are immediates.
 	switch code.Op {
 	case ptx.OpCpAsyncCommitGroup:
 		in.run = cpCommit
@@ -388,6 +392,7 @@ func (d *decoder) bulk(in *instr, src *ptx.Instr) error {
 	if err := d.sourceIndexes(in, ops[2:3], ptx.U32); err != nil {
 		return err
 	}
+	// Reductions into shared memory are not modelled.
 	if code.Op == ptx.OpCpReduceAsyncBulk {
 		if spaceOf(code.Space()) != global {
 			return errNotModelled
@@ -508,6 +513,7 @@ func (d *decoder) mma(in *instr, src *ptx.Instr) error {
 		return errNotModelled
 	}
 	in.mods.product = p
+	// The registers are listed in the order D, A, B, C.
 	in.list = d.destinations(&src.Operands[0])
 	for i, t := range []ptx.Type{
 		p.a.typ, p.b.typ, p.c.typ,

@@ -425,6 +425,7 @@ func (d *decoder) pack(in *instr, src *ptx.Instr) error {
 	if err != nil {
 		return err
 	}
+	// The side with more registers determines the width of a part.
 	n := src.Opcode.Type(0).Bits() /
 		max(len(dst), len(from))
 	mask := lowBits(n)
@@ -524,6 +525,7 @@ func (d *decoder) cvta(in *instr, src *ptx.Instr) error {
 		sharedCluster: sharedWindow,
 		local:         localWindow,
 	}[spaceOf(src.Opcode.Space())]
+	// Generic addresses of global memory are the addresses themselves.
 	switch {
 	case window == 0:
 		in.scalar(
@@ -591,6 +593,8 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 		in.list = []register{p}
 		return nil
 	}
+	// The general form: one or two destinations, any type, and a third operand
+	// that the result is combined with.
 	test := comparisonOf(code, t)
 	if test == nil {
 		return errNotModelled

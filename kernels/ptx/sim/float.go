@@ -185,7 +185,8 @@ func (f smallFormat) encode(r float64) uint16 {
 	}
 	frac, e := math.Frexp(r)
 	e--
-	if e < 1-f.bias { // subnormal
+	// Subnormal numbers have no implicit leading bit.
+	if e < 1-f.bias {
 		return uint16(math.Ldexp(r, f.bias-1+f.mantissa))
 	}
 	return uint16(e+f.bias)<<f.mantissa |

@@ -381,6 +381,7 @@ func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) (
 ) {
 	at := -1
 	switch {
+	// Arguments of 8 bytes are looked up as addresses.
 	case len(arg) == 8:
 		at = 0
 	case len(arg) == tensorMapBytes &&

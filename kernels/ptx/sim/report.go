@@ -184,6 +184,7 @@ var symptoms = map[Kind]bool{Deadlock: true, BudgetExceeded: true}
 func (fs findings) sorted() []Finding {
 	out := make([]Finding, 0, len(fs))
 	for _, f := range slices.SortedFunc(maps.Values(fs), func(a, b *Finding) int {
+		// Symptoms come last, since an earlier finding usually explains them.
 		return cmp.Or(
 			cmp.Compare(boolBit(symptoms[a.Kind]), boolBit(symptoms[b.Kind])),
 			cmp.Compare(a.At.PC, b.At.PC),
