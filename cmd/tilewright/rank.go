@@ -69,7 +69,7 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	model, err := tuner.FitStored(cache.Open(*db), b.Identity().Identity())
+	model, err := tuner.FitStored(cache.Open(*db), kernels.IdentityOf(b))
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-//go:generate sh -c "cd gen && go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg gemm"
+//go:generate sh -c "cd gen && go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -tables ../tables_amd64.go -pkg gemm"
 
 // A kernel adds the product of a, some blocks of rows of k terms, and b, k rows
-// of some columns, to c. Strides are bytes; columns of b and c are next to each other.
-// Every four terms it fetches the line at ahead and goes on by step.
+// of some columns, to c. Strides are bytes; columns of b and c are contiguous.
+// Every four terms it prefetches the line at ahead and advances by step.
 type kernel func(
 	blocks, k int,
 	a *byte,
@@ -26,8 +26,8 @@ type kernel func(
 	step, how int,
 )
 
-// A gemvKernel adds the products of streamed terms of a row of a to lines of 64
-// bytes of c. It fetches what is ahead bytes behind those rows of b.
+// A gemvKernel adds the products of gemvTerms terms of a row of a to lines of
+// 64 bytes of c. It prefetches what is ahead bytes behind those rows of b.
 type gemvKernel func(
 	lines int,
 	a *byte,
@@ -38,12 +38,12 @@ type gemvKernel func(
 	ahead int,
 )
 
-// gemvTerms is how many terms that is.
+// gemvTerms is the number of terms of a gemv kernel.
 const gemvTerms = 8
 
-// An transposedGemvKernel adds products of a row of a, 16 terms a turn, to 64 bytes of c, or
-// to 32, where the terms of each column of b are next to each other and columns
-// bcs bytes apart.
+// A transposedGemvKernel adds products of a row of a, 16 terms a turn, to 64
+// bytes of c, or to 32, where the terms of each column of b are contiguous and
+// columns are bcs bytes apart.
 type transposedGemvKernel func(
 	turns int,
 	a *byte,
@@ -54,19 +54,22 @@ type transposedGemvKernel func(
 )
 
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
-// two vectors of columns; masked[r−1] one vector, of which the mask says what is
-// there: it reads and writes nothing else.
+// two vectors of columns. masked[r−1] multiplies one vector, of which the mask
+// says which lanes are valid: it reads and writes no others.
 type family struct {
-	full, masked       [6]kernel
-	lanes              int                  // elements of a vector
-	bytes              int                  // of an element
-	gemv               gemvKernel           // nil without
-	transposedGemv     transposedGemvKernel // of 64 bytes of c; nil without
-	halfTransposedGemv transposedGemvKernel // of 32
-	masks              func(n int) *byte
-	transpose          func(squares int, to *byte, toStride int, from *byte, fromStride int)
+	full, masked [6]kernel
+	lanes        int // The elements of a vector.
+	bytes        int // The bytes of an element.
+	// The kernel of matrix-vector products, or nil.
+	gemv gemvKernel
+	// Those of transposed matrices, for 64 and 32 bytes of c.
+	transposedGemv     transposedGemvKernel
+	halfTransposedGemv transposedGemvKernel                                                  // of 32
+	masks              func(n int) *byte                                                     // The mask of the first n lanes.
+	transpose          func(squares int, to *byte, toStride int, from *byte, fromStride int) // The transpose of squares of 32 bytes.
 }
 
+// width is the columns of a panel.
 func (f *family) width() int { return 2 * f.lanes }
 
 var f32, f64, i32, i16 = chooseFamilies(
@@ -75,8 +78,8 @@ var f32, f64, i32, i16 = chooseFamilies(
 	cpu.X86.HasAVX512BW,
 )
 
-// Vectors are the bits of the widest vectors of this CPU that there is code for,
-// and how many of them instructions name: 0 without.
+// Vectors is the bits of the widest vectors of this CPU that there is code for,
+// and how many of them instructions can name: 0 without.
 func Vectors() (bits, registers int) {
 	switch f32 {
 	case nil:
@@ -87,8 +90,8 @@ func Vectors() (bits, registers int) {
 	return 256, 16
 }
 
-// chooseFamilies returns the families of a CPU; nil where it has none. Products of 16
-// bits in 512 need AVX-512BW, the others AVX-512F.
+// chooseFamilies are the families of a CPU, nil where it has none. Products of
+// 16 bits in vectors of 512 need AVX-512BW, the others AVX-512F.
 func chooseFamilies(avx2, avx512, words bool) (f32, f64, i32, i16 *family) {
 	if !avx2 {
 		return nil, nil, nil, nil
@@ -116,16 +119,19 @@ func familyOf[T Element]() *family {
 	return nil
 }
 
-// laneMasks holds the masks of vectors of 8 lanes: the first n are on where it is
+// laneMasks are the masks of vectors of 8 lanes: the first n are on where it is
 // read 8−n elements from its beginning.
 var laneMasks = [16]int32{
 	-1, -1, -1, -1,
 	-1, -1, -1, -1,
 }
 
+// narrowMask32 is the mask of n lanes of 32 bits.
 func narrowMask32(n int) *byte {
 	return (*byte)(unsafe.Pointer(&laneMasks[8-n]))
 }
+
+// narrowMask64 is the mask of n lanes of 64 bits.
 func narrowMask64(n int) *byte {
 	return (*byte)(unsafe.Pointer(&laneMasks[8-2*n]))
 }
@@ -138,76 +144,83 @@ var lowBits = func() (bits [17]uint32) {
 	return bits
 }()
 
+// wideMask is the mask of n lanes of a vector of 512 bits.
 func wideMask(n int) *byte {
 	return (*byte)(unsafe.Pointer(&lowBits[n]))
 }
 
+// f32Narrow multiplies f32 in vectors of 256 bits.
 var f32Narrow = family{
-	full:               [6]kernel{multiplyF32Rows1, multiplyF32Rows2, multiplyF32Rows3, multiplyF32Rows4, multiplyF32Rows5, multiplyF32Rows6},
-	masked:             [6]kernel{multiplyF32MaskedRows1, multiplyF32MaskedRows2, multiplyF32MaskedRows3, multiplyF32MaskedRows4, multiplyF32MaskedRows5, multiplyF32MaskedRows6},
+	full:               multiplyF32,
+	masked:             multiplyF32Masked,
 	lanes:              8,
 	bytes:              4,
-	gemv:               streamF32,
-	transposedGemv:     uprightF32,
-	halfTransposedGemv: uprightF32Half,
+	gemv:               gemvF32,
+	transposedGemv:     transposedGemvF32,
+	halfTransposedGemv: transposedGemvF32Half,
 	masks:              narrowMask32,
 	transpose:          transpose32,
 }
 
+// f64Narrow multiplies f64 in vectors of 256 bits.
 var f64Narrow = family{
-	full:      [6]kernel{multiplyF64Rows1, multiplyF64Rows2, multiplyF64Rows3, multiplyF64Rows4, multiplyF64Rows5, multiplyF64Rows6},
-	masked:    [6]kernel{multiplyF64MaskedRows1, multiplyF64MaskedRows2, multiplyF64MaskedRows3, multiplyF64MaskedRows4, multiplyF64MaskedRows5, multiplyF64MaskedRows6},
+	full:      multiplyF64,
+	masked:    multiplyF64Masked,
 	lanes:     4,
 	bytes:     8,
-	gemv:      streamF64,
+	gemv:      gemvF64,
 	masks:     narrowMask64,
 	transpose: transpose64,
 }
 
+// i32Narrow multiplies i32 in vectors of 256 bits.
 var i32Narrow = family{
-	full:   [6]kernel{multiplyI32Rows1, multiplyI32Rows2, multiplyI32Rows3, multiplyI32Rows4, multiplyI32Rows5, multiplyI32Rows6},
-	masked: [6]kernel{multiplyI32MaskedRows1, multiplyI32MaskedRows2, multiplyI32MaskedRows3, multiplyI32MaskedRows4, multiplyI32MaskedRows5, multiplyI32MaskedRows6},
+	full:   multiplyI32,
+	masked: multiplyI32Masked,
 	lanes:  8, bytes: 4, masks: narrowMask32, transpose: transpose32,
 }
 
 // i16Narrow multiplies pairs of 16 bits; a column is a pair.
 var i16Narrow = family{
-	full:   [6]kernel{multiplyI16Rows1, multiplyI16Rows2, multiplyI16Rows3, multiplyI16Rows4, multiplyI16Rows5, multiplyI16Rows6},
-	masked: [6]kernel{multiplyI16MaskedRows1, multiplyI16MaskedRows2, multiplyI16MaskedRows3, multiplyI16MaskedRows4, multiplyI16MaskedRows5, multiplyI16MaskedRows6},
+	full:   multiplyI16,
+	masked: multiplyI16Masked,
 	lanes:  8, bytes: 4, masks: narrowMask32, transpose: transpose32,
 }
 
+// f32Wide multiplies f32 in vectors of 512 bits.
 var f32Wide = family{
-	full:               [6]kernel{multiplyF32WideRows1, multiplyF32WideRows2, multiplyF32WideRows3, multiplyF32WideRows4, multiplyF32WideRows5, multiplyF32WideRows6},
-	masked:             [6]kernel{multiplyF32WideMaskedRows1, multiplyF32WideMaskedRows2, multiplyF32WideMaskedRows3, multiplyF32WideMaskedRows4, multiplyF32WideMaskedRows5, multiplyF32WideMaskedRows6},
+	full:               multiplyF32Wide,
+	masked:             multiplyF32WideMasked,
 	lanes:              16,
 	bytes:              4,
-	gemv:               streamF32,
-	transposedGemv:     uprightF32,
-	halfTransposedGemv: uprightF32Half,
+	gemv:               gemvF32,
+	transposedGemv:     transposedGemvF32,
+	halfTransposedGemv: transposedGemvF32Half,
 	masks:              wideMask,
 	transpose:          transpose32,
 }
 
+// f64Wide multiplies f64 in vectors of 512 bits.
 var f64Wide = family{
-	full:      [6]kernel{multiplyF64WideRows1, multiplyF64WideRows2, multiplyF64WideRows3, multiplyF64WideRows4, multiplyF64WideRows5, multiplyF64WideRows6},
-	masked:    [6]kernel{multiplyF64WideMaskedRows1, multiplyF64WideMaskedRows2, multiplyF64WideMaskedRows3, multiplyF64WideMaskedRows4, multiplyF64WideMaskedRows5, multiplyF64WideMaskedRows6},
+	full:      multiplyF64Wide,
+	masked:    multiplyF64WideMasked,
 	lanes:     8,
 	bytes:     8,
-	gemv:      streamF64,
+	gemv:      gemvF64,
 	masks:     wideMask,
 	transpose: transpose64,
 }
 
+// i32Wide multiplies i32 in vectors of 512 bits.
 var i32Wide = family{
-	full:   [6]kernel{multiplyI32WideRows1, multiplyI32WideRows2, multiplyI32WideRows3, multiplyI32WideRows4, multiplyI32WideRows5, multiplyI32WideRows6},
-	masked: [6]kernel{multiplyI32WideMaskedRows1, multiplyI32WideMaskedRows2, multiplyI32WideMaskedRows3, multiplyI32WideMaskedRows4, multiplyI32WideMaskedRows5, multiplyI32WideMaskedRows6},
+	full:   multiplyI32Wide,
+	masked: multiplyI32WideMasked,
 	lanes:  16, bytes: 4, masks: wideMask, transpose: transpose32,
 }
 
-// i16Wide is i16Narrow of 512 bits.
+// i16Wide is i16Narrow in vectors of 512 bits.
 var i16Wide = family{
-	full:   [6]kernel{multiplyI16WideRows1, multiplyI16WideRows2, multiplyI16WideRows3, multiplyI16WideRows4, multiplyI16WideRows5, multiplyI16WideRows6},
-	masked: [6]kernel{multiplyI16WideMaskedRows1, multiplyI16WideMaskedRows2, multiplyI16WideMaskedRows3, multiplyI16WideMaskedRows4, multiplyI16WideMaskedRows5, multiplyI16WideMaskedRows6},
+	full:   multiplyI16Wide,
+	masked: multiplyI16WideMasked,
 	lanes:  16, bytes: 4, masks: wideMask, transpose: transpose32,
 }

@@ -2,20 +2,30 @@
 
 package gemm
 
-// A family would be kernels of assembly; there are none here.
+// A family is the kernels of an element type. full[r−1] multiplies r rows and
+// two vectors of columns. masked[r−1] multiplies one vector, of which the mask
+// says which lanes are valid: it reads and writes no others.
 type family struct{}
 
-// Vectors is 0, 0: plain Go has none.
+// Vectors is the bits of the widest vectors of this CPU that there is code for,
+// and how many of them instructions can name: 0 without.
 func Vectors() (bits, registers int) { return 0, 0 }
 
+// scratch is the bytes that a product needs for a slab and panels.
 func (*family) scratch(c Caches, m, n, k int) int { return 0 }
 
+// familyOf is the family of T, or nil.
 func familyOf[T Element]() *family { return nil }
 
+// multiplyPanels multiplies in the way that suits the shape: as a matrix-vector
+// product where few rows use b, else slab by slab.
 func multiplyPanels[T Element](_ *family, x Product[T], scratch []T) {
 	multiplyPlain(x, scratch)
 }
 
+// scratchInt16 is the scratch for the rows of a, for a panel of b, and for its
+// columns before they are transposed.
 func scratchInt16() int { return Scratch[int32](1, 1, 1) }
 
+// multiplyInt16 multiplies pair by pair of terms.
 func multiplyInt16(x Product[int32], scratch []int32) { x.Multiply(scratch) }

@@ -1,4 +1,4 @@
-// Package gemm multiplies matrices that lie in scratch. It has kernels of
+// Package gemm multiplies matrices in scratch or in arrays. It has kernels of
 // assembly for f32, f64, i32 and integers of 16 bits on amd64 CPUs with AVX2 and
 // FMA (of 512 bits where the CPU has AVX-512), and plain Go for everything
 // else: other CPUs, builds with the tag noasm, and i64. Which kernels are used is
@@ -15,6 +15,21 @@
 // into: a product of k terms is the same as two of k/2 terms into one result. The
 // kernels round once a term (fused multiply-add); plain Go rounds the product
 // and the sum, or once where its compiler fuses them. Integers wrap.
+//
+// # Blocking
+//
+// A product is divided for three levels of caches, as in Goto and van de Geijn,
+// Anatomy of high-performance matrix multiplication, 2008. A kernel keeps up to 6
+// rows and two vectors of columns of C in registers and adds one term after the
+// other. A panel, the terms of two vectors of columns of B, stays in the first-level
+// cache while all blocks of 6 rows of a slab of A are multiplied by it. The slab
+// stays in the second-level cache while it is multiplied by all panels, and the
+// panels stay in the third-level cache for the next slab. A slab or panel is packed
+// where its rows are too far apart for that, or in the wrong order.
+//
+// Products of few rows read B once, so that the rate of the memory counts. They
+// have kernels that read B row by row, or, where terms are contiguous, column by
+// column (gemv_amd64.go).
 package gemm
 
 import (
@@ -28,25 +43,25 @@ type Element interface {
 	float32 | float64 | int32 | int64
 }
 
-// A Matrix is a view of a slice: element i, j is Data[i·Row + j·Col].
+// A Matrix is a strided view of a slice: element i, j is Data[i·Row + j·Col].
 type Matrix[T Element] struct {
 	Data     []T
 	Row, Col int
 }
 
-// Dense is the view of a slice that holds rows of n elements.
+// Dense is the matrix of a slice that holds rows of n elements.
 func Dense[T Element](data []T, n int) Matrix[T] {
 	return Matrix[T]{data, n, 1}
 }
 
 // A Packing says which operands are copied to scratch in the order in which
-// kernels read them. Operands that kernels cannot read where they are always are.
+// kernels read them. Operands that kernels cannot read in place always are.
 type Packing int
 
 const (
-	Suitable Packing = iota // what the shape suggests
-	Streamed                // none
-	Packed                  // both
+	Suitable Packing = iota // Suitable packs what the shape suggests.
+	Streamed                // Streamed packs nothing.
+	Packed                  // Packed packs both operands.
 )
 
 // A Product is the multiplication of A, M×K, and B, K×N, which is added to C,
@@ -54,17 +69,19 @@ const (
 type Product[T Element] struct {
 	C, A, B Matrix[T]
 	M, N, K int
-	Fresh   bool // C holds nothing yet: it begins as zeros
+	Fresh   bool // C holds nothing yet: it begins as zeros.
 	Packing Packing
 	Caches  Caches
 }
 
-// Caches are the bytes a thread has of each: blocks of a product are parts of
-// them. The bits of a result do not depend on them. What is 0 is what Filled says.
+// Caches are the bytes of each cache that a thread has. Blocks of a product are
+// parts of them. The bits of a result do not depend on them. Filled replaces
+// zeros.
 type Caches struct{ First, Second, Third int }
 
-// Filled has what is typical of the last ten years in place of what is 0: a first
-// cache of 32 KiB, a second one 16 times as large, 16 MiB of a third.
+// Filled replaces zeros by what is typical of the last ten years: a first-level
+// cache of 32 KiB, a second-level one 16 times as large, 16 MiB of a
+// third-level one.
 func (c Caches) Filled() Caches {
 	c.First = cmp.Or(max(0, c.First), 32<<10)
 	c.Second = cmp.Or(max(0, c.Second), 16*c.First)
@@ -72,7 +89,7 @@ func (c Caches) Filled() Caches {
 	return c
 }
 
-// Multiply does what a product says. Nothing is allocated: scratch is x.Scratch
+// Multiply computes the product. Nothing is allocated: scratch is x.Scratch()
 // elements that are overwritten. It panics where a matrix is not in its slice.
 func (x Product[T]) Multiply(scratch []T) {
 	if x.check(); x.idle() {
@@ -108,13 +125,13 @@ func Multiply[T Element](
 	}.Multiply(scratch)
 }
 
-// Scratch is that of a product of m×k and k×n with typical caches.
+// Scratch is the scratch of a product of m×k and k×n with typical caches.
 func Scratch[T Element](m, n, k int) int {
 	return Product[T]{M: m, N: n, K: k}.Scratch()
 }
 
-// Scratch is how many elements a product of these sizes and caches needs to
-// arrange its operands.
+// Scratch is the number of elements that a product of these sizes and caches
+// needs to pack its operands.
 func (x Product[T]) Scratch() int {
 	f := familyOf[T]()
 	if f == nil {
@@ -140,10 +157,12 @@ func MultiplyInt16(x Product[int32], scratch []int32) {
 	multiplyInt16(x, scratch)
 }
 
-// ScratchInt16 is how many elements MultiplyInt16 needs to arrange a and b.
+// ScratchInt16 is the number of elements that MultiplyInt16 needs to pack a and
+// b.
 func ScratchInt16() int { return scratchInt16() }
 
-// idle says whether there is nothing to multiply; a fresh C is zeros then.
+// idle reports whether there is nothing to multiply. A fresh C becomes zeros
+// then.
 func (x Product[T]) idle() bool {
 	if x.M > 0 && x.N > 0 && x.K > 0 {
 		return false
@@ -154,6 +173,7 @@ func (x Product[T]) idle() bool {
 	return true
 }
 
+// clear makes C zeros.
 func (x Product[T]) clear() {
 	for i := range max(0, x.M) {
 		clear(
@@ -162,6 +182,7 @@ func (x Product[T]) clear() {
 	}
 }
 
+// check panics unless all matrices are in their slices.
 func (x Product[T]) check() {
 	if x.M <= 0 || x.N <= 0 {
 		return

@@ -2,18 +2,20 @@
 
 package gemm
 
-const maxGemvRows = 5 // rows of a
+// maxGemvRows is the number of rows of a up to which the rate of the memory
+// counts.
+const maxGemvRows = 5
 
-// usesGemv says whether b is read row by row rather than in panels: few rows of a
-// use it, so that it is the memory's rate that counts.
+// usesGemv reports whether b is read row by row rather than in panels: few rows
+// of a use it, so that the rate of the memory counts.
 func (p *product) usesGemv() bool {
 	return p.gemv != nil && p.packing != Packed &&
 		p.m <= maxGemvRows && p.b.col == p.bytes &&
 		p.k >= gemvTerms && p.n*p.bytes >= 64
 }
 
-// runGemv multiplies term by term: some rows of b, as wide as stays in the first
-// cache, by all rows of a.
+// runGemv multiplies term by term: some rows of b, as wide as stays in the
+// first-level cache, by all rows of a.
 func (p *product) runGemv() {
 	// lines
 	chunk := max(1, p.caches.stream()/(64*gemvTerms)) *
@@ -55,10 +57,12 @@ func (p *product) gemvRemainder(j, end, t, k int) {
 	}
 }
 
-const transposedGemvTerms = 16 // that are multiplied at a time
+// transposedGemvTerms is the number of terms of a turn.
+const transposedGemvTerms = 16
 
-// usesTransposedGemv says whether a row is multiplied by columns of b whose terms are next to
-// each other, which is how a matrix in rows is multiplied by a vector.
+// usesTransposedGemv reports whether a row is multiplied by columns of b whose
+// terms are contiguous, which is how a row-major matrix is multiplied by a
+// vector.
 func (p *product) usesTransposedGemv() bool {
 	return p.transposedGemv != nil && p.m == 1 &&
 		p.b.row == p.bytes &&
@@ -66,8 +70,9 @@ func (p *product) usesTransposedGemv() bool {
 		p.n*p.bytes >= 64
 }
 
-// runTransposedGemv multiplies as many columns at a time as there are in 64 bytes. From
-// memory it is half as many: the hardware follows eight columns, and not sixteen.
+// runTransposedGemv multiplies as many columns at a time as there are in 64
+// bytes. From memory it is half as many: the hardware prefetcher follows eight
+// columns, and not sixteen.
 func (p *product) runTransposedGemv() {
 	columns := 64 / p.bytes
 	turns := p.k / transposedGemvTerms

@@ -3,15 +3,15 @@
 package gemm
 
 // Pairs of terms are joined in 32 bits, and one instruction multiplies and adds
-// both. Both operands are arranged: so many rows of a, and pairs, at a time.
+// both. Both operands are packed: so many rows of a, and pairs, at a time.
 const (
 	pairRowBlock = 96
 	pairBlock    = 128
-	pairColumns  = 16 // that pairRows joins
+	pairColumns  = 16 // The columns that pairRows joins.
 )
 
-// scratchInt16 is the room for the rows of a, for a panel of b, and for its
-// columns before they are turned.
+// scratchInt16 is the scratch for the rows of a, for a panel of b, and for its
+// columns before they are transposed.
 func scratchInt16() int {
 	if i16 == nil {
 		return Scratch[int32](1, 1, 1)
@@ -19,6 +19,7 @@ func scratchInt16() int {
 	return pairRowBlock*pairBlock + 2*pairBlock*i16.width()
 }
 
+// multiplyInt16 multiplies pair by pair of terms.
 func multiplyInt16(p Product[int32], scratch []int32) {
 	if i16 == nil {
 		p.Multiply(scratch)
@@ -37,7 +38,7 @@ func multiplyInt16(p Product[int32], scratch []int32) {
 	scratch = scratch[:scratchInt16()]
 	rows := byteMatrixOf(Dense(scratch, pairBlock))
 	panel := byteMatrixOf(Dense(scratch[pairRowBlock*pairBlock:], columns))
-	turned := byteMatrixOf(Dense(scratch[pairRowBlock*pairBlock+pairBlock*columns:], pairBlock))
+	transposed := byteMatrixOf(Dense(scratch[pairRowBlock*pairBlock+pairBlock*columns:], pairBlock))
 	x := byteMatrixOf(a)
 	y := byteMatrixOf(b)
 	z := byteMatrixOf(c)
@@ -50,7 +51,7 @@ func multiplyInt16(p Product[int32], scratch []int32) {
 			for j := 0; j < n; j += columns {
 				width := min(columns, n-j)
 				interleavePanel(
-					panel, turned, y.at(p, j), terms, width,
+					panel, transposed, y.at(p, j), terms, width,
 				)
 				strip.strip(
 					z.at(i, j), rows, panel, count,
@@ -76,17 +77,17 @@ func interleaveRows(to, from byteMatrix, m, k int) {
 }
 
 // interleavePanel joins pairs of k rows of n columns.
-func interleavePanel(to, turned, from byteMatrix, k, n int) {
+func interleavePanel(to, transposed, from byteMatrix, k, n int) {
 	switch {
 	case from.row == 4:
 		interleaveRows(
-			turned,
+			transposed,
 			byteMatrix{from.p, from.col, from.row},
 			n, k,
 		)
 		i16.transposeFrom(
 			to,
-			byteMatrix{turned.p, turned.col, turned.row},
+			byteMatrix{transposed.p, transposed.col, transposed.row},
 			(k+1)/2, n,
 		)
 	case from.col == 4 && n == i16.width():
@@ -110,6 +111,7 @@ func interleavePanel(to, turned, from byteMatrix, k, n int) {
 	}
 }
 
+// interleaveColumns joins pairs of k rows of n columns, element by element.
 func interleaveColumns(to, from byteMatrix, k, n int) {
 	for j := range n {
 		interleaveRest(

@@ -5,32 +5,39 @@ package gemm
 import "unsafe"
 
 const (
-	panelGroup  = 4  // panels of b that are arranged together
-	slabPadding = 64 // bytes between rows of a slab, so that they do not compete for the same lines of a cache
+	// panelGroup is the number of panels of b that are packed together.
+	panelGroup = 4
+	// slabPadding is the bytes between rows of a slab, which keep rows from
+	// competing for the same lines of a cache.
+	slabPadding = 64
 )
 
-// panel is the bytes of a panel of b, beside which others pass through the first cache.
+// panel is the bytes of a panel of b, beside which others pass through the
+// first-level cache.
 func (c Caches) panel() int { return c.First / 4 * 3 }
 
-// slab is the bytes of rows of a that stay in the second cache, beside the next
-// ones and the panels.
+// slab is the bytes of rows of a that stay in the second-level cache, beside
+// the next ones and the panels.
 func (c Caches) slab() int { return c.Second / 8 * 3 }
 
-// store is the bytes of panels of b that stay in the third cache, beside the rest.
+// store is the bytes of panels of b that stay in the third-level cache, beside
+// everything else.
 func (c Caches) store() int { return c.Third / 4 }
 
-// stream is the bytes of a row of c, or of streamed rows of b, that stay in the first cache.
+// stream is the bytes of a row of c, or of rows of b of a gemv, that stay in
+// the first-level cache.
 func (c Caches) stream() int { return c.First / 2 }
 
-// freshFlag, in place of 0, has a kernel begin with zeros.
+// freshFlag, in place of 0, makes a kernel begin with zeros.
 const freshFlag = 1
 
-// A byteMatrix is a matrix as kernels see it: strides are bytes.
+// A byteMatrix is a matrix as kernels see it, with strides in bytes.
 type byteMatrix struct {
 	p        unsafe.Pointer
 	row, col int
 }
 
+// byteMatrixOf is the matrix with strides in bytes.
 func byteMatrixOf[T Element](x Matrix[T]) byteMatrix {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
@@ -41,23 +48,25 @@ func byteMatrixOf[T Element](x Matrix[T]) byteMatrix {
 	}
 }
 
+// at is the matrix from element i, j on.
 func (x byteMatrix) at(i, j int) byteMatrix {
 	x.p = unsafe.Add(x.p, i*x.row+j*x.col)
 	return x
 }
 
+// first is the address of element 0, 0.
 func (x byteMatrix) first() *byte { return (*byte)(x.p) }
 
-// A blocking divides a product: slabs of so many rows and terms of a stay in
-// the second cache while they are multiplied by panels of as many terms of b,
-// one panel after the other; several slabs use the same panels again.
+// A blocking divides a product: slabs of some rows and terms of a stay in the
+// second-level cache while they are multiplied by panels of as many terms of b,
+// one panel after the other. Several slabs use the same panels again.
 type blocking struct {
 	rows, terms, columns int
 }
 
 // blocking is as even as can be: whole blocks of 6 rows, whole panels. Several
 // slabs have a third more terms, since all of c is read and written for each:
-// measured, that outweighs that panels fill the first cache.
+// measured, this outweighs that panels fill the first-level cache.
 func (f *family) blocking(c Caches, m, n, k int) blocking {
 	c = c.Filled()
 	depth := max(
@@ -82,18 +91,19 @@ func (f *family) blocking(c Caches, m, n, k int) blocking {
 	return b
 }
 
-// evenParts is the length of parts of n, at most so long but for rounding up to the
-// unit, that are as equal as can be.
+// evenParts is the length of parts of n, at most so long but for rounding up to
+// the unit, that are as equal as can be.
 func evenParts(n, most, unit int) int {
 	parts := (n + most - 1) / most
 	return ((n+parts-1)/parts + unit - 1) / unit * unit
 }
 
+// slab is the bytes of a slab.
 func (b blocking) slab(f *family) int {
 	return b.rows * (b.terms*f.bytes + slabPadding)
 }
 
-// panels is how many are kept.
+// panels is the number of panels that are kept.
 func (b blocking) panels(f *family, m int) int {
 	all := (b.columns + f.width() - 1) / f.width()
 	if m <= b.rows {
@@ -102,38 +112,39 @@ func (b blocking) panels(f *family, m int) int {
 	return all
 }
 
-// scratch is the bytes a product needs for a slab and panels.
+// scratch is the bytes that a product needs for a slab and panels.
 func (f *family) scratch(c Caches, m, n, k int) int {
 	b := f.blocking(c, m, n, k)
 	return b.slab(f) +
 		b.panels(f, m)*b.terms*f.width()*f.bytes
 }
 
-// A product is one on its way.
+// A product is a product while it is computed.
 type product struct {
 	*family
 	blocking
-	a, b, c    byteMatrix
-	m, n, k    int
-	flags      int
-	packing    Packing
-	caches     Caches
-	slab       byteMatrix // of a, arranged
-	panels     byteMatrix // of b, arranged: rows of a row of b; next to each other
-	prefetches [2]prefetch
+	a, b, c byteMatrix
+	m, n, k int
+	flags   int // The argument how of kernels: freshFlag or 0.
+	packing Packing
+	caches  Caches
+	slab    byteMatrix // The packed slab of a.
+	// The packed panels of b: rows are rows of b, panels follow each other.
+	panels     byteMatrix
+	prefetches [2]prefetch // What the kernels prefetch.
 }
 
-// A prefetch is what is needed soon: columns of lines next to each other, in each a
-// line every stride bytes. They may end behind an array, where no pointer may
-// point.
+// A prefetch is what is needed soon: columns of cache lines, in each a line
+// every stride bytes. They may end behind an array, where no pointer may point.
 type prefetch struct {
-	p                  uintptr
-	stride, lines      int
-	columns, doneLines int // lines of the first column that are done
+	p             uintptr
+	stride, lines int
+	// The columns, and the lines of the first column that are done.
+	columns, doneLines int
 }
 
-// take returns the next lines for so many turns of kernels, and how many turns
-// those take.
+// take returns the next lines for a number of turns of kernels, and how many
+// turns they take.
 func (x *prefetch) take(turns int) (p uintptr, step, taken int) {
 	taken = min(turns, x.lines-x.doneLines)
 	p = x.p + uintptr(x.doneLines*x.stride)
@@ -146,7 +157,8 @@ func (x *prefetch) take(turns int) (p uintptr, step, taken int) {
 	return p, step, taken
 }
 
-// multiplyPanels multiplies in the way that suits the shape.
+// multiplyPanels multiplies in the way that suits the shape: as a matrix-vector
+// product where few rows use b, else slab by slab.
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	p := product{
 		family:   f,
@@ -182,7 +194,7 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	}
 }
 
-// clear has c begin with zeros if it is fresh.
+// clear makes a fresh c begin with zeros.
 func (p *product) clear(isFresh bool) {
 	if !isFresh {
 		return
@@ -247,10 +259,10 @@ func (p *product) block(i, j, t int) {
 	}
 }
 
-// panel is the bytes of one.
+// panel is the bytes of a panel.
 func (p *product) panel() int { return p.terms * p.panels.row }
 
-// nextSlab fetches what comes after the slab at i, t.
+// nextSlab is the prefetch of what follows the slab at i, t.
 func (p *product) nextSlab(i, t int) prefetch {
 	if i += p.rows; i >= p.m {
 		i, t = 0, t+p.terms
@@ -269,8 +281,8 @@ func (p *product) nextSlab(i, t int) prefetch {
 	}
 }
 
-// nextPanels fetches what the group n of panels will be read from: rows of b for
-// the first slab, and after the last group of the last slab.
+// nextPanels is the prefetch of what group n of panels will be read from: rows
+// of b for the first slab, and after the last group of the last slab.
 func (p *product) nextPanels(i, j, t, begin, end, n int) prefetch {
 	if j >= end {
 		if i+p.rows < p.m || t+p.terms >= p.k {
@@ -296,7 +308,7 @@ func (p *product) nextPanels(i, j, t, begin, end, n int) prefetch {
 	}
 }
 
-// slabOf is the slab of rows and terms at from: arranged where its rows are far
+// slabOf is the slab of rows and terms at from: packed where its rows are far
 // apart and several panels use it.
 func (p *product) slabOf(from byteMatrix, rows, terms int) byteMatrix {
 	size := p.bytes
@@ -317,7 +329,7 @@ func (p *product) slabOf(from byteMatrix, rows, terms int) byteMatrix {
 	return p.slab
 }
 
-// packsSlab says whether slabs are arranged.
+// packsSlab reports whether slabs are packed.
 func (p *product) packsSlab(a byteMatrix) bool {
 	if a.col != p.bytes || p.packing != Suitable {
 		return a.col != p.bytes || p.packing == Packed
@@ -326,6 +338,7 @@ func (p *product) packsSlab(a byteMatrix) bool {
 		(a.row > 2*p.slab.row || a.row%1024 == 0)
 }
 
+// copyBytes copies bytes.
 func copyBytes(to, from unsafe.Pointer, n int) {
 	copy(
 		unsafe.Slice((*byte)(to), n),
@@ -334,12 +347,17 @@ func copyBytes(to, from unsafe.Pointer, n int) {
 }
 
 const (
-	minPackedRows      = 36 // rows from which on it is worth to arrange panels of b
-	minPackedAliasRows = 12 // the same where all rows of a panel compete for the same lines of a first cache
-	aliasStride        = 4096
+	// minPackedRows is the number of rows from which packing panels of b is
+	// worth it.
+	minPackedRows = 36
+	// minPackedAliasRows is the same where all rows of a panel compete for the
+	// same lines of a first-level cache.
+	minPackedAliasRows = 12
+	// aliasStride is the distance of rows that compete.
+	aliasStride = 4096
 )
 
-// packPanels makes panels of some rows and columns of b.
+// packPanels packs panels of some rows and columns of b.
 func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 	line := 64 / p.bytes
 	if columns == panelGroup*line && line == p.width() &&
@@ -366,7 +384,7 @@ func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 	}
 }
 
-// packsPanel says whether so many columns of b at from are arranged.
+// packsPanel reports whether a number of columns of b at from are packed.
 func (p *product) packsPanel(from byteMatrix, columns int) bool {
 	if from.col != p.bytes ||
 		columns < p.width() ||
@@ -465,8 +483,8 @@ func (f *family) copy(to, from byteMatrix, k int) {
 	}
 }
 
-// transposeFrom arranges k rows of n elements whose columns are not next to each other:
-// in squares where its rows are.
+// transposeFrom packs k rows of n elements whose columns are not contiguous, in
+// squares where its rows are.
 func (f *family) transposeFrom(to, from byteMatrix, k, n int) {
 	side := 32 / f.bytes
 	rows, columns := 0, 0

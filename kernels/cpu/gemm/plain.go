@@ -1,12 +1,13 @@
 package gemm
 
+// The block of a product in Go: terms and columns.
 const (
 	plainTerms   = 64
 	plainColumns = 64
 )
 
-// multiplyPlain is Multiply in plain Go: two rows of c and four terms of their
-// sums at a time, so that c is read and written once for eight products.
+// multiplyPlain is Multiply in Go: two rows of c and four terms of their sums
+// at a time, so that c is read and written once for eight products.
 func multiplyPlain[T Element](x Product[T], scratch []T) {
 	c := x.C
 	a := x.A
@@ -65,6 +66,8 @@ func packRows[T Element](
 	return Dense(to, n)
 }
 
+// plainRows adds the product of two rows of x and k rows of y to two rows of
+// the result.
 func plainRows[T Element](
 	z0, z1 []T, x, y Matrix[T], k int,
 ) {
@@ -107,6 +110,7 @@ func plainRows[T Element](
 	}
 }
 
+// plainRow is plainRows for one row.
 func plainRow[T Element](z []T, x, y Matrix[T], k int) {
 	p := 0
 	for ; p+4 <= k; p += 4 {

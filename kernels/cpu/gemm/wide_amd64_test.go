@@ -14,7 +14,7 @@ import (
 // TestEveryKernel emulates, with kernels in Go in their place.
 func TestWidePanels(t *testing.T) {
 	if f32 == nil {
-		t.Skip("panels are arranged with AVX")
+		t.Skip("panels are packed with AVX")
 	}
 	f := f32Wide
 	for r := range 6 {

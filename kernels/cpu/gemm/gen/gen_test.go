@@ -12,13 +12,15 @@ import (
 // the first line, which holds the command.
 func TestCommitted(t *testing.T) {
 	dir := t.TempDir()
-	out, stubs := filepath.Join(dir, "kernels_amd64.s"), filepath.Join(dir, "kernels_amd64.go")
+	out := filepath.Join(dir, "kernels_amd64.s")
+	stubs := filepath.Join(dir, "kernels_amd64.go")
+	tables := filepath.Join(dir, "tables_amd64.go")
 	if text, err := exec.Command(
-		"go", "run", ".", "-out", out, "-stubs", stubs, "-pkg", "gemm",
+		"go", "run", ".", "-out", out, "-stubs", stubs, "-tables", tables, "-pkg", "gemm",
 	).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	for _, name := range []string{"kernels_amd64.s", "kernels_amd64.go"} {
+	for _, name := range []string{"kernels_amd64.s", "kernels_amd64.go", "tables_amd64.go"} {
 		got := generated(t, filepath.Join(dir, name))
 		want := generated(t, filepath.Join("..", name))
 		if !bytes.Equal(got, want) {

@@ -1,13 +1,30 @@
-// Gen writes the assembly of package gemm. From this directory:
+// Gen writes the assembly of package gemm, its stubs, and the tables of its
+// kernels by element type and number of rows. From this directory:
 //
-//	go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg gemm
+//	go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -tables ../tables_amd64.go -pkg gemm
+//
+// A family is the kernels of one element type and vector width. Each has kernels
+// for one to six rows: six rows of two vectors are twelve accumulators, which with
+// two vectors of b, a broadcast element of a and a spare are the sixteen registers
+// of AVX2. The same shape serves vectors of 512 bits.
+//
+// Kernels take strides in bytes, so that they read packed slabs and panels as well
+// as matrices in place. Addresses of up to six rows are formed of two registers,
+// that of a row and that of the third row after it, and one stride, scaled by 0, 1
+// or 2; at and third below make them.
 package main
 
 import (
+	"flag"
+	"fmt"
+	"os"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
+
+var tables = flag.String("tables", "", "the file of the tables of kernels")
 
 func main() {
 	ConstraintExpr("amd64")
@@ -18,11 +35,11 @@ func main() {
 			panel{family: f, rows: rows, vecs: 1, masked: true}.emit()
 		}
 		if f.fma != nil {
-			stream(f)
+			gemv(f)
 		}
 	}
-	upright("uprightF32", 2)
-	upright("uprightF32Half", 1)
+	transposedGemv("transposedGemvF32", 2)
+	transposedGemv("transposedGemvF32Half", 1)
 	copyPanels(1)
 	copyPanels(4)
 	transpose32()
@@ -30,6 +47,12 @@ func main() {
 	pairRows()
 	pairTerms()
 	Generate()
+	if *tables != "" {
+		if err := os.WriteFile(*tables, tableText(), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 }
 
 // at is the memory row strides and disp bytes behind base, where base3 is three

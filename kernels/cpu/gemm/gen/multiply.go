@@ -10,9 +10,9 @@ import (
 
 // A family is the kernels of one element type and vector width.
 type family struct {
-	name      string
-	bits      int // of an element
-	rows      int // at most, of a panel
+	name      string // The suffix of kernels.
+	bits      int    // of an element
+	rows      int    // at most, of a panel
 	wide      bool
 	broadcast func(m, v Op)
 	mac       func(x, y, acc, spare reg.VecVirtual) // acc += x·y; may overwrite spare
@@ -62,14 +62,15 @@ var families = []family{
 		}, nil},
 }
 
-// A panel is a kernel for rows rows and vecs vectors of columns; a masked one
-// reads and writes only the columns its mask has.
+// A panel is a kernel for a number of rows and of vectors of columns. A masked
+// one reads and writes only the columns of its mask.
 type panel struct {
 	family
 	rows, vecs int
 	masked     bool
 }
 
+// vec is a vector register.
 func (p panel) vec() reg.VecVirtual {
 	if p.wide {
 		return ZMM()
@@ -77,6 +78,7 @@ func (p panel) vec() reg.VecVirtual {
 	return YMM()
 }
 
+// bytes is the size of a vector.
 func (p panel) bytes() int {
 	if p.wide {
 		return 64
@@ -84,8 +86,8 @@ func (p panel) bytes() int {
 	return 32
 }
 
-// A body is what a panel's code has in registers.
-type body struct {
+// A panelCode is the code of a panel, with what it has in registers.
+type panelCode struct {
 	panel
 	a, a3, ars, acs, b, brs reg.Register
 	c, mask, ahead, step    reg.Register
@@ -94,18 +96,27 @@ type body struct {
 	y                       []reg.VecVirtual
 }
 
-func (p panel) emit() {
-	kind := ""
+// kind distinguishes the names of masked panels.
+func (p panel) kind() string {
 	if p.masked {
-		kind = "Masked"
+		return "Masked"
 	}
+	return ""
+}
+
+// symbol is the name of the kernel.
+func (p panel) symbol() string {
+	return fmt.Sprintf("multiply%s%sRows%d", p.name, p.kind(), p.rows)
+}
+
+// emit emits the kernel: a loop over blocks of rows.
+func (p panel) emit() {
 	TEXT(
-		fmt.Sprintf("multiply%s%sRows%d", p.name, kind, p.rows),
-		NOSPLIT,
+		p.symbol(), NOSPLIT,
 		"func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)",
 	)
 	Pragma("noescape")
-	g := &body{panel: p}
+	g := &panelCode{panel: p}
 	if p.masked {
 		g.loadMask()
 	}
@@ -122,8 +133,8 @@ func (p panel) emit() {
 	RET()
 }
 
-// block is one block of rows; afterwards a, b and c are those of the next.
-func (g *body) block() {
+// block is one block of rows. Afterwards a, b and c are those of the next.
+func (g *panelCode) block() {
 	crs := Load(Param("crs"), GP64())
 	c3 := g.third(g.c, crs)
 	g.acc = nil
@@ -151,8 +162,8 @@ func (g *body) block() {
 	ADDQ(crs, g.c)
 }
 
-// each does f for every vector of c.
-func (g *body) each(
+// each calls f for every vector of c.
+func (g *panelCode) each(
 	c3, crs reg.Register, f func(m Mem, v reg.VecVirtual),
 ) {
 	for r := range g.rows {
@@ -165,8 +176,8 @@ func (g *body) each(
 	}
 }
 
-// prefetch fetches the rows of c behind those of six, which come next.
-func (g *body) prefetch(c3, crs reg.Register) {
+// prefetch prefetches the rows of c behind those of six, which come next.
+func (g *panelCode) prefetch(c3, crs reg.Register) {
 	if g.rows != 6 || g.masked {
 		return
 	}
@@ -179,7 +190,8 @@ func (g *body) prefetch(c3, crs reg.Register) {
 	}
 }
 
-func (g *body) zero(v reg.VecVirtual) {
+// zero makes a vector zeros.
+func (g *panelCode) zero(v reg.VecVirtual) {
 	if g.wide {
 		VPXORD(v, v, v)
 		return
@@ -195,7 +207,8 @@ func (p panel) third(base, stride reg.Register) reg.Register {
 	return third(base, stride)
 }
 
-func (g *body) loadMask() {
+// loadMask loads the mask of columns: a vector, or bits in a mask register.
+func (g *panelCode) loadMask() {
 	m := Load(Param("mask"), GP64())
 	if !g.wide {
 		y := YMM()
@@ -209,7 +222,8 @@ func (g *body) loadMask() {
 	g.mask = k
 }
 
-func (g *body) load(m Mem, v reg.VecVirtual) {
+// load loads a vector, under the mask.
+func (g *panelCode) load(m Mem, v reg.VecVirtual) {
 	switch {
 	case !g.masked:
 		VMOVUPS(m, v)
@@ -222,7 +236,8 @@ func (g *body) load(m Mem, v reg.VecVirtual) {
 	}
 }
 
-func (g *body) store(v reg.VecVirtual, m Mem) {
+// store stores a vector, under the mask.
+func (g *panelCode) store(v reg.VecVirtual, m Mem) {
 	switch {
 	case !g.masked:
 		VMOVUPS(v, m)
@@ -235,9 +250,9 @@ func (g *body) store(v reg.VecVirtual, m Mem) {
 	}
 }
 
-// loop is the terms, one after the other, four a turn; each turn fetches a line
-// of what is needed later.
-func (g *body) loop() {
+// loop is the terms, one after the other, four a turn. Each turn prefetches a
+// line of what is needed later.
+func (g *panelCode) loop() {
 	g.ars, g.acs = Load(Param("ars"), GP64()),
 		Load(Param("acs"), GP64())
 	g.b, g.brs = Load(Param("b"), GP64()),
@@ -275,7 +290,9 @@ func (g *body) loop() {
 	ADDQ(g.ars, g.a)
 }
 
-func (g *body) term() {
+// term adds the products of one term: vectors of b, each times an element of
+// every row of a.
+func (g *panelCode) term() {
 	for v, y := range g.y {
 		g.load(Mem{Base: g.b, Disp: v * g.bytes()}, y)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// copyPanels copies lines of 64 bytes of each row to as many panels: lines next
-// to each other are in one page, rows often are not.
+// copyPanels copies lines of 64 bytes of each row to as many panels. Lines that
+// follow each other are in one page; rows often are not.
 func copyPanels(lines int) {
 	TEXT(fmt.Sprintf("copyPanels%d", lines), NOSPLIT, "func(rows int, to *byte, toStride, panel int, from *byte, fromStride int)")
 	Pragma("noescape")
@@ -40,16 +40,17 @@ func copyPanels(lines int) {
 	RET()
 }
 
-// A square is the loop of a transpose: rows of from become columns of to, a
-// square at a time along the rows of from.
-type square struct {
+// A transposeLoop is the loop of a transpose: rows of from become columns of
+// to, a square at a time along the rows of from.
+type transposeLoop struct {
 	n, to, ts, from, from3, fs, fs3 reg.Register
 }
 
-func newSquare(name string) square {
+// newTransposeLoop begins the function and its loop.
+func newTransposeLoop(name string) transposeLoop {
 	TEXT(name, NOSPLIT, "func(squares int, to *byte, toStride int, from *byte, fromStride int)")
 	Pragma("noescape")
-	s := square{
+	s := transposeLoop{
 		n:    Load(Param("squares"), GP64()),
 		to:   Load(Param("to"), GP64()),
 		ts:   Load(Param("toStride"), GP64()),
@@ -67,7 +68,7 @@ func newSquare(name string) square {
 }
 
 // rows loads the vectors of n rows.
-func (s square) rows(n int) []reg.VecVirtual {
+func (s transposeLoop) rows(n int) []reg.VecVirtual {
 	var rows []reg.VecVirtual
 	for r := range n {
 		v := YMM()
@@ -86,8 +87,9 @@ func (s square) rows(n int) []reg.VecVirtual {
 	return rows
 }
 
-// columns stores the columns and goes on to the next square.
-func (s square) columns(columns []reg.VecVirtual) {
+// columns stores the columns, advances to the next square and ends the
+// function.
+func (s transposeLoop) columns(columns []reg.VecVirtual) {
 	for _, v := range columns {
 		VMOVUPS(v, Mem{Base: s.to})
 		ADDQ(s.ts, s.to)
@@ -109,8 +111,10 @@ func halves(x, y reg.VecVirtual) (low, high reg.VecVirtual) {
 	return low, high
 }
 
+// transpose32 transposes 8 by 8 elements of four bytes: it interleaves pairs of
+// rows, joins pairs to four rows, and exchanges halves.
 func transpose32() {
-	s := newSquare("transpose32")
+	s := newTransposeLoop("transpose32")
 	r := s.rows(8)
 	var u [8]reg.VecVirtual // u[k]: columns of rows 2k, 2k+1, interleaved
 	for k := range 4 {
@@ -141,8 +145,9 @@ func transpose32() {
 	s.columns(columns[:])
 }
 
+// transpose64 transposes 4 by 4 elements of eight bytes.
 func transpose64() {
-	s := newSquare("transpose64")
+	s := newTransposeLoop("transpose64")
 	r := s.rows(4)
 	var u [4]reg.VecVirtual
 	for k := range 2 {
@@ -160,8 +165,8 @@ func transpose64() {
 	s.columns(columns[:])
 }
 
-// pairRows joins rows 2q and 2q+1 of 16 columns: each lane has the low halves of
-// both, the first in its low half.
+// pairRows joins rows 2q and 2q+1 of 16 columns: each lane has the low halves
+// of both, the first in its low half.
 func pairRows() {
 	TEXT("pairRows", NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
 	Pragma("noescape")

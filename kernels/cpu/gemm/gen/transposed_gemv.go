@@ -6,13 +6,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// upright adds products of a row of a to eight or 16 elements of c, where the
-// terms of each column of b are next to each other: 16 terms a turn. The sums of
-// eight columns wait for each other, so that the two halves of 16 are computed in
-// turn, four terms at a time; the second is a turn behind, since lines of sixteen
-// columns that are a multiple of a page apart do not stay in a first cache of
-// eight ways.
-func upright(name string, groups int) {
+// transposedGemv adds products of a row of a to eight or 16 elements of c,
+// where the terms of each column of b are contiguous: 16 terms a turn. The sums
+// of eight columns wait for each other, so that the two groups of 16 are
+// computed in turn, four terms at a time. The second is a turn behind, since
+// lines of sixteen columns that are a multiple of a page apart do not stay in a
+// first-level cache of eight ways.
+func transposedGemv(name string, groups int) {
 	TEXT(name, NOSPLIT, "func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)")
 	Pragma("noescape")
 	turns := Load(Param("turns"), GP64())
@@ -21,9 +21,9 @@ func upright(name string, groups int) {
 	// c is read again at the end
 	b := Load(Param("b"), GP64())
 	c := Load(Param("c"), GP64())
-	var all []*uprightHalf
+	var all []*columnGroup
 	for k := range groups {
-		h := newUprightHalf(b, bcs, acs)
+		h := newColumnGroup(b, bcs, acs)
 		VMOVUPS(Mem{Base: c, Disp: 32 * k}, h.sum)
 		if all = append(all, h); k+1 < groups {
 			next := GP64()
@@ -31,7 +31,7 @@ func upright(name string, groups int) {
 			b = next
 		}
 	}
-	uprightTurns(turns, all)
+	emitTurns(turns, all)
 	c = Load(Param("c"), GP64())
 	for k, h := range all {
 		VMOVUPS(h.sum, Mem{Base: c, Disp: 32 * k})
@@ -40,26 +40,26 @@ func upright(name string, groups int) {
 	RET()
 }
 
-// uprightTurns is all turns: of two halves the first begins alone, and the second
+// emitTurns is all turns. Of two groups the first begins alone, and the second
 // ends alone.
-func uprightTurns(turns reg.Register, all []*uprightHalf) {
+func emitTurns(turns reg.Register, all []*columnGroup) {
 	if len(all) > 1 {
-		uprightTurn(all[0])
+		emitTurn(all[0])
 		DECQ(turns)
 		JZ(LabelRef("last"))
 	}
 	Label("turn")
-	uprightTurn(all...)
+	emitTurn(all...)
 	DECQ(turns)
 	JNZ(LabelRef("turn"))
 	Label("last")
 	if len(all) > 1 {
-		uprightTurn(all[1])
+		emitTurn(all[1])
 	}
 }
 
-// uprightTurn is a turn of each half.
-func uprightTurn(halves ...*uprightHalf) {
+// emitTurn is a turn of each group.
+func emitTurn(halves ...*columnGroup) {
 	for quad := range 4 {
 		for _, h := range halves {
 			h.quad(quad)
@@ -72,9 +72,9 @@ func uprightTurn(halves ...*uprightHalf) {
 	}
 }
 
-// newUprightHalf is eight columns from b on.
-func newUprightHalf(b, bcs, acs reg.Register) *uprightHalf {
-	h := &uprightHalf{
+// newColumnGroup is eight columns from b on.
+func newColumnGroup(b, bcs, acs reg.Register) *columnGroup {
+	h := &columnGroup{
 		a:      Load(Param("a"), GP64()),
 		acs:    acs,
 		low:    b,
@@ -87,16 +87,16 @@ func newUprightHalf(b, bcs, acs reg.Register) *uprightHalf {
 	return h
 }
 
-// An uprightHalf is eight columns: four from low on, of which low3 is the last,
-// and four from high on. It goes through a by itself.
-type uprightHalf struct {
+// A columnGroup is eight columns: four from low on, of which low3 is the last,
+// and four from high on. It goes through a on its own.
+type columnGroup struct {
 	a, acs, low, low3, high, high3, stride reg.Register
 	sum                                    reg.VecVirtual
 }
 
-// quad adds the products of four terms: it turns squares of four columns, one in
-// each half of a vector.
-func (h *uprightHalf) quad(quad int) {
+// quad adds the products of four terms: it transposes squares of four columns,
+// one in each half of a vector.
+func (h *columnGroup) quad(quad int) {
 	var r [4]reg.VecVirtual
 	for k := range r {
 		r[k] = YMM()

@@ -6,22 +6,22 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// streamed is how many rows of b a streaming kernel reads at a time.
-const streamed = 8
+// gemvTerms is how many rows of b a streaming kernel reads at a time.
+const gemvTerms = 8
 
-// stream adds the products of streamed terms to a row of c, 64 bytes at a time.
-// It fetches the lines of b that are ahead bytes behind where it begins: the
-// hardware follows rows, but not from one to the next.
-func stream(f family) {
-	TEXT("stream"+f.name, NOSPLIT, "func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)")
+// gemv adds the products of gemvTerms terms to a row of c, 64 bytes at a time.
+// It prefetches the lines of b that are ahead bytes behind where it begins: the
+// hardware prefetcher follows rows, but not from one to the next.
+func gemv(f family) {
+	TEXT("gemv"+f.name, NOSPLIT, "func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)")
 	Pragma("noescape")
 	a := Load(Param("a"), GP64())
 	acs := Load(Param("acs"), GP64())
-	var x [streamed]reg.VecVirtual
+	var x [gemvTerms]reg.VecVirtual
 	for p := range x {
 		x[p] = YMM()
 		f.broadcast(Mem{Base: a}, x[p])
-		if p < streamed-1 {
+		if p < gemvTerms-1 {
 			ADDQ(acs, a)
 		}
 	}
@@ -43,8 +43,8 @@ func stream(f family) {
 	y, z := YMM(), YMM()
 	VMOVUPS(Mem{Base: c}, y)
 	VMOVUPS(Mem{Base: c, Disp: 32}, z)
-	for p := range streamed {
-		m := streamRow(b, b3, b6, brs, p)
+	for p := range gemvTerms {
+		m := gemvRow(b, b3, b6, brs, p)
 		f.fma(m, x[p], y)
 		m.Disp = 32
 		f.fma(m, x[p], z)
@@ -60,8 +60,8 @@ func stream(f family) {
 	RET()
 }
 
-// streamRow is row p of eight.
-func streamRow(b, b3, b6, stride reg.Register, p int) Mem {
+// gemvRow is row p of eight.
+func gemvRow(b, b3, b6, stride reg.Register, p int) Mem {
 	if p < 6 {
 		return at(b, b3, stride, p, 0)
 	}
