@@ -53,7 +53,11 @@ func Open(s device.Spec, o sim.Options) (*Driver, error) {
 		Memory:             s.Memory,
 	})
 	s.Simulated = true
-	return &Driver{spec: s, machine: m, options: o}, nil
+	return &Driver{
+		spec:    s,
+		machine: m,
+		options: o,
+	}, nil
 }
 
 // Spec describes the device.
@@ -180,7 +184,8 @@ func (d *Driver) CopyOut(to []byte, from device.Address) error {
 // Fill sets bytes of device memory.
 func (d *Driver) Fill(to device.Address, value byte, bytes int64) error {
 	return failed(
-		"fill", d.machine.Set(uint64(to), value, bytes),
+		"fill",
+		d.machine.Set(uint64(to), value, bytes),
 	)
 }
 
