@@ -48,10 +48,9 @@ func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	number := make(map[int]int, len(b.prog.Ops))
 	for n, op := range b.prog.Ops {
 		if k := slices.Index(params, op.Instr); k >= 0 {
-			rel.Tiles[k] = append(
+			rel.Tiles[k], number[n] = append(
 				rel.Tiles[k], withoutIdleLimits(op.Tile),
-			)
-			number[n] = k
+			), k
 		}
 	}
 	for k, v := range rel.Runtime {
