@@ -7,6 +7,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// This file computes elementwise operations on predicates and integers, and
+// conversions. Semantics are those of package reference: integers wrap, divisions by
+// zero have defined results, and conversions of floats to integers saturate.
+
 // suffix is the type suffix of instructions on registers with values of d.
 func suffix(d hlo.DType) string {
 	switch kindFor(d) {

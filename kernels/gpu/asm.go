@@ -12,6 +12,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file is the lowest layer of the code generator: registers, immediates and
+// instructions as text, and the table of values that are in registers already. It
+// translates to package ptx, which checks every instruction; nothing else in this
+// package builds PTX instructions.
+
 // A kind is the class of a virtual register: its width, and whether it holds a float.
 type kind uint8
 

@@ -326,6 +326,8 @@ func (b *Backend) CompileText(
 	if err != nil {
 		return nil, err
 	}
+	// The text has no record of its grid, its arguments and its shared memory, so they
+	// come from the plan.
 	im, err := compile(p, plan, spec)
 	if err != nil {
 		return nil, fmt.Errorf("nothing says how it is launched: %v", err)

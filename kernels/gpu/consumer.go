@@ -127,7 +127,9 @@ func (r *ring) releaseSlot(c cursor) (before func(counter operand), last func())
 		follow()
 	}
 	return before, func() {
-		if e.loopsOverTiles() && r.lag > 0 { // the producer is at the next tile
+		// The producer has gone on to the next tile, so the last slots have to be
+		// released, too.
+		if e.loopsOverTiles() && r.lag > 0 {
 			tell(one)
 		}
 	}

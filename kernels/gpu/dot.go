@@ -10,13 +10,19 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file has what all products have in common, and products on the arithmetic
+// units. Products on tensor cores are in dot_sm80.go (mma.sync) and dot_sm90.go
+// (wgmma); pipeline.go and ring.go overlap their copies with the multiplications.
+
 // A product is a dot of one tile program as batches of matrices: C[b,m,n] = Σ
 // A[b,m,k]·B[b,k,n]. Each of b, m, k and n is the row-major number of some dimensions
 // of a tile.
 type product struct {
+	// E is the emitter of the kernel.
 	e *emitter
 	// N is the op's number.
-	n        int
+	n int
+	// Op is the dot itself, with its operands.
 	op       symtile.Op
 	lhs, rhs operandTile
 	// The extents of b, m, k and n. The last is named c, as the columns of C.
@@ -28,8 +34,10 @@ type product struct {
 // An operandTile is an argument of a product, with its dimensions divided into batch,
 // free and contracted ones.
 type operandTile struct {
-	arg                   int
-	sizes                 []int64
+	// Arg is the op of the argument, and sizes are those of its tile.
+	arg   int
+	sizes []int64
+	// Batch, free and contract are dimensions of the tile.
 	batch, free, contract []int
 }
 
@@ -274,6 +282,7 @@ func (s *scalarDot) begin() {
 // are this thread's own.
 func (s *scalarDot) position(r int) (b, mi, ni index.Expr, own conditions) {
 	e := s.e
+	// Threads beyond the last position compute it again, and do not store it.
 	n := e.ring.Const(int64(r) * e.threads).Add(e.thread)
 	own = own.and(n.Neg().AddConst(s.positions - 1))
 	if len(own) > 0 {
@@ -719,7 +728,7 @@ type sumArray struct {
 	d hlo.DType
 	// Vector is the elements of a vector; groups is the vectors of a thread.
 	vector int64
-	groups int64 // vectors of a thread
+	groups int64
 }
 
 // sumArray allocates scratch memory for n sums of each thread of all pieces.
@@ -781,7 +790,7 @@ func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
 	pieces := int64(e.knobs.splitk)
 	// About 16 vectors are loaded before the first is used, which hides the latency of
 	// memory.
-	step := powerOver(max(1, 16/a.groups)) // about 16 vectors at once are on their way
+	step := powerOver(max(1, 16/a.groups))
 	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece index.Expr) {
 		valid := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
 		p := e.guard(valid)

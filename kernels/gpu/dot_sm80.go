@@ -25,7 +25,8 @@ type tensorType struct {
 
 // tensorTypes are the operands tensor cores have (PTX ISA, mma.sync).
 var tensorTypes = map[hlo.DType]tensorType{
-	hlo.F32:      {"tf32", hlo.F32, "sm_80"}, // where the plan says so
+	// Operands of f32 only with the knob tf32.
+	hlo.F32:      {"tf32", hlo.F32, "sm_80"},
 	hlo.F16:      {"f16", hlo.F32, "sm_80"},
 	hlo.BF16:     {"bf16", hlo.F32, "sm_80"},
 	hlo.F8E4M3FN: {"e4m3", hlo.F32, "sm_89"},
@@ -114,6 +115,7 @@ type tensorDot struct {
 // for each element of the batch. Rows are along the free dimension, or along k where
 // that is the order in memory.
 type matrixTile struct {
+	// Name is "A" or "B", for comments in the code.
 	name string
 	tile operandTile
 	d    hlo.DType
@@ -124,8 +126,9 @@ type matrixTile struct {
 	// Pitch is in elements.
 	pitch   int64
 	swizzle swizzle
-	bytes   int64
-	at      int64
+	// Bytes is the size of the tile, and at its offset in shared memory or in a slot.
+	bytes int64
+	at    int64
 }
 
 // bare reports whether fragments are loaded element by element, because ldmatrix can
@@ -164,7 +167,7 @@ func (e *emitter) rowOf(m *matrixTile, k index.Expr) index.Expr {
 func (e *emitter) newTensorDot(p *product) accumulator {
 	from := e.typeOf(p.lhs.arg, 0)
 	inst, ok := tensorProduct(
-		e.sheet, from,
+		e.spec, from,
 		e.typeOf(p.rhs.arg, 0),
 		e.knobs,
 	)
@@ -201,7 +204,8 @@ func (e *emitter) divideWarps(t *tensorDot) {
 	warps := e.threads / device.WarpThreads
 	step := int64(mmaN)
 	if t.size == 1 && e.alongFree(t.rhs, t.size) {
-		step = 2 * mmaN // columns are read in pairs
+		// Columns are read in pairs.
+		step = 2 * mmaN
 	}
 	best := int64(-1)
 	for wm := int64(1); wm <= warps; wm *= 2 {
@@ -233,7 +237,8 @@ func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int6
 	rows, unit := m.free, int64(matrixRow)
 	m.pitch = m.k
 	if m.bare() {
-		unit = 8 * t.size // eight columns of a fragment
+		// The unit is eight columns of a fragment.
+		unit = 8 * t.size
 	}
 	if m.byK {
 		rows, m.pitch = m.k, index.CeilDiv(m.free*t.size, unit)*
@@ -285,7 +290,9 @@ func (t *tensorDot) begin() {
 // adds the products.
 func (t *tensorDot) accumulate() {
 	e := t.e
-	for _, m := range []*matrixTile{t.a, t.b} { // one after the other: both may be the same tile
+	// The tiles are copied one after the other, because both operands may be the same
+	// tile.
+	for _, m := range []*matrixTile{t.a, t.b} {
 		if t.allocate(m); !e.present(t, m) {
 			t.stageTile(m, memory{shared, e.smem, m.at})
 			e.fresh = true
@@ -392,7 +399,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 	if moved && e.pieces(m.d, places) {
 		for k := 0; k < len(places); {
 			n := e.contiguousRun(m.d, places[k:])
-			e.touched(
+			e.logAccess(
 				false, places[k].at, t.size,
 				int64(n), places[k].when,
 			)
@@ -660,7 +667,8 @@ func (t *tensorDot) addPartials() {
 // even columns, then of the odd ones.
 func (t *tensorDot) unpaired(tile *matrixTile, pairs []operand) []operand {
 	a := t.e.asm
-	const even, odd = 0x6420, 0x7531 // bytes of two registers
+	// Selectors of the bytes of two registers.
+	const even, odd = 0x6420, 0x7531
 	to := a.fresher(kindB32, 4)
 	for k := range to {
 		half, which := k/2, k%2
@@ -695,7 +703,7 @@ func (t *tensorDot) finish() {
 func (t *tensorDot) fragments(visit func(points []point, vals []operand)) {
 	e := t.e
 	// Paired columns make vectors of four neighbours.
-	wide := int64(1) // instructions whose columns are neighbours
+	wide := int64(1)
 	if t.b.paired() {
 		wide = 2
 	}

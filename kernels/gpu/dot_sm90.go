@@ -62,6 +62,7 @@ type groupDot struct {
 // swizzled rows of inner elements. Rows are numbered by the free dimension and their
 // elements are along k, or the other way round.
 type boxTile struct {
+	// Name is "A" or "B", for comments and errors.
 	name string
 	// Op is the parameter of the fusion, as an op.
 	op int
@@ -74,7 +75,8 @@ type boxTile struct {
 	inner int64
 	// Fd and kd are the free and the contracted dimension of the tensor.
 	fd, kd int
-	bytes  int64
+	// Bytes is the size of the tile.
+	bytes int64
 	// At is the offset of the tile in a slot.
 	at int64
 	// Number is the number of the tensor map.
@@ -89,7 +91,7 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)
 	from := e.typeOf(p.lhs.arg, 0)
 	inst, ok := groupProduct(
-		e.sheet, from,
+		e.spec, from,
 		e.typeOf(p.rhs.arg, 0),
 		e.knobs,
 	)
@@ -159,7 +161,9 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 	if o.sizes[kd]*size%mmaBytes != 0 &&
 		(constantOf(k.Size) != shape.Dims[kd] ||
 			len(k.Offset.Vars()) > 0) {
-		return nil // what is beyond the tile is not beyond the tensor
+		// Elements beyond the tile would not be zeros, because they are not beyond the
+		// tensor.
+		return nil
 	}
 	order := majorToMinor(shape)
 	b := &boxTile{

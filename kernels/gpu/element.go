@@ -95,7 +95,8 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 	args := make([][]operand, len(op.Args))
 	for k, a := range op.Args {
 		at := points
-		if len(e.p.Ops[a].Tile) == 0 && len(op.Tile) > 0 { // a scalar of select or clamp
+		// The argument is a scalar of select or clamp.
+		if len(e.p.Ops[a].Tile) == 0 && len(op.Tile) > 0 {
 			at = make([]point, len(points))
 			for i, p := range points {
 				at[i] = point{nil, p.when}
@@ -421,7 +422,8 @@ func (e *emitter) unpadded(
 	z := y.Sub(from.Offset.Scale(pad.Interior + 1))
 	j := z.Div(step)
 	rest := z.Mod(step)
-	c = c.and(rest.Neg()) // a multiple of the step
+	// The position has to be a multiple of the step.
+	c = c.and(rest.Neg())
 	return j, c.and(j).and(
 		from.Size.AddConst(-1).Sub(j),
 	)

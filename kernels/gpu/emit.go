@@ -14,6 +14,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file is the top of the code generator: the kernels of a plan, and the steps of
+// a program.
+
 // An image is the kernels of a plan as a PTX module, with the launches that run them.
 type image struct {
 	module  *ptx.Module
@@ -87,7 +90,7 @@ func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) 
 	e.asm = newAsm(b.Entry(e.name))
 	// The second kernel has no products, so no blocks of it share operands.
 	if ph == phaseCombine {
-		e.knobs.cluster = 1 // nothing is brought to others
+		e.knobs.cluster = 1
 	}
 	e.thread = e.ring.Var(index.Variable{
 		Name: "thread",
@@ -143,7 +146,7 @@ func (e *emitter) kernel() device.Step {
 	for _, r := range e.p.Runtime {
 		// Run-time variables that depend on accumulators are bound where their ops are
 		// computed.
-		if !needsAccumulator(e.p, r.Op) { // else it is known where it is needed
+		if !needsAccumulator(e.p, r.Op) {
 			e.bindRuntime(r.Op)
 		}
 	}
@@ -214,12 +217,13 @@ func (e *emitter) blocks() int64 {
 	// The number of registers is not known before the text is assembled, so it is
 	// estimated.
 	registers := min(
-		e.sheet.ThreadRegisters, baseRegisters+int(e.sums),
+		e.spec.ThreadRegisters, baseRegisters+int(e.sums),
 	)
-	if e.asm.code.Entry.MinNCTAPerSM == 1 { // the block has all registers of the SM
-		registers = e.sheet.BlockRegisters / threads
+	// The block has all registers of the SM.
+	if e.asm.code.Entry.MinNCTAPerSM == 1 {
+		registers = e.spec.BlockRegisters / threads
 	}
-	return e.sheet.ResidentBlocks(
+	return e.spec.ResidentBlocks(
 		registers, int(e.shared), threads,
 		e.knobs.cluster, n,
 	)
@@ -451,7 +455,7 @@ func (e *emitter) loop(l *symtile.Loop) {
 		// Without this barrier a fast warp would overwrite, in the next iteration,
 		// shared memory that this one still reads.
 		if e.asm.waits > before {
-			e.barrier() // the next iteration writes what this one reads
+			e.barrier()
 		}
 	})
 	part.conclude(accumulators)

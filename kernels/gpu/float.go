@@ -250,7 +250,7 @@ func (m floats) log32(x operand) operand {
 	y := m.pick(tiny, m.mul(x, m.c(0x1p23)), x)
 	bits := a.get(kindB32, "mov.b32", y)
 	// Subtracting the bits of √½ rounds the exponent such that 1+f is in [√½, √2).
-	over := a.get(kindB32, "sub.s32", bits, 0x3f3504f3) // of √½
+	over := a.get(kindB32, "sub.s32", bits, 0x3f3504f3)
 	exponent := a.get(kindB32, "and.b32", over, -1<<23)
 	f := m.sub(
 		a.get(kindF32, "mov.b32", a.get(kindB32, "sub.s32", bits, exponent)),
@@ -388,7 +388,8 @@ func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 		}
 		q := m.op("cvt.rzi.f64", m.div(r, by))
 		r = m.fma(m.neg(q), by, r)
-		over := m.is("lt", r, m.c(0)) // the quotient was rounded up
+		// The quotient was rounded up.
+		over := m.is("lt", r, m.c(0))
 		r = m.pick(over, m.add(r, by), r)
 	}
 	r = m.op("copysign", x, r)
@@ -412,7 +413,9 @@ var double = map[hlo.Opcode]func(m floats, x operand) operand{
 	hlo.OpCbrt: floats.cbrt, hlo.OpErf: floats.erf,
 	hlo.OpErfInv: floats.erfInv,
 	hlo.OpSinh: func(m floats, x operand) operand {
-		y := m.expm1(m.abs(x)) // (y + y/(y+1))/2, which infinity goes through as infinity
+		// sinh |x| = (y + y/(y+1))/2 for y = e^|x| − 1, which is infinite for infinite
+		// y.
+		y := m.expm1(m.abs(x))
 		return m.sign(
 			m.mul(m.mul(m.c(0.5), y), m.add(m.div(
 				m.reg(1),
@@ -711,7 +714,10 @@ func (m floats) erf(x operand) operand {
 // once, so that no digits are lost near ±1; at ±1 w is infinite, beyond NaN. The
 // result is within 4 ulp of f32.
 func (m floats) erfInv32(x operand) operand {
-	w := m.neg(m.log32(m.fma(m.neg(x), x, m.c(1))))
+	y := m.fma(m.neg(x), x, m.c(1))
+	w := m.neg(m.log32(y))
+	// Both branches are evaluated and one is selected: threads of a warp do not
+	// diverge.
 	near := m.poly(
 		m.sub(w, m.c(2.5)),
 		2.81022636e-08, 3.43273939e-07, -3.5233877e-06,
@@ -731,7 +737,10 @@ func (m floats) erfInv32(x operand) operand {
 // erfInv is erfInv32 by the double precision polynomials of the same paper, which
 // change at w = 6.25 and w = 16; within 8 ulp of f64.
 func (m floats) erfInv(x operand) operand {
-	w := m.neg(m.log(m.fma(m.neg(x), x, m.c(1))))
+	y := m.fma(m.neg(x), x, m.c(1))
+	w := m.neg(m.log(y))
+	// The logarithm of 1 − x² separates three ranges, each with a polynomial of its
+	// own.
 	root := m.sqrt(w)
 	near := m.poly(
 		m.sub(w, m.c(3.125)),
@@ -770,8 +779,8 @@ func (m floats) erfInv(x operand) operand {
 
 // erfInvEdge is x·p, and infinite at ±1, where w is.
 func (m floats) erfInvEdge(x, w, p operand) operand {
-	infinity := m.c(math.Inf(1))
-	p = m.pick(m.is("eq", w, infinity), m.reg(math.Inf(1)), p)
+	edge := m.is("eq", w, m.c(math.Inf(1)))
+	p = m.pick(edge, m.reg(math.Inf(1)), p)
 	return m.mul(p, x)
 }
 

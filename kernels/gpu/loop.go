@@ -9,6 +9,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file emits loops: over the iterations of a loop of the program, of which a
+// block may have a part, and over the vectors of a thread layout. Every loop binds a
+// variable of the index expressions to its counter, and short loops are unrolled.
+
 // An iterationRange is the iterations of a loop that one block runs: all of them or,
 // where blocks share the loop (knob splitk), a contiguous piece. Pieces that do not
 // divide the total evenly differ by one iteration, and the first pieces are the longer
@@ -129,7 +133,7 @@ func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
 		return e.ring.Const(0)
 	}
 	if w.divided() {
-		e.unforeseen = "blocks have pieces of loops"
+		e.unpredictable = "blocks have pieces of loops"
 		n = e.asm.get(
 			kindB32, "add.s32",
 			e.asm.in(kindB32, n),
@@ -152,7 +156,7 @@ func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
 			ids[tid] = x
 		}
 	}
-	e.decided(ids)
+	e.setTileIDs(ids)
 	return step
 }
 
@@ -224,9 +228,9 @@ func (e *emitter) repeatUntil(v index.Expr, n int64, rounds operand, body func()
 	// The loop's variable is bound only inside it, for code and for the prediction of
 	// traffic.
 	around, ids := e.around, e.ids
-	e.during(v, coalesce.LoopRange{Hi: n - 1})
+	e.enterLoop(v, coalesce.LoopRange{Hi: n - 1})
 	body()
-	e.after(around, ids)
+	e.leaveLoop(around, ids)
 	a.leave()
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, rounds)

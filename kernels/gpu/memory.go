@@ -9,6 +9,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file allocates shared memory and scratch memory, and computes where an element
+// of a tile is in it. Allocation is a bump allocator: the size of a block's shared
+// memory is known when the whole kernel was emitted. Tiles avoid bank conflicts by
+// padded rows (bankStrides) or by permuted ones (swizzle).
+
 // span is the number of elements from the first to the last of a buffer, gaps
 // included.
 func span(sizes, strides []int64) int64 {
@@ -117,7 +122,8 @@ func (e *emitter) barrier() {
 		e.asm.do("bar.sync", e.mathGroup.barrier, e.threads)
 		return
 	}
-	if e.extra > 0 { // not the producer, which is gone
+	// Threads of the producer do not take part: they have exited or run their own loop.
+	if e.extra > 0 {
 		e.asm.do("bar.sync", 0, e.threads)
 		return
 	}

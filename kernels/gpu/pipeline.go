@@ -22,8 +22,8 @@ type pipeline struct {
 	// The number of slots, the bytes of each, and the offset of the ring in shared
 	// memory.
 	slots int64
-	bytes int64 // of a slot
-	at    int64 // of the ring
+	bytes int64
+	at    int64
 }
 
 // A pipelinedDot is a product whose operands can be in the slots of a ring.
@@ -81,7 +81,8 @@ func (e *emitter) pipelined(l *symtile.Loop, accumulators []accumulator) bool {
 	p.emit()
 	if e.knobs.epilogue > 0 {
 		e.release(p.at, p.bytes*p.slots)
-		e.barrier() // all are done with the ring
+		// The memory of the ring may be used again after this barrier.
+		e.barrier()
 	}
 	p.part.conclude(accumulators)
 	return true
@@ -181,8 +182,8 @@ func (p *pipeline) loadSlot(outside *scope, n operand, all coalesce.LoopRange, s
 	inside := e.asm.scope
 	e.asm.scope = newScope(outside)
 	defer func() { e.asm.scope = inside }()
-	defer e.after(e.around, e.ids)
-	e.during(e.atIteration(p.part, n), all)
+	defer e.leaveLoop(e.around, e.ids)
+	e.enterLoop(e.atIteration(p.part, n), all)
 	for _, x := range p.parts {
 		x.copy(memory{
 			shared, slot.base, slot.first + *x.at,
@@ -279,7 +280,7 @@ func (s *scalarDot) copyTile(r *rowTile, to memory) {
 					e.contiguousRun(s.sum, from[k:]),
 					e.contiguousRun(s.sum, own[k:]),
 				)
-				e.touched(
+				e.logAccess(
 					false, from[k].at,
 					s.sum.Size(), int64(n),
 					own[k].when.all(from[k].when),

@@ -21,7 +21,9 @@ func (r *ring) produce() {
 	a.enter()
 	inc := r.registers()
 	if inc > 0 {
-		a.code.Entry.MinNCTAPerSM = 1 // else the assembler does not know what all start with
+		// With one block an SM the assembler knows the registers that all threads start
+		// with.
+		a.code.Entry.MinNCTAPerSM = 1
 		a.do("setmaxnreg.dec.sync.aligned.u32", device.ProducerRegisters)
 	}
 	// The other threads of the producer warps exit after they have given up registers.
@@ -67,7 +69,7 @@ func (r *ring) fill(c cursor, to operand) {
 // have given theirs up; 0 where nothing is given.
 func (r *ring) registers() int {
 	k := r.e.knobs
-	return r.e.sheet.ConsumerRegisters(
+	return r.e.spec.ConsumerRegisters(
 		int(r.e.threads)*k.mathGroups()/device.WarpgroupThreads,
 		k.producer*device.WarpThreads,
 	)

@@ -5,6 +5,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file decides which tile a block computes: the order of tiles over the grid, and
+// the loop of persistent blocks.
+
 // raster is the order in which blocks take tiles: the parallel dimensions with more
 // than one tile, and their tile ids as functions of the block's number. The last
 // dimension is the fastest. With knob group = g > 1, g tiles of the last but one
@@ -169,5 +172,5 @@ func (e *emitter) tileIDs(number operand) {
 		)
 		known[e.p.Space.Dims[d].Tid] = ids[k]
 	}
-	e.decided(known)
+	e.setTileIDs(known)
 }

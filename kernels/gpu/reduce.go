@@ -11,11 +11,15 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file computes reductions whose computation is one commutative operation, such
+// as add or maximum. Other computations are in reduce_ordered.go.
+
 // A reduction combines the elements of a tile along some dimensions. Every thread
 // combines its elements of each result in registers; then the threads of a warp
 // exchange partial results by shuffles, and warps by shared memory.
 type reduction struct {
-	e  *emitter
+	e *emitter
+	// N is the number of the op.
 	n  int
 	op symtile.Op
 	// Layout is the thread layout of the argument's tile.
@@ -86,7 +90,8 @@ func (e *emitter) reductionOf(n int) *reduction {
 	// A reduction without an identity holds two registers for each part.
 	kept := results * int64(parts)
 	if r.code == "" {
-		kept *= 2 // what is carried, too
+		// What is carried takes as many registers.
+		kept *= 2
 	}
 	if kept > maxPartials {
 		e.reject(
@@ -119,7 +124,8 @@ func (r *reduction) chooseLayout(sizes []int64) {
 			MaxResults: maxPartials / int64(len(r.types)),
 		}
 		if f.Ordered {
-			f.MaxResults /= 2 // what is carried, too
+			// What is carried takes as many registers.
+			f.MaxResults /= 2
 		}
 		c = e.foldedLayout(
 			func(op symtile.Op) bool { return key(op) == own },
@@ -319,7 +325,8 @@ func (r *reduction) combine(x, y []operand) []operand {
 	}
 	d := r.types[0]
 	if d.IsFloat() && kindFor(d) == kindF32 {
-		d = hlo.F32 // partial results of narrow types are not rounded
+		// Partial results of narrow types are not rounded.
+		d = hlo.F32
 	}
 	return []operand{
 		e.scalar(r.code, nil, d, d, []operand{
@@ -582,7 +589,8 @@ func (r *reduction) publish() {
 	if !r.inside {
 		side = s.Inner
 	}
-	for d := range s.Sizes { // kept dimensions in the order of the result
+	// The kept dimensions are in the order of the result.
+	for d := range s.Sizes {
 		for _, x := range side {
 			if x == d {
 				dims = append(dims, d)

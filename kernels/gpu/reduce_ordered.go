@@ -132,7 +132,8 @@ func (r *orderedReduction) clear() {
 		for part, d := range r.partial() {
 			v := no
 			if part < len(r.types) {
-				v = r.init[part] // anything
+				// The value is not used.
+				v = r.init[part]
 			}
 			r.e.set(kindFor(d), acc[part], v)
 		}

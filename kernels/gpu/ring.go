@@ -9,25 +9,30 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A ring is the schedule of products by warpgroups (sm_90a): a producer starts tensor
+// copies into slots, consumers multiply (CUTLASS, warp-specialized kernels).
+// producer.go and consumer.go have the code of both sides.
+
 // A ring is a loop of products by warpgroups, or one product without a loop, whose
 // operands are loaded by tensor copies into a ring of slots in shared memory. Each
 // slot has an mbarrier "full", which counts the bytes that arrive, and, where producer
 // warps fill the slots, an mbarrier "empty", which counts the warps that have read it.
 type ring struct {
-	e     *emitter
+	e *emitter
+	// Dots are the products, and tiles their different operands.
 	dots  []*groupDot
 	tiles []*boxTile
 	// Part is the iterations of this block; total is the most of a block, limit the
 	// number of this one.
 	part  iterationRange
-	total int64   // iterations of this block, at most
-	limit operand // how many they are
+	total int64 // iterations of this block, at most
+	limit operand
 	// The number of slots and the bytes of each.
 	slots int64
-	bytes int64 // of a slot
+	bytes int64
 	// At and full0 are the offsets in shared memory of the slots and of the barriers.
 	at    int64
-	full0 int64 // where the barriers are
+	full0 int64
 	// Lag is the number of iterations whose products are still running when the next
 	// begins.
 	lag int64
@@ -42,8 +47,9 @@ type ring struct {
 	data, full, empty operand
 	// Leader holds for the thread that initialises the barriers.
 	leader operand
-	rank   operand // of the block in the cluster
-	maps   []operand
+	rank   operand
+	// Maps are the addresses of the tensor maps.
+	maps []operand
 }
 
 // grouped emits the products that one loop over dims accumulates as a ring, and
@@ -58,7 +64,8 @@ func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
 	r.emit()
 	if e.knobs.epilogue > 0 && !e.loopsOverTiles() {
 		e.release(r.at, r.bytes*r.slots)
-		e.barrier() // all are done with the ring
+		// The memory of the ring may be used again after this barrier.
+		e.barrier()
 	}
 	r.part.conclude(r.accumulators())
 	return true
@@ -67,7 +74,7 @@ func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
 // ringOf is the ring of the products that one loop accumulates; nil where warpgroups
 // cannot compute one of them or the loop computes something else, too.
 func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
-	if !e.sheet.Warpgroups() ||
+	if !e.spec.Warpgroups() ||
 		e.threads%device.WarpgroupThreads != 0 || e.loopDepth > 0 {
 		return nil
 	}
@@ -124,7 +131,7 @@ func (r *ring) schedule() {
 		(r.total > r.slots || ahead) &&
 		e.asm.waits == 0 &&
 		int(e.threads)*e.knobs.mathGroups()+
-			e.knobs.producer*device.WarpThreads <= e.sheet.BlockThreads
+			e.knobs.producer*device.WarpThreads <= e.spec.BlockThreads
 	if e.knobs.mathGroups() > 1 && e.shared > 0 {
 		e.reject("persistent=%d needs a product that is the first thing a block does", e.knobs.persistent)
 	}
@@ -349,8 +356,8 @@ func (r *ring) advance(c cursor) (wrap operand) {
 	return wrap
 }
 
-// The named barriers of a block with teams: that of team t for itself, and that at
-// which it waits for its turn to multiply.
+// Named barriers of a block with two math groups: groupBarrier + g synchronises group
+// g, and at turnBarrier + g group g waits for its turn to multiply.
 const (
 	groupBarrier = 1
 	turnBarrier  = 3
@@ -427,7 +434,8 @@ func (r *ring) startOf(c cursor, offset operand) {
 func (r *ring) takeTurn() {
 	if t, e := r.e.mathGroup, r.e; t != nil {
 		e.asm.do("bar.sync", t.turn, 2*e.threads)
-		e.tileLoop.waits = e.asm.waits // this one orders no results
+		// This barrier does not order results in shared memory.
+		e.tileLoop.waits = e.asm.waits
 	}
 }
 
