@@ -61,20 +61,30 @@ func Open(s device.Spec, o sim.Options) (*Driver, error) {
 }
 
 // Spec describes the device.
-func (d *Driver) Spec() device.Spec { return d.spec }
+func (d *Driver) Spec() device.Spec {
+	return d.spec
+}
 
 // SetClock sets the rate at which the SMs count cycles from now on, in Hz. At first it
 // is that of the options.
-func (d *Driver) SetClock(hertz float64) { d.options.Hertz = hertz }
+func (d *Driver) SetClock(hertz float64) {
+	d.options.Hertz = hertz
+}
 
 // Last is the report of the latest launch, nil before the first.
-func (d *Driver) Last() *sim.Report { return d.last }
+func (d *Driver) Last() *sim.Report {
+	return d.last
+}
 
 // Count turns on the counters of launches from now on.
-func (d *Driver) Count() { d.options.Counters = true }
+func (d *Driver) Count() {
+	d.options.Counters = true
+}
 
 // Counters are the sum of the launches before the last Sync.
-func (d *Driver) Counters() sim.Counters { return d.counted }
+func (d *Driver) Counters() sim.Counters {
+	return d.counted
+}
 
 // failed wraps an error of the simulator.
 func failed(what string, err error) error {
@@ -147,7 +157,9 @@ type function struct {
 }
 
 // Resources are those that the text declares: the simulator assigns no registers.
-func (f *function) Resources() device.Resources { return f.resources }
+func (f *function) Resources() device.Resources {
+	return f.resources
+}
 
 // bytesEach is the host memory for a byte of device memory: its value, and whether it
 // was written.
