@@ -296,13 +296,15 @@ func triple(d device.Dim3) [3]int {
 	return [3]int{d.X, d.Y, d.Z}
 }
 
-// Sync has nothing to wait for: launches have ended.
+// Sync has nothing to wait for: a launch returns when its kernel has ended. It
+// ends a group of launches that are counted together.
 func (d *Driver) Sync(ctx context.Context) error {
 	d.synced = true
 	return ctx.Err()
 }
 
-// Time is device.ErrUntimed: the time of a simulation says nothing about a GPU.
+// Time is device.ErrUntimed: the time that a simulator takes says nothing about
+// a GPU.
 func (d *Driver) Time(
 	context.Context, device.Burst, int,
 ) ([]float64, error) {
