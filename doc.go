@@ -55,7 +55,7 @@
 //
 //	// In the compiler, which links no backend:
 //	snapshot, _ := tuner.OpenSnapshot("winners.snapshot")
-//	id, _ := kernels.ParseIdentity(identityOfTheTarget)
+//	id, _ := kernels.ParseIdentity(text) // or kernels.IdentityOf(backend)
 //	winner, found, _ := snapshot.Lookup(fusion, id)
 //	if found {
 //		emit(winner.Plan.Tiles, winner.Plan.Knobs)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -57,7 +58,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer snapshot.Close()
-	id := backend.Identity().Identity()
+	id := kernels.IdentityOf(backend)
 	winner, found, err := snapshot.Lookup(module.Fusions()[0], id)
 	if err != nil {
 		log.Fatal(err)

@@ -34,6 +34,9 @@ func (d Device) Identity() Identity {
 	}
 }
 
+// IdentityOf is the identity of a backend's device. Nothing is measured for it.
+func IdentityOf(b Backend) Identity { return b.Identity().Identity() }
+
 // String is the identity as one line of JSON, which ParseIdentity reads.
 func (id Identity) String() string {
 	text, err := json.Marshal(id)

@@ -77,7 +77,7 @@ func (t *Tuner) Lookup(c *hlo.Computation) (Result, bool, error) {
 }
 
 func (t *Tuner) identity() kernels.Identity {
-	return t.Backend.Identity().Identity()
+	return kernels.IdentityOf(t.Backend)
 }
 
 // Tune returns the stored winner of a fusion or, where there is none, measures

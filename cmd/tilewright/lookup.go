@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -64,7 +65,7 @@ func runLookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, found, err := tuner.Lookup(cache.Open(*db), fusion, b.Identity().Identity())
+	r, found, err := tuner.Lookup(cache.Open(*db), fusion, kernels.IdentityOf(b))
 	if err != nil {
 		return err
 	}

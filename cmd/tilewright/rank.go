@@ -73,7 +73,7 @@ func runRank(c *call) error {
 	if err := c.warnOfDamage(winners); err != nil {
 		return err
 	}
-	model, err := tuner.FitStored(winners, b.Identity().Identity())
+	model, err := tuner.FitStored(winners, kernels.IdentityOf(b))
 	if err != nil {
 		return err
 	}

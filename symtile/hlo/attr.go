@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// An attrRow reads one attribute that has a field of its own and prints it
-// back; present reports whether there is anything to print.
+// An attrRow is an attribute that has a field of Attrs: how its text is read and
+// how it is printed back.
 type attrRow struct {
-	name  string
+	name string
+	// parse sets the field from the text after =.
 	parse func(a *Attrs, text string) error
-	print func(a *Attrs) string // "" when absent
+	// print is the text, "" when the attribute is absent.
+	print func(a *Attrs) string
 }
 
 // intsAttr is the row of an attribute that is a list of integers, {0,1}.

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// Attributes that number dimensions: windows, the labels of convolutions, and the
+// dimension numbers of gather and scatter. Each has a table of its fields that
+// both reading and printing walk.
+
 // WindowDim is one dimension of the window of a reduce-window, select-and-scatter
 // or convolution. Position x of the result and w of the window meet at index
 // x·Stride + w·Dilation − PadLow of the operand with BaseDilation−1 zeros (or

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// The canonical form decides which fusions share winners. What it keeps is what
+// a compiled kernel depends on; what it drops are names, order and annotations.
+
 // Canonical prints c so that two computations have the same text exactly when
 // they compute the same thing in the same way: parameters first, by number,
 // then what the root needs, in the depth-first order of operands; instructions
@@ -26,12 +29,20 @@ func (c *Computation) Fingerprint() [32]byte {
 	return sha256.Sum256([]byte(c.Canonical()))
 }
 
+// A canonicalWriter prints a computation and all it calls. Computations are
+// numbered as they are met; equal ones, by the digest of their text, share a
+// number.
 type canonicalWriter struct {
-	number         map[*Computation]int
-	numberByDigest map[[32]byte]int // number by digest
-	digest         map[*Computation][32]byte
-	queue          []*Computation
-	texts          []string
+	// number is the number of each computation that was met.
+	number map[*Computation]int
+	// numberByDigest finds the number of an equal computation.
+	numberByDigest map[[32]byte]int
+	// digest is the digest of each computation with its callees; see digestOf.
+	digest map[*Computation][32]byte
+	// queue holds the computations in the order of their numbers, texts their
+	// text.
+	queue []*Computation
+	texts []string
 }
 
 // computation writes c and all it calls, in the order in which they are met;

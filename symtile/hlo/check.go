@@ -5,8 +5,10 @@ import (
 	"slices"
 )
 
-// Each check reports why the declared shape of an instruction does not follow
-// from its operands and attributes.
+// Each check is the shape rule of an operation: it reports how the declared shape
+// of an instruction does not follow from its operands and attributes. Checks are
+// entries of opTable. They never compute a shape that is missing: HLO text
+// declares all of them.
 
 // expectShape reports that the shape of i is not the type and extents that
 // follow from its operands; layouts are free.
@@ -211,6 +213,8 @@ func (i *Instr) checkToApply(params int) error {
 }
 
 // checkIota: iota_dimension is a dimension of the result.
+//
+// Along dimension 1 of s32[2,3] it is {{0,1,2},{0,1,2}}.
 func checkIota(i *Instr) error {
 	d := i.Attrs.IotaDim
 	if d < 0 || d >= int64(i.Shape.Rank()) {
@@ -234,6 +238,8 @@ func checkDimensionList(name string, dims []int64, rank int) error {
 
 // checkBroadcast: dimensions= has for each operand dimension the result
 // dimension of the same extent that it becomes; the others repeat.
+//
+// f32[3] by {1} may be f32[2,3,4].
 func checkBroadcast(i *Instr) error {
 	from := i.Operands[0].Shape
 	dims := i.Attrs.Dimensions
@@ -260,6 +266,8 @@ func checkBroadcast(i *Instr) error {
 }
 
 // checkReshape: as many elements of the same type.
+//
+// f32[4,8] may be f32[32], f32[2,16] or f32[8,4].
 func checkReshape(i *Instr) error {
 	from := i.Operands[0].Shape
 	if from.Elements() != i.Shape.Elements() {
@@ -288,6 +296,8 @@ func checkBitcast(i *Instr) error {
 
 // checkTranspose: dimensions= is a permutation p, and result dimension k is
 // operand dimension p[k].
+//
+// f32[2,3,4] by {2,0,1} is f32[4,2,3].
 func checkTranspose(i *Instr) error {
 	from := i.Operands[0].Shape
 	perm := i.Attrs.Dimensions
@@ -309,6 +319,8 @@ func checkTranspose(i *Instr) error {
 
 // checkConcatenate: operands agree in all dimensions but one, along which the
 // result has the sum of their extents.
+//
+// f32[2,3] and f32[2,5] along {1} are f32[2,8].
 func checkConcatenate(i *Instr) error {
 	first := i.Operands[0].Shape
 	if len(i.Attrs.Dimensions) != 1 {
@@ -338,6 +350,8 @@ func checkConcatenate(i *Instr) error {
 
 // checkSlice: for each dimension a range [start:limit:stride] inside of it;
 // the result has ⌈(limit − start)/stride⌉ elements along it.
+//
+// f32[8] of [1:7:2] is f32[3].
 func checkSlice(i *Instr) error {
 	from := i.Operands[0].Shape
 	if len(i.Attrs.Slice) != from.Rank() {
@@ -365,6 +379,8 @@ func checkSlice(i *Instr) error {
 // checkPad: extent n becomes low + high + n + (n−1)·interior, or 0 where
 // negative padding leaves nothing; the second operand is the scalar that
 // fills.
+//
+// f32[4] by 1_2_1 is f32[10]: 1 + 4 + 3 between them + 2.
 func checkPad(i *Instr) error {
 	from := i.Operands[0].Shape
 	value := i.Operands[1].Shape
@@ -395,6 +411,8 @@ func checkPad(i *Instr) error {
 
 // checkReverse: dimensions= lists the dimensions that are mirrored; the shape
 // stays.
+//
+// {1,2,3} along {0} is {3,2,1}.
 func checkReverse(i *Instr) error {
 	err := checkDimensionList(
 		"dimensions=", i.Attrs.Dimensions, i.Shape.Rank(),
@@ -407,6 +425,8 @@ func checkReverse(i *Instr) error {
 
 // checkReduce: the result has the dimensions of the operands that dimensions=
 // does not list.
+//
+// f32[2,3,4] over {0,2} is f32[3].
 func checkReduce(i *Instr) error {
 	first := i.Operands[0].Shape
 	if err := checkDimensionList("dimensions=", i.Attrs.Dimensions, first.Rank()); err != nil {
@@ -482,6 +502,9 @@ func checkReducer(i *Instr, results []Shape) error {
 // the left side, then those of the right; paired dimensions have equal
 // extents. The element type is free: integers may be accumulated in wider
 // ones.
+//
+// f32[5,2,3] by f32[5,3,4], batch {0} and contracting {2} with {1}, is
+// f32[5,2,4].
 func checkDot(i *Instr) error {
 	l := i.Operands[0].Shape
 	r := i.Operands[1].Shape
@@ -534,6 +557,8 @@ func extentsExcept(s Shape, taken []int64) []int64 {
 }
 
 // checkTuple: a tuple of the shapes of the operands.
+//
+// Operands f32[2] and s32[] give (f32[2], s32[]).
 func checkTuple(i *Instr) error {
 	want := (Shape{DType: Tuple, Tuple: operandShapes(i)})
 	if !i.Shape.Compatible(want) {

@@ -27,6 +27,8 @@ func checkWindow(i *Instr, rank int) error {
 
 // checkReduceWindow: each dimension of the result has as many elements as the
 // window has positions along that of the operands.
+//
+// f32[8] by a window of size 3 and stride 2 is f32[3].
 func checkReduceWindow(i *Instr) error {
 	first := i.Operands[0].Shape
 	if err := checkWindow(i, first.Rank()); err != nil {
@@ -93,6 +95,8 @@ func (a *Attrs) Groups() (feature, batch int64) {
 // kernel's spatial extents; feature groups divide the input's features, and
 // both kinds of groups the kernel's output features. XLA allows one kind of
 // groups at a time.
+//
+// f32[1,8,8,3] by f32[3,3,3,16], b01f_01io->b01f, is f32[1,6,6,16].
 func checkConvolution(i *Instr) error {
 	c := i.Attrs.Conv
 	x := i.Operands[0].Shape
@@ -175,6 +179,8 @@ func checkStarts(i *Instr, starts []*Instr, rank int) error {
 
 // checkDynamicSlice: dynamic_slice_sizes are the extents of the result, and do
 // not exceed the operand's.
+//
+// f32[8,16] by sizes {2,4} is f32[2,4].
 func checkDynamicSlice(i *Instr) error {
 	from := i.Operands[0].Shape
 	sizes := i.Attrs.SliceSizes
@@ -221,6 +227,9 @@ func checkDynamicUpdateSlice(i *Instr) error {
 // operand dimensions that are neither collapsed nor batched, in order; the
 // others have the extents of the indices without the dimension of index
 // vectors. Slices of collapsed and batched dimensions have one element.
+//
+// Rows of an embedding f32[1000,64] at s32[32,1] are f32[32,64]: offset_dims={1},
+// collapsed_slice_dims={0}, slice_sizes={1,64}.
 func checkGather(i *Instr) error {
 	g := i.Attrs.Gather
 	from := i.Operands[0].Shape
@@ -336,6 +345,9 @@ func interleave(rank int, dims, window, batch []int64) []int64 {
 // update_window_dims= are windows in the operand dimensions that are neither
 // inserted nor batched; the others have the extents of the indices without the
 // dimension of index vectors.
+//
+// Gradients f32[32,64] go to the rows of f32[1000,64] at s32[32,1] by
+// update_window_dims={1} and inserted_window_dims={0}.
 func checkScatter(i *Instr) error {
 	s := i.Attrs.Scatter
 	n := len(i.Operands) / 2

@@ -9,6 +9,26 @@
 // under the place. Operations without a row in the table of opcodes are an
 // error; those only known by name are parsed with their attributes as text.
 //
+// # Operations
+//
+// An operation is an Opcode, and what is known of each is one row of a table:
+//
+//   - its constant, which is its name in HLO text, and its operations of MLIR;
+//   - how many operands it takes, and its shape rule;
+//   - its Class: how elements of the result depend on the operands. Passes over
+//     programs, such as the partition into fusions, ask for the class rather than
+//     for a list of operations;
+//   - its cost in flop for an element, for models of cost;
+//   - its Traits: whether it only presents its operand in another shape (View),
+//     needs no rounding (Exact), keeps whole numbers and their magnitude
+//     (KeepsMagnitude), jumps (Discontinuous) or may be reassociated (Monoid).
+//
+// What an operation computes is in kernels/reference, keyed by the opcode, and
+// each backend has its code, or the reason that it has none. A test of the module
+// root tries every row everywhere and names the tables that do not know it. So a new
+// elementwise operation is a row here, its semantics, and its code in each
+// backend.
+//
 // # StableHLO
 //
 // Text whose first token opens an MLIR module or function is read as StableHLO

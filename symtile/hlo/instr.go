@@ -6,6 +6,15 @@ import (
 	"strings"
 )
 
+// Instructions in HLO text:
+//
+//	instr    = [ "ROOT" ] name "=" shape opcode "(" operands ")" { "," attr } .
+//	operands = number | literal | [ operand { "," operand } ] .
+//	operand  = [ shape ] name .
+//	attr     = name "=" text .
+//
+// Operands are instructions above; the text is read once, from top to bottom.
+
 // instr reads name = shape opcode(operands), attributes.
 func (p *parser) instr(scope map[string]*Instr) (*Instr, error) {
 	p.skip()

@@ -149,6 +149,7 @@ func (s *scanner) nameText(what string) ([]byte, error) {
 	return s.Src[start:s.At], nil
 }
 
+// closing are the brackets of HLO with those that close them.
 var closing = map[byte]byte{
 	'(': ')',
 	'[': ']',
@@ -222,4 +223,5 @@ func (s *scanner) skipString() error {
 // stay under 300.
 const MaxName = 4096
 
-const maxDepth = 200 // of brackets; real dumps stay under ten
+// maxDepth bounds the nesting of brackets; real dumps stay under ten.
+const maxDepth = 200

@@ -7,18 +7,31 @@ import (
 	"strings"
 )
 
+// Literals in HLO text:
+//
+//	literal = value | "{" [ literal { "," literal } ] "}" | "(" literals ")" | "{...}" .
+//	value   = number | "true" | "false" | "inf" | "nan" | "(" number "," number ")" .
+//
+// Braces nest as the dimensions do. XLA prints {...} for values that it leaves out.
+
 // A Literal is the value of a constant, elements in logical row-major order,
 // each a number of its type: Parse rounds what is written to it.
-// Exactly one of the slices is set: Ints for pred (0/1) and integers, Floats
-// for floating point, Complex for complex types, Tuple for tuples. An elided
-// literal, printed as {...}, has none.
+//
+// Exactly one of the slices is set, by the type of Shape, and has as many entries
+// as the shape has elements.
 type Literal struct {
-	Shape   Shape
-	Ints    []int64 // u64 values are stored as their two's complement bits
-	Floats  []float64
+	Shape Shape
+	// Ints holds integers and pred, as 0 and 1. Values of u64 are stored as their
+	// two's complement bits.
+	Ints []int64
+	// Floats holds real floating-point numbers; every type fits an f64.
+	Floats []float64
+	// Complex holds complex numbers.
 	Complex []complex128
-	Tuple   []*Literal
-	Elided  bool
+	// Tuple holds the values of the elements of a tuple.
+	Tuple []*Literal
+	// Elided is set for a value that the text leaves out, {...}; no slice is.
+	Elided bool
 }
 
 // parseLiteral reads the text between the parentheses of constant(…).
@@ -38,9 +51,11 @@ func parseLiteral(text string, shape Shape) (*Literal, error) {
 	return l, nil
 }
 
+// A literalScanner reads the tokens of a literal: brackets and words.
 type literalScanner struct {
 	text string
-	at   int
+	// at is the offset of the next byte.
+	at int
 }
 
 // next returns the next token: a bracket or a word; commas and blanks separate.

@@ -72,12 +72,15 @@ func (p *parser) operandList(operands []*Instr) []*Instr {
 	return list
 }
 
-// A callee is a computation named by an attribute, resolved after the last one is read.
+// A callee is a computation named by an attribute. It is resolved after the last
+// one is read, since text may call computations that follow.
 type callee struct {
 	instr *Instr
-	attr  string
-	name  string
-	at    position
+	// attr is the attribute that names it.
+	attr string
+	name string
+	// at is where the value of the attribute stands, for errors.
+	at position
 }
 
 // file reads an optional header and computations to the end. The entry is the
@@ -298,7 +301,7 @@ func (p *parser) body(c *Computation, start position) error {
 }
 
 // instrsUntil guesses how many instructions there are before the text that ends
-// them, for making room.
+// them, to size tables by.
 func (p *parser) instrsUntil(ending string) int {
 	rest := p.Src[p.At:]
 	if end := bytes.Index(rest, []byte(ending)); end >= 0 {

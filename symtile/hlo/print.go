@@ -60,9 +60,12 @@ func (i *Instr) String() string {
 
 // printOptions says how things are named and what is left out.
 type printOptions struct {
-	instr     func(*Instr) string
-	comp      func(*Computation) string
-	canonical bool // leave out what does not change what is computed
+	// instr and comp are the names of instructions and computations: those of the
+	// text, or numbers in the canonical form.
+	instr func(*Instr) string
+	comp  func(*Computation) string
+	// canonical leaves out what does not change what is computed.
+	canonical bool
 }
 
 // append prints %name = shape opcode(operands), attributes.

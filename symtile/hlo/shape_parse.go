@@ -5,6 +5,14 @@ import (
 	"strconv"
 )
 
+// Shapes in HLO text:
+//
+//	shape  = type "[" extents "]" [ layout ] | "(" [ shape { "," shape } ] ")" .
+//	layout = "{" [ numbers ] [ ":" [ tiles ] [ rest ] ] "}" .
+//	tiles  = "T" "(" numbers ")" { "(" numbers ")" } .
+//
+// Each text is parsed once in a module and then found by its bytes.
+
 // shape reads a shape: f32[8,16]{1,0:T(8,128)}, or a tuple of shapes.
 func (s *scanner) shape(depth int) (Shape, error) {
 	if depth > maxDepth {

@@ -9,6 +9,24 @@ import (
 	"github.com/tilewright/tilewright/symtile/source"
 )
 
+// The StableHLO reader is a recursive-descent parser over the scanner of the HLO
+// parser. It makes HLO instructions while it reads, one operation at a time, and
+// keeps no syntax tree:
+//
+//	file      = { alias | mesh | metadata } ( module | { function } ) .
+//	module    = "module" [ "@" name ] [ "attributes" dict ] "{" { function } "}" .
+//	function  = "func.func" [ visibility ] "@" name "(" arguments ")"
+//	            [ "->" types ] [ "attributes" dict ] "{" block "}" .
+//	block     = [ "^" name "(" arguments ")" ":" ] { operation } .
+//	operation = [ results "=" ] name ( pretty | generic ) [ location ] .
+//	generic   = "(" operands ")" [ "<" dict ">" ] [ "(" regions ")" ] [ dict ]
+//	            ":" "(" types ")" "->" types .
+//
+// The files follow the grammar: stablehlo_block.go has blocks and their values,
+// stablehlo_parse.go both forms of operations, stablehlo_attr.go, _dense.go and
+// _type.go what these consist of; stablehlo_dispatch.go finds the lowering of an
+// operation, and _lower.go, _flow.go, _window.go and _misc.go are the lowerings.
+
 // isStableHLO reports whether src looks like StableHLO text: MLIR whose first
 // token opens a module or a function, or defines an alias.
 func isStableHLO(src []byte) bool {
@@ -49,26 +67,37 @@ func parseStableHLO(file string, src []byte) (*Module, error) {
 // no tree in between.
 type mlir struct {
 	parser
-	funcs     map[string]*function // by symbol
-	calls     []mlirCall
-	usedNames map[string]int // computation names in use
-	depth     int            // of regions
-	freeOps   []*mlirOp      // to be used again
+	// funcs are the functions by symbol, calls the references to them; calls are
+	// tied to functions at the end of the file.
+	funcs map[string]*function
+	calls []mlirCall
+	// usedNames are the names of computations, for UniqueName.
+	usedNames map[string]int
+	// depth is the number of regions around the next operation.
+	depth int
+	// freeOps are operations that were read and whose memory is used again.
+	freeOps []*mlirOp
 }
 
-// A function is a func.func; comp is nil for a declaration.
+// A function is a func.func.
 type function struct {
-	comp    *Computation
+	// comp is the computation; nil for a declaration without a body.
+	comp *Computation
+	// private functions are not candidates for the entry.
 	private bool
-	at      position
+	// at is where the symbol stands.
+	at position
 }
 
 // An mlirCall is a reference to a function, resolved when all are read.
 type mlirCall struct {
-	instr  *Instr
-	attr   string // as in HLO: to_apply, called_computations
+	instr *Instr
+	// attr is the attribute of HLO that the computation becomes: to_apply or
+	// called_computations.
+	attr   string
 	symbol string
-	at     position
+	// at is where the symbol stands.
+	at position
 }
 
 // topLevel reads the file: aliases, one module or bare functions, metadata.

@@ -5,17 +5,24 @@ import (
 	"strings"
 )
 
-// A span is the text of an attribute value, read when it is asked for.
+// Attributes are passed over when they are met and read when a lowering asks for
+// one: most of what a dump carries is never looked at. The reader keeps where the
+// text of each value is (span) and comes back to it with within.
+
+// A span is the text of an attribute value, from its position up to but not
+// including offset end. It is read when it is asked for.
 type span struct {
 	position
 	end int
 }
 
+// An mlirAttr is a named attribute; its span is empty when it has no value.
 type mlirAttr struct {
 	name string
 	span
 }
 
+// mlirAttrs are the attributes of an operation, in order of the text.
 type mlirAttrs []mlirAttr
 
 // find returns the first attribute with one of the names.
@@ -115,6 +122,7 @@ func (m *mlir) value() (span, error) {
 	return s, m.Fail(s.position, "the value that starts here never ends")
 }
 
+// angled are the brackets of MLIR with those that close them. HLO has no < >.
 var angled = map[byte]byte{
 	'(': ')',
 	'[': ']',
@@ -225,7 +233,9 @@ func (m *mlir) intItems(
 	return v, nil
 }
 
-const maxAttrInts = 1 << 16 // numbers of one attribute; real ones stay under a few thousand
+// maxAttrInts bounds the numbers of one attribute; real ones stay under a few
+// thousand.
+const maxAttrInts = 1 << 16
 
 // denseInts reads what follows dense<, a splat as often as it has elements.
 func (m *mlir) denseInts(v []int64) ([]int64, error) {

@@ -2,17 +2,31 @@ package hlo
 
 import "fmt"
 
+// A block is a scope of values. Regions see the values of what encloses them,
+// which computations of HLO do not: a value that is used inside is captured.
+// Constants, and broadcasts of them, are copied into the region, as XLA sinks them.
+// Any other value becomes a parameter that the operation with the region has to
+// pass, which while, if and case can.
+
 // A block is a function or region while it is read: its computation and the
 // values that have names in it.
 type block struct {
-	comp     *Computation
-	outer    *block // nil for a function
-	values   map[string]*Instr
-	names    map[string]int // instruction names in use
-	args     []*Instr
+	comp *Computation
+	// outer is the block around a region; nil for a function.
+	outer *block
+	// values are the instructions by the names of their values in the text, with
+	// captured ones once they are used.
+	values map[string]*Instr
+	// names are the names of instructions, for UniqueName.
+	names map[string]int
+	// args are the parameters of the block, in order.
+	args []*Instr
+	// captures are the values of outer that are used here and are not constants.
 	captures []capture
-	returned []*Instr // nil until return is read
-	at       position
+	// returned are the operands of return; nil until it is read.
+	returned []*Instr
+	// at is where the block begins.
+	at position
 }
 
 // A capture is a value of the outer block that a region uses: there it is inner.

@@ -6,6 +6,15 @@ import (
 	"strconv"
 )
 
+// Values of constants:
+//
+//	values = "dense<" ( value | list | hex | nothing ) ">" ":" type .
+//	list   = "[" [ ( list | value ) { "," ( list | value ) } ] "]" .
+//	value  = number | "true" | "false" | "(" number "," number ")" .
+//
+// One value for a whole array is a splat. It is kept as one element whatever the
+// size of the array, so that text of a few bytes cannot ask for much memory.
+
 // dense reads what follows "dense<": values, >, : and the type. A splat has
 // one value for all elements; its literal holds just that one.
 func (m *mlir) dense() (l *Literal, splat bool, err error) {

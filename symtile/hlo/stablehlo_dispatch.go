@@ -6,11 +6,20 @@ import (
 	"strings"
 )
 
+// The lowering of an operation is found by dialect and name. Operations that HLO
+// has under another spelling are rows of opTable with the trait plain; the others
+// have a function each. An operation with neither is an error that says why where
+// a reason is known, and suggests the nearest name otherwise.
+
 // A lowering says what an operation of StableHLO is in HLO.
 type lowering struct {
-	operands int // −1: any number
-	regions  int // −1: any number
-	lower    func(m *mlir, b *block, o *mlirOp) (*Instr, error)
+	// operands and regions are the numbers that the operation takes; −1 is any.
+	operands int
+	regions  int
+	// lower appends the instructions that stand for o to b and returns the one
+	// whose value is o's: a tuple where o has several results. Nil lowers to the
+	// first operand itself.
+	lower func(m *mlir, b *block, o *mlirOp) (*Instr, error)
 }
 
 // lowerings are the operations of the stablehlo and mhlo dialects. Where the

@@ -2,6 +2,14 @@ package hlo
 
 import "slices"
 
+// Operations whose pretty form or whose regions need more than the pieces of
+// prettyForm: reduce, with its pairs of operand and initial value; while, with
+// arguments that are bound to operands; if, case and calls.
+//
+// In HLO a while carries one value and a branch takes one. Several are a tuple:
+// the parameter of each region becomes the tuple, and its arguments and captures
+// become elements of it.
+
 // reduceForm reads (%x init: %c), … [applies op] across dimensions = [1]
 // {attributes} : types [reducer(%a: t, %b: t) … { … }].
 func (m *mlir) reduceForm(b *block, o *mlirOp) error {

@@ -6,6 +6,11 @@ import (
 	"strings"
 )
 
+// Lowerings of constants, data movement, comparisons, contractions, reductions and
+// indexing. A lowering reads the attributes of an operation under the names of the
+// pretty and of the generic form, makes the instruction, and leaves all checks of
+// shapes to the shape rules, which run over the finished module.
+
 // lowerConstant reads the value from the pretty form, or from value = dense<…>
 // of the generic one.
 func lowerConstant(m *mlir, b *block, o *mlirOp) (*Instr, error) {

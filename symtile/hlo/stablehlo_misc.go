@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// Lowerings of operations that HLO keeps as text, of collectives, and of the chlo
+// dialect, of which each operation is one of HLO's or a few of them.
+
 // apiVersions are HLO's names for api_version of custom_call; 1 is the default.
 var apiVersions = map[int64]string{
 	2: "API_VERSION_STATUS_RETURNING", 3: "API_VERSION_STATUS_RETURNING_UNIFIED", 4: "API_VERSION_TYPED_FFI",

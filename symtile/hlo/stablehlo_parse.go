@@ -2,20 +2,35 @@ package hlo
 
 import "strings"
 
-// An mlirOp is one operation as it was read: pretty and generic forms give the same.
+// Operations in generic form are uniform. Pretty forms differ for each operation;
+// almost all of them are sequences of the same pieces, of which an mlirOp keeps
+// what was there, so that one reader does for all of them: see prettyForm.
+
+// An mlirOp is one operation as it was read; pretty and generic form give the
+// same. It is used again for the next operation of the module.
 type mlirOp struct {
-	at       position
-	dialect  string
-	name     string // without the dialect
-	results  []mlirName
+	// at is where the operation begins, for errors.
+	at position
+	// dialect and name are the parts of the operation's name around the period.
+	dialect string
+	name    string
+	// results are the names of the values it defines.
+	results []mlirName
+	// operands are the values it uses.
 	operands []*Instr
-	attrs    mlirAttrs
-	words    []string // bare words of the pretty form: LT, FLOAT
-	symbol   string   // @f
-	regions  []*block
-	types    []Shape  // of the results
-	literal  *Literal // of a constant
-	splat    bool
+	// attrs are named attributes; [ranges] without a name are under "[]".
+	attrs mlirAttrs
+	// words are bare words of the pretty form, such as LT and FLOAT.
+	words []string
+	// symbol is f of @f.
+	symbol string
+	// regions are the regions in order, already read.
+	regions []*block
+	// types are the types of the results.
+	types []Shape
+	// literal is the value of a constant; of a splat it holds one element.
+	literal *Literal
+	splat   bool
 }
 
 // An mlirName is %name or %name:count.
@@ -57,7 +72,7 @@ func (m *mlir) op(b *block) error {
 	return m.emit(b, o)
 }
 
-// acquireOp returns an empty operation; its lists keep their room.
+// acquireOp returns an empty operation; its lists keep their memory.
 func (m *mlir) acquireOp() *mlirOp {
 	n := len(m.freeOps)
 	if n == 0 {
@@ -112,7 +127,9 @@ func (m *mlir) resultNames(o *mlirOp) error {
 	return nil
 }
 
-const maxResults = 1 << 16 // of one operation; real ones stay under a thousand
+// maxResults bounds the results of one operation; real ones stay under a
+// thousand.
+const maxResults = 1 << 16
 
 // ssa reads %name or %name#2, without the %.
 func (m *mlir) ssa() (string, error) {

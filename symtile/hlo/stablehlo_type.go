@@ -6,6 +6,15 @@ import (
 	"strings"
 )
 
+// Types:
+//
+//	type    = "tensor<" { extent "x" } element ">" | "tuple<" types ">"
+//	        | "!stablehlo.token" | element .
+//	element = "f32" | "bf16" | "i1" | "i8" | "ui8" | … | "complex<" element ">" .
+//
+// An element type alone is a scalar. Equal texts are read once: dumps repeat few
+// types often.
+
 // typ reads a type: tensor<8x16xf32>, tuple<…>, !stablehlo.token, complex<f32>
 // or an element type alone, which is a scalar.
 func (m *mlir) typ(depth int) (Shape, error) {

@@ -5,10 +5,17 @@ import (
 	"strings"
 )
 
-// A window is what HLO prints as window={size=3x3 stride=2x2 …}; nil lists
-// stand for the default.
+// Operations with windows. StableHLO lists strides, padding and dilations one by
+// one, each optional; HLO joins them as window={size=3x3 stride=2x2 pad=1_1x1_1}.
+
+// A window holds the lists of an operation with a window, one number for each
+// dimension; nil lists stand for the default.
 type window struct {
-	size, stride, pad, lhsDilate, rhsDilate, reverse []int64 // pad: low and high of each
+	size, stride []int64
+	// pad has two numbers for each dimension, low and high.
+	pad                  []int64
+	lhsDilate, rhsDilate []int64
+	reverse              []int64
 }
 
 // text prints the parts that are not the default.
