@@ -118,7 +118,10 @@ func compile(
 	p *symtile.Program, plan kernels.Plan, s device.Spec,
 ) (*image, error) {
 	reject := func(err error) error {
-		return &kernels.Rejected{Plan: plan, Reason: err.Error()}
+		return &kernels.Rejected{
+			Plan:   plan,
+			Reason: err.Error(),
+		}
 	}
 	k, err := knobsOf(plan, s)
 	if err != nil {

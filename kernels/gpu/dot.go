@@ -152,6 +152,7 @@ func (e *emitter) operandElements(t operandTile, points []point) []operand {
 		// Masked loads give 0 already.
 		return vals
 	}
+	// Values that were computed from masked loads need not be 0.
 	for k := range vals {
 		vals[k] = e.choose(
 			d, e.guard(valid[k]),
@@ -323,6 +324,7 @@ func (s *scalarDot) accumulate() {
 func (s *scalarDot) products(a, b memory) {
 	e := s.e
 	v := int64(1)
+	// Rows along k allow vectors of k.
 	for !(s.left.byK && s.right.byK) &&
 		s.k%(2*v) == 0 &&
 		2*v <= min(4, maxVectorBytes/s.sum.Size()) {
@@ -438,6 +440,7 @@ func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
 func (s *scalarDot) stageTile(r *rowTile) {
 	e := s.e
 	key := s.key(r)
+	// An operand that two products share is copied once.
 	for sc := e.asm.scope; sc != nil; sc = sc.outer {
 		if b := sc.tiles[key]; b != nil {
 			r.at = b.at
@@ -472,7 +475,9 @@ func (s *scalarDot) stageTile(r *rowTile) {
 
 // key identifies a tile of an operand in the scope.
 func (s *scalarDot) key(r *rowTile) string {
-	return fmt.Sprint("rows ", r.tile, r.byK, s.sum)
+	return fmt.Sprint(
+		"rows ", r.tile, r.byK, s.sum,
+	)
 }
 
 // places are the positions in shared memory of elements of an operand.
@@ -650,7 +655,8 @@ func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each i
 	if r.byK {
 		row = r.free
 	}
-	r.pitch = index.CeilDiv(row*size, maxVectorBytes) * maxVectorBytes / size
+	r.pitch = index.CeilDiv(row*size, maxVectorBytes) *
+		maxVectorBytes / size
 	r.swizzle = newSwizzle(maxVectorBytes, r.pitch*size)
 	if r.byK {
 		r.swizzle.group = 1
@@ -792,6 +798,7 @@ func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
 	// memory.
 	step := powerOver(max(1, 16/a.groups))
 	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece index.Expr) {
+		// A round beyond the last piece is masked.
 		valid := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
 		p := e.guard(valid)
 		for k, x := range e.gatherPlaces(

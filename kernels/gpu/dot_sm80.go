@@ -68,7 +68,9 @@ func tensorProduct(
 		a == hlo.F32 && k.tf32 == 0:
 		return m, false
 	}
-	return mma{x, y, mmaBytes / a.Size(), x.sum}, true
+	return mma{
+		x, y, mmaBytes / a.Size(), x.sum,
+	}, true
 }
 
 // opcode is the instruction mma.sync.
@@ -192,8 +194,12 @@ func (e *emitter) newTensorDot(p *product) accumulator {
 	t.lane, t.warpM, t.warpN = e.thread.Mod(device.WarpThreads),
 		e.thread.Div(device.WarpThreads).Div(t.wn),
 		e.thread.Div(device.WarpThreads).Mod(t.wn)
-	t.a = e.matrixTile("A", t, p.lhs, t.rows*t.wm)
-	t.b = e.matrixTile("B", t, p.rhs, t.cols*t.wn)
+	t.a = e.matrixTile(
+		"A", t, p.lhs, t.rows*t.wm,
+	)
+	t.b = e.matrixTile(
+		"B", t, p.rhs, t.cols*t.wn,
+	)
 	t.accs = make([][]operand, p.b)
 	return t
 }
@@ -203,7 +209,8 @@ func (e *emitter) newTensorDot(p *product) accumulator {
 func (e *emitter) divideWarps(t *tensorDot) {
 	warps := e.threads / device.WarpThreads
 	step := int64(mmaN)
-	if t.size == 1 && e.alongFree(t.rhs, t.size) {
+	if t.size == 1 &&
+		e.alongFree(t.rhs, t.size) {
 		// Columns are read in pairs.
 		step = 2 * mmaN
 	}
@@ -245,7 +252,8 @@ func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int6
 			unit/t.size
 	}
 	m.swizzle = newSwizzle(unit, m.pitch*t.size)
-	m.bytes = t.product.b * rows * m.pitch * t.size
+	m.bytes = t.product.b * rows *
+		m.pitch * t.size
 	return m
 }
 
@@ -335,7 +343,10 @@ func (e *emitter) present(t *tensorDot, m *matrixTile) bool {
 			return true
 		}
 	}
-	e.asm.scope.tiles[key] = &buffer{d: m.d, at: m.at}
+	e.asm.scope.tiles[key] = &buffer{
+		d:  m.d,
+		at: m.at,
+	}
 	return false
 }
 
@@ -395,7 +406,9 @@ func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand) {
 	e := t.e
 	places, param, moved := e.placesOf(m.tile, from)
-	in := memory{inputs, e.params[max(0, param)], 0}
+	in := memory{
+		inputs, e.params[max(0, param)], 0,
+	}
 	if moved && e.pieces(m.d, places) {
 		for k := 0; k < len(places); {
 			n := e.contiguousRun(m.d, places[k:])
@@ -456,6 +469,8 @@ func (e *emitter) placesOf(o operandTile, points []point) (places []place, param
 			e.contracted(o, points[k].at),
 		)
 	}
+	// The points are mapped through each operation on the way, from the product to the
+	// parameter.
 	at := points
 	for x := o.arg; x != n; x = e.p.Ops[x].Args[0] {
 		op := e.p.Ops[x]
@@ -509,7 +524,9 @@ func (t *tensorDot) step(i int, a, b memory, k index.Expr) {
 		)
 	}
 	for n := int64(0); n < t.cols; n += 2 * mmaN {
-		both := t.load(b, t.b, t.elementsB(batch, k, n))
+		both := t.load(
+			b, t.b, t.elementsB(batch, k, n),
+		)
 		for j := 0; j < len(both); j += 2 {
 			right = append(right, both[j:j+2])
 		}
@@ -548,7 +565,8 @@ func (t *tensorDot) elementsA(batch, k index.Expr, m int64) matrices {
 	return t.matrices(
 		t.a, batch, row, k, 4,
 		func(q index.Expr) (free, along index.Expr) {
-			return q.Mod(2).Scale(8), q.Div(2).Scale(half)
+			return q.Mod(2).Scale(8),
+				q.Div(2).Scale(half)
 		},
 	)
 }
@@ -563,9 +581,11 @@ func (t *tensorDot) elementsB(batch, k index.Expr, n int64) matrices {
 		2*int(min(2, (t.cols-n)/mmaN)),
 		func(q index.Expr) (free, along index.Expr) {
 			if t.cols-n < 2*mmaN {
-				return t.e.ring.Const(0), q.Mod(2).Scale(half)
+				return t.e.ring.Const(0),
+					q.Mod(2).Scale(half)
 			}
-			return q.Div(2).Scale(8), q.Mod(2).Scale(half)
+			return q.Div(2).Scale(8),
+				q.Mod(2).Scale(half)
 		},
 	)
 }
@@ -580,6 +600,7 @@ func (t *tensorDot) matrices(
 	if tile.bare() {
 		all := matrices{count: count}
 		for q := range count {
+			// Lanes 8·q … 8·q + 7 supply the rows of matrix q.
 			f, along := of(e.ring.Const(int64(q)))
 			all.at = append(
 				all.at,
@@ -631,7 +652,11 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 	to := a.fresher(kindB32, x.count)
 	if tile.bare() {
 		for k, at := range x.at {
-			a.do("ld.shared.b32", to[k], t.e.at(m, at, t.size))
+			a.do(
+				"ld.shared.b32",
+				to[k],
+				t.e.at(m, at, t.size),
+			)
 		}
 	} else {
 		opcode := fmt.Sprintf("ldmatrix.sync.aligned.m8n8.x%d", x.count)
@@ -647,6 +672,7 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 	if tile.paired() {
 		return t.unpaired(tile, to)
 	}
+	// Tensor cores ignore the lower bits, so elements are rounded before.
 	if tile.d == hlo.F32 {
 		for _, r := range to {
 			a.do("cvt.rna.tf32.f32", r, r)

@@ -214,6 +214,7 @@ func singleDim(sizes []int64, dims []int) (d int, ok bool) {
 func (e *emitter) copyable(op symtile.Op) bool {
 	shape := op.Instr.Shape
 	strides := shape.Strides()
+	// Tensor copies write zeros only for what is beyond the end of the tensor.
 	for d, x := range op.Tile {
 		if x.Digits != nil || constantOf(x.Stride) != 1 ||
 			x.MaskedBelow() ||
@@ -271,7 +272,9 @@ func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 		Swizzle: device.Swizzle(b.inner * shape.DType.Size()),
 	}
 	for k, d := range slices.Backward(majorToMinor(shape)) {
-		s.Dims = append(s.Dims, uint64(shape.Dims[d]))
+		s.Dims = append(
+			s.Dims, uint64(shape.Dims[d]),
+		)
 		if k < shape.Rank()-1 {
 			s.Strides = append(
 				s.Strides,
@@ -323,6 +326,7 @@ func (e *emitter) mapNumber(b *boxTile) int {
 // offset is the offset in bytes of row (or column) first of C at k. first is a
 // multiple of the rows of a chunk.
 func (b *boxTile) offset(first index.Expr, k, size int64) index.Expr {
+	// A chunk has all k, and a row of it has inner elements of the free dimension.
 	if b.byK {
 		return first.Scale(b.depth * size).AddConst(k * b.inner * size)
 	}
@@ -371,12 +375,14 @@ func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 	for k := int64(0); k < t.depth; k += t.mma.k {
 		// The descriptors of later k differ by a constant number of bytes.
 		db := d[1].moved(
-			a, offset, constantOf(t.b.offset(zero, k, size)),
+			a, offset,
+			constantOf(t.b.offset(zero, k, size)),
 		)
 		for i, c := range t.accs {
 			rows := e.ring.Const(int64(i) * groupRows)
 			da := d[0].moved(
-				a, offset, constantOf(t.a.offset(rows, k, size)),
+				a, offset,
+				constantOf(t.a.offset(rows, k, size)),
 			)
 			a.do(
 				opcode,
@@ -398,7 +404,9 @@ func (t *groupDot) flags() []any {
 	}
 	if readsTransposed(t.from) {
 		for _, b := range []*boxTile{t.a, t.b} {
-			list = append(list, map[bool]int{true: 1}[b.byK])
+			list = append(
+				list, map[bool]int{true: 1}[b.byK],
+			)
 		}
 	}
 	return list

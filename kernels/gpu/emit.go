@@ -86,7 +86,8 @@ func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) 
 	e.phase = ph
 	e.builder = b
 	e.constants = constants
-	e.name = entryName(e.p.Fusion.Name) + ph.suffix()
+	e.name = entryName(e.p.Fusion.Name) +
+		ph.suffix()
 	e.asm = newAsm(b.Entry(e.name))
 	// The second kernel has no products, so no blocks of it share operands.
 	if ph == phaseCombine {
@@ -159,6 +160,7 @@ func (e *emitter) kernel() device.Step {
 	e.endTiles()
 	e.sizeMathGroups()
 	a.note("%d bytes of shared memory", e.shared)
+	// The amount of shared memory is known only now.
 	a.do("ret")
 	a.code.Entry.ReqNTid = [3]int{
 		int(e.threads) + e.extra, 1, 1,
@@ -464,7 +466,8 @@ func (e *emitter) loop(l *symtile.Loop) {
 // addAllPartials adds the partial results that the blocks of a loop have stored.
 func (e *emitter) addAllPartials(l *symtile.Loop) {
 	var accumulators []accumulator
-	if r := e.ringOf(l.Accumulators, l.Dims, l.Body); r != nil {
+	r := e.ringOf(l.Accumulators, l.Dims, l.Body)
+	if r != nil {
 		accumulators = r.accumulators()
 	} else {
 		for _, n := range l.Accumulators {

@@ -427,7 +427,8 @@ func (e *emitter) typeOf(n, part int) hlo.DType {
 func (e *emitter) describe(n int) string {
 	op := e.p.Ops[n]
 	return fmt.Sprintf(
-		"%%%d = %s (%s) %s", n, op.Code, op.Instr.Name, op.Tile,
+		"%%%d = %s (%s) %s", n, op.Code, op.Instr.Name,
+		op.Tile,
 	)
 }
 

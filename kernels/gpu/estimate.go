@@ -56,7 +56,12 @@ func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &estimate{p: p, spec: s, extents: x, orders: map[int]reductionOrder{}}
+	m := &estimate{
+		p:       p,
+		spec:    s,
+		extents: x,
+		orders:  map[int]reductionOrder{},
+	}
 	m.memoryOrders()
 	m.products()
 	m.operands()
@@ -169,7 +174,9 @@ func (m *estimate) set(t symtile.Tiling) (programs float64) {
 func (m *estimate) inOrder() bool {
 	for n, o := range m.orders {
 		sizes := m.sizes(m.p.Ops[n].Args[0])
-		tiles := func(d int) int64 { return int64(m.extents.Trips(d)) }
+		tiles := func(d int) int64 {
+			return int64(m.extents.Trips(d))
+		}
 		if o.broken(sizes, tiles) >= 0 {
 			return false
 		}
@@ -178,7 +185,9 @@ func (m *estimate) inOrder() bool {
 }
 
 // sizes are the tile sizes of op n.
-func (m *estimate) sizes(n int) []int64 { return m.extents.Sizes(n) }
+func (m *estimate) sizes(n int) []int64 {
+	return m.extents.Sizes(n)
+}
 
 // elements is the number of elements of the tile of op n.
 func (m *estimate) elements(n int) float64 { return m.extents.Elements(n) }
@@ -195,7 +204,9 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 		l := m.work(nil, &c)
 		m.store(&c, &l)
 		l.exposed += m.spills(c)
-		c.terms = m.terms(c, programs, l, m.distinctBytes)
+		c.terms = m.terms(
+			c, programs, l, m.distinctBytes,
+		)
 		c.transferred = programs * l.bytes
 	}
 	c.seconds = c.terms.total()
@@ -297,6 +308,7 @@ func (m *estimate) store(c *candidate, l *blockCost) {
 func (m *estimate) storeProduct(n int, k knobs, c *candidate, l *blockCost) {
 	switch {
 	case !slices.Contains(m.tensor[k.tf32], true):
+	// Rows are padded, so that fragments of eight rows are in different banks.
 	case k.epilogue > 0:
 		bytes := m.elements(n) *
 			float64(m.p.Ops[n].Instr.Shape.DType.Size()) *
@@ -342,7 +354,8 @@ const burst, sectorBytes = 64, 32
 // begin.
 func (m *estimate) transferredBytes(n int, grain float64) float64 {
 	shape := m.p.Ops[n].Instr.Shape
-	total := m.accessedElements(n) * float64(shape.DType.Size())
+	total := m.accessedElements(n) *
+		float64(shape.DType.Size())
 	row := int64(1)
 	for _, d := range slices.Backward(m.order[n]) {
 		size := m.sizes(n)[d]
@@ -360,7 +373,8 @@ func (m *estimate) transferredBytes(n int, grain float64) float64 {
 			aligned /= 2
 		}
 	}
-	return total / float64(bytes) * (float64(bytes-aligned) + grain)
+	return total / float64(bytes) *
+		(float64(bytes-aligned) + grain)
 }
 
 // dot adds the work of a product. The reads of shared memory are the two sides of the
@@ -390,7 +404,8 @@ func (m *estimate) dot(
 		}
 		c.shared += pitch * size * float64(k.stages) *
 			(m.elements(op.Args[0]) + m.elements(op.Args[1]))
-		l.exposed += latency * runs / float64(k.stages*k.stages)
+		l.exposed += latency * runs /
+			float64(k.stages*k.stages)
 		return
 	}
 	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
@@ -427,6 +442,7 @@ func (m *estimate) multiply(n int, k knobs, contracted float64, l *blockCost) {
 		cycles /= mmaShare
 	}
 	l.tensor += cycles
+	// Each reader loads two sides of a square part of the result.
 	l.traffic += 2 *
 		math.Sqrt(m.elements(n)/readers) *
 		size * readers * contracted
@@ -474,7 +490,9 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	op := p.Ops[n]
 	a := p.Ops[op.Args[0]].Instr.Shape
 	b := p.Ops[op.Args[1]].Instr.Shape
-	inst, ok := groupProduct(s, a.DType, b.DType, k)
+	inst, ok := groupProduct(
+		s, a.DType, b.DType, k,
+	)
 	if !ok ||
 		wideSum(op.Instr.Shape.DType) != inst.sum {
 		return false
@@ -612,7 +630,9 @@ func (m *estimate) terms(c candidate, programs float64, l blockCost, distinct fl
 	rounds := math.Ceil(programs / (sms * resident))
 	wave := min(programs, sms*resident)
 	blocks := programs
-	alone := l.soloCycles(float64(c.knobs.warps), s.Rates)
+	alone := l.soloCycles(
+		float64(c.knobs.warps), s.Rates,
+	)
 	whole := rounds * alone
 	// The first operands of the next tile are loaded while this tile ends.
 	if c.knobs.persistent > 0 {
@@ -693,6 +713,7 @@ func (l blockCost) threadCycles(warps float64, r device.Rates) float64 {
 // needs is the registers of a thread, the shared memory and the threads of a block.
 // Where a producer gives registers away, a block has all registers of the SM.
 func (m *estimate) needs(c candidate) (registers, shared, threads int) {
+	// A thread holds partial results, or the elements that are unrolled.
 	registers = int(min(
 		float64(m.spec.ThreadRegisters),
 		baseRegisters+max(c.partials, min(c.slots, 2*unrolled)),
@@ -748,4 +769,6 @@ func (m *estimate) fits(c candidate) bool {
 }
 
 // plan is the candidate as a plan.
-func (c candidate) plan() kernels.Plan { return c.knobs.plan(c.tiling) }
+func (c candidate) plan() kernels.Plan {
+	return c.knobs.plan(c.tiling)
+}

@@ -24,7 +24,9 @@ type splitProgram struct {
 
 // splitProgramOf divides a program.
 func splitProgramOf(p *symtile.Program) splitProgram {
-	x := splitProgram{inside: make([]bool, len(p.Ops))}
+	x := splitProgram{
+		inside: make([]bool, len(p.Ops)),
+	}
 	loops := topLoops(p.Body)
 	for _, l := range loops {
 		if needsTotal(p, l, loops) >= 0 {
@@ -73,12 +75,14 @@ func (m *estimate) splitCounts(programs float64) []int {
 		return all
 	}
 	for n := 2; n <= limit && len(all) < 4; n *= 2 {
-		if float64(n)*programs >= sms/2 || 2*n > limit {
+		if float64(n)*programs >= sms/2 ||
+			2*n > limit {
 			all = append(all, n)
 		}
 	}
 	n := int(sms / programs)
-	if n > 2 && n <= limit && !slices.Contains(all, n) {
+	if n > 2 && n <= limit &&
+		!slices.Contains(all, n) {
 		all = append(all, n)
 	}
 	return all
@@ -131,7 +135,9 @@ func (m *estimate) priceSplit(programs float64, c *candidate) {
 	}
 	m.store(c, &second)
 	first.exposed += m.spills(*c)
-	x := m.terms(*c, programs*pieces, first, m.distinctBytes)
+	x := m.terms(
+		*c, programs*pieces, first, m.distinctBytes,
+	)
 	y := m.terms(*c, programs, second, 0)
 	for k := range x {
 		c.terms[k] = x[k] + y[k]

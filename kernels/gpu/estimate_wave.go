@@ -15,17 +15,22 @@ import (
 // operands finds the parallel dimensions that each parameter depends on, and the
 // parameters that products by warpgroups read.
 func (m *estimate) operands() {
-	m.dependsOn = make([]symtile.DimSet, len(m.p.Ops))
+	m.dependsOn = make(
+		[]symtile.DimSet, len(m.p.Ops),
+	)
 	m.readBy = make([]int, len(m.p.Ops))
 	m.loadedBytes = make([]float64, len(m.p.Ops))
-	m.waveTiles = make([]float64, len(m.p.Space.Dims))
+	m.waveTiles = make(
+		[]float64, len(m.p.Space.Dims),
+	)
 	for n, op := range m.p.Ops {
 		m.readBy[n] = -1
 		if op.Code != hlo.OpParameter {
 			continue
 		}
 		for k, d := range m.p.Space.Dims {
-			if d.Kind == symtile.Parallel && m.extents.Over(n).Has(k) {
+			if d.Kind == symtile.Parallel &&
+				m.extents.Over(n).Has(k) {
 				m.dependsOn[n] |= 1 << k
 			}
 		}
@@ -50,11 +55,13 @@ func (m *estimate) loadParameter(n int, k knobs, runs float64, l *blockCost) {
 		m.countAccesses(n, runs, k, l)
 		return
 	}
+	// A cluster loads what it shares once.
 	l.tensorCopied += bytes
 	along, _ := m.neighbours(k.group)
 	if k.cluster > 1 &&
 		(along < 0 || !m.dependsOn[n].Has(along)) {
-		l.multicast += bytes * (1 - 1/float64(k.cluster))
+		l.multicast += bytes *
+			(1 - 1/float64(k.cluster))
 	}
 }
 
@@ -62,7 +69,8 @@ func (m *estimate) loadParameter(n int, k knobs, runs float64, l *blockCost) {
 func (m *estimate) neighbours(group int) (dim int, run float64) {
 	rows, cols := -1, -1
 	for k, d := range m.p.Space.Dims {
-		if d.Kind == symtile.Parallel && m.extents.Trips(k) > 1 {
+		if d.Kind == symtile.Parallel &&
+			m.extents.Trips(k) > 1 {
 			rows, cols = cols, k
 		}
 	}
@@ -92,11 +100,15 @@ func (m *estimate) countWaveTiles(blocks float64, group int) {
 			each = run
 		}
 		if k == along && run == float64(group) && run > 1 {
-			m.waveTiles[k] = min(trips, run*math.Ceil(remaining))
+			m.waveTiles[k] = min(
+				trips, run*math.Ceil(remaining),
+			)
 			remaining *= run / trips
 			continue
 		}
-		m.waveTiles[k] = min(trips, math.Ceil(remaining/each))
+		m.waveTiles[k] = min(
+			trips, math.Ceil(remaining/each),
+		)
 		remaining /= each * trips
 	}
 }
@@ -178,8 +190,11 @@ func (m *estimate) groupSchedules(all []candidate, base candidate, programs floa
 		}
 		all = m.withProducer(all, one, programs)
 		for k.persistent = 1; k.persistent <= pingpong && k.splitk == 1; k.persistent++ {
-			if x := m.candidate(base.tiling, programs, k); x.seconds < one.seconds {
-				all = m.withProducer(m.appendFitting(all, x), x, programs)
+			x := m.candidate(base.tiling, programs, k)
+			if x.seconds < one.seconds {
+				all = m.withProducer(
+					m.appendFitting(all, x), x, programs,
+				)
 			}
 		}
 	}
@@ -216,7 +231,8 @@ func (m *estimate) onlyGroupProduct(k knobs) bool {
 	only := 0
 	for n, op := range m.p.Ops {
 		switch {
-		case op.Code == hlo.OpDot && m.byGroups(n, k):
+		case op.Code == hlo.OpDot &&
+			m.byGroups(n, k):
 			only++
 		case op.Code == hlo.OpDot || op.Code == hlo.OpReduce:
 			return false

@@ -40,6 +40,10 @@ type knobs struct {
 // maxStages is the most slots that a ring of shared memory has.
 const maxStages = 8
 
+// maxOfferedStages bounds the slots of rings of tilings that are not among the
+// cheapest; estimate.deeperRings tries more for those that are.
+const maxOfferedStages = 4
+
 // launchFacts are what the offers of the knob table depend on.
 type launchFacts struct {
 	spec device.Spec

@@ -44,6 +44,7 @@ func (e *emitter) iterationRange(dims []int) iterationRange {
 	}
 	w.count = w.total
 	w.minCount = w.total
+	// Only outermost loops are shared among blocks.
 	if e.phase == phasePartials &&
 		e.loopDepth == 0 && len(dims) > 0 {
 		pieces := int64(e.knobs.splitk)
@@ -123,7 +124,9 @@ func (e *emitter) iterate(w iterationRange, body func()) {
 		step()
 		return
 	}
-	e.repeatUntil(v, w.count, e.iterations(w), step)
+	e.repeatUntil(
+		v, w.count, e.iterations(w), step,
+	)
 }
 
 // atIteration binds the tile ids of a loop to those of iteration n of this block, and
@@ -311,7 +314,9 @@ func (e *emitter) vectorAt(s *coalesce.ThreadLayout, outRound, inRound index.Exp
 	for v := range points {
 		at := make([]index.Expr, len(s.Sizes))
 		s.SetIndices(at, s.Outer, o)
-		s.SetIndices(at, s.Inner, i.AddConst(int64(v)))
+		s.SetIndices(
+			at, s.Inner, i.AddConst(int64(v)),
+		)
 		points[v] = point{
 			at,
 			own.and(o.Neg().AddConst(s.OuterElements - 1)).and(
@@ -334,6 +339,8 @@ func (e *emitter) narrowThread(s *coalesce.ThreadLayout, p *point) {
 			terms[0].Factor >= 0 || k < 0 {
 			continue
 		}
+		// The conditions bound the number of the thread, or that of its group on the
+		// outer side.
 		switch bound := k / -terms[0].Factor; terms[0].Of {
 		case e.thread:
 			hi = min(hi, bound)
@@ -372,7 +379,9 @@ func (e *emitter) each(s *coalesce.ThreadLayout, body func(points []point)) {
 func (e *emitter) vectors(s *coalesce.ThreadLayout, body func(points []point)) {
 	inside, outside := s.InnerRounds, s.OuterRounds
 	if s.PerThread() > 2*unrolled {
-		inside = min(inside, max(1, unrolled/2/s.Vector))
+		inside = min(
+			inside, max(1, unrolled/2/s.Vector),
+		)
 		outside = min(
 			outside, max(1, unrolled/2/s.Vector/inside),
 		)

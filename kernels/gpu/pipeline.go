@@ -111,18 +111,10 @@ func (p *pipeline) emit() {
 	e := p.e
 	a := p.e.asm
 	outside := a.scope
-	base := a.get(kindB32, "add.s32", e.smem, p.at)
-	// Each group of copies is committed, also where it is empty, so that the number of
-	// groups to wait for is constant.
-	for s := range p.slots - 1 {
-		a.note("iteration %d into slot %d", s, s)
-		p.loadSlot(
-			outside, e.asm.in(kindB32, integer(s)),
-			coalesce.LoopRange{Lo: s, Hi: s},
-			memory{shared, base, s * p.bytes},
-		)
-		a.do("cp.async.commit_group")
-	}
+	base := a.get(
+		kindB32, "add.s32", e.smem, p.at,
+	)
+	p.loadFirstSlots(outside, base)
 	for _, d := range p.dots {
 		d.prepare()
 	}
@@ -132,7 +124,9 @@ func (p *pipeline) emit() {
 		kindB32, "add.s32", base, p.bytes*p.slots,
 	)
 	a.do("mov.b32", read, base)
-	a.do("add.s32", write, base, p.bytes*(p.slots-1))
+	a.do(
+		"add.s32", write, base, p.bytes*(p.slots-1),
+	)
 	counter := a.fresh(kindB32)
 	next := a.fresh(kindB32)
 	more := a.fresh(kindPred)
@@ -141,7 +135,8 @@ func (p *pipeline) emit() {
 	a.do("mov.b32", counter, 0)
 	limit := e.iterations(p.part)
 	a.note(
-		"%s, %d slots of %d bytes", p.part.note(), p.slots, p.bytes,
+		"%s, %d slots of %d bytes", p.part.note(), p.slots,
+		p.bytes,
 	)
 	a.place(again)
 	// All but the latest slots − 2 groups have arrived: this slot is complete.
@@ -172,6 +167,24 @@ func (p *pipeline) emit() {
 	a.do("setp.lt.s32", more, counter, limit)
 	a.branch(more, again)
 	e.async, e.fresh = false, false
+}
+
+// loadFirstSlots starts the copies of the iterations before the loop, one fewer than
+// there are slots.
+func (p *pipeline) loadFirstSlots(outside *scope, base operand) {
+	e := p.e
+	a := p.e.asm
+	// Each group of copies is committed, also where it is empty, so that the number of
+	// groups to wait for is constant.
+	for s := range p.slots - 1 {
+		a.note("iteration %d into slot %d", s, s)
+		p.loadSlot(
+			outside, e.asm.in(kindB32, integer(s)),
+			coalesce.LoopRange{Lo: s, Hi: s},
+			memory{shared, base, s * p.bytes},
+		)
+		a.do("cp.async.commit_group")
+	}
 }
 
 // loadSlot starts the copies of iteration n, a register, into a slot; all is the range

@@ -23,10 +23,6 @@ const (
 	maxEnumerated = 1 << 16
 	// MaxOffered bounds the plans that are offered, the cheapest by the estimate.
 	maxOffered = 4096
-
-	// MaxOfferedStages bounds the slots of rings of tilings that are not among the
-	// cheapest.
-	maxOfferedStages = 4
 )
 
 // Plans yields the plans that fit the device by the estimate, the cheapest first.
@@ -68,7 +64,9 @@ func cheapest(
 	if err != nil {
 		return kernels.Plan{}, err
 	}
-	err = fmt.Errorf("%s has no plan that fits %s", p.Fusion.Name, s.Target)
+	err = fmt.Errorf(
+		"%s has no plan that fits %s", p.Fusion.Name, s.Target,
+	)
 	for _, c := range all[:min(len(all), 64)] {
 		if _, err = compile(p, c.plan(), s); err == nil {
 			return c.plan(), nil
@@ -226,7 +224,8 @@ func (m *estimate) group(t symtile.Tiling) int {
 		}
 	}
 	g := int64(16)
-	for g > 1 && (rows%g != 0 || g*g > rows*cols) {
+	for g > 1 &&
+		(rows%g != 0 || g*g > rows*cols) {
 		g /= 2
 	}
 	if !dots || cols < 2 {
@@ -240,7 +239,9 @@ func (m *estimate) group(t symtile.Tiling) int {
 func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 	f := launchFacts{
 		spec: s,
-		dots: slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot }),
+		dots: slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+			return op.Code == hlo.OpDot
+		}),
 	}
 	var all []knobs
 	for _, x := range tf32 {
@@ -253,7 +254,9 @@ func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 		for _, warps := range offerWarps(f) {
 			for _, stages := range offerStages(f) {
 				for _, epilogue := range offerEpilogues(f) {
-					k.warps, k.stages, k.epilogue = int(warps), int(stages), int(epilogue)
+					k.warps = int(warps)
+					k.stages = int(stages)
+					k.epilogue = int(epilogue)
 					all = append(all, k)
 				}
 			}

@@ -57,7 +57,9 @@ func (r *ring) fill(c cursor, to operand) {
 	a.place(again)
 	// The slot is free; the copies signal its barrier "full".
 	r.wait(c, r.isEmpty(c.at), "EMPTY")
-	r.copy(counter, address{to, 0}, r.isFull(c.at))
+	r.copy(
+		counter, address{to, 0}, r.isFull(c.at),
+	)
 	a.do("add.s32", to, to, r.bytes)
 	a.when(r.advance(c), "mov.b32", to, r.data)
 	a.do("add.s32", counter, counter, 1)
@@ -126,7 +128,9 @@ func (r *ring) boxes(b *boxTile, to, signal address) {
 			}
 			first := a.in(kindB32, e.num(x))
 			if b.parts > 1 && d == b.slow() {
-				first = a.get(kindB32, "mad.lo.s32", r.rank, part, first)
+				first = a.get(
+					kindB32, "mad.lo.s32", r.rank, part, first,
+				)
 			}
 			at = append(at, first)
 		}

@@ -59,7 +59,8 @@ func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 func (e *emitter) neighbours() (dim int, run int64) {
 	var dims []int
 	for k, d := range e.p.Space.Dims {
-		if d.Kind == symtile.Parallel && constantOf(d.Tiles) > 1 {
+		if d.Kind == symtile.Parallel &&
+			constantOf(d.Tiles) > 1 {
 			dims = append(dims, k)
 		}
 	}
@@ -129,7 +130,9 @@ func (e *emitter) endTileLoop(w *tileLoop) {
 		stride = a.get(kindB32, "shl.b32", stride, 1)
 	}
 	a.do("add.s32", w.tile, w.tile, stride)
-	a.do("setp.lt.s32", more, w.tile, e.p.Programs())
+	a.do(
+		"setp.lt.s32", more, w.tile, e.p.Programs(),
+	)
 	a.branch(more, w.label)
 	if w.mathGroup != nil {
 		a.place(w.done)

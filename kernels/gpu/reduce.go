@@ -262,7 +262,9 @@ func (r *reduction) fold(o, i index.Expr) {
 	}
 	args := make([][]operand, len(r.types))
 	for part := range r.types {
-		args[part] = e.elements(r.op.Args[part], points)
+		args[part] = e.elements(
+			r.op.Args[part], points,
+		)
 	}
 	for v := range points {
 		k := constantOf(o)
@@ -289,7 +291,9 @@ func (r *reduction) foldInto(acc, x []operand, p operand) {
 	next := r.join(have, x)
 	for part, d := range r.partial() {
 		if part < len(r.types) && r.code != "" {
-			next[part] = e.choose(d, p, next[part], have[part])
+			next[part] = e.choose(
+				d, p, next[part], have[part],
+			)
 		}
 		e.set(kindFor(d), acc[part], next[part])
 	}
@@ -363,6 +367,7 @@ func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 			i.Operands[0].Shape.DType, x,
 		)
 	}
+	// A variadic reduce returns a tuple.
 	if c.Root.Op != hlo.OpTuple {
 		return []operand{at[c.Root]}
 	}
@@ -379,6 +384,7 @@ func (r *reduction) finish() {
 	r.joinThreads()
 	for k := range r.accs {
 		for part, d := range r.types {
+			// The start value is combined last, once for each result.
 			v := e.scalar(r.code, nil, wide(d), wide(d), []operand{
 				r.init[part], r.accs[k][part],
 			})
@@ -424,6 +430,7 @@ func (r *reduction) joinPair(own, other []operand, off int64) []operand {
 		return r.join(own, other)
 	}
 	e := r.e
+	// The thread with the bit has the later elements.
 	upper := e.asm.get(
 		kindPred, "setp.ne.s32",
 		e.num(e.thread.Div(off).Mod(2)),
@@ -453,7 +460,8 @@ func (r *reduction) frozen(accs []operand) []operand {
 	for part, d := range r.partial() {
 		out[part] = r.e.asm.fresh(kindFor(d))
 		r.e.asm.do(
-			kindTable[kindFor(d)].move, out[part], accs[part],
+			kindTable[kindFor(d)].move, out[part],
+			accs[part],
 		)
 	}
 	return out
@@ -463,7 +471,9 @@ func (r *reduction) frozen(accs []operand) []operand {
 func (r *reduction) exchange(x []operand, off int64) []operand {
 	out := make([]operand, len(x))
 	for part, d := range r.partial() {
-		out[part] = r.e.shuffle(kindFor(d), x[part], off)
+		out[part] = r.e.shuffle(
+			kindFor(d), x[part], off,
+		)
 	}
 	return out
 }
@@ -485,11 +495,13 @@ func (e *emitter) shuffle(k kind, x operand, off int64) operand {
 		)
 	case kindF32:
 		return a.get(
-			k, "mov.b32", word(a.get(kindB32, "mov.b32", x)),
+			k, "mov.b32",
+			word(a.get(kindB32, "mov.b32", x)),
 		)
 	case kindB32:
 		return word(x)
 	}
+	// Shuffles move 32 bits, so 64-bit values take two.
 	halves := a.fresher(kindB32, 2)
 	a.do("mov.b64", halves, x)
 	return a.get(k, "mov.b64", []operand{
@@ -509,7 +521,8 @@ func (r *reduction) acrossWarps() {
 	// warps.
 	if !r.inside {
 		per := max(s.InnerThreads, device.WarpThreads)
-		side, shares, warp = s.InnerRounds*s.InnerThreads*s.Vector,
+		side, shares, warp = s.InnerRounds*
+			s.InnerThreads*s.Vector,
 			e.threads/per, e.thread.Div(per)
 		writes = conditions(nil).and(
 			e.thread.Mod(per).Neg().AddConst(s.InnerThreads - 1),
@@ -528,7 +541,9 @@ func (r *reduction) acrossWarps() {
 	}
 	for k := range r.accs {
 		for part, b := range buffers {
-			p := point{[]index.Expr{r.number(k), warp}, writes}
+			p := point{
+				[]index.Expr{r.number(k), warp}, writes,
+			}
 			e.put(
 				b,
 				[]point{p},
@@ -544,7 +559,8 @@ func (r *reduction) acrossWarps() {
 			var points []point
 			for w := range shares {
 				points = append(points, point{
-					[]index.Expr{r.number(k), e.ring.Const(w)}, nil,
+					[]index.Expr{r.number(k), e.ring.Const(w)},
+					nil,
 				})
 			}
 			all[part] = e.fetch(b, points)
@@ -626,7 +642,9 @@ func (r *reduction) publish() {
 			continue
 		}
 		sizes := r.op.Tile.Sizes()
-		b := e.newBuffer(registerType(d), sizes, dense(sizes))
+		b := e.newBuffer(
+			registerType(d), sizes, dense(sizes),
+		)
 		for k, p := range points {
 			p.when = p.when.and(owner.Neg())
 			e.put(

@@ -88,6 +88,7 @@ func (o reductionOrder) broken(sizes []int64, tiles func(dim int) int64) int {
 			}
 			last = c.at
 		}
+		// A later dimension that is divided would be visited out of order.
 		whole = whole || sizes[d] > 1
 	}
 	return -1

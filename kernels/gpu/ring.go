@@ -136,7 +136,10 @@ func (r *ring) schedule() {
 		e.reject("persistent=%d needs a product that is the first thing a block does", e.knobs.persistent)
 	}
 	if ahead && (!r.hasProducer || e.extra > 0) {
-		e.reject("cluster=%d and persistent=%d need a producer, and a product that is the first thing a block does, the only one", e.knobs.cluster, e.knobs.persistent)
+		e.reject(
+			"cluster=%d and persistent=%d need a producer, and a product that is the first thing a block does, the only one",
+			e.knobs.cluster, e.knobs.persistent,
+		)
 	}
 }
 
@@ -178,6 +181,8 @@ func (r *ring) share() {
 	if r.blocks == 1 {
 		return
 	}
+	// Blocks of a cluster have consecutive numbers, so they are neighbours along this
+	// dimension.
 	along, run := e.neighbours()
 	if run%r.blocks != 0 {
 		e.reject("cluster=%d does not divide the %d neighbouring tiles", r.blocks, run)
@@ -212,7 +217,10 @@ const swizzleRows = 8
 func (r *ring) emit() {
 	e := r.e
 	a := r.e.asm
-	r.leader = a.get(kindPred, "setp.eq.s32", e.tid, 0)
+	// Thread 0 initialises the barriers and fetches the tensor maps.
+	r.leader = a.get(
+		kindPred, "setp.eq.s32", e.tid, 0,
+	)
 	for k := range e.maps {
 		p := a.get(
 			kindB64, "mov.b64", operand(fmt.Sprintf("map%d", k)),
@@ -231,7 +239,8 @@ func (r *ring) emit() {
 	),
 		a.get(kindB32, "add.s32", e.smem, r.full0),
 		a.get(
-			kindB32, "add.s32", e.smem, r.full0+8*r.slots,
+			kindB32, "add.s32", e.smem,
+			r.full0+8*r.slots,
 		)
 	r.barriers()
 	if r.hasProducer {
@@ -267,6 +276,8 @@ func (r *ring) barriers() {
 			)
 		}
 	}
+	// The barriers have to be visible to the copy unit and to other blocks before they
+	// are used.
 	a.when(r.leader, "fence.mbarrier_init.release.cluster")
 	a.when(r.leader, "fence.proxy.async")
 	if r.blocks == 1 {
@@ -294,6 +305,8 @@ func (e *emitter) leaveCluster() {
 // prefill fills the slots of the first iterations.
 func (r *ring) prefill() {
 	a := r.e.asm
+	// The slots that lag behind are filled in the loop, when their products are
+	// complete.
 	follower := a.label("FOLLOW")
 	a.branch(a.not(r.leader), follower)
 	a.enter()
@@ -315,7 +328,9 @@ type cursor struct{ at, parity operand }
 // cursor is a new cursor at slot 0.
 func (r *ring) cursor(parity int64) cursor {
 	a := r.e.asm
-	c := cursor{a.fresh(kindB32), a.fresh(kindB32)}
+	c := cursor{
+		a.fresh(kindB32), a.fresh(kindB32),
+	}
 	a.do("mov.b32", c.at, r.full)
 	a.do("mov.b32", c.parity, parity)
 	return c
@@ -350,9 +365,12 @@ func (r *ring) advance(c cursor) (wrap operand) {
 	a := r.e.asm
 	wrap = a.fresh(kindPred)
 	a.do("add.s32", c.at, c.at, 8)
+	// The barriers "empty" begin where those for "full" end.
 	a.do("setp.ge.s32", wrap, c.at, r.empty)
 	a.when(wrap, "mov.b32", c.at, r.full)
-	a.when(wrap, "xor.b32", c.parity, c.parity, 1)
+	a.when(
+		wrap, "xor.b32", c.parity, c.parity, 1,
+	)
 	return wrap
 }
 
@@ -371,13 +389,18 @@ func (e *emitter) newMathGroup() *mathGroup {
 	}
 	a := e.asm
 	t := &mathGroup{private: e.hints.groupBytes}
+	// The shuffle makes the number uniform for the assembler.
 	t.number = a.get(
 		kindB32, "shfl.sync.idx.b32",
 		a.get(kindB32, "shr.u32", e.tid, bits.TrailingZeros64(uint64(e.threads))),
 		0, device.WarpThreads-1, -1,
 	)
-	t.barrier = a.get(kindB32, "add.s32", t.number, groupBarrier)
-	t.turn = a.get(kindB32, "add.s32", t.number, turnBarrier)
+	t.barrier = a.get(
+		kindB32, "add.s32", t.number, groupBarrier,
+	)
+	t.turn = a.get(
+		kindB32, "add.s32", t.number, turnBarrier,
+	)
 	t.nextTurn = a.get(
 		kindB32, "sub.s32",
 		a.in(kindB32, integer(turnBarrier+1)),
@@ -420,9 +443,12 @@ func (r *ring) startOf(c cursor, offset operand) {
 	slot := r.total % r.slots
 	wraps := r.total / r.slots
 	if slot > 0 {
-		a.do("mad.lo.s32", c.at, t.number, 8*slot, c.at)
 		a.do(
-			"mad.lo.s32", offset, t.number, slot*r.bytes/matrixRow, offset,
+			"mad.lo.s32", c.at, t.number, 8*slot, c.at,
+		)
+		a.do(
+			"mad.lo.s32", offset, t.number, slot*r.bytes/matrixRow,
+			offset,
 		)
 	}
 	if wraps%2 > 0 {
@@ -447,6 +473,7 @@ func (r *ring) passTurn() {
 		return
 	}
 	p := a.fresh(kindPred)
+	// The other group has a next tile only if its number is below the number of tiles.
 	next := a.fresh(kindB32)
 	a.do(
 		"add.s32", next, e.tileLoop.tile,
@@ -469,11 +496,14 @@ func (r *ring) skip(c cursor, offset operand) {
 	if slot > 0 {
 		p := a.fresh(kindPred)
 		a.do("add.s32", c.at, c.at, 8*slot)
-		a.do("add.s32", offset, offset, slot*r.bytes/matrixRow)
+		a.do(
+			"add.s32", offset, offset, slot*r.bytes/matrixRow,
+		)
 		a.do("setp.ge.s32", p, c.at, r.empty)
 		a.when(p, "sub.s32", c.at, c.at, 8*r.slots)
 		a.when(
-			p, "sub.s32", offset, offset, r.slots*r.bytes/matrixRow,
+			p, "sub.s32", offset, offset,
+			r.slots*r.bytes/matrixRow,
 		)
 		a.when(p, "xor.b32", c.parity, c.parity, 1)
 	}

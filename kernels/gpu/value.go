@@ -31,7 +31,9 @@ func (e *emitter) load(
 	s space, d hlo.DType, at address, n int, p operand,
 ) []operand {
 	bytes := int(d.Size()) * n
-	key := valueKey{text: fmt.Sprint(s, d, at, n, p)}
+	key := valueKey{
+		text: fmt.Sprint(s, d, at, n, p),
+	}
 	if all := e.loaded(key, n); all != nil {
 		return all
 	}
@@ -42,7 +44,9 @@ func (e *emitter) load(
 	case d == hlo.F32:
 		words = e.read(s, kindF32, "32", at, n, p)
 	case bytes >= 4:
-		words = e.read(s, kindB32, "32", at, bytes/4, p)
+		words = e.read(
+			s, kindB32, "32", at, bytes/4, p,
+		)
 	case bytes == 2:
 		words = e.read(s, kindB32, "16", at, 1, p)
 	default:

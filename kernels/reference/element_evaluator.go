@@ -139,7 +139,8 @@ func (s *ElementEvaluator) element(i *hlo.Instr, at int64) (value, error) {
 	return v, err
 }
 
-// compute computes an element by the rule of its operation.
+// compute computes an element by the rule of its operation, or takes it from
+// the whole result of an operation without a rule.
 func (s *ElementEvaluator) compute(i *hlo.Instr, at int64) (value, error) {
 	if rule := elementRules[i.Op]; rule != nil {
 		return rule(s, i, at)
@@ -154,7 +155,8 @@ func (s *ElementEvaluator) compute(i *hlo.Instr, at int64) (value, error) {
 	return v.scalar(at), nil
 }
 
-// all evaluates an instruction as a whole.
+// all evaluates an instruction as a whole, with all that it depends on, and
+// keeps the result for further elements.
 func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 	if v, met := s.whole[i]; met {
 		return v, nil
