@@ -1,11 +1,3 @@
-// Package cost says what plans should cost. A backend prices a plan in named terms, in
-// seconds (kernels.Pricer); package cost knows no backend and no knob. A Model is what
-// measurements teach about these terms: a factor of each, and a correction for what they
-// leave unexplained. Its zero value is the prior: the price as the backend gives it.
-//
-// Rank orders plans by a model, Fit makes one from samples, Judge says how well
-// predictions order what was measured, and LowerBound is the time that no correct kernel
-// can be faster than.
 package cost
 
 import (

@@ -8,6 +8,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// The prologue of an accumulator sets its results to the initial values, and the
+// epilogue rounds them to their element type, once. In between they have the class of
+// the scratch, so that a sum of bf16 accumulates in f32.
+
 // An accumulator is a reduce or dot in three parts: a prologue before its loop,
 // an accumulation at the end of every iteration, and an epilogue after the
 // loop. Without a loop, the three follow each other.

@@ -436,7 +436,7 @@ func (c *counter) arrange(n int, size, runs float64) float64 {
 	}
 	last := c.last(n)
 	if info.kind == opLoads {
-		return size / max(last, c.contiguous(n))
+		return max(1, c.inside(n)/max(last, c.contiguous(n)))
 	}
 	if info.op.Code == hlo.OpTranspose && !info.keepsLast ||
 		info.op.Code == hlo.OpReverse {
@@ -544,6 +544,17 @@ func (c *counter) last(n int) float64 {
 		}
 	}
 	return 1
+}
+
+// inside is the elements of the tile of an op that are in its array, at most: an update of
+// few elements has tiles as large as those of what it is put into.
+func (c *counter) inside(n int) float64 {
+	dims := c.ops[n].op.Instr.Shape.Dims
+	elements := 1.0
+	for d, size := range c.extents.Sizes(n) {
+		elements *= float64(min(size, dims[d]))
+	}
+	return elements
 }
 
 // contiguous is how many elements of the tile of an op follow each other in memory.

@@ -64,6 +64,8 @@ func readByGathersOnly(p *symtile.Program, n int) bool {
 
 // lowerGather lowers a gather.
 func lowerGather[T portable.Number](b *block, n int, op symtile.Op) {
+	// From an array, slices are read by the transfer of its type; from scratch, they
+	// are copied.
 	source := b.l.p.Ops[op.Args[0]]
 	direct := readByGathersOnly(b.l.p, op.Args[0])
 	strides := hlo.RowMajor(source.Tile.Sizes())
@@ -109,6 +111,8 @@ func lowerGather[T portable.Number](b *block, n int, op symtile.Op) {
 func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int64, direct bool) *gatherAccess {
 	g := op.Instr.Attrs.Gather
 	from := op.Instr.Operands[0].Shape
+	// The place of an element is base + Σ index·step + Σ start·step. In scratch, the
+	// tile of the source begins at 0; in the array, at the offsets of the tile.
 	t := &gatherAccess{}
 	base := b.l.p.Space.Ring.Const(0)
 	if direct {

@@ -14,6 +14,17 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Lowering replaces the ops of a program, which are about tiles of arrays, by
+// instructions on values, which are about places in memory. Three kinds of numbers
+// remain that only a tile program or an iteration knows: tile ids, run-time
+// variables, and what depends on them, the offsets and bounds of tiles. The latter
+// become slots, which are computed at the beginning of the outermost block in which
+// their tile ids are fixed, or by the instruction that reads the run-time variables.
+//
+// All else is decided here, once: which values exist and where, how long they live,
+// which instructions move, convert or compute, and by which code. An op whose
+// operation cannot be lowered rejects the plan with a reason.
+
 // A lowering turns a concrete program into tile instructions. It is the state
 // of one lowering: values and slots get their numbers here, and machine code is
 // collected here.
@@ -78,6 +89,7 @@ func lower(p *symtile.Program, plan kernels.Plan, c deviceSpec) (*lowering, *sch
 func lowerWith(
 	p *symtile.Program, plan kernels.Plan, c deviceSpec, fuseRows bool,
 ) (*lowering, *schedule) {
+	// Online joins loops that compute a maximum and sums that depend on it.
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
 	}
@@ -97,6 +109,8 @@ func lowerWith(
 			parallel = append(parallel, k)
 		}
 	}
+	// What is moved straight to outputs, and what is divided among tile programs,
+	// is known before any op is lowered.
 	l.planCopies()
 	l.planSplit()
 	b := l.block(nil, parallel)
@@ -109,6 +123,8 @@ func lowerWith(
 	if l.err != nil {
 		return l, nil
 	}
+	// All slots and readers are known here. The order of instructions decides where
+	// values are, their live ranges decide the layout of the scratch.
 	b.compileRuntimeOffsets()
 	s := b.schedule()
 	s.numberPositions(1)
@@ -185,6 +201,8 @@ const maxRank = rowkernel.MaxRank
 // op lowers one op.
 func (b *block) op(n int) {
 	op := b.l.p.Ops[n]
+	// Gathers read their parameter directly, and ops whose elements are moved by a
+	// composed copy are not lowered themselves.
 	if readByGathersOnly(b.l.p, n) ||
 		!b.l.copies.lowered[n] {
 		return
@@ -207,6 +225,7 @@ func (b *block) op(n int) {
 	case hlo.OpReduce, hlo.OpDot:
 		b.accumulateAtOnce(n)
 	case hlo.OpConvert:
+		// For example, bf16 is held as f32: converting it changes nothing.
 		if sameInScratch(op.Instr.Operands[0].Shape.DType, op.Instr.Shape.DType) {
 			b.alias(n)
 			return
@@ -262,6 +281,8 @@ func sameInScratch(from, to hlo.DType) bool {
 		portable.ClassOf(from) != portable.ClassOf(to):
 		return false
 	}
+	// The widest type of a class holds all values of the others. A u64 of more than
+	// 63 bits is no s64.
 	return to == hlo.F32 || to == hlo.S32 ||
 		to == hlo.S64 && from != hlo.U64
 }
@@ -406,6 +427,7 @@ func lowerConstant[T portable.Number](b *block, n int, op symtile.Op) {
 	}
 	values := literalValues[T](lit)
 	v := b.l.result(n)
+	// The copies live as long as the worker, and are filled once.
 	if uniform(lit) {
 		v.where, v.tile, v.n, v.liveFrom, v.liveTo, v.constant = inSplat,
 			noTile, b.l.strip, 0, lastPosition,
@@ -479,6 +501,7 @@ func literalValues[T portable.Number](l *hlo.Literal) []T {
 // end.
 func (b *block) loop(source *symtile.Loop) {
 	lp := &loop{dims: source.Dims}
+	// The outermost loop over the divided contraction is shared by the parts.
 	s := b.l.split
 	if s != nil && s.trips && b.outer == nil &&
 		source.Accumulators[0] == s.op {
@@ -499,6 +522,7 @@ func (b *block) loop(source *symtile.Loop) {
 	if b.l.err != nil {
 		return
 	}
+	// What the body reads from outside is live until the loop ends.
 	lp.body = body.schedule()
 	in.tileArgs = append(in.tileArgs, body.externalValues()...)
 	b.add(in)
@@ -551,6 +575,8 @@ func (l *lowering) worker(from *scratchPool) *worker {
 		evalScratch:     make([]int64, l.evalLength),
 		scalarRegisters: make([]portable.Scalar, l.scalarRegisters),
 	}
+	// Values in arrays of the caller get their addresses at the beginning of their
+	// block, in each tile program.
 	for _, v := range l.values {
 		if v.where != inMemory && v.liveTo >= v.liveFrom {
 			w.addresses[v.id] = unsafe.Pointer(&w.arena[v.at])

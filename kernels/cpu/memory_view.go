@@ -9,6 +9,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Machine code for strips takes one address for each value. A strip of a view has one
+// address if it lies within one row of the view, so that strips are parts of rows of
+// equal length. That makes loads, stores and rearrangements of rows part of the
+// function that reads or writes them, instead of copies of their own.
+
 // A memoryView is a rearrangement or part of an array that machine code reads
 // or writes in place. Along its last dimension, elements follow each other in
 // the array, or are one element.

@@ -134,15 +134,28 @@ func (s *search) tiling(t symtile.Tiling) pricedTiling {
 	}
 	out.sensible = c.counts.scratch <= float64(s.spec.Third/4) &&
 		c.counts.work >= c.counts.runs*s.minWork
+	single := s.singleSeconds()
 	s.facts.set(t, c)
-	for _, name := range [...]string{"threads", "splitk"} {
-		plan.Knobs = s.facts.variant[:]
-		for _, v := range knobs.Find(name).Offers(s.facts) {
-			s.facts.variant[0] = kernels.Knob{Name: name, Value: v}
-			out.seconds = min(out.seconds, s.seconds(plan, c))
-		}
+	plan.Knobs = s.facts.variant[:]
+	for _, v := range offerSplits(s.facts) {
+		s.facts.variant[0] = kernels.Knob{Name: "splitk", Value: v}
+		out.seconds = min(out.seconds, s.seconds(plan, c))
+	}
+	if single > 2*out.seconds {
+		return out
+	}
+	for _, v := range offerThreads(s.facts) {
+		s.facts.variant[0] = kernels.Knob{Name: "threads", Value: v}
+		out.seconds = min(out.seconds, s.seconds(plan, c))
 	}
 	return out
+}
+
+// singleSeconds is about what the plan that was priced last takes on one lane.
+func (s *search) singleSeconds() float64 {
+	overheads := s.cost.Seconds[s.terms.Overlapping:]
+	busy := s.cost.Total(&s.terms) - overheads[termIdle] - overheads[termLaunch]
+	return busy * s.cost.Lanes
 }
 
 func (s *search) seconds(plan kernels.Plan, c *counter) float64 {

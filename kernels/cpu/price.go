@@ -253,7 +253,7 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 		busy := price.Total(&x.terms)
 		t[termIdle] = busy * dotIdleShare(k, lanes, parts)
 	}
-	t[termLaunch] = launchSeconds + wakeSeconds*(lanes-1)
+	t[termLaunch] = launchSeconds + wakeSeconds*(min(lanes, k.programs*parts)-1)
 	if n := unmodelled(plan); n > 0 {
 		t[termKnobs] = n * unmodelledShare * price.Total(&x.terms)
 	}
@@ -307,6 +307,9 @@ func (x *pricer) spilled(k *counts) float64 {
 // something else runs on now and then do less of them. It counts for as much as there is
 // work that is worth waking other lanes for.
 func idleShare(k *counts, lanes, parts float64) float64 {
+	if lanes < 2 {
+		return 0
+	}
 	programs := k.programs * parts
 	worth := min(1, k.work/parallelWork)
 	slack := max(1, 4*lanes/programs)

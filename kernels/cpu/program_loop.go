@@ -13,6 +13,17 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A kernel has as many tile programs as the grid has tiles, times the parts of a
+// split. They are numbered in the order of the raster and handed to workers in
+// chunks, so that programs that run at the same time are near each other in the
+// grid and share operands in the last-level cache. For a grid of 4 by 3 tiles, the
+// orders of groups of one, two and four rows are
+//
+// 	 0  1  2      0  2  4      0  4  8
+// 	 3  4  5      1  3  5      1  5  9
+// 	 6  7  8      6  8 10      2  6 10
+// 	 9 10 11      7  9 11      3  7 11
+
 // A worker is the state with which one worker of a kernel runs tile programs.
 // All of it is allocated when the plan is compiled, so that running allocates
 // nothing.

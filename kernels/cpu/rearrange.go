@@ -8,6 +8,16 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Rearrangements within scratch are strided views: broadcast, transpose, reverse and
+// unfold give each dimension of the result a stride in the operand, 0 to repeat it,
+// negative to reverse it. Machine code reads views with an inner stride of 0 or 1 in
+// place. Transposes of enough rows and columns are done in blocks; every other view
+// is copied strip by strip when the strip is needed.
+//
+// Concatenate, dynamic-update-slice and pad place the valid elements of one tile in
+// another. They are used where an operand is computed; what comes from arrays is
+// composed to copies instead, see view_composition.go.
+
 // A stridedView is a rearrangement of the elements of a tile: element index of
 // the view is element start + Σ index·stride of the tile.
 type stridedView struct {
@@ -169,6 +179,8 @@ func (l *lowering) viewOf(op symtile.Op) *stridedView {
 	sizes := op.Tile.Sizes()
 	strides := make([]int64, len(op.Tile))
 	start := int64(0)
+	// Dimensions that a broadcast adds keep the stride 0. A reverse begins at the
+	// last element.
 	switch op.Code {
 	case hlo.OpBroadcast:
 		for k, d := range op.Instr.Attrs.Dimensions {
@@ -194,6 +206,8 @@ func (l *lowering) viewOf(op symtile.Op) *stridedView {
 // window elements are a number of steps of the operand's tile apart.
 func (l *lowering) unfoldStrides(op symtile.Op, from, strides []int64) {
 	source := l.p.Ops[op.Args[0]].Tile
+	// Dimension d of the operand is dimension n of the result, or, for the k-th
+	// window dimension, the two dimensions n and n+1: positions and window elements.
 	for n, d, k := 0,
 		0,
 		0; d < len(source); n, d = n+1, d+1 {

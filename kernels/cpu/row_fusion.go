@@ -100,6 +100,8 @@ type rowFuser struct {
 // add adds an item to the open group, to a new group, or to the schedule as it
 // is.
 func (f *rowFuser) add(l *lowering, i *instr) {
+	// Copies of a row scalar of the open group wait for a reader. They join the
+	// group together with it, or follow the group.
 	if f.open != nil && i.copied != nil &&
 		f.open.scalars[i.copied] {
 		f.pendingSplats = append(f.pendingSplats, i)
@@ -110,6 +112,8 @@ func (f *rowFuser) add(l *lowering, i *instr) {
 			return
 		}
 		if n := l.newRowGroup([]*instr{i}, f.uses); n != nil {
+			// An independent group goes before the open one, which stays open for what
+			// reads its results.
 			if f.open != nil && !f.touches(i) {
 				f.items = append(f.items, n.asInstr())
 				return
@@ -131,6 +135,8 @@ func (f *rowFuser) extend(l *lowering, i *instr) bool {
 	if f.open == nil {
 		return false
 	}
+	// A group is built anew for each item that it is offered, since the item can
+	// change how the iteration space is divided.
 	if n := l.newRowGroup(
 		slices.Concat(f.open.items, f.pendingSplats, []*instr{i}),
 		f.uses,
@@ -138,6 +144,7 @@ func (f *rowFuser) extend(l *lowering, i *instr) bool {
 		f.open, f.pendingSplats = n, nil
 		return true
 	}
+	// Without the copies it may fit, if it does not read them.
 	if len(f.pendingSplats) == 0 ||
 		slices.ContainsFunc(f.pendingSplats, func(c *instr) bool {
 			return i.reads(c.outs[0])
@@ -276,10 +283,13 @@ const (
 // chooseExtents finds the dimensions into which the dimensions of all accesses
 // can be divided.
 func (n *rowGroup) chooseExtents() bool {
+	// Items over all elements have wide values. The others are on row scalars.
 	total, reduced := int64(0), false
 	for _, i := range n.items {
 		total = max(total, i.elements())
 	}
+	// A boundary is the number of elements in the innermost dimensions of an
+	// access. If each boundary divides the next, the quotients are the extents.
 	bounds := []int64{total}
 	for _, i := range n.items {
 		if i.elements() != total {
@@ -299,6 +309,8 @@ func (n *rowGroup) chooseExtents() bool {
 	}
 	slices.Sort(bounds)
 	bounds = slices.Compact(bounds)
+	// Without a boundary of their own, elements are divided into rows that fit the
+	// first-level cache.
 	if len(bounds) == 1 && !reduced {
 		bounds = append([]int64{rowOf(total)}, bounds...)
 	}
@@ -316,6 +328,7 @@ func (n *rowGroup) chooseExtents() bool {
 			)
 		}
 	}
+	// There are rows in any case, if only one.
 	if len(n.extents) == 1 {
 		n.extents = []int64{1, n.extents[0]}
 	}
@@ -428,6 +441,7 @@ func (n *rowGroup) add(i *instr) bool {
 	total := hlo.Elements(n.extents)
 	switch {
 	case i.copied != nil:
+		// A strip of copies serves all elements only where there is one row.
 		if n.scalars[i.copied] && total == n.cols() {
 			n.broadcasts[i.outs[0]] = i.copied
 			return true
@@ -513,6 +527,9 @@ func (n *rowGroup) addView(x *instr, wide bool) bool {
 		wide && s.col() != 0 && s.col() != 1 {
 		return false
 	}
+	// A view of a value that the group makes must be the broadcast of a row scalar
+	// to the elements of its row. Everything else is read from memory, which views
+	// of views are not in.
 	from := x.source.from
 	switch {
 	case from != nil && n.isView(from):
@@ -535,11 +552,13 @@ func (n *rowGroup) addOperand(v *value, wide bool) bool {
 	case n.broadcasts[v] != nil || n.loads[v] != nil:
 		return true
 	case n.ops[v] != nil || n.scalars[v]:
+		// Row scalars and wide values do not mix without a broadcast.
 		return n.scalars[v] != wide
 	case n.defines(v) || v.strides != nil ||
 		v.class.Bytes() != 4:
 		return false
 	case v.where == inSplat:
+		// A strip of copies is one element for all indices.
 		n.loads[v] = &rowAccess{
 			v:       v,
 			strides: make([]int64, len(n.extents)),
@@ -555,6 +574,7 @@ func (n *rowGroup) addOperand(v *value, wide bool) bool {
 
 // addReduction adds a reduction. All reductions of a group have one direction.
 func (n *rowGroup) addReduction(of *rowReduction) bool {
+	// The reduction is copied, since its direction depends on the group.
 	f := &rowReduction{}
 	*f = *of
 	if f.arg.where == inSplat ||
@@ -565,6 +585,8 @@ func (n *rowGroup) addReduction(of *rowReduction) bool {
 	if !ok {
 		return false
 	}
+	// The strides in the result say what is reduced: a stride of 1 along columns
+	// keeps them, a stride of 0 reduces them.
 	out := &rowAccess{v: f.out, strides: strides}
 	f.acrossRows, f.perRow = out.col() == 1,
 		n.sameStrides(strides, n.denseStrides(false))
@@ -587,6 +609,9 @@ func (n *rowGroup) addReduction(of *rowReduction) bool {
 			return false
 		}
 	}
+	// The result of a row is a row scalar if it is complete after its row. Otherwise
+	// it accumulates in memory, and in both cases where memory holds the value to
+	// begin with.
 	n.reductions = append(n.reductions, f)
 	if f.perRow = f.perRow && !f.acrossRows; f.perRow {
 		n.scalars[f.out] = true
@@ -602,6 +627,7 @@ func (n *rowGroup) addReduction(of *rowReduction) bool {
 // finish finds what has to be stored and reports false where that cannot be
 // done.
 func (n *rowGroup) finish(uses map[*value]int) bool {
+	// A value with more readers than the group has is read outside of it.
 	inside := map[*value]int{}
 	for _, i := range n.items {
 		for _, x := range append(i.group, i) {
@@ -616,6 +642,7 @@ func (n *rowGroup) finish(uses map[*value]int) bool {
 	out := func(v *value) bool {
 		return uses[v] > inside[v] || v.where == inMemory
 	}
+	// Broadcasts exist in registers only.
 	for v := range n.broadcasts {
 		if out(v) {
 			return false

@@ -7,6 +7,12 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/rowkernel"
 )
 
+// The translation to a row kernel leaves everything behind that is about the
+// lowering: instructions, classes, live ranges. What the kernel needs to know of a
+// value is a constant's bits, and its place in scratch once that is laid out; of an
+// access, its strides and what kind of memory it is in. The kernel answers with the
+// scratch that it needs, and with code that takes addresses.
+
 // translate makes the kernel of the group and plans it. It returns the values of
 // the lowering that the kernel keeps in scratch.
 func (n *rowGroup) translate() []*value {

@@ -9,6 +9,11 @@ import (
 	"unsafe"
 )
 
+// A worker has one arena for all values. Values that are not live at the same time
+// share memory, which keeps the arena small enough for the caches: a chain of
+// operations needs two or three strips, however long it is. Since tile programs run
+// one after the other on a worker, one layout serves all of them.
+
 // lastPosition is after every position of a program.
 const lastPosition = math.MaxInt
 

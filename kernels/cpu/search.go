@@ -11,7 +11,7 @@ import (
 
 // How far the search for the first plan by price goes.
 const (
-	fewTilings  = 256 // of a space: each is priced
+	fewTilings  = 320 // of a space: each is priced
 	maxSweeps   = 6   // over all dimensions, of a descent
 	refined     = 8   // tilings that are priced with all knobs
 	startShares = 4   // tile programs for each lane that a descent begins with
@@ -52,8 +52,8 @@ func (s *search) found() []pricedTiling {
 		}
 	} else {
 		d := newDescent(s)
-		for _, t := range d.starts() {
-			d.descend(t)
+		for k, t := range d.starts() {
+			d.descend(t, k == 1)
 		}
 		all = d.met
 	}
@@ -73,10 +73,12 @@ func (s *search) found() []pricedTiling {
 // dimensions of loops that can be joined together.
 type descent struct {
 	*search
-	moves [][]int        // dimensions that change together
-	at    pricedTiling   // the best of this descent
-	try   symtile.Tiling // … with one change
-	met   []pricedTiling // that were the best at some time, and all that came close
+	moves    [][]int        // dimensions that change together
+	at       pricedTiling   // the best of this descent
+	try      symtile.Tiling // … with one change
+	tried    []int          // of each move: improved when it was tried last
+	improved int            // how often at became better, over all descents
+	met      []pricedTiling // that were the best at some time, and all that came close
 }
 
 func newDescent(s *search) *descent {
@@ -102,71 +104,123 @@ func newDescent(s *search) *descent {
 			}
 		}
 	}
+	d.tried = make([]int, len(d.moves))
 	return d
 }
 
-// starts are tilings that descents begin with: the largest tiles, and for every parallel
-// dimension those with as many tiles along it as lanes can share.
+// starts are tilings that descents begin with: the largest tiles, tiles of about equal
+// sides, and for every parallel dimension those with as many tiles along it as lanes can
+// share.
 func (d *descent) starts() []symtile.Tiling {
-	full := make(symtile.Tiling, len(d.try))
-	for k, dim := range d.p.Space.Dims {
-		full[k] = max(1, dim.Extent)
-	}
-	if d.program.Check(full) != nil {
-		full = nil
-		for t := range d.program.Space.Sample(1) {
-			full = t
-		}
-		if full == nil {
-			return nil
-		}
+	full := d.largest()
+	if full == nil {
+		return nil
 	}
 	all := []symtile.Tiling{full}
+	if even := d.even(full); even != nil {
+		all = append(all, even)
+	}
 	tiles := int64(startShares * max(1, d.device.Lanes))
 	for k, dim := range d.p.Space.Dims {
-		if dim.Kind != symtile.Parallel || dim.Extent < tiles {
-			continue
+		if dim.Kind != symtile.Parallel {
+			break
 		}
-		t := slices.Clone(full)
-		for _, size := range d.program.Space.Sizes(k) {
-			if size <= dim.Extent/tiles {
-				t[k] = size
-			}
-		}
-		if d.program.Check(t) == nil {
-			all = append(all, t)
+		if dim.Extent >= tiles {
+			all = d.withSize(all, k, dim.Extent/tiles)
 		}
 	}
 	return all
 }
 
-// descend changes a tiling as long as that makes it cheaper.
-func (d *descent) descend(t symtile.Tiling) {
+// withSize adds the first start with another size of a dimension, the greatest that
+// Tilings proposes up to a limit, if that is legal.
+func (d *descent) withSize(all []symtile.Tiling, dim int, limit int64) []symtile.Tiling {
+	t := slices.Clone(all[0])
+	for _, size := range d.program.Space.Sizes(dim) {
+		if size <= limit {
+			t[dim] = size
+		}
+	}
+	if d.program.Check(t) != nil {
+		return all
+	}
+	return append(all, t)
+}
+
+// even halves the longest side of tiles until there is one for each lane; nil where that
+// is not legal.
+func (d *descent) even(full symtile.Tiling) symtile.Tiling {
+	t := slices.Clone(full)
+	for programs := 1; programs < max(1, d.device.Lanes); programs *= 2 {
+		longest := -1
+		for k, dim := range d.p.Space.Dims {
+			if dim.Kind == symtile.Parallel && (longest < 0 || t[k] > t[longest]) {
+				longest = k
+			}
+		}
+		if longest < 0 || t[longest] < 2 {
+			break
+		}
+		t[longest] = (t[longest] + 1) / 2
+	}
+	if d.program.Check(t) != nil {
+		return nil
+	}
+	return t
+}
+
+// largest is the tiling of the largest tiles that are legal, or any; nil without.
+func (d *descent) largest() symtile.Tiling {
+	full := make(symtile.Tiling, len(d.try))
+	for k, dim := range d.p.Space.Dims {
+		full[k] = max(1, dim.Extent)
+	}
+	if d.program.Check(full) == nil {
+		return full
+	}
+	for t := range d.program.Space.Sample(1) {
+		return t
+	}
+	return nil
+}
+
+// descend changes a tiling as long as that makes it cheaper, by exchanges first or by
+// single dimensions.
+func (d *descent) descend(t symtile.Tiling, exchange bool) {
 	d.at = pricedTiling{seconds: math.Inf(1)}
 	d.visit(t)
+	if exchange {
+		d.exchanges()
+	}
 	for range maxSweeps {
-		before := d.at
-		for _, dims := range d.moves {
-			d.line(dims)
+		before := d.improved
+		for k := range d.moves {
+			d.line(k)
 		}
-		if before.seconds == d.at.seconds {
+		if before == d.improved {
 			d.exchanges()
 		}
-		if before.seconds == d.at.seconds {
+		if before == d.improved {
 			return
 		}
 	}
 }
 
-// line tries all sizes of some dimensions, the same of each.
-func (d *descent) line(dims []int) {
+// line tries all sizes of the dimensions of a move, the same of each. Where nothing
+// became better since it was tried last, it has nothing new.
+func (d *descent) line(move int) {
+	if d.tried[move] == d.improved {
+		return
+	}
 	copy(d.try, d.at.tiling)
+	dims := d.moves[move]
 	for _, size := range d.program.Space.Sizes(dims[0]) {
 		for _, k := range dims {
 			d.try[k] = size
 		}
 		d.visit(d.try)
 	}
+	d.tried[move] = d.improved
 }
 
 // exchanges makes tiles longer in one parallel dimension and shorter in another, so that
@@ -198,6 +252,9 @@ func (d *descent) visit(t symtile.Tiling) {
 	if d.program.Check(t) != nil {
 		return
 	}
+	if slices.Equal(t, d.at.tiling) {
+		return
+	}
 	x := d.tiling(t)
 	better := d.at.tiling == nil ||
 		x.sensible && !d.at.sensible ||
@@ -208,6 +265,7 @@ func (d *descent) visit(t symtile.Tiling) {
 	}
 	if better {
 		d.at = x
+		d.improved++
 	}
 }
 

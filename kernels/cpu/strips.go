@@ -12,6 +12,12 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Elementwise instructions compute strips, pieces of a tile of some hundred elements.
+// Between the instructions of a group, the strips of intermediate values are in the
+// first-level cache, or, where machine code does a run of instructions as one
+// function, in registers. A strip function is a loop over vectors of the chain of
+// all operations of its run.
+
 // notComputed gives the reason for each elementwise operation that has no code on the CPU,
 // whatever the types; a test asks for a reason or for code.
 var notComputed = map[hlo.Opcode]string{
@@ -229,6 +235,8 @@ func (l *lowering) assignRoutines(g *instr) {
 	if !l.jit {
 		return
 	}
+	// A run ends where an instruction has no vector code, where elements have
+	// another width, or where the values have more addresses than registers.
 	number := 0
 	var run []*pointwiseOp
 	for _, i := range g.group {
@@ -270,6 +278,8 @@ func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compil
 	if l.jit {
 		length = bindViews(group, l.strip)
 	}
+	// If one run cannot be compiled, its loops in Go need every value in scratch, so
+	// that the views of the group and the functions that read them are given up.
 	kept := len(l.routines)
 	for k := 0; k < len(group); {
 		end := k + 1
@@ -339,6 +349,8 @@ func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
 		}
 		made[p.out] = true
 	}
+	// A result stays in registers if it exists a strip at a time and nothing outside
+	// of the run reads it.
 	for _, p := range run {
 		if p.out.where != inStrip ||
 			slices.ContainsFunc(group, func(i *instr) bool {
@@ -361,6 +373,8 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	a.Emit(
 		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
 	)
+	// RDI is the argument block: the number of elements, then the address of each
+	// value. Addresses of splats and of views that repeat an element do not move.
 	regs := map[*value]amd64.Reg{}
 	var pointers []amd64.Pointer
 	bytes := m.elementMoves().Bytes
@@ -412,6 +426,7 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 			)
 		}
 	}
+	// Operations follow in order, so that operands are in the chain before them.
 	for _, p := range m.list {
 		made[p.out] = p
 		if v := p.tanhPlusOne(made); v != nil {

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
@@ -283,13 +284,35 @@ func (t *traffic) through(c *counter, keeps float64, lanes float64, alone, outer
 		copies = t.split(lanes)
 	}
 	copy(t.work, t.accesses)
-	t.run(keeps)
+	if t.bytes <= keeps {
+		t.once()
+	} else {
+		t.run(keeps)
+	}
 	sum := 0.0
 	for i := range t.work {
 		sum += t.work[i].moved * copies *
 			t.work[i].passes(outermost)
 	}
 	return sum
+}
+
+// once computes what accesses move into something that keeps all arrays: each distinct
+// byte once. It is what run computes then.
+func (t *traffic) once() {
+	for i := range t.work {
+		a := &t.work[i]
+		a.distinct = a.tile
+		for dims := a.dims; dims != 0; dims &= dims - 1 {
+			a.distinct *= t.trips[bits.TrailingZeros64(uint64(dims))]
+		}
+		a.distinct = min(a.distinct, a.bytes)
+	}
+	for i := range t.work {
+		if t.work[i].moved = 0; shadowing(t.work, i) == i {
+			t.work[i].moved = t.work[i].distinct
+		}
+	}
 }
 
 // passes is how often what an access moves comes through a level.

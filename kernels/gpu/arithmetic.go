@@ -7,6 +7,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// This file computes elementwise operations on predicates and integers, and
+// conversions. Semantics are those of package reference: integers wrap, divisions by
+// zero have defined results, and conversions of floats to integers saturate.
+
 // suffix is the type suffix of instructions on registers with values of d.
 func suffix(d hlo.DType) string {
 	switch kindFor(d) {
@@ -155,7 +159,9 @@ func (e *emitter) compare(
 	case k == kindPred:
 		x = e.bitsOf(hlo.Pred, x)
 		y = e.bitsOf(hlo.Pred, y)
-		return a.get(kindPred, "setp."+direction+".s32", x, y)
+		return a.get(
+			kindPred, "setp."+direction+".s32", x, y,
+		)
 	case from.IsFloat() && in.Attrs.CompareType == "TOTALORDER":
 		return a.get(
 			kindPred,
@@ -178,13 +184,17 @@ func (e *emitter) compare(
 func (e *emitter) ordered(k kind, x operand) operand {
 	a := e.asm
 	if k == kindF32 {
-		b := a.get(kindB32, "mov.b32", a.in(k, x))
+		b := a.get(
+			kindB32, "mov.b32", a.in(k, x),
+		)
 		return a.get(
 			kindB32, "xor.b32", b,
 			a.get(kindB32, "shr.u32", a.get(kindB32, "shr.s32", b, 31), 1),
 		)
 	}
-	b := a.get(kindB64, "mov.b64", a.in(k, x))
+	b := a.get(
+		kindB64, "mov.b64", a.in(k, x),
+	)
 	return a.get(
 		kindB64, "xor.b64", b,
 		a.get(kindB64, "shr.u64", a.get(kindB64, "shr.s64", b, 63), 1),
@@ -246,7 +256,9 @@ func (e *emitter) minMax(which string, d hlo.DType, x, y operand) operand {
 			a.get(kindPred, "setp.nan.f64", x, x),
 		)
 	}
-	return a.get(k, which+"."+suffix(d), x, y)
+	return a.get(
+		k, which+"."+suffix(d), x, y,
+	)
 }
 
 // logic computes on predicates; "" where there is no such operation.
@@ -299,19 +311,41 @@ func (e *emitter) whole(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	}
 	switch code {
 	case hlo.OpMaximum:
-		return e.maximum(d, a.in(k, x[0]), x[1])
+		return e.maximum(
+			d,
+			a.in(k, x[0]),
+			x[1],
+		)
 	case hlo.OpMinimum:
-		return e.minimum(d, a.in(k, x[0]), x[1])
+		return e.minimum(
+			d,
+			a.in(k, x[0]),
+			x[1],
+		)
 	case hlo.OpNegate:
-		return a.get(k, "neg."+signed(s), a.in(k, x[0]))
+		return a.get(
+			k,
+			"neg."+signed(s),
+			a.in(k, x[0]),
+		)
 	case hlo.OpAbs:
-		return a.get(k, "abs."+signed(s), a.in(k, x[0]))
+		return a.get(
+			k,
+			"abs."+signed(s),
+			a.in(k, x[0]),
+		)
 	case hlo.OpNot:
-		return a.get(k, "not."+bitSuffix(d), a.in(k, x[0]))
+		return a.get(
+			k,
+			"not."+bitSuffix(d),
+			a.in(k, x[0]),
+		)
 	case hlo.OpSign:
 		return e.signOf(d, a.in(k, x[0]))
 	case hlo.OpPopcnt, hlo.OpCountLeadingZeros:
-		return e.countBits(code, d, a.in(k, x[0]))
+		return e.countBits(
+			code, d, a.in(k, x[0]),
+		)
 	case hlo.OpDivide, hlo.OpRemainder:
 		return e.divide(
 			code, d, a.in(k, x[0]),
@@ -350,12 +384,19 @@ func (e *emitter) signOf(d hlo.DType, x operand) operand {
 func (e *emitter) countBits(code hlo.Opcode, d hlo.DType, x operand) operand {
 	a, k := e.asm, kindFor(d)
 	if d.IsSigned() && d.Bits() < 32 {
-		x = a.get(k, "and.b32", x, int64(1)<<d.Bits()-1)
+		x = a.get(
+			k, "and.b32", x,
+			int64(1)<<d.Bits()-1,
+		)
 	}
 	name := map[hlo.Opcode]string{hlo.OpPopcnt: "popc.", hlo.OpCountLeadingZeros: "clz."}[code]
-	n := a.get(kindB32, name+bitSuffix(d), x)
+	n := a.get(
+		kindB32, name+bitSuffix(d), x,
+	)
 	if code == hlo.OpCountLeadingZeros && d.Bits() < 32 {
-		n = a.get(kindB32, "sub.s32", n, 32-d.Bits())
+		n = a.get(
+			kindB32, "sub.s32", n, 32-d.Bits(),
+		)
 	}
 	if k == kindB64 {
 		return a.get(k, "cvt.u64.u32", n)
@@ -374,8 +415,12 @@ func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	safe := a.get(k, "selp."+b, 1, y, none)
 	minus := no
 	if d.IsSigned() {
-		minus = a.get(kindPred, "setp.eq."+s, y, -1)
-		safe = a.get(k, "selp."+b, 1, safe, minus)
+		minus = a.get(
+			kindPred, "setp.eq."+s, y, -1,
+		)
+		safe = a.get(
+			k, "selp."+b, 1, safe, minus,
+		)
 	}
 	if code == hlo.OpRemainder {
 		r := a.get(k, "rem."+s, x, safe)
@@ -398,17 +443,22 @@ func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	if code != hlo.OpShiftLeft && d.IsSigned() &&
 		code == hlo.OpShiftRightLogical && d.Bits() < 32 {
 		// A sign-extended operand is shifted logically by its own width.
-		x = a.get(k, "and.b32", x, int64(1)<<d.Bits()-1)
+		x = a.get(
+			k, "and.b32", x,
+			int64(1)<<d.Bits()-1,
+		)
 	}
 	// PTX limits the shift to the register's width, which may be wider than the
 	// type's.
 	over := a.get(
-		kindPred, "setp.ge.u"+b[1:], y, d.Bits(),
+		kindPred, "setp.ge.u"+b[1:], y,
+		d.Bits(),
 	)
 	by := y
 	if k == kindB64 {
 		by = a.get(
-			kindB32, "cvt.u32.u64", a.get(k, "min.u64", y, 63),
+			kindB32, "cvt.u32.u64",
+			a.get(k, "min.u64", y, 63),
 		)
 	}
 	switch code {
@@ -426,7 +476,9 @@ func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 		)
 	}
 	if !d.IsSigned() && d.Bits() < 32 { // the first bit is the sign here
-		x = a.get(kindB32, "bfe.s32", x, 0, d.Bits())
+		x = a.get(
+			kindB32, "bfe.s32", x, 0, d.Bits(),
+		)
 	}
 	sign := a.get(
 		k, "shr.s"+b[1:], x,
@@ -451,7 +503,9 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 		if from.IsFloat() {
 			test = "setp.neu." + suffix(from)
 		}
-		return a.get(kindPred, test, a.in(f, x), zero(f))
+		return a.get(
+			kindPred, test, a.in(f, x), zero(f),
+		)
 	case f == kindPred:
 		return e.choose(
 			d, x, immediate(d, 1, 1),
@@ -486,7 +540,9 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 	case k == kindB64:
 		return a.get(k, "cvt.s64."+suffix(from), x)
 	}
-	return e.fit(d, a.get(k, "cvt.u32.u64", x))
+	return e.fit(
+		d, a.get(k, "cvt.u32.u64", x),
+	)
 }
 
 // roundOdd rounds an f64 to f32 to odd: it truncates and sets the last bit if
@@ -497,7 +553,8 @@ func (e *emitter) roundOdd(x operand) operand {
 	a := e.asm
 	cut := a.get(kindF32, "cvt.rz.f32.f64", x)
 	lost := a.get(
-		kindPred, "setp.ne.f64", a.get(kindF64, "cvt.f64.f32", cut), x,
+		kindPred, "setp.ne.f64",
+		a.get(kindF64, "cvt.f64.f32", cut), x,
 	)
 	bits := a.get(kindB32, "mov.b32", cut)
 	return a.get(
@@ -548,7 +605,9 @@ func (e *emitter) truncate(d, from hlo.DType, x operand) operand {
 		hi = int64(1)<<(d.Bits()-1) - 1
 	}
 	return a.get(
-		k, "max.s32", a.get(k, "min.s32", v, hi), lo,
+		k, "max.s32",
+		a.get(k, "min.s32", v, hi),
+		lo,
 	)
 }
 
@@ -587,17 +646,23 @@ func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
 	bits := d.Bits()
 	switch code {
 	case hlo.OpAdd, hlo.OpOr, hlo.OpXor:
-		return immediate(d, 0, math.Copysign(0, -1)), true
+		return immediate(
+			d, 0, math.Copysign(0, -1),
+		), true
 	case hlo.OpMultiply:
 		return immediate(d, 1, 1), true
 	case hlo.OpAnd:
 		return immediate(d, -1, 0), true
 	case hlo.OpMaximum:
-		return immediate(d, minInt(d), math.Inf(-1)), true
+		return immediate(
+			d, minInt(d), math.Inf(-1),
+		), true
 	case hlo.OpMinimum:
 		switch {
 		case d.IsSigned():
-			return immediate(d, int64(1)<<(bits-1)-1, 0), true
+			return immediate(
+				d, int64(1)<<(bits-1)-1, 0,
+			), true
 		case bits == 64 && !d.IsFloat():
 			return "-1", true
 		}

@@ -255,7 +255,9 @@ func (e *emitter) chosenFor(k choiceKey) chosenLayout {
 	)
 	// Everything is in shared memory or in registers: the order in which it was loaded
 	// counts.
-	if len(c.accesses) == 0 { // the order in which it came to shared memory
+	// The tile is computed from shared memory or registers, in the order in which it
+	// was loaded.
+	if len(c.accesses) == 0 {
 		c.accesses = e.accesses(k.op, true)
 	}
 	c.box = e.box(
@@ -291,6 +293,7 @@ func (e *emitter) foldedLayout(
 		),
 		fold: &f,
 	}
+	// All reductions with this layout are served by one choice.
 	for _, op := range e.p.Ops {
 		if op.Code != hlo.OpReduce || !like(op) {
 			continue
@@ -352,6 +355,7 @@ func (e *emitter) recheckCoalescing(n int, places []place) {
 		return
 	}
 	size := e.p.Ops[n].Instr.Shape.DType.Size()
+	// The best layout for this array alone is the reference.
 	best := e.chosenFor(choiceKey{n, size, false})
 	c := e.firstWarp(places, size)
 	if len(best.Counts) > 0 &&
@@ -365,7 +369,7 @@ func (e *emitter) recheckCoalescing(n int, places []place) {
 func (e *emitter) fitsSharedMemory(n int) bool {
 	op := e.p.Ops[n]
 	return op.Tile.Elements()*
-		op.Instr.Shape.DType.Size() <= int64(e.sheet.BlockShared)/4
+		op.Instr.Shape.DType.Size() <= int64(e.spec.BlockShared)/4
 }
 
 // launchInvariant reports whether positions depend on tile ids and the thread only,
@@ -393,7 +397,9 @@ func (e *emitter) firstWarp(places []place, size int64) coalesce.Count {
 			env[v] = v.Range().Lo
 		}
 		for t := range int64(device.WarpThreads) {
-			for _, v := range vars { // the thread's number, of a narrower range perhaps
+			// The variable of the thread's number may have a narrower range
+			// (narrowThread).
+			for _, v := range vars {
 				if x, _ := v.Variable(); x.Role == index.RoleThread {
 					env[v] = min(t, x.Hi)
 				}

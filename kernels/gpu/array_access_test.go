@@ -125,7 +125,7 @@ func (r *rivalry) flats(key choiceKey, c chosenLayout) {
 // onTensors says whether a choice is for an operand that tensor cores read in
 // chunks of 16 bytes: it says along what, not how threads go over it.
 func onTensors(e *emitter, key choiceKey) bool {
-	return !key.stored && hasTensor(e.p, e.sheet, e.knobs) &&
+	return !key.stored && hasTensor(e.p, e.spec, e.knobs) &&
 		slices.ContainsFunc(e.p.Ops, func(op symtile.Op) bool {
 			return op.Code == hlo.OpDot && slices.Contains(op.Args, key.op)
 		})

@@ -12,6 +12,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file is the lowest layer of the code generator: registers, immediates and
+// instructions as text, and the table of values that are in registers already. It
+// translates to package ptx, which checks every instruction; nothing else in this
+// package builds PTX instructions.
+
 // A kind is the class of a virtual register: its width, and whether it holds a float.
 type kind uint8
 
@@ -221,6 +226,8 @@ func (a *asm) get(k kind, opcode string, args ...any) operand {
 			return r
 		}
 	}
+	// The register is written once, so its value is known to code that follows in the
+	// scope.
 	r := a.fresh(k)
 	a.do(opcode, append([]any{r}, args...)...)
 	a.scope.known[key] = r
@@ -294,11 +301,17 @@ func (a *asm) operand(o operand) ptx.Operand {
 		return ptx.Sreg(ptx.CTAidY)
 	case o == gridSize:
 		return ptx.Sreg(ptx.NCTAidX)
+	// Floating-point immediates are written with their bits, so that their text is
+	// exact.
 	case strings.HasPrefix(text, "0f"):
-		bits, _ := strconv.ParseUint(text[2:], 16, 32)
+		bits, _ := strconv.ParseUint(
+			text[2:], 16, 32,
+		)
 		return ptx.F32Imm(math.Float32frombits(uint32(bits)))
 	case strings.HasPrefix(text, "0d"):
-		bits, _ := strconv.ParseUint(text[2:], 16, 64)
+		bits, _ := strconv.ParseUint(
+			text[2:], 16, 64,
+		)
 		return ptx.F64Imm(math.Float64frombits(bits))
 	}
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {

@@ -118,7 +118,10 @@ func compile(
 	p *symtile.Program, plan kernels.Plan, s device.Spec,
 ) (*image, error) {
 	reject := func(err error) error {
-		return &kernels.Rejected{Plan: plan, Reason: err.Error()}
+		return &kernels.Rejected{
+			Plan:   plan,
+			Reason: err.Error(),
+		}
 	}
 	k, err := knobsOf(plan, s)
 	if err != nil {
@@ -326,6 +329,8 @@ func (b *Backend) CompileText(
 	if err != nil {
 		return nil, err
 	}
+	// The text has no record of its grid, its arguments and its shared memory, so they
+	// come from the plan.
 	im, err := compile(p, plan, spec)
 	if err != nil {
 		return nil, fmt.Errorf("nothing says how it is launched: %v", err)

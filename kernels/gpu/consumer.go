@@ -73,7 +73,10 @@ func (r *ring) refill(c cursor) (before func(counter operand), last func()) {
 		kindB32, "add.s32", r.data, r.bytes*r.slots,
 	)
 	if r.lag > 0 {
-		a.do("add.s32", done, r.full, 8*(r.slots-r.lag))
+		a.do(
+			"add.s32", done, r.full,
+			8*(r.slots-r.lag),
+		)
 	}
 	a.do(
 		"add.s32", to, r.data,
@@ -105,7 +108,9 @@ func (r *ring) lagging(c cursor) (done operand, follow func()) {
 	}
 	a := r.e.asm
 	done = a.fresh(kindB32)
-	return done, func() { a.do("mov.b32", done, c.at) }
+	return done, func() {
+		a.do("mov.b32", done, c.at)
+	}
 }
 
 // releaseSlot signals that this warp has read a slot, to the producers of all blocks
@@ -115,6 +120,7 @@ func (r *ring) releaseSlot(c cursor) (before func(counter operand), last func())
 	a := r.e.asm
 	done, follow := r.lagging(c)
 	lane := e.num(e.thread.Mod(device.WarpThreads))
+	// Lane l arrives at the barrier of block l, for as many lanes as there are blocks.
 	one := a.get(kindPred, "setp.lt.s32", lane, r.blocks)
 	tell := r.arrival(done, one, lane)
 	before = func(counter operand) {
@@ -127,7 +133,9 @@ func (r *ring) releaseSlot(c cursor) (before func(counter operand), last func())
 		follow()
 	}
 	return before, func() {
-		if e.loopsOverTiles() && r.lag > 0 { // the producer is at the next tile
+		// The producer has gone on to the next tile, so the last slots have to be
+		// released, too.
+		if e.loopsOverTiles() && r.lag > 0 {
 			tell(one)
 		}
 	}
@@ -163,6 +171,7 @@ func (r *ring) descriptors() [][2]descriptor {
 	group := r.warpgroup()
 	var all [][2]descriptor
 	for _, d := range r.dots {
+		// Warpgroups are arranged row by row over C.
 		m := group.Div(d.gn).Scale(d.rows)
 		n := group.Mod(d.gn).Scale(d.cols)
 		all = append(all, [2]descriptor{

@@ -10,13 +10,19 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file has what all products have in common, and products on the arithmetic
+// units. Products on tensor cores are in dot_sm80.go (mma.sync) and dot_sm90.go
+// (wgmma); pipeline.go and ring.go overlap their copies with the multiplications.
+
 // A product is a dot of one tile program as batches of matrices: C[b,m,n] = Σ
 // A[b,m,k]·B[b,k,n]. Each of b, m, k and n is the row-major number of some dimensions
 // of a tile.
 type product struct {
+	// E is the emitter of the kernel.
 	e *emitter
 	// N is the op's number.
-	n        int
+	n int
+	// Op is the dot itself, with its operands.
 	op       symtile.Op
 	lhs, rhs operandTile
 	// The extents of b, m, k and n. The last is named c, as the columns of C.
@@ -28,8 +34,10 @@ type product struct {
 // An operandTile is an argument of a product, with its dimensions divided into batch,
 // free and contracted ones.
 type operandTile struct {
-	arg                   int
-	sizes                 []int64
+	// Arg is the op of the argument, and sizes are those of its tile.
+	arg   int
+	sizes []int64
+	// Batch, free and contract are dimensions of the tile.
 	batch, free, contract []int
 }
 
@@ -144,6 +152,7 @@ func (e *emitter) operandElements(t operandTile, points []point) []operand {
 		// Masked loads give 0 already.
 		return vals
 	}
+	// Values that were computed from masked loads need not be 0.
 	for k := range vals {
 		vals[k] = e.choose(
 			d, e.guard(valid[k]),
@@ -274,6 +283,7 @@ func (s *scalarDot) begin() {
 // are this thread's own.
 func (s *scalarDot) position(r int) (b, mi, ni index.Expr, own conditions) {
 	e := s.e
+	// Threads beyond the last position compute it again, and do not store it.
 	n := e.ring.Const(int64(r) * e.threads).Add(e.thread)
 	own = own.and(n.Neg().AddConst(s.positions - 1))
 	if len(own) > 0 {
@@ -314,6 +324,7 @@ func (s *scalarDot) accumulate() {
 func (s *scalarDot) products(a, b memory) {
 	e := s.e
 	v := int64(1)
+	// Rows along k allow vectors of k.
 	for !(s.left.byK && s.right.byK) &&
 		s.k%(2*v) == 0 &&
 		2*v <= min(4, maxVectorBytes/s.sum.Size()) {
@@ -429,6 +440,7 @@ func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
 func (s *scalarDot) stageTile(r *rowTile) {
 	e := s.e
 	key := s.key(r)
+	// An operand that two products share is copied once.
 	for sc := e.asm.scope; sc != nil; sc = sc.outer {
 		if b := sc.tiles[key]; b != nil {
 			r.at = b.at
@@ -463,7 +475,9 @@ func (s *scalarDot) stageTile(r *rowTile) {
 
 // key identifies a tile of an operand in the scope.
 func (s *scalarDot) key(r *rowTile) string {
-	return fmt.Sprint("rows ", r.tile, r.byK, s.sum)
+	return fmt.Sprint(
+		"rows ", r.tile, r.byK, s.sum,
+	)
 }
 
 // places are the positions in shared memory of elements of an operand.
@@ -641,7 +655,8 @@ func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each i
 	if r.byK {
 		row = r.free
 	}
-	r.pitch = index.CeilDiv(row*size, maxVectorBytes) * maxVectorBytes / size
+	r.pitch = index.CeilDiv(row*size, maxVectorBytes) *
+		maxVectorBytes / size
 	r.swizzle = newSwizzle(maxVectorBytes, r.pitch*size)
 	if r.byK {
 		r.swizzle.group = 1
@@ -719,7 +734,7 @@ type sumArray struct {
 	d hlo.DType
 	// Vector is the elements of a vector; groups is the vectors of a thread.
 	vector int64
-	groups int64 // vectors of a thread
+	groups int64
 }
 
 // sumArray allocates scratch memory for n sums of each thread of all pieces.
@@ -781,8 +796,9 @@ func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
 	pieces := int64(e.knobs.splitk)
 	// About 16 vectors are loaded before the first is used, which hides the latency of
 	// memory.
-	step := powerOver(max(1, 16/a.groups)) // about 16 vectors at once are on their way
+	step := powerOver(max(1, 16/a.groups))
 	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece index.Expr) {
+		// A round beyond the last piece is masked.
 		valid := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
 		p := e.guard(valid)
 		for k, x := range e.gatherPlaces(

@@ -25,7 +25,8 @@ type tensorType struct {
 
 // tensorTypes are the operands tensor cores have (PTX ISA, mma.sync).
 var tensorTypes = map[hlo.DType]tensorType{
-	hlo.F32:      {"tf32", hlo.F32, "sm_80"}, // where the plan says so
+	// Operands of f32 only with the knob tf32.
+	hlo.F32:      {"tf32", hlo.F32, "sm_80"},
 	hlo.F16:      {"f16", hlo.F32, "sm_80"},
 	hlo.BF16:     {"bf16", hlo.F32, "sm_80"},
 	hlo.F8E4M3FN: {"e4m3", hlo.F32, "sm_89"},
@@ -67,7 +68,9 @@ func tensorProduct(
 		a == hlo.F32 && k.tf32 == 0:
 		return m, false
 	}
-	return mma{x, y, mmaBytes / a.Size(), x.sum}, true
+	return mma{
+		x, y, mmaBytes / a.Size(), x.sum,
+	}, true
 }
 
 // opcode is the instruction mma.sync.
@@ -114,6 +117,7 @@ type tensorDot struct {
 // for each element of the batch. Rows are along the free dimension, or along k where
 // that is the order in memory.
 type matrixTile struct {
+	// Name is "A" or "B", for comments in the code.
 	name string
 	tile operandTile
 	d    hlo.DType
@@ -124,8 +128,9 @@ type matrixTile struct {
 	// Pitch is in elements.
 	pitch   int64
 	swizzle swizzle
-	bytes   int64
-	at      int64
+	// Bytes is the size of the tile, and at its offset in shared memory or in a slot.
+	bytes int64
+	at    int64
 }
 
 // bare reports whether fragments are loaded element by element, because ldmatrix can
@@ -164,7 +169,7 @@ func (e *emitter) rowOf(m *matrixTile, k index.Expr) index.Expr {
 func (e *emitter) newTensorDot(p *product) accumulator {
 	from := e.typeOf(p.lhs.arg, 0)
 	inst, ok := tensorProduct(
-		e.sheet, from,
+		e.spec, from,
 		e.typeOf(p.rhs.arg, 0),
 		e.knobs,
 	)
@@ -189,8 +194,12 @@ func (e *emitter) newTensorDot(p *product) accumulator {
 	t.lane, t.warpM, t.warpN = e.thread.Mod(device.WarpThreads),
 		e.thread.Div(device.WarpThreads).Div(t.wn),
 		e.thread.Div(device.WarpThreads).Mod(t.wn)
-	t.a = e.matrixTile("A", t, p.lhs, t.rows*t.wm)
-	t.b = e.matrixTile("B", t, p.rhs, t.cols*t.wn)
+	t.a = e.matrixTile(
+		"A", t, p.lhs, t.rows*t.wm,
+	)
+	t.b = e.matrixTile(
+		"B", t, p.rhs, t.cols*t.wn,
+	)
 	t.accs = make([][]operand, p.b)
 	return t
 }
@@ -200,8 +209,10 @@ func (e *emitter) newTensorDot(p *product) accumulator {
 func (e *emitter) divideWarps(t *tensorDot) {
 	warps := e.threads / device.WarpThreads
 	step := int64(mmaN)
-	if t.size == 1 && e.alongFree(t.rhs, t.size) {
-		step = 2 * mmaN // columns are read in pairs
+	if t.size == 1 &&
+		e.alongFree(t.rhs, t.size) {
+		// Columns are read in pairs.
+		step = 2 * mmaN
 	}
 	best := int64(-1)
 	for wm := int64(1); wm <= warps; wm *= 2 {
@@ -233,14 +244,16 @@ func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int6
 	rows, unit := m.free, int64(matrixRow)
 	m.pitch = m.k
 	if m.bare() {
-		unit = 8 * t.size // eight columns of a fragment
+		// The unit is eight columns of a fragment.
+		unit = 8 * t.size
 	}
 	if m.byK {
 		rows, m.pitch = m.k, index.CeilDiv(m.free*t.size, unit)*
 			unit/t.size
 	}
 	m.swizzle = newSwizzle(unit, m.pitch*t.size)
-	m.bytes = t.product.b * rows * m.pitch * t.size
+	m.bytes = t.product.b * rows *
+		m.pitch * t.size
 	return m
 }
 
@@ -285,7 +298,9 @@ func (t *tensorDot) begin() {
 // adds the products.
 func (t *tensorDot) accumulate() {
 	e := t.e
-	for _, m := range []*matrixTile{t.a, t.b} { // one after the other: both may be the same tile
+	// The tiles are copied one after the other, because both operands may be the same
+	// tile.
+	for _, m := range []*matrixTile{t.a, t.b} {
 		if t.allocate(m); !e.present(t, m) {
 			t.stageTile(m, memory{shared, e.smem, m.at})
 			e.fresh = true
@@ -328,7 +343,10 @@ func (e *emitter) present(t *tensorDot, m *matrixTile) bool {
 			return true
 		}
 	}
-	e.asm.scope.tiles[key] = &buffer{d: m.d, at: m.at}
+	e.asm.scope.tiles[key] = &buffer{
+		d:  m.d,
+		at: m.at,
+	}
 	return false
 }
 
@@ -388,11 +406,13 @@ func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand) {
 	e := t.e
 	places, param, moved := e.placesOf(m.tile, from)
-	in := memory{inputs, e.params[max(0, param)], 0}
+	in := memory{
+		inputs, e.params[max(0, param)], 0,
+	}
 	if moved && e.pieces(m.d, places) {
 		for k := 0; k < len(places); {
 			n := e.contiguousRun(m.d, places[k:])
-			e.touched(
+			e.logAccess(
 				false, places[k].at, t.size,
 				int64(n), places[k].when,
 			)
@@ -449,6 +469,8 @@ func (e *emitter) placesOf(o operandTile, points []point) (places []place, param
 			e.contracted(o, points[k].at),
 		)
 	}
+	// The points are mapped through each operation on the way, from the product to the
+	// parameter.
 	at := points
 	for x := o.arg; x != n; x = e.p.Ops[x].Args[0] {
 		op := e.p.Ops[x]
@@ -502,7 +524,9 @@ func (t *tensorDot) step(i int, a, b memory, k index.Expr) {
 		)
 	}
 	for n := int64(0); n < t.cols; n += 2 * mmaN {
-		both := t.load(b, t.b, t.elementsB(batch, k, n))
+		both := t.load(
+			b, t.b, t.elementsB(batch, k, n),
+		)
 		for j := 0; j < len(both); j += 2 {
 			right = append(right, both[j:j+2])
 		}
@@ -541,7 +565,8 @@ func (t *tensorDot) elementsA(batch, k index.Expr, m int64) matrices {
 	return t.matrices(
 		t.a, batch, row, k, 4,
 		func(q index.Expr) (free, along index.Expr) {
-			return q.Mod(2).Scale(8), q.Div(2).Scale(half)
+			return q.Mod(2).Scale(8),
+				q.Div(2).Scale(half)
 		},
 	)
 }
@@ -556,9 +581,11 @@ func (t *tensorDot) elementsB(batch, k index.Expr, n int64) matrices {
 		2*int(min(2, (t.cols-n)/mmaN)),
 		func(q index.Expr) (free, along index.Expr) {
 			if t.cols-n < 2*mmaN {
-				return t.e.ring.Const(0), q.Mod(2).Scale(half)
+				return t.e.ring.Const(0),
+					q.Mod(2).Scale(half)
 			}
-			return q.Div(2).Scale(8), q.Mod(2).Scale(half)
+			return q.Div(2).Scale(8),
+				q.Mod(2).Scale(half)
 		},
 	)
 }
@@ -573,6 +600,7 @@ func (t *tensorDot) matrices(
 	if tile.bare() {
 		all := matrices{count: count}
 		for q := range count {
+			// Lanes 8·q … 8·q + 7 supply the rows of matrix q.
 			f, along := of(e.ring.Const(int64(q)))
 			all.at = append(
 				all.at,
@@ -624,7 +652,11 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 	to := a.fresher(kindB32, x.count)
 	if tile.bare() {
 		for k, at := range x.at {
-			a.do("ld.shared.b32", to[k], t.e.at(m, at, t.size))
+			a.do(
+				"ld.shared.b32",
+				to[k],
+				t.e.at(m, at, t.size),
+			)
 		}
 	} else {
 		opcode := fmt.Sprintf("ldmatrix.sync.aligned.m8n8.x%d", x.count)
@@ -640,6 +672,7 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 	if tile.paired() {
 		return t.unpaired(tile, to)
 	}
+	// Tensor cores ignore the lower bits, so elements are rounded before.
 	if tile.d == hlo.F32 {
 		for _, r := range to {
 			a.do("cvt.rna.tf32.f32", r, r)
@@ -660,7 +693,8 @@ func (t *tensorDot) addPartials() {
 // even columns, then of the odd ones.
 func (t *tensorDot) unpaired(tile *matrixTile, pairs []operand) []operand {
 	a := t.e.asm
-	const even, odd = 0x6420, 0x7531 // bytes of two registers
+	// Selectors of the bytes of two registers.
+	const even, odd = 0x6420, 0x7531
 	to := a.fresher(kindB32, 4)
 	for k := range to {
 		half, which := k/2, k%2
@@ -695,7 +729,7 @@ func (t *tensorDot) finish() {
 func (t *tensorDot) fragments(visit func(points []point, vals []operand)) {
 	e := t.e
 	// Paired columns make vectors of four neighbours.
-	wide := int64(1) // instructions whose columns are neighbours
+	wide := int64(1)
 	if t.b.paired() {
 		wide = 2
 	}

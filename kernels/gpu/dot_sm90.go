@@ -62,6 +62,7 @@ type groupDot struct {
 // swizzled rows of inner elements. Rows are numbered by the free dimension and their
 // elements are along k, or the other way round.
 type boxTile struct {
+	// Name is "A" or "B", for comments and errors.
 	name string
 	// Op is the parameter of the fusion, as an op.
 	op int
@@ -74,7 +75,8 @@ type boxTile struct {
 	inner int64
 	// Fd and kd are the free and the contracted dimension of the tensor.
 	fd, kd int
-	bytes  int64
+	// Bytes is the size of the tile.
+	bytes int64
 	// At is the offset of the tile in a slot.
 	at int64
 	// Number is the number of the tensor map.
@@ -89,7 +91,7 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)
 	from := e.typeOf(p.lhs.arg, 0)
 	inst, ok := groupProduct(
-		e.sheet, from,
+		e.spec, from,
 		e.typeOf(p.rhs.arg, 0),
 		e.knobs,
 	)
@@ -159,7 +161,9 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 	if o.sizes[kd]*size%mmaBytes != 0 &&
 		(constantOf(k.Size) != shape.Dims[kd] ||
 			len(k.Offset.Vars()) > 0) {
-		return nil // what is beyond the tile is not beyond the tensor
+		// Elements beyond the tile would not be zeros, because they are not beyond the
+		// tensor.
+		return nil
 	}
 	order := majorToMinor(shape)
 	b := &boxTile{
@@ -210,6 +214,7 @@ func singleDim(sizes []int64, dims []int) (d int, ok bool) {
 func (e *emitter) copyable(op symtile.Op) bool {
 	shape := op.Instr.Shape
 	strides := shape.Strides()
+	// Tensor copies write zeros only for what is beyond the end of the tensor.
 	for d, x := range op.Tile {
 		if x.Digits != nil || constantOf(x.Stride) != 1 ||
 			x.MaskedBelow() ||
@@ -267,7 +272,9 @@ func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 		Swizzle: device.Swizzle(b.inner * shape.DType.Size()),
 	}
 	for k, d := range slices.Backward(majorToMinor(shape)) {
-		s.Dims = append(s.Dims, uint64(shape.Dims[d]))
+		s.Dims = append(
+			s.Dims, uint64(shape.Dims[d]),
+		)
 		if k < shape.Rank()-1 {
 			s.Strides = append(
 				s.Strides,
@@ -319,6 +326,7 @@ func (e *emitter) mapNumber(b *boxTile) int {
 // offset is the offset in bytes of row (or column) first of C at k. first is a
 // multiple of the rows of a chunk.
 func (b *boxTile) offset(first index.Expr, k, size int64) index.Expr {
+	// A chunk has all k, and a row of it has inner elements of the free dimension.
 	if b.byK {
 		return first.Scale(b.depth * size).AddConst(k * b.inner * size)
 	}
@@ -367,12 +375,14 @@ func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 	for k := int64(0); k < t.depth; k += t.mma.k {
 		// The descriptors of later k differ by a constant number of bytes.
 		db := d[1].moved(
-			a, offset, constantOf(t.b.offset(zero, k, size)),
+			a, offset,
+			constantOf(t.b.offset(zero, k, size)),
 		)
 		for i, c := range t.accs {
 			rows := e.ring.Const(int64(i) * groupRows)
 			da := d[0].moved(
-				a, offset, constantOf(t.a.offset(rows, k, size)),
+				a, offset,
+				constantOf(t.a.offset(rows, k, size)),
 			)
 			a.do(
 				opcode,
@@ -394,7 +404,9 @@ func (t *groupDot) flags() []any {
 	}
 	if readsTransposed(t.from) {
 		for _, b := range []*boxTile{t.a, t.b} {
-			list = append(list, map[bool]int{true: 1}[b.byK])
+			list = append(
+				list, map[bool]int{true: 1}[b.byK],
+			)
 		}
 	}
 	return list

@@ -110,7 +110,7 @@ func TestWarpgroupRegisters(t *testing.T) {
 		4, 128, 104,
 	}, {2, 32, 0}, {7, 128, 64}} {
 		r := &ring{
-			e: &emitter{sheet: sheet, threads: c.groups * device.WarpgroupThreads, knobs: knobs{
+			e: &emitter{spec: sheet, threads: c.groups * device.WarpgroupThreads, knobs: knobs{
 				producer: c.extra / device.WarpThreads,
 			}},
 		}

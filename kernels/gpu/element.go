@@ -25,6 +25,8 @@ func (e *emitter) elementsOf(n, part int, points []point) []operand {
 	// A value is used if it is in the scope for every point of the vector.
 	all := make([]operand, len(points))
 	missing := false
+	// Conditions are part of the key: a masked value is valid where its conditions
+	// hold only.
 	for k, p := range points {
 		r, ok := e.asm.value(e.keyOf(n, part, p))
 		if !ok {
@@ -68,7 +70,9 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 			op.Args[0], e.reshaped(op, points),
 		)
 	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
-		return e.elements(op.Args[0], e.moved(op, points))
+		return e.elements(
+			op.Args[0], e.moved(op, points),
+		)
 	case hlo.OpConcatenate:
 		return e.concatenated(op, points)
 	case hlo.OpPad:
@@ -79,7 +83,8 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 		return e.gathered(op, points)
 	case hlo.OpGetTupleElement:
 		return e.elementsOf(
-			op.Args[0], int(op.Instr.Attrs.Index), points,
+			op.Args[0],
+			int(op.Instr.Attrs.Index), points,
 		)
 	case hlo.OpReduce, hlo.OpDot:
 		return e.missing(n, part, points)
@@ -95,7 +100,9 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 	args := make([][]operand, len(op.Args))
 	for k, a := range op.Args {
 		at := points
-		if len(e.p.Ops[a].Tile) == 0 && len(op.Tile) > 0 { // a scalar of select or clamp
+		// The argument is a scalar of select or clamp.
+		if len(e.p.Ops[a].Tile) == 0 &&
+			len(op.Tile) > 0 {
 			at = make([]point, len(points))
 			for i, p := range points {
 				at[i] = point{nil, p.when}
@@ -166,7 +173,9 @@ func (e *emitter) loadParameter(n int, points []point) []operand {
 	e.recheckCoalescing(n, places)
 	e.comment(n)
 	in := memory{
-		inputs, e.parameter(int(op.Instr.Attrs.Param)), 0,
+		inputs,
+		e.parameter(int(op.Instr.Attrs.Param)),
+		0,
 	}
 	return e.gatherPlaces(in, op.Instr.Shape.DType, places)
 }
@@ -189,7 +198,9 @@ func (e *emitter) literal(op symtile.Op, points []point) []operand {
 		DType: op.Instr.Shape.DType,
 		Dims:  op.Instr.Shape.Dims,
 	}
-	table := memory{global, e.constant(literalBytes(l)), 0}
+	table := memory{
+		global, e.constant(literalBytes(l)), 0,
+	}
 	places := make([]place, len(points))
 	for k, p := range points {
 		index, valid := e.tensor(op.Tile, p.at)
@@ -227,7 +238,9 @@ func (e *emitter) reshaped(op symtile.Op, points []point) []point {
 	}
 	out := make([]point, len(points))
 	for k, p := range points {
-		out[k] = point{e.refold(p.at, to, from), p.when}
+		out[k] = point{
+			e.refold(p.at, to, from), p.when,
+		}
 	}
 	return out
 }
@@ -356,7 +369,9 @@ func (e *emitter) concatenated(op symtile.Op, points []point) []operand {
 func (e *emitter) reaching(n int, points []point) (parts []point, valid []conditions) {
 	for _, p := range points {
 		_, c := e.tensor(e.p.Ops[n].Tile, p.at)
-		parts = append(parts, point{p.at, p.when.all(c)})
+		parts = append(parts, point{
+			p.at, p.when.all(c),
+		})
 		valid = append(valid, c)
 	}
 	return parts, valid
@@ -421,7 +436,8 @@ func (e *emitter) unpadded(
 	z := y.Sub(from.Offset.Scale(pad.Interior + 1))
 	j := z.Div(step)
 	rest := z.Mod(step)
-	c = c.and(rest.Neg()) // a multiple of the step
+	// The position has to be a multiple of the step.
+	c = c.and(rest.Neg())
 	return j, c.and(j).and(
 		from.Size.AddConst(-1).Sub(j),
 	)
@@ -569,7 +585,9 @@ func (e *emitter) runtime(v operand, d hlo.DType, hi int64) index.Expr {
 			a.get(kindB64, "min.u64", a.in(kindB64, v), hi),
 		)
 	case d == hlo.U32:
-		v = a.get(kindB32, "min.u32", a.in(kindB32, v), hi)
+		v = a.get(
+			kindB32, "min.u32", a.in(kindB32, v), hi,
+		)
 	default:
 		v = a.get(
 			kindB32, "max.s32",

@@ -14,6 +14,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file is the top of the code generator: the kernels of a plan, and the steps of
+// a program.
+
 // An image is the kernels of a plan as a PTX module, with the launches that run them.
 type image struct {
 	module  *ptx.Module
@@ -83,11 +86,12 @@ func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) 
 	e.phase = ph
 	e.builder = b
 	e.constants = constants
-	e.name = entryName(e.p.Fusion.Name) + ph.suffix()
+	e.name = entryName(e.p.Fusion.Name) +
+		ph.suffix()
 	e.asm = newAsm(b.Entry(e.name))
 	// The second kernel has no products, so no blocks of it share operands.
 	if ph == phaseCombine {
-		e.knobs.cluster = 1 // nothing is brought to others
+		e.knobs.cluster = 1
 	}
 	e.thread = e.ring.Var(index.Variable{
 		Name: "thread",
@@ -143,7 +147,7 @@ func (e *emitter) kernel() device.Step {
 	for _, r := range e.p.Runtime {
 		// Run-time variables that depend on accumulators are bound where their ops are
 		// computed.
-		if !needsAccumulator(e.p, r.Op) { // else it is known where it is needed
+		if !needsAccumulator(e.p, r.Op) {
 			e.bindRuntime(r.Op)
 		}
 	}
@@ -156,6 +160,7 @@ func (e *emitter) kernel() device.Step {
 	e.endTiles()
 	e.sizeMathGroups()
 	a.note("%d bytes of shared memory", e.shared)
+	// The amount of shared memory is known only now.
 	a.do("ret")
 	a.code.Entry.ReqNTid = [3]int{
 		int(e.threads) + e.extra, 1, 1,
@@ -214,12 +219,13 @@ func (e *emitter) blocks() int64 {
 	// The number of registers is not known before the text is assembled, so it is
 	// estimated.
 	registers := min(
-		e.sheet.ThreadRegisters, baseRegisters+int(e.sums),
+		e.spec.ThreadRegisters, baseRegisters+int(e.sums),
 	)
-	if e.asm.code.Entry.MinNCTAPerSM == 1 { // the block has all registers of the SM
-		registers = e.sheet.BlockRegisters / threads
+	// The block has all registers of the SM.
+	if e.asm.code.Entry.MinNCTAPerSM == 1 {
+		registers = e.spec.BlockRegisters / threads
 	}
-	return e.sheet.ResidentBlocks(
+	return e.spec.ResidentBlocks(
 		registers, int(e.shared), threads,
 		e.knobs.cluster, n,
 	)
@@ -451,7 +457,7 @@ func (e *emitter) loop(l *symtile.Loop) {
 		// Without this barrier a fast warp would overwrite, in the next iteration,
 		// shared memory that this one still reads.
 		if e.asm.waits > before {
-			e.barrier() // the next iteration writes what this one reads
+			e.barrier()
 		}
 	})
 	part.conclude(accumulators)
@@ -460,7 +466,8 @@ func (e *emitter) loop(l *symtile.Loop) {
 // addAllPartials adds the partial results that the blocks of a loop have stored.
 func (e *emitter) addAllPartials(l *symtile.Loop) {
 	var accumulators []accumulator
-	if r := e.ringOf(l.Accumulators, l.Dims, l.Body); r != nil {
+	r := e.ringOf(l.Accumulators, l.Dims, l.Body)
+	if r != nil {
 		accumulators = r.accumulators()
 	} else {
 		for _, n := range l.Accumulators {

@@ -26,7 +26,7 @@ type emitter struct {
 	p    *symtile.Program
 	ring *index.Ring
 	// The device that code is generated for, and the plan's knobs.
-	sheet device.Spec
+	spec  device.Spec
 	knobs knobs
 	// Builder is the module that the kernels belong to; asm is the body of the current
 	// one.
@@ -117,13 +117,14 @@ type emitter struct {
 	pairs map[pair]index.Expr
 	xors  map[index.Expr]pair
 
-	watch // over accesses of global memory
+	// The log of accesses of global memory.
+	accessLog
 }
 
 // newEmitter returns the emitter of one kernel of a plan.
 func newEmitter(p *symtile.Program, sheet device.Spec, k knobs, h *hints) *emitter {
 	return &emitter{
-		p: p, ring: p.Space.Ring, sheet: sheet,
+		p: p, ring: p.Space.Ring, spec: sheet,
 		knobs: k, hints: h,
 		threads:     int64(k.warps) * device.WarpThreads,
 		vectorBytes: int64(k.vector),
@@ -233,8 +234,9 @@ type buffer struct {
 	strides []int64
 	// At is the offset in bytes from base, a slot of a ring; "" is the start of shared
 	// memory.
-	at   int64
-	base operand // of a slot; "": the start of shared memory
+	at int64
+	// Base is the address of a slot; "" for the start of shared memory.
+	base operand
 	// Transposed is the layout of two of the dimensions; nil where all have strides.
 	transposed *transposedTile
 }
@@ -327,10 +329,10 @@ type tileLoop struct {
 // loopsOverTiles reports whether blocks are persistent.
 func (e *emitter) loopsOverTiles() bool { return e.knobs.persistent > 0 }
 
-// A mathGroup is one of the two groups of warpgroups that take tiles of a
-// persistent block in turns (knob persistent=2), as seen by a thread of it: while
-// one group stores a tile, the other has the tensor cores for the next (CUTLASS,
-// KernelTmaWarpSpecializedPingpong). One producer fills one ring for both, tile
+// A mathGroup is one of the two groups of warpgroups that take the tiles of a
+// persistent block in turns (knob persistent=2), as seen by one of its threads: while
+// one group stores a tile, the other uses the tensor cores for the next (CUTLASS,
+// KernelTmaWarpSpecializedPingpong). One producer fills one ring for both groups, tile
 // after tile, so that each slot is read by one group.
 type mathGroup struct {
 	// Number is 0 or 1, in a register that is uniform in a warp.
@@ -354,7 +356,7 @@ func (k knobs) mathGroups() int {
 // for tensor copies. The base of the spec is 0: the launch adds it.
 type tensorMap struct {
 	param int
-	spec  device.TensorMapSpec // without the base
+	spec  device.TensorMapSpec
 }
 
 // Conditions is a conjunction: each expression is required to be ≥ 0. Expressions are
@@ -425,7 +427,8 @@ func (e *emitter) typeOf(n, part int) hlo.DType {
 func (e *emitter) describe(n int) string {
 	op := e.p.Ops[n]
 	return fmt.Sprintf(
-		"%%%d = %s (%s) %s", n, op.Code, op.Instr.Name, op.Tile,
+		"%%%d = %s (%s) %s", n, op.Code, op.Instr.Name,
+		op.Tile,
 	)
 }
 

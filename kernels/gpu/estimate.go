@@ -10,39 +10,62 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// An estimate says, for a tiling and launch choices, what a block needs and
-// about how long the kernel takes, without generating it. The sizes of tiles are
-// compiled once.
+// An estimate predicts, for a tiling and knobs, what a block of threads needs and how
+// long the kernels of a plan take, without generating code. It counts the work of one
+// block by resource (blockCost), derives from the occupancy how many blocks run at the
+// same time, and adds up the seconds of each resource over all blocks (terms). Tile
+// sizes are evaluated once for each tiling (symtile.Extents).
 type estimate struct {
 	p       *symtile.Program
-	sheet   device.Spec
+	spec    device.Spec
 	extents *symtile.Extents
-	tensor  [2][]bool              // by tf32, of ops that are products: tensor cores have it
-	groups  [2][]bool              // and warpgroups may have it
-	orders  map[int]reductionOrder // of the reductions that depend on it
-	parted  splitProgram
-	over    []symtile.DimSet // parallel dimensions that the tiles of parameters depend on
-	feeds   []int            // of parameters: the product by warpgroups that reads it, −1: none
-	brought []float64        // bytes of each parameter that a block reads
-	covered []float64        // tiles of a wave along each dimension
-	// unique is the bytes of all arrays, which memory moves once at least.
-	unique float64
-	pitch  []int64 // bytes from a row of each op to the next
-	order  [][]int // of the dimensions of every op, the fastest in memory last
-	picks  []int   // of parameters: the gather that picks elements of it, −1: none
-	dots   bool    // there are products
+	// Tensor and groups are the products that tensor cores and warpgroups can compute,
+	// without and with tf32.
+	tensor [2][]bool
+	groups [2][]bool
+	// Orders are those of the reductions that are not commutative.
+	orders map[int]reductionOrder
+	// Split is the program as two kernels (knob splitk).
+	split splitProgram
+	// DependsOn are the parallel dimensions that the tile of each parameter depends
+	// on.
+	dependsOn []symtile.DimSet
+	// ReadBy is the product by warpgroups that reads each parameter; −1 where there is
+	// none.
+	readBy []int
+	// LoadedBytes of each parameter by one block.
+	loadedBytes []float64
+	// WaveTiles is the number of different tiles along each dimension in a wave.
+	waveTiles []float64
+	// DistinctBytes of all arrays, which memory transfers at least once.
+	distinctBytes float64
+	// Pitch is the bytes from a row of each op to the next.
+	pitch []int64
+	// Order of the dimensions of each op, fastest in memory last.
+	order [][]int
+	// GatheredBy is the gather that reads elements of each parameter; −1 where there
+	// is none.
+	gatheredBy []int
+	// Dots reports whether there are products.
+	dots bool
 }
 
+// newEstimate collects what the estimates of all plans of a program have in common.
 func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 	x, err := symtile.NewExtents(p)
 	if err != nil {
 		return nil, err
 	}
-	m := &estimate{p: p, sheet: s, extents: x, orders: map[int]reductionOrder{}}
-	m.lie()
+	m := &estimate{
+		p:       p,
+		spec:    s,
+		extents: x,
+		orders:  map[int]reductionOrder{},
+	}
+	m.memoryOrders()
 	m.products()
 	m.operands()
-	m.parted = splitProgramOf(p)
+	m.split = splitProgramOf(p)
 	for n, op := range p.Ops {
 		if op.Code != hlo.OpReduce {
 			continue
@@ -53,13 +76,12 @@ func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 		}
 	}
 	for _, x := range append(p.Fusion.ParamShapes(), kernels.OutputShapes(p.Fusion)...) {
-		m.unique += float64(x.Bytes())
+		m.distinctBytes += float64(x.Bytes())
 	}
 	return m, nil
 }
 
-// products notes which products tensor cores and warpgroups have, without and
-// with tf32.
+// products finds which products tensor cores and warpgroups can compute.
 func (m *estimate) products() {
 	for tf32 := range m.tensor {
 		k := knobs{tf32: tf32}
@@ -68,15 +90,15 @@ func (m *estimate) products() {
 		), make([]bool, len(m.p.Ops))
 		for n, op := range m.p.Ops {
 			m.tensor[tf32][n] = op.Code == hlo.OpDot &&
-				onTensorCores(m.p, n, m.sheet, k)
+				onTensorCores(m.p, n, m.spec, k)
 			m.groups[tf32][n] = op.Code == hlo.OpDot &&
-				groupable(m.p, n, m.sheet, k)
+				groupable(m.p, n, m.spec, k)
 		}
 	}
 }
 
-// lie notes how ops lie in memory, and which are of the same parameter.
-func (m *estimate) lie() {
+// memoryOrders finds the order and the pitch of each op in memory.
+func (m *estimate) memoryOrders() {
 	for n, op := range m.p.Ops {
 		order := majorToMinor(op.Instr.Shape)
 		pitch := op.Instr.Shape.DType.Size()
@@ -88,55 +110,73 @@ func (m *estimate) lie() {
 		}
 		m.order = append(m.order, order)
 		m.pitch = append(m.pitch, pitch)
-		m.picks = append(m.picks, -1)
+		m.gatheredBy = append(m.gatheredBy, -1)
 		m.dots = m.dots || op.Code == hlo.OpDot
 		if op.Code == hlo.OpGather {
-			m.picks[op.Args[0]] = n
+			m.gatheredBy[op.Args[0]] = n
 		}
 	}
 }
 
-// A candidate is a tiling and launch choices with what they cost.
+// A candidate is a tiling and knobs with their estimate.
 type candidate struct {
-	tiling   symtile.Tiling
-	knobs    knobs
-	shared   float64 // bytes of a block
-	partials float64 // results that a thread keeps
-	moved    float64 // bytes between memory and all blocks
-	slots    float64 // elements of an op that a thread has at once
-	terms    terms
-	seconds  float64
-	threads  float64 // of all blocks
+	tiling symtile.Tiling
+	knobs  knobs
+	// Shared memory of a block, in bytes.
+	shared float64
+	// Results that a thread holds in registers.
+	partials float64
+	// Bytes between memory and all blocks.
+	transferred float64
+	// Elements of an op that a thread computes at a time.
+	slots   float64
+	terms   terms
+	seconds float64
+	// Threads of all blocks.
+	threads float64
 }
 
-// A load is what one block does.
-type load struct {
-	bytes   float64 // moved to and from memory
-	sectors float64 // bytes of the sectors of the L2 cache that it asks for
-	copied  float64 // of them, by tensor copies
-	given   float64 // of them, by other blocks of the cluster
-	scratch float64 // bytes between the kernels of a plan
-	lanes   float64 // operations of the arithmetic units, those of idle threads too
-	steps   float64 // operations of a thread that wait for each other
-	asks    float64 // accesses of memory by a thread
-	tensor  float64 // cycles of an SM's tensor cores
-	groups  float64 // of them, by warpgroups
-	traffic float64 // bytes read from shared memory
-	exposed float64 // cycles that its warps wait for memory
+// A blockCost is the work of one block by resource.
+type blockCost struct {
+	// Bytes from and to memory.
+	bytes float64
+	// Bytes of the L2 sectors that are requested.
+	sectors float64
+	// TensorCopied is the part of sectors that tensor copies request, and multicast
+	// the part that other blocks of the cluster supply.
+	tensorCopied float64
+	multicast    float64
+	// Bytes of partial results between kernels.
+	scratch float64
+	// Operations of the arithmetic units, including those of idle threads.
+	lanes float64
+	// Dependent operations of a thread.
+	steps float64
+	// Memory accesses of a thread.
+	accesses float64
+	// Cycles of the tensor cores of an SM, and the part of them by warpgroups.
+	tensor      float64
+	groupTensor float64
+	// Bytes read from shared memory.
+	traffic float64
+	// Cycles in which all warps of the block wait for memory.
+	exposed float64
 }
 
-// set evaluates a tiling; it returns the number of blocks.
+// set evaluates a tiling and returns the number of blocks.
 func (m *estimate) set(t symtile.Tiling) (programs float64) {
 	m.extents.Set(t)
 	return m.extents.Programs()
 }
 
-// inOrder reports whether tiles of the sizes that are set go through what depends on
-// their order in order.
+// inOrder reports whether the current tiles visit the elements of reductions that are
+// not commutative in order.
 func (m *estimate) inOrder() bool {
 	for n, o := range m.orders {
 		sizes := m.sizes(m.p.Ops[n].Args[0])
-		tiles := func(d int) int64 { return int64(m.extents.Trips(d)) }
+		tiles := func(d int) int64 {
+			return int64(m.extents.Trips(d))
+		}
 		if o.broken(sizes, tiles) >= 0 {
 			return false
 		}
@@ -144,59 +184,68 @@ func (m *estimate) inOrder() bool {
 	return true
 }
 
-func (m *estimate) sizes(n int) []int64 { return m.extents.Sizes(n) }
+// sizes are the tile sizes of op n.
+func (m *estimate) sizes(n int) []int64 {
+	return m.extents.Sizes(n)
+}
 
+// elements is the number of elements of the tile of op n.
 func (m *estimate) elements(n int) float64 { return m.extents.Elements(n) }
 
-// runs is how many times a block comes to an op.
+// runs is how often a block computes op n.
 func (m *estimate) runs(n int) float64 { return m.extents.Runs(n) }
 
-// candidate costs a tiling, which has been set.
+// candidate estimates the current tiling with knobs.
 func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
 	c := candidate{tiling: t, knobs: k}
 	if k.splitk > 1 {
-		m.split(programs, &c)
+		m.priceSplit(programs, &c)
 	} else {
 		l := m.work(nil, &c)
 		m.store(&c, &l)
 		l.exposed += m.spills(c)
-		c.terms = m.terms(c, programs, l, m.unique)
-		c.moved = programs * l.bytes
+		c.terms = m.terms(
+			c, programs, l, m.distinctBytes,
+		)
+		c.transferred = programs * l.bytes
 	}
 	c.seconds = c.terms.total()
 	c.threads = programs * float64(k.warps*device.WarpThreads)
 	return c
 }
 
-// work is what a block does for some ops, nil for all.
-func (m *estimate) work(ops []bool, c *candidate) load {
+// work is the work of a block for the given ops, nil for all.
+func (m *estimate) work(ops []bool, c *candidate) blockCost {
 	k := c.knobs
 	threads := float64(c.knobs.warps * device.WarpThreads)
 	part := 1.0
 	if k.splitk > 1 {
-		part = m.longest(k.splitk)
+		part = m.longestPiece(k.splitk)
 	}
-	l := load{exposed: latency, lanes: prologue * threads}
-	clear(m.brought)
+	l := blockCost{exposed: latency, lanes: prologue * threads}
+	// Parameters record what they load, for the traffic of a wave.
+	clear(m.loadedBytes)
 	for n, op := range m.p.Ops {
 		if ops != nil && !ops[n] ||
 			ops == nil && m.extents.Duplicate(n) {
 			continue
 		}
 		runs := m.runs(n)
-		if m.parted.inside[n] {
+		if m.split.inside[n] {
 			runs *= part
 		}
 		switch op.Code {
 		case hlo.OpParameter:
-			m.bring(n, k, runs, &l)
+			m.loadParameter(n, k, runs, &l)
 		case hlo.OpDot:
 			m.dot(n, k, runs, c, &l)
 		case hlo.OpReduce:
 			all := m.elements(op.Args[0])
 			m.operate(all, runs, c, &l)
 			c.partials += m.partials(n, threads)
-			if runs > 1 || all/threads > 2*unrolled { // does not stay in registers: comes again, from L2
+			// An argument that does not fit in registers is loaded again from the L2
+			// cache.
+			if runs > 1 || all/threads > 2*unrolled {
 				l.sectors += all *
 					float64(op.Instr.Shape.DType.Size()) *
 					runs
@@ -206,16 +255,17 @@ func (m *estimate) work(ops []bool, c *candidate) load {
 			m.operate(m.elements(n), runs, c, &l)
 		}
 	}
-	if c.slots > 2*unrolled && !m.dots { // a loop over parts of the tile, which asks for one when it has done another
+	// A loop over parts of the tile waits for each part.
+	if c.slots > 2*unrolled && !m.dots {
 		l.exposed += latency *
 			(math.Ceil(c.slots/unrolled) - 1)
 	}
 	return l
 }
 
-// operate adds an operation of each of a number of elements. Every thread takes
-// its turns, those too that have no element in them.
-func (m *estimate) operate(elements, runs float64, c *candidate, l *load) {
+// operate adds an operation on some elements. Every thread executes all rounds, also
+// those in which it has no element.
+func (m *estimate) operate(elements, runs float64, c *candidate, l *blockCost) {
 	threads := float64(c.knobs.warps * device.WarpThreads)
 	slots := math.Ceil(elements / threads)
 	l.lanes += slots * threads * runs
@@ -223,11 +273,11 @@ func (m *estimate) operate(elements, runs float64, c *candidate, l *load) {
 	c.slots = max(c.slots, slots)
 }
 
-// ask adds the accesses of a tile, as wide as emitter.vectorOf has them.
-func (m *estimate) ask(n int, runs float64, k knobs, l *load) {
+// countAccesses adds the accesses of a tile, as wide as the code generator makes them.
+func (m *estimate) countAccesses(n int, runs float64, k knobs, l *blockCost) {
 	shape := m.p.Ops[n].Instr.Shape
 	threads := float64(k.warps * device.WarpThreads)
-	elements := m.picked(n)
+	elements := m.accessedElements(n)
 	v := int64(k.vector) / shape.DType.Size()
 	if order := m.order[n]; len(order) > 0 {
 		fast := order[len(order)-1]
@@ -238,70 +288,74 @@ func (m *estimate) ask(n int, runs float64, k knobs, l *load) {
 			v /= 2
 		}
 	}
-	l.asks += math.Ceil(elements/
+	l.accesses += math.Ceil(elements/
 		(threads*float64(max(1, v)))) * runs
 }
 
-// store adds what the results of a block cost.
-func (m *estimate) store(c *candidate, l *load) {
+// store adds the stores of the results.
+func (m *estimate) store(c *candidate, l *blockCost) {
 	for _, r := range m.p.Roots {
-		l.bytes += m.moved(r.Op, burst)
-		l.sectors += m.moved(r.Op, sectorBytes)
-		m.ask(r.Op, 1, c.knobs, l)
-		m.leave(r.Op, c.knobs, c, l)
+		l.bytes += m.transferredBytes(r.Op, burst)
+		l.sectors += m.transferredBytes(r.Op, sectorBytes)
+		m.countAccesses(r.Op, 1, c.knobs, l)
+		m.storeProduct(r.Op, c.knobs, c, l)
 	}
 }
 
-// leave adds what the fragments of a product cost on their way out: stored as
-// they are they fill a part of each burst; in shared memory they take the place
-// of operands, and time.
-func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
+// storeProduct adds what it costs to store fragments of a product: stored directly,
+// they fill a part of each burst; through shared memory (knob epilogue), they take its
+// space and a barrier.
+func (m *estimate) storeProduct(n int, k knobs, c *candidate, l *blockCost) {
 	switch {
 	case !slices.Contains(m.tensor[k.tf32], true):
+	// Rows are padded, so that fragments of eight rows are in different banks.
 	case k.epilogue > 0:
 		bytes := m.elements(n) *
 			float64(m.p.Ops[n].Instr.Shape.DType.Size()) *
 			1.1
 		if k.persistent > 0 {
-			c.shared += bytes * float64(k.mathGroups()) // beside the operands of the next tile
+			// The tile is stored while the operands of the next tile are loaded.
+			c.shared += bytes * float64(k.mathGroups())
 		}
 		c.shared = max(c.shared, bytes)
 		l.exposed += latency / 2
 	default:
-		l.bytes += m.moved(n, burst) / 4
-		l.sectors += m.moved(n, sectorBytes) / 4
+		l.bytes += m.transferredBytes(n, burst) / 4
+		l.sectors += m.transferredBytes(n, sectorBytes) / 4
 	}
 }
 
-// latency is the cycles from asking memory to having the data, a barrier and
-// what is around them included (Jia et al., Dissecting the NVIDIA Volta GPU
-// Architecture via Microbenchmarking, 2018, §3: 400 to 600 for global memory).
+// latency is the cycles from a memory request to its data, with the barrier and the
+// code around it (Jia et al., Dissecting the NVIDIA Volta GPU Architecture via
+// Microbenchmarking, 2018, §3: 400 to 600 for global memory).
 const latency = 800
 
-// perSlot is the cycles between the end of a product by warpgroups and the start
-// of the next that a barrier takes (Luo et al., Dissecting the NVIDIA Hopper
+// perSlot is the cycles between the end of a product by warpgroups and the start of
+// the next because of the barrier (Luo et al., Dissecting the NVIDIA Hopper
 // Architecture, 2025: 33 for an access to shared memory, and what follows it).
 const perSlot = 40
 
-// picked is the elements of a tile that are read.
-func (m *estimate) picked(n int) float64 {
-	if g := m.picks[n]; g >= 0 {
+// accessedElements is the elements of a tile that are accessed: a gather reads only
+// some.
+func (m *estimate) accessedElements(n int) float64 {
+	if g := m.gatheredBy[n]; g >= 0 {
 		return min(m.elements(n), m.elements(g))
 	}
 	return m.elements(n)
 }
 
-// burst is the bytes memory moves at a time, at the rate it is said to have, and
-// sectorBytes those that the L2 cache gives an SM, a quarter of its line (CUDA C++ Best
-// Practices Guide, Coalesced Access to Global Memory; JESD238, HBM3: 64 bytes).
+// burst is the unit of memory transfers at the nominal bandwidth, and sectorBytes the
+// unit of the L2 cache, a quarter of its line (CUDA C++ Best Practices Guide,
+// Coalesced Access to Global Memory; JESD238, HBM3: 64 bytes).
 const burst, sectorBytes = 64, 32
 
-// moved is the bytes that are moved to load or store a tile: the grains that rows
-// of the dimension fastest in memory lie in, on an average of the places where
-// they can begin.
-func (m *estimate) moved(n int, grain float64) float64 {
+// transferredBytes is the bytes that are transferred to load or store a tile: the
+// grains that its rows overlap, on average over the positions at which a row can
+// begin.
+func (m *estimate) transferredBytes(n int, grain float64) float64 {
 	shape := m.p.Ops[n].Instr.Shape
-	total := m.picked(n) * float64(shape.DType.Size())
+	total := m.accessedElements(n) *
+		float64(shape.DType.Size())
 	row := int64(1)
 	for _, d := range slices.Backward(m.order[n]) {
 		size := m.sizes(n)[d]
@@ -311,19 +365,23 @@ func (m *estimate) moved(n int, grain float64) float64 {
 		}
 	}
 	bytes := row * shape.DType.Size()
+	// Rows begin at multiples of the largest power of two that divides both their
+	// length and their pitch.
 	aligned := int64(grain)
 	for _, x := range []int64{bytes, m.pitch[n]} {
 		for x%aligned != 0 {
 			aligned /= 2
 		}
 	}
-	return total / float64(bytes) * (float64(bytes-aligned) + grain)
+	return total / float64(bytes) *
+		(float64(bytes-aligned) + grain)
 }
 
-// dot adds what a product needs. What is read from shared memory is the sides of
-// a thread's, or a warp's, part of the result, taken for square.
+// dot adds the work of a product. The reads of shared memory are the two sides of the
+// part of the result that a thread, or a warp, computes, which is assumed to be
+// square.
 func (m *estimate) dot(
-	n int, k knobs, runs float64, c *candidate, l *load,
+	n int, k knobs, runs float64, c *candidate, l *blockCost,
 ) {
 	op := m.p.Ops[n]
 	contracted := 1.0
@@ -334,6 +392,8 @@ func (m *estimate) dot(
 	sums := math.Ceil(m.elements(n) / (warps * device.WarpThreads))
 	c.partials += sums
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
+	// On tensor cores a ring of stages slots hides latency: an iteration waits less
+	// the more slots there are.
 	if m.tensor[k.tf32][n] {
 		m.multiply(n, k, contracted*runs, l)
 		size := float64(from.Size())
@@ -344,11 +404,13 @@ func (m *estimate) dot(
 		}
 		c.shared += pitch * size * float64(k.stages) *
 			(m.elements(op.Args[0]) + m.elements(op.Args[1]))
-		l.exposed += latency * runs / float64(k.stages*k.stages)
+		l.exposed += latency * runs /
+			float64(k.stages*k.stages)
 		return
 	}
 	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
-	l.lanes += sums * warps * device.WarpThreads * contracted * runs // a multiply-add is one
+	// A multiply-add is one operation.
+	l.lanes += sums * warps * device.WarpThreads * contracted * runs
 	side := math.Sqrt(sums)
 	// sums do not wait for each other; what is read from shared memory takes two cycles
 	l.steps += (sums + 4*side + 4) /
@@ -365,28 +427,29 @@ func (m *estimate) dot(
 	l.exposed += latency * runs / (slots * slots)
 }
 
-// multiply adds what tensor cores do for a product, in all of its runs.
-func (m *estimate) multiply(n int, k knobs, contracted float64, l *load) {
+// multiply adds what tensor cores do for all runs of a product.
+func (m *estimate) multiply(n int, k knobs, contracted float64, l *blockCost) {
 	from := m.p.Ops[m.p.Ops[n].Args[0]].Instr.Shape.DType
 	size := float64(from.Size())
 	readers := float64(k.warps)
 	cycles := m.padded(n) * contracted /
-		m.sheet.Rates.Tensor(from)
+		m.spec.Rates.Tensor(from)
 	switch {
 	case m.byGroups(n, k):
 		readers /= device.WarpgroupThreads / device.WarpThreads
-		l.groups += cycles
-	case m.sheet.Warpgroups():
+		l.groupTensor += cycles
+	case m.spec.Warpgroups():
 		cycles /= mmaShare
 	}
 	l.tensor += cycles
+	// Each reader loads two sides of a square part of the result.
 	l.traffic += 2 *
 		math.Sqrt(m.elements(n)/readers) *
 		size * readers * contracted
 }
 
-// direct says whether the operands of a product on the arithmetic units are
-// copied as they are.
+// direct reports whether the operands of a product on the arithmetic units are copied
+// unchanged.
 func (m *estimate) direct(n int) bool {
 	op := m.p.Ops[n]
 	for _, a := range op.Args {
@@ -400,11 +463,12 @@ func (m *estimate) direct(n int) bool {
 	return true
 }
 
-// mmaShare is how much of the tensor cores' rate mma.sync reaches where there is
-// wgmma (Luo et al., Dissecting the NVIDIA Hopper Architecture, 2025: 63 %).
+// mmaShare is the share of the tensor cores' rate that mma.sync reaches on devices
+// with wgmma (Luo et al., Dissecting the NVIDIA Hopper Architecture, 2025: 63 %).
 const mmaShare = 0.63
 
-// byGroups says whether a product is likely to be computed by warpgroups.
+// byGroups reports whether warpgroups are likely to compute a product of the current
+// tiling.
 func (m *estimate) byGroups(n int, k knobs) bool {
 	if !m.groups[k.tf32][n] ||
 		k.warps*device.WarpThreads%device.WarpgroupThreads != 0 {
@@ -419,13 +483,16 @@ func (m *estimate) byGroups(n int, k knobs) bool {
 		m.rows(args[1]) <= maxBoxExtent
 }
 
-// groupable says whether warpgroups can have a product of some tiling: of what
-// tensor copies bring from parameters, of a type and a layout that wgmma reads.
+// groupable reports whether warpgroups can compute a product with some tiling: its
+// operands are parameters that tensor copies can load, of a type and a layout that
+// wgmma reads.
 func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	op := p.Ops[n]
 	a := p.Ops[op.Args[0]].Instr.Shape
 	b := p.Ops[op.Args[1]].Instr.Shape
-	inst, ok := groupProduct(s, a.DType, b.DType, k)
+	inst, ok := groupProduct(
+		s, a.DType, b.DType, k,
+	)
 	if !ok ||
 		wideSum(op.Instr.Shape.DType) != inst.sum {
 		return false
@@ -448,7 +515,7 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	return true
 }
 
-// onTensorCores says whether tensor cores have a product.
+// onTensorCores reports whether tensor cores have the types of a product.
 func onTensorCores(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	args := p.Ops[n].Args
 	_, ok := tensorProduct(
@@ -474,7 +541,7 @@ func (m *estimate) padded(n int) float64 {
 	return product
 }
 
-// partials is at most how many results of a reduction a thread keeps.
+// partials bounds the results of a reduction that a thread holds.
 func (m *estimate) partials(n int, threads float64) float64 {
 	op := m.p.Ops[n]
 	rows := m.elements(n)
@@ -494,28 +561,31 @@ func (m *estimate) partials(n int, threads float64) float64 {
 	return kept
 }
 
-// baseRegisters is the registers of a thread beside its results: addresses, fragments.
+// baseRegisters is the registers of a thread for addresses and fragments, without its
+// results.
 const baseRegisters = 40
 
-// priceTerms name what terms gives.
+// priceTerms are the names of terms.
 var priceTerms = []string{
 	"memory", "arithmetic", "tensor cores", "shared memory", "L2", "blocks", "waiting", "start",
 }
 
-// terms are the seconds of all blocks, by priceTerms: what memory, the
-// arithmetic units, the tensor cores, shared memory and the L2 cache take for all
-// of them, and starting them; what one takes from start to end, times the rounds
-// in which they run, as many at once as fit, of which only a share counts while
-// one of the former is busy; and the start of the first blocks.
+// terms are seconds, by priceTerms: for all blocks the time of memory, arithmetic
+// units, tensor cores, shared memory, L2 cache and of starting blocks; the time of one
+// block from start to end times the rounds of blocks, of which only a share counts
+// while a resource is busy; and the start of the first blocks.
 type terms [8]float64
 
 // Of the first terms, which overlap, the longest counts, and a share of the
 // others: warps of a block that wait for one have others beside them.
 const (
+	// The first terms overlap: the longest counts whole and of the others a share,
+	// because warps that wait for one resource leave the others to other warps.
 	overlappingTerms = 6
 	hiddenShare      = 1.0 / 16
 )
 
+// total adds up the terms; infinite for a block that does not fit.
 func (t terms) total() float64 {
 	longest := 0.0
 	all := 0.0
@@ -534,10 +604,11 @@ func (t terms) total() float64 {
 	return longest + (all-longest)*hiddenShare + rest
 }
 
-// terms: what comes again within a round is in the L2 cache. unique is the bytes
-// that memory moves at least.
-func (m *estimate) terms(c candidate, programs float64, l load, unique float64) terms {
-	s := m.sheet
+// terms converts the work of a block to seconds of all blocks. Bytes that several
+// blocks of a round load come from the L2 cache after the first time; distinct is the
+// least that memory transfers.
+func (m *estimate) terms(c candidate, programs float64, l blockCost, distinct float64) terms {
+	s := m.spec
 	at := s.Occupancy(m.needs(c))
 	if at.Blocks == 0 {
 		return terms{math.Inf(1)}
@@ -549,32 +620,39 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 		clock = 1e9
 	}
 	if bandwidth == 0 {
-		bandwidth = 16 * sms * clock // 16 bytes a clock
+		// Without a known bandwidth, 16 bytes an SM and clock.
+		bandwidth = 16 * sms * clock
 	}
+	// Blocks run in rounds: as many at a time as fit on all SMs.
 	resident := min(
 		float64(at.Blocks), math.Ceil(programs/sms),
 	)
 	rounds := math.Ceil(programs / (sms * resident))
 	wave := min(programs, sms*resident)
 	blocks := programs
-	alone := l.alone(float64(c.knobs.warps), s.Rates)
+	alone := l.soloCycles(
+		float64(c.knobs.warps), s.Rates,
+	)
 	whole := rounds * alone
-	if c.knobs.persistent > 0 { // what the next tile begins with comes while this one ends
+	// The first operands of the next tile are loaded while this tile ends.
+	if c.knobs.persistent > 0 {
 		whole -= (rounds - 1) * latency
 		blocks = wave
 	}
 	if c.knobs.persistent == pingpong {
 		whole -= (rounds - 1) *
-			min(l.after(float64(c.knobs.warps), s.Rates), l.groups)
+			min(l.threadCycles(float64(c.knobs.warps), s.Rates), l.groupTensor)
 	}
+	// Memory supplies what the L2 cache does not keep from one round to the next, and
+	// within a wave each different tile once.
 	bytes := min(
 		programs*l.bytes,
-		max(unique, programs*l.bytes-float64(s.L2)*rounds),
+		max(distinct, programs*l.bytes-float64(s.L2)*rounds),
 	)
 	if c.knobs.splitk <= 1 {
 		bytes = min(
 			bytes,
-			max(unique, programs/wave*m.waveBytes(
+			max(distinct, programs/wave*m.waveBytes(
 				wave, l.bytes, c.knobs.group,
 			)),
 		)
@@ -588,7 +666,7 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 		(bytes + spilled) / bandwidth,
 		all * l.lanes / s.Rates.F32,
 		all * l.tensor, all * l.traffic / sharedAClock,
-		all * (l.sectors + l.scratch - l.given) / l2AClock,
+		all * (l.sectors + l.scratch - l.multicast) / l2AClock,
 		blocks * blockStart / clock,
 		0,
 		(min(alone/2, 2*latency) + wave*blockStart) / clock,
@@ -599,95 +677,98 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 }
 
 const (
-	// prologue is the operations of a thread before its first access: tile ids,
-	// addresses (as counted in testdata/ptx).
+	// Prologue is the operations of a thread before its first access: tile ids and
+	// addresses (as counted in golden/testdata/ptx).
 	prologue = 40
 	// blockStart is the cycles between the starts of blocks, of all SMs together.
 	// No source states it; streaming kernels with 3 KiB a block at the memory's
 	// rate bound it to about two. Nothing of this has been measured here.
 	blockStart = 1
-	// warpsForRate is the warps with mma.sync that keep an SM's tensor cores busy:
-	// two for each, one of which multiplies while the other loads fragments.
+	// WarpsForRate is the warps with mma.sync that keep the tensor cores of an SM
+	// busy: two for each sub-partition, one of which multiplies while the other loads
+	// fragments.
 	warpsForRate = 2 * device.SubPartitions
 )
 
-// alone is the cycles of a block that has an SM to itself: of threads that wait
-// for each operation, but not for those of tensor copies and warpgroups.
-func (l load) alone(warps float64, r device.Rates) float64 {
+// soloCycles is the time of a block that has an SM to itself, in cycles: its threads
+// wait for each operation, but not for tensor copies and warpgroups.
+func (l blockCost) soloCycles(warps float64, r device.Rates) float64 {
 	return l.exposed + max(
-		l.groups+l.after(warps, r),
-		(l.copied-l.given)/l2AClock,
+		l.groupTensor+l.threadCycles(warps, r),
+		(l.tensorCopied-l.multicast)/l2AClock,
 		l.traffic/sharedAClock,
 	)
 }
 
-// after is the cycles of what the threads of a block do themselves.
-func (l load) after(warps float64, r device.Rates) float64 {
+// threadCycles is the cycles of what the threads of a block do themselves.
+func (l blockCost) threadCycles(warps float64, r device.Rates) float64 {
 	return max(
-		l.steps*8, l.asks*30,
+		l.steps*8, l.accesses*30,
 		l.lanes/r.F32,
-		(l.sectors+l.scratch-l.copied)/l2AClock,
-		(l.tensor-l.groups)*max(1, warpsForRate/warps),
+		(l.sectors+l.scratch-l.tensorCopied)/l2AClock,
+		(l.tensor-l.groupTensor)*max(1, warpsForRate/warps),
 	)
 }
 
-// needs are the registers of a thread, the bytes of shared memory and the
-// threads of a block. Where a producer gives registers away all of an SM's are
-// shared out.
+// needs is the registers of a thread, the shared memory and the threads of a block.
+// Where a producer gives registers away, a block has all registers of the SM.
 func (m *estimate) needs(c candidate) (registers, shared, threads int) {
+	// A thread holds partial results, or the elements that are unrolled.
 	registers = int(min(
-		float64(m.sheet.ThreadRegisters),
+		float64(m.spec.ThreadRegisters),
 		baseRegisters+max(c.partials, min(c.slots, 2*unrolled)),
 	))
 	threads, given := m.threads(c.knobs)
 	if given > 0 {
-		registers = m.sheet.RegistersPerThread(threads)
+		registers = m.spec.RegistersPerThread(threads)
 	}
 	return registers, int(c.shared), threads
 }
 
-// threads are those of a block, and what registers a producer gives threads of the
-// others; 0: none.
+// threads is the threads of a block, and the registers of the consumer threads where a
+// producer gives registers away; 0 where none does.
 func (m *estimate) threads(k knobs) (threads, given int) {
 	threads = k.warps * device.WarpThreads * k.mathGroups()
 	extra := k.producer * device.WarpThreads
 	for n := range m.p.Ops {
 		if m.byGroups(n, k) &&
-			threads+extra <= m.sheet.BlockThreads {
-			return threads + extra, m.sheet.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
+			threads+extra <= m.spec.BlockThreads {
+			return threads + extra, m.spec.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
 		}
 	}
 	return threads, 0
 }
 
-// registerMargin is the registers of a thread, beside its results and addresses, that what
-// follows a product is happier with: operands on their way.
+// registerMargin is the registers that code after a product uses for operands in
+// flight, in addition to baseRegisters.
 const registerMargin = 16
 
-// spills are the cycles that registers take to memory and back that a thread of a
-// block has not got; none of it is measured here.
+// spills is the cycles of register spills, where a thread needs more registers than it
+// can have. It is not calibrated by measurements.
 func (m *estimate) spills(c candidate) float64 {
 	threads, granted := m.threads(c.knobs)
 	if granted == 0 {
-		granted = m.sheet.RegistersPerThread(threads)
+		granted = m.spec.RegistersPerThread(threads)
 	}
 	short := max(
 		0,
-		min(float64(m.sheet.ThreadRegisters), baseRegisters+registerMargin+c.partials)-float64(granted),
+		min(float64(m.spec.ThreadRegisters), baseRegisters+registerMargin+c.partials)-float64(granted),
 	)
 	return 2 * short * 4 * float64(threads) / sharedAClock
 }
 
-// fits says whether a block of the candidate fits the device.
+// fits reports whether a block of the candidate fits the device.
 func (m *estimate) fits(c candidate) bool {
 	_, given := m.threads(c.knobs)
 	if given > 0 && float64(given) < baseRegisters+c.partials {
 		return false
 	}
-	return c.shared <= float64(m.sheet.BlockShared) &&
+	return c.shared <= float64(m.spec.BlockShared) &&
 		c.partials <= maxPartials &&
 		!math.IsInf(c.seconds, 1)
 }
 
 // plan is the candidate as a plan.
-func (c candidate) plan() kernels.Plan { return c.knobs.plan(c.tiling) }
+func (c candidate) plan() kernels.Plan {
+	return c.knobs.plan(c.tiling)
+}

@@ -9,18 +9,24 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// splitProgram is a program seen as two kernels, of which the first has blocks share
-// the loops; see split.go.
+// A splitProgram is a program as two kernels, of which the first shares the iterations
+// of the loops among blocks (see phase).
 type splitProgram struct {
-	loops   [][]int // the dimensions of each; nil: they cannot be shared
-	closers []int
-	inside  []bool // of ops: they are in these loops
-	pieces  []bool // the first kernel needs them
-	rest    []bool // the second does
+	// Loops are the dimensions of each loop; none where the loops cannot be shared.
+	loops        [][]int
+	accumulators []int
+	// Inside marks the ops in these loops, inPartials those that the first kernel
+	// needs, and inCombine those of the second.
+	inside     []bool
+	inPartials []bool
+	inCombine  []bool
 }
 
+// splitProgramOf divides a program.
 func splitProgramOf(p *symtile.Program) splitProgram {
-	x := splitProgram{inside: make([]bool, len(p.Ops))}
+	x := splitProgram{
+		inside: make([]bool, len(p.Ops)),
+	}
 	loops := topLoops(p.Body)
 	for _, l := range loops {
 		if needsTotal(p, l, loops) >= 0 {
@@ -33,18 +39,18 @@ func splitProgramOf(p *symtile.Program) splitProgram {
 	}
 	for _, l := range loops {
 		x.loops = append(x.loops, l.Dims)
-		x.closers = append(x.closers, l.Accumulators...)
+		x.accumulators = append(x.accumulators, l.Accumulators...)
 		x.mark(l)
 	}
-	x.pieces, x.rest = usedBy(p, x.closers, nil),
-		usedBy(p, roots, x.closers)
-	for _, n := range x.closers {
-		x.rest[n] = false
+	x.inPartials, x.inCombine = usedBy(p, x.accumulators, nil),
+		usedBy(p, roots, x.accumulators)
+	for _, n := range x.accumulators {
+		x.inCombine[n] = false
 	}
 	return x
 }
 
-// mark notes what is in a loop.
+// mark marks the ops of a loop.
 func (x *splitProgram) mark(l *symtile.Loop) {
 	for _, n := range l.Accumulators {
 		x.inside[n] = true
@@ -58,41 +64,44 @@ func (x *splitProgram) mark(l *symtile.Loop) {
 	}
 }
 
-// shares are the numbers of pieces worth trying for the tiling that is set: one
-// and, where that leaves SMs without a block, powers of two from what occupies
-// about half of them on, and what occupies all.
-func (m *estimate) shares(programs float64) []int {
-	all, sms, most := []int{1},
-		float64(m.sheet.SMs),
-		min(maxPieces, m.fewest())
+// splitCounts are the numbers of pieces that are worth trying for the current tiling:
+// 1 and, where that leaves SMs without a block, powers of two from about half
+// occupancy on, and the number that occupies all SMs.
+func (m *estimate) splitCounts(programs float64) []int {
+	all, sms, limit := []int{1},
+		float64(m.spec.SMs),
+		min(maxPieces, m.minIterations())
 	if programs >= sms {
 		return all
 	}
-	for n := 2; n <= most && len(all) < 4; n *= 2 {
-		if float64(n)*programs >= sms/2 || 2*n > most {
+	for n := 2; n <= limit && len(all) < 4; n *= 2 {
+		if float64(n)*programs >= sms/2 ||
+			2*n > limit {
 			all = append(all, n)
 		}
 	}
 	n := int(sms / programs)
-	if n > 2 && n <= most && !slices.Contains(all, n) {
+	if n > 2 && n <= limit &&
+		!slices.Contains(all, n) {
 		all = append(all, n)
 	}
 	return all
 }
 
-// fewest is the iterations of the loop with the fewest of those that can be shared.
-func (m *estimate) fewest() int {
-	fewest := 0
-	for _, dims := range m.parted.loops {
-		trips := m.around(dims)
-		if trips > 1 && (fewest == 0 || trips < fewest) {
-			fewest = trips
+// minIterations is the iterations of the shortest loop that can be shared.
+func (m *estimate) minIterations() int {
+	minimum := 0
+	for _, dims := range m.split.loops {
+		trips := m.iterations(dims)
+		if trips > 1 && (minimum == 0 || trips < minimum) {
+			minimum = trips
 		}
 	}
-	return fewest
+	return minimum
 }
 
-func (m *estimate) around(dims []int) int {
+// iterations is the number of iterations of a loop over dims.
+func (m *estimate) iterations(dims []int) int {
 	trips := 1
 	for _, d := range dims {
 		trips *= int(m.extents.Trips(d))
@@ -100,11 +109,11 @@ func (m *estimate) around(dims []int) int {
 	return trips
 }
 
-// longest is the part of a loop's iterations that the longest of pieces has.
-func (m *estimate) longest(pieces int) float64 {
+// longestPiece is the share of a loop's iterations that the longest piece has.
+func (m *estimate) longestPiece(pieces int) float64 {
 	part := 1 / float64(pieces)
-	for _, dims := range m.parted.loops {
-		trips := float64(m.around(dims))
+	for _, dims := range m.split.loops {
+		trips := float64(m.iterations(dims))
 		part = max(
 			part, math.Ceil(trips/float64(pieces))/trips,
 		)
@@ -112,22 +121,23 @@ func (m *estimate) longest(pieces int) float64 {
 	return part
 }
 
-// launchGap is the seconds from the end of a kernel to the start of the next, which
-// waits for it, in a graph: about a microsecond and a half. Nothing of this has
-// been measured here.
+// launchGap is the seconds between dependent kernels of a graph, about a microsecond
+// and a half. It is not calibrated by measurements.
 const launchGap = 1.5e-6
 
-// split costs a plan of two kernels.
-func (m *estimate) split(programs float64, c *candidate) {
+// priceSplit estimates a plan with two kernels.
+func (m *estimate) priceSplit(programs float64, c *candidate) {
 	pieces := float64(c.knobs.splitk)
-	first := m.work(m.parted.pieces, c)
-	second := m.work(m.parted.rest, c)
-	for _, n := range m.parted.closers {
-		m.pass(n, pieces, c, &first, &second)
+	first := m.work(m.split.inPartials, c)
+	second := m.work(m.split.inCombine, c)
+	for _, n := range m.split.accumulators {
+		m.exchangePartials(n, pieces, c, &first, &second)
 	}
 	m.store(c, &second)
 	first.exposed += m.spills(*c)
-	x := m.terms(*c, programs*pieces, first, m.unique)
+	x := m.terms(
+		*c, programs*pieces, first, m.distinctBytes,
+	)
 	y := m.terms(*c, programs, second, 0)
 	for k := range x {
 		c.terms[k] = x[k] + y[k]
@@ -135,10 +145,10 @@ func (m *estimate) split(programs float64, c *candidate) {
 	c.terms[len(c.terms)-1] += launchGap
 }
 
-// pass adds what a closer leaves in one kernel and the next takes up: the sums of
-// all threads, 16 vectors on their way at once, or results that are joined once
-// more.
-func (m *estimate) pass(n int, pieces float64, c *candidate, first, second *load) {
+// exchangePartials adds the partial results of an accumulator that one kernel stores
+// and the next one loads: the sums of all threads with 16 vectors in flight, or the
+// results of a reduction.
+func (m *estimate) exchangePartials(n int, pieces float64, c *candidate, first, second *blockCost) {
 	op := m.p.Ops[n]
 	threads := float64(c.knobs.warps * device.WarpThreads)
 	if op.Code == hlo.OpDot {

@@ -9,60 +9,68 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A wave is the blocks that run at the same time. What several of them read
-// comes from memory once, if they are at it together.
+// A wave is the blocks that run at the same time. What several of them read is
+// transferred from memory once, if they read it at about the same time.
 
-// operands notes which parallel dimensions the tile of every parameter depends
-// on, and which parameters products by warpgroups read.
+// operands finds the parallel dimensions that each parameter depends on, and the
+// parameters that products by warpgroups read.
 func (m *estimate) operands() {
-	m.over = make([]symtile.DimSet, len(m.p.Ops))
-	m.feeds = make([]int, len(m.p.Ops))
-	m.brought = make([]float64, len(m.p.Ops))
-	m.covered = make([]float64, len(m.p.Space.Dims))
+	m.dependsOn = make(
+		[]symtile.DimSet, len(m.p.Ops),
+	)
+	m.readBy = make([]int, len(m.p.Ops))
+	m.loadedBytes = make([]float64, len(m.p.Ops))
+	m.waveTiles = make(
+		[]float64, len(m.p.Space.Dims),
+	)
 	for n, op := range m.p.Ops {
-		m.feeds[n] = -1
+		m.readBy[n] = -1
 		if op.Code != hlo.OpParameter {
 			continue
 		}
 		for k, d := range m.p.Space.Dims {
-			if d.Kind == symtile.Parallel && m.extents.Over(n).Has(k) {
-				m.over[n] |= 1 << k
+			if d.Kind == symtile.Parallel &&
+				m.extents.Over(n).Has(k) {
+				m.dependsOn[n] |= 1 << k
 			}
 		}
 	}
 	for n, op := range m.p.Ops {
 		if m.groups[0][n] || m.groups[1][n] {
-			m.feeds[op.Args[0]], m.feeds[op.Args[1]] = n,
+			m.readBy[op.Args[0]], m.readBy[op.Args[1]] = n,
 				n
 		}
 	}
 }
 
-// bring adds what a block reads of a parameter. Tensor copies bring operands of
-// warpgroups, a part of those a cluster shares from each of its blocks.
-func (m *estimate) bring(n int, k knobs, runs float64, l *load) {
-	bytes := m.moved(n, sectorBytes) * runs
-	m.brought[n] = m.moved(n, burst) * runs
-	l.bytes += m.brought[n]
+// loadParameter adds what a block reads of a parameter. Operands of warpgroups are
+// loaded by tensor copies, in a cluster a part of the shared ones by each block.
+func (m *estimate) loadParameter(n int, k knobs, runs float64, l *blockCost) {
+	bytes := m.transferredBytes(n, sectorBytes) * runs
+	m.loadedBytes[n] = m.transferredBytes(n, burst) * runs
+	l.bytes += m.loadedBytes[n]
 	l.sectors += bytes
-	dot := m.feeds[n]
+	dot := m.readBy[n]
 	if dot < 0 || !m.byGroups(dot, k) {
-		m.ask(n, runs, k, l)
+		m.countAccesses(n, runs, k, l)
 		return
 	}
-	l.copied += bytes
+	// A cluster loads what it shares once.
+	l.tensorCopied += bytes
 	along, _ := m.neighbours(k.group)
 	if k.cluster > 1 &&
-		(along < 0 || !m.over[n].Has(along)) {
-		l.given += bytes * (1 - 1/float64(k.cluster))
+		(along < 0 || !m.dependsOn[n].Has(along)) {
+		l.multicast += bytes *
+			(1 - 1/float64(k.cluster))
 	}
 }
 
-// neighbours is the estimate's form of emitter.neighbours.
+// neighbours is emitter.neighbours for the current tiling.
 func (m *estimate) neighbours(group int) (dim int, run float64) {
 	rows, cols := -1, -1
 	for k, d := range m.p.Space.Dims {
-		if d.Kind == symtile.Parallel && m.extents.Trips(k) > 1 {
+		if d.Kind == symtile.Parallel &&
+			m.extents.Trips(k) > 1 {
 			rows, cols = cols, k
 		}
 	}
@@ -75,40 +83,46 @@ func (m *estimate) neighbours(group int) (dim int, run float64) {
 	return cols, m.extents.Trips(cols)
 }
 
-// cover counts the different tiles that a number of consecutive blocks have
-// along every parallel dimension; see raster.
-func (m *estimate) cover(blocks float64, group int) {
+// countWaveTiles counts the different tiles along each parallel dimension that
+// consecutive blocks have (see raster).
+func (m *estimate) countWaveTiles(blocks float64, group int) {
 	along, run := m.neighbours(group)
-	left := blocks
-	for k := len(m.covered) - 1; k >= 0; k-- {
+	remaining := blocks
+	for k := len(m.waveTiles) - 1; k >= 0; k-- {
 		trips := m.extents.Trips(k)
-		m.covered[k] = 1
+		m.waveTiles[k] = 1
 		if m.p.Space.Dims[k].Kind != symtile.Parallel {
 			continue
 		}
 		each := 1.0
-		if k != along && run == float64(group) && left == blocks {
-			each = run // blocks go through run rows before the next column
+		if k != along && run == float64(group) && remaining == blocks {
+			// Blocks traverse run rows before the next column.
+			each = run
 		}
 		if k == along && run == float64(group) && run > 1 {
-			m.covered[k] = min(trips, run*math.Ceil(left))
-			left *= run / trips
+			m.waveTiles[k] = min(
+				trips, run*math.Ceil(remaining),
+			)
+			remaining *= run / trips
 			continue
 		}
-		m.covered[k] = min(trips, math.Ceil(left/each))
-		left /= each * trips
+		m.waveTiles[k] = min(
+			trips, math.Ceil(remaining/each),
+		)
+		remaining /= each * trips
 	}
 }
 
-// waveBytes is what memory moves for a wave of blocks, each of which moves bytes.
+// waveBytes is what memory transfers for a wave of blocks, each of which requests
+// bytes.
 func (m *estimate) waveBytes(blocks, bytes float64, group int) float64 {
-	m.cover(blocks, group)
+	m.countWaveTiles(blocks, group)
 	total := bytes * blocks
-	for n, b := range m.brought {
+	for n, b := range m.loadedBytes {
 		different := 1.0
-		for k := range m.covered {
-			if m.over[n].Has(k) {
-				different *= m.covered[k]
+		for k := range m.waveTiles {
+			if m.dependsOn[n].Has(k) {
+				different *= m.waveTiles[k]
 			}
 		}
 		total -= b * max(0, blocks-different)
@@ -116,29 +130,29 @@ func (m *estimate) waveBytes(blocks, bytes float64, group int) float64 {
 	return total
 }
 
-// scheduled adds to candidates, the cheapest of all, those with deeper rings, with
-// clusters, with blocks that go from tile to tile and with producers that give
-// registers away, where the device and the tiling allow them.
+// scheduled adds to the cheapest candidates the same tilings with deeper rings,
+// clusters, persistent blocks and producers that give registers away, where device and
+// tiling allow them.
 func (m *estimate) scheduled(all []candidate) []candidate {
 	for _, c := range all[:min(len(all), rescheduled)] {
 		if !slices.Contains(m.tensor[c.knobs.tf32], true) {
 			continue
 		}
 		programs := m.set(c.tiling)
-		for _, k := range m.deeper(c.knobs) {
+		for _, k := range m.deeperRings(c.knobs) {
 			base := m.candidate(c.tiling, programs, k)
 			if k != c.knobs {
-				all = m.fitting(all, base)
+				all = m.appendFitting(all, base)
 			}
-			all = m.grouped(all, base, programs)
+			all = m.groupSchedules(all, base, programs)
 		}
 	}
 	return all
 }
 
-// deeper are launch choices as they are and with more slots than are offered of all
-// tilings, as many as there are iterations at most.
-func (m *estimate) deeper(k knobs) []knobs {
+// deeperRings are knobs with more slots than all tilings are offered, at most as many
+// as there are iterations.
+func (m *estimate) deeperRings(k knobs) []knobs {
 	all, iterations := []knobs{k}, 0.0
 	for n, op := range m.p.Ops {
 		if op.Code == hlo.OpDot {
@@ -156,10 +170,10 @@ func (m *estimate) deeper(k knobs) []knobs {
 	return all
 }
 
-// grouped adds what a product by warpgroups can do beside: the first is base.
-func (m *estimate) grouped(all []candidate, base candidate, programs float64) []candidate {
-	if m.sheet.Cluster < 2 ||
-		!m.alone(base.knobs) ||
+// groupSchedules adds the schedules that only a single product by warpgroups can have.
+func (m *estimate) groupSchedules(all []candidate, base candidate, programs float64) []candidate {
+	if m.spec.Cluster < 2 ||
+		!m.onlyGroupProduct(base.knobs) ||
 		len(m.p.Runtime) > 0 {
 		return all
 	}
@@ -167,52 +181,58 @@ func (m *estimate) grouped(all []candidate, base candidate, programs float64) []
 		k := base.knobs
 		k.cluster = cluster
 		if cluster > 1 &&
-			(k.splitk > 1 || !m.clusters(k)) {
+			(k.splitk > 1 || !m.formsClusters(k)) {
 			continue
 		}
 		one := m.candidate(base.tiling, programs, k)
 		if cluster > 1 {
-			all = m.fitting(all, one)
+			all = m.appendFitting(all, one)
 		}
-		all = m.giving(all, one, programs)
+		all = m.withProducer(all, one, programs)
 		for k.persistent = 1; k.persistent <= pingpong && k.splitk == 1; k.persistent++ {
-			if x := m.candidate(base.tiling, programs, k); x.seconds < one.seconds {
-				all = m.giving(m.fitting(all, x), x, programs)
+			x := m.candidate(base.tiling, programs, k)
+			if x.seconds < one.seconds {
+				all = m.withProducer(
+					m.appendFitting(all, x), x, programs,
+				)
 			}
 		}
 	}
 	return all
 }
 
-// giving adds a candidate whose producer is a warpgroup, where that has registers
+// withProducer adds a candidate whose producer is a warpgroup, if that has registers
 // to give away.
-func (m *estimate) giving(all []candidate, c candidate, programs float64) []candidate {
+func (m *estimate) withProducer(all []candidate, c candidate, programs float64) []candidate {
 	k := c.knobs
 	k.producer = device.WarpgroupThreads / device.WarpThreads
 	if _, given := m.threads(k); given == 0 {
 		return all
 	}
-	return m.fitting(
+	return m.appendFitting(
 		all, m.candidate(c.tiling, programs, k),
 	)
 }
 
-func (m *estimate) fitting(all []candidate, c candidate) []candidate {
+// appendFitting adds a candidate that fits the device.
+func (m *estimate) appendFitting(all []candidate, c candidate) []candidate {
 	if m.fits(c) {
 		return append(all, c)
 	}
 	return all
 }
 
-// rescheduled is how many candidates are looked at with other schedules.
+// rescheduled is the number of candidates that other schedules are tried for.
 const rescheduled = 512
 
-// alone says whether a product by warpgroups is the only one of the program.
-func (m *estimate) alone(k knobs) bool {
+// onlyGroupProduct reports whether the program has one product, by warpgroups, and no
+// reduction.
+func (m *estimate) onlyGroupProduct(k knobs) bool {
 	only := 0
 	for n, op := range m.p.Ops {
 		switch {
-		case op.Code == hlo.OpDot && m.byGroups(n, k):
+		case op.Code == hlo.OpDot &&
+			m.byGroups(n, k):
 			only++
 		case op.Code == hlo.OpDot || op.Code == hlo.OpReduce:
 			return false
@@ -221,28 +241,28 @@ func (m *estimate) alone(k knobs) bool {
 	return only == 1
 }
 
-// clusters says whether blocks with consecutive numbers make whole clusters
-// that have an operand in common.
-func (m *estimate) clusters(k knobs) bool {
+// formsClusters reports whether consecutive blocks form whole clusters with an operand
+// in common.
+func (m *estimate) formsClusters(k knobs) bool {
 	along, run := m.neighbours(k.group)
 	if along < 0 ||
 		math.Mod(run, float64(k.cluster)) != 0 ||
-		k.cluster > m.sheet.Cluster {
+		k.cluster > m.spec.Cluster {
 		return false
 	}
-	some := false
-	for n, dot := range m.feeds {
-		if dot >= 0 && !m.over[n].Has(along) {
-			if some = true; m.rows(n)%int64(k.cluster*swizzleRows) != 0 {
+	common := false
+	for n, dot := range m.readBy {
+		if dot >= 0 && !m.dependsOn[n].Has(along) {
+			if common = true; m.rows(n)%int64(k.cluster*swizzleRows) != 0 {
 				return false
 			}
 		}
 	}
-	return some
+	return common
 }
 
-// rows is the rows of an operand of warpgroups, which lie in memory along the
-// dimension that is the fastest there; padded to what wgmma reads at least.
+// rows is the rows of an operand of warpgroups in memory order, padded to the fewest
+// that wgmma reads.
 func (m *estimate) rows(n int) int64 {
 	order := majorToMinor(m.p.Ops[n].Instr.Shape)
 	return (int64(m.elements(n))/

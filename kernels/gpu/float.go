@@ -83,7 +83,9 @@ func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 func (e *emitter) throughDouble(code hlo.Opcode, x []operand) operand {
 	wide := make([]operand, len(x))
 	for i := range x {
-		wide[i] = e.widen(kindF64, kindF32, x[i])
+		wide[i] = e.widen(
+			kindF64, kindF32, x[i],
+		)
 	}
 	if r := e.float(code, hlo.F64, wide); r != "" {
 		return e.widen(kindF32, kindF64, r)
@@ -114,7 +116,9 @@ func (m floats) reg(v float64) operand {
 
 // op emits an instruction of the width.
 func (m floats) op(name string, x ...any) operand {
-	return m.e.asm.get(m.k, name+"."+m.s, x...)
+	return m.e.asm.get(
+		m.k, name+"."+m.s, x...,
+	)
 }
 
 // add, sub, mul, div and fma round to nearest even.
@@ -234,9 +238,16 @@ func (m floats) exp32(x operand) operand {
 	x = m.bounded(x, -106, 90)
 	n := m.round(m.mul(x, m.c(math.Log2E)))
 	// ln 2 is subtracted in two parts: n times the first is exact.
-	r := m.fma(n, m.c(-0.693145751953125), x)
-	r = m.fma(n, m.c(-1.42860682030941723212e-6), r)
-	p := m.op("ex2.approx", m.mul(r, m.c(math.Log2E)))
+	r := m.fma(
+		n, m.c(-0.693145751953125), x,
+	)
+	r = m.fma(
+		n, m.c(-1.42860682030941723212e-6), r,
+	)
+	p := m.op(
+		"ex2.approx",
+		m.mul(r, m.c(math.Log2E)),
+	)
 	lo, hi := m.powerOfTwo(n)
 	return m.mul(m.mul(p, lo), hi)
 }
@@ -247,17 +258,22 @@ func (m floats) log32(x operand) operand {
 	a := m.e.asm
 	// Denormal numbers are scaled by 2²³, which is subtracted from the exponent again.
 	tiny := m.is("lt", x, m.c(0x1p-126))
-	y := m.pick(tiny, m.mul(x, m.c(0x1p23)), x)
+	y := m.pick(
+		tiny, m.mul(x, m.c(0x1p23)), x,
+	)
 	bits := a.get(kindB32, "mov.b32", y)
 	// Subtracting the bits of √½ rounds the exponent such that 1+f is in [√½, √2).
-	over := a.get(kindB32, "sub.s32", bits, 0x3f3504f3) // of √½
-	exponent := a.get(kindB32, "and.b32", over, -1<<23)
+	over := a.get(kindB32, "sub.s32", bits, 0x3f3504f3)
+	exponent := a.get(
+		kindB32, "and.b32", over, -1<<23,
+	)
 	f := m.sub(
 		a.get(kindF32, "mov.b32", a.get(kindB32, "sub.s32", bits, exponent)),
 		m.c(1),
 	)
 	e := a.get(
-		kindF32, "cvt.rn.f32.s32", a.get(kindB32, "shr.s32", exponent, 23),
+		kindF32, "cvt.rn.f32.s32",
+		a.get(kindB32, "shr.s32", exponent, 23),
 	)
 	e = m.pick(tiny, m.add(e, m.c(-23)), e)
 	s := m.div(f, m.add(f, m.c(2)))
@@ -274,7 +290,9 @@ func (m floats) log32(x operand) operand {
 		m.is("leu", x, m.c(0)),
 		m.is("equ", x, m.c(math.Inf(1))),
 	)
-	return m.pick(special, m.op("lg2.approx", x), r)
+	return m.pick(
+		special, m.op("lg2.approx", x), r,
+	)
 }
 
 // tanh32 is 1 − 2/(e^2|x| + 1) with the sign of x, and for |x| < 0.625 the
@@ -318,7 +336,8 @@ func (m floats) erf32(x operand) operand {
 		-7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
 	)
 	q := m.poly(
-		z, -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02,
+		z, -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
+		-1.42647390514189e-02,
 	)
 	return m.div(m.mul(x, p), q)
 }
@@ -376,7 +395,8 @@ func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 	m := floats{e, kindF64, "f64"}
 	x = e.widen(kindF64, k, x)
 	y = e.widen(kindF64, k, y)
-	size, r := m.abs(y), m.abs(x)
+	size := m.abs(y)
+	r := m.abs(x)
 	top := 0
 	if k != kindF64 {
 		top = 5
@@ -384,11 +404,15 @@ func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 	for step := top; step >= 0; step-- {
 		by := size
 		if step > 0 {
-			by = m.mul(size, m.c(math.Ldexp(1, remainderBits*step)))
+			by = m.mul(
+				size,
+				m.c(math.Ldexp(1, remainderBits*step)),
+			)
 		}
 		q := m.op("cvt.rzi.f64", m.div(r, by))
 		r = m.fma(m.neg(q), by, r)
-		over := m.is("lt", r, m.c(0)) // the quotient was rounded up
+		// The quotient was rounded up.
+		over := m.is("lt", r, m.c(0))
 		r = m.pick(over, m.add(r, by), r)
 	}
 	r = m.op("copysign", x, r)
@@ -396,7 +420,9 @@ func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 		m.is("eq", size, m.c(math.Inf(1))),
 		m.is("lt", m.abs(x), m.c(math.Inf(1))),
 	)
-	return e.widen(k, kindF64, m.pick(finite, x, r))
+	return e.widen(
+		k, kindF64, m.pick(finite, x, r),
+	)
 }
 
 // double are operations computed in f64, good to 10⁻¹⁴ or better.
@@ -412,7 +438,9 @@ var double = map[hlo.Opcode]func(m floats, x operand) operand{
 	hlo.OpCbrt: floats.cbrt, hlo.OpErf: floats.erf,
 	hlo.OpErfInv: floats.erfInv,
 	hlo.OpSinh: func(m floats, x operand) operand {
-		y := m.expm1(m.abs(x)) // (y + y/(y+1))/2, which infinity goes through as infinity
+		// sinh |x| = (y + y/(y+1))/2 for y = e^|x| − 1, which is infinite for infinite
+		// y.
+		y := m.expm1(m.abs(x))
 		return m.sign(
 			m.mul(m.mul(m.c(0.5), y), m.add(m.div(
 				m.reg(1),
@@ -482,7 +510,9 @@ func (m floats) exp(x operand) operand {
 		f *= float64(k + 1)
 	}
 	lo, hi := m.powerOfTwo(n)
-	return m.mul(m.mul(m.poly(r, taylor...), lo), hi)
+	return m.mul(
+		m.mul(m.poly(r, taylor...), lo), hi,
+	)
 }
 
 // log is e·ln 2 + 2·atanh(s) as log32, with the series to s²¹.
@@ -511,7 +541,9 @@ func (m floats) logParts(x operand) (hi, lo operand) {
 	a := m.e.asm
 	// Denormal numbers are scaled by 2⁵⁴.
 	tiny := m.is("lt", x, m.c(0x1p-1022))
-	y := m.pick(tiny, m.mul(x, m.c(0x1p54)), x)
+	y := m.pick(
+		tiny, m.mul(x, m.c(0x1p54)), x,
+	)
 	bits := a.get(kindB64, "mov.b64", y)
 	over := a.get(
 		kindB64, "sub.s64", bits,
@@ -526,7 +558,8 @@ func (m floats) logParts(x operand) (hi, lo operand) {
 		m.c(1),
 	)
 	e := a.get(
-		kindF64, "cvt.rn.f64.s64", a.get(kindB64, "shr.s64", exponent, 52),
+		kindF64, "cvt.rn.f64.s64",
+		a.get(kindB64, "shr.s64", exponent, 52),
 	)
 	e = m.pick(tiny, m.add(e, m.c(-54)), e)
 	// The series of 2·atanh(s) to s²¹ has an error below 10⁻¹⁶ for |s| ≤ 0.172.
@@ -616,8 +649,12 @@ func (m floats) cbrt(x operand) operand {
 func (m floats) quadrant(x operand) (r, n operand) {
 	q := m.round(m.mul(x, m.c(2/math.Pi)))
 	// π/2 is subtracted in two parts, of which the first has 33 bits.
-	r = m.fma(q, m.c(-1.57079632673412561417e+00), x)
-	r = m.fma(q, m.c(-6.07710050650619224932e-11), r)
+	r = m.fma(
+		q, m.c(-1.57079632673412561417e+00), x,
+	)
+	r = m.fma(
+		q, m.c(-6.07710050650619224932e-11), r,
+	)
 	return r, m.e.asm.get(kindB32, "cvt.rni.s32.f64", q)
 }
 
@@ -697,7 +734,9 @@ func (m floats) erf(x operand) operand {
 			m.div(m.reg(float64(n)/2), fraction),
 		)
 	}
-	tail := m.sub(m.reg(1), m.div(gauss, fraction))
+	tail := m.sub(
+		m.reg(1), m.div(gauss, fraction),
+	)
 	v := m.sign(
 		m.pick(m.is("lt", y, m.c(2)), series, tail),
 		x,
@@ -711,7 +750,10 @@ func (m floats) erf(x operand) operand {
 // once, so that no digits are lost near ±1; at ±1 w is infinite, beyond NaN. The
 // result is within 4 ulp of f32.
 func (m floats) erfInv32(x operand) operand {
-	w := m.neg(m.log32(m.fma(m.neg(x), x, m.c(1))))
+	y := m.fma(m.neg(x), x, m.c(1))
+	w := m.neg(m.log32(y))
+	// Both branches are evaluated and one is selected: threads of a warp do not
+	// diverge.
 	near := m.poly(
 		m.sub(w, m.c(2.5)),
 		2.81022636e-08, 3.43273939e-07, -3.5233877e-06,
@@ -724,14 +766,19 @@ func (m floats) erfInv32(x operand) operand {
 		-0.00367342844, 0.00573950773, -0.0076224613,
 		0.00943887047, 1.00167406, 2.83297682,
 	)
-	p := m.pick(m.is("lt", w, m.c(5)), near, far)
+	p := m.pick(
+		m.is("lt", w, m.c(5)), near, far,
+	)
 	return m.erfInvEdge(x, w, p)
 }
 
 // erfInv is erfInv32 by the double precision polynomials of the same paper, which
 // change at w = 6.25 and w = 16; within 8 ulp of f64.
 func (m floats) erfInv(x operand) operand {
-	w := m.neg(m.log(m.fma(m.neg(x), x, m.c(1))))
+	y := m.fma(m.neg(x), x, m.c(1))
+	w := m.neg(m.log(y))
+	// The logarithm of 1 − x² separates three ranges, each with a polynomial of its
+	// own.
 	root := m.sqrt(w)
 	near := m.poly(
 		m.sub(w, m.c(3.125)),
@@ -763,15 +810,19 @@ func (m floats) erfInv(x operand) operand {
 		7.5995277030017761139e-05, -0.00021503011930044477347, -0.00013871931833623122026,
 		1.0103004648645343977, 4.8499064014085844221,
 	)
-	p := m.pick(m.is("lt", w, m.c(16)), middle, far)
-	p = m.pick(m.is("lt", w, m.c(6.25)), near, p)
+	p := m.pick(
+		m.is("lt", w, m.c(16)), middle, far,
+	)
+	p = m.pick(
+		m.is("lt", w, m.c(6.25)), near, p,
+	)
 	return m.erfInvEdge(x, w, p)
 }
 
 // erfInvEdge is x·p, and infinite at ±1, where w is.
 func (m floats) erfInvEdge(x, w, p operand) operand {
-	infinity := m.c(math.Inf(1))
-	p = m.pick(m.is("eq", w, infinity), m.reg(math.Inf(1)), p)
+	edge := m.is("eq", w, m.c(math.Inf(1)))
+	p = m.pick(edge, m.reg(math.Inf(1)), p)
 	return m.mul(p, x)
 }
 
@@ -789,7 +840,9 @@ func (m floats) arctangent(t operand) operand {
 	z := m.mul(t, t)
 	var series []float64
 	for k := 23; k >= 1; k -= 2 {
-		series = append(series, float64(2-k%4)/float64(k))
+		series = append(
+			series, float64(2-k%4)/float64(k),
+		)
 	}
 	return m.mul(
 		m.mul(t, m.c(4)),
@@ -818,7 +871,9 @@ func (m floats) atan2(y, x operand) operand {
 	)
 	angle := m.arctangent(t)
 	angle = m.pick(
-		steep, m.sub(m.reg(math.Pi/2), angle), angle,
+		steep,
+		m.sub(m.reg(math.Pi/2), angle),
+		angle,
 	)
 	// The sign bit of x distinguishes −0 from 0.
 	high := a.get(
@@ -827,7 +882,9 @@ func (m floats) atan2(y, x operand) operand {
 	)
 	left := a.get(kindPred, "setp.ne.s32", high, 0)
 	angle = m.pick(
-		left, m.sub(m.reg(math.Pi), angle), angle,
+		left,
+		m.sub(m.reg(math.Pi), angle),
+		angle,
 	)
 	return m.pick(
 		a.or(
@@ -847,7 +904,11 @@ func (m floats) power(x, y operand) operand {
 	t := m.mul(y, hi)
 	// The product y·ln|x| is kept in two parts, t + rest, because its absolute error
 	// becomes a relative error of the power.
-	rest := m.fma(y, lo, m.fma(y, hi, m.neg(t)))
+	rest := m.fma(
+		y,
+		lo,
+		m.fma(y, hi, m.neg(t)),
+	)
 	sum := m.add(t, rest)
 	size := m.exp(sum)
 	size = m.fma(
@@ -868,9 +929,12 @@ func (m floats) power(x, y operand) operand {
 	whole := m.is("eq", m.round(y), y)
 	half := m.mul(y, m.c(0.5))
 	odd := a.and(
-		whole, m.is("neu", m.round(half), half),
+		whole,
+		m.is("neu", m.round(half), half),
 	)
-	v := m.pick(odd, m.op("copysign", x, size), size)
+	v := m.pick(
+		odd, m.op("copysign", x, size), size,
+	)
 	v = m.pick(
 		a.and(
 			a.and(

@@ -62,7 +62,9 @@ func (e *emitter) sum(x index.Expr) operand {
 	}
 	var total operand
 	for _, t := range terms {
-		total = e.addTerm(total, e.num(t.Of), t.Factor)
+		total = e.addTerm(
+			total, e.num(t.Of), t.Factor,
+		)
 	}
 	if c != 0 {
 		total = e.asm.get(kindB32, "add.s32", total, c)
@@ -72,6 +74,8 @@ func (e *emitter) sum(x index.Expr) operand {
 
 // addTerm adds k·atom to total, by a shift or a multiply-add; "" is the empty sum.
 func (e *emitter) addTerm(total, atom operand, k int64) operand {
+	// Multiplications by powers of two are shifts, and further terms are fused
+	// multiply-adds.
 	power := k > 0 && k&(k-1) == 0
 	switch {
 	case total == "" && k == 1:
@@ -81,7 +85,9 @@ func (e *emitter) addTerm(total, atom operand, k int64) operand {
 			kindB32, "shl.b32", atom, bits.TrailingZeros64(uint64(k)),
 		)
 	case total == "":
-		return e.asm.get(kindB32, "mul.lo.s32", atom, int32(k))
+		return e.asm.get(
+			kindB32, "mul.lo.s32", atom, int32(k),
+		)
 	case k == 1:
 		return e.asm.get(kindB32, "add.s32", total, atom)
 	case k == -1:
@@ -117,7 +123,9 @@ func (e *emitter) remainder(
 			!narrow(rest.Range()) {
 			continue
 		}
-		mod := e.asm.get(kindB32, "and.b32", e.num(y), d-1)
+		mod := e.asm.get(
+			kindB32, "and.b32", e.num(y), d-1,
+		)
 		if len(others) == 0 {
 			if c, _ := rest.Value(); c != 0 {
 				return e.asm.get(
@@ -187,6 +195,7 @@ func (e *emitter) quotient(x, y index.Expr) operand {
 		q := e.quotient(x.AddConst(whole*d), y)
 		return e.asm.get(kindB32, "sub.s32", q, whole)
 	}
+	// The magic number M has 32 bits, because d is no power of two and x is below 2³¹.
 	l := bits.Len64(uint64(d - 1))
 	m := uint64(1)<<(31+l)/uint64(d) + 1
 	high := e.asm.get(
@@ -302,7 +311,8 @@ func digitsOf(i index.Expr, sizes []int64) []index.Expr {
 			parts[k] = i
 			break
 		}
-		parts[k], i = i.Mod(sizes[k]), i.Div(sizes[k])
+		parts[k], i = i.Mod(sizes[k]),
+			i.Div(sizes[k])
 	}
 	return parts
 }

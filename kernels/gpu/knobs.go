@@ -8,32 +8,53 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
-// knobs are the launch choices of a plan, beside the tile sizes.
+// The knobs of this backend are one table, which plans are read, checked, offered and
+// printed by.
+
+// knobs are the launch choices of a plan, in addition to the tile sizes.
 type knobs struct {
-	warps      int // of a block
-	stages     int // tiles of a loop's operands in shared memory at once
-	epilogue   int // 1: products go through shared memory on their way out
-	group      int // rows of tiles that blocks go through together; see raster
-	producer   int // warps beside the others, one of which starts the tensor copies: 0, 1, 2 or 4, a warpgroup, which gives registers away
-	cluster    int // blocks that bring operands they share to each other
-	persistent int // 1: as many blocks as run at once, each of which goes from tile to tile; 2: and has two teams, which do so in turns
-	splitk     int // blocks that share the iterations of a tile's loops; see split.go
-	tf32       int // 1: products of f32 round their operands to tf32, on tensor cores
-	vector     int // bytes of the widest access of a thread
+	// Warps of a tile program.
+	warps int
+	// Slots of the ring of a loop's operands in shared memory.
+	stages int
+	// 1: products are stored through shared memory, so that stores are coalesced.
+	epilogue int
+	// Rows of tiles that are traversed together (see raster).
+	group int
+	// Additional warps, one thread of which starts the tensor copies: 0, 1, 2 or 4; 4
+	// are a warpgroup, which gives its registers to the others.
+	producer int
+	// Blocks that load the operands that they share for each other.
+	cluster int
+	// 1: as many blocks as run at the same time, each of which loops over tiles; 2:
+	// with two math groups in turns.
+	persistent int
+	// Blocks that share the iterations of a tile's loops (see phase).
+	splitk int
+	// 1: products of f32 round their operands to tf32, on tensor cores.
+	tf32 int
+	// Bytes of the widest access of a thread.
+	vector int
 }
 
 // maxStages is the most slots that a ring of shared memory has.
 const maxStages = 8
 
-// launchFacts are what the launch choices worth a try with every tiling depend on.
+// maxOfferedStages bounds the slots of rings of tilings that are not among the
+// cheapest; estimate.deeperRings tries more for those that are.
+const maxOfferedStages = 4
+
+// launchFacts are what the offers of the knob table depend on.
 type launchFacts struct {
-	spec   device.Spec
-	dots   bool // there are products
+	spec device.Spec
+	// Dots is set where there are products, and tensor where tensor cores can compute
+	// one of them.
+	dots   bool
 	tensor bool // tensor cores have one of them
 }
 
-// knobTable is all knobs of this backend. Those without offers are chosen by the
-// tiling: see feasibleCandidates and estimate.scheduled.
+// knobTable has all knobs of this backend. Knobs without offers are chosen by the
+// tiling (see feasibleCandidates and estimate.scheduled).
 var knobTable = kernels.KnobTable[launchFacts]{
 	{Name: "cluster", Min: 1, Max: 8, PowerOfTwo: true, Default: 1, Absent: "1: blocks load their operands alone"},
 	{Name: "epilogue", Min: 0, Max: 1, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
@@ -47,7 +68,7 @@ var knobTable = kernels.KnobTable[launchFacts]{
 	{Name: "warps", Min: 1, Max: 32, PowerOfTwo: true, Default: 4, Absent: "4 warps of a block", Offers: offerWarps},
 }
 
-// field is where the value of a knob is.
+// field is the field of a knob.
 func (k *knobs) field(name string) *int {
 	switch name {
 	case "cluster":
@@ -94,7 +115,7 @@ func offerStages(f launchFacts) []int64 {
 	return []int64{2}
 }
 
-// offerEpilogues offers both for the products of tensor cores.
+// offerEpilogues offers both values for products on tensor cores.
 func offerEpilogues(f launchFacts) []int64 {
 	if f.tensor {
 		return []int64{0, 1}
@@ -102,7 +123,7 @@ func offerEpilogues(f launchFacts) []int64 {
 	return []int64{0}
 }
 
-// knobsOf reads the knobs of a plan.
+// knobsOf reads the knobs of a plan and checks them against a device.
 func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 	var k knobs
 	if err := knobTable.Check("GPU", plan); err != nil {
@@ -124,7 +145,7 @@ func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 	return k, nil
 }
 
-// plan is the plan of a tiling with these knobs; those at their defaults are left out.
+// plan is a tiling with these knobs, without those at their defaults.
 func (k knobs) plan(t symtile.Tiling) kernels.Plan {
 	p := kernels.Plan{Tiles: t}
 	for _, row := range knobTable {
@@ -135,11 +156,11 @@ func (k knobs) plan(t symtile.Tiling) kernels.Plan {
 	return p
 }
 
-// maxPieces of a tile.
+// maxPieces bounds the pieces that blocks share a tile in (knob splitk).
 const maxPieces = 1 << 12
 
-// pingpong is the value of the knob persistent of plans with two teams.
+// pingpong is the value of the knob persistent with two math groups.
 const pingpong = 2
 
-// maxPartials is how many partial results a thread keeps.
+// maxPartials bounds the partial results that a thread holds in registers.
 const maxPartials = 128

@@ -9,6 +9,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file emits loops: over the iterations of a loop of the program, of which a
+// block may have a part, and over the vectors of a thread layout. Every loop binds a
+// variable of the index expressions to its counter, and short loops are unrolled.
+
 // An iterationRange is the iterations of a loop that one block runs: all of them or,
 // where blocks share the loop (knob splitk), a contiguous piece. Pieces that do not
 // divide the total evenly differ by one iteration, and the first pieces are the longer
@@ -40,6 +44,7 @@ func (e *emitter) iterationRange(dims []int) iterationRange {
 	}
 	w.count = w.total
 	w.minCount = w.total
+	// Only outermost loops are shared among blocks.
 	if e.phase == phasePartials &&
 		e.loopDepth == 0 && len(dims) > 0 {
 		pieces := int64(e.knobs.splitk)
@@ -119,7 +124,9 @@ func (e *emitter) iterate(w iterationRange, body func()) {
 		step()
 		return
 	}
-	e.repeatUntil(v, w.count, e.iterations(w), step)
+	e.repeatUntil(
+		v, w.count, e.iterations(w), step,
+	)
 }
 
 // atIteration binds the tile ids of a loop to those of iteration n of this block, and
@@ -129,7 +136,7 @@ func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
 		return e.ring.Const(0)
 	}
 	if w.divided() {
-		e.unforeseen = "blocks have pieces of loops"
+		e.unpredictable = "blocks have pieces of loops"
 		n = e.asm.get(
 			kindB32, "add.s32",
 			e.asm.in(kindB32, n),
@@ -152,7 +159,7 @@ func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
 			ids[tid] = x
 		}
 	}
-	e.decided(ids)
+	e.setTileIDs(ids)
 	return step
 }
 
@@ -224,9 +231,9 @@ func (e *emitter) repeatUntil(v index.Expr, n int64, rounds operand, body func()
 	// The loop's variable is bound only inside it, for code and for the prediction of
 	// traffic.
 	around, ids := e.around, e.ids
-	e.during(v, coalesce.LoopRange{Hi: n - 1})
+	e.enterLoop(v, coalesce.LoopRange{Hi: n - 1})
 	body()
-	e.after(around, ids)
+	e.leaveLoop(around, ids)
 	a.leave()
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, rounds)
@@ -307,7 +314,9 @@ func (e *emitter) vectorAt(s *coalesce.ThreadLayout, outRound, inRound index.Exp
 	for v := range points {
 		at := make([]index.Expr, len(s.Sizes))
 		s.SetIndices(at, s.Outer, o)
-		s.SetIndices(at, s.Inner, i.AddConst(int64(v)))
+		s.SetIndices(
+			at, s.Inner, i.AddConst(int64(v)),
+		)
 		points[v] = point{
 			at,
 			own.and(o.Neg().AddConst(s.OuterElements - 1)).and(
@@ -330,6 +339,8 @@ func (e *emitter) narrowThread(s *coalesce.ThreadLayout, p *point) {
 			terms[0].Factor >= 0 || k < 0 {
 			continue
 		}
+		// The conditions bound the number of the thread, or that of its group on the
+		// outer side.
 		switch bound := k / -terms[0].Factor; terms[0].Of {
 		case e.thread:
 			hi = min(hi, bound)
@@ -368,7 +379,9 @@ func (e *emitter) each(s *coalesce.ThreadLayout, body func(points []point)) {
 func (e *emitter) vectors(s *coalesce.ThreadLayout, body func(points []point)) {
 	inside, outside := s.InnerRounds, s.OuterRounds
 	if s.PerThread() > 2*unrolled {
-		inside = min(inside, max(1, unrolled/2/s.Vector))
+		inside = min(
+			inside, max(1, unrolled/2/s.Vector),
+		)
 		outside = min(
 			outside, max(1, unrolled/2/s.Vector/inside),
 		)

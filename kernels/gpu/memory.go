@@ -9,6 +9,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file allocates shared memory and scratch memory, and computes where an element
+// of a tile is in it. Allocation is a bump allocator: the size of a block's shared
+// memory is known when the whole kernel was emitted. Tiles avoid bank conflicts by
+// padded rows (bankStrides) or by permuted ones (swizzle).
+
 // span is the number of elements from the first to the last of a buffer, gaps
 // included.
 func span(sizes, strides []int64) int64 {
@@ -114,10 +119,13 @@ func (e *emitter) put(b *buffer, points []point, vals []operand) {
 // take part.
 func (e *emitter) barrier() {
 	if e.mathGroup != nil {
-		e.asm.do("bar.sync", e.mathGroup.barrier, e.threads)
+		e.asm.do(
+			"bar.sync", e.mathGroup.barrier, e.threads,
+		)
 		return
 	}
-	if e.extra > 0 { // not the producer, which is gone
+	// Threads of the producer do not take part: they have exited or run their own loop.
+	if e.extra > 0 {
 		e.asm.do("bar.sync", 0, e.threads)
 		return
 	}
@@ -146,6 +154,7 @@ func (e *emitter) bankStrides(sizes []int64, order []int, size int64) []int64 {
 		strides[d] = n
 		n *= sizes[d]
 		if !padded && sizes[d] > 1 {
+			// An odd number of words is coprime to the 32 banks.
 			words := index.CeilDiv(n*size, 4)
 			n = max(1, (words|1)*4/size)
 			padded = true
@@ -174,6 +183,8 @@ func (e *emitter) swizzled(s swizzle, row, col index.Expr, size int64) index.Exp
 	if s.group == 1 {
 		return col
 	}
+	// Columns are split into group, unit and element; the xor permutes the units of a
+	// group.
 	w := s.unit / size
 	unit := e.xor(
 		col.Div(w).Mod(s.group),

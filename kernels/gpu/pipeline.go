@@ -22,8 +22,8 @@ type pipeline struct {
 	// The number of slots, the bytes of each, and the offset of the ring in shared
 	// memory.
 	slots int64
-	bytes int64 // of a slot
-	at    int64 // of the ring
+	bytes int64
+	at    int64
 }
 
 // A pipelinedDot is a product whose operands can be in the slots of a ring.
@@ -81,7 +81,8 @@ func (e *emitter) pipelined(l *symtile.Loop, accumulators []accumulator) bool {
 	p.emit()
 	if e.knobs.epilogue > 0 {
 		e.release(p.at, p.bytes*p.slots)
-		e.barrier() // all are done with the ring
+		// The memory of the ring may be used again after this barrier.
+		e.barrier()
 	}
 	p.part.conclude(accumulators)
 	return true
@@ -110,18 +111,10 @@ func (p *pipeline) emit() {
 	e := p.e
 	a := p.e.asm
 	outside := a.scope
-	base := a.get(kindB32, "add.s32", e.smem, p.at)
-	// Each group of copies is committed, also where it is empty, so that the number of
-	// groups to wait for is constant.
-	for s := range p.slots - 1 {
-		a.note("iteration %d into slot %d", s, s)
-		p.loadSlot(
-			outside, e.asm.in(kindB32, integer(s)),
-			coalesce.LoopRange{Lo: s, Hi: s},
-			memory{shared, base, s * p.bytes},
-		)
-		a.do("cp.async.commit_group")
-	}
+	base := a.get(
+		kindB32, "add.s32", e.smem, p.at,
+	)
+	p.loadFirstSlots(outside, base)
 	for _, d := range p.dots {
 		d.prepare()
 	}
@@ -131,7 +124,9 @@ func (p *pipeline) emit() {
 		kindB32, "add.s32", base, p.bytes*p.slots,
 	)
 	a.do("mov.b32", read, base)
-	a.do("add.s32", write, base, p.bytes*(p.slots-1))
+	a.do(
+		"add.s32", write, base, p.bytes*(p.slots-1),
+	)
 	counter := a.fresh(kindB32)
 	next := a.fresh(kindB32)
 	more := a.fresh(kindPred)
@@ -140,7 +135,8 @@ func (p *pipeline) emit() {
 	a.do("mov.b32", counter, 0)
 	limit := e.iterations(p.part)
 	a.note(
-		"%s, %d slots of %d bytes", p.part.note(), p.slots, p.bytes,
+		"%s, %d slots of %d bytes", p.part.note(), p.slots,
+		p.bytes,
 	)
 	a.place(again)
 	// All but the latest slots − 2 groups have arrived: this slot is complete.
@@ -173,6 +169,24 @@ func (p *pipeline) emit() {
 	e.async, e.fresh = false, false
 }
 
+// loadFirstSlots starts the copies of the iterations before the loop, one fewer than
+// there are slots.
+func (p *pipeline) loadFirstSlots(outside *scope, base operand) {
+	e := p.e
+	a := p.e.asm
+	// Each group of copies is committed, also where it is empty, so that the number of
+	// groups to wait for is constant.
+	for s := range p.slots - 1 {
+		a.note("iteration %d into slot %d", s, s)
+		p.loadSlot(
+			outside, e.asm.in(kindB32, integer(s)),
+			coalesce.LoopRange{Lo: s, Hi: s},
+			memory{shared, base, s * p.bytes},
+		)
+		a.do("cp.async.commit_group")
+	}
+}
+
 // loadSlot starts the copies of iteration n, a register, into a slot; all is the range
 // of n over the loop. The copies are emitted in a scope outside of the loop, because
 // tile ids have other values there.
@@ -181,8 +195,8 @@ func (p *pipeline) loadSlot(outside *scope, n operand, all coalesce.LoopRange, s
 	inside := e.asm.scope
 	e.asm.scope = newScope(outside)
 	defer func() { e.asm.scope = inside }()
-	defer e.after(e.around, e.ids)
-	e.during(e.atIteration(p.part, n), all)
+	defer e.leaveLoop(e.around, e.ids)
+	e.enterLoop(e.atIteration(p.part, n), all)
 	for _, x := range p.parts {
 		x.copy(memory{
 			shared, slot.base, slot.first + *x.at,
@@ -279,7 +293,7 @@ func (s *scalarDot) copyTile(r *rowTile, to memory) {
 					e.contiguousRun(s.sum, from[k:]),
 					e.contiguousRun(s.sum, own[k:]),
 				)
-				e.touched(
+				e.logAccess(
 					false, from[k].at,
 					s.sum.Size(), int64(n),
 					own[k].when.all(from[k].when),

@@ -14,14 +14,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-const (
-	maxEnumerated = 1 << 16 // tilings looked at
-	maxOffered    = 4096    // plans offered; the estimate's cheapest
+// Plans are chosen by the estimate: all tilings, up to a limit, with the launch
+// choices that knobs offer; the cheapest of them with other schedules; and, of
+// candidates whose estimates tie, those that use the fewest resources first.
 
-	maxOfferedStages = 4 // slots of the rings of tilings that are not among the cheapest
+const (
+	// MaxEnumerated bounds the tilings that are estimated.
+	maxEnumerated = 1 << 16
+	// MaxOffered bounds the plans that are offered, the cheapest by the estimate.
+	maxOffered = 4096
 )
 
-// Plans yields plans that fit the device by the estimate, the cheapest first.
+// Plans yields the plans that fit the device by the estimate, the cheapest first.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		// Default says why there are none
@@ -36,22 +40,23 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	}
 }
 
-// Default is the plan with the least estimate that can be compiled.
+// Default is the plan with the smallest estimate that can be compiled.
 func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 	return DefaultPlan(p, b.session.Spec())
 }
 
-// DefaultPlan is the default for a device with a sheet. It never rounds to tf32.
+// DefaultPlan is the default for a device that need not be present. It never rounds to
+// tf32.
 func DefaultPlan(p *symtile.Program, s device.Spec) (kernels.Plan, error) {
 	return cheapest(p, s, noTF32)
 }
 
-// TF32Plan is the plan with the least estimate that can be compiled where products
-// of f32 may round their operands to tf32.
+// TF32Plan is DefaultPlan where products of f32 may round their operands to tf32.
 func TF32Plan(p *symtile.Program, s device.Spec) (kernels.Plan, error) {
 	return cheapest(p, s, roundings(p))
 }
 
+// cheapest compiles the best candidates until one is accepted.
 func cheapest(
 	p *symtile.Program, s device.Spec, tf32 []int,
 ) (kernels.Plan, error) {
@@ -59,7 +64,9 @@ func cheapest(
 	if err != nil {
 		return kernels.Plan{}, err
 	}
-	err = fmt.Errorf("%s has no plan that fits %s", p.Fusion.Name, s.Target)
+	err = fmt.Errorf(
+		"%s has no plan that fits %s", p.Fusion.Name, s.Target,
+	)
 	for _, c := range all[:min(len(all), 64)] {
 		if _, err = compile(p, c.plan(), s); err == nil {
 			return c.plan(), nil
@@ -68,10 +75,10 @@ func cheapest(
 	return kernels.Plan{}, err
 }
 
-// noTF32 is the knob tf32 of plans that need no permission.
+// noTF32 is the values of the knob tf32 that need no permission.
 var noTF32 = []int{0}
 
-// precisions are the values of tf32 that are worth trying and allowed.
+// precisions are the values of tf32 that are allowed and worth trying.
 func (b *Backend) precisions(p *symtile.Program) []int {
 	if b.tf32 {
 		return roundings(p)
@@ -89,7 +96,7 @@ func roundings(p *symtile.Program) []int {
 	return noTF32
 }
 
-// takesTF32 says whether an op is a product of f32.
+// takesTF32 reports whether an op is a product of f32.
 func takesTF32(p *symtile.Program, op symtile.Op) bool {
 	return op.Code == hlo.OpDot &&
 		p.Ops[op.Args[0]].Instr.Shape.DType == hlo.F32 &&
@@ -105,7 +112,8 @@ func feasibleCandidates(
 		return nil, err
 	}
 	var all []candidate
-	limit := math.Inf(1) // of what is cheap enough to be kept
+	// Limit is the estimate of the most expensive candidate that can still be offered.
+	limit := math.Inf(1)
 	looked := 0
 	launches := choices(p, s, tf32)
 	for t := range p.Space.Tilings() {
@@ -116,7 +124,7 @@ func feasibleCandidates(
 		if programs > math.MaxInt32 || !m.inOrder() {
 			continue
 		}
-		shares := m.shares(programs)
+		shares := m.splitCounts(programs)
 		for _, k := range launches {
 			k.group = m.group(t)
 			for _, k.splitk = range shares {
@@ -126,6 +134,8 @@ func feasibleCandidates(
 				}
 			}
 		}
+		// Candidates that cannot be offered any more are dropped as soon as there are
+		// many.
 		if len(all) > 4*maxOffered {
 			all = cheapestOffered(all)
 			limit = all[len(all)-1].seconds
@@ -134,7 +144,7 @@ func feasibleCandidates(
 	return m.ranked(cheapestOffered(m.scheduled(cheapestOffered(all)))), nil
 }
 
-// cheapestOffered sorts candidates, and keeps as many as are offered.
+// cheapestOffered sorts candidates and keeps as many as are offered.
 func cheapestOffered(all []candidate) []candidate {
 	slices.SortStableFunc(all, func(x, y candidate) int {
 		return cmp.Compare(x.seconds, y.seconds)
@@ -142,37 +152,37 @@ func cheapestOffered(all []candidate) []candidate {
 	return all[:min(len(all), maxOffered)]
 }
 
-// Estimates of plans that are as good as each other differ by up to tie; those
-// of products by less, as stages and schedules gain that little by the estimate
+// tie is the share by which the estimates of plans that are equally good may differ.
+// It is smaller for products, because stages and schedules gain little by the estimate
 // and more in fact.
 const tie, productTie = 0.01, 0.001
 
-// ranked puts those that tie with the cheapest of them in the order of what they
-// take of the device (D9), the least first.
+// ranked sorts candidates that tie with the cheapest of them by the resources that
+// they use, the fewest first.
 func (m *estimate) ranked(all []candidate) []candidate {
 	near := 1 + tie
 	if m.dots {
 		near = 1 + productTie
 	}
-	for left := all; len(left) > 0; {
+	for remaining := all; len(remaining) > 0; {
 		n := 1
-		for n < len(left) &&
-			left[n].seconds <= left[0].seconds*near {
+		for n < len(remaining) &&
+			remaining[n].seconds <= remaining[0].seconds*near {
 			n++
 		}
-		slices.SortStableFunc(left[:n], candidate.compareResources)
-		left = left[n:]
+		slices.SortStableFunc(remaining[:n], candidate.compareResources)
+		remaining = remaining[n:]
 	}
 	return all
 }
 
-// compareResources compares what candidates take of the device: bytes moved; threads,
+// compareResources compares the resources of candidates: bytes transferred; threads,
 // counted as more where a thread has so many elements that it needs registers for
-// them; quarters of an SM that a block leaves without a warp; shared memory of a
-// block; elements of a thread.
+// them; sub-partitions of an SM without a warp; shared memory of a block; elements of
+// a thread.
 func (c candidate) compareResources(d candidate) int {
 	return cmp.Or(
-		cmp.Compare(roundedLog(c.moved), roundedLog(d.moved)),
+		cmp.Compare(roundedLog(c.transferred), roundedLog(d.transferred)),
 		cmp.Compare(c.effectiveThreads(), d.effectiveThreads()),
 		cmp.Compare(c.idleQuarters(), d.idleQuarters()),
 		cmp.Compare(c.shared, d.shared),
@@ -180,26 +190,27 @@ func (c candidate) compareResources(d candidate) int {
 	)
 }
 
-// effectiveThreads is the threads of all blocks.
+// effectiveThreads is the threads of all blocks, weighted by the elements of each.
 func (c candidate) effectiveThreads() float64 {
 	return roundedLog(c.threads * max(1, c.slots/coveringElements))
 }
 
-// roundedLog is a logarithm, in whole steps of about a tenth.
+// roundedLog is a logarithm in steps of about a tenth.
 func roundedLog(x float64) float64 { return math.Round(7 * math.Log2(x)) }
 
-// coveringElements is the elements of a thread that hide what its addresses cost: two
-// accesses of 16 bytes of f32.
+// coveringElements is the elements of a thread that outweigh the computation of its
+// addresses: two accesses of 16 bytes of f32.
 const coveringElements = 8
 
-// idleQuarters are the quarters of an SM without a warp of a block that has elements for it.
+// idleQuarters is the sub-partitions of an SM without a warp, for blocks with elements
+// for more.
 func (c candidate) idleQuarters() int {
 	return max(0, device.SubPartitions-max(1, c.knobs.warps)) *
 		min(1, int(max(c.slots, c.partials))/2)
 }
 
-// group is how many rows of tiles of a product go together: enough for blocks
-// that run at the same time to be about square, and a divisor of all.
+// group is the rows of tiles of a product that are traversed together: a divisor of
+// all rows that makes the blocks that run at the same time roughly square.
 func (m *estimate) group(t symtile.Tiling) int {
 	rows := int64(1)
 	cols := int64(1)
@@ -213,7 +224,8 @@ func (m *estimate) group(t symtile.Tiling) int {
 		}
 	}
 	g := int64(16)
-	for g > 1 && (rows%g != 0 || g*g > rows*cols) {
+	for g > 1 &&
+		(rows%g != 0 || g*g > rows*cols) {
 		g /= 2
 	}
 	if !dots || cols < 2 {
@@ -222,12 +234,14 @@ func (m *estimate) group(t symtile.Tiling) int {
 	return int(g)
 }
 
-// choices lists the launch choices worth trying for every tiling of a program: all
-// combinations of the values that knobs offer.
+// choices lists the knobs that are tried with every tiling: all combinations of the
+// values that the table offers.
 func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 	f := launchFacts{
 		spec: s,
-		dots: slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot }),
+		dots: slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+			return op.Code == hlo.OpDot
+		}),
 	}
 	var all []knobs
 	for _, x := range tf32 {
@@ -240,7 +254,9 @@ func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 		for _, warps := range offerWarps(f) {
 			for _, stages := range offerStages(f) {
 				for _, epilogue := range offerEpilogues(f) {
-					k.warps, k.stages, k.epilogue = int(warps), int(stages), int(epilogue)
+					k.warps = int(warps)
+					k.stages = int(stages)
+					k.epilogue = int(epilogue)
 					all = append(all, k)
 				}
 			}
@@ -249,7 +265,7 @@ func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 	return all
 }
 
-// hasTensor says whether tensor cores have a product of the program.
+// hasTensor reports whether tensor cores can compute a product of the program.
 func hasTensor(p *symtile.Program, s device.Spec, k knobs) bool {
 	for n, op := range p.Ops {
 		if op.Code == hlo.OpDot &&

@@ -11,7 +11,7 @@ func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 	return NewPricer(p, b.session.Spec())
 }
 
-// NewPricer prices the plans of a program on a device of which only the sheet is there.
+// NewPricer prices the plans of a program for a device that need not be present.
 func NewPricer(p *symtile.Program, s device.Spec) (kernels.Pricer, error) {
 	m, err := newEstimate(p, s)
 	if err != nil {
@@ -20,7 +20,7 @@ func NewPricer(p *symtile.Program, s device.Spec) (kernels.Pricer, error) {
 	return m, nil
 }
 
-// Terms describes the terms of an estimate.
+// Terms implements kernels.Pricer.
 func (m *estimate) Terms() kernels.PriceTerms {
 	return kernels.PriceTerms{
 		Names:       priceTerms,
@@ -30,13 +30,12 @@ func (m *estimate) Terms() kernels.PriceTerms {
 	}
 }
 
-// Price writes the terms of a plan. One with knobs that the device does not have costs
-// nothing here: it is rejected when it is compiled.
+// Price implements kernels.Pricer.
 func (m *estimate) Price(plan kernels.Plan, price *kernels.Price) error {
 	if err := m.p.Check(plan.Tiles); err != nil {
 		return err
 	}
-	k, err := knobsOf(plan, m.sheet)
+	k, err := knobsOf(plan, m.spec)
 	if err != nil {
 		return err
 	}
@@ -44,7 +43,7 @@ func (m *estimate) Price(plan kernels.Plan, price *kernels.Price) error {
 	c := m.candidate(plan.Tiles, programs, k)
 	copy(price.Seconds, c.terms[:])
 	price.Lanes = min(
-		programs, float64(max(1, m.sheet.SMs)),
+		programs, float64(max(1, m.spec.SMs)),
 	)
 	price.Scratch = c.shared
 	return nil

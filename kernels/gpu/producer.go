@@ -21,7 +21,9 @@ func (r *ring) produce() {
 	a.enter()
 	inc := r.registers()
 	if inc > 0 {
-		a.code.Entry.MinNCTAPerSM = 1 // else the assembler does not know what all start with
+		// With one block an SM the assembler knows the registers that all threads start
+		// with.
+		a.code.Entry.MinNCTAPerSM = 1
 		a.do("setmaxnreg.dec.sync.aligned.u32", device.ProducerRegisters)
 	}
 	// The other threads of the producer warps exit after they have given up registers.
@@ -55,7 +57,9 @@ func (r *ring) fill(c cursor, to operand) {
 	a.place(again)
 	// The slot is free; the copies signal its barrier "full".
 	r.wait(c, r.isEmpty(c.at), "EMPTY")
-	r.copy(counter, address{to, 0}, r.isFull(c.at))
+	r.copy(
+		counter, address{to, 0}, r.isFull(c.at),
+	)
 	a.do("add.s32", to, to, r.bytes)
 	a.when(r.advance(c), "mov.b32", to, r.data)
 	a.do("add.s32", counter, counter, 1)
@@ -67,7 +71,7 @@ func (r *ring) fill(c cursor, to operand) {
 // have given theirs up; 0 where nothing is given.
 func (r *ring) registers() int {
 	k := r.e.knobs
-	return r.e.sheet.ConsumerRegisters(
+	return r.e.spec.ConsumerRegisters(
 		int(r.e.threads)*k.mathGroups()/device.WarpgroupThreads,
 		k.producer*device.WarpThreads,
 	)
@@ -124,7 +128,9 @@ func (r *ring) boxes(b *boxTile, to, signal address) {
 			}
 			first := a.in(kindB32, e.num(x))
 			if b.parts > 1 && d == b.slow() {
-				first = a.get(kindB32, "mad.lo.s32", r.rank, part, first)
+				first = a.get(
+					kindB32, "mad.lo.s32", r.rank, part, first,
+				)
 			}
 			at = append(at, first)
 		}

@@ -5,6 +5,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file decides which tile a block computes: the order of tiles over the grid, and
+// the loop of persistent blocks.
+
 // raster is the order in which blocks take tiles: the parallel dimensions with more
 // than one tile, and their tile ids as functions of the block's number. The last
 // dimension is the fastest. With knob group = g > 1, g tiles of the last but one
@@ -56,7 +59,8 @@ func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 func (e *emitter) neighbours() (dim int, run int64) {
 	var dims []int
 	for k, d := range e.p.Space.Dims {
-		if d.Kind == symtile.Parallel && constantOf(d.Tiles) > 1 {
+		if d.Kind == symtile.Parallel &&
+			constantOf(d.Tiles) > 1 {
 			dims = append(dims, k)
 		}
 	}
@@ -126,7 +130,9 @@ func (e *emitter) endTileLoop(w *tileLoop) {
 		stride = a.get(kindB32, "shl.b32", stride, 1)
 	}
 	a.do("add.s32", w.tile, w.tile, stride)
-	a.do("setp.lt.s32", more, w.tile, e.p.Programs())
+	a.do(
+		"setp.lt.s32", more, w.tile, e.p.Programs(),
+	)
 	a.branch(more, w.label)
 	if w.mathGroup != nil {
 		a.place(w.done)
@@ -169,5 +175,5 @@ func (e *emitter) tileIDs(number operand) {
 		)
 		known[e.p.Space.Dims[d].Tid] = ids[k]
 	}
-	e.decided(known)
+	e.setTileIDs(known)
 }

@@ -11,11 +11,15 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file computes reductions whose computation is one commutative operation, such
+// as add or maximum. Other computations are in reduce_ordered.go.
+
 // A reduction combines the elements of a tile along some dimensions. Every thread
 // combines its elements of each result in registers; then the threads of a warp
 // exchange partial results by shuffles, and warps by shared memory.
 type reduction struct {
-	e  *emitter
+	e *emitter
+	// N is the number of the op.
 	n  int
 	op symtile.Op
 	// Layout is the thread layout of the argument's tile.
@@ -86,7 +90,8 @@ func (e *emitter) reductionOf(n int) *reduction {
 	// A reduction without an identity holds two registers for each part.
 	kept := results * int64(parts)
 	if r.code == "" {
-		kept *= 2 // what is carried, too
+		// What is carried takes as many registers.
+		kept *= 2
 	}
 	if kept > maxPartials {
 		e.reject(
@@ -119,7 +124,8 @@ func (r *reduction) chooseLayout(sizes []int64) {
 			MaxResults: maxPartials / int64(len(r.types)),
 		}
 		if f.Ordered {
-			f.MaxResults /= 2 // what is carried, too
+			// What is carried takes as many registers.
+			f.MaxResults /= 2
 		}
 		c = e.foldedLayout(
 			func(op symtile.Op) bool { return key(op) == own },
@@ -256,7 +262,9 @@ func (r *reduction) fold(o, i index.Expr) {
 	}
 	args := make([][]operand, len(r.types))
 	for part := range r.types {
-		args[part] = e.elements(r.op.Args[part], points)
+		args[part] = e.elements(
+			r.op.Args[part], points,
+		)
 	}
 	for v := range points {
 		k := constantOf(o)
@@ -283,7 +291,9 @@ func (r *reduction) foldInto(acc, x []operand, p operand) {
 	next := r.join(have, x)
 	for part, d := range r.partial() {
 		if part < len(r.types) && r.code != "" {
-			next[part] = e.choose(d, p, next[part], have[part])
+			next[part] = e.choose(
+				d, p, next[part], have[part],
+			)
 		}
 		e.set(kindFor(d), acc[part], next[part])
 	}
@@ -319,7 +329,8 @@ func (r *reduction) combine(x, y []operand) []operand {
 	}
 	d := r.types[0]
 	if d.IsFloat() && kindFor(d) == kindF32 {
-		d = hlo.F32 // partial results of narrow types are not rounded
+		// Partial results of narrow types are not rounded.
+		d = hlo.F32
 	}
 	return []operand{
 		e.scalar(r.code, nil, d, d, []operand{
@@ -356,6 +367,7 @@ func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 			i.Operands[0].Shape.DType, x,
 		)
 	}
+	// A variadic reduce returns a tuple.
 	if c.Root.Op != hlo.OpTuple {
 		return []operand{at[c.Root]}
 	}
@@ -372,6 +384,7 @@ func (r *reduction) finish() {
 	r.joinThreads()
 	for k := range r.accs {
 		for part, d := range r.types {
+			// The start value is combined last, once for each result.
 			v := e.scalar(r.code, nil, wide(d), wide(d), []operand{
 				r.init[part], r.accs[k][part],
 			})
@@ -417,6 +430,7 @@ func (r *reduction) joinPair(own, other []operand, off int64) []operand {
 		return r.join(own, other)
 	}
 	e := r.e
+	// The thread with the bit has the later elements.
 	upper := e.asm.get(
 		kindPred, "setp.ne.s32",
 		e.num(e.thread.Div(off).Mod(2)),
@@ -446,7 +460,8 @@ func (r *reduction) frozen(accs []operand) []operand {
 	for part, d := range r.partial() {
 		out[part] = r.e.asm.fresh(kindFor(d))
 		r.e.asm.do(
-			kindTable[kindFor(d)].move, out[part], accs[part],
+			kindTable[kindFor(d)].move, out[part],
+			accs[part],
 		)
 	}
 	return out
@@ -456,7 +471,9 @@ func (r *reduction) frozen(accs []operand) []operand {
 func (r *reduction) exchange(x []operand, off int64) []operand {
 	out := make([]operand, len(x))
 	for part, d := range r.partial() {
-		out[part] = r.e.shuffle(kindFor(d), x[part], off)
+		out[part] = r.e.shuffle(
+			kindFor(d), x[part], off,
+		)
 	}
 	return out
 }
@@ -478,11 +495,13 @@ func (e *emitter) shuffle(k kind, x operand, off int64) operand {
 		)
 	case kindF32:
 		return a.get(
-			k, "mov.b32", word(a.get(kindB32, "mov.b32", x)),
+			k, "mov.b32",
+			word(a.get(kindB32, "mov.b32", x)),
 		)
 	case kindB32:
 		return word(x)
 	}
+	// Shuffles move 32 bits, so 64-bit values take two.
 	halves := a.fresher(kindB32, 2)
 	a.do("mov.b64", halves, x)
 	return a.get(k, "mov.b64", []operand{
@@ -502,7 +521,8 @@ func (r *reduction) acrossWarps() {
 	// warps.
 	if !r.inside {
 		per := max(s.InnerThreads, device.WarpThreads)
-		side, shares, warp = s.InnerRounds*s.InnerThreads*s.Vector,
+		side, shares, warp = s.InnerRounds*
+			s.InnerThreads*s.Vector,
 			e.threads/per, e.thread.Div(per)
 		writes = conditions(nil).and(
 			e.thread.Mod(per).Neg().AddConst(s.InnerThreads - 1),
@@ -521,7 +541,9 @@ func (r *reduction) acrossWarps() {
 	}
 	for k := range r.accs {
 		for part, b := range buffers {
-			p := point{[]index.Expr{r.number(k), warp}, writes}
+			p := point{
+				[]index.Expr{r.number(k), warp}, writes,
+			}
 			e.put(
 				b,
 				[]point{p},
@@ -537,7 +559,8 @@ func (r *reduction) acrossWarps() {
 			var points []point
 			for w := range shares {
 				points = append(points, point{
-					[]index.Expr{r.number(k), e.ring.Const(w)}, nil,
+					[]index.Expr{r.number(k), e.ring.Const(w)},
+					nil,
 				})
 			}
 			all[part] = e.fetch(b, points)
@@ -582,7 +605,8 @@ func (r *reduction) publish() {
 	if !r.inside {
 		side = s.Inner
 	}
-	for d := range s.Sizes { // kept dimensions in the order of the result
+	// The kept dimensions are in the order of the result.
+	for d := range s.Sizes {
 		for _, x := range side {
 			if x == d {
 				dims = append(dims, d)
@@ -618,7 +642,9 @@ func (r *reduction) publish() {
 			continue
 		}
 		sizes := r.op.Tile.Sizes()
-		b := e.newBuffer(registerType(d), sizes, dense(sizes))
+		b := e.newBuffer(
+			registerType(d), sizes, dense(sizes),
+		)
 		for k, p := range points {
 			p.when = p.when.and(owner.Neg())
 			e.put(

@@ -88,6 +88,7 @@ func (o reductionOrder) broken(sizes []int64, tiles func(dim int) int64) int {
 			}
 			last = c.at
 		}
+		// A later dimension that is divided would be visited out of order.
 		whole = whole || sizes[d] > 1
 	}
 	return -1
@@ -132,7 +133,8 @@ func (r *orderedReduction) clear() {
 		for part, d := range r.partial() {
 			v := no
 			if part < len(r.types) {
-				v = r.init[part] // anything
+				// The value is not used.
+				v = r.init[part]
 			}
 			r.e.set(kindFor(d), acc[part], v)
 		}

@@ -9,25 +9,30 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A ring is the schedule of products by warpgroups (sm_90a): a producer starts tensor
+// copies into slots, consumers multiply (CUTLASS, warp-specialized kernels).
+// producer.go and consumer.go have the code of both sides.
+
 // A ring is a loop of products by warpgroups, or one product without a loop, whose
 // operands are loaded by tensor copies into a ring of slots in shared memory. Each
 // slot has an mbarrier "full", which counts the bytes that arrive, and, where producer
 // warps fill the slots, an mbarrier "empty", which counts the warps that have read it.
 type ring struct {
-	e     *emitter
+	e *emitter
+	// Dots are the products, and tiles their different operands.
 	dots  []*groupDot
 	tiles []*boxTile
 	// Part is the iterations of this block; total is the most of a block, limit the
 	// number of this one.
 	part  iterationRange
-	total int64   // iterations of this block, at most
-	limit operand // how many they are
+	total int64 // iterations of this block, at most
+	limit operand
 	// The number of slots and the bytes of each.
 	slots int64
-	bytes int64 // of a slot
+	bytes int64
 	// At and full0 are the offsets in shared memory of the slots and of the barriers.
 	at    int64
-	full0 int64 // where the barriers are
+	full0 int64
 	// Lag is the number of iterations whose products are still running when the next
 	// begins.
 	lag int64
@@ -42,8 +47,9 @@ type ring struct {
 	data, full, empty operand
 	// Leader holds for the thread that initialises the barriers.
 	leader operand
-	rank   operand // of the block in the cluster
-	maps   []operand
+	rank   operand
+	// Maps are the addresses of the tensor maps.
+	maps []operand
 }
 
 // grouped emits the products that one loop over dims accumulates as a ring, and
@@ -58,7 +64,8 @@ func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
 	r.emit()
 	if e.knobs.epilogue > 0 && !e.loopsOverTiles() {
 		e.release(r.at, r.bytes*r.slots)
-		e.barrier() // all are done with the ring
+		// The memory of the ring may be used again after this barrier.
+		e.barrier()
 	}
 	r.part.conclude(r.accumulators())
 	return true
@@ -67,7 +74,7 @@ func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
 // ringOf is the ring of the products that one loop accumulates; nil where warpgroups
 // cannot compute one of them or the loop computes something else, too.
 func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
-	if !e.sheet.Warpgroups() ||
+	if !e.spec.Warpgroups() ||
 		e.threads%device.WarpgroupThreads != 0 || e.loopDepth > 0 {
 		return nil
 	}
@@ -124,12 +131,15 @@ func (r *ring) schedule() {
 		(r.total > r.slots || ahead) &&
 		e.asm.waits == 0 &&
 		int(e.threads)*e.knobs.mathGroups()+
-			e.knobs.producer*device.WarpThreads <= e.sheet.BlockThreads
+			e.knobs.producer*device.WarpThreads <= e.spec.BlockThreads
 	if e.knobs.mathGroups() > 1 && e.shared > 0 {
 		e.reject("persistent=%d needs a product that is the first thing a block does", e.knobs.persistent)
 	}
 	if ahead && (!r.hasProducer || e.extra > 0) {
-		e.reject("cluster=%d and persistent=%d need a producer, and a product that is the first thing a block does, the only one", e.knobs.cluster, e.knobs.persistent)
+		e.reject(
+			"cluster=%d and persistent=%d need a producer, and a product that is the first thing a block does, the only one",
+			e.knobs.cluster, e.knobs.persistent,
+		)
 	}
 }
 
@@ -171,6 +181,8 @@ func (r *ring) share() {
 	if r.blocks == 1 {
 		return
 	}
+	// Blocks of a cluster have consecutive numbers, so they are neighbours along this
+	// dimension.
 	along, run := e.neighbours()
 	if run%r.blocks != 0 {
 		e.reject("cluster=%d does not divide the %d neighbouring tiles", r.blocks, run)
@@ -205,7 +217,10 @@ const swizzleRows = 8
 func (r *ring) emit() {
 	e := r.e
 	a := r.e.asm
-	r.leader = a.get(kindPred, "setp.eq.s32", e.tid, 0)
+	// Thread 0 initialises the barriers and fetches the tensor maps.
+	r.leader = a.get(
+		kindPred, "setp.eq.s32", e.tid, 0,
+	)
 	for k := range e.maps {
 		p := a.get(
 			kindB64, "mov.b64", operand(fmt.Sprintf("map%d", k)),
@@ -224,7 +239,8 @@ func (r *ring) emit() {
 	),
 		a.get(kindB32, "add.s32", e.smem, r.full0),
 		a.get(
-			kindB32, "add.s32", e.smem, r.full0+8*r.slots,
+			kindB32, "add.s32", e.smem,
+			r.full0+8*r.slots,
 		)
 	r.barriers()
 	if r.hasProducer {
@@ -260,6 +276,8 @@ func (r *ring) barriers() {
 			)
 		}
 	}
+	// The barriers have to be visible to the copy unit and to other blocks before they
+	// are used.
 	a.when(r.leader, "fence.mbarrier_init.release.cluster")
 	a.when(r.leader, "fence.proxy.async")
 	if r.blocks == 1 {
@@ -287,6 +305,8 @@ func (e *emitter) leaveCluster() {
 // prefill fills the slots of the first iterations.
 func (r *ring) prefill() {
 	a := r.e.asm
+	// The slots that lag behind are filled in the loop, when their products are
+	// complete.
 	follower := a.label("FOLLOW")
 	a.branch(a.not(r.leader), follower)
 	a.enter()
@@ -308,7 +328,9 @@ type cursor struct{ at, parity operand }
 // cursor is a new cursor at slot 0.
 func (r *ring) cursor(parity int64) cursor {
 	a := r.e.asm
-	c := cursor{a.fresh(kindB32), a.fresh(kindB32)}
+	c := cursor{
+		a.fresh(kindB32), a.fresh(kindB32),
+	}
 	a.do("mov.b32", c.at, r.full)
 	a.do("mov.b32", c.parity, parity)
 	return c
@@ -343,14 +365,17 @@ func (r *ring) advance(c cursor) (wrap operand) {
 	a := r.e.asm
 	wrap = a.fresh(kindPred)
 	a.do("add.s32", c.at, c.at, 8)
+	// The barriers "empty" begin where those for "full" end.
 	a.do("setp.ge.s32", wrap, c.at, r.empty)
 	a.when(wrap, "mov.b32", c.at, r.full)
-	a.when(wrap, "xor.b32", c.parity, c.parity, 1)
+	a.when(
+		wrap, "xor.b32", c.parity, c.parity, 1,
+	)
 	return wrap
 }
 
-// The named barriers of a block with teams: that of team t for itself, and that at
-// which it waits for its turn to multiply.
+// Named barriers of a block with two math groups: groupBarrier + g synchronises group
+// g, and at turnBarrier + g group g waits for its turn to multiply.
 const (
 	groupBarrier = 1
 	turnBarrier  = 3
@@ -364,13 +389,18 @@ func (e *emitter) newMathGroup() *mathGroup {
 	}
 	a := e.asm
 	t := &mathGroup{private: e.hints.groupBytes}
+	// The shuffle makes the number uniform for the assembler.
 	t.number = a.get(
 		kindB32, "shfl.sync.idx.b32",
 		a.get(kindB32, "shr.u32", e.tid, bits.TrailingZeros64(uint64(e.threads))),
 		0, device.WarpThreads-1, -1,
 	)
-	t.barrier = a.get(kindB32, "add.s32", t.number, groupBarrier)
-	t.turn = a.get(kindB32, "add.s32", t.number, turnBarrier)
+	t.barrier = a.get(
+		kindB32, "add.s32", t.number, groupBarrier,
+	)
+	t.turn = a.get(
+		kindB32, "add.s32", t.number, turnBarrier,
+	)
 	t.nextTurn = a.get(
 		kindB32, "sub.s32",
 		a.in(kindB32, integer(turnBarrier+1)),
@@ -413,9 +443,12 @@ func (r *ring) startOf(c cursor, offset operand) {
 	slot := r.total % r.slots
 	wraps := r.total / r.slots
 	if slot > 0 {
-		a.do("mad.lo.s32", c.at, t.number, 8*slot, c.at)
 		a.do(
-			"mad.lo.s32", offset, t.number, slot*r.bytes/matrixRow, offset,
+			"mad.lo.s32", c.at, t.number, 8*slot, c.at,
+		)
+		a.do(
+			"mad.lo.s32", offset, t.number, slot*r.bytes/matrixRow,
+			offset,
 		)
 	}
 	if wraps%2 > 0 {
@@ -427,7 +460,8 @@ func (r *ring) startOf(c cursor, offset operand) {
 func (r *ring) takeTurn() {
 	if t, e := r.e.mathGroup, r.e; t != nil {
 		e.asm.do("bar.sync", t.turn, 2*e.threads)
-		e.tileLoop.waits = e.asm.waits // this one orders no results
+		// This barrier does not order results in shared memory.
+		e.tileLoop.waits = e.asm.waits
 	}
 }
 
@@ -439,6 +473,7 @@ func (r *ring) passTurn() {
 		return
 	}
 	p := a.fresh(kindPred)
+	// The other group has a next tile only if its number is below the number of tiles.
 	next := a.fresh(kindB32)
 	a.do(
 		"add.s32", next, e.tileLoop.tile,
@@ -461,11 +496,14 @@ func (r *ring) skip(c cursor, offset operand) {
 	if slot > 0 {
 		p := a.fresh(kindPred)
 		a.do("add.s32", c.at, c.at, 8*slot)
-		a.do("add.s32", offset, offset, slot*r.bytes/matrixRow)
+		a.do(
+			"add.s32", offset, offset, slot*r.bytes/matrixRow,
+		)
 		a.do("setp.ge.s32", p, c.at, r.empty)
 		a.when(p, "sub.s32", c.at, c.at, 8*r.slots)
 		a.when(
-			p, "sub.s32", offset, offset, r.slots*r.bytes/matrixRow,
+			p, "sub.s32", offset, offset,
+			r.slots*r.bytes/matrixRow,
 		)
 		a.when(p, "xor.b32", c.parity, c.parity, 1)
 	}

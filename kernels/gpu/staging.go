@@ -32,7 +32,8 @@ func (e *emitter) stage(n int) {
 		)
 	} else {
 		b = e.newBuffer(
-			d, sizes, e.bankStrides(sizes, order, d.Size()),
+			d, sizes,
+			e.bankStrides(sizes, order, d.Size()),
 		)
 	}
 	e.asm.note("%s to shared memory", e.describe(n))
@@ -69,7 +70,9 @@ func (e *emitter) storeRoot(r symtile.Root) {
 		places := make([]place, len(points))
 		for k := range points {
 			points[k].when = points[k].when.all(once)
-			index, valid := e.tensor(op.Tile, points[k].at)
+			index, valid := e.tensor(
+				op.Tile, points[k].at,
+			)
 			points[k].when = points[k].when.all(valid)
 			places[k] = place{
 				e.dotted(index, shape.Strides()),

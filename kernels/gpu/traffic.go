@@ -10,36 +10,47 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
-// A touch is an access of global memory as it was emitted: what the layout room
-// needs to count the sectors it moves.
-type touch struct {
-	store  bool
-	offset index.Expr // bytes from the start of the array
-	bytes  int64      // of a thread
+// The memory traffic of a kernel can be predicted from its address expressions: while
+// code is emitted, every access of global memory is recorded with the loops around it,
+// and package coalesce counts the sectors over the grid. Tests compare the prediction
+// with the simulator's counters.
+
+// An emittedAccess is an access of global memory in the generated code, with what
+// package coalesce needs to count the sectors that it touches.
+type emittedAccess struct {
+	store bool
+	// Offset is in bytes from the start of the array; bytes is the size of the access
+	// of one thread.
+	offset index.Expr
+	bytes  int64
 	when   conditions
+	// Around are the loops around the access, and ids the tile ids by block and loops.
 	around []coalesce.LoopRange
-	ids    map[index.Expr]index.Expr // tile ids by block and loops
+	ids    map[index.Expr]index.Expr
 }
 
-// A watch is what is known of accesses while code is emitted.
-type watch struct {
-	touches    []touch
-	around     []coalesce.LoopRange      // loops
-	ids        map[index.Expr]index.Expr // tile ids that are known by block and loops
-	loads      int                       // emitted
-	unforeseen string                    // why touches do not say all
+// An accessLog records the accesses of a kernel while it is emitted.
+type accessLog struct {
+	logged []emittedAccess
+	// The current loops, and the tile ids as expressions of the block and the loops.
+	around []coalesce.LoopRange
+	ids    map[index.Expr]index.Expr
+	// Loads counts the load instructions.
+	loads int
+	// Unpredictable is why the log is not complete; "" where it is.
+	unpredictable string
 }
 
-// touched notes an access of n elements of a size.
-func (e *emitter) touched(store bool, at index.Expr, size, n int64, when conditions) {
-	e.touches = append(e.touches, touch{
+// logAccess records an access of n elements.
+func (e *emitter) logAccess(store bool, at index.Expr, size, n int64, when conditions) {
+	e.logged = append(e.logged, emittedAccess{
 		store, at.Scale(size), size * n, when,
 		slices.Clone(e.around), e.ids,
 	})
 }
 
-// decided says what tile ids are from here on.
-func (e *emitter) decided(ids map[index.Expr]index.Expr) {
+// setTileIDs records the values of tile ids from here on.
+func (e *emitter) setTileIDs(ids map[index.Expr]index.Expr) {
 	all := maps.Clone(e.ids)
 	if all == nil {
 		all = map[index.Expr]index.Expr{}
@@ -48,8 +59,8 @@ func (e *emitter) decided(ids map[index.Expr]index.Expr) {
 	e.ids = all
 }
 
-// during says that step takes the values of trips from here on.
-func (e *emitter) during(step index.Expr, all coalesce.LoopRange) {
+// enterLoop records a loop whose variable has the values of a range.
+func (e *emitter) enterLoop(step index.Expr, all coalesce.LoopRange) {
 	if _, known := step.Value(); known {
 		return
 	}
@@ -64,15 +75,15 @@ func (e *emitter) during(step index.Expr, all coalesce.LoopRange) {
 	}
 }
 
-// after ends what decided and during said since there were these.
-func (e *emitter) after(
+// leaveLoop restores what was known before a loop.
+func (e *emitter) leaveLoop(
 	around []coalesce.LoopRange, ids map[index.Expr]index.Expr,
 ) {
 	e.around, e.ids = around, ids
 }
 
-// request is a touch over the grid.
-func (e *emitter) request(t touch) coalesce.Request {
+// request is an access of all blocks of the grid.
+func (e *emitter) request(t emittedAccess) coalesce.Request {
 	q := coalesce.Request{
 		Offset: t.offset,
 		Bytes:  t.bytes,
@@ -103,17 +114,17 @@ func (e *emitter) request(t touch) coalesce.Request {
 	return q
 }
 
-// A Traffic is the sectors of global memory that a kernel's instructions touch,
-// as the layout room counts them from the expressions of its addresses.
+// Traffic is the sectors of global memory that a kernel's instructions touch, counted
+// by package coalesce from the expressions of their addresses.
 type Traffic struct{ Load, Store coalesce.Count }
 
-// traffic predicts what a simulator counts. Kernels whose addresses depend on
-// data, or that share work in ways expressions do not say, are errors.
+// traffic predicts the counters of a simulator. It is an error for kernels whose
+// addresses depend on data, or whose blocks share loops.
 func (e *emitter) traffic() (all Traffic, err error) {
-	if e.unforeseen != "" {
-		return all, fmt.Errorf("%s: %s", e.name, e.unforeseen)
+	if e.unpredictable != "" {
+		return all, fmt.Errorf("%s: %s", e.name, e.unpredictable)
 	}
-	for _, t := range e.touches {
+	for _, t := range e.logged {
 		c, err := e.request(t).Count(
 			e.ring, layout.Sectors{},
 		)

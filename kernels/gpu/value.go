@@ -12,6 +12,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// This file moves elements between memory and registers. Elements in registers have
+// the kind that their type is computed in (kindFor): 8- and 16-bit elements are
+// unpacked from words when they are loaded and packed when they are stored.
+// Consecutive elements are moved by one instruction of up to 16 bytes.
+
 const (
 	global space = "global"
 	shared space = "shared"
@@ -26,7 +31,9 @@ func (e *emitter) load(
 	s space, d hlo.DType, at address, n int, p operand,
 ) []operand {
 	bytes := int(d.Size()) * n
-	key := valueKey{text: fmt.Sprint(s, d, at, n, p)}
+	key := valueKey{
+		text: fmt.Sprint(s, d, at, n, p),
+	}
 	if all := e.loaded(key, n); all != nil {
 		return all
 	}
@@ -37,7 +44,9 @@ func (e *emitter) load(
 	case d == hlo.F32:
 		words = e.read(s, kindF32, "32", at, n, p)
 	case bytes >= 4:
-		words = e.read(s, kindB32, "32", at, bytes/4, p)
+		words = e.read(
+			s, kindB32, "32", at, bytes/4, p,
+		)
 	case bytes == 2:
 		words = e.read(s, kindB32, "16", at, 1, p)
 	default:
@@ -136,7 +145,7 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		return a.get(kindPred, "setp.ne.s32", x, 0)
 	case d.IsFloat():
 		table := e.constant(tableOf(d))
-		e.unforeseen = "a table is read, at what the data says"
+		e.unpredictable = "a table is read, at what the data says"
 		return e.load(global, hlo.F32, e.at32(table, x, 4), 1, yes)[0]
 	}
 	return x
@@ -328,7 +337,7 @@ func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 			),
 		)
 	case d.IsFloat():
-		e.reject("%s is not written on %s", d, e.sheet.Target)
+		e.reject("%s is not written on %s", d, e.spec.Target)
 	}
 	return a.in(kindB32, v)
 }
@@ -349,7 +358,7 @@ func (e *emitter) fit(d hlo.DType, v operand) operand {
 		}
 		return r
 	case d.IsFloat():
-		e.reject("arithmetic on %s is not done on %s", d, e.sheet.Target)
+		e.reject("arithmetic on %s is not done on %s", d, e.spec.Target)
 	case d.IsSigned():
 		return a.get(
 			kindB32, "bfe.s32", a.in(kindB32, v),
@@ -453,7 +462,7 @@ func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand 
 		// Only global memory counts as traffic, and a load that was known already does
 		// not.
 		if m.space != shared && e.loads > before {
-			e.touched(
+			e.logAccess(
 				false, places[0].at, d.Size(),
 				int64(n), places[0].when,
 			)
@@ -476,7 +485,7 @@ func (e *emitter) scatterPlaces(
 			vals[:n], p,
 		)
 		if m.space != shared && p != no {
-			e.touched(
+			e.logAccess(
 				true, places[0].at, d.Size(),
 				int64(n), places[0].when,
 			)

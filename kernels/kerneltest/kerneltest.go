@@ -1,5 +1,9 @@
 // Package kerneltest has what the tests of several backends need: programs from texts
-// and files, verifiers, and times of repeated runs. A failure ends the test.
+// and files, verifiers of their kernels, and times of repeated runs. It is not part of
+// any program.
+//
+// Functions that can fail take the test and end it, so that a test says only what it is
+// about.
 package kerneltest
 
 import (
@@ -13,7 +17,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Program analyzes the text of a computation.
+// Program analyzes the text of a computation. A text that is not valid, or that cannot
+// be tiled, is logged.
 func Program(t testing.TB, text string) *symtile.Program {
 	t.Helper()
 	m, err := hlo.Parse("test", []byte(text+"\n"))
@@ -27,7 +32,7 @@ func Program(t testing.TB, text string) *symtile.Program {
 	return p
 }
 
-// Verifier returns a verifier of kernels of a program.
+// Verifier returns a verifier of the kernels of a program; its inputs depend on seed.
 func Verifier(t testing.TB, p *symtile.Program, seed int64) *check.Verifier {
 	t.Helper()
 	v, err := check.NewVerifier(p.Fusion, seed)
@@ -65,7 +70,8 @@ func EachProgram(
 	}
 }
 
-// Best is the shortest of n times, in seconds.
+// Best is the shortest of n times, in seconds: the time with the least interference by
+// other processes.
 func Best(n int, run func() time.Duration) float64 {
 	best := run()
 	for range n - 1 {

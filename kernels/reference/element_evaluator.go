@@ -141,7 +141,8 @@ func (s *ElementEvaluator) element(
 	return v, err
 }
 
-// compute computes an element by the rule of its operation.
+// compute computes an element by the rule of its operation, or takes it from
+// the whole result of an operation without a rule.
 func (s *ElementEvaluator) compute(
 	i *hlo.Instr, at int64,
 ) (value, error) {
@@ -158,7 +159,8 @@ func (s *ElementEvaluator) compute(
 	return v.scalar(at), nil
 }
 
-// all evaluates an instruction as a whole.
+// all evaluates an instruction as a whole, with all that it depends on, and
+// keeps the result for further elements.
 func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 	if v, met := s.whole[i]; met {
 		return v, nil

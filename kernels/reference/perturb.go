@@ -51,7 +51,8 @@ func Deviations(
 }
 
 // addSquares adds the squares of finite differences to sums, of which there is
-// one a result.
+// one a result. Differences of infinities and NaN are left out: such elements
+// have to agree as they are.
 func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 	if sums == nil {
 		sums = make([][]float64, len(plain))

@@ -163,7 +163,8 @@ func (v value) store() (kernels.Buffer, error) {
 }
 
 // strided makes a value of the given shape whose element at an index is the
-// element of v at start + Σ index·strides.
+// element of v at start + Σ index·strides. A broadcast has strides of 0, a
+// reverse negative ones.
 func (v value) strided(
 	shape hlo.Shape, start int64, strides []int64,
 ) (value, error) {
@@ -654,8 +655,9 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 }
 
 // reduceRows combines all elements in row-major order. If the reductions of
-// different results share nothing (alone), the slices of a first dimension that
-// is kept are done on all cores; the order within each result stays the same.
+// different results share nothing but the operand (alone), the slices of a
+// first dimension that is kept are done on all cores; the order of the terms of
+// each result stays the same, and so do its bits.
 func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
 	all := func(lo, hi int64) {
 		r.visit(lo, hi, func(x row) {
@@ -729,7 +731,8 @@ func (v value) round() {
 }
 
 // reducer returns a function that combines element at of the operands into
-// position to of the results.
+// position to of the results. A computation that is one binary operation is a
+// function of Go; any other is interpreted for every element.
 func reducer(
 	c *hlo.Computation, outs, in []value,
 ) (func(to, at int64) error, error) {

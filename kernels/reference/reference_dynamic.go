@@ -54,7 +54,8 @@ func dynamicSlice(i *hlo.Instr, a []value) (value, error) {
 	)
 }
 
-// dynamicUpdateSlice copies the operand and overwrites a slice of it.
+// dynamicUpdateSlice copies the operand and overwrites a slice of it, whose
+// start is clamped so that the update is inside.
 func dynamicUpdateSlice(i *hlo.Instr, a []value) (value, error) {
 	out := a[0].clone().withShape(i.Shape)
 	a[1].storeStrided(
@@ -130,7 +131,9 @@ func split(index, dims, window, batch []int64) (inWindow, inBatch []int64) {
 	return window, batch
 }
 
-// gather copies slices whose starts are clamped.
+// gather copies slices of the operand whose starts are clamped, so that every
+// slice is inside. Each element of the result is located by itself, and the
+// slices may overlap.
 func gather(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err != nil {

@@ -329,7 +329,8 @@ func newConvolutionShape(i *hlo.Instr, left, right []int64) (g convolutionShape,
 }
 
 // convolve computes every result as one sum and passes it to store with its
-// position.
+// position. The spatial positions are the outer loop, since the elements that a
+// window covers are the same for all batches and features.
 func convolve[T int64 | float64](
 	g convolutionShape, left, right []T,
 	store func(at int64, sum T),

@@ -15,7 +15,8 @@ func Epsilon(d hlo.DType) float64 {
 }
 
 // AccumulatorOf is the type that backends keep sums of a type in: f64 for f64,
-// else f32.
+// else f32. The reference itself accumulates in float64; tolerances follow the
+// backends.
 func AccumulatorOf(d hlo.DType) hlo.DType {
 	if d == hlo.F64 {
 		return hlo.F64

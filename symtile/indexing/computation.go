@@ -150,7 +150,8 @@ func (w *walker) edgesThrough(in *hlo.Instr, output int) []edge {
 
 // toCaller rewrites the origins of run-time variables for in, the caller of c:
 // a parameter is the operand that is passed, any other instruction is within
-// the call.
+// the call. The maps of a body are made once for all of its callers, so that
+// each caller rewrites a copy.
 func toCaller(
 	maps []index.Map, c *hlo.Computation, in *hlo.Instr,
 ) []index.Map {
@@ -276,7 +277,7 @@ func OutputMaps(
 }
 
 // forward is backward in the other direction: from one array to everything made
-// from it.
+// from it. Instructions are visited once, operands before users.
 func (w *walker) forward(c *hlo.Computation, from arrayRef) map[arrayRef]*mapSet {
 	if reached, ok := w.forwardMaps[from]; ok {
 		return reached

@@ -83,9 +83,15 @@ type Caches struct{ First, Second, Third int }
 // cache of 32 KiB, a second-level one 16 times as large, 16 MiB of a
 // third-level one.
 func (c Caches) Filled() Caches {
-	c.First = cmp.Or(max(0, c.First), 32<<10)
-	c.Second = cmp.Or(max(0, c.Second), 16*c.First)
-	c.Third = cmp.Or(max(0, c.Third), 16<<20)
+	c.First = cmp.Or(
+		max(0, c.First), 32<<10,
+	)
+	c.Second = cmp.Or(
+		max(0, c.Second), 16*c.First,
+	)
+	c.Third = cmp.Or(
+		max(0, c.Third), 16<<20,
+	)
 	return c
 }
 
@@ -95,7 +101,9 @@ func (x Product[T]) Multiply(scratch []T) {
 	if x.check(); x.idle() {
 		return
 	}
-	if x.N == 1 && x.M >= 16 && x.C.Row == 1 { // the same product transposed has rows of M elements
+	// the same product transposed has rows of M elements
+	if x.N == 1 && x.M >= 16 &&
+		x.C.Row == 1 {
 		x.C, x.A, x.B = Matrix[T]{
 			x.C.Data, x.M, 1,
 		},
@@ -200,7 +208,8 @@ func (x Product[T]) check() {
 // check panics unless all of m rows of n elements is in the slice.
 func (x Matrix[T]) check(what string, m, n int) {
 	last := (m-1)*x.Row + (n-1)*x.Col
-	if x.Row < 0 || x.Col < 0 || last >= len(x.Data) {
+	if x.Row < 0 || x.Col < 0 ||
+		last >= len(x.Data) {
 		panic(fmt.Sprintf(
 			"gemm: %s is %d×%d with strides %d and %d, which is not in %d elements",
 			what, m, n, x.Row,

@@ -127,7 +127,9 @@ func interleaveRest(to, from byteMatrix, begin, k int) {
 	for p := begin; p < k; p += 2 {
 		x := uint32(*(*uint16)(from.at(0, p).p))
 		if p+1 < k {
-			x |= uint32(*(*uint16)(from.at(0, p+1).p)) << 16
+			x |= uint32(*(*uint16)(
+				from.at(0, p+1).p,
+			)) << 16
 		}
 		*(*uint32)(to.at(0, p/2).p) = x
 	}

@@ -14,19 +14,27 @@ const (
 
 // panel is the bytes of a panel of b, beside which others pass through the
 // first-level cache.
-func (c Caches) panel() int { return c.First / 4 * 3 }
+func (c Caches) panel() int {
+	return c.First / 4 * 3
+}
 
 // slab is the bytes of rows of a that stay in the second-level cache, beside
 // the next ones and the panels.
-func (c Caches) slab() int { return c.Second / 8 * 3 }
+func (c Caches) slab() int {
+	return c.Second / 8 * 3
+}
 
 // store is the bytes of panels of b that stay in the third-level cache, beside
 // everything else.
-func (c Caches) store() int { return c.Third / 4 }
+func (c Caches) store() int {
+	return c.Third / 4
+}
 
 // stream is the bytes of a row of c, or of rows of b of a gemv, that stay in
 // the first-level cache.
-func (c Caches) stream() int { return c.First / 2 }
+func (c Caches) stream() int {
+	return c.First / 2
+}
 
 // freshFlag, in place of 0, makes a kernel begin with zeros.
 const freshFlag = 1
@@ -95,7 +103,8 @@ func (f *family) blocking(c Caches, m, n, k int) blocking {
 // the unit, that are as equal as can be.
 func evenParts(n, most, unit int) int {
 	parts := (n + most - 1) / most
-	return ((n+parts-1)/parts + unit - 1) / unit * unit
+	return ((n+parts-1)/parts + unit - 1) /
+		unit * unit
 }
 
 // slab is the bytes of a slab.
@@ -105,7 +114,8 @@ func (b blocking) slab(f *family) int {
 
 // panels is the number of panels that are kept.
 func (b blocking) panels(f *family, m int) int {
-	all := (b.columns + f.width() - 1) / f.width()
+	all := (b.columns + f.width() - 1) /
+		f.width()
 	if m <= b.rows {
 		return min(panelGroup, all)
 	}
@@ -227,24 +237,32 @@ func (p *product) block(i, j, t int) {
 	terms := min(p.terms, p.k-t)
 	begin := j
 	end := min(j+p.columns, p.n)
-	slab := p.slabOf(p.a.at(i, t), rows, terms)
+	slab := p.slabOf(
+		p.a.at(i, t), rows, terms,
+	)
 	p.prefetches[1] = p.nextSlab(i, t)
 	each := panelGroup * p.width()
 	for n := 0; j < end; n, j = n+panelGroup, j+each {
 		columns := min(each, end-j)
 		panel := p.panels
 		if p.m > p.rows {
-			panel.p = unsafe.Add(panel.p, n*p.terms*panel.row)
+			panel.p = unsafe.Add(
+				panel.p, n*p.terms*panel.row,
+			)
 		}
 		if i == 0 {
-			p.packPanels(panel, p.b.at(t, j), terms, columns)
+			p.packPanels(
+				panel, p.b.at(t, j), terms, columns,
+			)
 		}
 		p.prefetches[0] = p.nextPanels(
 			i, j+each, t, begin, end, n+panelGroup,
 		)
 		for k := 0; k < columns; k += p.width() {
 			if k > 0 {
-				panel.p = unsafe.Add(panel.p, p.panel())
+				panel.p = unsafe.Add(
+					panel.p, p.panel(),
+				)
 			}
 			width := min(p.width(), columns-k)
 			from := p.b.at(t, j+k)
@@ -260,7 +278,9 @@ func (p *product) block(i, j, t int) {
 }
 
 // panel is the bytes of a panel.
-func (p *product) panel() int { return p.terms * p.panels.row }
+func (p *product) panel() int {
+	return p.terms * p.panels.row
+}
 
 // nextSlab is the prefetch of what follows the slab at i, t.
 func (p *product) nextSlab(i, t int) prefetch {
@@ -293,7 +313,8 @@ func (p *product) nextPanels(i, j, t, begin, end, n int) prefetch {
 		t = t + p.terms
 	}
 	from := p.b.at(t, j)
-	if i > 0 && p.packsPanel(from, p.width()) {
+	if i > 0 &&
+		p.packsPanel(from, p.width()) {
 		return prefetch{
 			uintptr(p.panels.p) + uintptr(n*p.panel()),
 			64, panelGroup * p.panel() / 64, 1,
@@ -417,7 +438,9 @@ func (p *product) strip(c, a, b byteMatrix, m, n, k int) {
 // blocks multiplies blocks of rows by one panel.
 func (p *product) blocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 	if n < p.width() {
-		p.maskedBlocks(c, a, b, blocks, rows, n, k)
+		p.maskedBlocks(
+			c, a, b, blocks, rows, n, k,
+		)
 		return
 	}
 	full := p.full[rows-1]

@@ -10,6 +10,20 @@
 // A loop works on runs: slices of equal length, of which the destination may be an
 // operand. Runs are strips of a tile, mostly of 512 elements, so that what a loop
 // reads is still in the first-level cache.
+//
+// # Classes
+//
+// Scratch has elements of four Go types, one for each class. An element of an array
+// is held in the smallest class that has all its values:
+//
+//	float32  f32, bf16, f16, f8 types
+//	float64  f64
+//	int32    pred, s2, s4, s8, s16, s32, u2, u4, u8, u16
+//	int64    s64, u32, u64 (its bits)
+//
+// Fewer classes than types keep the number of loops small: a loop is generic in its
+// class, and one more loop per type narrows results. Read and Write convert between
+// an array and scratch.
 package portable
 
 import "github.com/tilewright/tilewright/symtile/hlo"
@@ -88,7 +102,7 @@ func ClassFor[T Number]() Class {
 }
 
 // Fill fills dst with x. Copying what is there already, twice as much each
-// time, is the fastest loop in Go.
+// time, is the fastest loop in Go, since copy moves whole vectors.
 func Fill[T Number](dst []T, x T) {
 	n := min(16, len(dst))
 	for k := range dst[:n] {

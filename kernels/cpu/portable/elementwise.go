@@ -8,6 +8,15 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A loop is looked up once, when a program is compiled, by opcode and class, and then
+// called for each strip. Operations whose semantics are those of an operator of Go
+// have a loop per class; that the compiler sees the operator in the loop is what
+// makes it fast. All others call the scalar function of the reference for each
+// element, through float64 or int64, and narrow the result.
+//
+// Results of a class that is wider than the element type are narrowed by a second
+// loop over the same strip (Then), which finds it in the first-level cache.
+
 // A Float is an element of the floating classes.
 type Float interface{ float32 | float64 }
 
@@ -70,8 +79,8 @@ func numberBinary[T Number](op hlo.Opcode) Binary[T, T] {
 	return nil
 }
 
-// floatBinary are the loops of floating classes; they compute in f64 where
-// there is no loop of their own.
+// floatBinary are the loops of binary operations on floats. Division has a loop
+// of its own, the others compute in f64 by the reference's function.
 func floatBinary[T Float](op hlo.Opcode) Binary[T, T] {
 	if op == hlo.OpDivide {
 		return func(dst, x, y []T) {
@@ -93,8 +102,9 @@ func floatBinary[T Float](op hlo.Opcode) Binary[T, T] {
 	}
 }
 
-// floatUnary are the loops of floating classes; they compute in f64 where there
-// is no loop of their own.
+// floatUnary are the loops of unary operations on floats. Those that Go or the
+// processor computes have loops of their own, the others compute in f64 by the
+// reference's function.
 func floatUnary[T Float](op hlo.Opcode) Unary[T, T] {
 	switch op {
 	case hlo.OpNegate:
@@ -139,8 +149,9 @@ func floatUnary[T Float](op hlo.Opcode) Unary[T, T] {
 	}
 }
 
-// intBinary are the loops of integer classes, exact modulo the width of T.
-// Narrowing brings results to the element type afterwards.
+// intBinary are the loops of binary operations on integers, exact modulo the
+// width of T: what an operation leaves in the bits above those of d is removed
+// by Narrowing afterwards.
 func intBinary[T integer](op hlo.Opcode, d hlo.DType) Binary[T, T] {
 	switch op {
 	case hlo.OpAnd:
@@ -264,7 +275,9 @@ func Narrowing[T Number](d hlo.DType) Unary[T, T] {
 	return loop.(Unary[T, T])
 }
 
-// roundTo is the loop that rounds to a floating type that is held as f32.
+// roundTo is the loop that rounds to a floating type that is held as f32. It
+// encodes and decodes; the types of one byte go through the rounding of the
+// reference.
 func roundTo(d hlo.DType) Unary[float32, float32] {
 	switch d {
 	case hlo.F32:
@@ -415,7 +428,7 @@ func Comparison[T Number](i *hlo.Instr) Binary[T, int32] {
 }
 
 // ordering is the loop of a comparison by Go's operators, nil of an unknown
-// direction.
+// direction. A NaN compares as HLO says: equal to nothing, unequal to all.
 func ordering[T Number](direction string) Binary[T, int32] {
 	switch direction {
 	case "EQ":
@@ -480,7 +493,8 @@ func Select[T Number](dst []T, p []int32, x, y []T) {
 	}
 }
 
-// Clamp is min(max(x, lo), hi); NaN stays.
+// Clamp is min(max(x, lo), hi), in which NaN stays, since Go's min and max
+// return NaN where an operand is one.
 func Clamp[T Number](d hlo.DType, dst, lo, x, hi []T) {
 	if d == hlo.U64 {
 		for k := range dst {

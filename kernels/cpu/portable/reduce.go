@@ -2,6 +2,11 @@ package portable
 
 import "github.com/tilewright/tilewright/symtile/hlo"
 
+// Row reductions with several partial results give the processor independent chains
+// of operations, as many as the latency of an addition is longer than its throughput.
+// The partial results of elements 4k, 4k+1, 4k+2 and 4k+3 are combined as
+// (a + b) + (c + d), and what remains of a row joins the first.
+
 // ReduceRow is the loop that reduces a run into x, nil where there is none for
 // the operation on type d. It has four partial results, which do not depend on
 // each other and are combined in a fixed order, so that the result depends on

@@ -9,6 +9,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A scalar program evaluates the computation of a reduce, or of another operation
+// that applies one, for a single pair of elements. It is the slowest way to do so,
+// and the one that serves every computation of scalars: an instruction is a closure
+// over the numbers of its registers, and the program calls one after the other. The
+// computations that occur in practice are one operation, which has loops of its own,
+// or consist of elementwise operations, which package cpu applies to strips of pairs.
+
 // A Scalar is one element of a scalar program.
 type Scalar struct {
 	// The value of floating types, exact in f64 for all of them.
@@ -34,7 +41,9 @@ func (p *ScalarProgram) Run(r []Scalar) {
 	}
 }
 
-// CompileScalar compiles a computation whose values are all scalars.
+// CompileScalar compiles a computation whose values are all scalars. It fails
+// on values of other shapes, constants whose value was left out of the text,
+// and operations that the reference does not compute on scalars.
 func CompileScalar(c *hlo.Computation) (*ScalarProgram, error) {
 	p := &ScalarProgram{
 		Params:    len(c.Params),
@@ -74,7 +83,7 @@ func CompileScalar(c *hlo.Computation) (*ScalarProgram, error) {
 }
 
 // scalarOp compiles an instruction with result register to, where at holds the
-// registers of instructions.
+// registers of the instructions before it.
 func scalarOp(
 	i *hlo.Instr, to int, at map[*hlo.Instr]int,
 ) (func(r []Scalar), error) {

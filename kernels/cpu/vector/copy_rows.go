@@ -7,6 +7,15 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
+// Rows are copied in three parts: up to the first whole line of the destination,
+// whole lines, and the rest. Non-temporal stores fill whole lines without reading
+// them first, which is worth a third of the traffic of a copy that does not fit the
+// caches; partial lines at the ends are prefetched for writing instead. The function
+// of the Go runtime is as good for long rows of ordinary stores.
+//
+// A caller that knows which rows are read next, such as a transpose by blocks, has
+// them prefetched to the second-level cache meanwhile, a line of four rows at a time.
+
 // CopyArgs are N rows of Bytes bytes each. While they are copied, the lines
 // Ahead bytes further in the source are prefetched, and with every row four
 // lines that will be read next: the first lines of four rows, FetchStep apart,
@@ -14,13 +23,18 @@ import (
 // FetchRows rows the second lines of the first four. A Fetch of 0 prefetches
 // nothing.
 type CopyArgs struct {
-	N, Bytes         int64
-	From, To         unsafe.Pointer
-	FromStep, ToStep int64
-	Ahead            int64
-	Fetch            uintptr
-	FetchStep        int64
-	FetchRows        int64
+	N, Bytes         int64          // The number of rows and the bytes of each.
+	From, To         unsafe.Pointer // The first rows.
+	FromStep, ToStep int64          // The distances of rows, in bytes.
+	// The prefetch distance within a row, in bytes.
+	Ahead int64
+	// The address of other rows to prefetch. It is a number, not a pointer,
+	// since it may lie behind the end of its array.
+	Fetch     uintptr
+	FetchStep int64 // The distance of these rows, in bytes.
+	// The number of rows of which one line each is prefetched before the next
+	// lines follow.
+	FetchRows int64
 }
 
 // CopyRoutines are the routines of which copies consist.
@@ -33,7 +47,8 @@ type CopyRoutines struct {
 // A TransposeRoutine transposes blocks of Cols rows of the source, with Rows
 // elements each.
 type TransposeRoutine struct {
-	F          amd64.Func
+	F amd64.Func
+	// The elements of a source row in a block, and the rows of the source.
 	Rows, Cols int64
 }
 
@@ -67,8 +82,9 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 	return m
 })
 
-// StoreFence orders non-temporal stores before later stores that tell others of
-// them.
+// StoreFence orders non-temporal stores before later stores, such as those that
+// tell another core that the copy is done. Ordinary stores are in order on
+// amd64.
 func StoreFence(args *CopyArgs) {
 	if m := LoadedCopyRoutines(); m.Ok {
 		m.fence.Call(unsafe.Pointer(args))
@@ -102,8 +118,12 @@ func (args *CopyArgs) CopyRows(rows CopyArgs, nonTemporal bool) {
 	few := max(1, maxCopyBytes/rows.Bytes)
 	for k := int64(0); k < rows.N; k += few {
 		args.N = min(few, rows.N-k)
-		args.To = unsafe.Add(rows.To, k*rows.ToStep)
-		args.From = unsafe.Add(rows.From, k*rows.FromStep)
+		args.To = unsafe.Add(
+			rows.To, k*rows.ToStep,
+		)
+		args.From = unsafe.Add(
+			rows.From, k*rows.FromStep,
+		)
 		if rows.Bytes > maxCopyBytes {
 			args.copyLong(f, rows.Bytes)
 		} else {
@@ -187,7 +207,9 @@ func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
 		Disp: 8 * 5,
 	})
 	emitPrefetchRows(a)
-	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
+	a.Emit(
+		amd64.SUB, amd64.RAX, amd64.Imm(1),
+	)
 	a.Emit(amd64.JG, row)
 	return nil
 }
@@ -200,7 +222,9 @@ func emitPrefetchRows(a *amd64.Assembler) {
 	a.Emit(amd64.TEST, amd64.R11, amd64.R11)
 	a.Emit(amd64.JE, next)
 	for range 2 {
-		a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11})
+		a.Emit(
+			amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11},
+		)
 		a.Emit(amd64.PREFETCHT1, amd64.Mem{
 			Base: amd64.R11, Index: amd64.R12, Scale: 1,
 		})
@@ -208,11 +232,15 @@ func emitPrefetchRows(a *amd64.Assembler) {
 			Base: amd64.R11, Index: amd64.R12, Scale: 2,
 		})
 	}
-	a.Emit(amd64.SUB, amd64.R13, amd64.Imm(1))
+	a.Emit(
+		amd64.SUB, amd64.R13, amd64.Imm(1),
+	)
 	a.Emit(amd64.JG, next)
 	emitLoadArg(a, amd64.R13, 9)
 	emitLoadArg(a, amd64.R11, 7)
-	a.Emit(amd64.ADD, amd64.R11, amd64.Imm(LineBytes))
+	a.Emit(
+		amd64.ADD, amd64.R11, amd64.Imm(LineBytes),
+	)
 	a.Emit(
 		amd64.MOV,
 		amd64.Mem{Base: amd64.RDI, Disp: 8 * 7},
@@ -242,7 +270,9 @@ func emitPrefetchEnds(a *amd64.Assembler) {
 				Disp: 8,
 			})
 		}
-		a.Emit(amd64.TEST, at, amd64.Imm(LineBytes-1))
+		a.Emit(
+			amd64.TEST, at, amd64.Imm(LineBytes-1),
+		)
 		a.Emit(amd64.JE, whole)
 		a.Emit(amd64.PREFETCHW, amd64.Mem{Base: at})
 		a.Bind(whole)
@@ -255,7 +285,9 @@ func emitCopyToLine(a *amd64.Assembler, from, to, left amd64.Reg) {
 	head := amd64.RBX
 	a.Emit(amd64.MOV, head, to)
 	a.Emit(amd64.NEG, head)
-	a.Emit(amd64.AND, head, amd64.Imm(LineBytes-1))
+	a.Emit(
+		amd64.AND, head, amd64.Imm(LineBytes-1),
+	)
 	a.Emit(amd64.CMP, head, left)
 	a.Emit(amd64.CMOVG, head, left)
 	a.Emit(amd64.SUB, left, head)
@@ -281,9 +313,12 @@ func emitCopyLine(a *amd64.Assembler, from, to amd64.Reg, nonTemporal bool) {
 		amd64.Y1,
 		amd64.Mem{Base: from, Disp: 32},
 	)
-	a.Emit(store, amd64.Mem{Base: to}, amd64.Y0)
 	a.Emit(
-		store, amd64.Mem{Base: to, Disp: 32}, amd64.Y1,
+		store, amd64.Mem{Base: to}, amd64.Y0,
+	)
+	a.Emit(
+		store, amd64.Mem{Base: to, Disp: 32},
+		amd64.Y1,
 	)
 	a.Emit(amd64.ADD, from, amd64.Imm(LineBytes))
 	a.Emit(amd64.ADD, to, amd64.Imm(LineBytes))
@@ -293,7 +328,9 @@ func emitCopyLine(a *amd64.Assembler, from, to amd64.Reg, nonTemporal bool) {
 // limit − 1, the smallest pieces first.
 func emitCopySmall(a *amd64.Assembler, from, to, n amd64.Reg, limit int) {
 	none := a.NewLabel()
-	a.Emit(amd64.TEST, n, amd64.Imm(2*limit-1))
+	a.Emit(
+		amd64.TEST, n, amd64.Imm(2*limit-1),
+	)
 	a.Emit(amd64.JE, none)
 	for bytes := 1; bytes <= limit; bytes *= 2 {
 		skip := a.NewLabel()
@@ -307,13 +344,17 @@ func emitCopySmall(a *amd64.Assembler, from, to, n amd64.Reg, limit int) {
 				amd64.VPINSRB, amd64.X0, amd64.X0,
 				x, amd64.Imm(0),
 			)
-			a.Emit(amd64.VPEXTRB, y, amd64.X0, amd64.Imm(0))
+			a.Emit(
+				amd64.VPEXTRB, y, amd64.X0, amd64.Imm(0),
+			)
 		case 2:
 			a.Emit(
 				amd64.VPINSRW, amd64.X0, amd64.X0,
 				x, amd64.Imm(0),
 			)
-			a.Emit(amd64.VPEXTRW, y, amd64.X0, amd64.Imm(0))
+			a.Emit(
+				amd64.VPEXTRW, y, amd64.X0, amd64.Imm(0),
+			)
 		case 4:
 			a.Emit(amd64.VMOVSS, amd64.X0, x)
 			a.Emit(amd64.VMOVSS, y, amd64.X0)

@@ -10,7 +10,8 @@ import (
 // DeinterleaveArgs are pairs of neighbours from From on, whose first elements
 // go to Left and second ones to Right.
 type DeinterleaveArgs struct {
-	Pairs             int64 // The number of pairs, a multiple of eight.
+	Pairs int64 // The number of pairs, a multiple of eight.
+	// The pairs, and where the elements of each side go.
 	From, Left, Right unsafe.Pointer
 }
 
@@ -63,7 +64,10 @@ func emitDeinterleave(a *amd64.Assembler) error {
 		), inOrder),
 	)
 	loop := &amd64.Loop{
-		Chain: c, Counter: amd64.RAX, Width: 4, Copies: 2,
+		Chain:   c,
+		Counter: amd64.RAX,
+		Width:   4,
+		Copies:  2,
 		Pointers: []amd64.Pointer{
 			{Reg: amd64.RSI, Bytes: 8},
 			{Reg: amd64.RDX, Bytes: 4},

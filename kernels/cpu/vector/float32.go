@@ -7,6 +7,15 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Operations on f32, and on bf16 and f16 that are held as f32, take a vector of eight
+// elements of each operand. Functions such as exp and tanh are chains of instructions
+// of package amd64, within an ulp of the exact result. For the narrower types the
+// result is rounded to the type after each operation, as the reference does, unless
+// the operation cannot leave the type.
+//
+// Predicates are vectors of 0 and 1. A comparison makes lanes of all ones, of which
+// one bit is kept, and a select moves this bit to the sign, where VBLENDVPS reads it.
+
 // float32Code is the code of operations on floats that are held as f32.
 // Elements of pred are 0 or 1 as i32.
 var float32Code = map[hlo.Opcode]func(
@@ -46,7 +55,10 @@ var float32Code = map[hlo.Opcode]func(
 	hlo.OpClamp: func(
 		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
 	) amd64.Value {
-		return c.Min32(c.Max32(x[1], x[0]), x[2])
+		return c.Min32(
+			c.Max32(x[1], x[0]),
+			x[2],
+		)
 	},
 }
 
@@ -55,7 +67,9 @@ func unaryCode(
 	f func(*amd64.Chain, amd64.Value) amd64.Value,
 ) func(*amd64.Chain, *hlo.Instr, []amd64.Value) amd64.Value {
 	return func(
-		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+		c *amd64.Chain,
+		_ *hlo.Instr,
+		x []amd64.Value,
 	) amd64.Value {
 		return f(c, x[0])
 	}
@@ -66,7 +80,9 @@ func binaryCode(op amd64.Op) func(
 	*amd64.Chain, *hlo.Instr, []amd64.Value,
 ) amd64.Value {
 	return func(
-		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+		c *amd64.Chain,
+		_ *hlo.Instr,
+		x []amd64.Value,
 	) amd64.Value {
 		return c.Do(op, x[0], x[1])
 	}
@@ -99,7 +115,7 @@ func compareCode(
 }
 
 // selectCode is the code of a select: the lowest bit of the predicate, moved to
-// the highest, chooses.
+// the sign of its lane, chooses the second argument where it is 1.
 func selectCode(
 	c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
 ) amd64.Value {
@@ -110,7 +126,8 @@ func selectCode(
 }
 
 // HasFloat32 reports whether there is code for an operation on floats held as
-// f32 that gives what the portable loops give.
+// f32 that gives what the portable loops give, within the error of the
+// functions. Comparisons in the total order of floats have none.
 func HasFloat32(i *hlo.Instr) bool {
 	if float32Code[i.Op] == nil {
 		return false
@@ -158,17 +175,23 @@ func roundBF16(c *amd64.Chain, x amd64.Value) amd64.Value {
 		c.Do(amd64.VPADDD, x, odd),
 		c.Const32(0x7fff),
 	)
-	quiet := c.Do(amd64.VPOR, x, c.Const32(0x40<<16))
+	// The addition could carry a NaN to infinity, so that a NaN is made quiet instead.
+	quiet := c.Do(
+		amd64.VPOR, x, c.Const32(0x40<<16),
+	)
 	const unordered = amd64.Imm(3)
 	bits := c.Do(
 		amd64.VBLENDVPS, rounded, quiet,
 		c.Do(amd64.VCMPPS, x, x, unordered),
 	)
-	return c.Do(amd64.VPAND, bits, c.Const32(0xffff0000))
+	return c.Do(
+		amd64.VPAND, bits, c.Const32(0xffff0000),
+	)
 }
 
-// EmitFloat32 emits an operation on floats held as f32, on one vector of each
-// argument, rounded to the type of the result.
+// EmitFloat32 emits an operation on floats that are held as f32, on one vector
+// of each argument, rounded to the type of the result. The operation must be
+// one that HasFloat32 reports.
 func EmitFloat32(
 	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
 ) amd64.Value {

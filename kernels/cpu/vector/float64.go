@@ -35,15 +35,23 @@ var float64Code = map[hlo.Opcode]Code{
 		)
 	}),
 	hlo.OpNegate: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(amd64.VXORPD, x, c.Const64(sign64))
+		return c.Do(
+			amd64.VXORPD, x, c.Const64(sign64),
+		)
 	}),
 	hlo.OpAbs: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(amd64.VANDPD, x, c.Const64(sign64-1))
+		return c.Do(
+			amd64.VANDPD, x, c.Const64(sign64-1),
+		)
 	}),
 	hlo.OpClamp: func(
 		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
 	) amd64.Value {
-		return min64(c, max64(c, x[1], x[0]), x[2])
+		return min64(
+			c,
+			max64(c, x[1], x[0]),
+			x[2],
+		)
 	},
 }
 
@@ -58,7 +66,8 @@ func max64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
 	n := c.Do(amd64.VMAXPD, y, x)
 	differ := c.Do(amd64.VXORPD, m, n)
 	return c.Do(
-		amd64.VSUBPD, c.Do(amd64.VORPD, m, differ), differ,
+		amd64.VSUBPD,
+		c.Do(amd64.VORPD, m, differ), differ,
 	)
 }
 
@@ -86,7 +95,9 @@ func float64CodeOf(i *hlo.Instr) Code {
 
 // ElementMoves are the moves of elements of a number of bytes.
 type ElementMoves struct {
-	Bytes                  int
+	Bytes int // The bytes of an element.
+	// The loads of a vector and of copies of an element, and the store of a
+	// vector.
 	Load, Broadcast, Store amd64.Op
 }
 

@@ -9,8 +9,13 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// A bf16 is the upper half of an f32: a load widens and shifts, a store rounds to
+// nearest even and narrows. An f16 has instructions for both directions (F16C). Runs
+// are converted in calls of at most MaxCallLength elements.
+
 // A HalfCodec emits the load of a type of two bytes as f32, and its store.
 type HalfCodec struct {
+	// Load emits a vector of eight elements as f32.
 	Load  func(c *amd64.Chain, from amd64.Mem, advance int32) amd64.Value
 	store func(c *amd64.Chain, to amd64.Mem, advance int32, v amd64.Value)
 }
@@ -23,7 +28,7 @@ var HalfCodecs = map[hlo.DType]HalfCodec{
 
 // convertArgs is the argument block of conversions of n elements.
 type convertArgs struct {
-	n        int64
+	n        int64 // The number of elements.
 	from, to unsafe.Pointer
 }
 
@@ -39,14 +44,20 @@ var HalfRoutines = sync.OnceValue(func() map[hlo.DType][2]amd64.Func {
 			return emitConversion(a, 2, 4, func(
 				c *amd64.Chain, from, to amd64.Mem,
 			) {
-				c.Store(amd64.VMOVUPS, to, 32, x.Load(c, from, 16))
+				c.Store(
+					amd64.VMOVUPS, to, 32,
+					x.Load(c, from, 16),
+				)
 			})
 		})
 		out, ok2 := LoadRoutine(func(a *amd64.Assembler) error {
 			return emitConversion(a, 4, 2, func(
 				c *amd64.Chain, from, to amd64.Mem,
 			) {
-				x.store(c, to, 16, c.Load(amd64.VMOVUPS, from, 32))
+				x.store(
+					c, to, 16,
+					c.Load(amd64.VMOVUPS, from, 32),
+				)
 			})
 		})
 		if ok && ok2 {

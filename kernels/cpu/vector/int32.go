@@ -6,9 +6,16 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// Integers of up to 32 bits and pred are held as i32, eight to a vector. Operations
+// that cannot leave the type of their operands are the same for all types; addition
+// and its like wrap modulo 2³², so that they serve s32 only. Row kernels, which are
+// rows of floats, use none of these.
+
 // Code emits an operation on one vector of each argument.
 type Code func(
-	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+	c *amd64.Chain,
+	i *hlo.Instr,
+	x []amd64.Value,
 ) amd64.Value
 
 // int32Code is the code of operations that give an element of the type of their
@@ -44,10 +51,14 @@ var wrappingInt32Code = map[hlo.Opcode]Code{
 		return c.Do(amd64.VPABSD, x)
 	}),
 	hlo.OpNegate: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(amd64.VPSUBD, c.Const32(0), x)
+		return c.Do(
+			amd64.VPSUBD, c.Const32(0), x,
+		)
 	}),
 	hlo.OpNot: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(amd64.VPXOR, x, c.Const32(1<<32-1))
+		return c.Do(
+			amd64.VPXOR, x, c.Const32(1<<32-1),
+		)
 	}),
 }
 

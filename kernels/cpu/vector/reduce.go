@@ -8,6 +8,15 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// The maximum and minimum of HLO return NaN where an element is NaN and order −0
+// before +0, which VMAXPS and VMINPS do not: they return their second operand in both
+// cases. Chain.Max32 and Min32 pay five instructions for each element to get it
+// right. A row can be reduced faster, by one instruction for each element and two
+// more accumulators: one combines the sign bits of all elements, one collects where
+// elements are NaN. A maximum is negative, or −0, exactly if all elements have the
+// sign, and a minimum if one has; so the sign of the result is replaced at the end,
+// and NaN is put in where there was one.
+
 const (
 	// Lanes is the number of f32 elements of a vector.
 	Lanes = 8
@@ -20,8 +29,8 @@ const (
 // one number, with four times eight partial results that are combined in a
 // fixed order, and of rows into a row.
 type Reduction struct {
-	Identity float32
-	Combine  func(c *amd64.Chain, x, y amd64.Value) amd64.Value
+	Identity float32                                            // The value that changes nothing.
+	Combine  func(c *amd64.Chain, x, y amd64.Value) amd64.Value // The exact operation on two vectors.
 	// The instruction that is Combine but for the signs of zeros and for NaN,
 	// for which signs is set.
 	op amd64.Op
@@ -60,7 +69,8 @@ func (f Reduction) EmitInit(a *amd64.Assembler, regs []amd64.Reg) {
 	}
 	if f.signs != 0 {
 		a.Emit(
-			amd64.VMOVUPS, regs[RoundVectors], a.Splat32(f.initialSign),
+			amd64.VMOVUPS, regs[RoundVectors],
+			a.Splat32(f.initialSign),
 		)
 		a.Emit(
 			amd64.VXORPS, regs[RoundVectors+1],
@@ -96,7 +106,9 @@ func (f Reduction) EmitUpdate(
 // EmitResult combines the partial results, in all lanes. A maximum is negative,
 // or −0, if all elements have the sign, a minimum if one has.
 func (f Reduction) EmitResult(c *amd64.Chain, regs []amd64.Reg) amd64.Value {
-	fold := func(op amd64.Op, x amd64.Value) amd64.Value {
+	fold := func(
+		op amd64.Op, x amd64.Value,
+	) amd64.Value {
 		return c.FoldLanes32(x, func(x, y amd64.Value) amd64.Value {
 			return c.Do(op, x, y)
 		})
@@ -118,6 +130,8 @@ func (f Reduction) EmitResult(c *amd64.Chain, regs []amd64.Reg) amd64.Value {
 	if f.signs == 0 {
 		return x
 	}
+	// The magnitude of the result with the combined sign, and NaN over it: the mask
+	// of unordered lanes is all ones, which is a NaN.
 	const sign = 1 << 31
 	signs := c.Do(
 		amd64.VANDPS,
@@ -165,7 +179,7 @@ var Reductions = map[hlo.Opcode]Reduction{
 // ReduceArgs is the argument block of reductions: N elements of X. Y is one
 // number, or as many.
 type ReduceArgs struct {
-	N    int64
+	N    int64 // The number of elements of X.
 	X, Y *float32
 }
 
@@ -177,6 +191,7 @@ var ReduceRoutines = sync.OnceValue(func() map[hlo.Opcode][2]amd64.Func {
 	if !Supported() {
 		return made
 	}
+	// An operation has both routines or none.
 	for op, f := range Reductions {
 		row, ok := LoadRoutine(f.emitRow)
 		each, ok2 := LoadRoutine(f.emitElementwise)

@@ -10,6 +10,17 @@
 // Routines are whole functions that are assembled once for the process: reductions
 // of runs, copies and transposes of rows, conversions of bf16 and f16, and the
 // deinterleaving of pairs. Each is called with the address of an argument block.
+//
+// # Calls
+//
+// A machine function gets the address of its argument block and nothing else. The
+// block is part of the state of a worker, so that a call allocates nothing and
+// keeps what it points to alive. The goroutine cannot be preempted in a call, which
+// is why every function does a bounded number of elements a call and the caller
+// loops. Functions may use all registers but the stack's; they do not call.
+//
+// Nothing here depends on where the elements come from: strips of a tile, rows of
+// an array, or the accumulators of a row kernel.
 package vector
 
 import (
@@ -23,7 +34,8 @@ import (
 const MaxCallLength = 1 << 14
 
 // LoadRoutine assembles and loads a routine, for the life of the process. It
-// reports false where that is not possible.
+// reports false where that is not possible: where no machine code runs, or the
+// pages for it are refused.
 func LoadRoutine(emit func(a *amd64.Assembler) error) (amd64.Func, bool) {
 	a := &amd64.Assembler{}
 	if emit(a) != nil {
@@ -46,7 +58,8 @@ func LoadRoutine(emit func(a *amd64.Assembler) error) (amd64.Func, bool) {
 // and RDX.
 func EmitLoadArgs(a *amd64.Assembler) {
 	a.Emit(
-		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
+		amd64.MOV, amd64.RAX,
+		amd64.Mem{Base: amd64.RDI},
 	)
 	a.Emit(amd64.MOV, amd64.RSI, amd64.Mem{
 		Base: amd64.RDI,
@@ -58,7 +71,9 @@ func EmitLoadArgs(a *amd64.Assembler) {
 	})
 }
 
-// Supported reports whether machine code runs here.
+// Supported reports whether machine code runs here: on Linux on amd64, with
+// AVX2, FMA and F16C, in builds without the tag noasm. It asks the processor
+// once.
 var Supported = sync.OnceValue(func() bool {
 	return amd64.Supported() == nil
 })

@@ -6,16 +6,28 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
+// A transpose in registers takes log₂ n rounds of interleaving for n rows. Round k
+// interleaves elements of 2^k times the original size of rows that are 2^k apart, so
+// that after the last round a register holds a column. Instructions of AVX2
+// interleave within halves of 16 bytes only. The routines for elements of four and
+// eight bytes therefore load the two halves of a register from different rows, and
+// those for one and two bytes work with registers of 16 bytes.
+//
+// A routine transposes a column of blocks: N blocks below each other in the
+// destination, along the rows of the source. Rows of the source are prefetched a few
+// lines ahead, since a block reads only one line of each.
+
 // fetchLines is how many cache lines ahead in their rows transposes prefetch.
 const fetchLines = 2
 
 // TransposeArgs is the argument block of a transpose of N blocks below each
 // other, with strides in bytes.
 type TransposeArgs struct {
-	N        int64
+	N int64 // The number of blocks.
+	// Where the first block begins in the source and in the destination.
 	From, To unsafe.Pointer
-	FromStep int64
-	ToStep   int64
+	FromStep int64 // The distance of rows of the source.
+	ToStep   int64 // The distance of rows of the destination.
 }
 
 // emitTranspose emits a loop over n blocks, where transpose reads rows of some
@@ -24,6 +36,8 @@ func emitTranspose(
 	a *amd64.Assembler, rows, bytes, written int,
 	transpose func(from, to []amd64.Mem),
 ) {
+	// RAX counts blocks, RSI and RDX are their addresses, RCX and RBX the strides,
+	// R8 and R10 three strides, R9 and R11 the addresses of the fifth rows.
 	EmitLoadArgs(a)
 	a.Emit(amd64.MOV, amd64.RCX, amd64.Mem{
 		Base: amd64.RDI,
@@ -63,13 +77,17 @@ func emitTranspose(
 		from,
 		EightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10),
 	)
-	a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(bytes))
+	a.Emit(
+		amd64.ADD, amd64.RSI, amd64.Imm(bytes),
+	)
 	a.Emit(amd64.LEA, amd64.RDX, amd64.Mem{
 		Base:  amd64.RDX,
 		Index: amd64.RBX,
 		Scale: uint8(written),
 	})
-	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
+	a.Emit(
+		amd64.SUB, amd64.RAX, amd64.Imm(1),
+	)
 	a.Emit(amd64.JG, loop)
 }
 
@@ -130,7 +148,11 @@ func emitTranspose32(a *amd64.Assembler) error {
 					x, y,
 					[2]amd64.Imm{0x44, 0xee}[k%2],
 				)
-				a.Emit(amd64.VMOVUPS, to[4*half+k], amd64.Y(8+k))
+				a.Emit(
+					amd64.VMOVUPS,
+					to[4*half+k],
+					amd64.Y(8+k),
+				)
 			}
 		}
 	})
@@ -165,8 +187,12 @@ func emitTranspose64(a *amd64.Assembler) error {
 			a.Emit(
 				amd64.VUNPCKHPD, amd64.Y3, amd64.Y0, amd64.Y1,
 			)
-			a.Emit(amd64.VMOVUPS, to[2*half], amd64.Y2)
-			a.Emit(amd64.VMOVUPS, to[2*half+1], amd64.Y3)
+			a.Emit(
+				amd64.VMOVUPS, to[2*half], amd64.Y2,
+			)
+			a.Emit(
+				amd64.VMOVUPS, to[2*half+1], amd64.Y3,
+			)
 		}
 	})
 	return nil
@@ -179,9 +205,10 @@ func emitLoadRows(a *amd64.Assembler, from []amd64.Mem) {
 	}
 }
 
-// emitInterleave interleaves eight registers, from `from` on, in pairs that are
-// apart: register to + 2k + half is what the instruction for that half makes of
-// pair k.
+// emitInterleave interleaves eight registers, from `from` on, in pairs of
+// registers that are a distance apart. Register to + 2k + half is what the
+// instruction for that half makes of pair k, so that one round leaves the
+// registers in order for the next.
 func emitInterleave(a *amd64.Assembler, low, high amd64.Op, from, to int, apart int) {
 	n := 0
 	for k := range 8 {
@@ -203,9 +230,17 @@ func emitTranspose16(a *amd64.Assembler) error {
 		from, to []amd64.Mem,
 	) {
 		emitLoadRows(a, from)
-		emitInterleave(a, amd64.VPUNPCKLWD, amd64.VPUNPCKHWD, 0, 8, 1) // 8: rows 01 low, 01 high, 23 low, 23 high, 45 …
-		emitInterleave(a, amd64.VPUNPCKLDQ, amd64.VPUNPCKHDQ, 8, 0, 2) // 0: rows 0–3 columns 01, 23, 45, 67, then rows 4–7
-		emitInterleave(a, amd64.VPUNPCKLQDQ, amd64.VPUNPCKHQDQ, 0, 8, 4)
+		// 8: rows 01 low, 01 high, 23 low, 23 high, 45 …
+		emitInterleave(
+			a, amd64.VPUNPCKLWD, amd64.VPUNPCKHWD, 0, 8, 1,
+		)
+		// 0: rows 0–3 columns 01, 23, 45, 67, then rows 4–7
+		emitInterleave(
+			a, amd64.VPUNPCKLDQ, amd64.VPUNPCKHDQ, 8, 0, 2,
+		)
+		emitInterleave(
+			a, amd64.VPUNPCKLQDQ, amd64.VPUNPCKHQDQ, 0, 8, 4,
+		)
 		for k, m := range to {
 			a.Emit(amd64.VMOVUPS, m, amd64.X(8+k))
 		}
@@ -219,15 +254,27 @@ func emitTranspose8(a *amd64.Assembler) error {
 		from, to []amd64.Mem,
 	) {
 		emitLoadRows(a, from)
-		emitInterleave(a, amd64.VPUNPCKLBW, amd64.VPUNPCKHBW, 0, 8, 1) // 8: rows 01 columns 0–7, 8–15, rows 23 …
-		emitInterleave(a, amd64.VPUNPCKLWD, amd64.VPUNPCKHWD, 8, 0, 2) // 0: rows 0–3 columns 0–3, 4–7, 8–11, 12–15, then rows 4–7
-		emitInterleave(a, amd64.VPUNPCKLDQ, amd64.VPUNPCKHDQ, 0, 8, 4) // 8: two columns each
+		// 8: rows 01 columns 0–7, 8–15, rows 23 …
+		emitInterleave(
+			a, amd64.VPUNPCKLBW, amd64.VPUNPCKHBW, 0, 8, 1,
+		)
+		// 0: rows 0–3 columns 0–3, 4–7, 8–11, 12–15, then rows 4–7
+		emitInterleave(
+			a, amd64.VPUNPCKLWD, amd64.VPUNPCKHWD, 8, 0, 2,
+		)
+		// 8: two columns each
+		emitInterleave(
+			a, amd64.VPUNPCKLDQ, amd64.VPUNPCKHDQ, 0, 8, 4,
+		)
 		for half := range 2 {
 			for k, m := range to {
-				if x := amd64.X(8 + 4*half + k/2); k%2 == 0 {
+				x := amd64.X(8 + 4*half + k/2)
+				if k%2 == 0 {
 					a.Emit(amd64.VMOVQ, m, x)
 				} else {
-					a.Emit(amd64.VPEXTRQ, m, x, amd64.Imm(1))
+					a.Emit(
+						amd64.VPEXTRQ, m, x, amd64.Imm(1),
+					)
 				}
 			}
 			if half == 0 {

@@ -53,24 +53,38 @@ func Open(s device.Spec, o sim.Options) (*Driver, error) {
 		Memory:             s.Memory,
 	})
 	s.Simulated = true
-	return &Driver{spec: s, machine: m, options: o}, nil
+	return &Driver{
+		spec:    s,
+		machine: m,
+		options: o,
+	}, nil
 }
 
 // Spec describes the device.
-func (d *Driver) Spec() device.Spec { return d.spec }
+func (d *Driver) Spec() device.Spec {
+	return d.spec
+}
 
 // SetClock sets the rate at which the SMs count cycles from now on, in Hz. At first it
 // is that of the options.
-func (d *Driver) SetClock(hertz float64) { d.options.Hertz = hertz }
+func (d *Driver) SetClock(hertz float64) {
+	d.options.Hertz = hertz
+}
 
 // Last is the report of the latest launch, nil before the first.
-func (d *Driver) Last() *sim.Report { return d.last }
+func (d *Driver) Last() *sim.Report {
+	return d.last
+}
 
 // Count turns on the counters of launches from now on.
-func (d *Driver) Count() { d.options.Counters = true }
+func (d *Driver) Count() {
+	d.options.Counters = true
+}
 
 // Counters are the sum of the launches before the last Sync.
-func (d *Driver) Counters() sim.Counters { return d.counted }
+func (d *Driver) Counters() sim.Counters {
+	return d.counted
+}
 
 // failed wraps an error of the simulator.
 func failed(what string, err error) error {
@@ -143,7 +157,9 @@ type function struct {
 }
 
 // Resources are those that the text declares: the simulator assigns no registers.
-func (f *function) Resources() device.Resources { return f.resources }
+func (f *function) Resources() device.Resources {
+	return f.resources
+}
 
 // bytesEach is the host memory for a byte of device memory: its value, and whether it
 // was written.
@@ -180,7 +196,8 @@ func (d *Driver) CopyOut(to []byte, from device.Address) error {
 // Fill sets bytes of device memory.
 func (d *Driver) Fill(to device.Address, value byte, bytes int64) error {
 	return failed(
-		"fill", d.machine.Set(uint64(to), value, bytes),
+		"fill",
+		d.machine.Set(uint64(to), value, bytes),
 	)
 }
 
@@ -279,13 +296,15 @@ func triple(d device.Dim3) [3]int {
 	return [3]int{d.X, d.Y, d.Z}
 }
 
-// Sync has nothing to wait for: launches have ended.
+// Sync has nothing to wait for: a launch returns when its kernel has ended. It
+// ends a group of launches that are counted together.
 func (d *Driver) Sync(ctx context.Context) error {
 	d.synced = true
 	return ctx.Err()
 }
 
-// Time is device.ErrUntimed: the time of a simulation says nothing about a GPU.
+// Time is device.ErrUntimed: the time that a simulator takes says nothing about
+// a GPU.
 func (d *Driver) Time(
 	context.Context, device.Burst, int,
 ) ([]float64, error) {

@@ -7,7 +7,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
-// MaxCells bounds the elements of a picture.
+// MaxCells bounds the elements of a picture: a page with more of them would be slow
+// to show. A plane of an array with more has no drawing.
 const MaxCells = 1 << 14
 
 // A Plane collects elements of an array that have all but the last two indices

@@ -94,11 +94,14 @@ func (s Swatch) look() (class, fill string) {
 // An Array is part of the logical array: rows and columns of elements.
 // Plane.Array makes one.
 type Array struct {
-	caption    string
+	// caption is the line above the array.
+	caption string
+	// rows and cols are the size of the part that is shown.
 	rows, cols int64
 	// row0 and col0 are the index of the first element.
 	row0, col0 int64
-	at         map[[2]int64]Cell
+	// at is the cell at each index; there is none where no element was added.
+	at map[[2]int64]Cell
 	// tileRows and tileCols are the distances of lines that are drawn between
 	// tiles; 0 draws none.
 	tileRows int64
@@ -424,7 +427,7 @@ func (p *Picture) drawMemory() {
 }
 
 // labelAllOrNone removes the labels of all cells where one has no room for its
-// own.
+// own: a picture with some labels would suggest that the others are different.
 func (p *Picture) labelAllOrNone() {
 	perByte := p.x(1) - p.x(0)
 	crowded := slices.ContainsFunc(p.Cells, func(c Cell) bool {
