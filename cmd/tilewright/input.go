@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -41,12 +44,52 @@ func untileable(all []symtile.Unfused) []symtile.Unfused {
 	})
 }
 
+// maxTextBytes bounds the text of a module. The largest that compilers dump have
+// some tens of megabytes.
+const maxTextBytes = 256 << 20
+
 // readFile reads a file, or the standard input for "-".
 func (c *call) readFile(file string) ([]byte, error) {
 	if file == "-" {
-		return io.ReadAll(c.in)
+		return readText(file, c.in)
 	}
-	return os.ReadFile(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > maxTextBytes {
+		return nil, tooLong(file)
+	}
+	return readText(file, f)
+}
+
+// readText reads all of a text of at most maxTextBytes. A zero byte ends it: no
+// text has one, so that the parser fails there, and a device or a binary file is
+// not read to its end.
+func readText(file string, r io.Reader) ([]byte, error) {
+	var all []byte
+	chunk := make([]byte, 1<<16)
+	for {
+		n, err := r.Read(chunk)
+		all = append(all, chunk[:n]...)
+		if zero := bytes.IndexByte(chunk[:n], 0); zero >= 0 {
+			return all[:len(all)-n+zero+1], nil
+		}
+		switch {
+		case len(all) > maxTextBytes:
+			return nil, tooLong(file)
+		case err == io.EOF:
+			return all, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// tooLong is the error of a text of more than maxTextBytes.
+func tooLong(file string) error {
+	return fmt.Errorf("%s is longer than %d MiB; a module is shorter", file, maxTextBytes>>20)
 }
 
 // fusions selects the fusions of a module by name; "" selects all.
@@ -101,7 +144,9 @@ func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
 func parseSizes(text string) (symtile.Tiling, error) {
 	var t symtile.Tiling
 	for _, word := range strings.Split(text, ",") {
-		v, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64)
+		v, err := strconv.ParseInt(
+			strings.TrimSpace(word), 10, 64,
+		)
 		if err != nil {
 			return nil, usagef("%q in %q is not a whole number", word, text)
 		}
@@ -125,4 +170,50 @@ func chosenPlan(
 		return kernels.Plan{Tiles: t}, err
 	}
 	return standard()
+}
+
+// warn says that a damaged entry of a database is left out, and how to remove it.
+func (c *call) warn(d *cache.DamagedError) {
+	fmt.Fprintf(
+		c.err, "tilewright %s: warning: %v; it is left out (`tilewright cache rm %x` removes it)\n",
+		c.command.name, d, d.Key.Fusion[:4],
+	)
+}
+
+// warnOfDamage warns of every damaged record and unfinished race. Its error is that
+// of a database that cannot be read at all.
+func (c *call) warnOfDamage(db *cache.DB) error {
+	all, err := db.Damaged()
+	for _, d := range all {
+		c.warn(d)
+	}
+	return err
+}
+
+// soundRecords reads the records of a database and warns of the damaged ones.
+func (c *call) soundRecords(db *cache.DB) (sound []cache.Record, err error) {
+	for r, err := range db.All() {
+		var damaged *cache.DamagedError
+		switch {
+		case errors.As(err, &damaged):
+			c.warn(damaged)
+		case err != nil:
+			return nil, err
+		default:
+			sound = append(sound, r)
+		}
+	}
+	return sound, nil
+}
+
+// warnOfLeftOut warns of what an operation has left out; another error remains.
+func (c *call) warnOfLeftOut(err error) error {
+	var left *cache.LeftOutError
+	if !errors.As(err, &left) {
+		return err
+	}
+	for _, d := range left.Damaged {
+		c.warn(d)
+	}
+	return nil
 }
