@@ -83,9 +83,6 @@ func Read(r io.Reader, shape hlo.Shape) (kernels.Buffer, error) {
 	if fortran {
 		file.Layout.MinorToMajor = ascending(shape.Rank())
 	}
-	if err := kernels.CheckFreeMemory(shape.Bytes()); err != nil {
-		return kernels.Buffer{}, fmt.Errorf("npy: %s: %w", shape, err)
-	}
 	data := make([]byte, shape.Bytes())
 	if n, err := io.ReadFull(r, data); err != nil {
 		return kernels.Buffer{}, fmt.Errorf(
