@@ -2,9 +2,7 @@ package cache
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"sync/atomic"
 
@@ -53,8 +51,8 @@ func (db *DB) Get(k Key) (r Record, found bool, err error) {
 }
 
 // Put stores a record unless the record that is stored under its key has better
-// evidence, and reports whether it is the one that was kept. The trials of both are
-// kept, and those of PutTrials are cleared.
+// evidence, and reports whether it is the one that was kept. The trials of both,
+// and those of PutTrials, are united in it. A damaged record is replaced.
 func (db *DB) Put(r Record) (kept bool, err error) {
 	if err := r.plausible(); err != nil {
 		return false, err
@@ -70,18 +68,17 @@ func (db *DB) Put(r Record) (kept bool, err error) {
 func put(tx *bbolt.Tx, r Record) (kept bool, err error) {
 	k := r.Key.bytes()
 	kept = true
-	if value := tx.Bucket(bucketWinners).Get(k); value != nil {
-		var old Record
-		if err := readJSON(value, &old); err != nil {
-			damaged := &DamagedError{Key: r.Key, Err: err}
-			return false, fmt.Errorf("%w; remove it (`cache rm`) to store another", damaged)
+	old, err := readRecord(k, tx.Bucket(bucketWinners).Get(k))
+	if err == nil {
+		kept = r.supersedes(old)
+		if !kept {
+			r, old = old, r
 		}
-		if kept = r.supersedes(old); kept {
-			r.Trials = union(r.Trials, old.Trials)
-		} else {
-			old.Trials = union(old.Trials, r.Trials)
-			r = old
-		}
+		r.Trials = union(r.Trials, old.Trials)
+	}
+	unfinished, err := readTrials(k, tx.Bucket(bucketTrials).Get(k))
+	if err == nil {
+		r.Trials = union(r.Trials, unfinished)
 	}
 	if err := putJSON(tx, bucketWinners, k, r); err != nil {
 		return false, err
@@ -91,7 +88,7 @@ func put(tx *bbolt.Tx, r Record) (kept bool, err error) {
 
 // PutTrials keeps the trials of an unfinished race, so that it can be resumed. They
 // are united with those that are stored, so that two tuners of one fusion lose
-// nothing of each other's. Put clears them.
+// nothing of each other's; damaged ones are replaced. Put moves them to the record.
 func (db *DB) PutTrials(k Key, ts []Trial) error {
 	err := errors.Join(k.plausible(), plausible(ts))
 	if err != nil {
@@ -104,17 +101,15 @@ func (db *DB) PutTrials(k Key, ts []Trial) error {
 
 // putTrials is PutTrials in a transaction.
 func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
-	if value := tx.Bucket(bucketTrials).Get(k); value != nil {
-		old, err := readTrials(k, value)
-		if err != nil {
-			return fmt.Errorf("the stored trials of this key: %w; remove them (`cache rm`) to go on", err)
-		}
+	old, err := readTrials(k, tx.Bucket(bucketTrials).Get(k))
+	if err == nil {
 		ts = union(ts, old)
 	}
 	return putJSON(tx, bucketTrials, k, ts)
 }
 
-// Trials returns the trials that PutTrials kept for a key.
+// Trials returns the trials that PutTrials kept for a key; damaged ones are a
+// *DamagedError.
 func (db *DB) Trials(k Key) (ts []Trial, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		value := tx.Bucket(bucketTrials).Get(k.bytes())
@@ -124,65 +119,6 @@ func (db *DB) Trials(k Key) (ts []Trial, err error) {
 		return err
 	})
 	return ts, err
-}
-
-// All yields all records in the order of their keys. It reads them before it yields
-// the first: the file is not open while the caller works. A damaged record is
-// yielded as a *DamagedError with a Record that has nothing but its key, and the
-// others follow. Any other error is yielded last.
-func (db *DB) All() iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		all, errs, err := db.all()
-		for k, r := range all {
-			if !yield(r, errs[k]) {
-				return
-			}
-		}
-		if err != nil {
-			yield(Record{}, err)
-		}
-	}
-}
-
-// all reads all records, each with an error or nil.
-func (db *DB) all() (all []Record, errs []error, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
-			r, err := readRecord(k, value)
-			all = append(all, r)
-			errs = append(errs, err)
-			return nil
-		})
-	})
-	return all, errs, err
-}
-
-// intactRecords reads all records; a damaged record is an error.
-func (db *DB) intactRecords() ([]Record, error) {
-	all, errs, err := db.all()
-	return all, errors.Join(errors.Join(errs...), err)
-}
-
-// readRecord decodes a record, checks it and compares its key with the one that it
-// is stored under.
-func readRecord(k, value []byte) (r Record, err error) {
-	if r.Key, err = parseKey(k); err != nil {
-		return r, &DamagedError{
-			Err: fmt.Errorf("key %x: %w", k[:min(8, len(k))], err),
-		}
-	}
-	stored := r.Key
-	if err := readJSON(value, &r); err != nil {
-		return Record{Key: stored}, &DamagedError{Key: stored, Err: err}
-	}
-	if r.Key != stored {
-		misplaced := errors.New("it holds the record of another key")
-		return Record{Key: stored}, &DamagedError{Key: stored, Err: misplaced}
-	}
-	if err := r.plausible(); err != nil {
-		return Record{Key: stored}, &DamagedError{Key: stored, Err: err}
-	}
-	return r, nil
 }
 
 // Delete removes the record and the trials of a key, damaged or not, and reports
@@ -202,4 +138,21 @@ func (db *DB) Delete(k Key) (found bool, err error) {
 		return nil
 	})
 	return found && err == nil, err
+}
+
+// DeleteDamaged removes one damaged record or unfinished race, by the key that it
+// is stored under. An entry that has become sound meanwhile stays.
+func (db *DB) DeleteDamaged(d *DamagedError) error {
+	return db.update(func(tx *bbolt.Tx) error {
+		name := bucketWinners
+		if d.Unfinished {
+			name = bucketTrials
+		}
+		b := tx.Bucket(name)
+		value := b.Get(d.stored)
+		if value == nil || readEntry(name, d.stored, value) == nil {
+			return nil
+		}
+		return b.Delete(d.stored)
+	})
 }

@@ -41,21 +41,57 @@ func kindf(kind error, format string, args ...any) error {
 	return &kindError{fmt.Errorf(format, args...), kind}
 }
 
-// A DamagedError is about one record; the others of its file are sound.
+// A DamagedError is about one record or one unfinished race; the others of its
+// file are sound. DeleteDamaged removes it.
 type DamagedError struct {
-	Key Key   // zero when the key itself is damaged
-	Err error // what is wrong
+	Key        Key    // zero but for the fingerprint when the key itself is damaged
+	Unfinished bool   // the trials of an unfinished race, not a record
+	Err        error  // what is wrong
+	stored     []byte // the key as it is stored
 }
 
 // Error names the fusion by the first digits of its fingerprint.
 func (e *DamagedError) Error() string {
 	device := cmp.Or(e.Key.Device, "an unknown device")
+	what := "record"
+	if e.Unfinished {
+		what = "unfinished race"
+	}
 	return fmt.Sprintf(
-		"the record of fusion %x on %s is damaged: %v", e.Key.Fusion[:4], device, e.Err,
+		"the %s of fusion %x on %.60q is damaged: %v", what, e.Key.Fusion[:4], device, e.Err,
 	)
 }
 
 // Unwrap returns what is wrong with the record, and ErrDamaged.
 func (e *DamagedError) Unwrap() []error {
 	return []error{e.Err, ErrDamaged}
+}
+
+// A LeftOutError is the error of an operation that was completed for everything
+// that is sound. It names what was left out.
+type LeftOutError struct {
+	Damaged []*DamagedError // at least one
+}
+
+// Error has a line for each damaged entry.
+func (e *LeftOutError) Error() string {
+	return errors.Join(e.Unwrap()...).Error()
+}
+
+// Unwrap returns the damaged entries.
+func (e *LeftOutError) Unwrap() []error {
+	var all []error
+	for _, d := range e.Damaged {
+		all = append(all, d)
+	}
+	return all
+}
+
+// leftOut is the error of an operation without damaged entries: nil where there
+// are none.
+func leftOut(damaged []*DamagedError) error {
+	if len(damaged) == 0 {
+		return nil
+	}
+	return &LeftOutError{damaged}
 }

@@ -13,26 +13,22 @@ import (
 )
 
 // Merge puts every record of another database into this one by the rule of Put,
-// and joins the trials of unfinished races. If anything in the other is damaged,
-// nothing is changed. It returns how many of the other's records were kept, and how
-// many there were.
+// and joins the trials of unfinished races. What is damaged in the other is left
+// out, with a *LeftOutError. It returns how many of the other's records were kept,
+// and how many sound ones there were.
 func (db *DB) Merge(from *DB) (kept, total int, err error) {
-	all, err := from.intactRecords()
+	all, err := from.contents()
 	if err != nil {
 		return 0, 0, err
 	}
-	unfinished, err := from.unfinished()
-	if err != nil {
-		return 0, 0, err
-	}
-	if len(all)+len(unfinished) == 0 {
-		return 0, 0, nil
+	if len(all.records)+len(all.races) == 0 {
+		return 0, 0, leftOut(all.damaged)
 	}
 	err = db.update(func(tx *bbolt.Tx) error {
-		if kept, err = putAll(tx, all); err != nil {
+		if kept, err = putAll(tx, all.records); err != nil {
 			return err
 		}
-		for _, u := range unfinished {
+		for _, u := range all.races {
 			if err := putTrials(tx, u.key, u.trials); err != nil {
 				return err
 			}
@@ -42,42 +38,7 @@ func (db *DB) Merge(from *DB) (kept, total int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return kept, len(all), nil
-}
-
-// An unfinishedRace is the encoding of a key and what PutTrials kept for it.
-type unfinishedRace struct {
-	key    []byte
-	trials []Trial
-}
-
-// unfinished reads all trials that PutTrials kept; one that is damaged is an error.
-func (db *DB) unfinished() (all []unfinishedRace, err error) {
-	err = db.view(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketTrials).ForEach(func(k, value []byte) error {
-			ts, err := readTrials(k, value)
-			if err != nil {
-				return kindf(
-					ErrDamaged, "the trials of key %x are damaged: %w",
-					k[:min(8, len(k))], err,
-				)
-			}
-			all = append(all, unfinishedRace{bytes.Clone(k), ts})
-			return nil
-		})
-	})
-	return all, err
-}
-
-// readTrials decodes and checks the trials of a key.
-func readTrials(k, value []byte) (ts []Trial, err error) {
-	if _, err := parseKey(k); err != nil {
-		return nil, err
-	}
-	if err := readJSON(value, &ts); err != nil {
-		return nil, err
-	}
-	return ts, plausible(ts)
+	return kept, len(all.records), leftOut(all.damaged)
 }
 
 // putAll stores records by the rule of Put and returns how many were kept.
@@ -95,22 +56,24 @@ func putAll(tx *bbolt.Tx, all []Record) (kept int, err error) {
 }
 
 // Export writes records as JSON lines, in key order: the same records give the
-// same bytes. It writes all that are sound, and its error names the others.
+// same bytes. It writes all that are sound; the others are a *LeftOutError.
 func (db *DB) Export(w io.Writer) (n int, err error) {
+	all, err := db.contents()
+	if err != nil {
+		return 0, err
+	}
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
-	var damaged []error
-	for r, err := range db.All() {
-		if err != nil {
-			damaged = append(damaged, err)
-			continue
-		}
+	for _, r := range all.records {
 		if err := enc.Encode(r); err != nil {
 			return n, err
 		}
 		n++
 	}
-	return n, errors.Join(append(damaged, out.Flush())...)
+	if err := out.Flush(); err != nil {
+		return n, err
+	}
+	return n, leftOut(all.damagedRecords())
 }
 
 // maxLine bounds the bytes of a line of an import. A record of thousands of trials
@@ -165,25 +128,4 @@ func readLine(text []byte) (r Record, err error) {
 		return r, fmt.Errorf("not a record: %w", err)
 	}
 	return r, r.plausible()
-}
-
-// errTorn is reported by Verify only. It does not prevent reading or writing,
-// because a power cut leaves a file like that, and then the transaction was never
-// reported as done.
-var errTorn = kindf(ErrDamaged, "one of the two pages that say what is current is damaged: what was stored last may be missing; the next write repairs the page")
-
-// Verify checks the structure of the file, and of every record that its checksum
-// is right, that it can be decoded, that it is stored under its own key and that its
-// values are plausible. It returns the number of records and all errors.
-func (db *DB) Verify() (n int, err error) {
-	db.verified.Store(nil) // walk the file again
-	all, errs, err := db.all()
-	if err == nil {
-		_, err = db.unfinished()
-	}
-	s := db.verified.Load()
-	if s != nil && s.torn {
-		errs = append(errs, fmt.Errorf("%s: %w", db.path, errTorn))
-	}
-	return len(all), errors.Join(errors.Join(errs...), err)
 }

@@ -56,8 +56,8 @@ func writeForEver(db *DB) int {
 // readForEver reads everything there is; no reader ever sees half of anything.
 func readForEver(db *DB) int {
 	for n := 0; ; n++ {
-		all, err := db.intactRecords()
-		for _, r := range all {
+		all, err := db.contents()
+		for _, r := range all.records {
 			if err == nil {
 				_, _, err = db.Get(r.Key)
 			}

@@ -80,13 +80,13 @@ const (
 var little = binary.LittleEndian
 
 // Publish writes a snapshot of the database's winners to path, by renaming a
-// complete file, and returns the number of records. If a record is damaged it
-// changes nothing. A file that is not a snapshot is not replaced.
+// complete file, and returns the number of records. Damaged records are left out,
+// with a *LeftOutError. A file that is not a snapshot is not replaced.
 func (db *DB) Publish(path string) (n int, err error) {
 	if err := checkReplaceable(path); err != nil {
 		return 0, err
 	}
-	all, err := db.intactRecords()
+	all, err := db.contents()
 	if err != nil {
 		return 0, err
 	}
@@ -98,7 +98,7 @@ func (db *DB) Publish(path string) (n int, err error) {
 		return 0, err
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
-	_, err = tmp.Write(snapshotBytes(all))
+	_, err = tmp.Write(snapshotBytes(all.records))
 	if err := finish(tmp, err); err != nil {
 		return 0, err
 	}
@@ -106,7 +106,7 @@ func (db *DB) Publish(path string) (n int, err error) {
 		return 0, err
 	}
 	syncFolder(path)
-	return len(all), nil
+	return len(all.records), leftOut(all.damagedRecords())
 }
 
 // checkReplaceable refuses a path where there is anything but a snapshot, above

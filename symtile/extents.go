@@ -3,6 +3,7 @@ package symtile
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/tilewright/tilewright/symtile/index"
 )
@@ -79,12 +80,24 @@ const tileIDStep = 1000003
 // runtimeStep is the same for the values of run-time variables.
 const runtimeStep = 7919
 
+// maxPricedOps bounds the operations of a program whose plans are priced. Pricing
+// looks for users of each operation, so that its preparation takes time quadratic
+// in them: a second for these.
+const maxPricedOps = 1 << 14
+
 // NewExtents compiles the tiles of a symbolic program. The Extents have no tiling
-// until Set gives them one.
+// until Set gives them one. Programs of more than 64 dimensions or maxPricedOps
+// operations are errors.
 func NewExtents(p *Program) (*Extents, error) {
 	n := len(p.Space.Dims)
 	if n > 64 {
-		return nil, fmt.Errorf("%s has %d dimensions; extents are of at most 64", p.Fusion.Name, n)
+		return nil, fmt.Errorf("the tile program of %s has %d dimensions; plans are priced for at most 64", p.Fusion.Name, n)
+	}
+	if len(p.Ops) > maxPricedOps {
+		return nil, fmt.Errorf(
+			"the tile program of %s (%s) has %d operations; plans are priced for at most %d",
+			p.Fusion.Name, p.Fusion.Root.Name, len(p.Ops), maxPricedOps,
+		)
 	}
 	x := &Extents{
 		prog:     p,
@@ -186,6 +199,11 @@ func newExtentsCompiler(x *Extents) *extentsCompiler {
 	return c
 }
 
+// maxSame bounds the earlier ops of the same instruction with which an op is
+// compared, nearest first: a concatenate of one array 50,000 times would
+// otherwise take time quadratic in them.
+const maxSame = 64
+
 // op plans the evaluation of an op's tile: its sizes always, and all other fields
 // where another op may compute the same tile.
 func (c *extentsCompiler) op(n int) {
@@ -199,12 +217,13 @@ func (c *extentsCompiler) op(n int) {
 		op.over |= over
 		op.sizeDims |= c.place(d.Size).dims
 	}
-	for k := range p.Ops[:n] {
+	for k := n - 1; k >= 0 && len(op.same) < maxSame; k-- {
 		if p.Ops[k].Instr == p.Ops[n].Instr &&
 			p.Ops[k].Code == p.Ops[n].Code {
 			op.same = append(op.same, k)
 		}
 	}
+	slices.Reverse(op.same)
 	if len(op.same) == 0 {
 		return
 	}

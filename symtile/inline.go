@@ -2,6 +2,7 @@ package symtile
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/indexing"
@@ -61,8 +62,20 @@ func hasNested(c *hlo.Computation) bool {
 	return false
 }
 
+// maxVisited bounds the instructions that inlining visits: calls of calls
+// double with each level, 60 of which would never end.
+const maxVisited = 1 << 20
+
+// maxPrefix bounds the bytes of the callers' names before the name of an inlined
+// instruction; beyond them a number stands for the callers.
+const maxPrefix = 256
+
 // An inliner appends the instructions of nested computations to out.
-type inliner struct{ out *hlo.Computation }
+type inliner struct {
+	out *hlo.Computation
+	// Instructions visited, and computations inlined, so far.
+	visited, inlined int
+}
 
 // computation copies c with its parameters bound to args and returns its root.
 func (in *inliner) computation(
@@ -78,6 +91,13 @@ func (in *inliner) computation(
 	for _, i := range c.Instrs {
 		if i.Op == hlo.OpParameter {
 			continue
+		}
+		if in.visited++; in.visited > maxVisited {
+			return nil, &Untileable{
+				Instr:  i,
+				Rule:   "too-large",
+				Reason: fmt.Sprintf("inlining its callers visits more than %d instructions", maxVisited),
+			}
 		}
 		operands := make([]*hlo.Instr, len(i.Operands))
 		for k, o := range i.Operands {
@@ -101,9 +121,12 @@ func (in *inliner) instr(
 	copied.Operands = operands
 	switch i.Op {
 	case hlo.OpFusion, hlo.OpCall:
-		return in.computation(
-			i.Attrs.Calls, operands, copied.Name+"/",
-		)
+		in.inlined++
+		name := copied.Name + "/"
+		if len(name) > maxPrefix {
+			name = fmt.Sprintf("%s…%d/", name[:maxPrefix/2], in.inlined)
+		}
+		return in.computation(i.Attrs.Calls, operands, name)
 	case hlo.OpGetTupleElement:
 		if operands[0].Op == hlo.OpTuple {
 			return operands[0].Operands[i.Attrs.Index], nil

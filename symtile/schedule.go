@@ -49,7 +49,8 @@ type scheduler struct {
 type visited uint8
 
 const (
-	unseen visited = iota
+	// The zero value is an item that has not been visited.
+	_ visited = iota
 	// visiting items are those whose needs are being visited: meeting one again
 	// is a cycle.
 	visiting

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -63,10 +64,14 @@ func (t *Tuner) model() (*cost.Model, error) {
 }
 
 // FitStored fits the prices of a device's plans to the samples of the records that
-// were measured on it by the same code generator.
+// were measured on it by the same code generator. Damaged records are left out.
 func FitStored(db *cache.DB, id kernels.Identity) (*cost.Model, error) {
 	var samples []cost.Sample
 	for r, err := range db.All() {
+		var damaged *cache.DamagedError
+		if errors.As(err, &damaged) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

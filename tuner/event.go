@@ -3,7 +3,7 @@ package tuner
 import "time"
 
 // An Event is one step of a tuning run. Its dynamic type says which: Found,
-// Refused, Ranked, Started, Verified, Timed, Failed, Dropped, BlockDone or
+// Damaged, Refused, Ranked, Started, Verified, Timed, Failed, Dropped, BlockDone or
 // Chosen. Times are in seconds where they are float64.
 type Event interface {
 	// About is when the event happened and which fusion it belongs to.
@@ -24,6 +24,13 @@ type Found struct {
 	EventHeader
 	Plan    string
 	Seconds float64 // median, or the prediction of a winner that was not timed
+}
+
+// Damaged reports that what is stored of the fusion, its record or an unfinished
+// race, cannot be read. It is left out, and replaced by what is measured.
+type Damaged struct {
+	EventHeader
+	Detail string // the error, for people
 }
 
 // Refused reports that the fusion cannot be tiled.

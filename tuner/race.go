@@ -81,7 +81,7 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 // resume gives the candidates the samples of an interrupted race.
 func (r *race) resume() error {
 	earlier, err := r.tuner.Cache.Trials(r.key)
-	if err != nil {
+	if err = r.tuner.unlessDamaged(r.fusion.Name, err); err != nil {
 		return err
 	}
 	if r.tuner.Options.Force {

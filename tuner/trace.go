@@ -10,6 +10,7 @@ import (
 // fields time, kind and fusion; the kind says which of the others it has:
 //
 //	hit      plan, seconds                            Found
+//	damaged  reason                                   Damaged
 //	refused  reason                                   Refused
 //	ranked   legal                                    Ranked
 //	start    of, left                                 Started
@@ -69,6 +70,9 @@ func newTraceLine(e Event) traceLine {
 		l.Kind = "hit"
 		l.Plan = e.Plan
 		l.Seconds = e.Seconds
+	case Damaged:
+		l.Kind = "damaged"
+		l.Reason = e.Detail
 	case Refused:
 		l.Kind = "refused"
 		l.Reason = e.Reason

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -87,7 +88,7 @@ func (t *Tuner) Tune(
 	ctx context.Context, c *hlo.Computation,
 ) (Result, error) {
 	stored, found, err := t.Lookup(c)
-	if err != nil {
+	if err = t.unlessDamaged(c.Name, err); err != nil {
 		return Result{}, err
 	}
 	if found && !t.Options.Force {
@@ -111,6 +112,17 @@ func (t *Tuner) Tune(
 		return Result{}, fmt.Errorf("%s: %w", c.Name, err)
 	}
 	return Result{Record: record}, nil
+}
+
+// unlessDamaged is an error of reading what is stored of a fusion, unless that is
+// damaged: then it is reported, and taken as missing.
+func (t *Tuner) unlessDamaged(fusion string, err error) error {
+	var damaged *cache.DamagedError
+	if !errors.As(err, &damaged) {
+		return err
+	}
+	t.emit(Damaged{t.header(fusion), damaged.Error()})
+	return nil
 }
 
 // measure ranks the plans of a program and makes the record of its winner.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -112,11 +113,12 @@ type cacheRowJSON struct {
 // ls lists the winners, one a line. A damaged record is reported and does not
 // hide the others.
 func (c *cacheCall) ls() error {
+	all, err := c.soundRecords(c.db)
+	if err != nil {
+		return err
+	}
 	rows := []cacheRowJSON{}
-	for r, err := range c.db.All() {
-		if err != nil {
-			return err
-		}
+	for _, r := range all {
 		rows = append(rows, cacheRowJSON{
 			hex.EncodeToString(r.Fusion[:]), r.Name,
 			r.Device, r.Codegen, r.Plan, r.Seconds,
@@ -148,17 +150,23 @@ func secondsText(seconds float64, untimed bool) string {
 	return report.Seconds(seconds)
 }
 
+// begins reports whether an ID is the beginning of a fingerprint, of at least four
+// digits.
+func begins(fusion cache.Fingerprint, id string) bool {
+	return len(id) >= 4 &&
+		strings.HasPrefix(hex.EncodeToString(fusion[:]), strings.ToLower(id))
+}
+
 // find returns the records whose fingerprint begins with ID or whose fusion has
 // that name.
 func (c *cacheCall) find(id string) ([]cache.Record, error) {
+	sound, err := c.soundRecords(c.db)
+	if err != nil {
+		return nil, err
+	}
 	var all []cache.Record
-	for r, err := range c.db.All() {
-		if err != nil {
-			return nil, err
-		}
-		if r.Name == id ||
-			len(id) >= 4 &&
-				strings.HasPrefix(hex.EncodeToString(r.Fusion[:]), strings.ToLower(id)) {
+	for _, r := range sound {
+		if r.Name == id || begins(r.Fusion, id) {
 			all = append(all, r)
 		}
 	}
@@ -250,7 +258,7 @@ func trialNote(x cache.Trial) string {
 func (c *cacheCall) verify() error {
 	n, err := c.db.Verify()
 	if err != nil {
-		return fmt.Errorf("of %d records: %w", n, err)
+		return fmt.Errorf("%d records; what is wrong:\n%w", n, err)
 	}
 	if c.json {
 		return c.printJSON(map[string]any{"records": n, "ok": true})
@@ -272,7 +280,7 @@ func (c *cacheCall) merge() error {
 
 // reportMerged prints how many records were read and how many were kept.
 func (c *cacheCall) reportMerged(kept, total int, err error) error {
-	if err != nil {
+	if err := c.warnOfLeftOut(err); err != nil {
 		return err
 	}
 	if c.json {
@@ -282,20 +290,28 @@ func (c *cacheCall) reportMerged(kept, total int, err error) error {
 	return nil
 }
 
-// export writes the records as JSON lines, to a file or to the output.
+// export writes the sound records as JSON lines, to a file or to the output. An
+// export without the damaged ones is written, and is not a success.
 func (c *cacheCall) export() error {
 	if len(c.args) == 0 {
 		_, err := c.db.Export(c.out)
 		return err
 	}
 	n := 0
+	var incomplete *cache.LeftOutError
 	out := output{c.args[0], linesFile, []string{c.path}, c.replace}
 	err := out.write(func(w *bufio.Writer) (err error) {
 		n, err = c.db.Export(w)
+		if errors.As(err, &incomplete) {
+			return nil
+		}
 		return err
 	})
 	if err == nil {
 		fmt.Fprintf(c.err, "%d records written to %s\n", n, c.args[0])
+	}
+	if err == nil && incomplete != nil {
+		return incomplete
 	}
 	return err
 }
@@ -319,7 +335,7 @@ func (c *cacheCall) load() error {
 // publish writes a snapshot.
 func (c *cacheCall) publish() error {
 	n, err := c.db.Publish(c.args[0])
-	if err != nil {
+	if err := c.warnOfLeftOut(err); err != nil {
 		return err
 	}
 	if c.json {
@@ -332,9 +348,13 @@ func (c *cacheCall) publish() error {
 	return nil
 }
 
-// rm removes records and unfinished trials by fingerprint or name. Damaged
-// records can be removed too: a key is enough.
+// rm removes a record with its unfinished trials, by fingerprint or name. Where
+// something that the fingerprint names is damaged, that is removed and what is
+// sound stays.
 func (c *cacheCall) rm() error {
+	if removed, err := c.rmDamaged(c.args[0]); removed || err != nil {
+		return err
+	}
 	all, err := c.find(c.args[0])
 	if err != nil {
 		return err
@@ -354,4 +374,29 @@ func (c *cacheCall) rm() error {
 	}
 	fmt.Fprintf(c.out, "removed %s\n", all[0].Name)
 	return nil
+}
+
+// rmDamaged removes the damaged records and races whose fingerprint begins with an
+// ID, and reports whether there were any.
+func (c *cacheCall) rmDamaged(id string) (removed bool, err error) {
+	all, err := c.db.Damaged()
+	if err != nil {
+		return false, err
+	}
+	for _, d := range all {
+		if !begins(d.Key.Fusion, id) {
+			continue
+		}
+		if err := c.db.DeleteDamaged(d); err != nil {
+			return removed, err
+		}
+		removed = true
+		if !c.json {
+			fmt.Fprintf(c.out, "removed: %v\n", d)
+		}
+	}
+	if removed && c.json {
+		return true, c.printJSON(map[string]any{"removed": id})
+	}
+	return removed, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -101,7 +103,9 @@ func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
 func parseSizes(text string) (symtile.Tiling, error) {
 	var t symtile.Tiling
 	for _, word := range strings.Split(text, ",") {
-		v, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64)
+		v, err := strconv.ParseInt(
+			strings.TrimSpace(word), 10, 64,
+		)
 		if err != nil {
 			return nil, usagef("%q in %q is not a whole number", word, text)
 		}
@@ -125,4 +129,50 @@ func chosenPlan(
 		return kernels.Plan{Tiles: t}, err
 	}
 	return standard()
+}
+
+// warn says that a damaged entry of a database is left out, and how to remove it.
+func (c *call) warn(d *cache.DamagedError) {
+	fmt.Fprintf(
+		c.err, "tilewright %s: warning: %v; it is left out (`tilewright cache rm %x` removes it)\n",
+		c.command.name, d, d.Key.Fusion[:4],
+	)
+}
+
+// warnOfDamage warns of every damaged record and unfinished race. Its error is that
+// of a database that cannot be read at all.
+func (c *call) warnOfDamage(db *cache.DB) error {
+	all, err := db.Damaged()
+	for _, d := range all {
+		c.warn(d)
+	}
+	return err
+}
+
+// soundRecords reads the records of a database and warns of the damaged ones.
+func (c *call) soundRecords(db *cache.DB) (sound []cache.Record, err error) {
+	for r, err := range db.All() {
+		var damaged *cache.DamagedError
+		switch {
+		case errors.As(err, &damaged):
+			c.warn(damaged)
+		case err != nil:
+			return nil, err
+		default:
+			sound = append(sound, r)
+		}
+	}
+	return sound, nil
+}
+
+// warnOfLeftOut warns of what an operation has left out; another error remains.
+func (c *call) warnOfLeftOut(err error) error {
+	var left *cache.LeftOutError
+	if !errors.As(err, &left) {
+		return err
+	}
+	for _, d := range left.Damaged {
+		c.warn(d)
+	}
+	return nil
 }

@@ -69,7 +69,11 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	model, err := tuner.FitStored(cache.Open(*db), kernels.IdentityOf(b))
+	winners := cache.Open(*db)
+	if err := c.warnOfDamage(winners); err != nil {
+		return err
+	}
+	model, err := tuner.FitStored(winners, kernels.IdentityOf(b))
 	if err != nil {
 		return err
 	}

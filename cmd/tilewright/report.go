@@ -40,10 +40,11 @@ func runReport(c *call) error {
 		return err
 	}
 	p := report.Page{Device: b.Device()}
-	for r, err := range cache.Open(*db).All() {
-		if err != nil {
-			return err
-		}
+	all, err := c.soundRecords(cache.Open(*db))
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
 		if r.Device == p.Device.Name &&
 			r.Backend == p.Device.Backend {
 			p.Records = append(p.Records, r)

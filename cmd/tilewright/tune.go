@@ -172,7 +172,7 @@ func (f tuneFlags) tune(c *call, files []string) error {
 			Observe:    observe,
 		},
 	}
-	if _, _, err := s.tuner.Cache.Get(cache.Key{}); err != nil {
+	if err := c.warnOfDamage(s.tuner.Cache); err != nil {
 		return err // a database that cannot be used, before anything is measured
 	}
 	s.summary.Device = b.Device().Name

@@ -17,12 +17,12 @@ import (
 // loop. Without a loop, the three follow each other.
 type accumulator struct {
 	name               string
-	outs               []*value // The values that it accumulates into.
-	temporaries        []*value // Its own values while it accumulates.
-	args               []*value // The values that it accumulates.
-	inits              []*value // The values it begins with.
-	prologue, epilogue []step
-	accumulate         step
+	outs               []*value      // The values that it accumulates into.
+	temporaries        []*value      // Its own values while it accumulates.
+	args               []*value      // The values that it accumulates.
+	inits              []*value      // The values it begins with.
+	prologue, epilogue []step        // What runs before the loop, and after it.
+	accumulate         step          // What runs at the end of an iteration.
 	reduction          *rowReduction // The reduction, where row kernels can do it.
 	// empty reports whether nothing was accumulated and outs hold arbitrary
 	// elements. It is nil where outs hold the values to begin with.

@@ -39,14 +39,14 @@ var residenceNames = [...]string{
 type value struct {
 	// The number of the value, which indexes worker.addresses.
 	id    int
-	name  string // The name in listings.
-	class portable.Class
+	name  string         // The name in listings.
+	class portable.Class // The class of the elements.
 	// The op of the program whose tile the value holds, or noTile. The size of
 	// the value follows the size of that tile.
 	tile int
 	// The number of elements for which there is room.
 	n     int64
-	where residence
+	where residence // Where the elements are.
 	// If set, the value is never made: machine code reads it where it comes
 	// from, or writes it where it goes.
 	view *memoryView
@@ -110,7 +110,7 @@ type step func(w *worker)
 // An instr is one tile instruction. Exactly one of strip, run, loop, group and
 // rows is set.
 type instr struct {
-	name string
+	name string // The name in listings.
 	// The results, and temporaries of the instruction.
 	outs []*value
 	// Values that are read at the elements being computed.
@@ -132,9 +132,9 @@ type instr struct {
 	// part of; 0 for none.
 	routine int
 	n       int64 // The number of elements, for strip and group.
-	strip   strip
-	run     step
-	loop    *loop
+	strip   strip // What computes a strip.
+	run     step  // What runs at once.
+	loop    *loop // The loop.
 	// Elementwise instructions that run strip by strip.
 	group []*instr
 }
@@ -142,16 +142,18 @@ type instr struct {
 // A block is the instructions of the program, or of the body of a loop, and the
 // slots (offsets and bounds of tiles) that are computed where it begins.
 type block struct {
-	l     *lowering
+	l *lowering // The lowering that the block belongs to.
+	// The block around this one, nil for the program.
 	outer *block
 	// The tile ids that vary in the block and not in outer.
 	ids     []index.Expr
 	exprs   []index.Expr       // The expressions to compute at the beginning.
 	targets []int              // The slot of each expression.
 	slots   map[index.Expr]int // The slots that expressions have.
-	binds   []bind
-	list    []*instr
-	splats  map[splatKey]*value // The copies of scalars that were made.
+	binds   []bind             // The values that point to arrays.
+	// The instructions, in the order of the program.
+	list   []*instr
+	splats map[splatKey]*value // The copies of scalars that were made.
 	// Values that the next instruction must come after.
 	waitFor []*value
 	// The run-time offsets, of the outermost block only.
@@ -160,7 +162,7 @@ type block struct {
 
 // A bind points a value at an array of the caller, at the beginning of a block.
 type bind struct {
-	text string
+	text string // The text in listings.
 	v    *value
 	run  step
 }
@@ -280,13 +282,14 @@ func (l *lowering) slotStep(exprs []index.Expr, targets []int) step {
 // A loop runs its body once for each combination of its tile ids, the last of
 // which varies fastest.
 type loop struct {
-	dims               []int
-	trips              []int64
-	split              *splitK // The parts that share the iterations, or nil.
+	dims  []int   // The dimensions of the space that it walks.
+	trips []int64 // The number of tiles along each.
+	split *splitK // The parts that share the iterations, or nil.
+	// What runs before the first iteration and after the last.
 	prologue, epilogue []step
-	steps              []step // The slots, then the body.
-	iterationEnds      []step // The steps at the end of an iteration.
-	body               *schedule
+	steps              []step    // The slots, then the body.
+	iterationEnds      []step    // The steps at the end of an iteration.
+	body               *schedule // The instructions of an iteration.
 }
 
 // run runs the iterations of the loop, or those of the worker's part of it.
@@ -342,11 +345,11 @@ func (lp *loop) advance(w *worker) {
 // parallel tile ids only. Readers of these slots come after it, because they
 // read its value ready.
 type runtimeOffset struct {
-	vars    []int // Indices into Program.Runtime.
-	ready   *value
-	exprs   []index.Expr
-	targets []int
-	run     step
+	vars    []int        // Indices into Program.Runtime.
+	ready   *value       // The value that readers of the slots read.
+	exprs   []index.Expr // The expressions of the slots.
+	targets []int        // The slot of each expression.
+	run     step         // What evaluates the expressions.
 }
 
 // runtimeVars lists the run-time variables of an expression.

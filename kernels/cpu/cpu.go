@@ -43,9 +43,9 @@ const Revision = "go9"
 // it is first asked for. Its worker pool and scratch are shared by all of its
 // kernels.
 type Backend struct {
-	identity, device func() kernels.Device
-	workers          workers.Pool
-	scratch          scratchPool
+	identity, device func() kernels.Device // The device without and with its rates.
+	workers          workers.Pool          // The goroutines of all kernels.
+	scratch          scratchPool           // The scratch of closed kernels.
 }
 
 // New returns the backend of this machine.
@@ -68,10 +68,10 @@ func (b *Backend) Device() kernels.Device { return b.device() }
 
 // A kernel is a compiled plan.
 type kernel struct {
-	programs *programLoop
-	in, out  []hlo.Shape
-	source   func() string
-	code     *amd64.Code // The machine code of the plan, or nil.
+	programs *programLoop  // The loop over tile programs.
+	in, out  []hlo.Shape   // The shapes of the parameters and results.
+	source   func() string // The listing.
+	code     *amd64.Code   // The machine code of the plan, or nil.
 	// The pool that the scratch of the workers returns to.
 	scratch *scratchPool
 }

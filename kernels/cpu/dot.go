@@ -62,6 +62,7 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		packing: packings[b.l.knob("pack", -1)],
 	}
 	b.l.slotCount++
+	// The first product overwrites its result instead of adding to zeros.
 	c.prologue = append(c.prologue, func(w *worker) {
 		w.slots[d.fresh] = 1
 	})
@@ -74,6 +75,7 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		K:      int(left.extents[2]),
 		Caches: d.caches,
 	})
+	// The scratch also serves the product that adds partial sums.
 	if s := b.l.split; s != nil {
 		length = max(
 			length,
@@ -95,11 +97,11 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 
 // A dotRun is a dot as it runs.
 type dotRun struct {
-	left, right, out *matrixOperand
+	left, right, out *matrixOperand // The operands and the result.
 	// The slot that is 1 until something was accumulated.
 	fresh   int
-	packing gemm.Packing
-	caches  gemm.Caches
+	packing gemm.Packing // Which operands package gemm packs.
+	caches  gemm.Caches  // The caches for which it blocks.
 	// The split of the contraction, nil where each program computes all of it.
 	split *splitK
 }
@@ -129,6 +131,8 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 		Packing: d.packing,
 		Caches:  d.caches,
 	}
+	// A part takes a range of terms: columns of the left operand and rows of the
+	// right one.
 	first := 0
 	if d.split != nil {
 		begin, end := d.split.rangeOf(
@@ -279,7 +283,8 @@ func remainingDims(rank int, batch, contract []int64) []int64 {
 // A matrixOperand is the matrices of one side of a dot: extents and strides of
 // batch, rows and columns.
 type matrixOperand struct {
-	v                *value
+	v *value // The value of which the matrices are parts.
+	// The extents and strides of batch, rows and columns.
 	extents, strides [3]int64
 	// What packs the operand; nil where it is used in place.
 	pack step
@@ -312,6 +317,8 @@ func operandMatrices[T portable.Number](
 		source.Tile.Sizes(),
 		stridesOf(from, source.Tile), parts,
 	)
+	// Masked terms must be zero in both operands, for NaN would survive a product
+	// with zero. Masked rows and columns do no harm: they are masked in the result.
 	var masked []int64
 	for _, d := range contract {
 		// Loads leave zeros in masked elements.

@@ -22,16 +22,17 @@ import (
 // it reads an index vector from scratch, and a slice from a parameter or from
 // scratch.
 type gatherAccess struct {
-	dims   []gatherAccessDim
-	starts []startComponent
+	dims   []gatherAccessDim // The dimensions of the result's tile.
+	starts []startComponent  // The components of index vectors.
 	// The slot of the first element for start indices of 0.
 	base  int
-	masks []dimMask
+	masks []dimMask // The masks of the masked dimensions.
 }
 
 // A gatherAccessDim is a dimension of the result's tile, with the distances of
 // its elements in the source and in the indices.
 type gatherAccessDim struct {
+	// The size, and the steps in the source and in the indices.
 	size, step, index int64
 	mask              int // The index of its mask, or −1.
 }
@@ -209,6 +210,7 @@ func runGather[T portable.Number](
 	index func(int64) int64,
 	read func(dst []T, at, step int64),
 ) {
+	// Only valid elements are read; the others are 0.
 	if len(t.masks) > 0 {
 		clear(dst)
 	}
@@ -255,13 +257,13 @@ func runGather[T portable.Number](
 // A rowGather is a gather that goes from an array of the caller straight to an
 // output, row by row.
 type rowGather struct {
-	access      *gatherAccess
-	to          []int64 // The strides in the output.
-	slot        int     // The slot of the place of element 0 in it.
-	width       int64   // The bytes of an element.
-	nonTemporal bool
-	indices     *value
-	dst         func(w *worker) []byte
+	access      *gatherAccess          // Where elements come from.
+	to          []int64                // The strides in the output.
+	slot        int                    // The slot of the place of element 0 in it.
+	width       int64                  // The bytes of an element.
+	nonTemporal bool                   // Stores are non-temporal.
+	indices     *value                 // The start indices.
+	dst         func(w *worker) []byte // The bytes of the output and of the array.
 	src         func(w *worker) []byte
 }
 

@@ -18,7 +18,7 @@ import (
 // or writes in place. Along its last dimension, elements follow each other in
 // the array, or are one element.
 type memoryView struct {
-	layout *stridedView
+	layout *stridedView // The layout of the view in the array.
 	// The value that is viewed, nil for an array of the caller.
 	from *value
 	// base is the address of element 0 of the layout.

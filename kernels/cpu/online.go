@@ -33,7 +33,7 @@ type rescaling struct {
 	base *value
 	// exp(old base − new base), or 1 where nothing was accumulated before.
 	factor *value
-	sums   []*rescaledSum
+	sums   []*rescaledSum // The sums that are rescaled.
 }
 
 // rescaleThreshold is by how much a maximum grows before sums are rescaled.
@@ -44,8 +44,8 @@ const rescaleThreshold = 1
 
 // A rescaledSum is a sum that is proportional to exp(−max).
 type rescaledSum struct {
-	v    *value
-	dims []rescaledDim
+	v    *value        // The sum.
+	dims []rescaledDim // Its dimensions, outermost first.
 	// empty reports whether nothing was accumulated yet; nil for never.
 	empty func(w *worker) bool
 }
@@ -73,6 +73,8 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 	for _, x := range source.Body[:o.Prefix] {
 		b.prefetchNextTile(x, source)
 	}
+	// The maximum of the tile is known: the instruction that rescales follows it, and
+	// the rest of the body reads the base in place of the maximum.
 	tile := c.outs[0]
 	like := func(name string) *value {
 		return b.l.value(
@@ -103,6 +105,7 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 	for _, x := range g.sums {
 		rescale.tileArgs = append(rescale.tileArgs, x.v)
 	}
+	// After the loop, readers see the maximum itself.
 	b.l.results[o.Statistic] = []*value{g.max}
 	if tile.class == portable.Float64 {
 		rescale.run = rescalingStep[float64](
@@ -127,6 +130,7 @@ func (b *block) prefetchNextTile(x symtile.Step, source *symtile.Loop) {
 	op := b.l.p.Ops[x.Op]
 	ring := b.l.p.Space.Ring
 	step := int64(0)
+	// The distance is the difference of the places for tile ids 1 and 0.
 	tid := b.l.p.Space.Dims[source.Dims[len(source.Dims)-1]].Tid
 	for k, d := range op.Tile {
 		one, known := d.Offset.Subst(map[index.Expr]index.Expr{
@@ -231,6 +235,7 @@ func rescalingStep[T portable.Float](g *rescaling, start *value, lp *loop) step 
 		portable.Fill(maxima, first[T](w, start))
 		portable.Fill(base, maxima[0])
 	})
+	// Sums are relative to the base; in the end they are scaled to the maximum.
 	lp.epilogue = append(lp.epilogue, func(w *worker) {
 		base := whole[T](w, g.base)
 		factors := whole[T](w, g.factor)
@@ -262,6 +267,8 @@ func rescalingStep[T portable.Float](g *rescaling, start *value, lp *loop) step 
 
 // updateMax brings rows up to date and reports whether a factor is not 1.
 func updateMax[T portable.Float](tile, maxima, base, factor []T) (scales bool) {
+	// A row that has met −∞ only keeps the base 0. The first number becomes the base
+	// without rescaling, for all terms so far were e^−∞ = 0.
 	none := T(math.Inf(-1))
 	for k, m := range tile {
 		old := maxima[k]
@@ -289,6 +296,7 @@ func rescaleSums[T portable.Float](w *worker, g *rescaling) {
 		}
 		sum := whole[T](w, x.v)
 		x.each(func(at, from int64, d rescaledDim) {
+			// Either the run has one factor, which is mostly 1, or each element has one.
 			switch f := factors[from]; {
 			case d.factor == 0 && f == 1:
 			case d.factor == 0 && d.step == 1:
@@ -310,12 +318,12 @@ func rescaleSums[T portable.Float](w *worker, g *rescaling) {
 // mean and variance are computed together: sums of x less a shift, as in Chan,
 // Golub and LeVeque, Algorithms for computing the sample variance, 1983.
 type runningVariance struct {
-	loop    *reduceLoop
-	x       *value   // The tile.
-	shift   *value   // A number near the mean of all tiles so far.
-	sum     *value   // Σ(x − shift)
-	squares []*value // Σ(x − shift)² and its like.
-	count   int      // The slot of the number of elements so far.
+	loop    *reduceLoop // The loop over the elements of the tile.
+	x       *value      // The tile.
+	shift   *value      // A number near the mean of all tiles so far.
+	sum     *value      // Σ(x − shift)
+	squares []*value    // Σ(x − shift)² and its like.
+	count   int         // The slot of the number of elements so far.
 }
 
 // maxShiftShare is the share of Σ(x − shift)² that may come from the shift not
@@ -354,6 +362,7 @@ func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
 	if b.steps(source.Body[o.Prefix:]); b.l.err != nil {
 		return
 	}
+	// The mean accumulates the deviations x − shift in place of x.
 	of.Args = append(
 		[]int{o.Deviation}, of.Args[1:]...,
 	)
@@ -401,6 +410,8 @@ func shiftStep[T portable.Float](
 		w.slots[g.count] += g.loop.validElements(w)
 		recenter[T](w, g)
 	})
+	// The first iteration takes the mean of its tile as the shift. The sum of a row
+	// is computed into the shift itself.
 	return func(w *worker) {
 		if w.slots[g.count] == 0 {
 			base := whole[T](w, g.shift)
@@ -432,10 +443,12 @@ func recenter[T portable.Float](w *worker, g *runningVariance) {
 	sum := whole[T](w, g.sum)
 	squares := whole[T](w, g.squares[0])
 	for k, d := range sum {
+		// The mean is by away from the shift, which contributes n·by² to the squares.
 		by := float64(d) / n
 		if !(n*by*by > maxShiftShare*float64(squares[k])) {
 			continue
 		}
+		// The move is what the class of the shift can represent of it.
 		to := T(float64(base[k]) + by)
 		by = float64(to) - float64(base[k])
 		if math.IsInf(by, 0) {

@@ -23,7 +23,7 @@ import (
 type stridedView struct {
 	// The dimensions, outermost first; those that follow each other are merged.
 	dims  []stridedDim
-	start int64
+	start int64 // The element at index 0.
 }
 
 // A stridedDim is a dimension of a strided view.
@@ -300,16 +300,16 @@ func fillCycle[T portable.Number](dst []T, i, size, first, stride int64) {
 // A tilePlacement says where the valid elements of a source tile go in a result
 // tile: element i of dimension d to element first + i·spacing.
 type tilePlacement struct {
-	dims []tilePlacementDim
+	dims []tilePlacementDim // The dimensions, outermost first.
 }
 
 // A tilePlacementDim is a dimension of a tile placement.
 type tilePlacementDim struct {
-	mask dimMask
+	mask dimMask // The valid elements.
 	// The first element, or −1 where the slot holds it, and the distance of
 	// elements.
 	first, spacing int64
-	slot           int
+	slot           int   // The slot of the first element, see first.
 	size           int64 // The size of the result.
 }
 

@@ -23,8 +23,8 @@ import (
 // follow each other, and are both kept or both reduced and not masked, are
 // merged.
 type reduceLoop struct {
-	dims  []reduceDim
-	masks []dimMask
+	dims  []reduceDim // The dimensions, outermost first.
+	masks []dimMask   // The masks of masked dimensions.
 }
 
 // A reduceDim is a dimension of a reduce loop.
@@ -117,6 +117,7 @@ func (f *reduceLoop) each(
 
 // reduce lowers a reduce, by one operation where its computation is that.
 func (b *block) reduce(op symtile.Op, c *accumulator) {
+	// The arguments are n operands, then n initial values.
 	n := len(op.Args) / 2
 	for k := range n {
 		c.args = append(c.args, materialized(b, op, k))
@@ -135,6 +136,7 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 	c.name = "reduce " + string(monoid)
 	switch c.outs[0].class {
 	case portable.Float32:
+		// A row kernel may take the reduction over. The step serves where none does.
 		if op.Instr.Shape.DType == hlo.F32 && b.l.jit {
 			c.reduction = &rowReduction{
 				loop:   f,
@@ -212,6 +214,8 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 		c.accumulate = r.accumulate(f)
 		return
 	}
+	// The first half of the parameters are the results so far, the second half the
+	// next elements.
 	outs, args := c.outs, c.args
 	c.accumulate = func(w *worker) {
 		f.each(w, func(from, to, count, step int64) {
@@ -276,6 +280,7 @@ func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *valu
 		src := whole[float32](w, arg)
 		args := &w.reduceArgs
 		f.each(w, func(from, to, n, step int64) {
+			// The two routines are over a row, and element by element.
 			at := code[1]
 			if step == 0 {
 				at = code[0]
@@ -306,9 +311,9 @@ type stripReducer struct {
 	// The operands of the computation, in scratch of its own.
 	lhs, rhs   []*value
 	results    []*value // Its results, in other values than these.
-	combines   []strip
-	outs, args []*value
-	strip      int64 // The number of pairs at a time.
+	combines   []strip  // The strips of the computation.
+	outs, args []*value // The results of the reduce, and its operands.
+	strip      int64    // The number of pairs at a time.
 }
 
 // stripReducer makes one of the computation, nil where an instruction of it has
@@ -324,6 +329,7 @@ func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 		args:  c.args,
 		strip: b.l.strip,
 	}
+	// Every scalar instruction becomes a strip of as many pairs as fit.
 	made := map[*hlo.Instr]*value{}
 	for k, p := range to.Params {
 		v := b.l.stripOfScalars(p)
@@ -361,6 +367,8 @@ func (b *block) stripReducerBody(
 ) (
 	group []*instr, ok bool,
 ) {
+	// Constants and other instructions without operands are left to the scalar
+	// program, since they would need a strip of copies.
 	for _, i := range to.Instrs {
 		switch {
 		case i.Op == hlo.OpParameter,
@@ -421,6 +429,8 @@ func (r *stripReducer) finish(
 	if len(roots) != len(r.outs) {
 		return false
 	}
+	// Results are moved to the operands of the next round one after the other, so
+	// that none may be an operand, or two results at once.
 	taken := map[*value]bool{}
 	for k, i := range roots {
 		v := made[i]
@@ -448,6 +458,7 @@ func (r *stripReducer) finish(
 func (l *lowering) combineStrips(
 	group []*instr, results []*value,
 ) (list []strip) {
+	// One function serves if all instructions have code for elements of one width.
 	run := []*pointwiseOp(nil)
 	whole := l.jit
 	for _, i := range group {

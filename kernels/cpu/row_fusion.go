@@ -29,6 +29,7 @@ type rowGroup struct {
 	scalars    map[*value]bool         // The row scalars that are computed.
 	reductions []*rowReduction
 	broadcasts map[*value]*value // Wide values and the row scalars that they repeat.
+	// The accesses of values read, and of values written.
 	loads      map[*value]*rowAccess
 	stores     map[*value]*rowAccess
 	storeOrder []*value // The stored values that are no results of reductions.
@@ -40,9 +41,9 @@ type rowGroup struct {
 
 // A rowReduction is a reduction of f32 that a row kernel can do.
 type rowReduction struct {
-	loop       *reduceLoop
-	monoid     hlo.Opcode
-	arg        *value
+	loop       *reduceLoop // The loop of the reduction.
+	monoid     hlo.Opcode  // The operation.
+	arg        *value      // The operand and the result.
 	out        *value
 	init       *value // The value to begin with; nil where out holds it.
 	initSteps  []step // The steps that make out hold the value to begin with.
@@ -53,11 +54,11 @@ type rowReduction struct {
 // A rowAccess is where a group reads or writes a value: an array with a stride in
 // elements for every dimension of the group.
 type rowAccess struct {
-	v           *value
+	v           *value      // The value.
 	view        *memoryView // nil for the value's own elements.
-	strides     []int64
-	start       int64
-	nonTemporal bool // Stores need not leave the elements in the caches.
+	strides     []int64     // The strides, outermost first.
+	start       int64       // The element of the view at index 0.
+	nonTemporal bool        // Stores need not leave the elements in the caches.
 }
 
 // col is the stride along a row.

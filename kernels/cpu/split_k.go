@@ -25,8 +25,8 @@ import (
 // continues with what follows, so that the bits of a result depend on the plan
 // only.
 type splitK struct {
-	parts int64
-	op    int // The op that is divided.
+	parts int64 // The number of parts.
+	op    int   // The op that is divided.
 	// Parts share the iterations of the loop, not the terms of each.
 	trips    bool
 	bytes    int64          // The size of a partial result.

@@ -200,9 +200,10 @@ func binaryStrip[S, T portable.Number](
 // than on amd64 with AVX2 and FMA, and for operations without vector code,
 // loops in Go run.
 type pointwiseOp struct {
-	instr *hlo.Instr
-	out   *value
-	args  []*value
+	instr *hlo.Instr // The instruction whose operation it is.
+	out   *value     // The result.
+	// The operands, all at the elements of the result.
+	args []*value
 }
 
 // addressRegs hold the addresses of values in a strip function. Two more
@@ -215,16 +216,16 @@ var addressRegs = []amd64.Reg{
 
 // stripCallArgs is the argument block of a strip function.
 type stripCallArgs struct {
-	n  int64
-	at [16]unsafe.Pointer
+	n  int64              // The number of elements.
+	at [16]unsafe.Pointer // The address of each value.
 }
 
 // A stripFunction is a run of elementwise operations as one function.
 type stripFunction struct {
-	list []*pointwiseOp
+	list []*pointwiseOp // The operations, in order.
 	// The values read, in the order of their addresses.
 	reads  []*value
-	writes []*value
+	writes []*value // The values written, after those read.
 }
 
 // assignRoutines moves the instructions of a group that only bring values in to
@@ -469,8 +470,8 @@ func (m *stripFunction) strip(f *amd64.Func) strip {
 
 // A routine is a function of a plan, which is loaded with the rest of its code.
 type routine struct {
-	f  *amd64.Func
-	at int
+	f  *amd64.Func // The function, which is set by loadCode.
+	at int         // Where it begins in the code of the plan.
 }
 
 // addRoutine assembles code and adds it to that of the plan. It is position

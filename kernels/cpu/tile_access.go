@@ -23,8 +23,9 @@ import (
 // is index offset + i·stride of the array and is valid when lower ≤ index <
 // bound; offset, lower and bound are slots.
 type dimMask struct {
+	// The size of the dimension and its stride in the array.
 	size, stride         int64
-	offset, lower, bound int
+	offset, lower, bound int // The slots of the offset and of the bounds.
 }
 
 // newDimMask is the mask of a dimension of a tile, whose slots are computed
@@ -65,17 +66,17 @@ func (m *dimMask) valid(w *worker) (lo, hi int64) {
 type tileAccess[T portable.Number] struct {
 	// The slot of the place of element 0 of the tile, in elements of the array.
 	base  int
-	dims  []tileAccessDim
-	masks []dimMask // The masks of the masked dimensions.
+	dims  []tileAccessDim // The dimensions, outermost first.
+	masks []dimMask       // The masks of the masked dimensions.
 	// base is known only when the instruction runs.
 	runtimeBase bool
-	transfer    portable.Transfer[T]
+	transfer    portable.Transfer[T] // What moves a run.
 }
 
 // A tileAccessDim is a dimension of a tile access.
 type tileAccessDim struct {
-	size, step int64
-	mask       int // The index of its mask, or −1.
+	size, step int64 // The size, and the stride in the array.
+	mask       int   // The index of its mask, or −1.
 }
 
 // newTileAccess makes the access of a tile of an array of a shape.
@@ -83,6 +84,8 @@ func newTileAccess[T portable.Number](
 	b *block, t symtile.Tile,
 	shape hlo.Shape, move portable.Transfer[T],
 ) *tileAccess[T] {
+	// The place of element 0 is Σ offset·stride of the array. The digits of a
+	// dimension that has several are dimensions of their own (Boxes).
 	a := &tileAccess[T]{transfer: move}
 	memory := shape.Strides()
 	base := b.l.p.Space.Ring.Const(0)
@@ -182,6 +185,7 @@ func (a *tileAccess[T]) walk(
 		at += a.seek(from, &index)
 		col = index[inner]
 	}
+	// Each turn transfers what there is of a row, and clears what is masked of it.
 	for {
 		n := min(row.size-col, int64(len(scratch)))
 		lo := max(col, r.lo[inner])
@@ -202,6 +206,7 @@ func (a *tileAccess[T]) walk(
 		if scratch = scratch[n:]; len(scratch) == 0 {
 			return
 		}
+		// The next row is an increment of the indices, with carries.
 		col = 0
 		for d := inner - 1; d >= 0; d-- {
 			index[d]++
@@ -248,6 +253,7 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 	a := newTileAccess(
 		b, op.Tile, shape, reader[T](shape.DType),
 	)
+	// A dense tile of a native type is used where it is.
 	if a.dense() && portable.IsNative(shape.DType) {
 		b.bindArray(v, "is "+op.Instr.Name, a.base, func(w *worker) []byte {
 			return w.in[param].Data
@@ -263,6 +269,7 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 		})
 		return
 	}
+	// Any other tile is read strip by strip, or viewed by machine code.
 	v.strides = nil
 	seen := a.memoryView(shape.DType, func(w *worker) []byte {
 		return w.in[param].Data
@@ -370,6 +377,8 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 		})
 		return
 	}
+	// Some outputs are written by programs at index 0 of some dimensions only, since
+	// the others would write the same.
 	var sink *memoryView
 	if len(once) == 0 {
 		sink = a.memoryView(shape.DType, func(w *worker) []byte {

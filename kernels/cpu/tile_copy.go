@@ -52,7 +52,8 @@ type tileCopy struct {
 
 // A copyDim is a dimension of a copy, with its strides in elements.
 type copyDim struct {
-	size, to, from  int64
+	size, to, from int64 // The size and the two strides.
+	// The masks that valid indices satisfy, and the one that they do not.
 	inside, outside []dimMask
 }
 
@@ -274,6 +275,9 @@ func (m *tileCopy) run(w *worker) {
 		m.copyRegion(w, &r)
 		return
 	}
+	// The complement of a box is disjoint boxes: what is below and above it along the
+	// first dimension, then within the box's range of that dimension what is below
+	// and above it along the next, and so on. An empty box has everything outside.
 	for k := range m.dims {
 		d := &m.dims[k]
 		if len(d.outside) == 0 {
@@ -303,6 +307,9 @@ func (m *tileCopy) copyRegion(w *worker, r *region) {
 	if m.from >= 0 {
 		from += w.slots[m.from]
 	}
+	// The slices from the first to the last element that is touched check the bounds
+	// of both arrays once. Strides of the source may be negative, those of the
+	// destination are not.
 	var x copyBox
 	lastTo := int64(0)
 	firstFrom := int64(0)

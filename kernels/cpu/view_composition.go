@@ -30,6 +30,7 @@ import (
 // only move elements, to the tile that they come from: a composition of strided
 // views.
 type composedView struct {
+	// The dimensions, outermost in the destination first.
 	dims   []composedDim
 	start  int64 // The number of the element at index 0.
 	source int   // The op whose tile the numbers refer to.
@@ -47,13 +48,14 @@ type composedView struct {
 // valid in outside.
 type composedDim struct {
 	size, to, at int64
-	inside       []symtile.DimTile
-	outside      []symtile.DimTile // At most one mask.
+	// The masks that an index in the view satisfies.
+	inside  []symtile.DimTile
+	outside []symtile.DimTile // At most one mask.
 }
 
 // A composition is all views from a tile to the sources of its elements.
 type composition struct {
-	views []composedView
+	views []composedView // The views, one for each source.
 	// Some operation is more than another name of its operand.
 	moved bool
 }
@@ -93,6 +95,7 @@ func (l *lowering) compose(t composedView, r *composition) (ok bool) {
 		return true
 	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice,
 		hlo.OpCopy, hlo.OpOptimizationBarrier:
+		// Tiles of the operand and the result have the same elements in the same order.
 		if l.elements(op.Args[0]) != l.elements(t.source) {
 			return false
 		}
@@ -188,10 +191,13 @@ func (t *composedView) composeWith(sizes, strides []int64, start int64) bool {
 // A dimSplitter splits steps in row-major numbers into steps along one
 // dimension each.
 type dimSplitter struct {
+	// The sizes of the tile, the strides given to its dimensions, and its
+	// row-major strides.
 	sizes, strides, row []int64
 	// The least and the greatest index along each dimension.
 	lo, hi []int64
-	first  []int64
+	// The index along each dimension of the first element.
+	first []int64
 }
 
 // newDimSplitter splits numbers of a tile of the sizes, from start on.
@@ -234,6 +240,8 @@ func (c *dimSplitter) split(d composedDim, dims *[]composedDim) bool {
 		*dims = append(*dims, d)
 		return true
 	}
+	// The step is m steps of dimension k, the outermost whose row-major stride it
+	// reaches.
 	sign, step := int64(1), d.at
 	if step < 0 {
 		sign, step = -1, -step
@@ -249,6 +257,9 @@ func (c *dimSplitter) split(d composedDim, dims *[]composedDim) bool {
 		step >= c.row[k]*c.sizes[k] {
 		return false
 	}
+	// If all steps together leave dimension k, after n of them the next dimension
+	// outside takes one step: d splits into n steps along k, and the rest outside. A
+	// masked dimension does not split, since its mask is a range of all its indices.
 	m := step / c.row[k]
 	size := c.sizes[k]
 	if (d.size-1)*m >= size {
@@ -281,6 +292,9 @@ func (c *dimSplitter) split(d composedDim, dims *[]composedDim) bool {
 // dimensionOf is the dimension of the view that is dimension k of the tile it
 // is over.
 func (t *composedView) dimensionOf(sizes []int64, k int) (int, bool) {
+	// A dimension of the view moves along dimension k if its step is at least the
+	// stride of k and no multiple of that of the next dimension outside. It has to be
+	// all of dimension k, one step at a time.
 	row := hlo.RowMajor(sizes)
 	found := -1
 	for n, d := range t.dims {

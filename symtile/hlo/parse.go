@@ -300,10 +300,14 @@ func (p *parser) body(c *Computation, start position) error {
 	return p.params(c)
 }
 
+// maxLookahead bounds the bytes that instrsUntil reads. Each computation calls it
+// once, so that a file of many small ones would be read again and again.
+const maxLookahead = 1 << 16
+
 // instrsUntil guesses how many instructions there are before the text that ends
 // them, to size tables by.
 func (p *parser) instrsUntil(ending string) int {
-	rest := p.Src[p.At:]
+	rest := p.Src[p.At:min(len(p.Src), p.At+maxLookahead)]
 	if end := bytes.Index(rest, []byte(ending)); end >= 0 {
 		rest = rest[:end]
 	}

@@ -127,10 +127,16 @@ func (s *scanner) extents() ([]int64, error) {
 		if d < 0 {
 			return nil, s.Fail(p, "an extent cannot be negative")
 		}
-		dims = append(dims, d)
+		if dims = append(dims, d); len(dims) > maxRank {
+			return nil, s.Fail(p, "the shape has more than %d dimensions", maxRank)
+		}
 	}
 	return dims, nil
 }
+
+// maxRank bounds the dimensions of a shape. Arrays of programs have ten at most;
+// indexing maps of an array of 100,000 would take minutes to print.
+const maxRank = 256
 
 // integer reads a decimal integer that fits an int64.
 func (s *scanner) integer() (int64, error) {

@@ -73,7 +73,9 @@ func (m *mlir) tensor(at position) (Shape, error) {
 		if err != nil {
 			return shape, err
 		}
-		shape.Dims = append(shape.Dims, d)
+		if shape.Dims = append(shape.Dims, d); len(shape.Dims) > maxRank {
+			return shape, m.Fail(at, "the shape has more than %d dimensions", maxRank)
+		}
 		if err := m.expect("x"); err != nil {
 			return shape, err
 		}

@@ -83,7 +83,7 @@ func shuffleSource(mode, l, b, segment, clamp int) (from int, valid bool) {
 	case shuffleButterfly:
 		from = l ^ b
 		valid = l^b <= highest
-	default:
+	case shuffleIndex:
 		from = lowest | b&^segment
 		valid = from <= highest
 	}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSmallInputsEnd runs commands on small texts that once took all memory or
+// did not end. Each ends with a result or with an error that says why.
+func TestSmallInputsEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, text, want string
+		commands         []string
+	}{
+		{"doubling", doublingCalls(60), "visits more than 1048576 instructions", []string{"show", "rank"}},
+		{"nested", nestedCalls(10_000), "", []string{"show", "rank"}},
+		{"wide", concatenateOf(50_000), "priced for at most 16384", []string{"rank"}},
+		{"flat", shapeOf(100_000), "more than 256 dimensions", []string{"show", "rank"}},
+		{"sums", reductions(46), "priced for at most 64", []string{"rank"}},
+		{"chain", negates(500), "", []string{"show", "rank"}},
+		{"moves", reshapes(12), "", []string{"show", "rank"}},
+	} {
+		file := filepath.Join(dir, c.name+".hlo")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range c.commands {
+			var out, errs strings.Builder
+			status := run([]string{command, file}, strings.NewReader(""), &out, &errs)
+			if c.want == "" && status != exitOK {
+				t.Errorf("%s of %s ends with %d: %s", command, c.name, status, errs.String())
+			}
+			if !strings.Contains(out.String()+errs.String(), c.want) {
+				t.Errorf("%s of %s does not say %q: %s", command, c.name, c.want, errs.String())
+			}
+		}
+	}
+}
+
+// doublingCalls has n computations, each of which calls the one before twice.
+func doublingCalls(n int) string {
+	var b strings.Builder
+	b.WriteString("c0 { p = f32[4] parameter(0)\n ROOT r = f32[4] negate(p) }\n")
+	for k := 1; k < n; k++ {
+		fmt.Fprintf(&b, "c%d { p = f32[4] parameter(0)\n q = f32[4] call(p), to_apply=c%d\n ROOT r = f32[4] call(q), to_apply=c%d }\n", k, k-1, k-1)
+	}
+	fmt.Fprintf(&b, "ENTRY e { p = f32[4] parameter(0)\n ROOT r = f32[4] call(p), to_apply=c%d }\n", n-1)
+	return b.String()
+}
+
+// nestedCalls has n computations, each of which calls the one before.
+func nestedCalls(n int) string {
+	var b strings.Builder
+	b.WriteString("c0 { p = f32[4] parameter(0)\n ROOT r = f32[4] negate(p) }\n")
+	for k := 1; k < n; k++ {
+		fmt.Fprintf(&b, "c%d { p = f32[4] parameter(0)\n ROOT r = f32[4] call(p), to_apply=c%d }\n", k, k-1)
+	}
+	fmt.Fprintf(&b, "ENTRY e { p = f32[4] parameter(0)\n ROOT r = f32[4] call(p), to_apply=c%d }\n", n-1)
+	return b.String()
+}
+
+// concatenateOf concatenates an array n times.
+func concatenateOf(n int) string {
+	return fmt.Sprintf(
+		"x = f32[2] parameter(0)\nROOT c = f32[%d] concatenate(x%s), dimensions={0}\n",
+		2*n, strings.Repeat(", x", n-1),
+	)
+}
+
+// shapeOf negates an array of n dimensions.
+func shapeOf(n int) string {
+	dims := "1" + strings.Repeat(",1", n-1)
+	return fmt.Sprintf("x = f32[%s] parameter(0)\nROOT r = f32[%s] negate(x)\n", dims, dims)
+}
+
+// reductions sums n arrays of their own.
+func reductions(n int) string {
+	var params, sums, names, shapes strings.Builder
+	for k := range n {
+		fmt.Fprintf(&params, "x%d = f32[64,%d] parameter(%d)\n", k, 64+k, k)
+		fmt.Fprintf(&sums, "r%d = f32[] reduce(x%d, z), dimensions={0,1}, to_apply=add\n", k, k)
+		fmt.Fprintf(&names, ", r%d", k)
+		shapes.WriteString(", f32[]")
+	}
+	return fmt.Sprintf(
+		"%sz = f32[] constant(0)\n%sROOT t = (%s) tuple(%s)\n",
+		params.String(), sums.String(), shapes.String()[2:], names.String()[2:],
+	)
+}
+
+// negates is a chain of n negations.
+func negates(n int) string {
+	var b strings.Builder
+	b.WriteString("n0 = f32[1024,1024] parameter(0)\n")
+	for k := 1; k <= n; k++ {
+		fmt.Fprintf(&b, "n%d = f32[1024,1024] negate(n%d)\n", k, k-1)
+	}
+	return b.String()
+}
+
+// reshapes is n pairs of a reshape and a transpose.
+func reshapes(n int) string {
+	var b strings.Builder
+	b.WriteString("t0 = f32[24,35] parameter(0)\n")
+	for k := 1; k <= n; k++ {
+		fmt.Fprintf(&b, "r%[1]d = f32[35,24] reshape(t%[2]d)\nt%[1]d = f32[24,35] transpose(r%[1]d), dimensions={1,0}\n", k, k-1)
+	}
+	return b.String()
+}
