@@ -49,8 +49,7 @@ type scheduler struct {
 type visited uint8
 
 const (
-	// The zero value is an item that has not been visited.
-	_ visited = iota
+	unseen visited = iota
 	// visiting items are those whose needs are being visited: meeting one again
 	// is a cycle.
 	visiting

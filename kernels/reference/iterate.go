@@ -3,6 +3,8 @@ package reference
 import (
 	"runtime"
 	"sync"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A Walk visits the indices of an array in row-major order and computes the
@@ -23,6 +25,10 @@ func NewWalk(dims, strides []int64) *Walk {
 		Index:   make([]int64, len(dims)),
 	}
 }
+
+// rowMajorWalk visits an array that lies in row-major order itself, so that
+// positions are row-major numbers.
+func rowMajorWalk(dims []int64) *Walk { return NewWalk(dims, hlo.RowMajor(dims)) }
 
 // Next returns the position of the current index and advances to the next.
 // After the last index it is at the first again.

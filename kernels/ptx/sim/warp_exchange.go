@@ -83,7 +83,7 @@ func shuffleSource(mode, l, b, segment, clamp int) (from int, valid bool) {
 	case shuffleButterfly:
 		from = l ^ b
 		valid = l^b <= highest
-	case shuffleIndex:
+	default:
 		from = lowest | b&^segment
 		valid = from <= highest
 	}
