@@ -2,6 +2,7 @@ package reference
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -34,7 +35,7 @@ func rowMajorWalk(dims []int64) *Walk { return NewWalk(dims, hlo.RowMajor(dims))
 // After the last index it is at the first again.
 func (w *Walk) Next() int64 {
 	here := w.at
-	for d := len(w.dims) - 1; d >= 0; d-- {
+	for d := range slices.Backward(w.dims) {
 		w.Index[d]++
 		w.at += w.strides[d]
 		if w.Index[d] < w.dims[d] {
@@ -49,7 +50,7 @@ func (w *Walk) Next() int64 {
 // seek makes the index with row-major number n the current one.
 func (w *Walk) seek(n int64) {
 	w.at = 0
-	for d := len(w.dims) - 1; d >= 0; d-- {
+	for d := range slices.Backward(w.dims) {
 		w.Index[d], n = n%w.dims[d], n/w.dims[d]
 		w.at += w.Index[d] * w.strides[d]
 	}
@@ -150,7 +151,7 @@ func Parallel(n, cost int64, do func(lo, hi int64)) {
 // extents dims.
 func Unravel(n int64, dims []int64) []int64 {
 	index := make([]int64, len(dims))
-	for d := len(dims) - 1; d >= 0; d-- {
+	for d := range slices.Backward(dims) {
 		index[d], n = n%dims[d], n/dims[d]
 	}
 	return index

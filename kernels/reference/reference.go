@@ -449,7 +449,7 @@ func pad(i *hlo.Instr, a []value) (value, error) {
 		rest := n
 		at := int64(0)
 		inside := true
-		for d := len(index) - 1; d >= 0; d-- {
+		for d := range slices.Backward(index) {
 			p := i.Attrs.Padding[d]
 			x := p.Low + rest%
 				a[0].shape.Dims[d]*
