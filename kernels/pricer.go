@@ -1,6 +1,10 @@
 package kernels
 
-import "github.com/tilewright/tilewright/symtile"
+import (
+	"math"
+
+	"github.com/tilewright/tilewright/symtile"
+)
 
 // A PricedBackend is a backend that says what its plans cost before they run. It is
 // an optional interface of a Backend. The plans of a backend without prices all cost
@@ -69,7 +73,7 @@ type Price struct {
 }
 
 // Total is the seconds of a price: the sum of its terms, of overlapping ones the
-// longest and a share of the others.
+// longest and a share of the others. It is infinite where a term is.
 func (p *Price) Total(terms *PriceTerms) float64 {
 	longest := 0.0
 	overlapped := 0.0
@@ -81,6 +85,9 @@ func (p *Price) Total(terms *PriceTerms) float64 {
 		} else {
 			added += seconds
 		}
+	}
+	if math.IsInf(longest, 1) {
+		return longest
 	}
 	return longest + (overlapped-longest)*terms.Hidden + added
 }

@@ -16,8 +16,8 @@ import (
 var rankCommand = command{
 	name: "rank", args: "FILE", short: "the cost model's order, with the terms that make it",
 	long: `Ranks every plan of a fusion by the cost model and prints the first ones with the terms each prediction
-is the sum of. The model is the device's roofline with a correction fitted to the samples in -db, when
-there are enough. Nothing is measured but the device's rates.
+is the sum of. The model is the price of the backend with a correction fitted to the samples in -db, when
+there are enough. Nothing is measured; without samples the first plan is the default.
 
 Of terms that overlap (CPU: arithmetic and the levels of memory; GPU: memory, arithmetic, tensor cores,
 shared memory, L2 and blocks) the longest counts whole and of each of the others a fifth (CPU) or a

@@ -108,6 +108,7 @@ type counter struct {
 	counts  counts
 }
 
+// newCounter compiles a program and notes what is the same for every tiling of it.
 func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 	x, err := symtile.NewExtents(p)
 	if err != nil {
@@ -183,6 +184,7 @@ func (c *counter) nest(body []symtile.Step, around symtile.DimSet) {
 	}
 }
 
+// opCountOf is what is known of op n of a program for every tiling.
 func opCountOf(p *symtile.Program, n int) opCount {
 	op := &p.Ops[n]
 	x := opCount{
@@ -220,6 +222,7 @@ func opCountOf(p *symtile.Program, n int) opCount {
 	return x
 }
 
+// kindOf says how an op is counted.
 func kindOf(op *symtile.Op) opKind {
 	switch op.Code {
 	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice,

@@ -15,10 +15,15 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 )
 
-// lanes is the number of workers a plan without threads= uses.
+// The description of this machine has two parts. Its identity is what the operating
+// system and the processor list: caches, cores and vectors. It costs nothing, and prices
+// and the offers of knobs depend on nothing else, so that they are the same in every
+// process. The rates are measured; the lower bound of the time of a kernel needs them.
+
+// lanes is the number of workers of a plan without the knob threads=.
 func lanes() int { return runtime.GOMAXPROCS(0) }
 
-// identify reads what the system says of its processor and caches.
+// identify reads the caches and vectors that the system lists.
 func identify() kernels.Device {
 	n := lanes()
 	bits, registers := gemm.Vectors()
@@ -37,8 +42,9 @@ func identify() kernels.Device {
 	}
 }
 
-// measureDevice adds rates, measured with the kind of code this backend runs:
-// the best of a few short loops.
+// measureDevice adds rates to the identity: those of the dot kernel on operands in the
+// first cache, and of copying between arrays of half a cache. Each is the best of
+// three short loops on all lanes at once, which takes a fraction of a second in all.
 func measureDevice() kernels.Device {
 	d := identify()
 	n := d.Lanes
@@ -55,6 +61,7 @@ func measureDevice() kernels.Device {
 	return d
 }
 
+// modelName is the processor's name as Linux lists it, or else its architecture.
 func modelName() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -123,8 +130,8 @@ func lengthOf(list string) int {
 	return n
 }
 
-// onAllLanes adds up the rates of n goroutines measuring at once; the best of
-// three rounds.
+// onAllLanes is the sum of the rates of n goroutines that measure at once, in the best of
+// three rounds. A round in which something else ran on one of the lanes is lower.
 func onAllLanes(n int, measure func() float64) float64 {
 	best := 0.0
 	for range 3 {
@@ -144,11 +151,13 @@ func onAllLanes(n int, measure func() float64) float64 {
 }
 
 const (
-	calibration = 4 * time.Millisecond // of each measurement
-	maxSpan     = 256 << 20            // bytes a thread, to see the rate of main memory
+	// Calibration is the time of each measurement.
+	calibration = 4 * time.Millisecond
+	// MaxSpan bounds the bytes that a goroutine copies to measure the rate of memory.
+	maxSpan = 256 << 20
 )
 
-// flopsOf is the rate of the dot kernel on tiles in the first cache.
+// flopsOf is the rate of the dot kernel on tiles in the first cache, flop/s.
 func flopsOf() float64 {
 	const m = 32
 	x := make([]float32, m*m)
@@ -167,7 +176,8 @@ func flopsOf() float64 {
 	})
 }
 
-// bandwidthOf is the rate of copying within span bytes, read and written.
+// bandwidthOf is the rate of copying within span bytes, in bytes/s that are read and
+// written.
 func bandwidthOf(span int64) float64 {
 	n := max(span/8, 256)
 	x := make([]float32, n)
@@ -178,7 +188,7 @@ func bandwidthOf(span int64) float64 {
 	return rate(float64(8*n), func() { copy(y, x) })
 }
 
-// rate is how much of work a second f does.
+// rate is the work per second of a function that does so much of it in each call.
 func rate(work float64, f func()) float64 {
 	f()
 	begin, n := time.Now(), 0

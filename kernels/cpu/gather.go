@@ -141,6 +141,9 @@ func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int
 			strides[d],
 		})
 	}
+	// The offset dimensions of the result are, in order, the dimensions of the
+	// operand that are neither collapsed nor batched. Where a start moves a dimension,
+	// the tile's offset within the slice adds to it.
 	offsets := slices.Sorted(slices.Values(g.OffsetDims))
 	for d := range source {
 		if slices.Contains(g.CollapsedSliceDims, int64(d)) ||
@@ -224,6 +227,10 @@ func runGather[T portable.Number](
 			return
 		}
 	}
+	// The recursion goes through the dimensions of the result with the number of the
+	// element in the result, its place in the source, and the place of its index
+	// vector. At the end the starts are read and clamped. If the last dimension is no
+	// batch dimension, a whole row has one index vector and is read at once.
 	var walk func(k int, to, at, from int64)
 	walk = func(k int, to, at, from int64) {
 		if k == len(t.dims) ||
@@ -278,6 +285,8 @@ func (l *lowering) gathersRows(r symtile.Root) bool {
 		!readByGathersOnly(l.p, op.Args[0]) {
 		return false
 	}
+	// The last dimension must be an offset dimension, so that rows are parts of
+	// slices, and elements must not be converted.
 	last := int64(len(op.Tile) - 1)
 	return slices.Contains(op.Instr.Attrs.Gather.OffsetDims, last) &&
 		op.Instr.Shape.DType == l.p.Ops[op.Args[0]].Instr.Shape.DType

@@ -12,7 +12,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// What makes a legal tiling not sensible. None of it is about right or wrong.
+// Limits of the plans that are offered. None of them is about correctness: every legal
+// tiling computes the same.
 const (
 	maxEnumerated     = 1 << 15 // tilings priced; of larger spaces a spread sample
 	maxTilings        = 2048    // offered without knobs; more are thinned
@@ -72,6 +73,7 @@ func (x pricedTiling) compare(y pricedTiling) int {
 	})
 }
 
+// before reports whether a tiling comes before another one.
 func (x pricedTiling) before(y pricedTiling) bool { return x.compare(y) < 0 }
 
 // A pricedPlan is a plan with its price.
@@ -98,6 +100,7 @@ type search struct {
 	lowers  map[string]bool
 }
 
+// newSearch compiles what the search for plans of a program needs.
 func (b *Backend) newSearch(p *symtile.Program) (*search, error) {
 	x, err := newPricer(p, b.Identity())
 	if err != nil {
@@ -158,6 +161,7 @@ func (s *search) singleSeconds() float64 {
 	return busy * s.cost.Lanes
 }
 
+// seconds is the price of a plan whose tiling was counted.
 func (s *search) seconds(plan kernels.Plan, c *counter) float64 {
 	s.price(plan, c, &s.cost)
 	return s.cost.Total(&s.terms)

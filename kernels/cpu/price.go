@@ -44,15 +44,16 @@ const (
 	sumCopies      = 4    // times that elements of partial sums are copied, besides being added
 )
 
-// Shares of the arithmetic's time by which tilings take longer.
+// Shares of the time of arithmetic and traffic by which tilings take longer, and
+// exponents of ratios by which they do.
 const (
 	loopCost           = 0.19 // for each sequential dimension of several tiles
 	rereadCost         = 0.27 // where rows are read again from beyond the second cache
 	joinShare          = 0.80 // where parts of a reduction are joined: rows of 512×768 take 39 µs in eight parts, 20 to 25 in one
-	dotInnerExponent   = 0.15 // … and in dots
-	dotScratchExponent = 0.2  // by which scratch beyond half the second cache slows down dots
-	pageExponent       = 0.6  // log₂ of it, where a tile has half a page of a row: column sums of 8192×1024 take 2.0, 2.9 and 3.8 ms in tiles of 1024, 512 and 256 columns
-	slackExponent      = 0.01 // where there are half as many programs as four for each lane: something else runs now and then on one of them
+	dotInnerExponent   = 0.15 // of how many times shorter rows of a tile of dots are than is worth their while
+	dotScratchExponent = 0.2  // of how many times the scratch of dots takes half the second cache
+	pageExponent       = 0.6  // of the pages of a row that a tile has less than one of: column sums of 8192×1024 take 2.0, 2.9 and 3.8 ms in tiles of 1024, 512 and 256 columns
+	slackExponent      = 0.01 // of how many times fewer programs there are than four for each lane: something else runs now and then on one of them
 )
 
 // parallelWork is element operations that are worth waking other lanes for.
@@ -67,37 +68,52 @@ const longTileProgram = 1 << 33
 // average.
 const unmodelledShare = 0.02
 
-// The terms of a price: those of arithmetic, then one for each level of memory, which
-// overlap, then the others.
+// The terms of a price begin with those of arithmetic, which are followed by one for
+// each level of memory. These overlap; the others are added to them.
 const (
-	termDots = iota
-	termElements
-	termFunctions
+	termDots      = iota // products of dots, at the peak of a lane
+	termElements         // element operations of one flop, and elements that are moved
+	termFunctions        // divisions, roots and transcendental functions
 	computeTerms
 )
 
 const (
-	termRows = iota
-	termStrided
-	termShort
-	termMasks
-	termBodies
-	termSteps
-	termPacking
-	termLoops
-	termNarrow
-	termScratch
-	termIdle
-	termKnobs
-	termLaunch
+	termRows    = iota // starts of innermost loops
+	termStrided        // elements that are moved one at a time
+	termShort          // elements that are moved in rows shorter than a vector
+	termMasks          // tests whether elements are masked
+	termBodies         // starts of tile programs and of iterations of their loops
+	termSteps          // starts of tile ops
+	termPacking        // packing of the operands of dots, and sums of partial results
+	termLoops          // loops over tiles: accumulators, rows that are read again, parts that are joined
+	termNarrow         // tiles shorter than rows in memory are worth
+	termScratch        // scratch beyond half the second cache
+	termIdle           // lanes without a tile program while others have one
+	termKnobs          // knobs that no other term describes
+	termLaunch         // the launch, and waking lanes
 	overheadTerms
 )
 
-var computeNames = []string{"dots", "elements", "functions"}
+var computeNames = [...]string{
+	termDots:      "dots",
+	termElements:  "elements",
+	termFunctions: "functions",
+}
 
-var overheadNames = []string{
-	"rows", "strided", "short rows", "masks", "tile programs", "tile ops",
-	"packing", "loops", "narrow tiles", "scratch", "idle lanes", "other knobs", "launch",
+var overheadNames = [...]string{
+	termRows:    "rows",
+	termStrided: "strided",
+	termShort:   "short rows",
+	termMasks:   "masks",
+	termBodies:  "tile programs",
+	termSteps:   "tile ops",
+	termPacking: "packing",
+	termLoops:   "loops",
+	termNarrow:  "narrow tiles",
+	termScratch: "scratch",
+	termIdle:    "idle lanes",
+	termKnobs:   "other knobs",
+	termLaunch:  "launch",
 }
 
 // modelledKnobs are those whose effect terms describe.
@@ -109,7 +125,19 @@ var modelledKnobs = map[string]bool{
 	"online":  true,
 }
 
-// A pricer prices plans of one program: it is a kernels.Pricer.
+// A pricer prices the plans of one program.
+//
+// A price is made in three steps. The counter of the program, or of the program with
+// joined loops where the plan runs that, counts what the tiling does (count.go):
+// arithmetic, movement, starts of loops. The counts times rates are the terms of
+// arithmetic and of overheads, and the traffic model (traffic.go) gives the bytes of each
+// level of memory for the order of tiles and the number of lanes that the knobs choose.
+// What slows down all of the work is a share of the time of arithmetic and traffic: loops
+// over tiles, narrow tiles, scratch that leaves the second cache, idle lanes.
+//
+// The pricer reads the caches, the lanes and the width of vectors of a device, not its
+// measured rates: the order of plans, and with it the default plan, is the same on every
+// start.
 type pricer struct {
 	p             *symtile.Program
 	device        kernels.Device
@@ -149,6 +177,7 @@ func Roofline(p *symtile.Program, d kernels.Device) (kernels.Pricer, error) {
 	return x, nil
 }
 
+// newPricer compiles the counters of a program and lays out the terms for a device.
 func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
 	x := &pricer{
 		p:       p,
@@ -170,7 +199,7 @@ func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
 		Hidden:      hiddenShare,
 		Overlapping: computeTermCount(d),
 	}
-	x.terms.Names = append(x.terms.Names, computeNames...)
+	x.terms.Names = append(x.terms.Names, computeNames[:]...)
 	for k, l := range d.Levels {
 		x.terms.Names = append(x.terms.Names, l.Name)
 		rate := memoryRate
@@ -179,10 +208,11 @@ func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
 		}
 		x.bandwidth = append(x.bandwidth, rate)
 	}
-	x.terms.Names = append(x.terms.Names, overheadNames...)
+	x.terms.Names = append(x.terms.Names, overheadNames[:]...)
 	return x, nil
 }
 
+// computeTermCount is the number of terms that overlap: arithmetic and memory.
 func computeTermCount(d kernels.Device) int {
 	return computeTerms + len(d.Levels)
 }

@@ -31,6 +31,8 @@ type stridedDim struct{ size, stride int64 }
 
 // newStridedView merges the dimensions of a view.
 func newStridedView(sizes, strides []int64, start int64) *stridedView {
+	// A dimension is merged with the one outside of it if a step of that is as far as
+	// all steps of this. Dimensions of one element have no steps.
 	g := &stridedView{start: start}
 	for k, size := range sizes {
 		if size == 1 {
@@ -60,6 +62,8 @@ func (g *stridedView) isIdentity() bool {
 func copyView[T, S portable.Number](
 	g *stridedView, dst []T, src []S, from int64,
 ) {
+	// The indices of element from are the digits of from to the base of the sizes.
+	// Then rows follow each other as in an odometer.
 	var index [maxRank]int64
 	inner := len(g.dims) - 1
 	at := g.start
@@ -317,6 +321,8 @@ type tilePlacementDim struct {
 func (p *tilePlacement) run(
 	w *worker, copyRow func(to, from, n, spacing int64),
 ) {
+	// A tile of rank 0 is one element. Without valid elements in some dimension there
+	// is nothing to place.
 	var r region
 	var at, index [maxRank]int64
 	inner := len(p.dims) - 1
@@ -335,6 +341,7 @@ func (p *tilePlacement) run(
 			at[d] = w.slots[x.slot]
 		}
 	}
+	// Row-major numbers of the row in both tiles, by Horner's scheme.
 	last := &p.dims[inner]
 	for {
 		var from, to int64

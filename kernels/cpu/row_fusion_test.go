@@ -254,8 +254,8 @@ func clocked(f func()) float64 {
 	return time.Since(begin).Seconds() * 1e3
 }
 
-// The default plan of row fusions is one nest, and so is one of single rows: nothing
-// between its passes goes through the arena.
+// The default plan of row fusions is one row kernel, and so is one of single rows: nothing
+// between its sweeps goes through the arena.
 func TestRowFusionsAreOneNest(t *testing.T) {
 	if !vector.Supported() {
 		t.Skip("no machine code here")
@@ -284,7 +284,7 @@ func checkOneNest(t *testing.T, name string, p *symtile.Program, plan kernels.Pl
 	source := k.Source()
 	if n := strings.Count(source, "for rows of"); n != 1 ||
 		strings.Contains(source, "\n%") && strings.Contains(source, "tile at") {
-		t.Errorf("%s: %d nests\n%s", name, n, source)
+		t.Errorf("%s: %d row kernels\n%s", name, n, source)
 	}
 }
 
@@ -313,7 +313,7 @@ r = f32[$0] reduce(x, zero), dimensions={0}, to_apply=add`, "$0", fmt.Sprint(col
 	}
 }
 
-// TestCallsAreShort: no call of a nest does more elements than take some 200 µs, so
+// TestCallsAreShort: no call of a row kernel does more elements than take some 200 µs, so
 // that the collector need not wait for it: one row where rows are long, or as few as
 // are joined.
 func TestCallsAreShort(t *testing.T) {

@@ -99,7 +99,7 @@ func TestNarrowRowsAgainstReference(t *testing.T) {
 	}
 }
 
-// Rows of bf16 are read and written by nests, as those of f32 are.
+// Rows of bf16 are read and written by row kernels, as those of f32 are.
 func TestNarrowRowsAreNests(t *testing.T) {
 	if !vector.Supported() {
 		t.Skip("no machine code here")

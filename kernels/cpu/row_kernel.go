@@ -16,6 +16,8 @@ import (
 // translate makes the kernel of the group and plans it. It returns the values of
 // the lowering that the kernel keeps in scratch.
 func (n *rowGroup) translate() []*value {
+	// Each value of the group has one value of the kernel, which is made when it is
+	// first mentioned.
 	n.values = map[*value]*rowkernel.Value{}
 	k := &rowkernel.Kernel{
 		Extents:    n.extents,
@@ -52,6 +54,7 @@ func (n *rowGroup) translate() []*value {
 
 // translateItems translates the operations and reductions of the group.
 func (n *rowGroup) translateItems() {
+	// The group has its own copies of the reductions, in the order of the items.
 	reductions := n.reductions
 	for _, i := range n.items {
 		if i.reduction != nil {
@@ -132,6 +135,8 @@ func (n *rowGroup) allocate() []*value {
 // compile makes the step that runs the kernel of the group, when scratch has been
 // laid out.
 func (n *rowGroup) compile(l *lowering) (step, error) {
+	// Everything has its place now: results of loops may have been bound to outputs
+	// since the group was translated.
 	for v, x := range n.values {
 		x.Offset = v.at
 	}
@@ -153,6 +158,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 	if code.CachedText != nil {
 		code.CachedFunc = l.addText(code.CachedText)
 	}
+	// Reductions that accumulate in memory find their initial value there.
 	var init []step
 	for _, f := range n.reductions {
 		if f.init != nil && !f.perRow {

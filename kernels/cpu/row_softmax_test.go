@@ -25,7 +25,7 @@ parts = f32[$0,$1] divide(e, sums)
 other = f32[$0,$1] add(parts, $4)
 ROOT all = ($3) tuple(other, $5)`
 
-// Softmaxes as nests have the results of instructions one after the other, but where
+// Softmaxes as row kernels have the results of instructions one after the other, but where
 // those are denormals, whatever else is read of their powers, sums and maxima.
 func TestSoftmaxesAreExact(t *testing.T) {
 	for _, shape := range [][2]int64{

@@ -81,6 +81,8 @@ type descent struct {
 	met      []pricedTiling // that were the best at some time, and all that came close
 }
 
+// newDescent lists the moves: each dimension alone, and the dimensions of loops that can
+// be joined together, since loops are joined where their tiles have equal sizes.
 func newDescent(s *search) *descent {
 	n := len(s.p.Space.Dims)
 	d := &descent{
@@ -269,8 +271,8 @@ func (d *descent) visit(t symtile.Tiling) {
 	}
 }
 
-// nearBest is up to how much more expensive tilings are kept, which knobs can make the
-// best.
+// nearBest is how many times the price of the best tiling others may have to be kept:
+// with knobs they may become the best.
 const nearBest = 1.05
 
 // runs reports whether a tiling can be lowered. Tilings of one kind are lowered to the
@@ -289,7 +291,7 @@ func (s *search) runs(t symtile.Tiling) bool {
 	return lowers
 }
 
-// kind says for every dimension whether its tile is all of it, one element, a divisor or
+// kind is a text that says for every dimension whether its tile is all of it, one element, a divisor or
 // ragged, whether it has eight elements, and whether it is too long for a row of a nest.
 func (s *search) kind(t symtile.Tiling) string {
 	text := make([]byte, len(t))

@@ -7,19 +7,22 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 )
 
-// A deviceSpec is what one lane of a device has: what plans, scores and blocking are
-// made for.
+// A deviceSpec is the part of a device's description that prices, offers and the
+// blocking of dots depend on.
 type deviceSpec struct {
-	gemm.Caches       // its share of each
-	last        int64 // bytes of the last cache, of all lanes
-	vector      int64 // bits of one; as many elements of a row are as good as more: 32 vectors of f32
+	gemm.Caches // the share of a lane in each cache, bytes
+	// Last is the bytes of the last cache, shared by all lanes.
+	last int64
+	// Vector is the bits of a vector. Rows of as many elements, 32 vectors of f32, are as
+	// good as longer ones.
+	vector int64
 }
 
-// defaultVectorBits is for sheets that do not tell.
+// defaultVectorBits is the width of vectors where the device does not list it.
 const defaultVectorBits = 256
 
-// deviceSpecOf is that of a device; what it does not list is typical of the
-// last ten years.
+// deviceSpecOf reads the description of a device. Values that it does not list are
+// those of typical x86 cores of the last ten years.
 func deviceSpecOf(d kernels.Device) deviceSpec {
 	c := deviceSpec{
 		vector: cmp.Or(int64(d.VectorBits), defaultVectorBits),

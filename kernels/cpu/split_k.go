@@ -109,7 +109,7 @@ func (s *splitK) count() int64 {
 	return s.parts
 }
 
-// allocate makes room for the partial results of so many tiles.
+// allocate makes room for the partial results of a number of tiles.
 func (s *splitK) allocate(tiles int64) {
 	if s != nil {
 		s.partials = alignedBytes(tiles * s.parts * s.bytes)

@@ -57,6 +57,7 @@ type span struct {
 	inner, outer float64
 }
 
+// count is the iterations of a span over a dimension with so many tiles.
 func (s span) count(all float64) float64 {
 	switch {
 	case s.inner > 0:
@@ -70,8 +71,13 @@ func (s span) count(all float64) float64 {
 // memoryLine is bytes that memory moves at a time.
 const memoryLine = 64
 
+// newTraffic lists the accesses and loops of a program, which are the same for every
+// tiling.
 func newTraffic(c *counter) (t traffic) {
-	for _, shape := range append(c.p.Fusion.ParamShapes(), kernels.OutputShapes(c.p.Fusion)...) {
+	for _, shape := range append(
+		c.p.Fusion.ParamShapes(),
+		kernels.OutputShapes(c.p.Fusion)...,
+	) {
 		t.bytes += float64(shape.Bytes())
 	}
 	for n := range c.p.Ops {

@@ -483,6 +483,3 @@ func (e *emitter) set(k kind, to, v operand) {
 	}
 	e.asm.do(kindTable[k].move, to, v)
 }
-
-// maxVectorBytes is the width of the widest memory instruction.
-const maxVectorBytes = 16

@@ -561,10 +561,6 @@ func (m *estimate) partials(n int, threads float64) float64 {
 	return kept
 }
 
-// baseRegisters is the registers of a thread for addresses and fragments, without its
-// results.
-const baseRegisters = 40
-
 // priceTerms are the names of terms.
 var priceTerms = []string{
 	"memory", "arithmetic", "tensor cores", "shared memory", "L2", "blocks", "waiting", "start",

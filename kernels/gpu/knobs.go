@@ -37,6 +37,9 @@ type knobs struct {
 	vector int
 }
 
+// maxVectorBytes is the width of the widest memory instruction.
+const maxVectorBytes = 16
+
 // maxStages is the most slots that a ring of shared memory has.
 const maxStages = 8
 
@@ -155,6 +158,10 @@ func (k knobs) plan(t symtile.Tiling) kernels.Plan {
 	}
 	return p
 }
+
+// baseRegisters is the registers of a thread for addresses and fragments, without its
+// results.
+const baseRegisters = 40
 
 // maxPieces bounds the pieces that blocks share a tile in (knob splitk).
 const maxPieces = 1 << 12

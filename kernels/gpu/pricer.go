@@ -6,7 +6,12 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
-// Pricer prices the plans of a program by the terms of the estimate.
+// The price of a plan on a GPU is the estimate of its kernel (estimate.go): the seconds
+// that memory, the arithmetic units, the tensor cores, shared memory and the L2 cache
+// take for all blocks, of which the longest counts, and the time that blocks wait. An
+// estimate is a kernels.Pricer.
+
+// Pricer prices the plans of a program on the device of the session.
 func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 	return NewPricer(p, b.session.Spec())
 }
@@ -30,7 +35,10 @@ func (m *estimate) Terms() kernels.PriceTerms {
 	}
 }
 
-// Price implements kernels.Pricer.
+// Price implements kernels.Pricer. The lanes of a plan are the SMs that have a block, and
+// its scratch is the shared memory of a block. A plan whose knobs the device does not have
+// is an error; one that needs more registers or shared memory than there are takes
+// infinitely long.
 func (m *estimate) Price(plan kernels.Plan, price *kernels.Price) error {
 	if err := m.p.Check(plan.Tiles); err != nil {
 		return err

@@ -1,5 +1,10 @@
 package reference
 
+// Contractions are most of the time of the reference on large fusions. Blocks of
+// results are computed at once, which keeps several independent sums in registers;
+// the terms of each sum stay in their order, so that results do not depend on the
+// blocks.
+
 // A contraction has the extents of a dot whose operands are laid out as [batch,
 // m, k] and [batch, n, k]; its result is [batch, m, n].
 type contraction struct{ batch, m, n, k int64 }

@@ -125,7 +125,9 @@ func init() {
 
 // element is one element of an instruction, rounded to its type. Elements that
 // are used again are kept.
-func (s *ElementEvaluator) element(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) element(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	key := elementKey{i, at}
 	if v, met := s.known[key]; met {
 		return v, nil
@@ -141,7 +143,9 @@ func (s *ElementEvaluator) element(i *hlo.Instr, at int64) (value, error) {
 
 // compute computes an element by the rule of its operation, or takes it from
 // the whole result of an operation without a rule.
-func (s *ElementEvaluator) compute(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) compute(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	if rule := elementRules[i.Op]; rule != nil {
 		return rule(s, i, at)
 	}
@@ -196,7 +200,9 @@ func scalarOf(d hlo.DType) value {
 }
 
 // parameter reads an element of an input.
-func (s *ElementEvaluator) parameter(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) parameter(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	b, v := s.in[i.Attrs.Param],
 		scalarOf(i.Shape.DType)
 	place := b.At(Unravel(at, b.Shape.Dims))
@@ -209,7 +215,9 @@ func (s *ElementEvaluator) parameter(i *hlo.Instr, at int64) (value, error) {
 }
 
 // constant is an element of a literal.
-func (s *ElementEvaluator) constant(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) constant(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	if i.Literal == nil || i.Literal.Elided {
 		return evaluateConstant(i)
 	}
@@ -225,7 +233,9 @@ func (s *ElementEvaluator) constant(i *hlo.Instr, at int64) (value, error) {
 }
 
 // iota is the index of an element along one dimension.
-func (s *ElementEvaluator) iota(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) iota(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	v := scalarOf(i.Shape.DType)
 	n := Unravel(at, i.Shape.Dims)[i.Attrs.IotaDim]
 	if v.floats != nil {
@@ -239,13 +249,17 @@ func (s *ElementEvaluator) iota(i *hlo.Instr, at int64) (value, error) {
 }
 
 // same is the element with the same row-major number of the operand.
-func (s *ElementEvaluator) same(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) same(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	return s.element(i.Operands[0], at)
 }
 
 // pointwise applies an elementwise operation to the elements of its operands;
 // an operand that is a scalar applies to all.
-func (s *ElementEvaluator) pointwise(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) pointwise(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	a := make([]value, len(i.Operands))
 	for k, o := range i.Operands {
 		n := at
@@ -279,7 +293,9 @@ func (s *ElementEvaluator) from(
 }
 
 // broadcast picks the indices of the operand's dimensions.
-func (s *ElementEvaluator) broadcast(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) broadcast(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	picked := make([]int64, len(i.Attrs.Dimensions))
 	for k, d := range i.Attrs.Dimensions {
@@ -289,7 +305,9 @@ func (s *ElementEvaluator) broadcast(i *hlo.Instr, at int64) (value, error) {
 }
 
 // transpose permutes the index.
-func (s *ElementEvaluator) transpose(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) transpose(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	moved := make([]int64, len(index))
 	for k, d := range i.Attrs.Dimensions {
@@ -299,7 +317,9 @@ func (s *ElementEvaluator) transpose(i *hlo.Instr, at int64) (value, error) {
 }
 
 // slice scales and shifts the index.
-func (s *ElementEvaluator) slice(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) slice(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	for d, r := range i.Attrs.Slice {
 		index[d] = r.Start + index[d]*r.Stride
@@ -308,7 +328,9 @@ func (s *ElementEvaluator) slice(i *hlo.Instr, at int64) (value, error) {
 }
 
 // reverse mirrors the index along some dimensions.
-func (s *ElementEvaluator) reverse(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) reverse(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	for _, d := range i.Attrs.Dimensions {
 		index[d] = i.Shape.Dims[d] - 1 - index[d]
@@ -318,7 +340,9 @@ func (s *ElementEvaluator) reverse(i *hlo.Instr, at int64) (value, error) {
 
 // concatenate finds the operand that the index is in: the extents of the
 // operands before it are subtracted.
-func (s *ElementEvaluator) concatenate(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) concatenate(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	along := i.Attrs.Dimensions[0]
 	for k, o := range i.Operands {
@@ -332,7 +356,9 @@ func (s *ElementEvaluator) concatenate(i *hlo.Instr, at int64) (value, error) {
 
 // pad is an element of the operand, or the padding value: outside of the
 // operand, and between elements that interior padding separates.
-func (s *ElementEvaluator) pad(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) pad(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	for d, p := range i.Attrs.Padding {
 		x := index[d] - p.Low
@@ -347,7 +373,9 @@ func (s *ElementEvaluator) pad(i *hlo.Instr, at int64) (value, error) {
 }
 
 // dot sums the products of one element in float64 or wrapping int64.
-func (s *ElementEvaluator) dot(i *hlo.Instr, at int64) (value, error) {
+func (s *ElementEvaluator) dot(
+	i *hlo.Instr, at int64,
+) (value, error) {
 	x, y, out, a := i.Operands[0],
 		i.Operands[1],
 		scalarOf(i.Shape.DType), &i.Attrs
@@ -388,7 +416,9 @@ func (s *ElementEvaluator) dot(i *hlo.Instr, at int64) (value, error) {
 
 // reduce combines the elements that one result is made of, in row-major order.
 // It returns the element of every result of a variadic reduction.
-func (s *ElementEvaluator) reduce(i *hlo.Instr, at int64) ([]value, error) {
+func (s *ElementEvaluator) reduce(
+	i *hlo.Instr, at int64,
+) ([]value, error) {
 	n := len(i.Operands) / 2
 	outs := make([]value, n)
 	ins := make([]value, n)
@@ -459,8 +489,7 @@ func newReducedOperand(i *hlo.Instr, batch, along, batchIndex, rest []int64) red
 
 // at is element n of the set, in row-major order of the dimensions along.
 func (x reducedOperand) at(s *ElementEvaluator, n int64) (value, error) {
-	for k := len(x.along) - 1; k >= 0; k-- {
-		d := x.along[k]
+	for _, d := range slices.Backward(x.along) {
 		x.index[d], n = n%x.i.Shape.Dims[d],
 			n/x.i.Shape.Dims[d]
 	}

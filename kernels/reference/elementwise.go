@@ -13,11 +13,26 @@ import (
 // work in float64 and are rounded by the caller; integer ones get the element
 // type, since division and shifts depend on it, and are wrapped by the caller.
 
+// The semantics of operations on scalars.
+type (
+	// UnaryFloat computes an operation on one floating-point number in float64; the
+	// caller rounds the result to the element type.
+	UnaryFloat = func(x float64) float64
+	// BinaryFloat computes an operation on two floating-point numbers in float64.
+	BinaryFloat = func(x, y float64) float64
+	// UnaryInt computes an operation on an integer or pred of type d, on whose width
+	// and sign shifts, comparisons and divisions depend; the caller wraps the
+	// result to d by kernels.WrapInt.
+	UnaryInt = func(d hlo.DType, x int64) int64
+	// BinaryInt computes an operation on two integers or preds of type d.
+	BinaryInt = func(d hlo.DType, x, y int64) int64
+)
+
 // floatUnary are the operations on one floating-point number. Go's functions
 // are accurate to about a unit in the last place of float64, which is far below
 // a unit of the narrower types that results are rounded to. NaN and infinities
 // are treated as in package math.
-var floatUnary = map[hlo.Opcode]func(float64) float64{
+var floatUnary = map[hlo.Opcode]UnaryFloat{
 	hlo.OpAbs:                 math.Abs,
 	hlo.OpCbrt:                math.Cbrt,
 	hlo.OpCeil:                math.Ceil,
@@ -45,8 +60,8 @@ var floatUnary = map[hlo.Opcode]func(float64) float64{
 	hlo.OpSinh:                math.Sinh,
 	hlo.OpCopy:                func(x float64) float64 { return x },
 	hlo.OpReal:                func(x float64) float64 { return x },
-	hlo.OpRsqrt:               func(x float64) float64 { return 1 / math.Sqrt(x) },
-	hlo.OpLogistic:            func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	hlo.OpRsqrt:               rsqrt,
+	hlo.OpLogistic:            logistic,
 	hlo.OpSign: func(x float64) float64 {
 		switch {
 		case x > 0:
@@ -58,14 +73,19 @@ var floatUnary = map[hlo.Opcode]func(float64) float64{
 	},
 }
 
+// rsqrt and logistic round twice, once more than a function of its own would; in
+// float64 that is no matter for narrower types.
+func rsqrt(x float64) float64    { return 1 / math.Sqrt(x) }
+func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
 // floatBinary are the operations on two floating-point numbers. maximum and
 // minimum are NaN if one operand is, as in XLA; remainder has the sign of the
 // dividend.
-var floatBinary = map[hlo.Opcode]func(x, y float64) float64{
-	hlo.OpAdd:       func(x, y float64) float64 { return x + y },
-	hlo.OpSubtract:  func(x, y float64) float64 { return x - y },
-	hlo.OpMultiply:  func(x, y float64) float64 { return x * y },
-	hlo.OpDivide:    func(x, y float64) float64 { return x / y },
+var floatBinary = map[hlo.Opcode]BinaryFloat{
+	hlo.OpAdd:       addFloat,
+	hlo.OpSubtract:  subtractFloat,
+	hlo.OpMultiply:  multiplyFloat,
+	hlo.OpDivide:    divideFloat,
 	hlo.OpRemainder: math.Mod,
 	hlo.OpMaximum:   maxNaN,
 	hlo.OpMinimum:   minNaN,
@@ -73,54 +93,93 @@ var floatBinary = map[hlo.Opcode]func(x, y float64) float64{
 	hlo.OpAtan2:     math.Atan2,
 }
 
+// The arithmetic of float64 is IEEE 754's, rounded to nearest even.
+func addFloat(x, y float64) float64      { return x + y }
+func subtractFloat(x, y float64) float64 { return x - y }
+func multiplyFloat(x, y float64) float64 { return x * y }
+func divideFloat(x, y float64) float64   { return x / y }
+
 // intUnary are the operations on one integer or pred. The caller wraps the
 // result to the width of d.
-var intUnary = map[hlo.Opcode]func(d hlo.DType, x int64) int64{
-	hlo.OpAbs:    func(_ hlo.DType, x int64) int64 { return max(x, -x) },
-	hlo.OpNegate: func(_ hlo.DType, x int64) int64 { return -x },
-	hlo.OpNot:    notInt,
-	hlo.OpPopcnt: func(d hlo.DType, x int64) int64 {
-		return int64(bits.OnesCount64(unsigned(d, x)))
-	},
-	hlo.OpCountLeadingZeros: func(d hlo.DType, x int64) int64 {
-		return int64(bits.LeadingZeros64(unsigned(d, x)) - 64 + d.Bits())
-	},
-	hlo.OpSign: func(d hlo.DType, x int64) int64 { return signInt(d, x) },
-	hlo.OpCopy: func(_ hlo.DType, x int64) int64 { return x },
-	hlo.OpReal: func(_ hlo.DType, x int64) int64 { return x },
+var intUnary = map[hlo.Opcode]UnaryInt{
+	hlo.OpAbs:               absInt,
+	hlo.OpNegate:            negateInt,
+	hlo.OpNot:               notInt,
+	hlo.OpPopcnt:            countOnes,
+	hlo.OpCountLeadingZeros: countLeadingZeros,
+	hlo.OpSign:              signInt,
+	hlo.OpCopy:              sameInt,
+	hlo.OpReal:              sameInt,
+}
+
+// absInt and negateInt leave the most negative integer as it is once wrapped.
+func absInt(_ hlo.DType, x int64) int64    { return max(x, -x) }
+func negateInt(_ hlo.DType, x int64) int64 { return -x }
+func sameInt(_ hlo.DType, x int64) int64   { return x }
+
+// countOnes counts the bits of the width of d that are set.
+func countOnes(d hlo.DType, x int64) int64 {
+	return int64(bits.OnesCount64(unsigned(d, x)))
+}
+
+// countLeadingZeros counts the bits of the width of d above the highest one.
+func countLeadingZeros(d hlo.DType, x int64) int64 {
+	zeros := bits.LeadingZeros64(unsigned(d, x))
+	return int64(zeros - 64 + d.Bits())
 }
 
 // intBinary are the operations on two integers or preds. add, maximum and
 // multiply of pred are or, or and and.
-var intBinary = map[hlo.Opcode]func(d hlo.DType, x, y int64) int64{
-	hlo.OpAdd: func(d hlo.DType, x, y int64) int64 {
-		return predOr(d, x|y, x+y)
-	},
-	hlo.OpSubtract:  func(_ hlo.DType, x, y int64) int64 { return x - y },
-	hlo.OpMultiply:  func(_ hlo.DType, x, y int64) int64 { return x * y },
-	hlo.OpDivide:    divideInt,
-	hlo.OpRemainder: remainderInt,
-	hlo.OpMaximum: func(d hlo.DType, x, y int64) int64 {
-		return pickInt(lessInt(d, x, y), y, x)
-	},
-	hlo.OpMinimum: func(d hlo.DType, x, y int64) int64 {
-		return pickInt(lessInt(d, x, y), x, y)
-	},
-	hlo.OpAnd:   func(_ hlo.DType, x, y int64) int64 { return x & y },
-	hlo.OpOr:    func(_ hlo.DType, x, y int64) int64 { return x | y },
-	hlo.OpXor:   func(_ hlo.DType, x, y int64) int64 { return x ^ y },
-	hlo.OpPower: powerInt,
-	hlo.OpShiftLeft: func(d hlo.DType, x, y int64) int64 {
-		return shiftInt(d, y, 0, func(n uint) int64 {
-			return x << n
-		})
-	},
-	hlo.OpShiftRightLogical: func(d hlo.DType, x, y int64) int64 {
-		return shiftInt(d, y, 0, func(n uint) int64 {
-			return int64(unsigned(d, x) >> n)
-		})
-	},
+var intBinary = map[hlo.Opcode]BinaryInt{
+	hlo.OpAdd:                  addInt,
+	hlo.OpSubtract:             subtractInt,
+	hlo.OpMultiply:             multiplyInt,
+	hlo.OpDivide:               divideInt,
+	hlo.OpRemainder:            remainderInt,
+	hlo.OpMaximum:              maxInt,
+	hlo.OpMinimum:              minInt,
+	hlo.OpAnd:                  andInt,
+	hlo.OpOr:                   orInt,
+	hlo.OpXor:                  xorInt,
+	hlo.OpPower:                powerInt,
+	hlo.OpShiftLeft:            shiftLeft,
+	hlo.OpShiftRightLogical:    shiftLogical,
 	hlo.OpShiftRightArithmetic: shiftArithmetic,
+}
+
+func subtractInt(_ hlo.DType, x, y int64) int64 { return x - y }
+func multiplyInt(_ hlo.DType, x, y int64) int64 { return x * y }
+func andInt(_ hlo.DType, x, y int64) int64      { return x & y }
+func orInt(_ hlo.DType, x, y int64) int64       { return x | y }
+func xorInt(_ hlo.DType, x, y int64) int64      { return x ^ y }
+
+// addInt is the sum; of pred it is or, since 1 + 1 is true.
+func addInt(d hlo.DType, x, y int64) int64 {
+	return predOr(d, x|y, x+y)
+}
+
+// maxInt compares without a sign where d has none.
+func maxInt(d hlo.DType, x, y int64) int64 {
+	return pickInt(lessInt(d, x, y), y, x)
+}
+
+// minInt compares without a sign where d has none.
+func minInt(d hlo.DType, x, y int64) int64 {
+	return pickInt(lessInt(d, x, y), x, y)
+}
+
+// shiftLeft shifts zeros in from the right; 0 for the width of d and beyond.
+func shiftLeft(d hlo.DType, x, y int64) int64 {
+	return shiftInt(d, y, 0, func(n uint) int64 {
+		return x << n
+	})
+}
+
+// shiftLogical shifts zeros in from the left, at the width of d.
+func shiftLogical(d hlo.DType, x, y int64) int64 {
+	return shiftInt(d, y, 0, func(n uint) int64 {
+		return int64(unsigned(d, x) >> n)
+	})
 }
 
 // predOr is a result for pred, and another one for integers.
@@ -240,13 +299,22 @@ func shiftArithmetic(d hlo.DType, x, y int64) int64 {
 // compareFloat are the comparisons of floating-point numbers by direction. All
 // but NE are false if one operand is NaN.
 var compareFloat = map[string]func(x, y float64) bool{
-	"EQ": func(x, y float64) bool { return x == y },
-	"NE": func(x, y float64) bool { return x != y },
-	"LT": func(x, y float64) bool { return x < y },
-	"LE": func(x, y float64) bool { return x <= y },
-	"GT": func(x, y float64) bool { return x > y },
-	"GE": func(x, y float64) bool { return x >= y },
+	"EQ": equalFloat,
+	"NE": unequalFloat,
+	"LT": lessFloat,
+	"LE": atMostFloat,
+	"GT": greaterFloat,
+	"GE": atLeastFloat,
 }
+
+// The comparisons of Go are IEEE 754's: unordered operands compare as false, but
+// for unequalFloat, and −0 equals +0.
+func equalFloat(x, y float64) bool   { return x == y }
+func unequalFloat(x, y float64) bool { return x != y }
+func lessFloat(x, y float64) bool    { return x < y }
+func atMostFloat(x, y float64) bool  { return x <= y }
+func greaterFloat(x, y float64) bool { return x > y }
+func atLeastFloat(x, y float64) bool { return x >= y }
 
 // compareInt compares two integers of type d in some direction.
 func compareInt(direction string, d hlo.DType, x, y int64) bool {
@@ -505,25 +573,27 @@ func FloatToInt(d hlo.DType, x float64) int64 {
 // The tables above, for backends: the function of an operation, or nil.
 
 // FloatUnary is the float64 semantics of a unary operation.
-func FloatUnary(op hlo.Opcode) func(float64) float64 { return floatUnary[op] }
+func FloatUnary(op hlo.Opcode) UnaryFloat { return floatUnary[op] }
 
 // FloatBinary is the float64 semantics of a binary operation.
-func FloatBinary(op hlo.Opcode) func(x, y float64) float64 {
+func FloatBinary(op hlo.Opcode) BinaryFloat {
 	return floatBinary[op]
 }
 
 // IntUnary is the semantics of a unary integer operation, to be wrapped by WrapInt.
-func IntUnary(op hlo.Opcode) func(d hlo.DType, x int64) int64 {
+func IntUnary(op hlo.Opcode) UnaryInt {
 	return intUnary[op]
 }
 
 // IntBinary is the semantics of a binary integer operation, to be wrapped by WrapInt.
-func IntBinary(op hlo.Opcode) func(d hlo.DType, x, y int64) int64 {
+func IntBinary(op hlo.Opcode) BinaryInt {
 	return intBinary[op]
 }
 
 // CompareFloats is the comparison of floating-point numbers by an instruction.
-func CompareFloats(i *hlo.Instr) func(x, y float64) bool {
+func CompareFloats(
+	i *hlo.Instr,
+) func(x, y float64) bool {
 	if i.Attrs.CompareType == "TOTALORDER" {
 		return func(x, y float64) bool {
 			return compareInt(
@@ -536,7 +606,9 @@ func CompareFloats(i *hlo.Instr) func(x, y float64) bool {
 }
 
 // CompareInts is the comparison of integers of type d by an instruction.
-func CompareInts(i *hlo.Instr, d hlo.DType) func(x, y int64) bool {
+func CompareInts(
+	i *hlo.Instr, d hlo.DType,
+) func(x, y int64) bool {
 	return func(x, y int64) bool {
 		return compareInt(i.Attrs.Direction, d, x, y)
 	}

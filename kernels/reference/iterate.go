@@ -2,7 +2,10 @@ package reference
 
 import (
 	"runtime"
+	"slices"
 	"sync"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A Walk visits the indices of an array in row-major order and computes the
@@ -24,11 +27,15 @@ func NewWalk(dims, strides []int64) *Walk {
 	}
 }
 
+// rowMajorWalk visits an array that lies in row-major order itself, so that
+// positions are row-major numbers.
+func rowMajorWalk(dims []int64) *Walk { return NewWalk(dims, hlo.RowMajor(dims)) }
+
 // Next returns the position of the current index and advances to the next.
 // After the last index it is at the first again.
 func (w *Walk) Next() int64 {
 	here := w.at
-	for d := len(w.dims) - 1; d >= 0; d-- {
+	for d := range slices.Backward(w.dims) {
 		w.Index[d]++
 		w.at += w.strides[d]
 		if w.Index[d] < w.dims[d] {
@@ -43,7 +50,7 @@ func (w *Walk) Next() int64 {
 // seek makes the index with row-major number n the current one.
 func (w *Walk) seek(n int64) {
 	w.at = 0
-	for d := len(w.dims) - 1; d >= 0; d-- {
+	for d := range slices.Backward(w.dims) {
 		w.Index[d], n = n%w.dims[d], n/w.dims[d]
 		w.at += w.Index[d] * w.strides[d]
 	}
@@ -144,7 +151,7 @@ func Parallel(n, cost int64, do func(lo, hi int64)) {
 // extents dims.
 func Unravel(n int64, dims []int64) []int64 {
 	index := make([]int64, len(dims))
-	for d := len(dims) - 1; d >= 0; d-- {
+	for d := range slices.Backward(dims) {
 		index[d], n = n%dims[d], n/dims[d]
 	}
 	return index

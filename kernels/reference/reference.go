@@ -86,6 +86,9 @@ func (v value) leaves() []value {
 	return all
 }
 
+// strides are the row-major strides of the elements.
+func (v value) strides() []int64 { return hlo.RowMajor(v.shape.Dims) }
+
 // maxElements bounds a value to 64 GiB, the limit of a buffer
 // (kernels.NewBuffer).
 const maxElements = 8 << 30
@@ -234,13 +237,13 @@ func instruction(i *hlo.Instr, a []value) (value, error) {
 	case hlo.OpBroadcast:
 		strides := make([]int64, i.Shape.Rank())
 		for k, d := range i.Attrs.Dimensions {
-			strides[d] = hlo.RowMajor(a[0].shape.Dims)[k]
+			strides[d] = a[0].strides()[k]
 		}
 		return a[0].strided(i.Shape, 0, strides)
 	case hlo.OpTranspose:
 		strides := make([]int64, i.Shape.Rank())
 		for k, d := range i.Attrs.Dimensions {
-			strides[k] = hlo.RowMajor(a[0].shape.Dims)[d]
+			strides[k] = a[0].strides()[d]
 		}
 		return a[0].strided(i.Shape, 0, strides)
 	case hlo.OpBitcast:
@@ -395,7 +398,7 @@ func shiftOf(d hlo.DType, n int) int {
 // slice reads every stride-th element from a start along each dimension: the
 // strides of the operand are multiplied by those of the slice.
 func slice(i *hlo.Instr, v value) (value, error) {
-	strides := hlo.RowMajor(v.shape.Dims)
+	strides := v.strides()
 	start := int64(0)
 	for k, r := range i.Attrs.Slice {
 		start += r.Start * strides[k]
@@ -407,7 +410,7 @@ func slice(i *hlo.Instr, v value) (value, error) {
 // reverse reads some dimensions backwards, from their last element with
 // negative strides.
 func reverse(i *hlo.Instr, v value) (value, error) {
-	strides := hlo.RowMajor(v.shape.Dims)
+	strides := v.strides()
 	start := int64(0)
 	for _, d := range i.Attrs.Dimensions {
 		start += max(0, v.shape.Dims[d]-1) * strides[d]
@@ -446,7 +449,7 @@ func pad(i *hlo.Instr, a []value) (value, error) {
 		rest := n
 		at := int64(0)
 		inside := true
-		for d := len(index) - 1; d >= 0; d-- {
+		for d := range slices.Backward(index) {
 			p := i.Attrs.Padding[d]
 			x := p.Low + rest%
 				a[0].shape.Dims[d]*
@@ -604,7 +607,7 @@ func transposed(v value, order []int64) value {
 	strides := make([]int64, len(order))
 	for k, d := range order {
 		shape.Dims[k], strides[k] = v.shape.Dims[d],
-			hlo.RowMajor(v.shape.Dims)[d]
+			v.strides()[d]
 	}
 	// The result has as many elements as v, so that it fits.
 	out, _ := v.strided(shape, 0, strides)
@@ -634,7 +637,7 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 	// The strides of the result along the dimensions of the operand are 0 along
 	// reduced dimensions: all elements along them meet at one position.
 	strides := make([]int64, a[0].shape.Rank())
-	kept := hlo.RowMajor(outs[0].shape.Dims)
+	kept := outs[0].strides()
 	for d := range strides {
 		if !slices.Contains(i.Attrs.Dimensions, int64(d)) {
 			strides[d], kept = kept[0], kept[1:]
@@ -644,9 +647,9 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	_, alone := i.Attrs.ToApply.Monoid()
+	_, monoid := i.Attrs.ToApply.Monoid()
 	err = reduceRows(
-		rowsOf(a[0].shape.Dims, strides), alone, fold,
+		rowsOf(a[0].shape.Dims, strides), monoid, fold,
 	)
 	if err != nil {
 		return value{}, err
@@ -655,10 +658,10 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 }
 
 // reduceRows combines all elements in row-major order. If the reductions of
-// different results share nothing but the operand (alone), the slices of a
+// different results share nothing but the operand (a monoid), the slices of a
 // first dimension that is kept are done on all cores; the order of the terms of
 // each result stays the same, and so do its bits.
-func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
+func reduceRows(r rows, monoid bool, fold func(to, at int64) error) (err error) {
 	all := func(lo, hi int64) {
 		r.visit(lo, hi, func(x row) {
 			for k := range x.count {
@@ -670,7 +673,7 @@ func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
 			}
 		})
 	}
-	if !alone || len(r.outer) == 0 ||
+	if !monoid || len(r.outer) == 0 ||
 		r.strides[0] == 0 || r.total == 0 {
 		all(0, r.total)
 		return err
@@ -679,7 +682,7 @@ func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
 	Parallel(r.outer[0], slice*r.run.count, func(lo, hi int64) {
 		all(lo*slice, hi*slice)
 	})
-	// Only computations that are interpreted can fail, and those are not alone.
+	// Only computations that are interpreted can fail, and those are not monoids.
 	return nil
 }
 

@@ -141,21 +141,19 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 	}
 	g, dims, strides := i.Attrs.Gather,
 		a[0].shape.Dims,
-		hlo.RowMajor(a[0].shape.Dims)
+		a[0].strides()
 	x := indexVectors{
 		a[1],
-		hlo.RowMajor(a[1].shape.Dims), g.IndexVectorDim,
+		a[1].strides(), g.IndexVectorDim,
 		g.StartIndexMap, g.OperandBatching, g.IndicesBatching,
 		make([]int64, len(dims)),
 	}
 	// An index of the result consists of an index in the window, along the offset
 	// dimensions, and of one in the batch, along the others. The window lacks the
 	// dimensions that are collapsed or batching.
-	gone := slices.Concat(g.CollapsedSliceDims, g.OperandBatching)
+	dropped := slices.Concat(g.CollapsedSliceDims, g.OperandBatching)
 	var window, batch []int64
-	result := NewWalk(
-		i.Shape.Dims, hlo.RowMajor(i.Shape.Dims),
-	)
+	result := rowMajorWalk(i.Shape.Dims)
 	for range i.Shape.Elements() {
 		window, batch = split(
 			result.Index, g.OffsetDims,
@@ -164,7 +162,7 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 		from, k := int64(0), 0
 		for d, start := range x.start(batch) {
 			start = clampedStart(start, g.SliceSizes[d], dims[d])
-			if !slices.Contains(gone, int64(d)) {
+			if !slices.Contains(dropped, int64(d)) {
 				start += window[k]
 				k++
 			}
@@ -194,7 +192,7 @@ func scatter(i *hlo.Instr, a []value) (value, error) {
 	w := UpdateWindow(s, a[0].shape.Dims, updates.Dims)
 	x := indexVectors{
 		a[n],
-		hlo.RowMajor(a[n].shape.Dims),
+		a[n].strides(),
 		s.IndexVectorDim, s.ToOperand, s.InputBatching,
 		s.IndicesBatching,
 		make([]int64, a[0].shape.Rank()),
@@ -202,7 +200,7 @@ func scatter(i *hlo.Instr, a []value) (value, error) {
 	// The updates are visited in row-major order, which decides the result where
 	// several of them meet.
 	var window, batch []int64
-	update := NewWalk(updates.Dims, hlo.RowMajor(updates.Dims))
+	update := rowMajorWalk(updates.Dims)
 	for range updates.Elements() {
 		window, batch = split(
 			update.Index, s.UpdateWindow,

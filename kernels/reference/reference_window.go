@@ -54,7 +54,7 @@ func newSlidingWindow(window []hlo.WindowDim, dims []int64, times float64) (*sli
 	for _, n := range sizes {
 		s.size *= n
 	}
-	s.inWindow = NewWalk(sizes, hlo.RowMajor(sizes))
+	s.inWindow = rowMajorWalk(sizes)
 	return s, nil
 }
 
@@ -135,7 +135,7 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 		return value{}, err
 	}
 	to := outs[0].shape
-	position := NewWalk(to.Dims, hlo.RowMajor(to.Dims))
+	position := rowMajorWalk(to.Dims)
 	for range to.Elements() {
 		for c := range s.at(position.Index) {
 			if c.offset < 0 {
@@ -175,9 +175,7 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	position := NewWalk(
-		source.shape.Dims, hlo.RowMajor(source.shape.Dims),
-	)
+	position := rowMajorWalk(source.shape.Dims)
 	for range source.shape.Elements() {
 		chosen, err := selectElement(
 			i.Attrs.Select, operand, s.at(position.Index),
@@ -410,7 +408,7 @@ func dequantized(v, scale value) (value, error) {
 	if err != nil {
 		return out, err
 	}
-	w := NewWalk(v.shape.Dims, hlo.RowMajor(v.shape.Dims))
+	w := rowMajorWalk(v.shape.Dims)
 	for n := range out.floats {
 		out.floats[n] = kernels.RoundFloat(
 			hlo.F32,

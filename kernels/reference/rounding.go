@@ -6,6 +6,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// What the sizes of rounding errors follow from: the spacing of a type's numbers,
+// the type sums are kept in, and how many terms are summed.
+
 // Epsilon is the distance from 1 to the next number of a floating-point type.
 func Epsilon(d hlo.DType) float64 {
 	return math.Ldexp(1, -d.FractionBits())

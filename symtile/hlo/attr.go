@@ -6,6 +6,11 @@ import (
 	"strings"
 )
 
+// Attributes follow the operands as name=value. Those that passes reason about have
+// a field of Attrs; which these are is the table of this file, in the order in
+// which they are printed. All others are kept as text, so that a dump of a newer
+// XLA reads and prints as it is.
+
 // An attrRow is an attribute that has a field of Attrs: how its text is read and
 // how it is printed back.
 type attrRow struct {

@@ -346,8 +346,8 @@ const (
 	plain
 )
 
-// An opRow is one operation. The fields have no names in the table, so that a
-// row without one of them does not compile.
+// An opRow is one operation. Rows are written without field names, or by functions
+// of all facts, so that a row without one of them does not compile.
 type opRow struct {
 	minOperands int
 	maxOperands int // many: any number
@@ -358,7 +358,8 @@ type opRow struct {
 	// flops is the cost of one element of the result in flop: 0 for what moves
 	// data or is opaque, 1 for arithmetic, for functions the length of their usual
 	// polynomials (Cephes: exp 15, log 20, tanh and erf 25, sin 20, pow 40; Giles'
-	// erf-inv: a logarithm, a root and two polynomials, 50), for divisions and
+	// erf-inv: a logarithm, a root and two polynomials, 50; inverse trigonometric and
+	// hyperbolic functions: of what they are made of), for divisions and
 	// roots their throughput on current cores, about 8. Reductions and
 	// contractions pay it for each element they combine.
 	flops  float64
@@ -368,78 +369,102 @@ type opRow struct {
 	check func(*Instr) error
 }
 
+// many is the number of operands of variadic operations, noMLIR the list of MLIR
+// operations of those that only HLO has.
 const (
 	many   = -1
 	noMLIR = ""
 )
+
+// unary is a row of an elementwise operation of one operand.
+func unary(mlir string, flops float64, traits Trait, check func(*Instr) error) opRow {
+	return opRow{1, 1, ClassElementwise, mlir, flops, traits, check}
+}
+
+// binary is a row of an elementwise operation of two operands.
+func binary(mlir string, flops float64, traits Trait, check func(*Instr) error) opRow {
+	return opRow{2, 2, ClassElementwise, mlir, flops, traits, check}
+}
+
+// ternary is a row of an elementwise operation of three operands, of which one
+// may be of another type.
+func ternary(mlir string, flops float64, traits Trait, check func(*Instr) error) opRow {
+	return opRow{3, 3, ClassElementwise, mlir, flops, traits, check}
+}
+
+// unchecked is the row of an operation of any number of operands that has neither
+// a shape rule nor work to count.
+func unchecked(class Class, mlir string) opRow {
+	return opRow{0, many, class, mlir, 0, 0, nil}
+}
 
 // opTable is every operation. A new elementwise operation is a constant and a row
 // here, its semantics in kernels/reference, and its code in each backend, which
 // the test of the table asks for.
 var opTable = map[Opcode]opRow{
 	// Elementwise operations of one operand.
-	OpAbs:                 {1, 1, ClassElementwise, "stablehlo.abs", 1, plain | KeepsMagnitude, checkAbs},
-	OpCbrt:                {1, 1, ClassElementwise, "stablehlo.cbrt", 25, plain, checkSameAsOperand},
-	OpCeil:                {1, 1, ClassElementwise, "stablehlo.ceil", 1, plain | KeepsMagnitude | Discontinuous, checkSameAsOperand},
-	OpCopy:                {1, 1, ClassElementwise, "mhlo.copy", 0, plain | KeepsMagnitude, checkSameAsOperand},
-	OpCosine:              {1, 1, ClassElementwise, "stablehlo.cosine", 20, plain, checkSameAsOperand},
-	OpCountLeadingZeros:   {1, 1, ClassElementwise, "stablehlo.count_leading_zeros", 1, plain, checkSameAsOperand},
-	OpErf:                 {1, 1, ClassElementwise, "mhlo.erf chlo.erf", 25, plain, checkSameAsOperand},
-	OpErfInv:              {1, 1, ClassElementwise, "chlo.erf_inv", 50, plain, checkSameAsOperand},
-	OpExponential:         {1, 1, ClassElementwise, "stablehlo.exponential", 15, plain, checkSameAsOperand},
-	OpExponentialMinusOne: {1, 1, ClassElementwise, "stablehlo.exponential_minus_one", 20, plain, checkSameAsOperand},
-	OpFloor:               {1, 1, ClassElementwise, "stablehlo.floor", 1, plain | KeepsMagnitude | Discontinuous, checkSameAsOperand},
-	OpLog:                 {1, 1, ClassElementwise, "stablehlo.log", 20, plain, checkSameAsOperand},
-	OpLogPlusOne:          {1, 1, ClassElementwise, "stablehlo.log_plus_one", 22, plain, checkSameAsOperand},
-	OpLogistic:            {1, 1, ClassElementwise, "stablehlo.logistic", 24, plain, checkSameAsOperand},
-	OpNegate:              {1, 1, ClassElementwise, "stablehlo.negate", 1, plain | KeepsMagnitude, checkSameAsOperand},
-	OpNot:                 {1, 1, ClassElementwise, "stablehlo.not", 1, plain, checkSameAsOperand},
-	OpPopcnt:              {1, 1, ClassElementwise, "stablehlo.popcnt", 1, plain, checkSameAsOperand},
-	OpRoundNearestAfz:     {1, 1, ClassElementwise, "stablehlo.round_nearest_afz", 1, plain | Discontinuous, checkSameAsOperand},
-	OpRoundNearestEven:    {1, 1, ClassElementwise, "stablehlo.round_nearest_even", 1, plain | Discontinuous, checkSameAsOperand},
-	OpRsqrt:               {1, 1, ClassElementwise, "stablehlo.rsqrt", 8, plain, checkSameAsOperand},
-	OpSign:                {1, 1, ClassElementwise, "stablehlo.sign", 1, plain | Discontinuous, checkSameAsOperand},
-	OpSine:                {1, 1, ClassElementwise, "stablehlo.sine", 20, plain, checkSameAsOperand},
-	OpSqrt:                {1, 1, ClassElementwise, "stablehlo.sqrt", 8, plain, checkSameAsOperand},
-	OpTan:                 {1, 1, ClassElementwise, "stablehlo.tan chlo.tan", 25, plain, checkSameAsOperand},
-	OpTanh:                {1, 1, ClassElementwise, "stablehlo.tanh", 25, plain, checkSameAsOperand},
-	OpAcos:                {1, 1, ClassElementwise, "mhlo.acos chlo.acos", 1, plain, checkSameAsOperand},
-	OpAcosh:               {1, 1, ClassElementwise, "mhlo.acosh chlo.acosh", 1, plain, checkSameAsOperand},
-	OpAsin:                {1, 1, ClassElementwise, "mhlo.asin chlo.asin", 1, plain, checkSameAsOperand},
-	OpAsinh:               {1, 1, ClassElementwise, "mhlo.asinh chlo.asinh", 1, plain, checkSameAsOperand},
-	OpAtanh:               {1, 1, ClassElementwise, "mhlo.atanh chlo.atanh", 1, plain, checkSameAsOperand},
-	OpCosh:                {1, 1, ClassElementwise, "mhlo.cosh chlo.cosh", 1, plain, checkSameAsOperand},
-	OpSinh:                {1, 1, ClassElementwise, "mhlo.sinh chlo.sinh", 1, plain, checkSameAsOperand},
-	OpReal:                {1, 1, ClassElementwise, "stablehlo.real", 1, plain, checkConvert},
-	OpImag:                {1, 1, ClassElementwise, "stablehlo.imag", 1, plain, checkConvert},
-	OpIsFinite:            {1, 1, ClassElementwise, "stablehlo.is_finite", 1, plain | Discontinuous, checkIsFinite},
-	OpConvert:             {1, 1, ClassElementwise, "stablehlo.convert", 1, plain | KeepsMagnitude, checkConvert},
-	OpBitcastConvert:      {1, 1, ClassElementwise, "stablehlo.bitcast_convert", 1, plain | Discontinuous, checkBitcastConvert},
-	OpReducePrecision:     {1, 1, ClassElementwise, "stablehlo.reduce_precision", 1, 0, checkSameAsOperand},
+	OpAbs:                 unary("stablehlo.abs", 1, plain|KeepsMagnitude, checkAbs),
+	OpCbrt:                unary("stablehlo.cbrt", 25, plain, checkSameAsOperand),
+	OpCeil:                unary("stablehlo.ceil", 1, plain|KeepsMagnitude|Discontinuous, checkSameAsOperand),
+	OpCopy:                unary("mhlo.copy", 0, plain|KeepsMagnitude, checkSameAsOperand),
+	OpCosine:              unary("stablehlo.cosine", 20, plain, checkSameAsOperand),
+	OpCountLeadingZeros:   unary("stablehlo.count_leading_zeros", 1, plain, checkSameAsOperand),
+	OpErf:                 unary("mhlo.erf chlo.erf", 25, plain, checkSameAsOperand),
+	OpErfInv:              unary("chlo.erf_inv", 50, plain, checkSameAsOperand),
+	OpExponential:         unary("stablehlo.exponential", 15, plain, checkSameAsOperand),
+	OpExponentialMinusOne: unary("stablehlo.exponential_minus_one", 20, plain, checkSameAsOperand),
+	OpFloor:               unary("stablehlo.floor", 1, plain|KeepsMagnitude|Discontinuous, checkSameAsOperand),
+	OpLog:                 unary("stablehlo.log", 20, plain, checkSameAsOperand),
+	OpLogPlusOne:          unary("stablehlo.log_plus_one", 22, plain, checkSameAsOperand),
+	OpLogistic:            unary("stablehlo.logistic", 24, plain, checkSameAsOperand),
+	OpNegate:              unary("stablehlo.negate", 1, plain|KeepsMagnitude, checkSameAsOperand),
+	OpNot:                 unary("stablehlo.not", 1, plain, checkSameAsOperand),
+	OpPopcnt:              unary("stablehlo.popcnt", 1, plain, checkSameAsOperand),
+	OpRoundNearestAfz:     unary("stablehlo.round_nearest_afz", 1, plain|Discontinuous, checkSameAsOperand),
+	OpRoundNearestEven:    unary("stablehlo.round_nearest_even", 1, plain|Discontinuous, checkSameAsOperand),
+	OpRsqrt:               unary("stablehlo.rsqrt", 8, plain, checkSameAsOperand),
+	OpSign:                unary("stablehlo.sign", 1, plain|Discontinuous, checkSameAsOperand),
+	OpSine:                unary("stablehlo.sine", 20, plain, checkSameAsOperand),
+	OpSqrt:                unary("stablehlo.sqrt", 8, plain, checkSameAsOperand),
+	OpTan:                 unary("stablehlo.tan chlo.tan", 25, plain, checkSameAsOperand),
+	OpTanh:                unary("stablehlo.tanh", 25, plain, checkSameAsOperand),
+	OpAcos:                unary("mhlo.acos chlo.acos", 40, plain, checkSameAsOperand),
+	OpAcosh:               unary("mhlo.acosh chlo.acosh", 30, plain, checkSameAsOperand),
+	OpAsin:                unary("mhlo.asin chlo.asin", 40, plain, checkSameAsOperand),
+	OpAsinh:               unary("mhlo.asinh chlo.asinh", 30, plain, checkSameAsOperand),
+	OpAtanh:               unary("mhlo.atanh chlo.atanh", 45, plain, checkSameAsOperand),
+	OpCosh:                unary("mhlo.cosh chlo.cosh", 25, plain, checkSameAsOperand),
+	OpSinh:                unary("mhlo.sinh chlo.sinh", 25, plain, checkSameAsOperand),
+	OpReal:                unary("stablehlo.real", 1, plain, checkConvert),
+	OpImag:                unary("stablehlo.imag", 1, plain, checkConvert),
+	OpIsFinite:            unary("stablehlo.is_finite", 1, plain|Discontinuous, checkIsFinite),
+	OpConvert:             unary("stablehlo.convert", 1, plain|KeepsMagnitude, checkConvert),
+	OpBitcastConvert:      unary("stablehlo.bitcast_convert", 1, plain|Discontinuous, checkBitcastConvert),
+	OpReducePrecision:     unary("stablehlo.reduce_precision", 1, 0, checkSameAsOperand),
 
 	// Elementwise operations of two operands.
-	OpAdd:                  {2, 2, ClassElementwise, "stablehlo.add", 1, plain | Monoid, checkSameAsOperand},
-	OpAnd:                  {2, 2, ClassElementwise, "stablehlo.and", 1, plain | Exact | Monoid, checkSameAsOperand},
-	OpAtan2:                {2, 2, ClassElementwise, "stablehlo.atan2", 30, plain, checkSameAsOperand},
-	OpDivide:               {2, 2, ClassElementwise, "stablehlo.divide", 8, plain, checkSameAsOperand},
-	OpMaximum:              {2, 2, ClassElementwise, "stablehlo.maximum", 1, plain | Exact | KeepsMagnitude | Monoid, checkSameAsOperand},
-	OpMinimum:              {2, 2, ClassElementwise, "stablehlo.minimum", 1, plain | Exact | KeepsMagnitude | Monoid, checkSameAsOperand},
-	OpMultiply:             {2, 2, ClassElementwise, "stablehlo.multiply", 1, plain | Monoid, checkSameAsOperand},
-	OpOr:                   {2, 2, ClassElementwise, "stablehlo.or", 1, plain | Exact | Monoid, checkSameAsOperand},
-	OpPower:                {2, 2, ClassElementwise, "stablehlo.power", 40, plain, checkSameAsOperand},
-	OpRemainder:            {2, 2, ClassElementwise, "stablehlo.remainder", 20, plain | Discontinuous, checkSameAsOperand},
-	OpShiftLeft:            {2, 2, ClassElementwise, "stablehlo.shift_left", 1, plain, checkSameAsOperand},
-	OpShiftRightArithmetic: {2, 2, ClassElementwise, "stablehlo.shift_right_arithmetic", 1, plain, checkSameAsOperand},
-	OpShiftRightLogical:    {2, 2, ClassElementwise, "stablehlo.shift_right_logical", 1, plain, checkSameAsOperand},
-	OpSubtract:             {2, 2, ClassElementwise, "stablehlo.subtract", 1, plain, checkSameAsOperand},
-	OpXor:                  {2, 2, ClassElementwise, "stablehlo.xor", 1, plain | Exact | Monoid, checkSameAsOperand},
-	OpComplex:              {2, 2, ClassElementwise, "stablehlo.complex", 1, plain, checkConvert},
-	OpCompare:              {2, 2, ClassElementwise, "stablehlo.compare", 1, Discontinuous, checkCompare},
-	OpStochasticConvert:    {2, 2, ClassElementwise, noMLIR, 1, 0, checkConvert},
+	OpAdd:                  binary("stablehlo.add", 1, plain|Monoid, checkSameAsOperand),
+	OpAnd:                  binary("stablehlo.and", 1, plain|Exact|Monoid, checkSameAsOperand),
+	OpAtan2:                binary("stablehlo.atan2", 30, plain, checkSameAsOperand),
+	OpDivide:               binary("stablehlo.divide", 8, plain, checkSameAsOperand),
+	OpMaximum:              binary("stablehlo.maximum", 1, plain|Exact|KeepsMagnitude|Monoid, checkSameAsOperand),
+	OpMinimum:              binary("stablehlo.minimum", 1, plain|Exact|KeepsMagnitude|Monoid, checkSameAsOperand),
+	OpMultiply:             binary("stablehlo.multiply", 1, plain|Monoid, checkSameAsOperand),
+	OpOr:                   binary("stablehlo.or", 1, plain|Exact|Monoid, checkSameAsOperand),
+	OpPower:                binary("stablehlo.power", 40, plain, checkSameAsOperand),
+	OpRemainder:            binary("stablehlo.remainder", 20, plain|Discontinuous, checkSameAsOperand),
+	OpShiftLeft:            binary("stablehlo.shift_left", 1, plain, checkSameAsOperand),
+	OpShiftRightArithmetic: binary("stablehlo.shift_right_arithmetic", 1, plain, checkSameAsOperand),
+	OpShiftRightLogical:    binary("stablehlo.shift_right_logical", 1, plain, checkSameAsOperand),
+	OpSubtract:             binary("stablehlo.subtract", 1, plain, checkSameAsOperand),
+	OpXor:                  binary("stablehlo.xor", 1, plain|Exact|Monoid, checkSameAsOperand),
+	OpComplex:              binary("stablehlo.complex", 1, plain, checkConvert),
+	OpCompare:              binary("stablehlo.compare", 1, Discontinuous, checkCompare),
+	OpStochasticConvert:    binary(noMLIR, 1, 0, checkConvert),
 
 	// Elementwise operations of three operands, of which scalars apply everywhere.
-	OpSelect: {3, 3, ClassElementwise, "stablehlo.select", 1, KeepsMagnitude, checkSelect},
-	OpClamp:  {3, 3, ClassElementwise, "stablehlo.clamp", 1, KeepsMagnitude, checkClamp},
+	OpSelect: ternary("stablehlo.select", 1, KeepsMagnitude, checkSelect),
+	OpClamp:  ternary("stablehlo.clamp", 1, KeepsMagnitude, checkClamp),
 
 	// Arrays that are made from nothing in the computation.
 	OpParameter: {0, 0, ClassSource, noMLIR, 0, 0, nil},
@@ -483,58 +508,58 @@ var opTable = map[Opcode]opRow{
 	OpMap:    {1, many, ClassCall, "stablehlo.map", 1, 0, checkMap},
 
 	// Control flow.
-	OpWhile:       {0, many, ClassControl, "stablehlo.while", 0, 0, nil},
-	OpConditional: {0, many, ClassControl, "stablehlo.if stablehlo.case", 0, 0, nil},
+	OpWhile:       unchecked(ClassControl, "stablehlo.while"),
+	OpConditional: unchecked(ClassControl, "stablehlo.if stablehlo.case"),
 
 	// Collectives.
-	OpAllGather:              {0, many, ClassCollective, "stablehlo.all_gather", 0, 0, nil},
-	OpAllGatherStart:         {0, many, ClassCollective, noMLIR, 0, 0, nil},
-	OpAllGatherDone:          {0, many, ClassCollective, noMLIR, 0, 0, nil},
-	OpAllReduce:              {0, many, ClassCollective, "stablehlo.all_reduce", 0, 0, nil},
-	OpAllReduceStart:         {0, many, ClassCollective, noMLIR, 0, 0, nil},
-	OpAllReduceDone:          {0, many, ClassCollective, noMLIR, 0, 0, nil},
-	OpAllToAll:               {0, many, ClassCollective, "stablehlo.all_to_all", 0, 0, nil},
-	OpRaggedAllToAll:         {0, many, ClassCollective, noMLIR, 0, 0, nil},
-	OpReduceScatter:          {0, many, ClassCollective, "stablehlo.reduce_scatter", 0, 0, nil},
-	OpCollectiveBroadcast:    {0, many, ClassCollective, "stablehlo.collective_broadcast", 0, 0, nil},
-	OpCollectivePermute:      {0, many, ClassCollective, "stablehlo.collective_permute", 0, 0, nil},
-	OpCollectivePermuteStart: {0, many, ClassCollective, noMLIR, 0, 0, nil},
-	OpCollectivePermuteDone:  {0, many, ClassCollective, noMLIR, 0, 0, nil},
-	OpPartitionId:            {0, many, ClassCollective, "stablehlo.partition_id", 0, 0, nil},
-	OpReplicaId:              {0, many, ClassCollective, "stablehlo.replica_id", 0, 0, nil},
+	OpAllGather:              unchecked(ClassCollective, "stablehlo.all_gather"),
+	OpAllGatherStart:         unchecked(ClassCollective, noMLIR),
+	OpAllGatherDone:          unchecked(ClassCollective, noMLIR),
+	OpAllReduce:              unchecked(ClassCollective, "stablehlo.all_reduce"),
+	OpAllReduceStart:         unchecked(ClassCollective, noMLIR),
+	OpAllReduceDone:          unchecked(ClassCollective, noMLIR),
+	OpAllToAll:               unchecked(ClassCollective, "stablehlo.all_to_all"),
+	OpRaggedAllToAll:         unchecked(ClassCollective, noMLIR),
+	OpReduceScatter:          unchecked(ClassCollective, "stablehlo.reduce_scatter"),
+	OpCollectiveBroadcast:    unchecked(ClassCollective, "stablehlo.collective_broadcast"),
+	OpCollectivePermute:      unchecked(ClassCollective, "stablehlo.collective_permute"),
+	OpCollectivePermuteStart: unchecked(ClassCollective, noMLIR),
+	OpCollectivePermuteDone:  unchecked(ClassCollective, noMLIR),
+	OpPartitionId:            unchecked(ClassCollective, "stablehlo.partition_id"),
+	OpReplicaId:              unchecked(ClassCollective, "stablehlo.replica_id"),
 
 	// Operations that are parsed and printed, but have neither a shape rule nor a meaning here.
-	OpScan:                 {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpSort:                 {0, many, ClassOpaque, "stablehlo.sort", 0, 0, nil},
-	OpTopK:                 {0, many, ClassOpaque, "chlo.top_k", 0, 0, nil},
-	OpRaggedDot:            {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpBatchNormGrad:        {0, many, ClassOpaque, "stablehlo.batch_norm_grad", 0, 0, nil},
-	OpBatchNormInference:   {0, many, ClassOpaque, "stablehlo.batch_norm_inference", 0, 0, nil},
-	OpBatchNormTraining:    {0, many, ClassOpaque, "stablehlo.batch_norm_training", 0, 0, nil},
-	OpCholesky:             {0, many, ClassOpaque, "stablehlo.cholesky", 0, 0, nil},
-	OpTriangularSolve:      {0, many, ClassOpaque, "stablehlo.triangular_solve", 0, 0, nil},
-	OpFft:                  {0, many, ClassOpaque, "stablehlo.fft", 0, 0, nil},
-	OpRng:                  {0, many, ClassOpaque, "stablehlo.rng", 0, 0, nil},
-	OpRngBitGenerator:      {0, many, ClassOpaque, "stablehlo.rng_bit_generator", 0, 0, nil},
-	OpRngGetAndUpdateState: {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpCustomCall:           {0, many, ClassOpaque, "stablehlo.custom_call", 0, 0, nil},
-	OpGetDimensionSize:     {0, many, ClassOpaque, "stablehlo.get_dimension_size", 0, 0, nil},
-	OpSetDimensionSize:     {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpDynamicReshape:       {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpAddDependency:        {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpAfterAll:             {0, many, ClassOpaque, "stablehlo.after_all stablehlo.create_token", 0, 0, nil},
-	OpAsyncDone:            {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpAsyncStart:           {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpAsyncUpdate:          {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpCopyDone:             {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpCopyStart:            {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpDomain:               {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpInfeed:               {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpOutfeed:              {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpRecv:                 {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpRecvDone:             {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpSend:                 {0, many, ClassOpaque, noMLIR, 0, 0, nil},
-	OpSendDone:             {0, many, ClassOpaque, noMLIR, 0, 0, nil},
+	OpScan:                 unchecked(ClassOpaque, noMLIR),
+	OpSort:                 unchecked(ClassOpaque, "stablehlo.sort"),
+	OpTopK:                 unchecked(ClassOpaque, "chlo.top_k"),
+	OpRaggedDot:            unchecked(ClassOpaque, noMLIR),
+	OpBatchNormGrad:        unchecked(ClassOpaque, "stablehlo.batch_norm_grad"),
+	OpBatchNormInference:   unchecked(ClassOpaque, "stablehlo.batch_norm_inference"),
+	OpBatchNormTraining:    unchecked(ClassOpaque, "stablehlo.batch_norm_training"),
+	OpCholesky:             unchecked(ClassOpaque, "stablehlo.cholesky"),
+	OpTriangularSolve:      unchecked(ClassOpaque, "stablehlo.triangular_solve"),
+	OpFft:                  unchecked(ClassOpaque, "stablehlo.fft"),
+	OpRng:                  unchecked(ClassOpaque, "stablehlo.rng"),
+	OpRngBitGenerator:      unchecked(ClassOpaque, "stablehlo.rng_bit_generator"),
+	OpRngGetAndUpdateState: unchecked(ClassOpaque, noMLIR),
+	OpCustomCall:           unchecked(ClassOpaque, "stablehlo.custom_call"),
+	OpGetDimensionSize:     unchecked(ClassOpaque, "stablehlo.get_dimension_size"),
+	OpSetDimensionSize:     unchecked(ClassOpaque, noMLIR),
+	OpDynamicReshape:       unchecked(ClassOpaque, noMLIR),
+	OpAddDependency:        unchecked(ClassOpaque, noMLIR),
+	OpAfterAll:             unchecked(ClassOpaque, "stablehlo.after_all stablehlo.create_token"),
+	OpAsyncDone:            unchecked(ClassOpaque, noMLIR),
+	OpAsyncStart:           unchecked(ClassOpaque, noMLIR),
+	OpAsyncUpdate:          unchecked(ClassOpaque, noMLIR),
+	OpCopyDone:             unchecked(ClassOpaque, noMLIR),
+	OpCopyStart:            unchecked(ClassOpaque, noMLIR),
+	OpDomain:               unchecked(ClassOpaque, noMLIR),
+	OpInfeed:               unchecked(ClassOpaque, noMLIR),
+	OpOutfeed:              unchecked(ClassOpaque, noMLIR),
+	OpRecv:                 unchecked(ClassOpaque, noMLIR),
+	OpRecvDone:             unchecked(ClassOpaque, noMLIR),
+	OpSend:                 unchecked(ClassOpaque, noMLIR),
+	OpSendDone:             unchecked(ClassOpaque, noMLIR),
 }
 
 // opcodes are the names of operations as they are written.
@@ -567,7 +592,7 @@ func (o Opcode) Elementwise() bool { return opTable[o].class == ClassElementwise
 func (o Opcode) Has(traits Trait) bool { return opTable[o].traits&traits == traits }
 
 // Arity is the least and the greatest number of operands; −1: any number.
-func (o Opcode) Arity() (least, greatest int) {
+func (o Opcode) Arity() (minimum, maximum int) {
 	row := opTable[o]
 	return row.minOperands, row.maxOperands
 }
@@ -592,13 +617,13 @@ func (o Opcode) nearest() string {
 // Nearest is the name at most two edits away from a misspelt one that takes
 // the fewest, the first of several; "" when there is none.
 func Nearest(misspelt string, names []string) string {
-	best, least := "", 3
+	nearest, distance := "", 3
 	for _, name := range names {
-		if d := editDistance(misspelt, name); d < least {
-			best, least = name, d
+		if d := editDistance(misspelt, name); d < distance {
+			nearest, distance = name, d
 		}
 	}
-	return best
+	return nearest
 }
 
 // editDistance is Levenshtein's, over bytes.

@@ -5,6 +5,10 @@ import (
 	"slices"
 )
 
+// The last steps of reading, over the whole module: computations that attributes
+// name are found, calls are checked for cycles, and every instruction for its
+// shape.
+
 // resolve ties computation names to computations and refuses recursion.
 func (p *parser) resolve() error {
 	for _, c := range p.callees {

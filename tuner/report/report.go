@@ -68,7 +68,7 @@ type summaryCell struct{ Value, Label string }
 func newView(p Page) view {
 	v := view{Device: p.Device, Refused: p.Refused}
 	for _, r := range p.Records {
-		v.Fusions = append(v.Fusions, newSection(r, p.Device))
+		v.Fusions = append(v.Fusions, newSection(r))
 	}
 	v.Summary = summary(v)
 	return v

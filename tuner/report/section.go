@@ -36,7 +36,8 @@ type fusionSection struct {
 	Scatter template.HTML
 	// Judgement compares the predicted order of the plans with the measured one.
 	Judgement cost.Judgement
-	// Headroom is the winner's time over its roofline, 0 where it is unknown.
+	// Headroom is the winner's time over the price of its plan, 0 where it is
+	// unknown.
 	Headroom float64
 }
 
@@ -60,11 +61,11 @@ type termBreakdown struct {
 
 // newSection describes one record. Without timings it has no drawings and no
 // judgement.
-func newSection(r cache.Record, d kernels.Device) fusionSection {
+func newSection(r cache.Record) fusionSection {
 	f := fusionSection{
 		Record: r,
 		Print:  hex.EncodeToString(r.Fusion[:]),
-		Clock:  kernels.SampleQualityText(r.Evidence),
+		Clock:  kernels.ParseSampleQuality(r.Evidence).String(),
 		Beaten: r.Plan != r.Default,
 		Tried:  len(r.Trials),
 	}

@@ -14,7 +14,7 @@ type Placement struct {
 	// Mask is the register whose lanes with the sign bit set are on; 0 means
 	// that all lanes are. It goes with one copy only.
 	Mask Reg
-	// Rest is the general register with how many lanes are on, the first, and
+	// Active is the general register with how many lanes are on, the first, and
 	// Scratch one that may be overwritten. Loads and stores of elements of one
 	// and two bytes, which no instruction masks, need them.
 	Active, Scratch Reg

@@ -533,7 +533,7 @@ func TestChainMistakes(t *testing.T) {
 	}{
 		{wide, Placement{}, "do not fit"},
 		{foreign, Placement{}, "not a value of this chain"},
-		{narrow, Placement{Mask: Y1}, "needs the registers Rest and Scratch"},
+		{narrow, Placement{Mask: Y1}, "needs the registers Active and Scratch"},
 		{unmasked, Placement{Mask: Y1}, "cannot be masked"},
 		{unmasked, Placement{Mask: Y1, Copies: 2}, "one copy"},
 		{long, Placement{}, "more than 32 bits"},

@@ -189,16 +189,16 @@ func TestTailsOfFunctions(t *testing.T) {
 	}
 }
 
-// best runs f and reports the least time of one run, which other work on the
+// best runs f and reports the shortest time of one run, which other work on the
 // machine disturbs less than the mean.
 func best(b *testing.B, elements int, unit string, f func()) {
-	least := time.Duration(math.MaxInt64)
+	shortest := time.Duration(math.MaxInt64)
 	for b.Loop() {
 		start := time.Now()
 		f()
-		least = min(least, time.Since(start))
+		shortest = min(shortest, time.Since(start))
 	}
-	b.ReportMetric(float64(least.Nanoseconds())/float64(elements), "best-ns/"+unit)
+	b.ReportMetric(float64(shortest.Nanoseconds())/float64(elements), "best-ns/"+unit)
 }
 
 // BenchmarkFunctions is the time of 2048 elements that stay in L1.

@@ -69,7 +69,7 @@ func (e *emitter) eachPartial(
 ) {
 	if e.active.class() != r64 ||
 		e.scratch.class() != r64 {
-		e.err = fmt.Errorf("chain: %s under a mask needs the registers Rest and Scratch", s.op)
+		e.err = fmt.Errorf("chain: %s under a mask needs the registers Active and Scratch", s.op)
 		return
 	}
 	for _, x := range p {

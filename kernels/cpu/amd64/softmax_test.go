@@ -87,7 +87,7 @@ func foldInto(t testing.TB, a *Assembler, to Reg, from []Reg, op Op) {
 	}
 }
 
-// TestSoftmax has loops, accumulators, folds and a function in one kernel, over
+// TestSoftmax has loops, accumulators, reductions and a function in one kernel, over
 // rows of every remainder that end where a page does.
 func TestSoftmax(t *testing.T) {
 	f := load(t, softmax(t))

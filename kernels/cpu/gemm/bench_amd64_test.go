@@ -55,15 +55,15 @@ func BenchmarkShareOfPeak(b *testing.B) {
 			var shares, rates, peaks []float64
 			for range 200 * b.N {
 				begin := time.Now()
-				most := peak()
+				peakRate := peak()
 				middle := time.Now()
 				for range turns {
 					Multiply(z, x, y, m, n, k, scratch)
 				}
 				end := time.Now()
-				most /= float64(middle.Sub(begin).Nanoseconds())
+				peakRate /= float64(middle.Sub(begin).Nanoseconds())
 				rate := work * float64(turns) / float64(end.Sub(middle).Nanoseconds())
-				shares, rates, peaks = append(shares, rate/most), append(rates, rate), append(peaks, most)
+				shares, rates, peaks = append(shares, rate/peakRate), append(rates, rate), append(peaks, peakRate)
 			}
 			slices.Sort(shares)
 			b.ReportMetric(slices.Max(rates), "best-Gop/s")
