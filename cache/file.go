@@ -29,11 +29,12 @@ const (
 
 // view runs f in a read transaction. A missing file is an empty one.
 func (db *DB) view(f func(*bbolt.Tx) error) error {
-	info, err := os.Stat(db.path)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if missing ||
-		err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+	_, err := os.Stat(db.path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err := db.checkNotEmpty(); err != nil {
+		return err
 	}
 	return db.with(bbolt.Options{ReadOnly: true, Timeout: readTimeout}, func(b *bbolt.DB) error {
 		return b.View(func(tx *bbolt.Tx) error {
@@ -58,6 +59,9 @@ func (db *DB) update(f func(*bbolt.Tx) error) error {
 func (db *DB) updateWithin(
 	wait time.Duration, f func(*bbolt.Tx) error,
 ) error {
+	if err := db.checkNotEmpty(); err != nil {
+		return err
+	}
 	if err := db.create(); err != nil {
 		return err
 	}
@@ -80,6 +84,16 @@ func (db *DB) updateWithin(
 		}
 		return err
 	})
+}
+
+// checkNotEmpty refuses a file without a byte, which a database never is: a crash
+// has cut it, and to go on would hide that.
+func (db *DB) checkNotEmpty() error {
+	info, err := os.Stat(db.path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+		return nil
+	}
+	return kindf(ErrDamaged, "%s is empty, which no database is: restore a copy, or remove it to begin anew", db.path)
 }
 
 // verifyBeforeWrite looks for damage before bbolt opens the file for writing:

@@ -118,8 +118,12 @@ func (r *Record) measuredAgainst(plan string) bool {
 	if winner == nil {
 		return false
 	}
+	together := map[int]bool{}
+	for _, block := range winner.Blocks {
+		together[block] = true
+	}
 	return slices.ContainsFunc(other.Blocks, func(block int) bool {
-		return slices.Contains(winner.Blocks, block)
+		return together[block]
 	})
 }
 
