@@ -44,7 +44,7 @@ func (db *DB) Merge(from *DB) (kept, total int, err error) {
 // putAll stores records by the rule of Put and returns how many were kept.
 func putAll(tx *bbolt.Tx, all []Record) (kept int, err error) {
 	for _, r := range all {
-		isKept, err := put(tx, r, r.supersedes)
+		isKept, err := put(tx, r)
 		if err != nil {
 			return kept, fmt.Errorf("%s: %w", r.Name, err)
 		}

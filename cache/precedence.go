@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
 // supersedes reports whether r replaces old in the database. The first of the
@@ -15,8 +14,7 @@ import (
 //   - a verified record beats one that is not;
 //   - a timed record beats a predicted one;
 //   - of records from different safe contexts, whose times are not comparable,
-//     the newer one wins, as it is nearer to what lookups will run on; a date in
-//     the future says nothing;
+//     the newer one wins, as it is nearer to what lookups will run on;
 //   - of records with different plans, the one whose race the other's plan was
 //     in and lost wins;
 //   - of records with different plans, the one that is faster beyond noise wins:
@@ -43,7 +41,7 @@ var precedence = [...]func(a, b *Record) int{
 	ifPlansDiffer(byRace),
 	ifPlansDiffer(byTime),
 	bySamples,
-	byDate,
+	func(a, b *Record) int { return a.When.Compare(b.When) },
 	func(a, b *Record) int {
 		return cmp.Compare(
 			len(a.winnerSamples()), len(b.winnerSamples()),
@@ -69,24 +67,7 @@ func bySafeContext(a, b *Record) int {
 	if len(SafeDiff(a.Safe, b.Safe)) == 0 {
 		return 0
 	}
-	return byDate(a, b)
-}
-
-// clockSkew is how far the clocks of two machines may be apart.
-const clockSkew = 24 * time.Hour
-
-// byDate prefers the newer record. A date in the future comes from a clock that was
-// wrong: it counts as the oldest.
-func byDate(a, b *Record) int {
-	return a.date().Compare(b.date())
-}
-
-// date is the record's date, or the zero time where that is in the future.
-func (r *Record) date() time.Time {
-	if r.When.After(time.Now().Add(clockSkew)) {
-		return time.Time{}
-	}
-	return r.When
+	return a.When.Compare(b.When)
 }
 
 // ifPlansDiffer restricts a rule to records with different plans.

@@ -62,12 +62,12 @@ func (s *selection) verifyUntimed(ctx context.Context, x *candidate) error {
 	if err == nil {
 		return nil
 	}
-	e := s.failed(x, err)
-	if e.Failure == cache.FailedTimeout {
+	x.eliminated = true
+	x.trial.Failure, x.trial.Detail = failureOf(err)
+	if x.trial.Failure == cache.FailedTimeout {
 		x.trial.Detail = fmt.Sprintf("its check had not ended after %v: a larger budget (-budget), or smaller shapes, let it", timeout.Round(time.Second))
 	}
-	e.Detail = x.trial.Detail
-	s.emit(e)
+	s.reportFailure(x)
 	return nil
 }
 
@@ -97,5 +97,9 @@ func (s *selection) predictedRecord(standard *candidate) (cache.Record, error) {
 			r.Ties = append(r.Ties, x.trial.Plan)
 		}
 	}
+	s.emit(Chosen{
+		s.header(), r.Plan, r.Seconds,
+		r.Speedup[0], true,
+	})
 	return r, nil
 }
