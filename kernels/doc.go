@@ -26,7 +26,15 @@
 //     package check puts red zones around them.
 //
 // Further abilities are interfaces of their own, which a Backend or a Kernel may
-// implement and which callers find by a type assertion: Sampler for kernels
-// whose arrays live on a device, SampleObserver for devices that read their own
-// clock, TF32Backend for those that can trade precision for speed.
+// implement and which callers find by a type assertion:
+//
+//   - PricedBackend predicts what plans cost, in terms that the cost model can
+//     fit to measurements. Without it plans are tried in the order of Plans.
+//   - SampleObserver records the clock of the device while kernels are timed.
+//   - TF32Backend can trade precision for speed, if the user allows it.
+//   - Sampler is a Kernel whose arrays live on a device while it is timed.
+//
+// KnobTable reads, checks and offers the knobs of a backend; a backend may as
+// well do so itself. An Identity is what a lookup needs to know of a device; it
+// can be written down for a device that is not present.
 package kernels

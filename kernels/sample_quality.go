@@ -25,7 +25,7 @@ type SampleQuality struct {
 	// References is how often the reference kernel was timed, which is always the
 	// same. Its lowest and highest clock and its fastest and slowest time follow.
 	References       int        `json:"anchors"`
-	ReferenceHertz   [2]float64 `json:"hertz"`   // lowest and highest clock of the anchors
+	ReferenceHertz   [2]float64 `json:"hertz"`   // lowest and highest clock of the reference kernels
 	ReferenceSeconds [2]float64 `json:"seconds"` // fastest and slowest anchor
 	// Drifts is how often the time of the reference kernel had changed, so that a
 	// sample was repeated.
@@ -156,9 +156,4 @@ func ParseSampleQuality(record json.RawMessage) SampleQuality {
 		return SampleQuality{}
 	}
 	return e
-}
-
-// SampleQualityText is the quality of a record in one line; "" where there is none.
-func SampleQualityText(record json.RawMessage) string {
-	return ParseSampleQuality(record).String()
 }

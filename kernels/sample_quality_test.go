@@ -19,7 +19,7 @@ func TestEvidence(t *testing.T) {
 	e.Winner = ClockStatsOf([]float64{1.96e9, 1.97e9})
 	says(t, e, "clock 1500 to 1980 MHz, median 1965 over 5 samples, 1 of them over 2 % off it, 5 taken again for that, 1 unknown; the winner's 1960 to 1970 MHz, median 1965; "+anchors)
 	for _, none := range []string{"", "{}", "[1]", `{"anchors":"many"}`} {
-		if got := SampleQualityText(json.RawMessage(none)); got != "" {
+		if got := ParseSampleQuality(json.RawMessage(none)).String(); got != "" {
 			t.Errorf("%q says %q", none, got)
 		}
 	}
@@ -32,7 +32,7 @@ func says(t *testing.T, e SampleQuality, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := SampleQualityText(text); got != want {
+	if got := ParseSampleQuality(text).String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

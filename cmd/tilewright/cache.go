@@ -216,7 +216,7 @@ func (c *cacheCall) showRecord(r cache.Record) {
 			regretText(r.Regret), len(r.Ties),
 		)
 	}
-	if saw := kernels.SampleQualityText(r.Evidence); saw != "" {
+	if saw := kernels.ParseSampleQuality(r.Evidence).String(); saw != "" {
 		fmt.Fprintf(c.out, "meanwhile: %s\n\n", saw)
 	}
 	t := c.table()

@@ -37,7 +37,7 @@ static void configure(CUlaunchConfig *config, CUlaunchAttribute *attribute, cons
 #endif
 
 // Launches with parameters of any size, and with clusters where x > 0. The
-// parameters lie in bytes, each ending before the next one's offset.
+// parameters are in bytes, each ending before the next one's offset.
 static CUresult launch(void *f, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared,
                        void *stream, const char *bytes, size_t size, const size_t *offsets, size_t n) {
 	// All a kernel may have before PTX 8.1.

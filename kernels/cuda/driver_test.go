@@ -86,7 +86,7 @@ func (h *host) Alloc(n int64) (device.Address, error) {
 
 func (h *host) Free(a device.Address) error { delete(h.memory, a); return nil }
 
-// at is the memory from a on, of the allocation a lies in.
+// at is the memory from a on, of the allocation a is in.
 func (h *host) at(a device.Address) []byte {
 	for base, b := range h.memory {
 		if a >= base && a < base+device.Address(len(b)) {
@@ -612,7 +612,7 @@ func TestChild(t *testing.T) {
 }
 
 // TestSample: a work is timed through graphs of cu on as many sets as keep the
-// cache cold, with the anchor, and gives everything back.
+// cache cold, with the reference kernel, and gives everything back.
 func TestSample(t *testing.T) {
 	h := newHost(t, "A100")
 	h.sheet.L2 = 1 << 10

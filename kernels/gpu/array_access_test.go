@@ -83,7 +83,7 @@ type rivalry struct {
 	fewer int // that move fewer sectors, in more requests
 }
 
-// against emits the kernel with a spread in place of the one that was chosen, if
+// against emits the kernel with a thread layout in place of the one that was chosen, if
 // it serves as many arrays.
 func (r *rivalry) against(what any, c chosenLayout, s *coalesce.ThreadLayout, made func(*emitter, chosenLayout)) {
 	for k, x := range c.accesses {
@@ -122,7 +122,7 @@ func (r *rivalry) flats(key choiceKey, c chosenLayout) {
 	}
 }
 
-// onTensors says whether a choice is for an operand that tensor cores read in
+// onTensors reports whether a choice is for an operand that tensor cores read in
 // chunks of 16 bytes: it says along what, not how threads go over it.
 func onTensors(e *emitter, key choiceKey) bool {
 	return !key.stored && hasTensor(e.p, e.spec, e.knobs) &&
@@ -131,7 +131,7 @@ func onTensors(e *emitter, key choiceKey) bool {
 		})
 }
 
-// The spread that is chosen for a tile moves, counted by the requests of the
+// The thread layout that is chosen for a tile moves, counted by the requests of the
 // whole kernel over its grid, the fewest sectors of all orders of its dimensions
 // and all widths of vectors that serve its arrays as well. Some others move fewer
 // in more requests: what broadcasts read again is counted once when it is chosen.

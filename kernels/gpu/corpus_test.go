@@ -70,7 +70,7 @@ func randomPlan(rng *rand.Rand, tilings []symtile.Tiling) kernels.Plan {
 		With("producer", 1<<rng.IntN(3)/2).With("vector", 1<<rng.IntN(5))
 }
 
-// verify checks a plan, and says whether it is one that can run and is not too
+// verify checks a plan, and reports whether it is one that can run and is not too
 // long to simulate.
 func verify(
 	t *testing.T, b *Backend, v *check.Verifier,
@@ -109,7 +109,7 @@ func loopTurns(p *symtile.Program, t symtile.Tiling) int64 {
 	return n
 }
 
-// halfIdle says whether every op leaves half of a block's warps without an element.
+// halfIdle reports whether every op leaves half of a block's warps without an element.
 func halfIdle(t *testing.T, p *symtile.Program, c candidate, s device.Spec) bool {
 	m, err := newEstimate(p, s)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Products on tensor cores with mma.sync: A and B are in shared memory, swizzled,
-// so that the eight rows an ldmatrix reads at once lie in different banks; C is in
+// so that the eight rows an ldmatrix reads at once are in different banks; C is in
 // registers.
 
 // A tensorType is an operand type of mma.sync with m16, n8 and 32 bytes along k.

@@ -26,7 +26,7 @@ ENTRY e {
 `
 
 // BenchmarkGate takes one emitted candidate of a product of 256×256×256 from its
-// plan through the gate: emit, assemble, and run on all inputs of the Verifier
+// plan through the verification: emit, assemble, and run on all inputs of the Verifier
 // with everything looked for, as tune does for each plan on a simulator.
 func BenchmarkGate(b *testing.B) {
 	for _, of := range []struct{ element, target string }{

@@ -36,7 +36,7 @@ type subject struct {
 	entry   *ptx.Entry
 	module  *ptx.Module
 	gate    *check.Verifier
-	others  [][]kernels.Buffer // inputs beside those of the gate
+	others  [][]kernels.Buffer // inputs beside those of the verification
 	out     [][]byte           // its results
 	results []hlo.Shape
 	counts  sim.Counters
@@ -203,7 +203,7 @@ func (s *subject) load(e *ptx.Entry, opt sim.Options) (*kernel, *simulator, erro
 	return &k, dev, nil
 }
 
-// run puts an entry through the gate in the place of the subject's: text, findings and results.
+// run puts an entry through the verification in the place of the subject's: text, findings and results.
 func (s *subject) run(e *ptx.Entry, opt sim.Options) (r trial) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -288,7 +288,7 @@ func (m *mutant) tell(r trial, damaged *ptx.Entry) outcome {
 	return alike
 }
 
-// elsewhere says whether a mutant makes the same of other inputs, too. Where
+// elsewhere reports whether a mutant makes the same of other inputs, too. Where
 // only indices were damaged, which depend on no input, that is all there is to
 // know.
 func (s *subject) elsewhere(damaged *ptx.Entry) bool {
@@ -305,7 +305,7 @@ func (s *subject) elsewhere(damaged *ptx.Entry) bool {
 	return true
 }
 
-// synchronises says whether an operation orders others. That results are the
+// synchronises reports whether an operation orders others. That results are the
 // same without it proves nothing.
 func synchronises(op ptx.Op) bool {
 	switch op {
@@ -410,7 +410,7 @@ func (s *subject) equivalent(k int, x *edit, e *ptx.Entry) outcome {
 	return alike
 }
 
-// unseen says whether results stay what they are when a register starts as NaN.
+// unseen reports whether results stay what they are when a register starts as NaN.
 func (s *subject) unseen(k int) bool {
 	in := s.entry.Body[k].Instr
 	in.Operands = []ptx.Operand{
@@ -423,7 +423,7 @@ func (s *subject) unseen(k int) bool {
 	return r.err == nil && slices.EqualFunc(r.out, s.out, bytes.Equal)
 }
 
-// unread says whether an instruction has one result and nobody reads it.
+// unread reports whether an instruction has one result and nobody reads it.
 func (s *subject) unread(in *ptx.Instr) bool {
 	if len(in.Operands) == 0 ||
 		in.Operands[0].Kind != ptx.KindReg ||

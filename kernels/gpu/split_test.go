@@ -137,7 +137,7 @@ func TestSplitCounters(t *testing.T) {
 	}
 }
 
-// A piece that is dropped, done twice, or not added, is found by the gate.
+// A piece that is dropped, done twice, or not added, is found by the verification.
 func TestSplitMutants(t *testing.T) {
 	number := regexp.MustCompile(`mov.u32 (%r\d+), %ctaid.y;`)
 	lengths := regexp.MustCompile(`selp.b32 (%r\d+), (\d+), (\d+), %p\d+;`)

@@ -15,7 +15,7 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
-// The layout room counts the sectors of a kernel's accesses from the expressions
+// Package coalesce counts the sectors of a kernel's accesses from the expressions
 // of their addresses; the simulator from the addresses. They agree.
 func TestTraffic(t *testing.T) {
 	foreseen, all := 0, 0
@@ -43,7 +43,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// checkTraffic says whether a plan's traffic is foreseen, and whether it runs.
+// checkTraffic reports whether a plan's traffic is foreseen, and whether it runs.
 func checkTraffic(t *testing.T, p *symtile.Program, plan kernels.Plan) (foreseen, ran bool) {
 	dev := newSimulator("sm_80")
 	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {

@@ -647,9 +647,9 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	_, alone := i.Attrs.ToApply.Monoid()
+	_, monoid := i.Attrs.ToApply.Monoid()
 	err = reduceRows(
-		rowsOf(a[0].shape.Dims, strides), alone, fold,
+		rowsOf(a[0].shape.Dims, strides), monoid, fold,
 	)
 	if err != nil {
 		return value{}, err
@@ -658,10 +658,10 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 }
 
 // reduceRows combines all elements in row-major order. If the reductions of
-// different results share nothing but the operand (alone), the slices of a
+// different results share nothing but the operand (a monoid), the slices of a
 // first dimension that is kept are done on all cores; the order of the terms of
 // each result stays the same, and so do its bits.
-func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
+func reduceRows(r rows, monoid bool, fold func(to, at int64) error) (err error) {
 	all := func(lo, hi int64) {
 		r.visit(lo, hi, func(x row) {
 			for k := range x.count {
@@ -673,7 +673,7 @@ func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
 			}
 		})
 	}
-	if !alone || len(r.outer) == 0 ||
+	if !monoid || len(r.outer) == 0 ||
 		r.strides[0] == 0 || r.total == 0 {
 		all(0, r.total)
 		return err
@@ -682,7 +682,7 @@ func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
 	Parallel(r.outer[0], slice*r.run.count, func(lo, hi int64) {
 		all(lo*slice, hi*slice)
 	})
-	// Only computations that are interpreted can fail, and those are not alone.
+	// Only computations that are interpreted can fail, and those are not monoids.
 	return nil
 }
 

@@ -151,7 +151,7 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 	// An index of the result consists of an index in the window, along the offset
 	// dimensions, and of one in the batch, along the others. The window lacks the
 	// dimensions that are collapsed or batching.
-	gone := slices.Concat(g.CollapsedSliceDims, g.OperandBatching)
+	dropped := slices.Concat(g.CollapsedSliceDims, g.OperandBatching)
 	var window, batch []int64
 	result := rowMajorWalk(i.Shape.Dims)
 	for range i.Shape.Elements() {
@@ -162,7 +162,7 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 		from, k := int64(0), 0
 		for d, start := range x.start(batch) {
 			start = clampedStart(start, g.SliceSizes[d], dims[d])
-			if !slices.Contains(gone, int64(d)) {
+			if !slices.Contains(dropped, int64(d)) {
 				start += window[k]
 				k++
 			}

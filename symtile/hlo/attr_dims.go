@@ -49,11 +49,11 @@ func (w WindowDim) Padded(n int64) int64 {
 
 // Positions is the number of places the window has over an operand of extent n.
 func (w WindowDim) Positions(n int64) int64 {
-	room := w.Padded(n)
-	if w.Span() == 0 || room < w.Span() {
+	padded := w.Padded(n)
+	if w.Span() == 0 || padded < w.Span() {
 		return 0
 	}
-	return (room-w.Span())/w.Stride + 1
+	return (padded-w.Span())/w.Stride + 1
 }
 
 // windowFields are the words of window={…} in the order they are printed.
@@ -183,16 +183,16 @@ func printWindow(a *Attrs) string {
 	}
 	var words []string
 	for _, f := range windowFields {
-		said := false
+		differs := false
 		dims := make([]string, len(a.Window))
 		for k, w := range a.Window {
 			if dims[k] = f.print(w); dims[k] == "" {
 				dims[k] = windowDefaults[f.name]
 			} else {
-				said = true
+				differs = true
 			}
 		}
-		if said {
+		if differs {
 			words = append(
 				words, f.name+"="+strings.Join(dims, "x"),
 			)
@@ -378,8 +378,8 @@ var indexingAttrTable = []indexingAttrRow{
 	{OpScatter, "scatter_indices_batching_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).IndicesBatching }},
 }
 
-// setIndexingAttr sets an attribute of gather or scatter; mine reports whether it is one.
-func setIndexingAttr(i *Instr, name, text string) (mine bool, err error) {
+// setIndexingAttr sets an attribute of gather or scatter; handled reports whether it is one.
+func setIndexingAttr(i *Instr, name, text string) (handled bool, err error) {
 	if name == "index_vector_dim" &&
 		(i.Op == OpGather || i.Op == OpScatter) {
 		n, err := strconv.ParseInt(text, 10, 32)

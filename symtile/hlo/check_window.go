@@ -269,12 +269,12 @@ func checkGather(i *Instr) error {
 	}
 	var window []int64
 	for d, n := range g.SliceSizes {
-		gone := slices.Contains(g.CollapsedSliceDims, int64(d)) ||
+		dropped := slices.Contains(g.CollapsedSliceDims, int64(d)) ||
 			slices.Contains(g.OperandBatching, int64(d))
-		if n < 0 || n > from.Dims[d] || gone && n != 1 {
+		if n < 0 || n > from.Dims[d] || dropped && n != 1 {
 			return fmt.Errorf("slice size %d of dimension %d, which has extent %d", n, d, from.Dims[d])
 		}
-		if !gone {
+		if !dropped {
 			window = append(window, n)
 		}
 	}

@@ -89,8 +89,8 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 	case OpConstant:
 		return p.constant(i)
 	}
-	var few [8]*Instr
-	list := few[:0]
+	var buffer [8]*Instr
+	list := buffer[:0]
 	for !p.accept(")") {
 		if len(list) > 0 {
 			if err := p.expect(","); err != nil {
@@ -115,17 +115,17 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 // wrongArity describes the operands that the operation of i takes when i has
 // another number of them; "" when i has the right number.
 func (i *Instr) wrongArity() string {
-	least, greatest := i.Op.Arity()
+	minimum, maximum := i.Op.Arity()
 	n := len(i.Operands)
 	switch {
-	case n >= least && (greatest == many || n <= greatest):
+	case n >= minimum && (maximum == many || n <= maximum):
 		return ""
-	case greatest == many:
-		return strconv.Itoa(least) + " operands or more"
-	case greatest == 1:
+	case maximum == many:
+		return strconv.Itoa(minimum) + " operands or more"
+	case maximum == 1:
 		return "1 operand"
 	}
-	return strconv.Itoa(greatest) + " operands"
+	return strconv.Itoa(maximum) + " operands"
 }
 
 // parameterNumber reads the number of a parameter and the closing parenthesis.
@@ -264,7 +264,7 @@ func (p *parser) setAttr(i *Instr, name, text string, at position) (err error) {
 		"branch_computations", "called_computations", "select", "scatter":
 		return p.callee(i, name, text, at)
 	}
-	if mine, err := setIndexingAttr(i, name, text); mine {
+	if handled, err := setIndexingAttr(i, name, text); handled {
 		return err
 	}
 	for _, row := range attrTable {

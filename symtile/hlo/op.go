@@ -592,7 +592,7 @@ func (o Opcode) Elementwise() bool { return opTable[o].class == ClassElementwise
 func (o Opcode) Has(traits Trait) bool { return opTable[o].traits&traits == traits }
 
 // Arity is the least and the greatest number of operands; −1: any number.
-func (o Opcode) Arity() (least, greatest int) {
+func (o Opcode) Arity() (minimum, maximum int) {
 	row := opTable[o]
 	return row.minOperands, row.maxOperands
 }
@@ -617,13 +617,13 @@ func (o Opcode) nearest() string {
 // Nearest is the name at most two edits away from a misspelt one that takes
 // the fewest, the first of several; "" when there is none.
 func Nearest(misspelt string, names []string) string {
-	best, least := "", 3
+	nearest, distance := "", 3
 	for _, name := range names {
-		if d := editDistance(misspelt, name); d < least {
-			best, least = name, d
+		if d := editDistance(misspelt, name); d < distance {
+			nearest, distance = name, d
 		}
 	}
-	return best
+	return nearest
 }
 
 // editDistance is Levenshtein's, over bytes.

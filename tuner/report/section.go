@@ -65,7 +65,7 @@ func newSection(r cache.Record) fusionSection {
 	f := fusionSection{
 		Record: r,
 		Print:  hex.EncodeToString(r.Fusion[:]),
-		Clock:  kernels.SampleQualityText(r.Evidence),
+		Clock:  kernels.ParseSampleQuality(r.Evidence).String(),
 		Beaten: r.Plan != r.Default,
 		Tried:  len(r.Trials),
 	}

@@ -2,7 +2,7 @@ package device
 
 import "github.com/tilewright/tilewright/kernels"
 
-// ReferenceKernel is the anchor, for tests that run it elsewhere.
+// ReferenceKernel is the reference kernel, for tests that run it elsewhere.
 var ReferenceKernel = referenceKernel
 
 // Stamps reads the clocks, likewise.
@@ -28,7 +28,7 @@ type MatrixLoop struct {
 	Work  func(steps int) (*Executable, []kernels.Buffer, error)
 }
 
-// MatrixLoops are the loops of a sheet.
+// MatrixLoops are the loops of a spec.
 func MatrixLoops(s Spec) (all []MatrixLoop) {
 	for _, l := range matrixLoops(s) {
 		all = append(all, MatrixLoop{

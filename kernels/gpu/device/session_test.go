@@ -20,7 +20,7 @@ import (
 
 // A fakeDriver is a device whose kernels are Go: "double" writes twice its input,
 // "overrun" also the byte after its output, "hang" never ends, "fault" loses
-// the device, "crash" the process, "spin" is the anchor and "stamp" reads the
+// the device, "crash" the process, "spin" is the reference kernel and "stamp" reads the
 // clocks, of SMs that count from different numbers.
 type fakeDriver struct {
 	memory map[Address][]byte
@@ -427,8 +427,8 @@ func TestCalledOff(t *testing.T) {
 	}
 }
 
-// TestSample: launches go over as many sets as keep the cache cold, an anchor is
-// taken, and a sample is taken again when the anchor drifts.
+// TestSample: launches go over as many sets as keep the cache cold, a reference kernel is
+// taken, and a sample is taken again when the reference kernel drifts.
 func TestSample(t *testing.T) {
 	d := newFakeDriver()
 	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return d, nil })
@@ -444,7 +444,7 @@ func TestSample(t *testing.T) {
 		t.Errorf("a run takes %+v, %v", first, err)
 	}
 	different := map[Address]bool{}
-	for _, a := range d.places[:d.runs-2] { // without the anchor's two
+	for _, a := range d.places[:d.runs-2] { // without the reference kernel's two
 		different[a] = true
 	}
 	if want := 8; len(different) != want { // 2·64 KiB of L2 over 16.03 KiB
@@ -457,14 +457,14 @@ func TestSample(t *testing.T) {
 	held := len(d.memory)
 	for k := range referenceEvery {
 		if k == referenceEvery-1 {
-			d.clock = 1.2e9 // it throttles before the next anchor
+			d.clock = 1.2e9 // it throttles before the next timing of the reference kernel
 			d.runs = 0
 		}
 		if _, err := s.Sample(t.Context(), toyWork("double"), sets, 10); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := 3*2*10 + 2 + 3*2*10; d.runs != want { // a sample and two more for its clock, the anchor, the same again, each with its warm-up
+	if want := 3*2*10 + 2 + 3*2*10; d.runs != want { // a sample and two more for its clock, the reference kernel, the same again, each with its warm-up
 		t.Errorf("%d kernels ran round a drifting anchor, want %d", d.runs, want)
 	}
 	if len(d.memory) != held {

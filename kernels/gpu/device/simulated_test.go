@@ -24,7 +24,7 @@ func session(t *testing.T, sheet device.Spec) *device.Session {
 	return s
 }
 
-// TestSpin: the anchor assembles and runs on every target, adds up what it
+// TestSpin: the reference kernel assembles and runs on every target, adds up what it
 // should, and reads both clocks.
 func TestSpin(t *testing.T) {
 	for _, sheet := range device.Specs() {

@@ -282,17 +282,6 @@ func ParseSpec(name string) (Spec, error) {
 	)
 }
 
-// ArchitectureSpec is what all devices of a target have in common; what is a
-// product's own is 0.
-func ArchitectureSpec(target string) (Spec, error) {
-	for _, a := range architectures {
-		if a.target == target {
-			return a.spec(), nil
-		}
-	}
-	return Spec{}, fmt.Errorf("no target %q", target)
-}
-
 // ClusteredSMs is the SMs that clusters of so many blocks can all be on at once. A
 // cluster is within a GPC, which has up to 18 SMs (NVIDIA H100 Tensor Core GPU
 // Architecture whitepaper, GH100 block diagram), in pairs: of 18, clusters of 4 and
