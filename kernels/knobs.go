@@ -12,6 +12,8 @@ type KnobRow[F any] struct {
 	PowerOfTwo bool   // only powers of two between Min and Max are values
 	Default    int64  // the value that is used where the knob is absent; 0 where Absent says that it depends
 	Absent     string // what absence means, for people
+	// Priced is set where terms of the backend's price describe the knob's effect.
+	Priced bool
 	// Offers lists the values that are worth a try besides absence; nil for none.
 	Offers func(F) []int64
 }

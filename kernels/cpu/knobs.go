@@ -15,13 +15,13 @@ import "github.com/tilewright/tilewright/kernels"
 // transpose took 793 rather than 840 with 2, which it does not read, and 793 without
 // the next time.)
 var knobs = kernels.KnobTable[*facts]{
-	{Name: "threads", Min: 1, Max: 1024, Absent: "one for each core", Offers: offerThreads},
-	{Name: "group", Min: 1, Max: 1 << 20, Default: 1, Absent: "one row of tiles: the last dimension fastest", Offers: offerGroups},
-	{Name: "splitk", Min: 1, Max: 64, Default: 1, Absent: "1: a tile program does whole contractions and reductions", Offers: offerSplits},
+	{Name: "threads", Priced: true, Min: 1, Max: 1024, Absent: "one for each core", Offers: offerThreads},
+	{Name: "group", Priced: true, Min: 1, Max: 1 << 20, Default: 1, Absent: "one row of tiles: the last dimension fastest", Offers: offerGroups},
+	{Name: "splitk", Priced: true, Min: 1, Max: 64, Default: 1, Absent: "1: a tile program does whole contractions and reductions", Offers: offerSplits},
 	{Name: "pack", Min: 0, Max: 1, Absent: "operands of dots are read where they are, or packed in scratch, as their shapes suggest", Offers: offerPacks},
-	{Name: "online", Min: 0, Max: 1, Default: 1, Absent: "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each"},
+	{Name: "online", Priced: true, Min: 0, Max: 1, Default: 1, Absent: "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each"},
 	{Name: "rows", Min: 0, Max: 1, Default: 1, Absent: "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction"},
-	{Name: "stream", Min: 0, Max: 1, Absent: "1 for arrays of at least half the last cache: they are written past the caches", Offers: offerStreams},
+	{Name: "stream", Priced: true, Min: 0, Max: 1, Absent: "1 for arrays of at least half the last cache: they are written past the caches", Offers: offerStreams},
 	{Name: "prefetch", Min: 0, Max: 64, Absent: "rows fetched ahead: 2, or 0 where no rows are written", Offers: offerPrefetch},
 	{Name: "strip", Min: 64, Max: 4096, Default: stripLength, Absent: "512 elements computed at a time where a row is not one machine function", Offers: offerStrips},
 	{Name: "unroll", Min: 1, Max: 4, Absent: "vectors computed in turn: 4, 2 where a row takes three passes, or as many as registers hold"},

@@ -116,15 +116,6 @@ var overheadNames = [...]string{
 	termLaunch:  "launch",
 }
 
-// modelledKnobs are those whose effect terms describe.
-var modelledKnobs = map[string]bool{
-	"threads": true,
-	"group":   true,
-	"stream":  true,
-	"splitk":  true,
-	"online":  true,
-}
-
 // A pricer prices the plans of one program.
 //
 // A price is made in three steps. The counter of the program, or of the program with
@@ -358,7 +349,7 @@ func dotIdleShare(k *counts, lanes, parts float64) float64 {
 func unmodelled(plan kernels.Plan) float64 {
 	n := 0.0
 	for _, k := range plan.Knobs {
-		if !modelledKnobs[k.Name] {
+		if row := knobs.Find(k.Name); row == nil || !row.Priced {
 			n++
 		}
 	}
@@ -375,7 +366,8 @@ func uneven(programs, lanes float64) float64 {
 	return waves * math.Pow(max(1, 4*lanes/programs), slackExponent)
 }
 
-// memory writes the seconds of every level.
+// memory writes the seconds of every level. Nothing comes from memory where all arrays
+// take half of the last cache at most: they are there from the run before.
 func (x *pricer) memory(
 	plan kernels.Plan, c *counter, lanes float64, t []float64,
 ) {

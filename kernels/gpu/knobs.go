@@ -59,16 +59,16 @@ type launchFacts struct {
 // knobTable has all knobs of this backend. Knobs without offers are chosen by the
 // tiling (see feasibleCandidates and estimate.scheduled).
 var knobTable = kernels.KnobTable[launchFacts]{
-	{Name: "cluster", Min: 1, Max: 8, PowerOfTwo: true, Default: 1, Absent: "1: blocks load their operands alone"},
-	{Name: "epilogue", Min: 0, Max: 1, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
-	{Name: "group", Min: 1, Max: 1 << 16, Default: 1, Absent: "1: one row of tiles, the last dimension fastest"},
-	{Name: "persistent", Min: 0, Max: pingpong, Absent: "0: a block for each tile"},
-	{Name: "producer", Min: 0, Max: 4, PowerOfTwo: true, Default: 1, Absent: "1: a warp of its own starts tensor copies"},
-	{Name: "splitk", Min: 1, Max: maxPieces, Default: 1, Absent: "1: a block does all iterations of its tile's loops"},
-	{Name: "stages", Min: 1, Max: maxStages, Default: 2, Absent: "2 tiles of a loop's operands in shared memory", Offers: offerStages},
-	{Name: kernels.TF32, Min: 0, Max: 1, Absent: "0: products of f32 are exact"},
-	{Name: "vector", Min: 1, Max: maxVectorBytes, PowerOfTwo: true, Default: maxVectorBytes, Absent: "16 bytes an access"},
-	{Name: "warps", Min: 1, Max: 32, PowerOfTwo: true, Default: 4, Absent: "4 warps of a block", Offers: offerWarps},
+	{Name: "cluster", Min: 1, Max: 8, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: blocks load their operands alone"},
+	{Name: "epilogue", Min: 0, Max: 1, Priced: true, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
+	{Name: "group", Min: 1, Max: 1 << 16, Default: 1, Priced: true, Absent: "1: one row of tiles, the last dimension fastest"},
+	{Name: "persistent", Min: 0, Max: pingpong, Priced: true, Absent: "0: a block for each tile"},
+	{Name: "producer", Min: 0, Max: 4, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: a warp of its own starts tensor copies"},
+	{Name: "splitk", Min: 1, Max: maxPieces, Default: 1, Priced: true, Absent: "1: a block does all iterations of its tile's loops"},
+	{Name: "stages", Min: 1, Max: maxStages, Default: 2, Priced: true, Absent: "2 tiles of a loop's operands in shared memory", Offers: offerStages},
+	{Name: kernels.TF32, Min: 0, Max: 1, Priced: true, Absent: "0: products of f32 are exact"},
+	{Name: "vector", Min: 1, Max: maxVectorBytes, PowerOfTwo: true, Default: maxVectorBytes, Priced: true, Absent: "16 bytes an access"},
+	{Name: "warps", Min: 1, Max: 32, PowerOfTwo: true, Default: 4, Priced: true, Absent: "4 warps of a block", Offers: offerWarps},
 }
 
 // field is the field of a knob.

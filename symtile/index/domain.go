@@ -14,7 +14,7 @@ import "slices"
 type domain struct {
 	r       *Ring
 	vars    []domainVar
-	eqs     []equation
+	eqs     []solvedVar
 	terms   []term     // of the equations
 	bounds  []Interval // of atoms, set aside by resetBounds
 	known   int        // equations that values stand for in this pass
@@ -32,8 +32,8 @@ type domainVar struct {
 	free bool  // not a variable of the map: what is learnt must stay a constraint
 }
 
-// An equation is variable v = c + Σ terms, which replaces v in every form.
-type equation struct {
+// A solvedVar is the equation variable v = c + Σ terms, which replaces v in every form.
+type solvedVar struct {
 	v     int32
 	c     int64
 	terms []term
@@ -122,7 +122,7 @@ func (d *domain) replacedValue(i int) lin {
 
 // solved is the right-hand side of e, variables with equations of their own
 // replaced.
-func (d *domain) solved(e *equation) lin {
+func (d *domain) solved(e *solvedVar) lin {
 	x := constForm(e.c)
 	for _, t := range e.terms {
 		x = d.r.addmul(x, t.k, d.value(int(t.a)))

@@ -22,18 +22,22 @@ type boundedForm struct {
 // coefficient is positive and its content is 1. in lies inside the range of x.
 type domainRule struct {
 	id    ruleID
-	of    constraintKind // which constraints the rule looks at
+	needs traits // of the constraints that the rule looks at
 	apply func(d *domain, x lin, in Interval) effect
 }
 
-// A constraintKind is a set of kinds of constraints, by how x in in looks.
-type constraintKind uint8
+// Traits are a set of what a constraint x in in looks like. They spare calls of
+// rules that would decline.
+type traits uint8
 
-// The kinds of constraints. A bound, or a sum, can be an equation, too.
+// The traits of constraints.
 const (
-	bounds    constraintKind = 1 << iota // of one atom
-	equations                            // in is one number
-	sums                                 // anything else
+	oneVariable  traits = 1 << iota // x is a variable
+	oneQuotient                     // x is a quotient by a constant
+	oneMinimum                      // x is a minimum with 0
+	equation                        // in is one number
+	withQuotient                    // a term of x is a quotient by a constant
+	withMultiple                    // a coefficient of x is neither 1 nor −1
 )
 
 // domainRules are tried in order until the constraint is absorbed or replaced.
@@ -44,17 +48,16 @@ const (
 var domainRules []domainRule
 
 func init() { // the rules constrain again, which a literal may not refer to
-	const all = bounds | equations | sums
 	domainRules = []domainRule{
-		{ruleDomainRange, bounds, boundVariable},
-		{ruleDomainDiv, bounds, boundQuotient},
-		{ruleDomainMin, bounds, boundMinimum},
-		{ruleDomainMod, equations, remainderEquation},
-		{ruleDomainEquation, equations, eliminateVariable},
-		{ruleDomainOnly, equations, equationModCoefficients},
-		{ruleDomainDiv, all, mergeQuotient},
-		{ruleDomainSlack, all, dropSlack},
-		{ruleDomainSum, all, propagateSum},
+		{ruleDomainRange, oneVariable, boundVariable},
+		{ruleDomainDiv, oneQuotient, boundQuotient},
+		{ruleDomainMin, oneMinimum, boundMinimum},
+		{ruleDomainMod, equation | withQuotient, remainderEquation},
+		{ruleDomainEquation, equation, eliminateVariable},
+		{ruleDomainOnly, equation | withMultiple, equationModCoefficients},
+		{ruleDomainDiv, withQuotient, mergeQuotient},
+		{ruleDomainSlack, withMultiple, dropSlack},
+		{ruleDomainSum, 0, propagateSum},
 	}
 }
 
@@ -72,19 +75,19 @@ func (d *domain) constrain(x lin, in Interval) {
 		return
 	}
 	x, in = d.primitive(x, in)
-	have := d.r.sharpRange(x)
-	if in.Covers(have) {
+	possible := d.r.sharpRange(x)
+	if in.Covers(possible) {
 		return
 	}
-	clipped := in.Meet(have)
+	clipped := in.Meet(possible)
 	if clipped.Empty() {
 		d.empty = true
 		return
 	}
-	kind := kindOf(x, clipped)
+	have := d.traitsOf(x, clipped)
 	for i := range domainRules {
 		rule := &domainRules[i]
-		if rule.of&kind == 0 {
+		if rule.needs&^have != 0 {
 			continue
 		}
 		effect := rule.apply(d, x, clipped)
@@ -103,16 +106,31 @@ func (d *domain) constrain(x lin, in Interval) {
 	d.addFact(x, clipped, in)
 }
 
-// kindOf is the kind of the constraint x in in: a bound may be an equation, too.
-func kindOf(x lin, in Interval) constraintKind {
-	kind := sums
-	if len(x.t) == 1 {
-		kind = bounds
-	}
+// traitsOf are the traits of the constraint x in in.
+func (d *domain) traitsOf(x lin, in Interval) (have traits) {
 	if in.Lo == in.Hi {
-		kind |= equations
+		have = equation
 	}
-	return kind
+	for _, t := range x.t {
+		if d.r.atoms[t.a].kind == atomDiv {
+			have |= withQuotient
+		}
+		if t.k != 1 && t.k != -1 {
+			have |= withMultiple
+		}
+	}
+	if len(x.t) > 1 {
+		return have
+	}
+	switch d.r.atoms[x.t[0].a].kind {
+	case atomVar:
+		have |= oneVariable
+	case atomDiv:
+		have |= oneQuotient
+	case atomMinZero:
+		have |= oneMinimum
+	}
+	return have
 }
 
 // replace makes x in in the constraint that stands for the one a rule was given.
@@ -153,9 +171,6 @@ func boundVariable(d *domain, x lin, in Interval) effect {
 // y in [m·lo, m·hi + m − 1].
 func boundQuotient(d *domain, x lin, in Interval) effect {
 	a := &d.r.atoms[x.t[0].a]
-	if a.kind != atomDiv {
-		return declined
-	}
 	y := d.r.lin(a.y)
 	return d.replace(y, dividends(in, a.d))
 }
@@ -170,9 +185,6 @@ func dividends(in Interval, m int64) Interval {
 // min(y, 0) ≤ hi iff y ≤ hi.
 func boundMinimum(d *domain, x lin, in Interval) effect {
 	a := &d.r.atoms[x.t[0].a]
-	if a.kind != atomMinZero {
-		return declined
-	}
 	if in.Hi >= 0 {
 		in.Hi = plusInf
 	}
@@ -228,7 +240,7 @@ func eliminateVariable(d *domain, x lin, in Interval) effect {
 		return declined
 	}
 	k := x.t[at].k
-	e := equation{v: x.t[at].a, c: in.Lo * k}
+	e := solvedVar{v: x.t[at].a, c: in.Lo * k}
 	from := len(d.terms)
 	for i, t := range x.t {
 		if i != at {

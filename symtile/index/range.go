@@ -54,16 +54,30 @@ const (
 // sharpRange bounds x by the range rules. What takes a search is kept with the
 // form, until the domain learns something (invalidateQuotients).
 func (r *Ring) sharpRange(x lin) Interval {
-	if len(r.facts.sums) == 0 && !r.hasPattern(x) {
+	have := r.evidenceFor(x)
+	if have == 0 {
 		return r.looseRange(x)
 	}
 	y := r.form(x)
 	if f := &r.forms[y]; f.ranged {
 		return f.in
 	}
-	in := r.sharpRangeTo(x, rangeDepth)
+	in := r.rangeByRules(x, have, rangeDepth)
 	r.forms[y].in, r.forms[y].ranged = in, true
 	return in
+}
+
+// sharpRangeTo is sharpRange with at most depth patterns taken out of x one
+// after the other; nothing is kept.
+func (r *Ring) sharpRangeTo(x lin, depth int) Interval {
+	if depth <= 0 {
+		return r.looseRange(x)
+	}
+	have := r.evidenceFor(x)
+	if have == 0 {
+		return r.looseRange(x)
+	}
+	return r.rangeByRules(x, have, depth)
 }
 
 // A rangeRule bounds x, which lies in in, or declines. Its own searches go to
@@ -83,6 +97,7 @@ const (
 	exactQuotients                      // the ring has quotients known to be exact
 	quotientTerms                       // the sum has quotients, or products, among its atoms
 	minimumTerms                        // the sum has minima among its atoms
+	otherTerms                          // or atoms that no rule looks at
 )
 
 // rangeRules all contribute: the bound of x is the intersection of theirs.
@@ -97,17 +112,10 @@ func init() { // the rules bound other sums, which a literal may not refer to
 	}
 }
 
-// sharpRangeTo is sharpRange with at most depth patterns taken out of x one
-// after the other; nothing is kept.
-func (r *Ring) sharpRangeTo(x lin, depth int) Interval {
+// rangeByRules is the intersection of the loose range of x and the bounds of the
+// rules that have something to look at.
+func (r *Ring) rangeByRules(x lin, have evidence, depth int) Interval {
 	in := r.looseRange(x)
-	if depth <= 0 {
-		return in
-	}
-	if len(r.facts.sums) == 0 && !r.hasPattern(x) {
-		return in
-	}
-	have := r.evidenceFor(x)
 	for i := range rangeRules {
 		rule := &rangeRules[i]
 		if rule.of&have == 0 {
@@ -121,44 +129,46 @@ func (r *Ring) sharpRangeTo(x lin, depth int) Interval {
 	return in
 }
 
-// evidenceFor is what there is to bound x by.
+// evidenceFor is what there is to bound x by; 0 where the loose range is as sharp
+// as the rules can make it.
+//
+// Without facts, that is so unless the terms of x can depend on each other in a
+// way that a rule sees: x has a quotient or a minimum, another term, and terms
+// that move in opposite directions. A sum that is monotone in every variable
+// takes its least and greatest value at corners of the box, where the loose range
+// is exact.
 func (r *Ring) evidenceFor(x lin) (have evidence) {
-	if len(r.facts.sums) > 0 {
+	known := len(r.facts.sums) > 0
+	if !known {
+		if len(x.t) > maxPattern || len(x.t) == 1 && x.c == 0 {
+			return 0
+		}
+	}
+	rising, falling := true, true
+	for i := range x.t {
+		a := &r.atoms[x.t[i].a]
+		switch a.kind {
+		case atomVar:
+		case atomDiv, atomQuot, atomProduct:
+			have |= quotientTerms
+		case atomMinZero:
+			have |= minimumTerms
+		default:
+			have |= otherTerms
+		}
+		rising = rising && a.nondecreasing && x.t[i].k > 0
+		falling = falling && a.nondecreasing && x.t[i].k < 0
+	}
+	if !known && (have == 0 || rising || falling) {
+		return 0
+	}
+	if known {
 		have |= factsOfSums
 	}
 	if r.facts.anyExact {
 		have |= exactQuotients
 	}
-	for i := range x.t {
-		switch r.atoms[x.t[i].a].kind {
-		case atomDiv, atomQuot, atomProduct:
-			have |= quotientTerms
-		case atomMinZero:
-			have |= minimumTerms
-		}
-	}
 	return have
-}
-
-// hasPattern reports whether the terms of x can depend on each other in a way
-// that a rule sees: x has a quotient or a minimum, another term, and terms that
-// move in opposite directions. A sum that is monotone in every variable takes
-// its least and greatest value at corners of the box, where the loose range is
-// exact.
-func (r *Ring) hasPattern(x lin) bool {
-	if len(x.t) > maxPattern ||
-		len(x.t) == 1 && x.c == 0 {
-		return false
-	}
-	composite := false
-	rising, falling := true, true
-	for i := range x.t {
-		a := &r.atoms[x.t[i].a]
-		composite = composite || a.kind != atomVar
-		rising = rising && a.nondecreasing && x.t[i].k > 0
-		falling = falling && a.nondecreasing && x.t[i].k < 0
-	}
-	return composite && !rising && !falling
 }
 
 // nondecreasing reports whether x does not fall when a variable rises.

@@ -488,7 +488,7 @@ func trialDomainRule(id ruleID, g *generator) (applied bool, wrong string) {
 		if in.Covers(have) || clipped.Empty() {
 			continue
 		}
-		if rule.of&kindOf(x, clipped) == 0 {
+		if rule.needs&^d.traitsOf(x, clipped) != 0 {
 			continue
 		}
 		before := g.holding(d)

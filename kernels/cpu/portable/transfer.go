@@ -7,9 +7,10 @@ import (
 
 // Arrays hold elements in the layout of their type, scratch holds them in that of
 // their class. A transfer converts a run of them, dense or strided. For types that
-// are their own class it copies; for integers and f64 it converts by Go's
-// conversion, which extends and truncates; for types narrower than f32 it decodes
-// and encodes bit patterns.
+// are their own class it copies. Other integers convert by Go's conversion, which
+// extends and truncates; results of operations were wrapped before, so that nothing
+// is lost. Types narrower than f32 decode and encode bit patterns; values were
+// rounded before, so that encoding is exact, too.
 
 // A Transfer moves one run of elements between scratch and an array in memory.
 // Element k of scratch corresponds to element at + k·stride of the array, whose

@@ -7,6 +7,10 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
+// Reducing a run by a computation of pairs takes neighbours apart again and again:
+// the elements at even places are the left operands, those at odd places the right
+// ones. Two vectors of eight elements give one vector of each.
+
 // DeinterleaveArgs are pairs of neighbours from From on, whose first elements
 // go to Left and second ones to Right.
 type DeinterleaveArgs struct {
