@@ -234,3 +234,36 @@ func hold(t *testing.T, path string) (release func()) {
 		}
 	}
 }
+
+// TestJournal: while the file is held trials are kept beside it; they are read, and
+// the next write of anybody takes them over.
+func TestJournal(t *testing.T) {
+	db := filled(t, 1)
+	k := record(7).Key
+	release := hold(t, db.path)
+	begin := time.Now()
+	for n := range 3 {
+		if err := db.KeepTrials(k, record(7).Trials[:n+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	if all := Open(db.path).journals(); len(all) != 1 || len(all[0].Trials) != 3 {
+		t.Errorf("%d journals", len(all))
+	}
+	release()
+	if ts, err := Open(db.path).Trials(k); len(ts) != 3 || err != nil {
+		t.Errorf("%d trials are read, %v", len(ts), err)
+	}
+	if _, err := Open(db.path).Put(record(1)); err != nil {
+		t.Fatal(err)
+	}
+	if left := db.journals(); len(left) != 0 {
+		t.Errorf("%d journals are left", len(left))
+	}
+	if ts, err := db.Trials(k); len(ts) != 3 || err != nil {
+		t.Errorf("%d trials are stored, %v", len(ts), err)
+	}
+}

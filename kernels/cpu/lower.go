@@ -128,7 +128,7 @@ func lowerWith(
 	b.compileRuntimeOffsets()
 	s := b.schedule()
 	s.numberPositions(1)
-	l.bytes = layOut(l.values)
+	l.bytes = assignScratchOffsets(l.values)
 	return l, s
 }
 

@@ -117,6 +117,8 @@ func bindViews(group []*instr, limit int64) (length int64) {
 			evenStrip(x.rowLength(), limit) > 0 &&
 			(length == 0 || evenStrip(x.rowLength(), limit) == length)
 	}
+	// A view is bound if its value exists a strip at a time, its source is in memory
+	// as a whole, and no loop in Go reads it, which could not.
 	for _, i := range group {
 		if !fits(i.source) ||
 			i.outs[0].where != inStrip ||

@@ -313,7 +313,7 @@ func (n *rowGroup) chooseExtents() bool {
 	// Without a boundary of their own, elements are divided into rows that fit the
 	// first-level cache.
 	if len(bounds) == 1 && !reduced {
-		bounds = append([]int64{rowOf(total)}, bounds...)
+		bounds = append([]int64{flatRowLength(total)}, bounds...)
 	}
 	if bounds[0] < minRowLength || bounds[0] > maxRowLength {
 		return false
@@ -369,9 +369,9 @@ func boundaries(dims []stridedDim) []int64 {
 	return bounds
 }
 
-// rowOf is the length of the rows into which n contiguous elements are divided:
+// flatRowLength is the length of the rows into which n contiguous elements are divided:
 // a divisor that is a multiple of four vectors, or else all.
-func rowOf(n int64) int64 {
+func flatRowLength(n int64) int64 {
 	for c := int64(maxFlatRowLength); c >= maxFlatRowLength/4; c -= 32 {
 		if n%c == 0 {
 			return c

@@ -38,6 +38,8 @@ type splitK struct {
 // dots and reductions in nested loops, are not divided, nor are reductions
 // without machine code or with fewer iterations than parts.
 func (l *lowering) planSplit() {
+	// A dot divides its terms where it has no loop, or a loop of fewer iterations than
+	// parts, and else the iterations. A reduction divides its iterations only.
 	parts := l.knob("splitk", 1)
 	n := splittableOp(l.p)
 	if parts <= 1 || n < 0 {
