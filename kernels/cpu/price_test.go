@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"

@@ -483,13 +483,6 @@ func copyStridedAs[T uint8 | uint16 | uint32 | uint64](
 	}
 }
 
-// Transposes: blocks that fit the registers, rows of the source becoming columns
-// of the destination. They are gathered into a block of scratch of which whole
-// lines are then written, where the destination is written past the caches;
-// elsewhere they go where they belong at once. The sizes of the blocks of scratch
-// are those that were fastest for 4096 by 4096 elements of four bytes, of 16 to
-// 1024 each way: a block in half of the second cache, rows of eight lines.
-
 // The sizes of blocks of scratch were the fastest for 4096 by 4096 elements of
 // four bytes, among sizes of 16 to 1024 each way: a block of half of a
 // second-level cache, with rows of eight cache lines.

@@ -40,8 +40,10 @@ func copyPanels(lines int) {
 	RET()
 }
 
-// A transposeLoop is the loop of a transpose: rows of from become columns of
-// to, a square at a time along the rows of from.
+// A transposeLoop is the loop of a transpose: the rows of from become the
+// columns of to, one square at a time along the rows of from. A square is as
+// wide as a vector of 256 bits, so that each of its rows is one load, and each
+// of its columns one store.
 type transposeLoop struct {
 	n, to, ts, from, from3, fs, fs3 reg.Register
 }
@@ -67,7 +69,8 @@ func newTransposeLoop(name string) transposeLoop {
 	return s
 }
 
-// rows loads the vectors of n rows.
+// rows loads the vectors of n rows. Rows 6 and 7 are addressed from row 3, with
+// the triple stride and with a scale of 4.
 func (s transposeLoop) rows(n int) []reg.VecVirtual {
 	var rows []reg.VecVirtual
 	for r := range n {
@@ -103,7 +106,9 @@ func (s transposeLoop) columns(columns []reg.VecVirtual) {
 	RET()
 }
 
-// halves joins the lower, and the upper, halves of two vectors.
+// halves joins the lower halves, and the upper halves, of two vectors: the last
+// step of a transpose, across the 128-bit lanes that the other instructions
+// stay within.
 func halves(x, y reg.VecVirtual) (low, high reg.VecVirtual) {
 	low, high = YMM(), YMM()
 	VPERM2F128(Imm(0x20), y, x, low)
@@ -111,8 +116,9 @@ func halves(x, y reg.VecVirtual) (low, high reg.VecVirtual) {
 	return low, high
 }
 
-// transpose32 transposes 8 by 8 elements of four bytes: it interleaves pairs of
-// rows, joins pairs to four rows, and exchanges halves.
+// transpose32 transposes squares of eight 32-bit elements in three steps: pairs
+// of rows are interleaved, pairs of pairs are joined to quads of four rows, and
+// the quads of rows 0–3 and 4–7 are joined across lanes.
 func transpose32() {
 	s := newTransposeLoop("transpose32")
 	r := s.rows(8)
@@ -145,7 +151,8 @@ func transpose32() {
 	s.columns(columns[:])
 }
 
-// transpose64 transposes 4 by 4 elements of eight bytes.
+// transpose64 transposes squares of four 64-bit elements in two steps: pairs of
+// rows are interleaved, and joined across lanes.
 func transpose64() {
 	s := newTransposeLoop("transpose64")
 	r := s.rows(4)
@@ -198,7 +205,8 @@ func pairRows() {
 	RET()
 }
 
-// pairTerms joins terms 2q and 2q+1 of a row, 8 pairs a turn.
+// pairTerms joins terms 2q and 2q+1 of a row of 16-bit values in 32-bit lanes
+// to one lane, eight pairs a turn.
 func pairTerms() {
 	TEXT("pairTerms", NOSPLIT, "func(turns int, to, from *byte)")
 	Pragma("noescape")
