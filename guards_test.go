@@ -40,13 +40,9 @@ type shortfall struct {
 
 // shortfalls only shrink: a package that keeps a limit loses its field.
 var shortfalls = map[string]shortfall{
-	"cost":                 {commentShare: 0.112},
-	"kernels/cpu":          {commentShare: 0.116},
-	"kernels/cpu/amd64":    {tokensP90: 19, commentShare: 0.086},
-	"kernels/cpu/gemm":     {tokensP90: 18, commentShare: 0.112},
-	"kernels/cpu/gemm/gen": {commentShare: 0.061},
-	"kernels/cpu/portable": {tokensP90: 17, commentShare: 0.060, undocumented: 11},
-	"kernels/cpu/vector":   {tokensP90: 18, commentShare: 0.075, undocumented: 9},
+	"kernels/cpu":          {commentShare: 0.141},
+	"kernels/cpu/amd64":    {tokensP90: 19}, // a line of its table is an instruction
+	"kernels/cpu/gemm/gen": {commentShare: 0.137},
 }
 
 // selfExplanatory are exported names that need no comment: methods that the
