@@ -81,6 +81,7 @@ func (db *DB) updateWithin(
 		})
 		if err == nil {
 			removeAll(taken)
+			sweep(db.path)
 		}
 		return err
 	})

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"go.etcd.io/bbolt"
 )
@@ -49,7 +51,7 @@ func (db *DB) KeepTrials(k Key, ts []Trial) error {
 	return nil
 }
 
-// journalName is the path of a journal, where session is eight digits or "*".
+// journalName is the path of a journal.
 func (db *DB) journalName(hash, session string) string {
 	name := fmt.Sprintf(".%s.%s.%s.journal", filepath.Base(db.path), hash, session)
 	return filepath.Join(filepath.Dir(db.path), name)
@@ -86,16 +88,49 @@ func (db *DB) writeJournal(j journal) error {
 // journals reads the journals beside the file. One that is damaged, or being taken
 // over, is left out.
 func (db *DB) journals() (all []journal) {
-	paths, err := filepath.Glob(db.journalName("*", "*"))
-	if err != nil {
-		return nil // the name of the file is a pattern of its own
-	}
-	for _, path := range paths {
+	length := len(db.journalName(fmt.Sprintf("%016x", 0), fmt.Sprintf("%08x", 0)))
+	for _, path := range beside(db.path, ".", ".journal") {
+		if len(path) != length {
+			continue // of a database whose name begins like this one's
+		}
 		if j, err := readJournal(path); err == nil {
 			all = append(all, j)
 		}
 	}
 	return all
+}
+
+// beside lists the hidden files in the folder of path that are named after it:
+// begin, the name, a dot, anything, end.
+func beside(path, begin, end string) (paths []string) {
+	dir := filepath.Dir(path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	begin += filepath.Base(path) + "."
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, begin) && strings.HasSuffix(name, end) {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+	}
+	return paths
+}
+
+// leftOverAge is the age from which a temporary file has no writer: they live for
+// milliseconds.
+const leftOverAge = time.Minute
+
+// sweep removes the temporary files of path and of its journals that killed
+// processes have left.
+func sweep(path string) {
+	for _, tmp := range append(beside(path, ".", ".new"), beside(path, "..", ".new")...) {
+		info, err := os.Stat(tmp)
+		if err == nil && time.Since(info.ModTime()) > leftOverAge {
+			os.Remove(tmp)
+		}
+	}
 }
 
 // readJournal reads and checks one journal.

@@ -127,6 +127,7 @@ func (all *contents) publish(path string) (n int, err error) {
 		return 0, err
 	}
 	syncFolder(path)
+	sweep(path)
 	return len(all.records), leftOut(all.damagedRecords())
 }
 
