@@ -60,7 +60,8 @@ func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtil
 }
 
 // push adds a dimension inside of the others, merged with the last where the
-// two are one.
+// two are one: both kept with fitting strides, or both reduced, and neither
+// masked.
 func (f *reduceLoop) push(d reduceDim) {
 	if d.size == 1 && d.mask < 0 {
 		return
@@ -120,7 +121,8 @@ func (f *reduceLoop) each(
 	}
 }
 
-// reduce lowers a reduce, by one operation where its computation is that.
+// reduce lowers a reduce: by one operation where its computation is that, else
+// by the computation.
 func (b *block) reduce(op symtile.Op, c *accumulator) {
 	// The arguments are n operands, then n initial values.
 	n := len(op.Args) / 2
@@ -322,7 +324,7 @@ type stripReducer struct {
 }
 
 // stripReducer makes one of the computation, nil where an instruction of it has
-// no strips.
+// no strips, or where a result is an operand.
 func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 	to := op.Instr.Attrs.ToApply
 	n := len(c.outs)
@@ -577,7 +579,8 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 	r.combine(w, 1, to)
 }
 
-// deinterleave moves n elements to the left and right operands, alternately.
+// deinterleave moves n elements to the left and right operands, alternately:
+// neighbours are combined, so that the order of elements is kept.
 func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int64) {
 	left := w.addresses[r.lhs[k].id]
 	right := w.addresses[r.rhs[k].id]

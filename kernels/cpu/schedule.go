@@ -34,7 +34,8 @@ type producer struct {
 	phase int
 }
 
-// schedule orders the instructions of the block.
+// schedule orders the instructions of the block, groups them and decides where
+// their values are. It is called once, when all instructions are known.
 func (b *block) schedule() *schedule {
 	phase := b.phases()
 	s := &schedule{block: b}

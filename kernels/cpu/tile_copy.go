@@ -25,7 +25,8 @@ import (
 // spare the reading of lines that are overwritten.
 
 // A tileCopy copies elements from an array or a tile in scratch to another
-// without interpreting them.
+// without interpreting them. It is made once per view of a composition, and its
+// run evaluates masks and offsets for each tile.
 type tileCopy struct {
 	// The dimensions, those with the largest strides in the destination first.
 	dims  []copyDim
@@ -407,13 +408,16 @@ func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
 
 const (
 	// prefetchBytes is how far ahead of the copy the source is prefetched.
+	// Within long rows it is a distance in the row, for short rows a number of
+	// rows of about as many bytes.
 	prefetchBytes = 1024
 	// minFillBytes is the length from which rows of one element are filled from
 	// a pattern.
 	minFillBytes = 64
 )
 
-// fillRuns writes rows of copies of one element.
+// fillRuns writes rows of copies of one element. A pattern of copies is made
+// once per row and copied as often as it fits.
 func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
 	bytes := x.size[m.cols] * m.width
 	m.eachOuter(x, m.cols, -1, func(dst, src unsafe.Pointer) {
