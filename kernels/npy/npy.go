@@ -172,7 +172,7 @@ func checkHeader(header string, want hlo.Shape) (fortran bool, err error) {
 		return false, fmt.Errorf("%s has no NumPy type", want.DType)
 	}
 	if got := descr[1]; got != wantDescr && !sameOneByte(got, wantDescr) {
-		return false, fmt.Errorf("elements are %.20q, %s needs %s", got, want, wantDescr)
+		return false, fmt.Errorf("elements are %s, %s needs %s", got, want, wantDescr)
 	}
 	got := strings.Join(
 		strings.FieldsFunc(dims[1], func(c rune) bool {

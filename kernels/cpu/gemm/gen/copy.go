@@ -9,7 +9,8 @@ import (
 )
 
 // copyPanels copies lines of 64 bytes of each row to as many panels. Lines that
-// follow each other are in one page; rows often are not.
+// are next to each other are in one page, and rows often are not: copying
+// several lines of a row at a time needs fewer entries of the TLB.
 func copyPanels(lines int) {
 	TEXT(fmt.Sprintf("copyPanels%d", lines), NOSPLIT, "func(rows int, to *byte, toStride, panel int, from *byte, fromStride int)")
 	Pragma("noescape")
@@ -90,8 +91,8 @@ func (s transposeLoop) rows(n int) []reg.VecVirtual {
 	return rows
 }
 
-// columns stores the columns, advances to the next square and ends the
-// function.
+// columns stores the columns, advances to the next square and, after the last,
+// ends the function.
 func (s transposeLoop) columns(columns []reg.VecVirtual) {
 	for _, v := range columns {
 		VMOVUPS(v, Mem{Base: s.to})

@@ -164,6 +164,7 @@ func (g *panelCode) block() {
 	for range g.rows * g.vecs {
 		g.acc = append(g.acc, g.vec())
 	}
+	// Bit 0 of how says that c has no earlier sums: then it is not read.
 	how := Load(Param("how"), GP64())
 	ANDQ(Imm(1), how)
 	JNZ(LabelRef("fresh"))
@@ -176,6 +177,8 @@ func (g *panelCode) block() {
 	}
 	Label("begin")
 	g.loop()
+	// The loop needs the registers of the stride and of row 3, so that they are
+	// loaded again.
 	crs = Load(Param("crs"), GP64())
 	c3 = g.third(g.c, crs)
 	g.each(c3, crs, func(m Mem, v reg.VecVirtual) {
@@ -201,6 +204,7 @@ func (g *panelCode) each(
 
 // prefetch prefetches the rows of c behind those of six, which come next.
 func (g *panelCode) prefetch(c3, crs reg.Register) {
+	// Edges of a matrix, with fewer rows or columns, have no such successor.
 	if g.rows != 6 || g.masked {
 		return
 	}
@@ -241,6 +245,7 @@ func (g *panelCode) loadMask() {
 		g.mask = y
 		return
 	}
+	// A mask register has a bit for each lane.
 	bits, k := GP32(), K()
 	MOVL(Mem{Base: m}, bits)
 	KMOVW(bits, k)
@@ -303,6 +308,7 @@ func (g *panelCode) loop() {
 	DECQ(turns)
 	JNZ(LabelRef("turn"))
 	Label("rest")
+	// The terms beyond a multiple of four follow one by one.
 	ANDQ(Imm(3), k)
 	JZ(LabelRef("done"))
 	Label("one")
@@ -310,6 +316,7 @@ func (g *panelCode) loop() {
 	DECQ(k)
 	JNZ(LabelRef("one"))
 	Label("done")
+	// a goes back by the terms of this block, and on by its rows.
 	back := Load(Param("k"), GP64())
 	IMULQ(g.acs, back)
 	SUBQ(back, g.a)
