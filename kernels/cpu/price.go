@@ -131,15 +131,20 @@ var overheadNames = [...]string{
 // measured rates: the order of plans, and with it the default plan, is the same on every
 // start.
 type pricer struct {
-	p             *symtile.Program
-	device        kernels.Device
-	spec          deviceSpec
-	plain, joined *counter // of the program, and of the program with joined loops; nil where none can be joined
+	p      *symtile.Program
+	device kernels.Device
+	spec   deviceSpec
+	// Of the program, and of the program with joined loops; nil where none can be
+	// joined.
+	plain, joined *counter
 	terms         kernels.PriceTerms
-	divided       int     // the op that splitk= divides; −1: none
-	foreign       bool    // of the device of another backend, whose knobs are not known
-	flops         float64 // flop/s of a lane in dots
-	bandwidth     []float64
+	// The op that splitk= divides; −1: none.
+	divided int
+	// Of the device of another backend, whose knobs are not known.
+	foreign bool
+	// Flop/s of a lane in dots.
+	flops     float64
+	bandwidth []float64
 }
 
 // Pricer prices the plans of a program on this machine, by what is typical of cores with
