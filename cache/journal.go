@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -88,14 +89,33 @@ func (db *DB) writeJournal(j journal) error {
 // journals reads the journals beside the file. One that is damaged, or being taken
 // over, is left out.
 func (db *DB) journals() (all []journal) {
+	for _, path := range db.journalFiles() {
+		if j, err := readJournal(path); err == nil {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// damagedJournals are errors of journals that are not as they were written.
+func (db *DB) damagedJournals() (errs []error) {
+	for _, path := range db.journalFiles() {
+		_, err := readJournal(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, kindf(ErrDamaged, "the journal %s is damaged: %w; remove it", path, err))
+		}
+	}
+	return errs
+}
+
+// journalFiles are the files of the journals.
+func (db *DB) journalFiles() (all []string) {
 	length := len(db.journalName(fmt.Sprintf("%016x", 0), fmt.Sprintf("%08x", 0)))
 	for _, path := range beside(db.path, ".", ".journal") {
 		if len(path) != length {
 			continue // of a database whose name begins like this one's
 		}
-		if j, err := readJournal(path); err == nil {
-			all = append(all, j)
-		}
+		all = append(all, path)
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -263,6 +264,13 @@ func TestJournal(t *testing.T) {
 		t.Error("t takes the journal of t.db for its own")
 	}
 	release()
+	damagedJournal := db.journalName("0123456789abcdef", "01234567")
+	if err := os.WriteFile(damagedJournal, []byte("0000{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Verify(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), damagedJournal) {
+		t.Errorf("Verify: %v", err)
+	}
 	if ts, err := Open(db.path).Trials(k); len(ts) != 3 || err != nil {
 		t.Errorf("%d trials are read, %v", len(ts), err)
 	}
