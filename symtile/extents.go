@@ -51,6 +51,7 @@ type opExtents struct {
 	loops       DimSet   // all dimensions of around and own
 	same        []int    // earlier ops with the same instruction and opcode
 	fields      []int    // indices into Extents.results of the tile's fields; nil without others in same
+	compared    bool     // another op may compute the same tile: fields is planned
 	fieldDims   DimSet   // tile sizes that the fields of the tile depend on
 	sameDims    DimSet   // tile sizes that duplicate depends on: the loops and fields of this op and of those in same
 
@@ -239,9 +240,10 @@ func (c *extentsCompiler) op(n int) {
 // fields plans the evaluation of the fields of an op's tile.
 func (c *extentsCompiler) fields(n int) {
 	op := &c.x.ops[n]
-	if op.fieldDims != 0 {
+	if op.compared {
 		return
 	}
+	op.compared = true
 	for _, d := range c.x.prog.Ops[n].Tile {
 		for _, e := range [...]index.Expr{
 			d.Offset, d.Size, d.Stride,
@@ -386,7 +388,7 @@ func (c *extentsCompiler) layOut(n int) {
 				x.slots[dim], sizeSlot{op.first + k, from},
 			)
 		}
-		if op.fieldDims == 0 {
+		if !op.compared {
 			continue
 		}
 		for _, e := range [...]index.Expr{
