@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"kernels/gpu/device":    {"kernels", "kernels/ptx", "symtile/hlo"},
 	"kernels/gpu/golden":    {"kernels", "symtile", "symtile/hlo"},
 	"kernels/gpu/simulated": {"kernels", "kernels/gpu/device", "kernels/ptx", "kernels/ptx/sim", "symtile/hlo"},
-	"kernels/kerneltest":    {"kernels/check", "symtile", "symtile/hlo"},
+	"kernels/kerneltest":    {"kernels/check", "symtile", "symtile/hlo", "testdata/hlo"},
 	"kernels/npy":           {"kernels", "symtile/hlo"},
 	"kernels/ptx":           {"symtile/source"},
 	"kernels/ptx/sim":       {"kernels/ptx"},

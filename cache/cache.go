@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"sync/atomic"
 
@@ -13,11 +14,14 @@ import (
 // number of goroutines may use it.
 type DB struct {
 	path     string
+	session  uint32                    // a random number, in the names of journals
 	verified atomic.Pointer[fileState] // the state that was last found to be whole
 }
 
 // Open names a database. The file is created by the first write.
-func Open(path string) *DB { return &DB{path: path} }
+func Open(path string) *DB {
+	return &DB{path: path, session: rand.Uint32()}
+}
 
 // Path is the file's name.
 func (db *DB) Path() string { return db.path }
@@ -58,19 +62,34 @@ func (db *DB) Put(r Record) (kept bool, err error) {
 		return false, err
 	}
 	err = db.update(func(tx *bbolt.Tx) error {
-		kept, err = put(tx, r)
+		kept, err = put(tx, r, r.supersedes)
 		return err
 	})
 	return kept && err == nil, err
 }
 
-// put is Put in a transaction.
-func put(tx *bbolt.Tx, r Record) (kept bool, err error) {
+// Replace stores a record in any case, with the trials of the one that it replaces
+// and those of PutTrials.
+func (db *DB) Replace(r Record) error {
+	if err := r.plausible(); err != nil {
+		return err
+	}
+	return db.update(func(tx *bbolt.Tx) error {
+		_, err := put(tx, r, func(Record) bool { return true })
+		return err
+	})
+}
+
+// put stores a record if it supersedes the one that is stored. The trials of both
+// are kept.
+func put(
+	tx *bbolt.Tx, r Record, supersedes func(old Record) bool,
+) (kept bool, err error) {
 	k := r.Key.bytes()
 	kept = true
 	old, err := readRecord(k, tx.Bucket(bucketWinners).Get(k))
 	if err == nil {
-		kept = r.supersedes(old)
+		kept = supersedes(old)
 		if !kept {
 			r, old = old, r
 		}
@@ -108,8 +127,8 @@ func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
 	return putJSON(tx, bucketTrials, k, ts)
 }
 
-// Trials returns the trials that PutTrials kept for a key; damaged ones are a
-// *DamagedError.
+// Trials returns the trials that PutTrials and KeepTrials kept for a key; damaged
+// ones are a *DamagedError.
 func (db *DB) Trials(k Key) (ts []Trial, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		value := tx.Bucket(bucketTrials).Get(k.bytes())
@@ -118,6 +137,11 @@ func (db *DB) Trials(k Key) (ts []Trial, err error) {
 		}
 		return err
 	})
+	for _, j := range db.journals() {
+		if j.Key == k {
+			ts = union(ts, j.Trials)
+		}
+	}
 	return ts, err
 }
 

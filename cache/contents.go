@@ -109,7 +109,7 @@ var errTorn = kindf(ErrDamaged, "one of the two pages that say what is current i
 func (db *DB) Verify() (n int, err error) {
 	db.verified.Store(nil) // walk the file again
 	all, err := db.contents()
-	errs := []error{leftOut(all.damaged)}
+	errs := append(db.damagedJournals(), leftOut(all.damaged))
 	s := db.verified.Load()
 	if s != nil && s.torn {
 		errs = append(errs, fmt.Errorf("%s: %w", db.path, errTorn))

@@ -360,20 +360,19 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestEmptyFile: a file that was cut to nothing is no database.
 func TestEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "empty.db")
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	db := Open(path)
-	if _, found, err := db.Get(record(1).Key); found || err != nil {
-		t.Errorf("Get: %t, %v", found, err)
-	}
-	if kept, err := db.Put(record(1)); !kept || err != nil {
-		t.Errorf("Put: %t, %v", kept, err)
-	}
-	if _, found, err := db.Get(record(1).Key); !found || err != nil {
-		t.Errorf("Get: %t, %v", found, err)
+	_, getErr := db.Verify()
+	_, putErr := db.Put(record(1))
+	for op, err := range map[string]error{"Verify": getErr, "Put": putErr} {
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "empty") {
+			t.Errorf("%s: %v", op, err)
+		}
 	}
 }
 
@@ -469,12 +468,12 @@ func FuzzImport(f *testing.F) {
 	f.Add(lines.Bytes())
 	f.Add([]byte(fmt.Sprintf(`{"fusion":"%064d","device":"d","backend":"b","plan":"1","seconds":1}`, 0)))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		all, err := readLines(bytes.NewReader(text))
+		all, err := readLines(bytes.NewReader(text), nil)
 		if err != nil {
 			return
 		}
 		once := encodeLines(t, all)
-		again, err := readLines(bytes.NewReader(once))
+		again, err := readLines(bytes.NewReader(once), nil)
 		if err != nil || len(again) != len(all) || !bytes.Equal(encodeLines(t, again), once) {
 			t.Fatalf("%d lines become %d: %v\n%s", len(all), len(again), err, once)
 		}

@@ -12,9 +12,12 @@
 //	Get, All                 read records; a missing file is an empty one
 //	Put                      stores a record, unless the one that is stored has
 //	                         better evidence; the samples of both are kept
+//	Replace                  stores a record in any case
 //	PutTrials, Trials        the samples of a race that is not over
+//	KeepTrials               the same without waiting: in a journal if need be
 //	Merge, Import, Export    exchange records with other files, as JSON lines
-//	Verify, Delete           find and remove damage
+//	Verify, Damaged          find damage
+//	Delete, DeleteDamaged    remove a record, or damage alone
 //	Publish                  writes a snapshot
 //
 // The file has three buckets. meta holds the version of the schema; winners maps

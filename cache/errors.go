@@ -20,6 +20,10 @@ var (
 	// ErrNewer is returned for a file of a later version of the schema.
 	ErrNewer = errors.New("the file is of a newer version")
 
+	// ErrShrinks is returned for a snapshot that would lose more than half of
+	// its records.
+	ErrShrinks = errors.New("the snapshot would lose more than half of its records")
+
 	// ErrDamaged is returned for a file, or a part of one, that is not as it was
 	// written. A *DamagedError is one.
 	ErrDamaged = errors.New("the file is damaged")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 
 	"go.etcd.io/bbolt"
@@ -41,10 +42,15 @@ func (db *DB) Merge(from *DB) (kept, total int, err error) {
 	return kept, len(all.records), leftOut(all.damaged)
 }
 
-// putAll stores records by the rule of Put and returns how many were kept.
+// putAll stores records by the rule of Put and returns how many were kept. It goes
+// in the order of the keys: each insertion at a random place would move all that
+// the transaction holds behind it.
 func putAll(tx *bbolt.Tx, all []Record) (kept int, err error) {
+	slices.SortStableFunc(all, func(a, b Record) int {
+		return bytes.Compare(a.Key.bytes(), b.Key.bytes())
+	})
 	for _, r := range all {
-		isKept, err := put(tx, r)
+		isKept, err := put(tx, r, r.supersedes)
 		if err != nil {
 			return kept, fmt.Errorf("%s: %w", r.Name, err)
 		}
@@ -81,9 +87,12 @@ func (db *DB) Export(w io.Writer) (n int, err error) {
 const maxLine = 64 << 20
 
 // Import reads JSON lines as Export writes them and puts every record by the rule
-// of Put. If a line is not a plausible record, nothing is changed.
-func (db *DB) Import(r io.Reader) (kept, total int, err error) {
-	all, err := readLines(r)
+// of Put. If a line is not a plausible record, or check refuses it, nothing is
+// changed; a check may change the record, and nil checks nothing.
+func (db *DB) Import(
+	r io.Reader, check func(*Record) error,
+) (kept, total int, err error) {
+	all, err := readLines(r, check)
 	if err != nil || len(all) == 0 {
 		return 0, 0, err
 	}
@@ -98,7 +107,9 @@ func (db *DB) Import(r io.Reader) (kept, total int, err error) {
 }
 
 // readLines reads a record a line; blank lines are skipped.
-func readLines(r io.Reader) (all []Record, err error) {
+func readLines(
+	r io.Reader, check func(*Record) error,
+) (all []Record, err error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	line := 0
@@ -108,6 +119,9 @@ func readLines(r io.Reader) (all []Record, err error) {
 			continue
 		}
 		r, err := readLine(in.Bytes())
+		if err == nil && check != nil {
+			err = check(&r)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}

@@ -22,17 +22,19 @@ import (
 // A writer waits longer, because the samples that it stores cost seconds to
 // measure.
 const (
-	readTimeout  = 5 * time.Second
-	writeTimeout = 20 * time.Second
+	readTimeout   = 5 * time.Second
+	writeTimeout  = 20 * time.Second
+	trialsTimeout = 50 * time.Millisecond // of KeepTrials, which has its journal
 )
 
 // view runs f in a read transaction. A missing file is an empty one.
 func (db *DB) view(f func(*bbolt.Tx) error) error {
-	info, err := os.Stat(db.path)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if missing ||
-		err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+	_, err := os.Stat(db.path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err := db.checkNotEmpty(); err != nil {
+		return err
 	}
 	return db.with(bbolt.Options{ReadOnly: true, Timeout: readTimeout}, func(b *bbolt.DB) error {
 		return b.View(func(tx *bbolt.Tx) error {
@@ -49,32 +51,62 @@ func (db *DB) view(f func(*bbolt.Tx) error) error {
 
 // update runs f in a write transaction, creating the file if need be.
 func (db *DB) update(f func(*bbolt.Tx) error) error {
+	return db.updateWithin(writeTimeout, f)
+}
+
+// updateWithin is update with a time to wait for the lock. The transaction takes
+// over the journals that lie beside the file.
+func (db *DB) updateWithin(
+	wait time.Duration, f func(*bbolt.Tx) error,
+) error {
+	if err := db.checkNotEmpty(); err != nil {
+		return err
+	}
 	if err := db.create(); err != nil {
 		return err
 	}
-	if err := db.verifyBeforeWrite(); err != nil {
+	if err := db.verifyBeforeWrite(wait); err != nil {
 		return err
 	}
-	return db.with(bbolt.Options{Timeout: writeTimeout}, func(b *bbolt.DB) error {
-		return b.Update(func(tx *bbolt.Tx) error {
-			if err := prepare(tx); err != nil {
+	return db.with(bbolt.Options{Timeout: wait}, func(b *bbolt.DB) error {
+		var taken []string
+		err := b.Update(func(tx *bbolt.Tx) (err error) {
+			if err = prepare(tx); err == nil {
+				taken, err = db.takeJournals(tx)
+			}
+			if err != nil {
 				return err
 			}
 			return f(tx)
 		})
+		if err == nil {
+			removeAll(taken)
+			sweep(db.path)
+		}
+		return err
 	})
+}
+
+// checkNotEmpty refuses a file without a byte, which a database never is: a crash
+// has cut it, and to go on would hide that.
+func (db *DB) checkNotEmpty() error {
+	info, err := os.Stat(db.path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+		return nil
+	}
+	return kindf(ErrDamaged, "%s is empty, which no database is: restore a copy, or remove it to begin anew", db.path)
 }
 
 // verifyBeforeWrite looks for damage before bbolt opens the file for writing:
 // bbolt trusts its list of free pages and would overwrite a page that is on it
 // wrongly.
-func (db *DB) verifyBeforeWrite() error {
+func (db *DB) verifyBeforeWrite(wait time.Duration) error {
 	info, err := os.Stat(db.path)
 	if err != nil || info.Size() == 0 {
 		return nil // bbolt makes it
 	}
 	return db.with(
-		bbolt.Options{ReadOnly: true, Timeout: writeTimeout},
+		bbolt.Options{ReadOnly: true, Timeout: wait},
 		func(*bbolt.DB) error { return nil },
 	)
 }

@@ -32,7 +32,7 @@ func acquire(f *os.File, exclusive bool, timeout time.Duration) (leave func()) {
 	if err == nil {
 		leave = func() { dir.Close() } // releases its lock
 		if exclusive {
-			pollLock(dir, unix.LOCK_EX, maxWriterFolderWait)
+			pollLock(dir, unix.LOCK_EX, min(timeout, maxWriterFolderWait))
 		} else {
 			pollLock(dir, unix.LOCK_SH, maxReaderFolderWait)
 		}

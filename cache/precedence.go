@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // supersedes reports whether r replaces old in the database. The first of the
@@ -14,7 +15,8 @@ import (
 //   - a verified record beats one that is not;
 //   - a timed record beats a predicted one;
 //   - of records from different safe contexts, whose times are not comparable,
-//     the newer one wins, as it is nearer to what lookups will run on;
+//     the newer one wins, as it is nearer to what lookups will run on; a date in
+//     the future says nothing;
 //   - of records with different plans, the one whose race the other's plan was
 //     in and lost wins;
 //   - of records with different plans, the one that is faster beyond noise wins:
@@ -41,7 +43,7 @@ var precedence = [...]func(a, b *Record) int{
 	ifPlansDiffer(byRace),
 	ifPlansDiffer(byTime),
 	bySamples,
-	func(a, b *Record) int { return a.When.Compare(b.When) },
+	byDate,
 	func(a, b *Record) int {
 		return cmp.Compare(
 			len(a.winnerSamples()), len(b.winnerSamples()),
@@ -67,7 +69,24 @@ func bySafeContext(a, b *Record) int {
 	if len(SafeDiff(a.Safe, b.Safe)) == 0 {
 		return 0
 	}
-	return a.When.Compare(b.When)
+	return byDate(a, b)
+}
+
+// clockSkew is how far the clocks of two machines may be apart.
+const clockSkew = 24 * time.Hour
+
+// byDate prefers the newer record. A date in the future comes from a clock that was
+// wrong: it counts as the oldest.
+func byDate(a, b *Record) int {
+	return a.date().Compare(b.date())
+}
+
+// date is the record's date, or the zero time where that is in the future.
+func (r *Record) date() time.Time {
+	if r.When.After(time.Now().Add(clockSkew)) {
+		return time.Time{}
+	}
+	return r.When
 }
 
 // ifPlansDiffer restricts a rule to records with different plans.
@@ -99,8 +118,12 @@ func (r *Record) measuredAgainst(plan string) bool {
 	if winner == nil {
 		return false
 	}
+	together := map[int]bool{}
+	for _, block := range winner.Blocks {
+		together[block] = true
+	}
 	return slices.ContainsFunc(other.Blocks, func(block int) bool {
-		return slices.Contains(winner.Blocks, block)
+		return together[block]
 	})
 }
 

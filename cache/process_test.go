@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -232,5 +233,81 @@ func hold(t *testing.T, path string) (release func()) {
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestJournal: while the file is held trials are kept beside it; they are read, and
+// the next write of anybody takes them over.
+func TestJournal(t *testing.T) {
+	db := Open(filepath.Join(t.TempDir(), "[a]*?", "t.db"))
+	if err := os.Mkdir(filepath.Dir(db.path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Put(record(1)); err != nil {
+		t.Fatal(err)
+	}
+	k := record(7).Key
+	release := hold(t, db.path)
+	begin := time.Now()
+	for n := range 3 {
+		if err := db.KeepTrials(k, record(7).Trials[:n+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	if all := Open(db.path).journals(); len(all) != 1 || len(all[0].Trials) != 3 {
+		t.Errorf("%d journals", len(all))
+	}
+	if len(Open(db.path[:len(db.path)-3]).journals()) != 0 {
+		t.Error("t takes the journal of t.db for its own")
+	}
+	release()
+	damagedJournal := db.journalName("0123456789abcdef", "01234567")
+	if err := os.WriteFile(damagedJournal, []byte("0000{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Verify(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), damagedJournal) {
+		t.Errorf("Verify: %v", err)
+	}
+	if ts, err := Open(db.path).Trials(k); len(ts) != 3 || err != nil {
+		t.Errorf("%d trials are read, %v", len(ts), err)
+	}
+	if _, err := Open(db.path).Put(record(1)); err != nil {
+		t.Fatal(err)
+	}
+	if left := db.journals(); len(left) != 0 {
+		t.Errorf("%d journals are left", len(left))
+	}
+	if ts, err := db.Trials(k); len(ts) != 3 || err != nil {
+		t.Errorf("%d trials are stored, %v", len(ts), err)
+	}
+}
+
+// TestSweep: what killed processes have left is removed by the next write, and
+// what a process may be writing is not.
+func TestSweep(t *testing.T) {
+	db := filled(t, 1)
+	dir := filepath.Dir(db.path)
+	for name, age := range map[string]time.Duration{
+		".t.db.01234567.new":              2 * leftOverAge,
+		"..t.db.0.1.journal.01234567.new": 2 * leftOverAge,
+		".t.db.89abcdef.new":              0,
+	} {
+		path := filepath.Join(dir, name)
+		when := time.Now().Add(-age)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Put(record(2)); err != nil {
+		t.Fatal(err)
+	}
+	if left := beside(db.path, ".", ".new"); len(left) != 1 || len(beside(db.path, "..", ".new")) != 0 {
+		t.Errorf("left: %q", left)
 	}
 }

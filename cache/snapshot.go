@@ -81,7 +81,8 @@ var little = binary.LittleEndian
 
 // Publish writes a snapshot of the database's winners to path, by renaming a
 // complete file, and returns the number of records. Damaged records are left out,
-// with a *LeftOutError. A file that is not a snapshot is not replaced.
+// with a *LeftOutError. A file that is not a snapshot is not replaced, nor is one of
+// more than twice as many records (ErrShrinks).
 func (db *DB) Publish(path string) (n int, err error) {
 	if err := checkReplaceable(path); err != nil {
 		return 0, err
@@ -90,6 +91,26 @@ func (db *DB) Publish(path string) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := checkShrinking(path, len(all.records)); err != nil {
+		return 0, err
+	}
+	return all.publish(path)
+}
+
+// PublishOver is Publish that replaces any regular file.
+func (db *DB) PublishOver(path string) (n int, err error) {
+	if err := checkRegularFile(path); err != nil {
+		return 0, err
+	}
+	all, err := db.contents()
+	if err != nil {
+		return 0, err
+	}
+	return all.publish(path)
+}
+
+// publish writes the snapshot of the sound records beside path and renames it.
+func (all *contents) publish(path string) (n int, err error) {
 	if err := checkFolder(path); err != nil {
 		return 0, err
 	}
@@ -106,6 +127,7 @@ func (db *DB) Publish(path string) (n int, err error) {
 		return 0, err
 	}
 	syncFolder(path)
+	sweep(path)
 	return len(all.records), leftOut(all.damagedRecords())
 }
 
@@ -130,6 +152,20 @@ func checkReplaceable(path string) error {
 	}
 	if err != nil && n > 0 && err != io.ErrUnexpectedEOF {
 		return err
+	}
+	return nil
+}
+
+// checkShrinking refuses to replace a snapshot by one of fewer than half of its
+// records.
+func checkShrinking(path string, records int) error {
+	old, err := OpenSnapshot(path)
+	if err != nil {
+		return nil // there is none, or it is damaged
+	}
+	defer old.Close()
+	if 2*records < old.Len() {
+		return kindf(ErrShrinks, "%s has %d records and would have %d", path, old.Len(), records)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -114,6 +115,21 @@ func TestPublishRefuses(t *testing.T) {
 	}
 	if n, err := db.Verify(); n != 2 || err != nil {
 		t.Errorf("the database suffered: %d, %v", n, err)
+	}
+}
+
+// TestPublishShrinks: a snapshot is not replaced by one of fewer than half of its
+// records, unless that is asked for.
+func TestPublishShrinks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	for _, c := range []struct{ records, want int }{{5, 5}, {3, 3}, {1, 0}, {2, 2}} {
+		n, err := filled(t, c.records).Publish(path)
+		if n != c.want || errors.Is(err, ErrShrinks) != (n == 0) {
+			t.Errorf("%d records: %d, %v", c.records, n, err)
+		}
+	}
+	if n, err := filled(t, 0).PublishOver(path); n != 0 || err != nil {
+		t.Errorf("PublishOver: %d, %v", n, err)
 	}
 }
 

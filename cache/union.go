@@ -50,15 +50,20 @@ type trialUnion struct {
 type block struct {
 	number   int
 	readings []reading
-	clocks   []float64 // of each reading, in Hz; not part of its identity
+	clocks   []float64    // of each reading, in Hz; not part of its identity
+	index    map[slot]int // of a slot in readings
 }
 
-// A reading is one sample of a plan. nth counts the samples of the plan in the
-// block.
+// A reading is one sample of a plan.
 type reading struct {
-	plan    string
-	nth     int
+	slot
 	seconds float64
+}
+
+// A slot is the place of a sample in a block. nth counts the samples of the plan.
+type slot struct {
+	plan string
+	nth  int
 }
 
 func newUnion(a []Trial) *trialUnion {
@@ -107,8 +112,8 @@ func (u *trialUnion) join(x *block) {
 		return
 	}
 	for k, r := range x.readings {
-		at := slices.Index(same.readings, r)
-		if at < 0 {
+		at, known := same.index[r.slot]
+		if !known {
 			same.add(r, x.clocks[k])
 			u.blockOf[r] = same
 		} else if same.clocks[at] == 0 {
@@ -118,29 +123,36 @@ func (u *trialUnion) join(x *block) {
 }
 
 func (x *block) add(r reading, hertz float64) {
+	x.index[r.slot] = len(x.readings)
 	x.readings = append(x.readings, r)
 	x.clocks = append(x.clocks, hertz)
 }
 
 // matching finds a block that shares a reading with x and contradicts none.
 func (u *trialUnion) matching(x *block) *block {
+	seen := map[*block]bool{}
 	for _, r := range x.readings {
 		y := u.blockOf[r]
-		if y != nil && !y.contradicts(x) {
+		if y == nil || seen[y] {
+			continue
+		}
+		if !y.contradicts(x) {
 			return y
 		}
+		seen[y] = true
 	}
 	return nil
 }
 
 // contradicts reports whether a plan has different samples in the two blocks.
 func (x *block) contradicts(y *block) bool {
-	for _, r := range x.readings {
-		for _, s := range y.readings {
-			if r.plan == s.plan &&
-				r.nth == s.nth && r.seconds != s.seconds {
-				return true
-			}
+	if len(x.readings) < len(y.readings) {
+		x, y = y, x
+	}
+	for _, r := range y.readings {
+		at, known := x.index[r.slot]
+		if known && x.readings[at].seconds != r.seconds {
+			return true
 		}
 	}
 	return false
@@ -158,6 +170,7 @@ func (x *block) appendTo(u *trialUnion) {
 // numbers. A sample without a block gets a block of its own, after all others.
 func blocksOf(ts []Trial) []*block {
 	byNumber := map[int]*block{}
+	count := map[int]int{} // samples of the plan by block
 	fresh := 0
 	for _, t := range ts {
 		for _, b := range t.Blocks {
@@ -167,18 +180,15 @@ func blocksOf(ts []Trial) []*block {
 	add := func(number int, plan string, seconds, hertz float64) {
 		x := byNumber[number]
 		if x == nil {
-			x = &block{number: number}
+			x = &block{number: number, index: map[slot]int{}}
 			byNumber[number] = x
 		}
-		nth := 0
-		for _, r := range x.readings {
-			if r.plan == plan {
-				nth++
-			}
-		}
-		x.add(reading{plan, nth, seconds}, hertz)
+		nth := count[number]
+		count[number]++
+		x.add(reading{slot{plan, nth}, seconds}, hertz)
 	}
 	for _, t := range ts {
+		clear(count)
 		for k, s := range t.Samples {
 			if len(t.Blocks) == 0 {
 				add(fresh, t.Plan, s, t.clock(k))

@@ -45,14 +45,14 @@ type scheduler struct {
 	state []visited
 }
 
-// visited is the state of an item in the depth-first sort.
+// visited is the state of an item in the depth-first sort; 0: it is not visited
+// yet.
 type visited uint8
 
 const (
-	unseen visited = iota
 	// visiting items are those whose needs are being visited: meeting one again
 	// is a cycle.
-	visiting
+	visiting visited = iota + 1
 	placed
 )
 

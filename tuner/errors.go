@@ -3,6 +3,7 @@ package tuner
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
@@ -37,6 +38,22 @@ func (e *NoWinnerError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the reason.
 func (e *NoWinnerError) Unwrap() error { return e.Err }
+
+// An UnkeptError says that what was measured of a fusion is not stored. With the
+// Result of a winner it is about that; the samples are in a journal if there could
+// be one.
+type UnkeptError struct {
+	Fusion string // name of the fusion
+	Err    error  // of the database and, of samples, of the journal
+}
+
+// Error names the fusion.
+func (e *UnkeptError) Error() string {
+	return fmt.Sprintf("%s: what was measured is not kept: %v", e.Fusion, e.Err)
+}
+
+// Unwrap returns the errors of the files.
+func (e *UnkeptError) Unwrap() error { return e.Err }
 
 // Errors of the database come from package cache and are wrapped with the name
 // of the fusion: cache.ErrBusy, cache.ErrForeign, cache.ErrNewer and

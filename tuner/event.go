@@ -3,8 +3,10 @@ package tuner
 import "time"
 
 // An Event is one step of a tuning run. Its dynamic type says which: Found,
-// Damaged, Refused, Ranked, Started, Verified, Timed, Failed, Dropped, BlockDone or
-// Chosen. Times are in seconds where they are float64.
+// Damaged, Refused, Ranked, Started, Verified, Timed, Failed, Dropped, BlockDone,
+// Unkept or Chosen. What Timed, Failed, Dropped and BlockDone report of a race is
+// stored and synchronised before, unless an Unkept precedes them. Times are in
+// seconds where they are float64.
 type Event interface {
 	// About is when the event happened and which fusion it belongs to.
 	About() EventHeader
@@ -101,7 +103,14 @@ type BlockDone struct {
 	Remaining  time.Duration
 }
 
-// Chosen reports the winner.
+// Unkept reports that samples could not be stored, neither in the database nor in
+// a journal. The race goes on.
+type Unkept struct {
+	EventHeader
+	Detail string // the error, for people
+}
+
+// Chosen reports the winner, after the attempt to store it.
 type Chosen struct {
 	EventHeader
 	Plan    string

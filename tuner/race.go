@@ -43,6 +43,8 @@ type race struct {
 	rng    *rand.Rand
 	block  int       // number of the current block
 	stored time.Time // when the samples were last written
+
+	unreported []Event // about samples that are not stored yet
 }
 
 // raceStream separates the random numbers of a race from those of other users
@@ -67,13 +69,15 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 	if err := r.resume(); err != nil {
 		return cache.Record{}, err
 	}
-	if err := r.verifyAll(ctx); err != nil {
-		return cache.Record{}, errors.Join(err, r.store())
+	err = r.verifyAll(ctx)
+	for err == nil && !r.done() {
+		err = r.timeBlock(ctx)
 	}
-	for !r.done() {
-		if err := r.timeBlock(ctx); err != nil {
-			return cache.Record{}, errors.Join(err, r.store())
-		}
+	if unkept := r.store(); err != nil && unkept != nil {
+		err = errors.Join(err, &UnkeptError{s.fusion.Name, unkept})
+	}
+	if err != nil {
+		return cache.Record{}, err
 	}
 	return r.timedRecord()
 }
@@ -142,12 +146,13 @@ func (r *race) verifyAll(ctx context.Context) error {
 			return err
 		}
 		if !x.eliminated {
-			r.emit(Timed{
+			r.whenStored(Timed{
 				r.header(), x.trial.Plan,
 				x.trial.Median(), k + 1,
 				len(r.candidates), r.remaining(),
 			})
 		}
+		r.store()
 	}
 	r.block++
 	if len(r.live()) == 0 {
@@ -180,7 +185,7 @@ func (r *race) verifyAndTime(ctx context.Context, x *candidate) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		r.fail(x, err)
+		r.whenStored(r.failed(x, err))
 	}
 	return nil
 }
@@ -255,13 +260,7 @@ func (r *race) timeBlock(ctx context.Context) error {
 		return r.noWinner(ErrNothingRan)
 	}
 	r.dropSlower(best)
-	if now := r.tuner.now(); now.Sub(r.stored) >= storeInterval {
-		r.stored = now
-		if err := r.store(); err != nil {
-			return err
-		}
-	}
-	r.emit(BlockDone{
+	r.whenStored(BlockDone{
 		EventHeader: r.header(),
 		Block:       r.block,
 		Candidates:  len(r.live()),
@@ -270,6 +269,9 @@ func (r *race) timeBlock(ctx context.Context) error {
 		Ratio:       paired(r.candidates[0], best, recordConfidence).Median,
 		Remaining:   r.remaining(),
 	})
+	if r.tuner.now().Sub(r.stored) >= storeInterval {
+		r.store()
+	}
 	return nil
 }
 
@@ -282,7 +284,7 @@ func (r *race) timeOnce(ctx context.Context, x *candidate) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		r.fail(x, err)
+		r.whenStored(r.failed(x, err))
 		return nil
 	}
 	x.addSample(sample, r.block)
@@ -300,7 +302,7 @@ func (r *race) dropSlower(best *candidate) {
 		if ratio.Lo > 1 || farSlower(x, best) {
 			x.eliminated = true
 			x.trial.Dropped = true
-			r.emit(Dropped{
+			r.whenStored(Dropped{
 				r.header(), x.trial.Plan, ratio.Median,
 			})
 		}
@@ -389,10 +391,6 @@ func (r *race) timedRecord() (cache.Record, error) {
 			out.Ties = append(out.Ties, x.trial.Plan)
 		}
 	}
-	r.emit(Chosen{
-		r.header(), out.Plan, out.Seconds,
-		gain.Median, false,
-	})
 	return out, nil
 }
 
@@ -423,13 +421,34 @@ func clockEvidence(b kernels.Backend, winner []float64) json.RawMessage {
 	return text
 }
 
-// store writes the samples so far to the database.
+// whenStored reports an event once the samples that it is about are stored: what
+// has been reported survives the process.
+func (r *race) whenStored(e Event) {
+	r.unreported = append(r.unreported, e)
+}
+
+// store writes the samples so far, to the database or to its journal, and reports
+// the events that are about them. The time that it takes does not count. A failure
+// is reported and does not end the race: the last write decides.
 func (r *race) store() error {
+	r.stored = r.tuner.now()
 	trials := make([]cache.Trial, 0, len(r.candidates))
 	for _, x := range r.candidates {
 		if len(x.trial.Samples) > 0 || x.trial.Failure != "" {
 			trials = append(trials, x.trial)
 		}
 	}
-	return r.tuner.Cache.PutTrials(r.key, trials)
+	if len(trials) == 0 {
+		return nil
+	}
+	err := r.tuner.Cache.KeepTrials(r.key, trials)
+	if err != nil {
+		r.emit(Unkept{r.header(), err.Error()})
+	}
+	for _, e := range r.unreported {
+		r.emit(e)
+	}
+	r.unreported = nil
+	r.end = r.end.Add(r.tuner.now().Sub(r.stored))
+	return err
 }

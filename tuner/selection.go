@@ -101,20 +101,16 @@ func (s *selection) verify(
 	return verifier.Verify(ctx, check.Bounded(kernel, runTimeout))
 }
 
-// fail takes a candidate out and reports why.
-func (s *selection) fail(x *candidate, err error) {
+// failed takes a candidate out and says why.
+func (s *selection) failed(x *candidate, err error) Failed {
 	x.eliminated = true
 	x.trial.Failure, x.trial.Detail = failureOf(err)
-	s.reportFailure(x)
-}
-
-func (s *selection) reportFailure(x *candidate) {
-	s.emit(Failed{
+	return Failed{
 		s.header(),
 		x.trial.Plan,
 		x.trial.Failure,
 		x.trial.Detail,
-	})
+	}
 }
 
 // close releases the kernels.

@@ -19,6 +19,7 @@ import (
 //	failed   plan, reason                             Failed
 //	dropped  plan, ratio                              Dropped
 //	block    plan, seconds, ratio, live, block, left  BlockDone
+//	unkept   reason                                   Unkept
 //	winner   plan, seconds, ratio, reason             Chosen
 //
 // A field whose value is zero is left out. left is the rest of the budget in
@@ -108,6 +109,9 @@ func newTraceLine(e Event) traceLine {
 		l.Ratio = e.Ratio
 		l.Live, l.Block, l.Left = e.Candidates,
 			e.Block, e.Remaining.Seconds()
+	case Unkept:
+		l.Kind = "unkept"
+		l.Reason = e.Detail
 	case Chosen:
 		l.Kind = "winner"
 		l.Plan = e.Plan

@@ -83,7 +83,8 @@ func (t *Tuner) identity() kernels.Identity {
 // Tune returns the stored winner of a fusion or, where there is none, measures
 // one and stores it. A fusion that cannot be tiled is a *symtile.Untileable; one
 // of which no plan runs is a *NoWinnerError. When ctx ends, what was measured is
-// kept and a later call goes on from there.
+// kept and a later call goes on from there; otherwise the error is an *UnkeptError,
+// too. A winner that could not be stored is returned with an *UnkeptError.
 func (t *Tuner) Tune(
 	ctx context.Context, c *hlo.Computation,
 ) (Result, error) {
@@ -108,10 +109,37 @@ func (t *Tuner) Tune(
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := t.Cache.Put(record); err != nil {
-		return Result{}, fmt.Errorf("%s: %w", c.Name, err)
+	result, err := t.keep(record)
+	t.emit(Chosen{
+		t.header(c.Name), result.Record.Plan, result.Record.Seconds,
+		result.Record.Speedup[0], result.Record.Untimed,
+	})
+	return result, err
+}
+
+// keep stores a record and returns what the database then holds. With Force the
+// record replaces what is stored. Where it cannot be stored, it is the result
+// beside an *UnkeptError.
+func (t *Tuner) keep(r cache.Record) (Result, error) {
+	kept := true
+	var err error
+	if t.Options.Force {
+		err = t.Cache.Replace(r)
+	} else {
+		kept, err = t.Cache.Put(r)
 	}
-	return Result{Record: record}, nil
+	if err != nil {
+		if len(r.Trials) > 0 && !r.Untimed {
+			err = errors.Join(err, t.Cache.KeepTrials(r.Key, r.Trials))
+		}
+		return Result{Record: r}, &UnkeptError{r.Name, err}
+	}
+	if !kept { // another tuner was better
+		if better, found, err := t.Cache.Get(r.Key); found && err == nil {
+			r = better
+		}
+	}
+	return Result{Record: r}, nil
 }
 
 // unlessDamaged is an error of reading what is stored of a fusion, unless that is

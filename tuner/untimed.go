@@ -62,12 +62,12 @@ func (s *selection) verifyUntimed(ctx context.Context, x *candidate) error {
 	if err == nil {
 		return nil
 	}
-	x.eliminated = true
-	x.trial.Failure, x.trial.Detail = failureOf(err)
-	if x.trial.Failure == cache.FailedTimeout {
+	e := s.failed(x, err)
+	if e.Failure == cache.FailedTimeout {
 		x.trial.Detail = fmt.Sprintf("its check had not ended after %v: a larger budget (-budget), or smaller shapes, let it", timeout.Round(time.Second))
 	}
-	s.reportFailure(x)
+	e.Detail = x.trial.Detail
+	s.emit(e)
 	return nil
 }
 
@@ -97,9 +97,5 @@ func (s *selection) predictedRecord(standard *candidate) (cache.Record, error) {
 			r.Ties = append(r.Ties, x.trial.Plan)
 		}
 	}
-	s.emit(Chosen{
-		s.header(), r.Plan, r.Seconds,
-		r.Speedup[0], true,
-	})
 	return r, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
@@ -328,13 +329,24 @@ func (c *cacheCall) load() error {
 		defer f.Close()
 		in = f
 	}
-	kept, total, err := c.db.Import(in)
+	kept, total, err := c.db.Import(in, tuner.CheckImported)
 	return c.reportMerged(kept, total, err)
 }
 
-// publish writes a snapshot.
+// publish writes a snapshot, never over the database itself.
 func (c *cacheCall) publish() error {
-	n, err := c.db.Publish(c.args[0])
+	out := output{name: c.args[0], reads: []string{c.path}}
+	if err := out.checkReads(); err != nil {
+		return err
+	}
+	write := c.db.Publish
+	if c.replace {
+		write = c.db.PublishOver
+	}
+	n, err := write(c.args[0])
+	if errors.Is(err, cache.ErrShrinks) {
+		return fmt.Errorf("%w; -f replaces it", err)
+	}
 	if err := c.warnOfLeftOut(err); err != nil {
 		return err
 	}

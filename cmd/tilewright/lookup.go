@@ -102,6 +102,9 @@ func (j lookupJSON) print(c *call) error {
 		return nil
 	}
 	fmt.Fprintf(c.out, "%s\n", j.Plan)
+	if !j.Checked {
+		fmt.Fprint(c.err, "note: the record was imported: the plan has not been checked here\n")
+	}
 	for _, s := range j.Safe {
 		fmt.Fprintf(c.err, "note: %s\n", s)
 	}

@@ -176,16 +176,40 @@ func (f tuneFlags) tune(c *call, files []string) error {
 		return err // a database that cannot be used, before anything is measured
 	}
 	s.summary.Device = b.Device().Name
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	for _, file := range files {
 		if err := s.file(ctx, file); err != nil {
-			s.status.clear()
-			fmt.Fprintf(c.err, "interrupted; what was measured is kept in %s: run the same command to go on\n", *f.db)
-			return errReported
+			return s.interrupted(err)
 		}
 	}
 	return s.finish()
+}
+
+// interrupts are the signals that end tuning with what was measured kept: also the
+// end of a terminal, unless the program was started to survive that (nohup).
+func interrupts() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
+// interrupted says what is kept, and what is not.
+func (s *session) interrupted(err error) error {
+	s.status.clear()
+	var unkept *tuner.UnkeptError
+	switch {
+	case errors.As(err, &unkept):
+		fmt.Fprintf(s.c.err, "interrupted; %v; what was stored before is in %s\n", unkept, *s.f.db)
+	case s.tuner.Backend.Device().Untimed:
+		fmt.Fprintf(s.c.err, "interrupted; the fusions that are done are kept in %s\n", *s.f.db)
+	default:
+		fmt.Fprintf(s.c.err, "interrupted; what was measured is kept in %s: run the same command to go on\n", *s.f.db)
+	}
+	return errReported
 }
 
 // observer shows events on the status and, with -trace, writes them to a file.
@@ -214,7 +238,8 @@ func (f tuneFlags) observer(
 	return observe, finish, nil
 }
 
-// file tunes the fusions of one file; the error is that of ctx.
+// file tunes the fusions of one file; the error is that of ctx, and says what is
+// not kept.
 func (s *session) file(ctx context.Context, file string) error {
 	m, outside, err := s.c.readModule(file)
 	var all []*hlo.Computation
@@ -240,10 +265,13 @@ func (s *session) file(ctx context.Context, file string) error {
 	}
 	for _, c := range all {
 		r, err := s.tuner.Tune(ctx, c)
+		if ctx.Err() != nil && r.Record.Plan == "" {
+			return errors.Join(ctx.Err(), err)
+		}
+		s.note(file, c, r, err)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.note(file, c, r, err)
 	}
 	return nil
 }
@@ -254,7 +282,12 @@ func (s *session) note(
 ) {
 	t := tunedJSON{File: file, Fusion: c.Name}
 	var no *symtile.Untileable
+	var unkept *tuner.UnkeptError
 	switch {
+	case r.Record.Plan != "" && errors.As(err, &unkept):
+		t.fill(r)
+		s.records = append(s.records, r.Record)
+		s.bad = true
 	case errors.As(err, &no):
 		t.Refused = err.Error()
 	case err != nil:
@@ -266,6 +299,9 @@ func (s *session) note(
 	}
 	s.summary.Fusions = append(s.summary.Fusions, t)
 	s.status.print(t)
+	if unkept != nil {
+		fmt.Fprintf(s.c.err, "tilewright tune: %v\n", unkept)
+	}
 }
 
 // finish prints the summary and writes the report.

@@ -64,6 +64,8 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 	for k, s := range shapes {
 		c.addBounds(op, k, s.DType)
 	}
+	// The parts of a divided reduction are combined in its epilogue. Those of a dot
+	// are in dot.go.
 	s := b.l.split
 	if s != nil && s.op == n && c.reduction != nil {
 		c.splitReduction(s, c.outs[0], c.reduction.monoid)
@@ -74,6 +76,7 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 // addBounds adds the prologue and epilogue of result k: the initial value, and
 // the narrowing to its element type.
 func (c *accumulator) addBounds(op symtile.Op, k int, d hlo.DType) {
+	// Dots have no initial value; they know that they are empty.
 	var start *value
 	if op.Code == hlo.OpReduce {
 		start = c.inits[k]
@@ -111,6 +114,7 @@ func (b *block) accumulateAtOnce(n int) *accumulator {
 	all := append(
 		append(c.prologue, c.accumulate), c.epilogue...,
 	)
+	// A row kernel that takes the reduction over begins with the initial value itself.
 	if c.reduction != nil {
 		c.reduction.init = c.inits[0]
 		c.reduction.initSteps = c.prologue
@@ -140,6 +144,8 @@ func (b *block) accumulateInLoopAs(n int, op symtile.Op, in *instr) *accumulator
 	if b.l.err != nil {
 		return c
 	}
+	// The loop makes the results, which live through all iterations, and an
+	// instruction at the end of its body accumulates into them.
 	in.outs = append(in.outs, c.outs...)
 	in.tileArgs = append(in.tileArgs, c.inits...)
 	in.loop.prologue = append(

@@ -51,7 +51,7 @@ type value struct {
 	// from, or writes it where it goes.
 	view *memoryView
 	// The strides of the tile's dimensions where the value is part of an array,
-	// or nil for a dense value.
+	// or nil for a dense value. Only dots read and write such values.
 	strides []int64
 	// The bits of the element that all elements are, for constants of four
 	// bytes, else nil.
@@ -280,7 +280,8 @@ func (l *lowering) slotStep(exprs []index.Expr, targets []int) step {
 }
 
 // A loop runs its body once for each combination of its tile ids, the last of
-// which varies fastest.
+// which varies fastest. Loops are sequential: iterations accumulate into values
+// that live through all of them.
 type loop struct {
 	dims  []int   // The dimensions of the space that it walks.
 	trips []int64 // The number of tiles along each.

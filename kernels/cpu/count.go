@@ -12,38 +12,69 @@ import (
 // Counts are what one run of a program does at a tiling. All are totals over all
 // tile programs unless they say otherwise.
 type counts struct {
-	programs float64 // tile programs
-	bodies   float64 // tile programs, and iterations of their loops
-	steps    float64 // tile ops and stores
-	runs     float64 // tile ops, those included that only rename elements
+	// Tile programs.
+	programs float64
+	// Tile programs, and iterations of their loops.
+	bodies float64
+	// Tile ops and stores.
+	steps float64
+	// Tile ops, those included that only rename elements.
+	runs float64
 
 	// Arithmetic, masked elements and what is computed again included.
-	work      float64 // element operations: one for each element that an op makes, reduces or multiplies
-	products  float64 // those of dots among them
-	dots      float64 // flop of dots
-	functions float64 // flop of divisions, roots and transcendental functions
-	moved     float64 // element operations that are neither
+
+	// Element operations: one for each element that an op makes, reduces or
+	// multiplies.
+	work float64
+	// Those of dots among them.
+	products float64
+	// Flop of dots.
+	dots float64
+	// Flop of divisions, roots and transcendental functions.
+	functions float64
+	// Element operations that are neither.
+	moved float64
 
 	// Dots only.
-	left, right float64 // elements of the operands, each time they are packed
-	pieces      float64 // contiguous runs of elements that operands are read in
-	sums        float64 // elements of the results
-	passes      float64 // the same, each time terms are added to them
+
+	// Elements of the operands, each time they are packed.
+	left, right float64
+	// Contiguous runs of elements that operands are read in.
+	pieces float64
+	// Elements of the results.
+	sums float64
+	// The same, each time terms are added to them.
+	passes float64
 
 	// Movement.
-	touched  float64 // bytes that ops other than pointwise ones read and write
-	rows     float64 // innermost loops of tile ops, loads and stores
-	strided  float64 // elements that are moved one at a time
-	short    float64 // elements that are moved in rows shorter than a vector
-	masked   float64 // elements of operands of dots and reductions whose tiles may be masked
-	innerRun float64 // bytes contiguous in memory per access, a harmonic mean weighted by bytes
 
-	elements float64 // of all tiles of a tile program
-	scratch  float64 // bytes that a lane needs
-	loops    float64 // sequential dimensions of several tiles
-	inner    float64 // share in a tile of the innermost parallel dimension, or of as much of it as matters
-	page     float64 // share in a tile of the elements of a row, or of a page of them
-	reread   float64 // 1 where rows leave the second cache before they are read again; a part of it where tiles of an online loop are short
+	// Bytes that ops other than pointwise ones read and write.
+	touched float64
+	// Innermost loops of tile ops, loads and stores.
+	rows float64
+	// Elements that are moved one at a time.
+	strided float64
+	// Elements that are moved in rows shorter than a vector.
+	short float64
+	// Elements of operands of dots and reductions whose tiles may be masked.
+	masked float64
+	// Bytes contiguous in memory per access, a harmonic mean weighted by bytes.
+	innerRun float64
+
+	// Of all tiles of a tile program.
+	elements float64
+	// Bytes that a lane needs.
+	scratch float64
+	// Sequential dimensions of several tiles.
+	loops float64
+	// Share in a tile of the innermost parallel dimension, or of as much of it as
+	// matters.
+	inner float64
+	// Share in a tile of the elements of a row, or of a page of them.
+	page float64
+	// 1 where rows leave the second cache before they are read again; a part of it
+	// where tiles of an online loop are short.
+	reread float64
 }
 
 // rowPage is elements of a row of which half as many, where rows pass by once, take
@@ -77,18 +108,27 @@ const (
 
 // An opCount is what is known of an op for every tiling.
 type opCount struct {
-	kind       opKind
-	op         *symtile.Op
-	direct     bool    // a parameter that is read where it is, element by element
-	tiled      bool    // its elements are all in scratch at once
-	width      float64 // bytes of an element in scratch
-	weight     float64 // flop of an element
-	function   bool    // its flop are those of functions
-	keepsLast  bool    // a transpose whose last dimension stays the last
-	contracted []int64 // of a dot: dimensions of its left operand
-	packs      [2]bool // of a dot: operands that must be brought into another order
-	users      []int
-	masked     bool // masks of its tile do not depend on ragged tiles only
+	kind opKind
+	op   *symtile.Op
+	// A parameter that is read where it is, element by element.
+	direct bool
+	// Its elements are all in scratch at once.
+	tiled bool
+	// Bytes of an element in scratch.
+	width float64
+	// Flop of an element.
+	weight float64
+	// Its flop are those of functions.
+	function bool
+	// A transpose whose last dimension stays the last.
+	keepsLast bool
+	// Of a dot: dimensions of its left operand.
+	contracted []int64
+	// Of a dot: operands that must be brought into another order.
+	packs [2]bool
+	users []int
+	// Masks of its tile do not depend on ragged tiles only.
+	masked bool
 }
 
 // A counter counts what a program does at tilings, without building the concrete
@@ -98,14 +138,19 @@ type counter struct {
 	spec    deviceSpec
 	extents *symtile.Extents
 	ops     []opCount
-	loops   []symtile.DimSet // of each loop: the dimensions of it and of the loops around it
-	own     []symtile.DimSet // of each loop: its own dimensions
+	// Of each loop: the dimensions of it and of the loops around it.
+	loops []symtile.DimSet
+	// Of each loop: its own dimensions.
+	own     []symtile.DimSet
 	traffic traffic
-	joins   [][2]int // of joined loops: each dimension with that of the loop it was joined to
-	shorts  []int    // … and the fastest dimension of those loops
-	idle    symtile.DimSet
-	row     int // the parallel dimension of rows in memory, the same for all arrays; −1 without
-	counts  counts
+	// Of joined loops: each dimension with that of the loop it was joined to.
+	joins [][2]int
+	// The fastest dimension of each of those loops.
+	shorts []int
+	idle   symtile.DimSet
+	// The parallel dimension of rows in memory, the same for all arrays; −1 without.
+	row    int
+	counts counts
 }
 
 // newCounter compiles a program and notes what is the same for every tiling of it.

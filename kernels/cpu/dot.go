@@ -177,6 +177,7 @@ func resultMatrices[T portable.Number](b *block, op symtile.Op, c *accumulator, 
 		dims[batch : batch+rows],
 		dims[batch+rows:],
 	}
+	// Kernels of package gemm need contiguous columns of the result.
 	x := &matrixOperand{v: v}
 	v.strides = b.l.outputStrides(op)
 	if v.strides != nil &&
@@ -195,6 +196,8 @@ func resultMatrices[T portable.Number](b *block, op symtile.Op, c *accumulator, 
 // has its type, all elements are valid, and one root is the only reader; else
 // nil.
 func (l *lowering) outputStrides(op symtile.Op) []int64 {
+	// Partial results of a split are scratch. With several roots or owners the dot may
+	// run in programs that must not write the output.
 	root := slices.IndexFunc(l.p.Roots, func(r symtile.Root) bool {
 		return l.p.Ops[r.Op].Instr == op.Instr
 	})
@@ -230,6 +233,7 @@ func (l *lowering) arrayStrides(op symtile.Op) (strides []int64) {
 	return strides
 }
 
+// A multiplier multiplies matrices, with scratch to pack them in.
 type multiplier[T portable.Number] func(
 	x gemm.Product[T], scratch []T,
 )
@@ -358,6 +362,8 @@ func packOperand[T portable.Number](
 	b *block, op symtile.Op, k int,
 	x *matrixOperand, masked, order []int64,
 ) {
+	// The copy is dense: batch, then rows, then columns. Zeros in place of masked
+	// terms are written after the copy, since the copy brings whatever is there.
 	source := b.l.p.Ops[op.Args[k]].Tile
 	from := x.v
 	x.v = b.l.value(

@@ -170,8 +170,9 @@ func strideOf(d symtile.DimTile) int64 {
 	return v
 }
 
-// setBatchSteps sets the distances along batch dimensions and returns that from
-// one component of an index vector to the next.
+// setBatchSteps sets the steps of the batch dimensions in the indices, and in
+// the source where dimensions of both are batched. It returns the step from one
+// component of an index vector to the next.
 func (t *gatherAccess) setBatchSteps(
 	g *hlo.GatherDims, indices []int64,
 	source symtile.Tile, strides []int64, direct bool,
@@ -386,7 +387,8 @@ func (x *rowGather) advance(at *[maxRank]int64, r *region) bool {
 	return false
 }
 
-// find is where the element at an index goes and where it comes from.
+// find is where the element at an index goes and where it comes from, as
+// numbers of elements. It reads and clamps the start indices.
 func (x *rowGather) find(
 	w *worker, at *[maxRank]int64,
 ) (to, from int64) {
@@ -408,7 +410,8 @@ func (x *rowGather) find(
 }
 
 // copyRow copies n elements along the last dimension and prefetches the row
-// that begins a number of elements further.
+// that begins a number of elements further. Rows with a stride are copied
+// element by element.
 func (x *rowGather) copyRow(w *worker, n, to, from, next int64) {
 	last := len(x.access.dims) - 1
 	step := x.access.dims[last].step

@@ -107,7 +107,7 @@ func (n *rowGroup) listTo(b *strings.Builder, indent string) {
 	fmt.Fprintf(b, "%s}\n", indent)
 }
 
-// header is the extents of a loop.
+// header is the extents of a loop, such as "t2 < 8, t3 < 4".
 func (lp *loop) header(l *lowering) string {
 	var names []string
 	for k, d := range lp.dims {
@@ -143,7 +143,9 @@ func (i *instr) String() string {
 	return text
 }
 
-// String is the name of a value, its class and length, and where it is.
+// String is the name of a value, its class and length, and where it is: its
+// offset in the arena, "in place" in an array of the caller, or nothing more in
+// registers.
 func (v *value) String() string {
 	if v.where == inMemory {
 		return fmt.Sprintf(

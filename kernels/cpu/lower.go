@@ -51,8 +51,9 @@ type lowering struct {
 	// Groups of instructions over rows become row kernels.
 	fusesRows bool
 	// Runs of elementwise instructions become machine code.
-	jit    bool
-	copies copyPlan // The operations that are copies only.
+	jit bool
+	// The operations that are copies only, see view_composition.go.
+	copies copyPlan
 	// The distance in elements to the next tile of a load in a loop, where the
 	// loop asks for its prefetch.
 	nextTile map[*value]int64
@@ -128,7 +129,7 @@ func lowerWith(
 	b.compileRuntimeOffsets()
 	s := b.schedule()
 	s.numberPositions(1)
-	l.bytes = layOut(l.values)
+	l.bytes = assignScratchOffsets(l.values)
 	return l, s
 }
 
@@ -259,7 +260,8 @@ func unsupported(op symtile.Op) string {
 	return ""
 }
 
-// alias makes the op the value of its argument, whose elements are the same.
+// alias makes the op the value of its argument, whose elements are the same in
+// the same order, as of a reshape.
 func (b *block) alias(n int) {
 	op := b.l.p.Ops[n]
 	have := b.l.elements(op.Args[0])
@@ -272,7 +274,8 @@ func (b *block) alias(n int) {
 }
 
 // sameInScratch reports whether scratch holds an element of type from and the
-// element of type to that it converts to in the same way.
+// element of type to that it converts to in the same way, so that the
+// conversion needs no instruction.
 func sameInScratch(from, to hlo.DType) bool {
 	switch {
 	case from == to:
@@ -340,7 +343,9 @@ func operand[T portable.Number](b *block, op symtile.Op, k int, n int64) *value 
 	return splat[T](b, v)
 }
 
-// splat makes a strip of copies of the only element of v.
+// splat makes a strip of copies of the only element of v. Elementwise
+// instructions read it like any strip; the copies are shared by all that need
+// them in the block and inside of it.
 func splat[T portable.Number](b *block, v *value) *value {
 	key := splatKey{v, b.l.strip}
 	if s := b.findSplat(key); s != nil {
@@ -363,7 +368,8 @@ func splat[T portable.Number](b *block, v *value) *value {
 	return s
 }
 
-// materialized is argument k as a value of which any element can be read.
+// materialized is argument k as a value of which any element can be read: a
+// splat, which has a strip of copies only, is filled to the size of the tile.
 func materialized(b *block, op symtile.Op, k int) *value {
 	v := b.l.arg(op, k)
 	if v.where != inSplat {

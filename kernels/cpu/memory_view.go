@@ -110,13 +110,15 @@ func evenStrip(row, limit int64) int64 {
 // bindViews lets the machine functions of a group read views and write sinks in
 // place. It returns the length that strips must have, 0 without views. All
 // views of a group have rows of one length, and only machine functions use
-// them.
+// them, since loops in Go find strips in scratch.
 func bindViews(group []*instr, limit int64) (length int64) {
 	fits := func(x *memoryView) bool {
 		return x != nil && x.halfType == 0 &&
 			evenStrip(x.rowLength(), limit) > 0 &&
 			(length == 0 || evenStrip(x.rowLength(), limit) == length)
 	}
+	// A view is bound if its value exists a strip at a time, its source is in memory
+	// as a whole, and no loop in Go reads it, which could not.
 	for _, i := range group {
 		if !fits(i.source) ||
 			i.outs[0].where != inStrip ||

@@ -119,8 +119,9 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 }
 
 // prefetchNextTile has what a step loads prefetched for the next iteration
-// while the rows of this one are computed. Without it, finding the maximum
-// first leaves no time in which to hide the loads.
+// while the rows of this one are computed, if the next tile is a fixed distance
+// away. Without it, finding the maximum first leaves no time in which to hide
+// the loads.
 func (b *block) prefetchNextTile(x symtile.Step, source *symtile.Loop) {
 	if x.Loop != nil ||
 		b.l.p.Ops[x.Op].Code != hlo.OpParameter ||
@@ -226,8 +227,8 @@ func (x *rescaledSum) each(do func(at, from int64, d rescaledDim)) {
 }
 
 // rescalingStep makes the step that rescales, and adds its initialization and
-// its end to the loop. A row of nothing but −∞ has subtracted 0, where the
-// result is NaN.
+// its end to the loop. The end scales sums from the base to the maximum. A row
+// of nothing but −∞ has subtracted 0, where the result is NaN.
 func rescalingStep[T portable.Float](g *rescaling, start *value, lp *loop) step {
 	lp.prologue = append(lp.prologue, func(w *worker) {
 		maxima := whole[T](w, g.max)
@@ -318,12 +319,13 @@ func rescaleSums[T portable.Float](w *worker, g *rescaling) {
 // mean and variance are computed together: sums of x less a shift, as in Chan,
 // Golub and LeVeque, Algorithms for computing the sample variance, 1983.
 type runningVariance struct {
-	loop    *reduceLoop // The loop over the elements of the tile.
-	x       *value      // The tile.
-	shift   *value      // A number near the mean of all tiles so far.
-	sum     *value      // Σ(x − shift)
-	squares []*value    // Σ(x − shift)² and its like.
-	count   int         // The slot of the number of elements so far.
+	loop *reduceLoop // The loop over the elements of the tile.
+	x    *value      // The tile.
+	// A number near the mean of all tiles so far, which is subtracted from x.
+	shift   *value
+	sum     *value   // Σ(x − shift)
+	squares []*value // Σ(x − shift)² and its like.
+	count   int      // The slot of the number of elements so far.
 }
 
 // maxShiftShare is the share of Σ(x − shift)² that may come from the shift not

@@ -22,7 +22,7 @@ const (
 	bodySeconds    = 130e-9  // to locate the tiles of a tile program or an iteration
 	stepSeconds    = 10e-9   // to start a tile op
 	launchSeconds  = 1.5e-6  // to run at all
-	wakeSeconds    = 4e-6    // to wake and join each lane but the first
+	wakeSeconds    = 1.5e-6  // to wake and join each lane but the first
 	hiddenShare    = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
 )
 
@@ -53,7 +53,8 @@ const (
 	dotInnerExponent   = 0.15 // of how many times shorter rows of a tile of dots are than is worth their while
 	dotScratchExponent = 0.2  // of how many times the scratch of dots takes half the second cache
 	pageExponent       = 0.6  // of the pages of a row that a tile has less than one of: column sums of 8192×1024 take 2.0, 2.9 and 3.8 ms in tiles of 1024, 512 and 256 columns
-	slackExponent      = 0.01 // of how many times fewer programs there are than four for each lane: something else runs now and then on one of them
+	fewExponent        = 0.1  // of how many times fewer programs there are than four for each lane, where there is much work
+	slackExponent      = 0.01 // … and where there is little: something else runs now and then on one of them
 )
 
 // parallelWork is element operations that are worth waking other lanes for.
@@ -130,15 +131,20 @@ var overheadNames = [...]string{
 // measured rates: the order of plans, and with it the default plan, is the same on every
 // start.
 type pricer struct {
-	p             *symtile.Program
-	device        kernels.Device
-	spec          deviceSpec
-	plain, joined *counter // of the program, and of the program with joined loops; nil where none can be joined
+	p      *symtile.Program
+	device kernels.Device
+	spec   deviceSpec
+	// Of the program, and of the program with joined loops; nil where none can be
+	// joined.
+	plain, joined *counter
 	terms         kernels.PriceTerms
-	divided       int     // the op that splitk= divides; −1: none
-	foreign       bool    // of the device of another backend, whose knobs are not known
-	flops         float64 // flop/s of a lane in dots
-	bandwidth     []float64
+	// The op that splitk= divides; −1: none.
+	divided int
+	// Of the device of another backend, whose knobs are not known.
+	foreign bool
+	// Flop/s of a lane in dots.
+	flops     float64
+	bandwidth []float64
 }
 
 // Pricer prices the plans of a program on this machine, by what is typical of cores with
@@ -325,8 +331,8 @@ func (x *pricer) spilled(k *counts) float64 {
 
 // idleShare is by how much longer a program takes than if its tile programs could be
 // divided among the lanes, and were as many as four for each: with that many, lanes that
-// something else runs on now and then do less of them. It counts for as much as there is
-// work that is worth waking other lanes for.
+// something else runs on now and then do less of them, which counts for as much as there
+// is work.
 func idleShare(k *counts, lanes, parts float64) float64 {
 	if lanes < 2 {
 		return 0
@@ -334,7 +340,7 @@ func idleShare(k *counts, lanes, parts float64) float64 {
 	programs := k.programs * parts
 	worth := min(1, k.work/parallelWork)
 	slack := max(1, 4*lanes/programs)
-	return math.Pow(slack*uneven(programs, lanes), worth/2) - 1
+	return uneven(programs, lanes)*math.Pow(slack, fewExponent*worth) - 1
 }
 
 // dotIdleShare is idleShare for programs that are mostly dots, whose tile programs are

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
 // pricedDevice is a machine of two lanes with 32 KiB and 512 KiB each, then memory.
@@ -160,31 +159,9 @@ func TestPriceRefusesUnknownKnobs(t *testing.T) {
 // BenchmarkDefaultPlan is the time that the default plan of a fusion takes, from its analysed
 // program: the 90th percentile of the corpus and the longest.
 func BenchmarkDefaultPlan(b *testing.B) {
-	fusions, err := corpus.Fusions()
-	if err != nil {
-		b.Fatal(err)
-	}
 	backend := New()
-	var programs []*symtile.Program
-	for _, f := range fusions {
-		if p, err := symtile.Analyze(f.Computation); err == nil {
-			programs = append(programs, p)
-		}
-	}
-	least := make([]time.Duration, len(programs))
-	for b.Loop() {
-		for k, p := range programs {
-			begin := time.Now()
-			if _, err := backend.Default(p); err != nil {
-				b.Fatal(err)
-			}
-			if took := time.Since(begin); least[k] == 0 || took < least[k] {
-				least[k] = took
-			}
-		}
-	}
-	slices.Sort(least)
-	n := len(least)
-	b.ReportMetric(least[n*9/10].Seconds()*1e3, "ms-p90")
-	b.ReportMetric(least[n-1].Seconds()*1e3, "ms-max")
+	kerneltest.BenchmarkDefaults(b, func(p *symtile.Program) error {
+		_, err := backend.Default(p)
+		return err
+	})
 }

@@ -115,6 +115,8 @@ func (p *programLoop) run(
 // runPrograms runs tile programs begin … end−1 as one worker, or skips them once
 // the run was stopped.
 func (p *programLoop) runPrograms(number int, begin, end int64) {
+	// The worker learns of the run with its first chunk: a run cannot end, nor another
+	// begin, while a worker has a chunk of it.
 	w := p.workers[number]
 	w.in = p.in
 	w.out = p.out
@@ -185,6 +187,9 @@ func (r *raster) locate(tids []int64, n int64) {
 	if r.row < 0 {
 		return
 	}
+	// The number of the program among those that differ in row and column only is
+	// taken apart anew: whole groups first, then the columns of the group, each with
+	// the rows of the group. The last group may have fewer rows.
 	columns := r.grid[r.column]
 	n = tids[r.row]*columns + tids[r.column]
 	first := n / (r.group * columns) * r.group

@@ -7,9 +7,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
-	"pgregory.net/rapid"
-
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"pgregory.net/rapid"
 )
 
 // TestRaster draws the orders of testdata/raster.txt: for a grid and a group,

@@ -20,6 +20,11 @@ import (
 
 // A stridedView is a rearrangement of the elements of a tile: element index of
 // the view is element start + Σ index·stride of the tile.
+//
+// Of a tile of 4 by 6 elements, whose strides are 6 and 1, the transpose has
+// sizes 6, 4 and strides 1, 6; the rows in reverse order have strides −6, 1 and
+// start 18; and a broadcast of it along a new first dimension has the stride 0
+// there.
 type stridedView struct {
 	// The dimensions, outermost first; those that follow each other are merged.
 	dims  []stridedDim
@@ -268,7 +273,8 @@ func lowerIota[T portable.Number](b *block, n int, op symtile.Op) {
 }
 
 // fillIota writes first + i·stride for increasing i modulo size: the first
-// number `remaining` times, the others inner times each.
+// number as often as its repetitions have not been written by the strip before,
+// the others inner times each.
 func fillIota[T portable.Number](
 	dst []T, i, size, left, inner, first, stride int64,
 ) {
@@ -317,7 +323,9 @@ type tilePlacementDim struct {
 	size           int64 // The size of the result.
 }
 
-// run calls copyRow for each row of valid elements.
+// run calls copyRow for each row of valid elements, with its first place in the
+// result and in the source, its length and the spacing of its elements in the
+// result.
 func (p *tilePlacement) run(
 	w *worker, copyRow func(to, from, n, spacing int64),
 ) {
@@ -383,7 +391,8 @@ func copySpaced[T portable.Number](
 	}
 }
 
-// lowerConcatenate places spacing argument in turn. Where one is valid, the
+// lowerConcatenate places every argument in turn. Each tile of an argument is
+// masked to what the result's tile has of it, so that where one is valid the
 // others are not.
 func lowerConcatenate[T portable.Number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)

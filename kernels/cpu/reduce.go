@@ -37,6 +37,8 @@ type reduceDim struct {
 
 // newReduceLoop is the loop over a tile along the reduced dimensions.
 func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtile.Tile) *reduceLoop {
+	// Kept dimensions take the strides of the result in order. Masked elements of kept
+	// dimensions are reduced like others: they are masked in the result, too.
 	f := &reduceLoop{}
 	kept := hlo.RowMajor(result.Sizes())
 	for d, t := range source {
@@ -58,7 +60,8 @@ func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtil
 }
 
 // push adds a dimension inside of the others, merged with the last where the
-// two are one.
+// two are one: both kept with fitting strides, or both reduced, and neither
+// masked.
 func (f *reduceLoop) push(d reduceDim) {
 	if d.size == 1 && d.mask < 0 {
 		return
@@ -80,6 +83,7 @@ func (f *reduceLoop) push(d reduceDim) {
 func (f *reduceLoop) each(
 	w *worker, do func(from, to, n, step int64),
 ) {
+	// Without valid elements along some dimension, nothing is reduced.
 	var lo, hi, index [maxRank]int64
 	inner := len(f.dims) - 1
 	for d, x := range f.dims {
@@ -91,6 +95,8 @@ func (f *reduceLoop) each(
 		}
 		index[d] = lo[d]
 	}
+	// The operand is dense, so that the number of its element follows from the indices
+	// by Horner's scheme; the result has a stride for each dimension.
 	step := f.dims[inner].kept
 	for {
 		var from, to int64
@@ -115,7 +121,8 @@ func (f *reduceLoop) each(
 	}
 }
 
-// reduce lowers a reduce, by one operation where its computation is that.
+// reduce lowers a reduce: by one operation where its computation is that, else
+// by the computation.
 func (b *block) reduce(op symtile.Op, c *accumulator) {
 	// The arguments are n operands, then n initial values.
 	n := len(op.Args) / 2
@@ -317,7 +324,7 @@ type stripReducer struct {
 }
 
 // stripReducer makes one of the computation, nil where an instruction of it has
-// no strips.
+// no strips, or where a result is an operand.
 func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 	to := op.Instr.Attrs.ToApply
 	n := len(c.outs)
@@ -482,6 +489,7 @@ func (l *lowering) combineStrips(
 // accumulate reduces the operands along the loop.
 func (r *stripReducer) accumulate(f *reduceLoop) step {
 	return func(w *worker) {
+		// A run is divided into strips, each of which is one row or column.
 		f.each(w, func(from, to, n, step int64) {
 			for n > 0 {
 				part := min(n, r.strip)
@@ -500,6 +508,8 @@ func (r *stripReducer) accumulate(f *reduceLoop) step {
 
 // column reduces n elements into n.
 func (r *stripReducer) column(w *worker, from, to, n int64) {
+	// The results so far are the left operands, the elements the right ones, as in
+	// the order of the reduce.
 	for k, v := range r.outs {
 		size := v.class.Bytes()
 		copyBytes(
@@ -538,6 +548,8 @@ func (r *stripReducer) run(w *worker, n int64) {
 
 // row reduces n elements, at most a strip, into one.
 func (r *stripReducer) row(w *worker, from, to, n int64) {
+	// Each round combines neighbours and halves the number of elements, log₂ n times.
+	// The operands of the next round are deinterleaved from the results.
 	for k, v := range r.args {
 		r.deinterleave(
 			w, k,
@@ -558,6 +570,8 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 			r.deinterleave(w, k, w.addresses[v.id], n)
 		}
 	}
+	// One element is left, as a left operand. It becomes the right operand of the
+	// result so far.
 	for k, v := range r.outs {
 		copyElement(w, r.rhs[k], 0, r.lhs[k], 0)
 		copyElement(w, r.lhs[k], 0, v, to)
@@ -565,11 +579,13 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 	r.combine(w, 1, to)
 }
 
-// deinterleave moves n elements to the left and right operands, alternately.
+// deinterleave moves n elements to the left and right operands, alternately:
+// neighbours are combined, so that the order of elements is kept.
 func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int64) {
 	left := w.addresses[r.lhs[k].id]
 	right := w.addresses[r.rhs[k].id]
 	if r.lhs[k].class.Bytes() == 4 {
+		// The routine does whole vectors, the loop the rest.
 		pairs := int64(0)
 		f := vector.Deinterleave()
 		if f != nil && n >= 16 {
@@ -580,13 +596,13 @@ func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int6
 			f.Call(unsafe.Pointer(&args))
 		}
 		rest := n - 2*pairs
-		inTurns(
+		deinterleaveInto(
 			elementsAfter[uint32](left, pairs, rest-rest/2),
 			elementsAfter[uint32](right, pairs, rest/2),
 			elementsAfter[uint32](src, 2*pairs, rest),
 		)
 	} else {
-		inTurns(
+		deinterleaveInto(
 			elementsAfter[uint64](left, 0, n-n/2),
 			elementsAfter[uint64](right, 0, n/2),
 			elementsAfter[uint64](src, 0, n),
@@ -599,9 +615,9 @@ func elementsAfter[T uint32 | uint64](p unsafe.Pointer, skip, n int64) []T {
 	return unsafe.Slice((*T)(p), skip+n)[skip:]
 }
 
-// inTurns splits neighbours of src into left and right; of an odd number the
+// deinterleaveInto splits neighbours of src into left and right; of an odd number the
 // last goes left.
-func inTurns[T uint32 | uint64](left, right, src []T) {
+func deinterleaveInto[T uint32 | uint64](left, right, src []T) {
 	for k := range right {
 		two := src[:2]
 		left[k], right[k] = two[0], two[1]

@@ -78,7 +78,8 @@ func (x *rowAccess) isFixed() bool {
 	})
 }
 
-// fuseRows groups items of the schedule that row kernels can do.
+// fuseRows groups items of the schedule that row kernels can do, where machine
+// code runs and the plan does not forbid it.
 func (s *schedule) fuseRows() {
 	f := &rowFuser{uses: s.countUses()}
 	for _, i := range s.items {
@@ -88,7 +89,10 @@ func (s *schedule) fuseRows() {
 	s.items = f.items
 }
 
-// A rowFuser builds the row groups of a schedule.
+// A rowFuser builds the row groups of a schedule in one pass over its items. An
+// item joins the open group, begins a group of its own, or stays as it is; it
+// ends the open group if it cannot join and uses what the group makes. Items
+// that do not touch the open group may pass it.
 type rowFuser struct {
 	items []*instr
 	open  *rowGroup // The group that grows.
@@ -313,7 +317,7 @@ func (n *rowGroup) chooseExtents() bool {
 	// Without a boundary of their own, elements are divided into rows that fit the
 	// first-level cache.
 	if len(bounds) == 1 && !reduced {
-		bounds = append([]int64{rowOf(total)}, bounds...)
+		bounds = append([]int64{flatRowLength(total)}, bounds...)
 	}
 	if bounds[0] < minRowLength || bounds[0] > maxRowLength {
 		return false
@@ -357,7 +361,8 @@ func (f *rowReduction) dims() []stridedDim {
 	return dims
 }
 
-// boundaries are the products of the sizes of the last dimensions.
+// boundaries are the products of the sizes of the last dimensions: where in
+// row-major order a dimension ends. Of sizes 4, 6 and 8 they are 8, 48 and 192.
 func boundaries(dims []stridedDim) []int64 {
 	var bounds []int64
 	size := int64(1)
@@ -369,9 +374,9 @@ func boundaries(dims []stridedDim) []int64 {
 	return bounds
 }
 
-// rowOf is the length of the rows into which n contiguous elements are divided:
+// flatRowLength is the length of the rows into which n contiguous elements are divided:
 // a divisor that is a multiple of four vectors, or else all.
-func rowOf(n int64) int64 {
+func flatRowLength(n int64) int64 {
 	for c := int64(maxFlatRowLength); c >= maxFlatRowLength/4; c -= 32 {
 		if n%c == 0 {
 			return c
@@ -380,7 +385,9 @@ func rowOf(n int64) int64 {
 	return n
 }
 
-// refineStrides divides dimensions into those of the sizes.
+// refineStrides divides dimensions into those of the sizes, and reports whether
+// that is possible. Of a dimension with 48 elements of stride 2, sizes 6 and 8
+// have strides 16 and 2.
 func refineStrides(dims []stridedDim, sizes []int64) ([]int64, bool) {
 	strides := make([]int64, len(sizes))
 	d := len(dims) - 1
@@ -625,8 +632,9 @@ func (n *rowGroup) addReduction(of *rowReduction) bool {
 	return true
 }
 
-// finish finds what has to be stored and reports false where that cannot be
-// done.
+// finish finds what has to be stored: values with readers outside of the group,
+// and those in arrays of the caller. It reports false where that cannot be
+// done, since a kernel stores a value once and cannot store a broadcast.
 func (n *rowGroup) finish(uses map[*value]int) bool {
 	// A value with more readers than the group has is read outside of it.
 	inside := map[*value]int{}

@@ -13,8 +13,9 @@ import (
 // access, its strides and what kind of memory it is in. The kernel answers with the
 // scratch that it needs, and with code that takes addresses.
 
-// translate makes the kernel of the group and plans it. It returns the values of
-// the lowering that the kernel keeps in scratch.
+// translate makes the kernel of the group and plans it. It returns the values
+// of the lowering that the kernel keeps in scratch: rows of values that a later
+// sweep reads again, and the slab.
 func (n *rowGroup) translate() []*value {
 	// Each value of the group has one value of the kernel, which is made when it is
 	// first mentioned.
@@ -52,7 +53,9 @@ func (n *rowGroup) translate() []*value {
 	return n.allocate()
 }
 
-// translateItems translates the operations and reductions of the group.
+// translateItems translates the operations and reductions of the group, in the
+// order of its items. Loads, stores and broadcasts are accesses and maps in the
+// kernel, and no items.
 func (n *rowGroup) translateItems() {
 	// The group has its own copies of the reductions, in the order of the items.
 	reductions := n.reductions
@@ -101,7 +104,8 @@ func (n *rowGroup) value(v *value) *rowkernel.Value {
 	return x
 }
 
-// access is the translation of s.
+// access is the translation of s. What kind of memory it is in is filled in by
+// compile.
 func (n *rowGroup) access(s *rowAccess) *rowkernel.Access {
 	return &rowkernel.Access{
 		Value:       n.value(s.v),
@@ -132,8 +136,9 @@ func (n *rowGroup) allocate() []*value {
 	return append(scratch, slab)
 }
 
-// compile makes the step that runs the kernel of the group, when scratch has been
-// laid out.
+// compile makes the step that runs the kernel of the group, when scratch has
+// been laid out. The step collects the addresses of the accesses and calls the
+// code; everything else was decided before.
 func (n *rowGroup) compile(l *lowering) (step, error) {
 	// Everything has its place now: results of loops may have been bound to outputs
 	// since the group was translated.

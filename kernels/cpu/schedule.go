@@ -34,7 +34,8 @@ type producer struct {
 	phase int
 }
 
-// schedule orders the instructions of the block.
+// schedule orders the instructions of the block, groups them and decides where
+// their values are. It is called once, when all instructions are known.
 func (b *block) schedule() *schedule {
 	phase := b.phases()
 	s := &schedule{block: b}
@@ -148,6 +149,8 @@ func (s *schedule) assignResidence() {
 	if s.block.l.fusesRows {
 		s.fuseRows()
 	}
+	// If a group has all readers of a value that it makes, the value need not exist as
+	// a whole.
 	uses := map[*value]int{}
 	inside := map[*value]int{}
 	for _, i := range s.items {
@@ -211,6 +214,9 @@ func (s *schedule) compile() []step {
 // strips makes the step of a group, which runs strip by strip. A single
 // instruction that needs no strips runs once.
 func (i *instr) strips(l *lowering) step {
+	// Strips exist so that values stay in the first-level cache between instructions.
+	// One machine function needs none, but returns now and then for the garbage
+	// collector; views dictate a length of their own.
 	nodes, pieces, compiled := l.stripsOf(i.group)
 	length := i.n
 	switch {

@@ -65,10 +65,10 @@ func (i *instr) extendLiveRange(at int, which func(*value) bool) {
 // cacheLine is the size of a cache line, to which values are aligned.
 const cacheLine = 64
 
-// layOut gives every value in scratch an offset such that values whose live
+// assignScratchOffsets gives every value in scratch an offset such that values whose live
 // ranges overlap do not, first fit in the order of birth, and returns the size
 // of the scratch.
-func layOut(values []*value) int64 {
+func assignScratchOffsets(values []*value) int64 {
 	order := slices.DeleteFunc(slices.Clone(values), func(v *value) bool {
 		return v.where == inMemory || v.liveTo < v.liveFrom
 	})
@@ -78,6 +78,8 @@ func layOut(values []*value) int64 {
 			cmp.Compare(x.id, y.id),
 		)
 	})
+	// Values are placed in the order in which they are born. Those that are dead by
+	// then free their bytes; the first gap that is long enough is taken.
 	var live []*value // The live values, by offset.
 	total := int64(0)
 	for _, v := range order {
@@ -97,8 +99,9 @@ func layOut(values []*value) int64 {
 }
 
 // A scratchPool keeps the scratch of closed kernels for new ones, which saves
-// zeroing it and the faults of pages that were never touched. Scratch is not
-// zeroed between uses.
+// zeroing it and the faults of pages that were never touched. That matters
+// while tuning, where kernels live for milliseconds. Scratch is not zeroed
+// between uses.
 type scratchPool struct {
 	mu   sync.Mutex
 	free [][]byte
@@ -115,6 +118,8 @@ func (p *scratchPool) get(n int64) []byte {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// The smallest piece that is large enough serves, unless it is more than four
+	// times as large: such pieces are left for larger plans.
 	best := -1
 	for k, s := range p.free {
 		size := cap(s)

@@ -73,12 +73,18 @@ func (s *search) found() []pricedTiling {
 // dimensions of loops that can be joined together.
 type descent struct {
 	*search
-	moves    [][]int        // dimensions that change together
-	at       pricedTiling   // the best of this descent
-	try      symtile.Tiling // … with one change
-	tried    []int          // of each move: improved when it was tried last
-	improved int            // how often at became better, over all descents
-	met      []pricedTiling // that were the best at some time, and all that came close
+	// Dimensions that change together.
+	moves [][]int
+	// The best of this descent.
+	at pricedTiling
+	// That tiling with one change.
+	try symtile.Tiling
+	// Of each move: improved when it was tried last.
+	tried []int
+	// How often at became better, over all descents.
+	improved int
+	// That were the best at some time, and all that came close.
+	met []pricedTiling
 }
 
 // newDescent lists the moves: each dimension alone, and the dimensions of loops that can

@@ -38,6 +38,8 @@ type splitK struct {
 // dots and reductions in nested loops, are not divided, nor are reductions
 // without machine code or with fewer iterations than parts.
 func (l *lowering) planSplit() {
+	// A dot divides its terms where it has no loop, or a loop of fewer iterations than
+	// parts, and else the iterations. A reduction divides its iterations only.
 	parts := l.knob("splitk", 1)
 	n := splittableOp(l.p)
 	if parts <= 1 || n < 0 {
@@ -128,6 +130,7 @@ func (s *splitK) reset() {
 }
 
 // rangeOf is the part of n that a tile program does, in multiples of a unit.
+// Parts differ by at most one unit.
 func (s *splitK) rangeOf(w *worker, n, unit int64) (begin, end int64) {
 	units := (n + unit - 1) / unit
 	return min(n, units*w.part/s.parts*unit), min(
@@ -155,7 +158,8 @@ func (s *splitK) arrive(w *worker) bool {
 
 // splitReduction makes a reduction begin from its identity in all parts but the
 // first, leave its partial result in v, and continue with the combination of
-// all in the part that arrives last.
+// all in the part that arrives last. The parts are combined in their order,
+// whichever arrives last.
 func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
 	each := vector.ReduceRoutines()[monoid][1]

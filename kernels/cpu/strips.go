@@ -73,7 +73,9 @@ func elementwiseOperand(b *block, op symtile.Op, k int, n int64) *value {
 }
 
 // elementwiseStrip makes what computes strips of an operation from its
-// arguments by loops in Go, nil where the operation is not supported.
+// arguments by loops in Go, nil where the operation is not supported. Select,
+// clamp and the operations between classes have forms of their own; all others
+// are unary or binary loops.
 func elementwiseStrip[T portable.Number](
 	i *hlo.Instr, v *value, args []*value,
 ) strip {
@@ -230,7 +232,7 @@ type stripFunction struct {
 
 // assignRoutines moves the instructions of a group that only bring values in to
 // its front, which their phase allows, and numbers the runs of instructions
-// that become one function each.
+// that become one function each. Without loads between them, runs are longer.
 func (l *lowering) assignRoutines(g *instr) {
 	g.group = sourcesFirst(g.group)
 	if !l.jit {
@@ -317,8 +319,9 @@ func (l *lowering) goStrips(group []*instr) (nodes []strip) {
 	return nodes
 }
 
-// compileRun makes one function of a run. Where that is not possible, it
-// reports false and the loops in Go stay.
+// compileRun makes one function of a run. Where that is not possible, because
+// the values do not fit in the registers, it reports false and the loops in Go
+// stay.
 func (l *lowering) compileRun(run, group []*instr) (strip, bool) {
 	if run[0].routine == 0 || !l.jit {
 		return nil, false
@@ -364,8 +367,8 @@ func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
 	return m
 }
 
-// compile emits the function: a loop over vectors with its remainder under a
-// mask.
+// compile emits the function: a loop over vectors, two at a time where
+// registers allow it, with its remainder under a mask.
 func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	if len(m.reads)+len(m.writes) > len(addressRegs) {
 		return nil, false
@@ -499,7 +502,8 @@ func (l *lowering) addText(text []byte) *amd64.Func {
 const codeAlignment = 64
 
 // loadCode makes the code of the plan executable for as long as the kernel is
-// open.
+// open, and sets its functions. All code of a plan is loaded at once, since
+// mapping pages is what loading costs.
 func (l *lowering) loadCode() (*amd64.Code, error) {
 	if len(l.text) == 0 {
 		return nil, nil

@@ -46,7 +46,8 @@ func newDimMask(b *block, d symtile.DimTile) dimMask {
 // errDigits rejects tiles that only loads and stores can walk.
 var errDigits = errors.New("a tile with several digits in one dimension is masked, padded or joined; the CPU backend loads and stores such tiles only")
 
-// valid is the range of elements that are valid.
+// valid is the range of indices of the tile that are valid, which can be empty.
+// It solves lower ≤ offset + i·stride < bound for i.
 func (m *dimMask) valid(w *worker) (lo, hi int64) {
 	offset := w.slots[m.offset]
 	lower := w.slots[m.lower]
@@ -168,8 +169,8 @@ func (a *tileAccess[T]) write(
 	a.walk(w, data, scratch, from, false)
 }
 
-// walk transfers elements row by row. With blank, masked elements of scratch
-// become 0.
+// walk transfers elements row by row, a row being the last dimension. With
+// blank, masked elements of scratch become 0; otherwise they are left alone.
 func (a *tileAccess[T]) walk(
 	w *worker, data []byte,
 	scratch []T, from int64, blank bool,
@@ -405,7 +406,9 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 	})
 }
 
-// storesNonTemporal reports whether an output is written past the caches.
+// storesNonTemporal reports whether an output is written past the caches: by
+// default if it takes at least half of the last-level cache, where it would
+// evict what is still needed.
 func (l *lowering) storesNonTemporal(shape hlo.Shape) bool {
 	def := int64(0)
 	if 2*shape.Bytes() >= l.spec.last {

@@ -25,7 +25,8 @@ import (
 // spare the reading of lines that are overwritten.
 
 // A tileCopy copies elements from an array or a tile in scratch to another
-// without interpreting them.
+// without interpreting them. It is made once per view of a composition, and its
+// run evaluates masks and offsets for each tile.
 type tileCopy struct {
 	// The dimensions, those with the largest strides in the destination first.
 	dims  []copyDim
@@ -407,13 +408,16 @@ func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
 
 const (
 	// prefetchBytes is how far ahead of the copy the source is prefetched.
+	// Within long rows it is a distance in the row, for short rows a number of
+	// rows of about as many bytes.
 	prefetchBytes = 1024
 	// minFillBytes is the length from which rows of one element are filled from
 	// a pattern.
 	minFillBytes = 64
 )
 
-// fillRuns writes rows of copies of one element.
+// fillRuns writes rows of copies of one element. A pattern of copies is made
+// once per row and copied as often as it fits.
 func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
 	bytes := x.size[m.cols] * m.width
 	m.eachOuter(x, m.cols, -1, func(dst, src unsafe.Pointer) {
@@ -482,13 +486,6 @@ func copyStridedAs[T uint8 | uint16 | uint32 | uint64](
 			to*size)) = *(*T)(unsafe.Add(src, k*from*size))
 	}
 }
-
-// Transposes: blocks that fit the registers, rows of the source becoming columns
-// of the destination. They are gathered into a block of scratch of which whole
-// lines are then written, where the destination is written past the caches;
-// elsewhere they go where they belong at once. The sizes of the blocks of scratch
-// are those that were fastest for 4096 by 4096 elements of four bytes, of 16 to
-// 1024 each way: a block in half of the second cache, rows of eight lines.
 
 // The sizes of blocks of scratch were the fastest for 4096 by 4096 elements of
 // four bytes, among sizes of 16 to 1024 each way: a block of half of a

@@ -20,33 +20,53 @@ import (
 // lanes along the first dimensions; with the knob group=, rows of a group faster than
 // columns.
 type traffic struct {
-	orders     [][]int          // of each op: its dimensions from minor to major
-	unitStride []symtile.DimSet // of each op: dimensions of its tile whose stride is 1
-	lastDigit  [][]int64        // of each op: of dimensions with digits, at most how many elements the innermost one has; nil without
-	accesses   []arrayAccess
-	body       []span  // of the loops of a tile program, from the inside out
-	bytes      float64 // of all parameters and outputs
-	parallel   []int   // the parallel dimensions
+	// Of each op: its dimensions from minor to major.
+	orders [][]int
+	// Of each op: dimensions of its tile whose stride is 1.
+	unitStride []symtile.DimSet
+	// Of each op: of dimensions with digits, at most how many elements the innermost
+	// one has; nil without.
+	lastDigit [][]int64
+	accesses  []arrayAccess
+	// Of the loops of a tile program, from the inside out.
+	body []span
+	// Of all parameters and outputs.
+	bytes float64
+	// The parallel dimensions.
+	parallel []int
 
-	spans []span        // those of body, then those of the tile programs of a plan
-	trips []float64     // of one lane along each dimension
-	work  []arrayAccess // the accesses while a level is computed
+	// Those of body, then those of the tile programs of a plan.
+	spans []span
+	// Of one lane along each dimension.
+	trips []float64
+	// The accesses while a level is computed.
+	work []arrayAccess
 }
 
 // An arrayAccess is a tile of an array that a tile program touches.
 type arrayAccess struct {
-	op      int
-	array   int            // parameter number; −1 for an output
-	bytes   float64        // of the whole array
-	width   float64        // bytes of an element
-	tile    float64        // bytes of one tile inside the array, on average; 0 for a duplicate
-	runs    float64        // times that the tile is moved in all
-	dims    symtile.DimSet // dimensions of the space that its place depends on
-	once    symtile.DimSet // dimensions along which only the first tile program touches it
-	several bool           // there are other accesses to the same parameter
-	past    bool           // an output that is written past the caches
+	op int
+	// Parameter number; −1 for an output.
+	array int
+	// Of the whole array.
+	bytes float64
+	// Bytes of an element.
+	width float64
+	// Bytes of one tile inside the array, on average; 0 for a duplicate.
+	tile float64
+	// Times that the tile is moved in all.
+	runs float64
+	// Dimensions of the space that its place depends on.
+	dims symtile.DimSet
+	// Dimensions along which only the first tile program touches it.
+	once symtile.DimSet
+	// There are other accesses to the same parameter.
+	several bool
+	// An output that is written past the caches.
+	past bool
 
-	distinct, moved float64 // bytes, while the traffic of a level is added up
+	// Bytes, while the traffic of a level is added up.
+	distinct, moved float64
 }
 
 // A span says that accesses lo … hi−1 are in a body (dim −1) or in a loop over the

@@ -29,6 +29,12 @@ import (
 // A composedView follows the elements of a tile back through operations that
 // only move elements, to the tile that they come from: a composition of strided
 // views.
+//
+// For example, let b = transpose(reshape(a)), where a has 24 elements, the
+// reshape is 4 by 6, and b is 6 by 4. The view of b that is stored densely
+// begins with strides 4, 1 in the destination and 4, 1 in b. The transpose
+// turns the latter into 1, 6 in the reshape, which are 1, 6 in a, too: b is a
+// copy of a with two dimensions of strides 1 and 6.
 type composedView struct {
 	// The dimensions, outermost in the destination first.
 	dims   []composedDim
@@ -189,7 +195,8 @@ func (t *composedView) composeWith(sizes, strides []int64, start int64) bool {
 }
 
 // A dimSplitter splits steps in row-major numbers into steps along one
-// dimension each.
+// dimension each, and keeps track of the range of indices along each dimension,
+// so that compositions in which an index would leave its dimension are found.
 type dimSplitter struct {
 	// The sizes of the tile, the strides given to its dimensions, and its
 	// row-major strides.
@@ -437,7 +444,8 @@ func (l *lowering) composeOp(n int) *composition {
 }
 
 // composition composes from a view, nil where that does not work or gains
-// nothing.
+// nothing: where nothing moves, or nothing comes from an array. Sources must
+// have the element type of the result.
 func (l *lowering) composition(t composedView) *composition {
 	r := &composition{}
 	d := l.p.Ops[t.source].Instr.Shape.DType
@@ -489,7 +497,8 @@ type copyPlan struct {
 }
 
 // planCopies decides what is copied straight to outputs: roots that are only
-// moved and that nothing else needs in scratch.
+// moved and that nothing else needs in scratch. What accumulates, and what
+// run-time variables need, is always lowered.
 func (l *lowering) planCopies() {
 	m := &l.copies
 	*m = copyPlan{

@@ -8,6 +8,7 @@ package kerneltest
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
 // Program analyzes the text of a computation. A text that is not valid, or that cannot
@@ -78,4 +80,37 @@ func Best(n int, run func() time.Duration) float64 {
 		best = min(best, run())
 	}
 	return best.Seconds()
+}
+
+// BenchmarkDefaults measures how long a backend takes to choose the default plan of each
+// fusion of the corpus, from its analysed program: the best time of each, of which
+// it reports the 90th percentile and the longest in milliseconds. Fusions that
+// cannot be tiled are left out.
+func BenchmarkDefaults(b *testing.B, choose func(*symtile.Program) error) {
+	fusions, err := corpus.Fusions()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var programs []*symtile.Program
+	for _, f := range fusions {
+		if p, err := symtile.Analyze(f.Computation); err == nil {
+			programs = append(programs, p)
+		}
+	}
+	best := make([]time.Duration, len(programs))
+	for b.Loop() {
+		for k, p := range programs {
+			begin := time.Now()
+			if err := choose(p); err != nil {
+				b.Fatal(err)
+			}
+			if took := time.Since(begin); best[k] == 0 || took < best[k] {
+				best[k] = took
+			}
+		}
+	}
+	slices.Sort(best)
+	n := len(best)
+	b.ReportMetric(best[n*9/10].Seconds()*1e3, "ms-p90")
+	b.ReportMetric(best[n-1].Seconds()*1e3, "ms-max")
 }

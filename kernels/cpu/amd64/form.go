@@ -61,6 +61,16 @@ const (
 	tail        // no ModRM byte; ext follows the opcode
 )
 
+// Frequent prefixes, named as in the Intel SDM: VEX.66.0F38 is vex660F38.
+const (
+	vex0F     = vex | m0F
+	vex660F   = vex | p66 | m0F
+	vexF30F   = vex | pF3 | m0F
+	vexF20F   = vex | pF2 | m0F
+	vex660F38 = vex | p66 | m38
+	vex660F3A = vex | p66 | m3A
+)
+
 // A form is one encoding of an instruction. enc has one letter an operand:
 //
 //	R ModRM.reg   V VEX.vvvv   M ModRM.rm   O in the opcode

@@ -5,46 +5,46 @@ package amd64
 var instructions = [opCount]instruction{
 	// Moves of vectors and of their low elements.
 	VMOVUPS: {"vmovups", []form{
-		{vex | m0F, 0x10, 0, "RM", args{v, vm}},
-		{vex | m0F, 0x11, 0, "MR", args{mv, v}},
+		{vex0F, 0x10, 0, "RM", args{v, vm}},
+		{vex0F, 0x11, 0, "MR", args{mv, v}},
 	}},
 	VMOVUPD: {"vmovupd", []form{
-		{vex | p66 | m0F, 0x10, 0, "RM", args{v, vm}},
-		{vex | p66 | m0F, 0x11, 0, "MR", args{mv, v}},
+		{vex660F, 0x10, 0, "RM", args{v, vm}},
+		{vex660F, 0x11, 0, "MR", args{mv, v}},
 	}},
 	VMOVAPS: {"vmovaps", []form{
-		{vex | m0F, 0x28, 0, "RM", args{v, vm}},
-		{vex | m0F, 0x29, 0, "MR", args{mv, v}},
+		{vex0F, 0x28, 0, "RM", args{v, vm}},
+		{vex0F, 0x29, 0, "MR", args{mv, v}},
 	}},
 	VMOVAPD: {"vmovapd", []form{
-		{vex | p66 | m0F, 0x28, 0, "RM", args{v, vm}},
-		{vex | p66 | m0F, 0x29, 0, "MR", args{mv, v}},
+		{vex660F, 0x28, 0, "RM", args{v, vm}},
+		{vex660F, 0x29, 0, "MR", args{mv, v}},
 	}},
 	VMOVDQU: {"vmovdqu", []form{
-		{vex | pF3 | m0F, 0x6f, 0, "RM", args{v, vm}},
-		{vex | pF3 | m0F, 0x7f, 0, "MR", args{mv, v}},
+		{vexF30F, 0x6f, 0, "RM", args{v, vm}},
+		{vexF30F, 0x7f, 0, "MR", args{mv, v}},
 	}},
 	VMOVDQA: {"vmovdqa", []form{
-		{vex | p66 | m0F, 0x6f, 0, "RM", args{v, vm}},
-		{vex | p66 | m0F, 0x7f, 0, "MR", args{mv, v}},
+		{vex660F, 0x6f, 0, "RM", args{v, vm}},
+		{vex660F, 0x7f, 0, "MR", args{mv, v}},
 	}},
 	VMOVSS: {"vmovss", []form{
-		{vex | pF3 | m0F, 0x10, 0, "RM", args{x, m32}},
-		{vex | pF3 | m0F, 0x11, 0, "MR", args{m32, x}},
-		{vex | pF3 | m0F, 0x10, 0, "RVM", args{x, x, x}},
+		{vexF30F, 0x10, 0, "RM", args{x, m32}},
+		{vexF30F, 0x11, 0, "MR", args{m32, x}},
+		{vexF30F, 0x10, 0, "RVM", args{x, x, x}},
 	}},
 	VMOVSD: {"vmovsd", []form{
-		{vex | pF2 | m0F, 0x10, 0, "RM", args{x, m64}},
-		{vex | pF2 | m0F, 0x11, 0, "MR", args{m64, x}},
-		{vex | pF2 | m0F, 0x10, 0, "RVM", args{x, x, x}},
+		{vexF20F, 0x10, 0, "RM", args{x, m64}},
+		{vexF20F, 0x11, 0, "MR", args{m64, x}},
+		{vexF20F, 0x10, 0, "RVM", args{x, x, x}},
 	}},
 	VMOVD: {"vmovd", []form{
-		{vex | p66 | m0F, 0x6e, 0, "RM", args{x, r32 | m32}},
-		{vex | p66 | m0F, 0x7e, 0, "MR", args{r32 | m32, x}},
+		{vex660F, 0x6e, 0, "RM", args{x, r32 | m32}},
+		{vex660F, 0x7e, 0, "MR", args{r32 | m32, x}},
 	}},
 	VMOVQ: {"vmovq", []form{
-		{vex | pF3 | m0F, 0x7e, 0, "RM", args{x, x | m64}},
-		{vex | p66 | m0F, 0xd6, 0, "MR", args{m64, x}},
+		{vexF30F, 0x7e, 0, "RM", args{x, x | m64}},
+		{vex660F, 0xd6, 0, "MR", args{m64, x}},
 		{vex | p66 | m0F | w1, 0x6e, 0, "RM", args{x, r64}},
 		{vex | p66 | m0F | w1, 0x7e, 0, "MR", args{r64, x}},
 	}},
@@ -52,55 +52,55 @@ var instructions = [opCount]instruction{
 		vex | m0F, 0x2b, 0, "MR", args{mv, v},
 	}}},
 	VMOVNTPD: {"vmovntpd", []form{
-		{vex | p66 | m0F, 0x2b, 0, "MR", args{mv, v}},
+		{vex660F, 0x2b, 0, "MR", args{mv, v}},
 	}},
 	VMOVNTDQ: {"vmovntdq", []form{
-		{vex | p66 | m0F, 0xe7, 0, "MR", args{mv, v}},
+		{vex660F, 0xe7, 0, "MR", args{mv, v}},
 	}},
 	VMASKMOVPS: {"vmaskmovps", []form{
-		{vex | p66 | m38, 0x2c, 0, "RVM", args{v, v, mv}},
-		{vex | p66 | m38, 0x2e, 0, "MVR", args{mv, v, v}},
+		{vex660F38, 0x2c, 0, "RVM", args{v, v, mv}},
+		{vex660F38, 0x2e, 0, "MVR", args{mv, v, v}},
 	}},
 	VMASKMOVPD: {"vmaskmovpd", []form{
-		{vex | p66 | m38, 0x2d, 0, "RVM", args{v, v, mv}},
-		{vex | p66 | m38, 0x2f, 0, "MVR", args{mv, v, v}},
+		{vex660F38, 0x2d, 0, "RVM", args{v, v, mv}},
+		{vex660F38, 0x2f, 0, "MVR", args{mv, v, v}},
 	}},
 	VPMASKMOVD: {"vpmaskmovd", []form{
-		{vex | p66 | m38, 0x8c, 0, "RVM", args{v, v, mv}},
-		{vex | p66 | m38, 0x8e, 0, "MVR", args{mv, v, v}},
+		{vex660F38, 0x8c, 0, "RVM", args{v, v, mv}},
+		{vex660F38, 0x8e, 0, "MVR", args{mv, v, v}},
 	}},
 	VPMASKMOVQ: {"vpmaskmovq", []form{
 		{vex | p66 | m38 | w1, 0x8c, 0, "RVM", args{v, v, mv}},
 		{vex | p66 | m38 | w1, 0x8e, 0, "MVR", args{mv, v, v}},
 	}},
 	VBROADCASTSS: {"vbroadcastss", []form{
-		{vex | p66 | m38, 0x18, 0, "RM", args{anyXY, x | m32}},
+		{vex660F38, 0x18, 0, "RM", args{anyXY, x | m32}},
 	}},
 	VBROADCASTSD: {"vbroadcastsd", []form{
-		{vex | p66 | m38, 0x19, 0, "RM", args{y, x | m64}},
+		{vex660F38, 0x19, 0, "RM", args{y, x | m64}},
 	}},
 	VBROADCASTF128: {"vbroadcastf128", []form{
-		{vex | p66 | m38, 0x1a, 0, "RM", args{y, m128}},
+		{vex660F38, 0x1a, 0, "RM", args{y, m128}},
 	}},
 	VPBROADCASTB: {"vpbroadcastb", []form{
-		{vex | p66 | m38, 0x78, 0, "RM", args{anyXY, x | m8}},
+		{vex660F38, 0x78, 0, "RM", args{anyXY, x | m8}},
 	}},
 	VPBROADCASTW: {"vpbroadcastw", []form{
-		{vex | p66 | m38, 0x79, 0, "RM", args{anyXY, x | m16}},
+		{vex660F38, 0x79, 0, "RM", args{anyXY, x | m16}},
 	}},
 	VPBROADCASTD: {"vpbroadcastd", []form{
-		{vex | p66 | m38, 0x58, 0, "RM", args{anyXY, x | m32}},
+		{vex660F38, 0x58, 0, "RM", args{anyXY, x | m32}},
 	}},
 	VPBROADCASTQ: {"vpbroadcastq", []form{
-		{vex | p66 | m38, 0x59, 0, "RM", args{anyXY, x | m64}},
+		{vex660F38, 0x59, 0, "RM", args{anyXY, x | m64}},
 	}},
 
 	// Floating-point arithmetic.
 	VADDPS: {"vaddps", []form{
-		{vex | m0F, 0x58, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x58, 0, "RVM", args{v, v, vm}},
 	}},
 	VADDPD: {"vaddpd", []form{
-		{vex | p66 | m0F, 0x58, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x58, 0, "RVM", args{v, v, vm}},
 	}},
 	VADDSS: {"vaddss", []form{{
 		vex | pF3 | m0F, 0x58, 0, "RVM", args{x, x, x | m32},
@@ -109,10 +109,10 @@ var instructions = [opCount]instruction{
 		vex | pF2 | m0F, 0x58, 0, "RVM", args{x, x, x | m64},
 	}}},
 	VSUBPS: {"vsubps", []form{
-		{vex | m0F, 0x5c, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x5c, 0, "RVM", args{v, v, vm}},
 	}},
 	VSUBPD: {"vsubpd", []form{
-		{vex | p66 | m0F, 0x5c, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x5c, 0, "RVM", args{v, v, vm}},
 	}},
 	VSUBSS: {"vsubss", []form{{
 		vex | pF3 | m0F, 0x5c, 0, "RVM", args{x, x, x | m32},
@@ -121,10 +121,10 @@ var instructions = [opCount]instruction{
 		vex | pF2 | m0F, 0x5c, 0, "RVM", args{x, x, x | m64},
 	}}},
 	VMULPS: {"vmulps", []form{
-		{vex | m0F, 0x59, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x59, 0, "RVM", args{v, v, vm}},
 	}},
 	VMULPD: {"vmulpd", []form{
-		{vex | p66 | m0F, 0x59, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x59, 0, "RVM", args{v, v, vm}},
 	}},
 	VMULSS: {"vmulss", []form{{
 		vex | pF3 | m0F, 0x59, 0, "RVM", args{x, x, x | m32},
@@ -133,10 +133,10 @@ var instructions = [opCount]instruction{
 		vex | pF2 | m0F, 0x59, 0, "RVM", args{x, x, x | m64},
 	}}},
 	VDIVPS: {"vdivps", []form{
-		{vex | m0F, 0x5e, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x5e, 0, "RVM", args{v, v, vm}},
 	}},
 	VDIVPD: {"vdivpd", []form{
-		{vex | p66 | m0F, 0x5e, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x5e, 0, "RVM", args{v, v, vm}},
 	}},
 	VDIVSS: {"vdivss", []form{{
 		vex | pF3 | m0F, 0x5e, 0, "RVM", args{x, x, x | m32},
@@ -145,10 +145,10 @@ var instructions = [opCount]instruction{
 		vex | pF2 | m0F, 0x5e, 0, "RVM", args{x, x, x | m64},
 	}}},
 	VMINPS: {"vminps", []form{
-		{vex | m0F, 0x5d, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x5d, 0, "RVM", args{v, v, vm}},
 	}},
 	VMINPD: {"vminpd", []form{
-		{vex | p66 | m0F, 0x5d, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x5d, 0, "RVM", args{v, v, vm}},
 	}},
 	VMINSS: {"vminss", []form{{
 		vex | pF3 | m0F, 0x5d, 0, "RVM", args{x, x, x | m32},
@@ -157,10 +157,10 @@ var instructions = [opCount]instruction{
 		vex | pF2 | m0F, 0x5d, 0, "RVM", args{x, x, x | m64},
 	}}},
 	VMAXPS: {"vmaxps", []form{
-		{vex | m0F, 0x5f, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x5f, 0, "RVM", args{v, v, vm}},
 	}},
 	VMAXPD: {"vmaxpd", []form{
-		{vex | p66 | m0F, 0x5f, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x5f, 0, "RVM", args{v, v, vm}},
 	}},
 	VMAXSS: {"vmaxss", []form{{
 		vex | pF3 | m0F, 0x5f, 0, "RVM", args{x, x, x | m32},
@@ -172,7 +172,7 @@ var instructions = [opCount]instruction{
 		vex | m0F, 0x51, 0, "RM", args{v, vm},
 	}}},
 	VSQRTPD: {"vsqrtpd", []form{
-		{vex | p66 | m0F, 0x51, 0, "RM", args{v, vm}},
+		{vex660F, 0x51, 0, "RM", args{v, vm}},
 	}},
 	VSQRTSS: {"vsqrtss", []form{{
 		vex | pF3 | m0F, 0x51, 0, "RVM", args{x, x, x | m32},
@@ -187,16 +187,16 @@ var instructions = [opCount]instruction{
 		vex | m0F, 0x52, 0, "RM", args{v, vm},
 	}}},
 	VHADDPS: {"vhaddps", []form{
-		{vex | pF2 | m0F, 0x7c, 0, "RVM", args{v, v, vm}},
+		{vexF20F, 0x7c, 0, "RVM", args{v, v, vm}},
 	}},
 	VHADDPD: {"vhaddpd", []form{
-		{vex | p66 | m0F, 0x7c, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x7c, 0, "RVM", args{v, v, vm}},
 	}},
 	VROUNDPS: {"vroundps", []form{
-		{vex | p66 | m3A, 0x08, 0, "RMI", args{v, vm, u8}},
+		{vex660F3A, 0x08, 0, "RMI", args{v, vm, u8}},
 	}},
 	VROUNDPD: {"vroundpd", []form{
-		{vex | p66 | m3A, 0x09, 0, "RMI", args{v, vm, u8}},
+		{vex660F3A, 0x09, 0, "RMI", args{v, vm, u8}},
 	}},
 	VROUNDSS: {"vroundss", []form{{
 		vex | p66 | m3A, 0x0a, 0, "RVMI",
@@ -210,7 +210,7 @@ var instructions = [opCount]instruction{
 	// Fused multiply-add: the digits say which operands are multiplied, 1 is the
 	// destination; VFMADD231PS d, a, b is d += a*b.
 	VFMADD132PS: {"vfmadd132ps", []form{
-		{vex | p66 | m38, 0x98, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x98, 0, "RVM", args{v, v, vm}},
 	}},
 	VFMADD132PD: {"vfmadd132pd", []form{{
 		vex | p66 | m38 | w1, 0x98, 0, "RVM", args{v, v, vm},
@@ -223,7 +223,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFMADD213PS: {"vfmadd213ps", []form{
-		{vex | p66 | m38, 0xa8, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0xa8, 0, "RVM", args{v, v, vm}},
 	}},
 	VFMADD213PD: {"vfmadd213pd", []form{{
 		vex | p66 | m38 | w1, 0xa8, 0, "RVM", args{v, v, vm},
@@ -236,7 +236,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFMADD231PS: {"vfmadd231ps", []form{
-		{vex | p66 | m38, 0xb8, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0xb8, 0, "RVM", args{v, v, vm}},
 	}},
 	VFMADD231PD: {"vfmadd231pd", []form{{
 		vex | p66 | m38 | w1, 0xb8, 0, "RVM", args{v, v, vm},
@@ -249,7 +249,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFMSUB132PS: {"vfmsub132ps", []form{
-		{vex | p66 | m38, 0x9a, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x9a, 0, "RVM", args{v, v, vm}},
 	}},
 	VFMSUB132PD: {"vfmsub132pd", []form{{
 		vex | p66 | m38 | w1, 0x9a, 0, "RVM", args{v, v, vm},
@@ -262,7 +262,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFMSUB213PS: {"vfmsub213ps", []form{
-		{vex | p66 | m38, 0xaa, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0xaa, 0, "RVM", args{v, v, vm}},
 	}},
 	VFMSUB213PD: {"vfmsub213pd", []form{{
 		vex | p66 | m38 | w1, 0xaa, 0, "RVM", args{v, v, vm},
@@ -275,7 +275,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFMSUB231PS: {"vfmsub231ps", []form{
-		{vex | p66 | m38, 0xba, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0xba, 0, "RVM", args{v, v, vm}},
 	}},
 	VFMSUB231PD: {"vfmsub231pd", []form{{
 		vex | p66 | m38 | w1, 0xba, 0, "RVM", args{v, v, vm},
@@ -288,7 +288,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFNMADD132PS: {"vfnmadd132ps", []form{
-		{vex | p66 | m38, 0x9c, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x9c, 0, "RVM", args{v, v, vm}},
 	}},
 	VFNMADD132PD: {"vfnmadd132pd", []form{{
 		vex | p66 | m38 | w1, 0x9c, 0, "RVM", args{v, v, vm},
@@ -301,7 +301,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFNMADD213PS: {"vfnmadd213ps", []form{
-		{vex | p66 | m38, 0xac, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0xac, 0, "RVM", args{v, v, vm}},
 	}},
 	VFNMADD213PD: {"vfnmadd213pd", []form{{
 		vex | p66 | m38 | w1, 0xac, 0, "RVM", args{v, v, vm},
@@ -314,7 +314,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFNMADD231PS: {"vfnmadd231ps", []form{
-		{vex | p66 | m38, 0xbc, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0xbc, 0, "RVM", args{v, v, vm}},
 	}},
 	VFNMADD231PD: {"vfnmadd231pd", []form{{
 		vex | p66 | m38 | w1, 0xbc, 0, "RVM", args{v, v, vm},
@@ -327,7 +327,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFNMSUB132PS: {"vfnmsub132ps", []form{
-		{vex | p66 | m38, 0x9e, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x9e, 0, "RVM", args{v, v, vm}},
 	}},
 	VFNMSUB132PD: {"vfnmsub132pd", []form{{
 		vex | p66 | m38 | w1, 0x9e, 0, "RVM", args{v, v, vm},
@@ -340,7 +340,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFNMSUB213PS: {"vfnmsub213ps", []form{
-		{vex | p66 | m38, 0xae, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0xae, 0, "RVM", args{v, v, vm}},
 	}},
 	VFNMSUB213PD: {"vfnmsub213pd", []form{{
 		vex | p66 | m38 | w1, 0xae, 0, "RVM", args{v, v, vm},
@@ -353,7 +353,7 @@ var instructions = [opCount]instruction{
 		args{x, x, x | m64},
 	}}},
 	VFNMSUB231PS: {"vfnmsub231ps", []form{
-		{vex | p66 | m38, 0xbe, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0xbe, 0, "RVM", args{v, v, vm}},
 	}},
 	VFNMSUB231PD: {"vfnmsub231pd", []form{{
 		vex | p66 | m38 | w1, 0xbe, 0, "RVM", args{v, v, vm},
@@ -368,31 +368,31 @@ var instructions = [opCount]instruction{
 
 	// Bits, comparisons, selection.
 	VANDPS: {"vandps", []form{
-		{vex | m0F, 0x54, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x54, 0, "RVM", args{v, v, vm}},
 	}},
 	VANDPD: {"vandpd", []form{
-		{vex | p66 | m0F, 0x54, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x54, 0, "RVM", args{v, v, vm}},
 	}},
 	VANDNPS: {"vandnps", []form{
-		{vex | m0F, 0x55, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x55, 0, "RVM", args{v, v, vm}},
 	}},
 	VANDNPD: {"vandnpd", []form{
-		{vex | p66 | m0F, 0x55, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x55, 0, "RVM", args{v, v, vm}},
 	}},
 	VORPS: {"vorps", []form{
-		{vex | m0F, 0x56, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x56, 0, "RVM", args{v, v, vm}},
 	}},
 	VORPD: {"vorpd", []form{
-		{vex | p66 | m0F, 0x56, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x56, 0, "RVM", args{v, v, vm}},
 	}},
 	VXORPS: {"vxorps", []form{
-		{vex | m0F, 0x57, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x57, 0, "RVM", args{v, v, vm}},
 	}},
 	VXORPD: {"vxorpd", []form{
-		{vex | p66 | m0F, 0x57, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x57, 0, "RVM", args{v, v, vm}},
 	}},
 	VCMPPS: {"vcmpps", []form{
-		{vex | m0F, 0xc2, 0, "RVMI", args{v, v, vm, u8}},
+		{vex0F, 0xc2, 0, "RVMI", args{v, v, vm, u8}},
 	}},
 	VCMPPD: {"vcmppd", []form{{
 		vex | p66 | m0F, 0xc2, 0, "RVMI", args{v, v, vm, u8},
@@ -430,16 +430,16 @@ var instructions = [opCount]instruction{
 		vex | m0F, 0x50, 0, "RM", args{r32, anyXY},
 	}}},
 	VMOVMSKPD: {"vmovmskpd", []form{
-		{vex | p66 | m0F, 0x50, 0, "RM", args{r32, anyXY}},
+		{vex660F, 0x50, 0, "RM", args{r32, anyXY}},
 	}},
 	VPMOVMSKB: {"vpmovmskb", []form{
-		{vex | p66 | m0F, 0xd7, 0, "RM", args{r32, anyXY}},
+		{vex660F, 0xd7, 0, "RM", args{r32, anyXY}},
 	}},
 	VPTEST: {"vptest", []form{
-		{vex | p66 | m38, 0x17, 0, "RM", args{v, vm}},
+		{vex660F38, 0x17, 0, "RM", args{v, vm}},
 	}},
 	VTESTPS: {"vtestps", []form{
-		{vex | p66 | m38, 0x0e, 0, "RM", args{v, vm}},
+		{vex660F38, 0x0e, 0, "RM", args{v, vm}},
 	}},
 
 	// Conversions.
@@ -447,25 +447,25 @@ var instructions = [opCount]instruction{
 		vex | m0F, 0x5b, 0, "RM", args{v, vm},
 	}}},
 	VCVTPS2DQ: {"vcvtps2dq", []form{
-		{vex | p66 | m0F, 0x5b, 0, "RM", args{v, vm}},
+		{vex660F, 0x5b, 0, "RM", args{v, vm}},
 	}},
 	VCVTTPS2DQ: {"vcvttps2dq", []form{
-		{vex | pF3 | m0F, 0x5b, 0, "RM", args{v, vm}},
+		{vexF30F, 0x5b, 0, "RM", args{v, vm}},
 	}},
 	VCVTPS2PD: {"vcvtps2pd", []form{
-		{vex | m0F, 0x5a, 0, "RM", args{anyXY, x | mh}},
+		{vex0F, 0x5a, 0, "RM", args{anyXY, x | mh}},
 	}},
 	VCVTPD2PS: {"vcvtpd2ps", []form{
-		{vex | p66 | m0F, 0x5a, 0, "RM", args{x, anyXY}},
+		{vex660F, 0x5a, 0, "RM", args{x, anyXY}},
 	}},
 	VCVTDQ2PD: {"vcvtdq2pd", []form{
-		{vex | pF3 | m0F, 0xe6, 0, "RM", args{anyXY, x | mh}},
+		{vexF30F, 0xe6, 0, "RM", args{anyXY, x | mh}},
 	}},
 	VCVTPD2DQ: {"vcvtpd2dq", []form{
-		{vex | pF2 | m0F, 0xe6, 0, "RM", args{x, anyXY}},
+		{vexF20F, 0xe6, 0, "RM", args{x, anyXY}},
 	}},
 	VCVTTPD2DQ: {"vcvttpd2dq", []form{
-		{vex | p66 | m0F, 0xe6, 0, "RM", args{x, anyXY}},
+		{vex660F, 0xe6, 0, "RM", args{x, anyXY}},
 	}},
 	VCVTSS2SD: {"vcvtss2sd", []form{{
 		vex | pF3 | m0F, 0x5a, 0, "RVM", args{x, x, x | m32},
@@ -474,31 +474,31 @@ var instructions = [opCount]instruction{
 		vex | pF2 | m0F, 0x5a, 0, "RVM", args{x, x, x | m64},
 	}}},
 	VCVTSI2SS: {"vcvtsi2ss", []form{
-		{vex | pF3 | m0F, 0x2a, 0, "RVM", args{x, x, r32}},
+		{vexF30F, 0x2a, 0, "RVM", args{x, x, r32}},
 		{vex | pF3 | m0F | w1, 0x2a, 0, "RVM", args{x, x, r64}},
 	}},
 	VCVTSI2SD: {"vcvtsi2sd", []form{
-		{vex | pF2 | m0F, 0x2a, 0, "RVM", args{x, x, r32}},
+		{vexF20F, 0x2a, 0, "RVM", args{x, x, r32}},
 		{vex | pF2 | m0F | w1, 0x2a, 0, "RVM", args{x, x, r64}},
 	}},
 	VCVTSS2SI: {"vcvtss2si", []form{
-		{vex | pF3 | m0F, 0x2d, 0, "RM", args{r32, x | m32}},
+		{vexF30F, 0x2d, 0, "RM", args{r32, x | m32}},
 		{vex | pF3 | m0F | w1, 0x2d, 0, "RM", args{r64, x | m32}},
 	}},
 	VCVTTSS2SI: {"vcvttss2si", []form{
-		{vex | pF3 | m0F, 0x2c, 0, "RM", args{r32, x | m32}},
+		{vexF30F, 0x2c, 0, "RM", args{r32, x | m32}},
 		{vex | pF3 | m0F | w1, 0x2c, 0, "RM", args{r64, x | m32}},
 	}},
 	VCVTSD2SI: {"vcvtsd2si", []form{
-		{vex | pF2 | m0F, 0x2d, 0, "RM", args{r32, x | m64}},
+		{vexF20F, 0x2d, 0, "RM", args{r32, x | m64}},
 		{vex | pF2 | m0F | w1, 0x2d, 0, "RM", args{r64, x | m64}},
 	}},
 	VCVTTSD2SI: {"vcvttsd2si", []form{
-		{vex | pF2 | m0F, 0x2c, 0, "RM", args{r32, x | m64}},
+		{vexF20F, 0x2c, 0, "RM", args{r32, x | m64}},
 		{vex | pF2 | m0F | w1, 0x2c, 0, "RM", args{r64, x | m64}},
 	}},
 	VCVTPH2PS: {"vcvtph2ps", []form{
-		{vex | p66 | m38, 0x13, 0, "RM", args{anyXY, x | mh}},
+		{vex660F38, 0x13, 0, "RM", args{anyXY, x | mh}},
 	}},
 	VCVTPS2PH: {"vcvtps2ph", []form{{
 		vex | p66 | m3A, 0x1d, 0, "MRI", args{x | mh, anyXY, u8},
@@ -506,148 +506,148 @@ var instructions = [opCount]instruction{
 
 	// Integer vectors.
 	VPADDB: {"vpaddb", []form{
-		{vex | p66 | m0F, 0xfc, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xfc, 0, "RVM", args{v, v, vm}},
 	}},
 	VPADDW: {"vpaddw", []form{
-		{vex | p66 | m0F, 0xfd, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xfd, 0, "RVM", args{v, v, vm}},
 	}},
 	VPADDD: {"vpaddd", []form{
-		{vex | p66 | m0F, 0xfe, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xfe, 0, "RVM", args{v, v, vm}},
 	}},
 	VPADDQ: {"vpaddq", []form{
-		{vex | p66 | m0F, 0xd4, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xd4, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSUBB: {"vpsubb", []form{
-		{vex | p66 | m0F, 0xf8, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xf8, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSUBW: {"vpsubw", []form{
-		{vex | p66 | m0F, 0xf9, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xf9, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSUBD: {"vpsubd", []form{
-		{vex | p66 | m0F, 0xfa, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xfa, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSUBQ: {"vpsubq", []form{
-		{vex | p66 | m0F, 0xfb, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xfb, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMULLW: {"vpmullw", []form{
-		{vex | p66 | m0F, 0xd5, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xd5, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMULHW: {"vpmulhw", []form{
-		{vex | p66 | m0F, 0xe5, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xe5, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMULUDQ: {"vpmuludq", []form{
-		{vex | p66 | m0F, 0xf4, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xf4, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMADDWD: {"vpmaddwd", []form{
-		{vex | p66 | m0F, 0xf5, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xf5, 0, "RVM", args{v, v, vm}},
 	}},
 	VPAND: {"vpand", []form{
-		{vex | p66 | m0F, 0xdb, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xdb, 0, "RVM", args{v, v, vm}},
 	}},
 	VPANDN: {"vpandn", []form{
-		{vex | p66 | m0F, 0xdf, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xdf, 0, "RVM", args{v, v, vm}},
 	}},
 	VPOR: {"vpor", []form{
-		{vex | p66 | m0F, 0xeb, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xeb, 0, "RVM", args{v, v, vm}},
 	}},
 	VPXOR: {"vpxor", []form{
-		{vex | p66 | m0F, 0xef, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0xef, 0, "RVM", args{v, v, vm}},
 	}},
 	VPCMPEQB: {"vpcmpeqb", []form{
-		{vex | p66 | m0F, 0x74, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x74, 0, "RVM", args{v, v, vm}},
 	}},
 	VPCMPEQW: {"vpcmpeqw", []form{
-		{vex | p66 | m0F, 0x75, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x75, 0, "RVM", args{v, v, vm}},
 	}},
 	VPCMPEQD: {"vpcmpeqd", []form{
-		{vex | p66 | m0F, 0x76, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x76, 0, "RVM", args{v, v, vm}},
 	}},
 	VPCMPGTB: {"vpcmpgtb", []form{
-		{vex | p66 | m0F, 0x64, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x64, 0, "RVM", args{v, v, vm}},
 	}},
 	VPCMPGTW: {"vpcmpgtw", []form{
-		{vex | p66 | m0F, 0x65, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x65, 0, "RVM", args{v, v, vm}},
 	}},
 	VPCMPGTD: {"vpcmpgtd", []form{
-		{vex | p66 | m0F, 0x66, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x66, 0, "RVM", args{v, v, vm}},
 	}},
 	VPACKSSDW: {"vpackssdw", []form{
-		{vex | p66 | m0F, 0x6b, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x6b, 0, "RVM", args{v, v, vm}},
 	}},
 	VPACKSSWB: {"vpacksswb", []form{
-		{vex | p66 | m0F, 0x63, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x63, 0, "RVM", args{v, v, vm}},
 	}},
 	VPACKUSWB: {"vpackuswb", []form{
-		{vex | p66 | m0F, 0x67, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x67, 0, "RVM", args{v, v, vm}},
 	}},
 	VPUNPCKLBW: {"vpunpcklbw", []form{
-		{vex | p66 | m0F, 0x60, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x60, 0, "RVM", args{v, v, vm}},
 	}},
 	VPUNPCKLWD: {"vpunpcklwd", []form{
-		{vex | p66 | m0F, 0x61, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x61, 0, "RVM", args{v, v, vm}},
 	}},
 	VPUNPCKLDQ: {"vpunpckldq", []form{
-		{vex | p66 | m0F, 0x62, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x62, 0, "RVM", args{v, v, vm}},
 	}},
 	VPUNPCKLQDQ: {"vpunpcklqdq", []form{
-		{vex | p66 | m0F, 0x6c, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x6c, 0, "RVM", args{v, v, vm}},
 	}},
 	VPUNPCKHBW: {"vpunpckhbw", []form{
-		{vex | p66 | m0F, 0x68, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x68, 0, "RVM", args{v, v, vm}},
 	}},
 	VPUNPCKHWD: {"vpunpckhwd", []form{
-		{vex | p66 | m0F, 0x69, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x69, 0, "RVM", args{v, v, vm}},
 	}},
 	VPUNPCKHDQ: {"vpunpckhdq", []form{
-		{vex | p66 | m0F, 0x6a, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x6a, 0, "RVM", args{v, v, vm}},
 	}},
 	VPUNPCKHQDQ: {"vpunpckhqdq", []form{
-		{vex | p66 | m0F, 0x6d, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x6d, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMULLD: {"vpmulld", []form{
-		{vex | p66 | m38, 0x40, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x40, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMULDQ: {"vpmuldq", []form{
-		{vex | p66 | m38, 0x28, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x28, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMADDUBSW: {"vpmaddubsw", []form{
-		{vex | p66 | m38, 0x04, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x04, 0, "RVM", args{v, v, vm}},
 	}},
 	VPACKUSDW: {"vpackusdw", []form{
-		{vex | p66 | m38, 0x2b, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x2b, 0, "RVM", args{v, v, vm}},
 	}},
 	VPCMPEQQ: {"vpcmpeqq", []form{
-		{vex | p66 | m38, 0x29, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x29, 0, "RVM", args{v, v, vm}},
 	}},
 	VPCMPGTQ: {"vpcmpgtq", []form{
-		{vex | p66 | m38, 0x37, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x37, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMINSD: {"vpminsd", []form{
-		{vex | p66 | m38, 0x39, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x39, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMAXSD: {"vpmaxsd", []form{
-		{vex | p66 | m38, 0x3d, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x3d, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMINUD: {"vpminud", []form{
-		{vex | p66 | m38, 0x3b, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x3b, 0, "RVM", args{v, v, vm}},
 	}},
 	VPMAXUD: {"vpmaxud", []form{
-		{vex | p66 | m38, 0x3f, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x3f, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSIGND: {"vpsignd", []form{
-		{vex | p66 | m38, 0x0a, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x0a, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSHUFB: {"vpshufb", []form{
-		{vex | p66 | m38, 0x00, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x00, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSLLVD: {"vpsllvd", []form{
-		{vex | p66 | m38, 0x47, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x47, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSRLVD: {"vpsrlvd", []form{
-		{vex | p66 | m38, 0x45, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x45, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSRAVD: {"vpsravd", []form{
-		{vex | p66 | m38, 0x46, 0, "RVM", args{v, v, vm}},
+		{vex660F38, 0x46, 0, "RVM", args{v, v, vm}},
 	}},
 	VPSLLVQ: {"vpsllvq", []form{{
 		vex | p66 | m38 | w1, 0x47, 0, "RVM", args{v, v, vm},
@@ -656,120 +656,120 @@ var instructions = [opCount]instruction{
 		vex | p66 | m38 | w1, 0x45, 0, "RVM", args{v, v, vm},
 	}}},
 	VPABSD: {"vpabsd", []form{
-		{vex | p66 | m38, 0x1e, 0, "RM", args{v, vm}},
+		{vex660F38, 0x1e, 0, "RM", args{v, vm}},
 	}},
 	VPSLLW: {"vpsllw", []form{
-		{vex | p66 | m0F, 0x71, 6, "VMI", args{v, v, u8}},
-		{vex | p66 | m0F, 0xf1, 0, "RVM", args{v, v, x | m128}},
+		{vex660F, 0x71, 6, "VMI", args{v, v, u8}},
+		{vex660F, 0xf1, 0, "RVM", args{v, v, x | m128}},
 	}},
 	VPSLLD: {"vpslld", []form{
-		{vex | p66 | m0F, 0x72, 6, "VMI", args{v, v, u8}},
-		{vex | p66 | m0F, 0xf2, 0, "RVM", args{v, v, x | m128}},
+		{vex660F, 0x72, 6, "VMI", args{v, v, u8}},
+		{vex660F, 0xf2, 0, "RVM", args{v, v, x | m128}},
 	}},
 	VPSLLQ: {"vpsllq", []form{
-		{vex | p66 | m0F, 0x73, 6, "VMI", args{v, v, u8}},
-		{vex | p66 | m0F, 0xf3, 0, "RVM", args{v, v, x | m128}},
+		{vex660F, 0x73, 6, "VMI", args{v, v, u8}},
+		{vex660F, 0xf3, 0, "RVM", args{v, v, x | m128}},
 	}},
 	VPSRLW: {"vpsrlw", []form{
-		{vex | p66 | m0F, 0x71, 2, "VMI", args{v, v, u8}},
-		{vex | p66 | m0F, 0xd1, 0, "RVM", args{v, v, x | m128}},
+		{vex660F, 0x71, 2, "VMI", args{v, v, u8}},
+		{vex660F, 0xd1, 0, "RVM", args{v, v, x | m128}},
 	}},
 	VPSRLD: {"vpsrld", []form{
-		{vex | p66 | m0F, 0x72, 2, "VMI", args{v, v, u8}},
-		{vex | p66 | m0F, 0xd2, 0, "RVM", args{v, v, x | m128}},
+		{vex660F, 0x72, 2, "VMI", args{v, v, u8}},
+		{vex660F, 0xd2, 0, "RVM", args{v, v, x | m128}},
 	}},
 	VPSRLQ: {"vpsrlq", []form{
-		{vex | p66 | m0F, 0x73, 2, "VMI", args{v, v, u8}},
-		{vex | p66 | m0F, 0xd3, 0, "RVM", args{v, v, x | m128}},
+		{vex660F, 0x73, 2, "VMI", args{v, v, u8}},
+		{vex660F, 0xd3, 0, "RVM", args{v, v, x | m128}},
 	}},
 	VPSRAW: {"vpsraw", []form{
-		{vex | p66 | m0F, 0x71, 4, "VMI", args{v, v, u8}},
-		{vex | p66 | m0F, 0xe1, 0, "RVM", args{v, v, x | m128}},
+		{vex660F, 0x71, 4, "VMI", args{v, v, u8}},
+		{vex660F, 0xe1, 0, "RVM", args{v, v, x | m128}},
 	}},
 	VPSRAD: {"vpsrad", []form{
-		{vex | p66 | m0F, 0x72, 4, "VMI", args{v, v, u8}},
-		{vex | p66 | m0F, 0xe2, 0, "RVM", args{v, v, x | m128}},
+		{vex660F, 0x72, 4, "VMI", args{v, v, u8}},
+		{vex660F, 0xe2, 0, "RVM", args{v, v, x | m128}},
 	}},
 	VPSLLDQ: {"vpslldq", []form{
-		{vex | p66 | m0F, 0x73, 7, "VMI", args{v, v, u8}},
+		{vex660F, 0x73, 7, "VMI", args{v, v, u8}},
 	}},
 	VPSRLDQ: {"vpsrldq", []form{
-		{vex | p66 | m0F, 0x73, 3, "VMI", args{v, v, u8}},
+		{vex660F, 0x73, 3, "VMI", args{v, v, u8}},
 	}},
 	VPMOVSXBW: {"vpmovsxbw", []form{
-		{vex | p66 | m38, 0x20, 0, "RM", args{anyXY, x | mh}},
+		{vex660F38, 0x20, 0, "RM", args{anyXY, x | mh}},
 	}},
 	VPMOVSXBD: {"vpmovsxbd", []form{
-		{vex | p66 | m38, 0x21, 0, "RM", args{anyXY, x | mq}},
+		{vex660F38, 0x21, 0, "RM", args{anyXY, x | mq}},
 	}},
 	VPMOVSXWD: {"vpmovsxwd", []form{
-		{vex | p66 | m38, 0x23, 0, "RM", args{anyXY, x | mh}},
+		{vex660F38, 0x23, 0, "RM", args{anyXY, x | mh}},
 	}},
 	VPMOVSXWQ: {"vpmovsxwq", []form{
-		{vex | p66 | m38, 0x24, 0, "RM", args{anyXY, x | mq}},
+		{vex660F38, 0x24, 0, "RM", args{anyXY, x | mq}},
 	}},
 	VPMOVSXDQ: {"vpmovsxdq", []form{
-		{vex | p66 | m38, 0x25, 0, "RM", args{anyXY, x | mh}},
+		{vex660F38, 0x25, 0, "RM", args{anyXY, x | mh}},
 	}},
 	VPMOVZXBW: {"vpmovzxbw", []form{
-		{vex | p66 | m38, 0x30, 0, "RM", args{anyXY, x | mh}},
+		{vex660F38, 0x30, 0, "RM", args{anyXY, x | mh}},
 	}},
 	VPMOVZXBD: {"vpmovzxbd", []form{
-		{vex | p66 | m38, 0x31, 0, "RM", args{anyXY, x | mq}},
+		{vex660F38, 0x31, 0, "RM", args{anyXY, x | mq}},
 	}},
 	VPMOVZXWD: {"vpmovzxwd", []form{
-		{vex | p66 | m38, 0x33, 0, "RM", args{anyXY, x | mh}},
+		{vex660F38, 0x33, 0, "RM", args{anyXY, x | mh}},
 	}},
 	VPMOVZXWQ: {"vpmovzxwq", []form{
-		{vex | p66 | m38, 0x34, 0, "RM", args{anyXY, x | mq}},
+		{vex660F38, 0x34, 0, "RM", args{anyXY, x | mq}},
 	}},
 	VPMOVZXDQ: {"vpmovzxdq", []form{
-		{vex | p66 | m38, 0x35, 0, "RM", args{anyXY, x | mh}},
+		{vex660F38, 0x35, 0, "RM", args{anyXY, x | mh}},
 	}},
 
 	// Shuffles within and across the halves.
 	VUNPCKLPS: {"vunpcklps", []form{
-		{vex | m0F, 0x14, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x14, 0, "RVM", args{v, v, vm}},
 	}},
 	VUNPCKHPS: {"vunpckhps", []form{
-		{vex | m0F, 0x15, 0, "RVM", args{v, v, vm}},
+		{vex0F, 0x15, 0, "RVM", args{v, v, vm}},
 	}},
 	VUNPCKLPD: {"vunpcklpd", []form{
-		{vex | p66 | m0F, 0x14, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x14, 0, "RVM", args{v, v, vm}},
 	}},
 	VUNPCKHPD: {"vunpckhpd", []form{
-		{vex | p66 | m0F, 0x15, 0, "RVM", args{v, v, vm}},
+		{vex660F, 0x15, 0, "RVM", args{v, v, vm}},
 	}},
 	VSHUFPS: {"vshufps", []form{
-		{vex | m0F, 0xc6, 0, "RVMI", args{v, v, vm, u8}},
+		{vex0F, 0xc6, 0, "RVMI", args{v, v, vm, u8}},
 	}},
 	VSHUFPD: {"vshufpd", []form{{
 		vex | p66 | m0F, 0xc6, 0, "RVMI", args{v, v, vm, u8},
 	}}},
 	VPSHUFD: {"vpshufd", []form{
-		{vex | p66 | m0F, 0x70, 0, "RMI", args{v, vm, u8}},
+		{vex660F, 0x70, 0, "RMI", args{v, vm, u8}},
 	}},
 	VPALIGNR: {"vpalignr", []form{{
 		vex | p66 | m3A, 0x0f, 0, "RVMI", args{v, v, vm, u8},
 	}}},
 	VPERMILPS: {"vpermilps", []form{
-		{vex | p66 | m3A, 0x04, 0, "RMI", args{v, vm, u8}},
-		{vex | p66 | m38, 0x0c, 0, "RVM", args{v, v, vm}},
+		{vex660F3A, 0x04, 0, "RMI", args{v, vm, u8}},
+		{vex660F38, 0x0c, 0, "RVM", args{v, v, vm}},
 	}},
 	VPERMILPD: {"vpermilpd", []form{
-		{vex | p66 | m3A, 0x05, 0, "RMI", args{v, vm, u8}},
+		{vex660F3A, 0x05, 0, "RMI", args{v, vm, u8}},
 	}},
 	VMOVSHDUP: {"vmovshdup", []form{
-		{vex | pF3 | m0F, 0x16, 0, "RM", args{v, vm}},
+		{vexF30F, 0x16, 0, "RM", args{v, vm}},
 	}},
 	VMOVSLDUP: {"vmovsldup", []form{
-		{vex | pF3 | m0F, 0x12, 0, "RM", args{v, vm}},
+		{vexF30F, 0x12, 0, "RM", args{v, vm}},
 	}},
 	VMOVHLPS: {"vmovhlps", []form{
-		{vex | m0F, 0x12, 0, "RVM", args{x, x, x}},
+		{vex0F, 0x12, 0, "RVM", args{x, x, x}},
 	}},
 	VMOVLHPS: {"vmovlhps", []form{
-		{vex | m0F, 0x16, 0, "RVM", args{x, x, x}},
+		{vex0F, 0x16, 0, "RVM", args{x, x, x}},
 	}},
 	VPERM2F128: {"vperm2f128", []form{{
 		vex | p66 | m3A, 0x06, 0, "RVMI",
@@ -837,7 +837,7 @@ var instructions = [opCount]instruction{
 		args{x, x, r64 | m64, u8},
 	}}},
 	VZEROUPPER: {"vzeroupper", []form{
-		{vex | m0F, 0x77, 0, "", args{}},
+		{vex0F, 0x77, 0, "", args{}},
 	}},
 
 	// Integers: loop counters and addresses.

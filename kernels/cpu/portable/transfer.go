@@ -24,6 +24,7 @@ type Stored interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
 }
 
+// elements are the bytes of an array as a slice of its elements.
 func elements[S Stored](data []byte) []S {
 	return kernels.Elements[S](kernels.Buffer{Data: data})
 }
@@ -182,6 +183,8 @@ func Write[T Number](d hlo.DType) Transfer[T] {
 	return transferOf[T](d, 1)
 }
 
+// transferOf is the transfer of a type: direction 0 reads and 1 writes. Types
+// without a row in the table take one byte an element.
 func transferOf[T Number](d hlo.DType, direction int) Transfer[T] {
 	both, ok := transfersOf[d]
 	if !ok {

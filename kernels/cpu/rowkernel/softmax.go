@@ -7,12 +7,6 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Softmaxes in nests: e^(x − m) over its sum, for m the maximum of the row, where nothing
-// else is read of them. Powers and their sum can both be 2^32 times as large, which saves
-// to take that away again and changes no quotient that is a normal number, and the maximum
-// may be any number where an element is NaN, since the sum is NaN then, or have either
-// sign where it is 0.
-
 // markSoftmaxes finds the softmaxes of the kernel.
 //
 // A softmax is e^(x − m) over its sum, where m is the maximum of the row. Where

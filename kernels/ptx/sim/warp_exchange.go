@@ -54,7 +54,7 @@ func shfl(w *warp, in *instr) {
 	}
 }
 
-// The modes of shfl.
+// The modes of shfl; with the fourth, idx, the lane reads lane b of its segment.
 const (
 	// The lane reads the one b below.
 	shuffleUp = iota
@@ -62,8 +62,6 @@ const (
 	shuffleDown
 	// The lane reads the one whose number differs by the bits of b.
 	shuffleButterfly
-	// The lane reads lane b of its segment.
-	shuffleIndex
 )
 
 // shuffleSource is the lane that lane l reads, and whether it is within the

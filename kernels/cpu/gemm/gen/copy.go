@@ -9,7 +9,8 @@ import (
 )
 
 // copyPanels copies lines of 64 bytes of each row to as many panels. Lines that
-// follow each other are in one page; rows often are not.
+// are next to each other are in one page, and rows often are not: copying
+// several lines of a row at a time needs fewer entries of the TLB.
 func copyPanels(lines int) {
 	TEXT(fmt.Sprintf("copyPanels%d", lines), NOSPLIT, "func(rows int, to *byte, toStride, panel int, from *byte, fromStride int)")
 	Pragma("noescape")
@@ -40,8 +41,10 @@ func copyPanels(lines int) {
 	RET()
 }
 
-// A transposeLoop is the loop of a transpose: rows of from become columns of
-// to, a square at a time along the rows of from.
+// A transposeLoop is the loop of a transpose: the rows of from become the
+// columns of to, one square at a time along the rows of from. A square is as
+// wide as a vector of 256 bits, so that each of its rows is one load, and each
+// of its columns one store.
 type transposeLoop struct {
 	n, to, ts, from, from3, fs, fs3 reg.Register
 }
@@ -67,7 +70,8 @@ func newTransposeLoop(name string) transposeLoop {
 	return s
 }
 
-// rows loads the vectors of n rows.
+// rows loads the vectors of n rows. Rows 6 and 7 are addressed from row 3, with
+// the triple stride and with a scale of 4.
 func (s transposeLoop) rows(n int) []reg.VecVirtual {
 	var rows []reg.VecVirtual
 	for r := range n {
@@ -87,8 +91,8 @@ func (s transposeLoop) rows(n int) []reg.VecVirtual {
 	return rows
 }
 
-// columns stores the columns, advances to the next square and ends the
-// function.
+// columns stores the columns, advances to the next square and, after the last,
+// ends the function.
 func (s transposeLoop) columns(columns []reg.VecVirtual) {
 	for _, v := range columns {
 		VMOVUPS(v, Mem{Base: s.to})
@@ -103,7 +107,9 @@ func (s transposeLoop) columns(columns []reg.VecVirtual) {
 	RET()
 }
 
-// halves joins the lower, and the upper, halves of two vectors.
+// halves joins the lower halves, and the upper halves, of two vectors: the last
+// step of a transpose, across the 128-bit lanes that the other instructions
+// stay within.
 func halves(x, y reg.VecVirtual) (low, high reg.VecVirtual) {
 	low, high = YMM(), YMM()
 	VPERM2F128(Imm(0x20), y, x, low)
@@ -111,8 +117,9 @@ func halves(x, y reg.VecVirtual) (low, high reg.VecVirtual) {
 	return low, high
 }
 
-// transpose32 transposes 8 by 8 elements of four bytes: it interleaves pairs of
-// rows, joins pairs to four rows, and exchanges halves.
+// transpose32 transposes squares of eight 32-bit elements in three steps: pairs
+// of rows are interleaved, pairs of pairs are joined to quads of four rows, and
+// the quads of rows 0–3 and 4–7 are joined across lanes.
 func transpose32() {
 	s := newTransposeLoop("transpose32")
 	r := s.rows(8)
@@ -145,7 +152,8 @@ func transpose32() {
 	s.columns(columns[:])
 }
 
-// transpose64 transposes 4 by 4 elements of eight bytes.
+// transpose64 transposes squares of four 64-bit elements in two steps: pairs of
+// rows are interleaved, and joined across lanes.
 func transpose64() {
 	s := newTransposeLoop("transpose64")
 	r := s.rows(4)
@@ -198,7 +206,8 @@ func pairRows() {
 	RET()
 }
 
-// pairTerms joins terms 2q and 2q+1 of a row, 8 pairs a turn.
+// pairTerms joins terms 2q and 2q+1 of a row of 16-bit values in 32-bit lanes
+// to one lane, eight pairs a turn.
 func pairTerms() {
 	TEXT("pairTerms", NOSPLIT, "func(turns int, to, from *byte)")
 	Pragma("noescape")

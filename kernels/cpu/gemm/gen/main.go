@@ -24,8 +24,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// tables is the file of the tables of kernels.
 var tables = flag.String("tables", "", "the file of the tables of kernels")
 
+// main emits all kernels. Panels are generated for every number of rows, so
+// that the edges of a matrix run the same code as its interior.
 func main() {
 	ConstraintExpr("amd64")
 	ConstraintExpr("!noasm")
@@ -55,8 +58,9 @@ func main() {
 	}
 }
 
-// at is the memory row strides and disp bytes behind base, where base3 is three
-// strides behind it.
+// at is the memory disp bytes behind a row of base, where base3 is row number
+// 3: an address has one scaled index, and rows 1 and 2 behind either register
+// have the scales 1 and 2.
 func at(base, base3, stride reg.Register, row, disp int) Mem {
 	m := Mem{Base: base, Disp: disp}
 	if row >= 3 {
@@ -69,7 +73,7 @@ func at(base, base3, stride reg.Register, row, disp int) Mem {
 	return m
 }
 
-// third is the register three strides behind base.
+// third is a register with the address three strides behind base.
 func third(base, stride reg.Register) reg.GPVirtual {
 	r := GP64()
 	LEAQ(Mem{Base: base, Index: stride, Scale: 2}, r)

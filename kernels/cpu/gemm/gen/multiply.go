@@ -8,17 +8,30 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A family is the kernels of one element type and vector width.
+// A family is the kernels of one element type and vector width. The kernels
+// differ in the three instructions below and in the registers they use; the
+// loops are the same.
 type family struct {
-	name      string // The suffix of kernels.
-	bits      int    // of an element
-	rows      int    // at most, of a panel
-	wide      bool
+	// Suffix of the names of the kernels.
+	name string
+	// Bits of an element.
+	bits int
+	// The largest number of rows of a panel.
+	rows int
+	// Vectors have 512 bits, and masks are in mask registers.
+	wide bool
+	// Loads an element to all lanes of a vector.
 	broadcast func(m, v Op)
-	mac       func(x, y, acc, spare reg.VecVirtual) // acc += x·y; may overwrite spare
-	fma       func(m, x, acc Op)                    // acc += m·x; nil without
+	// Adds x·y to acc. It may overwrite spare.
+	mac func(x, y, acc, spare reg.VecVirtual)
+	// Adds m·x to acc, with m in memory; nil where there is no such
+	// instruction.
+	fma func(m, x, acc Op)
 }
 
+// families has a row for each element type and vector width. I16 multiplies
+// pairs of 16-bit integers and adds their products (VPMADDWD), so that one term
+// of its loop is two terms of the product.
 var families = []family{
 	{
 		"F32", 32, 6, false,
@@ -66,8 +79,10 @@ var families = []family{
 // one reads and writes only the columns of its mask.
 type panel struct {
 	family
+	// Vectors of columns.
 	rows, vecs int
-	masked     bool
+	// Columns that the mask lacks are neither read nor written.
+	masked bool
 }
 
 // vec is a vector register.
@@ -86,14 +101,21 @@ func (p panel) bytes() int {
 	return 32
 }
 
-// A panelCode is the code of a panel, with what it has in registers.
+// A panelCode is the code of a panel, with the registers that its parts share.
 type panelCode struct {
 	panel
+	// Pointers to row 0 and row 3 of a, and the strides of its rows and
+	// columns; the pointer to b, and the stride of its rows.
 	a, a3, ars, acs, b, brs reg.Register
-	c, mask, ahead, step    reg.Register
-	acc                     []reg.VecVirtual
-	x, t                    reg.VecVirtual
-	y                       []reg.VecVirtual
+	// Pointer to c; mask; and the address that is prefetched next, with its
+	// step.
+	c, mask, ahead, step reg.Register
+	// Sums of the block, row by row.
+	acc []reg.VecVirtual
+	// A broadcast element of a, and a spare vector.
+	x, t reg.VecVirtual
+	// Vectors of the current row of b.
+	y []reg.VecVirtual
 }
 
 // kind distinguishes the names of masked panels.
@@ -109,7 +131,8 @@ func (p panel) symbol() string {
 	return fmt.Sprintf("multiply%s%sRows%d", p.name, p.kind(), p.rows)
 }
 
-// emit emits the kernel: a loop over blocks of rows.
+// emit emits the kernel: a loop over blocks of rows, each of which computes its
+// part of c from all terms.
 func (p panel) emit() {
 	TEXT(
 		p.symbol(), NOSPLIT,
@@ -141,6 +164,7 @@ func (g *panelCode) block() {
 	for range g.rows * g.vecs {
 		g.acc = append(g.acc, g.vec())
 	}
+	// Bit 0 of how says that c has no earlier sums: then it is not read.
 	how := Load(Param("how"), GP64())
 	ANDQ(Imm(1), how)
 	JNZ(LabelRef("fresh"))
@@ -153,6 +177,8 @@ func (g *panelCode) block() {
 	}
 	Label("begin")
 	g.loop()
+	// The loop needs the registers of the stride and of row 3, so that they are
+	// loaded again.
 	crs = Load(Param("crs"), GP64())
 	c3 = g.third(g.c, crs)
 	g.each(c3, crs, func(m Mem, v reg.VecVirtual) {
@@ -178,6 +204,7 @@ func (g *panelCode) each(
 
 // prefetch prefetches the rows of c behind those of six, which come next.
 func (g *panelCode) prefetch(c3, crs reg.Register) {
+	// Edges of a matrix, with fewer rows or columns, have no such successor.
 	if g.rows != 6 || g.masked {
 		return
 	}
@@ -190,7 +217,8 @@ func (g *panelCode) prefetch(c3, crs reg.Register) {
 	}
 }
 
-// zero makes a vector zeros.
+// zero clears a vector. Vectors of 512 bits use the instruction of the
+// foundation set, which needs no further extension.
 func (g *panelCode) zero(v reg.VecVirtual) {
 	if g.wide {
 		VPXORD(v, v, v)
@@ -207,7 +235,8 @@ func (p panel) third(base, stride reg.Register) reg.Register {
 	return third(base, stride)
 }
 
-// loadMask loads the mask of columns: a vector, or bits in a mask register.
+// loadMask loads the mask of the columns: a vector with the sign bits of the
+// lanes, or the bits of a mask register.
 func (g *panelCode) loadMask() {
 	m := Load(Param("mask"), GP64())
 	if !g.wide {
@@ -216,13 +245,15 @@ func (g *panelCode) loadMask() {
 		g.mask = y
 		return
 	}
+	// A mask register has a bit for each lane.
 	bits, k := GP32(), K()
 	MOVL(Mem{Base: m}, bits)
 	KMOVW(bits, k)
 	g.mask = k
 }
 
-// load loads a vector, under the mask.
+// load loads a vector, of which masked kernels read only the columns of the
+// mask.
 func (g *panelCode) load(m Mem, v reg.VecVirtual) {
 	switch {
 	case !g.masked:
@@ -236,7 +267,8 @@ func (g *panelCode) load(m Mem, v reg.VecVirtual) {
 	}
 }
 
-// store stores a vector, under the mask.
+// store stores a vector, of which masked kernels write only the columns of the
+// mask.
 func (g *panelCode) store(v reg.VecVirtual, m Mem) {
 	switch {
 	case !g.masked:
@@ -276,6 +308,7 @@ func (g *panelCode) loop() {
 	DECQ(turns)
 	JNZ(LabelRef("turn"))
 	Label("rest")
+	// The terms beyond a multiple of four follow one by one.
 	ANDQ(Imm(3), k)
 	JZ(LabelRef("done"))
 	Label("one")
@@ -283,6 +316,7 @@ func (g *panelCode) loop() {
 	DECQ(k)
 	JNZ(LabelRef("one"))
 	Label("done")
+	// a goes back by the terms of this block, and on by its rows.
 	back := Load(Param("k"), GP64())
 	IMULQ(g.acs, back)
 	SUBQ(back, g.a)
@@ -290,8 +324,9 @@ func (g *panelCode) loop() {
 	ADDQ(g.ars, g.a)
 }
 
-// term adds the products of one term: vectors of b, each times an element of
-// every row of a.
+// term adds one term to all sums: it loads a row of b, broadcasts the elements
+// of a one after the other, and multiplies. The last use of the broadcast
+// element may overwrite it.
 func (g *panelCode) term() {
 	for v, y := range g.y {
 		g.load(Mem{Base: g.b, Disp: v * g.bytes()}, y)

@@ -40,8 +40,9 @@ func transposedGemv(name string, groups int) {
 	RET()
 }
 
-// emitTurns is all turns. Of two groups the first begins alone, and the second
-// ends alone.
+// emitTurns emits all turns. Of two groups the first begins alone and the
+// second ends alone, so that in every turn between them the two are at
+// different terms.
 func emitTurns(turns reg.Register, all []*columnGroup) {
 	if len(all) > 1 {
 		emitTurn(all[0])
@@ -58,7 +59,8 @@ func emitTurns(turns reg.Register, all []*columnGroup) {
 	}
 }
 
-// emitTurn is a turn of each group.
+// emitTurn emits one turn of each group: four quads of terms, group after
+// group, and the steps to the next 16 terms.
 func emitTurn(halves ...*columnGroup) {
 	for quad := range 4 {
 		for _, h := range halves {
@@ -72,7 +74,8 @@ func emitTurn(halves ...*columnGroup) {
 	}
 }
 
-// newColumnGroup is eight columns from b on.
+// newColumnGroup is the group of eight columns from b on. Its sum is loaded from c
+// by the caller.
 func newColumnGroup(b, bcs, acs reg.Register) *columnGroup {
 	h := &columnGroup{
 		a:      Load(Param("a"), GP64()),
@@ -94,8 +97,9 @@ type columnGroup struct {
 	sum                                    reg.VecVirtual
 }
 
-// quad adds the products of four terms: it transposes squares of four columns,
-// one in each half of a vector.
+// quad adds the products of four terms. It transposes squares of four columns
+// and four terms, one in each half of a vector, so that a vector has one term
+// of all eight columns; then it multiplies each by a broadcast element of a.
 func (h *columnGroup) quad(quad int) {
 	var r [4]reg.VecVirtual
 	for k := range r {

@@ -1,0 +1,106 @@
+package rowkernel
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// softmax is the kernel of e^(x − m)/Σ e^(x − m) over rows of a length, for the
+// maximum m of the row.
+func softmax(rows, cols int64) *Kernel {
+	number := func(x float64) *uint32 {
+		bits := math.Float32bits(float32(x))
+		return &bits
+	}
+	f32 := hlo.Shape{DType: hlo.F32}
+	values := make([]*Value, 10)
+	for k := range values {
+		values[k] = &Value{ID: k}
+	}
+	x, low, largest, wideMax, less := values[0], values[1], values[2], values[3], values[4]
+	e, zero, sum, wideSum, quotient := values[5], values[6], values[7], values[8], values[9]
+	low.Constant = number(math.Inf(-1))
+	zero.Constant = number(0)
+	wide := []int64{cols, 1}
+	load := &Access{Value: x, Strides: wide, External: true}
+	store := &Access{Value: quotient, Strides: wide, External: true}
+	op := func(code hlo.Opcode, out *Value, args ...*Value) Item {
+		instr := &hlo.Instr{Op: code, Shape: f32}
+		return Item{Op: &Op{Instr: instr, Out: out, Args: args}}
+	}
+	reduce := func(monoid hlo.Opcode, arg, out, init *Value) Item {
+		return Item{Reduction: &Reduction{
+			Monoid: monoid, Arg: arg, Out: out, Init: init, PerRow: true,
+		}}
+	}
+	return &Kernel{
+		Extents: []int64{rows, cols},
+		Items: []Item{
+			reduce(hlo.OpMaximum, x, largest, low),
+			op(hlo.OpSubtract, less, x, wideMax),
+			op(hlo.OpExponential, e, less),
+			reduce(hlo.OpAdd, e, sum, zero),
+			op(hlo.OpDivide, quotient, e, wideSum),
+		},
+		Accesses:   []*Access{load, store},
+		Loads:      map[*Value]*Access{x: load},
+		Stores:     map[*Value]*Access{quotient: store},
+		StoreOrder: []*Value{quotient},
+		Scalars:    map[*Value]bool{largest: true, sum: true},
+		Broadcasts: map[*Value]*Value{wideMax: largest, wideSum: sum},
+	}
+}
+
+// A softmax takes three sweeps, of which the last finds the powers that the second
+// saved. Its powers are scaled, since nothing else reads them.
+func TestSoftmaxPlan(t *testing.T) {
+	k := softmax(64, 1000)
+	k.Plan()
+	if k.Sweeps() != 3 {
+		t.Errorf("%d sweeps", k.Sweeps())
+	}
+	if saved := k.Saved(); len(saved) != 1 || saved[0].ID != 5 {
+		t.Errorf("saved values: %v", saved)
+	}
+	if len(k.scaledExps) != 1 || !k.reductions[0].relaxed {
+		t.Error("the softmax was not recognized")
+	}
+}
+
+// A power that is stored as well is exact.
+func TestSoftmaxWithStoredPowers(t *testing.T) {
+	k := softmax(64, 1000)
+	e := k.Items[2].Op.Out
+	store := &Access{Value: e, Strides: []int64{1000, 1}, External: true}
+	k.Accesses = append(k.Accesses, store)
+	k.Stores[e] = store
+	k.StoreOrder = append(k.StoreOrder, e)
+	k.Plan()
+	if len(k.scaledExps) != 0 || k.reductions[0].relaxed {
+		t.Error("stored powers are scaled")
+	}
+	if len(k.Saved()) != 0 {
+		t.Error("stored powers are saved a second time")
+	}
+}
+
+// Compiling works on every platform and is deterministic.
+func TestCompileIsDeterministic(t *testing.T) {
+	var first string
+	for range 5 {
+		k := softmax(64, 1000)
+		k.Plan()
+		code, err := k.Compile(Options{Prefetch: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = string(code.Text)
+		}
+		if string(code.Text) != first {
+			t.Fatal("the same kernel has other code")
+		}
+	}
+}
