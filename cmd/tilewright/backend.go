@@ -48,7 +48,7 @@ func drivers() []driver {
 const aboutCUDA = "NVIDIA GPUs"
 
 // deviceUsage is the help of -device.
-const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
+const deviceUsage = "the `device`, e.g. cpu, sim:H100, replay:FILE; see `tilewright devices`"
 
 // deviceFlags are the flags that choose a device.
 type deviceFlags struct {

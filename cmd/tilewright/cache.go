@@ -16,7 +16,7 @@ import (
 
 // cacheCommand reads and maintains the database of winners.
 var cacheCommand = command{
-	name: "cache", args: "ls|show|verify|merge|export|import|publish|rm …", short: "what is known",
+	name: "cache", args: "ls|show|verify|merge|export|import|publish|rm …", short: "list, check and exchange the stored winners",
 	long: `  cache ls                  one line a winner
   cache show ID             everything about one; ID is a fusion name or the start of a fingerprint
   cache verify              checks every record

@@ -180,7 +180,7 @@ func (c *call) describe(w io.Writer) {
 
 // replaceFlag defines -f, which lets an output replace a file of another kind.
 func (c *call) replaceFlag() *bool {
-	return c.Bool("f", false, "replace a file that is not of the kind to be written")
+	return c.Bool("f", false, "replace an output file even if it holds something of another kind")
 }
 
 // dbFlag defines -db.

@@ -90,7 +90,7 @@ func runTune(c *call) error {
 		trace:  c.String("trace", "", "write every event to `file` as JSON lines"),
 		budget: c.Duration("budget", 10*time.Second, "wall `time` a fusion"),
 		try:    c.Int("try", 16, "measure this many `plans` a fusion"),
-		seed:   c.Int64("seed", 1, "`seed` of inputs, explorers and order"),
+		seed:   c.Int64("seed", 1, "`seed` of inputs, of candidates drawn at random, and of the order of timing"),
 		margin: c.Float64("margin", 0.02, "`ratio` a plan must beat the default by"),
 		force:  c.Bool("force", false, "measure again although a winner is stored"),
 

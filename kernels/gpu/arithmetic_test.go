@@ -10,6 +10,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // elementwiseCases are the operations by the classes of types they are tried
@@ -19,7 +20,7 @@ var elementwiseCases = map[string][]string{
 		"round-nearest-afz(x)", "round-nearest-even(x)", "rsqrt(y)", "sine(x)", "sqrt(y)", "tan(x)", "tanh(x)", "acos(x)", "acosh(y)", "asin(x)", "asinh(x)", "atanh(x)",
 		"cosh(x)", "sinh(x)", "atan2(x, z)", "power(y, x)", "power(x, z)", "remainder(x, z)"},
 	"i": {"popcnt(x)", "count-leading-zeros(x)", "not(x)", "shift-left(x, y)", "shift-right-arithmetic(x, y)", "shift-right-logical(x, y)", "remainder(x, z)", "and(x, z)", "or(x, z)", "xor(x, z)"},
-	"n": {"abs(x)", "sign(x)", "negate(x)", "add(x, z)", "subtract(x, z)", "multiply(x, z)", "divide(x, z)", "maximum(x, z)", "minimum(x, z)", "clamp(z, x, y)"},
+	"n": {"copy(x)", "real(x)", "abs(x)", "sign(x)", "negate(x)", "add(x, z)", "subtract(x, z)", "multiply(x, z)", "divide(x, z)", "maximum(x, z)", "minimum(x, z)", "clamp(z, x, y)"},
 }
 
 // Every elementwise operation gives the reference's results, of every type.
@@ -54,7 +55,28 @@ func TestElementwiseOnSimulator(t *testing.T) {
 	}
 }
 
-// Conversions between all pairs of types, and comparisons of all.
+// Every elementwise operation that has code is among the cases, or among those of
+// TestConversionsOnSimulator, which are not of one type.
+func TestElementwiseCasesAreComplete(t *testing.T) {
+	tried := map[hlo.Opcode]bool{
+		hlo.OpBitcastConvert: true, hlo.OpCompare: true, hlo.OpConvert: true,
+		hlo.OpIsFinite: true, hlo.OpSelect: true,
+	}
+	for _, cases := range elementwiseCases {
+		for _, text := range cases {
+			name, _, _ := strings.Cut(text, "(")
+			tried[hlo.Opcode(name)] = true
+		}
+	}
+	for _, op := range hlo.Opcodes() {
+		if op.Elementwise() && notComputed[op] == "" && !tried[op] {
+			t.Errorf("elementwiseCases has no case for %s", op)
+		}
+	}
+}
+
+// Conversions between all pairs of types, comparisons of all, and the other operations
+// whose operands and results differ in type.
 func TestConversionsOnSimulator(t *testing.T) {
 	types := []string{
 		"pred", "s4", "u4", "s8", "s16", "s32", "s64", "u8",
@@ -70,6 +92,17 @@ func TestConversionsOnSimulator(t *testing.T) {
 	}
 	for _, from := range []string{"f8e4m3fn", "f8e5m2", "f8e8m0fnu", "f4e2m1fn"} {
 		checkText(t, fmt.Sprintf("x = %s[100] parameter(0)\nr = f32[100] convert(x)\n", from), kernels.Plan{Tiles: symtile.Tiling{100}})
+	}
+	for _, text := range []string{
+		"x = f32[100] parameter(0)\ny = f32[100] log(x)\nr = pred[100] is-finite(y)\n",
+		"x = f64[100] parameter(0)\ny = f64[100] log(x)\nr = pred[100] is-finite(y)\n",
+		"x = bf16[100] parameter(0)\ny = bf16[100] log(x)\nr = pred[100] is-finite(y)\n",
+		"x = s32[100] parameter(0)\nr = f32[100] bitcast-convert(x)\n",
+		"x = u16[100] parameter(0)\nr = f16[100] bitcast-convert(x)\n",
+		"x = f32[100] parameter(0)\nz = f32[100] parameter(1)\np = pred[100] compare(x, z), direction=LT\nr = f32[100] select(p, x, z)\n",
+		"x = s64[100] parameter(0)\nz = s64[100] parameter(1)\np = pred[100] compare(x, z), direction=LT\nr = s64[100] select(p, x, z)\n",
+	} {
+		checkText(t, text, kernels.Plan{Tiles: symtile.Tiling{100}})
 	}
 }
 

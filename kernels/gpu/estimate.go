@@ -562,7 +562,7 @@ func (m *estimate) partials(n int, threads float64) float64 {
 }
 
 // priceTerms are the names of terms.
-var priceTerms = []string{
+var priceTerms = [...]string{
 	"memory", "arithmetic", "tensor cores", "shared memory", "L2", "blocks", "waiting", "start",
 }
 
@@ -570,7 +570,7 @@ var priceTerms = []string{
 // units, tensor cores, shared memory, L2 cache and of starting blocks; the time of one
 // block from start to end times the rounds of blocks, of which only a share counts
 // while a resource is busy; and the start of the first blocks.
-type terms [8]float64
+type terms [len(priceTerms)]float64
 
 // Of the first terms, which overlap, the longest counts, and a share of the
 // others: warps of a block that wait for one have others beside them.

@@ -92,8 +92,10 @@ func (k *knobs) field(name string) *int {
 		return &k.tf32
 	case "vector":
 		return &k.vector
+	case "warps":
+		return &k.warps
 	}
-	return &k.warps
+	panic("knob " + name + " has no field")
 }
 
 // maxOfferedWarps is the warps of the largest blocks that are offered.

@@ -28,7 +28,7 @@ func NewPricer(p *symtile.Program, s device.Spec) (kernels.Pricer, error) {
 // Terms implements kernels.Pricer.
 func (m *estimate) Terms() kernels.PriceTerms {
 	return kernels.PriceTerms{
-		Names:       priceTerms,
+		Names:       priceTerms[:],
 		Overlapping: overlappingTerms,
 		Hidden:      hiddenShare,
 		Tie:         tie,
