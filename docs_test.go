@@ -51,3 +51,17 @@ func TestReadmeLength(t *testing.T) {
 		t.Errorf("README.md has %d lines, at most 120 are wanted", n)
 	}
 }
+
+// TestDesignNamesPackages finds every package of the import table in the table
+// of docs/design.md.
+func TestDesignNamesPackages(t *testing.T) {
+	text, err := os.ReadFile("docs/design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for room := range mayImport {
+		if !strings.Contains(string(text), "`"+room+"`") {
+			t.Errorf("docs/design.md does not say what %s is for", room)
+		}
+	}
+}
