@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/cpu/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 )
 
 // The description of this machine has two parts. Its identity is what the operating

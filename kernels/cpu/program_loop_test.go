@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tilewright/tilewright/kernels/cpu/workers"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/workers"
 )
 
 // A run that panics or is cancelled is an error, and the next run is not

@@ -3,8 +3,8 @@ package cpu
 import (
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels/cpu/portable"
-	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )

@@ -3,8 +3,8 @@ package cpu
 import (
 	"slices"
 
-	"github.com/tilewright/tilewright/kernels/cpu/rowkernel"
-	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/rowkernel"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 

@@ -3,8 +3,8 @@ package cpu
 import (
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels/cpu/portable"
-	"github.com/tilewright/tilewright/kernels/cpu/rowkernel"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/rowkernel"
 )
 
 // The translation to a row kernel leaves everything behind that is about the

@@ -3,7 +3,7 @@ package cpu
 import (
 	"slices"
 
-	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 )
 
 // Instructions are ordered by phases. An elementwise instruction can share a strip

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/cpu/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 )
 
 // A deviceSpec is the part of a device's description that prices, offers and the

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
-	"github.com/tilewright/tilewright/kernels/cpu/vector"
-	"github.com/tilewright/tilewright/kernels/cpu/workers"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/workers"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )

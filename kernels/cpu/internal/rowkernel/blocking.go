@@ -3,7 +3,7 @@ package rowkernel
 import (
 	"slices"
 
-	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 )
 
 // prefetchRows is the number of rows ahead that are prefetched.

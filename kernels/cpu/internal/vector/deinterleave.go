@@ -4,7 +4,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 )
 
 // Reducing a run by a computation of pairs takes neighbours apart again and again:

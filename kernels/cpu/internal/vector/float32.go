@@ -3,7 +3,7 @@ package vector
 import (
 	"math"
 
-	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 

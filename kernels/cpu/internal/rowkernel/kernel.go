@@ -26,7 +26,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 

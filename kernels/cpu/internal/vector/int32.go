@@ -1,8 +1,8 @@
 package vector
 
 import (
-	"github.com/tilewright/tilewright/kernels/cpu/amd64"
-	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 

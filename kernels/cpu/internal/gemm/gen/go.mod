@@ -1,4 +1,4 @@
-module github.com/tilewright/tilewright/kernels/cpu/gemm/gen
+module github.com/tilewright/tilewright/kernels/cpu/internal/gemm/gen
 
 go 1.26.0
 

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 

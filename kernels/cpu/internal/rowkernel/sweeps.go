@@ -1,7 +1,7 @@
 package rowkernel
 
 import (
-	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 

@@ -26,7 +26,7 @@ package vector
 import (
 	"sync"
 
-	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 )
 
 // MaxCallLength bounds the elements of a call, since the garbage collector

@@ -24,7 +24,7 @@ func TestCommitted(t *testing.T) {
 		got := generated(t, filepath.Join(dir, name))
 		want := generated(t, filepath.Join("..", name))
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the generator makes: run go generate in kernels/cpu/gemm", name)
+			t.Errorf("%s is not what the generator makes: run go generate in kernels/cpu/internal/gemm", name)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package vector
 
 import (
-	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 

@@ -3,7 +3,7 @@ package vector
 import (
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 )
 
 // A transpose in registers takes log₂ n rounds of interleaving for n rows. Round k
