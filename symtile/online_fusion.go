@@ -123,9 +123,9 @@ func (j *loopFuser) fuse() *Program {
 
 // program puts the new program together.
 func (j *loopFuser) program() *Program {
-	j.to.Body, j.to.Roots, j.to.Runtime = j.outer,
-		slices.Clone(j.from.Roots),
-		slices.Clone(j.from.Runtime)
+	j.to.Body = j.outer
+	j.to.Roots = slices.Clone(j.from.Roots)
+	j.to.Runtime = slices.Clone(j.from.Runtime)
 	for k := range j.to.Roots {
 		j.to.Roots[k].Op = j.newOps[j.to.Roots[k].Op]
 	}
@@ -153,8 +153,8 @@ func (j *loopFuser) add(op Op) int {
 // translatedOp is old op n with the arguments and tile ids of the new program.
 func (j *loopFuser) translatedOp(n int) Op {
 	op := j.from.Ops[n]
-	op.Args, op.RuntimeArgs = j.translatedIndices(op.Args),
-		j.translatedIndices(op.RuntimeArgs)
+	op.Args = j.translatedIndices(op.Args)
+	op.RuntimeArgs = j.translatedIndices(op.RuntimeArgs)
 	op.Tile = j.translatedTile(op.Tile)
 	return op
 }
@@ -255,11 +255,11 @@ func (j *loopFuser) tryFuse(l *Loop) {
 	ops := len(j.to.Ops)
 	loop := *j.loop
 	online := *j.loop.Online
-	j.newOps, j.hoisted, j.factors, j.deferred, j.duplicates = slices.Clone(j.newOps),
-		maps.Clone(j.hoisted),
-		maps.Clone(j.factors),
-		maps.Clone(j.deferred),
-		maps.Clone(j.duplicates)
+	j.newOps = slices.Clone(j.newOps)
+	j.hoisted = maps.Clone(j.hoisted)
+	j.factors = maps.Clone(j.factors)
+	j.deferred = maps.Clone(j.deferred)
+	j.duplicates = maps.Clone(j.duplicates)
 	err := j.body(l.Body, &j.loop.Body, false)
 	for _, c := range l.Accumulators {
 		if err == nil {
@@ -268,8 +268,9 @@ func (j *loopFuser) tryFuse(l *Loop) {
 	}
 	if err != nil ||
 		j.isSum && len(j.loop.Online.SquaredDeviations) == len(online.SquaredDeviations) {
-		j.to.Ops, *j.loop, *saved.loop.Online = j.to.Ops[:ops],
-			loop, online
+		j.to.Ops = j.to.Ops[:ops]
+		*j.loop = loop
+		*saved.loop.Online = online
 		*j = saved
 	} else {
 		j.fused[l] = true

@@ -125,8 +125,8 @@ func (j *loopFuser) orderDeviation(at int) {
 // recenter turns the sum of squares of x less the mean into that of x less c,
 // by adding N(s/N − c)².
 func (j *loopFuser) recenter(n int, c rowFactor) {
-	sum, x := j.from.Ops[j.statistic].Instr,
-		j.epilogueOf(n)
+	sum := j.from.Ops[j.statistic].Instr
+	x := j.epilogueOf(n)
 	d := x.of.Shape.DType
 	count := 1.0
 	for _, k := range sum.Attrs.Dimensions {

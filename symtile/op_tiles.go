@@ -48,9 +48,10 @@ func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	number := make(map[int]int, len(b.prog.Ops))
 	for n, op := range b.prog.Ops {
 		if k := slices.Index(params, op.Instr); k >= 0 {
-			rel.Tiles[k], number[n] = append(
+			rel.Tiles[k] = append(
 				rel.Tiles[k], withoutIdleLimits(op.Tile),
-			), k
+			)
+			number[n] = k
 		}
 	}
 	for k, v := range rel.Runtime {

@@ -461,10 +461,10 @@ func (b *builder) requireRun(i *hlo.Instr, d DimTile) (DimTile, error) {
 		Bound:  r.Const(1),
 	}
 	for k, x := range d.Digits {
-		run.Lower, run.Bound = run.Lower.Add(
+		run.Lower = run.Lower.Add(
 			x.Offset.Max(x.Lower),
-		),
-			run.Bound.Add(x.last().Min(x.Bound.AddConst(-1)))
+		)
+		run.Bound = run.Bound.Add(x.last().Min(x.Bound.AddConst(-1)))
 		if k == 0 {
 			continue
 		}
@@ -487,7 +487,7 @@ func (b *builder) requireRun(i *hlo.Instr, d DimTile) (DimTile, error) {
 	if run.Lower == run.Offset {
 		run.Lower = r.Const(0)
 	}
-	run.Lower, run.Bound = run.Lower.Max(d.Lower),
-		run.Bound.Min(d.Bound)
+	run.Lower = run.Lower.Max(d.Lower)
+	run.Bound = run.Bound.Min(d.Bound)
 	return run, nil
 }

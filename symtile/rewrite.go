@@ -428,8 +428,8 @@ func (r *rewriter) contracted(
 	var names []string
 	var dims []int64
 	if g := slices.Index(in, "group"); g >= 0 {
-		a.LHSBatch, a.RHSBatch = []int64{int64(g)},
-			[]int64{int64(slices.Index(kernel, "group"))}
+		a.LHSBatch = []int64{int64(g)}
+		a.RHSBatch = []int64{int64(slices.Index(kernel, "group"))}
 		names = append(names, "group")
 		dims = append(dims, x.Shape.Dims[g])
 	}

@@ -25,9 +25,9 @@ func (b *builder) run(offset, size index.Expr, extent int64) DimTile {
 // shift adds by to every index. Of digits the outermost is shifted, since
 // indices are their sum.
 func (d DimTile) shift(by index.Expr) DimTile {
-	d.Offset, d.Lower, d.Bound = d.Offset.Add(by),
-		d.Lower.Add(by),
-		d.Bound.Add(by)
+	d.Offset = d.Offset.Add(by)
+	d.Lower = d.Lower.Add(by)
+	d.Bound = d.Bound.Add(by)
 	if d.Digits != nil {
 		d.Digits = slices.Clone(d.Digits)
 		d.Digits[0] = d.Digits[0].shift(by)
@@ -49,8 +49,8 @@ func (d DimTile) updateUnmerged(f func(DimTile) DimTile) DimTile {
 
 // masked is d with its range of unmasked indices cut to [lower, bound), too.
 func (d DimTile) masked(lower, bound index.Expr) DimTile {
-	d.Lower, d.Bound = d.Lower.Max(lower),
-		d.Bound.Min(bound)
+	d.Lower = d.Lower.Max(lower)
+	d.Bound = d.Bound.Min(bound)
 	return d.updateUnmerged(func(x DimTile) DimTile {
 		return x.masked(lower, bound)
 	})
@@ -59,10 +59,10 @@ func (d DimTile) masked(lower, bound index.Expr) DimTile {
 // scale multiplies every index by k ≥ 1. The bound is exclusive: the last index
 // that is unmasked, Bound − 1, is what is scaled.
 func (d DimTile) scale(k int64) DimTile {
-	d.Offset, d.Stride = d.Offset.Scale(k),
-		d.Stride.Scale(k)
-	d.Lower, d.Bound = d.Lower.Scale(k),
-		d.Bound.AddConst(-1).Scale(k).AddConst(1)
+	d.Offset = d.Offset.Scale(k)
+	d.Stride = d.Stride.Scale(k)
+	d.Lower = d.Lower.Scale(k)
+	d.Bound = d.Bound.AddConst(-1).Scale(k).AddConst(1)
 	d.Digits = mapDigits(d.Digits, func(x DimTile) DimTile {
 		return x.scale(k)
 	})
@@ -74,9 +74,10 @@ func (d DimTile) scale(k int64) DimTile {
 // negate is the tile of the indices −x, in ascending order: the last element
 // becomes the first.
 func (d DimTile) negate() DimTile {
-	d.Offset, d.Lower, d.Bound = d.last().Neg(),
-		d.Bound.Neg().AddConst(1),
-		d.Lower.Neg().AddConst(1)
+	lower, bound := d.Lower, d.Bound
+	d.Offset = d.last().Neg()
+	d.Lower = bound.Neg().AddConst(1)
+	d.Bound = lower.Neg().AddConst(1)
 	d.Digits = mapDigits(d.Digits, DimTile.negate)
 	return d.updateUnmerged(DimTile.negate)
 }
@@ -143,8 +144,8 @@ func (b *builder) digitSum(digits []DimTile, lower, bound index.Expr) DimTile {
 		Digits: digits,
 	}
 	for _, d := range digits {
-		s.Offset, s.Size = s.Offset.Add(d.Offset),
-			s.Size.Mul(d.Size)
+		s.Offset = s.Offset.Add(d.Offset)
+		s.Size = s.Size.Mul(d.Size)
 	}
 	return s
 }
@@ -193,8 +194,8 @@ func (b *builder) mergeDigits(outer, inner DimTile) (DimTile, bool) {
 		Size:   outer.Size.Mul(inner.Size),
 		Stride: inner.Stride,
 	}
-	m.Lower, m.Bound = b.alignToLattice(outer, outer.Lower).Add(inner.Offset),
-		b.alignToLattice(outer, outer.Bound).Add(inner.Offset)
+	m.Lower = b.alignToLattice(outer, outer.Lower).Add(inner.Offset)
+	m.Bound = b.alignToLattice(outer, outer.Bound).Add(inner.Offset)
 	return m, true
 }
 

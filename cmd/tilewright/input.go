@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -43,12 +44,52 @@ func untileable(all []symtile.Unfused) []symtile.Unfused {
 	})
 }
 
+// maxTextBytes bounds the text of a module. The largest that compilers dump have
+// some tens of megabytes.
+const maxTextBytes = 256 << 20
+
 // readFile reads a file, or the standard input for "-".
 func (c *call) readFile(file string) ([]byte, error) {
 	if file == "-" {
-		return io.ReadAll(c.in)
+		return readText(file, c.in)
 	}
-	return os.ReadFile(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > maxTextBytes {
+		return nil, tooLong(file)
+	}
+	return readText(file, f)
+}
+
+// readText reads all of a text of at most maxTextBytes. A zero byte ends it: no
+// text has one, so that the parser fails there, and a device or a binary file is
+// not read to its end.
+func readText(file string, r io.Reader) ([]byte, error) {
+	var all []byte
+	chunk := make([]byte, 1<<16)
+	for {
+		n, err := r.Read(chunk)
+		all = append(all, chunk[:n]...)
+		if zero := bytes.IndexByte(chunk[:n], 0); zero >= 0 {
+			return all[:len(all)-n+zero+1], nil
+		}
+		switch {
+		case len(all) > maxTextBytes:
+			return nil, tooLong(file)
+		case err == io.EOF:
+			return all, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// tooLong is the error of a text of more than maxTextBytes.
+func tooLong(file string) error {
+	return fmt.Errorf("%s is longer than %d MiB; a module is shorter", file, maxTextBytes>>20)
 }
 
 // fusions selects the fusions of a module by name; "" selects all.

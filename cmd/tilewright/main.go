@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -33,7 +35,10 @@ func commands() []command {
 
 // run is the whole program: it runs a command and returns the exit status. A
 // panic is a bug; it is reported as one, with exit status 1.
-func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
+func run(args []string, in io.Reader, stdout, stderr io.Writer) (status int) {
+	out := &printer{to: stdout}
+	errw := &printer{to: stderr}
+	defer errw.finish()
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(errw, "tilewright: internal error: %v\nThis is a bug in tilewright: please report it with the input that caused it.\n\n%s", p, debug.Stack())
@@ -56,28 +61,75 @@ func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
 		)
 		return exitUsage
 	}
-	printed := &checkedWriter{Writer: out}
-	status = cmd.invoke(args[1:], in, printed, errw)
-	if printed.err != nil {
-		fmt.Fprintf(errw, "tilewright %s: cannot print the result: %v\n", cmd.name, printed.err)
+	status = cmd.invoke(args[1:], in, out, errw)
+	out.finish()
+	if out.err != nil {
+		fmt.Fprintf(errw, "tilewright %s: cannot print the result: %v\n", cmd.name, out.err)
 		return exitBad
 	}
 	return status
 }
 
-// A checkedWriter remembers the first error of its Writer, so that a full disk
-// behind standard output does not pass for success.
-type checkedWriter struct {
-	io.Writer
-	err error
+// A printer writes text for people and programs. It passes no control character
+// on but tabs and line breaks: ESC of a name, a note or a source reads \u001b, as
+// in JSON, and does nothing to a terminal. It remembers the first error of its
+// writer, so that a full disk behind standard output does not pass for success.
+type printer struct {
+	to   io.Writer
+	held []byte // the beginning of a UTF-8 sequence
+	err  error
 }
 
-func (w *checkedWriter) Write(b []byte) (int, error) {
-	n, err := w.Writer.Write(b)
-	if err != nil && w.err == nil {
-		w.err = err
+func (p *printer) Write(b []byte) (int, error) {
+	text := append(p.held, b...)
+	whole := len(text)
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if utf8.RuneStart(text[len(text)-n]) {
+			if !utf8.FullRune(text[len(text)-n:]) {
+				whole -= n
+			}
+			break
+		}
 	}
-	return n, err
+	p.held = []byte(string(text[whole:]))
+	_, err := io.WriteString(p.to, printable(string(text[:whole])))
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	return len(b), err
+}
+
+// finish writes the beginning of a sequence that has no end.
+func (p *printer) finish() {
+	if len(p.held) > 0 {
+		io.WriteString(p.to, printable(string(p.held)))
+	}
+}
+
+// printable spells control characters, but for tabs and line breaks, and bytes
+// that are not UTF-8.
+func printable(text string) string {
+	inert := func(r rune) bool {
+		return r == '\n' || r == '\t' || !unicode.IsControl(r)
+	}
+	if utf8.ValidString(text) &&
+		strings.IndexFunc(text, func(r rune) bool { return !inert(r) }) < 0 {
+		return text
+	}
+	var out strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&out, `\x%02x`, text[0])
+		case inert(r):
+			out.WriteRune(r)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return out.String()
 }
 
 // find looks up a command by its name.

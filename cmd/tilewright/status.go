@@ -43,7 +43,11 @@ func newStatus(c *call) *status {
 	if c.json {
 		s.out = c.err
 	}
-	f, ok := c.err.(*os.File)
+	p, ok := c.err.(*printer)
+	if !ok {
+		return s
+	}
+	f, ok := p.to.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return s
 	}
@@ -98,6 +102,7 @@ func (s *status) progress(remaining time.Duration) string {
 
 // show replaces the live line.
 func (s *status) show(line string) {
+	line = printable(line)
 	if runes := []rune(line); len(runes) >= s.width {
 		line = string(runes[:s.width-1])
 	}

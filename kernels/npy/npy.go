@@ -83,6 +83,9 @@ func Read(r io.Reader, shape hlo.Shape) (kernels.Buffer, error) {
 	if fortran {
 		file.Layout.MinorToMajor = ascending(shape.Rank())
 	}
+	if err := kernels.CheckFreeMemory(shape.Bytes()); err != nil {
+		return kernels.Buffer{}, fmt.Errorf("npy: %s: %w", shape, err)
+	}
 	data := make([]byte, shape.Bytes())
 	if n, err := io.ReadFull(r, data); err != nil {
 		return kernels.Buffer{}, fmt.Errorf(
@@ -172,7 +175,7 @@ func checkHeader(header string, want hlo.Shape) (fortran bool, err error) {
 		return false, fmt.Errorf("%s has no NumPy type", want.DType)
 	}
 	if got := descr[1]; got != wantDescr && !sameOneByte(got, wantDescr) {
-		return false, fmt.Errorf("elements are %s, %s needs %s", got, want, wantDescr)
+		return false, fmt.Errorf("elements are %.20q, %s needs %s", got, want, wantDescr)
 	}
 	got := strings.Join(
 		strings.FieldsFunc(dims[1], func(c rune) bool {

@@ -59,7 +59,7 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{"", "not a NumPy file"},
 		{"PK\x03\x04 a zip, not an npy", "not a NumPy file"},
-		{string(numpyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }")), "elements are <f4"},
+		{string(numpyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }")), `elements are "<f4"`},
 		{string(numpyFile("{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }")), "shape (4), want (2,2)"},
 		{string(numpyFile("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }", 1)), "1 bytes of elements"},
 		{string(numpyFile("{}")), "no descr"},

@@ -19,8 +19,8 @@ func (x *indexer) starts(
 ) []index.Expr {
 	vars := make([]index.Expr, len(extents))
 	for k, n := range extents {
-		o, at := operands[0],
-			[]index.Expr{x.r.Const(int64(k))}
+		o := operands[0]
+		at := []index.Expr{x.r.Const(int64(k))}
 		if o.Shape.Rank() == 0 {
 			o, at = operands[k], nil
 		}

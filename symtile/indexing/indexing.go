@@ -38,8 +38,8 @@ func OperandMaps(
 func UserMaps(
 	r *index.Ring, in *hlo.Instr, output int,
 ) [][]index.Map {
-	maps, w := make([][]index.Map, len(in.Operands)),
-		newWalker(r)
+	maps := make([][]index.Map, len(in.Operands))
+	w := newWalker(r)
 	for k, o := range in.Operands {
 		for e := range o.Shape.Arrays() {
 			maps[k] = append(

@@ -38,8 +38,8 @@ func (x *indexer) scanning() (s scan, ok bool) {
 			s.reverse = a.Value == "true"
 		}
 	}
-	s.inputs, s.outputs = len(x.in.Operands)-carries,
-		len(x.in.Shape.Arrays())-carries
+	s.inputs = len(x.in.Operands) - carries
+	s.outputs = len(x.in.Shape.Arrays()) - carries
 	dims := x.in.Attrs.Dimensions
 	c := x.in.Attrs.ToApply
 	if carries < 0 || s.inputs < 1 ||

@@ -196,12 +196,13 @@ func operandsConvolution(x *indexer) []index.Map {
 	feature := ranges[len(ranges)-1]
 	group := x.dims[c.OutFeature].Div(c.features)
 	kernel[c.KernelIn], kernel[c.KernelOut] = feature, x.dims[c.OutFeature]
-	in[c.InBatch], in[c.InFeature] = x.dims[c.OutBatch],
-		group.Scale(c.inFeatures).Add(feature)
+	in[c.InBatch] = x.dims[c.OutBatch]
+	in[c.InFeature] = group.Scale(c.inFeatures).Add(feature)
 	if c.byBatch {
-		in[c.InBatch], in[c.InFeature] = x.dims[c.OutBatch].Add(
+		in[c.InBatch] = x.dims[c.OutBatch].Add(
 			group.Scale(c.batch),
-		), feature
+		)
+		in[c.InFeature] = feature
 	}
 	return []index.Map{
 		{Ranges: ranges, Results: in, Where: where},
@@ -239,8 +240,8 @@ func usersConvolution(x *indexer) index.Map {
 	group := x.dims[c.InFeature].Div(c.inFeatures)
 	out[c.OutBatch] = x.dims[c.InBatch]
 	if c.byBatch {
-		group, out[c.OutBatch] = x.dims[c.InBatch].Div(c.batch),
-			x.dims[c.InBatch].Mod(c.batch)
+		group = x.dims[c.InBatch].Div(c.batch)
+		out[c.OutBatch] = x.dims[c.InBatch].Mod(c.batch)
 	}
 	out[c.OutFeature] = group.Scale(c.features).Add(
 		ranges[len(ranges)-1],
@@ -267,9 +268,8 @@ func (x *indexer) usersOfKernel(c convolution) index.Map {
 		)
 		m.Where = index.And(m.Where, where)
 	}
-	m.Results[c.OutBatch], m.Results[c.OutFeature] =
-		m.Ranges[len(m.Ranges)-1],
-		x.dims[c.KernelOut]
+	m.Results[c.OutBatch] = m.Ranges[len(m.Ranges)-1]
+	m.Results[c.OutFeature] = x.dims[c.KernelOut]
 	return m
 }
 

@@ -264,8 +264,8 @@ func (o Operand) PackCost(m Memory) (PackCost, error) {
 	if saved := inPlace.Total() - packed.Total(); saved > 0 {
 		j.BreakEven = j.Packing/saved + 1
 	}
-	j.Waste, j.PackedWaste = inPlace.times(o.Visits),
-		packed.times(o.Visits)
+	j.Waste = inPlace.times(o.Visits)
+	j.PackedWaste = packed.times(o.Visits)
 	j.Pays = j.BreakEven > 0 && o.Visits >= j.BreakEven
 	j.Sets = o.rowSets(m)
 	j.Why = j.why(m, anyVisits)
@@ -378,7 +378,8 @@ func (o Operand) rowSets(m Memory) int64 {
 
 // why explains the result in words, with the numbers that it rests on.
 func (j *PackCost) why(m Memory, anyVisits bool) string {
-	o, perVisit := j.Operand, j.Waste.Total()/
+	o := j.Operand
+	perVisit := j.Waste.Total() /
 		j.Operand.Visits
 	var b strings.Builder
 	switch {

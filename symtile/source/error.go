@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -50,7 +51,7 @@ func (e *Error) Error() string {
 const excerpt = 90
 
 // ErrorAt is the error for a place of a text. A line longer than 180 bytes is cut to the part around the place, at the
-// boundaries of UTF-8 sequences; invalid UTF-8 is shown as "?".
+// boundaries of UTF-8 sequences; invalid UTF-8 is shown as "?", a control character as its picture.
 func ErrorAt[T Text](file string, text T, p Place, msg string) *Error {
 	at := min(p.At, len(text))
 	from := max(p.LineStart, at-excerpt)
@@ -61,14 +62,28 @@ func ErrorAt[T Text](file string, text T, p Place, msg string) *Error {
 	after, _, _ := strings.Cut(
 		string(text[at:min(len(text), at+excerpt)]), "\n",
 	)
-	line := strings.ToValidUTF8(
-		strings.TrimRight(before+after, "\r"), "?",
-	)
-	caret := len(strings.ToValidUTF8(before, "?"))
+	line := visible(strings.TrimRight(before+after, "\r"))
+	caret := len(visible(before))
 	return &Error{
 		Position: p.In(file),
 		Msg:      msg,
 		Text:     line,
 		Caret:    min(caret, len(line)),
 	}
+}
+
+// visible replaces what a terminal would act on by one character each: a control character but for the tab by its
+// picture (U+2400 and following), and invalid UTF-8 by "?".
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < ' ' && r != '\t':
+			return '␀' + r
+		case r == 0x7f:
+			return '␡'
+		case unicode.IsControl(r) && r != '\t':
+			return '␦'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
 }

@@ -68,3 +68,13 @@ func ExampleScanner() {
 	//   two;
 	//      ^
 }
+
+// TestControlCharacters: nothing of a text makes a terminal do anything.
+func TestControlCharacters(t *testing.T) {
+	text := "a\x1b]0;title\a\tb\x7f\u009bc"
+	err := source.ErrorAt("f", text, source.Find(text, len(text)-1), "no")
+	want := "f:1:" + fmt.Sprint(len(text)) + ": no\n  a␛]0;title␇\tb␡␦c\n             \t   ^"
+	if err.Error() != want {
+		t.Errorf("got\n%s\nwant\n%s", err, want)
+	}
+}

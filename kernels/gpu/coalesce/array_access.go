@@ -137,8 +137,8 @@ func (r ArrayAccess) tabulate(l *accessPattern, sizes []int64) bool {
 	at := make([]int64, len(vars))
 	from := make([]int, len(vars))
 	for k, v := range vars {
-		at[k], from[k] = v.Range().Lo,
-			slices.Index(r.Index, v)
+		at[k] = v.Range().Lo
+		from[k] = slices.Index(r.Index, v)
 	}
 	l.table = make([]int64, 0, n)
 	l.revisits = true

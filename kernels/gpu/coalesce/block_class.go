@@ -60,8 +60,8 @@ func (x *Access) signature(period int64) (*signature, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.out, s.buf = make([]int64, len(parts)),
-			make([]int64, s.code.ScratchLen())
+		s.out = make([]int64, len(parts))
+		s.buf = make([]int64, s.code.ScratchLen())
 		return s, nil
 	}
 	return &signature{}, nil
@@ -165,9 +165,10 @@ func (s *signature) of(block []int64) (key []byte) {
 		return key
 	}
 	for d, b := range block {
-		s.vals[d], s.vals[len(block)+d] = b/
-			s.steps[d], b%s.steps[d]
-		key = binary.AppendVarint(key, b%s.steps[d])
+		remainder := b % s.steps[d]
+		s.vals[d] = b / s.steps[d]
+		s.vals[len(block)+d] = remainder
+		key = binary.AppendVarint(key, remainder)
 	}
 	s.code.Eval(s.vals, s.out, s.buf)
 	key = binary.AppendVarint(key, s.out[0]%s.period)

@@ -129,8 +129,8 @@ func (c *Coalescing) add(w WarpCount, times int64) {
 		return
 	}
 	c.Warps += times
-	c.PerRequest, c.PerWarp = c.PerRequest.plus(w.PerRequest, times),
-		c.PerWarp.plus(w.PerWarp, times)
+	c.PerRequest = c.PerRequest.plus(w.PerRequest, times)
+	c.PerWarp = c.PerWarp.plus(w.PerWarp, times)
 	if c.Worst.PerRequest.Requests == 0 ||
 		ratio(w.PerRequest) > ratio(c.Worst.PerRequest) {
 		c.Worst = w
@@ -355,8 +355,8 @@ func (x *Access) blockClasses(period int64) ([]blockClass, error) {
 	first := make([]int64, len(x.Blocks))
 	grid := make([]int64, len(x.Blocks))
 	for d, b := range x.Blocks {
-		first[d], grid[d] = b.Range().Lo,
-			b.Range().Len()
+		first[d] = b.Range().Lo
+		grid[d] = b.Range().Len()
 	}
 	n, ok := index.Product(grid)
 	if !ok || n > maxGrid {

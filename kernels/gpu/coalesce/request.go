@@ -100,8 +100,8 @@ func (x *Access) setMaps(q Request) error {
 	rest := x.Loop
 	for _, l := range slices.Backward(q.Loops) {
 		n := l.Hi - l.Lo + 1
-		with[l.Var], rest = rest.Mod(n).AddConst(l.Lo),
-			rest.Div(n)
+		with[l.Var] = rest.Mod(n).AddConst(l.Lo)
+		rest = rest.Div(n)
 	}
 	s := index.Substitution{With: with}
 	x.Offset = index.Map{

@@ -47,10 +47,10 @@ func NewThreadLayout(sizes []int64, outer, inner []int, threads, lanes, vector i
 		OuterThreads: threads / lanes,
 		Vector:       vector,
 	}
-	s.OuterElements, s.InnerElements = s.side(outer),
-		s.side(inner)
-	s.OuterRounds, s.InnerRounds = index.CeilDiv(s.OuterElements, s.OuterThreads),
-		index.CeilDiv(s.InnerElements, lanes*vector)
+	s.OuterElements = s.side(outer)
+	s.InnerElements = s.side(inner)
+	s.OuterRounds = index.CeilDiv(s.OuterElements, s.OuterThreads)
+	s.InnerRounds = index.CeilDiv(s.InnerElements, lanes*vector)
 	return s
 }
 

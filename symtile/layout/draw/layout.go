@@ -46,9 +46,8 @@ func (s *Plane) Add(index []int64, c Cell) {
 	s.mixed = s.mixed ||
 		!slices.Equal(s.outer, index[:n])
 	for i := range k {
-		s.lo[i], s.hi[i] = min(
-			s.lo[i], k[i],
-		), max(s.hi[i], k[i])
+		s.lo[i] = min(s.lo[i], k[i])
+		s.hi[i] = max(s.hi[i], k[i])
 	}
 	s.at[k] = c
 }

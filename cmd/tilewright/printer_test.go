@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// hostile text clears a screen and sets a title in four ways.
+const hostile = "x\x1b[2J\x1b]0;t\a\u009b2J\r\x7f"
+
+// TestTerminal: no control character of names, notes, sources and headers reaches
+// a terminal, from any command that prints them.
+func TestTerminal(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const fusion = "x = f32[8] parameter(0); ROOT y = f32[8] negate(x)"
+	m, err := hlo.Parse("f", []byte(fusion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := cache.Record{
+		Key:       cache.Key{Fusion: m.Entry.Fingerprint(), Device: hostile, Backend: "cpu"},
+		Canonical: m.Entry.Canonical(), Name: hostile, Note: hostile, By: hostile,
+		Plan: "8", Seconds: 1,
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, db := at("good.hlo", fusion), filepath.Join(dir, "a.db")
+	header := "{'descr': '" + hostile + "', 'fortran_order': False, 'shape': (8,), }\n"
+	npy := at("x.npy", "\x93NUMPY\x01\x00"+string([]byte{byte(len(header)), 0})+header)
+	id := m.Entry.Fingerprint()
+	for _, args := range [][]string{
+		{"show", at("bad.hlo", "x = f32[8] parameter(0) "+hostile+"\nROOT y = f32[8] negate(x)")},
+		{"show", at("latin.hlo", "x = \x9b2J")},
+		{"show", at(hostile, "x")},
+		{"run", "-args", npy, good},
+		{"cache", "import", "-db", db, at("a.jsonl", string(line))},
+		{"cache", "ls", "-db", db},
+		{"cache", "ls", "-json", "-db", db},
+		{"cache", "show", "-db", db, hostile},
+		{"cache", "show", "-db", db, hostile + "y"},
+		{"cache", "export", "-db", db},
+		{"cache", "rm", "-db", db, string(hexOf(id))},
+		{hostile},
+	} {
+		var out, errs bytes.Buffer
+		run(args, strings.NewReader(""), &out, &errs)
+		text := out.String() + errs.String()
+		if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
+			return unicode.IsControl(r) && r != '\n' && r != '\t'
+		}) {
+			t.Errorf("%q prints %q", args, text)
+		}
+	}
+}
+
+// hexOf is the beginning of a fingerprint.
+func hexOf(f cache.Fingerprint) []byte {
+	text, _ := f.MarshalText()
+	return text[:12]
+}
+
+// TestPrinterSplits: a character that comes in two writes is one.
+func TestPrinterSplits(t *testing.T) {
+	var out bytes.Buffer
+	p := &printer{to: &out}
+	text := "a×b\u009bc\x1bd…\xc2"
+	for k := range len(text) {
+		if _, err := p.Write([]byte{text[k]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.finish()
+	if want := `a×b\u009bc\u001bd…\xc2`; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
