@@ -82,6 +82,11 @@ func runRank(c *call) error {
 		return err
 	}
 	plans := slices.Collect(b.Plans(p))
+	if len(plans) == 0 {
+		if _, err := b.Default(p); err != nil {
+			return err // why there are none
+		}
+	}
 	ranked, err := model.Rank(pricer, plans)
 	if err != nil {
 		return err

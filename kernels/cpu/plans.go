@@ -28,7 +28,8 @@ const (
 // come also with the values that their knobs offer. None repeats more work than the
 // bound: its element operations, masked elements and everything computed again in other
 // tile programs or iterations included, are at most maxRelativeWork times those of the
-// offered plan with the fewest.
+// offered plan with the fewest. Tilings that cannot be lowered, such as those of a pad
+// of digits, are left out.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		s, err := b.newSearch(p)
@@ -36,7 +37,7 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 			return // Default says why there are none
 		}
 		for _, x := range s.offers(s.sensible()) {
-			if !yield(x.plan) {
+			if s.runs(x.plan.Tiles) && !yield(x.plan) {
 				return
 			}
 		}
@@ -98,6 +99,7 @@ type search struct {
 	cost    kernels.Price
 	minWork float64 // element operations that a tile op has at least
 	lowers  map[string]bool
+	refused error // why the first tiling that cannot be lowered cannot
 }
 
 // newSearch compiles what the search for plans of a program needs.

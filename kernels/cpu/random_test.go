@@ -374,6 +374,7 @@ func TestRandomPrograms(t *testing.T) {
 		} else {
 			k.Close()
 		}
+		compileOffered(t, b, p, text)
 		for _, tiling := range tilings {
 			q, err := p.At(tiling)
 			if err != nil {
@@ -414,6 +415,25 @@ func TestRandomPrograms(t *testing.T) {
 	}
 	if total > programs/5 {
 		t.Errorf("%d of %d programs refused", total, programs)
+	}
+}
+
+// compileOffered compiles the first plans that are offered of a random program.
+func compileOffered(t *testing.T, b *Backend, p *symtile.Program, text string) {
+	offered := 40
+	if testing.Short() {
+		offered = 10
+	}
+	for plan := range b.Plans(p) {
+		if offered--; offered < 0 {
+			return
+		}
+		k, err := b.Compile(context.Background(), p, plan)
+		if err != nil {
+			t.Errorf("offered %s: %v\n%s", plan, err, text)
+			return
+		}
+		k.Close()
 	}
 }
 

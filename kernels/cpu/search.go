@@ -25,8 +25,7 @@ func (s *search) first() (kernels.Plan, error) {
 			return kernels.Plan{},
 				fmt.Errorf("%s has no legal tiling", s.p.Fusion.Name)
 		}
-		return kernels.Plan{},
-			fmt.Errorf("%s: %w", s.p.Fusion.Name, errDigits)
+		return kernels.Plan{}, errDigits
 	}
 	for first := 0; first < len(found); first += refined {
 		var plans []pricedPlan
@@ -40,7 +39,7 @@ func (s *search) first() (kernels.Plan, error) {
 			}
 		}
 	}
-	return kernels.Plan{Tiles: found[0].tiling}, nil
+	return kernels.Plan{}, s.refused
 }
 
 // found are the sensible tilings that a search meets, the best first.
@@ -291,7 +290,11 @@ func (s *search) runs(t symtile.Tiling) bool {
 	}
 	if q, err := s.p.At(t); err == nil {
 		l, _ := lower(q, kernels.Plan{}, s.spec)
-		lowers = l.err == nil
+		if lowers = l.err == nil; !lowers && s.refused == nil {
+			s.refused = l.err
+		}
+	} else if s.refused == nil {
+		s.refused = err
 	}
 	s.lowers[kind] = lowers
 	return lowers

@@ -83,11 +83,16 @@ func Read(r io.Reader, shape hlo.Shape) (kernels.Buffer, error) {
 	if fortran {
 		file.Layout.MinorToMajor = ascending(shape.Rank())
 	}
-	if err := kernels.CheckFreeMemory(shape.Bytes()); err != nil {
-		return kernels.Buffer{}, fmt.Errorf("npy: %s: %w", shape, err)
+	// An allocation that fails would end the process: the machine has to have
+	// memory for all elements before any is read.
+	err = kernels.CheckFreeMemory(shape.Bytes())
+	if err != nil {
+		return kernels.Buffer{},
+			fmt.Errorf("npy: %s: %w", shape, err)
 	}
 	data := make([]byte, shape.Bytes())
-	if n, err := io.ReadFull(r, data); err != nil {
+	n, err := io.ReadFull(r, data)
+	if err != nil {
 		return kernels.Buffer{}, fmt.Errorf(
 			"npy: %d bytes of elements, %s needs %d", n, shape, len(data),
 		)
