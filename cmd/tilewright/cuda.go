@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -79,6 +80,15 @@ func runGPUProcess(c *call) error {
 	return device.Serve(
 		func(context.Context) (device.Driver, error) { return cuda.Open(ordinal) },
 		c.in,
-		c.out,
+		raw(c.out),
 	)
+}
+
+// raw is what a printer writes to: the protocol of the child process is binary,
+// and a printer would spell its control characters.
+func raw(w io.Writer) io.Writer {
+	if p, ok := w.(*printer); ok {
+		return p.to
+	}
+	return w
 }
