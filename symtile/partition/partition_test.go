@@ -1,4 +1,4 @@
-package symtile
+package partition
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // FuzzPartition: whatever module is read, its partition prints as text that
 // reads as the same module.
 func FuzzPartition(f *testing.F) {
-	for _, pattern := range []string{"../testdata/stablehlo/*", "../testdata/hlo/*.hlo"} {
+	for _, pattern := range []string{"../../testdata/stablehlo/*", "../../testdata/hlo/*.hlo"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			f.Fatalf("%s: %d files, %v", pattern, len(files), err)
@@ -34,7 +34,7 @@ func FuzzPartition(f *testing.F) {
 		if m.Name == "" {
 			m.Name = "named"
 		}
-		fused, _ := Partition(m)
+		fused := Module(m, Options{}).Module
 		again, err := hlo.Parse("again", []byte(fused.String()))
 		if err != nil || again.Entry.Fingerprint() != fused.Entry.Fingerprint() {
 			t.Fatalf("%v\n%s", err, fused)
@@ -59,7 +59,7 @@ func BenchmarkPartition(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Partition(m)
+				Module(m, Options{})
 			}
 			b.ReportMetric(
 				float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr",
