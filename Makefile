@@ -11,12 +11,13 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare report
+.PHONY: attack cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare models models-corpus report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
 race:  ; go test -race ./tuner/... ./cache/... ./kernels/...
 fuzz:  ; .ci/fuzz 30s
+attack: ; go run ./bench/attack $(if $(QUICK),-quick) $(ATTACK)
 generate: ; go generate ./kernels/cpu/internal/gemm ./kernels/cuda/gen
 bench: ; go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)
 report: ; go run ./cmd/tilewright tune -report report.html testdata/hlo/*.hlo
@@ -80,6 +81,20 @@ out/peers/onednn: bench/peers/drivers/onednn.c $(PEER_C)
 	then $(PEER_CC) -O2 -ldnnl -lm || true; fi
 out/peers/memory: bench/peers/drivers/memory.c $(PEER_C)
 	@mkdir -p out/peers; if command -v $(CC) >/dev/null; then $(PEER_CC) -O2 -pthread -lm || true; fi
+
+# The table of whole models (bench/models): MODELS="-run-budget 10m -only llama3"
+# and the like for a part of it. XLA is the rival where models-corpus installed it.
+MODELS ?=
+models:
+	go build -o out/tilewright ./cmd/tilewright && go run ./bench/models $(MODELS)
+
+# The texts of whole models in bench/models, from JAX, and what it computes of them.
+models-corpus: out/venv-models/installed
+	out/venv-models/bin/python bench/models/make.py bench/models/corpus
+	out/venv-models/bin/python bench/models/make.py -small bench/models/small
+	out/venv-models/bin/python bench/models/oracle.py -record bench/models/small/expected.json.gz
+out/venv-models/installed: bench/models/requirements.txt
+	python3 -m venv out/venv-models && out/venv-models/bin/pip install -q -r $< && touch $@
 
 # Benchmarks of this tree against revision BASE, compared by benchstat; raw
 # output stays in out/.

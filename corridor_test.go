@@ -33,7 +33,11 @@ func TestCorridor(t *testing.T) {
 	tn := &tuner.Tuner{Backend: cpu.New(), Cache: db, Options: tuner.Options{
 		Candidates: 4,
 		Budget:     300 * time.Millisecond,
-		Observe:    func(e tuner.Event) { kinds = append(kinds, strings.TrimPrefix(fmt.Sprintf("%T", e), "tuner.")) },
+		Observe: func(e tuner.Event) {
+			if _, phase := e.(tuner.Began); !phase {
+				kinds = append(kinds, strings.TrimPrefix(fmt.Sprintf("%T", e), "tuner."))
+			}
+		},
 	}}
 	page := report.Page{Device: tn.Backend.Device()}
 	for _, c := range m.Fusions() {

@@ -17,7 +17,7 @@
 // # From text to a winner
 //
 //	hlo.Parse           HLO or StableHLO text → Module        symtile/hlo
-//	symtile.Partition   an unfused module → fusions           symtile
+//	partition.Module    an unfused module → fusions           symtile/partition
 //	tuner.Lookup        is there a winner already?            tuner, cache
 //	symtile.Analyze     fusion → Program with symbolic tile
 //	                    sizes, or *Untileable                 symtile
@@ -44,7 +44,7 @@
 //
 //	src, _ := os.ReadFile("module.hlo")
 //	module, _ := hlo.Parse("module.hlo", src)
-//	module, _ = symtile.Partition(module) // unless it is fused already
+//	module = partition.Module(module, partition.Options{}).Module // unless it is fused already
 //
 //	db := cache.Open("winners.db")
 //	t := &tuner.Tuner{Backend: cpu.New(), Cache: db}

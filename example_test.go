@@ -11,8 +11,8 @@ import (
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
-	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/partition"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -33,7 +33,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	module, unfused := symtile.Partition(module)
+	split := partition.Module(module, partition.Options{})
+	module, unfused := split.Module, split.Outside
 	fmt.Println(len(module.Fusions()), "fusions,", len(unfused), "instructions outside")
 
 	db := cache.Open(filepath.Join(dir, "winners.db"))

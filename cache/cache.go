@@ -124,7 +124,11 @@ func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
 	if err == nil {
 		ts = union(ts, old)
 	}
-	return putJSON(tx, bucketTrials, k, ts)
+	key, err := parseKey(k)
+	if err != nil {
+		return err
+	}
+	return putJSON(tx, bucketTrials, k, race{key, ts})
 }
 
 // Trials returns the trials that PutTrials and KeepTrials kept for a key; damaged
@@ -179,4 +183,18 @@ func (db *DB) DeleteDamaged(d *DamagedError) error {
 		}
 		return b.Delete(d.stored)
 	})
+}
+
+// Evidence returns all trials that are known of a key: those of its record and those
+// of Trials. What is damaged is left out, with a *DamagedError.
+func (db *DB) Evidence(k Key) ([]Trial, error) {
+	ts, err := db.Trials(k)
+	if errors.Is(err, ErrBusy) {
+		return ts, err
+	}
+	r, found, recordErr := db.Get(k)
+	if found {
+		ts = union(ts, r.Trials)
+	}
+	return ts, errors.Join(err, recordErr)
 }

@@ -114,6 +114,9 @@ func (db *DB) Verify() (n int, err error) {
 	if s != nil && s.torn {
 		errs = append(errs, fmt.Errorf("%s: %w", db.path, errTorn))
 	}
+	if misfit := s.misfitError(); misfit != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", db.path, misfit))
+	}
 	n = len(all.records) + len(all.damagedRecords())
 	return n, errors.Join(append(errs, err)...)
 }
@@ -150,10 +153,19 @@ func readRecord(k, value []byte) (r Record, err error) {
 // readTrials decodes and checks the trials of a key. Its error is a *DamagedError.
 func readTrials(k, value []byte) (ts []Trial, err error) {
 	stored, err := parseKey(k)
-	if err == nil {
-		err = readJSON(value, &ts)
+	r := race{Key: stored}
+	switch {
+	case err != nil:
+	case bytes.HasPrefix(value[min(4, len(value)):], []byte("[")):
+		err = readJSON(value, &r.Trials) // an earlier form, without the key
+	default:
+		err = readJSON(value, &r)
+	}
+	if err == nil && r.Key != stored {
+		err = errors.New("it holds the trials of another key")
 	}
 	if err == nil {
+		ts = r.Trials
 		err = plausible(ts)
 	}
 	if err != nil {

@@ -3,10 +3,10 @@ package cache
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -173,6 +173,43 @@ func TestCycle(t *testing.T) {
 	}
 }
 
+// TestDamagedFirstKey: a flipped key that a page begins with, as in an attack, can be
+// read round. Writing would lose the page, and is refused.
+func TestDamagedFirstKey(t *testing.T) {
+	const records = 60
+	db := filled(t, records)
+	data, err := os.ReadFile(db.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for p := 2 * 4096; p+4096 <= len(data); p += 4096 {
+		if binary.NativeEndian.Uint16(data[p+8:]) != flagBranch {
+			continue
+		}
+		at := p + pageHeader + 16 + int(binary.NativeEndian.Uint32(data[p+pageHeader+16:]))
+		bad := bytes.Clone(data)
+		bad[at+31] ^= 1 // the last byte of the fingerprint of the second child
+		path := filepath.Join(t.TempDir(), "misfit.db")
+		if err := os.WriteFile(path, bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path).Verify(); err == nil {
+			continue // nothing refers to the page
+		}
+		if _, err := Open(path).Put(record(99)); !errors.Is(err, ErrDamaged) {
+			t.Errorf("page %d: Put: %v", p/4096, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, bad) {
+			t.Errorf("page %d: the file is changed, %v", p/4096, err)
+		}
+		tried++
+	}
+	if tried == 0 {
+		t.Fatal("there is no branch page; the case needs more records")
+	}
+}
+
 // TestDamagedRecord: one bad record leaves the others in reach, and can go.
 func TestDamagedRecord(t *testing.T) {
 	db := filled(t, 5)
@@ -278,6 +315,27 @@ func damage(t *testing.T, db *DB, f func(*bbolt.Tx) error) {
 	}
 	if err := errors.Join(b.Update(f), b.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSwappedTrials: the trials of a race are not taken for those of another fusion.
+// Those that an earlier version stored had no key.
+func TestSwappedTrials(t *testing.T) {
+	db := filled(t, 2)
+	one, other, old := record(1), record(2), record(3)
+	if err := db.PutTrials(one.Key, one.Trials); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, db, func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketTrials)
+		err := b.Put(other.Key.bytes(), bytes.Clone(b.Get(one.Key.bytes())))
+		return errors.Join(err, putJSON(tx, bucketTrials, old.Key.bytes(), old.Trials))
+	})
+	if _, err := db.Trials(other.Key); !errors.Is(err, ErrDamaged) {
+		t.Errorf("the trials of another key: %v", err)
+	}
+	if ts, err := db.Trials(old.Key); len(ts) != len(old.Trials) || err != nil {
+		t.Errorf("trials without a key: %d, %v", len(ts), err)
 	}
 }
 
@@ -439,58 +497,100 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// FuzzRecord decodes what a value of the file may hold.
+// smallRecord is the text of a record with little in it. The seeds of fuzzing are
+// small because go test shortens whatever reaches new code byte by byte, for up to a
+// minute each, in which it tries nothing else.
+const smallRecord = `{"fusion":"%064d","device":"d","backend":"b","plan":"1","seconds":1%s}`
+
+// FuzzRecord decodes what a value of the file may hold, with a checksum that is
+// right: other values are not decoded.
 func FuzzRecord(f *testing.F) {
-	r := record(1)
-	k := r.Key.bytes()
-	db := filled(f, 2)
-	if err := db.view(func(tx *bbolt.Tx) error {
-		f.Add(k, bytes.Clone(tx.Bucket(bucketWinners).Get(k)))
-		return nil
-	}); err != nil {
-		f.Fatal(err)
+	k := Key{Device: "d", Backend: "b"}
+	trials := `[{"plan":"1","samples":[1,2],"blocks":[0,1]}]`
+	for _, text := range []string{
+		fmt.Sprintf(smallRecord, 0, ""),
+		fmt.Sprintf(smallRecord, 0, `,"trials":`+trials),
+		trials, fmt.Sprintf(`{"key":{"fusion":"%064d","device":"d","backend":"b"},"trials":%s}`, 0, trials),
+	} {
+		f.Add(k.bytes(), []byte(text))
 	}
-	f.Fuzz(func(t *testing.T, k, value []byte) {
-		if r, err := readRecord(k, value); err == nil &&
-			(r.Plan == "" || !(r.Seconds > 0)) {
+	f.Fuzz(func(t *testing.T, k, text []byte) {
+		sum := crc32.Checksum(text, castagnoli)
+		value := append(binary.LittleEndian.AppendUint32(nil, sum), text...)
+		r, err := readRecord(k, value)
+		if err == nil && (r.Plan == "" || !(r.Seconds > 0)) {
 			t.Errorf("a record that cannot be true: %v", r)
 		}
-		readTrials(k, value)
-	})
-}
-
-// FuzzImport: what is imported can be exported and imported again.
-func FuzzImport(f *testing.F) {
-	var lines bytes.Buffer
-	if _, err := filled(f, 1).Export(&lines); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(lines.Bytes())
-	f.Add([]byte(fmt.Sprintf(`{"fusion":"%064d","device":"d","backend":"b","plan":"1","seconds":1}`, 0)))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		all, err := readLines(bytes.NewReader(text), nil)
-		if err != nil {
-			return
-		}
-		once := encodeLines(t, all)
-		again, err := readLines(bytes.NewReader(once), nil)
-		if err != nil || len(again) != len(all) || !bytes.Equal(encodeLines(t, again), once) {
-			t.Fatalf("%d lines become %d: %v\n%s", len(all), len(again), err, once)
-		}
-		for k, r := range all {
-			if key, err := parseKey(r.Key.bytes()); err != nil || key != again[k].Key {
-				t.Fatalf("the key %v becomes %v: %v", r.Key, key, err)
+		ts, err := readTrials(k, value)
+		for _, x := range ts {
+			if err == nil && x.Plan == "" {
+				t.Errorf("a trial of nothing: %v", x)
 			}
 		}
 	})
 }
 
-func encodeLines(t *testing.T, all []Record) []byte {
-	var out bytes.Buffer
-	for _, r := range all {
-		if err := json.NewEncoder(&out).Encode(r); err != nil {
-			t.Fatal(err)
+// FuzzImport: what is imported can be exported and imported again.
+func FuzzImport(f *testing.F) {
+	for _, rest := range []string{
+		"",
+		`,"safe":{"go":"1"},"default":"2","regret":-1,"when":"2026-01-02T03:04:05Z"`,
+		`,"trials":[{"plan":"1","samples":[1,2],"clocks":[0,9],"blocks":[0,1]}]`,
+	} {
+		f.Add([]byte(fmt.Sprintf(smallRecord, 0, rest)))
+	}
+	f.Add([]byte(fmt.Sprintf(smallRecord+"\n\n"+smallRecord, 0, "", 1, "")))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		all, err := readLines(bytes.NewReader(text), nil)
+		if err != nil {
+			return
 		}
+		once := textOf(all)
+		again, err := readLines(bytes.NewReader(once), nil)
+		if err != nil || len(again) != len(all) || !bytes.Equal(textOf(again), once) {
+			t.Fatalf("%d lines become %d: %v\n%s", len(all), len(again), err, once)
+		}
+		for k, e := range all {
+			r, err := readRecord(e.key, e.value)
+			if err != nil || !bytes.Equal(again[k].key, e.key) {
+				t.Fatalf("the key of %v becomes %q: %v", r, again[k].key, err)
+			}
+		}
+	})
+}
+
+// textOf are the lines of entries: each has its checksum in front.
+func textOf(all []entry) []byte {
+	var out bytes.Buffer
+	for _, e := range all {
+		out.Write(e.value[4:])
+		out.WriteByte('\n')
 	}
 	return out.Bytes()
+}
+
+// TestDamagedCount: a page that has lost elements, because their number is damaged,
+// is not taken for a smaller one.
+func TestDamagedCount(t *testing.T) {
+	const records = 10
+	db := filled(t, records)
+	data, err := os.ReadFile(db.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "count.db")
+	for p := 2 * 4096; p+4096 <= len(data); p += 4096 {
+		bad := bytes.Clone(data)
+		count := binary.NativeEndian.Uint16(bad[p+10:])
+		if count < 2 || binary.NativeEndian.Uint16(bad[p+8:]) != flagLeaf {
+			continue
+		}
+		binary.NativeEndian.PutUint16(bad[p+10:], count-1)
+		if err := os.WriteFile(path, bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if whole, err := use(t, path, records); err == nil && !whole {
+			t.Errorf("page %d: records are gone and nobody says so", p/4096)
+		}
+	}
 }

@@ -29,10 +29,11 @@
 //
 // # Snapshot
 //
-// A Snapshot is a hash table of keys and winning plans in a file that is mapped
-// into memory. Get takes no lock and allocates nothing. A new snapshot is moved
-// into the place of the old one, so that a process keeps what it opened until it
-// opens again.
+// A Snapshot is a hash table of keys and winning plans, in a file that is read as
+// a whole when it is opened. Get takes no lock and allocates nothing. Nothing that
+// happens to the file reaches a process that has opened it: a new snapshot is moved
+// into the place of the old one, and even one that is truncated or overwritten in
+// its place changes no answer and no string.
 //
 // # Exact and safe context
 //

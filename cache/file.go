@@ -51,13 +51,13 @@ func (db *DB) view(f func(*bbolt.Tx) error) error {
 
 // update runs f in a write transaction, creating the file if need be.
 func (db *DB) update(f func(*bbolt.Tx) error) error {
-	return db.updateWithin(writeTimeout, f)
+	return db.updateWith(bbolt.Options{Timeout: writeTimeout}, f)
 }
 
-// updateWithin is update with a time to wait for the lock. The transaction takes
-// over the journals that lie beside the file.
-func (db *DB) updateWithin(
-	wait time.Duration, f func(*bbolt.Tx) error,
+// updateWith is update with the time to wait for the lock and the size of the
+// mapping. The transaction takes over the journals that lie beside the file.
+func (db *DB) updateWith(
+	o bbolt.Options, f func(*bbolt.Tx) error,
 ) error {
 	if err := db.checkNotEmpty(); err != nil {
 		return err
@@ -65,10 +65,10 @@ func (db *DB) updateWithin(
 	if err := db.create(); err != nil {
 		return err
 	}
-	if err := db.verifyBeforeWrite(wait); err != nil {
+	if err := db.verifyBeforeWrite(o.Timeout); err != nil {
 		return err
 	}
-	return db.with(bbolt.Options{Timeout: wait}, func(b *bbolt.DB) error {
+	return db.with(o, func(b *bbolt.DB) error {
 		var taken []string
 		err := b.Update(func(tx *bbolt.Tx) (err error) {
 			if err = prepare(tx); err == nil {
@@ -105,10 +105,17 @@ func (db *DB) verifyBeforeWrite(wait time.Duration) error {
 	if err != nil || info.Size() == 0 {
 		return nil // bbolt makes it
 	}
-	return db.with(
+	err = db.with(
 		bbolt.Options{ReadOnly: true, Timeout: wait},
 		func(*bbolt.DB) error { return nil },
 	)
+	if err != nil {
+		return err
+	}
+	if misfit := db.verified.Load().misfitError(); misfit != nil {
+		return fmt.Errorf("%s: %w", db.path, misfit)
+	}
+	return nil
 }
 
 // create makes the file under a temporary name and links it into its place, so
@@ -310,18 +317,27 @@ func checkSchema(tx *bbolt.Tx) error {
 // an instruction for it.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// putJSON stores v as JSON, which people can read with any bbolt tool, behind the
-// CRC-32C of the text, which finds flipped bits that would still be JSON.
+// putJSON stores the encoding of v.
 func putJSON(tx *bbolt.Tx, bucket, key []byte, v any) error {
-	text, err := json.Marshal(v)
+	value, err := encodeJSON(v)
 	if err != nil {
 		return err
+	}
+	return tx.Bucket(bucket).Put(key, value)
+}
+
+// encodeJSON is v as JSON, which people can read with any bbolt tool, behind the
+// CRC-32C of the text, which finds flipped bits that would still be JSON.
+func encodeJSON(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
 	}
 	value := binary.LittleEndian.AppendUint32(
 		make([]byte, 0, 4+len(text)),
 		crc32.Checksum(text, castagnoli),
 	)
-	return tx.Bucket(bucket).Put(key, append(value, text...))
+	return append(value, text...), nil
 }
 
 // readJSON reads what putJSON stored.

@@ -40,7 +40,7 @@ func (db *DB) KeepTrials(k Key, ts []Trial) error {
 	if err != nil {
 		return err
 	}
-	err = db.updateWithin(trialsTimeout, func(tx *bbolt.Tx) error {
+	err = db.updateWith(bbolt.Options{Timeout: trialsTimeout}, func(tx *bbolt.Tx) error {
 		return putTrials(tx, k.bytes(), ts)
 	})
 	if err == nil {

@@ -13,29 +13,30 @@ import (
 
 // Locks. bbolt polls its lock every 50 ms, and a writer gets it when there is no
 // reader at that moment, which with a few busy readers is never. acquire therefore
-// takes bbolt's lock before bbolt does, polling every millisecond, and a writer
-// also locks the folder, which every reader has to lock first. The lock of the
-// folder is a courtesy: the waits for it are short, and the consistency of the file
-// rests on bbolt's lock alone.
+// takes bbolt's lock before bbolt does, polling every millisecond, and the folder's
+// lock is a turnstile: a reader goes through it, locking and unlocking it at once,
+// and a writer holds it until the readers that are in have left. While it waits no
+// reader comes in, however many there are. The turnstile is a courtesy: the waits
+// for it are short, and the consistency of the file rests on bbolt's lock alone.
 const (
 	lockRetryInterval   = time.Millisecond
-	maxReaderFolderWait = 100 * time.Millisecond
+	maxReaderFolderWait = time.Second
 	maxWriterFolderWait = time.Second
 )
 
-// acquire takes the lock that bbolt is going to take on f. leave releases the
-// folder, to be called once bbolt has its lock. After the timeout bbolt runs into
+// acquire takes the lock that bbolt is going to take on f. leave opens a writer's
+// turnstile, to be called once bbolt has its lock. After the timeout bbolt runs into
 // its own.
 func acquire(f *os.File, exclusive bool, timeout time.Duration) (leave func()) {
 	leave = func() {}
 	dir, err := os.Open(filepath.Dir(f.Name()))
-	if err == nil {
+	switch {
+	case err == nil && exclusive:
 		leave = func() { dir.Close() } // releases its lock
-		if exclusive {
-			pollLock(dir, unix.LOCK_EX, min(timeout, maxWriterFolderWait))
-		} else {
-			pollLock(dir, unix.LOCK_SH, maxReaderFolderWait)
-		}
+		pollLock(dir, unix.LOCK_EX, min(timeout, maxWriterFolderWait))
+	case err == nil:
+		pollLock(dir, unix.LOCK_SH, min(timeout, maxReaderFolderWait))
+		dir.Close()
 	}
 	if exclusive {
 		pollLock(f, unix.LOCK_EX, timeout)

@@ -50,6 +50,18 @@ type fileState struct {
 	modified time.Time
 	meta     [2][metaSize]byte
 	torn     bool // one of the two meta pages is not whole
+	// A page whose first key is not the one that the branch above has for it; 0 for
+	// none. Its entries can be read, but bbolt, which looks for a page under its first
+	// key when it writes, would leave two pages in its place.
+	misfit uint64
+}
+
+// misfitError refuses to write to a file with a misfit.
+func (s *fileState) misfitError() error {
+	if s == nil || s.misfit == 0 {
+		return nil
+	}
+	return kindf(ErrDamaged, "a key of page %d is damaged: it can be read, but not written; `cache export` what is sound, and import it into a new file", s.misfit)
 }
 
 // verifyFile walks the file unless this DB has walked the same state before.
@@ -63,13 +75,16 @@ func (db *DB) verifyFile(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	known := db.verified.Load()
-	if known != nil && *known == s {
-		return nil
+	if known := db.verified.Load(); known != nil {
+		s.misfit = known.misfit
+		if *known == s {
+			return nil
+		}
 	}
 	if err := w.walk(); err != nil {
 		return kindf(ErrDamaged, "it is damaged: %w; restore a copy, or `cache export` what can be read", err)
 	}
+	s.misfit = w.misfit
 	db.verified.Store(&s)
 	return nil
 }
@@ -94,6 +109,7 @@ type walk struct {
 	root     uint64
 	freeList uint64
 	used     []bool // pages reached so far
+	misfit   uint64 // the last page that is one
 }
 
 // newWalk reads both meta pages. The one with the newer transaction is valid, as
@@ -229,6 +245,14 @@ func (w *walk) bucket(root uint64, depth int) error {
 type keyOrder struct {
 	last  []byte // largest key so far
 	floor []byte // lower bound of the next key, from the branch above
+	first []byte // what the branch above has as the first key of the page; nil: nothing
+}
+
+// fit compares the first key of a page with that of the branch above.
+func (w *walk) fit(p page, key []byte, o *keyOrder) {
+	if o.first != nil && !bytes.Equal(key, o.first) {
+		w.misfit = p.id
+	}
 }
 
 // allows reports whether key may come next.
@@ -260,6 +284,7 @@ func (w *walk) branch(p page, depth int, o *keyOrder) error {
 	if p.count == 0 {
 		return fmt.Errorf("branch page %d is empty", p.id)
 	}
+	next := offset(p.count)
 	for n := range p.count {
 		e, err := w.element(p, n)
 		if err != nil {
@@ -272,10 +297,17 @@ func (w *walk) branch(p page, depth int, o *keyOrder) error {
 		if err != nil {
 			return err
 		}
+		if err := p.follows(n, at, &next, int64(size)); err != nil {
+			return err
+		}
 		if !o.allows(key) {
 			return fmt.Errorf("page %d is out of order", p.id)
 		}
+		if n == 0 {
+			w.fit(p, key, o)
+		}
 		o.floor = key
+		o.first = key
 		if err := w.tree(child, depth+1, o); err != nil {
 			return err
 		}
@@ -283,8 +315,20 @@ func (w *walk) branch(p page, depth int, o *keyOrder) error {
 	return nil
 }
 
+// follows checks that the bytes of element n begin at next, and moves that behind
+// them: bbolt writes those of all elements without gaps behind the headers, so that
+// a page whose count is damaged does not fit.
+func (p *page) follows(n int, at uint32, next *int64, size int64) error {
+	if offset(n)+int64(at) != *next {
+		return fmt.Errorf("element %d of page %d is not where it should be", n, p.id)
+	}
+	*next += size
+	return nil
+}
+
 // leaf checks the elements of a leaf page and walks its nested buckets.
 func (w *walk) leaf(p page, depth int, o *keyOrder) error {
+	next := offset(p.count)
 	for n := range p.count {
 		e, err := w.element(p, n)
 		if err != nil {
@@ -297,8 +341,15 @@ func (w *walk) leaf(p page, depth int, o *keyOrder) error {
 		if err != nil {
 			return err
 		}
+		err = p.follows(n, at, &next, int64(keySize)+int64(valueSize))
+		if err != nil {
+			return err
+		}
 		if !o.allows(key) {
 			return fmt.Errorf("page %d is out of order", p.id)
+		}
+		if n == 0 {
+			w.fit(p, key, o)
 		}
 		o.last = key
 		end := offset(n) + int64(at) + int64(keySize) + int64(valueSize)

@@ -17,6 +17,7 @@ import (
 //   - of records from different safe contexts, whose times are not comparable,
 //     the newer one wins, as it is nearer to what lookups will run on; a date in
 //     the future says nothing;
+//   - the winner of a race that ended beats a provisional one;
 //   - of records with different plans, the one whose race the other's plan was
 //     in and lost wins;
 //   - of records with different plans, the one that is faster beyond noise wins:
@@ -40,6 +41,7 @@ var precedence = [...]func(a, b *Record) int{
 	func(a, b *Record) int { return compareBool(a.Checked, b.Checked) },
 	func(a, b *Record) int { return compareBool(!a.Untimed, !b.Untimed) },
 	bySafeContext,
+	func(a, b *Record) int { return compareBool(!a.Provisional, !b.Provisional) },
 	ifPlansDiffer(byRace),
 	ifPlansDiffer(byTime),
 	bySamples,

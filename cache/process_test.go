@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -310,4 +312,34 @@ func TestSweep(t *testing.T) {
 	if left := beside(db.path, ".", ".new"); len(left) != 1 || len(beside(db.path, "..", ".new")) != 0 {
 		t.Errorf("left: %q", left)
 	}
+}
+
+// TestReadersLetWritersIn: 64 readers that never pause do not keep a writer out. A
+// writer that starves runs into its own time limit.
+func TestReadersLetWritersIn(t *testing.T) {
+	db := filled(t, 10)
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	var reads atomic.Int64
+	for range 64 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, found, err := db.Get(record(1).Key); !found || err != nil {
+					t.Errorf("a reader: %t, %v", found, err)
+				}
+				reads.Add(1)
+			}
+		})
+	}
+	const puts = 10
+	begin := time.Now()
+	for n := range puts {
+		if err := db.PutTrials(record(7).Key, record(n).Trials); err != nil {
+			t.Errorf("the writer: %v", err)
+		}
+	}
+	took := time.Since(begin).Seconds()
+	t.Logf("beside %.0f reads a second, %.1f puts", float64(reads.Load())/took, puts/took)
+	stop()
+	all.Wait()
 }

@@ -47,6 +47,9 @@ type Record struct {
 	Key
 	// Name of the fusion, for people.
 	Name string `json:"name"`
+	// Source is the operation and the line of the user's program that it comes
+	// from, for people; "" if unknown.
+	Source string `json:"source,omitempty"`
 	// Canonical is the canonical text of the fusion, so that a record can be
 	// understood, and measured again, without the module it came from.
 	Canonical string `json:"canonical"`
@@ -75,6 +78,9 @@ type Record struct {
 	// Untimed records come from a device that cannot time kernels: Seconds,
 	// DefaultSeconds and Speedup are predictions of the cost model.
 	Untimed bool `json:"untimed,omitempty"`
+	// Provisional records are of races that were interrupted, or that only timed
+	// the default plan: the plan is right, and the best of those timed so far.
+	Provisional bool `json:"provisional,omitempty"`
 	// Evidence is what the backend recorded of the device's clock during the
 	// samples. Its form is the backend's.
 	Evidence json.RawMessage `json:"evidence,omitempty"`
@@ -84,6 +90,25 @@ type Record struct {
 	When time.Time `json:"when"`
 	By   string    `json:"by"`
 	Note string    `json:"note,omitempty"`
+}
+
+// DefaultFailure says how the default plan failed its check: that it is not compiled,
+// gives wrong results, is faster than the device can be, or ends in an error. It is
+// empty for a default that passed, and for one whose check did not end in time.
+func (r *Record) DefaultFailure() string {
+	for _, t := range r.Trials {
+		if t.Plan == r.Default && t.Failure != "" && t.Failure != FailedTimeout {
+			return fmt.Sprintf("the default plan %s fails its check: %s: %s", t.Plan, t.Failure, t.Detail)
+		}
+	}
+	return ""
+}
+
+// A race is the stored form of an unfinished one. Its key tells if that which it is
+// stored under is damaged.
+type race struct {
+	Key    Key     `json:"key"`
+	Trials []Trial `json:"trials"`
 }
 
 // A Trial is one plan that was tried: its samples, or why it failed. Samples,

@@ -14,10 +14,11 @@ import (
 	"unsafe"
 )
 
-// A Snapshot is an immutable hash table of winners, mapped into memory. Lookups
-// take no lock, allocate nothing and may come from any goroutine. A new snapshot
-// is written to another file and moved into the place of the old one, so a process
-// keeps what it opened until it opens again.
+// A Snapshot is an immutable hash table of winners, read into memory. Lookups
+// take no lock, allocate nothing and may come from any goroutine. Whatever happens
+// to the file afterwards, a process keeps what it opened until it opens again. (A
+// mapping of the file would be shared by processes, but one that is truncated or
+// overwritten in its place would end them by SIGBUS and change their strings.)
 //
 // The file consists of the following parts; numbers are little-endian:
 //
@@ -29,17 +30,16 @@ import (
 //	record  CRC-32C of the rest u32, key (see Key.bytes), seconds f64, length
 //	        of the safe context as a varint, safe context, plan
 //
-// The checksum of the header is compared when the file is opened, that of a record
-// whenever it is found: opening costs the same for any number of records.
+// All checksums are compared when the file is opened; a damaged record is then as if
+// it was not there.
 type Snapshot struct {
 	data  []byte
 	slots int // log2 of the number of slots
 	count int // records
-	unmap func() error
 }
 
-// A Hit is a winner in a snapshot. Its strings point into the mapped file and are
-// valid until the snapshot is closed.
+// A Hit is a winner in a snapshot. Its strings share the memory of the snapshot,
+// and stay valid when that is closed.
 type Hit struct {
 	Plan    string  // text of the plan
 	Seconds float64 // median of the winner
@@ -74,6 +74,7 @@ const (
 	snapshotMagic      = "TWSNAP02" // the last two digits are the version
 	snapshotHeaderSize = 32
 	snapshotSlotSize   = 16
+	maxSnapshotBytes   = 2 << 30 // of a file: about 8 million records
 )
 
 // little is the byte order of a snapshot.
@@ -238,24 +239,92 @@ func hashString(h uint64, s string) uint64 {
 	return (h ^ 0xff) * 0x100000001b3
 }
 
-// OpenSnapshot maps a file that Publish wrote. Close it when no Hit of it is in
-// use any more.
+// OpenSnapshot reads a file that Publish wrote.
 func OpenSnapshot(path string) (*Snapshot, error) {
-	data, unmap, err := mapFile(path)
+	data, err := readSnapshot(path)
 	if err != nil {
 		return nil, err
 	}
 	s, err := newSnapshot(data)
 	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
-		return nil, errors.Join(err, unmap())
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.unmap = unmap
 	return s, nil
 }
 
-// newSnapshot checks the header of a snapshot.
+// readSnapshot reads a file whose header is that of a snapshot.
+func readSnapshot(path string) ([]byte, error) {
+	if err := checkRegularFile(path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, min(info.Size(), snapshotHeaderSize))
+	_, err = io.ReadFull(f, head)
+	if err == nil {
+		_, err = checkHeader(head, info.Size())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	data := append(make([]byte, 0, info.Size()), head...)[:info.Size()]
+	if _, err := io.ReadFull(f, data[len(head):]); err != nil {
+		return nil, kindf(ErrDamaged, "%s: it was cut short while it was read: %w", path, err)
+	}
+	return data, nil
+}
+
+// newSnapshot is the snapshot of a whole file, which becomes its own.
 func newSnapshot(data []byte) (*Snapshot, error) {
+	s, err := checkHeader(data, int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	s.data = data
+	for slot := range uint64(1) << s.slots {
+		if b, ok := s.record(slot); ok && !sound(b) {
+			little.PutUint64(s.slot(slot)[4:], nowhere)
+		}
+	}
+	return s, nil
+}
+
+// nowhere is the position of a damaged record: outside of every file. Its slot
+// stays taken, so that the search for others goes past it.
+const nowhere = math.MaxUint64
+
+// slot is the entry of a slot.
+func (s *Snapshot) slot(n uint64) []byte {
+	return s.data[snapshotHeaderSize+n*snapshotSlotSize:][:snapshotSlotSize]
+}
+
+// record is the encoded record of a slot that is taken; it is false where that is
+// outside of the file.
+func (s *Snapshot) record(slot uint64) (b []byte, ok bool) {
+	entry := s.slot(slot)
+	at := little.Uint64(entry[4:])
+	length := uint64(little.Uint32(entry[12:]))
+	if at > uint64(len(s.data)) || length > uint64(len(s.data))-at {
+		return nil, false
+	}
+	return s.data[at : at+length], length > 0
+}
+
+// sound compares the checksum of an encoded record.
+func sound(b []byte) bool {
+	return len(b) >= 4 && crc32.Checksum(b[4:], castagnoli) == little.Uint32(b)
+}
+
+// checkHeader reads the header of a snapshot, at the beginning of data; size is
+// that of the whole file. The result has no data.
+func checkHeader(data []byte, size int64) (*Snapshot, error) {
 	if len(data) < snapshotHeaderSize ||
 		string(data[:6]) != snapshotMagic[:6] {
 		return nil, kindf(ErrForeign, "not a tilewright snapshot")
@@ -267,14 +336,15 @@ func newSnapshot(data []byte) (*Snapshot, error) {
 		return nil, kindf(ErrDamaged, "the snapshot's header is damaged; publish it again")
 	}
 	s := &Snapshot{
-		data:  data,
 		slots: int(little.Uint32(data[8:])),
 		count: int(little.Uint32(data[12:])),
 	}
-	if s.slots > 32 ||
-		little.Uint64(data[16:]) != uint64(len(data)) ||
-		uint64(len(data)) < snapshotHeaderSize+snapshotSlotSize<<s.slots {
+	switch {
+	case s.slots > 32 || little.Uint64(data[16:]) != uint64(size) ||
+		size < snapshotHeaderSize+snapshotSlotSize<<s.slots:
 		return nil, kindf(ErrDamaged, "the snapshot is cut short; publish it again")
+	case size > maxSnapshotBytes:
+		return nil, kindf(ErrForeign, "a snapshot of %d MiB; at most %d are read", size>>20, maxSnapshotBytes>>20)
 	}
 	return s, nil
 }
@@ -282,17 +352,11 @@ func newSnapshot(data []byte) (*Snapshot, error) {
 // Len is the number of records.
 func (s *Snapshot) Len() int { return s.count }
 
-// Close unmaps the file. Afterwards every Get misses. A Get that another goroutine
-// has begun must have returned.
+// Close gives the memory back. Afterwards every Get misses. A Get that another
+// goroutine has begun must have returned.
 func (s *Snapshot) Close() error {
-	unmap := s.unmap
-	s.data = nil
-	s.unmap = nil
-	s.count = 0
-	if unmap == nil {
-		return nil
-	}
-	return unmap()
+	*s = Snapshot{}
+	return nil
 }
 
 // Get finds the winner of k. A damaged record is a miss.
@@ -304,20 +368,17 @@ func (s *Snapshot) Get(k *Key) (Hit, bool) {
 	mask := uint64(1)<<s.slots - 1
 	for probe := uint64(0); probe <= mask; probe++ {
 		slot := (h + probe) & mask
-		entry := s.data[snapshotHeaderSize+slot*snapshotSlotSize:][:snapshotSlotSize]
-		length := uint64(little.Uint32(entry[12:]))
-		if length == 0 {
+		entry := s.slot(slot)
+		if little.Uint32(entry[12:]) == 0 {
 			break
 		}
-		at := little.Uint64(entry[4:])
-		if little.Uint32(entry) != uint32(h>>32) ||
-			at > uint64(len(s.data)) ||
-			length > uint64(len(s.data))-at {
+		if little.Uint32(entry) != uint32(h>>32) {
 			continue
 		}
-		hit, ok := k.match(s.data[at : at+length])
-		if ok {
-			return hit, true
+		if b, ok := s.record(slot); ok {
+			if hit, same := k.match(b); same {
+				return hit, true
+			}
 		}
 	}
 	return Hit{}, false
@@ -328,9 +389,6 @@ func (s *Snapshot) Get(k *Key) (Hit, bool) {
 func (k *Key) match(b []byte) (Hit, bool) {
 	if len(b) < 4+len(k.Fusion) ||
 		string(b[4:4+len(k.Fusion)]) != string(k.Fusion[:]) {
-		return Hit{}, false
-	}
-	if crc32.Checksum(b[4:], castagnoli) != little.Uint32(b) {
 		return Hit{}, false
 	}
 	b = b[4+len(k.Fusion):]

@@ -6,22 +6,24 @@ import (
 	"slices"
 )
 
-// union holds every sample of a and b. Where both have a plan, its prediction,
-// features and failure are those of a.
+// union holds every sample of a and of the others. Where several have a plan, its
+// prediction, features and failure are those of the first.
 //
 // Block numbers have no meaning across sessions, so blocks are matched by their
-// samples: a block of b is the same as one of a when they share a sample of a plan
+// samples: a block of another is the same as one of a when they share a sample of a plan
 // and no plan has different samples in the two. Matching blocks are merged; a
 // block without a match gets a fresh number. Hence the union of trials with
 // themselves, or with an earlier state of themselves, adds nothing, and samples of
 // different sessions are never taken for paired ones.
-func union(a, b []Trial) []Trial {
+func union(a []Trial, others ...[]Trial) []Trial {
 	u := newUnion(a)
-	for _, block := range blocksOf(b) {
-		u.join(block)
-	}
-	for _, t := range b {
-		u.addTrial(t)
+	for _, b := range others {
+		for _, block := range blocksOf(b) {
+			u.join(block)
+		}
+		for _, t := range b {
+			u.addTrial(t)
+		}
 	}
 	for k, x := range u.blocks {
 		if u.next > maxBlockNumber {

@@ -86,7 +86,7 @@ func timeFusion(t *testing.T, name string, p *symtile.Program, b *cpu.Backend) t
 		candidates[i], candidates[j] = candidates[j], candidates[i]
 	})
 	candidates = candidates[:min(len(candidates), *plans)]
-	bench, err := check.NewBench(p.Fusion, 1, 32<<20)
+	bench, err := check.NewBench(context.Background(), p.Fusion, 1, 32<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

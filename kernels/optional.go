@@ -30,3 +30,12 @@ const TF32Mark = "+" + TF32
 // TF32Allowed reports whether the user allowed products of f32 to round their
 // operands to tf32 on the device.
 func (d Device) TF32Allowed() bool { return strings.HasSuffix(d.Revision, TF32Mark) }
+
+// A Deterministic is a Kernel that says whether all of its runs give the same bits
+// for the same inputs: it sums in one order, whatever its threads do. What such a
+// kernel computes while it is timed is compared bit for bit with what was verified; a
+// kernel that does not say is compared within the tolerance.
+type Deterministic interface {
+	Kernel
+	Deterministic() bool
+}

@@ -22,3 +22,11 @@ type Sampler interface {
 	// passes the same slice each time.
 	Sample(ctx context.Context, sets []Set, n int) (Timing, error)
 }
+
+// An OutputReader is a Sampler whose results of timed runs can be read.
+type OutputReader interface {
+	Sampler
+	// ReadOutputs copies the results of the last run of the last Sample to out, which
+	// has the shapes of Set.Out.
+	ReadOutputs(ctx context.Context, out []Buffer) error
+}

@@ -5,7 +5,8 @@
 //
 // The way from a module to a tile program:
 //
-//   - [Partition] splits a module that no compiler has fused into fusions.
+//   - Package symtile/partition splits a module that no compiler has fused into
+//     fusions.
 //   - [Analyze] makes the symbolic [Program] of a fusion, or an [*Untileable]
 //     that says which instruction cannot be tiled, by which rule and why.
 //   - [Space], in Program.Space, is the set of its tilings: a [Dim] for each

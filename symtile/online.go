@@ -293,8 +293,8 @@ func mapFactorDims(list []rowFactor, to func(d int) int) []rowFactor {
 }
 
 // unitReshapeDims is where the dimensions go of a reshape that only adds and
-// drops dimensions of extent 1: −1 for dropped ones. It is nil for another
-// reshape.
+// drops dimensions of extent 1: −1 for dropped ones. One that stands where another
+// of extent 1 stood is that. It is nil for another reshape.
 func unitReshapeDims(op *Op) []int {
 	if op.Instr.Op != hlo.OpReshape {
 		return nil
@@ -305,6 +305,10 @@ func unitReshapeDims(op *Op) []int {
 	k := 0
 	for d, n := range from {
 		if places[d] = -1; n == 1 {
+			if k < len(to) && to[k] == 1 {
+				places[d] = k
+				k++
+			}
 			continue
 		}
 		for k < len(to) && to[k] == 1 {

@@ -265,10 +265,10 @@ func dotOperand(rank int, batch, contract []int64, batchTile, freeTile, steps Ti
 	return in
 }
 
-// untileableReason is the reason why an operation is in no tile program,
+// UntileableReason is the reason why an operation is in no tile program,
 // whatever its shapes; "" when there is none: then it depends on the fusion,
 // which Analyze knows.
-func untileableReason(i *hlo.Instr) string {
+func UntileableReason(i *hlo.Instr) string {
 	switch _, row := propagators[i.Op]; {
 	case i.Shape.DType.IsComplex():
 		return "complex numbers are not computed"

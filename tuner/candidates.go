@@ -15,24 +15,13 @@ import (
 // explorerShare is the share of the candidates that are drawn at random.
 const explorerShare = 1.0 / 8
 
-// choose picks the plans that are verified and timed: the default plan, which
-// comes first, the cheapest plans of the ranking, and a few that are drawn at
+// choose picks the plans that are verified and timed: the default plan, which is
+// chosen already, the cheapest plans of the ranking, and a few that are drawn at
 // random from the better half of it. The random ones give the cost model
 // samples where its ranking may be wrong.
-func (t *Tuner) choose(
-	p *symtile.Program, pricer kernels.Pricer,
-	model *cost.Model, ranked []cost.Ranked,
-) ([]cost.Ranked, error) {
-	plan, err := t.Backend.Default(p)
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := model.Rank(pricer, []kernels.Plan{plan})
-	if err != nil {
-		return nil, err
-	}
+func (t *Tuner) choose(chosen, ranked []cost.Ranked) []cost.Ranked {
 	size := t.Options.candidates()
-	taken := map[string]bool{plan.String(): true}
+	taken := map[string]bool{chosen[0].Plan.String(): true}
 	take := func(r cost.Ranked) {
 		text := r.Plan.String()
 		if !taken[text] && len(chosen) < size {
@@ -53,14 +42,31 @@ func (t *Tuner) choose(
 	for _, r := range ranked { // where the draws met plans that were taken
 		take(r)
 	}
-	return chosen, nil
+	return chosen
 }
 
+// defaultOf is the default plan of a program, ranked alone.
+func (t *Tuner) defaultOf(
+	p *symtile.Program, pricer kernels.Pricer, model *cost.Model,
+) ([]cost.Ranked, error) {
+	plan, err := t.Backend.Default(p)
+	if err != nil {
+		return nil, err
+	}
+	return model.Rank(pricer, []kernels.Plan{plan})
+}
+
+// model is the model of the ranking. Without samples, which another process may
+// hold, it is that of the backend's prices.
 func (t *Tuner) model() (*cost.Model, error) {
 	if t.Model != nil {
 		return t.Model, nil
 	}
-	return FitStored(t.Cache, t.identity())
+	model, err := FitStored(t.Cache, t.identity())
+	if errors.Is(err, cache.ErrBusy) {
+		return cost.Fit(nil)
+	}
+	return model, err
 }
 
 // FitStored fits the prices of a device's plans to the samples of the records that

@@ -9,7 +9,7 @@
 //
 //	Key        (fusion, identity) → cache.Key
 //	Lookup     (database, fusion, identity) → Result
-//	Snapshot   a published file of winners, mapped into memory: Lookup, and Get
+//	Snapshot   a published file of winners, read into memory: Lookup, and Get
 //	           for a compiler that keeps keys, which allocates nothing
 //
 // An identity (kernels.Identity) is a few strings. A Backend reports its own,
@@ -42,14 +42,28 @@
 // the least resources, provided that it beats the default plan by
 // Options.Margin with 95 % confidence; otherwise the default plan is kept.
 //
+// What is timed is compared again with what was verified (check.Witness): the first
+// sample of every candidate, one in four of the others, and after the last block one
+// more of every finalist. The winner and the default are then run until 90 of their
+// runs have been compared, or an eighth of the budget is spent. A plan whose results
+// change is recorded as a wrong one, and candidates that it drove out come back.
+//
 // A device that cannot time kernels, a simulator, has its candidates verified in
 // the order of their predicted times, and the record says that nothing was
 // timed.
 //
+// # A whole model
+//
+// A Workload is the distinct fusions of modules, with how often each is used. A
+// Schedule tunes them within one time: it prices all, checks all by their default
+// plans, and divides what is left by the expected gain. No fusion stops the others,
+// whether it is refused, fails, or panics.
+//
 // # Interruption
 //
 // When the context of Tune ends, the samples that were taken are kept in the
-// database, and a later Tune of the same fusion adds blocks to them.
+// database, and a later Tune of the same fusion adds blocks to them. The best plan
+// by then is stored as a provisional winner: lookups find it, and a Tune races on.
 //
 // # Errors
 //
@@ -57,8 +71,8 @@
 // errors.As tell apart; errors.go lists them. An error of the fusion
 // (*symtile.Untileable) is permanent. An error of the plans (*NoWinnerError)
 // says that no candidate was right and ran, with the reason of each. An error of
-// the database (cache.ErrBusy, *cache.DamagedError and others) leaves what is
-// stored as it was. The error of a context that ended is passed on as it is.
+// the database (cache.ErrForeign, cache.ErrNewer and others) leaves what is stored
+// as it was; one that is busy or damaged in part does not end a race. The error of a context that ended is passed on as it is.
 //
 // # Events
 //

@@ -55,6 +55,23 @@ func (e *UnkeptError) Error() string {
 // Unwrap returns the errors of the files.
 func (e *UnkeptError) Unwrap() error { return e.Err }
 
+// A HungError says that a kernel went on after the end of its time and was abandoned
+// (check.Hung). What was measured is stored, and the plan is recorded as failed unless
+// ctx ended its time. The kernel occupies its threads as long as the process lives:
+// nothing can be timed beside it, and another process should go on.
+type HungError struct {
+	Fusion, Plan string
+	Err          error // a *check.Hung
+}
+
+// Error names the fusion and the plan.
+func (e *HungError) Error() string {
+	return fmt.Sprintf("%s: plan %s: %v; it still occupies its threads, and nothing can be timed beside it", e.Fusion, e.Plan, e.Err)
+}
+
+// Unwrap returns the *check.Hung.
+func (e *HungError) Unwrap() error { return e.Err }
+
 // Errors of the database come from package cache and are wrapped with the name
 // of the fusion: cache.ErrBusy, cache.ErrForeign, cache.ErrNewer and
 // *cache.DamagedError.
@@ -67,7 +84,10 @@ var errImplausible = errors.New("faster than the device can be: it cannot have d
 func failureOf(err error) (failure, detail string) {
 	var rejected *kernels.Rejected
 	var wrong *check.WrongResult
+	var hung *check.Hung
 	switch {
+	case errors.As(err, &hung):
+		return cache.FailedTimeout, err.Error()
 	case errors.As(err, &rejected):
 		return cache.FailedRejected, err.Error()
 	case errors.As(err, &wrong):

@@ -2,8 +2,8 @@ package tuner
 
 import "time"
 
-// An Event is one step of a tuning run. Its dynamic type says which: Found,
-// Damaged, Refused, Ranked, Started, Verified, Timed, Failed, Dropped, BlockDone,
+// An Event is one step of a tuning run. Its dynamic type says which: Turn,
+// Began, Found, Busy, Damaged, Refused, Ranked, Started, Verified, Timed, Failed, Dropped, BlockDone,
 // Unkept or Chosen. What Timed, Failed, Dropped and BlockDone report of a race is
 // stored and synchronised before, unless an Unkept precedes them. Times are in
 // seconds where they are float64.
@@ -21,6 +21,34 @@ type EventHeader struct {
 // About returns the header itself, so that a type that embeds it is an Event.
 func (h EventHeader) About() EventHeader { return h }
 
+// Turn reports that a Schedule turns to a fusion.
+type Turn struct {
+	EventHeader
+	Purpose    string    // "pricing", "checking" or "racing"
+	Number, Of int       // of the fusions with this purpose, as far as is known
+	End        time.Time // of the run; zero is none
+}
+
+// A Phase is a step of tuning a fusion, a word for people.
+type Phase string
+
+// The phases, in their order.
+const (
+	Analysing  Phase = "analysing" // the tile program
+	Ranking    Phase = "ranking"   // the legal plans by price
+	Evaluating Phase = "reference" // inputs, and the reference's results
+	Preparing  Phase = "inputs"    // the arrays of the race
+	Compiling  Phase = "compiling" // a candidate
+	Verifying  Phase = "checking"  // a candidate against the reference
+	Racing     Phase = "racing"    // timing of candidates in blocks
+)
+
+// Began reports that a phase begins; until the next event the tuner is in it.
+type Began struct {
+	EventHeader
+	Phase Phase
+}
+
 // Found reports that a stored winner answers; nothing is measured.
 type Found struct {
 	EventHeader
@@ -31,6 +59,14 @@ type Found struct {
 // Damaged reports that what is stored of the fusion, its record or an unfinished
 // race, cannot be read. It is left out, and replaced by what is measured.
 type Damaged struct {
+	EventHeader
+	Detail string // the error, for people
+}
+
+// Busy reports that another process held the database for longer than a reader
+// waits. What it stores of the fusion is taken as missing; the trials that are
+// measured are united with it when the winner is stored.
+type Busy struct {
 	EventHeader
 	Detail string // the error, for people
 }

@@ -31,7 +31,7 @@ func interrupted(t *testing.T, l *lab) (db string, before []cache.Trial) {
 	if _, err := tn.Tune(ctx, fusionOf(t)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("interrupted tune returned %v", err)
 	}
-	before, err := tn.Cache.Trials(Key(fusionOf(t), tn.identity()))
+	before, err := tn.Cache.Evidence(Key(fusionOf(t), tn.identity()))
 	if err != nil || len(before) < 4 {
 		t.Fatalf("%d trials kept, %v", len(before), err)
 	}
@@ -97,6 +97,41 @@ func TestHeldDatabase(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(db), ".*")); len(left) > 0 {
 		t.Errorf("left over: %q", left)
+	}
+}
+
+// A database that is held when the race begins, at the first lookup already, does
+// not end it: the last write decides.
+func TestHeldBeforeTheRace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for the time limit of a reader three times")
+	}
+	t.Parallel()
+	l := newLab(5, 0.02, 2e-3, 1.5e-3, 1.0e-3, 1.02e-3)
+	db := filepath.Join(t.TempDir(), "t.db")
+	if err := cache.Open(db).PutTrials(otherKey, nil); err != nil {
+		t.Fatal(err)
+	}
+	held, err := bbolt.Open(db, 0o644, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tn := l.tuner(db, Options{})
+	busy := 0
+	tn.Options.Observe = func(e Event) {
+		switch e.(type) {
+		case Busy:
+			busy++
+		case Started:
+			err = held.Close()
+		}
+	}
+	r, tuneErr := tn.Tune(context.Background(), fusionOf(t))
+	if tuneErr != nil || err != nil || r.Record.Plan != "16 v=2" || busy != 2 {
+		t.Errorf("winner %q, %v, %v, %d times busy", r.Record.Plan, tuneErr, err, busy)
+	}
+	if stored, found, err := tn.Lookup(fusionOf(t)); !found || stored.Record.Plan != r.Record.Plan {
+		t.Errorf("stored is %q, %v", stored.Record.Plan, err)
 	}
 }
 

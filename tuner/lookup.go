@@ -76,8 +76,7 @@ func CheckImported(r *cache.Record) error {
 	return nil
 }
 
-// A Snapshot is a published file of winners (cache.DB.Publish), mapped into
-// memory. It is immutable, takes no lock, and any number of goroutines may use
+// A Snapshot is a published file of winners (cache.DB.Publish), read into memory. It is immutable, takes no lock, and any number of goroutines may use
 // it. A compiler opens it once and asks it for every fusion.
 //
 // Lookup computes the fingerprint of the fusion and parses the plan. A compiler
@@ -85,7 +84,7 @@ func CheckImported(r *cache.Record) error {
 // allocates nothing.
 type Snapshot struct{ *cache.Snapshot }
 
-// OpenSnapshot maps a snapshot file.
+// OpenSnapshot reads a snapshot file.
 func OpenSnapshot(path string) (Snapshot, error) {
 	s, err := cache.OpenSnapshot(path)
 	return Snapshot{s}, err
@@ -108,7 +107,7 @@ func (s Snapshot) Lookup(
 	if !found {
 		return Winner{}, false, nil
 	}
-	plan, err := kernels.ParsePlan(strings.Clone(hit.Plan)) // the text lies in the mapped file
+	plan, err := kernels.ParsePlan(strings.Clone(hit.Plan)) // the text shares the memory of the snapshot
 	if err != nil {
 		return Winner{}, false, err
 	}

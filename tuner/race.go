@@ -38,11 +38,12 @@ const (
 // drift of the machine cancels; a later session adds blocks of its own.
 type race struct {
 	*selection
-	bench  *check.Bench
-	bound  float64 // seconds: no correct kernel is faster
-	rng    *rand.Rand
-	block  int       // number of the current block
-	stored time.Time // when the samples were last written
+	bench   *check.Bench
+	bound   float64 // seconds: no correct kernel is faster
+	rng     *rand.Rand
+	recheck *rand.Rand // chooses the samples whose results are compared
+	block   int        // number of the current block
+	stored  time.Time  // when the samples were last written
 
 	unreported []Event // about samples that are not stored yet
 }
@@ -64,28 +65,37 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 		rng: rand.New(
 			rand.NewPCG(uint64(s.tuner.Options.Seed), raceStream),
 		),
+		recheck: rand.New(
+			rand.NewPCG(uint64(s.tuner.Options.Seed), recheckStream),
+		),
 	}
 	defer r.close()
 	if err := r.resume(); err != nil {
 		return cache.Record{}, err
 	}
 	err = r.verifyAll(ctx)
-	for err == nil && !r.done() {
-		err = r.timeBlock(ctx)
+	r.tuner.phase(r.fusion.Name, Racing)
+	for again := true; err == nil && again; {
+		for err == nil && !r.done() {
+			err = r.timeBlock(ctx)
+		}
+		if err == nil {
+			again, err = r.confirm(ctx)
+		}
 	}
 	if unkept := r.store(); err != nil && unkept != nil {
 		err = errors.Join(err, &UnkeptError{s.fusion.Name, unkept})
 	}
 	if err != nil {
-		return cache.Record{}, err
+		return r.provisionalRecord(ctx), err
 	}
 	return r.timedRecord()
 }
 
 // resume gives the candidates the samples of an interrupted race.
 func (r *race) resume() error {
-	earlier, err := r.tuner.Cache.Trials(r.key)
-	if err = r.tuner.unlessDamaged(r.fusion.Name, err); err != nil {
+	earlier, err := r.earlierTrials()
+	if err = r.tuner.unlessUnreadable(r.fusion.Name, err); err != nil {
 		return err
 	}
 	if r.tuner.Options.Force {
@@ -123,12 +133,13 @@ func (x *candidate) resume(earlier []cache.Trial) {
 // size its samples. The budget begins when the reference's results are there,
 // and a part of it is kept for the race.
 func (r *race) verifyAll(ctx context.Context) error {
-	if err := r.begin(); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return err
 	}
 	var err error
 	seed := r.tuner.Options.Seed
-	r.bench, err = check.NewBench(r.fusion, seed, r.coldSpan())
+	r.tuner.phase(r.fusion.Name, Preparing)
+	r.bench, err = r.verifier.NewBench(ctx, seed, r.coldSpan())
 	if err != nil {
 		return err
 	}
@@ -174,20 +185,21 @@ func (r *race) coldSpan() int64 {
 }
 
 // verifyAndTime verifies a candidate and then takes its first sample. Its
-// failure is its own; the error is that of ctx.
+// failure is its own; the error is that of ctx, or a *HungError.
 func (r *race) verifyAndTime(ctx context.Context, x *candidate) error {
 	timeout := r.verifyTimeout()
 	err := r.verify(ctx, x, r.runTimeout(), timeout)
 	if err == nil {
 		err = r.firstSample(ctx, x, check.Bounded(x.kernel, timeout))
 	}
+	hung := r.leave(x, err)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return endedBy(ctx, hung)
 	}
 	if err != nil {
 		r.whenStored(r.failed(x, err))
 	}
-	return nil
+	return hung
 }
 
 // firstSample warms a kernel up by one run, sizes the samples by the time of
@@ -206,6 +218,9 @@ func (r *race) firstSample(
 		return err
 	}
 	x.batch = check.RunsPerSample(sample.Seconds, minSampleTime)
+	if err := r.bench.CompareLast(ctx, x.kernel, x.witness); err != nil {
+		return err
+	}
 	x.addSample(sample, r.block)
 	return nil
 }
@@ -275,17 +290,22 @@ func (r *race) timeBlock(ctx context.Context) error {
 	return nil
 }
 
-// timeOnce takes one sample of a candidate; the error is that of ctx.
+// timeOnce takes one sample of a candidate; the error is that of ctx, or a *HungError.
 func (r *race) timeOnce(ctx context.Context, x *candidate) error {
 	limited, cancel := context.WithTimeout(ctx, r.runTimeout())
 	defer cancel()
 	sample, err := r.bench.Sample(limited, x.kernel, x.batch)
+	if err == nil && r.recheck.IntN(recheckEvery) == 0 {
+		err = r.recheckNow(limited, x)
+	}
+	hung := r.leave(x, err)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return endedBy(ctx, hung)
 	}
 	if err != nil {
 		r.whenStored(r.failed(x, err))
-		return nil
+		r.reinstate()
+		return hung
 	}
 	x.addSample(sample, r.block)
 	return nil
@@ -349,12 +369,14 @@ func (r *race) done() bool {
 	if blocks < 2 {
 		return false
 	}
-	if r.remaining() <= 0 || blocks >= maxBlocks {
+	if r.remaining() <= r.confirmation() || blocks >= maxBlocks || r.goodEnough() {
 		return true
 	}
 	live := r.live()
-	if len(live) > 2 || len(live) == 2 &&
-		live[0] != r.candidates[0] {
+	switch {
+	case len(live) == 0:
+		return true // there is no winner
+	case len(live) > 2, len(live) == 2 && live[0] != r.candidates[0]:
 		return false
 	}
 	ratio := paired(live[0], live[len(live)-1], dropConfidence)
@@ -362,13 +384,13 @@ func (r *race) done() bool {
 		ratio.Lo > 1 || ratio.Hi < 1
 }
 
-// timedRecord names the winner: the best, or of those that cannot be told from
-// it the one that uses the least resources, if it beats the default by the
-// margin beyond doubt; otherwise the default.
-func (r *race) timedRecord() (cache.Record, error) {
+// winner is the best candidate, or of those that cannot be told from it the one that
+// uses the least resources, if it beats the default by the margin beyond doubt, with
+// its gain; otherwise the default. It is nil when none remains.
+func (r *race) winner() (*candidate, check.PairedInterval) {
 	best := r.best()
 	if best == nil {
-		return cache.Record{}, r.noWinner(ErrNothingRan)
+		return nil, check.PairedInterval{}
 	}
 	standard := r.candidates[0]
 	winner := slices.MinFunc(r.ties(best), fewerResources)
@@ -378,9 +400,28 @@ func (r *race) timedRecord() (cache.Record, error) {
 		winner = standard
 		gain = paired(standard, winner, recordConfidence)
 	}
+	return winner, gain
+}
+
+// timedRecord is the record of the winner.
+func (r *race) timedRecord() (cache.Record, error) {
+	winner, gain := r.winner()
+	if winner == nil {
+		return cache.Record{}, r.noWinner(ErrNothingRan)
+	}
+	return r.recordOf(winner, gain), nil
+}
+
+// recordOf is the record of a winner with its gain over the default.
+func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Record {
+	standard := r.candidates[0]
 	out := r.record(winner, standard)
 	out.Seconds = winner.trial.Median()
-	out.DefaultSeconds = standard.trial.Median()
+	if standard.trial.Failure != "" {
+		gain = check.Paired(nil, nil, recordConfidence) // a plan that is wrong has no speed
+	} else {
+		out.DefaultSeconds = standard.trial.Median()
+	}
 	out.Speedup = [3]float64{
 		gain.Median, gain.Lo, finite(gain.Hi),
 	}
@@ -391,7 +432,7 @@ func (r *race) timedRecord() (cache.Record, error) {
 			out.Ties = append(out.Ties, x.trial.Plan)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // fewerResources orders plans that are equally fast.

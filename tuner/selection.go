@@ -34,7 +34,8 @@ type candidate struct {
 	kernel     kernels.Kernel // nil before it is compiled
 	batch      int            // runs that make a sample
 	trial      cache.Trial
-	eliminated bool // it failed or was dropped
+	eliminated bool           // it failed or was dropped
+	witness    *check.Witness // of what it computed when it was verified
 }
 
 // add makes candidates of ranked plans.
@@ -56,8 +57,9 @@ func (s *selection) add(plans []cost.Ranked) error {
 
 // begin computes the reference results and starts the budget, which does not
 // count them.
-func (s *selection) begin() (err error) {
-	s.verifier, err = check.NewVerifier(s.fusion, s.tuner.Options.Seed)
+func (s *selection) begin(ctx context.Context) (err error) {
+	s.tuner.phase(s.fusion.Name, Evaluating)
+	s.verifier, err = check.NewVerifier(ctx, s.fusion, s.tuner.Options.Seed)
 	return err
 }
 
@@ -66,6 +68,9 @@ func (s *selection) start() {
 	s.end = s.tuner.now().Add(
 		s.tuner.Options.budget(),
 	)
+	if d := s.tuner.visit.deadline; !d.IsZero() && d.Before(s.end) {
+		s.end = d
+	}
 	s.emit(Started{
 		s.header(), len(s.candidates), s.remaining(),
 	})
@@ -90,15 +95,18 @@ func (s *selection) verify(
 ) error {
 	limited, cancel := context.WithTimeout(ctx, compileTimeout)
 	defer cancel()
+	s.tuner.phase(s.fusion.Name, Compiling)
 	kernel, err := s.tuner.Backend.Compile(limited, s.program, x.Plan)
 	if err != nil {
 		return err
 	}
 	x.kernel = kernel
+	s.tuner.phase(s.fusion.Name, Verifying)
 	verifier := s.verifier.For(
 		x.Plan, s.tuner.Backend.Identity().TF32Allowed(),
 	)
-	return verifier.Verify(ctx, check.Bounded(kernel, runTimeout))
+	x.witness, err = verifier.Examine(ctx, check.Bounded(kernel, runTimeout))
+	return err
 }
 
 // failed takes a candidate out and says why.
@@ -113,6 +121,25 @@ func (s *selection) failed(x *candidate, err error) Failed {
 	}
 }
 
+// leave leaves a kernel that hangs to its threads: it is not closed. The error is nil
+// for one that does not.
+func (s *selection) leave(x *candidate, err error) error {
+	var hung *check.Hung
+	if !errors.As(err, &hung) {
+		return nil
+	}
+	x.kernel = nil
+	return &HungError{s.fusion.Name, x.trial.Plan, hung}
+}
+
+// endedBy is the error of a context that has ended, and of a kernel that hung then.
+func endedBy(ctx context.Context, hung error) error {
+	if hung == nil {
+		return ctx.Err()
+	}
+	return errors.Join(ctx.Err(), hung)
+}
+
 // close releases the kernels.
 func (s *selection) close() {
 	for _, x := range s.candidates {
@@ -122,10 +149,14 @@ func (s *selection) close() {
 	}
 }
 
-// noWinner is the error of a selection without a candidate that ran.
-func (s *selection) noWinner(reasons ...error) error {
+// noWinner is the error of a selection without a candidate that ran, with what failed
+// of the default.
+func (s *selection) noWinner(reason error) error {
+	if detail := s.candidates[0].trial.Detail; detail != "" {
+		reason = errors.Join(reason, errors.New(detail))
+	}
 	return &NoWinnerError{
-		s.fusion.Name, s.trials(), errors.Join(reasons...),
+		s.fusion.Name, s.trials(), reason,
 	}
 }
 
@@ -143,6 +174,7 @@ func (s *selection) record(winner, standard *candidate) cache.Record {
 	return cache.Record{
 		Key:       s.key,
 		Name:      s.fusion.Name,
+		Source:    s.fusion.Source().String(),
 		Canonical: s.fusion.Canonical(),
 		Safe:      s.tuner.Backend.Device().Safe,
 		Plan:      winner.trial.Plan,

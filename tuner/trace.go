@@ -9,8 +9,11 @@ import (
 // A Trace writes events as lines of JSON, one an event. Every line has the
 // fields time, kind and fusion; the kind says which of the others it has:
 //
+//	turn     purpose, number, of, left                Turn
+//	phase    phase                                    Began
 //	hit      plan, seconds                            Found
 //	damaged  reason                                   Damaged
+//	busy     reason                                   Busy
 //	refused  reason                                   Refused
 //	ranked   legal                                    Ranked
 //	start    of, left                                 Started
@@ -23,7 +26,7 @@ import (
 //	winner   plan, seconds, ratio, reason             Chosen
 //
 // A field whose value is zero is left out. left is the rest of the budget in
-// seconds.
+// seconds; of a turn it is that of the run.
 type Trace struct {
 	enc *json.Encoder
 	err error
@@ -55,6 +58,9 @@ type traceLine struct {
 	Seconds float64   `json:"seconds,omitempty"`
 	Ratio   float64   `json:"ratio,omitempty"`
 	Legal   int64     `json:"legal,omitempty"`
+	Purpose string    `json:"purpose,omitempty"`
+	Phase   string    `json:"phase,omitempty"`
+	Number  int       `json:"number,omitempty"`
 	Of      int       `json:"of,omitempty"`
 	Tried   int       `json:"tried,omitempty"`
 	Live    int       `json:"live,omitempty"`
@@ -67,12 +73,24 @@ func newTraceLine(e Event) traceLine {
 	about := e.About()
 	l := traceLine{Time: about.Time, Fusion: about.Fusion}
 	switch e := e.(type) {
+	case Turn:
+		l.Kind, l.Purpose = "turn", e.Purpose
+		l.Number, l.Of = e.Number, e.Of
+		if !e.End.IsZero() {
+			l.Left = e.End.Sub(e.Time).Seconds()
+		}
+	case Began:
+		l.Kind = "phase"
+		l.Phase = string(e.Phase)
 	case Found:
 		l.Kind = "hit"
 		l.Plan = e.Plan
 		l.Seconds = e.Seconds
 	case Damaged:
 		l.Kind = "damaged"
+		l.Reason = e.Detail
+	case Busy:
+		l.Kind = "busy"
 		l.Reason = e.Detail
 	case Refused:
 		l.Kind = "refused"

@@ -23,11 +23,16 @@ type Options struct {
 	// fusion; 0 means 16.
 	Candidates int
 	// Budget is the time that verification and timing of a fusion may take,
-	// apart from the computation of its reference results; 0 means 10 s.
+	// apart from the computation of its reference results and from the last check of
+	// the winner and the default, an eighth of it each; 0 means 10 s.
 	Budget time.Duration
 	// Seed determines the inputs, the choice of exploring candidates and the
 	// order of timing.
 	Seed int64
+	// Regret ends a race when the best plan is known to be at most this much slower
+	// than any other that was tried, relative to its time; 0 races on until the
+	// order is settled.
+	Regret float64
 	// Margin is the relative speed by which a plan must beat the default plan;
 	// 0 means 0.02.
 	Margin float64
@@ -62,6 +67,7 @@ type Tuner struct {
 	Options Options
 
 	clock func() time.Time // nil means time.Now; tests set it
+	visit visit            // what a Schedule wants of Tune
 }
 
 func (t *Tuner) now() time.Time {
@@ -82,17 +88,20 @@ func (t *Tuner) identity() kernels.Identity {
 
 // Tune returns the stored winner of a fusion or, where there is none, measures
 // one and stores it. A fusion that cannot be tiled is a *symtile.Untileable; one
+// that the device has no code for a *kernels.Uncomputed; one
 // of which no plan runs is a *NoWinnerError. When ctx ends, what was measured is
 // kept and a later call goes on from there; otherwise the error is an *UnkeptError,
-// too. A winner that could not be stored is returned with an *UnkeptError.
+// too. The best plan by then, if one was timed, is stored as a provisional winner,
+// and returned beside the error of ctx. A winner that could not be stored is
+// returned with an *UnkeptError.
 func (t *Tuner) Tune(
 	ctx context.Context, c *hlo.Computation,
 ) (Result, error) {
 	stored, found, err := t.Lookup(c)
-	if err = t.unlessDamaged(c.Name, err); err != nil {
+	if err = t.unlessUnreadable(c.Name, err); err != nil {
 		return Result{}, err
 	}
-	if found && !t.Options.Force {
+	if found && !t.Options.Force && !t.unsettled(&stored.Record) {
 		t.emit(Found{
 			t.header(c.Name),
 			stored.Record.Plan,
@@ -100,16 +109,22 @@ func (t *Tuner) Tune(
 		})
 		return stored, nil
 	}
+	t.phase(c.Name, Analysing)
 	program, err := symtile.Analyze(c)
 	if err != nil {
 		t.emit(Refused{t.header(c.Name), err.Error()})
 		return Result{}, err
 	}
 	record, err := t.measure(ctx, program)
-	if err != nil {
+	t.reportRefusal(c.Name, err)
+	if err != nil && record.Plan == "" {
 		return Result{}, err
 	}
+	interrupted := err
 	result, err := t.keep(record)
+	if interrupted != nil {
+		return result, errors.Join(interrupted, err)
+	}
 	t.emit(Chosen{
 		t.header(c.Name), result.Record.Plan, result.Record.Seconds,
 		result.Record.Speedup[0], result.Record.Untimed,
@@ -117,13 +132,31 @@ func (t *Tuner) Tune(
 	return result, err
 }
 
+// unsettled reports whether a race goes on although a winner is stored.
+func (t *Tuner) unsettled(r *cache.Record) bool {
+	return t.visit.improve || r.Provisional && !t.visit.defaultOnly
+}
+
+// phase reports what is done next with a fusion.
+func (t *Tuner) phase(fusion string, p Phase) {
+	t.emit(Began{t.header(fusion), p})
+}
+
+// reportRefusal reports an error that says that the device computes no such thing.
+func (t *Tuner) reportRefusal(fusion string, err error) {
+	var no *kernels.Uncomputed
+	if errors.As(err, &no) {
+		t.emit(Refused{t.header(fusion), no.Error()})
+	}
+}
+
 // keep stores a record and returns what the database then holds. With Force the
-// record replaces what is stored. Where it cannot be stored, it is the result
+// record replaces what is stored, unless it is provisional. Where it cannot be stored, it is the result
 // beside an *UnkeptError.
 func (t *Tuner) keep(r cache.Record) (Result, error) {
 	kept := true
 	var err error
-	if t.Options.Force {
+	if t.Options.Force && !r.Provisional {
 		err = t.Cache.Replace(r)
 	} else {
 		kept, err = t.Cache.Put(r)
@@ -142,14 +175,19 @@ func (t *Tuner) keep(r cache.Record) (Result, error) {
 	return Result{Record: r}, nil
 }
 
-// unlessDamaged is an error of reading what is stored of a fusion, unless that is
-// damaged: then it is reported, and taken as missing.
-func (t *Tuner) unlessDamaged(fusion string, err error) error {
+// unlessUnreadable is an error of reading what is stored of a fusion, unless that
+// is damaged or another process holds the file: then it is reported, and what is
+// stored is taken as missing.
+func (t *Tuner) unlessUnreadable(fusion string, err error) error {
 	var damaged *cache.DamagedError
-	if !errors.As(err, &damaged) {
+	switch {
+	case errors.As(err, &damaged):
+		t.emit(Damaged{t.header(fusion), damaged.Error()})
+	case errors.Is(err, cache.ErrBusy):
+		t.emit(Busy{t.header(fusion), err.Error()})
+	default:
 		return err
 	}
-	t.emit(Damaged{t.header(fusion), damaged.Error()})
 	return nil
 }
 
@@ -157,7 +195,7 @@ func (t *Tuner) unlessDamaged(fusion string, err error) error {
 func (t *Tuner) measure(
 	ctx context.Context, p *symtile.Program,
 ) (cache.Record, error) {
-	s, err := t.newSelection(p)
+	s, err := t.newSelection(ctx, p)
 	if err != nil {
 		return cache.Record{}, fmt.Errorf("%s: %w", p.Fusion.Name, err)
 	}
@@ -166,15 +204,32 @@ func (t *Tuner) measure(
 		choose = s.chooseByModel
 	}
 	record, err := choose(ctx)
-	if err != nil {
-		return cache.Record{}, fmt.Errorf("%s: %w", p.Fusion.Name, err)
-	}
 	record.Legal = s.legal
-	return record, nil
+	record.Provisional = record.Provisional || t.visit.defaultOnly
+	if err != nil {
+		err = fmt.Errorf("%s: %w", p.Fusion.Name, err)
+	}
+	return record, err
 }
 
 // newSelection ranks the plans of a program and picks the candidates.
-func (t *Tuner) newSelection(p *symtile.Program) (*selection, error) {
+func (t *Tuner) newSelection(
+	ctx context.Context, p *symtile.Program,
+) (*selection, error) {
+	t.phase(p.Fusion.Name, Ranking)
+	s := &selection{
+		tuner:   t,
+		program: p,
+		fusion:  p.Fusion,
+		key:     Key(p.Fusion, t.identity()),
+	}
+	if t.visit.defaultOnly {
+		only, err := t.defaultPlan(p)
+		if err != nil {
+			return nil, err
+		}
+		return s, s.add([]cost.Ranked{only})
+	}
 	model, err := t.model()
 	if err != nil {
 		return nil, err
@@ -183,7 +238,14 @@ func (t *Tuner) newSelection(p *symtile.Program) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
+	standard, err := t.defaultOf(p, pricer, model) // says why nothing is computed, before all plans are ranked
+	if err != nil {
+		return nil, err
+	}
 	plans := slices.Collect(t.Backend.Plans(p))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	ranked, err := model.Rank(pricer, plans)
 	if err != nil {
 		return nil, err
@@ -192,16 +254,7 @@ func (t *Tuner) newSelection(p *symtile.Program) (*selection, error) {
 		t.header(p.Fusion.Name),
 		int64(len(plans)),
 	})
-	chosen, err := t.choose(p, pricer, model, ranked)
-	if err != nil {
-		return nil, err
-	}
-	s := &selection{
-		tuner:   t,
-		program: p,
-		fusion:  p.Fusion,
-		key:     Key(p.Fusion, t.identity()),
-		legal:   int64(len(plans)),
-	}
+	chosen := t.choose(standard, ranked)
+	s.legal = int64(len(plans))
 	return s, s.add(chosen)
 }

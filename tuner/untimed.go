@@ -16,7 +16,7 @@ import (
 // first of those that are right wins if the model predicts that it beats the
 // default plan by the margin. The record says that nothing was timed.
 func (s *selection) chooseByModel(ctx context.Context) (cache.Record, error) {
-	if err := s.begin(); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return cache.Record{}, err
 	}
 	defer s.close()
@@ -52,23 +52,24 @@ func (s *selection) verifyUntimed(ctx context.Context, x *candidate) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := s.verify(limited, x, timeout, timeout)
+	hung := s.leave(x, err)
 	if x.kernel != nil {
 		err = errors.Join(err, x.kernel.Close())
 		x.kernel = nil
 	}
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return endedBy(ctx, hung)
 	}
 	if err == nil {
 		return nil
 	}
 	e := s.failed(x, err)
-	if e.Failure == cache.FailedTimeout {
+	if e.Failure == cache.FailedTimeout && hung == nil {
 		x.trial.Detail = fmt.Sprintf("its check had not ended after %v: a larger budget (-budget), or smaller shapes, let it", timeout.Round(time.Second))
 	}
 	e.Detail = x.trial.Detail
 	s.emit(e)
-	return nil
+	return hung
 }
 
 // predictedRecord is the record of a choice by the cost model; the candidates
@@ -77,9 +78,7 @@ func (s *selection) predictedRecord(standard *candidate) (cache.Record, error) {
 	passed := func(x *candidate) bool { return !x.eliminated }
 	first := slices.IndexFunc(s.candidates, passed)
 	if first < 0 {
-		return cache.Record{}, s.noWinner(
-			ErrNothingVerified, errors.New(s.candidates[0].trial.Detail),
-		)
+		return cache.Record{}, s.noWinner(ErrNothingVerified)
 	}
 	winner := s.candidates[first]
 	if passed(standard) &&

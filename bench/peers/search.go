@@ -139,11 +139,11 @@ type timedPlan struct {
 func (e *caseRun) timePlans(
 	ctx context.Context, name string, plans []kernels.Plan,
 ) ([]timedPlan, error) {
-	verifier, err := check.NewVerifier(e.fusion, e.session.seed)
+	verifier, err := check.NewVerifier(ctx, e.fusion, e.session.seed)
 	if err != nil {
 		return nil, err
 	}
-	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
+	bench, err := check.NewBench(ctx, e.fusion, e.session.seed, e.span())
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (e *caseRun) timePlan(
 // addFinalists makes competitors of the tuned plan, the default plan and the
 // fastest plans of a landscape, which are named by their text.
 func (e *caseRun) addFinalists(timed []timedPlan) error {
-	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
+	bench, err := check.NewBench(context.Background(), e.fusion, e.session.seed, e.span())
 	if err != nil {
 		return err
 	}

@@ -254,7 +254,7 @@ func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 		{"tuned", r.Record.Plan},
 		{"default", r.Record.Default},
 	}
-	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
+	bench, err := check.NewBench(ctx, e.fusion, e.session.seed, e.span())
 	if err != nil {
 		e.note("tuned", err)
 		return nil

@@ -190,6 +190,7 @@ func (c *cacheCall) show() error {
 	}
 	for _, r := range all {
 		c.showRecord(r)
+		c.defaultFails(r)
 	}
 	return nil
 }

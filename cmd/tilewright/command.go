@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/tilewright/tilewright/kernels"
 )
 
 // A command is one row of the table of commands: everything that help prints,
@@ -33,12 +35,16 @@ const (
 	exitUsage = 2
 	// lookup found nothing.
 	exitMiss = 3
+	// The command was ended by -timeout.
+	exitTimeout = 4
 )
 
 // A call is one invocation of a command: its flags, its arguments and its
 // streams.
 type call struct {
 	*flag.FlagSet
+	// What ends the call before its work is done.
+	*ending
 	// The command that was called.
 	command command
 	// Arguments that are not parsed yet.
@@ -49,6 +55,8 @@ type call struct {
 	err io.Writer
 	// The result is printed as JSON.
 	json bool
+	// What a test does to the backend that is opened; nil does nothing.
+	tamper func(kernels.Backend) kernels.Backend
 }
 
 // A usageError is a mistake on the command line, with exit status 2.
@@ -68,12 +76,22 @@ var errMiss = errors.New("miss")
 // errReported ends a command that has printed its errors when they happened.
 var errReported = errors.New("reported")
 
-// invoke runs a command and turns its error into messages and an exit status.
+// invoke runs a command until it ends, or something ends it, and returns the exit
+// status.
 func (cmd command) invoke(
 	args []string, in io.Reader, out, errw io.Writer,
 ) int {
+	c := cmd.call(args, in, out, errw)
+	return c.conclude(c.work())
+}
+
+// call is an invocation that has not begun.
+func (cmd command) call(
+	args []string, in io.Reader, out, errw io.Writer,
+) *call {
 	c := &call{
 		FlagSet: flag.NewFlagSet(cmd.name, flag.ContinueOnError),
+		ending:  newEnding(),
 		command: cmd,
 		rest:    args,
 		in:      in,
@@ -82,11 +100,25 @@ func (cmd command) invoke(
 	}
 	c.SetOutput(io.Discard)
 	c.Usage = func() {}
-	err := cmd.run(c)
+	c.timeoutFlag()
+	return c
+}
+
+// conclude turns the error of a command into messages and an exit status.
+func (c *call) conclude(err error) int {
+	cmd, out, errw := c.command, c.out, c.err
 	var usage *usageError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.Is(err, errAbandoned):
+		fmt.Fprintf(errw, "tilewright %s: %s in the middle of a step\n", cmd.name, c.reason())
+		return c.endedStatus()
+	case c.timedOut():
+		if !errors.Is(err, errReported) {
+			fmt.Fprintf(errw, "tilewright %s: %s\n", cmd.name, c.reason())
+		}
+		return exitTimeout
 	case errors.Is(err, flag.ErrHelp):
 		c.describe(out)
 		return exitOK
@@ -134,7 +166,7 @@ func (c *call) parse(atLeast, atMost int) ([]string, error) {
 	case atMost >= 0 && len(args) > atMost:
 		return nil, usagef("unexpected argument %q", args[atMost])
 	}
-	return args, nil
+	return args, c.start()
 }
 
 // jsonFlag defines -json; every command that prints a result has it.

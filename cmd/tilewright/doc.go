@@ -3,7 +3,7 @@
 //	show FILE        indexing maps, symbolic tiles, constraints; or why not
 //	simplify EXPR    normal form, range, and the rules that fired
 //	rank FILE        the cost model's order, with the terms that make it
-//	tune FILE…       measure, keep winners, report
+//	tune PATH…       measure, keep winners, report
 //	run FILE         execute one plan; NumPy files in and out
 //	lookup FILE      the compiler's question: exit 0 known, 3 not
 //	cache …          ls, show, verify, merge, export, import, publish, rm
@@ -14,10 +14,11 @@
 //	bench-symbolic … time the simplifier on chains of indexing maps
 //
 // FILE is HLO or StableHLO text; the first token tells which. A module that no
-// compiler has fused is split into fusions: see package hlo, Partition.
+// compiler has fused is split into fusions: see symtile/partition.
 //
 // Exit status: 0 ok, 1 bad input or a failure, 2 wrong usage, 3 lookup found
-// nothing. Flags may stand before or after arguments.
+// nothing, 4 ended by -timeout, which every command has. Flags may stand before or
+// after arguments.
 //
 // # Files
 //
@@ -26,17 +27,19 @@
 // its JSON. A new command is such a file and one name in the table. What several
 // commands share lies below them:
 //
-//	command.go   flags, exit statuses, printing of JSON and tables
-//	input.go     files, fusions, plans and sizes from the command line
-//	output.go    files that are replaced as a whole
-//	backend.go   the device of -device; cuda*.go, with the build tag cuda, the GPU
-//	tuned.go     the outcome of tuning a fusion, as JSON and as a line
-//	status.go    the live line of a terminal
+//	command.go     flags, exit statuses, printing of JSON and tables
+//	time_limit.go  -timeout, signals, and a new process where a kernel hangs
+//	input.go       files, fusions, plans and sizes from the command line
+//	output.go      files that are replaced as a whole
+//	backend.go     the device of -device; cuda*.go, with the build tag cuda, the GPU
+//	tuned.go       the outcome of tuning a fusion, as JSON and as a line
+//	status.go      the live line of a terminal
 //
 // A function run… parses the flags and arguments of its command, does the work and
 // returns an error, which command.invoke turns into a message and an exit status:
-// a usageError is 2, errMiss 3, any other error 1. A result is a struct with JSON
-// tags and a method print for people, so that both forms have the same content.
+// a usageError is 2, errMiss 3, the end of -timeout 4, any other error 1. A result is
+// a struct with JSON tags and a method print for people, so that both forms have the
+// same content.
 //
 // # JSON
 //
@@ -48,6 +51,7 @@
 //
 //	{"fusions": [{
 //	  "name": "fused_computation.softmax",
+//	  "source": "jit(f)/softmax at model.py:12", "config": "{…}", "attributes": "{…}",
 //	  "fingerprint": "5644…",
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
 //	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"]}],
@@ -74,24 +78,39 @@
 // null and untileable is {"instr", "rule", "reason"}. outside is there for
 // modules that were not fused when they were read: what is in no fusion.
 //
+// partition: {"fusions": [{"name", "fingerprint", "runs", "unknown", "instrs",
+// "apart": {"bytes", "flop", "launches"}, "price": {…}, "why": [text]}],
+// "distinct", "outside", "apart": {…}, "price": {…}}; runs is for one run of the
+// entry, and unknown says that a loop or branch around it counts once for want of its
+// trip count; apart is every operation by itself; the sums at the end are weighted by
+// runs.
+//
 // simplify: {"input", "form", "range": [lo, hi], "mod": [m, r], "rules": […]};
 // range and mod for expressions only; mod means always ≡ r (mod m).
 //
 // rank: {"fusion", "device", "legal", "plans": [{"plan", "seconds",
-// "terms": [{"name", "seconds"}], "features": {…}}]}, cheapest first; terms add
-// up to seconds; the features are those of package cost.
+// "terms": [{"name", "seconds"}], "features": {…}}], "defaultError"}, cheapest first;
+// terms add up to seconds; the features are those of package cost.
 //
-// tune, a summary: {"device", "fusions": [{"file", "fusion", "plan", "seconds",
+// tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "seconds",
 // "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",
-// "hit", "untimed", "refused", "error"}], "mean"}. speedup is default over winner with
+// "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "defaultError", "refused",
+// "error"}], "model": {"seconds", "speedup", "parts": {STATE: {"fusions", "uses",
+// "share"}}, "outside": {OPERATION: instructions}}, "mean"}, each distinct fusion once.
+// speedup is default over winner with
 // its 95 % interval (high 0: unknown); regret bounds winner over the best tried, less 1,
 // at 95 % (-1: unknown); legal counts the plans there were to choose from.
+// uses counts the executions in one run of the modules; state is waiting (not
+// reached), refused, failed, checked (provisional), tuned or known; model sums up the
+// shares of the model's time by state, and "outside" of the fusions.
 // untimed says that the device cannot time: seconds and speedup are predictions;
 // mean is the geometric one of the speedups of several fusions that were timed.
+// defaultError, here and in other commands, is how the default plan failed its check,
+// which makes the exit status 1 but for lookup.
 // -trace writes one event a line: see package tuner, Trace.
 //
 // lookup: {"found", "fusion", "fingerprint", "device", "plan", "seconds",
-// "default", "speedup", "regret", "ties", "checked", "untimed", "safe"}; safe lists how the
+// "default", "speedup", "regret", "ties", "checked", "untimed", "provisional", "defaultError", "safe"}; safe lists how the
 // machine differs from the one measured on in ways that keep the plan valid.
 //
 // show -ptx: {"fusion", "target", "plan", "ptx"}.

@@ -2,40 +2,298 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hloproto"
+	"github.com/tilewright/tilewright/symtile/partition"
 )
 
-// readModule parses a file of HLO or StableHLO; "-" is the standard input. A
-// module that no compiler has fused is split into fusions; the second result is
-// what stays outside of them.
-func (c *call) readModule(file string) (*hlo.Module, []symtile.Unfused, error) {
-	src, err := c.readFile(file)
+// readModule parses a file that is one module, of HLO or StableHLO, as text or a
+// message; "-" is the standard input, and FILE#2 the second of several. A module that
+// no compiler has fused is split into fusions; the second result is what stays outside
+// of them.
+func (c *call) readModule(file string) (*hlo.Module, []partition.Unfused, error) {
+	split, err := c.partitioned(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := hlo.Parse(file, src)
+	return split.Module, split.Outside, nil
+}
+
+// partitioned parses a file as readModule does, and keeps the decisions.
+func (c *call) partitioned(file string) (*partition.Result, error) {
+	all, err := c.readModules(file)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	m, outside := symtile.Partition(m)
-	return m, outside, nil
+	if len(all) > 1 {
+		return nil, usagef("%s has %d modules; choose one: %s#1 to %s#%d", file, len(all), file, file, len(all))
+	}
+	return split(all[0]), nil
+}
+
+// split is the partition of a module into fusions that can be computed here.
+func split(m *hlo.Module) *partition.Result {
+	return partition.Module(m, partition.Options{Outside: notComputed})
+}
+
+// notComputed is the reason why an operation stays out of fusions: the reference,
+// with which every kernel is compared, or the default backend does not compute it.
+func notComputed(i *hlo.Instr) string {
+	return cmp.Or(reference.NotComputed(i.Op), cpu.NotComputed(i.Op))
+}
+
+// readModules parses the modules of a file, which lines "// -----" separate. Those
+// that can be read come with the errors of the others.
+func (c *call) readModules(file string) ([]*hlo.Module, error) {
+	path, number := moduleNumber(file)
+	src, err := c.readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if hloproto.Detected(src) {
+		if src, err = hloproto.Text(path, src); err != nil {
+			return nil, err
+		}
+	}
+	texts := separateModules(src)
+	if number > len(texts) {
+		return nil, fmt.Errorf("%s has %d modules; there is no %d", path, len(texts), number)
+	}
+	if number > 0 {
+		texts = texts[number-1 : number]
+	}
+	var all []*hlo.Module
+	var failed []error
+	for _, text := range texts {
+		m, err := hlo.Parse(path, text)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		all = append(all, m)
+	}
+	return all, errors.Join(failed...)
+}
+
+// moduleNumber splits FILE#2 into the file and the number of a module in it; a file
+// of that name comes first.
+func moduleNumber(file string) (path string, number int) {
+	path, digits, ok := strings.Cut(file, "#")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 1 {
+		return file, 0
+	}
+	if _, err := os.Stat(file); err == nil {
+		return file, 0
+	}
+	return path, n
+}
+
+// separator is a line between modules, as in the tests of compilers.
+var separator = regexp.MustCompile(`(?m)^(//|#) -----.*$`)
+
+// separateModules cuts a text at its separators and leaves out parts without
+// instructions. Each part keeps its place by the empty lines in front of it.
+func separateModules(src []byte) [][]byte {
+	cuts := separator.FindAllIndex(src, -1)
+	if len(cuts) == 0 {
+		return [][]byte{src}
+	}
+	var all [][]byte
+	start := 0
+	for _, cut := range append(cuts, []int{len(src), len(src)}) {
+		if part := src[start:cut[0]]; hasInstructions(part) {
+			lines := bytes.Count(src[:start], []byte("\n"))
+			all = append(all, append(bytes.Repeat([]byte("\n"), lines), part...))
+		}
+		start = cut[1]
+	}
+	if all == nil {
+		return [][]byte{src}
+	}
+	return all
+}
+
+// hasInstructions reports whether a line of the text is neither empty nor a comment.
+func hasInstructions(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) {
+			return true
+		}
+	}
+	return false
+}
+
+// moduleNames are the names of files of modules in a folder, the first kind that it
+// has: what XLA dumps for a backend, after its passes, any text, or messages.
+var moduleNames = [][]string{
+	{"after_optimizations.txt"},
+	{".hlo", ".mlir", ".stablehlo", ".txt"},
+	{".pb", ".pbtxt"},
+}
+
+// modulesOf lists the files that the paths of a command line mean: files and "-" as
+// they are, patterns that are no file, and folders with all folders below. Each file
+// is listed once.
+func modulesOf(paths []string) (files []string, err error) {
+	seen := map[string]bool{}
+	for _, path := range paths {
+		some, err := pathModules(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range some {
+			if !seen[file] {
+				seen[file] = true
+				files = append(files, file)
+			}
+		}
+	}
+	return files, nil
+}
+
+// pathModules are the files that one path means.
+func pathModules(path string) ([]string, error) {
+	if path == "-" {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return folderModules(path)
+	case err == nil || !strings.ContainsAny(path, "*?["):
+		return []string{path}, nil // that it is not there is an error of this file alone
+	}
+	matches, err := filepath.Glob(path)
+	if err != nil {
+		return nil, usagef("%q is not a pattern: %v", path, err)
+	}
+	if len(matches) == 0 {
+		return nil, fmt.Errorf("%s matches no file", path)
+	}
+	var files []string
+	for _, match := range matches {
+		some, err := pathModules(match)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, some...)
+	}
+	return files, nil
+}
+
+// folderModules are the modules below a folder, in the order of their names.
+func folderModules(folder string) ([]string, error) {
+	kinds := make([][]string, len(moduleNames))
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		for k, endings := range moduleNames {
+			if hasEnding(path, endings) {
+				kinds[k] = append(kinds[k], path)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, files := range kinds {
+		if len(files) > 0 {
+			return files, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no module: no file that ends in %s", folder, strings.Join(slices.Concat(moduleNames...), ", "))
+}
+
+// hasEnding reports whether a name ends in one of the endings.
+func hasEnding(name string, endings []string) bool {
+	return slices.ContainsFunc(endings, func(e string) bool {
+		return strings.HasSuffix(name, e)
+	})
+}
+
+// readProfile reads lines NAME,TIME. Times of one name are added; a first line whose
+// time is no number is a header.
+func (c *call) readProfile(file string) (map[string]float64, error) {
+	text, err := c.readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	rows := csv.NewReader(bytes.NewReader(text))
+	rows.FieldsPerRecord = 2
+	rows.TrimLeadingSpace = true
+	profile := map[string]float64{}
+	for {
+		row, err := rows.Read()
+		if err == io.EOF {
+			return profile, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: a profile has lines NAME,TIME: %w", file, err)
+		}
+		seconds, err := strconv.ParseFloat(strings.TrimSpace(row[1]), 64)
+		line, _ := rows.FieldPos(0)
+		switch {
+		case err != nil && line == 1:
+		case err != nil || !(seconds >= 0) || math.IsInf(seconds, 0):
+			return nil, fmt.Errorf("%s:%d: %q is not a time", file, line, row[1])
+		default:
+			profile[row[0]] += seconds
+		}
+	}
+}
+
+// A ratio is a flag that is written as a number or as a percentage: 0.02 or 2%.
+type ratio float64
+
+// String is the ratio as a percentage; empty for 0, the default of every such flag.
+func (r *ratio) String() string {
+	if *r == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%g%%", 100*float64(*r))
+}
+
+// Set parses it.
+func (r *ratio) Set(text string) error {
+	number, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0) || v > 1 {
+		return errors.New("a ratio is a number from 0 to 1, or a percentage")
+	}
+	*r = ratio(v)
+	return nil
 }
 
 // untileable leaves out instructions that do no work, such as constants and
 // tuples.
-func untileable(all []symtile.Unfused) []symtile.Unfused {
-	return slices.DeleteFunc(slices.Clone(all), func(o symtile.Unfused) bool {
+func untileable(all []partition.Unfused) []partition.Unfused {
+	return slices.DeleteFunc(slices.Clone(all), func(o partition.Unfused) bool {
 		switch o.Instr.Op {
 		case hlo.OpConstant, hlo.OpIota, hlo.OpTuple, hlo.OpGetTupleElement:
 			return true
@@ -58,10 +316,14 @@ func (c *call) readFile(file string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > maxTextBytes {
+	info, err := f.Stat()
+	switch {
+	case err != nil || !info.Mode().IsRegular():
+		return readText(file, f)
+	case info.Size() > maxTextBytes:
 		return nil, tooLong(file)
 	}
-	return readText(file, f)
+	return io.ReadAll(f) // a message has zero bytes
 }
 
 // readText reads all of a text of at most maxTextBytes. A zero byte ends it: no
@@ -204,6 +466,16 @@ func (c *call) soundRecords(db *cache.DB) (sound []cache.Record, err error) {
 		}
 	}
 	return sound, nil
+}
+
+// defaultFails says so if the default plan of a record is known to be wrong or not to
+// run: whoever does not look the winner up gets that.
+func (c *call) defaultFails(r cache.Record) bool {
+	why := r.DefaultFailure()
+	if why != "" {
+		fmt.Fprintf(c.err, "tilewright %s: %s: %s\n", c.command.name, r.Name, why)
+	}
+	return why != ""
 }
 
 // warnOfLeftOut warns of what an operation has left out; another error remains.

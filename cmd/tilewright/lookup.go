@@ -43,8 +43,13 @@ type lookupJSON struct {
 	Ties []string `json:"ties,omitempty"`
 	// Checked says that the winner agreed with the reference.
 	Checked bool `json:"checked"`
+	// DefaultError is how the default plan failed its check.
+	DefaultError string `json:"defaultError,omitempty"`
 	// Untimed says that Seconds and Speedup are predictions of the cost model.
 	Untimed bool `json:"untimed,omitempty"`
+	// Provisional says that the race is not over, or that only the default plan was
+	// timed.
+	Provisional bool `json:"provisional,omitempty"`
 	// Safe lists how the safe context of the record differs from this
 	// machine's.
 	Safe []string `json:"safe,omitempty"`
@@ -85,6 +90,8 @@ func runLookup(c *call) error {
 		j.Checked = r.Record.Checked
 		j.Safe = r.SafeGap
 		j.Untimed = r.Record.Untimed
+		j.Provisional = r.Record.Provisional
+		j.DefaultError = r.Record.DefaultFailure()
 	}
 	if err := j.print(c); err != nil || found {
 		return err
@@ -104,6 +111,12 @@ func (j lookupJSON) print(c *call) error {
 	fmt.Fprintf(c.out, "%s\n", j.Plan)
 	if !j.Checked {
 		fmt.Fprint(c.err, "note: the record was imported: the plan has not been checked here\n")
+	}
+	if j.Provisional {
+		fmt.Fprint(c.err, "note: the winner is provisional: `tilewright tune` races on\n")
+	}
+	if j.DefaultError != "" {
+		fmt.Fprintf(c.err, "note: %s\n", j.DefaultError)
 	}
 	for _, s := range j.Safe {
 		fmt.Fprintf(c.err, "note: %s\n", s)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
@@ -26,25 +26,18 @@ func main() {
 func commands() []command {
 	return append(
 		[]command{
-			showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand,
+			showCommand, partitionCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand,
 			reportCommand, layoutCommand, devicesCommand, doctorCommand, benchSymbolicCommand,
 		},
 		cudaCommands()...,
 	)
 }
 
-// run is the whole program: it runs a command and returns the exit status. A
-// panic is a bug; it is reported as one, with exit status 1.
+// run is the whole program: it runs a command and returns the exit status.
 func run(args []string, in io.Reader, stdout, stderr io.Writer) (status int) {
 	out := &printer{to: stdout}
 	errw := &printer{to: stderr}
 	defer errw.finish()
-	defer func() {
-		if p := recover(); p != nil {
-			fmt.Fprintf(errw, "tilewright: internal error: %v\nThis is a bug in tilewright: please report it with the input that caused it.\n\n%s", p, debug.Stack())
-			status = exitBad
-		}
-	}()
 	if len(args) == 0 {
 		overview(errw)
 		return exitUsage
@@ -75,12 +68,15 @@ func run(args []string, in io.Reader, stdout, stderr io.Writer) (status int) {
 // in JSON, and does nothing to a terminal. It remembers the first error of its
 // writer, so that a full disk behind standard output does not pass for success.
 type printer struct {
+	mu   sync.Mutex
 	to   io.Writer
 	held []byte // the beginning of a UTF-8 sequence
 	err  error
 }
 
 func (p *printer) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	text := append(p.held, b...)
 	whole := len(text)
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
@@ -101,6 +97,8 @@ func (p *printer) Write(b []byte) (int, error) {
 
 // finish writes the beginning of a sequence that has no end.
 func (p *printer) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if len(p.held) > 0 {
 		io.WriteString(p.to, printable(string(p.held)))
 	}
@@ -159,7 +157,7 @@ func overview(w io.Writer) {
 		fmt.Fprintf(t, "  %s %s\t%s\n", c.name, c.args, c.short)
 	}
 	t.Flush()
-	fmt.Fprint(w, "\n`tilewright help COMMAND` says more. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing.\n")
+	fmt.Fprint(w, "\n`tilewright help COMMAND` says more. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing, 4 ended by -timeout.\n")
 }
 
 // help prints the overview or, for a command, its full help.

@@ -25,6 +25,7 @@ var (
 	pageFile    = fileKind{"an HTML page", []string{"<!doctype html"}}
 	linesFile   = fileKind{"a file of JSON lines", []string{"{"}}
 	npyFile     = fileKind{"a NumPy file", []string{"\x93numpy"}}
+	hloFile     = fileKind{"HLO text", []string{"hlomodule"}}
 	pictureFile = fileKind{"an SVG picture", []string{"<svg", "<?xml"}}
 )
 
@@ -185,7 +186,7 @@ func tempBeside(name string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(
 			filepath.Join(filepath.Dir(name), fmt.Sprintf(
-				".%s.%08x", filepath.Base(name), rand.Uint32(),
+				".%s.%08x.new", filepath.Base(name), rand.Uint32(),
 			)),
 			os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666,
 		)
@@ -214,6 +215,8 @@ func writable(name string) error {
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return fmt.Errorf("cannot write %s: it is a directory", name)
+	} else if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil // to open it would wait for a reader
 	} else if err == nil {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {

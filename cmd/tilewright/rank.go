@@ -23,7 +23,9 @@ Of terms that overlap (CPU: arithmetic and the levels of memory; GPU: memory, ar
 shared memory, L2 and blocks) the longest counts whole and of each of the others a fifth (CPU) or a
 sixteenth (GPU), and so they are printed; the rest is added. On a GPU, "waiting" is how long blocks take from
 start to end, less what the longest term hides of it, and "blocks" is starting them; plans within 1 % of each
-other are in the order of what they take of the device, the least first.`,
+other are in the order of what they take of the device, the least first.
+
+The exit status is 1 when -db says that the default plan of the fusion fails its check.`,
 	run: runRank,
 }
 
@@ -34,6 +36,8 @@ type rankJSON struct {
 	Device string `json:"device"`
 	// Legal counts the plans that the backend offers.
 	Legal int `json:"legal"`
+	// DefaultError is how the default plan failed its check, by the record in -db.
+	DefaultError string `json:"defaultError,omitempty"`
 	// Plans in the order of the cost model, the cheapest first.
 	Plans []rankedJSON `json:"plans"`
 }
@@ -81,12 +85,10 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	plans := slices.Collect(b.Plans(p))
-	if len(plans) == 0 {
-		if _, err := b.Default(p); err != nil {
-			return err // why there are none
-		}
+	if _, err := b.Default(p); err != nil {
+		return err // why there are no plans, or none that the device computes
 	}
+	plans := slices.Collect(b.Plans(p))
 	ranked, err := model.Rank(pricer, plans)
 	if err != nil {
 		return err
@@ -101,10 +103,19 @@ func runRank(c *call) error {
 			r.Plan.String(), r.Seconds, r.Terms(), r.Features(),
 		})
 	}
-	if c.json {
-		return c.printJSON(j)
+	stored, _, err := tuner.Lookup(winners, fusion, kernels.IdentityOf(b))
+	if err == nil { // otherwise it is damaged, which has been said
+		j.DefaultError = stored.Record.DefaultFailure()
 	}
-	return j.print(c, b.Identity())
+	if c.json {
+		err = c.printJSON(j)
+	} else {
+		err = j.print(c, b.Identity())
+	}
+	if c.defaultFails(stored.Record) && err == nil {
+		return errReported
+	}
+	return err
 }
 
 // print prints the first plans as a table, with the terms as columns.

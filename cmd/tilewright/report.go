@@ -14,7 +14,7 @@ import (
 // reportCommand makes a page of the winners.
 var reportCommand = command{
 	name: "report", short: "self-contained HTML page from the cache",
-	long: "Writes one HTML page about every winner in -db on one device: what was chosen and why, against what,\nhow sure that is, and what failed. The page needs nothing from outside.",
+	long: "Writes one HTML page about every winner in -db on one device: what was chosen and why, against what,\nhow sure that is, and what failed. The page needs nothing from outside. The exit status is 1 when a default\nplan fails its check.",
 	run:  runReport,
 }
 
@@ -39,7 +39,7 @@ func runReport(c *call) error {
 	if err != nil {
 		return err
 	}
-	p := report.Page{Device: b.Device()}
+	p := report.Page{Device: b.Identity()}
 	all, err := c.soundRecords(cache.Open(*db))
 	if err != nil {
 		return err
@@ -61,12 +61,31 @@ func runReport(c *call) error {
 	}); err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(map[string]any{
-			"report":  *out,
-			"fusions": len(p.Records),
-		})
+	return c.reported(*out, p.Records)
+}
+
+// reported says what a page was made of; default plans that fail their check are an
+// error.
+func (c *call) reported(page string, all []cache.Record) error {
+	bad := 0
+	for _, r := range all {
+		if c.defaultFails(r) {
+			bad++
+		}
 	}
-	fmt.Fprintf(c.out, "%s: %d fusions\n", *out, len(p.Records))
+	if c.json {
+		if err := c.printJSON(map[string]any{
+			"report":        page,
+			"fusions":       len(all),
+			"defaultErrors": bad,
+		}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(c.out, "%s: %d fusions\n", page, len(all))
+	}
+	if bad > 0 {
+		return errReported
+	}
 	return nil
 }

@@ -5,14 +5,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/npy"
-	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner/report"
@@ -20,14 +20,20 @@ import (
 
 // runCommand runs one plan.
 var runCommand = command{
-	name: "run", args: "FILE", short: "execute one plan; NumPy files in and out",
+	name: "run", args: "FILE", short: "execute one plan, or a whole module; NumPy files in and out",
 	long: `Compiles and runs one plan of a fusion and checks the result against the reference interpreter.
 
   tilewright run softmax.hlo -tiling 8,512,512,512 -args x.npy -out y.npy
+  tilewright run model.mlir -db tilewright.db -args inputs/ -out outputs/
 
--args takes one .npy file per parameter, in order, separated by commas; without it inputs are made
-from -seed. -out takes one per output. bf16 arrays travel as uint16 and f8 ones as uint8, the bits,
-since NumPy has no such types. Without -tiling or -plan the default plan runs.`,
+A module of several operations or fusions is executed whole, unless -fusion chooses one: each fusion by
+its winner in -db or else its default plan, what cannot be tiled by the reference. Arrays are used again
+when nothing reads them any more. It is checked against the reference too, which takes long for a large
+model; -check=false leaves that out.
+
+-args takes one .npy file per parameter, in order, separated by commas, or a folder of 0.npy, 1.npy, …;
+without it inputs are made from -seed. -out takes one per output, or a folder. bf16 arrays travel as uint16
+and f8 ones as uint8, the bits, since NumPy has no such types. Without -tiling or -plan the default plan runs.`,
 	run: runRun,
 }
 
@@ -36,6 +42,10 @@ type runFlags struct {
 	device deviceFlags
 	// The fusion, the plan and the NumPy files.
 	fusion, tiling, plan, args, out *string
+	// The database of the winners of a module's fusions.
+	db *string
+	// Compare the outputs of a module with the reference's.
+	check *bool
 	// Seed of generated inputs.
 	seed *int64
 	// Number of runs.
@@ -93,6 +103,8 @@ func runRun(c *call) error {
 		out:      c.String("out", "", "output `files`"),
 		seed:     c.Int64("seed", 1, "`seed` of inputs that are not given"),
 		repeat:   c.Int("repeat", 5, "run this many `times`"),
+		db:       c.String("db", "", "take the plans of a module's fusions from this cache `file`"),
+		check:    c.Bool("check", true, "compare what a module returns with the reference"),
 		source:   c.Bool("source", false, "show the tile program that runs"),
 		counters: c.Bool("counters", false, "show what a simulator counted: instructions, memory traffic, barriers"),
 		replace:  c.replaceFlag(),
@@ -105,18 +117,23 @@ func runRun(c *call) error {
 		return usagef("-repeat %d is not between 1 and a million", *f.repeat)
 	}
 	f.file = args[0]
-	for _, out := range f.outputs() {
+	for _, out := range f.outputs(0) {
 		if err := out.check(); err != nil {
 			return err
 		}
 	}
-	fusion, err := c.readFusion(args[0], *f.fusion)
+	m, _, err := c.readModule(args[0])
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	result, err := f.run(ctx, fusion)
+	if *f.fusion == "" && !isOneFusion(m) {
+		return f.module(c, m)
+	}
+	fusion, err := oneFusion(args[0], m, *f.fusion)
+	if err != nil {
+		return err
+	}
+	result, err := f.run(c.ctx, fusion)
 	if err != nil {
 		return err
 	}
@@ -146,13 +163,13 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		return nil, err
 	}
 	defer k.Close()
-	in, err := f.inputs(c)
+	in, err := f.inputs(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	r := &runJSON{
 		Fusion:    c.Name,
-		Device:    b.Device().Name,
+		Device:    b.Identity().Name,
 		Plan:      plan.String(),
 		tolerance: check.ToleranceFor(c, plan, b.Identity().TF32Allowed()),
 	}
@@ -161,7 +178,7 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		r.Source = k.Source()
 	}
 	times := *f.repeat
-	if r.Untimed = b.Device().Untimed; r.Untimed {
+	if r.Untimed = b.Identity().Untimed; r.Untimed {
 		times = 1
 	}
 	counted, counts := b.(counterSource)
@@ -179,17 +196,31 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		all := counted.counters()
 		r.Counters, r.counted = newCountersJSON(all), all.String()
 	}
-	return r, r.save(out, f.outputs())
+	return r, r.save(out, f.outputs(len(out)))
 }
 
-// outputs are the files of -out. Run reads the fusion and the files of -args.
-func (f runFlags) outputs() []output {
+// arrayFiles are the files of a list of names, or the first n that a folder has,
+// 0.npy and so on.
+func arrayFiles(list string, n int) []string {
+	info, err := os.Stat(list)
+	if err != nil || !info.IsDir() {
+		return strings.Split(list, ",")
+	}
+	all := make([]string, n)
+	for k := range all {
+		all[k] = filepath.Join(list, fmt.Sprintf("%d.npy", k))
+	}
+	return all
+}
+
+// outputs are the n files of -out. Run reads the fusion and the files of -args.
+func (f runFlags) outputs(n int) []output {
 	if *f.out == "" {
 		return nil
 	}
 	reads := append([]string{f.file}, strings.Split(*f.args, ",")...)
 	var all []output
-	for _, name := range strings.Split(*f.out, ",") {
+	for _, name := range arrayFiles(*f.out, n) {
 		all = append(all, output{name, npyFile, reads, *f.replace})
 	}
 	return all
@@ -205,11 +236,11 @@ func (f runFlags) choose(
 }
 
 // inputs reads the NumPy files of -args, or generates inputs from the seed.
-func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
+func (f runFlags) inputs(ctx context.Context, c *hlo.Computation) ([]kernels.Buffer, error) {
 	if *f.args == "" {
-		return check.Inputs(c, check.Normals, *f.seed)
+		return check.InputsContext(ctx, c, check.Normals, *f.seed)
 	}
-	files := strings.Split(*f.args, ",")
+	files := arrayFiles(*f.args, len(c.Params))
 	if len(files) != len(c.Params) {
 		return nil, fmt.Errorf(
 			"%s has %d parameters, -args has %d files",
@@ -248,7 +279,7 @@ func (r *runJSON) measure(
 		out = append(out, b)
 	}
 	for range times {
-		d, err := k.Run(ctx, in, out)
+		d, err := check.Watched(k).Run(ctx, in, out)
 		if err != nil {
 			return nil, err
 		}
@@ -256,15 +287,17 @@ func (r *runJSON) measure(
 			r.Times = append(r.Times, d.Seconds())
 		}
 	}
-	want, err := reference.Interpret(c, in)
-	if err != nil {
+	wrong, err := r.tolerance.Check(ctx, c, in, out)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
 		r.Notes = append(r.Notes, "not checked: "+err.Error())
-		return out, nil
+	case wrong != nil:
+		return nil, fmt.Errorf("plan %s of %s is wrong: %w", r.Plan, c.Name, wrong)
+	default:
+		r.Checked = true
 	}
-	if m := r.tolerance.Agree(c, in, out, want); m != nil {
-		return nil, m
-	}
-	r.Checked = true
 	return out, nil
 }
 
@@ -319,4 +352,92 @@ func (r *runJSON) print(c *call) {
 	for _, note := range r.Notes {
 		fmt.Fprintf(c.out, "note: %s\n", note)
 	}
+}
+
+// A counterSource is a backend that counts what its kernels do.
+type counterSource interface {
+	count()
+	counters() sim.Counters
+}
+
+// countersJSON are the counters of a simulated run.
+type countersJSON struct {
+	// Instructions of warps.
+	WarpInstructions int64 `json:"warp_instructions"`
+	// Instructions of active lanes.
+	LaneInstructions int64 `json:"lane_instructions"`
+	// Instructions of warps, by class.
+	Instructions map[string]int64 `json:"instructions"`
+	// Accesses to global and to shared memory.
+	GlobalLoad  trafficJSON `json:"global_load"`
+	GlobalStore trafficJSON `json:"global_store"`
+	SharedLoad  trafficJSON `json:"shared_load"`
+	SharedStore trafficJSON `json:"shared_store"`
+	// Matrix instructions of warps.
+	MMA int64 `json:"mma"`
+	// Matrix instructions of warpgroups.
+	WGMMA int64 `json:"wgmma"`
+	// Floating-point operations of both.
+	MatrixFLOPs int64 `json:"matrix_flops"`
+	// Barriers of blocks.
+	Barriers int64 `json:"barriers"`
+	// Atomic operations of lanes.
+	Atomics int64 `json:"atomics"`
+	// Asynchronous bulk copies.
+	BulkCopies int64 `json:"bulk_copies"`
+	// Bytes that they moved.
+	BulkBytes int64 `json:"bulk_bytes"`
+}
+
+// trafficJSON are the accesses of warps to one memory, in sectors of 32 bytes
+// of global memory or in wavefronts of shared memory.
+type trafficJSON struct {
+	// Instructions of warps that access the memory.
+	Requests int64 `json:"requests"`
+	// Sectors of global memory that they touch.
+	Sectors int64 `json:"sectors,omitempty"`
+	// Wavefronts of shared memory that they take.
+	Wavefronts int64 `json:"wavefronts,omitempty"`
+	// The fewest sectors or wavefronts that could have moved the bytes.
+	Ideal int64 `json:"ideal"`
+	// Bytes that active lanes access.
+	Bytes int64 `json:"bytes"`
+}
+
+// newCountersJSON converts the counters of the simulator.
+func newCountersJSON(c sim.Counters) *countersJSON {
+	global := func(t sim.Traffic) trafficJSON {
+		return trafficJSON{
+			Requests: t.Requests,
+			Sectors:  t.Units,
+			Ideal:    t.Ideal,
+			Bytes:    t.Bytes,
+		}
+	}
+	shared := func(t sim.Traffic) trafficJSON {
+		return trafficJSON{
+			Requests:   t.Requests,
+			Wavefronts: t.Units,
+			Ideal:      t.Ideal,
+			Bytes:      t.Bytes,
+		}
+	}
+	j := &countersJSON{
+		WarpInstructions: c.WarpInstructions, LaneInstructions: c.LaneInstructions,
+		Instructions: map[string]int64{},
+		GlobalLoad:   global(c.GlobalLoad),
+		GlobalStore:  global(c.GlobalStore),
+		SharedLoad:   shared(c.SharedLoad),
+		SharedStore:  shared(c.SharedStore),
+		MMA:          c.MMA, WGMMA: c.WGMMA,
+		MatrixFLOPs: c.MatrixFLOPs, Barriers: c.Barriers,
+		Atomics:    c.Atomics,
+		BulkCopies: c.BulkCopies, BulkBytes: c.BulkBytes,
+	}
+	for k, n := range c.Instructions {
+		if n > 0 {
+			j.Instructions[strings.ReplaceAll(sim.Class(k).String(), " ", "_")] = n
+		}
+	}
+	return j
 }

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/indexing"
+	"github.com/tilewright/tilewright/symtile/partition"
 )
 
 // showCommand shows what is known of a fusion without running it.
@@ -26,6 +30,9 @@ is listed with the reason.
   tilewright show softmax.hlo -tiling 8,512,512,512 -at 3,0  the tiles of one tile program, as numbers
 
   tilewright show softmax.hlo -ptx -target sm_90            the kernel of the default plan for a GPU
+
+  tilewright show tests.hlo#2                               the second module of a file that has several
+  tilewright show module.pb                                 a module as XLA stores it (HloProto and the like)
 
 -at takes the tile ids of the dimensions in order; those left out are 0. The comments of a kernel say which
 tile and instruction each part comes from.`,
@@ -52,6 +59,12 @@ type outsideJSON struct {
 type fusionJSON struct {
 	// Name of the fusion.
 	Name string `json:"name"`
+	// Operation and line of the user's program that it comes from.
+	Source string `json:"source,omitempty"`
+	// What the compiler and the framework noted on the instruction that executes it:
+	// backend_config and frontend_attributes, as written.
+	Config     string `json:"config,omitempty"`
+	Attributes string `json:"attributes,omitempty"`
 	// Fingerprint of its canonical form, hexadecimal.
 	Fingerprint string `json:"fingerprint"`
 	// Parameters with their shapes.
@@ -236,11 +249,13 @@ func runShow(c *call) error {
 		return usagef("%s has %d fusions; choose one with -fusion", args[0], len(all))
 	}
 	j := showJSON{Fusions: []fusionJSON{}}
+	callers := callersOf(m)
 	for _, f := range all {
 		shown, err := showFusion(f, *tiling, *at)
 		if err != nil {
 			return err
 		}
+		shown.note(f, callers[f])
 		j.Fusions = append(j.Fusions, *shown)
 	}
 	if *name == "" {
@@ -252,8 +267,35 @@ func runShow(c *call) error {
 	return j.print(c)
 }
 
+// callersOf finds for each fusion the first instruction that executes it.
+func callersOf(m *hlo.Module) map[*hlo.Computation]*hlo.Instr {
+	callers := map[*hlo.Computation]*hlo.Instr{}
+	for _, c := range m.Computations {
+		for _, i := range c.Instrs {
+			if i.Op == hlo.OpFusion && callers[i.Attrs.Calls] == nil {
+				callers[i.Attrs.Calls] = i
+			}
+		}
+	}
+	return callers
+}
+
+// note adds where f comes from, and what the module says of the instruction that
+// executes it, which is nil for a module that is one fusion.
+func (j *fusionJSON) note(f *hlo.Computation, caller *hlo.Instr) {
+	j.Source = f.Source().String()
+	if caller == nil {
+		return
+	}
+	j.Config = caller.Text("backend_config")
+	j.Attributes = caller.Text("frontend_attributes")
+	if s := caller.Source().String(); s != "" {
+		j.Source = s
+	}
+}
+
 // addOutside notes what stays outside of the fusions.
-func (j *showJSON) addOutside(outside []symtile.Unfused) {
+func (j *showJSON) addOutside(outside []partition.Unfused) {
 	for _, o := range untileable(outside) {
 		j.Outside = append(j.Outside, outsideJSON{
 			o.Instr.Name, string(o.Instr.Op), o.Reason,
@@ -499,6 +541,15 @@ func newTileJSON(op symtile.Op, value func(index.Expr) any) tileJSON {
 // print prints a fusion for people.
 func (j *fusionJSON) print(c *call) {
 	fmt.Fprintf(c.out, "%s  %s\n", j.Name, j.Fingerprint[:12])
+	for _, note := range []struct{ name, text string }{
+		{"from", j.Source},
+		{"backend_config", j.Config},
+		{"frontend_attributes", j.Attributes},
+	} {
+		if note.text != "" {
+			fmt.Fprintf(c.out, "  %s %s\n", note.name, note.text)
+		}
+	}
 	for _, p := range j.Params {
 		fmt.Fprintf(c.out, "  %s: %s\n", p.Name, p.Shape)
 	}
@@ -557,4 +608,54 @@ func (j *fusionJSON) printTiles(c *call) {
 		)
 	}
 	t.Flush()
+}
+
+// ptxJSON is the result of show -ptx -json.
+type ptxJSON struct {
+	// Name of the fusion.
+	Fusion string `json:"fusion"`
+	// Architecture that the code is for: "sm_90a".
+	Target string `json:"target"`
+	// Plan that was compiled.
+	Plan string `json:"plan"`
+	// The kernel.
+	PTX string `json:"ptx"`
+}
+
+// ptxFlags are the flags of show -ptx.
+type ptxFlags struct {
+	target, tiling, plan *string
+	tf32                 *bool
+}
+
+// print prints the kernel of a plan, which is the default plan if neither a
+// plan nor a tiling is given. Nothing is run.
+func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
+	sheet, err := device.ParseSpec(*f.target)
+	if err != nil {
+		return usagef("-target: %v", err)
+	}
+	p, err := symtile.Analyze(fusion)
+	if err != nil {
+		return err
+	}
+	standard := gpu.DefaultPlan
+	if *f.tf32 {
+		standard = gpu.TF32Plan
+	}
+	chosen, err := chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) {
+		return standard(p, sheet)
+	})
+	if err != nil {
+		return err
+	}
+	text, err := gpu.PTX(p, chosen, sheet)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(ptxJSON{fusion.Name, sheet.Target, chosen.String(), text})
+	}
+	fmt.Fprintf(c.out, "// plan %s\n%s", chosen, text)
+	return nil
 }

@@ -12,10 +12,12 @@ import (
 var simplifyCommand = command{
 	name: "simplify", args: "'EXPR' d0=0..7 …", short: "normal form, range, and the rules that fired",
 	long: `Prints the normal form of an expression over bounded variables, its range and congruence, and the
-rules that made it. A whole indexing map works too, with its domain in it.
+rules that made it. A whole indexing map works too, with its domain in it, also as XLA prints it
+(#xla_gpu.indexing_map<…>); affine_map<…>, which has no domain, with the ranges after it.
 
   tilewright simplify '(d0 mod 8) + (d0 floordiv 8) * 8' d0=0..63
   tilewright simplify '(d0, d1) -> (d0 * 4 + d1 mod 4), domain: d0 in [0, 9], d1 in [0, 3]'
+  tilewright simplify 'affine_map<(d0, d1) -> (d0 * 4 + d1 mod 4)>' d0=0..9 d1=0..3
 
 An expression that starts with a minus goes after --.`,
 	run: runSimplify,
@@ -62,12 +64,18 @@ func runSimplify(c *call) error {
 	return nil
 }
 
-// simplifyMap normalises an indexing map in XLA's syntax.
+// simplifyMap normalises an indexing map in XLA's syntax, or one of MLIR over the
+// ranges that follow it.
 func (j *simplifyJSON) simplifyMap(r *index.Ring, args []string) error {
-	if len(args) > 1 {
-		return usagef("a map has its ranges in its domain; unexpected %q", args[1])
+	ranges := map[string]index.Interval{}
+	for _, text := range args[1:] {
+		v, err := parseVariable(text)
+		if err != nil {
+			return err
+		}
+		ranges[v.Name] = index.Interval{Lo: v.Lo, Hi: v.Hi}
 	}
-	m, err := r.ParseMap(args[0])
+	m, err := r.ParseMapOver(args[0], ranges)
 	if err != nil {
 		return err
 	}

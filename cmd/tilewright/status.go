@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -12,11 +13,15 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
-// A status shows the progress of tuning: one live line on a terminal, and a plain
-// line for every fusion when it is done.
+// A status shows the progress of tuning: on a terminal one live line that is redrawn
+// several times a second, elsewhere a line now and then; and a plain line for every
+// fusion when it is done. Any goroutine may use it.
 type status struct {
+	mu sync.Mutex
 	// Receives the line of a fusion that is done.
 	out io.Writer
+	// Receives messages and, where there is no terminal, lines of progress.
+	err io.Writer
 	// Receives the live line; nil when there is no terminal.
 	live io.Writer
 	// Width of the terminal in characters.
@@ -25,84 +30,155 @@ type status struct {
 	shown bool
 	// The live line is dimmed; NO_COLOR turns that off.
 	colour bool
+	// Ends the redrawing; the second call does nothing.
+	stop func()
 
-	// The fusion that is being tuned.
-	fusion string
+	// What is done, if it is not about a fusion.
+	text string
+	// The fusion whose turn it is.
+	turn tuner.Turn
+	// Its phase, and when that or text began.
+	phase tuner.Phase
+	since time.Time
 	// Candidates so far, and all of them.
 	tried      int
 	candidates int
 	// The best candidate so far, as text.
 	best string
+	// End of the race; zero is unknown.
+	raceEnd time.Time
 }
 
-// newStatus finds out whether progress can be shown: the standard error has to
-// be a terminal. With -json the lines of the fusions go there too, so that the
-// output is one document.
-func newStatus(c *call) *status {
-	s := &status{out: c.out, width: 80}
+// redrawn is the time between two pictures of the live line.
+const redrawn = 250 * time.Millisecond
+
+// newStatus finds out whether progress can be shown live: the standard error has to
+// be a terminal; otherwise a line is printed at the interval, unless that is 0. With
+// -json the lines of the fusions go to the standard error, too, so that the output is
+// one document.
+func newStatus(c *call, interval time.Duration) *status {
+	s := &status{out: c.out, err: c.err, width: 80, since: time.Now()}
 	if c.json {
 		s.out = c.err
 	}
 	p, ok := c.err.(*printer)
 	if !ok {
-		return s
+		p = &printer{}
 	}
-	f, ok := p.to.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return s
+	if f, ok := p.to.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.live = f
+		s.colour = os.Getenv("NO_COLOR") == ""
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
+			s.width = w
+		}
+		interval = redrawn
 	}
-	s.live = f
-	s.colour = os.Getenv("NO_COLOR") == ""
-	w, _, err := term.GetSize(int(f.Fd()))
-	if err == nil && w > 20 {
-		s.width = w
+	done := make(chan struct{})
+	s.stop = sync.OnceFunc(func() {
+		close(done)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.clear()
+		s.live = nil
+	})
+	if interval > 0 {
+		go s.redraw(interval, done)
 	}
 	return s
 }
 
-// observe updates the live line. It is a value for tuner.Options.Observe;
-// without a terminal it does nothing.
-func (s *status) observe(e tuner.Event) {
-	if s.live == nil {
-		return
+// redraw shows the progress at an interval until it is done.
+func (s *status) redraw(interval time.Duration, done <-chan struct{}) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case now := <-tick.C:
+			s.mu.Lock()
+			select {
+			case <-done: // meanwhile
+			default:
+				s.show(now)
+			}
+			s.mu.Unlock()
+		}
 	}
-	var remaining time.Duration
+}
+
+// say shows what is done when no fusion has its turn.
+func (s *status) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = fmt.Sprintf(format, args...)
+	s.since = time.Now()
+}
+
+// observe takes an event over. It is a value for tuner.Options.Observe.
+func (s *status) observe(e tuner.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch e := e.(type) {
+	case tuner.Turn:
+		s.turn, s.text, s.phase = e, "", ""
+		s.since = time.Now()
+		s.best, s.tried, s.candidates = "", 0, 0
+		s.raceEnd = time.Time{}
+	case tuner.Began:
+		if e.Phase != s.phase {
+			s.phase, s.since = e.Phase, time.Now()
+		}
 	case tuner.Started:
-		s.fusion, s.best = e.Fusion, ""
-		s.tried, s.candidates = 0, e.Candidates
-		remaining = e.Remaining
+		s.candidates = e.Candidates
+		s.raceEnd = time.Now().Add(e.Remaining)
 	case tuner.Timed:
-		s.tried, remaining = e.Tried, e.Remaining
+		s.tried = e.Tried
 	case tuner.Verified:
-		s.tried, remaining = e.Tried, e.Remaining
+		s.tried = e.Tried
 	case tuner.Failed:
 		s.tried++
 	case tuner.BlockDone:
-		seconds := report.Seconds(e.Seconds)
-		s.best = fmt.Sprintf("best %s, %.2f× the default, %d in the race", seconds, e.Ratio, e.Candidates)
-		remaining = e.Remaining
-	default:
-		return
+		s.best = fmt.Sprintf("%s, %.2f× the default", report.Seconds(e.Seconds), e.Ratio)
 	}
-	s.show(s.progress(remaining))
 }
 
-// progress is the text of the live line.
-func (s *status) progress(remaining time.Duration) string {
-	line := fmt.Sprintf("%s: %d/%d candidates", s.fusion, s.tried, s.candidates)
-	if s.best != "" {
-		line += ", " + s.best
+// progress is the line: the time that is left of the run, which fusion of how many,
+// its name, and what is done with it. A phase that takes longer than a second says
+// how long it has taken.
+func (s *status) progress(now time.Time) string {
+	line := s.text
+	if line == "" {
+		line = fmt.Sprintf("%d/%d %s %s", s.turn.Number, s.turn.Of, s.turn.Purpose, s.turn.Fusion)
 	}
-	if remaining > 0 {
-		line += fmt.Sprintf(", %.0f s left", remaining.Seconds())
+	if end := s.turn.End; !end.IsZero() {
+		left := max(0, end.Sub(now)).Round(time.Second)
+		line = fmt.Sprintf("%d:%02d left, %s", int(left.Minutes()), int(left.Seconds())%60, line)
+	}
+	switch {
+	case s.text != "":
+	case s.best != "":
+		line += ": " + s.best
+	case s.candidates > 1:
+		line += fmt.Sprintf(": %d/%d plans, %s", s.tried, s.candidates, s.phase)
+	case s.phase != "":
+		line += ": " + string(s.phase)
+	}
+	if left := s.raceEnd.Sub(now); left >= time.Second {
+		line += fmt.Sprintf(", %.0f s left", left.Seconds())
+	} else if took := now.Sub(s.since); took >= time.Second {
+		line += fmt.Sprintf(", %.0f s", took.Seconds())
 	}
 	return line
 }
 
-// show replaces the live line.
-func (s *status) show(line string) {
-	line = printable(line)
+// show replaces the live line or, where there is no terminal, prints one.
+func (s *status) show(now time.Time) {
+	line := printable(s.progress(now))
+	if s.live == nil {
+		fmt.Fprintln(s.err, line)
+		return
+	}
 	if runes := []rune(line); len(runes) >= s.width {
 		line = string(runes[:s.width-1])
 	}
@@ -123,6 +199,16 @@ func (s *status) clear() {
 
 // print prints the outcome of one fusion.
 func (s *status) print(t tunedJSON) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.clear()
 	fmt.Fprintln(s.out, t)
+}
+
+// printError prints a message on the standard error.
+func (s *status) printError(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+	fmt.Fprintf(s.err, format, args...)
 }

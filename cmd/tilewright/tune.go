@@ -2,35 +2,50 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
-	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
-	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
 // tuneCommand tunes the fusions of files.
 var tuneCommand = command{
-	name: "tune", args: "FILE…", short: "measure, keep winners, report; resumes where it was interrupted",
-	long: `Tunes every fusion of the files: ranks its legal plans, checks the first -try of them against the
-reference interpreter, races those that are right, and keeps the winner in -db. A fusion that has a
-winner already is left alone unless -force. Ctrl-C loses nothing: run it again and it goes on.
+	name: "tune", args: "PATH…", short: "measure, keep winners, report; resumes where it was interrupted",
+	long: `Tunes every distinct fusion of the modules: ranks its legal plans, checks the first -try of them
+against the reference interpreter, races those that are right, and keeps the winner in -db. A PATH is a
+file, a pattern in quotes, - for the standard input, or a folder: of that the files *after_optimizations.txt,
+which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, with all folders below.
+
+Fusions that are alike are tuned once, those first that take most of the model's time: executions times
+the default plan's time. -weights takes a profile for that: lines NAME,TIME of fusions or instructions.
+A fusion that has a winner already is left alone unless -force or -improve.
+
+-run-budget is the wall time of the whole run, reading included. Every fusion is compiled, checked and timed
+by its default plan first; the rest of the time goes where another second is expected to gain most, to no
+fusion longer than -budget. A race ends early when the regret is known to be at most -regret. Without
+-run-budget every fusion is raced for -budget.
+
+A fusion that fails does not stop the others. The summary says which share of the model's time was tuned,
+how much faster the model is by that, and what was left out. Ctrl-C loses nothing: the best plans so far are kept
+as provisional winners, and the same command goes on.
 
 A device that cannot time, a simulator, checks the cheapest plans by the cost model and keeps the first
 that is right; every line then says "predicted".
 
 A fusion that cannot be tiled is refused with the reason; that is not a failure. The exit status is 1
-when a file could not be read or a fusion failed otherwise.`,
+when a file could not be read, a fusion failed otherwise, or the default plan of one fails its check, also
+if that is on record and nothing is measured.`,
 	run: runTune,
 }
 
@@ -38,8 +53,11 @@ when a file could not be read or a fusion failed otherwise.`,
 type tuneJSON struct {
 	// Stable name of the device.
 	Device string `json:"device"`
-	// Outcome of every fusion, in the order of the files.
+	// Outcome of every distinct fusion, in the order in which it was known, and of
+	// every file that could not be read.
 	Fusions []tunedJSON `json:"fusions"`
+	// What became of the model's time.
+	Model modelJSON `json:"model"`
 	// Mean is the geometric mean of the speed-ups of the fusions that were
 	// timed, if there are several.
 	Mean float64 `json:"mean,omitempty"`
@@ -64,49 +82,89 @@ func (t *tuneJSON) average() (of int) {
 type tuneFlags struct {
 	device deviceFlags
 	// Names of files, and of the fusion that is tuned.
-	db, fusion, report, trace *string
-	// Time of tuning a fusion.
-	budget *time.Duration
+	db, fusion, report, trace, weights *string
+	// Wall time of the run, of tuning a fusion, and between lines of progress.
+	runBudget, budget, progress *time.Duration
 	// Number of plans that are measured of a fusion.
 	try *int
 	// Seed of inputs, exploring candidates and order.
 	seed *int64
 	// Relative speed by which a plan has to beat the default.
 	margin *float64
-	// Measure although a winner is stored.
-	force *bool
+	// The regret at which a race ends, and the least share of the model's time of a
+	// fusion that is raced.
+	regret, minShare *ratio
+	// Measure although a winner is stored; race on where one may be far off.
+	force, improve *bool
 	// Replace files of another kind.
 	replace *bool
+}
+
+// defaultBudget is the time of a race in a run without a time of its own.
+const defaultBudget = 10 * time.Second
+
+// improvedRegret is the regret of a stored winner beyond which -improve races on, if
+// -regret says nothing else.
+const improvedRegret = 0.05
+
+// newTuneFlags defines the flags.
+func newTuneFlags(c *call) tuneFlags {
+	f := tuneFlags{
+		db: c.dbFlag(), device: c.deviceFlag(),
+		fusion:    c.String("fusion", "", "tune only the fusion of this `name`"),
+		report:    c.String("report", "", "write an HTML report of the fusions to `file`"),
+		trace:     c.String("trace", "", "write every event to `file` as JSON lines"),
+		weights:   c.String("weights", "", "a profile, `file` of lines NAME,TIME: the time of fusions in a run of the model"),
+		runBudget: c.Duration("run-budget", 0, "wall `time` of the whole run, with everything in it; 0: no limit"),
+		budget:    c.Duration("budget", 0, "wall `time` of the race of a fusion; 0: 10s, or with -run-budget no limit"),
+		progress:  c.Duration("progress", 10*time.Second, "`time` between lines of progress where there is no terminal; 0: none"),
+		try:       c.Int("try", 16, "measure this many `plans` a fusion"),
+		seed:      c.Int64("seed", 1, "`seed` of inputs, of candidates drawn at random, and of the order of timing"),
+		margin:    c.Float64("margin", 0.02, "`ratio` a plan must beat the default by"),
+		force:     c.Bool("force", false, "measure again although a winner is stored"),
+		improve:   c.Bool("improve", false, "race on where the regret of a stored winner is unknown or above -regret (5% if that is 0)"),
+		regret:    new(ratio),
+		minShare:  new(ratio),
+		replace:   c.replaceFlag(),
+	}
+	c.Var(f.regret, "regret", "end a race when its winner is known to be within this `ratio` of the best, as 2%; 0: when nothing is left to find out")
+	c.Var(f.minShare, "min-share", "race no fusion below this `ratio` of the model's time, as 0.1%")
+	return f
+}
+
+// check refuses values that make no sense.
+func (f tuneFlags) check() error {
+	switch {
+	case *f.budget < 0:
+		return usagef("-budget %v: more than nothing", *f.budget)
+	case *f.runBudget < 0:
+		return usagef("-run-budget %v: more than nothing", *f.runBudget)
+	case *f.progress < 0:
+		return usagef("-progress %v: more than nothing, or 0 for none", *f.progress)
+	case *f.try < 1:
+		return usagef("-try %d: at least 1", *f.try)
+	case *f.margin <= 0:
+		return usagef("-margin %v: more than 0", *f.margin)
+	}
+	return nil
 }
 
 // runTune parses and checks the flags. Files that cannot be written are found
 // before anything is measured.
 func runTune(c *call) error {
+	begin := cmp.Or(firstProcess().began, time.Now())
 	c.jsonFlag()
-	f := tuneFlags{
-		db: c.dbFlag(), device: c.deviceFlag(),
-		fusion: c.String("fusion", "", "tune only the fusion of this `name`"),
-		report: c.String("report", "", "write an HTML report of the fusions to `file`"),
-		trace:  c.String("trace", "", "write every event to `file` as JSON lines"),
-		budget: c.Duration("budget", 10*time.Second, "wall `time` a fusion"),
-		try:    c.Int("try", 16, "measure this many `plans` a fusion"),
-		seed:   c.Int64("seed", 1, "`seed` of inputs, of candidates drawn at random, and of the order of timing"),
-		margin: c.Float64("margin", 0.02, "`ratio` a plan must beat the default by"),
-		force:  c.Bool("force", false, "measure again although a winner is stored"),
-
-		replace: c.replaceFlag(),
-	}
-	files, err := c.parse(1, -1)
+	f := newTuneFlags(c)
+	paths, err := c.parse(1, -1)
 	if err != nil {
 		return err
 	}
-	switch {
-	case *f.budget <= 0:
-		return usagef("-budget %v: more than nothing", *f.budget)
-	case *f.try < 1:
-		return usagef("-try %d: at least 1", *f.try)
-	case *f.margin <= 0:
-		return usagef("-margin %v: more than 0", *f.margin)
+	if err := f.check(); err != nil {
+		return err
+	}
+	files, err := modulesOf(paths)
+	if err != nil {
+		return err
 	}
 	// an hour of measuring must not end in a typing error
 	for _, err := range []error{
@@ -118,7 +176,7 @@ func runTune(c *call) error {
 			return err
 		}
 	}
-	return f.tune(c, files)
+	return f.tune(c, files, begin)
 }
 
 // output is a file that tune writes while it reads files and the database.
@@ -129,10 +187,11 @@ func (f tuneFlags) output(name string, kind fileKind, files []string) output {
 // A session is one run of the tune command.
 type session struct {
 	// The call of the command, its flags and its progress.
-	c      *call
-	f      tuneFlags
-	tuner  *tuner.Tuner
-	status *status
+	c        *call
+	f        tuneFlags
+	tuner    *tuner.Tuner
+	schedule *tuner.Schedule
+	status   *status
 	// The result of -json.
 	summary tuneJSON
 	// Winners, for the report.
@@ -147,67 +206,104 @@ type session struct {
 
 // tune tunes all fusions of the files. An interrupt ends it with what was
 // measured kept.
-func (f tuneFlags) tune(c *call, files []string) error {
+func (f tuneFlags) tune(c *call, files []string, begin time.Time) error {
 	b, err := backend(f.device)
 	if err != nil {
 		return err
 	}
-	s := &session{c: c, f: f, status: newStatus(c)}
+	s := &session{c: c, f: f, files: files, status: newStatus(c, *f.progress)}
+	defer s.status.stop()
 	observe, finish, err := f.observer(c, s, files)
 	if err != nil {
 		return err
 	}
 	defer finish()
-	s.files = files
 	s.closeTrace = finish
+	if c.tamper != nil {
+		b = c.tamper(b)
+	}
 	s.tuner = &tuner.Tuner{
 		Backend: b,
 		Cache:   cache.Open(*f.db),
-		Options: tuner.Options{
-			Candidates: *f.try,
-			Budget:     *f.budget,
-			Seed:       *f.seed,
-			Margin:     *f.margin,
-			Force:      *f.force,
-			Observe:    observe,
-		},
+		Options: f.options(observe),
 	}
-	if err := c.warnOfDamage(s.tuner.Cache); err != nil {
+	err = c.warnOfDamage(s.tuner.Cache)
+	if errors.Is(err, cache.ErrBusy) {
+		fmt.Fprintf(c.err, "tilewright tune: warning: %v; what it stores is taken as missing until then\n", err)
+	} else if err != nil {
 		return err // a database that cannot be used, before anything is measured
 	}
-	s.summary.Device = b.Device().Name
-	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
+	ctx, stop := c.catchSignals()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process
-	for _, file := range files {
-		if err := s.file(ctx, file); err != nil {
-			return s.interrupted(err)
-		}
+	limitMemory()
+	s.schedule = f.schedule(s.tuner, begin)
+	s.schedule.Done = s.note
+	if err := s.read(ctx); err != nil {
+		return err
+	}
+	s.status.say("measuring the rates of the device")
+	s.summary.Device = b.Device().Name
+	if err := s.schedule.Run(ctx); err != nil {
+		return s.interrupted(err)
+	}
+	if hung := s.schedule.Hung(); hung != nil {
+		s.startAgain(hung)
 	}
 	return s.finish()
 }
 
-// interrupts are the signals that end tuning with what was measured kept: also the
-// end of a terminal, unless the program was started to survive that (nohup).
-func interrupts() []os.Signal {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		all = append(all, syscall.SIGHUP)
+// garbageLimit is the memory from which on garbage is collected without waiting for as
+// much again. It limits nothing else: a fusion that needs more gets it.
+const garbageLimit = 3 << 29
+
+// limitMemory sets it, unless the environment says something else (GOMEMLIMIT).
+func limitMemory() {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(garbageLimit)
 	}
-	return all
+}
+
+// options are those of the tuner.
+func (f tuneFlags) options(observe func(tuner.Event)) tuner.Options {
+	return tuner.Options{
+		Candidates: *f.try,
+		Budget:     cmp.Or(*f.budget, defaultBudget),
+		Seed:       *f.seed,
+		Margin:     *f.margin,
+		Regret:     float64(*f.regret),
+		Force:      *f.force,
+		Observe:    observe,
+	}
+}
+
+// schedule is the run, without its fusions.
+func (f tuneFlags) schedule(t *tuner.Tuner, begin time.Time) *tuner.Schedule {
+	s := &tuner.Schedule{
+		Tuner:    t,
+		Workload: &tuner.Workload{},
+		Budget:   *f.runBudget,
+		Begin:    begin,
+		Limit:    *f.budget,
+		MinShare: float64(*f.minShare),
+		Weighted: *f.weights != "",
+	}
+	if *f.improve {
+		s.Improve = cmp.Or(float64(*f.regret), improvedRegret)
+	}
+	return s
 }
 
 // interrupted says what is kept, and what is not.
 func (s *session) interrupted(err error) error {
-	s.status.clear()
+	s.status.stop()
 	var unkept *tuner.UnkeptError
 	switch {
 	case errors.As(err, &unkept):
-		fmt.Fprintf(s.c.err, "interrupted; %v; what was stored before is in %s\n", unkept, *s.f.db)
-	case s.tuner.Backend.Device().Untimed:
-		fmt.Fprintf(s.c.err, "interrupted; the fusions that are done are kept in %s\n", *s.f.db)
+		fmt.Fprintf(s.c.err, "%s; %v; what was stored before is in %s\n", s.c.reason(), unkept, *s.f.db)
+	case s.tuner.Backend.Identity().Untimed:
+		fmt.Fprintf(s.c.err, "%s; the fusions that are done are kept in %s\n", s.c.reason(), *s.f.db)
 	default:
-		fmt.Fprintf(s.c.err, "interrupted; what was measured is kept in %s: run the same command to go on\n", *s.f.db)
+		fmt.Fprintf(s.c.err, "%s; what was measured is kept in %s, the best plans so far as provisional winners: run the same command to go on\n", s.c.reason(), *s.f.db)
 	}
 	return errReported
 }
@@ -238,76 +334,87 @@ func (f tuneFlags) observer(
 	return observe, finish, nil
 }
 
-// file tunes the fusions of one file; the error is that of ctx, and says what is
-// not kept.
-func (s *session) file(ctx context.Context, file string) error {
-	m, outside, err := s.c.readModule(file)
-	var all []*hlo.Computation
-	if err == nil {
-		all, err = fusions(file, m, *s.f.fusion)
+// read reads the files and the profile. A file that cannot be read is reported and
+// left out; the error is one of the profile.
+func (s *session) read(ctx context.Context) error {
+	for k, file := range s.files {
+		if ctx.Err() != nil {
+			break
+		}
+		s.status.say("reading %d/%d %s", k+1, len(s.files), file)
+		if err := s.readFusions(file); err != nil {
+			s.bad = true
+			s.status.printError("tilewright tune: %v\n", err)
+			s.summary.Fusions = append(s.summary.Fusions, tunedJSON{
+				File:  file,
+				Error: err.Error(),
+			})
+		}
 	}
-	if err != nil {
-		s.bad = true
-		s.status.clear()
-		fmt.Fprintf(s.c.err, "tilewright tune: %v\n", err)
-		s.summary.Fusions = append(s.summary.Fusions, tunedJSON{
-			File:  file,
-			Error: err.Error(),
-		})
+	if *s.f.weights == "" {
 		return nil
 	}
-	if rest := untileable(outside); len(rest) > 0 {
-		s.status.clear()
-		fmt.Fprintf(
-			s.c.err, "%s: %d fusions; %d instructions stay outside (`tilewright show` says why)\n",
-			file, len(all), len(rest),
-		)
+	profile, err := s.c.readProfile(*s.f.weights)
+	if err != nil {
+		return err
 	}
-	for _, c := range all {
-		r, err := s.tuner.Tune(ctx, c)
-		if ctx.Err() != nil && r.Record.Plan == "" {
-			return errors.Join(ctx.Err(), err)
-		}
-		s.note(file, c, r, err)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	if unknown := s.schedule.Workload.Weigh(profile); len(unknown) > 0 {
+		s.status.printError("%s: %d of %d names are of no fusion here, %q the first\n", *s.f.weights, len(unknown), len(profile), unknown[0])
 	}
 	return nil
 }
 
-// note adds the outcome of one fusion to the summary and prints it.
-func (s *session) note(
-	file string, c *hlo.Computation, r tuner.Result, err error,
-) {
-	t := tunedJSON{File: file, Fusion: c.Name}
-	var no *symtile.Untileable
-	var unkept *tuner.UnkeptError
-	switch {
-	case r.Record.Plan != "" && errors.As(err, &unkept):
-		t.fill(r)
-		s.records = append(s.records, r.Record)
-		s.bad = true
-	case errors.As(err, &no):
-		t.Refused = err.Error()
-	case err != nil:
-		t.Error = err.Error()
-		s.bad = true
-	default:
-		t.fill(r)
-		s.records = append(s.records, r.Record)
+// readFusions adds the fusions of a file to the workload.
+func (s *session) readFusions(file string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: internal error: %v; this is a bug in tilewright: please report it with the file\n%s", file, p, debug.Stack())
+		}
+	}()
+	modules, err := s.c.readModules(file)
+	for _, m := range modules {
+		m = split(m).Module
+		all, missing := fusions(file, m, *s.f.fusion)
+		if missing != nil {
+			err = errors.Join(err, missing)
+			continue
+		}
+		s.schedule.Workload.Add(file, m, all)
+		if *s.f.fusion == "" {
+			s.schedule.Workload.AddOutside(m)
+		}
 	}
+	return err
+}
+
+// note adds the outcome of one fusion to the summary and prints it.
+func (s *session) note(x *tuner.Item) {
+	if s.willStartAgain() && x.State == tuner.StateWaiting {
+		return
+	}
+	t := newTunedJSON(x)
+	if t.Plan != "" {
+		s.records = append(s.records, x.Result.Record)
+	}
+	s.bad = s.bad || t.Error != "" || t.Unkept != ""
 	s.summary.Fusions = append(s.summary.Fusions, t)
 	s.status.print(t)
-	if unkept != nil {
-		fmt.Fprintf(s.c.err, "tilewright tune: %v\n", unkept)
+	if t.Plan != "" {
+		s.bad = s.c.defaultFails(x.Result.Record) || s.bad
+	}
+	if t.Unkept != "" {
+		s.status.printError("tilewright tune: %s\n", t.Unkept)
 	}
 }
 
 // finish prints the summary and writes the report.
 func (s *session) finish() error {
-	s.status.clear()
+	s.status.stop()
 	s.closeTrace()
+	s.summary.Model = newModelJSON(s.schedule)
+	for _, line := range s.summary.Model.lines() {
+		fmt.Fprintln(s.c.err, line)
+	}
 	if of := s.summary.average(); of > 1 {
 		fmt.Fprintf(
 			s.c.err, "%d fusions: %.2f times as fast as by default plans, by geometric mean\n",
@@ -336,7 +443,7 @@ func (s *session) finish() error {
 
 // page is the content of the report: the winners and the refusals.
 func (s *session) page() report.Page {
-	p := report.Page{Device: s.tuner.Backend.Device(), Records: s.records}
+	p := report.Page{Device: s.tuner.Backend.Identity(), Records: s.records}
 	for _, t := range s.summary.Fusions {
 		if t.Refused != "" {
 			p.Refused = append(p.Refused, report.Refusal{
@@ -347,4 +454,29 @@ func (s *session) page() report.Page {
 		}
 	}
 	return p
+}
+
+// willStartAgain reports whether a kernel hangs and another process will go on. With
+// -force it would measure everything again, and hang again; what a device that does
+// not time has tried is not stored.
+func (s *session) willStartAgain() bool {
+	return s.schedule.Hung() != nil && runtime.GOOS != "windows" && !*s.f.force &&
+		!s.tuner.Backend.Identity().Untimed && firstProcess().restarts < maxRestarts
+}
+
+// startAgain replaces the process. It returns only if it cannot: then the command ends
+// with what it has.
+func (s *session) startAgain(hung *tuner.HungError) {
+	s.status.stop()
+	s.closeTrace()
+	if s.willStartAgain() {
+		fmt.Fprintf(s.c.err, "%v: starting again without it\n", hung)
+		program, err := os.Executable()
+		if err == nil {
+			err = syscall.Exec(program, os.Args, append(os.Environ(), firstProcess().next()))
+		}
+		fmt.Fprintf(s.c.err, "tilewright tune: cannot start again: %v\n", err)
+	}
+	s.bad = true
+	fmt.Fprintf(s.c.err, "tilewright tune: %v: run the command again to go on, without -force\n", hung)
 }

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
@@ -13,6 +18,9 @@ type tunedJSON struct {
 	File string `json:"file"`
 	// Name of the fusion.
 	Fusion string `json:"fusion"`
+	// Source is the operation and the line of the user's program that it comes
+	// from.
+	Source string `json:"source,omitempty"`
 	// Plan is the winner.
 	Plan string `json:"plan,omitempty"`
 	// Seconds is its median.
@@ -31,15 +39,65 @@ type tunedJSON struct {
 	Tried int `json:"tried"`
 	// Legal counts the plans that the backend offers.
 	Legal int64 `json:"legal"`
+	// Uses is how often a run of the modules executes the fusion and those that are
+	// alike.
+	Uses float64 `json:"uses,omitempty"`
+	// State is "waiting", "refused", "failed", "checked", "tuned" or "known".
+	State string `json:"state,omitempty"`
+	// Predicted is the default plan's time by the cost model.
+	Predicted float64 `json:"predicted,omitempty"`
+	// Provisional says that the race is not over, or that only the default plan was
+	// timed.
+	Provisional bool `json:"provisional,omitempty"`
+	// Unkept is why what was measured is not stored.
+	Unkept string `json:"unkept,omitempty"`
 	// Hit says that the winner was stored already: nothing was measured.
 	Hit bool `json:"hit"`
 	// Untimed says that the device cannot time: Seconds and Speedup are
 	// predictions of the cost model.
 	Untimed bool `json:"untimed,omitempty"`
+	// DefaultError is how the default plan failed its check.
+	DefaultError string `json:"defaultError,omitempty"`
 	// Refused is why the fusion has no tiles.
 	Refused string `json:"refused,omitempty"`
 	// Error is why tuning failed.
 	Error string `json:"error,omitempty"`
+}
+
+// stateNames are the states of items in JSON.
+var stateNames = map[tuner.State]string{
+	tuner.StateWaiting: "waiting",
+	tuner.StateRefused: "refused",
+	tuner.StateFailed:  "failed",
+	tuner.StateChecked: "checked",
+	tuner.StateTuned:   "tuned",
+	tuner.StateKnown:   "known",
+}
+
+// newTunedJSON is the outcome of an item.
+func newTunedJSON(x *tuner.Item) tunedJSON {
+	t := tunedJSON{
+		File:      x.File,
+		Fusion:    x.Fusion.Name,
+		Source:    x.Fusion.Source().String(),
+		Uses:      x.Uses,
+		State:     stateNames[x.State],
+		Predicted: x.Predicted,
+	}
+	if x.Result.Record.Plan != "" {
+		t.fill(x.Result)
+	}
+	var unkept *tuner.UnkeptError
+	switch {
+	case x.Err == nil:
+	case x.State == tuner.StateRefused:
+		t.Refused = x.Err.Error()
+	case x.State == tuner.StateFailed:
+		t.Error = x.Err.Error()
+	case errors.As(x.Err, &unkept):
+		t.Unkept = unkept.Error()
+	}
+	return t
 }
 
 // fill takes over a result.
@@ -54,21 +112,42 @@ func (t *tunedJSON) fill(r tuner.Result) {
 	t.Legal = r.Record.Legal
 	t.Hit = r.Hit
 	t.Untimed = r.Record.Untimed
+	t.Provisional = r.Record.Provisional
+	t.DefaultError = r.Record.DefaultFailure()
 }
 
-// String is the outcome as one line for people.
+// String is the outcome as one line for people, with what the fusion comes from.
 func (t tunedJSON) String() string {
+	if t.Source == "" {
+		return t.outcome()
+	}
+	return t.outcome() + "; from " + t.Source
+}
+
+// outcome is what became of the fusion.
+func (t tunedJSON) outcome() string {
 	name, plan, seconds := t.Fusion, t.Plan, report.Seconds(t.Seconds)
+	if t.Uses > 1 {
+		name = fmt.Sprintf("%s (%g times)", name, t.Uses)
+	}
 	switch {
 	case t.Error != "":
 		return fmt.Sprintf("%s: failed: %s", name, t.Error)
 	case t.Refused != "":
 		return fmt.Sprintf("%s: refused: %s", name, t.Refused)
+	case t.Plan == "" && t.Predicted > 0:
+		return fmt.Sprintf("%s: not reached; predicted %s", name, report.Seconds(t.Predicted))
+	case t.Plan == "":
+		return fmt.Sprintf("%s: not reached", name)
 	case t.Hit && t.Untimed:
 		return fmt.Sprintf("%s: known: %s, predicted %s: nothing was timed", name, plan, seconds)
 	case t.Untimed:
 		return fmt.Sprintf("%s: plan %s, predicted %s, %s by the cost model: nothing was timed; %d checked, %d offered%s",
 			name, plan, seconds, t.predicted(), t.Tried, t.Legal, tiesText(t.Ties))
+	case t.Provisional && t.Tried <= 1:
+		return fmt.Sprintf("%s: %s, plan %s, the default; checked and timed, not raced", name, seconds, plan)
+	case t.Provisional:
+		return fmt.Sprintf("%s: %s, plan %s, %s; provisional: the race of %d plans is not over", name, seconds, plan, t.speedup(), t.Tried)
 	case t.Hit:
 		return fmt.Sprintf("%s: known: %s, %s", name, plan, seconds)
 	}
@@ -78,7 +157,10 @@ func (t tunedJSON) String() string {
 
 // predicted compares the winner with the default plan by the cost model.
 func (t tunedJSON) predicted() string {
-	if t.Plan == t.Default {
+	switch {
+	case t.DefaultError != "":
+		return "the default is not right"
+	case t.Plan == t.Default:
 		return "the default, the best"
 	}
 	return fmt.Sprintf("%.2f× the default's speed", t.Speedup[0])
@@ -87,7 +169,10 @@ func (t tunedJSON) predicted() string {
 // speedup compares the winner with the default plan, with the interval of the
 // measurement.
 func (t tunedJSON) speedup() string {
-	if t.Plan == t.Default {
+	switch {
+	case t.DefaultError != "":
+		return "the default is not right"
+	case t.Plan == t.Default:
 		return "the default, which nothing beat"
 	}
 	median, low, high := t.Speedup[0], t.Speedup[1], report.UpperEnd(t.Speedup[2])
@@ -110,3 +195,112 @@ func regretText(regret float64) string {
 	}
 	return fmt.Sprintf("≤ %.1f%%", 100*regret)
 }
+
+// modelJSON is what became of the model's time.
+type modelJSON struct {
+	// Seconds is the model's time by default plans; 0 with the weights of a profile.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Speedup is by the winners, of the fusions that were timed.
+	Speedup float64 `json:"speedup,omitempty"`
+	// Parts by state, and what is outside of the fusions.
+	Parts map[string]timePartJSON `json:"parts"`
+	// Outside counts the instructions in no fusion, by operation.
+	Outside map[string]int `json:"outside,omitempty"`
+}
+
+// timePartJSON is the fusions of one state.
+type timePartJSON struct {
+	// Distinct fusions, or instructions outside of them.
+	Fusions int `json:"fusions"`
+	// Executions in a run of the modules.
+	Uses float64 `json:"uses,omitempty"`
+	// Share of the model's time.
+	Share float64 `json:"share"`
+}
+
+// newModelJSON sums up a run.
+func newModelJSON(s *tuner.Schedule) modelJSON {
+	sum := s.Summary()
+	m := modelJSON{
+		Seconds: sum.Seconds,
+		Speedup: sum.Speedup,
+		Parts:   map[string]timePartJSON{},
+		Outside: map[string]int{},
+	}
+	for state, p := range sum.Parts {
+		m.Parts[stateNames[state]] = timePartJSON(p)
+	}
+	if sum.Outside.Fusions > 0 {
+		m.Parts["outside"] = timePartJSON(sum.Outside)
+	}
+	for op, o := range s.Workload.Outside {
+		m.Outside[string(op)] = o.Instrs
+	}
+	return m
+}
+
+// lines are the summary for people; none where a single fusion speaks for itself.
+func (m modelJSON) lines() (lines []string) {
+	distinct, uses, tuned := 0, 0.0, 0.0
+	for state, p := range m.Parts {
+		if state != "outside" {
+			distinct += p.Fusions
+			uses += p.Uses
+		}
+		if state == "tuned" || state == "known" {
+			tuned += p.Share
+		}
+	}
+	if distinct < 2 && len(m.Outside) == 0 {
+		return nil
+	}
+	line := fmt.Sprintf("%d distinct fusions, executed %g times: %s of the time is tuned", distinct, uses, shareText(tuned))
+	if m.Speedup > 0 {
+		line += fmt.Sprintf("; what was timed takes %.3g of the default plans' time, %.2f× their speed", 1/m.Speedup, m.Speedup)
+	}
+	lines = append(lines, line)
+	var rest []string
+	for _, state := range []string{"checked", "waiting", "refused", "failed"} {
+		if p := m.Parts[state]; p.Fusions > 0 {
+			rest = append(rest, fmt.Sprintf("%d %s (%s)", p.Fusions, leftNames[state], shareText(p.Share)))
+		}
+	}
+	if len(rest) > 0 {
+		lines = append(lines, "not tuned: "+strings.Join(rest, ", "))
+	}
+	if o := m.Parts["outside"]; o.Fusions > 0 {
+		lines = append(lines, fmt.Sprintf("%d instructions stay outside of the fusions, about %s of the time (%s): `tilewright show` says why",
+			o.Fusions, shareText(o.Share), m.outsideText()))
+	}
+	return lines
+}
+
+// leftNames say what became of fusions that were not tuned.
+var leftNames = map[string]string{
+	"checked": "checked and timed by default, not raced",
+	"waiting": "not reached",
+	"refused": "refused",
+	"failed":  "failed",
+}
+
+// mostOutside is how many operations outside of fusions the summary names.
+const mostOutside = 5
+
+// outsideText names the most frequent operations outside of the fusions.
+func (m modelJSON) outsideText() string {
+	ops := slices.SortedFunc(maps.Keys(m.Outside), func(a, b string) int {
+		return cmp.Or(cmp.Compare(m.Outside[b], m.Outside[a]), cmp.Compare(a, b))
+	})
+	var words []string
+	for k, op := range ops {
+		if k == mostOutside {
+			words = append(words, "…")
+			break
+		}
+		words = append(words, fmt.Sprintf("%d %s", m.Outside[op], op))
+	}
+	return strings.Join(words, ", ")
+}
+
+// shareText formats a share.
+func shareText(share float64) string { return fmt.Sprintf("%.3g%%", 100*share) }

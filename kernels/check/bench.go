@@ -11,11 +11,14 @@ import (
 )
 
 // A Bench has the buffers that kernels of one fusion are timed on: several sets
-// of random inputs and outputs that are used in turn, so that no run finds its
-// inputs in a cache because the run before it used them.
+// of inputs and outputs that are used in turn, so that no run finds its inputs in a
+// cache because the run before it used them. The inputs of all sets are the random
+// ones that a Verifier of the same seed uses, so that what it expects is also what
+// every timed run has to compute.
 type Bench struct {
 	sets []kernels.Set
 	next int
+	last kernels.Set // of the last run
 }
 
 const (
@@ -27,14 +30,22 @@ const (
 )
 
 // NewBench allocates sets until they take span bytes (for example twice the
-// last level of cache): at least two and at most eight.
-func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
+// last level of cache): at most eight, and at least two unless one takes as many. When ctx ends, its cause is
+// the error.
+func NewBench(ctx context.Context, c *hlo.Computation, seed, span int64) (*Bench, error) {
+	in, err := InputsContext(ctx, c, Normals, seed)
+	if err != nil {
+		return nil, err
+	}
+	return newBenchOn(c, in, span)
+}
+
+// newBenchOn allocates sets with the given inputs.
+func newBenchOn(c *hlo.Computation, in []kernels.Buffer, span int64) (*Bench, error) {
 	b := &Bench{}
-	for total := int64(0); len(b.sets) < 2 ||
+	for total := int64(0); len(b.sets) == 0 || total < span && len(b.sets) < 2 ||
 		len(b.sets) < maxSets && total < min(span, maxSetBytes); {
-		set, bytes, err := newSet(
-			c, seed+int64(len(b.sets)),
-		)
+		set, bytes, err := newSet(c, in, len(b.sets) > 0)
 		if err != nil {
 			return nil, err
 		}
@@ -46,14 +57,17 @@ func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
 	return b, nil
 }
 
-// newSet makes the inputs and outputs of one run, and counts their bytes.
-func newSet(c *hlo.Computation, seed int64) (kernels.Set, int64, error) {
-	in, err := Inputs(c, Normals, seed)
-	if err != nil {
-		return kernels.Set{}, 0, err
+// newSet makes the inputs, copies where they are in use, and the outputs of one run,
+// and counts their bytes.
+func newSet(
+	c *hlo.Computation, in []kernels.Buffer, used bool,
+) (set kernels.Set, bytes int64, err error) {
+	set.In = in
+	if used {
+		if set.In, err = clones(in); err != nil {
+			return kernels.Set{}, 0, err
+		}
 	}
-	set := kernels.Set{In: in}
-	var bytes int64
 	for _, s := range kernels.OutputShapes(c) {
 		o, err := kernels.NewBuffer(s)
 		if err != nil {
@@ -68,39 +82,75 @@ func newSet(c *hlo.Computation, seed int64) (kernels.Set, int64, error) {
 	return set, bytes, nil
 }
 
+// clones copies arrays.
+func clones(all []kernels.Buffer) ([]kernels.Buffer, error) {
+	copies := make([]kernels.Buffer, len(all))
+	for k, x := range all {
+		b, err := kernels.NewBuffer(x.Shape)
+		if err != nil {
+			return nil, err
+		}
+		copy(b.Data, x.Data)
+		copies[k] = b
+	}
+	return copies, nil
+}
+
+// take is the next set.
+func (b *Bench) take() kernels.Set {
+	b.last = b.sets[b.next]
+	b.next = (b.next + 1) % len(b.sets)
+	return b.last
+}
+
 // Run runs a kernel once on the next set and returns the time of the device.
 func (b *Bench) Run(
 	ctx context.Context, k kernels.Kernel,
 ) (time.Duration, error) {
-	set := b.sets[b.next]
-	b.next = (b.next + 1) % len(b.sets)
+	set := b.take()
 	return k.Run(ctx, set.In, set.Out)
 }
 
 // Sample times a kernel over n runs, at least one. A kernel that is a Sampler
-// times itself.
+// times itself. Another one that hangs is abandoned, and the error is a *Hung.
 func (b *Bench) Sample(
 	ctx context.Context, k kernels.Kernel, n int,
 ) (kernels.Timing, error) {
 	if s, own := k.(kernels.Sampler); own {
 		return s.Sample(ctx, b.sets, max(1, n))
 	}
+	n = max(1, n)
+	if x, ok := k.(bounded); ok {
+		// One goroutine runs the whole sample: its runs are as close to each other as
+		// those of any other sample.
+		k = x.Kernel
+		limited, cancel := x.within(ctx, n)
+		defer cancel()
+		ctx = limited
+	}
 	var total time.Duration
-	for range max(1, n) {
-		d, err := b.Run(ctx, k)
-		if err != nil {
-			return kernels.Timing{}, err
+	err := await(ctx, func() error {
+		for range n {
+			d, err := b.Run(ctx, k)
+			if err != nil {
+				return err
+			}
+			total += d
 		}
-		total += d
+		return nil
+	})
+	if err != nil {
+		return kernels.Timing{}, err
 	}
 	return kernels.Timing{
-		Seconds: total.Seconds() / float64(max(1, n)),
+		Seconds: total.Seconds() / float64(n),
 	}, nil
 }
 
 // Bounded is k with a limit for the time of each run: a run that exceeds it
-// fails with context.DeadlineExceeded. Work on the results of a run, which may
-// take longer than the run, is not limited.
+// fails with context.DeadlineExceeded, and one that does not end then is abandoned: a
+// *Hung. Work on the results of a run, which may take longer than the run, is not
+// limited.
 func Bounded(k kernels.Kernel, limit time.Duration) kernels.Kernel {
 	if s, own := k.(kernels.Sampler); own {
 		return boundedSampler{bounded{k, limit}, s}
@@ -122,18 +172,40 @@ func (b boundedSampler) Sample(
 	return b.sampler.Sample(ctx, sets, n)
 }
 
-// A bounded kernel has a limit for the time of a run.
+// A bounded kernel has a limit for the time of a run; 0 is none.
 type bounded struct {
 	kernels.Kernel
 	limit time.Duration
 }
 
+// within is a context for n runs.
+func (b bounded) within(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	if b.limit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Duration(n)*b.limit)
+}
+
 func (b bounded) Run(
 	ctx context.Context, in, out []kernels.Buffer,
 ) (time.Duration, error) {
-	limited, cancel := context.WithTimeout(ctx, b.limit)
+	limited, cancel := b.within(ctx, 1)
 	defer cancel()
-	return b.Kernel.Run(limited, in, out)
+	var d time.Duration
+	err := await(limited, func() (err error) {
+		d, err = b.Kernel.Run(limited, in, out)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return d, nil
+}
+
+// Deterministic is what the kernel says of itself.
+func (b bounded) Deterministic() bool {
+	d, says := b.Kernel.(kernels.Deterministic)
+	return says && d.Deterministic()
 }
 
 // RunsPerSample is the number of runs, of seconds each, that make a sample of

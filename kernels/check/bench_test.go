@@ -39,7 +39,7 @@ func TestBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := NewBench(m.Fusions()[0], 1, 1<<20)
+	b, err := NewBench(context.Background(), m.Fusions()[0], 1, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

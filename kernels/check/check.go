@@ -19,6 +19,9 @@ import (
 type Tolerance struct {
 	Relative float64
 	Units    int64
+
+	// Relative error of operands of products of f32, which only bounds look at.
+	operand float64
 }
 
 // ToleranceOf is the difference from the reference that a correct kernel may
@@ -242,19 +245,27 @@ type verifyCase struct {
 	in   []kernels.Buffer
 	// Expected outputs. Where there are samples only their shapes are used.
 	want []kernels.Buffer
+	// Makes the inputs again that a kernel has overwritten.
+	restore func(context.Context) error
 	// Expected elements of a computation that is too large to be evaluated as a
 	// whole.
 	samples []elementSample
 	// Tolerated difference of each output.
 	allowed []float64
-	// Deviations of the elements of each output under other roundings
-	// (reference.Deviations); nil if they are not known. They are computed when
-	// they are first needed.
-	deviations func() [][]float64
+	// Deviations of the elements of each output; nil if none are tolerated.
+	deviations *deviations
+	// Intervals of the elements of each output; nil if every bit has to agree.
+	bounds *bounds
+	// Nothing but bounds says what agrees.
+	boundsOnly bool
 }
 
-// integerInputs names the case whose results have to agree in every bit.
-const integerInputs = "integer inputs"
+const (
+	// integerInputs names the case whose results have to agree in every bit.
+	integerInputs = "integer inputs"
+	// randomInputs names the case on whose inputs kernels are timed.
+	randomInputs = "random inputs"
+)
 
 // A WrongResult is the error of a kernel that computes something else than the
 // reference.
@@ -290,80 +301,101 @@ const maxSpikeWork = 1 << 30 // element operations up to which inputs are far ap
 // it does in the reference. That is left out if it reaches nearly all of them
 // there.
 //
-// For computations of more than 2³⁴ element operations only 256 elements of
-// each output are evaluated; that all others are written is checked
-// nevertheless.
-func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
+// For computations of more than 2³⁰ element operations, or 2²⁶ elements, only 1,024
+// elements of each output are evaluated; that all others are written is checked
+// nevertheless. With inputs of more than 512 MiB there are random ones only.
+//
+// When ctx ends, its cause is the error. A computation of which the reference cannot
+// evaluate an element within its budget is a *reference.BudgetError.
+func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier, error) {
 	v := &Verifier{c: c}
 	switch {
+	case inputBytes(c) > maxCasesBytes:
+		// one case
 	case Exact(c):
-		if err := v.add(c, integerInputs, Integers, seed, Tolerance{}); err != nil {
+		if err := v.add(ctx, c, integerInputs, Integers, seed, Tolerance{}); err != nil {
 			return nil, err
 		}
 	case elementOperations(c) <= maxSpikeWork:
 		err := v.add(
-			c, "inputs far apart", Spikes, seed, ToleranceOf(c),
+			ctx, c, "inputs far apart", Spikes, seed, ToleranceOf(c),
 		)
 		if err != nil {
 			return nil, err
 		}
 	}
+	if err := v.addExtremes(ctx, c, seed); err != nil {
+		return nil, err
+	}
 	return v, v.add(
-		c, "random inputs", Normals, seed, ToleranceOf(c),
+		ctx, c, randomInputs, Normals, seed, ToleranceOf(c),
 	)
 }
 
 // add adds the case of inputs with some content.
 func (v *Verifier) add(
-	c *hlo.Computation, name string, content Content, seed int64, t Tolerance,
+	ctx context.Context, c *hlo.Computation,
+	name string, content Content, seed int64, t Tolerance,
 ) (err error) {
 	vc := verifyCase{name: name}
-	if vc.in, err = Inputs(c, content, seed); err != nil {
+	if vc.in, err = InputsContext(ctx, c, content, seed); err != nil {
 		return err
 	}
-	if elementOperations(c) > maxWholeWork {
-		return v.addSampled(c, vc, seed, t)
-	}
-	if content != Normals {
+	planted := content != Normals && !tooLargeForAll(c)
+	if planted {
 		plantNaN(c, vc.in)
 	}
-	if vc.want, err = reference.Interpret(c, vc.in); err != nil {
+	if err := vc.expect(ctx, c, seed, t); err != nil {
 		return err
 	}
-	if content != Normals && mostlyNaN(vc.want) {
-		if vc.in, err = Inputs(c, content, seed); err != nil {
+	if content != Normals && vc.samples == nil && mostlyNaN(vc.want) {
+		if vc.in, err = InputsContext(ctx, c, content, seed); err != nil {
 			return err
 		}
-		if vc.want, err = reference.Interpret(c, vc.in); err != nil {
+		if err := vc.expect(ctx, c, seed, t); err != nil {
 			return err
 		}
+		planted = false
 	}
-	vc.allowed = t.allowedIn(vc)
-	if content != Integers {
-		vc.deviations = sync.OnceValue(func() [][]float64 {
-			return deviationsOf(c, vc.in, seed)
-		})
+	in := vc.in
+	vc.restore = func(ctx context.Context) error {
+		return restoreInputs(ctx, c, in, content, seed, planted)
+	}
+	if content == Integers {
+		vc.deviations, vc.bounds = nil, nil
 	}
 	v.cases = append(v.cases, vc)
 	return nil
 }
 
-// addSampled adds a case of which only some elements are evaluated.
-func (v *Verifier) addSampled(
-	c *hlo.Computation, vc verifyCase, seed int64, t Tolerance,
+// expect computes what is expected of the inputs of a case.
+func (v *verifyCase) expect(
+	ctx context.Context, c *hlo.Computation, seed int64, t Tolerance,
 ) (err error) {
-	for _, s := range kernels.OutputShapes(c) {
-		b, err := kernels.NewBuffer(s)
-		if err != nil {
-			return err
-		}
-		vc.want = append(vc.want, b)
+	if tooLargeForAll(c) {
+		return v.expectSamples(ctx, c, seed, t)
 	}
-	if vc.samples, err = samplesOf(c, vc.in, seed); err != nil {
+	v.want, err = reference.InterpretContext(ctx, c, v.in)
+	if err != nil {
 		return err
 	}
-	vc.allowed = t.allowedAt(vc.want, vc.samples)
-	v.cases = append(v.cases, vc)
+	v.allowed = t.allowedIn(*v)
+	v.deviations = &deviations{c: c, in: v.in, seed: seed}
+	v.bounds = &bounds{c: c, in: v.in, accuracy: reference.Accuracy{Operand: t.operand}}
+	return nil
+}
+
+// expectSamples computes some elements of each output.
+func (v *verifyCase) expectSamples(
+	ctx context.Context, c *hlo.Computation, seed int64, t Tolerance,
+) (err error) {
+	for _, s := range kernels.OutputShapes(c) {
+		v.want = append(v.want, kernels.Buffer{Shape: s})
+	}
+	if v.samples, err = samplesOf(ctx, c, v.in, seed, sampleBudget); err != nil {
+		return err
+	}
+	v.allowed = t.allowedAt(v.want, v.samples)
 	return nil
 }
 
@@ -373,44 +405,114 @@ func (v *Verifier) addSampled(
 // A *WrongResult describes how the kernel is wrong; another error is the
 // kernel's own.
 func (v *Verifier) Verify(ctx context.Context, k kernels.Kernel) error {
+	_, err := v.Examine(ctx, k)
+	return err
+}
+
+// Examine is Verify, and returns a witness of what a right kernel computed from the
+// inputs that it is timed on.
+func (v *Verifier) Examine(
+	ctx context.Context, k kernels.Kernel,
+) (w *Witness, err error) {
 	for _, c := range v.cases {
-		guard, err := newGuard(c.in, c.want)
+		out, err := c.run(ctx, k)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if _, err := k.Run(ctx, guard.in, guard.out); err != nil {
-			return err
-		}
-		if err := guard.intact(c.in); err != nil {
-			return &WrongResult{c.name, err}
-		}
-		if c.samples != nil {
-			if err := compareSamples(guard.out, c.samples, c.allowed); err != nil {
-				return &WrongResult{c.name, err}
-			}
-			continue
-		}
-		for n := range c.want {
-			if m := c.compare(n, guard.out[n]); m != nil {
-				return &WrongResult{c.name, m}
-			}
+		if c.name == randomInputs {
+			w = newWitness(v, k, out)
 		}
 	}
-	return nil
+	return w, nil
+}
+
+// run runs a kernel on one case and compares the results.
+func (c *verifyCase) run(
+	ctx context.Context, k kernels.Kernel,
+) ([]kernels.Buffer, error) {
+	guard, err := newGuard(c.in, c.want)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := k.Run(ctx, guard.in, guard.out); err != nil {
+		return nil, err
+	}
+	if err := guard.intact(c.in); err != nil {
+		if guard.digest != 0 {
+			if err := c.restore(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return nil, &WrongResult{c.name, err}
+	}
+	wrong, err := c.agree(ctx, guard.out)
+	if err != nil {
+		return nil, err
+	}
+	if wrong != nil {
+		return nil, &WrongResult{c.name, wrong}
+	}
+	return guard.out, nil
+}
+
+// agree says what is wrong with the outputs of a kernel, if a correct one cannot have
+// computed them. err is that of ctx.
+func (c *verifyCase) agree(
+	ctx context.Context, out []kernels.Buffer,
+) (wrong, err error) {
+	if c.samples != nil {
+		return compareSamples(out, c.samples, c.allowed), nil
+	}
+	for n := range c.want {
+		m, err := c.compare(ctx, n, out[n])
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			return m, nil
+		}
+	}
+	return nil, nil
 }
 
 // compare describes what is wrong with output n; nil if a correct kernel may
 // have computed it. An output out of tolerance gets a second chance: its
 // elements are compared with what other roundings do to them.
-func (c *verifyCase) compare(n int, got kernels.Buffer) *Mismatch {
+func (c *verifyCase) compare(
+	ctx context.Context, n int, got kernels.Buffer,
+) (*Mismatch, error) {
+	if !c.boundsOnly {
+		m, err := c.compareAsWhole(ctx, n, got)
+		if m != nil || err != nil {
+			return m, err
+		}
+	}
+	if c.bounds == nil || equalBits(got, c.want[n]) {
+		return nil, nil
+	}
+	b, err := c.bounds.all(ctx)
+	if b == nil {
+		return nil, err
+	}
+	return compareBounds(n, got, c.want[n], b[n]), nil
+}
+
+// compareAsWhole is compare with one tolerance for all elements.
+func (c *verifyCase) compareAsWhole(
+	ctx context.Context, n int, got kernels.Buffer,
+) (*Mismatch, error) {
 	m := compare(n, got, c.want[n], c.allowed[n])
 	if m == nil || c.deviations == nil {
-		return m
+		return m, nil
 	}
-	if moved := c.deviations(); moved != nil {
-		return m.beyondDeviations(got, c.want[n], moved[n])
+	moved, err := c.deviations.all(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return m
+	if moved != nil {
+		return m.beyondDeviations(got, c.want[n], moved[n]), nil
+	}
+	return m, nil
 }
 
 // Agree returns nil if a correct kernel may compute got from in, for which the
@@ -425,31 +527,60 @@ func Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 // Agree is the function Agree with t in place of ToleranceOf.
 func (t Tolerance) Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 	k := verifyCase{
-		want: want,
-		deviations: sync.OnceValue(func() [][]float64 {
-			return deviationsOf(c, in, 1)
-		}),
+		want:       want,
+		deviations: &deviations{c: c, in: in, seed: 1},
 	}
 	k.allowed = t.allowedIn(k)
 	for n := range want {
-		if m := k.compare(n, got[n]); m != nil {
+		// A context that does not end has no error.
+		if m, _ := k.compare(context.Background(), n, got[n]); m != nil {
 			return m
 		}
 	}
 	return nil
 }
 
-// deviationsOf is reference.Deviations, or nil where they take too long or are
-// not known.
-func deviationsOf(c *hlo.Computation, in []kernels.Buffer, seed int64) [][]float64 {
-	if elementOperations(c) > maxPerturbWork {
-		return nil
+// Check computes what the reference expects of inputs, as NewVerifier does, and
+// compares got with it. The first result says what is wrong with got, if a correct
+// kernel cannot have computed it; the error is that of the reference or of ctx.
+func (t Tolerance) Check(
+	ctx context.Context, c *hlo.Computation, in, got []kernels.Buffer,
+) (wrong, err error) {
+	k := verifyCase{in: in}
+	if err := k.expect(ctx, c, 1, t); err != nil {
+		return nil, err
 	}
-	d, err := reference.Deviations(c, in, seed)
-	if err != nil {
-		return nil
+	return k.agree(ctx, got)
+}
+
+// deviations are those of the elements of each output under other roundings
+// (reference.Deviations). They are computed when they are first needed.
+type deviations struct {
+	c    *hlo.Computation
+	in   []kernels.Buffer
+	seed int64
+
+	mu    sync.Mutex
+	known bool
+	of    [][]float64
+}
+
+// all is nil where they take too long or are not known; the error is that of ctx.
+func (d *deviations) all(ctx context.Context) ([][]float64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known || elementOperations(d.c) > maxPerturbWork {
+		return d.of, nil
 	}
-	return d
+	of, err := reference.Deviations(ctx, d.c, d.in, d.seed)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err == nil {
+		d.of = of
+	}
+	d.known = true
+	return d.of, nil
 }
 
 // beyondDeviations is the mismatch that remains of m if every element may also

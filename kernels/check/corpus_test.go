@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"testing"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -23,7 +24,7 @@ func forCorpus(t *testing.T, check func(t *testing.T, c *hlo.Computation)) {
 func TestCorpusIsComputed(t *testing.T) { forCorpus(t, computes) }
 
 func computes(t *testing.T, c *hlo.Computation) {
-	v, err := NewVerifier(c, 1)
+	v, err := NewVerifier(context.Background(), c, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -20,6 +21,25 @@ r = f32[3,5,6]{0,1,2} transpose(d), dimensions={2,1,0}
 z = f32[] constant(0.5)
 p = f32[7,5,11] pad(r, z), padding=1_3x0_0x0_0_1
 ROOT s = f32[3,5,4] slice(p), slice={[1:7:2], [0:5], [2:10:2]}`,
+		`x = f32[2,9,7,6] parameter(0)
+k = f32[3,2,3,8] parameter(1)
+ROOT c = f32[2,5,8,8] convolution(x, k), window={size=3x2 stride=2x1 pad=1_1x1_1 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f, feature_group_count=2`,
+		`x = f32[5,9,6] parameter(0)
+k = f32[3,6,4] parameter(1)
+ROOT c = f32[5,15,4] convolution(x, k), window={size=3 lhs_dilate=2 rhs_dilate=2 pad=1_1}, dim_labels=b0f_0io->b0f`,
+		`x = f32[8,9] parameter(0)
+z = f32[] constant(-2)
+ROOT r = f32[4,9] reduce-window(x, z), window={size=3x3 stride=2x1 pad=1_0x1_1}, to_apply=maximum`,
+		`x = f32[20,6,5] parameter(0)
+i = s32[3,2] parameter(1)
+ROOT g = f32[3,2,4] gather(x, i), offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0,2}, index_vector_dim=1, slice_sizes={1,2,4}`,
+		`x = f32[12,7] parameter(0)
+i = s32[] parameter(1)
+j = s32[] parameter(2)
+u = f32[3,4] parameter(3)
+w = f32[12,7] dynamic-update-slice(x, u, i, j)
+s = f32[5,2] dynamic-slice(w, j, i), dynamic_slice_sizes={5,2}
+ROOT t = (f32[12,7], f32[5,2]) tuple(w, s)`,
 		`x = s8[4,8] parameter(0)
 y = s8[8,4]{0,1} parameter(1)
 i = s32[4,4] iota(), iota_dimension=1
@@ -46,7 +66,7 @@ func spots(t *testing.T, c *hlo.Computation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, rng := reference.NewElementEvaluator(c, in), rand.New(rand.NewPCG(1, 2))
+	s, rng := reference.NewElementEvaluator(context.Background(), c, in, 1<<40), rand.New(rand.NewPCG(1, 2))
 	for k, out := range want {
 		for range 40 {
 			at := rng.Int64N(out.Shape.Elements())

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -23,13 +24,16 @@ const (
 	Integers
 	// Spikes are Normals of which, in types of 16 bits and more, one in 16 is
 	// 256 times as large, so that exponentials overflow where another than the
-	// largest element was subtracted.
+	// largest element was subtracted. Of the last elements along a dimension, which
+	// the masks of the last tiles are about, it is every other one, and most of them
+	// are positive and larger than all others.
 	Spikes
 )
 
 const (
 	integerMagnitude = 3
 	spikeMagnitude   = 256
+	tailMagnitude    = 1024
 	spikeEvery       = 16 // elements
 )
 
@@ -37,6 +41,13 @@ const (
 // seed. Parameters that become start indices are filled with positions, some of
 // them slightly out of range, whatever the content.
 func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, error) {
+	return InputsContext(context.Background(), c, content, seed)
+}
+
+// InputsContext is Inputs with a context: when it ends, its cause is the error.
+func InputsContext(
+	ctx context.Context, c *hlo.Computation, content Content, seed int64,
+) ([]kernels.Buffer, error) {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x7469_6c65))
 	in := make([]kernels.Buffer, len(c.Params))
 	indices := indexRanges(c)
@@ -47,21 +58,32 @@ func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, 
 		}
 		if r, ok := indices[p]; ok {
 			r.fill(b, rng)
-		} else {
-			Fill(b, content, rng)
+		} else if err := fill(ctx, b, content, rng); err != nil {
+			return nil, err
 		}
 		in[k] = b
 	}
 	return in, nil
 }
 
-// Fill overwrites b in the order of its logical indices, so that the content
-// does not depend on the layout.
-func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
+// fillsBetweenLooks is the number of elements between two looks at the context.
+const fillsBetweenLooks = 1 << 16
+
+// fill overwrites b in the order of its logical indices, so that the content
+// does not depend on the layout; unless b is large: see fillPooled. The error is that
+// of ctx.
+func fill(ctx context.Context, b kernels.Buffer, content Content, rng *rand.Rand) error {
+	if b.Shape.Elements() >= pooledFrom {
+		return fillPooled(ctx, b, content, rng)
+	}
 	w := reference.NewWalk(
 		b.Shape.Dims, b.Shape.Strides(),
 	)
-	for range b.Shape.Elements() {
+	for n := range b.Shape.Elements() {
+		if n%fillsBetweenLooks == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		tail := isLast(w.Index, b.Shape.Dims)
 		at := w.Next()
 		switch d := b.Shape.DType; {
 		case d == hlo.F8E8M0FNU && content != Integers:
@@ -72,7 +94,7 @@ func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
 			(content == Normals || content == Spikes && d.Bits() < 16):
 			b.SetFloat(at, rng.NormFloat64())
 		case d.IsFloat() && content == Spikes:
-			b.SetFloat(at, spike(rng))
+			b.SetFloat(at, spike(rng, tail))
 		case d.IsFloat():
 			b.SetFloat(at, float64(smallInt(rng)))
 		case d == hlo.Pred:
@@ -85,11 +107,29 @@ func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
 			b.SetInt(at, smallInt(rng))
 		}
 	}
+	return nil
 }
 
-// spike is a random number that is large now and then.
-func spike(rng *rand.Rand) float64 {
+// isLast reports whether an index is the last along a dimension of several elements.
+func isLast(index, dims []int64) bool {
+	for d, x := range index {
+		if dims[d] > 1 && x == dims[d]-1 {
+			return true
+		}
+	}
+	return false
+}
+
+// spike is a random number that is large now and then, and more often at a tail.
+func spike(rng *rand.Rand, tail bool) float64 {
 	v := rng.NormFloat64()
+	if tail && rng.IntN(2) == 0 {
+		v = tailMagnitude * (1 + math.Abs(v))
+		if rng.IntN(4) == 0 {
+			v = -v
+		}
+		return v
+	}
 	if rng.IntN(spikeEvery) == 0 {
 		v *= spikeMagnitude
 	}

@@ -82,7 +82,7 @@ ROOT d = bf16[8,64] multiply(e, e)`},
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := NewVerifier(m.Entry, 1)
+		v, err := NewVerifier(context.Background(), m.Entry, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,10 @@ package check
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -11,13 +14,43 @@ import (
 )
 
 const (
-	// The largest number of element operations that the reference evaluates as
-	// a whole, in some ten seconds.
-	maxWholeWork = 1 << 34
+	// The largest number of element operations that the reference evaluates as a
+	// whole, in about a second.
+	maxWholeWork = 1 << 30
+	// The largest number of elements of all instructions together that the reference
+	// keeps, 8 bytes each.
+	maxWholeElements = 1 << 26
+	// Of fewer elements of all outputs there is no sample; up to so many element
+	// operations, in some ten seconds, they are evaluated as a whole then.
+	fewOutputs       = 64
+	maxReductionWork = 1 << 34
 	// Number of elements of each output that are compared of larger
 	// computations.
-	samplesPerOutput = 256
+	samplesPerOutput = 1024
+	// The operations on single elements, of about a microsecond each, that the samples
+	// of an output may take; the samples that this must allow; and the share of it
+	// after which further samples are left out.
+	sampleBudget  = 1 << 25
+	fewestSamples = 4
+	samplesShare  = 1. / 16
 )
+
+// tooLargeForAll reports whether only some elements of c are evaluated.
+func tooLargeForAll(c *hlo.Computation) bool {
+	work, kept, outputs := elementOperations(c), 0.0, int64(0)
+	for _, i := range c.Instrs {
+		for _, s := range i.Shape.Arrays() {
+			kept += float64(s.Elements())
+		}
+	}
+	for _, s := range kernels.OutputShapes(c) {
+		outputs += s.Elements()
+	}
+	if outputs < fewOutputs {
+		return work > maxReductionWork
+	}
+	return work > maxWholeWork || kept > maxWholeElements
+}
 
 // elementOperations is roughly the number of element operations of a
 // computation.
@@ -46,24 +79,35 @@ type elementSample struct {
 }
 
 // samplesOf evaluates some elements of each output: the first, the last, and
-// others at random.
+// others at random, as many as the budget of operations allows. Their indices along
+// each dimension are few, so that they share rows of operands, but the number of
+// combinations is that of the samples.
 func samplesOf(
-	c *hlo.Computation, in []kernels.Buffer, seed int64,
+	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, seed, budget int64,
 ) ([]elementSample, error) {
-	s := reference.NewElementEvaluator(c, in)
+	s := reference.NewElementEvaluator(ctx, c, in, 0)
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x73706f74))
 	var all []elementSample
+	var over *reference.BudgetError
 	for k, shape := range kernels.OutputShapes(c) {
 		n := shape.Elements()
+		s.SetBudget(budget)
+		grid := newSampleGrid(shape.Dims, rng)
 		for j := range min(samplesPerOutput, n) {
-			at := rng.Int64N(n)
+			at := grid.place(rng)
 			switch j {
 			case 0:
 				at = 0
 			case 1:
 				at = n - 1
 			}
+			if j >= fewestSamples && float64(s.Spent()) > samplesShare*float64(budget) {
+				break
+			}
 			v, err := s.Output(k, at)
+			if j >= fewestSamples && errors.As(err, &over) {
+				break
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -147,4 +191,39 @@ func firstUnwritten(b kernels.Buffer) int64 {
 		}
 		from = k + 1
 	}
+}
+
+// A sampleGrid is indices along each dimension of an array, the first and the last
+// among them.
+type sampleGrid struct {
+	dims    []int64
+	indices [][]int64
+}
+
+// newSampleGrid chooses indices, as many along each dimension that is not trivial,
+// which have samplesPerOutput combinations.
+func newSampleGrid(dims []int64, rng *rand.Rand) sampleGrid {
+	rank := 0
+	for _, n := range dims {
+		if n > 1 {
+			rank++
+		}
+	}
+	each := int(math.Ceil(math.Pow(samplesPerOutput, 1/float64(max(1, rank)))))
+	g := sampleGrid{dims, make([][]int64, len(dims))}
+	for d, n := range dims {
+		g.indices[d] = []int64{0, n - 1}
+		for n > 2 && len(g.indices[d]) < each {
+			g.indices[d] = append(g.indices[d], rng.Int64N(n))
+		}
+	}
+	return g
+}
+
+// place is the row-major number of an element with such indices.
+func (g sampleGrid) place(rng *rand.Rand) (at int64) {
+	for d, n := range g.dims {
+		at = at*n + g.indices[d][rng.IntN(len(g.indices[d]))]
+	}
+	return at
 }

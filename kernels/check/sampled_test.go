@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -42,9 +43,10 @@ ROOT d = f32[96,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0
 	if vc.in, err = Inputs(m.Entry, Normals, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.addSampled(m.Entry, vc, 1, ToleranceOf(m.Entry)); err != nil {
+	if err := vc.expectSamples(t.Context(), m.Entry, 1, ToleranceOf(m.Entry)); err != nil {
 		t.Fatal(err)
 	}
+	v.cases = append(v.cases, vc)
 	for name, c := range map[string]struct {
 		tamper func(out []kernels.Buffer)
 		want   string
@@ -66,6 +68,71 @@ ROOT d = f32[96,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0
 		if c.want == "" && err != nil ||
 			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A computation of which a few elements take more operations than the reference may
+// execute is an error that names the instruction; one of which all take too many is
+// sampled, by fewer elements where they are dear.
+func TestReferenceHasABudget(t *testing.T) {
+	const budget = 1 << 14
+	for _, c := range []struct{ text, want string }{
+		{`p = f32[] parameter(0)
+b = f32[1048576,1048576] broadcast(p), dimensions={}
+z = f32[] constant(0)
+ROOT r = f32[] reduce(b, z), dimensions={0,1}, to_apply=add`, "r (f32[] reduce): the reference would execute more than 1.64e+04 operations"},
+		{`p = f32[] parameter(0)
+b = f32[1048576,1024] broadcast(p), dimensions={}
+z = f32[] constant(0)
+ROOT r = f32[1048576] reduce(b, z), dimensions={1}, to_apply=add`, ""},
+		{`p = f32[1048576,2048] parameter(0)
+z = f32[] constant(0)
+n = f32[1048576,2048] negate(p)
+ROOT r = f32[1048576] reduce(n, z), dimensions={1}, to_apply=add`, "n (f32[1048576,2048] negate): the reference would"},
+		{`p = f32[65536] parameter(0)
+z = f32[] constant(0)
+ROOT r = f32[65536] reduce-window(p, z), window={size=65535 stride=1 pad=32767_32767}, to_apply=add`, "r (f32[65536] reduce-window): the"},
+	} {
+		m, err := hlo.Parse("b", []byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in []kernels.Buffer
+		for _, p := range m.Entry.Params {
+			in = append(in, kernels.Buffer{Shape: p.Shape, Data: make([]byte, p.Shape.Bytes())})
+		}
+		got, err := samplesOf(t.Context(), m.Entry, in, 1, budget)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%v:\n%s", err, c.text)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%v, not %q:\n%s", err, c.want, c.text)
+		case c.want == "" && (len(got) < fewestSamples || len(got) >= samplesPerOutput):
+			t.Errorf("%d samples:\n%s", len(got), c.text)
+		}
+	}
+}
+
+// Inputs, references and samples end with their context.
+func TestVerifierListens(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("enough")
+	cancel(cause)
+	for _, text := range []string{
+		"p = f32[16] parameter(0)\nROOT r = f32[16] negate(p)",
+		"p = f32[16384,4096] parameter(0)\nROOT r = f32[16384,4096] negate(p)",
+		"i = s32[131072,16384] iota(), iota_dimension=0\nROOT r = s32[131072,16384] negate(i)",
+	} {
+		m, err := hlo.Parse("b", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewVerifier(ctx, m.Entry, 1); err != cause {
+			t.Errorf("%v of %s", err, text)
+		}
+		if _, err := NewBench(ctx, m.Entry, 1, 1); err != cause && len(m.Entry.Params) > 0 {
+			t.Errorf("%v of %s", err, text)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -38,7 +39,9 @@ func ToleranceFor(c *hlo.Computation, p kernels.Plan, tf32Allowed bool) Toleranc
 	if !tf32Allowed || !roundsToTF32(c, p) {
 		return ToleranceOf(c)
 	}
-	return toleranceOf(c, tf32Epsilon)
+	t := toleranceOf(c, tf32Epsilon)
+	t.operand = tf32Epsilon
+	return t
 }
 
 // For is the verifier of one plan: v or, where the plan rounds operands to tf32 and
@@ -52,8 +55,15 @@ func (v *Verifier) For(p kernels.Plan, tf32Allowed bool) *Verifier {
 	t := ToleranceFor(v.c, p, true)
 	looser := &Verifier{c: v.c}
 	for _, x := range v.cases {
+		if x.boundsOnly {
+			looser.cases = append(looser.cases, x) // a product of f32 is not among them
+			continue
+		}
 		if x.name != integerInputs || !exactUpTo(v.c, tf32Whole) {
 			x.allowed = t.allowedIn(x)
+		}
+		if x.bounds != nil {
+			x.bounds = &bounds{c: v.c, in: x.in, accuracy: reference.Accuracy{Operand: t.operand}}
 		}
 		looser.cases = append(looser.cases, x)
 	}

@@ -154,7 +154,7 @@ func BenchmarkLandscape(b *testing.B) {
 func landscape(t testing.TB, text string) (*symtile.Program, *check.Bench) {
 	t.Helper()
 	p := kerneltest.Program(t, strings.TrimSpace(text))
-	bench, err := check.NewBench(p.Fusion, 1, 1)
+	bench, err := check.NewBench(context.Background(), p.Fusion, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

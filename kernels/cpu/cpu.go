@@ -37,7 +37,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key and
 // changes whenever lowering changes what a plan does or how fast it is.
-const Revision = "go9"
+const Revision = "go10"
 
 // Backend is the CPU backend of this machine. Its device is measured once, when
 // it is first asked for. Its worker pool and scratch are shared by all of its
@@ -193,6 +193,10 @@ func (k *kernel) Run(
 	}
 	return k.programs.run(ctx, in, out)
 }
+
+// Deterministic is true: the order of a sum depends on the plan, not on which worker
+// is first.
+func (k *kernel) Deterministic() bool { return true }
 
 // Close releases the workers, their scratch and the pages of machine code.
 func (k *kernel) Close() error {

@@ -47,7 +47,7 @@ func benched(t testing.TB, p *symtile.Program, plan kernels.Plan) (kernels.Kerne
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := check.NewBench(p.Fusion, 1, 1)
+	b, err := check.NewBench(context.Background(), p.Fusion, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,8 +52,9 @@ func measureDevice() kernels.Device {
 	for k, l := range d.Levels {
 		span := l.Bytes / 2 / int64(l.SharedBy(n))
 		if l.Bytes == 0 && k > 0 {
-			span = min(maxSpan, 4*d.Levels[k-1].Bytes/int64(n)) // what all copy is in no cache
+			span = 4 * d.Levels[k-1].Bytes / int64(n) // what all copy is in no cache
 		}
+		span = min(span, maxMeasured/int64(n))
 		d.Levels[k].Bandwidth = onAllLanes(n, func() float64 {
 			return bandwidthOf(span)
 		})
@@ -153,8 +154,10 @@ func onAllLanes(n int, measure func() float64) float64 {
 const (
 	// Calibration is the time of each measurement.
 	calibration = 4 * time.Millisecond
-	// MaxSpan bounds the bytes that a goroutine copies to measure the rate of memory.
-	maxSpan = 256 << 20
+	// MaxMeasured bounds the bytes that all goroutines copy to measure a rate; garbage
+	// of the rounds before may be as much again. Where the last cache is larger, the rate
+	// of memory is that of this cache: a higher one, which lower bounds may be made of.
+	maxMeasured = 24 << 20
 )
 
 // flopsOf is the rate of the dot kernel on tiles in the first cache, flop/s.

@@ -85,7 +85,7 @@ func runsLikeReference(t *testing.T, text string, c *hlo.Computation) bool {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	v, noReference := check.NewVerifier(c, 1)
+	v, noReference := check.NewVerifier(context.Background(), c, 1)
 	tiling := make(symtile.Tiling, len(p.Space.Dims))
 	for k, d := range p.Space.Dims {
 		tiling[k] = min(d.Extent, 16)
@@ -104,7 +104,7 @@ func runsLikeReference(t *testing.T, text string, c *hlo.Computation) bool {
 	if err := v.Verify(context.Background(), k); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
-	bench, err := check.NewBench(c, 1, 1)
+	bench, err := check.NewBench(context.Background(), c, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -144,6 +145,15 @@ func (l *lowering) reject(op symtile.Op, format string, args ...any) {
 	}
 }
 
+// refuse notes that there is no code for an op, whatever the plan; it goes before what
+// was rejected.
+func (l *lowering) refuse(op symtile.Op, format string, args ...any) {
+	var already *kernels.Uncomputed
+	if !errors.As(l.err, &already) {
+		l.err = &kernels.Uncomputed{Instr: op.Instr, Reason: fmt.Sprintf(format, args...)}
+	}
+}
+
 // value makes a value of n elements, those of the tile of op tile.
 func (l *lowering) value(name string, c portable.Class, tile int, n int64) *value {
 	v := &value{
@@ -209,7 +219,7 @@ func (b *block) op(n int) {
 		return
 	}
 	if why := unsupported(op); why != "" {
-		b.l.reject(op, "%s", why)
+		b.l.refuse(op, "%s", why)
 		return
 	}
 	if b.l.copies.ops[n] != nil {

@@ -136,7 +136,7 @@ func (s *schedule) empty() {
 func leastOfTwo(b *testing.B, p *symtile.Program, x, y *kernel) (a, c float64) {
 	defer x.Close()
 	defer y.Close()
-	bench, err := check.NewBench(p.Fusion, 1, 1)
+	bench, err := check.NewBench(context.Background(), p.Fusion, 1, 1)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -359,7 +359,7 @@ func TestRandomPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := check.NewVerifier(m.Entry, 3)
+		v, err := check.NewVerifier(context.Background(), m.Entry, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

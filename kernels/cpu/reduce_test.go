@@ -81,7 +81,7 @@ func runsWhole(t *testing.T, text string, c *hlo.Computation) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	defer k.Close()
-	v, err := check.NewVerifier(c, 1)
+	v, err := check.NewVerifier(context.Background(), c, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func BenchmarkRows(b *testing.B) {
 
 func compareWithCopy(b *testing.B, text string, plans []string) {
 	p, _ := landscape(b, text)
-	bench, err := check.NewBench(p.Fusion, 1, 64<<20)
+	bench, err := check.NewBench(context.Background(), p.Fusion, 1, 64<<20)
 	if err != nil {
 		b.Fatal(err)
 	}

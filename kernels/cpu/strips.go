@@ -46,11 +46,11 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	i.pointwise = &pointwiseOp{op.Instr, v, i.stripArgs}
 	i.strip = elementwiseStrip[T](op.Instr, v, i.stripArgs)
 	if reason := notComputed[op.Code]; reason != "" {
-		b.l.reject(op, "the CPU backend does not compute it: %s", reason)
+		b.l.refuse(op, "the CPU backend does not compute it: %s", reason)
 		return
 	}
 	if i.strip == nil {
-		b.l.reject(
+		b.l.refuse(
 			op, "the CPU backend does not compute this operation on %s",
 			op.Instr.Operands[0].Shape.DType,
 		)

@@ -72,7 +72,7 @@ func checkFusion(t *testing.T, b *gpu.Backend, c *hlo.Computation) error {
 		return err
 	}
 	defer k.Close()
-	v, err := check.NewVerifier(c, 1)
+	v, err := check.NewVerifier(context.Background(), c, 1)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func TestClusters(t *testing.T) {
 	}
 	b := gpu.New(s)
 	defer b.Close()
-	v, err := check.NewVerifier(m.Entry, 1)
+	v, err := check.NewVerifier(context.Background(), m.Entry, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,10 +73,10 @@ func (e *emitter) scalar(
 	d, from hlo.DType, x []operand,
 ) operand {
 	if reason := notComputed[code]; reason != "" {
-		e.reject("%s is not computed on a GPU: %s", code, reason)
+		e.refuse(in, "%s is not computed on a GPU: %s", code, reason)
 	}
 	if d.IsComplex() || from.IsComplex() {
-		e.reject("%s of %s is not computed on a GPU", code, from)
+		e.refuse(in, "%s of %s is not computed on a GPU", code, from)
 	}
 	switch code {
 	case hlo.OpCopy, hlo.OpReal, hlo.OpOptimizationBarrier:
@@ -110,7 +110,7 @@ func (e *emitter) scalar(
 		r = e.whole(code, from, x)
 	}
 	if r == "" {
-		e.reject("%s of %s is not computed on a GPU", code, from)
+		e.refuse(in, "%s of %s is not computed on a GPU", code, from)
 	}
 	if code.Has(hlo.Exact) {
 		return r

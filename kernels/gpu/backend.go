@@ -16,6 +16,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"slices"
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -26,7 +28,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever what a plan does or how fast it is changes.
-const Revision = "ptx4"
+const Revision = "ptx5"
 
 // A Backend generates PTX for the device of a session and runs it there. It implements
 // kernels.Backend, kernels.TF32Backend and kernels.SampleObserver.
@@ -94,7 +96,8 @@ func deviceOf(s device.Spec) kernels.Device {
 	return d
 }
 
-// A kernel is a compiled plan; it implements kernels.Sampler.
+// A kernel is a compiled plan; it implements kernels.OutputReader and
+// kernels.Deterministic.
 type kernel struct {
 	session *device.Session
 	work    *device.Executable
@@ -127,11 +130,8 @@ func compile(
 	if err != nil {
 		return nil, reject(err)
 	}
-	for _, x := range append(p.Fusion.ParamShapes(), kernels.OutputShapes(p.Fusion)...) {
-		if len(x.Layout.Tiles) > 0 ||
-			!x.DType.IsArray() || x.DType.IsComplex() {
-			return nil, reject(fmt.Errorf("%s is not an array the GPU backend reads", x))
-		}
+	if err := readable(p.Fusion); err != nil {
+		return nil, err
 	}
 	q, err := p.At(plan.Tiles)
 	if err != nil {
@@ -157,6 +157,23 @@ func compile(
 		}
 	}
 	return im, nil
+}
+
+// readable refuses parameters and results that are no arrays of numbers in plain
+// layouts.
+func readable(c *hlo.Computation) error {
+	for _, i := range append(slices.Clone(c.Params), c.Root) {
+		for _, x := range i.Shape.Arrays() {
+			if len(x.Layout.Tiles) > 0 ||
+				!x.DType.IsArray() || x.DType.IsComplex() {
+				return &kernels.Uncomputed{
+					Instr:  i,
+					Reason: fmt.Sprintf("%s is not an array the GPU backend reads", x),
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // imageOf generates the kernels of a concrete program. There are none where all
@@ -279,6 +296,18 @@ func (k *kernel) Sample(
 		return kernels.Timing{Seconds: emptyKernelTime.Seconds()}, nil
 	}
 	return k.session.Sample(ctx, k.work, sets, n)
+}
+
+// Deterministic is true: no result is added to by atomic operations, and partial
+// results of blocks are summed in their order by a kernel of its own.
+func (k *kernel) Deterministic() bool { return true }
+
+// ReadOutputs implements kernels.OutputReader.
+func (k *kernel) ReadOutputs(ctx context.Context, out []kernels.Buffer) error {
+	if len(k.work.Steps) == 0 {
+		return nil
+	}
+	return k.session.ReadOutputs(ctx, out)
 }
 
 // Close unloads the kernel from the device.

@@ -89,7 +89,7 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 	case hlo.OpReduce, hlo.OpDot:
 		return e.missing(n, part, points)
 	}
-	e.reject("%s (%s) is not computed on a GPU", op.Instr.Name, op.Code)
+	e.refuse(op.Instr, "%s is not computed on a GPU", op.Code)
 	return nil
 }
 

@@ -31,7 +31,8 @@ type image struct {
 
 // emit generates the kernels of a concrete program. Emission is repeated until the
 // hints that it collects do not change; they only grow, so it ends. A plan that the
-// code generator cannot express is an error of type unsupported.
+// code generator cannot express is an error of type unsupported, a program that it has
+// no code for a *kernels.Uncomputed.
 func emit(
 	p *symtile.Program, sheet device.Spec, k knobs,
 ) (im *image, err error) {
@@ -39,6 +40,8 @@ func emit(
 		switch x := recover().(type) {
 		case nil:
 		case unsupported:
+			err = x
+		case *kernels.Uncomputed:
 			err = x
 		default:
 			panic(x)

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"github.com/tilewright/tilewright/kernels"
 	"maps"
 	"slices"
 
@@ -183,6 +184,22 @@ func (r unsupported) Error() string { return string(r) }
 // reject ends the emission.
 func (e *emitter) reject(format string, args ...any) {
 	panic(unsupported(fmt.Sprintf(format, args...)))
+}
+
+// refuse ends the emission of a program that there is no code for, whatever the plan:
+// an operation, or a type of elements.
+func (e *emitter) refuse(i *hlo.Instr, format string, args ...any) {
+	panic(&kernels.Uncomputed{Instr: i, Reason: fmt.Sprintf(format, args...)})
+}
+
+// refuseType refuses the first instruction with elements of a type.
+func (e *emitter) refuseType(d hlo.DType, format string, args ...any) {
+	for _, i := range e.p.Fusion.Instrs {
+		if i.Op != hlo.OpParameter && i.Shape.DType == d {
+			e.refuse(i, format, args...)
+		}
+	}
+	e.refuse(e.p.Fusion.Root, format, args...)
 }
 
 // A phase is one of the kernels of a plan. A plan with splitk > 1 has two, so that

@@ -58,7 +58,7 @@ func benchmarkGate(b *testing.B, element, target string) {
 		b.Fatal(err)
 	}
 	g := gpu.New(s)
-	v, err := check.NewVerifier(m.Entry, 1)
+	v, err := check.NewVerifier(context.Background(), m.Entry, 1)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func runGolden(t *testing.T, b *Backend, device *texts, g golden.Kernel) {
 		k.Source() != g.PTX {
 		t.Errorf("%s: another text was loaded", name)
 	}
-	v, err := check.NewVerifier(g.Program.Fusion, 1)
+	v, err := check.NewVerifier(context.Background(), g.Program.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

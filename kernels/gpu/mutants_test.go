@@ -100,7 +100,7 @@ func (s *subject) compile(text string, plan kernels.Plan, sheet device.Spec) err
 		return err
 	}
 	s.entry = &s.module.Entries[0]
-	if s.gate, err = check.NewVerifier(p.Fusion, 1); err != nil {
+	if s.gate, err = check.NewVerifier(context.Background(), p.Fusion, 1); err != nil {
 		return err
 	}
 	for seed := range int64(2) {

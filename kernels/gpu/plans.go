@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -70,6 +71,10 @@ func cheapest(
 	for _, c := range all[:min(len(all), 64)] {
 		if _, err = compile(p, c.plan(), s); err == nil {
 			return c.plan(), nil
+		}
+		var no *kernels.Uncomputed
+		if errors.As(err, &no) {
+			break
 		}
 	}
 	return kernels.Plan{}, err

@@ -337,7 +337,7 @@ func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 			),
 		)
 	case d.IsFloat():
-		e.reject("%s is not written on %s", d, e.spec.Target)
+		e.refuseType(d, "%s is not written on %s", d, e.spec.Target)
 	}
 	return a.in(kindB32, v)
 }
@@ -358,7 +358,7 @@ func (e *emitter) fit(d hlo.DType, v operand) operand {
 		}
 		return r
 	case d.IsFloat():
-		e.reject("arithmetic on %s is not done on %s", d, e.spec.Target)
+		e.refuseType(d, "arithmetic on %s is not done on %s", d, e.spec.Target)
 	case d.IsSigned():
 		return a.get(
 			kindB32, "bfe.s32", a.in(kindB32, v),

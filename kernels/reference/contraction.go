@@ -28,14 +28,15 @@ const (
 // panel is computed in blocks of two rows and four columns, whose eight sums
 // are independent, so that the processor need not wait for one addition before
 // the next.
-func contract[T int64 | float64](c contraction, out, left, right []T) {
+func contract[T int64 | float64](e *evaluation, c contraction, out, left, right []T) {
 	for b := range c.batch {
 		o := out[b*c.m*c.n : (b+1)*c.m*c.n]
 		l := left[b*c.m*c.k : (b+1)*c.m*c.k]
 		r := right[b*c.n*c.k : (b+1)*c.n*c.k]
-		Parallel(c.m, c.n*
+		e.parallel(c.m, c.n*
 			max(1, c.k), func(lo, hi int64) {
 			for y := int64(0); y < c.n; y += columnPanel {
+				e.look()
 				contractPanel(c, o, l, r, [2]int64{lo, hi}, [2]int64{
 					y, min(y+columnPanel, c.n),
 				})

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -29,7 +30,7 @@ func TestContractionsAreThePlainLoops(t *testing.T) {
 		}
 		got := make([]float64, c.batch*c.m*c.n)
 		want := make([]float64, 0, c.batch*c.m*c.n)
-		contract(c, got, left, right)
+		contract(newEvaluation(context.Background()), c, got, left, right)
 		for b := range c.batch {
 			for x := range c.m {
 				for y := range c.n {
@@ -64,7 +65,7 @@ func TestRowsAreWalks(t *testing.T) {
 		}
 		cut := rapid.Int64Range(0, r.total).Draw(t, "cut")
 		for _, part := range [][2]int64{{0, cut}, {cut, r.total}} {
-			r.visit(part[0], part[1], func(x row) {
+			r.visit(newEvaluation(context.Background()), part[0], part[1], func(x row) {
 				for k := range x.count {
 					if x.n+k != int64(len(got)) {
 						t.Fatalf("element %d comes after %d", x.n+k, len(got))

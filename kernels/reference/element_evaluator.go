@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -11,16 +12,22 @@ import (
 // An ElementEvaluator evaluates single elements of a computation, with the
 // semantics of Interpret, where all elements would take too long: an element of
 // a dot of 8,192 terms needs 16,384 elements of its operands, not 2²⁷.
-// Operations without a rule (windows, gathers, scatters) are evaluated as a
-// whole, once.
+// Operations without a rule (scatters, sorts) are evaluated as a whole, once.
 type ElementEvaluator struct {
+	// Looks at the context.
+	run *evaluation
 	// The computation and its inputs.
 	c  *hlo.Computation
 	in []kernels.Buffer
+	// Operations on elements that may be executed, and that may still be.
+	budget, left int64
 	// Number of instructions that use an instruction.
 	uses map[*hlo.Instr]int
 	// Elements that are used several times.
 	known map[elementKey]value
+	// Rows of operands of dots, by their first elements, and the sum of their lengths.
+	rows        map[elementKey]value
+	rowElements int64
 	// Results of operations without a rule.
 	whole map[*hlo.Instr]value
 }
@@ -31,14 +38,43 @@ type elementKey struct {
 	at int64
 }
 
+// A BudgetError is the error of an evaluation that would execute more operations than
+// it may.
+type BudgetError struct {
+	// The instruction whose elements exceed the budget.
+	Instr *hlo.Instr
+	// Operations that may be executed.
+	Budget int64
+}
+
+// Error names the instruction and the budget.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf(
+		"%s (%s %s): the reference would execute more than %.3g operations for a few elements of the results",
+		e.Instr.Name, e.Instr.Shape, e.Instr.Op, float64(e.Budget),
+	)
+}
+
+// maxKnown bounds the elements that are kept.
+const maxKnown = 1 << 20
+
 // NewElementEvaluator prepares the evaluation of c on some inputs; nothing is
-// computed yet.
-func NewElementEvaluator(c *hlo.Computation, in []kernels.Buffer) *ElementEvaluator {
+// computed yet. When ctx ends, its cause is the error of Output. Output executes at
+// most budget operations on single elements, in all calls until SetBudget, and is a
+// *BudgetError beyond.
+func NewElementEvaluator(
+	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, budget int64,
+) *ElementEvaluator {
 	s := &ElementEvaluator{
+		run: newEvaluation(ctx),
+
+		budget: budget, left: budget,
+
 		c:     c,
 		in:    in,
 		uses:  map[*hlo.Instr]int{},
 		known: map[elementKey]value{},
+		rows:  map[elementKey]value{},
 		whole: map[*hlo.Instr]value{},
 	}
 	for _, i := range c.Instrs {
@@ -49,8 +85,34 @@ func NewElementEvaluator(c *hlo.Computation, in []kernels.Buffer) *ElementEvalua
 	return s
 }
 
+// SetBudget is the number of operations that may be executed from here.
+func (s *ElementEvaluator) SetBudget(operations int64) {
+	s.budget, s.left = operations, operations
+}
+
+// Spent is the number of operations since SetBudget.
+func (s *ElementEvaluator) Spent() int64 { return s.budget - s.left }
+
+// spend takes operations for an element of i from the budget.
+func (s *ElementEvaluator) spend(i *hlo.Instr, operations int64) error {
+	if operations > s.left {
+		return &BudgetError{i, s.budget}
+	}
+	s.left -= operations
+	s.run.tick()
+	return nil
+}
+
 // Output is element at, in row-major order, of output k.
-func (s *ElementEvaluator) Output(k int, at int64) (float64, error) {
+func (s *ElementEvaluator) Output(k int, at int64) (f float64, err error) {
+	defer s.run.ended(&err)
+	if len(s.known) > maxKnown {
+		clear(s.known)
+	}
+	if s.rowElements > maxKnown {
+		clear(s.rows)
+		s.rowElements = 0
+	}
 	v, err := s.outputValue(k, at)
 	if err != nil {
 		return 0, err
@@ -74,8 +136,11 @@ func (s *ElementEvaluator) outputValue(k int, at int64) (value, error) {
 func (s *ElementEvaluator) part(
 	i *hlo.Instr, k int, at int64,
 ) (value, error) {
-	if i.Op == hlo.OpReduce {
-		all, err := s.reduce(i, at)
+	if reduces := (map[hlo.Opcode]func(*hlo.Instr, int64) ([]value, error){
+		hlo.OpReduce:       s.reduce,
+		hlo.OpReduceWindow: s.reduceWindow,
+	})[i.Op]; reduces != nil {
+		all, err := reduces(i, at)
 		if err != nil {
 			return value{}, err
 		}
@@ -132,6 +197,9 @@ func (s *ElementEvaluator) element(
 	if v, met := s.known[key]; met {
 		return v, nil
 	}
+	if err := s.spend(i, 1); err != nil {
+		return value{}, err
+	}
 	v, err := s.compute(i, at)
 	if err == nil &&
 		(s.uses[i] > 1 ||
@@ -168,7 +236,7 @@ func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 	var v value
 	var err error
 	if i.Op == hlo.OpParameter {
-		if v, err = load(s.in[i.Attrs.Param]); err != nil {
+		if v, err = s.run.load(s.in[i.Attrs.Param]); err != nil {
 			return value{}, err
 		}
 	} else {
@@ -178,7 +246,10 @@ func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 				return value{}, err
 			}
 		}
-		if v, err = instruction(i, operands); err != nil {
+		if err = s.spend(i, 1+int64(wholeWork(i)/wholePerElement)); err != nil {
+			return value{}, err
+		}
+		if v, err = s.run.instruction(i, operands); err != nil {
 			return value{}, fmt.Errorf(
 				"%s (%s): %w", i.Name, i.Op, err,
 			)
@@ -186,6 +257,22 @@ func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 	}
 	s.whole[i] = v
 	return v, nil
+}
+
+// wholePerElement is the number of operations on whole arrays that take the time of
+// one operation on a single element.
+const wholePerElement = 512
+
+// wholeWork is the number of operations of an instruction on whole arrays.
+func wholeWork(i *hlo.Instr) float64 {
+	elements := 0.0
+	for _, s := range i.Shape.Arrays() {
+		elements += float64(s.Elements())
+	}
+	if len(i.Operands) == 0 {
+		return elements
+	}
+	return elements * Terms(i)
 }
 
 // scalarOf is a scalar zero of type d.
@@ -274,7 +361,7 @@ func (s *ElementEvaluator) pointwise(
 	}
 	one := *i
 	one.Shape = hlo.Shape{DType: i.Shape.DType}
-	v, err := elementwise(&one, a)
+	v, err := s.run.elementwise(&one, a)
 	if err != nil {
 		err = fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
 	}
@@ -395,22 +482,26 @@ func (s *ElementEvaluator) dot(
 	right := newReducedOperand(
 		y, a.RHSBatch, a.RHSContract, batch, rest[free:],
 	)
-	for n := range hlo.Elements(extents(x, a.LHSContract)) {
-		v, err := left.at(s, n)
-		if err != nil {
-			return value{}, err
-		}
-		w, err := right.at(s, n)
-		if err != nil {
-			return value{}, err
-		}
+	terms := hlo.Elements(extents(x, a.LHSContract))
+	if err := s.spend(i, 1+terms/wholePerElement); err != nil {
+		return value{}, err
+	}
+	v, err := s.row(left, terms)
+	if err != nil {
+		return value{}, err
+	}
+	w, err := s.row(right, terms)
+	if err != nil {
+		return value{}, err
+	}
+	for n := range terms {
 		if out.floats != nil {
-			out.floats[0] += v.float(0) * w.float(0)
+			out.floats[0] += v.float(n) * w.float(n)
 		} else {
-			out.ints[0] += v.ints[0] * w.ints[0]
+			out.ints[0] += v.ints[n] * w.ints[n]
 		}
 	}
-	out.round()
+	s.run.round(out)
 	return out, nil
 }
 
@@ -437,11 +528,15 @@ func (s *ElementEvaluator) reduce(
 			nil, kept,
 		)
 	}
-	fold, err := reducer(i.Attrs.ToApply, outs, ins)
+	fold, err := s.run.reducer(i.Attrs.ToApply, outs, ins)
 	if err != nil {
 		return nil, err
 	}
-	for m := range hlo.Elements(extents(i.Operands[0], from[0].along)) {
+	terms := hlo.Elements(extents(i.Operands[0], from[0].along))
+	if err := s.spend(i, terms); err != nil {
+		return nil, err
+	}
+	for m := range terms {
 		for k := range ins {
 			v, err := from[k].at(s, m)
 			if err != nil {
@@ -454,7 +549,7 @@ func (s *ElementEvaluator) reduce(
 		}
 	}
 	for _, v := range outs {
-		v.round()
+		s.run.round(v)
 	}
 	return outs, nil
 }

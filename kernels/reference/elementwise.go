@@ -354,7 +354,7 @@ var notComputed = map[hlo.Opcode]string{
 func NotComputed(op hlo.Opcode) string { return notComputed[op] }
 
 // elementwise evaluates an elementwise instruction on all cores.
-func elementwise(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) elementwise(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err != nil {
 		return out, err
@@ -369,7 +369,7 @@ func elementwise(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return out, err
 	}
-	Parallel(i.Shape.Elements(), 1, func(lo, hi int64) {
+	e.parallel(i.Shape.Elements(), 1, func(lo, hi int64) {
 		for n := lo; n < hi; n++ {
 			set(n)
 		}

@@ -89,24 +89,33 @@ func rowsOf(dims, strides []int64) rows {
 	return r
 }
 
-// visit calls do for the rows lo … hi−1, in order.
-func (r rows) visit(lo, hi int64, do func(row)) {
+// visit calls do for the rows lo … hi−1, in order, and for long rows piece by piece.
+func (r rows) visit(e *evaluation, lo, hi int64, do func(row)) {
 	if lo >= hi {
 		return
 	}
 	w := NewWalk(r.outer, r.strides)
 	w.seek(lo)
+	looked := 0 // of its own: other goroutines visit other rows
 	for n := lo; n < hi; n++ {
 		here := r.run
 		here.n, here.at = n*r.run.count, w.Next()
-		do(here)
+		for rest := here.count; rest > 0; rest -= here.count {
+			here.count = min(rest, elementsBetweenLooks)
+			do(here)
+			here.n += here.count
+			here.at += here.count * here.step
+			if looked++; looked%ticksBetweenLooks == 0 {
+				e.look()
+			}
+		}
 	}
 }
 
 // each calls do for all rows, on all cores.
-func (r rows) each(do func(row)) {
-	Parallel(r.total, r.run.count, func(lo, hi int64) {
-		r.visit(lo, hi, do)
+func (r rows) each(e *evaluation, do func(row)) {
+	e.parallel(r.total, r.run.count, func(lo, hi int64) {
+		r.visit(e, lo, hi, do)
 	})
 }
 

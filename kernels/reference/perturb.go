@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 
@@ -21,20 +22,21 @@ const perturbations = 4 // evaluations with other roundings
 // largest result allows. Decisions by comparison and by rounding to whole
 // numbers are those of the reference.
 func Deviations(
-	c *hlo.Computation, in []kernels.Buffer, seed int64,
-) ([][]float64, error) {
+	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, seed int64,
+) (sums [][]float64, err error) {
+	e := newEvaluation(ctx)
+	defer e.ended(&err)
 	args := make([]value, len(in))
 	for k, b := range in {
-		v, err := load(b)
+		v, err := e.load(b)
 		if err != nil {
 			return nil, err
 		}
 		args[k] = v
 	}
-	var sums [][]float64
 	for n := range perturbations {
 		p := perturbed{
-			rand.New(rand.NewPCG(uint64(seed), uint64(n))),
+			e, rand.New(rand.NewPCG(uint64(seed), uint64(n))),
 		}
 		plain, moved, err := p.evaluate(c, args, args)
 		if err != nil {
@@ -71,7 +73,10 @@ func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 }
 
 // A perturbed evaluation rounds at random, beside a plain evaluation.
-type perturbed struct{ rng *rand.Rand }
+type perturbed struct {
+	run *evaluation
+	rng *rand.Rand
+}
 
 // evaluate evaluates a computation on plain and on perturbed arguments.
 func (p perturbed) evaluate(
@@ -109,7 +114,7 @@ func (p perturbed) instruction(
 	if i.Op == hlo.OpFusion || i.Op == hlo.OpCall {
 		return p.evaluate(i.Attrs.Calls, a, b)
 	}
-	v, err = instruction(i, a)
+	v, err = p.run.instruction(i, a)
 	if err != nil || i.Op.Has(hlo.Discontinuous) {
 		return v, v, err
 	}
@@ -122,7 +127,7 @@ func (p perturbed) instruction(
 			b[1:]...,
 		)
 	}
-	if w, err = instruction(i, b); err != nil {
+	if w, err = p.run.instruction(i, b); err != nil {
 		return v, w, err
 	}
 	return v, p.propagate(i, v, w), nil
@@ -179,6 +184,7 @@ func (p perturbed) perturb(v value, eps float64) value {
 		floats: make([]float64, len(v.floats)),
 	}
 	for k, x := range v.floats {
+		p.run.tick()
 		w.floats[k] = x + x*eps*(2*p.rng.Float64()-1)
 	}
 	return w

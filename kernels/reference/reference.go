@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -24,6 +25,16 @@ import (
 func Interpret(
 	c *hlo.Computation, in []kernels.Buffer,
 ) ([]kernels.Buffer, error) {
+	return InterpretContext(context.Background(), c, in)
+}
+
+// InterpretContext is Interpret with a context, which all loops look at: within some
+// milliseconds of its end its cause is the error.
+func InterpretContext(
+	ctx context.Context, c *hlo.Computation, in []kernels.Buffer,
+) (out []kernels.Buffer, err error) {
+	e := newEvaluation(ctx)
+	defer e.ended(&err)
 	if len(in) != len(c.Params) {
 		return nil, fmt.Errorf(
 			"%s has %d parameters, %d inputs given", c.Name, len(c.Params), len(in),
@@ -37,7 +48,7 @@ func Interpret(
 				k, b.Shape, c.Params[k].Name, want,
 			)
 		}
-		v, err := load(b)
+		v, err := e.load(b)
 		if err != nil {
 			return nil, fmt.Errorf(
 				"%s: %w", c.Params[k].Name, err,
@@ -45,13 +56,12 @@ func Interpret(
 		}
 		args[k] = v
 	}
-	result, err := evaluate(c, args)
+	result, err := e.evaluate(c, args)
 	if err != nil {
 		return nil, err
 	}
-	var out []kernels.Buffer
 	for _, v := range result.leaves() {
-		b, err := v.store()
+		b, err := e.store(v)
 		if err != nil {
 			return nil, err
 		}
@@ -122,12 +132,12 @@ func newValue(shape hlo.Shape) (value, error) {
 }
 
 // load converts a buffer, of any layout, to a value.
-func load(b kernels.Buffer) (value, error) {
+func (e *evaluation) load(b kernels.Buffer) (value, error) {
 	v, err := newValue(b.Shape)
 	if err != nil {
 		return value{}, err
 	}
-	rowsOf(b.Shape.Dims, b.Shape.Strides()).each(func(r row) {
+	rowsOf(b.Shape.Dims, b.Shape.Strides()).each(e, func(r row) {
 		if v.floats != nil && r.step == 1 {
 			b.ReadFloats(v.floats[r.n:r.n+r.count], r.at)
 			return
@@ -144,12 +154,12 @@ func load(b kernels.Buffer) (value, error) {
 }
 
 // store converts a value to a buffer with the layout of its shape.
-func (v value) store() (kernels.Buffer, error) {
+func (e *evaluation) store(v value) (kernels.Buffer, error) {
 	b, err := kernels.NewBuffer(v.shape)
 	if err != nil || v.floats == nil && v.ints == nil {
 		return b, err
 	}
-	rowsOf(v.shape.Dims, v.shape.Strides()).each(func(r row) {
+	rowsOf(v.shape.Dims, v.shape.Strides()).each(e, func(r row) {
 		if v.floats != nil && r.step == 1 {
 			b.WriteFloats(v.floats[r.n:r.n+r.count], r.at)
 			return
@@ -168,14 +178,14 @@ func (v value) store() (kernels.Buffer, error) {
 // strided makes a value of the given shape whose element at an index is the
 // element of v at start + Σ index·strides. A broadcast has strides of 0, a
 // reverse negative ones.
-func (v value) strided(
-	shape hlo.Shape, start int64, strides []int64,
+func (e *evaluation) strided(
+	v value, shape hlo.Shape, start int64, strides []int64,
 ) (value, error) {
 	out, err := newValue(shape)
 	if err != nil {
 		return out, err
 	}
-	rowsOf(shape.Dims, strides).each(func(r row) {
+	rowsOf(shape.Dims, strides).each(e, func(r row) {
 		for k := int64(0); k < r.count && v.floats != nil; k++ {
 			out.floats[r.n+k] = v.floats[start+r.at+k*r.step]
 		}
@@ -188,8 +198,8 @@ func (v value) strided(
 
 // storeStrided copies the element of v at an index to position start + Σ
 // index·strides of out.
-func (v value) storeStrided(out value, start int64, strides []int64) {
-	rowsOf(v.shape.Dims, strides).each(func(r row) {
+func (e *evaluation) storeStrided(v, out value, start int64, strides []int64) {
+	rowsOf(v.shape.Dims, strides).each(e, func(r row) {
 		for k := range r.count {
 			move(out, start+r.at+k*r.step, v, r.n+k)
 		}
@@ -202,7 +212,7 @@ func (v value) withShape(shape hlo.Shape) value { v.shape = shape; return v }
 // evaluate evaluates the instructions of a computation in order and returns the
 // value of its root. Operands stand before their users, so that every value is
 // there when it is needed. Values are freed with the computation.
-func evaluate(c *hlo.Computation, args []value) (value, error) {
+func (e *evaluation) evaluate(c *hlo.Computation, args []value) (value, error) {
 	values := make(map[*hlo.Instr]value, len(c.Instrs))
 	for _, i := range c.Instrs {
 		operands := make([]value, len(i.Operands))
@@ -212,7 +222,7 @@ func evaluate(c *hlo.Computation, args []value) (value, error) {
 		if i.Op == hlo.OpParameter {
 			operands = []value{args[i.Attrs.Param]}
 		}
-		v, err := instruction(i, operands)
+		v, err := e.instruction(i, operands)
 		if err != nil {
 			return value{}, fmt.Errorf(
 				"%s (%s): %w", i.Name, i.Op, err,
@@ -226,69 +236,73 @@ func evaluate(c *hlo.Computation, args []value) (value, error) {
 // instruction evaluates one instruction on the values of its operands.
 // Structural operations are cases of the switch, elementwise ones rows of the
 // tables in elementwise.go; what has neither is not computed by the reference.
-func instruction(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) instruction(i *hlo.Instr, a []value) (value, error) {
 	switch i.Op {
 	case hlo.OpParameter, hlo.OpCopy, hlo.OpOptimizationBarrier, hlo.OpReshape:
 		return a[0].withShape(i.Shape), nil
 	case hlo.OpConstant:
 		return evaluateConstant(i)
 	case hlo.OpIota:
-		return evaluateIota(i)
+		return e.evaluateIota(i)
 	case hlo.OpBroadcast:
 		strides := make([]int64, i.Shape.Rank())
 		for k, d := range i.Attrs.Dimensions {
 			strides[d] = a[0].strides()[k]
 		}
-		return a[0].strided(i.Shape, 0, strides)
+		return e.strided(a[0], i.Shape, 0, strides)
 	case hlo.OpTranspose:
 		strides := make([]int64, i.Shape.Rank())
 		for k, d := range i.Attrs.Dimensions {
 			strides[k] = a[0].strides()[d]
 		}
-		return a[0].strided(i.Shape, 0, strides)
+		return e.strided(a[0], i.Shape, 0, strides)
 	case hlo.OpBitcast:
-		return reinterpret(a[0], i)
+		return e.reinterpret(a[0], i)
 	case hlo.OpBitcastConvert:
-		return reinterpretBits(a[0], i)
+		return e.reinterpretBits(a[0], i)
 	case hlo.OpSlice:
-		return slice(i, a[0])
+		return e.slice(i, a[0])
 	case hlo.OpReverse:
-		return reverse(i, a[0])
+		return e.reverse(i, a[0])
 	case hlo.OpConcatenate:
-		return concatenate(i, a)
+		return e.concatenate(i, a)
 	case hlo.OpPad:
-		return pad(i, a)
+		return e.pad(i, a)
 	case hlo.OpReduce:
-		return reduce(i, a)
+		return e.reduce(i, a)
 	case hlo.OpReduceWindow:
-		return reduceWindow(i, a)
+		return e.reduceWindow(i, a)
 	case hlo.OpSelectAndScatter:
-		return selectAndScatter(i, a)
+		return e.selectAndScatter(i, a)
 	case hlo.OpDot:
-		return dot(i, a)
+		return e.dot(i, a)
 	case hlo.OpScaledDot:
-		return scaledDot(i, a)
+		return e.scaledDot(i, a)
 	case hlo.OpConvolution:
-		return convolution(i, a)
+		return e.convolution(i, a)
 	case hlo.OpDynamicSlice:
-		return dynamicSlice(i, a)
+		return e.dynamicSlice(i, a)
 	case hlo.OpDynamicUpdateSlice:
-		return dynamicUpdateSlice(i, a)
+		return e.dynamicUpdateSlice(i, a)
 	case hlo.OpGather:
-		return gather(i, a)
+		return e.gather(i, a)
 	case hlo.OpScatter:
-		return scatter(i, a)
+		return e.scatter(i, a)
 	case hlo.OpMap:
-		return evaluateMap(i, a)
+		return e.evaluateMap(i, a)
+	case hlo.OpSort:
+		return e.sortValues(i, a)
+	case hlo.OpTopK:
+		return e.topK(i, a)
 	case hlo.OpTuple:
 		return value{shape: i.Shape, tuple: a}, nil
 	case hlo.OpGetTupleElement:
 		return a[0].tuple[i.Attrs.Index], nil
 	case hlo.OpFusion, hlo.OpCall:
-		return evaluate(i.Attrs.Calls, a)
+		return e.evaluate(i.Attrs.Calls, a)
 	}
 	if i.Op.Elementwise() {
-		return elementwise(i, a)
+		return e.elementwise(i, a)
 	}
 	return value{}, fmt.Errorf("the reference does not compute this operation")
 }
@@ -310,7 +324,7 @@ func evaluateConstant(i *hlo.Instr) (value, error) {
 }
 
 // evaluateIota is the index along one dimension of every element.
-func evaluateIota(i *hlo.Instr) (value, error) {
+func (e *evaluation) evaluateIota(i *hlo.Instr) (value, error) {
 	v, err := newValue(i.Shape)
 	if err != nil {
 		return v, err
@@ -319,11 +333,13 @@ func evaluateIota(i *hlo.Instr) (value, error) {
 	strides[i.Attrs.IotaDim] = 1
 	w := NewWalk(i.Shape.Dims, strides)
 	for k := range v.floats {
+		e.tick()
 		v.floats[k] = kernels.RoundFloat(
 			i.Shape.DType, float64(w.Next()),
 		)
 	}
 	for k := range v.ints {
+		e.tick()
 		v.ints[k] = kernels.WrapInt(
 			i.Shape.DType, w.Next(),
 		)
@@ -333,12 +349,12 @@ func evaluateIota(i *hlo.Instr) (value, error) {
 
 // reinterpret gives the bytes of a value, in the order of memory, another
 // shape.
-func reinterpret(v value, i *hlo.Instr) (value, error) {
-	b, err := v.store()
+func (e *evaluation) reinterpret(v value, i *hlo.Instr) (value, error) {
+	b, err := e.store(v)
 	if err != nil {
 		return value{}, err
 	}
-	return load(kernels.Buffer{
+	return e.load(kernels.Buffer{
 		Shape: i.Shape,
 		Data:  b.Data,
 	})
@@ -347,11 +363,11 @@ func reinterpret(v value, i *hlo.Instr) (value, error) {
 // reinterpretBits gives the bits of a value another element type, in row-major
 // order with the low bits of an element first. Elements take whole bytes of a
 // buffer, but they are not padded here: s8[2] is s4[2,2].
-func reinterpretBits(v value, i *hlo.Instr) (value, error) {
-	from, err := v.withShape(hlo.Shape{
+func (e *evaluation) reinterpretBits(v value, i *hlo.Instr) (value, error) {
+	from, err := e.store(v.withShape(hlo.Shape{
 		DType: v.shape.DType,
 		Dims:  v.shape.Dims,
-	}).store()
+	}))
 	if err != nil {
 		return value{}, err
 	}
@@ -362,24 +378,25 @@ func reinterpretBits(v value, i *hlo.Instr) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	copyBits(to, from)
-	if v, err = load(to); err != nil {
+	e.copyBits(to, from)
+	if v, err = e.load(to); err != nil {
 		return value{}, err
 	}
 	v = v.withShape(i.Shape)
 	// The sign of a type narrower than a byte is not in the bits that were copied.
-	v.round()
+	e.round(v)
 	return v, nil
 }
 
 // copyBits fills a buffer of zeros with the bits of another's elements.
-func copyBits(to, from kernels.Buffer) {
+func (e *evaluation) copyBits(to, from kernels.Buffer) {
 	d := from.Shape.DType
-	e := to.Shape.DType
-	step := min(d.Bits(), e.Bits(), 8)
+	t := to.Shape.DType
+	step := min(d.Bits(), t.Bits(), 8)
 	for bit := 0; bit < int(from.Shape.Elements())*d.Bits(); bit += step {
+		e.tick()
 		x := from.Data[byteOf(d, bit)] >> shiftOf(d, bit) & (1<<step - 1)
-		to.Data[byteOf(e, bit)] |= x << shiftOf(e, bit)
+		to.Data[byteOf(t, bit)] |= x << shiftOf(t, bit)
 	}
 }
 
@@ -397,38 +414,39 @@ func shiftOf(d hlo.DType, n int) int {
 
 // slice reads every stride-th element from a start along each dimension: the
 // strides of the operand are multiplied by those of the slice.
-func slice(i *hlo.Instr, v value) (value, error) {
+func (e *evaluation) slice(i *hlo.Instr, v value) (value, error) {
 	strides := v.strides()
 	start := int64(0)
 	for k, r := range i.Attrs.Slice {
 		start += r.Start * strides[k]
 		strides[k] *= r.Stride
 	}
-	return v.strided(i.Shape, start, strides)
+	return e.strided(v, i.Shape, start, strides)
 }
 
 // reverse reads some dimensions backwards, from their last element with
 // negative strides.
-func reverse(i *hlo.Instr, v value) (value, error) {
+func (e *evaluation) reverse(i *hlo.Instr, v value) (value, error) {
 	strides := v.strides()
 	start := int64(0)
 	for _, d := range i.Attrs.Dimensions {
 		start += max(0, v.shape.Dims[d]-1) * strides[d]
 		strides[d] = -strides[d]
 	}
-	return v.strided(i.Shape, start, strides)
+	return e.strided(v, i.Shape, start, strides)
 }
 
 // concatenate copies the operands behind each other along one dimension: each
 // begins at the sum of the extents before it.
-func concatenate(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) concatenate(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	strides := hlo.RowMajor(i.Shape.Dims)
 	along := i.Attrs.Dimensions[0]
 	prefix := int64(0)
 	for _, v := range a {
+		e.tick()
 		if err == nil {
-			v.storeStrided(out, prefix*strides[along], strides)
+			e.storeStrided(v, out, prefix*strides[along], strides)
 		}
 		prefix += v.shape.Dims[along]
 	}
@@ -437,7 +455,7 @@ func concatenate(i *hlo.Instr, a []value) (value, error) {
 
 // pad copies the operand into an array of the padding value. Elements that
 // negative padding removes are left out.
-func pad(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) pad(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err != nil {
 		return out, err
@@ -446,6 +464,7 @@ func pad(i *hlo.Instr, a []value) (value, error) {
 	index := make([]int64, i.Shape.Rank())
 	strides := hlo.RowMajor(i.Shape.Dims)
 	for n := range a[0].shape.Elements() {
+		e.tick()
 		rest := n
 		at := int64(0)
 		inside := true
@@ -486,17 +505,18 @@ func move(to value, at int64, from value, n int64) {
 }
 
 // evaluateMap applies a scalar computation to every element.
-func evaluateMap(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) evaluateMap(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err != nil {
 		return out, err
 	}
 	args := make([]value, len(a))
 	for n := range i.Shape.Elements() {
+		e.tick()
 		for k, v := range a {
 			args[k] = v.scalar(n)
 		}
-		v, err := evaluate(i.Attrs.ToApply, args)
+		v, err := e.evaluate(i.Attrs.ToApply, args)
 		if err != nil {
 			return out, err
 		}
@@ -518,7 +538,7 @@ func (v value) scalar(n int64) value {
 
 // dot contracts with sums in float64 or wrapping int64. The terms of each sum
 // are added in the order of the contracted dimensions.
-func dot(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) dot(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err == nil {
 		err = checkProducts(out, a[0], a[1])
@@ -531,13 +551,13 @@ func dot(i *hlo.Instr, a []value) (value, error) {
 	at := &i.Attrs
 	// Both operands are brought into the order batch, free, contracting, so that
 	// every sum runs over two contiguous vectors.
-	left := transposed(
+	left := e.transposed(
 		l,
 		slices.Concat(at.LHSBatch, freeDims(
 			l, at.LHSBatch, at.LHSContract,
 		), at.LHSContract),
 	)
-	right := transposed(
+	right := e.transposed(
 		r,
 		slices.Concat(at.RHSBatch, freeDims(
 			r, at.RHSBatch, at.RHSContract,
@@ -551,12 +571,12 @@ func dot(i *hlo.Instr, a []value) (value, error) {
 	}
 	if out.floats != nil {
 		contract(
-			c, out.floats, left.asFloats(), right.asFloats(),
+			e, c, out.floats, left.asFloats(), right.asFloats(),
 		)
 	} else {
-		contract(c, out.ints, left.ints, right.ints)
+		contract(e, c, out.ints, left.ints, right.ints)
 	}
-	out.round()
+	e.round(out)
 	return out, nil
 }
 
@@ -599,7 +619,7 @@ func (v value) float(n int64) float64 {
 }
 
 // transposed is v with its dimensions in another order.
-func transposed(v value, order []int64) value {
+func (e *evaluation) transposed(v value, order []int64) value {
 	shape := hlo.Shape{
 		DType: v.shape.DType,
 		Dims:  make([]int64, len(order)),
@@ -610,7 +630,7 @@ func transposed(v value, order []int64) value {
 			v.strides()[d]
 	}
 	// The result has as many elements as v, so that it fits.
-	out, _ := v.strided(shape, 0, strides)
+	out, _ := e.strided(v, shape, 0, strides)
 	return out
 }
 
@@ -628,9 +648,9 @@ func freeDims(v value, batch, contract []int64) []int64 {
 
 // reduce combines elements along some dimensions, in row-major order, with the
 // initial values first.
-func reduce(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) reduce(i *hlo.Instr, a []value) (value, error) {
 	n := len(a) / 2
-	outs, err := initialValues(i.Shape, a[n:])
+	outs, err := e.initialValues(i.Shape, a[n:])
 	if err != nil {
 		return value{}, err
 	}
@@ -643,27 +663,27 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 			strides[d], kept = kept[0], kept[1:]
 		}
 	}
-	fold, err := reducer(i.Attrs.ToApply, outs, a[:n])
+	fold, err := e.reducer(i.Attrs.ToApply, outs, a[:n])
 	if err != nil {
 		return value{}, err
 	}
 	_, monoid := i.Attrs.ToApply.Monoid()
-	err = reduceRows(
+	err = e.reduceRows(
 		rowsOf(a[0].shape.Dims, strides), monoid, fold,
 	)
 	if err != nil {
 		return value{}, err
 	}
-	return rounded(i.Shape, outs), nil
+	return e.rounded(i.Shape, outs), nil
 }
 
 // reduceRows combines all elements in row-major order. If the reductions of
 // different results share nothing but the operand (a monoid), the slices of a
 // first dimension that is kept are done on all cores; the order of the terms of
 // each result stays the same, and so do its bits.
-func reduceRows(r rows, monoid bool, fold func(to, at int64) error) (err error) {
+func (e *evaluation) reduceRows(r rows, monoid bool, fold func(to, at int64) error) (err error) {
 	all := func(lo, hi int64) {
-		r.visit(lo, hi, func(x row) {
+		r.visit(e, lo, hi, func(x row) {
 			for k := range x.count {
 				e := fold(x.at+k*x.step, x.n+k)
 				if e != nil {
@@ -679,7 +699,7 @@ func reduceRows(r rows, monoid bool, fold func(to, at int64) error) (err error) 
 		return err
 	}
 	slice := r.total / r.outer[0]
-	Parallel(r.outer[0], slice*r.run.count, func(lo, hi int64) {
+	e.parallel(r.outer[0], slice*r.run.count, func(lo, hi int64) {
 		all(lo*slice, hi*slice)
 	})
 	// Only computations that are interpreted can fail, and those are not monoids.
@@ -688,7 +708,7 @@ func reduceRows(r rows, monoid bool, fold func(to, at int64) error) (err error) 
 
 // initialValues makes the arrays of a shape, or of the elements of a tuple,
 // each of them filled with its initial value.
-func initialValues(shape hlo.Shape, initial []value) ([]value, error) {
+func (e *evaluation) initialValues(shape hlo.Shape, initial []value) ([]value, error) {
 	shapes := []hlo.Shape{shape}
 	if shape.DType == hlo.Tuple {
 		shapes = shape.Tuple
@@ -707,9 +727,9 @@ func initialValues(shape hlo.Shape, initial []value) ([]value, error) {
 
 // rounded rounds accumulated values and makes a tuple of them if the shape is
 // one.
-func rounded(shape hlo.Shape, outs []value) value {
+func (e *evaluation) rounded(shape hlo.Shape, outs []value) value {
 	for _, v := range outs {
-		v.round()
+		e.round(v)
 	}
 	if shape.DType == hlo.Tuple {
 		return value{shape: shape, tuple: outs}
@@ -718,8 +738,8 @@ func rounded(shape hlo.Shape, outs []value) value {
 }
 
 // round rounds or wraps every element to its type.
-func (v value) round() {
-	Parallel(v.shape.Elements(), 1, func(lo, hi int64) {
+func (e *evaluation) round(v value) {
+	e.parallel(v.shape.Elements(), 1, func(lo, hi int64) {
 		for k := lo; k < hi && v.floats != nil; k++ {
 			v.floats[k] = kernels.RoundFloat(
 				v.shape.DType, v.floats[k],
@@ -736,7 +756,7 @@ func (v value) round() {
 // reducer returns a function that combines element at of the operands into
 // position to of the results. A computation that is one binary operation is a
 // function of Go; any other is interpreted for every element.
-func reducer(
+func (e *evaluation) reducer(
 	c *hlo.Computation, outs, in []value,
 ) (func(to, at int64) error, error) {
 	if op, ok := c.Monoid(); ok {
@@ -748,7 +768,7 @@ func reducer(
 			args[k], args[len(outs)+k] = outs[k].scalar(to).clone(),
 				in[k].scalar(at)
 		}
-		v, err := evaluate(c, args)
+		v, err := e.evaluate(c, args)
 		if err != nil {
 			return err
 		}

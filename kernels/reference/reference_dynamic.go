@@ -45,9 +45,9 @@ func startAlong(starts []value, d int) int64 {
 
 // dynamicSlice copies a slice whose start is known at run time, clamped so that
 // it is inside.
-func dynamicSlice(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) dynamicSlice(i *hlo.Instr, a []value) (value, error) {
 	dims := a[0].shape.Dims
-	return a[0].strided(
+	return e.strided(a[0],
 		i.Shape,
 		sliceOffset(a[1:], i.Shape.Dims, dims),
 		hlo.RowMajor(dims),
@@ -56,10 +56,10 @@ func dynamicSlice(i *hlo.Instr, a []value) (value, error) {
 
 // dynamicUpdateSlice copies the operand and overwrites a slice of it, whose
 // start is clamped so that the update is inside.
-func dynamicUpdateSlice(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) dynamicUpdateSlice(i *hlo.Instr, a []value) (value, error) {
 	out := a[0].clone().withShape(i.Shape)
-	a[1].storeStrided(
-		out,
+	e.storeStrided(
+		a[1], out,
 		sliceOffset(a[2:], a[1].shape.Dims, i.Shape.Dims),
 		hlo.RowMajor(i.Shape.Dims),
 	)
@@ -134,7 +134,7 @@ func split(index, dims, window, batch []int64) (inWindow, inBatch []int64) {
 // gather copies slices of the operand whose starts are clamped, so that every
 // slice is inside. Each element of the result is located by itself, and the
 // slices may overlap.
-func gather(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) gather(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err != nil {
 		return out, err
@@ -155,6 +155,7 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 	var window, batch []int64
 	result := rowMajorWalk(i.Shape.Dims)
 	for range i.Shape.Elements() {
+		e.tick()
 		window, batch = split(
 			result.Index, g.OffsetDims,
 			window[:0], batch[:0],
@@ -175,13 +176,13 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 
 // scatter combines updates into the operand in row-major order. A window that
 // is not completely inside the operand is skipped.
-func scatter(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) scatter(i *hlo.Instr, a []value) (value, error) {
 	n := len(a) / 2
 	outs := make([]value, n)
 	for k := range outs {
 		outs[k] = a[k].clone()
 	}
-	fold, err := reducer(
+	fold, err := e.reducer(
 		i.Attrs.ToApply, outs, a[n+1:],
 	)
 	if err != nil {
@@ -202,6 +203,7 @@ func scatter(i *hlo.Instr, a []value) (value, error) {
 	var window, batch []int64
 	update := rowMajorWalk(updates.Dims)
 	for range updates.Elements() {
+		e.tick()
 		window, batch = split(
 			update.Index, s.UpdateWindow,
 			window[:0], batch[:0],
@@ -213,7 +215,7 @@ func scatter(i *hlo.Instr, a []value) (value, error) {
 			}
 		}
 	}
-	return rounded(i.Shape, outs), nil
+	return e.rounded(i.Shape, outs), nil
 }
 
 // A scatterWindow is the window of a scatter in the operand.

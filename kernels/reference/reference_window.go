@@ -104,7 +104,7 @@ func operandIndex(w hlo.WindowDim, x, k, n int64) (at int64, ok bool) {
 
 // reduceWindow reduces every window in row-major order. The initial values come
 // first, and stand for the padding and the gaps between dilated elements.
-func reduceWindow(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) reduceWindow(i *hlo.Instr, a []value) (value, error) {
 	n := len(a) / 2
 	for _, w := range i.Attrs.Window {
 		if w.Reversed {
@@ -117,18 +117,18 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	outs, err := initialValues(i.Shape, a[n:])
+	outs, err := e.initialValues(i.Shape, a[n:])
 	if err != nil {
 		return value{}, err
 	}
-	element, err := reducer(
+	element, err := e.reducer(
 		i.Attrs.ToApply, outs, a[:n],
 	)
 	if err != nil {
 		return value{}, err
 	}
 	// The initial value stands for elements of the padding, too.
-	padding, err := reducer(
+	padding, err := e.reducer(
 		i.Attrs.ToApply, outs, a[n:],
 	)
 	if err != nil {
@@ -138,6 +138,7 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 	position := rowMajorWalk(to.Dims)
 	for range to.Elements() {
 		for c := range s.at(position.Index) {
+			e.tick()
 			if c.offset < 0 {
 				err = padding(position.at, 0)
 			} else {
@@ -149,21 +150,21 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 		}
 		position.Next()
 	}
-	return rounded(i.Shape, outs), nil
+	return e.rounded(i.Shape, outs), nil
 }
 
 // selectAndScatter visits the windows at the positions of the source in
 // row-major order. In each, select(chosen, next) decides whether the chosen
 // element stays, and the result at its position becomes scatter(source,
 // result). Padding is never chosen.
-func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 	operand := a[0]
 	source := a[1]
-	outs, err := initialValues(i.Shape, a[2:])
+	outs, err := e.initialValues(i.Shape, a[2:])
 	if err != nil {
 		return value{}, err
 	}
-	combine, err := scatterReducer(
+	combine, err := e.scatterReducer(
 		i.Attrs.ToApply, outs[0], source,
 	)
 	if err != nil {
@@ -177,7 +178,8 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 	}
 	position := rowMajorWalk(source.shape.Dims)
 	for range source.shape.Elements() {
-		chosen, err := selectElement(
+		e.tick()
+		chosen, err := e.selectElement(
 			i.Attrs.Select, operand, s.at(position.Index),
 		)
 		if err != nil {
@@ -191,19 +193,19 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 		}
 		position.Next()
 	}
-	return rounded(i.Shape, outs), nil
+	return e.rounded(i.Shape, outs), nil
 }
 
 // scatterReducer is reducer with the operands in the other order: the source
 // comes before the value that it is combined with.
-func scatterReducer(
+func (e *evaluation) scatterReducer(
 	c *hlo.Computation, out, source value,
 ) (func(to, at int64) error, error) {
 	if op, ok := c.Monoid(); ok {
 		return monoidReducer(op, out, source)
 	}
 	return func(to, at int64) error {
-		v, err := evaluate(c, []value{
+		v, err := e.evaluate(c, []value{
 			source.scalar(at), out.scalar(to),
 		})
 		if err == nil {
@@ -215,11 +217,12 @@ func scatterReducer(
 
 // selectElement is the position of the selected element of a window, −1 if all
 // of it is padding.
-func selectElement(
+func (e *evaluation) selectElement(
 	selects *hlo.Computation, operand value, window iter.Seq[windowElement],
 ) (int64, error) {
 	chosen := int64(-1)
 	for c := range window {
+		e.tick()
 		if c.offset < 0 {
 			continue
 		}
@@ -227,7 +230,7 @@ func selectElement(
 			chosen = c.offset
 			continue
 		}
-		stays, err := evaluate(selects, []value{
+		stays, err := e.evaluate(selects, []value{
 			operand.scalar(chosen), operand.scalar(c.offset),
 		})
 		if err != nil {
@@ -246,9 +249,9 @@ func selectElement(
 // The input is divided into batch groups along its batch or into feature groups
 // along its features, and the output features of the kernel into as many; group
 // g of the one is convolved with group g of the other.
-func convolution(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) convolution(i *hlo.Instr, a []value) (value, error) {
 	c := i.Attrs.Conv
-	left := transposed(
+	left := e.transposed(
 		a[0],
 		slices.Concat(
 			[]int64{c.InBatch},
@@ -256,7 +259,7 @@ func convolution(i *hlo.Instr, a []value) (value, error) {
 			[]int64{c.InFeature},
 		),
 	)
-	right := transposed(
+	right := e.transposed(
 		a[1],
 		slices.Concat(
 			[]int64{c.KernelOut},
@@ -278,12 +281,12 @@ func convolution(i *hlo.Instr, a []value) (value, error) {
 		return out, err
 	}
 	if out.floats == nil {
-		convolve(g, left.ints, right.ints, func(at, sum int64) {
+		convolve(e, g, left.ints, right.ints, func(at, sum int64) {
 			out.ints[at] = kernels.WrapInt(i.Shape.DType, sum)
 		})
 		return out, nil
 	}
-	convolve(g, left.asFloats(), right.asFloats(), func(at int64, sum float64) {
+	convolve(e, g, left.asFloats(), right.asFloats(), func(at int64, sum float64) {
 		out.floats[at] = kernels.RoundFloat(i.Shape.DType, sum)
 	})
 	return out, nil
@@ -330,7 +333,7 @@ func newConvolutionShape(i *hlo.Instr, left, right []int64) (g convolutionShape,
 // position. The spatial positions are the outer loop, since the elements that a
 // window covers are the same for all batches and features.
 func convolve[T int64 | float64](
-	g convolutionShape, left, right []T,
+	e *evaluation, g convolutionShape, left, right []T,
 	store func(at int64, sum T),
 ) {
 	position := NewWalk(g.extents[2:], g.strides[2:])
@@ -346,6 +349,7 @@ func convolve[T int64 | float64](
 		here := position.Next()
 		for batch := range g.extents[0] {
 			for feature := range g.extents[1] {
+				e.tick()
 				row, first := g.group(batch, feature)
 				sum := dotCovered(
 					left[row*g.area*g.features:],
@@ -384,20 +388,20 @@ func dotCovered[T int64 | float64](
 
 // scaledDot multiplies each operand by its scales, which are repeated over
 // blocks, in f32, and then is dot.
-func scaledDot(i *hlo.Instr, a []value) (value, error) {
+func (e *evaluation) scaledDot(i *hlo.Instr, a []value) (value, error) {
 	var sides [2]value
 	for k := range sides {
 		var err error
-		sides[k], err = dequantized(a[k], a[2+k])
+		sides[k], err = e.dequantized(a[k], a[2+k])
 		if err != nil {
 			return value{}, err
 		}
 	}
-	return dot(i, sides[:])
+	return e.dot(i, sides[:])
 }
 
 // dequantized is an operand times its scales.
-func dequantized(v, scale value) (value, error) {
+func (e *evaluation) dequantized(v, scale value) (value, error) {
 	out, err := newValue(hlo.Shape{
 		DType: hlo.F32,
 		Dims:  v.shape.Dims,
@@ -410,6 +414,7 @@ func dequantized(v, scale value) (value, error) {
 	}
 	w := rowMajorWalk(v.shape.Dims)
 	for n := range out.floats {
+		e.tick()
 		out.floats[n] = kernels.RoundFloat(
 			hlo.F32,
 			v.float(int64(n))*scale.float(block(

@@ -300,7 +300,7 @@ func (k *kernel) Run(
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	results, err := k.results(in)
+	results, err := k.results(ctx, in)
 	if err != nil {
 		return 0, err
 	}
@@ -341,13 +341,13 @@ func (k *kernel) Sample(
 
 // results are the reference's. They are kept for arrays that are used again,
 // whose contents must not have changed.
-func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
+func (k *kernel) results(ctx context.Context, in []kernels.Buffer) ([]kernels.Buffer, error) {
 	for _, a := range k.known {
 		if same(a.in, in) {
 			return a.out, nil
 		}
 	}
-	out, err := reference.Interpret(k.fusion, in)
+	out, err := reference.InterpretContext(ctx, k.fusion, in)
 	if err != nil {
 		return nil, err
 	}

@@ -52,14 +52,14 @@ func TestRunsTakeTheRecordedTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := check.NewVerifier(p.Fusion, 1)
+	v, err := check.NewVerifier(context.Background(), p.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := v.Verify(context.Background(), k); err != nil {
 		t.Error(err)
 	}
-	bench, err := check.NewBench(p.Fusion, 1, 1)
+	bench, err := check.NewBench(context.Background(), p.Fusion, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestClocksAreReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bench, err := check.NewBench(p.Fusion, 1, 1)
+	bench, err := check.NewBench(context.Background(), p.Fusion, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/tilewright/tilewright/symtile/hlo/replicas"
 )
 
 // Attributes follow the operands as name=value. Those that passes reason about have
@@ -228,14 +230,9 @@ func printPadding(a *Attrs) string {
 	return strings.Join(words, "x")
 }
 
-// parseReplicaGroups reads {{0,1},{2,3}}, or [groups,size]<=[n] for the
-// replicas in order.
-func parseReplicaGroups(a *Attrs, text string) error {
-	if strings.HasPrefix(text, "[") {
-		return parseIotaGroups(a, text)
-	}
-	groups, err := parseLists(text)
-	a.ReplicaGroups = groups
+// parseReplicaGroups reads the groups of a collective in any of their notations.
+func parseReplicaGroups(a *Attrs, text string) (err error) {
+	a.ReplicaGroups, err = replicas.Parse(text)
 	return err
 }
 
@@ -272,29 +269,6 @@ func parseSourceTargets(a *Attrs, text string) (err error) {
 
 // printSourceTargets is the inverse of parseSourceTargets.
 func printSourceTargets(a *Attrs) string { return printLists(a.SourceTargets) }
-
-// parseIotaGroups reads the compressed form [2,4]<=[8] of replica groups: the
-// replicas 0 … 7 in ascending order, as 2 groups of 4. It is stored as lists, so
-// that equal groups have equal fingerprints however they are written. Transposed
-// and higher-dimensional forms are refused.
-func parseIotaGroups(a *Attrs, text string) error {
-	var groups, size, n int64
-	_, err := fmt.Sscanf(
-		text, "[%d,%d]<=[%d]", &groups, &size, &n,
-	)
-	if err != nil || groups*size != n ||
-		n < 0 || n > 1<<20 ||
-		fmt.Sprintf("[%d,%d]<=[%d]", groups, size, n) != text {
-		return fmt.Errorf("%q is not {{…},…} or [groups,size]<=[replicas]", text)
-	}
-	a.ReplicaGroups = make([][]int64, groups)
-	for k := range n {
-		a.ReplicaGroups[k/size] = append(
-			a.ReplicaGroups[k/size], k,
-		)
-	}
-	return nil
-}
 
 // printReplicaGroups prints the groups as lists, whichever form they were read
 // in.

@@ -7,16 +7,16 @@ import (
 
 // Each check is the shape rule of an operation: it reports how the declared shape
 // of an instruction does not follow from its operands and attributes. Checks are
-// entries of opTable. They never compute a shape that is missing: HLO text
-// declares all of them.
+// entries of opTable. Where the shape is all that is wrong, the error is a
+// shapeError, from which a shape that the text leaves out is inferred.
 
 // expectShape reports that the shape of i is not the type and extents that
 // follow from its operands; layouts are free.
 func expectShape(i *Instr, dtype DType, dims []int64) error {
 	want := Shape{DType: dtype, Dims: dims}
 	if !i.Shape.Compatible(want) {
-		return fmt.Errorf(
-			"%s of these operands is %s, not %s", i.Op, want, withoutLayout(i.Shape),
+		return wrongShape(
+			want, "%s of these operands is %s, not %s", i.Op, want, withoutLayout(i.Shape),
 		)
 	}
 	return nil
@@ -47,8 +47,8 @@ func checkSameAsOperand(i *Instr) error {
 		}
 	}
 	if !i.Shape.Compatible(first) {
-		return fmt.Errorf(
-			"%s of %s cannot be %s", i.Op, withoutLayout(first), withoutLayout(i.Shape),
+		return wrongShape(
+			first, "%s of %s cannot be %s", i.Op, withoutLayout(first), withoutLayout(i.Shape),
 		)
 	}
 	return nil
@@ -415,7 +415,7 @@ func checkPad(i *Instr) error {
 // {1,2,3} along {0} is {3,2,1}.
 func checkReverse(i *Instr) error {
 	err := checkDimensionList(
-		"dimensions=", i.Attrs.Dimensions, i.Shape.Rank(),
+		"dimensions=", i.Attrs.Dimensions, i.Operands[0].Shape.Rank(),
 	)
 	if err != nil {
 		return err
@@ -463,8 +463,8 @@ func checkReduction(i *Instr, dims []int64) error {
 		whole = Shape{DType: Tuple, Tuple: want}
 	}
 	if !i.Shape.Compatible(whole) {
-		return fmt.Errorf(
-			"%s of these operands is %s, not %s", i.Op, whole, withoutLayout(i.Shape),
+		return wrongShape(
+			whole, "%s of these operands is %s, not %s", i.Op, whole, withoutLayout(i.Shape),
 		)
 	}
 	return nil
@@ -562,7 +562,7 @@ func extentsExcept(s Shape, taken []int64) []int64 {
 func checkTuple(i *Instr) error {
 	want := (Shape{DType: Tuple, Tuple: operandShapes(i)})
 	if !i.Shape.Compatible(want) {
-		return fmt.Errorf("a tuple of these operands is %s, not %s", want, i.Shape)
+		return wrongShape(want, "a tuple of these operands is %s, not %s", want, i.Shape)
 	}
 	return nil
 }
@@ -575,8 +575,8 @@ func checkGetTupleElement(i *Instr) error {
 		return fmt.Errorf("index=%d of %s", i.Attrs.Index, from)
 	}
 	if want := from.Tuple[i.Attrs.Index]; !i.Shape.Compatible(want) {
-		return fmt.Errorf(
-			"element %d of the tuple is %s, not %s", i.Attrs.Index, want, i.Shape,
+		return wrongShape(
+			want, "element %d of the tuple is %s, not %s", i.Attrs.Index, want, i.Shape,
 		)
 	}
 	return nil
@@ -606,8 +606,8 @@ func checkFusion(i *Instr) error {
 		}
 	}
 	if !i.Shape.Compatible(c.Root.Shape) {
-		return fmt.Errorf(
-			"%s returns %s, not %s", c.Name, c.Root.Shape, i.Shape,
+		return wrongShape(
+			c.Root.Shape, "%s returns %s, not %s", c.Name, c.Root.Shape, i.Shape,
 		)
 	}
 	return nil

@@ -264,7 +264,11 @@ func checkGather(i *Instr) error {
 	); err != nil {
 		return err
 	}
-	if err := checkDimensionList("offset_dims=", g.OffsetDims, i.Shape.Rank()); err != nil {
+	resultRank := i.Shape.Rank()
+	if i.Shape.DType == InvalidDType {
+		resultRank = len(batch) + len(g.OffsetDims)
+	}
+	if err := checkDimensionList("offset_dims=", g.OffsetDims, resultRank); err != nil {
 		return err
 	}
 	var window []int64
@@ -279,7 +283,7 @@ func checkGather(i *Instr) error {
 		}
 	}
 	if len(g.OffsetDims) != len(window) ||
-		i.Shape.Rank() != len(window)+len(batch) {
+		resultRank != len(window)+len(batch) {
 		return fmt.Errorf(
 			"gather of slices with %d dimensions at indices with %d, and %d offset_dims, is not %s",
 			len(window), len(batch),
@@ -289,7 +293,7 @@ func checkGather(i *Instr) error {
 	return expectShape(
 		i,
 		from.DType,
-		interleave(i.Shape.Rank(), g.OffsetDims, window, batch),
+		interleave(resultRank, g.OffsetDims, window, batch),
 	)
 }
 
@@ -454,7 +458,7 @@ func checkScatterOperands(i *Instr, n int) error {
 		whole = Shape{DType: Tuple, Tuple: want}
 	}
 	if !i.Shape.Compatible(whole) {
-		return fmt.Errorf("scatter of these operands is %s, not %s", whole, withoutLayout(i.Shape))
+		return wrongShape(whole, "scatter of these operands is %s, not %s", whole, withoutLayout(i.Shape))
 	}
 	return nil
 }

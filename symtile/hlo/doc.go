@@ -9,6 +9,24 @@
 // under the place. Operations without a row in the table of opcodes are an
 // error; those only known by name are parsed with their attributes as text.
 //
+// # Forms of HLO text
+//
+// The text is that of every XLA since 2020, and of its tests:
+//
+//   - a shape may be left out where it follows from the operands (tuple(a, b),
+//     add(p, q)); an operand may be written in place (negate(f32[] constant(1)))
+//     or be an element of a tuple (t#0#1); a computation may stand in place of its
+//     name (to_apply={…});
+//   - constant(1) of an array is a broadcast scalar, as a splat of StableHLO is;
+//   - fusion-start, call-start and the like are async-start of a computation with
+//     that one operation in it;
+//   - replica_groups in any notation become lists (package replicas);
+//   - a source place given by number becomes file and line (package origin);
+//   - b(f32[8]) is a buffer, which custom-calls pass on.
+//
+// An extent with a bound, f32[<=128,512], is taken at its bound and printed as it
+// was: the canonical form has it, too.
+//
 // # Operations
 //
 // An operation is an Opcode, and what is known of each is one row of a table:

@@ -59,6 +59,9 @@ const (
 	Opaque
 	// Tuple is the type of a Shape that has element shapes instead of extents.
 	Tuple
+	// Buffer is memory that holds the one shape in Tuple, b(f32[8]), which
+	// custom-calls pass on.
+	Buffer
 )
 
 // A dtypeClass is a family of element types.
@@ -113,6 +116,7 @@ var dtypes = [...]struct {
 	Token:         {"token", classNone, 0, 0},
 	Opaque:        {"opaque", classNone, 0, 0},
 	Tuple:         {"tuple", classNone, 0, 0},
+	Buffer:        {"buffer", classNone, 0, 0},
 }
 
 // String is HLO's name of the type, such as bf16.

@@ -12,7 +12,7 @@ import (
 
 // What is read is printed as a module, what is not as its error.
 func TestParsed(t *testing.T) {
-	for _, file := range []string{"testdata/errors.txt", "testdata/windows.txt"} {
+	for _, file := range []string{"testdata/errors.txt", "testdata/forms.txt", "testdata/windows.txt"} {
 		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 			m, err := Parse("f.hlo", []byte(d.Input))
 			if err != nil {

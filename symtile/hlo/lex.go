@@ -157,63 +157,115 @@ var closing = map[byte]byte{
 }
 
 // raw reads text up to a delimiter at depth 0 (a comma, a semicolon, a closing
-// bracket or the end of the line), brackets balanced and strings respected.
+// bracket or the end of the line), brackets balanced and strings respected;
+// comments are left out.
 func (s *scanner) raw() (string, error) {
 	s.skipBlanks()
-	start, open := s.At, s.Here()
-	var stack []byte
+	var r rawText
+	r.open = s.Here()
+	r.start = s.At
 	for s.At < len(s.Src) {
-		c := s.Src[s.At]
-		switch {
-		case c == '"':
-			if err := s.skipString(); err != nil {
-				return "", err
-			}
-			continue
-		case closing[c] != 0:
-			if stack = append(stack, closing[c]); len(stack) > maxDepth {
-				return "", s.Fail(s.Here(), "brackets nested more than %d deep", maxDepth)
-			}
-		case c == ')' || c == ']' || c == '}':
-			if len(stack) == 0 {
-				return string(bytes.TrimSpace(s.Src[start:s.At])), nil
-			}
-			if stack[len(stack)-1] != c {
-				return "", s.Fail(
-					s.Here(), "expected %q to close the bracket, found %q",
-					stack[len(stack)-1], c,
-				)
-			}
-			stack = stack[:len(stack)-1]
-		case len(stack) == 0 &&
-			(c == ',' || c == ';' || c == '\n'):
-			return string(bytes.TrimSpace(s.Src[start:s.At])), nil
+		ended, err := r.step(s)
+		if err != nil {
+			return "", err
 		}
-		if c == '\n' {
-			s.Newline()
-		} else {
-			s.At++
+		if ended {
+			return r.text(s), nil
 		}
 	}
-	if len(stack) > 0 {
-		return "", s.Fail(open, "the bracket opened here is never closed")
+	if len(r.stack) > 0 {
+		return "", s.Fail(r.open, "the bracket opened here is never closed")
 	}
-	return string(bytes.TrimSpace(s.Src[start:s.At])), nil
+	return r.text(s), nil
 }
 
-// skipString moves behind a string in double quotes, which ends on its line; a
-// backslash escapes the next byte.
+// A rawText is text that is read verbatim, with the brackets that are open in it.
+type rawText struct {
+	open position
+	// start is where the part begins that is not in before yet.
+	start  int
+	before []byte
+	stack  []byte
+}
+
+// text is what was read, up to where s stands.
+func (r *rawText) text(s *scanner) string {
+	part := s.Src[r.start:s.At]
+	if r.before != nil {
+		part = append(r.before, part...)
+	}
+	return string(bytes.TrimSpace(part))
+}
+
+// step reads a string, a comment or a byte; ended reports that a delimiter comes
+// next.
+func (r *rawText) step(s *scanner) (ended bool, err error) {
+	c := s.Src[s.At]
+	switch {
+	case c == '"':
+		return false, s.skipString()
+	case c == '/' && (s.Has("/*") || s.Has("//")):
+		r.before = append(r.before, s.Src[r.start:s.At]...)
+		if s.Has("/*") {
+			s.SkipTo("*/")
+		} else {
+			s.SkipLine()
+		}
+		r.start = s.At
+		return false, nil
+	case closing[c] != 0:
+		if r.stack = append(r.stack, closing[c]); len(r.stack) > maxDepth {
+			return false, s.Fail(s.Here(), "brackets nested more than %d deep", maxDepth)
+		}
+	case c == ')' || c == ']' || c == '}':
+		if len(r.stack) == 0 {
+			return true, nil
+		}
+		if err := r.close(s, c); err != nil {
+			return false, err
+		}
+	case len(r.stack) == 0 &&
+		(c == ',' || c == ';' || c == '\n'):
+		return true, nil
+	}
+	if c == '\n' {
+		s.Newline()
+	} else {
+		s.At++
+	}
+	return false, nil
+}
+
+// close takes the innermost bracket, which c has to close.
+func (r *rawText) close(s *scanner, c byte) error {
+	last := len(r.stack) - 1
+	if r.stack[last] != c {
+		return s.Fail(
+			s.Here(), "expected %q to close the bracket, found %q", r.stack[last], c,
+		)
+	}
+	r.stack = r.stack[:last]
+	return nil
+}
+
+// skipString moves behind a string in double quotes; a backslash escapes the
+// next byte. Strings go on over lines: the configurations of custom-calls do.
 func (s *scanner) skipString() error {
 	open := s.Here()
-	for s.At++; s.At < len(s.Src); s.At++ {
+	for s.At++; s.At < len(s.Src); {
 		switch s.Src[s.At] {
 		case '\\':
-			s.At++
-		case '\n':
-			return s.Fail(open, "the string opened here does not end on its line")
+			if s.At++; s.At >= len(s.Src) {
+				return s.Fail(open, "the string opened here never ends")
+			}
 		case '"':
 			s.At++
 			return nil
+		}
+		if s.Src[s.At] == '\n' {
+			s.Newline()
+		} else {
+			s.At++
 		}
 	}
 	return s.Fail(open, "the string opened here never ends")

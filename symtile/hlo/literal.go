@@ -58,11 +58,10 @@ type literalScanner struct {
 	at int
 }
 
-// next returns the next token: a bracket or a word; commas and blanks separate.
+// next returns the next token: a bracket or a word, which the payload of a NaN
+// belongs to, nan(0x7f); commas and blanks separate.
 func (p *literalScanner) next() string {
-	for p.at < len(p.text) &&
-		strings.IndexByte(", \t\r\n", p.text[p.at]) >= 0 {
-		p.at++
+	for p.skipBlank() {
 	}
 	if p.at >= len(p.text) {
 		return ""
@@ -75,8 +74,39 @@ func (p *literalScanner) next() string {
 	if n < 0 {
 		n = len(p.text) - p.at
 	}
+	start := p.at
 	p.at += n
-	return p.text[p.at-n : p.at]
+	if strings.HasSuffix(p.text[start:p.at], "nan") &&
+		strings.HasPrefix(p.text[p.at:], "(") {
+		p.at += strings.IndexByte(p.text[p.at:]+")", ')') + 1
+		p.at = min(p.at, len(p.text))
+	}
+	return p.text[start:p.at]
+}
+
+// skipBlank moves over one blank, comma or comment.
+func (p *literalScanner) skipBlank() bool {
+	rest := p.text[p.at:]
+	end := ""
+	switch {
+	case rest == "":
+		return false
+	case strings.IndexByte(", \t\r\n", rest[0]) >= 0:
+		p.at++
+		return true
+	case strings.HasPrefix(rest, "/*"):
+		end = "*/"
+	case strings.HasPrefix(rest, "//"):
+		end = "\n"
+	default:
+		return false
+	}
+	n := strings.Index(rest, end)
+	if n < 0 {
+		n = len(rest) - len(end)
+	}
+	p.at += n + len(end)
+	return true
 }
 
 // value reads the value of l by its shape: a tuple or an array.

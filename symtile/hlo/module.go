@@ -1,6 +1,7 @@
 package hlo
 
 import (
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/symtile/source"
 )
 
@@ -126,6 +127,41 @@ type Attr struct{ Name, Value string }
 
 // Pos is a place in the source text; Line and Col count from 1, Col in bytes.
 type Pos = source.Position
+
+// Source is where the instruction comes from, by its attribute metadata.
+func (i *Instr) Source() origin.Source {
+	return origin.Of(i.Text("metadata"))
+}
+
+// Source is where the computation comes from: the root, or the nearest operand of
+// it that says so.
+func (c *Computation) Source() origin.Source {
+	queue := []*Instr{c.Root}
+	seen := map[*Instr]bool{c.Root: true}
+	for n := 0; n < len(queue); n++ {
+		if s := queue[n].Source(); s != (origin.Source{}) {
+			return s
+		}
+		for _, o := range queue[n].Operands {
+			if !seen[o] {
+				seen[o] = true
+				queue = append(queue, o)
+			}
+		}
+	}
+	return origin.Source{}
+}
+
+// Text is the value of an attribute that is kept as text, such as backend_config;
+// "" when there is none.
+func (i *Instr) Text(attr string) string {
+	for _, a := range i.Attrs.Other {
+		if a.Name == attr {
+			return a.Value
+		}
+	}
+	return ""
+}
 
 // ParamShapes is the shapes of the parameters, by parameter number.
 func (c *Computation) ParamShapes() []Shape {

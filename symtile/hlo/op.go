@@ -171,6 +171,8 @@ const (
 	OpMaximum Opcode = "maximum"
 	// OpMinimum is the smaller of x and y, NaN when either is.
 	OpMinimum Opcode = "minimum"
+	// OpMulhi is the high half of the product of two integers.
+	OpMulhi Opcode = "mulhi"
 	// OpMultiply is x·y.
 	OpMultiply Opcode = "multiply"
 	// OpNegate is −x.
@@ -530,6 +532,7 @@ var opTable = map[Opcode]opRow{
 
 	// Operations that are parsed and printed, but have neither a shape rule nor a meaning here.
 	OpScan:                 unchecked(ClassOpaque, noMLIR),
+	OpMulhi:                unchecked(ClassOpaque, noMLIR),
 	OpSort:                 unchecked(ClassOpaque, "stablehlo.sort"),
 	OpTopK:                 unchecked(ClassOpaque, "chlo.top_k"),
 	OpRaggedDot:            unchecked(ClassOpaque, noMLIR),

@@ -9,7 +9,7 @@ import (
 // compositions are the MLIR operations that are read as a few operations of HLO,
 // or as the operand itself; every other one is named by a row of opTable.
 var compositions = []string{
-	"arith.constant", "chlo.atan", "chlo.is_inf", "chlo.is_neg_inf", "chlo.is_pos_inf",
+	"arith.constant", "chlo.atan", "chlo.erfc", "chlo.is_inf", "chlo.is_neg_inf", "chlo.is_pos_inf",
 	"chlo.square", "sdy.constant", "sdy.reshard", "sdy.sharding_constraint",
 }
 

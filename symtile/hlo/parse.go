@@ -1,6 +1,11 @@
 package hlo
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
+)
 
 // parseHLO reads HLO text in three steps: text to instructions, names of
 // computations to computations, and the shape rule of each instruction.
@@ -24,6 +29,10 @@ type parser struct {
 	module  *Module
 	byName  map[string]*Computation
 	callees []callee
+	// frames are the tables of source places that metadata refers to.
+	frames origin.Frames
+	// depth counts the computations and operands that are open inside each other.
+	depth int
 	// instrSlab and operandSlab are memory for the next instructions and
 	// operands: modules of a hundred thousand instructions are read with few
 	// allocations.
@@ -90,6 +99,11 @@ func (p *parser) file() error {
 		if err := p.header(); err != nil {
 			return err
 		}
+		for _, name := range origin.Tables {
+			if err := p.table(name); err != nil {
+				return err
+			}
+		}
 	}
 	for p.peek() != 0 || p.At < len(p.Src) {
 		if err := p.computation(); err != nil {
@@ -118,6 +132,7 @@ func (p *parser) word(text string) bool {
 func (p *parser) header() error {
 	name, err := p.name("a module name")
 	p.module.Name = name
+	p.accept(":") // as XLA wrote it until 2020
 	for err == nil && p.nextOnLine(',') {
 		p.At++
 		var a Attr
@@ -130,6 +145,25 @@ func (p *parser) header() error {
 		}
 	}
 	return err
+}
+
+// table reads a table of source places: its name and numbered entries.
+func (p *parser) table(name string) error {
+	if p.skip(); !p.word(name) {
+		return nil
+	}
+	for c := p.peek(); c >= '0' && c <= '9'; c = p.peek() {
+		n, err := p.integer()
+		if err != nil {
+			return err
+		}
+		entry, err := p.raw()
+		if err != nil {
+			return err
+		}
+		p.frames.Add(name, n, entry)
+	}
+	return nil
 }
 
 // nextOnLine reports whether c comes next on this line.
@@ -261,43 +295,111 @@ func (p *parser) balanced() (string, error) {
 // body reads instructions up to } or the end of the file.
 func (p *parser) body(c *Computation, start position) error {
 	n := p.instrsUntil("\n}")
-	scope := make(map[string]*Instr, n)
+	s := &scope{
+		comp:   c,
+		byName: make(map[string]*Instr, n),
+	}
 	c.Instrs = make([]*Instr, 0, n)
-	var root *Instr
 	for c0 := p.peek(); c0 != '}' && c0 != 0; c0 = p.peek() {
 		if p.accept(";") {
 			continue
 		}
-		if c.Name == "main" &&
-			!p.Has("ROOT ") &&
-			!p.assigns() {
+		if c.Name == "main" && !p.startsInstr() {
 			break // a bare list ends where a computation starts
 		}
-		isRoot := p.word("ROOT")
-		at := p.nextPosition()
-		i, err := p.instr(scope)
-		if err != nil {
+		if err := p.bodyInstr(s); err != nil {
 			return err
 		}
-		if scope[i.Name] != nil {
-			return p.Fail(at, "%s is defined twice in %s", i.Name, c.Name)
-		}
-		if isRoot && root != nil {
-			return p.Fail(at, "%s is a second ROOT; %s is the first", i.Name, root.Name)
-		}
-		if isRoot {
-			root = i
-		}
-		scope[i.Name] = i
-		c.Instrs = append(c.Instrs, i)
 	}
 	if len(c.Instrs) == 0 {
 		return p.Fail(start, "computation %s has no instructions", c.Name)
 	}
-	if c.Root = root; root == nil {
+	if c.Root == nil {
 		c.Root = c.Instrs[len(c.Instrs)-1]
 	}
 	return p.params(c)
+}
+
+// startsInstr reports whether "ROOT" or "name =" comes next.
+func (p *parser) startsInstr() bool {
+	p.skip()
+	return p.Has("ROOT ") || p.assigns()
+}
+
+// bodyInstr reads one instruction of a body, which may be its root.
+func (p *parser) bodyInstr(s *scope) error {
+	isRoot := p.word("ROOT")
+	at := p.nextPosition()
+	i, err := p.instr(s)
+	if err != nil {
+		return err
+	}
+	if first := s.byName[i.Name]; first != nil && !s.rename(first) {
+		return p.Fail(at, "%s is defined twice in %s", i.Name, s.comp.Name)
+	}
+	if isRoot && s.comp.Root != nil {
+		return p.Fail(at, "%s is a second ROOT; %s is the first", i.Name, s.comp.Root.Name)
+	}
+	if isRoot {
+		s.comp.Root = i
+	}
+	s.add(i)
+	return nil
+}
+
+// A scope is a computation that is being read.
+type scope struct {
+	comp   *Computation
+	byName map[string]*Instr
+	// made are the instructions that have no name in the text: operands written
+	// in place, elements of tuples, splats.
+	made map[*Instr]bool
+	// elements are those of made that name#k stands for.
+	elements map[elementOf]*Instr
+}
+
+// elementOf is element k of a tuple.
+type elementOf struct {
+	tuple *Instr
+	k     int
+}
+
+// add appends an instruction to the computation.
+func (s *scope) add(i *Instr) {
+	s.byName[i.Name] = i
+	s.comp.Instrs = append(s.comp.Instrs, i)
+}
+
+// addUnnamed adds an instruction under the first of the names base, base.1, …
+// that is free; a later instruction of the text may take the name from it.
+func (s *scope) addUnnamed(base string, i *Instr) {
+	i.Name = s.free(base)
+	if s.made == nil {
+		s.made = map[*Instr]bool{}
+	}
+	s.made[i] = true
+	s.add(i)
+}
+
+// free is the first of base, base.1, … that names no instruction.
+func (s *scope) free(base string) string {
+	name := base
+	for n := len(s.made); s.byName[name] != nil; n++ {
+		name = base + "." + strconv.Itoa(n+1)
+	}
+	return name
+}
+
+// rename gives i another name, if its name is not from the text.
+func (s *scope) rename(i *Instr) bool {
+	if !s.made[i] {
+		return false
+	}
+	delete(s.byName, i.Name)
+	free := s.free(i.Name + ".0")
+	i.Name = free
+	s.byName[free] = i
+	return true
 }
 
 // maxLookahead bounds the bytes that instrsUntil reads. Each computation calls it

@@ -15,6 +15,10 @@ type Shape struct {
 	// Dims are the extents in logical order; empty for a scalar. They are not
 	// negative, and the bytes of the array fit an int64.
 	Dims []int64
+	// Bounded says of each dimension whether its extent is only known at run time,
+	// and Dims has its bound, [<=8]; nil: of none. Programs are analysed, run and
+	// tuned at the bound. Two shapes are equal whichever extents are bounds.
+	Bounded []bool
 	// Layout is the order of the dimensions in memory.
 	Layout Layout
 	// Tuple holds the shapes of the elements when DType is Tuple.
@@ -51,6 +55,14 @@ func (s Shape) Bytes() int64 {
 		n += e.Bytes()
 	}
 	return n
+}
+
+// setBounded makes the extent of dimension d a bound.
+func (s *Shape) setBounded(d int) {
+	for len(s.Bounded) <= d {
+		s.Bounded = append(s.Bounded, false)
+	}
+	s.Bounded[d] = true
 }
 
 // checkSize reports extents whose product, or whose bytes, overflow int64.
@@ -174,6 +186,10 @@ func (s Shape) String() string { return string(s.append(nil)) }
 
 // append prints the shape as String does.
 func (s Shape) append(b []byte) []byte {
+	if s.DType == Buffer {
+		b = s.Tuple[0].append(append(b, "b("...))
+		return append(b, ')')
+	}
 	if s.DType == Tuple {
 		b = append(b, '(')
 		for i, e := range s.Tuple {
@@ -185,8 +201,7 @@ func (s Shape) append(b []byte) []byte {
 		return append(b, ')')
 	}
 	b = append(b, s.DType.String()...)
-	b = append(b, '[')
-	b = appendInts(b, s.Dims)
+	b = s.appendExtents(append(b, '['))
 	b = append(b, ']')
 	if s.defaultLayout() {
 		return b
@@ -213,6 +228,23 @@ func (s Shape) append(b []byte) []byte {
 	}
 	b = append(b, s.Layout.Rest...)
 	return append(b, '}')
+}
+
+// appendExtents prints 8,<=16.
+func (s Shape) appendExtents(b []byte) []byte {
+	if s.Bounded == nil {
+		return appendInts(b, s.Dims)
+	}
+	for d, n := range s.Dims {
+		if d > 0 {
+			b = append(b, ',')
+		}
+		if d < len(s.Bounded) && s.Bounded[d] {
+			b = append(b, "<="...)
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return b
 }
 
 // appendInts prints numbers joined by commas.

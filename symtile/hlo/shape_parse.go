@@ -7,7 +7,9 @@ import (
 
 // Shapes in HLO text:
 //
-//	shape  = type "[" extents "]" [ layout ] | "(" [ shape { "," shape } ] ")" .
+//	shape  = type "[" extents "]" [ layout ] | tuple | "b" tuple .
+//	tuple  = "(" [ shape { "," shape } ] ")" .
+//	extent = number | "<=" number .
 //	layout = "{" [ numbers ] [ ":" [ tiles ] [ rest ] ] "}" .
 //	tiles  = "T" "(" numbers ")" { "(" numbers ")" } .
 //
@@ -20,6 +22,9 @@ func (s *scanner) shape(depth int) (Shape, error) {
 	}
 	if s.accept("(") {
 		return s.tupleShape(depth)
+	}
+	if s.accept("b(") {
+		return s.bufferShape(depth)
 	}
 	end := s.shapeEnd()
 	if shape, ok := s.shapes[string(s.Src[s.At:end])]; ok {
@@ -64,10 +69,10 @@ func (s *scanner) arrayShape() (Shape, error) {
 		return Shape{}, s.Fail(start, "%q is not an element type", name)
 	}
 	shape := Shape{DType: dtype}
-	if shape.Dims, err = s.extents(); err != nil {
+	if err = s.extents(&shape); err != nil {
 		return Shape{}, err
 	}
-	if s.At < len(s.Src) && s.Src[s.At] == '{' {
+	if s.layoutNext() {
 		if shape.Layout, err = s.layout(len(shape.Dims)); err != nil {
 			return Shape{}, err
 		}
@@ -103,35 +108,73 @@ func (s *scanner) tupleShape(depth int) (Shape, error) {
 	return shape, nil
 }
 
-// extents reads [8,16]. A dynamic extent, <=8, is an error: a tiling has to
-// know the number of elements.
-func (s *scanner) extents() ([]int64, error) {
-	if err := s.expect("["); err != nil {
-		return nil, err
+// bufferShape reads the rest of b(shape).
+func (s *scanner) bufferShape(depth int) (Shape, error) {
+	of, err := s.shape(depth + 1)
+	if err != nil {
+		return Shape{}, err
 	}
-	var dims []int64
+	return Shape{DType: Buffer, Tuple: []Shape{of}}, s.expect(")")
+}
+
+// layoutNext reports whether a layout follows the extents. After a blank { may
+// also open a computation, whose instructions begin with a name.
+func (s *scanner) layoutNext() bool {
+	if s.At < len(s.Src) && s.Src[s.At] == '{' {
+		return true
+	}
+	saved := *s
+	defer func() { *s = saved }()
+	s.skipBlanks()
+	if !s.Has("{") {
+		return false
+	}
+	s.At++
+	s.skipBlanks()
+	return s.At < len(s.Src) &&
+		(s.Src[s.At] == ':' || s.Src[s.At] >= '0' && s.Src[s.At] <= '9')
+}
+
+// extents reads [8,<=16] into the shape.
+func (s *scanner) extents(shape *Shape) error {
+	if err := s.expect("["); err != nil {
+		return err
+	}
 	for !s.accept("]") {
-		if len(dims) > 0 {
+		if len(shape.Dims) > 0 {
 			if err := s.expect(","); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		if s.accept("<=") || s.accept("?") {
-			return nil, s.failNext("dynamic extents are not supported: a tiling needs to know how long a dimension is")
-		}
-		p := s.nextPosition()
-		d, err := s.integer()
-		if err != nil {
-			return nil, err
-		}
-		if d < 0 {
-			return nil, s.Fail(p, "an extent cannot be negative")
-		}
-		if dims = append(dims, d); len(dims) > maxRank {
-			return nil, s.Fail(p, "the shape has more than %d dimensions", maxRank)
+		if err := s.extent(shape); err != nil {
+			return err
 		}
 	}
-	return dims, nil
+	return nil
+}
+
+// extent reads 8, or <=8 for an extent that is known at run time, and adds it
+// to the shape.
+func (s *scanner) extent(shape *Shape) error {
+	if s.accept("?") {
+		return s.failNext("an extent without a bound is not supported: a tiling needs to know how long a dimension is")
+	}
+	bound := s.accept("<=")
+	p := s.nextPosition()
+	n, err := s.integer()
+	if err != nil {
+		return err
+	}
+	if n < 0 {
+		return s.Fail(p, "an extent cannot be negative")
+	}
+	if shape.Dims = append(shape.Dims, n); len(shape.Dims) > maxRank {
+		return s.Fail(p, "the shape has more than %d dimensions", maxRank)
+	}
+	if bound {
+		shape.setBounded(len(shape.Dims) - 1)
+	}
+	return nil
 }
 
 // maxRank bounds the dimensions of a shape. Arrays of programs have ten at most;
@@ -166,6 +209,7 @@ func (s *scanner) integer() (int64, error) {
 
 // layout reads {1,0:T(8,128)(2,1)S(1)} for a given rank.
 func (s *scanner) layout(rank int) (Layout, error) {
+	s.skipBlanks()
 	p := s.Here()
 	s.At++ // {
 	var l Layout

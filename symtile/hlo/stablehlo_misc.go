@@ -261,7 +261,7 @@ func (m *mlir) groups(s span) (string, error) {
 
 // chloDecomposed are operations of the chlo dialect that XLA takes apart.
 var chloDecomposed = map[string]bool{
-	"_asin_acos_kernel": true, "bessel_i1e": true, "conj": true, "constant_like": true, "digamma": true, "erfc": true,
+	"_asin_acos_kernel": true, "bessel_i1e": true, "conj": true, "constant_like": true, "digamma": true,
 	"lgamma": true, "mulhi": true, "next_after": true, "polygamma": true, "ragged_dot": true, "scan": true, "zeta": true,
 	"broadcast_select": true, "broadcast_next_after": true, "broadcast_polygamma": true, "broadcast_zeta": true,
 }
@@ -271,6 +271,7 @@ var chloDecomposed = map[string]bool{
 var chloLowerings = merge(chloBroadcasts(), merge(plainLowerings("chlo"), map[string]lowering{
 	"constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
 	"atan": {1, 0, lowerAtan}, "square": {1, 0, lowerSquare},
+	"erfc":   {1, 0, lowerErfc},
 	"is_inf": {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf},
 	"is_neg_inf": {1, 0, lowerIsInf},
 }))
@@ -404,4 +405,88 @@ func lowerTopK(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return m.setAll(
 		i, o, "k", fmt.Sprint(k), "largest", "true",
 	)
+}
+
+// An expansion appends the instructions that a StableHLO operation without an HLO
+// opcode is taken apart into. All results have one shape.
+type expansion struct {
+	m     *mlir
+	b     *block
+	at    position
+	name  string
+	shape Shape
+}
+
+// op appends an elementwise operation.
+func (e expansion) op(op Opcode, operands ...*Instr) *Instr {
+	return e.m.add(e.b, e.at, e.name+"."+string(op), op, e.shape, operands...)
+}
+
+// constant is a number as an array.
+func (e expansion) constant(x float64) *Instr {
+	l := &Literal{Shape: e.shape, Floats: []float64{x}}
+	return e.m.constantOf(e.b, e.at, e.name+".constant", l, true)
+}
+
+// greater compares two arrays.
+func (e expansion) greater(x, y *Instr) *Instr {
+	e.shape.DType = Pred
+	i := e.op(OpCompare, x, y)
+	i.Attrs.Direction = "GT"
+	return i
+}
+
+// polynomial evaluates one by Horner's rule, the highest coefficient first.
+func (e expansion) polynomial(x *Instr, coefficients []float64) *Instr {
+	sum := e.constant(coefficients[0])
+	for _, c := range coefficients[1:] {
+		sum = e.op(OpAdd, e.op(OpMultiply, sum, x), e.constant(c))
+	}
+	return sum
+}
+
+// Coefficients of x·exp(x²)·erfc(x) as a polynomial in 1/x², for x from 1 to 2 and
+// from 2 on: those of erfcf in Cephes (Moshier), which XLA uses.
+var (
+	erfcNear = []float64{
+		2.326819970068386e-2, -1.387039388740657e-1, 3.687424674597105e-1, -5.824733027278666e-1, 6.210004621745983e-1,
+		-4.944515323274145e-1, 3.404879937665872e-1, -2.741127028184656e-1, 5.638259427386472e-1,
+	}
+	erfcFar = []float64{
+		-1.047766399936249e+1, 1.297719955372516e+1, -7.495518717768503, 2.921019019210786,
+		-1.015265279202700, 4.218463358204948e-1, -2.820767439740514e-1, 5.641895067754075e-1,
+	}
+)
+
+// lowerErfc expands the complementary error function as XLA does: 1 − erf(x) for
+// |x| ≤ 1, and beyond a polynomial, of which small results keep their digits.
+// Types narrower than f32 are computed in f32.
+func lowerErfc(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	x := o.operands[0]
+	shape := Shape{DType: F32, Dims: x.Shape.Dims}
+	e := expansion{m, b, o.at, o.instrName("erfc"), shape}
+	switch x.Shape.DType {
+	case F32:
+		return e.erfc(x), nil
+	case BF16, F16:
+		return m.result(b, o, OpConvert, e.erfc(e.op(OpConvert, x))), nil
+	}
+	return nil, m.Fail(o.at, "erfc of %s is not read", x.Shape)
+}
+
+// erfc appends the expansion for f32.
+func (e expansion) erfc(x *Instr) *Instr {
+	one, zero, two := e.constant(1), e.constant(0), e.constant(2)
+	size := e.op(OpAbs, x)
+	inverse := e.op(OpDivide, one, size)
+	square := e.op(OpMultiply, inverse, inverse)
+	bell := e.op(OpExponential, e.op(OpNegate, e.op(OpMultiply, x, x)))
+	series := e.op(
+		OpSelect, e.greater(two, size),
+		e.polynomial(square, erfcNear), e.polynomial(square, erfcFar),
+	)
+	tail := e.op(OpMultiply, e.op(OpMultiply, bell, inverse), series)
+	tail = e.op(OpSelect, e.greater(zero, x), e.op(OpSubtract, two, tail), tail)
+	near := e.op(OpSubtract, one, e.op(OpErf, x))
+	return e.op(OpSelect, e.greater(size, one), tail, near)
 }

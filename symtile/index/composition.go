@@ -41,6 +41,7 @@ type Composition struct {
 	next        []lin   // the same of the stage after it
 	results     []lin
 	best        []lin // results of alternative
+	typed       []int // operations of the results as they are written
 }
 
 // A stage is one map of a composition.
@@ -85,6 +86,7 @@ func NewComposition(maps ...MapSource) (*Composition, error) {
 		c.next = make([]lin, n)
 	}
 	c.declare(maps)
+	c.typed = c.typedCosts()
 	return c, nil
 }
 
@@ -195,11 +197,25 @@ func (p *parser) next(text string) (x int32, err error) {
 // do with other residues are computed in other styles, and the shortest are
 // kept.
 func (c *Composition) Solve() (ops int) {
-	ops = c.solve(style{residueSigned, true})
+	return c.keepTyped(c.solveInStyles())
+}
+
+// solveInStyles is Solve but for the comparison with what was written. The first
+// style suits most chains. The others differ in which multiple of a divisor is
+// taken out of a coefficient, in how halves are rounded, in whether remainders are
+// kept in one piece, and in whether a quotient of a sum is remembered; none of them
+// is the best for all chains, and which one is shows only in the operations.
+func (c *Composition) solveInStyles() (ops int) {
+	ops = c.solve(style{residue: residueSigned, ceilings: true, free: true})
 	others := [...]style{
-		{residuePositive, true},
-		{residueNearest, true},
-		{},
+		{residue: residuePositive, ceilings: true, free: true},
+		{residue: residueNearest, ceilings: true, free: true},
+		{free: true},
+		{ceilings: true, free: true, spread: true},
+		{residue: residuePositive, ceilings: true, spread: true},
+		{residue: residueNearest, ceilings: true, spread: true},
+		{ceilings: true, spread: true},
+		{spread: true},
 	}
 	for _, style := range others {
 		if ops < longResult || !c.domain.r.unsettled {
@@ -236,6 +252,115 @@ func (c *Composition) solve(s style) int {
 	c.domain.r.style = s
 	c.Simplify()
 	return c.extract()
+}
+
+// keepTyped puts the results as they are written, over the narrowed variables, for
+// those that simplifying made longer; it returns the number of operations of all.
+//
+// A chain is never longer than it was written: the guarantee costs a comparison of
+// counts for nearly all chains, as composing the texts makes them long.
+func (c *Composition) keepTyped(ops int) int {
+	r := c.domain.r
+	if c.domain.empty || !c.longerThanTyped() {
+		return ops
+	}
+	was := r.style
+	r.style = style{literal: true}
+	typed := c.literally()
+	r.style = was
+	for i, x := range typed {
+		simplified := r.minCost(c.results[i])
+		if r.minCost(x) < simplified {
+			c.results[i] = x
+		}
+	}
+	return c.extract()
+}
+
+// longerThanTyped reports whether a result takes more operations than were written.
+func (c *Composition) longerThanTyped() bool {
+	for i, x := range c.results {
+		cost := c.domain.r.minCost(x)
+		if operations(cost) > c.typed[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// operations is the number of operations that a cost stands for.
+func operations(cost int32) int {
+	return int(cost+opCost-1) / opCost
+}
+
+// literally runs the maps in a ring whose style is literal: on the variables as the
+// domain knows them, without the constraints, which have said all they can.
+func (c *Composition) literally() []lin {
+	d := c.domain
+	vals, next := c.vals, c.next
+	at := len(c.stages[0].in)
+	for i := range at {
+		vals[i] = d.value(i)
+	}
+	for i := range c.stages {
+		l := &c.stages[i]
+		for j := range l.ranges {
+			vals[len(l.in)+j] = d.value(at)
+			at++
+		}
+		end := int32(len(l.steps))
+		l.schedule.run(d.r, vals, 0, end)
+		for j, x := range l.outs {
+			next[j] = vals[x]
+		}
+		vals, next = next, vals
+	}
+	return vals[:len(c.lastStage().outs)]
+}
+
+// typedCosts counts the operations of the results as they are written, each as a
+// tree of its own, up to maxCost.
+func (c *Composition) typedCosts() []int {
+	costs := make([]int, len(c.stages[0].in))
+	for i := range c.stages {
+		l := &c.stages[i]
+		free := make([]int, l.ranges)
+		costs = append(costs, free...)
+		for j := range l.steps {
+			n := l.stepCost(&l.steps[j], costs)
+			costs = append(costs, min(n, maxCost))
+		}
+		results := make([]int, len(l.outs))
+		for j, x := range l.outs {
+			results[j] = costs[x]
+		}
+		costs = results
+	}
+	return costs
+}
+
+// stepCost is the number of operations of one step and its operands.
+//
+// A sum takes an operation between any two of its terms, and one for each
+// coefficient other than ±1; a factor common to all terms is not looked for, so
+// that the count may be too high, and what was written is then tried for nothing.
+func (t *schedule) stepCost(s *scheduleStep, costs []int) (n int) {
+	switch {
+	case s.at >= 0:
+		for _, u := range t.terms[s.at:s.end] {
+			n += costs[u.val] + 1
+			if u.k != 1 && u.k != -1 {
+				n++
+			}
+		}
+		if s.c == 0 {
+			n--
+		}
+		return max(n, 0)
+	case s.y < 0:
+		return costs[s.x] + 1
+	}
+	return costs[s.x] + costs[s.y] + 1
 }
 
 // Simplify composes the maps and simplifies the result over its domain.
@@ -276,6 +401,9 @@ func (c *Composition) pass() {
 		if i > 0 {
 			for j, in := range l.in {
 				d.constrain(vals[j], in)
+				if in.Lo == in.Hi { // whatever it is written as
+					vals[j] = constForm(in.Lo)
+				}
 			}
 		}
 		for j := range l.ranges {
@@ -352,7 +480,7 @@ func (c *Composition) extract() (ops int) {
 				continue
 			}
 		}
-		ops += int(r.minCost(x)+opCost-1) / opCost
+		ops += operations(r.minCost(x))
 	}
 	return ops
 }

@@ -221,6 +221,9 @@ var elementCounts = []int64{
 
 func randomChain(rnd *rand.Rand) []MapSource {
 	m := &chainMaker{Rand: rnd}
+	if rnd.Intn(4) == 0 {
+		return m.nested()
+	}
 	m.shape = m.factored(elementCounts[rnd.Intn(len(elementCounts))])
 	switch rnd.Intn(4) {
 	case 0:
@@ -235,6 +238,55 @@ func randomChain(rnd *rand.Rand) []MapSource {
 		m.add(nil, []string{linear(m.shape, m.names())})
 	}
 	return m.maps
+}
+
+// nested are one to three maps of quotients and remainders of each other, by
+// divisors that have nothing to do with each other; constraints bound some of the
+// very expressions.
+func (m *chainMaker) nested() []MapSource {
+	names := numbered("d", 1+m.Intn(3))
+	var maps []MapSource
+	for range 1 + m.Intn(3) {
+		d := MapSource{}
+		for _, name := range names {
+			v := Variable{Name: name, Lo: int64(m.Intn(9) - 4)}
+			v.Hi = v.Lo + int64(m.Intn(60))
+			d.Dims = append(d.Dims, v)
+		}
+		for range 1 + m.Intn(3) {
+			text := m.nestedText(names, 1+m.Intn(4))
+			d.Results = append(d.Results, text)
+		}
+		if m.Intn(3) == 0 {
+			i := m.Intn(len(d.Results))
+			x := d.Results[i]
+			in := Interval{Hi: int64(m.Intn(4))}
+			text := fmt.Sprintf("(%s) - %d", x, m.Intn(3))
+			d.Where = []BoundSource{{text, in}}
+		}
+		maps = append(maps, d)
+		names = numbered("d", len(d.Results))
+	}
+	return maps
+}
+
+// nestedText is an expression of some depth.
+func (m *chainMaker) nestedText(names []string, depth int) string {
+	if depth == 0 {
+		return names[m.Intn(len(names))]
+	}
+	x := m.nestedText(names, depth-1)
+	n := 2 + m.Intn(30)
+	switch m.Intn(8) {
+	case 0, 1, 2:
+		return fmt.Sprintf("(%s) mod %d", x, n)
+	case 3, 4, 5:
+		return fmt.Sprintf("(%s) floordiv %d", x, n)
+	case 6:
+		return fmt.Sprintf("%d - (%s)", n, x)
+	}
+	y := m.nestedText(names, depth-1)
+	return fmt.Sprintf("(%s) * %d + (%s)", x, n, y)
 }
 
 // factored is a random shape with n elements.

@@ -3,6 +3,7 @@ package index
 import (
 	"bufio"
 	"encoding/json"
+	"math/rand"
 	"os"
 	"testing"
 )
@@ -55,6 +56,10 @@ func loadChains(t testing.TB) (work []workChain, chains []*Composition) {
 	if path == "" {
 		path = "../../testdata/bench/symbolic.jsonl"
 	}
+	return readChains(t, path)
+}
+
+func readChains(t testing.TB, path string) (work []workChain, chains []*Composition) {
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +79,27 @@ func loadChains(t testing.TB) (work []workChain, chains []*Composition) {
 		work, chains = append(work, w), append(chains, c)
 	}
 	return work, chains
+}
+
+// TestChainForms solves the smallest chains of forms that were missed once, and
+// the workload of benchmarks: none takes more operations than its line says, and
+// all are what they were written as.
+func TestChainForms(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	for _, path := range []string{"testdata/chains/best.jsonl", "../../testdata/bench/symbolic.jsonl"} {
+		work, chains := readChains(t, path)
+		for i, c := range chains {
+			ops := c.Solve()
+			if ops > work[i].IdealOps {
+				const format = "%s: %d operations, want %d: %v"
+				w := &work[i]
+				t.Errorf(format, w.ID, ops, w.IdealOps, c.Texts())
+			}
+			if _, diff := c.compare(rnd); diff != "" {
+				t.Errorf("%s: %s", work[i].ID, diff)
+			}
+		}
+	}
 }
 
 // BenchmarkWorkload solves every chain of the workload, one after the other.

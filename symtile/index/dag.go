@@ -359,9 +359,9 @@ func (t *schedule) run(r *Ring, vals []lin, from, to int32) {
 				t.terms[s.at:s.end], s.c, vals,
 			)
 		case s.y < 0 && s.kind == nodeMod:
-			*v = r.mod(vals[s.x], s.c)
+			*v = r.modStep(vals[s.x], s.c)
 		case s.y < 0:
-			*v = r.div(vals[s.x], s.c)
+			*v = r.divStep(vals[s.x], s.c)
 		default:
 			op := node{kind: s.kind, x: s.x, y: s.y}
 			*v = op.value(r, nil, vals)

@@ -25,6 +25,7 @@ var divRules []divRule
 
 func init() { // the rules divide again, which a literal may not refer to
 	divRules = []divRule{
+		{ruleDivTwo, divTwo},
 		{ruleDivSign, divSign},
 		{ruleDivGCD, divGCD},
 		{ruleDivHalf, divHalf},
@@ -51,11 +52,99 @@ func (r *Ring) div(x lin, d int64) lin {
 		r.fired[ruleDivConst]++
 		return constForm(FloorDiv(x.c, d))
 	}
+	if r.style.literal {
+		return r.literally(atomFloorDiv, x, d)
+	}
 	whole, rest := r.divideOut(x, d)
 	if rest.size() == 0 {
 		return whole
 	}
 	return r.addmul(whole, 1, r.divRest(rest, d))
+}
+
+// divStep is div for the steps of a schedule, in the free style by origin. What
+// divides on its way to something else does not look for one, or it would come
+// back to the division that is being worked out.
+func (r *Ring) divStep(x lin, d int64) lin {
+	if !r.style.free || len(x.t) < 2 || d < 2 {
+		return r.div(x, d)
+	}
+	if y, n, ok := r.quotientOrigin(x); ok {
+		nd, fits := mulInt(n, d)
+		if fits {
+			x = y
+			d = nd
+		}
+	}
+	q := r.div(x, d)
+	if len(q.t) > 1 {
+		r.noteOrigin(q, x, d)
+	}
+	return q
+}
+
+// modStep is mod for the steps of a schedule: x − m·⌊x/m⌋, the quotient found by
+// origin. So the digits ⌊x/m⌋ and x mod m of one x have the same quotient in them
+// and cancel where they are put together again, whatever the quotient is written
+// as.
+func (r *Ring) modStep(x lin, m int64) lin {
+	if !r.style.free || len(x.t) < 2 {
+		return r.mod(x, m)
+	}
+	in := r.looseRange(x)
+	if q, ok := uniqueQuotient(in, m); ok {
+		c := r.mulAdd(0, -m, q)
+		return r.shift(x, c)
+	}
+	q := r.divStep(x, m)
+	return r.addmul(x, -m, q)
+}
+
+// literally is x floordiv d or x mod d as it is written, unless the range of x
+// decides the quotient.
+func (r *Ring) literally(kind atomKind, x lin, d int64) lin {
+	in := r.looseRange(x)
+	q, decided := uniqueQuotient(in, d)
+	switch {
+	case decided && kind == atomMod:
+		c := r.mulAdd(0, -d, q)
+		return r.shift(x, c)
+	case decided:
+		return constForm(q)
+	}
+	y := r.form(x)
+	id, _ := r.atom(kind, y, -1, d)
+	a := &r.atoms[id] // extraction, too, makes such atoms, without bounds
+	a.in = in.Div(d)
+	if kind == atomMod {
+		a.in = Interval{0, d - 1}
+	}
+	return r.atomForm(id)
+}
+
+// quotientOrigin finds y and n with x = ⌊y/n⌋ among the quotients built so far
+// (div-div). The quotient of a sum is often a sum of several quotients, in which
+// nothing shows what it is a quotient of; but the digits of a reshape are made by
+// dividing it again, and recombine only where ⌊⌊y/n⌋/m⌋ is known to be ⌊y/(n·m)⌋.
+func (r *Ring) quotientOrigin(x lin) (y lin, n int64, ok bool) {
+	id := r.form(x)
+	f := &r.forms[id]
+	if f.divisor == 0 {
+		return lin{}, 0, false
+	}
+	r.fired[ruleDivDiv]++
+	return r.lin(f.dividend), f.divisor, true
+}
+
+// noteOrigin remembers that q = ⌊x/d⌋.
+func (r *Ring) noteOrigin(q, x lin, d int64) {
+	id := r.form(q)
+	if r.forms[id].divisor == 0 {
+		y := r.form(x)
+		f := &r.forms[id]
+		f.dividend = y
+		f.divisor = d
+	}
 }
 
 // mod is x − m·⌊x/m⌋ for m > 0. It does not build what the subtraction would take
@@ -70,6 +159,9 @@ func (r *Ring) mod(x lin, m int64) lin {
 	if q, ok := uniqueQuotient(r.looseRange(x), m); ok {
 		r.fired[ruleDivRange]++
 		return r.shift(x, r.mulAdd(0, -m, q))
+	}
+	if r.style.literal {
+		return r.literally(atomMod, x, m)
 	}
 	whole, rest := r.divide(x, m)
 	if whole.size() == 0 || len(r.facts.sums) > 0 {
@@ -169,7 +261,8 @@ func (r *Ring) indivisible(x lin) bool {
 		return false
 	}
 	a := &r.atoms[x.t[0].a]
-	return a.kind != atomDiv && a.m == 1
+	return a.kind != atomDiv && a.m == 1 &&
+		a.in.Hi-a.in.Lo != 1
 }
 
 // divAtom is the atom ⌊x/d⌋, which lies in in.
@@ -253,10 +346,96 @@ func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 			break
 		}
 	}
-	if i < len(x.t) {
-		whole.t, rest.t = r.divideFrom(x.t, i, d)
-		whole = r.substituteExact(whole)
+	if i == len(x.t) {
+		return whole, rest
 	}
+	if !r.style.spread {
+		p, q, ok := r.keptRemainder(x, d)
+		if ok {
+			return r.divideAround(x, d, p, q)
+		}
+	}
+	whole.t, rest.t = r.divideFrom(x.t, i, d)
+	return r.substituteExact(whole), rest
+}
+
+// keptRemainder finds a remainder k·(X mod m) in x = … + k·X − k·m·q that division
+// by d, coefficient by coefficient, would tear apart: d does not divide k·m, but
+// would be taken out of it. The greatest quotient q = ⌊X/m⌋ comes first, because
+// remainders inside its dividend have smaller ones.
+func (r *Ring) keptRemainder(x lin, d int64) (p modPart, q int32, ok bool) {
+	for i := len(x.t) - 1; i > 0; i-- {
+		t := x.t[i]
+		a := &r.atoms[t.a]
+		if a.kind != atomDiv || t.k%d == 0 {
+			continue
+		}
+		n := r.style.residue.wholePart(t.k, d)
+		if n == 0 {
+			continue
+		}
+		if p, ok := r.wholeRemainder(x, t); ok {
+			return p, t.a, true
+		}
+	}
+	return p, 0, false
+}
+
+// wholeRemainder is the k·(X mod m) through the quotient t of x all of which is
+// in x: every term of k·X, or of a greater multiple with the same sign.
+func (r *Ring) wholeRemainder(x lin, t term) (p modPart, ok bool) {
+	a := &r.atoms[t.a]
+	y := r.lin(a.y)
+	k := -t.k / a.d
+	if k*a.d == -t.k && x.covers(k, y) {
+		return modPart{y, a.d, k}, true
+	}
+	for _, u := range x.t {
+		b := &r.atoms[u.a]
+		if b.kind != atomDiv || b.y != a.y {
+			continue
+		}
+		m := a.d / b.d // ⌊y/e⌋ mod m, if e·m is the divisor
+		if m*b.d != a.d {
+			continue
+		}
+		if m > 1 && u.k*m == -t.k {
+			one := r.atomForm(u.a)
+			return modPart{one, m, u.k}, true
+		}
+	}
+	return p, false
+}
+
+// covers reports whether x has every term of k·y, with the same sign and a
+// coefficient that is no smaller.
+func (x lin) covers(k int64, y lin) bool {
+	for _, u := range y.t {
+		want, ok := mulInt(k, u.k)
+		have := x.coefficient(u.a)
+		if !ok || have == 0 {
+			return false
+		}
+		if (have < 0) != (want < 0) ||
+			absInt(have) < absInt(want) {
+			return false
+		}
+	}
+	return true
+}
+
+// divideAround divides x = k·(X mod m) + z, where q = ⌊X/m⌋, by dividing k and z:
+// the remainder is in [0, m) and stays in one piece (div-remainder).
+func (r *Ring) divideAround(x lin, d int64, p modPart, q int32) (whole, rest lin) {
+	r.fired[ruleDivRemainder]++
+	r.unsettled = true
+	z := r.withoutMod(x, q, p)
+	whole, rest = r.divide(z, d)
+	n := r.style.residue.wholePart(p.k, d)
+	left := p.k - n*d
+	mod := r.addAtom(p.x, -p.m, q)
+	whole = r.addmul(whole, n, mod)
+	rest = r.addmul(rest, left, mod)
 	return whole, rest
 }
 

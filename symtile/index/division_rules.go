@@ -4,6 +4,23 @@ package index
 // constant and a divisor that is positive, and returns the quotient in another
 // form, or false. The identity that a rule applies is its row of ruleTable.
 
+// divTwo divides k·a + c, where the atom a has two values: a line goes through the
+// two quotients.
+func divTwo(r *Ring, x lin, d int64) (lin, bool) {
+	t := x.t[0]
+	in := r.atoms[t.a].in
+	if len(x.t) > 1 ||
+		in.Hi-in.Lo != 1 {
+		return lin{}, false
+	}
+	first := r.mulAdd(x.c, t.k, in.Lo)
+	last := r.mulAdd(x.c, t.k, in.Hi)
+	low := FloorDiv(first, d)
+	k := FloorDiv(last, d) - low // the slope
+	c := r.mulAdd(low, -k, in.Lo)
+	return r.addAtom(constForm(c), k, t.a), true
+}
+
 // divSign makes the first coefficient positive: ⌊−x/d⌋ = −⌊(x + d − 1)/d⌋.
 func divSign(r *Ring, x lin, d int64) (lin, bool) {
 	if x.t[0].k > 0 {
@@ -257,10 +274,10 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 		return lin{}, false
 	}
 	t := x.t[at]
-	if t.k != 1 && t.k != -1 {
-		return lin{}, false
-	}
 	a := r.atoms[t.a]
+	if t.k != 1 && t.k != -1 {
+		return r.divExactTerm(x, t, d)
+	}
 	dd, ok := mulInt(d, a.d)
 	if !ok {
 		return lin{}, false
@@ -277,6 +294,24 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 		num = r.shift(num, a.d-1)
 	}
 	return r.redivide(num, dd), true
+}
+
+// divExactTerm merges an inner floor t of any coefficient k that is known to be
+// exact, n·⌊y/n⌋ = y − r: ⌊(k·⌊y/n⌋ + x)/d⌋ = ⌊(k·(y − r) + n·x)/(n·d)⌋.
+func (r *Ring) divExactTerm(x lin, t term, d int64) (lin, bool) {
+	a := r.atoms[t.a]
+	if !a.exact || !r.style.free {
+		return lin{}, false
+	}
+	nd, ok := mulInt(a.by, d)
+	if !ok || !isSmall(nd) {
+		return lin{}, false
+	}
+	y := r.shift(r.lin(a.of), -a.off)
+	rest := r.withoutTerm(x, t)
+	num := r.scale(rest, a.by)
+	num = r.addmul(num, t.k, y)
+	return r.redivide(num, nd), true
 }
 
 // quotRange decides the quotients 0 and −1, and any that the two ranges agree on.

@@ -53,6 +53,7 @@ func init() { // the rules constrain again, which a literal may not refer to
 		{ruleDomainDiv, oneQuotient, boundQuotient},
 		{ruleDomainMin, oneMinimum, boundMinimum},
 		{ruleDomainMod, equation | withQuotient, remainderEquation},
+		{ruleDomainPeriod, withQuotient, snapToPeriod},
 		{ruleDomainEquation, equation, eliminateVariable},
 		{ruleDomainOnly, equation | withMultiple, equationModCoefficients},
 		{ruleDomainDiv, withQuotient, mergeQuotient},
@@ -100,6 +101,10 @@ func (d *domain) constrain(x lin, in Interval) {
 			return
 		case replaced:
 			d.constrain(d.replacement.x, d.replacement.in)
+			if len(x.t) == 1 { // not before: what follows from x must not stand for it
+				a := &d.r.atoms[x.t[0].a]
+				a.in = a.in.Meet(clipped)
+			}
 			return
 		}
 	}
@@ -217,6 +222,53 @@ func remainderEquation(d *domain, x lin, in Interval) effect {
 		}
 	}
 	return declined
+}
+
+// snapToPeriod is domain-period: where x = v mod m for a variable v, or but for a
+// constant, the ends of v's range move inwards to values whose remainder is in in.
+func snapToPeriod(d *domain, x lin, in Interval) effect {
+	if len(x.t) != 2 || x.t[0].k != 1 {
+		return declined
+	}
+	v := x.t[0].a
+	a := &d.r.atoms[x.t[1].a]
+	if !d.owns(v) || a.kind != atomDiv {
+		return declined
+	}
+	y := d.r.lin(a.y)
+	alone := lin{t: x.t[:1], c: y.c}
+	if !y.equal(alone) ||
+		x.t[1].k != -a.d {
+		return declined
+	}
+	was := d.vars[v].in
+	all := Interval{0, a.d - 1}
+	in = in.AddConst(y.c).Meet(all)
+	if in.Empty() || !was.Bounded() {
+		return declined
+	}
+	first := firstInPeriod(
+		was.Lo+y.c, in.Lo, in.Hi, a.d,
+	) - y.c
+	// From the far end downwards: −v upwards, whose remainders are a.d minus those of v.
+	last := -firstInPeriod(
+		-was.Hi-y.c, a.d-in.Hi, a.d-in.Lo, a.d,
+	) - y.c
+	if first == was.Lo && last == was.Hi {
+		return declined
+	}
+	d.narrowVar(v, Interval{first, last})
+	return learned
+}
+
+// firstInPeriod is the first number from n on whose remainder by m is in [lo, hi],
+// where 0 ≤ lo ≤ hi ≤ m.
+func firstInPeriod(n, lo, hi, m int64) int64 {
+	r := floorMod(n-lo, m) // 0 at lo
+	if r <= hi-lo {
+		return n
+	}
+	return n + m - r
 }
 
 // eliminateVariable is domain-equation: it solves x = c for the last variable

@@ -39,6 +39,7 @@ const (
 	codeQuot                // slot = ⌊sum/sum2⌋
 	codeMin                 // slot = min(sum, 0)
 	codeMul                 // slot = slot a · slot b
+	codeSum                 // slot = sum
 )
 
 // A step computes the next slot from earlier ones.
@@ -118,9 +119,11 @@ func (c *compiler) atom(id int32) error {
 	case atomVar:
 		const format = "variable %s is not among the variables compiled for"
 		return fmt.Errorf(format, c.r.vars[a.y].Name)
-	case atomDiv:
+	case atomDiv, atomFloorDiv:
 		x := c.sum(c.r.lin(a.y))
 		c.emit(division(a.d, x))
+	case atomMod:
+		c.remainder(a)
 	case atomQuot:
 		c.emit(step{
 			op: codeQuot,
@@ -142,6 +145,19 @@ func (c *compiler) atom(id int32) error {
 	}
 	c.slot[id] = int32(c.code.slots - 1)
 	return nil
+}
+
+// remainder emits the steps for y mod d, as y − d·⌊y/d⌋.
+func (c *compiler) remainder(a atom) {
+	y := c.r.lin(a.y)
+	dividend := c.sum(y)
+	c.emit(division(a.d, dividend))
+	slot := int32(c.code.slots - 1)
+	quotient := codeTerm{-a.d, slot}
+	x := c.sum(y)
+	c.code.terms = append(c.code.terms, quotient)
+	x.end++
+	c.emit(step{op: codeSum, x: x})
 }
 
 // division is the step ⌊x/d⌋, d > 1, without a division where that can be:
@@ -212,6 +228,8 @@ func (c *Evaluator) Eval(vals, out, scratch []int64) {
 			v = FloorDiv(x, c.value(&s.y, scratch))
 		case codeMin:
 			v = min(c.value(&s.x, scratch), 0)
+		case codeSum:
+			v = c.value(&s.x, scratch)
 		case codeMul:
 			v = scratch[s.x.at] * scratch[s.y.at]
 		}

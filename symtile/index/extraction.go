@@ -36,9 +36,7 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 		len(x.t) <= maxPattern
 	if search && !r.plain(x) {
 		r.selected++
-		s := selector{r: r, x: x, cost: cost}
-		s.run()
-		x, cost = s.x, s.cost
+		x, cost = r.search(x, cost)
 	}
 	for int(y) >= len(r.choiceOf) {
 		r.choiceOf = append(r.choiceOf, 0)
@@ -46,6 +44,56 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	r.choices = append(r.choices, choice{x, cost})
 	r.choiceOf[y] = int32(len(r.choices))
 	return x, cost
+}
+
+// search is the cheapest form found from x, which costs cost. In the free style
+// it also starts from x with its dividends recentred.
+func (r *Ring) search(x lin, cost int32) (lin, int32) {
+	s := selector{r: r, x: x, cost: cost}
+	s.run()
+	if !r.style.free || s.cost < 2*opCost {
+		return s.x, s.cost
+	}
+	if y, ok := r.recentred(x); ok {
+		other := selector{r: r, x: y}
+		other.cost = r.cost(y)
+		if other.run(); other.cost < s.cost {
+			return other.x, other.cost
+		}
+	}
+	return s.x, s.cost
+}
+
+// recentred is x with the coefficients of every dividend by d in (−d/2, d/2]:
+// ⌊(y + d·w)/d⌋ = ⌊y/d⌋ + w. ok is false when they are so already.
+//
+// Large residues in dividends often stand for small ones of the other sign, with
+// the difference among the terms of the sum; which of both is shorter depends on
+// what else the sum has.
+func (r *Ring) recentred(x lin) (out lin, ok bool) {
+	out = constForm(x.c)
+	for _, t := range x.t {
+		a := r.atoms[t.a]
+		if a.kind != atomDiv {
+			out = r.addAtom(out, t.k, t.a)
+			continue
+		}
+		y := r.lin(a.y)
+		nearest := func(k int64) int64 {
+			return -FloorDiv(a.d/2-k, a.d)
+		}
+		w := r.each(lin{t: y.t}, nearest)
+		if len(w.t) == 0 {
+			out = r.addAtom(out, t.k, t.a)
+			continue
+		}
+		ok = true
+		y = r.addmul(y, -a.d, w)
+		id, _ := r.atom(atomDiv, r.form(y), -1, a.d)
+		out = r.addAtom(out, t.k, id)
+		out = r.addmul(out, t.k, w)
+	}
+	return out, ok
 }
 
 // writeAsIs makes every form its own choice.
@@ -76,7 +124,8 @@ func (r *Ring) plain(x lin) bool {
 		switch {
 		case a.kind == atomVar:
 		case a.kind != atomDiv, x.c != 0,
-			len(x.t) > maxPattern:
+			len(x.t) > maxPattern,
+			t.k < 0 && r.style.free:
 			return false
 		case !r.apart(x, i):
 			return false
@@ -181,6 +230,7 @@ func (r *Ring) atomCost(id int32) int32 {
 //	k·m·⌊(X + m−1)/m⌋      k·X + k·(−X mod m)       introduceNegatedMod
 //	k·(X mod m) + c        (k·X + c) mod (k·m)      widenMod
 //	k·⌊y/d⌋ + k·q          k·⌊(y + d·q)/d⌋          absorb, absorbQuotients
+//	k·⌊y/d⌋                −k·⌊(−y + d−1)/d⌋        negateQuotient
 //	k·⌊y/f⌋                −k·⌈−y/f⌉                introduceCeilDiv
 //	k·min(y, 0) + k·z      k·min(y + z, z)          introduceMinMax
 //	a·f + b·f              (a + b)·f                factor
@@ -306,6 +356,9 @@ func (s *selector) rewriteTerm(t term) {
 			s.absorb(t, t.k)
 			s.absorb(t, -t.k)
 		}
+		if t.k < 0 && s.r.style.free {
+			s.negateQuotient(t)
+		}
 	case atomMod:
 		s.widenMod(t)
 	case atomQuot:
@@ -422,6 +475,22 @@ func (s *selector) absorb(t term, k int64) {
 		)
 		s.offer(r.addAtom(rest, k, id))
 	}
+}
+
+// negateQuotient writes −k·⌊y/d⌋ as k·⌊(−y + d−1)/d⌋: the sign may be free there.
+func (s *selector) negateQuotient(t term) {
+	r := s.r
+	a := r.atoms[t.a]
+	if a.kind != atomDiv {
+		return
+	}
+	num := r.scale(r.lin(a.y), -1)
+	num = r.shift(num, a.d-1)
+	id, _ := r.atom(
+		atomFloorDiv, r.form(num), -1, a.d,
+	)
+	rest := r.withoutTerm(s.x, t)
+	s.offer(r.addAtom(rest, -t.k, id))
 }
 
 // absorbQuotients moves a quotient into the dividend of another one with which

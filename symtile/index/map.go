@@ -36,6 +36,10 @@ type Map struct {
 	Replica Expr
 
 	Why string // of an undefined map: what is not known, for people
+
+	// names are those of Vars in the text that the map was read from: a variable of
+	// one value becomes a constant, which has no name of its own.
+	names []string
 }
 
 // MapState tells a usable map from one without points and one that is not known.

@@ -56,19 +56,36 @@ type naming struct {
 // naming numbers the variables of m.
 func (m Map) naming() *naming {
 	n := &naming{by: map[Variable]string{}}
-	n.dims = n.name(m.Dims, "d")
-	n.ranges = n.name(m.Ranges, "s")
-	n.runtime = n.name(m.Runtime, "rt")
+	written := m.names
+	if len(written) != len(m.Dims)+len(m.Ranges)+len(m.Runtime) {
+		written = nil
+	}
+	for _, group := range []struct {
+		names *[]string
+		vars  []Expr
+		stem  string
+	}{
+		{&n.dims, m.Dims, "d"},
+		{&n.ranges, m.Ranges, "s"},
+		{&n.runtime, m.Runtime, "rt"},
+	} {
+		*group.names = n.name(group.vars, group.stem, written)
+		written = written[min(len(written), len(group.vars)):]
+	}
 	return n
 }
 
-// name are the names of vars, which are numbered after stem.
-func (n *naming) name(vars []Expr, stem string) []string {
+// name are the names of vars, which are numbered after stem; of constants among
+// them the name that is written, if any.
+func (n *naming) name(vars []Expr, stem string, written []string) []string {
 	out := make([]string, len(vars))
 	for i, e := range vars {
 		out[i] = stem + strconv.Itoa(i)
 		v, ok := e.Variable()
 		if !ok {
+			if i < len(written) && !isDefaultName(written[i]) {
+				out[i] = written[i]
+			}
 			continue
 		}
 		if !isDefaultName(v.Name) {

@@ -346,14 +346,25 @@ func (p *parser) interval() Interval {
 // indexing". The first bound of a bare variable is its range, which it must have;
 // what follows are constraints, with || between alternatives. The error is a
 // *SyntaxError or the ring's.
-func (r *Ring) ParseMap(text string) (Map, error) {
+//
+// XLA's and MLIR's own forms are read, too: #xla_gpu.indexing_map<"…">,
+// affine_map<…>, a domain of a line each without commas, "is_simplified: true".
+func (r *Ring) ParseMap(text string) (Map, error) { return r.ParseMapOver(text, nil) }
+
+// ParseMapOver is ParseMap of a map that leaves out ranges of its variables, as
+// affine_map<…> does; they are given by name.
+func (r *Ring) ParseMapOver(text string, ranges map[string]Interval) (Map, error) {
 	switch strings.TrimSpace(text) {
 	case "KNOWN EMPTY":
 		return Map{State: StateEmpty}, nil
 	case "unknown indexing":
 		return Map{State: StateUndefined}, nil
 	}
-	p := &mapParser{parser: parser{text: text}}
+	p := &mapParser{
+		parser: parser{text: text},
+		ranges: map[string]Interval{},
+	}
+	maps.Copy(p.ranges, ranges)
 	if err := p.parseAll(p.parse); err != nil {
 		return Map{}, err
 	}
@@ -489,9 +500,29 @@ type mapParser struct {
 	replicated bool
 }
 
-// parse reads a map.
+// mapAttributes are the names of attributes of MLIR that hold a map in <…>.
+var mapAttributes = []string{"#xla_gpu.indexing_map", "#xla.indexing_map", "affine_map"}
+
+// parse reads a map, or the attribute that holds one.
 func (p *mapParser) parse() {
-	p.ranges = map[string]Interval{}
+	for _, name := range mapAttributes {
+		if !p.accept(name) {
+			continue
+		}
+		p.expect("<")
+		quoted := p.accept(`"`)
+		p.body()
+		if quoted {
+			p.expect(`"`)
+		}
+		p.expect(">")
+		return
+	}
+	p.body()
+}
+
+// body reads a map without an attribute around it.
+func (p *mapParser) body() {
 	p.list('(', ')', RoleDim)
 	p.list('[', ']', RoleRange)
 	p.list('{', '}', RoleRuntime)
@@ -504,6 +535,11 @@ func (p *mapParser) parse() {
 	if p.accept("replica id:") {
 		p.replica = p.sum()
 		p.replicated = true
+	}
+	for name := range p.ranges {
+		if !slices.Contains(p.names, name) {
+			p.fail("a range is given for %s, which the map does not have", name)
+		}
 	}
 	for i, name := range p.names {
 		if _, ok := p.ranges[name]; !ok {
@@ -553,14 +589,26 @@ func (p *mapParser) resultList() {
 
 // domain reads the ranges and constraints.
 func (p *mapParser) domain() {
-	for p.peek() != 0 && !p.ahead("replica id:") {
-		if !p.rangeOf() {
+	for p.peek() != 0 && p.peek() != '"' &&
+		p.peek() != '>' && !p.ahead("replica id:") {
+		switch {
+		case p.accept("is_simplified:"):
+			p.word() // true or false: what is read is simplified all the same
+		case !p.rangeOf():
 			p.where = append(p.where, p.disjunction()...)
 		}
-		if !p.accept(",") {
+		if !p.accept(",") && !p.startsLine() {
 			return
 		}
 	}
+}
+
+// startsLine reports whether what comes next is the first of its line.
+func (p *mapParser) startsLine() bool {
+	p.peek()
+	before := p.text[:p.at]
+	blanks := before[len(strings.TrimRight(before, " \t\r\n")):]
+	return strings.Contains(blanks, "\n")
 }
 
 // ahead reports whether s is next, after blanks.
@@ -608,6 +656,7 @@ func (p *mapParser) build(r *Ring) (m Map) {
 			m.Runtime = append(m.Runtime, e)
 		}
 	}
+	m.names = p.names
 	vals := make([]lin, len(p.nodes))
 	p.run(r, env, vals, 0, int32(len(vals)))
 	for _, x := range p.results {

@@ -69,6 +69,9 @@ type form struct {
 	lin
 	in     Interval // bound, once ranged
 	ranged bool
+
+	dividend int32 // a form y with ⌊y/divisor⌋ = this form
+	divisor  int64 // 0: none is known
 }
 
 // An atomKind is what an atom computes.
@@ -245,6 +248,7 @@ func (r *Ring) form(x lin) int32 {
 	r.forms = slices.Grow(r.forms, 1)[:n+1]
 	f := &r.forms[n]
 	f.lin, f.ranged = x, false
+	f.divisor = 0
 	if r.formTab.put(h, int32(n)) {
 		for i := range r.forms {
 			r.formTab.put(r.forms[i].hash(), int32(i))
@@ -542,6 +546,15 @@ type style struct {
 	residue residue
 	// ceilings leaves ⌊(y + 1)/2⌋ as it is; otherwise it is y − ⌊y/2⌋.
 	ceilings bool
+	// free is the style of a Composition, whose forms are not compared: what a
+	// division gives may depend on the divisions before it (noteOrigin), and a text
+	// need not read back as the same form.
+	free bool
+	// spread divides remainders coefficient by coefficient (against div-remainder).
+	spread bool
+	// literal makes an atom of every division that its range does not decide, and
+	// of every remainder, as they are written.
+	literal bool
 }
 
 // A residue says which multiple of d is taken out of a coefficient k of a

@@ -19,6 +19,8 @@ const (
 	ruleDivConst
 	ruleDivRange
 	ruleDivWhole
+	ruleDivRemainder
+	ruleDivTwo
 	ruleDivSign
 	ruleDivGCD
 	ruleDivHalf
@@ -41,6 +43,7 @@ const (
 	ruleDomainDiv
 	ruleDomainMin
 	ruleDomainMod
+	ruleDomainPeriod
 	ruleDomainOnly
 	ruleDomainRemainders
 	ruleDomainEquation
@@ -58,18 +61,20 @@ const (
 // expressions; l a sum of variables; r and s residues.
 var ruleTable = [numRules]Rule{
 	// Quotients by a constant.
-	ruleDivOne:      {"div-one", "⌊x/1⌋ = x", "Definition."},
-	ruleDivConst:    {"div-const", "⌊c/m⌋ is a constant", "Definition."},
-	ruleDivRange:    {"div-range", "⌊x/m⌋ = q when q·m ≤ x < (q+1)·m", "Both ends of x's range have the quotient q,\nand ⌊·/m⌋ is monotone."},
-	ruleDivWhole:    {"div-whole", "⌊(q·m·y + r)/m⌋ = q·y + ⌊r/m⌋", "An integer inside ⌊·⌋ can be taken out."},
-	ruleDivSign:     {"div-sign", "⌊−x/m⌋ = −⌊(x + m−1)/m⌋", "⌊−x/m⌋ = −⌈x/m⌉, and ⌈x/m⌉ = ⌊(x + m−1)/m⌋.\nSo a leading sign is always positive."},
-	ruleDivGCD:      {"div-gcd", "⌊(g·y + c)/(g·n)⌋ = ⌊(y + ⌊c/g⌋)/n⌋", "⌊x/(g·n)⌋ = ⌊⌊x/g⌋/n⌋, and ⌊(g·y + c)/g⌋ = y + ⌊c/g⌋."},
-	ruleDivHalf:     {"div-half", "⌊(y + 1)/2⌋ = y − ⌊y/2⌋ for a single term y", "⌊y/2⌋ + ⌈y/2⌉ = y. So −y mod 2 and y mod 2 are the same."},
-	ruleDivComplete: {"div-complete", "⌊(x − n·q)/m⌋ = ⌊(x − (n + m·k)·q)/m⌋ + k·q", "With k such that a remainder appears, when that decides the quotient."},
-	ruleDivSlack:    {"div-slack", "⌊(g·y + s)/(g·n)⌋ = ⌊(g·y + g·q)/(g·n)⌋ when q·g ≤ s < (q+1)·g", "As div-gcd: ⌊x/(g·n)⌋ = ⌊⌊x/g⌋/n⌋, and s cannot\nleave one period of g."},
-	ruleDivResidue:  {"div-residue", "⌊(y + c)/m⌋ = ⌊(y + c')/m⌋ when y ≡ r (mod g) and r+c, r+c' lie in one period of g", "y + c takes one residue modulo g, so moving c inside\nthe period changes no quotient."},
-	ruleDivDiv:      {"div-div", "⌊(⌊y/n⌋ + x)/m⌋ = ⌊(y + n·x)/(n·m)⌋", "⌊y/n⌋ + x = ⌊(y + n·x)/n⌋ for integer x, and two\nfloors in a row are one."},
-	ruleDivExact:    {"div-exact", "m·⌊y/m⌋ = y − r when y ≡ r (mod m), 0 ≤ r < m", "The remainder is known, so the quotient is linear in y."},
+	ruleDivOne:       {"div-one", "⌊x/1⌋ = x", "Definition."},
+	ruleDivConst:     {"div-const", "⌊c/m⌋ is a constant", "Definition."},
+	ruleDivRange:     {"div-range", "⌊x/m⌋ = q when q·m ≤ x < (q+1)·m", "Both ends of x's range have the quotient q,\nand ⌊·/m⌋ is monotone."},
+	ruleDivWhole:     {"div-whole", "⌊(q·m·y + r)/m⌋ = q·y + ⌊r/m⌋", "An integer inside ⌊·⌋ can be taken out."},
+	ruleDivRemainder: {"div-remainder", "⌊(k·(y mod n) + x)/m⌋ = q·(y mod n) + ⌊((k − q·m)·(y mod n) + x)/m⌋", "As div-whole, y mod n being one term although it is y − n·⌊y/n⌋."},
+	ruleDivTwo:       {"div-two", "⌊(k·y + c)/m⌋ = q + (q' − q)·(y − l) for y in [l, l+1]", "q and q' are the quotients at l and l+1,\nand a line goes through two points."},
+	ruleDivSign:      {"div-sign", "⌊−x/m⌋ = −⌊(x + m−1)/m⌋", "⌊−x/m⌋ = −⌈x/m⌉, and ⌈x/m⌉ = ⌊(x + m−1)/m⌋.\nSo a leading sign is always positive."},
+	ruleDivGCD:       {"div-gcd", "⌊(g·y + c)/(g·n)⌋ = ⌊(y + ⌊c/g⌋)/n⌋", "⌊x/(g·n)⌋ = ⌊⌊x/g⌋/n⌋, and ⌊(g·y + c)/g⌋ = y + ⌊c/g⌋."},
+	ruleDivHalf:      {"div-half", "⌊(y + 1)/2⌋ = y − ⌊y/2⌋ for a single term y", "⌊y/2⌋ + ⌈y/2⌉ = y. So −y mod 2 and y mod 2 are the same."},
+	ruleDivComplete:  {"div-complete", "⌊(x − n·q)/m⌋ = ⌊(x − (n + m·k)·q)/m⌋ + k·q", "With k such that a remainder appears, when that decides the quotient."},
+	ruleDivSlack:     {"div-slack", "⌊(g·y + s)/(g·n)⌋ = ⌊(g·y + g·q)/(g·n)⌋ when q·g ≤ s < (q+1)·g", "As div-gcd: ⌊x/(g·n)⌋ = ⌊⌊x/g⌋/n⌋, and s cannot\nleave one period of g."},
+	ruleDivResidue:   {"div-residue", "⌊(y + c)/m⌋ = ⌊(y + c')/m⌋ when y ≡ r (mod g) and r+c, r+c' lie in one period of g", "y + c takes one residue modulo g, so moving c inside\nthe period changes no quotient."},
+	ruleDivDiv:       {"div-div", "⌊(⌊y/n⌋ + x)/m⌋ = ⌊(y + n·x)/(n·m)⌋", "⌊y/n⌋ + x = ⌊(y + n·x)/n⌋ for integer x, and two\nfloors in a row are one."},
+	ruleDivExact:     {"div-exact", "m·⌊y/m⌋ = y − r when y ≡ r (mod m), 0 ≤ r < m", "The remainder is known, so the quotient is linear in y."},
 
 	// Quotients by an expression that is positive everywhere.
 	ruleQuotWhole:  {"quot-whole", "⌊(q·f + r)/f⌋ = q + ⌊r/f⌋", "An integer inside ⌊·⌋ can be taken out."},
@@ -92,6 +97,7 @@ var ruleTable = [numRules]Rule{
 	ruleDomainDiv:        {"domain-div", "w + ⌊y/m⌋ in [lo, hi] iff m·w + y in [m·lo, m·hi + m−1]", "w + ⌊y/m⌋ = ⌊(m·w + y)/m⌋; definition of ⌊·⌋, m > 0."},
 	ruleDomainMin:        {"domain-min", "min(y, 0) in [lo, hi] iff y in [lo, hi], for hi ≥ 0: y ≥ lo", "Definition; above 0 the min says nothing."},
 	ruleDomainMod:        {"domain-mod", "y mod m = r iff y ≡ r (mod m)", "Kept as a congruence, which divisions use (div-residue)."},
+	ruleDomainPeriod:     {"domain-period", "y mod m in [lo, hi] narrows the variable y to the first and the last value with such a remainder", "No value outside of them has one."},
 	ruleDomainOnly:       {"domain-only", "y ≡ r (mod m) iff y = v when v is the only such number in the range of y", "And k·y + z ≡ r (mod m) gives z ≡ r modulo gcd(k, m)."},
 	ruleDomainRemainders: {"domain-remainders", "y ≡ r (mod m) and y ≡ s (mod n) iff y ≡ q (mod lcm(m, n)), or never", "Chinese remainders: there is a q iff r ≡ s (mod gcd(m, n))."},
 	ruleDomainEquation:   {"domain-equation", "±x + y = c eliminates the variable x", "Its own range becomes a bound of c − y."},

@@ -12,18 +12,20 @@ type ruleTrial func(id ruleID, g *generator) (applied bool, wrong string)
 
 // ruleTrials has a row for every rule.
 var ruleTrials = [numRules]ruleTrial{
-	ruleDivOne:      trialDivOne,
-	ruleDivConst:    trialDivConst,
-	ruleDivRange:    trialDivRange,
-	ruleDivWhole:    trialDivWhole,
-	ruleDivSign:     trialDivRule,
-	ruleDivGCD:      trialDivRule,
-	ruleDivHalf:     trialDivHalf,
-	ruleDivComplete: trialDivComplete,
-	ruleDivSlack:    trialDivRule,
-	ruleDivResidue:  trialDivResidue,
-	ruleDivDiv:      trialDivRule,
-	ruleDivExact:    trialDivExact,
+	ruleDivOne:       trialDivOne,
+	ruleDivConst:     trialDivConst,
+	ruleDivRange:     trialDivRange,
+	ruleDivWhole:     trialDivWhole,
+	ruleDivRemainder: trialDivRemainder,
+	ruleDivTwo:       trialDivTwo,
+	ruleDivSign:      trialDivRule,
+	ruleDivGCD:       trialDivRule,
+	ruleDivHalf:      trialDivHalf,
+	ruleDivComplete:  trialDivComplete,
+	ruleDivSlack:     trialDivRule,
+	ruleDivResidue:   trialDivResidue,
+	ruleDivDiv:       trialDivRule,
+	ruleDivExact:     trialDivExact,
 
 	ruleQuotWhole:  trialQuotRule,
 	ruleQuotRange:  trialQuotRule,
@@ -42,6 +44,7 @@ var ruleTrials = [numRules]ruleTrial{
 	ruleDomainDiv:        trialDomainRule,
 	ruleDomainMin:        trialDomainRule,
 	ruleDomainMod:        trialDomainRule,
+	ruleDomainPeriod:     trialDomainRule,
 	ruleDomainOnly:       trialDomainOnly,
 	ruleDomainRemainders: trialDomainRemainders,
 	ruleDomainEquation:   trialDomainRule,
@@ -230,7 +233,8 @@ func trialDivRange(_ ruleID, g *generator) (bool, string) {
 // trialDivWhole tries division with remainder, coefficient by coefficient.
 func trialDivWhole(_ ruleID, g *generator) (bool, string) {
 	r := g.vars[0].r
-	r.style = style{residue(g.rnd.Intn(3)), g.rnd.Intn(2) == 0}
+	r.style.residue = residue(g.rnd.Intn(3))
+	r.style.ceilings = g.rnd.Intn(2) == 0
 	defer func() { r.style = style{} }()
 	x, d := g.dividend().e.lin(), g.divisor()
 	whole, rest := r.divide(x, d)
@@ -239,6 +243,48 @@ func trialDivWhole(_ ruleID, g *generator) (bool, string) {
 		return r.at(whole, v) + FloorDiv(r.at(rest, v), d),
 			FloorDiv(r.at(x, v), d)
 	})
+}
+
+// trialDivRemainder divides sums with a remainder of which d is no divisor, in any
+// style.
+func trialDivRemainder(id ruleID, g *generator) (bool, string) {
+	r := g.vars[0].r
+	r.style.residue = residue(g.rnd.Intn(3))
+	defer func() { r.style = style{} }()
+	m, d := 5+g.rnd.Int63n(6), g.divisor()
+	n := 1 + g.rnd.Int63n(2)
+	y := g.vars[0].Scale(n)
+	y = y.AddConst(g.rnd.Int63n(5))
+	if g.rnd.Intn(2) == 0 {
+		y = y.Div(2)
+	}
+	k := g.rnd.Int63n(5) - 2
+	mod := y.Mod(m).lin()
+	y1 := g.vars[1].lin()
+	x := r.addmul(y1, k, mod)
+	whole, rest := r.divide(x, d)
+	what := fmt.Sprintf("(%s) floordiv %d", text(r, x), d)
+	wrong := g.everywhere(what, func(v []int64) (int64, int64) {
+		q := FloorDiv(r.at(rest, v), d)
+		want := FloorDiv(r.at(x, v), d)
+		return r.at(whole, v) + q, want
+	})
+	return r.fired[id] > 0, wrong
+}
+
+// trialDivTwo divides multiples of a quotient that has two values.
+func trialDivTwo(id ruleID, g *generator) (bool, string) {
+	r := g.vars[0].r
+	n := g.hi[0] - g.lo[0]
+	if n < 1 {
+		return false, ""
+	}
+	y := g.vars[0].AddConst(-g.lo[0])
+	y = y.Div(n/2 + 1)
+	k := 1 + g.rnd.Int63n(9)
+	c := g.rnd.Int63n(20) - 10
+	x := y.Scale(k).AddConst(c)
+	return r.tryDivRule(id, g, x.lin(), g.divisor())
 }
 
 func trialDivRule(id ruleID, g *generator) (bool, string) {
@@ -515,6 +561,9 @@ func (g *generator) constrained(id ruleID) lin {
 		x = x.Div(g.divisor())
 	case id == ruleDomainMin:
 		x = x.Min(r.Const(0))
+	case id == ruleDomainPeriod:
+		y := g.vars[0].AddConst(g.rnd.Int63n(3))
+		x = y.Mod(g.divisor())
 	case id == ruleDomainMod:
 		x = x.Mod(g.divisor())
 	case id == ruleDomainSlack:

@@ -80,6 +80,15 @@ func summary(v view) []summaryCell {
 	if len(v.Fusions) > 0 {
 		cells = append(cells, outcomes(v)...)
 	}
+	bad := 0
+	for _, f := range v.Fusions {
+		if f.DefaultError != "" {
+			bad++
+		}
+	}
+	if bad > 0 {
+		cells = append(cells, summaryCell{fmt.Sprint(bad), "default plans fail their check"})
+	}
 	if n := len(v.Refused); n > 0 {
 		cells = append(cells, summaryCell{fmt.Sprint(n), "refused, with a reason"})
 	}

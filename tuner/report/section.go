@@ -23,6 +23,8 @@ type fusionSection struct {
 	Clock string
 	// Beaten says that the winner is not the default.
 	Beaten bool
+	// DefaultError is how the default failed its check, "" where it did not.
+	DefaultError string
 	// Tried counts the plans that were verified; Failed are those of them that
 	// are wrong or did not run, and Plans the others in the order of their times.
 	Tried  int
@@ -68,6 +70,8 @@ func newSection(r cache.Record) fusionSection {
 		Clock:  kernels.ParseSampleQuality(r.Evidence).String(),
 		Beaten: r.Plan != r.Default,
 		Tried:  len(r.Trials),
+
+		DefaultError: r.DefaultFailure(),
 	}
 	f.ID = f.Print[:12]
 	for _, t := range r.Trials {

@@ -104,6 +104,33 @@ func (s *Session) sample(
 	return t, err
 }
 
+// ReadOutputs copies the outputs of the last run of the last sample to out.
+func (s *Session) ReadOutputs(ctx context.Context, out []kernels.Buffer) error {
+	d := s.data
+	if d == nil {
+		return errors.New("no sample was taken")
+	}
+	if _, err := s.device(ctx); err != nil {
+		return err
+	}
+	if s.data != d {
+		return errors.New("the device was lost since the sample was taken")
+	}
+	last := d.sets[(d.next+len(d.sets)-1)%len(d.sets)]
+	if len(out) != len(last.out) {
+		return fmt.Errorf("%d outputs asked for, the sample has %d", len(out), len(last.out))
+	}
+	for k, b := range out {
+		if len(b.Data) == 0 {
+			continue
+		}
+		if err := s.driver.CopyOut(b.Data, last.out[k]); err != nil {
+			return s.recordLoss(err)
+		}
+	}
+	return nil
+}
+
 // burst is n runs on the sets in turn, between two readings of the clocks.
 func (s *Session) burst(
 	a timeLimit, w *Executable, scratch []Address, n int,

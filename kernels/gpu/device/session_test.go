@@ -477,6 +477,10 @@ func TestSample(t *testing.T) {
 	); err != nil || len(d.memory) != held {
 		t.Errorf("another bench: %v, %d allocations, %d before", err, len(d.memory), held)
 	}
+	read := []kernels.Buffer{{Data: make([]byte, len(out[0].Data))}}
+	if err := s.ReadOutputs(t.Context(), read); err != nil || read[0].Data[3] != 2*in[0].Data[3] {
+		t.Errorf("the outputs of the last run are %v, %v", read[0].Data, err)
+	}
 	large := []kernels.Set{
 		{In: []kernels.Buffer{
 			in[0], {Data: make([]byte, 1<<26)},
@@ -487,6 +491,9 @@ func TestSample(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "out of memory") || len(d.memory) != 0 {
 			t.Errorf("more than there is: %v, %d allocations", err, len(d.memory))
 		}
+	}
+	if err := s.ReadOutputs(t.Context(), read); err == nil {
+		t.Error("outputs of no sample are read")
 	}
 	if _, err := s.Sample(t.Context(), toyWork("double"), nil, 1); err == nil {
 		t.Error("timed on nothing")

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/executable"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
+)
+
+// texts are those of a folder whose names match an expression.
+func texts(t *testing.T, folder, only string) []model {
+	all, err := readCorpus(folder, regexp.MustCompile(only))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// partitioned parses and partitions a text.
+func partitioned(t *testing.T, m model) *hlo.Module {
+	parsed, err := hlo.Parse(m.Name, m.Text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	split := withFusions(parsed)
+	return split
+}
+
+// An expectation is what JAX computed (oracle.py -record).
+type expectation struct {
+	// Inputs are the ranges that elements of the arguments are drawn from.
+	Inputs [][2]float64
+	// Outputs have their largest magnitude and some elements, evenly spaced.
+	Outputs []struct {
+		Largest  float64
+		Elements []float64
+	}
+}
+
+// hashed is the number from 0 to 1 that oracle.py makes of element n of an argument.
+func hashed(argument, n int64) float64 {
+	x := uint32(n)*2654435761 + uint32(argument+1)*2246822519
+	x ^= x >> 15
+	x *= 2246822519
+	x ^= x >> 13
+	x *= 3266489917
+	x ^= x >> 16
+	return float64(x) / (1 << 32)
+}
+
+// arguments makes the inputs that oracle.py makes.
+func arguments(t *testing.T, c *hlo.Computation, ranges [][2]float64) []kernels.Buffer {
+	if len(ranges) != len(c.Params) {
+		t.Fatalf("%d parameters, JAX has %d", len(c.Params), len(ranges))
+	}
+	var all []kernels.Buffer
+	for k, p := range c.Params {
+		b, err := kernels.NewBuffer(p.Shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lo, hi := ranges[k][0], ranges[k][1]
+		for n := range p.Shape.Elements() {
+			if x := lo + (hi-lo)*hashed(int64(k), n); p.Shape.DType.IsFloat() {
+				b.SetFloat(n, x)
+			} else {
+				b.SetInt(n, int64(math.Floor(x)))
+			}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// kept is the number of elements that oracle.py keeps, and allowed the difference,
+// relative to the largest element, that it allows.
+const (
+	kept    = 16
+	allowed = 2e-4
+)
+
+// refused are texts that are not executed, and a word of the reason: XLA calls a
+// library for Mixtral's topk.
+var refused = map[string]string{
+	"mixtral.forward.hlo": "custom-call",
+	"mixtral.train.hlo":   "custom-call",
+}
+
+// What modules compute by default plans is what jax.jit computed: StableHLO that is
+// partitioned here, and what XLA has fused.
+func TestOracle(t *testing.T) {
+	raw, err := readCompressed("small/expected.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var expected map[string]expectation
+	if err := json.Unmarshal(raw, &expected); err != nil {
+		t.Fatal(err)
+	}
+	only := `.`
+	if testing.Short() {
+		only = `^(llama_block|mixtral|gnn|lstm|mamba)\.`
+	}
+	for _, m := range texts(t, "small", only) {
+		t.Run(m.Name, func(t *testing.T) {
+			want, ok := expected[strings.TrimSuffix(m.Name, filepath.Ext(m.Name))]
+			if !ok {
+				t.Fatal("JAX has not computed it: run oracle.py -record")
+			}
+			split := partitioned(t, m)
+			e, err := executable.Compile(context.Background(), split, cpu.New(), executable.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			out, err := e.Run(context.Background(), arguments(t, split.Entry, want.Inputs))
+			if why := refused[m.Name]; why != "" && err != nil && strings.Contains(err.Error(), why) {
+				return
+			}
+			if err != nil || refused[m.Name] != "" {
+				t.Fatal(err)
+			}
+			compare(t, out, want)
+		})
+	}
+}
+
+// compare looks at the elements of the outputs that were kept.
+func compare(t *testing.T, out []kernels.Buffer, want expectation) {
+	if len(out) != len(want.Outputs) {
+		t.Fatalf("%d outputs, JAX has %d", len(out), len(want.Outputs))
+	}
+	for k, b := range out {
+		n := b.Shape.Elements()
+		for j, x := range want.Outputs[k].Elements {
+			at := int64(j) * max(1, n/kept)
+			if d := math.Abs(b.Float(at) - x); !(d <= allowed*want.Outputs[k].Largest) {
+				t.Fatalf("output %d, element %d: %v, JAX says %v", k, at, b.Float(at), x)
+			}
+		}
+	}
+}
+
+// Every text loads; every fusion of the predictions in StableHLO can be tiled, and
+// has a default plan.
+func TestCorpus(t *testing.T) {
+	b := cpu.New()
+	done := map[[32]byte]bool{}
+	for _, m := range texts(t, "corpus", `.`) {
+		if _, err := hlo.Parse(m.Name, m.Text); err != nil {
+			t.Error(err)
+		}
+		if !strings.HasSuffix(m.Name, "forward.mlir") || strings.Contains(m.Name, "parallel") || testing.Short() {
+			continue // partition of the others takes minutes
+		}
+		split := partitioned(t, m)
+		for _, c := range split.Fusions() {
+			print := c.Fingerprint()
+			if done[print] {
+				continue
+			}
+			done[print] = true
+			p, err := symtile.Analyze(c)
+			if err != nil {
+				t.Errorf("%s, %s: %v", m.Name, c.Name, err)
+				continue
+			}
+			if _, err := b.Default(p); err != nil {
+				t.Errorf("%s, %s: no plan: %v", m.Name, c.Name, err)
+			}
+		}
+	}
+	t.Logf("%d distinct fusions", len(done))
+}
+
+// Fusions of two small models are tuned, and the models run by their winners.
+func TestTuned(t *testing.T) {
+	db := cache.Open(filepath.Join(t.TempDir(), "t.db"))
+	b := cpu.New()
+	tune := &tuner.Tuner{Backend: b, Cache: db, Options: tuner.Options{Candidates: 2, Budget: 50 * time.Millisecond}}
+	for _, m := range texts(t, "small", `^(llama_block|dlrm)\.forward\.mlir$`) {
+		split := partitioned(t, m)
+		for _, c := range split.Fusions() {
+			if _, err := tune.Tune(context.Background(), c); err != nil {
+				t.Errorf("%s, %s: %v", m.Name, c.Name, err)
+			}
+		}
+		e, err := executable.Compile(context.Background(), split, b, executable.Options{Plan: winners(db, kernels.IdentityOf(b))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		for _, u := range e.Units() {
+			if u.Plan != "" && !u.Stored && strings.HasPrefix(u.Name, "fused") {
+				t.Errorf("%s, %s: its winner does not run: %s", m.Name, u.Name, u.Reason)
+			}
+		}
+	}
+}
+
+// The table is a line a model, whatever fails; a program that crashes is a note.
+func TestRow(t *testing.T) {
+	crash := filepath.Join(t.TempDir(), "crash")
+	script := "#!/bin/sh\necho panic: of a kind >&2\nexit 2\n"
+	if err := os.WriteFile(crash, []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	o := options{tilewright: crash, scratch: t.TempDir(), limit: time.Minute}
+	r := o.measure(context.Background(), model{"m.hlo", []byte("HloModule m\nENTRY e { ROOT p = f32[2] parameter(0) }")})
+	if got := fmt.Sprint(r.notes); got != "[show: panic: of a kind]" {
+		t.Errorf("notes %s", got)
+	}
+	if got := strings.Count(r.String(), "\t"); got != len(header)-1 || r.instructions != 1 {
+		t.Errorf("%d columns, %d instructions: %s", got+1, r.instructions, r)
+	}
+}

@@ -1,0 +1,145 @@
+"""The oracle of whole modules: what jax.jit computes, beside `tilewright run`.
+
+python oracle.py [-tilewright PROGRAM] [-record FILE] [NAME.PASS…]
+
+Each small model is compiled by JAX and run on inputs that a formula makes, then
+its StableHLO is executed by `tilewright run` on the same inputs; the largest
+difference of each output, relative to the output's largest element, must be at
+most ALLOWED. -record writes some of JAX's results for the Go test, which makes
+the same inputs.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import jax
+import ml_dtypes
+import numpy as np
+
+import definitions
+import make
+
+# The relative difference that is allowed. Sums of f32 in another order differ by
+# some 1e-6; the second moments of Adam, squares, and deep norms multiply that.
+ALLOWED = 2e-4
+# Elements of an output that -record keeps, evenly spaced.
+KEPT = 16
+
+
+def hashed(number, n):
+    """n numbers from 0 to 1 that depend on the number of the argument."""
+    x = (np.arange(n, dtype=np.uint64) * 2654435761 + (number + 1) * 2246822519) & 0xFFFFFFFF
+    x ^= x >> 15
+    x = (x * 2246822519) & 0xFFFFFFFF
+    x ^= x >> 13
+    x = (x * 3266489917) & 0xFFFFFFFF
+    x ^= x >> 16
+    return x.astype(np.float64) / 2**32
+
+
+def bounds(path, leaf):
+    """The range that the elements of an argument are drawn from."""
+    name = jax.tree_util.keystr(path)
+    if np.issubdtype(leaf.dtype, np.integer):
+        return (0, 50) if leaf.ndim > 1 else (0, 4)  # tokens and rows; labels, nodes and counts
+    if ".nu" in name or "'var'" in name:
+        return 0.5, 1.5
+    if "scale" in name:
+        return 0.8, 1.2
+    return -0.2, 0.2
+
+
+def arguments(abstract):
+    """Arrays for the abstract arguments, and the range of each."""
+    leaves, tree = jax.tree_util.tree_flatten_with_path(abstract)
+    ranges, arrays = [], []
+    for number, (path, leaf) in enumerate(leaves):
+        lo, hi = bounds(path, leaf)
+        x = lo + (hi - lo) * hashed(number, leaf.size)
+        x = np.floor(x) if np.issubdtype(leaf.dtype, np.integer) else x
+        ranges.append([lo, hi])
+        arrays.append(x.astype(leaf.dtype).reshape(leaf.shape))
+    return ranges, arrays, jax.tree_util.tree_unflatten(tree, arrays)
+
+
+def save(folder, arrays):
+    """NumPy files 0.npy and so on; bf16 as its bits."""
+    os.makedirs(folder)
+    for k, x in enumerate(arrays):
+        np.save(os.path.join(folder, f"{k}.npy"), x.view(np.uint16) if x.dtype == ml_dtypes.bfloat16 else x)
+
+
+def difference(got, want):
+    """The largest difference, relative to the largest element."""
+    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+    if want.size == 0:
+        return 0.0
+    if not np.array_equal(np.isfinite(got), np.isfinite(want)):
+        return np.inf
+    top = np.nanmax(np.abs(np.where(np.isfinite(want), want, 0)))
+    return float(np.nanmax(np.abs(np.where(np.isfinite(want), got - want, 0))) / (top or 1))
+
+
+def executed(program, lowered, arrays, count):
+    """The outputs of tilewright run."""
+    with tempfile.TemporaryDirectory() as folder:
+        text, given, made = (os.path.join(folder, x) for x in ("m.mlir", "in", "out"))
+        with open(text, "w") as file:
+            file.write(lowered.as_text())
+        save(given, arrays)
+        os.makedirs(made)
+        command = [program, "run", "-check=false", "-repeat", "1", "-args", given, "-out", made, text]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return [np.load(os.path.join(made, f"{k}.npy")) for k in range(count)]
+
+
+def digits(x):
+    """x with the digits that f32 has."""
+    return float(f"{x:.7g}")
+
+
+def kept(x):
+    """Evenly spaced elements of an output, and its largest magnitude."""
+    flat = np.asarray(x, np.float64).reshape(-1)
+    places = [k * max(1, flat.size // KEPT) for k in range(min(KEPT, flat.size))]
+    largest = np.max(np.abs(flat), initial=0)
+    return {"largest": digits(largest), "elements": [digits(flat[k]) for k in places]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-tilewright", help="compare with this program")
+    parser.add_argument("-record", help="write some of JAX's results")
+    parser.add_argument("name", nargs="*")
+    options = parser.parse_args()
+    recorded, worst = {}, 0.0
+    for name in definitions.MODELS:
+        for kind, function, abstract in make.programs(name, True):
+            full = f"{name}.{kind}"
+            if options.name and full not in options.name:
+                continue
+            ranges, arrays, values = arguments(abstract)
+            lowered = jax.jit(function, keep_unused=True).lower(*abstract)
+            want = [np.asarray(x) for x in jax.tree_util.tree_leaves(lowered.compile()(*values))]
+            finite = all(np.isfinite(np.asarray(x, np.float64)).all() for x in want)
+            recorded[full] = {"inputs": ranges, "outputs": [kept(x) for x in want]}
+            line = f"{full}: {len(arrays)} inputs, {len(want)} outputs{'' if finite else ', NOT FINITE'}"
+            if options.tilewright:
+                got = executed(options.tilewright, lowered, arrays, len(want))
+                off = max(difference(g, w) for g, w in zip(got, want))
+                worst = max(worst, off)
+                line += f", largest difference {off:.2g}" + (" WRONG" if off > ALLOWED else "")
+            print(line, flush=True)
+    if options.record:
+        with open(options.record, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as out:
+            out.write(json.dumps(recorded).encode())
+    sys.exit(worst > ALLOWED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/executable"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
+	"github.com/tilewright/tilewright/tuner/report"
+)
+
+// moduleJSON is the result of run -json for a whole module. Times are seconds.
+type moduleJSON struct {
+	// Name of the module, and stable name of the device.
+	Module string `json:"module"`
+	Device string `json:"device"`
+	// Times has one entry a run of the module.
+	Times []float64 `json:"times"`
+	// Units are the kernels and interpreted instructions.
+	Units []unitJSON `json:"units"`
+	// Allocated is the memory of values of a run in bytes, inputs not included,
+	// and Values what they would take without reuse.
+	Allocated int64 `json:"allocated"`
+	Values    int64 `json:"values"`
+	// runJSON's fields of the same names.
+	Checked bool     `json:"checked"`
+	Allowed float64  `json:"allowed,omitempty"`
+	Outputs []string `json:"outputs,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// unitJSON is a kernel, or an instruction that is interpreted.
+type unitJSON struct {
+	// Name of the fusion or instruction, and its fingerprint, hexadecimal.
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint"`
+	// Plan of the kernel; empty for what is interpreted, for the Reason.
+	Plan   string `json:"plan,omitempty"`
+	Stored bool   `json:"stored,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Runs and Seconds are per run of the module, on average.
+	Runs    float64 `json:"runs"`
+	Seconds float64 `json:"seconds"`
+}
+
+// isOneFusion reports whether a module does nothing but compute one fusion.
+func isOneFusion(m *hlo.Module) bool {
+	all := m.Fusions()
+	for _, i := range m.Entry.Instrs {
+		if i.Op != hlo.OpParameter && i.Op != hlo.OpFusion && all[0] != m.Entry {
+			return false
+		}
+	}
+	return len(all) == 1
+}
+
+// module executes a whole module and prints what it took.
+func (f runFlags) module(c *call, m *hlo.Module) error {
+	if *f.tiling != "" || *f.plan != "" || *f.source || *f.counters {
+		_, err := oneFusion(f.file, m, "")
+		return cmp.Or(err, usagef("-tiling, -plan, -source and -counters need -fusion: %s has more than one fusion", f.file))
+	}
+	b, err := backend(f.device)
+	if err != nil {
+		return err
+	}
+	e, err := executable.Compile(c.ctx, m, b, executable.Options{Plan: c.winners(*f.db, b)})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	in, err := f.inputs(c.ctx, m.Entry)
+	if err != nil {
+		return err
+	}
+	r := &moduleJSON{Module: m.Name, Device: b.Identity().Name}
+	var out []kernels.Buffer
+	for range *f.repeat {
+		start := time.Now()
+		if out, err = e.Run(c.ctx, in); err != nil {
+			return err
+		}
+		r.Times = append(r.Times, time.Since(start).Seconds())
+		if len(r.Times) == 1 {
+			r.Allocated, r.Values = e.Memory().Allocated, e.Memory().Values
+		}
+	}
+	r.describe(e)
+	if *f.check {
+		if err := r.check(c.ctx, m, b, in, out); err != nil {
+			return err
+		}
+	}
+	files := runJSON{}
+	if err := files.save(out, f.outputs(len(out))); err != nil {
+		return err
+	}
+	r.Outputs, r.Notes = files.Outputs, append(r.Notes, files.Notes...)
+	if c.json {
+		return c.printJSON(r)
+	}
+	r.print(c)
+	return nil
+}
+
+// winners finds plans in a database; nil without one.
+func (c *call) winners(db string, b kernels.Backend) func(*hlo.Computation) (kernels.Plan, bool) {
+	if db == "" {
+		return nil
+	}
+	from, id := cache.Open(db), kernels.IdentityOf(b)
+	return func(f *hlo.Computation) (kernels.Plan, bool) {
+		found, ok, err := tuner.Lookup(from, f, id)
+		if err != nil || !ok {
+			return kernels.Plan{}, false
+		}
+		plan, err := found.Plan()
+		return plan, err == nil
+	}
+}
+
+// describe notes what ran.
+func (r *moduleJSON) describe(e *executable.Executable) {
+	runs := float64(len(r.Times))
+	for _, u := range e.Units() {
+		print := u.Computation.Fingerprint()
+		r.Units = append(r.Units, unitJSON{
+			u.Name, hex.EncodeToString(print[:]), u.Plan, u.Stored, u.Reason,
+			float64(u.Runs) / runs, u.Time.Seconds() / runs,
+		})
+		r.Allowed += float64(u.Runs) / runs * check.ToleranceOf(u.Computation).Relative
+	}
+}
+
+// check compares the outputs with those of the reference. What is allowed is the
+// sum of what each kernel that ran may differ.
+func (r *moduleJSON) check(
+	ctx context.Context, m *hlo.Module, b kernels.Backend, in, out []kernels.Buffer,
+) error {
+	oracle, err := executable.Compile(ctx, m, b, executable.Options{Interpret: true})
+	if err != nil {
+		return err
+	}
+	want, err := oracle.Run(ctx, in)
+	if err != nil {
+		return err
+	}
+	for n := range out {
+		if m := check.Compare(n, out[n], want[n], check.Tolerance{Relative: r.Allowed, Units: 1}); m != nil {
+			return m
+		}
+	}
+	r.Checked = true
+	return nil
+}
+
+// print prints the result for people, with the units that take longest.
+func (r *moduleJSON) print(c *call) {
+	fmt.Fprintf(c.out, "%s on %s\n", r.Module, r.Device)
+	fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), report.Seconds(slices.Min(r.Times)))
+	stored, interpreted := 0, 0
+	for _, u := range r.Units {
+		if u.Stored {
+			stored++
+		}
+		if u.Plan == "" {
+			interpreted++
+		}
+	}
+	fmt.Fprintf(
+		c.out, "%d distinct kernels, %d of them by stored plans; %d instructions are interpreted\n",
+		len(r.Units)-interpreted, stored, interpreted,
+	)
+	fmt.Fprintf(
+		c.out, "memory of values: %.1f MB, %.1f MB without reuse\n",
+		float64(r.Allocated)/1e6, float64(r.Values)/1e6,
+	)
+	longest := slices.SortedFunc(slices.Values(r.Units), func(x, y unitJSON) int {
+		return cmp.Compare(y.Seconds, x.Seconds)
+	})
+	t := c.table()
+	for _, u := range longest[:min(len(longest), 10)] {
+		fmt.Fprintf(t, "  %s\t%s\t%g times\t%s\n", u.Name, report.Seconds(u.Seconds), u.Runs, cmp.Or(u.Plan, u.Reason))
+	}
+	t.Flush()
+	if r.Checked {
+		fmt.Fprintf(c.out, "agrees with the reference (within %.2g of the largest element)\n", r.Allowed)
+	}
+	for _, name := range r.Outputs {
+		fmt.Fprintf(c.out, "wrote %s\n", name)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(c.out, "note: %s\n", note)
+	}
+}

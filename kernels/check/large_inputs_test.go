@@ -1,0 +1,122 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// largeText is a computation whose input is too large to be copied.
+const largeText = `p = f32[4096,4200] parameter(0)
+ROOT s = f32[4096,1] slice(p), slice={[0:4096], [7:8]}`
+
+// A slicer is the kernel of largeText; a vandal overwrites an element of its input.
+type slicer struct{ vandal bool }
+
+func (slicer) Source() string { return "" }
+func (slicer) Close() error   { return nil }
+func (k slicer) Run(_ context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+	for n := range int64(4096) {
+		out[0].SetFloat(n, in[0].Float(n*4200+7))
+	}
+	if k.vandal {
+		in[0].SetFloat(5*4200+7, 1e9)
+	}
+	return time.Microsecond, nil
+}
+
+// Large inputs are neither copied for a run nor made again for a race; a kernel that
+// writes to them is found, and leaves no trace.
+func TestLargeInputsAreShared(t *testing.T) {
+	m, err := hlo.Parse("large", []byte(largeText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := NewVerifier(t.Context(), m.Entry, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []slicer{{}, {vandal: true}, {}} {
+		err := v.Verify(t.Context(), k)
+		if got := fmt.Sprint(err); k.vandal && !strings.Contains(got, "wrote to an input") || !k.vandal && err != nil {
+			t.Errorf("vandal %v: %v", k.vandal, err)
+		}
+	}
+	b, err := v.NewBench(t.Context(), 1, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := v.cases[len(v.cases)-1]
+	if len(b.sets) != 1 || &b.sets[0].In[0].Data[0] != &last.in[0].Data[0] {
+		t.Errorf("%d sets with inputs of their own", len(b.sets))
+	}
+}
+
+// A large input is the same for the same seed, and its pool does not repeat along any
+// dimension of the usual kind.
+func TestPooledInputs(t *testing.T) {
+	m, err := hlo.Parse("large", []byte("p = bf16[8192,1024] parameter(0)\nROOT n = bf16[8192,1024] negate(p)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inputs [3]kernels.Buffer
+	for k, seed := range []int64{1, 1, 2} {
+		in, err := Inputs(m.Entry, Normals, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs[k] = in[0]
+	}
+	if !slices.Equal(inputs[0].Data, inputs[1].Data) || slices.Equal(inputs[0].Data, inputs[2].Data) {
+		t.Error("the content does not depend on the seed alone")
+	}
+	sum, squares, same := 0.0, 0.0, 0
+	const n = 8192 * 1024
+	for k := range int64(n) {
+		v := inputs[0].Float(k)
+		sum += v
+		squares += v * v
+		if k+1<<20 < n && v == inputs[0].Float(k+1<<20) {
+			same++
+		}
+	}
+	if mean := sum / n; mean*mean > 1e-4 || squares/n < 0.99 || squares/n > 1.01 {
+		t.Errorf("mean %v, variance %v", sum/n, squares/n)
+	}
+	if same > n/50 {
+		t.Errorf("%d of %d elements are those of 1,024 rows below", same, n)
+	}
+}
+
+// Samples lie on a grid, with the first and the last element, and as many combinations
+// as there are samples.
+func TestSampleGrid(t *testing.T) {
+	m, err := hlo.Parse("g", []byte("p = f32[9000,5000] parameter(0)\nROOT n = f32[9000,5000] negate(p)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Inputs(m.Entry, Normals, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := samplesOf(t.Context(), m.Entry, in, 1, sampleBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[int64]bool{}
+	for _, s := range all {
+		rows[s.index[0]] = true
+	}
+	if len(all) != samplesPerOutput || len(rows) > 32 || !rows[0] || !rows[8999] {
+		t.Errorf("%d samples in %d rows", len(all), len(rows))
+	}
+	if last := all[1].index; last[0] != 8999 || last[1] != 4999 {
+		t.Errorf("the second is %v", last)
+	}
+}

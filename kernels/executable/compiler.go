@@ -1,0 +1,276 @@
+package executable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A compiler makes the programs of a module.
+type compiler struct {
+	ctx      context.Context
+	backend  kernels.Backend
+	options  Options
+	programs map[*hlo.Computation]*program
+	// units are found by computation, and kernels by what they compute.
+	units   map[*hlo.Computation]*unit
+	kernels map[[32]byte]*unit
+	order   []*unit
+}
+
+// A unit is a Unit with its kernel; kernel is nil for what is interpreted.
+type unit struct {
+	Unit
+	kernel kernels.Kernel
+}
+
+// A program is a computation whose instructions are steps.
+type program struct {
+	computation *hlo.Computation
+	steps       []step
+	// root is the number of the step whose value is the result.
+	root int
+}
+
+// A step is one instruction. Its value has the number of the step.
+type step struct {
+	instr    *hlo.Instr
+	operands []int
+	// dead are the values that nothing reads after this step.
+	dead []int
+	// unit is what computes the value, unless the operation only moves references
+	// or is control flow.
+	unit *unit
+	// bodies are the programs of control flow and calls.
+	bodies []*program
+	// constant is the value of an instruction that has no operands.
+	constant *value
+}
+
+// close frees the kernels; the error is the first one.
+func (c *compiler) close() error {
+	var all []error
+	for _, u := range c.kernels {
+		if u.kernel != nil {
+			all = append(all, u.kernel.Close())
+		}
+	}
+	return errors.Join(all...)
+}
+
+// program compiles a computation, once.
+func (c *compiler) program(of *hlo.Computation) (*program, error) {
+	if p := c.programs[of]; p != nil {
+		return p, nil
+	}
+	p := &program{
+		computation: of,
+		steps:       make([]step, len(of.Instrs)),
+	}
+	c.programs[of] = p
+	number := make(map[*hlo.Instr]int, len(of.Instrs))
+	for n, i := range of.Instrs {
+		s, err := c.step(i)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range i.Operands {
+			s.operands = append(s.operands, number[o])
+		}
+		number[i] = n
+		p.steps[n] = s
+	}
+	p.root = number[of.Root]
+	p.setDead()
+	return p, nil
+}
+
+// setDead finds the last step that reads each value. The value of the root
+// lives on.
+func (p *program) setDead() {
+	last := make([]int, len(p.steps))
+	for n, s := range p.steps {
+		last[n] = n
+		for _, o := range s.operands {
+			last[o] = n
+		}
+	}
+	for n, at := range last {
+		if n != p.root {
+			s := &p.steps[at]
+			s.dead = append(s.dead, n)
+		}
+	}
+}
+
+// step compiles one instruction.
+func (c *compiler) step(i *hlo.Instr) (step, error) {
+	s := step{instr: i}
+	switch i.Op {
+	case hlo.OpParameter, hlo.OpTuple,
+		hlo.OpGetTupleElement, hlo.OpOptimizationBarrier:
+		return s, nil
+	case hlo.OpWhile, hlo.OpConditional, hlo.OpCall:
+		for _, callee := range i.Callees() {
+			body, err := c.program(callee)
+			if err != nil {
+				return s, err
+			}
+			s.bodies = append(s.bodies, body)
+		}
+		return s, nil
+	case hlo.OpConstant, hlo.OpIota:
+		made, err := reference.InterpretContext(
+			c.ctx, alone(i), nil,
+		)
+		if err != nil {
+			return s, fmt.Errorf(
+				"%s (%s): %w", i.Name, i.Op, err,
+			)
+		}
+		s.constant = &value{
+			buffer:  made[0],
+			storage: &storage{},
+		}
+		return s, nil
+	}
+	if isView(i) {
+		return s, nil
+	}
+	s.unit = c.unit(i)
+	return s, nil
+}
+
+// isView reports whether an instruction only gives its operand another shape: the
+// bytes stay where they are.
+func isView(i *hlo.Instr) bool {
+	switch i.Op {
+	case hlo.OpBitcast:
+		from := i.Operands[0].Shape
+		return from.DType == i.Shape.DType &&
+			from.Bytes() == i.Shape.Bytes()
+	case hlo.OpReshape, hlo.OpCopy:
+		return rowMajor(i.Operands[0].Shape) &&
+			rowMajor(i.Shape)
+	}
+	return false
+}
+
+// rowMajor reports whether the elements of a shape are in row-major order.
+func rowMajor(s hlo.Shape) bool {
+	return s.Equal(hlo.Shape{
+		DType: s.DType,
+		Dims:  s.Dims,
+	})
+}
+
+// alone is a computation of one instruction, whose operands are its parameters.
+func alone(i *hlo.Instr) *hlo.Computation {
+	root := *i
+	root.Operands = make([]*hlo.Instr, len(i.Operands))
+	c := &hlo.Computation{Name: i.Name}
+	for k, o := range i.Operands {
+		p := &hlo.Instr{
+			Name:  fmt.Sprintf("operand.%d", k),
+			Op:    hlo.OpParameter,
+			Shape: o.Shape,
+		}
+		p.Attrs.Param = k
+		root.Operands[k] = p
+		c.Params = append(c.Params, p)
+		c.Instrs = append(c.Instrs, p)
+	}
+	c.Instrs = append(c.Instrs, &root)
+	c.Root = &root
+	return c
+}
+
+// largeBytes is the size from which an instruction outside of fusions is worth a
+// kernel of its own.
+const largeBytes = 16 << 10
+
+// unit compiles a fusion, or an instruction as one.
+func (c *compiler) unit(i *hlo.Instr) *unit {
+	of := i.Attrs.Calls
+	small := false
+	if i.Op != hlo.OpFusion {
+		of = alone(i)
+		small = bytesOf(of) < largeBytes
+	}
+	if u := c.units[of]; u != nil {
+		return u
+	}
+	u := &unit{Unit: Unit{
+		Name:        of.Name,
+		Computation: of,
+	}}
+	switch {
+	case c.options.Interpret:
+		u.Reason = "it was asked for"
+	case small:
+		u.Reason = "it is small, and in no fusion"
+	default:
+		u = c.compiled(u)
+	}
+	c.units[of] = u
+	if u.Computation == of {
+		c.order = append(c.order, u)
+	}
+	return u
+}
+
+// bytesOf is what the arrays of a computation's parameters and results take.
+func bytesOf(c *hlo.Computation) (n int64) {
+	for _, s := range append(c.ParamShapes(), c.Root.Shape) {
+		for _, a := range s.Arrays() {
+			n += a.Bytes()
+		}
+	}
+	return n
+}
+
+// compiled is u with a kernel, or another unit that computes the same.
+func (c *compiler) compiled(u *unit) *unit {
+	print := u.Computation.Fingerprint()
+	if same := c.kernels[print]; same != nil {
+		return same
+	}
+	c.kernels[print] = u
+	p, err := symtile.Analyze(u.Computation)
+	if err != nil {
+		u.Reason = err.Error()
+		return u
+	}
+	if c.options.Plan != nil {
+		plan, ok := c.options.Plan(u.Computation)
+		if ok && c.compile(u, p, plan) {
+			u.Stored = true
+			return u
+		}
+	}
+	plan, err := c.backend.Default(p)
+	if err != nil {
+		u.Reason = err.Error()
+		return u
+	}
+	c.compile(u, p, plan)
+	return u
+}
+
+// compile gives u the kernel of a plan, or the reason why that does not run.
+func (c *compiler) compile(
+	u *unit, p *symtile.Program, plan kernels.Plan,
+) bool {
+	k, err := c.backend.Compile(c.ctx, p, plan)
+	if err != nil {
+		u.Reason = err.Error()
+		return false
+	}
+	u.kernel, u.Plan = k, plan.String()
+	return true
+}

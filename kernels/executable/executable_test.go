@@ -1,0 +1,149 @@
+package executable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/partition"
+)
+
+// counting makes inputs 1, 2, 3, … for the arrays of a computation's parameters.
+func counting(t *testing.T, c *hlo.Computation) []kernels.Buffer {
+	var in []kernels.Buffer
+	for _, p := range c.Params {
+		for _, s := range p.Shape.Arrays() {
+			b, err := kernels.NewBuffer(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range s.Elements() {
+				if s.DType.IsFloat() {
+					b.SetFloat(n, float64(n+1))
+				} else {
+					b.SetInt(n, n+1)
+				}
+			}
+			in = append(in, b)
+		}
+	}
+	return in
+}
+
+// compiled compiles a module for the CPU.
+func compiled(t *testing.T, text string, o Options) (*Executable, *hlo.Module) {
+	m, err := hlo.Parse("m", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = partition.Module(m, partition.Options{}).Module
+	e, err := Compile(context.Background(), m, cpu.New(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e, m
+}
+
+// The files of testdata hold modules, what they return for inputs of 1, 2, 3, …, by
+// kernels and by the reference alike, and what a run allocates of the bytes of
+// all values.
+func TestModules(t *testing.T) {
+	datadriven.RunTest(t, "testdata/modules.txt", func(t *testing.T, d *datadriven.TestData) string {
+		var texts []string
+		var memory Memory
+		for _, interpret := range []bool{true, false} {
+			e, m := compiled(t, d.Input, Options{Interpret: interpret})
+			for range 2 { // the second run uses the memory of the first
+				out, err := e.Run(context.Background(), counting(t, m.Entry))
+				if err != nil {
+					return err.Error() + "\n"
+				}
+				texts = append(texts, printed(out))
+				if memory = e.Memory(); texts[0] != texts[len(texts)-1] {
+					t.Errorf("interpreted %v: %s, at first %s", interpret, texts[len(texts)-1], texts[0])
+				}
+			}
+		}
+		return fmt.Sprintf("%s%d of %d bytes are allocated\n", texts[0], memory.Allocated, memory.Values)
+	})
+}
+
+// printed lists the elements of arrays.
+func printed(out []kernels.Buffer) string {
+	var text strings.Builder
+	for _, b := range out {
+		fmt.Fprintf(&text, "%s", b.Shape)
+		for n := range b.Shape.Elements() {
+			fmt.Fprintf(&text, " %v", b.Float(n))
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+// threeUses is a module that runs one fusion three times, on two shapes.
+const threeUses = `HloModule m
+f { x = f32[64,64] parameter(0); ROOT y = f32[64,64] negate(x) }
+g { a = f32[64,64] parameter(0); ROOT b = f32[64,64] negate(a) }
+h { a = f32[48,64] parameter(0); ROOT b = f32[48,64] negate(a) }
+ENTRY e {
+  p = f32[64,64] parameter(0)
+  a = f32[64,64] fusion(p), kind=kLoop, calls=f
+  b = f32[64,64] fusion(a), kind=kLoop, calls=g
+  s = f32[48,64] slice(b), slice={[0:48],[0:64]}
+  ROOT c = f32[48,64] fusion(s), kind=kLoop, calls=h
+}`
+
+// Fusions that compute the same are one kernel, which takes the plan that is known.
+func TestPlans(t *testing.T) {
+	e, m := compiled(t, threeUses, Options{Plan: func(c *hlo.Computation) (kernels.Plan, bool) {
+		tiles := symtile.Tiling{16, 64}
+		if c.Name == "h" {
+			tiles = symtile.Tiling{1, 2, 3} // of another fusion: the default takes its place
+		}
+		return kernels.Plan{Tiles: tiles}, true
+	}})
+	if _, err := e.Run(context.Background(), counting(t, m.Entry)); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, u := range e.Units() {
+		fmt.Fprintf(&text, "%s stored=%v runs=%d compiled=%v; ", u.Name, u.Stored, u.Runs, u.Plan != "")
+	}
+	want := "f stored=true runs=2 compiled=true; s stored=true runs=1 compiled=true; h stored=false runs=1 compiled=true; "
+	if text.String() != want {
+		t.Errorf("%s, want %s", text.String(), want)
+	}
+}
+
+// A parameter is not changed by what follows it, and a run that is interrupted or
+// has wrong inputs says so.
+func TestRun(t *testing.T) {
+	e, m := compiled(t, threeUses, Options{})
+	in := counting(t, m.Entry)
+	before := printed(in)
+	if _, err := e.Run(context.Background(), in); err != nil || printed(in) != before {
+		t.Errorf("%v, inputs changed: %v", err, printed(in) != before)
+	}
+	if _, err := e.Run(context.Background(), nil); err == nil {
+		t.Error("a run without its input has no error")
+	}
+	other, _ := kernels.NewBuffer(hlo.Shape{DType: hlo.F32, Dims: []int64{64}})
+	if _, err := e.Run(context.Background(), []kernels.Buffer{other}); err == nil {
+		t.Error("an input of another shape has no error")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := e.Run(ctx, in); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that is interrupted: %v", err)
+	}
+}

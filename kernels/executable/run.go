@@ -1,0 +1,205 @@
+package executable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A run is one execution of a module.
+type run struct {
+	ctx  context.Context
+	pool *pool
+}
+
+// program executes the steps of a computation. Its result has a reference of its
+// own to each of its arrays, and so has every value while it is alive.
+func (r *run) program(p *program, args []value) (value, error) {
+	values := make([]value, len(p.steps))
+	for n, s := range p.steps {
+		if err := r.ctx.Err(); err != nil {
+			return value{}, err
+		}
+		operands := make([]value, len(s.operands))
+		for k, o := range s.operands {
+			operands[k] = values[o]
+		}
+		if s.instr.Op == hlo.OpParameter {
+			operands = args[s.instr.Attrs.Param:][:1]
+		}
+		v, err := r.step(s, operands)
+		switch {
+		case err != nil && s.interpreted():
+			return value{}, err // the reference names the instruction
+		case err != nil:
+			return value{}, fmt.Errorf(
+				"%s (%s): %w", s.instr.Name, s.instr.Op, err,
+			)
+		}
+		values[n] = v
+		for _, d := range s.dead {
+			r.pool.release(values[d])
+		}
+	}
+	return values[p.root], nil
+}
+
+// step executes one instruction.
+func (r *run) step(s step, a []value) (value, error) {
+	switch s.instr.Op {
+	case hlo.OpParameter, hlo.OpOptimizationBarrier:
+		return a[0].retained(), nil
+	case hlo.OpConstant, hlo.OpIota:
+		return s.constant.retained(), nil
+	case hlo.OpTuple:
+		return value{isTuple: true, parts: a}.retained(), nil
+	case hlo.OpGetTupleElement:
+		if s.unit == nil {
+			return a[0].parts[s.instr.Attrs.Index].retained(), nil
+		}
+	case hlo.OpCall:
+		return r.program(s.bodies[0], a)
+	case hlo.OpWhile:
+		return r.while(s, a[0].retained())
+	case hlo.OpConditional:
+		return r.conditional(s, a)
+	}
+	if s.unit == nil {
+		return a[0].viewed(s.instr.Shape), nil
+	}
+	return r.unit(s, a)
+}
+
+// interpreted reports whether the reference computes the step.
+func (s step) interpreted() bool {
+	return s.unit != nil && s.unit.kernel == nil
+}
+
+// while repeats the body as long as the condition holds.
+func (r *run) while(s step, state value) (value, error) {
+	for {
+		arg := []value{state}
+		again, err := r.program(s.bodies[0], arg)
+		if err != nil {
+			return value{}, err
+		}
+		more := again.buffer.Data[0] != 0
+		r.pool.release(again)
+		if !more {
+			return state, nil
+		}
+		next, err := r.program(s.bodies[1], arg)
+		if err != nil {
+			return value{}, err
+		}
+		r.pool.release(state)
+		state = next
+	}
+}
+
+// conditional runs one branch: the first for true, or the one of a number, the
+// last for a number out of range.
+func (r *run) conditional(s step, a []value) (value, error) {
+	which := a[0].buffer.Int(0)
+	branches := int64(len(s.bodies))
+	switch {
+	case a[0].buffer.Shape.DType == hlo.Pred:
+		which = 1 - which
+	case which < 0 || which >= branches:
+		which = branches - 1
+	}
+	args := a[1:]
+	takes := len(s.bodies[which].computation.Params)
+	if len(args) > takes {
+		args = args[which : which+1]
+	}
+	return r.program(s.bodies[which], args)
+}
+
+// unit runs a kernel or the reference.
+func (r *run) unit(s step, a []value) (value, error) {
+	in, err := inputs(s.unit.Computation, a)
+	if err != nil {
+		return value{}, err
+	}
+	start := time.Now()
+	defer func() {
+		s.unit.Runs++
+		s.unit.Time += time.Since(start)
+	}()
+	if s.unit.kernel == nil {
+		return r.interpret(s, in)
+	}
+	shapes := kernels.OutputShapes(s.unit.Computation)
+	out := make([]kernels.Buffer, len(shapes))
+	made := make([]value, len(shapes))
+	for k, shape := range shapes {
+		made[k], err = r.pool.buffer(shape)
+		if err != nil {
+			return value{}, err
+		}
+		out[k] = made[k].buffer
+	}
+	_, err = s.unit.kernel.Run(r.ctx, in, out)
+	if err != nil {
+		return value{}, err
+	}
+	return assembled(s.instr.Shape, &made), nil
+}
+
+// inputs are the arrays of the operands, in the shapes of the parameters.
+func inputs(
+	c *hlo.Computation, a []value,
+) ([]kernels.Buffer, error) {
+	var in []kernels.Buffer
+	for k, v := range a {
+		if v.isTuple {
+			return nil, fmt.Errorf("operand %d is a tuple, which only control flow takes here", k)
+		}
+		got, want := v.buffer.Shape, c.Params[k].Shape
+		if !got.Equal(want) {
+			return nil, fmt.Errorf(
+				"operand %d is %s; the parameter is %s",
+				k, got, want,
+			)
+		}
+		in = append(in, v.buffer)
+	}
+	return in, nil
+}
+
+// interpret runs the reference.
+func (r *run) interpret(
+	s step, in []kernels.Buffer,
+) (value, error) {
+	out, err := reference.InterpretContext(
+		r.ctx, s.unit.Computation, in,
+	)
+	if err != nil {
+		return value{}, err
+	}
+	made := make([]value, len(out))
+	for k, b := range out {
+		made[k] = r.pool.adopt(b)
+	}
+	return assembled(s.instr.Shape, &made), nil
+}
+
+// assembled makes a value of a shape from the first arrays of a list, which it
+// takes off.
+func assembled(s hlo.Shape, from *[]value) value {
+	if s.DType != hlo.Tuple {
+		v := (*from)[0]
+		*from = (*from)[1:]
+		return v
+	}
+	v := value{isTuple: true}
+	for _, part := range s.Tuple {
+		v.parts = append(v.parts, assembled(part, from))
+	}
+	return v
+}

@@ -1,0 +1,202 @@
+package reference
+
+import (
+	"math"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Sums have errors that are relative to the sum of the magnitudes of their terms, in
+// whatever order those are added: the error of a sum s of terms t, each of which is off
+// by at most d, is at most
+//
+//	Σ d + 4√k·ε·Σ (|t| + d)
+//
+// with ε of the type that sums are kept in. The first part is certain, the second holds
+// for independent roundings with a margin of four standard deviations. For products
+// both sums are of products: with operands a ± p and b ± q,
+//
+//	Σ d = Σ (|a| + p)(|b| + q) − Σ |a||b|
+//
+// which is two evaluations of the instruction on magnitudes, without a look at how it
+// indexes its operands. An infinity or NaN among the terms decides the result in any
+// order; where the magnitudes together exceed the type, a partial sum may overflow in
+// one order and not in another, and the result can be anything.
+
+// contraction bounds sums of products: the error of a product is that of its operands
+// times the other operand.
+func (e bounding) contraction(
+	i *hlo.Instr, x []span,
+) (span, error) {
+	if !i.Shape.DType.IsFloat() {
+		return e.whole(i, x)
+	}
+	relative := sumError(i)
+	if x[0].shape.DType == hlo.F32 {
+		relative += e.Operand * (2 + e.Operand)
+	}
+	return e.sum(i, x, relative)
+}
+
+// reduction bounds reductions by one operation. Others are exact if nothing in them
+// computes and their operands are certain.
+func (e bounding) reduction(
+	i *hlo.Instr, x []span,
+) (span, error) {
+	op, monoid := i.Attrs.ToApply.Monoid()
+	switch {
+	case !monoid:
+		if !onlyChooses(i.Attrs.ToApply) {
+			return span{}, errUnbounded
+		}
+		return e.whole(i, x)
+	case !i.Shape.DType.IsFloat():
+		return e.whole(i, x)
+	case op == hlo.OpAdd:
+		return e.sum(i, x, sumError(i))
+	case op == hlo.OpMaximum || op == hlo.OpMinimum:
+		return e.monotonic(i, x)
+	}
+	return span{}, errUnbounded
+}
+
+// onlyChooses reports whether a computation returns its parameters, moved by
+// comparisons: argmax does.
+func onlyChooses(
+	c *hlo.Computation,
+) bool {
+	for _, i := range c.Instrs {
+		switch {
+		case !i.Shape.DType.IsFloat(), i.Op.Has(hlo.KeepsMagnitude):
+		case i.Op != hlo.OpParameter && i.Op != hlo.OpConstant:
+			return false
+		}
+	}
+	return true
+}
+
+// whole evaluates an instruction whose operands have to be certain.
+func (e bounding) whole(
+	i *hlo.Instr, x []span,
+) (span, error) {
+	if !allCertain(x) {
+		return span{}, errUnbounded
+	}
+	v, err := e.plain(i, x)
+	if err != nil {
+		return span{}, err
+	}
+	if v.tuple == nil {
+		return certain(v), nil
+	}
+	s := span{}
+	for _, e := range v.tuple {
+		s.parts = append(s.parts, certain(e))
+	}
+	return s, nil
+}
+
+// monotonic evaluates an instruction that does not decrease where an operand does
+// not.
+func (e bounding) monotonic(
+	i *hlo.Instr, x []span,
+) (s span, err error) {
+	s.value, err = e.plain(i, x)
+	if err != nil || allCertain(x) {
+		return certain(s.value), err
+	}
+	s.lo, s.hi, err = e.atEnds(i, x, x)
+	return s, err
+}
+
+// sumError is the relative error of the sums of an instruction.
+func sumError(
+	i *hlo.Instr,
+) float64 {
+	d := AccumulatorOf(i.Shape.DType)
+	terms := math.Sqrt(max(1, Terms(i)))
+	return sumDeviations * terms * Epsilon(d)
+}
+
+// sum bounds an instruction that sums products of its operands, or their elements,
+// with a relative error of its own.
+func (e bounding) sum(
+	i *hlo.Instr, x []span, relative float64,
+) (s span, err error) {
+	wide := exactly(i)
+	if s.value, err = e.plain(i, x); err != nil {
+		return s, err
+	}
+	sum, err := e.plain(wide, x)
+	if err != nil {
+		return s, err
+	}
+	magnitudes, err := e.run.instruction(wide, absolute(x, false))
+	if err != nil {
+		return s, err
+	}
+	// With operands that are larger by their errors the magnitudes grow by the error
+	// of the sum.
+	largest := magnitudes
+	if !allCertain(x) {
+		largest, err = e.run.instruction(wide, absolute(x, true))
+		if err != nil {
+			return s, err
+		}
+	}
+	s.lo = sum.clone()
+	s.hi = sum
+	overflow := largestOf(AccumulatorOf(i.Shape.DType))
+	s.widen(i.Shape, e.wide(i), func(n int64, _ float64) float64 {
+		l := largest.floats[n]
+		return l - magnitudes.floats[n] + relative*l
+	})
+	for k, y := range s.floats {
+		n := int64(k)
+		m := magnitudes.floats[n]
+		switch {
+		case m-m != 0: // an infinity or NaN among the terms decides
+			s.setEnds(n, y, y)
+		case !(largest.floats[n] <= overflow):
+			s.free(n)
+		}
+	}
+	return s, nil
+}
+
+// absolute are the magnitudes of operands and, if they are to be bounds, what their
+// errors add to them: infinite where a value can be anything.
+func absolute(
+	x []span, bounds bool,
+) []value {
+	all := make([]value, len(x))
+	for k, s := range x {
+		v := s.value.clone()
+		for n, y := range v.floats {
+			m := math.Abs(y)
+			lo, hi := s.ends(int64(n))
+			switch {
+			case bounds && lo > hi:
+				m = math.Inf(1)
+			case bounds && lo == lo:
+				m += max(y-lo, hi-y, 0)
+			}
+			v.floats[n] = m
+		}
+		for n, y := range v.ints {
+			v.ints[n] = max(y, -y)
+		}
+		all[k] = v
+	}
+	return all
+}
+
+// largestOf is the largest number of a type that sums are kept in.
+func largestOf(
+	d hlo.DType,
+) float64 {
+	if d == hlo.F64 {
+		return math.MaxFloat64
+	}
+	return math.MaxFloat32
+}

@@ -1,0 +1,336 @@
+package partition
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// split partitions a text, and tells the fusions by opcodes of what is work.
+func split(t *testing.T, text string, o Options) (*Result, []string) {
+	t.Helper()
+	m, err := hlo.Parse("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Module(m, o)
+	var all []string
+	for _, f := range r.Module.Fusions() {
+		var ops []string
+		for _, i := range f.Instrs {
+			switch i.Op {
+			case hlo.OpParameter, hlo.OpConstant, hlo.OpBroadcast, hlo.OpReshape, hlo.OpTuple:
+			default:
+				ops = append(ops, string(i.Op))
+			}
+		}
+		if _, err := symtile.Analyze(f); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+		all = append(all, strings.Join(ops, " "))
+	}
+	return r, all
+}
+
+const sumAndMax = `
+%sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+%max {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] maximum(a, b)
+}
+`
+
+// attention is dot, scale, causal mask, softmax and dot, as JAX prints it, with the
+// maximum of −∞ and the row's.
+func attention(batch int) string {
+	return strings.ReplaceAll(`HloModule attention`+sumAndMax+`
+ENTRY %main {
+  q = f32[BATCH,4,256,32] parameter(0)
+  k = f32[BATCH,4,256,32] parameter(1)
+  v = f32[BATCH,4,256,32] parameter(2)
+  dot.1 = f32[BATCH,4,256,256] dot(q, k), lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_contracting_dims={3}
+  scale = f32[] constant(0.2)
+  scales = f32[BATCH,4,256,256] broadcast(scale), dimensions={}
+  scaled = f32[BATCH,4,256,256] multiply(dot.1, scales)
+  row = s32[BATCH,4,256,256] iota(), iota_dimension=2
+  column = s32[BATCH,4,256,256] iota(), iota_dimension=3
+  mask = pred[BATCH,4,256,256] compare(row, column), direction=GE
+  low = f32[] constant(-1e38)
+  lows = f32[BATCH,4,256,256] broadcast(low), dimensions={}
+  masked = f32[BATCH,4,256,256] select(mask, scaled, lows)
+  inf = f32[] constant(-inf)
+  most = f32[BATCH,4,256] reduce(masked, inf), dimensions={3}, to_apply=%max
+  infs = f32[BATCH,4,256] broadcast(inf), dimensions={}
+  max.1 = f32[BATCH,4,256] maximum(infs, most)
+  column.1 = f32[BATCH,4,256,1] reshape(max.1)
+  column.2 = f32[BATCH,4,256] reshape(column.1)
+  wide = f32[BATCH,4,256,256] broadcast(column.2), dimensions={0,1,2}
+  less = f32[BATCH,4,256,256] subtract(masked, wide)
+  exp = f32[BATCH,4,256,256] exponential(less)
+  zero = f32[] constant(0)
+  total = f32[BATCH,4,256] reduce(exp, zero), dimensions={3}, to_apply=%sum
+  totals = f32[BATCH,4,256,256] broadcast(total), dimensions={0,1,2}
+  weights = f32[BATCH,4,256,256] divide(exp, totals)
+  ROOT dot.2 = f32[BATCH,4,256,32] dot(weights, v), lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_contracting_dims={2}
+}`, "BATCH", fmt.Sprint(batch))
+}
+
+// Attention is one fusion, whose loops become one, also where the batch is 1.
+func TestAttentionIsOneFusion(t *testing.T) {
+	for _, batch := range []int{1, 2} {
+		r, got := split(t, attention(batch), Options{})
+		if len(got) != 1 {
+			t.Fatalf("batch %d: %q", batch, got)
+		}
+		f := r.Module.Fusions()[0]
+		p, err := symtile.Analyze(f)
+		if err != nil || p.Online() == p {
+			t.Errorf("batch %d: no online loop, %v", batch, err)
+		}
+		if x := r.Fusions[f]; x.Price.Bytes*10 > x.Apart.Bytes || len(x.Reasons) == 0 {
+			t.Errorf("batch %d: %+v", batch, x)
+		}
+	}
+}
+
+// Reductions that share nothing stay apart: the norm of many gradients.
+func TestIndependentReductionsStayApart(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("HloModule norm" + sumAndMax + "ENTRY %main {\n  zero = f32[] constant(0)\n  s0 = f32[] constant(0)\n")
+	for k := range 46 {
+		fmt.Fprintf(&b, "  g%d = f32[4096] parameter(%[1]d)\n  q%[1]d = f32[4096] multiply(g%[1]d, g%[1]d)\n", k)
+		fmt.Fprintf(&b, "  r%d = f32[] reduce(q%[1]d, zero), dimensions={0}, to_apply=%%sum\n  s%[2]d = f32[] add(s%[1]d, r%[1]d)\n", k, k+1)
+	}
+	b.WriteString("  ROOT norm = f32[] sqrt(s46)\n}\n")
+	r, got := split(t, b.String(), Options{})
+	distinct := map[[32]byte]bool{}
+	for _, f := range r.Module.Fusions() {
+		distinct[f.Fingerprint()] = true
+	}
+	if len(got) != 46 || len(distinct) > 2 {
+		t.Errorf("%d fusions, %d distinct: %q", len(got), len(distinct), got)
+	}
+}
+
+// What one table row in a thousand needs is computed of those rows only.
+func TestConvertFollowsTheGather(t *testing.T) {
+	_, got := split(t, `HloModule embedding
+ENTRY %main {
+  table = f32[32000,256] parameter(0)
+  ids = s32[32,1] parameter(1)
+  narrow = bf16[32000,256] convert(table)
+  ROOT rows = bf16[32,256] gather(narrow, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,256}
+}`, Options{})
+	if len(got) != 1 || got[0] != "gather convert" {
+		t.Errorf("%q", got)
+	}
+}
+
+// An optimiser's step is one fusion a parameter, distinct by shape.
+func TestAdamIsDistinctByShape(t *testing.T) {
+	var b, results strings.Builder
+	b.WriteString("HloModule adam\nENTRY %main {\n")
+	shapes := []string{"f32[64,48]", "f32[48]"}
+	for k := range 6 {
+		step := `  p# = S parameter(P0)
+  m# = S parameter(P1)
+  v# = S parameter(P2)
+  g# = S parameter(P3)
+  c# = f32[] constant(0.9)
+  d# = S broadcast(c#), dimensions={}
+  a# = S multiply(m#, d#)
+  n# = S add(a#, g#)
+  h# = S multiply(g#, g#)
+  e# = S multiply(v#, d#)
+  w# = S add(e#, h#)
+  r# = S sqrt(w#)
+  u# = S divide(n#, r#)
+  x# = S subtract(p#, u#)
+`
+		for j := range 4 {
+			step = strings.ReplaceAll(step, fmt.Sprintf("P%d", j), fmt.Sprint(4*k+j))
+		}
+		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(step, "#", fmt.Sprint(k)), "S", shapes[k%2]))
+		fmt.Fprintf(&results, ", x%d, n%[1]d, w%[1]d", k)
+	}
+	shape := strings.TrimSuffix(strings.Repeat("f32[64,48], f32[64,48], f32[64,48], f32[48], f32[48], f32[48], ", 3), ", ")
+	fmt.Fprintf(&b, "  ROOT out = (%s) tuple(%s)\n}\n", shape, results.String()[2:])
+	r, got := split(t, b.String(), Options{})
+	distinct := map[[32]byte]bool{}
+	for _, f := range r.Module.Fusions() {
+		distinct[f.Fingerprint()] = true
+	}
+	if len(got) != 6 || len(distinct) != 2 {
+		t.Errorf("%d fusions, %d distinct: %q", len(got), len(distinct), got)
+	}
+}
+
+// What no backend computes stays outside, and the dot before it is a fusion.
+func TestOutsideSpoilsNoDot(t *testing.T) {
+	r, got := split(t, `HloModule rp
+ENTRY %main {
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] parameter(1)
+  d = f32[64,64] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  r = f32[64,64] reduce-precision(d), exponent_bits=8, mantissa_bits=7
+  ROOT n = f32[64,64] negate(r)
+}`, Options{Outside: func(i *hlo.Instr) string {
+		if i.Op == hlo.OpReducePrecision {
+			return "nothing computes it"
+		}
+		return ""
+	}})
+	if fmt.Sprint(got) != "[dot negate]" || r.Outside[0].Reason != "nothing computes it" {
+		t.Errorf("%q %v", got, r.Outside)
+	}
+}
+
+// A product is not computed again for every window or column that reads it.
+func TestContractionsAreNotChained(t *testing.T) {
+	_, got := split(t, `HloModule chain
+ENTRY %main {
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] parameter(1)
+  z = f32[64,64] parameter(2)
+  d = f32[64,64] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[64,64] tanh(d)
+  ROOT e = f32[64,64] dot(t, z), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}`, Options{})
+	if fmt.Sprint(got) != "[dot tanh dot]" || len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+}
+
+// Joined clusters with several results are read and left at any of them: no fusion
+// may come to need its own result, through others or through what stays outside.
+func TestNoFusionNeedsItself(t *testing.T) {
+	steps := []string{
+		"f32[512,512] add(A, B)",
+		"f32[512,512] multiply(A, B)",
+		"f32[512,512] tanh(A)",
+		"f32[512,512] custom-call(A), custom_call_target=\"opaque\"",
+		"f32[512,512] dot(A, B), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+	}
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var text strings.Builder
+		text.WriteString("HloModule random\n%sum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\nENTRY %main {\n" +
+			"  v0 = f32[512,512] parameter(0)\n  zero = f32[] constant(0)\n")
+		n := 1
+		for range 40 {
+			any := func() string { return fmt.Sprintf("v%d", max(0, n-1-rng.IntN(8))) }
+			if rng.IntN(3) == 0 {
+				fmt.Fprintf(&text, "  r%d = f32[512] reduce(%s, zero), dimensions={1}, to_apply=%%sum\n", n, any())
+				fmt.Fprintf(&text, "  v%d = f32[512,512] broadcast(r%d), dimensions={0}\n", n, n)
+			} else {
+				step := strings.NewReplacer("A", any(), "B", any()).Replace(steps[rng.IntN(len(steps))])
+				fmt.Fprintf(&text, "  v%d = %s\n", n, step)
+			}
+			n++
+		}
+		fmt.Fprintf(&text, "  ROOT t = (f32[512,512], f32[512,512], f32[512,512]) tuple(v%d, v%d, v%d)\n}\n", n-1, n-2, n-4)
+		m, err := hlo.Parse("random", []byte(text.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fused := Module(m, Options{}).Module; len(fused.Fusions()) == 0 {
+			t.Errorf("seed %d: no fusion", seed)
+		}
+	}
+}
+
+// The bodies of loops count as often as they run.
+func TestTripCounts(t *testing.T) {
+	loop := func(first, limit, step int, direction string) string {
+		return fmt.Sprintf(`HloModule loop
+%%condition {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  limit = s32[] constant(%d)
+  ROOT c = pred[] compare(i, limit), direction=%s
+}
+%%body {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8] get-tuple-element(s), index=1
+  step = s32[] constant(%d)
+  next = s32[] add(i, step)
+  y = f32[8] negate(x)
+  ROOT out = (s32[], f32[8]) tuple(next, y)
+}
+ENTRY %%main {
+  x = f32[8] parameter(0)
+  first = s32[] constant(%d)
+  s = (s32[], f32[8]) tuple(first, x)
+  ROOT w = (s32[], f32[8]) while(s), condition=%%condition, body=%%body
+}`, limit, direction, step, first)
+	}
+	for _, c := range []struct {
+		first, limit, step int
+		direction          string
+		want               float64
+		unknown            bool
+	}{
+		{0, 12, 1, "LT", 12, false},
+		{0, 12, 5, "LT", 3, false},
+		{0, 12, 5, "LE", 3, false},
+		{0, 10, 5, "LE", 3, false},
+		{9, 0, -2, "GT", 5, false},
+		{8, 0, -2, "GE", 5, false},
+		{0, 6, 2, "NE", 3, false},
+		{0, 7, 2, "NE", 1, true},
+		{5, 0, 1, "LT", 0, false},
+		{0, 5, -1, "LT", 1, true},
+	} {
+		r, _ := split(t, loop(c.first, c.limit, c.step, c.direction), Options{})
+		got := Executions(r.Module)[r.Module.Fusions()[0]]
+		if got.Times != c.want || got.Unknown != c.unknown {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
+// XLA writes trip counts down.
+func TestKnownTripCount(t *testing.T) {
+	while := &hlo.Instr{Op: hlo.OpWhile}
+	while.Attrs.Other = []hlo.Attr{{Name: "backend_config", Value: `{"known_trip_count":{"n":"32"}}`}}
+	if n, known := TripCount(while); n != 32 || !known {
+		t.Error(n, known)
+	}
+}
+
+// Programs that other splitters take for ever with: the test itself would not end.
+func TestLargeModules(t *testing.T) {
+	chain := func(n int, step string) string {
+		var b strings.Builder
+		b.WriteString("HloModule long\nENTRY %main {\n  x0 = f32[16,16] parameter(0)\n")
+		for k := range n {
+			fmt.Fprintf(&b, strings.ReplaceAll(step, "#", "%[1]d")+"\n", k, k+1)
+		}
+		fmt.Fprintf(&b, "  ROOT r = f32[16,16] abs(x%d)\n}\n", n)
+		return b.String()
+	}
+	for name, text := range map[string]string{
+		"chain":      chain(2000, "  x%[2]d = f32[16,16] negate(x#)"),
+		"transposes": chain(40, "  t# = f32[16,16] transpose(x#), dimensions={1,0}\n  x%[2]d = f32[16,16] add(x#, t#)"),
+		"scan": chain(12, `  a# = f32[16,8] slice(x#), slice={[0:16],[0:16:2]}
+  b# = f32[16,8] slice(x#), slice={[0:16],[1:16:2]}
+  c# = f32[16,8] add(a#, b#)
+  x%[2]d = f32[16,16] concatenate(c#, b#), dimensions={1}`),
+		"pairs": chain(40, "  t# = f32[8,32] reshape(x#)\n  u# = f32[32,8] transpose(t#), dimensions={1,0}\n  x%[2]d = f32[16,16] reshape(u#)"),
+	} {
+		start := time.Now()
+		r, _ := split(t, text, Options{})
+		t.Logf("%s: %d fusions in %v", name, len(r.Fusions), time.Since(start))
+	}
+}

@@ -1,0 +1,117 @@
+package partition
+
+import (
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// maxInlined bounds the instructions that inlining calls may make; beyond,
+// calls stay calls.
+const maxInlined = 1 << 19
+
+// maxPrefix bounds the bytes of the callers' names before that of an inlined
+// instruction: calls may be nested deeply.
+const maxPrefix = 128
+
+// size is the number of instructions of c with its calls inlined, at most
+// maxInlined + 1.
+func (p *partitioner) size(c *hlo.Computation) int64 {
+	if n, ok := p.sizes[c]; ok {
+		return n
+	}
+	var n int64
+	for _, i := range c.Instrs {
+		n++
+		if i.Op == hlo.OpCall {
+			n += p.size(i.Attrs.Calls)
+		}
+		n = min(n, maxInlined+1)
+	}
+	p.sizes[c] = n
+	return n
+}
+
+// flatten copies c with calls inlined, without tuples that are taken apart again
+// and without what simplified drops.
+func (p *partitioner) flatten(
+	c *hlo.Computation,
+) *hlo.Computation {
+	f := &flattener{
+		out:    &hlo.Computation{Name: c.Name},
+		names:  map[string]int{},
+		inline: p.size(c) <= maxInlined,
+	}
+	for _, i := range c.Params {
+		param := *i
+		f.names[i.Name] = 0
+		f.out.Instrs = append(f.out.Instrs, &param)
+		f.out.Params = append(f.out.Params, &param)
+	}
+	f.out.Root = f.computation(c, f.out.Params, "")
+	return f.out
+}
+
+// A flattener copies instructions, under unique names, into out.
+type flattener struct {
+	out    *hlo.Computation
+	names  map[string]int
+	inline bool
+}
+
+// computation copies c with its parameters bound to args and returns its root.
+func (f *flattener) computation(
+	c *hlo.Computation, args []*hlo.Instr, prefix string,
+) *hlo.Instr {
+	value := make(
+		map[*hlo.Instr]*hlo.Instr,
+		len(c.Instrs),
+	)
+	for k, i := range c.Params {
+		value[i] = args[k]
+	}
+	for _, i := range c.Instrs {
+		if i.Op != hlo.OpParameter {
+			value[i] = f.instr(i, value, prefix)
+		}
+	}
+	return value[c.Root]
+}
+
+// instr copies one instruction, or inlines it, and returns what has its value.
+func (f *flattener) instr(
+	i *hlo.Instr,
+	value map[*hlo.Instr]*hlo.Instr,
+	prefix string,
+) *hlo.Instr {
+	operands := make([]*hlo.Instr, len(i.Operands))
+	for k, o := range i.Operands {
+		operands[k] = value[o]
+	}
+	switch {
+	case i.Op == hlo.OpCall && f.inline:
+		name := prefix + i.Attrs.Calls.Name
+		return f.computation(
+			i.Attrs.Calls,
+			operands,
+			name[:min(len(name), maxPrefix)]+".",
+		)
+	case i.Op == hlo.OpGetTupleElement &&
+		operands[0].Op == hlo.OpTuple:
+		return operands[0].Operands[i.Attrs.Index]
+	}
+	clone := *i
+	clone.Name = prefix + truncatedName(i.Name)
+	clone.Operands = operands
+	if same := simplified(&clone); same != nil {
+		return same
+	}
+	return f.put(f.sunk(&clone))
+}
+
+// put appends an instruction under a name of its own.
+func (f *flattener) put(
+	i *hlo.Instr,
+) *hlo.Instr {
+	i.Name = hlo.UniqueName(f.names, i.Name)
+	f.out.Instrs = append(f.out.Instrs, i)
+	return i
+}

@@ -1,0 +1,476 @@
+package partition
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Bounds of the second pass. Programs with more loops take long to rank, those
+// with more results have no tiles in common, and the time of the pass is linear
+// in the attempts and in the neighbours that are looked at.
+const (
+	maxAccumulators  = 12
+	maxRoots         = 8
+	maxAttempts      = 48
+	maxSiblings      = 8
+	maxUnitsSearched = 4096
+	maxOffers        = 1 << 16
+	maxDims          = 10
+)
+
+// A join that nests or adds loops has to save more, since a backend may run such a
+// loop less well than the price assumes.
+const (
+	worthwhile       = 0.999
+	worthwhileNested = 0.95
+)
+
+// joinNeighbours joins clusters to neighbours where the joined price is lower,
+// those first that save the most.
+func (s *clustering) joinNeighbours() {
+	var queue joinQueue
+	for _, c := range s.all {
+		s.offer(c, &queue)
+	}
+	for len(queue) > 0 {
+		j := heap.Pop(&queue).(*join)
+		if j.a.gone ||
+			j.b.gone ||
+			j.a.version+j.b.version != j.version ||
+			s.pathAround(j.a, j.b) ||
+			s.pathAround(j.b, j.a) {
+			continue
+		}
+		j.a.note("%s joins: %s", j.b.root.Name, j.why)
+		s.absorb(j.a, j.b, s.union(j.a, j.b))
+		s.offer(j.a, &queue)
+	}
+	s.all = slices.DeleteFunc(s.all, func(c *cluster) bool { return c.gone })
+}
+
+// A join is two clusters that cost less together, which have not changed since
+// where the sum of their versions is the same.
+type join struct {
+	a, b    *cluster
+	version int
+	// saves is in seconds, why both prices for people.
+	saves float64
+	why   string
+	// order breaks ties: the number of the offer.
+	order int
+}
+
+// A joinQueue is a heap of joins, the one that saves the most first.
+type joinQueue []*join
+
+func (q joinQueue) Len() int      { return len(q) }
+func (q joinQueue) Swap(i, k int) { q[i], q[k] = q[k], q[i] }
+func (q *joinQueue) Push(j any)   { *q = append(*q, j.(*join)) }
+
+// Less orders by what is saved, then by age.
+func (q joinQueue) Less(i, k int) bool {
+	if q[i].saves != q[k].saves {
+		return q[i].saves > q[k].saves
+	}
+	return q[i].order < q[k].order
+}
+
+// Pop removes the last element, as container/heap demands.
+func (q *joinQueue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// offer puts the joins of c with its neighbours into the queue.
+func (s *clustering) offer(
+	c *cluster, queue *joinQueue,
+) {
+	for k, n := range s.neighbours(c) {
+		if k == maxAttempts || s.offers == maxOffers {
+			return
+		}
+		s.offers++
+		if j := s.priceJoin(c, n.cluster); j != nil {
+			j.order = s.offers
+			heap.Push(queue, j)
+		}
+		c.refused[n.cluster] = true
+		n.refused[c] = true
+	}
+}
+
+// A neighbour is a cluster that shares arrays with another.
+type neighbour struct {
+	*cluster
+	// bytes are those of the arrays that they share.
+	bytes float64
+}
+
+// neighbours lists the clusters that c reads, that read c, and that read what c
+// reads, with the most bytes first.
+func (s *clustering) neighbours(c *cluster) []neighbour {
+	bytes := map[*cluster]float64{}
+	for _, v := range slices.Concat(c.roots, s.reads(c)) {
+		if v.Shape.Rank() == 0 {
+			continue
+		}
+		for _, d := range s.sharers(v) {
+			if d != c && !c.refused[d] {
+				bytes[d] += float64(v.Shape.Bytes())
+			}
+		}
+	}
+	var all []neighbour
+	for d, n := range bytes {
+		all = append(all, neighbour{d, n})
+	}
+	slices.SortFunc(all, func(a, b neighbour) int {
+		return cmp.Or(
+			cmp.Compare(b.bytes, a.bytes),
+			s.position[b.root]-s.position[a.root],
+		)
+	})
+	return all
+}
+
+// reads lists what members of c take from outside, each once.
+func (s *clustering) reads(
+	c *cluster,
+) []*hlo.Instr {
+	var all []*hlo.Instr
+	seen := map[*hlo.Instr]bool{}
+	for _, i := range c.members {
+		for _, o := range i.Operands {
+			if !seen[o] &&
+				!c.roles[o].member {
+				seen[o] = true
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// sharers are the cluster that makes v and some of those that read it.
+func (s *clustering) sharers(
+	v *hlo.Instr,
+) []*cluster {
+	var all []*cluster
+	if c := s.clusterRootedAt[v]; c != nil {
+		all = append(all, c)
+	}
+	for _, u := range s.users[v] {
+		for _, c := range s.clustersOf[u] {
+			if len(all) > maxSiblings {
+				return all
+			}
+			if !slices.Contains(all, c) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// priceJoin prices two clusters joined and apart; nil where they are to stay
+// apart. The reason is noted.
+func (s *clustering) priceJoin(
+	c, n *cluster,
+) *join {
+	if len(c.members)+len(n.members) > maxClusterMembers ||
+		s.accumulators(c)+s.accumulators(n) > maxAccumulators ||
+		s.pathAround(c, n) ||
+		s.pathAround(n, c) {
+		return nil
+	}
+	u := s.union(c, n)
+	if len(u.roots) > maxRoots ||
+		s.mostTiles(u) > maxTiles {
+		return nil
+	}
+	a, b, joined := s.price(c), s.price(n), s.price(u)
+	if why := cmp.Or(cannotPrice(a, b, joined), s.cannotJoin(c, n, u, joined)); why != "" {
+		c.note("%s stays apart: %s", n.root.Name, why)
+		return nil
+	}
+	limit := worthwhile
+	if joined.shape.dims > max(a.shape.dims, b.shape.dims) {
+		limit = worthwhileNested
+	}
+	apart := a.price.plus(b.price)
+	j := &join{a: c, b: n, version: c.version + n.version}
+	j.saves = s.pricer.seconds(apart) - s.pricer.seconds(joined.price)
+	j.why = fmt.Sprintf(
+		"joined %s, apart %s", s.pricer.describe(joined.price), s.pricer.describe(apart),
+	)
+	if j.saves < (1-limit)*s.pricer.seconds(apart) {
+		c.note("%s stays apart: %s", n.root.Name, j.why)
+		return nil
+	}
+	return j
+}
+
+// cannotPrice is why one of several prices is not known; "" where all are.
+func cannotPrice(all ...pricedFusion) string {
+	for _, x := range all {
+		if x.err != nil {
+			return x.err.Error()
+		}
+	}
+	return ""
+}
+
+// cannotJoin is the reason why the union u of two clusters is no fusion whatever it
+// costs; "" without one.
+func (s *clustering) cannotJoin(
+	c, n, u *cluster, joined pricedFusion,
+) string {
+	switch {
+	case joined.shape.accumulators > s.accumulators(u):
+		return "joined, a sum is computed more than once"
+	case joined.shape.dims > maxDims:
+		return fmt.Sprintf("joined, tilings have %d dimensions", joined.shape.dims)
+	case !joined.shape.online &&
+		(s.chained(c, n) ||
+			s.chained(n, c)):
+		return "joined, a contraction or window reads a contraction's tiles, and no online loop does both"
+	}
+	return ""
+}
+
+// chained reports whether a cluster with a contraction or a window reads one with a
+// contraction. Backends compute the tile of the latter for each tile of the former.
+func (s *clustering) chained(c, n *cluster) bool {
+	return n.hero &&
+		s.readsRoot(c, n) &&
+		(c.hero ||
+			slices.ContainsFunc(c.members, func(i *hlo.Instr) bool {
+				return i.Op == hlo.OpReduceWindow
+			}))
+}
+
+// readsRoot reports whether a member of c reads a root of n.
+func (s *clustering) readsRoot(c, n *cluster) bool {
+	return slices.ContainsFunc(n.roots, func(r *hlo.Instr) bool {
+		return s.readIn(r, c)
+	})
+}
+
+// mostTiles is the most tiles at which a member of u is read, as role.tiles.
+func (s *clustering) mostTiles(u *cluster) int {
+	most := 1
+	for _, i := range u.members { // users come first
+		same, other := 0, 0
+		for _, user := range s.users[i] {
+			switch r := u.roles[user]; {
+			case !r.member:
+			case user.Op.Elementwise():
+				same = max(same, r.tiles)
+			default:
+				other += r.tiles
+			}
+		}
+		tiles := max(1, min(same+other, maxTiles+1))
+		u.roles[i] = role{member: true, tiles: tiles}
+		most = max(most, tiles)
+	}
+	return most
+}
+
+// maxReasons bounds the reasons that a cluster keeps.
+const maxReasons = 24
+
+// note adds a reason.
+func (c *cluster) note(format string, args ...any) {
+	if len(c.reasons) < maxReasons {
+		c.reasons = append(c.reasons, fmt.Sprintf(format, args...))
+	}
+}
+
+// describe is a price for people.
+func (p *pricer) describe(x Price) string {
+	return fmt.Sprintf(
+		"%.3g µs (%.3g MB moved, %.3g MB loaded by tiles, %.3g Mflop)",
+		1e6*p.seconds(x), x.Bytes/1e6, x.Loads/1e6, x.Work/1e6,
+	)
+}
+
+// price is the price of a cluster.
+func (s *clustering) price(c *cluster) pricedFusion {
+	if c.priced == nil {
+		x := s.pricer.fusion(s.computationOf(c))
+		c.priced = &x
+	}
+	return *c.priced
+}
+
+// accumulators counts the reductions and contractions of a cluster.
+func (s *clustering) accumulators(
+	c *cluster) (n int,
+) {
+	for _, i := range c.members {
+		if s.classes[i] == classHero ||
+			s.classes[i] == classReduction {
+			n++
+		}
+	}
+	return n
+}
+
+// union is a cluster of the members of both.
+func (s *clustering) union(
+	a, b *cluster,
+) *cluster {
+	u := &cluster{
+		roles:     make(map[*hlo.Instr]role, len(a.members)+len(b.members)),
+		hero:      a.hero || b.hero,
+		reduction: cmp.Or(a.reduction, b.reduction),
+	}
+	for _, c := range []*cluster{a, b} {
+		for _, i := range c.members {
+			if !u.roles[i].member {
+				u.roles[i] = role{member: true}
+				u.members = append(u.members, i)
+			}
+		}
+	}
+	byPosition := func(x, y *hlo.Instr) int { return s.position[x] - s.position[y] }
+	slices.SortFunc(u.members, func(x, y *hlo.Instr) int { return -byPosition(x, y) })
+	for _, r := range slices.Concat(a.roots, b.roots) {
+		if s.usedOutside(r, a, b) {
+			u.roots = append(u.roots, r)
+		}
+	}
+	slices.SortFunc(u.roots, byPosition)
+	u.root = u.roots[len(u.roots)-1]
+	return u
+}
+
+// usedOutside reports whether something outside of two clusters reads i, which is
+// a member of one of them.
+func (s *clustering) usedOutside(
+	i *hlo.Instr, a, b *cluster,
+) bool {
+	return i == s.root ||
+		slices.ContainsFunc(s.users[i], func(u *hlo.Instr) bool {
+			return len(s.clustersOf[u]) == 0 ||
+				slices.ContainsFunc(s.clustersOf[u], func(d *cluster) bool {
+					return d != a &&
+						d != b &&
+						!d.roles[i].member
+				})
+		})
+}
+
+// absorb makes c the union of itself and n.
+func (s *clustering) absorb(
+	c, n, union *cluster,
+) {
+	for _, r := range slices.Concat(c.roots, n.roots) {
+		delete(s.clusterRootedAt, r)
+	}
+	for _, i := range n.members {
+		in := slices.DeleteFunc(s.clustersOf[i], func(d *cluster) bool { return d == n || d == c })
+		s.clustersOf[i] = append(in, c)
+	}
+	n.gone = true
+	union.reasons = slices.Concat(c.reasons, n.reasons)
+	union.refused = map[*cluster]bool{}
+	union.version = c.version + n.version + 1
+	*c = *union
+	for _, r := range c.roots {
+		s.clusterRootedAt[r] = c
+	}
+	s.spread = slices.DeleteFunc(s.spread, func(d *cluster) bool {
+		return d.gone || d == c
+	})
+	if len(c.roots) > 1 {
+		s.spread = append(s.spread, c)
+	}
+}
+
+// lastBefore is the last position from which a path of reads can lead to position p
+// or one before it. Reads go to later positions, but a cluster of several roots can
+// be entered at its last member and left by its first root.
+func (s *clustering) lastBefore(p int) int {
+	for again := true; again; {
+		again = false
+		for _, c := range s.spread {
+			if end := s.position[c.members[0]]; end > p && s.position[c.roots[0]] <= p {
+				p, again = end, true
+			}
+		}
+	}
+	return p
+}
+
+// A unit is what a cycle can go through: a cluster, or an instruction that is in
+// none.
+type unit struct {
+	cluster *cluster
+	instr   *hlo.Instr
+}
+
+// pathAround reports whether something else reads from, directly or not, and is
+// read by to, so that joining the two would make a cycle. It gives up, and says
+// yes, after maxUnitsSearched units.
+func (s *clustering) pathAround(from, to *cluster) bool {
+	last := s.lastBefore(s.position[to.members[0]])
+	seen := map[unit]bool{}
+	var stack []unit
+	push := func(roots []*hlo.Instr, direct bool) (found bool) {
+		for _, r := range roots {
+			if s.position[r] > last {
+				continue
+			}
+			for _, u := range s.readers(r) {
+				switch {
+				case u.cluster == to && !direct:
+					return true
+				case u.cluster != to &&
+					u.cluster != from &&
+					!seen[u]:
+					seen[u] = true
+					stack = append(stack, u)
+				}
+			}
+		}
+		return false
+	}
+	push(from.roots, true)
+	for len(stack) > 0 {
+		u := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		roots := []*hlo.Instr{u.instr}
+		if u.cluster != nil {
+			roots = u.cluster.roots
+		}
+		if push(roots, false) || len(seen) > maxUnitsSearched {
+			return true
+		}
+	}
+	return false
+}
+
+// readers are the units that read i from memory.
+func (s *clustering) readers(
+	i *hlo.Instr,
+) []unit {
+	var all []unit
+	for _, u := range s.users[i] {
+		if len(s.clustersOf[u]) == 0 {
+			all = append(all, unit{instr: u})
+		}
+		for _, c := range s.clustersOf[u] {
+			if !c.roles[i].member {
+				all = append(all, unit{cluster: c})
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,423 @@
+package tuner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// A Schedule tunes the fusions of a workload, those first from which most is
+// expected, and divides the time of a run among them. A fusion that is refused,
+// fails or panics does not stop the others.
+//
+// With a Budget every fusion is compiled, checked and timed by its default plan
+// first; that is a provisional winner. What is left of the time is divided: to each
+// fusion as much as the gain of another second there is the same as anywhere else
+// (see claim), and again after every race, since some end early. Decisions depend
+// on the times that were measured and on nothing else.
+type Schedule struct {
+	Tuner    *Tuner
+	Workload *Workload
+	// Budget is the wall time of the whole run, with everything in it, from Begin
+	// on; 0 is none: then every fusion is raced for Options.Budget.
+	Budget time.Duration
+	// Begin is when the run began, if it has before Run; zero is when Run is called.
+	Begin time.Time
+	// Limit is the longest race of a fusion in a run with a Budget; 0 is none.
+	Limit time.Duration
+	// MinShare is the share of the model's time below which a fusion is not raced;
+	// in a run with a Budget it is checked all the same.
+	MinShare float64
+	// Improve races on although a winner is stored, where its regret is unknown, or
+	// more than this; 0 never does.
+	Improve float64
+	// Weighted takes the weights of the items for the model's time in them, in place
+	// of their uses and times.
+	Weighted bool
+	// Done is called for each item when nothing more will be done about it; nil
+	// means nobody.
+	Done func(*Item)
+
+	end      time.Time // of the run; zero is none
+	reported map[*Item]bool
+	observer *observer
+	stuck    bool // a visit did not stop: the backend cannot be used any more
+	hung     *HungError
+
+	model    *cost.Model
+	fittedAt time.Time
+	fitting  time.Duration // what the last fit took
+}
+
+// Parameters of the division of a run's time.
+const (
+	checkShares       = 4                      // fair shares of what is left that the check of a fusion may take
+	minCheckTime      = 20 * time.Second       // but not less than this
+	raceChecks        = 4                      // times the check of a plan: the time constant of a race
+	minRaceScale      = 250 * time.Millisecond // but not less than this
+	rankingShare      = 3                      // times the price of the default: the ranking of all plans, about
+	raceRuns          = 20                     // runs of two plans that a race has at least, those that confirm it included
+	leastHeadroom     = 0.05                   // of a fusion that is at the roofline: rates are measured, too
+	unknownRegret     = 0.3                    // of a stored winner without a statement
+	raceOverrun       = 0.25                   // of its time that a race may overrun before it is stopped
+	minOverrun        = 2 * time.Second        // but not less than this
+	defaultOnlyBudget = time.Second            // of the samples of a default plan that is checked only
+	stopGrace         = 5 * time.Second        // for a fusion to stop when the time is over
+)
+
+// Run tunes the workload. The error is that of ctx, when it ends; what was measured
+// is kept then. The end of the budget is no error.
+func (s *Schedule) Run(ctx context.Context) error {
+	s.reported = map[*Item]bool{}
+	s.observer = &observer{to: s.Tuner.Options.Observe}
+	defer s.reportRest()
+	within := ctx
+	if s.Budget > 0 {
+		begin := s.Begin
+		if begin.IsZero() {
+			begin = s.Tuner.now()
+		}
+		s.end = begin.Add(s.Budget)
+		limited, cancel := context.WithTimeout(ctx, s.left())
+		defer cancel()
+		within = limited
+	}
+	s.priceAll(within)
+	if s.Budget > 0 {
+		s.checkAll(within)
+		s.raceByGain(within)
+	} else {
+		s.raceInOrder(within)
+	}
+	return ctx.Err()
+}
+
+// Hung is about a kernel that was abandoned; nil where none was. It ended the run.
+func (s *Schedule) Hung() *HungError { return s.hung }
+
+// left is what is left of the run.
+func (s *Schedule) left() time.Duration { return s.end.Sub(s.Tuner.now()) }
+
+// over reports whether nothing more can be started.
+func (s *Schedule) over(ctx context.Context) bool {
+	return ctx.Err() != nil || s.stuck || s.Budget > 0 && s.left() <= 0
+}
+
+// report passes an item on whose state is final.
+func (s *Schedule) report(x *Item) {
+	if !s.reported[x] && s.Done != nil {
+		s.Done(x)
+	}
+	s.reported[x] = true
+}
+
+// reportRest passes on what the run leaves behind.
+func (s *Schedule) reportRest() {
+	for _, x := range s.Workload.Items {
+		s.report(x)
+	}
+}
+
+// priceAll prices the default plan of every item and orders them by what they take
+// of the model's time, the most first.
+func (s *Schedule) priceAll(ctx context.Context) {
+	items := s.Workload.Items
+	t := s.newVisitor(visit{})
+	for k, x := range items {
+		if s.over(ctx) {
+			return
+		}
+		s.turn(x, "pricing", k+1, len(items))
+		began := s.Tuner.now()
+		err := s.guarded(ctx, x, func() error { return t.price(x, s.Improve) })
+		x.pricing = s.Tuner.now().Sub(began)
+		if err != nil {
+			s.settle(ctx, x, err, false)
+		}
+	}
+	slices.SortStableFunc(items, func(a, b *Item) int {
+		return cmp.Compare(s.importance(b), s.importance(a))
+	})
+	for _, x := range items {
+		if x.State == StateRefused || x.State == StateFailed || x.State == StateKnown && !s.improvable(x) {
+			s.report(x)
+		}
+	}
+}
+
+// importance is the time of an item in a run of the model: seconds, or the weight of
+// a profile.
+func (s *Schedule) importance(x *Item) float64 {
+	if s.Weighted {
+		return x.Weight
+	}
+	return x.Uses * x.DefaultSeconds()
+}
+
+// price finds out what is known of an item: its stored winner, or what its default
+// plan is expected to take.
+func (t *Tuner) price(x *Item, improve float64) error {
+	stored, found, err := t.Lookup(x.Fusion)
+	if err = t.unlessUnreadable(x.Fusion.Name, err); err != nil {
+		return err
+	}
+	if found && !t.Options.Force {
+		x.Result, x.State = stored, StateKnown
+		if stored.Record.Provisional {
+			x.State = StateChecked
+		}
+		t.emit(Found{t.header(x.Fusion.Name), stored.Record.Plan, stored.Record.Seconds})
+		if x.State == StateKnown && improve == 0 {
+			return nil
+		}
+	}
+	program, err := symtile.Analyze(x.Fusion)
+	if err != nil {
+		t.emit(Refused{t.header(x.Fusion.Name), err.Error()})
+		return err
+	}
+	ranked, err := t.defaultPlan(program)
+	if err != nil {
+		t.reportRefusal(x.Fusion.Name, err)
+		return err
+	}
+	x.Predicted = ranked.Seconds
+	x.roofline, err = cost.Roofline(program, t.Backend.Device())
+	return err
+}
+
+// defaultPlan is the default plan of a program with its price.
+func (t *Tuner) defaultPlan(p *symtile.Program) (cost.Ranked, error) {
+	model, err := t.model()
+	if err != nil {
+		return cost.Ranked{}, err
+	}
+	pricer, err := kernels.PricerOf(t.Backend, p)
+	if err != nil {
+		return cost.Ranked{}, err
+	}
+	ranked, err := t.defaultOf(p, pricer, model)
+	if err != nil {
+		return cost.Ranked{}, err
+	}
+	return ranked[0], nil
+}
+
+// improvable reports whether a stored winner is raced on.
+func (s *Schedule) improvable(x *Item) bool {
+	r := &x.Result.Record
+	return s.Improve > 0 && !r.Untimed && (r.Regret < 0 || r.Regret > s.Improve)
+}
+
+// pending are the items about which something can be done, in order.
+func (s *Schedule) pending(open func(*Item) bool) (all []*Item) {
+	for _, x := range s.Workload.Items {
+		if !s.reported[x] && open(x) {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// raceInOrder races every item for the tuner's budget.
+func (s *Schedule) raceInOrder(ctx context.Context) {
+	least := s.MinShare * s.total()
+	all := s.pending(func(x *Item) bool { return s.importance(x) >= least })
+	t := s.newVisitor(visit{improve: s.Improve > 0})
+	for k, x := range all {
+		if s.over(ctx) {
+			return
+		}
+		s.turn(x, "racing", k+1, len(all))
+		s.visit(ctx, ctx, x, t)
+		x.release()
+		s.report(x)
+	}
+}
+
+// total is the time of all items in a run of the model.
+func (s *Schedule) total() (sum float64) {
+	for _, x := range s.Workload.Items {
+		sum += s.importance(x)
+	}
+	return sum
+}
+
+// checkAll compiles, checks and times the default plan of every item of which
+// nothing is stored. One that exceeds its share of the time waits until the others
+// had theirs.
+func (s *Schedule) checkAll(ctx context.Context) {
+	all := s.pending(func(x *Item) bool { return x.State == StateWaiting })
+	for k, x := range all {
+		if s.over(ctx) {
+			return
+		}
+		share := checkShares * s.left() / time.Duration(len(all)-k)
+		s.turn(x, "checking", k+1, len(all))
+		s.limitedVisit(ctx, x, visit{defaultOnly: true}, max(minCheckTime, share))
+	}
+}
+
+// raceByGain races items while there is time, always the one that gains most in a
+// second, for the time that it gets when all that is left is divided.
+func (s *Schedule) raceByGain(ctx context.Context) {
+	least := s.MinShare * s.total()
+	raced := 0
+	for !s.over(ctx) {
+		all := s.pending(func(x *Item) bool {
+			return x.State == StateWaiting || s.importance(x) >= least
+		})
+		x, t := s.next(all)
+		if x == nil {
+			return
+		}
+		raced++
+		s.turn(x, "racing", raced, raced+len(all)-1)
+		if x.State == StateWaiting && !x.raceAtOnce {
+			s.limitedVisit(ctx, x, visit{defaultOnly: true}, t)
+			continue
+		}
+		s.limitedVisit(ctx, x, visit{improve: true}, t)
+		s.report(x)
+	}
+}
+
+// next is the item that gains most in a second, with its share of the time that is
+// left; nil where no item is worth it.
+func (s *Schedule) next(all []*Item) (*Item, time.Duration) {
+	claims := make([]claim, len(all))
+	for k, x := range all {
+		claims[k] = s.claim(x)
+	}
+	times := divide(s.left(), claims)
+	best, most := -1, 0.0
+	for k, c := range claims {
+		if rate := c.rate(times[k]); rate > most {
+			best, most = k, rate
+		}
+	}
+	if best < 0 {
+		return nil, 0
+	}
+	return all[best], times[best]
+}
+
+// claim is what an item may gain from a race. One that is not even checked, since
+// its share of the time was too short, claims more of it than before.
+func (s *Schedule) claim(x *Item) claim {
+	c := claim{
+		most:  s.importance(x),
+		setup: x.setup + rankingShare*x.pricing + raceRuns*time.Duration(x.DefaultSeconds()*float64(time.Second)),
+		scale: max(minRaceScale, raceChecks*x.racing),
+		limit: s.Limit,
+	}
+	switch {
+	case x.State == StateWaiting:
+		c.setup *= time.Duration(1 + x.tries)
+		return c
+	case x.State == StateKnown && x.Result.Record.Regret < 0:
+		c.most *= unknownRegret
+	case x.State == StateKnown:
+		c.most *= min(1, x.Result.Record.Regret)
+	default:
+		c.most *= max(leastHeadroom, 1-x.roofline/x.Seconds())
+	}
+	return c
+}
+
+// limitedVisit visits an item for a time, or for what is left if that is less.
+func (s *Schedule) limitedVisit(ctx context.Context, x *Item, v visit, t time.Duration) {
+	t = min(t, s.left())
+	v.deadline = s.Tuner.now().Add(t)
+	overrun := max(minOverrun, time.Duration(raceOverrun*float64(t)))
+	limited, cancel := context.WithTimeout(ctx, t+overrun)
+	defer cancel()
+	defer x.release()
+	visitor := s.newVisitor(v)
+	visitor.Options.Budget = t
+	if v.defaultOnly {
+		visitor.Options.Budget = min(t, defaultOnlyBudget)
+	}
+	s.visit(ctx, limited, x, visitor)
+	if limited.Err() != nil && ctx.Err() == nil {
+		x.tries++
+	}
+}
+
+// visit tunes an item until ctx ends, which may be before the run does, and notes the
+// outcome.
+func (s *Schedule) visit(run, ctx context.Context, x *Item, t *Tuner) {
+	began := s.Tuner.now()
+	started := began
+	observe := t.Options.Observe
+	t.Options.Observe = func(e Event) {
+		if _, ok := e.(Started); ok {
+			started = e.About().Time
+		}
+		if observe != nil {
+			observe(e)
+		}
+	}
+	defer func() { t.Options.Observe = observe }()
+	var r Result
+	err := s.guarded(run, x, func() (err error) {
+		r, err = t.Tune(ctx, x.Fusion)
+		return err
+	})
+	if s.stuck {
+		return // r may still be written to
+	}
+	if ended := s.Tuner.now(); started.After(began) {
+		x.setup, x.racing = started.Sub(began), ended.Sub(started)
+	} else {
+		x.setup = ended.Sub(began)
+	}
+	if r.Record.Plan != "" {
+		x.Result = r
+	}
+	if errors.As(err, &s.hung) {
+		s.stuck = true
+	}
+	s.settle(ctx, x, err, t.visit.defaultOnly)
+}
+
+// settle notes the state that an item has after an error, or nil, of a step.
+func (s *Schedule) settle(
+	ctx context.Context, x *Item, err error, defaultOnly bool,
+) {
+	var no *symtile.Untileable
+	var unkept *UnkeptError
+	var none *NoWinnerError
+	var hung *HungError
+	var uncomputed *kernels.Uncomputed
+	kept := x.Result.Record.Plan != ""
+	x.Err = err
+	switch {
+	case errors.As(err, &no), errors.As(err, &uncomputed):
+		x.State = StateRefused
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		if kept && x.State == StateWaiting {
+			x.State = StateChecked
+		}
+	case errors.As(err, &hung): // another process goes on
+	case defaultOnly && errors.As(err, &none):
+		x.raceAtOnce = true // another plan may do
+	case err != nil && !(kept && errors.As(err, &unkept)):
+		x.State = StateFailed
+	case x.Result.Hit:
+		x.State = StateKnown
+	case x.Result.Record.Provisional:
+		x.State = StateChecked
+	default:
+		x.State = StateTuned
+	}
+	if x.State == StateRefused || x.State == StateFailed {
+		s.report(x)
+	}
+}

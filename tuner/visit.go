@@ -1,0 +1,127 @@
+package tuner
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/tilewright/tilewright/cost"
+)
+
+// A visit is what a Schedule wants of one call of Tune. The zero value is a whole
+// race of a fusion without a winner.
+type visit struct {
+	// defaultOnly checks and times the default plan and nothing else; the record is
+	// provisional.
+	defaultOnly bool
+	// improve races on although a winner is stored.
+	improve bool
+	// deadline is the end of the race, if that is before the end of its budget; zero
+	// is none.
+	deadline time.Time
+}
+
+// newVisitor is the tuner with what a visit wants.
+func (s *Schedule) newVisitor(v visit) *Tuner {
+	t := *s.Tuner
+	t.visit = v
+	t.Options.Observe = s.observer.observe
+	if t.Model == nil {
+		t.Model = s.fitted()
+	}
+	return &t
+}
+
+// fitShare is the share of a run that fits of the prices may take.
+const fitShare = 20
+
+// fitted is the model that is fitted to what is stored. It is fitted again when that
+// is worth the time; nil if it cannot be, and then Tune says why.
+func (s *Schedule) fitted() *cost.Model {
+	now := s.Tuner.now()
+	if s.model != nil && now.Sub(s.fittedAt) < fitShare*s.fitting {
+		return s.model
+	}
+	model, err := FitStored(s.Tuner.Cache, s.Tuner.identity())
+	s.fittedAt = s.Tuner.now()
+	s.fitting = s.fittedAt.Sub(now)
+	if err == nil {
+		s.model = model
+	}
+	return s.model
+}
+
+// errStuck is the error of a fusion that goes on after the end of its time.
+var errStuck = fmt.Errorf("it did not stop within %v of the end of its time; nothing else could be measured beside it", stopGrace)
+
+// guarded runs one step of an item. A panic is a *PanicError. A step that goes on
+// although the run has ended is left behind, and the schedule is stuck; one that
+// outlasts its own time, as a kernel may that does not look at its context, is waited
+// for, since nothing can be measured beside it.
+func (s *Schedule) guarded(run context.Context, x *Item, step func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- &PanicError{x.Fusion.Name, p, debug.Stack()}
+			}
+		}()
+		done <- step()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-run.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(stopGrace):
+		s.stuck = true
+		s.observer.close()
+		x.State, x.Err = StateFailed, errStuck
+		return errStuck
+	}
+}
+
+// releasedBytes are the bytes of the arrays of a fusion whose memory is returned to
+// the system at once, rather than when the garbage collector finds time.
+const releasedBytes = 16 << 20
+
+// release returns the memory that a visit has taken.
+func (x *Item) release() {
+	if x.arrayBytes() >= releasedBytes {
+		debug.FreeOSMemory()
+	}
+}
+
+// turn reports which item is next, and for what.
+func (s *Schedule) turn(x *Item, purpose string, number, of int) {
+	s.observer.observe(Turn{
+		s.Tuner.header(x.Fusion.Name), purpose, number, of, s.end,
+	})
+}
+
+// An observer passes events on, one at a time and none after it is closed: a step
+// that is left behind goes on to report.
+type observer struct {
+	mu sync.Mutex
+	to func(Event) // nil means nobody, and that it is closed
+}
+
+func (o *observer) observe(e Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.to != nil {
+		o.to(e)
+	}
+}
+
+// close ends the passing on.
+func (o *observer) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.to = nil
+}

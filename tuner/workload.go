@@ -1,0 +1,178 @@
+package tuner
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A Workload is the fusions of one or several modules, each distinct one once,
+// with how often it is used. Its zero value is empty.
+type Workload struct {
+	// Items in the order in which they were met; a Schedule reorders them.
+	Items []*Item
+	// Outside is what the modules execute beside the fusions, by operation.
+	Outside map[hlo.Opcode]Outside
+	index   map[[32]byte]*Item
+}
+
+// Outside sums up the instructions of one operation that are in no fusion.
+type Outside struct {
+	Instrs int
+	moves  []transfer
+}
+
+// A transfer is an instruction's operands and results.
+type transfer struct {
+	bytes float64
+	uses  float64
+}
+
+// An Item is one distinct fusion of a workload: all fusions with its fingerprint.
+type Item struct {
+	// Fusion is the first of them that was met, in File.
+	Fusion *hlo.Computation
+	File   string
+	// Copies is how many fusions are alike, and Uses how often they are executed
+	// together in one run of each module. Both are at least 1.
+	Copies int
+	Uses   float64
+	// Names are what a profile may call them: the names of the fusions, of the
+	// instructions that execute them and of the operations of the framework that
+	// they come from, each once.
+	Names []string
+	// Weight is the time that a profile says they take together, in any unit; it
+	// is used where the Schedule is Weighted.
+	Weight float64
+
+	Outcome
+}
+
+// Add adds fusions of a module, which come from hlo.Module.Fusions.
+func (w *Workload) Add(file string, m *hlo.Module, fusions []*hlo.Computation) {
+	uses := m.Uses()
+	callers := callersOf(m)
+	for _, c := range fusions {
+		x := w.item(file, c)
+		x.Copies++
+		x.Uses += max(1, uses[c])
+		x.addName(c.Name)
+		x.addName(c.Source().Op)
+		for _, i := range callers[c] {
+			x.addName(i.Name)
+			x.addName(i.Source().Op)
+		}
+	}
+}
+
+// AddOutside notes what a module executes beside its fusions: in its entry, and in
+// the computations of calls and control flow. A module that is one fusion has nothing
+// outside.
+func (w *Workload) AddOutside(m *hlo.Module) {
+	if all := m.Fusions(); len(all) == 1 && all[0] == m.Entry {
+		return
+	}
+	fused := callersOf(m)
+	if w.Outside == nil {
+		w.Outside = map[hlo.Opcode]Outside{}
+	}
+	for c, uses := range m.Uses() {
+		if len(fused[c]) > 0 {
+			continue
+		}
+		for _, i := range c.Instrs {
+			if isWork(i.Op) {
+				o := w.Outside[i.Op]
+				o.Instrs++
+				o.moves = append(o.moves, transfer{movedBytes(i), uses})
+				w.Outside[i.Op] = o
+			}
+		}
+	}
+}
+
+// isWork reports whether an operation outside of fusions does work of its own.
+func isWork(op hlo.Opcode) bool {
+	switch op {
+	case hlo.OpFusion, hlo.OpCall, hlo.OpWhile, hlo.OpConditional, hlo.OpParameter, hlo.OpConstant, hlo.OpIota,
+		hlo.OpTuple, hlo.OpGetTupleElement, hlo.OpBitcast, hlo.OpOptimizationBarrier:
+		return false
+	}
+	return true
+}
+
+// movedBytes are the bytes of the arrays that an instruction reads and writes.
+func movedBytes(i *hlo.Instr) float64 {
+	bytes := shapeBytes(i.Shape)
+	for _, o := range i.Operands {
+		bytes += shapeBytes(o.Shape)
+	}
+	return bytes
+}
+
+// shapeBytes are the bytes of an array, or of all arrays of a tuple.
+func shapeBytes(s hlo.Shape) (bytes float64) {
+	for _, a := range s.Arrays() {
+		if a.DType.IsArray() {
+			bytes += float64(a.Bytes())
+		}
+	}
+	return bytes
+}
+
+// item is the item of a fusion, which is new if nothing like it was met.
+func (w *Workload) item(file string, c *hlo.Computation) *Item {
+	key := c.Fingerprint()
+	if x := w.index[key]; x != nil {
+		return x
+	}
+	if w.index == nil {
+		w.index = map[[32]byte]*Item{}
+	}
+	x := &Item{Fusion: c, File: file}
+	w.index[key] = x
+	w.Items = append(w.Items, x)
+	return x
+}
+
+// addName notes a name once.
+func (x *Item) addName(name string) {
+	if name != "" && !slices.Contains(x.Names, name) {
+		x.Names = append(x.Names, name)
+	}
+}
+
+// callersOf maps computations to the fusion instructions that execute them.
+func callersOf(m *hlo.Module) map[*hlo.Computation][]*hlo.Instr {
+	callers := map[*hlo.Computation][]*hlo.Instr{}
+	for _, c := range m.Computations {
+		for _, i := range c.Instrs {
+			if i.Op == hlo.OpFusion && i.Attrs.Calls != nil {
+				callers[i.Attrs.Calls] = append(callers[i.Attrs.Calls], i)
+			}
+		}
+	}
+	return callers
+}
+
+// Weigh gives the items the weights of a profile, by name, and returns the names
+// of the profile that no item has, sorted.
+func (w *Workload) Weigh(profile map[string]float64) (unknown []string) {
+	met := map[string]bool{}
+	for _, x := range w.Items {
+		x.Weight = 0
+		for _, name := range x.Names {
+			if weight, ok := profile[name]; ok {
+				x.Weight += weight
+				met[name] = true
+			}
+		}
+	}
+	for name := range profile {
+		if !met[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}
