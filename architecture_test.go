@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 	"kernels/reference":              {"kernels", "symtile/hlo"},
 	"kernels/replay":                 {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
 	"query":                          {"kernels/cpu", "kernels/reference", "symtile", "symtile/hlo", "symtile/hloproto", "symtile/index", "symtile/indexing", "symtile/partition"},
-	"symtile":                        {"symtile/hlo", "symtile/index", "symtile/indexing"},
+	"symtile":                        {"symtile/hlo", "symtile/index", "symtile/indexing", "symtile/layout"},
 	"symtile/hlo":                    {"symtile/hlo/origin", "symtile/hlo/packing", "symtile/hlo/replicas", "symtile/source"},
 	"symtile/hlo/origin":             {},
 	"symtile/hlo/packing":            {},

@@ -30,6 +30,12 @@ it, and the maps from an element to its position and back.
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]'
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]' -dot 512,2048,2048
 
+-unpack takes the array for a packed one and says what it unpacks to. With -in and -out the elements of a
+NumPy file are moved: packed, unpacked, or laid out in the tiles of the layout:
+
+  tilewright layout 'f32[129,47]' -pack 'inner_dims_pos=[0,1] inner_tiles=[8,32] padding_value=0' -in a.npy -out packed.npy
+  tilewright layout 'f32[17,2,8,32]' -unpack 'inner_dims_pos=[0,1] inner_tiles=[8,32] to 129x47' -in packed.npy -out a.npy
+
 -threads gives the array to the threads of a GPU. A block of threads takes a -tile; along each dimension
 it has so many threads with so many neighbouring -elements each. Shown are the map to byte offsets, the
 widest vectors, the sectors that warps touch, and the parts of the grid that need no mask:
@@ -66,6 +72,8 @@ type layoutJSON struct {
 	Access  *accessJSON  `json:"access,omitempty"`
 	// File that the picture was written to.
 	SVG string `json:"svg,omitempty"`
+	// File that the elements of -in were written to.
+	Out string `json:"out,omitempty"`
 }
 
 // elementJSON is one position in memory.
@@ -211,7 +219,9 @@ func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 // layoutFlags are the flags of the command, as text.
 type layoutFlags struct {
 	// The flags that choose what is shown.
-	element, position, pack, dot, blocks, memory string
+	element, position, pack, unpack, dot, blocks, memory string
+	// The files of elements.
+	in, out string
 	// The flags that describe threads and pictures.
 	tile, threads, elements, order, pick, svg string
 	// Replace a file that is not a picture.
@@ -231,6 +241,9 @@ func (c *call) layoutFlags() *layoutFlags {
 	text(&f.element, "element", "say where the element at this `index` is, e.g. 2,3")
 	text(&f.position, "position", "say what is at this `position`, counted in elements")
 	text(&f.pack, "pack", "pack the array: `attributes` such as 'inner_dims_pos=[0,1] inner_tiles=[8,32]'")
+	text(&f.unpack, "unpack", "unpack the array, which is packed: `attributes` such as 'inner_dims_pos=[0,1] inner_tiles=[8,32] to 128x256'")
+	text(&f.in, "in", "move the elements of this NumPy `file`, a row-major array, as the pack, unpack or layout says")
+	text(&f.out, "out", "write the array that -in becomes to this NumPy `file`")
 	text(&f.dot, "dot", "judge packing for a dot of `m,n,k`, one operand of which is the array")
 	text(&f.blocks, "blocks", "`sizes` m,n,k of the blocks of the dot; those of the array come from the tiles (default 64,64,64)")
 	text(&f.memory, "memory", "what access is charged by, `fields` such as line=64,page=4096,cache=32768,ways=8,tlb=1024,walk=64,refetch=8")
@@ -291,11 +304,16 @@ func (f *layoutFlags) check() error {
 		{"order", f.order, "threads", f.threads},
 		{"pick", f.pick, "threads", f.threads},
 		{"pick", f.pick, "svg", f.svg},
+		{"in", f.in, "out", f.out},
+		{"out", f.out, "in", f.in},
 	} {
 		err := needs(x[0], x[1], x[2], x[3])
 		if err != nil {
 			return err
 		}
+	}
+	if f.pack != "" && f.unpack != "" {
+		return usagef("-pack and -unpack are two operations: give one")
 	}
 	if f.element != "" && f.position != "" {
 		return usagef("-element and -position ask for the same thing from two sides: give one")
@@ -320,7 +338,7 @@ func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 		return nil, err
 	}
 	type part func(*layout.Layout, *layoutJSON) error
-	for _, show := range []part{f.showElement, f.showPack, f.showAccess} {
+	for _, show := range []part{f.showElement, f.showPack, f.showAccess, f.moveData} {
 		if err := show(l, j); err != nil {
 			return nil, err
 		}
@@ -403,12 +421,9 @@ func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
 
 // showPack describes a pack operation and, if memory is given, judges it.
 func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
-	if f.pack == "" {
-		return nil
-	}
-	p, err := layout.ParsePackOf(l.Shape.Dims, f.pack)
-	if err != nil {
-		return fmt.Errorf("-pack: %w", err)
+	p, err := f.parsePack(l)
+	if err != nil || p == nil {
+		return err
 	}
 	r := index.NewRing()
 	_, proved := p.RoundTrip(r)
@@ -420,13 +435,16 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 		ToSource:  p.ToSource(r).String(),
 		RoundTrip: proved,
 	}
+	if p.Unpack {
+		return nil
+	}
 	if l.Shape.Rank() != 2 {
 		if f.dot != "" {
 			return fmt.Errorf("-dot: %s is not a matrix", l)
 		}
 		return nil
 	}
-	o, err := f.operand(l, p)
+	o, err := f.operand(l, *p)
 	if err != nil {
 		return err
 	}
@@ -444,6 +462,25 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 		v.BreakEven, v.Pays, v.Why,
 	}
 	return nil
+}
+
+// parsePack reads -pack or -unpack; nil where neither is given.
+func (f *layoutFlags) parsePack(l *layout.Layout) (*layout.Pack, error) {
+	switch {
+	case f.pack != "":
+		p, err := layout.ParsePackOf(l.Shape.Dims, f.pack)
+		if err != nil {
+			return nil, fmt.Errorf("-pack: %w", err)
+		}
+		return &p, nil
+	case f.unpack != "":
+		p, err := layout.ParseUnpackOf(l.Shape.Dims, f.unpack)
+		if err != nil {
+			return nil, fmt.Errorf("-unpack: %w", err)
+		}
+		return &p, nil
+	}
+	return nil, nil
 }
 
 // operand is the array as an operand of the given dot, or of an operation that
@@ -717,6 +754,9 @@ func (j *layoutJSON) print(c *call) {
 	j.Access.print(c)
 	if j.SVG != "" {
 		fmt.Fprintf(c.out, "\npicture: %s\n", j.SVG)
+	}
+	if j.Out != "" {
+		fmt.Fprintf(c.out, "\nwrote %s\n", j.Out)
 	}
 }
 
