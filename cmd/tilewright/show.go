@@ -67,6 +67,9 @@ type fusionJSON struct {
 	Attributes string `json:"attributes,omitempty"`
 	// Fingerprint of its canonical form, hexadecimal.
 	Fingerprint string `json:"fingerprint"`
+	// The first fusion with this fingerprint, which is described in place of this
+	// one: it has the same maps, space and tiles, which are left out here.
+	Same string `json:"same,omitempty"`
 	// Parameters with their shapes.
 	Params []paramJSON `json:"params"`
 	// Indexing maps of every parameter and output.
@@ -250,10 +253,14 @@ func runShow(c *call) error {
 	}
 	j := showJSON{Fusions: []fusionJSON{}}
 	callers := callersOf(m)
+	first := map[[32]byte]*fusionJSON{}
 	for _, f := range all {
-		shown, err := showFusion(f, *tiling, *at)
-		if err != nil {
-			return err
+		shown := first[f.Fingerprint()].again(f)
+		if shown == nil {
+			if shown, err = showFusion(f, *tiling, *at); err != nil {
+				return err
+			}
+			first[f.Fingerprint()] = shown
 		}
 		shown.note(f, callers[f])
 		j.Fusions = append(j.Fusions, *shown)
@@ -331,14 +338,9 @@ func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 	j := &fusionJSON{
 		Name:        f.Name,
 		Fingerprint: hex.EncodeToString(print[:]),
-		Params:      []paramJSON{},
+		Params:      paramsJSON(f),
 		Indexing:    []indexingJSON{},
 		Tiles:       []tileJSON{},
-	}
-	for _, p := range f.Params {
-		j.Params = append(j.Params, paramJSON{
-			p.Name, p.Shape.String(),
-		})
 	}
 	p, err := symtile.Analyze(f)
 	var no *symtile.Untileable
@@ -367,6 +369,35 @@ func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 	}
 	j.Program = p.String()
 	return j, nil
+}
+
+// again describes a fusion with the fingerprint of j, which may be nil: then it is
+// nil. It has the names of its own parameters, and what j found of the tiles.
+func (j *fusionJSON) again(f *hlo.Computation) *fusionJSON {
+	if j == nil {
+		return nil
+	}
+	return &fusionJSON{
+		Name:        f.Name,
+		Same:        j.Name,
+		Fingerprint: j.Fingerprint,
+		Params:      paramsJSON(f),
+		Indexing:    []indexingJSON{},
+		Tiles:       []tileJSON{},
+		Tilings:     j.Tilings,
+		Untileable:  j.Untileable,
+	}
+}
+
+// paramsJSON lists the parameters of a fusion.
+func paramsJSON(f *hlo.Computation) []paramJSON {
+	all := []paramJSON{}
+	for _, p := range f.Params {
+		all = append(all, paramJSON{
+			p.Name, p.Shape.String(),
+		})
+	}
+	return all
 }
 
 // index fills in the maps of every parameter and output.
@@ -552,6 +583,10 @@ func (j *fusionJSON) print(c *call) {
 	}
 	for _, p := range j.Params {
 		fmt.Fprintf(c.out, "  %s: %s\n", p.Name, p.Shape)
+	}
+	if j.Same != "" {
+		fmt.Fprintf(c.out, "  is the same as %s\n", j.Same)
+		return
 	}
 	fmt.Fprintln(c.out, "\nindexing, result → parameter")
 	for _, row := range j.Indexing {
