@@ -20,15 +20,17 @@ const module = "github.com/tilewright/tilewright/"
 // imports, exactly; data flows from the imports to the package.
 var mayImport = map[string][]string{
 	"bench/attack": {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/judge":  {"cost", "cost/problem"},
 	"bench/models": {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
 	"bench/peers":  {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
 	"cache":        {},
 	"cmd/tilewright": {
-		"cache", "cost", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
+		"cache", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
 		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/reference", "kernels/replay", "symtile", "symtile/hlo", "symtile/hloproto", "symtile/index", "symtile/indexing",
 		"symtile/layout", "symtile/layout/draw", "symtile/partition", "testdata/hlo", "tuner", "tuner/report",
 	},
 	"cost":                           {"kernels", "symtile", "symtile/hlo"},
+	"cost/problem":                   {"cost", "kernels", "kernels/gpu", "kernels/gpu/device", "symtile", "symtile/hlo"},
 	"kernels":                        {"symtile", "symtile/hlo"},
 	"kernels/check":                  {"kernels", "kernels/reference", "symtile/hlo"},
 	"kernels/cpu":                    {"kernels", "kernels/cpu/internal/amd64", "kernels/cpu/internal/gemm", "kernels/cpu/internal/portable", "kernels/cpu/internal/rowkernel", "kernels/cpu/internal/vector", "kernels/cpu/internal/workers", "symtile", "symtile/hlo", "symtile/index"},
