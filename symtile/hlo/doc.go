@@ -77,6 +77,8 @@
 //     (square, atan, is_inf, is_pos_inf, is_neg_inf, broadcast_add and so on);
 //     func.call and func.return; arith.constant; sdy.mesh, sharding_constraint
 //     and reshard, which change no value, are passed over.
+//   - linalg.pack and linalg.unpack, or tensor.pack and tensor.unpack, of tensors,
+//     as pad, reshape, transpose, slice; tensor.empty.
 //   - element types i1 (pred), iN, siN, uiN, f16, bf16, f32, f64, the f8 and f4
 //     types, complex<f32>, complex<f64>; tensor, tuple, !stablehlo.token.
 //   - values dense<…>: splats (a broadcast scalar in HLO, as XLA writes it),

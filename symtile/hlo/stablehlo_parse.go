@@ -319,6 +319,9 @@ func (m *mlir) piece(b *block, o *mlirOp, c byte) (err error) {
 	if err != nil {
 		return err
 	}
+	if word == "padding_value" && m.peek() == '(' {
+		return m.paddingValue(b, o)
+	}
 	if !m.accept("=") {
 		o.words = append(o.words, word)
 		return nil
@@ -326,6 +329,26 @@ func (m *mlir) piece(b *block, o *mlirOp, c byte) (err error) {
 	s, err := m.prettyValue()
 	o.attrs = append(o.attrs, mlirAttr{word, s})
 	return err
+}
+
+// paddingValue reads (%value : type) of a pack.
+func (m *mlir) paddingValue(b *block, o *mlirOp) error {
+	m.At++
+	if err := m.operandOf(b, o); err != nil {
+		return err
+	}
+	if err := m.expect(":"); err != nil {
+		return err
+	}
+	at := m.nextPosition()
+	shape, err := m.typ(0)
+	if err != nil {
+		return err
+	}
+	if x := o.operands[len(o.operands)-1]; !shape.Compatible(x.Shape) {
+		return m.Fail(at, "the padding value is %s; its type here says %s", x.Shape, shape)
+	}
+	return m.expect(")")
 }
 
 // prettyValue passes over a word, a number, a string, or bracketed groups
