@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 	"symtile/hlo/replicas":           {},
 	"symtile/index":                  {"symtile/source"},
 	"symtile/indexing":               {"symtile/hlo", "symtile/index"},
-	"symtile/partition":              {"symtile", "symtile/hlo"},
+	"symtile/partition":              {"symtile", "symtile/hlo", "symtile/hlo/origin"},
 	"symtile/source":                 {},
 	"symtile/layout":                 {"symtile/hlo", "symtile/hlo/packing", "symtile/index"},
 	"symtile/layout/draw":            {"symtile/layout"},
