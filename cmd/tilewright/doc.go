@@ -93,7 +93,8 @@
 //
 // rank: {"fusion", "device", "legal", "plans": [{"plan", "seconds",
 // "terms": [{"name", "seconds"}], "features": {…}}], "defaultError"}, cheapest first;
-// terms add up to seconds; the features are those of package cost.
+// terms add up to seconds; the features are those of package cost. With -problems, a line
+// for each problem: docs/formats.md, which also has the device sheets of devices -sheet.
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "seconds",
 // "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",
