@@ -77,8 +77,10 @@ type Op struct {
 
 // A Version names the program that answers.
 type Version struct {
-	Version  string `json:"version"`
-	Protocol int    `json:"protocol"`
+	// Version of the program: "tilewright v1.2.3".
+	Version string `json:"version"`
+	// Protocol is the number of the protocol that it speaks.
+	Protocol int `json:"protocol"`
 }
 
 // Protocol is the number of the protocol; a request that one number answers is
@@ -87,25 +89,58 @@ const Protocol = 1
 
 // Prints is the result of the operation fingerprint.
 type Prints struct {
+	// Fusions in the order in which they run.
 	Fusions []query.Print `json:"fusions"`
 }
 
 // Tiles is the result of the operation tiles.
 type Tiles struct {
+	// Fusions in the order in which they run, as show -json prints them.
 	Fusions []*query.Fusion `json:"fusions"`
+	// Outside are the instructions in no fusion, with the reasons.
 	Outside []query.Outside `json:"outside,omitempty"`
 }
 
 // Ops lists the operations of the protocol. "region" is reserved.
 func Ops() []Op {
 	return []Op{
-		{"lookup", "the plan of every fusion of a text", []string{"text"}, []string{"fusion", "require"}, query.Lookup{}, lookup},
-		{"get", "the plan of a fingerprint", []string{"fingerprint"}, nil, query.Winner{}, get},
-		{"plan", "the default plan of every fusion, whatever is stored", []string{"text"}, []string{"fusion"}, query.Lookup{}, plan},
-		{"fingerprint", "the fingerprint of every fusion", []string{"text"}, nil, Prints{}, fingerprint},
-		{"partition", "how a module is split into fusions", []string{"text"}, nil, query.Partition{}, partition},
-		{"tiles", "indexing maps, tiles and constraints", []string{"text"}, []string{"fusion", "sizes", "tile"}, Tiles{}, tiles},
-		{"version", "the version of the program and of the protocol", nil, nil, Version{}, version},
+		{
+			Name: "lookup", About: "the plan of every fusion of a text",
+			Needs:  []string{"text"},
+			Takes:  []string{"fusion", "require"},
+			Result: query.Lookup{}, answer: lookup,
+		},
+		{
+			Name: "get", About: "the plan of a fingerprint",
+			Needs:  []string{"fingerprint"},
+			Result: query.Winner{}, answer: get,
+		},
+		{
+			Name: "plan", About: "the default plan of every fusion, whatever is stored",
+			Needs:  []string{"text"},
+			Takes:  []string{"fusion"},
+			Result: query.Lookup{}, answer: plan,
+		},
+		{
+			Name: "fingerprint", About: "the fingerprint of every fusion",
+			Needs:  []string{"text"},
+			Result: Prints{}, answer: fingerprint,
+		},
+		{
+			Name: "partition", About: "how a module is split into fusions",
+			Needs:  []string{"text"},
+			Result: query.Partition{}, answer: partition,
+		},
+		{
+			Name: "tiles", About: "indexing maps, tiles and constraints",
+			Needs:  []string{"text"},
+			Takes:  []string{"fusion", "sizes", "tile"},
+			Result: Tiles{}, answer: tiles,
+		},
+		{
+			Name: "version", About: "the version of the program and of the protocol",
+			Result: Version{}, answer: version,
+		},
 	}
 }
 
@@ -215,10 +250,14 @@ func Parse(line []byte) (r Request, err error) {
 	return r, nil
 }
 
+// lookup answers from the store, with default plans where nothing is stored, unless
+// the request wants exact answers only.
 func lookup(s *query.Store, r Request) (any, error) {
 	return s.Lookup(r.Text, r.Fusion, r.Require == "exact")
 }
 
+// get answers by fingerprint. A compiler that keeps the fingerprints of its fusions asks
+// this way: no text is parsed.
 func get(s *query.Store, r Request) (any, error) {
 	var print [32]byte
 	if len(r.Fingerprint) != hex.EncodedLen(len(print)) {
@@ -230,6 +269,8 @@ func get(s *query.Store, r Request) (any, error) {
 	return s.Get(print)
 }
 
+// plan answers with default plans, whatever is stored: what a compiler takes that must
+// not depend on the contents of a cache.
 func plan(s *query.Store, r Request) (any, error) {
 	split, err := query.Read("text", []byte(r.Text))
 	if err != nil {
@@ -246,11 +287,14 @@ func plan(s *query.Store, r Request) (any, error) {
 	return l, nil
 }
 
+// fingerprint lists the fusions of a text, by which a client may ask get afterwards.
 func fingerprint(s *query.Store, r Request) (any, error) {
 	all, err := s.Prints(r.Text)
 	return Prints{all}, err
 }
 
+// partition says how a module is split, and what the fusions cost beside the operations
+// one by one.
 func partition(_ *query.Store, r Request) (any, error) {
 	split, err := query.Read("text", []byte(r.Text))
 	if err != nil {
@@ -259,6 +303,8 @@ func partition(_ *query.Store, r Request) (any, error) {
 	return query.NewPartition(split), nil
 }
 
+// tiles describes fusions: symbolic without sizes, with the numbers of a tiling, or with
+// those of one of its tiles.
 func tiles(_ *query.Store, r Request) (any, error) {
 	split, err := query.Read("text", []byte(r.Text))
 	if err != nil {
@@ -286,6 +332,7 @@ func tiles(_ *query.Store, r Request) (any, error) {
 	return t, nil
 }
 
+// version names the program, so that a client can say with which one it spoke.
 func version(*query.Store, Request) (any, error) {
 	return Version{tuner.Version(), Protocol}, nil
 }

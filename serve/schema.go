@@ -43,7 +43,8 @@ var scalars = map[reflect.Kind]string{
 	reflect.Float64: "number",
 }
 
-// of is the schema of a type.
+// of is the schema of a type. A pointer may be null; an interface is any value; fields
+// with omitempty may be left out, all others are required.
 func (g generator) of(t reflect.Type) map[string]any {
 	if t == reflect.TypeFor[json.RawMessage]() {
 		return map[string]any{"type": []string{"number", "string", "null"}}

@@ -32,6 +32,7 @@ var errLong = fmt.Errorf("a line of more than %d MiB", maxLine>>20)
 
 // A Server answers the requests of clients from one store.
 type Server struct {
+	// Store is open while the server answers.
 	Store *query.Store
 }
 

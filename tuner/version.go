@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"cmp"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -23,12 +24,15 @@ func versionOf(info *debug.BuildInfo, ok bool) string {
 	if !ok {
 		return unknown
 	}
+	if info.Main.Path == modulePath && info.Main.Version != unknown {
+		return cmp.Or(info.Main.Version, unknown)
+	}
 	if info.Main.Path == modulePath {
-		return orDefault(info.Main.Version, stampOf(info))
+		return stampOf(info)
 	}
 	for _, d := range info.Deps {
 		if d.Path == modulePath {
-			return orDefault(d.Version, unknown)
+			return cmp.Or(d.Version, unknown)
 		}
 	}
 	return unknown

@@ -58,8 +58,9 @@ type lookupJSON struct {
 	Safe []string `json:"safe,omitempty"`
 }
 
-// runLookup looks a fusion up by the identity of the device; nothing is opened
-// for running.
+// runLookup looks the fusions of a file up by the identity of the device; nothing is
+// opened for running, and nothing is measured: not even the rates of this machine, which
+// devices measures. One fusion is answered by a document of its own, several by a list.
 func runLookup(c *call) error {
 	c.jsonFlag()
 	db := c.dbFlag()
@@ -97,11 +98,14 @@ func runLookup(c *call) error {
 
 // lookupModuleJSON is the result of lookup -json for a module of several fusions.
 type lookupModuleJSON struct {
-	// Fusions in the order of the module.
+	// Fusions in the order of the module, each with the document that it has when it is
+	// asked for alone.
 	Fusions []lookupJSON `json:"fusions"`
 }
 
-// lookupAll answers for all fusions of a module; it is a miss while one is missing.
+// lookupAll answers for all fusions of a module, with a line or a document for each. The
+// exit status is that of a miss while the winner of one is not known, so that a build
+// that needs all of them can ask once.
 func (c *call) lookupAll(winners *cache.DB, all []*hlo.Computation, b kernels.Backend) error {
 	j := lookupModuleJSON{Fusions: []lookupJSON{}}
 	var missed error
@@ -129,7 +133,8 @@ func (c *call) lookupAll(winners *cache.DB, all []*hlo.Computation, b kernels.Ba
 	return missed
 }
 
-// lookupOne looks a fusion up.
+// lookupOne looks a fusion up by its fingerprint and the identity of the device. A
+// database that is not there is a miss; an error is one of a damaged record or file.
 func lookupOne(winners *cache.DB, fusion *hlo.Computation, b kernels.Backend) (lookupJSON, error) {
 	r, found, err := tuner.Lookup(winners, fusion, kernels.IdentityOf(b))
 	j := lookupJSON{

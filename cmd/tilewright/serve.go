@@ -23,7 +23,9 @@ to this user only; it replaces one that nobody answers on, and is removed at the
 	run: runServe,
 }
 
-// runServe serves until the input or the process ends.
+// runServe serves until the input ends (-stdio), or a signal ends the process (-socket):
+// then the socket is removed, and the status is 0, since that is how a server ends. With
+// -timeout it ends by itself, with the status of that.
 func runServe(c *call) error {
 	db := c.dbFlag()
 	device := c.deviceFlag()
@@ -39,6 +41,7 @@ func runServe(c *call) error {
 	case (*socket != "") == *stdio:
 		return usagef("choose one of -socket and -stdio")
 	}
+	// the identity of the device and its default plans; nothing is measured
 	b, err := backend(device)
 	if err != nil {
 		return err
