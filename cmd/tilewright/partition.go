@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -46,7 +47,9 @@ func runPartition(c *call) error {
 	}
 	if *out != "" {
 		err := file.Write(func(w *bufio.Writer) error {
-			_, err := w.WriteString(split.Module.String())
+			m := *split.Module
+			m.Name = cmp.Or(m.Name, m.Entry.Name) // XLA reads no computations without a header
+			_, err := w.WriteString(m.String())
 			return err
 		})
 		if err != nil {

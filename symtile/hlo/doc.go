@@ -55,9 +55,10 @@
 //
 //   - module @name attributes {…} { func.func public @main(…) -> (…) {…} … },
 //     functions alone, and all of it in generic form; attributes of modules,
-//     functions, arguments and results, locations, aliases (#loc, #map) and
-//     metadata ({-# … #-}) are passed over. The entry is @main, or the only
-//     function that is not private.
+//     functions, arguments and results, aliases (#map) and metadata ({-# … #-})
+//     are passed over; locations of operations, loc(…) and #loc, become
+//     metadata={op_name=… source_file=… source_line=…}. The entry is @main, or
+//     the only function that is not private.
 //   - operations of the stablehlo and mhlo dialects, pretty or generic
 //     ("stablehlo.add"(…) <{…}> ({…}) {…} : …), with results %0, %0:2, %a, %b:
 //     elementwise and complex arithmetic; constant, iota, broadcast_in_dim,

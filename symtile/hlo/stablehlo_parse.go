@@ -1,6 +1,9 @@
 package hlo
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Operations in generic form are uniform. Pretty forms differ for each operation;
 // almost all of them are sequences of the same pieces, of which an mlirOp keeps
@@ -66,10 +69,18 @@ func (m *mlir) op(b *block) error {
 	if err != nil {
 		return err
 	}
-	if err := m.location(); err != nil {
+	place, err := m.place()
+	if err != nil {
 		return err
 	}
-	return m.emit(b, o)
+	first := len(b.comp.Instrs)
+	if err := m.emit(b, o); err != nil {
+		return err
+	}
+	if made := b.comp.Instrs[first:]; place.end > 0 && len(made) > 0 {
+		m.located = append(m.located, located{slices.Clone(made), place})
+	}
+	return nil
 }
 
 // acquireOp returns an empty operation; its lists keep their memory.
