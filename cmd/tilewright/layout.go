@@ -469,7 +469,8 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 	return nil
 }
 
-// parsePack reads -pack or -unpack; nil where neither is given.
+// parsePack reads -pack or -unpack; nil where neither is given. The array that the
+// command is about is the source of a pack, and what an unpack takes.
 func (f *layoutFlags) parsePack(l *layout.Layout) (*layout.Pack, error) {
 	switch {
 	case f.pack != "":
@@ -870,7 +871,14 @@ func elementsText(n int64) string {
 }
 
 // moveData reads the array of -in, does the steps of the pack, unpack or tiled layout
-// to it, and writes the result to -out.
+// to it, and writes the result to -out. Both files hold row-major arrays:
+//
+//	neither flag   the extents of SHAPE become the physical ones
+//	-pack          the extents of SHAPE become the packed ones
+//	-unpack        the extents of SHAPE, which are packed, become the source's
+//
+// Padding is the padding value of a pack, and zeros in a tiled layout. The output is
+// refused before the input is read where it must not be written.
 func (f *layoutFlags) moveData(l *layout.Layout, j *layoutJSON) error {
 	if f.in == "" {
 		return nil
@@ -888,6 +896,7 @@ func (f *layoutFlags) moveData(l *layout.Layout, j *layoutJSON) error {
 			return err
 		}
 	}
+	// What is read is never replaced, not even with -f.
 	file := output.File{Name: f.out, Kind: output.NumPy, Reads: []string{f.in}, Replace: *f.replace}
 	if err := file.Check(); err != nil {
 		return err
@@ -905,7 +914,8 @@ func (f *layoutFlags) moveData(l *layout.Layout, j *layoutJSON) error {
 	return file.Write(func(w *bufio.Writer) error { return npy.Write(w, out) })
 }
 
-// readArray reads a NumPy file.
+// readArray reads a NumPy file, which has to hold elements of the type of shape and its
+// extents. Errors name the file.
 func readArray(name string, shape hlo.Shape) (kernels.Buffer, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -920,7 +930,8 @@ func readArray(name string, shape hlo.Shape) (kernels.Buffer, error) {
 }
 
 // paddingBytes is an element that holds the padding value, nil for none. The value
-// has to be one of the type.
+// has to be one of the type: numbers of floating-point types are rounded to it, those
+// of integers and pred have to be whole and in range. Complex ones are refused.
 func paddingBytes(d hlo.DType, value *float64) ([]byte, error) {
 	if value == nil {
 		return nil, nil
@@ -958,7 +969,8 @@ func inMemory(b kernels.Buffer, s hlo.Shape) kernels.Buffer {
 	}
 }
 
-// logical is the row-major array in the physical array of a tiled layout.
+// logical is the row-major array in the physical array of a tiled layout, without its
+// padding; b itself where the layout is not tiled. It is the inverse of inMemory.
 func logical(b kernels.Buffer, s hlo.Shape) kernels.Buffer {
 	l, err := layout.Of(s)
 	if err != nil || len(s.Layout.Tiles) == 0 {
