@@ -740,9 +740,10 @@ type terms [len(priceTerms)]float64
 // others: warps of a block that wait for one have others beside them.
 const (
 	// The first terms overlap: the longest counts whole and of the others a share,
-	// because warps that wait for one resource leave the others to other warps.
+	// because warps that wait for one resource leave the others to other warps. The
+	// share is an assumption without a source.
 	overlappingTerms = 6
-	hiddenShare      = 1.0 / 16
+	hiddenShare      = 1.0 / 8
 )
 
 // total adds up the terms; infinite for a block that does not fit.
