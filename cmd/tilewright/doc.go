@@ -132,7 +132,8 @@
 // "steps": [text], "map", "inverse", "element": {"index", "physical",
 // "position", "bit"}, "pack": {"op", "packed", "steps", "toPacked", "toSource",
 // "roundTrip", "judgement": {"operand", "visits", "packing", "waste": {"lines",
-// "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"}}, "access":
+// "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"},
+// "measured": {"device", "inPlace", "packed", "packing", "ratio": [median, low, high], "pairs", "paysFrom"}}, "access":
 // {"map", "vector", "proof", "whyNoMore", "coalescing": [{"vector", "warps",
 // "requests", "bytes", "sectors", "fewest", "once", "lines", "wasted", "mean",
 // "worst": {"block", "warp", "sectors", "fewest"}}], "parts": [{"fixed",
