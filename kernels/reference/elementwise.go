@@ -39,7 +39,7 @@ var floatUnary = map[hlo.Opcode]UnaryFloat{
 	hlo.OpCosine:              cosine,
 	hlo.OpErf:                 math.Erf,
 	hlo.OpErfInv:              math.Erfinv,
-	hlo.OpExponential:         math.Exp,
+	hlo.OpExponential:         exp,
 	hlo.OpExponentialMinusOne: math.Expm1,
 	hlo.OpFloor:               math.Floor,
 	hlo.OpLog:                 logarithm,

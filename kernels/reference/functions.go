@@ -7,8 +7,8 @@ import (
 
 // Functions of float64 where package math's are off by more than two units in the last
 // place: sine, cosine and tangent of large angles and next to multiples of π/2,
-// tangents of small ones, logarithms of denormal numbers (on amd64), sinh and cosh next
-// to overflow, asin and acos next to ±1, atan2 of quotients that underflow, and powers,
+// tangents of small ones, logarithms of denormal numbers (on amd64), exponentials, sinh and
+// cosh next to overflow, asin and acos next to ±1, atan2 of quotients that underflow, and powers,
 // whose error grows with the exponent in math.Pow. TestFunctions compares all functions
 // with sums of series of hundreds of bits.
 
@@ -120,25 +120,40 @@ func logarithm(x float64) float64 {
 	return math.Log(x)
 }
 
-// largeAngle is where math.Sinh and math.Cosh begin to overflow, and their results
-// next to it.
-const largeAngle = 709
+// large is below the arguments for which math.Exp, on amd64, math.Sinh and math.Cosh
+// are infinite too soon.
+const large = 700
 
-// sinh is math.Sinh, and the product of two exponentials where one overflows.
-func sinh(x float64) float64 {
-	if math.Abs(x) < largeAngle {
-		return math.Sinh(x)
+// exp is math.Exp, which overflows between 709 and 709.78.
+func exp(x float64) float64 {
+	if !(x > large) {
+		return math.Exp(x)
 	}
-	return math.Copysign(cosh(x), x)
+	return 2 * halfExp(x)
 }
 
-// cosh is math.Cosh, and the product of two exponentials where one overflows.
+// halfExp is e^x/2 for large x: 2⁶³·e^(x − 64·ln 2).
+func halfExp(x float64) float64 {
+	r := pair{min(x, 2*large), 0}.add(pair{-64 * ln2Pair.hi, -64 * ln2Pair.lo})
+	e := math.Exp(r.hi)
+	if math.IsInf(e, 1) {
+		return e
+	}
+	return (e + e*r.lo) * 0x1p63
+}
+
+func sinh(x float64) float64 {
+	if !(math.Abs(x) > large) {
+		return math.Sinh(x)
+	}
+	return math.Copysign(halfExp(math.Abs(x)), x)
+}
+
 func cosh(x float64) float64 {
-	if math.Abs(x) < largeAngle {
+	if !(math.Abs(x) > large) {
 		return math.Cosh(x)
 	}
-	root := math.Exp(math.Abs(x) / 2)
-	return root * 0.5 * root
+	return halfExp(math.Abs(x))
 }
 
 // asin is the angle of (√(1−x²), x), which is exact next to ±1.
