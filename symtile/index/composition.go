@@ -42,6 +42,7 @@ type Composition struct {
 	results     []lin
 	best        []lin // results of alternative
 	typed       []int // operations of the results as they are written
+	fitting     fitting
 }
 
 // A stage is one map of a composition.
@@ -197,7 +198,42 @@ func (p *parser) next(text string) (x int32, err error) {
 // do with other residues are computed in other styles, and the shortest are
 // kept.
 func (c *Composition) Solve() (ops int) {
-	return c.keepTyped(c.solveInStyles())
+	ops = c.solveInStyles()
+	if ops >= fittedResult {
+		ops = c.fit(ops)
+	}
+	return c.keepTyped(ops)
+}
+
+// fittedResult is the number of operations from which results are compared with
+// shorter sums at the points of the domain.
+const fittedResult = 3
+
+// fit puts shorter sums for results that equal them at every point of the domain; it
+// returns the number of operations of all.
+func (c *Composition) fit(ops int) int {
+	if c.domain.empty {
+		return ops
+	}
+	f := &c.fitting
+	f.d = c.domain
+	f.steps = maxFitSteps
+	fitted := false
+	for i, x := range c.results {
+		cost := c.domain.r.minCost(x)
+		if cost < 2*opCost-1 {
+			continue
+		}
+		y, ok := f.shorter(x)
+		if ok && c.domain.r.minCost(y) < cost {
+			c.results[i] = y
+			fitted = true
+		}
+	}
+	if !fitted {
+		return ops
+	}
+	return c.extract()
 }
 
 // solveInStyles is Solve but for the comparison with what was written. The first
