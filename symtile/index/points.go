@@ -1,6 +1,9 @@
 package index
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // What the points of a small domain tell. Rules see how a sum is written, and the
 // ranges of its parts; a domain of few points may leave less of it than rules can
@@ -9,15 +12,15 @@ import "math"
 // c + b·x + k·⌊(x + a)/m⌋.
 
 // maxFitPoints bounds the points of a box that are compared, maxFitVars its
-// dimensions, maxFitPeriods the points of a variable whose steps are looked at.
+// dimensions.
 const (
-	maxFitPoints  = 1024
-	maxFitVars    = 6
-	maxFitPeriods = 128
+	maxFitPoints = 1024
+	maxFitVars   = 6
 )
 
-// maxFitSteps bounds the atoms evaluated for all results of one domain.
-const maxFitSteps = 40000
+// maxFitSteps bounds the atoms evaluated for all results of one domain; a domain with
+// constraints, of which more is to be hoped, has eight times as many.
+const maxFitSteps = 2000
 
 // A fitting compares sums at the points of a domain. It keeps its memory between
 // results and between runs of a composition.
@@ -29,15 +32,14 @@ type fitting struct {
 	conds []int32 // facts.sums of the box; after them, facts.congr
 	sums  int     // of conds
 
-	points []fitPoint
+	points []fitPoint                              // of one variable
+	slopes [2]int64                                // of the points, perhaps the same
 	rows   [maxFitVars + 1][maxFitVars + 2]float64 // independent equations
 }
 
-// A fitPoint is a point of the domain with the value of the sum there.
-type fitPoint struct {
-	at    [maxFitVars]int64
-	value int64
-}
+// A fitPoint is a value of the only variable with the value of the sum there, and how
+// much it is more than at the point before.
+type fitPoint struct{ at, value, slope int64 }
 
 // valueAt is the value of x at f.at.
 func (f *fitting) valueAt(x lin) int64 {
@@ -67,9 +69,128 @@ func (f *fitting) atomAt(id int32) int64 {
 	return 0
 }
 
-// shorter is a sum that equals x on the domain, where one is found that may be
-// written with fewer operations.
-func (f *fitting) shorter(x lin) (lin, bool) {
+// maxFitDepth bounds the dividends inside dividends that are looked at.
+const maxFitDepth = 3
+
+// shorter is a sum that equals x on the domain, where one is found that is written
+// with fewer operations: for x as a whole, for the parts of x that have no variable
+// in common, or for dividends in it.
+func (f *fitting) shorter(x lin, depth int) (lin, bool) {
+	r := f.d.r
+	if f.steps < 0 || !r.divides(x) || r.minCost(x) < 2*opCost-1 {
+		return x, false
+	}
+	if y, ok := f.whole(x); ok && r.minCost(y) < r.minCost(x) {
+		return y, true
+	}
+	out := constForm(x.c)
+	for rest := x.t; len(rest) > 0; {
+		part, others, ok := f.part(rest)
+		if !ok {
+			return x, false
+		}
+		rest = others
+		y := part
+		if len(part.t) < len(x.t) {
+			if z, ok := f.whole(part); ok && r.minCost(z) < r.minCost(part) {
+				y = z
+			}
+		}
+		if y.equal(part) && depth > 0 {
+			y = f.inside(part, depth-1)
+		}
+		out = r.addmul(out, 1, y)
+	}
+	return out, r.minCost(out) < r.minCost(x)
+}
+
+// divides reports whether x has a quotient.
+func (r *Ring) divides(x lin) bool {
+	for _, t := range x.t {
+		if r.atoms[t.a].kind == atomDiv {
+			return true
+		}
+	}
+	return false
+}
+
+// part is those of the terms that have variables in common with the first one,
+// directly or through others.
+func (f *fitting) part(ts []term) (part lin, others []term, ok bool) {
+	f.vars = f.vars[:0]
+	both := f.d.r.alloc(2 * len(ts))
+	for n := -1; len(part.t) > n; {
+		n = len(part.t)
+		part.t, others = both[:0:len(ts)], both[len(ts):len(ts)]
+		for i, t := range ts {
+			one := lin{t: ts[i : i+1 : i+1]}
+			if i > 0 && !f.meets(one) {
+				others = append(others, t)
+				continue
+			}
+			if !f.collect(one) {
+				return part, others, false
+			}
+			part.t = append(part.t, t)
+		}
+	}
+	return part, others, true
+}
+
+// meets reports whether x has a variable of the box.
+func (f *fitting) meets(x lin) bool {
+	for _, t := range x.t {
+		a := &f.d.r.atoms[t.a]
+		switch a.kind {
+		case atomVar:
+			if slices.Contains(f.vars, t.a) {
+				return true
+			}
+		case atomDiv, atomFloorDiv, atomMod:
+			if f.meets(f.d.r.lin(a.y)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inside is x with shorter dividends.
+func (f *fitting) inside(x lin, depth int) lin {
+	r := f.d.r
+	out := constForm(x.c)
+	for _, t := range x.t {
+		a := r.atoms[t.a]
+		if a.kind != atomDiv {
+			out = r.addAtom(out, t.k, t.a)
+			continue
+		}
+		y, ok := f.shorter(r.lin(a.y), depth)
+		if !ok {
+			out = r.addAtom(out, t.k, t.a)
+			continue
+		}
+		out = r.addmul(out, t.k, r.div(y, a.d))
+	}
+	return out
+}
+
+// quotients counts the quotients in x, those inside of others too, up to 2.
+func (r *Ring) quotients(x lin) (n int) {
+	for _, t := range x.t {
+		if a := &r.atoms[t.a]; a.kind == atomDiv && n < 2 {
+			n += 1 + r.quotients(r.lin(a.y))
+		}
+	}
+	return n
+}
+
+// whole is a sum that equals x at every point, if one of the shapes does.
+func (f *fitting) whole(x lin) (lin, bool) {
+	facts := &f.d.r.facts
+	if len(facts.sums)+len(facts.congr) == 0 && f.d.r.quotients(x) < 2 {
+		return lin{}, false
+	}
 	f.vars = f.vars[:0]
 	if !f.collect(x) || !f.box() {
 		return lin{}, false
@@ -106,10 +227,8 @@ func (f *fitting) collect(x lin) (ok bool) {
 
 // enter enters one variable.
 func (f *fitting) enter(v int32) bool {
-	for _, u := range f.vars {
-		if u == v {
-			return true
-		}
+	if slices.Contains(f.vars, v) {
+		return true
 	}
 	if len(f.vars) == maxFitVars || !f.d.vars[v].in.Bounded() {
 		return false
@@ -214,11 +333,14 @@ func (f *fitting) affine(x lin) (lin, bool) {
 	stride := coprimeStride(n)
 	rank := 0
 	seen := false
-	for i, at := int64(0), int64(0); i < n; i, at = i+1, (at+stride)%n {
+	left := 3*len(f.vars) + 4
+	at := int64(0)
+	for i := int64(0); i < n && left > 0; i, at = i+1, (at+stride)%n {
 		if !f.moveTo(at) {
 			continue
 		}
 		seen = true
+		left--
 		if more, ok := f.equation(float64(f.valueAt(x)), rank); !ok || f.steps < 0 {
 			return lin{}, false
 		} else if more {
@@ -232,8 +354,9 @@ func (f *fitting) affine(x lin) (lin, bool) {
 	if !ok {
 		return lin{}, false
 	}
-	for i := range n {
-		if f.moveTo(i) && f.valueAt(y) != f.valueAt(x) {
+	for range n {
+		at = (at + stride) % n
+		if f.moveTo(at) && f.valueAt(y) != f.valueAt(x) {
 			return lin{}, false
 		}
 	}
@@ -313,45 +436,43 @@ func (f *fitting) solution(rank int) (lin, bool) {
 	return y, true
 }
 
-// tabulate evaluates x at all points of the only variable.
+// tabulate evaluates x at all points of the only variable, which has every value
+// between the first and the last. It gives up at the third slope.
 func (f *fitting) tabulate(x lin) bool {
 	f.points = f.points[:0]
 	n := f.count()
-	if n > maxFitPeriods {
-		return false
-	}
 	for i := range n {
-		if f.moveTo(i) {
-			p := fitPoint{value: f.valueAt(x)}
-			p.at[0] = f.at[f.vars[0]]
-			f.points = append(f.points, p)
+		if !f.moveTo(i) {
+			continue
+		}
+		p := fitPoint{f.at[f.vars[0]], f.valueAt(x), 0}
+		if last := len(f.points) - 1; last >= 0 {
+			if f.points[last].at+1 != p.at {
+				return false
+			}
+			p.slope = p.value - f.points[last].value
+		}
+		f.points = append(f.points, p)
+		if len(f.points) == 2 {
+			f.slopes = [2]int64{p.slope, p.slope}
+		}
+		if len(f.points) > 2 && p.slope != f.slopes[0] && p.slope != f.slopes[1] {
+			if f.slopes[0] != f.slopes[1] {
+				return false
+			}
+			f.slopes[1] = p.slope
 		}
 	}
-	return len(f.points) > 1
+	return len(f.points) > 2
 }
 
 // stepped finds c + b·x + k·⌊(x + a)/m⌋ with the values of the points of the only
-// variable. Where the variable takes every value, its differences show it: they are
-// b but for b + k once a period.
+// variable. The slopes show it: they are b but for b + k once a period.
 func (f *fitting) stepped() (lin, bool) {
-	p := f.points
-	for i := range p[1:] {
-		if p[i+1].at[0] != p[i].at[0]+1 {
-			return lin{}, false
-		}
-	}
-	first := p[1].value - p[0].value
-	other := first
-	for i := range p[1:] {
-		if d := p[i+1].value - p[i].value; d != first {
-			other = d
-			break
-		}
-	}
-	if y, ok := f.steppedBy(first, other); ok {
+	if y, ok := f.steppedBy(f.slopes[0], f.slopes[1]); ok {
 		return y, true
 	}
-	return f.steppedBy(other, first)
+	return f.steppedBy(f.slopes[1], f.slopes[0])
 }
 
 // steppedBy is stepped for the slope b and the slope at steps.
@@ -360,13 +481,10 @@ func (f *fitting) steppedBy(b, atStep int64) (lin, bool) {
 	step, m := int64(-1), int64(0) // the first x after a step, and the distance to the next
 	last := step
 	for i := range p[1:] {
-		switch d := p[i+1].value - p[i].value; {
-		case d == b:
+		if p[i+1].slope != atStep {
 			continue
-		case d != atStep:
-			return lin{}, false
 		}
-		x := p[i+1].at[0] - p[0].at[0]
+		x := p[i+1].at - p[0].at
 		switch {
 		case step < 0:
 			step = x
@@ -377,11 +495,11 @@ func (f *fitting) steppedBy(b, atStep int64) (lin, bool) {
 		}
 		last = x
 	}
-	length := p[len(p)-1].at[0] - p[0].at[0] + 1
+	length := p[len(p)-1].at - p[0].at + 1
 	if step < 0 || m > 0 && (step > m || length-last > m) {
 		return lin{}, false
 	}
-	return f.steppedAt(b, atStep-b, step+p[0].at[0], m, max(step, length-step))
+	return f.steppedAt(b, atStep-b, step+p[0].at, m, max(step, length-step))
 }
 
 // steppedAt is c + b·x + k·⌊(x + a)/m⌋ with a step at x = at; m is the period, or 0
@@ -408,10 +526,10 @@ func (f *fitting) steppedAt(b, k, at, m, least int64) (lin, bool) {
 	}
 	y := r.scale(x, b)
 	y = r.addmul(y, k, r.div(r.shift(x, a), m))
-	f.at[f.vars[0]] = f.points[0].at[0]
+	f.at[f.vars[0]] = f.points[0].at
 	y = r.shift(y, f.points[0].value-f.valueAt(y))
 	for _, p := range f.points {
-		f.at[f.vars[0]] = p.at[0]
+		f.at[f.vars[0]] = p.at
 		if f.valueAt(y) != p.value {
 			return lin{}, false
 		}
