@@ -97,9 +97,12 @@ func (c *chain) sources() (out []index.MapSource) {
 // A composed chain is its maps put into each other by substitution, over the
 // variables of the chain. It says what is right.
 type composed struct {
-	vars    []variable
+	// Dimensions of the first map, then the ranges of all maps.
+	vars []variable
+	// Results of the last map, over vars.
 	results []*expression
-	where   []condition
+	// Constraints of all maps, and the ranges of dimensions of later maps.
+	where []condition
 }
 
 // A condition says that x is in [lo, hi].
@@ -203,7 +206,10 @@ func (c *composed) sampled(i int, rnd *rand.Rand) (v []int64) {
 	for j, x := range c.vars {
 		switch {
 		case i >= 1<<min(len(c.vars), 6):
-			v = append(v, x.Lo+rnd.Int63n(x.Hi-x.Lo+1))
+			v = append(
+				v,
+				x.Lo+rnd.Int63n(x.Hi-x.Lo+1),
+			)
 		case i>>j&1 == 0:
 			v = append(v, x.Lo)
 		default:

@@ -28,16 +28,22 @@ const (
 // An engine answers chains: results by chain and name, and nanoseconds of a run by
 // column and chain, one a round. Texts that it does not give are missing.
 type engine struct {
-	name    string
-	driver  string // program of another engine; "" for our own
+	// How the report calls it.
+	name string
+	// Program of another engine; "" for our own.
+	driver string
+	// Results by chain.
 	answers map[string][]*expression
-	times   map[string]map[string][]float64
+	// Nanoseconds by column and chain, one number a round.
+	times map[string]map[string][]float64
 }
 
 // A problem is a chain with what is right and our own solver of it.
 type problem struct {
 	chain
-	what   *composed
+	// The maps put into each other, by which answers are judged.
+	what *composed
+	// Our own engine's view of the chain, parsed once.
 	solver *index.Composition
 }
 
@@ -70,7 +76,10 @@ func (e *engine) time(column, id string, ns float64) {
 	if e.times[column] == nil {
 		e.times[column] = map[string][]float64{}
 	}
-	e.times[column][id] = append(e.times[column][id], ns)
+	e.times[column][id] = append(
+		e.times[column][id],
+		ns,
+	)
 }
 
 // solve answers with our own simplifier, and times it as the drivers do.
@@ -98,14 +107,20 @@ func measure(budget time.Duration, f func()) float64 {
 	f()
 	start := time.Now()
 	f()
-	n := min(max(int(budget/batches/(time.Since(start)+1)), 1), 100000)
+	n := min(
+		max(int(budget/batches/(time.Since(start)+1)), 1),
+		100000,
+	)
 	var means []float64
 	for range batches {
 		start := time.Now()
 		for range n {
 			f()
 		}
-		means = append(means, float64(time.Since(start).Nanoseconds())/float64(n))
+		means = append(
+			means,
+			float64(time.Since(start).Nanoseconds())/float64(n),
+		)
 	}
 	return median(means)
 }
@@ -124,8 +139,19 @@ func (e *engine) run(ps []*problem, dir string, budget time.Duration) error {
 	}
 	times, answers := filepath.Join(dir, e.name+".tsv"), filepath.Join(dir, e.name+".answers.tsv")
 	var errs bytes.Buffer
-	ms := strconv.FormatFloat(budget.Seconds()*1e3, 'f', -1, 64)
-	cmd := exec.Command(e.driver, input, times, ms, answers)
+	ms := strconv.FormatFloat(
+		budget.Seconds()*1e3,
+		'f',
+		-1,
+		64,
+	)
+	cmd := exec.Command(
+		e.driver,
+		input,
+		times,
+		ms,
+		answers,
+	)
 	cmd.Stderr = &errs // isl says where it gives up
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w\n%.2000s", e.driver, err, errs.String())

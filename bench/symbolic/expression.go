@@ -24,9 +24,11 @@ const (
 
 // An expression is a tree as it was written. Divisors are constants.
 type expression struct {
-	op   operator
+	op operator
+	// Operands; y is nil for opNeg, both are for opConst and opVar.
 	x, y *expression
-	c    int64 // of opConst, the number of opVar
+	// The number of opConst, which variable opVar is.
+	c int64
 }
 
 // A reader parses the syntax that MLIR, isl's driver and the simplifier share:
@@ -142,7 +144,8 @@ func (r *reader) factor() *expression {
 func (r *reader) word() *expression {
 	r.space()
 	n := strings.IndexFunc(r.text, func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'a' || c > 'z')
+		return (c < '0' ||
+			c > '9') && (c < 'a' || c > 'z')
 	})
 	if n < 0 {
 		n = len(r.text)

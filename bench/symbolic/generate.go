@@ -10,8 +10,10 @@ import (
 // A maker makes chains; shape is what the last map of the chain indexes into.
 type maker struct {
 	*rand.Rand
+	// Sizes of the dimensions that the next map starts from.
 	shape []int64
-	maps  []chainMap
+	// The maps so far.
+	maps []chainMap
 }
 
 // elementCounts are the sizes of the tensors that chains start with.
@@ -41,7 +43,8 @@ func makeChain(rnd *rand.Rand, n int, kind string) (chain, *composed) {
 		if err != nil {
 			panic(err) // the texts are our own
 		}
-		if what.written() > 0 && what.written() < maxWritten && len(what.points(2000, rand.New(rand.NewSource(1)))) > 0 {
+		if what.written() > 0 && what.written() < maxWritten &&
+			len(what.points(2000, rand.New(rand.NewSource(1)))) > 0 {
 			return c, what
 		}
 	}
@@ -159,7 +162,8 @@ func (m *maker) tiles() {
 	k := m.Intn(len(m.shape))
 	shape := m.shape
 	for _, size := range []int64{16, 8, 4, 6, 3, 2} {
-		if shape[k]%size == 0 && shape[k] > size {
+		if shape[k]%size == 0 &&
+			shape[k] > size {
 			m.shape = slices.Clone(shape)
 			m.shape[k] /= size
 			names := m.names()
@@ -177,7 +181,10 @@ func (m *maker) step() {
 	switch m.Intn(10) {
 	case 0, 1, 2, 3: // reshape
 		next = m.factored(elements(next))
-		m.add(next, split(next, linear(m.shape, names)))
+		m.add(
+			next,
+			split(next, linear(m.shape, names)),
+		)
 	case 4, 5: // transpose
 		out := make([]string, len(names))
 		for i, p := range m.Perm(len(names)) {
@@ -218,8 +225,12 @@ func (m *maker) pad(k int, names []string, next []int64) {
 
 // resize drops a dimension, as a broadcast does, or adds one that is reduced.
 func (m *maker) resize(k int, names []string, next []int64) {
-	if m.Intn(2) == 0 && len(next) > 1 {
-		m.add(slices.Delete(next, k, k+1), slices.Delete(names, k, k+1))
+	if m.Intn(2) == 0 &&
+		len(next) > 1 {
+		m.add(
+			slices.Delete(next, k, k+1),
+			slices.Delete(names, k, k+1),
+		)
 		return
 	}
 	n := int64(2 + m.Intn(6))
@@ -238,7 +249,10 @@ func (m *maker) nested() {
 			d.Dims = append(d.Dims, variable{fmt.Sprint("d", i), lo, lo + int64(m.Intn(60))})
 		}
 		for range 1 + m.Intn(3) {
-			d.Results = append(d.Results, m.quotients(dims, 1+m.Intn(4)))
+			d.Results = append(
+				d.Results,
+				m.quotients(dims, 1+m.Intn(4)),
+			)
 		}
 		if m.Intn(3) == 0 {
 			x := d.Results[m.Intn(len(d.Results))]

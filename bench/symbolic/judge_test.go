@@ -29,7 +29,8 @@ func TestCount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w, l := e.written(), e.least(); w != c.written || l != c.least {
+		if w, l := e.written(), e.least(); w != c.written ||
+			l != c.least {
 			t.Errorf("%s: %d operations, at least %d; want %d, %d", c.text, w, l, c.written, c.least)
 		}
 	}
@@ -65,7 +66,10 @@ func TestWrongAnswersAreSeen(t *testing.T) {
 		if err := e.answer("c", []string{text}, numberOf(c.names())); err != nil {
 			t.Fatal(err)
 		}
-		points := what.points(100, rand.New(rand.NewSource(1)))
+		points := what.points(
+			100,
+			rand.New(rand.NewSource(1)),
+		)
 		if diff := what.compare(e.answers["c"], points); (diff == "") != right {
 			t.Errorf("%s: %q", text, diff)
 		}

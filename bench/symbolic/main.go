@@ -17,15 +17,24 @@ import (
 
 // A session is one run of the judge.
 type session struct {
+	// Number of chains to make, of rounds to measure, and of points of a chain at
+	// which answers are compared.
 	chains, rounds, points int
-	seed                   int64
-	kind, dir              string
-	workload               string
-	isl, mlir, others      string
-	budget                 time.Duration
+	// What the chains are made from.
+	seed int64
+	// Kind of the chains, "" for both; folder of all files.
+	kind, dir string
+	// File of chains to be judged instead of random ones.
+	workload string
+	// Drivers, and files of the results of more engines.
+	isl, mlir, others string
+	// Time of one measurement; 0 times nothing.
+	budget time.Duration
 
+	// The chains with what is right.
 	problems []*problem
-	engines  []*engine // our own first
+	// Our own engine, then those with drivers, then those of files.
+	engines []*engine
 }
 
 func main() {
@@ -136,7 +145,11 @@ func (s *session) answer() error {
 			if e.driver == "" {
 				err = e.solve(s.problems, s.budget)
 			} else {
-				err = e.run(s.problems, s.dir, s.budget)
+				err = e.run(
+					s.problems,
+					s.dir,
+					s.budget,
+				)
 			}
 			if err != nil {
 				return err
@@ -196,7 +209,10 @@ func (s *session) texts() map[string]map[string][]string {
 		out[p.ID] = map[string][]string{}
 		for _, e := range s.engines {
 			for _, x := range e.answers[p.ID] {
-				out[p.ID][e.name] = append(out[p.ID][e.name], x.String())
+				out[p.ID][e.name] = append(
+					out[p.ID][e.name],
+					x.String(),
+				)
 			}
 		}
 	}
@@ -233,7 +249,8 @@ func (s *session) printForms(out io.Writer, vs []verdict) {
 // printTimes prints the ratios of times to ours.
 func (s *session) printTimes(out io.Writer) {
 	us := s.engines[0]
-	if s.budget == 0 || len(us.times[ours]) == 0 {
+	if s.budget == 0 ||
+		len(us.times[ours]) == 0 {
 		return
 	}
 	var own []float64

@@ -18,7 +18,10 @@ func (e *expression) least() int {
 	if e.op == opConst || e.op == opVar {
 		return 0
 	}
-	return min(e.count((*expression).least), e.collected().cost())
+	return min(
+		e.count((*expression).least),
+		e.collected().cost(),
+	)
 }
 
 // count counts the operations of e, those of what it is made of by inside.
@@ -36,7 +39,8 @@ func (e *expression) count(inside func(*expression) int) int {
 	}
 	n, free := 0, s.c > 0
 	for _, t := range s.terms {
-		free = free || !t.negative || t.x.op == opMul
+		free = free ||
+			!t.negative || t.x.op == opMul
 		if t.x.op == opMul {
 			n += 1 + inside(t.x.x) + inside(t.x.y)
 		} else {
@@ -56,14 +60,18 @@ func (e *expression) count(inside func(*expression) int) int {
 // A signedSum is a sum as it is written: summands with their signs, and the
 // constants added up.
 type signedSum struct {
-	c     int64
+	// Sum of the constants.
+	c int64
+	// The other summands, in the order of the text.
 	terms []signedTerm
 }
 
 // A signedTerm is x or −x; x is no sum.
 type signedTerm struct {
+	// The summand is subtracted.
 	negative bool
-	x        *expression
+	// What is added or subtracted.
+	x *expression
 }
 
 // gather adds e, or −e, to s.
@@ -71,7 +79,10 @@ func (s *signedSum) gather(e *expression, negative bool) {
 	switch e.op {
 	case opAdd, opSub:
 		s.gather(e.x, negative)
-		s.gather(e.y, negative != (e.op == opSub))
+		s.gather(
+			e.y,
+			negative != (e.op == opSub),
+		)
 		return
 	case opNeg:
 		s.gather(e.x, !negative)
@@ -85,8 +96,12 @@ func (s *signedSum) gather(e *expression, negative bool) {
 		return
 	case opMul:
 		for _, factors := range [...][2]*expression{{e.x, e.y}, {e.y, e.x}} {
-			if f := factors[0]; f.op == opConst && (f.c == 1 || f.c == -1) {
-				s.gather(factors[1], negative != (f.c < 0))
+			if f := factors[0]; f.op == opConst &&
+				(f.c == 1 || f.c == -1) {
+				s.gather(
+					factors[1],
+					negative != (f.c < 0),
+				)
 				return
 			}
 		}
@@ -96,7 +111,9 @@ func (s *signedSum) gather(e *expression, negative bool) {
 
 // A sum is c + Σ k·atom, ascending by the keys of its atoms, each once.
 type sum struct {
-	c     int64
+	// Sum of the constants.
+	c int64
+	// No two have the same atom, and none the coefficient 0.
 	terms []summand
 }
 
@@ -108,11 +125,16 @@ type summand struct {
 
 // An atom is a variable, or a quotient or remainder of a sum.
 type atom struct {
-	op  operator // opVar, opDiv or opMod
-	v   int64    // of opVar
-	x   *sum     // of the others
-	d   int64    // divisor
-	key string   // equal for equal atoms
+	// opVar, opDiv or opMod.
+	op operator
+	// Number of the variable, of opVar.
+	v int64
+	// Dividend of the others.
+	x *sum
+	// Divisor of the others.
+	d int64
+	// Equal for equal atoms, and for no others.
+	key string
 }
 
 // newAtom is the quotient or remainder of x by d.
@@ -175,7 +197,8 @@ func (s *sum) plus(k int64, y *sum) *sum {
 	slices.SortStableFunc(ts, func(a, b summand) int { return cmp.Compare(a.a.key, b.a.key) })
 	for _, t := range ts {
 		last := len(out.terms) - 1
-		if last >= 0 && out.terms[last].a.key == t.a.key {
+		if last >= 0 &&
+			out.terms[last].a.key == t.a.key {
 			out.terms[last].k += t.k
 		} else {
 			out.terms = append(out.terms, t)
@@ -277,11 +300,13 @@ func (s *sum) foldedAt(t summand) (*sum, bool) {
 		}
 	}
 	for _, u := range s.terms {
-		if u.a.op != opDiv || u.a.d >= t.a.d || t.a.d%u.a.d != 0 {
+		if u.a.op != opDiv ||
+			u.a.d >= t.a.d || t.a.d%u.a.d != 0 {
 			continue
 		}
 		m := t.a.d / u.a.d
-		if u.k*m == -t.k && u.a.x.key() == t.a.x.key() {
+		if u.k*m == -t.k &&
+			u.a.x.key() == t.a.x.key() {
 			return s.withMod(t, u.k, single(u.a), m), true
 		}
 	}
@@ -291,7 +316,10 @@ func (s *sum) foldedAt(t summand) (*sum, bool) {
 // has reports whether the terms of k·x are terms of s.
 func (s *sum) has(k int64, x *sum) bool {
 	for _, t := range x.terms {
-		same := func(u summand) bool { return u.k == k*t.k && u.a.key == t.a.key }
+		same := func(u summand) bool {
+			return u.k == k*t.k &&
+				u.a.key == t.a.key
+		}
 		if !slices.ContainsFunc(s.terms, same) {
 			return false
 		}
@@ -301,6 +329,12 @@ func (s *sum) has(k int64, x *sum) bool {
 
 // withMod is s with k·(x mod m) for k·x and the quotient t.
 func (s *sum) withMod(t summand, k int64, x *sum, m int64) *sum {
-	y := s.plus(-t.k, single(t.a)).plus(-k, x)
-	return y.plus(k, single(newAtom(opMod, x, m)))
+	y := s.plus(-t.k, single(t.a)).plus(
+		-k,
+		x,
+	)
+	return y.plus(
+		k,
+		single(newAtom(opMod, x, m)),
+	)
 }

@@ -11,19 +11,31 @@ import (
 
 // A verdict is what one chain came to, in operations.
 type verdict struct {
+	// The chain.
 	problem *problem
-	typed   int // the chain as substitution writes it
-	ours    int
-	best    int            // sum over the results of the least of all engines
-	by      map[string]int // operations of the engines that were right
-	wrong   []string       // engines that were wrong, and where
+	// Operations of the chain as substitution writes it.
+	typed int
+	// Operations of our answer, as it is printed.
+	ours int
+	// Sum over the results of the least of all engines.
+	best int
+	// Operations of the engines that were right, by name.
+	by map[string]int
+	// Engines that were wrong, and where.
+	wrong []string
 }
 
 // judge evaluates and counts the answers to p.
 func judge(p *problem, engines []*engine, most int) verdict {
-	points := p.what.points(most, rand.New(rand.NewSource(1)))
+	points := p.what.points(
+		most,
+		rand.New(rand.NewSource(1)),
+	)
 	v := verdict{problem: p, by: map[string]int{}}
-	best := make([]int, len(p.what.results))
+	best := make(
+		[]int,
+		len(p.what.results),
+	)
 	for i, x := range p.what.results {
 		best[i] = x.written()
 		v.typed += best[i]
@@ -84,9 +96,13 @@ func (p *problem) outside(points [][]int64) (v []int64, found bool) {
 // A missed chain is a line of the list of what is not at the best form.
 type missedChain struct {
 	chain
-	Best    int                 `json:"ideal_op_count"`
-	Ours    int                 `json:"ours"`
-	Typed   int                 `json:"typed"`
+	// Operations of the best form, under the name that test cases have for it.
+	Best int `json:"ideal_op_count"`
+	// Operations of our answer.
+	Ours int `json:"ours"`
+	// Operations as substitution writes the chain.
+	Typed int `json:"typed"`
+	// Results of every engine, over x0, x1, ….
 	Answers map[string][]string `json:"answers"`
 }
 

@@ -215,6 +215,10 @@ const fittedResult = 3
 
 // fit puts shorter sums for results that equal them at every point of the domain; it
 // returns the number of operations of all.
+//
+// It comes last, because it finds what the styles leave, and because comparing with
+// points takes longer than a rule does: only results that still have quotients, and
+// three operations, are worth it.
 func (c *Composition) fit(ops int) int {
 	if c.domain.empty {
 		return ops
@@ -296,7 +300,13 @@ const mixedResult = 3
 // every division and of every sum the cheapest of its normal form and of what is
 // written over the cheapest operands; it returns the number of operations of all.
 // The normal form takes quotients and remainders apart, and extraction does not put
-// all of them together again.
+// all of them together again: ⌊(3 − x)/8⌋ mod 8 is shorter than the 7 less a remainder
+// that the sign rule makes of it, and a digit of a sum is shorter as a digit than as
+// the difference of two quotients, one of which has been merged with a third.
+//
+// The values of both kinds are equal on the domain, so that any choice among them is
+// right. As the domain has been worked out, the constraints of the maps are not looked
+// at again.
 func (c *Composition) mix(ops int) int {
 	d := c.domain
 	if d.empty || d.r.err != nil {
@@ -328,7 +338,10 @@ func (c *Composition) applyTo(m *mixing) {
 	for i := range c.stages {
 		l := &c.stages[i]
 		for j := range l.ranges {
-			m.set(len(l.in)+j, c.domain.value(at))
+			m.set(
+				len(l.in)+j,
+				c.domain.value(at),
+			)
 			at++
 		}
 		for j := range l.steps {
@@ -350,9 +363,13 @@ func (c *Composition) applyTo(m *mixing) {
 // A mixing computes the values of schedules twice: in normal form, and in the
 // cheapest form found.
 type mixing struct {
-	r               *Ring
-	vals, best      []lin
-	normal, results []lin // of the last stage
+	// The ring of the domain.
+	r *Ring
+	// Values of the schedule that runs, its variables first: in normal form, and in
+	// the cheapest form found. Both have the same value at every point of the domain.
+	vals, best []lin
+	// The same of the results of the last stage.
+	normal, results []lin
 }
 
 // start makes room for n values.
@@ -369,12 +386,20 @@ func (m *mixing) set(i int, x lin) {
 	m.best[i] = x
 }
 
-// step computes step j of a schedule.
+// step computes step j of a schedule: its normal form over normal forms; the same over
+// the cheapest forms, when those are others; and a division as it is written, over
+// both. Atoms that stand for what is written are opaque to the rules of division, but
+// have a range.
 func (m *mixing) step(t *schedule, j int) {
 	r := m.r
 	s := &t.steps[j]
 	at := t.vars + int32(j)
-	t.run(r, m.vals, int32(j), int32(j)+1)
+	t.run(
+		r,
+		m.vals,
+		int32(j),
+		int32(j)+1,
+	)
 	x := m.vals[at]
 	cost := r.minCost(x)
 	offer := func(y lin) {
@@ -384,7 +409,12 @@ func (m *mixing) step(t *schedule, j int) {
 	}
 	if cost >= opCost {
 		if m.mixed(t, s) {
-			t.run(r, m.best, int32(j), int32(j)+1)
+			t.run(
+				r,
+				m.best,
+				int32(j),
+				int32(j)+1,
+			)
 			offer(m.best[at])
 		}
 		if s.at < 0 && s.y < 0 {
@@ -401,16 +431,28 @@ func (m *mixing) step(t *schedule, j int) {
 	m.best[at] = x
 }
 
-// merged is literally where two remainders, or two quotients, in a row are one.
+// merged is literally where two remainders, or two quotients, in a row are one:
+// (x mod a·m) mod m = x mod m, and ⌊⌊x/n⌋/m⌋ = ⌊x/(n·m)⌋. The rules that know this
+// see quotients in normal form only.
 func (r *Ring) merged(kind atomKind, x lin, d int64) lin {
-	if len(x.t) == 1 && x.t[0].k == 1 && x.c == 0 {
+	if len(x.t) == 1 &&
+		x.t[0].k == 1 && x.c == 0 {
 		a := &r.atoms[x.t[0].a]
 		dd, ok := mulInt(a.d, d)
 		switch {
-		case kind == atomMod && a.kind == atomMod && a.d%d == 0:
-			return r.literally(kind, r.lin(a.y), d)
+		case kind == atomMod &&
+			a.kind == atomMod && a.d%d == 0:
+			return r.literally(
+				kind,
+				r.lin(a.y),
+				d,
+			)
 		case kind == atomFloorDiv && a.kind == atomFloorDiv && ok:
-			return r.literally(kind, r.lin(a.y), dd)
+			return r.literally(
+				kind,
+				r.lin(a.y),
+				dd,
+			)
 		}
 	}
 	return r.literally(kind, x, d)
@@ -420,7 +462,8 @@ func (r *Ring) merged(kind atomKind, x lin, d int64) lin {
 func (m *mixing) mixed(t *schedule, s *scheduleStep) bool {
 	differs := func(i int32) bool { return !m.best[i].equal(m.vals[i]) }
 	if s.at < 0 {
-		return differs(s.x) || s.y >= 0 && differs(s.y)
+		return differs(s.x) ||
+			s.y >= 0 && differs(s.y)
 	}
 	for _, u := range t.terms[s.at:s.end] {
 		if differs(u.val) {

@@ -10,6 +10,19 @@ import (
 // show. So a result that stays long is compared with shorter sums at every point of
 // the domain, which proves them equal: c + Σ k·variable, and, for one variable x,
 // c + b·x + k·⌊(x + a)/m⌋.
+//
+// Finding such a sum is cheap and may go wrong, as nothing rests on it: it is solved
+// in floating point from a few points, or read off the slopes. Only the comparison
+// at every point decides. Points that are far from each other come first, so that a
+// sum that is not equal is found out after a few of them.
+//
+// A point is in the domain when the variables are in their ranges and satisfy their
+// congruences, and when the constraints hold that have no variables but those of the
+// box. Leaving others out makes the domain larger: what is equal there is equal on
+// the domain. Variables that an equation of the domain has eliminated are in no form.
+//
+// Nothing of this is a rule of the normal form: it serves a Composition, whose
+// results are written, not compared.
 
 // maxFitPoints bounds the points of a box that are compared, maxFitVars its
 // dimensions.
@@ -25,16 +38,29 @@ const maxFitSteps = 2000
 // A fitting compares sums at the points of a domain. It keeps its memory between
 // results and between runs of a composition.
 type fitting struct {
-	d     *domain
-	vars  []int32 // the variables of the box
-	at    []int64 // the point, by variable of the domain
-	steps int     // atoms that may still be evaluated
-	conds []int32 // facts.sums of the box; after them, facts.congr
-	sums  int     // of conds
+	// The domain, in whose ring the sums are.
+	d *domain
+	// The variables of the box.
+	vars []int32
+	// The point, by variable of the domain. Values of variables that are not in the
+	// box mean nothing.
+	at []int64
+	// Atoms that may still be evaluated. Below 0 the values that were found are not
+	// to be trusted, and neither is what was concluded from them.
+	steps int
+	// Numbers of the facts that are about variables of the box only: so many sums,
+	// then congruences.
+	conds []int32
+	sums  int
 
-	points []fitPoint                              // of one variable
-	slopes [2]int64                                // of the points, perhaps the same
-	rows   [maxFitVars + 1][maxFitVars + 2]float64 // independent equations
+	// Points of the only variable, in order.
+	points []fitPoint
+	// The slopes between them, perhaps the same. Three slopes are too many for a sum
+	// with one quotient.
+	slopes [2]int64
+	// The equations that the points give for the coefficients: the constant's, then
+	// those of the variables, then the value. As many as are independent.
+	rows [maxFitVars + 1][maxFitVars + 2]float64
 }
 
 // A fitPoint is a value of the only variable with the value of the sum there, and how
@@ -61,9 +87,15 @@ func (f *fitting) atomAt(id int32) int64 {
 	case atomVar:
 		return f.at[id]
 	case atomDiv, atomFloorDiv:
-		return FloorDiv(f.valueAt(f.d.r.lin(a.y)), a.d)
+		return FloorDiv(
+			f.valueAt(f.d.r.lin(a.y)),
+			a.d,
+		)
 	case atomMod:
-		return floorMod(f.valueAt(f.d.r.lin(a.y)), a.d)
+		return floorMod(
+			f.valueAt(f.d.r.lin(a.y)),
+			a.d,
+		)
 	}
 	f.steps = -1 // what the sums are not made of
 	return 0
@@ -77,10 +109,12 @@ const maxFitDepth = 3
 // in common, or for dividends in it.
 func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 	r := f.d.r
-	if f.steps < 0 || !r.divides(x) || r.minCost(x) < 2*opCost-1 {
+	if f.steps < 0 || !r.divides(x) ||
+		r.minCost(x) < 2*opCost-1 {
 		return x, false
 	}
-	if y, ok := f.whole(x); ok && r.minCost(y) < r.minCost(x) {
+	if y, ok := f.whole(x); ok &&
+		r.minCost(y) < r.minCost(x) {
 		return y, true
 	}
 	out := constForm(x.c)
@@ -92,7 +126,8 @@ func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 		rest = others
 		y := part
 		if len(part.t) < len(x.t) {
-			if z, ok := f.whole(part); ok && r.minCost(z) < r.minCost(part) {
+			if z, ok := f.whole(part); ok &&
+				r.minCost(z) < r.minCost(part) {
 				y = z
 			}
 		}
@@ -155,7 +190,8 @@ func (f *fitting) meets(x lin) bool {
 	return false
 }
 
-// inside is x with shorter dividends.
+// inside is x with shorter dividends. A quotient of a shorter dividend is divided
+// again, so that the rules see it.
 func (f *fitting) inside(x lin, depth int) lin {
 	r := f.d.r
 	out := constForm(x.c)
@@ -165,12 +201,19 @@ func (f *fitting) inside(x lin, depth int) lin {
 			out = r.addAtom(out, t.k, t.a)
 			continue
 		}
-		y, ok := f.shorter(r.lin(a.y), depth)
+		y, ok := f.shorter(
+			r.lin(a.y),
+			depth,
+		)
 		if !ok {
 			out = r.addAtom(out, t.k, t.a)
 			continue
 		}
-		out = r.addmul(out, t.k, r.div(y, a.d))
+		out = r.addmul(
+			out,
+			t.k,
+			r.div(y, a.d),
+		)
 	}
 	return out
 }
@@ -178,7 +221,8 @@ func (f *fitting) inside(x lin, depth int) lin {
 // quotients counts the quotients in x, those inside of others too, up to 2.
 func (r *Ring) quotients(x lin) (n int) {
 	for _, t := range x.t {
-		if a := &r.atoms[t.a]; a.kind == atomDiv && n < 2 {
+		if a := &r.atoms[t.a]; a.kind == atomDiv &&
+			n < 2 {
 			n += 1 + r.quotients(r.lin(a.y))
 		}
 	}
@@ -188,17 +232,20 @@ func (r *Ring) quotients(x lin) (n int) {
 // whole is a sum that equals x at every point, if one of the shapes does.
 func (f *fitting) whole(x lin) (lin, bool) {
 	facts := &f.d.r.facts
-	if len(facts.sums)+len(facts.congr) == 0 && f.d.r.quotients(x) < 2 {
+	if len(facts.sums)+len(facts.congr) == 0 &&
+		f.d.r.quotients(x) < 2 {
 		return lin{}, false
 	}
 	f.vars = f.vars[:0]
 	if !f.collect(x) || !f.box() {
 		return lin{}, false
 	}
-	if y, ok := f.affine(x); ok || f.steps < 0 {
+	if y, ok := f.affine(x); ok ||
+		f.steps < 0 {
 		return y, ok && f.steps >= 0
 	}
-	if len(f.vars) > 1 || !f.tabulate(x) {
+	if len(f.vars) > 1 ||
+		!f.tabulate(x) {
 		return lin{}, false
 	}
 	y, ok := f.stepped()
@@ -225,12 +272,14 @@ func (f *fitting) collect(x lin) (ok bool) {
 	return true
 }
 
-// enter enters one variable.
-func (f *fitting) enter(v int32) bool {
+// enter enters one variable; ok is false when there are too many, or when its range
+// has no end.
+func (f *fitting) enter(v int32) (ok bool) {
 	if slices.Contains(f.vars, v) {
 		return true
 	}
-	if len(f.vars) == maxFitVars || !f.d.vars[v].in.Bounded() {
+	if len(f.vars) == maxFitVars ||
+		!f.d.vars[v].in.Bounded() {
 		return false
 	}
 	f.vars = append(f.vars, v)
@@ -240,7 +289,8 @@ func (f *fitting) enter(v int32) bool {
 // box adds the variables of the constraints on variables of the box, as far as its
 // points stay few, and selects the constraints that are about its variables only.
 func (f *fitting) box() bool {
-	if len(f.vars) == 0 || f.count() > maxFitPoints {
+	if len(f.vars) == 0 ||
+		f.count() > maxFitPoints {
 		return false
 	}
 	facts := &f.d.r.facts
@@ -265,11 +315,12 @@ func (f *fitting) box() bool {
 	return true
 }
 
-// widen adds the variables of a constraint that has some of the box, unless the box
-// would have too many points.
+// widen adds the variables of a constraint, unless the box would have too many points.
+// The constraint may then say which of the points are in the domain.
 func (f *fitting) widen(sum lin) {
 	n := len(f.vars)
-	if !f.collect(sum) || len(f.vars) == n || f.count() > maxFitPoints {
+	if !f.collect(sum) || len(f.vars) == n ||
+		f.count() > maxFitPoints {
 		f.vars = f.vars[:n]
 	}
 }
@@ -293,7 +344,8 @@ func (f *fitting) values(v int32) int64 {
 func (f *fitting) count() int64 {
 	n := int64(1)
 	for _, v := range f.vars {
-		if n *= f.values(v); n <= 0 || n > maxFitPoints {
+		if n *= f.values(v); n <= 0 ||
+			n > maxFitPoints {
 			return maxFitPoints + 1
 		}
 	}
@@ -335,13 +387,15 @@ func (f *fitting) affine(x lin) (lin, bool) {
 	seen := false
 	left := 3*len(f.vars) + 4
 	at := int64(0)
-	for i := int64(0); i < n && left > 0; i, at = i+1, (at+stride)%n {
+	for i := int64(0); i < n &&
+		left > 0; i, at = i+1, (at+stride)%n {
 		if !f.moveTo(at) {
 			continue
 		}
 		seen = true
 		left--
-		if more, ok := f.equation(float64(f.valueAt(x)), rank); !ok || f.steps < 0 {
+		if more, ok := f.equation(float64(f.valueAt(x)), rank); !ok ||
+			f.steps < 0 {
 			return lin{}, false
 		} else if more {
 			rank++
@@ -356,7 +410,8 @@ func (f *fitting) affine(x lin) (lin, bool) {
 	}
 	for range n {
 		at = (at + stride) % n
-		if f.moveTo(at) && f.valueAt(y) != f.valueAt(x) {
+		if f.moveTo(at) &&
+			f.valueAt(y) != f.valueAt(x) {
 			return lin{}, false
 		}
 	}
@@ -424,14 +479,19 @@ func (f *fitting) solution(rank int) (lin, bool) {
 	}
 	var whole [maxFitVars + 1]int64
 	for i, x := range k[:n+1] {
-		if math.Abs(x) > 1<<40 || math.Abs(x-math.Round(x)) > 1e-3 {
+		if math.Abs(x) > 1<<40 ||
+			math.Abs(x-math.Round(x)) > 1e-3 {
 			return lin{}, false
 		}
 		whole[i] = int64(math.Round(x))
 	}
 	y := constForm(whole[0])
 	for i, v := range f.vars {
-		y = f.d.r.addmul(y, whole[i+1], f.d.r.atomForm(v))
+		y = f.d.r.addmul(
+			y,
+			whole[i+1],
+			f.d.r.atomForm(v),
+		)
 	}
 	return y, true
 }
@@ -456,7 +516,8 @@ func (f *fitting) tabulate(x lin) bool {
 		if len(f.points) == 2 {
 			f.slopes = [2]int64{p.slope, p.slope}
 		}
-		if len(f.points) > 2 && p.slope != f.slopes[0] && p.slope != f.slopes[1] {
+		if len(f.points) > 2 &&
+			p.slope != f.slopes[0] && p.slope != f.slopes[1] {
 			if f.slopes[0] != f.slopes[1] {
 				return false
 			}
@@ -472,10 +533,16 @@ func (f *fitting) stepped() (lin, bool) {
 	if y, ok := f.steppedBy(f.slopes[0], f.slopes[1]); ok {
 		return y, true
 	}
-	return f.steppedBy(f.slopes[1], f.slopes[0])
+	return f.steppedBy(
+		f.slopes[1],
+		f.slopes[0],
+	)
 }
 
-// steppedBy is stepped for the slope b and the slope at steps.
+// steppedBy is stepped for the slope b and the slope at steps. With one step the
+// period may be any that has no second step among the points; with several, their
+// distance is the period, and before the first and after the last there must be no
+// room for another.
 func (f *fitting) steppedBy(b, atStep int64) (lin, bool) {
 	p := f.points
 	step, m := int64(-1), int64(0) // the first x after a step, and the distance to the next
@@ -496,10 +563,17 @@ func (f *fitting) steppedBy(b, atStep int64) (lin, bool) {
 		last = x
 	}
 	length := p[len(p)-1].at - p[0].at + 1
-	if step < 0 || m > 0 && (step > m || length-last > m) {
+	if step < 0 || m > 0 &&
+		(step > m || length-last > m) {
 		return lin{}, false
 	}
-	return f.steppedAt(b, atStep-b, step+p[0].at, m, max(step, length-step))
+	return f.steppedAt(
+		b,
+		atStep-b,
+		step+p[0].at,
+		m,
+		max(step, length-step),
+	)
 }
 
 // steppedAt is c + b·x + k·⌊(x + a)/m⌋ with a step at x = at; m is the period, or 0
@@ -525,9 +599,16 @@ func (f *fitting) steppedAt(b, k, at, m, least int64) (lin, bool) {
 		return lin{}, false
 	}
 	y := r.scale(x, b)
-	y = r.addmul(y, k, r.div(r.shift(x, a), m))
+	y = r.addmul(
+		y,
+		k,
+		r.div(r.shift(x, a), m),
+	)
 	f.at[f.vars[0]] = f.points[0].at
-	y = r.shift(y, f.points[0].value-f.valueAt(y))
+	y = r.shift(
+		y,
+		f.points[0].value-f.valueAt(y),
+	)
 	for _, p := range f.points {
 		f.at[f.vars[0]] = p.at
 		if f.valueAt(y) != p.value {

@@ -146,7 +146,8 @@ func (w *writer) factored(x lin) bool {
 	if g == 1 {
 		return false
 	}
-	if !slices.ContainsFunc(x.t, func(t term) bool { return t.k > 0 }) && x.c <= 0 {
+	if !slices.ContainsFunc(x.t, func(t term) bool { return t.k > 0 }) &&
+		x.c <= 0 {
 		g = -g
 	}
 	y := w.r.each(x, func(k int64) int64 { return k / g })
