@@ -110,7 +110,8 @@ func Measure(
 	}, nil
 }
 
-// median is the middle one of some times.
+// median is the middle one of some times, of which there is at least one; of an even
+// number it is the upper one.
 func median(times []float64) float64 {
 	sorted := slices.Sorted(slices.Values(times))
 	middle := len(sorted) / 2
@@ -230,7 +231,8 @@ func (d Dot) attributes() string {
 	)
 }
 
-// tensor is a type of MLIR.
+// tensor is a type of MLIR, such as tensor<128x256xf32>. The name of an element type
+// of floating point is the same there as here; of others the reader refuses HLO's.
 func (d Dot) tensor(dims ...int64) string {
 	return fmt.Sprintf(
 		"tensor<%sx%s>", layout.ExtentsText(dims), d.DType,
