@@ -72,6 +72,7 @@ func Module(m *hlo.Module, o Options) *Result {
 		sizes:       map[*hlo.Computation]int64{},
 		refused:     map[*hlo.Instr]string{},
 		fusions:     map[*hlo.Computation]*Fusion{},
+		sums:        map[hlo.DType]*hlo.Computation{},
 	}
 	for _, c := range m.Computations {
 		p.usedNames[c.Name] = 0
@@ -126,6 +127,8 @@ type partitioner struct {
 	sizes map[*hlo.Computation]int64
 	// refused are instructions with which a cluster cannot be tiled, and why.
 	refused map[*hlo.Instr]string
+	// sums are computations that add two numbers, by type.
+	sums    map[hlo.DType]*hlo.Computation
 	unfused []Unfused
 	fusions map[*hlo.Computation]*Fusion
 }
