@@ -6,6 +6,7 @@
 //	tune PATH…       measure, keep winners, report
 //	run FILE         execute one plan; NumPy files in and out
 //	lookup FILE      the compiler's question: exit 0 known, 3 not
+//	serve            the same question from other programs, as lines of JSON
 //	cache …          ls, show, verify, merge, export, import, publish, rm
 //	report           self-contained HTML page from the cache
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
@@ -54,7 +55,7 @@
 //	{"fusions": [{
 //	  "name": "fused_computation.softmax",
 //	  "source": "jit(f)/softmax at model.py:12", "config": "{…}", "attributes": "{…}",
-//	  "fingerprint": "5644…",
+//	  "fingerprint": "5644…", "same": "the first fusion with it, where this is another",
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
 //	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"]}],
 //	  "space": {
@@ -92,7 +93,8 @@
 //
 // rank: {"fusion", "device", "legal", "plans": [{"plan", "seconds",
 // "terms": [{"name", "seconds"}], "features": {…}}], "defaultError"}, cheapest first;
-// terms add up to seconds; the features are those of package cost.
+// terms add up to seconds; the features are those of package cost. With -problems, a line
+// for each problem: docs/formats.md, which also has the device sheets of devices -sheet.
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "seconds",
 // "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",
