@@ -19,11 +19,12 @@ const module = "github.com/tilewright/tilewright/"
 // mayImport is the corridor: the packages of this module that each package
 // imports, exactly; data flows from the imports to the package.
 var mayImport = map[string][]string{
-	"bench/attack": {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
-	"bench/judge":  {"cost", "cost/problem"},
-	"bench/models": {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
-	"bench/peers":  {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
-	"cache":        {},
+	"bench/attack":   {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/judge":    {"cost", "cost/problem"},
+	"bench/models":   {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/peers":    {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
+	"bench/symbolic": {"symtile/index"},
+	"cache":          {},
 	"cmd/tilewright": {
 		"cache", "cmd/tilewright/internal/output", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
 		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "serve", "symtile", "symtile/hlo", "symtile/index",
@@ -58,7 +59,7 @@ var mayImport = map[string][]string{
 	"kernels/replay":                 {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
 	"query":                          {"cache", "cost", "kernels", "kernels/cpu", "kernels/reference", "symtile", "symtile/hlo", "symtile/hloproto", "symtile/index", "symtile/indexing", "symtile/partition", "tuner"},
 	"serve":                          {"query", "symtile", "symtile/hlo", "tuner"},
-	"symtile":                        {"symtile/hlo", "symtile/index", "symtile/indexing"},
+	"symtile":                        {"symtile/hlo", "symtile/index", "symtile/indexing", "symtile/layout"},
 	"symtile/hlo":                    {"symtile/hlo/origin", "symtile/hlo/packing", "symtile/hlo/replicas", "symtile/source"},
 	"symtile/hlo/origin":             {},
 	"symtile/hlo/packing":            {},

@@ -58,7 +58,7 @@ var untileable = map[hlo.Opcode]string{
 	hlo.OpMap:                "only a map of one operation is elementwise",
 	hlo.OpTuple:              "a tuple is only tiled at the root",
 	hlo.OpBitcastConvert:     "it changes the width of the elements",
-	hlo.OpBitcast:            "its layouts are tiled or it changes the element type",
+	hlo.OpBitcast:            "it changes the element type, or tiled layouts differ in size",
 }
 
 // inBackground are operations that move data, most of them between devices, while
