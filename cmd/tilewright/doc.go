@@ -30,10 +30,12 @@
 //	command.go     flags, exit statuses, printing of JSON and tables
 //	time_limit.go  -timeout, signals, and a new process where a kernel hangs
 //	input.go       files, fusions, plans and sizes from the command line
-//	output.go      files that are replaced as a whole
 //	backend.go     the device of -device; cuda*.go, with the build tag cuda, the GPU
 //	tuned.go       the outcome of tuning a fusion, as JSON and as a line
 //	status.go      the live line of a terminal
+//
+// internal/output writes files that are replaced as a whole; package query has the
+// documents about fusions, which a server and the C library print, too.
 //
 // A function run… parses the flags and arguments of its command, does the work and
 // returns an error, which command.invoke turns into a message and an exit status:
@@ -90,7 +92,8 @@
 //
 // rank: {"fusion", "device", "legal", "plans": [{"plan", "seconds",
 // "terms": [{"name", "seconds"}], "features": {…}}], "defaultError"}, cheapest first;
-// terms add up to seconds; the features are those of package cost.
+// terms add up to seconds; the features are those of package cost. With -problems, a line
+// for each problem: docs/formats.md, which also has the device sheets of devices -sheet.
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "seconds",
 // "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",

@@ -112,6 +112,9 @@ func (r *outliner) fusion(c *cluster) {
 		call.Operands = append(call.Operands, r.use(o))
 	}
 	call.Attrs.Calls, call.Attrs.Kind = comp, c.kind()
+	if metadata := c.root.Text("metadata"); metadata != "" {
+		call.Attrs.Other = []hlo.Attr{{Name: "metadata", Value: metadata}}
+	}
 	price := r.pricer.fusion(comp).price
 	r.fusions[comp] = &Fusion{
 		Apart:   r.pricer.apart(comp),
