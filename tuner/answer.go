@@ -61,7 +61,7 @@ type Answer struct {
 	// DefaultFailure is how the default plan failed its check; a snapshot does not
 	// know it.
 	DefaultFailure string
-	SafeGap     []string  // how the safe context it was measured in differs
+	SafeGap        []string // how the safe context it was measured in differs
 }
 
 // An UnansweredError is the error of a fusion of which nothing is stored and which has
