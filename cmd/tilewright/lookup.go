@@ -3,11 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
@@ -169,25 +169,13 @@ type missJSON struct {
 	When      time.Time `json:"when"`
 }
 
-// appendMiss appends a line to a file of JSON lines. One write is one line, also
-// where several processes append.
+// appendMiss appends a line to a file of JSON lines.
 func appendMiss(file string, fusion *hlo.Computation, j lookupJSON) error {
-	if err := (output{name: file, kind: linesFile}).checkKind(); err != nil {
-		return err
-	}
 	line, err := json.Marshal(missJSON{j.Fusion, j.Print, j.Device, fusion.Canonical(), time.Now().UTC()})
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-	if err != nil {
-		return unwritable(file, err)
-	}
-	_, err = f.Write(append(line, '\n'))
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return output.File{Name: file, Kind: output.Lines}.Append(line)
 }
 
 // fill takes an answer over.
