@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -190,10 +189,4 @@ func cutText(b []byte) (text, rest []byte, ok bool) {
 func (h *Hit) copyOf(b []byte) bool {
 	h.copied = append(h.copied[:0], b...)
 	return h.read(h.copied)
-}
-
-// clone is a hit with memory of its own.
-func (h *Hit) clone() (c Hit) {
-	c.copyOf(slices.Clone(h.copied))
-	return c
 }

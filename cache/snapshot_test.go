@@ -22,7 +22,10 @@ type memoryFile struct {
 }
 
 func (f *memoryFile) Write(b []byte) (int, error) {
-	f.data = append(f.data[:f.at], append(b, f.data[min(len(f.data), f.at+len(b)):]...)...)
+	if missing := f.at + len(b) - len(f.data); missing > 0 {
+		f.data = append(f.data, make([]byte, missing)...)
+	}
+	copy(f.data[f.at:], b)
 	f.at += len(b)
 	return len(b), nil
 }
