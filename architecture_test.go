@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"cache":        {},
 	"cmd/tilewright": {
 		"cache", "cmd/tilewright/internal/output", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
-		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "symtile", "symtile/hlo", "symtile/index",
+		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "serve", "symtile", "symtile/hlo", "symtile/index",
 		"symtile/layout", "symtile/layout/draw", "symtile/partition", "testdata/hlo", "tuner", "tuner/report",
 	},
 	"cmd/tilewright/internal/output": {},
@@ -56,7 +56,8 @@ var mayImport = map[string][]string{
 	"kernels/ptx/sim":                {"kernels/ptx"},
 	"kernels/reference":              {"kernels", "symtile/hlo"},
 	"kernels/replay":                 {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
-	"query":                          {"kernels/cpu", "kernels/reference", "symtile", "symtile/hlo", "symtile/hloproto", "symtile/index", "symtile/indexing", "symtile/partition"},
+	"query":                          {"cache", "cost", "kernels", "kernels/cpu", "kernels/reference", "symtile", "symtile/hlo", "symtile/hloproto", "symtile/index", "symtile/indexing", "symtile/partition", "tuner"},
+	"serve":                          {"query", "symtile", "symtile/hlo", "tuner"},
 	"symtile":                        {"symtile/hlo", "symtile/index", "symtile/indexing"},
 	"symtile/hlo":                    {"symtile/hlo/origin", "symtile/hlo/packing", "symtile/hlo/replicas", "symtile/source"},
 	"symtile/hlo/origin":             {},

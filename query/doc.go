@@ -5,4 +5,5 @@
 //	Read          text of a module → its fusions
 //	NewFusion     indexing maps, tiles and constraints of a fusion, or why it has none
 //	NewPartition  how a module was split into fusions, and at which price
+//	Open          a database or snapshot → a Store, which looks plans up
 package query

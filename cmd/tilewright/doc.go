@@ -6,6 +6,7 @@
 //	tune PATH…       measure, keep winners, report
 //	run FILE         execute one plan; NumPy files in and out
 //	lookup FILE      the compiler's question: exit 0 known, 3 not
+//	serve            the same question from other programs, as lines of JSON
 //	cache …          ls, show, verify, merge, export, import, publish, rm
 //	report           self-contained HTML page from the cache
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures

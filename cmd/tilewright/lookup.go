@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -19,7 +20,8 @@ var lookupCommand = command{
 	long: `Prints a plan for a fusion on this machine's device: its winner (basis "exact"), that of the nearest
 fusion whose plan is legal ("nearest": other extents, another revision of the code generator, another
 device), or else the device's default plan, which is the first by price ("predicted"). Nothing is
-compiled, run or measured. A winner measured under another driver or Go version is still exact; "safe"
+compiled, run or measured. A FILE with several fusions is answered for all of them, and - is the standard
+input; many questions are cheaper to a server: tilewright serve. A winner measured under another driver or Go version is still exact; "safe"
 then says what differs. -require exact ends with status 3 where there is no winner.`,
 	run: runLookup,
 }
@@ -76,8 +78,9 @@ type lookupFlags struct {
 	device                       deviceFlags
 }
 
-// runLookup looks a fusion up by the identity of the device; nothing is opened
-// for running.
+// runLookup looks the fusions of a file up by the identity of the device; nothing is
+// opened for running, and nothing is measured: not even the rates of this machine, which
+// devices measures. One fusion is answered by a document of its own, several by a list.
 func runLookup(c *call) error {
 	c.jsonFlag()
 	f := lookupFlags{
@@ -95,27 +98,25 @@ func runLookup(c *call) error {
 	if *f.require != "" && *f.require != string(tuner.Exact) {
 		return usagef("-require %s: only exact can be required", *f.require)
 	}
-	fusion, b, err := c.readFor(args[0], *name, f.device)
+	m, _, err := c.readModule(args[0])
 	if err != nil {
 		return err
 	}
-	j := lookupJSON{
-		Fusion: fusion.Name,
-		Print:  fmt.Sprintf("%x", fusion.Fingerprint()),
-		Device: b.Identity().Name,
-		Regret: -1,
-	}
-	a, err := f.ask(fusion, b)
+	all, err := fusions(args[0], m, *name)
 	if err != nil {
 		return err
 	}
-	if a.Basis != tuner.Exact && *f.queue != "" {
-		if err := appendMiss(*f.queue, fusion, j); err != nil {
-			return err
-		}
+	asked, err := f.open()
+	if err != nil {
+		return err
 	}
-	if j.Found = a.Basis == tuner.Exact || *f.require == ""; j.Found {
-		j.fill(&a)
+	defer asked.close()
+	if len(all) != 1 {
+		return c.lookupAll(asked, all)
+	}
+	j, err := asked.lookup(all[0])
+	if err != nil {
+		return err
 	}
 	if err := j.print(c); err != nil || j.Found {
 		return err
@@ -123,23 +124,107 @@ func runLookup(c *call) error {
 	return errMiss
 }
 
-// ask asks the snapshot or the database. Where a winner is required the fusion need
-// not have tiles, so that nothing else is computed.
-func (f *lookupFlags) ask(fusion *hlo.Computation, b kernels.Backend) (tuner.Answer, error) {
-	answer := func() (tuner.Answer, error) { return tuner.AnswerFrom(cache.Open(*f.db), fusion, b) }
-	if *f.snapshot != "" {
-		s, err := openSnapshot(*f.snapshot)
-		if err != nil {
-			return tuner.Answer{}, err
+// lookupModuleJSON is the result of lookup -json for a module of several fusions.
+type lookupModuleJSON struct {
+	// Fusions in the order of the module, each with the document that it has when it is
+	// asked for alone.
+	Fusions []lookupJSON `json:"fusions"`
+}
+
+// lookupAll answers for all fusions of a module, with a line or a document for each. The
+// exit status is that of a miss while one of them has no plan, or none that is
+// required, so that a build that needs all of them can ask once.
+func (c *call) lookupAll(asked *winnerSource, all []*hlo.Computation) error {
+	j := lookupModuleJSON{Fusions: []lookupJSON{}}
+	var missed error
+	for _, f := range all {
+		one, err := asked.lookup(f)
+		if tuner.IsUnanswered(err) {
+			err = nil
 		}
-		defer s.Close()
-		answer = func() (tuner.Answer, error) { return s.Answer(fusion, b) }
+		if err != nil {
+			return err
+		}
+		if !one.Found {
+			missed = errMiss
+		}
+		j.Fusions = append(j.Fusions, one)
 	}
-	a, err := answer()
-	if tuner.IsUnanswered(err) && *f.require != "" {
-		return tuner.Answer{}, nil
+	if c.json {
+		return cmp.Or(c.printJSON(j), missed)
 	}
-	return a, err
+	for _, one := range j.Fusions {
+		if one.Found {
+			fmt.Fprintf(c.out, "%s: ", one.Fusion)
+		}
+		if err := one.print(c); err != nil {
+			return err
+		}
+	}
+	return missed
+}
+
+// A winnerSource is what lookup asks: a database or a snapshot, and a device.
+type winnerSource struct {
+	backend  kernels.Backend
+	winners  *cache.DB
+	snapshot tuner.Snapshot // asked where it is open
+	required bool           // that of the fusion itself only
+	queue    string
+}
+
+// open opens what the flags name.
+func (f *lookupFlags) open() (*winnerSource, error) {
+	b, err := backend(f.device)
+	if err != nil {
+		return nil, err
+	}
+	w := &winnerSource{backend: b, winners: cache.Open(*f.db), required: *f.require != "", queue: *f.queue}
+	if *f.snapshot != "" {
+		w.snapshot, err = openSnapshot(*f.snapshot)
+	}
+	return w, err
+}
+
+func (w *winnerSource) close() {
+	if w.snapshot.Snapshot != nil {
+		w.snapshot.Close()
+	}
+}
+
+// lookup answers for one fusion. The error is one of a damaged record or file, or that
+// the fusion has no plans.
+func (w *winnerSource) lookup(fusion *hlo.Computation) (lookupJSON, error) {
+	j := lookupJSON{
+		Fusion: fusion.Name,
+		Print:  fmt.Sprintf("%x", fusion.Fingerprint()),
+		Device: w.backend.Identity().Name,
+		Regret: -1,
+	}
+	a, err := w.ask(fusion)
+	if tuner.IsUnanswered(err) && w.required {
+		err = nil
+	}
+	if err != nil {
+		return j, err
+	}
+	if a.Basis != tuner.Exact && w.queue != "" {
+		if err := appendMiss(w.queue, fusion, j); err != nil {
+			return j, err
+		}
+	}
+	if j.Found = a.Basis == tuner.Exact || !w.required; j.Found {
+		j.fill(&a)
+	}
+	return j, nil
+}
+
+// ask asks the snapshot or the database.
+func (w *winnerSource) ask(fusion *hlo.Computation) (tuner.Answer, error) {
+	if w.snapshot.Snapshot != nil {
+		return w.snapshot.Answer(fusion, w.backend)
+	}
+	return tuner.AnswerFrom(w.winners, fusion, w.backend)
 }
 
 // openSnapshot opens FILE or FILE@REVISION.

@@ -26,7 +26,7 @@ func main() {
 func commands() []command {
 	return append(
 		[]command{
-			showCommand, partitionCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand,
+			showCommand, partitionCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, serveCommand, cacheCommand,
 			reportCommand, layoutCommand, devicesCommand, doctorCommand, benchSymbolicCommand,
 		},
 		cudaCommands()...,
