@@ -71,27 +71,54 @@ func measureDevice() kernels.Device {
 // processor is not part of it: two different ones can have one such name. Elsewhere
 // than on Linux on amd64 the architecture stands for the first word.
 func deviceName(info cpuInfo, vectorBits int, levels []kernels.Level, lanes int) string {
-	name := runtime.GOARCH
-	if info["vendor_id"] != "" && info["cpu family"] != "" {
-		name = strings.Join([]string{
-			info["vendor_id"], info["cpu family"], info["model"], info["stepping"],
-		}, "-")
-	} else if info["CPU implementer"] != "" {
-		name += strings.Join([]string{
-			"", info["CPU implementer"], info["CPU part"], info["CPU variant"], info["CPU revision"],
-		}, "-")
+	name := info.join(
+		"vendor_id",
+		"cpu family",
+		"model",
+		"stepping",
+	)
+	if name == "" {
+		name = runtime.GOARCH + info.join(
+			"",
+			"CPU implementer",
+			"CPU part",
+			"CPU variant",
+			"CPU revision",
+		)
 	}
 	var caches []string
-	for _, l := range levels[:len(levels)-1] {
+	inner := levels[:len(levels)-1]
+	for _, l := range inner {
 		caches = append(caches, sizeName(l.Bytes))
 	}
-	return fmt.Sprintf("%s v%d %s %dc", name, vectorBits, strings.Join(caches, "+"), lanes)
+	return fmt.Sprintf(
+		"%s v%d %s %dc",
+		name,
+		vectorBits,
+		strings.Join(caches, "+"),
+		lanes,
+	)
+}
+
+// join is the values of some names with dashes between them; it is empty where Linux
+// says none of them.
+func (info cpuInfo) join(names ...string) string {
+	var values []string
+	for _, name := range names {
+		values = append(values, info[name])
+	}
+	text := strings.Join(values, "-")
+	if strings.Trim(text, "-") == "" {
+		return ""
+	}
+	return text
 }
 
 // sizeName is a size in KiB, or in MiB where it is a whole number of them.
 func sizeName(bytes int64) string {
-	if bytes >= 1<<20 && bytes%(1<<20) == 0 {
-		return fmt.Sprintf("%dM", bytes>>20)
+	const mega = 1 << 20
+	if bytes >= mega && bytes%mega == 0 {
+		return fmt.Sprintf("%dM", bytes/mega)
 	}
 	return fmt.Sprintf("%dK", bytes>>10)
 }
@@ -116,7 +143,8 @@ func parseCPUInfo(text string) cpuInfo {
 		if !ok && len(info) > 0 {
 			break
 		}
-		info[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		name = strings.TrimSpace(name)
+		info[name] = strings.TrimSpace(value)
 	}
 	return info
 }
