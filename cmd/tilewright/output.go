@@ -144,12 +144,16 @@ func (o output) create() (*pendingFile, error) {
 }
 
 // stream checks the output and opens it under its own name, so that it can be
-// read while it is written.
-func (o output) stream() (*os.File, error) {
+// read while it is written. A command that goes on after another process appends.
+func (o output) stream(goesOn bool) (*os.File, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	f, err := os.Create(o.name)
+	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	if goesOn {
+		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	f, err := os.OpenFile(o.name, mode, 0o666)
 	if err != nil {
 		return nil, unwritable(o.name, err)
 	}
