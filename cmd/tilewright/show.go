@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -75,8 +77,9 @@ type fusionJSON struct {
 	Space *spaceJSON `json:"space"`
 	// Tile of every operation.
 	Tiles []tileJSON `json:"tiles"`
-	// Number of legal tilings.
-	Tilings int64 `json:"tilings"`
+	// Number of legal tilings; with MoreTilings there are at least so many.
+	Tilings     int64 `json:"tilings"`
+	MoreTilings bool  `json:"moreTilings,omitempty"`
 	// Why there are no tiles; null if there are.
 	Untileable *untileableJSON `json:"untileable"`
 	// The tile program as text.
@@ -267,6 +270,14 @@ func runShow(c *call) error {
 	return j.print(c)
 }
 
+// tilingsText is the number of tilings, or that it is beyond counting.
+func (j *fusionJSON) tilingsText() string {
+	if j.MoreTilings {
+		return "2^63 - 1 or more"
+	}
+	return strconv.FormatInt(j.Tilings, 10)
+}
+
 // callersOf finds for each fusion the first instruction that executes it.
 func callersOf(m *hlo.Module) map[*hlo.Computation]*hlo.Instr {
 	callers := map[*hlo.Computation]*hlo.Instr{}
@@ -354,6 +365,7 @@ func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 		return j, nil
 	}
 	j.Tilings = p.Space.Count()
+	j.MoreTilings = j.Tilings == math.MaxInt64
 	j.Space = newSpaceJSON(p)
 	value := func(e index.Expr) any { return e.String() }
 	j.symbolic = tiling == ""
@@ -574,7 +586,7 @@ func (j *fusionJSON) print(c *call) {
 		)
 		return
 	}
-	fmt.Fprintf(c.out, "\ntile program, %d tilings proposed\n", j.Tilings)
+	fmt.Fprintf(c.out, "\ntile program, %s tilings proposed\n", j.tilingsText())
 	for _, line := range strings.Split(strings.TrimSpace(j.Program), "\n") {
 		fmt.Fprintf(c.out, "  %s\n", line)
 	}
