@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: attack cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare models models-corpus report
+.PHONY: attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare models models-corpus report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -95,6 +95,11 @@ models-corpus: out/venv-models/installed
 	out/venv-models/bin/python bench/models/oracle.py -record bench/models/small/expected.json.gz
 out/venv-models/installed: bench/models/requirements.txt
 	python3 -m venv out/venv-models && out/venv-models/bin/pip install -q -r $< && touch $@
+
+# The prices of GPU plans on timings that others have measured (bench/judge), where
+# JUDGE_DATA has them.
+JUDGE_DATA ?= ../shared/data
+judge: ; go run ./bench/judge -data $(JUDGE_DATA) $(JUDGE)
 
 # Benchmarks of this tree against revision BASE, compared by benchstat; raw
 # output stays in out/.

@@ -53,6 +53,8 @@ type builder struct {
 	// covered is the cover of each instruction that has one outside of loops, as
 	// far as it has been found.
 	covered map[*hlo.Instr]cover
+	// maxOps bounds the operations: each level of a scan may double them.
+	maxOps int
 	// text is the buffer in which key writes.
 	text []byte
 	// enclosing is the innermost loop around what is being built.
@@ -83,11 +85,16 @@ type opKey struct {
 func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup) *builder {
 	ring := index.NewRing()
 	space := &Space{Ring: ring}
+	maxOps := maxPricedOps
+	for _, i := range c.Instrs {
+		maxOps += 1 + len(i.Operands)
+	}
 	return &builder{
 		ring:     ring,
 		table:    propagators,
 		sizes:    sizes,
 		prog:     &Program{Fusion: c, Space: space},
+		maxOps:   maxOps,
 		memo:     map[opKey]int{},
 		rowParts: map[index.Expr][]index.Expr{},
 		vars:     map[index.Expr][]index.Expr{},
@@ -204,6 +211,13 @@ func (b *builder) plainOp(
 	key opKey, out Tile, tiles []Tile, perm []int,
 ) (int, error) {
 	operands := key.instr.Operands
+	if len(b.prog.Ops) > b.maxOps {
+		return 0, refuse(
+			key.instr, "too-large",
+			"instructions are read at so many tiles that the tile program has more than %d operations of %d instructions",
+			b.maxOps, len(b.prog.Fusion.Instrs),
+		)
+	}
 	args := make([]int, len(operands))
 	for k, o := range operands {
 		n, err := b.op(o, tiles[k])

@@ -182,6 +182,6 @@ func (s *selection) record(winner, standard *candidate) cache.Record {
 		Trials:    s.trials(),
 		Checked:   true,
 		When:      s.tuner.now().UTC().Truncate(time.Second),
-		By:        Version,
+		By:        Version(),
 	}
 }

@@ -54,6 +54,8 @@ const deviceUsage = "the `device`, e.g. cpu, sim:H100, replay:FILE; see `tilewri
 type deviceFlags struct {
 	// Name of the device, as in "cpu" or "sim:H100".
 	name *string
+	// File of a device sheet, of which a GPU is simulated; "" is none.
+	sheet *string
 	// Plans may round operands of f32 products to tf32.
 	tf32 *bool
 }
@@ -62,6 +64,7 @@ type deviceFlags struct {
 func (c *call) deviceFlag() deviceFlags {
 	return deviceFlags{
 		c.String("device", "cpu", deviceUsage),
+		c.String("device-sheet", "", "simulate the GPU that this `file` describes, instead of -device; see docs/formats.md"),
 		c.Bool("tf32", false, tf32Usage),
 	}
 }
@@ -71,7 +74,7 @@ const tf32Usage = "let products of f32 round their operands to tf32 on a GPU's t
 
 // backend opens the device that the flags choose.
 func backend(d deviceFlags) (kernels.Backend, error) {
-	b, err := backendNamed(*d.name)
+	b, err := d.open()
 	if err != nil || !*d.tf32 {
 		return b, err
 	}
@@ -81,6 +84,28 @@ func backend(d deviceFlags) (kernels.Backend, error) {
 	}
 	gpu.AllowTF32()
 	return b, nil
+}
+
+// open opens the device of -device-sheet or -device. The GPU of a sheet is simulated:
+// its kernels are computed and checked, and have no times. A sheet of an architecture
+// that code is not generated for is an error, since there is nothing to compute.
+func (d deviceFlags) open() (kernels.Backend, error) {
+	if *d.sheet == "" {
+		return backendNamed(*d.name)
+	}
+	f, err := os.Open(*d.sheet)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s, err := device.ReadSheet(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", *d.sheet, err)
+	}
+	if !s.Generated() {
+		return nil, fmt.Errorf("%s: code is not generated for %s; rank -problems prices plans for it", *d.sheet, s.Target)
+	}
+	return simulateSpec(s)
 }
 
 // backendNamed opens a device by name.
@@ -112,6 +137,11 @@ func simulate(name string) (kernels.Backend, error) {
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
+	return simulateSpec(sheet)
+}
+
+// simulateSpec opens a simulated GPU.
+func simulateSpec(sheet device.Spec) (kernels.Backend, error) {
 	dev, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
 	if err != nil {
 		return nil, err

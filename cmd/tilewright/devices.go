@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
 // devicesCommand lists the backends and their devices.
 var devicesCommand = command{
 	name: "devices", short: "what each backend sees, and why one is missing",
-	long: "Lists every backend of this build: the device it drives with its lanes, peak rate and memory\nlevels, as measured or reported, or the reason it is not there.",
+	long: "Lists every backend of this build: the device it drives with its lanes, peak rate and memory\nlevels, as measured or reported, or the reason it is not there. With -json, -sheet NAME prints the sheet of one of the built-in GPUs,\nwhich -device-sheet and rank -problems read (docs/formats.md), with the source of its numbers.",
 	run:  runDevices,
 }
 
@@ -62,8 +64,12 @@ type levelJSON struct {
 // runDevices describes every backend of this build.
 func runDevices(c *call) error {
 	c.jsonFlag()
+	name := c.String("sheet", "", "print the device sheet of this `GPU`, such as A100")
 	if _, err := c.parse(0, 0); err != nil {
 		return err
+	}
+	if *name != "" {
+		return c.printSheet(*name)
 	}
 	var all []deviceJSON
 	for _, d := range drivers() {
@@ -76,6 +82,19 @@ func runDevices(c *call) error {
 		d.print(c)
 	}
 	return nil
+}
+
+// printSheet prints the sheet of a built-in GPU, also of one that code is not generated
+// for: it is a beginning for the sheet of a device that is not built in.
+func (c *call) printSheet(name string) error {
+	if !c.json {
+		return usagef("-sheet stands with -json")
+	}
+	s, err := device.ParsePriced(name)
+	if err != nil {
+		return usagef("-sheet: %v", err)
+	}
+	return c.printJSON(device.SheetOf(s))
 }
 
 // describe opens the backend, if that needs no name, and describes its device.

@@ -6,6 +6,7 @@
 //	tune PATH…       measure, keep winners, report
 //	run FILE         execute one plan; NumPy files in and out
 //	lookup FILE      the compiler's question: exit 0 known, 3 not
+//	serve            the same question from other programs, as lines of JSON
 //	cache …          ls, show, verify, merge, export, import, publish, rm
 //	report           self-contained HTML page from the cache
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
@@ -30,10 +31,12 @@
 //	command.go     flags, exit statuses, printing of JSON and tables
 //	time_limit.go  -timeout, signals, and a new process where a kernel hangs
 //	input.go       files, fusions, plans and sizes from the command line
-//	output.go      files that are replaced as a whole
 //	backend.go     the device of -device; cuda*.go, with the build tag cuda, the GPU
 //	tuned.go       the outcome of tuning a fusion, as JSON and as a line
 //	status.go      the live line of a terminal
+//
+// internal/output writes files that are replaced as a whole; package query has the
+// documents about fusions, which a server and the C library print, too.
 //
 // A function run… parses the flags and arguments of its command, does the work and
 // returns an error, which command.invoke turns into a message and an exit status:
@@ -52,7 +55,7 @@
 //	{"fusions": [{
 //	  "name": "fused_computation.softmax",
 //	  "source": "jit(f)/softmax at model.py:12", "config": "{…}", "attributes": "{…}",
-//	  "fingerprint": "5644…",
+//	  "fingerprint": "5644…", "same": "the first fusion with it, where this is another",
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
 //	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"]}],
 //	  "space": {
@@ -91,7 +94,8 @@
 //
 // rank: {"fusion", "device", "legal", "plans": [{"plan", "seconds",
 // "terms": [{"name", "seconds"}], "features": {…}}], "defaultError"}, cheapest first;
-// terms add up to seconds; the features are those of package cost.
+// terms add up to seconds; the features are those of package cost. With -problems, a line
+// for each problem: docs/formats.md, which also has the device sheets of devices -sheet.
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "seconds",
 // "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",

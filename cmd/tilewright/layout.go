@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
@@ -655,7 +656,7 @@ func (f *layoutFlags) draw(x *coalesce.Access, vector int64, worst coalesce.Warp
 
 // writePicture writes the file of -svg.
 func (f *layoutFlags) writePicture(page []byte) error {
-	return output{f.svg, pictureFile, nil, *f.replace}.write(
+	return output.File{Name: f.svg, Kind: output.Picture, Replace: *f.replace}.Write(
 		func(w *bufio.Writer) error {
 			_, err := w.Write(page)
 			return err

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -12,7 +14,8 @@ import (
 var lookupCommand = command{
 	name: "lookup", args: "FILE", short: "the compiler's question: which plan? exit 0 known, 3 not",
 	long: `Prints the winner of a fusion on this machine's device, or exits with status 3 when none is stored.
-Nothing is compiled, run or written. A winner measured under another driver or Go version is still an
+A FILE with several fusions is answered for all of them, and - is the standard input. Many questions are
+cheaper to a server: tilewright serve. Nothing is compiled, run or written. A winner measured under another driver or Go version is still an
 answer; "safe" then says what differs.`,
 	run: runLookup,
 }
@@ -55,8 +58,9 @@ type lookupJSON struct {
 	Safe []string `json:"safe,omitempty"`
 }
 
-// runLookup looks a fusion up by the identity of the device; nothing is opened
-// for running.
+// runLookup looks the fusions of a file up by the identity of the device; nothing is
+// opened for running, and nothing is measured: not even the rates of this machine, which
+// devices measures. One fusion is answered by a document of its own, several by a list.
 func runLookup(c *call) error {
 	c.jsonFlag()
 	db := c.dbFlag()
@@ -66,14 +70,73 @@ func runLookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	fusion, b, err := c.readFor(args[0], *name, device)
+	m, _, err := c.readModule(args[0])
 	if err != nil {
 		return err
 	}
-	r, found, err := tuner.Lookup(cache.Open(*db), fusion, kernels.IdentityOf(b))
+	all, err := fusions(args[0], m, *name)
 	if err != nil {
 		return err
 	}
+	b, err := backend(device)
+	if err != nil {
+		return err
+	}
+	winners := cache.Open(*db)
+	if len(all) != 1 {
+		return c.lookupAll(winners, all, b)
+	}
+	j, err := lookupOne(winners, all[0], b)
+	if err != nil {
+		return err
+	}
+	if err := j.print(c); err != nil || j.Found {
+		return err
+	}
+	return errMiss
+}
+
+// lookupModuleJSON is the result of lookup -json for a module of several fusions.
+type lookupModuleJSON struct {
+	// Fusions in the order of the module, each with the document that it has when it is
+	// asked for alone.
+	Fusions []lookupJSON `json:"fusions"`
+}
+
+// lookupAll answers for all fusions of a module, with a line or a document for each. The
+// exit status is that of a miss while the winner of one is not known, so that a build
+// that needs all of them can ask once.
+func (c *call) lookupAll(winners *cache.DB, all []*hlo.Computation, b kernels.Backend) error {
+	j := lookupModuleJSON{Fusions: []lookupJSON{}}
+	var missed error
+	for _, f := range all {
+		one, err := lookupOne(winners, f, b)
+		if err != nil {
+			return err
+		}
+		if !one.Found {
+			missed = errMiss
+		}
+		j.Fusions = append(j.Fusions, one)
+	}
+	if c.json {
+		return cmp.Or(c.printJSON(j), missed)
+	}
+	for _, one := range j.Fusions {
+		if one.Found {
+			fmt.Fprintf(c.out, "%s: ", one.Fusion)
+		}
+		if err := one.print(c); err != nil {
+			return err
+		}
+	}
+	return missed
+}
+
+// lookupOne looks a fusion up by its fingerprint and the identity of the device. A
+// database that is not there is a miss; an error is one of a damaged record or file.
+func lookupOne(winners *cache.DB, fusion *hlo.Computation, b kernels.Backend) (lookupJSON, error) {
+	r, found, err := tuner.Lookup(winners, fusion, kernels.IdentityOf(b))
 	j := lookupJSON{
 		Found:  found,
 		Fusion: fusion.Name,
@@ -93,10 +156,7 @@ func runLookup(c *call) error {
 		j.Provisional = r.Record.Provisional
 		j.DefaultError = r.Record.DefaultFailure()
 	}
-	if err := j.print(c); err != nil || found {
-		return err
-	}
-	return errMiss
+	return j, err
 }
 
 // print prints the plan, and the differences of the safe context as notes.

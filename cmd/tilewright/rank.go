@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/cost/problem"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/tuner"
@@ -24,6 +26,10 @@ shared memory, L2 and blocks) the longest counts whole and of each of the others
 sixteenth (GPU), and so they are printed; the rest is added. On a GPU, "waiting" is how long blocks take from
 start to end, less what the longest term hides of it, and "blocks" is starting them; plans within 1 % of each
 other are in the order of what they take of the device, the least first.
+
+With -problems FILE, a line of JSON for each problem, the plans that the problem names are priced on the GPU
+that it names or describes, and a line of JSON is printed for each: see docs/formats.md. Then there is no other
+FILE, no -db and no correction; "-" is the standard input.
 
 The exit status is 1 when -db says that the default plan of the fusion fails its check.`,
 	run: runRank,
@@ -61,9 +67,15 @@ func runRank(c *call) error {
 	device := c.deviceFlag()
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
 	top := c.Int("top", 10, "print this many `plans`")
-	args, err := c.parse(1, 1)
-	if err != nil {
+	problems := c.String("problems", "", "price the plans of the problems in this `file` of JSON lines")
+	args, err := c.parse(0, 1)
+	switch {
+	case err != nil:
 		return err
+	case *problems != "":
+		return c.rankProblems(*problems, args)
+	case len(args) == 0:
+		return usagef("it needs FILE, or -problems")
 	}
 	fusion, b, err := c.readFor(args[0], *name, device)
 	if err != nil {
@@ -116,6 +128,25 @@ func runRank(c *call) error {
 		return errReported
 	}
 	return err
+}
+
+// rankProblems prices the plans of a file of problems, or of the standard input, on the
+// GPUs that the problems describe. No backend is opened and no database is read, so that
+// the answers depend on the problems alone.
+func (c *call) rankProblems(file string, args []string) error {
+	if len(args) > 0 || !c.json {
+		return usagef("-problems stands with -json and without FILE")
+	}
+	in := c.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	return problem.AnswerAll(in, c.out)
 }
 
 // print prints the first plans as a table, with the terms as columns.

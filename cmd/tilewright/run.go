@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/npy"
@@ -118,7 +119,7 @@ func runRun(c *call) error {
 	}
 	f.file = args[0]
 	for _, out := range f.outputs(0) {
-		if err := out.check(); err != nil {
+		if err := out.Check(); err != nil {
 			return err
 		}
 	}
@@ -214,14 +215,14 @@ func arrayFiles(list string, n int) []string {
 }
 
 // outputs are the n files of -out. Run reads the fusion and the files of -args.
-func (f runFlags) outputs(n int) []output {
+func (f runFlags) outputs(n int) []output.File {
 	if *f.out == "" {
 		return nil
 	}
 	reads := append([]string{f.file}, strings.Split(*f.args, ",")...)
-	var all []output
+	var all []output.File
 	for _, name := range arrayFiles(*f.out, n) {
-		all = append(all, output{name, npyFile, reads, *f.replace})
+		all = append(all, output.File{Name: name, Kind: output.NumPy, Reads: reads, Replace: *f.replace})
 	}
 	return all
 }
@@ -302,7 +303,7 @@ func (r *runJSON) measure(
 }
 
 // save writes the outputs to NumPy files.
-func (r *runJSON) save(out []kernels.Buffer, files []output) error {
+func (r *runJSON) save(out []kernels.Buffer, files []output.File) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -310,17 +311,17 @@ func (r *runJSON) save(out []kernels.Buffer, files []output) error {
 		return fmt.Errorf("the fusion has %d outputs, -out has %d files", len(out), len(files))
 	}
 	for n, file := range files {
-		err := file.write(func(w *bufio.Writer) error {
+		err := file.Write(func(w *bufio.Writer) error {
 			return npy.Write(w, out[n])
 		})
 		if err != nil {
 			return err
 		}
-		r.Outputs = append(r.Outputs, file.name)
+		r.Outputs = append(r.Outputs, file.Name)
 		d := out[n].Shape.DType
 		if d == hlo.BF16 || d.IsFloat() && d.Size() == 1 {
 			r.Notes = append(
-				r.Notes, fmt.Sprintf("%s holds the bits of %s as unsigned integers", file.name, d),
+				r.Notes, fmt.Sprintf("%s holds the bits of %s as unsigned integers", file.Name, d),
 			)
 		}
 	}

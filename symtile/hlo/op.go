@@ -565,9 +565,12 @@ var opTable = map[Opcode]opRow{
 	OpSendDone:             unchecked(ClassOpaque, noMLIR),
 }
 
+// shortBarrier is how XLA spells OpOptimizationBarrier.
+const shortBarrier = "opt-barrier"
+
 // opcodes are the names of operations as they are written.
 var opcodes = func() map[string]Opcode {
-	all := map[string]Opcode{"opt-barrier": OpOptimizationBarrier} // XLA's short spelling
+	all := map[string]Opcode{shortBarrier: OpOptimizationBarrier}
 	for op := range opTable {
 		all[string(op)] = op
 	}

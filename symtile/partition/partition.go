@@ -64,7 +64,13 @@ func Module(m *hlo.Module, o Options) *Result {
 		fusions[0] != m.Entry {
 		return &Result{Module: m}
 	}
-	p := &partitioner{
+	p := newPartitioner(o)
+	return &Result{p.module(m), p.unfused, p.fusions}
+}
+
+// newPartitioner is a partitioner that has seen nothing yet.
+func newPartitioner(o Options) *partitioner {
+	return &partitioner{
 		options:     o,
 		pricer:      newPricer(o.Machine.orNominal()),
 		usedNames:   map[string]int{},
@@ -73,6 +79,10 @@ func Module(m *hlo.Module, o Options) *Result {
 		refused:     map[*hlo.Instr]string{},
 		fusions:     map[*hlo.Computation]*Fusion{},
 	}
+}
+
+// module partitions a module without fusions.
+func (p *partitioner) module(m *hlo.Module) *hlo.Module {
 	for _, c := range m.Computations {
 		p.usedNames[c.Name] = 0
 	}
@@ -83,7 +93,7 @@ func Module(m *hlo.Module, o Options) *Result {
 	}
 	out.Computations = reachable(out.Entry)
 	p.rename(out)
-	return &Result{out, p.unfused, p.fusions}
+	return out
 }
 
 // rename gives partitioned computations new names where the computation that

@@ -51,6 +51,8 @@ type Spec struct {
 	Clock float64
 	// Bandwidth of the memory in bytes/s; 0 where it is not known.
 	Bandwidth float64
+	// Watts of the board; 0 where they are not known.
+	Watts float64
 }
 
 const (
@@ -142,7 +144,8 @@ func PTXTarget(s Spec) (t ptx.Target) {
 // peaks that NVIDIA's whitepapers and data sheets state without sparsity, over
 // SMs, clock and two operations: A100 (312 Tflop/s of f16 on 108 SMs at 1410
 // MHz), GA102 (A40: 149.7, 84, 1740), Ada (L4: 121, 58, 2040), H100 SXM5 (989.4,
-// 132, 1830).
+// 132, 1830), V100 (125, 80, 1530), T4 (65, 40, 1590), B200 (2250, 148, 1850). Shared
+// memory of sm_70 and sm_75 is the largest carveout.
 type architecture struct {
 	target                string
 	major, minor          int
@@ -153,6 +156,14 @@ type architecture struct {
 }
 
 var architectures = []architecture{
+	{
+		"sm_70", 7, 0, 96, 96, 64, 32, 0,
+		Rates{F32: 64, F16: 512},
+	},
+	{
+		"sm_75", 7, 5, 64, 64, 32, 16, 0,
+		Rates{F32: 64, F16: 512, S8: 1024},
+	},
 	{
 		"sm_80", 8, 0, 163, 164, 64, 32, 0,
 		Rates{F32: 64, TF32: 512, F16: 1024, BF16: 1024, S8: 2048},
@@ -183,6 +194,41 @@ var architectures = []architecture{
 			S8:   4096,
 		},
 	},
+	{
+		"sm_100", 10, 0, 227, 228, 64, 32, 8,
+		Rates{
+			F32:  128,
+			TF32: 2048,
+			F16:  4096,
+			BF16: 4096,
+			F8:   8192,
+			S8:   8192,
+		},
+	},
+	{
+		"sm_120", 12, 0, 99, 100, 48, 24, 8,
+		Rates{
+			F32:  128,
+			TF32: 256,
+			F16:  512,
+			BF16: 512,
+			F8:   1024,
+			S8:   1024,
+		},
+	},
+}
+
+// The generated code is for architectures from firstGenerated to lastGenerated; of the
+// others there is what a price needs.
+const firstGenerated, lastGenerated = 80, 90
+
+// reservedShared is what the system takes of the shared memory of each block, from
+// compute capability 8.0 on.
+func (a architecture) reservedShared() int {
+	if a.major < 8 {
+		return 0
+	}
+	return 1 << 10
 }
 
 // Target names what code is generated for on a device of compute capability
@@ -190,6 +236,9 @@ var architectures = []architecture{
 // in a, which runs on its own only; so later devices get the newest without.
 func Target(major, minor int) (string, error) {
 	for _, a := range slices.Backward(architectures) {
+		if !a.generated() {
+			continue
+		}
 		own := a.major == major && a.minor == minor
 		if own ||
 			!strings.HasSuffix(a.target, "a") &&
@@ -200,86 +249,22 @@ func Target(major, minor int) (string, error) {
 	return "", fmt.Errorf("compute capability %d.%d: code is generated for 8.0 and up", major, minor)
 }
 
+// generated reports whether code is generated for the architecture.
+func (a architecture) generated() bool {
+	number := 10*a.major + a.minor
+	return number >= firstGenerated && number <= lastGenerated
+}
+
+// spec is what all devices of the architecture have in common.
 func (a architecture) spec() Spec {
 	return Spec{
 		Target: a.target, Registers: 64 << 10,
 		BlockRegisters: 64 << 10, ThreadRegisters: 255, RegisterUnit: 256,
 		BlockShared: a.blockShared << 10, SMShared: a.smShared << 10,
-		ReservedShared: 1 << 10,
+		ReservedShared: a.reservedShared(),
 		BlockThreads:   1024, Warps: a.warps, Blocks: a.blocks,
 		Cluster: a.cluster, Rates: a.rates,
 	}
-}
-
-// model is one product.
-type model struct {
-	name, target string
-	sms          int
-	l2           int64   // MiB
-	memory       int64   // GiB
-	clock        float64 // MHz
-	bandwidth    float64 // GB/s
-}
-
-// models are the products with a built-in spec, the first of a target being
-// the one the target's name stands for.
-var models = []model{
-	// NVIDIA A100 Tensor Core GPU Architecture whitepaper, table 4; data sheet of the 40 GB SXM version.
-	{"A100", "sm_80", 108, 40, 40, 1410, 1555},
-	// NVIDIA Ampere GA102 GPU Architecture whitepaper, table 2.
-	{"GeForce RTX 3090", "sm_86", 82, 6, 24, 1695, 936},
-	// NVIDIA L4 data sheet; Ada GPU Architecture whitepaper (AD104, 58 SMs, 48 MiB).
-	{"L4", "sm_89", 58, 48, 24, 2040, 300},
-	// NVIDIA Ada GPU Architecture whitepaper, appendix A.
-	{"GeForce RTX 4090", "sm_89", 128, 72, 24, 2520, 1008},
-	// NVIDIA H100 Tensor Core GPU Architecture whitepaper, table 3 (SXM5); the
-	// 1980 MHz are the highest SM clock nvidia-smi names.
-	{"H100", "sm_90a", 132, 50, 80, 1980, 3352},
-	// NVIDIA H200 data sheet: the H100's SMs, 141 GB at 4.8 TB/s; the driver says 60 MiB of L2.
-	{"H200", "sm_90a", 132, 60, 140, 1980, 4800},
-}
-
-func (m model) spec() Spec {
-	k := slices.IndexFunc(architectures, func(a architecture) bool {
-		return a.target == m.target
-	})
-	s := architectures[k].spec()
-	s.Name = strings.TrimPrefix(m.name, "GeForce ")
-	s.SMs = m.sms
-	s.L2 = m.l2 << 20
-	s.Memory = m.memory << 30
-	s.Rates = ProductRates(m.target, m.name)
-	s.Clock = m.clock * 1e6
-	s.Bandwidth = m.bandwidth * 1e9
-	return s
-}
-
-// Specs lists the built-in specs.
-func Specs() []Spec {
-	all := make([]Spec, len(models))
-	for k, m := range models {
-		all[k] = m.spec()
-	}
-	return all
-}
-
-// ParseSpec finds a built-in spec by product ("H200", "rtx 4090") or by
-// target ("sm_90a"; "sm_90" and "90" are taken for it), the first of that
-// target.
-func ParseSpec(name string) (Spec, error) {
-	want := strings.ToLower(strings.TrimSpace(name))
-	number := strings.TrimSuffix(strings.TrimPrefix(want, "sm_"), "a")
-	var known []string
-	for _, s := range Specs() {
-		if want == strings.ToLower(s.Name) ||
-			number == strings.TrimSuffix(strings.TrimPrefix(s.Target, "sm_"), "a") {
-			return s, nil
-		}
-		known = append(known, s.Name+" ("+s.Target+")")
-	}
-	return Spec{}, fmt.Errorf(
-		"no GPU %q; there are %s", name, strings.Join(known, ", "),
-	)
 }
 
 // ClusteredSMs is the SMs that clusters of so many blocks can all be on at once. A

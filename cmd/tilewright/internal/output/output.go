@@ -1,4 +1,6 @@
-package main
+// Package output writes the files of commands: each replaces a file of its own kind as
+// a whole, and never one that the same command reads.
+package output
 
 import (
 	"bufio"
@@ -12,8 +14,8 @@ import (
 	"strings"
 )
 
-// A fileKind is a kind of file that commands write.
-type fileKind struct {
+// A Kind is a kind of file that commands write.
+type Kind struct {
 	// Name for people, with an article.
 	name string
 	// Beginnings of its files, in lower case; a file of zero bytes is of every
@@ -21,81 +23,85 @@ type fileKind struct {
 	begins []string
 }
 
+// The kinds of files that commands write, and the texts by which a file that is there
+// already is recognised as one of them.
 var (
-	pageFile    = fileKind{"an HTML page", []string{"<!doctype html"}}
-	linesFile   = fileKind{"a file of JSON lines", []string{"{"}}
-	npyFile     = fileKind{"a NumPy file", []string{"\x93numpy"}}
-	hloFile     = fileKind{"HLO text", []string{"hlomodule"}}
-	pictureFile = fileKind{"an SVG picture", []string{"<svg", "<?xml"}}
+	Page    = Kind{"an HTML page", []string{"<!doctype html"}}
+	Lines   = Kind{"a file of JSON lines", []string{"{"}}
+	NumPy   = Kind{"a NumPy file", []string{"\x93numpy"}}
+	HLO     = Kind{"HLO text", []string{"hlomodule"}}
+	Picture = Kind{"an SVG picture", []string{"<svg", "<?xml"}}
 )
 
-// An output is a file that a command writes as a whole. It replaces a file of
+// A File is a file that a command writes as a whole. It replaces a file of
 // its own kind only, and never one that the same command reads.
-type output struct {
-	name string
-	kind fileKind
+type File struct {
+	// Name of the file; an empty one is no file.
+	Name string
+	// Kind of what is written.
+	Kind Kind
 	// Files that the command reads: its database and its inputs.
-	reads []string
+	Reads []string
 	// Replace a file of another kind (-f), but none that is read.
-	replace bool
+	Replace bool
 }
 
-// check explains why the output must not or cannot be written, before the work
+// Check explains why the output must not or cannot be written, before the work
 // that would be lost is begun. An empty name is no file.
-func (o output) check() error {
-	if o.name == "" {
+func (o File) Check() error {
+	if o.Name == "" {
 		return nil
 	}
-	if err := o.checkReads(); err != nil {
+	if err := o.CheckReads(); err != nil {
 		return err
 	}
 	if err := o.checkKind(); err != nil {
 		return err
 	}
-	return writable(o.name)
+	return Writable(o.Name)
 }
 
-// checkReads compares the output with the files that are read, by inode.
-func (o output) checkReads() error {
-	to, err := os.Stat(o.name)
+// CheckReads compares the output with the files that are read, by inode.
+func (o File) CheckReads() error {
+	to, err := os.Stat(o.Name)
 	if err != nil {
 		return nil
 	}
-	for _, name := range o.reads {
+	for _, name := range o.Reads {
 		from, err := os.Stat(name)
 		if err == nil && os.SameFile(from, to) {
-			return fmt.Errorf("cannot write %s: this command reads it", o.name)
+			return fmt.Errorf("cannot write %s: this command reads it", o.Name)
 		}
 	}
 	return nil
 }
 
 // checkKind looks at the first bytes of a file that would be replaced.
-func (o output) checkKind() error {
-	info, err := os.Stat(o.name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || o.replace {
+func (o File) checkKind() error {
+	info, err := os.Stat(o.Name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || o.Replace {
 		return nil
 	}
-	f, err := os.Open(o.name)
+	f, err := os.Open(o.Name)
 	if err != nil {
-		return unwritable(o.name, err)
+		return unwritable(o.Name, err)
 	}
 	defer f.Close()
 	head := make([]byte, 16)
 	n, _ := io.ReadFull(f, head)
-	for _, begins := range o.kind.begins {
+	for _, begins := range o.Kind.begins {
 		if strings.HasPrefix(strings.ToLower(string(head[:n])), begins) {
 			return nil
 		}
 	}
 	return fmt.Errorf(
-		"cannot write %s: it is there and is not %s; -f replaces it", o.name, o.kind.name,
+		"cannot write %s: it is there and is not %s; -f replaces it", o.Name, o.Kind.name,
 	)
 }
 
-// write checks the output and replaces the file as a whole: a complete temporary
+// Write checks the output and replaces the file as a whole: a complete temporary
 // file is renamed to it.
-func (o output) write(write func(*bufio.Writer) error) error {
+func (o File) Write(write func(*bufio.Writer) error) error {
 	f, err := o.create()
 	if err != nil {
 		return err
@@ -107,14 +113,14 @@ func (o output) write(write func(*bufio.Writer) error) error {
 	}
 	if err := w.Flush(); err != nil {
 		f.drop()
-		return unwritable(o.name, err)
+		return unwritable(o.Name, err)
 	}
 	return f.keep()
 }
 
-// writeFile replaces a file of any kind as a whole.
-func writeFile(name string, write func(*bufio.Writer) error) error {
-	return output{name: name, replace: true}.write(write)
+// Replace replaces a file of any kind as a whole.
+func Replace(name string, write func(*bufio.Writer) error) error {
+	return File{Name: name, Replace: true}.Write(write)
 }
 
 // A pendingFile is an output that is being written: a temporary file beside
@@ -125,37 +131,37 @@ type pendingFile struct {
 }
 
 // create checks the output and opens its temporary file.
-func (o output) create() (*pendingFile, error) {
-	if err := o.check(); err != nil {
+func (o File) create() (*pendingFile, error) {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(o.name); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(o.name, os.O_WRONLY, 0)
+	if info, err := os.Stat(o.Name); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(o.Name, os.O_WRONLY, 0)
 		if err != nil {
-			return nil, unwritable(o.name, err)
+			return nil, unwritable(o.Name, err)
 		}
-		return &pendingFile{f, o.name}, nil
+		return &pendingFile{f, o.Name}, nil
 	}
-	f, err := tempBeside(o.name)
+	f, err := tempBeside(o.Name)
 	if err != nil {
-		return nil, unwritable(o.name, err)
+		return nil, unwritable(o.Name, err)
 	}
-	return &pendingFile{f, o.name}, nil
+	return &pendingFile{f, o.Name}, nil
 }
 
-// stream checks the output and opens it under its own name, so that it can be
+// Stream checks the output and opens it under its own name, so that it can be
 // read while it is written. A command that goes on after another process appends.
-func (o output) stream(goesOn bool) (*os.File, error) {
-	if err := o.check(); err != nil {
+func (o File) Stream(goesOn bool) (*os.File, error) {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 	if goesOn {
 		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	}
-	f, err := os.OpenFile(o.name, mode, 0o666)
+	f, err := os.OpenFile(o.Name, mode, 0o666)
 	if err != nil {
-		return nil, unwritable(o.name, err)
+		return nil, unwritable(o.Name, err)
 	}
 	return f, nil
 }
@@ -210,10 +216,10 @@ func unwritable(name string, err error) error {
 	return fmt.Errorf("cannot write %s: %w", name, err)
 }
 
-// writable explains why a file could not be written, before the work that would
+// Writable explains why a file could not be written, before the work that would
 // be lost is begun; an empty name is no file. A file that exists is opened and
 // not changed, another one is tried under a temporary name in its folder.
-func writable(name string) error {
+func Writable(name string) error {
 	if name == "" {
 		return nil
 	}
@@ -234,10 +240,4 @@ func writable(name string) error {
 	}
 	tmp.Close()
 	return os.Remove(tmp.Name())
-}
-
-// firstLine is a text up to its first line break.
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

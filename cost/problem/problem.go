@@ -1,0 +1,191 @@
+// Package problem prices plans that others have chosen or measured: a problem is a
+// program, a device and plans, and an answer what each plan is expected to take.
+//
+// Problems and answers are lines of JSON (docs/formats.md). A program that reads the
+// timings of a device from elsewhere judges the prices by them; so does bench/judge.
+package problem
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A Problem is a program whose plans are to be priced on a device.
+type Problem struct {
+	ID string `json:"id"`
+	// HLO or StableHLO text of one fusion: the fusion of the module, or the module
+	// itself where it has none.
+	HLO string `json:"hlo"`
+	// Device is a sheet, or the name of a built-in one as text.
+	Device json.RawMessage `json:"device"`
+	// Plans as text: "128,128,32 stages=3 warps=8".
+	Plans []string `json:"plans"`
+}
+
+// An Answer has a price for each plan of a problem.
+type Answer struct {
+	ID string `json:"id"`
+	// Seconds of each plan; null for one that cannot run.
+	Seconds []*float64 `json:"seconds"`
+	// Valid tells the plans that can run.
+	Valid []bool `json:"valid"`
+	// Terms of each plan, which add up to its seconds.
+	Terms [][]cost.Term `json:"terms"`
+	// Why says for the first plan that cannot run what it lacks; "" where all can.
+	Why string `json:"why,omitempty"`
+	// Error is why the problem has no prices.
+	Error string `json:"error,omitempty"`
+}
+
+// A Solver answers problems. It keeps the programs and devices that it has read.
+type Solver struct {
+	devices map[string]device.Spec
+	prior   cost.Model // without samples: the price as it is
+}
+
+// NewSolver makes a solver.
+func NewSolver() *Solver {
+	return &Solver{
+		devices: map[string]device.Spec{},
+	}
+}
+
+// Answer prices the plans of a problem. A problem that cannot be read has an answer with
+// an error.
+func (s *Solver) Answer(x Problem) Answer {
+	a, err := s.answer(x)
+	if err != nil {
+		return Answer{ID: x.ID, Error: err.Error()}
+	}
+	return a
+}
+
+// answer prices the plans of a problem.
+func (s *Solver) answer(x Problem) (Answer, error) {
+	a := Answer{ID: x.ID}
+	spec, err := s.device(x.Device)
+	if err != nil {
+		return a, err
+	}
+	p, err := Program(x.ID, x.HLO)
+	if err != nil {
+		return a, err
+	}
+	pricer, err := gpu.NewPricer(p, spec)
+	if err != nil {
+		return a, err
+	}
+	for _, text := range x.Plans {
+		seconds, terms, err := s.plan(p, pricer, text)
+		if err != nil && a.Why == "" {
+			a.Why = fmt.Sprintf("%s: %v", text, err)
+		}
+		a.Valid = append(a.Valid, err == nil)
+		a.Seconds = append(a.Seconds, seconds)
+		a.Terms = append(a.Terms, terms)
+	}
+	return a, nil
+}
+
+// plan prices one plan. Tiles that are larger than their dimension are cut to it.
+func (s *Solver) plan(
+	p *symtile.Program, pricer kernels.Pricer, text string,
+) (*float64, []cost.Term, error) {
+	plan, err := kernels.ParsePlan(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	dims := p.Space.Dims
+	for k := range min(len(dims), len(plan.Tiles)) {
+		extent := max(1, dims[k].Extent)
+		plan.Tiles[k] = min(plan.Tiles[k], extent)
+	}
+	f, err := cost.FeaturesOf(pricer, plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	seconds, terms := s.prior.Predict(f)
+	if math.IsInf(seconds, 1) {
+		return nil, nil, errTooLarge
+	}
+	return &seconds, terms, nil
+}
+
+// errTooLarge is the reason why a plan has no price.
+var errTooLarge = errors.New("a block needs more registers, threads or shared memory than there are")
+
+// device reads a sheet or finds a built-in one.
+func (s *Solver) device(text json.RawMessage) (device.Spec, error) {
+	if spec, known := s.devices[string(text)]; known {
+		return spec, nil
+	}
+	var name string
+	var spec device.Spec
+	err := json.Unmarshal(text, &name)
+	if err == nil {
+		name = strings.TrimPrefix(name, "sim:")
+		spec, err = device.ParsePriced(name)
+	} else {
+		spec, err = device.ReadSheet(bytes.NewReader(text))
+	}
+	if err == nil {
+		s.devices[string(text)] = spec
+	}
+	return spec, err
+}
+
+// Program analyses the only fusion of a text, or the module where it has none.
+func Program(name, text string) (*symtile.Program, error) {
+	m, err := hlo.Parse(name, []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	all := m.Fusions()
+	if len(all) != 1 {
+		return nil, fmt.Errorf("%s has %d fusions; a problem has one", name, len(all))
+	}
+	return symtile.Analyze(all[0])
+}
+
+// maxProblemBytes bounds a line.
+const maxProblemBytes = 64 << 20
+
+// AnswerAll reads problems, a line each, and writes an answer for each of them. A line
+// that is no problem ends it with an error.
+func AnswerAll(r io.Reader, w io.Writer) error {
+	s := NewSolver()
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, maxProblemBytes)
+	out := bufio.NewWriter(w)
+	line := 0
+	for in.Scan() {
+		line++
+		if len(bytes.TrimSpace(in.Bytes())) == 0 {
+			continue
+		}
+		var x Problem
+		err := json.Unmarshal(in.Bytes(), &x)
+		if err != nil {
+			err = fmt.Errorf("problem in line %d: %w", line, err)
+			return errors.Join(err, out.Flush())
+		}
+		err = json.NewEncoder(out).Encode(s.Answer(x))
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(in.Err(), out.Flush())
+}
