@@ -218,6 +218,8 @@ func (s *clustering) cluster() {
 		}
 		homes, usedOutside := s.clustersOfUsers(i)
 		switch {
+		case s.separate[i]:
+			s.start(i)
 		case s.classes[i] == classDuplicated ||
 			(i.Op.Has(hlo.View) ||
 				s.cheaperCopied(i, homes)) &&

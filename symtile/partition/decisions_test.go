@@ -3,6 +3,7 @@ package partition
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -406,5 +407,24 @@ func TestScanIsDivided(t *testing.T) {
 		if limit := len(m.Entry.Instrs); most > maxOps || all > maxTiles*limit || len(p.pricer.known) > 8*limit {
 			t.Errorf("%d rows: %d operations, %d in one program, %d prices of %d instructions", n, all, most, len(p.pricer.known), limit)
 		}
+	}
+}
+
+// The running sum of a mask is not taken of a mask that each window computes: between
+// them is a reshape, which leaves such a fusion tiles of one element only (DLRM's
+// fused.broadcast.136 took 10 s).
+func TestWindowsReadWhatIsComputedOnce(t *testing.T) {
+	_, got := split(t, "HloModule cumsum"+sumAndMax+`
+ENTRY %main {
+  i = s32[27,27] iota(), iota_dimension=0
+  j = s32[27,27] iota(), iota_dimension=1
+  below = pred[27,27] compare(i, j), direction=GT
+  flat = pred[729] reshape(below)
+  ones = f32[729] convert(flat)
+  zero = f32[] constant(0)
+  ROOT sums = f32[729] reduce-window(ones, zero), window={size=729 pad=728_0}, to_apply=%sum
+}`, Options{})
+	if want := []string{"iota iota compare convert", "reduce-window"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

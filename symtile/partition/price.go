@@ -230,6 +230,10 @@ func (s *tilingSearch) try(t symtile.Tiling) {
 	}
 }
 
+// minOpWork is the element operations that an operation of a tile program costs at
+// least, however few elements its tile has.
+const minOpWork = 64
+
 // op is the price of all runs of one op of the program.
 func (s *tilingSearch) op(n int) Price {
 	op := &s.prog.Ops[n]
@@ -252,7 +256,7 @@ func (s *tilingSearch) op(n int) Price {
 	case op.Code == hlo.OpGather:
 		return Price{Loads: elements * width, Work: elements}
 	}
-	price := Price{Work: elements * max(1, op.Code.FLOPs())}
+	price := Price{Work: max(elements*max(1, op.Code.FLOPs()), minOpWork*runs)}
 	if tile := s.x.Elements(n) * width; tile > s.Scratch {
 		price.Bytes = 2 * (tile - s.Scratch) * runs
 	}
