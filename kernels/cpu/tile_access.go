@@ -412,8 +412,11 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 func (b *block) storedValue(r symtile.Root) *value {
 	v := b.l.results[r.Op][0]
 	i := b.l.p.Ops[r.Op].Instr
-	if i.Shape.DType != hlo.F32 || len(r.Once) > 0 ||
-		v.where != inTile && v.where != inMemory ||
+	hasStorage := v.where == inTile ||
+		v.where == inMemory
+	if i.Shape.DType != hlo.F32 ||
+		len(r.Once) > 0 ||
+		!hasStorage ||
 		!b.l.storedByOthers(r, v) {
 		return v
 	}
@@ -423,33 +426,45 @@ func (b *block) storedValue(r symtile.Root) *value {
 		Shape:    i.Shape,
 		Operands: []*hlo.Instr{i},
 	}
-	c := b.l.value(fmt.Sprintf("%%%d for output %d", r.Op, r.Output), v.class, r.Op, v.n)
+	c := b.l.value(
+		fmt.Sprintf("%%%d for output %d", r.Op, r.Output),
+		v.class, r.Op, v.n,
+	)
 	args := []*value{v}
 	b.add(&instr{
 		name:      "copy",
 		n:         v.n,
 		stripArgs: args,
 		outs:      []*value{c},
-		pointwise: &pointwiseOp{same, c, args},
-		strip:     elementwiseStrip[float32](same, c, args),
+		pointwise: &pointwiseOp{
+			instr: same,
+			out:   c,
+			args:  args,
+		},
+		strip: elementwiseStrip[float32](
+			same, c, args,
+		),
 	})
 	return c
 }
 
 // storedByOthers reports whether v goes to the output of another root than r, too.
 func (l *lowering) storedByOthers(r symtile.Root, v *value) bool {
-	isV := func(n int) bool {
-		return len(l.results[n]) > 0 && l.results[n][0] == v
-	}
 	for k, other := range l.p.Roots {
 		if other.Output == r.Output {
 			continue
 		}
-		if m := l.copies.roots[k]; m == nil && isV(other.Op) ||
-			m != nil && slices.ContainsFunc(m.views, func(t composedView) bool {
-				return isV(t.source)
-			}) {
-			return true
+		sources := []int{other.Op}
+		if m := l.copies.roots[k]; m != nil {
+			sources = nil
+			for _, t := range m.views {
+				sources = append(sources, t.source)
+			}
+		}
+		for _, n := range sources {
+			if slices.Contains(l.results[n], v) {
+				return true
+			}
 		}
 	}
 	return false
