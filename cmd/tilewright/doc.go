@@ -133,11 +133,12 @@
 // "steps": [text], "map", "inverse", "element": {"index", "physical",
 // "position", "bit"}, "pack": {"op", "packed", "steps", "toPacked", "toSource",
 // "roundTrip", "judgement": {"operand", "visits", "packing", "waste": {"lines",
-// "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"}}, "access":
+// "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"},
+// "measured": {"device", "inPlace", "packed", "packing", "ratio": [median, low, high], "pairs", "paysFrom"}}, "access":
 // {"map", "vector", "proof", "whyNoMore", "coalescing": [{"vector", "warps",
 // "requests", "bytes", "sectors", "fewest", "once", "lines", "wasted", "mean",
 // "worst": {"block", "warp", "sectors", "fewest"}}], "parts": [{"fixed",
-// "vector", "masked", "map"}]}, "svg"}.
+// "vector", "masked", "map"}]}, "svg", "out"}.
 // Parts that were not asked for are left out. element.index is null in padding;
 // breakEven counts visits, 0 is never; coalescing is by single elements, then by
 // the widest vectors; once counts a sector once a warp; fixed names the
