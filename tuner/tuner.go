@@ -14,9 +14,6 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Version is the name and version of this tool, as records have it.
-const Version = "tilewright 0.1"
-
 // Options of a tuning run. The zero value of every field is a sensible choice.
 type Options struct {
 	// Candidates is the number of plans that are verified and timed for a

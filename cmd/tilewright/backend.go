@@ -86,7 +86,9 @@ func backend(d deviceFlags) (kernels.Backend, error) {
 	return b, nil
 }
 
-// open opens the device of -device-sheet or -device.
+// open opens the device of -device-sheet or -device. The GPU of a sheet is simulated:
+// its kernels are computed and checked, and have no times. A sheet of an architecture
+// that code is not generated for is an error, since there is nothing to compute.
 func (d deviceFlags) open() (kernels.Backend, error) {
 	if *d.sheet == "" {
 		return backendNamed(*d.name)

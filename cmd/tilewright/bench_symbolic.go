@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
@@ -218,7 +219,7 @@ func variables(vs []workVar) (out []index.Variable) {
 
 // writeLines writes a file through a buffer.
 func writeLines(path string, write func(io.Writer) error) error {
-	return writeFile(path, func(w *bufio.Writer) error { return write(w) })
+	return output.Replace(path, func(w *bufio.Writer) error { return write(w) })
 }
 
 // answers writes the composed map of every chain.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
@@ -301,8 +302,8 @@ func (c *cacheCall) export() error {
 	}
 	n := 0
 	var incomplete *cache.LeftOutError
-	out := output{c.args[0], linesFile, []string{c.path}, c.replace}
-	err := out.write(func(w *bufio.Writer) (err error) {
+	out := output.File{Name: c.args[0], Kind: output.Lines, Reads: []string{c.path}, Replace: c.replace}
+	err := out.Write(func(w *bufio.Writer) (err error) {
 		n, err = c.db.Export(w)
 		if errors.As(err, &incomplete) {
 			return nil
@@ -336,8 +337,8 @@ func (c *cacheCall) load() error {
 
 // publish writes a snapshot, never over the database itself.
 func (c *cacheCall) publish() error {
-	out := output{name: c.args[0], reads: []string{c.path}}
-	if err := out.checkReads(); err != nil {
+	out := output.File{Name: c.args[0], Reads: []string{c.path}}
+	if err := out.CheckReads(); err != nil {
 		return err
 	}
 	write := c.db.Publish
@@ -351,13 +352,19 @@ func (c *cacheCall) publish() error {
 	if err := c.warnOfLeftOut(err); err != nil {
 		return err
 	}
+	s, err := cache.OpenSnapshot(c.args[0])
+	if err != nil {
+		return err
+	}
+	defer s.Close()
 	if c.json {
 		return c.printJSON(map[string]any{
 			"records":  n,
 			"snapshot": c.args[0],
+			"revision": s.Revision(),
 		})
 	}
-	fmt.Fprintf(c.out, "%d records in %s\n", n, c.args[0])
+	fmt.Fprintf(c.out, "%d records in %s, revision %s\n", n, c.args[0], s.Revision())
 	return nil
 }
 

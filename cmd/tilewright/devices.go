@@ -84,7 +84,8 @@ func runDevices(c *call) error {
 	return nil
 }
 
-// printSheet prints the sheet of a built-in GPU.
+// printSheet prints the sheet of a built-in GPU, also of one that code is not generated
+// for: it is a beginning for the sheet of a device that is not built in.
 func (c *call) printSheet(name string) error {
 	if !c.json {
 		return usagef("-sheet stands with -json")

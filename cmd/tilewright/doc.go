@@ -6,6 +6,7 @@
 //	tune PATH…       measure, keep winners, report
 //	run FILE         execute one plan; NumPy files in and out
 //	lookup FILE      the compiler's question: exit 0 known, 3 not
+//	serve            the same question from other programs, as lines of JSON
 //	cache …          ls, show, verify, merge, export, import, publish, rm
 //	report           self-contained HTML page from the cache
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
@@ -30,10 +31,12 @@
 //	command.go     flags, exit statuses, printing of JSON and tables
 //	time_limit.go  -timeout, signals, and a new process where a kernel hangs
 //	input.go       files, fusions, plans and sizes from the command line
-//	output.go      files that are replaced as a whole
 //	backend.go     the device of -device; cuda*.go, with the build tag cuda, the GPU
 //	tuned.go       the outcome of tuning a fusion, as JSON and as a line
 //	status.go      the live line of a terminal
+//
+// internal/output writes files that are replaced as a whole; package query has the
+// documents about fusions, which a server and the C library print, too.
 //
 // A function run… parses the flags and arguments of its command, does the work and
 // returns an error, which command.invoke turns into a message and an exit status:
@@ -52,7 +55,7 @@
 //	{"fusions": [{
 //	  "name": "fused_computation.softmax",
 //	  "source": "jit(f)/softmax at model.py:12", "config": "{…}", "attributes": "{…}",
-//	  "fingerprint": "5644…",
+//	  "fingerprint": "5644…", "same": "the first fusion with it, where this is another",
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
 //	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"]}],
 //	  "space": {
@@ -65,6 +68,7 @@
 //	  "program": "…"}],
 //	 "outside": [{"instr": "while.2", "op": "while", "reason": "control flow is not part of a tile program"}]}
 //
+// tilings is a lower bound with "moreTilings": true, where 63 bits do not count them.
 // maps are in XLA's syntax: d dimensions of the result, s ranges, rt run-time
 // values; notes, by the number of the map, say where run-time values are read,
 // or why a map is unknown. kind is parallel or sequential; from is the operation, instr the
@@ -129,11 +133,12 @@
 // "steps": [text], "map", "inverse", "element": {"index", "physical",
 // "position", "bit"}, "pack": {"op", "packed", "steps", "toPacked", "toSource",
 // "roundTrip", "judgement": {"operand", "visits", "packing", "waste": {"lines",
-// "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"}}, "access":
+// "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"},
+// "measured": {"device", "inPlace", "packed", "packing", "ratio": [median, low, high], "pairs", "paysFrom"}}, "access":
 // {"map", "vector", "proof", "whyNoMore", "coalescing": [{"vector", "warps",
 // "requests", "bytes", "sectors", "fewest", "once", "lines", "wasted", "mean",
 // "worst": {"block", "warp", "sectors", "fewest"}}], "parts": [{"fixed",
-// "vector", "masked", "map"}]}, "svg"}.
+// "vector", "masked", "map"}]}, "svg", "out"}.
 // Parts that were not asked for are left out. element.index is null in padding;
 // breakEven counts visits, 0 is never; coalescing is by single elements, then by
 // the widest vectors; once counts a sector once a warp; fixed names the

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu"
@@ -176,7 +177,7 @@ func runDoctor(c *call) error {
 
 // write writes a file into the folder.
 func (d *doctor) write(name string, text []byte) error {
-	return writeFile(filepath.Join(d.folder, name), func(w *bufio.Writer) error {
+	return output.Replace(filepath.Join(d.folder, name), func(w *bufio.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})
@@ -299,7 +300,7 @@ func (d *doctor) runs(ctx context.Context, g golden.Kernel) string {
 		return err.Error()
 	}
 	defer k.Close()
-	v, err := check.NewVerifier(ctx, g.Program.Fusion, 1)
+	v, err := check.NewVerifier(ctx, g.Program.Physical, 1)
 	if err != nil {
 		return err.Error()
 	}
@@ -394,7 +395,7 @@ func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	v, err := check.NewVerifier(ctx, f, 1)
+	v, err := check.NewVerifier(ctx, p.Physical, 1)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -520,7 +521,7 @@ func (d *doctor) large(ctx context.Context) error {
 // samples writes samples.jsonl, which -device replay reads: the device on the
 // first line, then a record a line.
 func (d *doctor) samples(db *cache.DB) error {
-	return writeFile(filepath.Join(d.folder, "samples.jsonl"), func(w *bufio.Writer) error {
+	return output.Replace(filepath.Join(d.folder, "samples.jsonl"), func(w *bufio.Writer) error {
 		if err := json.NewEncoder(w).Encode(map[string]any{
 			"sheet": d.backend.Device(),
 		}); err != nil {
@@ -567,7 +568,7 @@ func (d *doctor) finish(context.Context) error {
 	err := errors.Join(
 		d.evidence(),
 		d.write("summary.tsv", []byte(b.String())),
-		writeFile(filepath.Join(d.folder, "report.html"), func(w *bufio.Writer) error {
+		output.Replace(filepath.Join(d.folder, "report.html"), func(w *bufio.Writer) error {
 			return report.HTML(w, report.Page{
 				Device:  d.backend.Device(),
 				Records: d.records,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -11,18 +10,15 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/cpu"
-	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/hloproto"
 	"github.com/tilewright/tilewright/symtile/partition"
 )
 
@@ -47,18 +43,7 @@ func (c *call) partitioned(file string) (*partition.Result, error) {
 	if len(all) > 1 {
 		return nil, usagef("%s has %d modules; choose one: %s#1 to %s#%d", file, len(all), file, file, len(all))
 	}
-	return split(all[0]), nil
-}
-
-// split is the partition of a module into fusions that can be computed here.
-func split(m *hlo.Module) *partition.Result {
-	return partition.Module(m, partition.Options{Outside: notComputed})
-}
-
-// notComputed is the reason why an operation stays out of fusions: the reference,
-// with which every kernel is compared, or the default backend does not compute it.
-func notComputed(i *hlo.Instr) string {
-	return cmp.Or(reference.NotComputed(i.Op), cpu.NotComputed(i.Op))
+	return query.Partitioned(all[0]), nil
 }
 
 // readModules parses the modules of a file, which lines "// -----" separate. Those
@@ -69,29 +54,7 @@ func (c *call) readModules(file string) ([]*hlo.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	if hloproto.Detected(src) {
-		if src, err = hloproto.Text(path, src); err != nil {
-			return nil, err
-		}
-	}
-	texts := separateModules(src)
-	if number > len(texts) {
-		return nil, fmt.Errorf("%s has %d modules; there is no %d", path, len(texts), number)
-	}
-	if number > 0 {
-		texts = texts[number-1 : number]
-	}
-	var all []*hlo.Module
-	var failed []error
-	for _, text := range texts {
-		m, err := hlo.Parse(path, text)
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		all = append(all, m)
-	}
-	return all, errors.Join(failed...)
+	return query.Modules(path, src, number)
 }
 
 // moduleNumber splits FILE#2 into the file and the number of a module in it; a file
@@ -106,42 +69,6 @@ func moduleNumber(file string) (path string, number int) {
 		return file, 0
 	}
 	return path, n
-}
-
-// separator is a line between modules, as in the tests of compilers.
-var separator = regexp.MustCompile(`(?m)^(//|#) -----.*$`)
-
-// separateModules cuts a text at its separators and leaves out parts without
-// instructions. Each part keeps its place by the empty lines in front of it.
-func separateModules(src []byte) [][]byte {
-	cuts := separator.FindAllIndex(src, -1)
-	if len(cuts) == 0 {
-		return [][]byte{src}
-	}
-	var all [][]byte
-	start := 0
-	for _, cut := range append(cuts, []int{len(src), len(src)}) {
-		if part := src[start:cut[0]]; hasInstructions(part) {
-			lines := bytes.Count(src[:start], []byte("\n"))
-			all = append(all, append(bytes.Repeat([]byte("\n"), lines), part...))
-		}
-		start = cut[1]
-	}
-	if all == nil {
-		return [][]byte{src}
-	}
-	return all
-}
-
-// hasInstructions reports whether a line of the text is neither empty nor a comment.
-func hasInstructions(text []byte) bool {
-	for line := range bytes.Lines(text) {
-		line = bytes.TrimSpace(line)
-		if len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) {
-			return true
-		}
-	}
-	return false
 }
 
 // moduleNames are the names of files of modules in a folder, the first kind that it
@@ -288,18 +215,6 @@ func (r *ratio) Set(text string) error {
 	}
 	*r = ratio(v)
 	return nil
-}
-
-// untileable leaves out instructions that do no work, such as constants and
-// tuples.
-func untileable(all []partition.Unfused) []partition.Unfused {
-	return slices.DeleteFunc(slices.Clone(all), func(o partition.Unfused) bool {
-		switch o.Instr.Op {
-		case hlo.OpConstant, hlo.OpIota, hlo.OpTuple, hlo.OpGetTupleElement:
-			return true
-		}
-		return false
-	})
 }
 
 // maxTextBytes bounds the text of a module. The largest that compilers dump have

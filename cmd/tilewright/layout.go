@@ -2,15 +2,26 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/npy"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/symtile/layout/draw"
+	"github.com/tilewright/tilewright/tuner/report"
 )
 
 // layoutCommand explains memory layouts and access patterns.
@@ -28,6 +39,17 @@ it, and the maps from an element to its position and back.
 
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]'
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]' -dot 512,2048,2048
+
+-time measures it on the processor: the default plans of the dot with the operand as it is and packed, run in
+turns, and of packing it.
+
+  tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[1] inner_tiles=[64] outer_dims_perm=[1,0]' -dot 512,2048,2048 -time 5s
+
+-unpack takes the array for a packed one and says what it unpacks to. With -in and -out the elements of a
+NumPy file are moved: packed, unpacked, or laid out in the tiles of the layout:
+
+  tilewright layout 'f32[129,47]' -pack 'inner_dims_pos=[0,1] inner_tiles=[8,32] padding_value=0' -in a.npy -out packed.npy
+  tilewright layout 'f32[17,2,8,32]' -unpack 'inner_dims_pos=[0,1] inner_tiles=[8,32] to 129x47' -in packed.npy -out a.npy
 
 -threads gives the array to the threads of a GPU. A block of threads takes a -tile; along each dimension
 it has so many threads with so many neighbouring -elements each. Shown are the map to byte offsets, the
@@ -65,6 +87,8 @@ type layoutJSON struct {
 	Access  *accessJSON  `json:"access,omitempty"`
 	// File that the picture was written to.
 	SVG string `json:"svg,omitempty"`
+	// File that the elements of -in were written to.
+	Out string `json:"out,omitempty"`
 }
 
 // elementJSON is one position in memory.
@@ -95,6 +119,8 @@ type packJSON struct {
 	RoundTrip bool `json:"roundTrip"`
 	// Whether packing pays, where -dot or -blocks is given.
 	Judgement *judgeJSON `json:"judgement,omitempty"`
+	// What -time measured.
+	Measured *measuredJSON `json:"measured,omitempty"`
 }
 
 // judgeJSON weighs packing an operand against reading it as it is. Amounts are
@@ -116,6 +142,23 @@ type judgeJSON struct {
 	Pays bool `json:"pays"`
 	// Why explains the judgement.
 	Why string `json:"why"`
+}
+
+// measuredJSON is the time of a dot with an operand as it is and packed, in seconds.
+type measuredJSON struct {
+	// The device.
+	Device string `json:"device"`
+	// Medians: of the dot that reads the operand as it is, of the one that reads it
+	// packed, and of packing it.
+	InPlace float64 `json:"inPlace"`
+	Packed  float64 `json:"packed"`
+	Packing float64 `json:"packing"`
+	// Ratio of packed to in place with the ends of its 95 % interval.
+	Ratio [3]float64 `json:"ratio"`
+	// Pairs of runs.
+	Pairs int `json:"pairs"`
+	// Dots from which packing once pays; 0: it does not, or cannot be told.
+	Pays int64 `json:"paysFrom"`
 }
 
 // wasteJSON are bytes that are moved in vain: in cache lines, in pages, and by
@@ -209,12 +252,18 @@ func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 
 // layoutFlags are the flags of the command, as text.
 type layoutFlags struct {
+	// What ends a measurement.
+	ctx context.Context
 	// The flags that choose what is shown.
-	element, position, pack, dot, blocks, memory string
+	element, position, pack, unpack, dot, blocks, memory string
+	// The files of elements.
+	in, out string
 	// The flags that describe threads and pictures.
 	tile, threads, elements, order, pick, svg string
 	// Replace a file that is not a picture.
 	replace *bool
+	// How long -time measures; 0 is not at all.
+	time time.Duration
 	// Threads of a warp.
 	warpSize int64
 	// Elements an instruction accesses; 0 is the widest vector.
@@ -223,14 +272,18 @@ type layoutFlags struct {
 
 // layoutFlags defines the flags.
 func (c *call) layoutFlags() *layoutFlags {
-	f := &layoutFlags{replace: c.replaceFlag()}
+	f := &layoutFlags{ctx: c.ctx, replace: c.replaceFlag()}
 	text := func(to *string, name, usage string) {
 		c.StringVar(to, name, "", usage)
 	}
 	text(&f.element, "element", "say where the element at this `index` is, e.g. 2,3")
 	text(&f.position, "position", "say what is at this `position`, counted in elements")
 	text(&f.pack, "pack", "pack the array: `attributes` such as 'inner_dims_pos=[0,1] inner_tiles=[8,32]'")
+	text(&f.unpack, "unpack", "unpack the array, which is packed: `attributes` such as 'inner_dims_pos=[0,1] inner_tiles=[8,32] to 128x256'")
+	text(&f.in, "in", "move the elements of this NumPy `file`, a row-major array, as the pack, unpack or layout says")
+	text(&f.out, "out", "write the array that -in becomes to this NumPy `file`")
 	text(&f.dot, "dot", "judge packing for a dot of `m,n,k`, one operand of which is the array")
+	c.DurationVar(&f.time, "time", 0, "measure for this `time` whether packing pays for the dot, on the processor")
 	text(&f.blocks, "blocks", "`sizes` m,n,k of the blocks of the dot; those of the array come from the tiles (default 64,64,64)")
 	text(&f.memory, "memory", "what access is charged by, `fields` such as line=64,page=4096,cache=32768,ways=8,tlb=1024,walk=64,refetch=8")
 	text(&f.tile, "tile", "`extents` of the part of the array that a block of threads takes")
@@ -290,11 +343,22 @@ func (f *layoutFlags) check() error {
 		{"order", f.order, "threads", f.threads},
 		{"pick", f.pick, "threads", f.threads},
 		{"pick", f.pick, "svg", f.svg},
+		{"in", f.in, "out", f.out},
+		{"out", f.out, "in", f.in},
 	} {
 		err := needs(x[0], x[1], x[2], x[3])
 		if err != nil {
 			return err
 		}
+	}
+	if f.time != 0 && f.dot == "" {
+		return usagef("-time needs -dot")
+	}
+	if f.time < 0 {
+		return usagef("-time %s is not a time", f.time)
+	}
+	if f.pack != "" && f.unpack != "" {
+		return usagef("-pack and -unpack are two operations: give one")
 	}
 	if f.element != "" && f.position != "" {
 		return usagef("-element and -position ask for the same thing from two sides: give one")
@@ -319,7 +383,7 @@ func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 		return nil, err
 	}
 	type part func(*layout.Layout, *layoutJSON) error
-	for _, show := range []part{f.showElement, f.showPack, f.showAccess} {
+	for _, show := range []part{f.showElement, f.showPack, f.showAccess, f.moveData} {
 		if err := show(l, j); err != nil {
 			return nil, err
 		}
@@ -402,12 +466,9 @@ func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
 
 // showPack describes a pack operation and, if memory is given, judges it.
 func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
-	if f.pack == "" {
-		return nil
-	}
-	p, err := layout.ParsePackOf(l.Shape.Dims, f.pack)
-	if err != nil {
-		return fmt.Errorf("-pack: %w", err)
+	p, err := f.parsePack(l)
+	if err != nil || p == nil {
+		return err
 	}
 	r := index.NewRing()
 	_, proved := p.RoundTrip(r)
@@ -419,13 +480,16 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 		ToSource:  p.ToSource(r).String(),
 		RoundTrip: proved,
 	}
+	if p.Unpack {
+		return nil
+	}
 	if l.Shape.Rank() != 2 {
 		if f.dot != "" {
 			return fmt.Errorf("-dot: %s is not a matrix", l)
 		}
 		return nil
 	}
-	o, err := f.operand(l, p)
+	o, err := f.operand(l, *p)
 	if err != nil {
 		return err
 	}
@@ -442,7 +506,50 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 		wasteJSON(v.Waste), wasteJSON(v.PackedWaste),
 		v.BreakEven, v.Pays, v.Why,
 	}
+	return f.measure(l, *p, j.Pack)
+}
+
+// measure times packed against unpacked where -time is given.
+func (f *layoutFlags) measure(l *layout.Layout, p layout.Pack, j *packJSON) error {
+	if f.time == 0 {
+		return nil
+	}
+	mnk, err := numbers("dot", f.dot, 3)
+	if err != nil {
+		return err
+	}
+	d := packtiming.Dot{M: mnk[0], N: mnk[1], K: mnk[2], DType: l.Shape.DType, Pack: p}
+	d.Right = !slices.Equal(l.Shape.Dims, []int64{d.M, d.K})
+	b := cpu.New()
+	r, err := packtiming.Measure(f.ctx, b, d, f.time)
+	if err != nil {
+		return fmt.Errorf("-time: %w", err)
+	}
+	j.Measured = &measuredJSON{
+		b.Identity().Name, r.InPlace, r.Packed, r.Packing,
+		[3]float64{r.Ratio.Median, r.Ratio.Lo, r.Ratio.Hi}, r.Pairs, r.Pays(),
+	}
 	return nil
+}
+
+// parsePack reads -pack or -unpack; nil where neither is given. The array that the
+// command is about is the source of a pack, and what an unpack takes.
+func (f *layoutFlags) parsePack(l *layout.Layout) (*layout.Pack, error) {
+	switch {
+	case f.pack != "":
+		p, err := layout.ParsePackOf(l.Shape.Dims, f.pack)
+		if err != nil {
+			return nil, fmt.Errorf("-pack: %w", err)
+		}
+		return &p, nil
+	case f.unpack != "":
+		p, err := layout.ParseUnpackOf(l.Shape.Dims, f.unpack)
+		if err != nil {
+			return nil, fmt.Errorf("-unpack: %w", err)
+		}
+		return &p, nil
+	}
+	return nil, nil
 }
 
 // operand is the array as an operand of the given dot, or of an operation that
@@ -655,7 +762,7 @@ func (f *layoutFlags) draw(x *coalesce.Access, vector int64, worst coalesce.Warp
 
 // writePicture writes the file of -svg.
 func (f *layoutFlags) writePicture(page []byte) error {
-	return output{f.svg, pictureFile, nil, *f.replace}.write(
+	return output.File{Name: f.svg, Kind: output.Picture, Replace: *f.replace}.Write(
 		func(w *bufio.Writer) error {
 			_, err := w.Write(page)
 			return err
@@ -717,6 +824,9 @@ func (j *layoutJSON) print(c *call) {
 	if j.SVG != "" {
 		fmt.Fprintf(c.out, "\npicture: %s\n", j.SVG)
 	}
+	if j.Out != "" {
+		fmt.Fprintf(c.out, "\nwrote %s\n", j.Out)
+	}
 }
 
 // stepList joins the steps, or says that there are none.
@@ -769,6 +879,24 @@ func (j *packJSON) print(c *call) {
 	if j.Judgement != nil {
 		fmt.Fprintf(c.out, "  packing %s: %s\n", j.Judgement.Operand, j.Judgement.Why)
 	}
+	j.Measured.print(c)
+}
+
+// print prints what was measured for people.
+func (j *measuredJSON) print(c *call) {
+	if j == nil {
+		return
+	}
+	fmt.Fprintf(
+		c.out, "  measured on %s: in place %s, packed %s, packed over in place %.3g (%.3g–%.3g, %d pairs); packing takes %s\n",
+		j.Device, report.Seconds(j.InPlace), report.Seconds(j.Packed),
+		j.Ratio[0], j.Ratio[1], j.Ratio[2], j.Pairs, report.Seconds(j.Packing),
+	)
+	if j.Pays == 0 {
+		fmt.Fprintln(c.out, "  packing does not pay, or no gain can be told from noise")
+		return
+	}
+	fmt.Fprintf(c.out, "  packing once pays from %d dots on\n", j.Pays)
 }
 
 // print prints an access pattern for people.
@@ -821,4 +949,116 @@ func elementsText(n int64) string {
 		return "1 element"
 	}
 	return fmt.Sprintf("%d elements", n)
+}
+
+// moveData reads the array of -in, does the steps of the pack, unpack or tiled layout
+// to it, and writes the result to -out. Both files hold row-major arrays:
+//
+//	neither flag   the extents of SHAPE become the physical ones
+//	-pack          the extents of SHAPE become the packed ones
+//	-unpack        the extents of SHAPE, which are packed, become the source's
+//
+// Padding is the padding value of a pack, and zeros in a tiled layout. The output is
+// refused before the input is read where it must not be written.
+func (f *layoutFlags) moveData(l *layout.Layout, j *layoutJSON) error {
+	if f.in == "" {
+		return nil
+	}
+	from := hlo.Shape{DType: l.Shape.DType, Dims: l.Shape.Dims}
+	to := hlo.Shape{DType: from.DType, Dims: l.Physical}
+	steps, padding := l.Steps(), []byte(nil)
+	if p, err := f.parsePack(l); err != nil {
+		return err
+	} else if p != nil {
+		if to.Dims, steps = p.Packed(), p.Steps(); p.Unpack {
+			to.Dims = p.Source
+		}
+		if padding, err = paddingBytes(from.DType, p.Padding); err != nil {
+			return err
+		}
+	}
+	// What is read is never replaced, not even with -f.
+	file := output.File{Name: f.out, Kind: output.NumPy, Reads: []string{f.in}, Replace: *f.replace}
+	if err := file.Check(); err != nil {
+		return err
+	}
+	in, err := readArray(f.in, from)
+	if err != nil {
+		return err
+	}
+	// A step makes its result before its operand is free.
+	if err := kernels.CheckFreeMemory(2 * (from.Bytes() + to.Bytes())); err != nil {
+		return fmt.Errorf("%s: %w", to, err)
+	}
+	out := kernels.Buffer{Shape: to, Data: steps.Move(in.Data, from.DType.Size(), padding)}
+	j.Out = f.out
+	return file.Write(func(w *bufio.Writer) error { return npy.Write(w, out) })
+}
+
+// readArray reads a NumPy file, which has to hold elements of the type of shape and its
+// extents. Errors name the file.
+func readArray(name string, shape hlo.Shape) (kernels.Buffer, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return kernels.Buffer{}, err
+	}
+	defer file.Close()
+	b, err := npy.Read(bufio.NewReader(file), shape)
+	if err != nil {
+		return b, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, nil
+}
+
+// paddingBytes is an element that holds the padding value, nil for none. The value
+// has to be one of the type: numbers of floating-point types are rounded to it, those
+// of integers and pred have to be whole and in range. Complex ones are refused.
+func paddingBytes(d hlo.DType, value *float64) ([]byte, error) {
+	if value == nil {
+		return nil, nil
+	}
+	b, err := kernels.NewBuffer(hlo.Shape{DType: d})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case d.IsFloat():
+		b.SetFloat(0, *value)
+		return b.Data, nil
+	case d.IsComplex():
+		return nil, fmt.Errorf("a padding_value of %s is not supported", d)
+	}
+	lo, hi := d.IntRange()
+	if *value != math.Trunc(*value) || *value < float64(lo) || *value > float64(hi) {
+		return nil, fmt.Errorf("the padding_value %g is not a value of %s", *value, d)
+	}
+	b.SetInt(0, int64(*value))
+	return b.Data, nil
+}
+
+// inMemory is a row-major array as the physical array of a tiled layout, with zeros
+// as padding; b itself where the layout is not tiled. The layout is one that
+// symtile.Analyze has accepted.
+func inMemory(b kernels.Buffer, s hlo.Shape) kernels.Buffer {
+	l, err := layout.Of(s)
+	if err != nil || len(s.Layout.Tiles) == 0 {
+		return b
+	}
+	return kernels.Buffer{
+		Shape: hlo.Shape{DType: s.DType, Dims: l.Physical},
+		Data:  kernels.Aligned(l.Steps().Move(b.Data, s.DType.Size(), nil)),
+	}
+}
+
+// logical is the row-major array in the physical array of a tiled layout, without its
+// padding; b itself where the layout is not tiled. It is the inverse of inMemory.
+func logical(b kernels.Buffer, s hlo.Shape) kernels.Buffer {
+	l, err := layout.Of(s)
+	if err != nil || len(s.Layout.Tiles) == 0 {
+		return b
+	}
+	return kernels.Buffer{
+		Shape: hlo.Shape{DType: s.DType, Dims: s.Dims},
+		Data:  l.Steps().Inverse().Move(b.Data, s.DType.Size(), nil),
+	}
 }

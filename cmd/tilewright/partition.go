@@ -2,12 +2,12 @@ package main
 
 import (
 	"bufio"
-	"encoding/hex"
+	"cmp"
 	"fmt"
 	"strings"
 
-	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/partition"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/query"
 )
 
 // partitionCommand splits a module into fusions and writes it with them.
@@ -27,53 +27,6 @@ it runs, where that is known.`,
 	run: runPartition,
 }
 
-// partitionJSON is the result of partition -json.
-type partitionJSON struct {
-	// Fusions in the order in which they run, and how many are distinct.
-	Fusions  []splitJSON `json:"fusions"`
-	Distinct int         `json:"distinct"`
-	// Instructions that stay outside.
-	Outside []outsideJSON `json:"outside,omitempty"`
-	// Prices of a run of the entry: of every operation alone, and as partitioned.
-	Apart priceJSON `json:"apart"`
-	Price priceJSON `json:"price"`
-}
-
-// splitJSON is one fusion of a partition.
-type splitJSON struct {
-	// Name, and fingerprint of the canonical form.
-	Name        string `json:"name"`
-	Fingerprint string `json:"fingerprint"`
-	// Runs in a run of the entry; unknown says that a loop around it has no known
-	// trip count, or a conditional chooses it, and counts once.
-	Runs    float64 `json:"runs"`
-	Unknown bool    `json:"unknown,omitempty"`
-	// Instructions of the fusion.
-	Instrs int `json:"instrs"`
-	// Prices of one run: of every operation alone, and of the fusion.
-	Apart priceJSON `json:"apart"`
-	Price priceJSON `json:"price"`
-	// Decisions.
-	Why []string `json:"why,omitempty"`
-}
-
-// priceJSON is a price: bytes moved, flop, kernels.
-type priceJSON struct {
-	Bytes    float64 `json:"bytes"`
-	Flop     float64 `json:"flop"`
-	Launches float64 `json:"launches"`
-}
-
-// newPriceJSON converts n times a price.
-func newPriceJSON(p partition.Price, n float64) priceJSON {
-	return priceJSON{n * p.Bytes, n * p.Work, n * p.Launches}
-}
-
-// plus is the sum.
-func (a priceJSON) plus(b priceJSON) priceJSON {
-	return priceJSON{a.Bytes + b.Bytes, a.Flop + b.Flop, a.Launches + b.Launches}
-}
-
 // runPartition partitions a file, prints the result and writes -o.
 func runPartition(c *call) error {
 	c.jsonFlag()
@@ -84,8 +37,8 @@ func runPartition(c *call) error {
 	if err != nil {
 		return err
 	}
-	file := output{*out, hloFile, args, *replace}
-	if err := file.check(); err != nil {
+	file := output.File{Name: *out, Kind: output.HLO, Reads: args, Replace: *replace}
+	if err := file.Check(); err != nil {
 		return err
 	}
 	split, err := c.partitioned(args[0])
@@ -93,69 +46,28 @@ func runPartition(c *call) error {
 		return err
 	}
 	if *out != "" {
-		err := file.write(func(w *bufio.Writer) error {
-			_, err := w.WriteString(split.Module.String())
+		err := file.Write(func(w *bufio.Writer) error {
+			m := *split.Module
+			m.Name = cmp.Or(m.Name, m.Entry.Name) // XLA reads no computations without a header
+			_, err := w.WriteString(m.String())
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	j := newPartitionJSON(split)
+	j := query.NewPartition(split)
 	if c.json {
 		return c.printJSON(j)
 	}
-	return j.print(c, *why)
+	return printPartition(c, j, *why)
 }
 
-// newPartitionJSON converts a partition.
-func newPartitionJSON(split *partition.Result) *partitionJSON {
-	j := &partitionJSON{Fusions: []splitJSON{}}
-	runs := partition.Executions(split.Module)
-	distinct := map[string]bool{}
-	for _, f := range split.Module.Fusions() {
-		part := newSplitJSON(f, split.Fusions[f], runs[f])
-		j.Fusions = append(j.Fusions, part)
-		distinct[part.Fingerprint] = true
-		j.Apart = j.Apart.plus(part.Apart.times(part.Runs))
-		j.Price = j.Price.plus(part.Price.times(part.Runs))
-	}
-	j.Distinct = len(distinct)
-	for _, o := range untileable(split.Outside) {
-		j.Outside = append(j.Outside, outsideJSON{
-			o.Instr.Name, string(o.Instr.Op), o.Reason,
-		})
-	}
-	return j
-}
-
-// times is n times the price.
-func (a priceJSON) times(n float64) priceJSON {
-	return priceJSON{n * a.Bytes, n * a.Flop, n * a.Launches}
-}
-
-// newSplitJSON converts a fusion; of is nil for one that was in the file.
-func newSplitJSON(f *hlo.Computation, of *partition.Fusion, runs partition.Execution) splitJSON {
-	print := f.Fingerprint()
-	j := splitJSON{
-		Name:        f.Name,
-		Fingerprint: hex.EncodeToString(print[:]),
-		Runs:        runs.Times,
-		Unknown:     runs.Unknown,
-		Instrs:      len(f.Instrs) - len(f.Params),
-	}
-	if of != nil {
-		j.Apart, j.Price = newPriceJSON(of.Apart, 1), newPriceJSON(of.Price, 1)
-		j.Why = of.Reasons
-	}
-	return j
-}
-
-// print prints a line for every fusion, what is outside, and the sums.
-func (j *partitionJSON) print(c *call, why bool) error {
+// printPartition prints a line for every fusion, what is outside, and the sums.
+func printPartition(c *call, j *query.Partition, why bool) error {
 	t := c.table()
 	for _, f := range j.Fusions {
-		fmt.Fprintf(t, "%s\t%s\n", f.Name, f.describe())
+		fmt.Fprintf(t, "%s\t%s\n", f.Name, describeSplit(f))
 		for _, reason := range f.Why {
 			if why {
 				fmt.Fprintf(t, "  %s\n", reason)
@@ -175,8 +87,9 @@ func (j *partitionJSON) print(c *call, why bool) error {
 	return t.Flush()
 }
 
-// describe is a fusion in a line.
-func (f *splitJSON) describe() string {
+// describeSplit is a fusion in a line: how often it runs, its instructions, and what it
+// costs beside what they would cost one by one.
+func describeSplit(f query.Split) string {
 	var b strings.Builder
 	if f.Runs != 1 || f.Unknown {
 		fmt.Fprintf(&b, "%.4g×", f.Runs)
@@ -190,7 +103,7 @@ func (f *splitJSON) describe() string {
 }
 
 // comparePrices is a price beside that of the operations one by one.
-func comparePrices(joined, apart priceJSON) string {
+func comparePrices(joined, apart query.Price) string {
 	if apart.Launches == 0 {
 		return "as it was read"
 	}

@@ -131,7 +131,9 @@ func runRank(c *call) error {
 	return err
 }
 
-// rankProblems answers a file of problems.
+// rankProblems prices the plans of a file of problems, or of the standard input, on the
+// GPUs that the problems describe. No backend is opened and no database is read, so that
+// the answers depend on the problems alone.
 func (c *call) rankProblems(file string, args []string) error {
 	if len(args) > 0 || !c.json {
 		return usagef("-problems stands with -json and without FILE")

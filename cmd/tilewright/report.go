@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
@@ -28,8 +29,8 @@ func runReport(c *call) error {
 	if _, err := c.parse(0, 0); err != nil {
 		return err
 	}
-	page := output{*out, pageFile, []string{*db}, *replace}
-	if err := page.check(); err != nil {
+	page := output.File{Name: *out, Kind: output.Page, Reads: []string{*db}, Replace: *replace}
+	if err := page.Check(); err != nil {
 		return err
 	}
 	if _, err := os.Stat(*db); err != nil {
@@ -56,7 +57,7 @@ func runReport(c *call) error {
 	slices.SortStableFunc(p.Records, func(a, b cache.Record) int {
 		return strings.Compare(a.Name, b.Name)
 	})
-	if err := page.write(func(w *bufio.Writer) error {
+	if err := page.Write(func(w *bufio.Writer) error {
 		return report.HTML(w, p)
 	}); err != nil {
 		return err

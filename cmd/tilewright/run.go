@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/npy"
@@ -118,7 +119,7 @@ func runRun(c *call) error {
 	}
 	f.file = args[0]
 	for _, out := range f.outputs(0) {
-		if err := out.check(); err != nil {
+		if err := out.Check(); err != nil {
 			return err
 		}
 	}
@@ -163,7 +164,7 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		return nil, err
 	}
 	defer k.Close()
-	in, err := f.inputs(ctx, c)
+	in, err := f.fusionInputs(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -188,13 +189,16 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	case *f.counters:
 		counted.count()
 	}
-	out, err := r.measure(ctx, k, c, in, times)
+	out, err := r.measure(ctx, k, p.Physical, in, times)
 	if err != nil {
 		return nil, err
 	}
 	if *f.counters {
 		all := counted.counters()
 		r.Counters, r.counted = newCountersJSON(all), all.String()
+	}
+	for n, s := range kernels.OutputShapes(c) {
+		out[n] = logical(out[n], s)
 	}
 	return r, r.save(out, f.outputs(len(out)))
 }
@@ -214,14 +218,14 @@ func arrayFiles(list string, n int) []string {
 }
 
 // outputs are the n files of -out. Run reads the fusion and the files of -args.
-func (f runFlags) outputs(n int) []output {
+func (f runFlags) outputs(n int) []output.File {
 	if *f.out == "" {
 		return nil
 	}
 	reads := append([]string{f.file}, strings.Split(*f.args, ",")...)
-	var all []output
+	var all []output.File
 	for _, name := range arrayFiles(*f.out, n) {
-		all = append(all, output{name, npyFile, reads, *f.replace})
+		all = append(all, output.File{Name: name, Kind: output.NumPy, Reads: reads, Replace: *f.replace})
 	}
 	return all
 }
@@ -233,6 +237,19 @@ func (f runFlags) choose(
 	return chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) {
 		return b.Default(p)
 	})
+}
+
+// fusionInputs are the inputs of a fusion's kernel. Files hold logical arrays; those
+// of parameters in tiled layouts are packed.
+func (f runFlags) fusionInputs(ctx context.Context, p *symtile.Program) ([]kernels.Buffer, error) {
+	if *f.args == "" {
+		return f.inputs(ctx, p.Physical)
+	}
+	in, err := f.inputs(ctx, p.Fusion)
+	for k, b := range in {
+		in[k] = inMemory(b, p.Fusion.Params[k].Shape)
+	}
+	return in, err
 }
 
 // inputs reads the NumPy files of -args, or generates inputs from the seed.
@@ -253,9 +270,11 @@ func (f runFlags) inputs(ctx context.Context, c *hlo.Computation) ([]kernels.Buf
 		if err != nil {
 			return nil, err
 		}
-		in[k], err = npy.Read(
-			bufio.NewReader(file), c.Params[k].Shape,
-		)
+		shape := c.Params[k].Shape
+		if len(shape.Layout.Tiles) > 0 {
+			shape.Layout = hlo.Layout{}
+		}
+		in[k], err = npy.Read(bufio.NewReader(file), shape)
 		file.Close()
 		if err != nil {
 			return nil, fmt.Errorf("%s, for parameter %s: %w", name, c.Params[k].Name, err)
@@ -302,7 +321,7 @@ func (r *runJSON) measure(
 }
 
 // save writes the outputs to NumPy files.
-func (r *runJSON) save(out []kernels.Buffer, files []output) error {
+func (r *runJSON) save(out []kernels.Buffer, files []output.File) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -310,17 +329,17 @@ func (r *runJSON) save(out []kernels.Buffer, files []output) error {
 		return fmt.Errorf("the fusion has %d outputs, -out has %d files", len(out), len(files))
 	}
 	for n, file := range files {
-		err := file.write(func(w *bufio.Writer) error {
+		err := file.Write(func(w *bufio.Writer) error {
 			return npy.Write(w, out[n])
 		})
 		if err != nil {
 			return err
 		}
-		r.Outputs = append(r.Outputs, file.name)
+		r.Outputs = append(r.Outputs, file.Name)
 		d := out[n].Shape.DType
 		if d == hlo.BF16 || d.IsFloat() && d.Size() == 1 {
 			r.Notes = append(
-				r.Notes, fmt.Sprintf("%s holds the bits of %s as unsigned integers", file.name, d),
+				r.Notes, fmt.Sprintf("%s holds the bits of %s as unsigned integers", file.Name, d),
 			)
 		}
 	}

@@ -1,20 +1,17 @@
 package main
 
 import (
-	"encoding/hex"
-	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/kernels/gpu"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
-	"github.com/tilewright/tilewright/symtile/indexing"
-	"github.com/tilewright/tilewright/symtile/partition"
 )
 
 // showCommand shows what is known of a fusion without running it.
@@ -42,168 +39,12 @@ tile and instruction each part comes from.`,
 // showJSON is the result of show -json.
 type showJSON struct {
 	// Fusions of the file.
-	Fusions []fusionJSON `json:"fusions"`
+	Fusions []*query.Fusion `json:"fusions"`
 	// Instructions of an unfused module that stay outside of its fusions.
-	Outside []outsideJSON `json:"outside,omitempty"`
-}
-
-// outsideJSON is an instruction of an unfused module that is in no fusion.
-type outsideJSON struct {
-	// Name, opcode, and why no fusion takes it.
-	Instr  string `json:"instr"`
-	Op     string `json:"op"`
-	Reason string `json:"reason"`
-}
-
-// fusionJSON is what is known about one fusion without running it.
-type fusionJSON struct {
-	// Name of the fusion.
-	Name string `json:"name"`
-	// Operation and line of the user's program that it comes from.
-	Source string `json:"source,omitempty"`
-	// What the compiler and the framework noted on the instruction that executes it:
-	// backend_config and frontend_attributes, as written.
-	Config     string `json:"config,omitempty"`
-	Attributes string `json:"attributes,omitempty"`
-	// Fingerprint of its canonical form, hexadecimal.
-	Fingerprint string `json:"fingerprint"`
-	// Parameters with their shapes.
-	Params []paramJSON `json:"params"`
-	// Indexing maps of every parameter and output.
-	Indexing []indexingJSON `json:"indexing"`
-	// Iteration space of the tiles; null if there are none.
-	Space *spaceJSON `json:"space"`
-	// Tile of every operation.
-	Tiles []tileJSON `json:"tiles"`
-	// Number of legal tilings.
-	Tilings int64 `json:"tilings"`
-	// Why there are no tiles; null if there are.
-	Untileable *untileableJSON `json:"untileable"`
-	// The tile program as text.
-	Program string `json:"program,omitempty"`
+	Outside []query.Outside `json:"outside,omitempty"`
 
 	// The sizes of tiles are variables.
 	symbolic bool
-}
-
-// paramJSON is a parameter.
-type paramJSON struct {
-	// Name and shape, as HLO writes them.
-	Name  string `json:"name"`
-	Shape string `json:"shape"`
-}
-
-// indexingJSON lists the maps from the indices of an output to those of a
-// parameter.
-type indexingJSON struct {
-	// Parameter, and number of the output.
-	Param  string `json:"param"`
-	Output int    `json:"output"`
-	// Maps in the syntax of XLA; there are several where the parameter is read
-	// in several ways.
-	Maps []string `json:"maps"`
-
-	// Notes says, of a map, where its run-time variables are read, that some of
-	// what it relates may not be, or why it is unknown.
-	Notes map[int][]string `json:"notes,omitempty"`
-}
-
-// add adds a map, with notes on what it leaves open.
-func (j *indexingJSON) add(m index.Map) {
-	notes := m.RuntimeText()
-	if m.Approximate {
-		notes = append(notes, "some of these elements may not be read")
-	}
-	if m.Why != "" {
-		notes = append(notes, m.Why)
-	}
-	if len(notes) > 0 {
-		if j.Notes == nil {
-			j.Notes = map[int][]string{}
-		}
-		j.Notes[len(j.Maps)] = notes
-	}
-	j.Maps = append(j.Maps, m.String())
-}
-
-// spaceJSON is the iteration space of the tiles.
-type spaceJSON struct {
-	// Parallel dimensions, then sequential ones.
-	Dims []dimJSON `json:"dims"`
-	// Constraint under which a tiling is legal.
-	Where string `json:"where"`
-	// Constraint under which every tile is a box: no dimension has digits.
-	Boxes string `json:"boxes"`
-	// Tilings that the CPU backend runs: "all", or "boxes" only.
-	CPU string `json:"cpu"`
-	// Variables whose values are known when a tile program runs.
-	Runtime []runtimeJSON `json:"runtime,omitempty"`
-}
-
-// runtimeJSON is a variable known at run time: the value of an instruction,
-// clamped to an inclusive range.
-type runtimeJSON struct {
-	// Name of the variable.
-	Name string `json:"name"`
-	// The instruction.
-	From string `json:"from"`
-	// Inclusive range that the value is clamped to.
-	Lo int64 `json:"lo"`
-	Hi int64 `json:"hi"`
-}
-
-// dimJSON is a dimension of the space, with the instruction it comes from.
-type dimJSON struct {
-	// Names of the tile id and of the tile size.
-	Name string `json:"name"`
-	Size string `json:"size"`
-	// Extent of the dimension in elements.
-	Extent int64 `json:"extent"`
-	// Kind is "parallel" or "sequential".
-	Kind string `json:"kind"`
-	// Opcode and name of the instruction that brings the dimension.
-	From  string `json:"from"`
-	Instr string `json:"instr"`
-}
-
-// tileJSON is the tile of one operation. Expressions are text; with -at they
-// are integers.
-type tileJSON struct {
-	// Name and opcode of the operation.
-	Instr string `json:"instr"`
-	Op    string `json:"op"`
-	// For each dimension, element i of the tile is index Offset + i·Stride, for
-	// i below Size.
-	Offset []any `json:"offset"`
-	Size   []any `json:"size"`
-	Stride []any `json:"stride"`
-	// Elements whose index is below Lower, or not below Bound, are masked.
-	Lower []any `json:"lower"`
-	Bound []any `json:"bound"`
-
-	// Digits of the dimensions that are more than a run, outermost first, by
-	// the number of the dimension.
-	Digits map[int][]digitJSON `json:"digits,omitempty"`
-}
-
-// digitJSON is one digit of a dimension.
-type digitJSON struct {
-	// The fields of a tile, for one digit.
-	Offset any `json:"offset"`
-	Size   any `json:"size"`
-	Stride any `json:"stride"`
-	Lower  any `json:"lower"`
-	Bound  any `json:"bound"`
-}
-
-// untileableJSON is why a fusion has no tiles.
-type untileableJSON struct {
-	// Instruction that has no tile.
-	Instr string `json:"instr"`
-	// Rule of the propagation that refuses it.
-	Rule string `json:"rule"`
-	// Reason for people.
-	Reason string `json:"reason"`
 }
 
 // runShow analyses every fusion of a file, or prints the kernel of one with
@@ -248,18 +89,26 @@ func runShow(c *call) error {
 	if *tiling != "" && len(all) > 1 {
 		return usagef("%s has %d fusions; choose one with -fusion", args[0], len(all))
 	}
-	j := showJSON{Fusions: []fusionJSON{}}
-	callers := callersOf(m)
+	point, err := parsePoint(*tiling, *at)
+	if err != nil {
+		return err
+	}
+	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *tiling == ""}
+	callers := query.Callers(m)
+	first := map[[32]byte]*query.Fusion{}
 	for _, f := range all {
-		shown, err := showFusion(f, *tiling, *at)
-		if err != nil {
+		print := f.Fingerprint()
+		if shown := first[print]; shown != nil {
+			j.Fusions = append(j.Fusions, shown.Again(f, callers[f]))
+			continue
+		}
+		if first[print], err = query.NewFusion(f, callers[f], point); err != nil {
 			return err
 		}
-		shown.note(f, callers[f])
-		j.Fusions = append(j.Fusions, *shown)
+		j.Fusions = append(j.Fusions, first[print])
 	}
 	if *name == "" {
-		j.addOutside(outside)
+		j.Outside = query.NewOutside(outside)
 	}
 	if c.json {
 		return c.printJSON(j)
@@ -267,40 +116,19 @@ func runShow(c *call) error {
 	return j.print(c)
 }
 
-// callersOf finds for each fusion the first instruction that executes it.
-func callersOf(m *hlo.Module) map[*hlo.Computation]*hlo.Instr {
-	callers := map[*hlo.Computation]*hlo.Instr{}
-	for _, c := range m.Computations {
-		for _, i := range c.Instrs {
-			if i.Op == hlo.OpFusion && callers[i.Attrs.Calls] == nil {
-				callers[i.Attrs.Calls] = i
-			}
+// parsePoint reads the sizes of -tiling and the tile ids of -at, which are lists of
+// whole numbers in the order of the dimensions of the space. An empty text leaves its
+// part symbolic: the sizes, or the ids of the tile.
+func parsePoint(tiling, at string) (p query.Point, err error) {
+	if tiling != "" {
+		if p.Sizes, err = parseSizes(tiling); err != nil {
+			return p, err
 		}
 	}
-	return callers
-}
-
-// note adds where f comes from, and what the module says of the instruction that
-// executes it, which is nil for a module that is one fusion.
-func (j *fusionJSON) note(f *hlo.Computation, caller *hlo.Instr) {
-	j.Source = f.Source().String()
-	if caller == nil {
-		return
+	if at != "" {
+		p.IDs, err = parseSizes(at)
 	}
-	j.Config = caller.Text("backend_config")
-	j.Attributes = caller.Text("frontend_attributes")
-	if s := caller.Source().String(); s != "" {
-		j.Source = s
-	}
-}
-
-// addOutside notes what stays outside of the fusions.
-func (j *showJSON) addOutside(outside []partition.Unfused) {
-	for _, o := range untileable(outside) {
-		j.Outside = append(j.Outside, outsideJSON{
-			o.Instr.Name, string(o.Instr.Op), o.Reason,
-		})
-	}
+	return p, err
 }
 
 // print prints all fusions for people.
@@ -309,7 +137,7 @@ func (j *showJSON) print(c *call) error {
 		if k > 0 {
 			fmt.Fprintln(c.out)
 		}
-		f.print(c)
+		printFusion(c, f, j.symbolic)
 	}
 	if len(j.Outside) == 0 {
 		return nil
@@ -322,224 +150,10 @@ func (j *showJSON) print(c *call) error {
 	return t.Flush()
 }
 
-// showFusion analyses one fusion. With tiling the sizes of its tiles are
-// numbers, and with at, which needs it, so are the offsets of one tile. A
-// fusion without tiles is described all the same: the reason takes the place of
-// the space.
-func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
-	print := f.Fingerprint()
-	j := &fusionJSON{
-		Name:        f.Name,
-		Fingerprint: hex.EncodeToString(print[:]),
-		Params:      []paramJSON{},
-		Indexing:    []indexingJSON{},
-		Tiles:       []tileJSON{},
-	}
-	for _, p := range f.Params {
-		j.Params = append(j.Params, paramJSON{
-			p.Name, p.Shape.String(),
-		})
-	}
-	p, err := symtile.Analyze(f)
-	var no *symtile.Untileable
-	if errors.As(err, &no) {
-		j.Untileable = &untileableJSON{no.Instr.Name, no.Rule, no.Reason}
-	} else if err != nil {
-		return nil, err
-	}
-	if err := j.index(f); err != nil && j.Untileable == nil {
-		return nil, err
-	}
-	if p == nil {
-		return j, nil
-	}
-	j.Tilings = p.Space.Count()
-	j.Space = newSpaceJSON(p)
-	value := func(e index.Expr) any { return e.String() }
-	j.symbolic = tiling == ""
-	if tiling != "" {
-		if p, value, err = programAt(p, tiling, at); err != nil {
-			return nil, err
-		}
-	}
-	for _, op := range p.Ops {
-		j.Tiles = append(j.Tiles, newTileJSON(op, value))
-	}
-	j.Program = p.String()
-	return j, nil
-}
-
-// index fills in the maps of every parameter and output.
-func (j *fusionJSON) index(f *hlo.Computation) error {
-	for output := 0; ; output++ {
-		r := index.NewRing()
-		all, err := indexing.ParamMaps(r, f, output)
-		if err != nil {
-			if output > 0 {
-				return nil // past the last output
-			}
-			return err
-		}
-		for k, maps := range all {
-			row := indexingJSON{
-				Param:  f.Params[k].Name,
-				Output: output,
-				Maps:   []string{},
-			}
-			for _, m := range maps {
-				row.add(m)
-			}
-			j.Indexing = append(j.Indexing, row)
-		}
-	}
-}
-
-// newSpaceJSON converts the space of a program.
-func newSpaceJSON(p *symtile.Program) *spaceJSON {
-	s := p.Space
-	j := &spaceJSON{
-		Dims:  []dimJSON{},
-		Where: s.Where.String(),
-		Boxes: s.Boxes.String(),
-		CPU:   "all",
-	}
-	if !cpu.WalksDigits(p) {
-		j.CPU = "boxes"
-	}
-	for _, r := range p.Runtime {
-		v, in := r.Var, r.Var.Range()
-		j.Runtime = append(j.Runtime, runtimeJSON{
-			v.String(),
-			p.Ops[r.Op].Instr.Name,
-			in.Lo,
-			in.Hi,
-		})
-	}
-	for _, d := range s.Dims {
-		j.Dims = append(j.Dims, dimJSON{
-			d.Name, d.Size.String(),
-			d.Extent, d.Kind.String(),
-			string(d.From.Op), d.From.Name,
-		})
-	}
-	return j
-}
-
-// programAt substitutes tile sizes and, with at, the ids of a tile. The second
-// result converts an expression to the value it has by then: a number where it
-// is known, else text.
-func programAt(
-	p *symtile.Program, tiling, at string,
-) (*symtile.Program, func(index.Expr) any, error) {
-	sizes, err := parseSizes(tiling)
-	if err != nil {
-		return nil, nil, err
-	}
-	q, err := p.At(sizes)
-	if err != nil {
-		return nil, nil, err
-	}
-	if at == "" {
-		return q, func(e index.Expr) any {
-			return number(e, nil)
-		}, nil
-	}
-	ids, err := parseSizes(at)
-	if err != nil {
-		return nil, nil, err
-	}
-	env, err := tileIDs(q, ids)
-	return q, func(e index.Expr) any {
-		return number(e, env)
-	}, err
-}
-
-// tileIDs pairs the tile ids of a program with numbers.
-func tileIDs(
-	q *symtile.Program, ids []int64,
-) (map[index.Expr]int64, error) {
-	if len(ids) > len(q.Space.Dims) {
-		return nil, fmt.Errorf(
-			"-at has %d tile ids; the space has %d dimensions",
-			len(ids), len(q.Space.Dims),
-		)
-	}
-	env := map[index.Expr]int64{}
-	for k, d := range q.Space.Dims {
-		id := int64(0)
-		if k < len(ids) {
-			id = ids[k]
-		}
-		tiles, _ := d.Tiles.Value()
-		if id < 0 || id >= max(1, tiles) {
-			return nil, fmt.Errorf(
-				"-at: tile id %d of %s is outside [0, %d]", id, d.Name, tiles-1,
-			)
-		}
-		if _, fixed := d.Tid.Value(); !fixed {
-			env[d.Tid] = id
-		}
-	}
-	return env, nil
-}
-
-// number is the value of an expression that has one, and its text otherwise.
-func number(e index.Expr, env map[index.Expr]int64) any {
-	if v, ok := e.Value(); ok {
-		return v
-	}
-	if env == nil {
-		return e.String()
-	}
-	for _, v := range e.Vars() {
-		if _, known := env[v]; !known { // at run time
-			with := map[index.Expr]index.Expr{}
-			for x, n := range env {
-				with[x] = e.Ring().Const(n)
-			}
-			return e.Subst(with).String()
-		}
-	}
-	return e.Eval(env)
-}
-
-// newTileJSON converts the tile of an operation.
-func newTileJSON(op symtile.Op, value func(index.Expr) any) tileJSON {
-	j := tileJSON{
-		Instr:  op.Instr.Name,
-		Op:     string(op.Code),
-		Offset: []any{},
-		Size:   []any{},
-		Stride: []any{},
-		Lower:  []any{},
-		Bound:  []any{},
-	}
-	for _, d := range op.Tile {
-		j.Offset, j.Size, j.Stride = append(
-			j.Offset, value(d.Offset),
-		),
-			append(j.Size, value(d.Size)),
-			append(j.Stride, value(d.Stride))
-		j.Lower, j.Bound = append(j.Lower, value(d.Lower)),
-			append(j.Bound, value(d.Bound))
-	}
-	for k, d := range op.Tile {
-		for _, x := range d.Digits {
-			if j.Digits == nil {
-				j.Digits = map[int][]digitJSON{}
-			}
-			j.Digits[k] = append(j.Digits[k], digitJSON{
-				value(x.Offset), value(x.Size),
-				value(x.Stride), value(x.Lower),
-				value(x.Bound),
-			})
-		}
-	}
-	return j
-}
-
-// print prints a fusion for people.
-func (j *fusionJSON) print(c *call) {
+// printFusion prints a fusion for people: where it comes from, its parameters, its maps
+// and its tile program, or why it has none. symbolic says that the sizes of its tiles
+// are variables, so that the tilings whose tiles are no boxes are worth a line.
+func printFusion(c *call, j *query.Fusion, symbolic bool) {
 	fmt.Fprintf(c.out, "%s  %s\n", j.Name, j.Fingerprint[:12])
 	for _, note := range []struct{ name, text string }{
 		{"from", j.Source},
@@ -552,6 +166,10 @@ func (j *fusionJSON) print(c *call) {
 	}
 	for _, p := range j.Params {
 		fmt.Fprintf(c.out, "  %s: %s\n", p.Name, p.Shape)
+	}
+	if j.Same != "" {
+		fmt.Fprintf(c.out, "  is the same as %s\n", j.Same)
+		return
 	}
 	fmt.Fprintln(c.out, "\nindexing, result → parameter")
 	for _, row := range j.Indexing {
@@ -574,11 +192,15 @@ func (j *fusionJSON) print(c *call) {
 		)
 		return
 	}
-	fmt.Fprintf(c.out, "\ntile program, %d tilings proposed\n", j.Tilings)
+	tilings := strconv.FormatInt(j.Tilings, 10)
+	if j.MoreTilings {
+		tilings = "2^63 - 1 or more"
+	}
+	fmt.Fprintf(c.out, "\ntile program, %s tilings proposed\n", tilings)
 	for _, line := range strings.Split(strings.TrimSpace(j.Program), "\n") {
 		fmt.Fprintf(c.out, "  %s\n", line)
 	}
-	if j.symbolic &&
+	if symbolic &&
 		j.Space.Boxes != index.Constraint(nil).String() {
 		walks := "runs all of them"
 		if j.Space.CPU == "boxes" {
@@ -586,11 +208,11 @@ func (j *fusionJSON) print(c *call) {
 		}
 		fmt.Fprintf(c.out, "  other tilings have digits, (sizes) and (strides) in one dimension; the cpu backend %s\n", walks)
 	}
-	j.printTiles(c)
+	printTiles(c, j)
 }
 
 // printTiles prints the tiles as a table, if all of them are numbers.
-func (j *fusionJSON) printTiles(c *call) {
+func printTiles(c *call, j *query.Fusion) {
 	for _, t := range j.Tiles {
 		for _, v := range t.Offset {
 			if _, ok := v.(int64); !ok {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -168,9 +170,9 @@ func runTune(c *call) error {
 	}
 	// an hour of measuring must not end in a typing error
 	for _, err := range []error{
-		writable(*f.db),
-		f.output(*f.report, pageFile, files).check(),
-		f.output(*f.trace, linesFile, files).check(),
+		output.Writable(*f.db),
+		f.output(*f.report, output.Page, files).Check(),
+		f.output(*f.trace, output.Lines, files).Check(),
 	} {
 		if err != nil {
 			return err
@@ -180,8 +182,8 @@ func runTune(c *call) error {
 }
 
 // output is a file that tune writes while it reads files and the database.
-func (f tuneFlags) output(name string, kind fileKind, files []string) output {
-	return output{name, kind, append([]string{*f.db}, files...), *f.replace}
+func (f tuneFlags) output(name string, kind output.Kind, files []string) output.File {
+	return output.File{Name: name, Kind: kind, Reads: append([]string{*f.db}, files...), Replace: *f.replace}
 }
 
 // A session is one run of the tune command.
@@ -316,7 +318,7 @@ func (f tuneFlags) observer(
 	if *f.trace == "" {
 		return s.status.observe, func() {}, nil
 	}
-	file, err := f.output(*f.trace, linesFile, files).stream()
+	file, err := f.output(*f.trace, output.Lines, files).Stream(firstProcess().restarts > 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -373,7 +375,7 @@ func (s *session) readFusions(file string) (err error) {
 	}()
 	modules, err := s.c.readModules(file)
 	for _, m := range modules {
-		m = split(m).Module
+		m = query.Partitioned(m).Module
 		all, missing := fusions(file, m, *s.f.fusion)
 		if missing != nil {
 			err = errors.Join(err, missing)
@@ -422,7 +424,7 @@ func (s *session) finish() error {
 		)
 	}
 	if *s.f.report != "" {
-		err := s.f.output(*s.f.report, pageFile, s.files).write(func(w *bufio.Writer) error {
+		err := s.f.output(*s.f.report, output.Page, s.files).Write(func(w *bufio.Writer) error {
 			return report.HTML(w, s.page())
 		})
 		if err != nil {
@@ -473,7 +475,7 @@ func (s *session) startAgain(hung *tuner.HungError) {
 		fmt.Fprintf(s.c.err, "%v: starting again without it\n", hung)
 		program, err := os.Executable()
 		if err == nil {
-			err = syscall.Exec(program, os.Args, append(os.Environ(), firstProcess().next()))
+			err = syscall.Exec(program, os.Args, firstProcess().next(os.Environ(), s.schedule.Begin))
 		}
 		fmt.Fprintf(s.c.err, "tilewright tune: cannot start again: %v\n", err)
 	}

@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -44,16 +45,24 @@ type collectorSwitch struct {
 	mu      sync.Mutex
 	holders int
 	percent int // the setting before
+	stats   runtime.MemStats
 }
 
 var collector collectorSwitch
 
 // hold waits for a collection that is under way and turns the collector off.
+//
+// SetGCPercent waits for the end of marking only. After it the collection flushes the
+// caches of every P (forEachP in runtime.gcMarkTermination), and would wait for one
+// that runs machine code, holding the lock that stops the world: the process would
+// hang with the kernel. ReadMemStats takes that lock, so that it returns after the
+// flush.
 func (c *collectorSwitch) hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.holders++; c.holders == 1 {
 		c.percent = debug.SetGCPercent(-1)
+		runtime.ReadMemStats(&c.stats)
 	}
 }
 

@@ -78,7 +78,7 @@ func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 			m.orders[n] = orderOf(p, op)
 		}
 	}
-	for _, x := range append(p.Fusion.ParamShapes(), kernels.OutputShapes(p.Fusion)...) {
+	for _, x := range append(p.Physical.ParamShapes(), kernels.OutputShapes(p.Physical)...) {
 		m.distinctBytes += float64(x.Bytes())
 	}
 	return m, nil

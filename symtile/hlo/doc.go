@@ -55,9 +55,10 @@
 //
 //   - module @name attributes {…} { func.func public @main(…) -> (…) {…} … },
 //     functions alone, and all of it in generic form; attributes of modules,
-//     functions, arguments and results, locations, aliases (#loc, #map) and
-//     metadata ({-# … #-}) are passed over. The entry is @main, or the only
-//     function that is not private.
+//     functions, arguments and results, aliases (#map) and metadata ({-# … #-})
+//     are passed over; locations of operations, loc(…) and #loc, become
+//     metadata={op_name=… source_file=… source_line=…}. The entry is @main, or
+//     the only function that is not private.
 //   - operations of the stablehlo and mhlo dialects, pretty or generic
 //     ("stablehlo.add"(…) <{…}> ({…}) {…} : …), with results %0, %0:2, %a, %b:
 //     elementwise and complex arithmetic; constant, iota, broadcast_in_dim,
@@ -76,6 +77,8 @@
 //     (square, atan, is_inf, is_pos_inf, is_neg_inf, broadcast_add and so on);
 //     func.call and func.return; arith.constant; sdy.mesh, sharding_constraint
 //     and reshard, which change no value, are passed over.
+//   - linalg.pack and linalg.unpack, or tensor.pack and tensor.unpack, of tensors,
+//     as pad, reshape, transpose, slice; tensor.empty.
 //   - element types i1 (pred), iN, siN, uiN, f16, bf16, f32, f64, the f8 and f4
 //     types, complex<f32>, complex<f64>; tensor, tuple, !stablehlo.token.
 //   - values dense<…>: splats (a broadcast scalar in HLO, as XLA writes it),

@@ -356,6 +356,13 @@ func (p *parser) splat(i *Instr, s *scope) error {
 	return nil
 }
 
+// asyncThread is the attribute of an async-start that names where it runs, and
+// asyncWrapped that of one whose computation cannot say what it wraps: the operation.
+const (
+	asyncThread  = "async_execution_thread"
+	asyncWrapped = "async_wrapped_opcode"
+)
+
 // wrapAsync gives i the computation that it runs in the background: parameters
 // for its operands and the wrapped operation of them.
 func (p *parser) wrapAsync(i, wrapped *Instr) error {
@@ -367,10 +374,16 @@ func (p *parser) wrapAsync(i, wrapped *Instr) error {
 	wrapped.Operands = i.Operands
 	if p.setKnownCallees(wrapped); wrapped.incomplete() {
 		i.Attrs = Attrs{Calls: wrapped.Attrs.Calls, Other: wrapped.Attrs.Other}
-		i.Attrs.Other = append(i.Attrs.Other, Attr{"async_wrapped_opcode", string(wrapped.Op)})
+		i.Attrs.Other = append(i.Attrs.Other, Attr{asyncWrapped, string(wrapped.Op)})
 		return nil
 	}
 	c := &Computation{Root: wrapped}
+	wrapped.Attrs.Other = slices.DeleteFunc(wrapped.Attrs.Other, func(a Attr) bool {
+		if a.Name == asyncThread {
+			i.Attrs.Other = append(i.Attrs.Other, a)
+		}
+		return a.Name == asyncThread
+	})
 	wrapped.Name = i.Name + ".wrapped"
 	wrapped.Shape = i.Shape.Tuple[1]
 	for k, o := range i.Operands {

@@ -10,7 +10,7 @@ import (
 // or as the operand itself; every other one is named by a row of opTable.
 var compositions = []string{
 	"arith.constant", "chlo.atan", "chlo.erfc", "chlo.is_inf", "chlo.is_neg_inf", "chlo.is_pos_inf",
-	"chlo.square", "sdy.constant", "sdy.reshard", "sdy.sharding_constraint",
+	"chlo.square", "linalg.pack", "linalg.unpack", "tensor.empty", "tensor.pack", "tensor.unpack", "sdy.constant", "sdy.reshard", "sdy.sharding_constraint",
 }
 
 // Each MLIR operation that a row names is read, and each that is read is named by

@@ -73,7 +73,11 @@ func (i *Instr) append(b []byte, p printOptions) []byte {
 	b = append(append(b, '%'), p.instr(i)...)
 	b = append(b, " = "...)
 	b = i.Shape.append(b)
-	b = append(append(append(b, ' '), i.Op...), '(')
+	op := i.Op
+	if !p.canonical {
+		op = i.spelling()
+	}
+	b = append(append(append(b, ' '), op...), '(')
 	switch i.Op {
 	case OpParameter:
 		b = fmt.Appendf(b, "%d", i.Attrs.Param)
@@ -88,6 +92,26 @@ func (i *Instr) append(b []byte, p printOptions) []byte {
 	}
 	b = append(b, ')')
 	return i.appendAttrs(b, p)
+}
+
+// spelling is XLA's name of i's operation: call-start is an async-start whose
+// computation does not say what it wraps.
+func (i *Instr) spelling() Opcode {
+	if i.Op == OpOptimizationBarrier {
+		return shortBarrier
+	}
+	if wrapped := i.Text(asyncWrapped); i.Op == OpAsyncStart && wrapped != "" {
+		return Opcode(wrapped + "-start")
+	}
+	return i.Op
+}
+
+// calleeName is the attribute that names the computation of i.
+func (i *Instr) calleeName(canonical bool) string {
+	if i.Op == OpCall || !canonical && i.spelling() == OpCall+"-start" {
+		return "to_apply"
+	}
+	return "calls"
 }
 
 // appendAttrs prints the attributes in one fixed order: typed ones, then those
@@ -117,10 +141,8 @@ func (i *Instr) appendAttrs(b []byte, p printOptions) []byte {
 		}
 		put(row.name, row.print(a))
 	}
-	if a.Calls != nil && i.Op == OpCall {
-		put("to_apply", "%"+p.comp(a.Calls))
-	} else if a.Calls != nil {
-		put("calls", "%"+p.comp(a.Calls))
+	if a.Calls != nil {
+		put(i.calleeName(p.canonical), "%"+p.comp(a.Calls))
 	}
 	if a.Select != nil {
 		put("select", "%"+p.comp(a.Select))
@@ -138,7 +160,8 @@ func (i *Instr) appendAttrs(b []byte, p printOptions) []byte {
 		})
 	}
 	for _, o := range others {
-		if !p.canonical || i.isSemantic(o.Name) {
+		if p.canonical && i.isSemantic(o.Name) ||
+			!p.canonical && o.Name != asyncWrapped {
 			put(o.Name, o.Value)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/symtile/source"
 )
 
@@ -75,6 +76,10 @@ type mlir struct {
 	usedNames map[string]int
 	// depth is the number of regions around the next operation.
 	depth int
+	// located are the instructions that have a location, whose text may refer to
+	// one of locations, which can stand at the end of the file.
+	located   []located
+	locations origin.Locations
 	// freeOps are operations that were read and whose memory is used again.
 	freeOps []*mlirOp
 }
@@ -129,8 +134,8 @@ func (m *mlir) topLevel() error {
 // topItem reads what may stand in a module as well as outside of one.
 func (m *mlir) topItem() error {
 	switch c := m.peek(); {
-	case c == '#' || c == '!': // #map = …, #loc = …; nothing that is read refers to one
-		m.skipLineBalanced()
+	case c == '#' || c == '!': // #map = …, #loc = …
+		m.define()
 		return nil
 	case m.accept("{-#"):
 		m.SkipTo("#-}")
@@ -254,14 +259,48 @@ func (m *mlir) genericTail() error {
 
 // location passes over loc(…), which may follow almost anything.
 func (m *mlir) location() error {
+	_, err := m.place()
+	return err
+}
+
+// place reads loc(…), if it is there, and returns what is in the parentheses.
+func (m *mlir) place() (span, error) {
 	if m.peek() != 'l' || !m.word("loc") {
-		return nil
+		return span{}, nil
 	}
 	if m.peek() != '(' {
-		return m.failNext("expected ( after loc, found %s", m.found())
+		return span{}, m.failNext("expected ( after loc, found %s", m.found())
 	}
-	_, err := m.group()
-	return err
+	s, err := m.group()
+	s.At++
+	s.end--
+	return s, err
+}
+
+// A located is an instruction, or several of one operation, and where its
+// location stands.
+type located struct {
+	instrs []*Instr
+	place  span
+}
+
+// setSources gives every instruction the metadata that its location says.
+func (m *mlir) setSources() {
+	for _, x := range m.located {
+		metadata := m.locations.Metadata(m.text(x.place))
+		for _, i := range x.instrs {
+			if metadata != "" {
+				i.Attrs.Other = append(i.Attrs.Other, Attr{"metadata", metadata})
+			}
+		}
+	}
+}
+
+// define keeps #loc3 = loc(…) and passes over other aliases.
+func (m *mlir) define() {
+	start := m.At
+	m.skipLineBalanced()
+	m.locations.Define(string(m.Src[start:m.At]))
 }
 
 // function reads func.func [public|private] @name(arguments) -> results
@@ -394,6 +433,7 @@ func (m *mlir) finish() error {
 		}
 		callee{instr: c.instr, attr: c.attr}.set(f.comp)
 	}
+	m.setSources()
 	entry, err := m.entry()
 	if err != nil {
 		return err

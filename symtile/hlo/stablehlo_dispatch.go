@@ -144,6 +144,8 @@ func lowerWithDimensions(names ...string) func(*mlir, *block, *mlirOp) (*Instr, 
 var dialects = map[string]map[string]lowering{
 	"stablehlo": lowerings, "mhlo": lowerings, "chlo": chloLowerings,
 	"func": {"call": lowerings["call"]}, "arith": {"constant": lowerings["constant"]},
+	"linalg": packLowerings,
+	"tensor": merge(map[string]lowering{"empty": {-1, 0, lowerEmpty}}, packLowerings),
 	// nil: the operand itself
 	"sdy": {
 		"constant":            lowerings["constant"],

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tilewright/tilewright/symtile/hlo/packing"
 )
 
-// Lowerings of operations that HLO keeps as text, of collectives, and of the chlo
-// dialect, of which each operation is one of HLO's or a few of them.
+// Lowerings of operations that HLO keeps as text, of collectives, of the chlo
+// dialect, of which each operation is one of HLO's or a few of them, and of packs.
 
 // apiVersions are HLO's names for api_version of custom_call; 1 is the default.
 var apiVersions = map[int64]string{
@@ -489,4 +491,184 @@ func (e expansion) erfc(x *Instr) *Instr {
 	tail = e.op(OpSelect, e.greater(zero, x), e.op(OpSubtract, two, tail), tail)
 	near := e.op(OpSubtract, one, e.op(OpErf, x))
 	return e.op(OpSelect, e.greater(size, one), tail, near)
+}
+
+// packLowerings are tensor.pack and tensor.unpack, which LLVM 20 renamed
+// linalg.pack and linalg.unpack.
+var packLowerings = map[string]lowering{
+	"pack":   {-1, 0, lowerPack},
+	"unpack": {-1, 0, lowerPack},
+}
+
+// lowerEmpty makes tensor.empty zeros. Its values are undefined; what takes it
+// as the destination of a pack does not read it.
+func lowerEmpty(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	if len(o.operands) > 0 || len(o.types) != 1 || !o.types[0].DType.IsArray() {
+		return nil, m.Fail(o.at, "tensor.empty with extents that are known at run time is not supported")
+	}
+	zero := &Literal{Shape: o.types[0]}
+	zero.fill(make([]byte, o.types[0].DType.Size()), 1)
+	return m.constantOf(
+		b, o.at, o.instrName(OpConstant), zero, true,
+	), nil
+}
+
+// lowerPack lowers a pack to pad, reshape and transpose, and an unpack to
+// transpose, reshape and slice, so that tiles and constraints propagate through
+// them. Steps that change nothing are left out.
+func lowerPack(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	p, x, padding, err := m.packing(o)
+	if err != nil {
+		return nil, err
+	}
+	split, perm := p.Split()
+	s := packSteps{m, b, o}
+	if p.Unpack {
+		inverse := make([]int, len(perm))
+		for i, d := range perm {
+			inverse[d] = i
+		}
+		x = s.transpose(x, inverse)
+		x = s.to(OpReshape, x, p.Padded())
+		if x = s.to(OpSlice, x, p.Source); x.Op == OpSlice {
+			for _, d := range p.Source {
+				x.Attrs.Slice = append(x.Attrs.Slice, SliceDim{0, d, 1})
+			}
+		}
+		return x, nil
+	}
+	if padded := p.Padded(); padding != nil && !slices.Equal(padded, p.Source) {
+		x = s.to(OpPad, x, padded, padding)
+		for k, d := range padded {
+			x.Attrs.Padding = append(
+				x.Attrs.Padding, PadDim{High: d - p.Source[k]},
+			)
+		}
+	}
+	return s.transpose(s.to(OpReshape, x, split), perm), nil
+}
+
+// packing reads the operands and attributes of a pack or unpack. Its pretty form
+// has the padding value before the destination, its generic form after it;
+// padding is nil where there is none.
+func (m *mlir) packing(o *mlirOp) (p packing.Pack, source, padding *Instr, err error) {
+	var dest *Instr
+	for k, x := range o.operands {
+		switch {
+		case k == 0:
+			source = x
+		case x.Shape.Rank() == 0 && padding == nil && o.name == "pack":
+			padding = x
+			p.Padding = new(float64)
+		case dest == nil:
+			dest = x
+		default:
+			return p, nil, nil, m.Fail(o.at, "inner_tiles of %s are known at run time; only constant ones are supported", o.name)
+		}
+	}
+	if dest == nil || len(o.types) != 1 {
+		return p, nil, nil, m.Fail(o.at, "%s takes a source and a destination and has one result", o.name)
+	}
+	if err = m.packTypes(o, source, dest, padding); err != nil {
+		return p, nil, nil, err
+	}
+	p.Source, p.To = source.Shape.Dims, dest.Shape.Dims
+	if p.Unpack = o.name == "unpack"; p.Unpack {
+		p.Source, p.To = p.To, p.Source
+	}
+	if err = m.packDims(o, &p); err == nil {
+		if err = p.Check(); err != nil {
+			err = m.Fail(o.at, "%s: %v", o.name, err)
+		}
+	}
+	return p, source, padding, err
+}
+
+// packTypes checks that source, destination, padding value and result have one
+// element type, and the result the extents of the destination.
+func (m *mlir) packTypes(o *mlirOp, source, dest, padding *Instr) error {
+	if !o.types[0].Compatible(dest.Shape) {
+		return m.Fail(o.at, "%s has the result %s and the destination %s", o.name, o.types[0], dest.Shape)
+	}
+	if source.Shape.DType != dest.Shape.DType {
+		return m.Fail(o.at, "%s of %s has the destination %s", o.name, source.Shape, dest.Shape)
+	}
+	if padding != nil && padding.Shape.DType != source.Shape.DType {
+		return m.Fail(o.at, "the padding value is %s; it must be %s[]", padding.Shape, source.Shape.DType)
+	}
+	return nil
+}
+
+// packDims reads inner_tiles, inner_dims_pos and outer_dims_perm.
+func (m *mlir) packDims(o *mlirOp, p *packing.Pack) (err error) {
+	if s, ok := o.attrs.find("inner_tiles"); ok && strings.Contains(m.text(s), "%") {
+		return m.Fail(o.at, "inner_tiles of %s are known at run time; only constant ones are supported", o.name)
+	}
+	if p.InnerTiles, err = m.needInts(o, "inner_tiles", "static_inner_tiles"); err != nil {
+		return err
+	}
+	dims, err := m.needInts(o, "inner_dims_pos")
+	if err != nil {
+		return err
+	}
+	perm, err := m.someInts(o.attrs, "outer_dims_perm")
+	if err != nil {
+		return err
+	}
+	p.InnerDimsPos = dimNumbers(dims)
+	if len(perm) > 0 { // the generic form has an empty list for none
+		p.OuterDimsPerm = dimNumbers(perm)
+	}
+	return nil
+}
+
+// dimNumbers converts numbers of dimensions; one that no array has stays out of
+// range.
+func dimNumbers(xs []int64) []int {
+	out := make([]int, len(xs))
+	for k, x := range xs {
+		out[k] = int(max(-1, min(x, maxRank+1)))
+	}
+	return out
+}
+
+// packSteps appends the steps of a pack, operation o.
+type packSteps struct {
+	m *mlir
+	b *block
+	o *mlirOp
+}
+
+// to appends an operation with a result of extents dims, unless x has them.
+func (s packSteps) to(op Opcode, x *Instr, dims []int64, more ...*Instr) *Instr {
+	if slices.Equal(x.Shape.Dims, dims) {
+		return x
+	}
+	name := s.o.instrName(op)
+	if !strings.HasPrefix(name, string(op)) {
+		name += "." + string(op)
+	}
+	return s.m.add(
+		s.b, s.o.at, name, op,
+		Shape{DType: x.Shape.DType, Dims: dims},
+		append([]*Instr{x}, more...)...,
+	)
+}
+
+// transpose appends a transpose, unless it keeps the order.
+func (s packSteps) transpose(x *Instr, perm []int) *Instr {
+	if slices.IsSorted(perm) {
+		return x
+	}
+	shape := Shape{DType: x.Shape.DType}
+	var dims []int64
+	for _, d := range perm {
+		shape.Dims = append(shape.Dims, x.Shape.Dims[d])
+		dims = append(dims, int64(d))
+	}
+	t := s.m.add(
+		s.b, s.o.at, s.o.instrName(OpTranspose), OpTranspose, shape, x,
+	)
+	t.Attrs.Dimensions = dims
+	return t
 }

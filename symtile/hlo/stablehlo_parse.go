@@ -1,6 +1,9 @@
 package hlo
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Operations in generic form are uniform. Pretty forms differ for each operation;
 // almost all of them are sequences of the same pieces, of which an mlirOp keeps
@@ -66,10 +69,18 @@ func (m *mlir) op(b *block) error {
 	if err != nil {
 		return err
 	}
-	if err := m.location(); err != nil {
+	place, err := m.place()
+	if err != nil {
 		return err
 	}
-	return m.emit(b, o)
+	first := len(b.comp.Instrs)
+	if err := m.emit(b, o); err != nil {
+		return err
+	}
+	if made := b.comp.Instrs[first:]; place.end > 0 && len(made) > 0 {
+		m.located = append(m.located, located{slices.Clone(made), place})
+	}
+	return nil
 }
 
 // acquireOp returns an empty operation; its lists keep their memory.
@@ -308,6 +319,9 @@ func (m *mlir) piece(b *block, o *mlirOp, c byte) (err error) {
 	if err != nil {
 		return err
 	}
+	if word == "padding_value" && m.peek() == '(' {
+		return m.paddingValue(b, o)
+	}
 	if !m.accept("=") {
 		o.words = append(o.words, word)
 		return nil
@@ -315,6 +329,26 @@ func (m *mlir) piece(b *block, o *mlirOp, c byte) (err error) {
 	s, err := m.prettyValue()
 	o.attrs = append(o.attrs, mlirAttr{word, s})
 	return err
+}
+
+// paddingValue reads (%value : type) of a pack.
+func (m *mlir) paddingValue(b *block, o *mlirOp) error {
+	m.At++
+	if err := m.operandOf(b, o); err != nil {
+		return err
+	}
+	if err := m.expect(":"); err != nil {
+		return err
+	}
+	at := m.nextPosition()
+	shape, err := m.typ(0)
+	if err != nil {
+		return err
+	}
+	if x := o.operands[len(o.operands)-1]; !shape.Compatible(x.Shape) {
+		return m.Fail(at, "the padding value is %s; its type here says %s", x.Shape, shape)
+	}
+	return m.expect(")")
 }
 
 // prettyValue passes over a word, a number, a string, or bracketed groups

@@ -13,7 +13,6 @@
 // [Peel] divides the domain of a map into an interior without masks and edges.
 //
 // The formulas of tiled layouts are those of XLA's "Tiled layout" page; pack and
-// unpack follow MLIR's linalg.pack, with outer_dims_perm a permutation of the
-// source's dimensions. How threads of a GPU access a layout is the subject of
+// unpack follow MLIR's linalg.pack; see symtile/hlo/packing for the rules. How threads of a GPU access a layout is the subject of
 // kernels/gpu/coalesce; symtile/layout/draw makes pictures.
 package layout

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/packing"
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
@@ -39,7 +40,7 @@ type Layout struct {
 const combinedDim = -1
 
 // maxRank bounds the dimensions of a physical array.
-const maxRank = 64
+const maxRank = packing.MaxRank
 
 // Parse reads a shape with its layout, such as f32[3,5]{1,0:T(2,2)}. The
 // element type may be in capitals, as in XLA's documentation.

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -40,8 +41,11 @@ func randomPack(rnd *rand.Rand) Pack {
 	for range p.InnerDimsPos {
 		p.InnerTiles = append(p.InnerTiles, int64(1+rnd.Intn(4)))
 	}
-	if rnd.Intn(2) == 0 {
+	switch rnd.Intn(3) {
+	case 0:
 		p.OuterDimsPerm = rnd.Perm(len(p.Source))
+	case 1: // over the packed shape
+		p.OuterDimsPerm = rnd.Perm(len(p.Source) + len(p.InnerTiles))
 	}
 	p.Padding = new(float64)
 	return p
@@ -67,6 +71,12 @@ func TestPackAgrees(t *testing.T) {
 		if got := doSteps(p.Steps(), logical(p.Source)); !slices.Equal(got, want) {
 			t.Fatalf("%s: %s gives\n%v, want\n%v", p, p.Steps(), got, want)
 		}
+		if got := moved(p.Steps(), logical(p.Source)); !slices.Equal(got, want) {
+			t.Fatalf("%s: %s moves\n%v, want\n%v", p, p.Steps(), got, want)
+		}
+		if got := moved(p.Steps().Inverse(), want); !slices.Equal(got, logical(p.Source)) {
+			t.Fatalf("%s: %s moves\n%v", p, p.Steps().Inverse(), got)
+		}
 		u := p
 		u.Unpack = true
 		if got := doSteps(u.Steps(), want); !slices.Equal(got, logical(p.Source)) {
@@ -87,19 +97,41 @@ func TestPackAgrees(t *testing.T) {
 	}
 }
 
+// moved does steps to the bytes of numbers; padding is none.
+func moved(ss Steps, in []int64) (out []int64) {
+	var data, padding []byte
+	for _, x := range in {
+		data = binary.LittleEndian.AppendUint64(data, uint64(x))
+	}
+	empty := int64(none)
+	padding = binary.LittleEndian.AppendUint64(padding, uint64(empty))
+	data = ss.Move(data, 8, padding)
+	for ; len(data) > 0; data = data[8:] {
+		out = append(out, int64(binary.LittleEndian.Uint64(data)))
+	}
+	return out
+}
+
 // packLoops packs the numbered source: for each tile in outer order, each
-// position in it.
+// position in it; a permutation of the packed shape then moves whole dimensions.
 func packLoops(p Pack) (out []int64) {
+	perm := p.OuterDimsPerm
+	whole := len(perm) > len(p.Source)
+	if whole || perm == nil {
+		perm = nil
+		for d := range p.Source {
+			perm = append(perm, d)
+		}
+	}
 	counts := make([]int64, len(p.Source))
-	for i := range counts {
-		d := p.outer(i)
+	for i, d := range perm {
 		counts[i] = (p.Source[d] + p.tile(d) - 1) / p.tile(d)
 	}
 	each(counts, func(tileAt []int64) {
 		each(p.InnerTiles, func(within []int64) {
 			index := make([]int64, len(p.Source))
-			for i := range tileAt {
-				index[p.outer(i)] = tileAt[i] * p.tile(p.outer(i))
+			for i, d := range perm {
+				index[d] = tileAt[i] * p.tile(d)
 			}
 			for i, d := range p.InnerDimsPos {
 				index[d] += within[i]
@@ -107,7 +139,25 @@ func packLoops(p Pack) (out []int64) {
 			out = append(out, at(index, p.Source))
 		})
 	})
+	if whole {
+		_, out = moveDims(slices.Concat(counts, p.InnerTiles), out, p.OuterDimsPerm)
+	}
 	return out
+}
+
+// moveDims makes dimension perm[i] of an array dimension i, element by element.
+func moveDims(dims, data []int64, perm []int) (to, out []int64) {
+	for _, d := range perm {
+		to = append(to, dims[d])
+	}
+	each(to, func(index []int64) {
+		from := make([]int64, len(dims))
+		for i, d := range perm {
+			from[d] = index[i]
+		}
+		out = append(out, data[at(from, dims)])
+	})
+	return to, out
 }
 
 // gatherBy reads the numbered source through an indexing map.

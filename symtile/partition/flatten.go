@@ -1,7 +1,10 @@
 package partition
 
 import (
+	"slices"
+
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 )
 
 // maxInlined bounds the instructions that inlining calls may make; beyond,
@@ -36,9 +39,10 @@ func (p *partitioner) flatten(
 	c *hlo.Computation,
 ) *hlo.Computation {
 	f := &flattener{
-		out:    &hlo.Computation{Name: c.Name},
-		names:  map[string]int{},
-		inline: p.size(c) <= maxInlined,
+		partitioner: p,
+		out:         &hlo.Computation{Name: c.Name},
+		names:       map[string]int{},
+		inline:      p.size(c) <= maxInlined,
 	}
 	for _, i := range c.Params {
 		param := *i
@@ -46,20 +50,29 @@ func (p *partitioner) flatten(
 		f.out.Instrs = append(f.out.Instrs, &param)
 		f.out.Params = append(f.out.Params, &param)
 	}
-	f.out.Root = f.computation(c, f.out.Params, "")
+	f.out.Root = f.computation(c, f.out.Params, caller{})
 	return f.out
 }
 
 // A flattener copies instructions, under unique names, into out.
 type flattener struct {
+	*partitioner
 	out    *hlo.Computation
 	names  map[string]int
 	inline bool
 }
 
+// A caller is what stands in front of the names of what is inlined.
+type caller struct {
+	// prefix is that of instructions.
+	prefix string
+	// source is the op_name of the call, which is that of the framework.
+	source string
+}
+
 // computation copies c with its parameters bound to args and returns its root.
 func (f *flattener) computation(
-	c *hlo.Computation, args []*hlo.Instr, prefix string,
+	c *hlo.Computation, args []*hlo.Instr, by caller,
 ) *hlo.Instr {
 	value := make(
 		map[*hlo.Instr]*hlo.Instr,
@@ -70,7 +83,7 @@ func (f *flattener) computation(
 	}
 	for _, i := range c.Instrs {
 		if i.Op != hlo.OpParameter {
-			value[i] = f.instr(i, value, prefix)
+			value[i] = f.instr(i, value, by)
 		}
 	}
 	return value[c.Root]
@@ -80,7 +93,7 @@ func (f *flattener) computation(
 func (f *flattener) instr(
 	i *hlo.Instr,
 	value map[*hlo.Instr]*hlo.Instr,
-	prefix string,
+	by caller,
 ) *hlo.Instr {
 	operands := make([]*hlo.Instr, len(i.Operands))
 	for k, o := range i.Operands {
@@ -88,23 +101,43 @@ func (f *flattener) instr(
 	}
 	switch {
 	case i.Op == hlo.OpCall && f.inline:
-		name := prefix + i.Attrs.Calls.Name
+		name := by.prefix + i.Attrs.Calls.Name
 		return f.computation(
 			i.Attrs.Calls,
 			operands,
-			name[:min(len(name), maxPrefix)]+".",
+			caller{
+				name[:min(len(name), maxPrefix)] + ".",
+				origin.Of(origin.Under(by.source, i.Text("metadata"))).Op,
+			},
 		)
 	case i.Op == hlo.OpGetTupleElement &&
 		operands[0].Op == hlo.OpTuple:
 		return operands[0].Operands[i.Attrs.Index]
 	}
 	clone := *i
-	clone.Name = prefix + truncatedName(i.Name)
+	clone.Name = by.prefix + truncatedName(i.Name)
 	clone.Operands = operands
+	clone.Attrs.Other = sourceUnder(by.source, i.Attrs.Other)
 	if same := simplified(&clone); same != nil {
 		return same
 	}
+	if parts := f.expanded(&clone); parts != nil {
+		return parts
+	}
 	return f.put(f.sunk(&clone))
+}
+
+// sourceUnder is attributes with the name of a caller in front of the name in the
+// metadata.
+func sourceUnder(caller string, attrs []hlo.Attr) []hlo.Attr {
+	for k, a := range attrs {
+		if a.Name != "metadata" || caller == "" {
+			continue
+		}
+		attrs = slices.Clone(attrs)
+		attrs[k].Value = origin.Under(caller, a.Value)
+	}
+	return attrs
 }
 
 // put appends an instruction under a name of its own.

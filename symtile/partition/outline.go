@@ -34,7 +34,7 @@ func (p *partitioner) rewrite(
 			r.put(i, &param)
 			r.out.Params = append(r.out.Params, &param)
 		} else if s.clusterRootedAt[i] != nil ||
-			len(s.clustersOf[i]) == 0 &&
+			len(s.clustersOf(i)) == 0 &&
 				s.classes[i] != classDuplicated {
 			r.use(i)
 		}
@@ -112,6 +112,9 @@ func (r *outliner) fusion(c *cluster) {
 		call.Operands = append(call.Operands, r.use(o))
 	}
 	call.Attrs.Calls, call.Attrs.Kind = comp, c.kind()
+	if metadata := c.root.Text("metadata"); metadata != "" {
+		call.Attrs.Other = []hlo.Attr{{Name: "metadata", Value: metadata}}
+	}
 	price := r.pricer.fusion(comp).price
 	r.fusions[comp] = &Fusion{
 		Apart:   r.pricer.apart(comp),

@@ -16,6 +16,9 @@
 //
 // The reader of HLO replaces the number by file and line, so that an instruction
 // can be moved to another module.
+//
+// StableHLO says the same by locations, loc("tanh"("model.py":6:11)), which Locations
+// reads.
 package origin
 
 import (

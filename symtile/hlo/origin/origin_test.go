@@ -42,3 +42,51 @@ func TestResolve(t *testing.T) {
 		}
 	}
 }
+
+// A location of MLIR as metadata of HLO: the outermost name, the innermost line.
+func TestLocations(t *testing.T) {
+	var l Locations
+	for _, line := range []string{
+		`#loc1 = loc("m.py":3:23 to :28)`,
+		`#loc2 = loc("mlp"(#loc1))`,
+		`#loc3 = loc("f"("m.py":6:8))`,
+		`#loc4 = loc(callsite(#loc2 at #loc3))`,
+		`#round = loc("a"(#round))`,
+		`#map = affine_map<(d0) -> (d0)>`,
+	} {
+		l.Define(line)
+	}
+	for text, want := range map[string]string{
+		`unknown`:          ``,
+		`#loc1`:            `m.py:3`,
+		`"dot"(#loc4)`:     `dot at m.py:3`,
+		`"dot"`:            `dot`,
+		`"a \"q\""(#loc1)`: `a "q" at m.py:3`,
+		`callsite("g"("x.py":1:2) at "h"("y.py":3:4))`:     `x.py:1`,
+		`fused<"tag">["x.py":1:2 to 3:4, "y"("z.py":1:1)]`: `y at x.py:1`,
+		`"jit(f)/mul"(fused[unknown, #loc4]`:               `jit(f)/mul at m.py:3`,
+		`#round`:                                           `a`,
+		`#missing`:                                         ``,
+		`"open`:                                            `open`,
+		``:                                                 ``,
+	} {
+		if got := Of(l.Metadata(text)).String(); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// The name of a call stands in front of the names of what it calls, once.
+func TestUnder(t *testing.T) {
+	for _, c := range [][3]string{
+		{"jit(f)", `{op_name="mul" source_line=3}`, `{op_name="jit(f)/mul" source_line=3}`},
+		{"jit(f)", `{op_name="jit(f)/mul"}`, `{op_name="jit(f)/mul"}`},
+		{"", `{op_name="mul"}`, `{op_name="mul"}`},
+		{`a"b`, `{op_name="m\"ul"}`, `{op_name="a\"b/m\"ul"}`},
+		{"f", `{source_line=3}`, `{source_line=3}`},
+	} {
+		if got := Under(c[0], c[1]); got != c[2] {
+			t.Errorf("%s under %s: %s, want %s", c[1], c[0], got, c[2])
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"net"
@@ -16,10 +16,10 @@ func TestWritable(t *testing.T) {
 	}
 	defer l.Close()
 	want := "cannot write " + socket + ": no such device or address"
-	if err := writable(socket); err == nil || err.Error() != want {
+	if err := Writable(socket); err == nil || err.Error() != want {
 		t.Errorf("%v, not %s", err, want)
 	}
-	if err := writable(filepath.Join(t.TempDir(), "none", "b.db")); err == nil ||
+	if err := Writable(filepath.Join(t.TempDir(), "none", "b.db")); err == nil ||
 		strings.Contains(err.Error(), ".tilewright") {
 		t.Errorf("%v", err)
 	}

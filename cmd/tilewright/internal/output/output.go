@@ -1,0 +1,261 @@
+// Package output writes the files of commands: each replaces a file of its own kind as
+// a whole, and never one that the same command reads.
+package output
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A Kind is a kind of file that commands write.
+type Kind struct {
+	// Name for people, with an article.
+	name string
+	// Beginnings of its files, in lower case; a file of zero bytes is of every
+	// kind.
+	begins []string
+}
+
+// The kinds of files that commands write, and the texts by which a file that is there
+// already is recognised as one of them.
+var (
+	Page    = Kind{"an HTML page", []string{"<!doctype html"}}
+	Lines   = Kind{"a file of JSON lines", []string{"{"}}
+	NumPy   = Kind{"a NumPy file", []string{"\x93numpy"}}
+	HLO     = Kind{"HLO text", []string{"hlomodule"}}
+	Picture = Kind{"an SVG picture", []string{"<svg", "<?xml"}}
+)
+
+// A File is a file that a command writes as a whole. It replaces a file of
+// its own kind only, and never one that the same command reads.
+type File struct {
+	// Name of the file; an empty one is no file.
+	Name string
+	// Kind of what is written.
+	Kind Kind
+	// Files that the command reads: its database and its inputs.
+	Reads []string
+	// Replace a file of another kind (-f), but none that is read.
+	Replace bool
+}
+
+// Check explains why the output must not or cannot be written, before the work
+// that would be lost is begun. An empty name is no file.
+func (o File) Check() error {
+	if o.Name == "" {
+		return nil
+	}
+	if err := o.CheckReads(); err != nil {
+		return err
+	}
+	if err := o.checkKind(); err != nil {
+		return err
+	}
+	return Writable(o.Name)
+}
+
+// CheckReads compares the output with the files that are read, by inode.
+func (o File) CheckReads() error {
+	to, err := os.Stat(o.Name)
+	if err != nil {
+		return nil
+	}
+	for _, name := range o.Reads {
+		from, err := os.Stat(name)
+		if err == nil && os.SameFile(from, to) {
+			return fmt.Errorf("cannot write %s: this command reads it", o.Name)
+		}
+	}
+	return nil
+}
+
+// checkKind looks at the first bytes of a file that would be replaced.
+func (o File) checkKind() error {
+	info, err := os.Stat(o.Name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || o.Replace {
+		return nil
+	}
+	f, err := os.Open(o.Name)
+	if err != nil {
+		return unwritable(o.Name, err)
+	}
+	defer f.Close()
+	head := make([]byte, 16)
+	n, _ := io.ReadFull(f, head)
+	for _, begins := range o.Kind.begins {
+		// Folding, not ToLower, which replaces the first byte of a NumPy file.
+		if k := len(begins); k <= n && strings.EqualFold(string(head[:k]), begins) {
+			return nil
+		}
+	}
+	return fmt.Errorf(
+		"cannot write %s: it is there and is not %s; -f replaces it", o.Name, o.Kind.name,
+	)
+}
+
+// Write checks the output and replaces the file as a whole: a complete temporary
+// file is renamed to it.
+func (o File) Write(write func(*bufio.Writer) error) error {
+	f, err := o.create()
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	if err := write(w); err != nil {
+		f.drop()
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		f.drop()
+		return unwritable(o.Name, err)
+	}
+	return f.keep()
+}
+
+// Replace replaces a file of any kind as a whole.
+func Replace(name string, write func(*bufio.Writer) error) error {
+	return File{Name: name, Replace: true}.Write(write)
+}
+
+// Append writes a line at the end of a file, which may be missing. One write is one
+// line, also where several processes append.
+func (o File) Append(line []byte) error {
+	if err := o.CheckReads(); err != nil {
+		return err
+	}
+	if err := o.checkKind(); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(o.Name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return unwritable(o.Name, err)
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// A pendingFile is an output that is being written: a temporary file beside
+// it, or the output itself where that is a device or a pipe.
+type pendingFile struct {
+	*os.File
+	output string
+}
+
+// create checks the output and opens its temporary file.
+func (o File) create() (*pendingFile, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(o.Name); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(o.Name, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, unwritable(o.Name, err)
+		}
+		return &pendingFile{f, o.Name}, nil
+	}
+	f, err := tempBeside(o.Name)
+	if err != nil {
+		return nil, unwritable(o.Name, err)
+	}
+	return &pendingFile{f, o.Name}, nil
+}
+
+// Stream checks the output and opens it under its own name, so that it can be
+// read while it is written. A command that goes on after another process appends.
+func (o File) Stream(goesOn bool) (*os.File, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	if goesOn {
+		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	f, err := os.OpenFile(o.Name, mode, 0o666)
+	if err != nil {
+		return nil, unwritable(o.Name, err)
+	}
+	return f, nil
+}
+
+// keep closes the file and gives it its name.
+func (f *pendingFile) keep() error {
+	if err := f.Close(); err != nil {
+		f.drop()
+		return unwritable(f.output, err)
+	}
+	if f.Name() == f.output {
+		return nil
+	}
+	if err := os.Rename(f.Name(), f.output); err != nil {
+		f.drop()
+		return unwritable(f.output, err)
+	}
+	return nil
+}
+
+// drop removes the file; what was there before stays.
+func (f *pendingFile) drop() {
+	f.Close()
+	if f.Name() != f.output {
+		os.Remove(f.Name())
+	}
+}
+
+// tempBeside creates a hidden file in the folder of a name, with the permissions
+// that umask leaves.
+func tempBeside(name string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(
+			filepath.Join(filepath.Dir(name), fmt.Sprintf(
+				".%s.%08x.new", filepath.Base(name), rand.Uint32(),
+			)),
+			os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666,
+		)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
+
+// unwritable explains why a file could not be written, naming the file that was
+// meant.
+func unwritable(name string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fmt.Errorf("cannot write %s: %w", name, err)
+}
+
+// Writable explains why a file could not be written, before the work that would
+// be lost is begun; an empty name is no file. A file that exists is opened and
+// not changed, another one is tried under a temporary name in its folder.
+func Writable(name string) error {
+	if name == "" {
+		return nil
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return fmt.Errorf("cannot write %s: it is a directory", name)
+	} else if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil // to open it would wait for a reader
+	} else if err == nil {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return unwritable(name, err)
+		}
+		return f.Close()
+	}
+	tmp, err := tempBeside(name)
+	if err != nil {
+		return unwritable(name, err)
+	}
+	tmp.Close()
+	return os.Remove(tmp.Name())
+}

@@ -1,0 +1,129 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hloproto"
+	"github.com/tilewright/tilewright/symtile/partition"
+)
+
+// Modules parses the modules of a text, which lines "// -----" separate, or of a
+// message of XLA's. A number above 0 chooses one of them. Those that can be read come
+// with the errors of the others, which the name begins.
+func Modules(name string, src []byte, number int) ([]*hlo.Module, error) {
+	if hloproto.Detected(src) {
+		text, err := hloproto.Text(name, src)
+		if err != nil {
+			return nil, err
+		}
+		src = text
+	}
+	texts := separateModules(src)
+	if number > len(texts) {
+		return nil, fmt.Errorf("%s has %d modules; there is no %d", name, len(texts), number)
+	}
+	if number > 0 {
+		texts = texts[number-1 : number]
+	}
+	var all []*hlo.Module
+	var failed []error
+	for _, text := range texts {
+		m, err := hlo.Parse(name, text)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		all = append(all, m)
+	}
+	return all, errors.Join(failed...)
+}
+
+// Read parses a text that is one module and splits it into fusions, unless it has
+// some.
+func Read(name string, src []byte) (*partition.Result, error) {
+	all, err := Modules(name, src, 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) != 1 {
+		return nil, fmt.Errorf("%s has %d modules; one is expected", name, len(all))
+	}
+	return Partitioned(all[0]), nil
+}
+
+// Partitioned is the partition of a module into fusions that can be computed here.
+func Partitioned(m *hlo.Module) *partition.Result {
+	return partition.Module(m, partition.Options{Outside: notComputed})
+}
+
+// notComputed is the reason why an operation stays out of fusions: the reference,
+// with which every kernel is compared, or the default backend does not compute it.
+func notComputed(i *hlo.Instr) string {
+	return cmp.Or(reference.NotComputed(i.Op), cpu.NotComputed(i.Op))
+}
+
+// An Outside is an instruction of an unfused module that is in no fusion.
+type Outside struct {
+	// Name, opcode, and why no fusion takes it.
+	Instr  string `json:"instr"`
+	Op     string `json:"op"`
+	Reason string `json:"reason"`
+}
+
+// NewOutside lists what stays outside, but for instructions that do no work, such as
+// constants and tuples.
+func NewOutside(all []partition.Unfused) (list []Outside) {
+	for _, o := range all {
+		if !slices.Contains(workless, o.Instr.Op) {
+			list = append(list, Outside{o.Instr.Name, string(o.Instr.Op), o.Reason})
+		}
+	}
+	return list
+}
+
+// workless operations do no work.
+var workless = []hlo.Opcode{hlo.OpConstant, hlo.OpIota, hlo.OpTuple, hlo.OpGetTupleElement}
+
+// separator is a line between modules, as in the tests of compilers.
+var separator = regexp.MustCompile(`(?m)^(//|#) -----.*$`)
+
+// separateModules cuts a text at its separators and leaves out parts without
+// instructions. Each part keeps its place by the empty lines in front of it.
+func separateModules(src []byte) [][]byte {
+	cuts := separator.FindAllIndex(src, -1)
+	if len(cuts) == 0 {
+		return [][]byte{src}
+	}
+	var all [][]byte
+	start := 0
+	for _, cut := range append(cuts, []int{len(src), len(src)}) {
+		if part := src[start:cut[0]]; hasInstructions(part) {
+			lines := bytes.Count(src[:start], []byte("\n"))
+			all = append(all, append(bytes.Repeat([]byte("\n"), lines), part...))
+		}
+		start = cut[1]
+	}
+	if all == nil {
+		return [][]byte{src}
+	}
+	return all
+}
+
+// hasInstructions reports whether a line of the text is neither empty nor a comment.
+func hasInstructions(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,399 @@
+package query
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
+)
+
+// ErrClosed is the error of a question to a Store that is closed.
+var ErrClosed = errors.New("the database or snapshot is closed")
+
+// A StoreError is an error of the database or the snapshot, not of the question.
+type StoreError struct{ Err error }
+
+// Error is that of the file.
+func (e *StoreError) Error() string { return e.Err.Error() }
+
+// Unwrap is that of the file.
+func (e *StoreError) Unwrap() error { return e.Err }
+
+// A Device is what plans are asked for.
+type Device struct {
+	// Identity is a part of the key of a winner.
+	Identity kernels.Identity
+	// Backend gives a default plan where nothing is stored; nil gives none. A Store
+	// calls it from one goroutine at a time.
+	Backend kernels.Backend
+}
+
+// DeviceOf is the device of a backend.
+func DeviceOf(b kernels.Backend) Device {
+	return Device{kernels.IdentityOf(b), b}
+}
+
+// A Store answers from a database or from a published snapshot, for one device. Any
+// number of goroutines may ask it.
+type Store struct {
+	device   Device
+	db       *cache.DB
+	snapshot *tuner.Snapshot
+
+	open   sync.RWMutex // held for writing by Close
+	closed bool
+	plans  sync.Mutex // held while the backend makes a plan
+	texts  texts
+}
+
+// Open opens the database or the snapshot at a path: the first bytes tell which. A
+// file that does not exist is a database without winners.
+func Open(path string, d Device) (*Store, error) {
+	s := &Store{device: d}
+	published, err := isSnapshot(path)
+	if err != nil {
+		return nil, err
+	}
+	if !published {
+		s.db = cache.Open(path)
+		return s, nil
+	}
+	snapshot, err := tuner.OpenSnapshot(path)
+	s.snapshot = &snapshot
+	return s, err
+}
+
+// isSnapshot reads the first bytes of a file.
+func isSnapshot(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || !info.Mode().IsRegular() {
+		return false, err // to open a pipe would wait; the database says what it is
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	head := make([]byte, len(snapshotMagic))
+	_, err = io.ReadFull(f, head)
+	return err == nil && string(head) == snapshotMagic, nil
+}
+
+// Instant reports whether Get takes no lock and reads no file: a snapshot.
+func (s *Store) Instant() bool { return s.snapshot != nil }
+
+// snapshotMagic begins the snapshots of all versions.
+const snapshotMagic = "TWSNAP"
+
+// Close waits for the questions that are being answered and frees the snapshot.
+// Later questions fail with ErrClosed.
+func (s *Store) Close() error {
+	s.open.Lock()
+	defer s.open.Unlock()
+	if s.closed || s.snapshot == nil {
+		s.closed = true
+		return nil
+	}
+	s.closed = true
+	return s.snapshot.Close()
+}
+
+// A Winner is the plan of one fusion.
+type Winner struct {
+	// Answer says where the plan is from: "exact", what is stored for this fusion on
+	// this device; "default", the first by price, where nothing is stored; or "none".
+	Answer string `json:"answer"`
+	// Name of the fusion; empty for a question by fingerprint.
+	Fusion string `json:"fusion,omitempty"`
+	// Fingerprint of the canonical fusion, hexadecimal.
+	Fingerprint string `json:"fingerprint"`
+	// Stable name of the device.
+	Device string `json:"device"`
+	// Plan, as "64,256,32 threads=2": tile sizes and knobs.
+	Plan string `json:"plan,omitempty"`
+	// Seconds is the median of what is stored, or a prediction.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Predicted says that Seconds are of the cost model.
+	Predicted bool `json:"predicted,omitempty"`
+	// Reason why there is no plan.
+	Reason string `json:"reason,omitempty"`
+	// Safe lists how the safe context of the record differs from the device's.
+	Safe []string `json:"safe,omitempty"`
+	// Evidence is there for winners; DefaultError only for those of a database.
+	Evidence *Evidence `json:"evidence,omitempty"`
+}
+
+// Evidence is how a winner was chosen.
+type Evidence struct {
+	// Default is the plan that the winner is compared with.
+	Default string `json:"default,omitempty"`
+	// Speedup over the default: median, lower and upper end (0: unknown).
+	Speedup [3]float64 `json:"speedup"`
+	// Regret bounds the winner's time over that of the best tried plan, less 1, at
+	// 95 %; −1 is unknown.
+	Regret float64 `json:"regret"`
+	// Ties are the plans that are statistically equal to the winner.
+	Ties []string `json:"ties,omitempty"`
+	// Checked says that the winner agreed with the reference on this machine.
+	Checked bool `json:"checked"`
+	// Provisional says that the race is not over, or only the default was timed.
+	Provisional bool `json:"provisional,omitempty"`
+	// DefaultError is how the default plan failed its check.
+	DefaultError string `json:"defaultError,omitempty"`
+}
+
+// Get answers for a fingerprint. A miss is "none": there is no fusion to make a plan
+// of.
+func (s *Store) Get(print cache.Fingerprint) (Winner, error) {
+	id := s.device.Identity
+	w := Winner{
+		Answer:      "none",
+		Fingerprint: fmt.Sprintf("%x", print[:]),
+		Device:      id.Device,
+	}
+	key := cache.Key{
+		Fusion:  print,
+		Device:  id.Device,
+		Backend: id.Backend,
+		Codegen: id.Revision,
+	}
+	s.open.RLock()
+	defer s.open.RUnlock()
+	switch {
+	case s.closed:
+		return w, &StoreError{ErrClosed}
+	case s.snapshot != nil:
+		return w, s.published(&w, &key)
+	}
+	return w, s.stored(&w, &key)
+}
+
+// published fills in what the snapshot has.
+func (s *Store) published(w *Winner, key *cache.Key) error {
+	var hit cache.Hit
+	found, err := s.snapshot.Get(key, &hit)
+	if err != nil {
+		return &StoreError{err}
+	}
+	if !found {
+		return nil
+	}
+	w.Answer = "exact"
+	w.Plan = string(hit.Plan)
+	w.Seconds = hit.Seconds
+	w.Predicted = hit.Untimed
+	w.Safe = hit.SafeDiff(s.device.Identity.Safe)
+	w.Evidence = &Evidence{
+		Default:     string(hit.Default),
+		Speedup:     hit.Speedup,
+		Regret:      hit.Regret,
+		Ties:        hit.Ties(),
+		Checked:     hit.Checked,
+		Provisional: hit.Provisional,
+	}
+	return nil
+}
+
+// stored fills in what the database has.
+func (s *Store) stored(w *Winner, key *cache.Key) error {
+	r, found, err := s.db.Get(*key)
+	if err != nil {
+		return &StoreError{err}
+	}
+	if !found {
+		return nil
+	}
+	w.Answer = "exact"
+	w.Plan = r.Plan
+	w.Seconds = r.Seconds
+	w.Predicted = r.Untimed
+	w.Safe = cache.SafeDiff(r.Safe, s.device.Identity.Safe)
+	w.Evidence = &Evidence{
+		Default:      r.Default,
+		Speedup:      r.Speedup,
+		Regret:       r.Regret,
+		Ties:         r.Ties,
+		Checked:      r.Checked,
+		Provisional:  r.Provisional,
+		DefaultError: r.DefaultFailure(),
+	}
+	return nil
+}
+
+// Default is the plan that the backend takes without tuning, which is the first by
+// price, with the time that the model predicts for it. Nothing is measured.
+func (s *Store) Default(c *hlo.Computation) Winner {
+	w := Winner{
+		Answer:      "none",
+		Fusion:      c.Name,
+		Fingerprint: fmt.Sprintf("%x", c.Fingerprint()),
+		Device:      s.device.Identity.Device,
+	}
+	if err := s.setDefault(&w, c); err != nil {
+		w.Reason = err.Error()
+	}
+	return w
+}
+
+// setDefault fills in the default plan.
+func (s *Store) setDefault(w *Winner, c *hlo.Computation) error {
+	b := s.device.Backend
+	if b == nil {
+		return errors.New("there is no backend of this device here, which could make a plan")
+	}
+	p, err := symtile.Analyze(c)
+	if err != nil {
+		return err
+	}
+	s.plans.Lock()
+	defer s.plans.Unlock()
+	plan, err := b.Default(p)
+	if err != nil {
+		return err
+	}
+	w.Answer = "default"
+	w.Plan = plan.String()
+	w.Predicted = true
+	pricer, err := kernels.PricerOf(b, p)
+	if err != nil {
+		return err
+	}
+	ranked, err := new(cost.Model).Rank(pricer, []kernels.Plan{plan})
+	if err == nil {
+		w.Seconds = ranked[0].Seconds
+	}
+	return err
+}
+
+// A Lookup is the answer for all fusions of a text.
+type Lookup struct {
+	// Fusions in the order in which they run.
+	Fusions []Winner `json:"fusions"`
+	// Instructions of a module without fusions that are in none.
+	Outside []Outside `json:"outside,omitempty"`
+}
+
+// Lookup answers for the fusions of a text, or for the one of a name. Fusions of which
+// nothing is stored get the default plan, unless only exact answers are wanted. A text
+// that was seen before is not parsed again, unless a default plan is needed.
+func (s *Store) Lookup(text, fusion string, exact bool) (*Lookup, error) {
+	known, err := s.texts.read(text)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lookup{Fusions: []Winner{}, Outside: known.outside}
+	missed := map[string]bool{}
+	for _, f := range known.prints {
+		if fusion != "" && f.Name != fusion {
+			continue
+		}
+		w, err := s.Get(f.print)
+		if err != nil {
+			return nil, err
+		}
+		w.Fusion = f.Name
+		missed[f.Name] = w.Answer == "none" && !exact
+		l.Fusions = append(l.Fusions, w)
+	}
+	if fusion != "" && len(l.Fusions) == 0 {
+		return nil, fmt.Errorf("there is no fusion %q", fusion)
+	}
+	return l, s.setDefaults(l, text, missed)
+}
+
+// setDefaults replaces the answers of fusions that were missed.
+func (s *Store) setDefaults(l *Lookup, text string, missed map[string]bool) error {
+	for k, w := range l.Fusions {
+		if !missed[w.Fusion] {
+			continue
+		}
+		split, err := Read("text", []byte(text))
+		if err != nil {
+			return err
+		}
+		for _, c := range split.Module.Fusions() {
+			for j := k; missed[c.Name] && j < len(l.Fusions); j++ {
+				if l.Fusions[j].Fusion == c.Name {
+					l.Fusions[j] = s.Default(c)
+				}
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// A Print is the fingerprint of a fusion.
+type Print struct {
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint"`
+
+	print cache.Fingerprint
+}
+
+// Prints lists the fusions of a text with their fingerprints.
+func (s *Store) Prints(text string) ([]Print, error) {
+	known, err := s.texts.read(text)
+	return known.prints, err
+}
+
+// texts remembers the fingerprints of the fusions of texts, since the processes of a
+// job ask for the same ones.
+type texts struct {
+	mu   sync.Mutex
+	seen map[[sha256.Size]byte]readText
+}
+
+// A readText is what is remembered of a text.
+type readText struct {
+	prints  []Print
+	outside []Outside
+}
+
+// maxTexts is how many texts are remembered: some hundred bytes for each fusion.
+const maxTexts = 1 << 12
+
+// read reads a text, unless it is remembered.
+func (t *texts) read(text string) (readText, error) {
+	sum := sha256.Sum256([]byte(text))
+	t.mu.Lock()
+	known, ok := t.seen[sum]
+	t.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	split, err := Read("text", []byte(text))
+	if err != nil {
+		return readText{}, err
+	}
+	known = readText{prints: Prints(split.Module), outside: NewOutside(split.Outside)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.seen == nil || len(t.seen) >= maxTexts {
+		t.seen = map[[sha256.Size]byte]readText{}
+	}
+	t.seen[sum] = known
+	return known, nil
+}
+
+// Prints lists the fusions of a module with their fingerprints.
+func Prints(m *hlo.Module) []Print {
+	list := []Print{}
+	for _, c := range m.Fusions() {
+		print := c.Fingerprint()
+		list = append(list, Print{c.Name, fmt.Sprintf("%x", print[:]), print})
+	}
+	return list
+}

@@ -1,0 +1,338 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/tilewright/tilewright/query"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/tuner"
+)
+
+// A Request is one question, a line of JSON. A field that its operation does not name
+// has to be absent.
+type Request struct {
+	// ID is a number or a string; the response has the same.
+	ID json.RawMessage `json:"id,omitempty"`
+	// Op is the operation: a name of Ops.
+	Op string `json:"op"`
+	// Text of a module, HLO or StableHLO; one without fusions is split into some.
+	Text string `json:"text,omitempty"`
+	// Fusion is the name of the one that is meant; empty: all.
+	Fusion string `json:"fusion,omitempty"`
+	// Fingerprint of the canonical form of a fusion, hexadecimal.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Sizes of tiles, one for each dimension; without them tiles are symbolic.
+	Sizes []int64 `json:"sizes,omitempty"`
+	// Tile is the ids of one tile, in the order of the dimensions; needs Sizes.
+	Tile []int64 `json:"tile,omitempty"`
+	// Require "exact" answers "none" where nothing is stored.
+	Require string `json:"require,omitempty"`
+}
+
+// A Response is the answer to one request, a line of JSON: Result or Error.
+type Response struct {
+	// ID of the request; null where it could not be read.
+	ID json.RawMessage `json:"id"`
+	// Result is the document of the operation.
+	Result any `json:"result,omitempty"`
+	// Error is why there is none.
+	Error *Error `json:"error,omitempty"`
+}
+
+// An Error is why a request has no result.
+type Error struct {
+	// Kind is "request" (the line is no request), "input" (its text cannot be read
+	// or analysed), "store" (the database or snapshot) or "internal" (a bug).
+	Kind string `json:"kind"`
+	// Message for people.
+	Message string `json:"message"`
+}
+
+// Error is the message.
+func (e *Error) Error() string { return e.Message }
+
+// requestf makes an error of kind "request".
+func requestf(format string, args ...any) error {
+	return &Error{"request", fmt.Sprintf(format, args...)}
+}
+
+// An Op is one operation of the protocol.
+type Op struct {
+	// Name in a request, and a line for people.
+	Name, About string
+	// Fields that a request has to have, and those that it may have.
+	Needs, Takes []string
+	// Result is a value of the type of the result.
+	Result any
+
+	answer func(*query.Store, Request) (any, error)
+}
+
+// A Version names the program that answers.
+type Version struct {
+	// Version of the program: "tilewright v1.2.3".
+	Version string `json:"version"`
+	// Protocol is the number of the protocol that it speaks.
+	Protocol int `json:"protocol"`
+}
+
+// Protocol is the number of the protocol; a request that one number answers is
+// answered by later ones.
+const Protocol = 1
+
+// Prints is the result of the operation fingerprint.
+type Prints struct {
+	// Fusions in the order in which they run.
+	Fusions []query.Print `json:"fusions"`
+}
+
+// Tiles is the result of the operation tiles.
+type Tiles struct {
+	// Fusions in the order in which they run, as show -json prints them.
+	Fusions []*query.Fusion `json:"fusions"`
+	// Outside are the instructions in no fusion, with the reasons.
+	Outside []query.Outside `json:"outside,omitempty"`
+}
+
+// Ops lists the operations of the protocol. "region" is reserved.
+func Ops() []Op {
+	return []Op{
+		{
+			Name: "lookup", About: "the plan of every fusion of a text",
+			Needs:  []string{"text"},
+			Takes:  []string{"fusion", "require"},
+			Result: query.Lookup{}, answer: lookup,
+		},
+		{
+			Name: "get", About: "the plan of a fingerprint",
+			Needs:  []string{"fingerprint"},
+			Result: query.Winner{}, answer: get,
+		},
+		{
+			Name: "plan", About: "the default plan of every fusion, whatever is stored",
+			Needs:  []string{"text"},
+			Takes:  []string{"fusion"},
+			Result: query.Lookup{}, answer: plan,
+		},
+		{
+			Name: "fingerprint", About: "the fingerprint of every fusion",
+			Needs:  []string{"text"},
+			Result: Prints{}, answer: fingerprint,
+		},
+		{
+			Name: "partition", About: "how a module is split into fusions",
+			Needs:  []string{"text"},
+			Result: query.Partition{}, answer: partition,
+		},
+		{
+			Name: "tiles", About: "indexing maps, tiles and constraints",
+			Needs:  []string{"text"},
+			Takes:  []string{"fusion", "sizes", "tile"},
+			Result: Tiles{}, answer: tiles,
+		},
+		{
+			Name: "version", About: "the version of the program and of the protocol",
+			Result: Version{}, answer: version,
+		},
+	}
+}
+
+// ops are the operations by name.
+var ops = func() map[string]Op {
+	m := map[string]Op{}
+	for _, op := range Ops() {
+		m[op.Name] = op
+	}
+	return m
+}()
+
+// Answer answers a request. It never panics: what fails inside is an Error of kind
+// "internal".
+func Answer(s *query.Store, r Request) (resp Response) {
+	resp.ID = r.ID
+	if resp.ID == nil {
+		resp.ID = json.RawMessage("null")
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			resp.Result = nil
+			resp.Error = &Error{"internal", fmt.Sprintf("internal error: %v; this is a bug in tilewright\n%s", p, debug.Stack())}
+		}
+	}()
+	result, err := r.answer(s)
+	if err != nil {
+		resp.Error = kindOf(err)
+		return resp
+	}
+	resp.Result = result
+	return resp
+}
+
+// answer checks the fields and calls the operation.
+func (r Request) answer(s *query.Store) (any, error) {
+	op, ok := ops[r.Op]
+	if !ok {
+		var names []string
+		for _, o := range Ops() {
+			names = append(names, o.Name)
+		}
+		return nil, requestf("there is no operation %.40q; there are %s", r.Op, strings.Join(names, ", "))
+	}
+	for _, f := range r.fields() {
+		needed := slices.Contains(op.Needs, f.name)
+		switch {
+		case needed && !f.set:
+			return nil, requestf("%s needs the field %q", r.Op, f.name)
+		case f.set && !needed && !slices.Contains(op.Takes, f.name):
+			return nil, requestf("%s takes no field %q", r.Op, f.name)
+		}
+	}
+	if r.Require != "" && r.Require != "exact" {
+		return nil, requestf("require is \"exact\" or absent, not %.40q", r.Require)
+	}
+	return op.answer(s, r)
+}
+
+// A field is a field of a request but for ID and Op.
+type field struct {
+	name string
+	set  bool
+}
+
+// fields lists the fields and whether they are set.
+func (r Request) fields() []field {
+	return []field{
+		{"text", r.Text != ""},
+		{"fusion", r.Fusion != ""},
+		{"fingerprint", r.Fingerprint != ""},
+		{"sizes", r.Sizes != nil},
+		{"tile", r.Tile != nil},
+		{"require", r.Require != ""},
+	}
+}
+
+// kindOf sorts an error: errors of a text are "input" unless they say otherwise.
+func kindOf(err error) *Error {
+	var of *Error
+	var store *query.StoreError
+	switch {
+	case errors.As(err, &of):
+		return of
+	case errors.As(err, &store):
+		return &Error{"store", err.Error()}
+	}
+	return &Error{"input", err.Error()}
+}
+
+// Parse reads a request from a line. Its ID is there even with an error, if it could
+// be read.
+func Parse(line []byte) (r Request, err error) {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	err = dec.Decode(&r)
+	if err == nil && dec.More() {
+		err = errors.New("there is text after its end")
+	}
+	if err != nil {
+		return r, requestf("not a request: %v", err)
+	}
+	if len(r.ID) > 0 && strings.IndexByte(`"-0123456789`, r.ID[0]) < 0 {
+		r.ID = nil
+		return r, requestf("an id is a number or a string")
+	}
+	return r, nil
+}
+
+// lookup answers from the store, with default plans where nothing is stored, unless
+// the request wants exact answers only.
+func lookup(s *query.Store, r Request) (any, error) {
+	return s.Lookup(r.Text, r.Fusion, r.Require == "exact")
+}
+
+// get answers by fingerprint. A compiler that keeps the fingerprints of its fusions asks
+// this way: no text is parsed.
+func get(s *query.Store, r Request) (any, error) {
+	var print [32]byte
+	if len(r.Fingerprint) != hex.EncodedLen(len(print)) {
+		return nil, requestf("a fingerprint has 64 hexadecimal digits")
+	}
+	if _, err := hex.Decode(print[:], []byte(r.Fingerprint)); err != nil {
+		return nil, requestf("a fingerprint has 64 hexadecimal digits: %v", err)
+	}
+	return s.Get(print)
+}
+
+// plan answers with default plans, whatever is stored: what a compiler takes that must
+// not depend on the contents of a cache.
+func plan(s *query.Store, r Request) (any, error) {
+	split, err := query.Read("text", []byte(r.Text))
+	if err != nil {
+		return nil, err
+	}
+	all, err := named(split.Module, r.Fusion)
+	if err != nil {
+		return nil, err
+	}
+	l := query.Lookup{Fusions: []query.Winner{}, Outside: query.NewOutside(split.Outside)}
+	for _, c := range all {
+		l.Fusions = append(l.Fusions, s.Default(c))
+	}
+	return l, nil
+}
+
+// fingerprint lists the fusions of a text, by which a client may ask get afterwards.
+func fingerprint(s *query.Store, r Request) (any, error) {
+	all, err := s.Prints(r.Text)
+	return Prints{all}, err
+}
+
+// partition says how a module is split, and what the fusions cost beside the operations
+// one by one.
+func partition(_ *query.Store, r Request) (any, error) {
+	split, err := query.Read("text", []byte(r.Text))
+	if err != nil {
+		return nil, err
+	}
+	return query.NewPartition(split), nil
+}
+
+// tiles describes fusions: symbolic without sizes, with the numbers of a tiling, or with
+// those of one of its tiles.
+func tiles(_ *query.Store, r Request) (any, error) {
+	split, err := query.Read("text", []byte(r.Text))
+	if err != nil {
+		return nil, err
+	}
+	all, err := named(split.Module, r.Fusion)
+	if err != nil {
+		return nil, err
+	}
+	if r.Sizes == nil && r.Tile != nil {
+		return nil, requestf("tile needs sizes")
+	}
+	if r.Sizes != nil && len(all) > 1 {
+		return nil, requestf("there are %d fusions; choose one by the field fusion", len(all))
+	}
+	t := Tiles{Fusions: []*query.Fusion{}, Outside: query.NewOutside(split.Outside)}
+	callers := query.Callers(split.Module)
+	for _, c := range all {
+		f, err := query.NewFusion(c, callers[c], query.Point{Sizes: symtile.Tiling(r.Sizes), IDs: r.Tile})
+		if err != nil {
+			return nil, err
+		}
+		t.Fusions = append(t.Fusions, f)
+	}
+	return t, nil
+}
+
+// version names the program, so that a client can say with which one it spoke.
+func version(*query.Store, Request) (any, error) {
+	return Version{tuner.Version(), Protocol}, nil
+}
