@@ -124,6 +124,23 @@ func Replace(name string, write func(*bufio.Writer) error) error {
 	return File{Name: name, Replace: true}.Write(write)
 }
 
+// Append writes a line at the end of a file, which may be missing. One write is one
+// line, also where several processes append.
+func (o File) Append(line []byte) error {
+	if err := o.CheckReads(); err != nil {
+		return err
+	}
+	if err := o.checkKind(); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(o.Name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return unwritable(o.Name, err)
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
 // A pendingFile is an output that is being written: a temporary file beside
 // it, or the output itself where that is a device or a pipe.
 type pendingFile struct {
@@ -151,12 +168,16 @@ func (o File) create() (*pendingFile, error) {
 }
 
 // Stream checks the output and opens it under its own name, so that it can be
-// read while it is written.
-func (o File) Stream() (*os.File, error) {
+// read while it is written. A command that goes on after another process appends.
+func (o File) Stream(goesOn bool) (*os.File, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	f, err := os.Create(o.Name)
+	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	if goesOn {
+		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	f, err := os.OpenFile(o.Name, mode, 0o666)
 	if err != nil {
 		return nil, unwritable(o.Name, err)
 	}
