@@ -63,8 +63,14 @@ func (m floats) exponential(x, rest operand, shift int) operand {
 // it in its last bits.
 func (m floats) rounded(x operand, scale float64) (n, i operand) {
 	round := roundingSum[m.k]
-	sum := m.fma(x, m.c(scale), m.reg(round))
-	return m.sub(sum, m.c(round)), words{m.e.asm}.low(sum)
+	sum := m.fma(
+		x,
+		m.c(scale),
+		m.reg(round),
+	)
+	return m.sub(sum, m.c(round)), words{m.e.asm}.low(
+		sum,
+	)
 }
 
 // log is e·ln 2 + 2·atanh(s) as log32, with the series to s²¹.
@@ -91,10 +97,20 @@ func (m floats) log(x operand) operand {
 // 33 bits of ln 2, which is exact, and the rest.
 func (m floats) logParts(x operand) (hi, lo operand) {
 	f, e := m.mantissa(x)
-	s := m.div(f, m.add(f, m.c(2)))
+	s := m.div(
+		f,
+		m.add(f, m.c(2)),
+	)
 	z := m.mul(s, s)
-	q := m.mul(z, m.poly(z, logSeries...))
-	r := m.fma(m.neg(s), m.sub(f, q), f)
+	q := m.mul(
+		z,
+		m.poly(z, logSeries...),
+	)
+	r := m.fma(
+		m.neg(s),
+		m.sub(f, q),
+		f,
+	)
 	return m.mul(e, m.c(ln2Hi)),
 		m.fma(e, m.c(ln2Lo), r)
 }
@@ -109,7 +125,11 @@ var logSeries = []float64{
 func (m floats) mantissa(x operand) (f, e operand) {
 	a := m.e.asm
 	// Denormal numbers are scaled by 2⁵⁴.
-	tiny := m.is("lt", x, m.c(0x1p-1022))
+	tiny := m.is(
+		"lt",
+		x,
+		m.c(0x1p-1022),
+	)
 	y := m.pick(
 		tiny, m.mul(x, m.c(0x1p54)), x,
 	)
@@ -130,7 +150,11 @@ func (m floats) mantissa(x operand) (f, e operand) {
 		kindF64, "cvt.rn.f64.s64",
 		a.get(kindB64, "shr.s64", exponent, 52),
 	)
-	return f, m.pick(tiny, m.add(e, m.c(-54)), e)
+	return f, m.pick(
+		tiny,
+		m.add(e, m.c(-54)),
+		e,
+	)
 }
 
 // logPair is the logarithm of a positive number as the sum of two, off by a part in 2⁶³
@@ -142,7 +166,11 @@ func (m floats) logPair(x operand) (hi, lo operand) {
 	s := m.mul(f, inverse)
 	// What f − s·d leaves, with d = f + 2 before it was rounded.
 	left := m.fma(m.neg(s), d, f)
-	left = m.fma(m.neg(s), m.sub(f, m.sub(d, m.c(2))), left)
+	left = m.fma(
+		m.neg(s),
+		m.sub(f, m.sub(d, m.c(2))),
+		left,
+	)
 	left = m.mul(m.add(left, left), inverse)
 	cube, tail := m.cubeAndTail(s, left)
 	// The largest terms come first, so that a difference is what a sum was rounded by.
@@ -151,7 +179,10 @@ func (m floats) logPair(x operand) (hi, lo operand) {
 	sum := terms[0]
 	for _, t := range terms[1:] {
 		next := m.add(sum, t)
-		rest = m.add(rest, m.sub(t, m.sub(next, sum)))
+		rest = m.add(
+			rest,
+			m.sub(t, m.sub(next, sum)),
+		)
 		sum = next
 	}
 	hi = m.add(sum, rest)
@@ -164,14 +195,29 @@ func (m floats) cubeAndTail(s, left operand) (cube, tail operand) {
 	const third = 2.0 / 3
 	z := m.mul(s, s)
 	n := len(logSeries) - 1
-	higher := m.mul(z, m.poly(z, logSeries[:n]...))
+	higher := m.mul(
+		z,
+		m.poly(z, logSeries[:n]...),
+	)
 	raw := m.mul(s, z)
 	// s³ is raw and what two products were rounded by.
-	lost := m.fma(s, m.fma(s, s, m.neg(z)), m.fma(s, z, m.neg(raw)))
+	lost := m.fma(
+		s,
+		m.fma(s, s, m.neg(z)),
+		m.fma(s, z, m.neg(raw)),
+	)
 	cube = m.mul(raw, m.c(third))
-	lost = m.fma(lost, m.c(third), m.fma(raw, m.c(third), m.neg(cube)))
+	lost = m.fma(
+		lost,
+		m.c(third),
+		m.fma(raw, m.c(third), m.neg(cube)),
+	)
 	lost = m.fma(raw, m.c(0x1p-54*third), lost) // of 2/3 as it is rounded
-	tail = m.fma(raw, higher, m.add(lost, left))
+	tail = m.fma(
+		raw,
+		higher,
+		m.add(lost, left),
+	)
 	return cube, m.fma(left, z, tail) // 2·atanh has the slope 2/(1−z)
 }
 
@@ -185,7 +231,10 @@ const (
 // a tenth of a unit in the last place, and eˣ − 1 elsewhere, where the difference loses
 // two bits at most.
 func (m floats) expm1(x operand) operand {
-	near := m.mul(x, m.poly(x, expm1Taylor...))
+	near := m.mul(
+		x,
+		m.poly(x, expm1Taylor...),
+	)
 	return m.pick(
 		m.is("lt", m.abs(x), m.c(0.35)),
 		near,
@@ -204,7 +253,10 @@ var expm1Taylor = []float64{
 // Floating-Point Arithmetic, theorem 4), x where u is 1, and log(u) elsewhere.
 func (m floats) log1p(x operand) operand {
 	u := m.add(x, m.c(1))
-	log, d := m.log(u), m.sub(u, m.c(1))
+	log, d := m.log(u), m.sub(
+		u,
+		m.c(1),
+	)
 	near := m.pick(
 		m.is("eq", d, m.c(0)),
 		x,
@@ -219,8 +271,13 @@ func (m floats) log1p(x operand) operand {
 
 // tanh is y/(y + 2) for y = e^2x − 1; 2x is clamped so that y is finite.
 func (m floats) tanh(x operand) operand {
-	y := m.expm1(m.bounded(m.add(x, x), -50, 50))
-	return m.div(y, m.add(y, m.c(2)))
+	y := m.expm1(
+		m.bounded(m.add(x, x), -50, 50),
+	)
+	return m.div(
+		y,
+		m.add(y, m.c(2)),
+	)
 }
 
 // logistic is 1/(1 + e^−x), or e^x/(1 + e^x) for negative x, so that nothing overflows.
@@ -239,9 +296,15 @@ func (m floats) logistic(x operand) operand {
 func (m floats) sinh(x operand) operand {
 	y := m.abs(x)
 	z := m.mul(x, x)
-	near := m.mul(x, m.poly(z, sinhTaylor...))
+	near := m.mul(
+		x,
+		m.poly(z, sinhTaylor...),
+	)
 	h := m.halfExp(y)
-	far := m.sub(h, m.div(m.reg(0.25), h))
+	far := m.sub(
+		h,
+		m.div(m.reg(0.25), h),
+	)
 	return m.pick(
 		m.is("lt", y, m.c(1)), near, m.sign(far, x),
 	)
@@ -256,12 +319,19 @@ var sinhTaylor = []float64{
 // cosh is h + 1/(4h) for h = e^|x|/2.
 func (m floats) cosh(x operand) operand {
 	h := m.halfExp(m.abs(x))
-	return m.add(h, m.div(m.reg(0.25), h))
+	return m.add(
+		h,
+		m.div(m.reg(0.25), h),
+	)
 }
 
 // halfExp is e^y/2 for y ≥ 0, which is infinite only where cosh y is.
 func (m floats) halfExp(y operand) operand {
-	return m.exponential(m.atMost(y, mostExponent), "", -1)
+	return m.exponential(
+		m.atMost(y, mostExponent),
+		"",
+		-1,
+	)
 }
 
 // hugeSquare is where the roots in asinh and acosh are their argument, and before
@@ -272,15 +342,22 @@ const hugeSquare = 0x1p500
 func (m floats) asinh(x operand) operand {
 	y := m.abs(x)
 	z := m.mul(y, y)
-	root := m.sqrt(m.add(z, m.c(1)))
-	t := m.add(y, m.div(z, m.add(root, m.c(1))))
+	root := m.sqrt(
+		m.add(z, m.c(1)),
+	)
+	t := m.add(
+		y,
+		m.div(z, m.add(root, m.c(1))),
+	)
 	return m.sign(m.logTwice(y, t), x)
 }
 
 // acosh is ln(1 + t + √(t² + 2t)) for t = x − 1, ln x + ln 2 for huge x, and NaN below 1.
 func (m floats) acosh(x operand) operand {
 	t := m.sub(x, m.c(1))
-	root := m.sqrt(m.mul(t, m.add(t, m.c(2))))
+	root := m.sqrt(
+		m.mul(t, m.add(t, m.c(2))),
+	)
 	return m.pick(
 		m.is("ltu", x, m.c(1)),
 		m.reg(math.NaN()),
@@ -292,14 +369,24 @@ func (m floats) acosh(x operand) operand {
 func (m floats) logTwice(y, t operand) operand {
 	huge := m.is("gt", y, m.c(hugeSquare))
 	r := m.log1p(m.pick(huge, y, t))
-	return m.pick(huge, m.add(r, m.c(math.Ln2)), r)
+	return m.pick(
+		huge,
+		m.add(r, m.c(math.Ln2)),
+		r,
+	)
 }
 
 // atanh is ½·ln(1 + 2y/(1 − y)) for y = |x|.
 func (m floats) atanh(x operand) operand {
 	y := m.abs(x)
-	t := m.div(m.add(y, y), m.sub(m.reg(1), y))
-	return m.sign(m.mul(m.c(0.5), m.log1p(t)), x)
+	t := m.div(
+		m.add(y, y),
+		m.sub(m.reg(1), y),
+	)
+	return m.sign(
+		m.mul(m.c(0.5), m.log1p(t)),
+		x,
+	)
 }
 
 // leg is √(1 − x²).
@@ -357,14 +444,33 @@ func (m floats) quadrant(x operand) (r, n operand) {
 		n, _ = a.value(keys[1])
 		return r, n
 	}
-	r, n = a.fresh(m.k), a.fresh(kindB32)
+	r, n = a.fresh(m.k), a.fresh(
+		kindB32,
+	)
 	parts := halfPi[m.k]
 	q := m.countQuadrants(x, n)
-	y := m.fma(q, m.c(-parts[0]), x)
-	y = m.fma(q, m.c(-parts[1]), y)
-	a.do("fma.rn."+m.s, r, q, m.c(-parts[2]), y)
+	y := m.fma(
+		q,
+		m.c(-parts[0]),
+		x,
+	)
+	y = m.fma(
+		q,
+		m.c(-parts[1]),
+		y,
+	)
+	a.do(
+		"fma.rn."+m.s,
+		r,
+		q,
+		m.c(-parts[2]),
+		y,
+	)
 	plain := a.label("angle")
-	a.branch(m.is("lt", m.abs(x), m.c(plainAngle[m.k])), plain)
+	a.branch(
+		m.is("lt", m.abs(x), m.c(plainAngle[m.k])),
+		plain,
+	)
 	a.enter()
 	m.hugeAngle(x, r, n)
 	a.leave()
@@ -380,11 +486,19 @@ var roundingSum = map[kind]float64{kindF32: 0x1.8p23, kindF64: 0x1.8p52}
 // countQuadrants is q = round(2x/π), whose last bits it writes to the register n.
 func (m floats) countQuadrants(x, n operand) (q operand) {
 	a, round := m.e.asm, roundingSum[m.k]
-	sum := m.fma(x, m.c(2/math.Pi), m.reg(round))
+	sum := m.fma(
+		x,
+		m.c(2/math.Pi),
+		m.reg(round),
+	)
 	if m.k == kindF32 {
 		a.do("mov.b32", n, sum)
 	} else {
-		a.do("mov.b64", []operand{n, a.fresh(kindB32)}, sum)
+		a.do(
+			"mov.b64",
+			[]operand{n, a.fresh(kindB32)},
+			sum,
+		)
 	}
 	return m.sub(sum, m.c(round))
 }
@@ -419,30 +533,58 @@ func (m floats) hugeAngle(x, r, n operand) {
 	if m.k == kindF32 {
 		wide := m.e.asm.fresh(kindF64)
 		m := floats{m.e, kindF64, "f64"}
-		m.hugeAngle(m.e.widen(kindF64, kindF32, x), wide, n)
+		m.hugeAngle(
+			m.e.widen(kindF64, kindF32, x),
+			wide,
+			n,
+		)
 		m.e.asm.do("cvt.rn.f32.f64", r, wide)
 		return
 	}
 	w := words{m.e.asm}
 	bits := w.get(kindB64, "mov.b64", x)
-	high, low := w.turns(bits, m.e.constant(twoOverPi))
-	count := w.get(kindB32, "cvt.u32.u64", w.shr(high, 62))
-	high, low = w.or(w.shl(high, 2), w.shr(low, 62)), w.shl(low, 2)
+	high, low := w.turns(
+		bits,
+		m.e.constant(twoOverPi),
+	)
+	count := w.get(
+		kindB32,
+		"cvt.u32.u64",
+		w.shr(high, 62),
+	)
+	high, low = w.or(w.shl(high, 2), w.shr(low, 62)), w.shl(
+		low,
+		2,
+	)
 	// A fraction of a half or more is the next quadrant, less its complement.
 	more := w.get(kindB64, "shr.s64", high, 63)
-	count = w.get(kindB32, "sub.s32", count, w.get(kindB32, "cvt.u32.u64", more))
+	count = w.get(
+		kindB32,
+		"sub.s32",
+		count,
+		w.get(kindB32, "cvt.u32.u64", more),
+	)
 	size := m.mul(
 		w.fraction(m, w.xor(high, more), w.xor(low, more)),
 		m.c(math.Pi/2),
 	)
-	sign := w.get(kindF64, "mov.b64", w.xor(bits, more))
+	sign := w.get(
+		kindF64,
+		"mov.b64",
+		w.xor(bits, more),
+	)
 	size = m.op("copysign", sign, size)
 	m.e.asm.do("add.rn.f64", r, size, m.sub(x, x)) // NaN of infinity and NaN
 	// The quadrants of −x are those of x, negated.
 	negative := w.get(
 		kindB32, "cvt.u32.u64", w.get(kindB64, "shr.s64", bits, 63),
 	)
-	m.e.asm.do("sub.s32", n, w.get(kindB32, "xor.b32", count, negative), negative)
+	m.e.asm.do(
+		"sub.s32",
+		n,
+		w.get(kindB32, "xor.b32", count, negative),
+		negative,
+	)
 }
 
 // words emits instructions on integers of 64 bits.
@@ -460,7 +602,11 @@ func (w words) low(x operand) operand {
 		return v
 	}
 	v := w.fresh(kindB32)
-	w.do("mov.b64", []operand{v, w.fresh(kindB32)}, x)
+	w.do(
+		"mov.b64",
+		[]operand{v, w.fresh(kindB32)},
+		x,
+	)
 	w.scope.values[key] = v
 	return v
 }
@@ -468,20 +614,34 @@ func (w words) low(x operand) operand {
 // turns is 2x/π modulo 4, in units of 2⁻¹²⁶, for the bits of x and the address of the
 // digits of 2/π.
 func (w words) turns(bits, digits operand) (high, low operand) {
-	m := w.shl(w.or(bits, w.in(kindB64, integer(1<<52))), 11)
+	m := w.shl(
+		w.or(bits, w.in(kindB64, integer(1<<52))),
+		11,
+	)
 	exponent := w.get(
 		kindB32, "bfe.u32", w.get(kindB32, "cvt.u32.u64", w.shr(bits, 32)), 20, 11,
 	)
 	at := w.get(kindB32, "sub.s32", exponent, 1023-63)
 	q := w.window(digits, at)
 	low = w.get(kindB64, "mul.hi.u64", m, q[2])
-	middle := w.get(kindB64, "add.s64", w.get(kindB64, "mul.lo.u64", m, q[1]), low)
+	middle := w.get(
+		kindB64,
+		"add.s64",
+		w.get(kindB64, "mul.lo.u64", m, q[1]),
+		low,
+	)
 	carry := w.get(
 		kindB64, "selp.b64", 1, 0,
 		w.get(kindPred, "setp.lt.u64", middle, low),
 	)
 	high = w.get(kindB64, "mul.hi.u64", m, q[1])
-	high = w.get(kindB64, "mad.lo.u64", m, q[0], high)
+	high = w.get(
+		kindB64,
+		"mad.lo.u64",
+		m,
+		q[0],
+		high,
+	)
 	return w.get(kindB64, "add.s64", high, carry), middle
 }
 
@@ -493,12 +653,24 @@ func (w words) window(digits, at operand) (q [3]operand) {
 	)
 	var all [4]operand
 	for k := range all {
-		all[k] = w.get(kindB64, "ld.global.nc.b64", address{first, int64(8 * k)})
+		all[k] = w.get(
+			kindB64,
+			"ld.global.nc.b64",
+			address{first, int64(8 * k)},
+		)
 	}
 	by := w.get(kindB32, "and.b32", at, 63)
-	back := w.get(kindB32, "sub.s32", w.in(kindB32, "64"), by)
+	back := w.get(
+		kindB32,
+		"sub.s32",
+		w.in(kindB32, "64"),
+		by,
+	)
 	for k := range q {
-		q[k] = w.or(w.shl(all[k], by), w.shr(all[k+1], back))
+		q[k] = w.or(
+			w.shl(all[k], by),
+			w.shr(all[k+1], back),
+		)
 	}
 	return q
 }
@@ -506,9 +678,22 @@ func (w words) window(digits, at operand) (q [3]operand) {
 // fraction is a binary fraction of 128 bits as an f64.
 func (w words) fraction(m floats, high, low operand) operand {
 	zeros := w.get(kindB32, "clz.b64", high)
-	back := w.get(kindB32, "sub.s32", w.in(kindB32, "64"), zeros)
-	first := w.or(w.shl(high, zeros), w.shr(low, back))
-	scale := w.get(kindB32, "sub.s32", w.in(kindB32, "-64"), zeros)
+	back := w.get(
+		kindB32,
+		"sub.s32",
+		w.in(kindB32, "64"),
+		zeros,
+	)
+	first := w.or(
+		w.shl(high, zeros),
+		w.shr(low, back),
+	)
+	scale := w.get(
+		kindB32,
+		"sub.s32",
+		w.in(kindB32, "-64"),
+		zeros,
+	)
 	return m.mul(
 		w.get(kindF64, "cvt.rn.f64.u64", first),
 		m.exponent(scale, 0),
@@ -530,7 +715,10 @@ func (m floats) cos(x operand) operand {
 // tan is the quotient of sine and cosine.
 func (m floats) tan(x operand) operand {
 	r, n := m.quadrant(x)
-	return m.div(m.turn(r, n), m.turn(r, m.next(n)))
+	return m.div(
+		m.turn(r, n),
+		m.turn(r, m.next(n)),
+	)
 }
 
 // next is n + 1.
@@ -561,8 +749,14 @@ var sines = map[kind][2][]float64{
 func (m floats) turn(r, n operand) operand {
 	a := m.e.asm
 	z := m.mul(r, r)
-	sin := m.mul(r, m.poly(z, sines[m.k][0]...))
-	cos := m.poly(z, sines[m.k][1]...)
+	sin := m.mul(
+		r,
+		m.poly(z, sines[m.k][0]...),
+	)
+	cos := m.poly(
+		z,
+		sines[m.k][1]...,
+	)
 	// The sine of r + n·π/2 is ±sin r for even n and ±cos r for odd n.
 	odd := a.get(
 		kindPred, "setp.ne.s32",
@@ -614,13 +808,21 @@ func (m floats) erf(x operand) operand {
 		m.pick(m.is("lt", y, m.c(2)), series, tail),
 		x,
 	)
-	return m.pick(m.is("nan", x, x), x, v)
+	return m.pick(
+		m.is("nan", x, x),
+		x,
+		v,
+	)
 }
 
 // erfInv is erfInv32 by the double precision polynomials of the same paper, which
 // change at w = 6.25 and w = 16; within 8 ulp of f64.
 func (m floats) erfInv(x operand) operand {
-	y := m.fma(m.neg(x), x, m.c(1))
+	y := m.fma(
+		m.neg(x),
+		x,
+		m.c(1),
+	)
 	w := m.neg(m.log(y))
 	// The logarithm of 1 − x² separates three ranges, each with a polynomial of its
 	// own.
@@ -666,8 +868,16 @@ func (m floats) erfInv(x operand) operand {
 
 // erfInvEdge is x·p, and infinite at ±1, where w is.
 func (m floats) erfInvEdge(x, w, p operand) operand {
-	edge := m.is("eq", w, m.c(math.Inf(1)))
-	p = m.pick(edge, m.reg(math.Inf(1)), p)
+	edge := m.is(
+		"eq",
+		w,
+		m.c(math.Inf(1)),
+	)
+	p = m.pick(
+		edge,
+		m.reg(math.Inf(1)),
+		p,
+	)
 	return m.mul(p, x)
 }
 
@@ -686,7 +896,11 @@ var arctangents = []float64{
 // arctangent is atan(t) for 0 ≤ t ≤ 1.
 func (m floats) arctangent(t operand) operand {
 	z := m.mul(t, t)
-	return m.fma(m.mul(z, m.poly(z, arctangents...)), t, t)
+	return m.fma(
+		m.mul(z, m.poly(z, arctangents...)),
+		t,
+		t,
+	)
 }
 
 // atan2 is the angle between the vector (x, y) and the first axis.
@@ -740,12 +954,24 @@ func (m floats) power(x, y operand) operand {
 	hi, lo := m.logPair(m.abs(x))
 	// Of 0, infinity and NaN the logarithm has one part.
 	size := m.abs(x)
-	hi = m.pick(m.is("geu", size, m.c(math.Inf(1))), size, hi)
-	hi = m.pick(m.is("eq", x, m.c(0)), m.reg(math.Inf(-1)), hi)
+	hi = m.pick(
+		m.is("geu", size, m.c(math.Inf(1))),
+		size,
+		hi,
+	)
+	hi = m.pick(
+		m.is("eq", x, m.c(0)),
+		m.reg(math.Inf(-1)),
+		hi,
+	)
 	// The product y·ln|x| is kept in two parts, t + rest, because its absolute error
 	// becomes a relative error of the power.
 	t := m.mul(y, hi)
-	rest := m.fma(y, lo, m.fma(y, hi, m.neg(t)))
+	rest := m.fma(
+		y,
+		lo,
+		m.fma(y, hi, m.neg(t)),
+	)
 	rest = m.pick(
 		m.is("lt", m.abs(t), m.c(-leastExponent)), rest, m.reg(0),
 	)
@@ -756,7 +982,11 @@ func (m floats) power(x, y operand) operand {
 
 // power32 is power for numbers that were f32, with an error far below theirs.
 func (m floats) power32(x, y operand) operand {
-	return m.powerSign(x, y, m.exp(m.mul(y, m.log(m.abs(x)))))
+	return m.powerSign(
+		x,
+		y,
+		m.exp(m.mul(y, m.log(m.abs(x)))),
+	)
 }
 
 // powerSign is size with the sign of the power of x by y, and its special cases.

@@ -264,7 +264,7 @@ func (m *estimate) formsClusters(k knobs) bool {
 // rows is the rows of an operand of warpgroups in memory order, padded to the fewest
 // that wgmma reads.
 func (m *estimate) rows(n int) int64 {
-	order := majorToMinor(m.p.Ops[n].Instr.Shape)
+	order := m.order[n]
 	return (int64(m.elements(n))/
 		m.sizes(n)[order[len(order)-1]] + 15) /
 		16 * 16

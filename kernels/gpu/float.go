@@ -33,7 +33,12 @@ func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	k := kindFor(d)
 	s := suffix(d)
 	if name, ok := floatBinary[code]; ok {
-		return e.asm.get(k, name+s, x[0], x[1])
+		return e.asm.get(
+			k,
+			name+s,
+			x[0],
+			x[1],
+		)
 	}
 	if name, ok := floatUnary[code]; ok {
 		if name[:3] == "cvt" {
@@ -89,7 +94,11 @@ func (e *emitter) throughDouble(code hlo.Opcode, x []operand) operand {
 	}
 	if code == hlo.OpPower {
 		m := floats{e, kindF64, "f64"}
-		return e.widen(kindF32, kindF64, m.power32(wide[0], wide[1]))
+		return e.widen(
+			kindF32,
+			kindF64,
+			m.power32(wide[0], wide[1]),
+		)
 	}
 	if r := e.float(code, hlo.F64, wide); r != "" {
 		return e.widen(kindF32, kindF64, r)
@@ -115,7 +124,10 @@ func (m floats) c(v float64) operand {
 
 // reg is a constant in a register.
 func (m floats) reg(v float64) operand {
-	return m.e.asm.in(m.k, m.c(v))
+	return m.e.asm.in(
+		m.k,
+		m.c(v),
+	)
 }
 
 // op emits an instruction of the width.
@@ -181,7 +193,10 @@ func (m floats) powerOfTwo(i operand, shift int) (operand, operand) {
 	a := m.e.asm
 	half := a.get(kindB32, "shr.s32", i, 1)
 	return m.exponent(half, 0),
-		m.exponent(a.get(kindB32, "sub.s32", i, half), shift)
+		m.exponent(
+			a.get(kindB32, "sub.s32", i, half),
+			shift,
+		)
 }
 
 // exponent is 2^(i+shift) as a float, for an integer register i.
@@ -252,7 +267,9 @@ const leastExponent32 = -106
 // exponential32 is e^x = 2ⁿ·2^(r/ln 2) with n = round(x/ln 2) and |r| ≤ ln 2/2 found by
 // Cody and Waite's two parts of ln 2; ex2.approx is good to 2 units.
 func (m floats) exponential32(x operand) operand {
-	n := m.round(m.mul(x, m.c(math.Log2E)))
+	n := m.round(
+		m.mul(x, m.c(math.Log2E)),
+	)
 	// ln 2 is subtracted in two parts: n times the first is exact.
 	r := m.fma(
 		n, m.c(-0.693145751953125), x,
@@ -264,7 +281,10 @@ func (m floats) exponential32(x operand) operand {
 		"ex2.approx",
 		m.mul(r, m.c(math.Log2E)),
 	)
-	lo, hi := m.powerOfTwo(m.e.asm.get(kindB32, "cvt.rni.s32.f32", n), 0)
+	lo, hi := m.powerOfTwo(
+		m.e.asm.get(kindB32, "cvt.rni.s32.f32", n),
+		0,
+	)
 	return m.mul(m.mul(p, lo), hi)
 }
 
@@ -273,7 +293,11 @@ func (m floats) exponential32(x operand) operand {
 func (m floats) log32(x operand) operand {
 	a := m.e.asm
 	// Denormal numbers are scaled by 2²³, which is subtracted from the exponent again.
-	tiny := m.is("lt", x, m.c(0x1p-126))
+	tiny := m.is(
+		"lt",
+		x,
+		m.c(0x1p-126),
+	)
 	y := m.pick(
 		tiny, m.mul(x, m.c(0x1p23)), x,
 	)
@@ -291,16 +315,31 @@ func (m floats) log32(x operand) operand {
 		kindF32, "cvt.rn.f32.s32",
 		a.get(kindB32, "shr.s32", exponent, 23),
 	)
-	e = m.pick(tiny, m.add(e, m.c(-23)), e)
-	s := m.div(f, m.add(f, m.c(2)))
+	e = m.pick(
+		tiny,
+		m.add(e, m.c(-23)),
+		e,
+	)
+	s := m.div(
+		f,
+		m.add(f, m.c(2)),
+	)
 	z := m.mul(s, s)
 	q := m.mul(
 		z,
 		m.poly(z, 2.0/9, 2.0/7, 2.0/5, 2.0/3),
 	)
 	// 2·atanh(s) = f − s·(f − q), which does not round f twice
-	r := m.fma(m.neg(s), m.sub(f, q), f)
-	r = m.fma(e, m.c(math.Ln2), r)
+	r := m.fma(
+		m.neg(s),
+		m.sub(f, q),
+		f,
+	)
+	r = m.fma(
+		e,
+		m.c(math.Ln2),
+		r,
+	)
 	// Numbers ≤ 0, NaN and infinity have the results of the hardware's logarithm.
 	special := a.or(
 		m.is("leu", x, m.c(0)),
@@ -327,7 +366,11 @@ func (m floats) tanh32(x operand) operand {
 	p := m.poly(
 		z, -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1,
 	)
-	small := m.fma(m.mul(p, z), y, y)
+	small := m.fma(
+		m.mul(p, z),
+		y,
+		y,
+	)
 	return m.sign(m.pick(
 		m.is("lt", y, m.c(0.625)), small, big,
 	), x)
@@ -335,7 +378,9 @@ func (m floats) tanh32(x operand) operand {
 
 // logistic32 is 1/(1 + e^−x), or e^x/(1 + e^x) for negative x, so that nothing overflows.
 func (m floats) logistic32(x operand) operand {
-	e := m.exponential32(m.atLeast(m.neg(m.abs(x)), leastExponent32))
+	e := m.exponential32(
+		m.atLeast(m.neg(m.abs(x)), leastExponent32),
+	)
 	return m.div(
 		m.pick(m.is("lt", x, m.c(0)), e, m.reg(1)),
 		m.add(e, m.c(1)),
@@ -359,7 +404,10 @@ func (m floats) erf32(x operand) operand {
 
 // rsqrt is 1/√x.
 func (m floats) rsqrt(x operand) operand {
-	return m.div(m.reg(1), m.sqrt(x))
+	return m.div(
+		m.reg(1),
+		m.sqrt(x),
+	)
 }
 
 // floatSign is −1, ±0, 1 or NaN.
@@ -407,15 +455,28 @@ const exactQuotient = 0x1p52
 func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 	a := e.asm
 	m := floats{e, kindF64, "f64"}
-	x, y = e.widen(kindF64, k, x), e.widen(kindF64, k, y)
+	x, y = e.widen(kindF64, k, x), e.widen(
+		kindF64,
+		k,
+		y,
+	)
 	size, left := m.abs(y), m.abs(x)
 	q := m.op("cvt.rzi.f64", m.div(left, size))
 	rest := m.fma(m.neg(q), size, left)
 	// The quotient may have been rounded up.
 	r := a.fresh(kindF64)
-	a.do("selp.f64", r, m.add(rest, size), rest, m.is("lt", rest, m.c(0)))
+	a.do(
+		"selp.f64",
+		r,
+		m.add(rest, size),
+		rest,
+		m.is("lt", rest, m.c(0)),
+	)
 	done := a.label("remainder")
-	a.branch(m.is("ltu", q, m.c(exactQuotient)), done)
+	a.branch(
+		m.is("ltu", q, m.c(exactQuotient)),
+		done,
+	)
 	a.enter()
 	a.branch(a.or( // NaN
 		m.is("eq", size, m.c(0)),
@@ -428,7 +489,11 @@ func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 		m.is("eq", size, m.c(math.Inf(1))),
 		m.is("lt", left, m.c(math.Inf(1))),
 	)
-	v := m.pick(finite, x, m.op("copysign", x, r))
+	v := m.pick(
+		finite,
+		x,
+		m.op("copysign", x, r),
+	)
 	return e.widen(k, kindF64, v)
 }
 
@@ -453,7 +518,10 @@ func (w words) longDivision(m floats, x, y, r operand) {
 	a.branch(more, again)
 	// The result has the exponent of y, in two factors.
 	const bias = 1023 + 52
-	lo, hi := m.powerOfTwo(a.get(kindB32, "sub.s32", low, bias), 0)
+	lo, hi := m.powerOfTwo(
+		a.get(kindB32, "sub.s32", low, bias),
+		0,
+	)
 	number := a.fresh(kindF64)
 	a.do("cvt.rn.f64.u64", number, left)
 	a.do("mul.rn.f64", number, number, lo)
@@ -465,11 +533,23 @@ func (w words) longDivision(m floats, x, y, r operand) {
 func (w words) parts(x operand) (exponent, fraction operand) {
 	a := w.asm
 	bits := a.get(kindB64, "mov.b64", x)
-	field := a.get(kindB32, "cvt.u32.u64", w.shr(bits, 52))
+	field := a.get(
+		kindB32,
+		"cvt.u32.u64",
+		w.shr(bits, 52),
+	)
 	least := a.get(kindB32, "max.s32", field, 1)
 	// A number with the field 0 is denormal, and has no leading bit.
-	leading := w.shl(a.get(kindB64, "cvt.u64.u32", a.get(kindB32, "min.s32", field, 1)), 52)
-	fraction = a.get(kindB64, "and.b64", bits, a.in(kindB64, integer(1<<52-1)))
+	leading := w.shl(
+		a.get(kindB64, "cvt.u64.u32", a.get(kindB32, "min.s32", field, 1)),
+		52,
+	)
+	fraction = a.get(
+		kindB64,
+		"and.b64",
+		bits,
+		a.in(kindB64, integer(1<<52-1)),
+	)
 	return least, w.or(fraction, leading)
 }
 
@@ -479,7 +559,11 @@ func (w words) parts(x operand) (exponent, fraction operand) {
 // once, so that no digits are lost near ±1; at ±1 w is infinite, beyond NaN. The
 // result is within 4 ulp of f32.
 func (m floats) erfInv32(x operand) operand {
-	y := m.fma(m.neg(x), x, m.c(1))
+	y := m.fma(
+		m.neg(x),
+		x,
+		m.c(1),
+	)
 	w := m.neg(m.log32(y))
 	// Both branches are evaluated and one is selected: threads of a warp do not
 	// diverge.

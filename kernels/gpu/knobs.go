@@ -128,15 +128,22 @@ func offerEpilogues(f launchFacts) []int64 {
 	return []int64{0}
 }
 
+// defaultKnobs are the knobs of a plan without any.
+var defaultKnobs = func() (k knobs) {
+	for _, row := range knobTable {
+		*k.field(row.Name) = int(row.Default)
+	}
+	return k
+}()
+
 // knobsOf reads the knobs of a plan and checks them against a device.
 func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
-	var k knobs
+	k := defaultKnobs
 	if err := knobTable.Check("GPU", plan); err != nil {
 		return k, err
 	}
-	for i := range knobTable {
-		row := &knobTable[i]
-		*k.field(row.Name) = int(plan.Knob(row.Name, row.Default))
+	for _, knob := range plan.Knobs {
+		*k.field(knob.Name) = int(knob.Value)
 	}
 	if k.cluster > max(1, s.Cluster) {
 		return k, fmt.Errorf(

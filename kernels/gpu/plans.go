@@ -252,10 +252,7 @@ func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 	}
 	var all []knobs
 	for _, x := range tf32 {
-		var k knobs
-		for _, row := range knobTable {
-			*k.field(row.Name) = int(row.Default)
-		}
+		k := defaultKnobs
 		k.tf32 = x
 		f.tensor = hasTensor(p, s, k)
 		for _, warps := range offerWarps(f) {

@@ -109,3 +109,53 @@ func BenchmarkDefaultPlan(b *testing.B) {
 		return err
 	})
 }
+
+// Pricing a plan allocates nothing, whatever its product is computed on.
+func TestPricingDoesNotAllocate(t *testing.T) {
+	for _, dtype := range []string{"f16", "f32"} {
+		p := kerneltest.Program(t, fmt.Sprintf("a = %[1]s[256,256] parameter(0)\nb = %[1]s[256,256] parameter(1)\np = %[1]s[256,256] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", dtype))
+		for _, name := range []string{"V100", "A100", "H100"} {
+			s, err := device.ParsePriced(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := newEstimate(p, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := kernels.ParsePlan("64,128,32 stages=3 splitk=2")
+			if err != nil {
+				t.Fatal(err)
+			}
+			price := kernels.Price{Seconds: make([]float64, len(priceTerms))}
+			allocs := testing.AllocsPerRun(10, func() { err = m.Price(plan, &price) })
+			if err != nil || allocs > 0 {
+				t.Errorf("%s on %s: %v allocations, %v", dtype, name, allocs, err)
+			}
+		}
+	}
+}
+
+// BenchmarkPrice prices one plan of a product on an A100.
+func BenchmarkPrice(b *testing.B) {
+	p := kerneltest.Program(b, "a = f16[4096,4096] parameter(0)\nb = f16[4096,4096] parameter(1)\np = f16[4096,4096] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n")
+	s, err := device.ParseSpec("A100")
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := newEstimate(p, s)
+	if err != nil {
+		b.Fatal(err)
+	}
+	plan, err := kernels.ParsePlan("128,128,32 stages=3 warps=4")
+	if err != nil {
+		b.Fatal(err)
+	}
+	price := kernels.Price{Seconds: make([]float64, len(priceTerms))}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := m.Price(plan, &price); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
