@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"bench/models": {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
 	"bench/peers":  {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
 	"cache":        {},
+	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},
 	"cmd/tilewright": {
 		"cache", "cmd/tilewright/internal/output", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
 		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "serve", "symtile", "symtile/hlo", "symtile/index",
