@@ -24,6 +24,9 @@ type Fusion struct {
 	Attributes string `json:"attributes,omitempty"`
 	// Fingerprint of its canonical form, hexadecimal.
 	Fingerprint string `json:"fingerprint"`
+	// The first fusion with this fingerprint, which is described in place of this
+	// one: it has the same maps, space and tiles, which are left out here.
+	Same string `json:"same,omitempty"`
 	// Parameters with their shapes.
 	Params []Param `json:"params"`
 	// Indexing maps of every parameter and output.
@@ -197,10 +200,19 @@ type Point struct {
 	IDs []int64
 }
 
-// NewFusion describes one fusion. A fusion without tiles is described all the same:
-// the reason takes the place of the space. The caller is the instruction that
-// executes it, or nil.
-func NewFusion(f *hlo.Computation, caller *hlo.Instr, at Point) (*Fusion, error) {
+// Again describes a fusion with the fingerprint of j: its names and places are its
+// own, and the rest is left to j. The caller is the instruction that executes it, or
+// nil.
+func (j *Fusion) Again(f *hlo.Computation, caller *hlo.Instr) *Fusion {
+	again := newFusion(f, caller)
+	again.Same = j.Name
+	again.Tilings = j.Tilings
+	again.Untileable = j.Untileable
+	return again
+}
+
+// newFusion is what is known of a fusion before it is analysed.
+func newFusion(f *hlo.Computation, caller *hlo.Instr) *Fusion {
 	print := f.Fingerprint()
 	j := &Fusion{
 		Name:        f.Name,
@@ -215,6 +227,14 @@ func NewFusion(f *hlo.Computation, caller *hlo.Instr, at Point) (*Fusion, error)
 		})
 	}
 	j.note(f, caller)
+	return j
+}
+
+// NewFusion describes one fusion. A fusion without tiles is described all the same:
+// the reason takes the place of the space. The caller is the instruction that
+// executes it, or nil.
+func NewFusion(f *hlo.Computation, caller *hlo.Instr, at Point) (*Fusion, error) {
+	j := newFusion(f, caller)
 	p, err := symtile.Analyze(f)
 	var no *symtile.Untileable
 	if errors.As(err, &no) {

@@ -46,6 +46,8 @@ type builder struct {
 	rowParts map[index.Expr][]index.Expr
 	// vars caches the variables of expressions for dependsOnLoop.
 	vars map[index.Expr][]index.Expr
+	// maxOps bounds the operations: each level of a scan may double them.
+	maxOps int
 	// text is the buffer in which key writes.
 	text []byte
 	// enclosing is the innermost loop around what is being built.
@@ -76,11 +78,16 @@ type opKey struct {
 func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup) *builder {
 	ring := index.NewRing()
 	space := &Space{Ring: ring}
+	maxOps := maxPricedOps
+	for _, i := range c.Instrs {
+		maxOps += 1 + len(i.Operands)
+	}
 	return &builder{
 		ring:     ring,
 		table:    propagators,
 		sizes:    sizes,
 		prog:     &Program{Fusion: c, Space: space},
+		maxOps:   maxOps,
 		memo:     map[opKey]int{},
 		rowParts: map[index.Expr][]index.Expr{},
 		vars:     map[index.Expr][]index.Expr{},
@@ -198,6 +205,13 @@ func (b *builder) plainOp(
 	key := b.key(i, code, out)
 	if n, ok := b.memo[key]; ok {
 		return n, nil
+	}
+	if len(b.prog.Ops) > b.maxOps {
+		return 0, refuse(
+			i, "too-large",
+			"instructions are read at so many tiles that the tile program has more than %d operations of %d instructions",
+			b.maxOps, len(b.prog.Fusion.Instrs),
+		)
 	}
 	args := make([]int, len(operands))
 	for k, o := range operands {

@@ -88,16 +88,17 @@ const maxPricedOps = 1 << 14
 
 // NewExtents compiles the tiles of a symbolic program. The Extents have no tiling
 // until Set gives them one. Programs of more than 64 dimensions or maxPricedOps
-// operations are errors.
+// operations are an *Untileable.
 func NewExtents(p *Program) (*Extents, error) {
 	n := len(p.Space.Dims)
 	if n > 64 {
-		return nil, fmt.Errorf("the tile program of %s has %d dimensions; plans are priced for at most 64", p.Fusion.Name, n)
+		return nil, refuse(p.Fusion.Root, "too-large", "the tile program of %s has %d dimensions; plans are priced for at most 64", p.Fusion.Name, n)
 	}
 	if len(p.Ops) > maxPricedOps {
-		return nil, fmt.Errorf(
-			"the tile program of %s (%s) has %d operations; plans are priced for at most %d",
-			p.Fusion.Name, p.Fusion.Root.Name, len(p.Ops), maxPricedOps,
+		return nil, refuse(
+			p.Fusion.Root, "too-large",
+			"the tile program of %s has %d operations; plans are priced for at most %d",
+			p.Fusion.Name, len(p.Ops), maxPricedOps,
 		)
 	}
 	x := &Extents{

@@ -116,17 +116,18 @@ func (in *inliner) computation(
 func (in *inliner) instr(
 	i *hlo.Instr, operands []*hlo.Instr, prefix string,
 ) (*hlo.Instr, error) {
-	copied := *i
-	copied.Name = prefix + i.Name
-	copied.Operands = operands
-	switch i.Op {
-	case hlo.OpFusion, hlo.OpCall:
+	if i.Op == hlo.OpFusion || i.Op == hlo.OpCall {
 		in.inlined++
-		name := copied.Name + "/"
+		name := prefix + i.Name + "/"
 		if len(name) > maxPrefix {
 			name = fmt.Sprintf("%s…%d/", name[:maxPrefix/2], in.inlined)
 		}
 		return in.computation(i.Attrs.Calls, operands, name)
+	}
+	copied := *i
+	copied.Name = prefix + i.Name
+	copied.Operands = operands
+	switch i.Op {
 	case hlo.OpGetTupleElement:
 		if operands[0].Op == hlo.OpTuple {
 			return operands[0].Operands[i.Attrs.Index], nil

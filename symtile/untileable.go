@@ -60,6 +60,9 @@ var untileable = map[hlo.Opcode]string{
 
 // refusalReason is the reason why an operation has no row in the table.
 func refusalReason(op hlo.Opcode) string {
+	if op == hlo.OpCall { // others are inlined
+		return "what it calls is too large to be inlined"
+	}
 	if reason, ok := untileable[op]; ok {
 		return reason
 	}

@@ -155,19 +155,26 @@ func compare(t *testing.T, out []kernels.Buffer, want expectation) {
 	}
 }
 
-// Every text loads; every fusion of the predictions in StableHLO can be tiled, and
-// has a default plan.
+// Every text loads. Every fusion of the StableHLO, of training steps too, can be
+// tiled, those of predictions have a default plan, and a partition moves no more bytes than the
+// operations by themselves.
 func TestCorpus(t *testing.T) {
 	b := cpu.New()
 	done := map[[32]byte]bool{}
 	for _, m := range texts(t, "corpus", `.`) {
-		if _, err := hlo.Parse(m.Name, m.Text); err != nil {
+		parsed, err := hlo.Parse(m.Name, m.Text)
+		if err != nil {
 			t.Error(err)
 		}
-		if !strings.HasSuffix(m.Name, "forward.mlir") || strings.Contains(m.Name, "parallel") || testing.Short() {
-			continue // partition of the others takes minutes
+		if !strings.HasSuffix(m.Name, ".mlir") || testing.Short() {
+			continue
 		}
-		split := partitioned(t, m)
+		split := withFusions(parsed)
+		moved, unfused := bytesMoved(split), bytesMoved(parsed)
+		t.Logf("%s: %.4g MB of %.4g", m.Name, moved/1e6, unfused/1e6)
+		if moved > unfused {
+			t.Errorf("%s: the partition moves %g bytes, its operations %g", m.Name, moved, unfused)
+		}
 		for _, c := range split.Fusions() {
 			print := c.Fingerprint()
 			if done[print] {
@@ -179,12 +186,76 @@ func TestCorpus(t *testing.T) {
 				t.Errorf("%s, %s: %v", m.Name, c.Name, err)
 				continue
 			}
+			if !strings.HasSuffix(m.Name, "forward.mlir") {
+				continue // plans of the training steps would take half a minute
+			}
 			if _, err := b.Default(p); err != nil {
 				t.Errorf("%s, %s: no plan: %v", m.Name, c.Name, err)
 			}
 		}
 	}
 	t.Logf("%d distinct fusions", len(done))
+}
+
+// bytesMoved adds up the operands and results of a module's operations and fusions,
+// each once: what they would read and write if each were a kernel. Views, constants,
+// tuples and control flow are none. Nothing of package partition is asked, whose
+// prices this checks.
+func bytesMoved(m *hlo.Module) float64 {
+	called := map[*hlo.Computation]bool{}
+	for _, c := range m.Computations {
+		for _, i := range c.Instrs {
+			if i.Op != hlo.OpCall && i.Op != hlo.OpWhile && i.Op != hlo.OpConditional {
+				for _, f := range i.Callees() {
+					called[f] = true
+				}
+			}
+		}
+	}
+	sum := 0.0
+	for _, c := range m.Computations {
+		if called[c] {
+			continue
+		}
+		for _, i := range c.Instrs {
+			switch {
+			case i.Op.Has(hlo.View) || i.Op == hlo.OpConstant || i.Op == hlo.OpIota || i.Op == hlo.OpParameter ||
+				i.Op == hlo.OpTuple || i.Op == hlo.OpGetTupleElement ||
+				i.Op == hlo.OpCall || i.Op == hlo.OpWhile || i.Op == hlo.OpConditional:
+				continue
+			}
+			sum += float64(i.Shape.Bytes())
+			for k := range i.Operands {
+				sum += bytesTaken(i, k)
+			}
+		}
+	}
+	return sum
+}
+
+// bytesTaken is what an instruction reads of an operand: of an array that it only
+// slices or gathers from, no more than the result of that.
+func bytesTaken(i *hlo.Instr, k int) float64 {
+	all := float64(i.Operands[k].Shape.Bytes())
+	taken := func(u *hlo.Instr, k int) float64 {
+		if k == 0 && (u.Op == hlo.OpGather || u.Op == hlo.OpSlice || u.Op == hlo.OpDynamicSlice) {
+			return min(all, float64(u.Shape.Bytes()))
+		}
+		return all
+	}
+	if i.Op != hlo.OpFusion {
+		return taken(i, k)
+	}
+	sum := 0.0
+	f := i.Attrs.Calls
+	for _, u := range f.Instrs {
+		for n, o := range u.Operands {
+			if o == f.Params[k] {
+				sum += taken(u, n)
+			}
+		}
+	}
+	return min(all, sum)
 }
 
 // Fusions of two small models are tuned, and the models run by their winners.

@@ -55,7 +55,7 @@
 //	{"fusions": [{
 //	  "name": "fused_computation.softmax",
 //	  "source": "jit(f)/softmax at model.py:12", "config": "{…}", "attributes": "{…}",
-//	  "fingerprint": "5644…",
+//	  "fingerprint": "5644…", "same": "the first fusion with it, where this is another",
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
 //	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"]}],
 //	  "space": {

@@ -20,7 +20,8 @@ func TestSmallInputsEnd(t *testing.T) {
 		commands         []string
 	}{
 		{"doubling", doublingCalls(60), "visits more than 1048576 instructions", []string{"show", "rank"}},
-		{"nested", nestedCalls(10_000), "", []string{"show", "rank"}},
+		{"nested", nestedCalls(20_000), "", []string{"show", "rank"}},
+		{"computed", "HloModule m\nENTRY e {\n" + concatenateOfNegates(20_000) + "}\n", "priced for at most 16384", []string{"show"}},
 		{"wide", concatenateOf(50_000), "priced for at most 16384", []string{"rank"}},
 		{"flat", shapeOf(100_000), "more than 256 dimensions", []string{"show", "rank"}},
 		{"sums", reductions(46), "priced for at most 64", []string{"rank"}},
@@ -72,6 +73,19 @@ func concatenateOf(n int) string {
 		"x = f32[2] parameter(0)\nROOT c = f32[%d] concatenate(x%s), dimensions={0}\n",
 		2*n, strings.Repeat(", x", n-1),
 	)
+}
+
+// concatenateOfNegates concatenates n arrays that are computed.
+func concatenateOfNegates(n int) string {
+	var b strings.Builder
+	b.WriteString("x = f32[2] parameter(0)\n")
+	var names []string
+	for k := range n {
+		names = append(names, fmt.Sprintf("y%d", k))
+		fmt.Fprintf(&b, "y%d = f32[2] negate(x)\n", k)
+	}
+	fmt.Fprintf(&b, "ROOT c = f32[%d] concatenate(%s), dimensions={0}\n", 2*n, strings.Join(names, ", "))
+	return b.String()
 }
 
 // shapeOf negates an array of n dimensions.

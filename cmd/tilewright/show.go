@@ -94,12 +94,17 @@ func runShow(c *call) error {
 	}
 	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *tiling == ""}
 	callers := query.Callers(m)
+	first := map[[32]byte]*query.Fusion{}
 	for _, f := range all {
-		shown, err := query.NewFusion(f, callers[f], point)
-		if err != nil {
+		print := f.Fingerprint()
+		if shown := first[print]; shown != nil {
+			j.Fusions = append(j.Fusions, shown.Again(f, callers[f]))
+			continue
+		}
+		if first[print], err = query.NewFusion(f, callers[f], point); err != nil {
 			return err
 		}
-		j.Fusions = append(j.Fusions, shown)
+		j.Fusions = append(j.Fusions, first[print])
 	}
 	if *name == "" {
 		j.Outside = query.NewOutside(outside)
@@ -160,6 +165,10 @@ func printFusion(c *call, j *query.Fusion, symbolic bool) {
 	}
 	for _, p := range j.Params {
 		fmt.Fprintf(c.out, "  %s: %s\n", p.Name, p.Shape)
+	}
+	if j.Same != "" {
+		fmt.Fprintf(c.out, "  is the same as %s\n", j.Same)
+		return
 	}
 	fmt.Fprintln(c.out, "\nindexing, result → parameter")
 	for _, row := range j.Indexing {

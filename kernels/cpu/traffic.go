@@ -41,6 +41,7 @@ type traffic struct {
 	trips []float64
 	// The accesses while a level is computed.
 	work []arrayAccess
+	most mostTouched
 }
 
 // An arrayAccess is a tile of an array that a tile program touches.
@@ -60,8 +61,8 @@ type arrayAccess struct {
 	dims symtile.DimSet
 	// Dimensions along which only the first tile program touches it.
 	once symtile.DimSet
-	// There are other accesses to the same parameter.
-	several bool
+	// Its place in mostTouched: 1 + array.
+	slot int
 	// An output that is written past the caches.
 	past bool
 
@@ -138,14 +139,9 @@ func newTraffic(c *counter) (t traffic) {
 		dim: -1,
 		hi:  len(t.accesses),
 	})
+	t.most = make(mostTouched, 1+len(c.p.Fusion.Params))
 	for i := range t.accesses {
-		for j := range t.accesses {
-			if i != j &&
-				t.accesses[i].array >= 0 &&
-				t.accesses[i].array == t.accesses[j].array {
-				t.accesses[i].several = true
-			}
-		}
+		t.accesses[i].slot = 1 + max(-1, t.accesses[i].array)
 	}
 	for k, d := range c.p.Space.Dims {
 		if d.Kind == symtile.Parallel {
@@ -334,8 +330,9 @@ func (t *traffic) once() {
 		}
 		a.distinct = min(a.distinct, a.bytes)
 	}
+	t.most.find(t.work)
 	for i := range t.work {
-		if t.work[i].moved = 0; shadowing(t.work, i) == i {
+		if t.work[i].moved = 0; t.most.of(t.work, i) == i {
 			t.work[i].moved = t.work[i].distinct
 		}
 	}
@@ -378,22 +375,49 @@ func (t *traffic) run(keeps float64) {
 	for _, s := range t.spans {
 		inside := t.work[s.lo:s.hi]
 		if s.dim < 0 {
-			keep(inside, keeps)
+			t.most.keep(inside, keeps)
 		} else if trips := s.count(t.trips[s.dim]); trips > 1 {
-			around(inside, s.dim, trips, keeps)
+			t.most.around(inside, s.dim, trips, keeps)
 		}
 	}
 }
 
+// mostTouched is, for the array of each slot, one more than the index of the access
+// that touches most of it: the first of several. Slot 0 is for outputs, each of which
+// is touched by one access. It is found in one pass, since a parameter may be read at
+// hundreds of tiles.
+type mostTouched []int
+
+// find looks at accesses, whose distinct bytes are known.
+func (m mostTouched) find(inside []arrayAccess) {
+	for i := range inside {
+		m[inside[i].slot] = 0
+	}
+	for i := range inside {
+		a := &inside[i]
+		if best := m[a.slot]; best == 0 || a.distinct > inside[best-1].distinct {
+			m[a.slot] = i + 1
+		}
+	}
+}
+
+// of is the access that touches most of what access i touches.
+func (m mostTouched) of(inside []arrayAccess, i int) int {
+	if inside[i].slot == 0 {
+		return i
+	}
+	return m[inside[i].slot] - 1
+}
+
 // keep is for accesses that may fit: then each distinct byte comes in once. Of several
 // accesses to one array, the one that touches most of it stands for all.
-func keep(inside []arrayAccess, keeps float64) {
-	if footprint(inside) > keeps {
+func (m mostTouched) keep(inside []arrayAccess, keeps float64) {
+	if m.footprint(inside) > keeps {
 		return
 	}
 	for i := range inside {
 		a := &inside[i]
-		if by := shadowing(inside, i); by != i {
+		if by := m.of(inside, i); by != i {
 			inside[by].moved = max(inside[by].moved, a.moved)
 			a.moved = 0
 		}
@@ -406,8 +430,8 @@ func keep(inside []arrayAccess, keeps float64) {
 }
 
 // around is for a loop over so many tiles of dim.
-func around(inside []arrayAccess, dim int, trips, keeps float64) {
-	stays := footprint(inside) <= keeps
+func (m mostTouched) around(inside []arrayAccess, dim int, trips, keeps float64) {
+	stays := m.footprint(inside) <= keeps
 	for i := range inside {
 		a := &inside[i]
 		changes := a.dims.Has(dim)
@@ -418,32 +442,18 @@ func around(inside []arrayAccess, dim int, trips, keeps float64) {
 			a.moved *= trips
 		}
 	}
-	keep(inside, keeps)
+	m.keep(inside, keeps)
 }
 
-// footprint is the distinct bytes of accesses; of several to one array, the largest.
-func footprint(inside []arrayAccess) float64 {
+// footprint finds what is touched most, and is the distinct bytes of accesses; of
+// several to one array, the largest.
+func (m mostTouched) footprint(inside []arrayAccess) float64 {
+	m.find(inside)
 	sum := 0.0
 	for i := range inside {
-		if shadowing(inside, i) == i {
+		if m.of(inside, i) == i {
 			sum += inside[i].distinct
 		}
 	}
 	return sum
-}
-
-// shadowing is the access to the same array that touches most of it: the first of
-// several.
-func shadowing(inside []arrayAccess, i int) int {
-	if !inside[i].several {
-		return i
-	}
-	by := -1
-	for j := range inside {
-		if inside[j].array == inside[i].array &&
-			(by < 0 || inside[j].distinct > inside[by].distinct) {
-			by = j
-		}
-	}
-	return by
 }

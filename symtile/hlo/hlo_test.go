@@ -1,6 +1,7 @@
 package hlo
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -217,6 +218,26 @@ func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
 		if _, err := Parse("big", text); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// What is looked at to size tables is in proportion to the text, whatever the
+// computations look like.
+func TestLookahead(t *testing.T) {
+	for _, ending := range []string{"\n}\n", " }\n"} {
+		var b strings.Builder
+		b.WriteString("HloModule m\nc0 { p = f32[4] parameter(0)" + ending)
+		for k := 1; k <= 5000; k++ {
+			fmt.Fprintf(&b, "c%d { p = f32[4] parameter(0)\n ROOT r = f32[4] call(p), to_apply=c%d%s", k, k-1, ending)
+		}
+		b.WriteString("ENTRY e { ROOT p = f32[4] parameter(0)" + ending)
+		p := newParser("m", []byte(b.String()))
+		if err := p.file(); err != nil {
+			t.Fatal(err)
+		}
+		if limit := 6 * b.Len(); p.looked > limit {
+			t.Errorf("%q: %d bytes are looked at, of %d", ending, p.looked, b.Len())
 		}
 	}
 }

@@ -33,6 +33,8 @@ type parser struct {
 	frames origin.Frames
 	// depth counts the computations and operands that are open inside each other.
 	depth int
+	// looked is the bytes that instrsUntil has read.
+	looked int
 	// instrSlab and operandSlab are memory for the next instructions and
 	// operands: modules of a hundred thousand instructions are read with few
 	// allocations.
@@ -402,17 +404,23 @@ func (s *scope) rename(i *Instr) bool {
 	return true
 }
 
-// maxLookahead bounds the bytes that instrsUntil reads. Each computation calls it
-// once, so that a file of many small ones would be read again and again.
-const maxLookahead = 1 << 16
+// maxLookahead bounds the bytes that instrsUntil reads at once. Each computation
+// calls it once; so that a file of many small ones is not read again and again, all
+// calls together read no more than has been parsed, that much, and minLookahead each.
+const (
+	maxLookahead = 1 << 16
+	minLookahead = 1 << 8
+)
 
 // instrsUntil guesses how many instructions there are before the text that ends
 // them, to size tables by.
 func (p *parser) instrsUntil(ending string) int {
-	rest := p.Src[p.At:min(len(p.Src), p.At+maxLookahead)]
+	ahead := min(maxLookahead, max(minLookahead, p.At+maxLookahead-p.looked))
+	rest := p.Src[p.At:min(len(p.Src), p.At+ahead)]
 	if end := bytes.Index(rest, []byte(ending)); end >= 0 {
 		rest = rest[:end]
 	}
+	p.looked += len(rest)
 	return min(bytes.Count(rest, []byte(" = ")), 1<<20)
 }
 

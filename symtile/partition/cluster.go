@@ -77,11 +77,15 @@ type clustering struct {
 	// position is the index of each instruction in order.
 	position map[*hlo.Instr]int
 	users    map[*hlo.Instr][]*hlo.Instr
-	classes  map[*hlo.Instr]opClass
+	// readIDs caches what readID hashes.
+	readIDs map[*hlo.Instr]uint64
+	classes map[*hlo.Instr]opClass
 	// afterHero are the operations that follow a hero or a reduction.
 	afterHero map[*hlo.Instr]bool
-	// clustersOf is the clusters of every member; several for a duplicated one.
-	clustersOf map[*hlo.Instr][]*cluster
+	// in is the clusters of the instruction at each position; several for a
+	// duplicated one. usersAt are the positions of its users.
+	in      [][]*cluster
+	usersAt [][]int
 	// clusterRootedAt is the cluster whose root is the instruction.
 	clusterRootedAt map[*hlo.Instr]*cluster
 	// all are the clusters, users before what they read.
@@ -92,6 +96,10 @@ type clustering struct {
 	spread []*cluster
 	// offers counts the pairs of neighbours that have been looked at.
 	offers int
+	// searches counts the searches for paths, and seenAt is the last of them that
+	// met the instruction at each position.
+	searches int
+	seenAt   []int
 }
 
 // A cluster becomes a fusion. Only its roots are used outside of it.
@@ -100,12 +108,19 @@ type cluster struct {
 	root *hlo.Instr
 	// roots are in the order of the computation.
 	roots []*hlo.Instr
+	// rootsAt are their positions.
+	rootsAt []int
+	// seen is the last search for a path that met the cluster.
+	seen int
 	// reasons are those of Fusion.
 	reasons []string
 	// refused are the neighbours that the second pass has left apart.
 	refused map[*cluster]bool
 	// priced is the price of the members; nil where it is not known.
 	priced *pricedFusion
+	// ops are about the operations of the tile program: each member counts once for
+	// every tile at which it is read.
+	ops int
 	// version counts the clusters that have joined.
 	version int
 	// outlined reports that its fusion is being made, or is made.
@@ -129,9 +144,8 @@ type cluster struct {
 	// feedsHero reports that the hero, or a window, reads the instruction,
 	// directly or not, so that it would be computed more than once.
 	feedsHero bool
-	// sameTiles and otherTiles are at how many tiles the instruction would be
-	// read by elementwise users, and by others.
-	sameTiles, otherTiles int
+	// tiles are those at which the instruction would be read.
+	tiles tileSet
 }
 
 // A role is the properties of a member of a cluster.
@@ -143,9 +157,8 @@ type role struct {
 	// feedsHero reports that the hero or a window reads the member, directly or
 	// not.
 	feedsHero bool
-	// tiles is at how many different tiles the member is read, about: elementwise
-	// users share a tile, others have one each.
-	tiles int
+	// tiles are those at which the member is read.
+	tiles tileSet
 }
 
 // maxClusterMembers bounds a cluster; fusions of compilers stay under a
@@ -155,6 +168,11 @@ const maxClusterMembers = 256
 // maxTiles bounds the different tiles at which a member is read: it is computed for
 // each of them, and scans of slices of slices have more with every step.
 const maxTiles = 16
+
+// maxOps bounds the operations of the tile program of a cluster, which members that
+// are read at several tiles multiply. Pricing, planning and lowering take time in
+// proportion to them.
+const maxOps = 1024
 
 // newClustering classifies the instructions that the root of c needs.
 func (p *partitioner) newClustering(
@@ -166,8 +184,11 @@ func (p *partitioner) newClustering(
 	s.users = make(map[*hlo.Instr][]*hlo.Instr, n)
 	s.classes = make(map[*hlo.Instr]opClass, n)
 	s.afterHero = make(map[*hlo.Instr]bool, n)
-	s.clustersOf = make(map[*hlo.Instr][]*cluster, n)
+	s.in = make([][]*cluster, n)
+	s.usersAt = make([][]int, n)
+	s.seenAt = make([]int, n)
 	s.clusterRootedAt = map[*hlo.Instr]*cluster{}
+	s.readIDs = map[*hlo.Instr]uint64{}
 	for k, i := range s.order {
 		s.position[i] = k
 		s.classes[i] = s.classOf(i)
@@ -176,6 +197,8 @@ func (p *partitioner) newClustering(
 			if len(u) == 0 ||
 				u[len(u)-1] != i {
 				s.users[o] = append(u, i)
+				at := s.position[o]
+				s.usersAt[at] = append(s.usersAt[at], k)
 			}
 			s.afterHero[i] = s.afterHero[i] ||
 				s.classes[o] == classHero ||
@@ -195,6 +218,8 @@ func (s *clustering) cluster() {
 		}
 		homes, usedOutside := s.clustersOfUsers(i)
 		switch {
+		case s.separate[i]:
+			s.start(i)
 		case s.classes[i] == classDuplicated ||
 			(i.Op.Has(hlo.View) ||
 				s.cheaperCopied(i, homes)) &&
@@ -220,11 +245,20 @@ func (s *clustering) cluster() {
 	})
 }
 
+// clustersOf lists the clusters that i is a member of.
+func (s *clustering) clustersOf(i *hlo.Instr) []*cluster {
+	if at, needed := s.position[i]; needed {
+		return s.in[at]
+	}
+	return nil
+}
+
 // start makes a cluster with root i.
 func (s *clustering) start(i *hlo.Instr) {
 	c := &cluster{
 		root:    i,
 		roots:   []*hlo.Instr{i},
+		rootsAt: []int{s.position[i]},
 		roles:   map[*hlo.Instr]role{},
 		refused: map[*cluster]bool{},
 	}
@@ -242,28 +276,24 @@ func (s *clustering) clustersOfUsers(
 	usedOutside = i == s.root
 	s.visits++
 	for _, u := range s.users[i] {
-		if len(s.clustersOf[u]) == 0 {
+		if len(s.clustersOf(u)) == 0 {
 			usedOutside = true
 		}
 		recomputes := s.classes[u] == classHero ||
 			u.Op == hlo.OpReduceWindow
-		for _, c := range s.clustersOf[u] {
+		for _, c := range s.clustersOf(u) {
 			if c.visited != s.visits {
 				c.visited = s.visits
 				c.broadcasts = false
 				c.feedsHero = false
-				c.sameTiles, c.otherTiles = 0, 0
+				c.tiles = nil
 				homes = append(homes, c)
 			}
 			c.broadcasts = c.broadcasts ||
 				c.roles[u].broadcast || expands(u)
 			c.feedsHero = c.feedsHero ||
 				c.roles[u].feedsHero || recomputes
-			if u.Op.Elementwise() {
-				c.sameTiles = max(c.sameTiles, c.roles[u].tiles)
-			} else {
-				c.otherTiles += c.roles[u].tiles
-			}
+			c.tiles = s.addReads(c.tiles, i, u, c.roles[u].tiles)
 		}
 	}
 	return homes, usedOutside
@@ -284,11 +314,13 @@ func (s *clustering) join(
 ) {
 	c.members = append(c.members, i)
 	c.priced = nil
-	c.roles[i] = role{member: true, tiles: 1}
+	c.roles[i] = role{member: true, tiles: tileSet{rootTile}}
 	if c.root != i {
-		c.roles[i] = role{true, c.broadcasts, c.feedsHero, c.sameTiles + c.otherTiles}
+		c.roles[i] = role{true, c.broadcasts, c.feedsHero, c.tiles}
 	}
-	s.clustersOf[i] = append(s.clustersOf[i], c)
+	c.ops += len(c.roles[i].tiles)
+	at := s.position[i]
+	s.in[at] = append(s.in[at], c)
 	switch s.classes[i] {
 	case classHero, classSolitary:
 		c.hero = true
@@ -308,7 +340,8 @@ func (s *clustering) accepts(
 	c *cluster, i *hlo.Instr,
 ) bool {
 	if len(c.members) >= maxClusterMembers ||
-		c.sameTiles+c.otherTiles > maxTiles ||
+		len(c.tiles) > maxTiles ||
+		c.ops+len(c.tiles) > maxOps ||
 		s.classes[c.root] == classSolitary {
 		return false
 	}
@@ -547,8 +580,9 @@ func (s *clustering) trivial(c *cluster) bool {
 func (s *clustering) dissolve(c *cluster) {
 	delete(s.clusterRootedAt, c.root)
 	for _, i := range c.members {
-		s.clustersOf[i] = slices.DeleteFunc(
-			s.clustersOf[i],
+		at := s.position[i]
+		s.in[at] = slices.DeleteFunc(
+			s.in[at],
 			func(h *cluster) bool { return h == c },
 		)
 	}

@@ -3,6 +3,7 @@ package partition
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -332,5 +333,98 @@ func TestLargeModules(t *testing.T) {
 		start := time.Now()
 		r, _ := split(t, text, Options{})
 		t.Logf("%s: %d fusions in %v", name, len(r.Fusions), time.Since(start))
+	}
+}
+
+// associativeScan is the recurrence x[t] = a[t]·x[t−1] + b[t] over n rows as JAX's
+// associative_scan prints it: pairs are combined, the half is scanned, and the rows
+// between are made of it, interleaved by pads.
+func associativeScan(n int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "HloModule scan\nENTRY %%main {\n  zero = f32[] constant(0)\n  a0 = f32[%[1]d,64] parameter(0)\n  b0 = f32[%[1]d,64] parameter(1)\n", n)
+	names := 0
+	op := func(rows int, format string, args ...any) string {
+		names++
+		fmt.Fprintf(&b, "  v%d = f32[%d,64] %s\n", names, rows, fmt.Sprintf(format, args...))
+		return fmt.Sprintf("v%d", names)
+	}
+	combine := func(n int, a1, b1, a2, b2 string) (string, string) {
+		ab := op(n, "multiply(%s, %s)", a2, b1)
+		return op(n, "multiply(%s, %s)", a1, a2), op(n, "add(%s, %s)", ab, b2)
+	}
+	slice := func(x string, first, end, step int) string {
+		return op((end-first+step-1)/step, "slice(%s), slice={[%d:%d:%d],[0:64]}", x, first, end, step)
+	}
+	var scan func(n int, x, y string) (string, string)
+	scan = func(n int, x, y string) (string, string) {
+		if n < 2 {
+			return x, y
+		}
+		h := n / 2
+		c, d := combine(h, slice(x, 0, n-1, 2), slice(y, 0, n-1, 2), slice(x, 1, n, 2), slice(y, 1, n, 2))
+		c, d = scan(h, c, d)
+		out := [2]string{}
+		e, f := "", ""
+		if h > 1 {
+			e, f = combine(h-1, slice(c, 0, h-1, 1), slice(d, 0, h-1, 1), slice(x, 2, n, 2), slice(y, 2, n, 2))
+		}
+		for k, z := range [][3]string{{x, e, c}, {y, f, d}} {
+			even := slice(z[0], 0, 1, 1)
+			if h > 1 {
+				even = op(h, "concatenate(%s, %s), dimensions={0}", even, z[1])
+			}
+			low := op(n, "pad(%s, zero), padding=0_1_1x0_0", even)
+			high := op(n, "pad(%s, zero), padding=1_0_1x0_0", z[2])
+			out[k] = op(n, "add(%s, %s)", low, high)
+		}
+		return out[0], out[1]
+	}
+	x, y := scan(n, "a0", "b0")
+	fmt.Fprintf(&b, "  ROOT r = f32[%d,64] add(%s, %s)\n}\n", n, x, y)
+	return b.String()
+}
+
+// An associative scan, whose rows are read at twice as many tiles with each level,
+// is divided into fusions of bounded tile programs, with a bounded number of prices.
+func TestScanIsDivided(t *testing.T) {
+	for _, n := range []int{8, 128, 1024} {
+		m, err := hlo.Parse("scan", []byte(associativeScan(n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPartitioner(Options{})
+		fused := p.module(m)
+		all, most := 0, 0
+		for _, f := range fused.Fusions() {
+			prog, err := symtile.Analyze(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, most = all+len(prog.Ops), max(most, len(prog.Ops))
+		}
+		t.Logf("%d rows, %d instructions: %d fusions, %d operations of tile programs, %d prices",
+			n, len(m.Entry.Instrs), len(fused.Fusions()), all, len(p.pricer.known))
+		if limit := len(m.Entry.Instrs); most > maxOps || all > maxTiles*limit || len(p.pricer.known) > 8*limit {
+			t.Errorf("%d rows: %d operations, %d in one program, %d prices of %d instructions", n, all, most, len(p.pricer.known), limit)
+		}
+	}
+}
+
+// The running sum of a mask is not taken of a mask that each window computes: between
+// them is a reshape, which leaves such a fusion tiles of one element only (DLRM's
+// fused.broadcast.136 took 10 s).
+func TestWindowsReadWhatIsComputedOnce(t *testing.T) {
+	_, got := split(t, "HloModule cumsum"+sumAndMax+`
+ENTRY %main {
+  i = s32[27,27] iota(), iota_dimension=0
+  j = s32[27,27] iota(), iota_dimension=1
+  below = pred[27,27] compare(i, j), direction=GT
+  flat = pred[729] reshape(below)
+  ones = f32[729] convert(flat)
+  zero = f32[] constant(0)
+  ROOT sums = f32[729] reduce-window(ones, zero), window={size=729 pad=728_0}, to_apply=%sum
+}`, Options{})
+	if want := []string{"iota iota compare convert", "reduce-window"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

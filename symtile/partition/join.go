@@ -165,7 +165,7 @@ func (s *clustering) sharers(
 		all = append(all, c)
 	}
 	for _, u := range s.users[v] {
-		for _, c := range s.clustersOf[u] {
+		for _, c := range s.clustersOf(u) {
 			if len(all) > maxSiblings {
 				return all
 			}
@@ -190,7 +190,8 @@ func (s *clustering) priceJoin(
 	}
 	u := s.union(c, n)
 	if len(u.roots) > maxRoots ||
-		s.mostTiles(u) > maxTiles {
+		s.mostTiles(u) > maxTiles ||
+		u.ops > maxOps {
 		return nil
 	}
 	a, b, joined := s.price(c), s.price(n), s.price(u)
@@ -261,23 +262,23 @@ func (s *clustering) readsRoot(c, n *cluster) bool {
 	})
 }
 
-// mostTiles is the most tiles at which a member of u is read, as role.tiles.
+// mostTiles is the most tiles at which a member of u is read, as role.tiles, and
+// counts the operations of u.
 func (s *clustering) mostTiles(u *cluster) int {
 	most := 1
 	for _, i := range u.members { // users come first
-		same, other := 0, 0
+		tiles := tileSet{}
 		for _, user := range s.users[i] {
-			switch r := u.roles[user]; {
-			case !r.member:
-			case user.Op.Elementwise():
-				same = max(same, r.tiles)
-			default:
-				other += r.tiles
+			if r := u.roles[user]; r.member {
+				tiles = s.addReads(tiles, i, user, r.tiles)
 			}
 		}
-		tiles := max(1, min(same+other, maxTiles+1))
+		if len(tiles) == 0 || slices.Contains(u.roots, i) {
+			tiles = tiles.with(rootTile)
+		}
 		u.roles[i] = role{member: true, tiles: tiles}
-		most = max(most, tiles)
+		u.ops += len(tiles)
+		most = max(most, len(tiles))
 	}
 	return most
 }
@@ -348,6 +349,9 @@ func (s *clustering) union(
 	}
 	slices.SortFunc(u.roots, byPosition)
 	u.root = u.roots[len(u.roots)-1]
+	for _, r := range u.roots {
+		u.rootsAt = append(u.rootsAt, s.position[r])
+	}
 	return u
 }
 
@@ -358,8 +362,8 @@ func (s *clustering) usedOutside(
 ) bool {
 	return i == s.root ||
 		slices.ContainsFunc(s.users[i], func(u *hlo.Instr) bool {
-			return len(s.clustersOf[u]) == 0 ||
-				slices.ContainsFunc(s.clustersOf[u], func(d *cluster) bool {
+			return len(s.clustersOf(u)) == 0 ||
+				slices.ContainsFunc(s.clustersOf(u), func(d *cluster) bool {
 					return d != a &&
 						d != b &&
 						!d.roles[i].member
@@ -375,8 +379,9 @@ func (s *clustering) absorb(
 		delete(s.clusterRootedAt, r)
 	}
 	for _, i := range n.members {
-		in := slices.DeleteFunc(s.clustersOf[i], func(d *cluster) bool { return d == n || d == c })
-		s.clustersOf[i] = append(in, c)
+		at := s.position[i]
+		in := slices.DeleteFunc(s.in[at], func(d *cluster) bool { return d == n || d == c })
+		s.in[at] = append(in, c)
 	}
 	n.gone = true
 	union.reasons = slices.Concat(c.reasons, n.reasons)
@@ -409,68 +414,71 @@ func (s *clustering) lastBefore(p int) int {
 	return p
 }
 
-// A unit is what a cycle can go through: a cluster, or an instruction that is in
-// none.
+// A unit is what a cycle can go through: a cluster, or the instruction at a position
+// that is in none.
 type unit struct {
 	cluster *cluster
-	instr   *hlo.Instr
+	at      int
 }
 
 // pathAround reports whether something else reads from, directly or not, and is
 // read by to, so that joining the two would make a cycle. It gives up, and says
 // yes, after maxUnitsSearched units.
 func (s *clustering) pathAround(from, to *cluster) bool {
-	last := s.lastBefore(s.position[to.members[0]])
-	seen := map[unit]bool{}
-	var stack []unit
-	push := func(roots []*hlo.Instr, direct bool) (found bool) {
-		for _, r := range roots {
-			if s.position[r] > last {
-				continue
-			}
-			for _, u := range s.readers(r) {
-				switch {
-				case u.cluster == to && !direct:
-					return true
-				case u.cluster != to &&
-					u.cluster != from &&
-					!seen[u]:
-					seen[u] = true
-					stack = append(stack, u)
-				}
-			}
-		}
-		return false
+	s.searches++
+	p := pathSearch{s, from, to, s.lastBefore(s.position[to.members[0]]), nil, 0}
+	if from.seen = s.searches; p.push(from.rootsAt, true) {
+		return true
 	}
-	push(from.roots, true)
-	for len(stack) > 0 {
-		u := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		roots := []*hlo.Instr{u.instr}
+	for len(p.stack) > 0 {
+		u := p.stack[len(p.stack)-1]
+		p.stack = p.stack[:len(p.stack)-1]
+		roots := []int{u.at}
 		if u.cluster != nil {
-			roots = u.cluster.roots
+			roots = u.cluster.rootsAt
 		}
-		if push(roots, false) || len(seen) > maxUnitsSearched {
+		if p.push(roots, false) || p.seen > maxUnitsSearched {
 			return true
 		}
 	}
 	return false
 }
 
-// readers are the units that read i from memory.
-func (s *clustering) readers(
-	i *hlo.Instr,
-) []unit {
-	var all []unit
-	for _, u := range s.users[i] {
-		if len(s.clustersOf[u]) == 0 {
-			all = append(all, unit{instr: u})
+// A pathSearch looks for a path between clusters up to a position.
+type pathSearch struct {
+	*clustering
+	from, to *cluster
+	last     int
+	stack    []unit
+	// seen counts the units that have been met.
+	seen int
+}
+
+// push puts the units that read some values from memory on the stack, those that are
+// new. It reports whether one of them is to, unless that may read the values.
+func (p *pathSearch) push(roots []int, direct bool) (found bool) {
+	for _, r := range roots {
+		if r > p.last {
+			continue
 		}
-		for _, c := range s.clustersOf[u] {
-			if !c.roles[i].member {
-				all = append(all, unit{cluster: c})
+		for _, u := range p.usersAt[r] {
+			if len(p.in[u]) == 0 && p.seenAt[u] != p.searches {
+				p.seenAt[u] = p.searches
+				p.stack = append(p.stack, unit{at: u})
+				p.seen++
+			}
+			for _, c := range p.in[u] {
+				switch {
+				case slices.Contains(p.in[r], c):
+				case c == p.to && !direct:
+					return true
+				case c != p.to && c.seen != p.searches:
+					c.seen = p.searches
+					p.stack = append(p.stack, unit{cluster: c})
+					p.seen++
+				}
 			}
 		}
 	}
-	return all
+	return false
 }

@@ -34,7 +34,7 @@ func (p *partitioner) rewrite(
 			r.put(i, &param)
 			r.out.Params = append(r.out.Params, &param)
 		} else if s.clusterRootedAt[i] != nil ||
-			len(s.clustersOf[i]) == 0 &&
+			len(s.clustersOf(i)) == 0 &&
 				s.classes[i] != classDuplicated {
 			r.use(i)
 		}

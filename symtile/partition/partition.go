@@ -64,15 +64,26 @@ func Module(m *hlo.Module, o Options) *Result {
 		fusions[0] != m.Entry {
 		return &Result{Module: m}
 	}
-	p := &partitioner{
+	p := newPartitioner(o)
+	return &Result{p.module(m), p.unfused, p.fusions}
+}
+
+// newPartitioner is a partitioner that has seen nothing yet.
+func newPartitioner(o Options) *partitioner {
+	return &partitioner{
 		options:     o,
 		pricer:      newPricer(o.Machine.orNominal()),
 		usedNames:   map[string]int{},
 		partitioned: map[*hlo.Computation]*hlo.Computation{},
 		sizes:       map[*hlo.Computation]int64{},
 		refused:     map[*hlo.Instr]string{},
+		separate:    map[*hlo.Instr]bool{},
 		fusions:     map[*hlo.Computation]*Fusion{},
 	}
+}
+
+// module partitions a module without fusions.
+func (p *partitioner) module(m *hlo.Module) *hlo.Module {
 	for _, c := range m.Computations {
 		p.usedNames[c.Name] = 0
 	}
@@ -83,7 +94,7 @@ func Module(m *hlo.Module, o Options) *Result {
 	}
 	out.Computations = reachable(out.Entry)
 	p.rename(out)
-	return &Result{out, p.unfused, p.fusions}
+	return out
 }
 
 // rename gives partitioned computations new names where the computation that
@@ -126,8 +137,11 @@ type partitioner struct {
 	sizes map[*hlo.Computation]int64
 	// refused are instructions with which a cluster cannot be tiled, and why.
 	refused map[*hlo.Instr]string
-	unfused []Unfused
-	fusions map[*hlo.Computation]*Fusion
+	// separate are instructions that join no user: what reads them would compute
+	// them too often.
+	separate map[*hlo.Instr]bool
+	unfused  []Unfused
+	fusions  map[*hlo.Computation]*Fusion
 }
 
 // computation returns c with fusions.
@@ -151,18 +165,22 @@ const maxRounds = 8
 
 // clusters makes the clusters of the first pass. Where one cannot be tiled, the
 // instruction that is to blame stays outside, and all is done again; in the last
-// round all members do.
+// round all members do. Where one costs more than its operations apart, what its
+// windows and contractions read becomes a cluster of its own.
 func (p *partitioner) clusters(
 	flat *hlo.Computation,
 ) *clustering {
 	for round := 1; ; round++ {
 		s := p.newClustering(flat)
 		s.cluster()
-		n := len(p.refused)
+		n := len(p.refused) + len(p.separate)
 		for _, c := range s.all {
 			s.refuse(c, round >= maxRounds)
+			if round < maxRounds && s.worseThanApart(c) {
+				s.divide(c)
+			}
 		}
-		if len(p.refused) == n {
+		if len(p.refused)+len(p.separate) == n {
 			return s
 		}
 	}
@@ -186,6 +204,30 @@ func (s *clustering) refuse(c *cluster, all bool) {
 		}
 	}
 	s.refused[blamed] = no.Reason
+}
+
+// worseThanApart reports whether a cluster costs more than its operations, each
+// launched alone.
+func (s *clustering) worseThanApart(c *cluster) bool {
+	x := s.price(c)
+	return len(c.members) > 1 && x.err == nil &&
+		s.pricer.seconds(x.price) > s.pricer.seconds(s.pricer.apart(s.computationOf(c)))
+}
+
+// divide separates what the windows and contractions of a cluster read: each tile
+// of theirs computes it again, in tiles that they choose.
+func (s *clustering) divide(c *cluster) {
+	for _, u := range c.members {
+		if s.classes[u] != classHero &&
+			u.Op != hlo.OpReduceWindow {
+			continue
+		}
+		for _, o := range u.Operands {
+			if c.roles[o].member && s.classes[o] == classFusible {
+				s.separate[o] = true
+			}
+		}
+	}
 }
 
 // outside is the reason why i can be in no fusion; "" where it can.

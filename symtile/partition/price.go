@@ -159,7 +159,10 @@ func (p *pricer) program(prog *symtile.Program) pricedFusion {
 	if err != nil {
 		return pricedFusion{err: err}
 	}
-	s := &tilingSearch{p, prog, x, math.Inf(1), Price{}, nil}
+	s := &tilingSearch{
+		pricer: p, prog: prog, x: x,
+		inPlace: readInPlace(prog), seconds: math.Inf(1),
+	}
 	for t := range prog.Space.Sample(sampledTilings) {
 		s.try(t)
 	}
@@ -189,8 +192,10 @@ func shapeOf(prog *symtile.Program) programShape {
 // A tilingSearch keeps the best tiling that it has met.
 type tilingSearch struct {
 	*pricer
-	prog    *symtile.Program
-	x       *symtile.Extents
+	prog *symtile.Program
+	x    *symtile.Extents
+	// inPlace are the ops that are tables of gathers.
+	inPlace map[int]bool
 	seconds float64
 	best    Price
 	tiling  symtile.Tiling
@@ -225,6 +230,10 @@ func (s *tilingSearch) try(t symtile.Tiling) {
 	}
 }
 
+// minOpWork is the element operations that an operation of a tile program costs at
+// least, however few elements its tile has.
+const minOpWork = 64
+
 // op is the price of all runs of one op of the program.
 func (s *tilingSearch) op(n int) Price {
 	op := &s.prog.Ops[n]
@@ -232,7 +241,7 @@ func (s *tilingSearch) op(n int) Price {
 	elements := s.x.Elements(n) * runs
 	width := float64(op.Instr.Shape.DType.Size())
 	switch {
-	case op.Code == hlo.OpParameter && s.readInPlace(n):
+	case op.Code == hlo.OpParameter && s.inPlace[n]:
 		return Price{}
 	case op.Code == hlo.OpParameter:
 		return Price{Loads: elements * width}
@@ -247,23 +256,23 @@ func (s *tilingSearch) op(n int) Price {
 	case op.Code == hlo.OpGather:
 		return Price{Loads: elements * width, Work: elements}
 	}
-	price := Price{Work: elements * max(1, op.Code.FLOPs())}
+	price := Price{Work: max(elements*max(1, op.Code.FLOPs()), minOpWork*runs)}
 	if tile := s.x.Elements(n) * width; tile > s.Scratch {
 		price.Bytes = 2 * (tile - s.Scratch) * runs
 	}
 	return price
 }
 
-// readInPlace reports whether an op is the table of a gather, of which no more
-// than the gathered elements are read.
-func (s *tilingSearch) readInPlace(n int) bool {
-	for _, op := range s.prog.Ops {
-		if op.Code == hlo.OpGather &&
-			op.Args[0] == n {
-			return true
+// readInPlace lists the ops that are the table of a gather, of which no more than
+// the gathered elements are read.
+func readInPlace(prog *symtile.Program) map[int]bool {
+	tables := map[int]bool{}
+	for _, op := range prog.Ops {
+		if op.Code == hlo.OpGather {
+			tables[op.Args[0]] = true
 		}
 	}
-	return false
+	return tables
 }
 
 // contracted is the elements of a tile's contracting dimensions.
