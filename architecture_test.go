@@ -19,11 +19,11 @@ const module = "github.com/tilewright/tilewright/"
 // mayImport is the corridor: the packages of this module that each package
 // imports, exactly; data flows from the imports to the package.
 var mayImport = map[string][]string{
-	"bench/attack": {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
-	"bench/judge":  {"cost", "cost/problem"},
-	"bench/models": {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
-	"bench/peers":  {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
-	"cache":        {},
+	"bench/attack":      {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/judge":       {"cost", "cost/problem"},
+	"bench/models":      {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/peers":       {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
+	"cache":             {},
 	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},
 	"cmd/tilewright": {
 		"cache", "cmd/tilewright/internal/output", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
