@@ -289,8 +289,11 @@ func goTiles(
 	return ask(unopened, text, n, r, result)
 }
 
-// numbers copies an array of the host; nil of none.
+// numbers copies an array of the host; nil of none, wherever the host says it is.
 func numbers(p *C.int64_t, n C.size_t) []int64 {
+	if n == 0 {
+		return nil
+	}
 	start := (*int64)(unsafe.Pointer(p))
 	return slices.Clone(unsafe.Slice(start, n))
 }

@@ -52,6 +52,8 @@ static void answers(tilewright_db db) {
   expect(tilewright_fingerprint(module, length, &t), TILEWRIGHT_OK, &t, "\"fingerprint\"");
   expect(tilewright_partition(module, length, &t), TILEWRIGHT_OK, &t, "\"distinct\":1");
   expect(tilewright_tiles(module, length, NULL, NULL, 0, NULL, 0, &t), TILEWRIGHT_OK, &t, "\"where\"");
+  const int64_t none[1] = {0}; /* an empty array need not be NULL */
+  expect(tilewright_tiles(module, length, NULL, none, 0, none, 0, &t), TILEWRIGHT_OK, &t, "\"where\"");
   const char request[] = "{\"id\":1,\"op\":\"version\"}";
   expect(tilewright_request(0, request, strlen(request), &t), TILEWRIGHT_OK, &t, "\"protocol\"");
   expect(tilewright_request(0, "{", 1, &t), TILEWRIGHT_OK, &t, "\"error\"");
