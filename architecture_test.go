@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	"kernels/replay":                 {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
 	"query":                          {"cache", "cost", "kernels", "kernels/cpu", "kernels/reference", "symtile", "symtile/hlo", "symtile/hloproto", "symtile/index", "symtile/indexing", "symtile/partition", "tuner"},
 	"serve":                          {"query", "symtile", "symtile/hlo", "tuner"},
-	"symtile":                        {"symtile/hlo", "symtile/index", "symtile/indexing"},
+	"symtile":                        {"symtile/hlo", "symtile/index", "symtile/indexing", "symtile/layout"},
 	"symtile/hlo":                    {"symtile/hlo/origin", "symtile/hlo/packing", "symtile/hlo/replicas", "symtile/source"},
 	"symtile/hlo/origin":             {},
 	"symtile/hlo/packing":            {},

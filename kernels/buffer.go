@@ -28,7 +28,7 @@ func NewBuffer(shape hlo.Shape) (Buffer, error) {
 		return Buffer{}, fmt.Errorf("%s is not an array", shape)
 	}
 	if len(shape.Layout.Tiles) > 0 {
-		return Buffer{}, fmt.Errorf("%s: tiled layouts are not supported in memory yet", shape)
+		return Buffer{}, fmt.Errorf("%s: only the kernel of one fusion takes arrays in tiled layouts (symtile.Program.Physical)", shape)
 	}
 	n := shape.Bytes()
 	if n > maxBuffer {
@@ -57,6 +57,16 @@ func allocateAligned(n int64) []byte {
 	adviseHugePages(raw)
 	skip := (to - uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%to) % to
 	return raw[skip : int64(skip)+n : int64(skip)+n]
+}
+
+// Aligned is data, or a copy of it that is aligned as NewBuffer aligns arrays.
+func Aligned(data []byte) []byte {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%64 == 0 {
+		return data
+	}
+	out := allocateAligned(int64(len(data)))
+	copy(out, data)
+	return out
 }
 
 // At is the physical position of a logical index, in elements.

@@ -23,12 +23,19 @@ func Analyze(c *hlo.Computation) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	inMemory, err := physical(c, flat)
+	if err != nil {
+		return nil, err
+	}
+	if inMemory != c {
+		flat = inMemory
+	}
 	flat = rewriteOps(flat)
 	p, err := build(flat, nil, loopGroups(flat))
 	if err != nil {
 		return nil, err
 	}
-	p.Fusion = c
+	p.Fusion, p.Physical = c, inMemory
 	return p, nil
 }
 
@@ -45,7 +52,7 @@ func (p *Program) At(t Tiling) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tiling %v: %w", []int64(t), err)
 	}
-	q.Fusion = p.Fusion
+	q.Fusion, q.Physical = p.Fusion, p.Physical
 	return q, nil
 }
 

@@ -23,7 +23,11 @@ import (
 type Program struct {
 	// Fusion is the computation that was analyzed.
 	Fusion *hlo.Computation
-	Space  *Space
+	// Physical is Fusion with its arrays as they lie in memory, which is what
+	// kernels take and give: an array in a tiled layout has its physical extents
+	// there, in row-major order. It is Fusion itself where no layout is tiled.
+	Physical *hlo.Computation
+	Space    *Space
 	// Ops are the operations, each after its arguments.
 	Ops  []Op
 	Body []Step

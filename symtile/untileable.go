@@ -55,7 +55,7 @@ var untileable = map[hlo.Opcode]string{
 	hlo.OpMap:              "only a map of one operation is elementwise",
 	hlo.OpTuple:            "a tuple is only tiled at the root",
 	hlo.OpBitcastConvert:   "it changes the width of the elements",
-	hlo.OpBitcast:          "its layouts are tiled or it changes the element type",
+	hlo.OpBitcast:          "it changes the element type, or tiled layouts differ in size",
 }
 
 // refusalReason is the reason why an operation has no row in the table.

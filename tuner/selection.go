@@ -59,7 +59,7 @@ func (s *selection) add(plans []cost.Ranked) error {
 // count them.
 func (s *selection) begin(ctx context.Context) (err error) {
 	s.tuner.phase(s.fusion.Name, Evaluating)
-	s.verifier, err = check.NewVerifier(ctx, s.fusion, s.tuner.Options.Seed)
+	s.verifier, err = check.NewVerifier(ctx, s.program.Physical, s.tuner.Options.Seed)
 	return err
 }
 

@@ -16,8 +16,9 @@
 // # Halves
 //
 // The products are split in halves by a hash of their extents: what is developed
-// against one half (-half dev) is judged on the other (held). No constant of a price is
-// fitted to either: constants are from data sheets and published measurements.
+// against one half (-half dev) is judged on the other (held). Nothing is fitted to the
+// timings: constants are from data sheets and published measurements, or assumptions
+// that are named as such where they are defined.
 //
 // # Rankers
 //

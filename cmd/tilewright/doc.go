@@ -136,7 +136,7 @@
 // {"map", "vector", "proof", "whyNoMore", "coalescing": [{"vector", "warps",
 // "requests", "bytes", "sectors", "fewest", "once", "lines", "wasted", "mean",
 // "worst": {"block", "warp", "sectors", "fewest"}}], "parts": [{"fixed",
-// "vector", "masked", "map"}]}, "svg"}.
+// "vector", "masked", "map"}]}, "svg", "out"}.
 // Parts that were not asked for are left out. element.index is null in padding;
 // breakEven counts visits, 0 is never; coalescing is by single elements, then by
 // the widest vectors; once counts a sector once a warp; fixed names the

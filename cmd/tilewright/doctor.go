@@ -300,7 +300,7 @@ func (d *doctor) runs(ctx context.Context, g golden.Kernel) string {
 		return err.Error()
 	}
 	defer k.Close()
-	v, err := check.NewVerifier(ctx, g.Program.Fusion, 1)
+	v, err := check.NewVerifier(ctx, g.Program.Physical, 1)
 	if err != nil {
 		return err.Error()
 	}
@@ -395,7 +395,7 @@ func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	v, err := check.NewVerifier(ctx, f, 1)
+	v, err := check.NewVerifier(ctx, p.Physical, 1)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}

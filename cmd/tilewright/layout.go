@@ -3,12 +3,17 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/npy"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/symtile/layout/draw"
@@ -29,6 +34,12 @@ it, and the maps from an element to its position and back.
 
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]'
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]' -dot 512,2048,2048
+
+-unpack takes the array for a packed one and says what it unpacks to. With -in and -out the elements of a
+NumPy file are moved: packed, unpacked, or laid out in the tiles of the layout:
+
+  tilewright layout 'f32[129,47]' -pack 'inner_dims_pos=[0,1] inner_tiles=[8,32] padding_value=0' -in a.npy -out packed.npy
+  tilewright layout 'f32[17,2,8,32]' -unpack 'inner_dims_pos=[0,1] inner_tiles=[8,32] to 129x47' -in packed.npy -out a.npy
 
 -threads gives the array to the threads of a GPU. A block of threads takes a -tile; along each dimension
 it has so many threads with so many neighbouring -elements each. Shown are the map to byte offsets, the
@@ -66,6 +77,8 @@ type layoutJSON struct {
 	Access  *accessJSON  `json:"access,omitempty"`
 	// File that the picture was written to.
 	SVG string `json:"svg,omitempty"`
+	// File that the elements of -in were written to.
+	Out string `json:"out,omitempty"`
 }
 
 // elementJSON is one position in memory.
@@ -211,7 +224,9 @@ func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 // layoutFlags are the flags of the command, as text.
 type layoutFlags struct {
 	// The flags that choose what is shown.
-	element, position, pack, dot, blocks, memory string
+	element, position, pack, unpack, dot, blocks, memory string
+	// The files of elements.
+	in, out string
 	// The flags that describe threads and pictures.
 	tile, threads, elements, order, pick, svg string
 	// Replace a file that is not a picture.
@@ -231,6 +246,9 @@ func (c *call) layoutFlags() *layoutFlags {
 	text(&f.element, "element", "say where the element at this `index` is, e.g. 2,3")
 	text(&f.position, "position", "say what is at this `position`, counted in elements")
 	text(&f.pack, "pack", "pack the array: `attributes` such as 'inner_dims_pos=[0,1] inner_tiles=[8,32]'")
+	text(&f.unpack, "unpack", "unpack the array, which is packed: `attributes` such as 'inner_dims_pos=[0,1] inner_tiles=[8,32] to 128x256'")
+	text(&f.in, "in", "move the elements of this NumPy `file`, a row-major array, as the pack, unpack or layout says")
+	text(&f.out, "out", "write the array that -in becomes to this NumPy `file`")
 	text(&f.dot, "dot", "judge packing for a dot of `m,n,k`, one operand of which is the array")
 	text(&f.blocks, "blocks", "`sizes` m,n,k of the blocks of the dot; those of the array come from the tiles (default 64,64,64)")
 	text(&f.memory, "memory", "what access is charged by, `fields` such as line=64,page=4096,cache=32768,ways=8,tlb=1024,walk=64,refetch=8")
@@ -291,11 +309,16 @@ func (f *layoutFlags) check() error {
 		{"order", f.order, "threads", f.threads},
 		{"pick", f.pick, "threads", f.threads},
 		{"pick", f.pick, "svg", f.svg},
+		{"in", f.in, "out", f.out},
+		{"out", f.out, "in", f.in},
 	} {
 		err := needs(x[0], x[1], x[2], x[3])
 		if err != nil {
 			return err
 		}
+	}
+	if f.pack != "" && f.unpack != "" {
+		return usagef("-pack and -unpack are two operations: give one")
 	}
 	if f.element != "" && f.position != "" {
 		return usagef("-element and -position ask for the same thing from two sides: give one")
@@ -320,7 +343,7 @@ func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 		return nil, err
 	}
 	type part func(*layout.Layout, *layoutJSON) error
-	for _, show := range []part{f.showElement, f.showPack, f.showAccess} {
+	for _, show := range []part{f.showElement, f.showPack, f.showAccess, f.moveData} {
 		if err := show(l, j); err != nil {
 			return nil, err
 		}
@@ -403,12 +426,9 @@ func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
 
 // showPack describes a pack operation and, if memory is given, judges it.
 func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
-	if f.pack == "" {
-		return nil
-	}
-	p, err := layout.ParsePackOf(l.Shape.Dims, f.pack)
-	if err != nil {
-		return fmt.Errorf("-pack: %w", err)
+	p, err := f.parsePack(l)
+	if err != nil || p == nil {
+		return err
 	}
 	r := index.NewRing()
 	_, proved := p.RoundTrip(r)
@@ -420,13 +440,16 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 		ToSource:  p.ToSource(r).String(),
 		RoundTrip: proved,
 	}
+	if p.Unpack {
+		return nil
+	}
 	if l.Shape.Rank() != 2 {
 		if f.dot != "" {
 			return fmt.Errorf("-dot: %s is not a matrix", l)
 		}
 		return nil
 	}
-	o, err := f.operand(l, p)
+	o, err := f.operand(l, *p)
 	if err != nil {
 		return err
 	}
@@ -444,6 +467,26 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 		v.BreakEven, v.Pays, v.Why,
 	}
 	return nil
+}
+
+// parsePack reads -pack or -unpack; nil where neither is given. The array that the
+// command is about is the source of a pack, and what an unpack takes.
+func (f *layoutFlags) parsePack(l *layout.Layout) (*layout.Pack, error) {
+	switch {
+	case f.pack != "":
+		p, err := layout.ParsePackOf(l.Shape.Dims, f.pack)
+		if err != nil {
+			return nil, fmt.Errorf("-pack: %w", err)
+		}
+		return &p, nil
+	case f.unpack != "":
+		p, err := layout.ParseUnpackOf(l.Shape.Dims, f.unpack)
+		if err != nil {
+			return nil, fmt.Errorf("-unpack: %w", err)
+		}
+		return &p, nil
+	}
+	return nil, nil
 }
 
 // operand is the array as an operand of the given dot, or of an operation that
@@ -718,6 +761,9 @@ func (j *layoutJSON) print(c *call) {
 	if j.SVG != "" {
 		fmt.Fprintf(c.out, "\npicture: %s\n", j.SVG)
 	}
+	if j.Out != "" {
+		fmt.Fprintf(c.out, "\nwrote %s\n", j.Out)
+	}
 }
 
 // stepList joins the steps, or says that there are none.
@@ -822,4 +868,116 @@ func elementsText(n int64) string {
 		return "1 element"
 	}
 	return fmt.Sprintf("%d elements", n)
+}
+
+// moveData reads the array of -in, does the steps of the pack, unpack or tiled layout
+// to it, and writes the result to -out. Both files hold row-major arrays:
+//
+//	neither flag   the extents of SHAPE become the physical ones
+//	-pack          the extents of SHAPE become the packed ones
+//	-unpack        the extents of SHAPE, which are packed, become the source's
+//
+// Padding is the padding value of a pack, and zeros in a tiled layout. The output is
+// refused before the input is read where it must not be written.
+func (f *layoutFlags) moveData(l *layout.Layout, j *layoutJSON) error {
+	if f.in == "" {
+		return nil
+	}
+	from := hlo.Shape{DType: l.Shape.DType, Dims: l.Shape.Dims}
+	to := hlo.Shape{DType: from.DType, Dims: l.Physical}
+	steps, padding := l.Steps(), []byte(nil)
+	if p, err := f.parsePack(l); err != nil {
+		return err
+	} else if p != nil {
+		if to.Dims, steps = p.Packed(), p.Steps(); p.Unpack {
+			to.Dims = p.Source
+		}
+		if padding, err = paddingBytes(from.DType, p.Padding); err != nil {
+			return err
+		}
+	}
+	// What is read is never replaced, not even with -f.
+	file := output.File{Name: f.out, Kind: output.NumPy, Reads: []string{f.in}, Replace: *f.replace}
+	if err := file.Check(); err != nil {
+		return err
+	}
+	in, err := readArray(f.in, from)
+	if err != nil {
+		return err
+	}
+	// A step makes its result before its operand is free.
+	if err := kernels.CheckFreeMemory(2 * (from.Bytes() + to.Bytes())); err != nil {
+		return fmt.Errorf("%s: %w", to, err)
+	}
+	out := kernels.Buffer{Shape: to, Data: steps.Move(in.Data, from.DType.Size(), padding)}
+	j.Out = f.out
+	return file.Write(func(w *bufio.Writer) error { return npy.Write(w, out) })
+}
+
+// readArray reads a NumPy file, which has to hold elements of the type of shape and its
+// extents. Errors name the file.
+func readArray(name string, shape hlo.Shape) (kernels.Buffer, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return kernels.Buffer{}, err
+	}
+	defer file.Close()
+	b, err := npy.Read(bufio.NewReader(file), shape)
+	if err != nil {
+		return b, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, nil
+}
+
+// paddingBytes is an element that holds the padding value, nil for none. The value
+// has to be one of the type: numbers of floating-point types are rounded to it, those
+// of integers and pred have to be whole and in range. Complex ones are refused.
+func paddingBytes(d hlo.DType, value *float64) ([]byte, error) {
+	if value == nil {
+		return nil, nil
+	}
+	b, err := kernels.NewBuffer(hlo.Shape{DType: d})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case d.IsFloat():
+		b.SetFloat(0, *value)
+		return b.Data, nil
+	case d.IsComplex():
+		return nil, fmt.Errorf("a padding_value of %s is not supported", d)
+	}
+	lo, hi := d.IntRange()
+	if *value != math.Trunc(*value) || *value < float64(lo) || *value > float64(hi) {
+		return nil, fmt.Errorf("the padding_value %g is not a value of %s", *value, d)
+	}
+	b.SetInt(0, int64(*value))
+	return b.Data, nil
+}
+
+// inMemory is a row-major array as the physical array of a tiled layout, with zeros
+// as padding; b itself where the layout is not tiled. The layout is one that
+// symtile.Analyze has accepted.
+func inMemory(b kernels.Buffer, s hlo.Shape) kernels.Buffer {
+	l, err := layout.Of(s)
+	if err != nil || len(s.Layout.Tiles) == 0 {
+		return b
+	}
+	return kernels.Buffer{
+		Shape: hlo.Shape{DType: s.DType, Dims: l.Physical},
+		Data:  kernels.Aligned(l.Steps().Move(b.Data, s.DType.Size(), nil)),
+	}
+}
+
+// logical is the row-major array in the physical array of a tiled layout, without its
+// padding; b itself where the layout is not tiled. It is the inverse of inMemory.
+func logical(b kernels.Buffer, s hlo.Shape) kernels.Buffer {
+	l, err := layout.Of(s)
+	if err != nil || len(s.Layout.Tiles) == 0 {
+		return b
+	}
+	return kernels.Buffer{
+		Shape: hlo.Shape{DType: s.DType, Dims: s.Dims},
+		Data:  l.Steps().Inverse().Move(b.Data, s.DType.Size(), nil),
+	}
 }

@@ -22,10 +22,11 @@ is the sum of. The model is the price of the backend with a correction fitted to
 there are enough. Nothing is measured; without samples the first plan is the default.
 
 Of terms that overlap (CPU: arithmetic and the levels of memory; GPU: memory, arithmetic, tensor cores,
-shared memory, L2 and blocks) the longest counts whole and of each of the others a fifth (CPU) or a
-sixteenth (GPU), and so they are printed; the rest is added. On a GPU, "waiting" is how long blocks take from
-start to end, less what the longest term hides of it, and "blocks" is starting them; plans within 1 % of each
-other are in the order of what they take of the device, the least first.
+shared memory, L2 and blocks) the longest counts whole and of each of the others a fifth (CPU) or an
+eighth (GPU), and so they are printed; the rest is added. On a GPU, "waiting" is how long blocks take from
+start to end, less what the longest term hides of it, and "blocks" is starting them; plans that tie (1 %, products
+0.1 %) are in the order of the bytes they move, then products of the bytes in flight, the most first, then of
+what they take of the device, the least first.
 
 With -problems FILE, a line of JSON for each problem, the plans that the problem names are priced on the GPU
 that it names or describes, and a line of JSON is printed for each: see docs/formats.md. Then there is no other

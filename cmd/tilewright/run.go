@@ -164,7 +164,7 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		return nil, err
 	}
 	defer k.Close()
-	in, err := f.inputs(ctx, c)
+	in, err := f.fusionInputs(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -189,13 +189,16 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	case *f.counters:
 		counted.count()
 	}
-	out, err := r.measure(ctx, k, c, in, times)
+	out, err := r.measure(ctx, k, p.Physical, in, times)
 	if err != nil {
 		return nil, err
 	}
 	if *f.counters {
 		all := counted.counters()
 		r.Counters, r.counted = newCountersJSON(all), all.String()
+	}
+	for n, s := range kernels.OutputShapes(c) {
+		out[n] = logical(out[n], s)
 	}
 	return r, r.save(out, f.outputs(len(out)))
 }
@@ -236,6 +239,19 @@ func (f runFlags) choose(
 	})
 }
 
+// fusionInputs are the inputs of a fusion's kernel. Files hold logical arrays; those
+// of parameters in tiled layouts are packed.
+func (f runFlags) fusionInputs(ctx context.Context, p *symtile.Program) ([]kernels.Buffer, error) {
+	if *f.args == "" {
+		return f.inputs(ctx, p.Physical)
+	}
+	in, err := f.inputs(ctx, p.Fusion)
+	for k, b := range in {
+		in[k] = inMemory(b, p.Fusion.Params[k].Shape)
+	}
+	return in, err
+}
+
 // inputs reads the NumPy files of -args, or generates inputs from the seed.
 func (f runFlags) inputs(ctx context.Context, c *hlo.Computation) ([]kernels.Buffer, error) {
 	if *f.args == "" {
@@ -254,9 +270,11 @@ func (f runFlags) inputs(ctx context.Context, c *hlo.Computation) ([]kernels.Buf
 		if err != nil {
 			return nil, err
 		}
-		in[k], err = npy.Read(
-			bufio.NewReader(file), c.Params[k].Shape,
-		)
+		shape := c.Params[k].Shape
+		if len(shape.Layout.Tiles) > 0 {
+			shape.Layout = hlo.Layout{}
+		}
+		in[k], err = npy.Read(bufio.NewReader(file), shape)
 		file.Close()
 		if err != nil {
 			return nil, fmt.Errorf("%s, for parameter %s: %w", name, c.Params[k].Name, err)

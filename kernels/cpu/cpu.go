@@ -103,11 +103,6 @@ func (b *Backend) compile(
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range append(p.Fusion.ParamShapes(), kernels.OutputShapes(p.Fusion)...) {
-		if len(s.Layout.Tiles) > 0 {
-			return nil, fmt.Errorf("%s has a tiled layout, which the CPU backend does not read", s)
-		}
-	}
 	l, body := lower(q, plan, b.spec())
 	if err := l.check(); err != nil {
 		return nil, err
@@ -163,7 +158,7 @@ func (b *Backend) kernel(
 	}
 	order := newRaster(l.p.Grid(), l.knob("group", 1))
 	l.split.allocate(programs)
-	fusion := l.p.Fusion
+	fusion := l.p.Physical
 	return &kernel{
 		programs: newProgramLoop(states, steps, order, l.split, &b.workers),
 		in:       fusion.ParamShapes(),

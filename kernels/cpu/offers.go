@@ -40,10 +40,10 @@ func (x *pricer) facts() *facts {
 	f.dot = slices.ContainsFunc(x.p.Ops, func(op symtile.Op) bool {
 		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
 	})
-	for _, s := range x.p.Fusion.ParamShapes() {
+	for _, s := range x.p.Physical.ParamShapes() {
 		f.reads += float64(s.Bytes())
 	}
-	for _, s := range kernels.OutputShapes(x.p.Fusion) {
+	for _, s := range kernels.OutputShapes(x.p.Physical) {
 		f.writes += float64(s.Bytes())
 	}
 	if x.divided >= 0 {

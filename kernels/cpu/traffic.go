@@ -96,8 +96,8 @@ const memoryLine = 64
 // tiling.
 func newTraffic(c *counter) (t traffic) {
 	for _, shape := range append(
-		c.p.Fusion.ParamShapes(),
-		kernels.OutputShapes(c.p.Fusion)...,
+		c.p.Physical.ParamShapes(),
+		kernels.OutputShapes(c.p.Physical)...,
 	) {
 		t.bytes += float64(shape.Bytes())
 	}

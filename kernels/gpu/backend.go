@@ -130,7 +130,7 @@ func compile(
 	if err != nil {
 		return nil, reject(err)
 	}
-	if err := readable(p.Fusion); err != nil {
+	if err := readable(p.Physical); err != nil {
 		return nil, err
 	}
 	q, err := p.At(plan.Tiles)
@@ -182,7 +182,7 @@ func imageOf(p *symtile.Program, s device.Spec, k knobs) (*image, error) {
 	if p.Programs() > 0 {
 		return emit(p, s, k)
 	}
-	for _, x := range kernels.OutputShapes(p.Fusion) {
+	for _, x := range kernels.OutputShapes(p.Physical) {
 		if x.Elements() > 0 {
 			return nil, unsupported(fmt.Sprintf("no tile program writes %s", x))
 		}
@@ -219,8 +219,8 @@ func (b *Backend) load(
 ) (kernels.Kernel, error) {
 	k := &kernel{
 		session: b.session,
-		in:      len(p.Fusion.Params),
-		out:     len(kernels.OutputShapes(p.Fusion)),
+		in:      len(p.Physical.Params),
+		out:     len(kernels.OutputShapes(p.Physical)),
 	}
 	k.work = &device.Executable{
 		PTX:     string(im.module.Text()),

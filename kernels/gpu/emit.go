@@ -119,13 +119,13 @@ func entryName(s string) string {
 func (e *emitter) kernel() device.Step {
 	a := e.asm
 	e.header()
-	for k := range e.p.Fusion.Params {
+	for k := range e.p.Physical.Params {
 		e.params = append(
 			e.params,
 			e.pointer(fmt.Sprintf("in%d", k), device.Input(k)),
 		)
 	}
-	for k := range kernels.OutputShapes(e.p.Fusion) {
+	for k := range kernels.OutputShapes(e.p.Physical) {
 		if e.phase != phasePartials {
 			e.outputs = append(
 				e.outputs,

@@ -194,7 +194,7 @@ func (e *emitter) refuse(i *hlo.Instr, format string, args ...any) {
 
 // refuseType refuses the first instruction with elements of a type.
 func (e *emitter) refuseType(d hlo.DType, format string, args ...any) {
-	for _, i := range e.p.Fusion.Instrs {
+	for _, i := range e.p.Physical.Instrs {
 		if i.Op != hlo.OpParameter && i.Shape.DType == d {
 			e.refuse(i, format, args...)
 		}

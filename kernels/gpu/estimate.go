@@ -33,6 +33,8 @@ type estimate struct {
 	// ReadBy is the product by warpgroups that reads each parameter; −1 where there is
 	// none.
 	readBy []int
+	// Staged is what shared memory holds of each op that a product reads.
+	staged []int
 	// LoadedBytes of each parameter by one block.
 	loadedBytes []float64
 	// WaveTiles is the number of different tiles along each dimension in a wave.
@@ -65,6 +67,7 @@ func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 	m.memoryOrders()
 	m.products()
 	m.operands()
+	m.stagedOperands()
 	m.split = splitProgramOf(p)
 	for n, op := range p.Ops {
 		if op.Code != hlo.OpReduce {
@@ -75,7 +78,7 @@ func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 			m.orders[n] = orderOf(p, op)
 		}
 	}
-	for _, x := range append(p.Fusion.ParamShapes(), kernels.OutputShapes(p.Fusion)...) {
+	for _, x := range append(p.Physical.ParamShapes(), kernels.OutputShapes(p.Physical)...) {
 		m.distinctBytes += float64(x.Bytes())
 	}
 	return m, nil
@@ -122,10 +125,19 @@ func (m *estimate) memoryOrders() {
 type candidate struct {
 	tiling symtile.Tiling
 	knobs  knobs
-	// Shared memory of a block, in bytes.
-	shared float64
+	// Shared memory of a block, in bytes, and of its operands as the code generator
+	// keeps them, converted to the type that is multiplied.
+	shared    float64
+	converted float64
+	// Bytes of shared memory of an SM that loads of a product's operands fill.
+	inFlight float64
 	// Results that a thread holds in registers.
 	partials float64
+	// Registers of a thread for operands of a product, and for those of the next
+	// iteration that it loads itself because there is one slot.
+	operands float64
+	// Iterations of the longest loop over operands of a product.
+	iterations float64
 	// Bytes between memory and all blocks.
 	transferred float64
 	// Elements of an op that a thread computes at a time.
@@ -161,6 +173,14 @@ type blockCost struct {
 	traffic float64
 	// Cycles in which all warps of the block wait for memory.
 	exposed float64
+	// Cycles of the loads of all iterations of loops whose operands are in a ring of
+	// slots, from request to data.
+	ring  float64
+	slots float64
+	// Cycles of the tensor cores where each warp has a sub-partition to itself or
+	// shares it with others of the block: its products wait for the sums of the ones
+	// before.
+	chain float64
 }
 
 // set evaluates a tiling and returns the number of blocks.
@@ -203,11 +223,20 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 	} else {
 		l := m.work(nil, &c)
 		m.store(&c, &l)
-		l.exposed += m.spills(c)
+		l.traffic += m.spills(c)
 		c.terms = m.terms(
 			c, programs, l, m.distinctBytes,
 		)
 		c.transferred = programs * l.bytes
+	}
+	c.inFlight = 1
+	if c.iterations > 1 {
+		at := m.spec.Occupancy(m.needs(c))
+		sms := float64(max(1, m.spec.SMs))
+		resident := min(
+			float64(at.Blocks), math.Ceil(programs/sms),
+		)
+		c.inFlight += c.shared * resident
 	}
 	c.seconds = c.terms.total()
 	c.threads = programs * float64(k.warps*device.WarpThreads)
@@ -222,7 +251,11 @@ func (m *estimate) work(ops []bool, c *candidate) blockCost {
 	if k.splitk > 1 {
 		part = m.longestPiece(k.splitk)
 	}
-	l := blockCost{exposed: latency, lanes: prologue * threads}
+	l := blockCost{
+		exposed: latency,
+		lanes:   prologue * threads,
+		slots:   1,
+	}
 	// Parameters record what they load, for the traffic of a wave.
 	clear(m.loadedBytes)
 	for n, op := range m.p.Ops {
@@ -295,7 +328,7 @@ func (m *estimate) countAccesses(n int, runs float64, k knobs, l *blockCost) {
 // store adds the stores of the results.
 func (m *estimate) store(c *candidate, l *blockCost) {
 	for _, r := range m.p.Roots {
-		l.bytes += m.transferredBytes(r.Op, burst)
+		l.bytes += m.transferredBytes(r.Op, m.burst())
 		l.sectors += m.transferredBytes(r.Op, sectorBytes)
 		m.countAccesses(r.Op, 1, c.knobs, l)
 		m.storeProduct(r.Op, c.knobs, c, l)
@@ -320,7 +353,7 @@ func (m *estimate) storeProduct(n int, k knobs, c *candidate, l *blockCost) {
 		c.shared = max(c.shared, bytes)
 		l.exposed += latency / 2
 	default:
-		l.bytes += m.transferredBytes(n, burst) / 4
+		l.bytes += m.transferredBytes(n, m.burst()) / 4
 		l.sectors += m.transferredBytes(n, sectorBytes) / 4
 	}
 }
@@ -348,6 +381,21 @@ func (m *estimate) accessedElements(n int) float64 {
 // unit of the L2 cache, a quarter of its line (CUDA C++ Best Practices Guide,
 // Coalesced Access to Global Memory; JESD238, HBM3: 64 bytes).
 const burst, sectorBytes = 64, 32
+
+// burst is what memory transfers at least: before sm_80 whole lines, because halves of
+// lines reach a fraction of the rate there. That fraction is an assumption.
+func (m *estimate) burst() float64 {
+	if m.beforeSM80() {
+		return lineBytes
+	}
+	return burst
+}
+
+// beforeSM80 reports whether the device lacks copies from memory to shared memory that do
+// not pass through registers (cp.async).
+func (m *estimate) beforeSM80() bool {
+	return m.spec.Target == "sm_70" || m.spec.Target == "sm_75"
+}
 
 // transferredBytes is the bytes that are transferred to load or store a tile: the
 // grains that its rows overlap, on average over the positions at which a row can
@@ -391,61 +439,174 @@ func (m *estimate) dot(
 	warps := float64(k.warps)
 	sums := math.Ceil(m.elements(n) / (warps * device.WarpThreads))
 	c.partials += sums
-	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
-	// On tensor cores a ring of stages slots hides latency: an iteration waits less
-	// the more slots there are.
 	if m.tensor[k.tf32][n] {
-		m.multiply(n, k, contracted*runs, l)
-		size := float64(from.Size())
-		pitch := 1.25
-		if m.byGroups(n, k) {
-			pitch = 1
-			l.exposed += perSlot * runs
-		}
-		c.shared += pitch * size * float64(k.stages) *
-			(m.elements(op.Args[0]) + m.elements(op.Args[1]))
-		l.exposed += latency * runs /
-			float64(k.stages*k.stages)
+		m.multiply(n, k, contracted, runs, c, l)
 		return
 	}
 	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
 	// A multiply-add is one operation.
 	l.lanes += sums * warps * device.WarpThreads * contracted * runs
 	side := math.Sqrt(sums)
+	// Multiply-adds that do not fit the instruction cache are fetched by every warp.
+	body := sums * contracted * instructionBytes
+	if body > instructionCache {
+		l.sectors += body * warps * runs
+		l.lanes += sums * contracted * runs *
+			warps * device.WarpThreads
+	}
 	// sums do not wait for each other; what is read from shared memory takes two cycles
 	l.steps += (sums + 4*side + 4) /
 		8 * contracted * runs
-	// Of a row of threads each reads columns of its own, and all the same rows.
-	l.traffic += 1.125 * side * size * warps *
-		device.WarpThreads * contracted * runs
-	slots := 1.0
+	// The threads of a warp are a square, too: it reads two sides of its part.
+	warpSide := math.Sqrt(sums * device.WarpThreads)
+	reads := 2*warpSide + m.conflicts(n, sums, contracted)
+	l.traffic += reads * size * warps *
+		contracted * runs
+	slots := 1
 	if m.direct(n) {
-		slots = float64(k.stages)
+		slots = k.stages
 	}
-	c.shared += 1.125 * size * slots *
-		(m.elements(op.Args[0]) + m.elements(op.Args[1]))
-	l.exposed += latency * runs / (slots * slots)
+	c.operands = max(c.operands, 4*side)
+	m.stage(op.Args, size, runs, slots, c, l)
 }
 
-// multiply adds what tensor cores do for all runs of a product.
-func (m *estimate) multiply(n int, k knobs, contracted float64, l *blockCost) {
-	from := m.p.Ops[m.p.Ops[n].Args[0]].Instr.Shape.DType
+// conflicts is the elements that a warp could read of shared memory in the time that it
+// loses by bank conflicts, for each k of a product without tensor cores. Half a warp is
+// along the columns of the result. Where the second operand lies along k they
+// read as many of its rows, which begin in the same few banks where the length of a row is
+// a multiple of a power of two.
+func (m *estimate) conflicts(n int, sums, contracted float64) float64 {
+	op := m.p.Ops[n]
+	b := op.Args[1]
+	order := m.order[b]
+	summed := op.Instr.Attrs.RHSContract
+	if len(order) == 0 ||
+		!slices.Contains(summed, int64(order[len(order)-1])) {
+		return 0
+	}
+	sizes := m.sizes(n)
+	columns := float64(sizes[len(sizes)-1])
+	block := 4.0
+	for block > 1 && block*block > sums {
+		block /= 2
+	}
+	read := min(columns, device.WarpThreads/2*block)
+	// Lanes of a half warp to a bank; accesses of 16 bytes have at most 8.
+	degree := int64(1)
+	for degree < 8 && int64(contracted)%(4*degree) == 0 {
+		degree *= 2
+	}
+	return read * float64(degree-1)
+}
+
+// instructionBytes is the size of an instruction, and instructionCache the bytes that
+// an SM keeps of them (Jia et al., Dissecting the NVIDIA Volta GPU Architecture via
+// Microbenchmarking, 2018, §3.1: 16 and 128 KiB).
+const instructionBytes, instructionCache = 16, 128<<10 - 1
+
+// stage adds the loads of a product's operands, which it reads as elements of a size:
+// lines of them are written to shared memory, and their latency is hidden by as many
+// iterations as there are slots. With one slot, threads hold the next iteration's.
+func (m *estimate) stage(args []int, size, runs float64, slots int, c *candidate, l *blockCost) {
+	bytes := 0.0
+	for _, a := range args {
+		n := m.staged[a]
+		from := m.p.Ops[n].Instr.Shape.DType
+		narrow := min(size, float64(from.Size()))
+		all := m.elements(a)
+		bytes += all * narrow
+		c.converted += all * size * float64(slots)
+		lines := m.transferredBytes(n, lineBytes)
+		l.traffic += lines * runs
+	}
+	c.shared += bytes * float64(slots)
+	l.ring += latency * max(0, runs-1)
+	l.slots = max(l.slots, float64(slots))
+	c.iterations = max(c.iterations, runs)
+	if (slots == 1 || m.beforeSM80()) && runs > 1 {
+		threads := float64(c.knobs.warps * device.WarpThreads)
+		c.operands += bytes / threads / 4
+	}
+}
+
+// stagedOperands finds what is kept in shared memory of each op that a product reads: the
+// op itself, or the one that it is converted from, if that is smaller.
+func (m *estimate) stagedOperands() {
+	m.staged = make([]int, len(m.p.Ops))
+	for n, op := range m.p.Ops {
+		m.staged[n] = n
+		if op.Code != hlo.OpConvert {
+			continue
+		}
+		from := &m.p.Ops[op.Args[0]]
+		size := op.Instr.Shape.DType.Size()
+		if from.Code == hlo.OpParameter &&
+			from.Instr.Shape.DType.Size() < size {
+			m.staged[n] = op.Args[0]
+		}
+	}
+}
+
+// multiply adds what tensor cores do in all runs of a product.
+func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candidate, l *blockCost) {
+	args := m.p.Ops[n].Args
+	from := m.p.Ops[args[0]].Instr.Shape.DType
 	size := float64(from.Size())
 	readers := float64(k.warps)
-	cycles := m.padded(n) * contracted /
-		m.spec.Rates.Tensor(from)
+	rate := m.spec.Rates.Tensor(from)
+	cycles := m.padded(n) * contracted * runs / rate
 	switch {
 	case m.byGroups(n, k):
 		readers /= device.WarpgroupThreads / device.WarpThreads
 		l.groupTensor += cycles
+		l.exposed += perSlot * runs
 	case m.spec.Warpgroups():
+		rate *= mmaShare
 		cycles /= mmaShare
+		fallthrough
+	default:
+		depth := mmaBytes / size
+		each := mmaM * mmaN * depth * device.SubPartitions / rate
+		part := m.padded(n) / readers
+		sums := math.Ceil(part / (mmaM * mmaN))
+		beside := math.Ceil(readers / device.SubPartitions)
+		fragments := 2 * math.Sqrt(part) * mmaBytes
+		c.operands = max(
+			c.operands,
+			fragments/4/device.WarpThreads,
+		)
+		step := max(mmaLatency, sums*each*beside)
+		l.chain += runs * step *
+			math.Ceil(contracted/depth)
 	}
 	l.tensor += cycles
-	// Each reader loads two sides of a square part of the result.
-	l.traffic += 2 *
-		math.Sqrt(m.elements(n)/readers) *
-		size * readers * contracted
+	l.traffic += m.fragmentRows(n, readers) *
+		size * contracted * runs
+	m.stage(args, size, runs, k.stages, c, l)
+}
+
+// mmaLatency is the cycles from an mma.sync to one that needs its sums (Abdelkhalik et
+// al., Demystifying the Nvidia Ampere Architecture through Microbenchmarking, 2022:
+// 33 for m16n8k16 of f16).
+const mmaLatency = 33
+
+// fragmentRows is the rows and columns that readers of a product, warps or warpgroups,
+// load together: they are arranged in the way that needs the fewest.
+func (m *estimate) fragmentRows(n int, readers float64) float64 {
+	sizes := m.sizes(n)
+	rows, cols := 1.0, m.elements(n)
+	if k := len(sizes); k >= 2 {
+		rows = float64(sizes[k-2])
+		cols /= rows
+	}
+	rows = math.Ceil(rows/mmaM) * mmaM
+	cols = math.Ceil(cols/mmaN) * mmaN
+	best := math.Inf(1)
+	for down := 1.0; down <= max(1, readers); down *= 2 {
+		across := max(1, readers) / down
+		best = min(best, rows*across+cols*down)
+	}
+	return best
 }
 
 // direct reports whether the operands of a product on the arithmetic units are copied
@@ -515,15 +676,18 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	return true
 }
 
-// onTensorCores reports whether tensor cores have the types of a product.
+// onTensorCores reports whether tensor cores have the types of a product, also on devices
+// that code is not generated for.
 func onTensorCores(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	args := p.Ops[n].Args
-	_, ok := tensorProduct(
-		s,
-		p.Ops[args[0]].Instr.Shape.DType,
-		p.Ops[args[1]].Instr.Shape.DType,
-		k,
-	)
+	a := p.Ops[args[0]].Instr.Shape.DType
+	b := p.Ops[args[1]].Instr.Shape.DType
+	if !s.Generated() {
+		_, known := tensorTypes[a]
+		return known && a == b && s.Rates.Tensor(a) > 0 &&
+			(a != hlo.F32 || k.tf32 > 0)
+	}
+	_, ok := tensorProduct(s, a, b, k)
 	return ok
 }
 
@@ -576,9 +740,10 @@ type terms [len(priceTerms)]float64
 // others: warps of a block that wait for one have others beside them.
 const (
 	// The first terms overlap: the longest counts whole and of the others a share,
-	// because warps that wait for one resource leave the others to other warps.
+	// because warps that wait for one resource leave the others to other warps. The
+	// share is an assumption without a source.
 	overlappingTerms = 6
-	hiddenShare      = 1.0 / 16
+	hiddenShare      = 1.0 / 8
 )
 
 // total adds up the terms; infinite for a block that does not fit.
@@ -619,12 +784,11 @@ func (m *estimate) terms(c candidate, programs float64, l blockCost, distinct fl
 		// Without a known bandwidth, 16 bytes an SM and clock.
 		bandwidth = 16 * sms * clock
 	}
-	// Blocks run in rounds: as many at a time as fit on all SMs.
 	resident := min(
 		float64(at.Blocks), math.Ceil(programs/sms),
 	)
-	rounds := math.Ceil(programs / (sms * resident))
 	wave := min(programs, sms*resident)
+	rounds, busiest := roundsOf(programs, sms, resident)
 	blocks := programs
 	alone := l.soloCycles(
 		float64(c.knobs.warps), s.Rates,
@@ -657,7 +821,7 @@ func (m *estimate) terms(c candidate, programs float64, l blockCost, distinct fl
 	spilled := max(
 		0, programs*l.scratch-float64(s.L2)/2,
 	)
-	all := rounds * resident / clock
+	all := busiest / clock
 	t := terms{
 		(bytes + spilled) / bandwidth,
 		all * l.lanes / s.Rates.F32,
@@ -665,11 +829,23 @@ func (m *estimate) terms(c candidate, programs float64, l blockCost, distinct fl
 		all * (l.sectors + l.scratch - l.multicast) / l2AClock,
 		blocks * blockStart / clock,
 		0,
-		(min(alone/2, 2*latency) + wave*blockStart) / clock,
+		launch + (min(alone/2, 2*latency)+wave*blockStart)/clock,
 	}
 	t[overlappingTerms] = whole/clock - (1-hiddenShare)*
 		min(whole/clock, slices.Max(t[:overlappingTerms]))
 	return t
+}
+
+// roundsOf is the rounds that blocks run in, as many at a time as fit on all SMs, and
+// the blocks of the SM that has most of them: in the last round there are as many as are
+// left.
+func roundsOf(programs, sms, resident float64) (rounds, busiest float64) {
+	full := math.Floor(programs / (sms * resident))
+	left := programs - full*sms*resident
+	last := math.Ceil(left / sms)
+	rounds = full + min(1, last)
+	busiest = full*resident + last
+	return rounds, busiest
 }
 
 const (
@@ -680,20 +856,25 @@ const (
 	// No source states it; streaming kernels with 3 KiB a block at the memory's
 	// rate bound it to about two. Nothing of this has been measured here.
 	blockStart = 1
-	// WarpsForRate is the warps with mma.sync that keep the tensor cores of an SM
-	// busy: two for each sub-partition, one of which multiplies while the other loads
-	// fragments.
-	warpsForRate = 2 * device.SubPartitions
+	// Launch is the seconds from the request of a kernel to its first instruction, and
+	// from its last one to the event that ends its time. (Zhang et al., A Study of
+	// Single and Multi-device Synchronization Methods in Nvidia GPUs, 2020: 1 to 2 µs
+	// between kernels of a stream.)
+	launch = 2e-6
 )
 
 // soloCycles is the time of a block that has an SM to itself, in cycles: its threads
 // wait for each operation, but not for tensor copies and warpgroups.
 func (l blockCost) soloCycles(warps float64, r device.Rates) float64 {
-	return l.exposed + max(
+	busy := max(
 		l.groupTensor+l.threadCycles(warps, r),
 		(l.tensorCopied-l.multicast)/l2AClock,
 		l.traffic/sharedAClock,
 	)
+	// With one slot nothing is loaded while an iteration computes; with more, the
+	// loads of as many iterations overlap.
+	loads := l.ring + l.sectors/l2AClock
+	return l.exposed + max(busy, (loads+busy)/l.slots)
 }
 
 // threadCycles is the cycles of what the threads of a block do themselves.
@@ -702,17 +883,15 @@ func (l blockCost) threadCycles(warps float64, r device.Rates) float64 {
 		l.steps*8, l.accesses*30,
 		l.lanes/r.F32,
 		(l.sectors+l.scratch-l.tensorCopied)/l2AClock,
-		(l.tensor-l.groupTensor)*max(1, warpsForRate/warps),
+		l.chain,
 	)
 }
 
 // needs is the registers of a thread, the shared memory and the threads of a block.
 // Where a producer gives registers away, a block has all registers of the SM.
 func (m *estimate) needs(c candidate) (registers, shared, threads int) {
-	// A thread holds partial results, or the elements that are unrolled.
 	registers = int(min(
-		float64(m.spec.ThreadRegisters),
-		baseRegisters+max(c.partials, min(c.slots, 2*unrolled)),
+		float64(m.spec.ThreadRegisters), c.registers(),
 	))
 	threads, given := m.threads(c.knobs)
 	if given > 0 {
@@ -735,22 +914,21 @@ func (m *estimate) threads(k knobs) (threads, given int) {
 	return threads, 0
 }
 
-// registerMargin is the registers that code after a product uses for operands in
-// flight, in addition to baseRegisters.
-const registerMargin = 16
-
-// spills is the cycles of register spills, where a thread needs more registers than it
-// can have. It is not calibrated by measurements.
+// spills is the bytes that a block stores and loads in all iterations because a thread
+// needs more registers than it can have. It is not calibrated by measurements.
 func (m *estimate) spills(c candidate) float64 {
 	threads, granted := m.threads(c.knobs)
 	if granted == 0 {
 		granted = m.spec.RegistersPerThread(threads)
 	}
-	short := max(
-		0,
-		min(float64(m.spec.ThreadRegisters), baseRegisters+registerMargin+c.partials)-float64(granted),
-	)
-	return 2 * short * 4 * float64(threads) / sharedAClock
+	short := max(0, c.registers()-float64(granted))
+	return 2 * 4 * short * float64(threads) * max(1, c.iterations)
+}
+
+// registers is what a thread needs: addresses, results, operands of a product, or the
+// elements that are unrolled.
+func (c candidate) registers() float64 {
+	return baseRegisters + max(c.partials+c.operands, min(c.slots, 2*unrolled))
 }
 
 // fits reports whether a block of the candidate fits the device.
@@ -759,7 +937,7 @@ func (m *estimate) fits(c candidate) bool {
 	if given > 0 && float64(given) < baseRegisters+c.partials {
 		return false
 	}
-	return c.shared <= float64(m.spec.BlockShared) &&
+	return max(c.shared, c.converted) <= float64(m.spec.BlockShared) &&
 		c.partials <= maxPartials &&
 		!math.IsInf(c.seconds, 1)
 }

@@ -134,7 +134,7 @@ func (m *estimate) priceSplit(programs float64, c *candidate) {
 		m.exchangePartials(n, pieces, c, &first, &second)
 	}
 	m.store(c, &second)
-	first.exposed += m.spills(*c)
+	first.traffic += m.spills(*c)
 	x := m.terms(
 		*c, programs*pieces, first, m.distinctBytes,
 	)

@@ -47,7 +47,7 @@ func (m *estimate) operands() {
 // loaded by tensor copies, in a cluster a part of the shared ones by each block.
 func (m *estimate) loadParameter(n int, k knobs, runs float64, l *blockCost) {
 	bytes := m.transferredBytes(n, sectorBytes) * runs
-	m.loadedBytes[n] = m.transferredBytes(n, burst) * runs
+	m.loadedBytes[n] = m.transferredBytes(n, m.burst()) * runs
 	l.bytes += m.loadedBytes[n]
 	l.sectors += bytes
 	dot := m.readBy[n]

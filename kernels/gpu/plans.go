@@ -181,13 +181,15 @@ func (m *estimate) ranked(all []candidate) []candidate {
 	return all
 }
 
-// compareResources compares the resources of candidates: bytes transferred; threads,
+// compareResources compares the resources of candidates: bytes transferred; for products,
+// bytes in flight, the most first, since latency under load is more than the estimate's; threads,
 // counted as more where a thread has so many elements that it needs registers for
 // them; sub-partitions of an SM without a warp; shared memory of a block; elements of
 // a thread.
 func (c candidate) compareResources(d candidate) int {
 	return cmp.Or(
 		cmp.Compare(roundedLog(c.transferred), roundedLog(d.transferred)),
+		cmp.Compare(roundedLog(d.inFlight), roundedLog(c.inFlight)),
 		cmp.Compare(c.effectiveThreads(), d.effectiveThreads()),
 		cmp.Compare(c.idleQuarters(), d.idleQuarters()),
 		cmp.Compare(c.shared, d.shared),

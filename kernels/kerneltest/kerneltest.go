@@ -38,7 +38,7 @@ func Program(t testing.TB, text string) *symtile.Program {
 // Verifier returns a verifier of the kernels of a program; its inputs depend on seed.
 func Verifier(t testing.TB, p *symtile.Program, seed int64) *check.Verifier {
 	t.Helper()
-	v, err := check.NewVerifier(context.Background(), p.Fusion, seed)
+	v, err := check.NewVerifier(context.Background(), p.Physical, seed)
 	if err != nil {
 		t.Fatal(err)
 	}

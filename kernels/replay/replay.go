@@ -251,7 +251,7 @@ func (b *Backend) Compile(
 	}
 	return &kernel{
 		b:      b,
-		fusion: p.Fusion,
+		fusion: p.Physical,
 		plan:   plan,
 		trial:  t,
 	}, nil

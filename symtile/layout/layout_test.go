@@ -91,6 +91,12 @@ func TestLayoutAgrees(t *testing.T) {
 		if got := doSteps(l.Steps(), logical(shape.Dims)); !slices.Equal(got, want) {
 			t.Fatalf("%s: %s\n got %v\nwant %v", l, l.Steps(), got, want)
 		}
+		if got := moved(l.Steps(), logical(shape.Dims)); !slices.Equal(got, want) {
+			t.Fatalf("%s: %s moves\n%v, want\n%v", l, l.Steps(), got, want)
+		}
+		if got := moved(l.Steps().Inverse(), want); !slices.Equal(got, logical(shape.Dims)) {
+			t.Fatalf("%s: %s moves\n%v", l, l.Steps().Inverse(), got)
+		}
 	}
 	t.Logf("%d layouts, %d padded, %d combine dimensions", n, padded, starred)
 }

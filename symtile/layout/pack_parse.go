@@ -39,6 +39,22 @@ func ParsePackOf(source []int64, attributes string) (Pack, error) {
 	return p, err
 }
 
+// ParseUnpackOf reads the attributes of an unpack of a tensor of extents packed:
+// "inner_dims_pos=[0, 1] inner_tiles=[8, 32] to 128x256".
+func ParseUnpackOf(packed []int64, attributes string) (Pack, error) {
+	s := packParser{text: attributes}
+	p := Pack{Unpack: true}
+	err := s.attributes(&p)
+	if err == nil && p.To == nil {
+		err = s.fail("an unpack says what it unpacks to: to 128x256")
+	}
+	p.Source, p.To = p.To, packed
+	if err == nil {
+		err = p.Check()
+	}
+	return p, err
+}
+
 // String prints what ParsePack reads.
 func (p Pack) String() string {
 	var b strings.Builder

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -70,6 +71,12 @@ func TestPackAgrees(t *testing.T) {
 		if got := doSteps(p.Steps(), logical(p.Source)); !slices.Equal(got, want) {
 			t.Fatalf("%s: %s gives\n%v, want\n%v", p, p.Steps(), got, want)
 		}
+		if got := moved(p.Steps(), logical(p.Source)); !slices.Equal(got, want) {
+			t.Fatalf("%s: %s moves\n%v, want\n%v", p, p.Steps(), got, want)
+		}
+		if got := moved(p.Steps().Inverse(), want); !slices.Equal(got, logical(p.Source)) {
+			t.Fatalf("%s: %s moves\n%v", p, p.Steps().Inverse(), got)
+		}
 		u := p
 		u.Unpack = true
 		if got := doSteps(u.Steps(), want); !slices.Equal(got, logical(p.Source)) {
@@ -88,6 +95,21 @@ func TestPackAgrees(t *testing.T) {
 			t.Fatalf("%s reads as %s, %v", p, q, err)
 		}
 	}
+}
+
+// moved does steps to the bytes of numbers; padding is none.
+func moved(ss Steps, in []int64) (out []int64) {
+	var data, padding []byte
+	for _, x := range in {
+		data = binary.LittleEndian.AppendUint64(data, uint64(x))
+	}
+	empty := int64(none)
+	padding = binary.LittleEndian.AppendUint64(padding, uint64(empty))
+	data = ss.Move(data, 8, padding)
+	for ; len(data) > 0; data = data[8:] {
+		out = append(out, int64(binary.LittleEndian.Uint64(data)))
+	}
+	return out
 }
 
 // packLoops packs the numbered source: for each tile in outer order, each

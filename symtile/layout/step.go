@@ -101,6 +101,26 @@ func reindex(
 	return index.Delinearize(position, from)
 }
 
+// Inverse is the steps that undo ss, the last one first: a pad is undone by a slice
+// and a slice by a pad.
+func (ss Steps) Inverse() Steps {
+	var out Steps
+	undoes := map[StepKind]StepKind{Pad: Slice, Slice: Pad}
+	for _, s := range slices.Backward(ss) {
+		if kind, ok := undoes[s.Kind]; ok {
+			s.Kind = kind
+		}
+		s.From, s.To = s.To, s.From
+		perm := s.Perm
+		s.Perm = slices.Clone(perm)
+		for i, d := range perm {
+			s.Perm[d] = i
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
 // Map is the indexing map from indices of the last result to indices of the
 // first operand, simplified. dims are the extents from which the steps start.
 func (ss Steps) Map(r *index.Ring, dims []int64) index.Map {

@@ -90,7 +90,8 @@ func (o File) checkKind() error {
 	head := make([]byte, 16)
 	n, _ := io.ReadFull(f, head)
 	for _, begins := range o.Kind.begins {
-		if strings.HasPrefix(strings.ToLower(string(head[:n])), begins) {
+		// Folding, not ToLower, which replaces the first byte of a NumPy file.
+		if k := len(begins); k <= n && strings.EqualFold(string(head[:k]), begins) {
 			return nil
 		}
 	}
