@@ -45,9 +45,9 @@ def _load() -> ctypes.CDLL:
     lib.tilewright_status_text.restype = ctypes.c_char_p
     lib.tilewright_free.argtypes = [ctypes.c_void_p]
     lib.tilewright_free.restype = None
-    text = [ctypes.c_char_p, ctypes.c_size_t]
+    text: list[Any] = [ctypes.c_char_p, ctypes.c_size_t]
     result = ctypes.POINTER(ctypes.c_void_p)
-    numbers = [ctypes.POINTER(ctypes.c_int64), ctypes.c_size_t]
+    numbers: list[Any] = [ctypes.POINTER(ctypes.c_int64), ctypes.c_size_t]
     lib.tilewright_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64), result]
     lib.tilewright_close.argtypes = [ctypes.c_uint64]
     lib.tilewright_get.argtypes = [ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_double)]
