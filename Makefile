@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare models models-corpus report
+.PHONY: lib attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic bench-peers bench-compare models models-corpus report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -52,6 +52,15 @@ bench-mlir: out/mlir
 	@if test -x out/mlir; then $(MAKE) --no-print-directory bench-symbolic RIVALS="-mlir out/mlir"; fi
 bench-rivals: out/isl out/mlir
 	@$(MAKE) --no-print-directory bench-symbolic RIVALS="$(if $(wildcard out/isl),-isl out/isl) $(if $(wildcard out/mlir),-mlir out/mlir)"
+
+# The simplifier, isl and MLIR on CHAINS chains that nobody has seen, made from SEED
+# (another one every time unless given): shares of chains at the best form of all,
+# wrong answers by evaluation at all points, times. JUDGE has more of its flags.
+CHAINS ?= 2000
+SEED   ?= $(shell date +%s)
+judge-symbolic: out/isl out/mlir
+	@test -x out/isl && test -x out/mlir && go build -o out/judge-symbolic ./bench/symbolic && \
+	out/judge-symbolic -chains $(CHAINS) -seed $(SEED) -isl out/isl -mlir out/mlir $(JUDGE)
 
 out/isl: bench/isl.c
 	@mkdir -p out; if echo '#include <isl/aff.h>' | $(CC) -E - >/dev/null 2>&1; \

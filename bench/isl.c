@@ -1,4 +1,4 @@
-// isl: WORKLOAD.isl TIMES.tsv [BUDGET_MS]
+// isl: WORKLOAD.isl TIMES.tsv [BUDGET_MS [ANSWERS.tsv]]
 //
 // Times isl on the chains that `tilewright bench-symbolic -isl` exports: a line
 // "P id n", then n lines "M { [..] -> [..] : .. }". Maps are parsed before, and
@@ -7,6 +7,10 @@
 //   compose  isl_pw_multi_aff_pullback along the chain
 //   gist     compose, coalesce, gist by the domain: isl's simplification
 //   bounds   emptiness and the least and greatest value of every variable
+//
+// ANSWERS.tsv gets a line a chain: its id, then what gist makes of the results over
+// x0, x1, ..; no results where they are in several pieces. A budget of 0 times
+// nothing. isl gives a chain up after max_operations, at time 0 and without results.
 #include <isl/aff.h>
 #include <isl/ctx.h>
 #include <isl/ilp.h>
@@ -19,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { max_maps = 64, batches = 11 };
+enum { max_maps = 64, batches = 11, max_operations = 20000000 };
 
 typedef struct {
   int n;
@@ -42,11 +46,13 @@ static isl_pw_multi_aff *compose(const chain *c) {
 
 static void run_compose(const chain *c) { isl_pw_multi_aff_free(compose(c)); }
 
-static void run_gist(const chain *c) {
+static isl_pw_multi_aff *gist(const chain *c) {
   isl_pw_multi_aff *r = isl_pw_multi_aff_coalesce(compose(c));
   isl_set *d = isl_pw_multi_aff_domain(isl_pw_multi_aff_copy(r));
-  isl_pw_multi_aff_free(isl_pw_multi_aff_gist(r, d));
+  return isl_pw_multi_aff_gist(r, d);
 }
+
+static void run_gist(const chain *c) { isl_pw_multi_aff_free(gist(c)); }
 
 static void run_bounds(const chain *c) {
   isl_set_is_empty(c->domain);
@@ -79,6 +85,80 @@ static double measure(void (*run)(const chain *), const chain *c, double budget)
   return mean[k / 2];
 }
 
+static void put_val(FILE *out, isl_val *v, const char *before) {
+  char *s = isl_val_to_str(v);
+  fprintf(out, "%s(%s)", before, s);
+  free(s);
+  isl_val_free(v);
+}
+
+// put_aff writes an expression whose quotients are rounded down: the numerator,
+// with the denominator outside.
+static void put_aff(FILE *out, isl_aff *a) {
+  isl_val *den = isl_aff_get_denominator_val(a);
+  int divided = !isl_val_is_one(den);
+  fputs(divided ? "((" : "(", out);
+  put_val(out, isl_val_mul(isl_aff_get_constant_val(a), isl_val_copy(den)), "");
+  int n = isl_aff_dim(a, isl_dim_in), m = isl_aff_dim(a, isl_dim_div);
+  for (int i = 0; i < n + m; i++) {
+    enum isl_dim_type type = i < n ? isl_dim_in : isl_dim_div;
+    int j = i < n ? i : i - n;
+    isl_val *k = isl_val_mul(isl_aff_get_coefficient_val(a, type, j), isl_val_copy(den));
+    if (isl_val_is_zero(k)) {
+      isl_val_free(k);
+      continue;
+    }
+    fputs(" + ", out);
+    if (i < n) {
+      fprintf(out, "x%d", j);
+    } else {
+      isl_aff *q = isl_aff_get_div(a, j);
+      put_aff(out, q);
+      isl_aff_free(q);
+    }
+    put_val(out, k, " * ");
+  }
+  fputs(")", out);
+  if (divided)
+    put_val(out, isl_val_copy(den), " floordiv "), fputs(")", out);
+  isl_val_free(den);
+}
+
+static isl_stat put_piece(isl_set *s, isl_multi_aff *piece, void *out) {
+  int n = isl_multi_aff_dim(piece, isl_dim_out);
+  for (int i = 0; i < n; i++) {
+    isl_aff *a = isl_multi_aff_get_aff(piece, i);
+    fputs("\t", out);
+    put_aff(out, a);
+    isl_aff_free(a);
+  }
+  isl_set_free(s);
+  isl_multi_aff_free(piece);
+  return isl_stat_ok;
+}
+
+static void answer(FILE *out, const char *id, const chain *c) {
+  fputs(id, out);
+  isl_pw_multi_aff *r = gist(c);
+  if (r && isl_pw_multi_aff_n_piece(r) == 1)
+    isl_pw_multi_aff_foreach_piece(r, put_piece, out);
+  fputs("\n", out);
+  isl_pw_multi_aff_free(r);
+}
+
+// timed is measure for what does not end at once: 0 where isl gave up.
+static double timed(isl_ctx *ctx, void (*run)(const chain *), const chain *c, double budget) {
+  if (budget <= 0)
+    return 0;
+  isl_ctx_reset_operations(ctx);
+  isl_ctx_set_max_operations(ctx, max_operations);
+  run(c);
+  int gave_up = isl_ctx_last_error(ctx) == isl_error_quota;
+  isl_ctx_set_max_operations(ctx, 0);
+  isl_ctx_reset_error(ctx);
+  return gave_up ? 0 : measure(run, c, budget);
+}
+
 static int fail(const char *what, const char *line) {
   fprintf(stderr, "isl: %s: %s\n", what, line);
   return 1;
@@ -86,10 +166,11 @@ static int fail(const char *what, const char *line) {
 
 int main(int argc, char **argv) {
   if (argc < 3)
-    return fail("usage", "WORKLOAD.isl TIMES.tsv [BUDGET_MS]");
+    return fail("usage", "WORKLOAD.isl TIMES.tsv [BUDGET_MS [ANSWERS.tsv]]");
   FILE *in = fopen(argv[1], "r"), *out = fopen(argv[2], "w");
-  if (!in || !out)
-    return fail("cannot open", argv[in ? 2 : 1]);
+  FILE *answers = argc > 4 ? fopen(argv[4], "w") : NULL;
+  if (!in || !out || (argc > 4 && !answers))
+    return fail("cannot open", argv[!in ? 1 : !out ? 2 : 4]);
   double budget = (argc > 3 ? atof(argv[3]) : 30) * 1e6;
   isl_ctx *ctx = isl_ctx_alloc();
   isl_options_set_on_error(ctx, ISL_ON_ERROR_CONTINUE);
@@ -104,7 +185,14 @@ int main(int argc, char **argv) {
       if (getline(&line, &room, in) <= 0 || line[0] != 'M' || !(c.map[i] = isl_pw_multi_aff_read_from_str(ctx, line + 2)))
         return fail("not a map", line);
     c.domain = isl_pw_multi_aff_domain(compose(&c));
-    double composed = measure(run_compose, &c, budget), gist = measure(run_gist, &c, budget), bounds = measure(run_bounds, &c, budget);
+    if (answers) {
+      isl_ctx_reset_operations(ctx);
+      isl_ctx_set_max_operations(ctx, max_operations);
+      answer(answers, id, &c);
+      isl_ctx_set_max_operations(ctx, 0);
+      isl_ctx_reset_error(ctx);
+    }
+    double composed = timed(ctx, run_compose, &c, budget), gist = timed(ctx, run_gist, &c, budget), bounds = timed(ctx, run_bounds, &c, budget);
     fprintf(out, "%s\t%.0f\t%.0f\t%.0f\n", id, composed, gist, bounds);
     for (int i = 0; i < c.n; i++)
       isl_pw_multi_aff_free(c.map[i]);
@@ -112,5 +200,5 @@ int main(int argc, char **argv) {
   }
   free(line);
   isl_ctx_free(ctx);
-  return fclose(out) != 0;
+  return fclose(out) != 0 || (answers && fclose(answers) != 0);
 }

@@ -1,4 +1,4 @@
-// mlir: WORKLOAD.mlir TIMES.tsv [BUDGET_MS]
+// mlir: WORKLOAD.mlir TIMES.tsv [BUDGET_MS [ANSWERS.tsv]]
 //
 // Times stock MLIR on the chains that `tilewright bench-symbolic -mlir`
 // exports: a line "P id n", then for each of n maps "M affine_map<..>" and
@@ -10,6 +10,10 @@
 //   simplify  the same with simplifyAffineMap after every step, no domain
 //   ranged    the same with a range rule: a mod or floordiv whose operand stays
 //             in one period by getBoundForAffineExpr goes, to a fixpoint
+//
+// ANSWERS.tsv gets a line a chain: its id, then the results as ranged makes them.
+// The symbols of a later map come before those of earlier ones. A budget of 0
+// times nothing.
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/AffineMap.h"
@@ -48,6 +52,8 @@ static double now() {
 }
 
 template <class F> static double measure(double budget, F run) {
+  if (budget <= 0)
+    return 0;
   const int batches = 11;
   double start = now();
   run();
@@ -135,6 +141,16 @@ static AffineMap ranged(const Chain &c) {
   return r;
 }
 
+static std::string answer(const Chain &c) {
+  std::string line = c.id;
+  llvm::raw_string_ostream out(line);
+  for (AffineExpr e : ranged(c).getResults()) {
+    out << "\t";
+    e.print(out);
+  }
+  return line;
+}
+
 static std::vector<Chain> load(const char *path, MLIRContext &ctx) {
   std::ifstream in(path);
   std::vector<Chain> chains;
@@ -163,7 +179,7 @@ static std::vector<Chain> load(const char *path, MLIRContext &ctx) {
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: mlir WORKLOAD.mlir TIMES.tsv [BUDGET_MS]\n");
+    std::fprintf(stderr, "usage: mlir WORKLOAD.mlir TIMES.tsv [BUDGET_MS [ANSWERS.tsv]]\n");
     return 2;
   }
   double budget = (argc > 3 ? atof(argv[3]) : 30) * 1e6;
@@ -174,8 +190,10 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "mlir: cannot open %s\n", argv[2]);
     return 1;
   }
+  std::ofstream answers(argc > 4 ? argv[4] : "/dev/null");
   std::fprintf(out, "id\tcompose\tsimplify\tranged\n");
   for (const Chain &c : chains) {
+    answers << answer(c) << "\n";
     double a = measure(budget, [&] { compose(c); });
     double b = measure(budget, [&] { simplify(c); });
     double d = measure(budget, [&] { ranged(c); });

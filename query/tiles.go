@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile"
@@ -35,8 +36,9 @@ type Fusion struct {
 	Space *Space `json:"space"`
 	// Tile of every operation.
 	Tiles []Tile `json:"tiles"`
-	// Number of legal tilings.
-	Tilings int64 `json:"tilings"`
+	// Number of legal tilings; with MoreTilings there are at least so many.
+	Tilings     int64 `json:"tilings"`
+	MoreTilings bool  `json:"moreTilings,omitempty"`
 	// Why there are no tiles; null if there are.
 	Untileable *Untileable `json:"untileable"`
 	// The tile program as text.
@@ -249,6 +251,7 @@ func NewFusion(f *hlo.Computation, caller *hlo.Instr, at Point) (*Fusion, error)
 		return j, nil
 	}
 	j.Tilings = p.Space.Count()
+	j.MoreTilings = j.Tilings == math.MaxInt64
 	j.Space = newSpace(p)
 	value := func(e index.Expr) any { return e.String() }
 	if at.Sizes != nil {

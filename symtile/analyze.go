@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -31,7 +32,7 @@ func Analyze(c *hlo.Computation) (*Program, error) {
 		flat = inMemory
 	}
 	flat = rewriteOps(flat)
-	p, err := build(flat, nil, loopGroups(flat))
+	p, err := buildSymbolic(flat)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (p *Program) At(t Tiling) (*Program, error) {
 	if err := p.Check(t); err != nil {
 		return nil, err
 	}
-	q, err := build(p.flat, slices.Clone(t), p.groups)
+	q, err := build(p.flat, slices.Clone(t), p.groups, p.apart)
 	if err != nil {
 		return nil, fmt.Errorf("tiling %v: %w", []int64(t), err)
 	}
@@ -56,13 +57,39 @@ func (p *Program) At(t Tiling) (*Program, error) {
 	return q, nil
 }
 
+// maxApart bounds the outputs that are found one after the other to have no
+// tiles made of those of the others; then all are tiled apart.
+const maxApart = 8
+
+// buildSymbolic makes the symbolic program of a flat fusion. Outputs whose tiles
+// cannot be made of those of the others are tiled apart from them.
+func buildSymbolic(flat *hlo.Computation) (*Program, error) {
+	groups := loopGroups(flat)
+	apart := map[int]bool{}
+	for {
+		p, err := build(flat, nil, groups, apart)
+		var derived *apartError
+		if !errors.As(err, &derived) {
+			return p, err
+		}
+		apart[derived.Output] = true
+		if len(apart) == maxApart {
+			for k := range outputs(flat) {
+				apart[k] = true
+			}
+		}
+	}
+}
+
 // build makes the program of a flat fusion: a symbolic one where sizes is nil,
-// else a concrete one. groups are the loops that reductions share.
+// else a concrete one. groups are the loops that reductions share, apart the
+// outputs whose tiles are not made of those of other outputs.
 func build(
 	flat *hlo.Computation, sizes Tiling,
-	groups map[*hlo.Instr]*loopGroup,
+	groups map[*hlo.Instr]*loopGroup, apart map[int]bool,
 ) (*Program, error) {
 	b := newBuilder(flat, sizes, groups)
+	b.prog.apart = apart
 	b.prog.Ops = make([]Op, 0, len(flat.Instrs))
 	b.nestOf = make([]*loopNest, 0, len(flat.Instrs))
 	outs := outputs(flat)

@@ -46,6 +46,13 @@ type builder struct {
 	rowParts map[index.Expr][]index.Expr
 	// vars caches the variables of expressions for dependsOnLoop.
 	vars map[index.Expr][]index.Expr
+	// opsOf lists the ops of each instruction.
+	opsOf map[*hlo.Instr][]int
+	// parallel is the number of parallel dimensions of the space.
+	parallel int
+	// covered is the cover of each instruction that has one outside of loops, as
+	// far as it has been found.
+	covered map[*hlo.Instr]cover
 	// maxOps bounds the operations: each level of a scan may double them.
 	maxOps int
 	// text is the buffer in which key writes.
@@ -93,6 +100,8 @@ func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGro
 		vars:     map[index.Expr][]index.Expr{},
 		groups:   groups,
 		dims:     map[*loopGroup][]int{},
+		opsOf:    map[*hlo.Instr][]int{},
+		covered:  map[*hlo.Instr]cover{},
 	}
 }
 
@@ -142,14 +151,19 @@ func (b *builder) sequentialTile(i *hlo.Instr) Tile {
 // op builds the op that computes tile out of instruction i, after everything it
 // needs, and returns its index.
 func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
-	switch i.Op {
+	code := i.Op
+	if code == hlo.OpOptimizationBarrier {
+		code = hlo.OpCopy
+	}
+	key := b.key(i, code, out)
+	if n, ok := b.memo[key]; ok {
+		return n, nil
+	}
+	switch code {
 	case hlo.OpBitcast:
 		return b.bitcast(i, out)
-	case hlo.OpCopy, hlo.OpOptimizationBarrier:
-		return b.plainOp(
-			i, hlo.OpCopy, out, i.Operands,
-			[]Tile{out}, nil,
-		)
+	case hlo.OpCopy:
+		return b.plainOp(key, out, []Tile{out}, nil)
 	}
 	if i.Op.Elementwise() &&
 		(i.Op != hlo.OpBitcastConvert ||
@@ -158,9 +172,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		return b.plainOp(
-			i, i.Op, out, i.Operands, tiles, nil,
-		)
+		return b.plainOp(key, out, tiles, nil)
 	}
 	row, ok := b.table[i.Op]
 	if !ok {
@@ -169,7 +181,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 		)
 	}
 	if isAccumulator(i) {
-		return b.accumulator(i, out, row)
+		return b.accumulator(key, out, row)
 	}
 	tiles, err := row.propagate(
 		b, i, slices.Clone(out),
@@ -181,9 +193,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	if i.Op == hlo.OpTranspose {
 		perm = ints(i.Attrs.Dimensions)
 	}
-	return b.plainOp(
-		i, i.Op, out, i.Operands, tiles, perm,
-	)
+	return b.plainOp(key, out, tiles, perm)
 }
 
 // ints converts dimension numbers of HLO attributes.
@@ -198,17 +208,12 @@ func ints(v []int64) []int {
 // plainOp builds an op that accumulates nothing: its operands, of the tiles
 // given, are built in the loop in which it is built itself.
 func (b *builder) plainOp(
-	i *hlo.Instr, code hlo.Opcode, out Tile,
-	operands []*hlo.Instr, tiles []Tile,
-	perm []int,
+	key opKey, out Tile, tiles []Tile, perm []int,
 ) (int, error) {
-	key := b.key(i, code, out)
-	if n, ok := b.memo[key]; ok {
-		return n, nil
-	}
+	operands := key.instr.Operands
 	if len(b.prog.Ops) > b.maxOps {
 		return 0, refuse(
-			i, "too-large",
+			key.instr, "too-large",
 			"instructions are read at so many tiles that the tile program has more than %d operations of %d instructions",
 			b.maxOps, len(b.prog.Fusion.Instrs),
 		)
@@ -222,8 +227,8 @@ func (b *builder) plainOp(
 		args[k] = n
 	}
 	return b.add(key, Op{
-		Instr: i,
-		Code:  code,
+		Instr: key.instr,
+		Code:  key.code,
 		Tile:  out,
 		Args:  args,
 		Perm:  perm,
@@ -234,12 +239,9 @@ func (b *builder) plainOp(
 // loop; initial values, which have no tile, are built outside. Without a loop,
 // because every reduced dimension is a single tile, it is an ordinary op.
 func (b *builder) accumulator(
-	i *hlo.Instr, out Tile, row propagator,
+	key opKey, out Tile, row propagator,
 ) (int, error) {
-	key := b.key(i, i.Op, out)
-	if n, ok := b.memo[key]; ok {
-		return n, nil
-	}
+	i := key.instr
 	b.openGroup(i)
 	tiles, err := row.propagate(b, i, out)
 	if err != nil {
@@ -335,6 +337,7 @@ func (b *builder) add(key opKey, op Op) int {
 	b.prog.Ops = append(b.prog.Ops, op)
 	b.nestOf = append(b.nestOf, key.nest)
 	b.memo[key] = n
+	b.opsOf[op.Instr] = append(b.opsOf[op.Instr], n)
 	return n
 }
 
@@ -390,11 +393,10 @@ func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	}
 	inOrder := from.MajorToMinor()
 	outOrder := to.MajorToMinor()
-	inDims := indexing.Permute(from.Dims, inOrder)
-	outDims := indexing.Permute(to.Dims, outOrder)
-	physicalOut := indexing.Permute(out, outOrder)
 	physicalIn, err := b.reshape(
-		i, inDims, outDims, slices.Clone(physicalOut),
+		i, indexing.Permute(from.Dims, inOrder),
+		indexing.Permute(to.Dims, outOrder),
+		indexing.Permute(out, outOrder),
 	)
 	if err != nil {
 		return 0, err
@@ -405,16 +407,32 @@ func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	return b.bitcastSteps(i, n, out), nil
+}
+
+// bitcastSteps adds the ops of bitcast i that make tile out of op n. The last
+// one is that of the key of i.
+func (b *builder) bitcastSteps(i *hlo.Instr, n int, out Tile) int {
+	key := b.key(i, i.Op, out)
+	inOrder := i.Operands[0].Shape.MajorToMinor()
+	outOrder := i.Shape.MajorToMinor()
 	if !slices.IsSorted(inOrder) {
-		n = b.bitcastStep(i, hlo.OpTranspose, physicalIn, n, inOrder)
+		n = b.bitcastStep(
+			i, hlo.OpTranspose,
+			indexing.Permute(b.prog.Ops[n].Tile, inOrder),
+			n, inOrder,
+		)
 	}
-	n = b.bitcastStep(i, hlo.OpReshape, physicalOut, n, nil)
+	n = b.bitcastStep(
+		i, hlo.OpReshape, indexing.Permute(out, outOrder), n, nil,
+	)
 	if !slices.IsSorted(outOrder) {
 		n = b.bitcastStep(
 			i, hlo.OpTranspose, out, n, inverse(outOrder),
 		)
 	}
-	return n, nil
+	b.memo[key] = n
+	return n
 }
 
 // bitcastStep adds one op of a bitcast. Its key holds the permutation, since

@@ -42,6 +42,8 @@ type Program struct {
 	// rewritten.
 	flat   *hlo.Computation
 	groups map[*hlo.Instr]*loopGroup
+	// apart are the outputs whose tiles are not made of those of the others.
+	apart map[int]bool
 }
 
 // An Op computes one tile.

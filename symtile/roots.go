@@ -64,9 +64,10 @@ func dominantOutput(outs []*hlo.Instr) int {
 
 // roots builds every output. The dominant output brings the parallel
 // dimensions. Another output is stored from the tile with which the dominant
-// one reached it, where the tiles cover the output; else from a tile along the
-// dominant output's dimensions of equal extent, in order. A dimension without
-// such a partner is stored whole.
+// one reached it, where the tiles cover the output; else from a tile that moves
+// and elementwise operations make of a tile that covers what they read; else
+// from a tile along the dominant output's dimensions of equal extent, in order.
+// A dimension without such a partner is stored whole.
 func (b *builder) roots(outs []*hlo.Instr) error {
 	dominant := dominantOutput(outs)
 	tile := make(Tile, outs[dominant].Shape.Rank())
@@ -75,31 +76,49 @@ func (b *builder) roots(outs []*hlo.Instr) error {
 			extent, Parallel, outs[dominant],
 		)].tile()
 	}
-	parallel := len(b.prog.Space.Dims)
+	b.parallel = len(b.prog.Space.Dims)
 	b.prog.Roots = make([]Root, len(outs))
-	order := slices.Concat(
-		[]int{dominant}, indicesWithout(len(outs), dominant),
-	)
-	for _, k := range order {
-		at, t := -1, tile
-		if k != dominant {
-			if at = b.existingOp(outs[k], parallel); at < 0 {
-				t = b.alignedTile(outs[k], parallel)
-			}
-		}
-		if at < 0 {
-			var err error
-			if at, err = b.op(outs[k], t); err != nil {
-				return err
-			}
-		}
-		b.prog.Roots[k] = Root{
-			Op:     at,
-			Output: k,
-			Once:   b.absentDims(b.prog.Ops[at].Tile, parallel),
+	at, err := b.op(outs[dominant], tile)
+	if err != nil {
+		return err
+	}
+	b.store(dominant, at, b.absentDims(tile))
+	for _, k := range indicesWithout(len(outs), dominant) {
+		if err := b.root(k, outs[k]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// root builds output number k, which is not the dominant one.
+func (b *builder) root(k int, i *hlo.Instr) error {
+	if !b.prog.apart[k] {
+		from, err := b.derivedCover(i)
+		if err != nil {
+			return &apartError{k, err}
+		}
+		if from != nil {
+			b.store(k, from.op, from.once)
+			return nil
+		}
+	}
+	at := b.existingOp(i)
+	if at < 0 {
+		var err error
+		if at, err = b.op(i, b.alignedTile(i)); err != nil {
+			return err
+		}
+	}
+	b.store(k, at, b.absentDims(b.prog.Ops[at].Tile))
+	return nil
+}
+
+// store makes op n, which covers its instruction but for the dimensions in once,
+// output number k.
+func (b *builder) store(k, n int, once []int) {
+	b.prog.Roots[k] = Root{Op: n, Output: k, Once: once}
+	b.addCover(n, once)
 }
 
 // indicesWithout is 0 … n−1 without skip.
@@ -115,11 +134,12 @@ func indicesWithout(n, skip int) []int {
 
 // existingOp finds an op of the instruction, outside of loops, whose tiles
 // cover it; −1 where there is none.
-func (b *builder) existingOp(i *hlo.Instr, parallel int) int {
-	for n, op := range b.prog.Ops {
-		if op.Instr == i && op.Code == i.Op &&
-			b.nestOf[n] == nil &&
-			b.covers(op.Tile, i.Shape.Dims, parallel) {
+func (b *builder) existingOp(i *hlo.Instr) int {
+	for _, n := range b.opsOf[i] {
+		op := b.prog.Ops[n]
+		if op.Code == i.Op && b.nestOf[n] == nil &&
+			i.Shape.DType != hlo.Tuple &&
+			b.covers(op.Tile, i.Shape.Dims) {
 			return n
 		}
 	}
@@ -128,13 +148,13 @@ func (b *builder) existingOp(i *hlo.Instr, parallel int) int {
 
 // covers reports whether the tile, over all tile ids, is the whole array: every
 // dimension is whole, or a distinct parallel dimension tiled as the space is.
-func (b *builder) covers(t Tile, dims []int64, parallel int) bool {
+func (b *builder) covers(t Tile, dims []int64) bool {
 	used := map[int]bool{}
 	for k, d := range t {
 		if d.Equal(whole(b.ring, dims[k])) {
 			continue
 		}
-		p := slices.IndexFunc(b.prog.Space.Dims[:parallel], func(x Dim) bool {
+		p := slices.IndexFunc(b.prog.Space.Dims[:b.parallel], func(x Dim) bool {
 			return d.Equal(x.tile()) && x.Extent == dims[k]
 		})
 		if p < 0 || used[p] {
@@ -147,12 +167,12 @@ func (b *builder) covers(t Tile, dims []int64, parallel int) bool {
 
 // alignedTile is a tile of i whose dimensions are those parallel ones that have
 // the same extent, in order, or whole.
-func (b *builder) alignedTile(i *hlo.Instr, parallel int) Tile {
+func (b *builder) alignedTile(i *hlo.Instr) Tile {
 	t := make(Tile, i.Shape.Rank())
 	next := 0
 	for k, extent := range i.Shape.Dims {
 		t[k] = whole(b.ring, extent)
-		for p := next; p < parallel; p++ {
+		for p := next; p < b.parallel; p++ {
 			if b.prog.Space.Dims[p].Extent == extent {
 				t[k], next = b.prog.Space.Dims[p].tile(), p+1
 				break
@@ -163,9 +183,9 @@ func (b *builder) alignedTile(i *hlo.Instr, parallel int) Tile {
 }
 
 // absentDims lists the parallel dimensions whose tile id does not occur in t.
-func (b *builder) absentDims(t Tile, parallel int) []int {
+func (b *builder) absentDims(t Tile) []int {
 	var dims []int
-	for p := range parallel {
+	for p := range b.parallel {
 		tid := b.prog.Space.Dims[p].Tid
 		if _, isSingle := tid.Value(); isSingle {
 			continue

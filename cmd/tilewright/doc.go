@@ -68,6 +68,7 @@
 //	  "program": "…"}],
 //	 "outside": [{"instr": "while.2", "op": "while", "reason": "control flow is not part of a tile program"}]}
 //
+// tilings is a lower bound with "moreTilings": true, where 63 bits do not count them.
 // maps are in XLA's syntax: d dimensions of the result, s ranges, rt run-time
 // values; notes, by the number of the map, say where run-time values are read,
 // or why a map is unknown. kind is parallel or sequential; from is the operation, instr the
@@ -132,7 +133,8 @@
 // "steps": [text], "map", "inverse", "element": {"index", "physical",
 // "position", "bit"}, "pack": {"op", "packed", "steps", "toPacked", "toSource",
 // "roundTrip", "judgement": {"operand", "visits", "packing", "waste": {"lines",
-// "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"}}, "access":
+// "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"},
+// "measured": {"device", "inPlace", "packed", "packing", "ratio": [median, low, high], "pairs", "paysFrom"}}, "access":
 // {"map", "vector", "proof", "whyNoMore", "coalescing": [{"vector", "warps",
 // "requests", "bytes", "sectors", "fewest", "once", "lines", "wasted", "mean",
 // "worst": {"block", "warp", "sectors", "fewest"}}], "parts": [{"fixed",

@@ -2,21 +2,26 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/kernels/npy"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/symtile/layout/draw"
+	"github.com/tilewright/tilewright/tuner/report"
 )
 
 // layoutCommand explains memory layouts and access patterns.
@@ -34,6 +39,11 @@ it, and the maps from an element to its position and back.
 
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]'
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]' -dot 512,2048,2048
+
+-time measures it on the processor: the default plans of the dot with the operand as it is and packed, run in
+turns, and of packing it.
+
+  tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[1] inner_tiles=[64] outer_dims_perm=[1,0]' -dot 512,2048,2048 -time 5s
 
 -unpack takes the array for a packed one and says what it unpacks to. With -in and -out the elements of a
 NumPy file are moved: packed, unpacked, or laid out in the tiles of the layout:
@@ -109,6 +119,8 @@ type packJSON struct {
 	RoundTrip bool `json:"roundTrip"`
 	// Whether packing pays, where -dot or -blocks is given.
 	Judgement *judgeJSON `json:"judgement,omitempty"`
+	// What -time measured.
+	Measured *measuredJSON `json:"measured,omitempty"`
 }
 
 // judgeJSON weighs packing an operand against reading it as it is. Amounts are
@@ -130,6 +142,23 @@ type judgeJSON struct {
 	Pays bool `json:"pays"`
 	// Why explains the judgement.
 	Why string `json:"why"`
+}
+
+// measuredJSON is the time of a dot with an operand as it is and packed, in seconds.
+type measuredJSON struct {
+	// The device.
+	Device string `json:"device"`
+	// Medians: of the dot that reads the operand as it is, of the one that reads it
+	// packed, and of packing it.
+	InPlace float64 `json:"inPlace"`
+	Packed  float64 `json:"packed"`
+	Packing float64 `json:"packing"`
+	// Ratio of packed to in place with the ends of its 95 % interval.
+	Ratio [3]float64 `json:"ratio"`
+	// Pairs of runs.
+	Pairs int `json:"pairs"`
+	// Dots from which packing once pays; 0: it does not, or cannot be told.
+	Pays int64 `json:"paysFrom"`
 }
 
 // wasteJSON are bytes that are moved in vain: in cache lines, in pages, and by
@@ -223,6 +252,8 @@ func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 
 // layoutFlags are the flags of the command, as text.
 type layoutFlags struct {
+	// What ends a measurement.
+	ctx context.Context
 	// The flags that choose what is shown.
 	element, position, pack, unpack, dot, blocks, memory string
 	// The files of elements.
@@ -231,6 +262,8 @@ type layoutFlags struct {
 	tile, threads, elements, order, pick, svg string
 	// Replace a file that is not a picture.
 	replace *bool
+	// How long -time measures; 0 is not at all.
+	time time.Duration
 	// Threads of a warp.
 	warpSize int64
 	// Elements an instruction accesses; 0 is the widest vector.
@@ -239,7 +272,7 @@ type layoutFlags struct {
 
 // layoutFlags defines the flags.
 func (c *call) layoutFlags() *layoutFlags {
-	f := &layoutFlags{replace: c.replaceFlag()}
+	f := &layoutFlags{ctx: c.ctx, replace: c.replaceFlag()}
 	text := func(to *string, name, usage string) {
 		c.StringVar(to, name, "", usage)
 	}
@@ -250,6 +283,7 @@ func (c *call) layoutFlags() *layoutFlags {
 	text(&f.in, "in", "move the elements of this NumPy `file`, a row-major array, as the pack, unpack or layout says")
 	text(&f.out, "out", "write the array that -in becomes to this NumPy `file`")
 	text(&f.dot, "dot", "judge packing for a dot of `m,n,k`, one operand of which is the array")
+	c.DurationVar(&f.time, "time", 0, "measure for this `time` whether packing pays for the dot, on the processor")
 	text(&f.blocks, "blocks", "`sizes` m,n,k of the blocks of the dot; those of the array come from the tiles (default 64,64,64)")
 	text(&f.memory, "memory", "what access is charged by, `fields` such as line=64,page=4096,cache=32768,ways=8,tlb=1024,walk=64,refetch=8")
 	text(&f.tile, "tile", "`extents` of the part of the array that a block of threads takes")
@@ -316,6 +350,12 @@ func (f *layoutFlags) check() error {
 		if err != nil {
 			return err
 		}
+	}
+	if f.time != 0 && f.dot == "" {
+		return usagef("-time needs -dot")
+	}
+	if f.time < 0 {
+		return usagef("-time %s is not a time", f.time)
 	}
 	if f.pack != "" && f.unpack != "" {
 		return usagef("-pack and -unpack are two operations: give one")
@@ -465,6 +505,29 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 		v.Operand.Name, v.Operand.Visits, v.Packing,
 		wasteJSON(v.Waste), wasteJSON(v.PackedWaste),
 		v.BreakEven, v.Pays, v.Why,
+	}
+	return f.measure(l, *p, j.Pack)
+}
+
+// measure times packed against unpacked where -time is given.
+func (f *layoutFlags) measure(l *layout.Layout, p layout.Pack, j *packJSON) error {
+	if f.time == 0 {
+		return nil
+	}
+	mnk, err := numbers("dot", f.dot, 3)
+	if err != nil {
+		return err
+	}
+	d := packtiming.Dot{M: mnk[0], N: mnk[1], K: mnk[2], DType: l.Shape.DType, Pack: p}
+	d.Right = !slices.Equal(l.Shape.Dims, []int64{d.M, d.K})
+	b := cpu.New()
+	r, err := packtiming.Measure(f.ctx, b, d, f.time)
+	if err != nil {
+		return fmt.Errorf("-time: %w", err)
+	}
+	j.Measured = &measuredJSON{
+		b.Identity().Name, r.InPlace, r.Packed, r.Packing,
+		[3]float64{r.Ratio.Median, r.Ratio.Lo, r.Ratio.Hi}, r.Pairs, r.Pays(),
 	}
 	return nil
 }
@@ -816,6 +879,24 @@ func (j *packJSON) print(c *call) {
 	if j.Judgement != nil {
 		fmt.Fprintf(c.out, "  packing %s: %s\n", j.Judgement.Operand, j.Judgement.Why)
 	}
+	j.Measured.print(c)
+}
+
+// print prints what was measured for people.
+func (j *measuredJSON) print(c *call) {
+	if j == nil {
+		return
+	}
+	fmt.Fprintf(
+		c.out, "  measured on %s: in place %s, packed %s, packed over in place %.3g (%.3g–%.3g, %d pairs); packing takes %s\n",
+		j.Device, report.Seconds(j.InPlace), report.Seconds(j.Packed),
+		j.Ratio[0], j.Ratio[1], j.Ratio[2], j.Pairs, report.Seconds(j.Packing),
+	)
+	if j.Pays == 0 {
+		fmt.Fprintln(c.out, "  packing does not pay, or no gain can be told from noise")
+		return
+	}
+	fmt.Fprintf(c.out, "  packing once pays from %d dots on\n", j.Pays)
 }
 
 // print prints an access pattern for people.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -191,7 +192,11 @@ func printFusion(c *call, j *query.Fusion, symbolic bool) {
 		)
 		return
 	}
-	fmt.Fprintf(c.out, "\ntile program, %d tilings proposed\n", j.Tilings)
+	tilings := strconv.FormatInt(j.Tilings, 10)
+	if j.MoreTilings {
+		tilings = "2^63 - 1 or more"
+	}
+	fmt.Fprintf(c.out, "\ntile program, %s tilings proposed\n", tilings)
 	for _, line := range strings.Split(strings.TrimSpace(j.Program), "\n") {
 		fmt.Fprintf(c.out, "  %s\n", line)
 	}

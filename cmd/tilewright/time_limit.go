@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,11 +178,15 @@ func firstProcess() (l lineage) {
 	return lineage{n, time.Unix(0, at)}
 }
 
-// next is the lineage of a process that replaces this one, as a variable.
-func (l lineage) next() string {
-	began := l.began
-	if began.IsZero() {
-		began = time.Now()
+// next is the environment of a process that replaces this one. began is when the
+// command began, if this is the first process. A variable that is there twice
+// would keep its first value.
+func (l lineage) next(environ []string, began time.Time) []string {
+	if !l.began.IsZero() {
+		began = l.began
 	}
-	return fmt.Sprintf("%s=%d:%d", restartVariable, l.restarts+1, began.UnixNano())
+	environ = slices.DeleteFunc(slices.Clone(environ), func(s string) bool {
+		return strings.HasPrefix(s, restartVariable+"=")
+	})
+	return append(environ, fmt.Sprintf("%s=%d:%d", restartVariable, l.restarts+1, began.UnixNano()))
 }

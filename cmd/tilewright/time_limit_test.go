@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Every command ends by -timeout, with a status of its own: also one that looks at
@@ -47,5 +48,23 @@ func TestPanicIsReported(t *testing.T) {
 	status := cmd.invoke(nil, strings.NewReader(""), io.Discard, &errs)
 	if status != exitBad || !strings.Contains(errs.String(), "internal error: a bug\nThis is a bug in tilewright") {
 		t.Errorf("status %d, %q", status, errs.String())
+	}
+}
+
+// A process that replaces others knows how many there were, and when the command
+// began, from which -timeout and -run-budget count.
+func TestLineage(t *testing.T) {
+	began := time.Unix(1700000000, 5)
+	environ := []string{"HOME=/", restartVariable + "=", "PATH=/bin"}
+	for n := range 3 {
+		environ = firstProcess().next(environ, began.Add(time.Duration(n)*time.Hour))
+		name, value, _ := strings.Cut(environ[len(environ)-1], "=")
+		if len(environ) != 3 || name != restartVariable {
+			t.Fatalf("%q", environ)
+		}
+		t.Setenv(name, value)
+		if l := firstProcess(); l.restarts != n+1 || !l.began.Equal(began) {
+			t.Errorf("%d restarts since %v", l.restarts, l.began)
+		}
 	}
 }

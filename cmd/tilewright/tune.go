@@ -318,7 +318,7 @@ func (f tuneFlags) observer(
 	if *f.trace == "" {
 		return s.status.observe, func() {}, nil
 	}
-	file, err := f.output(*f.trace, output.Lines, files).Stream()
+	file, err := f.output(*f.trace, output.Lines, files).Stream(firstProcess().restarts > 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -475,7 +475,7 @@ func (s *session) startAgain(hung *tuner.HungError) {
 		fmt.Fprintf(s.c.err, "%v: starting again without it\n", hung)
 		program, err := os.Executable()
 		if err == nil {
-			err = syscall.Exec(program, os.Args, append(os.Environ(), firstProcess().next()))
+			err = syscall.Exec(program, os.Args, firstProcess().next(os.Environ(), s.schedule.Begin))
 		}
 		fmt.Fprintf(s.c.err, "tilewright tune: cannot start again: %v\n", err)
 	}

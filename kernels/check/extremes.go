@@ -61,10 +61,6 @@ func definesExtreme(i *hlo.Instr) bool {
 	switch i.Op {
 	case hlo.OpBitcastConvert, hlo.OpBitcast:
 		return !i.Operands[0].Shape.DType.IsFloat()
-	case hlo.OpSine, hlo.OpCosine, hlo.OpTan, hlo.OpAsinh, hlo.OpAcosh, hlo.OpSinh:
-		return false // not exact for huge angles, or where squares overflow, on GPUs
-	case hlo.OpLog, hlo.OpLogPlusOne, hlo.OpAtan2, hlo.OpPower, hlo.OpRemainder, hlo.OpCosh, hlo.OpAtanh, hlo.OpErf, hlo.OpErfInv, hlo.OpCbrt:
-		return i.Shape.DType != hlo.F64
 	case hlo.OpCompare:
 		return i.Attrs.CompareType != "TOTALORDER"
 	case hlo.OpFusion, hlo.OpCall:

@@ -359,7 +359,7 @@ func (b *block) lowerStore(r symtile.Root) {
 // lowerStoreAs is lowerStore for values of one class.
 func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 	op := b.l.p.Ops[r.Op]
-	v := b.l.results[r.Op][0]
+	v := b.storedValue(r)
 	shape := op.Instr.Shape
 	once := r.Once
 	output := r.Output
@@ -404,6 +404,70 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 			)
 		},
 	})
+}
+
+// storedValue is what a root stores: its value or, where another root stores that,
+// too, a copy, because a row kernel stores each value once. The copy is of f32 and
+// stays in a register where both are stored by one kernel.
+func (b *block) storedValue(r symtile.Root) *value {
+	v := b.l.results[r.Op][0]
+	i := b.l.p.Ops[r.Op].Instr
+	hasStorage := v.where == inTile ||
+		v.where == inMemory
+	if i.Shape.DType != hlo.F32 ||
+		len(r.Once) > 0 ||
+		!hasStorage ||
+		!b.l.storedByOthers(r, v) {
+		return v
+	}
+	same := &hlo.Instr{
+		Name:     i.Name,
+		Op:       hlo.OpConvert,
+		Shape:    i.Shape,
+		Operands: []*hlo.Instr{i},
+	}
+	c := b.l.value(
+		fmt.Sprintf("%%%d for output %d", r.Op, r.Output),
+		v.class, r.Op, v.n,
+	)
+	args := []*value{v}
+	b.add(&instr{
+		name:      "copy",
+		n:         v.n,
+		stripArgs: args,
+		outs:      []*value{c},
+		pointwise: &pointwiseOp{
+			instr: same,
+			out:   c,
+			args:  args,
+		},
+		strip: elementwiseStrip[float32](
+			same, c, args,
+		),
+	})
+	return c
+}
+
+// storedByOthers reports whether v goes to the output of another root than r, too.
+func (l *lowering) storedByOthers(r symtile.Root, v *value) bool {
+	for k, other := range l.p.Roots {
+		if other.Output == r.Output {
+			continue
+		}
+		sources := []int{other.Op}
+		if m := l.copies.roots[k]; m != nil {
+			sources = nil
+			for _, t := range m.views {
+				sources = append(sources, t.source)
+			}
+		}
+		for _, n := range sources {
+			if slices.Contains(l.results[n], v) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // storesNonTemporal reports whether an output is written past the caches: by

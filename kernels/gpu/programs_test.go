@@ -10,16 +10,28 @@ import (
 )
 
 // testdata/programs.txt has programs of random operations on arrays of random
-// small extents, an empty line after each. Random plans of all give the
+// small extents, an empty line after each, testdata/outputs.txt has such ones
+// with several outputs, which share tiles. Random plans of all give the
 // reference's results.
 func TestProgramsOnSimulator(t *testing.T) {
+	if ran := runPrograms(t, "testdata/programs.txt"); ran < 200 {
+		t.Errorf("only %d plans ran", ran)
+	}
+	if ran := runPrograms(t, "testdata/outputs.txt"); ran < 150 {
+		t.Errorf("only %d plans with several outputs ran", ran)
+	}
+}
+
+// runPrograms verifies four plans of every program of a file, and returns the
+// number of those that ran.
+func runPrograms(t *testing.T, file string) (ran int) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(5, 5))
 	var devices []*Backend
 	for _, target := range targets {
 		devices = append(devices, New(simulatedSession(t, target)))
 	}
-	ran := 0
-	for _, text := range kerneltest.Blocks(t, "testdata/programs.txt") {
+	for _, text := range kerneltest.Blocks(t, file) {
 		p := kerneltest.Program(t, text)
 		v := kerneltest.Verifier(t, p, 3)
 		tilings := slices.Collect(p.Space.Tilings())
@@ -33,10 +45,8 @@ func TestProgramsOnSimulator(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Log(text)
-			return
+			return ran
 		}
 	}
-	if ran < 200 {
-		t.Errorf("only %d plans ran", ran)
-	}
+	return ran
 }

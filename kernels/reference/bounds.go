@@ -57,10 +57,10 @@ type Accuracy struct {
 // to its type: of f32 for types up to 32 bits, and of f64 for f64, whose results the
 // reference rounds itself.
 const (
-	sumUnits      = 1  // of add, subtract and multiply, which may be contracted
-	quotientUnits = 2  // of divide and roots, by way of a reciprocal
-	functionUnits = 6  // of others: the least accurate function of a backend is good to 4
-	doubleUnits   = 16 // times these for functions of f64, which are good to 10⁻¹⁴
+	sumUnits      = 1 // of add, subtract and multiply, which may be contracted
+	quotientUnits = 2 // of divide and roots, by way of a reciprocal
+	functionUnits = 6 // of others: the least accurate function of a backend is good to 4
+	doubleUnits   = 2 // times these for functions of f64: what the reference is off by, too
 	// The error of a sum of k terms in units of its type is at most this times √k,
 	// relative to the sum of magnitudes: √k is the standard deviation of independent
 	// roundings (Higham, Accuracy and Stability of Numerical Algorithms, §2.8).
@@ -415,7 +415,7 @@ func (e bounding) elementwise(
 }
 
 // errorOf is the error of an elementwise instruction before its result, of magnitude m,
-// is rounded. That of a power of f64 grows with the logarithm that is multiplied.
+// is rounded.
 func (e bounding) errorOf(
 	i *hlo.Instr, units float64,
 ) func(n int64, m float64) float64 {
@@ -426,11 +426,6 @@ func (e bounding) errorOf(
 		relative = Epsilon(d) // weights rounded relative to another maximum
 	}
 	return func(_ int64, m float64) float64 {
-		units := units
-		if i.Op == hlo.OpPower && d == hlo.F64 {
-			m := max(m, math.SmallestNonzeroFloat64)
-			units *= 1 + math.Abs(math.Log(m))
-		}
 		return units*unit(d, m) + relative*m + floor
 	}
 }
@@ -465,26 +460,17 @@ func unit(
 }
 
 // floorOf is the part of an operation's error that is not relative to its result: 1/(1 +
-// e⁻ˣ) is 0 where e⁻ˣ overflows, the factors of erf are denormal where it is, and the
-// reduction of an angle in f64 leaves an error that does not become smaller next to a zero.
+// e⁻ˣ) is 0 where e⁻ˣ overflows, and the factors of erf are denormal where it is, in
+// vector code of f32.
 func floorOf(
 	i *hlo.Instr,
 ) float64 {
-	double := i.Shape.DType == hlo.F64
-	switch i.Op {
-	case hlo.OpLogistic:
-		if double {
-			return 0x1p-1022
-		}
+	switch {
+	case i.Shape.DType == hlo.F64:
+	case i.Op == hlo.OpLogistic:
 		return 0x1p-127
-	case hlo.OpErf:
-		if !double {
-			return 0x1p-142
-		}
-	case hlo.OpSine, hlo.OpCosine, hlo.OpTan:
-		if double {
-			return 0x1p-52
-		}
+	case i.Op == hlo.OpErf:
+		return 0x1p-142
 	}
 	return 0
 }
@@ -535,6 +521,9 @@ func (e bounding) corners(
 	for _, k := range free {
 		r.freeWhere(x[k], jumps(i.Op, k))
 	}
+	if len(free) > 0 && (i.Op == hlo.OpSine || i.Op == hlo.OpCosine) {
+		r.bend(x[0])
+	}
 	return r, nil
 }
 
@@ -544,9 +533,13 @@ func jumps(
 	op hlo.Opcode, k int,
 ) func(lo, hi float64) bool {
 	switch op {
-	case hlo.OpSine, hlo.OpCosine, hlo.OpTan:
+	case hlo.OpSine, hlo.OpCosine:
 		return func(lo, hi float64) bool {
 			return hi-lo > 1
+		}
+	case hlo.OpTan: // decreases from one side of a pole to the other
+		return func(lo, hi float64) bool {
+			return hi-lo > 1 || tangent(lo) > tangent(hi)
 		}
 	case hlo.OpRemainder:
 		return func(lo, hi float64) bool {
@@ -561,6 +554,18 @@ func jumps(
 		}
 	}
 	return func(lo, hi float64) bool { return false }
+}
+
+// bend extends the range of a sine or cosine between angles of certain intervals: one of
+// width w that has an extremum inside exceeds its values at the ends by w²/8 at most.
+func (s *span) bend(x span) {
+	for n := range int64(len(s.lo.floats)) {
+		from, to := x.ends(n)
+		lo, hi := s.ends(n)
+		if slack := (to - from) * (to - from) / 8; lo <= hi && slack > 0 {
+			s.setEnds(n, max(lo-slack, -1), min(hi+slack, 1))
+		}
+	}
 }
 
 // nearestZero is the value of each interval with the smallest magnitude.

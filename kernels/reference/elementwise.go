@@ -28,36 +28,36 @@ type (
 	BinaryInt = func(d hlo.DType, x, y int64) int64
 )
 
-// floatUnary are the operations on one floating-point number. Go's functions
-// are accurate to about a unit in the last place of float64, which is far below
-// a unit of the narrower types that results are rounded to. NaN and infinities
-// are treated as in package math.
+// floatUnary are the operations on one floating-point number. They are accurate to
+// about a unit in the last place of float64 (TestFunctions), which is far below a unit
+// of the narrower types that results are rounded to. NaN and infinities are treated as
+// in package math.
 var floatUnary = map[hlo.Opcode]UnaryFloat{
 	hlo.OpAbs:                 math.Abs,
 	hlo.OpCbrt:                math.Cbrt,
 	hlo.OpCeil:                math.Ceil,
-	hlo.OpCosine:              math.Cos,
+	hlo.OpCosine:              cosine,
 	hlo.OpErf:                 math.Erf,
 	hlo.OpErfInv:              math.Erfinv,
-	hlo.OpExponential:         math.Exp,
+	hlo.OpExponential:         exp,
 	hlo.OpExponentialMinusOne: math.Expm1,
 	hlo.OpFloor:               math.Floor,
-	hlo.OpLog:                 math.Log,
+	hlo.OpLog:                 logarithm,
 	hlo.OpLogPlusOne:          math.Log1p,
 	hlo.OpNegate:              func(x float64) float64 { return -x },
 	hlo.OpRoundNearestAfz:     math.Round,
 	hlo.OpRoundNearestEven:    math.RoundToEven,
-	hlo.OpSine:                math.Sin,
+	hlo.OpSine:                sine,
 	hlo.OpSqrt:                math.Sqrt,
-	hlo.OpTan:                 math.Tan,
+	hlo.OpTan:                 tangent,
 	hlo.OpTanh:                math.Tanh,
-	hlo.OpAcos:                math.Acos,
+	hlo.OpAcos:                acos,
 	hlo.OpAcosh:               math.Acosh,
-	hlo.OpAsin:                math.Asin,
+	hlo.OpAsin:                asin,
 	hlo.OpAsinh:               math.Asinh,
 	hlo.OpAtanh:               math.Atanh,
-	hlo.OpCosh:                math.Cosh,
-	hlo.OpSinh:                math.Sinh,
+	hlo.OpCosh:                cosh,
+	hlo.OpSinh:                sinh,
 	hlo.OpCopy:                func(x float64) float64 { return x },
 	hlo.OpReal:                func(x float64) float64 { return x },
 	hlo.OpRsqrt:               rsqrt,
@@ -73,10 +73,18 @@ var floatUnary = map[hlo.Opcode]UnaryFloat{
 	},
 }
 
-// rsqrt and logistic round twice, once more than a function of its own would; in
-// float64 that is no matter for narrower types.
-func rsqrt(x float64) float64    { return 1 / math.Sqrt(x) }
-func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+// rsqrt rounds twice, once more than a function of its own would; in float64 that is
+// no matter for narrower types.
+func rsqrt(x float64) float64 { return 1 / math.Sqrt(x) }
+
+// logistic is 1/(1 + e^−x), without the overflow of e^−x.
+func logistic(x float64) float64 {
+	e := math.Exp(-math.Abs(x))
+	if x < 0 {
+		return e / (1 + e)
+	}
+	return 1 / (1 + e)
+}
 
 // floatBinary are the operations on two floating-point numbers. maximum and
 // minimum are NaN if one operand is, as in XLA; remainder has the sign of the
@@ -89,8 +97,8 @@ var floatBinary = map[hlo.Opcode]BinaryFloat{
 	hlo.OpRemainder: math.Mod,
 	hlo.OpMaximum:   maxNaN,
 	hlo.OpMinimum:   minNaN,
-	hlo.OpPower:     math.Pow,
-	hlo.OpAtan2:     math.Atan2,
+	hlo.OpPower:     power,
+	hlo.OpAtan2:     atan2,
 }
 
 // The arithmetic of float64 is IEEE 754's, rounded to nearest even.

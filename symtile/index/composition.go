@@ -42,6 +42,8 @@ type Composition struct {
 	results     []lin
 	best        []lin // results of alternative
 	typed       []int // operations of the results as they are written
+	fitting     fitting
+	mixing      mixing
 }
 
 // A stage is one map of a composition.
@@ -197,7 +199,47 @@ func (p *parser) next(text string) (x int32, err error) {
 // do with other residues are computed in other styles, and the shortest are
 // kept.
 func (c *Composition) Solve() (ops int) {
-	return c.keepTyped(c.solveInStyles())
+	ops = c.solveInStyles()
+	if ops >= mixedResult && c.domain.r.unsettled {
+		ops = c.mix(ops)
+	}
+	if ops >= fittedResult {
+		ops = c.fit(ops)
+	}
+	return c.keepTyped(ops)
+}
+
+// fittedResult is the number of operations from which results are compared with
+// shorter sums at the points of the domain.
+const fittedResult = 3
+
+// fit puts shorter sums for results that equal them at every point of the domain; it
+// returns the number of operations of all.
+//
+// It comes last, because it finds what the styles leave, and because comparing with
+// points takes longer than a rule does: only results that still have quotients, and
+// three operations, are worth it.
+func (c *Composition) fit(ops int) int {
+	if c.domain.empty {
+		return ops
+	}
+	f := &c.fitting
+	f.d = c.domain
+	f.steps = maxFitSteps
+	if facts := &c.domain.r.facts; len(facts.sums)+len(facts.congr) > 0 {
+		f.steps *= 8
+	}
+	fitted := false
+	for i, x := range c.results {
+		if y, ok := f.shorter(x, maxFitDepth); ok {
+			c.results[i] = y
+			fitted = true
+		}
+	}
+	if !fitted {
+		return ops
+	}
+	return c.extract()
 }
 
 // solveInStyles is Solve but for the comparison with what was written. The first
@@ -210,12 +252,8 @@ func (c *Composition) solveInStyles() (ops int) {
 	others := [...]style{
 		{residue: residuePositive, ceilings: true, free: true},
 		{residue: residueNearest, ceilings: true, free: true},
-		{free: true},
-		{ceilings: true, free: true, spread: true},
 		{residue: residuePositive, ceilings: true, spread: true},
 		{residue: residueNearest, ceilings: true, spread: true},
-		{ceilings: true, spread: true},
-		{spread: true},
 	}
 	for _, style := range others {
 		if ops < longResult || !c.domain.r.unsettled {
@@ -252,6 +290,187 @@ func (c *Composition) solve(s style) int {
 	c.domain.r.style = s
 	c.Simplify()
 	return c.extract()
+}
+
+// mixedResult is the number of operations from which operations are tried as they are
+// written, one by one.
+const mixedResult = 3
+
+// mix runs the maps once more on the variables as the domain knows them, and takes of
+// every division and of every sum the cheapest of its normal form and of what is
+// written over the cheapest operands; it returns the number of operations of all.
+// The normal form takes quotients and remainders apart, and extraction does not put
+// all of them together again: ⌊(3 − x)/8⌋ mod 8 is shorter than the 7 less a remainder
+// that the sign rule makes of it, and a digit of a sum is shorter as a digit than as
+// the difference of two quotients, one of which has been merged with a third.
+//
+// The values of both kinds are equal on the domain, so that any choice among them is
+// right. As the domain has been worked out, the constraints of the maps are not looked
+// at again.
+func (c *Composition) mix(ops int) int {
+	d := c.domain
+	if d.empty || d.r.err != nil {
+		return ops
+	}
+	m := &c.mixing
+	m.r = d.r
+	c.applyTo(m)
+	mixed := false
+	for i, x := range m.results {
+		if d.r.minCost(x) < d.r.minCost(c.results[i]) {
+			c.results[i] = x
+			mixed = true
+		}
+	}
+	if !mixed {
+		return ops
+	}
+	return c.extract()
+}
+
+// applyTo runs all stages on m.
+func (c *Composition) applyTo(m *mixing) {
+	m.start(len(c.vals))
+	at := len(c.stages[0].in)
+	for i := range at {
+		m.set(i, c.domain.value(i))
+	}
+	for i := range c.stages {
+		l := &c.stages[i]
+		for j := range l.ranges {
+			m.set(
+				len(l.in)+j,
+				c.domain.value(at),
+			)
+			at++
+		}
+		for j := range l.steps {
+			m.step(&l.schedule, j)
+		}
+		m.results = m.results[:0]
+		m.normal = m.normal[:0]
+		for _, x := range l.outs {
+			m.results = append(m.results, m.best[x])
+			m.normal = append(m.normal, m.vals[x])
+		}
+		for j := range m.results {
+			m.best[j] = m.results[j]
+			m.vals[j] = m.normal[j]
+		}
+	}
+}
+
+// A mixing computes the values of schedules twice: in normal form, and in the
+// cheapest form found.
+type mixing struct {
+	// The ring of the domain.
+	r *Ring
+	// Values of the schedule that runs, its variables first: in normal form, and in
+	// the cheapest form found. Both have the same value at every point of the domain.
+	vals, best []lin
+	// The same of the results of the last stage.
+	normal, results []lin
+}
+
+// start makes room for n values.
+func (m *mixing) start(n int) {
+	if len(m.vals) < n {
+		m.vals = make([]lin, n)
+		m.best = make([]lin, n)
+	}
+}
+
+// set enters a value that has one form.
+func (m *mixing) set(i int, x lin) {
+	m.vals[i] = x
+	m.best[i] = x
+}
+
+// step computes step j of a schedule: its normal form over normal forms; the same over
+// the cheapest forms, when those are others; and a division as it is written, over
+// both. Atoms that stand for what is written are opaque to the rules of division, but
+// have a range.
+func (m *mixing) step(t *schedule, j int) {
+	r := m.r
+	s := &t.steps[j]
+	at := t.vars + int32(j)
+	t.run(
+		r,
+		m.vals,
+		int32(j),
+		int32(j)+1,
+	)
+	x := m.vals[at]
+	cost := r.minCost(x)
+	offer := func(y lin) {
+		if n := r.minCost(y); n < cost {
+			x, cost = y, n
+		}
+	}
+	if cost >= opCost {
+		if m.mixed(t, s) {
+			t.run(
+				r,
+				m.best,
+				int32(j),
+				int32(j)+1,
+			)
+			offer(m.best[at])
+		}
+		if s.at < 0 && s.y < 0 {
+			kind := atomFloorDiv
+			if s.kind == nodeMod {
+				kind = atomMod
+			}
+			offer(r.merged(kind, m.best[s.x], s.c))
+			if !m.best[s.x].equal(m.vals[s.x]) {
+				offer(r.merged(kind, m.vals[s.x], s.c))
+			}
+		}
+	}
+	m.best[at] = x
+}
+
+// merged is literally where two remainders, or two quotients, in a row are one:
+// (x mod a·m) mod m = x mod m, and ⌊⌊x/n⌋/m⌋ = ⌊x/(n·m)⌋. The rules that know this
+// see quotients in normal form only.
+func (r *Ring) merged(kind atomKind, x lin, d int64) lin {
+	if len(x.t) == 1 &&
+		x.t[0].k == 1 && x.c == 0 {
+		a := &r.atoms[x.t[0].a]
+		dd, ok := mulInt(a.d, d)
+		switch {
+		case kind == atomMod &&
+			a.kind == atomMod && a.d%d == 0:
+			return r.literally(
+				kind,
+				r.lin(a.y),
+				d,
+			)
+		case kind == atomFloorDiv && a.kind == atomFloorDiv && ok:
+			return r.literally(
+				kind,
+				r.lin(a.y),
+				dd,
+			)
+		}
+	}
+	return r.literally(kind, x, d)
+}
+
+// mixed reports whether an operand of the step has a cheaper form.
+func (m *mixing) mixed(t *schedule, s *scheduleStep) bool {
+	differs := func(i int32) bool { return !m.best[i].equal(m.vals[i]) }
+	if s.at < 0 {
+		return differs(s.x) ||
+			s.y >= 0 && differs(s.y)
+	}
+	for _, u := range t.terms[s.at:s.end] {
+		if differs(u.val) {
+			return true
+		}
+	}
+	return false
 }
 
 // keepTyped puts the results as they are written, over the narrowed variables, for

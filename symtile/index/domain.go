@@ -23,6 +23,9 @@ type domain struct {
 	empty   bool       // no point is left
 
 	replacement boundedForm // of the constraint at hand, by a rule
+
+	endVars  []int32 // memory of narrowEnds
+	endPoint []int64
 }
 
 // A domainVar is what is known of one variable.

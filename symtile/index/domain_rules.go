@@ -52,6 +52,7 @@ func init() { // the rules constrain again, which a literal may not refer to
 		{ruleDomainRange, oneVariable, boundVariable},
 		{ruleDomainDiv, oneQuotient, boundQuotient},
 		{ruleDomainMin, oneMinimum, boundMinimum},
+		{ruleDomainEnds, withQuotient, narrowEnds},
 		{ruleDomainMod, equation | withQuotient, remainderEquation},
 		{ruleDomainPeriod, withQuotient, snapToPeriod},
 		{ruleDomainEquation, equation, eliminateVariable},
@@ -258,6 +259,58 @@ func snapToPeriod(d *domain, x lin, in Interval) effect {
 		return declined
 	}
 	d.narrowVar(v, Interval{first, last})
+	return learned
+}
+
+// maxEndSteps bounds the values that narrowEnds drops at each end.
+const maxEndSteps = 256
+
+// narrowEnds is domain-ends: the ends of the range of v move inwards to values at
+// which x, a sum of quotients of v alone, is in in.
+//
+// It leaves v mod m to domain-mod and domain-period, which need no search. A
+// constraint that holds at both ends costs two evaluations; one that holds at neither
+// is followed inwards for maxEndSteps values, and what is left is still sound.
+func narrowEnds(d *domain, x lin, in Interval) effect {
+	if len(x.t) == 2 &&
+		d.r.atoms[x.t[0].a].kind == atomVar {
+		y := d.r.lin(d.r.atoms[x.t[1].a].y)
+		if len(y.t) == 1 &&
+			y.t[0] == x.t[0] {
+			return declined
+		}
+	}
+	f := fitting{d: d, steps: maxFitSteps}
+	f.vars = d.endVars[:0]
+	only := f.collect(x) &&
+		len(f.vars) == 1
+	d.endVars = f.vars[:0]
+	if !only ||
+		!d.owns(f.vars[0]) {
+		return declined
+	}
+	v := f.vars[0]
+	f.at = append(d.endPoint[:0], make([]int64, len(d.vars))...)
+	d.endPoint = f.at
+	holds := func(n int64) bool {
+		f.at[v] = n
+		return in.Contains(f.valueAt(x)) ||
+			f.steps < 0
+	}
+	to := d.vars[v].in
+	step := d.vars[v].m
+	for n := 0; n < maxEndSteps &&
+		to.Lo <= to.Hi && !holds(to.Lo); n++ {
+		to.Lo += step
+	}
+	for n := 0; n < maxEndSteps &&
+		to.Lo <= to.Hi && !holds(to.Hi); n++ {
+		to.Hi -= step
+	}
+	if to == d.vars[v].in {
+		return declined
+	}
+	d.narrowVar(v, to)
 	return learned
 }
 

@@ -158,16 +158,26 @@ func (r *Ring) cost(x lin) int32 {
 	if len(x.t) == 0 {
 		return 0
 	}
+	inside := int32(0)
+	for _, t := range x.t {
+		inside += r.atomCost(t.a)
+	}
+	n, _ := sumCost(x)
+	return min(inside+n*opCost, maxCost)
+}
+
+// sumCost counts the operations of x apart from those inside its atoms; g is the
+// factor that is written once, 1 if none is.
+func sumCost(x lin) (n int32, g int64) {
 	sum := int32(len(x.t) - 1)
 	if x.c != 0 {
 		sum++
 	}
-	var inside, muls int32
-	g := x.c
+	muls := int32(0)
+	g = x.c
 	negative := x.c <= 0 // every summand is negative
 	signFree := x.c != 0 // some summand takes a sign without an operation
 	for _, t := range x.t {
-		inside += r.atomCost(t.a)
 		if t.k != 1 && t.k != -1 {
 			muls++
 			signFree = signFree || t.k < 0
@@ -182,9 +192,11 @@ func (r *Ring) cost(x lin) int32 {
 		plain++ // a lone negation
 	}
 	if g > 1 && len(x.t) > 1 {
-		plain = min(plain, factoredCost(x, sum, g))
+		if n := factoredCost(x, sum, g); n < plain {
+			return n, g
+		}
 	}
-	return min(inside+plain*opCost, maxCost)
+	return plain, 1
 }
 
 // factoredCost counts g·(x/g) apart from what is inside its atoms.
@@ -499,7 +511,7 @@ func (s *selector) negateQuotient(t term) {
 func (s *selector) absorbQuotients() {
 	r := s.r
 	for _, t := range s.x.t {
-		if r.atoms[t.a].kind != atomDiv {
+		if k := r.atoms[t.a].kind; k != atomDiv && k != atomFloorDiv {
 			continue
 		}
 		for _, u := range s.x.t {

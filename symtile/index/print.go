@@ -140,9 +140,30 @@ func (w *writer) number(c int64, prec int) {
 	})
 }
 
+// factored writes x as (x/g) * g where that is what its cost stands for.
+func (w *writer) factored(x lin) bool {
+	_, g := sumCost(x)
+	if g == 1 {
+		return false
+	}
+	if !slices.ContainsFunc(x.t, func(t term) bool { return t.k > 0 }) &&
+		x.c <= 0 {
+		g = -g
+	}
+	y := w.r.each(x, func(k int64) int64 { return k / g })
+	y.c = x.c / g
+	w.bracket(true, func() { w.sum(y) })
+	w.WriteString(" * ")
+	w.number(g, precProduct)
+	return true
+}
+
 // sum writes x, positive terms first, so that a sum begins with a sign only when
 // all of its terms are negative.
 func (w *writer) sum(x lin) {
+	if w.quotientsAsWritten && w.factored(x) {
+		return
+	}
 	ts := slices.Clone(x.t)
 	slices.SortStableFunc(ts, w.order(x))
 	for i, t := range ts {

@@ -44,6 +44,7 @@ const (
 	ruleDomainMin
 	ruleDomainMod
 	ruleDomainPeriod
+	ruleDomainEnds
 	ruleDomainOnly
 	ruleDomainRemainders
 	ruleDomainEquation
@@ -98,6 +99,7 @@ var ruleTable = [numRules]Rule{
 	ruleDomainMin:        {"domain-min", "min(y, 0) in [lo, hi] iff y in [lo, hi], for hi ≥ 0: y ≥ lo", "Definition; above 0 the min says nothing."},
 	ruleDomainMod:        {"domain-mod", "y mod m = r iff y ≡ r (mod m)", "Kept as a congruence, which divisions use (div-residue)."},
 	ruleDomainPeriod:     {"domain-period", "y mod m in [lo, hi] narrows the variable y to the first and the last value with such a remainder", "No value outside of them has one."},
+	ruleDomainEnds:       {"domain-ends", "x in [lo, hi] narrows the only variable of x to the first and the last value at which it holds", "By evaluation; no value outside of them is a point."},
 	ruleDomainOnly:       {"domain-only", "y ≡ r (mod m) iff y = v when v is the only such number in the range of y", "And k·y + z ≡ r (mod m) gives z ≡ r modulo gcd(k, m)."},
 	ruleDomainRemainders: {"domain-remainders", "y ≡ r (mod m) and y ≡ s (mod n) iff y ≡ q (mod lcm(m, n)), or never", "Chinese remainders: there is a q iff r ≡ s (mod gcd(m, n))."},
 	ruleDomainEquation:   {"domain-equation", "±x + y = c eliminates the variable x", "Its own range becomes a bound of c − y."},

@@ -45,6 +45,7 @@ var ruleTrials = [numRules]ruleTrial{
 	ruleDomainMin:        trialDomainRule,
 	ruleDomainMod:        trialDomainRule,
 	ruleDomainPeriod:     trialDomainRule,
+	ruleDomainEnds:       trialDomainRule,
 	ruleDomainOnly:       trialDomainOnly,
 	ruleDomainRemainders: trialDomainRemainders,
 	ruleDomainEquation:   trialDomainRule,

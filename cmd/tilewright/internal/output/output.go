@@ -151,12 +151,16 @@ func (o File) create() (*pendingFile, error) {
 }
 
 // Stream checks the output and opens it under its own name, so that it can be
-// read while it is written.
-func (o File) Stream() (*os.File, error) {
+// read while it is written. A command that goes on after another process appends.
+func (o File) Stream(goesOn bool) (*os.File, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	f, err := os.Create(o.Name)
+	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	if goesOn {
+		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	f, err := os.OpenFile(o.Name, mode, 0o666)
 	if err != nil {
 		return nil, unwritable(o.Name, err)
 	}

@@ -131,12 +131,6 @@ func floatUnary[T Float](op hlo.Opcode) Unary[T, T] {
 				dst[k] = T(math.Abs(float64(v)))
 			}
 		}
-	case hlo.OpExponential:
-		return func(dst, x []T) {
-			for k, v := range x[:len(dst)] {
-				dst[k] = T(math.Exp(float64(v)))
-			}
-		}
 	}
 	f := reference.FloatUnary(op)
 	if f == nil {
