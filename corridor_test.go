@@ -73,8 +73,9 @@ func checkSnapshot(t *testing.T, db *cache.DB, records []cache.Record) {
 	}
 	defer s.Close()
 	for _, r := range records {
-		if hit, ok := s.Get(&r.Key); !ok || hit.Plan != r.Plan {
-			t.Errorf("%s: the snapshot says %q, %v", r.Name, hit.Plan, ok)
+		var hit cache.Hit
+		if ok, err := s.Get(&r.Key, &hit); !ok || string(hit.Plan) != r.Plan {
+			t.Errorf("%s: the snapshot says %q, %v, %v", r.Name, hit.Plan, ok, err)
 		}
 	}
 }

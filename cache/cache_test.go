@@ -372,9 +372,8 @@ func TestSafeDiff(t *testing.T) {
 	if got := strings.Join(SafeDiff(old, now), "; "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if d := (Hit{
-		Safe: SafeText(old),
-	}).SafeDiff(now); strings.Join(d, "; ") != want {
+	hit := Hit{Safe: []byte(SafeText(old))}
+	if d := hit.SafeDiff(now); strings.Join(d, "; ") != want {
 		t.Errorf("of a hit: %v", d)
 	}
 	if d := SafeDiff(now, now); d != nil {

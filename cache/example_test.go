@@ -77,11 +77,12 @@ func ExampleSnapshot() {
 	}
 	defer snapshot.Close()
 
-	hit, found := snapshot.Get(&r.Key)
-	fmt.Println(n, found, hit.Plan)
+	var hit cache.Hit // one for each goroutine, used again and again
+	found, err := snapshot.Get(&r.Key, &hit)
+	fmt.Println(n, found, string(hit.Plan), err)
 	fmt.Println(hit.SafeDiff(map[string]string{"driver": "575"}))
 	// Output:
-	// 1 true 64,128 warps=4
+	// 1 true 64,128 warps=4 <nil>
 	// [driver: measured with 570, now 575]
 }
 

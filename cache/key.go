@@ -17,7 +17,11 @@ func (k *Key) bytes() []byte {
 	size := len(k.Fusion) + 8 +
 		len(k.Device) + len(k.Backend) +
 		len(k.Codegen)
-	b := make([]byte, 0, size)
+	return k.append(make([]byte, 0, size))
+}
+
+// append appends the encoding.
+func (k *Key) append(b []byte) []byte {
 	b = append(b, k.Fusion[:]...)
 	for _, s := range k.names() {
 		b = binary.AppendUvarint(b, uint64(len(s)))

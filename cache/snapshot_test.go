@@ -3,14 +3,67 @@ package cache
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+// A memoryFile is a file in memory.
+type memoryFile struct {
+	data []byte
+	at   int
+}
+
+func (f *memoryFile) Write(b []byte) (int, error) {
+	if missing := f.at + len(b) - len(f.data); missing > 0 {
+		f.data = append(f.data, make([]byte, missing)...)
+	}
+	copy(f.data[f.at:], b)
+	f.at += len(b)
+	return len(b), nil
+}
+
+func (f *memoryFile) Read(b []byte) (int, error) {
+	n := copy(b, f.data[f.at:])
+	f.at += n
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (f *memoryFile) Seek(offset int64, _ int) (int64, error) {
+	f.at = int(offset)
+	return offset, nil
+}
+
+// snapshotBytes is the file of some records.
+func snapshotBytes(all []Record) []byte {
+	var f memoryFile
+	w := newSnapshotWriter(&f)
+	for k := range all {
+		var x storedRecord
+		x.encode(&all[k])
+		w.add(&x)
+	}
+	if err := w.finish(); err != nil {
+		panic(err)
+	}
+	return f.data
+}
+
+// answer is Get for tests of answers.
+func (s *Snapshot) answer(k *Key) (hit Hit, found bool) {
+	found, _ = s.Get(k, &hit)
+	return hit, found
+}
 
 // published writes a snapshot of records without a database.
 func published(t testing.TB, records ...Record) string {
@@ -48,7 +101,7 @@ func TestPublish(t *testing.T) {
 	if err := now.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, found := now.Get(&Key{}); found {
+	if _, found := now.answer(&Key{}); found {
 		t.Error("a closed snapshot finds something")
 	}
 	if _, err := db.Delete(record(30).Key); err != nil {
@@ -75,20 +128,20 @@ func expect(t *testing.T, s *Snapshot, n, misses int) {
 	}
 	for k := range n {
 		r := record(k)
-		hit, found := s.Get(&r.Key)
-		if !found || hit.Plan != r.Plan ||
+		hit, found := s.answer(&r.Key)
+		if !found || string(hit.Plan) != r.Plan ||
 			hit.Seconds != r.Seconds || hit.SafeDiff(r.Safe) != nil {
 			t.Errorf("record %d: %t, %+v", k, found, hit)
 		}
 	}
 	for k := n; k < n+misses+20; k++ {
 		r := record(k)
-		if hit, found := s.Get(&r.Key); found {
+		if hit, found := s.answer(&r.Key); found {
 			t.Errorf("record %d is not there, and found: %+v", k, hit)
 		}
 		r = record(k % n)
 		r.Codegen += "x"
-		if _, found := s.Get(&r.Key); found {
+		if _, found := s.answer(&r.Key); found {
 			t.Errorf("another revision is found")
 		}
 	}
@@ -158,12 +211,12 @@ func TestSnapshotIsAMap(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k, r := range want {
-			hit, found := s.Get(&k)
-			if !found || hit.Plan != r.Plan || hit.SafeDiff(r.Safe) != nil {
+			hit, found := s.answer(&k)
+			if !found || string(hit.Plan) != r.Plan || hit.SafeDiff(r.Safe) != nil {
 				t.Fatalf("%v: %t, %+v", k, found, hit)
 			}
 			k.Backend += "x"
-			if _, found := s.Get(&k); found != (want[k].Seconds > 0) {
+			if _, found := s.answer(&k); found != (want[k].Seconds > 0) {
 				t.Fatalf("%v is found: %t", k, found)
 			}
 		}
@@ -190,11 +243,11 @@ func TestSnapshotDamaged(t *testing.T) {
 				t.Errorf("byte %d of the header flipped: it opens", at)
 			}
 			for k := range all {
-				hit, found := s.Get(&all[k].Key)
+				hit, found := s.answer(&all[k].Key)
 				if found &&
-					(hit.Plan != all[k].Plan ||
+					(string(hit.Plan) != all[k].Plan ||
 						hit.Seconds != all[k].Seconds ||
-						hit.Safe != SafeText(all[k].Safe)) {
+						string(hit.Safe) != SafeText(all[k].Safe)) {
 					t.Fatalf("byte %d flipped: record %d is %+v", at, k, hit)
 				}
 			}
@@ -226,37 +279,96 @@ func TestSnapshotDamaged(t *testing.T) {
 	}
 }
 
-// TestSnapshotChangedInPlace: what happens to the file under a reader changes
-// neither its answers nor the strings that it has handed out.
+// TestSnapshotChangedInPlace: what happens to the file under a reader never ends the
+// process, gives no other answer, and does not change what was handed out.
 func TestSnapshotChangedInPlace(t *testing.T) {
 	other := record(0)
 	other.Plan = "no plan of these"
+	pages := make([]Record, 200) // several pages: some are still there when it is cut
+	for k := range pages {
+		pages[k] = record(k)
+	}
 	for name, change := range map[string]func(path string) error{
 		"truncated": func(path string) error { return os.Truncate(path, 0) },
-		"cut short": func(path string) error { return os.Truncate(path, 40) },
+		"cut short": func(path string) error { return os.Truncate(path, 5000) },
 		"removed":   os.Remove,
 		"zeros":     func(path string) error { return os.WriteFile(path, make([]byte, 1<<13), 0o644) },
 		"another":   func(path string) error { return os.WriteFile(path, snapshotBytes([]Record{other}), 0o644) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := published(t, record(0), record(1))
+			path := published(t, pages...)
 			s, err := OpenSnapshot(path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			k := record(0).Key
-			before, _ := s.Get(&k)
+			before, _ := s.answer(&k)
 			if err := change(path); err != nil {
 				t.Fatal(err)
 			}
-			expect(t, s, 2, 1)
+			errs := 0
+			for k := range pages {
+				r := record(k)
+				var hit Hit
+				found, err := s.Get(&r.Key, &hit)
+				if found && string(hit.Plan) != r.Plan && string(hit.Plan) != other.Plan {
+					t.Errorf("record %d: %q", k, hit.Plan)
+				}
+				if err != nil {
+					errs++
+				}
+			}
+			if (name == "removed") != (s.Verify() == nil) || name == "truncated" && errs != len(pages) {
+				t.Errorf("%d errors, Verify says %v", errs, s.Verify())
+			}
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			if before.Plan != record(0).Plan || before.SafeDiff(record(0).Safe) != nil {
+			if string(before.Plan) != record(0).Plan || before.SafeDiff(record(0).Safe) != nil {
 				t.Errorf("what was handed out has become %+v", before)
 			}
 		})
+	}
+}
+
+// TestSnapshotRevision: equal records have equal revisions, and one that is pinned is
+// the only one that opens.
+func TestSnapshotRevision(t *testing.T) {
+	path := published(t, record(0), record(1))
+	s, err := OpenSnapshot(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := s.Revision()
+	if err := errors.Join(ParseRevision(revision), s.Verify(), s.Close()); err != nil {
+		t.Error(err)
+	}
+	if s, err = OpenSnapshotAt(path, revision); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	var pin *PinError
+	_, err = OpenSnapshotAt(published(t, record(0)), revision)
+	if !errors.As(err, &pin) || pin.Want != revision || pin.Found == revision {
+		t.Errorf("another revision: %v", err)
+	}
+}
+
+// TestSnapshotHit: everything that a hit says is what the record said.
+func TestSnapshotHit(t *testing.T) {
+	r := record(3)
+	r.Default, r.DefaultSeconds, r.Speedup, r.Regret = "8,8", 2.5, [3]float64{1.5, 1.4, 1.6}, 0.02
+	r.Ties, r.By, r.Untimed, r.Provisional, r.Checked = []string{"1,2", "3,4 threads=2"}, "tilewright 1", true, true, false
+	s, err := OpenSnapshot(published(t, record(1), r, record(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	h, found := s.answer(&r.Key)
+	if !found || string(h.Default) != r.Default || h.DefaultSeconds != r.DefaultSeconds || h.Speedup != r.Speedup ||
+		h.Regret != r.Regret || !slices.Equal(h.Ties(), r.Ties) || string(h.By) != r.By || !h.When().Equal(r.When) ||
+		!h.Untimed || !h.Provisional || h.Checked {
+		t.Errorf("%+v", h)
 	}
 }
 
@@ -267,9 +379,13 @@ func TestGetAllocatesNothing(t *testing.T) {
 	}
 	defer s.Close()
 	k, miss := record(1).Key, record(2).Key
+	q := Question{Key: miss, Structure: StructureOf(record(2).Canonical)}
+	q.DeviceDistance = func([]byte) float64 { return 1 }
+	var hit Hit
 	if n := testing.AllocsPerRun(100, func() {
-		s.Get(&k)
-		s.Get(&miss)
+		s.Get(&k, &hit)
+		s.Get(&miss, &hit)
+		s.Nearest(&q, &hit)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -286,10 +402,13 @@ func FuzzSnapshot(f *testing.F) {
 			if err != nil {
 				continue
 			}
+			var hit Hit
 			for k := range all {
-				s.Get(&all[k].Key)
+				s.Get(&all[k].Key, &hit)
+				s.Nearest(&Question{Key: all[k].Key, Structure: StructureOf(all[k].Canonical)}, &hit)
 			}
-			s.Get(&Key{})
+			s.Get(&Key{}, &hit)
+			s.Verify()
 		}
 	})
 }
@@ -300,8 +419,11 @@ func fixHeader(data []byte) []byte {
 	if len(data) < snapshotHeaderSize {
 		return data
 	}
-	putHeader(data, int(data[8]), int(data[12]), uint64(len(data)))
-	return data
+	h := header{
+		slots: int(data[8]), count: int(data[12]), size: uint64(len(data)),
+		structures: int(data[32]), kinAt: little.Uint64(data[40:]), slotsAt: little.Uint64(data[48:]),
+	}
+	return append(h.bytes(), data[snapshotHeaderSize:]...)
 }
 
 func snapshotOf(b *testing.B, n int) (*Snapshot, []Key) {
@@ -323,18 +445,23 @@ func snapshotOf(b *testing.B, n int) (*Snapshot, []Key) {
 	return s, keys
 }
 
-// BenchmarkSnapshotGet looks up 1e5 records in random order.
+// BenchmarkSnapshotGet looks up records in random order.
 func BenchmarkSnapshotGet(b *testing.B) {
-	s, keys := snapshotOf(b, 100_000)
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		if _, found := s.Get(&keys[n]); !found {
-			b.Fatal("a miss")
-		}
-		if n++; n == len(keys) {
-			n = 0
-		}
+	for _, records := range []int{1e3, 1e5, 1e6} {
+		b.Run(fmt.Sprint(records), func(b *testing.B) {
+			s, keys := snapshotOf(b, records)
+			b.ReportAllocs()
+			var hit Hit
+			n := 0
+			for b.Loop() {
+				if found, err := s.Get(&keys[n], &hit); !found || err != nil {
+					b.Fatal(found, err)
+				}
+				if n++; n == len(keys) {
+					n = 0
+				}
+			}
+		})
 	}
 }
 
@@ -342,9 +469,25 @@ func BenchmarkSnapshotGet(b *testing.B) {
 func BenchmarkSnapshotHot(b *testing.B) {
 	s, keys := snapshotOf(b, 1000)
 	b.ReportAllocs()
+	var hit Hit
 	for b.Loop() {
-		if _, found := s.Get(&keys[0]); !found {
+		if found, _ := s.Get(&keys[0], &hit); !found {
 			b.Fatal("a miss")
+		}
+	}
+}
+
+// BenchmarkSnapshotNearest asks for other shapes of a structure of which there are
+// 1e5 records.
+func BenchmarkSnapshotNearest(b *testing.B) {
+	s, keys := snapshotOf(b, 100_000)
+	q := Question{Key: keys[0], Structure: StructureOf(record(0).Canonical)}
+	q.Fusion[0]++
+	b.ReportAllocs()
+	var hit Hit
+	for b.Loop() {
+		if found, _, err := s.Nearest(&q, &hit); !found || err != nil {
+			b.Fatal(found, err)
 		}
 	}
 }
@@ -362,7 +505,8 @@ func BenchmarkSnapshotOpen(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, found := s.Get(&all[77].Key); !found {
+		var hit Hit
+		if found, _ := s.Get(&all[77].Key, &hit); !found {
 			b.Fatal("a miss")
 		}
 		if err := s.Close(); err != nil {

@@ -98,3 +98,32 @@ func RoundFloat(d hlo.DType, v float64) float64 {
 	}
 	return d.RoundFloat(v)
 }
+
+// ReducePrecision rounds v, a number of type d, to the nearest one of exponent and
+// mantissa bits, halves to the even code, as XLA's EmitReducePrecisionIR does: with a narrower
+// exponent than d's, what is too large becomes infinite, and what would be denormal
+// zero; with as wide a one, denormal numbers keep the spacing of d's.
+func ReducePrecision(d hlo.DType, exponent, mantissa int, v float64) float64 {
+	if v == 0 || v != v || math.IsInf(v, 0) {
+		return v
+	}
+	own := d.ExponentBits()
+	_, e := math.Frexp(v)
+	e = max(e-1, 2-1<<(own-1))
+	if mantissa < d.FractionBits() {
+		q := math.Ldexp(v, mantissa-e)
+		r := math.RoundToEven(q)
+		if math.Abs(q) == 1.5 && (e+1<<(own-1)-1)&1 == 0 {
+			r = math.Copysign(1, q) // without a mantissa, the last bit is the exponent's
+		}
+		v = math.Ldexp(r, e-mantissa)
+	}
+	bias := 1<<(min(exponent, own)-1) - 1
+	switch {
+	case math.Abs(v) >= math.Ldexp(1, bias+1):
+		return math.Inf(int(math.Copysign(1, v)))
+	case exponent < own && math.Abs(v) < math.Ldexp(1, 1-bias):
+		return math.Copysign(0, v)
+	}
+	return v
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // An Identity names a device, the backend that drives it and the revision of
@@ -64,4 +65,34 @@ func ParseIdentity(text []byte) (Identity, error) {
 		return Identity{}, errors.New("an identity needs a device and a backend")
 	}
 	return id, nil
+}
+
+// Distances of devices, in the unit of cache.Question: one octave of all extents.
+const (
+	familyDistance  = 0.5 // of devices of one family
+	foreignDistance = 2   // of others of one backend
+)
+
+// DeviceDistance says how little a winner of one device says about another of the
+// same backend: 0 for the same name, 0.5 for one of its family, and 2 otherwise. The
+// family is what the name begins with, up to its first blank or the last dash of that:
+// the processors of one vendor, family and model, whatever their stepping, caches and
+// lanes.
+func DeviceDistance(a, b string) float64 {
+	switch {
+	case a == b:
+		return 0
+	case deviceFamily(a) == deviceFamily(b):
+		return familyDistance
+	}
+	return foreignDistance
+}
+
+// deviceFamily is the beginning of a name that the devices of a family share.
+func deviceFamily(name string) string {
+	word, _, _ := strings.Cut(name, " ")
+	if dash := strings.LastIndex(word, "-"); dash > 0 {
+		return word[:dash]
+	}
+	return word
 }

@@ -104,7 +104,10 @@ func (s *Store) AppendPlan(to []byte, print cache.Fingerprint) (plan []byte, sec
 	if s.closed {
 		return to, 0, false, &StoreError{ErrClosed}
 	}
-	hit, found := s.snapshot.Get(&key)
+	var hit cache.Hit
+	if found, err = s.snapshot.Get(&key, &hit); err != nil {
+		return to, 0, false, &StoreError{err}
+	}
 	return append(to, hit.Plan...), hit.Seconds, found, nil
 }
 
@@ -159,7 +162,7 @@ type Winner struct {
 	Reason string `json:"reason,omitempty"`
 	// Safe lists how the safe context of the record differs from the device's.
 	Safe []string `json:"safe,omitempty"`
-	// Evidence is there for winners of a database; a snapshot has none.
+	// Evidence is there for winners; DefaultError only for those of a database.
 	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
@@ -197,8 +200,7 @@ func (s *Store) Get(print cache.Fingerprint) (Winner, error) {
 	case s.closed:
 		return w, &StoreError{ErrClosed}
 	case s.snapshot != nil:
-		s.published(&w, &key)
-		return w, nil
+		return w, s.published(&w, &key)
 	case s.db == nil:
 		return w, &StoreError{errors.New("no database and no snapshot is open")}
 	}
@@ -206,15 +208,29 @@ func (s *Store) Get(print cache.Fingerprint) (Winner, error) {
 }
 
 // published fills in what the snapshot has.
-func (s *Store) published(w *Winner, key *cache.Key) {
-	hit, found := s.snapshot.Get(key)
+func (s *Store) published(w *Winner, key *cache.Key) error {
+	var hit cache.Hit
+	found, err := s.snapshot.Get(key, &hit)
+	if err != nil {
+		return &StoreError{err}
+	}
 	if !found {
-		return
+		return nil
 	}
 	w.Answer = "exact"
-	w.Plan = string([]byte(hit.Plan)) // the text shares the memory of the snapshot
+	w.Plan = string(hit.Plan)
 	w.Seconds = hit.Seconds
+	w.Predicted = hit.Untimed
 	w.Safe = hit.SafeDiff(s.device.Identity.Safe)
+	w.Evidence = &Evidence{
+		Default:     string(hit.Default),
+		Speedup:     hit.Speedup,
+		Regret:      hit.Regret,
+		Ties:        hit.Ties(),
+		Checked:     hit.Checked,
+		Provisional: hit.Provisional,
+	}
+	return nil
 }
 
 // stored fills in what the database has.

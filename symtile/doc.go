@@ -27,6 +27,9 @@
 //
 // This table is made from the propagators, and a test compares them.
 //
+//	batch-norm-grad       refused: it is several operations, which a partition takes apart
+//	batch-norm-inference  refused: it is several operations, which a partition takes apart
+//	batch-norm-training   refused: it is several operations, which a partition takes apart
 //	bitcast               tiled as a transpose to physical order, a reshape and a transpose to logical order
 //	                      rewritten as reshape, where both layouts are row-major
 //	bitcast-convert       refused: it changes the width of the elements

@@ -9,8 +9,12 @@
 //
 //	Key        (fusion, identity) → cache.Key
 //	Lookup     (database, fusion, identity) → Result
-//	Snapshot   a published file of winners, read into memory: Lookup, and Get
-//	           for a compiler that keeps keys, which allocates nothing
+//	Snapshot   a published file of winners, mapped: Lookup, and Get for a compiler
+//	           that keeps keys, which allocates nothing
+//
+// With a backend every fusion that has tiles gets an Answer: its winner, the nearest
+// one whose plan is legal for it, or the backend's default plan, and its Basis says
+// which (Snapshot.Answer, AnswerFrom).
 //
 // An identity (kernels.Identity) is a few strings. A Backend reports its own,
 // and kernels.ParseIdentity reads one that was written down, for a device that

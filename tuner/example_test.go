@@ -151,9 +151,10 @@ func ExampleSnapshot() {
 	defer s.Close()
 	winner, found, err := s.Lookup(fusion, id)
 	fmt.Println(found, winner.Plan.Tiles, winner.Plan.Knob("warps", 0), err)
-	hit, found := s.Get(&key)
-	fmt.Println(found, hit.Plan)
+	var hit cache.Hit
+	found, err = s.Get(&key, &hit)
+	fmt.Println(found, string(hit.Plan), err)
 	// Output:
 	// true [64 64] 4 <nil>
-	// true 64,64 warps=4
+	// true 64,64 warps=4 <nil>
 }

@@ -3,7 +3,6 @@ package tuner
 import (
 	"crypto/sha256"
 	"fmt"
-	"strings"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
@@ -76,17 +75,24 @@ func CheckImported(r *cache.Record) error {
 	return nil
 }
 
-// A Snapshot is a published file of winners (cache.DB.Publish), read into memory. It is immutable, takes no lock, and any number of goroutines may use
-// it. A compiler opens it once and asks it for every fusion.
+// A Snapshot is a published file of winners (cache.DB.Publish), mapped into memory. It
+// is immutable, takes no lock, and any number of goroutines may use it. A compiler
+// opens it once and asks it for every fusion.
 //
 // Lookup computes the fingerprint of the fusion and parses the plan. A compiler
 // that asks for the same fusion again keeps its Key and calls Get, which
-// allocates nothing.
+// allocates nothing. Answer has an answer for every fusion.
 type Snapshot struct{ *cache.Snapshot }
 
-// OpenSnapshot reads a snapshot file.
+// OpenSnapshot opens a snapshot file.
 func OpenSnapshot(path string) (Snapshot, error) {
 	s, err := cache.OpenSnapshot(path)
+	return Snapshot{s}, err
+}
+
+// OpenSnapshotAt opens a snapshot file of a revision only; see cache.OpenSnapshotAt.
+func OpenSnapshotAt(path, revision string) (Snapshot, error) {
+	s, err := cache.OpenSnapshotAt(path, revision)
 	return Snapshot{s}, err
 }
 
@@ -98,16 +104,18 @@ type Winner struct {
 }
 
 // Lookup finds the winner of a fusion on a device. The winner stays valid after
-// the snapshot is closed. The error is about a plan that cannot be parsed.
+// the snapshot is closed. The error is about a plan that cannot be parsed, or a
+// damaged file.
 func (s Snapshot) Lookup(
 	c *hlo.Computation, id kernels.Identity,
 ) (Winner, bool, error) {
 	key := Key(c, id)
-	hit, found := s.Get(&key)
-	if !found {
-		return Winner{}, false, nil
+	var hit cache.Hit
+	found, err := s.Get(&key, &hit)
+	if !found || err != nil {
+		return Winner{}, false, err
 	}
-	plan, err := kernels.ParsePlan(strings.Clone(hit.Plan)) // the text shares the memory of the snapshot
+	plan, err := kernels.ParsePlan(string(hit.Plan))
 	if err != nil {
 		return Winner{}, false, err
 	}

@@ -95,8 +95,9 @@ func (c *crowd) read(ctx context.Context, n int) {
 			return
 		}
 		c.hits.Add(1)
-		if hit, found := s.Get(&want.Key); !found || hit.Plan != want.Plan {
-			c.harm("a lookup: found is %t, the plan %q", found, hit.Plan)
+		var hit cache.Hit
+		if found, err := s.Get(&want.Key, &hit); !found || string(hit.Plan) != want.Plan {
+			c.harm("a lookup: found is %t, the plan %q, %v", found, hit.Plan, err)
 		}
 		if err := s.Close(); err != nil {
 			c.harm("a snapshot: %v", err)

@@ -18,11 +18,11 @@ import sys
 import tempfile
 
 import jax
-import ml_dtypes
 import numpy as np
 
 import definitions
 import make
+from compare import difference, save
 
 # The relative difference that is allowed. Sums of f32 in another order differ by
 # some 1e-6; the second moments of Adam, squares, and deep norms multiply that.
@@ -65,24 +65,6 @@ def arguments(abstract):
         ranges.append([lo, hi])
         arrays.append(x.astype(leaf.dtype).reshape(leaf.shape))
     return ranges, arrays, jax.tree_util.tree_unflatten(tree, arrays)
-
-
-def save(folder, arrays):
-    """NumPy files 0.npy and so on; bf16 as its bits."""
-    os.makedirs(folder)
-    for k, x in enumerate(arrays):
-        np.save(os.path.join(folder, f"{k}.npy"), x.view(np.uint16) if x.dtype == ml_dtypes.bfloat16 else x)
-
-
-def difference(got, want):
-    """The largest difference, relative to the largest element."""
-    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
-    if want.size == 0:
-        return 0.0
-    if not np.array_equal(np.isfinite(got), np.isfinite(want)):
-        return np.inf
-    top = np.nanmax(np.abs(np.where(np.isfinite(want), want, 0)))
-    return float(np.nanmax(np.abs(np.where(np.isfinite(want), got - want, 0))) / (top or 1))
 
 
 def executed(program, lowered, arrays, count):

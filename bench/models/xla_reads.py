@@ -58,7 +58,7 @@ def compared(text, fused):
     import numpy as np
 
     import rival
-    from oracle import difference
+    from compare import difference
 
     with tempfile.TemporaryDirectory() as folder:
         outputs = []

@@ -352,13 +352,19 @@ func (c *cacheCall) publish() error {
 	if err := c.warnOfLeftOut(err); err != nil {
 		return err
 	}
+	s, err := cache.OpenSnapshot(c.args[0])
+	if err != nil {
+		return err
+	}
+	defer s.Close()
 	if c.json {
 		return c.printJSON(map[string]any{
 			"records":  n,
 			"snapshot": c.args[0],
+			"revision": s.Revision(),
 		})
 	}
-	fmt.Fprintf(c.out, "%d records in %s\n", n, c.args[0])
+	fmt.Fprintf(c.out, "%d records in %s, revision %s\n", n, c.args[0], s.Revision())
 	return nil
 }
 

@@ -2,28 +2,34 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 )
 
-// lookupCommand asks for a winner.
+// lookupCommand asks for a plan.
 var lookupCommand = command{
-	name: "lookup", args: "FILE", short: "the compiler's question: which plan? exit 0 known, 3 not",
-	long: `Prints the winner of a fusion on this machine's device, or exits with status 3 when none is stored.
-A FILE with several fusions is answered for all of them, and - is the standard input. Many questions are
-cheaper to a server: tilewright serve. Nothing is compiled, run or written. A winner measured under another driver or Go version is still an
-answer; "safe" then says what differs.`,
+	name: "lookup", args: "FILE", short: "the compiler's question: which plan? exit 3 if -require is not met",
+	long: `Prints a plan for a fusion on this machine's device: its winner (basis "exact"), that of the nearest
+fusion whose plan is legal ("nearest": other extents, another revision of the code generator, another
+device), or else the device's default plan, which is the first by price ("predicted"). Nothing is
+compiled, run or measured. A FILE with several fusions is answered for all of them, and - is the standard
+input; many questions are cheaper to a server: tilewright serve. A winner measured under another driver or Go version is still exact; "safe"
+then says what differs. -require exact ends with status 3 where there is no winner.`,
 	run: runLookup,
 }
 
 // lookupJSON is the result of lookup -json.
 type lookupJSON struct {
-	// Found is false where nothing is stored, and then the fields below Device
-	// are empty.
+	// Found is false where the answer is not of the basis that -require demands, and
+	// then the fields below Device are empty.
 	Found bool `json:"found"`
 	// Name of the fusion.
 	Fusion string `json:"fusion"`
@@ -31,12 +37,17 @@ type lookupJSON struct {
 	Print string `json:"fingerprint"`
 	// Stable name of the device.
 	Device string `json:"device"`
-	// The winner.
+	// What the answer rests on: exact, nearest, predicted or default.
+	Basis tuner.Basis `json:"basis,omitempty"`
+	// How what a nearest answer was measured for differs from what was asked.
+	Differs []string `json:"differs,omitempty"`
+	// The plan.
 	Plan string `json:"plan,omitempty"`
-	// Seconds is the median of the winner.
+	// Seconds is the median of the winner, or, where Untimed is set, its price.
 	Seconds float64 `json:"seconds,omitempty"`
-	// The plan that the winner is compared with.
-	Default string `json:"default,omitempty"`
+	// The plan that the winner is compared with, and its median.
+	Default        string  `json:"default,omitempty"`
+	DefaultSeconds float64 `json:"defaultSeconds,omitempty"`
 	// Speedup over the default: median, lower and upper end (0: unknown).
 	Speedup [3]float64 `json:"speedup"`
 	// Regret bounds the winner's time over that of the best tried plan, minus
@@ -53,9 +64,18 @@ type lookupJSON struct {
 	// Provisional says that the race is not over, or that only the default plan was
 	// timed.
 	Provisional bool `json:"provisional,omitempty"`
+	// When and By say when and by which tool it was measured.
+	When *time.Time `json:"when,omitempty"`
+	By   string     `json:"by,omitempty"`
 	// Safe lists how the safe context of the record differs from this
 	// machine's.
 	Safe []string `json:"safe,omitempty"`
+}
+
+// lookupFlags are the flags of lookup.
+type lookupFlags struct {
+	db, snapshot, require, queue *string
+	device                       deviceFlags
 }
 
 // runLookup looks the fusions of a file up by the identity of the device; nothing is
@@ -63,12 +83,20 @@ type lookupJSON struct {
 // devices measures. One fusion is answered by a document of its own, several by a list.
 func runLookup(c *call) error {
 	c.jsonFlag()
-	db := c.dbFlag()
-	device := c.deviceFlag()
+	f := lookupFlags{
+		db:       c.dbFlag(),
+		snapshot: c.String("snapshot", "", "ask a snapshot instead of the database: `FILE`, or FILE@REVISION to accept that one only"),
+		device:   c.deviceFlag(),
+		require:  c.String("require", "", "answer with a stored winner of this fusion only: `exact`"),
+		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, each with its canonical text"),
+	}
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
+	}
+	if *f.require != "" && *f.require != string(tuner.Exact) {
+		return usagef("-require %s: only exact can be required", *f.require)
 	}
 	m, _, err := c.readModule(args[0])
 	if err != nil {
@@ -78,15 +106,15 @@ func runLookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	b, err := backend(device)
+	asked, err := f.open()
 	if err != nil {
 		return err
 	}
-	winners := cache.Open(*db)
+	defer asked.close()
 	if len(all) != 1 {
-		return c.lookupAll(winners, all, b)
+		return c.lookupAll(asked, all)
 	}
-	j, err := lookupOne(winners, all[0], b)
+	j, err := asked.lookup(all[0])
 	if err != nil {
 		return err
 	}
@@ -104,13 +132,16 @@ type lookupModuleJSON struct {
 }
 
 // lookupAll answers for all fusions of a module, with a line or a document for each. The
-// exit status is that of a miss while the winner of one is not known, so that a build
-// that needs all of them can ask once.
-func (c *call) lookupAll(winners *cache.DB, all []*hlo.Computation, b kernels.Backend) error {
+// exit status is that of a miss while one of them has no plan, or none that is
+// required, so that a build that needs all of them can ask once.
+func (c *call) lookupAll(asked *winnerSource, all []*hlo.Computation) error {
 	j := lookupModuleJSON{Fusions: []lookupJSON{}}
 	var missed error
 	for _, f := range all {
-		one, err := lookupOne(winners, f, b)
+		one, err := asked.lookup(f)
+		if tuner.IsUnanswered(err) {
+			err = nil
+		}
 		if err != nil {
 			return err
 		}
@@ -133,33 +164,128 @@ func (c *call) lookupAll(winners *cache.DB, all []*hlo.Computation, b kernels.Ba
 	return missed
 }
 
-// lookupOne looks a fusion up by its fingerprint and the identity of the device. A
-// database that is not there is a miss; an error is one of a damaged record or file.
-func lookupOne(winners *cache.DB, fusion *hlo.Computation, b kernels.Backend) (lookupJSON, error) {
-	r, found, err := tuner.Lookup(winners, fusion, kernels.IdentityOf(b))
-	j := lookupJSON{
-		Found:  found,
-		Fusion: fusion.Name,
-		Print:  fmt.Sprintf("%x", fusion.Fingerprint()),
-		Device: b.Identity().Name,
-	}
-	if found {
-		j.Plan = r.Record.Plan
-		j.Seconds = r.Record.Seconds
-		j.Default = r.Record.Default
-		j.Speedup = r.Record.Speedup
-		j.Regret = r.Record.Regret
-		j.Ties = r.Record.Ties
-		j.Checked = r.Record.Checked
-		j.Safe = r.SafeGap
-		j.Untimed = r.Record.Untimed
-		j.Provisional = r.Record.Provisional
-		j.DefaultError = r.Record.DefaultFailure()
-	}
-	return j, err
+// A winnerSource is what lookup asks: a database or a snapshot, and a device.
+type winnerSource struct {
+	backend  kernels.Backend
+	winners  *cache.DB
+	snapshot tuner.Snapshot // asked where it is open
+	required bool           // that of the fusion itself only
+	queue    string
 }
 
-// print prints the plan, and the differences of the safe context as notes.
+// open opens what the flags name.
+func (f *lookupFlags) open() (*winnerSource, error) {
+	b, err := backend(f.device)
+	if err != nil {
+		return nil, err
+	}
+	w := &winnerSource{backend: b, winners: cache.Open(*f.db), required: *f.require != "", queue: *f.queue}
+	if *f.snapshot != "" {
+		w.snapshot, err = openSnapshot(*f.snapshot)
+	}
+	return w, err
+}
+
+func (w *winnerSource) close() {
+	if w.snapshot.Snapshot != nil {
+		w.snapshot.Close()
+	}
+}
+
+// lookup answers for one fusion. The error is one of a damaged record or file, or that
+// the fusion has no plans.
+func (w *winnerSource) lookup(fusion *hlo.Computation) (lookupJSON, error) {
+	j := lookupJSON{
+		Fusion: fusion.Name,
+		Print:  fmt.Sprintf("%x", fusion.Fingerprint()),
+		Device: w.backend.Identity().Name,
+		Regret: -1,
+	}
+	a, err := w.ask(fusion)
+	if tuner.IsUnanswered(err) && w.required {
+		err = nil
+	}
+	if err != nil {
+		return j, err
+	}
+	if a.Basis != tuner.Exact && w.queue != "" {
+		if err := appendMiss(w.queue, fusion, j); err != nil {
+			return j, err
+		}
+	}
+	if j.Found = a.Basis == tuner.Exact || !w.required; j.Found {
+		j.fill(&a)
+	}
+	return j, nil
+}
+
+// ask asks the snapshot or the database.
+func (w *winnerSource) ask(fusion *hlo.Computation) (tuner.Answer, error) {
+	if w.snapshot.Snapshot != nil {
+		return w.snapshot.Answer(fusion, w.backend)
+	}
+	return tuner.AnswerFrom(w.winners, fusion, w.backend)
+}
+
+// openSnapshot opens FILE or FILE@REVISION.
+func openSnapshot(name string) (tuner.Snapshot, error) {
+	file, revision, pinned := cutRevision(name)
+	if !pinned {
+		return tuner.OpenSnapshot(name)
+	}
+	return tuner.OpenSnapshotAt(file, revision)
+}
+
+// cutRevision splits FILE@REVISION; a name whose end is no revision is a file's.
+func cutRevision(name string) (file, revision string, ok bool) {
+	at := strings.LastIndexByte(name, '@')
+	if at < 0 || cache.ParseRevision(name[at+1:]) != nil {
+		return name, "", false
+	}
+	return name[:at], name[at+1:], true
+}
+
+// A missJSON is a line of -queue.
+type missJSON struct {
+	Fusion    string    `json:"fusion"`
+	Print     string    `json:"fingerprint"`
+	Device    string    `json:"device"`
+	Canonical string    `json:"canonical"`
+	When      time.Time `json:"when"`
+}
+
+// appendMiss appends a line to a file of JSON lines.
+func appendMiss(file string, fusion *hlo.Computation, j lookupJSON) error {
+	line, err := json.Marshal(missJSON{j.Fusion, j.Print, j.Device, fusion.Canonical(), time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	return output.File{Name: file, Kind: output.Lines}.Append(line)
+}
+
+// fill takes an answer over.
+func (j *lookupJSON) fill(a *tuner.Answer) {
+	j.Basis = a.Basis
+	j.Differs = a.Differs
+	j.Plan = a.Plan.String()
+	j.Seconds = a.Seconds
+	j.Default = a.Default
+	j.DefaultSeconds = a.DefaultSeconds
+	j.Speedup = a.Speedup
+	j.Regret = a.Regret
+	j.Ties = a.Ties
+	j.Checked = a.Checked
+	j.Safe = a.SafeGap
+	j.Untimed = a.Untimed
+	j.Provisional = a.Provisional
+	j.DefaultError = a.DefaultFailure
+	j.By = a.By
+	if !a.When.IsZero() {
+		j.When = &a.When
+	}
+}
+
+// print prints the plan, and what has to be known about it as notes.
 func (j lookupJSON) print(c *call) error {
 	if c.json {
 		return c.printJSON(j)
@@ -169,17 +295,27 @@ func (j lookupJSON) print(c *call) error {
 		return nil
 	}
 	fmt.Fprintf(c.out, "%s\n", j.Plan)
-	if !j.Checked {
-		fmt.Fprint(c.err, "note: the record was imported: the plan has not been checked here\n")
-	}
-	if j.Provisional {
-		fmt.Fprint(c.err, "note: the winner is provisional: `tilewright tune` races on\n")
-	}
-	if j.DefaultError != "" {
-		fmt.Fprintf(c.err, "note: %s\n", j.DefaultError)
-	}
-	for _, s := range j.Safe {
-		fmt.Fprintf(c.err, "note: %s\n", s)
+	for _, note := range j.notes() {
+		fmt.Fprintf(c.err, "note: %s\n", note)
 	}
 	return nil
+}
+
+// notes are what a person should know beside the plan.
+func (j lookupJSON) notes() (all []string) {
+	switch {
+	case j.Basis == tuner.Nearest:
+		all = append(all, "no winner is stored; the nearest one: "+strings.Join(j.Differs, ", "))
+	case j.Basis != tuner.Exact:
+		all = append(all, "no winner is stored: this is the default plan")
+	case !j.Checked:
+		all = append(all, "the record was imported: the plan has not been checked here")
+	}
+	if j.Provisional {
+		all = append(all, "the winner is provisional: `tilewright tune` races on")
+	}
+	if j.DefaultError != "" {
+		all = append(all, j.DefaultError)
+	}
+	return append(all, j.Safe...)
 }

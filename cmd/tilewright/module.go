@@ -51,11 +51,14 @@ type unitJSON struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// isOneFusion reports whether a module does nothing but compute one fusion.
+// isOneFusion reports whether a module does nothing but compute one fusion of its
+// parameters, in their order.
 func isOneFusion(m *hlo.Module) bool {
 	all := m.Fusions()
 	for _, i := range m.Entry.Instrs {
-		if i.Op != hlo.OpParameter && i.Op != hlo.OpFusion && all[0] != m.Entry {
+		switch {
+		case i.Op == hlo.OpParameter || all[0] == m.Entry:
+		case i.Op != hlo.OpFusion || !slices.Equal(i.Operands, m.Entry.Params):
 			return false
 		}
 	}

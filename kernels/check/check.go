@@ -64,6 +64,9 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 			}
 		}
 		switch i.Op {
+		case hlo.OpReducePrecision:
+			_, mantissa := i.Precision()
+			coarsest = max(coarsest, math.Ldexp(1, -mantissa))
 		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution,
 			hlo.OpReduce, hlo.OpReduceWindow, hlo.OpSelectAndScatter, hlo.OpScatter:
 			terms = max(terms, reference.Terms(i))

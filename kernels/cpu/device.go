@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,16 +28,18 @@ func lanes() int { return runtime.GOMAXPROCS(0) }
 func identify() kernels.Device {
 	n := lanes()
 	bits, registers := gemm.Vectors()
+	info, levels := readCPUInfo(), cacheLevels()
 	return kernels.Device{
-		Name:     fmt.Sprintf("cpu:%s %dc", modelName(), n),
+		Name:     "cpu:" + deviceName(info, bits, levels, n),
 		Backend:  "cpu",
 		Revision: Revision,
 		Safe: map[string]string{
-			"go": runtime.Version(),
-			"os": runtime.GOOS + "/" + runtime.GOARCH,
+			"go":        runtime.Version(),
+			"os":        runtime.GOOS + "/" + runtime.GOARCH,
+			"processor": cmp.Or(info["model name"], runtime.GOARCH),
 		},
 		Lanes:  n,
-		Levels: cacheLevels(),
+		Levels: levels,
 
 		VectorBits: bits, VectorRegisters: registers,
 	}
@@ -62,19 +65,88 @@ func measureDevice() kernels.Device {
 	return d
 }
 
-// modelName is the processor's name as Linux lists it, or else its architecture.
-func modelName() string {
+// deviceName is the part of the key of winners that says what processor they were
+// measured on: vendor, family, model and stepping, the widest vectors, the caches and
+// the lanes, "AuthenticAMD-25-17-1 avx2 32K+512K+16M 2c". What a hypervisor calls the
+// processor is not part of it: two different ones can have one such name. Elsewhere
+// than on Linux on amd64 the architecture stands for the first word.
+func deviceName(info cpuInfo, vectorBits int, levels []kernels.Level, lanes int) string {
+	name := info.join(
+		"vendor_id",
+		"cpu family",
+		"model",
+		"stepping",
+	)
+	if name == "" {
+		name = runtime.GOARCH + info.join(
+			"",
+			"CPU implementer",
+			"CPU part",
+			"CPU variant",
+			"CPU revision",
+		)
+	}
+	var caches []string
+	inner := levels[:len(levels)-1]
+	for _, l := range inner {
+		caches = append(caches, sizeName(l.Bytes))
+	}
+	return fmt.Sprintf(
+		"%s v%d %s %dc",
+		name,
+		vectorBits,
+		strings.Join(caches, "+"),
+		lanes,
+	)
+}
+
+// join is the values of some names with dashes between them; it is empty where Linux
+// says none of them.
+func (info cpuInfo) join(names ...string) string {
+	var values []string
+	for _, name := range names {
+		values = append(values, info[name])
+	}
+	text := strings.Join(values, "-")
+	if strings.Trim(text, "-") == "" {
+		return ""
+	}
+	return text
+}
+
+// sizeName is a size in KiB, or in MiB where it is a whole number of them.
+func sizeName(bytes int64) string {
+	const mega = 1 << 20
+	if bytes >= mega && bytes%mega == 0 {
+		return fmt.Sprintf("%dM", bytes/mega)
+	}
+	return fmt.Sprintf("%dK", bytes>>10)
+}
+
+// cpuInfo is what Linux says of the first processor, by name.
+type cpuInfo map[string]string
+
+// readCPUInfo reads the lines up to the first blank one; it is empty elsewhere.
+func readCPUInfo() cpuInfo {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
-		return runtime.GOARCH
+		return nil
 	}
-	for line := range strings.Lines(string(text)) {
-		key, value, ok := strings.Cut(line, ":")
-		if ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
+	return parseCPUInfo(string(text))
+}
+
+// parseCPUInfo reads the description of the first processor.
+func parseCPUInfo(text string) cpuInfo {
+	info := cpuInfo{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok && len(info) > 0 {
+			break
 		}
+		name = strings.TrimSpace(name)
+		info[name] = strings.TrimSpace(value)
 	}
-	return runtime.GOARCH
+	return info
 }
 
 // cacheLevels reads the data caches Linux lists, innermost first, then memory.

@@ -23,7 +23,6 @@ import (
 var notComputed = map[hlo.Opcode]string{
 	hlo.OpComplex:           "complex numbers are not computed",
 	hlo.OpImag:              "complex numbers are not computed",
-	hlo.OpReducePrecision:   "values are rounded to element types only",
 	hlo.OpStochasticConvert: "its rounding depends on random bits",
 }
 
@@ -116,6 +115,9 @@ func elementwiseStrip[T portable.Number](
 	}
 	if portable.ClassOf(from) != v.class || from.IsComplex() {
 		return nil
+	}
+	if i.Op == hlo.OpReducePrecision {
+		return unaryStrip(v, args[0], portable.ReducePrecision[T](i))
 	}
 	return uniformStrip[T](i.Op, d, v, args)
 }

@@ -58,7 +58,6 @@ func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 var notComputed = map[hlo.Opcode]string{
 	hlo.OpComplex:           "complex numbers are not computed",
 	hlo.OpImag:              "complex numbers are not computed",
-	hlo.OpReducePrecision:   "values are rounded to element types only",
 	hlo.OpStochasticConvert: "its rounding depends on random bits",
 }
 
@@ -97,6 +96,8 @@ func (e *emitter) scalar(
 		return e.recast(d, from, x[0])
 	case hlo.OpIsFinite:
 		return e.finite(from, x[0])
+	case hlo.OpReducePrecision:
+		return e.reducePrecision(in, from, x[0])
 	}
 	// The operation is chosen by the type of the operands: a predicate, a float or an
 	// integer.
@@ -215,6 +216,74 @@ func (e *emitter) finite(d hlo.DType, x operand) operand {
 		kindPred, "setp.lt.f32",
 		a.get(k, "abs.f32", x),
 		f32(math.Inf(1)),
+	)
+}
+
+// reducePrecision rounds x by its bits; see kernels.ReducePrecision. Numbers of bf16 are
+// some of f32. The denormal numbers of f16 are not, and f64 takes other masks: they are
+// refused unless nothing is rounded.
+func (e *emitter) reducePrecision(
+	in *hlo.Instr, d hlo.DType, x operand,
+) operand {
+	exponent, mantissa := in.Precision()
+	if exponent >= d.ExponentBits() &&
+		mantissa >= d.FractionBits() {
+		return x
+	}
+	if d != hlo.F32 && d != hlo.BF16 {
+		e.refuse(in, "reduce-precision of %s is not computed on a GPU", d)
+	}
+	a := e.asm
+	x = a.in(kindF32, x)
+	bits := a.get(kindB32, "mov.b32", x)
+	low := hlo.F32.FractionBits() - mantissa
+	if low > 0 {
+		odd := a.get(kindB32, "bfe.u32", bits, low, 1)
+		half := int64(1)<<(low-1) - 1
+		bits = a.get(kindB32, "add.u32", bits, odd)
+		bits = a.get(kindB32, "add.u32", bits, half)
+		bits = a.get(
+			kindB32, "and.b32", bits,
+			-(int64(1) << low),
+		)
+	}
+	r := a.get(kindF32, "mov.b32", bits)
+	if exponent < hlo.F32.ExponentBits() {
+		r = e.inRange(exponent, bits, r)
+	}
+	nan := a.get(kindPred, "setp.nan.f32", x, x)
+	return e.choose(hlo.F32, nan, x, r)
+}
+
+// inRange is r, whose code is bits, as a number with a narrower exponent: infinite or
+// zero outside of its range.
+func (e *emitter) inRange(
+	exponent int, bits, r operand,
+) operand {
+	a := e.asm
+	bias := 1<<(exponent-1) - 1
+	magnitude := a.get(kindF32, "abs.f32", r)
+	sign := a.get(
+		kindB32, "and.b32", bits, int64(-1)<<31,
+	)
+	infinite := a.get(
+		kindB32, "or.b32", sign, int64(0x7f800000),
+	)
+	large := a.get(
+		kindPred, "setp.ge.f32", magnitude,
+		f32(math.Ldexp(1, bias+1)),
+	)
+	small := a.get(
+		kindPred, "setp.lt.f32", magnitude,
+		f32(math.Ldexp(1, 1-bias)),
+	)
+	r = e.choose(
+		hlo.F32, large,
+		a.get(kindF32, "mov.b32", infinite), r,
+	)
+	return e.choose(
+		hlo.F32, small,
+		a.get(kindF32, "mov.b32", sign), r,
 	)
 }
 

@@ -90,6 +90,7 @@ var unitsOf = map[hlo.Opcode]float64{
 	hlo.OpClamp:            0,
 	hlo.OpSelect:           0,
 	hlo.OpConvert:          0,
+	hlo.OpReducePrecision:  0,
 	hlo.OpRemainder:        0,
 }
 

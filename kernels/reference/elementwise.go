@@ -353,7 +353,6 @@ func totalOrder(x float64) int64 {
 var notComputed = map[hlo.Opcode]string{
 	hlo.OpComplex:           "complex numbers are not computed",
 	hlo.OpImag:              "complex numbers are not computed",
-	hlo.OpReducePrecision:   "values are rounded to element types only",
 	hlo.OpStochasticConvert: "its rounding depends on random bits",
 }
 
@@ -403,6 +402,11 @@ func pointwise(
 		return clampElements(out, a), nil
 	case hlo.OpConvert:
 		return convertElements(out, a[0]), nil
+	case hlo.OpReducePrecision:
+		exponent, mantissa := i.Precision()
+		return func(n int64) {
+			out.floats[n] = kernels.ReducePrecision(from, exponent, mantissa, a[0].floats[n])
+		}, nil
 	case hlo.OpIsFinite:
 		return func(n int64) {
 			out.ints[n] = boolInt(

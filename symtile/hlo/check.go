@@ -3,6 +3,7 @@ package hlo
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // Each check is the shape rule of an operation: it reports how the declared shape
@@ -84,6 +85,28 @@ func checkIsFinite(i *Instr) error {
 		return fmt.Errorf("is-finite takes floating-point numbers, not %s", d)
 	}
 	return checkPredicate(i)
+}
+
+// Precision is the format that a reduce-precision rounds to: the widths of its
+// exponent and its mantissa in bits.
+func (i *Instr) Precision() (exponent, mantissa int) {
+	exponent, _ = strconv.Atoi(i.Text("exponent_bits")) // the shape rule has read them
+	mantissa, _ = strconv.Atoi(i.Text("mantissa_bits"))
+	return exponent, mantissa
+}
+
+// checkReducePrecision: floating-point numbers, rounded to a format that has an
+// exponent.
+func checkReducePrecision(i *Instr) error {
+	if d := i.Operands[0].Shape.DType; !d.IsFloat() {
+		return fmt.Errorf("reduce-precision takes floating-point numbers, not %s", d)
+	}
+	for name, least := range map[string]int{"exponent_bits": 1, "mantissa_bits": 0} {
+		if n, err := strconv.Atoi(i.Text(name)); err != nil || n < least || n > 64 {
+			return fmt.Errorf("reduce-precision needs %s of %d to 64, not %q", name, least, i.Text(name))
+		}
+	}
+	return checkSameAsOperand(i)
 }
 
 var directions = []string{

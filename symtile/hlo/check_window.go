@@ -3,6 +3,7 @@ package hlo
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // checkWindow reports what is wrong with a window; rank is how many dimensions it needs.
@@ -485,4 +486,37 @@ func checkScaledDot(i *Instr) error {
 		}
 	}
 	return checkDot(i)
+}
+
+// checkBatchNorm: an array of floating-point numbers, one vector of the extent of the
+// feature dimension for each statistic, and, of a gradient, one more array. The results
+// are the array and, but for inference, two such vectors.
+func checkBatchNorm(i *Instr) error {
+	x := i.Operands[0].Shape
+	x.Layout = Layout{}
+	feature, err := strconv.Atoi(i.Text("feature_index"))
+	if err != nil || feature < 0 || feature >= x.Rank() || !x.DType.IsFloat() {
+		return fmt.Errorf("feature_index=%q is no dimension of %s, an array of floating-point numbers", i.Text("feature_index"), x)
+	}
+	if _, err := strconv.ParseFloat(i.Text("epsilon"), 64); err != nil {
+		return fmt.Errorf("epsilon=%q is not a number", i.Text("epsilon"))
+	}
+	one := Shape{DType: x.DType, Dims: x.Dims[feature : feature+1]}
+	for k, o := range i.Operands[1:] {
+		want := one
+		if i.Op == OpBatchNormGrad && k == 3 {
+			want = x
+		}
+		if !o.Shape.Compatible(want) {
+			return fmt.Errorf("operand %d of %s is %s; it must be %s", k+1, i.Op, withoutLayout(o.Shape), want)
+		}
+	}
+	want := x
+	if i.Op != OpBatchNormInference {
+		want = Shape{DType: Tuple, Tuple: []Shape{x, one, one}}
+	}
+	if !i.Shape.Compatible(want) {
+		return wrongShape(want, "%s of these operands is %s, not %s", i.Op, want, withoutLayout(i.Shape))
+	}
+	return nil
 }

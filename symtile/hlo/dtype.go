@@ -208,6 +208,17 @@ func (d DType) FractionBits() int {
 	return smallFloats[d].frac
 }
 
+// ExponentBits is the width of the exponent of a floating-point type.
+func (d DType) ExponentBits() int {
+	switch d {
+	case F64:
+		return 11
+	case F32:
+		return 8
+	}
+	return smallFloats[d].exp
+}
+
 // A smallFloat describes a float of at most 16 bits.
 type smallFloat struct {
 	// exp and frac are the widths of exponent and mantissa in bits, bias what is

@@ -442,7 +442,7 @@ var opTable = map[Opcode]opRow{
 	OpIsFinite:            unary("stablehlo.is_finite", 1, plain|Discontinuous, checkIsFinite),
 	OpConvert:             unary("stablehlo.convert", 1, plain|KeepsMagnitude, checkConvert),
 	OpBitcastConvert:      unary("stablehlo.bitcast_convert", 1, plain|Discontinuous, checkBitcastConvert),
-	OpReducePrecision:     unary("stablehlo.reduce_precision", 1, 0, checkSameAsOperand),
+	OpReducePrecision:     unary("stablehlo.reduce_precision", 1, 0, checkReducePrecision),
 
 	// Elementwise operations of two operands.
 	OpAdd:                  binary("stablehlo.add", 1, plain|Monoid, checkSameAsOperand),
@@ -536,9 +536,9 @@ var opTable = map[Opcode]opRow{
 	OpSort:                 unchecked(ClassOpaque, "stablehlo.sort"),
 	OpTopK:                 unchecked(ClassOpaque, "chlo.top_k"),
 	OpRaggedDot:            unchecked(ClassOpaque, noMLIR),
-	OpBatchNormGrad:        unchecked(ClassOpaque, "stablehlo.batch_norm_grad"),
-	OpBatchNormInference:   unchecked(ClassOpaque, "stablehlo.batch_norm_inference"),
-	OpBatchNormTraining:    unchecked(ClassOpaque, "stablehlo.batch_norm_training"),
+	OpBatchNormGrad:        {5, 5, ClassOpaque, "stablehlo.batch_norm_grad", 0, 0, checkBatchNorm},
+	OpBatchNormInference:   {5, 5, ClassOpaque, "stablehlo.batch_norm_inference", 0, 0, checkBatchNorm},
+	OpBatchNormTraining:    {3, 3, ClassOpaque, "stablehlo.batch_norm_training", 0, 0, checkBatchNorm},
 	OpCholesky:             unchecked(ClassOpaque, "stablehlo.cholesky"),
 	OpTriangularSolve:      unchecked(ClassOpaque, "stablehlo.triangular_solve"),
 	OpFft:                  unchecked(ClassOpaque, "stablehlo.fft"),

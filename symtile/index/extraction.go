@@ -299,6 +299,9 @@ func (s *selector) isMod() bool {
 // remainderOf reports whether x is k·(y mod m) = k·y − k·m·⌊y/m⌋. The quotient is
 // its last term, because atoms inside an atom have smaller ids.
 func (r *Ring) remainderOf(x lin) (k int64, ok bool) {
+	if len(x.t) == 0 { // recentring may leave a constant
+		return 0, false
+	}
 	n := len(x.t) - 1
 	t := x.t[n]
 	a := &r.atoms[t.a]

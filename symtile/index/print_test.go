@@ -38,3 +38,15 @@ func TestPrintParses(t *testing.T) {
 	}
 	t.Logf("%d of %d read back as another form", bad, total)
 }
+
+// TestExtractConstant: a sum whose terms cancelled when its dividends were recentred
+// is a constant, which is no remainder (a chain of seed 991 panicked).
+func TestExtractConstant(t *testing.T) {
+	r := NewRing()
+	if _, ok := r.remainderOf(constForm(3)); ok {
+		t.Error("3 is a remainder")
+	}
+	if x, cost := r.search(constForm(3), 0); cost != 0 || len(x.t) != 0 || x.c != 3 {
+		t.Errorf("3 is written %v at cost %d", x, cost)
+	}
+}

@@ -39,9 +39,10 @@ func (p *partitioner) flatten(
 	c *hlo.Computation,
 ) *hlo.Computation {
 	f := &flattener{
-		out:    &hlo.Computation{Name: c.Name},
-		names:  map[string]int{},
-		inline: p.size(c) <= maxInlined,
+		partitioner: p,
+		out:         &hlo.Computation{Name: c.Name},
+		names:       map[string]int{},
+		inline:      p.size(c) <= maxInlined,
 	}
 	for _, i := range c.Params {
 		param := *i
@@ -55,6 +56,7 @@ func (p *partitioner) flatten(
 
 // A flattener copies instructions, under unique names, into out.
 type flattener struct {
+	*partitioner
 	out    *hlo.Computation
 	names  map[string]int
 	inline bool
@@ -118,6 +120,9 @@ func (f *flattener) instr(
 	clone.Attrs.Other = sourceUnder(by.source, i.Attrs.Other)
 	if same := simplified(&clone); same != nil {
 		return same
+	}
+	if parts := f.expanded(&clone); parts != nil {
+		return parts
 	}
 	return f.put(f.sunk(&clone))
 }

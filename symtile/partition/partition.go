@@ -79,6 +79,7 @@ func newPartitioner(o Options) *partitioner {
 		refused:     map[*hlo.Instr]string{},
 		separate:    map[*hlo.Instr]bool{},
 		fusions:     map[*hlo.Computation]*Fusion{},
+		sums:        map[hlo.DType]*hlo.Computation{},
 	}
 }
 
@@ -137,6 +138,8 @@ type partitioner struct {
 	sizes map[*hlo.Computation]int64
 	// refused are instructions with which a cluster cannot be tiled, and why.
 	refused map[*hlo.Instr]string
+	// sums are computations that add two numbers, by type.
+	sums map[hlo.DType]*hlo.Computation
 	// separate are instructions that join no user: what reads them would compute
 	// them too often.
 	separate map[*hlo.Instr]bool

@@ -124,6 +124,23 @@ func Replace(name string, write func(*bufio.Writer) error) error {
 	return File{Name: name, Replace: true}.Write(write)
 }
 
+// Append writes a line at the end of a file, which may be missing. One write is one
+// line, also where several processes append.
+func (o File) Append(line []byte) error {
+	if err := o.CheckReads(); err != nil {
+		return err
+	}
+	if err := o.checkKind(); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(o.Name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return unwritable(o.Name, err)
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
 // A pendingFile is an output that is being written: a temporary file beside
 // it, or the output itself where that is a device or a pipe.
 type pendingFile struct {

@@ -537,3 +537,38 @@ func Bitcast[S, T Number](d, from hlo.DType) Unary[S, T] {
 		}
 	}
 }
+
+// ReducePrecision is the loop of a reduce-precision. That to as many bits as the type
+// has changes nothing, as of bf16 to the format of bf16; numbers of f32 are rounded by
+// their bits where the exponent is as wide.
+func ReducePrecision[T Number](i *hlo.Instr) Unary[T, T] {
+	d := i.Shape.DType
+	exponent, mantissa := i.Precision()
+	switch {
+	case exponent >= d.ExponentBits() && mantissa >= d.FractionBits():
+		return func(dst, x []T) { copy(dst, x) }
+	case exponent >= d.ExponentBits() && d == hlo.F32:
+		shift := uint(d.FractionBits() - mantissa)
+		return func(dst, x []T) {
+			for k, v := range x[:len(dst)] {
+				dst[k] = T(roundBits(float32(v), shift))
+			}
+		}
+	}
+	return func(dst, x []T) {
+		for k, v := range x[:len(dst)] {
+			dst[k] = T(kernels.ReducePrecision(d, exponent, mantissa, float64(v)))
+		}
+	}
+}
+
+// roundBits clears the low bits of a number's code after rounding to nearest even;
+// NaN stays as it is.
+func roundBits(v float32, low uint) float32 {
+	if v != v {
+		return v
+	}
+	bits := math.Float32bits(v)
+	bits += 1<<(low-1) - 1 + bits>>low&1
+	return math.Float32frombits(bits &^ (1<<low - 1))
+}

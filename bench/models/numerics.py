@@ -1,0 +1,145 @@
+"""XLA:CPU as the judge of single operations, number by number.
+
+python numerics.py [-tilewright PROGRAM] [NAME…]
+
+Each case is a module of HLO that XLA compiles and `tilewright run` executes on the
+same inputs: codes of all kinds of numbers, or normal ones. Outputs must be equal
+bit for bit (NaN by NaN), or within the relative difference that the case allows.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+import ml_dtypes
+import numpy as np
+
+import rival
+from compare import difference, save
+
+N = 1 << 20
+TYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
+BITS = {"f32": np.uint32, "f64": np.uint64, "bf16": np.uint16, "f16": np.uint16}
+
+
+def codes(kind):
+    """Numbers of all magnitudes, the special ones included: codes spread evenly."""
+    bits = BITS[kind]
+    width = np.dtype(bits).itemsize * 8
+    k = np.arange(N, dtype=np.uint64)
+    x = (k * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - width)
+    x[: 1 << 10] = (k[: 1 << 10] << np.uint64(width - 10)) + (k[: 1 << 10] & np.uint64(3))
+    return x.astype(bits).view(TYPES[kind])
+
+
+def normals(kind, shape, seed):
+    return np.random.default_rng(seed).standard_normal(shape).astype(TYPES[kind])
+
+
+def reduce_precision(kind, e, m):
+    text = f"""HloModule m
+ENTRY e {{ x = {kind}[{N}] parameter(0)
+  ROOT r = {kind}[{N}] reduce-precision(x), exponent_bits={e}, mantissa_bits={m} }}"""
+    return text, [codes(kind)], 0
+
+
+def batch_norm(kind, dims, feature, op):
+    f, n = f"{kind}[{dims[feature]}]", f"{kind}[{','.join(map(str, dims))}]"
+    tail = f"epsilon=0.001, feature_index={feature}"
+    x, g = normals(kind, dims, 1), normals(kind, dims, 2)
+    v = [normals(kind, dims[feature], s) for s in (3, 4, 5)]
+    positive = np.abs(v[2]) + np.asarray(0.5, TYPES[kind])
+    if op == "training":
+        text = f"ROOT r = ({n}, {f}, {f}) batch-norm-training(x, s, o), {tail}"
+        params, arrays = [(n, "x"), (f, "s"), (f, "o")], [x, v[0], v[1]]
+    elif op == "inference":
+        text = f"ROOT r = {n} batch-norm-inference(x, s, o, m, v), {tail}"
+        params, arrays = [(n, "x"), (f, "s"), (f, "o"), (f, "m"), (f, "v")], [x, v[0], v[1], v[1], positive]
+    else:
+        text = f"ROOT r = ({n}, {f}, {f}) batch-norm-grad(x, s, m, v, g), {tail}"
+        params, arrays = [(n, "x"), (f, "s"), (f, "m"), (f, "v"), (n, "g")], [x, v[0], v[1], positive, g]
+    head = "\n".join(f"  {name} = {shape} parameter({k})" for k, (shape, name) in enumerate(params))
+    return f"HloModule m\nENTRY e {{\n{head}\n  {text}\n}}", arrays, 2e-2 if kind == "bf16" else 1e-5
+
+
+CASES = {
+    **{f"reduce-precision {t} e{e}m{m}": reduce_precision(t, e, m) for t, e, m in [
+        ("f32", 8, 7), ("f32", 5, 10), ("f32", 4, 3), ("f32", 8, 0), ("f32", 2, 22), ("f32", 11, 52), ("f32", 1, 5),
+        ("bf16", 8, 7), ("bf16", 5, 3), ("f16", 5, 2), ("f16", 4, 10), ("f64", 8, 23), ("f64", 11, 20)]},
+    **{f"batch-norm-{op} {t}{list(d)} {f}": batch_norm(t, d, f, op)
+       for op in ("training", "inference", "grad")
+       for t, d, f in [("f32", (8, 16, 16, 32), 3), ("f32", (8, 32, 12, 10), 1), ("bf16", (64, 96), 1)]},
+}
+
+
+def ours(program, text, arrays, count):
+    """The outputs of tilewright run."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, given, made = (os.path.join(folder, x) for x in ("m.hlo", "in", "out"))
+        with open(file, "w") as f:
+            f.write(text)
+        save(given, arrays)
+        os.makedirs(made)
+        command = [program, "run", "-check=true", "-repeat", "1", "-args", given, "-out", made, file]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+        return [np.load(os.path.join(made, f"{k}.npy")) for k in range(count)]
+
+
+def theirs(text, arrays):
+    """The outputs of XLA:CPU."""
+    import jax
+
+    with tempfile.NamedTemporaryFile("w", suffix=".hlo") as f:
+        f.write(text)
+        f.flush()
+        p = rival.Program(f.name)
+    given = [jax.device_put(a) for a in arrays]
+    return [np.asarray(x[0]) for x in p.loaded.execute_sharded(given).disassemble_into_single_device_arrays()]
+
+
+def unequal(got, want):
+    """The number of elements that are not the same number; NaN equals NaN."""
+    if want.dtype == ml_dtypes.bfloat16:
+        got = got.view(ml_dtypes.bfloat16)
+    same = (got == want) & (np.signbit(got) == np.signbit(want)) | (got != got) & (want != want)
+    return int(np.sum(~same))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-tilewright", default="out/tilewright")
+    parser.add_argument("name", nargs="*")
+    options = parser.parse_args()
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    failed = 0
+    for name, (text, arrays, allowed) in CASES.items():
+        if options.name and not any(n in name for n in options.name):
+            continue
+        want = theirs(text, arrays)
+        try:
+            got = ours(options.tilewright, text, arrays, len(want))
+        except RuntimeError as e:
+            failed += 1
+            print(f"{name}: FAILED: {e}")
+            continue
+        if allowed:
+            got = [g.view(ml_dtypes.bfloat16) if w.dtype == ml_dtypes.bfloat16 else g for g, w in zip(got, want)]
+            off = max(difference(g, w) for g, w in zip(got, want))
+            bad = off > allowed
+            print(f"{name}: largest difference {off:.2g}{' WRONG' if bad else ''}", flush=True)
+        else:
+            count = sum(unequal(g, w) for g, w in zip(got, want))
+            bad = count > 0
+            print(f"{name}: {count} of {sum(w.size for w in want)} elements differ{' WRONG' if bad else ''}", flush=True)
+        failed += bad
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()

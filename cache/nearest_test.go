@@ -1,0 +1,90 @@
+package cache
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestStructureOf(t *testing.T) {
+	dot := func(m, k int) string {
+		return fmt.Sprintf("ENTRY %%c0 {\n  %%v0 = f32[%d,%d]{0,1} parameter(0)\n"+
+			"  ROOT %%v1 = bf16[1,%d] dynamic-slice(%%v0), dynamic_slice_sizes={1,%d}, slice={[0:%d]}, padding=0_0x1_1\n}\n", m, k, k, k, m)
+	}
+	s := StructureOf(dot(128, 7))
+	if !slices.Equal(s.Extents, []uint64{128, 7, 1, 7, 1, 7, 0, 128}) {
+		t.Errorf("extents %v", s.Extents)
+	}
+	if s.Print != StructureOf(dot(9, 100)).Print {
+		t.Error("other extents have another structure")
+	}
+	for _, text := range []string{"{1,0} parameter(0)", "parameter(1)", "0_0x1_2"} {
+		old := map[string]string{"{1,0} parameter(0)": "{0,1} parameter(0)", "parameter(1)": "parameter(0)", "0_0x1_2": "0_0x1_1"}[text]
+		if s.Print == StructureOf(replace(dot(128, 7), old, text)).Print {
+			t.Errorf("%s has the structure of %s", text, old)
+		}
+	}
+}
+
+func replace(s, old, text string) string {
+	for k := 0; k+len(old) <= len(s); k++ {
+		if s[k:k+len(old)] == old {
+			return s[:k] + text + s[k+len(old):]
+		}
+	}
+	panic("not there: " + old)
+}
+
+// TestNearest compares with all records, one by one.
+func TestNearest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shape := func() Record {
+			r := record(rapid.IntRange(0, 1000).Draw(t, "n"))
+			dims := rapid.SliceOfN(rapid.IntRange(1, 300), 1, 2).Draw(t, "dims")
+			r.Canonical = fmt.Sprintf("f32%v", dims)
+			r.Device = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "device")
+			r.Codegen = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "codegen")
+			r.Backend = rapid.SampledFrom([]string{"cpu", "gpu"}).Draw(t, "backend")
+			return r
+		}
+		all := map[Key]Record{}
+		var records []Record
+		for range rapid.IntRange(0, kinExamined).Draw(t, "records") {
+			if r := shape(); all[r.Key].Plan == "" {
+				all[r.Key] = r
+				records = append(records, r)
+			}
+		}
+		s, err := newSnapshot(snapshotBytes(records))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := shape()
+		q := Question{
+			Key: asked.Key, Structure: StructureOf(asked.Canonical),
+			DeviceDistance: func(device []byte) float64 {
+				if string(device) == "c" {
+					return math.Inf(1)
+				}
+				return 0.5
+			},
+		}
+		want := math.Inf(1)
+		for k := range records {
+			var x storedRecord
+			x.encode(&records[k])
+			want = min(want, q.distanceTo(x.encoded))
+		}
+		var hit Hit
+		found, distance, err := s.Nearest(&q, &hit)
+		if err != nil || found != !math.IsInf(want, 1) || found && distance != want {
+			t.Fatalf("%v: found is %t, at %v, not %v, %v", asked.Key, found, distance, want, err)
+		}
+		if found && q.distanceTo(hit.copied) != want {
+			t.Fatalf("%v answers, which is not the nearest", hit)
+		}
+	})
+}
