@@ -11,12 +11,13 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic bench-peers bench-compare models models-corpus report
+.PHONY: lib attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic bench-peers bench-compare models models-corpus report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
 race:  ; go test -race ./tuner/... ./cache/... ./kernels/...
 fuzz:  ; .ci/fuzz 30s
+lib: ; cmd/libtilewright/build
 attack: ; go run ./bench/attack $(if $(QUICK),-quick) $(ATTACK)
 generate: ; go generate ./kernels/cpu/internal/gemm ./kernels/cuda/gen
 bench: ; go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)

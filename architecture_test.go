@@ -19,12 +19,13 @@ const module = "github.com/tilewright/tilewright/"
 // mayImport is the corridor: the packages of this module that each package
 // imports, exactly; data flows from the imports to the package.
 var mayImport = map[string][]string{
-	"bench/attack":   {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
-	"bench/judge":    {"cost", "cost/problem"},
-	"bench/models":   {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
-	"bench/peers":    {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
-	"bench/symbolic": {"symtile/index"},
-	"cache":          {},
+	"bench/attack":      {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/judge":       {"cost", "cost/problem"},
+	"bench/models":      {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/peers":       {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
+	"bench/symbolic":    {"symtile/index"},
+	"cache":             {},
+	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},
 	"cmd/tilewright": {
 		"cache", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
 		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "serve", "symtile", "symtile/hlo", "symtile/index",

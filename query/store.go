@@ -91,6 +91,37 @@ func isSnapshot(path string) (bool, error) {
 	return err == nil && string(head) == snapshotMagic, nil
 }
 
+// AppendPlan is Get without a document: it appends the text of the plan to a slice and
+// returns the seconds of the winner. Of a snapshot nothing is allocated for it.
+func (s *Store) AppendPlan(to []byte, print cache.Fingerprint) (plan []byte, seconds float64, found bool, err error) {
+	if s.snapshot == nil {
+		w, err := s.Get(print)
+		return append(to, w.Plan...), w.Seconds, w.Answer == "exact", err
+	}
+	key := s.key(print)
+	s.open.RLock()
+	defer s.open.RUnlock()
+	if s.closed {
+		return to, 0, false, &StoreError{ErrClosed}
+	}
+	var hit cache.Hit
+	if found, err = s.snapshot.Get(&key, &hit); err != nil {
+		return to, 0, false, &StoreError{err}
+	}
+	return append(to, hit.Plan...), hit.Seconds, found, nil
+}
+
+// key is that of a fusion on the device.
+func (s *Store) key(print cache.Fingerprint) cache.Key {
+	id := s.device.Identity
+	return cache.Key{
+		Fusion:  print,
+		Device:  id.Device,
+		Backend: id.Backend,
+		Codegen: id.Revision,
+	}
+}
+
 // Instant reports whether Get takes no lock and reads no file: a snapshot.
 func (s *Store) Instant() bool { return s.snapshot != nil }
 
@@ -157,17 +188,11 @@ type Evidence struct {
 // Get answers for a fingerprint. A miss is "none": there is no fusion to make a plan
 // of.
 func (s *Store) Get(print cache.Fingerprint) (Winner, error) {
-	id := s.device.Identity
+	key := s.key(print)
 	w := Winner{
 		Answer:      "none",
 		Fingerprint: fmt.Sprintf("%x", print[:]),
-		Device:      id.Device,
-	}
-	key := cache.Key{
-		Fusion:  print,
-		Device:  id.Device,
-		Backend: id.Backend,
-		Codegen: id.Revision,
+		Device:      key.Device,
 	}
 	s.open.RLock()
 	defer s.open.RUnlock()
@@ -176,6 +201,8 @@ func (s *Store) Get(print cache.Fingerprint) (Winner, error) {
 		return w, &StoreError{ErrClosed}
 	case s.snapshot != nil:
 		return w, s.published(&w, &key)
+	case s.db == nil:
+		return w, &StoreError{errors.New("no database and no snapshot is open")}
 	}
 	return w, s.stored(&w, &key)
 }

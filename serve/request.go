@@ -175,6 +175,23 @@ func Answer(s *query.Store, r Request) (resp Response) {
 	return resp
 }
 
+// AnswerLine answers a line; one that is no request is answered by an Error.
+func AnswerLine(s *query.Store, line []byte) Response {
+	r, err := Parse(line)
+	return answerParsed(s, r, err)
+}
+
+// answerParsed answers a request, or the error of a line that is none.
+func answerParsed(s *query.Store, r Request, err error) Response {
+	if err == nil {
+		return Answer(s, r)
+	}
+	if r.ID == nil {
+		r.ID = json.RawMessage("null")
+	}
+	return Response{ID: r.ID, Error: kindOf(err)}
+}
+
 // answer checks the fields and calls the operation.
 func (r Request) answer(s *query.Store) (any, error) {
 	op, ok := ops[r.Op]

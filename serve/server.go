@@ -135,15 +135,7 @@ func (t *stream) enter(size int) bool {
 
 // answer answers a request, or the error of a line of a size that is none.
 func (t *stream) answer(r Request, err error, size int) {
-	var resp Response
-	if err != nil {
-		resp = Response{ID: r.ID, Error: kindOf(err)}
-		if r.ID == nil {
-			resp.ID = json.RawMessage("null")
-		}
-	} else {
-		resp = Answer(t.server.Store, r)
-	}
+	resp := answerParsed(t.server.Store, r, err)
 	text, err := Encode(resp)
 	if err != nil {
 		text, _ = Encode(Response{ID: resp.ID, Error: &Error{"internal", err.Error()}})
