@@ -8,6 +8,7 @@ import os
 import pathlib
 import platform
 import re
+import stat
 import subprocess
 import sys
 import tempfile
@@ -53,7 +54,8 @@ def build(folder: str) -> str:
     with zipfile.ZipFile(pathlib.Path(folder, wheel), "w", zipfile.ZIP_DEFLATED) as z:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            entry.external_attr = (0o755 if "/bin/" in name else 0o644) << 16
+            mode = 0o755 if "/bin/" in name else 0o644
+            entry.external_attr = (stat.S_IFREG | mode) << 16  # pip asks for both
             entry.compress_type = zipfile.ZIP_DEFLATED
             z.writestr(entry, content)
     return wheel
