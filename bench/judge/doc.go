@@ -16,9 +16,10 @@
 // # Halves
 //
 // The products are split in halves by a hash of their extents: what is developed
-// against one half (-half dev) is judged on the other (held). Nothing is fitted to the
-// timings: constants are from data sheets and published measurements, or assumptions
-// that are named as such where they are defined.
+// against one half (-half dev) is judged on the other (held). Constants are from data
+// sheets and published measurements, or assumptions that are named as such where they
+// are defined; some of these were chosen among round values by their score on both
+// halves (docs/performance.md lists them), so that neither is an untouched test.
 //
 // # Rankers
 //
