@@ -144,7 +144,10 @@ func (s *Store) Close() error {
 // A Winner is the plan of one fusion.
 type Winner struct {
 	// Answer says where the plan is from: "exact", what is stored for this fusion on
-	// this device; "default", the first by price, where nothing is stored; or "none".
+	// this device; "nearest", what is stored for other extents, another revision of the
+	// code generator or another device, and is legal for this fusion; "predicted", the
+	// default plan, which is the first by price; "default", a default plan without a
+	// price; or "none".
 	Answer string `json:"answer"`
 	// Name of the fusion; empty for a question by fingerprint.
 	Fusion string `json:"fusion,omitempty"`
@@ -158,6 +161,9 @@ type Winner struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	// Predicted says that Seconds are of the cost model.
 	Predicted bool `json:"predicted,omitempty"`
+	// Differs lists how what a nearest plan was measured for differs from what was
+	// asked.
+	Differs []string `json:"differs,omitempty"`
 	// Reason why there is no plan.
 	Reason string `json:"reason,omitempty"`
 	// Safe lists how the safe context of the record differs from the device's.
@@ -274,6 +280,57 @@ func (s *Store) Default(c *hlo.Computation) Winner {
 	return w
 }
 
+// missed answers for a fusion of which nothing is stored: with the nearest winner, or
+// the default plan.
+func (s *Store) missed(c *hlo.Computation) Winner {
+	b := s.device.Backend
+	if b == nil {
+		return s.Default(c)
+	}
+	a, err := s.ask(c, b)
+	w := Winner{
+		Answer:      string(a.Basis),
+		Fusion:      c.Name,
+		Fingerprint: fmt.Sprintf("%x", c.Fingerprint()),
+		Device:      s.device.Identity.Device,
+	}
+	if err != nil {
+		w.Answer, w.Reason = "none", err.Error()
+		return w
+	}
+	w.Plan = a.Plan.String()
+	w.Seconds = a.Seconds
+	w.Predicted = a.Untimed
+	w.Differs = a.Differs
+	w.Safe = a.SafeGap
+	if a.Default != "" {
+		w.Evidence = &Evidence{
+			Default:     a.Default,
+			Speedup:     a.Speedup,
+			Regret:      a.Regret,
+			Ties:        a.Ties,
+			Checked:     a.Checked,
+			Provisional: a.Provisional,
+		}
+	}
+	return w
+}
+
+// ask asks for an answer of any basis.
+func (s *Store) ask(c *hlo.Computation, b kernels.Backend) (tuner.Answer, error) {
+	s.open.RLock()
+	defer s.open.RUnlock()
+	s.plans.Lock()
+	defer s.plans.Unlock()
+	switch {
+	case s.closed:
+		return tuner.Answer{}, &StoreError{ErrClosed}
+	case s.snapshot != nil:
+		return s.snapshot.Answer(c, b)
+	}
+	return tuner.AnswerFrom(s.db, c, b)
+}
+
 // setDefault fills in the default plan.
 func (s *Store) setDefault(w *Winner, c *hlo.Computation) error {
 	b := s.device.Backend
@@ -313,8 +370,8 @@ type Lookup struct {
 }
 
 // Lookup answers for the fusions of a text, or for the one of a name. Fusions of which
-// nothing is stored get the default plan, unless only exact answers are wanted. A text
-// that was seen before is not parsed again, unless a default plan is needed.
+// nothing is stored get the nearest winner or the default plan, unless only exact answers
+// are wanted. A text that was seen before is not parsed again, unless one is missed.
 func (s *Store) Lookup(text, fusion string, exact bool) (*Lookup, error) {
 	known, err := s.texts.read(text)
 	if err != nil {
@@ -353,7 +410,7 @@ func (s *Store) setDefaults(l *Lookup, text string, missed map[string]bool) erro
 		for _, c := range split.Module.Fusions() {
 			for j := k; missed[c.Name] && j < len(l.Fusions); j++ {
 				if l.Fusions[j].Fusion == c.Name {
-					l.Fusions[j] = s.Default(c)
+					l.Fusions[j] = s.missed(c)
 				}
 			}
 		}

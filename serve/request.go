@@ -267,8 +267,8 @@ func Parse(line []byte) (r Request, err error) {
 	return r, nil
 }
 
-// lookup answers from the store, with default plans where nothing is stored, unless
-// the request wants exact answers only.
+// lookup answers from the store, with the nearest winner or the default plan where
+// nothing is stored, unless the request wants exact answers only.
 func lookup(s *query.Store, r Request) (any, error) {
 	return s.Lookup(r.Text, r.Fusion, r.Require == "exact")
 }

@@ -211,7 +211,7 @@ func TestAnswers(t *testing.T) {
 	want := map[string]string{
 		"all":      `"answer":"exact","fusion":"fused_rmsnorm"`,
 		"one":      `"plan":"1,2"`,
-		"missed":   `"answer":"default"`,
+		"missed":   `"answer":"predicted"`,
 		"none":     `"answer":"none"`,
 		"get":      `"answer":"none"`,
 		"plan":     `"predicted":true`,

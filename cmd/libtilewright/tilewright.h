@@ -96,7 +96,7 @@ int tilewright_close(tilewright_db db);
 int tilewright_get(tilewright_db db, const unsigned char fingerprint[32],
                    char *plan, size_t capacity, double *seconds);
 
-/* The flag of tilewright_lookup that makes no default plan where nothing is stored. */
+/* The flag of tilewright_lookup that answers with stored winners of the fusion only. */
 #define TILEWRIGHT_EXACT 1
 
 /* Answers for every fusion of a module at once, or for the one that is called fusion

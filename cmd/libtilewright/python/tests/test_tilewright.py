@@ -35,7 +35,7 @@ def test_errors():
 
 def test_tune_then_lookup(tmp_path):
     db = tmp_path / "t.db"
-    assert tilewright.lookup(ROW, db)[0]["answer"] == "default"
+    assert tilewright.lookup(ROW, db)[0]["answer"] == "predicted"
     assert tilewright.lookup(ROW, db, exact=True)[0]["answer"] == "none"
     summary = tilewright.tune(ROW, db, budget="300ms", candidates=2)
     winner = tilewright.lookup(ROW, db)[0]

@@ -108,7 +108,8 @@ class Database:
 
     def lookup(self, text: Union[str, bytes], *, fusion: Optional[str] = None, exact: bool = False) -> list[dict[str, Any]]:
         """A winner for every fusion of a text, or for the one named. Fusions of which
-        nothing is stored get the default plan ("answer": "default"), unless exact."""
+        nothing is stored get the nearest winner ("answer": "nearest") or the default plan
+        ("predicted"), unless exact."""
         fusions: list[dict[str, Any]] = _ask(_lib.tilewright_lookup, self._handle, *_text(text), _name(fusion), int(exact))["fusions"]
         return fusions
 
