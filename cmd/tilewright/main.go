@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
 )
 
 // main runs the command line on the process's arguments and streams. Tests call
@@ -45,6 +47,9 @@ func run(args []string, in io.Reader, stdout, stderr io.Writer) (status int) {
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
 		return help(args[1:], out, errw)
+	case "version", "-version", "--version":
+		printVersion(out)
+		return exitOK
 	}
 	cmd, ok := find(args[0])
 	if !ok {
@@ -157,7 +162,13 @@ func overview(w io.Writer) {
 		fmt.Fprintf(t, "  %s %s\t%s\n", c.name, c.args, c.short)
 	}
 	t.Flush()
-	fmt.Fprint(w, "\n`tilewright help COMMAND` says more. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing, 4 ended by -timeout.\n")
+	fmt.Fprint(w, "\n`tilewright help COMMAND` says more, `tilewright version` what this is. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing, 4 ended by -timeout.\n")
+}
+
+// printVersion prints what this program was built from, as records have it, and Go's
+// version.
+func printVersion(w io.Writer) {
+	fmt.Fprintf(w, "%s %s %s/%s\n", tuner.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // help prints the overview or, for a command, its full help.
