@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/tilewright/tilewright/symtile/layout"
@@ -75,6 +76,19 @@ func checkPage(t *testing.T, page []byte) {
 			at["y"]+at["height"] > height || at["width"] < 0 {
 			t.Fatalf("%v %v leaves the page of %v\n%s", e.Name.Local, at, height, page)
 		}
+	}
+}
+
+// TestColorsAreLiteral: programs other than browsers know no variables, and draw what
+// has one for its color in black.
+func TestColorsAreLiteral(t *testing.T) {
+	l, err := layout.Parse("f32[3,5]{1,0:T(2,2)}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := LayoutSVG(l, layout.Sectors{})
+	if err != nil || strings.Contains(string(page), "var(") || !strings.Contains(string(page), ".page, .blank { fill: #ffffff }") {
+		t.Errorf("%v: %.900s", err, page)
 	}
 }
 

@@ -138,32 +138,54 @@ const (
 	maxArrayH = 420.0
 )
 
-// style is the style sheet of the page. Its variables are colors, which depend
-// on whether the viewer prefers light or dark pages; its classes are named
-// after what they draw.
-const style = `
-  svg { --page: #ffffff; --ink: #1b1f24; --faint: #6a737d; --edge: #b8c0c8; --waste: #c2410c; --pad: #8b949e; font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif }
-  @media (prefers-color-scheme: dark) {
-    svg { --page: #14181d; --ink: #e6edf3; --faint: #9aa4ae; --edge: #4a535d; --waste: #fb923c; --pad: #768390 }
-  }
-  .page { fill: var(--page) }
-  text { fill: var(--ink); font-size: 13px }
+// A palette is the colors of a page; those of arrays are the same on all pages.
+type palette struct{ page, ink, faint, edge, waste, pad string }
+
+var (
+	lightPalette = palette{"#ffffff", "#1b1f24", "#6a737d", "#b8c0c8", "#c2410c", "#8b949e"}
+	darkPalette  = palette{"#14181d", "#e6edf3", "#9aa4ae", "#4a535d", "#fb923c", "#768390"}
+)
+
+// rules are the style rules of the colors. They are literal, since programs other than
+// browsers do not know variables.
+func (c palette) rules() string {
+	return strings.NewReplacer(
+		"PAGE", c.page, "INK", c.ink, "FAINT", c.faint,
+		"EDGE", c.edge, "WASTE", c.waste, "PAD", c.pad,
+	).Replace(`
+  .page, .blank { fill: PAGE }
+  text { fill: INK }
+  .faint { fill: FAINT }
+  .in { fill: #14181d }
+  .sector { stroke: EDGE }
+  .touched { stroke: INK }
+  .cell { stroke: PAGE }
+  .grid { stroke: EDGE }
+  .tile { stroke: INK }
+  .hatch { stroke: WASTE }
+  .dots { fill: PAD }
+`)
+}
+
+// style is the style sheet of the page, with the light colors for viewers that do not
+// say what they prefer. Its classes are named after what they draw.
+var style = `
+  svg { font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif }
+  text { font-size: 13px }
   .title { font-size: 17px; font-weight: 600 }
-  .faint { fill: var(--faint) }
   .mono { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: 12px }
-  .in { fill: #14181d; font-size: 11px; text-anchor: middle }
+  .in { font-size: 11px; text-anchor: middle }
   .right { text-anchor: end }
   .mid { text-anchor: middle }
-  .sector { fill: none; stroke: var(--edge); stroke-dasharray: 3 3 }
-  .touched { fill: none; stroke: var(--ink); stroke-width: 1.2 }
+  .sector { fill: none; stroke-dasharray: 3 3 }
+  .touched { fill: none; stroke-width: 1.2 }
   .waste { fill: url(#waste) }
   .pad { fill: url(#pad) }
-  .cell { stroke: var(--page); stroke-width: 1 }
-  .grid { stroke: var(--edge); stroke-width: 0.5; fill: none }
-  .tile { stroke: var(--ink); stroke-width: 1.6; fill: none }
-  .hatch { stroke: var(--waste); stroke-width: 2 }
-  .dots { fill: var(--pad) }
-`
+  .cell { stroke-width: 1 }
+  .grid { stroke-width: 0.5; fill: none }
+  .tile { stroke-width: 1.6; fill: none }
+  .hatch { stroke-width: 2 }` + lightPalette.rules() +
+	"  @media (prefers-color-scheme: dark) {" + darkPalette.rules() + "  }\n"
 
 // SVG draws the picture as a page of its own, from top to bottom: the heading,
 // the legend, the array, the lines of memory, the bars. The parts append to the
@@ -542,7 +564,7 @@ func (p *Picture) drawCell(c Cell, s int64) {
 		(p.x(1) - p.x(0))
 	if c.Color == Padding {
 		p.rect(
-			x, p.y, w, rowHeight, "cell", "var(--page)", "",
+			x, p.y, w, rowHeight, "cell blank", "", "",
 		)
 		p.rect(x, p.y, w, rowHeight, "pad", "", c.Tip)
 		return
