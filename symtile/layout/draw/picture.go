@@ -139,19 +139,42 @@ const (
 )
 
 // A palette is the colors of a page; those of arrays are the same on all pages.
-type palette struct{ page, ink, faint, edge, waste, pad string }
+type palette struct {
+	// The ground, and what is written on it.
+	page, ink, faint string
+	// Edges of sectors and of the grid, bytes that are moved in vain, and padding.
+	edge, waste, pad string
+}
 
 var (
-	lightPalette = palette{"#ffffff", "#1b1f24", "#6a737d", "#b8c0c8", "#c2410c", "#8b949e"}
-	darkPalette  = palette{"#14181d", "#e6edf3", "#9aa4ae", "#4a535d", "#fb923c", "#768390"}
+	lightPalette = palette{
+		page:  "#ffffff",
+		ink:   "#1b1f24",
+		faint: "#6a737d",
+		edge:  "#b8c0c8",
+		waste: "#c2410c",
+		pad:   "#8b949e",
+	}
+	darkPalette = palette{
+		page:  "#14181d",
+		ink:   "#e6edf3",
+		faint: "#9aa4ae",
+		edge:  "#4a535d",
+		waste: "#fb923c",
+		pad:   "#768390",
+	}
 )
 
 // rules are the style rules of the colors. They are literal, since programs other than
 // browsers do not know variables.
 func (c palette) rules() string {
 	return strings.NewReplacer(
-		"PAGE", c.page, "INK", c.ink, "FAINT", c.faint,
-		"EDGE", c.edge, "WASTE", c.waste, "PAD", c.pad,
+		"PAGE", c.page,
+		"INK", c.ink,
+		"FAINT", c.faint,
+		"EDGE", c.edge,
+		"WASTE", c.waste,
+		"PAD", c.pad,
 	).Replace(`
   .page, .blank { fill: PAGE }
   text { fill: INK }
