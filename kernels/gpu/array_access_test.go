@@ -190,13 +190,12 @@ func TestChosenSpreads(t *testing.T) {
 // wasteful says why the default plans of fusions move more than a quarter more
 // sectors than their requests would need.
 var wasteful = map[string]string{
-	"fused_computation.concat_reshape_slice": "rows of 100 elements, from the 20th on: tiles of 16 begin in the middle of a sector",
-	"fused_computation.gemm_prologue":        "tiles of 3 rows of fragments",
-	"fused_computation.reverse_slice":        "rows of 50 elements, reversed: neighbours go down, and begin anywhere in a sector",
-	"fused_computation.int8_gemm":            "tiles of 2 rows and 40 columns of bytes: parts of sectors",
-	"fused_computation.odd_primes":           "rows of a prime length begin anywhere in a sector",
-	"fused_computation.pad":                  "rows of odd lengths begin anywhere in a sector",
-	"fused_computation.conv1d_dilated":       "fragments of tensor cores are stored as they lie: 16 bytes of a row each",
+	"fused_computation.gemm_prologue":  "tiles of 3 rows of fragments",
+	"fused_computation.reverse_slice":  "rows of 50 elements, reversed: neighbours go down, and begin anywhere in a sector",
+	"fused_computation.int8_gemm":      "tiles of 2 rows and 40 columns of bytes: parts of sectors",
+	"fused_computation.odd_primes":     "rows of a prime length begin anywhere in a sector",
+	"fused_computation.pad":            "rows of odd lengths begin anywhere in a sector",
+	"fused_computation.conv1d_dilated": "fragments of tensor cores are stored as they lie: 16 bytes of a row each",
 }
 
 // The kernels of default plans move about as many sectors as their requests
