@@ -19,8 +19,10 @@ type attrRow struct {
 	name string
 	// parse sets the field from the text after =.
 	parse func(a *Attrs, text string) error
-	// print is the text, "" when the attribute is absent.
-	print func(a *Attrs) string
+	// has reports whether the attribute is there.
+	has func(a *Attrs) bool
+	// append appends the text of an attribute that is there.
+	append func(b []byte, a *Attrs) []byte
 }
 
 // intsAttr is the row of an attribute that is a list of integers, {0,1}.
@@ -31,7 +33,8 @@ func intsAttr(name string, field func(*Attrs) *[]int64) attrRow {
 			*field(a), err = parseInts(text)
 			return err
 		},
-		func(a *Attrs) string { return printInts(*field(a)) },
+		func(a *Attrs) bool { return *field(a) != nil },
+		func(b []byte, a *Attrs) []byte { return appendList(b, *field(a)) },
 	}
 }
 
@@ -39,19 +42,16 @@ func intsAttr(name string, field func(*Attrs) *[]int64) attrRow {
 func wordAttr(name string, field func(*Attrs) *string) attrRow {
 	return attrRow{name,
 		func(a *Attrs, text string) error { *field(a) = text; return nil },
-		func(a *Attrs) string { return *field(a) }}
+		func(a *Attrs) bool { return *field(a) != "" },
+		func(b []byte, a *Attrs) []byte { return append(b, *field(a)...) }}
 }
 
 // countAttr is a positive integer that is 1 when it is left out.
 func countAttr(name string, field func(*Attrs) *int64) attrRow {
 	return attrRow{name,
 		func(a *Attrs, text string) error { return setInt(field(a), text) },
-		func(a *Attrs) string {
-			if n := *field(a); n > 1 {
-				return fmt.Sprint(n)
-			}
-			return ""
-		}}
+		func(a *Attrs) bool { return *field(a) > 1 },
+		func(b []byte, a *Attrs) []byte { return strconv.AppendInt(b, *field(a), 10) }}
 }
 
 // attrTable lists the typed attributes in the order they are printed.
@@ -61,15 +61,15 @@ var attrTable = []attrRow{
 	intsAttr("lhs_contracting_dims", func(a *Attrs) *[]int64 { return &a.LHSContract }),
 	intsAttr("rhs_batch_dims", func(a *Attrs) *[]int64 { return &a.RHSBatch }),
 	intsAttr("rhs_contracting_dims", func(a *Attrs) *[]int64 { return &a.RHSContract }),
-	{"window", parseWindow, printWindow},
-	{"dim_labels", parseDimLabels, printDimLabels},
+	{"window", parseWindow, func(a *Attrs) bool { return a.Window != nil }, appendWindow},
+	{"dim_labels", parseDimLabels, func(a *Attrs) bool { return a.Conv != nil }, appendDimLabels},
 	countAttr("feature_group_count", func(a *Attrs) *int64 { return &a.FeatureGroups }),
 	countAttr("batch_group_count", func(a *Attrs) *int64 { return &a.BatchGroups }),
 	intsAttr("dynamic_slice_sizes", func(a *Attrs) *[]int64 { return &a.SliceSizes }),
-	{"replica_groups", parseReplicaGroups, printReplicaGroups},
-	{"source_target_pairs", parseSourceTargets, printSourceTargets},
-	{"slice", parseSlice, printSlice},
-	{"padding", parsePadding, printPadding},
+	{"replica_groups", parseReplicaGroups, func(a *Attrs) bool { return a.ReplicaGroups != nil }, appendReplicaGroups},
+	{"source_target_pairs", parseSourceTargets, func(a *Attrs) bool { return a.SourceTargets != nil }, appendSourceTargets},
+	{"slice", parseSlice, func(a *Attrs) bool { return a.Slice != nil }, appendSlice},
+	{"padding", parsePadding, func(a *Attrs) bool { return len(a.Padding) > 0 }, appendPadding},
 	wordAttr("direction", func(a *Attrs) *string { return &a.Direction }),
 	wordAttr("type", func(a *Attrs) *string { return &a.CompareType }),
 	wordAttr("kind", func(a *Attrs) *string { return &a.Kind }),
@@ -136,13 +136,9 @@ func splitList(text string) []string {
 	return words
 }
 
-// printInts prints a list as {1,2}; "" for nil, which leaves the attribute
-// out. An empty list that is not nil prints as {}.
-func printInts(v []int64) string {
-	if v == nil {
-		return ""
-	}
-	return "{" + string(appendInts(nil, v)) + "}"
+// appendList prints a list as {1,2}.
+func appendList(b []byte, v []int64) []byte {
+	return append(appendInts(append(b, '{'), v), '}')
 }
 
 // parseSlice reads {[0:10], [1:9:2]}.
@@ -175,22 +171,22 @@ func parseSlice(a *Attrs, text string) error {
 	return nil
 }
 
-// printSlice prints {[start:limit:stride], …}; a stride of 1 is left out, as
+// appendSlice prints {[start:limit:stride], …}; a stride of 1 is left out, as
 // XLA does.
-func printSlice(a *Attrs) string {
-	if a.Slice == nil {
-		return ""
-	}
-	words := make([]string, len(a.Slice))
+func appendSlice(b []byte, a *Attrs) []byte {
+	b = append(b, '{')
 	for k, r := range a.Slice {
-		words[k] = fmt.Sprintf("[%d:%d]", r.Start, r.Limit)
-		if r.Stride != 1 {
-			words[k] = fmt.Sprintf(
-				"[%d:%d:%d]", r.Start, r.Limit, r.Stride,
-			)
+		if k > 0 {
+			b = append(b, ", "...)
 		}
+		b = strconv.AppendInt(append(b, '['), r.Start, 10)
+		b = strconv.AppendInt(append(b, ':'), r.Limit, 10)
+		if r.Stride != 1 {
+			b = strconv.AppendInt(append(b, ':'), r.Stride, 10)
+		}
+		b = append(b, ']')
 	}
-	return "{" + strings.Join(words, ", ") + "}"
+	return append(b, '}')
 }
 
 // parsePadding reads 0_0x1_1_2.
@@ -218,16 +214,19 @@ func parsePadding(a *Attrs, text string) error {
 	return nil
 }
 
-// printPadding prints low_high[_interior] for each dimension, joined by x.
-func printPadding(a *Attrs) string {
-	words := make([]string, len(a.Padding))
+// appendPadding prints low_high[_interior] for each dimension, joined by x.
+func appendPadding(b []byte, a *Attrs) []byte {
 	for k, p := range a.Padding {
-		words[k] = fmt.Sprintf("%d_%d", p.Low, p.High)
+		if k > 0 {
+			b = append(b, 'x')
+		}
+		b = strconv.AppendInt(b, p.Low, 10)
+		b = strconv.AppendInt(append(b, '_'), p.High, 10)
 		if p.Interior != 0 {
-			words[k] += fmt.Sprintf("_%d", p.Interior)
+			b = strconv.AppendInt(append(b, '_'), p.Interior, 10)
 		}
 	}
-	return strings.Join(words, "x")
+	return b
 }
 
 // parseReplicaGroups reads the groups of a collective in any of their notations.
@@ -267,21 +266,26 @@ func parseSourceTargets(a *Attrs, text string) (err error) {
 	return nil
 }
 
-// printSourceTargets is the inverse of parseSourceTargets.
-func printSourceTargets(a *Attrs) string { return printLists(a.SourceTargets) }
+// appendSourceTargets is the inverse of parseSourceTargets.
+func appendSourceTargets(b []byte, a *Attrs) []byte {
+	return appendLists(b, a.SourceTargets)
+}
 
-// printReplicaGroups prints the groups as lists, whichever form they were read
+// appendReplicaGroups prints the groups as lists, whichever form they were read
 // in.
-func printReplicaGroups(a *Attrs) string { return printLists(a.ReplicaGroups) }
+func appendReplicaGroups(b []byte, a *Attrs) []byte {
+	return appendLists(b, a.ReplicaGroups)
+}
 
-// printLists prints {{0,1},{2}}; "" for nil.
-func printLists(lists [][]int64) string {
-	if lists == nil {
-		return ""
-	}
-	words := make([]string, len(lists))
+// appendLists prints {{0,1},{2}}.
+func appendLists(b []byte, lists [][]int64) []byte {
+	b = append(b, '{')
 	for k, g := range lists {
-		words[k] = "{" + string(appendInts(nil, g)) + "}"
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = appendInts(append(b, '{'), g)
+		b = append(b, '}')
 	}
-	return "{" + strings.Join(words, ",") + "}"
+	return append(b, '}')
 }

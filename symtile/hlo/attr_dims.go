@@ -175,12 +175,9 @@ func setWindowField(window []WindowDim, name string, dims []string) error {
 	return fmt.Errorf("a window has no %q", name)
 }
 
-// printWindow prints window={…} with the words that differ from their default
+// appendWindow prints window={…} with the words that differ from their default
 // in some dimension; the others are left out.
-func printWindow(a *Attrs) string {
-	if a.Window == nil {
-		return ""
-	}
+func appendWindow(b []byte, a *Attrs) []byte {
 	var words []string
 	for _, f := range windowFields {
 		differs := false
@@ -198,7 +195,7 @@ func printWindow(a *Attrs) string {
 			)
 		}
 	}
-	return "{" + strings.Join(words, " ") + "}"
+	return append(b, "{"+strings.Join(words, " ")+"}"...)
 }
 
 // ConvDims names the dimensions of a convolution: dim_labels=b01f_01io->b01f.
@@ -268,16 +265,12 @@ func labels(text string, first, second byte) (x, y int64, spatial []int64, err e
 	return x, y, spatial, nil
 }
 
-// printDimLabels is the inverse of parseDimLabels; "" where there is no
-// convolution.
-func printDimLabels(a *Attrs) string {
+// appendDimLabels is the inverse of parseDimLabels.
+func appendDimLabels(b []byte, a *Attrs) []byte {
 	c := a.Conv
-	if c == nil {
-		return ""
-	}
-	return label(c.InBatch, c.InFeature, c.InSpatial, 'b', 'f') + "_" +
-		label(c.KernelIn, c.KernelOut, c.KernelSpatial, 'i', 'o') + "->" +
-		label(c.OutBatch, c.OutFeature, c.OutSpatial, 'b', 'f')
+	return append(b, label(c.InBatch, c.InFeature, c.InSpatial, 'b', 'f')+"_"+
+		label(c.KernelIn, c.KernelOut, c.KernelSpatial, 'i', 'o')+"->"+
+		label(c.OutBatch, c.OutFeature, c.OutSpatial, 'b', 'f')...)
 }
 
 // label prints one part of dim_labels: the letters first and second at
@@ -399,20 +392,26 @@ func setIndexingAttr(i *Instr, name, text string) (handled bool, err error) {
 	return false, nil
 }
 
+// batchingAttrs are attributes of gather and scatter that are printed only where they
+// have some dimensions.
+var batchingAttrs = map[string]bool{
+	"operand_batching_dims": true, "start_indices_batching_dims": true,
+	"input_batching_dims": true, "scatter_indices_batching_dims": true,
+}
+
 // appendIndexingAttrs prints the attributes of gather and scatter; batching dimensions
 // only when there are some.
-func (i *Instr) appendIndexingAttrs(put func(name, value string)) {
+func (i *Instr) appendIndexingAttrs(b []byte) []byte {
 	if i.Attrs.Gather == nil && i.Attrs.Scatter == nil {
-		return
+		return b
 	}
 	for _, row := range indexingAttrTable {
 		if row.op != i.Op {
 			continue
 		}
 		v := *row.field(&i.Attrs)
-		if len(v) > 0 ||
-			!slices.Contains([]string{"operand_batching_dims", "start_indices_batching_dims", "input_batching_dims", "scatter_indices_batching_dims"}, row.name) {
-			put(row.name, "{"+string(appendInts(nil, v))+"}")
+		if len(v) > 0 || !batchingAttrs[row.name] {
+			b = append(appendInts(append(beginAttr(b, row.name), '{'), v), '}')
 		}
 	}
 	at := int64(0)
@@ -421,7 +420,7 @@ func (i *Instr) appendIndexingAttrs(put func(name, value string)) {
 	} else {
 		at = i.Attrs.Scatter.IndexVectorDim
 	}
-	put("index_vector_dim", fmt.Sprint(at))
+	return strconv.AppendInt(beginAttr(b, "index_vector_dim"), at, 10)
 }
 
 // indexVectors is the number of components of an index vector and the extents

@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
+	"strconv"
+	"sync"
 )
 
 // The canonical form decides which fusions share winners. What it keeps is what
@@ -19,20 +19,21 @@ import (
 // instructions, metadata, ids, a fusion's kind and backend_config, and sharding
 // are gone; a default layout is not printed. The text is HLO and parses.
 func (c *Computation) Canonical() string {
-	w := &canonicalWriter{number: map[*Computation]int{}}
-	w.computation(c)
-	slices.Reverse(w.texts) // callers were finished first
-	return strings.Join(w.texts, "\n")
+	w := canonicalWriters.Get().(*canonicalWriter)
+	defer w.release()
+	return string(w.canonical(c))
 }
 
 // Fingerprint is the SHA-256 of the canonical text.
 func (c *Computation) Fingerprint() [32]byte {
-	return sha256.Sum256([]byte(c.Canonical()))
+	w := canonicalWriters.Get().(*canonicalWriter)
+	defer w.release()
+	return sha256.Sum256(w.canonical(c))
 }
 
 // A canonicalWriter prints a computation and all it calls. Computations are
 // numbered as they are met; equal ones, by the digest of their text, share a
-// number.
+// number. Its memory is used again, so that a fingerprint allocates nothing.
 type canonicalWriter struct {
 	// number is the number of each computation that was met.
 	number map[*Computation]int
@@ -40,47 +41,117 @@ type canonicalWriter struct {
 	numberByDigest map[[32]byte]int
 	// digest is the digest of each computation with its callees; see digestOf.
 	digest map[*Computation][32]byte
-	// queue holds the computations in the order of their numbers, texts their
-	// text.
+	// queue holds the computations in the order of their numbers.
 	queue []*Computation
-	texts []string
+	// bodies holds their texts one after the other; ends are where each ends.
+	bodies []byte
+	ends   []int
+	// text is the whole text, callees first.
+	text []byte
+	// scratch is the text of a computation whose digest is made.
+	scratch []byte
+
+	needed    neededOrder
+	numbered  printOptions // callees by number
+	digesting printOptions // callees by digest
 }
 
-// computation writes c and all it calls, in the order in which they are met;
-// callees are queued by name while their callers are written.
-func (w *canonicalWriter) computation(c *Computation) {
-	w.numberByDigest = map[[32]byte]int{}
-	w.digest = map[*Computation][32]byte{}
-	w.name(c)
+// canonicalWriters keeps writers that are not in use.
+var canonicalWriters = sync.Pool{New: func() any { return newCanonicalWriter() }}
+
+func newCanonicalWriter() *canonicalWriter {
+	w := &canonicalWriter{
+		number:         map[*Computation]int{},
+		numberByDigest: map[[32]byte]int{},
+		digest:         map[*Computation][32]byte{},
+	}
+	w.needed.position = map[*Instr]int{}
+	w.numbered = printOptions{instr: w.appendInstr, comp: w.appendNumber, canonical: true}
+	w.digesting = printOptions{instr: w.appendInstr, comp: w.appendDigest, canonical: true}
+	return w
+}
+
+// keptWriter bounds the text of a writer that is kept.
+const keptWriter = 1 << 20
+
+// release forgets what was printed and keeps the memory.
+func (w *canonicalWriter) release() {
+	if cap(w.bodies) > keptWriter {
+		return
+	}
+	clear(w.number)
+	clear(w.numberByDigest)
+	clear(w.digest)
+	clear(w.queue)
+	w.needed.forget()
+	w.queue, w.ends = w.queue[:0], w.ends[:0]
+	w.bodies, w.text = w.bodies[:0], w.text[:0]
+	canonicalWriters.Put(w)
+}
+
+// canonical writes c and all it calls, in the order in which they are met; callees are
+// queued while their callers are written, and come first in the text. The result is
+// the writer's.
+func (w *canonicalWriter) canonical(c *Computation) []byte {
+	w.meet(c)
 	for k := 0; k < len(w.queue); k++ {
-		head := fmt.Sprintf("%%c%d {\n", k)
 		if k == 0 {
-			head = "ENTRY " + head
+			w.bodies = append(w.bodies, "ENTRY "...)
 		}
-		w.texts = append(
-			w.texts,
-			head+w.queue[k].canonicalBody(w.name)+"}\n",
-		)
+		w.bodies = strconv.AppendInt(append(w.bodies, "%c"...), int64(k), 10)
+		w.bodies = append(w.bodies, " {\n"...)
+		w.bodies = w.appendBody(w.bodies, w.queue[k], &w.numbered)
+		w.bodies = append(w.bodies, "}\n"...)
+		w.ends = append(w.ends, len(w.bodies))
 	}
+	for k := len(w.ends) - 1; k >= 0; k-- {
+		first := 0
+		if k > 0 {
+			first = w.ends[k-1]
+		}
+		w.text = append(w.text, w.bodies[first:w.ends[k]]...)
+		if k > 0 {
+			w.text = append(w.text, '\n')
+		}
+	}
+	return w.text
 }
 
-// name numbers a computation when it is first met and queues its text. Equal
-// callees met as different computations are one.
-func (w *canonicalWriter) name(c *Computation) string {
+// meet numbers a computation when it is first met and queues it. Equal callees met as
+// different computations are one.
+func (w *canonicalWriter) meet(c *Computation) int {
 	n, ok := w.number[c]
-	if !ok {
-		d := [32]byte{}
-		if len(w.queue) > 0 { // nothing calls the first
-			d = w.digestOf(c)
-		}
-		if n, ok = w.numberByDigest[d]; !ok {
-			n = len(w.queue)
-			w.numberByDigest[d] = n
-			w.queue = append(w.queue, c)
-		}
-		w.number[c] = n
+	if ok {
+		return n
 	}
-	return fmt.Sprintf("c%d", n)
+	d := [32]byte{}
+	if len(w.queue) > 0 { // nothing calls the first
+		d = w.digestOf(c)
+	}
+	if n, ok = w.numberByDigest[d]; !ok {
+		n = len(w.queue)
+		w.numberByDigest[d] = n
+		w.queue = append(w.queue, c)
+	}
+	w.number[c] = n
+	return n
+}
+
+// appendNumber names a computation by its number. Its digest, which prints it, was made
+// before its caller was begun.
+func (w *canonicalWriter) appendNumber(b []byte, c *Computation) []byte {
+	return strconv.AppendInt(append(b, 'c'), int64(w.meet(c)), 10)
+}
+
+// appendDigest names a computation by its digest.
+func (w *canonicalWriter) appendDigest(b []byte, c *Computation) []byte {
+	d := w.digest[c]
+	return hex.AppendEncode(b, d[:])
+}
+
+// appendInstr names an instruction by its position.
+func (w *canonicalWriter) appendInstr(b []byte, i *Instr) []byte {
+	return strconv.AppendInt(append(b, 'v'), int64(w.needed.position[i]), 10)
 }
 
 // digestOf is the SHA-256 of c's text with callees named by their digests:
@@ -89,68 +160,106 @@ func (w *canonicalWriter) digestOf(c *Computation) [32]byte {
 	if d, ok := w.digest[c]; ok {
 		return d
 	}
-	d := sha256.Sum256([]byte(c.canonicalBody(func(callee *Computation) string {
-		d := w.digestOf(callee)
-		return hex.EncodeToString(d[:])
-	})))
+	w.digestCallees(c)
+	w.scratch = w.appendBody(w.scratch[:0], c, &w.digesting)
+	d := sha256.Sum256(w.scratch)
 	w.digest[c] = d
 	return d
 }
 
-// canonicalBody prints the instructions, callees under the names given.
-func (c *Computation) canonicalBody(name func(*Computation) string) string {
-	order := c.Needed()
-	number := make(map[*Instr]int, len(order))
-	for n, i := range order {
-		number[i] = n
+// digestCallees makes the digests of what c calls, so that no text is printed while
+// another one is.
+func (w *canonicalWriter) digestCallees(c *Computation) {
+	for _, i := range c.Instrs {
+		a := &i.Attrs
+		if a.Calls == nil && a.Select == nil && a.ToApply == nil && len(a.Branches) == 0 {
+			continue
+		}
+		for _, callee := range i.Callees() {
+			w.digestOf(callee)
+		}
 	}
-	p := printOptions{
-		instr:     func(i *Instr) string { return fmt.Sprintf("v%d", number[i]) },
-		comp:      name,
-		canonical: true,
-	}
-	var b []byte
-	for _, i := range order {
+}
+
+// appendBody prints the instructions, callees under the names given.
+func (w *canonicalWriter) appendBody(b []byte, c *Computation, p *printOptions) []byte {
+	w.digestCallees(c)
+	for _, i := range w.needed.of(c) {
 		b = append(b, "  "...)
 		if i == c.Root {
 			b = append(b, "ROOT "...)
 		}
 		b = append(i.append(b, p), '\n')
 	}
-	return string(b)
+	return b
 }
 
 // Needed lists the parameters by number, then what the root needs, operands
 // first, in depth-first order.
 func (c *Computation) Needed() []*Instr {
-	order := slices.Clone(c.Params)
-	seen := make(map[*Instr]bool, len(c.Instrs))
-	for _, p := range order {
-		seen[p] = true
+	n := neededOrder{position: make(map[*Instr]int, len(c.Instrs))}
+	return n.of(c)
+}
+
+// A neededOrder lists what computations need, one after the other, in memory that is
+// used again.
+type neededOrder struct {
+	order []*Instr
+	// Position of each instruction in order.
+	position map[*Instr]int
+	stack    []pendingInstr
+}
+
+// A pendingInstr is an instruction of which the operands up to next were visited.
+type pendingInstr struct {
+	i    *Instr
+	next int
+}
+
+// of is Computation.Needed. The list is valid until the next call.
+func (n *neededOrder) of(c *Computation) []*Instr {
+	n.forget()
+	for _, p := range c.Params {
+		n.add(p)
 	}
-	type frame struct {
-		i    *Instr
-		next int
-	}
-	stack := []frame{{i: c.Root}}
-	for len(stack) > 0 {
-		top := &stack[len(stack)-1]
-		if seen[top.i] {
-			stack = stack[:len(stack)-1]
+	n.stack = append(n.stack, pendingInstr{i: c.Root})
+	for len(n.stack) > 0 {
+		top := &n.stack[len(n.stack)-1]
+		if n.has(top.i) {
+			n.stack = n.stack[:len(n.stack)-1]
 			continue
 		}
 		if top.next < len(top.i.Operands) {
 			top.next++
-			if o := top.i.Operands[top.next-1]; !seen[o] {
-				stack = append(stack, frame{i: o})
+			if o := top.i.Operands[top.next-1]; !n.has(o) {
+				n.stack = append(n.stack, pendingInstr{i: o})
 			}
 			continue
 		}
-		seen[top.i] = true
-		order = append(order, top.i)
-		stack = stack[:len(stack)-1]
+		n.add(top.i)
+		n.stack = n.stack[:len(n.stack)-1]
 	}
-	return order
+	return n.order
+}
+
+// add appends an instruction.
+func (n *neededOrder) add(i *Instr) {
+	n.position[i] = len(n.order)
+	n.order = append(n.order, i)
+}
+
+// has reports whether an instruction was visited.
+func (n *neededOrder) has(i *Instr) bool {
+	_, ok := n.position[i]
+	return ok
+}
+
+// forget empties the list and lets go of what was in it.
+func (n *neededOrder) forget() {
+	clear(n.position)
+	clear(n.order)
+	clear(n.stack[:cap(n.stack)])
+	n.order, n.stack = n.order[:0], n.stack[:0]
 }
 
 // Fusions lists the computations to tune: those called by fusion instructions

@@ -2,8 +2,12 @@ package hlo
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // chain is a computation of n additions, on one line or one a line.
@@ -55,4 +59,54 @@ func BenchmarkParseLarge(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkFingerprint is that of every fusion of the corpus; p90 is the time of the
+// fusion that nine tenths are faster than, in nanoseconds.
+func BenchmarkFingerprint(b *testing.B) {
+	fusions := corpusFusions(b)
+	b.ReportAllocs()
+	times := make([]float64, len(fusions))
+	for b.Loop() {
+		for k, c := range fusions {
+			begin := time.Now()
+			c.Fingerprint()
+			times[k] += float64(time.Since(begin).Nanoseconds())
+		}
+	}
+	slices.Sort(times)
+	b.ReportMetric(times[len(times)*9/10]/float64(b.N), "p90-ns")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(fusions)), "ns/fusion")
+}
+
+// TestFingerprintAllocatesNothing: a compiler asks for every fusion that it meets.
+func TestFingerprintAllocatesNothing(t *testing.T) {
+	total := 0.0
+	fusions := corpusFusions(t)
+	for _, c := range fusions {
+		total += testing.AllocsPerRun(5, func() { c.Fingerprint() })
+	}
+	if mean := total / float64(len(fusions)); mean > 2 {
+		t.Errorf("%.1f allocations a fingerprint", mean)
+	}
+}
+
+// corpusFusions are the fusions of testdata/hlo.
+func corpusFusions(t testing.TB) (all []*Computation) {
+	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no corpus", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Parse(file, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m.Fusions()...)
+	}
+	return all
 }

@@ -3,6 +3,7 @@ package hlo
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -52,25 +53,25 @@ func (c *Computation) String() string {
 
 // String prints the instruction on one line.
 func (i *Instr) String() string {
-	return string(i.append(nil, printOptions{
-		instr: func(o *Instr) string { return o.Name },
-		comp:  func(c *Computation) string { return c.Name },
+	return string(i.append(nil, &printOptions{
+		instr: func(b []byte, o *Instr) []byte { return append(b, o.Name...) },
+		comp:  func(b []byte, c *Computation) []byte { return append(b, c.Name...) },
 	}))
 }
 
 // printOptions says how things are named and what is left out.
 type printOptions struct {
-	// instr and comp are the names of instructions and computations: those of the
+	// instr and comp append the names of instructions and computations: those of the
 	// text, or numbers in the canonical form.
-	instr func(*Instr) string
-	comp  func(*Computation) string
+	instr func([]byte, *Instr) []byte
+	comp  func([]byte, *Computation) []byte
 	// canonical leaves out what does not change what is computed.
 	canonical bool
 }
 
 // append prints %name = shape opcode(operands), attributes.
-func (i *Instr) append(b []byte, p printOptions) []byte {
-	b = append(append(b, '%'), p.instr(i)...)
+func (i *Instr) append(b []byte, p *printOptions) []byte {
+	b = p.instr(append(b, '%'), i)
 	b = append(b, " = "...)
 	b = i.Shape.append(b)
 	op := i.Op
@@ -80,7 +81,7 @@ func (i *Instr) append(b []byte, p printOptions) []byte {
 	b = append(append(append(b, ' '), op...), '(')
 	switch i.Op {
 	case OpParameter:
-		b = fmt.Appendf(b, "%d", i.Attrs.Param)
+		b = strconv.AppendInt(b, int64(i.Attrs.Param), 10)
 	case OpConstant:
 		b = i.Literal.append(b)
 	}
@@ -88,7 +89,7 @@ func (i *Instr) append(b []byte, p printOptions) []byte {
 		if k > 0 {
 			b = append(b, ", "...)
 		}
-		b = append(append(b, '%'), p.instr(o)...)
+		b = p.instr(append(b, '%'), o)
 	}
 	b = append(b, ')')
 	return i.appendAttrs(b, p)
@@ -114,45 +115,35 @@ func (i *Instr) calleeName(canonical bool) string {
 	return "calls"
 }
 
+// beginAttr prints the name of an attribute.
+func beginAttr(b []byte, name string) []byte {
+	b = append(append(b, ", "...), name...)
+	return append(b, '=')
+}
+
 // appendAttrs prints the attributes in one fixed order: typed ones, then those
 // kept as text, which the canonical form sorts by name and prints only where
 // they are semantic.
-func (i *Instr) appendAttrs(b []byte, p printOptions) []byte {
-	put := func(name, value string) {
-		if value != "" {
-			b = append(
-				append(append(append(b, ", "...), name...), '='),
-				value...,
-			)
-		}
-	}
+func (i *Instr) appendAttrs(b []byte, p *printOptions) []byte {
 	a := &i.Attrs
-	put("dimensions", printInts(a.Dimensions))
+	if a.Dimensions != nil {
+		b = appendList(beginAttr(b, "dimensions"), a.Dimensions)
+	}
 	if i.Op == OpIota {
-		put("iota_dimension", fmt.Sprint(a.IotaDim))
+		b = strconv.AppendInt(beginAttr(b, "iota_dimension"), a.IotaDim, 10)
 	}
 	if i.Op == OpGetTupleElement {
-		put("index", fmt.Sprint(a.Index))
+		b = strconv.AppendInt(beginAttr(b, "index"), int64(a.Index), 10)
 	}
-	i.appendIndexingAttrs(put)
-	for _, row := range attrTable {
-		if p.canonical && row.name == "kind" {
-			continue
+	b = i.appendIndexingAttrs(b)
+	for k := range attrTable {
+		row := &attrTable[k]
+		if row.has(a) && (!p.canonical || row.name != "kind") {
+			b = row.append(beginAttr(b, row.name), a)
 		}
-		put(row.name, row.print(a))
 	}
-	if a.Calls != nil {
-		put(i.calleeName(p.canonical), "%"+p.comp(a.Calls))
-	}
-	if a.Select != nil {
-		put("select", "%"+p.comp(a.Select))
-	}
-	if a.ToApply != nil && i.Op == OpSelectAndScatter {
-		put("scatter", "%"+p.comp(a.ToApply))
-	} else if a.ToApply != nil {
-		put("to_apply", "%"+p.comp(a.ToApply))
-	}
-	i.appendBranches(put, p)
+	b = i.appendCallees(b, p)
+	b = i.appendBranches(b, p)
 	others := a.Other
 	if p.canonical && len(others) > 1 {
 		others = slices.SortedStableFunc(slices.Values(others), func(x, y Attr) int {
@@ -160,11 +151,30 @@ func (i *Instr) appendAttrs(b []byte, p printOptions) []byte {
 		})
 	}
 	for _, o := range others {
-		if p.canonical && i.isSemantic(o.Name) ||
-			!p.canonical && o.Name != asyncWrapped {
-			put(o.Name, o.Value)
+		isPrinted := p.canonical && i.isSemantic(o.Name) ||
+			!p.canonical && o.Name != asyncWrapped
+		if isPrinted && o.Value != "" {
+			b = append(beginAttr(b, o.Name), o.Value...)
 		}
 	}
+	return b
+}
+
+// appendCallees prints the computations that an instruction calls, but for those of
+// control flow.
+func (i *Instr) appendCallees(b []byte, p *printOptions) []byte {
+	put := func(name string, c *Computation) {
+		if c != nil {
+			b = p.comp(append(beginAttr(b, name), '%'), c)
+		}
+	}
+	apply := "to_apply"
+	if i.Op == OpSelectAndScatter {
+		apply = "scatter"
+	}
+	put(i.calleeName(p.canonical), i.Attrs.Calls)
+	put("select", i.Attrs.Select)
+	put(apply, i.Attrs.ToApply)
 	return b
 }
 
@@ -177,7 +187,10 @@ var branchAttrNames = map[Opcode][]string{
 // appendBranches prints the computations of control flow under the names XLA
 // uses: condition and body of while, true_computation and false_computation of
 // a conditional on pred, a list otherwise.
-func (i *Instr) appendBranches(put func(name, value string), p printOptions) {
+func (i *Instr) appendBranches(b []byte, p *printOptions) []byte {
+	if len(i.Attrs.Branches) == 0 {
+		return b
+	}
 	names := branchAttrNames[i.Op]
 	if i.Op == OpConditional && len(i.Operands) > 0 &&
 		i.Operands[0].Shape.DType == Pred {
@@ -185,21 +198,22 @@ func (i *Instr) appendBranches(put func(name, value string), p printOptions) {
 	}
 	if len(names) == len(i.Attrs.Branches) {
 		for k, c := range i.Attrs.Branches {
-			put(names[k], "%"+p.comp(c))
+			b = p.comp(append(beginAttr(b, names[k]), '%'), c)
 		}
-		return
-	}
-	texts := make([]string, len(i.Attrs.Branches))
-	for k, c := range i.Attrs.Branches {
-		texts[k] = "%" + p.comp(c)
+		return b
 	}
 	name := "called_computations"
 	if i.Op == OpConditional {
 		name = "branch_computations"
 	}
-	if len(texts) > 0 {
-		put(name, "{"+strings.Join(texts, ", ")+"}")
+	b = append(beginAttr(b, name), '{')
+	for k, c := range i.Attrs.Branches {
+		if k > 0 {
+			b = append(b, ", "...)
+		}
+		b = p.comp(append(b, '%'), c)
 	}
+	return append(b, '}')
 }
 
 // nonSemanticAttrs are attributes that do not change what is computed.
