@@ -27,7 +27,7 @@ var helds = []held{
 	{"cache ls -db DB", 2 * time.Second, 0},
 	{"cache rm -db DB fusion.9x", 2 * time.Second, 1},
 	{"cache verify -db DB", 30 * time.Second, 1},
-	{"lookup -db DB FUSION", 2 * time.Second, 3},
+	{"lookup -require exact -db DB FUSION", 2 * time.Second, 3},
 	{"lookup -db DB FUSION", 30 * time.Second, 1},
 	{"cache import -db DB /dev/null", 2 * time.Second, 0},
 	{"tune -db DB -budget 500ms -try 4 FUSION", 2 * time.Second, 0},
