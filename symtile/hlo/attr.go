@@ -61,15 +61,45 @@ var attrTable = []attrRow{
 	intsAttr("lhs_contracting_dims", func(a *Attrs) *[]int64 { return &a.LHSContract }),
 	intsAttr("rhs_batch_dims", func(a *Attrs) *[]int64 { return &a.RHSBatch }),
 	intsAttr("rhs_contracting_dims", func(a *Attrs) *[]int64 { return &a.RHSContract }),
-	{"window", parseWindow, func(a *Attrs) bool { return a.Window != nil }, appendWindow},
-	{"dim_labels", parseDimLabels, func(a *Attrs) bool { return a.Conv != nil }, appendDimLabels},
+	{
+		"window",
+		parseWindow,
+		func(a *Attrs) bool { return a.Window != nil },
+		appendWindow,
+	},
+	{
+		"dim_labels",
+		parseDimLabels,
+		func(a *Attrs) bool { return a.Conv != nil },
+		appendDimLabels,
+	},
 	countAttr("feature_group_count", func(a *Attrs) *int64 { return &a.FeatureGroups }),
 	countAttr("batch_group_count", func(a *Attrs) *int64 { return &a.BatchGroups }),
 	intsAttr("dynamic_slice_sizes", func(a *Attrs) *[]int64 { return &a.SliceSizes }),
-	{"replica_groups", parseReplicaGroups, func(a *Attrs) bool { return a.ReplicaGroups != nil }, appendReplicaGroups},
-	{"source_target_pairs", parseSourceTargets, func(a *Attrs) bool { return a.SourceTargets != nil }, appendSourceTargets},
-	{"slice", parseSlice, func(a *Attrs) bool { return a.Slice != nil }, appendSlice},
-	{"padding", parsePadding, func(a *Attrs) bool { return len(a.Padding) > 0 }, appendPadding},
+	{
+		"replica_groups",
+		parseReplicaGroups,
+		func(a *Attrs) bool { return a.ReplicaGroups != nil },
+		appendReplicaGroups,
+	},
+	{
+		"source_target_pairs",
+		parseSourceTargets,
+		func(a *Attrs) bool { return a.SourceTargets != nil },
+		appendSourceTargets,
+	},
+	{
+		"slice",
+		parseSlice,
+		func(a *Attrs) bool { return a.Slice != nil },
+		appendSlice,
+	},
+	{
+		"padding",
+		parsePadding,
+		func(a *Attrs) bool { return len(a.Padding) > 0 },
+		appendPadding,
+	},
 	wordAttr("direction", func(a *Attrs) *string { return &a.Direction }),
 	wordAttr("type", func(a *Attrs) *string { return &a.CompareType }),
 	wordAttr("kind", func(a *Attrs) *string { return &a.Kind }),
@@ -179,10 +209,13 @@ func appendSlice(b []byte, a *Attrs) []byte {
 		if k > 0 {
 			b = append(b, ", "...)
 		}
-		b = strconv.AppendInt(append(b, '['), r.Start, 10)
-		b = strconv.AppendInt(append(b, ':'), r.Limit, 10)
+		b = append(b, '[')
+		b = strconv.AppendInt(b, r.Start, 10)
+		b = append(b, ':')
+		b = strconv.AppendInt(b, r.Limit, 10)
 		if r.Stride != 1 {
-			b = strconv.AppendInt(append(b, ':'), r.Stride, 10)
+			b = append(b, ':')
+			b = strconv.AppendInt(b, r.Stride, 10)
 		}
 		b = append(b, ']')
 	}
@@ -221,9 +254,11 @@ func appendPadding(b []byte, a *Attrs) []byte {
 			b = append(b, 'x')
 		}
 		b = strconv.AppendInt(b, p.Low, 10)
-		b = strconv.AppendInt(append(b, '_'), p.High, 10)
+		b = append(b, '_')
+		b = strconv.AppendInt(b, p.High, 10)
 		if p.Interior != 0 {
-			b = strconv.AppendInt(append(b, '_'), p.Interior, 10)
+			b = append(b, '_')
+			b = strconv.AppendInt(b, p.Interior, 10)
 		}
 	}
 	return b

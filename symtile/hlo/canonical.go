@@ -66,8 +66,13 @@ func newCanonicalWriter() *canonicalWriter {
 		digest:         map[*Computation][32]byte{},
 	}
 	w.needed.position = map[*Instr]int{}
-	w.numbered = printOptions{instr: w.appendInstr, comp: w.appendNumber, canonical: true}
-	w.digesting = printOptions{instr: w.appendInstr, comp: w.appendDigest, canonical: true}
+	w.numbered = printOptions{
+		instr:     w.appendInstr,
+		comp:      w.appendNumber,
+		canonical: true,
+	}
+	w.digesting = w.numbered
+	w.digesting.comp = w.appendDigest
 	return w
 }
 
@@ -84,8 +89,10 @@ func (w *canonicalWriter) release() {
 	clear(w.digest)
 	clear(w.queue)
 	w.needed.forget()
-	w.queue, w.ends = w.queue[:0], w.ends[:0]
-	w.bodies, w.text = w.bodies[:0], w.text[:0]
+	w.queue = w.queue[:0]
+	w.ends = w.ends[:0]
+	w.bodies = w.bodies[:0]
+	w.text = w.text[:0]
 	canonicalWriters.Put(w)
 }
 
@@ -98,10 +105,11 @@ func (w *canonicalWriter) canonical(c *Computation) []byte {
 		if k == 0 {
 			w.bodies = append(w.bodies, "ENTRY "...)
 		}
-		w.bodies = strconv.AppendInt(append(w.bodies, "%c"...), int64(k), 10)
-		w.bodies = append(w.bodies, " {\n"...)
-		w.bodies = w.appendBody(w.bodies, w.queue[k], &w.numbered)
-		w.bodies = append(w.bodies, "}\n"...)
+		b := append(w.bodies, "%c"...)
+		b = strconv.AppendInt(b, int64(k), 10)
+		b = append(b, " {\n"...)
+		b = w.appendBody(b, w.queue[k], &w.numbered)
+		w.bodies = append(b, "}\n"...)
 		w.ends = append(w.ends, len(w.bodies))
 	}
 	for k := len(w.ends) - 1; k >= 0; k-- {
@@ -140,7 +148,9 @@ func (w *canonicalWriter) meet(c *Computation) int {
 // appendNumber names a computation by its number. Its digest, which prints it, was made
 // before its caller was begun.
 func (w *canonicalWriter) appendNumber(b []byte, c *Computation) []byte {
-	return strconv.AppendInt(append(b, 'c'), int64(w.meet(c)), 10)
+	n := w.meet(c)
+	b = append(b, 'c')
+	return strconv.AppendInt(b, int64(n), 10)
 }
 
 // appendDigest names a computation by its digest.
@@ -151,7 +161,9 @@ func (w *canonicalWriter) appendDigest(b []byte, c *Computation) []byte {
 
 // appendInstr names an instruction by its position.
 func (w *canonicalWriter) appendInstr(b []byte, i *Instr) []byte {
-	return strconv.AppendInt(append(b, 'v'), int64(w.needed.position[i]), 10)
+	n := w.needed.position[i]
+	b = append(b, 'v')
+	return strconv.AppendInt(b, int64(n), 10)
 }
 
 // digestOf is the SHA-256 of c's text with callees named by their digests:
@@ -259,7 +271,8 @@ func (n *neededOrder) forget() {
 	clear(n.position)
 	clear(n.order)
 	clear(n.stack[:cap(n.stack)])
-	n.order, n.stack = n.order[:0], n.stack[:0]
+	n.order = n.order[:0]
+	n.stack = n.stack[:0]
 }
 
 // Fusions lists the computations to tune: those called by fusion instructions

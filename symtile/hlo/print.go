@@ -78,7 +78,9 @@ func (i *Instr) append(b []byte, p *printOptions) []byte {
 	if !p.canonical {
 		op = i.spelling()
 	}
-	b = append(append(append(b, ' '), op...), '(')
+	b = append(b, ' ')
+	b = append(b, op...)
+	b = append(b, '(')
 	switch i.Op {
 	case OpParameter:
 		b = strconv.AppendInt(b, int64(i.Attrs.Param), 10)
@@ -117,7 +119,8 @@ func (i *Instr) calleeName(canonical bool) string {
 
 // beginAttr prints the name of an attribute.
 func beginAttr(b []byte, name string) []byte {
-	b = append(append(b, ", "...), name...)
+	b = append(b, ", "...)
+	b = append(b, name...)
 	return append(b, '=')
 }
 
@@ -130,10 +133,12 @@ func (i *Instr) appendAttrs(b []byte, p *printOptions) []byte {
 		b = appendList(beginAttr(b, "dimensions"), a.Dimensions)
 	}
 	if i.Op == OpIota {
-		b = strconv.AppendInt(beginAttr(b, "iota_dimension"), a.IotaDim, 10)
+		b = beginAttr(b, "iota_dimension")
+		b = strconv.AppendInt(b, a.IotaDim, 10)
 	}
 	if i.Op == OpGetTupleElement {
-		b = strconv.AppendInt(beginAttr(b, "index"), int64(a.Index), 10)
+		b = beginAttr(b, "index")
+		b = strconv.AppendInt(b, int64(a.Index), 10)
 	}
 	b = i.appendIndexingAttrs(b)
 	for k := range attrTable {
@@ -154,7 +159,8 @@ func (i *Instr) appendAttrs(b []byte, p *printOptions) []byte {
 		isPrinted := p.canonical && i.isSemantic(o.Name) ||
 			!p.canonical && o.Name != asyncWrapped
 		if isPrinted && o.Value != "" {
-			b = append(beginAttr(b, o.Name), o.Value...)
+			b = beginAttr(b, o.Name)
+			b = append(b, o.Value...)
 		}
 	}
 	return b
@@ -165,7 +171,8 @@ func (i *Instr) appendAttrs(b []byte, p *printOptions) []byte {
 func (i *Instr) appendCallees(b []byte, p *printOptions) []byte {
 	put := func(name string, c *Computation) {
 		if c != nil {
-			b = p.comp(append(beginAttr(b, name), '%'), c)
+			b = append(beginAttr(b, name), '%')
+			b = p.comp(b, c)
 		}
 	}
 	apply := "to_apply"
@@ -198,7 +205,9 @@ func (i *Instr) appendBranches(b []byte, p *printOptions) []byte {
 	}
 	if len(names) == len(i.Attrs.Branches) {
 		for k, c := range i.Attrs.Branches {
-			b = p.comp(append(beginAttr(b, names[k]), '%'), c)
+			b = beginAttr(b, names[k])
+			b = append(b, '%')
+			b = p.comp(b, c)
 		}
 		return b
 	}
