@@ -56,39 +56,62 @@ func (w WindowDim) Positions(n int64) int64 {
 	return (padded-w.Span())/w.Stride + 1
 }
 
+// A windowField is a word of window={…}.
+type windowField struct {
+	name string
+	set  func(w *WindowDim, text string) error
+	// append appends the value in one dimension, nothing for one that is left out.
+	append func(b []byte, w *WindowDim) []byte
+}
+
 // windowFields are the words of window={…} in the order they are printed.
-var windowFields = []struct {
-	name  string
-	set   func(w *WindowDim, text string) error
-	print func(w WindowDim) string // "" for the value that is left out
-}{
-	{"size", func(w *WindowDim, t string) error {
-		return setInt(&w.Size, t)
-	}, func(w WindowDim) string { return fmt.Sprint(w.Size) }},
-	{"stride", func(w *WindowDim, t string) error {
-		return setInt(&w.Stride, t)
-	}, func(w WindowDim) string { return omitOne(w.Stride) }},
-	{"pad", setWindowPad, func(w WindowDim) string {
-		if w.PadLow == 0 && w.PadHigh == 0 {
-			return ""
-		}
-		return fmt.Sprintf("%d_%d", w.PadLow, w.PadHigh)
-	}},
-	{"lhs_dilate", func(w *WindowDim, t string) error {
-		return setInt(&w.BaseDilation, t)
-	}, func(w WindowDim) string { return omitOne(w.BaseDilation) }},
-	{"rhs_dilate", func(w *WindowDim, t string) error {
-		return setInt(&w.Dilation, t)
-	}, func(w WindowDim) string { return omitOne(w.Dilation) }},
-	{"rhs_reversal", func(w *WindowDim, t string) error {
-		w.Reversed = t == "1" || t == "true"
-		return nil
-	}, func(w WindowDim) string {
-		if w.Reversed {
-			return "1"
-		}
-		return ""
-	}},
+var windowFields = []windowField{
+	{
+		"size",
+		func(w *WindowDim, t string) error { return setInt(&w.Size, t) },
+		func(b []byte, w *WindowDim) []byte { return strconv.AppendInt(b, w.Size, 10) },
+	},
+	{
+		"stride",
+		func(w *WindowDim, t string) error { return setInt(&w.Stride, t) },
+		func(b []byte, w *WindowDim) []byte { return appendUnlessOne(b, w.Stride) },
+	},
+	{"pad", setWindowPad, appendWindowPad},
+	{
+		"lhs_dilate",
+		func(w *WindowDim, t string) error { return setInt(&w.BaseDilation, t) },
+		func(b []byte, w *WindowDim) []byte { return appendUnlessOne(b, w.BaseDilation) },
+	},
+	{
+		"rhs_dilate",
+		func(w *WindowDim, t string) error { return setInt(&w.Dilation, t) },
+		func(b []byte, w *WindowDim) []byte { return appendUnlessOne(b, w.Dilation) },
+	},
+	{"rhs_reversal", setWindowReversal, appendWindowReversal},
+}
+
+// setWindowReversal reads 1 or true.
+func setWindowReversal(w *WindowDim, text string) error {
+	w.Reversed = text == "1" || text == "true"
+	return nil
+}
+
+// appendWindowReversal prints 1 for a reversed dimension.
+func appendWindowReversal(b []byte, w *WindowDim) []byte {
+	if w.Reversed {
+		return append(b, '1')
+	}
+	return b
+}
+
+// appendWindowPad prints low_high, nothing where there is no padding.
+func appendWindowPad(b []byte, w *WindowDim) []byte {
+	if w.PadLow == 0 && w.PadHigh == 0 {
+		return b
+	}
+	b = strconv.AppendInt(b, w.PadLow, 10)
+	b = append(b, '_')
+	return strconv.AppendInt(b, w.PadHigh, 10)
 }
 
 // windowDefaults are the words for fields that are left out in one dimension only.
@@ -100,12 +123,12 @@ var windowDefaults = map[string]string{
 	"rhs_reversal": "0",
 }
 
-// omitOne prints a number that is left out when it is 1.
-func omitOne(v int64) string {
+// appendUnlessOne prints a number that is left out when it is 1.
+func appendUnlessOne(b []byte, v int64) []byte {
 	if v == 1 {
-		return ""
+		return b
 	}
-	return fmt.Sprint(v)
+	return strconv.AppendInt(b, v, 10)
 }
 
 // setInt reads a number of at most 32 bits into to.
@@ -178,24 +201,40 @@ func setWindowField(window []WindowDim, name string, dims []string) error {
 // appendWindow prints window={…} with the words that differ from their default
 // in some dimension; the others are left out.
 func appendWindow(b []byte, a *Attrs) []byte {
-	var words []string
-	for _, f := range windowFields {
-		differs := false
-		dims := make([]string, len(a.Window))
-		for k, w := range a.Window {
-			if dims[k] = f.print(w); dims[k] == "" {
-				dims[k] = windowDefaults[f.name]
-			} else {
-				differs = true
-			}
+	b = append(b, '{')
+	first := len(b)
+	for k := range windowFields {
+		f := &windowFields[k]
+		before := len(b)
+		if before > first {
+			b = append(b, ' ')
 		}
-		if differs {
-			words = append(
-				words, f.name+"="+strings.Join(dims, "x"),
-			)
+		b = append(b, f.name...)
+		b = append(b, '=')
+		var differs bool
+		if b, differs = f.appendDims(b, a.Window); !differs {
+			b = b[:before]
 		}
 	}
-	return append(b, "{"+strings.Join(words, " ")+"}"...)
+	return append(b, '}')
+}
+
+// appendDims prints the values in all dimensions, and reports whether one of them is
+// not the default.
+func (f *windowField) appendDims(b []byte, window []WindowDim) (text []byte, differs bool) {
+	for k := range window {
+		if k > 0 {
+			b = append(b, 'x')
+		}
+		before := len(b)
+		b = f.append(b, &window[k])
+		if len(b) == before {
+			b = append(b, windowDefaults[f.name]...)
+		} else {
+			differs = true
+		}
+	}
+	return b, differs
 }
 
 // ConvDims names the dimensions of a convolution: dim_labels=b01f_01io->b01f.
@@ -268,20 +307,26 @@ func labels(text string, first, second byte) (x, y int64, spatial []int64, err e
 // appendDimLabels is the inverse of parseDimLabels.
 func appendDimLabels(b []byte, a *Attrs) []byte {
 	c := a.Conv
-	return append(b, label(c.InBatch, c.InFeature, c.InSpatial, 'b', 'f')+"_"+
-		label(c.KernelIn, c.KernelOut, c.KernelSpatial, 'i', 'o')+"->"+
-		label(c.OutBatch, c.OutFeature, c.OutSpatial, 'b', 'f')...)
+	b = appendLabel(b, c.InBatch, c.InFeature, c.InSpatial, "bf")
+	b = append(b, '_')
+	b = appendLabel(b, c.KernelIn, c.KernelOut, c.KernelSpatial, "io")
+	b = append(b, "->"...)
+	return appendLabel(b, c.OutBatch, c.OutFeature, c.OutSpatial, "bf")
 }
 
-// label prints one part of dim_labels: the letters first and second at
-// dimensions x and y, digits at the spatial ones.
-func label(x, y int64, spatial []int64, first, second byte) string {
-	text := make([]byte, len(spatial)+2)
-	text[x], text[y] = first, second
-	for k, d := range spatial {
-		text[d] = byte('0' + k)
+// appendLabel prints one part of dim_labels: the two letters at dimensions x and y,
+// digits at the spatial ones.
+func appendLabel(b []byte, x, y int64, spatial []int64, letters string) []byte {
+	at := int64(len(b))
+	for range len(spatial) + 2 {
+		b = append(b, ' ')
 	}
-	return string(text)
+	b[at+x] = letters[0]
+	b[at+y] = letters[1]
+	for k, d := range spatial {
+		b[at+d] = byte('0' + k)
+	}
+	return b
 }
 
 // GatherDims are the dimension numbers of a gather. Result dimensions in
