@@ -27,10 +27,12 @@ var mayImport = map[string][]string{
 	"cache":             {},
 	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},
 	"cmd/tilewright": {
-		"cache", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
+		"cache", "cmd/tilewright/internal/filter", "cmd/tilewright/internal/line", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
 		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "serve", "symtile", "symtile/hlo", "symtile/index",
 		"symtile/layout", "symtile/layout/draw", "symtile/partition", "testdata/hlo", "tuner", "tuner/report",
 	},
+	"cmd/tilewright/internal/filter":     {"cache"},
+	"cmd/tilewright/internal/line":       {},
 	"cmd/tilewright/internal/output":     {},
 	"cmd/tilewright/internal/packtiming": {"kernels", "kernels/check", "symtile", "symtile/hlo", "symtile/layout"},
 	"cost":                               {"kernels", "symtile", "symtile/hlo"},

@@ -197,10 +197,3 @@ func didYouMean(name string) string {
 	}
 	return fmt.Sprintf(" (did you mean %q?)", near)
 }
-
-// firstLine is a text up to its first line break: what a table shows of a message that
-// has an excerpt of a program below it.
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
