@@ -155,8 +155,11 @@ var ops = func() map[string]Op {
 }()
 
 // Answer answers a request. It never panics: what fails inside is an Error of kind
-// "internal".
-func Answer(ctx context.Context, s *query.Store, r Request) (resp Response) {
+// "internal". A request whose ctx ends before it is answered has its cause as the error,
+// of kind "input".
+func Answer(
+	ctx context.Context, s *query.Store, r Request,
+) (resp Response) {
 	resp.ID = r.ID
 	if resp.ID == nil {
 		resp.ID = json.RawMessage("null")
@@ -177,13 +180,17 @@ func Answer(ctx context.Context, s *query.Store, r Request) (resp Response) {
 }
 
 // AnswerLine answers a line; one that is no request is answered by an Error.
-func AnswerLine(ctx context.Context, s *query.Store, line []byte) Response {
+func AnswerLine(
+	ctx context.Context, s *query.Store, line []byte,
+) Response {
 	r, err := Parse(line)
 	return answerParsed(ctx, s, r, err)
 }
 
 // answerParsed answers a request, or the error of a line that is none.
-func answerParsed(ctx context.Context, s *query.Store, r Request, err error) Response {
+func answerParsed(
+	ctx context.Context, s *query.Store, r Request, err error,
+) Response {
 	if err == nil {
 		return Answer(ctx, s, r)
 	}
@@ -270,13 +277,17 @@ func Parse(line []byte) (r Request, err error) {
 
 // lookup answers from the store, with the nearest winner or the default plan where
 // nothing is stored, unless the request wants exact answers only.
-func lookup(ctx context.Context, s *query.Store, r Request) (any, error) {
+func lookup(
+	ctx context.Context, s *query.Store, r Request,
+) (any, error) {
 	return s.Lookup(ctx, r.Text, r.Fusion, r.Require == "exact")
 }
 
 // get answers by fingerprint. A compiler that keeps the fingerprints of its fusions asks
 // this way: no text is parsed.
-func get(_ context.Context, s *query.Store, r Request) (any, error) {
+func get(
+	_ context.Context, s *query.Store, r Request,
+) (any, error) {
 	var print [32]byte
 	if len(r.Fingerprint) != hex.EncodedLen(len(print)) {
 		return nil, requestf("a fingerprint has 64 hexadecimal digits")
@@ -289,7 +300,9 @@ func get(_ context.Context, s *query.Store, r Request) (any, error) {
 
 // plan answers with default plans, whatever is stored: what a compiler takes that must
 // not depend on the contents of a cache.
-func plan(ctx context.Context, s *query.Store, r Request) (any, error) {
+func plan(
+	ctx context.Context, s *query.Store, r Request,
+) (any, error) {
 	split, err := query.Read(ctx, "text", []byte(r.Text))
 	if err != nil {
 		return nil, err
@@ -306,14 +319,18 @@ func plan(ctx context.Context, s *query.Store, r Request) (any, error) {
 }
 
 // fingerprint lists the fusions of a text, by which a client may ask get afterwards.
-func fingerprint(ctx context.Context, s *query.Store, r Request) (any, error) {
+func fingerprint(
+	ctx context.Context, s *query.Store, r Request,
+) (any, error) {
 	all, err := s.Prints(ctx, r.Text)
 	return Prints{all}, err
 }
 
-// partition says how a module is split, and what the fusions cost beside the operations
+// partition, one of the operations, says how a module is split, and what the fusions cost beside the operations
 // one by one.
-func partition(ctx context.Context, _ *query.Store, r Request) (any, error) {
+func partition(
+	ctx context.Context, _ *query.Store, r Request,
+) (any, error) {
 	split, err := query.Read(ctx, "text", []byte(r.Text))
 	if err != nil {
 		return nil, err
@@ -321,9 +338,11 @@ func partition(ctx context.Context, _ *query.Store, r Request) (any, error) {
 	return query.NewPartition(split), nil
 }
 
-// tiles describes fusions: symbolic without sizes, with the numbers of a tiling, or with
+// tiles, one of the operations, describes fusions: symbolic without sizes, with the numbers of a tiling, or with
 // those of one of its tiles.
-func tiles(ctx context.Context, _ *query.Store, r Request) (any, error) {
+func tiles(
+	ctx context.Context, _ *query.Store, r Request,
+) (any, error) {
 	split, err := query.Read(ctx, "text", []byte(r.Text))
 	if err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ func (s *Server) Stream(ctx context.Context, in io.Reader, out io.Writer) error 
 	return errors.Join(err, t.failed())
 }
 
-// A stream is one client.
+// A stream is one client. Its context ends with it, and so does the work on what it
+// asked.
 type stream struct {
 	ctx     context.Context
 	server  *Server

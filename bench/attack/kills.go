@@ -104,7 +104,10 @@ func killedKeys() (map[string]cache.Key, error) {
 		if err != nil {
 			return nil, err
 		}
-		split, err := partition.Module(context.Background(), m, partition.Options{})
+		split, err := partition.Module(
+			context.Background(),
+			m, partition.Options{},
+		)
 		if err != nil {
 			return nil, err
 		}

@@ -135,7 +135,10 @@ func try(b kernels.Backend, model *cost.Model, text []byte) (fate string) {
 	if err != nil {
 		return "refused %d"
 	}
-	split, err := partition.Module(context.Background(), m, partition.Options{})
+	split, err := partition.Module(
+		context.Background(),
+		m, partition.Options{},
+	)
 	if err != nil {
 		return "abandoned %d"
 	}
