@@ -91,7 +91,7 @@ func checkPage(t *testing.T, p report.Page) {
 		t.Errorf("the page is not the same twice, %v", err)
 	}
 	for _, r := range p.Records {
-		plan := kernels.PlanNamesOfText(r.Canonical).Stored(r.Plan)
+		plan := kernels.PlanNamesOfText(context.Background(), r.Canonical).Stored(r.Plan)
 		if !strings.Contains(a.String(), plan) ||
 			!strings.Contains(a.String(), r.Name) {
 			t.Errorf("%s is not on the page", r.Name)

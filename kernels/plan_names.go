@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,12 +22,12 @@ func PlanNamesOf(p *symtile.Program) PlanNames { return p.DimNames() }
 
 // PlanNamesOfText are the names for plans of a fusion given as its canonical text; nil
 // if that is no fusion that has tiles.
-func PlanNamesOfText(canonical string) PlanNames {
+func PlanNamesOfText(ctx context.Context, canonical string) PlanNames {
 	m, err := hlo.Parse("record", []byte("HloModule record\n"+canonical))
 	if err != nil {
 		return nil
 	}
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(ctx, m.Entry)
 	if err != nil {
 		return nil
 	}

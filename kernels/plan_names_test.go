@@ -77,16 +77,16 @@ ENTRY e (x: f32[8,4]) -> f32[8] {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := symtile.Analyze(m.Fusions()[0])
+	p, err := symtile.Analyze(t.Context(), m.Fusions()[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := PlanNamesOf(p)
-	got := PlanNamesOfText(m.Fusions()[0].Canonical())
+	got := PlanNamesOfText(t.Context(), m.Fusions()[0].Canonical())
 	if strings.Join(want, " ") != "row sum" || strings.Join(got, " ") != "row sum" {
 		t.Errorf("names %q, of the text %q, want row sum", want, got)
 	}
-	if got := PlanNamesOfText("no HLO"); got != nil {
+	if got := PlanNamesOfText(t.Context(), "no HLO"); got != nil {
 		t.Errorf("names of no HLO are %q", got)
 	}
 }

@@ -34,7 +34,7 @@ func TestDimNames(t *testing.T) {
 			continue
 		}
 		for _, f := range m.Fusions() {
-			p, err := Analyze(f)
+			p, err := Analyze(t.Context(), f)
 			if err != nil {
 				continue
 			}

@@ -152,7 +152,7 @@ func (c *cacheCall) ls() error {
 			continue
 		}
 		if _, known := names[r.Fusion]; !known {
-			names[r.Fusion] = kernels.PlanNamesOfText(r.Canonical)
+			names[r.Fusion] = kernels.PlanNamesOfText(c.ctx, r.Canonical)
 		}
 		rows = append(rows, cacheRowJSON{
 			hex.EncodeToString(r.Fusion[:]), r.Name,
@@ -222,7 +222,7 @@ func (c *cacheCall) show() error {
 	if c.json {
 		named := make([]namedRecordJSON, len(all))
 		for k, r := range all {
-			named[k] = namedRecordJSON{r, kernels.PlanNamesOfText(r.Canonical)}
+			named[k] = namedRecordJSON{r, kernels.PlanNamesOfText(c.ctx, r.Canonical)}
 		}
 		return c.printJSON(map[string]any{"records": named})
 	}
@@ -243,7 +243,7 @@ type namedRecordJSON struct {
 // showRecord prints one record: the winner, the evidence for it and every
 // trial.
 func (c *cacheCall) showRecord(r cache.Record) {
-	names := kernels.PlanNamesOfText(r.Canonical)
+	names := kernels.PlanNamesOfText(c.ctx, r.Canonical)
 	fmt.Fprintf(
 		c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n",
 		r.Name, r.Fusion, r.Device, r.Backend,

@@ -12,7 +12,6 @@
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
 //	doctor           check a device from end to end
-//	bench-symbolic … time the simplifier on chains of indexing maps
 //
 // FILE is HLO or StableHLO text; the first token tells which. A module that no
 // compiler has fused is split into fusions: see symtile/partition.
@@ -149,9 +148,4 @@
 // devices: {"devices": [{"name", "about", "device", "revision", "safe",
 // "lanes", "flops", "levels": [{"name", "bytes", "shared", "bandwidth"}],
 // "missing"}]}; a backend that is not there has missing, the reason.
-//
-// bench-symbolic: {"chains", "columns": [{"column", "median", "geomean", "most",
-// "ratio", "least", "slower", "worst"}]}, nanoseconds over the chains; ratio is
-// the geomean of column over extract, least the least of those, at chain worst;
-// slower counts the chains where the column is not above extract.
 package main

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (c *call) partitioned(file string) (*partition.Result, error) {
 	if len(all) > 1 {
 		return nil, usagef("%s has %d modules; choose one: %s#1 to %s#%d", file, len(all), file, file, len(all))
 	}
-	return query.Partitioned(all[0]), nil
+	return query.Partitioned(c.ctx, all[0])
 }
 
 // readModules parses the modules of a file, which lines "// -----" separate. Those
@@ -333,8 +334,8 @@ func parseSizes(text string) (symtile.Tiling, error) {
 }
 
 // planNames are the names of the dimensions of a fusion's plans; nil if it has no tiles.
-func planNames(f *hlo.Computation) kernels.PlanNames {
-	p, err := symtile.Analyze(f)
+func planNames(ctx context.Context, f *hlo.Computation) kernels.PlanNames {
+	p, err := symtile.Analyze(ctx, f)
 	if err != nil {
 		return nil
 	}

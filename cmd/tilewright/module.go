@@ -139,7 +139,7 @@ func (r *moduleJSON) describe(e *executable.Executable) {
 		print := u.Computation.Fingerprint()
 		var dims kernels.PlanNames
 		if u.Plan != "" {
-			dims = planNames(u.Computation)
+			dims = planNames(context.Background(), u.Computation)
 		}
 		r.Units = append(r.Units, unitJSON{
 			u.Name, hex.EncodeToString(print[:]), u.Plan, dims, u.Stored, u.Reason,

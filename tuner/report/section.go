@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"html/template"
@@ -63,7 +64,7 @@ type termBreakdown struct {
 
 // named is a record with the names of the dimensions in its plans.
 func named(r cache.Record) cache.Record {
-	names := kernels.PlanNamesOfText(r.Canonical)
+	names := kernels.PlanNamesOfText(context.Background(), r.Canonical)
 	r.Plan, r.Default = names.Stored(r.Plan), names.Stored(r.Default)
 	r.Ties, r.Trials = slices.Clone(r.Ties), slices.Clone(r.Trials)
 	for k, tie := range r.Ties {
