@@ -13,8 +13,8 @@
 //	devices          what each backend sees, and why one is missing
 //	doctor           check a device from end to end
 //
-// FILE is HLO or StableHLO text; the first token tells which. A module that no
-// compiler has fused is split into fusions: see symtile/partition.
+// FILE is HLO or StableHLO text; the first token tells which. It may be compressed by
+// gzip. A module that no compiler has fused is split into fusions: see symtile/partition.
 //
 // Exit status: 0 ok, 1 bad input or a failure, 2 wrong usage, 3 lookup found
 // nothing, 4 ended by -timeout, which every command has. Flags may stand before or

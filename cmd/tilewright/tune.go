@@ -27,7 +27,7 @@ var tuneCommand = command{
 	long: `Tunes every distinct fusion of the modules: ranks its legal plans, checks the first -try of them
 against the reference interpreter, races those that are right, and keeps the winner in -db. A PATH is a
 file, a pattern in quotes, - for the standard input, or a folder: of that the files *after_optimizations.txt,
-which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, with all folders below.
+which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, each also as .gz, with all folders below.
 
 Fusions that are alike are tuned once, those first that take most of the model's time: executions times
 the default plan's time. -weights takes a profile for that: lines NAME,TIME of fusions or instructions.
