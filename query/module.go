@@ -19,9 +19,9 @@ import (
 
 // Modules parses the modules of a text, which lines "// -----" separate, or of a
 // message of XLA's, either as it is or compressed by gzip. A number above 0 chooses one
-// of them. Those that can be read come with the errors of the others, which the name
-// begins.
-func Modules(name string, src []byte, number int) ([]*hlo.Module, error) {
+// of them, and given are extents that texts leave open. Those that can be read come with
+// the errors of the others, which the name begins.
+func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Module, error) {
 	src, err := uncompressed(name, src)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func Modules(name string, src []byte, number int) ([]*hlo.Module, error) {
 	var all []*hlo.Module
 	var failed []error
 	for _, text := range texts {
-		m, err := hlo.Parse(name, text)
+		m, err := hlo.ParseFor(name, text, given)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -87,7 +87,7 @@ func TooLong(name string) error {
 // Read parses a text that is one module and splits it into fusions, unless it has
 // some.
 func Read(name string, src []byte) (*partition.Result, error) {
-	all, err := Modules(name, src, 0)
+	all, err := Modules(name, src, 0, nil)
 	if err != nil {
 		return nil, err
 	}

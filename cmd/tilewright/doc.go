@@ -29,6 +29,7 @@
 //
 //	command.go     flags, exit statuses, printing of JSON and tables
 //	time_limit.go  -timeout, signals, and a new process where a kernel hangs
+//	shapes.go      -shape: extents that a module leaves open
 //	input.go       files, fusions, plans and sizes from the command line
 //	backend.go     the device of -device; cuda*.go, with the build tag cuda, the GPU
 //	tuned.go       the outcome of tuning a fusion, as JSON and as a line
@@ -47,7 +48,7 @@
 //
 // Every command that prints a result takes -json. Other programs may rely on the
 // fields below; more may be added. Times are seconds, sizes bytes, fingerprints
-// hexadecimal SHA-256.
+// hexadecimal SHA-256. Of several values of -shape each has a document, in their order.
 //
 // show:
 //

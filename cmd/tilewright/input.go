@@ -40,6 +40,9 @@ func (c *call) partitioned(file string) (*partition.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.shapes.unused(); err != nil {
+		return nil, err
+	}
 	if len(all) > 1 {
 		return nil, usagef("%s has %d modules; choose one: %s#1 to %s#%d", file, len(all), file, file, len(all))
 	}
@@ -54,7 +57,8 @@ func (c *call) readModules(file string) ([]*hlo.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.Modules(path, src, number)
+	all, err := query.Modules(path, src, number, c.shapes.given())
+	return c.shapes.take(all), err
 }
 
 // moduleNumber splits FILE#2 into the file and the number of a module in it; a file
@@ -221,7 +225,13 @@ func (r *ratio) Set(text string) error {
 // readFile reads a file, or the standard input for "-".
 func (c *call) readFile(file string) ([]byte, error) {
 	if file == "-" {
-		return readText(file, c.in)
+		if c.piped == nil {
+			var err error
+			if c.piped, err = readText(file, c.in); err != nil {
+				return nil, err
+			}
+		}
+		return c.piped, nil
 	}
 	f, err := os.Open(file)
 	if err != nil {

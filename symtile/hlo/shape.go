@@ -72,6 +72,9 @@ func (s Shape) checkSize() error {
 		if d == 0 {
 			return nil
 		}
+		if d == openExtent {
+			continue
+		}
 		hi, lo := bits.Mul64(n, uint64(d))
 		if n = lo; hi != 0 || lo > math.MaxInt64 {
 			return fmt.Errorf("%s has more than 2^63 elements", s)
@@ -232,7 +235,7 @@ func (s Shape) append(b []byte) []byte {
 
 // appendExtents prints 8,<=16.
 func (s Shape) appendExtents(b []byte) []byte {
-	if s.Bounded == nil {
+	if s.Bounded == nil && !s.open() {
 		return appendInts(b, s.Dims)
 	}
 	for d, n := range s.Dims {
@@ -241,6 +244,10 @@ func (s Shape) appendExtents(b []byte) []byte {
 		}
 		if d < len(s.Bounded) && s.Bounded[d] {
 			b = append(b, "<="...)
+		}
+		if n == openExtent {
+			b = append(b, '?')
+			continue
 		}
 		b = strconv.AppendInt(b, n, 10)
 	}

@@ -46,12 +46,13 @@ func isStableHLO(src []byte) bool {
 
 // parseStableHLO reads a module of MLIR text in the StableHLO dialect: what
 // JAX's lowered.as_text() and PyTorch/XLA print, in pretty or generic form.
-func parseStableHLO(file string, src []byte) (*Module, error) {
+func parseStableHLO(file string, src []byte, given Extents) (*Module, error) {
 	m := &mlir{
 		parser:    *newParser(file, src),
 		funcs:     map[string]*function{},
 		usedNames: map[string]int{},
 	}
+	m.given, m.numbers = given, map[*Instr][]*Instr{}
 	if m.Has("ML\xefR") {
 		return nil, m.failNext("this is MLIR bytecode; print it as text first (stablehlo-translate --deserialize, or lowered.as_text())")
 	}
