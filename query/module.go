@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -85,8 +86,8 @@ func TooLong(name string) error {
 }
 
 // Read parses a text that is one module and splits it into fusions, unless it has
-// some.
-func Read(name string, src []byte) (*partition.Result, error) {
+// some. The error is also the cause of a ctx that ended before.
+func Read(ctx context.Context, name string, src []byte) (*partition.Result, error) {
 	all, err := Modules(name, src, 0, nil)
 	if err != nil {
 		return nil, err
@@ -94,12 +95,13 @@ func Read(name string, src []byte) (*partition.Result, error) {
 	if len(all) != 1 {
 		return nil, fmt.Errorf("%s has %d modules; one is expected", name, len(all))
 	}
-	return Partitioned(all[0]), nil
+	return Partitioned(ctx, all[0])
 }
 
-// Partitioned is the partition of a module into fusions that can be computed here.
-func Partitioned(m *hlo.Module) *partition.Result {
-	return partition.Module(m, partition.Options{Outside: notComputed})
+// Partitioned is the partition of a module into fusions that can be computed here. The
+// error is the cause of a ctx that ended before.
+func Partitioned(ctx context.Context, m *hlo.Module) (*partition.Result, error) {
+	return partition.Module(ctx, m, partition.Options{Outside: notComputed})
 }
 
 // notComputed is the reason why an operation stays out of fusions: the reference,

@@ -40,7 +40,7 @@ type Server struct {
 // answered at the same time, and responses come in the order in which they are done.
 // The error is one of reading or writing; a line that is no request is answered by one.
 func (s *Server) Stream(ctx context.Context, in io.Reader, out io.Writer) error {
-	t := &stream{server: s, out: bufio.NewWriter(out)}
+	t := &stream{ctx: ctx, server: s, out: bufio.NewWriter(out)}
 	t.room.L = &t.mu
 	stop := context.AfterFunc(ctx, func() { t.end(ctx.Err()) })
 	defer stop()
@@ -49,8 +49,10 @@ func (s *Server) Stream(ctx context.Context, in io.Reader, out io.Writer) error 
 	return errors.Join(err, t.failed())
 }
 
-// A stream is one client.
+// A stream is one client. Its context ends with it, and so does the work on what it
+// asked.
 type stream struct {
+	ctx     context.Context
 	server  *Server
 	running sync.WaitGroup
 
@@ -135,7 +137,7 @@ func (t *stream) enter(size int) bool {
 
 // answer answers a request, or the error of a line of a size that is none.
 func (t *stream) answer(r Request, err error, size int) {
-	resp := answerParsed(t.server.Store, r, err)
+	resp := answerParsed(t.ctx, t.server.Store, r, err)
 	text, err := Encode(resp)
 	if err != nil {
 		text, _ = Encode(Response{ID: resp.ID, Error: &Error{"internal", err.Error()}})

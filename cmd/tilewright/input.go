@@ -46,7 +46,7 @@ func (c *call) partitioned(file string) (*partition.Result, error) {
 	if len(all) > 1 {
 		return nil, usagef("%s has %d modules; choose one: %s#1 to %s#%d", file, len(all), file, file, len(all))
 	}
-	return query.Partitioned(all[0]), nil
+	return query.Partitioned(c.ctx, all[0])
 }
 
 // readModules parses the modules of a file, which lines "// -----" separate. Those

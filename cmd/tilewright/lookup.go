@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -122,7 +123,7 @@ func (c *call) lookup(f lookupFlags, file, name string) error {
 	if len(all) != 1 {
 		return c.lookupAll(asked, all)
 	}
-	j, err := asked.lookup(all[0])
+	j, err := asked.lookup(c.ctx, all[0])
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (c *call) lookupAll(asked *winnerSource, all []*hlo.Computation) error {
 	j := lookupModuleJSON{Fusions: []lookupJSON{}}
 	var missed error
 	for _, f := range all {
-		one, err := asked.lookup(f)
+		one, err := asked.lookup(c.ctx, f)
 		if tuner.IsUnanswered(err) {
 			err = nil
 		}
@@ -202,14 +203,14 @@ func (w *winnerSource) close() {
 
 // lookup answers for one fusion. The error is one of a damaged record or file, or that
 // the fusion has no plans.
-func (w *winnerSource) lookup(fusion *hlo.Computation) (lookupJSON, error) {
+func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (lookupJSON, error) {
 	j := lookupJSON{
 		Fusion: fusion.Name,
 		Print:  fmt.Sprintf("%x", fusion.Fingerprint()),
 		Device: w.backend.Identity().Name,
 		Regret: -1,
 	}
-	a, err := w.ask(fusion)
+	a, err := w.ask(ctx, fusion)
 	if tuner.IsUnanswered(err) && w.required {
 		err = nil
 	}
@@ -228,11 +229,11 @@ func (w *winnerSource) lookup(fusion *hlo.Computation) (lookupJSON, error) {
 }
 
 // ask asks the snapshot or the database.
-func (w *winnerSource) ask(fusion *hlo.Computation) (tuner.Answer, error) {
+func (w *winnerSource) ask(ctx context.Context, fusion *hlo.Computation) (tuner.Answer, error) {
 	if w.snapshot.Snapshot != nil {
-		return w.snapshot.Answer(fusion, w.backend)
+		return w.snapshot.Answer(ctx, fusion, w.backend)
 	}
-	return tuner.AnswerFrom(w.winners, fusion, w.backend)
+	return tuner.AnswerFrom(ctx, w.winners, fusion, w.backend)
 }
 
 // openSnapshot opens FILE or FILE@REVISION.

@@ -90,7 +90,7 @@ func (c *call) rank(file, name, db string, device deviceFlags, top int) error {
 	if err != nil {
 		return err
 	}
-	p, err := symtile.Analyze(fusion)
+	p, err := symtile.Analyze(c.ctx, fusion)
 	if err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func (c *call) rank(file, name, db string, device deviceFlags, top int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.Default(p); err != nil {
+	if _, err := b.Default(c.ctx, p); err != nil {
 		return err // why there are no plans, or none that the device computes
 	}
-	plans := slices.Collect(b.Plans(p))
-	ranked, err := model.Rank(pricer, plans)
+	plans := slices.Collect(b.Plans(c.ctx, p))
+	ranked, err := model.Rank(c.ctx, pricer, plans)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *call) rankProblems(file string, args []string) error {
 		defer f.Close()
 		in = f
 	}
-	return problem.AnswerAll(in, c.out)
+	return problem.AnswerAll(c.ctx, in, c.out)
 }
 
 // print prints the first plans as a table, with the terms as columns.

@@ -110,7 +110,7 @@ func (f ptxFlags) tiles(c *call, file, name, at string) error {
 			j.Fusions = append(j.Fusions, shown.Again(f, callers[f]))
 			continue
 		}
-		if first[print], err = query.NewFusion(f, callers[f], point); err != nil {
+		if first[print], err = query.NewFusion(c.ctx, f, callers[f], point); err != nil {
 			return err
 		}
 		j.Fusions = append(j.Fusions, first[print])
@@ -265,7 +265,7 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 	if err != nil {
 		return usagef("-target: %v", err)
 	}
-	p, err := symtile.Analyze(fusion)
+	p, err := symtile.Analyze(c.ctx, fusion)
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 		standard = gpu.TF32Plan
 	}
 	chosen, err := chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) {
-		return standard(p, sheet)
+		return standard(c.ctx, p, sheet)
 	})
 	if err != nil {
 		return err

@@ -348,7 +348,7 @@ func (s *session) read(ctx context.Context) error {
 			break
 		}
 		s.status.say("reading %d/%d %s", k+1, len(s.files), file)
-		if err := s.readFusions(file); err != nil {
+		if err := s.readFusions(ctx, file); err != nil {
 			s.bad = true
 			s.status.printError("tilewright tune: %v\n", err)
 			s.summary.Fusions = append(s.summary.Fusions, tunedJSON{
@@ -374,7 +374,7 @@ func (s *session) read(ctx context.Context) error {
 }
 
 // readFusions adds the fusions of a file to the workload.
-func (s *session) readFusions(file string) (err error) {
+func (s *session) readFusions(ctx context.Context, file string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s: internal error: %v; this is a bug in tilewright: please report it with the file\n%s", file, p, debug.Stack())
@@ -389,7 +389,11 @@ func (s *session) readFusions(file string) (err error) {
 			if len(m.Open) > 0 && len(shapes.names) > 0 {
 				label += " " + shapes.label()
 			}
-			err = errors.Join(err, s.add(file, label, query.Partitioned(m).Module))
+			split, ended := query.Partitioned(ctx, m)
+			if ended != nil {
+				return errors.Join(err, ended)
+			}
+			err = errors.Join(err, s.add(file, label, split.Module))
 		}
 	}
 	return err

@@ -23,7 +23,7 @@ func TestOffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := symtile.Analyze(m.Fusions()[0])
+		p, err := symtile.Analyze(t.Context(), m.Fusions()[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestPlansOffered(t *testing.T) {
 	forCorpus(t, func(t *testing.T, p *symtile.Program) {
 		met := map[string]bool{}
 		plain := map[string]bool{}
-		for plan := range New().Plans(p) {
+		for plan := range New().Plans(t.Context(), p) {
 			if err := checkKnobs(plan); err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestPlansOffered(t *testing.T) {
 func TestPlansAreTheSameTwice(t *testing.T) {
 	_, p := corpusProgram(t, "layernorm")
 	list := func() (text []string) {
-		for plan := range New().Plans(p) {
+		for plan := range New().Plans(t.Context(), p) {
 			text = append(text, plan.String())
 		}
 		return text
@@ -97,11 +97,11 @@ func TestDefaultIsFirst(t *testing.T) {
 			d := b.Identity()
 			d.Lanes = lanes
 			b.identity = func() kernels.Device { return d }
-			def, err := b.Default(p)
+			def, err := b.Default(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for plan := range b.Plans(p) {
+			for plan := range b.Plans(t.Context(), p) {
 				if plan.String() != def.String() {
 					missed++
 					t.Logf("%d lanes: the first plan is %s, the default %s", lanes, plan, def)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"iter"
 	"math"
@@ -30,9 +31,9 @@ const (
 // tile programs or iterations included, are at most maxRelativeWork times those of the
 // offered plan with the fewest. Tilings that cannot be lowered, such as those of a pad
 // of digits, are left out.
-func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
+func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
-		s, err := b.newSearch(p)
+		s, err := b.newSearch(ctx, p)
 		if err != nil {
 			return // Default says why there are none
 		}
@@ -50,8 +51,8 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 // others those that a descent by single dimensions meets, from the largest tiles and from
 // tiles that divide one parallel dimension among the lanes. All knobs are then tried with
 // the best of these tilings.
-func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
-	s, err := b.newSearch(p)
+func (b *Backend) Default(ctx context.Context, p *symtile.Program) (kernels.Plan, error) {
+	s, err := b.newSearch(ctx, p)
 	if err != nil {
 		return kernels.Plan{},
 			fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
@@ -91,9 +92,11 @@ func (x pricedPlan) compare(y pricedPlan) int {
 	return x.plan.Compare(y.plan)
 }
 
-// A search prices the plans of a program.
+// A search prices the plans of a program. Once its context has ended it finds
+// nothing more.
 type search struct {
 	*pricer
+	ctx     context.Context
 	program symtile.Program // with the space of the tilings that this backend can run
 	facts   *facts
 	cost    kernels.Price
@@ -103,13 +106,14 @@ type search struct {
 }
 
 // newSearch compiles what the search for plans of a program needs.
-func (b *Backend) newSearch(p *symtile.Program) (*search, error) {
+func (b *Backend) newSearch(ctx context.Context, p *symtile.Program) (*search, error) {
 	x, err := newPricer(p, b.Identity())
 	if err != nil {
 		return nil, err
 	}
 	s := &search{
 		pricer:  x,
+		ctx:     ctx,
 		program: *p,
 		facts:   x.facts(),
 		lowers:  map[string]bool{},
@@ -188,6 +192,9 @@ func (s *search) plans(t symtile.Tiling, n int) []pricedPlan {
 func (s *search) sensible() []pricedTiling {
 	all := s.found() // a sample of the space may lack the first
 	for t := range s.tilings() {
+		if s.ended() {
+			return nil
+		}
 		all = append(all, s.tiling(t))
 	}
 	list := slices.Clone(all)
@@ -237,7 +244,7 @@ func (s *search) offers(all []pricedTiling) []pricedPlan {
 		out = append(out, s.plans(x.tiling, 1)...)
 	}
 	for _, x := range all {
-		if len(out) >= maxOffered {
+		if len(out) >= maxOffered || s.ended() {
 			break
 		}
 		variants := s.plans(x.tiling, maxPlansPerTiling)[1:]

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -20,6 +21,9 @@ const (
 // first is the first plan by price that can be lowered.
 func (s *search) first() (kernels.Plan, error) {
 	found := s.found()
+	if s.ended() {
+		return kernels.Plan{}, context.Cause(s.ctx)
+	}
 	if len(found) == 0 {
 		if s.p.Space.Count() == 0 {
 			return kernels.Plan{},
@@ -42,16 +46,25 @@ func (s *search) first() (kernels.Plan, error) {
 	return kernels.Plan{}, s.refused
 }
 
+// ended reports whether the context of the search has.
+func (s *search) ended() bool { return s.ctx.Err() != nil }
+
 // found are the sensible tilings that a search meets, the best first.
 func (s *search) found() []pricedTiling {
 	var all []pricedTiling
 	if s.program.Space.Count() <= fewTilings {
 		for t := range s.tilings() {
+			if s.ended() {
+				return nil
+			}
 			all = append(all, s.tiling(t))
 		}
 	} else {
 		d := newDescent(s)
 		for k, t := range d.starts() {
+			if d.ended() {
+				return nil
+			}
 			d.descend(t, k == 1)
 		}
 		all = d.met
@@ -200,6 +213,9 @@ func (d *descent) descend(t symtile.Tiling, exchange bool) {
 		d.exchanges()
 	}
 	for range maxSweeps {
+		if d.ended() {
+			return
+		}
 		before := d.improved
 		for k := range d.moves {
 			d.line(k)
@@ -222,6 +238,9 @@ func (d *descent) line(move int) {
 	copy(d.try, d.at.tiling)
 	dims := d.moves[move]
 	for _, size := range d.program.Space.Sizes(dims[0]) {
+		if d.ended() {
+			return
+		}
 		for _, k := range dims {
 			d.try[k] = size
 		}
@@ -240,6 +259,9 @@ func (d *descent) exchanges() {
 			area := d.try[k] * d.try[l]
 			sizes := d.program.Space.Sizes(l)
 			for _, size := range d.program.Space.Sizes(k) {
+				if d.ended() {
+					return
+				}
 				d.try[k] = size
 				at, _ := slices.BinarySearch(
 					sizes, (area+size-1)/size,

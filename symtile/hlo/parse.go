@@ -7,37 +7,14 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo/origin"
 )
 
-// Parse reads a module from text: HLO (what XLA dumps, a bare computation, or
-// a bare list of instructions) or StableHLO (MLIR, as JAX and PyTorch/XLA print
-// it); the first token tells which. file is used in errors, which are *Error.
-func Parse(file string, src []byte) (*Module, error) {
-	return ParseFor(file, src, nil)
-}
-
-// ParseFor is Parse with the extents of parameters that the text leaves open. What
-// depends on one that is not given becomes a custom-call; see Instr.OpenExtents.
-func ParseFor(file string, src []byte, given Extents) (*Module, error) {
-	if isStableHLO(src) {
-		return parseStableHLO(file, src, given)
-	}
-	return parseHLO(file, src, given)
-}
-
-// parseHLO reads HLO text in three steps: text to instructions, names of
-// computations to computations, and the shape rule of each instruction.
-func parseHLO(file string, src []byte, given Extents) (*Module, error) {
+// parseHLO reads HLO text in two steps: text to instructions, and names of
+// computations to computations.
+func parseHLO(file string, src []byte) (*parser, error) {
 	p := newParser(file, src)
-	p.given = given
 	if err := p.file(); err != nil {
 		return nil, err
 	}
-	if err := p.resolve(); err != nil {
-		return nil, err
-	}
-	if err := p.validate(); err != nil {
-		return nil, err
-	}
-	return p.module, nil
+	return p, p.resolve()
 }
 
 // A parser reads HLO text. It is used once.
@@ -50,9 +27,8 @@ type parser struct {
 	frames origin.Frames
 	// depth counts the computations and operands that are open inside each other.
 	depth int
-	// given are the extents that the text leaves open. numbers has, of operations such
-	// as dynamic_reshape, the operands that say extents, which HLO has as attributes.
-	given   Extents
+	// numbers has, of operations such as dynamic_reshape, the operands that say
+	// extents, which HLO has as attributes.
 	numbers map[*Instr][]*Instr
 	// looked is the bytes that instrsUntil has read.
 	looked int

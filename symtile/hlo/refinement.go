@@ -20,16 +20,55 @@ import (
 // operations make of them, through calls, tuples and what a loop carries unchanged:
 // that is how JAX passes the symbols of an export on.
 //
+// Of this module, with arg0=8x4,
+//
+//	%n = stablehlo.get_dimension_size %arg0, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+//	%r = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+//	%s = stablehlo.concatenate %r, %four, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+//	%b = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [1] : (tensor<4xf32>, tensor<2xi32>) -> tensor<?x4xf32>
+//	%y = stablehlo.add %arg0, %b : tensor<?x4xf32>
+//
+// there remain
+//
+//	%b = f32[8,4] broadcast(%x), dimensions={1}
+//	%y = f32[8,4] add(%arg0, %b)
+//
 // A broadcast of a scalar that says no extents (a splat of an open type) has those of
 // the first operand that an elementwise operation combines it with.
+
+// Parse reads a module from text: HLO (what XLA dumps, a bare computation, or
+// a bare list of instructions) or StableHLO (MLIR, as JAX and PyTorch/XLA print
+// it); the first token tells which. file is used in errors, which are *Error.
+func Parse(file string, src []byte) (*Module, error) {
+	return ParseFor(file, src, nil)
+}
+
+// ParseFor is Parse with the extents of parameters that the text leaves open. What
+// depends on one that is not given becomes a custom-call; see Instr.OpenExtents.
+func ParseFor(file string, src []byte, given Extents) (*Module, error) {
+	read := parseHLO
+	if isStableHLO(src) {
+		read = parseStableHLO
+	}
+	p, err := read(file, src)
+	if err != nil {
+		return nil, err
+	}
+	if p.isOpen() {
+		if err := p.refine(given); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	return p.module, nil
+}
 
 // Extents are the extents of parameters that a text leaves open: under the name of a
 // parameter of the entry all of its extents, and under "?" one number, which every
 // other open extent of a parameter is.
 type Extents map[string][]int64
-
-// openExtent stands in Dims for an extent that is open, while a module is read.
-const openExtent = -1
 
 // openTarget is the custom_call_target of what depends on an open extent, openReason
 // the attribute with the reason.
@@ -40,12 +79,6 @@ const (
 
 // maxRefined bounds the instructions that a refinement makes.
 const maxRefined = 1 << 20
-
-// open reports whether an extent of the shape, or of an element of it, is open.
-func (s Shape) open() bool {
-	return slices.Contains(s.Dims, openExtent) ||
-		slices.ContainsFunc(s.Tuple, Shape.open)
-}
 
 // OpenExtents is the reason why an instruction is not known: the parameter whose
 // extents are open and how to give them. It is "" for any other instruction.

@@ -142,14 +142,8 @@ func (p *parser) refuseRecursion() error {
 	return nil
 }
 
-// validate finds the extents that are open and applies the shape rule of each
-// instruction.
+// validate applies the shape rule of each instruction.
 func (p *parser) validate() error {
-	if p.isOpen() {
-		if err := p.refine(p.given); err != nil {
-			return err
-		}
-	}
 	for _, c := range p.module.Computations {
 		for _, i := range c.Instrs {
 			if err := i.check(); err != nil {

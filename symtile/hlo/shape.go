@@ -57,6 +57,15 @@ func (s Shape) Bytes() int64 {
 	return n
 }
 
+// openExtent stands in Dims for an extent that is open, while a module is read.
+const openExtent = -1
+
+// open reports whether an extent of the shape, or of an element of it, is open.
+func (s Shape) open() bool {
+	return slices.Contains(s.Dims, openExtent) ||
+		slices.ContainsFunc(s.Tuple, Shape.open)
+}
+
 // setBounded makes the extent of dimension d a bound.
 func (s *Shape) setBounded(d int) {
 	for len(s.Bounded) <= d {

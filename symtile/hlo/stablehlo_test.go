@@ -117,7 +117,7 @@ func FuzzStableHLO(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		ParseFor("given", []byte(text), Extents{"?": {3}}) // must end
-		m, err := parseStableHLO("fuzz", []byte(text), nil)
+		m, err := Parse("fuzz", []byte(text))
 		if err != nil {
 			return
 		}
