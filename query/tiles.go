@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -235,9 +236,9 @@ func newFusion(f *hlo.Computation, caller *hlo.Instr) *Fusion {
 // NewFusion describes one fusion. A fusion without tiles is described all the same:
 // the reason takes the place of the space. The caller is the instruction that
 // executes it, or nil.
-func NewFusion(f *hlo.Computation, caller *hlo.Instr, at Point) (*Fusion, error) {
+func NewFusion(ctx context.Context, f *hlo.Computation, caller *hlo.Instr, at Point) (*Fusion, error) {
 	j := newFusion(f, caller)
-	p, err := symtile.Analyze(f)
+	p, err := symtile.Analyze(ctx, f)
 	var no *symtile.Untileable
 	if errors.As(err, &no) {
 		j.Untileable = &Untileable{no.Instr.Name, no.Rule, no.Reason}

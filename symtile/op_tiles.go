@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"context"
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -127,7 +128,7 @@ func singleInstrBuilder(
 	}
 	c.Instrs = append(c.Instrs, &copied)
 	params := c.Params
-	b := newBuilder(c, nil, loopGroups(c))
+	b := newBuilder(context.Background(), c, nil, loopGroups(c))
 	b.ring = r
 	b.prog.Space.Ring = r
 	b.prog.Space.Dims = make([]Dim, rank) // new dimensions are numbered after the tile's

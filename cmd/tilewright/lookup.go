@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -91,6 +92,7 @@ func runLookup(c *call) error {
 		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, each with its canonical text"),
 	}
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
+	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
@@ -98,11 +100,18 @@ func runLookup(c *call) error {
 	if *f.require != "" && *f.require != string(tuner.Exact) {
 		return usagef("-require %s: only exact can be required", *f.require)
 	}
-	m, _, err := c.readModule(args[0])
+	return c.eachShape(func() error {
+		return c.lookup(f, args[0], *name)
+	})
+}
+
+// lookup looks up the fusions of a file, or the one of a name.
+func (c *call) lookup(f lookupFlags, file, name string) error {
+	m, _, err := c.readModule(file)
 	if err != nil {
 		return err
 	}
-	all, err := fusions(args[0], m, *name)
+	all, err := fusions(file, m, name)
 	if err != nil {
 		return err
 	}
@@ -114,7 +123,7 @@ func runLookup(c *call) error {
 	if len(all) != 1 {
 		return c.lookupAll(asked, all)
 	}
-	j, err := asked.lookup(all[0])
+	j, err := asked.lookup(c.ctx, all[0])
 	if err != nil {
 		return err
 	}
@@ -138,7 +147,7 @@ func (c *call) lookupAll(asked *winnerSource, all []*hlo.Computation) error {
 	j := lookupModuleJSON{Fusions: []lookupJSON{}}
 	var missed error
 	for _, f := range all {
-		one, err := asked.lookup(f)
+		one, err := asked.lookup(c.ctx, f)
 		if tuner.IsUnanswered(err) {
 			err = nil
 		}
@@ -194,14 +203,14 @@ func (w *winnerSource) close() {
 
 // lookup answers for one fusion. The error is one of a damaged record or file, or that
 // the fusion has no plans.
-func (w *winnerSource) lookup(fusion *hlo.Computation) (lookupJSON, error) {
+func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (lookupJSON, error) {
 	j := lookupJSON{
 		Fusion: fusion.Name,
 		Print:  fmt.Sprintf("%x", fusion.Fingerprint()),
 		Device: w.backend.Identity().Name,
 		Regret: -1,
 	}
-	a, err := w.ask(fusion)
+	a, err := w.ask(ctx, fusion)
 	if tuner.IsUnanswered(err) && w.required {
 		err = nil
 	}
@@ -220,11 +229,11 @@ func (w *winnerSource) lookup(fusion *hlo.Computation) (lookupJSON, error) {
 }
 
 // ask asks the snapshot or the database.
-func (w *winnerSource) ask(fusion *hlo.Computation) (tuner.Answer, error) {
+func (w *winnerSource) ask(ctx context.Context, fusion *hlo.Computation) (tuner.Answer, error) {
 	if w.snapshot.Snapshot != nil {
-		return w.snapshot.Answer(fusion, w.backend)
+		return w.snapshot.Answer(ctx, fusion, w.backend)
 	}
-	return tuner.AnswerFrom(w.winners, fusion, w.backend)
+	return tuner.AnswerFrom(ctx, w.winners, fusion, w.backend)
 }
 
 // openSnapshot opens FILE or FILE@REVISION.

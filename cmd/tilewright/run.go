@@ -110,9 +110,13 @@ func runRun(c *call) error {
 		counters: c.Bool("counters", false, "show what a simulator counted: instructions, memory traffic, barriers"),
 		replace:  c.replaceFlag(),
 	}
+	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
+	}
+	if c.shapes.count() > 1 {
+		return usagef("run takes one value of -shape")
 	}
 	if *f.repeat < 1 || *f.repeat > 1e6 {
 		return usagef("-repeat %d is not between 1 and a million", *f.repeat)
@@ -151,11 +155,11 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	if err != nil {
 		return nil, err
 	}
-	p, err := symtile.Analyze(c)
+	p, err := symtile.Analyze(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := f.choose(b, p)
+	plan, err := f.choose(ctx, b, p)
 	if err != nil {
 		return nil, err
 	}
@@ -232,10 +236,10 @@ func (f runFlags) outputs(n int) []output.File {
 
 // choose parses -plan or -tiling, or takes the default plan.
 func (f runFlags) choose(
-	b kernels.Backend, p *symtile.Program,
+	ctx context.Context, b kernels.Backend, p *symtile.Program,
 ) (kernels.Plan, error) {
 	return chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) {
-		return b.Default(p)
+		return b.Default(ctx, p)
 	})
 }
 

@@ -40,7 +40,7 @@ func (b hangingBackend) Compile(
 	if err != nil {
 		return nil, err
 	}
-	standard, err := b.Default(p)
+	standard, err := b.Default(ctx, p)
 	mode := os.Getenv("HANG")
 	if mode == "all" || plan.String() != standard.String() &&
 		(mode == "others" || firstProcess().restarts == 0) {
