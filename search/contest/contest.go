@@ -64,10 +64,12 @@ type Result struct {
 
 // A Mark is F(n) after n evaluations with a 95 % interval of the mean.
 type Mark struct {
-	Evaluations int     `json:"evaluations"`
-	Fraction    float64 `json:"fraction"`
-	Low         float64 `json:"low"`
-	High        float64 `json:"high"`
+	Evaluations int `json:"evaluations"`
+	// Fraction of the optimum, the mean over the seeds.
+	Fraction float64 `json:"fraction"`
+	// Low and High are the ends of the interval.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
 }
 
 // Run holds the contest on tables. The results are in the order of the tables, and for
@@ -78,10 +80,11 @@ func (c Contest) Run(ctx context.Context, tables []*table.Table) ([]Result, erro
 		return nil, err
 	}
 	var out []Result
+	// Prices of a table are computed once for all searches of it.
 	for _, t := range tables {
 		var prior []float64
 		if !c.Unpriced {
-			if prior, err = Prices(t); err != nil {
+			if prior, err = Prices(ctx, t); err != nil {
 				return nil, fmt.Errorf("%s: %w", t.Header.Name, err)
 			}
 		}
@@ -206,7 +209,7 @@ func (c Contest) search(
 
 // Prices are the seconds that the cost model predicts for the points of a table, NaN for
 // those that cannot run; nil for a table without HLO, device and plans.
-func Prices(t *table.Table) ([]float64, error) {
+func Prices(ctx context.Context, t *table.Table) ([]float64, error) {
 	h := t.Header
 	if h.HLO == "" || h.Device == nil || h.Plan == "" {
 		return nil, nil
@@ -215,12 +218,13 @@ func Prices(t *table.Table) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := problem.NewSolver().Answer(problem.Problem{
+	answer := problem.NewSolver().Answer(ctx, problem.Problem{
 		ID: h.Name, HLO: h.HLO, Device: json.RawMessage(h.Device), Plans: plans,
 	})
 	if answer.Error != "" {
 		return nil, fmt.Errorf("its plans have no prices: %s", answer.Error)
 	}
+	// A plan that the device cannot run is no price, which is not that it will fail.
 	out := make([]float64, len(plans))
 	for k, s := range answer.Seconds {
 		out[k] = math.NaN()

@@ -89,7 +89,8 @@ func binary(x *ast.BinaryExpr, names map[string]float64) (float64, error) {
 	return operation(a, b), nil
 }
 
-// operations are those of two operands.
+// operations are those of two operands, by the token of Go's scanner. Comparisons and
+// connectives give truths.
 var operations = map[token.Token]func(a, b float64) float64{
 	token.ADD:  func(a, b float64) float64 { return a + b },
 	token.SUB:  func(a, b float64) float64 { return a - b },

@@ -69,7 +69,7 @@ type Table struct {
 	Space  *search.Space
 	// Seconds of each point; +Inf for one that failed.
 	Seconds []float64
-	// Samples of each point; nil where only its time is known.
+	// Samples of each point, in seconds and in the order in which they were taken; nil where only its time is known.
 	Samples [][]float64
 	// Failures of each point; "" for one that has a time.
 	Failures []string
@@ -288,7 +288,8 @@ func (t *Table) numbers(k int) map[string]float64 {
 	return out
 }
 
-// Text is a point as people read it: "MWG=64 NWG=128".
+// Text is a point as people read it, with all parameters in the order of the header:
+// "MWG=64 NWG=128".
 func (t *Table) Text(k int) string {
 	var b bytes.Buffer
 	for i, v := range t.Space.Points[k] {
