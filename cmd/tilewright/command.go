@@ -50,6 +50,10 @@ type call struct {
 	command command
 	// Arguments that are not parsed yet.
 	rest []string
+	// Extents of -shape.
+	shapes shapeList
+	// What was read from the standard input.
+	piped []byte
 	// Standard input, output and error.
 	in  io.Reader
 	out io.Writer

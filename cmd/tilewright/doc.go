@@ -9,12 +9,13 @@
 //	serve            the same question from other programs, as lines of JSON
 //	cache …          ls, show, verify, merge, export, import, publish, rm
 //	report           self-contained HTML page from the cache
+//	replay TABLE…    search recorded spaces: how near to the best, how soon
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
 //	doctor           check a device from end to end
 //
-// FILE is HLO or StableHLO text; the first token tells which. A module that no
-// compiler has fused is split into fusions: see symtile/partition.
+// FILE is HLO or StableHLO text; the first token tells which. It may be compressed by
+// gzip. A module that no compiler has fused is split into fusions: see symtile/partition.
 //
 // Exit status: 0 ok, 1 bad input or a failure, 2 wrong usage, 3 lookup found
 // nothing, 4 ended by -timeout, which every command has. Flags may stand before or
@@ -29,6 +30,7 @@
 //
 //	command.go     flags, exit statuses, printing of JSON and tables
 //	time_limit.go  -timeout, signals, and a new process where a kernel hangs
+//	shapes.go      -shape: extents that a module leaves open
 //	input.go       files, fusions, plans and sizes from the command line
 //	backend.go     the device of -device; cuda*.go, with the build tag cuda, the GPU
 //	tuned.go       the outcome of tuning a fusion, as JSON and as a line
@@ -47,9 +49,10 @@
 // # JSON
 //
 // Every command that prints a result takes -json. Other programs may rely on the
-// fields below; more may be added. A plan is as it is stored, "8,512 threads=2": the sizes
-// of tiles and knobs; "dims" beside it has the names of its dimensions, in order. Times are seconds, sizes bytes, fingerprints
-// hexadecimal SHA-256.
+// fields below; more may be added. Times are seconds, sizes bytes, fingerprints
+// hexadecimal SHA-256. A plan is as it is stored, "8,512 threads=2": the sizes of tiles
+// and knobs; "dims" beside it has the names of its dimensions, in order. Of several
+// values of -shape each has a document, in their order.
 //
 // show:
 //

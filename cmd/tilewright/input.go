@@ -41,6 +41,9 @@ func (c *call) partitioned(file string) (*partition.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.shapes.unused(); err != nil {
+		return nil, err
+	}
 	if len(all) > 1 {
 		return nil, usagef("%s has %d modules; choose one: %s#1 to %s#%d", file, len(all), file, file, len(all))
 	}
@@ -55,7 +58,8 @@ func (c *call) readModules(file string) ([]*hlo.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.Modules(path, src, number)
+	all, err := query.Modules(path, src, number, c.shapes.given())
+	return c.shapes.take(all), err
 }
 
 // moduleNumber splits FILE#2 into the file and the number of a module in it; a file
@@ -73,7 +77,8 @@ func moduleNumber(file string) (path string, number int) {
 }
 
 // moduleNames are the names of files of modules in a folder, the first kind that it
-// has: what XLA dumps for a backend, after its passes, any text, or messages.
+// has: what XLA dumps for a backend, after its passes, any text, or messages. Each may
+// be compressed, and then ends in .gz, too.
 var moduleNames = [][]string{
 	{"after_optimizations.txt"},
 	{".hlo", ".mlir", ".stablehlo", ".txt"},
@@ -138,7 +143,7 @@ func folderModules(folder string) ([]string, error) {
 			return err
 		}
 		for k, endings := range moduleNames {
-			if hasEnding(path, endings) {
+			if hasEnding(strings.TrimSuffix(path, ".gz"), endings) {
 				kinds[k] = append(kinds[k], path)
 			}
 		}
@@ -218,14 +223,16 @@ func (r *ratio) Set(text string) error {
 	return nil
 }
 
-// maxTextBytes bounds the text of a module. The largest that compilers dump have
-// some tens of megabytes.
-const maxTextBytes = 256 << 20
-
 // readFile reads a file, or the standard input for "-".
 func (c *call) readFile(file string) ([]byte, error) {
 	if file == "-" {
-		return readText(file, c.in)
+		if c.piped == nil {
+			var err error
+			if c.piped, err = readText(file, c.in); err != nil {
+				return nil, err
+			}
+		}
+		return c.piped, nil
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -236,38 +243,33 @@ func (c *call) readFile(file string) ([]byte, error) {
 	switch {
 	case err != nil || !info.Mode().IsRegular():
 		return readText(file, f)
-	case info.Size() > maxTextBytes:
-		return nil, tooLong(file)
+	case info.Size() > query.MaxBytes:
+		return nil, query.TooLong(file)
 	}
 	return io.ReadAll(f) // a message has zero bytes
 }
 
-// readText reads all of a text of at most maxTextBytes. A zero byte ends it: no
-// text has one, so that the parser fails there, and a device or a binary file is
-// not read to its end.
+// readText reads all of a text of at most query.MaxBytes. A zero byte ends it, unless
+// it is compressed: no text has one, so that the parser fails there, and a device or a
+// binary file is not read to its end.
 func readText(file string, r io.Reader) ([]byte, error) {
 	var all []byte
 	chunk := make([]byte, 1<<16)
 	for {
 		n, err := r.Read(chunk)
 		all = append(all, chunk[:n]...)
-		if zero := bytes.IndexByte(chunk[:n], 0); zero >= 0 {
+		if zero := bytes.IndexByte(chunk[:n], 0); zero >= 0 && !query.Compressed(all) {
 			return all[:len(all)-n+zero+1], nil
 		}
 		switch {
-		case len(all) > maxTextBytes:
-			return nil, tooLong(file)
+		case len(all) > query.MaxBytes:
+			return nil, query.TooLong(file)
 		case err == io.EOF:
 			return all, nil
 		case err != nil:
 			return nil, err
 		}
 	}
-}
-
-// tooLong is the error of a text of more than maxTextBytes.
-func tooLong(file string) error {
-	return fmt.Errorf("%s is longer than %d MiB; a module is shorter", file, maxTextBytes>>20)
 }
 
 // fusions selects the fusions of a module by name; "" selects all.

@@ -93,6 +93,7 @@ func runLookup(c *call) error {
 		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, each with its canonical text"),
 	}
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
+	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
@@ -100,11 +101,18 @@ func runLookup(c *call) error {
 	if *f.require != "" && *f.require != string(tuner.Exact) {
 		return usagef("-require %s: only exact can be required", *f.require)
 	}
-	m, _, err := c.readModule(args[0])
+	return c.eachShape(func() error {
+		return c.lookup(f, args[0], *name)
+	})
+}
+
+// lookup looks up the fusions of a file, or the one of a name.
+func (c *call) lookup(f lookupFlags, file, name string) error {
+	m, _, err := c.readModule(file)
 	if err != nil {
 		return err
 	}
-	all, err := fusions(args[0], m, *name)
+	all, err := fusions(file, m, name)
 	if err != nil {
 		return err
 	}

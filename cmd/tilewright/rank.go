@@ -71,6 +71,7 @@ func runRank(c *call) error {
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
 	top := c.Int("top", 10, "print this many `plans`")
 	problems := c.String("problems", "", "price the plans of the problems in this `file` of JSON lines")
+	c.shapeFlag()
 	args, err := c.parse(0, 1)
 	switch {
 	case err != nil:
@@ -80,7 +81,14 @@ func runRank(c *call) error {
 	case len(args) == 0:
 		return usagef("it needs FILE, or -problems")
 	}
-	fusion, b, err := c.readFor(args[0], *name, device)
+	return c.eachShape(func() error {
+		return c.rank(args[0], *name, *db, device, *top)
+	})
+}
+
+// rank ranks the plans of the fusion of a name and prints the first ones.
+func (c *call) rank(file, name, db string, device deviceFlags, top int) error {
+	fusion, b, err := c.readFor(file, name, device)
 	if err != nil {
 		return err
 	}
@@ -88,7 +96,7 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	winners := cache.Open(*db)
+	winners := cache.Open(db)
 	if err := c.warnOfDamage(winners); err != nil {
 		return err
 	}
@@ -114,7 +122,7 @@ func runRank(c *call) error {
 		Legal:  len(plans),
 		Dims:   kernels.PlanNamesOf(p),
 	}
-	for _, r := range ranked[:min(max(*top, 0), len(ranked))] {
+	for _, r := range ranked[:min(max(top, 0), len(ranked))] {
 		j.Plans = append(j.Plans, rankedJSON{
 			r.Plan.String(), r.Seconds, r.Terms(), r.Features(),
 		})

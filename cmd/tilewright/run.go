@@ -111,9 +111,13 @@ func runRun(c *call) error {
 		counters: c.Bool("counters", false, "show what a simulator counted: instructions, memory traffic, barriers"),
 		replace:  c.replaceFlag(),
 	}
+	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
+	}
+	if c.shapes.count() > 1 {
+		return usagef("run takes one value of -shape")
 	}
 	if *f.repeat < 1 || *f.repeat > 1e6 {
 		return usagef("-repeat %d is not between 1 and a million", *f.repeat)

@@ -61,39 +61,47 @@ func runShow(c *call) error {
 		tf32:   c.Bool("tf32", false, "let the default plan of -ptx round operands of products of f32 to tf32"),
 		tiling: tiling,
 	}
+	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
 	}
-	if *ptx {
+	return c.eachShape(func() error {
+		if !*ptx {
+			return kernel.tiles(c, args[0], *name, *at)
+		}
 		f, err := c.readFusion(args[0], *name)
 		if err != nil {
 			return err
 		}
 		return kernel.print(c, f)
-	}
-	if *kernel.plan != "" || *kernel.tf32 {
+	})
+}
+
+// tiles shows the maps and tiles of the fusions of a file, or of the one of a name.
+func (f ptxFlags) tiles(c *call, file, name, at string) error {
+	if *f.plan != "" || *f.tf32 {
 		return usagef("-plan and -tf32 need -ptx; tiles are shown with -tiling")
 	}
-	if *at != "" && *tiling == "" {
+	if at != "" && *f.tiling == "" {
 		return usagef("-at needs -tiling")
 	}
-	m, outside, err := c.readModule(args[0])
+	m, outside, err := c.readModule(file)
 	if err != nil {
 		return err
 	}
-	all, err := fusions(args[0], m, *name)
+	all, err := fusions(file, m, name)
 	if err != nil {
 		return err
 	}
-	if *tiling != "" && len(all) > 1 {
-		return usagef("%s has %d fusions; choose one with -fusion", args[0], len(all))
+	if *f.tiling != "" && len(all) > 1 {
+		return usagef("%s has %d fusions; choose one with -fusion", file, len(all))
 	}
-	point, err := parsePoint(*tiling, *at)
+	point, err := parsePoint(*f.tiling, at)
 	if err != nil {
 		return err
 	}
-	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *tiling == ""}
+	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *f.tiling == ""}
 	callers := query.Callers(m)
 	first := map[[32]byte]*query.Fusion{}
 	for _, f := range all {
@@ -107,7 +115,7 @@ func runShow(c *call) error {
 		}
 		j.Fusions = append(j.Fusions, first[print])
 	}
-	if *name == "" {
+	if name == "" {
 		j.Outside = query.NewOutside(outside)
 	}
 	if c.json {

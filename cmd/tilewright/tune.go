@@ -17,6 +17,7 @@ import (
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/query"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -27,7 +28,9 @@ var tuneCommand = command{
 	long: `Tunes every distinct fusion of the modules: ranks its legal plans, checks the first -try of them
 against the reference interpreter, races those that are right, and keeps the winner in -db. A PATH is a
 file, a pattern in quotes, - for the standard input, or a folder: of that the files *after_optimizations.txt,
-which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, with all folders below.
+which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, each also as .gz, with all folders below.
+
+Extents that a module leaves open (?) are given by -shape, and tuned for each of its values.
 
 Fusions that are alike are tuned once, those first that take most of the model's time: executions times
 the default plan's time. -weights takes a profile for that: lines NAME,TIME of fusions or instructions.
@@ -158,6 +161,7 @@ func runTune(c *call) error {
 	c.jsonFlag()
 	c.narrow = true
 	f := newTuneFlags(c)
+	c.shapeFlag()
 	paths, err := c.parse(1, -1)
 	if err != nil {
 		return err
@@ -354,6 +358,9 @@ func (s *session) read(ctx context.Context) error {
 			})
 		}
 	}
+	if err := s.c.shapes.unused(); err != nil {
+		return err
+	}
 	if *s.f.weights == "" {
 		return nil
 	}
@@ -374,24 +381,36 @@ func (s *session) readFusions(ctx context.Context, file string) (err error) {
 			err = fmt.Errorf("%s: internal error: %v; this is a bug in tilewright: please report it with the file\n%s", file, p, debug.Stack())
 		}
 	}()
-	modules, err := s.c.readModules(file)
-	for _, m := range modules {
-		split, ended := query.Partitioned(ctx, m)
-		if ended != nil {
-			return errors.Join(err, ended)
-		}
-		m = split.Module
-		all, missing := fusions(file, m, *s.f.fusion)
-		if missing != nil {
-			err = errors.Join(err, missing)
-			continue
-		}
-		s.schedule.Workload.Add(file, m, all)
-		if *s.f.fusion == "" {
-			s.schedule.Workload.AddOutside(m)
+	shapes := &s.c.shapes
+	for shapes.at = range shapes.count() {
+		modules, failed := s.c.readModules(file)
+		err = errors.Join(err, failed)
+		for _, m := range modules {
+			label := file
+			if len(m.Open) > 0 && len(shapes.names) > 0 {
+				label += " " + shapes.label()
+			}
+			split, ended := query.Partitioned(ctx, m)
+			if ended != nil {
+				return errors.Join(err, ended)
+			}
+			err = errors.Join(err, s.add(file, label, split.Module))
 		}
 	}
 	return err
+}
+
+// add adds the fusions of a module of a file to the workload, under a label.
+func (s *session) add(file, label string, m *hlo.Module) error {
+	all, err := fusions(file, m, *s.f.fusion)
+	if err != nil {
+		return err
+	}
+	s.schedule.Workload.Add(label, m, all)
+	if *s.f.fusion == "" {
+		s.schedule.Workload.AddOutside(m)
+	}
+	return nil
 }
 
 // note adds the outcome of one fusion to the summary and prints it.
