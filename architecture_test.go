@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},
 	"cmd/tilewright": {
 		"cache", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
-		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "serve", "symtile", "symtile/hlo", "symtile/index",
+		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "search/contest", "search/table", "serve", "symtile", "symtile/hlo", "symtile/index",
 		"symtile/layout", "symtile/layout/draw", "symtile/partition", "testdata/hlo", "tuner", "tuner/report",
 	},
 	"cmd/tilewright/internal/output":     {},
@@ -60,6 +60,9 @@ var mayImport = map[string][]string{
 	"kernels/reference":                  {"kernels", "symtile/hlo"},
 	"kernels/replay":                     {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
 	"query":                              {"cache", "cost", "kernels", "kernels/cpu", "kernels/reference", "symtile", "symtile/hlo", "symtile/hloproto", "symtile/index", "symtile/indexing", "symtile/partition", "tuner"},
+	"search":                             {},
+	"search/contest":                     {"cost/problem", "search", "search/table"},
+	"search/table":                       {"search"},
 	"serve":                              {"query", "symtile", "symtile/hlo", "tuner"},
 	"symtile":                            {"symtile/hlo", "symtile/index", "symtile/indexing", "symtile/layout"},
 	"symtile/hlo":                        {"symtile/hlo/origin", "symtile/hlo/packing", "symtile/hlo/replicas", "symtile/source"},

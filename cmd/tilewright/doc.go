@@ -9,6 +9,7 @@
 //	serve            the same question from other programs, as lines of JSON
 //	cache …          ls, show, verify, merge, export, import, publish, rm
 //	report           self-contained HTML page from the cache
+//	replay TABLE…    search recorded spaces: how near to the best, how soon
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
 //	doctor           check a device from end to end

@@ -29,7 +29,7 @@ func commands() []command {
 	return append(
 		[]command{
 			showCommand, partitionCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, serveCommand, cacheCommand,
-			reportCommand, layoutCommand, devicesCommand, doctorCommand,
+			reportCommand, replayCommand, layoutCommand, devicesCommand, doctorCommand,
 		},
 		cudaCommands()...,
 	)
