@@ -221,6 +221,9 @@ func Prices(ctx context.Context, t *table.Table) ([]float64, error) {
 	answer := problem.NewSolver().Answer(ctx, problem.Problem{
 		ID: h.Name, HLO: h.HLO, Device: json.RawMessage(h.Device), Plans: plans,
 	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if answer.Error != "" {
 		return nil, fmt.Errorf("its plans have no prices: %s", answer.Error)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -178,7 +179,7 @@ func TestEnded(t *testing.T) {
 		ctx,
 		[]*table.Table{open(t)},
 	)
-	if err != context.Canceled {
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

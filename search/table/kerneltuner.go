@@ -33,7 +33,7 @@ type kernelTuner struct {
 // it writes no text.
 const notTimed = 1e20
 
-// milliseconds are seconds of a millisecond.
+// milliseconds are seconds of a millisecond, the unit of both formats.
 const milliseconds = 1e-3
 
 // closed is a cache file of Kernel Tuner with its end: while a run goes on the file ends

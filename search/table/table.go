@@ -154,7 +154,8 @@ func parse(text []byte) (*Table, error) {
 // errNoTable is the reason why a file is not read.
 var errNoTable = errors.New(`neither a table (its first line has "parameters"), nor a cache file of Kernel Tuner ("cache"), nor T4 results ("results")`)
 
-// readLines reads the lines after a header.
+// readLines reads the lines after a header. A field that is not documented is a mistake in
+// its spelling more often than news.
 func readLines(h Header, text []byte) (*Table, error) {
 	var lines []Line
 	number := 1
