@@ -13,6 +13,8 @@
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
 //	doctor           check a device from end to end
+//	completion SHELL what makes bash, zsh or fish complete commands and flags
+//	man              the manual page
 //
 // FILE is HLO or StableHLO text; the first token tells which. It may be compressed by
 // gzip. A module that no compiler has fused is split into fusions: see symtile/partition.
