@@ -126,6 +126,11 @@
 //
 // show -ptx: {"fusion", "target", "plan", "dims", "ptx"}.
 //
+// show -threads: {"fusion", "target", "plan", "dims", "threads": [{"array", "kind",
+// "bytes", "map", "requests", "sectors", "fewest"}], "svg"}, a line for each load and
+// store of global memory; kind is load or store, map goes from block, thread and loops to
+// the first byte, and the numbers are of warp 0 of the middle block.
+//
 // run: {"fusion", "device", "plan", "dims", "times", "checked", "allowed", "outputs",
 // "notes", "source", "untimed", "counters"}; times has one entry a run; checked says that the result agrees with
 // the reference interpreter within allowed times its largest element.

@@ -191,6 +191,7 @@ func imageOf(p *symtile.Program, s device.Spec, k knobs) (*image, error) {
 	return &image{
 		module:  m,
 		traffic: func() (Traffic, error) { return Traffic{}, nil },
+		touches: func() ([]Touch, error) { return nil, nil },
 	}, err
 }
 
