@@ -7,8 +7,6 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
-	"github.com/tilewright/tilewright/kernels/gpu/device"
-	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
@@ -159,17 +157,6 @@ type Touch struct {
 	Bytes int64
 	// Access is the map.
 	Access *coalesce.Access
-}
-
-// Touches are the accesses of global memory of a plan's last kernel, in the order of the
-// code. It is an error for kernels whose addresses depend on data, or whose blocks share
-// loops.
-func Touches(p *symtile.Program, plan kernels.Plan, s device.Spec) ([]Touch, error) {
-	im, err := compile(p, plan, s)
-	if err != nil {
-		return nil, err
-	}
-	return im.touches()
 }
 
 // touches are what was recorded.

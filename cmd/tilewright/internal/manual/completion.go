@@ -5,7 +5,9 @@ import (
 	"strings"
 )
 
-// Completions are the shells and what writes their completions.
+// Completions are the shells, by name, and what writes the completion of each: commands,
+// the flags of the command behind a dash, the words that its first argument can be, and
+// files for anything else.
 var Completions = map[string]func(*Program) string{
 	"bash": (*Program).bash,
 	"zsh":  (*Program).zsh,
@@ -24,7 +26,11 @@ func (p *Program) bash() string {
 		for _, f := range c.Flags {
 			flags = append(flags, "-"+f.Name)
 		}
-		fmt.Fprintf(&b, "  %s) flags=%s words=%s ;;\n", c.Name, quoted(strings.Join(flags, " ")), quoted(strings.Join(c.Words, " ")))
+		all, words := strings.Join(flags, " "), strings.Join(c.Words, " ")
+		fmt.Fprintf(
+			&b, "  %s) flags=%s words=%s ;;\n",
+			c.Name, quoted(all), quoted(words),
+		)
 	}
 	fmt.Fprintf(&b, `  esac
   if ((COMP_CWORD == 1)); then
@@ -40,20 +46,36 @@ complete -o default -F _%s %s
 	return b.String()
 }
 
-// zsh completes the same with descriptions.
+// zsh completes the same with descriptions. A flag that takes a value completes files for
+// it.
 func (p *Program) zsh() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#compdef %s\n# Completion of %s for zsh: a file _%s in a folder of $fpath.\n_%s() {\n  local -a commands\n  commands=(\n", p.Name, p.Name, p.Name, p.Name)
+	b.WriteString(strings.ReplaceAll(`#compdef NAME
+# Completion of NAME for zsh: a file _NAME in a folder of $fpath.
+_NAME() {
+  local -a commands
+  commands=(
+`, "NAME", p.Name))
 	for _, c := range p.Commands {
-		fmt.Fprintf(&b, "    %s\n", quoted(c.Name+":"+strings.ReplaceAll(c.Short, ":", `\:`)))
+		short := strings.ReplaceAll(c.Short, ":", `\:`)
+		fmt.Fprintf(&b, "    %s\n", quoted(c.Name+":"+short))
 	}
-	b.WriteString("  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n")
-	b.WriteString("  local command=$words[2]\n  shift words\n  ((CURRENT--))\n  case $command in\n")
+	// _arguments is to see the words of the command alone, without the program.
+	b.WriteString(`  )
+  if ((CURRENT == 2)); then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  ((CURRENT--))
+  case $command in
+`)
 	special := strings.NewReplacer("[", `\[`, "]", `\]`, ":", `\:`)
 	for _, c := range p.Commands {
 		fmt.Fprintf(&b, "  %s)\n    _arguments", c.Name)
 		for _, f := range c.Flags {
-			spec := "-" + f.Name + "[" + special.Replace(f.Text) + "]"
+			spec := fmt.Sprintf("-%s[%s]", f.Name, special.Replace(f.Text))
 			if f.Arg != "" {
 				spec += ":" + special.Replace(f.Arg) + ":_files"
 			}
@@ -64,32 +86,47 @@ func (p *Program) zsh() string {
 		}
 		b.WriteString(" \\\n      '*:file:_files'\n    ;;\n")
 	}
-	fmt.Fprintf(&b, "  esac\n}\nif [[ $funcstack[1] == _%s ]]; then\n  _%s \"$@\"\nelse\n  compdef _%s %s\nfi\n", p.Name, p.Name, p.Name, p.Name)
+	// The file is the function when it is loaded from $fpath, and defines it when sourced.
+	b.WriteString(strings.ReplaceAll(`  esac
+}
+if [[ $funcstack[1] == _NAME ]]; then
+  _NAME "$@"
+else
+  compdef _NAME NAME
+fi
+`, "NAME", p.Name))
 	return b.String()
 }
 
-// fish completes the same with descriptions.
+// fish completes the same with descriptions. Flags are in its old style: a dash and a
+// long name.
 func (p *Program) fish() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Completion of %s for fish: a file in ~/.config/fish/completions.\n", p.Name)
 	for _, c := range p.Commands {
-		fmt.Fprintf(&b, "complete -c %s -n __fish_use_subcommand -f -a %s -d %s\n", p.Name, c.Name, fishQuoted(c.Short))
+		short := fishQuoted(c.Short)
+		fmt.Fprintf(&b, "complete -c %s -n __fish_use_subcommand -f -a %s -d %s\n", p.Name, c.Name, short)
 		under := fishQuoted("__fish_seen_subcommand_from " + c.Name)
 		for _, w := range c.Words {
 			fmt.Fprintf(&b, "complete -c %s -n %s -f -a %s\n", p.Name, under, w)
 		}
 		for _, f := range c.Flags {
-			takes := ""
+			takes := "" // -r is for flags that take a value
 			if f.Arg != "" {
 				takes = " -r"
 			}
-			fmt.Fprintf(&b, "complete -c %s -n %s -o %s%s -d %s\n", p.Name, under, f.Name, takes, fishQuoted(f.Text))
+			text := fishQuoted(f.Text)
+			fmt.Fprintf(
+				&b, "complete -c %s -n %s -o %s%s -d %s\n",
+				p.Name, under, f.Name, takes, text,
+			)
 		}
 	}
 	return b.String()
 }
 
-// quoted is a word of bash and zsh, in single quotes.
+// quoted is a word of bash and zsh, in single quotes, in which nothing is special but
+// the quote itself.
 func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

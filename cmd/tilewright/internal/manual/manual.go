@@ -41,16 +41,25 @@ type Exit struct {
 	Text   string
 }
 
-// Page is the manual page, for man(7).
+// Page is the manual page in roff, with the macros of man(7): a section of the commands
+// with a subsection for each, its paragraphs and its flags, and one of exit statuses.
+// Texts are escaped; the page is ASCII.
 func (p *Program) Page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %s 1\n.SH NAME\n%s \\- %s\n", strings.ToUpper(p.Name), roff(p.Name), roff(p.Short))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIflags\\fR] [\\fIarguments\\fR]\n", roff(p.Name))
+	name := roff(p.Name)
+	fmt.Fprintf(
+		&b, ".TH %s 1\n.SH NAME\n%s \\- %s\n",
+		strings.ToUpper(name), name, roff(p.Short),
+	)
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIflags\\fR] [\\fIarguments\\fR]\n", name)
 	b.WriteString(".SH DESCRIPTION\n")
 	paragraphs(&b, p.Long)
 	b.WriteString(".SH COMMANDS\n")
 	for _, c := range p.Commands {
-		fmt.Fprintf(&b, ".SS %s %s\n%s.\n.PP\n", roff(c.Name), roff(c.Args), roff(c.Short))
+		fmt.Fprintf(
+			&b, ".SS %s %s\n%s.\n.PP\n",
+			roff(c.Name), roff(c.Args), roff(c.Short),
+		)
 		paragraphs(&b, c.Long)
 		for _, f := range c.Flags {
 			fmt.Fprintf(&b, ".TP\n\\fB\\-%s\\fR", roff(f.Name))
@@ -73,10 +82,13 @@ func paragraphs(b *strings.Builder, text string) {
 	example := false
 	for text := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
 		is := strings.HasPrefix(text, "  ")
-		if is != example {
-			b.WriteString([2]string{".fi\n", ".nf\n"}[index(is)])
-			example = is
+		switch {
+		case is && !example:
+			b.WriteString(".nf\n") // no filling: as it is
+		case !is && example:
+			b.WriteString(".fi\n")
 		}
+		example = is
 		switch {
 		case strings.TrimSpace(text) == "":
 			b.WriteString(".PP\n")
@@ -87,14 +99,6 @@ func paragraphs(b *strings.Builder, text string) {
 	if example {
 		b.WriteString(".fi\n")
 	}
-}
-
-// index is 1 for true.
-func index(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // roff escapes a text that is one line: backslashes, dashes, what is not ASCII, and what
