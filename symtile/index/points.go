@@ -164,7 +164,7 @@ const maxFitDepth = 3
 func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 	r := f.d.r
 	cost := r.minCost(x)
-	if f.steps < 0 || !r.divides(x) || cost < opCost {
+	if f.steps < 0 || !r.divides(x) || cost < f.least() {
 		return x, false
 	}
 	if y, ok := f.whole(x, cost); ok {
@@ -189,6 +189,16 @@ func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 		out = r.addmul(out, 1, y)
 	}
 	return out, r.minCost(out) < cost
+}
+
+// least is the cost from which sums are compared: without constraints little of three
+// operations is to be saved.
+func (f *fitting) least() int32 {
+	facts := &f.d.r.facts
+	if len(facts.sums)+len(facts.congr) > 0 {
+		return opCost
+	}
+	return 3*opCost - 2
 }
 
 // divides reports whether x has a quotient.
