@@ -21,6 +21,7 @@ const module = "github.com/tilewright/tilewright/"
 var mayImport = map[string][]string{
 	"bench/attack":      {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
 	"bench/judge":       {"cost", "cost/problem"},
+	"bench/lookup":      {"cache"},
 	"bench/models":      {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
 	"bench/peers":       {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
 	"bench/symbolic":    {"symtile/index"},

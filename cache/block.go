@@ -1,5 +1,16 @@
 package cache
 
+import "encoding/binary"
+
+// little is the byte order of a snapshot.
+var little = binary.LittleEndian
+
+// u32, u64, put32 and put64 read and write numbers at positions.
+func u32(b []byte, at int) uint32      { return little.Uint32(b[at:]) }
+func u64(b []byte, at int) uint64      { return little.Uint64(b[at:]) }
+func put32(b []byte, at int, n uint32) { little.PutUint32(b[at:], n) }
+func put64(b []byte, at int, n uint64) { little.PutUint64(b[at:], n) }
+
 // A snapshot consists of blocks, whole lines of 64 bytes, whose last word is the digest
 // of the others. A line is what a processor loads at once.
 const (
@@ -27,36 +38,42 @@ func mix(x uint64) uint64 {
 // of every chain: what has changed in one chain only, as a flipped bit has, gives
 // another digest for certain, anything else with a chance of 1 − 2⁻⁶⁴.
 func digest(block []byte, seed uint64) uint64 {
-	a, b, c, d := seed^mulB, seed^mulC, seed^mulD, seed+uint64(len(block))
-	for len(block) > lineBytes {
-		a = mix(mix(a^little.Uint64(block)) ^ little.Uint64(block[32:]))
-		b = mix(mix(b^little.Uint64(block[8:])) ^ little.Uint64(block[40:]))
-		c = mix(mix(c^little.Uint64(block[16:])) ^ little.Uint64(block[48:]))
-		d = mix(mix(d^little.Uint64(block[24:])) ^ little.Uint64(block[56:]))
+	a, b := seed^mulB, seed^mulC
+	c, d := seed^mulD, seed+uint64(len(block))
+	for {
+		line := (*[lineBytes]byte)(block)[:]
+		a = mix(a ^ u64(line, 0))
+		b = mix(b ^ u64(line, 8))
+		c = mix(c ^ u64(line, 16))
+		d = mix(d ^ u64(line, 24))
+		a = mix(a ^ u64(line, 32))
+		b = mix(b ^ u64(line, 40))
+		c = mix(c ^ u64(line, 48))
+		if len(block) == lineBytes {
+			return a*mulA + b*mulB + c*mulC + d*mulD
+		}
+		d = mix(d ^ u64(line, 56))
 		block = block[lineBytes:]
 	}
-	block = block[:lineBytes]
-	a = mix(mix(a^little.Uint64(block)) ^ little.Uint64(block[32:]))
-	b = mix(mix(b^little.Uint64(block[8:])) ^ little.Uint64(block[40:]))
-	c = mix(mix(c^little.Uint64(block[16:])) ^ little.Uint64(block[48:]))
-	d = mix(d ^ little.Uint64(block[24:]))
-	return a*mulA + b*mulB + c*mulC + d*mulD
 }
 
 // seal stores the digest of a block in its last word.
 func seal(block []byte, seed uint64) {
-	little.PutUint64(block[len(block)-8:], digest(block, seed))
+	put64(block, len(block)-8, digest(block, seed))
 }
 
 // sealed reports whether a block is as seal left it.
 func sealed(block []byte, seed uint64) bool {
-	return digest(block, seed) == little.Uint64(block[len(block)-8:])
+	return digest(block, seed) == u64(block, len(block)-8)
 }
+
+// blockBytes are those of a block with n bytes in front of zeros and digest.
+func blockBytes(n int) int { return (n + 8 + lineBytes - 1) / lineBytes * lineBytes }
 
 // padded appends zeros to a block until its lines are whole with the digest.
 func padded(block []byte) []byte {
-	whole := (len(block) + 8 + lineBytes - 1) / lineBytes * lineBytes
-	return append(block, make([]byte, whole-len(block))...)
+	zeros := make([]byte, blockBytes(len(block))-len(block))
+	return append(block, zeros...)
 }
 
 // hashText continues a hash with the words of a text, the last of them with its
@@ -76,6 +93,8 @@ func hashText(h uint64, s string) uint64 {
 // word is the first 8 bytes of a text.
 func word(s string) uint64 {
 	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return uint64(s[0]) | uint64(s[1])<<8 |
+		uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 |
+		uint64(s[6])<<48 | uint64(s[7])<<56
 }

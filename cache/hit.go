@@ -29,6 +29,8 @@ type Hit struct {
 
 	Checked, Untimed, Provisional bool
 
+	asked     asked    // texts of the last key
+	origin    *origin  // of the record
 	structure uint64   // hash of the structure and backend
 	ties      []byte   // each behind its length
 	copied    []byte   // the encoded record
@@ -104,20 +106,25 @@ const maxRecordBytes = 1 << 28
 // encodeRecord is the encoding of a record without origin and digest.
 func encodeRecord(r *Record, structure uint64) []byte {
 	out := make([]byte, textsAt, 3*lineBytes)
-	little.PutUint64(out[structureAt:], structure)
+	put64(out, structureAt, structure)
 	copy(out[fusionAt:], r.Fusion[:])
-	for k, x := range [...]float64{r.Seconds, r.DefaultSeconds, r.Speedup[0], r.Speedup[1], r.Speedup[2], r.Regret} {
-		little.PutUint64(out[numbersAt+8*k:], math.Float64bits(x))
+	for k, x := range [...]float64{
+		r.Seconds, r.DefaultSeconds,
+		r.Speedup[0], r.Speedup[1], r.Speedup[2],
+		r.Regret,
+	} {
+		put64(out, numbersAt+8*k, math.Float64bits(x))
 	}
-	little.PutUint64(out[numbersAt+48:], uint64(r.When.Unix()))
+	put64(out, numbersAt+48, uint64(r.When.Unix()))
 	out[flagsAt] = r.flags()
-	little.PutUint32(out[planAt:], uint32(len(r.Plan)))
-	little.PutUint32(out[defaultAt:], uint32(len(r.Default)))
-	out = append(append(out, r.Plan...), r.Default...)
+	put32(out, planAt, uint32(len(r.Plan)))
+	put32(out, defaultAt, uint32(len(r.Default)))
+	out = append(out, r.Plan...)
+	out = append(out, r.Default...)
 	for _, tie := range r.Ties {
 		out = appendText(out, tie)
 	}
-	little.PutUint32(out[lengthAt:], uint32(len(out)))
+	put32(out, lengthAt, uint32(len(out)))
 	return padded(out)
 }
 
@@ -152,8 +159,8 @@ func (s *Snapshot) read(line uint32, hit *Hit) error {
 	} else {
 		copy(copied, b)
 	}
-	length := little.Uint32(copied[lengthAt:])
-	whole := (int(length) + 8 + lineBytes - 1) / lineBytes * lineBytes
+	length := u32(copied, lengthAt)
+	whole := blockBytes(int(length))
 	if length < textsAt || length > maxRecordBytes || whole > len(b) {
 		return errRecordDamaged
 	}
@@ -161,11 +168,17 @@ func (s *Snapshot) read(line uint32, hit *Hit) error {
 		hit.copied = append(hit.copied[:0], b[:whole]...)
 		copied = hit.copied
 	}
-	c := s.origin(little.Uint32(copied[originAt:]))
-	if c == nil || !sealed(copied[:whole], c.digest) || !hit.decode(copied[:length]) {
+	c := s.origin(u32(copied, originAt))
+	if c == nil || !sealed(copied[:whole], c.digest) ||
+		!hit.decode(copied[:length]) {
 		return errRecordDamaged
 	}
-	hit.Device, hit.Backend, hit.Codegen, hit.Safe, hit.By = c.device, c.backend, c.codegen, c.safe, c.by
+	if hit.origin == c {
+		return nil
+	}
+	hit.origin = c
+	hit.Device, hit.Backend, hit.Codegen = c.device, c.backend, c.codegen
+	hit.Safe, hit.By = c.safe, c.by
 	return nil
 }
 
@@ -180,26 +193,30 @@ func (s *Snapshot) from(line uint32) (b []byte, ok bool) {
 
 // decode reads a record, whose bytes become the hit's.
 func (h *Hit) decode(b []byte) bool {
-	h.structure = little.Uint64(b[structureAt:])
+	h.structure = u64(b, structureAt)
 	h.Fusion = Fingerprint(b[fusionAt:])
 	h.readNumbers(b[numbersAt:])
-	plan := uint64(little.Uint32(b[planAt:])) + textsAt
-	end := plan + uint64(little.Uint32(b[defaultAt:]))
+	plan := uint64(u32(b, planAt)) + textsAt
+	end := plan + uint64(u32(b, defaultAt))
 	if end > uint64(len(b)) {
 		return false
 	}
-	h.Plan, h.Default, h.ties = b[textsAt:plan:plan], b[plan:end:end], b[end:]
+	h.Plan = b[textsAt:plan:plan]
+	h.Default = b[plan:end:end]
+	h.ties = b[end:]
 	return true
 }
 
 // readNumbers decodes the fixed part of a record.
 func (h *Hit) readNumbers(b []byte) {
 	for k, to := range [...]*float64{
-		&h.Seconds, &h.DefaultSeconds, &h.Speedup[0], &h.Speedup[1], &h.Speedup[2], &h.Regret,
+		&h.Seconds, &h.DefaultSeconds,
+		&h.Speedup[0], &h.Speedup[1], &h.Speedup[2],
+		&h.Regret,
 	} {
-		*to = math.Float64frombits(little.Uint64(b[8*k:]))
+		*to = math.Float64frombits(u64(b, 8*k))
 	}
-	h.Unix = int64(little.Uint64(b[48:]))
+	h.Unix = int64(u64(b, 48))
 	flags := b[56]
 	h.Checked = flags&flagChecked != 0
 	h.Untimed = flags&flagUntimed != 0

@@ -32,7 +32,9 @@ const kinExamined = 24
 // distance of the device. Of equals the first by volume and device answers. What the
 // record differs in, a caller sees by comparing its fields with the key; whether its
 // plan is legal for the fusion the caller has to check.
-func (s *Snapshot) Nearest(q *Question, hit *Hit) (found bool, distance float64, err error) {
+func (s *Snapshot) Nearest(
+	q *Question, hit *Hit,
+) (found bool, distance float64, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -43,7 +45,9 @@ func (s *Snapshot) Nearest(q *Question, hit *Hit) (found bool, distance float64,
 }
 
 // nearest is Nearest without faults.
-func (s *Snapshot) nearest(q *Question, hit *Hit) (found bool, distance float64, err error) {
+func (s *Snapshot) nearest(
+	q *Question, hit *Hit,
+) (found bool, distance float64, err error) {
 	kin, found, err := s.kin(q)
 	if !found || err != nil {
 		return false, 0, err
@@ -58,14 +62,16 @@ func (s *Snapshot) nearest(q *Question, hit *Hit) (found bool, distance float64,
 		if number := row.origin(); number != other.number {
 			other = s.deviation(q, number)
 		}
-		if d := row.distance(hit.logs) + other.distance; d < distance {
+		d := row.distance(hit.logs) + other.distance
+		if d < distance {
 			distance, nearest = d, row
 		}
 	}
 	if nearest == nil {
 		return false, 0, nil
 	}
-	if err := s.readKin(nearest, kin.hash, hit); err != nil {
+	err = s.readKin(nearest, kin.hash, hit)
+	if err != nil {
 		return false, 0, err
 	}
 	return true, distance, nil
@@ -73,10 +79,12 @@ func (s *Snapshot) nearest(q *Question, hit *Hit) (found bool, distance float64,
 
 // readKin reads the record of a row, which has to be of the structure.
 func (s *Snapshot) readKin(row kinRow, structure uint64, hit *Hit) error {
-	if err := s.read(row.line(), hit); err != nil {
+	err := s.read(row.line(), hit)
+	if err != nil {
 		return err
 	}
-	if hit.structure != structure || row.check() != row.digest(structure^little.Uint64(hit.Fusion[:])) {
+	seed := structure ^ u64(hit.Fusion[:], 0)
+	if hit.structure != structure || row.check() != row.digest(seed) {
 		return errTableDamaged
 	}
 	return nil
@@ -95,11 +103,14 @@ func (s *Snapshot) deviation(q *Question, number uint32) deviation {
 	if c == nil {
 		return deviation{number, math.Inf(1)}
 	}
-	return deviation{number, q.deviation(c.device, c.backend, c.codegen)}
+	d := q.deviation(c.device, c.backend, c.codegen)
+	return deviation{number, d}
 }
 
 // deviation is the distance of a backend, a device and a revision.
-func (q *Question) deviation(device, backend, codegen []byte) (d float64) {
+func (q *Question) deviation(
+	device, backend, codegen []byte,
+) (d float64) {
 	if string(codegen) != q.Codegen {
 		d = revisionDistance
 	}
@@ -141,13 +152,16 @@ func (s *Snapshot) kin(q *Question) (kin kinOf, found bool, err error) {
 	kin.hash = structureHash(&q.Print, q.Backend)
 	hash := mix(kin.hash ^ s.structures.seed)
 	line := s.structures.line(s.data, hash)
-	if b, ok := s.from(line); ok && len(b) >= lineBytes {
-		block := *(*[lineBytes]byte)(b)
-		if !sealed(block[:], uint64(line)) {
+	b, ok := s.from(line)
+	if ok && len(b) >= lineBytes {
+		copied := *(*[lineBytes]byte)(b)
+		block := copied[:]
+		if !sealed(block, uint64(line)) {
 			return kin, false, errTableDamaged
 		}
-		if little.Uint64(block[:]) == kin.hash && string(block[printAt:rowsAt]) == string(q.Print[:]) {
-			return kin, kin.place(s.data, &block, len(q.Extents)), nil
+		print := Fingerprint(block[printAt:])
+		if u64(block, 0) == kin.hash && print == q.Print {
+			return kin, kin.place(s.data, block, len(q.Extents)), nil
 		}
 	}
 	if !s.structures.sound(s.data, hash) {
@@ -158,12 +172,12 @@ func (s *Snapshot) kin(q *Question) (kin kinOf, found bool, err error) {
 
 // place finds the rows that a block names; it is false where they have another number
 // of extents than asked for.
-func (k *kinOf) place(data []byte, block *[lineBytes]byte, extents int) bool {
-	n := uint64(little.Uint32(block[rowsTaken:]))
+func (k *kinOf) place(data, block []byte, extents int) bool {
+	n := uint64(u32(block, rowsTaken))
 	k.rowBytes = kinLogsAt + 4*extents
-	at := little.Uint64(block[rowsAt:])
+	at := u64(block, rowsAt)
 	end := at + n*uint64(4+k.rowBytes)
-	if little.Uint32(block[extentsAt:]) != uint32(extents) || at > uint64(len(data)) || end > uint64(len(data)) {
+	if u32(block, extentsAt) != uint32(extents) || at > uint64(len(data)) || end > uint64(len(data)) {
 		return false
 	}
 	k.volumes, k.rows = data[at:at+4*n], data[at+4*n:end]
@@ -175,9 +189,11 @@ func (k *kinOf) place(data []byte, block *[lineBytes]byte, extents int) bool {
 func (k *kinOf) window(v float32) []byte {
 	n := len(k.volumes) / 4
 	at := sort.Search(n, func(row int) bool {
-		return math.Float32frombits(little.Uint32(k.volumes[4*row:])) >= v
+		x := u32(k.volumes, 4*row)
+		return math.Float32frombits(x) >= v
 	})
-	first := max(0, min(at-kinExamined/2, n-kinExamined))
+	first := min(at-kinExamined/2, n-kinExamined)
+	first = max(0, first)
 	last := min(n, first+kinExamined)
 	return k.rows[first*k.rowBytes : last*k.rowBytes]
 }
@@ -188,9 +204,9 @@ type kinRow []byte
 
 const kinLogsAt = 12
 
-func (r kinRow) line() uint32   { return little.Uint32(r) }
-func (r kinRow) origin() uint32 { return little.Uint32(r[4:]) }
-func (r kinRow) check() uint32  { return little.Uint32(r[8:]) }
+func (r kinRow) line() uint32   { return u32(r, 0) }
+func (r kinRow) origin() uint32 { return u32(r, 4) }
+func (r kinRow) check() uint32  { return u32(r, 8) }
 
 // appendKinRow appends a row of the given seed.
 func appendKinRow(to []byte, line, origin uint32, logs []uint32, seed uint64) []byte {
@@ -201,7 +217,7 @@ func appendKinRow(to []byte, line, origin uint32, logs []uint32, seed uint64) []
 	for _, log := range logs {
 		to = little.AppendUint32(to, log)
 	}
-	little.PutUint32(to[row+8:], kinRow(to[row:]).digest(seed))
+	put32(to, row+8, kinRow(to[row:]).digest(seed))
 	return to
 }
 
@@ -215,7 +231,7 @@ func (r kinRow) distance(logs []uint32) float64 {
 	sum := uint64(0)
 	r = r[kinLogsAt:][:4*len(logs)]
 	for k, log := range logs {
-		sum += difference(log, little.Uint32(r[4*k:]))
+		sum += difference(log, u32(r, 4*k))
 	}
 	return octaves(sum, len(logs))
 }
@@ -223,16 +239,18 @@ func (r kinRow) distance(logs []uint32) float64 {
 // digest is a digest of all but the digest. Its seed, hash of the structure exclusive or
 // the first 8 bytes of the fusion, ties the row to both.
 func (r kinRow) digest(seed uint64) uint32 {
-	h := mix(seed ^ little.Uint64(r))
+	h := mix(seed ^ u64(r, 0))
 	for r = r[kinLogsAt:]; len(r) > 0; r = r[4:] {
-		h = mix(h ^ uint64(little.Uint32(r)))
+		h = mix(h ^ uint64(u32(r, 0)))
 	}
 	return uint32(h >> 32)
 }
 
 // Nearest is Snapshot.Nearest for a database. It reads all records, and returns the
 // nearest one without its samples.
-func (db *DB) Nearest(q *Question) (r Record, found bool, distance float64, err error) {
+func (db *DB) Nearest(
+	q *Question,
+) (r Record, found bool, distance float64, err error) {
 	distance = math.Inf(1)
 	err = db.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
@@ -242,7 +260,8 @@ func (db *DB) Nearest(q *Question) (r Record, found bool, distance float64, err 
 			}
 			structure := StructureOf(other.Canonical)
 			d := q.Structure.distance(&structure)
-			if d += q.deviation([]byte(other.Device), []byte(other.Backend), []byte(other.Codegen)); d < distance {
+			d += q.deviation([]byte(other.Device), []byte(other.Backend), []byte(other.Codegen))
+			if d < distance {
 				r, found, distance = other, true, d
 			}
 			return nil

@@ -1,5 +1,7 @@
 package cache
 
+import "bytes"
+
 // A origin is what many records of a snapshot share, as a block of its file: the
 // length of all bytes in front of the zeros, u32; a 0, u32; the lengths of the five
 // texts, u32 each; and the texts. The seed of its digest is its number.
@@ -13,7 +15,8 @@ type originTexts [5]string
 
 // originOf are the texts of a record's origin.
 func originOf(r *Record) originTexts {
-	return originTexts{r.Device, r.Backend, r.Codegen, SafeText(r.Safe), r.By}
+	safe := SafeText(r.Safe)
+	return originTexts{r.Device, r.Backend, r.Codegen, safe, r.By}
 }
 
 const originTextsAt = 8 + 4*len(originTexts{})
@@ -22,10 +25,10 @@ const originTextsAt = 8 + 4*len(originTexts{})
 func (c *originTexts) encode(number int) []byte {
 	out := make([]byte, originTextsAt)
 	for k, text := range c {
-		little.PutUint32(out[8+4*k:], uint32(len(text)))
+		put32(out, 8+4*k, uint32(len(text)))
 		out = append(out, text...)
 	}
-	little.PutUint32(out, uint32(len(out)))
+	put32(out, 0, uint32(len(out)))
 	out = padded(out)
 	seal(out, uint64(number))
 	return out
@@ -50,17 +53,17 @@ func (s *Snapshot) origin(number uint32) *origin {
 
 // readOrigin copies a origin out of the file.
 func (s *Snapshot) readOrigin(number uint32) *origin {
-	index := uint64(s.originIndex)*lineBytes + 4*uint64(number)
-	b, ok := s.from(little.Uint32(s.data[index:]))
+	index := int(s.originIndex)*lineBytes + 4*int(number)
+	b, ok := s.from(u32(s.data, index))
 	if !ok || len(b) < lineBytes {
 		return nil
 	}
-	length := uint64(little.Uint32(b))
-	whole := (length + 8 + lineBytes - 1) / lineBytes * lineBytes
-	if length < uint64(originTextsAt) || whole > uint64(len(b)) {
+	length := int(u32(b, 0))
+	whole := blockBytes(length)
+	if length < originTextsAt || whole > len(b) {
 		return nil
 	}
-	b = append([]byte(nil), b[:whole]...)
+	b = bytes.Clone(b[:whole])
 	if !sealed(b, uint64(number)) {
 		return nil
 	}
@@ -69,13 +72,51 @@ func (s *Snapshot) readOrigin(number uint32) *origin {
 
 // decodeOrigin takes the block of a origin apart.
 func decodeOrigin(block, texts []byte) *origin {
-	c := origin{digest: little.Uint64(block[len(block)-8:])}
-	for k, to := range [...]*[]byte{&c.device, &c.backend, &c.codegen, &c.safe, &c.by} {
-		n := uint64(little.Uint32(block[8+4*k:]))
+	c := origin{digest: u64(block, len(block)-8)}
+	for k, to := range [...]*[]byte{
+		&c.device, &c.backend, &c.codegen, &c.safe, &c.by,
+	} {
+		n := uint64(u32(block, 8+4*k))
 		if n > uint64(len(texts)) {
 			return nil
 		}
 		*to, texts = texts[:n:n], texts[n:]
 	}
 	return &c
+}
+
+// An asked remembers the texts of the last key of a Hit, which the next key has most
+// often, with their hash and the origin that has them.
+type asked struct {
+	device, backend, codegen string
+	seed, hash               uint64
+	known                    bool
+	origin                   *origin
+}
+
+// hashOf is the hash of the texts of a key.
+func (a *asked) hashOf(k *Key, seed uint64) uint64 {
+	if a.known && a.seed == seed && a.device == k.Device &&
+		a.backend == k.Backend && a.codegen == k.Codegen {
+		return a.hash
+	}
+	*a = asked{
+		device: k.Device, backend: k.Backend, codegen: k.Codegen,
+		seed: seed, known: true,
+		hash: hashTexts(seed, k.Device, k.Backend, k.Codegen),
+	}
+	return a.hash
+}
+
+// by reports whether the texts are those of an origin.
+func (a *asked) by(o *origin) bool {
+	if a.origin == o {
+		return true
+	}
+	if string(o.device) != a.device || string(o.backend) != a.backend ||
+		string(o.codegen) != a.codegen {
+		return false
+	}
+	a.origin = o
+	return true
 }

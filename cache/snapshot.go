@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -46,20 +45,18 @@ const (
 	maxSnapshotBytes = 1 << 36
 )
 
-// little is the byte order of a snapshot.
-var little = binary.LittleEndian
-
 // bytes is the encoded header.
 func (h *header) bytes() []byte {
 	out := make([]byte, lineBytes)
 	copy(out, snapshotMagic)
-	little.PutUint64(out[8:], h.size)
-	little.PutUint64(out[16:], h.revision)
+	put64(out, 8, h.size)
+	put64(out, 16, h.revision)
 	for k, n := range [...]uint32{
 		h.count, h.structCount, h.originCount, h.originIndex,
-		uint32(h.keys.pilots), uint32(h.keys.seed), uint32(h.structures.pilots), uint32(h.structures.seed),
+		uint32(h.keys.pilots), uint32(h.keys.seed),
+		uint32(h.structures.pilots), uint32(h.structures.seed),
 	} {
-		little.PutUint32(out[24+4*k:], n)
+		put32(out, 24+4*k, n)
 	}
 	seal(out, 0)
 	return out
@@ -69,36 +66,41 @@ func (h *header) bytes() []byte {
 // of the whole file.
 func readHeader(data []byte, size int64) (h header, err error) {
 	const versionAt = len(snapshotMagic) - 2
-	if len(data) < len(snapshotMagic) || string(data[:versionAt]) != snapshotMagic[:versionAt] {
+	if len(data) < len(snapshotMagic) ||
+		string(data[:versionAt]) != snapshotMagic[:versionAt] {
 		return h, kindf(ErrForeign, "not a tilewright snapshot")
 	}
-	if version := string(data[versionAt:len(snapshotMagic)]); version != snapshotMagic[versionAt:] {
+	version := string(data[versionAt:len(snapshotMagic)])
+	if version != snapshotMagic[versionAt:] {
 		return h, kindf(ErrNewer, "a snapshot of version %q; this tilewright reads %s: publish it again", version, snapshotMagic[versionAt:])
 	}
 	if len(data) < lineBytes || !sealed(data[:lineBytes], 0) {
 		return h, kindf(ErrDamaged, "the snapshot's header is damaged; publish it again")
 	}
-	n := func(k int) uint32 { return little.Uint32(data[24+4*k:]) }
+	n := func(k int) uint32 {
+		return u32(data, 24+4*k)
+	}
 	h = header{
-		size:        little.Uint64(data[8:]),
-		revision:    little.Uint64(data[16:]),
+		size:        u64(data, 8),
+		revision:    u64(data, 16),
 		count:       n(0),
 		structCount: n(1),
 		originCount: n(2),
 		originIndex: n(3),
-		keys:        indexOf(n(0), n(4), n(5)),
-		structures:  indexOf(n(1), n(6), n(7)),
 	}
+	h.keys = indexOf(h.count, n(4), n(5))
+	h.structures = indexOf(h.structCount, n(6), n(7))
 	return h, h.check(uint64(size))
 }
 
 // check refuses a header whose parts do not fit a file of size bytes.
 func (h *header) check(size uint64) error {
 	origins := uint64(h.originIndex)*lineBytes + 4*uint64(h.originCount)
+	tables := max(h.keys.end(), h.structures.end())
 	switch {
 	case size > maxSnapshotBytes:
 		return kindf(ErrForeign, "a snapshot of %d MiB; at most %d are read", size>>20, maxSnapshotBytes>>20)
-	case h.size != size || max(h.keys.end()*lineBytes, h.structures.end()*lineBytes, origins) > size:
+	case h.size != size || tables*lineBytes > size || origins > size:
 		return kindf(ErrDamaged, "the snapshot is cut short; publish it again")
 	}
 	return nil
@@ -149,12 +151,14 @@ func newSnapshot(data []byte) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mapped(h, data, func([]byte) error { return nil }), nil
+	unmap := func([]byte) error { return nil }
+	return mapped(h, data, unmap), nil
 }
 
 // mapped is the snapshot of a mapping.
 func mapped(h header, data []byte, unmap func([]byte) error) *Snapshot {
-	return &Snapshot{h, data, unmap, make([]atomic.Pointer[origin], h.originCount)}
+	origins := make([]atomic.Pointer[origin], h.originCount)
+	return &Snapshot{h, data, unmap, origins}
 }
 
 // A PinError is the error of a snapshot that is not of the revision that was asked
@@ -172,7 +176,8 @@ func OpenSnapshotAt(path, revision string) (*Snapshot, error) {
 	if err != nil || s.Revision() == revision {
 		return s, err
 	}
-	return nil, errors.Join(&PinError{path, revision, s.Revision()}, s.Close())
+	pin := &PinError{path, revision, s.Revision()}
+	return nil, errors.Join(pin, s.Close())
 }
 
 // Len is the number of records.
@@ -228,12 +233,12 @@ func (s *Snapshot) get(k *Key, hit *Hit) (found bool, err error) {
 	if len(s.data) == 0 {
 		return false, nil
 	}
-	hash := k.hash(s.keys.seed)
+	hash := mix(hit.asked.hashOf(k, s.keys.seed) ^ u64(k.Fusion[:], 0))
 	if line := s.keys.line(s.data, hash); line != noLine {
 		if err := s.read(line, hit); err != nil {
 			return false, err
 		}
-		if hit.is(k) {
+		if hit.Fusion == k.Fusion && hit.asked.by(hit.origin) {
 			return true, nil
 		}
 	}
@@ -241,12 +246,6 @@ func (s *Snapshot) get(k *Key, hit *Hit) (found bool, err error) {
 		return false, errTableDamaged
 	}
 	return false, nil
-}
-
-// is compares a hit with a key.
-func (h *Hit) is(k *Key) bool {
-	return h.Fusion == k.Fusion && string(h.Device) == k.Device &&
-		string(h.Backend) == k.Backend && string(h.Codegen) == k.Codegen
 }
 
 // Verify compares all checksums and the revision. It reads the whole file.

@@ -223,6 +223,12 @@ func TestSnapshotIsAMap(t *testing.T) {
 	})
 }
 
+// is compares a hit with a key.
+func (h *Hit) is(k *Key) bool {
+	return h.Fusion == k.Fusion && string(h.Device) == k.Device &&
+		string(h.Backend) == k.Backend && string(h.Codegen) == k.Codegen
+}
+
 // tells reports whether a hit is what a record says.
 func (h *Hit) tells(r *Record) bool {
 	return h.is(&r.Key) && string(h.Plan) == r.Plan && h.Seconds == r.Seconds && h.Speedup == r.Speedup &&

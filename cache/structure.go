@@ -60,7 +60,8 @@ const octave = 1 << 26
 
 // logOf is the binary logarithm of an extent, 0 for an empty one.
 func logOf(n uint64) uint32 {
-	return uint32(min(math.Round(math.Log2(float64(max(1, n)))*octave), math.MaxUint32))
+	log := math.Log2(float64(max(1, n)))
+	return uint32(min(math.Round(log*octave), math.MaxUint32))
 }
 
 // appendLogs appends the logarithms of the extents.
@@ -89,7 +90,8 @@ func octaves(sum uint64, n int) float64 {
 // distance is the mean difference of the logarithms of the extents, in octaves. It is
 // infinite where the structures differ.
 func (s *Structure) distance(other *Structure) float64 {
-	if s.Print != other.Print || len(s.Extents) != len(other.Extents) {
+	if s.Print != other.Print ||
+		len(s.Extents) != len(other.Extents) {
 		return math.Inf(1)
 	}
 	sum := uint64(0)
@@ -100,4 +102,6 @@ func (s *Structure) distance(other *Structure) float64 {
 }
 
 // difference is that of two logarithms, without its sign.
-func difference(a, b uint32) uint64 { return uint64(max(a, b) - min(a, b)) }
+func difference(a, b uint32) uint64 {
+	return uint64(max(a, b) - min(a, b))
+}

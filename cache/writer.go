@@ -58,8 +58,10 @@ const extentsOfChunk = 1 << 20
 
 func newSnapshotWriter(f io.ReadWriteSeeker) *snapshotWriter {
 	w := &snapshotWriter{
-		file: f, out: bufio.NewWriterSize(f, 1<<20),
-		origins: map[originTexts]uint32{}, structures: map[structureKey]*structureIn{},
+		file:       f,
+		out:        bufio.NewWriterSize(f, 1<<20),
+		origins:    map[originTexts]uint32{},
+		structures: map[structureKey]*structureIn{},
 	}
 	w.write(make([]byte, lineBytes))
 	return w
@@ -85,11 +87,11 @@ func (w *snapshotWriter) line() uint32 {
 // add appends a record.
 func (w *snapshotWriter) add(x *storedRecord) {
 	number := w.number(x.origin)
-	little.PutUint32(x.encoded[originAt:], number)
+	put32(x.encoded, originAt, number)
 	seal(x.encoded, w.seeds[number])
 	w.join(x, uint32(len(w.placed)))
 	w.placed = append(w.placed, placed{
-		little.Uint64(x.encoded[fusionAt:]), w.keepExtents(x.structure.Extents), w.line(), number,
+		u64(x.encoded, fusionAt), w.keepExtents(x.structure.Extents), w.line(), number,
 	})
 	w.write(x.encoded)
 }
@@ -102,7 +104,7 @@ func (w *snapshotWriter) number(c originTexts) uint32 {
 		w.origins[c] = number
 		w.originIn = append(w.originIn, c)
 		block := c.encode(int(number))
-		w.seeds = append(w.seeds, little.Uint64(block[len(block)-8:]))
+		w.seeds = append(w.seeds, u64(block, len(block)-8))
 	}
 	return number
 }
@@ -112,11 +114,16 @@ func (w *snapshotWriter) join(x *storedRecord, place uint32) {
 	key := structureKey{x.structure.Print, x.origin[1]}
 	s := w.structures[key]
 	if s == nil {
-		s = &structureIn{print: x.structure.Print, hash: x.kin, extents: len(x.structure.Extents)}
+		s = &structureIn{
+			print:   x.structure.Print,
+			hash:    x.kin,
+			extents: len(x.structure.Extents),
+		}
 		w.structures[key] = s
 	}
 	w.logs = x.structure.appendLogs(w.logs[:0])
-	s.members = append(s.members, member{place, volume(w.logs)})
+	m := member{place, volume(w.logs)}
+	s.members = append(s.members, m)
 }
 
 // keepExtents keeps the extents of a record until its row is written.
@@ -124,7 +131,8 @@ func (w *snapshotWriter) keepExtents(extents []uint64) uint64 {
 	need := len(extents) * binary.MaxVarintLen64
 	last := len(w.extents) - 1
 	if last < 0 || len(w.extents[last])+need > cap(w.extents[last]) {
-		w.extents = append(w.extents, make([]byte, 0, max(extentsOfChunk, need)))
+		chunk := make([]byte, 0, max(extentsOfChunk, need))
+		w.extents = append(w.extents, chunk)
 		last++
 	}
 	at := len(w.extents[last])
@@ -157,7 +165,8 @@ func (w *snapshotWriter) finish() error {
 	h.keys = w.writeIndex(len(w.placed), func(k int, seed uint64) target {
 		x := &w.placed[k]
 		o := &w.originIn[x.origin]
-		return target{hashKey(seed^x.fusion, o[0], o[1], o[2]), x.line}
+		texts := hashTexts(seed, o[0], o[1], o[2])
+		return target{mix(texts ^ x.fusion), x.line}
 	})
 	h.structures = w.writeStructures()
 	h.size = uint64(w.line()) * lineBytes
@@ -194,7 +203,9 @@ func (w *snapshotWriter) writeOrigins() uint32 {
 const seedsTried = 16
 
 // writeIndex writes the index of n targets.
-func (w *snapshotWriter) writeIndex(n int, targetOf func(k int, seed uint64) target) index {
+func (w *snapshotWriter) writeIndex(
+	n int, targetOf func(k int, seed uint64) target,
+) index {
 	line := w.line()
 	targets := make([]target, n)
 	for seed := range uint32(seedsTried) {
@@ -219,16 +230,19 @@ func (w *snapshotWriter) writeStructures() index {
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b *structureIn) int {
-		return cmp.Or(cmp.Compare(a.hash, b.hash), slices.Compare(a.print[:], b.print[:]))
+		return cmp.Or(
+			cmp.Compare(a.hash, b.hash),
+			slices.Compare(a.print[:], b.print[:]),
+		)
 	})
 	blocks := make([]byte, 0, len(all)*lineBytes)
 	for _, s := range all {
 		block := make([]byte, lineBytes)
-		little.PutUint64(block, s.hash)
+		put64(block, 0, s.hash)
 		copy(block[printAt:], s.print[:])
-		little.PutUint64(block[rowsAt:], w.at)
-		little.PutUint32(block[rowsTaken:], uint32(len(s.members)))
-		little.PutUint32(block[extentsAt:], uint32(s.extents))
+		put64(block, rowsAt, w.at)
+		put32(block, rowsTaken, uint32(len(s.members)))
+		put32(block, extentsAt, uint32(s.extents))
 		w.writeRows(s)
 		blocks = append(blocks, block...)
 	}
@@ -238,7 +252,8 @@ func (w *snapshotWriter) writeStructures() index {
 	}
 	w.write(blocks)
 	return w.writeIndex(len(all), func(k int, seed uint64) target {
-		return target{mix(all[k].hash ^ seed), first + uint32(k)}
+		hash := mix(all[k].hash ^ seed)
+		return target{hash, first + uint32(k)}
 	})
 }
 
@@ -246,7 +261,10 @@ func (w *snapshotWriter) writeStructures() index {
 // rows.
 func (w *snapshotWriter) writeRows(s *structureIn) {
 	slices.SortFunc(s.members, func(a, b member) int {
-		return cmp.Or(cmp.Compare(a.volume, b.volume), cmp.Compare(a.placed, b.placed))
+		return cmp.Or(
+			cmp.Compare(a.volume, b.volume),
+			cmp.Compare(a.placed, b.placed),
+		)
 	})
 	var b []byte
 	for _, m := range s.members {
@@ -255,7 +273,8 @@ func (w *snapshotWriter) writeRows(s *structureIn) {
 	}
 	for _, m := range s.members {
 		x := &w.placed[m.placed]
-		b = appendKinRow(b[:0], x.line, x.origin, w.logsOf(x.extents, s.extents), s.hash^x.fusion)
+		logs := w.logsOf(x.extents, s.extents)
+		b = appendKinRow(b[:0], x.line, x.origin, logs, s.hash^x.fusion)
 		w.write(b)
 	}
 }
