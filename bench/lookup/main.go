@@ -1,12 +1,3 @@
-// Command lookup measures lookups in snapshots of 10³, 10⁵ and 10⁶ records, from Go, C
-// (tilewright_snapshot.h and libtilewright) and Python, beside the goals: `make
-// bench-lookup` prints its table. What is not installed is left out, and said. A time is
-// the least and the median of many batches: on a machine that others use, the least is
-// what the code takes.
-//
-//	lookup [-records 1000,100000]           the table
-//	lookup -make FOLDER -records 1000       a database, a snapshot, fingerprints, and what
-//	                                        Go answers to them: for tests of other readers
 package main
 
 import (
@@ -21,45 +12,67 @@ import (
 )
 
 func main() {
-	sizes := flag.String("records", "1000,100000,1000000", "numbers of records")
-	folder := flag.String("make", "", "make the files for other readers in this folder")
-	library := flag.String("library", "", "folder of libtilewright.so and its header")
-	publish := flag.String("publish", "", "publish this database, for its memory")
+	var o options
+	flag.StringVar(&o.records, "records", "1000,100000,1000000", "numbers of records")
+	flag.StringVar(&o.folder, "make", "", "make the files for other readers in this folder")
+	flag.StringVar(&o.library, "library", "", "folder of libtilewright.so and its header")
+	flag.StringVar(&o.publish, "publish", "", "publish this database, for its memory")
 	flag.Parse()
-	if err := run(*sizes, *folder, *library, *publish); err != nil {
+	err := o.run()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "lookup:", err)
 		os.Exit(1)
 	}
 }
 
+// options are the flags.
+type options struct {
+	records string // numbers of records, separated by commas
+	folder  string // for files; empty: the table is printed
+	library string // folder of libtilewright; empty: it is not measured
+	publish string // a database that is published, and nothing else
+}
+
 // run is the command.
-func run(sizes, folder, library, publish string) error {
-	if publish != "" {
-		_, err := cache.Open(publish).Publish(publish + ".snap")
+func (o *options) run() error {
+	if o.publish != "" {
+		_, err := cache.Open(o.publish).Publish(o.publish + ".snap")
 		return err
 	}
-	var all []int
-	for _, text := range strings.Split(sizes, ",") {
+	sizes, err := numbers(o.records)
+	if err != nil {
+		return err
+	}
+	if o.folder != "" {
+		return makeFiles(o.folder, sizes[0])
+	}
+	return printTable(sizes, o.library)
+}
+
+// numbers are those of a list with commas, at least one.
+func numbers(list string) (all []int, err error) {
+	for _, text := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, n)
 	}
-	if folder != "" {
-		return makeFiles(folder, all[0])
-	}
-	return printTable(all, library)
+	return all, nil
 }
 
-// makeFiles makes what other readers are tested with.
+// makeFiles makes what other readers are tested with: records.db with n records, its
+// snapshot snap, the fingerprints prints of all records and of 20 that are not there, and
+// the answers of this package's reader.
 func makeFiles(folder string, n int) error {
 	path := filepath.Join(folder, "snap")
 	db := cache.Open(filepath.Join(folder, "records.db"))
-	if _, err := fill(db, n); err != nil {
+	_, err := fill(db, n)
+	if err != nil {
 		return err
 	}
-	if _, err := db.Publish(path); err != nil {
+	_, err = db.Publish(path)
+	if err != nil {
 		return err
 	}
 	keys := keysOf(n)
@@ -68,7 +81,8 @@ func makeFiles(folder string, n int) error {
 		missed.Device = device
 		keys = append(keys, missed.Key)
 	}
-	if err := writePrints(filepath.Join(folder, "prints"), keys); err != nil {
+	err = writePrints(filepath.Join(folder, "prints"), keys)
+	if err != nil {
 		return err
 	}
 	s, err := cache.OpenSnapshot(path)

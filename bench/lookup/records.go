@@ -22,35 +22,49 @@ const (
 )
 
 // recordOf is the record of a number: a fusion of one of 16 structures with extents of
-// its own, its winner, and a race of two plans.
+// its own, its winner, and a race of two plans. One in 50 is of another device, which
+// readers must not take for the one that is asked for; flags and ties differ from
+// record to record, so that a reader that mixes them up is found.
 func recordOf(n int) cache.Record {
 	rng := rand.New(rand.NewPCG(uint64(n), 7))
-	rows, columns := 1+rng.IntN(1<<14), 1+rng.IntN(1<<14)
+	rows := 1 + rng.IntN(1<<14)
+	columns := 1 + rng.IntN(1<<14)
 	r := cache.Record{
-		Key:       cache.Key{Device: device, Backend: backend, Codegen: codegen},
-		Name:      fmt.Sprintf("fusion.%d", n),
+		Key:  cache.Key{Device: device, Backend: backend, Codegen: codegen},
+		Name: fmt.Sprintf("fusion.%d", n),
+		// Numbers between brackets are extents; that of the kind is structure.
 		Canonical: canonical(n%16, rows, columns, n),
-		Safe:      map[string]string{"go": "go1.26", "os": "linux/amd64"},
 		Plan:      fmt.Sprintf("%d,%d threads=2", 1+rows/2, 1+columns/3),
 		Default:   "16,16",
-		Seconds:   1e-6 * (1 + rng.Float64()), DefaultSeconds: 3e-6,
-		Speedup: [3]float64{1.5, 1.4, 1.6}, Regret: rng.Float64(),
-		Ties: []string{"8,8", "4,4 threads=2"}[:n%3],
-		When: time.Unix(1.7e9+int64(n), 0).UTC(), By: "bench/lookup",
-		Untimed: n%7 == 0, Provisional: n%5 == 0,
+		Ties:      []string{"8,8", "4,4 threads=2"}[:n%3],
+		// Times of a microsecond and some, in full precision.
+		Seconds:        1e-6 * (1 + rng.Float64()),
+		DefaultSeconds: 3e-6,
+		Speedup:        [3]float64{1.5, 1.4, 1.6},
+		Regret:         rng.Float64(),
+		Untimed:        n%7 == 0,
+		Provisional:    n%5 == 0,
+		// The origin, which records share.
+		Safe: map[string]string{"go": "go1.26", "os": "linux/amd64"},
+		By:   "bench/lookup",
+		When: time.Unix(1.7e9+int64(n), 0).UTC(),
 	}
 	r.Fusion = sha256.Sum256([]byte(r.Canonical))
 	if n%50 == 49 {
 		r.Device = "cpu:other"
 	}
-	for k, plan := range []string{r.Plan, r.Default} {
-		t := cache.Trial{Plan: plan, Predicted: 1e-6}
-		for b := range 8 {
-			t.Add(1e-6*(1+float64(k)+rng.Float64()), 0, b)
-		}
-		r.Trials = append(r.Trials, t)
-	}
+	r.Trials = []cache.Trial{trial(r.Plan, 1, rng), trial(r.Default, 2, rng)}
 	return r
+}
+
+// trial is a plan of about some microseconds, with samples of one race.
+func trial(plan string, micros float64, rng *rand.Rand) cache.Trial {
+	t := cache.Trial{Plan: plan, Predicted: 1e-6}
+	for block := range 8 {
+		seconds := 1e-6 * (micros + rng.Float64())
+		t.Add(seconds, 0, block)
+	}
+	return t
 }
 
 // canonical is a text with the numbers of arrays where HLO has them.
@@ -70,18 +84,15 @@ const importedAtOnce = 100_000
 // fill imports n records in random order, some at a time, and returns the seconds of
 // each import.
 func fill(db *cache.DB, n int) (took []float64, err error) {
-	order := rand.New(rand.NewPCG(1, 2)).Perm(n)
+	order := shuffled(n)
 	for part := range slices.Chunk(order, importedAtOnce) {
-		var lines bytes.Buffer
-		for _, k := range part {
-			line, err := json.Marshal(recordOf(k))
-			if err != nil {
-				return nil, err
-			}
-			lines.Write(append(line, '\n'))
+		lines, err := linesOf(part)
+		if err != nil {
+			return nil, err
 		}
 		begin := time.Now()
-		if _, _, err := db.Import(&lines, nil); err != nil {
+		_, _, err = db.Import(bytes.NewReader(lines), nil)
+		if err != nil {
 			return nil, err
 		}
 		took = append(took, time.Since(begin).Seconds())
@@ -89,11 +100,32 @@ func fill(db *cache.DB, n int) (took []float64, err error) {
 	return took, nil
 }
 
+// shuffled are the numbers below n in an order that is random and always the same.
+func shuffled(n int) []int {
+	return rand.New(rand.NewPCG(1, 2)).Perm(n)
+}
+
+// linesOf is the text of records as cache export writes it, from the numbers of the
+// records.
+func linesOf(numbers []int) ([]byte, error) {
+	var lines bytes.Buffer
+	for _, k := range numbers {
+		line, err := json.Marshal(recordOf(k))
+		if err != nil {
+			return nil, err
+		}
+		lines.Write(line)
+		lines.WriteByte('\n')
+	}
+	return lines.Bytes(), nil
+}
+
 // keysOf are the keys of n records in random order, of the device that is asked for.
 func keysOf(n int) []cache.Key {
 	var all []cache.Key
-	for _, k := range rand.New(rand.NewPCG(3, 4)).Perm(n) {
-		if r := recordOf(k); r.Device == device {
+	for _, k := range shuffled(n) {
+		r := recordOf(k)
+		if r.Device == device {
 			all = append(all, r.Key)
 		}
 	}
@@ -109,8 +141,9 @@ func writePrints(path string, keys []cache.Key) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// answer writes what a snapshot says of keys, as testdata/reader.c of libtilewright
-// does.
+// answer writes what a snapshot says of keys, a line each, as testdata/reader.c of
+// libtilewright does: the two are compared byte by byte. Numbers have 17 digits, which
+// are all of a float64.
 func answer(w io.Writer, s *cache.Snapshot, keys []cache.Key) error {
 	var hit cache.Hit
 	for k := range keys {
@@ -122,10 +155,14 @@ func answer(w io.Writer, s *cache.Snapshot, keys []cache.Key) error {
 			fmt.Fprintln(w, "nothing is stored")
 			continue
 		}
-		fmt.Fprintf(w, "%s|%s|%.17g|%.17g|%.17g %.17g %.17g|%.17g|%d|%d%d%d|%s|%s",
-			hit.Plan, hit.Default, hit.Seconds, hit.DefaultSeconds,
-			hit.Speedup[0], hit.Speedup[1], hit.Speedup[2], hit.Regret, hit.Unix,
-			digit(hit.Checked), digit(hit.Untimed), digit(hit.Provisional), hit.Safe, hit.By)
+		fmt.Fprintf(w, "%s|%s|", hit.Plan, hit.Default)
+		fmt.Fprintf(w, "%.17g|%.17g|", hit.Seconds, hit.DefaultSeconds)
+		for _, x := range hit.Speedup[:2] {
+			fmt.Fprintf(w, "%.17g ", x)
+		}
+		fmt.Fprintf(w, "%.17g|%.17g|%d|", hit.Speedup[2], hit.Regret, hit.Unix)
+		fmt.Fprint(w, digit(hit.Checked), digit(hit.Untimed), digit(hit.Provisional))
+		fmt.Fprintf(w, "|%s|%s", hit.Safe, hit.By)
 		for _, tie := range hit.Ties() {
 			fmt.Fprintf(w, "|%s", tie)
 		}
@@ -135,9 +172,9 @@ func answer(w io.Writer, s *cache.Snapshot, keys []cache.Key) error {
 }
 
 // digit is 1 for true.
-func digit(b bool) int {
+func digit(b bool) string {
 	if b {
-		return 1
+		return "1"
 	}
-	return 0
+	return "0"
 }

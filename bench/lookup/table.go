@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +15,7 @@ import (
 	"github.com/tilewright/tilewright/cache"
 )
 
-// A row is one line of the table.
+// A row is one line of the table. Median is empty for what is measured once.
 type row struct{ what, goal, least, median string }
 
 // print prints the row.
@@ -27,22 +26,25 @@ func (r row) print(records int) {
 // printTable measures everything for each number of records.
 func printTable(sizes []int, library string) error {
 	fmt.Printf("%s, %s\n\n", processor(), runtime.Version())
-	fmt.Println("| what | records | least | median | goal |\n| --- | --- | --- | --- | --- |")
+	fmt.Println("| what | records | least | median | goal |")
+	fmt.Println("| --- | --- | --- | --- | --- |")
 	for _, n := range sizes {
-		if err := measure(n, library); err != nil {
+		err := measure(n, library)
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// processor is the name that the system gives.
+// processor is the name that the system gives, with the cores that this program has.
 func processor() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
+	text, _ := os.ReadFile("/proc/cpuinfo") // where there is none, the architecture
 	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			cores := fmt.Sprintf(", %d cores", runtime.NumCPU())
-			return strings.TrimSpace(strings.TrimLeft(name, "\t :")) + cores
+		name, ok := strings.CutPrefix(line, "model name")
+		if ok {
+			name = strings.Trim(name, "\t :\n")
+			return fmt.Sprintf("%s, %d cores", name, runtime.NumCPU())
 		}
 	}
 	return runtime.GOARCH
@@ -60,27 +62,32 @@ func measure(n int, library string) error {
 	if err != nil {
 		return err
 	}
-	first := row{"import of the first records, at most 10⁵, random keys", "2 s", inSeconds(took[0]), ""}
-	first.print(min(n, importedAtOnce))
-	if err := published(db, n); err != nil {
+	imported := row{what: "import, random keys", goal: "2 s at 10⁵", least: inSeconds(took[0])}
+	imported.print(min(n, importedAtOnce))
+	err = published(db, n)
+	if err != nil {
 		return err
 	}
 	path := db.Path() + ".snap"
 	keys := keysOf(n)
-	if err := inGo(path, keys, n); err != nil {
+	err = inGo(path, keys, n)
+	if err != nil {
 		return err
 	}
 	prints := filepath.Join(folder, "prints")
-	if err := writePrints(prints, keys); err != nil {
+	err = writePrints(prints, keys)
+	if err != nil {
 		return err
 	}
-	return inOthers(path, prints, folder, library, n)
+	inOthers(path, prints, folder, library, n)
+	return nil
 }
 
 // inSeconds is a time.
 func inSeconds(s float64) string { return fmt.Sprintf("%.2f s", s) }
 
-// published publishes in a process of its own, and prints its time and memory.
+// published publishes in a process of its own, and prints its time, its memory and the
+// sizes of the files.
 func published(db *cache.DB, n int) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -88,40 +95,49 @@ func published(db *cache.DB, n int) error {
 	}
 	c := exec.Command(self, "-publish", db.Path())
 	begin := time.Now()
-	if out, err := c.CombinedOutput(); err != nil {
+	out, err := c.CombinedOutput()
+	if err != nil {
 		return fmt.Errorf("publish: %w: %s", err, out)
 	}
-	row{"publish", "5 s", inSeconds(time.Since(begin).Seconds()), ""}.print(n)
-	if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		row{"its memory", "500 MB", fmt.Sprintf("%d MB", usage.Maxrss>>10), ""}.print(n)
+	took := time.Since(begin).Seconds()
+	row{what: "publish", goal: "5 s at 10⁶", least: inSeconds(took)}.print(n)
+	// The resident set counts the pages of the database that are mapped, too.
+	usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage)
+	if ok {
+		most := fmt.Sprintf("%d MB", usage.Maxrss>>10)
+		row{what: "memory of publish", goal: "500 MB at 10⁶", least: most}.print(n)
 	}
-	for what, path := range map[string]string{"database": db.Path(), "snapshot": db.Path() + ".snap"} {
+	for _, path := range []string{db.Path(), db.Path() + ".snap"} {
 		info, err := os.Stat(path)
 		if err != nil {
 			return err
 		}
-		row{"bytes of the " + what + " a record", "", fmt.Sprint(info.Size() / int64(n)), ""}.print(n)
+		each := fmt.Sprint(info.Size() / int64(n))
+		row{what: "bytes a record of " + filepath.Base(path), least: each}.print(n)
 	}
 	return nil
 }
 
+// A time is the least and the median of so many batches.
 const (
 	batches = 300
 	ofBatch = 1000
 )
 
 // timed calls a function in batches and prints the least and the median time of a call.
-func timed(what, goal string, records int, calls int, f func(k int)) {
+func timed(r row, records int, calls int, f func(k int)) {
 	var all []float64
 	for b := range batches {
 		begin := time.Now()
 		for k := range calls {
 			f(b*calls + k)
 		}
-		all = append(all, float64(time.Since(begin).Nanoseconds())/float64(calls))
+		took := time.Since(begin)
+		all = append(all, float64(took.Nanoseconds())/float64(calls))
 	}
 	slices.Sort(all)
-	r := row{what, goal, inNanoseconds(all[0]), inNanoseconds(all[batches/2])}
+	r.least = inNanoseconds(all[0])
+	r.median = inNanoseconds(all[batches/2])
 	r.print(records)
 }
 
@@ -133,6 +149,9 @@ func inNanoseconds(ns float64) string {
 	return fmt.Sprintf("%.0f ns", ns)
 }
 
+// errMissed ends a measurement of something else than meant.
+var errMissed = errors.New("a record is missed")
+
 // inGo measures package cache.
 func inGo(path string, keys []cache.Key, n int) error {
 	s, err := cache.OpenSnapshot(path)
@@ -140,120 +159,67 @@ func inGo(path string, keys []cache.Key, n int) error {
 		return err
 	}
 	defer s.Close()
-	var hit cache.Hit
-	var failed error
-	get := func(k *cache.Key) {
-		if found, err := s.Get(k, &hit); !found || err != nil {
-			failed = errors.Join(err, errors.New("a record is missed"))
-		}
-	}
-	timed("Go: one key again and again", "100 ns", n, ofBatch, func(int) { get(&keys[0]) })
-	timed("Go: keys in random order", "300 ns at 10⁶", n, ofBatch, func(k int) { get(&keys[k%len(keys)]) })
-	q := question(n)
-	timed("Go: nearest", "2 µs", n, ofBatch/10, func(k int) {
-		if found, _, err := s.Nearest(&q[k%len(q)], &hit); !found || err != nil {
-			failed = errors.Join(err, errors.New("nothing is near"))
-		}
-	})
-	timed("Go: open, first lookup, close", "not in proportion", n, 3, func(k int) {
-		other, err := cache.OpenSnapshot(path)
-		if err == nil {
-			_, err = other.Get(&keys[k%len(keys)], &hit)
-			err = errors.Join(err, other.Close())
-		}
-		failed = errors.Join(failed, err)
-	})
-	return failed
+	g := &gets{path: path, keys: keys, snapshot: s, questions: questions(n)}
+	timed(row{what: "Go: one key again and again", goal: "100 ns"}, n, ofBatch, g.hot)
+	timed(row{what: "Go: keys in random order", goal: "300 ns at 10⁶"}, n, ofBatch, g.random)
+	timed(row{what: "Go: nearest", goal: "2 µs"}, n, ofBatch/10, g.nearest)
+	timed(row{what: "Go: open, first lookup, close", goal: "not in proportion"}, n, 3, g.open)
+	return g.err
 }
 
-// question are fusions of the stored structures with other extents.
-func question(n int) (all []cache.Question) {
+// gets are the lookups that are timed; err is that of one that found nothing.
+type gets struct {
+	path      string
+	keys      []cache.Key
+	snapshot  *cache.Snapshot
+	questions []cache.Question
+	hit       cache.Hit
+	err       error
+}
+
+// check keeps the error of a lookup.
+func (g *gets) check(found bool, err error) {
+	if !found || err != nil {
+		g.err = errors.Join(err, errMissed)
+	}
+}
+
+// hot asks for one key.
+func (g *gets) hot(int) {
+	g.check(g.snapshot.Get(&g.keys[0], &g.hit))
+}
+
+// random asks for one key after the other; they have been shuffled.
+func (g *gets) random(k int) {
+	g.check(g.snapshot.Get(&g.keys[k%len(g.keys)], &g.hit))
+}
+
+// nearest asks for a fusion that is not there.
+func (g *gets) nearest(k int) {
+	q := &g.questions[k%len(g.questions)]
+	found, _, err := g.snapshot.Nearest(q, &g.hit)
+	g.check(found, err)
+}
+
+// open is what a process does that asks once.
+func (g *gets) open(k int) {
+	s, err := cache.OpenSnapshot(g.path)
+	if err != nil {
+		g.err = err
+		return
+	}
+	g.check(s.Get(&g.keys[k%len(g.keys)], &g.hit))
+	g.check(true, s.Close())
+}
+
+// questions are fusions of the stored structures with other extents.
+func questions(n int) (all []cache.Question) {
 	for k := range 64 {
 		r := recordOf(n + k)
 		r.Device = device
-		all = append(all, cache.Question{Key: r.Key, Structure: cache.StructureOf(r.Canonical)})
+		q := cache.Question{Key: r.Key}
+		q.Structure = cache.StructureOf(r.Canonical)
+		all = append(all, q)
 	}
 	return all
-}
-
-// A reader is another program that prints "hot LEAST MEDIAN" and "random LEAST MEDIAN".
-type reader struct {
-	name  string
-	build []string // nil: nothing is built
-	run   []string
-}
-
-// readers are those of the C header, the library and Python.
-func readers(path, folder, library string) []reader {
-	const sources = "cmd/libtilewright/"
-	identity, _ := json.Marshal(map[string]string{"device": device, "backend": backend, "revision": codegen})
-	header := filepath.Join(folder, "reader")
-	all := []reader{{
-		"C, tilewright_snapshot.h",
-		[]string{"cc", "-O2", "-std=c99", "-I" + sources, "-o", header, sources + "testdata/reader.c"},
-		[]string{header, path, "speed"},
-	}}
-	if library == "" {
-		return all
-	}
-	host := filepath.Join(folder, "speed")
-	return append(all, reader{
-		"C, libtilewright",
-		[]string{"cc", "-O2", "-I" + sources, "-o", host, sources + "testdata/speed.c", "-L" + library, "-Wl,-rpath," + library, "-ltilewright"},
-		[]string{host, path, string(identity)},
-	}, reader{
-		"Python", nil, []string{"python3", sources + "testdata/speed.py", path, string(identity)},
-	})
-}
-
-// inOthers measures the other readers.
-func inOthers(path, prints, folder, library string, n int) error {
-	if library != "" {
-		absolute, err := filepath.Abs(library)
-		if err != nil {
-			return err
-		}
-		library = absolute
-		os.Setenv("TILEWRIGHT_LIBRARY", filepath.Join(library, "libtilewright.so"))
-		os.Setenv("PYTHONPATH", "cmd/libtilewright/python")
-	}
-	for _, r := range readers(path, folder, library) {
-		if err := r.measure(prints, n); err != nil {
-			fmt.Fprintf(os.Stderr, "%s is left out: %v\n", r.name, err)
-		}
-	}
-	return nil
-}
-
-// measure builds and runs a reader and prints its rows.
-func (r reader) measure(prints string, n int) error {
-	if len(r.build) > 0 {
-		if out, err := exec.Command(r.build[0], r.build[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-	}
-	in, err := os.Open(prints)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	c := exec.Command(r.run[0], r.run[1:]...)
-	c.Stdin = in
-	out, err := c.Output()
-	if err != nil {
-		return err
-	}
-	what := map[string][2]string{
-		"hot":    {"one key again and again", "100 ns"},
-		"random": {"keys in random order", "300 ns at 10⁶"},
-	}
-	for line := range strings.Lines(string(out)) {
-		var name string
-		var least, median float64
-		if _, err := fmt.Sscan(line, &name, &least, &median); err != nil {
-			return err
-		}
-		row{r.name + ": " + what[name][0], what[name][1], inNanoseconds(least), inNanoseconds(median)}.print(n)
-	}
-	return nil
 }
