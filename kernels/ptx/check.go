@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tilewright/tilewright/symtile/source"
 )
@@ -33,7 +34,11 @@ const (
 // that of the text the module was parsed from, otherwise of [Module.Text].
 func (m *Module) Check() error {
 	c := checker{m: m, forms: map[Opcode][]match{}}
-	if p, is := c.module().(*problem); is {
+	err := c.ascii()
+	if err == nil {
+		err = c.module()
+	}
+	if p, is := err.(*problem); is {
 		return p.place(m)
 	}
 	return nil
@@ -176,6 +181,21 @@ var targets = map[string]Version{
 	"sm_120a": {8, 7},
 	"sm_121":  {8, 8}, "sm_121a": {8, 8},
 	"sm_110": {9, 0}, "sm_110a": {9, 0},
+}
+
+// ascii refuses other characters, in comments too: ptxas before 13 does.
+func (c *checker) ascii() error {
+	line := int32(1)
+	for i, b := range []byte(c.m.src) {
+		switch {
+		case b == '\n':
+			line++
+		case b >= utf8.RuneSelf:
+			r, _ := utf8.DecodeRuneInString(c.m.src[i:])
+			return c.at(line, 1, string(r), "%q is no ASCII character", r)
+		}
+	}
+	return nil
 }
 
 // module checks directives and variables of the module, and its entries.
