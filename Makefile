@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu bench-peers bench-compare models models-corpus report
+.PHONY: lib attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu check-symbolic bench-peers bench-compare models models-corpus report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -45,7 +45,7 @@ cuda-sim:
 
 # The simplifier on WORKLOAD alone, and in the same rounds as isl and MLIR where
 # their libraries are installed (Debian: libisl-dev; libmlir-19-dev clang-19).
-bench-symbolic: ; @mkdir -p out && go run ./cmd/tilewright bench-symbolic -rounds $(ROUNDS) $(RIVALS) $(WORKLOAD) out/symbolic.res.jsonl out/symbolic.tsv
+bench-symbolic: ; @mkdir -p out && go run ./bench/symbolic -workload $(WORKLOAD) -rounds $(ROUNDS) -budget 30ms $(RIVALS) -answers out/symbolic.res.jsonl -times out/symbolic.tsv
 bench-isl: out/isl
 	@if test -x out/isl; then $(MAKE) --no-print-directory bench-symbolic RIVALS="-isl out/isl"; fi
 bench-mlir: out/mlir
@@ -56,11 +56,14 @@ bench-rivals: out/isl out/mlir
 # The simplifier, isl and MLIR on CHAINS chains that nobody has seen, made from SEED
 # (another one every time unless given): shares of chains at the best form of all,
 # wrong answers by evaluation at all points, times. JUDGE has more of its flags.
+# check-symbolic evaluates our answers alone, to any number of chains.
 CHAINS ?= 2000
 SEED   ?= $(shell date +%s)
 judge-symbolic: out/isl out/mlir
 	@test -x out/isl && test -x out/mlir && go build -o out/judge-symbolic ./bench/symbolic && \
 	out/judge-symbolic -chains $(CHAINS) -seed $(SEED) -isl out/isl -mlir out/mlir $(JUDGE)
+
+check-symbolic: ; go run ./bench/symbolic -check -chains $(CHAINS) -seed $(SEED)
 
 out/isl: bench/isl.c
 	@mkdir -p out; if echo '#include <isl/aff.h>' | $(CC) -E - >/dev/null 2>&1; \

@@ -32,6 +32,8 @@
 //	                    best plans against each other         tuner
 //	cache.DB.Publish    winners → snapshot                    cache
 //
+// Whatever can take long takes a context, and returns its cause soon after it ended.
+//
 // Data flow down this list, and so do imports: symtile/index knows nothing of HLO,
 // symtile nothing of backends, cost names no backend, and cache knows only strings
 // and bytes. A test compares the imports with a table.
@@ -44,7 +46,8 @@
 //
 //	src, _ := os.ReadFile("module.hlo")
 //	module, _ := hlo.Parse("module.hlo", src)
-//	module = partition.Module(module, partition.Options{}).Module // unless it is fused already
+//	split, _ := partition.Module(ctx, module, partition.Options{}) // unless it is fused already
+//	module = split.Module
 //
 //	db := cache.Open("winners.db")
 //	t := &tuner.Tuner{Backend: cpu.New(), Cache: db}

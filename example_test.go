@@ -33,7 +33,10 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	split := partition.Module(module, partition.Options{})
+	split, err := partition.Module(context.Background(), module, partition.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
 	module, unfused := split.Module, split.Outside
 	fmt.Println(len(module.Fusions()), "fusions,", len(unfused), "instructions outside")
 

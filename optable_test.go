@@ -220,11 +220,11 @@ func interpret(c *hlo.Computation) error {
 // compiledBy compiles the default plan of a computation.
 func compiledBy(b kernels.Backend) func(*hlo.Computation) error {
 	return func(c *hlo.Computation) error {
-		p, err := symtile.Analyze(c)
+		p, err := symtile.Analyze(context.Background(), c)
 		if err != nil {
 			return err
 		}
-		plan, err := b.Default(p)
+		plan, err := b.Default(context.Background(), p)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package tilewright_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -93,7 +94,10 @@ func checkPartition(t interface {
 	Errorf(string, ...any)
 	Fatalf(string, ...any)
 }, m *hlo.Module) string {
-	split := partition.Module(m, partition.Options{})
+	split, err := partition.Module(context.Background(), m, partition.Options{})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
 	fused, outside := split.Module, split.Outside
 	if again, err := hlo.Parse("fused", []byte(fused.String())); err != nil ||
 		again.Entry.Fingerprint() != fused.Entry.Fingerprint() {
@@ -110,7 +114,7 @@ func checkPartition(t interface {
 	var names []string
 	for _, c := range fused.Fusions() {
 		names = append(names, c.Name)
-		if _, err := symtile.Analyze(c); err != nil && c != fused.Entry {
+		if _, err := symtile.Analyze(context.Background(), c); err != nil && c != fused.Entry {
 			t.Errorf("%s: %v\n%s", c.Name, err, c)
 		}
 	}

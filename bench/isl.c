@@ -1,6 +1,6 @@
 // isl: WORKLOAD.isl TIMES.tsv [BUDGET_MS [ANSWERS.tsv]]
 //
-// Times isl on the chains that `tilewright bench-symbolic -isl` exports: a line
+// Times isl on the chains that `bench/symbolic -isl` exports: a line
 // "P id n", then n lines "M { [..] -> [..] : .. }". Maps are parsed before, and
 // everything is warm. Nanoseconds of a run, the median of 11 batches:
 //

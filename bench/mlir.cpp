@@ -1,6 +1,6 @@
 // mlir: WORKLOAD.mlir TIMES.tsv [BUDGET_MS [ANSWERS.tsv]]
 //
-// Times stock MLIR on the chains that `tilewright bench-symbolic -mlir`
+// Times stock MLIR on the chains that `bench/symbolic -mlir`
 // exports: a line "P id n", then for each of n maps "M affine_map<..>" and
 // "V lo hi .." with the bounds of its dimensions and symbols. Maps are parsed
 // before, and everything is warm (expressions found uniqued). Nanoseconds of a

@@ -47,7 +47,7 @@ func tileable(t testing.TB) map[string]*symtile.Program {
 	}
 	all := map[string]*symtile.Program{}
 	for _, f := range fusions {
-		if p, err := symtile.Analyze(f.Computation); err == nil {
+		if p, err := symtile.Analyze(t.Context(), f.Computation); err == nil {
 			all[f.Name] = p
 		}
 	}
@@ -80,7 +80,7 @@ func timed(t *testing.T, all map[string]*symtile.Program, b *cpu.Backend) timing
 func timeFusion(t *testing.T, name string, p *symtile.Program, b *cpu.Backend) timedFusion {
 	ctx := context.Background()
 	out := timedFusion{Name: name}
-	candidates := slices.Collect(b.Plans(p))
+	candidates := slices.Collect(b.Plans(t.Context(), p))
 	rng := rand.New(rand.NewPCG(1, uint64(len(candidates))))
 	rng.Shuffle(len(candidates), func(i, j int) {
 		candidates[i], candidates[j] = candidates[j], candidates[i]

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -39,11 +40,12 @@ type ranking struct {
 // Rank orders plans by their predicted time, the cheapest first. Plans that cost the same
 // are ordered by their text; where the pricer says that prices which differ by less than a
 // share tie, they keep the order in which they are given. A plan that has no price, since
-// it is not legal or has an unknown knob, is an error.
+// it is not legal or has an unknown knob, is an error; so is the cause of a context that
+// ended before.
 //
 // Besides a fixed number of allocations for all plans together, none is made.
 func (m *Model) Rank(
-	pricer kernels.Pricer, plans []kernels.Plan,
+	ctx context.Context, pricer kernels.Pricer, plans []kernels.Plan,
 ) ([]Ranked, error) {
 	set := &ranking{model: m, terms: pricer.Terms()}
 	n := len(set.terms.Names)
@@ -52,6 +54,9 @@ func (m *Model) Rank(
 	given := make([]Ranked, len(plans))
 	order := make([]ordered, len(plans))
 	for k := range plans {
+		if k%64 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		r := &given[k]
 		r.Plan = plans[k]
 		r.ranking = set

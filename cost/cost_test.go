@@ -30,7 +30,7 @@ func program(t testing.TB, text string) *symtile.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := symtile.Analyze(m.Fusions()[0])
+	p, err := symtile.Analyze(t.Context(), m.Fusions()[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestRankIsCheapestFirstAndRefusesIllegalPlans(t *testing.T) {
 	for tiling := range p.Space.Tilings() {
 		plans = append(plans, kernels.Plan{Tiles: tiling})
 	}
-	ranked, err := (&Model{}).Rank(x, plans)
+	ranked, err := (&Model{}).Rank(t.Context(), x, plans)
 	if err != nil || len(ranked) != len(plans) {
 		t.Fatalf("%d of %d ranked, %v", len(ranked), len(plans), err)
 	}
@@ -173,7 +173,7 @@ func TestRankIsCheapestFirstAndRefusesIllegalPlans(t *testing.T) {
 			t.Fatalf("place %d is cheaper than the one before", k)
 		}
 	}
-	if _, err := (&Model{}).Rank(x, []kernels.Plan{
+	if _, err := (&Model{}).Rank(t.Context(), x, []kernels.Plan{
 		{Tiles: symtile.Tiling{1, 2}},
 	}); err == nil {
 		t.Error("a plan of the wrong length was ranked")
@@ -189,7 +189,7 @@ func TestRankOfThePriorIsTheBackends(t *testing.T) {
 	}
 	b := cpu.New()
 	for _, f := range fusions {
-		p, err := symtile.Analyze(f.Computation)
+		p, err := symtile.Analyze(t.Context(), f.Computation)
 		if err != nil {
 			continue
 		}
@@ -197,8 +197,8 @@ func TestRankOfThePriorIsTheBackends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plans := slices.Collect(b.Plans(p))
-		ranked, err := (&Model{}).Rank(x, plans)
+		plans := slices.Collect(b.Plans(t.Context(), p))
+		ranked, err := (&Model{}).Rank(t.Context(), x, plans)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,12 +219,12 @@ func BenchmarkRank(b *testing.B) {
 		b.Fatal(err)
 	}
 	k := slices.IndexFunc(fusions, func(f corpus.Fusion) bool { return f.Name == "gemm_bias_gelu" })
-	p, err := symtile.Analyze(fusions[k].Computation)
+	p, err := symtile.Analyze(b.Context(), fusions[k].Computation)
 	if err != nil {
 		b.Fatal(err)
 	}
 	backend := cpu.New()
-	plans := slices.Collect(backend.Plans(p))
+	plans := slices.Collect(backend.Plans(b.Context(), p))
 	x, err := backend.Pricer(p)
 	if err != nil {
 		b.Fatal(err)
@@ -232,13 +232,13 @@ func BenchmarkRank(b *testing.B) {
 	m := &Model{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.Rank(x, plans); err != nil {
+		if _, err := m.Rank(b.Context(), x, plans); err != nil {
 			b.Fatal(err)
 		}
 	}
 	each := float64(b.N * len(plans))
 	b.ReportMetric(each/b.Elapsed().Seconds(), "plans/s")
-	allocs := testing.AllocsPerRun(1, func() { _, _ = m.Rank(x, plans) })
+	allocs := testing.AllocsPerRun(1, func() { _, _ = m.Rank(b.Context(), x, plans) })
 	b.ReportMetric(math.Round(allocs/float64(len(plans))), "allocs/plan")
 }
 
@@ -273,7 +273,7 @@ func TestRankKeepsTiesInOrder(t *testing.T) {
 	} {
 		plans = append(plans, kernels.Plan{Tiles: tiling})
 	}
-	ranked, err := (&Model{}).Rank(sizes{0.01}, plans)
+	ranked, err := (&Model{}).Rank(t.Context(), sizes{0.01}, plans)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package cost_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -34,7 +35,7 @@ func ExampleModel_Rank() {
 		{Tiles: symtile.Tiling{64}},
 	}
 	var prior cost.Model
-	ranked, err := prior.Rank(pricer{}, plans)
+	ranked, err := prior.Rank(context.Background(), pricer{}, plans)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (b interpreter) Device() kernels.Device {
 }
 
 // Plans are the legal tilings with one knob, unroll.
-func (interpreter) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
+func (interpreter) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		for tiling := range p.Space.Tilings() {
 			plan := kernels.Plan{Tiles: tiling}
@@ -48,8 +48,8 @@ func (interpreter) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 }
 
 // Default is the first of the plans.
-func (b interpreter) Default(p *symtile.Program) (kernels.Plan, error) {
-	for plan := range b.Plans(p) {
+func (b interpreter) Default(ctx context.Context, p *symtile.Program) (kernels.Plan, error) {
+	for plan := range b.Plans(context.Background(), p) {
 		return plan, nil
 	}
 	return kernels.Plan{}, fmt.Errorf("%s has no tiling", p.Fusion.Name)
@@ -113,7 +113,7 @@ func Example_backend() {
 	}
 	fmt.Println("plans:", r.Record.Legal, "tried:", len(r.Record.Trials), "checked:", r.Record.Checked)
 
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(context.Background(), m.Entry)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func ExampleBackend() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	program, err := symtile.Analyze(m.Entry)
+	program, err := symtile.Analyze(context.Background(), m.Entry)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -74,10 +74,12 @@ type Backend interface {
 	// seconds.
 	Device() Device
 	// Plans yields legal plans of a symbolic program that are worth trying, the best
-	// by the backend's own estimate first.
-	Plans(*symtile.Program) iter.Seq[Plan]
-	// Default is a legal plan for use without tuning.
-	Default(*symtile.Program) (Plan, error)
+	// by the backend's own estimate first. It yields nothing more once the context has
+	// ended.
+	Plans(context.Context, *symtile.Program) iter.Seq[Plan]
+	// Default is a legal plan for use without tuning. The error is the cause of a
+	// context that ended before.
+	Default(context.Context, *symtile.Program) (Plan, error)
 	// Compile compiles a symbolic program with a plan. A plan that cannot run is a
 	// *Rejected.
 	Compile(context.Context, *symtile.Program, Plan) (Kernel, error)

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -267,14 +268,14 @@ func (s *Store) stored(w *Winner, key *cache.Key) error {
 
 // Default is the plan that the backend takes without tuning, which is the first by
 // price, with the time that the model predicts for it. Nothing is measured.
-func (s *Store) Default(c *hlo.Computation) Winner {
+func (s *Store) Default(ctx context.Context, c *hlo.Computation) Winner {
 	w := Winner{
 		Answer:      "none",
 		Fusion:      c.Name,
 		Fingerprint: fmt.Sprintf("%x", c.Fingerprint()),
 		Device:      s.device.Identity.Device,
 	}
-	if err := s.setDefault(&w, c); err != nil {
+	if err := s.setDefault(ctx, &w, c); err != nil {
 		w.Reason = err.Error()
 	}
 	return w
@@ -282,12 +283,12 @@ func (s *Store) Default(c *hlo.Computation) Winner {
 
 // missed answers for a fusion of which nothing is stored: with the nearest winner, or
 // the default plan.
-func (s *Store) missed(c *hlo.Computation) Winner {
+func (s *Store) missed(ctx context.Context, c *hlo.Computation) Winner {
 	b := s.device.Backend
 	if b == nil {
-		return s.Default(c)
+		return s.Default(ctx, c)
 	}
-	a, err := s.ask(c, b)
+	a, err := s.ask(ctx, c, b)
 	w := Winner{
 		Answer:      string(a.Basis),
 		Fusion:      c.Name,
@@ -317,7 +318,7 @@ func (s *Store) missed(c *hlo.Computation) Winner {
 }
 
 // ask asks for an answer of any basis.
-func (s *Store) ask(c *hlo.Computation, b kernels.Backend) (tuner.Answer, error) {
+func (s *Store) ask(ctx context.Context, c *hlo.Computation, b kernels.Backend) (tuner.Answer, error) {
 	s.open.RLock()
 	defer s.open.RUnlock()
 	s.plans.Lock()
@@ -326,24 +327,24 @@ func (s *Store) ask(c *hlo.Computation, b kernels.Backend) (tuner.Answer, error)
 	case s.closed:
 		return tuner.Answer{}, &StoreError{ErrClosed}
 	case s.snapshot != nil:
-		return s.snapshot.Answer(c, b)
+		return s.snapshot.Answer(ctx, c, b)
 	}
-	return tuner.AnswerFrom(s.db, c, b)
+	return tuner.AnswerFrom(ctx, s.db, c, b)
 }
 
 // setDefault fills in the default plan.
-func (s *Store) setDefault(w *Winner, c *hlo.Computation) error {
+func (s *Store) setDefault(ctx context.Context, w *Winner, c *hlo.Computation) error {
 	b := s.device.Backend
 	if b == nil {
 		return errors.New("there is no backend of this device here, which could make a plan")
 	}
-	p, err := symtile.Analyze(c)
+	p, err := symtile.Analyze(ctx, c)
 	if err != nil {
 		return err
 	}
 	s.plans.Lock()
 	defer s.plans.Unlock()
-	plan, err := b.Default(p)
+	plan, err := b.Default(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -354,7 +355,7 @@ func (s *Store) setDefault(w *Winner, c *hlo.Computation) error {
 	if err != nil {
 		return err
 	}
-	ranked, err := new(cost.Model).Rank(pricer, []kernels.Plan{plan})
+	ranked, err := new(cost.Model).Rank(ctx, pricer, []kernels.Plan{plan})
 	if err == nil {
 		w.Seconds = ranked[0].Seconds
 	}
@@ -372,8 +373,8 @@ type Lookup struct {
 // Lookup answers for the fusions of a text, or for the one of a name. Fusions of which
 // nothing is stored get the nearest winner or the default plan, unless only exact answers
 // are wanted. A text that was seen before is not parsed again, unless one is missed.
-func (s *Store) Lookup(text, fusion string, exact bool) (*Lookup, error) {
-	known, err := s.texts.read(text)
+func (s *Store) Lookup(ctx context.Context, text, fusion string, exact bool) (*Lookup, error) {
+	known, err := s.texts.read(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -394,23 +395,23 @@ func (s *Store) Lookup(text, fusion string, exact bool) (*Lookup, error) {
 	if fusion != "" && len(l.Fusions) == 0 {
 		return nil, fmt.Errorf("there is no fusion %q", fusion)
 	}
-	return l, s.setDefaults(l, text, missed)
+	return l, s.setDefaults(ctx, l, text, missed)
 }
 
 // setDefaults replaces the answers of fusions that were missed.
-func (s *Store) setDefaults(l *Lookup, text string, missed map[string]bool) error {
+func (s *Store) setDefaults(ctx context.Context, l *Lookup, text string, missed map[string]bool) error {
 	for k, w := range l.Fusions {
 		if !missed[w.Fusion] {
 			continue
 		}
-		split, err := Read("text", []byte(text))
+		split, err := Read(ctx, "text", []byte(text))
 		if err != nil {
 			return err
 		}
 		for _, c := range split.Module.Fusions() {
 			for j := k; missed[c.Name] && j < len(l.Fusions); j++ {
 				if l.Fusions[j].Fusion == c.Name {
-					l.Fusions[j] = s.missed(c)
+					l.Fusions[j] = s.missed(ctx, c)
 				}
 			}
 		}
@@ -428,8 +429,8 @@ type Print struct {
 }
 
 // Prints lists the fusions of a text with their fingerprints.
-func (s *Store) Prints(text string) ([]Print, error) {
-	known, err := s.texts.read(text)
+func (s *Store) Prints(ctx context.Context, text string) ([]Print, error) {
+	known, err := s.texts.read(ctx, text)
 	return known.prints, err
 }
 
@@ -450,7 +451,7 @@ type readText struct {
 const maxTexts = 1 << 12
 
 // read reads a text, unless it is remembered.
-func (t *texts) read(text string) (readText, error) {
+func (t *texts) read(ctx context.Context, text string) (readText, error) {
 	sum := sha256.Sum256([]byte(text))
 	t.mu.Lock()
 	known, ok := t.seen[sum]
@@ -458,7 +459,7 @@ func (t *texts) read(text string) (readText, error) {
 	if ok {
 		return known, nil
 	}
-	split, err := Read("text", []byte(text))
+	split, err := Read(ctx, "text", []byte(text))
 	if err != nil {
 		return readText{}, err
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -116,6 +117,8 @@ type Dim struct {
 	// Names of the tile id and of the tile size.
 	Name string `json:"name"`
 	Size string `json:"size"`
+	// Role in the operation that brings it: the name by which plans are printed.
+	Role string `json:"role"`
 	// Extent of the dimension in elements.
 	Extent int64 `json:"extent"`
 	// Kind is "parallel" or "sequential".
@@ -235,9 +238,9 @@ func newFusion(f *hlo.Computation, caller *hlo.Instr) *Fusion {
 // NewFusion describes one fusion. A fusion without tiles is described all the same:
 // the reason takes the place of the space. The caller is the instruction that
 // executes it, or nil.
-func NewFusion(f *hlo.Computation, caller *hlo.Instr, at Point) (*Fusion, error) {
+func NewFusion(ctx context.Context, f *hlo.Computation, caller *hlo.Instr, at Point) (*Fusion, error) {
 	j := newFusion(f, caller)
-	p, err := symtile.Analyze(f)
+	p, err := symtile.Analyze(ctx, f)
 	var no *symtile.Untileable
 	if errors.As(err, &no) {
 		j.Untileable = &Untileable{no.Instr.Name, no.Rule, no.Reason}
@@ -312,9 +315,10 @@ func newSpace(p *symtile.Program) *Space {
 			in.Hi,
 		})
 	}
-	for _, d := range s.Dims {
+	names := p.DimNames()
+	for k, d := range s.Dims {
 		j.Dims = append(j.Dims, Dim{
-			d.Name, d.Size.String(),
+			d.Name, d.Size.String(), names[k],
 			d.Extent, d.Kind.String(),
 			string(d.From.Op), d.From.Name,
 		})

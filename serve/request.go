@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -72,7 +73,7 @@ type Op struct {
 	// Result is a value of the type of the result.
 	Result any
 
-	answer func(*query.Store, Request) (any, error)
+	answer func(context.Context, *query.Store, Request) (any, error)
 }
 
 // A Version names the program that answers.
@@ -154,8 +155,11 @@ var ops = func() map[string]Op {
 }()
 
 // Answer answers a request. It never panics: what fails inside is an Error of kind
-// "internal".
-func Answer(s *query.Store, r Request) (resp Response) {
+// "internal". A request whose ctx ends before it is answered has its cause as the error,
+// of kind "input".
+func Answer(
+	ctx context.Context, s *query.Store, r Request,
+) (resp Response) {
 	resp.ID = r.ID
 	if resp.ID == nil {
 		resp.ID = json.RawMessage("null")
@@ -166,7 +170,7 @@ func Answer(s *query.Store, r Request) (resp Response) {
 			resp.Error = &Error{"internal", fmt.Sprintf("internal error: %v; this is a bug in tilewright\n%s", p, debug.Stack())}
 		}
 	}()
-	result, err := r.answer(s)
+	result, err := r.answer(ctx, s)
 	if err != nil {
 		resp.Error = kindOf(err)
 		return resp
@@ -176,15 +180,19 @@ func Answer(s *query.Store, r Request) (resp Response) {
 }
 
 // AnswerLine answers a line; one that is no request is answered by an Error.
-func AnswerLine(s *query.Store, line []byte) Response {
+func AnswerLine(
+	ctx context.Context, s *query.Store, line []byte,
+) Response {
 	r, err := Parse(line)
-	return answerParsed(s, r, err)
+	return answerParsed(ctx, s, r, err)
 }
 
 // answerParsed answers a request, or the error of a line that is none.
-func answerParsed(s *query.Store, r Request, err error) Response {
+func answerParsed(
+	ctx context.Context, s *query.Store, r Request, err error,
+) Response {
 	if err == nil {
-		return Answer(s, r)
+		return Answer(ctx, s, r)
 	}
 	if r.ID == nil {
 		r.ID = json.RawMessage("null")
@@ -193,7 +201,7 @@ func answerParsed(s *query.Store, r Request, err error) Response {
 }
 
 // answer checks the fields and calls the operation.
-func (r Request) answer(s *query.Store) (any, error) {
+func (r Request) answer(ctx context.Context, s *query.Store) (any, error) {
 	op, ok := ops[r.Op]
 	if !ok {
 		var names []string
@@ -214,7 +222,7 @@ func (r Request) answer(s *query.Store) (any, error) {
 	if r.Require != "" && r.Require != "exact" {
 		return nil, requestf("require is \"exact\" or absent, not %.40q", r.Require)
 	}
-	return op.answer(s, r)
+	return op.answer(ctx, s, r)
 }
 
 // A field is a field of a request but for ID and Op.
@@ -269,13 +277,17 @@ func Parse(line []byte) (r Request, err error) {
 
 // lookup answers from the store, with the nearest winner or the default plan where
 // nothing is stored, unless the request wants exact answers only.
-func lookup(s *query.Store, r Request) (any, error) {
-	return s.Lookup(r.Text, r.Fusion, r.Require == "exact")
+func lookup(
+	ctx context.Context, s *query.Store, r Request,
+) (any, error) {
+	return s.Lookup(ctx, r.Text, r.Fusion, r.Require == "exact")
 }
 
 // get answers by fingerprint. A compiler that keeps the fingerprints of its fusions asks
 // this way: no text is parsed.
-func get(s *query.Store, r Request) (any, error) {
+func get(
+	_ context.Context, s *query.Store, r Request,
+) (any, error) {
 	var print [32]byte
 	if len(r.Fingerprint) != hex.EncodedLen(len(print)) {
 		return nil, requestf("a fingerprint has 64 hexadecimal digits")
@@ -288,8 +300,10 @@ func get(s *query.Store, r Request) (any, error) {
 
 // plan answers with default plans, whatever is stored: what a compiler takes that must
 // not depend on the contents of a cache.
-func plan(s *query.Store, r Request) (any, error) {
-	split, err := query.Read("text", []byte(r.Text))
+func plan(
+	ctx context.Context, s *query.Store, r Request,
+) (any, error) {
+	split, err := query.Read(ctx, "text", []byte(r.Text))
 	if err != nil {
 		return nil, err
 	}
@@ -299,31 +313,37 @@ func plan(s *query.Store, r Request) (any, error) {
 	}
 	l := query.Lookup{Fusions: []query.Winner{}, Outside: query.NewOutside(split.Outside)}
 	for _, c := range all {
-		l.Fusions = append(l.Fusions, s.Default(c))
+		l.Fusions = append(l.Fusions, s.Default(ctx, c))
 	}
 	return l, nil
 }
 
 // fingerprint lists the fusions of a text, by which a client may ask get afterwards.
-func fingerprint(s *query.Store, r Request) (any, error) {
-	all, err := s.Prints(r.Text)
+func fingerprint(
+	ctx context.Context, s *query.Store, r Request,
+) (any, error) {
+	all, err := s.Prints(ctx, r.Text)
 	return Prints{all}, err
 }
 
-// partition says how a module is split, and what the fusions cost beside the operations
+// partition, one of the operations, says how a module is split, and what the fusions cost beside the operations
 // one by one.
-func partition(_ *query.Store, r Request) (any, error) {
-	split, err := query.Read("text", []byte(r.Text))
+func partition(
+	ctx context.Context, _ *query.Store, r Request,
+) (any, error) {
+	split, err := query.Read(ctx, "text", []byte(r.Text))
 	if err != nil {
 		return nil, err
 	}
 	return query.NewPartition(split), nil
 }
 
-// tiles describes fusions: symbolic without sizes, with the numbers of a tiling, or with
+// tiles, one of the operations, describes fusions: symbolic without sizes, with the numbers of a tiling, or with
 // those of one of its tiles.
-func tiles(_ *query.Store, r Request) (any, error) {
-	split, err := query.Read("text", []byte(r.Text))
+func tiles(
+	ctx context.Context, _ *query.Store, r Request,
+) (any, error) {
+	split, err := query.Read(ctx, "text", []byte(r.Text))
 	if err != nil {
 		return nil, err
 	}
@@ -340,7 +360,7 @@ func tiles(_ *query.Store, r Request) (any, error) {
 	t := Tiles{Fusions: []*query.Fusion{}, Outside: query.NewOutside(split.Outside)}
 	callers := query.Callers(split.Module)
 	for _, c := range all {
-		f, err := query.NewFusion(c, callers[c], query.Point{Sizes: symtile.Tiling(r.Sizes), IDs: r.Tile})
+		f, err := query.NewFusion(ctx, c, callers[c], query.Point{Sizes: symtile.Tiling(r.Sizes), IDs: r.Tile})
 		if err != nil {
 			return nil, err
 		}
@@ -350,6 +370,6 @@ func tiles(_ *query.Store, r Request) (any, error) {
 }
 
 // version names the program, so that a client can say with which one it spoke.
-func version(*query.Store, Request) (any, error) {
+func version(context.Context, *query.Store, Request) (any, error) {
 	return Version{tuner.Version(), Protocol}, nil
 }

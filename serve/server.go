@@ -42,6 +42,8 @@ type Server struct {
 func (s *Server) Stream(ctx context.Context, in io.Reader, out io.Writer) error {
 	t := &stream{server: s, out: bufio.NewWriter(out)}
 	t.room.L = &t.mu
+	t.ctx, t.cancel = context.WithCancel(ctx)
+	defer t.cancel()
 	stop := context.AfterFunc(ctx, func() { t.end(ctx.Err()) })
 	defer stop()
 	err := t.read(bufio.NewReaderSize(in, 1<<16))
@@ -49,8 +51,11 @@ func (s *Server) Stream(ctx context.Context, in io.Reader, out io.Writer) error 
 	return errors.Join(err, t.failed())
 }
 
-// A stream is one client.
+// A stream is one client. Its context ends with it, and so does the work on what it
+// asked.
 type stream struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
 	server  *Server
 	running sync.WaitGroup
 
@@ -135,7 +140,7 @@ func (t *stream) enter(size int) bool {
 
 // answer answers a request, or the error of a line of a size that is none.
 func (t *stream) answer(r Request, err error, size int) {
-	resp := answerParsed(t.server.Store, r, err)
+	resp := answerParsed(t.ctx, t.server.Store, r, err)
 	text, err := Encode(resp)
 	if err != nil {
 		text, _ = Encode(Response{ID: resp.ID, Error: &Error{"internal", err.Error()}})
@@ -164,6 +169,7 @@ func (t *stream) write(text []byte, size int) {
 	}
 	if err != nil && t.err == nil {
 		t.err = err
+		t.cancel() // nobody reads what else was asked
 	}
 	t.room.Broadcast()
 }

@@ -125,7 +125,7 @@ func TestSchema(t *testing.T) {
 	v := validator{schema["$defs"].(map[string]any)}
 	store := published(t, text(t, "mlp_block.hlo"))
 	for id, r := range requests(t) {
-		resp := serve.Answer(store, r)
+		resp := serve.Answer(t.Context(), store, r)
 		var doc map[string]any
 		if err := json.Unmarshal([]byte(lineOf(t, resp)), &doc); err != nil {
 			t.Fatal(err)
@@ -226,12 +226,12 @@ func TestAnswers(t *testing.T) {
 		"badText":  `"kind":"input"`,
 	}
 	for id, r := range requests(t) {
-		if got := lineOf(t, serve.Answer(store, r)); !strings.Contains(got, want[id]) {
+		if got := lineOf(t, serve.Answer(t.Context(), store, r)); !strings.Contains(got, want[id]) {
 			t.Errorf("%s: %s has no %s", id, got, want[id])
 		}
 	}
 	store.Close()
-	if got := serve.Answer(store, requests(t)["get"]); got.Error == nil || got.Error.Kind != "store" {
+	if got := serve.Answer(t.Context(), store, requests(t)["get"]); got.Error == nil || got.Error.Kind != "store" {
 		t.Errorf("a closed store answers %+v", got)
 	}
 }
@@ -353,7 +353,7 @@ func FuzzStream(f *testing.F) {
 func BenchmarkHit(b *testing.B) {
 	src := text(b, "softmax.hlo")
 	store := published(b, src)
-	prints, err := store.Prints(src)
+	prints, err := store.Prints(context.Background(), src)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -370,7 +370,7 @@ func BenchmarkHit(b *testing.B) {
 			for b.Loop() {
 				r, err := serve.Parse(text)
 				if err == nil {
-					_, err = serve.Encode(serve.Answer(store, r))
+					_, err = serve.Encode(serve.Answer(context.Background(), store, r))
 				}
 				if err != nil {
 					b.Fatal(err)

@@ -1,9 +1,12 @@
 package symtile
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -17,9 +20,10 @@ import (
 // instructions for a fusion whose operations are read at one tile each; an
 // instruction that is read at several tiles is built once for each of them.
 //
-// The error is an *Untileable when c is valid HLO that cannot be tiled. c is
-// not changed, and the Program refers to its instructions.
-func Analyze(c *hlo.Computation) (*Program, error) {
+// The error is an *Untileable when c is valid HLO that cannot be tiled, and the
+// cause of ctx when that ends before. c is not changed, and the Program refers to
+// its instructions.
+func Analyze(ctx context.Context, c *hlo.Computation) (*Program, error) {
 	flat, err := inline(c)
 	if err != nil {
 		return nil, err
@@ -31,12 +35,12 @@ func Analyze(c *hlo.Computation) (*Program, error) {
 	if inMemory != c {
 		flat = inMemory
 	}
-	flat = rewriteOps(flat)
-	p, err := buildSymbolic(flat)
+	flat, roles := rewriteOps(flat)
+	p, err := buildSymbolic(ctx, flat)
 	if err != nil {
 		return nil, err
 	}
-	p.Fusion, p.Physical = c, inMemory
+	p.Fusion, p.Physical, p.roles = c, inMemory, roles
 	return p, nil
 }
 
@@ -49,11 +53,11 @@ func (p *Program) At(t Tiling) (*Program, error) {
 	if err := p.Check(t); err != nil {
 		return nil, err
 	}
-	q, err := build(p.flat, slices.Clone(t), p.groups, p.apart)
+	q, err := build(context.Background(), p.flat, slices.Clone(t), p.groups, p.apart)
 	if err != nil {
 		return nil, fmt.Errorf("tiling %v: %w", []int64(t), err)
 	}
-	q.Fusion, q.Physical = p.Fusion, p.Physical
+	q.Fusion, q.Physical, q.roles = p.Fusion, p.Physical, p.roles
 	return q, nil
 }
 
@@ -63,11 +67,11 @@ const maxApart = 8
 
 // buildSymbolic makes the symbolic program of a flat fusion. Outputs whose tiles
 // cannot be made of those of the others are tiled apart from them.
-func buildSymbolic(flat *hlo.Computation) (*Program, error) {
+func buildSymbolic(ctx context.Context, flat *hlo.Computation) (*Program, error) {
 	groups := loopGroups(flat)
 	apart := map[int]bool{}
 	for {
-		p, err := build(flat, nil, groups, apart)
+		p, err := build(ctx, flat, nil, groups, apart)
 		var derived *apartError
 		if !errors.As(err, &derived) {
 			return p, err
@@ -85,10 +89,10 @@ func buildSymbolic(flat *hlo.Computation) (*Program, error) {
 // else a concrete one. groups are the loops that reductions share, apart the
 // outputs whose tiles are not made of those of other outputs.
 func build(
-	flat *hlo.Computation, sizes Tiling,
+	ctx context.Context, flat *hlo.Computation, sizes Tiling,
 	groups map[*hlo.Instr]*loopGroup, apart map[int]bool,
 ) (*Program, error) {
-	b := newBuilder(flat, sizes, groups)
+	b := newBuilder(ctx, flat, sizes, groups)
 	b.prog.apart = apart
 	b.prog.Ops = make([]Op, 0, len(flat.Instrs))
 	b.nestOf = make([]*loopNest, 0, len(flat.Instrs))
@@ -98,7 +102,7 @@ func build(
 	}
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {
-			return nil, refuse(o, "root", "the fusion returns %s, which is not an array", o.Shape)
+			return nil, refuse(o, "root", "%s", cmp.Or(o.OpenExtents(), fmt.Sprintf("the fusion returns %s, which is not an array", o.Shape)))
 		}
 	}
 	if err := b.roots(outs); err != nil {
@@ -124,8 +128,8 @@ func (p *Program) Check(t Tiling) error {
 	dims := p.Space.Dims
 	if len(t) != len(dims) {
 		return fmt.Errorf(
-			"tiling %v has %d sizes; the space has %d dimensions",
-			[]int64(t), len(t), len(dims),
+			"tiling %v has %d sizes; the space has %d dimensions: %s",
+			[]int64(t), len(t), len(dims), strings.Join(p.DimNames(), ", "),
 		)
 	}
 	for k, size := range t {
@@ -134,7 +138,7 @@ func (p *Program) Check(t Tiling) error {
 			return fmt.Errorf(
 				"tiling %v: size %d of %s is outside [1, %d]",
 				[]int64(t), size,
-				dims[k].Name, maxSize,
+				p.DimNames()[k], maxSize,
 			)
 		}
 	}

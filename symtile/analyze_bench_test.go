@@ -19,7 +19,7 @@ func entry(tb testing.TB, text string) *hlo.Computation {
 
 func analyzed(tb testing.TB, c *hlo.Computation) *Program {
 	tb.Helper()
-	p, err := Analyze(c)
+	p, err := Analyze(tb.Context(), c)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func benchmarkAnalyze(b *testing.B, text string) {
 	analyzed(b, c)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Analyze(c); err != nil {
+		if _, err := Analyze(b.Context(), c); err != nil {
 			b.Fatal(err)
 		}
 	}

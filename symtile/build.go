@@ -1,6 +1,8 @@
 package symtile
 
 import (
+	"cmp"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -21,6 +23,8 @@ import (
 // same instruction, code, tile and enclosing loop are one op (memo); nestOf[n]
 // is the innermost loop whose tile ids the tile of op n depends on.
 type builder struct {
+	// ctx ends the walk before its end.
+	ctx  context.Context
 	ring *index.Ring
 	// table is propagators. It is a field because the initialization of that
 	// variable would refer to itself otherwise.
@@ -82,7 +86,9 @@ type opKey struct {
 }
 
 // newBuilder is a builder for c with an empty space in a ring of its own.
-func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup) *builder {
+func newBuilder(
+	ctx context.Context, c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup,
+) *builder {
 	ring := index.NewRing()
 	space := &Space{Ring: ring}
 	maxOps := maxPricedOps
@@ -90,6 +96,7 @@ func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGro
 		maxOps += 1 + len(i.Operands)
 	}
 	return &builder{
+		ctx:      ctx,
 		ring:     ring,
 		table:    propagators,
 		sizes:    sizes,
@@ -159,6 +166,9 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	if n, ok := b.memo[key]; ok {
 		return n, nil
 	}
+	if b.ctx.Err() != nil {
+		return 0, context.Cause(b.ctx)
+	}
 	switch code {
 	case hlo.OpBitcast:
 		return b.bitcast(i, out)
@@ -177,7 +187,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	row, ok := b.table[i.Op]
 	if !ok {
 		return 0, refuse(
-			i, "not-in-op-table", "%s", refusalReason(i.Op),
+			i, "not-in-op-table", "%s", cmp.Or(i.OpenExtents(), refusalReason(i.Op)),
 		)
 	}
 	if isAccumulator(i) {

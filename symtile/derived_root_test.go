@@ -51,7 +51,7 @@ func (s *stores) try(t *testing.T, text string, rng *rand.Rand) {
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	p, err := Analyze(m.Entry)
+	p, err := Analyze(t.Context(), m.Entry)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -279,7 +279,7 @@ func leastElements(t *testing.T, text string) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Analyze(m.Entry)
+	p, err := Analyze(t.Context(), m.Entry)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func analyze(t *testing.T, text string) (*Program, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Analyze(m.Entry)
+	return Analyze(t.Context(), m.Entry)
 }
 
 // A no always has a reason, an instruction and a rule.

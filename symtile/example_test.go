@@ -1,6 +1,7 @@
 package symtile_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -29,7 +30,7 @@ func parse(text string) *hlo.Computation {
 // Analyze finds the tiles of all operations from a tile of the result, with
 // symbolic sizes.
 func ExampleAnalyze() {
-	p, err := symtile.Analyze(parse(gemmBias))
+	p, err := symtile.Analyze(context.Background(), parse(gemmBias))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func ExampleAnalyze() {
 
 // At substitutes tile sizes. Masks that a tiling does not need disappear.
 func ExampleProgram_At() {
-	p, err := symtile.Analyze(parse(gemmBias))
+	p, err := symtile.Analyze(context.Background(), parse(gemmBias))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func ExampleProgram_At() {
 // tile of the result has to be whole rows of four of the parameter, or a part of one
 // row that divides it.
 func ExampleSpace_Tilings() {
-	p, err := symtile.Analyze(parse(`
+	p, err := symtile.Analyze(context.Background(), parse(`
 		x = f32[6,4] parameter(0)
 		ROOT r = f32[24] reshape(x)`))
 	if err != nil {
@@ -103,7 +104,7 @@ func ExampleSpace_Tilings() {
 // A fusion that has no tiles is an error that names the instruction, the rule and
 // the reason.
 func ExampleUntileable() {
-	_, err := symtile.Analyze(parse(`
+	_, err := symtile.Analyze(context.Background(), parse(`
 		x = f32[16] parameter(0)
 		ROOT s = f32[16] sort(x), dimensions={0}`))
 	var no *symtile.Untileable

@@ -29,7 +29,7 @@ func TestExtentsAreOfTheConcreteProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range fusions {
-		p, err := symtile.Analyze(f.Computation)
+		p, err := symtile.Analyze(t.Context(), f.Computation)
 		if err != nil {
 			continue
 		}
@@ -112,7 +112,7 @@ func TestExtentsDoNotDependOnTheOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range fusions {
-		p, err := symtile.Analyze(f.Computation)
+		p, err := symtile.Analyze(t.Context(), f.Computation)
 		if err != nil {
 			continue
 		}
@@ -137,7 +137,7 @@ func TestExtentsDoNotDependOnTheOrder(t *testing.T) {
 
 func TestExtentsDoNotAllocate(t *testing.T) {
 	for _, f := range mustFusions(t) {
-		p, err := symtile.Analyze(f.Computation)
+		p, err := symtile.Analyze(t.Context(), f.Computation)
 		if err != nil {
 			continue
 		}
@@ -169,7 +169,7 @@ func mustFusions(t testing.TB) []corpus.Fusion {
 // BenchmarkExtents evaluates the tilings of a fusion in their order.
 func BenchmarkExtents(b *testing.B) {
 	for _, f := range mustFusions(b) {
-		p, err := symtile.Analyze(f.Computation)
+		p, err := symtile.Analyze(b.Context(), f.Computation)
 		if err != nil {
 			continue
 		}

@@ -88,7 +88,7 @@ func TestLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Analyze(m.Fusions()[0])
+		p, err := Analyze(t.Context(), m.Fusions()[0])
 		var no *Untileable
 		switch {
 		case c.refused != "":

@@ -19,7 +19,7 @@ func TestOnline(t *testing.T) {
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			p, err := Analyze(m.Entry)
+			p, err := Analyze(t.Context(), m.Entry)
 			if err != nil {
 				return err.Error() + "\n"
 			}

@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"context"
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -37,7 +38,7 @@ func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 		return collectiveTiles(r, in, out)
 	}
 	b, params := singleInstrBuilder(r, in, len(out))
-	b.prog.Fusion = rewriteOps(b.prog.Fusion)
+	b.prog.Fusion, _ = rewriteOps(b.prog.Fusion)
 	b.groups = loopGroups(b.prog.Fusion)
 	root := outputs(b.prog.Fusion)[0]
 	if _, err := b.op(root, out); err != nil {
@@ -127,7 +128,7 @@ func singleInstrBuilder(
 	}
 	c.Instrs = append(c.Instrs, &copied)
 	params := c.Params
-	b := newBuilder(c, nil, loopGroups(c))
+	b := newBuilder(context.Background(), c, nil, loopGroups(c))
 	b.ring = r
 	b.prog.Space.Ring = r
 	b.prog.Space.Dims = make([]Dim, rank) // new dimensions are numbered after the tile's

@@ -1,6 +1,7 @@
 package symtile_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -90,7 +91,7 @@ func ExampleProgram_Online() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(context.Background(), m.Entry)
 	if err != nil {
 		log.Fatal(err)
 	}

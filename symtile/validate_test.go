@@ -142,7 +142,7 @@ func validate(t *testing.T, text string, rng *rand.Rand, s *score) {
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	p, err := Analyze(m.Entry)
+	p, err := Analyze(t.Context(), m.Entry)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -320,7 +320,7 @@ func compareConstraints(t *testing.T, v tileVector, want string) {
 		t.Errorf("%s: %v", v.ID, err)
 		return
 	}
-	p, err := Analyze(m.Entry)
+	p, err := Analyze(t.Context(), m.Entry)
 	if err != nil {
 		t.Errorf("%s: %v", v.ID, err)
 		return
@@ -437,7 +437,7 @@ func checkFusion(t *testing.T, v fusionVector, tiling Tiling) (form, meaning, sk
 		t.Errorf("%s: %v", v.ID, err)
 		return
 	}
-	p, err := Analyze(m.Entry)
+	p, err := Analyze(t.Context(), m.Entry)
 	if err != nil {
 		t.Logf("%s: %v", v.ID, err)
 		return 0, 0, 1

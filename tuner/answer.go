@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -87,29 +88,30 @@ func IsUnanswered(err error) bool {
 
 // Answer answers for every fusion that has tiles: with its winner, with the nearest
 // one whose plan is legal for it, or with the backend's default plan. Nothing is
-// measured. The error is that of a damaged record, or an *UnansweredError.
-func (s Snapshot) Answer(c *hlo.Computation, b kernels.Backend) (Answer, error) {
+// measured. The error is that of a damaged record, an *UnansweredError, or the cause of
+// a ctx that ended before there was an answer.
+func (s Snapshot) Answer(ctx context.Context, c *hlo.Computation, b kernels.Backend) (Answer, error) {
 	id := kernels.IdentityOf(b)
 	var hit cache.Hit
 	q := question(c, id)
 	if found, err := s.Get(&q.Key, &hit); found || err != nil {
 		return hitAnswer(&hit, id, err)
 	}
-	p, err := symtile.Analyze(c)
+	p, err := symtile.Analyze(ctx, c)
 	if err != nil {
-		return Answer{}, &UnansweredError{c.Name, err}
+		return Answer{}, unanswered(ctx, c, err)
 	}
 	if found, _, err := s.Nearest(&q, &hit); found && err == nil {
 		if a, err := hitAnswer(&hit, id, nil); err == nil && a.adapt(&q, storedKey(&hit), b, p) {
 			return a, nil
 		}
 	}
-	return predict(b, p)
+	return predict(ctx, b, p)
 }
 
 // AnswerFrom is Snapshot.Answer from a database, all of whose records are read where
 // it has no winner of the fusion.
-func AnswerFrom(db *cache.DB, c *hlo.Computation, b kernels.Backend) (Answer, error) {
+func AnswerFrom(ctx context.Context, db *cache.DB, c *hlo.Computation, b kernels.Backend) (Answer, error) {
 	id := kernels.IdentityOf(b)
 	q := question(c, id)
 	r, found, err := db.Get(q.Key)
@@ -119,16 +121,16 @@ func AnswerFrom(db *cache.DB, c *hlo.Computation, b kernels.Backend) (Answer, er
 	if found {
 		return recordAnswer(&r, id)
 	}
-	p, err := symtile.Analyze(c)
+	p, err := symtile.Analyze(ctx, c)
 	if err != nil {
-		return Answer{}, &UnansweredError{c.Name, err}
+		return Answer{}, unanswered(ctx, c, err)
 	}
 	if r, found, _, err := db.Nearest(&q); found && err == nil {
 		if a, err := recordAnswer(&r, id); err == nil && a.adapt(&q, r.Key, b, p) {
 			return a, nil
 		}
 	}
-	return predict(b, p)
+	return predict(ctx, b, p)
 }
 
 // question is what is asked of a database or a snapshot.
@@ -269,11 +271,19 @@ func priceOf(b kernels.Backend, p *symtile.Program, plan kernels.Plan) (float64,
 	return total, nil
 }
 
+// unanswered is the error of a fusion without plans; the cause of ctx if that ended.
+func unanswered(ctx context.Context, c *hlo.Computation, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return &UnansweredError{c.Name, err}
+}
+
 // predict is the backend's default plan.
-func predict(b kernels.Backend, p *symtile.Program) (Answer, error) {
-	plan, err := b.Default(p)
+func predict(ctx context.Context, b kernels.Backend, p *symtile.Program) (Answer, error) {
+	plan, err := b.Default(ctx, p)
 	if err != nil {
-		return Answer{}, &UnansweredError{p.Fusion.Name, err}
+		return Answer{}, unanswered(ctx, p.Fusion, err)
 	}
 	seconds, err := priceOf(b, p, plan)
 	a := Answer{Basis: Default, Plan: plan, Seconds: seconds, Regret: -1, Untimed: true}

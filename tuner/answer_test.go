@@ -24,11 +24,11 @@ func both(t *testing.T, db *cache.DB, c *hlo.Computation, b kernels.Backend) Ans
 		t.Fatal(err)
 	}
 	defer s.Close()
-	fromSnapshot, err := s.Answer(c, b)
+	fromSnapshot, err := s.Answer(t.Context(), c, b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fromDB, err := AnswerFrom(db, c, b)
+	fromDB, err := AnswerFrom(t.Context(), db, c, b)
 	if err != nil {
 		t.Fatal(err)
 	}

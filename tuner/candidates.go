@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,13 +48,13 @@ func (t *Tuner) choose(chosen, ranked []cost.Ranked) []cost.Ranked {
 
 // defaultOf is the default plan of a program, ranked alone.
 func (t *Tuner) defaultOf(
-	p *symtile.Program, pricer kernels.Pricer, model *cost.Model,
+	ctx context.Context, p *symtile.Program, pricer kernels.Pricer, model *cost.Model,
 ) ([]cost.Ranked, error) {
-	plan, err := t.Backend.Default(p)
+	plan, err := t.Backend.Default(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return model.Rank(pricer, []kernels.Plan{plan})
+	return model.Rank(ctx, pricer, []kernels.Plan{plan})
 }
 
 // model is the model of the ranking. Without samples, which another process may

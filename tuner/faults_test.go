@@ -136,8 +136,8 @@ type saboteur struct {
 
 const defaultTime = 200 * time.Microsecond
 
-func (s *saboteur) Default(p *symtile.Program) (kernels.Plan, error) {
-	plan, err := s.Backend.Default(p)
+func (s *saboteur) Default(ctx context.Context, p *symtile.Program) (kernels.Plan, error) {
+	plan, err := s.Backend.Default(context.Background(), p)
 	s.plan = plan.String()
 	return plan, err
 }

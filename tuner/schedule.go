@@ -135,7 +135,7 @@ func (s *Schedule) priceAll(ctx context.Context) {
 		}
 		s.turn(x, "pricing", k+1, len(items))
 		began := s.Tuner.now()
-		err := s.guarded(ctx, x, func() error { return t.price(x, s.Improve) })
+		err := s.guarded(ctx, x, func() error { return t.price(ctx, x, s.Improve) })
 		x.pricing = s.Tuner.now().Sub(began)
 		if err != nil {
 			s.settle(ctx, x, err, false)
@@ -162,7 +162,7 @@ func (s *Schedule) importance(x *Item) float64 {
 
 // price finds out what is known of an item: its stored winner, or what its default
 // plan is expected to take.
-func (t *Tuner) price(x *Item, improve float64) error {
+func (t *Tuner) price(ctx context.Context, x *Item, improve float64) error {
 	stored, found, err := t.Lookup(x.Fusion)
 	if err = t.unlessUnreadable(x.Fusion.Name, err); err != nil {
 		return err
@@ -177,12 +177,12 @@ func (t *Tuner) price(x *Item, improve float64) error {
 			return nil
 		}
 	}
-	program, err := symtile.Analyze(x.Fusion)
+	program, err := symtile.Analyze(ctx, x.Fusion)
 	if err != nil {
 		t.emit(Refused{t.header(x.Fusion.Name), err.Error()})
 		return err
 	}
-	ranked, err := t.defaultPlan(program)
+	ranked, err := t.defaultPlan(ctx, program)
 	if err != nil {
 		t.reportRefusal(x.Fusion.Name, err)
 		return err
@@ -193,7 +193,7 @@ func (t *Tuner) price(x *Item, improve float64) error {
 }
 
 // defaultPlan is the default plan of a program with its price.
-func (t *Tuner) defaultPlan(p *symtile.Program) (cost.Ranked, error) {
+func (t *Tuner) defaultPlan(ctx context.Context, p *symtile.Program) (cost.Ranked, error) {
 	model, err := t.model()
 	if err != nil {
 		return cost.Ranked{}, err
@@ -202,7 +202,7 @@ func (t *Tuner) defaultPlan(p *symtile.Program) (cost.Ranked, error) {
 	if err != nil {
 		return cost.Ranked{}, err
 	}
-	ranked, err := t.defaultOf(p, pricer, model)
+	ranked, err := t.defaultOf(ctx, p, pricer, model)
 	if err != nil {
 		return cost.Ranked{}, err
 	}
@@ -396,10 +396,11 @@ func (s *Schedule) settle(
 	var none *NoWinnerError
 	var hung *HungError
 	var uncomputed *kernels.Uncomputed
+	var slow *TooSlowError
 	kept := x.Result.Record.Plan != ""
 	x.Err = err
 	switch {
-	case errors.As(err, &no), errors.As(err, &uncomputed):
+	case errors.As(err, &no), errors.As(err, &uncomputed), errors.As(err, &slow):
 		x.State = StateRefused
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		if kept && x.State == StateWaiting {

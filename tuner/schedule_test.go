@@ -134,14 +134,14 @@ type faulty struct {
 	panics, hangs int64
 }
 
-func (f *faulty) Default(p *symtile.Program) (kernels.Plan, error) {
+func (f *faulty) Default(ctx context.Context, p *symtile.Program) (kernels.Plan, error) {
 	switch p.Fusion.Root.Shape.Dims[0] {
 	case f.panics:
 		panic("a bug")
 	case f.hangs:
 		select {}
 	}
-	return f.lab.Default(p)
+	return f.lab.Default(context.Background(), p)
 }
 
 // A fusion that panics does not stop the others.

@@ -107,7 +107,7 @@ func (t *Tuner) Tune(
 		return stored, nil
 	}
 	t.phase(c.Name, Analysing)
-	program, err := symtile.Analyze(c)
+	program, err := symtile.Analyze(ctx, c)
 	if err != nil {
 		t.emit(Refused{t.header(c.Name), err.Error()})
 		return Result{}, err
@@ -221,7 +221,7 @@ func (t *Tuner) newSelection(
 		key:     Key(p.Fusion, t.identity()),
 	}
 	if t.visit.defaultOnly {
-		only, err := t.defaultPlan(p)
+		only, err := t.defaultPlan(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -235,15 +235,15 @@ func (t *Tuner) newSelection(
 	if err != nil {
 		return nil, err
 	}
-	standard, err := t.defaultOf(p, pricer, model) // says why nothing is computed, before all plans are ranked
+	standard, err := t.defaultOf(ctx, p, pricer, model) // says why nothing is computed, before all plans are ranked
 	if err != nil {
 		return nil, err
 	}
-	plans := slices.Collect(t.Backend.Plans(p))
+	plans := slices.Collect(t.Backend.Plans(ctx, p))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	ranked, err := model.Rank(pricer, plans)
+	ranked, err := model.Rank(ctx, pricer, plans)
 	if err != nil {
 		return nil, err
 	}

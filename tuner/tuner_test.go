@@ -57,7 +57,7 @@ func (l *lab) plan(v int64) kernels.Plan {
 	return kernels.Plan{Tiles: symtile.Tiling{16}}.With("v", v)
 }
 
-func (l *lab) Plans(*symtile.Program) iter.Seq[kernels.Plan] {
+func (l *lab) Plans(context.Context, *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		for v := range l.truth {
 			if !yield(l.plan(int64(v))) {
@@ -67,7 +67,7 @@ func (l *lab) Plans(*symtile.Program) iter.Seq[kernels.Plan] {
 	}
 }
 
-func (l *lab) Default(*symtile.Program) (kernels.Plan, error) {
+func (l *lab) Default(context.Context, *symtile.Program) (kernels.Plan, error) {
 	return l.plan(0), nil
 }
 

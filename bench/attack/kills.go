@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,8 +104,14 @@ func killedKeys() (map[string]cache.Key, error) {
 		if err != nil {
 			return nil, err
 		}
-		m = partition.Module(m, partition.Options{}).Module
-		for _, f := range m.Fusions() {
+		split, err := partition.Module(
+			context.Background(),
+			m, partition.Options{},
+		)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range split.Module.Fusions() {
 			keys[f.Name] = tuner.Key(f, id)
 		}
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -134,9 +135,15 @@ func try(b kernels.Backend, model *cost.Model, text []byte) (fate string) {
 	if err != nil {
 		return "refused %d"
 	}
-	m = partition.Module(m, partition.Options{}).Module
+	split, err := partition.Module(
+		context.Background(),
+		m, partition.Options{},
+	)
+	if err != nil {
+		return "abandoned %d"
+	}
 	fate = "untileable %d"
-	for _, f := range m.Fusions() {
+	for _, f := range split.Module.Fusions() {
 		if rank(b, model, f) == nil {
 			fate = "ranked %d"
 		}
@@ -146,7 +153,8 @@ func try(b kernels.Backend, model *cost.Model, text []byte) (fate string) {
 
 // rank ranks all plans of a fusion; the error says why it has none.
 func rank(b kernels.Backend, model *cost.Model, f *hlo.Computation) error {
-	p, err := symtile.Analyze(f)
+	ctx := context.Background()
+	p, err := symtile.Analyze(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -154,12 +162,12 @@ func rank(b kernels.Backend, model *cost.Model, f *hlo.Computation) error {
 	if err != nil {
 		return err
 	}
-	plans := slices.Collect(b.Plans(p))
+	plans := slices.Collect(b.Plans(ctx, p))
 	if len(plans) == 0 {
-		_, err = b.Default(p)
+		_, err = b.Default(ctx, p)
 		return err
 	}
-	_, err = model.Rank(pricer, plans)
+	_, err = model.Rank(ctx, pricer, plans)
 	return err
 }
 

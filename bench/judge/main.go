@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -180,7 +181,7 @@ func observe(s *shape, solver *problem.Solver) (o observation, err error) {
 	for _, t := range s.times {
 		p.Plans = append(p.Plans, s.plan(t.tile))
 	}
-	answer := solver.Answer(p)
+	answer := solver.Answer(context.Background(), p)
 	if answer.Error != "" {
 		return o, fmt.Errorf("%s: %s", s.id, answer.Error)
 	}

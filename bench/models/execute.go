@@ -27,7 +27,11 @@ func withFusions(m *hlo.Module) *hlo.Module {
 	outside := func(i *hlo.Instr) string {
 		return cmp.Or(reference.NotComputed(i.Op), cpu.NotComputed(i.Op))
 	}
-	return partition.Module(m, partition.Options{Outside: outside}).Module
+	split, err := partition.Module(context.Background(), m, partition.Options{Outside: outside})
+	if err != nil {
+		panic(err) // a context that never ends
+	}
+	return split.Module
 }
 
 // execute times a whole model by its winners and by XLA, in turns, and then the
@@ -183,7 +187,7 @@ func alone(ctx context.Context, u executable.Unit) (kernels.Kernel, func() error
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := symtile.Analyze(u.Computation)
+	p, err := symtile.Analyze(ctx, u.Computation)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -181,7 +181,7 @@ func TestCorpus(t *testing.T) {
 				continue
 			}
 			done[print] = true
-			p, err := symtile.Analyze(c)
+			p, err := symtile.Analyze(t.Context(), c)
 			if err != nil {
 				t.Errorf("%s, %s: %v", m.Name, c.Name, err)
 				continue
@@ -189,7 +189,7 @@ func TestCorpus(t *testing.T) {
 			if !strings.HasSuffix(m.Name, "forward.mlir") {
 				continue // plans of the training steps would take half a minute
 			}
-			if _, err := b.Default(p); err != nil {
+			if _, err := b.Default(t.Context(), p); err != nil {
 				t.Errorf("%s, %s: no plan: %v", m.Name, c.Name, err)
 			}
 		}

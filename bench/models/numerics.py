@@ -74,7 +74,7 @@ CASES = {
 }
 
 
-def ours(program, text, arrays, count):
+def ours(program, text, arrays, count, *flags):
     """The outputs of tilewright run."""
     with tempfile.TemporaryDirectory() as folder:
         file, given, made = (os.path.join(folder, x) for x in ("m.hlo", "in", "out"))
@@ -82,7 +82,7 @@ def ours(program, text, arrays, count):
             f.write(text)
         save(given, arrays)
         os.makedirs(made)
-        command = [program, "run", "-check=true", "-repeat", "1", "-args", given, "-out", made, file]
+        command = [program, "run", "-check=true", "-repeat", "1", "-args", given, "-out", made, *flags, file]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(done.stderr.strip())

@@ -32,7 +32,7 @@ func TestCasesCanBeTiled(t *testing.T) {
 			t.Errorf("%s: %v", c, err)
 			continue
 		}
-		if _, err := symtile.Analyze(fusion); err != nil {
+		if _, err := symtile.Analyze(t.Context(), fusion); err != nil {
 			t.Errorf("%s: %v", c, err)
 		}
 	}

@@ -59,13 +59,13 @@ func (s *session) search(ctx context.Context, c testCase) (*caseResult, error) {
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
 	var err error
-	if e.program, err = symtile.Analyze(e.fusion); err != nil {
+	if e.program, err = symtile.Analyze(ctx, e.fusion); err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
 	if err := e.tuneNormally(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
-	plans := slices.Collect(s.backend.Plans(e.program))
+	plans := slices.Collect(s.backend.Plans(ctx, e.program))
 	e.result.legal = int64(len(plans))
 	timed, err := e.timePlans(ctx, "all", evenlySpread(plans, s.maxPlans))
 	if err != nil {
@@ -118,7 +118,7 @@ func evenlySpread(plans []kernels.Plan, n int) []kernels.Plan {
 // timeSample times plans that are spread over all that are offered. Their
 // distribution tells how much depends on the choice of a plan.
 func (e *caseRun) timeSample(ctx context.Context) {
-	plans := slices.Collect(e.session.backend.Plans(e.program))
+	plans := slices.Collect(e.session.backend.Plans(ctx, e.program))
 	sample := evenlySpread(plans, e.session.samplePlans)
 	_, err := e.timePlans(ctx, "sample", sample)
 	if err != nil && ctx.Err() == nil {

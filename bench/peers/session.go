@@ -240,7 +240,7 @@ func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 	}
 	r, err := t.Tune(ctx, e.fusion)
 	if err == nil {
-		e.program, err = symtile.Analyze(e.fusion)
+		e.program, err = symtile.Analyze(ctx, e.fusion)
 	}
 	if err != nil && failed != "" {
 		err = fmt.Errorf("%w; %s", err, failed)
@@ -453,7 +453,7 @@ func (e *caseRun) addRows(name string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	p, err := symtile.Analyze(fusion)
+	p, err := symtile.Analyze(context.Background(), fusion)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -9,7 +10,7 @@ import (
 )
 
 // A chain is maps to be applied one after the other, the first one first. Its JSON
-// is a line of a workload, as bench-symbolic reads it.
+// is a line of a workload, as -workload reads it.
 type chain struct {
 	ID   string     `json:"id"`
 	Maps []chainMap `json:"chain"`
@@ -94,14 +95,26 @@ func (c *chain) sources() (out []index.MapSource) {
 	return out
 }
 
-// A composed chain is its maps put into each other by substitution, over the
-// variables of the chain. It says what is right.
+// A composed chain says what is right: by its stages, evaluated one after the other.
 type composed struct {
 	// Dimensions of the first map, then the ranges of all maps.
 	vars []variable
-	// Results of the last map, over vars.
+	// The maps as they were parsed.
+	stages []stage
+	// Results of the last map over vars, by substitution; they have no other use than
+	// to be counted.
 	results []*expression
-	// Constraints of all maps, and the ranges of dimensions of later maps.
+}
+
+// A stage is one map of a chain: expressions over its dimensions, then its ranges.
+type stage struct {
+	// Dimensions, which are the results of the stage before.
+	dims []variable
+	// Number of the ranges.
+	ranges int
+	// Results.
+	results []*expression
+	// Constraints.
 	where []condition
 }
 
@@ -117,60 +130,103 @@ func (c condition) holds(v []int64) bool {
 	return c.lo <= x && x <= c.hi
 }
 
-// compose substitutes the maps of the chain into each other.
+// compose parses the maps of the chain and substitutes them into each other.
 func (c *chain) compose() (*composed, error) {
+	if len(c.Maps) == 0 {
+		return nil, errors.New("a chain needs a map")
+	}
 	out := &composed{vars: c.variables()}
-	free := 0
-	for i := range c.Maps[0].Dims {
-		out.results = append(out.results, &expression{op: opVar, c: int64(i)})
+	free := int64(0)
+	next := func() *expression {
 		free++
+		return &expression{op: opVar, c: free - 1}
+	}
+	for range c.Maps[0].Dims {
+		out.results = append(out.results, next())
 	}
 	for i, m := range c.Maps {
+		st, err := m.parse()
+		if err != nil {
+			return nil, fmt.Errorf("map %d: %w", i, err)
+		}
 		with := slices.Clone(out.results)
-		for j, d := range m.Dims {
-			if i > 0 {
-				out.where = append(out.where, condition{with[j], d.Lo, d.Hi})
-			}
+		if len(with) != len(m.Dims) {
+			return nil, fmt.Errorf("map %d has %d dimensions, the map before it %d results", i, len(m.Dims), len(with))
 		}
 		for range m.Ranges {
-			with = append(with, &expression{op: opVar, c: int64(free)})
-			free++
+			with = append(with, next())
 		}
-		if err := out.apply(m, with); err != nil {
-			return nil, err
+		out.results = nil
+		for _, x := range st.results {
+			out.results = append(out.results, x.substitute(with))
 		}
+		out.stages = append(out.stages, st)
 	}
 	return out, nil
 }
 
-// apply puts with for the variables of m.
-func (c *composed) apply(m chainMap, with []*expression) error {
+// parse reads the expressions of a map.
+func (m *chainMap) parse() (stage, error) {
 	var names []string
 	for _, v := range slices.Concat(m.Dims, m.Ranges) {
 		names = append(names, v.Name)
 	}
+	// Dimensions come first, as at evaluates them.
 	number := numberOf(names)
+	out := stage{dims: m.Dims, ranges: len(m.Ranges)}
 	for _, b := range m.Where {
 		x, err := parse(b.Expr, number)
 		if err != nil {
-			return err
+			return out, err
 		}
-		c.where = append(c.where, condition{x.substitute(with), b.Lo, b.Hi})
+		out.where = append(out.where, condition{x, b.Lo, b.Hi})
 	}
-	c.results = nil
 	for _, text := range m.Results {
 		x, err := parse(text, number)
 		if err != nil {
-			return err
+			return out, err
 		}
-		c.results = append(c.results, x.substitute(with))
+		out.results = append(out.results, x)
 	}
-	return nil
+	return out, nil
+}
+
+// at evaluates the stages at v, a value for each of vars. It is not ok outside of
+// the domain: where a constraint does not hold, or a result is not in the range of
+// the dimension that it becomes.
+func (c *composed) at(v []int64) (results []int64, ok bool) {
+	free := len(c.stages[0].dims)
+	results = v[:free]
+	for _, st := range c.stages {
+		for i, d := range st.dims {
+			if results[i] < d.Lo || results[i] > d.Hi {
+				return nil, false
+			}
+		}
+		// The stage's own variables: what the one before computed, and its ranges.
+		in := slices.Concat(results, v[free:free+st.ranges])
+		free += st.ranges
+		for _, w := range st.where {
+			if !w.holds(in) {
+				return nil, false
+			}
+		}
+		results = make([]int64, len(st.results))
+		for i, x := range st.results {
+			results[i] = x.at(in)
+		}
+	}
+	return results, true
+}
+
+// A point is a point of the domain, and what the results are there.
+type point struct {
+	at, want []int64
 }
 
 // points are the points of the domain: all, where the box of the variables has at
 // most so many points, or else those of a sample with the box's corners.
-func (c *composed) points(most int, rnd *rand.Rand) (out [][]int64) {
+func (c *composed) points(most int, rnd *rand.Rand) (out []point) {
 	n := 1
 	for _, v := range c.vars {
 		if n <= most {
@@ -184,12 +240,15 @@ func (c *composed) points(most int, rnd *rand.Rand) (out [][]int64) {
 	}
 	for i := range n {
 		v := pick(i)
-		if !slices.ContainsFunc(c.where, func(w condition) bool { return !w.holds(v) }) {
-			out = append(out, v)
+		if want, ok := c.at(v); ok {
+			out = append(out, point{v, want})
 		}
 	}
 	return out
 }
+
+// newRand is a source of random numbers.
+func newRand(seed int64) *rand.Rand { return rand.New(rand.NewSource(seed)) }
 
 // counted is point i of the box.
 func (c *composed) counted(i int) (v []int64) {
@@ -203,18 +262,16 @@ func (c *composed) counted(i int) (v []int64) {
 
 // sampled is a corner of the box for small i, then any point.
 func (c *composed) sampled(i int, rnd *rand.Rand) (v []int64) {
+	corners := 1 << min(len(c.vars), 6)
 	for j, x := range c.vars {
+		at := x.Lo
 		switch {
-		case i >= 1<<min(len(c.vars), 6):
-			v = append(
-				v,
-				x.Lo+rnd.Int63n(x.Hi-x.Lo+1),
-			)
-		case i>>j&1 == 0:
-			v = append(v, x.Lo)
-		default:
-			v = append(v, x.Hi)
+		case i >= corners:
+			at += rnd.Int63n(x.Hi - x.Lo + 1)
+		case i>>j&1 == 1:
+			at = x.Hi
 		}
+		v = append(v, at)
 	}
 	return v
 }

@@ -1,7 +1,10 @@
 // Command symbolic judges the simplifier of indexing maps against isl and MLIR
 // on chains of maps that nobody has seen: it makes them from a seed, lets every
 // engine compose and simplify them, and counts. `make judge-symbolic` builds the
-// drivers of the other engines (bench/isl.c, bench/mlir.cpp) and runs it.
+// drivers of the other engines (bench/isl.c, bench/mlir.cpp) and runs it; with
+// -workload it judges and times the chains of a file (`make bench-symbolic`, or
+// bench-rivals with the other engines in the same rounds); with -check it evaluates
+// our answers to as many chains as you like and does nothing else.
 //
 // # Chains
 //
@@ -9,6 +12,28 @@
 // reverse, slice, pad, broadcast, reduce, thread maps, tiles. The others are
 // quotients and remainders of each other by unrelated divisors, with constraints
 // on some of the very expressions.
+//
+// # Files
+//
+// A line of a workload is a chain, the first map first, in the syntax of MLIR:
+//
+//	{"id": "split", "chain": [{
+//	  "dims": [{"name": "d0", "lo": 0, "hi": 63}], "syms": [],
+//	  "exprs": ["d0 floordiv 8", "d0 mod 8"],
+//	  "constraints": [{"expr": "d0", "lo": 0, "hi": 59}]}]}
+//
+// A line of -answers has our results over d0.. and s0.., the narrowed ranges of all
+// variables, the number of constraints that are left, and that of operations; -results
+// reads the same of other engines, of which only id and exprs are needed:
+//
+//	{"engine": "tilewright", "id": "split", "pieces": 1, "exprs": ["d0"],
+//	 "vars": [[0, 59]], "ncons": 0, "ops": 0}
+//
+// The file of -times has nanoseconds of a run from an empty ring: simplify is compose
+// and simplify, extract is that and choosing how the results are written, eval one
+// evaluation of the compiled results at a point; allocs are the allocations of a run.
+// The folder of -out gets what the drivers read and write, and missed.jsonl: the
+// chains that are longer than the best form, with the answers of all engines.
 //
 // # Correctness
 //

@@ -4,13 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,11 +16,12 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// Our own column of times, and the names of the engines.
+// The name of our own engine, and the columns of the drivers that are to simplify
+// as well as they can.
 const (
-	ours      = "tilewright"
-	islGist   = "isl gist"
-	mlirRange = "mlir ranged"
+	ours       = "tilewright"
+	islGist    = "isl gist"
+	mlirRanged = "mlir ranged"
 )
 
 // An engine answers chains: results by chain and name, and nanoseconds of a run by
@@ -35,11 +34,12 @@ type engine struct {
 	// Results by chain.
 	answers map[string][]*expression
 	// Nanoseconds by column and chain, one number a round.
-	times map[string]map[string][]float64
+	times timing
 }
 
 // A problem is a chain with what is right and our own solver of it.
 type problem struct {
+	// The maps as they are written.
 	chain
 	// The maps put into each other, by which answers are judged.
 	what *composed
@@ -53,7 +53,7 @@ func newEngine(name, driver string) *engine {
 		name:    name,
 		driver:  driver,
 		answers: map[string][]*expression{},
-		times:   map[string]map[string][]float64{},
+		times:   timing{},
 	}
 }
 
@@ -71,17 +71,6 @@ func (e *engine) answer(id string, texts []string, names map[string]int64) error
 	return nil
 }
 
-// time enters a time.
-func (e *engine) time(column, id string, ns float64) {
-	if e.times[column] == nil {
-		e.times[column] = map[string][]float64{}
-	}
-	e.times[column][id] = append(
-		e.times[column][id],
-		ns,
-	)
-}
-
 // solve answers with our own simplifier, and times it as the drivers do.
 func (e *engine) solve(ps []*problem, budget time.Duration) error {
 	for _, p := range ps {
@@ -94,50 +83,21 @@ func (e *engine) solve(ps []*problem, budget time.Duration) error {
 			return err
 		}
 		if budget > 0 {
-			ns := measure(budget, func() { p.solver.Solve() })
-			e.time(ours, p.ID, ns)
+			e.times.measureSolver(p, budget)
 		}
 	}
 	return nil
 }
 
-// measure is the median nanoseconds of a run, of 11 batches.
-func measure(budget time.Duration, f func()) float64 {
-	const batches = 11
-	f()
-	start := time.Now()
-	f()
-	n := min(
-		max(int(budget/batches/(time.Since(start)+1)), 1),
-		100000,
-	)
-	var means []float64
-	for range batches {
-		start := time.Now()
-		for range n {
-			f()
-		}
-		means = append(
-			means,
-			float64(time.Since(start).Nanoseconds())/float64(n),
-		)
-	}
-	return median(means)
-}
-
-// median is the upper median of numbers, which it sorts.
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
-}
-
 // run lets the driver answer and measure all chains in the folder dir.
 func (e *engine) run(ps []*problem, dir string, budget time.Duration) error {
+	// A driver reads one file and writes two.
 	input := filepath.Join(dir, "workload."+e.name)
 	if err := writeFile(input, func(w io.Writer) error { return e.export(w, ps) }); err != nil {
 		return err
 	}
 	times, answers := filepath.Join(dir, e.name+".tsv"), filepath.Join(dir, e.name+".answers.tsv")
+	// Its messages are only of interest where it fails.
 	var errs bytes.Buffer
 	ms := strconv.FormatFloat(
 		budget.Seconds()*1e3,
@@ -224,8 +184,9 @@ func (e *engine) readTimes(path string) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
+			// 0 says that the engine has given the chain up.
 			if ns > 0 {
-				e.time(e.name+" "+rows[0][i+1], row[0], ns)
+				e.times.add(e.name+" "+rows[0][i+1], row[0], ns)
 			}
 		}
 	}
@@ -248,6 +209,7 @@ func (e *engine) readAnswers(path string, ps []*problem) error {
 		if p == nil {
 			return fmt.Errorf("%s: no chain %s", path, fields[0])
 		}
+		// No results: the engine has given up, or its answer has several pieces.
 		if len(fields) == 1 {
 			continue
 		}
@@ -268,34 +230,4 @@ func (e *engine) variableNames(p *problem) map[string]int64 {
 		names[i] = fmt.Sprint("x", i)
 	}
 	return numberOf(names)
-}
-
-// readResults reads what another engine answered: lines {"engine", "id", "exprs"},
-// over d0.. and s0.. as the simplifier numbers them.
-func readResults(path string, ps []*problem) (*engine, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	at := map[string]*problem{}
-	for _, p := range ps {
-		at[p.ID] = p
-	}
-	out := newEngine(filepath.Base(path), "")
-	for dec := json.NewDecoder(f); dec.More(); {
-		var line struct {
-			ID    string   `json:"id"`
-			Exprs []string `json:"exprs"`
-		}
-		if err := dec.Decode(&line); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if p := at[line.ID]; p != nil {
-			if err := out.answer(p.ID, line.Exprs, numberOf(p.names())); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
 }

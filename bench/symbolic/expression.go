@@ -34,7 +34,9 @@ type expression struct {
 // A reader parses the syntax that MLIR, isl's driver and the simplifier share:
 // + − *, floordiv, ceildiv and mod, which bind as * does.
 type reader struct {
-	text  string
+	// What is left of the text.
+	text string
+	// Numbers of the variables.
 	names map[string]int64
 }
 

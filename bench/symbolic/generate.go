@@ -9,6 +9,7 @@ import (
 
 // A maker makes chains; shape is what the last map of the chain indexes into.
 type maker struct {
+	// Every choice comes from it, so that a seed makes the same chains everywhere.
 	*rand.Rand
 	// Sizes of the dimensions that the next map starts from.
 	shape []int64
@@ -44,7 +45,7 @@ func makeChain(rnd *rand.Rand, n int, kind string) (chain, *composed) {
 			panic(err) // the texts are our own
 		}
 		if what.written() > 0 && what.written() < maxWritten &&
-			len(what.points(2000, rand.New(rand.NewSource(1)))) > 0 {
+			len(what.points(2000, newRand(1))) > 0 {
 			return c, what
 		}
 	}
@@ -80,6 +81,7 @@ func (m *maker) tensor() {
 // factored is a random shape with n elements.
 func (m *maker) factored(n int64) []int64 {
 	shape := []int64{1, 1, 1, 1}[:1+m.Intn(4)]
+	// Every prime factor goes to one of the dimensions.
 	for p := int64(2); n > 1; p++ {
 		for ; n%p == 0; n /= p {
 			shape[m.Intn(len(shape))] *= p
@@ -144,11 +146,13 @@ func split(shape []int64, at string) (out []string) {
 // threads maps a thread and a block to an element.
 func (m *maker) threads() {
 	n := elements(m.shape)
+	// Small and odd blocks leave threads without an element.
 	block := []int64{128, 32, 16, 8, 5, 4, 3}[m.Intn(7)]
 	if n <= block {
 		return
 	}
 	shape := m.shape
+	// The last block may be cut, which is a constraint.
 	m.shape = []int64{block, (n + block - 1) / block}
 	at := fmt.Sprintf("d1 * %d + d0", block)
 	d := m.add(shape, split(shape, at))
@@ -199,9 +203,9 @@ func (m *maker) step() {
 		names[k] = fmt.Sprintf("d%d * %d + %d", k, stride, start)
 		next[k] = (next[k]-1)*stride + start + 1 + int64(m.Intn(3))
 		m.add(next, names)
-	case 8:
+	case 8: // pad, from the padded side
 		m.pad(k, names, next)
-	case 9:
+	case 9: // broadcast or reduce
 		m.resize(k, names, next)
 	}
 }
@@ -254,6 +258,7 @@ func (m *maker) nested() {
 				m.quotients(dims, 1+m.Intn(4)),
 			)
 		}
+		// One map in three has a constraint on one of its results.
 		if m.Intn(3) == 0 {
 			x := d.Results[m.Intn(len(d.Results))]
 			d.Where = []bound{{fmt.Sprintf("%s - %d", x, m.Intn(3)), 0, int64(m.Intn(4))}}
@@ -268,6 +273,7 @@ func (m *maker) quotients(dims, depth int) string {
 	if depth == 0 {
 		return fmt.Sprint("d", m.Intn(dims))
 	}
+	// Remainders and quotients in three of eight cases each, then a sign, then a sum.
 	x := m.quotients(dims, depth-1)
 	n := 2 + m.Intn(30)
 	switch m.Intn(8) {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +27,10 @@ type session struct {
 	workload string
 	// Drivers, and files of the results of more engines.
 	isl, mlir, others string
+	// Files for our answers and our times; "" for none.
+	answers, times string
+	// Many chains are checked without other engines.
+	alone bool
 	// Time of one measurement; 0 times nothing.
 	budget time.Duration
 
@@ -39,17 +42,7 @@ type session struct {
 
 func main() {
 	s := &session{}
-	flag.IntVar(&s.chains, "chains", 2000, "number of `chains`")
-	flag.Int64Var(&s.seed, "seed", time.Now().UnixNano()%1e9, "`seed` of the chains")
-	flag.StringVar(&s.kind, "kind", "", "only chains of one `kind`: tensor or nested")
-	flag.StringVar(&s.workload, "workload", "", "judge the chains of a `file` instead, one JSON object a line")
-	flag.IntVar(&s.points, "points", 2000, "at most so many `points` of a chain are evaluated")
-	flag.StringVar(&s.isl, "isl", "", "`driver` of isl")
-	flag.StringVar(&s.mlir, "mlir", "", "`driver` of MLIR")
-	flag.StringVar(&s.others, "results", "", "results of other engines: `files` of JSON lines, commas between")
-	flag.DurationVar(&s.budget, "budget", 2*time.Millisecond, "`time` to spend on one measurement; 0s times nothing")
-	flag.IntVar(&s.rounds, "rounds", 3, "how often everything is measured, the engines in turn")
-	flag.StringVar(&s.dir, "out", "out/judge", "`folder` for the workload, the answers and the chains that are not at the best form")
+	s.flags(flag.CommandLine)
 	flag.Parse()
 	if err := s.run(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "symbolic:", err)
@@ -57,8 +50,35 @@ func main() {
 	}
 }
 
+// flags declares the flags.
+func (s *session) flags(f *flag.FlagSet) {
+	// What is judged.
+	now := time.Now().UnixNano() % 1e9
+	f.IntVar(&s.chains, "chains", 2000, "number of `chains`")
+	f.Int64Var(&s.seed, "seed", now, "`seed` of the chains")
+	f.StringVar(&s.kind, "kind", "", "only chains of one `kind`: tensor or nested")
+	f.StringVar(&s.workload, "workload", "", "judge the chains of a `file` instead, one JSON object a line")
+
+	// How: by which other engines, at how many points, for how long.
+	f.BoolVar(&s.alone, "check", false, "evaluate our answers to -chains chains, and nothing else; for millions of them")
+	f.IntVar(&s.points, "points", 2000, "at most so many `points` of a chain are evaluated")
+	f.StringVar(&s.isl, "isl", "", "`driver` of isl")
+	f.StringVar(&s.mlir, "mlir", "", "`driver` of MLIR")
+	f.StringVar(&s.others, "results", "", "results of other engines: `files` of JSON lines, commas between")
+	f.DurationVar(&s.budget, "budget", 2*time.Millisecond, "`time` to spend on one measurement; 0s times nothing")
+	f.IntVar(&s.rounds, "rounds", 3, "how often everything is measured, the engines in turn")
+
+	// What is written.
+	f.StringVar(&s.dir, "out", "out/judge", "`folder` for the workload, the answers and the chains that are not at the best form")
+	f.StringVar(&s.answers, "answers", "", "`file` for our answers, a JSON object a line, as -results reads them")
+	f.StringVar(&s.times, "times", "", "`file` for our times, a line a chain: nanoseconds, allocations of a run, tabs between")
+}
+
 // run makes the chains, lets all engines answer, and reports.
 func (s *session) run(out io.Writer) error {
+	if s.alone {
+		return s.check(out)
+	}
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err
 	}
@@ -74,7 +94,21 @@ func (s *session) run(out io.Writer) error {
 	if err := s.answer(); err != nil {
 		return err
 	}
-	return s.report(out)
+	if err := s.report(out); err != nil {
+		return err
+	}
+	return errorsOf(
+		writeIf(s.answers, s.writeAnswers),
+		writeIf(s.times, s.writeTimes),
+	)
+}
+
+// writeIf writes a file if it has a name.
+func writeIf(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	return writeFile(path, write)
 }
 
 // load makes the chains or reads them, and writes them where drivers of more
@@ -85,7 +119,7 @@ func (s *session) load() error {
 			return err
 		}
 	}
-	rnd := rand.New(rand.NewSource(s.seed))
+	rnd := newRand(s.seed)
 	for n := 0; s.workload == "" && n < s.chains; n++ {
 		c, what := makeChain(rnd, n, s.kind)
 		if err := s.add(c, what); err != nil {
@@ -123,6 +157,9 @@ func (s *session) read() error {
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", s.workload, c.ID, err)
 		}
+	}
+	if len(s.problems) == 0 {
+		return fmt.Errorf("%s has no chains", s.workload)
 	}
 	return nil
 }
@@ -175,6 +212,8 @@ func (s *session) answer() error {
 // report judges every chain and prints what it came to.
 func (s *session) report(out io.Writer) error {
 	var vs []verdict
+	// Chains where we are wrong, and where our ranges leave a point out. Other engines
+	// may be wrong, which only takes their answer from the comparison.
 	wrong, outside := 0, 0
 	for _, p := range s.problems {
 		v := judge(p, s.engines, s.points)
@@ -185,7 +224,7 @@ func (s *session) report(out io.Writer) error {
 				wrong++
 			}
 		}
-		if at, found := p.outside(p.what.points(s.points, rand.New(rand.NewSource(1)))); found {
+		if at, found := p.outside(p.what.points(s.points, newRand(1))); found {
 			fmt.Fprintf(out, "WRONG %s: the ranges leave %v out\n", p.ID, at)
 			outside++
 		}
@@ -222,6 +261,7 @@ func (s *session) texts() map[string]map[string][]string {
 // printForms prints the shares of chains at the best form.
 func (s *session) printForms(out io.Writer, vs []verdict) {
 	fmt.Fprintf(out, "%d chains of seed %d, at most %d points each\n", len(vs), s.seed, s.points)
+	// Chains at the best form, and operations of all chains, by engine.
 	atBest := map[string]int{}
 	total := map[string]int{}
 	longer, best := 0, 0
@@ -244,30 +284,4 @@ func (s *session) printForms(out io.Writer, vs []verdict) {
 		fmt.Fprintf(out, "%-16s %8d %14d %11.2f%% %12d\n", e.name, len(e.answers), atBest[e.name], share, total[e.name])
 	}
 	fmt.Fprintf(out, "%-16s %46s %12d\nlonger than typed: %d\n", "best of all", "", best, longer)
-}
-
-// printTimes prints the ratios of times to ours.
-func (s *session) printTimes(out io.Writer) {
-	us := s.engines[0]
-	if s.budget == 0 ||
-		len(us.times[ours]) == 0 {
-		return
-	}
-	var own []float64
-	for _, ns := range us.times[ours] {
-		own = append(own, median(ns))
-	}
-	fmt.Fprintf(out, "%-16s geomean %.0f ns\n", ours, geomean(own))
-	for _, e := range s.engines[1:] {
-		for _, column := range []string{islGist, "mlir simplify", mlirRange} {
-			if e.times[column] == nil {
-				continue
-			}
-			ratios, slower := compareTimes(us, e, column)
-			fmt.Fprintf(out, "%-16s %8.1f times ours, geometric mean of %d chains; not slower than we are on %d\n", column, geomean(ratios), len(ratios), len(slower))
-			for _, x := range slower[:min(len(slower), 20)] {
-				fmt.Fprintf(out, "    %-24s %.2f times\n", x.id, x.ratio)
-			}
-		}
-	}
 }

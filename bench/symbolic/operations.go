@@ -37,6 +37,7 @@ func (e *expression) count(inside func(*expression) int) int {
 	if len(s.terms) == 0 {
 		return 0
 	}
+	// A summand without a sign, a factor or a constant makes the other signs free.
 	n, free := 0, s.c > 0
 	for _, t := range s.terms {
 		free = free ||
@@ -95,6 +96,7 @@ func (s *signedSum) gather(e *expression, negative bool) {
 		}
 		return
 	case opMul:
+		// ±1·x has no operation of its own.
 		for _, factors := range [...][2]*expression{{e.x, e.y}, {e.y, e.x}} {
 			if f := factors[0]; f.op == opConst &&
 				(f.c == 1 || f.c == -1) {
@@ -155,7 +157,7 @@ func (s *sum) key() string {
 // collected is e with like terms collected.
 func (e *expression) collected() *sum {
 	switch e.op {
-	case opConst:
+	case opConst: // no terms
 		return &sum{c: e.c}
 	case opVar:
 		a := &atom{op: opVar, v: e.c, key: fmt.Sprint("v", e.c)}
@@ -177,7 +179,7 @@ func (e *expression) collected() *sum {
 			panic("a product of variables")
 		}
 		return (&sum{}).plus(y.c, x)
-	case opCeil:
+	case opCeil: // −⌊−x/y⌋
 		minus := (&sum{}).plus(-1, x)
 		return (&sum{}).plus(-1, single(newAtom(opDiv, minus, y.c)))
 	}
@@ -224,6 +226,7 @@ func (s *sum) plainCost() int {
 		return 0
 	}
 	inside, factors, summands := 0, 0, len(s.terms)
+	// g divides everything; free says that a sign costs nothing.
 	g, free := s.c, s.c != 0
 	for _, t := range s.terms {
 		inside += t.a.cost()
@@ -299,6 +302,7 @@ func (s *sum) foldedAt(t summand) (*sum, bool) {
 			return s.withMod(t, k, t.a.x, t.a.d), true
 		}
 	}
+	// A quotient of the same dividend by a part of the divisor.
 	for _, u := range s.terms {
 		if u.a.op != opDiv ||
 			u.a.d >= t.a.d || t.a.d%u.a.d != 0 {

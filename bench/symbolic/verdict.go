@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
-	"math/rand"
-	"slices"
 )
 
 // A verdict is what one chain came to, in operations.
@@ -21,35 +18,33 @@ type verdict struct {
 	best int
 	// Operations of the engines that were right, by name.
 	by map[string]int
+	// Results of which another engine has a shorter form.
+	longer []int
 	// Engines that were wrong, and where.
 	wrong []string
 }
 
 // judge evaluates and counts the answers to p.
 func judge(p *problem, engines []*engine, most int) verdict {
-	points := p.what.points(
-		most,
-		rand.New(rand.NewSource(1)),
-	)
+	points := p.what.points(most, newRand(1))
 	v := verdict{problem: p, by: map[string]int{}}
-	best := make(
-		[]int,
-		len(p.what.results),
-	)
+	best := make([]int, len(p.what.results))
 	for i, x := range p.what.results {
 		best[i] = x.written()
 		v.typed += best[i]
 	}
+	// An engine without an answer, or with a wrong one, has no part in the best.
 	for _, e := range engines {
 		answer, ok := e.answers[p.ID]
 		if !ok {
 			continue
 		}
-		if diff := p.what.compare(answer, points); diff != "" {
+		if diff := compare(answer, points); diff != "" {
 			v.wrong = append(v.wrong, e.name+": "+diff)
 			continue
 		}
 		for i, x := range answer {
+			// Others are not charged for what they could not have written.
 			n := x.least()
 			if e.name == ours {
 				n = x.written()
@@ -58,22 +53,26 @@ func judge(p *problem, engines []*engine, most int) verdict {
 			best[i] = min(best[i], n)
 		}
 	}
-	for _, n := range best {
+	for i, n := range best {
 		v.best += n
+		own := engines[0].answers[p.ID]
+		if i < len(own) && own[i].written() > n {
+			v.longer = append(v.longer, i)
+		}
 	}
 	v.ours = v.by[ours]
 	return v
 }
 
 // compare evaluates an answer at points; diff says where it is wrong.
-func (c *composed) compare(answer []*expression, points [][]int64) (diff string) {
-	if len(answer) != len(c.results) {
-		return fmt.Sprintf("%d results, not %d", len(answer), len(c.results))
-	}
-	for _, v := range points {
-		for i, x := range c.results {
-			if got, want := answer[i].at(v), x.at(v); got != want {
-				return fmt.Sprintf("result %d at %v is %d, not %d", i, v, got, want)
+func compare(answer []*expression, points []point) (diff string) {
+	for _, p := range points {
+		if len(answer) != len(p.want) {
+			return fmt.Sprintf("%d results, not %d", len(answer), len(p.want))
+		}
+		for i, want := range p.want {
+			if got := answer[i].at(p.at); got != want {
+				return fmt.Sprintf("result %d at %v is %d, not %d", i, p.at, got, want)
 			}
 		}
 	}
@@ -81,20 +80,21 @@ func (c *composed) compare(answer []*expression, points [][]int64) (diff string)
 }
 
 // outside is a point that the ranges, which our simplifier narrowed, leave out.
-func (p *problem) outside(points [][]int64) (v []int64, found bool) {
+func (p *problem) outside(points []point) (v []int64, found bool) {
 	ranges := p.solver.Ranges()
-	for _, v := range points {
+	for _, x := range points {
 		for i, in := range ranges {
-			if !in.Contains(v[i]) {
-				return v, true
+			if !in.Contains(x.at[i]) {
+				return x.at, true
 			}
 		}
 	}
 	return nil, false
 }
 
-// A missed chain is a line of the list of what is not at the best form.
+// A missedChain is a line of the list of what is not at the best form.
 type missedChain struct {
+	// The chain, so that the line can be judged again as a workload.
 	chain
 	// Operations of the best form, under the name that test cases have for it.
 	Best int `json:"ideal_op_count"`
@@ -102,6 +102,8 @@ type missedChain struct {
 	Ours int `json:"ours"`
 	// Operations as substitution writes the chain.
 	Typed int `json:"typed"`
+	// Results that are longer than they need be.
+	Longer []int `json:"longer"`
 	// Results of every engine, over x0, x1, ….
 	Answers map[string][]string `json:"answers"`
 }
@@ -114,48 +116,10 @@ func writeMissed(w io.Writer, vs []verdict, texts map[string]map[string][]string
 		if v.ours <= v.best {
 			continue
 		}
-		line := missedChain{v.problem.chain, v.best, v.ours, v.typed, texts[v.problem.ID]}
+		line := missedChain{v.problem.chain, v.best, v.ours, v.typed, v.longer, texts[v.problem.ID]}
 		if err := enc.Encode(line); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// geomean is the geometric mean of ratios.
-func geomean(ratios []float64) float64 {
-	total := 0.0
-	for _, x := range ratios {
-		total += math.Log(x)
-	}
-	return math.Exp(total / float64(len(ratios)))
-}
-
-// A slowness is a chain that another engine is faster on.
-type slowness struct {
-	id    string
-	ratio float64 // its time over ours
-}
-
-// compareTimes are the ratios of a column to our times, and the chains where it is
-// not slower, worst first.
-func compareTimes(us, them *engine, column string) (ratios []float64, slower []slowness) {
-	for id, ns := range them.times[column] {
-		own := us.times[ours][id]
-		if len(own) == 0 {
-			continue
-		}
-		x := median(ns) / median(own)
-		ratios = append(ratios, x)
-		if x <= 1 {
-			slower = append(slower, slowness{id, x})
-		}
-	}
-	slices.SortFunc(slower, func(a, b slowness) int {
-		if a.ratio < b.ratio {
-			return -1
-		}
-		return 1
-	})
-	return ratios, slower
 }

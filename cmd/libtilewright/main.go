@@ -15,6 +15,7 @@ import "C"
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -81,7 +82,7 @@ func answer(
 	if s == nil {
 		return refuse(result, "this handle is not open")
 	}
-	resp := serve.Answer(s, r)
+	resp := serve.Answer(context.Background(), s, r)
 	if resp.Error != nil {
 		*result = C.CString(resp.Error.Message)
 		return statuses[resp.Error.Kind]
@@ -318,5 +319,5 @@ func goRequest(
 	case n > maxText:
 		return refuse(result, "a request of more than 256 MiB")
 	}
-	return keep(serve.AnswerLine(s, []byte(textOf(request, n))), result)
+	return keep(serve.AnswerLine(context.Background(), s, []byte(textOf(request, n))), result)
 }

@@ -391,7 +391,7 @@ func (d *doctor) writeKernels(context.Context) error {
 
 // fusion compiles and verifies some plans of one fusion.
 func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
-	p, err := symtile.Analyze(f)
+	p, err := symtile.Analyze(ctx, f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -399,7 +399,7 @@ func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	plans, err := d.choose(p)
+	plans, err := d.choose(ctx, p)
 	if err != nil {
 		d.count(kernelJSON{Fusion: f.Name, Verdict: err.Error()})
 		return nil
@@ -418,13 +418,13 @@ func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 
 // choose selects the default plan and others at equal distances among those
 // that are offered.
-func (d *doctor) choose(p *symtile.Program) ([]kernels.Plan, error) {
-	def, err := d.backend.Default(p)
+func (d *doctor) choose(ctx context.Context, p *symtile.Program) ([]kernels.Plan, error) {
+	def, err := d.backend.Default(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	chosen := []kernels.Plan{def}
-	offered := slices.Collect(d.backend.Plans(p))
+	offered := slices.Collect(d.backend.Plans(ctx, p))
 	for n := range d.plans {
 		k := (2*n + 1) * len(offered) / (2 * d.plans)
 		if k < len(offered) &&

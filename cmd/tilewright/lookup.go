@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -41,8 +42,9 @@ type lookupJSON struct {
 	Basis tuner.Basis `json:"basis,omitempty"`
 	// How what a nearest answer was measured for differs from what was asked.
 	Differs []string `json:"differs,omitempty"`
-	// The plan.
-	Plan string `json:"plan,omitempty"`
+	// The plan, and the names of its dimensions, in order.
+	Plan string            `json:"plan,omitempty"`
+	Dims kernels.PlanNames `json:"dims,omitempty"`
 	// Seconds is the median of the winner, or, where Untimed is set, its price.
 	Seconds float64 `json:"seconds,omitempty"`
 	// The plan that the winner is compared with, and its median.
@@ -91,6 +93,7 @@ func runLookup(c *call) error {
 		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, each with its canonical text"),
 	}
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
+	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
@@ -98,11 +101,18 @@ func runLookup(c *call) error {
 	if *f.require != "" && *f.require != string(tuner.Exact) {
 		return usagef("-require %s: only exact can be required", *f.require)
 	}
-	m, _, err := c.readModule(args[0])
+	return c.eachShape(func() error {
+		return c.lookup(f, args[0], *name)
+	})
+}
+
+// lookup looks up the fusions of a file, or the one of a name.
+func (c *call) lookup(f lookupFlags, file, name string) error {
+	m, _, err := c.readModule(file)
 	if err != nil {
 		return err
 	}
-	all, err := fusions(args[0], m, *name)
+	all, err := fusions(file, m, name)
 	if err != nil {
 		return err
 	}
@@ -114,7 +124,7 @@ func runLookup(c *call) error {
 	if len(all) != 1 {
 		return c.lookupAll(asked, all)
 	}
-	j, err := asked.lookup(all[0])
+	j, err := asked.lookup(c.ctx, all[0])
 	if err != nil {
 		return err
 	}
@@ -138,7 +148,7 @@ func (c *call) lookupAll(asked *winnerSource, all []*hlo.Computation) error {
 	j := lookupModuleJSON{Fusions: []lookupJSON{}}
 	var missed error
 	for _, f := range all {
-		one, err := asked.lookup(f)
+		one, err := asked.lookup(c.ctx, f)
 		if tuner.IsUnanswered(err) {
 			err = nil
 		}
@@ -194,14 +204,14 @@ func (w *winnerSource) close() {
 
 // lookup answers for one fusion. The error is one of a damaged record or file, or that
 // the fusion has no plans.
-func (w *winnerSource) lookup(fusion *hlo.Computation) (lookupJSON, error) {
+func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (lookupJSON, error) {
 	j := lookupJSON{
 		Fusion: fusion.Name,
 		Print:  fmt.Sprintf("%x", fusion.Fingerprint()),
 		Device: w.backend.Identity().Name,
 		Regret: -1,
 	}
-	a, err := w.ask(fusion)
+	a, err := w.ask(ctx, fusion)
 	if tuner.IsUnanswered(err) && w.required {
 		err = nil
 	}
@@ -215,16 +225,17 @@ func (w *winnerSource) lookup(fusion *hlo.Computation) (lookupJSON, error) {
 	}
 	if j.Found = a.Basis == tuner.Exact || !w.required; j.Found {
 		j.fill(&a)
+		j.Dims = planNames(ctx, fusion)
 	}
 	return j, nil
 }
 
 // ask asks the snapshot or the database.
-func (w *winnerSource) ask(fusion *hlo.Computation) (tuner.Answer, error) {
+func (w *winnerSource) ask(ctx context.Context, fusion *hlo.Computation) (tuner.Answer, error) {
 	if w.snapshot.Snapshot != nil {
-		return w.snapshot.Answer(fusion, w.backend)
+		return w.snapshot.Answer(ctx, fusion, w.backend)
 	}
-	return tuner.AnswerFrom(w.winners, fusion, w.backend)
+	return tuner.AnswerFrom(ctx, w.winners, fusion, w.backend)
 }
 
 // openSnapshot opens FILE or FILE@REVISION.
@@ -294,7 +305,7 @@ func (j lookupJSON) print(c *call) error {
 		fmt.Fprintf(c.err, "%s: nothing is known on %s\n", j.Fusion, j.Device)
 		return nil
 	}
-	fmt.Fprintf(c.out, "%s\n", j.Plan)
+	fmt.Fprintf(c.out, "%s\n", j.Dims.Stored(j.Plan))
 	for _, note := range j.notes() {
 		fmt.Fprintf(c.err, "note: %s\n", note)
 	}

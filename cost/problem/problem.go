@@ -8,6 +8,7 @@ package problem
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,8 +66,8 @@ func NewSolver() *Solver {
 
 // Answer prices the plans of a problem. A problem that cannot be read has an answer with
 // an error.
-func (s *Solver) Answer(x Problem) Answer {
-	a, err := s.answer(x)
+func (s *Solver) Answer(ctx context.Context, x Problem) Answer {
+	a, err := s.answer(ctx, x)
 	if err != nil {
 		return Answer{ID: x.ID, Error: err.Error()}
 	}
@@ -74,13 +75,13 @@ func (s *Solver) Answer(x Problem) Answer {
 }
 
 // answer prices the plans of a problem.
-func (s *Solver) answer(x Problem) (Answer, error) {
+func (s *Solver) answer(ctx context.Context, x Problem) (Answer, error) {
 	a := Answer{ID: x.ID}
 	spec, err := s.device(x.Device)
 	if err != nil {
 		return a, err
 	}
-	p, err := Program(x.ID, x.HLO)
+	p, err := Program(ctx, x.ID, x.HLO)
 	if err != nil {
 		return a, err
 	}
@@ -148,7 +149,7 @@ func (s *Solver) device(text json.RawMessage) (device.Spec, error) {
 }
 
 // Program analyses the only fusion of a text, or the module where it has none.
-func Program(name, text string) (*symtile.Program, error) {
+func Program(ctx context.Context, name, text string) (*symtile.Program, error) {
 	m, err := hlo.Parse(name, []byte(text))
 	if err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func Program(name, text string) (*symtile.Program, error) {
 	if len(all) != 1 {
 		return nil, fmt.Errorf("%s has %d fusions; a problem has one", name, len(all))
 	}
-	return symtile.Analyze(all[0])
+	return symtile.Analyze(ctx, all[0])
 }
 
 // maxProblemBytes bounds a line.
@@ -165,7 +166,7 @@ const maxProblemBytes = 64 << 20
 
 // AnswerAll reads problems, a line each, and writes an answer for each of them. A line
 // that is no problem ends it with an error.
-func AnswerAll(r io.Reader, w io.Writer) error {
+func AnswerAll(ctx context.Context, r io.Reader, w io.Writer) error {
 	s := NewSolver()
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxProblemBytes)
@@ -182,7 +183,7 @@ func AnswerAll(r io.Reader, w io.Writer) error {
 			err = fmt.Errorf("problem in line %d: %w", line, err)
 			return errors.Join(err, out.Flush())
 		}
-		err = json.NewEncoder(out).Encode(s.Answer(x))
+		err = json.NewEncoder(out).Encode(s.Answer(ctx, x))
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func TestProblems(t *testing.T) {
 			quoted = text
 		}
 		text, plans, _ := strings.Cut(d.Input, "plans\n")
-		a := s.Answer(Problem{HLO: text, Device: quoted, Plans: strings.Split(strings.TrimSpace(plans), "\n")})
+		a := s.Answer(t.Context(), Problem{HLO: text, Device: quoted, Plans: strings.Split(strings.TrimSpace(plans), "\n")})
 		if a.Error != "" {
 			return a.Error + "\n"
 		}
@@ -56,7 +56,7 @@ func TestProblems(t *testing.T) {
 // A line that is no problem is an error; the answers before it are written.
 func TestBadLine(t *testing.T) {
 	var out strings.Builder
-	err := AnswerAll(strings.NewReader("\n{\"id\":\"x\",\"device\":7}\n{"), &out)
+	err := AnswerAll(t.Context(), strings.NewReader("\n{\"id\":\"x\",\"device\":7}\n{"), &out)
 	if err == nil || !strings.Contains(err.Error(), "line 3") || !strings.Contains(out.String(), `"error"`) {
 		t.Errorf("%v, %q", err, out.String())
 	}

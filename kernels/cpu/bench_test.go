@@ -116,13 +116,13 @@ func BenchmarkLandscape(b *testing.B) {
 		b.Run(l.name, func(b *testing.B) {
 			p, bench := landscape(b, l.text)
 			backend := New()
-			plans := slices.Collect(backend.Plans(p))
+			plans := slices.Collect(backend.Plans(b.Context(), p))
 			rng := rand.New(rand.NewPCG(3, 4))
 			rng.Shuffle(len(plans), func(i, j int) {
 				plans[i], plans[j] = plans[j], plans[i]
 			})
 			plans = plans[:min(len(plans), 60)]
-			def, err := backend.Default(p)
+			def, err := backend.Default(b.Context(), p)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -189,11 +189,11 @@ func BenchmarkDefault(b *testing.B) {
 	}
 	for _, f := range all {
 		b.Run(f.Name, func(b *testing.B) {
-			p, err := symtile.Analyze(f.Computation)
+			p, err := symtile.Analyze(b.Context(), f.Computation)
 			if err != nil {
 				b.Fatal(err)
 			}
-			plan, err := New().Default(p)
+			plan, err := New().Default(b.Context(), p)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -24,7 +24,7 @@ func BenchmarkCompile(b *testing.B) {
 	backend := New()
 	for _, p := range corpusPrograms(b) {
 		n := 0
-		for plan := range backend.Plans(p) {
+		for plan := range backend.Plans(b.Context(), p) {
 			if n++; n > plansOfEach {
 				break
 			}
@@ -61,7 +61,7 @@ func corpusPrograms(b *testing.B) (programs []*symtile.Program) {
 		b.Fatal(err)
 	}
 	for _, f := range all {
-		p, err := symtile.Analyze(f.Computation)
+		p, err := symtile.Analyze(b.Context(), f.Computation)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func forCorpus(t *testing.T, check func(t *testing.T, p *symtile.Program)) {
 		t.Fatal(err)
 	}
 	for _, f := range all {
-		p, err := symtile.Analyze(f.Computation)
+		p, err := symtile.Analyze(t.Context(), f.Computation)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func checkPlans(t *testing.T, p *symtile.Program, n int) {
 func checkPlansOf(t *testing.T, b *Backend, p *symtile.Program, n int) {
 	t.Helper()
 	v := kerneltest.Verifier(t, p, 1)
-	plan, err := b.Default(p)
+	plan, err := b.Default(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

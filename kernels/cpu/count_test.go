@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestPlansRepeatLittle(t *testing.T) {
 
 func tilingsOffered(p *symtile.Program) []symtile.Tiling {
 	var all []symtile.Tiling
-	for plan := range New().Plans(p) {
+	for plan := range New().Plans(context.Background(), p) {
 		if len(plan.Knobs) == 0 {
 			all = append(all, plan.Tiles)
 		}

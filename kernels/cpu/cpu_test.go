@@ -23,7 +23,7 @@ func corpusProgram(t testing.TB, name string) (*hlo.Computation, *symtile.Progra
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := symtile.Analyze(m.Fusions()[0])
+	p, err := symtile.Analyze(t.Context(), m.Fusions()[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func TestOperationsByType(t *testing.T) {
 // runsLikeReference compares a fusion at tiles of 16 with the reference; false
 // when both refuse it.
 func runsLikeReference(t *testing.T, text string, c *hlo.Computation) bool {
-	p, err := symtile.Analyze(c)
+	p, err := symtile.Analyze(t.Context(), c)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

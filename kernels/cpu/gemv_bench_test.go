@@ -30,7 +30,7 @@ func BenchmarkSkinny(b *testing.B) {
 				x.attrs,
 			),
 		)
-		plan, err := New().Default(p)
+		plan, err := New().Default(b.Context(), p)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -388,7 +388,7 @@ func TestDefaultIsOnline(t *testing.T) {
 	).Replace(meanTexts[1])
 	for _, text := range []string{long, attention, norm} {
 		p := kerneltest.Program(t, text)
-		plan, err := New().Default(p)
+		plan, err := New().Default(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func TestRandomOutputs(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		p, err := symtile.Analyze(m.Entry)
+		p, err := symtile.Analyze(t.Context(), m.Entry)
 		var no *symtile.Untileable
 		if errors.As(err, &no) {
 			t.Logf("%v\n%s", err, text)
@@ -76,7 +76,7 @@ func TestRandomOutputs(t *testing.T) {
 		}
 		compileOffered(t, b, p, text)
 		plans := []kernels.Plan{}
-		if plan, err := b.Default(p); err != nil {
+		if plan, err := b.Default(t.Context(), p); err != nil {
 			t.Logf("no default: %v\n%s", err, text)
 			rejected++
 		} else {
@@ -126,7 +126,7 @@ func BenchmarkMovedOutputs(b *testing.B) {
 	benches := make([]*check.Bench, len(movedOutputs))
 	for k, c := range movedOutputs {
 		p, bench := landscape(b, a+c.text)
-		plan, err := New().Default(p)
+		plan, err := New().Default(b.Context(), p)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func BenchmarkOverhead(b *testing.B) {
 		lines, shares = nil, nil
 		backend := New()
 		for _, c := range overheadCases(b) {
-			plan, err := backend.Default(c.p)
+			plan, err := backend.Default(b.Context(), c.p)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -163,7 +163,7 @@ func runPack(t *testing.T, text string, in, want []float64) {
 	}
 	expect("reference", of[0])
 	b := cpu.New()
-	plan, err := b.Default(p)
+	plan, err := b.Default(t.Context(), p)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

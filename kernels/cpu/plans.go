@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"iter"
 	"math"
@@ -30,9 +31,9 @@ const (
 // tile programs or iterations included, are at most maxRelativeWork times those of the
 // offered plan with the fewest. Tilings that cannot be lowered, such as those of a pad
 // of digits, are left out.
-func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
+func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
-		s, err := b.newSearch(p)
+		s, err := b.newSearch(ctx, p)
 		if err != nil {
 			return // Default says why there are none
 		}
@@ -50,8 +51,8 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 // others those that a descent by single dimensions meets, from the largest tiles and from
 // tiles that divide one parallel dimension among the lanes. All knobs are then tried with
 // the best of these tilings.
-func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
-	s, err := b.newSearch(p)
+func (b *Backend) Default(ctx context.Context, p *symtile.Program) (kernels.Plan, error) {
+	s, err := b.newSearch(ctx, p)
 	if err != nil {
 		return kernels.Plan{},
 			fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
@@ -65,6 +66,8 @@ type pricedTiling struct {
 	seconds  float64 // with the knobs that decide how lanes share the work
 	work     float64
 	sensible bool
+	// The elements of all tiles may take more than maxScratch.
+	large bool
 }
 
 // compare orders tilings as plans without knobs are ordered.
@@ -91,9 +94,11 @@ func (x pricedPlan) compare(y pricedPlan) int {
 	return x.plan.Compare(y.plan)
 }
 
-// A search prices the plans of a program.
+// A search prices the plans of a program. Once its context has ended it finds
+// nothing more.
 type search struct {
 	*pricer
+	ctx     context.Context
 	program symtile.Program // with the space of the tilings that this backend can run
 	facts   *facts
 	cost    kernels.Price
@@ -103,13 +108,14 @@ type search struct {
 }
 
 // newSearch compiles what the search for plans of a program needs.
-func (b *Backend) newSearch(p *symtile.Program) (*search, error) {
+func (b *Backend) newSearch(ctx context.Context, p *symtile.Program) (*search, error) {
 	x, err := newPricer(p, b.Identity())
 	if err != nil {
 		return nil, err
 	}
 	s := &search{
 		pricer:  x,
+		ctx:     ctx,
 		program: *p,
 		facts:   x.facts(),
 		lowers:  map[string]bool{},
@@ -137,6 +143,7 @@ func (s *search) tiling(t symtile.Tiling) pricedTiling {
 		seconds: s.seconds(plan, c),
 		work:    c.counts.work,
 	}
+	out.large = 8*c.counts.elements > maxScratch
 	out.sensible = c.counts.scratch <= float64(s.spec.Third/4) &&
 		c.counts.work >= c.counts.runs*s.minWork
 	single := s.singleSeconds()
@@ -188,6 +195,9 @@ func (s *search) plans(t symtile.Tiling, n int) []pricedPlan {
 func (s *search) sensible() []pricedTiling {
 	all := s.found() // a sample of the space may lack the first
 	for t := range s.tilings() {
+		if s.ended() {
+			return nil
+		}
 		all = append(all, s.tiling(t))
 	}
 	list := slices.Clone(all)
@@ -202,16 +212,19 @@ func (s *search) sensible() []pricedTiling {
 	list = slices.CompactFunc(list, func(x, y pricedTiling) bool {
 		return slices.Equal(x.tiling, y.tiling)
 	})
-	if len(list) > 0 && !s.runs(list[0].tiling) {
+	if slices.ContainsFunc(list, func(x pricedTiling) bool {
+		return x.large
+	}) || len(list) > 0 && !s.runs(list[0].tiling) {
 		list = s.onlyLowered(list)
 	}
 	return list
 }
 
-// onlyLowered drops tilings that cannot be lowered, unless none can.
+// onlyLowered drops tilings that cannot be lowered or need too much scratch, unless
+// none is left.
 func (s *search) onlyLowered(all []pricedTiling) []pricedTiling {
 	list := slices.DeleteFunc(slices.Clone(all), func(x pricedTiling) bool {
-		return !s.runs(x.tiling)
+		return !s.runs(x.tiling) || x.large && !s.fits(x.tiling)
 	})
 	if len(list) == 0 {
 		return all
@@ -237,7 +250,7 @@ func (s *search) offers(all []pricedTiling) []pricedPlan {
 		out = append(out, s.plans(x.tiling, 1)...)
 	}
 	for _, x := range all {
-		if len(out) >= maxOffered {
+		if len(out) >= maxOffered || s.ended() {
 			break
 		}
 		variants := s.plans(x.tiling, maxPlansPerTiling)[1:]

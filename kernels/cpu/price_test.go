@@ -35,7 +35,7 @@ func TestCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := symtile.Analyze(m.Fusions()[0])
+		p, err := symtile.Analyze(t.Context(), m.Fusions()[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestPricingDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		price := kernels.Price{Seconds: make([]float64, len(x.Terms().Names))}
-		plans := slices.Collect(New().Plans(p))
+		plans := slices.Collect(New().Plans(t.Context(), p))
 		k := 0
 		allocs := testing.AllocsPerRun(len(plans), func() {
 			if err := x.Price(plans[k%len(plans)], &price); err != nil {
@@ -161,7 +161,7 @@ func TestPriceRefusesUnknownKnobs(t *testing.T) {
 func BenchmarkDefaultPlan(b *testing.B) {
 	backend := New()
 	kerneltest.BenchmarkDefaults(b, func(p *symtile.Program) error {
-		_, err := backend.Default(p)
+		_, err := backend.Default(b.Context(), p)
 		return err
 	})
 }

@@ -350,7 +350,7 @@ func TestRandomPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		p, err := symtile.Analyze(m.Entry)
+		p, err := symtile.Analyze(t.Context(), m.Entry)
 		var no *symtile.Untileable
 		if errors.As(err, &no) {
 			refused[no.Rule]++
@@ -364,7 +364,7 @@ func TestRandomPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		tilings := some(rng, p, 4)
-		if plan, err := b.Default(p); errors.Is(err, errDigits) {
+		if plan, err := b.Default(t.Context(), p); errors.Is(err, errDigits) {
 			rejected++
 			continue
 		} else if err != nil {
@@ -424,7 +424,7 @@ func compileOffered(t *testing.T, b *Backend, p *symtile.Program, text string) {
 	if testing.Short() {
 		offered = 10
 	}
-	for plan := range b.Plans(p) {
+	for plan := range b.Plans(t.Context(), p) {
 		if offered--; offered < 0 {
 			return
 		}

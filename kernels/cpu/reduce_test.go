@@ -68,7 +68,7 @@ func TestReduceKeepsTheOrder(t *testing.T) {
 // runsWhole verifies the plan of one tile.
 func runsWhole(t *testing.T, text string, c *hlo.Computation) {
 	t.Helper()
-	p, err := symtile.Analyze(c)
+	p, err := symtile.Analyze(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func compareWithCopy(b *testing.B, text string, plans []string) {
 	for _, text := range plans {
 		plan, err := kernels.ParsePlan(text)
 		if text == "" {
-			plan, err = New().Default(p)
+			plan, err = New().Default(b.Context(), p)
 			plan = plan.With("threads", 1)
 		}
 		if err != nil {
@@ -262,7 +262,7 @@ func TestRowFusionsAreOneNest(t *testing.T) {
 	}
 	for _, c := range rowwise {
 		p, b := kerneltest.Program(t, c.text), New()
-		plan, err := b.Default(p)
+		plan, err := b.Default(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func TestNarrowRowsAreNests(t *testing.T) {
 	}
 	for _, c := range rowwise {
 		p, b := kerneltest.Program(t, inBF16(c.text)), New()
-		plan, err := b.Default(p)
+		plan, err := b.Default(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}

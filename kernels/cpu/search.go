@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -20,12 +22,15 @@ const (
 // first is the first plan by price that can be lowered.
 func (s *search) first() (kernels.Plan, error) {
 	found := s.found()
+	if s.ended() {
+		return kernels.Plan{}, context.Cause(s.ctx)
+	}
 	if len(found) == 0 {
 		if s.p.Space.Count() == 0 {
 			return kernels.Plan{},
 				fmt.Errorf("%s has no legal tiling", s.p.Fusion.Name)
 		}
-		return kernels.Plan{}, errDigits
+		return kernels.Plan{}, cmp.Or(s.refused, errDigits)
 	}
 	for first := 0; first < len(found); first += refined {
 		var plans []pricedPlan
@@ -42,16 +47,25 @@ func (s *search) first() (kernels.Plan, error) {
 	return kernels.Plan{}, s.refused
 }
 
+// ended reports whether the context of the search has.
+func (s *search) ended() bool { return s.ctx.Err() != nil }
+
 // found are the sensible tilings that a search meets, the best first.
 func (s *search) found() []pricedTiling {
 	var all []pricedTiling
 	if s.program.Space.Count() <= fewTilings {
 		for t := range s.tilings() {
+			if s.ended() {
+				return nil
+			}
 			all = append(all, s.tiling(t))
 		}
 	} else {
 		d := newDescent(s)
 		for k, t := range d.starts() {
+			if d.ended() {
+				return nil
+			}
 			d.descend(t, k == 1)
 		}
 		all = d.met
@@ -62,6 +76,9 @@ func (s *search) found() []pricedTiling {
 	if len(some) == 0 {
 		some = all
 	}
+	some = slices.DeleteFunc(some, func(x pricedTiling) bool {
+		return x.large && !s.fits(x.tiling)
+	})
 	slices.SortFunc(some, pricedTiling.compare)
 	return slices.CompactFunc(some, func(x, y pricedTiling) bool {
 		return slices.Equal(x.tiling, y.tiling)
@@ -200,6 +217,9 @@ func (d *descent) descend(t symtile.Tiling, exchange bool) {
 		d.exchanges()
 	}
 	for range maxSweeps {
+		if d.ended() {
+			return
+		}
 		before := d.improved
 		for k := range d.moves {
 			d.line(k)
@@ -222,6 +242,9 @@ func (d *descent) line(move int) {
 	copy(d.try, d.at.tiling)
 	dims := d.moves[move]
 	for _, size := range d.program.Space.Sizes(dims[0]) {
+		if d.ended() {
+			return
+		}
 		for _, k := range dims {
 			d.try[k] = size
 		}
@@ -240,6 +263,9 @@ func (d *descent) exchanges() {
 			area := d.try[k] * d.try[l]
 			sizes := d.program.Space.Sizes(l)
 			for _, size := range d.program.Space.Sizes(k) {
+				if d.ended() {
+					return
+				}
 				d.try[k] = size
 				at, _ := slices.BinarySearch(
 					sizes, (area+size-1)/size,
@@ -298,6 +324,19 @@ func (s *search) runs(t symtile.Tiling) bool {
 	}
 	s.lowers[kind] = lowers
 	return lowers
+}
+
+// fits reports whether the program of a tiling can be lowered within maxScratch.
+func (s *search) fits(t symtile.Tiling) bool {
+	q, err := s.p.At(t)
+	if err == nil {
+		l, _ := lower(q, kernels.Plan{}, s.spec)
+		err = l.check()
+	}
+	if err != nil && s.refused == nil {
+		s.refused = err
+	}
+	return err == nil
 }
 
 // kind is a text that says for every dimension whether its tile is all of it, one element, a divisor or

@@ -56,11 +56,11 @@ func TestSheets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := symtile.Analyze(m.Fusions()[0])
+		p, err := symtile.Analyze(t.Context(), m.Fusions()[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := b.Default(p)
+		plan, err := b.Default(t.Context(), p)
 		if err != nil {
 			return err.Error() + "\n"
 		}

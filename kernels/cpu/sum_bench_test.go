@@ -68,7 +68,7 @@ func againstReading(b *testing.B, p *symtile.Program, bench *check.Bench, plans 
 	for _, text := range plans {
 		plan, err := kernels.ParsePlan(text)
 		if text == "" {
-			plan, err = backend.Default(p)
+			plan, err = backend.Default(b.Context(), p)
 		}
 		if err != nil {
 			b.Fatal(err)

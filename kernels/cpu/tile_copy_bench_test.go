@@ -80,7 +80,7 @@ func BenchmarkMoves(b *testing.B) {
 		p, bench := landscape(b, c.text)
 		backend := New()
 		plans := []kernels.Plan{}
-		def, err := backend.Default(p)
+		def, err := backend.Default(b.Context(), p)
 		if err != nil {
 			b.Fatal(err)
 		}

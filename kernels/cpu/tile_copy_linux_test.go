@@ -83,7 +83,7 @@ func TestMovesEndAtPage(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}
-		p, err := symtile.Analyze(m.Entry)
+		p, err := symtile.Analyze(t.Context(), m.Entry)
 		if err != nil {
 			continue // not every chain has tiles
 		}
@@ -104,7 +104,7 @@ func TestTransposeBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := symtile.Analyze(m.Entry)
+		p, err := symtile.Analyze(t.Context(), m.Entry)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,7 @@ func runTiled(t *testing.T, text, plain string) (padded bool) {
 		t.Fatal(err)
 	}
 	backend := cpu.New()
-	plan, err := backend.Default(p)
+	plan, err := backend.Default(t.Context(), p)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

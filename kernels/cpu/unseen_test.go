@@ -34,7 +34,7 @@ func TestUnseenPrograms(t *testing.T) {
 
 // verifyOffered verifies the default plan of a fusion and up to 64 others.
 func verifyOffered(t *testing.T, c *hlo.Computation) {
-	p, err := symtile.Analyze(c)
+	p, err := symtile.Analyze(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +43,12 @@ func verifyOffered(t *testing.T, c *hlo.Computation) {
 		t.Fatal(err)
 	}
 	b := New()
-	plan, err := b.Default(p)
+	plan, err := b.Default(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	plans := []kernels.Plan{plan}
-	for plan := range b.Plans(p) {
+	for plan := range b.Plans(t.Context(), p) {
 		if plans = append(plans, plan); len(plans) > 64 {
 			break
 		}

@@ -59,11 +59,11 @@ func TestCorpus(t *testing.T) {
 
 func checkFusion(t *testing.T, b *gpu.Backend, c *hlo.Computation) error {
 	t.Helper()
-	p, err := symtile.Analyze(c)
+	p, err := symtile.Analyze(t.Context(), c)
 	if err != nil {
 		return err
 	}
-	plan, err := b.Default(p)
+	plan, err := b.Default(t.Context(), p)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func TestClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(t.Context(), m.Entry)
 	if err != nil {
 		t.Fatal(err)
 	}

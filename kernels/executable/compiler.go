@@ -241,7 +241,7 @@ func (c *compiler) compiled(u *unit) *unit {
 		return same
 	}
 	c.kernels[print] = u
-	p, err := symtile.Analyze(u.Computation)
+	p, err := symtile.Analyze(c.ctx, u.Computation)
 	if err != nil {
 		u.Reason = err.Error()
 		return u
@@ -253,7 +253,7 @@ func (c *compiler) compiled(u *unit) *unit {
 			return u
 		}
 	}
-	plan, err := c.backend.Default(p)
+	plan, err := c.backend.Default(c.ctx, p)
 	if err != nil {
 		u.Reason = err.Error()
 		return u

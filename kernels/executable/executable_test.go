@@ -44,7 +44,11 @@ func compiled(t *testing.T, text string, o Options) (*Executable, *hlo.Module) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m = partition.Module(m, partition.Options{}).Module
+	split, err := partition.Module(t.Context(), m, partition.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = split.Module
 	e, err := Compile(context.Background(), m, cpu.New(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -203,7 +203,7 @@ var wasteful = map[string]string{
 func TestSectors(t *testing.T) {
 	sheet := newSimulator("sm_80").Spec()
 	forCorpus(t, func(t *testing.T, p *symtile.Program) {
-		plan, err := DefaultPlan(p, sheet)
+		plan, err := DefaultPlan(t.Context(), p, sheet)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func forCorpus(t *testing.T, check func(t *testing.T, p *symtile.Program)) {
 		t.Fatal(err)
 	}
 	for _, f := range all {
-		p, err := symtile.Analyze(f.Computation)
+		p, err := symtile.Analyze(t.Context(), f.Computation)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,10 +131,10 @@ func TestOfferedPlansCompile(t *testing.T) {
 		t.Fatal(err)
 	}
 	forCorpus(t, func(t *testing.T, p *symtile.Program) {
-		if _, err := DefaultPlan(p, sheet); err != nil {
+		if _, err := DefaultPlan(t.Context(), p, sheet); err != nil {
 			t.Error(err)
 		}
-		all, err := feasibleCandidates(p, sheet, noTF32)
+		all, err := feasibleCandidates(t.Context(), p, sheet, noTF32)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func checkEdges(t *testing.T, op, d string, values []float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(t.Context(), m.Entry)
 	if err != nil {
 		t.Fatal(err)
 	}

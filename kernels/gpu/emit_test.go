@@ -36,7 +36,7 @@ func TestPTX(t *testing.T) {
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			p, err := symtile.Analyze(m.Entry)
+			p, err := symtile.Analyze(t.Context(), m.Entry)
 			if err != nil {
 				return err.Error() + "\n"
 			}

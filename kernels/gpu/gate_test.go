@@ -43,7 +43,7 @@ func benchmarkGate(b *testing.B, element, target string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(b.Context(), m.Entry)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func benchmarkGate(b *testing.B, element, target string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	plan, err := g.Default(p)
+	plan, err := g.Default(b.Context(), p)
 	if err != nil {
 		b.Fatal(err)
 	}

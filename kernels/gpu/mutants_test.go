@@ -79,7 +79,7 @@ func (s *subject) compile(text string, plan kernels.Plan, sheet device.Spec) err
 	if err != nil {
 		return err
 	}
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(context.Background(), m.Entry)
 	if err != nil {
 		return err
 	}

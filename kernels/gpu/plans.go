@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -27,10 +28,10 @@ const (
 )
 
 // Plans yields the plans that fit the device by the estimate, the cheapest first.
-func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
+func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		// Default says why there are none
-		all, _ := feasibleCandidates(
+		all, _ := feasibleCandidates(ctx,
 			p, b.session.Spec(), b.precisions(p),
 		)
 		for _, c := range all[:min(len(all), maxOffered)] {
@@ -42,26 +43,26 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 }
 
 // Default is the plan with the smallest estimate that can be compiled.
-func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
-	return DefaultPlan(p, b.session.Spec())
+func (b *Backend) Default(ctx context.Context, p *symtile.Program) (kernels.Plan, error) {
+	return DefaultPlan(ctx, p, b.session.Spec())
 }
 
 // DefaultPlan is the default for a device that need not be present. It never rounds to
 // tf32.
-func DefaultPlan(p *symtile.Program, s device.Spec) (kernels.Plan, error) {
-	return cheapest(p, s, noTF32)
+func DefaultPlan(ctx context.Context, p *symtile.Program, s device.Spec) (kernels.Plan, error) {
+	return cheapest(ctx, p, s, noTF32)
 }
 
 // TF32Plan is DefaultPlan where products of f32 may round their operands to tf32.
-func TF32Plan(p *symtile.Program, s device.Spec) (kernels.Plan, error) {
-	return cheapest(p, s, roundings(p))
+func TF32Plan(ctx context.Context, p *symtile.Program, s device.Spec) (kernels.Plan, error) {
+	return cheapest(ctx, p, s, roundings(p))
 }
 
 // cheapest compiles the best candidates until one is accepted.
 func cheapest(
-	p *symtile.Program, s device.Spec, tf32 []int,
+	ctx context.Context, p *symtile.Program, s device.Spec, tf32 []int,
 ) (kernels.Plan, error) {
-	all, err := feasibleCandidates(p, s, tf32)
+	all, err := feasibleCandidates(ctx, p, s, tf32)
 	if err != nil {
 		return kernels.Plan{}, err
 	}
@@ -69,6 +70,9 @@ func cheapest(
 		"%s has no plan that fits %s", p.Fusion.Name, s.Target,
 	)
 	for _, c := range all[:min(len(all), 64)] {
+		if ctx.Err() != nil {
+			return kernels.Plan{}, context.Cause(ctx)
+		}
 		if _, err = compile(p, c.plan(), s); err == nil {
 			return c.plan(), nil
 		}
@@ -110,7 +114,7 @@ func takesTF32(p *symtile.Program, op symtile.Op) bool {
 
 // feasibleCandidates lists the candidates that fit, the cheapest first.
 func feasibleCandidates(
-	p *symtile.Program, s device.Spec, tf32 []int,
+	ctx context.Context, p *symtile.Program, s device.Spec, tf32 []int,
 ) ([]candidate, error) {
 	m, err := newEstimate(p, s)
 	if err != nil {
@@ -124,6 +128,9 @@ func feasibleCandidates(
 	for t := range p.Space.Tilings() {
 		if looked++; looked > maxEnumerated {
 			break
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		programs := m.set(t)
 		if programs > math.MaxInt32 || !m.inOrder() {

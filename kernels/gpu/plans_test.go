@@ -28,7 +28,7 @@ func TestDefaults(t *testing.T) {
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			p, err := symtile.Analyze(m.Entry)
+			p, err := symtile.Analyze(t.Context(), m.Entry)
 			if err != nil {
 				return err.Error() + "\n"
 			}
@@ -47,7 +47,7 @@ func defaultOn(p *symtile.Program, dev string) string {
 	if err != nil {
 		return err.Error()
 	}
-	plan, err := DefaultPlan(p, s)
+	plan, err := DefaultPlan(context.Background(), p, s)
 	if err != nil {
 		return err.Error()
 	}
@@ -81,7 +81,7 @@ func TestOffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, b := kerneltest.Program(t, fmt.Sprintf(text, c.n)), New(s)
-		all := slices.Collect(b.Plans(p))
+		all := slices.Collect(b.Plans(t.Context(), p))
 		deep := slices.IndexFunc(all, func(x kernels.Plan) bool { return x.Knob("stages", 2) > maxOfferedStages })
 		producer := slices.IndexFunc(all, func(x kernels.Plan) bool { return x.Knob("producer", 1) == 4 })
 		t.Logf("%s %d: %d plans; the first deep ring is number %d, the first producer that gives registers away %d", c.target, c.n, len(all), deep, producer)
@@ -105,7 +105,7 @@ func BenchmarkDefaultPlan(b *testing.B) {
 		b.Fatal(err)
 	}
 	kerneltest.BenchmarkDefaults(b, func(p *symtile.Program) error {
-		_, err := DefaultPlan(p, spec)
+		_, err := DefaultPlan(b.Context(), p, spec)
 		return err
 	})
 }

@@ -33,7 +33,7 @@ func TestOrderedReductions(t *testing.T) {
 		if ran < 8 {
 			t.Errorf("only %d of %d plans ran", ran, all)
 		}
-		for plan := range b.Plans(p) {
+		for plan := range b.Plans(t.Context(), p) {
 			if _, err := compile(p, plan, b.session.Spec()); err != nil {
 				t.Errorf("offered, but refused: %v", err)
 			}

@@ -213,7 +213,7 @@ func TestSplitRefusals(t *testing.T) {
 			!strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v, not %q", c.plan, err, c.reason)
 		}
-		all, err := feasibleCandidates(p, s, noTF32)
+		all, err := feasibleCandidates(t.Context(), p, s, noTF32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestSplitDefault(t *testing.T) {
 		{"x = f32[4096,4096] parameter(0)\nz = f32[] constant(0)\nr = f32[4096] reduce(x, z), dimensions={1}, to_apply=add\n", false},
 		{"a = bf16[4096,4096] parameter(0)\nb = bf16[4096,4096] parameter(1)\np = bf16[4096,4096] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", false},
 	} {
-		plan, err := DefaultPlan(kerneltest.Program(t, c.text), s)
+		plan, err := DefaultPlan(t.Context(), kerneltest.Program(t, c.text), s)
 		if err != nil || plan.Knob("splitk", 1) > 1 != c.shared {
 			t.Errorf("%s%s, %v", c.text, plan, err)
 		}

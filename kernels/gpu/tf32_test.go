@@ -23,7 +23,7 @@ func TestTF32(t *testing.T) {
 			b.AllowTF32()
 		}
 		offered := 0
-		for x := range b.Plans(p) {
+		for x := range b.Plans(t.Context(), p) {
 			offered += int(x.Knob(kernels.TF32, 0))
 		}
 		if (offered > 0) != allowed {
@@ -32,10 +32,10 @@ func TestTF32(t *testing.T) {
 		if said := strings.HasSuffix(b.Identity().Revision, "+tf32"); said != allowed {
 			t.Errorf("allowed %v: revision %s", allowed, b.Identity().Revision)
 		}
-		if def, err := b.Default(p); err != nil || def.Knob(kernels.TF32, 0) != 0 {
+		if def, err := b.Default(t.Context(), p); err != nil || def.Knob(kernels.TF32, 0) != 0 {
 			t.Errorf("allowed %v: default %s, %v", allowed, def, err)
 		}
-		if def, err := TF32Plan(p, b.session.Spec()); err != nil ||
+		if def, err := TF32Plan(t.Context(), p, b.session.Spec()); err != nil ||
 			def.Knob(kernels.TF32, 0) != 1 {
 			t.Errorf("with tf32: %s, %v", def, err)
 		}

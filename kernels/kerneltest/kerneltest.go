@@ -28,7 +28,7 @@ func Program(t testing.TB, text string) *symtile.Program {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(t.Context(), m.Entry)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -94,7 +94,7 @@ func BenchmarkDefaults(b *testing.B, choose func(*symtile.Program) error) {
 	}
 	var programs []*symtile.Program
 	for _, f := range fusions {
-		if p, err := symtile.Analyze(f.Computation); err == nil {
+		if p, err := symtile.Analyze(b.Context(), f.Computation); err == nil {
 			programs = append(programs, p)
 		}
 	}

@@ -204,7 +204,7 @@ func (b *Backend) of(p *symtile.Program) (*fusion, error) {
 }
 
 // Plans yields the plans that were tried.
-func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
+func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		f, err := b.of(p)
 		if err != nil {
@@ -219,7 +219,7 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 }
 
 // Default is the default plan at the time of recording.
-func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
+func (b *Backend) Default(ctx context.Context, p *symtile.Program) (kernels.Plan, error) {
 	f, err := b.of(p)
 	if err != nil {
 		return kernels.Plan{}, err

@@ -20,7 +20,7 @@ func program(t *testing.T) *symtile.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(t.Context(), m.Entry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,14 +37,14 @@ func TestRunsTakeTheRecordedTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var plans []string
-	for plan := range b.Plans(p) {
+	for plan := range b.Plans(t.Context(), p) {
 		plans = append(plans, plan.String())
 	}
 	if d := b.Device(); d.Name != "replay:H200" ||
 		!slices.Equal(plans, []string{"16", "8 warps=2", "4"}) {
 		t.Errorf("%s offers %v", d.Name, plans)
 	}
-	standard, err := b.Default(p)
+	standard, err := b.Default(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

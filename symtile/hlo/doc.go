@@ -92,9 +92,8 @@
 // are broadcast; a dimension of extent 1 that broadcast_in_dim grows is dropped
 // by a reshape first.
 //
-// Refused, with a reason: dynamic extents and the dynamic_* operations,
-// quantized types, encodings, host transfers, deprecated operations, blocks that
-// branch, bytecode.
+// Refused, with a reason: dynamic_conv and set_dimension_size, quantized types,
+// encodings, host transfers, deprecated operations, blocks that branch, bytecode.
 //
 // # Canonical form
 //
@@ -116,4 +115,12 @@
 // So renaming, or re-ordering independent instructions, changes nothing, and
 // changing a shape, type, layout, literal, attribute or the order of operands
 // does. The canonical text is HLO and parses back to itself.
+//
+// # Open extents
+//
+// A text may leave extents of parameters open, tensor<?x128xf32> or f32[?,128].
+// ParseFor takes those of the entry's parameters and finds the others, with the numbers
+// that the program computes of them; refinement.go says how. What depends on an extent
+// that is not given is a custom-call, whose OpenExtents says which, and its value a
+// token where the shape is not known. All shapes of a module that was parsed are known.
 package hlo

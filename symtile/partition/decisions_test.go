@@ -19,7 +19,10 @@ func split(t *testing.T, text string, o Options) (*Result, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Module(m, o)
+	r, err := Module(t.Context(), m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all []string
 	for _, f := range r.Module.Fusions() {
 		var ops []string
@@ -30,7 +33,7 @@ func split(t *testing.T, text string, o Options) (*Result, []string) {
 				ops = append(ops, string(i.Op))
 			}
 		}
-		if _, err := symtile.Analyze(f); err != nil {
+		if _, err := symtile.Analyze(t.Context(), f); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}
 		all = append(all, strings.Join(ops, " "))
@@ -94,7 +97,7 @@ func TestAttentionIsOneFusion(t *testing.T) {
 			t.Fatalf("batch %d: %q", batch, got)
 		}
 		f := r.Module.Fusions()[0]
-		p, err := symtile.Analyze(f)
+		p, err := symtile.Analyze(t.Context(), f)
 		if err != nil || p.Online() == p {
 			t.Errorf("batch %d: no online loop, %v", batch, err)
 		}
@@ -244,7 +247,7 @@ func TestNoFusionNeedsItself(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fused := Module(m, Options{}).Module; len(fused.Fusions()) == 0 {
+		if r, err := Module(t.Context(), m, Options{}); err != nil || len(r.Module.Fusions()) == 0 {
 			t.Errorf("seed %d: no fusion", seed)
 		}
 	}
@@ -392,11 +395,11 @@ func TestScanIsDivided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPartitioner(Options{})
+		p := newPartitioner(t.Context(), Options{})
 		fused := p.module(m)
 		all, most := 0, 0
 		for _, f := range fused.Fusions() {
-			prog, err := symtile.Analyze(f)
+			prog, err := symtile.Analyze(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)
 			}

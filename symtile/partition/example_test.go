@@ -1,6 +1,7 @@
 package partition_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -23,7 +24,10 @@ func ExampleModule() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	split := partition.Module(m, partition.Options{})
+	split, err := partition.Module(context.Background(), m, partition.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
 	for _, f := range split.Module.Fusions() {
 		fmt.Println("fusion", f.Name)
 	}

@@ -36,7 +36,7 @@ func (s *clustering) joinNeighbours() {
 	for _, c := range s.all {
 		s.offer(c, &queue)
 	}
-	for len(queue) > 0 {
+	for len(queue) > 0 && s.pricer.ctx.Err() == nil {
 		j := heap.Pop(&queue).(*join)
 		if j.a.gone ||
 			j.b.gone ||

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -57,22 +58,27 @@ type Fusion struct {
 // error for it.
 //
 // The time is proportional to the instructions and their uses, and to the
-// distinct pairs of clusters that the second pass analyses.
-func Module(m *hlo.Module, o Options) *Result {
+// distinct pairs of clusters that the second pass analyses. The error is the
+// cause of a ctx that ended before.
+func Module(ctx context.Context, m *hlo.Module, o Options) (*Result, error) {
 	fusions := m.Fusions()
 	if m.Name == "" || len(fusions) > 1 ||
 		fusions[0] != m.Entry {
-		return &Result{Module: m}
+		return &Result{Module: m}, nil
 	}
-	p := newPartitioner(o)
-	return &Result{p.module(m), p.unfused, p.fusions}
+	p := newPartitioner(ctx, o)
+	divided := p.module(m)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return &Result{divided, p.unfused, p.fusions}, nil
 }
 
 // newPartitioner is a partitioner that has seen nothing yet.
-func newPartitioner(o Options) *partitioner {
+func newPartitioner(ctx context.Context, o Options) *partitioner {
 	return &partitioner{
 		options:     o,
-		pricer:      newPricer(o.Machine.orNominal()),
+		pricer:      newPricer(ctx, o.Machine.orNominal()),
 		usedNames:   map[string]int{},
 		partitioned: map[*hlo.Computation]*hlo.Computation{},
 		sizes:       map[*hlo.Computation]int64{},

@@ -34,7 +34,11 @@ func FuzzPartition(f *testing.F) {
 		if m.Name == "" {
 			m.Name = "named"
 		}
-		fused := Module(m, Options{}).Module
+		r, err := Module(t.Context(), m, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fused := r.Module
 		again, err := hlo.Parse("again", []byte(fused.String()))
 		if err != nil || again.Entry.Fingerprint() != fused.Entry.Fingerprint() {
 			t.Fatalf("%v\n%s", err, fused)
@@ -59,7 +63,7 @@ func BenchmarkPartition(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Module(m, Options{})
+				Module(b.Context(), m, Options{})
 			}
 			b.ReportMetric(
 				float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr",

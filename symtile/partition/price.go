@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -77,9 +78,11 @@ func (a Price) plus(b Price) Price {
 	return Price{a.Bytes + b.Bytes, a.Loads + b.Loads, a.Work + b.Work, a.Launches + b.Launches}
 }
 
-// A pricer prices fusions, each distinct one once.
+// A pricer prices fusions, each distinct one once, until its context ends: then
+// every fusion has an error.
 type pricer struct {
 	Machine
+	ctx   context.Context
 	known map[[32]byte]pricedFusion
 }
 
@@ -102,8 +105,8 @@ type programShape struct {
 }
 
 // newPricer makes a pricer that knows nothing yet.
-func newPricer(m Machine) *pricer {
-	return &pricer{m, map[[32]byte]pricedFusion{}}
+func newPricer(ctx context.Context, m Machine) *pricer {
+	return &pricer{m, ctx, map[[32]byte]pricedFusion{}}
 }
 
 // seconds is the time that a price stands for: nothing overlaps.
@@ -115,6 +118,9 @@ func (p *pricer) seconds(x Price) float64 {
 // fusion is the price of a computation as one kernel. The error is that of
 // symtile.Analyze, or of a tile program that is too large to price.
 func (p *pricer) fusion(c *hlo.Computation) pricedFusion {
+	if p.ctx.Err() != nil {
+		return pricedFusion{err: context.Cause(p.ctx)}
+	}
 	key := c.Fingerprint()
 	known, ok := p.known[key]
 	if !ok {
@@ -127,7 +133,7 @@ func (p *pricer) fusion(c *hlo.Computation) pricedFusion {
 // analyzed prices a computation by its tile program, with and without online
 // loops.
 func (p *pricer) analyzed(c *hlo.Computation) pricedFusion {
-	prog, err := symtile.Analyze(c)
+	prog, err := symtile.Analyze(p.ctx, c)
 	if err != nil {
 		return pricedFusion{err: err}
 	}

@@ -4,6 +4,7 @@
 package golden
 
 import (
+	"context"
 	"crypto/sha256"
 	"embed"
 	"fmt"
@@ -96,7 +97,7 @@ func parseKernel(block string) (g Kernel, err error) {
 	if err != nil {
 		return g, err
 	}
-	g.Program, err = symtile.Analyze(m.Entry)
+	g.Program, err = symtile.Analyze(context.Background(), m.Entry)
 	return g, err
 }
 

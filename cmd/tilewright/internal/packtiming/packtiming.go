@@ -135,11 +135,11 @@ func newRunner(
 	if err != nil {
 		return nil, err
 	}
-	p, err := symtile.Analyze(m.Entry)
+	p, err := symtile.Analyze(ctx, m.Entry)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := b.Default(p)
+	plan, err := b.Default(ctx, p)
 	if err != nil {
 		return nil, err
 	}
