@@ -63,11 +63,11 @@ func plans(p program, spec device.Spec, rng *rand.Rand) ([]kernels.Plan, error) 
 	}
 	b := gpu.New(s)
 	defer b.Close()
-	standard, err := b.Default(p.Program)
+	standard, err := b.Default(context.Background(), p.Program)
 	if err != nil {
 		return nil, err
 	}
-	offered := slices.Collect(b.Plans(p.Program))
+	offered := slices.Collect(b.Plans(context.Background(), p.Program))
 	all := []kernels.Plan{standard}
 	all = append(all, offered[:min(cheapest, len(offered))]...)
 	for _, knob := range knobValues {

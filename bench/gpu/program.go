@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"os"
@@ -47,7 +48,7 @@ func programs(large string) (all []program, err error) {
 		return nil, err
 	}
 	for _, f := range fusions {
-		p, err := symtile.Analyze(f.Computation)
+		p, err := symtile.Analyze(context.Background(), f.Computation)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +76,7 @@ func programs(large string) (all []program, err error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := symtile.Analyze(m.Entry)
+		p, err := symtile.Analyze(context.Background(), m.Entry)
 		if err != nil {
 			return nil, err
 		}
