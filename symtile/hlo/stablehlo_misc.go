@@ -413,7 +413,9 @@ func lowerTopK(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 }
 
 // An expansion appends the instructions that a StableHLO operation without an HLO
-// opcode is taken apart into. All results have one shape.
+// opcode is taken apart into. All results have one shape. Its methods append an
+// operation each and return its value; constants are scalars that are broadcast, as
+// those of the text are.
 type expansion struct {
 	m     *mlir
 	b     *block
@@ -511,6 +513,10 @@ var gammaTerms = []float64{
 
 // lowerFunction is for functions of one number that HLO has no opcode for. Types
 // narrower than f32 are computed in f32.
+//
+// The parts are those of XLA, in its order, so that the results are its own but for the
+// last digits that its logarithms and sines differ by. bench/models/numerics.py compares
+// them with XLA:CPU, kernels/reference with the functions themselves.
 func lowerFunction(
 	expand func(e expansion, x *Instr) *Instr,
 ) func(*mlir, *block, *mlirOp) (*Instr, error) {
