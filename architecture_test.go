@@ -20,6 +20,7 @@ const module = "github.com/tilewright/tilewright/"
 // imports, exactly; data flows from the imports to the package.
 var mayImport = map[string][]string{
 	"bench/attack":      {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/gpu":         {"kernels", "kernels/gpu", "kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/ptx/sim", "symtile", "symtile/hlo", "testdata/hlo"},
 	"bench/judge":       {"cost", "cost/problem"},
 	"bench/lookup":      {"cache"},
 	"bench/models":      {"cache", "kernels", "kernels/cpu", "kernels/executable", "kernels/reference", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
@@ -28,10 +29,12 @@ var mayImport = map[string][]string{
 	"cache":             {},
 	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},
 	"cmd/tilewright": {
-		"cache", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
-		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "serve", "symtile", "symtile/hlo", "symtile/index",
+		"cache", "cmd/tilewright/internal/filter", "cmd/tilewright/internal/line", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
+		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "search/contest", "search/table", "serve", "symtile", "symtile/hlo", "symtile/index",
 		"symtile/layout", "symtile/layout/draw", "symtile/partition", "testdata/hlo", "tuner", "tuner/report",
 	},
+	"cmd/tilewright/internal/filter":     {"cache"},
+	"cmd/tilewright/internal/line":       {},
 	"cmd/tilewright/internal/output":     {},
 	"cmd/tilewright/internal/packtiming": {"kernels", "kernels/check", "symtile", "symtile/hlo", "symtile/layout"},
 	"cost":                               {"kernels", "symtile", "symtile/hlo"},
@@ -61,6 +64,9 @@ var mayImport = map[string][]string{
 	"kernels/reference":                  {"kernels", "symtile/hlo"},
 	"kernels/replay":                     {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
 	"query":                              {"cache", "cost", "kernels", "kernels/cpu", "kernels/reference", "symtile", "symtile/hlo", "symtile/hloproto", "symtile/index", "symtile/indexing", "symtile/partition", "tuner"},
+	"search":                             {},
+	"search/contest":                     {"cost/problem", "search", "search/table"},
+	"search/table":                       {"search"},
 	"serve":                              {"query", "symtile", "symtile/hlo", "tuner"},
 	"symtile":                            {"symtile/hlo", "symtile/index", "symtile/indexing", "symtile/layout"},
 	"symtile/hlo":                        {"symtile/hlo/origin", "symtile/hlo/packing", "symtile/hlo/replicas", "symtile/source"},

@@ -3,9 +3,11 @@ package query
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 
@@ -17,9 +19,14 @@ import (
 )
 
 // Modules parses the modules of a text, which lines "// -----" separate, or of a
-// message of XLA's. A number above 0 chooses one of them. Those that can be read come
-// with the errors of the others, which the name begins.
-func Modules(name string, src []byte, number int) ([]*hlo.Module, error) {
+// message of XLA's, either as it is or compressed by gzip. A number above 0 chooses one
+// of them, and given are extents that texts leave open. Those that can be read come with
+// the errors of the others, which the name begins.
+func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Module, error) {
+	src, err := uncompressed(name, src)
+	if err != nil {
+		return nil, err
+	}
 	if hloproto.Detected(src) {
 		text, err := hloproto.Text(name, src)
 		if err != nil {
@@ -37,7 +44,7 @@ func Modules(name string, src []byte, number int) ([]*hlo.Module, error) {
 	var all []*hlo.Module
 	var failed []error
 	for _, text := range texts {
-		m, err := hlo.Parse(name, text)
+		m, err := hlo.ParseFor(name, text, given)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -47,10 +54,41 @@ func Modules(name string, src []byte, number int) ([]*hlo.Module, error) {
 	return all, errors.Join(failed...)
 }
 
+// MaxBytes bounds the text of a module, also of what gzip has compressed. The largest
+// that compilers dump have some tens of megabytes.
+const MaxBytes = 256 << 20
+
+// Compressed reports whether a file that begins so was compressed by gzip.
+func Compressed(src []byte) bool { return bytes.HasPrefix(src, []byte("\x1f\x8b")) }
+
+// uncompressed is the content of a text that gzip may have compressed.
+func uncompressed(name string, src []byte) ([]byte, error) {
+	if !Compressed(src) {
+		return src, nil
+	}
+	content, err := gzip.NewReader(bytes.NewReader(src))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err) // "gzip: invalid header"
+	}
+	text, err := io.ReadAll(io.LimitReader(content, MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: gzip: %w", name, err)
+	case len(text) > MaxBytes:
+		return nil, TooLong(name)
+	}
+	return text, nil
+}
+
+// TooLong is the error of a text of more than MaxBytes.
+func TooLong(name string) error {
+	return fmt.Errorf("%s is longer than %d MiB; a module is shorter", name, MaxBytes>>20)
+}
+
 // Read parses a text that is one module and splits it into fusions, unless it has
 // some. The error is also the cause of a ctx that ended before.
 func Read(ctx context.Context, name string, src []byte) (*partition.Result, error) {
-	all, err := Modules(name, src, 0)
+	all, err := Modules(name, src, 0, nil)
 	if err != nil {
 		return nil, err
 	}

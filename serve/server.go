@@ -40,8 +40,10 @@ type Server struct {
 // answered at the same time, and responses come in the order in which they are done.
 // The error is one of reading or writing; a line that is no request is answered by one.
 func (s *Server) Stream(ctx context.Context, in io.Reader, out io.Writer) error {
-	t := &stream{ctx: ctx, server: s, out: bufio.NewWriter(out)}
+	t := &stream{server: s, out: bufio.NewWriter(out)}
 	t.room.L = &t.mu
+	t.ctx, t.cancel = context.WithCancel(ctx)
+	defer t.cancel()
 	stop := context.AfterFunc(ctx, func() { t.end(ctx.Err()) })
 	defer stop()
 	err := t.read(bufio.NewReaderSize(in, 1<<16))
@@ -53,6 +55,7 @@ func (s *Server) Stream(ctx context.Context, in io.Reader, out io.Writer) error 
 // asked.
 type stream struct {
 	ctx     context.Context
+	cancel  context.CancelFunc
 	server  *Server
 	running sync.WaitGroup
 
@@ -166,6 +169,7 @@ func (t *stream) write(text []byte, size int) {
 	}
 	if err != nil && t.err == nil {
 		t.err = err
+		t.cancel() // nobody reads what else was asked
 	}
 	t.room.Broadcast()
 }

@@ -1,10 +1,12 @@
 package symtile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -33,12 +35,12 @@ func Analyze(ctx context.Context, c *hlo.Computation) (*Program, error) {
 	if inMemory != c {
 		flat = inMemory
 	}
-	flat = rewriteOps(flat)
+	flat, roles := rewriteOps(flat)
 	p, err := buildSymbolic(ctx, flat)
 	if err != nil {
 		return nil, err
 	}
-	p.Fusion, p.Physical = c, inMemory
+	p.Fusion, p.Physical, p.roles = c, inMemory, roles
 	return p, nil
 }
 
@@ -55,7 +57,7 @@ func (p *Program) At(t Tiling) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tiling %v: %w", []int64(t), err)
 	}
-	q.Fusion, q.Physical = p.Fusion, p.Physical
+	q.Fusion, q.Physical, q.roles = p.Fusion, p.Physical, p.roles
 	return q, nil
 }
 
@@ -100,7 +102,7 @@ func build(
 	}
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {
-			return nil, refuse(o, "root", "the fusion returns %s, which is not an array", o.Shape)
+			return nil, refuse(o, "root", "%s", cmp.Or(o.OpenExtents(), fmt.Sprintf("the fusion returns %s, which is not an array", o.Shape)))
 		}
 	}
 	if err := b.roots(outs); err != nil {
@@ -126,8 +128,8 @@ func (p *Program) Check(t Tiling) error {
 	dims := p.Space.Dims
 	if len(t) != len(dims) {
 		return fmt.Errorf(
-			"tiling %v has %d sizes; the space has %d dimensions",
-			[]int64(t), len(t), len(dims),
+			"tiling %v has %d sizes; the space has %d dimensions: %s",
+			[]int64(t), len(t), len(dims), strings.Join(p.DimNames(), ", "),
 		)
 	}
 	for k, size := range t {
@@ -136,7 +138,7 @@ func (p *Program) Check(t Tiling) error {
 			return fmt.Errorf(
 				"tiling %v: size %d of %s is outside [1, %d]",
 				[]int64(t), size,
-				dims[k].Name, maxSize,
+				p.DimNames()[k], maxSize,
 			)
 		}
 	}

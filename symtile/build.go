@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -186,7 +187,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	row, ok := b.table[i.Op]
 	if !ok {
 		return 0, refuse(
-			i, "not-in-op-table", "%s", refusalReason(i.Op),
+			i, "not-in-op-table", "%s", cmp.Or(i.OpenExtents(), refusalReason(i.Op)),
 		)
 	}
 	if isAccumulator(i) {

@@ -74,7 +74,8 @@
 // The errors of this package fall into three groups, which errors.Is and
 // errors.As tell apart; errors.go lists them. An error of the fusion
 // (*symtile.Untileable) is permanent. An error of the plans (*NoWinnerError)
-// says that no candidate was right and ran, with the reason of each. An error of
+// says that no candidate was right and ran, with the reason of each; a *TooSlowError
+// that the budget has no room for a run. An error of
 // the database (cache.ErrForeign, cache.ErrNewer and others) leaves what is stored
 // as it was; one that is busy or damaged in part does not end a race. The error of a context that ended is passed on as it is.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
@@ -38,6 +39,24 @@ func (e *NoWinnerError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the reason.
 func (e *NoWinnerError) Unwrap() error { return e.Err }
+
+// A TooSlowError says that a fusion is not raced since the budget has no room for a run
+// of it.
+type TooSlowError struct {
+	Fusion string
+	// What one run takes by the price of the default plan, which is at most
+	// maxRunShare of the budget otherwise, or by cost.LowerBound where that is more.
+	Run    time.Duration
+	Budget time.Duration
+}
+
+// Error says both times, and not the fusion, as that of a NoWinnerError.
+func (e *TooSlowError) Error() string {
+	return fmt.Sprintf(
+		"one run is predicted to take %v, which is too long for a budget of %v",
+		e.Run.Round(time.Millisecond), e.Budget,
+	)
+}
 
 // An UnkeptError says that what was measured of a fusion is not stored. With the
 // Result of a winner it is about that; the samples are in a journal if there could

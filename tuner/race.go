@@ -73,6 +73,9 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 	if err := r.resume(); err != nil {
 		return cache.Record{}, err
 	}
+	if err := r.tooSlow(); err != nil {
+		return cache.Record{}, err
+	}
 	err = r.verifyAll(ctx)
 	r.tuner.phase(r.fusion.Name, Racing)
 	for again := true; err == nil && again; {
@@ -90,6 +93,26 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 		return r.provisionalRecord(ctx), err
 	}
 	return r.timedRecord()
+}
+
+// maxRunShare is how many budgets a run of the default plan may take by its price, which
+// is known to be wrong by about as much: verification alone is several runs.
+const maxRunShare = 4
+
+// tooSlow is a *TooSlowError of a fusion that the budget has no room for, unless it was
+// timed before.
+func (r *race) tooSlow() error {
+	first := r.candidates[0]
+	budget := r.tuner.Options.budget()
+	predicted := first.Seconds
+	if _, priced := r.tuner.Backend.(kernels.PricedBackend); !priced {
+		predicted = 0 // a number that all plans have
+	}
+	if first.trial.Median() > 0 || max(r.bound, predicted/maxRunShare) < budget.Seconds() {
+		return nil
+	}
+	run := max(r.bound, predicted)
+	return &TooSlowError{r.fusion.Name, time.Duration(run * float64(time.Second)), budget}
 }
 
 // resume gives the candidates the samples of an interrupted race.

@@ -396,10 +396,11 @@ func (s *Schedule) settle(
 	var none *NoWinnerError
 	var hung *HungError
 	var uncomputed *kernels.Uncomputed
+	var slow *TooSlowError
 	kept := x.Result.Record.Plan != ""
 	x.Err = err
 	switch {
-	case errors.As(err, &no), errors.As(err, &uncomputed):
+	case errors.As(err, &no), errors.As(err, &uncomputed), errors.As(err, &slow):
 		x.State = StateRefused
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		if kept && x.State == StateWaiting {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
 	"github.com/tilewright/tilewright/kernels"
 )
 
@@ -49,12 +50,18 @@ type call struct {
 	command command
 	// Arguments that are not parsed yet.
 	rest []string
+	// Extents of -shape.
+	shapes shapeList
+	// What was read from the standard input.
+	piped []byte
 	// Standard input, output and error.
 	in  io.Reader
 	out io.Writer
 	err io.Writer
 	// The result is printed as JSON.
 	json bool
+	// Messages are broken into lines of a terminal's width.
+	narrow bool
 	// What a test does to the backend that is opened; nil does nothing.
 	tamper func(kernels.Backend) kernels.Backend
 }
@@ -218,4 +225,31 @@ func (c *call) replaceFlag() *bool {
 // dbFlag defines -db.
 func (c *call) dbFlag() *string {
 	return c.String("db", "tilewright.db", "the cache `file`")
+}
+
+// note prints a message on the standard error, in lines of a terminal's width if the
+// command prints all of its lines so.
+func (c *call) note(format string, args ...any) {
+	if c.narrow {
+		fmt.Fprintln(c.err, wrapped(format, args...))
+		return
+	}
+	fmt.Fprintf(c.err, format+"\n", args...)
+}
+
+// wrapped is a message in lines of a terminal's width. One of several lines, which may
+// have an excerpt with a caret, stays as it is.
+func wrapped(format string, args ...any) string {
+	message := strings.TrimSuffix(fmt.Sprintf(format, args...), "\n")
+	if strings.Contains(message, "\n") {
+		return message
+	}
+	return line.Wrap(line.Width, message)
+}
+
+// firstLine is a text up to its first line break: what a table shows of a message that
+// has an excerpt of a program below it.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }

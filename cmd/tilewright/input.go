@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ func (c *call) partitioned(file string) (*partition.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.shapes.unused(); err != nil {
+		return nil, err
+	}
 	if len(all) > 1 {
 		return nil, usagef("%s has %d modules; choose one: %s#1 to %s#%d", file, len(all), file, file, len(all))
 	}
@@ -54,7 +58,8 @@ func (c *call) readModules(file string) ([]*hlo.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.Modules(path, src, number)
+	all, err := query.Modules(path, src, number, c.shapes.given())
+	return c.shapes.take(all), err
 }
 
 // moduleNumber splits FILE#2 into the file and the number of a module in it; a file
@@ -72,7 +77,8 @@ func moduleNumber(file string) (path string, number int) {
 }
 
 // moduleNames are the names of files of modules in a folder, the first kind that it
-// has: what XLA dumps for a backend, after its passes, any text, or messages.
+// has: what XLA dumps for a backend, after its passes, any text, or messages. Each may
+// be compressed, and then ends in .gz, too.
 var moduleNames = [][]string{
 	{"after_optimizations.txt"},
 	{".hlo", ".mlir", ".stablehlo", ".txt"},
@@ -137,7 +143,7 @@ func folderModules(folder string) ([]string, error) {
 			return err
 		}
 		for k, endings := range moduleNames {
-			if hasEnding(path, endings) {
+			if hasEnding(strings.TrimSuffix(path, ".gz"), endings) {
 				kinds[k] = append(kinds[k], path)
 			}
 		}
@@ -217,14 +223,16 @@ func (r *ratio) Set(text string) error {
 	return nil
 }
 
-// maxTextBytes bounds the text of a module. The largest that compilers dump have
-// some tens of megabytes.
-const maxTextBytes = 256 << 20
-
 // readFile reads a file, or the standard input for "-".
 func (c *call) readFile(file string) ([]byte, error) {
 	if file == "-" {
-		return readText(file, c.in)
+		if c.piped == nil {
+			var err error
+			if c.piped, err = readText(file, c.in); err != nil {
+				return nil, err
+			}
+		}
+		return c.piped, nil
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -235,38 +243,33 @@ func (c *call) readFile(file string) ([]byte, error) {
 	switch {
 	case err != nil || !info.Mode().IsRegular():
 		return readText(file, f)
-	case info.Size() > maxTextBytes:
-		return nil, tooLong(file)
+	case info.Size() > query.MaxBytes:
+		return nil, query.TooLong(file)
 	}
 	return io.ReadAll(f) // a message has zero bytes
 }
 
-// readText reads all of a text of at most maxTextBytes. A zero byte ends it: no
-// text has one, so that the parser fails there, and a device or a binary file is
-// not read to its end.
+// readText reads all of a text of at most query.MaxBytes. A zero byte ends it, unless
+// it is compressed: no text has one, so that the parser fails there, and a device or a
+// binary file is not read to its end.
 func readText(file string, r io.Reader) ([]byte, error) {
 	var all []byte
 	chunk := make([]byte, 1<<16)
 	for {
 		n, err := r.Read(chunk)
 		all = append(all, chunk[:n]...)
-		if zero := bytes.IndexByte(chunk[:n], 0); zero >= 0 {
+		if zero := bytes.IndexByte(chunk[:n], 0); zero >= 0 && !query.Compressed(all) {
 			return all[:len(all)-n+zero+1], nil
 		}
 		switch {
-		case len(all) > maxTextBytes:
-			return nil, tooLong(file)
+		case len(all) > query.MaxBytes:
+			return nil, query.TooLong(file)
 		case err == io.EOF:
 			return all, nil
 		case err != nil:
 			return nil, err
 		}
 	}
-}
-
-// tooLong is the error of a text of more than maxTextBytes.
-func tooLong(file string) error {
-	return fmt.Errorf("%s is longer than %d MiB; a module is shorter", file, maxTextBytes>>20)
 }
 
 // fusions selects the fusions of a module by name; "" selects all.
@@ -332,16 +335,25 @@ func parseSizes(text string) (symtile.Tiling, error) {
 	return t, nil
 }
 
+// planNames are the names of the dimensions of a fusion's plans; nil if it has no tiles.
+func planNames(ctx context.Context, f *hlo.Computation) kernels.PlanNames {
+	p, err := symtile.Analyze(ctx, f)
+	if err != nil {
+		return nil
+	}
+	return kernels.PlanNamesOf(p)
+}
+
 // chosenPlan parses -plan, or makes a plan of the sizes of -tiling, or takes
 // the default plan; standard returns that.
 func chosenPlan(
-	tiling, plan string, standard func() (kernels.Plan, error),
+	tiling, plan string, names kernels.PlanNames, standard func() (kernels.Plan, error),
 ) (kernels.Plan, error) {
 	switch {
 	case plan != "" && tiling != "":
 		return kernels.Plan{}, usagef("-tiling and -plan exclude each other")
 	case plan != "":
-		return kernels.ParsePlan(plan)
+		return names.Parse(plan)
 	case tiling != "":
 		t, err := parseSizes(tiling)
 		return kernels.Plan{Tiles: t}, err
@@ -351,10 +363,7 @@ func chosenPlan(
 
 // warn says that a damaged entry of a database is left out, and how to remove it.
 func (c *call) warn(d *cache.DamagedError) {
-	fmt.Fprintf(
-		c.err, "tilewright %s: warning: %v; it is left out (`tilewright cache rm %x` removes it)\n",
-		c.command.name, d, d.Key.Fusion[:4],
-	)
+	c.note("tilewright %s: warning: %v; it is left out (`tilewright cache rm %x` removes it)", c.command.name, d, d.Key.Fusion[:4])
 }
 
 // warnOfDamage warns of every damaged record and unfinished race. Its error is that
@@ -388,7 +397,7 @@ func (c *call) soundRecords(db *cache.DB) (sound []cache.Record, err error) {
 func (c *call) defaultFails(r cache.Record) bool {
 	why := r.DefaultFailure()
 	if why != "" {
-		fmt.Fprintf(c.err, "tilewright %s: %s: %s\n", c.command.name, r.Name, why)
+		c.note("tilewright %s: %s: %s", c.command.name, r.Name, why)
 	}
 	return why != ""
 }

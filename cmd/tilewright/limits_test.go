@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -127,4 +129,55 @@ func reshapes(n int) string {
 		fmt.Fprintf(&b, "r%[1]d = f32[35,24] reshape(t%[2]d)\nt%[1]d = f32[24,35] transpose(r%[1]d), dimensions={1,0}\n", k, k-1)
 	}
 	return b.String()
+}
+
+// TestCompressedTexts reads a module that gzip has compressed, as a file, in a folder
+// and from a pipe. What is no module, or too long when it is unpacked, is an error.
+func TestCompressedTexts(t *testing.T) {
+	const text = "// -----\nHloModule a\nENTRY a { x = f32[64] parameter(0) ROOT y = tanh(x) }\n"
+	dir := t.TempDir()
+	file := filepath.Join(dir, "m.hlo.gz")
+	whole := compressed(t, []byte(text))
+	show := func(name string, content []byte) string {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs strings.Builder
+		run([]string{"show", name}, bytes.NewReader(content), &out, &errs)
+		return out.String() + errs.String()
+	}
+	want := show("-", []byte(text))
+	for _, name := range []string{file, file + "#1", "-"} {
+		if got := show(name, whole); got != want || !strings.Contains(got, "fused.y") {
+			t.Errorf("show %s prints %q, want %q", name, got, want)
+		}
+	}
+	if all, err := folderModules(dir); err != nil || len(all) != 1 {
+		t.Errorf("the folder has %v, %v; want %s", all, err, file)
+	}
+	for want, content := range map[string][]byte{
+		"m.hlo.gz: gzip: unexpected EOF": whole[:len(whole)-9],
+		"m.hlo.gz: gzip: invalid header": append(whole[:2:2], make([]byte, 16)...),
+		"longer than 256 MiB":            compressed(t, bytes.Repeat([]byte(" "), 256<<20+1)),
+	} {
+		if got := show(file, content); !strings.Contains(got, want) {
+			t.Errorf("show prints %q, want %q", got, want)
+		}
+	}
+}
+
+// compressed is a gzip file.
+func compressed(t *testing.T, content []byte) []byte {
+	var to bytes.Buffer
+	z, err := gzip.NewWriterLevel(&to, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to.Bytes()
 }

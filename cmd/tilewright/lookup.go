@@ -42,8 +42,9 @@ type lookupJSON struct {
 	Basis tuner.Basis `json:"basis,omitempty"`
 	// How what a nearest answer was measured for differs from what was asked.
 	Differs []string `json:"differs,omitempty"`
-	// The plan.
-	Plan string `json:"plan,omitempty"`
+	// The plan, and the names of its dimensions, in order.
+	Plan string            `json:"plan,omitempty"`
+	Dims kernels.PlanNames `json:"dims,omitempty"`
 	// Seconds is the median of the winner, or, where Untimed is set, its price.
 	Seconds float64 `json:"seconds,omitempty"`
 	// The plan that the winner is compared with, and its median.
@@ -92,6 +93,7 @@ func runLookup(c *call) error {
 		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, each with its canonical text"),
 	}
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
+	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
@@ -99,11 +101,18 @@ func runLookup(c *call) error {
 	if *f.require != "" && *f.require != string(tuner.Exact) {
 		return usagef("-require %s: only exact can be required", *f.require)
 	}
-	m, _, err := c.readModule(args[0])
+	return c.eachShape(func() error {
+		return c.lookup(f, args[0], *name)
+	})
+}
+
+// lookup looks up the fusions of a file, or the one of a name.
+func (c *call) lookup(f lookupFlags, file, name string) error {
+	m, _, err := c.readModule(file)
 	if err != nil {
 		return err
 	}
-	all, err := fusions(args[0], m, *name)
+	all, err := fusions(file, m, name)
 	if err != nil {
 		return err
 	}
@@ -216,6 +225,7 @@ func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (loo
 	}
 	if j.Found = a.Basis == tuner.Exact || !w.required; j.Found {
 		j.fill(&a)
+		j.Dims = planNames(ctx, fusion)
 	}
 	return j, nil
 }
@@ -295,7 +305,7 @@ func (j lookupJSON) print(c *call) error {
 		fmt.Fprintf(c.err, "%s: nothing is known on %s\n", j.Fusion, j.Device)
 		return nil
 	}
-	fmt.Fprintf(c.out, "%s\n", j.Plan)
+	fmt.Fprintf(c.out, "%s\n", j.Dims.Stored(j.Plan))
 	for _, note := range j.notes() {
 		fmt.Fprintf(c.err, "note: %s\n", note)
 	}

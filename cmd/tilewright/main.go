@@ -29,7 +29,7 @@ func commands() []command {
 	return append(
 		[]command{
 			showCommand, partitionCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, serveCommand, cacheCommand,
-			reportCommand, layoutCommand, devicesCommand, doctorCommand,
+			reportCommand, replayCommand, layoutCommand, devicesCommand, doctorCommand,
 		},
 		cudaCommands()...,
 	)
@@ -196,11 +196,4 @@ func didYouMean(name string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", near)
-}
-
-// firstLine is a text up to its first line break: what a table shows of a message that
-// has an excerpt of a program below it.
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

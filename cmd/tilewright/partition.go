@@ -33,19 +33,30 @@ func runPartition(c *call) error {
 	out := c.String("o", "", "write the module with fusions to this `file`, as HLO text")
 	replace := c.Bool("f", false, "replace a file of another kind with -o")
 	why := c.Bool("why", false, "print every decision")
+	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
+	}
+	if *out != "" && c.shapes.count() > 1 {
+		return usagef("-o takes one value of -shape")
 	}
 	file := output.File{Name: *out, Kind: output.HLO, Reads: args, Replace: *replace}
 	if err := file.Check(); err != nil {
 		return err
 	}
-	split, err := c.partitioned(args[0])
+	return c.eachShape(func() error {
+		return c.partition(args[0], file, *why)
+	})
+}
+
+// partition partitions a file, prints the result and writes it to out.
+func (c *call) partition(name string, file output.File, why bool) error {
+	split, err := c.partitioned(name)
 	if err != nil {
 		return err
 	}
-	if *out != "" {
+	if file.Name != "" {
 		err := file.Write(func(w *bufio.Writer) error {
 			m := *split.Module
 			m.Name = cmp.Or(m.Name, m.Entry.Name) // XLA reads no computations without a header
@@ -60,7 +71,7 @@ func runPartition(c *call) error {
 	if c.json {
 		return c.printJSON(j)
 	}
-	return printPartition(c, j, *why)
+	return printPartition(c, j, why)
 }
 
 // printPartition prints a line for every fusion, what is outside, and the sums.

@@ -45,6 +45,8 @@ type rankJSON struct {
 	Legal int `json:"legal"`
 	// DefaultError is how the default plan failed its check, by the record in -db.
 	DefaultError string `json:"defaultError,omitempty"`
+	// Dims are the names of the dimensions of plans, in order.
+	Dims kernels.PlanNames `json:"dims,omitempty"`
 	// Plans in the order of the cost model, the cheapest first.
 	Plans []rankedJSON `json:"plans"`
 }
@@ -69,6 +71,7 @@ func runRank(c *call) error {
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
 	top := c.Int("top", 10, "print this many `plans`")
 	problems := c.String("problems", "", "price the plans of the problems in this `file` of JSON lines")
+	c.shapeFlag()
 	args, err := c.parse(0, 1)
 	switch {
 	case err != nil:
@@ -78,7 +81,14 @@ func runRank(c *call) error {
 	case len(args) == 0:
 		return usagef("it needs FILE, or -problems")
 	}
-	fusion, b, err := c.readFor(args[0], *name, device)
+	return c.eachShape(func() error {
+		return c.rank(args[0], *name, *db, device, *top)
+	})
+}
+
+// rank ranks the plans of the fusion of a name and prints the first ones.
+func (c *call) rank(file, name, db string, device deviceFlags, top int) error {
+	fusion, b, err := c.readFor(file, name, device)
 	if err != nil {
 		return err
 	}
@@ -86,7 +96,7 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	winners := cache.Open(*db)
+	winners := cache.Open(db)
 	if err := c.warnOfDamage(winners); err != nil {
 		return err
 	}
@@ -110,8 +120,9 @@ func runRank(c *call) error {
 		Fusion: fusion.Name,
 		Device: b.Identity().Name,
 		Legal:  len(plans),
+		Dims:   kernels.PlanNamesOf(p),
 	}
-	for _, r := range ranked[:min(max(*top, 0), len(ranked))] {
+	for _, r := range ranked[:min(max(top, 0), len(ranked))] {
 		j.Plans = append(j.Plans, rankedJSON{
 			r.Plan.String(), r.Seconds, r.Terms(), r.Features(),
 		})
@@ -162,7 +173,7 @@ func (j rankJSON) print(c *call, d kernels.Device) error {
 	}
 	fmt.Fprintln(t)
 	for _, p := range j.Plans {
-		fmt.Fprintf(t, "%s\t%s", report.Seconds(p.Seconds), p.Plan)
+		fmt.Fprintf(t, "%s\t%s", report.Seconds(p.Seconds), j.Dims.Stored(p.Plan))
 		for _, term := range p.Terms {
 			fmt.Fprintf(t, "\t%s", report.Seconds(term.Seconds))
 		}

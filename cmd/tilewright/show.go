@@ -57,43 +57,51 @@ func runShow(c *call) error {
 	ptx := c.Bool("ptx", false, "print the kernel of a plan for a GPU instead")
 	kernel := ptxFlags{
 		target: c.String("target", "sm_90", "the `GPU` of -ptx: a target or a product, e.g. sm_80, H200"),
-		plan:   c.String("plan", "", "the `plan` of -ptx, e.g. \"1,512,512,512 warps=8\""),
+		plan:   c.String("plan", "", "the `plan` of -ptx, e.g. \"row=1 col=512 max=512 sum=512 warps=8\" or \"1,512,512,512 warps=8\""),
 		tf32:   c.Bool("tf32", false, "let the default plan of -ptx round operands of products of f32 to tf32"),
 		tiling: tiling,
 	}
+	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
 	}
-	if *ptx {
+	return c.eachShape(func() error {
+		if !*ptx {
+			return kernel.tiles(c, args[0], *name, *at)
+		}
 		f, err := c.readFusion(args[0], *name)
 		if err != nil {
 			return err
 		}
 		return kernel.print(c, f)
-	}
-	if *kernel.plan != "" || *kernel.tf32 {
+	})
+}
+
+// tiles shows the maps and tiles of the fusions of a file, or of the one of a name.
+func (f ptxFlags) tiles(c *call, file, name, at string) error {
+	if *f.plan != "" || *f.tf32 {
 		return usagef("-plan and -tf32 need -ptx; tiles are shown with -tiling")
 	}
-	if *at != "" && *tiling == "" {
+	if at != "" && *f.tiling == "" {
 		return usagef("-at needs -tiling")
 	}
-	m, outside, err := c.readModule(args[0])
+	m, outside, err := c.readModule(file)
 	if err != nil {
 		return err
 	}
-	all, err := fusions(args[0], m, *name)
+	all, err := fusions(file, m, name)
 	if err != nil {
 		return err
 	}
-	if *tiling != "" && len(all) > 1 {
-		return usagef("%s has %d fusions; choose one with -fusion", args[0], len(all))
+	if *f.tiling != "" && len(all) > 1 {
+		return usagef("%s has %d fusions; choose one with -fusion", file, len(all))
 	}
-	point, err := parsePoint(*tiling, *at)
+	point, err := parsePoint(*f.tiling, at)
 	if err != nil {
 		return err
 	}
-	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *tiling == ""}
+	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *f.tiling == ""}
 	callers := query.Callers(m)
 	first := map[[32]byte]*query.Fusion{}
 	for _, f := range all {
@@ -107,7 +115,7 @@ func runShow(c *call) error {
 		}
 		j.Fusions = append(j.Fusions, first[print])
 	}
-	if *name == "" {
+	if name == "" {
 		j.Outside = query.NewOutside(outside)
 	}
 	if c.json {
@@ -196,6 +204,12 @@ func printFusion(c *call, j *query.Fusion, symbolic bool) {
 	if j.MoreTilings {
 		tilings = "2^63 - 1 or more"
 	}
+	fmt.Fprintln(c.out, "\ndimensions of a plan")
+	t := c.table()
+	for _, d := range j.Space.Dims {
+		fmt.Fprintf(t, "  %s\t%s\textent %d\t%s\tfrom %s\n", d.Role, d.Name, d.Extent, d.Kind, d.Instr)
+	}
+	t.Flush()
 	fmt.Fprintf(c.out, "\ntile program, %s tilings proposed\n", tilings)
 	for _, line := range strings.Split(strings.TrimSpace(j.Program), "\n") {
 		fmt.Fprintf(c.out, "  %s\n", line)
@@ -238,8 +252,9 @@ type ptxJSON struct {
 	Fusion string `json:"fusion"`
 	// Architecture that the code is for: "sm_90a".
 	Target string `json:"target"`
-	// Plan that was compiled.
-	Plan string `json:"plan"`
+	// Plan that was compiled, and the names of its dimensions.
+	Plan string            `json:"plan"`
+	Dims kernels.PlanNames `json:"dims,omitempty"`
 	// The kernel.
 	PTX string `json:"ptx"`
 }
@@ -265,7 +280,8 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 	if *f.tf32 {
 		standard = gpu.TF32Plan
 	}
-	chosen, err := chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) {
+	names := kernels.PlanNamesOf(p)
+	chosen, err := chosenPlan(*f.tiling, *f.plan, names, func() (kernels.Plan, error) {
 		return standard(c.ctx, p, sheet)
 	})
 	if err != nil {
@@ -276,8 +292,8 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 		return err
 	}
 	if c.json {
-		return c.printJSON(ptxJSON{fusion.Name, sheet.Target, chosen.String(), text})
+		return c.printJSON(ptxJSON{fusion.Name, sheet.Target, chosen.String(), names, text})
 	}
-	fmt.Fprintf(c.out, "// plan %s\n%s", chosen, text)
+	fmt.Fprintf(c.out, "// plan %s\n%s", names.Text(chosen), text)
 	return nil
 }

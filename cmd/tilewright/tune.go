@@ -17,6 +17,7 @@ import (
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/query"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -27,7 +28,9 @@ var tuneCommand = command{
 	long: `Tunes every distinct fusion of the modules: ranks its legal plans, checks the first -try of them
 against the reference interpreter, races those that are right, and keeps the winner in -db. A PATH is a
 file, a pattern in quotes, - for the standard input, or a folder: of that the files *after_optimizations.txt,
-which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, with all folders below.
+which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, each also as .gz, with all folders below.
+
+Extents that a module leaves open (?) are given by -shape, and tuned for each of its values.
 
 Fusions that are alike are tuned once, those first that take most of the model's time: executions times
 the default plan's time. -weights takes a profile for that: lines NAME,TIME of fusions or instructions.
@@ -156,7 +159,9 @@ func (f tuneFlags) check() error {
 func runTune(c *call) error {
 	begin := cmp.Or(firstProcess().began, time.Now())
 	c.jsonFlag()
+	c.narrow = true
 	f := newTuneFlags(c)
+	c.shapeFlag()
 	paths, err := c.parse(1, -1)
 	if err != nil {
 		return err
@@ -231,7 +236,7 @@ func (f tuneFlags) tune(c *call, files []string, begin time.Time) error {
 	}
 	err = c.warnOfDamage(s.tuner.Cache)
 	if errors.Is(err, cache.ErrBusy) {
-		fmt.Fprintf(c.err, "tilewright tune: warning: %v; what it stores is taken as missing until then\n", err)
+		c.note("tilewright tune: warning: %v; what it stores is taken as missing until then", err)
 	} else if err != nil {
 		return err // a database that cannot be used, before anything is measured
 	}
@@ -301,11 +306,11 @@ func (s *session) interrupted(err error) error {
 	var unkept *tuner.UnkeptError
 	switch {
 	case errors.As(err, &unkept):
-		fmt.Fprintf(s.c.err, "%s; %v; what was stored before is in %s\n", s.c.reason(), unkept, *s.f.db)
+		s.c.note("%s; %v; what was stored before is in %s", s.c.reason(), unkept, *s.f.db)
 	case s.tuner.Backend.Identity().Untimed:
-		fmt.Fprintf(s.c.err, "%s; the fusions that are done are kept in %s\n", s.c.reason(), *s.f.db)
+		s.c.note("%s; the fusions that are done are kept in %s", s.c.reason(), *s.f.db)
 	default:
-		fmt.Fprintf(s.c.err, "%s; what was measured is kept in %s, the best plans so far as provisional winners: run the same command to go on\n", s.c.reason(), *s.f.db)
+		s.c.note("%s; what was measured is kept in %s, the best plans so far as provisional winners: run the same command to go on", s.c.reason(), *s.f.db)
 	}
 	return errReported
 }
@@ -330,7 +335,7 @@ func (f tuneFlags) observer(
 	finish = sync.OnceFunc(func() {
 		if err := errors.Join(trace.Err(), file.Close()); err != nil {
 			s.bad = true
-			fmt.Fprintf(c.err, "tilewright tune: the trace is incomplete: %v\n", err)
+			c.note("tilewright tune: the trace is incomplete: %v", err)
 		}
 	})
 	return observe, finish, nil
@@ -353,6 +358,9 @@ func (s *session) read(ctx context.Context) error {
 			})
 		}
 	}
+	if err := s.c.shapes.unused(); err != nil {
+		return err
+	}
 	if *s.f.weights == "" {
 		return nil
 	}
@@ -373,24 +381,36 @@ func (s *session) readFusions(ctx context.Context, file string) (err error) {
 			err = fmt.Errorf("%s: internal error: %v; this is a bug in tilewright: please report it with the file\n%s", file, p, debug.Stack())
 		}
 	}()
-	modules, err := s.c.readModules(file)
-	for _, m := range modules {
-		split, ended := query.Partitioned(ctx, m)
-		if ended != nil {
-			return errors.Join(err, ended)
-		}
-		m = split.Module
-		all, missing := fusions(file, m, *s.f.fusion)
-		if missing != nil {
-			err = errors.Join(err, missing)
-			continue
-		}
-		s.schedule.Workload.Add(file, m, all)
-		if *s.f.fusion == "" {
-			s.schedule.Workload.AddOutside(m)
+	shapes := &s.c.shapes
+	for shapes.at = range shapes.count() {
+		modules, failed := s.c.readModules(file)
+		err = errors.Join(err, failed)
+		for _, m := range modules {
+			label := file
+			if len(m.Open) > 0 && len(shapes.names) > 0 {
+				label += " " + shapes.label()
+			}
+			split, ended := query.Partitioned(ctx, m)
+			if ended != nil {
+				return errors.Join(err, ended)
+			}
+			err = errors.Join(err, s.add(file, label, split.Module))
 		}
 	}
 	return err
+}
+
+// add adds the fusions of a module of a file to the workload, under a label.
+func (s *session) add(file, label string, m *hlo.Module) error {
+	all, err := fusions(file, m, *s.f.fusion)
+	if err != nil {
+		return err
+	}
+	s.schedule.Workload.Add(label, m, all)
+	if *s.f.fusion == "" {
+		s.schedule.Workload.AddOutside(m)
+	}
+	return nil
 }
 
 // note adds the outcome of one fusion to the summary and prints it.
@@ -422,10 +442,7 @@ func (s *session) finish() error {
 		fmt.Fprintln(s.c.err, line)
 	}
 	if of := s.summary.average(); of > 1 {
-		fmt.Fprintf(
-			s.c.err, "%d fusions: %.2f times as fast as by default plans, by geometric mean\n",
-			of, s.summary.Mean,
-		)
+		s.c.note("%d fusions: %.2f times as fast as by default plans, by geometric mean", of, s.summary.Mean)
 	}
 	if *s.f.report != "" {
 		err := s.f.output(*s.f.report, output.Page, s.files).Write(func(w *bufio.Writer) error {
@@ -434,7 +451,7 @@ func (s *session) finish() error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.c.err, "report: %s\n", *s.f.report)
+		s.c.note("report: %s", *s.f.report)
 	}
 	if s.c.json {
 		if err := s.c.printJSON(s.summary); err != nil {
@@ -476,13 +493,13 @@ func (s *session) startAgain(hung *tuner.HungError) {
 	s.status.stop()
 	s.closeTrace()
 	if s.willStartAgain() {
-		fmt.Fprintf(s.c.err, "%v: starting again without it\n", hung)
+		s.c.note("%v: starting again without it", hung)
 		program, err := os.Executable()
 		if err == nil {
 			err = syscall.Exec(program, os.Args, firstProcess().next(os.Environ(), s.schedule.Begin))
 		}
-		fmt.Fprintf(s.c.err, "tilewright tune: cannot start again: %v\n", err)
+		s.c.note("tilewright tune: cannot start again: %v", err)
 	}
 	s.bad = true
-	fmt.Fprintf(s.c.err, "tilewright tune: %v: run the command again to go on, without -force\n", hung)
+	s.c.note("tilewright tune: %v: run the command again to go on, without -force", hung)
 }

@@ -499,6 +499,9 @@ func (c *counter) reduce(n int, runs float64, ragged symtile.DimSet) float64 {
 	info := &c.ops[n]
 	arg := info.op.Args[0]
 	elements := c.extents.Elements(arg)
+	if c.ops[arg].kind == opPointwise && c.last(arg) > maxRowLength {
+		k.scratch += elements * c.ops[arg].width // not a row kernel: all of it is stored
+	}
 	k.work += elements * runs
 	c.mask(arg, runs, ragged)
 	if info.function {

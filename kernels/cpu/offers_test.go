@@ -2,12 +2,14 @@ package cpu
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -112,5 +114,40 @@ func TestDefaultIsFirst(t *testing.T) {
 	})
 	if missed > 4 {
 		t.Errorf("the default is not the first plan in %d cases", missed)
+	}
+}
+
+// What is offered of a product of broadcasts whose rows are too long for row kernels,
+// and which then takes scratch, can be compiled: tiles may be larger than the scratch.
+func TestLargeTilesFitScratch(t *testing.T) {
+	text, err := os.ReadFile("testdata/long_rows.hlo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dtype := range []string{"f32", "s64"} {
+		for _, rows := range []string{"64", "1048576"} {
+			source := strings.NewReplacer("f32", dtype, "ROWS", rows).Replace(string(text))
+			p := kerneltest.Program(t, source)
+			b := New()
+			def, err := b.Default(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for plan := range b.Plans(t.Context(), p) {
+				if n++; n > 1 && n%16 != 0 {
+					continue
+				}
+				q, err := p.At(plan.Tiles)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l, _ := lower(q, plan, b.spec())
+				if err := l.check(); err != nil {
+					t.Errorf("%s[%s]: plan %s is offered: %v", dtype, rows, plan, err)
+				}
+			}
+			t.Logf("%s[%s]: the default of %d plans is %s", dtype, rows, n, def)
+		}
 	}
 }

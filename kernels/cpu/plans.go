@@ -66,6 +66,8 @@ type pricedTiling struct {
 	seconds  float64 // with the knobs that decide how lanes share the work
 	work     float64
 	sensible bool
+	// The elements of all tiles may take more than maxScratch.
+	large bool
 }
 
 // compare orders tilings as plans without knobs are ordered.
@@ -141,6 +143,7 @@ func (s *search) tiling(t symtile.Tiling) pricedTiling {
 		seconds: s.seconds(plan, c),
 		work:    c.counts.work,
 	}
+	out.large = 8*c.counts.elements > maxScratch
 	out.sensible = c.counts.scratch <= float64(s.spec.Third/4) &&
 		c.counts.work >= c.counts.runs*s.minWork
 	single := s.singleSeconds()
@@ -209,16 +212,19 @@ func (s *search) sensible() []pricedTiling {
 	list = slices.CompactFunc(list, func(x, y pricedTiling) bool {
 		return slices.Equal(x.tiling, y.tiling)
 	})
-	if len(list) > 0 && !s.runs(list[0].tiling) {
+	if slices.ContainsFunc(list, func(x pricedTiling) bool {
+		return x.large
+	}) || len(list) > 0 && !s.runs(list[0].tiling) {
 		list = s.onlyLowered(list)
 	}
 	return list
 }
 
-// onlyLowered drops tilings that cannot be lowered, unless none can.
+// onlyLowered drops tilings that cannot be lowered or need too much scratch, unless
+// none is left.
 func (s *search) onlyLowered(all []pricedTiling) []pricedTiling {
 	list := slices.DeleteFunc(slices.Clone(all), func(x pricedTiling) bool {
-		return !s.runs(x.tiling)
+		return !s.runs(x.tiling) || x.large && !s.fits(x.tiling)
 	})
 	if len(list) == 0 {
 		return all

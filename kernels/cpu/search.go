@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -29,7 +30,7 @@ func (s *search) first() (kernels.Plan, error) {
 			return kernels.Plan{},
 				fmt.Errorf("%s has no legal tiling", s.p.Fusion.Name)
 		}
-		return kernels.Plan{}, errDigits
+		return kernels.Plan{}, cmp.Or(s.refused, errDigits)
 	}
 	for first := 0; first < len(found); first += refined {
 		var plans []pricedPlan
@@ -75,6 +76,9 @@ func (s *search) found() []pricedTiling {
 	if len(some) == 0 {
 		some = all
 	}
+	some = slices.DeleteFunc(some, func(x pricedTiling) bool {
+		return x.large && !s.fits(x.tiling)
+	})
 	slices.SortFunc(some, pricedTiling.compare)
 	return slices.CompactFunc(some, func(x, y pricedTiling) bool {
 		return slices.Equal(x.tiling, y.tiling)
@@ -320,6 +324,19 @@ func (s *search) runs(t symtile.Tiling) bool {
 	}
 	s.lowers[kind] = lowers
 	return lowers
+}
+
+// fits reports whether the program of a tiling can be lowered within maxScratch.
+func (s *search) fits(t symtile.Tiling) bool {
+	q, err := s.p.At(t)
+	if err == nil {
+		l, _ := lower(q, kernels.Plan{}, s.spec)
+		err = l.check()
+	}
+	if err != nil && s.refused == nil {
+		s.refused = err
+	}
+	return err == nil
 }
 
 // kind is a text that says for every dimension whether its tile is all of it, one element, a divisor or

@@ -74,7 +74,8 @@
 //     create_token, after_all, get_dimension_size.
 //   - of chlo what HLO has (erf, acos … tan, top_k), erf_inv, which is erf-inv here,
 //     or what is a few of HLO's operations
-//     (square, atan, is_inf, is_pos_inf, is_neg_inf, broadcast_add and so on);
+//     (square, atan, erfc, lgamma, digamma, next_after, is_inf, is_pos_inf,
+//     is_neg_inf, broadcast_add and so on);
 //     func.call and func.return; arith.constant; sdy.mesh, sharding_constraint
 //     and reshard, which change no value, are passed over.
 //   - linalg.pack and linalg.unpack, or tensor.pack and tensor.unpack, of tensors,
@@ -92,9 +93,8 @@
 // are broadcast; a dimension of extent 1 that broadcast_in_dim grows is dropped
 // by a reshape first.
 //
-// Refused, with a reason: dynamic extents and the dynamic_* operations,
-// quantized types, encodings, host transfers, deprecated operations, blocks that
-// branch, bytecode.
+// Refused, with a reason: dynamic_conv and set_dimension_size, quantized types,
+// encodings, host transfers, deprecated operations, blocks that branch, bytecode.
 //
 // # Canonical form
 //
@@ -116,4 +116,12 @@
 // So renaming, or re-ordering independent instructions, changes nothing, and
 // changing a shape, type, layout, literal, attribute or the order of operands
 // does. The canonical text is HLO and parses back to itself.
+//
+// # Open extents
+//
+// A text may leave extents of parameters open, tensor<?x128xf32> or f32[?,128].
+// ParseFor takes those of the entry's parameters and finds the others, with the numbers
+// that the program computes of them; refinement.go says how. What depends on an extent
+// that is not given is a custom-call, whose OpenExtents says which, and its value a
+// token where the shape is not known. All shapes of a module that was parsed are known.
 package hlo

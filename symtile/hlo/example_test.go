@@ -16,7 +16,7 @@ func ExampleOpcode() {
 	// Output:
 	// erf-inv 1 true 50 false [chlo.erf_inv]
 	// maximum 2 true 1 true [stablehlo.maximum]
-	// reshape 1 false 0 false [stablehlo.reshape]
+	// reshape 1 false 0 false [stablehlo.reshape stablehlo.dynamic_reshape]
 	// dot 2 false 1 false [stablehlo.dot_general stablehlo.dot]
 }
 

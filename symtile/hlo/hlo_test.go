@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,6 +23,37 @@ func TestParsed(t *testing.T) {
 			return m.String()
 		})
 	}
+}
+
+// Extents that a text leaves open, with those of the arguments.
+func TestOpenExtents(t *testing.T) {
+	datadriven.RunTest(t, "testdata/open_extents.txt", func(t *testing.T, d *datadriven.TestData) string {
+		given := Extents{}
+		for _, arg := range d.CmdArgs {
+			dims, err := parseExtents(arg.Vals)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			given[arg.Key] = dims
+		}
+		m, err := ParseFor("f", []byte(d.Input), given)
+		if err != nil {
+			return err.Error()
+		}
+		return strings.TrimSpace(strings.Join(m.Open, " ") + "\n" + m.String())
+	})
+}
+
+// parseExtents parses the numbers of x=(8,128).
+func parseExtents(words []string) (dims []int64, err error) {
+	for _, word := range words {
+		d, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		dims = append(dims, d)
+	}
+	return dims, nil
 }
 
 // corpus parses every file of the shared corpus.

@@ -213,6 +213,9 @@ func (p *parser) constant(i *Instr) error {
 	if err != nil {
 		return err
 	}
+	if i.Shape.open() {
+		return p.Fail(at, "a constant of %s: its extents have to be numbers", i.Shape)
+	}
 	if i.Literal, err = parseLiteral(text, i.Shape); err != nil {
 		return p.Fail(at, "%v", err)
 	}

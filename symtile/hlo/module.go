@@ -11,6 +11,9 @@ type Module struct {
 	Name string
 	// Attrs are the attributes of the module, verbatim, in file order.
 	Attrs []Attr
+	// Open are the parameters of the entry with extents that the text leaves open, by
+	// name; see Extents.
+	Open []string
 	// Computations are in file order: those that are called come before their
 	// callers.
 	Computations []*Computation

@@ -471,22 +471,22 @@ var opTable = map[Opcode]opRow{
 	// Arrays that are made from nothing in the computation.
 	OpParameter: {0, 0, ClassSource, noMLIR, 0, 0, nil},
 	OpConstant:  {0, 0, ClassSource, "stablehlo.constant chlo.constant", 0, 0, nil},
-	OpIota:      {0, 0, ClassSource, "stablehlo.iota", 1, 0, checkIota},
+	OpIota:      {0, 0, ClassSource, "stablehlo.iota stablehlo.dynamic_iota", 1, 0, checkIota},
 
 	// Rearrangements known at compile time.
-	OpBroadcast:   {1, 1, ClassMove, "stablehlo.broadcast_in_dim stablehlo.broadcast", 0, View | KeepsMagnitude, checkBroadcast},
-	OpReshape:     {1, 1, ClassMove, "stablehlo.reshape", 0, plain | View | KeepsMagnitude, checkReshape},
+	OpBroadcast:   {1, 1, ClassMove, "stablehlo.broadcast_in_dim stablehlo.broadcast stablehlo.dynamic_broadcast_in_dim", 0, View | KeepsMagnitude, checkBroadcast},
+	OpReshape:     {1, 1, ClassMove, "stablehlo.reshape stablehlo.dynamic_reshape", 0, plain | View | KeepsMagnitude, checkReshape},
 	OpBitcast:     {1, 1, ClassMove, noMLIR, 0, View | KeepsMagnitude, checkBitcast},
 	OpTranspose:   {1, 1, ClassMove, "stablehlo.transpose", 0, KeepsMagnitude, checkTranspose},
 	OpConcatenate: {1, many, ClassMove, "stablehlo.concatenate", 0, KeepsMagnitude, checkConcatenate},
-	OpSlice:       {1, 1, ClassMove, "stablehlo.slice", 0, KeepsMagnitude, checkSlice},
-	OpPad:         {2, 2, ClassMove, "stablehlo.pad", 0, KeepsMagnitude, checkPad},
+	OpSlice:       {1, 1, ClassMove, "stablehlo.slice stablehlo.real_dynamic_slice", 0, KeepsMagnitude, checkSlice},
+	OpPad:         {2, 2, ClassMove, "stablehlo.pad stablehlo.dynamic_pad", 0, KeepsMagnitude, checkPad},
 	OpReverse:     {1, 1, ClassMove, "stablehlo.reverse", 0, KeepsMagnitude, checkReverse},
 
 	// Reads and writes at places known at run time.
 	OpDynamicSlice:       {2, many, ClassDynamic, "stablehlo.dynamic_slice", 1, KeepsMagnitude, checkDynamicSlice},
 	OpDynamicUpdateSlice: {3, many, ClassUpdate, "stablehlo.dynamic_update_slice", 1, plain | KeepsMagnitude, checkDynamicUpdateSlice},
-	OpGather:             {2, 2, ClassDynamic, "stablehlo.gather", 1, KeepsMagnitude, checkGather},
+	OpGather:             {2, 2, ClassDynamic, "stablehlo.gather stablehlo.dynamic_gather", 1, KeepsMagnitude, checkGather},
 	OpScatter:            {3, many, ClassUpdate, "stablehlo.scatter", 1, 0, checkScatter},
 	OpSelectAndScatter:   {3, 3, ClassUpdate, "stablehlo.select_and_scatter", 1, 0, checkSelectAndScatter},
 

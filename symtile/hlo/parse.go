@@ -7,20 +7,14 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo/origin"
 )
 
-// parseHLO reads HLO text in three steps: text to instructions, names of
-// computations to computations, and the shape rule of each instruction.
-func parseHLO(file string, src []byte) (*Module, error) {
+// parseHLO reads HLO text in two steps: text to instructions, and names of
+// computations to computations.
+func parseHLO(file string, src []byte) (*parser, error) {
 	p := newParser(file, src)
 	if err := p.file(); err != nil {
 		return nil, err
 	}
-	if err := p.resolve(); err != nil {
-		return nil, err
-	}
-	if err := p.validate(); err != nil {
-		return nil, err
-	}
-	return p.module, nil
+	return p, p.resolve()
 }
 
 // A parser reads HLO text. It is used once.
@@ -33,6 +27,9 @@ type parser struct {
 	frames origin.Frames
 	// depth counts the computations and operands that are open inside each other.
 	depth int
+	// numbers has, of operations such as dynamic_reshape, the operands that say
+	// extents, which HLO has as attributes.
+	numbers map[*Instr][]*Instr
 	// looked is the bytes that instrsUntil has read.
 	looked int
 	// instrSlab and operandSlab are memory for the next instructions and

@@ -57,6 +57,15 @@ func (s Shape) Bytes() int64 {
 	return n
 }
 
+// openExtent stands in Dims for an extent that is open, while a module is read.
+const openExtent = -1
+
+// open reports whether an extent of the shape, or of an element of it, is open.
+func (s Shape) open() bool {
+	return slices.Contains(s.Dims, openExtent) ||
+		slices.ContainsFunc(s.Tuple, Shape.open)
+}
+
 // setBounded makes the extent of dimension d a bound.
 func (s *Shape) setBounded(d int) {
 	for len(s.Bounded) <= d {
@@ -71,6 +80,9 @@ func (s Shape) checkSize() error {
 	for _, d := range s.Dims {
 		if d == 0 {
 			return nil
+		}
+		if d == openExtent {
+			continue
 		}
 		hi, lo := bits.Mul64(n, uint64(d))
 		if n = lo; hi != 0 || lo > math.MaxInt64 {
@@ -232,7 +244,7 @@ func (s Shape) append(b []byte) []byte {
 
 // appendExtents prints 8,<=16.
 func (s Shape) appendExtents(b []byte) []byte {
-	if s.Bounded == nil {
+	if s.Bounded == nil && !s.open() {
 		return appendInts(b, s.Dims)
 	}
 	for d, n := range s.Dims {
@@ -241,6 +253,10 @@ func (s Shape) appendExtents(b []byte) []byte {
 		}
 		if d < len(s.Bounded) && s.Bounded[d] {
 			b = append(b, "<="...)
+		}
+		if n == openExtent {
+			b = append(b, '?')
+			continue
 		}
 		b = strconv.AppendInt(b, n, 10)
 	}

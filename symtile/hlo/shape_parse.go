@@ -9,7 +9,7 @@ import (
 //
 //	shape  = type "[" extents "]" [ layout ] | tuple | "b" tuple .
 //	tuple  = "(" [ shape { "," shape } ] ")" .
-//	extent = number | "<=" number .
+//	extent = number | "<=" number | "?" .
 //	layout = "{" [ numbers ] [ ":" [ tiles ] [ rest ] ] "}" .
 //	tiles  = "T" "(" numbers ")" { "(" numbers ")" } .
 //
@@ -157,7 +157,10 @@ func (s *scanner) extents(shape *Shape) error {
 // to the shape.
 func (s *scanner) extent(shape *Shape) error {
 	if s.accept("?") {
-		return s.failNext("an extent without a bound is not supported: a tiling needs to know how long a dimension is")
+		if shape.Dims = append(shape.Dims, openExtent); len(shape.Dims) > maxRank {
+			return s.failNext("the shape has more than %d dimensions", maxRank)
+		}
+		return nil
 	}
 	bound := s.accept("<=")
 	p := s.nextPosition()
@@ -278,8 +281,12 @@ func (s *scanner) layoutTiles(l *Layout) error {
 func ParseShape(text string) (Shape, error) {
 	s := newScanner("", []byte(text))
 	shape, err := s.shape(0)
-	if err == nil && s.peek() != 0 {
+	switch {
+	case err != nil:
+	case s.peek() != 0:
 		err = s.failNext("unexpected %s after the shape", s.found())
+	case shape.open():
+		err = s.failNext("an extent of %s is not known", shape)
 	}
 	return shape, err
 }

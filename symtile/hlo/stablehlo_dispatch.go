@@ -25,30 +25,38 @@ type lowering struct {
 // lowerings are the operations of the stablehlo and mhlo dialects. Where the
 // two languages agree, the name with its underscores replaced is enough.
 var lowerings = merge(plainLowerings("stablehlo", "mhlo"), map[string]lowering{
-	"constant":             {0, 0, lowerConstant},
-	"iota":                 {0, 0, lowerIota},
-	"broadcast_in_dim":     {1, 0, lowerBroadcastInDim},
-	"broadcast":            {1, 0, lowerBroadcast},
-	"transpose":            {1, 0, lowerWithDimensions("dims", "permutation")},
-	"reverse":              {1, 0, lowerWithDimensions("dims", "dimensions")},
-	"concatenate":          {-1, 0, lowerWithDimensions("dim", "dimension")},
-	"slice":                {1, 0, lowerSlice},
-	"pad":                  {2, 0, lowerPad},
-	"compare":              {2, 0, lowerCompare},
-	"select":               {3, 0, lowerSelect},
-	"clamp":                {3, 0, lowerClamp},
-	"dot":                  {2, 0, lowerDot},
-	"dot_general":          {2, 0, lowerDotGeneral},
-	"convolution":          {2, 0, lowerConvolution},
-	"reduce":               {-1, 1, lowerReduce},
-	"reduce_window":        {-1, 1, lowerReduceWindow},
-	"select_and_scatter":   {3, 2, lowerSelectAndScatter},
-	"sort":                 {-1, 1, lowerSort},
-	"map":                  {-1, 1, lowerMap},
-	"gather":               {2, 0, lowerGather},
-	"scatter":              {-1, 1, lowerScatter},
-	"dynamic_slice":        {-1, 0, lowerDynamicSlice},
-	"get_tuple_element":    {1, 0, lowerGetTupleElement},
+	"constant":           {0, 0, lowerConstant},
+	"iota":               {0, 0, lowerIota},
+	"broadcast_in_dim":   {1, 0, lowerBroadcastInDim},
+	"broadcast":          {1, 0, lowerBroadcast},
+	"transpose":          {1, 0, lowerWithDimensions("dims", "permutation")},
+	"reverse":            {1, 0, lowerWithDimensions("dims", "dimensions")},
+	"concatenate":        {-1, 0, lowerWithDimensions("dim", "dimension")},
+	"slice":              {1, 0, lowerSlice},
+	"pad":                {2, 0, lowerPad},
+	"compare":            {2, 0, lowerCompare},
+	"select":             {3, 0, lowerSelect},
+	"clamp":              {3, 0, lowerClamp},
+	"dot":                {2, 0, lowerDot},
+	"dot_general":        {2, 0, lowerDotGeneral},
+	"convolution":        {2, 0, lowerConvolution},
+	"reduce":             {-1, 1, lowerReduce},
+	"reduce_window":      {-1, 1, lowerReduceWindow},
+	"select_and_scatter": {3, 2, lowerSelectAndScatter},
+	"sort":               {-1, 1, lowerSort},
+	"map":                {-1, 1, lowerMap},
+	"gather":             {2, 0, lowerGather},
+	"scatter":            {-1, 1, lowerScatter},
+	"dynamic_slice":      {-1, 0, lowerDynamicSlice},
+	"get_tuple_element":  {1, 0, lowerGetTupleElement},
+
+	"dynamic_broadcast_in_dim": {2, 0, lowerBroadcastInDim},
+	"dynamic_gather":           {3, 0, lowerGather},
+	"dynamic_reshape":          {2, 0, lowerNumbered(OpReshape, 1)},
+	"dynamic_iota":             {1, 0, lowerNumbered(OpIota, 0)},
+	"dynamic_pad":              {5, 0, lowerNumbered(OpPad, 2)},
+	"real_dynamic_slice":       {4, 0, lowerNumbered(OpSlice, 1)},
+
 	"optimization_barrier": {-1, 0, lowerBarrier},
 	"while":                {-1, 2, lowerWhile},
 	"if":                   {1, 2, lowerConditional},
@@ -200,8 +208,7 @@ func suggest(misspelt string, names []string) string {
 // refusalOf reports why an operation of StableHLO has no counterpart here.
 func refusalOf(name string) string {
 	switch {
-	case strings.HasPrefix(name, "dynamic_") ||
-		name == "real_dynamic_slice" || name == "set_dimension_size":
+	case strings.HasPrefix(name, "dynamic_") || name == "set_dimension_size":
 		return "dynamic shapes are not supported; refine the shapes first (stablehlo-opt --stablehlo-refine-shapes --stablehlo-canonicalize-dynamism)"
 	case strings.HasPrefix(name, "uniform_"):
 		return "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)"
@@ -324,6 +331,24 @@ func (o *mlirOp) instrName(op Opcode) string {
 		return string(op) + "." + hloName(name)
 	}
 	return hloName(name)
+}
+
+// lowerNumbered is for operations whose operands from number on are the extents of the
+// result, or the padding or ranges of each dimension: refinement makes attributes of
+// them.
+func lowerNumbered(op Opcode, number int) func(*mlir, *block, *mlirOp) (*Instr, error) {
+	return func(
+		m *mlir, b *block, o *mlirOp,
+	) (*Instr, error) {
+		i := m.result(b, o, op, o.operands[:number]...)
+		m.numbers[i] = slices.Clone(o.operands[number:])
+		if op != OpIota {
+			return i, nil
+		}
+		var err error
+		i.Attrs.IotaDim, err = m.needInt(o, 0, "dim", "iota_dimension")
+		return i, err
+	}
 }
 
 // needInts reads an attribute that must be there.

@@ -43,7 +43,7 @@ func lowerConstant(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func (m *mlir) constantOf(b *block, at position, name string, l *Literal, splat bool) *Instr {
 	shape := l.Shape
 	n := shape.Elements()
-	if n > 1 && (splat || l.uniform()) {
+	if shape.open() || n > 1 && (splat || l.uniform()) {
 		scalar := m.add(
 			b, at, name+".scalar", OpConstant,
 			Shape{DType: shape.DType},
@@ -95,20 +95,25 @@ func lowerBroadcast(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 }
 
 // lowerBroadcastInDim drops dimensions of extent 1 that grow, which HLO's
-// broadcast cannot do.
+// broadcast cannot do. The second operand of dynamic_broadcast_in_dim is the extents.
 func lowerBroadcastInDim(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	dims, err := m.needInts(o, "dims", "broadcast_dimensions")
 	if err != nil {
 		return nil, err
 	}
-	return m.broadcast(
+	i, err := m.broadcast(
 		b, o, o.operands[0],
 		o.types[0], dims,
 	)
+	if err == nil && len(o.operands) > 1 {
+		m.numbers[i] = slices.Clone(o.operands[1:])
+	}
+	return i, err
 }
 
 // broadcast is x with its dimension k as dimension dims[k] of to. HLO's
-// broadcast does not grow dimensions of extent 1: a reshape drops those first.
+// broadcast does not grow dimensions of extent 1: a reshape drops those first, which
+// the refinement does where the extents of x are open.
 func (m *mlir) broadcast(
 	b *block, o *mlirOp, x *Instr,
 	to Shape, dims []int64,
@@ -125,7 +130,7 @@ func (m *mlir) broadcast(
 		if d < 0 || d >= int64(to.Rank()) {
 			return nil, m.Fail(o.at, "broadcast to %s has dimension %d", to, d)
 		}
-		if x.Shape.Dims[k] == 1 && to.Dims[d] != 1 {
+		if x.Shape.Dims[k] == 1 && to.Dims[d] != 1 && !x.Shape.open() {
 			continue
 		}
 		small.Dims = append(small.Dims, x.Shape.Dims[k])
@@ -516,11 +521,14 @@ func (m *mlir) dimensionNumbers(
 }
 
 // lowerGather reads dimension_numbers = #stablehlo.gather<…>, slice_sizes and
-// indices_are_sorted.
+// indices_are_sorted. The third operand of dynamic_gather is the slice sizes.
 func lowerGather(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, OpGather, o.operands...)
-	sizes, err := m.needInts(o, "slice_sizes")
-	if err != nil {
+	i := m.result(b, o, OpGather, o.operands[:2]...)
+	sizes := make([]int64, o.operands[0].Shape.Rank())
+	err := error(nil)
+	if len(o.operands) > 2 {
+		m.numbers[i] = slices.Clone(o.operands[2:])
+	} else if sizes, err = m.needInts(o, "slice_sizes"); err != nil {
 		return nil, err
 	}
 	err = m.dimensionNumbers(

@@ -106,8 +106,18 @@ func FuzzStableHLO(f *testing.F) {
 	for _, pair := range pairs(f) {
 		f.Add(pair[0])
 	}
+	open, err := os.ReadFile("testdata/open_extents.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, input := range strings.Split(string(open), "\nparse")[1:] {
+		_, input, _ = strings.Cut(input, "\n")
+		input, _, _ = strings.Cut(input, "\n----\n")
+		f.Add(input)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := parseStableHLO("fuzz", []byte(text))
+		ParseFor("given", []byte(text), Extents{"?": {3}}) // must end
+		m, err := Parse("fuzz", []byte(text))
 		if err != nil {
 			return
 		}

@@ -8,7 +8,7 @@ import (
 
 // Types:
 //
-//	type    = "tensor<" { extent "x" } element ">" | "tuple<" types ">"
+//	type    = "tensor<" { ( extent | "?" ) "x" } element ">" | "tuple<" types ">"
 //	        | "!stablehlo.token" | element .
 //	element = "f32" | "bf16" | "i1" | "i8" | "ui8" | … | "complex<" element ">" .
 //
@@ -59,17 +59,13 @@ func (m *mlir) keptTensor(at position) (Shape, error) {
 	return shape, err
 }
 
-// tensor reads 8x16xf32> after tensor<. Dynamic extents and encodings are
-// refused.
+// tensor reads 8x16xf32> after tensor<. Encodings are refused.
 func (m *mlir) tensor(at position) (Shape, error) {
 	var shape Shape
 	for m.skip(); m.At < len(m.Src) && (m.Src[m.At] == '?' ||
 		m.Src[m.At] == '*' ||
 		m.Src[m.At] >= '0' && m.Src[m.At] <= '9'); {
-		if m.Src[m.At] == '?' || m.Src[m.At] == '*' {
-			return shape, m.failNext("dynamic extents are not supported: a tiling needs to know how long a dimension is")
-		}
-		d, err := m.integer()
+		d, err := m.tensorExtent()
 		if err != nil {
 			return shape, err
 		}
@@ -95,6 +91,17 @@ func (m *mlir) tensor(at position) (Shape, error) {
 	}
 	shape.Dims = slices.Clip(shape.Dims)
 	return shape, nil
+}
+
+// tensorExtent reads a number, or ? for an extent that is open.
+func (m *mlir) tensorExtent() (int64, error) {
+	if m.peek() == '*' {
+		return 0, m.failNext("arrays of any number of dimensions are not supported")
+	}
+	if m.accept("?") {
+		return openExtent, nil
+	}
+	return m.integer()
 }
 
 // elementType reads f32, bf16, i1, si8, ui4, f8E4M3FN, complex<f64> …

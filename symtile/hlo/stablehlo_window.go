@@ -186,6 +186,9 @@ func (m *mlir) convLabels(o *mlirOp, text string) (labels string, size []int64, 
 			len(parts[1]), kernel,
 		)
 	}
+	if kernel.open() {
+		return "", nil, m.Fail(o.at, "the extents of a kernel have to be known, and it is %s", kernel)
+	}
 	size = make([]int64, kernel.Rank()-2)
 	for p, c := range parts[1] {
 		d := int(c - '0')
