@@ -63,15 +63,28 @@ var numbers = []string{
 	"nan",
 }
 
-// mutant is a text with one to four errors; n determines it.
+// mutant is a text with one to four errors, or, of every other one, with changes that
+// may leave another program; n determines it.
 func mutant(texts [][]byte, seed uint64, n int) []byte {
 	rng := rand.New(rand.NewPCG(seed, uint64(n)))
 	text := slices.Clone(texts[rng.IntN(len(texts))])
+	kinds := mutations
+	if n%2 == 1 {
+		kinds = variations
+	}
 	for range 1 + rng.IntN(4) {
 		other := texts[rng.IntN(len(texts))]
-		text = mutations[rng.IntN(len(mutations))](rng, text, other)
+		text = kinds[rng.IntN(len(kinds))](rng, text, other)
 	}
 	return text
+}
+
+// variations leave most texts a program, of other extents and operations.
+var variations = []func(rng *rand.Rand, text, other []byte) []byte{
+	changeEverywhere,
+	changeEverywhere,
+	changeEverywhere,
+	changeOpcode,
 }
 
 // mutations make one error each. The first, which are named most often, tend to
@@ -144,6 +157,44 @@ func changeNumber(rng *rand.Rand, text, _ []byte) []byte {
 		return text
 	}
 	return replace(text, at, []byte(numbers[rng.IntN(len(numbers))]))
+}
+
+// changeEverywhere puts another number in all places of one: an extent keeps agreeing
+// with itself.
+func changeEverywhere(rng *rand.Rand, text, _ []byte) []byte {
+	at, ok := pick(rng, text, isDigit)
+	if !ok {
+		return text
+	}
+	number := string(text[at[0]:at[1]])
+	other := []byte(numbers[rng.IntN(len(numbers))])
+	all := words(text, isWord)
+	for _, w := range slices.Backward(all) {
+		if string(text[w[0]:w[1]]) == number {
+			text = replace(text, w, other)
+		}
+	}
+	return text
+}
+
+// opcodes are operations of one operand, and of two, which take each other's place.
+var opcodes = [][]string{
+	{"abs", "negate", "exponential", "log", "tanh", "sqrt", "rsqrt", "floor", "sign", "cosine", "copy"},
+	{"add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "remainder", "atan2"},
+}
+
+// changeOpcode puts another operation of as many operands in the place of one.
+func changeOpcode(rng *rand.Rand, text, _ []byte) []byte {
+	at, ok := pick(rng, text, isWord)
+	for tries := 0; ok && tries < 50; tries++ {
+		for _, alike := range opcodes {
+			if slices.Contains(alike, string(text[at[0]:at[1]])) {
+				return replace(text, at, []byte(alike[rng.IntN(len(alike))]))
+			}
+		}
+		at, ok = pick(rng, text, isWord)
+	}
+	return text
 }
 
 // swapWords exchanges two words: operands that become cyclic, opcodes of another
