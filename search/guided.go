@@ -343,22 +343,35 @@ func differences(x, y []int) int {
 }
 
 // learn brings the surrogate up to what was observed. The covariance is fitted again when
-// there is an eighth more to fit it to; then everything is predicted anew.
+// there is an eighth more to fit it to; then everything is predicted anew. A search that
+// is told at once what another one observed in turn comes to the same predictions.
 func (g *Guided) learn() {
-	g.model.setValues(g.trials, g.best)
-	n := len(g.model.points)
-	if n >= firstFit && n >= g.fitted+max(2, g.fitted/fitEvery) {
-		g.model.fit()
+	m := g.model
+	for n := nextFit(g.fitted); n <= len(g.trials); n = nextFit(n) {
+		m.setValues(g.trials[:n])
+		if len(m.points) > 0 {
+			m.fit()
+		}
 		g.fitted = n
-		g.model.pool = nil
+		m.pool = nil
 	}
-	if g.model.pool == nil {
-		g.model.predict(g.pool())
+	m.setValues(g.trials)
+	if m.pool == nil {
+		m.predict(g.pool())
 		return
 	}
-	for k := len(g.model.low); k < n; k++ {
-		g.model.extend(k)
+	for k := len(m.low); k < len(m.points); k++ {
+		m.extend(k)
 	}
+}
+
+// nextFit is the number of observations at which the covariance is fitted after it was
+// at n; 0 means never.
+func nextFit(n int) int {
+	if n == 0 {
+		return firstFit
+	}
+	return n + max(2, n/fitEvery)
 }
 
 // pool are the points that are predicted: all, or a sample and the neighbours of the

@@ -52,10 +52,13 @@ func (g *surrogate) predict(pool []int) {
 }
 
 // setValues takes what was observed; failures have no time and are left out.
-func (g *surrogate) setValues(trials []Trial, best Trial) {
+func (g *surrogate) setValues(trials []Trial) {
 	g.points = g.points[:0]
 	g.values = g.values[:0]
-	g.least = math.Log(best.Seconds)
+	g.least = math.Inf(1)
+	for _, t := range trials {
+		g.least = min(g.least, math.Log(t.Seconds))
+	}
 	for _, t := range trials {
 		if !t.Failed() {
 			g.points = append(g.points, t.Point)
