@@ -38,6 +38,19 @@ func (g *surrogate) between(a, b int) float64 {
 	)
 }
 
+// update takes what was observed, and predicts a pool: by further rows where it is the
+// one of before and what was observed has only grown.
+func (g *surrogate) update(trials []Trial, pool []int) {
+	g.setValues(trials)
+	if g.pool == nil || len(g.pool) != len(pool) || &g.pool[0] != &pool[0] {
+		g.predict(pool)
+		return
+	}
+	for k := len(g.low); k < len(g.points); k++ {
+		g.extend(k)
+	}
+}
+
 // predict makes the pool that is predicted, from scratch.
 func (g *surrogate) predict(pool []int) {
 	g.pool = pool

@@ -25,9 +25,11 @@ type proposals struct {
 // priceShare is the share of the candidates that the price chooses.
 const priceShare = 0.5
 
-// newProposals makes a space of ranked plans. The default plan is one of its points even
-// if the backend does not offer it.
-func (t *Tuner) newProposals(standard cost.Ranked, ranked []cost.Ranked) (*proposals, error) {
+// newProposals makes a space of ranked plans, for so many candidates. The default plan is
+// one of its points even if the backend does not offer it.
+func newProposals(
+	candidates int, seed int64, standard cost.Ranked, ranked []cost.Ranked,
+) (*proposals, error) {
 	p := &proposals{points: map[string]int{}}
 	for _, r := range append([]cost.Ranked{standard}, ranked...) {
 		text := r.Plan.String()
@@ -36,13 +38,13 @@ func (t *Tuner) newProposals(standard cost.Ranked, ranked []cost.Ranked) (*propo
 			p.plans = append(p.plans, r)
 		}
 	}
-	p.size = min(t.Options.candidates(), len(p.plans))
+	p.size = min(candidates, len(p.plans))
 	space, err := spaceOf(p.plans)
 	if err != nil {
 		return nil, err
 	}
 	settings := search.Settings{
-		Seed:        uint64(t.Options.Seed),
+		Seed:        uint64(seed),
 		Evaluations: p.size,
 	}
 	for k, r := range p.plans {
@@ -79,7 +81,9 @@ func (p *proposals) observe(t *cache.Trial) {
 	if t.Failure == "" && len(t.Samples) > 0 {
 		seconds = t.Median()
 	}
-	p.search.Observe(search.Trial{Point: k, Seconds: seconds})
+	p.search.Observe(
+		search.Trial{Point: k, Seconds: seconds},
+	)
 }
 
 // known are the plans, beside the default one, that an interrupted race has tried and
@@ -110,7 +114,11 @@ func spaceOf(plans []cost.Ranked) (*search.Space, error) {
 	columns := make([][]int64, tiles+len(knobs))
 	for _, r := range plans {
 		if len(r.Plan.Tiles) != tiles {
-			return nil, fmt.Errorf("plans of %d and of %d tile sizes", tiles, len(r.Plan.Tiles))
+			return nil, fmt.Errorf(
+				"plans of %d and of %d tile sizes",
+				tiles,
+				len(r.Plan.Tiles),
+			)
 		}
 		for i, v := range coordinates(r.Plan, knobs) {
 			columns[i] = append(columns[i], v)
@@ -130,7 +138,10 @@ func spaceOf(plans []cost.Ranked) (*search.Space, error) {
 	for _, r := range plans {
 		x := make([]int, len(columns))
 		for i, v := range coordinates(r.Plan, knobs) {
-			x[i], _ = slices.BinarySearch(columns[i], v)
+			x[i], _ = slices.BinarySearch(
+				columns[i],
+				v,
+			)
 		}
 		points = append(points, x)
 	}

@@ -25,20 +25,27 @@ func landscape() (ranked []cost.Ranked, seconds map[string]float64) {
 					if stream == 1 {
 						p = p.With("stream", 1)
 					}
-					walk := math.Abs(math.Log2(float64(m*n) / 4096))
+					walk := math.Abs(
+						math.Log2(float64(m*n) / 4096),
+					)
 					price := (1 + 0.05*walk) * (1 + 2*float64(stream))
 					truth := (1 + 0.2*walk) * (1 - 0.5*float64(stream)) / float64(threads)
 					if m*n == 512*512 {
 						truth = math.Inf(1)
 					}
 					seconds[p.String()] = truth
-					ranked = append(ranked, cost.Ranked{Plan: p, Seconds: price})
+					ranked = append(
+						ranked,
+						cost.Ranked{Plan: p, Seconds: price},
+					)
 				}
 			}
 		}
 	}
 	slices.SortStableFunc(ranked, func(a, b cost.Ranked) int {
-		return int(math.Copysign(1, a.Seconds-b.Seconds))
+		return int(
+			math.Copysign(1, a.Seconds-b.Seconds),
+		)
 	})
 	return ranked, seconds
 }
@@ -47,8 +54,7 @@ func landscape() (ranked []cost.Ranked, seconds map[string]float64) {
 func propose(t *testing.T, size int) (tried []string, best float64) {
 	t.Helper()
 	ranked, seconds := landscape()
-	tn := &Tuner{Options: Options{Candidates: size}}
-	p, err := tn.newProposals(ranked[len(ranked)/2], ranked)
+	p, err := newProposals(size, 0, ranked[len(ranked)/2], ranked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,14 +102,16 @@ func TestProposals(t *testing.T) {
 func TestProposalsResume(t *testing.T) {
 	tried, _ := propose(t, 12)
 	ranked, seconds := landscape()
-	tn := &Tuner{Options: Options{Candidates: 12}}
-	p, err := tn.newProposals(ranked[len(ranked)/2], ranked)
+	p, err := newProposals(12, 0, ranked[len(ranked)/2], ranked)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var earlier []cache.Trial
 	for _, text := range append(tried[:7:7], "1,2,3 nonsense=4") {
-		earlier = append(earlier, cache.Trial{Plan: text, Samples: []float64{seconds[text]}})
+		earlier = append(
+			earlier,
+			cache.Trial{Plan: text, Samples: []float64{seconds[text]}},
+		)
 	}
 	known := p.known(earlier)
 	if len(known) != 6 { // the default is a candidate already
@@ -118,7 +126,9 @@ func TestProposalsResume(t *testing.T) {
 		if !more || text != tried[k] {
 			t.Fatalf("candidate %d is %s, without the interruption %s", k, text, tried[k])
 		}
-		p.observe(&cache.Trial{Plan: text, Samples: []float64{seconds[text]}})
+		p.observe(
+			&cache.Trial{Plan: text, Samples: []float64{seconds[text]}},
+		)
 	}
 	if _, more := p.next(12); more {
 		t.Error("there are more candidates than there may be")

@@ -257,7 +257,10 @@ func (t *Tuner) newSelection(
 	if t.Backend.Device().Untimed {
 		return s, s.add(t.choose(standard, ranked))
 	}
-	if s.proposals, err = t.newProposals(standard[0], ranked); err != nil {
+	s.proposals, err = newProposals(
+		t.Options.candidates(), t.Options.Seed, standard[0], ranked,
+	)
+	if err != nil {
 		return nil, err
 	}
 	return s, s.add(standard)
