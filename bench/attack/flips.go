@@ -250,6 +250,8 @@ func flipSnapshots(s *session) (r result, err error) {
 			refused++
 			continue
 		}
+		// Records share their device and safe context, so that one flipped bit may
+		// make many lookups errors.
 		errs, harm := askAll(snapshot)
 		missed += errs
 		if harm != "" {
@@ -272,7 +274,10 @@ func askAll(s *cache.Snapshot) (errs int, harm string) {
 			errs++
 		case !found:
 			return errs, fmt.Sprintf("record %d is missed without an error", n)
-		case string(hit.Plan) != want.Plan || hit.Seconds != want.Seconds || hit.SafeDiff(want.Safe) != nil:
+		case string(hit.Plan) != want.Plan ||
+			hit.Seconds != want.Seconds ||
+			hit.SafeDiff(want.Safe) != nil:
+			// The digest of the record is compared before its key: this cannot be.
 			return errs, fmt.Sprintf("record %d is %+v", n, hit)
 		}
 	}
