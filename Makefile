@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu check-symbolic bench-peers bench-compare models models-corpus report
+.PHONY: lib bench-lookup attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu check-symbolic bench-peers bench-compare models models-corpus report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -94,6 +94,12 @@ out/peers/onednn: bench/peers/drivers/onednn.c $(PEER_C)
 	then $(PEER_CC) -O2 -ldnnl -lm || true; fi
 out/peers/memory: bench/peers/drivers/memory.c $(PEER_C)
 	@mkdir -p out/peers; if command -v $(CC) >/dev/null; then $(PEER_CC) -O2 -pthread -lm || true; fi
+
+# Lookups in snapshots of 10³, 10⁵ and 10⁶ records from Go, C and Python beside their
+# goals; RECORDS=1000,100000 for a part of it.
+RECORDS ?= 1000,100000,1000000
+bench-lookup: lib
+	@go build -o out/lookup ./bench/lookup && out/lookup -records $(RECORDS) -library out/lib
 
 # The table of whole models (bench/models): MODELS="-run-budget 10m -only llama3"
 # and the like for a part of it. XLA is the rival where models-corpus installed it.

@@ -200,7 +200,8 @@ func (p *parser) next(text string) (x int32, err error) {
 // kept.
 func (c *Composition) Solve() (ops int) {
 	ops = c.solveInStyles()
-	if ops >= mixedResult {
+	if ops >= alwaysMixedResult ||
+		ops >= mixedResult && c.domain.r.unsettled {
 		ops = c.mix(ops)
 	}
 	if ops >= c.fittedResult() {
@@ -299,8 +300,12 @@ func (c *Composition) solve(s style) int {
 }
 
 // mixedResult is the number of operations from which operations are tried as they are
-// written, one by one.
-const mixedResult = 3
+// written, one by one, where another style would have made another residue, and
+// alwaysMixedResult the number from which they are anyway.
+const (
+	mixedResult       = 3
+	alwaysMixedResult = 6
+)
 
 // mix runs the maps once more on the variables as the domain knows them, and takes of
 // every division and of every sum the cheapest of its normal form and of what is

@@ -164,7 +164,7 @@ const maxFitDepth = 3
 func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 	r := f.d.r
 	cost := r.minCost(x)
-	if f.steps < 0 || !r.divides(x) || cost < opCost {
+	if f.steps < 0 || !r.divides(x) || cost < f.least() {
 		return x, false
 	}
 	if y, ok := f.whole(x, cost); ok {
@@ -189,6 +189,16 @@ func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 		out = r.addmul(out, 1, y)
 	}
 	return out, r.minCost(out) < cost
+}
+
+// least is the cost from which sums are compared: without constraints little of three
+// operations is to be saved.
+func (f *fitting) least() int32 {
+	facts := &f.d.r.facts
+	if len(facts.sums)+len(facts.congr) > 0 {
+		return opCost
+	}
+	return 3*opCost - 2
 }
 
 // divides reports whether x has a quotient.
@@ -249,17 +259,18 @@ func (f *fitting) inside(x lin, depth int) lin {
 	r := f.d.r
 	out := constForm(x.c)
 	for _, t := range x.t {
-		out = r.addmul(
-			out,
-			t.k,
-			f.shorterAtom(t.a, depth),
+		y := f.shorterAtom(
+			t.a,
+			depth,
+			len(x.t) == 1,
 		)
+		out = r.addmul(out, t.k, y)
 	}
 	return out
 }
 
-// shorterAtom is inside for one atom.
-func (f *fitting) shorterAtom(id int32, depth int) lin {
+// shorterAtom is inside for one atom, which has been tried itself where it is alone.
+func (f *fitting) shorterAtom(id int32, depth int, alone bool) lin {
 	r := f.d.r
 	a := r.atoms[id]
 	one := r.atomForm(id)
@@ -269,9 +280,11 @@ func (f *fitting) shorterAtom(id int32, depth int) lin {
 		return one
 	}
 	// The quotient may be constant where its dividend is not.
-	cost := r.minCost(one)
-	if x, ok := f.whole(one, cost); ok {
-		return x
+	if !alone {
+		x, ok := f.whole(one, r.minCost(one))
+		if ok {
+			return x
+		}
 	}
 	y, ok := f.shorter(r.lin(a.y), depth)
 	switch {
@@ -354,7 +367,11 @@ func (f *fitting) block(least int) (ok bool) {
 	stride := coprimeStride(total)
 	n := 0 // of kept
 	for n < least && f.visited < total && f.steps >= 0 {
-		f.n = int(min(int64(blockPoints-n), total-f.visited))
+		f.n = blockPoints - n
+		if len(f.conds) == 0 && least == samplePoints {
+			f.n = samplePoints
+		}
+		f.n = int(min(int64(f.n), total-f.visited))
 		for i := range f.n {
 			f.place(i, f.next)
 			f.next = (f.next + stride) % total

@@ -463,10 +463,14 @@ func (f *fitting) tabulate(x lin) bool {
 	return len(f.points) > 2
 }
 
+// maxTabulated bounds the points of which stepped looks at all.
+const maxTabulated = 1024
+
 // stepped finds c + b·x + k·⌊(x + a)/m⌋ for the only variable x. The slopes show it:
 // they are b but for b + k once a period.
 func (f *fitting) stepped(x lin, cost int32) (lin, bool) {
-	if len(f.vars) > 1 || !f.tabulate(x) {
+	if len(f.vars) > 1 || f.count() > maxTabulated ||
+		!f.tabulate(x) {
 		return lin{}, false
 	}
 	for i, b := range f.slopes {
