@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic check-symbolic bench-peers bench-compare models models-corpus report
+.PHONY: lib bench-lookup attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu check-symbolic bench-peers bench-compare models models-corpus report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -95,6 +95,12 @@ out/peers/onednn: bench/peers/drivers/onednn.c $(PEER_C)
 out/peers/memory: bench/peers/drivers/memory.c $(PEER_C)
 	@mkdir -p out/peers; if command -v $(CC) >/dev/null; then $(PEER_CC) -O2 -pthread -lm || true; fi
 
+# Lookups in snapshots of 10³, 10⁵ and 10⁶ records from Go, C and Python beside their
+# goals; RECORDS=1000,100000 for a part of it.
+RECORDS ?= 1000,100000,1000000
+bench-lookup: lib
+	@go build -o out/lookup ./bench/lookup && out/lookup -records $(RECORDS) -library out/lib
+
 # The table of whole models (bench/models): MODELS="-run-budget 10m -only llama3"
 # and the like for a part of it. XLA is the rival where models-corpus installed it.
 MODELS ?=
@@ -113,6 +119,18 @@ out/venv-models/installed: bench/models/requirements.txt
 # JUDGE_DATA has them.
 JUDGE_DATA ?= ../shared/data
 judge: ; go run ./bench/judge -data $(JUDGE_DATA) $(JUDGE)
+
+# The GPU backend's code by NVIDIA's assemblers and disassembler (bench/gpu), which
+# pip installs; no GPU. SAMPLE is the share of the kernels, another one for each SEED,
+# and JUDGE_GPU has more flags.
+SAMPLE ?= 100%
+NVIDIA  = $(CURDIR)/out/venv-gpu/lib/python3*/site-packages/nvidia/*/bin
+judge-gpu: out/venv-gpu/installed
+	go test ./kernels/ptx -run AssemblersAccept -seed $(SEED) -ptxas "$$(ls $(NVIDIA)/ptxas | paste -sd,)"
+	go run ./bench/gpu -sample $(SAMPLE) -seed $(SEED) $(JUDGE_GPU)
+out/venv-gpu/installed: bench/gpu/requirements.txt
+	@python3 -m venv out/venv-gpu && out/venv-gpu/bin/pip install -q -r $< && touch $@ || \
+	{ echo "judge-gpu: NVIDIA's assemblers are not installed: it needs python3 with venv, and pip its packages"; exit 1; }
 
 # Benchmarks of this tree against revision BASE, compared by benchstat; raw
 # output stays in out/.

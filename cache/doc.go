@@ -29,13 +29,14 @@
 //
 // # Snapshot
 //
-// A Snapshot is a hash table of keys and winning plans in a mapped file: to open one
-// reads its header only, and the processes of a machine share its memory. Get and
-// Nearest take no lock and allocate nothing; what they find is copied into the caller's
-// Hit before its checksum is compared. So nothing that happens to the file ends a
-// process or changes an answer: a new snapshot is moved into the place of the old
-// one, and one that is truncated in its place is an error. The revision in its header
-// is a digest of the contents, which OpenSnapshotAt demands.
+// A Snapshot is a perfect hash table of keys and winning plans in a mapped file: to open
+// one reads its header only, and the processes of a machine share its memory. Get and
+// Nearest take no lock and allocate nothing (but once for each device, revision and
+// safe context that they find); what they find is copied into the caller's Hit before
+// its digest is compared. So nothing that happens to the file ends a process or changes
+// an answer: a new snapshot is moved into the place of the old one, and one that is
+// truncated or changed in its place is an error. The revision in its header is a digest
+// of the contents, which OpenSnapshotAt demands. docs/formats.md describes the file.
 //
 // Nearest finds the winner of a fusion that differs in its extents, the revision of
 // the code generator or the device. Fusions that differ in their extents only have one

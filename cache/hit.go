@@ -29,9 +29,12 @@ type Hit struct {
 
 	Checked, Untimed, Provisional bool
 
-	ties    []byte // each behind its length
-	extents []byte // of the structure, as varints
-	copied  []byte // the encoded record
+	asked     asked    // texts of the last key
+	origin    *origin  // of the record
+	structure uint64   // hash of the structure and backend
+	ties      []byte   // each behind its length
+	copied    []byte   // the encoded record
+	logs      []uint32 // of the extents that Nearest is asked for
 }
 
 // When is the time at which the record was made.
@@ -82,26 +85,47 @@ const (
 	flagProvisional
 )
 
-// appendRecord appends the encoding of a record; see Snapshot.
-func appendRecord(out []byte, r *Record, s Structure) []byte {
-	at := len(out)
-	out = append(out, 0, 0, 0, 0)
-	out = append(out, s.Print[:]...)
-	out = r.Key.append(out)
-	out = appendText(out, string(s.appendExtents(nil)))
-	for _, x := range [...]float64{r.Seconds, r.DefaultSeconds, r.Speedup[0], r.Speedup[1], r.Speedup[2], r.Regret} {
-		out = little.AppendUint64(out, math.Float64bits(x))
+// Where the parts of an encoded record begin that have a fixed place. Behind them are
+// the texts of the plan and of the default, the ties, each behind its length, zeros, and
+// the digest, whose seed is that of the record's origin.
+const (
+	lengthAt    = 0 // in bytes, without zeros and digest, u32
+	originAt    = 4 // number of the origin, u32
+	structureAt = 8 // hash of structure and backend, u64
+	fusionAt    = 16
+	numbersAt   = 48 // see readNumbers
+	flagsAt     = numbersAt + 7*8
+	planAt      = flagsAt + 4 // length in bytes, u32
+	defaultAt   = planAt + 4  // the same
+	textsAt     = defaultAt + 4
+)
+
+// maxRecordBytes bounds a record; a length above it is damage.
+const maxRecordBytes = 1 << 28
+
+// encodeRecord is the encoding of a record without origin and digest.
+func encodeRecord(r *Record, structure uint64) []byte {
+	out := make([]byte, textsAt, 3*lineBytes)
+	put64(out, structureAt, structure)
+	copy(out[fusionAt:], r.Fusion[:])
+	for k, x := range [...]float64{
+		r.Seconds, r.DefaultSeconds,
+		r.Speedup[0], r.Speedup[1], r.Speedup[2],
+		r.Regret,
+	} {
+		put64(out, numbersAt+8*k, math.Float64bits(x))
 	}
-	out = little.AppendUint64(out, uint64(r.When.Unix()))
-	out = append(out, r.flags())
-	for _, text := range [...]string{r.Plan, r.Default, SafeText(r.Safe), r.By} {
-		out = appendText(out, text)
-	}
+	put64(out, numbersAt+48, uint64(r.When.Unix()))
+	out[flagsAt] = r.flags()
+	put32(out, planAt, uint32(len(r.Plan)))
+	put32(out, defaultAt, uint32(len(r.Default)))
+	out = append(out, r.Plan...)
+	out = append(out, r.Default...)
 	for _, tie := range r.Ties {
 		out = appendText(out, tie)
 	}
-	little.PutUint32(out[at:], checksum(out[at+4:]))
-	return out
+	put32(out, lengthAt, uint32(len(out)))
+	return padded(out)
 }
 
 // flags are the record's properties that are true or false.
@@ -116,54 +140,83 @@ func (r *Record) flags() (b byte) {
 	return b
 }
 
-// Where the parts of an encoded record begin that have a fixed place, and the bytes
-// of its numbers.
-const (
-	structureAt   = 4
-	fusionAt      = structureAt + 32
-	namesAt       = fusionAt + 32
-	recordNumbers = 7*8 + 1
-)
+// usualLines is how much of a record is copied before its length is known, so that the
+// processor loads all of it at once.
+const usualLines = 3
 
-// read decodes an encoded record, whose bytes become the hit's. It reads nothing
-// outside of b and is false where b is no record.
-func (h *Hit) read(b []byte) bool {
-	if len(b) < namesAt || checksum(b[4:]) != little.Uint32(b) {
+// read copies the record at a line to a hit, and compares the digest of the copy.
+func (s *Snapshot) read(line uint32, hit *Hit) error {
+	b, ok := s.from(line)
+	if !ok {
+		return errRecordDamaged
+	}
+	if cap(hit.copied) < usualLines*lineBytes {
+		hit.copied = make([]byte, usualLines*lineBytes)
+	}
+	copied := hit.copied[:usualLines*lineBytes]
+	if len(b) >= len(copied) {
+		*(*[usualLines * lineBytes]byte)(copied) = *(*[usualLines * lineBytes]byte)(b)
+	} else {
+		copy(copied, b)
+	}
+	length := u32(copied, lengthAt)
+	whole := blockBytes(int(length))
+	if length < textsAt || length > maxRecordBytes || whole > len(b) {
+		return errRecordDamaged
+	}
+	if whole > len(copied) {
+		hit.copied = append(hit.copied[:0], b[:whole]...)
+		copied = hit.copied
+	}
+	c := s.origin(u32(copied, originAt))
+	if c == nil || !sealed(copied[:whole], c.digest) ||
+		!hit.decode(copied[:length]) {
+		return errRecordDamaged
+	}
+	if hit.origin == c {
+		return nil
+	}
+	hit.origin = c
+	hit.Device, hit.Backend, hit.Codegen = c.device, c.backend, c.codegen
+	hit.Safe, hit.By = c.safe, c.by
+	return nil
+}
+
+// from is the file from a line on; it is false outside of it.
+func (s *Snapshot) from(line uint32) (b []byte, ok bool) {
+	at := uint64(line) * lineBytes
+	if at >= uint64(len(s.data)) {
+		return nil, false
+	}
+	return s.data[at:], true
+}
+
+// decode reads a record, whose bytes become the hit's.
+func (h *Hit) decode(b []byte) bool {
+	h.structure = u64(b, structureAt)
+	h.Fusion = Fingerprint(b[fusionAt:])
+	h.readNumbers(b[numbersAt:])
+	plan := uint64(u32(b, planAt)) + textsAt
+	end := plan + uint64(u32(b, defaultAt))
+	if end > uint64(len(b)) {
 		return false
 	}
-	copy(h.Fusion[:], b[fusionAt:])
-	b = b[namesAt:]
-	ok := true
-	text := func(to *[]byte) {
-		var more bool
-		*to, b, more = cutText(b)
-		ok = ok && more
-	}
-	text(&h.Device)
-	text(&h.Backend)
-	text(&h.Codegen)
-	text(&h.extents)
-	if !ok || len(b) < recordNumbers {
-		return false
-	}
-	h.readNumbers(b)
-	b = b[recordNumbers:]
-	text(&h.Plan)
-	text(&h.Default)
-	text(&h.Safe)
-	text(&h.By)
-	h.ties = b
-	return ok
+	h.Plan = b[textsAt:plan:plan]
+	h.Default = b[plan:end:end]
+	h.ties = b[end:]
+	return true
 }
 
 // readNumbers decodes the fixed part of a record.
 func (h *Hit) readNumbers(b []byte) {
 	for k, to := range [...]*float64{
-		&h.Seconds, &h.DefaultSeconds, &h.Speedup[0], &h.Speedup[1], &h.Speedup[2], &h.Regret,
+		&h.Seconds, &h.DefaultSeconds,
+		&h.Speedup[0], &h.Speedup[1], &h.Speedup[2],
+		&h.Regret,
 	} {
-		*to = math.Float64frombits(little.Uint64(b[8*k:]))
+		*to = math.Float64frombits(u64(b, 8*k))
 	}
-	h.Unix = int64(little.Uint64(b[48:]))
+	h.Unix = int64(u64(b, 48))
 	flags := b[56]
 	h.Checked = flags&flagChecked != 0
 	h.Untimed = flags&flagUntimed != 0
@@ -183,10 +236,4 @@ func cutText(b []byte) (text, rest []byte, ok bool) {
 	}
 	end := width + int(n)
 	return b[width:end:end], b[end:], true
-}
-
-// copyOf makes the hit hold a copy of an encoded record.
-func (h *Hit) copyOf(b []byte) bool {
-	h.copied = append(h.copied[:0], b...)
-	return h.read(h.copied)
 }

@@ -65,7 +65,7 @@ func (db *DB) writeJournal(j journal) error {
 		return err
 	}
 	path := db.journalName(
-		fmt.Sprintf("%016x", j.Key.hash()), fmt.Sprintf("%08x", db.session),
+		fmt.Sprintf("%016x", j.Key.hash(0)), fmt.Sprintf("%08x", db.session),
 	)
 	tmp, err := tempBeside(path)
 	if err != nil {
@@ -171,7 +171,7 @@ func readJournal(path string) (j journal, err error) {
 func (db *DB) takeJournals(tx *bbolt.Tx) (taken []string, err error) {
 	for _, j := range db.journals() {
 		path := db.journalName(
-			fmt.Sprintf("%016x", j.Key.hash()), fmt.Sprintf("%08x", rand.Uint32()),
+			fmt.Sprintf("%016x", j.Key.hash(0)), fmt.Sprintf("%08x", rand.Uint32()),
 		)
 		if os.Rename(j.path, path) != nil {
 			continue

@@ -1,17 +1,11 @@
 package cache
 
 import (
-	"bufio"
-	"cmp"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
-	"math"
-	"math/bits"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 
 	"go.etcd.io/bbolt"
@@ -140,9 +134,9 @@ func (db *DB) writeRecords(w *snapshotWriter) (damaged []*DamagedError, err erro
 // A storedRecord is a record of the database and its encoding in a snapshot.
 type storedRecord struct {
 	stored    entry // in the memory of the transaction
-	hash      uint64
-	structure uint64 // hash of structure and backend
-	volume    float32
+	structure Structure
+	kin       uint64 // hash of structure and backend
+	origin    originTexts
 	encoded   []byte // nil for a damaged one
 	damage    *DamagedError
 }
@@ -191,149 +185,10 @@ func (x *storedRecord) read() {
 
 // encode makes the encoding of a record, and what it is found by.
 func (x *storedRecord) encode(r *Record) {
-	s := StructureOf(r.Canonical)
-	x.hash = r.Key.hash()
-	x.structure = structureHash(&s.Print, r.Backend)
-	x.volume = float32(s.volume())
-	x.encoded = appendRecord(nil, r, s)
-}
-
-// A placed record is in the file.
-type placed struct {
-	hash, structure, at uint64
-	length              uint32
-	volume              float32
-}
-
-// A snapshotWriter writes a snapshot: records, then what they are found by, then the
-// header.
-type snapshotWriter struct {
-	file   io.ReadWriteSeeker
-	out    *bufio.Writer
-	at     uint64
-	placed []placed
-	err    error
-}
-
-func newSnapshotWriter(f io.ReadWriteSeeker) *snapshotWriter {
-	w := &snapshotWriter{file: f, out: bufio.NewWriterSize(f, 1<<20)}
-	w.write(make([]byte, snapshotHeaderSize))
-	return w
-}
-
-// write appends to the file.
-func (w *snapshotWriter) write(b []byte) {
-	if w.err == nil {
-		_, w.err = w.out.Write(b)
-		w.at += uint64(len(b))
-	}
-}
-
-// add appends a record.
-func (w *snapshotWriter) add(x *storedRecord) {
-	w.placed = append(w.placed, placed{x.hash, x.structure, w.at, uint32(len(x.encoded)), x.volume})
-	w.write(x.encoded)
-}
-
-// finish writes the tables and the header.
-func (w *snapshotWriter) finish() error {
-	h := header{count: len(w.placed), slotsAt: w.at}
-	var table []byte
-	table, h.slots = w.slots()
-	w.write(table)
-	h.kinAt = w.at
-	table, h.structures = w.kin()
-	w.write(table)
-	h.size = w.at
-	if w.err == nil {
-		w.err = w.out.Flush()
-	}
-	if w.err == nil {
-		h.revision, w.err = w.digest()
-	}
-	if w.err == nil {
-		_, w.err = w.file.Seek(0, io.SeekStart)
-	}
-	if w.err == nil {
-		_, w.err = w.file.Write(h.bytes())
-	}
-	return w.err
-}
-
-// digest is the revision of what was written.
-func (w *snapshotWriter) digest() (uint64, error) {
-	if _, err := w.file.Seek(snapshotHeaderSize, io.SeekStart); err != nil {
-		return 0, err
-	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, w.file); err != nil {
-		return 0, err
-	}
-	return little.Uint64(sum.Sum(nil)), nil
-}
-
-// revisionOf is the revision of a file with the given bytes behind its header.
-func revisionOf(b []byte) uint64 {
-	sum := sha256.Sum256(b)
-	return little.Uint64(sum[:])
-}
-
-// slots is the table of the keys, and the logarithm of its slots. Collisions go to
-// the next free slot.
-func (w *snapshotWriter) slots() (table []byte, log int) {
-	log = bits.Len(uint(2*len(w.placed) + 1)) // at most half full
-	table = make([]byte, snapshotSlotSize<<log)
-	for _, x := range w.placed {
-		entry := freeSlot(table, x.hash, log)
-		little.PutUint32(entry, uint32(x.hash>>32))
-		little.PutUint64(entry[4:], x.at)
-		little.PutUint32(entry[12:], x.length)
-	}
-	return table, log
-}
-
-// freeSlot is the first slot that is free from that of a hash on.
-func freeSlot(table []byte, hash uint64, log int) []byte {
-	for slot := hash; ; slot++ {
-		entry := table[slot&(1<<log-1)*snapshotSlotSize:][:snapshotSlotSize]
-		if little.Uint32(entry[12:]) == 0 {
-			return entry
-		}
-	}
-}
-
-// kin is the table of the structures with the entries of their records behind it.
-func (w *snapshotWriter) kin() (table []byte, log int) {
-	slices.SortFunc(w.placed, func(a, b placed) int {
-		return cmp.Or(
-			cmp.Compare(a.structure, b.structure), cmp.Compare(a.volume, b.volume), cmp.Compare(a.at, b.at),
-		)
-	})
-	structures := 0
-	for k := range w.placed {
-		if k == 0 || w.placed[k].structure != w.placed[k-1].structure {
-			structures++
-		}
-	}
-	log = bits.Len(uint(2*structures + 1))
-	table = make([]byte, snapshotSlotSize<<log, snapshotSlotSize<<log+snapshotSlotSize*len(w.placed))
-	for first := 0; first < len(w.placed); {
-		last := first + 1
-		for last < len(w.placed) && w.placed[last].structure == w.placed[first].structure {
-			last++
-		}
-		slot := freeSlot(table[:snapshotSlotSize<<log], w.placed[first].structure, log)
-		little.PutUint64(slot, w.placed[first].structure)
-		little.PutUint32(slot[8:], uint32(first))
-		little.PutUint32(slot[12:], uint32(last-first))
-		first = last
-	}
-	for _, x := range w.placed {
-		table = little.AppendUint64(table, x.at)
-		table = little.AppendUint32(table, x.length)
-		table = little.AppendUint32(table, math.Float32bits(x.volume))
-	}
-	return table, log
+	x.structure = StructureOf(r.Canonical)
+	x.kin = structureHash(&x.structure.Print, r.Backend)
+	x.origin = originOf(r)
+	x.encoded = encodeRecord(r, x.kin)
 }
 
 // readWinner is readRecord without samples: those are as their checksum says, and

@@ -1,96 +1,64 @@
 package cache
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"os"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 )
 
 // A Snapshot is an immutable hash table of winners in a mapped file, which the
 // processes of a machine share. Lookups take no lock, allocate nothing and may come
-// from any goroutine. What is found is a copy, and its checksum is compared after it
+// from any goroutine. What is found is a copy, and its digest is compared after it
 // was made: whatever happens to the file under a reader, an answer is the stored one,
 // a miss or an error, and nothing that was handed out changes. (A new snapshot is
 // moved into the place of the old one, which stays as it is for those who have it
 // open. Only a program that is not this one truncates or overwrites it in its place.)
 //
-// The file consists of the following parts; numbers are little-endian, and a text
-// stands behind its length in bytes, a varint (unsigned LEB128):
-//
-//	header   64 bytes:
-//	          0  magic "TWSNAP03"; the last two digits are the version
-//	          8  log2 of the slots, u32
-//	         12  records, u32
-//	         16  bytes of the file, u64
-//	         24  revision, u64: the first 8 bytes of the SHA-256 of all that follows
-//	             the header
-//	         32  log2 of the slots of structures, u32
-//	         36  0
-//	         40  position of the slots of structures, u64
-//	         48  position of the slots, u64
-//	         56  0
-//	         60  CRC-32C of the 60 bytes before, u32
-//	records  CRC-32C of the rest u32, 32 bytes of the structure's print, 32 bytes of
-//	         the fingerprint, texts: device, backend, revision of the code generator,
-//	         extents of the structure (varints); f64: seconds, seconds of the default,
-//	         median, lower and upper end of the speed-up, regret; u64: seconds since
-//	         1970; u8: checked 1, untimed 2, provisional 4; texts: plan, default, safe
-//	         context, tool, and ties up to the end
-//	slots    16 bytes each, probed linearly from the key's hash; at most half are
-//	         taken: high half of the hash u32, position of the record u64, its length
-//	         in bytes u32, 0 when free
-//	slots of structures  16 bytes each, probed linearly from the hash of structure
-//	         and backend, whole: hash u64, number of its first entry u32, of its
-//	         entries u32, 0 when free
-//	entries  16 bytes each, those of a structure by volume: position of the record
-//	         u64, its length u32, volume (sum of log2 of the extents) f32
+// docs/formats.md describes the file, which tilewright_snapshot.h reads in C: a header,
+// the records, their origins, which they share, the table by which a record is found, and
+// the structures with the extents of their records.
 type Snapshot struct {
 	header
-	data  []byte
-	unmap func([]byte) error
+	data    []byte
+	unmap   func([]byte) error
+	origins []atomic.Pointer[origin] // those that were asked for, out of the file
 }
 
 // A header is that of a snapshot.
 type header struct {
-	slots      int    // log2 of their number
-	count      int    // records
-	size       uint64 // of the file
-	revision   uint64
-	structures int    // log2 of the number of their slots
-	kinAt      uint64 // position of the slots of structures
-	slotsAt    uint64 // position of the slots
+	size        uint64 // of the file, in bytes
+	revision    uint64
+	count       uint32 // records
+	structCount uint32 // structures
+	originCount uint32
+	originIndex uint32 // line of the lines of the origins, u32 each
+	keys        index  // of the records
+	structures  index  // of the blocks of structures
 }
 
 const (
-	snapshotMagic      = "TWSNAP03"
-	snapshotHeaderSize = 64
-	snapshotSlotSize   = 16
-	maxSnapshotBytes   = 1 << 36
+	snapshotMagic    = "TWSNAP04"
+	maxSnapshotBytes = 1 << 36
 )
-
-// little is the byte order of a snapshot.
-var little = binary.LittleEndian
-
-// checksum is the CRC-32C.
-func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // bytes is the encoded header.
 func (h *header) bytes() []byte {
-	out := make([]byte, snapshotHeaderSize)
+	out := make([]byte, lineBytes)
 	copy(out, snapshotMagic)
-	little.PutUint32(out[8:], uint32(h.slots))
-	little.PutUint32(out[12:], uint32(h.count))
-	little.PutUint64(out[16:], h.size)
-	little.PutUint64(out[24:], h.revision)
-	little.PutUint32(out[32:], uint32(h.structures))
-	little.PutUint64(out[40:], h.kinAt)
-	little.PutUint64(out[48:], h.slotsAt)
-	little.PutUint32(out[60:], checksum(out[:60]))
+	put64(out, 8, h.size)
+	put64(out, 16, h.revision)
+	for k, n := range [...]uint32{
+		h.count, h.structCount, h.originCount, h.originIndex,
+		uint32(h.keys.pilots), uint32(h.keys.seed),
+		uint32(h.structures.pilots), uint32(h.structures.seed),
+	} {
+		put32(out, 24+4*k, n)
+	}
+	seal(out, 0)
 	return out
 }
 
@@ -98,41 +66,44 @@ func (h *header) bytes() []byte {
 // of the whole file.
 func readHeader(data []byte, size int64) (h header, err error) {
 	const versionAt = len(snapshotMagic) - 2
-	if len(data) < len(snapshotMagic) || string(data[:versionAt]) != snapshotMagic[:versionAt] {
+	if len(data) < len(snapshotMagic) ||
+		string(data[:versionAt]) != snapshotMagic[:versionAt] {
 		return h, kindf(ErrForeign, "not a tilewright snapshot")
 	}
-	if version := string(data[versionAt:len(snapshotMagic)]); version != snapshotMagic[versionAt:] {
+	version := string(data[versionAt:len(snapshotMagic)])
+	if version != snapshotMagic[versionAt:] {
 		return h, kindf(ErrNewer, "a snapshot of version %q; this tilewright reads %s: publish it again", version, snapshotMagic[versionAt:])
 	}
-	if len(data) < snapshotHeaderSize || checksum(data[:60]) != little.Uint32(data[60:]) {
+	if len(data) < lineBytes || !sealed(data[:lineBytes], 0) {
 		return h, kindf(ErrDamaged, "the snapshot's header is damaged; publish it again")
 	}
-	h = header{
-		slots:      int(little.Uint32(data[8:])),
-		count:      int(little.Uint32(data[12:])),
-		size:       little.Uint64(data[16:]),
-		revision:   little.Uint64(data[24:]),
-		structures: int(little.Uint32(data[32:])),
-		kinAt:      little.Uint64(data[40:]),
-		slotsAt:    little.Uint64(data[48:]),
+	n := func(k int) uint32 {
+		return u32(data, 24+4*k)
 	}
+	h = header{
+		size:        u64(data, 8),
+		revision:    u64(data, 16),
+		count:       n(0),
+		structCount: n(1),
+		originCount: n(2),
+		originIndex: n(3),
+	}
+	h.keys = indexOf(h.count, n(4), n(5))
+	h.structures = indexOf(h.structCount, n(6), n(7))
 	return h, h.check(uint64(size))
 }
 
-// check refuses a header whose tables do not fit a file of size bytes.
+// check refuses a header whose parts do not fit a file of size bytes.
 func (h *header) check(size uint64) error {
+	origins := uint64(h.originIndex)*lineBytes + 4*uint64(h.originCount)
+	tables := max(h.keys.end(), h.structures.end())
 	switch {
 	case size > maxSnapshotBytes:
 		return kindf(ErrForeign, "a snapshot of %d MiB; at most %d are read", size>>20, maxSnapshotBytes>>20)
-	case h.size != size || !h.holds(h.slotsAt, h.slots) || !h.holds(h.kinAt, h.structures):
+	case h.size != size || tables*lineBytes > size || origins > size:
 		return kindf(ErrDamaged, "the snapshot is cut short; publish it again")
 	}
 	return nil
-}
-
-// holds reports whether 2^n slots fit the file behind a position.
-func (h *header) holds(at uint64, n int) bool {
-	return n <= 32 && at <= h.size && uint64(snapshotSlotSize)<<n <= h.size-at
 }
 
 // OpenSnapshot maps a file that Publish wrote. Its header is checked, a record when
@@ -159,7 +130,7 @@ func openSnapshot(f *os.File) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	head := make([]byte, min(info.Size(), snapshotHeaderSize))
+	head := make([]byte, min(info.Size(), lineBytes))
 	if _, err := f.ReadAt(head, 0); err != nil && len(head) > 0 {
 		return nil, err
 	}
@@ -171,7 +142,7 @@ func openSnapshot(f *os.File) (*Snapshot, error) {
 		return nil, kindf(ErrForeign, "a snapshot of %d MiB is too large to be mapped", info.Size()>>20)
 	}
 	data, unmap, err := mapFile(f, int(info.Size()))
-	return &Snapshot{h, data, unmap}, err
+	return mapped(h, data, unmap), err
 }
 
 // newSnapshot is the snapshot of a whole file in memory.
@@ -180,7 +151,14 @@ func newSnapshot(data []byte) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{h, data, func([]byte) error { return nil }}, nil
+	unmap := func([]byte) error { return nil }
+	return mapped(h, data, unmap), nil
+}
+
+// mapped is the snapshot of a mapping.
+func mapped(h header, data []byte, unmap func([]byte) error) *Snapshot {
+	origins := make([]atomic.Pointer[origin], h.originCount)
+	return &Snapshot{h, data, unmap, origins}
 }
 
 // A PinError is the error of a snapshot that is not of the revision that was asked
@@ -198,11 +176,12 @@ func OpenSnapshotAt(path, revision string) (*Snapshot, error) {
 	if err != nil || s.Revision() == revision {
 		return s, err
 	}
-	return nil, errors.Join(&PinError{path, revision, s.Revision()}, s.Close())
+	pin := &PinError{path, revision, s.Revision()}
+	return nil, errors.Join(pin, s.Close())
 }
 
 // Len is the number of records.
-func (s *Snapshot) Len() int { return s.count }
+func (s *Snapshot) Len() int { return int(s.count) }
 
 // Revision names the contents: 16 hexadecimal digits. Snapshots of the same records
 // have the same revision.
@@ -226,6 +205,7 @@ func (s *Snapshot) Close() error {
 var (
 	errCutShort      = kindf(ErrDamaged, "the snapshot was cut short while it was open; publish it again")
 	errRecordDamaged = kindf(ErrDamaged, "a record of the snapshot is damaged; publish it again")
+	errTableDamaged  = kindf(ErrDamaged, "a table of the snapshot is damaged; publish it again")
 )
 
 // Get finds the record of a key and copies it to hit. A record that is damaged and
@@ -253,59 +233,19 @@ func (s *Snapshot) get(k *Key, hit *Hit) (found bool, err error) {
 	if len(s.data) == 0 {
 		return false, nil
 	}
-	h := k.hash()
-	mask := uint64(1)<<s.slots - 1
-	for probe := uint64(0); probe <= mask; probe++ {
-		entry := s.data[s.slotsAt+(h+probe)&mask*snapshotSlotSize:][:snapshotSlotSize]
-		length := little.Uint32(entry[12:])
-		if length == 0 {
-			break
+	hash := mix(hit.asked.hashOf(k, s.keys.seed) ^ u64(k.Fusion[:], 0))
+	if line := s.keys.line(s.data, hash); line != noLine {
+		if err := s.read(line, hit); err != nil {
+			return false, err
 		}
-		if little.Uint32(entry) != uint32(h>>32) {
-			continue
-		}
-		b, ok := s.part(little.Uint64(entry[4:]), length)
-		if !ok || !hit.copyOf(b) {
-			err = errRecordDamaged
-			continue
-		}
-		if hit.is(k) {
+		if hit.Fusion == k.Fusion && hit.asked.by(hit.origin) {
 			return true, nil
 		}
 	}
-	return false, err
-}
-
-// part is a part of the file; it is false where that is outside.
-func (s *Snapshot) part(at uint64, length uint32) (b []byte, ok bool) {
-	if at > uint64(len(s.data)) || uint64(length) > uint64(len(s.data))-at {
-		return nil, false
+	if !s.keys.sound(s.data, hash) {
+		return false, errTableDamaged
 	}
-	return s.data[at : at+uint64(length)], true
-}
-
-// is compares a hit with a key.
-func (h *Hit) is(k *Key) bool {
-	return h.Fusion == k.Fusion && string(h.Device) == k.Device &&
-		string(h.Backend) == k.Backend && string(h.Codegen) == k.Codegen
-}
-
-// hash mixes the first 8 bytes of the fingerprint, which are uniform already, with
-// the strings by FNV-1a. It is part of the file format.
-func (k *Key) hash() uint64 {
-	h := little.Uint64(k.Fusion[:])
-	h = hashString(h, k.Device)
-	h = hashString(h, k.Backend)
-	h = hashString(h, k.Codegen)
-	return h ^ h>>29
-}
-
-// hashString continues FNV-1a with a string and a byte that ends it.
-func hashString(h uint64, s string) uint64 {
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 0x100000001b3
-	}
-	return (h ^ 0xff) * 0x100000001b3
+	return false, nil
 }
 
 // Verify compares all checksums and the revision. It reads the whole file.
@@ -316,7 +256,7 @@ func (s *Snapshot) Verify() (err error) {
 			err = faultError(r)
 		}
 	}()
-	if len(s.data) > 0 && revisionOf(s.data[snapshotHeaderSize:]) != s.revision {
+	if len(s.data) > 0 && revisionOf(s.data[lineBytes:]) != s.revision {
 		return kindf(ErrDamaged, "the snapshot is not what was published as revision %s", s.Revision())
 	}
 	return nil

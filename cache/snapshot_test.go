@@ -223,14 +223,27 @@ func TestSnapshotIsAMap(t *testing.T) {
 	})
 }
 
-// TestSnapshotDamaged: a flipped bit is an error at the door or a miss, and
-// never another answer.
+// is compares a hit with a key.
+func (h *Hit) is(k *Key) bool {
+	return h.Fusion == k.Fusion && string(h.Device) == k.Device &&
+		string(h.Backend) == k.Backend && string(h.Codegen) == k.Codegen
+}
+
+// tells reports whether a hit is what a record says.
+func (h *Hit) tells(r *Record) bool {
+	return h.is(&r.Key) && string(h.Plan) == r.Plan && h.Seconds == r.Seconds && h.Speedup == r.Speedup &&
+		string(h.Safe) == SafeText(r.Safe) && string(h.Default) == r.Default && h.Checked == r.Checked
+}
+
+// TestSnapshotDamaged: a flipped bit is an error at the door, or one of every lookup
+// that reads it; never another answer, and never a miss.
 func TestSnapshotDamaged(t *testing.T) {
 	var all []Record
 	for k := range 6 {
 		all = append(all, record(k))
 	}
 	data := snapshotBytes(all)
+	q := Question{Key: record(9).Key, Structure: StructureOf(record(9).Canonical)}
 	for at := range data {
 		for bit := range 8 {
 			bad := bytes.Clone(data)
@@ -239,17 +252,23 @@ func TestSnapshotDamaged(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if at < snapshotHeaderSize {
+			if at < lineBytes {
 				t.Errorf("byte %d of the header flipped: it opens", at)
 			}
 			for k := range all {
-				hit, found := s.answer(&all[k].Key)
-				if found &&
-					(string(hit.Plan) != all[k].Plan ||
-						hit.Seconds != all[k].Seconds ||
-						string(hit.Safe) != SafeText(all[k].Safe)) {
+				var hit Hit
+				found, err := s.Get(&all[k].Key, &hit)
+				if found != (err == nil) {
+					t.Fatalf("byte %d flipped: record %d is missed without an error", at, k)
+				}
+				if found && !hit.tells(&all[k]) {
 					t.Fatalf("byte %d flipped: record %d is %+v", at, k, hit)
 				}
+			}
+			var hit Hit
+			found, _, err := s.Nearest(&q, &hit)
+			if found && !slices.ContainsFunc(all, func(r Record) bool { return hit.tells(&r) }) {
+				t.Fatalf("byte %d flipped: the nearest record is %+v, %v", at, hit, err)
 			}
 		}
 	}
@@ -416,14 +435,13 @@ func FuzzSnapshot(f *testing.F) {
 // fixHeader makes the header's checksum and length right, so that fuzzing
 // comes past them.
 func fixHeader(data []byte) []byte {
-	if len(data) < snapshotHeaderSize {
+	if len(data) < lineBytes {
 		return data
 	}
-	h := header{
-		slots: int(data[8]), count: int(data[12]), size: uint64(len(data)),
-		structures: int(data[32]), kinAt: little.Uint64(data[40:]), slotsAt: little.Uint64(data[48:]),
-	}
-	return append(h.bytes(), data[snapshotHeaderSize:]...)
+	little.PutUint64(data[16:], uint64(len(data)))
+	copy(data, snapshotMagic)
+	seal(data[:lineBytes], 0)
+	return data
 }
 
 func snapshotOf(b *testing.B, n int) (*Snapshot, []Key) {

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"math"
 )
 
@@ -55,44 +54,54 @@ func hasSuffix(s, suffix string) bool {
 	return len(s) >= len(suffix) && s[len(s)-len(suffix):] == suffix
 }
 
-// appendExtents encodes the extents as varints.
-func (s *Structure) appendExtents(b []byte) []byte {
+// Logarithms of extents are fixed-point numbers with 26 bits behind the point, so that
+// distances are exact sums, and neighbours differ up to 2²⁶.
+const octave = 1 << 26
+
+// logOf is the binary logarithm of an extent, 0 for an empty one.
+func logOf(n uint64) uint32 {
+	log := math.Log2(float64(max(1, n)))
+	return uint32(min(math.Round(log*octave), math.MaxUint32))
+}
+
+// appendLogs appends the logarithms of the extents.
+func (s *Structure) appendLogs(logs []uint32) []uint32 {
 	for _, n := range s.Extents {
-		b = binary.AppendUvarint(b, n)
+		logs = append(logs, logOf(n))
 	}
-	return b
+	return logs
 }
 
 // volume is the sum of the logarithms of the extents, by which the records of one
 // structure are sorted in a snapshot.
-func (s *Structure) volume() float64 {
-	v := 0.0
-	for _, n := range s.Extents {
-		v += log2(n)
+func volume(logs []uint32) float32 {
+	sum := uint64(0)
+	for _, log := range logs {
+		sum += uint64(log)
 	}
-	return v
+	return float32(sum) / octave
 }
 
-// distance is the mean difference of the logarithms of the extents, in octaves;
-// encoded are those of another fusion of the structure. It is infinite where these
-// are fewer or more.
-func (s *Structure) distance(encoded []byte) float64 {
-	sum := 0.0
-	for _, n := range s.Extents {
-		m, width := binary.Uvarint(encoded)
-		if width <= 0 {
-			return math.Inf(1)
-		}
-		encoded = encoded[width:]
-		if m != n {
-			sum += math.Abs(log2(m) - log2(n))
-		}
-	}
-	if len(encoded) > 0 {
+// octaves is the mean of a sum of differences of n logarithms, in octaves.
+func octaves(sum uint64, n int) float64 {
+	return float64(sum) / octave / float64(max(1, n))
+}
+
+// distance is the mean difference of the logarithms of the extents, in octaves. It is
+// infinite where the structures differ.
+func (s *Structure) distance(other *Structure) float64 {
+	if s.Print != other.Print ||
+		len(s.Extents) != len(other.Extents) {
 		return math.Inf(1)
 	}
-	return sum / float64(max(1, len(s.Extents)))
+	sum := uint64(0)
+	for k, n := range s.Extents {
+		sum += difference(logOf(n), logOf(other.Extents[k]))
+	}
+	return octaves(sum, len(s.Extents))
 }
 
-// log2 is the binary logarithm of an extent, 0 for an empty one.
-func log2(n uint64) float64 { return math.Log2(float64(max(1, n))) }
+// difference is that of two logarithms, without its sign.
+func difference(a, b uint32) uint64 {
+	return uint64(max(a, b) - min(a, b))
+}

@@ -105,12 +105,20 @@ func (s *Store) AppendPlan(to []byte, print cache.Fingerprint) (plan []byte, sec
 	if s.closed {
 		return to, 0, false, &StoreError{ErrClosed}
 	}
-	var hit cache.Hit
-	if found, err = s.snapshot.Get(&key, &hit); err != nil {
+	hit := hits.Get().(*cache.Hit)
+	defer hits.Put(hit)
+	found, err = s.snapshot.Get(&key, hit)
+	if err != nil {
 		return to, 0, false, &StoreError{err}
 	}
-	return append(to, hit.Plan...), hit.Seconds, found, nil
+	if !found {
+		return to, 0, false, nil
+	}
+	return append(to, hit.Plan...), hit.Seconds, true, nil
 }
+
+// hits are for reuse: one that has been used allocates nothing.
+var hits = sync.Pool{New: func() any { return new(cache.Hit) }}
 
 // key is that of a fusion on the device.
 func (s *Store) key(print cache.Fingerprint) cache.Key {
@@ -216,8 +224,9 @@ func (s *Store) Get(print cache.Fingerprint) (Winner, error) {
 
 // published fills in what the snapshot has.
 func (s *Store) published(w *Winner, key *cache.Key) error {
-	var hit cache.Hit
-	found, err := s.snapshot.Get(key, &hit)
+	hit := hits.Get().(*cache.Hit)
+	defer hits.Put(hit)
+	found, err := s.snapshot.Get(key, hit)
 	if err != nil {
 		return &StoreError{err}
 	}

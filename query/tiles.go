@@ -117,6 +117,8 @@ type Dim struct {
 	// Names of the tile id and of the tile size.
 	Name string `json:"name"`
 	Size string `json:"size"`
+	// Role in the operation that brings it: the name by which plans are printed.
+	Role string `json:"role"`
 	// Extent of the dimension in elements.
 	Extent int64 `json:"extent"`
 	// Kind is "parallel" or "sequential".
@@ -313,9 +315,10 @@ func newSpace(p *symtile.Program) *Space {
 			in.Hi,
 		})
 	}
-	for _, d := range s.Dims {
+	names := p.DimNames()
+	for k, d := range s.Dims {
 		j.Dims = append(j.Dims, Dim{
-			d.Name, d.Size.String(),
+			d.Name, d.Size.String(), names[k],
 			d.Extent, d.Kind.String(),
 			string(d.From.Op), d.From.Name,
 		})

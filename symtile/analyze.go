@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -34,12 +35,12 @@ func Analyze(ctx context.Context, c *hlo.Computation) (*Program, error) {
 	if inMemory != c {
 		flat = inMemory
 	}
-	flat = rewriteOps(flat)
+	flat, roles := rewriteOps(flat)
 	p, err := buildSymbolic(ctx, flat)
 	if err != nil {
 		return nil, err
 	}
-	p.Fusion, p.Physical = c, inMemory
+	p.Fusion, p.Physical, p.roles = c, inMemory, roles
 	return p, nil
 }
 
@@ -56,7 +57,7 @@ func (p *Program) At(t Tiling) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tiling %v: %w", []int64(t), err)
 	}
-	q.Fusion, q.Physical = p.Fusion, p.Physical
+	q.Fusion, q.Physical, q.roles = p.Fusion, p.Physical, p.roles
 	return q, nil
 }
 
@@ -127,8 +128,8 @@ func (p *Program) Check(t Tiling) error {
 	dims := p.Space.Dims
 	if len(t) != len(dims) {
 		return fmt.Errorf(
-			"tiling %v has %d sizes; the space has %d dimensions",
-			[]int64(t), len(t), len(dims),
+			"tiling %v has %d sizes; the space has %d dimensions: %s",
+			[]int64(t), len(t), len(dims), strings.Join(p.DimNames(), ", "),
 		)
 	}
 	for k, size := range t {
@@ -137,7 +138,7 @@ func (p *Program) Check(t Tiling) error {
 			return fmt.Errorf(
 				"tiling %v: size %d of %s is outside [1, %d]",
 				[]int64(t), size,
-				dims[k].Name, maxSize,
+				p.DimNames()[k], maxSize,
 			)
 		}
 	}

@@ -38,7 +38,7 @@ func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 		return collectiveTiles(r, in, out)
 	}
 	b, params := singleInstrBuilder(r, in, len(out))
-	b.prog.Fusion = rewriteOps(b.prog.Fusion)
+	b.prog.Fusion, _ = rewriteOps(b.prog.Fusion)
 	b.groups = loopGroups(b.prog.Fusion)
 	root := outputs(b.prog.Fusion)[0]
 	if _, err := b.op(root, out); err != nil {

@@ -40,7 +40,9 @@ type Program struct {
 
 	// flat is Fusion without nested computations, with its operations
 	// rewritten.
-	flat   *hlo.Computation
+	flat *hlo.Computation
+	// roles of products that were convolutions, for DimNames.
+	roles  map[*hlo.Instr]productRoles
 	groups map[*hlo.Instr]*loopGroup
 	// apart are the outputs whose tiles are not made of those of the others.
 	apart map[int]bool

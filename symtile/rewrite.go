@@ -43,20 +43,23 @@ type rewriter struct {
 	// uses counts, for every instruction of out, its users among those that
 	// have been rewritten so far and will be.
 	uses map[*hlo.Instr]int
+	// roles are those of the dimensions of products that were convolutions.
+	roles map[*hlo.Instr]productRoles
 }
 
 // rewriteOps returns c with its operations rewritten; c itself when there is
 // nothing to do. Instructions that no rewrite touches, and whose operands stay,
-// are shared with c.
-func rewriteOps(c *hlo.Computation) *hlo.Computation {
+// are shared with c. The roles are those of the products of convolutions.
+func rewriteOps(c *hlo.Computation) (*hlo.Computation, map[*hlo.Instr]productRoles) {
 	if !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
 		return rewrites[i.Op].apply != nil
 	}) {
-		return c
+		return c, nil
 	}
 	r := &rewriter{
-		out:  &hlo.Computation{Name: c.Name, Params: c.Params},
-		uses: map[*hlo.Instr]int{},
+		out:   &hlo.Computation{Name: c.Name, Params: c.Params},
+		uses:  map[*hlo.Instr]int{},
+		roles: map[*hlo.Instr]productRoles{},
 	}
 	users := map[*hlo.Instr]int{c.Root: 1}
 	for _, i := range c.Instrs {
@@ -77,7 +80,7 @@ func rewriteOps(c *hlo.Computation) *hlo.Computation {
 		r.uses[value[i]] += users[i]
 	}
 	r.out.Root = value[c.Root]
-	return r.out
+	return r.out, r.roles
 }
 
 // instr rewrites or copies one instruction with its new operands.
@@ -425,7 +428,7 @@ func (r *rewriter) contracted(
 	in, kernel []string,
 ) *hlo.Instr {
 	var a hlo.Attrs
-	var names []string
+	var names, contracted []string
 	var dims []int64
 	if g := slices.Index(in, "group"); g >= 0 {
 		a.LHSBatch = []int64{int64(g)}
@@ -438,6 +441,7 @@ func (r *rewriter) contracted(
 		if l >= 0 && name != "group" {
 			a.LHSContract = append(a.LHSContract, int64(l))
 			a.RHSContract = append(a.RHSContract, int64(d))
+			contracted = append(contracted, name)
 		}
 	}
 	for d, name := range in {
@@ -452,6 +456,7 @@ func (r *rewriter) contracted(
 	)
 	product := r.add(hlo.OpDot, dims, a, x, k)
 	product.Shape.DType = i.Shape.DType
+	r.roles[product] = convolutionRoles(names, contracted, len(i.Attrs.Window))
 	c := i.Attrs.Conv
 	want := dimNames(
 		i.Shape.Rank(),

@@ -57,7 +57,7 @@ func parse(args []string, status io.Writer) (o options, err error) {
 		return o, err
 	}
 	if o.quick {
-		o.kills, o.flips, o.mutants, o.faults = 30, 500, 2_000, 0
+		o.kills, o.flips, o.mutants, o.faults = 30, 500, 1_000, 0
 		o.readers = 5 * time.Second
 	}
 	o.only, err = regexp.Compile(*only)

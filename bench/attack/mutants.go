@@ -63,15 +63,31 @@ var numbers = []string{
 	"nan",
 }
 
-// mutant is a text with one to four errors; n determines it.
+// mutant is a text with one to four errors, or, of every other one, with changes that
+// may leave another program; n determines it.
 func mutant(texts [][]byte, seed uint64, n int) []byte {
-	rng := rand.New(rand.NewPCG(seed, uint64(n)))
+	rng := rand.New(
+		rand.NewPCG(seed, uint64(n)),
+	)
 	text := slices.Clone(texts[rng.IntN(len(texts))])
+	kinds := mutations
+	if n%2 == 1 {
+		kinds = variations
+	}
 	for range 1 + rng.IntN(4) {
 		other := texts[rng.IntN(len(texts))]
-		text = mutations[rng.IntN(len(mutations))](rng, text, other)
+		text = kinds[rng.IntN(len(kinds))](rng, text, other)
 	}
 	return text
+}
+
+// variations leave most texts a program, of other extents and operations. They reach
+// the analysis and the ranking, which most errors do not: a parser finds them.
+var variations = []func(rng *rand.Rand, text, other []byte) []byte{
+	changeEverywhere,
+	changeEverywhere,
+	changeEverywhere,
+	changeOpcode,
 }
 
 // mutations make one error each. The first, which are named most often, tend to
@@ -144,6 +160,48 @@ func changeNumber(rng *rand.Rand, text, _ []byte) []byte {
 		return text
 	}
 	return replace(text, at, []byte(numbers[rng.IntN(len(numbers))]))
+}
+
+// changeEverywhere puts another number in all places of one: an extent keeps agreeing
+// with itself, in shapes, in attributes and in what is computed of it by hand.
+func changeEverywhere(rng *rand.Rand, text, _ []byte) []byte {
+	at, ok := pick(rng, text, isDigit)
+	if !ok {
+		return text
+	}
+	number := string(text[at[0]:at[1]])
+	other := []byte(numbers[rng.IntN(len(numbers))])
+	all := words(text, isWord)               // runs of digits in names stay what they are
+	for _, w := range slices.Backward(all) { // positions before w stay what they are
+		if string(text[w[0]:w[1]]) == number {
+			text = replace(text, w, other)
+		}
+	}
+	return text
+}
+
+// opcodes are operations of one operand, and of two, which take each other's place:
+// cheap ones and functions, those that a reduction may be made of and those that not.
+var opcodes = [][]string{
+	strings.Fields("abs negate exponential log tanh sqrt rsqrt floor sign cosine copy"),
+	strings.Fields("add subtract multiply divide maximum minimum power remainder atan2"),
+}
+
+// changeOpcode puts another operation of as many operands in the place of one. What it
+// does to a reduction is of most interest: sums become products, whose order matters
+// more, or remainders, which no backend may reorder.
+func changeOpcode(rng *rand.Rand, text, _ []byte) []byte {
+	at, ok := pick(rng, text, isWord)
+	for tries := 0; ok && tries < 50; tries++ {
+		for _, alike := range opcodes {
+			if slices.Contains(alike, string(text[at[0]:at[1]])) {
+				other := alike[rng.IntN(len(alike))]
+				return replace(text, at, []byte(other))
+			}
+		}
+		at, ok = pick(rng, text, isWord)
+	}
+	return text
 }
 
 // swapWords exchanges two words: operands that become cyclic, opcodes of another

@@ -64,6 +64,44 @@ def batch_norm(kind, dims, feature, op):
     return f"HloModule m\nENTRY e {{\n{head}\n  {text}\n}}", arrays, 2e-2 if kind == "bf16" else 1e-5
 
 
+def function(call, kind, *arrays):
+    """A function that JAX prints in the chlo dialect, as StableHLO."""
+    import jax
+
+    arrays = [a.astype(TYPES[kind]) for a in arrays]
+    return jax.jit(call).lower(*arrays).as_text(), arrays
+
+
+def apart(got, want):
+    """The largest difference of an element, relative to it where that is more than 1."""
+    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+    finite = np.isfinite(want)
+    if not np.array_equal(got[~finite], want[~finite], equal_nan=True):
+        return np.inf
+    return float(np.max(np.abs(got - want)[finite] / np.maximum(np.abs(want[finite]), 1)))
+
+
+def places(kind):
+    """Places of all sizes up to 10⁴, the poles and the zeros of the gamma functions."""
+    random = np.random.default_rng(1).standard_normal(1 << 16)
+    sizes = np.exp(np.linspace(-20, 9, 1 << 15))
+    special = [0.0, -0.0, 1, 2, 0.5, -0.5, -1, -2, 1.4616321449683622, np.inf, -np.inf, np.nan, 100, 171]
+    x = np.concatenate([special, 4 * random, np.linspace(-8, 8, 1 << 14), sizes, -sizes[: 1 << 14]])
+    return x.astype(TYPES[kind])
+
+
+def functions():
+    """Cases of functions without an opcode of HLO: name, call, allowed difference."""
+    import jax
+
+    for kind, off in (("f32", 4e-6), ("f64", 1e-13), ("bf16", 8e-3), ("f16", 2e-3)):
+        for name, call in (("lgamma", jax.lax.lgamma), ("digamma", jax.lax.digamma)):
+            yield f"{name} {kind}", (*function(call, kind, places(kind)), off, apart)
+        x = codes(kind)[: 1 << 18]
+        pairs = np.concatenate([x, x]), np.concatenate([x[::-1], x])
+        yield f"next-after {kind}", (*function(jax.lax.nextafter, kind, *pairs), 0)
+
+
 CASES = {
     **{f"reduce-precision {t} e{e}m{m}": reduce_precision(t, e, m) for t, e, m in [
         ("f32", 8, 7), ("f32", 5, 10), ("f32", 4, 3), ("f32", 8, 0), ("f32", 2, 22), ("f32", 11, 52), ("f32", 1, 5),
@@ -118,7 +156,8 @@ def main():
 
     jax.config.update("jax_enable_x64", True)
     failed = 0
-    for name, (text, arrays, allowed) in CASES.items():
+    CASES.update(functions())
+    for name, (text, arrays, allowed, *measure) in CASES.items():
         if options.name and not any(n in name for n in options.name):
             continue
         want = theirs(text, arrays)
@@ -130,7 +169,7 @@ def main():
             continue
         if allowed:
             got = [g.view(ml_dtypes.bfloat16) if w.dtype == ml_dtypes.bfloat16 else g for g, w in zip(got, want)]
-            off = max(difference(g, w) for g, w in zip(got, want))
+            off = max((*measure, difference)[0](g, w) for g, w in zip(got, want))
             bad = off > allowed
             print(f"{name}: largest difference {off:.2g}{' WRONG' if bad else ''}", flush=True)
         else:

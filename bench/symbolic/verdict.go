@@ -18,6 +18,8 @@ type verdict struct {
 	best int
 	// Operations of the engines that were right, by name.
 	by map[string]int
+	// Results of which another engine has a shorter form.
+	longer []int
 	// Engines that were wrong, and where.
 	wrong []string
 }
@@ -51,8 +53,12 @@ func judge(p *problem, engines []*engine, most int) verdict {
 			best[i] = min(best[i], n)
 		}
 	}
-	for _, n := range best {
+	for i, n := range best {
 		v.best += n
+		own := engines[0].answers[p.ID]
+		if i < len(own) && own[i].written() > n {
+			v.longer = append(v.longer, i)
+		}
 	}
 	v.ours = v.by[ours]
 	return v
@@ -96,6 +102,8 @@ type missedChain struct {
 	Ours int `json:"ours"`
 	// Operations as substitution writes the chain.
 	Typed int `json:"typed"`
+	// Results that are longer than they need be.
+	Longer []int `json:"longer"`
 	// Results of every engine, over x0, x1, ….
 	Answers map[string][]string `json:"answers"`
 }
@@ -108,7 +116,7 @@ func writeMissed(w io.Writer, vs []verdict, texts map[string]map[string][]string
 		if v.ours <= v.best {
 			continue
 		}
-		line := missedChain{v.problem.chain, v.best, v.ours, v.typed, texts[v.problem.ID]}
+		line := missedChain{v.problem.chain, v.best, v.ours, v.typed, v.longer, texts[v.problem.ID]}
 		if err := enc.Encode(line); err != nil {
 			return err
 		}

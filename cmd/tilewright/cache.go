@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/filter"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/tuner"
@@ -18,14 +20,24 @@ import (
 // cacheCommand reads and maintains the database of winners.
 var cacheCommand = command{
 	name: "cache", args: "ls|show|verify|merge|export|import|publish|rm …", short: "list, check and exchange the stored winners",
-	long: `  cache ls                  one line a winner
+	long: `Reads and maintains the database of -db:
+
+  cache ls                  one line a winner
   cache show ID             everything about one; ID is a fusion name or the start of a fingerprint
   cache verify              checks every record
   cache merge OTHER.db      takes over what OTHER knows better; nothing is lost
   cache export [FILE]       JSON lines, the same records give the same bytes
   cache import [FILE]       reads an export
   cache publish FILE        writes an immutable snapshot for lookups in a hot path
-  cache rm ID               forgets one`,
+  cache rm ID               forgets one
+
+cache ls lists the winners that satisfy all of its filters:
+
+  cache ls -on 'cpu:*' -older 30d     winners on CPUs that are more than 30 days old
+  cache ls -regret 2%                 those for which a better plan may be known by more than 2%
+
+A plan is printed with the names of its dimensions: m=64 n=256 k=32 threads=1. It is stored, and in
+JSON, without: 64,256,32 threads=1; "dims" has the names. -plan of run and show reads both.`,
 	run: runCache,
 }
 
@@ -37,6 +49,8 @@ type cacheCall struct {
 	path string
 	// Replace a file of another kind, or a larger snapshot (-f).
 	replace bool
+	// What ls lists.
+	filter *filter.Filter
 	// The arguments behind the subcommand.
 	args []string
 }
@@ -69,10 +83,16 @@ func runCache(c *call) error {
 	c.jsonFlag()
 	db := c.dbFlag()
 	replace := c.replaceFlag()
+	var only filter.Filter
+	only.Define(c.FlagSet)
 	args, err := c.parse(1, -1)
 	if err != nil {
 		return err
 	}
+	if err := only.Check(); err != nil {
+		return usagef("%v", err)
+	}
+	used := filter.Used(c.FlagSet)
 	verb, ok := cacheVerbs()[args[0]]
 	switch n := len(args) - 1; {
 	case !ok:
@@ -81,6 +101,8 @@ func runCache(c *call) error {
 		return usagef("cache %s needs an argument", args[0])
 	case n > verb.maxArgs:
 		return usagef("unexpected argument %q", args[1+verb.maxArgs])
+	case used != "" && args[0] != "ls":
+		return usagef("-%s is a filter of cache ls", used)
 	}
 	if verb.needsFile {
 		if _, err := os.Stat(*db); err != nil {
@@ -88,7 +110,7 @@ func runCache(c *call) error {
 		}
 	}
 	return verb.run(&cacheCall{
-		c, cache.Open(*db), *db, *replace, args[1:],
+		c, cache.Open(*db), *db, *replace, &only, args[1:],
 	})
 }
 
@@ -103,16 +125,19 @@ type cacheRowJSON struct {
 	Codegen string `json:"codegen"`
 	// The winner, its median in seconds, and its speed over the default:
 	// median, lower and upper end.
-	Plan    string     `json:"plan"`
-	Seconds float64    `json:"seconds"`
-	Speedup [3]float64 `json:"speedup"`
+	Plan    string            `json:"plan"`
+	Dims    kernels.PlanNames `json:"dims,omitempty"`
+	Seconds float64           `json:"seconds"`
+	Speedup [3]float64        `json:"speedup"`
+	// Upper bound on how much slower it is than the best plan tried; −1 is unknown.
+	Regret float64 `json:"regret"`
 	// Time of measuring.
 	When string `json:"when"`
 	// Untimed says that Seconds and Speedup are predictions of the cost model.
 	Untimed bool `json:"untimed,omitempty"`
 }
 
-// ls lists the winners, one a line. A damaged record is reported and does not
+// ls lists the winners that the filter keeps, one a line. A damaged record is reported and does not
 // hide the others.
 func (c *cacheCall) ls() error {
 	all, err := c.soundRecords(c.db)
@@ -120,24 +145,32 @@ func (c *cacheCall) ls() error {
 		return err
 	}
 	rows := []cacheRowJSON{}
+	now := time.Now()
+	names := map[cache.Fingerprint]kernels.PlanNames{}
 	for _, r := range all {
+		if !c.filter.Keeps(&r, now) {
+			continue
+		}
+		if _, known := names[r.Fusion]; !known {
+			names[r.Fusion] = kernels.PlanNamesOfText(c.ctx, r.Canonical)
+		}
 		rows = append(rows, cacheRowJSON{
 			hex.EncodeToString(r.Fusion[:]), r.Name,
-			r.Device, r.Codegen, r.Plan, r.Seconds,
-			r.Speedup, r.When.Format("2006-01-02 15:04"), r.Untimed,
+			r.Device, r.Codegen, r.Plan, names[r.Fusion], r.Seconds,
+			r.Speedup, r.Regret, r.When.Format("2006-01-02 15:04"), r.Untimed,
 		})
 	}
 	if c.json {
 		return c.printJSON(map[string]any{"records": rows})
 	}
 	t := c.table()
-	fmt.Fprintln(t, "fingerprint\tfusion\tplan\ttime\tvs default\tdevice\twhen")
+	fmt.Fprintln(t, "fingerprint\tfusion\tplan\ttime\tvs default\tregret\tdevice\twhen")
 	for _, r := range rows {
 		fmt.Fprintf(
-			t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n",
-			r.Fingerprint[:12], r.Name, r.Plan,
+			t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\t%s\n",
+			r.Fingerprint[:12], r.Name, r.Dims.Stored(r.Plan),
 			secondsText(r.Seconds, r.Untimed),
-			r.Speedup[0], r.Device, r.When,
+			r.Speedup[0], regretText(r.Regret), r.Device, r.When,
 		)
 	}
 	return t.Flush()
@@ -187,7 +220,11 @@ func (c *cacheCall) show() error {
 		return err
 	}
 	if c.json {
-		return c.printJSON(map[string]any{"records": all})
+		named := make([]namedRecordJSON, len(all))
+		for k, r := range all {
+			named[k] = namedRecordJSON{r, kernels.PlanNamesOfText(c.ctx, r.Canonical)}
+		}
+		return c.printJSON(map[string]any{"records": named})
 	}
 	for _, r := range all {
 		c.showRecord(r)
@@ -196,9 +233,17 @@ func (c *cacheCall) show() error {
 	return nil
 }
 
+// namedRecordJSON is a record of cache show -json, with the names of the dimensions of
+// its plans.
+type namedRecordJSON struct {
+	cache.Record
+	Dims kernels.PlanNames `json:"dims,omitempty"`
+}
+
 // showRecord prints one record: the winner, the evidence for it and every
 // trial.
 func (c *cacheCall) showRecord(r cache.Record) {
+	names := kernels.PlanNamesOfText(c.ctx, r.Canonical)
 	fmt.Fprintf(
 		c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n",
 		r.Name, r.Fusion, r.Device, r.Backend,
@@ -206,8 +251,8 @@ func (c *cacheCall) showRecord(r cache.Record) {
 	)
 	fmt.Fprintf(
 		c.out, "winner   %s  %s\ndefault  %s  %s\n",
-		r.Plan, secondsText(r.Seconds, r.Untimed),
-		r.Default, secondsText(r.DefaultSeconds, r.Untimed),
+		names.Stored(r.Plan), secondsText(r.Seconds, r.Untimed),
+		names.Stored(r.Default), secondsText(r.DefaultSeconds, r.Untimed),
 	)
 	if r.Untimed {
 		fmt.Fprintf(c.out, "by the cost model: the device cannot time, %d plans were checked\n\n", len(r.Trials))
@@ -228,14 +273,14 @@ func (c *cacheCall) showRecord(r cache.Record) {
 		if x.Failure != "" {
 			fmt.Fprintf(
 				t, "%s\t%s\t-\t0\t%s: %s\n",
-				x.Plan, report.Seconds(x.Predicted),
+				names.Stored(x.Plan), report.Seconds(x.Predicted),
 				x.Failure, firstLine(x.Detail),
 			)
 			continue
 		}
 		fmt.Fprintf(
 			t, "%s\t%s\t%s\t%d\t%s\n",
-			x.Plan, report.Seconds(x.Predicted),
+			names.Stored(x.Plan), report.Seconds(x.Predicted),
 			report.Seconds(x.Median()),
 			len(x.Samples), trialNote(x),
 		)

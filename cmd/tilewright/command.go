@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
 	"github.com/tilewright/tilewright/kernels"
 )
 
@@ -39,6 +40,15 @@ const (
 	exitTimeout = 4
 )
 
+// exitTexts say what exit statuses mean.
+var exitTexts = [...]string{
+	exitOK:      "ok",
+	exitBad:     "bad input, or something failed",
+	exitUsage:   "wrong usage",
+	exitMiss:    "lookup found nothing",
+	exitTimeout: "ended by -timeout",
+}
+
 // A call is one invocation of a command: its flags, its arguments and its
 // streams.
 type call struct {
@@ -59,6 +69,8 @@ type call struct {
 	err io.Writer
 	// The result is printed as JSON.
 	json bool
+	// Messages are broken into lines of a terminal's width.
+	narrow bool
 	// What a test does to the backend that is opened; nil does nothing.
 	tamper func(kernels.Backend) kernels.Backend
 }
@@ -206,11 +218,7 @@ func (c *call) describe(w io.Writer) {
 			any = true
 		}
 		arg, text := flag.UnquoteUsage(f)
-		if f.DefValue != "" && f.DefValue != "false" &&
-			f.DefValue != "0" && f.DefValue != "0s" {
-			text += " (default " + f.DefValue + ")"
-		}
-		fmt.Fprintf(w, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+arg), text)
+		fmt.Fprintf(w, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+arg), text+defaultText(f))
 	})
 }
 
@@ -222,4 +230,40 @@ func (c *call) replaceFlag() *bool {
 // dbFlag defines -db.
 func (c *call) dbFlag() *string {
 	return c.String("db", "tilewright.db", "the cache `file`")
+}
+
+// note prints a message on the standard error, in lines of a terminal's width if the
+// command prints all of its lines so.
+func (c *call) note(format string, args ...any) {
+	if c.narrow {
+		fmt.Fprintln(c.err, wrapped(format, args...))
+		return
+	}
+	fmt.Fprintf(c.err, format+"\n", args...)
+}
+
+// wrapped is a message in lines of a terminal's width. One of several lines, which may
+// have an excerpt with a caret, stays as it is.
+func wrapped(format string, args ...any) string {
+	message := strings.TrimSuffix(fmt.Sprintf(format, args...), "\n")
+	if strings.Contains(message, "\n") {
+		return message
+	}
+	return line.Wrap(line.Width, message)
+}
+
+// firstLine is a text up to its first line break: what a table shows of a message that
+// has an excerpt of a program below it.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// defaultText is the default of a flag, if it has one.
+func defaultText(f *flag.Flag) string {
+	switch f.DefValue {
+	case "", "false", "0", "0s":
+		return ""
+	}
+	return fmt.Sprintf(" (default %s)", f.DefValue)
 }

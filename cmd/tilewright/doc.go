@@ -13,6 +13,8 @@
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
 //	doctor           check a device from end to end
+//	completion SHELL what makes bash, zsh or fish complete commands and flags
+//	man              the manual page
 //
 // FILE is HLO or StableHLO text; the first token tells which. It may be compressed by
 // gzip. A module that no compiler has fused is split into fusions: see symtile/partition.
@@ -36,6 +38,7 @@
 //	tuned.go       the outcome of tuning a fusion, as JSON and as a line
 //	status.go      the live line of a terminal
 //
+// internal/filter selects what cache ls lists, internal/line breaks text into lines,
 // internal/output writes files that are replaced as a whole; package query has the
 // documents about fusions, which a server and the C library print, too.
 //
@@ -49,7 +52,9 @@
 //
 // Every command that prints a result takes -json. Other programs may rely on the
 // fields below; more may be added. Times are seconds, sizes bytes, fingerprints
-// hexadecimal SHA-256. Of several values of -shape each has a document, in their order.
+// hexadecimal SHA-256. A plan is as it is stored, "8,512 threads=2": the sizes of tiles
+// and knobs; "dims" beside it has the names of its dimensions, in order. Of several
+// values of -shape each has a document, in their order.
 //
 // show:
 //
@@ -60,7 +65,7 @@
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
 //	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"]}],
 //	  "space": {
-//	    "dims": [{"name": "t0", "size": "s0", "extent": 256, "kind": "parallel", "from": "divide", "instr": "divide.11"}],
+//	    "dims": [{"name": "t0", "size": "s0", "role": "row", "extent": 256, "kind": "parallel", "from": "divide", "instr": "divide.11"}],
 //	    "where": "always satisfied", "boxes": "always satisfied", "cpu": "all",
 //	    "runtime": [{"name": "r0", "from": "i", "lo": 0, "hi": 63}]},
 //	  "tiles": [{"instr": "x", "op": "parameter", "offset": ["t0 * s0", …], "size": […], "stride": […], "lower": […], "bound": […]}],
@@ -71,7 +76,7 @@
 //
 // tilings is a lower bound with "moreTilings": true, where 63 bits do not count them.
 // maps are in XLA's syntax: d dimensions of the result, s ranges, rt run-time
-// values; notes, by the number of the map, say where run-time values are read,
+// values; role is the name by which plans are printed; notes, by the number of the map, say where run-time values are read,
 // or why a map is unknown. kind is parallel or sequential; from is the operation, instr the
 // instruction, that brought the dimension. A tile's element i of a dimension is
 // index offset + i·stride, there when lower ≤ index < bound. With -tiling sizes
@@ -93,13 +98,13 @@
 // simplify: {"input", "form", "range": [lo, hi], "mod": [m, r], "rules": […]};
 // range and mod for expressions only; mod means always ≡ r (mod m).
 //
-// rank: {"fusion", "device", "legal", "plans": [{"plan", "seconds",
+// rank: {"fusion", "device", "legal", "dims", "plans": [{"plan", "seconds",
 // "terms": [{"name", "seconds"}], "features": {…}}], "defaultError"}, cheapest first;
 // terms add up to seconds; the features are those of package cost. With -problems, a line
 // for each problem: docs/formats.md, which also has the device sheets of devices -sheet.
 //
-// tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "seconds",
-// "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",
+// tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "dims",
+// "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",
 // "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "defaultError", "refused",
 // "error"}], "model": {"seconds", "speedup", "parts": {STATE: {"fusions", "uses",
 // "share"}}, "outside": {OPERATION: instructions}}, "mean"}, each distinct fusion once.
@@ -115,19 +120,24 @@
 // which makes the exit status 1 but for lookup.
 // -trace writes one event a line: see package tuner, Trace.
 //
-// lookup: {"found", "fusion", "fingerprint", "device", "plan", "seconds",
-// "default", "speedup", "regret", "ties", "checked", "untimed", "provisional", "defaultError", "safe"}; safe lists how the
+// lookup: {"found", "fusion", "fingerprint", "device", "plan", "dims",
+// "seconds", "default", "speedup", "regret", "ties", "checked", "untimed", "provisional", "defaultError", "safe"}; safe lists how the
 // machine differs from the one measured on in ways that keep the plan valid.
 //
-// show -ptx: {"fusion", "target", "plan", "ptx"}.
+// show -ptx: {"fusion", "target", "plan", "dims", "ptx"}.
 //
-// run: {"fusion", "device", "plan", "times", "checked", "allowed", "outputs",
+// show -threads: {"fusion", "target", "plan", "dims", "threads": [{"array", "kind",
+// "bytes", "map", "requests", "sectors", "fewest"}], "svg"}, a line for each load and
+// store of global memory; kind is load or store, map goes from block, thread and loops to
+// the first byte, and the numbers are of warp 0 of the middle block.
+//
+// run: {"fusion", "device", "plan", "dims", "times", "checked", "allowed", "outputs",
 // "notes", "source", "untimed", "counters"}; times has one entry a run; checked says that the result agrees with
 // the reference interpreter within allowed times its largest element.
 //
 // cache ls: {"records": [{"fingerprint", "name", "device", "codegen", "plan",
-// "seconds", "speedup", "when", "untimed"}]}; cache show: {"records": […]} as package
-// cache's Record; verify: {"records", "ok"}; merge and import: {"records",
+// "dims", "seconds", "speedup", "regret", "when", "untimed"}]}; cache show: {"records":
+// […]} as package cache's Record, with dims; verify: {"records", "ok"}; merge and import: {"records",
 // "kept"}; export writes a Record a line.
 //
 // layout: {"shape", "physical": [extents], "elements", "padding", "bytes",

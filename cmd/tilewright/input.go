@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -334,16 +335,25 @@ func parseSizes(text string) (symtile.Tiling, error) {
 	return t, nil
 }
 
+// planNames are the names of the dimensions of a fusion's plans; nil if it has no tiles.
+func planNames(ctx context.Context, f *hlo.Computation) kernels.PlanNames {
+	p, err := symtile.Analyze(ctx, f)
+	if err != nil {
+		return nil
+	}
+	return kernels.PlanNamesOf(p)
+}
+
 // chosenPlan parses -plan, or makes a plan of the sizes of -tiling, or takes
 // the default plan; standard returns that.
 func chosenPlan(
-	tiling, plan string, standard func() (kernels.Plan, error),
+	tiling, plan string, names kernels.PlanNames, standard func() (kernels.Plan, error),
 ) (kernels.Plan, error) {
 	switch {
 	case plan != "" && tiling != "":
 		return kernels.Plan{}, usagef("-tiling and -plan exclude each other")
 	case plan != "":
-		return kernels.ParsePlan(plan)
+		return names.Parse(plan)
 	case tiling != "":
 		t, err := parseSizes(tiling)
 		return kernels.Plan{Tiles: t}, err
@@ -353,10 +363,7 @@ func chosenPlan(
 
 // warn says that a damaged entry of a database is left out, and how to remove it.
 func (c *call) warn(d *cache.DamagedError) {
-	fmt.Fprintf(
-		c.err, "tilewright %s: warning: %v; it is left out (`tilewright cache rm %x` removes it)\n",
-		c.command.name, d, d.Key.Fusion[:4],
-	)
+	c.note("tilewright %s: warning: %v; it is left out (`tilewright cache rm %x` removes it)", c.command.name, d, d.Key.Fusion[:4])
 }
 
 // warnOfDamage warns of every damaged record and unfinished race. Its error is that
@@ -390,7 +397,7 @@ func (c *call) soundRecords(db *cache.DB) (sound []cache.Record, err error) {
 func (c *call) defaultFails(r cache.Record) bool {
 	why := r.DefaultFailure()
 	if why != "" {
-		fmt.Fprintf(c.err, "tilewright %s: %s: %s\n", c.command.name, r.Name, why)
+		c.note("tilewright %s: %s: %s", c.command.name, r.Name, why)
 	}
 	return why != ""
 }

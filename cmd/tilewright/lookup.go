@@ -42,8 +42,9 @@ type lookupJSON struct {
 	Basis tuner.Basis `json:"basis,omitempty"`
 	// How what a nearest answer was measured for differs from what was asked.
 	Differs []string `json:"differs,omitempty"`
-	// The plan.
-	Plan string `json:"plan,omitempty"`
+	// The plan, and the names of its dimensions, in order.
+	Plan string            `json:"plan,omitempty"`
+	Dims kernels.PlanNames `json:"dims,omitempty"`
 	// Seconds is the median of the winner, or, where Untimed is set, its price.
 	Seconds float64 `json:"seconds,omitempty"`
 	// The plan that the winner is compared with, and its median.
@@ -224,6 +225,7 @@ func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (loo
 	}
 	if j.Found = a.Basis == tuner.Exact || !w.required; j.Found {
 		j.fill(&a)
+		j.Dims = planNames(ctx, fusion)
 	}
 	return j, nil
 }
@@ -303,7 +305,7 @@ func (j lookupJSON) print(c *call) error {
 		fmt.Fprintf(c.err, "%s: nothing is known on %s\n", j.Fusion, j.Device)
 		return nil
 	}
-	fmt.Fprintf(c.out, "%s\n", j.Plan)
+	fmt.Fprintf(c.out, "%s\n", j.Dims.Stored(j.Plan))
 	for _, note := range j.notes() {
 		fmt.Fprintf(c.err, "note: %s\n", note)
 	}

@@ -43,9 +43,11 @@ type unitJSON struct {
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint"`
 	// Plan of the kernel; empty for what is interpreted, for the Reason.
-	Plan   string `json:"plan,omitempty"`
-	Stored bool   `json:"stored,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	// Dims are the names of the plan's dimensions.
+	Plan   string            `json:"plan,omitempty"`
+	Dims   kernels.PlanNames `json:"dims,omitempty"`
+	Stored bool              `json:"stored,omitempty"`
+	Reason string            `json:"reason,omitempty"`
 	// Runs and Seconds are per run of the module, on average.
 	Runs    float64 `json:"runs"`
 	Seconds float64 `json:"seconds"`
@@ -135,8 +137,12 @@ func (r *moduleJSON) describe(e *executable.Executable) {
 	runs := float64(len(r.Times))
 	for _, u := range e.Units() {
 		print := u.Computation.Fingerprint()
+		var dims kernels.PlanNames
+		if u.Plan != "" {
+			dims = planNames(context.Background(), u.Computation)
+		}
 		r.Units = append(r.Units, unitJSON{
-			u.Name, hex.EncodeToString(print[:]), u.Plan, u.Stored, u.Reason,
+			u.Name, hex.EncodeToString(print[:]), u.Plan, dims, u.Stored, u.Reason,
 			float64(u.Runs) / runs, u.Time.Seconds() / runs,
 		})
 		r.Allowed += float64(u.Runs) / runs * check.ToleranceOf(u.Computation).Relative
@@ -191,7 +197,7 @@ func (r *moduleJSON) print(c *call) {
 	})
 	t := c.table()
 	for _, u := range longest[:min(len(longest), 10)] {
-		fmt.Fprintf(t, "  %s\t%s\t%g times\t%s\n", u.Name, report.Seconds(u.Seconds), u.Runs, cmp.Or(u.Plan, u.Reason))
+		fmt.Fprintf(t, "  %s\t%s\t%g times\t%s\n", u.Name, report.Seconds(u.Seconds), u.Runs, cmp.Or(u.Dims.Stored(u.Plan), u.Reason))
 	}
 	t.Flush()
 	if r.Checked {

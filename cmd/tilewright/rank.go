@@ -45,6 +45,8 @@ type rankJSON struct {
 	Legal int `json:"legal"`
 	// DefaultError is how the default plan failed its check, by the record in -db.
 	DefaultError string `json:"defaultError,omitempty"`
+	// Dims are the names of the dimensions of plans, in order.
+	Dims kernels.PlanNames `json:"dims,omitempty"`
 	// Plans in the order of the cost model, the cheapest first.
 	Plans []rankedJSON `json:"plans"`
 }
@@ -118,6 +120,7 @@ func (c *call) rank(file, name, db string, device deviceFlags, top int) error {
 		Fusion: fusion.Name,
 		Device: b.Identity().Name,
 		Legal:  len(plans),
+		Dims:   kernels.PlanNamesOf(p),
 	}
 	for _, r := range ranked[:min(max(top, 0), len(ranked))] {
 		j.Plans = append(j.Plans, rankedJSON{
@@ -170,7 +173,7 @@ func (j rankJSON) print(c *call, d kernels.Device) error {
 	}
 	fmt.Fprintln(t)
 	for _, p := range j.Plans {
-		fmt.Fprintf(t, "%s\t%s", report.Seconds(p.Seconds), p.Plan)
+		fmt.Fprintf(t, "%s\t%s", report.Seconds(p.Seconds), j.Dims.Stored(p.Plan))
 		for _, term := range p.Terms {
 			fmt.Fprintf(t, "\t%s", report.Seconds(term.Seconds))
 		}

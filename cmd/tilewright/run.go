@@ -65,8 +65,9 @@ type runJSON struct {
 	Fusion string `json:"fusion"`
 	// Stable name of the device.
 	Device string `json:"device"`
-	// Plan that ran.
-	Plan string `json:"plan"`
+	// Plan that ran, and the names of its dimensions.
+	Plan string            `json:"plan"`
+	Dims kernels.PlanNames `json:"dims,omitempty"`
 	// Times has one entry a run.
 	Times []float64 `json:"times,omitempty"`
 	// Checked says that the result agrees with the reference.
@@ -99,7 +100,7 @@ func runRun(c *call) error {
 		device:   c.deviceFlag(),
 		fusion:   c.String("fusion", "", "run the fusion of this `name`, when FILE has several"),
 		tiling:   c.String("tiling", "", "tile `sizes`, e.g. 64,32,16"),
-		plan:     c.String("plan", "", "a whole `plan`, e.g. \"64,32,16 threads=2\""),
+		plan:     c.String("plan", "", "a whole `plan`, e.g. \"m=64 n=32 k=16 threads=2\" or \"64,32,16 threads=2\""),
 		args:     c.String("args", "", "input `files`, e.g. a.npy,b.npy"),
 		out:      c.String("out", "", "output `files`"),
 		seed:     c.Int64("seed", 1, "`seed` of inputs that are not given"),
@@ -176,6 +177,7 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		Fusion:    c.Name,
 		Device:    b.Identity().Name,
 		Plan:      plan.String(),
+		Dims:      kernels.PlanNamesOf(p),
 		tolerance: check.ToleranceFor(c, plan, b.Identity().TF32Allowed()),
 	}
 	r.Allowed = r.tolerance.Relative
@@ -238,7 +240,7 @@ func (f runFlags) outputs(n int) []output.File {
 func (f runFlags) choose(
 	ctx context.Context, b kernels.Backend, p *symtile.Program,
 ) (kernels.Plan, error) {
-	return chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) {
+	return chosenPlan(*f.tiling, *f.plan, kernels.PlanNamesOf(p), func() (kernels.Plan, error) {
 		return b.Default(ctx, p)
 	})
 }
@@ -317,7 +319,7 @@ func (r *runJSON) measure(
 	case err != nil:
 		r.Notes = append(r.Notes, "not checked: "+err.Error())
 	case wrong != nil:
-		return nil, fmt.Errorf("plan %s of %s is wrong: %w", r.Plan, c.Name, wrong)
+		return nil, fmt.Errorf("plan %s of %s is wrong: %w", r.Dims.Stored(r.Plan), c.Name, wrong)
 	default:
 		r.Checked = true
 	}
@@ -355,7 +357,7 @@ func (r *runJSON) print(c *call) {
 	if r.Source != "" {
 		fmt.Fprintln(c.out, r.Source)
 	}
-	fmt.Fprintf(c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Plan)
+	fmt.Fprintf(c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Dims.Stored(r.Plan))
 	if r.Untimed {
 		fmt.Fprintln(c.out, "it ran; the device times nothing")
 	} else {

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 )
@@ -71,7 +73,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
-		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"clocked": clocked, "spoildefault": spoilDefault},
+		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"clocked": clocked, "spoildefault": spoilDefault, "fits": fits},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HLO", corpus)
 			e.Setenv("HLOPROTO", messages)
@@ -79,6 +81,16 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// fits FILE demands that no line has more than 80 characters, but for those that are
+// one word, such as a path.
+func fits(ts *testscript.TestScript, _ bool, args []string) {
+	for text := range strings.SplitSeq(ts.ReadFile(args[0]), "\n") {
+		if n := utf8.RuneCountInString(text); n > line.Width && strings.Contains(strings.TrimSpace(text), " ") {
+			ts.Fatalf("%d characters in %q", n, text)
+		}
+	}
 }
 
 // clocked FROM TO makes an export one of a device that knows its clock: 1.5 GHz

@@ -6,9 +6,11 @@ import (
 	"os"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -147,9 +149,22 @@ func (s *status) observe(e tuner.Event) {
 // its name, and what is done with it. A phase that takes longer than a second says
 // how long it has taken.
 func (s *status) progress(now time.Time) string {
+	text := s.progressOf(now, s.turn.Fusion)
+	if over := utf8.RuneCountInString(text) - s.width + 1; over > 0 && s.text == "" {
+		shown := max(minNameWidth, utf8.RuneCountInString(s.turn.Fusion)-over)
+		text = s.progressOf(now, line.Shorten(s.turn.Fusion, shown))
+	}
+	return line.Shorten(text, s.width-1)
+}
+
+// minNameWidth is what a line of progress leaves of the name of a fusion at least.
+const minNameWidth = 12
+
+// progressOf is the line with a name for the fusion.
+func (s *status) progressOf(now time.Time, fusion string) string {
 	line := s.text
 	if line == "" {
-		line = fmt.Sprintf("%d/%d %s %s", s.turn.Number, s.turn.Of, s.turn.Purpose, s.turn.Fusion)
+		line = fmt.Sprintf("%d/%d %s %s", s.turn.Number, s.turn.Of, s.turn.Purpose, fusion)
 	}
 	if end := s.turn.End; !end.IsZero() {
 		left := max(0, end.Sub(now)).Round(time.Second)
@@ -174,18 +189,15 @@ func (s *status) progress(now time.Time) string {
 
 // show replaces the live line or, where there is no terminal, prints one.
 func (s *status) show(now time.Time) {
-	line := printable(s.progress(now))
+	text := printable(s.progress(now))
 	if s.live == nil {
-		fmt.Fprintln(s.err, line)
+		fmt.Fprintln(s.err, text)
 		return
 	}
-	if runes := []rune(line); len(runes) >= s.width {
-		line = string(runes[:s.width-1])
-	}
 	if s.colour {
-		line = "\x1b[2m" + line + "\x1b[0m"
+		text = "\x1b[2m" + text + "\x1b[0m"
 	}
-	fmt.Fprint(s.live, "\r\x1b[K", line)
+	fmt.Fprint(s.live, "\r\x1b[K", text)
 	s.shown = true
 }
 
@@ -210,5 +222,5 @@ func (s *status) printError(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	fmt.Fprintf(s.err, format, args...)
+	fmt.Fprintln(s.err, wrapped(format, args...))
 }

@@ -159,6 +159,7 @@ func (f tuneFlags) check() error {
 func runTune(c *call) error {
 	begin := cmp.Or(firstProcess().began, time.Now())
 	c.jsonFlag()
+	c.narrow = true
 	f := newTuneFlags(c)
 	c.shapeFlag()
 	paths, err := c.parse(1, -1)
@@ -235,7 +236,7 @@ func (f tuneFlags) tune(c *call, files []string, begin time.Time) error {
 	}
 	err = c.warnOfDamage(s.tuner.Cache)
 	if errors.Is(err, cache.ErrBusy) {
-		fmt.Fprintf(c.err, "tilewright tune: warning: %v; what it stores is taken as missing until then\n", err)
+		c.note("tilewright tune: warning: %v; what it stores is taken as missing until then", err)
 	} else if err != nil {
 		return err // a database that cannot be used, before anything is measured
 	}
@@ -305,11 +306,11 @@ func (s *session) interrupted(err error) error {
 	var unkept *tuner.UnkeptError
 	switch {
 	case errors.As(err, &unkept):
-		fmt.Fprintf(s.c.err, "%s; %v; what was stored before is in %s\n", s.c.reason(), unkept, *s.f.db)
+		s.c.note("%s; %v; what was stored before is in %s", s.c.reason(), unkept, *s.f.db)
 	case s.tuner.Backend.Identity().Untimed:
-		fmt.Fprintf(s.c.err, "%s; the fusions that are done are kept in %s\n", s.c.reason(), *s.f.db)
+		s.c.note("%s; the fusions that are done are kept in %s", s.c.reason(), *s.f.db)
 	default:
-		fmt.Fprintf(s.c.err, "%s; what was measured is kept in %s, the best plans so far as provisional winners: run the same command to go on\n", s.c.reason(), *s.f.db)
+		s.c.note("%s; what was measured is kept in %s, the best plans so far as provisional winners: run the same command to go on", s.c.reason(), *s.f.db)
 	}
 	return errReported
 }
@@ -334,7 +335,7 @@ func (f tuneFlags) observer(
 	finish = sync.OnceFunc(func() {
 		if err := errors.Join(trace.Err(), file.Close()); err != nil {
 			s.bad = true
-			fmt.Fprintf(c.err, "tilewright tune: the trace is incomplete: %v\n", err)
+			c.note("tilewright tune: the trace is incomplete: %v", err)
 		}
 	})
 	return observe, finish, nil
@@ -441,10 +442,7 @@ func (s *session) finish() error {
 		fmt.Fprintln(s.c.err, line)
 	}
 	if of := s.summary.average(); of > 1 {
-		fmt.Fprintf(
-			s.c.err, "%d fusions: %.2f times as fast as by default plans, by geometric mean\n",
-			of, s.summary.Mean,
-		)
+		s.c.note("%d fusions: %.2f times as fast as by default plans, by geometric mean", of, s.summary.Mean)
 	}
 	if *s.f.report != "" {
 		err := s.f.output(*s.f.report, output.Page, s.files).Write(func(w *bufio.Writer) error {
@@ -453,7 +451,7 @@ func (s *session) finish() error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.c.err, "report: %s\n", *s.f.report)
+		s.c.note("report: %s", *s.f.report)
 	}
 	if s.c.json {
 		if err := s.c.printJSON(s.summary); err != nil {
@@ -495,13 +493,13 @@ func (s *session) startAgain(hung *tuner.HungError) {
 	s.status.stop()
 	s.closeTrace()
 	if s.willStartAgain() {
-		fmt.Fprintf(s.c.err, "%v: starting again without it\n", hung)
+		s.c.note("%v: starting again without it", hung)
 		program, err := os.Executable()
 		if err == nil {
 			err = syscall.Exec(program, os.Args, firstProcess().next(os.Environ(), s.schedule.Begin))
 		}
-		fmt.Fprintf(s.c.err, "tilewright tune: cannot start again: %v\n", err)
+		s.c.note("tilewright tune: cannot start again: %v", err)
 	}
 	s.bad = true
-	fmt.Fprintf(s.c.err, "tilewright tune: %v: run the command again to go on, without -force\n", hung)
+	s.c.note("tilewright tune: %v: run the command again to go on, without -force", hung)
 }

@@ -2,12 +2,15 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -23,6 +26,8 @@ type tunedJSON struct {
 	Source string `json:"source,omitempty"`
 	// Plan is the winner.
 	Plan string `json:"plan,omitempty"`
+	// Dims are the names of the dimensions of plans, in order.
+	Dims kernels.PlanNames `json:"dims,omitempty"`
 	// Seconds is its median.
 	Seconds float64 `json:"seconds,omitempty"`
 	// Default is the plan that the winner is compared with.
@@ -103,6 +108,7 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 // fill takes over a result.
 func (t *tunedJSON) fill(r tuner.Result) {
 	t.Plan = r.Record.Plan
+	t.Dims = kernels.PlanNamesOfText(context.Background(), r.Record.Canonical)
 	t.Seconds = r.Record.Seconds
 	t.Default = r.Record.Default
 	t.Speedup = r.Record.Speedup
@@ -116,43 +122,54 @@ func (t *tunedJSON) fill(r tuner.Result) {
 	t.DefaultError = r.Record.DefaultFailure()
 }
 
-// String is the outcome as one line for people, with what the fusion comes from.
-func (t tunedJSON) String() string {
-	if t.Source == "" {
-		return t.outcome()
-	}
-	return t.outcome() + "; from " + t.Source
-}
+// maxNameWidth is how much of a line the name of a fusion takes.
+const maxNameWidth = 36
 
-// outcome is what became of the fusion.
-func (t tunedJSON) outcome() string {
-	name, plan, seconds := t.Fusion, t.Plan, report.Seconds(t.Seconds)
+// String is the outcome for people, in lines of a terminal's width: the name and the
+// time, then the plan and what is known about it, and what the fusion comes from.
+func (t tunedJSON) String() string {
+	clauses := t.outcome()
+	name := line.Shorten(t.Fusion, maxNameWidth)
 	if t.Uses > 1 {
 		name = fmt.Sprintf("%s (%g times)", name, t.Uses)
 	}
+	clauses[0] = name + ": " + clauses[0]
+	if t.Source != "" {
+		clauses = append(clauses, "from "+t.Source)
+	}
+	text := line.Join(line.Width, clauses...)
+	if _, excerpt, more := strings.Cut(t.Error+t.Refused, "\n"); more {
+		text += "\n" + excerpt
+	}
+	return text
+}
+
+// outcome is what became of the fusion, in clauses.
+func (t tunedJSON) outcome() []string {
+	plan, seconds := "plan "+t.Dims.Stored(t.Plan), report.Seconds(t.Seconds)
 	switch {
 	case t.Error != "":
-		return fmt.Sprintf("%s: failed: %s", name, t.Error)
+		return []string{"failed: " + firstLine(t.Error)}
 	case t.Refused != "":
-		return fmt.Sprintf("%s: refused: %s", name, t.Refused)
+		return []string{"refused: " + firstLine(t.Refused)}
 	case t.Plan == "" && t.Predicted > 0:
-		return fmt.Sprintf("%s: not reached; predicted %s", name, report.Seconds(t.Predicted))
+		return []string{"not reached", "predicted " + report.Seconds(t.Predicted)}
 	case t.Plan == "":
-		return fmt.Sprintf("%s: not reached", name)
+		return []string{"not reached"}
 	case t.Hit && t.Untimed:
-		return fmt.Sprintf("%s: known: %s, predicted %s: nothing was timed", name, plan, seconds)
+		return []string{"known: predicted " + seconds, plan, "nothing was timed"}
 	case t.Untimed:
-		return fmt.Sprintf("%s: plan %s, predicted %s, %s by the cost model: nothing was timed; %d checked, %d offered%s",
-			name, plan, seconds, t.predicted(), t.Tried, t.Legal, tiesText(t.Ties))
+		return []string{"predicted " + seconds + ", " + t.predicted(), plan,
+			fmt.Sprintf("nothing was timed, %d checked, %d offered%s", t.Tried, t.Legal, tiesText(t.Ties))}
 	case t.Provisional && t.Tried <= 1:
-		return fmt.Sprintf("%s: %s, plan %s, the default; checked and timed, not raced", name, seconds, plan)
+		return []string{seconds + ", the default", plan, "checked and timed, not raced"}
 	case t.Provisional:
-		return fmt.Sprintf("%s: %s, plan %s, %s; provisional: the race of %d plans is not over", name, seconds, plan, t.speedup(), t.Tried)
+		return []string{seconds + ", " + t.speedup(), plan, fmt.Sprintf("provisional: the race of %d plans is not over", t.Tried)}
 	case t.Hit:
-		return fmt.Sprintf("%s: known: %s, %s", name, plan, seconds)
+		return []string{"known: " + seconds, plan}
 	}
-	return fmt.Sprintf("%s: %s, plan %s, %s; regret %s of %d tried, %d offered%s",
-		name, seconds, plan, t.speedup(), regretText(t.Regret), t.Tried, t.Legal, tiesText(t.Ties))
+	return []string{seconds + ", " + t.speedup(), plan,
+		fmt.Sprintf("regret %s of %d tried, %d offered%s", regretText(t.Regret), t.Tried, t.Legal, tiesText(t.Ties))}
 }
 
 // predicted compares the winner with the default plan by the cost model.
@@ -161,9 +178,9 @@ func (t tunedJSON) predicted() string {
 	case t.DefaultError != "":
 		return "the default is not right"
 	case t.Plan == t.Default:
-		return "the default, the best"
+		return "the default, the best by the cost model"
 	}
-	return fmt.Sprintf("%.2f× the default's speed", t.Speedup[0])
+	return fmt.Sprintf("%.2f× the default's speed by the cost model", t.Speedup[0])
 }
 
 // speedup compares the winner with the default plan, with the interval of the
@@ -254,11 +271,11 @@ func (m modelJSON) lines() (lines []string) {
 	if distinct < 2 && len(m.Outside) == 0 {
 		return nil
 	}
-	line := fmt.Sprintf("%d distinct fusions, executed %g times: %s of the time is tuned", distinct, uses, shareText(tuned))
+	of := []string{fmt.Sprintf("%d distinct fusions, executed %g times: %s of the time is tuned", distinct, uses, shareText(tuned))}
 	if m.Speedup > 0 {
-		line += fmt.Sprintf("; what was timed takes %.3g of the default plans' time, %.2f× their speed", 1/m.Speedup, m.Speedup)
+		of = append(of, fmt.Sprintf("what was timed takes %.3g of the default plans' time, %.2f× their speed", 1/m.Speedup, m.Speedup))
 	}
-	lines = append(lines, line)
+	lines = append(lines, line.Join(line.Width, of...))
 	var rest []string
 	for _, state := range []string{"checked", "waiting", "refused", "failed"} {
 		if p := m.Parts[state]; p.Fusions > 0 {
@@ -266,11 +283,11 @@ func (m modelJSON) lines() (lines []string) {
 		}
 	}
 	if len(rest) > 0 {
-		lines = append(lines, "not tuned: "+strings.Join(rest, ", "))
+		lines = append(lines, line.Wrap(line.Width, "not tuned: "+strings.Join(rest, ", ")))
 	}
 	if o := m.Parts["outside"]; o.Fusions > 0 {
-		lines = append(lines, fmt.Sprintf("%d instructions stay outside of the fusions, about %s of the time (%s): `tilewright show` says why",
-			o.Fusions, shareText(o.Share), m.outsideText()))
+		lines = append(lines, line.Wrap(line.Width, fmt.Sprintf("%d instructions stay outside of the fusions, about %s of the time (%s): `tilewright show` says why",
+			o.Fusions, shareText(o.Share), m.outsideText())))
 	}
 	return lines
 }

@@ -231,3 +231,55 @@ func (k elements) Run(_ context.Context, in, out []kernels.Buffer) (time.Duratio
 	}
 	return 0, nil
 }
+
+// A multiplier computes the products of rows in f32, from the last element to the
+// first, and one of them a little off.
+type multiplier struct {
+	row int64
+	off float32
+}
+
+func (multiplier) Source() string { return "" }
+func (multiplier) Close() error   { return nil }
+
+func (k multiplier) Run(_ context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+	dims := in[0].Shape.Dims
+	for r := range dims[0] {
+		product := float32(1)
+		for n := dims[1] - 1; n >= 0; n-- {
+			product *= float32(in[0].Float(r*dims[1] + n))
+		}
+		if r == k.row {
+			product *= 1 + k.off
+		}
+		out[0].SetFloat(r, float64(product))
+	}
+	return 0, nil
+}
+
+// Products of rows are compared by their own magnitude, in any order of the factors: a
+// small one beside large ones is found where it is wrong.
+func TestProductsOfRows(t *testing.T) {
+	c := parsed(t, `mul { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = f32[] multiply(a, b) }
+ENTRY products { x = f32[64,9] parameter(0)
+one = f32[] constant(1)
+ROOT r = f32[64] reduce(x, one), dimensions={1}, to_apply=mul }`)
+	v, err := NewVerifier(t.Context(), c, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Verify(t.Context(), multiplier{row: -1}); err != nil {
+		t.Error(err)
+	}
+	found := 0
+	for row := range int64(64) {
+		if v.Verify(t.Context(), multiplier{row, 1e-4}) != nil {
+			found++
+		}
+	}
+	if found < 60 {
+		t.Errorf("%d of 64 rows are found one part in ten thousand off", found)
+	}
+}

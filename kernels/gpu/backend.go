@@ -28,7 +28,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever what a plan does or how fast it is changes.
-const Revision = "ptx6"
+const Revision = "ptx7"
 
 // A Backend generates PTX for the device of a session and runs it there. It implements
 // kernels.Backend, kernels.TF32Backend and kernels.SampleObserver.
@@ -115,6 +115,17 @@ func PTX(p *symtile.Program, plan kernels.Plan, s device.Spec) (string, error) {
 	return string(im.module.Text()), nil
 }
 
+// Touches are the accesses of global memory of a plan's last kernel, in the order of the
+// code. It is an error for kernels whose addresses depend on data, or whose blocks share
+// loops.
+func Touches(p *symtile.Program, plan kernels.Plan, s device.Spec) ([]Touch, error) {
+	im, err := compile(p, plan, s)
+	if err != nil {
+		return nil, err
+	}
+	return im.touches()
+}
+
 // compile generates the kernels of a plan and checks what can be known without
 // assembling them: knobs, layouts, the size of the grid, scratch and shared memory.
 func compile(
@@ -191,6 +202,7 @@ func imageOf(p *symtile.Program, s device.Spec, k knobs) (*image, error) {
 	return &image{
 		module:  m,
 		traffic: func() (Traffic, error) { return Traffic{}, nil },
+		touches: func() ([]Touch, error) { return nil, nil },
 	}, err
 }
 
@@ -438,4 +450,51 @@ func (m *estimate) Price(plan kernels.Plan, price *kernels.Price) error {
 	)
 	price.Scratch = c.shared
 	return nil
+}
+
+// Resources are what a thread and a block of a plan's first kernel take.
+type Resources struct {
+	// Registers of a thread, and bytes of shared memory and threads of a block.
+	Registers, Shared, Threads int
+	// Spills is set where a thread is short of registers by the estimate.
+	Spills bool
+}
+
+// A Footprint is the kernels of a plan with what is known of them without assembling
+// them, to be compared with what an assembler says.
+type Footprint struct {
+	PTX string
+	// Estimated is what the price of the plan is computed from.
+	Estimated Resources
+	// Launched is the shared memory and the threads that each kernel is launched with;
+	// registers are the assembler's to choose.
+	Launched []Resources
+}
+
+// FootprintOf emits the kernels of a plan, as [PTX] does, and estimates their resources.
+func FootprintOf(p *symtile.Program, plan kernels.Plan, s device.Spec) (Footprint, error) {
+	im, err := compile(p, plan, s)
+	if err != nil {
+		return Footprint{}, err
+	}
+	f := Footprint{PTX: string(im.module.Text())}
+	for _, step := range im.steps {
+		f.Launched = append(f.Launched, Resources{
+			Shared:  step.SharedBytes,
+			Threads: step.Block.Count(),
+		})
+	}
+	m, err := newEstimate(p, s)
+	if err != nil {
+		return f, err
+	}
+	k, err := knobsOf(plan, s)
+	if err != nil {
+		return f, err
+	}
+	c := m.candidate(plan.Tiles, m.set(plan.Tiles), k)
+	e := &f.Estimated
+	e.Registers, e.Shared, e.Threads = m.needs(c)
+	e.Spills = m.spills(c) > 0
+	return f, nil
 }

@@ -157,7 +157,7 @@ func (r *ring) arrival(slot, one, lane operand) func(p operand) {
 	a.when(one, "sub.s32", distance, distance, r.full)
 	return func(p operand) {
 		a.when(p, "add.s32", remote, slot, distance)
-		a.when(p, "mbarrier.arrive.release.cluster.shared::cluster.b64", sink, address{remote, 0})
+		a.when(p, "mbarrier.arrive.shared::cluster.b64", sink, address{remote, 0})
 	}
 }
 

@@ -264,7 +264,7 @@ func wideSum(d hlo.DType) hlo.DType {
 func (s *scalarDot) begin() {
 	e := s.e
 	e.asm.note(
-		"%%%d %s: dot %d×(%d×%d)·(%d×%d), %d×%d elements a thread",
+		"%%%d %s: dot %dx(%dx%d)*(%dx%d), %dx%d elements a thread",
 		s.n, s.op.Instr.Name, s.b,
 		s.m, s.k, s.k, s.c,
 		s.tm, s.tn,

@@ -276,7 +276,7 @@ func (e *emitter) position(m *matrixTile, b, free, k index.Expr) index.Expr {
 func (t *tensorDot) begin() {
 	e := t.e
 	e.asm.note(
-		"%%%d %s: dot %d×(%d×%d)·(%d×%d), %d×%d warps of %d×%d",
+		"%%%d %s: dot %dx(%dx%d)*(%dx%d), %dx%d warps of %dx%d",
 		t.n, t.op.Instr.Name,
 		t.product.b, t.m, t.k,
 		t.k, t.c, t.wm,
@@ -413,7 +413,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 		for k := 0; k < len(places); {
 			n := e.contiguousRun(m.d, places[k:])
 			e.logAccess(
-				false, places[k].at, t.size,
+				in.base, false, places[k].at, t.size,
 				int64(n), places[k].when,
 			)
 			e.copyAsync(

@@ -346,7 +346,7 @@ var swizzleCode = map[device.Swizzle]int64{
 func (t *groupDot) begin() {
 	e := t.e
 	e.asm.note(
-		"%%%d %s: dot (%d×%d)·(%d×%d), %d×%d warpgroups of %d×%d",
+		"%%%d %s: dot (%dx%d)*(%dx%d), %dx%d warpgroups of %dx%d",
 		t.n, t.op.Instr.Name, t.m,
 		t.k, t.k, t.c, t.gm,
 		t.gn, t.rows, t.cols,

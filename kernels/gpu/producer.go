@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/gpu/device"
@@ -14,8 +15,15 @@ func (r *ring) produce() {
 	a := r.e.asm
 	consumer := a.label("CONSUMER")
 	consumers := e.threads * int64(e.knobs.mathGroups())
+	// The branch is on a value that the assembler knows to be the same in all lanes:
+	// otherwise it keeps the consumers' descriptors in registers of threads (R2UR).
+	warp := a.get(
+		kindB32, "shfl.sync.idx.b32",
+		a.get(kindB32, "shr.u32", e.tid, bits.TrailingZeros64(device.WarpThreads)),
+		0, device.WarpThreads-1, -1,
+	)
 	a.branch(
-		a.get(kindPred, "setp.lt.s32", e.tid, consumers), consumer,
+		a.get(kindPred, "setp.lt.s32", warp, consumers/device.WarpThreads), consumer,
 	)
 	a.note("the producer: %s", r.part.note())
 	a.enter()

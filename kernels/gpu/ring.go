@@ -279,13 +279,14 @@ func (r *ring) barriers() {
 	// The barriers have to be visible to the copy unit and to other blocks before they
 	// are used.
 	a.when(r.leader, "fence.mbarrier_init.release.cluster")
-	a.when(r.leader, "fence.proxy.async")
+	a.when(r.leader, "fence.proxy.async.shared::cta")
 	if r.blocks == 1 {
 		e.barrier()
 		return
 	}
 	a.note("no block signals another's barriers before they are there")
-	a.do("barrier.cluster.arrive.release.aligned")
+	// What is released is the initialisation, by the fence above.
+	a.do("barrier.cluster.arrive.relaxed.aligned")
 	a.do("barrier.cluster.wait.acquire.aligned")
 	r.rank = a.get(
 		kindB32, "and.b32",
@@ -344,18 +345,17 @@ func (r *ring) isEmpty(at operand) address {
 	return address{at, 8 * r.slots}
 }
 
-// wait repeats try_wait until the phase of a barrier has completed. Barriers at which
-// other blocks arrive order the memory accesses of these blocks.
+// wait repeats try_wait until the phase of a barrier has completed. It orders accesses
+// of this block only, in clusters too, as CUTLASS' ClusterBarrier does: what other blocks
+// signal is that wgmma has read a slot and that tensor copies have filled it, which
+// wgmma.wait_group and complete_tx order. With .acquire.cluster ptxas invalidates the L1
+// cache in each iteration.
 func (r *ring) wait(c cursor, barrier address, name string) {
 	a := r.e.asm
 	again := a.label(name)
 	done := a.fresh(kindPred)
-	opcode := "mbarrier.try_wait.parity.shared.b64"
-	if r.blocks > 1 {
-		opcode = "mbarrier.try_wait.parity.acquire.cluster.shared.b64"
-	}
 	a.place(again)
-	a.do(opcode, done, barrier, c.parity)
+	a.do("mbarrier.try_wait.parity.shared.b64", done, barrier, c.parity)
 	a.unless(done, "bra", again)
 }
 
@@ -465,7 +465,8 @@ func (r *ring) takeTurn() {
 	}
 }
 
-// passTurn lets the other group issue products, if there is another tile.
+// passTurn lets the other group issue products, if there is another tile. The barrier is
+// not .aligned: ptxas serialises the products before an aligned one (C7514).
 func (r *ring) passTurn() {
 	e := r.e
 	a := r.e.asm
@@ -481,7 +482,7 @@ func (r *ring) passTurn() {
 	)
 	a.do("setp.lt.s32", p, next, e.p.Programs())
 	a.when(
-		p, "bar.arrive", e.mathGroup.nextTurn, 2*e.threads,
+		p, "barrier.arrive", e.mathGroup.nextTurn, 2*e.threads,
 	)
 }
 

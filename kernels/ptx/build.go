@@ -3,6 +3,8 @@ package ptx
 import (
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // A Builder makes a module. Methods do not return errors: the first one is kept
@@ -303,21 +305,18 @@ func (c *Code) Comment(format string, args ...any) {
 	})
 }
 
-// oneLine is s without line ends, and without blanks at its ends.
+// oneLine is s without line ends, without blanks at its ends, and with a question mark
+// for each character that is not ASCII, which ptxas refuses in comments too.
 func oneLine(s string) string {
-	b := []byte(s)
-	for i := range b {
-		if b[i] < ' ' {
-			b[i] = ' '
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r < ' ':
+			return ' '
+		case r >= utf8.RuneSelf:
+			return '?'
 		}
-	}
-	for len(b) > 0 && b[0] == ' ' {
-		b = b[1:]
-	}
-	for len(b) > 0 && b[len(b)-1] == ' ' {
-		b = b[:len(b)-1]
-	}
-	return string(b)
+		return r
+	}, s), " ")
 }
 
 // Emit writes an instruction: opcode as text, destinations first.

@@ -3,9 +3,11 @@ package ptx
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/bits"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tilewright/tilewright/symtile/source"
 )
@@ -32,7 +34,11 @@ const (
 // that of the text the module was parsed from, otherwise of [Module.Text].
 func (m *Module) Check() error {
 	c := checker{m: m, forms: map[Opcode][]match{}}
-	if p, is := c.module().(*problem); is {
+	err := c.ascii()
+	if err == nil {
+		err = c.module()
+	}
+	if p, is := err.(*problem); is {
 		return p.place(m)
 	}
 	return nil
@@ -175,6 +181,21 @@ var targets = map[string]Version{
 	"sm_120a": {8, 7},
 	"sm_121":  {8, 8}, "sm_121a": {8, 8},
 	"sm_110": {9, 0}, "sm_110a": {9, 0},
+}
+
+// ascii refuses other characters, in comments too: ptxas before 13 does.
+func (c *checker) ascii() error {
+	line := int32(1)
+	for i, b := range []byte(c.m.src) {
+		switch {
+		case b == '\n':
+			line++
+		case b >= utf8.RuneSelf:
+			r, _ := utf8.DecodeRuneInString(c.m.src[i:])
+			return c.at(line, 1, string(r), "%q is no ASCII character", r)
+		}
+	}
+	return nil
 }
 
 // module checks directives and variables of the module, and its entries.
@@ -701,24 +722,85 @@ func (m *match) prefix() int {
 	return n
 }
 
+// A limit bounds an operand where it is a number that is known here.
+type limit struct {
+	// At is the operand's index.
+	at           int
+	lo, hi, step int64
+	// What names the operand in errors.
+	what string
+}
+
+// Limits that several instructions share.
+const (
+	barrierNumber  = "the number of a barrier"
+	barrierThreads = "the threads of a barrier"
+	bulkBytes      = "the bytes of a bulk copy"
+	fieldPosition  = "the position of a bit field"
+	fieldLength    = "the length of a bit field"
+	arrivals       = "the count of an arrival"
+)
+
+// limits are the bounds of operands that the sections of the table's rows state in
+// words.
+var limits = map[Op][]limit{
+	OpBarSync:             {{0, 0, 15, 1, barrierNumber}, {1, 32, MaxThreads, 32, barrierThreads}},
+	OpBarArrive:           {{0, 0, 15, 1, barrierNumber}, {1, 32, MaxThreads, 32, barrierThreads}},
+	OpBarrierSync:         {{0, 0, 15, 1, barrierNumber}, {1, 32, MaxThreads, 32, barrierThreads}},
+	OpBarrierArrive:       {{0, 0, 15, 1, barrierNumber}, {1, 32, MaxThreads, 32, barrierThreads}},
+	OpBarRed:              {{1, 0, 15, 1, barrierNumber}, {2, 32, MaxThreads, 32, barrierThreads}},
+	OpBarrierRed:          {{1, 0, 15, 1, barrierNumber}, {2, 32, MaxThreads, 32, barrierThreads}},
+	OpMbarrierInit:        {{1, 1, 1<<20 - 1, 1, "the count of an mbarrier"}},
+	OpCpAsyncBulk:         {{2, 16, 1<<20 - 16, 16, bulkBytes}},
+	OpCpReduceAsyncBulk:   {{2, 16, 1<<20 - 16, 16, bulkBytes}},
+	OpCpAsyncBulkPrefetch: {{1, 16, 1<<20 - 16, 16, bulkBytes}},
+	OpBfe:                 {{2, 0, 255, 1, fieldPosition}, {3, 0, 255, 1, fieldLength}},
+	OpBfi:                 {{3, 0, 255, 1, fieldPosition}, {4, 0, 255, 1, fieldLength}},
+	OpShflSync:            {{4, -1 << 31, 1<<32 - 1, 1, "the member mask"}},
+}
+
+// modLimits are the bounds that an opcode has because of a modifier, or unless it has
+// one.
+var modLimits = []struct {
+	op     Op
+	mod    Mod
+	absent bool
+	limit  limit
+}{
+	{OpMbarrierArrive, ModExpectTx, true, limit{2, 1, 1<<20 - 1, 1, arrivals}},
+	{OpMbarrierArriveDrop, ModExpectTx, true, limit{2, 1, 1<<20 - 1, 1, arrivals}},
+	{OpMbarrierTestWait, ModParity, false, limit{2, 0, 1, 1, "the parity of a phase"}},
+	{OpMbarrierTryWait, ModParity, false, limit{2, 0, 1, 1, "the parity of a phase"}},
+}
+
 // rules checks what the table cannot express.
 func (c *checker) rules(in *Instr) error {
 	o := &in.Opcode
+	for _, l := range limits[o.Op] {
+		if err := c.within(in, l); err != nil {
+			return err
+		}
+	}
+	for _, l := range modLimits {
+		if l.op == o.Op && o.Has(l.mod) != l.absent {
+			if err := c.within(in, l.limit); err != nil {
+				return err
+			}
+		}
+	}
 	switch o.Op {
 	case OpLd, OpSt:
-		bits := o.Vec() * o.Type(-1).Bits()
-		switch {
-		case bits > 128 && !c.has("8.8", "100"):
-			return c.fail("", "%s moves %d bits; at most 128 go at once, 256 with PTX ISA 8.8 and sm_100", o, bits)
-		case bits > 256 || o.Has(ModV8) && bits < 256:
-			return c.fail("", "%s moves %d bits; .v8 is for 32-bit types, .v4 for those of at most 64", o, bits)
+		return c.moves(o)
+	case OpAtom, OpRed:
+		if isShared(o.Space()) {
+			return c.globalOnly(o)
 		}
-		s := o.Space()
-		if s != NoMod && s != ModGlobal && !onlyGlobal(o) {
-			return c.fail("."+s.String(), "eviction priorities, prefetch and cache hints are for global memory")
-		}
-	case OpBarSync, OpBarArrive, OpBarrierSync, OpBarrierArrive:
-		return c.barrier(in)
+	case OpCvt:
+		return c.saturation(o)
+	case OpCreatepolicy:
+		return c.fraction(in)
+	case OpCpAsync:
+		return c.sourceBytes(in)
 	case OpSetmaxnreg:
 		e := c.e
 		if e.MaxNReg == 0 &&
@@ -726,23 +808,65 @@ func (c *checker) rules(in *Instr) error {
 			e.ReqNTid == [3]int{} {
 			return c.fail("", "setmaxnreg without .maxnreg, .maxntid or .reqntid: the registers at entry are not known")
 		}
-	case OpMbarrierInit:
-		return c.within(
-			&in.Operands[1], 1,
-			1<<20-1, 1, "the count of an mbarrier",
-		)
-	case OpCpAsyncBulk, OpCpReduceAsyncBulk:
-		return c.within(
-			&in.Operands[2], 16,
-			1<<31-1, 16, "the bytes of a bulk copy",
-		)
-	case OpShflSync:
-		return c.within(
-			&in.Operands[len(in.Operands)-1],
-			-1<<31, 1<<32-1, 1, "the member mask",
-		)
 	}
 	return nil
+}
+
+// moves checks the width of a load or a store, and its space.
+func (c *checker) moves(o *Opcode) error {
+	bits := o.Vec() * o.Type(-1).Bits()
+	switch {
+	case bits > 128 && !c.has("8.8", "100"):
+		return c.fail("", "%s moves %d bits; at most 128 go at once, 256 with PTX ISA 8.8 and sm_100", o, bits)
+	case bits > 256 || o.Has(ModV8) && bits < 256:
+		return c.fail("", "%s moves %d bits; .v8 is for 32-bit types, .v4 for those of at most 64", o, bits)
+	}
+	if s := o.Space(); s != NoMod && s != ModGlobal {
+		return c.globalOnly(o)
+	}
+	return nil
+}
+
+// globalOnly refuses modifiers that only accesses to global memory have.
+func (c *checker) globalOnly(o *Opcode) error {
+	if onlyGlobal(o) {
+		return nil
+	}
+	return c.fail("."+o.Space().String(), "eviction priorities, prefetch and cache hints are for global memory")
+}
+
+// saturation refuses .sat between integers where the result has every value of the
+// source.
+func (c *checker) saturation(o *Opcode) error {
+	to, from := o.Type(-2), o.Type(-1)
+	if !o.Has(ModSat) || to.Float() || from.Float() {
+		return nil
+	}
+	wider := to.Bits() > from.Bits() && (to.Signed() || from.Unsigned())
+	if wider || to == from {
+		return c.fail(".sat", "%s: every .%s is a .%s, nothing saturates", o, from, to)
+	}
+	return nil
+}
+
+// fraction checks the share of accesses that a policy is for.
+func (c *checker) fraction(in *Instr) error {
+	if len(in.Operands) < 2 || in.Operands[1].Kind != KindF32 {
+		return nil
+	}
+	f := math.Float32frombits(uint32(in.Operands[1].Bits))
+	if !(f > 0 && f <= 1) {
+		return c.fail("", "the fraction of a policy is %g; expected more than 0 and at most 1", f)
+	}
+	return nil
+}
+
+// sourceBytes checks that a copy reads no more bytes than it writes.
+func (c *checker) sourceBytes(in *Instr) error {
+	if len(in.Operands) < 4 {
+		return nil
+	}
+	return c.within(in, limit{3, 0, in.Operands[2].Int(), 1, "the bytes of the source"})
 }
 
 // onlyGlobal reports that o has none of the modifiers that only global memory
@@ -756,31 +880,19 @@ func onlyGlobal(o *Opcode) bool {
 	return true
 }
 
-// barrier checks the number of a barrier and of its threads.
-func (c *checker) barrier(in *Instr) error {
-	err := c.within(
-		&in.Operands[0], 0, 15, 1, "the number of a barrier",
-	)
-	if err != nil {
-		return err
-	}
-	if len(in.Operands) < 2 {
+// within checks an operand that is known here.
+func (c *checker) within(in *Instr, l limit) error {
+	if l.at >= len(in.Operands) {
 		return nil
 	}
-	return c.within(
-		&in.Operands[1], 32, MaxThreads, 32, "the threads of a barrier",
-	)
-}
-
-// within checks a number that is known here.
-func (c *checker) within(o *Operand, lo, hi, step int64, what string) error {
+	o := &in.Operands[l.at]
 	if o.Kind == KindInt &&
-		(o.Int() < lo ||
-			o.Int() > hi ||
-			o.Int()%step != 0) {
+		(o.Int() < l.lo ||
+			o.Int() > l.hi ||
+			o.Int()%l.step != 0) {
 		return c.fail(
 			strconv.FormatInt(o.Int(), 10), "%s is %d; expected %s",
-			what, o.Int(), rangeText(lo, hi, step),
+			l.what, o.Int(), rangeText(l.lo, l.hi, l.step),
 		)
 	}
 	return nil

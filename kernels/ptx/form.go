@@ -21,7 +21,7 @@ import (
 //	{f32*4}    a vector of 4; {T*VEC} of as many as the modifier .v2 … says, one
 //	           without braces where it is absent; {f32*N/2} of half as many as the shape is wide
 //	p !p       a predicate; one that may be negated
-//	>p|q       two destinations of which the second may be absent
+//	>p|q       two destinations of which the second may be absent; |Q where it may not
 //	[T] [16]   memory, aligned to the type or to 16 bytes; [] of no known type
 //	[map]      a tensor map at an address with as many coordinates as .1d … says
 //	#0..15     an integer within these bounds; #24..256/8 a multiple of 8; #4|8|16 one of these
@@ -112,8 +112,9 @@ type pattern struct {
 	special bool
 	// sink allows the sink _.
 	sink bool
-	// pair allows a second destination.
+	// pair allows a second destination, and both demands it.
 	pair bool
+	both bool
 	// vector is set for vectors in braces.
 	vector bool
 	// optional is set if the operand may be absent.
@@ -405,7 +406,9 @@ func (f *form) value(p *pattern, s string) error {
 		p.src = false
 		return nil
 	}
+	s, p.both = strings.CutSuffix(s, "|Q")
 	s, p.pair = strings.CutSuffix(s, "|q")
+	p.pair = p.pair || p.both
 	s, p.neg = strings.CutPrefix(s, "!")
 	for marks := true; marks; {
 		switch s[len(s)-1] {

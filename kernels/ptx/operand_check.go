@@ -144,15 +144,26 @@ func (c *checker) values(m *match, p *pattern, o *Operand) error {
 		return c.wrong(m, p, o)
 	case braces && len(o.List) != n:
 		return c.wrong(m, p, o)
+	case p.both && o.Kind != KindPair:
+		return c.fail("", "%s: expected a second destination, |p", m.op)
+	case p.vector && !braces && o.Kind == KindSink:
+		return c.fail("_", "%s: the sink _ is for elements of vectors only", m.op)
 	case o.Kind == KindPair:
 		return c.pair(m, p, o)
 	case !braces:
 		return c.value(m, p, o)
 	}
+	sinks := 0
 	for i := range o.List {
 		if err := c.value(m, p, &o.List[i]); err != nil {
 			return err
 		}
+		if o.List[i].Kind == KindSink {
+			sinks++
+		}
+	}
+	if n > 0 && sinks == n {
+		return c.fail("{", "%s: an element of the vector must be kept", m.op)
 	}
 	return nil
 }
@@ -308,6 +319,10 @@ func (c *checker) memory(m *match, p *pattern, o *Operand, i int) error {
 		return c.base(m, o, space)
 	case o.Sym != "":
 		return c.named(m, o, space, align)
+	case space != ModLocal || m.op.Op == OpPrefetch:
+		return c.fail(
+			"[", "%s: the address %d is known here; only that of .local memory may be", m.op, int64(o.Bits),
+		)
 	case int64(o.Bits)%int64(align) != 0:
 		return c.fail(
 			"[", "%s: address %d is not aligned to %d bytes", m.op, int64(o.Bits), align,
@@ -436,6 +451,9 @@ func (c *checker) tensor(m *match, p *pattern, o *Operand) error {
 	}
 	if o.List[0].Reg.None() {
 		return c.fail("[", "%s: the tensor map is at the generic address in a 64-bit register", m.op)
+	}
+	if o.List[0].Bits != 0 {
+		return c.fail("+", "%s: a tensor map has no offset", m.op)
 	}
 	if err := c.base(m, &o.List[0], NoMod); err != nil {
 		return err

@@ -56,8 +56,74 @@ func (e bounding) reduction(
 		return e.sum(i, x, sumError(i))
 	case op == hlo.OpMaximum || op == hlo.OpMinimum:
 		return e.monotonic(i, x)
+	case op == hlo.OpMultiply:
+		return e.product(i, x)
 	}
 	return span{}, errUnbounded
+}
+
+// product bounds the product of terms t, each of which is off by at most d: with the
+// relative error ε·4√k of the multiplications in any order it is within
+//
+//	(1 + 4√k·ε)·Π (|t| + d) − Π |t|
+//
+// of the exact one, where no partial product leaves the normal numbers in any order. In
+// the others it can be anything: where the factors of at least 1, or those of at most 1,
+// together exceed the type.
+func (e bounding) product(
+	i *hlo.Instr, x []span,
+) (s span, err error) {
+	wide := exactly(i)
+	factors := func(of []value, kept func(m float64) float64) value {
+		for _, v := range of {
+			for k, m := range v.floats {
+				v.floats[k] = kept(m)
+			}
+		}
+		v, errOf := e.run.instruction(wide, of)
+		if err == nil {
+			err = errOf
+		}
+		return v
+	}
+	same := func(m float64) float64 { return m }
+	exact, err := e.plain(wide, x)
+	if err != nil {
+		return s, err
+	}
+	if s.value, err = e.plain(i, x); err != nil {
+		return s, err
+	}
+	magnitudes := factors(absolute(x, false), same)
+	largest := factors(absolute(x, true), same)
+	most := factors(absolute(x, true), func(m float64) float64 { return max(m, 1) })
+	least := factors(absolute(x, false), func(m float64) float64 { return min(m, 1) })
+	if err != nil {
+		return s, err
+	}
+	s.lo = exact.clone()
+	s.hi = exact
+	relative := sumError(i)
+	s.widen(i.Shape, e.wide(i), func(n int64, _ float64) float64 {
+		l := largest.floats[n]
+		return l - magnitudes.floats[n] + relative*l
+	})
+	kept := AccumulatorOf(i.Shape.DType)
+	for n := range s.floats {
+		inside := most.floats[n] <= largestOf(kept) && least.floats[n] >= leastNormal(kept)
+		if !inside {
+			s.free(int64(n))
+		}
+	}
+	return s, nil
+}
+
+// leastNormal is the smallest normal number of a type that sums are kept in.
+func leastNormal(d hlo.DType) float64 {
+	if d == hlo.F64 {
+		return 0x1p-1022
+	}
+	return 0x1p-126
 }
 
 // onlyChooses reports whether a computation returns its parameters, moved by

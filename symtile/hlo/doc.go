@@ -74,7 +74,8 @@
 //     create_token, after_all, get_dimension_size.
 //   - of chlo what HLO has (erf, acos … tan, top_k), erf_inv, which is erf-inv here,
 //     or what is a few of HLO's operations
-//     (square, atan, is_inf, is_pos_inf, is_neg_inf, broadcast_add and so on);
+//     (square, atan, erfc, lgamma, digamma, next_after, is_inf, is_pos_inf,
+//     is_neg_inf, broadcast_add and so on);
 //     func.call and func.return; arith.constant; sdy.mesh, sharding_constraint
 //     and reshard, which change no value, are passed over.
 //   - linalg.pack and linalg.unpack, or tensor.pack and tensor.unpack, of tensors,

@@ -9,7 +9,7 @@ import (
 // compositions are the MLIR operations that are read as a few operations of HLO,
 // or as the operand itself; every other one is named by a row of opTable.
 var compositions = []string{
-	"arith.constant", "chlo.atan", "chlo.erfc", "chlo.is_inf", "chlo.is_neg_inf", "chlo.is_pos_inf",
+	"arith.constant", "chlo.atan", "chlo.digamma", "chlo.erfc", "chlo.is_inf", "chlo.is_neg_inf", "chlo.is_pos_inf", "chlo.lgamma", "chlo.next_after",
 	"chlo.square", "linalg.pack", "linalg.unpack", "tensor.empty", "tensor.pack", "tensor.unpack", "sdy.constant", "sdy.reshard", "sdy.sharding_constraint",
 }
 

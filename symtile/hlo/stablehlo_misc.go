@@ -263,8 +263,8 @@ func (m *mlir) groups(s span) (string, error) {
 
 // chloDecomposed are operations of the chlo dialect that XLA takes apart.
 var chloDecomposed = map[string]bool{
-	"_asin_acos_kernel": true, "bessel_i1e": true, "conj": true, "constant_like": true, "digamma": true,
-	"lgamma": true, "mulhi": true, "next_after": true, "polygamma": true, "ragged_dot": true, "scan": true, "zeta": true,
+	"_asin_acos_kernel": true, "bessel_i1e": true, "conj": true, "constant_like": true,
+	"mulhi": true, "polygamma": true, "ragged_dot": true, "scan": true, "zeta": true,
 	"broadcast_select": true, "broadcast_next_after": true, "broadcast_polygamma": true, "broadcast_zeta": true,
 }
 
@@ -273,8 +273,11 @@ var chloDecomposed = map[string]bool{
 var chloLowerings = merge(chloBroadcasts(), merge(plainLowerings("chlo"), map[string]lowering{
 	"constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
 	"atan": {1, 0, lowerAtan}, "square": {1, 0, lowerSquare},
-	"erfc":   {1, 0, lowerErfc},
-	"is_inf": {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf},
+	"erfc":       {1, 0, lowerErfc},
+	"lgamma":     {1, 0, lowerFunction(expansion.lgamma)},
+	"digamma":    {1, 0, lowerFunction(expansion.digamma)},
+	"next_after": {2, 0, lowerNextAfter},
+	"is_inf":     {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf},
 	"is_neg_inf": {1, 0, lowerIsInf},
 }))
 
@@ -410,7 +413,9 @@ func lowerTopK(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 }
 
 // An expansion appends the instructions that a StableHLO operation without an HLO
-// opcode is taken apart into. All results have one shape.
+// opcode is taken apart into. All results have one shape. Its methods append an
+// operation each and return its value; constants are scalars that are broadcast, as
+// those of the text are.
 type expansion struct {
 	m     *mlir
 	b     *block
@@ -426,16 +431,12 @@ func (e expansion) op(op Opcode, operands ...*Instr) *Instr {
 
 // constant is a number as an array.
 func (e expansion) constant(x float64) *Instr {
-	l := &Literal{Shape: e.shape, Floats: []float64{x}}
+	x = e.shape.DType.RoundFloat(x)
+	l := &Literal{
+		Shape:  e.shape,
+		Floats: []float64{x},
+	}
 	return e.m.constantOf(e.b, e.at, e.name+".constant", l, true)
-}
-
-// greater compares two arrays.
-func (e expansion) greater(x, y *Instr) *Instr {
-	e.shape.DType = Pred
-	i := e.op(OpCompare, x, y)
-	i.Attrs.Direction = "GT"
-	return i
 }
 
 // polynomial evaluates one by Horner's rule, the highest coefficient first.
@@ -484,13 +485,282 @@ func (e expansion) erfc(x *Instr) *Instr {
 	square := e.op(OpMultiply, inverse, inverse)
 	bell := e.op(OpExponential, e.op(OpNegate, e.op(OpMultiply, x, x)))
 	series := e.op(
-		OpSelect, e.greater(two, size),
+		OpSelect, e.compare(two, "GT", size),
 		e.polynomial(square, erfcNear), e.polynomial(square, erfcFar),
 	)
 	tail := e.op(OpMultiply, e.op(OpMultiply, bell, inverse), series)
-	tail = e.op(OpSelect, e.greater(zero, x), e.op(OpSubtract, two, tail), tail)
+	tail = e.op(OpSelect, e.compare(zero, "GT", x), e.op(OpSubtract, two, tail), tail)
 	near := e.op(OpSubtract, one, e.op(OpErf, x))
-	return e.op(OpSelect, e.greater(size, one), tail, near)
+	return e.op(OpSelect, e.compare(size, "GT", one), tail, near)
+}
+
+// gammaShift and gammaTerms are Lanczos' approximation of the gamma function, g and the
+// coefficients that go with it (gammaBase + Σ gammaTerms[k]/(z + k + 1)), of which
+// StableHLO's decompositions are made: P. Godfrey, "A note on the computation of the
+// convergent Lanczos complex gamma approximation", 2001.
+const (
+	gammaShift = 7
+	gammaBase  = 0.99999999999980993227684700473478
+	logRootTau = 0.91893853320467274178032973640562 // log √(2π)
+)
+
+var gammaTerms = []float64{
+	676.520368121885098567009190444019, -1259.13921672240287047156078755283,
+	771.3234287776530788486528258894, -176.61502916214059906584551354,
+	12.507343278686904814458936853, -0.13857109526572011689554707,
+	9.984369578019570859563e-6, 1.50563273514931155834e-7,
+}
+
+// lowerFunction is for functions of one number that HLO has no opcode for. Types
+// narrower than f32 are computed in f32.
+//
+// The parts are those of XLA, in its order, so that the results are its own but for the
+// last digits that its logarithms and sines differ by. bench/models/numerics.py compares
+// them with XLA:CPU, kernels/reference with the functions themselves.
+func lowerFunction(
+	expand func(e expansion, x *Instr) *Instr,
+) func(*mlir, *block, *mlirOp) (*Instr, error) {
+	return func(
+		m *mlir, b *block, o *mlirOp,
+	) (*Instr, error) {
+		x := o.operands[0]
+		d := x.Shape.DType
+		if !d.IsFloat() {
+			return nil, m.Fail(o.at, "%s of %s", o.name, x.Shape)
+		}
+		e := m.expansion(b, o, d)
+		if d == F32 || d == F64 {
+			return expand(e, x), nil
+		}
+		e.shape.DType = F32
+		return m.result(b, o, OpConvert, expand(e, e.op(OpConvert, x))), nil
+	}
+}
+
+// compare relates two arrays.
+func (e expansion) compare(x *Instr, direction string, y *Instr) *Instr {
+	e.shape.DType = Pred
+	i := e.op(OpCompare, x, y)
+	i.Attrs.Direction = direction
+	return i
+}
+
+// add, sub, mul and div append the four operations.
+func (e expansion) add(x, y *Instr) *Instr {
+	return e.op(OpAdd, x, y)
+}
+
+func (e expansion) sub(x, y *Instr) *Instr {
+	return e.op(OpSubtract, x, y)
+}
+
+func (e expansion) mul(x, y *Instr) *Instr {
+	return e.op(OpMultiply, x, y)
+}
+
+func (e expansion) div(x, y *Instr) *Instr {
+	return e.op(OpDivide, x, y)
+}
+
+// lanczos begins the functions of the gamma family: whether x is on the left, where the
+// function is reflected, the argument z that is computed with, and log(z + g + ½).
+func (e expansion) lanczos(x *Instr) (left, z, logT *Instr) {
+	half := e.constant(0.5)
+	left = e.compare(x, "LT", half)
+	one := e.constant(1)
+	mirrored := e.op(OpNegate, x)
+	z = e.sub(x, one)
+	z = e.op(OpSelect, left, mirrored, z)
+	shift := e.constant(gammaShift + 0.5)
+	part := e.div(z, shift)
+	part = e.op(OpLogPlusOne, part)
+	logT = e.constant(math.Log(gammaShift + 0.5))
+	return left, z, e.add(logT, part)
+}
+
+// lgamma appends log |Γ(x)|. With t = z + g + ½ and A the sum of the terms it is, on
+// the right of ½,
+//
+//	log √2π + (z + ½ − t/log t)·log t + log A
+//
+// and on the left the reflection of that.
+func (e expansion) lgamma(x *Instr) *Instr {
+	left, z, logT := e.lanczos(x)
+	sum := e.constant(gammaBase)
+	for k, c := range gammaTerms {
+		below := e.constant(float64(k + 1))
+		below = e.add(z, below)
+		term := e.div(e.constant(c), below)
+		sum = e.add(sum, term)
+	}
+	t := e.constant(gammaShift + 0.5)
+	t = e.add(t, z)
+	power := e.add(z, e.constant(0.5))
+	ratio := e.div(t, logT)
+	power = e.sub(power, ratio)
+	power = e.mul(power, logT)
+	logSum := e.op(OpLog, sum)
+	right := e.constant(logRootTau)
+	right = e.add(right, power)
+	right = e.add(right, logSum)
+	size := e.op(OpAbs, x)
+	reflected := e.reflectedGamma(size, right)
+	y := e.op(OpSelect, left, reflected, right)
+	infinity := e.constant(math.Inf(1))
+	ends := e.compare(size, "EQ", infinity)
+	return e.op(OpSelect, ends, infinity, y)
+}
+
+// reflectedGamma appends log π − log |sin πx| − right, for x of this absolute value. The
+// sine is that of the distance to the nearest whole number, which loses no digits; at a
+// pole its logarithm is not finite, and the result is an infinity.
+func (e expansion) reflectedGamma(size, right *Instr) *Instr {
+	floor := e.op(OpFloor, size)
+	rest := e.sub(size, floor)
+	half := e.constant(0.5)
+	far := e.compare(half, "LT", rest)
+	one := e.constant(1)
+	other := e.sub(one, rest)
+	rest = e.op(OpSelect, far, other, rest)
+	pi := e.constant(math.Pi)
+	sine := e.op(OpSine, e.mul(pi, rest))
+	sine = e.op(OpLog, sine)
+	logPi := e.constant(math.Log(math.Pi))
+	y := e.sub(logPi, sine)
+	y = e.sub(y, right)
+	infinity := e.constant(math.Inf(1))
+	length := e.op(OpAbs, sine)
+	finite := e.compare(length, "LT", infinity)
+	negated := e.op(OpNegate, sine)
+	return e.op(OpSelect, finite, y, negated)
+}
+
+// digamma appends the derivative of log Γ(x): log t + A′/A − g/t, on the left of ½ less
+// π·cot πx, and NaN at the poles 0, −1, −2, ….
+func (e expansion) digamma(x *Instr) *Instr {
+	left, z, logT := e.lanczos(x)
+	upper := e.constant(0)
+	lower := e.constant(gammaBase)
+	for k, c := range gammaTerms {
+		below := e.constant(float64(k + 1))
+		below = e.add(z, below)
+		square := e.mul(below, below)
+		term := e.constant(c)
+		slope := e.div(term, square)
+		upper = e.sub(upper, slope)
+		term = e.div(term, below)
+		lower = e.add(lower, term)
+	}
+	t := e.constant(gammaShift + 0.5)
+	t = e.add(t, z)
+	y := e.div(upper, lower)
+	y = e.add(logT, y)
+	shift := e.constant(gammaShift)
+	shift = e.div(shift, t)
+	y = e.sub(y, shift)
+	reflected := e.sub(y, e.cotangent(x))
+	y = e.op(OpSelect, left, reflected, y)
+	zero := e.constant(0)
+	positive := e.compare(x, "GT", zero)
+	nan := e.constant(math.NaN())
+	atPole := e.op(OpSelect, positive, y, nan)
+	floor := e.op(OpFloor, x)
+	pole := e.compare(x, "EQ", floor)
+	return e.op(OpSelect, pole, atPole, y)
+}
+
+// cotangent appends π·cot πx for x < ½. The whole number next to x is added first: the
+// cotangent has the period 1, and a small angle keeps its digits.
+func (e expansion) cotangent(x *Instr) *Instr {
+	pi := e.constant(math.Pi)
+	whole := e.add(x, e.constant(0.5))
+	whole = e.op(OpFloor, whole)
+	whole = e.op(OpAbs, whole)
+	angle := e.add(x, whole)
+	angle = e.mul(pi, angle)
+	upper := e.op(OpCosine, angle)
+	upper = e.mul(pi, upper)
+	return e.div(upper, e.op(OpSine, angle))
+}
+
+// bitsOf is the unsigned type as wide as a type of floating-point numbers.
+var bitsOf = map[DType]DType{
+	F64: U64, F32: U32, F16: U16, BF16: U16,
+}
+
+// lowerNextAfter expands the number after x in the direction of y: the bits of x, one
+// more where it moves away from zero, one less where it moves to it. Where either is NaN
+// the result is; where they are equal it is y, which of two zeros says the sign.
+func lowerNextAfter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	x := o.operands[0]
+	y := o.operands[1]
+	d := x.Shape.DType
+	if bitsOf[d] == InvalidDType || !x.Shape.Compatible(y.Shape) {
+		return nil, m.Fail(o.at, "next_after of %s and %s", x.Shape, y.Shape)
+	}
+	e := m.expansion(b, o, d)
+	bits := m.expansion(b, o, bitsOf[d])
+	next := bits.after(
+		bits.op(OpBitcastConvert, x),
+		bits.op(OpBitcastConvert, y),
+	)
+	same := e.compare(x, "EQ", y)
+	number := e.op(OpBitcastConvert, next)
+	number = e.op(OpSelect, same, y, number)
+	nan := e.constant(math.NaN())
+	ofX := e.compare(x, "EQ", x)
+	ofY := e.compare(y, "EQ", y)
+	known := e.logical(OpAnd, ofX, ofY)
+	return e.op(OpSelect, known, number, nan), nil
+}
+
+// expansion begins the expansion of o, with results of a type and the extents of its
+// operands.
+func (m *mlir) expansion(b *block, o *mlirOp, d DType) expansion {
+	shape := Shape{
+		DType: d,
+		Dims:  o.operands[0].Shape.Dims,
+	}
+	name := o.instrName(Opcode(o.name))
+	return expansion{m, b, o.at, name, shape}
+}
+
+// logical combines two predicates.
+func (e expansion) logical(op Opcode, x, y *Instr) *Instr {
+	e.shape.DType = Pred
+	return e.op(op, x, y)
+}
+
+// whole is a whole number as an array, by the bits of its type.
+func (e expansion) whole(v uint64) *Instr {
+	l := &Literal{
+		Shape: e.shape,
+		Ints:  []int64{int64(v)},
+	}
+	return e.m.constantOf(e.b, e.at, e.name+".constant", l, true)
+}
+
+// after is the bits of the number after x in the direction of y, another number. Zero
+// moves to the least number of y's sign.
+func (e expansion) after(x, y *Instr) *Instr {
+	top := uint64(1) << (e.shape.DType.Bits() - 1)
+	sign := e.whole(top)
+	size := e.whole(top - 1)
+	one := e.whole(1)
+	sizeX := e.op(OpAnd, x, size)
+	sizeY := e.op(OpAnd, y, size)
+	signX := e.op(OpAnd, x, sign)
+	signY := e.op(OpAnd, y, sign)
+	turns := e.compare(signX, "NE", signY)
+	smaller := e.compare(sizeX, "GT", sizeY)
+	smaller = e.logical(OpOr, turns, smaller)
+	next := e.add(x, one)
+	before := e.sub(x, one)
+	next = e.op(OpSelect, smaller, before, next)
+	zero := e.whole(0)
+	isZero := e.compare(sizeX, "EQ", zero)
+	least := e.op(OpOr, signY, one)
+	return e.op(OpSelect, isZero, least, next)
 }
 
 // packLowerings are tensor.pack and tensor.unpack, which LLVM 20 renamed

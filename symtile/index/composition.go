@@ -200,18 +200,25 @@ func (p *parser) next(text string) (x int32, err error) {
 // kept.
 func (c *Composition) Solve() (ops int) {
 	ops = c.solveInStyles()
-	if ops >= mixedResult && c.domain.r.unsettled {
+	if ops >= alwaysMixedResult ||
+		ops >= mixedResult && c.domain.r.unsettled {
 		ops = c.mix(ops)
 	}
-	if ops >= fittedResult {
+	if ops >= c.fittedResult() {
 		ops = c.fit(ops)
 	}
 	return c.keepTyped(ops)
 }
 
 // fittedResult is the number of operations from which results are compared with
-// shorter sums at the points of the domain.
-const fittedResult = 3
+// shorter sums at the points of the domain: fewer where constraints cut the domain.
+func (c *Composition) fittedResult() int {
+	facts := &c.domain.r.facts
+	if len(facts.sums)+len(facts.congr) > 0 {
+		return 1
+	}
+	return 3
+}
 
 // fit puts shorter sums for results that equal them at every point of the domain; it
 // returns the number of operations of all.
@@ -224,7 +231,7 @@ func (c *Composition) fit(ops int) int {
 		return ops
 	}
 	f := &c.fitting
-	f.d = c.domain
+	f.use(c.domain)
 	f.steps = maxFitSteps
 	if facts := &c.domain.r.facts; len(facts.sums)+len(facts.congr) > 0 {
 		f.steps *= 8
@@ -248,12 +255,12 @@ func (c *Composition) fit(ops int) int {
 // kept in one piece, and in whether a quotient of a sum is remembered; none of them
 // is the best for all chains, and which one is shows only in the operations.
 func (c *Composition) solveInStyles() (ops int) {
-	ops = c.solve(style{residue: residueSigned, ceilings: true, free: true})
+	ops = c.solve(style{residue: residueSigned, ceilings: true, free: true, loose: true})
 	others := [...]style{
-		{residue: residuePositive, ceilings: true, free: true},
-		{residue: residueNearest, ceilings: true, free: true},
-		{residue: residuePositive, ceilings: true, spread: true},
-		{residue: residueNearest, ceilings: true, spread: true},
+		{residue: residuePositive, ceilings: true, free: true, loose: true},
+		{residue: residueNearest, ceilings: true, free: true, loose: true},
+		{residue: residuePositive, ceilings: true, spread: true, loose: true},
+		{residue: residueNearest, ceilings: true, spread: true, loose: true},
 	}
 	for _, style := range others {
 		if ops < longResult || !c.domain.r.unsettled {
@@ -293,8 +300,12 @@ func (c *Composition) solve(s style) int {
 }
 
 // mixedResult is the number of operations from which operations are tried as they are
-// written, one by one.
-const mixedResult = 3
+// written, one by one, where another style would have made another residue, and
+// alwaysMixedResult the number from which they are anyway.
+const (
+	mixedResult       = 3
+	alwaysMixedResult = 6
+)
 
 // mix runs the maps once more on the variables as the domain knows them, and takes of
 // every division and of every sum the cheapest of its normal form and of what is
@@ -435,6 +446,9 @@ func (m *mixing) step(t *schedule, j int) {
 // (x mod a·m) mod m = x mod m, and ⌊⌊x/n⌋/m⌋ = ⌊x/(n·m)⌋. The rules that know this
 // see quotients in normal form only.
 func (r *Ring) merged(kind atomKind, x lin, d int64) lin {
+	if kind == atomMod {
+		x = r.reduced(x, d)
+	}
 	if len(x.t) == 1 &&
 		x.t[0].k == 1 && x.c == 0 {
 		a := &r.atoms[x.t[0].a]
@@ -537,25 +551,36 @@ func (c *Composition) literally() []lin {
 	return vals[:len(c.lastStage().outs)]
 }
 
+// A typedCost is the number of operations of a value as it is written; c is the
+// constant summand of a sum, which a sum around it merges with its own.
+type typedCost struct {
+	ops int
+	c   int64
+}
+
 // typedCosts counts the operations of the results as they are written, each as a
 // tree of its own, up to maxCost.
-func (c *Composition) typedCosts() []int {
-	costs := make([]int, len(c.stages[0].in))
+func (c *Composition) typedCosts() (out []int) {
+	costs := make([]typedCost, len(c.stages[0].in))
 	for i := range c.stages {
 		l := &c.stages[i]
-		free := make([]int, l.ranges)
+		free := make([]typedCost, l.ranges)
 		costs = append(costs, free...)
 		for j := range l.steps {
 			n := l.stepCost(&l.steps[j], costs)
-			costs = append(costs, min(n, maxCost))
+			n.ops = min(n.ops, maxCost)
+			costs = append(costs, n)
 		}
-		results := make([]int, len(l.outs))
+		results := make([]typedCost, len(l.outs))
 		for j, x := range l.outs {
 			results[j] = costs[x]
 		}
 		costs = results
 	}
-	return costs
+	for _, x := range costs {
+		out = append(out, x.ops)
+	}
+	return out
 }
 
 // stepCost is the number of operations of one step and its operands.
@@ -563,23 +588,37 @@ func (c *Composition) typedCosts() []int {
 // A sum takes an operation between any two of its terms, and one for each
 // coefficient other than ±1; a factor common to all terms is not looked for, so
 // that the count may be too high, and what was written is then tried for nothing.
-func (t *schedule) stepCost(s *scheduleStep, costs []int) (n int) {
+func (t *schedule) stepCost(s *scheduleStep, costs []typedCost) (n typedCost) {
 	switch {
 	case s.at >= 0:
-		for _, u := range t.terms[s.at:s.end] {
-			n += costs[u.val] + 1
-			if u.k != 1 && u.k != -1 {
-				n++
-			}
-		}
-		if s.c == 0 {
-			n--
-		}
-		return max(n, 0)
+		return t.sumStepCost(s, costs)
 	case s.y < 0:
-		return costs[s.x] + 1
+		n.ops = costs[s.x].ops + 1
+		return n
 	}
-	return costs[s.x] + costs[s.y] + 1
+	n.ops = costs[s.x].ops + costs[s.y].ops + 1
+	return n
+}
+
+// sumStepCost is stepCost of a sum.
+func (t *schedule) sumStepCost(s *scheduleStep, costs []typedCost) (n typedCost) {
+	n.c = s.c
+	for _, u := range t.terms[s.at:s.end] {
+		x := costs[u.val]
+		n.ops += x.ops + 1
+		switch {
+		case u.k != 1 && u.k != -1:
+			n.ops++
+		case x.c != 0: // goes to the constant of the sum
+			n.ops--
+			n.c += u.k * x.c
+		}
+	}
+	if n.c == 0 {
+		n.ops--
+	}
+	n.ops = max(n.ops, 0)
+	return n
 }
 
 // Simplify composes the maps and simplifies the result over its domain.

@@ -103,7 +103,13 @@ func (r *Ring) modStep(x lin, m int64) lin {
 // literally is x floordiv d or x mod d as it is written, unless the range of x
 // decides the quotient.
 func (r *Ring) literally(kind atomKind, x lin, d int64) lin {
-	in := r.looseRange(x)
+	if kind == atomMod {
+		x = r.reduced(x, d)
+		if len(x.t) == 0 {
+			return x
+		}
+	}
+	in := r.sharpRange(x)
 	q, decided := uniqueQuotient(in, d)
 	switch {
 	case decided && kind == atomMod:
@@ -120,6 +126,50 @@ func (r *Ring) literally(kind atomKind, x lin, d int64) lin {
 		a.in = Interval{0, d - 1}
 	}
 	return r.atomForm(id)
+}
+
+// reduced is congruent to x modulo d: terms whose residue is known go to the constant,
+// as do multiples of d, and coefficients are replaced by ±1 where that is congruent, or
+// by what makes a remainder of a sum and its quotient.
+func (r *Ring) reduced(x lin, d int64) lin {
+	out := constForm(x.c)
+	for _, t := range x.t {
+		a := &r.atoms[t.a]
+		km, ok := mulInt(t.k, a.m)
+		if !ok {
+			return x
+		}
+		if km%d == 0 {
+			out.c = r.mulAdd(out.c, t.k, a.r)
+			continue
+		}
+		k := r.reducedFactor(x, t, d)
+		out = r.addAtom(out, k, t.a)
+	}
+	if c := floorMod(out.c, d); c == 0 || c == 1 || len(out.t) == 0 {
+		out.c = c
+	}
+	return out
+}
+
+// reducedFactor is what the coefficient of t, a term of x, is replaced by.
+func (r *Ring) reducedFactor(x lin, t term, d int64) int64 {
+	// k·X + n·⌊X/m⌋ with n ≡ −k·m is k·(X mod m) modulo d.
+	a := r.atoms[t.a]
+	if a.kind == atomDiv && len(x.t) > 1 {
+		k, m := r.partner(x, a)
+		km, ok := mulInt(k, m)
+		if k != 0 && ok && (km+t.k)%d == 0 {
+			return -km
+		}
+	}
+	switch floorMod(t.k, d) {
+	case 1:
+		return 1
+	case d - 1:
+		return -1
+	}
+	return t.k
 }
 
 // quotientOrigin finds y and n with x = ⌊y/n⌋ among the quotients built so far

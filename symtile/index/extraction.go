@@ -127,11 +127,26 @@ func (r *Ring) plain(x lin) bool {
 			len(x.t) > maxPattern,
 			t.k < 0 && r.style.free:
 			return false
-		case !r.apart(x, i):
+		case !r.apart(x, i),
+			r.style.loose && r.joinable(r.lin(a.y)):
 			return false
 		}
 	}
 	return true
+}
+
+// joinable reports whether the dividend x has a quotient that joinInner can merge with
+// the one around it.
+func (r *Ring) joinable(x lin) bool {
+	if len(x.t) < 2 {
+		return false
+	}
+	for _, t := range x.t {
+		if t.k == 1 && r.atoms[t.a].kind == atomDiv {
+			return true
+		}
+	}
+	return false
 }
 
 // apart reports whether the dividend of x's term i has no atom of x, nor of the
@@ -241,6 +256,8 @@ func (r *Ring) atomCost(id int32) int32 {
 //	k·y − k·f·⌊y/f⌋        k·(y mod f)              introduceSymbolicMod
 //	k·m·⌊(X + m−1)/m⌋      k·X + k·(−X mod m)       introduceNegatedMod
 //	k·(X mod m) + c        (k·X + c) mod (k·m)      widenMod
+//	k·(X mod m)            k·(m−1) − k·((−X−1) mod m)  complementMod
+//	k·⌊(⌊y/n⌋ + q)/d⌋      k·⌊(y + n·q)/(n·d)⌋     joinInner
 //	k·⌊y/d⌋ + k·q          k·⌊(y + d·q)/d⌋          absorb, absorbQuotients
 //	k·⌊y/d⌋                −k·⌊(−y + d−1)/d⌋        negateQuotient
 //	k·⌊y/f⌋                −k·⌈−y/f⌉                introduceCeilDiv
@@ -371,11 +388,17 @@ func (s *selector) rewriteTerm(t term) {
 			s.absorb(t, t.k)
 			s.absorb(t, -t.k)
 		}
+		if s.r.style.loose {
+			s.joinInner(t)
+		}
 		if t.k < 0 && s.r.style.free {
 			s.negateQuotient(t)
 		}
 	case atomMod:
 		s.widenMod(t)
+		if s.r.style.loose {
+			s.complementMod(t)
+		}
 	case atomQuot:
 		s.introduceSymbolicMod(t, t.a)
 		s.introduceCeilDiv(t)
@@ -399,8 +422,15 @@ func (s *selector) introduceMod(t term) {
 			continue
 		}
 		y := s.r.withoutMod(s.x, t.a, p)
+		x := p.x
+		if s.r.style.loose {
+			x = s.r.reduced(x, p.m)
+		}
+		if len(x.t) == 0 {
+			continue
+		}
 		id, _ := s.r.atom(
-			atomMod, s.r.form(p.x), -1, p.m,
+			atomMod, s.r.form(x), -1, p.m,
 		)
 		if s.offer(
 			s.r.addAtom(y, p.k, id),
@@ -408,6 +438,25 @@ func (s *selector) introduceMod(t term) {
 			return
 		}
 	}
+}
+
+// complementMod writes k·(X mod m) as k·(m − 1) − k·((−X − 1) mod m).
+func (s *selector) complementMod(t term) {
+	r := s.r
+	a := r.atoms[t.a]
+	last, ok := mulInt(t.k, a.d-1)
+	x := r.lin(a.y)
+	if !ok || s.x.c != -last && floorMod(x.c, a.d) != a.d-1 {
+		return // no constant goes away
+	}
+	x = r.scale(x, -1)
+	x = r.reduced(r.shift(x, -1), a.d)
+	if len(x.t) == 0 {
+		return
+	}
+	id, _ := r.atom(atomMod, r.form(x), -1, a.d)
+	y := r.shift(r.withoutTerm(s.x, t), last)
+	s.offer(r.addAtom(y, -t.k, id))
 }
 
 // widenMod writes k·(X mod m) + c, 0 ≤ c < k, as (k·X + c) mod (k·m).
@@ -490,6 +539,40 @@ func (s *selector) absorb(t term, k int64) {
 		)
 		s.offer(r.addAtom(rest, k, id))
 	}
+}
+
+// joinInner writes k·⌊(⌊y/n⌋ + q)/d⌋ as k·⌊(y + n·q)/(n·d)⌋, where division has not
+// done so because there is more than one quotient inside.
+func (s *selector) joinInner(t term) {
+	r := s.r
+	a := r.atoms[t.a]
+	x := r.lin(a.y)
+	if len(x.t) < 2 {
+		return
+	}
+	for _, u := range x.t {
+		b := r.atoms[u.a]
+		d, ok := mulInt(a.d, b.d)
+		if b.kind != atomDiv || u.k != 1 || !ok ||
+			!isSmall(d) || !r.scalable(x, b.d) {
+			continue
+		}
+		num := r.scale(r.withoutTerm(x, u), b.d)
+		num = r.addmul(num, 1, r.lin(b.y))
+		id, _ := r.atom(
+			atomFloorDiv, r.form(num), -1, d,
+		)
+		y := r.withoutTerm(s.x, t)
+		s.offer(r.addAtom(y, t.k, id))
+	}
+}
+
+// scalable reports whether k·x is far from overflow.
+func (r *Ring) scalable(x lin, k int64) bool {
+	in := r.looseRange(x)
+	lo, ok := mulInt(in.Lo, k)
+	hi, fits := mulInt(in.Hi, k)
+	return ok && fits && isSmall(lo) && isSmall(hi)
 }
 
 // negateQuotient writes −k·⌊y/d⌋ as k·⌊(−y + d−1)/d⌋: the sign may be free there.

@@ -1,15 +1,11 @@
 package index
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // What the points of a small domain tell. Rules see how a sum is written, and the
 // ranges of its parts; a domain of few points may leave less of it than rules can
 // show. So a result that stays long is compared with shorter sums at every point of
-// the domain, which proves them equal: c + Σ k·variable, and, for one variable x,
-// c + b·x + k·⌊(x + a)/m⌋.
+// the domain, which proves them equal: those of shapes.go.
 //
 // Finding such a sum is cheap and may go wrong, as nothing rests on it: it is solved
 // in floating point from a few points, or read off the slopes. Only the comparison
@@ -17,9 +13,10 @@ import (
 // sum that is not equal is found out after a few of them.
 //
 // A point is in the domain when the variables are in their ranges and satisfy their
-// congruences, and when the constraints hold that have no variables but those of the
-// box. Leaving others out makes the domain larger: what is equal there is equal on
-// the domain. Variables that an equation of the domain has eliminated are in no form.
+// congruences, and when the constraints hold; of the terms of a constraint that have
+// other variables than those of the box only the range is taken. Knowing less makes
+// the domain larger: what is equal there is equal on the domain. Variables that an
+// equation of the domain has eliminated are in no form.
 //
 // Nothing of this is a rule of the normal form: it serves a Composition, whose
 // results are written, not compared.
@@ -27,13 +24,23 @@ import (
 // maxFitPoints bounds the points of a box that are compared, maxFitVars its
 // dimensions.
 const (
-	maxFitPoints = 1024
+	maxFitPoints = 4096
 	maxFitVars   = 6
 )
 
 // maxFitSteps bounds the atoms evaluated for all results of one domain; a domain with
 // constraints, of which more is to be hoped, has eight times as many.
-const maxFitSteps = 2000
+const maxFitSteps = 10000
+
+// A column has the values of a sum, or of an atom, at the points of a block.
+type column [blockPoints]int64
+
+// blockPoints is the number of points that are evaluated together.
+const blockPoints = 64
+
+// samplePoints is the least number of points of the first block, unless the domain has
+// fewer: what is wrong at one of them is not looked at elsewhere.
+const samplePoints = 20
 
 // A fitting compares sums at the points of a domain. It keeps its memory between
 // results and between runs of a composition.
@@ -42,16 +49,33 @@ type fitting struct {
 	d *domain
 	// The variables of the box.
 	vars []int32
-	// The point, by variable of the domain. Values of variables that are not in the
-	// box mean nothing.
+	// A point, by variable of the domain, for valueAt. Values of variables that are
+	// not in the box mean nothing.
 	at []int64
 	// Atoms that may still be evaluated. Below 0 the values that were found are not
 	// to be trusted, and neither is what was concluded from them.
 	steps int
-	// Numbers of the facts that are about variables of the box only: so many sums,
-	// then congruences.
-	conds []int32
-	sums  int
+	// What the constraints say about the variables of the box.
+	conds []fitCondition
+
+	// Number of the points of the block. Of the box, visited points have been looked
+	// at, and number next is where the walk goes on.
+	n             int
+	visited, next int64
+	// Values at the points of the block: of vars, and of atoms by number, where epochs
+	// has the number of the block.
+	cols   *[maxFitVars]column
+	atoms  []*column
+	epochs []uint32
+	epoch  uint32
+	// The points of the next block that are in the domain.
+	kept *[maxFitVars]column
+	// Values of the sum at the first block, and scratch.
+	target, other, check column
+
+	// Quotients that occur in the sum, and divisors to try.
+	pool     []int32
+	divisors []int64
 
 	// Points of the only variable, in order.
 	points []fitPoint
@@ -59,13 +83,43 @@ type fitting struct {
 	// with one quotient.
 	slopes [2]int64
 	// The equations that the points give for the coefficients: the constant's, then
-	// those of the variables, then the value. As many as are independent.
-	rows [maxFitVars + 1][maxFitVars + 2]float64
+	// those of the variables and of one quotient, then the value. As many as are
+	// independent.
+	rows [maxUnknowns][maxUnknowns + 1]float64
+}
+
+// maxUnknowns bounds the coefficients of a sum that is solved for: of the constant, of
+// the variables, of one quotient.
+const maxUnknowns = maxFitVars + 2
+
+// A fitCondition says that a sum is in an interval, or, for m > 0, ≡ r (mod m).
+type fitCondition struct {
+	sum  lin
+	in   Interval
+	m, r int64
+}
+
+// holds reports whether the sum may have the value x.
+func (c *fitCondition) holds(x int64) bool {
+	if c.m > 0 {
+		return floorMod(x-c.r, c.m) == 0
+	}
+	return c.in.Contains(x)
 }
 
 // A fitPoint is a value of the only variable with the value of the sum there, and how
 // much it is more than at the point before.
 type fitPoint struct{ at, value, slope int64 }
+
+// use makes f compare sums of the ring of d.
+func (f *fitting) use(d *domain) {
+	f.d = d
+	f.epoch++
+	if f.cols == nil {
+		f.cols = new([maxFitVars]column)
+		f.kept = new([maxFitVars]column)
+	}
+}
 
 // valueAt is the value of x at f.at.
 func (f *fitting) valueAt(x lin) int64 {
@@ -109,12 +163,11 @@ const maxFitDepth = 3
 // in common, or for dividends in it.
 func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 	r := f.d.r
-	if f.steps < 0 || !r.divides(x) ||
-		r.minCost(x) < 2*opCost-1 {
+	cost := r.minCost(x)
+	if f.steps < 0 || !r.divides(x) || cost < f.least() {
 		return x, false
 	}
-	if y, ok := f.whole(x); ok &&
-		r.minCost(y) < r.minCost(x) {
+	if y, ok := f.whole(x, cost); ok {
 		return y, true
 	}
 	out := constForm(x.c)
@@ -126,8 +179,7 @@ func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 		rest = others
 		y := part
 		if len(part.t) < len(x.t) {
-			if z, ok := f.whole(part); ok &&
-				r.minCost(z) < r.minCost(part) {
+			if z, ok := f.whole(part, r.minCost(part)); ok {
 				y = z
 			}
 		}
@@ -136,13 +188,24 @@ func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 		}
 		out = r.addmul(out, 1, y)
 	}
-	return out, r.minCost(out) < r.minCost(x)
+	return out, r.minCost(out) < cost
+}
+
+// least is the cost from which sums are compared: without constraints little of three
+// operations is to be saved.
+func (f *fitting) least() int32 {
+	facts := &f.d.r.facts
+	if len(facts.sums)+len(facts.congr) > 0 {
+		return opCost
+	}
+	return 3*opCost - 2
 }
 
 // divides reports whether x has a quotient.
 func (r *Ring) divides(x lin) bool {
 	for _, t := range x.t {
-		if r.atoms[t.a].kind == atomDiv {
+		switch r.atoms[t.a].kind {
+		case atomDiv, atomFloorDiv, atomMod:
 			return true
 		}
 	}
@@ -190,66 +253,245 @@ func (f *fitting) meets(x lin) bool {
 	return false
 }
 
-// inside is x with shorter dividends. A quotient of a shorter dividend is divided
-// again, so that the rules see it.
+// inside is x with shorter quotients: those that are something shorter themselves, and
+// those of shorter dividends, which are divided again, so that the rules see them.
 func (f *fitting) inside(x lin, depth int) lin {
 	r := f.d.r
 	out := constForm(x.c)
 	for _, t := range x.t {
-		a := r.atoms[t.a]
-		if a.kind != atomDiv {
-			out = r.addAtom(out, t.k, t.a)
-			continue
-		}
-		y, ok := f.shorter(
-			r.lin(a.y),
+		y := f.shorterAtom(
+			t.a,
 			depth,
+			len(x.t) == 1,
 		)
-		if !ok {
-			out = r.addAtom(out, t.k, t.a)
-			continue
-		}
-		out = r.addmul(
-			out,
-			t.k,
-			r.div(y, a.d),
-		)
+		out = r.addmul(out, t.k, y)
 	}
 	return out
+}
+
+// shorterAtom is inside for one atom, which has been tried itself where it is alone.
+func (f *fitting) shorterAtom(id int32, depth int, alone bool) lin {
+	r := f.d.r
+	a := r.atoms[id]
+	one := r.atomForm(id)
+	switch a.kind {
+	case atomDiv, atomFloorDiv, atomMod:
+	default:
+		return one
+	}
+	// The quotient may be constant where its dividend is not.
+	if !alone {
+		x, ok := f.whole(one, r.minCost(one))
+		if ok {
+			return x
+		}
+	}
+	y, ok := f.shorter(r.lin(a.y), depth)
+	switch {
+	case !ok:
+		return one
+	case a.kind == atomMod:
+		return r.mod(y, a.d)
+	}
+	return r.div(y, a.d)
 }
 
 // quotients counts the quotients in x, those inside of others too, up to 2.
 func (r *Ring) quotients(x lin) (n int) {
 	for _, t := range x.t {
-		if a := &r.atoms[t.a]; a.kind == atomDiv &&
-			n < 2 {
+		if n >= 2 {
+			break
+		}
+		a := &r.atoms[t.a]
+		switch a.kind {
+		case atomDiv, atomFloorDiv, atomMod:
 			n += 1 + r.quotients(r.lin(a.y))
 		}
 	}
 	return n
 }
 
-// whole is a sum that equals x at every point, if one of the shapes does.
-func (f *fitting) whole(x lin) (lin, bool) {
-	facts := &f.d.r.facts
-	if len(facts.sums)+len(facts.congr) == 0 &&
-		f.d.r.quotients(x) < 2 {
-		return lin{}, false
-	}
+// A shape is a kind of sum: it finds one that has the values f.target at the points of
+// the block, x there, and that equals x at all points and costs less than x does.
+type shape func(f *fitting, x lin, cost int32) (lin, bool)
+
+// shapes are tried in order, those that cost less first.
+var shapes = [...]shape{
+	(*fitting).affine,
+	(*fitting).quotient,
+	(*fitting).stepped,
+	(*fitting).withQuotient,
+}
+
+// whole is a sum that equals x at every point and costs less than x does, if one of the
+// shapes has one.
+func (f *fitting) whole(x lin, cost int32) (y lin, ok bool) {
 	f.vars = f.vars[:0]
 	if !f.collect(x) || !f.box() {
 		return lin{}, false
 	}
-	if y, ok := f.affine(x); ok ||
-		f.steps < 0 {
-		return y, ok && f.steps >= 0
-	}
-	if len(f.vars) > 1 ||
-		!f.tabulate(x) {
+	// One quotient on a box is as short as it can be, nearly always.
+	if len(f.conds) == 0 && f.d.r.quotients(x) < 2 &&
+		f.count() > blockPoints {
 		return lin{}, false
 	}
-	y, ok := f.stepped()
-	return y, ok && f.steps >= 0
+	f.start()
+	if !f.block(samplePoints) {
+		return lin{}, false
+	}
+	f.evaluate(x, &f.target)
+	for _, fit := range shapes {
+		if f.steps < 0 {
+			break
+		}
+		y, ok := fit(f, x, cost)
+		if ok && f.steps >= 0 {
+			return y, true
+		}
+	}
+	return lin{}, false
+}
+
+// start begins a walk over the box.
+func (f *fitting) start() {
+	// The first point is a corner of the box.
+	f.visited = 0
+	f.next = 0
+}
+
+// block goes on with the walk until the block has at least so many points of the
+// domain, or the box has no more; ok is false where it has none. Points that follow
+// each other are far from each other, so that the first block says much.
+func (f *fitting) block(least int) (ok bool) {
+	total := f.count()
+	stride := coprimeStride(total)
+	n := 0 // of kept
+	for n < least && f.visited < total && f.steps >= 0 {
+		f.n = blockPoints - n
+		if len(f.conds) == 0 && least == samplePoints {
+			f.n = samplePoints
+		}
+		f.n = int(min(int64(f.n), total-f.visited))
+		for i := range f.n {
+			f.place(i, f.next)
+			f.next = (f.next + stride) % total
+		}
+		f.visited += int64(f.n)
+		f.epoch++
+		n = f.keep(n)
+	}
+	f.cols, f.kept = f.kept, f.cols
+	f.n = n
+	f.epoch++
+	return n > 0
+}
+
+// place makes point number at of the box point i of the block.
+func (f *fitting) place(i int, at int64) {
+	for j, v := range f.vars {
+		x := &f.d.vars[v]
+		n := f.values(v)
+		f.cols[j][i] = x.in.Lo + at%n*x.m
+		at /= n
+	}
+}
+
+// keep appends the points of the block that are in the domain to the n kept ones, and
+// returns how many there are then.
+func (f *fitting) keep(n int) int {
+	if len(f.conds) == 0 {
+		for j := range f.vars {
+			copy(f.kept[j][n:], f.cols[j][:f.n])
+		}
+		return n + f.n
+	}
+	// Which points satisfy the conditions so far.
+	var in [blockPoints]bool
+	for i := range f.n {
+		in[i] = true
+	}
+	for i := range f.conds {
+		c := &f.conds[i]
+		f.evaluate(c.sum, &f.check)
+		for j, x := range f.check[:f.n] {
+			in[j] = in[j] && c.holds(x)
+		}
+	}
+	for i := range f.n {
+		if !in[i] {
+			continue
+		}
+		for j := range f.vars {
+			f.kept[j][n] = f.cols[j][i]
+		}
+		n++
+	}
+	return n
+}
+
+// evaluate has the values of x at the points of the block.
+func (f *fitting) evaluate(x lin, to *column) {
+	for i := range f.n {
+		to[i] = x.c
+	}
+	for _, t := range x.t {
+		col := f.column(t.a)
+		for i, v := range col[:f.n] {
+			to[i] += t.k * v
+		}
+	}
+}
+
+// column has the values of an atom at the points of the block.
+func (f *fitting) column(id int32) *column {
+	a := &f.d.r.atoms[id]
+	if a.kind == atomVar {
+		return &f.cols[slices.Index(f.vars, id)]
+	}
+	for int(id) >= len(f.atoms) {
+		f.atoms = append(f.atoms, nil)
+		f.epochs = append(f.epochs, 0)
+	}
+	if f.atoms[id] == nil {
+		f.atoms[id] = new(column)
+	}
+	to := f.atoms[id]
+	if f.epochs[id] == f.epoch {
+		return to // evaluated for this block
+	}
+	f.epochs[id] = f.epoch
+	f.steps -= f.n
+	if f.steps < 0 {
+		return to
+	}
+	f.evaluate(f.d.r.lin(a.y), to)
+	for i, x := range to[:f.n] {
+		if a.kind == atomMod {
+			to[i] = floorMod(x, a.d)
+		} else {
+			to[i] = FloorDiv(x, a.d)
+		}
+	}
+	return to
+}
+
+// equal reports whether x and y are equal at every point.
+func (f *fitting) equal(x, y lin) bool {
+	for f.start(); f.block(1); {
+		f.evaluate(x, &f.other)
+		f.evaluate(y, &f.check)
+		if f.steps < 0 ||
+			!slices.Equal(f.other[:f.n], f.check[:f.n]) {
+			return false
+		}
+	}
+	return f.steps >= 0
+}
+
+// sample goes back to the first block.
+func (f *fitting) sample() {
+	f.start()
+	f.block(samplePoints)
 }
 
 // collect enters the variables under x; ok is false when there are too many.
@@ -294,35 +536,63 @@ func (f *fitting) box() bool {
 		return false
 	}
 	facts := &f.d.r.facts
-	for _, g := range facts.sums {
-		f.widen(g.sum)
-	}
-	for _, g := range facts.congr {
-		f.widen(g.sum)
+	for n := 0; n < len(f.vars); {
+		n = len(f.vars)
+		for _, g := range facts.sums {
+			f.widen(g.sum)
+		}
+		for _, g := range facts.congr {
+			f.widen(g.sum)
+		}
 	}
 	f.conds = f.conds[:0]
 	for i, g := range facts.sums {
-		if f.within(g.sum) {
-			f.conds = append(f.conds, int32(i))
-		}
+		f.condition(g.sum, f.d.stated[i])
 	}
-	f.sums = len(f.conds)
-	for i, g := range facts.congr {
+	for _, g := range facts.congr {
 		if f.within(g.sum) {
-			f.conds = append(f.conds, int32(i))
+			f.conds = append(f.conds, fitCondition{sum: g.sum, m: g.m, r: g.r})
 		}
 	}
 	return true
 }
 
-// widen adds the variables of a constraint, unless the box would have too many points.
-// The constraint may then say which of the points are in the domain.
+// condition enters that sum is in in. Of terms with other variables than those of the
+// box only their range is known, which widens in.
+func (f *fitting) condition(sum lin, in Interval) {
+	r := f.d.r
+	own := constForm(sum.c)
+	rest := lin{}
+	for i, t := range sum.t {
+		if f.within(lin{t: sum.t[i : i+1 : i+1]}) {
+			own = r.addAtom(own, t.k, t.a)
+		} else {
+			rest = r.addAtom(rest, t.k, t.a)
+		}
+	}
+	if len(own.t) == 0 {
+		return
+	}
+	if len(rest.t) > 0 {
+		others := r.sharpRange(rest)
+		if !others.Bounded() {
+			return
+		}
+		in = in.Add(others.Neg())
+	}
+	f.conds = append(f.conds, fitCondition{sum: own, in: in})
+}
+
+// widen adds the variables of a constraint that has some in common with the box, unless
+// there would be too many points. The constraint may then say which of the points are
+// in the domain.
 func (f *fitting) widen(sum lin) {
 	n := len(f.vars)
-	if !f.collect(sum) || len(f.vars) == n ||
-		f.count() > maxFitPoints {
-		f.vars = f.vars[:n]
+	if f.meets(sum) && f.collect(sum) &&
+		f.count() <= maxFitPoints {
+		return
 	}
+	f.vars = f.vars[:n]
 }
 
 // within reports whether all variables of sum are in the box.
@@ -363,257 +633,11 @@ func (f *fitting) moveTo(i int64) (ok bool) {
 		f.at[v] = x.in.Lo + i%n*x.m
 		i /= n
 	}
-	facts := &f.d.r.facts
-	for _, c := range f.conds[:f.sums] {
-		if !f.d.stated[c].Contains(f.valueAt(facts.sums[c].sum)) {
-			return false
-		}
-	}
-	for _, c := range f.conds[f.sums:] {
-		g := &facts.congr[c]
-		if floorMod(f.valueAt(g.sum)-g.r, g.m) != 0 {
+	for j := range f.conds {
+		c := &f.conds[j]
+		if !c.holds(f.valueAt(c.sum)) {
 			return false
 		}
 	}
 	return true
-}
-
-// affine finds c + Σ k·variable that equals x at every point. Points are visited far
-// from each other, so that the first few of them refute nearly all that fail.
-func (f *fitting) affine(x lin) (lin, bool) {
-	n := f.count()
-	stride := coprimeStride(n)
-	rank := 0
-	seen := false
-	left := 3*len(f.vars) + 4
-	at := int64(0)
-	for i := int64(0); i < n &&
-		left > 0; i, at = i+1, (at+stride)%n {
-		if !f.moveTo(at) {
-			continue
-		}
-		seen = true
-		left--
-		if more, ok := f.equation(float64(f.valueAt(x)), rank); !ok ||
-			f.steps < 0 {
-			return lin{}, false
-		} else if more {
-			rank++
-		}
-	}
-	if !seen {
-		return lin{}, false
-	}
-	y, ok := f.solution(rank)
-	if !ok {
-		return lin{}, false
-	}
-	for range n {
-		at = (at + stride) % n
-		if f.moveTo(at) &&
-			f.valueAt(y) != f.valueAt(x) {
-			return lin{}, false
-		}
-	}
-	return y, f.steps >= 0
-}
-
-// coprimeStride is a number near n·(√5−1)/2 that has no factor in common with n.
-func coprimeStride(n int64) int64 {
-	s := max(n*5/8, 1)
-	for GCD(s, n) != 1 {
-		s++
-	}
-	return s
-}
-
-// equation adds c + Σ k·variable = v at the point to the independent equations, or
-// checks it against them: ok is false when it contradicts them.
-func (f *fitting) equation(v float64, rank int) (more, ok bool) {
-	n := len(f.vars)
-	var row [maxFitVars + 2]float64
-	row[0] = 1
-	for i, x := range f.vars {
-		row[i+1] = float64(f.at[x])
-	}
-	row[n+1] = v
-	for i := range rank {
-		p := leading(&f.rows[i], n)
-		factor := row[p] / f.rows[i][p]
-		for j := range n + 2 {
-			row[j] -= factor * f.rows[i][j]
-		}
-		row[p] = 0
-	}
-	p := leading(&row, n)
-	if p > n {
-		return false, math.Abs(row[n+1]) < 1e-6*(1+math.Abs(v))
-	}
-	f.rows[rank] = row
-	return true, true
-}
-
-// leading is the first place of an unknown in a row, n + 1 without one.
-func leading(row *[maxFitVars + 2]float64, n int) int {
-	for j := range n + 1 {
-		if math.Abs(row[j]) > 1e-9 {
-			return j
-		}
-	}
-	return n + 1
-}
-
-// solution solves the equations, unknowns that nothing determines being 0. It is
-// rounded to integers, and right only if the points say so.
-func (f *fitting) solution(rank int) (lin, bool) {
-	n := len(f.vars)
-	var k [maxFitVars + 1]float64
-	for i := rank - 1; i >= 0; i-- {
-		row := &f.rows[i]
-		p := leading(row, n)
-		v := row[n+1]
-		for j := p + 1; j <= n; j++ {
-			v -= row[j] * k[j]
-		}
-		k[p] = v / row[p]
-	}
-	var whole [maxFitVars + 1]int64
-	for i, x := range k[:n+1] {
-		if math.Abs(x) > 1<<40 ||
-			math.Abs(x-math.Round(x)) > 1e-3 {
-			return lin{}, false
-		}
-		whole[i] = int64(math.Round(x))
-	}
-	y := constForm(whole[0])
-	for i, v := range f.vars {
-		y = f.d.r.addmul(
-			y,
-			whole[i+1],
-			f.d.r.atomForm(v),
-		)
-	}
-	return y, true
-}
-
-// tabulate evaluates x at all points of the only variable, which has every value
-// between the first and the last. It gives up at the third slope.
-func (f *fitting) tabulate(x lin) bool {
-	f.points = f.points[:0]
-	n := f.count()
-	for i := range n {
-		if !f.moveTo(i) {
-			continue
-		}
-		p := fitPoint{f.at[f.vars[0]], f.valueAt(x), 0}
-		if last := len(f.points) - 1; last >= 0 {
-			if f.points[last].at+1 != p.at {
-				return false
-			}
-			p.slope = p.value - f.points[last].value
-		}
-		f.points = append(f.points, p)
-		if len(f.points) == 2 {
-			f.slopes = [2]int64{p.slope, p.slope}
-		}
-		if len(f.points) > 2 &&
-			p.slope != f.slopes[0] && p.slope != f.slopes[1] {
-			if f.slopes[0] != f.slopes[1] {
-				return false
-			}
-			f.slopes[1] = p.slope
-		}
-	}
-	return len(f.points) > 2
-}
-
-// stepped finds c + b·x + k·⌊(x + a)/m⌋ with the values of the points of the only
-// variable. The slopes show it: they are b but for b + k once a period.
-func (f *fitting) stepped() (lin, bool) {
-	if y, ok := f.steppedBy(f.slopes[0], f.slopes[1]); ok {
-		return y, true
-	}
-	return f.steppedBy(
-		f.slopes[1],
-		f.slopes[0],
-	)
-}
-
-// steppedBy is stepped for the slope b and the slope at steps. With one step the
-// period may be any that has no second step among the points; with several, their
-// distance is the period, and before the first and after the last there must be no
-// room for another.
-func (f *fitting) steppedBy(b, atStep int64) (lin, bool) {
-	p := f.points
-	step, m := int64(-1), int64(0) // the first x after a step, and the distance to the next
-	last := step
-	for i := range p[1:] {
-		if p[i+1].slope != atStep {
-			continue
-		}
-		x := p[i+1].at - p[0].at
-		switch {
-		case step < 0:
-			step = x
-		case m == 0:
-			m = x - last
-		case x-last != m:
-			return lin{}, false
-		}
-		last = x
-	}
-	length := p[len(p)-1].at - p[0].at + 1
-	if step < 0 || m > 0 &&
-		(step > m || length-last > m) {
-		return lin{}, false
-	}
-	return f.steppedAt(
-		b,
-		atStep-b,
-		step+p[0].at,
-		m,
-		max(step, length-step),
-	)
-}
-
-// steppedAt is c + b·x + k·⌊(x + a)/m⌋ with a step at x = at; m is the period, or 0
-// for any from least on. A period with a = 0 is taken if there is one.
-func (f *fitting) steppedAt(b, k, at, m, least int64) (lin, bool) {
-	r := f.d.r
-	x := r.atomForm(f.vars[0])
-	a := int64(0)
-	switch {
-	case m == 0 && at == 0:
-		m = least
-	case m == 0 && at >= least:
-		m = at
-	case m == 0 && -at >= least:
-		m = -at
-	case m == 0:
-		m = least
-		a = floorMod(-at, m)
-	default:
-		a = floorMod(-at, m)
-	}
-	if m < 2 {
-		return lin{}, false
-	}
-	y := r.scale(x, b)
-	y = r.addmul(
-		y,
-		k,
-		r.div(r.shift(x, a), m),
-	)
-	f.at[f.vars[0]] = f.points[0].at
-	y = r.shift(
-		y,
-		f.points[0].value-f.valueAt(y),
-	)
-	for _, p := range f.points {
-		f.at[f.vars[0]] = p.at
-		if f.valueAt(y) != p.value {
-			return lin{}, false
-		}
-	}
-	return y, true
 }

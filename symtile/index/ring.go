@@ -550,6 +550,8 @@ type style struct {
 	// division gives may depend on the divisions before it (noteOrigin), and a text
 	// need not read back as the same form.
 	free bool
+	// loose rewrites, in extraction, what would not read back as the same form.
+	loose bool
 	// spread divides remainders coefficient by coefficient (against div-remainder).
 	spread bool
 	// literal makes an atom of every division that its range does not decide, and

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"html/template"
@@ -61,9 +62,24 @@ type termBreakdown struct {
 	Total      float64
 }
 
+// named is a record with the names of the dimensions in its plans.
+func named(r cache.Record) cache.Record {
+	names := kernels.PlanNamesOfText(context.Background(), r.Canonical)
+	r.Plan, r.Default = names.Stored(r.Plan), names.Stored(r.Default)
+	r.Ties, r.Trials = slices.Clone(r.Ties), slices.Clone(r.Trials)
+	for k, tie := range r.Ties {
+		r.Ties[k] = names.Stored(tie)
+	}
+	for k := range r.Trials {
+		r.Trials[k].Plan = names.Stored(r.Trials[k].Plan)
+	}
+	return r
+}
+
 // newSection describes one record. Without timings it has no drawings and no
 // judgement.
 func newSection(r cache.Record) fusionSection {
+	r = named(r)
 	f := fusionSection{
 		Record: r,
 		Print:  hex.EncodeToString(r.Fusion[:]),

@@ -245,7 +245,7 @@ func TestMatrixMoves(t *testing.T) {
 	mov.u32 %%r10, %%tid.x; mov.u32 %%r11, m; mov.u32 %%r12, m2;
 	mad.lo.s32 %%r13, %%r10, 16, %%r11; mad.lo.s32 %%r14, %%r10, 16, %%r12;
 	mov.u32 %%r15, 0;
-FILL: // lane l writes elements 8l … of the matrices: element e has value e
+FILL: // lane l writes elements 8l to 8l+7 of the matrices: element e has value e
 	mad.lo.s32 %%r16, %%r10, 8, %%r15; cvt.u16.u32 %%h1, %%r16;
 	mad.lo.s32 %%r17, %%r15, 2, %%r13;
 	st.shared.u16 [%%r17], %%h1;

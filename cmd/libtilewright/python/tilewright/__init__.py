@@ -24,6 +24,7 @@ __all__ = ["Database", "TilewrightError", "fingerprint", "lookup", "open", "part
 
 _ABI = 1
 _MISS = 1
+_SMALL = 7
 _HERE = pathlib.Path(__file__).resolve().parent
 Path = Union[str, "os.PathLike[str]"]
 
@@ -123,9 +124,12 @@ class Database:
         raw = bytes.fromhex(fingerprint) if isinstance(fingerprint, str) else fingerprint
         if len(raw) != 32:
             raise ValueError("a fingerprint has 32 bytes")
-        plan = ctypes.create_string_buffer(4096)
         seconds = ctypes.c_double()
-        status = _lib.tilewright_get(self._handle, raw, plan, len(plan), ctypes.byref(seconds))
+        for capacity in 128, 4097:  # of which the second is enough for any plan
+            plan = ctypes.create_string_buffer(capacity)
+            status = _lib.tilewright_get(self._handle, raw, plan, capacity, ctypes.byref(seconds))
+            if status != _SMALL:
+                break
         if status == _MISS:
             return None
         if status:

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A loop is the innermost loop of a kernel that has tensor instructions, by counts of
+// its instructions.
+type loop struct {
+	// Instructions of all kinds.
+	Instructions int
+	// Tensor counts instructions of tensor cores, of which Group are a warpgroup's,
+	// and Wide those of them that have at least 128 columns.
+	Tensor, Group, Wide int
+	// Ldsm counts ldmatrix, and Ldgsts copies to shared memory by cp.async.
+	Ldsm, Ldgsts int
+	// NarrowCopies are LDGSTS of less than 16 bytes.
+	NarrowCopies int
+	// Fences are MEMBAR, CCTL and ERRBAR; Calls BSSY, WARPSYNC and CALL; Local LDL and
+	// STL; Uniform R2UR; Stores STG.
+	Fences, Calls, Local, Uniform, Stores int
+	// Converted counts F2FP, by which products of f8 are emulated.
+	Converted int
+}
+
+// The lines of nvdisasm -c: labels, and instructions with their guards and operands.
+var (
+	label       = regexp.MustCompile(`^(\.L_\S+):`)
+	instruction = regexp.MustCompile(`^\s*/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.a-z]*)(.*)`)
+	branch      = regexp.MustCompile("`\\((\\.L_[^)]+)\\)")
+	columns     = regexp.MustCompile(`GMMA\.64x(\d+)x`)
+)
+
+// opcodes lists the opcodes of a disassembly in order, and the ranges that backward
+// branches repeat.
+func opcodes(text string) (ops []string, repeated [][2]int) {
+	at := map[string]int{}
+	// Labels are placed before the branches back to them.
+	for line := range strings.Lines(text) {
+		if m := label.FindStringSubmatch(line); m != nil {
+			at[m[1]] = len(ops)
+			continue
+		}
+		m := instruction.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		to := branch.FindStringSubmatch(m[2])
+		if to != nil && strings.HasPrefix(m[1], "BRA") {
+			start, back := at[to[1]]
+			if back {
+				end := len(ops) + 1
+				repeated = append(repeated, [2]int{start, end})
+			}
+		}
+		ops = append(ops, m[1])
+	}
+	return ops, repeated
+}
+
+// innermost lists the ranges that have tensor instructions, and overlap with no smaller
+// one that has: a branch back from a wait's slow path, behind the kernel, is no loop.
+func innermost(ops []string, repeated [][2]int) (all [][2]int) {
+	slices.SortFunc(repeated, func(x, y [2]int) int {
+		return cmp.Compare(x[1]-x[0], y[1]-y[0])
+	})
+	// The smallest ranges come first.
+	for _, r := range repeated {
+		overlaps := slices.ContainsFunc(all, func(a [2]int) bool {
+			return r[0] < a[1] && a[0] < r[1]
+		})
+		body := ops[r[0]:r[1]]
+		if !overlaps && slices.ContainsFunc(body, tensor) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// tensor reports whether an opcode is one of tensor cores.
+func tensor(op string) bool {
+	name, _, _ := strings.Cut(op, ".")
+	return strings.HasSuffix(name, "GMMA") || strings.HasSuffix(name, "MMA")
+}
+
+// loops are the main loops of a disassembly.
+func loops(text string) (all []loop) {
+	ops, repeated := opcodes(text)
+	for _, r := range innermost(ops, repeated) {
+		l := loop{Instructions: r[1] - r[0]}
+		for _, op := range ops[r[0]:r[1]] {
+			l.count(op)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// count adds an instruction.
+func (l *loop) count(op string) {
+	name, _, _ := strings.Cut(op, ".")
+	if tensor(op) {
+		l.Tensor++
+	}
+	if strings.HasSuffix(name, "GMMA") {
+		l.Group++
+		m := columns.FindStringSubmatch(op)
+		if m != nil && number(m[1]) >= 128 {
+			l.Wide++
+		}
+	}
+	switch name {
+	case "LDSM":
+		l.Ldsm++
+	case "LDGSTS":
+		l.Ldgsts++
+		if !strings.Contains(op, ".128") {
+			l.NarrowCopies++
+		}
+	case "MEMBAR", "CCTL", "ERRBAR", "CGAERRBAR":
+		l.Fences++
+	case "BSSY", "WARPSYNC", "CALL":
+		l.Calls++
+	case "LDL", "STL":
+		l.Local++
+	case "R2UR":
+		l.Uniform++
+	case "STG":
+		l.Stores++
+	case "F2FP":
+		l.Converted++
+	}
+}
