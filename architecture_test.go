@@ -29,14 +29,16 @@ var mayImport = map[string][]string{
 	"cache":             {},
 	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},
 	"cmd/tilewright": {
-		"cache", "cmd/tilewright/internal/filter", "cmd/tilewright/internal/line", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
+		"cache", "cmd/tilewright/internal/filter", "cmd/tilewright/internal/line", "cmd/tilewright/internal/manual", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cmd/tilewright/internal/threads", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
 		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "search/contest", "search/table", "serve", "symtile", "symtile/hlo", "symtile/index",
 		"symtile/layout", "symtile/layout/draw", "symtile/partition", "testdata/hlo", "tuner", "tuner/report",
 	},
 	"cmd/tilewright/internal/filter":     {"cache"},
 	"cmd/tilewright/internal/line":       {},
+	"cmd/tilewright/internal/manual":     {},
 	"cmd/tilewright/internal/output":     {},
 	"cmd/tilewright/internal/packtiming": {"kernels", "kernels/check", "symtile", "symtile/hlo", "symtile/layout"},
+	"cmd/tilewright/internal/threads":    {"kernels/gpu", "kernels/gpu/coalesce", "symtile/layout", "symtile/layout/draw"},
 	"cost":                               {"kernels", "symtile", "symtile/hlo"},
 	"cost/problem":                       {"cost", "kernels", "kernels/gpu", "kernels/gpu/device", "symtile", "symtile/hlo"},
 	"kernels":                            {"symtile", "symtile/hlo"},
@@ -80,7 +82,7 @@ var mayImport = map[string][]string{
 	"symtile/source":                     {},
 	"symtile/layout":                     {"symtile/hlo", "symtile/hlo/packing", "symtile/index"},
 	"symtile/layout/draw":                {"symtile/layout"},
-	"tuner":                              {"cache", "cost", "kernels", "kernels/check", "symtile", "symtile/hlo"},
+	"tuner":                              {"cache", "cost", "kernels", "kernels/check", "search", "symtile", "symtile/hlo"},
 	"tuner/report":                       {"cache", "cost", "kernels"},
 }
 

@@ -69,20 +69,27 @@ func ParseIdentity(text []byte) (Identity, error) {
 
 // Distances of devices, in the unit of cache.Question: one octave of all extents.
 const (
-	familyDistance  = 0.5 // of devices of one family
-	foreignDistance = 2   // of others of one backend
+	familyDistance       = 0.5 // of devices of one family
+	architectureDistance = 1   // of GPUs of one architecture, or slices of one product
+	foreignDistance      = 2   // of others of one backend
 )
 
 // DeviceDistance says how little a winner of one device says about another of the
-// same backend: 0 for the same name, 0.5 for one of its family, and 2 otherwise. The
+// same backend: 0 for the same name; 0.5 for one of its family; 1 for a GPU of its
+// architecture, and for another slice (MIG) of its product; and 2 otherwise. The
 // family is what the name begins with, up to its first blank or the last dash of that:
 // the processors of one vendor, family and model, whatever their stepping, caches and
-// lanes.
+// lanes. Of a GPU it is the product, whatever its board and memory.
 func DeviceDistance(a, b string) float64 {
+	x, y := productOf(a), productOf(b)
 	switch {
 	case a == b:
 		return 0
-	case deviceFamily(a) == deviceFamily(b):
+	case x.name != "" && x == y:
+		return familyDistance
+	case x.name != "" && architectures[x.name] != "" && architectures[x.name] == architectures[y.name]:
+		return architectureDistance
+	case x.name == "" && y.name == "" && deviceFamily(a) == deviceFamily(b):
 		return familyDistance
 	}
 	return foreignDistance
@@ -95,4 +102,34 @@ func deviceFamily(name string) string {
 		return word[:dash]
 	}
 	return word
+}
+
+// A product is a GPU as its driver names it, and the slice of it that is used.
+type product struct{ name, slice string }
+
+// productOf is the product in a name such as "gpu:NVIDIA A100-SXM4-80GB MIG 1g.10gb";
+// its name is empty for another device.
+func productOf(device string) (p product) {
+	kind, name, _ := strings.Cut(device, ":")
+	if kind != "gpu" && kind != "sim" {
+		return p
+	}
+	name, p.slice, _ = strings.Cut(strings.TrimPrefix(name, "NVIDIA "), " MIG ")
+	p.name = name
+	for _, end := range []string{" ", "-"} {
+		p.name, _, _ = strings.Cut(p.name, end)
+	}
+	if p.name == "GeForce" || p.name == "RTX" {
+		p.name = name // their numbers are in the words that follow
+	}
+	return p
+}
+
+// architectures of products, by the CUDA C++ Programming Guide, Compute Capabilities.
+var architectures = map[string]string{
+	"A100": "sm_80", "A800": "sm_80", "A30": "sm_80",
+	"A10": "sm_86", "A40": "sm_86",
+	"L4": "sm_89", "L40": "sm_89", "L40S": "sm_89",
+	"H100": "sm_90a", "H200": "sm_90a", "H800": "sm_90a", "H20": "sm_90a", "GH200": "sm_90a",
+	"B200": "sm_100", "GB200": "sm_100",
 }

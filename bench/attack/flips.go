@@ -133,11 +133,15 @@ type flipCounts struct {
 
 // flipDatabases damages databases and asks them for everything.
 func flipDatabases(s *session) (r result, err error) {
-	b, err := newBase(filepath.Join(s.dir, "base.db"))
+	b, err := newBase(
+		filepath.Join(s.dir, "base.db"),
+	)
 	if err != nil {
 		return r, err
 	}
-	rng := rand.New(rand.NewPCG(s.seed, 1))
+	rng := rand.New(
+		rand.NewPCG(s.seed, 1),
+	)
 	path := filepath.Join(s.dir, "flipped.db")
 	var c flipCounts
 	for r.tried = range s.flips {
@@ -215,7 +219,9 @@ func (b *base) answers(
 
 // flipSnapshots damages snapshots and asks them for everything.
 func flipSnapshots(s *session) (r result, err error) {
-	db := cache.Open(filepath.Join(s.dir, "published.db"))
+	db := cache.Open(
+		filepath.Join(s.dir, "published.db"),
+	)
 	for n := range publishedRecords {
 		if _, err := db.Put(record(n, 1)); err != nil {
 			return r, err
@@ -229,7 +235,9 @@ func flipSnapshots(s *session) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	rng := rand.New(rand.NewPCG(s.seed, 2))
+	rng := rand.New(
+		rand.NewPCG(s.seed, 2),
+	)
 	refused, missed := 0, 0
 	for range s.flips {
 		bad, bits := flip(rng, data)
@@ -242,6 +250,8 @@ func flipSnapshots(s *session) (r result, err error) {
 			refused++
 			continue
 		}
+		// Records share their device and safe context, so that one flipped bit may
+		// make many lookups errors.
 		errs, harm := askAll(snapshot)
 		missed += errs
 		if harm != "" {
@@ -264,7 +274,10 @@ func askAll(s *cache.Snapshot) (errs int, harm string) {
 			errs++
 		case !found:
 			return errs, fmt.Sprintf("record %d is missed without an error", n)
-		case string(hit.Plan) != want.Plan || hit.Seconds != want.Seconds || hit.SafeDiff(want.Safe) != nil:
+		case string(hit.Plan) != want.Plan ||
+			hit.Seconds != want.Seconds ||
+			hit.SafeDiff(want.Safe) != nil:
+			// The digest of the record is compared before its key: this cannot be.
 			return errs, fmt.Sprintf("record %d is %+v", n, hit)
 		}
 	}

@@ -40,6 +40,15 @@ const (
 	exitTimeout = 4
 )
 
+// exitTexts say what exit statuses mean.
+var exitTexts = [...]string{
+	exitOK:      "ok",
+	exitBad:     "bad input, or something failed",
+	exitUsage:   "wrong usage",
+	exitMiss:    "lookup found nothing",
+	exitTimeout: "ended by -timeout",
+}
+
 // A call is one invocation of a command: its flags, its arguments and its
 // streams.
 type call struct {
@@ -209,11 +218,7 @@ func (c *call) describe(w io.Writer) {
 			any = true
 		}
 		arg, text := flag.UnquoteUsage(f)
-		if f.DefValue != "" && f.DefValue != "false" &&
-			f.DefValue != "0" && f.DefValue != "0s" {
-			text += " (default " + f.DefValue + ")"
-		}
-		fmt.Fprintf(w, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+arg), text)
+		fmt.Fprintf(w, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+arg), text+defaultText(f))
 	})
 }
 
@@ -252,4 +257,13 @@ func wrapped(format string, args ...any) string {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
+}
+
+// defaultText is the default of a flag, if it has one.
+func defaultText(f *flag.Flag) string {
+	switch f.DefValue {
+	case "", "false", "0", "0s":
+		return ""
+	}
+	return fmt.Sprintf(" (default %s)", f.DefValue)
 }

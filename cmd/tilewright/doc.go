@@ -13,6 +13,8 @@
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
 //	doctor           check a device from end to end
+//	completion SHELL what makes bash, zsh or fish complete commands and flags
+//	man              the manual page
 //
 // FILE is HLO or StableHLO text; the first token tells which. It may be compressed by
 // gzip. A module that no compiler has fused is split into fusions: see symtile/partition.
@@ -123,6 +125,11 @@
 // machine differs from the one measured on in ways that keep the plan valid.
 //
 // show -ptx: {"fusion", "target", "plan", "dims", "ptx"}.
+//
+// show -threads: {"fusion", "target", "plan", "dims", "threads": [{"array", "kind",
+// "bytes", "map", "requests", "sectors", "fewest"}], "svg"}, a line for each load and
+// store of global memory; kind is load or store, map goes from block, thread and loops to
+// the first byte, and the numbers are of warp 0 of the middle block.
 //
 // run: {"fusion", "device", "plan", "dims", "times", "checked", "allowed", "outputs",
 // "notes", "source", "untimed", "counters"}; times has one entry a run; checked says that the result agrees with

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/manual"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 )
@@ -30,6 +34,7 @@ func commands() []command {
 		[]command{
 			showCommand, partitionCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, serveCommand, cacheCommand,
 			reportCommand, replayCommand, layoutCommand, devicesCommand, doctorCommand,
+			completionCommand, manCommand,
 		},
 		cudaCommands()...,
 	)
@@ -196,4 +201,77 @@ func didYouMean(name string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", near)
+}
+
+// completionCommand prints what makes a shell complete command lines.
+var completionCommand = command{
+	name: "completion", args: "bash|zsh|fish", short: "what makes a shell complete commands and flags",
+	long: `Prints the completion of a shell, generated from the table of commands:
+
+  source <(tilewright completion bash)                                     this shell; or in ~/.bashrc
+  tilewright completion zsh > "${fpath[1]}/_tilewright"                    then start zsh again
+  tilewright completion fish > ~/.config/fish/completions/tilewright.fish`,
+}
+
+// manCommand prints the manual page.
+var manCommand = command{
+	name: "man", args: "", short: "the manual page, for man",
+	long: `Prints the manual page, generated from the table of commands:
+
+  tilewright man > tilewright.1 && man ./tilewright.1`,
+}
+
+// The functions of both read the table of commands, which has these two.
+func init() {
+	completionCommand.run = runCompletion
+	manCommand.run = runMan
+}
+
+// runCompletion prints the completion of a shell.
+func runCompletion(c *call) error {
+	args, err := c.parse(1, 1)
+	if err != nil {
+		return err
+	}
+	write, ok := manual.Completions[args[0]]
+	if !ok {
+		return usagef("no completion for %q; there are %s", args[0], strings.Join(slices.Sorted(maps.Keys(manual.Completions)), ", "))
+	}
+	_, err = io.WriteString(c.out, write(program()))
+	return err
+}
+
+// runMan prints the manual page.
+func runMan(c *call) error {
+	if _, err := c.parse(0, 0); err != nil {
+		return err
+	}
+	_, err := io.WriteString(c.out, program().Page())
+	return err
+}
+
+// program is the table of commands, with their flags.
+func program() *manual.Program {
+	p := &manual.Program{
+		Name:  "tilewright",
+		Short: "tunes block tilings of fused tensor computations",
+		Long:  intro[:strings.Index(intro, "usage:")],
+	}
+	for status, text := range exitTexts {
+		p.Exits = append(p.Exits, manual.Exit{Status: status, Text: text})
+	}
+	for _, cmd := range commands() {
+		of := manual.Command{Name: cmd.name, Args: cmd.args, Short: cmd.short, Long: cmd.long}
+		if words := strings.Split(strings.TrimSuffix(cmd.args, " …"), "|"); len(words) > 1 {
+			of.Words = words
+		}
+		c := cmd.call([]string{"-h"}, strings.NewReader(""), io.Discard, io.Discard)
+		_ = cmd.run(c) // which defines the flags and ends with flag.ErrHelp
+		c.VisitAll(func(f *flag.Flag) {
+			arg, text := flag.UnquoteUsage(f)
+			of.Flags = append(of.Flags, manual.Flag{Name: f.Name, Arg: arg, Text: text + defaultText(f)})
+		})
+		p.Commands = append(p.Commands, of)
+	}
+	return p
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/threads"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
@@ -27,6 +30,9 @@ is listed with the reason.
   tilewright show softmax.hlo -tiling 8,512,512,512 -at 3,0  the tiles of one tile program, as numbers
 
   tilewright show softmax.hlo -ptx -target sm_90            the kernel of the default plan for a GPU
+
+  tilewright show softmax.hlo -threads -target sm_90        which bytes its threads load and store
+  tilewright show softmax.hlo -svg touched.svg              a picture of that
 
   tilewright show tests.hlo#2                               the second module of a file that has several
   tilewright show module.pb                                 a module as XLA stores it (HloProto and the like)
@@ -56,10 +62,13 @@ func runShow(c *call) error {
 	at := c.String("at", "", "tile `ids`, e.g. 1,0; needs -tiling")
 	ptx := c.Bool("ptx", false, "print the kernel of a plan for a GPU instead")
 	kernel := ptxFlags{
-		target: c.String("target", "sm_90", "the `GPU` of -ptx: a target or a product, e.g. sm_80, H200"),
-		plan:   c.String("plan", "", "the `plan` of -ptx, e.g. \"row=1 col=512 max=512 sum=512 warps=8\" or \"1,512,512,512 warps=8\""),
-		tf32:   c.Bool("tf32", false, "let the default plan of -ptx round operands of products of f32 to tf32"),
-		tiling: tiling,
+		target:  c.String("target", "sm_90", "the `GPU` of -ptx, -threads and -svg: a target or a product, e.g. sm_80, H200"),
+		plan:    c.String("plan", "", "the `plan` of these three, e.g. \"row=1 col=512 max=512 sum=512 warps=8\" or \"1,512,512,512 warps=8\""),
+		tf32:    c.Bool("tf32", false, "let the default plan of these three round operands of products of f32 to tf32"),
+		tiling:  tiling,
+		threads: c.Bool("threads", false, "print what the threads of a plan for a GPU touch: the map of every load and store from thread to byte"),
+		svg:     c.String("svg", "", "draw what a warp of a plan for a GPU touches of every array, in this `file`"),
+		replace: c.replaceFlag(),
 	}
 	c.shapeFlag()
 	args, err := c.parse(1, 1)
@@ -67,7 +76,7 @@ func runShow(c *call) error {
 		return err
 	}
 	return c.eachShape(func() error {
-		if !*ptx {
+		if !*ptx && !*kernel.threads && *kernel.svg == "" {
 			return kernel.tiles(c, args[0], *name, *at)
 		}
 		f, err := c.readFusion(args[0], *name)
@@ -81,7 +90,7 @@ func runShow(c *call) error {
 // tiles shows the maps and tiles of the fusions of a file, or of the one of a name.
 func (f ptxFlags) tiles(c *call, file, name, at string) error {
 	if *f.plan != "" || *f.tf32 {
-		return usagef("-plan and -tf32 need -ptx; tiles are shown with -tiling")
+		return usagef("-plan and -tf32 need -ptx, -threads or -svg; tiles are shown with -tiling")
 	}
 	if at != "" && *f.tiling == "" {
 		return usagef("-at needs -tiling")
@@ -261,8 +270,8 @@ type ptxJSON struct {
 
 // ptxFlags are the flags of show -ptx.
 type ptxFlags struct {
-	target, tiling, plan *string
-	tf32                 *bool
+	target, tiling, plan, svg *string
+	tf32, threads, replace    *bool
 }
 
 // print prints the kernel of a plan, which is the default plan if neither a
@@ -287,6 +296,9 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 	if err != nil {
 		return err
 	}
+	if *f.threads || *f.svg != "" {
+		return f.touched(c, p, chosen, sheet)
+	}
 	text, err := gpu.PTX(p, chosen, sheet)
 	if err != nil {
 		return err
@@ -295,5 +307,52 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 		return c.printJSON(ptxJSON{fusion.Name, sheet.Target, chosen.String(), names, text})
 	}
 	fmt.Fprintf(c.out, "// plan %s\n%s", names.Text(chosen), text)
+	return nil
+}
+
+// threadsJSON is the result of show -threads -json.
+type threadsJSON struct {
+	// Name of the fusion, architecture, plan, and names of its dimensions.
+	Fusion string            `json:"fusion"`
+	Target string            `json:"target"`
+	Plan   string            `json:"plan"`
+	Dims   kernels.PlanNames `json:"dims,omitempty"`
+	// Loads and stores of global memory, in the order of the code.
+	Threads []threads.Line `json:"threads"`
+	// File of the picture.
+	SVG string `json:"svg,omitempty"`
+}
+
+// touched prints what the threads of a plan touch, and draws it.
+func (f ptxFlags) touched(c *call, p *symtile.Program, plan kernels.Plan, sheet device.Spec) error {
+	all, err := gpu.Touches(p, plan, sheet)
+	if err != nil {
+		return err
+	}
+	j := threadsJSON{Fusion: p.Fusion.Name, Target: sheet.Target, Plan: plan.String(), Dims: kernels.PlanNamesOf(p), SVG: *f.svg}
+	if j.Threads, err = threads.Lines(all); err != nil {
+		return err
+	}
+	if *f.svg != "" {
+		title := fmt.Sprintf("%s on %s, plan %s", j.Fusion, j.Target, j.Dims.Text(plan))
+		picture, err := threads.SVG(title, all)
+		if err != nil {
+			return err
+		}
+		file := output.File{Name: *f.svg, Kind: output.Picture, Replace: *f.replace}
+		if err := file.Write(func(w *bufio.Writer) error { _, err := w.Write(picture); return err }); err != nil {
+			return err
+		}
+	}
+	if c.json {
+		return c.printJSON(j)
+	}
+	fmt.Fprintf(c.out, "%s on %s, plan %s\n", j.Fusion, j.Target, j.Dims.Text(plan))
+	for _, l := range j.Threads {
+		fmt.Fprintf(c.out, "  %s\n", l)
+	}
+	if *f.svg != "" {
+		fmt.Fprintf(c.out, "picture: %s\n", *f.svg)
+	}
 	return nil
 }

@@ -115,6 +115,17 @@ func PTX(p *symtile.Program, plan kernels.Plan, s device.Spec) (string, error) {
 	return string(im.module.Text()), nil
 }
 
+// Touches are the accesses of global memory of a plan's last kernel, in the order of the
+// code. It is an error for kernels whose addresses depend on data, or whose blocks share
+// loops.
+func Touches(p *symtile.Program, plan kernels.Plan, s device.Spec) ([]Touch, error) {
+	im, err := compile(p, plan, s)
+	if err != nil {
+		return nil, err
+	}
+	return im.touches()
+}
+
 // compile generates the kernels of a plan and checks what can be known without
 // assembling them: knobs, layouts, the size of the grid, scratch and shared memory.
 func compile(
@@ -191,6 +202,7 @@ func imageOf(p *symtile.Program, s device.Spec, k knobs) (*image, error) {
 	return &image{
 		module:  m,
 		traffic: func() (Traffic, error) { return Traffic{}, nil },
+		touches: func() ([]Touch, error) { return nil, nil },
 	}, err
 }
 

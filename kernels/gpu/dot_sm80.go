@@ -413,7 +413,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 		for k := 0; k < len(places); {
 			n := e.contiguousRun(m.d, places[k:])
 			e.logAccess(
-				false, places[k].at, t.size,
+				in.base, false, places[k].at, t.size,
 				int64(n), places[k].when,
 			)
 			e.copyAsync(

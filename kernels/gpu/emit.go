@@ -27,6 +27,8 @@ type image struct {
 	tiles int64
 	// Traffic predicts the memory traffic of a plan that has one kernel.
 	traffic func() (Traffic, error)
+	// Touches are the accesses of the last kernel.
+	touches func() ([]Touch, error)
 }
 
 // emit generates the kernels of a concrete program. Emission is repeated until the
@@ -70,7 +72,7 @@ func emit(
 			if e.loopsOverTiles() {
 				im.tiles = p.Programs()
 			}
-			im.traffic = e.traffic
+			im.traffic, im.touches = e.traffic, e.touches
 		}
 		if !h.changed {
 			im.module, err = builder.Module()

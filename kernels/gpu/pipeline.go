@@ -294,7 +294,7 @@ func (s *scalarDot) copyTile(r *rowTile, to memory) {
 					e.contiguousRun(s.sum, own[k:]),
 				)
 				e.logAccess(
-					false, from[k].at,
+					in.base, false, from[k].at,
 					s.sum.Size(), int64(n),
 					own[k].when.all(from[k].when),
 				)

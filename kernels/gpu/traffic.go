@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
 )
@@ -27,6 +29,8 @@ type emittedAccess struct {
 	// Around are the loops around the access, and ids the tile ids by block and loops.
 	around []coalesce.LoopRange
 	ids    map[index.Expr]index.Expr
+	// Array is the address of the array.
+	array operand
 }
 
 // An accessLog records the accesses of a kernel while it is emitted.
@@ -41,11 +45,11 @@ type accessLog struct {
 	unpredictable string
 }
 
-// logAccess records an access of n elements.
-func (e *emitter) logAccess(store bool, at index.Expr, size, n int64, when conditions) {
+// logAccess records an access of n elements of an array.
+func (e *emitter) logAccess(array operand, store bool, at index.Expr, size, n int64, when conditions) {
 	e.logged = append(e.logged, emittedAccess{
 		store, at.Scale(size), size * n, when,
-		slices.Clone(e.around), e.ids,
+		slices.Clone(e.around), e.ids, array,
 	})
 }
 
@@ -138,4 +142,55 @@ func (e *emitter) traffic() (all Traffic, err error) {
 		*to = to.Plus(c)
 	}
 	return all, nil
+}
+
+// A Touch is an instruction of a kernel that loads or stores elements of an array, with
+// the map from the threads of the grid to the bytes that they touch.
+type Touch struct {
+	// Array is the name of a parameter, "output 0" and so on, or "scratch", whose Shape
+	// is zero.
+	Array string
+	Shape hlo.Shape
+	// Store says that it writes.
+	Store bool
+	// Bytes is the size of what a thread touches.
+	Bytes int64
+	// Access is the map.
+	Access *coalesce.Access
+}
+
+// touches are what was recorded.
+func (e *emitter) touches() (all []Touch, err error) {
+	if e.unpredictable != "" {
+		return nil, fmt.Errorf("%s: %s", e.name, e.unpredictable)
+	}
+	for _, t := range e.logged {
+		if t.never() {
+			continue
+		}
+		x, err := e.request(t).Access(e.ring)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.name, err)
+		}
+		name, shape := e.arrayAt(t.array)
+		all = append(all, Touch{name, shape, t.store, t.bytes, x})
+	}
+	return all, nil
+}
+
+// never reports whether a loop around the access has no rounds.
+func (t emittedAccess) never() bool {
+	return slices.ContainsFunc(t.around, func(l coalesce.LoopRange) bool { return l.Hi < l.Lo })
+}
+
+// arrayAt is the array at an address: its name and its shape.
+func (e *emitter) arrayAt(base operand) (name string, shape hlo.Shape) {
+	c := e.p.Physical
+	if k := slices.Index(e.params, base); k >= 0 && k < len(c.Params) {
+		return c.Params[k].Name, c.Params[k].Shape
+	}
+	if k := slices.Index(e.outputs, base); k >= 0 {
+		return fmt.Sprintf("output %d", k), kernels.OutputShapes(c)[k]
+	}
+	return "scratch", hlo.Shape{}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -13,6 +14,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // Package coalesce counts the sectors of a kernel's accesses from the expressions
@@ -102,4 +104,57 @@ func checkTraffic(t *testing.T, p *symtile.Program, plan kernels.Plan) (foreseen
 		}
 	}
 	return true, true
+}
+
+// TestTouches demands that what Touches says a warp touches lies in the arrays, that
+// parameters are loaded and outputs stored.
+func TestTouches(t *testing.T) {
+	sheet := newSimulator("sm_80").Spec()
+	seen := 0
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		for tiling := range p.Space.Sample(4) {
+			all, err := Touches(p, kernels.Plan{Tiles: tiling}, sheet)
+			if err != nil {
+				continue
+			}
+			stored := false
+			for _, x := range all {
+				stored = stored || x.Store
+				seen++
+				checkTouch(t, p, x)
+			}
+			if !stored {
+				t.Errorf("%s: nothing is stored", p.Fusion.Name)
+			}
+		}
+	})
+	if seen < 60 {
+		t.Errorf("%d accesses seen", seen)
+	}
+}
+
+// checkTouch checks one access, of the first and the last block.
+func checkTouch(t *testing.T, p *symtile.Program, x Touch) {
+	output := strings.HasPrefix(x.Array, "output ")
+	if x.Array != "scratch" && x.Store != output {
+		t.Errorf("%s: store %v of %s", p.Fusion.Name, x.Store, x.Array)
+	}
+	for _, last := range []bool{false, true} {
+		block := make([]int64, len(x.Access.Blocks))
+		for k, b := range x.Access.Blocks {
+			if last {
+				block[k] = b.Range().Hi
+			}
+		}
+		points, _, err := x.Access.WarpOf(block, 0, 1, layout.Sectors{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes := x.Shape.Elements() * x.Shape.DType.Size()
+		for _, q := range points {
+			if q.Offset < 0 || x.Array != "scratch" && q.Offset+x.Bytes > bytes {
+				t.Fatalf("%s: %d bytes at %d of %s, which has %d", p.Fusion.Name, x.Bytes, q.Offset, x.Array, bytes)
+			}
+		}
+	}
 }

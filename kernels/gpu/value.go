@@ -463,7 +463,7 @@ func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand 
 		// not.
 		if m.space != shared && e.loads > before {
 			e.logAccess(
-				false, places[0].at, d.Size(),
+				m.base, false, places[0].at, d.Size(),
 				int64(n), places[0].when,
 			)
 		}
@@ -486,7 +486,7 @@ func (e *emitter) scatterPlaces(
 		)
 		if m.space != shared && p != no {
 			e.logAccess(
-				true, places[0].at, d.Size(),
+				m.base, true, places[0].at, d.Size(),
 				int64(n), places[0].when,
 			)
 		}

@@ -41,9 +41,9 @@ type LoopRange struct {
 // maxAround bounds how often all loops around a request may run.
 const maxAround = 1 << 20
 
-// access is the request as an access whose elements are all the bytes of a
-// thread.
-func (q Request) access(r *index.Ring) (*Access, error) {
+// Access is the request as an access whose elements are all the bytes of a thread, in
+// the ring of its expressions.
+func (q Request) Access(r *index.Ring) (*Access, error) {
 	warp := q.Warp
 	if warp == 0 {
 		warp = 32
@@ -127,7 +127,7 @@ func (x *Access) setMaps(q Request) error {
 
 // Count is what the request moves over the whole grid.
 func (q Request) Count(r *index.Ring, size layout.Sectors) (Count, error) {
-	x, err := q.access(r)
+	x, err := q.Access(r)
 	if err != nil {
 		return Count{}, err
 	}
