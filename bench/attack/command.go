@@ -108,7 +108,10 @@ type store struct {
 
 // newStore makes a database with some records and the snapshot of it, beside it.
 func (s *session) newStore(name string) (store, error) {
-	d := store{filepath.Join(s.dir, name), storedRecords}
+	d := store{
+		filepath.Join(s.dir, name),
+		storedRecords,
+	}
 	db := cache.Open(d.path)
 	for n := range d.records {
 		if _, err := db.Put(record(n, 1)); err != nil {

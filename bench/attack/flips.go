@@ -133,11 +133,15 @@ type flipCounts struct {
 
 // flipDatabases damages databases and asks them for everything.
 func flipDatabases(s *session) (r result, err error) {
-	b, err := newBase(filepath.Join(s.dir, "base.db"))
+	b, err := newBase(
+		filepath.Join(s.dir, "base.db"),
+	)
 	if err != nil {
 		return r, err
 	}
-	rng := rand.New(rand.NewPCG(s.seed, 1))
+	rng := rand.New(
+		rand.NewPCG(s.seed, 1),
+	)
 	path := filepath.Join(s.dir, "flipped.db")
 	var c flipCounts
 	for r.tried = range s.flips {
@@ -215,7 +219,9 @@ func (b *base) answers(
 
 // flipSnapshots damages snapshots and asks them for everything.
 func flipSnapshots(s *session) (r result, err error) {
-	db := cache.Open(filepath.Join(s.dir, "published.db"))
+	db := cache.Open(
+		filepath.Join(s.dir, "published.db"),
+	)
 	for n := range publishedRecords {
 		if _, err := db.Put(record(n, 1)); err != nil {
 			return r, err
@@ -229,7 +235,9 @@ func flipSnapshots(s *session) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	rng := rand.New(rand.NewPCG(s.seed, 2))
+	rng := rand.New(
+		rand.NewPCG(s.seed, 2),
+	)
 	refused, missed := 0, 0
 	for range s.flips {
 		bad, bits := flip(rng, data)

@@ -42,7 +42,9 @@ func (s *session) garbage() (files []string, err error) {
 		return nil, err
 	}
 	random := make([]byte, 1<<16)
-	rng := rand.New(rand.NewPCG(s.seed, 3))
+	rng := rand.New(
+		rand.NewPCG(s.seed, 3),
+	)
 	for k := range random {
 		random[k] = byte(rng.Uint32())
 	}

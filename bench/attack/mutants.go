@@ -66,7 +66,9 @@ var numbers = []string{
 // mutant is a text with one to four errors, or, of every other one, with changes that
 // may leave another program; n determines it.
 func mutant(texts [][]byte, seed uint64, n int) []byte {
-	rng := rand.New(rand.NewPCG(seed, uint64(n)))
+	rng := rand.New(
+		rand.NewPCG(seed, uint64(n)),
+	)
 	text := slices.Clone(texts[rng.IntN(len(texts))])
 	kinds := mutations
 	if n%2 == 1 {
@@ -79,7 +81,8 @@ func mutant(texts [][]byte, seed uint64, n int) []byte {
 	return text
 }
 
-// variations leave most texts a program, of other extents and operations.
+// variations leave most texts a program, of other extents and operations. They reach
+// the analysis and the ranking, which most errors do not: a parser finds them.
 var variations = []func(rng *rand.Rand, text, other []byte) []byte{
 	changeEverywhere,
 	changeEverywhere,
@@ -160,7 +163,7 @@ func changeNumber(rng *rand.Rand, text, _ []byte) []byte {
 }
 
 // changeEverywhere puts another number in all places of one: an extent keeps agreeing
-// with itself.
+// with itself, in shapes, in attributes and in what is computed of it by hand.
 func changeEverywhere(rng *rand.Rand, text, _ []byte) []byte {
 	at, ok := pick(rng, text, isDigit)
 	if !ok {
@@ -168,8 +171,8 @@ func changeEverywhere(rng *rand.Rand, text, _ []byte) []byte {
 	}
 	number := string(text[at[0]:at[1]])
 	other := []byte(numbers[rng.IntN(len(numbers))])
-	all := words(text, isWord)
-	for _, w := range slices.Backward(all) {
+	all := words(text, isWord)               // runs of digits in names stay what they are
+	for _, w := range slices.Backward(all) { // positions before w stay what they are
 		if string(text[w[0]:w[1]]) == number {
 			text = replace(text, w, other)
 		}
@@ -177,19 +180,23 @@ func changeEverywhere(rng *rand.Rand, text, _ []byte) []byte {
 	return text
 }
 
-// opcodes are operations of one operand, and of two, which take each other's place.
+// opcodes are operations of one operand, and of two, which take each other's place:
+// cheap ones and functions, those that a reduction may be made of and those that not.
 var opcodes = [][]string{
-	{"abs", "negate", "exponential", "log", "tanh", "sqrt", "rsqrt", "floor", "sign", "cosine", "copy"},
-	{"add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "remainder", "atan2"},
+	strings.Fields("abs negate exponential log tanh sqrt rsqrt floor sign cosine copy"),
+	strings.Fields("add subtract multiply divide maximum minimum power remainder atan2"),
 }
 
-// changeOpcode puts another operation of as many operands in the place of one.
+// changeOpcode puts another operation of as many operands in the place of one. What it
+// does to a reduction is of most interest: sums become products, whose order matters
+// more, or remainders, which no backend may reorder.
 func changeOpcode(rng *rand.Rand, text, _ []byte) []byte {
 	at, ok := pick(rng, text, isWord)
 	for tries := 0; ok && tries < 50; tries++ {
 		for _, alike := range opcodes {
 			if slices.Contains(alike, string(text[at[0]:at[1]])) {
-				return replace(text, at, []byte(alike[rng.IntN(len(alike))]))
+				other := alike[rng.IntN(len(alike))]
+				return replace(text, at, []byte(other))
 			}
 		}
 		at, ok = pick(rng, text, isWord)

@@ -11,16 +11,24 @@ import (
 )
 
 // An assembler is one ptxas.
-type assembler struct{ path, version string }
+type assembler struct {
+	// The program's file.
+	path string
+	// Version is its release, such as 12.9.
+	version string
+}
 
 // tools are NVIDIA's programs: two major versions of ptxas, and a disassembler.
 type tools struct {
+	// Assemblers are sorted by their folders, which puts CUDA 12 behind 13.
 	assemblers []assembler
-	nvdisasm   string
+	// The disassembler is of the newest version, which reads all machine code.
+	nvdisasm string
 }
 
 // findTools looks for the programs below the folder of a virtual environment.
 func findTools(folder string) (tools, error) {
+	// Each package of pip has a folder of its own below nvidia.
 	find := func(name string) []string {
 		all, _ := filepath.Glob(filepath.Join(folder, "lib/python*/site-packages/nvidia/*/bin", name))
 		return all
@@ -40,7 +48,10 @@ func findTools(folder string) (tools, error) {
 	}
 	disassemblers := find("nvdisasm")
 	if len(majors) < 2 || len(disassemblers) == 0 {
-		return t, fmt.Errorf("%s has %d major versions of ptxas and %d of nvdisasm; expected 2 and 1: `make judge-gpu` installs them", folder, len(majors), len(disassemblers))
+		return t, fmt.Errorf(
+			"%s has %d major versions of ptxas and %d of nvdisasm; expected 2 and 1: `make judge-gpu` installs them",
+			folder, len(majors), len(disassemblers),
+		)
 	}
 	t.nvdisasm = disassemblers[0]
 	return t, nil
@@ -48,8 +59,13 @@ func findTools(folder string) (tools, error) {
 
 // A usage is what ptxas -v says of one entry.
 type usage struct {
-	Entry                           string
-	Registers, Stack, Spilled, Smem int
+	Entry string
+	// Registers of a thread.
+	Registers int
+	// Bytes of a thread's stack frame, and of what it stores for want of registers.
+	Stack, Spilled int
+	// Smem is the bytes of shared memory that are declared with a size.
+	Smem int
 }
 
 // An assembly is what one assembler made of a kernel.
@@ -64,7 +80,10 @@ type assembly struct {
 
 // assemble assembles a file of PTX; the machine code is kept in cubin.
 func (a assembler) assemble(file, arch, cubin string) assembly {
-	out, err := exec.Command(a.path, "-v", "-warn-spills", "-warn-lmem-usage", "-arch="+arch, "-o", cubin, file).CombinedOutput()
+	out, err := exec.Command(
+		a.path, "-v", "-warn-spills", "-warn-lmem-usage",
+		"-arch="+arch, "-o", cubin, file,
+	).CombinedOutput()
 	r := assembly{Version: a.version}
 	if err != nil {
 		r.Failed = firstLine(string(out))
@@ -77,6 +96,7 @@ func (a assembler) assemble(file, arch, cubin string) assembly {
 	return r
 }
 
+// The lines of ptxas -v, of which each entry has three.
 var (
 	compiling = regexp.MustCompile(`Compiling entry function '([^']*)'`)
 	framed    = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores`)
@@ -114,11 +134,13 @@ func (r *assembly) read(said string) {
 	}
 }
 
+// number is the value of digits, 0 if there are none.
 func number(digits string) int {
 	n, _ := strconv.Atoi(digits)
 	return n
 }
 
+// firstLine is the first line of an error message.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return s

@@ -29,4 +29,11 @@
 // The file known.txt lists what is not kept yet, with the cause: a promise, a regular
 // expression for the kernels, and the number that is tolerated. Anything else that is
 // broken makes the exit status 1.
+//
+// # Output
+//
+// A table of the promises goes to the standard output, and a line of JSON for each kernel
+// to -json: program, architecture, plan, hash of the text, estimated resources, what each
+// assembler said, main loops, and what is beyond a limit. Nothing of it is a time: the
+// tools say what the machine will execute, not how fast.
 package main

@@ -16,11 +16,19 @@ import (
 
 // A target is a device that code is generated for, and the architecture that it is
 // assembled for.
-type target struct{ device, arch string }
+type target struct {
+	// Device is the name of a specification (device.ParseSpec).
+	device string
+	// The architecture, as ptxas and nvdisasm know it.
+	arch string
+}
 
 var targets = []target{
-	{"sm_80", "sm_80"}, {"sm_86", "sm_86"}, {"sm_89", "sm_89"},
-	{"H100", "sm_90a"}, {"sm_89", "sm_120"},
+	{"sm_80", "sm_80"},
+	{"sm_86", "sm_86"},
+	{"sm_89", "sm_89"},
+	{"H100", "sm_90a"},
+	{"sm_89", "sm_120"},
 }
 
 // A kernel is a plan of a program, as it is emitted for a target.
@@ -29,6 +37,7 @@ type kernel struct {
 	target  target
 	spec    device.Spec
 	plan    kernels.Plan
+
 	// isDefault is set for the program's default plan.
 	isDefault bool
 	gpu.Footprint
@@ -36,7 +45,8 @@ type kernel struct {
 
 // name is the program, the target and the plan.
 func (k *kernel) name() string {
-	return k.program.name + " " + k.target.arch + " " + k.plan.String()
+	name := k.program.name + " " + k.target.arch
+	return name + " " + k.plan.String()
 }
 
 // knobValues are the values of knobs that are tried beside those of the default.
@@ -44,9 +54,15 @@ var knobValues = []struct {
 	name   string
 	values []int64
 }{
-	{"cluster", []int64{2, 4}}, {"epilogue", []int64{0, 1}}, {"group", []int64{4}},
-	{"persistent", []int64{0, 1, 2}}, {"producer", []int64{0, 1, 2, 4}}, {"splitk", []int64{4}},
-	{"stages", []int64{1, 2, 3, 5, 7}}, {"vector", []int64{4, 8}}, {"warps", []int64{1, 2, 4, 8, 16}},
+	{"cluster", []int64{2, 4}},
+	{"epilogue", []int64{0, 1}},
+	{"group", []int64{4}},
+	{"persistent", []int64{0, 1, 2}},
+	{"producer", []int64{0, 1, 2, 4}},
+	{"splitk", []int64{4}},
+	{"stages", []int64{1, 2, 3, 5, 7}},
+	{"vector", []int64{4, 8}},
+	{"warps", []int64{1, 2, 4, 8, 16}},
 }
 
 // random counts the plans that are drawn of those that are offered, and cheapest those
@@ -55,9 +71,10 @@ const random, cheapest = 8, 8
 
 // plans are the plans of a program that are judged, the default first.
 func plans(p program, spec device.Spec, rng *rand.Rand) ([]kernels.Plan, error) {
-	s, err := device.NewSession(context.Background(), func(context.Context) (device.Driver, error) {
+	open := func(context.Context) (device.Driver, error) {
 		return simulated.Open(spec, sim.Options{})
-	})
+	}
+	s, err := device.NewSession(context.Background(), open)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +86,9 @@ func plans(p program, spec device.Spec, rng *rand.Rand) ([]kernels.Plan, error) 
 	}
 	offered := slices.Collect(b.Plans(context.Background(), p.Program))
 	all := []kernels.Plan{standard}
-	all = append(all, offered[:min(cheapest, len(offered))]...)
+	head := min(cheapest, len(offered))
+	all = append(all, offered[:head]...)
+	// Values that a plan cannot have are refused when it is emitted.
 	for _, knob := range knobValues {
 		for _, v := range knob.values {
 			all = append(all, standard.With(knob.name, v))
@@ -89,6 +108,7 @@ func distinct(p program, t target, share float64, seed uint64) ([]*kernel, error
 		return nil, err
 	}
 	all, err := plans(p, spec, rand.New(rand.NewPCG(seed, 1)))
+	// A program that the backend has no code for has no kernels to judge.
 	var no *kernels.Uncomputed
 	if errors.As(err, &no) {
 		return nil, nil
@@ -97,9 +117,16 @@ func distinct(p program, t target, share float64, seed uint64) ([]*kernel, error
 		return nil, err
 	}
 	var list []*kernel
+	// Plans that differ in a knob that nothing reads have the same text.
 	seen := map[string]bool{}
 	for n, plan := range all {
-		k := &kernel{program: p, target: t, spec: spec, plan: plan, isDefault: n == 0}
+		k := &kernel{
+			program:   p,
+			target:    t,
+			spec:      spec,
+			plan:      plan,
+			isDefault: n == 0,
+		}
 		if !drawn(k.name(), share, seed) {
 			continue
 		}
@@ -123,5 +150,6 @@ func distinct(p program, t target, share float64, seed uint64) ([]*kernel, error
 func drawn(name string, share float64, seed uint64) bool {
 	h := fnv.New64a()
 	h.Write([]byte(name))
-	return rand.New(rand.NewPCG(h.Sum64(), seed)).Float64() < share
+	rng := rand.New(rand.NewPCG(h.Sum64(), seed))
+	return rng.Float64() < share
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,11 +10,13 @@ import (
 // A loop is the innermost loop of a kernel that has tensor instructions, by counts of
 // its instructions.
 type loop struct {
+	// Instructions of all kinds.
 	Instructions int
 	// Tensor counts instructions of tensor cores, of which Group are a warpgroup's,
 	// and Wide those of them that have at least 128 columns.
 	Tensor, Group, Wide int
-	Ldsm, Ldgsts        int
+	// Ldsm counts ldmatrix, and Ldgsts copies to shared memory by cp.async.
+	Ldsm, Ldgsts int
 	// NarrowCopies are LDGSTS of less than 16 bytes.
 	NarrowCopies int
 	// Fences are MEMBAR, CCTL and ERRBAR; Calls BSSY, WARPSYNC and CALL; Local LDL and
@@ -23,6 +26,7 @@ type loop struct {
 	Converted int
 }
 
+// The lines of nvdisasm -c: labels, and instructions with their guards and operands.
 var (
 	label       = regexp.MustCompile(`^(\.L_\S+):`)
 	instruction = regexp.MustCompile(`^\s*/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.a-z]*)(.*)`)
@@ -34,6 +38,7 @@ var (
 // branches repeat.
 func opcodes(text string) (ops []string, repeated [][2]int) {
 	at := map[string]int{}
+	// Labels are placed before the branches back to them.
 	for line := range strings.Lines(text) {
 		if m := label.FindStringSubmatch(line); m != nil {
 			at[m[1]] = len(ops)
@@ -43,9 +48,12 @@ func opcodes(text string) (ops []string, repeated [][2]int) {
 		if m == nil {
 			continue
 		}
-		if to := branch.FindStringSubmatch(m[2]); to != nil && strings.HasPrefix(m[1], "BRA") {
-			if start, back := at[to[1]]; back {
-				repeated = append(repeated, [2]int{start, len(ops) + 1})
+		to := branch.FindStringSubmatch(m[2])
+		if to != nil && strings.HasPrefix(m[1], "BRA") {
+			start, back := at[to[1]]
+			if back {
+				end := len(ops) + 1
+				repeated = append(repeated, [2]int{start, end})
 			}
 		}
 		ops = append(ops, m[1])
@@ -56,10 +64,16 @@ func opcodes(text string) (ops []string, repeated [][2]int) {
 // innermost lists the ranges that have tensor instructions, and overlap with no smaller
 // one that has: a branch back from a wait's slow path, behind the kernel, is no loop.
 func innermost(ops []string, repeated [][2]int) (all [][2]int) {
-	slices.SortFunc(repeated, func(x, y [2]int) int { return x[1] - x[0] - y[1] + y[0] })
+	slices.SortFunc(repeated, func(x, y [2]int) int {
+		return cmp.Compare(x[1]-x[0], y[1]-y[0])
+	})
+	// The smallest ranges come first.
 	for _, r := range repeated {
-		overlaps := slices.ContainsFunc(all, func(a [2]int) bool { return r[0] < a[1] && a[0] < r[1] })
-		if !overlaps && slices.ContainsFunc(ops[r[0]:r[1]], tensor) {
+		overlaps := slices.ContainsFunc(all, func(a [2]int) bool {
+			return r[0] < a[1] && a[0] < r[1]
+		})
+		body := ops[r[0]:r[1]]
+		if !overlaps && slices.ContainsFunc(body, tensor) {
 			all = append(all, r)
 		}
 	}
@@ -93,7 +107,8 @@ func (l *loop) count(op string) {
 	}
 	if strings.HasSuffix(name, "GMMA") {
 		l.Group++
-		if m := columns.FindStringSubmatch(op); m != nil && number(m[1]) >= 128 {
+		m := columns.FindStringSubmatch(op)
+		if m != nil && number(m[1]) >= 128 {
 			l.Wide++
 		}
 	}

@@ -24,14 +24,19 @@ func main() {
 
 // A judge assembles kernels.
 type judge struct {
-	tools  tools
+	tools tools
+	// Folder is for the files that the tools read and write.
 	folder string
-	only   string
-	share  float64
-	seed   uint64
-	lines  io.Writer
-	mu     sync.Mutex
-	all    []*verdict
+	// Only is what the names of kernels contain that are judged.
+	only string
+	// Share of the kernels, from 0 to 1, and the seed that it is drawn by.
+	share float64
+	seed  uint64
+	// Lines receives the JSON of each kernel.
+	lines io.Writer
+	// Mu guards lines and what follows.
+	mu  sync.Mutex
+	all []*verdict
 }
 
 // run judges, and prints tables.
@@ -47,11 +52,16 @@ func run(args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	percent, err := strconv.ParseFloat(strings.TrimSuffix(*sample, "%"), 64)
+	digits := strings.TrimSuffix(*sample, "%")
+	percent, err := strconv.ParseFloat(digits, 64)
 	if err != nil || percent <= 0 || percent > 100 {
 		return fmt.Errorf("-sample %s: expected a share such as 5%%", *sample)
 	}
-	j := judge{share: percent / 100, seed: *seed, only: *only}
+	j := judge{
+		share: percent / 100,
+		seed:  *seed,
+		only:  *only,
+	}
 	if j.tools, err = findTools(*venv); err != nil {
 		return err
 	}
@@ -82,6 +92,7 @@ func run(args []string, out io.Writer) error {
 func (j *judge) judge(list []program, workers int) error {
 	work := make(chan *kernel)
 	var wait sync.WaitGroup
+	// Failed is the last error of a tool itself, not of a kernel.
 	var failed error
 	for n := range workers {
 		wait.Go(func() {
@@ -107,13 +118,16 @@ func (j *judge) judge(list []program, workers int) error {
 func (j *judge) emit(list []program, work chan<- *kernel) error {
 	for _, p := range list {
 		for _, t := range targets {
-			if !strings.Contains(p.name+" "+t.arch+" ", j.only) && !strings.Contains(j.only, p.name+" "+t.arch) {
+			name := p.name + " " + t.arch
+			if !strings.Contains(name+" ", j.only) &&
+				!strings.Contains(j.only, name) {
 				continue
 			}
-			if !drawn(p.name+t.arch, programShare(j.share), j.seed) {
+			part := programShare(j.share)
+			if !drawn(name, part, j.seed) {
 				continue
 			}
-			all, err := distinct(p, t, j.share/programShare(j.share), j.seed)
+			all, err := distinct(p, t, j.share/part, j.seed)
 			if err != nil {
 				return fmt.Errorf("%s for %s: %w", p.name, t.arch, err)
 			}
@@ -141,7 +155,10 @@ func (j *judge) kernel(k *kernel, worker int) error {
 		some = some[n : n+1]
 	}
 	for _, a := range some {
-		v.Assemblies = append(v.Assemblies, a.assemble(file, k.target.arch, cubin))
+		v.Assemblies = append(
+			v.Assemblies,
+			a.assemble(file, k.target.arch, cubin),
+		)
 	}
 	// The code of the last assembler, the newest of them, is what is looked at.
 	if v.Assemblies[len(v.Assemblies)-1].Failed == "" {
@@ -169,8 +186,10 @@ func line(v *verdict) any {
 		Loops                     []loop
 		Findings                  []finding
 	}{
-		k.program.name, k.target.arch, k.plan.String(), golden.Hash(k.PTX), k.isDefault,
-		k.Estimated, k.Launched, v.Assemblies, v.Loops, v.findings(),
+		k.program.name, k.target.arch, k.plan.String(),
+		golden.Hash(k.PTX), k.isDefault,
+		k.Estimated, k.Launched,
+		v.Assemblies, v.Loops, v.findings(),
 	}
 }
 
@@ -182,6 +201,7 @@ func (j *judge) report(out io.Writer) error {
 		return err
 	}
 	broken := 0
+	// Findings of each promise, those that are known, and those that are not.
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	count := map[string][3]int{}
 	for _, v := range j.all {
@@ -194,21 +214,30 @@ func (j *judge) report(out io.Writer) error {
 				c[2]++
 				broken++
 				if c[2] <= shown {
-					fmt.Fprintf(out, "BROKEN %s %.4g (limit %.4g): %s %s\n", f.Promise, f.Value, f.Limit, f.Kernel, f.Said)
+					f.print(out)
 				}
 			}
 			count[f.Promise] = c
 		}
 	}
-	fmt.Fprintf(w, "%d kernels, %d assemblers\npromise\tfindings\tknown\tbroken\n", len(j.all), len(j.tools.assemblers))
+	fmt.Fprintf(w, "%d kernels\n", len(j.all))
+	fmt.Fprintln(w, "promise\tfindings\tknown\tbroken")
 	for _, p := range promises() {
 		c := count[p]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", p, c[0], c[1], c[2])
+		fmt.Fprintf(
+			w, "%s\t%d\t%d\t%d\n",
+			p, c[0], c[1], c[2],
+		)
 	}
 	fmt.Fprintf(w, "promise\tkept\tdemanded\testimate too low\t\n")
 	for _, s := range shares(j.all) {
 		mark := ""
-		f := finding{Promise: s.Promise, Kernel: "all", Value: -s.part()}
+		// A smaller share is a larger number here, as of findings.
+		f := finding{
+			Promise: s.Promise,
+			Kernel:  "all",
+			Value:   -s.part(),
+		}
 		if s.part() < s.Demanded && len(j.all) >= fewKernels {
 			mark = "known"
 			if excuse(known, f) == nil {
@@ -216,7 +245,11 @@ func (j *judge) report(out io.Writer) error {
 				broken++
 			}
 		}
-		fmt.Fprintf(w, "%s\t%.1f %% of %d\t%.0f %%\t%d\t%s\n", s.Promise, s.part(), s.All, s.Demanded, s.Under, mark)
+		fmt.Fprintf(
+			w, "%s\t%.1f %% of %d\t%.0f %%\t%d\t%s\n",
+			s.Promise, s.part(), s.All,
+			s.Demanded, s.Under, mark,
+		)
 	}
 	w.Flush()
 	if len(j.all) == 0 {
@@ -228,12 +261,23 @@ func (j *judge) report(out io.Writer) error {
 	return nil
 }
 
+// print says what is broken.
+func (f finding) print(out io.Writer) {
+	fmt.Fprintf(
+		out, "BROKEN %s %.4g (limit %.4g): %s %s\n",
+		f.Promise, f.Value, f.Limit,
+		f.Kernel, f.Said,
+	)
+}
+
 // shown is how many kernels are printed that break a promise.
 const shown = 12
 
 // programShare is the part of the programs that a sample is drawn from: listing plans
 // takes long, so it has few programs, and more of their plans.
-func programShare(share float64) float64 { return min(1, 4*share) }
+func programShare(share float64) float64 {
+	return min(1, 4*share)
+}
 
 // fewKernels is the number from which shares of all kernels are judged.
 const fewKernels = 100

@@ -37,6 +37,7 @@ ROOT o = bf16[64,4096,128] dot(pb, v), lhs_batch_dims={0}, rhs_batch_dims={0}, l
 
 // A program is a fusion to be judged.
 type program struct {
+	// Name of the fusion, with its folder unless it is of the corpus.
 	name string
 	*symtile.Program
 }
@@ -71,6 +72,7 @@ func programs(large string) (all []program, err error) {
 		texts = append(texts, [2]string{"large/" + name, string(text)})
 	}
 	texts = append(texts, [2]string{"shapes/attention", attention})
+	// These are computations of their own; the fusions of the corpus are in modules.
 	for _, t := range texts {
 		m, err := hlo.Parse(t[0], []byte(t[1]))
 		if err != nil {
@@ -85,6 +87,9 @@ func programs(large string) (all []program, err error) {
 	return all, nil
 }
 
+// sums are the types of products of whole numbers and of f32.
+var sums = map[string]string{"s8": "s32", "f32": "f32"}
+
 // shapeTexts are the products of shapes.txt, with names.
 func shapeTexts() (all [][2]string, err error) {
 	for line := range strings.Lines(shapes) {
@@ -93,14 +98,20 @@ func shapeTexts() (all [][2]string, err error) {
 		}
 		var name, element, layouts string
 		var m, n, k int
-		if _, err := fmt.Sscan(line, &name, &element, &m, &n, &k, &layouts); err != nil {
+		_, err := fmt.Sscan(
+			line, &name, &element,
+			&m, &n, &k, &layouts,
+		)
+		if err != nil {
 			return nil, fmt.Errorf("shapes.txt: %q: %v", line, err)
 		}
-		sum := map[string]string{"s8": "s32", "f32": "f32"}[element]
+		// Narrow floats give bf16.
+		sum := sums[element]
 		if sum == "" {
 			sum = "bf16"
 		}
-		x, y := [2]int{m, k}, [2]int{k, n}
+		x := [2]int{m, k}
+		y := [2]int{k, n}
 		xDim, yDim := 1, 0
 		if layouts[0] == 't' {
 			x, xDim = [2]int{k, m}, 0
@@ -111,7 +122,8 @@ func shapeTexts() (all [][2]string, err error) {
 		all = append(all, [2]string{"shapes/" + name, fmt.Sprintf(
 			"x = %[1]s[%[2]d,%[3]d] parameter(0)\ny = %[1]s[%[4]d,%[5]d] parameter(1)\n"+
 				"ROOT c = %[6]s[%[7]d,%[8]d] dot(x, y), lhs_contracting_dims={%[9]d}, rhs_contracting_dims={%[10]d}\n",
-			element, x[0], x[1], y[0], y[1], sum, m, n, xDim, yDim,
+			element, x[0], x[1], y[0], y[1],
+			sum, m, n, xDim, yDim,
 		)})
 	}
 	return all, nil

@@ -10,8 +10,8 @@ import (
 
 // A finding is a number of a kernel that should be 0, or smaller.
 type finding struct {
-	Promise string
-	Kernel  string
+	// Promise is the name of what is not kept, and Kernel that of the kernel.
+	Promise, Kernel string
 	// Value is the number, and Limit the most that it may be.
 	Value, Limit float64
 	// Said is what the assembler printed.
@@ -20,38 +20,83 @@ type finding struct {
 
 // A verdict is what is known of one kernel.
 type verdict struct {
-	kernel     *kernel
+	kernel *kernel
+	// Assemblies are those of each assembler that was asked.
 	Assemblies []assembly
-	Loops      []loop
+	// Loops are the main loops of the last of them.
+	Loops []loop
 }
 
 // A loopLimit bounds a number of the main loops of an architecture.
 type loopLimit struct {
 	promise string
+	// Limit is the most that the value may be where the row applies.
 	limit   float64
 	applies func(k *kernel, l *loop) bool
-	value   func(l *loop) float64
+	value   func(l *loop) int
 }
 
 // anyGroup is for loops of wgmma.
-func anyGroup(_ *kernel, l *loop) bool { return l.Group > 0 }
+func anyGroup(_ *kernel, l *loop) bool {
+	return l.Group > 0
+}
 
 // loopLimits are the bounds of instructions of main loops. A loop of wgmma waits for
-// nothing but its barriers, and takes descriptors from uniform registers. A loop
-// of mma.sync loads fragments by ldmatrix and copies 16 bytes a thread.
+// nothing but its barriers, and takes descriptors from uniform registers; others are the
+// further instructions for each hundred of wgmma, and ldmatrix those that load the
+// fragments of a hundred mma.sync.
 var loopLimits = []loopLimit{
-	{"fences", 0, anyGroup, func(l *loop) float64 { return float64(l.Fences) }},
-	{"calls", 0, anyGroup, func(l *loop) float64 { return float64(l.Calls) }},
-	{"uniform", 0, anyGroup, func(l *loop) float64 { return float64(l.Uniform) }},
-	{"stores", 0, anyGroup, func(l *loop) float64 { return float64(l.Stores) }},
-	{"local", 0, func(k *kernel, l *loop) bool { return k.isDefault || l.Group > 0 },
-		func(l *loop) float64 { return float64(l.Local) }},
-	{"others", 8, func(_ *kernel, l *loop) bool { return l.Wide > 0 && l.Wide == l.Tensor },
-		func(l *loop) float64 { return float64(l.Instructions-l.Tensor) / float64(l.Tensor) }},
-	{"emulated", 0, func(k *kernel, l *loop) bool { return l.Group == 0 && strings.Contains(k.program.name, "e4m3") },
-		func(l *loop) float64 { return float64(l.Converted) }},
-	{"ldmatrix", 0.4, func(k *kernel, l *loop) bool { return k.isDefault && l.Group == 0 && l.Ldsm > 0 && l.Converted == 0 },
-		func(l *loop) float64 { return float64(l.Ldsm) / float64(l.Tensor) }},
+	{
+		"fences", 0, anyGroup,
+		func(l *loop) int { return l.Fences },
+	},
+	{
+		"calls", 0, anyGroup,
+		func(l *loop) int { return l.Calls },
+	},
+	{
+		"uniform", 0, anyGroup,
+		func(l *loop) int { return l.Uniform },
+	},
+	{
+		"stores", 0, anyGroup,
+		func(l *loop) int { return l.Stores },
+	},
+	{
+		"local", 0, keptInRegisters,
+		func(l *loop) int { return l.Local },
+	},
+	{"others", 800, wide, func(l *loop) int {
+		return 100 * (l.Instructions - l.Tensor) / l.Tensor
+	}},
+	{
+		"emulated", 0, f8,
+		func(l *loop) int { return l.Converted },
+	},
+	{"ldmatrix", 40, byFragments, func(l *loop) int {
+		return 100 * l.Ldsm / l.Tensor
+	}},
+}
+
+// wide is for loops whose products all have at least 128 columns.
+func wide(_ *kernel, l *loop) bool {
+	return l.Wide > 0 && l.Wide == l.Tensor
+}
+
+// keptInRegisters is for loops that nothing may be spilled in.
+func keptInRegisters(k *kernel, l *loop) bool {
+	return k.isDefault || l.Group > 0
+}
+
+// f8 is for products of f8 by mma.sync.
+func f8(k *kernel, l *loop) bool {
+	return l.Group == 0 && strings.Contains(k.program.name, "e4m3")
+}
+
+// byFragments is for loops of mma.sync that load fragments by ldmatrix.
+func byFragments(k *kernel, l *loop) bool {
+	return k.isDefault && l.Group == 0 &&
+		l.Ldsm > 0 && l.Converted == 0
 }
 
 // findings lists what of a kernel is beyond the limits.
@@ -59,7 +104,9 @@ func (v *verdict) findings() (all []finding) {
 	name := v.kernel.name()
 	add := func(promise string, value, limit float64, said string) {
 		if value > limit {
-			all = append(all, finding{promise, name, value, limit, said})
+			all = append(all, finding{
+				promise, name, value, limit, said,
+			})
 		}
 	}
 	for _, a := range v.Assemblies {
@@ -67,7 +114,9 @@ func (v *verdict) findings() (all []finding) {
 			add("assembles", 1, 0, a.Version+": "+a.Failed)
 		}
 		for _, w := range a.Warnings {
-			if !strings.Contains(w, "pilled") && !strings.Contains(w, "ocal memory used") {
+			// Spills are counted by the promises below.
+			if !strings.Contains(w, "pilled") &&
+				!strings.Contains(w, "ocal memory used") {
 				add("warnings", 1, 0, a.Version+": "+w)
 			}
 		}
@@ -83,7 +132,8 @@ func (v *verdict) findings() (all []finding) {
 	for i := range v.Loops {
 		for _, l := range loopLimits {
 			if l.applies(v.kernel, &v.Loops[i]) {
-				add(l.promise, l.value(&v.Loops[i]), l.limit, "")
+				value := l.value(&v.Loops[i])
+				add(l.promise, float64(value), l.limit, "")
 			}
 		}
 	}
@@ -94,19 +144,24 @@ func (v *verdict) findings() (all []finding) {
 type share struct {
 	Promise   string
 	Kept, All int
-	Demanded  float64
+	// Demanded is in percent.
+	Demanded float64
 	// Under counts estimates that are too low.
 	Under int
 }
 
 // part is the share in percent.
-func (s share) part() float64 { return 100 * float64(s.Kept) / float64(max(1, s.All)) }
+func (s share) part() float64 {
+	return 100 * float64(s.Kept) / float64(max(1, s.All))
+}
 
 // shares compares estimates with what the last assembler gave, for plans with one
 // kernel.
 func shares(all []*verdict) []share {
 	list := []share{
-		{Promise: "registers", Demanded: 90}, {Promise: "blocks", Demanded: 95}, {Promise: "shared", Demanded: 100},
+		{Promise: "registers", Demanded: 90},
+		{Promise: "blocks", Demanded: 95},
+		{Promise: "shared", Demanded: 100},
 	}
 	for _, v := range all {
 		k := v.kernel
@@ -114,13 +169,24 @@ func shares(all []*verdict) []share {
 		if len(k.Launched) != 1 || len(last.Entries) != 1 {
 			continue
 		}
-		u, e, real := last.Entries[0], k.Estimated, k.Launched[0]
+		u, e := last.Entries[0], k.Estimated
+		real := k.Launched[0]
 		off := u.Registers - e.Registers
-		list[0].add(off >= -16 && off <= 16, off > 16)
-		here := k.spec.Occupancy(u.Registers, real.Shared+u.Smem, real.Threads).Blocks
-		there := k.spec.Occupancy(e.Registers, e.Shared, e.Threads).Blocks
-		list[1].add(here == there, there > here)
-		list[2].add(e.Shared == real.Shared+u.Smem, e.Shared < real.Shared+u.Smem)
+		list[0].add(
+			off >= -16 && off <= 16, off > 16,
+		)
+		bytes := real.Shared + u.Smem
+		here := k.spec.Occupancy(
+			u.Registers, bytes, real.Threads,
+		)
+		there := k.spec.Occupancy(
+			e.Registers, e.Shared, e.Threads,
+		)
+		list[1].add(
+			here.Blocks == there.Blocks,
+			there.Blocks > here.Blocks,
+		)
+		list[2].add(e.Shared == bytes, e.Shared < bytes)
 	}
 	return list
 }
@@ -141,12 +207,14 @@ var knownText string
 // A shortfall is a promise that is known not to be kept yet.
 type shortfall struct {
 	promise string
+	// Kernels are those whose names match.
 	kernels *regexp.Regexp
 	// Bound is the number that is tolerated: the most of a kernel, the least percentage
 	// of all.
 	bound float64
 	cause string
-	used  int
+	// Used counts what was excused.
+	used int
 }
 
 // shortfalls reads known.txt: promise, regular expression, bound, cause.
@@ -178,7 +246,8 @@ func shortfalls(text string) (all []*shortfall, err error) {
 // excuse is the shortfall that a finding is an instance of, nil if there is none.
 func excuse(all []*shortfall, f finding) *shortfall {
 	for _, s := range all {
-		if s.promise == f.Promise && s.kernels.MatchString(f.Kernel) && f.Value <= s.bound {
+		if s.promise == f.Promise && f.Value <= s.bound &&
+			s.kernels.MatchString(f.Kernel) {
 			s.used++
 			return s
 		}

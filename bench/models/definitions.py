@@ -101,14 +101,17 @@ modeling_flax_gemma.create_sinusoidal_positions = rotary_table
 modeling_flax_mistral.create_sinusoidal_positions = rotary_table
 
 
+LAYERS = 2  # of Llama; make.py -layers 32 is all of Llama 3 8B
+
+
 def llama_widths(small, length):
-    """Llama 3 8B with two layers; its vocabulary is 128256."""
+    """Llama 3 8B with LAYERS layers; its vocabulary is 128256."""
     from transformers import LlamaConfig
 
     widths = dict(hidden_size=4096, intermediate_size=14336, num_attention_heads=32, num_key_value_heads=8, vocab_size=128256)
     if small:
         widths = dict(hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=2, vocab_size=128)
-    return LlamaConfig(num_hidden_layers=2, max_position_embeddings=length, rms_norm_eps=1e-5, **widths)
+    return LlamaConfig(num_hidden_layers=LAYERS, max_position_embeddings=length, rms_norm_eps=1e-5, **widths)
 
 
 def llama_block(small):

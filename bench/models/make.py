@@ -1,4 +1,4 @@
-"""Makes the texts of the corpus: python make.py [-small] [NAME…] FOLDER.
+"""Makes the texts of the corpus: python make.py [-small] [-layers N] [NAME…] FOLDER.
 
 For each model and each of its passes (forward, train) it writes the StableHLO
 and XLA:CPU's optimised HLO, compressed. Weights are parameters; nothing is run.
@@ -55,16 +55,19 @@ def programs(name, small):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-small", action="store_true", help="small widths, for run.py")
+    parser.add_argument("-layers", type=int, help="layers of llama3, as StableHLO only: 32 is the whole model")
     parser.add_argument("name", nargs="*", help="models; all without")
     parser.add_argument("folder")
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
+    definitions.LAYERS = options.layers or definitions.LAYERS
     for name in options.name or definitions.MODELS:
         for kind, function, arguments in programs(name, options.small):
             start = time.time()
             lowered = jax.jit(function, keep_unused=True).lower(*arguments)
             write(options.folder, f"{name}.{kind}.mlir", lowered.as_text())
-            write(options.folder, f"{name}.{kind}.hlo", optimised(lowered))
+            if not options.layers:
+                write(options.folder, f"{name}.{kind}.hlo", optimised(lowered))
             print(f"{name}.{kind}: {time.time() - start:.1f} s", file=sys.stderr)
 
 
