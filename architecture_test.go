@@ -82,7 +82,7 @@ var mayImport = map[string][]string{
 	"symtile/source":                     {},
 	"symtile/layout":                     {"symtile/hlo", "symtile/hlo/packing", "symtile/index"},
 	"symtile/layout/draw":                {"symtile/layout"},
-	"tuner":                              {"cache", "cost", "kernels", "kernels/check", "symtile", "symtile/hlo"},
+	"tuner":                              {"cache", "cost", "kernels", "kernels/check", "search", "symtile", "symtile/hlo"},
 	"tuner/report":                       {"cache", "cost", "kernels"},
 }
 

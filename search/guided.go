@@ -34,12 +34,15 @@ type Settings struct {
 //     all values of single parameters, then pairs of steps, whatever is predicted;
 //   - where that is exhausted, every second time: a point that differs from all that
 //     were observed in as many parameters as there is one;
-//   - otherwise the point of the largest expected improvement.
+//   - otherwise the point of the largest expected improvement; every fourth time that of a
+//     process without a price and with the covariance of the beginning: one that was
+//     fitted to neighbours is too sure of what is far from them.
 type Guided struct {
 	space    *Space
 	settings Settings
 	rng      *rand.Rand
 	model    *surrogate
+	broad    *surrogate // as it was before anything was fitted, and without a price
 	failures *failures
 	trials   []Trial
 	best     Trial // of the least time; a failure as long as all failed
@@ -53,6 +56,7 @@ const (
 	firstFit     = 6    // observations before the covariance is fitted
 	fitEvery     = 8    // it is fitted again after an eighth more
 	maxPool      = 8192 // points that are predicted at a time
+	broadEvery   = 4    // evaluations of which one trusts nothing that was fitted
 	probeEvery   = 3    // evaluations of which one takes new directions
 	littleGain   = 2e-3 // expected improvement below which the neighbourhood goes first
 	closingShare = 4    // of the evaluations, one in so many is at the end
@@ -68,12 +72,18 @@ func NewGuided(s *Space, settings Settings) *Guided {
 		probes:   newProbes(s),
 		failures: newFailures(s),
 		best:     Trial{Seconds: math.Inf(1)},
-		model: &surrogate{
-			space: s,
-			price: centredLogs(settings.Prior, len(s.Points)),
-			trust: 1,
-			cov:   newCovariance(s),
-		},
+		model:    newSurrogate(s, settings.Prior),
+		broad:    newSurrogate(s, nil),
+	}
+}
+
+// newSurrogate has no observations; nil are no prices.
+func newSurrogate(s *Space, prices []float64) *surrogate {
+	return &surrogate{
+		space: s,
+		price: centredLogs(prices, len(s.Points)),
+		trust: 1,
+		cov:   newCovariance(s),
 	}
 }
 
@@ -132,7 +142,7 @@ func (g *Guided) Next(n int) []int {
 	if g.timed() > 0 {
 		g.learn()
 	}
-	mark := g.model.mark()
+	mark, broad := g.model.mark(), g.broad.mark()
 	for len(out) < n && len(g.taken) < len(g.space.Points) {
 		k := g.choose()
 		out = append(out, k)
@@ -140,9 +150,11 @@ func (g *Guided) Next(n int) []int {
 		g.probes.take(g.space.Points[k])
 		if len(out) < n && g.timed() > 0 {
 			g.model.believe(k)
+			g.broad.believe(k)
 		}
 	}
 	g.model.reset(mark)
+	g.broad.reset(broad)
 	return out
 }
 
@@ -168,7 +180,11 @@ func (g *Guided) choose() int {
 	if g.timed() == 0 {
 		return g.start()
 	}
-	gains := g.gains()
+	m := g.model
+	if len(g.taken)%broadEvery == 0 {
+		m = g.broad
+	}
+	gains := g.gains(m)
 	if len(g.taken)%probeEvery == probeEvery-1 {
 		if k, found := g.probe(gains); found {
 			return k
@@ -235,16 +251,16 @@ func (g *Guided) closing() bool {
 
 // gains are the expected improvements of the pool, as a share of the best time, times
 // the probability that a point does not fail.
-func (g *Guided) gains() []float64 {
-	mean := g.model.means()
-	low := g.model.scale(g.best.Seconds)
+func (g *Guided) gains(m *surrogate) []float64 {
+	mean := m.means()
+	low := m.scale(g.best.Seconds)
 	out := make([]float64, len(mean))
-	for k, x := range g.model.pool {
+	for k, x := range m.pool {
 		if !g.taken[x] {
 			out[k] = improvement(
 				low,
 				mean[k],
-				g.model.vary[k],
+				m.vary[k],
 			)
 			out[k] *= 1 - g.failures.probability(x)
 		}
@@ -343,22 +359,33 @@ func differences(x, y []int) int {
 }
 
 // learn brings the surrogate up to what was observed. The covariance is fitted again when
-// there is an eighth more to fit it to; then everything is predicted anew.
+// there is an eighth more to fit it to; then everything is predicted anew. A search that
+// is told at once what another one observed in turn comes to the same predictions.
 func (g *Guided) learn() {
-	g.model.setValues(g.trials, g.best)
-	n := len(g.model.points)
-	if n >= firstFit && n >= g.fitted+max(2, g.fitted/fitEvery) {
-		g.model.fit()
+	m := g.model
+	for n := nextFit(g.fitted); n <= len(g.trials); n = nextFit(n) {
+		m.setValues(g.trials[:n])
+		if len(m.points) > 0 {
+			m.fit()
+		}
 		g.fitted = n
-		g.model.pool = nil
+		m.pool = nil
 	}
-	if g.model.pool == nil {
-		g.model.predict(g.pool())
-		return
+	pool := m.pool
+	if pool == nil {
+		pool = g.pool()
 	}
-	for k := len(g.model.low); k < n; k++ {
-		g.model.extend(k)
+	m.update(g.trials, pool)
+	g.broad.update(g.trials, pool)
+}
+
+// nextFit is the number of observations at which the covariance is fitted after it was
+// at n; 0 means never.
+func nextFit(n int) int {
+	if n == 0 {
+		return firstFit
 	}
+	return n + max(2, n/fitEvery)
 }
 
 // pool are the points that are predicted: all, or a sample and the neighbours of the

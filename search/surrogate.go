@@ -38,6 +38,19 @@ func (g *surrogate) between(a, b int) float64 {
 	)
 }
 
+// update takes what was observed, and predicts a pool: by further rows where it is the
+// one of before and what was observed has only grown.
+func (g *surrogate) update(trials []Trial, pool []int) {
+	g.setValues(trials)
+	if g.pool == nil || len(g.pool) != len(pool) || &g.pool[0] != &pool[0] {
+		g.predict(pool)
+		return
+	}
+	for k := len(g.low); k < len(g.points); k++ {
+		g.extend(k)
+	}
+}
+
 // predict makes the pool that is predicted, from scratch.
 func (g *surrogate) predict(pool []int) {
 	g.pool = pool
@@ -52,10 +65,13 @@ func (g *surrogate) predict(pool []int) {
 }
 
 // setValues takes what was observed; failures have no time and are left out.
-func (g *surrogate) setValues(trials []Trial, best Trial) {
+func (g *surrogate) setValues(trials []Trial) {
 	g.points = g.points[:0]
 	g.values = g.values[:0]
-	g.least = math.Log(best.Seconds)
+	g.least = math.Inf(1)
+	for _, t := range trials {
+		g.least = min(g.least, math.Log(t.Seconds))
+	}
 	for _, t := range trials {
 		if !t.Failed() {
 			g.points = append(g.points, t.Point)

@@ -16,10 +16,9 @@ import (
 // explorerShare is the share of the candidates that are drawn at random.
 const explorerShare = 1.0 / 8
 
-// choose picks the plans that are verified and timed: the default plan, which is
-// chosen already, the cheapest plans of the ranking, and a few that are drawn at
-// random from the better half of it. The random ones give the cost model
-// samples where its ranking may be wrong.
+// choose picks the plans that are verified where nothing can be timed: the default plan,
+// which is chosen already, the cheapest plans of the ranking, and a few that are drawn
+// at random from the better half of it.
 func (t *Tuner) choose(chosen, ranked []cost.Ranked) []cost.Ranked {
 	size := t.Options.candidates()
 	taken := map[string]bool{chosen[0].Plan.String(): true}

@@ -32,7 +32,8 @@
 //	symtile.Analyze     the tile program of the fusion, or why there is none
 //	Backend.Plans       the legal plans
 //	cost.Model.Rank     the plans by predicted time
-//	candidates          the default plan, the cheapest plans, a few others
+//	proposals           the default plan, the cheapest plans, and then, one at a
+//	                    time, what a search proposes from the times of those before
 //	verification        every candidate is compiled and compared with the
 //	                    reference interpreter before it is timed
 //	race                the candidates that are right are timed in blocks

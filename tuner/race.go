@@ -124,6 +124,11 @@ func (r *race) resume() error {
 	if r.tuner.Options.Force {
 		earlier = nil
 	}
+	if r.proposals != nil {
+		if err := r.add(r.proposals.known(earlier)); err != nil {
+			return err
+		}
+	}
 	for _, x := range r.candidates {
 		x.resume(earlier)
 		for _, b := range x.trial.Blocks {
@@ -168,30 +173,63 @@ func (r *race) verifyAll(ctx context.Context) error {
 	}
 	r.start()
 	budget := r.tuner.Options.budget()
-	for k, x := range r.candidates {
-		if x.eliminated {
-			continue
-		}
+	for k := 0; ; k++ {
 		if k > 1 && r.remaining().Seconds() < raceShare*budget.Seconds() {
-			r.candidates = r.candidates[:k]
+			r.candidates = r.candidates[:min(k, len(r.candidates))]
 			break
 		}
-		if err := r.verifyAndTime(ctx, x); err != nil {
-			return err
+		if another, err := r.propose(k); !another || err != nil {
+			if err != nil {
+				return err
+			}
+			break
 		}
+		x := r.candidates[k]
 		if !x.eliminated {
-			r.whenStored(Timed{
-				r.header(), x.trial.Plan,
-				x.trial.Median(), k + 1,
-				len(r.candidates), r.remaining(),
-			})
+			if err := r.admit(ctx, k, x); err != nil {
+				return err
+			}
 		}
-		r.store()
+		if r.proposals != nil {
+			r.proposals.observe(&x.trial)
+		}
 	}
 	r.block++
 	if len(r.live()) == 0 {
 		return r.noWinner(ErrNothingRan)
 	}
+	return nil
+}
+
+// propose makes sure that there is a candidate k, by a proposal where there is none yet;
+// false when there is none.
+func (r *race) propose(k int) (bool, error) {
+	if k < len(r.candidates) {
+		return true, nil
+	}
+	if r.proposals == nil {
+		return false, nil
+	}
+	next, more := r.proposals.next(k)
+	if !more {
+		return false, nil
+	}
+	return true, r.add([]cost.Ranked{next})
+}
+
+// admit verifies and times candidate k, and stores what came out.
+func (r *race) admit(ctx context.Context, k int, x *candidate) error {
+	if err := r.verifyAndTime(ctx, x); err != nil {
+		return err
+	}
+	if !x.eliminated {
+		r.whenStored(Timed{
+			r.header(), x.trial.Plan,
+			x.trial.Median(), k + 1,
+			r.planned(), r.remaining(),
+		})
+	}
+	r.store()
 	return nil
 }
 

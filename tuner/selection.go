@@ -24,6 +24,7 @@ type selection struct {
 	key        cache.Key
 	legal      int64        // plans that the backend offers
 	candidates []*candidate // the default plan first
+	proposals  *proposals   // of further candidates; nil where there are none
 	verifier   *check.Verifier
 	end        time.Time // of the budget
 }
@@ -72,8 +73,16 @@ func (s *selection) start() {
 		s.end = d
 	}
 	s.emit(Started{
-		s.header(), len(s.candidates), s.remaining(),
+		s.header(), s.planned(), s.remaining(),
 	})
+}
+
+// planned are the candidates that there will be, unless the budget ends before.
+func (s *selection) planned() int {
+	if s.proposals == nil {
+		return len(s.candidates)
+	}
+	return s.proposals.size
 }
 
 // remaining is what is left of the budget; it is negative once that is spent.

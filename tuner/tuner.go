@@ -209,7 +209,9 @@ func (t *Tuner) measure(
 	return record, err
 }
 
-// newSelection ranks the plans of a program and picks the candidates.
+// newSelection ranks the plans of a program. Where nothing can be timed it picks the
+// candidates, too; otherwise the first one is the default, and the others are proposed
+// while the first are timed.
 func (t *Tuner) newSelection(
 	ctx context.Context, p *symtile.Program,
 ) (*selection, error) {
@@ -251,7 +253,15 @@ func (t *Tuner) newSelection(
 		t.header(p.Fusion.Name),
 		int64(len(plans)),
 	})
-	chosen := t.choose(standard, ranked)
 	s.legal = int64(len(plans))
-	return s, s.add(chosen)
+	if t.Backend.Device().Untimed {
+		return s, s.add(t.choose(standard, ranked))
+	}
+	s.proposals, err = newProposals(
+		t.Options.candidates(), t.Options.Seed, standard[0], ranked,
+	)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.add(standard)
 }

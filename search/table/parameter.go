@@ -92,7 +92,7 @@ func (p Parameter) searched(values []json.RawMessage) (search.Parameter, error) 
 	return out, fmt.Errorf("parameter %s: type %q; it is integer, real, flag or text", p.Name, p.Type)
 }
 
-// distinct refuses a value that is there twice.
+// distinct refuses a value that is there twice, in whichever spelling.
 func (p Parameter) distinct(x search.Parameter) error {
 	sorted := slices.Sorted(slices.Values(x.Values))
 	if len(slices.Compact(sorted)) < len(x.Values) {

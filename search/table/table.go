@@ -75,7 +75,8 @@ type Table struct {
 	Failures []string
 }
 
-// maxBytes bounds a table, and a line of one.
+// maxBytes bounds a table, and a line of one: the largest that are published have some
+// hundred MiB.
 const maxBytes = 1 << 30
 
 // Open reads the table of a file.

@@ -26,7 +26,7 @@ const (
 
 	// The rectangle of the points in that square, which leaves room for the
 	// labels of the axes.
-	scatterLeft   = 44.0
+	scatterLeft   = 64.0
 	scatterBottom = scatterSize - 34
 	scatterRight  = scatterSize - 10
 	scatterTop    = 8.0
@@ -178,7 +178,8 @@ func scatter(plans []planRow) template.HTML {
 	var all []float64
 	for _, p := range plans {
 		if p.Predicted > 0 {
-			all = append(all, p.Predicted, p.Median)
+			// Points stay off the frame.
+			all = append(all, p.Predicted/1.06, p.Predicted*1.06, p.Median/1.06, p.Median*1.06)
 		}
 	}
 	if len(all) == 0 {
@@ -188,7 +189,7 @@ func scatter(plans []planRow) template.HTML {
 	y := newScale(all, scatterBottom, scatterTop)
 	f := newSVG(scatterSize, scatterSize, "predicted against measured time")
 	f.addGrid(x, y)
-	f.add(`<line class="agree" x1="44" y1="%g" x2="%g" y2="8"/>`, scatterBottom, scatterRight)
+	f.add(`<line class="agree" x1="%g" y1="%g" x2="%g" y2="8"/>`, scatterLeft, scatterBottom, scatterRight)
 	for _, p := range plans {
 		if p.Predicted > 0 {
 			f.add(`<g class="%s"><circle cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle></g>`,
@@ -211,8 +212,8 @@ func (f *svg) addGrid(x, y scale) {
 		f.add(`<text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
 			at, scatterSize-20, textAnchor(at, scatterSize), Seconds(v))
 		at = y.at(v)
-		f.add(`<line class="grid" x1="44" x2="%g" y1="%.1f" y2="%.1f"/>`, scatterRight, at, at)
-		f.add(`<text class="tick" x="40" y="%.1f" text-anchor="end">%s</text>`, at+3, Seconds(v))
+		f.add(`<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, scatterLeft, scatterRight, at, at)
+		f.add(`<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, scatterLeft-4, at+3, Seconds(v))
 	}
 }
 

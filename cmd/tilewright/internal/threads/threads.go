@@ -199,6 +199,7 @@ func (d *drawing) add(number int, t gpu.Touch) error {
 			draw.MaxCells, t.Array,
 		)
 	}
+	// A lane has one place in memory for each instruction.
 	for _, p := range points {
 		c := draw.Cell{
 			From:  p.Offset,
@@ -256,7 +257,7 @@ func (d *drawing) elements(t gpu.Touch, c draw.Cell) {
 // pageSize finds the width and the height of a page, as package draw writes them.
 var pageSize = regexp.MustCompile(`width="([0-9.]+)" height="([0-9.]+)" role="img"`)
 
-// number is a number that draw wrote.
+// number is a number that package draw wrote, whose form the pattern has checked.
 func number(text []byte) float64 {
 	x, _ := strconv.ParseFloat(string(text), 64)
 	return x
@@ -269,6 +270,7 @@ func stacked(pages [][]byte) []byte {
 		return pages[0]
 	}
 	var body strings.Builder
+	// The height so far is where the next page begins.
 	width, height := 0.0, 0.0
 	for _, page := range pages {
 		at := pageSize.FindSubmatch(page)

@@ -1,0 +1,175 @@
+package tuner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/search"
+)
+
+// Proposals say which plan of a fusion is verified and timed next: the default plan, then
+// the cheapest ones, up to half of the candidates, and from there on what a search
+// proposes that has learned from the times of the ones before. The price cannot keep
+// a knob or a direction of tile sizes from being tried (search.Guided).
+type proposals struct {
+	plans  []cost.Ranked  // the points of the space
+	points map[string]int // by the text of their plans
+	search *search.Guided
+	size   int // candidates, with the default plan
+}
+
+// priceShare is the share of the candidates that the price chooses.
+const priceShare = 0.5
+
+// newProposals makes a space of ranked plans, for so many candidates. The default plan is
+// one of its points even if the backend does not offer it.
+func newProposals(
+	candidates int, seed int64, standard cost.Ranked, ranked []cost.Ranked,
+) (*proposals, error) {
+	p := &proposals{points: map[string]int{}}
+	for _, r := range append([]cost.Ranked{standard}, ranked...) {
+		text := r.Plan.String()
+		if _, twice := p.points[text]; !twice {
+			p.points[text] = len(p.plans)
+			p.plans = append(p.plans, r)
+		}
+	}
+	p.size = min(candidates, len(p.plans))
+	space, err := spaceOf(p.plans)
+	if err != nil {
+		return nil, err
+	}
+	settings := search.Settings{
+		Seed:        uint64(seed),
+		Evaluations: p.size,
+	}
+	for k, r := range p.plans {
+		settings.Prior = append(settings.Prior, r.Seconds)
+		if k <= int(priceShare*float64(p.size)) {
+			settings.First = append(settings.First, k) // the default, and the cheapest
+		}
+	}
+	p.search = search.NewGuided(space, settings)
+	return p, nil
+}
+
+// next are the plans after the default one that have been tried before, in their order,
+// and then, one at a time, what the search proposes; false when there are enough.
+func (p *proposals) next(tried int) (cost.Ranked, bool) {
+	if tried >= p.size {
+		return cost.Ranked{}, false
+	}
+	named := p.search.Next(1)
+	if len(named) == 0 {
+		return cost.Ranked{}, false
+	}
+	return p.plans[named[0]], true
+}
+
+// observe tells the search what the first sample of a plan took. A plan that failed, and
+// one that was never timed, has no time.
+func (p *proposals) observe(t *cache.Trial) {
+	k, legal := p.points[t.Plan]
+	if !legal {
+		return
+	}
+	seconds := math.Inf(1)
+	if t.Failure == "" && len(t.Samples) > 0 {
+		seconds = t.Median()
+	}
+	p.search.Observe(
+		search.Trial{Point: k, Seconds: seconds},
+	)
+}
+
+// known are the plans, beside the default one, that an interrupted race has tried and
+// that are legal today, as many as there may be candidates.
+func (p *proposals) known(earlier []cache.Trial) []cost.Ranked {
+	var out []cost.Ranked
+	for _, t := range earlier {
+		k, legal := p.points[t.Plan]
+		if legal && k > 0 && len(out)+1 < p.size {
+			out = append(out, p.plans[k])
+		}
+	}
+	return out
+}
+
+// spaceOf is the space of plans: a parameter for each tile size, and one for each knob,
+// whose absence is a value before all others.
+func spaceOf(plans []cost.Ranked) (*search.Space, error) {
+	var knobs []string
+	for _, r := range plans {
+		for _, k := range r.Plan.Knobs {
+			knobs = append(knobs, k.Name)
+		}
+	}
+	slices.Sort(knobs)
+	knobs = slices.Compact(knobs)
+	tiles := len(plans[0].Plan.Tiles)
+	columns := make([][]int64, tiles+len(knobs))
+	for _, r := range plans {
+		if len(r.Plan.Tiles) != tiles {
+			return nil, fmt.Errorf(
+				"plans of %d and of %d tile sizes",
+				tiles,
+				len(r.Plan.Tiles),
+			)
+		}
+		for i, v := range coordinates(r.Plan, knobs) {
+			columns[i] = append(columns[i], v)
+		}
+	}
+	var parameters []search.Parameter
+	for i := range columns {
+		name := fmt.Sprintf("s%d", i)
+		if i >= tiles {
+			name = knobs[i-tiles]
+		}
+		slices.Sort(columns[i])
+		columns[i] = slices.Compact(columns[i])
+		parameters = append(parameters, parameterOf(name, columns[i]))
+	}
+	var points [][]int
+	for _, r := range plans {
+		x := make([]int, len(columns))
+		for i, v := range coordinates(r.Plan, knobs) {
+			x[i], _ = slices.BinarySearch(
+				columns[i],
+				v,
+			)
+		}
+		points = append(points, x)
+	}
+	return search.NewSpace(parameters, points)
+}
+
+// absent is the coordinate of a knob that a plan does not have.
+const absent = math.MinInt64
+
+// coordinates are the tile sizes of a plan and its knobs.
+func coordinates(p kernels.Plan, knobs []string) []int64 {
+	out := slices.Clone([]int64(p.Tiles))
+	for _, name := range knobs {
+		out = append(out, p.Knob(name, absent))
+	}
+	return out
+}
+
+// parameterOf is the parameter with some values, which are sorted. It has numbers where
+// it is never absent.
+func parameterOf(name string, values []int64) search.Parameter {
+	p := search.Parameter{Name: name}
+	for _, v := range values {
+		p.Values = append(p.Values, fmt.Sprint(v))
+		p.Numbers = append(p.Numbers, float64(v))
+	}
+	if len(values) > 0 && values[0] == absent {
+		p.Numbers = nil
+	}
+	return p
+}
