@@ -273,12 +273,14 @@ func askAll(s *cache.Snapshot) (errs int, harm string) {
 		case err != nil:
 			errs++
 		case !found:
-			return errs, fmt.Sprintf("record %d is missed without an error", n)
+			harm = fmt.Sprintf("record %d is missed without an error", n)
+			return errs, harm
 		case string(hit.Plan) != want.Plan ||
 			hit.Seconds != want.Seconds ||
 			hit.SafeDiff(want.Safe) != nil:
 			// The digest of the record is compared before its key: this cannot be.
-			return errs, fmt.Sprintf("record %d is %+v", n, hit)
+			harm = fmt.Sprintf("record %d is %+v", n, hit)
+			return errs, harm
 		}
 	}
 	return errs, ""

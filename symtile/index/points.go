@@ -367,6 +367,7 @@ func (f *fitting) block(least int) (ok bool) {
 	stride := coprimeStride(total)
 	n := 0 // of kept
 	for n < least && f.visited < total && f.steps >= 0 {
+		// Without conditions every point is kept.
 		f.n = blockPoints - n
 		if len(f.conds) == 0 && least == samplePoints {
 			f.n = samplePoints
@@ -561,6 +562,7 @@ func (f *fitting) box() bool {
 // box only their range is known, which widens in.
 func (f *fitting) condition(sum lin, in Interval) {
 	r := f.d.r
+	// sum = own + rest
 	own := constForm(sum.c)
 	rest := lin{}
 	for i, t := range sum.t {

@@ -153,6 +153,7 @@ func (f *fitting) solution(rank int, q int32) (lin, bool) {
 	r := f.d.r
 	y := lin{}
 	for i, v := range k[:n] {
+		// Rounding errors are far below a half for values of this size.
 		whole := math.Round(v)
 		if math.Abs(v) > 1<<40 || math.Abs(v-whole) > 1e-3 {
 			return lin{}, false
@@ -238,6 +239,8 @@ func (f *fitting) gatherDivisors(x lin) {
 	for m := int64(2); m <= maxDivisor; m++ {
 		f.divisors = append(f.divisors, m)
 	}
+	// Divisors that are not below maxDivisor come from the sum itself.
+	//
 	// A quotient inside another one is divided by the product of both.
 	for i, q := range f.pool {
 		d := f.d.r.atoms[q].d
@@ -379,6 +382,7 @@ func (p *planar) possible() bool {
 		}
 		p.j[i] = int64(math.Round(s * float64(p.m)))
 	}
+	// No bound yet: every point moves one of the ends.
 	p.lo, p.hi = minusInf, plusInf
 	return p.bound(&p.f.target)
 }
@@ -473,6 +477,7 @@ func (f *fitting) stepped(x lin, cost int32) (lin, bool) {
 		!f.tabulate(x) {
 		return lin{}, false
 	}
+	// Either slope may be the one of the steps.
 	for i, b := range f.slopes {
 		y, ok := f.steppedBy(b, f.slopes[1-i])
 		if ok && f.d.r.minCost(y) < cost {

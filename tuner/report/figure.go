@@ -118,7 +118,7 @@ func timingStrip(plans []planRow, session kernels.ClockStats) template.HTML {
 func (f *svg) addTimings(p planRow, x scale, y float64, session kernels.ClockStats) {
 	f.add(`<g class="%s">`, figureClass(p.Role))
 	f.add(`<text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`,
-		labelWidth-12, y+4, html.EscapeString(truncate(p.Plan, 32)))
+		labelWidth-12, y+4, html.EscapeString(truncate(p.Plan, 28)))
 	for n, s := range p.Samples {
 		f.add(`<circle cx="%.1f" cy="%.1f" r="2.4"`, x.at(s), y)
 		f.add("%s", clockMark(p.Trial, n, session))
