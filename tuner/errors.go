@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
@@ -58,17 +59,32 @@ func (e *TooSlowError) Error() string {
 	)
 }
 
-// An UnkeptError says that what was measured of a fusion is not stored. With the
-// Result of a winner it is about that; the samples are in a journal if there could
-// be one.
+// An UnkeptError says what of a fusion could not be stored. What was stored before
+// stays.
 type UnkeptError struct {
 	Fusion string // name of the fusion
-	Err    error  // of the database and, of samples, of the journal
+	// Winner is the plan that is not stored as the winner; empty where there is none.
+	Winner string
+	// Kept says that all samples are in the database or a journal beside it, from where
+	// a later race goes on. Lost says that some are in neither; what was not timed has
+	// none to keep or to lose.
+	Kept, Lost bool
+	Err        error // of the database and, of samples, of the journal
 }
 
-// Error names the fusion.
+// Error names the fusion, and what is kept and what not.
 func (e *UnkeptError) Error() string {
-	return fmt.Sprintf("%s: what was measured is not kept: %v", e.Fusion, e.Err)
+	var what []string
+	if e.Winner != "" {
+		what = append(what, fmt.Sprintf("the winner %s is not stored", e.Winner))
+	}
+	switch {
+	case e.Kept:
+		what = append(what, "all samples are, and the next race goes on from them")
+	case e.Lost:
+		what = append(what, "samples that were not stored before are lost")
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Fusion, strings.Join(what, "; "), e.Err)
 }
 
 // Unwrap returns the errors of the files.

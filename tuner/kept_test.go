@@ -3,8 +3,10 @@ package tuner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +90,9 @@ func TestHeldDatabase(t *testing.T) {
 	if !errors.As(err, &unkept) || !errors.Is(err, cache.ErrBusy) || r.Record.Plan != "16 v=2" {
 		t.Errorf("winner %q, %v", r.Record.Plan, err)
 	}
+	if want := ": the winner 16 v=2 is not stored; all samples are, and the next race goes on from them: "; !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,25 +143,35 @@ func TestHeldBeforeTheRace(t *testing.T) {
 // otherKey is the key of nothing that the lab tunes.
 var otherKey = cache.Key{Device: "lab", Backend: "lab"}
 
-// What cannot be stored anywhere is said, with the interrupt.
-func TestInterruptTellsTheTruth(t *testing.T) {
-	l := newLab(5, 0.02, 2e-3, 1.5e-3, 1.0e-3, 1.02e-3)
-	dir := filepath.Join(t.TempDir(), "d")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l.stopAt = 30
-	l.stop = func() {
-		cancel()
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	}
-	var unkept *UnkeptError
-	_, err := l.tuner(filepath.Join(dir, "t.db"), Options{}).Tune(ctx, fusionOf(t))
-	if !errors.Is(err, context.Canceled) || !errors.As(err, &unkept) {
-		t.Errorf("got %v", err)
+// What cannot be stored anywhere is said, with the interrupt and without.
+func TestUnkeptTellsTheTruth(t *testing.T) {
+	for name, interrupt := range map[string]bool{"interrupted": true, "done": false} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(5, 0.02, 2e-3, 1.5e-3, 1.0e-3, 1.02e-3)
+			dir := filepath.Join(t.TempDir(), "d")
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			l.stopAt = 30
+			l.stop = func() {
+				if interrupt {
+					cancel()
+				}
+				if err := os.RemoveAll(dir); err != nil {
+					t.Error(err)
+				}
+			}
+			var unkept *UnkeptError
+			r, err := l.tuner(filepath.Join(dir, "t.db"), Options{}).Tune(ctx, fusionOf(t))
+			if errors.Is(err, context.Canceled) != interrupt || !errors.As(err, &unkept) {
+				t.Fatalf("got %v", err)
+			}
+			if want := ": the winner " + r.Record.Plan + " is not stored; samples that were not stored before are lost: "; !strings.Contains(unkept.Error(), want) {
+				t.Errorf("got %v, want %q", unkept, want)
+			}
+		})
 	}
 }
 

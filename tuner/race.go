@@ -86,13 +86,15 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 			again, err = r.confirm(ctx)
 		}
 	}
-	if unkept := r.store(); err != nil && unkept != nil {
-		err = errors.Join(err, &UnkeptError{s.fusion.Name, unkept})
+	unkept := r.store()
+	if err == nil {
+		return r.timedRecord()
 	}
-	if err != nil {
-		return r.provisionalRecord(ctx), err
+	record := r.provisionalRecord(ctx)
+	if record.Plan == "" && unkept != nil { // else the record has the samples
+		err = errors.Join(err, &UnkeptError{Fusion: s.fusion.Name, Lost: true, Err: unkept})
 	}
-	return r.timedRecord()
+	return record, err
 }
 
 // maxRunShare is how many budgets a run of the default plan may take by its price, which

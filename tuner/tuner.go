@@ -159,10 +159,7 @@ func (t *Tuner) keep(r cache.Record) (Result, error) {
 		kept, err = t.Cache.Put(r)
 	}
 	if err != nil {
-		if len(r.Trials) > 0 && !r.Untimed {
-			err = errors.Join(err, t.Cache.KeepTrials(r.Key, r.Trials))
-		}
-		return Result{Record: r}, &UnkeptError{r.Name, err}
+		return Result{Record: r}, t.unkept(&r, err)
 	}
 	if !kept { // another tuner was better
 		if better, found, err := t.Cache.Get(r.Key); found && err == nil {
@@ -170,6 +167,17 @@ func (t *Tuner) keep(r cache.Record) (Result, error) {
 		}
 	}
 	return Result{Record: r}, nil
+}
+
+// unkept keeps at least the samples of a record that could not be stored.
+func (t *Tuner) unkept(r *cache.Record, err error) *UnkeptError {
+	e := &UnkeptError{Fusion: r.Name, Winner: r.Plan, Err: err}
+	if len(r.Trials) > 0 && !r.Untimed {
+		lost := t.Cache.KeepTrials(r.Key, r.Trials)
+		e.Kept, e.Lost = lost == nil, lost != nil
+		e.Err = errors.Join(err, lost)
+	}
+	return e
 }
 
 // unlessUnreadable is an error of reading what is stored of a fusion, unless that
