@@ -23,15 +23,21 @@ func PlanNamesOf(p *symtile.Program) PlanNames { return p.DimNames() }
 // PlanNamesOfText are the names for plans of a fusion given as its canonical text; nil
 // if that is no fusion that has tiles.
 func PlanNamesOfText(ctx context.Context, canonical string) PlanNames {
-	m, err := hlo.Parse("record", []byte("HloModule record\n"+canonical))
-	if err != nil {
-		return nil
-	}
-	p, err := symtile.Analyze(ctx, m.Entry)
+	p, err := ProgramOfText(ctx, canonical)
 	if err != nil {
 		return nil
 	}
 	return PlanNamesOf(p)
+}
+
+// ProgramOfText is the tile program of a fusion given as its canonical text. The error
+// is of the text, a *symtile.Untileable, or of ctx.
+func ProgramOfText(ctx context.Context, canonical string) (*symtile.Program, error) {
+	m, err := hlo.Parse("record", []byte("HloModule record\n"+canonical))
+	if err != nil {
+		return nil, err
+	}
+	return symtile.Analyze(ctx, m.Entry)
 }
 
 // Text is a plan with the names of its dimensions: "m=64 n=256 k=32 threads=1". A plan

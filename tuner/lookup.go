@@ -1,9 +1,6 @@
 package tuner
 
 import (
-	"crypto/sha256"
-	"fmt"
-
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -50,29 +47,6 @@ func Lookup(
 		Hit:     true,
 		SafeGap: cache.SafeDiff(r.Safe, id.Safe),
 	}, true, nil
-}
-
-// CheckImported refuses a record from elsewhere whose plans are no plans, or whose
-// text is not that of its fingerprint, and clears Checked: nobody has compared the
-// plan with the reference here. It is a check for cache.DB.Import.
-func CheckImported(r *cache.Record) error {
-	if sha256.Sum256([]byte(r.Canonical)) != r.Fusion {
-		return fmt.Errorf("%.60q: its canonical text is of another fusion than its fingerprint", r.Name)
-	}
-	plans := append([]string{r.Plan}, r.Ties...)
-	if r.Default != "" {
-		plans = append(plans, r.Default)
-	}
-	for _, x := range r.Trials {
-		plans = append(plans, x.Plan)
-	}
-	for _, text := range plans {
-		if _, err := kernels.ParsePlan(text); err != nil {
-			return fmt.Errorf("%.60q: %w", r.Name, err)
-		}
-	}
-	r.Checked = false
-	return nil
 }
 
 // A Snapshot is a published file of winners (cache.DB.Publish), mapped into memory. It

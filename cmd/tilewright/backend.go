@@ -14,6 +14,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/kernels/replay"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
 )
 
 // A driver is a way to open a backend, or the reason why there is none.
@@ -183,6 +184,16 @@ func replayed(file string) (kernels.Backend, error) {
 	}
 	b.PriceBy(cpu.Roofline)
 	return b, nil
+}
+
+// legality holds records against their fusions and the knobs of this program's code
+// generators.
+func legality() *tuner.Legality {
+	return &tuner.Legality{Knobs: map[[2]string]tuner.KnobCheck{
+		{"cpu", cpu.Revision}:                    cpu.CheckKnobs,
+		{"gpu", gpu.Revision}:                    gpu.CheckKnobs,
+		{"gpu", gpu.Revision + kernels.TF32Mark}: gpu.CheckKnobs,
+	}}
 }
 
 // readFor reads a fusion and opens the backend it is meant for.

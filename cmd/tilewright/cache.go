@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/filter"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
@@ -305,7 +305,7 @@ func trialNote(x cache.Trial) string {
 // errors rather than the first.
 func (c *cacheCall) verify() error {
 	n, err := c.db.Verify()
-	if err != nil {
+	if err = errors.Join(err, c.illegal()); err != nil {
 		return fmt.Errorf("%d records; what is wrong:\n%w", n, err)
 	}
 	if c.json {
@@ -313,6 +313,25 @@ func (c *cacheCall) verify() error {
 	}
 	fmt.Fprintf(c.out, "%d records, all sound\n", n)
 	return nil
+}
+
+// illegal are the errors of records that nobody has checked here and whose plans are
+// not legal for their fusions.
+func (c *cacheCall) illegal() error {
+	var errs []error
+	rule := legality()
+	for r, err := range c.db.All() {
+		if err != nil || r.Checked {
+			continue // Verify has reported it
+		}
+		if err := rule.Check(c.ctx, &r); err != nil {
+			errs = append(errs, fmt.Errorf("the record of fusion %x on %.60q: %w", r.Fusion[:4], r.Device, err))
+		}
+		if c.ctx.Err() != nil {
+			return context.Cause(c.ctx)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // merge adds the records and the unfinished trials of another database. Of two
@@ -376,7 +395,7 @@ func (c *cacheCall) load() error {
 		defer f.Close()
 		in = f
 	}
-	kept, total, err := c.db.Import(in, tuner.CheckImported)
+	kept, total, err := c.db.Import(in, legality().Imported(c.ctx))
 	return c.reportMerged(kept, total, err)
 }
 

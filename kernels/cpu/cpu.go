@@ -96,7 +96,7 @@ func (b *Backend) Compile(
 func (b *Backend) compile(
 	p *symtile.Program, plan kernels.Plan,
 ) (*kernel, error) {
-	if err := checkKnobs(plan); err != nil {
+	if err := CheckKnobs(plan); err != nil {
 		return nil, err
 	}
 	q, err := p.At(plan.Tiles)

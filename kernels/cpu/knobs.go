@@ -27,8 +27,9 @@ var knobs = kernels.KnobTable[*facts]{
 	{Name: "unroll", Min: 1, Max: 4, Absent: "vectors computed in turn: 4, 2 where a row takes three passes, or as many as registers hold"},
 }
 
-// checkKnobs reports what is wrong with the knobs of a plan.
-func checkKnobs(plan kernels.Plan) error {
+// CheckKnobs reports which knob of a plan this backend does not have, or which value is
+// out of its range.
+func CheckKnobs(plan kernels.Plan) error {
 	if len(plan.Knobs) == 0 {
 		return nil
 	}

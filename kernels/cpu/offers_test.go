@@ -52,7 +52,7 @@ func TestPlansOffered(t *testing.T) {
 		met := map[string]bool{}
 		plain := map[string]bool{}
 		for plan := range New().Plans(t.Context(), p) {
-			if err := checkKnobs(plan); err != nil {
+			if err := CheckKnobs(plan); err != nil {
 				t.Fatal(err)
 			}
 			if text := plan.String(); met[text] {

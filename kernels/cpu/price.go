@@ -223,7 +223,7 @@ func (x *pricer) Price(plan kernels.Plan, price *kernels.Price) error {
 		return err
 	}
 	if !x.foreign {
-		if err := checkKnobs(plan); err != nil {
+		if err := CheckKnobs(plan); err != nil {
 			return err
 		}
 	}

@@ -71,6 +71,10 @@ var knobTable = kernels.KnobTable[launchFacts]{
 	{Name: "warps", Min: 1, Max: 32, PowerOfTwo: true, Default: 4, Priced: true, Absent: "4 warps of a block", Offers: offerWarps},
 }
 
+// CheckKnobs reports which knob of a plan this backend does not have, or which value is
+// out of the range that it has on any device.
+func CheckKnobs(plan kernels.Plan) error { return knobTable.Check("GPU", plan) }
+
 // field is the field of a knob.
 func (k *knobs) field(name string) *int {
 	switch name {
@@ -139,7 +143,7 @@ var defaultKnobs = func() (k knobs) {
 // knobsOf reads the knobs of a plan and checks them against a device.
 func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 	k := defaultKnobs
-	if err := knobTable.Check("GPU", plan); err != nil {
+	if err := CheckKnobs(plan); err != nil {
 		return k, err
 	}
 	for _, knob := range plan.Knobs {

@@ -1,0 +1,115 @@
+package tuner
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// A KnobCheck reports which knob of a plan a backend does not have, or which value is
+// out of its range.
+type KnobCheck func(kernels.Plan) error
+
+// Legality holds stored plans against the fusions that they are for. It may be used
+// from several goroutines.
+type Legality struct {
+	// Knobs has the check of the knobs of each code generator that is known, by backend
+	// and revision. Knobs of others are not checked.
+	Knobs map[[2]string]KnobCheck
+
+	mu       sync.Mutex
+	programs map[cache.Fingerprint]*symtile.Program // the last few
+}
+
+// maxPrograms bounds the programs that a Legality keeps. An export is sorted by
+// fusion, so that the records of one follow each other.
+const maxPrograms = 64
+
+// Imported is a check for cache.DB.Import: Check, after which nobody has compared the
+// plan with the reference here, so that Checked is cleared.
+func (l *Legality) Imported(ctx context.Context) func(*cache.Record) error {
+	return func(r *cache.Record) error {
+		r.Checked = false
+		return l.Check(ctx, r)
+	}
+}
+
+// Check refuses a record whose text is not that of its fingerprint, or which has a
+// plan that is none, has sizes that are not legal for the fusion, or knobs that the
+// code generator does not have. Trials that failed may have any plan. The error is of
+// the record, or the cause of ctx.
+func (l *Legality) Check(ctx context.Context, r *cache.Record) error {
+	if sha256.Sum256([]byte(r.Canonical)) != r.Fusion {
+		return fmt.Errorf("%.60q: its canonical text is of another fusion than its fingerprint", r.Name)
+	}
+	p, err := l.program(ctx, r)
+	if err != nil {
+		return fmt.Errorf("%.60q: its fusion: %w", r.Name, err)
+	}
+	knobs := l.Knobs[[2]string{r.Backend, r.Codegen}]
+	for _, x := range plansOf(r) {
+		plan, err := kernels.ParsePlan(x.text)
+		if err == nil && x.ran {
+			err = legal(p, plan, knobs)
+		}
+		if err != nil {
+			return fmt.Errorf("%.60q: plan %.60q: %w", r.Name, x.text, err)
+		}
+	}
+	return nil
+}
+
+// legal reports what is wrong with a plan that is said to have run.
+func legal(p *symtile.Program, plan kernels.Plan, knobs KnobCheck) error {
+	if err := p.Check(plan.Tiles); err != nil || knobs == nil {
+		return err
+	}
+	return knobs(plan)
+}
+
+// A storedPlan is the text of a plan of a record.
+type storedPlan struct {
+	text string
+	ran  bool // the record says so
+}
+
+// plansOf are the plans of a record, the winner first.
+func plansOf(r *cache.Record) []storedPlan {
+	all := []storedPlan{{r.Plan, true}}
+	for _, text := range r.Ties {
+		all = append(all, storedPlan{text, true})
+	}
+	if r.Default != "" {
+		all = append(all, storedPlan{r.Default, r.DefaultFailure() == ""})
+	}
+	for _, t := range r.Trials {
+		all = append(all, storedPlan{t.Plan, t.Failure == ""})
+	}
+	return all
+}
+
+// program is the tile program of a record's fusion.
+func (l *Legality) program(ctx context.Context, r *cache.Record) (*symtile.Program, error) {
+	l.mu.Lock()
+	p := l.programs[r.Fusion]
+	l.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	p, err := kernels.ProgramOfText(ctx, r.Canonical)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.programs == nil || len(l.programs) == maxPrograms {
+		l.programs = map[cache.Fingerprint]*symtile.Program{}
+	}
+	l.programs[r.Fusion] = p
+	return p, nil
+}
