@@ -142,6 +142,10 @@ func beside(path, begin, end string) (paths []string) {
 // milliseconds.
 const leftOverAge = time.Minute
 
+// Sweep removes the temporary files beside the database that killed processes have
+// left; a write does so, too. Those that a writer may still have stay.
+func (db *DB) Sweep() { sweep(db.path) }
+
 // sweep removes the temporary files of path and of its journals that killed
 // processes have left.
 func sweep(path string) {

@@ -366,7 +366,7 @@ func (c *cacheCall) export() error {
 	}
 	n := 0
 	var incomplete *cache.LeftOutError
-	out := output.File{Name: c.args[0], Kind: output.Lines, Reads: []string{c.path}, Replace: c.replace}
+	out := c.output("", c.args[0], output.Export, c.replace)
 	err := out.Write(func(w *bufio.Writer) (err error) {
 		n, err = c.db.Export(w)
 		if errors.As(err, &incomplete) {
@@ -401,8 +401,8 @@ func (c *cacheCall) load() error {
 
 // publish writes a snapshot, never over the database itself.
 func (c *cacheCall) publish() error {
-	out := output.File{Name: c.args[0], Reads: []string{c.path}}
-	if err := out.CheckReads(); err != nil {
+	out := c.output("", c.args[0], output.Kind{}, true)
+	if err := out.CheckOthers(); err != nil {
 		return err
 	}
 	write := c.db.Publish

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"io"
 	"strings"
 	"text/tabwriter"
@@ -57,8 +58,8 @@ type call struct {
 	*ending
 	// The command that was called.
 	command command
-	// Arguments that are not parsed yet.
-	rest []string
+	// Arguments that are not parsed yet, and those that are no flags.
+	rest, operands []string
 	// Extents of -shape.
 	shapes shapeList
 	// What was read from the standard input.
@@ -145,13 +146,26 @@ func (c *call) conclude(err error) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(
 			errw, "tilewright %s: %s\nusage: tilewright %s %s\n`tilewright help %s` says more\n",
-			cmd.name, usage.msg, cmd.name,
+			cmd.name, shortened(usage.msg), cmd.name,
 			cmd.args, cmd.name,
 		)
 		return exitUsage
 	}
-	fmt.Fprintf(errw, "tilewright %s: %v\n", cmd.name, err)
+	fmt.Fprintf(errw, "tilewright %s: %s\n", cmd.name, shortened(err.Error()))
 	return exitBad
+}
+
+// maxMessage bounds what a message says of an error, in bytes.
+const maxMessage = 1600
+
+// shortened is a text of at most maxMessage bytes: its beginning and its end.
+func shortened(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	const kept = maxMessage/2 - 40
+	return fmt.Sprintf("%s … (%d bytes) … %s",
+		strings.ToValidUTF8(text[:kept], ""), len(text)-2*kept, strings.ToValidUTF8(text[len(text)-kept:], ""))
 }
 
 // parse reads the flags defined so far, which may stand before, between or
@@ -182,7 +196,29 @@ func (c *call) parse(atLeast, atMost int) ([]string, error) {
 	case atMost >= 0 && len(args) > atMost:
 		return nil, usagef("unexpected argument %q", args[atMost])
 	}
+	c.operands = args
 	return args, c.start()
+}
+
+// output is a file that the command writes, named by a flag or, where that is "", by an
+// argument. It is none of the other files that the command line names, in flags or
+// arguments, be they read or written.
+func (c *call) output(own, name string, kind output.Kind, replace bool) output.File {
+	var others []string
+	if f := c.FlagSet.Lookup("db"); f != nil && own != "db" {
+		others = append(others, f.Value.String()) // also by default
+	}
+	c.Visit(func(f *flag.Flag) {
+		if f.Name != own {
+			others = append(others, strings.Split(f.Value.String(), ",")...)
+		}
+	})
+	for _, a := range c.operands {
+		if own != "" || a != name {
+			others = append(others, a)
+		}
+	}
+	return output.File{Name: name, Kind: kind, Others: others, Replace: replace}
 }
 
 // jsonFlag defines -json; every command that prints a result has it.

@@ -252,6 +252,8 @@ func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 
 // layoutFlags are the flags of the command, as text.
 type layoutFlags struct {
+	// The call, which knows the files that are named.
+	call *call
 	// What ends a measurement.
 	ctx context.Context
 	// The flags that choose what is shown.
@@ -272,7 +274,7 @@ type layoutFlags struct {
 
 // layoutFlags defines the flags.
 func (c *call) layoutFlags() *layoutFlags {
-	f := &layoutFlags{ctx: c.ctx, replace: c.replaceFlag()}
+	f := &layoutFlags{call: c, ctx: c.ctx, replace: c.replaceFlag()}
 	text := func(to *string, name, usage string) {
 		c.StringVar(to, name, "", usage)
 	}
@@ -762,7 +764,7 @@ func (f *layoutFlags) draw(x *coalesce.Access, vector int64, worst coalesce.Warp
 
 // writePicture writes the file of -svg.
 func (f *layoutFlags) writePicture(page []byte) error {
-	return output.File{Name: f.svg, Kind: output.Picture, Replace: *f.replace}.Write(
+	return f.call.output("svg", f.svg, output.Picture, *f.replace).Write(
 		func(w *bufio.Writer) error {
 			_, err := w.Write(page)
 			return err
@@ -978,7 +980,7 @@ func (f *layoutFlags) moveData(l *layout.Layout, j *layoutJSON) error {
 		}
 	}
 	// What is read is never replaced, not even with -f.
-	file := output.File{Name: f.out, Kind: output.NumPy, Reads: []string{f.in}, Replace: *f.replace}
+	file := f.call.output("out", f.out, output.NumPy, *f.replace)
 	if err := file.Check(); err != nil {
 		return err
 	}

@@ -181,3 +181,26 @@ func compressed(t *testing.T, content []byte) []byte {
 	}
 	return to.Bytes()
 }
+
+// Messages quote what is wrong, and stay short.
+func TestMessagesAreShort(t *testing.T) {
+	long := strings.Repeat("A", 100_000)
+	for _, args := range [][]string{
+		{long},
+		{"help", long},
+		{"show", long},
+		{"show", "-fusion", long, long},
+		{"rank", "-device", long, "x"},
+		{"tune", "-budget", long, "x"},
+		{"lookup", "-require", long, "x"},
+		{"cache", long},
+		{"cache", "rm", long},
+		{"layout", "-pack", long, "f32[8,8]"},
+		{"simplify", long},
+	} {
+		var out, errors strings.Builder
+		if status := run(args, strings.NewReader(""), &out, &errors); status == 0 || errors.Len() == 0 || errors.Len() > 2048 {
+			t.Errorf("%.20q: status %d, %d bytes of messages", args, status, errors.Len())
+		}
+	}
+}

@@ -116,7 +116,7 @@ func (c *call) lookup(f lookupFlags, file, name string) error {
 	if err != nil {
 		return err
 	}
-	asked, err := f.open()
+	asked, err := f.open(c)
 	if err != nil {
 		return err
 	}
@@ -180,16 +180,16 @@ type winnerSource struct {
 	winners  *cache.DB
 	snapshot tuner.Snapshot // asked where it is open
 	required bool           // that of the fusion itself only
-	queue    string
+	queue    output.File
 }
 
 // open opens what the flags name.
-func (f *lookupFlags) open() (*winnerSource, error) {
+func (f *lookupFlags) open(c *call) (*winnerSource, error) {
 	b, err := backend(f.device)
 	if err != nil {
 		return nil, err
 	}
-	w := &winnerSource{backend: b, winners: cache.Open(*f.db), required: *f.require != "", queue: *f.queue}
+	w := &winnerSource{backend: b, winners: cache.Open(*f.db), required: *f.require != "", queue: c.output("queue", *f.queue, output.Queue, false)}
 	if *f.snapshot != "" {
 		w.snapshot, err = openSnapshot(*f.snapshot)
 	}
@@ -218,7 +218,7 @@ func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (loo
 	if err != nil {
 		return j, err
 	}
-	if a.Basis != tuner.Exact && w.queue != "" {
+	if a.Basis != tuner.Exact && w.queue.Name != "" {
 		if err := appendMiss(w.queue, fusion, j); err != nil {
 			return j, err
 		}
@@ -265,13 +265,13 @@ type missJSON struct {
 	When      time.Time `json:"when"`
 }
 
-// appendMiss appends a line to a file of JSON lines.
-func appendMiss(file string, fusion *hlo.Computation, j lookupJSON) error {
+// appendMiss appends a line to a queue.
+func appendMiss(queue output.File, fusion *hlo.Computation, j lookupJSON) error {
 	line, err := json.Marshal(missJSON{j.Fusion, j.Print, j.Device, fusion.Canonical(), time.Now().UTC()})
 	if err != nil {
 		return err
 	}
-	return output.File{Name: file, Kind: output.Lines}.Append(line)
+	return queue.Append(line)
 }
 
 // fill takes an answer over.

@@ -41,10 +41,21 @@ func commands() []command {
 }
 
 // run is the whole program: it runs a command and returns the exit status.
-func run(args []string, in io.Reader, stdout, stderr io.Writer) (status int) {
+func run(args []string, in io.Reader, stdout, stderr io.Writer) int {
 	out := &printer{to: stdout}
 	errw := &printer{to: stderr}
 	defer errw.finish()
+	status := dispatch(args, in, out, errw)
+	out.finish()
+	if out.err != nil {
+		fmt.Fprintf(errw, "tilewright %s: cannot print the result: %v\n", shortened(args[0]), out.err)
+		return exitBad
+	}
+	return status
+}
+
+// dispatch finds what the first argument asks for, and does it.
+func dispatch(args []string, in io.Reader, out, errw io.Writer) int {
 	if len(args) == 0 {
 		overview(errw)
 		return exitUsage
@@ -60,17 +71,11 @@ func run(args []string, in io.Reader, stdout, stderr io.Writer) (status int) {
 	if !ok {
 		fmt.Fprintf(
 			errw, "tilewright: unknown command %q%s; `tilewright help` lists them\n",
-			args[0], didYouMean(args[0]),
+			shortened(args[0]), didYouMean(args[0]),
 		)
 		return exitUsage
 	}
-	status = cmd.invoke(args[1:], in, out, errw)
-	out.finish()
-	if out.err != nil {
-		fmt.Fprintf(errw, "tilewright %s: cannot print the result: %v\n", cmd.name, out.err)
-		return exitBad
-	}
-	return status
+	return cmd.invoke(args[1:], in, out, errw)
 }
 
 // A printer writes text for people and programs. It passes no control character
@@ -184,7 +189,7 @@ func help(args []string, out, errw io.Writer) int {
 	}
 	cmd, ok := find(args[0])
 	if !ok {
-		fmt.Fprintf(errw, "tilewright: no command %q%s\n", args[0], didYouMean(args[0]))
+		fmt.Fprintf(errw, "tilewright: no command %q%s\n", shortened(args[0]), didYouMean(args[0]))
 		return exitUsage
 	}
 	return cmd.invoke([]string{"-h"}, strings.NewReader(""), out, errw)

@@ -41,7 +41,7 @@ func runPartition(c *call) error {
 	if *out != "" && c.shapes.count() > 1 {
 		return usagef("-o takes one value of -shape")
 	}
-	file := output.File{Name: *out, Kind: output.HLO, Reads: args, Replace: *replace}
+	file := c.output("o", *out, output.HLO, *replace)
 	if err := file.Check(); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func runReplay(c *call) error {
 	if *strategies != "" {
 		contestants.Methods = strings.Split(*strategies, ",")
 	}
-	page := output.File{Name: *out, Kind: output.Page, Reads: files, Replace: *replace}
+	page := c.output("o", *out, output.Page, *replace)
 	if err := page.Check(); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func runReport(c *call) error {
 	if _, err := c.parse(0, 0); err != nil {
 		return err
 	}
-	page := output.File{Name: *out, Kind: output.Page, Reads: []string{*db}, Replace: *replace}
+	page := c.output("o", *out, output.Page, *replace)
 	if err := page.Check(); err != nil {
 		return err
 	}

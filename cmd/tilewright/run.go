@@ -40,6 +40,8 @@ and f8 ones as uint8, the bits, since NumPy has no such types. Without -tiling o
 
 // runFlags are the flags of run.
 type runFlags struct {
+	// The call, which knows the files that are named.
+	call   *call
 	device deviceFlags
 	// The fusion, the plan and the NumPy files.
 	fusion, tiling, plan, args, out *string
@@ -97,6 +99,7 @@ type runJSON struct {
 func runRun(c *call) error {
 	c.jsonFlag()
 	f := runFlags{
+		call:     c,
 		device:   c.deviceFlag(),
 		fusion:   c.String("fusion", "", "run the fusion of this `name`, when FILE has several"),
 		tiling:   c.String("tiling", "", "tile `sizes`, e.g. 64,32,16"),
@@ -223,15 +226,14 @@ func arrayFiles(list string, n int) []string {
 	return all
 }
 
-// outputs are the n files of -out. Run reads the fusion and the files of -args.
+// outputs are the n files of -out.
 func (f runFlags) outputs(n int) []output.File {
 	if *f.out == "" {
 		return nil
 	}
-	reads := append([]string{f.file}, strings.Split(*f.args, ",")...)
 	var all []output.File
 	for _, name := range arrayFiles(*f.out, n) {
-		all = append(all, output.File{Name: name, Kind: output.NumPy, Reads: reads, Replace: *f.replace})
+		all = append(all, f.call.output("out", name, output.NumPy, *f.replace))
 	}
 	return all
 }

@@ -339,7 +339,7 @@ func (f ptxFlags) touched(c *call, p *symtile.Program, plan kernels.Plan, sheet 
 		if err != nil {
 			return err
 		}
-		file := output.File{Name: *f.svg, Kind: output.Picture, Replace: *f.replace}
+		file := c.output("svg", *f.svg, output.Picture, *f.replace)
 		if err := file.Write(func(w *bufio.Writer) error { _, err := w.Write(picture); return err }); err != nil {
 			return err
 		}

@@ -176,19 +176,14 @@ func runTune(c *call) error {
 	// an hour of measuring must not end in a typing error
 	for _, err := range []error{
 		output.Writable(*f.db),
-		f.output(*f.report, output.Page, files).Check(),
-		f.output(*f.trace, output.Lines, files).Check(),
+		c.output("report", *f.report, output.Page, *f.replace).Check(),
+		c.output("trace", *f.trace, output.Trace, *f.replace).Check(),
 	} {
 		if err != nil {
 			return err
 		}
 	}
 	return f.tune(c, files, begin)
-}
-
-// output is a file that tune writes while it reads files and the database.
-func (f tuneFlags) output(name string, kind output.Kind, files []string) output.File {
-	return output.File{Name: name, Kind: kind, Reads: append([]string{*f.db}, files...), Replace: *f.replace}
 }
 
 // A session is one run of the tune command.
@@ -220,7 +215,7 @@ func (f tuneFlags) tune(c *call, files []string, begin time.Time) error {
 	}
 	s := &session{c: c, f: f, files: files, status: newStatus(c, *f.progress)}
 	defer s.status.stop()
-	observe, finish, err := f.observer(c, s, files)
+	observe, finish, err := f.observer(c, s)
 	if err != nil {
 		return err
 	}
@@ -240,6 +235,7 @@ func (f tuneFlags) tune(c *call, files []string, begin time.Time) error {
 	} else if err != nil {
 		return err // a database that cannot be used, before anything is measured
 	}
+	s.tuner.Cache.Sweep()
 	ctx, stop := c.catchSignals()
 	defer stop()
 	limitMemory()
@@ -318,12 +314,12 @@ func (s *session) interrupted(err error) error {
 // observer shows events on the status and, with -trace, writes them to a file.
 // finish completes the file and reports what could not be written.
 func (f tuneFlags) observer(
-	c *call, s *session, files []string,
+	c *call, s *session,
 ) (observe func(tuner.Event), finish func(), err error) {
 	if *f.trace == "" {
 		return s.status.observe, func() {}, nil
 	}
-	file, err := f.output(*f.trace, output.Lines, files).Stream(firstProcess().restarts > 0)
+	file, err := c.output("trace", *f.trace, output.Trace, *f.replace).Stream(firstProcess().restarts > 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -445,7 +441,7 @@ func (s *session) finish() error {
 		s.c.note("%d fusions: %.2f times as fast as by default plans, by geometric mean", of, s.summary.Mean)
 	}
 	if *s.f.report != "" {
-		err := s.f.output(*s.f.report, output.Page, s.files).Write(func(w *bufio.Writer) error {
+		err := s.c.output("report", *s.f.report, output.Page, *s.f.replace).Write(func(w *bufio.Writer) error {
 			return report.HTML(w, s.page())
 		})
 		if err != nil {

@@ -27,7 +27,9 @@ type Kind struct {
 // already is recognised as one of them.
 var (
 	Page    = Kind{"an HTML page", []string{"<!doctype html"}}
-	Lines   = Kind{"a file of JSON lines", []string{"{"}}
+	Export  = Kind{"an export of records", []string{"{\"fusion\":\""}}
+	Trace   = Kind{"a trace", []string{"{\"time\":\""}}
+	Queue   = Kind{"a queue of misses", []string{"{\"fusion\":\""}}
 	NumPy   = Kind{"a NumPy file", []string{"\x93numpy"}}
 	HLO     = Kind{"HLO text", []string{"hlomodule"}}
 	Picture = Kind{"an SVG picture", []string{"<svg", "<?xml"}}
@@ -40,8 +42,10 @@ type File struct {
 	Name string
 	// Kind of what is written.
 	Kind Kind
-	// Files that the command reads: its database and its inputs.
-	Reads []string
+	// Names of files that the command reads or writes besides: its database, its inputs,
+	// other outputs. A name may be a folder, of whose files none is this one, or have a
+	// suffix, as FILE#2, or a prefix, as replay:FILE. What names no file is ignored.
+	Others []string
 	// Replace a file of another kind (-f), but none that is read.
 	Replace bool
 }
@@ -52,7 +56,7 @@ func (o File) Check() error {
 	if o.Name == "" {
 		return nil
 	}
-	if err := o.CheckReads(); err != nil {
+	if err := o.CheckOthers(); err != nil {
 		return err
 	}
 	if err := o.checkKind(); err != nil {
@@ -61,19 +65,53 @@ func (o File) Check() error {
 	return Writable(o.Name)
 }
 
-// CheckReads compares the output with the files that are read, by inode.
-func (o File) CheckReads() error {
+// CheckOthers compares the output with the other files of the command: by inode, or by
+// name where neither is there yet. Devices and pipes may be named twice.
+func (o File) CheckOthers() error {
 	to, err := os.Stat(o.Name)
-	if err != nil {
+	if err == nil && !to.Mode().IsRegular() {
 		return nil
 	}
-	for _, name := range o.Reads {
-		from, err := os.Stat(name)
-		if err == nil && os.SameFile(from, to) {
-			return fmt.Errorf("cannot write %s: this command reads it", o.Name)
+	for _, named := range o.Others {
+		for _, name := range filesOf(named) {
+			from, missing := os.Stat(name)
+			same := missing == nil && err == nil && os.SameFile(from, to)
+			if same || missing != nil && err != nil && sameName(name, o.Name) {
+				return fmt.Errorf("cannot write %s: this command reads it, or writes it as something else", o.Name)
+			}
 		}
 	}
 	return nil
+}
+
+// sameName reports whether two names are the same place.
+func sameName(a, b string) bool {
+	x, err := filepath.Abs(a)
+	y, err2 := filepath.Abs(b)
+	return err == nil && err2 == nil && x == y
+}
+
+// maxListed bounds the files of a folder that are compared with an output.
+const maxListed = 1 << 12
+
+// filesOf are the files that a name of the command line may stand for.
+func filesOf(name string) []string {
+	all := []string{name}
+	if at := strings.LastIndexAny(name, "#@"); at > 0 {
+		all = append(all, name[:at])
+	}
+	if _, file, found := strings.Cut(name, ":"); found {
+		all = append(all, file)
+	}
+	info, err := os.Stat(name)
+	if err != nil || !info.IsDir() {
+		return all
+	}
+	entries, _ := os.ReadDir(name)
+	for _, e := range entries[:min(len(entries), maxListed)] {
+		all = append(all, filepath.Join(name, e.Name()))
+	}
+	return all
 }
 
 // checkKind looks at the first bytes of a file that would be replaced.
@@ -127,7 +165,7 @@ func Replace(name string, write func(*bufio.Writer) error) error {
 // Append writes a line at the end of a file, which may be missing. One write is one
 // line, also where several processes append.
 func (o File) Append(line []byte) error {
-	if err := o.CheckReads(); err != nil {
+	if err := o.CheckOthers(); err != nil {
 		return err
 	}
 	if err := o.checkKind(); err != nil {
