@@ -256,18 +256,36 @@ func NewFusion(ctx context.Context, f *hlo.Computation, caller *hlo.Instr, at Po
 	j.Tilings = p.Space.Count()
 	j.MoreTilings = j.Tilings == math.MaxInt64
 	j.Space = newSpace(p)
-	value := func(e index.Expr) any { return e.String() }
+	text := 0
+	value := func(e index.Expr) any {
+		s := e.String()
+		text += len(s)
+		return s
+	}
 	if at.Sizes != nil {
 		if p, value, err = programAt(p, at); err != nil {
 			return nil, err
 		}
 	}
 	for _, op := range p.Ops {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if text > maxTileText {
+			return nil, fmt.Errorf(
+				"%s: %s (%s): the tiles up to here have expressions of more than %d MiB; sizes given as numbers shorten them",
+				f.Name, op.Instr.Name, op.Instr.Op, maxTileText>>20,
+			)
+		}
 		j.Tiles = append(j.Tiles, newTile(op, value))
 	}
 	j.Program = p.String()
 	return j, nil
 }
+
+// maxTileText bounds the text of all expressions of a fusion's tiles, in bytes: what is
+// longer takes minutes to write, and nobody reads it.
+const maxTileText = 4 << 20
 
 // index fills in the maps of every parameter and output.
 func (j *Fusion) index(f *hlo.Computation) error {
