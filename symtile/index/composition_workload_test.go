@@ -123,3 +123,53 @@ func BenchmarkWorkloadSimplify(b *testing.B) {
 		}
 	}
 }
+
+// TestAtomBounds evaluates every atom that solving a chain made, for results or for a
+// moment, at the points of the domain: the value is in its bounds.
+func TestAtomBounds(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	work, chains := readChains(t, "testdata/chains/best.jsonl")
+	for i, c := range chains {
+		c.Solve()
+		r := c.domain.r
+		for range 200 {
+			v := make([]int64, len(c.vars))
+			for k, in := range c.vars {
+				v[k] = in.Lo + rnd.Int63n(in.Hi-in.Lo+1)
+			}
+			if _, inside := c.naively(v); !inside {
+				continue
+			}
+			for id := range r.atoms {
+				x, ok := r.valueOf(int32(id), v)
+				if a := &r.atoms[id]; ok && !a.in.Contains(x) {
+					t.Fatalf("%s: an atom of kind %d is %d at %v, not in %v", work[i].ID, a.kind, x, v, a.in)
+				}
+			}
+		}
+	}
+}
+
+// valueOf is the value of an atom made of quotients and remainders by numbers.
+func (r *Ring) valueOf(id int32, v []int64) (x int64, ok bool) {
+	a := &r.atoms[id]
+	switch {
+	case a.kind == atomVar && int(id) < len(v):
+		return v[id], true
+	case a.kind != atomDiv && a.kind != atomFloorDiv && a.kind != atomMod || a.z >= 0:
+		return 0, false
+	}
+	y := r.lin(a.y)
+	sum := y.c
+	for _, u := range y.t {
+		part, ok := r.valueOf(u.a, v)
+		if !ok {
+			return 0, false
+		}
+		sum += u.k * part
+	}
+	if a.kind == atomMod {
+		return floorMod(sum, a.d), true
+	}
+	return FloorDiv(sum, a.d), true
+}

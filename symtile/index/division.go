@@ -120,7 +120,7 @@ func (r *Ring) literally(kind atomKind, x lin, d int64) lin {
 	}
 	y := r.form(x)
 	id, _ := r.atom(kind, y, -1, d)
-	a := &r.atoms[id] // extraction, too, makes such atoms, without bounds
+	a := &r.atoms[id]
 	a.in = in.Div(d)
 	if kind == atomMod {
 		a.in = Interval{0, d - 1}

@@ -293,7 +293,9 @@ func (r *Ring) sameAtom(a, b *atom) bool {
 }
 
 // atom interns the atom of a kind other than atomProduct; had tells that it was
-// there already. The bounds of a new one are the caller's to set.
+// there already. The bounds of a new one follow from its operands; a caller that knows
+// closer ones sets them. Extraction makes atoms, too, which may become operands of what
+// is divided anew.
 func (r *Ring) atom(
 	kind atomKind, y, z int32, d int64,
 ) (id int32, had bool) {
@@ -318,6 +320,14 @@ func (r *Ring) atom(
 	a.z = z
 	a.d = d
 	a.m = 1
+	switch kind {
+	case atomMod:
+		a.in = Interval{0, d - 1}
+	case atomFloorDiv, atomDiv:
+		a.in = r.looseRange(r.lin(y)).Div(d)
+	default:
+		a.in = Unbounded()
+	}
 	r.putAtom(h)
 	return int32(n), false
 }
