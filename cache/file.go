@@ -148,7 +148,8 @@ func (db *DB) create() error {
 }
 
 // tempBeside creates a hidden file in the folder of path, to be renamed or linked
-// to path once it is complete. Its permissions are those that umask leaves.
+// to path once it is complete. Its permissions are those of the file at path or, without
+// one, those that umask leaves.
 func tempBeside(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(
@@ -157,6 +158,9 @@ func tempBeside(path string) (*os.File, error) {
 			)),
 			os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666,
 		)
+		if info, missing := os.Stat(path); err == nil && missing == nil {
+			_ = f.Chmod(info.Mode().Perm()) // a file system may have none
+		}
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}

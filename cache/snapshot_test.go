@@ -172,7 +172,7 @@ func TestPublishRefuses(t *testing.T) {
 }
 
 // TestPublishShrinks: a snapshot is not replaced by one of fewer than half of its
-// records, unless that is asked for.
+// records, unless that is asked for, and keeps its permissions.
 func TestPublishShrinks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	for _, c := range []struct{ records, want int }{{5, 5}, {3, 3}, {1, 0}, {2, 2}} {
@@ -181,8 +181,18 @@ func TestPublishShrinks(t *testing.T) {
 			t.Errorf("%d records: %d, %v", c.records, n, err)
 		}
 	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if n, err := filled(t, 0).PublishOver(path); n != 0 || err != nil {
 		t.Errorf("PublishOver: %d, %v", n, err)
+	}
+	if after, err := os.Stat(path); err != nil || after.Mode() != before.Mode() {
+		t.Errorf("permissions were %v, are %v, %v", before.Mode(), after.Mode(), err)
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/manual"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
+	"github.com/tilewright/tilewright/tuner/report"
 )
 
 // main runs the command line on the process's arguments and streams. Tests call
@@ -79,7 +79,7 @@ func dispatch(args []string, in io.Reader, out, errw io.Writer) int {
 }
 
 // A printer writes text for people and programs. It passes no control character
-// on but tabs and line breaks: ESC of a name, a note or a source reads \u001b, as
+// on but tabs and line breaks (report.Printable): ESC of a name, a note or a source reads \u001b, as
 // in JSON, and does nothing to a terminal. It remembers the first error of its
 // writer, so that a full disk behind standard output does not pass for success.
 type printer struct {
@@ -103,7 +103,7 @@ func (p *printer) Write(b []byte) (int, error) {
 		}
 	}
 	p.held = []byte(string(text[whole:]))
-	_, err := io.WriteString(p.to, printable(string(text[:whole])))
+	_, err := io.WriteString(p.to, report.Printable(string(text[:whole])))
 	if err != nil && p.err == nil {
 		p.err = err
 	}
@@ -115,34 +115,8 @@ func (p *printer) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.held) > 0 {
-		io.WriteString(p.to, printable(string(p.held)))
+		io.WriteString(p.to, report.Printable(string(p.held)))
 	}
-}
-
-// printable spells control characters, but for tabs and line breaks, and bytes
-// that are not UTF-8.
-func printable(text string) string {
-	inert := func(r rune) bool {
-		return r == '\n' || r == '\t' || !unicode.IsControl(r)
-	}
-	if utf8.ValidString(text) &&
-		strings.IndexFunc(text, func(r rune) bool { return !inert(r) }) < 0 {
-		return text
-	}
-	var out strings.Builder
-	for len(text) > 0 {
-		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&out, `\x%02x`, text[0])
-		case inert(r):
-			out.WriteRune(r)
-		default:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		}
-		text = text[size:]
-	}
-	return out.String()
 }
 
 // find looks up a command by its name.

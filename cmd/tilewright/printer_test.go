@@ -11,14 +11,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// hostile text clears a screen and sets a title in four ways.
-const hostile = "x\x1b[2J\x1b]0;t\a\u009b2J\r\x7f"
+// hostile text clears a screen and sets a title in four ways, and turns what follows.
+const hostile = "x\x1b[2J\x1b]0;t\a\u009b2J\r\x7f\u202etxt\u2066y"
 
 // TestTerminal: no control character of names, notes, sources and headers reaches
-// a terminal, from any command that prints them.
+// a terminal or a report, from any command that prints them.
 func TestTerminal(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name, content string) string {
@@ -45,7 +47,14 @@ func TestTerminal(t *testing.T) {
 	good, db := at("good.hlo", fusion), filepath.Join(dir, "a.db")
 	header := "{'descr': '" + hostile + "', 'fortran_order': False, 'shape': (8,), }\n"
 	npy := at("x.npy", "\x93NUMPY\x01\x00"+string([]byte{byte(len(header)), 0})+header)
-	id := m.Entry.Fingerprint()
+	id := kernels.IdentityOf(cpu.New())
+	r.Device, r.Codegen = id.Device, id.Revision
+	here, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reported, page := filepath.Join(dir, "b.db"), filepath.Join(dir, "page.html")
+	print := m.Entry.Fingerprint()
 	for _, args := range [][]string{
 		{"show", at("bad.hlo", "x = f32[8] parameter(0) "+hostile+"\nROOT y = f32[8] negate(x)")},
 		{"show", at("latin.hlo", "x = \x9b2J")},
@@ -57,18 +66,29 @@ func TestTerminal(t *testing.T) {
 		{"cache", "show", "-db", db, hostile},
 		{"cache", "show", "-db", db, hostile + "y"},
 		{"cache", "export", "-db", db},
-		{"cache", "rm", "-db", db, string(hexOf(id))},
+		{"cache", "import", "-db", reported, at("b.jsonl", string(here))},
+		{"report", "-db", reported, "-o", page},
+		{"cache", "rm", "-db", db, string(hexOf(print))},
 		{hostile},
 	} {
 		var out, errs bytes.Buffer
 		run(args, strings.NewReader(""), &out, &errs)
 		text := out.String() + errs.String()
-		if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
-			return unicode.IsControl(r) && r != '\n' && r != '\t'
-		}) {
+		if !isPlain(text) {
 			t.Errorf("%q prints %q", args, text)
 		}
 	}
+	text, err := os.ReadFile(page)
+	if err != nil || !isPlain(string(text)) || !strings.Contains(string(text), `x\u001b[2J`) {
+		t.Errorf("the report is %q, %v", text, err)
+	}
+}
+
+// isPlain reports whether a text is UTF-8 that shows what it says.
+func isPlain(text string) bool {
+	return text != "" && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+	})
 }
 
 // hexOf is the beginning of a fingerprint.

@@ -189,7 +189,7 @@ func (s *status) progressOf(now time.Time, fusion string) string {
 
 // show replaces the live line or, where there is no terminal, prints one.
 func (s *status) show(now time.Time) {
-	text := printable(s.progress(now))
+	text := report.Printable(s.progress(now))
 	if s.live == nil {
 		fmt.Fprintln(s.err, text)
 		return

@@ -39,7 +39,7 @@ type Refusal struct {
 //go:embed page.html
 var files embed.FS
 
-// HTML writes the page.
+// HTML writes the page. Names, notes and other texts of records are Printable on it.
 func HTML(w io.Writer, p Page) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
 		"seconds": Seconds,
@@ -50,7 +50,12 @@ func HTML(w io.Writer, p Page) error {
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, newView(p))
+	var page strings.Builder
+	if err := t.Execute(&page, newView(p)); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, Printable(page.String()))
+	return err
 }
 
 // A view is the page as the template sees it.

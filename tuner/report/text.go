@@ -1,6 +1,11 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Seconds formats a time, given in seconds, with three digits and a unit:
 // "1.23 ms". 0 is "-".
@@ -35,4 +40,34 @@ func percent(regret float64) string {
 		return "unknown"
 	}
 	return fmt.Sprintf("%.1f %%", 100*regret)
+}
+
+// Printable spells what could make a terminal or a page show something else than what
+// is written: control characters but for tabs and line breaks, those that turn the
+// direction of text (Unicode's property Bidi_Control), and bytes that are not UTF-8.
+// ESC reads \u001b, as in JSON.
+func Printable(text string) string {
+	if utf8.ValidString(text) &&
+		strings.IndexFunc(text, func(r rune) bool { return !inert(r) }) < 0 {
+		return text
+	}
+	var out strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&out, `\x%02x`, text[0])
+		case inert(r):
+			out.WriteRune(r)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return out.String()
+}
+
+// inert reports whether a character is shown as itself and changes nothing around it.
+func inert(r rune) bool {
+	return r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r)
 }

@@ -246,8 +246,8 @@ func (f *pendingFile) drop() {
 	}
 }
 
-// tempBeside creates a hidden file in the folder of a name, with the permissions
-// that umask leaves.
+// tempBeside creates a hidden file in the folder of a name, with the permissions of the
+// file of that name or, without one, those that umask leaves.
 func tempBeside(name string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(
@@ -256,9 +256,20 @@ func tempBeside(name string) (*os.File, error) {
 			)),
 			os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666,
 		)
+		if err == nil {
+			takeMode(f, name)
+		}
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}
+	}
+}
+
+// takeMode gives a file the permissions of another, where that is there and the file
+// system has permissions.
+func takeMode(f *os.File, other string) {
+	if info, err := os.Stat(other); err == nil {
+		_ = f.Chmod(info.Mode().Perm())
 	}
 }
 
