@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -87,16 +88,35 @@ func (p *proposals) observe(t *cache.Trial) {
 }
 
 // known are the plans, beside the default one, that an interrupted race has tried and
-// that are legal today, as many as there may be candidates.
+// that are legal today, in its order: as many as there may be candidates, the fastest
+// of them where those are fewer.
 func (p *proposals) known(earlier []cache.Trial) []cost.Ranked {
-	var out []cost.Ranked
+	var tried []cache.Trial
 	for _, t := range earlier {
-		k, legal := p.points[t.Plan]
-		if legal && k > 0 && len(out)+1 < p.size {
-			out = append(out, p.plans[k])
+		if k, legal := p.points[t.Plan]; legal && k > 0 {
+			tried = append(tried, t)
+		}
+	}
+	fastest := slices.Clone(tried)
+	slices.SortStableFunc(fastest, func(a, b cache.Trial) int {
+		return cmp.Compare(secondsOf(&a), secondsOf(&b))
+	})
+	fastest = fastest[:min(len(fastest), max(0, p.size-1))]
+	var out []cost.Ranked
+	for _, t := range tried {
+		if slices.ContainsFunc(fastest, func(f cache.Trial) bool { return f.Plan == t.Plan }) {
+			out = append(out, p.plans[p.points[t.Plan]])
 		}
 	}
 	return out
+}
+
+// secondsOf is the median of a trial, and no time of one that failed or was not timed.
+func secondsOf(t *cache.Trial) float64 {
+	if m := t.Median(); m > 0 && t.Failure == "" {
+		return m
+	}
+	return math.Inf(1)
 }
 
 // spaceOf is the space of plans: a parameter for each tile size, and one for each knob,

@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"testing"
@@ -116,6 +117,16 @@ func TestProposalsResume(t *testing.T) {
 	known := p.known(earlier)
 	if len(known) != 6 { // the default is a candidate already
 		t.Fatalf("%d of 6 plans are known", len(known))
+	}
+	few, err := newProposals(2, 0, ranked[len(ranked)/2], ranked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fastest := slices.MinFunc(known, func(a, b cost.Ranked) int {
+		return cmp.Compare(seconds[a.Plan.String()], seconds[b.Plan.String()])
+	})
+	if only := few.known(earlier); len(only) != 1 || only[0].Plan.String() != fastest.Plan.String() {
+		t.Errorf("of few candidates %v goes on, want %s", only, fastest.Plan)
 	}
 	for k := range earlier {
 		p.observe(&earlier[k])
