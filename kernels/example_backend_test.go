@@ -121,5 +121,5 @@ func Example_backend() {
 	fmt.Println(err)
 	// Output:
 	// plans: 40 tried: 3 checked: true
-	// plan 8,99: tiling [8 99]: size 99 of t1 is outside [1, 16]
+	// plan 8,99: tiling [8 99]: size 99 of d1 is outside [1, 16]
 }

@@ -285,7 +285,7 @@ func NewFusion(ctx context.Context, f *hlo.Computation, caller *hlo.Instr, at Po
 
 // maxTileText bounds the text of all expressions of a fusion's tiles, in bytes: what is
 // longer takes minutes to write, and nobody reads it.
-const maxTileText = 4 << 20
+const maxTileText = 16 << 20
 
 // index fills in the maps of every parameter and output.
 func (j *Fusion) index(f *hlo.Computation) error {
