@@ -173,3 +173,22 @@ func (r *Ring) valueOf(id int32, v []int64) (x int64, ok bool) {
 	}
 	return FloorDiv(sum, a.d), true
 }
+
+// TestManyBlocks solves chains as one that has compared four thousand million blocks of
+// points before: what it remembers of a block is of no other one.
+func TestManyBlocks(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	work, _ := readChains(t, "testdata/chains/best.jsonl")
+	for before := range uint64(40) {
+		_, chains := readChains(t, "testdata/chains/best.jsonl")
+		for i, c := range chains {
+			if int(before)%8 != i%8 {
+				continue
+			}
+			c.fitting.epoch = 1<<32 - before
+			if _, diff := c.compare(rnd); diff != "" {
+				t.Errorf("%s, %d blocks before: %s", work[i].ID, before, diff)
+			}
+		}
+	}
+}

@@ -66,8 +66,8 @@ type fitting struct {
 	// has the number of the block.
 	cols   *[maxFitVars]column
 	atoms  []*column
-	epochs []uint32
-	epoch  uint32
+	epochs []uint64
+	epoch  uint64
 	// The points of the next block that are in the domain.
 	kept *[maxFitVars]column
 	// Values of the sum at the first block, and scratch.
