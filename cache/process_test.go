@@ -287,9 +287,24 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// TestSweep: what killed processes have left is removed by the next write, and
-// what a process may be writing is not.
+// TestSweep: what killed processes have left is removed by the next write, or by one
+// who only reads and asks for it, and what a process may be writing is not.
 func TestSweep(t *testing.T) {
+	write := func(db *DB) error {
+		_, err := db.Put(record(2))
+		return err
+	}
+	ask := func(db *DB) error {
+		db.Sweep()
+		return nil
+	}
+	for _, sweep := range []func(*DB) error{write, ask} {
+		leaveOver(t, sweep)
+	}
+}
+
+// leaveOver puts temporary files beside a database and looks for them after a sweep.
+func leaveOver(t *testing.T, sweep func(*DB) error) {
 	db := filled(t, 1)
 	dir := filepath.Dir(db.path)
 	for name, age := range map[string]time.Duration{
@@ -306,7 +321,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.Put(record(2)); err != nil {
+	if err := sweep(db); err != nil {
 		t.Fatal(err)
 	}
 	if left := beside(db.path, ".", ".new"); len(left) != 1 || len(beside(db.path, "..", ".new")) != 0 {

@@ -44,14 +44,14 @@ func (e *NoWinnerError) Unwrap() error { return e.Err }
 // A TooSlowError says that a fusion is not raced since the budget has no room for a run
 // of it.
 type TooSlowError struct {
-	Fusion string
-	// What one run takes by the price of the default plan, which is at most
-	// maxRunShare of the budget otherwise, or by cost.LowerBound where that is more.
+	Fusion string // its name
+	// Run is what one run takes: by the price of the default plan, over four budgets, or
+	// by cost.LowerBound, at least one budget.
 	Run    time.Duration
-	Budget time.Duration
+	Budget time.Duration // of the race, Options.Budget
 }
 
-// Error says both times, and not the fusion, as that of a NoWinnerError.
+// Error says both times. The fusion is named by what wraps it.
 func (e *TooSlowError) Error() string {
 	return fmt.Sprintf(
 		"one run is predicted to take %v, which is too long for a budget of %v",

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 )
 

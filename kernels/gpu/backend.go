@@ -16,7 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/tilewright/tilewright/symtile/hlo"
 	"slices"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Revision names how code is generated. It is part of every cache key: change
