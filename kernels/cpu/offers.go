@@ -81,7 +81,7 @@ var (
 	splitParts   = []int64{2, 4, 8}
 	pastCaches   = []int64{1}
 	throughCache = []int64{0}
-	fetchedRows  = []int64{1, 4}
+	fetchedBytes = []int64{0, 2 << 10, 6 << 10}
 	longStrip    = []int64{2048}
 )
 
@@ -172,8 +172,8 @@ func offerStreams(f *facts) []int64 {
 	return pastCaches
 }
 
-// offerPrefetch offers fewer and more rows where parameters come from memory.
-func offerPrefetch(f *facts) []int64 {
+// offerAhead offers other distances where parameters come from memory.
+func offerAhead(f *facts) []int64 {
 	computes := func(op symtile.Op) bool {
 		return op.Code == hlo.OpReduce || op.Code.Elementwise()
 	}
@@ -182,7 +182,7 @@ func offerPrefetch(f *facts) []int64 {
 		!slices.ContainsFunc(f.p.Ops, computes) {
 		return nil
 	}
-	return fetchedRows
+	return fetchedBytes
 }
 
 // offerStrips offers longer strips where loops in Go do several pointwise operations on
