@@ -241,7 +241,7 @@ func (r *race) coldSpan() int64 {
 	span := int64(64 << 20)
 	for _, l := range r.tuner.Backend.Device().Levels {
 		if l.Bytes > 0 {
-			span = 2 * l.Bytes
+			span = 2 * cmp.Or(l.Kept, l.Bytes)
 		}
 	}
 	return span
