@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"kernels/cpu/internal/amd64":         {},
 	"kernels/cpu/internal/gemm":          {},
 	"kernels/cpu/internal/portable":      {"kernels", "kernels/reference", "symtile/hlo"},
-	"kernels/cpu/internal/rates":         {"kernels", "kernels/cpu/internal/gemm"},
+	"kernels/cpu/internal/rates":         {"kernels", "kernels/cpu/internal/gemm", "kernels/cpu/internal/vector"},
 	"kernels/cpu/internal/rowkernel":     {"kernels/cpu/internal/amd64", "kernels/cpu/internal/vector", "symtile/hlo"},
 	"kernels/cpu/internal/vector":        {"kernels/cpu/internal/amd64", "kernels/cpu/internal/portable", "symtile/hlo"},
 	"kernels/cpu/internal/workers":       {},

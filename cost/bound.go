@@ -36,7 +36,7 @@ func LowerBound(p *symtile.Program, d kernels.Device) (float64, error) {
 		bound = dotFLOPs(p, x, nil) / peak
 	}
 	bytes := compulsoryBytes(p, x)
-	if k := levelOf(d, bytes); k >= 0 && d.Levels[k].Bandwidth > 0 {
+	if k := levelOf(d.Levels, d.Lanes, bytes); k >= 0 && d.Levels[k].Bandwidth > 0 {
 		bound = max(bound, bytes/(d.Levels[k].Bandwidth*bandwidthSafety))
 	}
 	return bound, nil
@@ -58,17 +58,17 @@ func wholeExtents(p *symtile.Program) (*symtile.Extents, error) {
 
 // levelOf is the innermost level of memory that has room for some bytes, of all lanes
 // together, or else the last; −1 where a device has none.
-func levelOf(d kernels.Device, bytes float64) int {
-	for k, l := range d.Levels {
+func levelOf(levels []kernels.Level, lanes int, bytes float64) int {
+	for k, l := range levels {
 		capacity := float64(l.Bytes)
 		if !l.Shared {
-			capacity *= float64(max(1, d.Lanes))
+			capacity *= float64(max(1, lanes))
 		}
 		if l.Bytes == 0 || bytes <= capacity {
 			return k
 		}
 	}
-	return len(d.Levels) - 1
+	return len(levels) - 1
 }
 
 // dotFLOPs counts the operations of the dots of a program in one tile: of those that are

@@ -1,6 +1,9 @@
 package cost
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -56,7 +59,11 @@ func RoofOf(p *symtile.Program, d kernels.Device, resident int64) (Roof, error) 
 		roof.Work = dotFLOPs(p, x, isFloat)
 		roof.Seconds = roof.Work / peak
 	}
-	if k := levelOf(d, float64(resident)/2); k >= 0 && d.Levels[k].Bandwidth > 0 {
+	kept := slices.Clone(d.Levels)
+	for k, l := range kept {
+		kept[k].Bytes = cmp.Or(l.Kept, l.Bytes)
+	}
+	if k := levelOf(kept, d.Lanes, float64(resident)/2); k >= 0 && d.Levels[k].Bandwidth > 0 {
 		bytes := compulsoryBytes(p, x)
 		if seconds := bytes / d.Levels[k].Bandwidth; seconds > roof.Seconds {
 			roof = Roof{seconds, k, bytes}

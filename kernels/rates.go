@@ -13,6 +13,8 @@ type Rate struct {
 	Value float64 `json:"value"`
 	// Spread is the interquartile range of the rounds over their median.
 	Spread float64 `json:"spread"`
+	// Kept is Level.Kept, in bytes; 0 where it was not measured.
+	Kept int64 `json:"kept,omitempty"`
 	// Mismeasured is why the value that was measured cannot be true, and Value is
 	// that of a typical device instead; "" where nothing contradicts it.
 	Mismeasured string `json:"mismeasured,omitempty"`
@@ -79,6 +81,7 @@ func (r Rates) Apply(d Device) (Device, error) {
 	d.Levels = slices.Clone(d.Levels)
 	for k, rate := range r.Levels {
 		d.Levels[k].Bandwidth = rate.Value
+		d.Levels[k].Kept = rate.Kept
 	}
 	return d, nil
 }

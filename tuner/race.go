@@ -239,9 +239,9 @@ func (r *race) admit(ctx context.Context, k int, x *candidate) error {
 // twice the last cache, so that its inputs come from memory.
 func (r *race) coldSpan() int64 {
 	span := int64(64 << 20)
-	for _, l := range r.tuner.Backend.Identity().Levels {
+	for _, l := range r.tuner.Backend.Device().Levels {
 		if l.Bytes > 0 {
-			span = 2 * l.Bytes
+			span = 2 * cmp.Or(l.Kept, l.Bytes)
 		}
 	}
 	return span

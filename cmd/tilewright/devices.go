@@ -69,6 +69,8 @@ type levelJSON struct {
 	Shared bool `json:"shared"`
 	// Lanes that share one of a shared level; 0 is all of them.
 	Lanes int `json:"lanes,omitempty"`
+	// Kept is the measured bytes of arrays that stay in the last cache.
+	Kept int64 `json:"kept,omitempty"`
 	// Bandwidth of all lanes together, in bytes/s.
 	Bandwidth float64 `json:"bandwidth"`
 }
@@ -160,7 +162,7 @@ func (d driver) describe(db *cache.DB) deviceJSON {
 	for _, l := range dev.Levels {
 		j.Levels = append(j.Levels, levelJSON{
 			l.Name, l.Bytes, l.Shared,
-			l.Lanes, l.Bandwidth,
+			l.Lanes, l.Kept, l.Bandwidth,
 		})
 	}
 	return j
@@ -281,11 +283,19 @@ func (l levelJSON) capacity() string {
 	case l.Bytes == 0:
 		return "unbounded"
 	case l.Shared && l.Lanes > 0:
-		return fmt.Sprintf("%s shared by %d cores", byteSize(l.Bytes), l.Lanes)
+		return fmt.Sprintf("%s shared by %d cores%s", byteSize(l.Bytes), l.Lanes, l.kept())
 	case l.Shared:
-		return byteSize(l.Bytes) + " shared"
+		return byteSize(l.Bytes) + " shared" + l.kept()
 	}
 	return byteSize(l.Bytes) + " a lane"
+}
+
+// kept is what was measured of the last cache.
+func (l levelJSON) kept() string {
+	if l.Kept == 0 {
+		return ""
+	}
+	return ", " + byteSize(l.Kept) + " kept"
 }
 
 // byteSize formats a number of bytes in binary units.

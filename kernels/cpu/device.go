@@ -59,19 +59,29 @@ const (
 // measureDevice is this machine with rates that are measured quickly.
 func measureDevice() kernels.Device {
 	d := identify()
-	r, _ := rates.Measure(context.Background(), d, quickSpan, quickBytes, typicalRates(d)) // nothing ends its context
-	d, _ = r.Apply(d)                                                                      // it has as many levels
+	r, _ := rates.Measure(context.Background(), d, settings(d, quickSpan)) // nothing ends its context
+	d, _ = r.Apply(d)                                                      // it has as many levels
 	return d
 }
 
 // Calibrate measures the rates of this machine for a time, at least one round.
 func (b *Backend) Calibrate(ctx context.Context, span time.Duration) (kernels.Rates, error) {
-	limit := int64(quickBytes)
-	if span > quickSpan {
-		limit = thoroughBytes
-	}
 	d := b.Identity()
-	return rates.Measure(ctx, d, span, limit, typicalRates(d))
+	return rates.Measure(ctx, d, settings(d, span))
+}
+
+// settings are those of measuring a device for a time.
+func settings(d kernels.Device, span time.Duration) rates.Settings {
+	s := rates.Settings{
+		Span:    span,
+		Limit:   quickBytes,
+		Last:    lastShared(d.Levels),
+		Typical: typicalRates(d),
+	}
+	if span > quickSpan {
+		s.Limit = thoroughBytes
+	}
+	return s
 }
 
 // SetRates says what the rates of this machine are, so that Device measures nothing.

@@ -5,6 +5,7 @@ package rates
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -22,18 +23,34 @@ const (
 	rateQuantile   = 0.9                  // of the rounds: other work makes a rate lower, never higher
 )
 
+// Settings say how to measure a device.
+type Settings struct {
+	// Span is the time to measure for; at least one round is.
+	Span time.Duration
+	// Limit is the most bytes of arrays on all lanes together.
+	Limit int64
+	// Last is the index of the last cache that lanes share, of which the bytes that it
+	// keeps are measured; −1: there is none.
+	Last int
+	// Typical rates replace those that contradict each other.
+	Typical kernels.Rates
+}
+
 // Measure measures rounds until a time is over, at least one: a short loop for each rate,
 // on all lanes at once, between two probes. Rounds in which something else ran are left
-// out. Arrays take at most limit bytes on all lanes together. Rates that contradict each
-// other become typical. The error is the cause of a context that ended before.
+// out. The error is the cause of a context that ended before.
 func Measure(
-	ctx context.Context, d kernels.Device, span time.Duration, limit int64, typical kernels.Rates,
+	ctx context.Context, d kernels.Device, s Settings,
 ) (kernels.Rates, error) {
-	loops := loopsOf(d, limit)
+	if s.Last >= 0 {
+		d.Levels = slices.Clone(d.Levels)
+		d.Levels[s.Last].Kept = keptBytes(d.Levels[s.Last].Bytes, max(1, d.Lanes))
+	}
+	loops := loopsOf(d, s.Limit)
 	var probe Probe
 	// Rates of all rounds, and of those in which nothing else ran.
 	var quiet, all [][]float64
-	for end := time.Now().Add(span); len(all) == 0 || time.Now().Before(end); {
+	for end := time.Now().Add(s.Span); len(all) == 0 || time.Now().Before(end); {
 		if ctx.Err() != nil {
 			return kernels.Rates{}, context.Cause(ctx)
 		}
@@ -62,8 +79,9 @@ func Measure(
 	r.FLOPS = rateOf(quiet, 0)
 	for k := range d.Levels {
 		r.Levels = append(r.Levels, rateOf(quiet, k+1))
+		r.Levels[k].Kept = d.Levels[k].Kept
 	}
-	return r.Plausible(d, typical), nil
+	return r.Plausible(d, s.Typical), nil
 }
 
 // rateOf is the rate of loop k, of rounds of which there is at least one.
@@ -89,9 +107,10 @@ func loopsOf(d kernels.Device, limit int64) []loop {
 	loops := []loop{func(int) float64 { return products() }}
 	n := int64(max(1, d.Lanes))
 	for k, l := range d.Levels {
-		span := l.Bytes / 2 / int64(l.SharedBy(d.Lanes))
+		span := cmp.Or(l.Kept, l.Bytes) / 2 / int64(l.SharedBy(d.Lanes))
 		if l.Bytes == 0 && k > 0 {
-			span = 4 * d.Levels[k-1].Bytes / n // what all copy is in no cache
+			inside := d.Levels[k-1]
+			span = 4 * cmp.Or(inside.Kept, inside.Bytes) / n // what all copy is in no cache
 		}
 		loops = append(loops, movesWithin(min(span, limit/n), d.Lanes))
 	}

@@ -16,7 +16,8 @@ func TestMeasure(t *testing.T) {
 		{Name: "memory", Shared: true},
 	}}
 	typical := kernels.Rates{Levels: []kernels.Rate{{Value: 3e9}, {Value: 2e9}, {Value: 1e9}}}
-	r, err := Measure(t.Context(), d, 0, 4<<20, typical)
+	once := Settings{Limit: 4 << 20, Last: 1, Typical: typical}
+	r, err := Measure(t.Context(), d, once)
 	if err != nil || r.Rounds != 1 || len(r.Levels) != 3 || r.FLOPS.Value <= 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -27,7 +28,8 @@ func TestMeasure(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Measure(ended, d, time.Minute, 4<<20, typical); err == nil {
+	once.Span = time.Minute
+	if _, err := Measure(ended, d, once); err == nil {
 		t.Error("it measures after the end of its context")
 	}
 }
