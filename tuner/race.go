@@ -489,6 +489,9 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 		gain.Median, gain.Lo, finite(gain.Hi),
 	}
 	out.Regret = r.regret(winner)
+	if r.bench != nil { // else nothing was timed in this process
+		out.Roof = roofOf(r.tuner.Cache, r.tuner.Backend, r.program, r.bench.Bytes(), out.Seconds)
+	}
 	out.Evidence = clockEvidence(r.tuner.Backend, winner.trial.Clocks)
 	for _, x := range r.ties(winner) {
 		if x != winner {
