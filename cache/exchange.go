@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"strconv"
 
 	"go.etcd.io/bbolt"
 )
@@ -68,8 +67,7 @@ func (db *DB) Export(w io.Writer) (n int, err error) {
 // digestFormat ends a line of an export: the CRC-32C of what stands before it.
 const (
 	digestFormat = `,"digest":"%08x"}`
-	digestStart  = `,"digest":"`
-	digestBytes  = len(digestStart) + len(`01234567"}`)
+	digestBytes  = len(`,"digest":"01234567"}`)
 )
 
 // ExportLine is the line of a record in an export.
@@ -87,12 +85,12 @@ func (r *Record) ExportLine() ([]byte, error) {
 // of the line, which is changed.
 func unedited(line []byte) (text []byte, ok bool) {
 	at := len(line) - digestBytes
-	if at < 0 || !bytes.HasPrefix(line[at:], []byte(digestStart)) {
+	if at < 0 {
 		return nil, false
 	}
-	digits := line[at+len(digestStart):][:8]
-	sum, err := strconv.ParseUint(string(digits), 16, 32)
-	if err != nil || uint32(sum) != crc32.Checksum(line[:at], castagnoli) {
+	sum := crc32.Checksum(line[:at], castagnoli)
+	end := fmt.Appendf(nil, digestFormat, sum)
+	if !bytes.Equal(line[at:], end) {
 		return nil, false
 	}
 	line[at] = '}'
