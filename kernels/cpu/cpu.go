@@ -74,6 +74,7 @@ type kernel struct {
 	code     *amd64.Code   // The machine code of the plan, or nil.
 	// The pool that the scratch of the workers returns to.
 	scratch *scratchPool
+	running sync.Mutex // Held by a run, which may outlast its caller (check.Hung).
 }
 
 // Compile lowers the program at the plan. Plans that cannot run are
@@ -186,6 +187,8 @@ func (k *kernel) Run(
 	if err := checkBuffers("output", out, k.out); err != nil {
 		return 0, err
 	}
+	k.running.Lock()
+	defer k.running.Unlock()
 	return k.programs.run(ctx, in, out)
 }
 
@@ -193,8 +196,13 @@ func (k *kernel) Run(
 // is first.
 func (k *kernel) Deterministic() bool { return true }
 
-// Close releases the workers, their scratch and the pages of machine code.
+// Close releases the workers, their scratch and the pages of machine code. A run that
+// was abandoned keeps them.
 func (k *kernel) Close() error {
+	if !k.running.TryLock() {
+		return nil
+	}
+	defer k.running.Unlock()
 	if !k.programs.region.Close() {
 		return nil
 	}
