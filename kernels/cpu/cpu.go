@@ -92,8 +92,7 @@ func (b *Backend) Compile(
 	return k, nil
 }
 
-// compile lowers the program, without row kernels where the code of one of them
-// does not fit in the registers.
+// compile lowers the program and makes its kernel.
 func (b *Backend) compile(
 	p *symtile.Program, plan kernels.Plan,
 ) (*kernel, error) {
@@ -104,19 +103,35 @@ func (b *Backend) compile(
 	if err != nil {
 		return nil, err
 	}
-	l, body := lower(q, plan, b.spec())
-	if err := l.check(); err != nil {
+	x, err := lowerAndCompile(q, plan, b.spec())
+	if err != nil {
 		return nil, err
+	}
+	return b.kernel(x.lowering, x.body, x.steps)
+}
+
+// A compiledBody is the body of a tile program as steps.
+type compiledBody struct {
+	*lowering
+	body  *schedule
+	steps []step
+}
+
+// lowerAndCompile lowers and compiles a program, without row kernels where the code of
+// one of them does not fit in the registers.
+func lowerAndCompile(
+	q *symtile.Program, plan kernels.Plan, spec deviceSpec,
+) (compiledBody, error) {
+	l, body := lower(q, plan, spec)
+	if err := l.check(); err != nil {
+		return compiledBody{}, err
 	}
 	steps := body.compile()
 	if l.codeErr != nil {
-		l, body = lowerWith(q, plan, b.spec(), false)
+		l, body = lowerWith(q, plan, spec, false)
 		steps = body.compile()
 	}
-	if err := l.check(); err != nil {
-		return nil, err
-	}
-	return b.kernel(l, body, steps)
+	return compiledBody{l, body, steps}, l.check()
 }
 
 // check is the reason why a lowered program cannot run, or nil.
