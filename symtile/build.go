@@ -187,7 +187,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	row, ok := b.table[i.Op]
 	if !ok {
 		return 0, refuse(
-			i, "not-in-op-table", "%s", cmp.Or(i.OpenExtents(), refusalReason(i.Op)),
+			i, "not-in-op-table", "%s", cmp.Or(i.Unknown(), refusalReason(i.Op)),
 		)
 	}
 	if isAccumulator(i) {

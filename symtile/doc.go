@@ -41,6 +41,7 @@
 //	convolution           rewritten as dot of an unfold of a pad; groups become batch dimensions
 //	custom-call           refused: what it computes is not known here
 //	dot                   the tiles of batch and free dimensions, and sequential dimensions of the space for the contracting ones
+//	dynamic-reshape       refused: its extents are known at run time only
 //	dynamic-slice         rewritten as slice, where all starts are constants
 //	                      offset + start, a run-time value that is clamped to keep the slice inside
 //	dynamic-update-slice  rewritten as itself with scalar starts, where HLO gives them as one array
@@ -49,6 +50,7 @@
 //	fft                   refused: every result depends on every element
 //	fusion, call          inlined: tiles propagate through what they call
 //	gather                of the operand the tile along offset dimensions and everything along dimensions with start indices; whole index vectors
+//	get-dimension-size    refused: extents at run time are not known to a tile program
 //	get-tuple-element     the same tile, of the variadic reduce
 //	iota                  reads no operand: element i is offset + i·stride
 //	map                   refused: only a map of one operation is elementwise
@@ -64,6 +66,7 @@
 //	scaled-dot            rewritten as dot of the operands multiplied by their scales, repeated over blocks
 //	scatter               refused: which elements it writes is known at run time only
 //	select-and-scatter    refused: which element of a window it writes to is known at run time only
+//	set-dimension-size    refused: it sets an extent at run time; tiles are of extents that are known, or of their bounds
 //	slice                 offset·stride + start, with the stride multiplied
 //	sort                  refused: every result depends on every element
 //	topk                  refused: every result depends on every element

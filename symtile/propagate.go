@@ -270,8 +270,8 @@ func dotOperand(rank int, batch, contract []int64, batchTile, freeTile, steps Ti
 // which Analyze knows.
 func UntileableReason(i *hlo.Instr) string {
 	switch _, row := propagators[i.Op]; {
-	case i.OpenExtents() != "":
-		return i.OpenExtents()
+	case i.Unknown() != "":
+		return i.Unknown()
 	case i.Shape.DType.IsComplex():
 		return "complex numbers are not computed"
 	case i.Op == hlo.OpMap:

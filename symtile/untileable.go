@@ -57,6 +57,9 @@ var untileable = map[hlo.Opcode]string{
 	hlo.OpConditional:        "control flow is not part of a tile program",
 	hlo.OpMap:                "only a map of one operation is elementwise",
 	hlo.OpTuple:              "a tuple is only tiled at the root",
+	hlo.OpSetDimensionSize:   "it sets an extent at run time; tiles are of extents that are known, or of their bounds",
+	hlo.OpGetDimensionSize:   "extents at run time are not known to a tile program",
+	hlo.OpDynamicReshape:     "its extents are known at run time only",
 	hlo.OpBitcastConvert:     "it changes the width of the elements",
 	hlo.OpBitcast:            "it changes the element type, or tiled layouts differ in size",
 }

@@ -261,7 +261,7 @@ func (r *race) coldSpan() int64 {
 	span := int64(64 << 20)
 	for _, l := range r.tuner.Backend.Device().Levels {
 		if l.Bytes > 0 {
-			span = 2 * l.Bytes
+			span = 2 * cmp.Or(l.Kept, l.Bytes)
 		}
 	}
 	return span
@@ -512,6 +512,9 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 		gain.Median, gain.Lo, finite(gain.Hi),
 	}
 	out.Regret = r.regret(winner)
+	if r.bench != nil { // else nothing was timed in this process
+		out.Roof = roofOf(r.tuner.Cache, r.tuner.Backend, r.program, r.bench.Bytes(), out.Seconds)
+	}
 	out.Evidence = clockEvidence(r.tuner.Backend, winner.trial.Clocks)
 	for _, x := range r.ties(winner) {
 		if x != winner {

@@ -30,6 +30,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/rates"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/workers"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -37,15 +38,16 @@ import (
 
 // Revision names how code is generated. It is part of every cache key and
 // changes whenever lowering changes what a plan does or how fast it is.
-const Revision = "go10"
+const Revision = "go11"
 
 // Backend is the CPU backend of this machine. Its device is measured once, when
-// it is first asked for. Its worker pool and scratch are shared by all of its
+// it is first asked for, unless it was told. Its worker pool and scratch are shared by all of its
 // kernels.
 type Backend struct {
 	identity, device func() kernels.Device // The device without and with its rates.
 	workers          workers.Pool          // The goroutines of all kernels.
 	scratch          scratchPool           // The scratch of closed kernels.
+	probe            rates.Probe           // Finds out whether something else runs.
 }
 
 // New returns the backend of this machine.
@@ -62,8 +64,8 @@ func (b *Backend) spec() deviceSpec { return deviceSpecOf(b.Identity()) }
 // Identity names this machine and its caches. It measures nothing.
 func (b *Backend) Identity() kernels.Device { return b.identity() }
 
-// Device describes this machine. The first call measures its rates, which takes
-// a fraction of a second.
+// Device describes this machine. Unless SetRates has said what its rates are, the first
+// call measures them, which takes half a second.
 func (b *Backend) Device() kernels.Device { return b.device() }
 
 // A kernel is a compiled plan.

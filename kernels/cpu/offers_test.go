@@ -15,7 +15,7 @@ import (
 )
 
 // TestOffers lists the plans of tilings in testdata/offers.txt, on a machine of
-// two lanes and a last cache of 1 MiB.
+// two lanes, a second cache of 64 KiB and a last one of 1 MiB.
 //
 //	offers tiling=(32,64,1024)
 //	HLO
@@ -34,7 +34,7 @@ func TestOffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := x.facts()
-		f.lanes, f.spec.last = 2, 1<<20
+		f.lanes, f.spec.last, f.spec.Second = 2, 1<<20, 64<<10
 		tiling := listed(t, d, "tiling")
 		f.set(tiling, x.count(kernels.Plan{Tiles: tiling}))
 		var b strings.Builder

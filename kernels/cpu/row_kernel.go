@@ -155,6 +155,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 	code, err := n.kernel.Compile(rowkernel.Options{
 		Unroll:   l.knob("unroll", 0),
 		Prefetch: l.knob("prefetch", -1),
+		Ahead:    l.knob("ahead", -1),
 	})
 	if err != nil {
 		return nil, err

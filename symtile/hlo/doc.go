@@ -69,7 +69,7 @@
 //     gather, scatter, dynamic_slice, dynamic_update_slice; tuple,
 //     get_tuple_element, optimization_barrier; while, if, case; custom_call,
 //     composite; rng, rng_bit_generator, fft, cholesky, triangular_solve,
-//     batch_norm_*; all_gather, all_reduce, all_to_all, reduce_scatter,
+//     batch_norm_*; set_dimension_size; all_gather, all_reduce, all_to_all, reduce_scatter,
 //     collective_permute, collective_broadcast, replica_id, partition_id,
 //     create_token, after_all, get_dimension_size.
 //   - of chlo what HLO has (erf, acos … tan, top_k), erf_inv, which is erf-inv here,
@@ -93,8 +93,12 @@
 // are broadcast; a dimension of extent 1 that broadcast_in_dim grows is dropped
 // by a reshape first.
 //
-// Refused, with a reason: dynamic_conv and set_dimension_size, quantized types,
-// encodings, host transfers, deprecated operations, blocks that branch, bytecode.
+// A manual_computation of sdy is a call of its body, the program of one device, between
+// custom-calls that stand for the steps from arrays to parts of them and back. Host
+// transfers and deprecated operations are custom-calls, too; Instr.Unknown says why.
+//
+// Refused, with a reason: quantized types, encodings other than bounds, blocks that
+// branch, bytecode.
 //
 // # Canonical form
 //
@@ -122,6 +126,6 @@
 // A text may leave extents of parameters open, tensor<?x128xf32> or f32[?,128].
 // ParseFor takes those of the entry's parameters and finds the others, with the numbers
 // that the program computes of them; refinement.go says how. What depends on an extent
-// that is not given is a custom-call, whose OpenExtents says which, and its value a
+// that is not given is a custom-call, whose Unknown says which, and its value a
 // token where the shape is not known. All shapes of a module that was parsed are known.
 package hlo

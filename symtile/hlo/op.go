@@ -497,7 +497,7 @@ var opTable = map[Opcode]opRow{
 	// Sums of products.
 	OpDot:         {2, 2, ClassContraction, "stablehlo.dot_general stablehlo.dot", 1, 0, checkDot},
 	OpScaledDot:   {4, 4, ClassContraction, noMLIR, 1, 0, checkScaledDot},
-	OpConvolution: {2, 2, ClassContraction, "stablehlo.convolution", 1, 0, checkConvolution},
+	OpConvolution: {2, 2, ClassContraction, "stablehlo.convolution stablehlo.dynamic_conv", 1, 0, checkConvolution},
 
 	// Tuples and barriers.
 	OpTuple:               {0, many, ClassStructure, "stablehlo.tuple", 0, plain | KeepsMagnitude, checkTuple},
@@ -547,7 +547,7 @@ var opTable = map[Opcode]opRow{
 	OpRngGetAndUpdateState: unchecked(ClassOpaque, noMLIR),
 	OpCustomCall:           unchecked(ClassOpaque, "stablehlo.custom_call"),
 	OpGetDimensionSize:     unchecked(ClassOpaque, "stablehlo.get_dimension_size"),
-	OpSetDimensionSize:     unchecked(ClassOpaque, noMLIR),
+	OpSetDimensionSize:     unchecked(ClassOpaque, "stablehlo.set_dimension_size"),
 	OpDynamicReshape:       unchecked(ClassOpaque, noMLIR),
 	OpAddDependency:        unchecked(ClassOpaque, noMLIR),
 	OpAfterAll:             unchecked(ClassOpaque, "stablehlo.after_all stablehlo.create_token"),

@@ -10,7 +10,8 @@ import (
 // or as the operand itself; every other one is named by a row of opTable.
 var compositions = []string{
 	"arith.constant", "chlo.atan", "chlo.digamma", "chlo.erfc", "chlo.is_inf", "chlo.is_neg_inf", "chlo.is_pos_inf", "chlo.lgamma", "chlo.next_after",
-	"chlo.square", "linalg.pack", "linalg.unpack", "tensor.empty", "tensor.pack", "tensor.unpack", "sdy.constant", "sdy.reshard", "sdy.sharding_constraint",
+	"chlo.square", "linalg.pack", "linalg.unpack", "tensor.empty", "tensor.pack", "tensor.unpack", "sdy.constant", "sdy.manual_computation", "sdy.named_computation", "sdy.propagation_barrier",
+	"sdy.reshard", "sdy.sharding_constraint", "sdy.sharding_group",
 }
 
 // Each MLIR operation that a row names is read, and each that is read is named by

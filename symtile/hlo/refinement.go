@@ -44,7 +44,7 @@ func Parse(file string, src []byte) (*Module, error) {
 }
 
 // ParseFor is Parse with the extents of parameters that the text leaves open. What
-// depends on one that is not given becomes a custom-call; see Instr.OpenExtents.
+// depends on one that is not given becomes a custom-call; see Instr.Unknown.
 func ParseFor(file string, src []byte, given Extents) (*Module, error) {
 	read := parseHLO
 	if isStableHLO(src) {
@@ -70,20 +70,22 @@ func ParseFor(file string, src []byte, given Extents) (*Module, error) {
 // other open extent of a parameter is.
 type Extents map[string][]int64
 
-// openTarget is the custom_call_target of what depends on an open extent, openReason
-// the attribute with the reason.
+// openTarget is the custom_call_target of what depends on an open extent. The reason
+// is an attribute, and another one of operations that are not read.
 const (
-	openTarget = `"tilewright.open_extents"`
-	openReason = "open_extents"
+	openTarget   = `"tilewright.open_extents"`
+	openReason   = "open_extents"
+	unreadReason = "unread"
 )
 
 // maxRefined bounds the instructions that a refinement makes.
 const maxRefined = 1 << 20
 
-// OpenExtents is the reason why an instruction is not known: the parameter whose
-// extents are open and how to give them. It is "" for any other instruction.
-func (i *Instr) OpenExtents() string {
-	why, err := strconv.Unquote(i.Text(openReason))
+// Unknown is the reason why nothing is known of an instruction but, perhaps, its shape:
+// the parameter whose extents are open and how to give them, or an operation that is not
+// read. It is "" for any other instruction.
+func (i *Instr) Unknown() string {
+	why, err := strconv.Unquote(cmp.Or(i.Text(openReason), i.Text(unreadReason)))
 	if err != nil {
 		return ""
 	}
@@ -529,9 +531,14 @@ func (s *refinement) giveUp(n *Instr, why string) {
 	if n.Shape.open() {
 		n.Shape = Shape{DType: Token}
 	}
+	if n.Unknown() != "" {
+		return
+	}
 	n.Op, n.Literal = OpCustomCall, nil
 	n.Attrs = Attrs{Other: append(
-		slices.Clone(n.Attrs.Other),
+		slices.DeleteFunc(slices.Clone(n.Attrs.Other), func(a Attr) bool {
+			return a.Name == "custom_call_target"
+		}),
 		Attr{"custom_call_target", openTarget},
 		Attr{openReason, strconv.Quote(why)},
 	)}
@@ -601,6 +608,9 @@ func (s *refinement) shape(n, i *Instr) error {
 			return err
 		}
 	}
+	if n.Op == OpConvolution && i.Operands[1].Shape.open() {
+		n.sizeWindow()
+	}
 	switch {
 	case n.Op == OpGetDimensionSize:
 		return s.dimensionSize(n)
@@ -614,14 +624,23 @@ func (s *refinement) shape(n, i *Instr) error {
 	case errors.Is(err, errFree) && n.splats():
 		s.free[n] = true
 		return nil
-	case errors.Is(err, errFree):
-		s.giveUp(n, noExtents)
+	case errors.Is(err, errFree), errors.Is(err, errDeclared):
+		s.giveUp(n, cmp.Or(i.Unknown(), noExtents))
 		return nil
 	case err != nil:
 		return err
 	}
 	n.Shape = shape
 	return merged(&n.Shape, declared)
+}
+
+// sizeWindow gives the window of a convolution the extents of its kernel.
+func (i *Instr) sizeWindow() {
+	conv, kernel := i.Attrs.Conv, i.Operands[1].Shape
+	i.Attrs.Window = slices.Clone(i.Attrs.Window)
+	for d := range i.Attrs.Window {
+		i.Attrs.Window[d].Size = kernel.Dims[conv.KernelSpatial[d]]
+	}
 }
 
 // splats reports whether i is a broadcast of a scalar.
@@ -653,12 +672,24 @@ func (s *refinement) takeNumbers(n *Instr, numbers [][]int64) error {
 	if n.Op == OpGather {
 		rank = n.Operands[0].Shape.Rank()
 	}
+	want := rank
+	if n.Op == OpConvolution {
+		want = 2 * len(n.Attrs.Window)
+	}
 	for _, list := range numbers {
-		if len(list) != rank {
+		if len(list) != want {
 			return fmt.Errorf("%d numbers for the %d dimensions of %s", len(list), rank, n.Shape)
 		}
 	}
 	switch n.Op {
+	case OpConvolution:
+		n.Attrs.Window = slices.Clone(n.Attrs.Window)
+		for k := range n.Attrs.Window {
+			w := &n.Attrs.Window[k]
+			w.PadLow = numbers[0][2*k]
+			w.PadHigh = numbers[0][2*k+1]
+		}
+		return nil
 	case OpGather:
 		dims := *n.Attrs.Gather
 		dims.SliceSizes = numbers[0]
@@ -787,7 +818,7 @@ func (s *refinement) evaluate(n *Instr) {
 	}
 	d := n.Shape.DType
 	whole := d.IsSigned() || d.IsUnsigned() || d == Pred
-	if !whole || n.Shape.Rank() > 1 || n.Shape.Elements() > maxNumbers {
+	if !whole || n.Shape.Rank() > 2 || n.Shape.Elements() > maxNumbers {
 		return
 	}
 	if s.why[n] != "" || s.ints[n] != nil {
@@ -808,13 +839,17 @@ func (s *refinement) evaluate(n *Instr) {
 	case OpReshape, OpConvert, OpCopy:
 		s.ints[n] = lists[0]
 	case OpConcatenate:
-		s.ints[n] = slices.Concat(lists...)
+		if n.Attrs.Dimensions[0] == 0 { // else rows are joined
+			s.ints[n] = slices.Concat(lists...)
+		}
 	case OpBroadcast:
 		if len(lists[0]) == 1 {
 			s.ints[n] = slices.Repeat(lists[0], count)
 		}
 	case OpSlice:
-		s.ints[n] = sliced(lists[0], n.Attrs.Slice)
+		if n.Shape.Rank() == 1 {
+			s.ints[n] = sliced(lists[0], n.Attrs.Slice)
+		}
 	default:
 		s.ints[n] = n.elementwise(lists)
 	}

@@ -64,7 +64,7 @@ func (i *Instr) inferredShape() (Shape, error) {
 		return infer(i)
 	}
 	if opTable[i.Op].check == nil {
-		return Shape{}, fmt.Errorf("%s is what its declaration says", i.Op)
+		return Shape{}, fmt.Errorf("%s is %w", i.Op, errDeclared)
 	}
 	if i.Op.Class() == ClassContraction {
 		i.Shape.DType = wider(i.Operands[0].Shape.DType, i.Operands[1].Shape.DType)
@@ -152,6 +152,9 @@ func operandsShape(i *Instr) (Shape, error) {
 
 // errFree is the error of an operation that may have one of several shapes.
 var errFree = errors.New("more than one shape is possible")
+
+// errDeclared is the error of an operation without a shape rule.
+var errDeclared = errors.New("what its declaration says")
 
 // freeShape is the rule of operations whose shape has to be written.
 func freeShape(*Instr) (Shape, error) { return Shape{}, errFree }

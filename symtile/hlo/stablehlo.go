@@ -34,7 +34,7 @@ func isStableHLO(src []byte) bool {
 	s := newScanner("", src)
 	s.skip()
 	for _, opening := range []string{
-		"module @", "module attributes", "module {", "func.func", "sdy.mesh", "\"builtin.module\"",
+		"module @", "module attributes", "module {", "func.func", "sdy.mesh", "\"sdy.mesh\"", "\"builtin.module\"",
 		"builtin.module", "#", "!", "{-#", "ML\xefR",
 	} {
 		if s.Has(opening) {
@@ -142,7 +142,7 @@ func (m *mlir) topItem() error {
 		return m.function()
 	case m.accept(`"func.func"`):
 		return m.genericFunction()
-	case m.Has("sdy.mesh"): // devices; what lies on which is not looked at
+	case m.Has("sdy.mesh"), m.Has(`"sdy.mesh"`): // devices; what lies on which is not looked at
 		m.skipLineBalanced()
 		return nil
 	}

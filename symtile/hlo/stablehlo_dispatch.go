@@ -3,6 +3,7 @@ package hlo
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -55,6 +56,7 @@ var lowerings = merge(plainLowerings("stablehlo", "mhlo"), map[string]lowering{
 	"dynamic_reshape":          {2, 0, lowerNumbered(OpReshape, 1)},
 	"dynamic_iota":             {1, 0, lowerNumbered(OpIota, 0)},
 	"dynamic_pad":              {5, 0, lowerNumbered(OpPad, 2)},
+	"dynamic_conv":             {3, 0, lowerDynamicConvolution},
 	"real_dynamic_slice":       {4, 0, lowerNumbered(OpSlice, 1)},
 
 	"optimization_barrier": {-1, 0, lowerBarrier},
@@ -71,6 +73,7 @@ var lowerings = merge(plainLowerings("stablehlo", "mhlo"), map[string]lowering{
 	"triangular_solve":     {2, 0, lowerTriangularSolve},
 	"reduce_precision":     {1, 0, lowerReducePrecision},
 	"get_dimension_size":   {1, 0, lowerWithDimensions("dim", "dimension")},
+	"set_dimension_size":   {2, 0, lowerSetDimensionSize},
 	"batch_norm_inference": {5, 0, lowerBatchNorm},
 	"batch_norm_training":  {3, 0, lowerBatchNorm},
 	"batch_norm_grad":      {5, 0, lowerBatchNorm},
@@ -157,15 +160,41 @@ var dialects = map[string]map[string]lowering{
 	// nil: the operand itself
 	"sdy": {
 		"constant":            lowerings["constant"],
+		"manual_computation":  {-1, 1, lowerManualComputation},
+		"named_computation":   {-1, 1, lowerManualComputation},
+		"propagation_barrier": {1, 0, nil},
 		"sharding_constraint": {1, 0, nil},
+		"sharding_group":      {1, 0, nil},
 		"reshard":             {1, 0, nil},
 	},
 }
 
-// lowering finds what an operation is in HLO.
+// lowering finds what an operation is in HLO. Of an operation that is not read for a
+// reason nothing but its shape is known.
 func (m *mlir) lowering(o *mlirOp) (l lowering, known bool) {
 	l, known = dialects[o.dialect][o.name]
+	if !known && refusalOf(o) != "" {
+		return lowering{-1, -1, lowerUnread}, true
+	}
 	return l, known
+}
+
+// lowerUnread makes a custom-call of an operation that is not read, so that the rest of
+// the module can be used. Its results have the shapes that the text declares, and the
+// reason is what Instr.Unknown says of it. An operation with a region is an error: the
+// region may use any value of the computation around it.
+func lowerUnread(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	full := o.dialect + "." + o.name
+	why := full + " is not read: " + refusalOf(o)
+	if len(o.regions) > 0 {
+		return nil, m.Fail(o.at, "%s", why)
+	}
+	i := m.result(b, o, OpCustomCall, o.operands...)
+	i.Attrs.Other = []Attr{
+		{"custom_call_target", strconv.Quote(full)},
+		{unreadReason, strconv.Quote(why)},
+	}
+	return i, nil
 }
 
 // checkName refuses operations that are not read, before their form is.
@@ -175,10 +204,6 @@ func (m *mlir) checkName(o *mlirOp) error {
 	if known ||
 		o.name == "return" && o.dialect != "chlo" && dialects[o.dialect] != nil {
 		return nil
-	}
-	reason := refusalOf(o.name)
-	if reason != "" && dialects[o.dialect] != nil {
-		return m.Fail(o.at, "%s is not read: %s", full, reason)
 	}
 	if dialects[o.dialect] == nil {
 		return m.Fail(
@@ -205,21 +230,39 @@ func suggest(misspelt string, names []string) string {
 	return ""
 }
 
-// refusalOf reports why an operation of StableHLO has no counterpart here.
-func refusalOf(name string) string {
-	switch {
-	case strings.HasPrefix(name, "dynamic_") || name == "set_dimension_size":
-		return "dynamic shapes are not supported; refine the shapes first (stablehlo-opt --stablehlo-refine-shapes --stablehlo-canonicalize-dynamism)"
-	case strings.HasPrefix(name, "uniform_"):
-		return "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)"
-	case slices.Contains([]string{"infeed", "outfeed", "send", "recv", "async_start", "async_done"}, name):
-		return "transfers to and from the host are not supported"
-	case slices.Contains([]string{"einsum", "unary_einsum", "torch_index_select", "cross-replica-sum"}, name):
-		return "it is deprecated; lower it first (stablehlo-opt --stablehlo-legalize-deprecated-ops)"
-	case name == "manual_computation":
-		return "it is the program of one device among several; export the module unsharded"
-	case chloDecomposed[name]:
-		return "HLO has no such operation; lower the module first (stablehlo-opt --chlo-legalize-to-stablehlo)"
+// refusals are operations of the stablehlo and mhlo dialects that have no counterpart
+// here, and why.
+var refusals = map[string]string{
+	"uniform_quantize":   quantized,
+	"uniform_dequantize": quantized,
+	"infeed":             hostMoves,
+	"outfeed":            hostMoves,
+	"send":               hostMoves,
+	"recv":               hostMoves,
+	"async_start":        hostMoves,
+	"async_done":         hostMoves,
+	"einsum":             deprecated,
+	"unary_einsum":       deprecated,
+	"torch_index_select": deprecated,
+	"cross-replica-sum":  deprecated,
+}
+
+const (
+	quantized  = "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)"
+	hostMoves  = "transfers to and from the host are not supported"
+	deprecated = "it is deprecated; lower it first (stablehlo-opt --stablehlo-legalize-deprecated-ops)"
+)
+
+// refusalOf reports why an operation of StableHLO has no counterpart here; "" where
+// none is known.
+func refusalOf(o *mlirOp) string {
+	switch o.dialect {
+	case "stablehlo", "mhlo":
+		return refusals[o.name]
+	case "chlo":
+		if chloDecomposed[o.name] {
+			return "HLO has no such operation; lower the module first (stablehlo-opt --chlo-legalize-to-stablehlo)"
+		}
 	}
 	return ""
 }

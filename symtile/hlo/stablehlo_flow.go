@@ -337,6 +337,109 @@ func lowerConditional(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return i, nil
 }
 
+// manualForm reads (%x, …) in_shardings=[…] … (%a: t, …) { … } {attributes} : types.
+func (m *mlir) manualForm(b *block, o *mlirOp) error {
+	for m.peek() != '(' {
+		if err := m.piece(b, o, m.peek()); err != nil {
+			return err
+		}
+	}
+	m.At++
+	for !m.accept(")") {
+		if len(o.operands) > 0 {
+			if err := m.expect(","); err != nil {
+				return err
+			}
+		}
+		if err := m.operandOf(b, o); err != nil {
+			return err
+		}
+	}
+	for m.peek() != '(' {
+		if err := m.piece(b, o, m.peek()); err != nil {
+			return err
+		}
+	}
+	args, err := m.arguments()
+	if err != nil {
+		return err
+	}
+	r, err := m.region(b, o.name, args)
+	if err != nil {
+		return err
+	}
+	o.regions = append(o.regions, r)
+	if m.peek() == '{' {
+		if err := m.attributes(o); err != nil {
+			return err
+		}
+	}
+	return m.opTypes(o)
+}
+
+// What XLA calls the step from an array to a device's part of it, and back.
+const (
+	toShard   = `"SPMDFullToShardShape"`
+	fromShard = `"SPMDShardToFullShape"`
+)
+
+// lowerManualComputation calls the program of one device with its parts of the operands:
+// as in XLA, custom-calls lie between whole arrays and parts that differ in shape. Of
+//
+//	%0 = sdy.manual_computation(%x) … (%a: tensor<4xf32>) {
+//	  %1 = stablehlo.negate %a : tensor<4xf32>
+//	  sdy.return %1 : tensor<4xf32>
+//	} : (tensor<8xf32>) -> tensor<8xf32>
+//
+// there remain
+//
+//	%part = f32[4] custom-call(%x), custom_call_target="SPMDFullToShardShape"
+//	%call = f32[4] call(%part), to_apply=%body
+//	%0 = f32[8] custom-call(%call), custom_call_target="SPMDShardToFullShape"
+//
+// where the body negates. A named_computation has whole arrays inside, and is a call.
+func lowerManualComputation(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	r := o.regions[0]
+	if err := m.checkCaptures(o, r); err != nil {
+		return nil, err
+	}
+	if len(r.args) != len(o.operands) || len(r.returned) != len(o.types) {
+		return nil, m.Fail(
+			o.at, "%s takes %d operands and has %d results; its region takes %d and returns %d",
+			o.name, len(o.operands), len(o.types), len(r.args), len(r.returned),
+		)
+	}
+	args := make([]*Instr, len(o.operands))
+	for k, x := range o.operands {
+		args[k] = m.reshard(b, o, x, r.args[k].Shape, toShard)
+	}
+	call := m.add(
+		b, o.at, o.instrName(OpCall), OpCall, r.comp.Root.Shape, args...,
+	)
+	call.Attrs.Calls = r.comp
+	if len(o.types) == 1 {
+		return m.reshard(b, o, call, o.types[0], fromShard), nil
+	}
+	results := make([]*Instr, len(o.types))
+	for k, whole := range o.types {
+		results[k] = m.reshard(b, o, m.element(b, o.at, call, k), whole, fromShard)
+	}
+	return m.tuple(b, o.at, results), nil
+}
+
+// reshard is x as an array of another shape, by a custom-call of this target.
+func (m *mlir) reshard(b *block, o *mlirOp, x *Instr, to Shape, target string) *Instr {
+	if x.Shape.SameDims(to) {
+		return x
+	}
+	i := m.add(b, o.at, "reshard", OpCustomCall, to, x)
+	i.Attrs.Other = []Attr{
+		{"custom_call_target", target},
+		{unreadReason, `"it is the step between an array and one device's part of it"`},
+	}
+	return i
+}
+
 // lowerCall is for call @f and for composite, which is a call of its decomposition.
 func lowerCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	at, symbol := o.at, o.symbol

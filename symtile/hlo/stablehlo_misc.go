@@ -53,6 +53,35 @@ func lowerCustomCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		"api_version", apiVersions[version], "backend_config", config)
 }
 
+// lowerSetDimensionSize has the operand's extent as its bound. Where the text says a
+// smaller extent, it is a slice.
+func lowerSetDimensionSize(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	d, err := m.needInt(o, 0, "dim", "dimension")
+	if err != nil {
+		return nil, err
+	}
+	x := o.operands[0].Shape
+	if d < 0 || d >= int64(x.Rank()) {
+		return nil, m.Fail(o.at, "%s has no dimension %d", x, d)
+	}
+	s := o.types[0]
+	small := s.Bounded == nil && !s.open() &&
+		s.Rank() == x.Rank() && s.Dims[d] < x.Dims[d]
+	if !small {
+		i := m.result(b, o, OpSetDimensionSize, o.operands...)
+		i.Attrs.Dimensions = []int64{d}
+		return i, nil
+	}
+	i := m.result(b, o, OpSlice, o.operands[0])
+	for k, n := range x.Dims {
+		if int64(k) == d {
+			n = s.Dims[d]
+		}
+		i.Attrs.Slice = append(i.Attrs.Slice, SliceDim{0, n, 1})
+	}
+	return i, nil
+}
+
 // lowerRng drops the operand that says the shape: the type says it too.
 func lowerRng(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	s, ok := o.attrs.find("distribution", "rng_distribution")

@@ -269,6 +269,8 @@ func (m *mlir) prettyForm(b *block, o *mlirOp) error {
 		return m.reduceForm(b, o)
 	case o.dialect != "func" && o.name == "while":
 		return m.whileForm(b, o)
+	case o.dialect == "sdy" && strings.HasSuffix(o.name, "_computation"):
+		return m.manualForm(b, o)
 	}
 	open := 0
 	for {

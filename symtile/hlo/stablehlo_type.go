@@ -59,7 +59,7 @@ func (m *mlir) keptTensor(at position) (Shape, error) {
 	return shape, err
 }
 
-// tensor reads 8x16xf32> after tensor<. Encodings are refused.
+// tensor reads 8x16xf32> after tensor<; an encoding may be bounds.
 func (m *mlir) tensor(at position) (Shape, error) {
 	var shape Shape
 	for m.skip(); m.At < len(m.Src) && (m.Src[m.At] == '?' ||
@@ -80,8 +80,10 @@ func (m *mlir) tensor(at position) (Shape, error) {
 	if shape.DType, err = m.elementType(); err != nil {
 		return shape, err
 	}
-	if m.peek() == ',' {
-		return shape, m.failNext("tensor encodings are not supported")
+	if m.accept(",") {
+		if err := m.bounds(&shape); err != nil {
+			return shape, err
+		}
 	}
 	if err := m.expect(">"); err != nil {
 		return shape, err
@@ -91,6 +93,36 @@ func (m *mlir) tensor(at position) (Shape, error) {
 	}
 	shape.Dims = slices.Clip(shape.Dims)
 	return shape, nil
+}
+
+// bounds reads #stablehlo.bounds<8, ?>, the bounds of open extents; other encodings are
+// refused.
+func (m *mlir) bounds(shape *Shape) error {
+	at := m.nextPosition()
+	if !m.accept("#stablehlo.bounds<") {
+		return m.Fail(at, "tensor encodings are not supported")
+	}
+	for k := range shape.Dims {
+		if k > 0 {
+			if err := m.expect(","); err != nil {
+				return err
+			}
+		}
+		if m.accept("?") {
+			continue
+		}
+		at := m.nextPosition()
+		n, err := m.integer()
+		if err != nil {
+			return err
+		}
+		if shape.Dims[k] != openExtent || n < 0 {
+			return m.Fail(at, "dimension %d of %s cannot have the bound %d", k, *shape, n)
+		}
+		shape.Dims[k] = n
+		shape.setBounded(k)
+	}
+	return m.expect(">")
 }
 
 // tensorExtent reads a number, or ? for an extent that is open.

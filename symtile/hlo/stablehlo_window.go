@@ -164,6 +164,18 @@ func lowerConvolution(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return i, m.precision(i, o)
 }
 
+// lowerDynamicConvolution is a convolution whose padding is an operand, which refinement
+// makes an attribute.
+func lowerDynamicConvolution(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	padding := o.operands[2]
+	o.operands = o.operands[:2]
+	i, err := lowerConvolution(m, b, o)
+	if err == nil {
+		m.numbers[i] = []*Instr{padding}
+	}
+	return i, err
+}
+
 // convLabels turns [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f] into
 // b01f_01io->b01f and finds the extents of the kernel's spatial dimensions.
 func (m *mlir) convLabels(o *mlirOp, text string) (labels string, size []int64, err error) {
@@ -186,14 +198,11 @@ func (m *mlir) convLabels(o *mlirOp, text string) (labels string, size []int64, 
 			len(parts[1]), kernel,
 		)
 	}
-	if kernel.open() {
-		return "", nil, m.Fail(o.at, "the extents of a kernel have to be known, and it is %s", kernel)
-	}
 	size = make([]int64, kernel.Rank()-2)
 	for p, c := range parts[1] {
 		d := int(c - '0')
 		if d >= 0 && d < len(size) {
-			size[d] = kernel.Dims[p]
+			size[d] = max(kernel.Dims[p], 0) // refinement sets an open one
 		}
 	}
 	return parts[0] + "_" + parts[1] + "->" + parts[2], size, nil

@@ -40,8 +40,10 @@ type Composition struct {
 	vals        []lin   // values of the stage that runs, its variables first
 	next        []lin   // the same of the stage after it
 	results     []lin
-	best        []lin // results of alternative
-	typed       []int // operations of the results as they are written
+	costs       []int32 // of the results, as they are written
+	best        []lin   // results of alternative
+	bestCosts   []int32 // of those
+	typed       []int   // operations of the results as they are written
 	fitting     fitting
 	mixing      mixing
 }
@@ -199,7 +201,11 @@ func (p *parser) next(text string) (x int32, err error) {
 // do with other residues are computed in other styles, and the shortest are
 // kept.
 func (c *Composition) Solve() (ops int) {
-	ops = c.solveInStyles()
+	ops = c.solve(style{residue: residueSigned, ceilings: true, free: true, loose: true})
+	if c.settled() {
+		return c.keepTyped(ops)
+	}
+	ops = c.solveInStyles(ops)
 	if ops >= alwaysMixedResult ||
 		ops >= mixedResult && c.domain.r.unsettled {
 		ops = c.mix(ops)
@@ -208,6 +214,16 @@ func (c *Composition) Solve() (ops int) {
 		ops = c.fit(ops)
 	}
 	return c.keepTyped(ops)
+}
+
+// settled reports whether nothing shorter is to be expected for any result.
+func (c *Composition) settled() bool {
+	for i, x := range c.results {
+		if c.costs[i] > 0 && !c.domain.settled(x) {
+			return false
+		}
+	}
+	return true
 }
 
 // fittedResult is the number of operations from which results are compared with
@@ -238,6 +254,9 @@ func (c *Composition) fit(ops int) int {
 	}
 	fitted := false
 	for i, x := range c.results {
+		if c.costs[i] == 0 || c.domain.settled(x) {
+			continue
+		}
 		if y, ok := f.shorter(x, maxFitDepth); ok {
 			c.results[i] = y
 			fitted = true
@@ -254,8 +273,7 @@ func (c *Composition) fit(ops int) int {
 // taken out of a coefficient, in how halves are rounded, in whether remainders are
 // kept in one piece, and in whether a quotient of a sum is remembered; none of them
 // is the best for all chains, and which one is shows only in the operations.
-func (c *Composition) solveInStyles() (ops int) {
-	ops = c.solve(style{residue: residueSigned, ceilings: true, free: true, loose: true})
+func (c *Composition) solveInStyles(ops int) int {
 	others := [...]style{
 		{residue: residuePositive, ceilings: true, free: true, loose: true},
 		{residue: residueNearest, ceilings: true, free: true, loose: true},
@@ -283,6 +301,7 @@ func (c *Composition) solveInStyles() (ops int) {
 func (c *Composition) exchange() {
 	c.domain, c.alternative = c.alternative, c.domain
 	c.results, c.best = c.best, c.results
+	c.costs, c.bestCosts = c.bestCosts, c.costs
 }
 
 // longResult is the number of operations from which other styles are tried where
@@ -328,7 +347,7 @@ func (c *Composition) mix(ops int) int {
 	c.applyTo(m)
 	mixed := false
 	for i, x := range m.results {
-		if d.r.minCost(x) < d.r.minCost(c.results[i]) {
+		if d.r.minCost(x) < c.costs[i] {
 			c.results[i] = x
 			mixed = true
 		}
@@ -502,8 +521,7 @@ func (c *Composition) keepTyped(ops int) int {
 	typed := c.literally()
 	r.style = was
 	for i, x := range typed {
-		simplified := r.minCost(c.results[i])
-		if r.minCost(x) < simplified {
+		if r.minCost(x) < c.costs[i] {
 			c.results[i] = x
 		}
 	}
@@ -512,8 +530,7 @@ func (c *Composition) keepTyped(ops int) int {
 
 // longerThanTyped reports whether a result takes more operations than were written.
 func (c *Composition) longerThanTyped() bool {
-	for i, x := range c.results {
-		cost := c.domain.r.minCost(x)
+	for i, cost := range c.costs {
 		if operations(cost) > c.typed[i] {
 			return true
 		}
@@ -616,6 +633,11 @@ func (t *schedule) sumStepCost(s *scheduleStep, costs []typedCost) (n typedCost)
 	}
 	if n.c == 0 {
 		n.ops--
+	}
+	if n.c <= 0 && !slices.ContainsFunc(t.terms[s.at:s.end], func(u scheduleTerm) bool {
+		return u.k != -1
+	}) {
+		n.ops++ // a lone negation
 	}
 	n.ops = max(n.ops, 0)
 	return n
@@ -731,14 +753,11 @@ func (c *Composition) Constraints() int {
 // operations that takes.
 func (c *Composition) extract() (ops int) {
 	r := c.domain.r
+	c.costs = c.costs[:0]
 	for _, x := range c.results {
-		if len(x.t) == 1 &&
-			x.t[0].k == 1 && x.c == 0 {
-			if r.atoms[x.t[0].a].kind == atomVar {
-				continue
-			}
-		}
-		ops += operations(r.minCost(x))
+		cost := r.minCost(x)
+		c.costs = append(c.costs, cost)
+		ops += operations(cost)
 	}
 	return ops
 }

@@ -12,7 +12,7 @@ package index
 // cheaper.
 //
 // Extraction adds atoms of its own to the ring, so it works in rings that
-// nobody builds in: a reader (reader.go) or a Composition at its end.
+// nobody builds in: a reader (print.go) or a Composition at its end.
 
 // opCost is the cost of one operation, modCost that of a remainder.
 const (
@@ -344,7 +344,12 @@ func (r *Ring) remainderOf(x lin) (k int64, ok bool) {
 
 // minCost is the cost of the cheapest way to write x, which need not be a form.
 func (r *Ring) minCost(x lin) int32 {
-	if r.plain(x) {
+	switch {
+	case len(x.t) == 0,
+		len(x.t) == 1 && x.t[0].k == 1 && x.c == 0 &&
+			r.atoms[x.t[0].a].kind == atomVar:
+		return 0
+	case r.plain(x):
 		return r.cost(x)
 	}
 	if k, ok := r.remainderOf(x); ok {

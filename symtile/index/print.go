@@ -456,3 +456,57 @@ func (w *writer) product(a atom) {
 		w.atom(f, precAtom)
 	}
 }
+
+// Reading an expression (its text, its sharp range) makes new forms. They go to
+// a reader: a ring of its own, filled afresh with a copy of the expression, so
+// that reading never changes what is built later, nor in which order. A ring has
+// one reader, under the lock of Expr.lock.
+
+// reader returns an emptied ring for reading; the readers' lock is held.
+func (r *Ring) reader() *Ring {
+	if r.reading == nil {
+		r.reading = NewRing()
+	}
+	r.reading.Reset()
+	r.reading.forgetFired()
+	return r.reading
+}
+
+// copyInto copies x as it is, atoms in the same order, into the empty ring to.
+func (r *Ring) copyInto(to *Ring, x lin) lin {
+	ids := r.atomsUnder(x, nil)
+	at := make(map[int32]int32, len(ids))
+	for _, id := range ids {
+		a := r.atoms[id]
+		switch a.kind {
+		case atomVar:
+			to.vars = append(to.vars, r.vars[a.y])
+			a.y = int32(len(to.vars) - 1)
+		case atomProduct:
+			fs := r.factors(&a)
+			a.y = int32(len(to.factorPool))
+			for _, f := range fs {
+				to.factorPool = append(to.factorPool, at[f])
+			}
+		case atomQuot:
+			a.y = to.form(mapped(to, r.lin(a.y), at))
+			a.z = to.form(mapped(to, r.lin(a.z), at))
+		default:
+			a.y = to.form(mapped(to, r.lin(a.y), at))
+		}
+		at[id], _ = to.intern(a)
+	}
+	return mapped(to, x, at)
+}
+
+// mapped is x with atoms renumbered by at, with terms of to.
+func mapped(to *Ring, x lin, at map[int32]int32) lin {
+	t := to.alloc(len(x.t))
+	for i := range x.t {
+		t[i] = term{
+			x.t[i].k,
+			at[x.t[i].a],
+		}
+	}
+	return lin{t, x.c}
+}

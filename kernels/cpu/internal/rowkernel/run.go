@@ -13,9 +13,12 @@ type Options struct {
 	// Unroll is the number of vectors that are computed in turn, 0 for what suits
 	// the kernel.
 	Unroll int64
-	// Prefetch is the number of rows ahead that are prefetched, −1 for what suits
-	// the kernel.
+	// Prefetch is the number of rows ahead that are prefetched, −1 where Ahead says
+	// how far.
 	Prefetch int64
+	// Ahead is the number of bytes ahead that are prefetched, −1 for what suits the
+	// kernel.
+	Ahead int64
 }
 
 // Args is the argument block of the function of a kernel. Its layout is known to
