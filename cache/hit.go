@@ -40,6 +40,24 @@ type Hit struct {
 // When is the time at which the record was made.
 func (h *Hit) When() time.Time { return time.Unix(h.Unix, 0).UTC() }
 
+// Record is what the hit says, with a context of its own memory: without the name, the
+// canonical text and the samples, which a snapshot does not have.
+func (h *Hit) Record() Record {
+	r := Record{
+		Key: Key{
+			Fusion: h.Fusion, Device: string(h.Device),
+			Backend: string(h.Backend), Codegen: string(h.Codegen),
+		},
+		Plan: string(h.Plan), Default: string(h.Default),
+		Seconds: h.Seconds, DefaultSeconds: h.DefaultSeconds,
+		Speedup: h.Speedup, Regret: h.Regret, Ties: h.Ties(),
+		Checked: h.Checked, Untimed: h.Untimed, Provisional: h.Provisional,
+		When: h.When(), By: string(h.By),
+	}
+	_ = json.Unmarshal(h.Safe, &r.Safe) // SafeText made it
+	return r
+}
+
 // Ties are the plans that are statistically equal to the winner.
 func (h *Hit) Ties() []string {
 	var all []string

@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"runtime/debug"
@@ -246,6 +247,34 @@ func (s *Snapshot) get(k *Key, hit *Hit) (found bool, err error) {
 		return false, errTableDamaged
 	}
 	return false, nil
+}
+
+// All yields the records, in no particular order, as Hit.Record has them. One that is
+// damaged is an error (ErrDamaged) with an empty Record, after which the others follow.
+func (s *Snapshot) All() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		var hit Hit
+		for slot := range s.keys.slotCount {
+			there, err := s.slot(slot, &hit)
+			if err != nil && !yield(Record{}, err) {
+				return
+			}
+			if there && err == nil && !yield(hit.Record(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// slot reads a slot of the index.
+func (s *Snapshot) slot(n uint64, hit *Hit) (there bool, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = faultError(r)
+		}
+	}()
+	return s.read(uint32(s.keys.lineOfSlot(n)), hit)
 }
 
 // Verify compares all checksums and the revision. It reads the whole file.

@@ -104,13 +104,17 @@ func TestCertificatesHold(t *testing.T) {
 			broken++
 		}
 		claimed += max(0, r.Regret)
-		if got := len(r.Certificate.Comparisons); got != len(r.Trials)-1 {
-			t.Errorf("seed %d: %d comparisons of %d plans", seed, got, len(r.Trials))
-		}
+		ran := 0
 		for _, x := range r.Trials {
+			if x.Failure == "" { // a busy machine may stop one
+				ran++
+			}
 			if x.Dropped {
 				dropped++
 			}
+		}
+		if got := len(r.Certificate.Comparisons); got != ran-1 {
+			t.Errorf("seed %d: %d comparisons of %d plans", seed, got, ran)
 		}
 	}
 	t.Logf("%d races: %d broken, %d unknown, %.1f %% claimed on average, %d plans dropped", races, broken, unknown, 100*claimed/float64(races), dropped)

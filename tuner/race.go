@@ -18,6 +18,7 @@ import (
 // Parameters of a race.
 const (
 	minSampleTime    = time.Millisecond       // of a sample: it has as many runs as that takes
+	longRun          = 0.1                    // seconds: a run that needs none before it to be warm
 	maxBlocks        = 40                     // after which the remaining candidates count as tied
 	maxRegretBlocks  = 1000                   // the same where a regret was asked for
 	dropConfidence   = 0.99                   // of the interval that drops a candidate
@@ -47,7 +48,11 @@ type race struct {
 	first   int        // number of the first block of this visit
 	raced   int        // number of the first block in which all are timed
 	ended   string     // why the race ended, as in the certificate
-	stored  time.Time  // when the samples were last written
+
+	// defaultOnly says that the default took the whole budget: the record is provisional.
+	defaultOnly bool
+
+	stored time.Time // when the samples were last written
 
 	unreported []Event // about samples that are not stored yet
 }
@@ -181,10 +186,10 @@ func (r *race) verifyAll(ctx context.Context) error {
 		return err
 	}
 	r.start()
-	budget := r.tuner.Options.budget()
 	r.first = r.block
+	timed := len(r.candidates[0].trial.Samples) > 0
 	for k := 0; ; k++ {
-		if k > 1 && r.remaining().Seconds() < raceShare*budget.Seconds() {
+		if r.full(k, timed) {
 			r.candidates = r.candidates[:min(k, len(r.candidates))]
 			break
 		}
@@ -209,6 +214,21 @@ func (r *race) verifyAll(ctx context.Context) error {
 		return r.noWinner(ErrNothingRan)
 	}
 	return nil
+}
+
+// full reports whether the budget has no room for candidate k. The default is always
+// timed, and another one unless the default alone has taken the whole budget; if it was
+// timed before, by a race that ended there, this race goes on to the other.
+func (r *race) full(k int, defaultTimed bool) bool {
+	budget := r.tuner.Options.budget()
+	switch {
+	case k == 0, k == 1 && (defaultTimed || r.candidates[0].eliminated):
+		return false
+	case k == 1:
+		r.defaultOnly = r.remaining() <= 0
+		return r.defaultOnly
+	}
+	return r.remaining().Seconds() < raceShare*budget.Seconds()
 }
 
 // propose makes sure that there is a candidate k, by a proposal where there is none yet;
@@ -275,7 +295,7 @@ func (r *race) verifyAndTime(ctx context.Context, x *candidate) error {
 }
 
 // firstSample warms a kernel up by one run, sizes the samples by the time of
-// that run, takes one sample and sizes the following ones by it.
+// that run, takes one sample and sizes the following ones by it. A long run is a sample.
 func (r *race) firstSample(
 	ctx context.Context, x *candidate, k kernels.Kernel,
 ) error {
@@ -283,11 +303,12 @@ func (r *race) firstSample(
 	if err != nil {
 		return err
 	}
-	sample, err := r.plausibleSample(
-		ctx, x, k, check.RunsPerSample(warmUp.Seconds, minSampleTime),
-	)
-	if err != nil {
-		return err
+	sample := warmUp
+	if warmUp.Seconds < longRun {
+		runs := check.RunsPerSample(warmUp.Seconds, minSampleTime)
+		if sample, err = r.plausibleSample(ctx, x, k, runs); err != nil {
+			return err
+		}
 	}
 	x.batch = check.RunsPerSample(sample.Seconds, minSampleTime)
 	if err := r.bench.CompareLast(ctx, x.kernel, x.witness); err != nil {
@@ -446,7 +467,7 @@ func (r *race) best() *candidate {
 func (r *race) done() bool {
 	blocks := r.block - r.raced
 	if blocks < 1 {
-		return false
+		return r.defaultOnly || r.overrun()
 	}
 	switch {
 	case r.remaining() <= r.confirmation():
@@ -460,6 +481,17 @@ func (r *race) done() bool {
 	default:
 		return false
 	}
+	return true
+}
+
+// overrun reports whether checking has taken so much more than the budget that not even one
+// block is timed: then nothing is compared, and the default stays.
+func (r *race) overrun() bool {
+	budget := r.tuner.Options.budget().Seconds()
+	if r.remaining().Seconds() > -raceShare*budget {
+		return false
+	}
+	r.ended = cache.EndedBudget
 	return true
 }
 
@@ -511,7 +543,9 @@ func (r *race) timedRecord() (cache.Record, error) {
 	if winner == nil {
 		return cache.Record{}, r.noWinner(ErrNothingRan)
 	}
-	return r.recordOf(winner, gain), nil
+	out := r.recordOf(winner, gain)
+	out.Provisional = r.defaultOnly
+	return out, nil
 }
 
 // recordOf is the record of a winner with its gain over the default.
@@ -528,7 +562,7 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 		gain.Median, gain.Lo, finite(gain.Hi),
 	}
 	out.Certificate = r.certificate(winner)
-	out.Regret = regretOf(out.Certificate.Comparisons)
+	out.Regret = r.regret(out.Certificate.Comparisons)
 	if r.bench != nil { // else nothing was timed in this process
 		out.Roof = roofOf(r.tuner.Cache, r.tuner.Backend, r.program, r.bench.Bytes(), out.Seconds)
 	}

@@ -141,6 +141,14 @@ func (r *race) comparisons(winner *candidate) []cache.Comparison {
 	return all
 }
 
+// regret is that of comparisons; it is unknown where there was nothing but the default.
+func (r *race) regret(all []cache.Comparison) float64 {
+	if r.defaultOnly || r.tuner.visit.defaultOnly {
+		return -1
+	}
+	return regretOf(all)
+}
+
 // settle completes the comparisons of the winner with plans that were dropped early, the
 // fastest first, while there is time. The error is that of ctx, or a *HungError.
 func (r *race) settle(ctx context.Context) error {
