@@ -199,6 +199,9 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	case p.usesGemv():
 		p.clear(x.Fresh)
 		p.runGemv()
+	case p.usesStanding():
+		p.clear(x.Fresh)
+		p.runStanding()
 	case p.usesTransposedGemv():
 		p.clear(x.Fresh)
 		p.runTransposedGemv()
