@@ -14,6 +14,7 @@ type contents struct {
 	records []Record
 	races   []unfinishedRace
 	damaged []*DamagedError
+	rates   []error // of calibrations
 }
 
 // An unfinishedRace is the encoding of a key and what PutTrials kept for it.
@@ -33,6 +34,7 @@ func (db *DB) contents() (all contents, err error) {
 				return err
 			}
 		}
+		all.rates = verifyCalibrations(tx)
 		return nil
 	})
 	return all, err
@@ -102,7 +104,7 @@ func (db *DB) Damaged() ([]*DamagedError, error) {
 // reported as done.
 var errTorn = kindf(ErrDamaged, "one of the two pages that say what is current is damaged: what was stored last may be missing; the next write repairs the page")
 
-// Verify checks the structure of the file, and of every record and unfinished race
+// Verify checks the structure of the file, and of every record, calibration and unfinished race
 // that its checksum is right, that it can be decoded, that it is stored under its
 // own key and that its values are plausible. It returns the number of records and
 // all errors.
@@ -110,6 +112,7 @@ func (db *DB) Verify() (n int, err error) {
 	db.verified.Store(nil) // walk the file again
 	all, err := db.contents()
 	errs := append(db.damagedJournals(), leftOut(all.damaged))
+	errs = append(errs, all.rates...)
 	s := db.verified.Load()
 	if s != nil && s.torn {
 		errs = append(errs, fmt.Errorf("%s: %w", db.path, errTorn))

@@ -18,6 +18,7 @@ import (
 // Parameters of a race.
 const (
 	minSampleTime    = time.Millisecond       // of a sample: it has as many runs as that takes
+	longRun          = 0.1                    // seconds: a run that needs none before it to be warm
 	maxBlocks        = 40                     // after which the remaining candidates count as tied
 	dropConfidence   = 0.99                   // of the interval that drops a candidate
 	recordConfidence = 0.95                   // of the intervals in the record
@@ -43,7 +44,11 @@ type race struct {
 	rng     *rand.Rand
 	recheck *rand.Rand // chooses the samples whose results are compared
 	block   int        // number of the current block
-	stored  time.Time  // when the samples were last written
+
+	// defaultOnly says that the default took the whole budget: the record is provisional.
+	defaultOnly bool
+
+	stored time.Time // when the samples were last written
 
 	unreported []Event // about samples that are not stored yet
 }
@@ -174,9 +179,9 @@ func (r *race) verifyAll(ctx context.Context) error {
 		return err
 	}
 	r.start()
-	budget := r.tuner.Options.budget()
+	timed := len(r.candidates[0].trial.Samples) > 0
 	for k := 0; ; k++ {
-		if k > 1 && r.remaining().Seconds() < raceShare*budget.Seconds() {
+		if r.full(k, timed) {
 			r.candidates = r.candidates[:min(k, len(r.candidates))]
 			break
 		}
@@ -201,6 +206,21 @@ func (r *race) verifyAll(ctx context.Context) error {
 		return r.noWinner(ErrNothingRan)
 	}
 	return nil
+}
+
+// full reports whether the budget has no room for candidate k. The default is always
+// timed, and another one unless the default alone has taken the whole budget; if it was
+// timed before, by a race that ended there, this race goes on to the other.
+func (r *race) full(k int, defaultTimed bool) bool {
+	budget := r.tuner.Options.budget()
+	switch {
+	case k == 0, k == 1 && (defaultTimed || r.candidates[0].eliminated):
+		return false
+	case k == 1:
+		r.defaultOnly = r.remaining() <= 0
+		return r.defaultOnly
+	}
+	return r.remaining().Seconds() < raceShare*budget.Seconds()
 }
 
 // propose makes sure that there is a candidate k, by a proposal where there is none yet;
@@ -266,7 +286,7 @@ func (r *race) verifyAndTime(ctx context.Context, x *candidate) error {
 }
 
 // firstSample warms a kernel up by one run, sizes the samples by the time of
-// that run, takes one sample and sizes the following ones by it.
+// that run, takes one sample and sizes the following ones by it. A long run is a sample.
 func (r *race) firstSample(
 	ctx context.Context, x *candidate, k kernels.Kernel,
 ) error {
@@ -274,11 +294,12 @@ func (r *race) firstSample(
 	if err != nil {
 		return err
 	}
-	sample, err := r.plausibleSample(
-		ctx, x, k, check.RunsPerSample(warmUp.Seconds, minSampleTime),
-	)
-	if err != nil {
-		return err
+	sample := warmUp
+	if warmUp.Seconds < longRun {
+		runs := check.RunsPerSample(warmUp.Seconds, minSampleTime)
+		if sample, err = r.plausibleSample(ctx, x, k, runs); err != nil {
+			return err
+		}
 	}
 	x.batch = check.RunsPerSample(sample.Seconds, minSampleTime)
 	if err := r.bench.CompareLast(ctx, x.kernel, x.witness); err != nil {
@@ -430,7 +451,7 @@ func (r *race) done() bool {
 		blocks = max(blocks, len(x.trial.Samples))
 	}
 	if blocks < 2 {
-		return false
+		return r.defaultOnly
 	}
 	if r.remaining() <= r.confirmation() || blocks >= maxBlocks || r.goodEnough() {
 		return true
@@ -472,7 +493,9 @@ func (r *race) timedRecord() (cache.Record, error) {
 	if winner == nil {
 		return cache.Record{}, r.noWinner(ErrNothingRan)
 	}
-	return r.recordOf(winner, gain), nil
+	out := r.recordOf(winner, gain)
+	out.Provisional = r.defaultOnly
+	return out, nil
 }
 
 // recordOf is the record of a winner with its gain over the default.
@@ -489,6 +512,9 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 		gain.Median, gain.Lo, finite(gain.Hi),
 	}
 	out.Regret = r.regret(winner)
+	if r.bench != nil { // else nothing was timed in this process
+		out.Roof = roofOf(r.tuner.Cache, r.tuner.Backend, r.program, r.bench.Bytes(), out.Seconds)
+	}
 	out.Evidence = clockEvidence(r.tuner.Backend, winner.trial.Clocks)
 	for _, x := range r.ties(winner) {
 		if x != winner {

@@ -60,8 +60,11 @@ func (r *race) ties(x *candidate) []*candidate {
 
 // regret bounds how much slower the winner can be than the best candidate: the
 // largest upper end, at recordConfidence, of the winner's time over another's,
-// minus 1. It is −1, unknown, when there were too few blocks.
+// minus 1. It is −1, unknown, when there were too few blocks, or nothing but the default.
 func (r *race) regret(winner *candidate) float64 {
+	if r.defaultOnly || r.tuner.visit.defaultOnly {
+		return -1
+	}
 	worst := 0.0
 	for _, x := range r.live() {
 		if x == winner {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
@@ -48,6 +49,9 @@ func recordOf(n int) cache.Record {
 		Safe: map[string]string{"go": "go1.26", "os": "linux/amd64"},
 		By:   "bench/lookup",
 		When: time.Unix(1.7e9+int64(n), 0).UTC(),
+	}
+	if n%20 == 3 { // longer than a slot
+		r.Plan += strings.Repeat(" producer=4", 20)
 	}
 	r.Fusion = sha256.Sum256([]byte(r.Canonical))
 	if n%50 == 49 {

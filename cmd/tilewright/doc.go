@@ -12,6 +12,7 @@
 //	replay TABLE…    search recorded spaces: how near to the best, how soon
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
+//	calibrate        measure the rates of the device once, for all commands
 //	doctor           check a device from end to end
 //	completion SHELL what makes bash, zsh or fish complete commands and flags
 //	man              the manual page
@@ -157,5 +158,8 @@
 //
 // devices: {"devices": [{"name", "about", "device", "revision", "safe",
 // "lanes", "flops", "levels": [{"name", "bytes", "shared", "bandwidth"}],
-// "missing"}]}; a backend that is not there has missing, the reason.
+// "calibration", "missing"}]}; a backend that is not there has missing, the reason.
+// calibration is where stored rates come from: {"when", "by", "quick", "busy",
+// "spread" of the flops and of each level, "mismeasured"}. calibrate prints the
+// document of its device.
 package main

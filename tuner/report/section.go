@@ -39,9 +39,6 @@ type fusionSection struct {
 	Scatter template.HTML
 	// Judgement compares the predicted order of the plans with the measured one.
 	Judgement cost.Judgement
-	// Headroom is the winner's time over the price of its plan, 0 where it is
-	// unknown.
-	Headroom float64
 }
 
 // A planRow is the row of a plan that ran.
@@ -103,11 +100,6 @@ func newSection(r cache.Record) fusionSection {
 	}
 	f.Strip = timingStrip(f.Plans, kernels.ParseSampleQuality(r.Evidence).Clock)
 	f.Scatter = scatter(f.Plans)
-	for _, w := range f.Why {
-		if w.Role == "winner" && w.Total > 0 {
-			f.Headroom = r.Seconds / w.Total
-		}
-	}
 	return f
 }
 
