@@ -44,6 +44,8 @@ type Fusion struct {
 	Untileable *Untileable `json:"untileable"`
 	// The tile program as text.
 	Program string `json:"program,omitempty"`
+	// Why the tiles and the tile program are left out, although there are some.
+	Unwritten string `json:"unwritten,omitempty"`
 }
 
 // A Param is a parameter.
@@ -298,25 +300,33 @@ func NewFusion(ctx context.Context, f *hlo.Computation, caller *hlo.Instr, at Po
 			return nil, err
 		}
 	}
-	for _, op := range p.Ops {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if text > maxTileText {
-			return nil, fmt.Errorf(
-				"%s: %s (%s): the tiles up to here have expressions of more than %d MiB; sizes given as numbers shorten them",
-				f.Name, op.Instr.Name, op.Instr.Op, maxTileText>>20,
-			)
-		}
-		j.Tiles = append(j.Tiles, newTile(op, value))
-	}
-	j.Program = p.String()
-	return j, nil
+	return j, j.write(ctx, p, value, &text)
 }
 
-// maxTileText bounds the text of all expressions of a fusion's tiles, in bytes: what is
-// longer takes minutes to write, and nobody reads it.
-const maxTileText = 16 << 20
+// write lists the tiles and the tile program, but none whose expressions take more than
+// maxTileText. Values add their length to text.
+func (j *Fusion) write(ctx context.Context, p *symtile.Program, value func(index.Expr) any, text *int) error {
+	for _, op := range p.Ops {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		j.Tiles = append(j.Tiles, newTile(op, value))
+		if *text > maxTileText {
+			j.Tiles = []Tile{}
+			j.Unwritten = fmt.Sprintf(
+				"the tiles up to %s (%s) have expressions of more than %d MiB; sizes given as numbers shorten them",
+				op.Instr.Name, op.Instr.Op, maxTileText>>20,
+			)
+			return nil
+		}
+	}
+	j.Program = p.String()
+	return nil
+}
+
+// maxTileText bounds the text of all expressions of a fusion's tiles, in bytes. Those of
+// models take 40 kB, of an associative scan 1.5 MB; nobody reads what is longer.
+const maxTileText = 2 << 20
 
 // index fills in the maps of every parameter and output.
 func (j *Fusion) index(f *hlo.Computation) error {

@@ -184,7 +184,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 			addresses[k] = s.address(w)
 		}
 		scratch := unsafe.Pointer(unsafe.SliceData(w.arena))
-		code.Run(&w.rowArgs, scratch, &addresses)
+		code.Run(&w.rowArgs, scratch, &addresses, w.stopped)
 	}, nil
 }
 

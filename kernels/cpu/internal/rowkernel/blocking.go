@@ -109,8 +109,8 @@ func (n *Kernel) concurrentRows() int64 {
 // must not exceed.
 func (n *Kernel) rowBatch() (rows, apart int64) {
 	rows = n.concurrentRows()
-	if rows > 1 && n.rows() >= 2*rows {
-		apart = min(n.rowsPerCall(), n.rows()) / rows
+	if perCall := n.rowsPerCall(); rows > 1 && n.rows() >= 2*rows && perCall >= rows {
+		apart = min(perCall, n.rows()) / rows
 	} else if rows, apart = 1, 1; n.ReducesColumns() {
 		rows = min(FoldRows, n.rows())
 	}
