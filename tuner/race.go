@@ -47,6 +47,7 @@ type race struct {
 	block   int        // number of the current block
 	first   int        // number of the first block of this visit
 	raced   int        // number of the first block in which all are timed
+	watch   watch      // of the device, from the first block on
 	ended   string     // why the race ended, as in the certificate
 
 	// defaultOnly says that the default took the whole budget: the record is provisional.
@@ -210,6 +211,7 @@ func (r *race) verifyAll(ctx context.Context) error {
 		}
 	}
 	r.raced = r.block
+	r.watch = newWatch(r.tuner.Backend, r.tuner.now())
 	if len(r.live()) == 0 {
 		return r.noWinner(ErrNothingRan)
 	}
@@ -355,10 +357,9 @@ func (x *candidate) addSample(t kernels.Timing, block int) {
 // timeBlock times every remaining candidate once and drops those that are
 // slower than the best beyond doubt.
 func (r *race) timeBlock(ctx context.Context) error {
-	if err := r.timeAll(ctx, r.live()); err != nil {
+	if err := r.timeCounted(ctx, r.live()); err != nil {
 		return err
 	}
-	r.block++
 	best := r.best()
 	if best == nil {
 		return r.noWinner(ErrNothingRan)
@@ -376,6 +377,21 @@ func (r *race) timeBlock(ctx context.Context) error {
 	if r.tuner.now().Sub(r.stored) >= storeInterval {
 		r.store()
 	}
+	return nil
+}
+
+// timeCounted times candidates in one block, and leaves it out if something else ran.
+func (r *race) timeCounted(ctx context.Context, all []*candidate) error {
+	if err := r.timeAll(ctx, all); err != nil {
+		return err
+	}
+	if ok, disturbed := r.watch.counts(r.tuner.now()); !ok {
+		for _, x := range all {
+			leaveOut(&x.trial, r.block)
+		}
+		r.whenStored(LeftOut{r.header(), r.block, disturbed})
+	}
+	r.block++
 	return nil
 }
 
@@ -421,7 +437,7 @@ func (r *race) dropSlower(best *candidate) {
 			continue
 		}
 		ratio := paired(x, best, dropConfidence)
-		if ratio.Lo > 1 && r.block-r.raced >= need || farSlower(x, best) {
+		if ratio.Lo > 1 && r.block-r.raced-r.watch.state.LeftOut >= need || farSlower(x, best) {
 			x.eliminated = true
 			x.trial.Dropped = true
 			r.whenStored(Dropped{
@@ -465,7 +481,7 @@ func (r *race) best() *candidate {
 // and beats it or loses to it beyond doubt, or the blocks are so many that the rest are
 // ties. Where a regret was asked for, blocks are taken until the budget is spent.
 func (r *race) done() bool {
-	blocks := r.block - r.raced
+	blocks := r.block - r.raced - r.watch.state.LeftOut
 	if blocks < 1 {
 		return r.defaultOnly || r.overrun()
 	}
