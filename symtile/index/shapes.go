@@ -214,7 +214,7 @@ func (p *planar) cheapest(cost int32, won *planar) int32 {
 	}
 	for _, m := range p.f.divisors {
 		p.m = m
-		if !p.possible() {
+		if !p.round() || p.leastCost() >= cost || !p.possible() {
 			continue
 		}
 		if n := p.f.d.r.minCost(p.sum()); n < cost {
@@ -374,14 +374,44 @@ func solveEquations(rows *[maxFitVars + 1][maxFitVars + 2]float64, n int, k *[ma
 	}
 }
 
-// possible reports whether there is an e for the points of the block.
-func (p *planar) possible() bool {
+// leastCost is what the sum costs at least: the division, the additions, and a factor
+// that does not come out of the quotient.
+func (p *planar) leastCost() int32 {
+	n, factors, common := int32(0), int32(0), p.m
+	for _, j := range p.j[:len(p.f.vars)] {
+		if j == 0 {
+			continue
+		}
+		n++
+		switch j %= p.m; j {
+		case 0:
+		case 1, -1, p.m - 1, 1 - p.m:
+			common = 1
+		default:
+			factors++
+			common = GCD(common, j)
+		}
+	}
+	if common > 1 {
+		factors = min(factors, 1)
+	}
+	return (n + factors) * (opCost - 1)
+}
+
+// round finds the coefficients for the divisor from the slopes; ok is false where they
+// are too large.
+func (p *planar) round() (ok bool) {
 	for i, s := range p.slope[:len(p.f.vars)] {
 		if math.Abs(s)*float64(p.m) > maxSlope {
 			return false
 		}
 		p.j[i] = int64(math.Round(s * float64(p.m)))
 	}
+	return true
+}
+
+// possible reports whether there is an e for the points of the block.
+func (p *planar) possible() bool {
 	// No bound yet: every point moves one of the ends.
 	p.lo, p.hi = minusInf, plusInf
 	return p.bound(&p.f.target)
