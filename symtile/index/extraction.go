@@ -227,26 +227,27 @@ func factoredCost(x lin, sum int32, g int64) int32 {
 
 // atomCost is the cost of one atom, its operands included.
 func (r *Ring) atomCost(id int32) int32 {
-	a := r.atoms[id]
+	a := &r.atoms[id] // costOf may move the atoms
+	y, z := a.y, a.z
 	switch a.kind {
 	case atomVar:
 		return 0
 	case atomProduct:
-		n := (a.z - 1) * opCost
-		for i := range a.z {
-			n += r.atomCost(r.factorPool[a.y+i])
+		n := (z - 1) * opCost
+		for i := range z {
+			n += r.atomCost(r.factorPool[y+i])
 		}
 		return n
 	case atomMod:
-		return modCost + r.costOf(a.y)
+		return modCost + r.costOf(y)
 	case atomModForm:
-		inside := r.costOf(a.y) + r.costOf(a.z)
+		inside := r.costOf(y) + r.costOf(z)
 		return min(modCost+inside, maxCost)
 	case atomQuot, atomCeilDiv, atomMin, atomMax, atomFormProduct:
-		inside := r.costOf(a.y) + r.costOf(a.z)
+		inside := r.costOf(y) + r.costOf(z)
 		return min(opCost+inside, maxCost)
 	}
-	return opCost + r.costOf(a.y)
+	return opCost + r.costOf(y)
 }
 
 // A selector improves one sum until nothing costs less. Each rewriting offers a

@@ -22,6 +22,8 @@ type Ring struct {
 	err   error      // the first failure
 	style style
 
+	// anyOrigin tells that some form is known as a quotient (noteOrigin).
+	anyOrigin bool
 	// unsettled tells that another style would have made another residue.
 	unsettled bool
 	fired     [numRules]uint32 // how often each rule applied
@@ -142,6 +144,7 @@ func NewRing() *Ring {
 // built before are no longer valid.
 func (r *Ring) Reset() {
 	r.err, r.unsettled = nil, false
+	r.anyOrigin = false
 	r.pool = r.pool[:0]
 	r.forms = r.forms[:0]
 	r.atoms = r.atoms[:0]

@@ -175,7 +175,13 @@ func (f *fitting) solution(rank int, q int32) (lin, bool) {
 // given, j is the slope of the values by each variable, times m/g; and e has to be
 // between bounds that every point gives, which proves the equality where an e is left.
 func (f *fitting) quotient(x lin, cost int32) (lin, bool) {
-	if cost <= opCost || !f.moderate() {
+	// A quotient of all variables has an addition for each but one, and a variable
+	// that a congruence ties to others does not drop out.
+	least := int32(opCost)
+	if len(f.d.r.facts.congr) > 0 {
+		least *= int32(len(f.vars))
+	}
+	if cost <= least || !f.moderate() {
 		return lin{}, false
 	}
 	p := planar{f: f, c: f.target[0]}
