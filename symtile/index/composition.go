@@ -275,7 +275,7 @@ func (c *Composition) Solve() (ops int) {
 // settled reports whether nothing shorter is to be expected for any result.
 func (c *Composition) settled() bool {
 	for i, x := range c.results {
-		if c.costs[i] > 0 && !c.domain.settled(x) {
+		if c.costs[i] > 0 && !c.domain.r.settled(x) {
 			return false
 		}
 	}
@@ -310,7 +310,7 @@ func (c *Composition) fit(ops int) int {
 	}
 	fitted := false
 	for i, x := range c.results {
-		if c.costs[i] == 0 || c.domain.settled(x) {
+		if c.costs[i] == 0 || c.domain.r.settled(x) {
 			continue
 		}
 		if y, ok := f.shorter(x, maxFitDepth); ok {

@@ -124,10 +124,12 @@ type memo struct {
 	res  lin
 }
 
-// A choice is the cheapest way found to write a form, and what it costs.
+// A choice is the cheapest way found to write a form, and what it costs. A settled one
+// is as cheap as can be expected.
 type choice struct {
 	lin
-	cost int32
+	cost    int32
+	settled bool
 }
 
 // NewRing returns an empty ring.
