@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib bench-lookup attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu check-symbolic bench-peers bench-compare models models-corpus report
+.PHONY: lib bench-lookup attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -114,6 +114,20 @@ models-corpus: out/venv-models/installed
 	out/venv-models/bin/python bench/models/oracle.py -record bench/models/small/expected.json.gz
 out/venv-models/installed: bench/models/requirements.txt
 	python3 -m venv out/venv-models && out/venv-models/bin/pip install -q -r $< && touch $@
+
+# Those that come from PyTorch, and what it computes of them.
+models-torch: out/venv-torch/installed
+	go build -o out/tilewright ./cmd/tilewright
+	out/venv-torch/bin/python bench/models/torch_models.py bench/models/corpus
+	out/venv-torch/bin/python bench/models/torch_models.py -small -tilewright out/tilewright -record bench/models/small/expected.json.gz bench/models/small
+# tilewright.torch with the real PyTorch, in the same virtual environment.
+python-torch: out/venv-torch/installed lib
+	out/venv-torch/bin/pip install -q pytest
+	go build -o out/tilewright ./cmd/tilewright
+	PATH="$$PWD/out:$$PATH" TILEWRIGHT_REAL_TORCH=1 TILEWRIGHT_LIBRARY=$$PWD/out/lib/libtilewright.so PYTHONPATH=cmd/libtilewright/python \
+		out/venv-torch/bin/python -m pytest -q -p no:cacheprovider -k torch cmd/libtilewright/python/tests
+out/venv-torch/installed: bench/models/requirements-torch.txt
+	python3 -m venv out/venv-torch && out/venv-torch/bin/pip install -q -r $< && touch $@
 
 # The prices of GPU plans on timings that others have measured (bench/judge), where
 # JUDGE_DATA has them.

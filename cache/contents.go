@@ -14,6 +14,7 @@ type contents struct {
 	records []Record
 	races   []unfinishedRace
 	damaged []*DamagedError
+	rates   []error // of calibrations
 }
 
 // An unfinishedRace is the encoding of a key and what PutTrials kept for it.
@@ -33,9 +34,36 @@ func (db *DB) contents() (all contents, err error) {
 				return err
 			}
 		}
+		all.rates = verifyCalibrations(tx)
 		return nil
 	})
 	return all, err
+}
+
+// entries are the sound records as they are stored, with the unfinished races and what is
+// damaged.
+func (db *DB) entries() (rest contents, all []entry, err error) {
+	var w winnerReader
+	err = db.view(func(tx *bbolt.Tx) error {
+		err := tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
+			_, err := w.winner(k, value)
+			var damaged *DamagedError
+			if errors.As(err, &damaged) {
+				rest.damaged = append(rest.damaged, damaged)
+				return nil
+			}
+			all = append(all, entry{bytes.Clone(k), bytes.Clone(value)})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Bucket(bucketTrials).ForEach(func(k, value []byte) error {
+			rest.add(bucketTrials, bytes.Clone(k), value)
+			return nil
+		})
+	})
+	return rest, all, err
 }
 
 // add reads one entry of a bucket.
@@ -102,7 +130,7 @@ func (db *DB) Damaged() ([]*DamagedError, error) {
 // reported as done.
 var errTorn = kindf(ErrDamaged, "one of the two pages that say what is current is damaged: what was stored last may be missing; the next write repairs the page")
 
-// Verify checks the structure of the file, and of every record and unfinished race
+// Verify checks the structure of the file, and of every record, calibration and unfinished race
 // that its checksum is right, that it can be decoded, that it is stored under its
 // own key and that its values are plausible. It returns the number of records and
 // all errors.
@@ -110,6 +138,7 @@ func (db *DB) Verify() (n int, err error) {
 	db.verified.Store(nil) // walk the file again
 	all, err := db.contents()
 	errs := append(db.damagedJournals(), leftOut(all.damaged))
+	errs = append(errs, all.rates...)
 	s := db.verified.Load()
 	if s != nil && s.torn {
 		errs = append(errs, fmt.Errorf("%s: %w", db.path, errTorn))

@@ -337,22 +337,36 @@ func encodeJSON(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return withChecksum(text), nil
+}
+
+// withChecksum is a text behind its CRC-32C.
+func withChecksum(text []byte) []byte {
 	value := binary.LittleEndian.AppendUint32(
 		make([]byte, 0, 4+len(text)),
 		crc32.Checksum(text, castagnoli),
 	)
-	return append(value, text...), nil
+	return append(value, text...)
 }
 
 // readJSON reads what putJSON stored.
 func readJSON(value []byte, v any) error {
+	text, err := checkedText(value)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, v)
+}
+
+// checkedText is the text of a value, whose checksum is right.
+func checkedText(value []byte) ([]byte, error) {
 	if len(value) < 4 {
-		return errors.New("it is cut short")
+		return nil, errors.New("it is cut short")
 	}
 	sum := binary.LittleEndian.Uint32(value)
 	text := value[4:]
 	if crc32.Checksum(text, castagnoli) != sum {
-		return errors.New("its checksum is wrong")
+		return nil, errors.New("its checksum is wrong")
 	}
-	return json.Unmarshal(text, v)
+	return text, nil
 }

@@ -40,6 +40,31 @@ type Hit struct {
 // When is the time at which the record was made.
 func (h *Hit) When() time.Time { return time.Unix(h.Unix, 0).UTC() }
 
+// Record is what the hit says, with a context of its own memory: without the name, the
+// canonical text and the samples, which a snapshot does not have.
+func (h *Hit) Record() Record {
+	r := Record{
+		Plan:           string(h.Plan),
+		Default:        string(h.Default),
+		Seconds:        h.Seconds,
+		DefaultSeconds: h.DefaultSeconds,
+		Speedup:        h.Speedup,
+		Regret:         h.Regret,
+		Ties:           h.Ties(),
+		Checked:        h.Checked,
+		Untimed:        h.Untimed,
+		Provisional:    h.Provisional,
+		When:           h.When(),
+		By:             string(h.By),
+	}
+	r.Fusion = h.Fusion
+	r.Device = string(h.Device)
+	r.Backend = string(h.Backend)
+	r.Codegen = string(h.Codegen)
+	_ = json.Unmarshal(h.Safe, &r.Safe) // SafeText made it
+	return r
+}
+
 // Ties are the plans that are statistically equal to the winner.
 func (h *Hit) Ties() []string {
 	var all []string
@@ -144,11 +169,12 @@ func (r *Record) flags() (b byte) {
 // processor loads all of it at once.
 const usualLines = 3
 
-// read copies the record at a line to a hit, and compares the digest of the copy.
-func (s *Snapshot) read(line uint32, hit *Hit) error {
+// read copies the record of a slot, by its first line, to a hit, and compares the digest
+// of the copy; it is false for a slot without a record.
+func (s *Snapshot) read(line uint32, hit *Hit) (there bool, err error) {
 	b, ok := s.from(line)
 	if !ok {
-		return errRecordDamaged
+		return false, errRecordDamaged
 	}
 	if cap(hit.copied) < usualLines*lineBytes {
 		hit.copied = make([]byte, usualLines*lineBytes)
@@ -160,7 +186,31 @@ func (s *Snapshot) read(line uint32, hit *Hit) error {
 		copy(copied, b)
 	}
 	length := u32(copied, lengthAt)
-	whole := blockBytes(int(length))
+	if length == 0 || length == farBlock {
+		return s.readEmpty(copied[:lineBytes], line, hit)
+	}
+	return true, s.readCopy(b, copied, int(length), hit)
+}
+
+// readEmpty follows the line of a far record, if there is one.
+func (s *Snapshot) readEmpty(slot []byte, line uint32, hit *Hit) (there bool, err error) {
+	if !sealed(slot, uint64(line)) {
+		return false, errRecordDamaged
+	}
+	if u32(slot, 0) == 0 {
+		return false, nil
+	}
+	b, ok := s.from(u32(slot, 4))
+	if !ok || len(b) < lineBytes {
+		return false, errRecordDamaged
+	}
+	return true, s.readCopy(b, nil, int(u32(b, lengthAt)), hit)
+}
+
+// readCopy reads a record of some length at the beginning of b, of which copied is a copy
+// as far as it goes.
+func (s *Snapshot) readCopy(b, copied []byte, length int, hit *Hit) error {
+	whole := blockBytes(length)
 	if length < textsAt || length > maxRecordBytes || whole > len(b) {
 		return errRecordDamaged
 	}
@@ -169,8 +219,10 @@ func (s *Snapshot) read(line uint32, hit *Hit) error {
 		copied = hit.copied
 	}
 	c := s.origin(u32(copied, originAt))
-	if c == nil || !sealed(copied[:whole], c.digest) ||
-		!hit.decode(copied[:length]) {
+	if c == nil || !sealed(copied[:whole], c.digest) {
+		return errRecordDamaged
+	}
+	if int(u32(copied, lengthAt)) != length || !hit.decode(copied[:length]) {
 		return errRecordDamaged
 	}
 	if hit.origin == c {

@@ -30,6 +30,12 @@ func (k *Key) append(b []byte) []byte {
 	return b
 }
 
+// Compare orders keys as a database does: by fingerprint, then by device, backend and
+// revision, shorter texts first.
+func (k *Key) Compare(other *Key) int {
+	return bytes.Compare(k.bytes(), other.bytes())
+}
+
 // names are the strings of a key, in the order of the encoding.
 func (k *Key) names() [3]string {
 	return [...]string{k.Device, k.Backend, k.Codegen}

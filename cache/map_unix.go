@@ -4,7 +4,9 @@ package cache
 
 import (
 	"os"
+	"unsafe"
 
+	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 )
 
@@ -12,4 +14,16 @@ import (
 func mapFile(f *os.File, size int) (data []byte, unmap func([]byte) error, err error) {
 	data, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	return data, unix.Munmap, err
+}
+
+// forgetPages takes the pages of a database that were read out of the process's memory.
+// They stay in the system's, and come back when they are read again.
+func forgetPages(tx *bbolt.Tx) {
+	info := tx.DB().Info()
+	if info.Data == 0 {
+		return
+	}
+	first := *(**byte)(unsafe.Pointer(&info.Data))
+	data := unsafe.Slice(first, tx.Size())
+	_ = unix.Madvise(data, unix.MADV_DONTNEED) // an advice
 }

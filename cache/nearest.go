@@ -79,12 +79,12 @@ func (s *Snapshot) nearest(
 
 // readKin reads the record of a row, which has to be of the structure.
 func (s *Snapshot) readKin(row kinRow, structure uint64, hit *Hit) error {
-	err := s.read(row.line(), hit)
+	there, err := s.read(row.line(), hit)
 	if err != nil {
 		return err
 	}
 	seed := structure ^ u64(hit.Fusion[:], 0)
-	if hit.structure != structure || row.check() != row.digest(seed) {
+	if !there || hit.structure != structure || row.check() != row.digest(seed) {
 		return errTableDamaged
 	}
 	return nil
@@ -252,9 +252,10 @@ func (db *DB) Nearest(
 	q *Question,
 ) (r Record, found bool, distance float64, err error) {
 	distance = math.Inf(1)
+	var w winnerReader
 	err = db.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
-			other, err := readWinner(k, value)
+			other, err := w.winner(k, value)
 			if err != nil || other.Backend != q.Backend {
 				return nil // a damaged record answers nothing
 			}

@@ -2,7 +2,7 @@ package cache
 
 import "bytes"
 
-// A origin is what many records of a snapshot share, as a block of its file: the
+// An origin is what many records of a snapshot share, as a block of its file: the
 // length of all bytes in front of the zeros, u32; a 0, u32; the lengths of the five
 // texts, u32 each; and the texts. The seed of its digest is its number.
 type origin struct {
@@ -10,18 +10,12 @@ type origin struct {
 	device, backend, codegen, safe, by []byte
 }
 
-// originTexts are the texts of a origin, in the order of their encoding.
+// originTexts are the texts of an origin, in the order of their encoding.
 type originTexts [5]string
-
-// originOf are the texts of a record's origin.
-func originOf(r *Record) originTexts {
-	safe := SafeText(r.Safe)
-	return originTexts{r.Device, r.Backend, r.Codegen, safe, r.By}
-}
 
 const originTextsAt = 8 + 4*len(originTexts{})
 
-// encode makes the block of a origin.
+// encode makes the block of an origin.
 func (c *originTexts) encode(number int) []byte {
 	out := make([]byte, originTextsAt)
 	for k, text := range c {
@@ -51,7 +45,7 @@ func (s *Snapshot) origin(number uint32) *origin {
 	return c
 }
 
-// readOrigin copies a origin out of the file.
+// readOrigin copies an origin out of the file.
 func (s *Snapshot) readOrigin(number uint32) *origin {
 	index := int(s.originIndex)*lineBytes + 4*int(number)
 	b, ok := s.from(u32(s.data, index))
@@ -70,7 +64,7 @@ func (s *Snapshot) readOrigin(number uint32) *origin {
 	return decodeOrigin(b, b[originTextsAt:length])
 }
 
-// decodeOrigin takes the block of a origin apart.
+// decodeOrigin takes the block of an origin apart.
 func decodeOrigin(block, texts []byte) *origin {
 	c := origin{digest: u64(block, len(block)-8)}
 	for k, to := range [...]*[]byte{

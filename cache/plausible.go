@@ -26,6 +26,8 @@ func (r *Record) plausible() error {
 	case r.Regret != -1 && !(r.Regret >= 0) ||
 		math.IsInf(r.Regret, 0):
 		return fmt.Errorf("%v is not a regret", r.Regret)
+	case r.Roof != nil && !r.Roof.plausible(r.Seconds):
+		return fmt.Errorf("a roof of %v seconds, and a winner of %v", r.Roof.Seconds, r.Seconds)
 	case r.Legal < 0:
 		return fmt.Errorf("%d is not a number of plans", r.Legal)
 	case r.When.Year() < 0 || r.When.Year() > 9999:
@@ -36,7 +38,13 @@ func (r *Record) plausible() error {
 			return fmt.Errorf("%v is not a speedup", s)
 		}
 	}
-	return errors.Join(r.Key.plausible(), plausible(r.Trials))
+	return errors.Join(r.Key.plausible(), r.Certificate.plausible(), plausible(r.Trials))
+}
+
+// plausible reports whether a roof is a time, and called mismeasured by a winner that is
+// faster.
+func (r *Roof) plausible(winner float64) bool {
+	return isDuration(r.Seconds) && len(r.By) <= maxNameBytes && (winner >= r.Seconds || r.Mismeasured)
 }
 
 // plausible refuses a key without a device or a backend.

@@ -14,7 +14,7 @@ import (
 // Publish writes a snapshot of the database's winners to path, by renaming a
 // complete file, and returns the number of records. Damaged records are left out,
 // with a *LeftOutError. A file that is not a snapshot is not replaced, nor is one of
-// more than twice as many records (ErrShrinks). It needs the memory of a hundred
+// more than twice as many records (ErrShrinks). It needs the memory of two hundred
 // bytes a record.
 func (db *DB) Publish(path string) (n int, err error) {
 	if err := checkReplaceable(path); err != nil {
@@ -42,15 +42,11 @@ func (db *DB) publish(path string, check func(path string, records int) error) (
 		return 0, err
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
-	w := newSnapshotWriter(tmp)
-	damaged, err := db.writeRecords(w)
-	if err == nil {
-		err = w.finish()
-	}
+	n, damaged, err := db.writeTo(tmp, path)
 	if err := finish(tmp, err); err != nil {
 		return 0, err
 	}
-	if err := check(path, len(w.placed)); err != nil {
+	if err := check(path, n); err != nil {
 		return 0, err
 	}
 	if err := os.Rename(tmp.Name(), path); err != nil {
@@ -58,7 +54,23 @@ func (db *DB) publish(path string, check func(path string, records int) error) (
 	}
 	syncFolder(path)
 	sweep(path)
-	return len(w.placed), leftOut(damaged)
+	return n, leftOut(damaged)
+}
+
+// writeTo writes a snapshot for a path and returns the number of its records and what is damaged.
+func (db *DB) writeTo(f *os.File, path string) (n int, damaged []*DamagedError, err error) {
+	spool, err := tempBeside(path)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer os.Remove(spool.Name())
+	defer spool.Close()
+	w := newSnapshotWriter(f, spool)
+	damaged, err = db.writeRecords(w)
+	if err == nil {
+		err = w.finish()
+	}
+	return len(w.placed), damaged, err
 }
 
 // checkReplaceable refuses a path where there is anything but a snapshot, above
@@ -106,107 +118,103 @@ const publishedAtOnce = 1 << 12
 // writeRecords writes the sound records of the database in the order of their keys
 // and returns what is damaged.
 func (db *DB) writeRecords(w *snapshotWriter) (damaged []*DamagedError, err error) {
+	p := newPublication(w)
 	err = db.view(func(tx *bbolt.Tx) error {
-		var some []storedRecord
-		flush := func() error {
-			damaged = append(damaged, readAll(some)...)
-			for k := range some {
-				if some[k].encoded != nil {
-					w.add(&some[k])
-				}
-			}
-			some = some[:0]
-			return w.err
-		}
-		if err := tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
-			if some = append(some, storedRecord{stored: entry{k, value}}); len(some) < publishedAtOnce {
+		err := tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
+			p.some = append(p.some, storedRecord{stored: entry{k, value}})
+			if len(p.some) < publishedAtOnce {
 				return nil
 			}
-			return flush()
-		}); err != nil {
-			return err
-		}
-		return flush()
+			forgetPages(tx)
+			return p.flush()
+		})
+		err = errors.Join(err, p.flush())
+		p.written.Wait() // before the transaction ends
+		return err
 	})
-	return damaged, err
+	return p.damaged, errors.Join(err, p.err)
+}
+
+// A publication writes records, some at a time, while the next ones are collected.
+type publication struct {
+	w       *snapshotWriter
+	readers chan *winnerReader
+	some    []storedRecord // the next
+	before  []storedRecord // those that are written
+	written sync.WaitGroup
+	damaged []*DamagedError
+	err     error
+}
+
+func newPublication(w *snapshotWriter) *publication {
+	n := runtime.GOMAXPROCS(0)
+	p := &publication{w: w, readers: make(chan *winnerReader, n)}
+	for range n {
+		p.readers <- new(winnerReader)
+	}
+	return p
+}
+
+// flush begins to write the records that were collected.
+func (p *publication) flush() error {
+	p.written.Wait()
+	p.some, p.before = p.before[:0], p.some
+	if p.err == nil {
+		p.written.Go(func() { p.err = p.write() })
+		return nil
+	}
+	return p.err
+}
+
+// write reads records in as many goroutines as there are processors, and adds them in
+// order.
+func (p *publication) write() error {
+	const piece = publishedAtOnce / 64
+	err := inParallel(len(p.before), piece, func(first, end int) error {
+		w := <-p.readers
+		for k := first; k < end; k++ {
+			p.before[k].read(w)
+		}
+		p.readers <- w
+		return nil
+	})
+	for k := range p.before {
+		x := &p.before[k]
+		if x.damage != nil {
+			p.damaged = append(p.damaged, x.damage)
+			continue
+		}
+		p.w.add(x)
+	}
+	return errors.Join(err, p.w.err)
 }
 
 // A storedRecord is a record of the database and its encoding in a snapshot.
 type storedRecord struct {
 	stored    entry // in the memory of the transaction
 	structure Structure
-	kin       uint64 // hash of structure and backend
+	logs      []uint32 // of its extents
+	kin       uint64   // hash of structure and backend
 	origin    originTexts
 	encoded   []byte // nil for a damaged one
 	damage    *DamagedError
 }
 
-// readAll encodes records, in as many goroutines as there are processors.
-func readAll(some []storedRecord) (damaged []*DamagedError) {
-	var workers sync.WaitGroup
-	n := runtime.GOMAXPROCS(0)
-	for share := range n {
-		workers.Go(func() {
-			for k := share; k < len(some); k += n {
-				some[k].read()
-			}
-		})
-	}
-	workers.Wait()
-	for k := range some {
-		if some[k].damage != nil {
-			damaged = append(damaged, some[k].damage)
-		}
-	}
-	return damaged
-}
-
-// A winnerOnly is a record of which samples and evidence are not read.
-type winnerOnly struct {
-	Record
-	Trials   skipped `json:"trials"`
-	Evidence skipped `json:"evidence"`
-}
-
-// A skipped value of JSON is checked for its form only.
-type skipped struct{}
-
-func (*skipped) UnmarshalJSON([]byte) error { return nil }
-
 // read encodes one record.
-func (x *storedRecord) read() {
-	r, err := readWinner(x.stored.key, x.stored.value)
+func (x *storedRecord) read(w *winnerReader) {
+	r, err := w.winner(x.stored.key, x.stored.value)
 	if err != nil {
 		errors.As(err, &x.damage)
 		return
 	}
-	x.encode(&r)
+	x.encode(&r, w.safeText)
 }
 
 // encode makes the encoding of a record, and what it is found by.
-func (x *storedRecord) encode(r *Record) {
+func (x *storedRecord) encode(r *Record, safe string) {
 	x.structure = StructureOf(r.Canonical)
+	x.logs = x.structure.appendLogs(nil)
 	x.kin = structureHash(&x.structure.Print, r.Backend)
-	x.origin = originOf(r)
+	x.origin = originTexts{r.Device, r.Backend, r.Codegen, safe, r.By}
 	x.encoded = encodeRecord(r, x.kin)
-}
-
-// readWinner is readRecord without samples: those are as their checksum says, and
-// nobody looks at them here.
-func readWinner(k, value []byte) (Record, error) {
-	stored, err := parseKey(k)
-	var r winnerOnly
-	if err == nil {
-		err = readJSON(value, &r)
-	}
-	if err == nil && r.Key != stored {
-		err = errors.New("it holds the record of another key")
-	}
-	if err == nil {
-		err = r.plausible()
-	}
-	if err != nil {
-		return Record{Key: stored}, newDamaged(k, stored, err)
-	}
-	return r.Record, nil
 }

@@ -66,9 +66,12 @@ type Record struct {
 	// Speedup of the winner over the default: the median of paired ratios and
 	// the ends of its 95 % interval. An upper end of 0 is unknown.
 	Speedup [3]float64 `json:"speedup"`
-	// Regret is an upper bound, at 95 %, on the winner's time over that of the
-	// best plan that was tried, minus 1; −1 is unknown.
+	// Regret is an upper bound, at the confidence of Certificate, or else at 95 %, on the
+	// winner's time over that of the best plan that was tried, minus 1; −1 is unknown.
 	Regret float64 `json:"regret"`
+	// Certificate is the evidence for Regret; nil in records from before there was any,
+	// and in provisional and untimed ones.
+	Certificate *Certificate `json:"certificate,omitempty"`
 	// Ties are the plans that are statistically equal to the winner.
 	Ties []string `json:"ties"`
 	// Trials are all plans that were tried, the winner and the default included.
@@ -84,12 +87,35 @@ type Record struct {
 	// Evidence is what the backend recorded of the device's clock during the
 	// samples. Its form is the backend's.
 	Evidence json.RawMessage `json:"evidence,omitempty"`
+	// Roof is the shortest time that the rates of the device allowed it; nil where none
+	// were known.
+	Roof *Roof `json:"roof,omitempty"`
 	// Legal is the number of plans there were to choose from.
 	Legal int64 `json:"legal"`
 	// When and By are the time and the tool that made the record.
 	When time.Time `json:"when"`
 	By   string    `json:"by"`
 	Note string    `json:"note,omitempty"`
+}
+
+// A Roof is the shortest time that the rates of a device allow a fusion.
+type Roof struct {
+	// Seconds are the work over the rate that takes the longest.
+	Seconds float64 `json:"seconds"`
+	// By names that rate: "products", or a level of memory.
+	By string `json:"by"`
+	// Mismeasured is set where the winner is faster: then the rate that was stored was
+	// too low, and the roof says nothing.
+	Mismeasured bool `json:"mismeasured,omitempty"`
+}
+
+// Headroom is the time of the winner over its roof, at least 1; 0 where the roof is not
+// known or mismeasured.
+func (r *Record) Headroom() float64 {
+	if r.Roof == nil || r.Roof.Mismeasured || r.Roof.Seconds <= 0 {
+		return 0
+	}
+	return r.Seconds / r.Roof.Seconds
 }
 
 // DefaultFailure says how the default plan failed its check: that it is not compiled,

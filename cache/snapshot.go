@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"runtime/debug"
@@ -19,8 +20,8 @@ import (
 // open. Only a program that is not this one truncates or overwrites it in its place.)
 //
 // docs/formats.md describes the file, which tilewright_snapshot.h reads in C: a header,
-// the records, their origins, which they share, the table by which a record is found, and
-// the structures with the extents of their records.
+// the table by which a record is found, with the records in it, their origins, which they
+// share, and the structures with the extents of their records.
 type Snapshot struct {
 	header
 	data    []byte
@@ -41,8 +42,9 @@ type header struct {
 }
 
 const (
-	snapshotMagic    = "TWSNAP04"
+	snapshotMagic    = "TWSNAP05"
 	maxSnapshotBytes = 1 << 36
+	keysLine         = 1 // of the index of keys: behind the header
 )
 
 // bytes is the encoded header.
@@ -53,7 +55,7 @@ func (h *header) bytes() []byte {
 	put64(out, 16, h.revision)
 	for k, n := range [...]uint32{
 		h.count, h.structCount, h.originCount, h.originIndex,
-		uint32(h.keys.pilots), uint32(h.keys.seed),
+		uint32(h.keys.seed), uint32(h.keys.slotLines),
 		uint32(h.structures.pilots), uint32(h.structures.seed),
 	} {
 		put32(out, 24+4*k, n)
@@ -88,8 +90,8 @@ func readHeader(data []byte, size int64) (h header, err error) {
 		originCount: n(2),
 		originIndex: n(3),
 	}
-	h.keys = indexOf(h.count, n(4), n(5))
-	h.structures = indexOf(h.structCount, n(6), n(7))
+	h.keys = indexOf(h.count, keysLine, n(4), n(5))
+	h.structures = indexOf(h.structCount, n(6), n(7), 1)
 	return h, h.check(uint64(size))
 }
 
@@ -100,7 +102,7 @@ func (h *header) check(size uint64) error {
 	switch {
 	case size > maxSnapshotBytes:
 		return kindf(ErrForeign, "a snapshot of %d MiB; at most %d are read", size>>20, maxSnapshotBytes>>20)
-	case h.size != size || tables*lineBytes > size || origins > size:
+	case h.size != size || h.keys.slotLines == 0 || tables*lineBytes > size || origins > size:
 		return kindf(ErrDamaged, "the snapshot is cut short; publish it again")
 	}
 	return nil
@@ -234,18 +236,45 @@ func (s *Snapshot) get(k *Key, hit *Hit) (found bool, err error) {
 		return false, nil
 	}
 	hash := mix(hit.asked.hashOf(k, s.keys.seed) ^ u64(k.Fusion[:], 0))
-	if line := s.keys.line(s.data, hash); line != noLine {
-		if err := s.read(line, hit); err != nil {
-			return false, err
-		}
-		if hit.Fusion == k.Fusion && hit.asked.by(hit.origin) {
-			return true, nil
-		}
+	there, err := s.read(s.keys.line(s.data, hash), hit)
+	if err != nil {
+		return false, err
+	}
+	if there && hit.Fusion == k.Fusion && hit.asked.by(hit.origin) {
+		return true, nil
 	}
 	if !s.keys.sound(s.data, hash) {
 		return false, errTableDamaged
 	}
 	return false, nil
+}
+
+// All yields the records, in no particular order, as Hit.Record has them. One that is
+// damaged is an error (ErrDamaged) with an empty Record, after which the others follow.
+func (s *Snapshot) All() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		var hit Hit
+		for slot := range s.keys.slotCount {
+			there, err := s.slot(slot, &hit)
+			if err != nil && !yield(Record{}, err) {
+				return
+			}
+			if there && err == nil && !yield(hit.Record(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// slot reads a slot of the index.
+func (s *Snapshot) slot(n uint64, hit *Hit) (there bool, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = faultError(r)
+		}
+	}()
+	return s.read(uint32(s.keys.lineOfSlot(n)), hit)
 }
 
 // Verify compares all checksums and the revision. It reads the whole file.

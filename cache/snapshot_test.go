@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,48 +14,41 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A memoryFile is a file in memory.
-type memoryFile struct {
-	data []byte
-	at   int
-}
-
-func (f *memoryFile) Write(b []byte) (int, error) {
-	if missing := f.at + len(b) - len(f.data); missing > 0 {
-		f.data = append(f.data, make([]byte, missing)...)
-	}
-	copy(f.data[f.at:], b)
-	f.at += len(b)
-	return len(b), nil
-}
-
-func (f *memoryFile) Read(b []byte) (int, error) {
-	n := copy(b, f.data[f.at:])
-	f.at += n
-	if n == 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
-func (f *memoryFile) Seek(offset int64, _ int) (int64, error) {
-	f.at = int(offset)
-	return offset, nil
-}
-
 // snapshotBytes is the file of some records.
 func snapshotBytes(all []Record) []byte {
-	var f memoryFile
-	w := newSnapshotWriter(&f)
+	data, err := snapshotOfRecords(all)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+func snapshotOfRecords(all []Record) ([]byte, error) {
+	folder, err := os.MkdirTemp("", "snapshot")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	file, err := os.Create(filepath.Join(folder, "snap"))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	spool, err := os.Create(filepath.Join(folder, "spool"))
+	if err != nil {
+		return nil, err
+	}
+	defer spool.Close()
+	w := newSnapshotWriter(file, spool)
 	for k := range all {
 		var x storedRecord
-		x.encode(&all[k])
+		x.encode(&all[k], SafeText(all[k].Safe))
 		w.add(&x)
 	}
 	if err := w.finish(); err != nil {
-		panic(err)
+		return nil, err
 	}
-	return f.data
+	return os.ReadFile(file.Name())
 }
 
 // answer is Get for tests of answers.
@@ -249,9 +241,10 @@ func (h *Hit) tells(r *Record) bool {
 // that reads it; never another answer, and never a miss.
 func TestSnapshotDamaged(t *testing.T) {
 	var all []Record
-	for k := range 6 {
+	for k := range 9 {
 		all = append(all, record(k))
 	}
+	all[4].Plan = strings.Repeat("8,8 ", 50) // longer than a slot
 	data := snapshotBytes(all)
 	q := Question{Key: record(9).Key, Structure: StructureOf(record(9).Canonical)}
 	for at := range data {

@@ -27,41 +27,57 @@ const (
 // earlier run. Both rates have a safety factor, because they are measured, on a
 // machine that others may use too.
 func LowerBound(p *symtile.Program, d kernels.Device) (float64, error) {
-	x, err := symtile.NewExtents(p)
+	x, err := wholeExtents(p)
 	if err != nil {
 		return 0, err
+	}
+	bound := 0.0
+	if peak := max(d.FLOPS*peakSafety, d.Matrix*matrixSafety); peak > 0 {
+		bound = dotFLOPs(p, x, nil) / peak
+	}
+	bytes := compulsoryBytes(p, x)
+	if k := levelOf(d.Levels, d.Lanes, bytes); k >= 0 && d.Levels[k].Bandwidth > 0 {
+		bound = max(bound, bytes/(d.Levels[k].Bandwidth*bandwidthSafety))
+	}
+	return bound, nil
+}
+
+// wholeExtents are the extents of a program whose arrays are one tile each.
+func wholeExtents(p *symtile.Program) (*symtile.Extents, error) {
+	x, err := symtile.NewExtents(p)
+	if err != nil {
+		return nil, err
 	}
 	whole := make(symtile.Tiling, len(p.Space.Dims))
 	for k, dim := range p.Space.Dims {
 		whole[k] = max(1, dim.Extent)
 	}
 	x.Set(whole)
-	bound := 0.0
-	if peak := max(d.FLOPS*peakSafety, d.Matrix*matrixSafety); peak > 0 {
-		bound = dotFLOPs(p, x) / peak
-	}
-	bytes := compulsoryBytes(p, x)
-	for k, l := range d.Levels {
-		capacity := float64(l.Bytes)
-		if !l.Shared {
-			capacity *= float64(max(1, d.Lanes))
-		}
-		if l.Bytes == 0 || bytes <= capacity ||
-			k == len(d.Levels)-1 {
-			if l.Bandwidth > 0 {
-				bound = max(bound, bytes/(l.Bandwidth*bandwidthSafety))
-			}
-			break
-		}
-	}
-	return bound, nil
+	return x, nil
 }
 
-// dotFLOPs counts the operations of all dots of a program in one tile.
-func dotFLOPs(p *symtile.Program, x *symtile.Extents) float64 {
+// levelOf is the innermost level of memory that has room for some bytes, of all lanes
+// together, or else the last; −1 where a device has none.
+func levelOf(levels []kernels.Level, lanes int, bytes float64) int {
+	for k, l := range levels {
+		capacity := float64(l.Bytes)
+		if !l.Shared {
+			capacity *= float64(max(1, lanes))
+		}
+		if l.Bytes == 0 || bytes <= capacity {
+			return k
+		}
+	}
+	return len(levels) - 1
+}
+
+// dotFLOPs counts the operations of the dots of a program in one tile: of those that are
+// counted, or of all where that is nil.
+func dotFLOPs(p *symtile.Program, x *symtile.Extents, counted func(*hlo.Instr) bool) float64 {
 	sum := 0.0
 	for n, op := range p.Ops {
-		if op.Code != hlo.OpDot || x.Duplicate(n) {
+		if op.Code != hlo.OpDot || x.Duplicate(n) ||
+			counted != nil && !counted(op.Instr) {
 			continue
 		}
 		flops := 2 * x.Elements(n)

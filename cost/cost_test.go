@@ -316,3 +316,37 @@ ROOT g = f32[8,64] gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, star
 		t.Errorf("the bound is for %g bytes", bytes)
 	}
 }
+
+// The roof of a program is at the level that holds half of what its runs go through, and
+// counts the products of floats only.
+func TestRoofOf(t *testing.T) {
+	p := program(t, gemm)
+	const bytes, flops = 4 * (64*128 + 128*96 + 64*96), 2 * 64 * 128 * 96
+	slow := device
+	slow.FLOPS = 1e9
+	fast := device
+	fast.FLOPS = 1e13
+	integers := program(t, `l = s32[64,128] parameter(0); r = s32[128,96] parameter(1);
+ROOT d = s32[64,96] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}`)
+	for name, c := range map[string]struct {
+		p        *symtile.Program
+		d        kernels.Device
+		resident int64
+		want     Roof
+	}{
+		"products":   {p, slow, 1 << 10, Roof{flops / 1e9, -1, flops}},
+		"L1":         {p, fast, 64 << 10, Roof{bytes / 1e11, 0, bytes}},
+		"L2":         {p, fast, 256 << 10, Roof{bytes / 5e10, 1, bytes}},
+		"twice L2":   {p, fast, 2 << 20, Roof{bytes / 5e10, 1, bytes}},
+		"memory":     {p, fast, 2<<20 + 2, Roof{bytes / 2e10, 2, bytes}},
+		"integers":   {integers, slow, 1 << 10, Roof{bytes / 1e11, 0, bytes}},
+		"no rates":   {p, kernels.Device{Lanes: 1}, 1 << 10, Roof{Level: -1}},
+		"known peak": {p, kernels.Device{FLOPS: 1e9}, 1 << 10, Roof{flops / 1e9, -1, flops}},
+	} {
+		got, err := RoofOf(c.p, c.d, c.resident)
+		if err != nil || got.Level != c.want.Level || got.Work != c.want.Work ||
+			math.Abs(got.Seconds-c.want.Seconds) > 1e-9*c.want.Seconds {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
+		}
+	}
+}

@@ -48,6 +48,10 @@ type Level struct {
 	// where Lanes is 0.
 	Shared bool
 	Lanes  int `json:",omitempty"`
+	// Kept is the measured bytes of arrays that stay in the last cache; 0 where it was
+	// not measured. A hypervisor may list a cache that a guest shares with others, or
+	// that does not exist.
+	Kept int64 `json:",omitempty"`
 	// Bandwidth is of all lanes together, in bytes/s.
 	Bandwidth float64
 }

@@ -1,6 +1,9 @@
 package kernels
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // A SampleObserver is a Backend that observes its own device while kernels are
 // timed: the clock of each sample, and the time of a reference kernel that is
@@ -38,4 +41,25 @@ func (d Device) TF32Allowed() bool { return strings.HasSuffix(d.Revision, TF32Ma
 type Deterministic interface {
 	Kernel
 	Deterministic() bool
+}
+
+// A QuietBackend is a Backend that can say whether its device has anything else to do.
+type QuietBackend interface {
+	Backend
+	// Quiet is the share of the device that is there for a kernel on all lanes, from 0
+	// to 1, as a probe of a few milliseconds finds it.
+	Quiet() float64
+	// Disturbance is what was counted of other work so far; it takes microseconds.
+	Disturbance() Disturbance
+}
+
+// A Disturbance is time that other work took on the device, counted from some moment on.
+type Disturbance struct {
+	Waited time.Duration // threads of this process were ready to run and did not
+	Stolen time.Duration // a hypervisor ran something else
+}
+
+// Since is what was counted since an earlier moment.
+func (d Disturbance) Since(earlier Disturbance) time.Duration {
+	return d.Waited - earlier.Waited + d.Stolen - earlier.Stolen
 }

@@ -44,6 +44,8 @@ type Fusion struct {
 	Untileable *Untileable `json:"untileable"`
 	// The tile program as text.
 	Program string `json:"program,omitempty"`
+	// Why the tiles and the tile program are left out, although there are some.
+	Unwritten string `json:"unwritten,omitempty"`
 }
 
 // A Param is a parameter.
@@ -62,6 +64,8 @@ type Indexing struct {
 	// Maps in the syntax of XLA; there are several where the parameter is read
 	// in several ways.
 	Maps []string `json:"maps"`
+	// Variables of each map, in the order of its text.
+	Variables [][]Variable `json:"variables,omitempty"`
 
 	// Notes says, of a map, where its run-time variables are read, that some of
 	// what it relates may not be, or why it is unknown.
@@ -84,6 +88,35 @@ func (j *Indexing) add(m index.Map) {
 		j.Notes[len(j.Maps)] = notes
 	}
 	j.Maps = append(j.Maps, m.String())
+	j.Variables = append(j.Variables, variablesOf(m))
+}
+
+// A Variable is one of an indexing map.
+type Variable struct {
+	// Name that it has in the map.
+	Name string `json:"name"`
+	// Role is "dimension" (of the output), "range" (of what the map relates besides: the
+	// dimension that a reduction sums over) or "runtime" (a value known at run time).
+	Role string `json:"role"`
+	// Inclusive range of its values.
+	Lo int64 `json:"lo"`
+	Hi int64 `json:"hi"`
+}
+
+// roles are the names of the roles of a map's variables.
+var roles = map[index.Role]string{
+	index.RoleDim:     "dimension",
+	index.RoleRange:   "range",
+	index.RoleRuntime: "runtime",
+}
+
+// variablesOf are the variables of a map.
+func variablesOf(m index.Map) []Variable {
+	all := []Variable{}
+	for _, v := range m.Variables() {
+		all = append(all, Variable{v.Name, roles[v.Role], v.Lo, v.Hi})
+	}
+	return all
 }
 
 // A Space is the iteration space of the tiles.
@@ -267,25 +300,33 @@ func NewFusion(ctx context.Context, f *hlo.Computation, caller *hlo.Instr, at Po
 			return nil, err
 		}
 	}
-	for _, op := range p.Ops {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if text > maxTileText {
-			return nil, fmt.Errorf(
-				"%s: %s (%s): the tiles up to here have expressions of more than %d MiB; sizes given as numbers shorten them",
-				f.Name, op.Instr.Name, op.Instr.Op, maxTileText>>20,
-			)
-		}
-		j.Tiles = append(j.Tiles, newTile(op, value))
-	}
-	j.Program = p.String()
-	return j, nil
+	return j, j.write(ctx, p, value, &text)
 }
 
-// maxTileText bounds the text of all expressions of a fusion's tiles, in bytes: what is
-// longer takes minutes to write, and nobody reads it.
-const maxTileText = 16 << 20
+// write lists the tiles and the tile program, but none whose expressions take more than
+// maxTileText. Values add their length to text.
+func (j *Fusion) write(ctx context.Context, p *symtile.Program, value func(index.Expr) any, text *int) error {
+	for _, op := range p.Ops {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		j.Tiles = append(j.Tiles, newTile(op, value))
+		if *text > maxTileText {
+			j.Tiles = []Tile{}
+			j.Unwritten = fmt.Sprintf(
+				"the tiles up to %s (%s) have expressions of more than %d MiB; sizes given as numbers shorten them",
+				op.Instr.Name, op.Instr.Op, maxTileText>>20,
+			)
+			return nil
+		}
+	}
+	j.Program = p.String()
+	return nil
+}
+
+// maxTileText bounds the text of all expressions of a fusion's tiles, in bytes. Those of
+// models take 40 kB, of an associative scan 1.5 MB; nobody reads what is longer.
+const maxTileText = 2 << 20
 
 // index fills in the maps of every parameter and output.
 func (j *Fusion) index(f *hlo.Computation) error {

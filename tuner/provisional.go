@@ -28,6 +28,7 @@ func (r *race) provisionalRecord(ctx context.Context) cache.Record {
 	}
 	out := r.recordOf(best, gain)
 	out.Provisional = true
+	out.Certificate = nil
 	return out
 }
 
@@ -51,12 +52,14 @@ func (r *race) confirmation() time.Duration {
 // a default plan of a second would take ten for more, and its race compares it again.
 const provisionalCompared = 2
 
-// fewestCompared is the runs of a winner that are compared at least.
+// fewestCompared is the runs of a winner that are compared at least: of long runs as
+// many as take another budget.
 func (r *race) fewestCompared() int {
-	if r.tuner.visit.defaultOnly {
+	if r.tuner.visit.defaultOnly || r.defaultOnly {
 		return provisionalCompared
 	}
-	return fewestCompared
+	room := r.tuner.Options.budget().Seconds() / r.candidates[0].trial.Median()
+	return int(max(provisionalCompared, min(fewestCompared, room)))
 }
 
 // goodEnough reports whether the regret is known to be at most what is asked for.
@@ -66,6 +69,6 @@ func (r *race) goodEnough() bool {
 	if goal <= 0 || winner == nil {
 		return false
 	}
-	regret := r.regret(winner)
+	regret := r.regret(r.comparisons(winner))
 	return regret >= 0 && regret <= goal
 }

@@ -18,7 +18,9 @@ import (
 // Parameters of a race.
 const (
 	minSampleTime    = time.Millisecond       // of a sample: it has as many runs as that takes
+	longRun          = 0.1                    // seconds: a run that needs none before it to be warm
 	maxBlocks        = 40                     // after which the remaining candidates count as tied
+	maxRegretBlocks  = 1000                   // the same where a regret was asked for
 	dropConfidence   = 0.99                   // of the interval that drops a candidate
 	recordConfidence = 0.95                   // of the intervals in the record
 	earlyDropRatio   = 1.5                    // to the best, in each of the first two blocks: drops without an interval
@@ -43,7 +45,14 @@ type race struct {
 	rng     *rand.Rand
 	recheck *rand.Rand // chooses the samples whose results are compared
 	block   int        // number of the current block
-	stored  time.Time  // when the samples were last written
+	first   int        // number of the first block of this visit
+	raced   int        // number of the first block in which all are timed
+	ended   string     // why the race ended, as in the certificate
+
+	// defaultOnly says that the default took the whole budget: the record is provisional.
+	defaultOnly bool
+
+	stored time.Time // when the samples were last written
 
 	unreported []Event // about samples that are not stored yet
 }
@@ -81,6 +90,9 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 	for again := true; err == nil && again; {
 		for err == nil && !r.done() {
 			err = r.timeBlock(ctx)
+		}
+		if err == nil {
+			err = r.settle(ctx)
 		}
 		if err == nil {
 			again, err = r.confirm(ctx)
@@ -174,9 +186,10 @@ func (r *race) verifyAll(ctx context.Context) error {
 		return err
 	}
 	r.start()
-	budget := r.tuner.Options.budget()
+	r.first = r.block
+	timed := len(r.candidates[0].trial.Samples) > 0
 	for k := 0; ; k++ {
-		if k > 1 && r.remaining().Seconds() < raceShare*budget.Seconds() {
+		if r.full(k, timed) {
 			r.candidates = r.candidates[:min(k, len(r.candidates))]
 			break
 		}
@@ -196,11 +209,26 @@ func (r *race) verifyAll(ctx context.Context) error {
 			r.proposals.observe(&x.trial)
 		}
 	}
-	r.block++
+	r.raced = r.block
 	if len(r.live()) == 0 {
 		return r.noWinner(ErrNothingRan)
 	}
 	return nil
+}
+
+// full reports whether the budget has no room for candidate k. The default is always
+// timed, and another one unless the default alone has taken the whole budget; if it was
+// timed before, by a race that ended there, this race goes on to the other.
+func (r *race) full(k int, defaultTimed bool) bool {
+	budget := r.tuner.Options.budget()
+	switch {
+	case k == 0, k == 1 && (defaultTimed || r.candidates[0].eliminated):
+		return false
+	case k == 1:
+		r.defaultOnly = r.remaining() <= 0
+		return r.defaultOnly
+	}
+	return r.remaining().Seconds() < raceShare*budget.Seconds()
 }
 
 // propose makes sure that there is a candidate k, by a proposal where there is none yet;
@@ -224,6 +252,7 @@ func (r *race) admit(ctx context.Context, k int, x *candidate) error {
 	if err := r.verifyAndTime(ctx, x); err != nil {
 		return err
 	}
+	r.block++ // its first sample is long before those of others: it is paired with none
 	if !x.eliminated {
 		r.whenStored(Timed{
 			r.header(), x.trial.Plan,
@@ -241,7 +270,7 @@ func (r *race) coldSpan() int64 {
 	span := int64(64 << 20)
 	for _, l := range r.tuner.Backend.Device().Levels {
 		if l.Bytes > 0 {
-			span = 2 * l.Bytes
+			span = 2 * cmp.Or(l.Kept, l.Bytes)
 		}
 	}
 	return span
@@ -266,7 +295,7 @@ func (r *race) verifyAndTime(ctx context.Context, x *candidate) error {
 }
 
 // firstSample warms a kernel up by one run, sizes the samples by the time of
-// that run, takes one sample and sizes the following ones by it.
+// that run, takes one sample and sizes the following ones by it. A long run is a sample.
 func (r *race) firstSample(
 	ctx context.Context, x *candidate, k kernels.Kernel,
 ) error {
@@ -274,11 +303,12 @@ func (r *race) firstSample(
 	if err != nil {
 		return err
 	}
-	sample, err := r.plausibleSample(
-		ctx, x, k, check.RunsPerSample(warmUp.Seconds, minSampleTime),
-	)
-	if err != nil {
-		return err
+	sample := warmUp
+	if warmUp.Seconds < longRun {
+		runs := check.RunsPerSample(warmUp.Seconds, minSampleTime)
+		if sample, err = r.plausibleSample(ctx, x, k, runs); err != nil {
+			return err
+		}
 	}
 	x.batch = check.RunsPerSample(sample.Seconds, minSampleTime)
 	if err := r.bench.CompareLast(ctx, x.kernel, x.witness); err != nil {
@@ -325,12 +355,8 @@ func (x *candidate) addSample(t kernels.Timing, block int) {
 // timeBlock times every remaining candidate once and drops those that are
 // slower than the best beyond doubt.
 func (r *race) timeBlock(ctx context.Context) error {
-	for _, k := range r.rng.Perm(len(r.candidates)) {
-		if x := r.candidates[k]; !x.eliminated && x.kernel != nil {
-			if err := r.timeOnce(ctx, x); err != nil {
-				return err
-			}
-		}
+	if err := r.timeAll(ctx, r.live()); err != nil {
+		return err
 	}
 	r.block++
 	best := r.best()
@@ -349,6 +375,18 @@ func (r *race) timeBlock(ctx context.Context) error {
 	})
 	if r.tuner.now().Sub(r.stored) >= storeInterval {
 		r.store()
+	}
+	return nil
+}
+
+// timeAll times candidates once each, in shuffled order.
+func (r *race) timeAll(ctx context.Context, all []*candidate) error {
+	for _, k := range r.rng.Perm(len(all)) {
+		if x := all[k]; x.trial.Failure == "" && x.kernel != nil {
+			if err := r.timeOnce(ctx, x); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -377,12 +415,13 @@ func (r *race) timeOnce(ctx context.Context, x *candidate) error {
 // dropSlower takes out candidates that are slower than the best beyond doubt.
 // The default stays: the winner is compared with it.
 func (r *race) dropSlower(best *candidate) {
+	need := fewestBlocks(r.pairError())
 	for _, x := range r.live() {
 		if x == best || x == r.candidates[0] {
 			continue
 		}
 		ratio := paired(x, best, dropConfidence)
-		if ratio.Lo > 1 || farSlower(x, best) {
+		if ratio.Lo > 1 && r.block-r.raced >= need || farSlower(x, best) {
 			x.eliminated = true
 			x.trial.Dropped = true
 			r.whenStored(Dropped{
@@ -421,25 +460,57 @@ func (r *race) best() *candidate {
 	})
 }
 
-// done reports whether there is nothing left to find out: the budget is spent,
-// one candidate remains beside the default and beats it or loses to it beyond
-// doubt, or the blocks are so many that the rest are ties.
+// done reports whether there is nothing left to find out, and notes why: the budget is
+// spent, the regret is as low as was asked for, one candidate remains beside the default
+// and beats it or loses to it beyond doubt, or the blocks are so many that the rest are
+// ties. Where a regret was asked for, blocks are taken until the budget is spent.
 func (r *race) done() bool {
-	blocks := 0
-	for _, x := range r.candidates {
-		blocks = max(blocks, len(x.trial.Samples))
+	blocks := r.block - r.raced
+	if blocks < 1 {
+		return r.defaultOnly || r.overrun()
 	}
-	if blocks < 2 {
+	switch {
+	case r.remaining() <= r.confirmation():
+		r.ended = cache.EndedBudget
+	case r.goodEnough():
+		r.ended = cache.EndedRegret
+	case blocks >= r.mostBlocks():
+		r.ended = cache.EndedBlocks
+	case r.settled(blocks):
+		r.ended = cache.EndedSettled
+	default:
 		return false
 	}
-	if r.remaining() <= r.confirmation() || blocks >= maxBlocks || r.goodEnough() {
-		return true
+	return true
+}
+
+// overrun reports whether checking has taken so much more than the budget that not even one
+// block is timed: then nothing is compared, and the default stays.
+func (r *race) overrun() bool {
+	budget := r.tuner.Options.budget().Seconds()
+	if r.remaining().Seconds() > -raceShare*budget {
+		return false
 	}
+	r.ended = cache.EndedBudget
+	return true
+}
+
+// mostBlocks is the number of blocks after which a race ends.
+func (r *race) mostBlocks() int {
+	if r.tuner.Options.Regret > 0 {
+		return maxRegretBlocks
+	}
+	return maxBlocks
+}
+
+// settled reports whether no further block can change the winner.
+func (r *race) settled(blocks int) bool {
 	live := r.live()
 	switch {
 	case len(live) == 0:
 		return true // there is no winner
-	case len(live) > 2, len(live) == 2 && live[0] != r.candidates[0]:
+	case len(live) > 2, len(live) == 2 && live[0] != r.candidates[0],
+		blocks < fewestBlocks(r.pairError()):
 		return false
 	}
 	ratio := paired(live[0], live[len(live)-1], dropConfidence)
@@ -447,16 +518,16 @@ func (r *race) done() bool {
 		ratio.Lo > 1 || ratio.Hi < 1
 }
 
-// winner is the best candidate, or of those that cannot be told from it the one that
-// uses the least resources, if it beats the default by the margin beyond doubt, with
-// its gain; otherwise the default. It is nil when none remains.
+// winner is the best candidate, or of those that cannot be told from it the default or
+// else the one of the lowest price, if it beats the default by the margin beyond doubt,
+// with its gain; otherwise the default. It is nil when none remains.
 func (r *race) winner() (*candidate, check.PairedInterval) {
 	best := r.best()
 	if best == nil {
 		return nil, check.PairedInterval{}
 	}
 	standard := r.candidates[0]
-	winner := slices.MinFunc(r.ties(best), fewerResources)
+	winner := slices.MinFunc(r.ties(best), r.firstOfTied)
 	gain := paired(standard, winner, recordConfidence)
 	if !standard.eliminated &&
 		(gain.Median < 1+r.tuner.Options.margin() || gain.Lo <= 1) {
@@ -472,7 +543,9 @@ func (r *race) timedRecord() (cache.Record, error) {
 	if winner == nil {
 		return cache.Record{}, r.noWinner(ErrNothingRan)
 	}
-	return r.recordOf(winner, gain), nil
+	out := r.recordOf(winner, gain)
+	out.Provisional = r.defaultOnly
+	return out, nil
 }
 
 // recordOf is the record of a winner with its gain over the default.
@@ -488,7 +561,11 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 	out.Speedup = [3]float64{
 		gain.Median, gain.Lo, finite(gain.Hi),
 	}
-	out.Regret = r.regret(winner)
+	out.Certificate = r.certificate(winner)
+	out.Regret = r.regret(out.Certificate.Comparisons)
+	if r.bench != nil { // else nothing was timed in this process
+		out.Roof = roofOf(r.tuner.Cache, r.tuner.Backend, r.program, r.bench.Bytes(), out.Seconds)
+	}
 	out.Evidence = clockEvidence(r.tuner.Backend, winner.trial.Clocks)
 	for _, x := range r.ties(winner) {
 		if x != winner {
@@ -498,11 +575,19 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 	return out
 }
 
-// fewerResources orders plans that are equally fast.
-func fewerResources(a, b *candidate) int {
+// firstOfTied orders plans that are equally fast: the default, then by price. Not by what
+// they take of the device: on a busy machine one lane ties with two, and is slower on a
+// quiet one.
+func (r *race) firstOfTied(a, b *candidate) int {
+	standard := func(x *candidate) int {
+		if x == r.candidates[0] {
+			return 0
+		}
+		return 1
+	}
 	return cmp.Or(
-		cmp.Compare(a.Price.Lanes, b.Price.Lanes),
-		cmp.Compare(a.Price.Scratch, b.Price.Scratch),
+		cmp.Compare(standard(a), standard(b)),
+		cmp.Compare(a.Seconds, b.Seconds),
 		a.Plan.Compare(b.Plan))
 }
 

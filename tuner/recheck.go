@@ -20,7 +20,8 @@ const (
 	// compared, timed ones included: of kernels that are wrong in 5 % of the runs
 	// 1 − 0.95⁹⁰ = 99 % are found.
 	comparedRuns = 90
-	// That ends after this share of the budget, but not before so many runs.
+	// That ends after this share of the budget, but not before so many runs, if these
+	// take no longer than the budget.
 	recheckShare   = 1.0 / 8
 	fewestCompared = 8
 )
@@ -51,7 +52,7 @@ func (r *race) rerun(ctx context.Context, x *candidate) error {
 // taken out, so that the race has to name another winner. The error is that of ctx.
 func (r *race) confirm(ctx context.Context) (again bool, err error) {
 	winner, _ := r.winner()
-	last := !r.tuner.visit.defaultOnly // a provisional winner has its race before it
+	last := !r.tuner.visit.defaultOnly && !r.defaultOnly // a provisional winner has its race before it
 	for _, x := range r.live() {
 		wins := last && (x == winner || x == r.candidates[0])
 		if err := r.confirmOne(ctx, x, wins); err != nil {

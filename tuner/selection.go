@@ -185,7 +185,7 @@ func (s *selection) record(winner, standard *candidate) cache.Record {
 		Name:      s.fusion.Name,
 		Source:    s.fusion.Source().String(),
 		Canonical: s.fusion.Canonical(),
-		Safe:      s.tuner.Backend.Device().Safe,
+		Safe:      s.tuner.Backend.Identity().Safe,
 		Plan:      winner.trial.Plan,
 		Default:   standard.trial.Plan,
 		Trials:    s.trials(),

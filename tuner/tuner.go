@@ -205,7 +205,7 @@ func (t *Tuner) measure(
 		return cache.Record{}, fmt.Errorf("%s: %w", p.Fusion.Name, err)
 	}
 	choose := s.race
-	if t.Backend.Device().Untimed {
+	if t.Backend.Identity().Untimed {
 		choose = s.chooseByModel
 	}
 	record, err := choose(ctx)
@@ -262,7 +262,7 @@ func (t *Tuner) newSelection(
 		int64(len(plans)),
 	})
 	s.legal = int64(len(plans))
-	if t.Backend.Device().Untimed {
+	if t.Backend.Identity().Untimed {
 		return s, s.add(t.choose(standard, ranked))
 	}
 	s.proposals, err = newProposals(

@@ -15,6 +15,8 @@ func (l blindLab) Device() kernels.Device {
 	return d
 }
 
+func (l blindLab) Identity() kernels.Device { return l.Device() }
+
 func (l blindLab) tuneOnce(t *testing.T) (plan string, untimed bool, samples int, failures string) {
 	t.Helper()
 	x := l.tuner(t.TempDir()+"/t.db", Options{})

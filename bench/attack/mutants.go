@@ -51,7 +51,10 @@ var numbers = []string{
 	"127",
 	"1000",
 	"4096",
+	"24577",
+	"32768",
 	"65536",
+	"262144",
 	"1048577",
 	"-1",
 	"2147483648",
@@ -284,8 +287,8 @@ func cutOff(rng *rand.Rand, text, _ []byte) []byte {
 type mutantCounts struct {
 	mu sync.Mutex
 	r  result
-	// Number of mutants by fate: refused (by the parser), untileable, ranked or
-	// panic.
+	// Number of mutants by fate: refused (by the parser), untileable, ranked, uncompiled
+	// (a plan that is offered cannot be compiled) or panic.
 	said map[string]int
 	// The most memory that one needed beyond that of its process, in MB.
 	peak int
@@ -388,7 +391,7 @@ func (c *mutantCounts) count(s *session, n int, line string) bool {
 	c.r.tried++
 	c.said[fate]++
 	c.peak = max(c.peak, mb)
-	if fate == "panic" {
+	if fate == "panic" || fate == "uncompiled" {
 		c.r.harm("number %d: %s", n, line)
 	}
 	return true

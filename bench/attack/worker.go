@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -122,8 +123,8 @@ func processorTime() time.Duration {
 }
 
 // try takes a text through everything that does not run code: it is parsed, split
-// into fusions, analysed, and all plans of the CPU backend are ranked. The result is
-// a word for its fate and a verb for the memory.
+// into fusions, analysed, all plans of the CPU backend are ranked, and some compiled.
+// The result is a word for its fate and a verb for the memory.
 func try(b kernels.Backend, model *cost.Model, text []byte) (fate string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -144,14 +145,58 @@ func try(b kernels.Backend, model *cost.Model, text []byte) (fate string) {
 	}
 	fate = "untileable %d"
 	for _, f := range split.Module.Fusions() {
-		if rank(b, model, f) == nil {
+		err := rank(b, model, f)
+		var not *uncompiledError
+		switch {
+		case errors.As(err, &not):
+			return "uncompiled %d " + strings.ReplaceAll(not.Error(), "%", "%%")
+		case err == nil:
 			fate = "ranked %d"
 		}
 	}
 	return fate
 }
 
-// rank ranks all plans of a fusion; the error says why it has none.
+// compiledPlans is the number of ranked plans that are compiled beside the default.
+const compiledPlans = 4
+
+// An uncompiledError is about a plan that is offered and cannot be compiled.
+type uncompiledError struct {
+	fusion, plan string
+	err          error
+}
+
+func (e *uncompiledError) Error() string {
+	return fmt.Sprintf("%s: %s: %.200q", e.fusion, e.plan, e.err.Error())
+}
+
+// compile compiles the default plan of a fusion and some of those that are ranked, the
+// first and the last among them.
+func compile(b kernels.Backend, p *symtile.Program, ranked []cost.Ranked) error {
+	ctx := context.Background()
+	plan, err := b.Default(ctx, p)
+	if err != nil {
+		return &uncompiledError{p.Fusion.Name, "default", err}
+	}
+	plans := []kernels.Plan{plan}
+	for k := range compiledPlans {
+		at := k * (len(ranked) - 1) / (compiledPlans - 1)
+		plans = append(plans, ranked[at].Plan)
+	}
+	for _, plan := range plans {
+		k, err := b.Compile(ctx, p, plan)
+		if err != nil {
+			return &uncompiledError{p.Fusion.Name, plan.String(), err}
+		}
+		if err := k.Close(); err != nil {
+			return &uncompiledError{p.Fusion.Name, plan.String(), err}
+		}
+	}
+	return nil
+}
+
+// rank ranks all plans of a fusion and compiles some; the error says why it has none,
+// or is an *uncompiledError.
 func rank(b kernels.Backend, model *cost.Model, f *hlo.Computation) error {
 	ctx := context.Background()
 	p, err := symtile.Analyze(ctx, f)
@@ -167,8 +212,11 @@ func rank(b kernels.Backend, model *cost.Model, f *hlo.Computation) error {
 		_, err = b.Default(ctx, p)
 		return err
 	}
-	_, err = model.Rank(ctx, pricer, plans)
-	return err
+	ranked, err := model.Rank(ctx, pricer, plans)
+	if err != nil {
+		return err
+	}
+	return compile(b, p, ranked)
 }
 
 // places are the source lines of a stack that are this module's, the innermost

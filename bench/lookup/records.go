@@ -3,12 +3,12 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
@@ -48,6 +48,9 @@ func recordOf(n int) cache.Record {
 		Safe: map[string]string{"go": "go1.26", "os": "linux/amd64"},
 		By:   "bench/lookup",
 		When: time.Unix(1.7e9+int64(n), 0).UTC(),
+	}
+	if n%20 == 3 { // longer than a slot
+		r.Plan += strings.Repeat(" producer=4", 20)
 	}
 	r.Fusion = sha256.Sum256([]byte(r.Canonical))
 	if n%50 == 49 {
@@ -110,12 +113,12 @@ func shuffled(n int) []int {
 func linesOf(numbers []int) ([]byte, error) {
 	var lines bytes.Buffer
 	for _, k := range numbers {
-		line, err := json.Marshal(recordOf(k))
+		r := recordOf(k)
+		line, err := r.ExportLine()
 		if err != nil {
 			return nil, err
 		}
 		lines.Write(line)
-		lines.WriteByte('\n')
 	}
 	return lines.Bytes(), nil
 }

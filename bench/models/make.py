@@ -5,17 +5,15 @@ and XLA:CPU's optimised HLO, compressed. Weights are parameters; nothing is run.
 """
 
 import argparse
-import gzip
 import os
-import re
 import sys
-import sysconfig
 import time
 
 import jax
 
 import definitions
 from jaxlib import _hlo
+from texts import write
 
 
 def optimised(lowered):
@@ -25,24 +23,6 @@ def optimised(lowered):
     options.print_metadata = True
     module = lowered.compile().runtime_executable().hlo_modules()[0]
     return module.to_string(options)
-
-
-def without_paths(text):
-    """The text without the folders of the machine that made it."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    for folder in (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), here):
-        text = text.replace(folder + os.sep, "")
-    left = re.search(r'"/[^"]*\.py"', text)
-    if left:
-        raise ValueError(f"a path of this machine is left: {left.group()}")
-    return text
-
-
-def write(folder, name, text):
-    """Writes a compressed text that is the same each time."""
-    with open(os.path.join(folder, name + ".gz"), "wb") as file:
-        with gzip.GzipFile("", "wb", 9, file, mtime=0) as out:
-            out.write(without_paths(text).encode())
 
 
 def programs(name, small):

@@ -40,7 +40,7 @@ func partitioned(t *testing.T, m model) *hlo.Module {
 	return split
 }
 
-// An expectation is what JAX computed (oracle.py -record).
+// An expectation is what JAX or PyTorch computed (oracle.py, torch_models.py -record).
 type expectation struct {
 	// Inputs are the ranges that elements of the arguments are drawn from.
 	Inputs [][2]float64
@@ -65,7 +65,7 @@ func hashed(argument, n int64) float64 {
 // arguments makes the inputs that oracle.py makes.
 func arguments(t *testing.T, c *hlo.Computation, ranges [][2]float64) []kernels.Buffer {
 	if len(ranges) != len(c.Params) {
-		t.Fatalf("%d parameters, JAX has %d", len(c.Params), len(ranges))
+		t.Fatalf("%d parameters, %d were recorded", len(c.Params), len(ranges))
 	}
 	var all []kernels.Buffer
 	for k, p := range c.Params {
@@ -100,8 +100,8 @@ var refused = map[string]string{
 	"mixtral.train.hlo":   "custom-call",
 }
 
-// What modules compute by default plans is what jax.jit computed: StableHLO that is
-// partitioned here, and what XLA has fused.
+// What modules compute by default plans is what jax.jit, or PyTorch, computed: StableHLO
+// that is partitioned here, and what XLA has fused.
 func TestOracle(t *testing.T) {
 	raw, err := readCompressed("small/expected.json.gz")
 	if err != nil {
@@ -119,7 +119,7 @@ func TestOracle(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			want, ok := expected[strings.TrimSuffix(m.Name, filepath.Ext(m.Name))]
 			if !ok {
-				t.Fatal("JAX has not computed it: run oracle.py -record")
+				t.Fatal("nothing to compare with: run oracle.py or torch_models.py -record")
 			}
 			split := partitioned(t, m)
 			e, err := executable.Compile(context.Background(), split, cpu.New(), executable.Options{})
@@ -142,14 +142,14 @@ func TestOracle(t *testing.T) {
 // compare looks at the elements of the outputs that were kept.
 func compare(t *testing.T, out []kernels.Buffer, want expectation) {
 	if len(out) != len(want.Outputs) {
-		t.Fatalf("%d outputs, JAX has %d", len(out), len(want.Outputs))
+		t.Fatalf("%d outputs, %d were recorded", len(out), len(want.Outputs))
 	}
 	for k, b := range out {
 		n := b.Shape.Elements()
 		for j, x := range want.Outputs[k].Elements {
 			at := int64(j) * max(1, n/kept)
 			if d := math.Abs(b.Float(at) - x); !(d <= allowed*want.Outputs[k].Largest) {
-				t.Fatalf("output %d, element %d: %v, JAX says %v", k, at, b.Float(at), x)
+				t.Fatalf("output %d, element %d: %v, recorded is %v", k, at, b.Float(at), x)
 			}
 		}
 	}

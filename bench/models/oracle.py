@@ -10,36 +10,14 @@ the same inputs.
 """
 
 import argparse
-import gzip
-import json
-import os
-import subprocess
 import sys
-import tempfile
 
 import jax
 import numpy as np
 
 import definitions
 import make
-from compare import difference, save
-
-# The relative difference that is allowed. Sums of f32 in another order differ by
-# some 1e-6; the second moments of Adam, squares, and deep norms multiply that.
-ALLOWED = 2e-4
-# Elements of an output that -record keeps, evenly spaced.
-KEPT = 16
-
-
-def hashed(number, n):
-    """n numbers from 0 to 1 that depend on the number of the argument."""
-    x = (np.arange(n, dtype=np.uint64) * 2654435761 + (number + 1) * 2246822519) & 0xFFFFFFFF
-    x ^= x >> 15
-    x = (x * 2246822519) & 0xFFFFFFFF
-    x ^= x >> 13
-    x = (x * 3266489917) & 0xFFFFFFFF
-    x ^= x >> 16
-    return x.astype(np.float64) / 2**32
+from compare import ALLOWED, difference, executed, hashed, kept, record
 
 
 def bounds(path, leaf):
@@ -67,30 +45,7 @@ def arguments(abstract):
     return ranges, arrays, jax.tree_util.tree_unflatten(tree, arrays)
 
 
-def executed(program, lowered, arrays, count):
-    """The outputs of tilewright run."""
-    with tempfile.TemporaryDirectory() as folder:
-        text, given, made = (os.path.join(folder, x) for x in ("m.mlir", "in", "out"))
-        with open(text, "w") as file:
-            file.write(lowered.as_text())
-        save(given, arrays)
-        os.makedirs(made)
-        command = [program, "run", "-check=false", "-repeat", "1", "-args", given, "-out", made, text]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return [np.load(os.path.join(made, f"{k}.npy")) for k in range(count)]
 
-
-def digits(x):
-    """x with the digits that f32 has."""
-    return float(f"{x:.7g}")
-
-
-def kept(x):
-    """Evenly spaced elements of an output, and its largest magnitude."""
-    flat = np.asarray(x, np.float64).reshape(-1)
-    places = [k * max(1, flat.size // KEPT) for k in range(min(KEPT, flat.size))]
-    largest = np.max(np.abs(flat), initial=0)
-    return {"largest": digits(largest), "elements": [digits(flat[k]) for k in places]}
 
 
 def main():
@@ -112,14 +67,13 @@ def main():
             recorded[full] = {"inputs": ranges, "outputs": [kept(x) for x in want]}
             line = f"{full}: {len(arrays)} inputs, {len(want)} outputs{'' if finite else ', NOT FINITE'}"
             if options.tilewright:
-                got = executed(options.tilewright, lowered, arrays, len(want))
+                got = executed(options.tilewright, lowered.as_text(), arrays, len(want))
                 off = max(difference(g, w) for g, w in zip(got, want))
                 worst = max(worst, off)
                 line += f", largest difference {off:.2g}" + (" WRONG" if off > ALLOWED else "")
             print(line, flush=True)
     if options.record:
-        with open(options.record, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as out:
-            out.write(json.dumps(recorded).encode())
+        record(options.record, recorded)
     sys.exit(worst > ALLOWED)
 
 

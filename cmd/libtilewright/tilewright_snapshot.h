@@ -71,7 +71,7 @@ typedef struct {
   const unsigned char *data;
   uint64_t size, revision;
   uint64_t texts; /* hash of device, backend and revision */
-  uint64_t pilots, pilot_count, places, place_count;
+  uint64_t pilot_count, slots, slot_count, slot_lines;
   uint32_t records, origin_count;
   int fd, copied;
   tilewright_snapshot_origin *origins; /* by number */
@@ -191,18 +191,18 @@ static inline int tilewright_snapshot_load(tilewright_snapshot *s, const char *p
 static inline int tilewright_snapshot_header(tilewright_snapshot *s, uint32_t *origin_index) {
   unsigned char h[64];
   memcpy(h, s->data, 64);
-  if (memcmp(h, "TWSNAP04", 8)) return TILEWRIGHT_SNAPSHOT_STORE;
+  if (memcmp(h, "TWSNAP05", 8)) return TILEWRIGHT_SNAPSHOT_STORE;
   if (!tilewright_snapshot_sealed(h, 64, 0) || tilewright_snapshot_u64(h + 8) != s->size) return TILEWRIGHT_SNAPSHOT_DAMAGED;
   s->revision = tilewright_snapshot_u64(h + 16);
   s->records = tilewright_snapshot_u32(h + 24);
   s->origin_count = tilewright_snapshot_u32(h + 32);
   *origin_index = tilewright_snapshot_u32(h + 36);
-  s->pilots = tilewright_snapshot_u32(h + 40);
-  s->texts = tilewright_snapshot_u32(h + 44); /* the seed */
+  s->texts = tilewright_snapshot_u32(h + 40); /* the seed */
+  s->slot_lines = tilewright_snapshot_u32(h + 44);
   s->pilot_count = s->records / 4 + 1;
-  s->place_count = (uint64_t)s->records + s->pilot_count;
-  s->places = s->pilots + s->pilot_count / 28 + 1;
-  if ((s->places + s->place_count / 14 + 1) * 64 > s->size ||
+  s->slot_count = (uint64_t)s->records + s->records / 8 + 1;
+  s->slots = 1 + s->pilot_count / 28 + 1;
+  if (!s->slot_lines || (s->slots + s->slot_count * s->slot_lines) * 64 > s->size ||
       (uint64_t)*origin_index * 64 + 4 * (uint64_t)s->origin_count > s->size) return TILEWRIGHT_SNAPSHOT_DAMAGED;
   return TILEWRIGHT_SNAPSHOT_OK;
 }
@@ -336,21 +336,27 @@ static inline int tilewright_snapshot_line(const tilewright_snapshot *s, uint64_
 static inline int tilewright_snapshot_get(const tilewright_snapshot *s, const unsigned char fingerprint[32],
                                           void *buffer, size_t capacity, tilewright_snapshot_answer *answer) {
   unsigned char *copy = (unsigned char *)buffer;
-  uint64_t hash, pilot, place, at, length, whole, n;
-  uint32_t line, number;
+  uint64_t hash, pilot, line, at, length, whole, n;
+  uint32_t number;
   if (!s || !fingerprint || !answer || (!buffer && capacity)) return TILEWRIGHT_SNAPSHOT_REQUEST;
   hash = tilewright_snapshot_mix(s->texts ^ tilewright_snapshot_u64(fingerprint));
   n = (hash >> 32) * s->pilot_count >> 32;
-  pilot = s->pilots + n / 28;
+  pilot = 1 + n / 28;
   at = pilot * 64 + n % 28 * 2;
   hash += (s->data[at] | (uint64_t)s->data[at + 1] << 8) * TILEWRIGHT_SNAPSHOT_B;
-  n = (tilewright_snapshot_mix(hash) >> 32) * s->place_count >> 32;
-  place = s->places + n / 14;
-  line = tilewright_snapshot_u32(s->data + place * 64 + n % 14 * 4);
-  if (line != UINT32_MAX) {
-    at = (uint64_t)line * 64;
+  n = (tilewright_snapshot_mix(hash) >> 32) * s->slot_count >> 32;
+  line = s->slots + n * s->slot_lines;
+  at = line * 64;
+  length = tilewright_snapshot_u32(s->data + at);
+  if (length == 0 || length == UINT32_MAX) { /* none, or one that is longer than a slot */
+    unsigned char slot[64];
+    memcpy(slot, s->data + at, 64);
+    if (!tilewright_snapshot_sealed(slot, 64, line)) return TILEWRIGHT_SNAPSHOT_DAMAGED;
+    at = tilewright_snapshot_u32(slot) ? (uint64_t)tilewright_snapshot_u32(slot + 4) * 64 : 0;
     if (at + 64 > s->size) return TILEWRIGHT_SNAPSHOT_DAMAGED;
     length = tilewright_snapshot_u32(s->data + at);
+  }
+  if (at) {
     whole = tilewright_snapshot_block(length);
     if (length < 116 || whole > s->size - at) return TILEWRIGHT_SNAPSHOT_DAMAGED;
     answer->size = (size_t)whole;
@@ -366,8 +372,7 @@ static inline int tilewright_snapshot_get(const tilewright_snapshot *s, const un
       return tilewright_snapshot_decode(copy, length, answer);
     }
   }
-  if (!tilewright_snapshot_line(s, pilot) || !tilewright_snapshot_line(s, place)) return TILEWRIGHT_SNAPSHOT_DAMAGED;
-  return TILEWRIGHT_SNAPSHOT_MISS;
+  return tilewright_snapshot_line(s, pilot) ? TILEWRIGHT_SNAPSHOT_MISS : TILEWRIGHT_SNAPSHOT_DAMAGED;
 }
 
 /* The next plan that is as fast as the winner: cuts it off the ties of an answer; 0 when

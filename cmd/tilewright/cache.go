@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -34,6 +35,7 @@ var cacheCommand = command{
 cache ls lists the winners that satisfy all of its filters:
 
   cache ls -on 'cpu:*' -older 30d     winners on CPUs that are more than 30 days old
+  cache ls -snapshot FILE@REV         those of a snapshot (show reads one, too), of that revision only
   cache ls -regret 2%                 those for which a better plan may be known by more than 2%
 
 A plan is printed with the names of its dimensions: m=64 n=256 k=32 threads=1. It is stored, and in
@@ -47,6 +49,8 @@ type cacheCall struct {
 	// The database of -db, and its file.
 	db   *cache.DB
 	path string
+	// The snapshot that is read instead (-snapshot).
+	snapshot string
 	// Replace a file of another kind, or a larger snapshot (-f).
 	replace bool
 	// What ls lists.
@@ -61,27 +65,29 @@ type cacheVerb struct {
 	minArgs, maxArgs int
 	// A database that is not there is an error, not an empty one.
 	needsFile bool
-	run       func(*cacheCall) error
+	// Knows -snapshot.
+	ofSnapshot bool
+	run        func(*cacheCall) error
 }
 
 // cacheVerbs are the subcommands by name.
 func cacheVerbs() map[string]cacheVerb {
 	return map[string]cacheVerb{
-		"ls":      {0, 0, true, (*cacheCall).ls},
-		"show":    {1, 1, true, (*cacheCall).show},
-		"verify":  {0, 0, true, (*cacheCall).verify},
-		"merge":   {1, 1, false, (*cacheCall).merge},
-		"export":  {0, 1, true, (*cacheCall).export},
-		"import":  {0, 1, false, (*cacheCall).load},
-		"publish": {1, 1, true, (*cacheCall).publish},
-		"rm":      {1, 1, true, (*cacheCall).rm},
+		"ls":      {0, 0, false, true, (*cacheCall).ls},
+		"show":    {1, 1, false, true, (*cacheCall).show},
+		"verify":  {0, 0, true, false, (*cacheCall).verify},
+		"merge":   {1, 1, false, false, (*cacheCall).merge},
+		"export":  {0, 1, true, false, (*cacheCall).export},
+		"import":  {0, 1, false, false, (*cacheCall).load},
+		"publish": {1, 1, true, false, (*cacheCall).publish},
+		"rm":      {1, 1, true, false, (*cacheCall).rm},
 	}
 }
 
 // runCache finds the subcommand and runs it.
 func runCache(c *call) error {
 	c.jsonFlag()
-	db := c.dbFlag()
+	db, snapshot := c.dbFlag(), c.snapshotFlag()
 	replace := c.replaceFlag()
 	var only filter.Filter
 	only.Define(c.FlagSet)
@@ -103,6 +109,8 @@ func runCache(c *call) error {
 		return usagef("unexpected argument %q", args[1+verb.maxArgs])
 	case used != "" && args[0] != "ls":
 		return usagef("-%s is a filter of cache ls", used)
+	case *snapshot != "" && !verb.ofSnapshot:
+		return usagef("-snapshot is read by cache ls and show only")
 	}
 	if verb.needsFile {
 		if _, err := os.Stat(*db); err != nil {
@@ -110,7 +118,7 @@ func runCache(c *call) error {
 		}
 	}
 	return verb.run(&cacheCall{
-		c, cache.Open(*db), *db, *replace, &only, args[1:],
+		c, cache.Open(*db), *db, *snapshot, *replace, &only, args[1:],
 	})
 }
 
@@ -140,7 +148,7 @@ type cacheRowJSON struct {
 // ls lists the winners that the filter keeps, one a line. A damaged record is reported and does not
 // hide the others.
 func (c *cacheCall) ls() error {
-	all, err := c.soundRecords(c.db)
+	all, err := c.recordsOf(c.path, c.snapshot)
 	if err != nil {
 		return err
 	}
@@ -195,7 +203,7 @@ func begins(fusion cache.Fingerprint, id string) bool {
 // find returns the records whose fingerprint begins with ID or whose fusion has
 // that name.
 func (c *cacheCall) find(id string) ([]cache.Record, error) {
-	sound, err := c.soundRecords(c.db)
+	sound, err := c.recordsOf(c.path, c.snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +215,7 @@ func (c *cacheCall) find(id string) ([]cache.Record, error) {
 	}
 	if all == nil {
 		return nil, fmt.Errorf(
-			"%s knows no fusion %q; `tilewright cache ls` lists them", c.db.Path(), id,
+			"%s knows no fusion %q; `tilewright cache ls` lists them", cmp.Or(c.snapshot, c.path), id,
 		)
 	}
 	return all, nil
@@ -267,26 +275,63 @@ func (c *cacheCall) showRecord(r cache.Record) {
 	if saw := kernels.ParseSampleQuality(r.Evidence).String(); saw != "" {
 		fmt.Fprintf(c.out, "meanwhile: %s\n\n", saw)
 	}
+	if r.Canonical == "" {
+		fmt.Fprintln(c.out, "A snapshot has neither samples nor the text of the fusion.")
+		return
+	}
+	c.showCertificate(r.Certificate)
 	t := c.table()
-	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\t")
+	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\twinner ÷ it\t")
 	for _, x := range r.Trials {
 		if x.Failure != "" {
 			fmt.Fprintf(
-				t, "%s\t%s\t-\t0\t%s: %s\n",
+				t, "%s\t%s\t-\t0\t-\t%s: %s\n",
 				names.Stored(x.Plan), report.Seconds(x.Predicted),
 				x.Failure, firstLine(x.Detail),
 			)
 			continue
 		}
 		fmt.Fprintf(
-			t, "%s\t%s\t%s\t%d\t%s\n",
+			t, "%s\t%s\t%s\t%d\t%s\t%s\n",
 			names.Stored(x.Plan), report.Seconds(x.Predicted),
 			report.Seconds(x.Median()),
-			len(x.Samples), trialNote(x),
+			len(x.Samples), comparisonText(&r, x.Plan), trialNote(x),
 		)
 	}
 	t.Flush()
 	fmt.Fprintf(c.out, "\n%s\n", r.Canonical)
+}
+
+// comparisonText is the paired ratio of the winner's time to a plan's, with its upper end.
+func comparisonText(r *cache.Record, plan string) string {
+	if r.Certificate != nil {
+		for _, x := range r.Certificate.Comparisons {
+			if x.Plan == plan && x.Blocks > 0 {
+				return fmt.Sprintf("%.3f, at most %s", x.Ratio, report.UpperEnd(x.AtMost))
+			}
+		}
+	}
+	return "-"
+}
+
+// showCertificate prints what the regret of a record rests on.
+func (c *cacheCall) showCertificate(x *cache.Certificate) {
+	if x == nil {
+		return
+	}
+	fmt.Fprintf(c.out, "certificate: %.0f %% for %d comparisons together; the race ended by %s\n",
+		100*x.Confidence, len(x.Comparisons), x.Ended)
+	for _, v := range x.Visits {
+		fmt.Fprintf(c.out, "  %d blocks, %d left out because something else ran", v.Blocks, v.LeftOut)
+		if v.Quiet[0] > 0 {
+			fmt.Fprintf(c.out, "; %.0f %% of the device was there before, %.0f %% after", 100*v.Quiet[0], 100*v.Quiet[1])
+		}
+		fmt.Fprintln(c.out)
+	}
+	if x.Untried > 0 {
+		fmt.Fprintf(c.out, "  no claim: the search's model expects %.1f %% from the next of %d untried plans\n", 100*x.Gain, x.Untried)
+	}
+	fmt.Fprintln(c.out)
 }
 
 // trialNote says how a trial that was timed ended, and at what clock.

@@ -4,15 +4,24 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/tuner"
 )
 
 // devicesCommand lists the backends and their devices.
 var devicesCommand = command{
 	name: "devices", short: "what each backend sees, and why one is missing",
-	long: "Lists every backend of this build: the device it drives with its lanes, peak rate and memory\nlevels, as measured or reported, or the reason it is not there. With -json, -sheet NAME prints the sheet of one of the built-in GPUs,\nwhich -device-sheet and rank -problems read (docs/formats.md), with the source of its numbers.",
-	run:  runDevices,
+	long: `Lists every backend of this build: the device it drives with its lanes, peak rate and memory
+levels, or the reason it is not there. Rates are those that are stored in -db, with their spread and date;
+where none are (calibrate stores them) they are measured quickly, and not kept. With -json, -sheet NAME prints
+the sheet of one of the built-in GPUs, which -device-sheet and rank -problems read (docs/formats.md), with the
+source of its numbers.`,
+	run: runDevices,
 }
 
 // deviceJSON is one backend of devices -json.
@@ -35,6 +44,9 @@ type deviceJSON struct {
 	Vectors *vectorsJSON `json:"vectors,omitempty"`
 	// Levels of memory, the innermost first.
 	Levels []levelJSON `json:"levels,omitempty"`
+	// Calibration says where the rates come from; absent where they were measured just
+	// now, or are those of a data sheet.
+	Calibration *calibrationJSON `json:"calibration,omitempty"`
 	// Missing is the reason why the backend is not available.
 	Missing string `json:"missing,omitempty"`
 }
@@ -57,13 +69,31 @@ type levelJSON struct {
 	Shared bool `json:"shared"`
 	// Lanes that share one of a shared level; 0 is all of them.
 	Lanes int `json:"lanes,omitempty"`
+	// Kept is the measured bytes of arrays that stay in the last cache.
+	Kept int64 `json:"kept,omitempty"`
 	// Bandwidth of all lanes together, in bytes/s.
 	Bandwidth float64 `json:"bandwidth"`
+}
+
+// calibrationJSON is the history of stored rates.
+type calibrationJSON struct {
+	// When and By say when and by which tool the rates were measured.
+	When string `json:"when"`
+	By   string `json:"by"`
+	// Quick rates were measured on the way to something else, in half a second.
+	Quick bool `json:"quick,omitempty"`
+	// Busy rates are of a machine that others used.
+	Busy bool `json:"busy,omitempty"`
+	// Spread of the flop/s, and of each level: interquartile range over median.
+	Spread []float64 `json:"spread"`
+	// Mismeasured are the reasons why rates are typical ones.
+	Mismeasured []string `json:"mismeasured,omitempty"`
 }
 
 // runDevices describes every backend of this build.
 func runDevices(c *call) error {
 	c.jsonFlag()
+	db := c.dbFlag()
 	name := c.String("sheet", "", "print the device sheet of this `GPU`, such as A100")
 	if _, err := c.parse(0, 0); err != nil {
 		return err
@@ -73,7 +103,7 @@ func runDevices(c *call) error {
 	}
 	var all []deviceJSON
 	for _, d := range drivers() {
-		all = append(all, d.describe())
+		all = append(all, d.describe(cache.Open(*db)))
 	}
 	if c.json {
 		return c.printJSON(map[string]any{"devices": all})
@@ -98,7 +128,7 @@ func (c *call) printSheet(name string) error {
 }
 
 // describe opens the backend, if that needs no name, and describes its device.
-func (d driver) describe() deviceJSON {
+func (d driver) describe(db *cache.DB) deviceJSON {
 	j := deviceJSON{
 		Name:    d.name,
 		About:   d.about,
@@ -112,6 +142,14 @@ func (d driver) describe() deviceJSON {
 		j.Missing = err.Error()
 		return j
 	}
+	stored, found, err := tuner.StoredRates(db, b)
+	switch {
+	case err != nil:
+		j.Missing = err.Error()
+		return j
+	case found:
+		j.Calibration = newCalibrationJSON(stored)
+	}
 	dev := b.Device()
 	j.Device = dev.Name
 	j.Revision = dev.Revision
@@ -124,7 +162,7 @@ func (d driver) describe() deviceJSON {
 	for _, l := range dev.Levels {
 		j.Levels = append(j.Levels, levelJSON{
 			l.Name, l.Bytes, l.Shared,
-			l.Lanes, l.Bandwidth,
+			l.Lanes, l.Kept, l.Bandwidth,
 		})
 	}
 	return j
@@ -156,6 +194,87 @@ func (d deviceJSON) print(c *call) {
 		fmt.Fprintf(t, "  %s\t%s\t%.1f GB/s\n", l.Name, l.capacity(), l.Bandwidth/1e9)
 	}
 	t.Flush()
+	if d.Calibration != nil {
+		d.Calibration.print(c)
+	}
+}
+
+// newCalibrationJSON is the history of rates.
+func newCalibrationJSON(r tuner.Calibration) *calibrationJSON {
+	j := &calibrationJSON{
+		When:        r.When.Format(time.RFC3339),
+		By:          r.By,
+		Quick:       r.Quick,
+		Busy:        r.Busy,
+		Spread:      []float64{r.FLOPS.Spread},
+		Mismeasured: r.Mismeasured(),
+	}
+	for _, l := range r.Levels {
+		j.Spread = append(j.Spread, l.Spread)
+	}
+	return j
+}
+
+// print says where rates come from and how sure they are.
+func (j *calibrationJSON) print(c *call) {
+	how := ""
+	switch {
+	case j.Busy:
+		how = ", while others used the machine: calibrate again when it is quiet"
+	case j.Quick:
+		how = ", quickly: calibrate takes longer"
+	}
+	fmt.Fprintf(c.out, "  rates of %s by %s, spread at most %.0f %%%s\n", j.When, j.By, 100*slices.Max(j.Spread), how)
+	for _, why := range j.Mismeasured {
+		fmt.Fprintf(c.out, "  mismeasured, a typical rate is used: %s\n", why)
+	}
+}
+
+// calibrateCommand measures the rates of a device and stores them.
+var calibrateCommand = command{
+	name: "calibrate", short: "measure the rates of the device once, for all commands",
+	long: `Measures the peak rate of the device's arithmetic and the bandwidth of each level of its memory, and stores
+them in -db with their spread and date. Lower bounds of times and the roofs in records are made of them; the
+order of plans is not. No other command measures them then; without stored ones tune takes half a second to,
+and stores that.
+
+Rounds during which something else ran are left out; where few are left the rates are marked. An inner level that is
+slower than the one around it was mismeasured, and a typical rate is used in its place; so it is when a
+winner turns out to be faster than the rates allow. Rates of a GPU are those of its data sheet.`,
+	run: runCalibrate,
+}
+
+// runCalibrate measures and stores the rates of the device.
+func runCalibrate(c *call) error {
+	c.jsonFlag()
+	db := c.dbFlag()
+	device := c.deviceFlag()
+	span := c.Duration("for", 10*time.Second, "`time` to measure for, at most 1m")
+	if _, err := c.parse(0, 0); err != nil {
+		return err
+	}
+	if *span <= 0 || *span > time.Minute {
+		return usagef("-for %v: more than nothing, at most 1m", *span)
+	}
+	if err := output.Writable(*db); err != nil {
+		return err
+	}
+	b, err := backend(device)
+	if err != nil {
+		return err
+	}
+	if _, can := b.(kernels.Calibrated); !can {
+		return fmt.Errorf("%s: its rates are not measured", b.Identity().Name)
+	}
+	if _, err := tuner.Calibrate(c.ctx, cache.Open(*db), b, *span); err != nil {
+		return err
+	}
+	j := driver{name: *device.name, about: b.Identity().Name, open: func() (kernels.Backend, error) { return b, nil }}.describe(cache.Open(*db))
+	if c.json {
+		return c.printJSON(j)
+	}
+	j.print(c)
+	return nil
 }
 
 // capacity formats the size of a level and who shares it.
@@ -164,11 +283,19 @@ func (l levelJSON) capacity() string {
 	case l.Bytes == 0:
 		return "unbounded"
 	case l.Shared && l.Lanes > 0:
-		return fmt.Sprintf("%s shared by %d cores", byteSize(l.Bytes), l.Lanes)
+		return fmt.Sprintf("%s shared by %d cores%s", byteSize(l.Bytes), l.Lanes, l.kept())
 	case l.Shared:
-		return byteSize(l.Bytes) + " shared"
+		return byteSize(l.Bytes) + " shared" + l.kept()
 	}
 	return byteSize(l.Bytes) + " a lane"
+}
+
+// kept is what was measured of the last cache.
+func (l levelJSON) kept() string {
+	if l.Kept == 0 {
+		return ""
+	}
+	return ", " + byteSize(l.Kept) + " kept"
 }
 
 // byteSize formats a number of bytes in binary units.

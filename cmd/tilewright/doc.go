@@ -12,6 +12,7 @@
 //	replay TABLE…    search recorded spaces: how near to the best, how soon
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
+//	calibrate        measure the rates of the device once, for all commands
 //	doctor           check a device from end to end
 //	completion SHELL what makes bash, zsh or fish complete commands and flags
 //	man              the manual page
@@ -63,7 +64,8 @@
 //	  "source": "jit(f)/softmax at model.py:12", "config": "{…}", "attributes": "{…}",
 //	  "fingerprint": "5644…", "same": "the first fusion with it, where this is another",
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
-//	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"]}],
+//	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"],
+//	                "variables": [[{"name": "d0", "role": "dimension", "lo": 0, "hi": 255}, …]]}],
 //	  "space": {
 //	    "dims": [{"name": "t0", "size": "s0", "role": "row", "extent": 256, "kind": "parallel", "from": "divide", "instr": "divide.11"}],
 //	    "where": "always satisfied", "boxes": "always satisfied", "cpu": "all",
@@ -157,5 +159,8 @@
 //
 // devices: {"devices": [{"name", "about", "device", "revision", "safe",
 // "lanes", "flops", "levels": [{"name", "bytes", "shared", "bandwidth"}],
-// "missing"}]}; a backend that is not there has missing, the reason.
+// "calibration", "missing"}]}; a backend that is not there has missing, the reason.
+// calibration is where stored rates come from: {"when", "by", "quick", "busy",
+// "spread" of the flops and of each level, "mismeasured"}. calibrate prints the
+// document of its device.
 package main

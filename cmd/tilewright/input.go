@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -390,6 +391,39 @@ func (c *call) soundRecords(db *cache.DB) (sound []cache.Record, err error) {
 		}
 	}
 	return sound, nil
+}
+
+// recordsOf are the records of a database or, if one is named, of a snapshot, in the
+// order of their keys. Those of a snapshot have no name of the fusion, and the first
+// digits of its fingerprint instead.
+func (c *call) recordsOf(db, snapshot string) ([]cache.Record, error) {
+	if snapshot == "" {
+		if _, err := os.Stat(db); err != nil {
+			return nil, fmt.Errorf("cannot read the database: %w", err)
+		}
+		return c.soundRecords(cache.Open(db))
+	}
+	s, err := openSnapshot(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	var all []cache.Record
+	for r, err := range s.All() {
+		if err != nil {
+			c.note("tilewright %s: warning: %s: %v", c.command.name, snapshot, err)
+			continue
+		}
+		r.Name = hex.EncodeToString(r.Fusion[:6])
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b cache.Record) int { return a.Key.Compare(&b.Key) })
+	return all, nil
+}
+
+// snapshotFlag is the flag of commands that read a snapshot as they do a database.
+func (c *call) snapshotFlag() *string {
+	return c.String("snapshot", "", "read a snapshot instead of the database: `FILE`, or FILE@REVISION to accept that one only")
 }
 
 // defaultFails says so if the default plan of a record is known to be wrong or not to

@@ -29,6 +29,7 @@ func TestSmallInputsEnd(t *testing.T) {
 		{"sums", reductions(46), "priced for at most 64", []string{"rank"}},
 		{"chain", negates(500), "", []string{"show", "rank"}},
 		{"moves", reshapes(12), "", []string{"show", "rank"}},
+		{"long", uneven(14), "have expressions of more than 2 MiB; sizes given", []string{"show"}},
 	} {
 		file := filepath.Join(dir, c.name+".hlo")
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
@@ -129,6 +130,19 @@ func reshapes(n int) string {
 		fmt.Fprintf(&b, "r%[1]d = f32[35,24] reshape(t%[2]d)\nt%[1]d = f32[24,35] transpose(r%[1]d), dimensions={1,0}\n", k, k-1)
 	}
 	return b.String()
+}
+
+// uneven is n pairs of a reshape and a transpose, of which no rows are those of the pair
+// before.
+func uneven(n int) string {
+	var b strings.Builder
+	b.WriteString("t0 = f32[6,35] parameter(0)\n")
+	sizes := []int{6, 15, 5, 14, 42, 10, 35, 21}
+	for k := 1; k <= n; k++ {
+		d := sizes[k%len(sizes)]
+		fmt.Fprintf(&b, "r%[1]d = f32[%[3]d,%[4]d] reshape(t%[2]d)\nt%[1]d = f32[%[4]d,%[3]d] transpose(r%[1]d), dimensions={1,0}\n", k, k-1, d, 210/d)
+	}
+	return "HloModule uneven\nENTRY e {\n" + b.String() + "}\n"
 }
 
 // TestCompressedTexts reads a module that gzip has compressed, as a file, in a folder

@@ -87,7 +87,7 @@ func runLookup(c *call) error {
 	c.jsonFlag()
 	f := lookupFlags{
 		db:       c.dbFlag(),
-		snapshot: c.String("snapshot", "", "ask a snapshot instead of the database: `FILE`, or FILE@REVISION to accept that one only"),
+		snapshot: c.snapshotFlag(),
 		device:   c.deviceFlag(),
 		require:  c.String("require", "", "answer with a stored winner of this fusion only: `exact`"),
 		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, each with its canonical text"),

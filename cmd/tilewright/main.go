@@ -33,7 +33,7 @@ func commands() []command {
 	return append(
 		[]command{
 			showCommand, partitionCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, serveCommand, cacheCommand,
-			reportCommand, replayCommand, layoutCommand, devicesCommand, doctorCommand,
+			reportCommand, replayCommand, layoutCommand, devicesCommand, calibrateCommand, doctorCommand,
 			completionCommand, manCommand,
 		},
 		cudaCommands()...,

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -22,7 +22,7 @@ var reportCommand = command{
 // runReport writes the page of all winners on one device.
 func runReport(c *call) error {
 	c.jsonFlag()
-	db := c.dbFlag()
+	db, snapshot := c.dbFlag(), c.snapshotFlag()
 	device := c.deviceFlag()
 	out := c.String("o", "report.html", "write to `file`")
 	replace := c.replaceFlag()
@@ -33,15 +33,12 @@ func runReport(c *call) error {
 	if err := page.Check(); err != nil {
 		return err
 	}
-	if _, err := os.Stat(*db); err != nil {
-		return fmt.Errorf("cannot read the database: %w", err)
-	}
 	b, err := backend(device)
 	if err != nil {
 		return err
 	}
 	p := report.Page{Device: b.Identity()}
-	all, err := c.soundRecords(cache.Open(*db))
+	all, err := c.recordsOf(*db, *snapshot)
 	if err != nil {
 		return err
 	}
@@ -52,7 +49,7 @@ func runReport(c *call) error {
 		}
 	}
 	if len(p.Records) == 0 {
-		return fmt.Errorf("%s has no winners for %s; `tilewright tune` makes some", *db, p.Device.Name)
+		return fmt.Errorf("%s has no winners for %s; `tilewright tune` makes some", cmp.Or(*snapshot, *db), p.Device.Name)
 	}
 	slices.SortStableFunc(p.Records, func(a, b cache.Record) int {
 		return strings.Compare(a.Name, b.Name)

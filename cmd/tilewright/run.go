@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/npy"
@@ -167,6 +168,9 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := f.endless(ctx, b, p, plan); err != nil {
+		return nil, err
+	}
 	k, err := b.Compile(ctx, p, plan)
 	if err != nil {
 		return nil, err
@@ -210,6 +214,35 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		out[n] = logical(out[n], s)
 	}
 	return r, r.save(out, f.outputs(len(out)))
+}
+
+// longestRun is the predicted time of a run, in seconds, from which on -timeout has to
+// allow it.
+const longestRun = 60
+
+// endless is an error for a plan that is predicted to run for a minute, unless -timeout
+// says how long that may be. Of simulators no time is known.
+func (f runFlags) endless(
+	ctx context.Context, b kernels.Backend, p *symtile.Program, plan kernels.Plan,
+) error {
+	if f.call.limit > 0 || b.Identity().Untimed {
+		return nil
+	}
+	pricer, err := kernels.PricerOf(b, p)
+	if err != nil {
+		return err
+	}
+	ranked, err := new(cost.Model).Rank(ctx, pricer, []kernels.Plan{plan})
+	if err != nil {
+		return err
+	}
+	if run := ranked[0].Seconds; run > longestRun {
+		return fmt.Errorf(
+			"one run of %s takes about %s by its price, and -repeat asks for %d; with -timeout it runs for as long as that",
+			p.Fusion.Name, report.Seconds(run), *f.repeat,
+		)
+	}
+	return nil
 }
 
 // arrayFiles are the files of a list of names, or the first n that a folder has,

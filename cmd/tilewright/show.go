@@ -219,6 +219,10 @@ func printFusion(c *call, j *query.Fusion, symbolic bool) {
 		fmt.Fprintf(t, "  %s\t%s\textent %d\t%s\tfrom %s\n", d.Role, d.Name, d.Extent, d.Kind, d.Instr)
 	}
 	t.Flush()
+	if j.Unwritten != "" {
+		fmt.Fprintf(c.out, "\ntile program, %s tilings proposed, not written: %s\n", tilings, j.Unwritten)
+		return
+	}
 	fmt.Fprintf(c.out, "\ntile program, %s tilings proposed\n", tilings)
 	for _, line := range strings.Split(strings.TrimSpace(j.Program), "\n") {
 		fmt.Fprintf(c.out, "  %s\n", line)

@@ -244,8 +244,13 @@ func (f tuneFlags) tune(c *call, files []string, begin time.Time) error {
 	if err := s.read(ctx); err != nil {
 		return err
 	}
-	s.status.say("measuring the rates of the device")
-	s.summary.Device = b.Device().Name
+	s.status.say("measuring the rates of the device, unless they are stored")
+	if err := tuner.UseRates(ctx, s.tuner.Cache, b); ctx.Err() != nil {
+		return s.interrupted(ctx.Err())
+	} else if err != nil {
+		c.note("tilewright tune: warning: the rates of the device are not stored: %v", err)
+	}
+	s.summary.Device = b.Identity().Name
 	if err := s.schedule.Run(ctx); err != nil {
 		return s.interrupted(err)
 	}

@@ -19,7 +19,11 @@ type Bench struct {
 	sets []kernels.Set
 	next int
 	last kernels.Set // of the last run
+	size int64       // bytes of all sets
 }
+
+// Bytes are those of the arrays that runs go through in turn.
+func (b *Bench) Bytes() int64 { return b.size }
 
 const (
 	// The largest number of sets.
@@ -50,6 +54,7 @@ func newBenchOn(c *hlo.Computation, in []kernels.Buffer, span int64) (*Bench, er
 			return nil, err
 		}
 		b.sets = append(b.sets, set)
+		b.size += bytes
 		if total += bytes; total > maxSetBytes {
 			break
 		}

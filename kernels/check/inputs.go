@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -48,22 +49,46 @@ func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, 
 func InputsContext(
 	ctx context.Context, c *hlo.Computation, content Content, seed int64,
 ) ([]kernels.Buffer, error) {
-	rng := rand.New(rand.NewPCG(uint64(seed), 0x7469_6c65))
+	if err := checkArrays(c); err != nil {
+		return nil, err
+	}
 	in := make([]kernels.Buffer, len(c.Params))
+	for k, p := range c.Params {
+		var err error
+		if in[k], err = kernels.NewBuffer(p.Shape); err != nil {
+			return nil, err
+		}
+	}
+	return in, fillAll(ctx, c, in, content, seed)
+}
+
+// checkArrays is an error if there is no room for the inputs and outputs of c together,
+// of which each alone might find some.
+func checkArrays(c *hlo.Computation) error {
+	bytes := int64(0)
+	for _, s := range slices.Concat(c.ParamShapes(), kernels.OutputShapes(c)) {
+		bytes += min(s.Bytes(), math.MaxInt64-bytes)
+	}
+	if err := kernels.CheckFreeMemory(bytes); err != nil {
+		return fmt.Errorf("all parameters and results: %w", err)
+	}
+	return nil
+}
+
+// fillAll overwrites the buffers of all parameters of c.
+func fillAll(
+	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, content Content, seed int64,
+) error {
+	rng := rand.New(rand.NewPCG(uint64(seed), 0x7469_6c65))
 	indices := indexRanges(c)
 	for k, p := range c.Params {
-		b, err := kernels.NewBuffer(p.Shape)
-		if err != nil {
-			return nil, err
-		}
 		if r, ok := indices[p]; ok {
-			r.fill(b, rng)
-		} else if err := fill(ctx, b, content, rng); err != nil {
-			return nil, err
+			r.fill(in[k], rng)
+		} else if err := fill(ctx, in[k], content, rng); err != nil {
+			return err
 		}
-		in[k] = b
 	}
-	return in, nil
+	return nil
 }
 
 // fillsBetweenLooks is the number of elements between two looks at the context.

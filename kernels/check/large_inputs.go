@@ -35,17 +35,11 @@ func restoreInputs(
 	ctx context.Context, c *hlo.Computation, in []kernels.Buffer,
 	content Content, seed int64, planted bool,
 ) error {
-	again, err := InputsContext(ctx, c, content, seed)
-	if err != nil {
-		return err
+	err := fillAll(ctx, c, in, content, seed)
+	if err == nil && planted {
+		plantNaN(c, in)
 	}
-	if planted {
-		plantNaN(c, again)
-	}
-	for k, b := range again {
-		copy(in[k].Data, b.Data)
-	}
-	return nil
+	return err
 }
 
 // NewBench is the function NewBench for the fusion and the seed of v. Large inputs are

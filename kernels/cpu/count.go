@@ -81,6 +81,10 @@ type counts struct {
 // longer: a page of f32, where the hardware begins to fetch ahead anew.
 const rowPage = 1024
 
+// turnedRow is rows that the beginning of a row takes as long as, where rows of what is
+// read become columns: the hardware fetches ahead anew in each.
+const turnedRow = 7
+
 // onlineTile is elements of a row that are as good as more in an online loop.
 const onlineTile = 128
 
@@ -490,7 +494,11 @@ func (c *counter) arrange(n int, size, runs float64) float64 {
 		info.op.Code == hlo.OpReverse {
 		c.counts.strided += runs * size
 	}
-	return size / last
+	rows := size / last
+	if c.turnsArrays(n) {
+		rows += turnedRow * size / c.last(info.op.Args[0])
+	}
+	return rows
 }
 
 // reduce counts a reduction; it returns its rows.
@@ -567,12 +575,20 @@ func (c *counter) movement(n int, size, runs float64) {
 		k.touched += touched * runs
 	}
 	switch {
-	case info.kind == opLoads:
+	case info.kind == opLoads || c.turnsArrays(n):
 	case info.tiled:
 		k.scratch += size * info.width
 	default:
 		k.scratch += min(size, stripLength) * info.width
 	}
+}
+
+// turnsArrays reports whether an op moves rows of a parameter to columns of an output,
+// which takes a block of scratch and no more, however large the tile is.
+func (c *counter) turnsArrays(n int) bool {
+	op := c.ops[n].op
+	return op.Code == hlo.OpTranspose && !c.ops[n].keepsLast &&
+		c.ops[op.Args[0]].kind == opLoads && len(c.ops[n].users) == 0
 }
 
 // hold counts the scratch of a pointwise op that stands for others: what one loop over a

@@ -30,6 +30,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/rates"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/workers"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -37,15 +38,16 @@ import (
 
 // Revision names how code is generated. It is part of every cache key and
 // changes whenever lowering changes what a plan does or how fast it is.
-const Revision = "go10"
+const Revision = "go13"
 
 // Backend is the CPU backend of this machine. Its device is measured once, when
-// it is first asked for. Its worker pool and scratch are shared by all of its
+// it is first asked for, unless it was told. Its worker pool and scratch are shared by all of its
 // kernels.
 type Backend struct {
 	identity, device func() kernels.Device // The device without and with its rates.
 	workers          workers.Pool          // The goroutines of all kernels.
 	scratch          scratchPool           // The scratch of closed kernels.
+	probe            rates.Probe           // Finds out whether something else runs.
 }
 
 // New returns the backend of this machine.
@@ -62,8 +64,8 @@ func (b *Backend) spec() deviceSpec { return deviceSpecOf(b.Identity()) }
 // Identity names this machine and its caches. It measures nothing.
 func (b *Backend) Identity() kernels.Device { return b.identity() }
 
-// Device describes this machine. The first call measures its rates, which takes
-// a fraction of a second.
+// Device describes this machine. Unless SetRates has said what its rates are, the first
+// call measures them, which takes half a second.
 func (b *Backend) Device() kernels.Device { return b.device() }
 
 // A kernel is a compiled plan.
@@ -74,6 +76,7 @@ type kernel struct {
 	code     *amd64.Code   // The machine code of the plan, or nil.
 	// The pool that the scratch of the workers returns to.
 	scratch *scratchPool
+	running sync.Mutex // Held by a run, which may outlast its caller (check.Hung).
 }
 
 // Compile lowers the program at the plan. Plans that cannot run are
@@ -91,8 +94,7 @@ func (b *Backend) Compile(
 	return k, nil
 }
 
-// compile lowers the program, without row kernels where the code of one of them
-// does not fit in the registers.
+// compile lowers the program and makes its kernel.
 func (b *Backend) compile(
 	p *symtile.Program, plan kernels.Plan,
 ) (*kernel, error) {
@@ -103,19 +105,35 @@ func (b *Backend) compile(
 	if err != nil {
 		return nil, err
 	}
-	l, body := lower(q, plan, b.spec())
-	if err := l.check(); err != nil {
+	x, err := lowerAndCompile(q, plan, b.spec())
+	if err != nil {
 		return nil, err
+	}
+	return b.kernel(x.lowering, x.body, x.steps)
+}
+
+// A compiledBody is the body of a tile program as steps.
+type compiledBody struct {
+	*lowering
+	body  *schedule
+	steps []step
+}
+
+// lowerAndCompile lowers and compiles a program, without row kernels where the code of
+// one of them does not fit in the registers.
+func lowerAndCompile(
+	q *symtile.Program, plan kernels.Plan, spec deviceSpec,
+) (compiledBody, error) {
+	l, body := lower(q, plan, spec)
+	if err := l.check(); err != nil {
+		return compiledBody{}, err
 	}
 	steps := body.compile()
 	if l.codeErr != nil {
-		l, body = lowerWith(q, plan, b.spec(), false)
+		l, body = lowerWith(q, plan, spec, false)
 		steps = body.compile()
 	}
-	if err := l.check(); err != nil {
-		return nil, err
-	}
-	return b.kernel(l, body, steps)
+	return compiledBody{l, body, steps}, l.check()
 }
 
 // check is the reason why a lowered program cannot run, or nil.
@@ -186,6 +204,8 @@ func (k *kernel) Run(
 	if err := checkBuffers("output", out, k.out); err != nil {
 		return 0, err
 	}
+	k.running.Lock()
+	defer k.running.Unlock()
 	return k.programs.run(ctx, in, out)
 }
 
@@ -193,8 +213,13 @@ func (k *kernel) Run(
 // is first.
 func (k *kernel) Deterministic() bool { return true }
 
-// Close releases the workers, their scratch and the pages of machine code.
+// Close releases the workers, their scratch and the pages of machine code. A run that
+// was abandoned keeps them.
 func (k *kernel) Close() error {
+	if !k.running.TryLock() {
+		return nil
+	}
+	defer k.running.Unlock()
 	if !k.programs.region.Close() {
 		return nil
 	}

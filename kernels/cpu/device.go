@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,17 +10,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/rates"
 )
 
 // The description of this machine has two parts. Its identity is what the operating
 // system and the processor list: caches, cores and vectors. It costs nothing, and prices
 // and the offers of knobs depend on nothing else, so that they are the same in every
-// process. The rates are measured; the lower bound of the time of a kernel needs them.
+// process. The rates are measured (package rates) or told; the lower bound of the time of a
+// kernel and the roof in its record need them.
 
 // lanes is the number of workers of a plan without the knob threads=.
 func lanes() int { return runtime.GOMAXPROCS(0) }
@@ -45,25 +47,75 @@ func identify() kernels.Device {
 	}
 }
 
-// measureDevice adds rates to the identity: those of the dot kernel on operands in the
-// first cache, and of copying between arrays of half a cache. Each is the best of
-// three short loops on all lanes at once, which takes a fraction of a second in all.
+const (
+	quickSpan = 500 * time.Millisecond // of Device, where nobody said what the rates are
+
+	// Bytes that all lanes move at most in Device, and in a longer Calibrate, where memory
+	// is measured beyond the last cache.
+	quickBytes    = 24 << 20
+	thoroughBytes = 256 << 20
+)
+
+// measureDevice is this machine with rates that are measured quickly.
 func measureDevice() kernels.Device {
 	d := identify()
-	n := d.Lanes
-	d.FLOPS = onAllLanes(n, flopsOf)
-	for k, l := range d.Levels {
-		span := l.Bytes / 2 / int64(l.SharedBy(n))
-		if l.Bytes == 0 && k > 0 {
-			span = 4 * d.Levels[k-1].Bytes / int64(n) // what all copy is in no cache
-		}
-		span = min(span, maxMeasured/int64(n))
-		d.Levels[k].Bandwidth = onAllLanes(n, func() float64 {
-			return bandwidthOf(span)
-		})
-	}
+	r, _ := rates.Measure(context.Background(), d, settings(d, quickSpan)) // nothing ends its context
+	d, _ = r.Apply(d)                                                      // it has as many levels
 	return d
 }
+
+// Calibrate measures the rates of this machine for a time, at least one round.
+func (b *Backend) Calibrate(ctx context.Context, span time.Duration) (kernels.Rates, error) {
+	d := b.Identity()
+	return rates.Measure(ctx, d, settings(d, span))
+}
+
+// settings are those of measuring a device for a time.
+func settings(d kernels.Device, span time.Duration) rates.Settings {
+	s := rates.Settings{
+		Span:    span,
+		Limit:   quickBytes,
+		Last:    lastShared(d.Levels),
+		Typical: typicalRates(d),
+	}
+	if span > quickSpan {
+		s.Limit = thoroughBytes
+	}
+	return s
+}
+
+// SetRates says what the rates of this machine are, so that Device measures nothing.
+func (b *Backend) SetRates(r kernels.Rates) error {
+	d, err := r.Apply(b.Identity())
+	if err == nil {
+		b.device = func() kernels.Device { return d }
+	}
+	return err
+}
+
+// TypicalRates are the rates that prices are made of.
+func (b *Backend) TypicalRates() kernels.Rates { return typicalRates(b.Identity()) }
+
+// typicalRates are those of price.go, of all lanes.
+func typicalRates(d kernels.Device) (r kernels.Rates) {
+	lanes := float64(max(1, d.Lanes))
+	r.FLOPS.Value = 4 * coreClock * float64(deviceSpecOf(d).vector) / 32 * lanes
+	for k, l := range d.Levels {
+		rate := memoryRate
+		if k < len(d.Levels)-1 || l.Bytes > 0 {
+			rate = cacheRates[min(k, len(cacheRates)-1)]
+		}
+		r.Levels = append(r.Levels, kernels.Rate{Value: rate * lanes})
+	}
+	return r
+}
+
+// Quiet is the share of its own rate that the slowest lane keeps while all lanes spin, for
+// about a millisecond: what of the machine is there for a kernel on all lanes.
+func (b *Backend) Quiet() float64 { return b.probe.Share(b.Identity().Lanes) }
+
+// Disturbance is what Linux has counted of other work on the processors.
+func (b *Backend) Disturbance() kernels.Disturbance { return rates.Disturbance() }
 
 // deviceName is the part of the key of winners that says what processor they were
 // measured on: vendor, family, model and stepping, the widest vectors, the caches and
@@ -201,75 +253,4 @@ func lengthOf(list string) int {
 		n += to - from + 1
 	}
 	return n
-}
-
-// onAllLanes is the sum of the rates of n goroutines that measure at once, in the best of
-// three rounds. A round in which something else ran on one of the lanes is lower.
-func onAllLanes(n int, measure func() float64) float64 {
-	best := 0.0
-	for range 3 {
-		rates := make([]float64, n)
-		var wait sync.WaitGroup
-		for k := range rates {
-			wait.Go(func() { rates[k] = measure() })
-		}
-		wait.Wait()
-		sum := 0.0
-		for _, r := range rates {
-			sum += r
-		}
-		best = max(best, sum)
-	}
-	return best
-}
-
-const (
-	// Calibration is the time of each measurement.
-	calibration = 4 * time.Millisecond
-	// MaxMeasured bounds the bytes that all goroutines copy to measure a rate; garbage
-	// of the rounds before may be as much again. Where the last cache is larger, the rate
-	// of memory is that of this cache: a higher one, which lower bounds may be made of.
-	maxMeasured = 24 << 20
-)
-
-// flopsOf is the rate of the dot kernel on tiles in the first cache, flop/s.
-func flopsOf() float64 {
-	const m = 32
-	x := make([]float32, m*m)
-	y := make([]float32, m*m)
-	z := make([]float32, m*m)
-	panel := make(
-		[]float32, gemm.Scratch[float32](m, m, m),
-	)
-	return rate(2*m*m*m, func() {
-		gemm.Multiply(
-			gemm.Dense(z, m),
-			gemm.Dense(x, m),
-			gemm.Dense(y, m), m, m,
-			m, panel,
-		)
-	})
-}
-
-// bandwidthOf is the rate of copying within span bytes, in bytes/s that are read and
-// written.
-func bandwidthOf(span int64) float64 {
-	n := max(span/8, 256)
-	x := make([]float32, n)
-	y := make([]float32, n)
-	for k := range x {
-		x[k] = 1 // memory that was never written is one page of zeros, in the first cache
-	}
-	return rate(float64(8*n), func() { copy(y, x) })
-}
-
-// rate is the work per second of a function that does so much of it in each call.
-func rate(work float64, f func()) float64 {
-	f()
-	begin, n := time.Now(), 0
-	for time.Since(begin) < calibration || n == 0 {
-		f()
-		n++
-	}
-	return work * float64(n) / time.Since(begin).Seconds()
 }

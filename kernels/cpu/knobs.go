@@ -22,7 +22,8 @@ var knobs = kernels.KnobTable[*facts]{
 	{Name: "online", Priced: true, Min: 0, Max: 1, Default: 1, Absent: "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each"},
 	{Name: "rows", Min: 0, Max: 1, Default: 1, Absent: "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction"},
 	{Name: "stream", Priced: true, Min: 0, Max: 1, Absent: "1 for arrays of at least half the last cache: they are written past the caches", Offers: offerStreams},
-	{Name: "prefetch", Min: 0, Max: 64, Absent: "rows fetched ahead: 2, or 0 where no rows are written", Offers: offerPrefetch},
+	{Name: "ahead", Min: 0, Max: 1 << 16, Absent: "bytes fetched ahead: 1024, a row but at least 4096 where it takes several passes, 0 where no rows are written", Offers: offerAhead},
+	{Name: "prefetch", Min: 0, Max: 64, Absent: "ahead= says how far; else whole rows fetched ahead"},
 	{Name: "strip", Min: 64, Max: 4096, Default: stripLength, Absent: "512 elements computed at a time where a row is not one machine function", Offers: offerStrips},
 	{Name: "unroll", Min: 1, Max: 4, Absent: "vectors computed in turn: 4, 2 where a row takes three passes, or as many as registers hold"},
 }

@@ -18,6 +18,7 @@ type facts struct {
 	dot     bool    // there is one
 	reads   float64 // bytes of the parameters
 	writes  float64 // bytes of the outputs
+	longest float64 // bytes of the largest of them
 	divided int     // the op that splitk= divides; −1: none
 	terms   int64   // of the contraction that it divides
 
@@ -45,6 +46,7 @@ func (x *pricer) facts() *facts {
 	}
 	for _, s := range kernels.OutputShapes(x.p.Physical) {
 		f.writes += float64(s.Bytes())
+		f.longest = max(f.longest, float64(s.Bytes()))
 	}
 	if x.divided >= 0 {
 		i := x.p.Ops[x.divided].Instr
@@ -79,9 +81,12 @@ var (
 	splitParts   = []int64{2, 4, 8}
 	pastCaches   = []int64{1}
 	throughCache = []int64{0}
-	fetchedRows  = []int64{1, 4}
+	fetchedBytes = []int64{0, 2 << 10, 6 << 10}
 	longStrip    = []int64{2048}
 )
+
+// beyondSecond is how many times the second cache an array takes that surely leaves it.
+const beyondSecond = 2
 
 // longWork is element operations that no thread does alone in the time that waking the
 // others takes.
@@ -154,30 +159,30 @@ func offerSplits(f *facts) []int64 {
 	return splitParts[:n]
 }
 
-// offerStreams offers what the default is not, where outputs neither surely stay in the
-// last cache nor surely leave it.
+// offerStreams offers what the default is not, where an output is larger than the second
+// cache of two lanes keeps. What is listed of the last cache has no part in it, since a
+// hypervisor may list any.
 func offerStreams(f *facts) []int64 {
-	switch last := float64(f.spec.last); {
-	case f.dot || f.writes < last/8 ||
-		f.writes > 8*last:
+	switch {
+	case f.dot || f.longest <= beyondSecond*float64(f.spec.Second):
 		return nil
-	case 2*f.writes >= last:
+	case 2*f.longest >= float64(f.spec.last):
 		return throughCache
 	}
 	return pastCaches
 }
 
-// offerPrefetch offers fewer and more rows where parameters come from memory.
-func offerPrefetch(f *facts) []int64 {
+// offerAhead offers other distances where parameters come from memory.
+func offerAhead(f *facts) []int64 {
 	computes := func(op symtile.Op) bool {
 		return op.Code == hlo.OpReduce || op.Code.Elementwise()
 	}
 	if f.dot ||
-		f.reads < float64(f.spec.last)/8 ||
+		f.reads <= beyondSecond*float64(f.spec.Second) ||
 		!slices.ContainsFunc(f.p.Ops, computes) {
 		return nil
 	}
-	return fetchedRows
+	return fetchedBytes
 }
 
 // offerStrips offers longer strips where loops in Go do several pointwise operations on

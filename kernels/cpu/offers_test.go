@@ -15,7 +15,7 @@ import (
 )
 
 // TestOffers lists the plans of tilings in testdata/offers.txt, on a machine of
-// two lanes and a last cache of 1 MiB.
+// two lanes, a second cache of 64 KiB and a last one of 1 MiB.
 //
 //	offers tiling=(32,64,1024)
 //	HLO
@@ -34,7 +34,7 @@ func TestOffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := x.facts()
-		f.lanes, f.spec.last = 2, 1<<20
+		f.lanes, f.spec.last, f.spec.Second = 2, 1<<20, 64<<10
 		tiling := listed(t, d, "tiling")
 		f.set(tiling, x.count(kernels.Plan{Tiles: tiling}))
 		var b strings.Builder
@@ -117,37 +117,46 @@ func TestDefaultIsFirst(t *testing.T) {
 	}
 }
 
-// What is offered of a product of broadcasts whose rows are too long for row kernels,
-// and which then takes scratch, can be compiled: tiles may be larger than the scratch.
+// What is offered of fusions whose rows are too long for row kernels, and which then
+// take scratch, can be compiled: tiles may be larger than the scratch.
 func TestLargeTilesFitScratch(t *testing.T) {
-	text, err := os.ReadFile("testdata/long_rows.hlo")
+	for _, file := range []string{"long_rows.hlo", "long_sums.hlo", "far_rows.hlo"} {
+		text, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dtype := range []string{"f32", "f64", "s64"} {
+			for _, rows := range []string{"64", "1048577", "2147483648"} {
+				source := strings.NewReplacer("f32", dtype, "ROWS", rows).Replace(string(text))
+				t.Run(file+" "+dtype+" "+rows, func(t *testing.T) {
+					compileSome(t, kerneltest.Program(t, source))
+				})
+			}
+		}
+	}
+}
+
+// compileSome lowers and compiles the default plan of a program and one in 16 of those
+// that are offered, the first and the last among them.
+func compileSome(t *testing.T, p *symtile.Program) {
+	b := New()
+	def, err := b.Default(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dtype := range []string{"f32", "s64"} {
-		for _, rows := range []string{"64", "1048576"} {
-			source := strings.NewReplacer("f32", dtype, "ROWS", rows).Replace(string(text))
-			p := kerneltest.Program(t, source)
-			b := New()
-			def, err := b.Default(t.Context(), p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n := 0
-			for plan := range b.Plans(t.Context(), p) {
-				if n++; n > 1 && n%16 != 0 {
-					continue
-				}
-				q, err := p.At(plan.Tiles)
-				if err != nil {
-					t.Fatal(err)
-				}
-				l, _ := lower(q, plan, b.spec())
-				if err := l.check(); err != nil {
-					t.Errorf("%s[%s]: plan %s is offered: %v", dtype, rows, plan, err)
-				}
-			}
-			t.Logf("%s[%s]: the default of %d plans is %s", dtype, rows, n, def)
+	plans := slices.Collect(b.Plans(t.Context(), p))
+	t.Logf("the default of %d plans is %s", len(plans), def)
+	some := []kernels.Plan{def, plans[len(plans)-1]}
+	for k := 0; k < len(plans); k += 16 {
+		some = append(some, plans[k])
+	}
+	for _, plan := range some {
+		q, err := p.At(plan.Tiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lowerAndCompile(q, plan, b.spec()); err != nil {
+			t.Errorf("%s is offered: %v", plan, err)
 		}
 	}
 }

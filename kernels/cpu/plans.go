@@ -70,6 +70,18 @@ type pricedTiling struct {
 	large bool
 }
 
+// fitness is 2 for a sensible tiling, 1 for another whose tiles have room in any case, 0
+// for the rest.
+func (x pricedTiling) fitness() int {
+	switch {
+	case x.sensible:
+		return 2
+	case !x.large:
+		return 1
+	}
+	return 0
+}
+
 // compare orders tilings as plans without knobs are ordered.
 func (x pricedTiling) compare(y pricedTiling) int {
 	return pricedPlan{kernels.Plan{Tiles: x.tiling}, x.seconds}.compare(pricedPlan{
@@ -104,6 +116,7 @@ type search struct {
 	cost    kernels.Price
 	minWork float64 // element operations that a tile op has at least
 	lowers  map[string]bool
+	strict  bool  // a tiling that cannot be lowered is not sensible
 	refused error // why the first tiling that cannot be lowered cannot
 }
 
@@ -146,6 +159,9 @@ func (s *search) tiling(t symtile.Tiling) pricedTiling {
 	out.large = 8*c.counts.elements > maxScratch
 	out.sensible = c.counts.scratch <= float64(s.spec.Third/4) &&
 		c.counts.work >= c.counts.runs*s.minWork
+	if s.strict && out.large {
+		out.sensible = out.sensible && s.fits(t)
+	}
 	single := s.singleSeconds()
 	s.facts.set(t, c)
 	plan.Knobs = s.facts.variant[:]
@@ -205,7 +221,7 @@ func (s *search) sensible() []pricedTiling {
 		return !x.sensible
 	})
 	if len(list) == 0 {
-		list = all
+		list = s.fitting(all)
 	}
 	list = frugal(list)
 	slices.SortFunc(list, pricedTiling.compare)
@@ -220,16 +236,18 @@ func (s *search) sensible() []pricedTiling {
 	return list
 }
 
-// onlyLowered drops tilings that cannot be lowered or need too much scratch, unless
-// none is left.
+// onlyLowered drops tilings that cannot be lowered or need too much scratch.
 func (s *search) onlyLowered(all []pricedTiling) []pricedTiling {
-	list := slices.DeleteFunc(slices.Clone(all), func(x pricedTiling) bool {
-		return !s.runs(x.tiling) || x.large && !s.fits(x.tiling)
+	return slices.DeleteFunc(s.fitting(all), func(x pricedTiling) bool {
+		return !s.runs(x.tiling)
 	})
-	if len(list) == 0 {
-		return all
-	}
-	return list
+}
+
+// fitting are the tilings that do not need too much scratch.
+func (s *search) fitting(all []pricedTiling) []pricedTiling {
+	return slices.DeleteFunc(slices.Clone(all), func(x pricedTiling) bool {
+		return x.large && !s.fits(x.tiling)
+	})
 }
 
 // frugal drops tilings with more work than the bound.

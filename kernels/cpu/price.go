@@ -176,6 +176,7 @@ func Roofline(p *symtile.Program, d kernels.Device) (kernels.Pricer, error) {
 
 // newPricer compiles the counters of a program and lays out the terms for a device.
 func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
+	d.Levels = believed(d)
 	x := &pricer{
 		p:       p,
 		device:  d,
@@ -373,7 +374,8 @@ func uneven(programs, lanes float64) float64 {
 }
 
 // memory writes the seconds of every level. Nothing comes from memory where all arrays
-// take half of the last cache at most: they are there from the run before.
+// take half of the last cache at most: they are there from the run before, but for what
+// is written past the caches.
 func (x *pricer) memory(
 	plan kernels.Plan, c *counter, lanes float64, t []float64,
 ) {
@@ -383,13 +385,14 @@ func (x *pricer) memory(
 		return
 	}
 	c.traffic.order(c, float64(plan.Knob("group", 1)))
-	if n := len(levels); n > 1 {
-		c.traffic.past(plan, levels[n-2].Bytes)
-	}
+	c.traffic.past(plan, x.spec.last)
 	wasted := max(1, memoryLine/2/max(k.innerRun, 1))
 	t[0] = k.touched / (x.bandwidth[0] * lanes)
-	for n := 1; n < len(levels) && !(n == len(levels)-1 &&
-		2*c.traffic.bytes <= float64(x.spec.last)); n++ {
+	for n := 1; n < len(levels); n++ {
+		if n == len(levels)-1 && 2*c.traffic.bytes <= float64(x.spec.last) {
+			t[n] = c.traffic.pastBytes() / (x.bandwidth[n] * lanes)
+			break
+		}
 		inside := levels[n-1]
 		keeps := math.Inf(1)
 		if inside.Bytes > 0 {

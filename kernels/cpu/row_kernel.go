@@ -155,6 +155,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 	code, err := n.kernel.Compile(rowkernel.Options{
 		Unroll:   l.knob("unroll", 0),
 		Prefetch: l.knob("prefetch", -1),
+		Ahead:    l.knob("ahead", -1),
 	})
 	if err != nil {
 		return nil, err
@@ -183,7 +184,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 			addresses[k] = s.address(w)
 		}
 		scratch := unsafe.Pointer(unsafe.SliceData(w.arena))
-		code.Run(&w.rowArgs, scratch, &addresses)
+		code.Run(&w.rowArgs, scratch, &addresses, w.stopped)
 	}, nil
 }
 

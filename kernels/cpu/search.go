@@ -50,8 +50,21 @@ func (s *search) first() (kernels.Plan, error) {
 // ended reports whether the context of the search has.
 func (s *search) ended() bool { return s.ctx.Err() != nil }
 
-// found are the sensible tilings that a search meets, the best first.
+// found are the sensible tilings that a search meets, the best first. Prices take the
+// rows of a large tile for rows that need no scratch; where none of the tilings met can
+// be lowered, tilings that cannot are not sensible in a second search.
 func (s *search) found() []pricedTiling {
+	all := s.foundByPrice()
+	if len(all) == 0 {
+		s.strict = true
+		all = s.foundByPrice()
+		s.strict = false
+	}
+	return all
+}
+
+// foundByPrice is found without looking twice.
+func (s *search) foundByPrice() []pricedTiling {
 	var all []pricedTiling
 	if s.program.Space.Count() <= fewTilings {
 		for t := range s.tilings() {
@@ -76,9 +89,7 @@ func (s *search) found() []pricedTiling {
 	if len(some) == 0 {
 		some = all
 	}
-	some = slices.DeleteFunc(some, func(x pricedTiling) bool {
-		return x.large && !s.fits(x.tiling)
-	})
+	some = s.fitting(some)
 	slices.SortFunc(some, pricedTiling.compare)
 	return slices.CompactFunc(some, func(x, y pricedTiling) bool {
 		return slices.Equal(x.tiling, y.tiling)
@@ -140,6 +151,9 @@ func (d *descent) starts() []symtile.Tiling {
 	if full == nil {
 		return nil
 	}
+	if d.strict {
+		full = d.halved(full)
+	}
 	all := []symtile.Tiling{full}
 	if even := d.even(full); even != nil {
 		all = append(all, even)
@@ -154,6 +168,24 @@ func (d *descent) starts() []symtile.Tiling {
 		}
 	}
 	return all
+}
+
+// halved halves the longest side of tiles until they can be lowered, as far as that is
+// legal.
+func (d *descent) halved(full symtile.Tiling) symtile.Tiling {
+	t := slices.Clone(full)
+	for !d.fits(t) {
+		longest := slices.Index(t, slices.Max(t))
+		sizes := d.program.Space.Sizes(longest)
+		at, _ := slices.BinarySearch(sizes, (t[longest]+1)/2)
+		if at == len(sizes) || sizes[at] >= t[longest] {
+			return full
+		}
+		if t[longest] = sizes[at]; d.program.Check(t) != nil {
+			return full
+		}
+	}
+	return t
 }
 
 // withSize adds the first start with another size of a dimension, the greatest that
@@ -289,9 +321,8 @@ func (d *descent) visit(t symtile.Tiling) {
 		return
 	}
 	x := d.tiling(t)
-	better := d.at.tiling == nil ||
-		x.sensible && !d.at.sensible ||
-		x.sensible == d.at.sensible && x.before(d.at)
+	better := d.at.tiling == nil || x.fitness() > d.at.fitness() ||
+		x.fitness() == d.at.fitness() && x.before(d.at)
 	if better || x.seconds < d.at.seconds*nearBest {
 		x.tiling = slices.Clone(t)
 		d.met = append(d.met, x)
@@ -330,8 +361,7 @@ func (s *search) runs(t symtile.Tiling) bool {
 func (s *search) fits(t symtile.Tiling) bool {
 	q, err := s.p.At(t)
 	if err == nil {
-		l, _ := lower(q, kernels.Plan{}, s.spec)
-		err = l.check()
+		_, err = lowerAndCompile(q, kernels.Plan{}, s.spec)
 	}
 	if err != nil && s.refused == nil {
 		s.refused = err

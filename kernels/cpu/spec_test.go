@@ -29,6 +29,10 @@ func made(t *testing.T, d *datadriven.TestData) *Backend {
 			Shared: k == 2,
 		})
 	}
+	var kept int64 // KiB of the last cache
+	if d.MaybeScanArgs(t, "kept", &kept); kept > 0 {
+		dev.Levels[len(dev.Levels)-1].Kept = kept << 10
+	}
 	dev.Levels = append(dev.Levels, kernels.Level{Name: "memory", Shared: true})
 	return &Backend{identity: func() kernels.Device { return dev }}
 }

@@ -128,7 +128,7 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	m.block = nil
 	if m.nonTemporal && m.isTranspose() {
 		m.block = b.l.value(
-			"block", portable.Float32, noTile, blockBytes/4,
+			"block", portable.Float32, noTile, m.blockShape().rows*m.blockShape().step()/4,
 		)
 		in.outs = append(in.outs, m.block)
 	}
@@ -487,18 +487,38 @@ func copyStridedAs[T uint8 | uint16 | uint32 | uint64](
 	}
 }
 
-// The sizes of blocks of scratch were the fastest for 4096 by 4096 elements of
-// four bytes, among sizes of 16 to 1024 each way: a block of half of a
-// second-level cache, with rows of eight cache lines.
-const (
-	blockRows = 256 // The elements of a source row in a block.
-	blockCols = 512 // The bytes of a row of a block.
-	// The padding keeps rows apart in the first-level cache.
-	blockStep  = blockCols + vector.LineBytes
-	blockBytes = blockRows * blockStep // The size of a block.
-	// The elements of a source row at a time without scratch.
-	directRows = 64
+// A blockShape is the size of a block of scratch.
+type blockShape struct {
+	rows int64 // The elements of a source row in a block.
+	cols int64 // The bytes of a row of a block.
+}
+
+// Shapes of blocks. Where rows of the destination are whole cache lines a block fits
+// any first-level cache: 4096 by 4096 elements of four bytes take 0.82 of the time on a
+// Zen 4 and 0.73 on a Xeon, in tiles of whole source rows. Rows that begin within lines
+// are written in longer pieces, since the lines at their ends are read first: 3000 by
+// 2000 elements take 1.2 times as long in small blocks.
+var (
+	lineBlock = blockShape{rows: 64, cols: 256}
+	longBlock = blockShape{rows: 256, cols: 512}
 )
+
+// step is the distance of rows of the block. The padding keeps them apart in the
+// first-level cache.
+func (b blockShape) step() int64 { return b.cols + vector.LineBytes }
+
+// directRows is the elements of a source row at a time without scratch.
+const directRows = 64
+
+// blockShape is the shape of the blocks of a transpose.
+func (m *tileCopy) blockShape() blockShape {
+	for k, d := range m.dims {
+		if k != m.cols && d.to*m.width%vector.LineBytes != 0 {
+			return longBlock
+		}
+	}
+	return lineBlock
+}
 
 // transposed transposes the box in blocks that fit the registers, if there is a
 // routine for elements of the width, and reports whether it did. Blocks at the
@@ -543,18 +563,18 @@ func (m *tileCopy) transposeNonTemporal(
 	w *worker, f *vector.TransposeRoutine,
 	rows, cols int64, dst, src unsafe.Pointer,
 ) {
-	block := w.addresses[m.block.id]
+	block, shape := w.addresses[m.block.id], m.blockShape()
 	toStep := m.dims[m.rows].to * m.width
 	fromStep := m.dims[m.cols].from * m.width
-	blockWidth := blockCols / m.width
+	blockWidth := shape.cols / m.width
 	for j := int64(0); j < cols; j += blockWidth {
 		j = max(0, min(j, cols-f.Cols))
 		c := min(blockWidth, cols-j)
-		for i := int64(0); i < rows; i += blockRows {
+		for i := int64(0); i < rows; i += shape.rows {
 			i = max(0, min(i, rows-f.Rows))
-			r := min(blockRows, rows-i)
+			r := min(shape.rows, rows-i)
 			m.transposeBlock(
-				w, f, r, c, block, blockStep,
+				w, f, r, c, block, shape.step(),
 				unsafe.Add(src, j*fromStep+i*m.width),
 			)
 			out := vector.CopyArgs{
@@ -562,7 +582,7 @@ func (m *tileCopy) transposeNonTemporal(
 				Bytes:    c * m.width,
 				From:     block,
 				To:       unsafe.Add(dst, i*toStep+j*m.width),
-				FromStep: blockStep,
+				FromStep: shape.step(),
 				ToStep:   toStep,
 			}
 			out.Fetch, out.FetchStep, out.FetchRows = m.nextBlock(

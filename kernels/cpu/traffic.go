@@ -293,6 +293,17 @@ func (t *traffic) past(plan kernels.Plan, last int64) {
 	}
 }
 
+// pastBytes is the bytes of the outputs that are written past the caches.
+func (t *traffic) pastBytes() float64 {
+	sum := 0.0
+	for _, a := range t.accesses {
+		if a.array < 0 && a.past {
+			sum += a.bytes
+		}
+	}
+	return sum
+}
+
 // through is the bytes that come through a level outside of one that keeps so many
 // bytes, for each lane alone or for all of them together. An output that is written to
 // a cache is read first (write-allocate) and comes twice; one that is written past the

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -158,6 +159,25 @@ func TestReset(t *testing.T) {
 	}
 	if again := build().String(); again != first {
 		t.Errorf("%s, then %s", first, again)
+	}
+}
+
+// A long text, which is kept, is forgotten with the expression that it is the text of.
+func TestResetForgetsTexts(t *testing.T) {
+	r := NewRing()
+	write := func(letter string) string {
+		r.Reset()
+		sum := r.Const(0)
+		for k := range 64 {
+			sum = sum.Add(r.Var(Variable{Name: fmt.Sprint(letter, k), Hi: 9}))
+		}
+		if s := sum.String(); s != sum.String() || len(s) < minKeptText {
+			t.Errorf("%s, then %s", s, sum)
+		}
+		return sum.String()
+	}
+	if x, y := write("x"), write("y"); strings.ReplaceAll(x, "x", "y") != y {
+		t.Errorf("%s, then %s", x, y)
 	}
 }
 

@@ -28,8 +28,22 @@ func (e Expr) String() string {
 		return "<no expression>"
 	}
 	defer e.lock().Unlock()
-	return e.r.text(e.lin(), nil)
+	if kept, had := e.r.texts[e.id]; had {
+		return kept
+	}
+	text := e.r.text(e.lin(), nil)
+	if len(text) >= minKeptText {
+		if e.r.texts == nil {
+			e.r.texts = map[int32]string{}
+		}
+		e.r.texts[e.id] = text
+	}
+	return text
 }
+
+// minKeptText is the length from which on a text is kept: what is shorter is written
+// again in microseconds.
+const minKeptText = 256
 
 // text prints x, with names for variables that do not go by their own.
 func (r *Ring) text(x lin, names map[Variable]string) string {

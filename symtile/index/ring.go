@@ -48,6 +48,8 @@ type Ring struct {
 	origins  []*Origin
 	originAt map[string]int // index of origins by key
 
+	texts map[int32]string // of long expressions, by form
+
 	scratch *Ring // where domains are worked out
 	reading *Ring // where expressions are read
 }
@@ -159,6 +161,7 @@ func (r *Ring) Reset() {
 	r.vars = r.vars[:0]
 	r.origins = nil
 	r.originAt = nil
+	r.texts = nil
 	r.facts.reset()
 	r.forgetChoices()
 }

@@ -73,7 +73,7 @@ static uint64_t next(void) {
 typedef struct {
   int status;
   double seconds;
-  char plan[64];
+  char plan[320];
 } stored;
 
 static void look_up(const tilewright_snapshot *s, size_t k, stored *to) {

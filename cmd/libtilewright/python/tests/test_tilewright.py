@@ -1,8 +1,11 @@
 """The package against the corpus of the repository, and real JAX where it is installed."""
 
+import contextlib
 import os
 import pathlib
+import sys
 import threading
+import types
 
 import pytest
 
@@ -83,3 +86,63 @@ def test_jax(tmp_path):
     assert table and all(row["answer"] == "exact" and row["plan"] for row in table)
     again = tilewright.lookup(tilewright.jax.lower(jax.jit(model), x, w), tmp_path / "t.db")
     assert again == table
+
+
+def fake_torch(monkeypatch, text):
+    """Modules with what tilewright.torch uses of torch and torchax, which lower to a text."""
+    torch, torchax, export = types.ModuleType("torch"), types.ModuleType("torchax"), types.ModuleType("torchax.export")
+    program = type("ExportedProgram", (), {})
+    exported = []
+
+    def exporter(module, args, kwargs):
+        exported.append((module, args, kwargs))
+        return program()
+
+    torch.no_grad = contextlib.nullcontext
+    torch.export = types.SimpleNamespace(ExportedProgram=program, export=exporter)
+    lowered = types.SimpleNamespace(mlir_module=lambda: text)
+    export.exported_program_to_stablehlo = lambda _: ({}, lowered)
+    torchax.export = export
+    for module in torch, torchax, export:
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return program, exported
+
+
+def test_torch_helper(tmp_path, monkeypatch):
+    program, exported = fake_torch(monkeypatch, ROW)
+    db = tmp_path / "t.db"
+    table = tilewright.torch.tune("module", 1, 2, db=db, kwargs={"c": 3}, budget="300ms", candidates=2)
+    assert exported == [("module", (1, 2), {"c": 3})]
+    assert [row["answer"] for row in table] == ["exact"]
+    assert tilewright.torch.lower(program()) == ROW  # exported before
+    with pytest.raises(TypeError, match="has its arguments"):
+        tilewright.torch.lower(program(), 1)
+
+
+def test_torch_that_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match="pip install torch torchax jax"):
+        tilewright.torch.lower(None)
+    fake_torch(monkeypatch, ROW)
+    del sys.modules["torchax.export"].exported_program_to_stablehlo
+    with pytest.raises(ImportError, match="needs torchax.export.exported_program_to_stablehlo"):
+        tilewright.torch.lower(None)
+
+
+@pytest.mark.skipif(not os.environ.get("TILEWRIGHT_REAL_TORCH"), reason="make python-torch runs it")
+def test_real_torch(tmp_path):
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(64, 256), torch.nn.Linear(256, 32)
+
+        def forward(self, x):
+            return torch.softmax(self.second(torch.nn.functional.gelu(self.first(x))), dim=-1)
+
+    x = torch.zeros(128, 64)
+    table = tilewright.torch.tune(Model(), x, db=tmp_path / "t.db", budget="300ms", candidates=2)
+    assert table and all(row["answer"] == "exact" and row["plan"] for row in table)
+    again = tilewright.lookup(tilewright.torch.lower(torch.export.export(Model(), (x,))), tmp_path / "t.db")
+    assert [row["fingerprint"] for row in again] == [row["fingerprint"] for row in table]

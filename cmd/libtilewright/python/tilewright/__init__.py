@@ -203,9 +203,9 @@ def tune(text: Union[str, bytes], db: Path = "tilewright.db", *, device: str = "
 
 
 def __getattr__(name: str) -> Any:
-    """tilewright.jax is imported when it is used."""
-    if name == "jax":
+    """tilewright.jax and tilewright.torch are imported when they are used."""
+    if name in ("jax", "torch"):
         import importlib
 
-        return importlib.import_module(".jax", __name__)
+        return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

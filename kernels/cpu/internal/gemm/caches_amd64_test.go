@@ -5,7 +5,8 @@ package gemm
 import "testing"
 
 // Blocks of a product of 2048³ on cores of several caches. Those of the first
-// are what was measured to be best on a core of 32 and 512 KiB and 16 MiB.
+// are what was measured to be best on a core of 32 and 512 KiB and 16 MiB; panels of
+// two lines a term never fill a first-level cache.
 func TestBlocking(t *testing.T) {
 	if f32 == nil {
 		t.Skip("there are no panels")
@@ -13,15 +14,18 @@ func TestBlocking(t *testing.T) {
 	for _, x := range []struct {
 		caches Caches
 		want   blocking
+		family *family
 	}{
-		{Caches{}, blocking{96, 512, 2048}},
-		{Caches{32 << 10, 512 << 10, 16 << 20}, blocking{96, 512, 2048}},
-		{Caches{32 << 10, 256 << 10, 16 << 20}, blocking{48, 512, 2048}},
-		{Caches{16 << 10, 512 << 10, 16 << 20}, blocking{192, 256, 2048}},
-		{Caches{32 << 10, 512 << 10, 4 << 20}, blocking{96, 512, 512}},
-		{Caches{1, 1, 1}, blocking{6, 24, 16}},
+		{Caches{}, blocking{96, 512, 2048}, &f32Narrow},
+		{Caches{32 << 10, 512 << 10, 16 << 20}, blocking{96, 512, 2048}, &f32Narrow},
+		{Caches{32 << 10, 256 << 10, 16 << 20}, blocking{48, 512, 2048}, &f32Narrow},
+		{Caches{16 << 10, 512 << 10, 16 << 20}, blocking{192, 256, 2048}, &f32Narrow},
+		{Caches{32 << 10, 512 << 10, 4 << 20}, blocking{96, 512, 512}, &f32Narrow},
+		{Caches{1, 1, 1}, blocking{6, 24, 16}, &f32Narrow},
+		{Caches{48 << 10, 2 << 20, 16 << 20}, blocking{516, 256, 2048}, &f32Wide},
+		{Caches{32 << 10, 1 << 20, 16 << 20}, blocking{516, 192, 2048}, &f32Wide},
 	} {
-		if got := f32Narrow.blocking(x.caches, 2048, 2048, 2048); got != x.want {
+		if got := x.family.blocking(x.caches, 2048, 2048, 2048); got != x.want {
 			t.Errorf("%v: %v, not %v", x.caches, got, x.want)
 		}
 	}

@@ -53,6 +53,10 @@ type transposedGemvKernel func(
 	c *byte,
 )
 
+// A standingKernel adds products of a row of a, 32 terms a turn, to an element of
+// c or to two, where the terms of a and of each column of b are contiguous.
+type standingKernel func(turns int, a, b *byte, bcs int, c *byte)
+
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
 // two vectors of columns. masked[r−1] multiplies one vector, of which the mask
 // says which lanes are valid: it reads and writes no others.
@@ -65,6 +69,7 @@ type family struct {
 	// Those of transposed matrices, for 64 and 32 bytes of c.
 	transposedGemv     transposedGemvKernel
 	halfTransposedGemv transposedGemvKernel                                                  // of 32
+	standing           [2]standingKernel                                                     // Of one and of two columns.
 	masks              func(n int) *byte                                                     // The mask of the first n lanes.
 	transpose          func(squares int, to *byte, toStride int, from *byte, fromStride int) // The transpose of squares of 32 bytes.
 }
@@ -158,6 +163,7 @@ var f32Narrow = family{
 	gemv:               gemvF32,
 	transposedGemv:     transposedGemvF32,
 	halfTransposedGemv: transposedGemvF32Half,
+	standing:           [2]standingKernel{standingF32, standingF32Pair},
 	masks:              narrowMask32,
 	transpose:          transpose32,
 }
@@ -196,6 +202,7 @@ var f32Wide = family{
 	gemv:               gemvF32,
 	transposedGemv:     transposedGemvF32,
 	halfTransposedGemv: transposedGemvF32Half,
+	standing:           [2]standingKernel{standingF32, standingF32Pair},
 	masks:              wideMask,
 	transpose:          transpose32,
 }

@@ -57,6 +57,36 @@ func (p *product) gemvRemainder(j, end, t, k int) {
 	}
 }
 
+// standingTerms is the number of terms of a turn, and the partial sums of a column.
+const standingTerms = 32
+
+// usesStanding reports whether a row is multiplied by columns of b where the terms
+// of both are contiguous, and there are enough of them for partial sums.
+func (p *product) usesStanding() bool {
+	return p.standing[0] != nil && p.m == 1 &&
+		p.b.row == p.bytes && p.a.col == p.bytes &&
+		p.b.col != p.bytes && p.k >= 4*standingTerms
+}
+
+// runStanding multiplies two columns at a time, which the hardware prefetches. A
+// sum of many terms is 32 partial sums, which are added at the end, so that no
+// multiply-add waits for the one before: the same ones whatever the blocks.
+func (p *product) runStanding() {
+	turns := p.k / standingTerms
+	for j := 0; j < p.n; j += 2 {
+		kernel := p.standing[min(2, p.n-j)-1]
+		kernel(
+			turns, p.a.first(),
+			p.b.at(0, j).first(),
+			p.b.col,
+			p.c.at(0, j).first(),
+		)
+	}
+	if k := turns * standingTerms; k < p.k {
+		p.subproduct(k, 0, p.n, p.k-k)
+	}
+}
+
 // transposedGemvTerms is the number of terms of a turn.
 const transposedGemvTerms = 16
 

@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -16,12 +17,74 @@ func TestEndsOfStreams(t *testing.T) {
 	}
 }
 
-// Columns whose terms are next to each other, in the caches and beyond.
+// Columns whose terms are next to each other, in the caches and beyond; the row's
+// are not.
 func TestStandingColumns(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, n := range []int{16, 24, 33, 700} {
 		for _, k := range []int{16, 17, 31, 48, 1100} {
-			check[float32](t, layouts[0], layouts[1], 1, n, k, r)
+			check[float32](t, layouts[3], layouts[1], 1, n, k, r)
 		}
 	}
+}
+
+// Where the row's are too, sums are 32 chains of terms 32 apart, which are added by
+// halves, and the remaining terms after them: bit for bit, for any columns. The same
+// product transposed, whose row is a column, has the same bits.
+func TestPartialSums(t *testing.T) {
+	if familyOf[float32]() == nil {
+		t.Skip("there are no partial sums")
+	}
+	r := rand.New(rand.NewPCG(9, 10))
+	for _, n := range []int{1, 2, 16, 33} {
+		for _, k := range []int{128, 129, 160, 191, 1100, 4096} {
+			a := random[float32](layouts[0], 1, k, r)
+			b := random[float32](layouts[1], k, n, r)
+			c := random[float32](layouts[0], 1, n, r)
+			want := make([]float32, n)
+			for j := range n {
+				want[j] = partialSums(c.Data[j], a.Data, b.Data[j*b.Col:][:k])
+			}
+			x := Product[float32]{C: c, A: a, B: b, M: 1, N: n, K: k}
+			scratch := make([]float32, Scratch[float32](1, n, k))
+			column := Product[float32]{
+				C: Matrix[float32]{slices.Clone(c.Data), 1, 1},
+				A: Matrix[float32]{b.Data, b.Col, b.Row},
+				B: Matrix[float32]{a.Data, a.Col, a.Row}, M: n, N: 1, K: k,
+			}
+			x.Multiply(scratch)
+			if !slices.Equal(c.Data, want) {
+				t.Fatalf("1×%d×%d: %v, not %v", n, k, c.Data, want)
+			}
+			if n < 16 {
+				continue
+			}
+			column.Multiply(make([]float32, Scratch[float32](n, 1, k)))
+			if !slices.Equal(column.C.Data, want) {
+				t.Fatalf("%d×1×%d: %v, not %v", n, k, column.C.Data, want)
+			}
+		}
+	}
+}
+
+// partialSums is c + Σ aₜ·bₜ in the order of the kernels.
+func partialSums(c float32, a, b []float32) float32 {
+	var sums [32]float32
+	whole := len(a) / 32 * 32
+	for t := range whole {
+		sums[t%32] = add(sums[t%32], a[t], b[t], true)
+	}
+	var lanes [8]float32
+	for l := range lanes {
+		lanes[l] = (sums[l] + sums[8+l]) + (sums[16+l] + sums[24+l])
+	}
+	var quarter [4]float32
+	for l := range quarter {
+		quarter[l] = lanes[l] + lanes[4+l]
+	}
+	c += (quarter[0] + quarter[2]) + (quarter[1] + quarter[3])
+	for t := whole; t < len(a); t++ {
+		c = add(c, a[t], b[t], true)
+	}
+	return c
 }

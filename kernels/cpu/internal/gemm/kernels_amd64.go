@@ -305,6 +305,12 @@ func transposedGemvF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 func transposedGemvF32Half(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 
 //go:noescape
+func standingF32(turns int, a *byte, b *byte, bcs int, c *byte)
+
+//go:noescape
+func standingF32Pair(turns int, a *byte, b *byte, bcs int, c *byte)
+
+//go:noescape
 func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 
 //go:noescape

@@ -15581,6 +15581,107 @@ turn:
 	VZEROUPPER
 	RET
 
+// func standingF32(turns int, a *byte, b *byte, bcs int, c *byte)
+// Requires: AVX, FMA3
+TEXT ·standingF32(SB), NOSPLIT, $0-40
+	MOVQ   turns+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   b+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+turn:
+	VMOVUPS      (CX), Y4
+	VFMADD231PS  (DX), Y4, Y0
+	VMOVUPS      32(CX), Y4
+	VFMADD231PS  32(DX), Y4, Y1
+	VMOVUPS      64(CX), Y4
+	VFMADD231PS  64(DX), Y4, Y2
+	VMOVUPS      96(CX), Y4
+	VFMADD231PS  96(DX), Y4, Y3
+	ADDQ         $0x80, DX
+	ADDQ         $0x80, CX
+	DECQ         AX
+	JNZ          turn
+	MOVQ         c+32(FP), AX
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x01, X0, X1
+	VADDSS       X1, X0, X0
+	VADDSS       (AX), X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func standingF32Pair(turns int, a *byte, b *byte, bcs int, c *byte)
+// Requires: AVX, FMA3
+TEXT ·standingF32Pair(SB), NOSPLIT, $0-40
+	MOVQ   turns+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   b+16(FP), DX
+	MOVQ   DX, BX
+	MOVQ   bcs+24(FP), SI
+	ADDQ   SI, BX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+turn:
+	VMOVUPS      (CX), Y8
+	VFMADD231PS  (DX), Y8, Y0
+	VFMADD231PS  (BX), Y8, Y4
+	VMOVUPS      32(CX), Y8
+	VFMADD231PS  32(DX), Y8, Y1
+	VFMADD231PS  32(BX), Y8, Y5
+	VMOVUPS      64(CX), Y8
+	VFMADD231PS  64(DX), Y8, Y2
+	VFMADD231PS  64(BX), Y8, Y6
+	VMOVUPS      96(CX), Y8
+	VFMADD231PS  96(DX), Y8, Y3
+	VFMADD231PS  96(BX), Y8, Y7
+	ADDQ         $0x80, DX
+	ADDQ         $0x80, BX
+	ADDQ         $0x80, CX
+	DECQ         AX
+	JNZ          turn
+	MOVQ         c+32(FP), AX
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x01, X0, X1
+	VADDSS       X1, X0, X0
+	VADDSS       (AX), X0, X0
+	VMOVSS       X0, (AX)
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y7, Y6, Y6
+	VADDPS       Y6, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X0
+	VADDPS       X0, X4, X4
+	VPERMILPS    $0x0e, X4, X0
+	VADDPS       X0, X4, X4
+	VPERMILPS    $0x01, X4, X0
+	VADDSS       X0, X4, X4
+	VADDSS       4(AX), X4, X4
+	VMOVSS       X4, 4(AX)
+	VZEROUPPER
+	RET
+
 // func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 // Requires: AVX
 TEXT ·copyPanels1(SB), NOSPLIT, $0-48

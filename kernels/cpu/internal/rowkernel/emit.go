@@ -19,7 +19,8 @@ type rowEmitter struct {
 	ahead       map[*Access]amd64.Reg  // The registers of prefetch addresses.
 	nonTemporal bool                   // Stores are non-temporal where they may be.
 	unroll      int                    // The number of vectors in turn.
-	fetch       int64                  // The number of rows to prefetch ahead.
+	fetch       int64                  // The number of rows to prefetch ahead, or 0.
+	distance    int64                  // The number of bytes to prefetch ahead, or 0.
 	batch       int64                  // The number of rows that are done at a time.
 	rowSpacing  int64                  // The distance of these rows.
 	c           amd64.Chain            // The chain at hand, see newChain.
@@ -47,13 +48,17 @@ func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 		splats:      map[*Value]amd64.Value{},
 		nonTemporal: nonTemporal,
 		unroll:      int(o.Unroll),
-		fetch:       o.Prefetch,
+		fetch:       max(0, o.Prefetch),
+		distance:    o.Ahead,
 	}
 	if o.Unroll == 0 {
 		e.unroll = int(n.defaultUnroll())
 	}
-	if o.Prefetch < 0 {
-		e.fetch = n.defaultPrefetch()
+	switch {
+	case o.Prefetch >= 0:
+		e.distance = 0
+	case o.Ahead < 0:
+		e.distance = n.defaultAhead()
 	}
 	e.batch, e.rowSpacing = n.rowBatch()
 	e.assignRegisters()

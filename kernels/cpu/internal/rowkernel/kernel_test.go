@@ -92,7 +92,7 @@ func TestCompileIsDeterministic(t *testing.T) {
 	for range 5 {
 		k := softmax(64, 1000)
 		k.Plan()
-		code, err := k.Compile(Options{Prefetch: -1})
+		code, err := k.Compile(Options{Prefetch: -1, Ahead: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,9 +13,12 @@ type Options struct {
 	// Unroll is the number of vectors that are computed in turn, 0 for what suits
 	// the kernel.
 	Unroll int64
-	// Prefetch is the number of rows ahead that are prefetched, −1 for what suits
-	// the kernel.
+	// Prefetch is the number of rows ahead that are prefetched, −1 where Ahead says
+	// how far.
 	Prefetch int64
+	// Ahead is the number of bytes ahead that are prefetched, −1 for what suits the
+	// kernel.
+	Ahead int64
 }
 
 // Args is the argument block of the function of a kernel. Its layout is known to
@@ -82,17 +85,27 @@ func (n *Kernel) storesAligned(s *Access) bool {
 	return s.NonTemporal
 }
 
+// callsBetweenStops is the number of calls, of a few microseconds for most kernels and a
+// few milliseconds for the longest rows, after which Run asks whether it is to go on.
+const callsBetweenStops = 64
+
 // Run runs the kernel over its iteration space, in as many calls as blocking.go
-// says. The argument block and the scratch belong to the worker.
-func (c *Code) Run(args *Args, scratch unsafe.Pointer, addresses *Addresses) {
+// says. The argument block and the scratch belong to the worker. It returns early when
+// stopped does.
+func (c *Code) Run(
+	args *Args, scratch unsafe.Pointer, addresses *Addresses, stopped func() bool,
+) {
 	at := *addresses
 	for k, s := range c.Accesses {
 		at[k] = s.skip(at[k], s.Start)
 	}
 	args.scratch = scratch
 	var index [MaxRank + 2]int64
+	left := callsBetweenStops
 	for {
-		c.call(args, &at)
+		if left = c.call(args, &at, left, stopped); left == 0 {
+			return
+		}
 		d := c.dim - 1
 		for ; d >= 0; d-- {
 			// A pointer never moves past the last index, where it would not point into
@@ -117,8 +130,9 @@ func (c *Code) move(at *Addresses, d int, by int64) {
 	}
 }
 
-// call does all indices of the dimension that calls divide.
-func (c *Code) call(args *Args, at *Addresses) {
+// call does all indices of the dimension that calls divide. It returns how many calls
+// are left until stopped is asked again, or 0 when that said so.
+func (c *Code) call(args *Args, at *Addresses, left int, stopped func() bool) int {
 	size := c.extents[c.dim]
 	for first := int64(0); first < size; first += c.maxCount {
 		args.count = min(c.maxCount, size-first)
@@ -130,5 +144,13 @@ func (c *Code) call(args *Args, at *Addresses) {
 			}
 		}
 		f.Call(unsafe.Pointer(args))
+		if left--; left > 0 {
+			continue
+		}
+		if stopped() {
+			return 0
+		}
+		left = callsBetweenStops
 	}
+	return left
 }

@@ -200,7 +200,11 @@ func (p *sweepEmitter) emitPrefetches() {
 		return
 	}
 	for _, s := range p.accesses {
-		if r := p.ahead[s]; r != 0 {
+		r := p.ahead[s]
+		if at := p.aheadOf(s); r == 0 && at != 0 {
+			p.emitPrefetch(s, p.reg[s], at)
+		}
+		if r != 0 {
 			for row := range p.batch {
 				for line := range int32(s.bytes() / 2) {
 					p.a.Emit(amd64.PREFETCHT0, amd64.Mem{
@@ -328,4 +332,35 @@ func (p *sweepEmitter) chain(disp int32, copies, part int) *amd64.Chain {
 		}
 	}
 	return b.c
+}
+
+// aheadOf is the distance in bytes of what is prefetched of an access, or 0.
+// Where the rows of the access do not follow each other it is whole rows.
+func (e *rowEmitter) aheadOf(s *Access) int64 {
+	if e.distance == 0 || e.rowSpacing > 1 || !e.kernel.prefetches(s) {
+		return 0
+	}
+	if s.row() == e.kernel.cols() {
+		return e.distance
+	}
+	length := s.bytes() * e.kernel.cols()
+	at := (e.distance + length - 1) / length * s.bytes() * s.row()
+	if at != int64(int32(at)) {
+		return 0
+	}
+	return at
+}
+
+// emitPrefetch emits the prefetches of a round of an access, some bytes from a base.
+func (p *sweepEmitter) emitPrefetch(s *Access, base amd64.Reg, at int64) {
+	for row := range p.batch {
+		for line := range int32(s.bytes() / 2) {
+			p.a.Emit(amd64.PREFETCHT0, amd64.Mem{
+				Base:  base,
+				Index: amd64.RCX,
+				Scale: uint8(s.bytes()),
+				Disp:  int32(at) + 64*line + int32(s.bytes()*row*s.row()),
+			})
+		}
+	}
 }

@@ -43,6 +43,8 @@ func main() {
 	}
 	transposedGemv("transposedGemvF32", 2)
 	transposedGemv("transposedGemvF32Half", 1)
+	standing("standingF32", 1)
+	standing("standingF32Pair", 2)
 	copyPanels(1)
 	copyPanels(4)
 	transpose32()
