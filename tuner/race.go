@@ -32,6 +32,7 @@ const (
 	maxVerifySlowdown = 30                     // times the default's run: the timeout of a candidate's verification
 	minVerifyTimeout  = 100 * time.Millisecond // but not less than this
 
+	longShare = 1.0 / 4 // of the budget, from which on a run is long: to try a plan takes several
 	raceShare = 1.0 / 8 // of the budget, which is kept for the race when there are many candidates
 )
 
@@ -50,7 +51,8 @@ type race struct {
 	watch   watch      // of the device, from the first block on
 	ended   string     // why the race ended, as in the certificate
 
-	// defaultOnly says that the default took the whole budget: the record is provisional.
+	// defaultOnly says that long runs of the default took the whole budget: the record is
+	// provisional.
 	defaultOnly bool
 
 	stored time.Time // when the samples were last written
@@ -219,15 +221,16 @@ func (r *race) verifyAll(ctx context.Context) error {
 }
 
 // full reports whether the budget has no room for candidate k. The default is always
-// timed, and another one unless the default alone has taken the whole budget; if it was
-// timed before, by a race that ended there, this race goes on to the other.
+// timed, and another one unless a run of the default is long and the budget is over; if it
+// was timed before, by a race that ended there, this race goes on to the other.
 func (r *race) full(k int, defaultTimed bool) bool {
 	budget := r.tuner.Options.budget()
 	switch {
 	case k == 0, k == 1 && (defaultTimed || r.candidates[0].eliminated):
 		return false
 	case k == 1:
-		r.defaultOnly = r.remaining() <= 0
+		run := r.candidates[0].trial.Median()
+		r.defaultOnly = r.remaining() <= 0 && run > longShare*budget.Seconds()
 		return r.defaultOnly
 	}
 	return r.remaining().Seconds() < raceShare*budget.Seconds()
