@@ -257,7 +257,7 @@ func (c *Composition) Solve() (ops int) {
 	if c.settled() {
 		return c.keepTyped(ops)
 	}
-	if c.spared {
+	if c.spared && c.mayBind() {
 		c.thorough = true
 		ops = c.solve(firstStyle)
 	}
@@ -280,6 +280,21 @@ func (c *Composition) settled() bool {
 		}
 	}
 	return true
+}
+
+// mayBind reports whether a bound that was not checked does not follow from the normal
+// form of the dimension.
+func (c *Composition) mayBind() bool {
+	for i := 1; i < len(c.stages) && !c.domain.empty; i++ {
+		l := &c.stages[i]
+		for j, in := range l.in {
+			x := c.vals[l.ins[j]]
+			if !l.checked[j] && !in.Covers(c.domain.r.sharpRange(x)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fittedResult is the number of operations from which results are compared with
