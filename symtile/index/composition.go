@@ -633,6 +633,7 @@ func (c *Composition) gather(out []lin) []lin {
 type typedCost struct {
 	ops int
 	c   int64
+	sum bool // a sum, whose sign may be free
 }
 
 // findChecked finds the dimensions whose bounds say something: interval arithmetic does
@@ -716,7 +717,7 @@ func (t *schedule) stepCost(s *scheduleStep, costs []typedCost) (n typedCost) {
 
 // sumStepCost is stepCost of a sum.
 func (t *schedule) sumStepCost(s *scheduleStep, costs []typedCost) (n typedCost) {
-	n.c = s.c
+	n.c, n.sum = s.c, true
 	for _, u := range t.terms[s.at:s.end] {
 		x := costs[u.val]
 		n.ops += x.ops + 1
@@ -731,9 +732,8 @@ func (t *schedule) sumStepCost(s *scheduleStep, costs []typedCost) (n typedCost)
 	if n.c == 0 {
 		n.ops--
 	}
-	if n.c <= 0 && !slices.ContainsFunc(t.terms[s.at:s.end], func(u scheduleTerm) bool {
-		return u.k != -1
-	}) {
+	signed := func(u scheduleTerm) bool { return u.k != -1 || costs[u.val].sum }
+	if n.c <= 0 && !slices.ContainsFunc(t.terms[s.at:s.end], signed) {
 		n.ops++ // a lone negation
 	}
 	n.ops = max(n.ops, 0)
