@@ -496,7 +496,8 @@ func (c *counter) arrange(n int, size, runs float64) float64 {
 	}
 	rows := size / last
 	if c.turnsArrays(n) {
-		rows += turnedRow * size / c.last(info.op.Args[0])
+		read := c.last(info.op.Args[0])
+		rows += turnedRow * size / read
 	}
 	return rows
 }
@@ -586,9 +587,10 @@ func (c *counter) movement(n int, size, runs float64) {
 // turnsArrays reports whether an op moves rows of a parameter to columns of an output,
 // which takes a block of scratch and no more, however large the tile is.
 func (c *counter) turnsArrays(n int) bool {
-	op := c.ops[n].op
-	return op.Code == hlo.OpTranspose && !c.ops[n].keepsLast &&
-		c.ops[op.Args[0]].kind == opLoads && len(c.ops[n].users) == 0
+	x := &c.ops[n]
+	return x.op.Code == hlo.OpTranspose &&
+		!x.keepsLast && len(x.users) == 0 &&
+		c.ops[x.op.Args[0]].kind == opLoads
 }
 
 // hold counts the scratch of a pointwise op that stands for others: what one loop over a
