@@ -317,6 +317,7 @@ func (x *pricer) dotShares(k *counts, base, lanes, parts float64, t []float64) {
 	products := packLeft*k.left + packRight*k.right + accumulateCost*k.passes +
 		jumpCost*k.pieces + dotRunCost*k.runs*parts
 	if parts > 1 {
+		products += jumpCost * k.cut * parts
 		products += partialSumCost * k.sums * (parts + sumCopies) * lanes
 	}
 	t[termPacking] = products * 2 / x.flops / lanes
