@@ -40,6 +40,32 @@ func (db *DB) contents() (all contents, err error) {
 	return all, err
 }
 
+// entries are the sound records as they are stored, with the unfinished races and what is
+// damaged.
+func (db *DB) entries() (rest contents, all []entry, err error) {
+	var w winnerReader
+	err = db.view(func(tx *bbolt.Tx) error {
+		err := tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
+			_, err := w.winner(k, value)
+			var damaged *DamagedError
+			if errors.As(err, &damaged) {
+				rest.damaged = append(rest.damaged, damaged)
+				return nil
+			}
+			all = append(all, entry{bytes.Clone(k), bytes.Clone(value)})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Bucket(bucketTrials).ForEach(func(k, value []byte) error {
+			rest.add(bucketTrials, bytes.Clone(k), value)
+			return nil
+		})
+	})
+	return rest, all, err
+}
+
 // add reads one entry of a bucket.
 func (all *contents) add(bucket, k, value []byte) {
 	var err error

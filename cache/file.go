@@ -337,11 +337,16 @@ func encodeJSON(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return withChecksum(text), nil
+}
+
+// withChecksum is a text behind its CRC-32C.
+func withChecksum(text []byte) []byte {
 	value := binary.LittleEndian.AppendUint32(
 		make([]byte, 0, 4+len(text)),
 		crc32.Checksum(text, castagnoli),
 	)
-	return append(value, text...), nil
+	return append(value, text...)
 }
 
 // readJSON reads what putJSON stored.

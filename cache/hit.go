@@ -44,16 +44,23 @@ func (h *Hit) When() time.Time { return time.Unix(h.Unix, 0).UTC() }
 // canonical text and the samples, which a snapshot does not have.
 func (h *Hit) Record() Record {
 	r := Record{
-		Key: Key{
-			Fusion: h.Fusion, Device: string(h.Device),
-			Backend: string(h.Backend), Codegen: string(h.Codegen),
-		},
-		Plan: string(h.Plan), Default: string(h.Default),
-		Seconds: h.Seconds, DefaultSeconds: h.DefaultSeconds,
-		Speedup: h.Speedup, Regret: h.Regret, Ties: h.Ties(),
-		Checked: h.Checked, Untimed: h.Untimed, Provisional: h.Provisional,
-		When: h.When(), By: string(h.By),
+		Plan:           string(h.Plan),
+		Default:        string(h.Default),
+		Seconds:        h.Seconds,
+		DefaultSeconds: h.DefaultSeconds,
+		Speedup:        h.Speedup,
+		Regret:         h.Regret,
+		Ties:           h.Ties(),
+		Checked:        h.Checked,
+		Untimed:        h.Untimed,
+		Provisional:    h.Provisional,
+		When:           h.When(),
+		By:             string(h.By),
 	}
+	r.Fusion = h.Fusion
+	r.Device = string(h.Device)
+	r.Backend = string(h.Backend)
+	r.Codegen = string(h.Codegen)
 	_ = json.Unmarshal(h.Safe, &r.Safe) // SafeText made it
 	return r
 }
@@ -212,8 +219,10 @@ func (s *Snapshot) readCopy(b, copied []byte, length int, hit *Hit) error {
 		copied = hit.copied
 	}
 	c := s.origin(u32(copied, originAt))
-	if c == nil || !sealed(copied[:whole], c.digest) ||
-		int(u32(copied, lengthAt)) != length || !hit.decode(copied[:length]) {
+	if c == nil || !sealed(copied[:whole], c.digest) {
+		return errRecordDamaged
+	}
+	if int(u32(copied, lengthAt)) != length || !hit.decode(copied[:length]) {
 		return errRecordDamaged
 	}
 	if hit.origin == c {

@@ -25,7 +25,9 @@ const maxLine = 64 << 20
 // of Put; lines of one key are united with each other first, and the best of them is
 // put. If a line is not a plausible record, or check refuses it, nothing is changed;
 // a check may change the record, is called from several goroutines, and nil checks
-// nothing. The memory that it needs is about three times the text.
+// nothing. A line that nobody has edited since Export wrote it, of a record that was
+// Checked, is not given to check, but is not Checked here. The memory that it needs is
+// about three times the text.
 func (db *DB) Import(
 	r io.Reader, check func(*Record) error,
 ) (kept, total int, err error) {
@@ -53,18 +55,6 @@ type entry struct {
 func (r *Record) encode() (entry, error) {
 	value, err := encodeJSON(r)
 	return entry{r.Key.bytes(), value}, err
-}
-
-// encodeAll are the entries of records.
-func encodeAll(records []Record) (all []entry, err error) {
-	for k := range records {
-		e, err := records[k].encode()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-	}
-	return all, nil
 }
 
 // lineBatchBytes is the text that a goroutine decodes at a time.
@@ -141,11 +131,12 @@ func splitLines(r io.Reader, yield func(*lineBatch) bool) error {
 
 // decode makes the entries of a batch, up to the first line that is refused.
 func (b *lineBatch) decode(check func(*Record) error) {
+	var w winnerReader
 	for k, text := range b.lines {
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
-		e, err := decodeLine(text, check)
+		e, err := w.line(text, check)
 		if err != nil {
 			b.err = fmt.Errorf("line %d: %w", b.first+k, err)
 			break
@@ -153,6 +144,26 @@ func (b *lineBatch) decode(check func(*Record) error) {
 		b.entries = append(b.entries, e)
 	}
 	b.lines = nil
+}
+
+// line is the entry of a line.
+func (w *winnerReader) line(line []byte, check func(*Record) error) (entry, error) {
+	text, ok := unedited(line)
+	if !ok {
+		return decodeLine(line, check)
+	}
+	var r Record
+	if !w.scan(text, &r) || check != nil && !r.Checked {
+		return decodeLine(text, check)
+	}
+	if err := r.plausible(); err != nil {
+		return entry{}, err
+	}
+	if check != nil {
+		rest := text[w.check+len("true"):]
+		text = slices.Concat(text[:w.check], []byte("false"), rest)
+	}
+	return entry{r.Key.bytes(), withChecksum(text)}, nil
 }
 
 // decodeLine reads and checks one record.

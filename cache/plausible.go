@@ -38,7 +38,7 @@ func (r *Record) plausible() error {
 			return fmt.Errorf("%v is not a speedup", s)
 		}
 	}
-	return errors.Join(r.Key.plausible(), plausible(r.Trials))
+	return errors.Join(r.Key.plausible(), r.Certificate.plausible(), plausible(r.Trials))
 }
 
 // plausible reports whether a roof is a time, and called mismeasured by a winner that is

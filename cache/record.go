@@ -66,9 +66,12 @@ type Record struct {
 	// Speedup of the winner over the default: the median of paired ratios and
 	// the ends of its 95 % interval. An upper end of 0 is unknown.
 	Speedup [3]float64 `json:"speedup"`
-	// Regret is an upper bound, at 95 %, on the winner's time over that of the
-	// best plan that was tried, minus 1; −1 is unknown.
+	// Regret is an upper bound, at the confidence of Certificate, or else at 95 %, on the
+	// winner's time over that of the best plan that was tried, minus 1; −1 is unknown.
 	Regret float64 `json:"regret"`
+	// Certificate is the evidence for Regret; nil in records from before there was any,
+	// and in provisional and untimed ones.
+	Certificate *Certificate `json:"certificate,omitempty"`
 	// Ties are the plans that are statistically equal to the winner.
 	Ties []string `json:"ties"`
 	// Trials are all plans that were tried, the winner and the default included.

@@ -16,6 +16,7 @@ type winnerReader struct {
 	text  []byte
 	at    int
 	other bool   // the text has another form
+	check int    // where the text says whether the record is checked
 	room  []byte // for texts with escapes
 	key   []byte // for encoded keys
 
@@ -119,6 +120,7 @@ var winnerFields = [...]struct {
 	}},
 	{"trials", nil},
 	{"checked", func(w *winnerReader, r *Record) {
+		w.check = w.at
 		r.Checked = w.bool()
 	}},
 	{"untimed", func(w *winnerReader, r *Record) {

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -62,4 +63,55 @@ func (w *winnerReader) agrees(t *rapid.T, text []byte) (read bool) {
 		t.Fatalf("%s:\n%+v\n%+v, %v", text, got, want, err)
 	}
 	return true
+}
+
+// TestImportUnedited: a line as it was exported, of a checked record, is stored as it is
+// but for that; every other line is given to the check.
+func TestImportUnedited(t *testing.T) {
+	r := record(1)
+	r.Checked = true
+	unchecked := record(2)
+	unchecked.Checked = false
+	line, err := r.ExportLine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := unchecked.ExportLine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := strings.Replace(string(line), `"plan":"`, `"plan":"1`, 1)
+	for _, c := range []struct {
+		name, line string
+		asked      int
+	}{
+		{"unedited", string(line), 0},
+		{"edited", edited, 1},
+		{"not checked", string(other), 1},
+		{"spaces", string(line[:len(line)-1]) + " \n", 1},
+		{"no digest", string(line[:len(line)-digestBytes-1]) + "}\n", 1},
+	} {
+		db := Open(filepath.Join(t.TempDir(), "t.db"))
+		asked := 0
+		_, n, err := db.Import(strings.NewReader(c.line), func(r *Record) error {
+			asked++
+			r.Checked = false
+			return nil
+		})
+		if n != 1 || err != nil || asked != c.asked {
+			t.Errorf("%s: %d records, %v, asked %d times", c.name, n, err, asked)
+		}
+		want := r
+		if c.name == "not checked" {
+			want = unchecked
+		}
+		got, found, err := db.Get(want.Key)
+		want.Checked = false
+		if c.name == "edited" {
+			want.Plan = "1" + want.Plan
+		}
+		if !found || err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %t, %v\n%+v\n%+v", c.name, found, err, got, want)
+		}
+	}
 }

@@ -59,17 +59,26 @@ func RoofOf(p *symtile.Program, d kernels.Device, resident int64) (Roof, error) 
 		roof.Work = dotFLOPs(p, x, isFloat)
 		roof.Seconds = roof.Work / peak
 	}
-	kept := slices.Clone(d.Levels)
-	for k, l := range kept {
-		kept[k].Bytes = cmp.Or(l.Kept, l.Bytes)
+	k := levelOf(keptLevels(d), d.Lanes, float64(resident)/2)
+	if k < 0 || d.Levels[k].Bandwidth <= 0 {
+		return roof, nil
 	}
-	if k := levelOf(kept, d.Lanes, float64(resident)/2); k >= 0 && d.Levels[k].Bandwidth > 0 {
-		bytes := compulsoryBytes(p, x)
-		if seconds := bytes / d.Levels[k].Bandwidth; seconds > roof.Seconds {
-			roof = Roof{seconds, k, bytes}
-		}
+	bytes := compulsoryBytes(p, x)
+	seconds := bytes / d.Levels[k].Bandwidth
+	if seconds > roof.Seconds {
+		roof = Roof{seconds, k, bytes}
 	}
 	return roof, nil
+}
+
+// keptLevels are the levels of a device with the bytes that they keep.
+func keptLevels(d kernels.Device) []kernels.Level {
+	levels := slices.Clone(d.Levels)
+	for k := range levels {
+		l := &levels[k]
+		l.Bytes = cmp.Or(l.Kept, l.Bytes)
+	}
+	return levels
 }
 
 // isFloat reports whether the operands of an operation are of f32 or f64.

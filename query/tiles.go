@@ -64,6 +64,8 @@ type Indexing struct {
 	// Maps in the syntax of XLA; there are several where the parameter is read
 	// in several ways.
 	Maps []string `json:"maps"`
+	// Variables of each map, in the order of its text.
+	Variables [][]Variable `json:"variables,omitempty"`
 
 	// Notes says, of a map, where its run-time variables are read, that some of
 	// what it relates may not be, or why it is unknown.
@@ -86,6 +88,35 @@ func (j *Indexing) add(m index.Map) {
 		j.Notes[len(j.Maps)] = notes
 	}
 	j.Maps = append(j.Maps, m.String())
+	j.Variables = append(j.Variables, variablesOf(m))
+}
+
+// A Variable is one of an indexing map.
+type Variable struct {
+	// Name that it has in the map.
+	Name string `json:"name"`
+	// Role is "dimension" (of the output), "range" (of what the map relates besides: the
+	// dimension that a reduction sums over) or "runtime" (a value known at run time).
+	Role string `json:"role"`
+	// Inclusive range of its values.
+	Lo int64 `json:"lo"`
+	Hi int64 `json:"hi"`
+}
+
+// roles are the names of the roles of a map's variables.
+var roles = map[index.Role]string{
+	index.RoleDim:     "dimension",
+	index.RoleRange:   "range",
+	index.RoleRuntime: "runtime",
+}
+
+// variablesOf are the variables of a map.
+func variablesOf(m index.Map) []Variable {
+	all := []Variable{}
+	for _, v := range m.Variables() {
+		all = append(all, Variable{v.Name, roles[v.Role], v.Lo, v.Hi})
+	}
+	return all
 }
 
 // A Space is the iteration space of the tiles.

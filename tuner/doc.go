@@ -41,11 +41,18 @@
 //
 // A race is a randomised block design: in each block every remaining candidate
 // is timed once, in shuffled order, and only samples of one block are compared,
-// as ratios, so that a slow drift of the machine cancels. A candidate is dropped
+// as ratios, so that a slow drift of the machine cancels. The first sample of each is
+// in no block, since it is seconds from those of others. A candidate is dropped
 // when the 99 % interval of its ratio to the best lies above 1. The winner is
-// the best candidate, or of those that cannot be told from it the one that uses
-// the least resources, provided that it beats the default plan by
+// the best candidate, or of those that cannot be told from it the default or else the
+// one of the lowest price, provided that it beats the default plan by
 // Options.Margin with 95 % confidence; otherwise the default plan is kept.
+//
+// The regret of a record is a claim against every plan that ran, dropped ones too: their
+// comparisons are completed after the race. certificate.go has the intervals and why they
+// hold together; cache.Certificate is what is stored of them. A race ends after 40 blocks,
+// or with Options.Regret when that is reached or the budget is spent: a larger budget
+// buys a smaller regret only there, and the certificate says which end it was.
 //
 // What is timed is compared again with what was verified (check.Witness): the first
 // sample of every candidate, one in four of the others, and after the last block one
@@ -61,7 +68,8 @@
 //
 // A Workload is the distinct fusions of modules, with how often each is used. A
 // Schedule tunes them within one time: it prices all, checks all by their default
-// plans, and divides what is left by the expected gain. No fusion stops the others,
+// plans, and divides what is left by the expected gain. Without a time for all it visits a
+// fusion again after others, half a minute later. No fusion stops the others,
 // whether it is refused, fails, or panics.
 //
 // # Interruption

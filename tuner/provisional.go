@@ -28,6 +28,7 @@ func (r *race) provisionalRecord(ctx context.Context) cache.Record {
 	}
 	out := r.recordOf(best, gain)
 	out.Provisional = true
+	out.Certificate = nil
 	return out
 }
 
@@ -68,6 +69,6 @@ func (r *race) goodEnough() bool {
 	if goal <= 0 || winner == nil {
 		return false
 	}
-	regret := r.regret(winner)
+	regret := r.regret(r.comparisons(winner))
 	return regret >= 0 && regret <= goal
 }

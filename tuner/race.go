@@ -20,6 +20,7 @@ const (
 	minSampleTime    = time.Millisecond       // of a sample: it has as many runs as that takes
 	longRun          = 0.1                    // seconds: a run that needs none before it to be warm
 	maxBlocks        = 40                     // after which the remaining candidates count as tied
+	maxRegretBlocks  = 1000                   // the same where a regret was asked for
 	dropConfidence   = 0.99                   // of the interval that drops a candidate
 	recordConfidence = 0.95                   // of the intervals in the record
 	earlyDropRatio   = 1.5                    // to the best, in each of the first two blocks: drops without an interval
@@ -31,6 +32,7 @@ const (
 	maxVerifySlowdown = 30                     // times the default's run: the timeout of a candidate's verification
 	minVerifyTimeout  = 100 * time.Millisecond // but not less than this
 
+	longShare = 1.0 / 4 // of the budget, from which on a run is long: to try a plan takes several
 	raceShare = 1.0 / 8 // of the budget, which is kept for the race when there are many candidates
 )
 
@@ -44,8 +46,13 @@ type race struct {
 	rng     *rand.Rand
 	recheck *rand.Rand // chooses the samples whose results are compared
 	block   int        // number of the current block
+	first   int        // number of the first block of this visit
+	raced   int        // number of the first block in which all are timed
+	watch   watch      // of the device, from the first block on
+	ended   string     // why the race ended, as in the certificate
 
-	// defaultOnly says that the default took the whole budget: the record is provisional.
+	// defaultOnly says that long runs of the default took the whole budget: the record is
+	// provisional.
 	defaultOnly bool
 
 	stored time.Time // when the samples were last written
@@ -86,6 +93,9 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 	for again := true; err == nil && again; {
 		for err == nil && !r.done() {
 			err = r.timeBlock(ctx)
+		}
+		if err == nil {
+			err = r.settle(ctx)
 		}
 		if err == nil {
 			again, err = r.confirm(ctx)
@@ -179,6 +189,7 @@ func (r *race) verifyAll(ctx context.Context) error {
 		return err
 	}
 	r.start()
+	r.first = r.block
 	timed := len(r.candidates[0].trial.Samples) > 0
 	for k := 0; ; k++ {
 		if r.full(k, timed) {
@@ -201,7 +212,8 @@ func (r *race) verifyAll(ctx context.Context) error {
 			r.proposals.observe(&x.trial)
 		}
 	}
-	r.block++
+	r.raced = r.block
+	r.watch = newWatch(r.tuner.Backend, r.tuner.now())
 	if len(r.live()) == 0 {
 		return r.noWinner(ErrNothingRan)
 	}
@@ -209,15 +221,16 @@ func (r *race) verifyAll(ctx context.Context) error {
 }
 
 // full reports whether the budget has no room for candidate k. The default is always
-// timed, and another one unless the default alone has taken the whole budget; if it was
-// timed before, by a race that ended there, this race goes on to the other.
+// timed, and another one unless a run of the default is long and the budget is over; if it
+// was timed before, by a race that ended there, this race goes on to the other.
 func (r *race) full(k int, defaultTimed bool) bool {
 	budget := r.tuner.Options.budget()
 	switch {
 	case k == 0, k == 1 && (defaultTimed || r.candidates[0].eliminated):
 		return false
 	case k == 1:
-		r.defaultOnly = r.remaining() <= 0
+		run := r.candidates[0].trial.Median()
+		r.defaultOnly = r.remaining() <= 0 && run > longShare*budget.Seconds()
 		return r.defaultOnly
 	}
 	return r.remaining().Seconds() < raceShare*budget.Seconds()
@@ -244,6 +257,7 @@ func (r *race) admit(ctx context.Context, k int, x *candidate) error {
 	if err := r.verifyAndTime(ctx, x); err != nil {
 		return err
 	}
+	r.block++ // its first sample is long before those of others: it is paired with none
 	if !x.eliminated {
 		r.whenStored(Timed{
 			r.header(), x.trial.Plan,
@@ -346,14 +360,9 @@ func (x *candidate) addSample(t kernels.Timing, block int) {
 // timeBlock times every remaining candidate once and drops those that are
 // slower than the best beyond doubt.
 func (r *race) timeBlock(ctx context.Context) error {
-	for _, k := range r.rng.Perm(len(r.candidates)) {
-		if x := r.candidates[k]; !x.eliminated && x.kernel != nil {
-			if err := r.timeOnce(ctx, x); err != nil {
-				return err
-			}
-		}
+	if err := r.timeCounted(ctx, r.live()); err != nil {
+		return err
 	}
-	r.block++
 	best := r.best()
 	if best == nil {
 		return r.noWinner(ErrNothingRan)
@@ -370,6 +379,33 @@ func (r *race) timeBlock(ctx context.Context) error {
 	})
 	if r.tuner.now().Sub(r.stored) >= storeInterval {
 		r.store()
+	}
+	return nil
+}
+
+// timeCounted times candidates in one block, and leaves it out if something else ran.
+func (r *race) timeCounted(ctx context.Context, all []*candidate) error {
+	if err := r.timeAll(ctx, all); err != nil {
+		return err
+	}
+	if ok, disturbed := r.watch.counts(r.tuner.now()); !ok {
+		for _, x := range all {
+			leaveOut(&x.trial, r.block)
+		}
+		r.whenStored(LeftOut{r.header(), r.block, disturbed})
+	}
+	r.block++
+	return nil
+}
+
+// timeAll times candidates once each, in shuffled order.
+func (r *race) timeAll(ctx context.Context, all []*candidate) error {
+	for _, k := range r.rng.Perm(len(all)) {
+		if x := all[k]; x.trial.Failure == "" && x.kernel != nil {
+			if err := r.timeOnce(ctx, x); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -398,12 +434,13 @@ func (r *race) timeOnce(ctx context.Context, x *candidate) error {
 // dropSlower takes out candidates that are slower than the best beyond doubt.
 // The default stays: the winner is compared with it.
 func (r *race) dropSlower(best *candidate) {
+	need := fewestBlocks(r.pairError())
 	for _, x := range r.live() {
 		if x == best || x == r.candidates[0] {
 			continue
 		}
 		ratio := paired(x, best, dropConfidence)
-		if ratio.Lo > 1 || farSlower(x, best) {
+		if ratio.Lo > 1 && r.block-r.raced-r.watch.state.LeftOut >= need || farSlower(x, best) {
 			x.eliminated = true
 			x.trial.Dropped = true
 			r.whenStored(Dropped{
@@ -442,25 +479,57 @@ func (r *race) best() *candidate {
 	})
 }
 
-// done reports whether there is nothing left to find out: the budget is spent,
-// one candidate remains beside the default and beats it or loses to it beyond
-// doubt, or the blocks are so many that the rest are ties.
+// done reports whether there is nothing left to find out, and notes why: the budget is
+// spent, the regret is as low as was asked for, one candidate remains beside the default
+// and beats it or loses to it beyond doubt, or the blocks are so many that the rest are
+// ties. Where a regret was asked for, blocks are taken until the budget is spent.
 func (r *race) done() bool {
-	blocks := 0
-	for _, x := range r.candidates {
-		blocks = max(blocks, len(x.trial.Samples))
+	blocks := r.block - r.raced - r.watch.state.LeftOut
+	if blocks < 1 {
+		return r.defaultOnly || r.overrun()
 	}
-	if blocks < 2 {
-		return r.defaultOnly
+	switch {
+	case r.remaining() <= r.confirmation():
+		r.ended = cache.EndedBudget
+	case r.goodEnough():
+		r.ended = cache.EndedRegret
+	case blocks >= r.mostBlocks():
+		r.ended = cache.EndedBlocks
+	case r.settled(blocks):
+		r.ended = cache.EndedSettled
+	default:
+		return false
 	}
-	if r.remaining() <= r.confirmation() || blocks >= maxBlocks || r.goodEnough() {
-		return true
+	return true
+}
+
+// overrun reports whether checking has taken so much more than the budget that not even one
+// block is timed: then nothing is compared, and the default stays.
+func (r *race) overrun() bool {
+	budget := r.tuner.Options.budget().Seconds()
+	if r.remaining().Seconds() > -raceShare*budget {
+		return false
 	}
+	r.ended = cache.EndedBudget
+	return true
+}
+
+// mostBlocks is the number of blocks after which a race ends.
+func (r *race) mostBlocks() int {
+	if r.tuner.Options.Regret > 0 {
+		return maxRegretBlocks
+	}
+	return maxBlocks
+}
+
+// settled reports whether no further block can change the winner.
+func (r *race) settled(blocks int) bool {
 	live := r.live()
 	switch {
 	case len(live) == 0:
 		return true // there is no winner
-	case len(live) > 2, len(live) == 2 && live[0] != r.candidates[0]:
+	case len(live) > 2, len(live) == 2 && live[0] != r.candidates[0],
+		blocks < fewestBlocks(r.pairError()):
 		return false
 	}
 	ratio := paired(live[0], live[len(live)-1], dropConfidence)
@@ -468,16 +537,16 @@ func (r *race) done() bool {
 		ratio.Lo > 1 || ratio.Hi < 1
 }
 
-// winner is the best candidate, or of those that cannot be told from it the one that
-// uses the least resources, if it beats the default by the margin beyond doubt, with
-// its gain; otherwise the default. It is nil when none remains.
+// winner is the best candidate, or of those that cannot be told from it the default or
+// else the one of the lowest price, if it beats the default by the margin beyond doubt,
+// with its gain; otherwise the default. It is nil when none remains.
 func (r *race) winner() (*candidate, check.PairedInterval) {
 	best := r.best()
 	if best == nil {
 		return nil, check.PairedInterval{}
 	}
 	standard := r.candidates[0]
-	winner := slices.MinFunc(r.ties(best), fewerResources)
+	winner := slices.MinFunc(r.ties(best), r.firstOfTied)
 	gain := paired(standard, winner, recordConfidence)
 	if !standard.eliminated &&
 		(gain.Median < 1+r.tuner.Options.margin() || gain.Lo <= 1) {
@@ -511,7 +580,8 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 	out.Speedup = [3]float64{
 		gain.Median, gain.Lo, finite(gain.Hi),
 	}
-	out.Regret = r.regret(winner)
+	out.Certificate = r.certificate(winner)
+	out.Regret = r.regret(out.Certificate.Comparisons)
 	if r.bench != nil { // else nothing was timed in this process
 		out.Roof = roofOf(r.tuner.Cache, r.tuner.Backend, r.program, r.bench.Bytes(), out.Seconds)
 	}
@@ -524,11 +594,19 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 	return out
 }
 
-// fewerResources orders plans that are equally fast.
-func fewerResources(a, b *candidate) int {
+// firstOfTied orders plans that are equally fast: the default, then by price. Not by what
+// they take of the device: on a busy machine one lane ties with two, and is slower on a
+// quiet one.
+func (r *race) firstOfTied(a, b *candidate) int {
+	standard := func(x *candidate) int {
+		if x == r.candidates[0] {
+			return 0
+		}
+		return 1
+	}
 	return cmp.Or(
-		cmp.Compare(a.Price.Lanes, b.Price.Lanes),
-		cmp.Compare(a.Price.Scratch, b.Price.Scratch),
+		cmp.Compare(standard(a), standard(b)),
+		cmp.Compare(a.Seconds, b.Seconds),
 		a.Plan.Compare(b.Plan))
 }
 

@@ -1,8 +1,12 @@
 package tuner
 
 import (
+	"cmp"
+	"context"
 	"math"
+	"slices"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels/check"
 )
 
@@ -58,31 +62,168 @@ func (r *race) ties(x *candidate) []*candidate {
 	return ties
 }
 
-// regret bounds how much slower the winner can be than the best candidate: the
-// largest upper end, at recordConfidence, of the winner's time over another's,
-// minus 1. It is −1, unknown, when there were too few blocks, or nothing but the default.
-func (r *race) regret(winner *candidate) float64 {
-	if r.defaultOnly || r.tuner.visit.defaultOnly {
-		return -1
-	}
-	worst := 0.0
-	for _, x := range r.live() {
-		if x == winner {
-			continue
-		}
-		hi := paired(winner, x, recordConfidence).Hi
-		if math.IsInf(hi, 1) {
-			return -1
-		}
-		worst = max(worst, hi-1)
-	}
-	return worst
-}
-
 // finite replaces an unknown upper end, which JSON does not have, by 0.
 func finite(x float64) float64 {
 	if math.IsInf(x, 0) {
 		return 0
 	}
 	return x
+}
+
+// ran are the candidates that were timed and did not fail.
+func (r *race) ran() (all []*candidate) {
+	for _, x := range r.candidates {
+		if x.trial.Failure == "" && len(x.trial.Samples) > 0 {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// pairError is the error of one comparison, of those of all plans that ran.
+func (r *race) pairError() float64 {
+	return (1 - certificateConfidence) / float64(max(1, len(r.ran())-1))
+}
+
+// compare is the winner's time over x's, over all visits: the largest upper end of those
+// that have one. A machine that has two states is judged in both.
+func (r *race) compare(winner, x *candidate, alpha float64) cache.Comparison {
+	earlier, now := r.ratios(winner, x)
+	visits := [][]float64{earlier, now}
+	all := slices.Concat(earlier, now)
+	out := cache.Comparison{Plan: x.trial.Plan, Blocks: len(all)}
+	if len(all) == 0 {
+		return out
+	}
+	out.Ratio = check.Paired(all, ones(len(all)), certificateConfidence).Median
+	if len(earlier) >= fewestBlocks(alpha/2) && len(now) >= fewestBlocks(alpha/2) {
+		alpha /= 2 // the claim is about both
+	}
+	for _, ratios := range visits {
+		if end := atMost(ratios, alpha); !math.IsInf(end, 1) {
+			out.AtMost = max(out.AtMost, end)
+		}
+	}
+	return out
+}
+
+// ratios are those of the common blocks, of earlier visits and of this one.
+func (r *race) ratios(x, y *candidate) (earlier, now []float64) {
+	times := make(map[int]float64, len(y.trial.Blocks))
+	for k, block := range y.trial.Blocks {
+		times[block] = y.trial.Samples[k]
+	}
+	for k, block := range x.trial.Blocks {
+		t, both := times[block]
+		switch {
+		case !both:
+		case block < r.first:
+			earlier = append(earlier, x.trial.Samples[k]/t)
+		default:
+			now = append(now, x.trial.Samples[k]/t)
+		}
+	}
+	return earlier, now
+}
+
+// ones are so many ones.
+func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }
+
+// comparisons are those of a winner with all others that ran.
+func (r *race) comparisons(winner *candidate) []cache.Comparison {
+	alpha := r.pairError()
+	all := []cache.Comparison{}
+	for _, x := range r.ran() {
+		if x != winner {
+			all = append(all, r.compare(winner, x, alpha))
+		}
+	}
+	return all
+}
+
+// regret is that of comparisons; it is unknown where there was nothing but the default.
+func (r *race) regret(all []cache.Comparison) float64 {
+	if r.defaultOnly || r.tuner.visit.defaultOnly {
+		return -1
+	}
+	return regretOf(all)
+}
+
+// settle completes the comparisons of the winner with plans that were dropped early, the
+// fastest first, while there is time. The error is that of ctx, or a *HungError.
+func (r *race) settle(ctx context.Context) error {
+	need := fewestBlocks(r.pairError())
+	for range maxSettling {
+		winner, _ := r.winner()
+		if winner == nil {
+			return nil
+		}
+		lacking := r.lacking(winner, need)
+		if len(lacking) == 0 {
+			return nil
+		}
+		for _, x := range r.live() {
+			if !slices.Contains(lacking, x) {
+				lacking = append(lacking, x) // may be the winner of the next visit
+			}
+		}
+		if err := r.timeCounted(ctx, lacking); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lacking are the dropped candidates that have too few blocks with a winner and that the
+// time that is left is enough for: to time them as often as they need, beside the others.
+func (r *race) lacking(winner *candidate, need int) []*candidate {
+	var all []*candidate
+	for _, x := range r.ran() {
+		if x == winner || x.kernel == nil {
+			continue
+		}
+		if _, now := r.ratios(winner, x); len(now) < need {
+			all = append(all, x)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *candidate) int {
+		return cmp.Compare(a.sampleSeconds(), b.sampleSeconds())
+	})
+	left := (r.remaining() - r.confirmation()).Seconds() / float64(need)
+	for _, x := range r.live() {
+		if !slices.Contains(all, x) {
+			left -= x.sampleSeconds()
+		}
+	}
+	for k, x := range all {
+		if left -= x.sampleSeconds(); left < 0 {
+			return all[:k]
+		}
+	}
+	return all
+}
+
+// sampleSeconds is about what a sample of a candidate takes.
+func (x *candidate) sampleSeconds() float64 {
+	return max(minSampleTime.Seconds(), x.trial.Median()*float64(max(1, x.batch)))
+}
+
+// certificate is the evidence for the regret of a winner.
+func (r *race) certificate(winner *candidate) *cache.Certificate {
+	c := &cache.Certificate{
+		Confidence:  certificateConfidence,
+		Comparisons: r.comparisons(winner),
+		Visits:      r.visits(),
+		Ended:       r.ended,
+		Untried:     max(0, r.legal-int64(len(r.candidates))),
+	}
+	if r.proposals != nil {
+		c.Gain = r.proposals.search.Gain()
+	}
+	return c
+}
+
+// visits are the sessions of which blocks count, those of this run before this one too.
+func (r *race) visits() []cache.Visit {
+	return append(slices.Clone(r.tuner.visit.earlier), r.watch.end())
 }

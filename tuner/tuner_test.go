@@ -26,7 +26,8 @@ type lab struct {
 	noise  float64
 	now    time.Time
 	runs   int
-	stop   func() // called once after stopAt runs
+	shake  []float64 // recorded noise, as factors with the median 1, in place of noise
+	stop   func()    // called once after stopAt runs
 	stopAt int
 }
 
@@ -121,6 +122,9 @@ func (k *labKernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Dur
 	seconds := l.truth[k.v] * drift * (1 + l.noise*l.rng.NormFloat64())
 	if l.rng.IntN(50) == 0 {
 		seconds *= 3 // somebody else's work
+	}
+	if l.shake != nil {
+		seconds = l.truth[k.v] * drift * l.shake[l.rng.IntN(len(l.shake))]
 	}
 	d := time.Duration(max(seconds, l.truth[k.v]/2) * 1e9)
 	l.now = l.now.Add(d)

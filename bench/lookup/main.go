@@ -37,6 +37,7 @@ type options struct {
 func (o *options) run() error {
 	if o.publish != "" {
 		_, err := cache.Open(o.publish).Publish(o.publish + ".snap")
+		fmt.Println(mostMemory())
 		return err
 	}
 	sizes, err := numbers(o.records)
@@ -47,6 +48,16 @@ func (o *options) run() error {
 		return makeFiles(o.folder, sizes[0])
 	}
 	return printTable(sizes, o.library)
+}
+
+// mostMemory is the largest resident set that this process had, mapped pages included,
+// in MB; 0 where the system does not say. What wait4 says of a process counts the
+// memory of the one that has started it.
+func mostMemory() (megabytes int) {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, line, _ := strings.Cut(string(status), "VmHWM:")
+	_, _ = fmt.Sscan(line, &megabytes) // in kB
+	return megabytes >> 10
 }
 
 // numbers are those of a list with commas, at least one.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -114,12 +113,12 @@ func shuffled(n int) []int {
 func linesOf(numbers []int) ([]byte, error) {
 	var lines bytes.Buffer
 	for _, k := range numbers {
-		line, err := json.Marshal(recordOf(k))
+		r := recordOf(k)
+		line, err := r.ExportLine()
 		if err != nil {
 			return nil, err
 		}
 		lines.Write(line)
-		lines.WriteByte('\n')
 	}
 	return lines.Bytes(), nil
 }

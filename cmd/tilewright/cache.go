@@ -279,26 +279,59 @@ func (c *cacheCall) showRecord(r cache.Record) {
 		fmt.Fprintln(c.out, "A snapshot has neither samples nor the text of the fusion.")
 		return
 	}
+	c.showCertificate(r.Certificate)
 	t := c.table()
-	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\t")
+	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\twinner ÷ it\t")
 	for _, x := range r.Trials {
 		if x.Failure != "" {
 			fmt.Fprintf(
-				t, "%s\t%s\t-\t0\t%s: %s\n",
+				t, "%s\t%s\t-\t0\t-\t%s: %s\n",
 				names.Stored(x.Plan), report.Seconds(x.Predicted),
 				x.Failure, firstLine(x.Detail),
 			)
 			continue
 		}
 		fmt.Fprintf(
-			t, "%s\t%s\t%s\t%d\t%s\n",
+			t, "%s\t%s\t%s\t%d\t%s\t%s\n",
 			names.Stored(x.Plan), report.Seconds(x.Predicted),
 			report.Seconds(x.Median()),
-			len(x.Samples), trialNote(x),
+			len(x.Samples), comparisonText(&r, x.Plan), trialNote(x),
 		)
 	}
 	t.Flush()
 	fmt.Fprintf(c.out, "\n%s\n", r.Canonical)
+}
+
+// comparisonText is the paired ratio of the winner's time to a plan's, with its upper end.
+func comparisonText(r *cache.Record, plan string) string {
+	if r.Certificate != nil {
+		for _, x := range r.Certificate.Comparisons {
+			if x.Plan == plan && x.Blocks > 0 {
+				return fmt.Sprintf("%.3f, at most %s", x.Ratio, report.UpperEnd(x.AtMost))
+			}
+		}
+	}
+	return "-"
+}
+
+// showCertificate prints what the regret of a record rests on.
+func (c *cacheCall) showCertificate(x *cache.Certificate) {
+	if x == nil {
+		return
+	}
+	fmt.Fprintf(c.out, "certificate: %.0f %% for %d comparisons together; the race ended by %s\n",
+		100*x.Confidence, len(x.Comparisons), x.Ended)
+	for _, v := range x.Visits {
+		fmt.Fprintf(c.out, "  %d blocks, %d left out because something else ran", v.Blocks, v.LeftOut)
+		if v.Quiet[0] > 0 {
+			fmt.Fprintf(c.out, "; %.0f %% of the device was there before, %.0f %% after", 100*v.Quiet[0], 100*v.Quiet[1])
+		}
+		fmt.Fprintln(c.out)
+	}
+	if x.Untried > 0 {
+		fmt.Fprintf(c.out, "  no claim: the search's model expects %.1f %% from the next of %d untried plans\n", 100*x.Gain, x.Untried)
+	}
+	fmt.Fprintln(c.out)
 }
 
 // trialNote says how a trial that was timed ended, and at what clock.

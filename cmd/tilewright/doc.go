@@ -64,7 +64,8 @@
 //	  "source": "jit(f)/softmax at model.py:12", "config": "{…}", "attributes": "{…}",
 //	  "fingerprint": "5644…", "same": "the first fusion with it, where this is another",
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
-//	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"]}],
+//	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"],
+//	                "variables": [[{"name": "d0", "role": "dimension", "lo": 0, "hi": 255}, …]]}],
 //	  "space": {
 //	    "dims": [{"name": "t0", "size": "s0", "role": "row", "extent": 256, "kind": "parallel", "from": "divide", "instr": "divide.11"}],
 //	    "where": "always satisfied", "boxes": "always satisfied", "cpu": "all",

@@ -123,7 +123,7 @@ func TestPlans(t *testing.T) {
 	for _, u := range e.Units() {
 		fmt.Fprintf(&text, "%s stored=%v runs=%d compiled=%v; ", u.Name, u.Stored, u.Runs, u.Plan != "")
 	}
-	want := "f stored=true runs=2 compiled=true; s stored=true runs=1 compiled=true; h stored=false runs=1 compiled=true; "
+	want := "f stored=true runs=2 compiled=true; fused.s stored=true runs=1 compiled=true; h stored=false runs=1 compiled=true; "
 	if text.String() != want {
 		t.Errorf("%s, want %s", text.String(), want)
 	}

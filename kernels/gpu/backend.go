@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -91,9 +92,25 @@ func deviceOf(s device.Spec) kernels.Device {
 		d.Untimed = true
 	}
 	if s.Driver != "" {
-		d.Safe = map[string]string{"driver": s.Driver}
+		d.Safe = limits(s)
 	}
 	return d
+}
+
+// limits are what devices of one product may differ in: the driver, the part of the
+// device that the system or a MIG slice gives, and its highest clock. libcuda does not
+// know the power cap: samples have the clocks that it leaves.
+func limits(s device.Spec) map[string]string {
+	safe := map[string]string{
+		"driver": s.Driver,
+		"SMs":    strconv.Itoa(s.SMs),
+		"memory": fmt.Sprintf("%d GiB", s.Memory>>30),
+		"clock":  fmt.Sprintf("%.0f MHz", s.Clock/1e6),
+	}
+	if s.Watts > 0 {
+		safe["power"] = fmt.Sprintf("%.0f W", s.Watts)
+	}
+	return safe
 }
 
 // A kernel is a compiled plan; it implements kernels.OutputReader and

@@ -159,3 +159,27 @@ func BenchmarkPrice(b *testing.B) {
 		}
 	}
 }
+
+// TestLimits: devices of one product that a slice or a driver makes different have one
+// name and say so in the safe context; a simulated device has none.
+func TestLimits(t *testing.T) {
+	whole, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := deviceOf(whole); d.Safe != nil {
+		t.Errorf("without a driver: %v", d.Safe)
+	}
+	whole.Driver = "575"
+	slice := whole
+	slice.SMs, slice.Memory, slice.Clock = 16, 10<<30, 1.5e9
+	a, b := deviceOf(whole), deviceOf(slice)
+	for name, want := range map[string]string{"driver": "575 575", "SMs": "132 16", "memory": "80 GiB 10 GiB", "clock": "1980 MHz 1500 MHz"} {
+		if got := a.Safe[name] + " " + b.Safe[name]; got != want {
+			t.Errorf("%s: %s, not %s", name, got, want)
+		}
+	}
+	if a.Name != b.Name {
+		t.Errorf("%s and %s", a.Name, b.Name)
+	}
+}

@@ -37,13 +37,15 @@ type Composition struct {
 
 	domain      *domain
 	alternative *domain // the best one so far while other styles are tried
-	vals        []lin   // values of the stage that runs, its variables first
-	next        []lin   // the same of the stage after it
+	vals        []lin   // by number: of vars, then of the steps of all stages
+	written     []lin   // memory of literally
 	results     []lin
 	costs       []int32 // of the results, as they are written
 	best        []lin   // results of alternative
 	bestCosts   []int32 // of those
 	typed       []int   // operations of the results as they are written
+	spared      bool    // not all bounds of dimensions are checked at first
+	thorough    bool    // they are now
 	fitting     fitting
 	mixing      mixing
 }
@@ -53,7 +55,9 @@ type stage struct {
 	dag
 	schedule
 	in      []Interval       // of its dimensions
-	ranges  int              // their number
+	checked []bool           // which of those say something; see findChecked
+	ins     []int32          // values that they stand for
+	ranges  int              // number of its ranges
 	bounds  []scheduledBound // its constraints, in the order of the schedule
 	where   []parsedBound    // the same, as written
 	results []int32          // nodes
@@ -85,11 +89,10 @@ func NewComposition(maps ...MapSource) (*Composition, error) {
 			)
 		}
 		c.stages = append(c.stages, l)
-		n := max(len(c.vals), l.values(), len(l.outs))
-		c.vals = make([]lin, n)
-		c.next = make([]lin, n)
 	}
 	c.declare(maps)
+	c.link()
+	c.findChecked()
 	c.typed = c.typedCosts()
 	return c, nil
 }
@@ -183,9 +186,57 @@ func (l *stage) makeSchedule() {
 	}
 }
 
-// values is the number of values of the stage's schedule.
-func (l *stage) values() int {
-	return int(l.vars) + len(l.steps)
+// link numbers the values of all stages together: the variables of the composition
+// first, then the steps of stage after stage. The dimensions of a stage are values of
+// the one before it.
+func (c *Composition) link() {
+	n := int32(len(c.vars))
+	at := int32(len(c.stages[0].in))
+	var ins []int32
+	for i := range at {
+		ins = append(ins, i)
+	}
+	for i := range c.stages {
+		l := &c.stages[i]
+		l.ins = ins
+		numbers := slices.Clone(ins)
+		for range l.ranges {
+			numbers = append(numbers, at)
+			at++
+		}
+		for j := range l.steps {
+			numbers = append(numbers, n+int32(j))
+		}
+		l.renumber(numbers)
+		n += int32(len(l.steps))
+		ins = l.outs
+	}
+	c.vals = make([]lin, n)
+}
+
+// renumber gives value i of the stage the number numbers[i].
+func (l *stage) renumber(numbers []int32) {
+	if len(l.steps) > 0 {
+		l.first = numbers[l.vars]
+	}
+	for i := range l.steps {
+		s := &l.steps[i]
+		if s.at < 0 {
+			s.x = numbers[s.x]
+		}
+		if s.at < 0 && s.y >= 0 {
+			s.y = numbers[s.y]
+		}
+	}
+	for i := range l.terms {
+		l.terms[i].val = numbers[l.terms[i].val]
+	}
+	for i := range l.bounds {
+		l.bounds[i].val = numbers[l.bounds[i].val]
+	}
+	for i := range l.outs {
+		l.outs[i] = numbers[l.outs[i]]
+	}
 }
 
 // next parses one more text into the same DAG.
@@ -201,9 +252,14 @@ func (p *parser) next(text string) (x int32, err error) {
 // do with other residues are computed in other styles, and the shortest are
 // kept.
 func (c *Composition) Solve() (ops int) {
-	ops = c.solve(style{residue: residueSigned, ceilings: true, free: true, loose: true})
+	c.thorough = false
+	ops = c.solve(firstStyle)
 	if c.settled() {
 		return c.keepTyped(ops)
+	}
+	if c.spared {
+		c.thorough = true
+		ops = c.solve(firstStyle)
 	}
 	ops = c.solveInStyles(ops)
 	if ops >= alwaysMixedResult ||
@@ -219,7 +275,7 @@ func (c *Composition) Solve() (ops int) {
 // settled reports whether nothing shorter is to be expected for any result.
 func (c *Composition) settled() bool {
 	for i, x := range c.results {
-		if c.costs[i] > 0 && !c.domain.settled(x) {
+		if c.costs[i] > 0 && !c.domain.r.settled(x) {
 			return false
 		}
 	}
@@ -254,7 +310,7 @@ func (c *Composition) fit(ops int) int {
 	}
 	fitted := false
 	for i, x := range c.results {
-		if c.costs[i] == 0 || c.domain.settled(x) {
+		if c.costs[i] == 0 || c.domain.r.settled(x) {
 			continue
 		}
 		if y, ok := f.shorter(x, maxFitDepth); ok {
@@ -296,6 +352,9 @@ func (c *Composition) solveInStyles(ops int) int {
 	}
 	return ops
 }
+
+// firstStyle is tried first.
+var firstStyle = style{residue: residueSigned, ceilings: true, free: true, loose: true}
 
 // exchange makes the alternative the domain and the other way round.
 func (c *Composition) exchange() {
@@ -361,32 +420,18 @@ func (c *Composition) mix(ops int) int {
 // applyTo runs all stages on m.
 func (c *Composition) applyTo(m *mixing) {
 	m.start(len(c.vals))
-	at := len(c.stages[0].in)
-	for i := range at {
+	for i := range c.vars {
 		m.set(i, c.domain.value(i))
 	}
 	for i := range c.stages {
 		l := &c.stages[i]
-		for j := range l.ranges {
-			m.set(
-				len(l.in)+j,
-				c.domain.value(at),
-			)
-			at++
-		}
 		for j := range l.steps {
 			m.step(&l.schedule, j)
 		}
-		m.results = m.results[:0]
-		m.normal = m.normal[:0]
-		for _, x := range l.outs {
-			m.results = append(m.results, m.best[x])
-			m.normal = append(m.normal, m.vals[x])
-		}
-		for j := range m.results {
-			m.best[j] = m.results[j]
-			m.vals[j] = m.normal[j]
-		}
+	}
+	m.results = m.results[:0]
+	for _, x := range c.lastStage().outs {
+		m.results = append(m.results, m.best[x])
 	}
 }
 
@@ -395,11 +440,11 @@ func (c *Composition) applyTo(m *mixing) {
 type mixing struct {
 	// The ring of the domain.
 	r *Ring
-	// Values of the schedule that runs, its variables first: in normal form, and in
-	// the cheapest form found. Both have the same value at every point of the domain.
+	// Values by number: in normal form, and in the cheapest form found. Both have the
+	// same value at every point of the domain.
 	vals, best []lin
-	// The same of the results of the last stage.
-	normal, results []lin
+	// The results of the last stage, in the cheapest form.
+	results []lin
 }
 
 // start makes room for n values.
@@ -423,7 +468,7 @@ func (m *mixing) set(i int, x lin) {
 func (m *mixing) step(t *schedule, j int) {
 	r := m.r
 	s := &t.steps[j]
-	at := t.vars + int32(j)
+	at := t.first + int32(j)
 	t.run(
 		r,
 		m.vals,
@@ -547,25 +592,25 @@ func operations(cost int32) int {
 // domain knows them, without the constraints, which have said all they can.
 func (c *Composition) literally() []lin {
 	d := c.domain
-	vals, next := c.vals, c.next
-	at := len(c.stages[0].in)
-	for i := range at {
-		vals[i] = d.value(i)
+	for i := range c.vars {
+		c.vals[i] = d.value(i)
 	}
 	for i := range c.stages {
 		l := &c.stages[i]
-		for j := range l.ranges {
-			vals[len(l.in)+j] = d.value(at)
-			at++
-		}
 		end := int32(len(l.steps))
-		l.schedule.run(d.r, vals, 0, end)
-		for j, x := range l.outs {
-			next[j] = vals[x]
-		}
-		vals, next = next, vals
+		l.schedule.run(d.r, c.vals, 0, end)
 	}
-	return vals[:len(c.lastStage().outs)]
+	c.written = c.gather(c.written)
+	return c.written
+}
+
+// gather puts the values of the results in out.
+func (c *Composition) gather(out []lin) []lin {
+	out = out[:0]
+	for _, x := range c.lastStage().outs {
+		out = append(out, c.vals[x])
+	}
+	return out
 }
 
 // A typedCost is the number of operations of a value as it is written; c is the
@@ -575,27 +620,64 @@ type typedCost struct {
 	c   int64
 }
 
+// findChecked finds the dimensions whose bounds say something: interval arithmetic does
+// not show that the values of the stage before are in them. The others are constraints
+// only where results do not get short without them: a bound that interval arithmetic
+// shows may not follow from the normal form, and then it bounds other sums, too.
+func (c *Composition) findChecked() {
+	vals := make([]Interval, len(c.vals))
+	for i, v := range c.vars {
+		vals[i] = Interval{v.Lo, v.Hi}
+	}
+	for i := range c.stages {
+		l := &c.stages[i]
+		for j, in := range l.in {
+			v := l.ins[j]
+			says := !in.Covers(vals[v]) || in.Lo == in.Hi
+			l.checked = append(l.checked, says)
+			c.spared = c.spared || !says && int(v) >= len(c.vars)
+			vals[v] = vals[v].Meet(in)
+		}
+		for j := range l.steps {
+			vals[l.first+int32(j)] = l.stepRange(&l.steps[j], vals)
+		}
+	}
+}
+
+// stepRange bounds the value of one step by those before it.
+func (t *schedule) stepRange(s *scheduleStep, vals []Interval) Interval {
+	switch {
+	case s.at >= 0:
+		in := Interval{s.c, s.c}
+		for _, u := range t.terms[s.at:s.end] {
+			in = in.Add(vals[u.val].Scale(u.k))
+		}
+		return in
+	case s.y >= 0 || s.c <= 0:
+		return Unbounded()
+	case s.kind == nodeMod:
+		if in := vals[s.x]; in.Lo >= 0 && in.Hi < s.c {
+			return in
+		}
+		return Interval{0, s.c - 1}
+	}
+	return vals[s.x].Div(s.c)
+}
+
 // typedCosts counts the operations of the results as they are written, each as a
 // tree of its own, up to maxCost.
 func (c *Composition) typedCosts() (out []int) {
-	costs := make([]typedCost, len(c.stages[0].in))
+	costs := make([]typedCost, len(c.vals))
 	for i := range c.stages {
 		l := &c.stages[i]
-		free := make([]typedCost, l.ranges)
-		costs = append(costs, free...)
 		for j := range l.steps {
 			n := l.stepCost(&l.steps[j], costs)
 			n.ops = min(n.ops, maxCost)
-			costs = append(costs, n)
+			costs[l.first+int32(j)] = n
 		}
-		results := make([]typedCost, len(l.outs))
-		for j, x := range l.outs {
-			results[j] = costs[x]
-		}
-		costs = results
 	}
-	for _, x := range costs {
-		out = append(out, x.ops)
+	for _, x := range c.lastStage().outs {
+		out = append(out, costs[x].ops)
 	}
 	return out
 }
@@ -671,41 +753,44 @@ func (c *Composition) lastStage() *stage {
 func (c *Composition) pass() {
 	d := c.domain
 	d.beginPass()
-	vals, next := c.vals, c.next
 	at := len(c.stages[0].in)
 	for i := range at {
-		vals[i] = d.value(i)
+		c.vals[i] = d.value(i)
 	}
 	for i := range c.stages {
 		l := &c.stages[i]
 		if i > 0 {
-			for j, in := range l.in {
-				d.constrain(vals[j], in)
-				if in.Lo == in.Hi { // whatever it is written as
-					vals[j] = constForm(in.Lo)
-				}
-			}
+			c.bound(l)
 		}
-		for j := range l.ranges {
-			vals[len(l.in)+j] = d.value(at)
+		for range l.ranges {
+			c.vals[at] = d.value(at)
 			at++
 		}
-		if c.apply(l, vals); d.empty {
+		if c.apply(l); d.empty {
 			return
 		}
-		for j, x := range l.outs {
-			next[j] = vals[x]
-		}
-		vals, next = next, vals
 	}
-	n := len(c.lastStage().outs)
-	c.results = append(c.results[:0], vals[:n]...)
+	c.results = c.gather(c.results)
+}
+
+// bound constrains the dimensions of a stage that is not the first.
+func (c *Composition) bound(l *stage) {
+	for j, in := range l.in {
+		if !l.checked[j] && !c.thorough {
+			continue
+		}
+		v := &c.vals[l.ins[j]]
+		c.domain.constrain(*v, in)
+		if in.Lo == in.Hi { // whatever it is written as
+			*v = constForm(in.Lo)
+		}
+	}
 }
 
 // apply runs one stage, its constraints first; when they tell something, the
 // steps that it may change are run again.
-func (c *Composition) apply(l *stage, vals []lin) {
-	d := c.domain
+func (c *Composition) apply(l *stage) {
+	d, vals := c.domain, c.vals
 	done := int32(0)
 	known := d.r.facts.version
 	for _, b := range l.bounds {

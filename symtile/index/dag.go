@@ -114,6 +114,7 @@ type schedule struct {
 	steps []scheduleStep
 	terms []scheduleTerm // of all sums
 	vars  int32
+	first int32 // number of the first step's value
 }
 
 // A scheduleStep makes the next value: the sum c + Σ terms[at:end] when at ≥ 0,
@@ -155,7 +156,7 @@ type pendingSum struct {
 func newScheduler(s dag, vars int) *scheduler {
 	return &scheduler{
 		dag:      s,
-		schedule: schedule{vars: int32(vars)},
+		schedule: schedule{vars: int32(vars), first: int32(vars)},
 		divs:     map[scheduleTerm]int32{},
 	}
 }
@@ -352,7 +353,7 @@ func (g *scheduler) scaled(op node, i int32, k int64) pendingSum {
 func (t *schedule) run(r *Ring, vals []lin, from, to int32) {
 	for i := from; i < to; i++ {
 		s := &t.steps[i]
-		v := &vals[t.vars+i]
+		v := &vals[t.first+i]
 		switch {
 		case s.at >= 0:
 			*v = r.weightedSum(

@@ -55,11 +55,16 @@ func (r *Ring) div(x lin, d int64) lin {
 	if r.style.literal {
 		return r.literally(atomFloorDiv, x, d)
 	}
-	whole, rest := r.divideOut(x, d)
+	return r.divWithin(x, r.looseRange(x), d)
+}
+
+// divWithin is div for a sum in the loose range in.
+func (r *Ring) divWithin(x lin, in Interval, d int64) lin {
+	whole, rest, in := r.divideOut(x, in, d)
 	if rest.size() == 0 {
 		return whole
 	}
-	return r.addmul(whole, 1, r.divRest(rest, d))
+	return r.addmul(whole, 1, r.divRest(rest, in, d))
 }
 
 // divStep is div for the steps of a schedule, in the free style by origin. What
@@ -69,14 +74,21 @@ func (r *Ring) divStep(x lin, d int64) lin {
 	if !r.style.free || len(x.t) < 2 || d < 2 {
 		return r.div(x, d)
 	}
+	return r.divStepWithin(x, r.looseRange(x), d)
+}
+
+// divStepWithin is divStep in the free style for a sum of several terms in the loose
+// range in.
+func (r *Ring) divStepWithin(x lin, in Interval, d int64) lin {
 	if y, n, ok := r.quotientOrigin(x); ok {
 		nd, fits := mulInt(n, d)
 		if fits {
 			x = y
 			d = nd
+			in = r.looseRange(x)
 		}
 	}
-	q := r.div(x, d)
+	q := r.divWithin(x, in, d)
 	if len(q.t) > 1 {
 		r.noteOrigin(q, x, d)
 	}
@@ -96,7 +108,7 @@ func (r *Ring) modStep(x lin, m int64) lin {
 		c := r.mulAdd(0, -m, q)
 		return r.shift(x, c)
 	}
-	q := r.divStep(x, m)
+	q := r.divStepWithin(x, in, m)
 	return r.addmul(x, -m, q)
 }
 
@@ -177,6 +189,9 @@ func (r *Ring) reducedFactor(x lin, t term, d int64) int64 {
 // nothing shows what it is a quotient of; but the digits of a reshape are made by
 // dividing it again, and recombine only where ⌊⌊y/n⌋/m⌋ is known to be ⌊y/(n·m)⌋.
 func (r *Ring) quotientOrigin(x lin) (y lin, n int64, ok bool) {
+	if !r.anyOrigin {
+		return lin{}, 0, false
+	}
 	id := r.form(x)
 	f := &r.forms[id]
 	if f.divisor == 0 {
@@ -192,6 +207,7 @@ func (r *Ring) noteOrigin(q, x lin, d int64) {
 	if r.forms[id].divisor == 0 {
 		y := r.form(x)
 		f := &r.forms[id]
+		r.anyOrigin = true
 		f.dividend = y
 		f.divisor = d
 	}
@@ -218,46 +234,49 @@ func (r *Ring) mod(x lin, m int64) lin {
 		return r.addmul(x, -m, r.div(x, m))
 	}
 	r.fired[ruleDivWhole]++
-	if q, ok := uniqueQuotient(r.looseRange(rest), m); ok {
+	in := r.looseRange(rest)
+	if q, ok := uniqueQuotient(in, m); ok {
 		return r.shift(rest, r.mulAdd(0, -m, q))
 	}
-	return r.addmul(rest, -m, r.divRest(rest, m))
+	return r.addmul(rest, -m, r.divRest(rest, in, m))
 }
 
-// divideOut takes the multiples of d out of x: ⌊x/d⌋ = whole + ⌊rest/d⌋. A rest
-// that stays in one period is taken out, too.
-func (r *Ring) divideOut(x lin, d int64) (whole, rest lin) {
-	if q, ok := uniqueQuotient(r.looseRange(x), d); ok {
+// divideOut takes the multiples of d out of x, which has the loose range in:
+// ⌊x/d⌋ = whole + ⌊rest/d⌋. A rest that stays in one period is taken out, too;
+// restIn is the loose range of what is left.
+func (r *Ring) divideOut(x lin, in Interval, d int64) (whole, rest lin, restIn Interval) {
+	if q, ok := uniqueQuotient(in, d); ok {
 		r.fired[ruleDivRange]++
-		return constForm(q), lin{}
+		return constForm(q), lin{}, Interval{}
 	}
 	whole, rest = r.divide(x, d)
 	if whole.size() == 0 {
-		return lin{}, x
+		return lin{}, x, in
 	}
 	r.fired[ruleDivWhole]++
 	if len(r.facts.sums) > 0 {
 		if q, ok := uniqueQuotient(r.sharpRange(x), d); ok {
-			return constForm(q), lin{}
+			return constForm(q), lin{}, Interval{}
 		}
 	}
-	if q, ok := uniqueQuotient(r.looseRange(rest), d); ok {
-		return lin{whole.t, r.plus(whole.c, 1, q)}, lin{}
+	in = r.looseRange(rest)
+	if q, ok := uniqueQuotient(in, d); ok {
+		return lin{whole.t, r.plus(whole.c, 1, q)}, lin{}, Interval{}
 	}
-	return whole, rest
+	return whole, rest, in
 }
 
-// divRest divides what has no multiple of d in it, once for every dividend.
-func (r *Ring) divRest(x lin, d int64) lin {
+// divRest divides what has no multiple of d in it, once for every dividend, which has
+// the loose range in.
+func (r *Ring) divRest(x lin, in Interval, d int64) lin {
 	if r.indivisible(x) && len(r.facts.sums) == 0 {
-		in := r.looseRange(x).Div(d)
-		return r.atomForm(r.divAtom(x, d, in))
+		return r.atomForm(r.divAtom(x, d, in.Div(d)))
 	}
 	y := r.form(x)
 	if q, ok := r.cachedQuotient(y, -1, d); ok {
 		return q
 	}
-	return r.cacheQuotient(y, -1, d, r.divNew(x, d))
+	return r.cacheQuotient(y, -1, d, r.divNew(x, in, d))
 }
 
 // redivide is ⌊x/d⌋, d > 0, for a rule that has made x or d smaller. It differs
@@ -271,17 +290,17 @@ func (r *Ring) redivide(x lin, d int64) lin {
 		r.fired[ruleDivConst]++
 		return constForm(FloorDiv(x.c, d))
 	}
-	whole, rest := r.divideOut(x, d)
+	whole, rest, in := r.divideOut(x, r.looseRange(x), d)
 	if rest.size() == 0 {
 		return whole
 	}
-	return r.addmul(whole, 1, r.divNew(rest, d))
+	return r.addmul(whole, 1, r.divNew(rest, in, d))
 }
 
-// divNew divides what has no multiple of d in it: by range, by rule, or as an
-// atom.
-func (r *Ring) divNew(x lin, d int64) lin {
-	in := r.sharpRange(x)
+// divNew divides what has no multiple of d in it, and has the loose range in: by range,
+// by rule, or as an atom.
+func (r *Ring) divNew(x lin, in Interval, d int64) lin {
+	in = r.sharpRangeWithin(x, in)
 	if q, ok := uniqueQuotient(in, d); ok {
 		r.fired[ruleDivRange]++
 		return constForm(q)

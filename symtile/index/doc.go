@@ -26,6 +26,13 @@
 // fewest operations, remainders and maxima included, and Ring.Parse reads that
 // text back to the same expression.
 //
+// A Composition first asks whether a result is a sum of digits, ⌊y/a⌋ mod b of sums y
+// that take every integer of their range and have no variable in common. Nothing
+// shorter is to be expected then, and it is written so at once. What is left is
+// searched for, computed in other styles, and compared with shorter sums at the points
+// of the domain, in this order, because each takes several times as long as the one
+// before.
+//
 // # Constraints
 //
 // A Constraint is a conjunction of clauses, a Clause a disjunction of bounds, and

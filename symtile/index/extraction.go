@@ -25,25 +25,41 @@ const maxCost = 1 << 28
 
 // cheapest returns the chosen way to write form y, and what it costs.
 func (r *Ring) cheapest(y int32) (lin, int32) {
+	c := r.choice(y)
+	return c.lin, c.cost
+}
+
+// choice is the chosen way to write form y.
+func (r *Ring) choice(y int32) choice {
 	if int(y) < len(r.choiceOf) &&
 		r.choiceOf[y] > 0 {
-		c := &r.choices[r.choiceOf[y]-1]
-		return c.lin, c.cost
+		return r.choices[r.choiceOf[y]-1]
 	}
-	x := r.lin(y)
-	cost := r.cost(x)
-	search := cost > 0 && r.selected < maxSelected &&
-		len(x.t) <= maxPattern
-	if search && !r.plain(x) {
-		r.selected++
-		x, cost = r.search(x, cost)
-	}
+	c := r.choose(r.lin(y))
 	for int(y) >= len(r.choiceOf) {
 		r.choiceOf = append(r.choiceOf, 0)
 	}
-	r.choices = append(r.choices, choice{x, cost})
+	r.choices = append(r.choices, c)
 	r.choiceOf[y] = int32(len(r.choices))
-	return x, cost
+	return c
+}
+
+// choose chooses how x is written.
+func (r *Ring) choose(x lin) choice {
+	if r.plain(x) || len(x.t) > maxPattern {
+		return choice{lin: x, cost: r.cost(x)}
+	}
+	if r.style.free && r.selected < maxSelected {
+		if y, ok := r.digitSum(x); ok {
+			return choice{y, r.cost(y), true}
+		}
+	}
+	cost := r.cost(x)
+	if cost > 0 && r.selected < maxSelected {
+		r.selected++
+		x, cost = r.search(x, cost)
+	}
+	return choice{lin: x, cost: cost}
 }
 
 // search is the cheapest form found from x, which costs cost. In the free style
@@ -227,26 +243,27 @@ func factoredCost(x lin, sum int32, g int64) int32 {
 
 // atomCost is the cost of one atom, its operands included.
 func (r *Ring) atomCost(id int32) int32 {
-	a := r.atoms[id]
+	a := &r.atoms[id] // costOf may move the atoms
+	y, z := a.y, a.z
 	switch a.kind {
 	case atomVar:
 		return 0
 	case atomProduct:
-		n := (a.z - 1) * opCost
-		for i := range a.z {
-			n += r.atomCost(r.factorPool[a.y+i])
+		n := (z - 1) * opCost
+		for i := range z {
+			n += r.atomCost(r.factorPool[y+i])
 		}
 		return n
 	case atomMod:
-		return modCost + r.costOf(a.y)
+		return modCost + r.costOf(y)
 	case atomModForm:
-		inside := r.costOf(a.y) + r.costOf(a.z)
+		inside := r.costOf(y) + r.costOf(z)
 		return min(modCost+inside, maxCost)
 	case atomQuot, atomCeilDiv, atomMin, atomMax, atomFormProduct:
-		inside := r.costOf(a.y) + r.costOf(a.z)
+		inside := r.costOf(y) + r.costOf(z)
 		return min(opCost+inside, maxCost)
 	}
-	return opCost + r.costOf(a.y)
+	return opCost + r.costOf(y)
 }
 
 // A selector improves one sum until nothing costs less. Each rewriting offers a

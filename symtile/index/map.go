@@ -309,6 +309,31 @@ func (m Map) naming() *naming {
 	return n
 }
 
+// Variables are the dimensions, ranges and run-time variables of a map in the order of its
+// text, under the names that they have there. A constant in the place of one is a
+// variable of one value.
+func (m Map) Variables() (all []Variable) {
+	n := m.naming()
+	for _, group := range []struct {
+		names []string
+		vars  []Expr
+		role  Role
+	}{
+		{n.dims, m.Dims, RoleDim},
+		{n.ranges, m.Ranges, RoleRange},
+		{n.runtime, m.Runtime, RoleRuntime},
+	} {
+		for k, e := range group.vars {
+			in := e.Range()
+			all = append(all, Variable{
+				Name: group.names[k], Lo: in.Lo, Hi: in.Hi,
+				Role: group.role,
+			})
+		}
+	}
+	return all
+}
+
 // name are the names of vars, which are numbered after stem; of constants among
 // them the name that is written, if any.
 func (n *naming) name(vars []Expr, stem string, written []string) []string {

@@ -62,6 +62,9 @@ type fitting struct {
 	// at, and number next is where the walk goes on.
 	n             int
 	visited, next int64
+	// Points of the box, and from one point of the walk to the next.
+	total  int64
+	stride uint32
 	// Values at the points of the block: of vars, and of atoms by number, where epochs
 	// has the number of the block.
 	cols   *[maxFitVars]column
@@ -354,6 +357,10 @@ func (f *fitting) whole(x lin, cost int32) (y lin, ok bool) {
 
 // start begins a walk over the box.
 func (f *fitting) start() {
+	if n := f.count(); n != f.total {
+		f.total = n
+		f.stride = uint32(coprimeStride(n))
+	}
 	// The first point is a corner of the box.
 	f.visited = 0
 	f.next = 0
@@ -363,8 +370,7 @@ func (f *fitting) start() {
 // domain, or the box has no more; ok is false where it has none. Points that follow
 // each other are far from each other, so that the first block says much.
 func (f *fitting) block(least int) (ok bool) {
-	total := f.count()
-	stride := coprimeStride(total)
+	total := f.total
 	n := 0 // of kept
 	for n < least && f.visited < total && f.steps >= 0 {
 		// Without conditions every point is kept.
@@ -373,10 +379,7 @@ func (f *fitting) block(least int) (ok bool) {
 			f.n = samplePoints
 		}
 		f.n = int(min(int64(f.n), total-f.visited))
-		for i := range f.n {
-			f.place(i, f.next)
-			f.next = (f.next + stride) % total
-		}
+		f.place(uint32(total))
 		f.visited += int64(f.n)
 		f.epoch++
 		n = f.keep(n)
@@ -387,13 +390,25 @@ func (f *fitting) block(least int) (ok bool) {
 	return n > 0
 }
 
-// place makes point number at of the box point i of the block.
-func (f *fitting) place(i int, at int64) {
+// place enters the next points of the walk as those of the block.
+func (f *fitting) place(total uint32) {
+	var at [blockPoints]uint32
+	next := uint32(f.next)
+	for i := range at[:f.n] {
+		at[i] = next
+		if next += f.stride; next >= total {
+			next -= total
+		}
+	}
+	f.next = int64(next)
 	for j, v := range f.vars {
 		x := &f.d.vars[v]
-		n := f.values(v)
-		f.cols[j][i] = x.in.Lo + at%n*x.m
-		at /= n
+		n := uint32(f.values(v))
+		for i := range at[:f.n] {
+			rest := at[i] / n
+			f.cols[j][i] = x.in.Lo + int64(at[i]-rest*n)*x.m
+			at[i] = rest
+		}
 	}
 }
 

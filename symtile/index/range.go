@@ -54,15 +54,20 @@ const (
 // sharpRange bounds x by the range rules. What takes a search is kept with the
 // form, until the domain learns something (invalidateQuotients).
 func (r *Ring) sharpRange(x lin) Interval {
+	return r.sharpRangeWithin(x, r.looseRange(x))
+}
+
+// sharpRangeWithin is sharpRange for a sum in the loose range in.
+func (r *Ring) sharpRangeWithin(x lin, in Interval) Interval {
 	have := r.evidenceFor(x)
 	if have == 0 {
-		return r.looseRange(x)
+		return in
 	}
 	y := r.form(x)
 	if f := &r.forms[y]; f.ranged {
 		return f.in
 	}
-	in := r.rangeByRules(x, have, rangeDepth)
+	in = r.rangeByRules(x, in, have, rangeDepth)
 	r.forms[y].in, r.forms[y].ranged = in, true
 	return in
 }
@@ -70,14 +75,15 @@ func (r *Ring) sharpRange(x lin) Interval {
 // sharpRangeTo is sharpRange with at most depth patterns taken out of x one
 // after the other; nothing is kept.
 func (r *Ring) sharpRangeTo(x lin, depth int) Interval {
+	in := r.looseRange(x)
 	if depth <= 0 {
-		return r.looseRange(x)
+		return in
 	}
 	have := r.evidenceFor(x)
 	if have == 0 {
-		return r.looseRange(x)
+		return in
 	}
-	return r.rangeByRules(x, have, depth)
+	return r.rangeByRules(x, in, have, depth)
 }
 
 // A rangeRule bounds x, which lies in in, or declines. Its own searches go to
@@ -112,10 +118,9 @@ func init() { // the rules bound other sums, which a literal may not refer to
 	}
 }
 
-// rangeByRules is the intersection of the loose range of x and the bounds of the
+// rangeByRules is the intersection of in, the loose range of x, and the bounds of the
 // rules that have something to look at.
-func (r *Ring) rangeByRules(x lin, have evidence, depth int) Interval {
-	in := r.looseRange(x)
+func (r *Ring) rangeByRules(x lin, in Interval, have evidence, depth int) Interval {
 	for i := range rangeRules {
 		rule := &rangeRules[i]
 		if rule.of&have == 0 {

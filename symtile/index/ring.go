@@ -22,6 +22,8 @@ type Ring struct {
 	err   error      // the first failure
 	style style
 
+	// anyOrigin tells that some form is known as a quotient (noteOrigin).
+	anyOrigin bool
 	// unsettled tells that another style would have made another residue.
 	unsettled bool
 	fired     [numRules]uint32 // how often each rule applied
@@ -124,10 +126,12 @@ type memo struct {
 	res  lin
 }
 
-// A choice is the cheapest way found to write a form, and what it costs.
+// A choice is the cheapest way found to write a form, and what it costs. A settled one
+// is as cheap as can be expected.
 type choice struct {
 	lin
-	cost int32
+	cost    int32
+	settled bool
 }
 
 // NewRing returns an empty ring.
@@ -144,6 +148,7 @@ func NewRing() *Ring {
 // built before are no longer valid.
 func (r *Ring) Reset() {
 	r.err, r.unsettled = nil, false
+	r.anyOrigin = false
 	r.pool = r.pool[:0]
 	r.forms = r.forms[:0]
 	r.atoms = r.atoms[:0]

@@ -175,7 +175,13 @@ func (f *fitting) solution(rank int, q int32) (lin, bool) {
 // given, j is the slope of the values by each variable, times m/g; and e has to be
 // between bounds that every point gives, which proves the equality where an e is left.
 func (f *fitting) quotient(x lin, cost int32) (lin, bool) {
-	if cost <= opCost || !f.moderate() {
+	// A quotient of all variables has an addition for each but one, and a variable
+	// that a congruence ties to others does not drop out.
+	least := int32(opCost)
+	if len(f.d.r.facts.congr) > 0 {
+		least *= int32(len(f.vars))
+	}
+	if cost <= least || !f.moderate() {
 		return lin{}, false
 	}
 	p := planar{f: f, c: f.target[0]}
@@ -214,7 +220,7 @@ func (p *planar) cheapest(cost int32, won *planar) int32 {
 	}
 	for _, m := range p.f.divisors {
 		p.m = m
-		if !p.possible() {
+		if !p.round() || p.leastCost() >= cost || !p.possible() {
 			continue
 		}
 		if n := p.f.d.r.minCost(p.sum()); n < cost {
@@ -374,14 +380,44 @@ func solveEquations(rows *[maxFitVars + 1][maxFitVars + 2]float64, n int, k *[ma
 	}
 }
 
-// possible reports whether there is an e for the points of the block.
-func (p *planar) possible() bool {
+// leastCost is what the sum costs at least: the division, the additions, and a factor
+// that does not come out of the quotient.
+func (p *planar) leastCost() int32 {
+	n, factors, common := int32(0), int32(0), p.m
+	for _, j := range p.j[:len(p.f.vars)] {
+		if j == 0 {
+			continue
+		}
+		n++
+		switch j %= p.m; j {
+		case 0:
+		case 1, -1, p.m - 1, 1 - p.m:
+			common = 1
+		default:
+			factors++
+			common = GCD(common, j)
+		}
+	}
+	if common > 1 {
+		factors = min(factors, 1)
+	}
+	return (n + factors) * (opCost - 1)
+}
+
+// round finds the coefficients for the divisor from the slopes; ok is false where they
+// are too large.
+func (p *planar) round() (ok bool) {
 	for i, s := range p.slope[:len(p.f.vars)] {
 		if math.Abs(s)*float64(p.m) > maxSlope {
 			return false
 		}
 		p.j[i] = int64(math.Round(s * float64(p.m)))
 	}
+	return true
+}
+
+// possible reports whether there is an e for the points of the block.
+func (p *planar) possible() bool {
 	// No bound yet: every point moves one of the ends.
 	p.lo, p.hi = minusInf, plusInf
 	return p.bound(&p.f.target)

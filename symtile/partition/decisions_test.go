@@ -431,3 +431,107 @@ ENTRY %main {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// Of a module that was fused, what is work outside of the fusions becomes a fusion of its
+// own, in loops, too; what is small, a view or cannot be tiled stays.
+func TestLooseInstructions(t *testing.T) {
+	const text = `HloModule fused
+f { a = f32[64,128] parameter(0) ROOT n = f32[64,128] negate(a) }
+body {
+  p = (s32[], f32[64,64]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[64,64] get-tuple-element(p), index=1
+  t = f32[64,64] transpose(x), dimensions={1,0}
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT r = (s32[], f32[64,64]) tuple(j, t)
+}
+cond {
+  p = (s32[], f32[64,64]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(3)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[64,64] parameter(1)
+  w = f32[64,128] parameter(0)
+  d = f32[64,128] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="mine"}
+  g = f32[64,128] fusion(d), kind=kLoop, calls=f
+  z = f32[] constant(0)
+  s = f32[64] reduce(g, z), dimensions={1}, to_apply=add
+  small = f32[64] negate(s)
+  v = f32[128,64] reshape(g)
+  o = f32[64,64] sort(x), dimensions={1}, to_apply=less
+  k = s32[] constant(0)
+  l = (s32[], f32[64,64]) tuple(k, o)
+  m = (s32[], f32[64,64]) while(l), condition=cond, body=body
+  ROOT r = (f32[64], f32[128,64], (s32[], f32[64,64])) tuple(small, v, m)
+}
+less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }
+`
+	m, err := hlo.Parse("fused", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := m.String()
+	r, err := Module(t.Context(), m, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.String() != before {
+		t.Errorf("the module was changed: %s", m)
+	}
+	var names, outside []string
+	for _, c := range r.Module.Fusions() {
+		names = append(names, c.Name)
+	}
+	for _, u := range r.Outside {
+		outside = append(outside, u.Instr.Name)
+	}
+	if got := strings.Join(names, " "); got != "fused.d f fused.s fused.t" {
+		t.Errorf("the fusions are %s", got)
+	}
+	if got := strings.Join(outside, " "); got != "small o c j" {
+		t.Errorf("outside are %s", got)
+	}
+	again, err := hlo.Parse("again", []byte(r.Module.String()))
+	if err != nil || again.Entry.Fingerprint() != r.Module.Entry.Fingerprint() {
+		t.Errorf("the partition reads as another module: %v\n%s", err, r.Module)
+	}
+	if !strings.Contains(r.Module.String(), `calls=%fused.d, metadata={op_name="mine"}`) {
+		t.Errorf("a name of the user's is lost: %s", r.Module)
+	}
+	if r, err = Module(t.Context(), r.Module, Options{}); err != nil || len(r.Fusions) != 0 {
+		t.Errorf("partitioned again it has %d fusions more, %v", len(r.Fusions), err)
+	}
+}
+
+// A text without a module is divided at its collectives, and else one fusion.
+func TestBareCollective(t *testing.T) {
+	const text = `
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] tanh(x)
+  z = f32[64,64] all-reduce(y), replica_groups={{0,1}}, to_apply=add
+  ROOT n = f32[64,64] negate(z)`
+	_, fusions := split(t, text, Options{})
+	if got := strings.Join(fusions, ", "); got != "tanh, negate" {
+		t.Errorf("the fusions are %s", got)
+	}
+	_, fusions = split(t, strings.Replace(text, "all-reduce(y), replica_groups={{0,1}}, to_apply=add", "exponential(y)", 1), Options{})
+	if got := strings.Join(fusions, ", "); got != "tanh exponential negate" {
+		t.Errorf("the fusions are %s", got)
+	}
+}
+
+// What reads complex numbers is in no fusion, as what makes them.
+func TestComplexOutside(t *testing.T) {
+	r, fusions := split(t, `HloModule m
+ENTRY e {
+  x = c64[64,64] parameter(0)
+  a = f32[64,64] abs(x)
+  ROOT n = f32[64,64] negate(a)
+}`, Options{})
+	if len(fusions) != 1 || len(r.Outside) != 1 || r.Outside[0].Reason != "complex numbers are not computed" {
+		t.Errorf("%v, outside %v", fusions, r.Outside)
+	}
+}

@@ -36,4 +36,7 @@
 // Any other operation starts a cluster. A cluster of scalars, or of nothing but
 // reshapes, is dissolved again: there is nothing to tune. What the caller's
 // [Options.Outside] or [symtile.UntileableReason] refuses is in no fusion.
+//
+// A module that a compiler has fused keeps its fusions. What it left outside of them,
+// and moves 16 KiB or more, becomes a fusion of one instruction.
 package partition

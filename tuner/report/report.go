@@ -45,6 +45,7 @@ func HTML(w io.Writer, p Page) error {
 		"seconds": Seconds,
 		"upper":   UpperEnd,
 		"percent": percent,
+		"share":   share,
 		"join":    strings.Join,
 	}).ParseFS(files, "page.html")
 	if err != nil {

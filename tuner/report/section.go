@@ -46,8 +46,12 @@ type planRow struct {
 	cache.Trial
 	// Median of the samples, or the prediction where nothing was timed.
 	Median float64
-	// Ratio to the winner's median.
+	// Ratio of its time to the winner's: the median of paired ratios where the record
+	// has that, otherwise of the two medians.
 	Ratio float64
+	// AtMost is the most by which the winner may be slower, as a ratio, by the
+	// certificate; 0 is unknown.
+	AtMost float64
 	// Role is what became of the plan: winner, default, tied, dropped or "".
 	Role string
 }
@@ -64,6 +68,14 @@ func named(r cache.Record) cache.Record {
 	names := kernels.PlanNamesOfText(context.Background(), r.Canonical)
 	r.Plan, r.Default = names.Stored(r.Plan), names.Stored(r.Default)
 	r.Ties, r.Trials = slices.Clone(r.Ties), slices.Clone(r.Trials)
+	if r.Certificate != nil {
+		c := *r.Certificate
+		c.Comparisons = slices.Clone(c.Comparisons)
+		for k := range c.Comparisons {
+			c.Comparisons[k].Plan = names.Stored(c.Comparisons[k].Plan)
+		}
+		r.Certificate = &c
+	}
 	for k, tie := range r.Ties {
 		r.Ties[k] = names.Stored(tie)
 	}
@@ -115,8 +127,25 @@ func (f *fusionSection) add(t cache.Trial) {
 	case len(t.Samples) == 0:
 		return
 	}
-	ratio := seconds / f.Seconds
-	f.Plans = append(f.Plans, planRow{t, seconds, ratio, role(f.Record, t)})
+	row := planRow{Trial: t, Median: seconds, Ratio: seconds / f.Seconds, Role: role(f.Record, t)}
+	if f.Certificate != nil {
+		for _, x := range f.Certificate.Comparisons {
+			if x.Plan == t.Plan && x.Ratio > 0 {
+				row.Ratio, row.AtMost = 1/x.Ratio, x.AtMost
+			}
+		}
+	}
+	f.Plans = append(f.Plans, row)
+}
+
+// Ended says in words why a race ended.
+func (f *fusionSection) Ended() string {
+	return map[string]string{
+		cache.EndedSettled: "one plan was left",
+		cache.EndedBlocks:  "what was left counts as tied; a larger budget buys nothing, -regret does",
+		cache.EndedBudget:  "its budget was spent: a larger one narrows the intervals",
+		cache.EndedRegret:  "the regret was as low as was asked for",
+	}[f.Certificate.Ended]
 }
 
 // judge compares the predictions of plans with their medians.

@@ -42,6 +42,9 @@ func percent(regret float64) string {
 	return fmt.Sprintf("%.1f %%", 100*regret)
 }
 
+// share formats a part of a whole.
+func share(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
 // Printable spells what could make a terminal or a page show something else than what
 // is written: control characters but for tabs and line breaks, those that turn the
 // direction of text (Unicode's property Bidi_Control), and bytes that are not UTF-8.
