@@ -139,6 +139,14 @@ type BlockDone struct {
 	Remaining  time.Duration
 }
 
+// LeftOut reports that the samples of a block do not count, since something else ran on
+// the device meanwhile.
+type LeftOut struct {
+	EventHeader
+	Block     int
+	Disturbed time.Duration // that other work took
+}
+
 // Unkept reports that samples could not be stored, neither in the database nor in
 // a journal. The race goes on.
 type Unkept struct {

@@ -34,6 +34,7 @@ type Outcome struct {
 	pricing    time.Duration // what the analysis and the price of the default took
 	setup      time.Duration // of the last visit, before its race
 	racing     time.Duration // of the last visit, from there on
+	visited    time.Time     // when the first visit ended
 	raceAtOnce bool          // no default plan of it can be checked
 	tries      int           // visits that ended for their own time limit
 }

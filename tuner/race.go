@@ -32,6 +32,7 @@ const (
 	maxVerifySlowdown = 30                     // times the default's run: the timeout of a candidate's verification
 	minVerifyTimeout  = 100 * time.Millisecond // but not less than this
 
+	longShare = 1.0 / 4 // of the budget, from which on a run is long: to try a plan takes several
 	raceShare = 1.0 / 8 // of the budget, which is kept for the race when there are many candidates
 )
 
@@ -47,9 +48,11 @@ type race struct {
 	block   int        // number of the current block
 	first   int        // number of the first block of this visit
 	raced   int        // number of the first block in which all are timed
+	watch   watch      // of the device, from the first block on
 	ended   string     // why the race ended, as in the certificate
 
-	// defaultOnly says that the default took the whole budget: the record is provisional.
+	// defaultOnly says that long runs of the default took the whole budget: the record is
+	// provisional.
 	defaultOnly bool
 
 	stored time.Time // when the samples were last written
@@ -210,6 +213,7 @@ func (r *race) verifyAll(ctx context.Context) error {
 		}
 	}
 	r.raced = r.block
+	r.watch = newWatch(r.tuner.Backend, r.tuner.now())
 	if len(r.live()) == 0 {
 		return r.noWinner(ErrNothingRan)
 	}
@@ -217,15 +221,16 @@ func (r *race) verifyAll(ctx context.Context) error {
 }
 
 // full reports whether the budget has no room for candidate k. The default is always
-// timed, and another one unless the default alone has taken the whole budget; if it was
-// timed before, by a race that ended there, this race goes on to the other.
+// timed, and another one unless a run of the default is long and the budget is over; if it
+// was timed before, by a race that ended there, this race goes on to the other.
 func (r *race) full(k int, defaultTimed bool) bool {
 	budget := r.tuner.Options.budget()
 	switch {
 	case k == 0, k == 1 && (defaultTimed || r.candidates[0].eliminated):
 		return false
 	case k == 1:
-		r.defaultOnly = r.remaining() <= 0
+		run := r.candidates[0].trial.Median()
+		r.defaultOnly = r.remaining() <= 0 && run > longShare*budget.Seconds()
 		return r.defaultOnly
 	}
 	return r.remaining().Seconds() < raceShare*budget.Seconds()
@@ -355,10 +360,9 @@ func (x *candidate) addSample(t kernels.Timing, block int) {
 // timeBlock times every remaining candidate once and drops those that are
 // slower than the best beyond doubt.
 func (r *race) timeBlock(ctx context.Context) error {
-	if err := r.timeAll(ctx, r.live()); err != nil {
+	if err := r.timeCounted(ctx, r.live()); err != nil {
 		return err
 	}
-	r.block++
 	best := r.best()
 	if best == nil {
 		return r.noWinner(ErrNothingRan)
@@ -376,6 +380,21 @@ func (r *race) timeBlock(ctx context.Context) error {
 	if r.tuner.now().Sub(r.stored) >= storeInterval {
 		r.store()
 	}
+	return nil
+}
+
+// timeCounted times candidates in one block, and leaves it out if something else ran.
+func (r *race) timeCounted(ctx context.Context, all []*candidate) error {
+	if err := r.timeAll(ctx, all); err != nil {
+		return err
+	}
+	if ok, disturbed := r.watch.counts(r.tuner.now()); !ok {
+		for _, x := range all {
+			leaveOut(&x.trial, r.block)
+		}
+		r.whenStored(LeftOut{r.header(), r.block, disturbed})
+	}
+	r.block++
 	return nil
 }
 
@@ -421,7 +440,7 @@ func (r *race) dropSlower(best *candidate) {
 			continue
 		}
 		ratio := paired(x, best, dropConfidence)
-		if ratio.Lo > 1 && r.block-r.raced >= need || farSlower(x, best) {
+		if ratio.Lo > 1 && r.blocks() >= need || farSlower(x, best) {
 			x.eliminated = true
 			x.trial.Dropped = true
 			r.whenStored(Dropped{
@@ -465,7 +484,7 @@ func (r *race) best() *candidate {
 // and beats it or loses to it beyond doubt, or the blocks are so many that the rest are
 // ties. Where a regret was asked for, blocks are taken until the budget is spent.
 func (r *race) done() bool {
-	blocks := r.block - r.raced
+	blocks := r.blocks()
 	if blocks < 1 {
 		return r.defaultOnly || r.overrun()
 	}
@@ -483,6 +502,9 @@ func (r *race) done() bool {
 	}
 	return true
 }
+
+// blocks is the number of blocks of this visit that count.
+func (r *race) blocks() int { return r.block - r.raced - r.watch.state.LeftOut }
 
 // overrun reports whether checking has taken so much more than the budget that not even one
 // block is timed: then nothing is compared, and the default stays.

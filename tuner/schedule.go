@@ -225,20 +225,56 @@ func (s *Schedule) pending(open func(*Item) bool) (all []*Item) {
 	return all
 }
 
-// raceInOrder races every item for the tuner's budget.
+// raceInOrder races every item for the tuner's budget, and once more when others were
+// raced for visitGap, so that one state of the machine is not taken for the truth. It waits
+// for nothing: the last items of a run have one visit.
 func (s *Schedule) raceInOrder(ctx context.Context) {
 	least := s.MinShare * s.total()
 	all := s.pending(func(x *Item) bool { return s.importance(x) >= least })
 	t := s.newVisitor(visit{improve: s.Improve > 0})
+	var raced []*Item // and wait for another visit
 	for k, x := range all {
 		if s.over(ctx) {
-			return
+			break
 		}
 		s.turn(x, "racing", k+1, len(all))
 		s.visit(ctx, ctx, x, t)
 		x.release()
+		x.visited = s.Tuner.now()
+		raced = append(raced, x)
+		raced = s.raceAgain(ctx, raced)
+	}
+	for _, x := range raced {
 		s.report(x)
 	}
+}
+
+// visitGap is the least time between two visits of an item.
+const visitGap = 30 * time.Second
+
+// raceAgain visits the items of which the first visit is long enough ago, and returns the
+// others. Nothing more is done about an item without a race.
+func (s *Schedule) raceAgain(ctx context.Context, raced []*Item) []*Item {
+	for len(raced) > 0 && !s.over(ctx) {
+		x := raced[0]
+		c := x.Result.Record.Certificate
+		again := x.State == StateTuned && c != nil && len(c.Comparisons) > 0
+		if again && s.Tuner.now().Sub(x.visited) < visitGap {
+			break
+		}
+		if again {
+			s.turn(x, "racing again", 1, len(raced))
+			first := x.Outcome
+			s.visit(ctx, ctx, x, s.newVisitor(visit{improve: true, earlier: c.Visits}))
+			if x.Err != nil && !s.stuck {
+				x.Outcome = first // which is stored
+			}
+			x.release()
+		}
+		s.report(x)
+		raced = raced[1:]
+	}
+	return raced
 }
 
 // total is the time of all items in a run of the model.

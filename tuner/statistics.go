@@ -167,10 +167,9 @@ func (r *race) settle(ctx context.Context) error {
 				lacking = append(lacking, x) // may be the winner of the next visit
 			}
 		}
-		if err := r.timeAll(ctx, lacking); err != nil {
+		if err := r.timeCounted(ctx, lacking); err != nil {
 			return err
 		}
-		r.block++
 	}
 	return nil
 }
@@ -224,7 +223,7 @@ func (r *race) certificate(winner *candidate) *cache.Certificate {
 	return c
 }
 
-// visits are the sessions of which blocks count.
+// visits are the sessions of which blocks count, those of this run before this one too.
 func (r *race) visits() []cache.Visit {
-	return []cache.Visit{{Blocks: r.block - r.raced}}
+	return append(slices.Clone(r.tuner.visit.earlier), r.watch.end())
 }

@@ -127,6 +127,11 @@ func newTraceLine(e Event) traceLine {
 		l.Ratio = e.Ratio
 		l.Live, l.Block, l.Left = e.Candidates,
 			e.Block, e.Remaining.Seconds()
+	case LeftOut:
+		l.Kind = "left out"
+		l.Block = e.Block
+		l.Seconds = e.Disturbed.Seconds()
+		l.Reason = "something else ran on the device"
 	case Unkept:
 		l.Kind = "unkept"
 		l.Reason = e.Detail

@@ -147,13 +147,13 @@ func (t *Tuner) reportRefusal(fusion string, err error) {
 	}
 }
 
-// keep stores a record and returns what the database then holds. With Force the
-// record replaces what is stored, unless it is provisional. Where it cannot be stored, it is the result
+// keep stores a record and returns what the database then holds. With Force, and of a
+// second visit, the record replaces what is stored, unless it is provisional. Where it cannot be stored, it is the result
 // beside an *UnkeptError.
 func (t *Tuner) keep(r cache.Record) (Result, error) {
 	kept := true
 	var err error
-	if t.Options.Force && !r.Provisional {
+	if (t.Options.Force || t.visit.earlier != nil) && !r.Provisional {
 		err = t.Cache.Replace(r)
 	} else {
 		kept, err = t.Cache.Put(r)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
 )
 
@@ -18,6 +19,9 @@ type visit struct {
 	defaultOnly bool
 	// improve races on although a winner is stored.
 	improve bool
+	// earlier are the visits of this run, of which this is another one: its record
+	// replaces theirs, whose samples it has.
+	earlier []cache.Visit
 	// deadline is the end of the race, if that is before the end of its budget; zero
 	// is none.
 	deadline time.Time
@@ -27,6 +31,7 @@ type visit struct {
 func (s *Schedule) newVisitor(v visit) *Tuner {
 	t := *s.Tuner
 	t.visit = v
+	t.Options.Force = t.Options.Force && v.earlier == nil
 	t.Options.Observe = s.observer.observe
 	if t.Model == nil {
 		t.Model = s.fitted()

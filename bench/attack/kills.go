@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -288,15 +289,28 @@ func (v *victim) reports() (all []report, err error) {
 	return all, err
 }
 
-// stored are the trials of a fusion, of its record and of its race, and the plan of
-// the record.
+// stored are the numbers of samples of the trials of a fusion, of its record and of its
+// race, and the plan of the record. A race that goes on from a provisional winner has
+// samples that the record has, too: they count once.
 func (v *victim) stored(fusion string) (trials map[string]int, winner string, err error) {
 	db := cache.Open(v.db())
 	r, _, err := db.Get(v.keys[fusion])
 	race, raceErr := db.Trials(v.keys[fusion])
 	trials = map[string]int{}
-	for _, t := range append(r.Trials, race...) {
-		trials[t.Plan] += len(t.Samples)
+	type sample struct {
+		plan    string
+		block   int
+		seconds float64
+	}
+	met := map[sample]bool{}
+	for _, t := range slices.Concat(r.Trials, race) {
+		trials[t.Plan] += 0 // also of a trial without samples
+		for k, seconds := range t.Samples {
+			if s := (sample{t.Plan, t.Blocks[k], seconds}); !met[s] {
+				met[s] = true
+				trials[t.Plan]++
+			}
+		}
 	}
 	return trials, r.Plan, errors.Join(err, raceErr)
 }

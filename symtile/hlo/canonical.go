@@ -41,6 +41,9 @@ type canonicalWriter struct {
 	numberByDigest map[[32]byte]int
 	// digest is the digest of each computation with its callees; see digestOf.
 	digest map[*Computation][32]byte
+	// different is whether several computations are called, which may be equal: only
+	// then digests are made.
+	different bool
 	// queue holds the computations in the order of their numbers.
 	queue []*Computation
 	// bodies holds their texts one after the other; ends are where each ends.
@@ -65,7 +68,7 @@ func newCanonicalWriter() *canonicalWriter {
 		numberByDigest: map[[32]byte]int{},
 		digest:         map[*Computation][32]byte{},
 	}
-	w.needed.position = map[*Instr]int{}
+	w.needed.elsewhere = map[*Instr]int{}
 	w.numbered = printOptions{
 		instr:     w.appendInstr,
 		comp:      w.appendNumber,
@@ -100,6 +103,7 @@ func (w *canonicalWriter) release() {
 // queued while their callers are written, and come first in the text. The result is
 // the writer's.
 func (w *canonicalWriter) canonical(c *Computation) []byte {
+	w.different = !callsOne(c)
 	w.meet(c)
 	for k := 0; k < len(w.queue); k++ {
 		if k == 0 {
@@ -132,17 +136,42 @@ func (w *canonicalWriter) meet(c *Computation) int {
 	if ok {
 		return n
 	}
-	d := [32]byte{}
-	if len(w.queue) > 0 { // nothing calls the first
-		d = w.digestOf(c)
-	}
-	if n, ok = w.numberByDigest[d]; !ok {
-		n = len(w.queue)
+	n = len(w.queue)
+	if w.different && n > 0 { // nothing calls the first
+		d := w.digestOf(c)
+		if equal, ok := w.numberByDigest[d]; ok {
+			w.number[c] = equal
+			return equal
+		}
 		w.numberByDigest[d] = n
-		w.queue = append(w.queue, c)
 	}
+	w.queue = append(w.queue, c)
 	w.number[c] = n
 	return n
+}
+
+// callsOne reports whether one computation at most is called, which calls none, as in a
+// fusion with reductions by one operation.
+func callsOne(c *Computation) bool {
+	var one *Computation
+	for _, i := range c.Instrs {
+		if !i.calls() {
+			continue
+		}
+		for _, callee := range i.Callees() {
+			if one != nil && callee != one {
+				return false
+			}
+			one = callee
+		}
+	}
+	return one == nil || !slices.ContainsFunc(one.Instrs, (*Instr).calls)
+}
+
+// calls reports whether an instruction has callees.
+func (i *Instr) calls() bool {
+	a := &i.Attrs
+	return a.Calls != nil || a.Select != nil || a.ToApply != nil || len(a.Branches) > 0
 }
 
 // appendNumber names a computation by its number. Its digest, which prints it, was made
@@ -161,7 +190,7 @@ func (w *canonicalWriter) appendDigest(b []byte, c *Computation) []byte {
 
 // appendInstr names an instruction by its position.
 func (w *canonicalWriter) appendInstr(b []byte, i *Instr) []byte {
-	n := w.needed.position[i]
+	n := w.needed.position(i)
 	b = append(b, 'v')
 	return strconv.AppendInt(b, int64(n), 10)
 }
@@ -182,9 +211,11 @@ func (w *canonicalWriter) digestOf(c *Computation) [32]byte {
 // digestCallees makes the digests of what c calls, so that no text is printed while
 // another one is.
 func (w *canonicalWriter) digestCallees(c *Computation) {
+	if !w.different {
+		return
+	}
 	for _, i := range c.Instrs {
-		a := &i.Attrs
-		if a.Calls == nil && a.Select == nil && a.ToApply == nil && len(a.Branches) == 0 {
+		if !i.calls() {
 			continue
 		}
 		for _, callee := range i.Callees() {
@@ -209,7 +240,7 @@ func (w *canonicalWriter) appendBody(b []byte, c *Computation, p *printOptions) 
 // Needed lists the parameters by number, then what the root needs, operands
 // first, in depth-first order.
 func (c *Computation) Needed() []*Instr {
-	n := neededOrder{position: make(map[*Instr]int, len(c.Instrs))}
+	n := neededOrder{elsewhere: map[*Instr]int{}}
 	return n.of(c)
 }
 
@@ -217,9 +248,12 @@ func (c *Computation) Needed() []*Instr {
 // used again.
 type neededOrder struct {
 	order []*Instr
-	// Position of each instruction in order.
-	position map[*Instr]int
-	stack    []pendingInstr
+	// Position of each instruction in order: by its place, 1 more, 0 for one that was not
+	// visited; and of those whose place is not theirs.
+	instrs    []*Instr // of the computation
+	positions []int
+	elsewhere map[*Instr]int
+	stack     []pendingInstr
 }
 
 // A pendingInstr is an instruction of which the operands up to next were visited.
@@ -231,6 +265,9 @@ type pendingInstr struct {
 // of is Computation.Needed. The list is valid until the next call.
 func (n *neededOrder) of(c *Computation) []*Instr {
 	n.forget()
+	n.instrs = c.Instrs
+	n.positions = slices.Grow(n.positions, len(c.Instrs))[:len(c.Instrs)]
+	clear(n.positions)
 	for _, p := range c.Params {
 		n.add(p)
 	}
@@ -256,20 +293,39 @@ func (n *neededOrder) of(c *Computation) []*Instr {
 
 // add appends an instruction.
 func (n *neededOrder) add(i *Instr) {
-	n.position[i] = len(n.order)
+	at := len(n.order)
+	if n.inPlace(i) {
+		n.positions[i.place] = at + 1
+	} else {
+		n.elsewhere[i] = at
+	}
 	n.order = append(n.order, i)
 }
 
-// has reports whether an instruction was visited.
-func (n *neededOrder) has(i *Instr) bool {
-	_, ok := n.position[i]
-	return ok
+// inPlace reports whether an instruction has its own place.
+func (n *neededOrder) inPlace(i *Instr) bool {
+	return i.place < len(n.instrs) && n.instrs[i.place] == i
 }
+
+// position is that of an instruction, −1 for one that was not visited.
+func (n *neededOrder) position(i *Instr) int {
+	if n.inPlace(i) {
+		return n.positions[i.place] - 1
+	}
+	if at, ok := n.elsewhere[i]; ok {
+		return at
+	}
+	return -1
+}
+
+// has reports whether an instruction was visited.
+func (n *neededOrder) has(i *Instr) bool { return n.position(i) >= 0 }
 
 // forget empties the list and lets go of what was in it.
 func (n *neededOrder) forget() {
-	clear(n.position)
+	clear(n.elsewhere)
 	clear(n.order)
+	n.instrs = nil
 	clear(n.stack[:cap(n.stack)])
 	n.order = n.order[:0]
 	n.stack = n.stack[:0]

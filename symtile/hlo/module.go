@@ -50,6 +50,9 @@ type Instr struct {
 	Literal *Literal
 	// Pos is where the instruction begins in the source.
 	Pos Pos
+	// place is the number among the instructions of its computation, where the parser has
+	// made it; a copy that is in another computation has a wrong one.
+	place int
 }
 
 // Attrs are the attributes the project reasons about, typed. Everything else

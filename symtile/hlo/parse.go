@@ -366,6 +366,7 @@ type elementOf struct {
 // add appends an instruction to the computation.
 func (s *scope) add(i *Instr) {
 	s.byName[i.Name] = i
+	i.place = len(s.comp.Instrs)
 	s.comp.Instrs = append(s.comp.Instrs, i)
 }
 

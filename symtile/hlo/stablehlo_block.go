@@ -81,6 +81,7 @@ func (m *mlir) add(
 	i := m.newInstr(at.In(m.File))
 	i.Name, i.Op, i.Shape, i.Operands = UniqueName(b.names, name),
 		op, shape, m.operandList(operands)
+	i.place = len(b.comp.Instrs)
 	b.comp.Instrs = append(b.comp.Instrs, i)
 	return i
 }
