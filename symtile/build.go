@@ -141,7 +141,19 @@ func (b *builder) require(i *hlo.Instr, rule string, clause index.Clause) error 
 	if b.sizes != nil {
 		return refuse(i, rule, "these sizes break %s", clause)
 	}
-	return refuse(i, rule, "no size satisfies %s", clause)
+	known := func(b index.Bound) bool { _, ok := b.Expr.Value(); return ok }
+	if slices.ContainsFunc(clause, known) {
+		return refuse(i, rule, "%s, whatever the sizes of tiles", broken[rule])
+	}
+	return refuse(i, rule, "%s, whatever the sizes of tiles: none satisfies %s", broken[rule], clause)
+}
+
+// broken says of a rule what is wrong where no sizes satisfy its clause.
+var broken = map[string]string{
+	"digits":         "its tile takes elements at several distances, and has to be one run here",
+	"reshape-expand": "its tile crosses rows of the operand without being whole rows",
+	"reshape-stride": "its tile takes elements at a distance that does not divide the rows of the operand",
+	"reshape-unit":   "a tile of several elements would have to be a scalar",
 }
 
 // sequentialTile is the tiles of the dimensions that an accumulator reduces, in

@@ -140,3 +140,25 @@ func TestInlinedVisits(t *testing.T) {
 		}
 	}
 }
+
+// A tile that no sizes make legal is refused in words, by the name of the instruction.
+func TestNoSizes(t *testing.T) {
+	text := "t0 = f32[6,35] parameter(0)\n"
+	rows := []int{10, 21, 42, 14, 35, 6, 15, 5}
+	for k := range 40 {
+		d := rows[k%len(rows)]
+		text += fmt.Sprintf(
+			"r%[1]d = f32[%[3]d,%[4]d] reshape(t%[2]d)\nt%[1]d = f32[%[4]d,%[3]d] transpose(r%[1]d), dimensions={1,0}\n",
+			k+1, k, d, 210/d,
+		)
+	}
+	m, err := hlo.Parse("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var no *Untileable
+	_, err = Analyze(t.Context(), m.Entry)
+	if !errors.As(err, &no) || !strings.Contains(no.Reason, "whatever the sizes of tiles") {
+		t.Errorf("%v", err)
+	}
+}

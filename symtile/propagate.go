@@ -272,7 +272,7 @@ func UntileableReason(i *hlo.Instr) string {
 	switch _, row := propagators[i.Op]; {
 	case i.Unknown() != "":
 		return i.Unknown()
-	case i.Shape.DType.IsComplex():
+	case isComplex(i), slices.ContainsFunc(i.Operands, isComplex):
 		return "complex numbers are not computed"
 	case i.Op == hlo.OpMap:
 		if _, ok := singleOp(i.Attrs.ToApply); ok {
@@ -289,3 +289,6 @@ func UntileableReason(i *hlo.Instr) string {
 	}
 	return refusalReason(i.Op)
 }
+
+// isComplex reports whether an instruction is an array of complex numbers.
+func isComplex(i *hlo.Instr) bool { return i.Shape.DType.IsComplex() }

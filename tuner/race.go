@@ -440,7 +440,7 @@ func (r *race) dropSlower(best *candidate) {
 			continue
 		}
 		ratio := paired(x, best, dropConfidence)
-		if ratio.Lo > 1 && r.block-r.raced-r.watch.state.LeftOut >= need || farSlower(x, best) {
+		if ratio.Lo > 1 && r.blocks() >= need || farSlower(x, best) {
 			x.eliminated = true
 			x.trial.Dropped = true
 			r.whenStored(Dropped{
@@ -484,7 +484,7 @@ func (r *race) best() *candidate {
 // and beats it or loses to it beyond doubt, or the blocks are so many that the rest are
 // ties. Where a regret was asked for, blocks are taken until the budget is spent.
 func (r *race) done() bool {
-	blocks := r.block - r.raced - r.watch.state.LeftOut
+	blocks := r.blocks()
 	if blocks < 1 {
 		return r.defaultOnly || r.overrun()
 	}
@@ -502,6 +502,9 @@ func (r *race) done() bool {
 	}
 	return true
 }
+
+// blocks is the number of blocks of this visit that count.
+func (r *race) blocks() int { return r.block - r.raced - r.watch.state.LeftOut }
 
 // overrun reports whether checking has taken so much more than the budget that not even one
 // block is timed: then nothing is compared, and the default stays.

@@ -71,11 +71,12 @@ func attentionFLOPs(d []int64) int64 { return 4 * d[0] * d[1] * d[1] * d[2] }
 var families = map[string]family{
 	// Products of matrices: bound by arithmetic, except where one side is flat.
 	"sgemm": {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{minRatio: 0.95, minMeanRatio: 1.05}},
-	// Products of a matrix and a vector: bound by reading the matrix.
-	"gemv":         {peer: "openblas", memory: true, text: gemvText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
-	"gemv_columns": {peer: "openblas", memory: true, text: gemvColumnsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
-	"gevm":         {peer: "openblas", memory: true, text: gevmText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
-	"gevm_rows":    {peer: "openblas", memory: true, text: gevmRowsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
+	// Products of a matrix and a vector: bound by reading the matrix, which a copy of
+	// as many bytes does not have to do as fast.
+	"gemv":         {peer: "openblas", memory: true, reads: true, text: gemvText, goal: goal{minRatio: 0.95, minRoofShare: 0.97}},
+	"gemv_columns": {peer: "openblas", memory: true, reads: true, text: gemvColumnsText, goal: goal{minRatio: 0.95, minRoofShare: 0.97}},
+	"gevm":         {peer: "openblas", memory: true, reads: true, text: gevmText, goal: goal{minRatio: 0.95, minRoofShare: 0.97}},
+	"gevm_rows":    {peer: "openblas", memory: true, reads: true, text: gevmRowsText, goal: goal{minRatio: 0.95, minRoofShare: 0.97}},
 	// Two products with a softmax between them, as one fusion.
 	"attention": {peer: "openblas", flops: attentionFLOPs, text: attentionText, goal: goal{minRatio: 2}},
 	// Normalisations of rows: two passes over rows that stay in a cache.

@@ -15,6 +15,7 @@ import (
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/filter"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
@@ -25,7 +26,7 @@ var cacheCommand = command{
 
   cache ls                  one line a winner
   cache show ID             everything about one; ID is a fusion name or the start of a fingerprint
-  cache verify              checks every record
+  cache verify              checks every record; with -remeasure also what certificates claim
   cache merge OTHER.db      takes over what OTHER knows better; nothing is lost
   cache export [FILE]       JSON lines, the same records give the same bytes
   cache import [FILE]       reads an export
@@ -91,6 +92,8 @@ func runCache(c *call) error {
 	replace := c.replaceFlag()
 	var only filter.Filter
 	only.Define(c.FlagSet)
+	remeasure := c.Bool("remeasure", false, "cache verify: measure the plans of every certificate of -device again, and hold its claim against that")
+	device := c.deviceFlag()
 	args, err := c.parse(1, -1)
 	if err != nil {
 		return err
@@ -109,6 +112,8 @@ func runCache(c *call) error {
 		return usagef("unexpected argument %q", args[1+verb.maxArgs])
 	case used != "" && args[0] != "ls":
 		return usagef("-%s is a filter of cache ls", used)
+	case *remeasure && args[0] != "verify":
+		return usagef("-remeasure is for cache verify")
 	case *snapshot != "" && !verb.ofSnapshot:
 		return usagef("-snapshot is read by cache ls and show only")
 	}
@@ -117,9 +122,13 @@ func runCache(c *call) error {
 			return fmt.Errorf("cannot read the database: %w", err)
 		}
 	}
-	return verb.run(&cacheCall{
+	x := &cacheCall{
 		c, cache.Open(*db), *db, *snapshot, *replace, &only, args[1:],
-	})
+	}
+	if err := verb.run(x); err != nil || !*remeasure {
+		return err
+	}
+	return x.remeasure(device)
 }
 
 // cacheRowJSON is one line of cache ls -json.
@@ -358,6 +367,87 @@ func (c *cacheCall) verify() error {
 	}
 	fmt.Fprintf(c.out, "%d records, all sound\n", n)
 	return nil
+}
+
+// retestJSON is one line of cache verify -remeasure.
+type retestJSON struct {
+	Fusion string `json:"fusion"`
+	Plan   string `json:"plan"`
+	// Claimed regret, and the median one that was measured.
+	Claimed  float64 `json:"claimed"`
+	Measured float64 `json:"measured"`
+	// Refuted are plans that the winner is slower than by more than is claimed.
+	Refuted []string `json:"refuted,omitempty"`
+	// Visit is the state of the device meanwhile.
+	Visit cache.Visit `json:"visit"`
+	// Error is why the claim could not be measured.
+	Error string `json:"error,omitempty"`
+}
+
+// remeasure holds the claims of all certificates of a device against new measurements. A
+// claim that is refuted, and one that cannot be measured, is an error.
+func (c *cacheCall) remeasure(device deviceFlags) error {
+	b, err := backend(device)
+	if err != nil {
+		return err
+	}
+	if err := tuner.UseRates(c.ctx, c.db, b); err != nil {
+		return err
+	}
+	all, err := c.soundRecords(c.db)
+	if err != nil {
+		return err
+	}
+	id := kernels.IdentityOf(b)
+	t := &tuner.Tuner{Backend: b, Cache: c.db}
+	bad := false
+	for _, r := range all {
+		if r.Device != id.Device || r.Backend != id.Backend || r.Codegen != id.Revision {
+			continue
+		}
+		j := retest(c.ctx, t, &r)
+		bad = bad || j.Error != "" || len(j.Refuted) > 0
+		if c.json {
+			err = c.printJSON(j)
+		} else {
+			_, err = fmt.Fprintln(c.out, j)
+		}
+		if err = errors.Join(err, c.ctx.Err()); err != nil {
+			return err
+		}
+	}
+	if bad {
+		return errReported
+	}
+	return nil
+}
+
+// retest measures one claim; a record without one has no line of its own to defend.
+func retest(ctx context.Context, t *tuner.Tuner, r *cache.Record) retestJSON {
+	j := retestJSON{Fusion: r.Name, Plan: r.Plan, Claimed: r.Regret}
+	got, err := t.Retest(ctx, r)
+	var none *tuner.NoClaimError
+	switch {
+	case errors.As(err, &none):
+		j.Claimed = -1
+	case err != nil:
+		j.Error = err.Error()
+	}
+	j.Measured, j.Refuted, j.Visit = got.Regret, got.Refuted, got.Visit
+	return j
+}
+
+// String is the line for people.
+func (j retestJSON) String() string {
+	switch {
+	case j.Error != "":
+		return j.Fusion + ": " + j.Error
+	case j.Claimed < 0:
+		return j.Fusion + ": no claim"
+	case len(j.Refuted) > 0:
+		return fmt.Sprintf("%s: refuted: regret ≤ %.1f %% is claimed, and it is slower than %s by more", j.Fusion, 100*j.Claimed, strings.Join(j.Refuted, " and "))
+	}
+	return fmt.Sprintf("%s: holds: regret ≤ %.1f %% is claimed, %.1f %% measured", j.Fusion, 100*j.Claimed, 100*j.Measured)
 }
 
 // illegal are the errors of records that nobody has checked here and whose plans are

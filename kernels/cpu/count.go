@@ -41,6 +41,8 @@ type counts struct {
 	left, right float64
 	// Contiguous runs of elements that operands are read in.
 	pieces float64
+	// Rows of the operands of dots that parts of a contraction cut.
+	cut float64
 	// Elements of the results.
 	sums float64
 	// The same, each time terms are added to them.
@@ -496,7 +498,8 @@ func (c *counter) arrange(n int, size, runs float64) float64 {
 	}
 	rows := size / last
 	if c.turnsArrays(n) {
-		rows += turnedRow * size / c.last(info.op.Args[0])
+		read := c.last(info.op.Args[0])
+		rows += turnedRow * size / read
 	}
 	return rows
 }
@@ -538,6 +541,9 @@ func (c *counter) dot(n int, size, runs float64, ragged symtile.DimSet) float64 
 	k.left += x.Elements(left) * runs
 	k.right += x.Elements(right) * runs
 	k.pieces += (c.piecesOf(left) + c.piecesOf(right)) * runs
+	attrs := &info.op.Instr.Attrs
+	k.cut += c.cutRows(left, attrs.LHSContract) * runs
+	k.cut += c.cutRows(right, attrs.RHSContract) * runs
 	k.sums += size * k.programs
 	k.passes += size * runs
 	c.mask(left, runs, ragged)
@@ -586,9 +592,10 @@ func (c *counter) movement(n int, size, runs float64) {
 // turnsArrays reports whether an op moves rows of a parameter to columns of an output,
 // which takes a block of scratch and no more, however large the tile is.
 func (c *counter) turnsArrays(n int) bool {
-	op := c.ops[n].op
-	return op.Code == hlo.OpTranspose && !c.ops[n].keepsLast &&
-		c.ops[op.Args[0]].kind == opLoads && len(c.ops[n].users) == 0
+	x := &c.ops[n]
+	return x.op.Code == hlo.OpTranspose &&
+		!x.keepsLast && len(x.users) == 0 &&
+		c.ops[x.op.Args[0]].kind == opLoads
 }
 
 // hold counts the scratch of a pointwise op that stands for others: what one loop over a
@@ -662,6 +669,17 @@ func (c *counter) piecesOf(n int) float64 {
 		}
 	}
 	return c.extents.Elements(n) / max(1, run)
+}
+
+// cutRows is the rows of an operand along which its last dimension is contracted: parts
+// of the contraction read a piece of each.
+func (c *counter) cutRows(n int, contracted []int64) float64 {
+	sizes := c.extents.Sizes(n)
+	last := len(sizes) - 1
+	if c.ops[n].kind != opLoads || !slices.Contains(contracted, int64(last)) {
+		return 0
+	}
+	return c.extents.Elements(n) / float64(sizes[last])
 }
 
 // passesOverRows counts how often rows are read again from beyond the second cache.

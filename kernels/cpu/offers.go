@@ -45,8 +45,9 @@ func (x *pricer) facts() *facts {
 		f.reads += float64(s.Bytes())
 	}
 	for _, s := range kernels.OutputShapes(x.p.Physical) {
-		f.writes += float64(s.Bytes())
-		f.longest = max(f.longest, float64(s.Bytes()))
+		bytes := float64(s.Bytes())
+		f.writes += bytes
+		f.longest = max(f.longest, bytes)
 	}
 	if x.divided >= 0 {
 		i := x.p.Ops[x.divided].Instr
@@ -163,8 +164,9 @@ func offerSplits(f *facts) []int64 {
 // cache of two lanes keeps. What is listed of the last cache has no part in it, since a
 // hypervisor may list any.
 func offerStreams(f *facts) []int64 {
+	inside := beyondSecond * float64(f.spec.Second)
 	switch {
-	case f.dot || f.longest <= beyondSecond*float64(f.spec.Second):
+	case f.dot || f.longest <= inside:
 		return nil
 	case 2*f.longest >= float64(f.spec.last):
 		return throughCache

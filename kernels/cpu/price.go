@@ -317,6 +317,7 @@ func (x *pricer) dotShares(k *counts, base, lanes, parts float64, t []float64) {
 	products := packLeft*k.left + packRight*k.right + accumulateCost*k.passes +
 		jumpCost*k.pieces + dotRunCost*k.runs*parts
 	if parts > 1 {
+		products += jumpCost * k.cut * parts
 		products += partialSumCost * k.sums * (parts + sumCopies) * lanes
 	}
 	t[termPacking] = products * 2 / x.flops / lanes
@@ -386,11 +387,13 @@ func (x *pricer) memory(
 	}
 	c.traffic.order(c, float64(plan.Knob("group", 1)))
 	c.traffic.past(plan, x.spec.last)
+	kept := 2*c.traffic.bytes <= float64(x.spec.last)
 	wasted := max(1, memoryLine/2/max(k.innerRun, 1))
 	t[0] = k.touched / (x.bandwidth[0] * lanes)
 	for n := 1; n < len(levels); n++ {
-		if n == len(levels)-1 && 2*c.traffic.bytes <= float64(x.spec.last) {
-			t[n] = c.traffic.pastBytes() / (x.bandwidth[n] * lanes)
+		rate := x.bandwidth[n] * lanes
+		if kept && n == len(levels)-1 {
+			t[n] = c.traffic.pastBytes() / rate
 			break
 		}
 		inside := levels[n-1]
@@ -406,7 +409,7 @@ func (x *pricer) memory(
 			!inside.Shared && inside.Bytes > 0,
 			n == len(levels)-1,
 		)
-		t[n] = bytes * wasted / (x.bandwidth[n] * lanes)
+		t[n] = bytes * wasted / rate
 	}
 }
 

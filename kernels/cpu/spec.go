@@ -66,8 +66,11 @@ func believed(d kernels.Device) []kernels.Level {
 		return levels
 	}
 	l := &levels[last]
-	most := max(believedLeast, believedShare*int64(l.SharedBy(d.Lanes)))
-	l.Bytes = cmp.Or(l.Kept, min(l.Bytes, most))
+	most := believedShare * int64(l.SharedBy(d.Lanes))
+	most = max(believedLeast, most)
+	l.Bytes = cmp.Or(
+		l.Kept, min(l.Bytes, most),
+	)
 	return levels
 }
 

@@ -127,8 +127,10 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	m.normalize()
 	m.block = nil
 	if m.nonTemporal && m.isTranspose() {
+		shape := m.blockShape()
 		m.block = b.l.value(
-			"block", portable.Float32, noTile, m.blockShape().rows*m.blockShape().step()/4,
+			"block", portable.Float32, noTile,
+			shape.rows*shape.step()/4,
 		)
 		in.outs = append(in.outs, m.block)
 	}
@@ -513,7 +515,8 @@ const directRows = 64
 // blockShape is the shape of the blocks of a transpose.
 func (m *tileCopy) blockShape() blockShape {
 	for k, d := range m.dims {
-		if k != m.cols && d.to*m.width%vector.LineBytes != 0 {
+		bytes := d.to * m.width
+		if k != m.cols && bytes%vector.LineBytes != 0 {
 			return longBlock
 		}
 	}
@@ -563,7 +566,8 @@ func (m *tileCopy) transposeNonTemporal(
 	w *worker, f *vector.TransposeRoutine,
 	rows, cols int64, dst, src unsafe.Pointer,
 ) {
-	block, shape := w.addresses[m.block.id], m.blockShape()
+	block := w.addresses[m.block.id]
+	shape := m.blockShape()
 	toStep := m.dims[m.rows].to * m.width
 	fromStep := m.dims[m.cols].from * m.width
 	blockWidth := shape.cols / m.width

@@ -505,3 +505,33 @@ less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, 
 		t.Errorf("partitioned again it has %d fusions more, %v", len(r.Fusions), err)
 	}
 }
+
+// A text without a module is divided at its collectives, and else one fusion.
+func TestBareCollective(t *testing.T) {
+	const text = `
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] tanh(x)
+  z = f32[64,64] all-reduce(y), replica_groups={{0,1}}, to_apply=add
+  ROOT n = f32[64,64] negate(z)`
+	_, fusions := split(t, text, Options{})
+	if got := strings.Join(fusions, ", "); got != "tanh, negate" {
+		t.Errorf("the fusions are %s", got)
+	}
+	_, fusions = split(t, strings.Replace(text, "all-reduce(y), replica_groups={{0,1}}, to_apply=add", "exponential(y)", 1), Options{})
+	if got := strings.Join(fusions, ", "); got != "tanh exponential negate" {
+		t.Errorf("the fusions are %s", got)
+	}
+}
+
+// What reads complex numbers is in no fusion, as what makes them.
+func TestComplexOutside(t *testing.T) {
+	r, fusions := split(t, `HloModule m
+ENTRY e {
+  x = c64[64,64] parameter(0)
+  a = f32[64,64] abs(x)
+  ROOT n = f32[64,64] negate(a)
+}`, Options{})
+	if len(fusions) != 1 || len(r.Outside) != 1 || r.Outside[0].Reason != "complex numbers are not computed" {
+		t.Errorf("%v, outside %v", fusions, r.Outside)
+	}
+}

@@ -55,7 +55,12 @@ type transposedGemvKernel func(
 
 // A standingKernel adds products of a row of a, 32 terms a turn, to an element of
 // c or to two, where the terms of a and of each column of b are contiguous.
-type standingKernel func(turns int, a, b *byte, bcs int, c *byte)
+type standingKernel func(
+	turns int,
+	a, b *byte,
+	bcs int,
+	c *byte,
+)
 
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
 // two vectors of columns. masked[r−1] multiplies one vector, of which the mask

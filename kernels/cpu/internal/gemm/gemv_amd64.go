@@ -64,8 +64,10 @@ const standingTerms = 32
 // of both are contiguous, and there are enough of them for partial sums.
 func (p *product) usesStanding() bool {
 	return p.standing[0] != nil && p.m == 1 &&
-		p.b.row == p.bytes && p.a.col == p.bytes &&
-		p.b.col != p.bytes && p.k >= 4*standingTerms
+		p.b.row == p.bytes &&
+		p.a.col == p.bytes &&
+		p.b.col != p.bytes &&
+		p.k >= 4*standingTerms
 }
 
 // runStanding multiplies two columns at a time, which the hardware prefetches. A
@@ -74,16 +76,17 @@ func (p *product) usesStanding() bool {
 func (p *product) runStanding() {
 	turns := p.k / standingTerms
 	for j := 0; j < p.n; j += 2 {
-		kernel := p.standing[min(2, p.n-j)-1]
-		kernel(
+		columns := min(2, p.n-j)
+		p.standing[columns-1](
 			turns, p.a.first(),
 			p.b.at(0, j).first(),
 			p.b.col,
 			p.c.at(0, j).first(),
 		)
 	}
-	if k := turns * standingTerms; k < p.k {
-		p.subproduct(k, 0, p.n, p.k-k)
+	done := turns * standingTerms
+	if left := p.k - done; left > 0 {
+		p.subproduct(done, 0, p.n, left)
 	}
 }
 

@@ -15626,9 +15626,8 @@ TEXT ·standingF32Pair(SB), NOSPLIT, $0-40
 	MOVQ   turns+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   b+16(FP), DX
-	MOVQ   DX, BX
-	MOVQ   bcs+24(FP), SI
-	ADDQ   SI, BX
+	MOVQ   bcs+24(FP), BX
+	ADDQ   DX, BX
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2

@@ -84,7 +84,8 @@ func (f *family) blocking(c Caches, m, n, k int) blocking {
 		16,
 		c.panel()/(f.width()*f.bytes)/8*8,
 	)
-	if m > c.slab()/(depth*f.bytes) && f.width()*f.bytes <= 64 {
+	line := f.width()*f.bytes <= 64
+	if line && m > c.slab()/(depth*f.bytes) {
 		depth += depth / 3
 	}
 	b := blocking{terms: evenParts(k, depth, 8)}

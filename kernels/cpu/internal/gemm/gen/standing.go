@@ -20,27 +20,36 @@ func standing(name string, columns int) {
 	Pragma("noescape")
 	turns := Load(Param("turns"), GP64())
 	a := Load(Param("a"), GP64())
-	b := []reg.Register{Load(Param("b"), GP64())}
+	// The columns have an address each, and go through their terms together.
+	first := Load(Param("b"), GP64())
+	b := []reg.Register{first}
 	if columns > 1 {
-		b = append(b, GP64())
-		MOVQ(b[0], b[1])
-		ADDQ(Load(Param("bcs"), GP64()), b[1])
+		second := Load(Param("bcs"), GP64())
+		ADDQ(first, second)
+		b = append(b, second)
 	}
+	// Partial sums begin as zeros. Those of a column do not depend on whether another
+	// one is computed beside it, so that an odd number of columns makes no difference.
 	var sums [][standingChains]reg.VecVirtual
 	for range columns {
 		var s [standingChains]reg.VecVirtual
 		for k := range s {
-			s[k] = YMM()
-			VXORPS(s[k], s[k], s[k])
+			x := YMM()
+			VXORPS(x, x, x)
+			s[k] = x
 		}
 		sums = append(sums, s)
 	}
+	// A vector of a serves both columns, whose terms are operands in memory: twelve
+	// loads a turn, which is faster than any memory.
 	Label("turn")
 	for k := range standingChains {
 		x := YMM()
-		VMOVUPS(Mem{Base: a, Disp: 32 * k}, x)
-		for n := range columns {
-			VFMADD231PS(Mem{Base: b[n], Disp: 32 * k}, x, sums[n][k])
+		at := 32 * k
+		VMOVUPS(Mem{Base: a, Disp: at}, x)
+		for n, s := range sums {
+			y := Mem{Base: b[n], Disp: at}
+			VFMADD231PS(y, x, s[k])
 		}
 	}
 	for _, r := range append(b, a) {
@@ -48,21 +57,31 @@ func standing(name string, columns int) {
 	}
 	DECQ(turns)
 	JNZ(LabelRef("turn"))
+	// What c holds is added last, so that it takes part in no chain.
 	c := Load(Param("c"), GP64())
 	for n, s := range sums {
-		VADDPS(s[1], s[0], s[0])
-		VADDPS(s[3], s[2], s[2])
-		VADDPS(s[2], s[0], s[0])
-		high := XMM()
-		VEXTRACTF128(Imm(1), s[0], high)
-		VADDPS(high, s[0].AsX(), s[0].AsX())
-		VPERMILPS(Imm(0x0e), s[0].AsX(), high)
-		VADDPS(high, s[0].AsX(), s[0].AsX())
-		VPERMILPS(Imm(0x01), s[0].AsX(), high)
-		VADDSS(high, s[0].AsX(), s[0].AsX())
-		VADDSS(Mem{Base: c, Disp: 4 * n}, s[0].AsX(), s[0].AsX())
-		VMOVSS(s[0].AsX(), Mem{Base: c, Disp: 4 * n})
+		to := Mem{Base: c, Disp: 4 * n}
+		sum := addHalves(s)
+		VADDSS(to, sum, sum)
+		VMOVSS(sum, to)
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// addHalves adds all lanes of some vectors, always the second half to the first.
+func addHalves(s [standingChains]reg.VecVirtual) reg.VecVirtual {
+	all := s[0]
+	VADDPS(s[1], all, all)
+	VADDPS(s[3], s[2], s[2])
+	VADDPS(s[2], all, all)
+	high := XMM()
+	sum := all.AsX()
+	VEXTRACTF128(Imm(1), all, high)
+	VADDPS(high, sum, sum)
+	VPERMILPS(Imm(0x0e), sum, high)
+	VADDPS(high, sum, sum)
+	VPERMILPS(Imm(0x01), sum, high)
+	VADDSS(high, sum, sum)
+	return sum.(reg.VecVirtual)
 }
