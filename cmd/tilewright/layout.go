@@ -478,6 +478,8 @@ func (f *layoutFlags) drawn(l *layout.Layout) (*layout.Layout, error) {
 		return l, err
 	}
 	rank := len(p.Source)
+	// Another order of the outer dimensions, or of the tiles, is no tiled layout of
+	// the array: its positions are those of ToPacked only.
 	inOrder := len(p.OuterDimsPerm) == 0 && slices.Equal(l.Physical, p.Source)
 	for k, d := range p.InnerDimsPos {
 		inOrder = inOrder && d == rank-len(p.InnerDimsPos)+k
