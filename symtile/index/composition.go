@@ -257,7 +257,7 @@ func (c *Composition) Solve() (ops int) {
 	if c.settled() {
 		return c.keepTyped(ops)
 	}
-	if c.spared {
+	if c.spared && c.mayBind() {
 		c.thorough = true
 		ops = c.solve(firstStyle)
 	}
@@ -280,6 +280,21 @@ func (c *Composition) settled() bool {
 		}
 	}
 	return true
+}
+
+// mayBind reports whether a bound that was not checked does not follow from the normal
+// form of the dimension.
+func (c *Composition) mayBind() bool {
+	for i := 1; i < len(c.stages) && !c.domain.empty; i++ {
+		l := &c.stages[i]
+		for j, in := range l.in {
+			x := c.vals[l.ins[j]]
+			if !l.checked[j] && !in.Covers(c.domain.r.sharpRange(x)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fittedResult is the number of operations from which results are compared with
@@ -618,6 +633,7 @@ func (c *Composition) gather(out []lin) []lin {
 type typedCost struct {
 	ops int
 	c   int64
+	sum bool // a sum, whose sign may be free
 }
 
 // findChecked finds the dimensions whose bounds say something: interval arithmetic does
@@ -701,7 +717,7 @@ func (t *schedule) stepCost(s *scheduleStep, costs []typedCost) (n typedCost) {
 
 // sumStepCost is stepCost of a sum.
 func (t *schedule) sumStepCost(s *scheduleStep, costs []typedCost) (n typedCost) {
-	n.c = s.c
+	n.c, n.sum = s.c, true
 	for _, u := range t.terms[s.at:s.end] {
 		x := costs[u.val]
 		n.ops += x.ops + 1
@@ -716,9 +732,8 @@ func (t *schedule) sumStepCost(s *scheduleStep, costs []typedCost) (n typedCost)
 	if n.c == 0 {
 		n.ops--
 	}
-	if n.c <= 0 && !slices.ContainsFunc(t.terms[s.at:s.end], func(u scheduleTerm) bool {
-		return u.k != -1
-	}) {
+	signed := func(u scheduleTerm) bool { return u.k != -1 || costs[u.val].sum }
+	if n.c <= 0 && !slices.ContainsFunc(t.terms[s.at:s.end], signed) {
 		n.ops++ // a lone negation
 	}
 	n.ops = max(n.ops, 0)

@@ -283,7 +283,7 @@ func (f *fitting) shorterAtom(id int32, depth int, alone bool) lin {
 		return one
 	}
 	// The quotient may be constant where its dividend is not.
-	if !alone {
+	if !alone && !r.settled(one) && !f.reaches(&a) {
 		x, ok := f.whole(one, r.minCost(one))
 		if ok {
 			return x
@@ -297,6 +297,17 @@ func (f *fitting) shorterAtom(id int32, depth int, alone bool) lin {
 		return r.mod(y, a.d)
 	}
 	return r.div(y, a.d)
+}
+
+// reaches reports whether the quotient a is of a variable alone over three periods or
+// more, which sums that bound it leave as they are: it is no line then.
+func (f *fitting) reaches(a *atom) bool {
+	y := f.d.r.lin(a.y)
+	if len(y.t) > 1 || a.kind == atomMod || len(f.d.r.facts.congr) > 0 {
+		return false
+	}
+	b := &f.d.r.atoms[y.t[0].a]
+	return b.kind == atomVar && width(b.in)/a.d >= 3
 }
 
 // quotients counts the quotients in x, those inside of others too, up to 2.
