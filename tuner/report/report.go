@@ -104,7 +104,7 @@ func summary(v view) []summaryCell {
 // outcomes summarises the winners of a view, of which there is at least one.
 func outcomes(v view) []summaryCell {
 	faster, samples := 0, 0
-	logSum, maxRegret := 0.0, 0.0
+	logSum, maxRegret := 0.0, -1.0 // no regret is stated
 	for _, f := range v.Fusions {
 		if f.Beaten {
 			faster++
