@@ -93,16 +93,6 @@ func (h *Hit) SafeDiff(now map[string]string) []string {
 	return SafeDiff(stored, now)
 }
 
-// SafeText is the canonical text of a safe context: a JSON object with sorted
-// names. A compiler computes its own once and compares it with Hit.Safe.
-func SafeText(safe map[string]string) string {
-	text, err := json.Marshal(safe)
-	if err != nil || len(safe) == 0 { // maps of strings always marshal
-		return "{}"
-	}
-	return string(text)
-}
-
 // The bits of the byte of flags.
 const (
 	flagChecked = 1 << iota

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -83,4 +84,14 @@ func SafeDiff(stored, now map[string]string) []string {
 	}
 	slices.Sort(diff)
 	return diff
+}
+
+// SafeText is the canonical text of a safe context: a JSON object with sorted
+// names. A compiler computes its own once and compares it with Hit.Safe.
+func SafeText(safe map[string]string) string {
+	text, err := json.Marshal(safe)
+	if err != nil || len(safe) == 0 { // maps of strings always marshal
+		return "{}"
+	}
+	return string(text)
 }

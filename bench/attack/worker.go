@@ -162,10 +162,13 @@ const compiledPlans = 4
 
 // An uncompiledError is about a plan that is offered and cannot be compiled.
 type uncompiledError struct {
+	// Names of the fusion and of its plan, which is "default" where there is none.
 	fusion, plan string
-	err          error
+	// Why the backend, or Close, refuses it.
+	err error
 }
 
+// Error names the fusion and the plan.
 func (e *uncompiledError) Error() string {
 	return fmt.Sprintf("%s: %s: %.200q", e.fusion, e.plan, e.err.Error())
 }

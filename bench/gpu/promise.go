@@ -224,7 +224,7 @@ func shortfalls(text string) (all []*shortfall, err error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		f := strings.SplitN(line, "|", 4)
+		f := strings.SplitN(line, " | ", 4)
 		if len(f) != 4 {
 			return nil, fmt.Errorf("known.txt: %q: expected promise | kernels | bound | cause", line)
 		}

@@ -284,6 +284,8 @@ func (c *cacheCall) showRecord(r cache.Record) {
 	if saw := kernels.ParseSampleQuality(r.Evidence).String(); saw != "" {
 		fmt.Fprintf(c.out, "meanwhile: %s\n\n", saw)
 	}
+	// Of a snapshot there is nothing else to print: it has what a compiler asks
+	// for, and the database has the evidence.
 	if r.Canonical == "" {
 		fmt.Fprintln(c.out, "A snapshot has neither samples nor the text of the fusion.")
 		return

@@ -157,12 +157,12 @@
 // the widest vectors; once counts a sector once a warp; fixed names the
 // variables of a part with one value, which its map leaves out.
 //
-// devices: {"devices": [{"name", "about", "device", "revision", "safe",
-// "lanes", "flops", "levels": [{"name", "bytes", "shared", "bandwidth"}],
-// "calibration", "missing"}]}; a backend that is not there has missing, the reason.
 // cache verify -remeasure prints a document for each record: {"fusion", "plan",
 // "claimed", "measured", "refuted", "visit", "error"}.
 //
+// devices: {"devices": [{"name", "about", "device", "revision", "safe",
+// "lanes", "flops", "levels": [{"name", "bytes", "shared", "bandwidth"}],
+// "calibration", "missing"}]}; a backend that is not there has missing, the reason.
 // calibration is where stored rates come from: {"when", "by", "quick", "busy",
 // "spread" of the flops and of each level, "mismeasured"}. calibrate prints the
 // document of its device.

@@ -408,6 +408,8 @@ func (c *call) recordsOf(db, snapshot string) ([]cache.Record, error) {
 		return nil, err
 	}
 	defer s.Close()
+	// A damaged record is warned of, as one of a database is. It has no key by which
+	// it could be removed: the snapshot is published again.
 	var all []cache.Record
 	for r, err := range s.All() {
 		if err != nil {

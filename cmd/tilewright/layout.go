@@ -391,7 +391,11 @@ func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 		}
 	}
 	if f.svg != "" && f.threads == "" {
-		page, err := draw.LayoutSVG(l, layout.Sectors{})
+		drawn, err := f.drawn(l)
+		if err != nil {
+			return nil, err
+		}
+		page, err := draw.LayoutSVG(drawn, layout.Sectors{})
 		if err != nil {
 			return nil, err
 		}
@@ -464,6 +468,32 @@ func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
 		}
 	}
 	return nil
+}
+
+// drawn is the layout that -svg draws: with -pack that of the packed array, which a
+// layout in tiles has too where the last dimensions are packed in their order.
+func (f *layoutFlags) drawn(l *layout.Layout) (*layout.Layout, error) {
+	p, err := f.parsePack(l)
+	if err != nil || p == nil || p.Unpack {
+		return l, err
+	}
+	rank := len(p.Source)
+	// Another order of the outer dimensions, or of the tiles, is no tiled layout of
+	// the array: its positions are those of ToPacked only.
+	inOrder := len(p.OuterDimsPerm) == 0 && slices.Equal(l.Physical, p.Source)
+	for k, d := range p.InnerDimsPos {
+		inOrder = inOrder && d == rank-len(p.InnerDimsPos)+k
+	}
+	if !inOrder {
+		return nil, fmt.Errorf("-svg draws a pack of the last dimensions in their order, of an array in row-major order, without outer_dims_perm")
+	}
+	order := make([]string, rank)
+	for k := range order {
+		order[k] = strconv.Itoa(rank - 1 - k)
+	}
+	text, _, _ := strings.Cut(l.String(), "{")
+	tiles := strings.ReplaceAll(strings.Trim(fmt.Sprint(p.InnerTiles), "[]"), " ", ",")
+	return layout.Parse(fmt.Sprintf("%s{%s:T(%s)}", text, strings.Join(order, ","), tiles))
 }
 
 // showPack describes a pack operation and, if memory is given, judges it.

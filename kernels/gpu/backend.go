@@ -481,7 +481,8 @@ type Resources struct {
 // them, to be compared with what an assembler says.
 type Footprint struct {
 	PTX string
-	// Estimated is what the price of the plan is computed from.
+	// Estimated is what the first kernel takes, found as the price is: of its walk of the
+	// tiling, not of the text.
 	Estimated Resources
 	// Launched is the shared memory and the threads that each kernel is launched with;
 	// registers are the assembler's to choose.
@@ -510,8 +511,6 @@ func FootprintOf(p *symtile.Program, plan kernels.Plan, s device.Spec) (Footprin
 		return f, err
 	}
 	c := m.candidate(plan.Tiles, m.set(plan.Tiles), k)
-	e := &f.Estimated
-	e.Registers, e.Shared, e.Threads = m.needs(c)
-	e.Spills = m.spills(c) > 0
+	f.Estimated = m.resources(c)
 	return f, nil
 }

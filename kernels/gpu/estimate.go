@@ -136,6 +136,8 @@ type candidate struct {
 	// Registers of a thread for operands of a product, and for those of the next
 	// iteration that it loads itself because there is one slot.
 	operands float64
+	// How the product with the most of them is computed.
+	unit productUnit
 	// Iterations of the longest loop over operands of a product.
 	iterations float64
 	// Bytes between memory and all blocks.
@@ -439,6 +441,7 @@ func (m *estimate) dot(
 	warps := float64(k.warps)
 	sums := math.Ceil(m.elements(n) / (warps * device.WarpThreads))
 	c.partials += sums
+	c.unit = max(c.unit, m.unit(n, k))
 	if m.tensor[k.tf32][n] {
 		m.multiply(n, k, contracted, runs, c, l)
 		return
@@ -545,6 +548,17 @@ func (m *estimate) stagedOperands() {
 			m.staged[n] = op.Args[0]
 		}
 	}
+}
+
+// unit is what computes a product.
+func (m *estimate) unit(n int, k knobs) productUnit {
+	switch {
+	case !m.tensor[k.tf32][n]:
+		return unitFMA
+	case m.byGroups(n, k):
+		return unitWGMMA
+	}
+	return unitMMA
 }
 
 // multiply adds what tensor cores do in all runs of a product.
@@ -925,10 +939,47 @@ func (m *estimate) spills(c candidate) float64 {
 	return 2 * 4 * short * float64(threads) * max(1, c.iterations)
 }
 
-// registers is what a thread needs: addresses, results, operands of a product, or the
-// elements that are unrolled.
-func (c candidate) registers() float64 {
-	return baseRegisters + max(c.partials+c.operands, min(c.slots, 2*unrolled))
+// A productUnit is what computes a product.
+type productUnit int
+
+// In the order in which one stands for a kernel that has several.
+const (
+	unitNone productUnit = iota
+	unitFMA
+	unitMMA
+	unitWGMMA
+)
+
+// addressRegisters is what ptxas 12.9 and 13.5 give a thread beside its results and
+// operands, as most kernels of bench/gpu show: fragments of mma.sync are addressed by one
+// register and immediate offsets, descriptors of wgmma and the operands of multiply-adds,
+// which are loaded some steps ahead, take more.
+var addressRegisters = [...]float64{
+	unitNone:  22,
+	unitFMA:   36,
+	unitMMA:   6,
+	unitWGMMA: 26,
+}
+
+// registers is what a thread of a compiler's kernel needs, for the price: addresses,
+// results, operands of a product, or the elements that are unrolled.
+func (c candidate) registers() float64 { return baseRegisters + c.values() }
+
+// values is the registers of a thread for what is computed.
+func (c candidate) values() float64 {
+	return max(c.partials+c.operands, min(c.slots, 2*unrolled))
+}
+
+// resources is what the kernel of this package takes. Its registers are fewer than those
+// of the price, with which the timings of Triton's kernels are ranked better.
+func (m *estimate) resources(c candidate) Resources {
+	r := Resources{Spills: m.spills(c) > 0}
+	r.Registers, r.Shared, r.Threads = m.needs(c)
+	if _, given := m.threads(c.knobs); given == 0 {
+		own := addressRegisters[c.unit] + c.values()
+		r.Registers = int(min(own, float64(m.spec.ThreadRegisters)))
+	}
+	return r
 }
 
 // fits reports whether a block of the candidate fits the device.
