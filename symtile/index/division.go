@@ -377,8 +377,12 @@ func (r *Ring) noteExact(id int32, x lin, d, c int64) {
 	}
 }
 
-// setExact notes that by·atom = x − off.
+// setExact notes that by·atom = x − off, unless x has the atom itself: x is put for the
+// atom as long as there is one, which would not end.
 func (r *Ring) setExact(id int32, x lin, by, off int64) {
+	if x.coefficient(id) != 0 {
+		return
+	}
 	of := r.form(x)
 	a := &r.atoms[id]
 	a.exact = true
