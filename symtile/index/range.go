@@ -480,34 +480,3 @@ func congruenceMul(m, r, n, s int64) (int64, int64) {
 	}
 	return g, floorMod(rs, g)
 }
-
-// readRange is the sharp range of form id, kept for the next time.
-func (r *Ring) readRange(id int32) Interval {
-	x := r.lin(id)
-	in := r.looseRange(x)
-	if len(x.t) > 1 {
-		to := r.reader()
-		in = in.Meet(to.sharpRange(r.copyInto(to, x)))
-		r.noteFired(to)
-	}
-	r.forms[id].in, r.forms[id].ranged = in, true
-	return in
-}
-
-// Range bounds e over the ranges of its variables. It holds every value of e and
-// may be wider than the truth. Ends that int64 cannot hold are its least and
-// greatest value.
-func (e Expr) Range() Interval {
-	defer e.lock().Unlock()
-	if f := &e.r.forms[e.id]; f.ranged {
-		return f.in
-	}
-	return e.r.readRange(e.id)
-}
-
-// Congruence returns m ≥ 0 and r with e ≡ r (mod m) always; m = 0 means that e is
-// the constant r, m = 1 that nothing is known.
-func (e Expr) Congruence() (m, r int64) {
-	defer e.lock().Unlock()
-	return e.r.congruence(e.lin())
-}
