@@ -16,7 +16,7 @@ import "github.com/tilewright/tilewright/kernels"
 // the next time.)
 var knobs = kernels.KnobTable[*facts]{
 	{Name: "threads", Priced: true, Min: 1, Max: 1024, Absent: "one for each core", Offers: offerThreads},
-	{Name: "group", Priced: true, Min: 1, Max: 1 << 20, Default: 1, Absent: "one row of tiles: the last dimension fastest", Offers: offerGroups},
+	{Name: "group", Priced: true, Min: 1, Max: maxGroup, Default: 1, Absent: "one row of tiles: the last dimension fastest", Offers: offerGroups},
 	{Name: "splitk", Priced: true, Min: 1, Max: 64, Default: 1, Absent: "1: a tile program does whole contractions and reductions", Offers: offerSplits},
 	{Name: "pack", Min: 0, Max: 1, Absent: "operands of dots are read where they are, or packed in scratch, as their shapes suggest", Offers: offerPacks},
 	{Name: "online", Priced: true, Min: 0, Max: 1, Default: 1, Absent: "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each"},

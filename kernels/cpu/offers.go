@@ -103,6 +103,9 @@ func offerThreads(f *facts) []int64 {
 	return nil
 }
 
+// maxGroup bounds the rows of tiles of a group.
+const maxGroup = 1 << 20
+
 // offerGroups offers orders for rows and columns of tiles: of dots a few group sizes,
 // since programs of one row share an operand and those of one column the other; of
 // anything else the columns' order, which is the sequence in memory of what is
@@ -112,16 +115,13 @@ func offerGroups(f *facts) []int64 {
 		f.reads+f.writes < float64(f.spec.last)/8 {
 		return nil
 	}
-	if !f.dot {
-		return []int64{f.rows}
-	}
 	var groups []int64
-	for _, g := range []int64{2, 4, 8} {
-		if g < f.rows {
+	for _, g := range []int64{2, 4, 8, f.rows} {
+		if g == f.rows || f.dot && g < f.rows {
 			groups = append(groups, g)
 		}
 	}
-	return append(groups, f.rows)
+	return slices.DeleteFunc(slices.Compact(groups), func(g int64) bool { return g > maxGroup })
 }
 
 // offerPacks offers both for dots that take long enough for it to matter.

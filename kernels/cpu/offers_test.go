@@ -120,13 +120,13 @@ func TestDefaultIsFirst(t *testing.T) {
 // What is offered of fusions whose rows are too long for row kernels, and which then
 // take scratch, can be compiled: tiles may be larger than the scratch.
 func TestLargeTilesFitScratch(t *testing.T) {
-	for _, file := range []string{"long_rows.hlo", "long_sums.hlo", "far_rows.hlo"} {
+	for _, file := range []string{"long_rows.hlo", "long_sums.hlo", "far_rows.hlo", "many_rows.hlo"} {
 		text, err := os.ReadFile("testdata/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, dtype := range []string{"f32", "f64", "s64"} {
-			for _, rows := range []string{"64", "1048577", "2147483648"} {
+			for _, rows := range []string{"64", "1048577", "2097169", "2147483648"} {
 				source := strings.NewReplacer("f32", dtype, "ROWS", rows).Replace(string(text))
 				t.Run(file+" "+dtype+" "+rows, func(t *testing.T) {
 					compileSome(t, kerneltest.Program(t, source))
