@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
@@ -173,7 +174,7 @@ type Winner struct {
 	// Differs lists how what a nearest plan was measured for differs from what was
 	// asked.
 	Differs []string `json:"differs,omitempty"`
-	// Reason why there is no plan.
+	// Reason why there is no plan, or why it is not the stored winner: that is damaged.
 	Reason string `json:"reason,omitempty"`
 	// Safe lists how the safe context of the record differs from the device's.
 	Safe []string `json:"safe,omitempty"`
@@ -198,6 +199,17 @@ type Evidence struct {
 	Provisional bool `json:"provisional,omitempty"`
 	// DefaultError is how the default plan failed its check.
 	DefaultError string `json:"defaultError,omitempty"`
+	// When the winner was measured (RFC 3339), and by which tool.
+	When string `json:"when,omitempty"`
+	By   string `json:"by,omitempty"`
+}
+
+// dateText is a date of a record; empty where there is none.
+func dateText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // Get answers for a fingerprint. A miss is "none": there is no fusion to make a plan
@@ -245,6 +257,8 @@ func (s *Store) published(w *Winner, key *cache.Key) error {
 		Ties:        hit.Ties(),
 		Checked:     hit.Checked,
 		Provisional: hit.Provisional,
+		When:        dateText(hit.When()),
+		By:          string(hit.By),
 	}
 	return nil
 }
@@ -271,6 +285,8 @@ func (s *Store) stored(w *Winner, key *cache.Key) error {
 		Checked:      r.Checked,
 		Provisional:  r.Provisional,
 		DefaultError: r.DefaultFailure(),
+		When:         dateText(r.When),
+		By:           r.By,
 	}
 	return nil
 }
@@ -313,6 +329,7 @@ func (s *Store) missed(ctx context.Context, c *hlo.Computation) Winner {
 	w.Predicted = a.Untimed
 	w.Differs = a.Differs
 	w.Safe = a.SafeGap
+	w.Reason = a.Damage
 	if a.Default != "" {
 		w.Evidence = &Evidence{
 			Default:     a.Default,
@@ -321,6 +338,8 @@ func (s *Store) missed(ctx context.Context, c *hlo.Computation) Winner {
 			Ties:        a.Ties,
 			Checked:     a.Checked,
 			Provisional: a.Provisional,
+			When:        dateText(a.When),
+			By:          a.By,
 		}
 	}
 	return w
@@ -394,7 +413,7 @@ func (s *Store) Lookup(ctx context.Context, text, fusion string, exact bool) (*L
 			continue
 		}
 		w, err := s.Get(f.print)
-		if err != nil {
+		if err != nil && (exact || !s.isOneRecord(err)) {
 			return nil, err
 		}
 		w.Fusion = f.Name
@@ -405,6 +424,13 @@ func (s *Store) Lookup(ctx context.Context, text, fusion string, exact bool) (*L
 		return nil, fmt.Errorf("there is no fusion %q", fusion)
 	}
 	return l, s.setDefaults(ctx, l, text, missed)
+}
+
+// isOneRecord reports whether an error is that of one damaged record, beside which there
+// are others.
+func (s *Store) isOneRecord(err error) bool {
+	var damaged *cache.DamagedError
+	return errors.As(err, &damaged) || s.snapshot != nil && errors.Is(err, cache.ErrDamaged)
 }
 
 // setDefaults replaces the answers of fusions that were missed.

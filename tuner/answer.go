@@ -63,6 +63,9 @@ type Answer struct {
 	// know it.
 	DefaultFailure string
 	SafeGap        []string // how the safe context it was measured in differs
+	// Damage says why the stored winner of this fusion could not be read; the answer is
+	// another one then. It is empty where there is none, or it was read.
+	Damage string
 }
 
 // An UnansweredError is the error of a fusion of which nothing is stored and which has
@@ -88,13 +91,19 @@ func IsUnanswered(err error) bool {
 
 // Answer answers for every fusion that has tiles: with its winner, with the nearest
 // one whose plan is legal for it, or with the backend's default plan. Nothing is
-// measured. The error is that of a damaged record, an *UnansweredError, or the cause of
-// a ctx that ended before there was an answer.
+// measured. A stored winner that is damaged is left out (Answer.Damage). The error is
+// that of a file that cannot be read, an *UnansweredError, or the cause of a ctx that
+// ended before there was an answer.
 func (s Snapshot) Answer(ctx context.Context, c *hlo.Computation, b kernels.Backend) (Answer, error) {
 	id := kernels.IdentityOf(b)
 	var hit cache.Hit
 	q := question(c, id)
-	if found, err := s.Get(&q.Key, &hit); found || err != nil {
+	found, err := s.Get(&q.Key, &hit)
+	damage := ""
+	switch {
+	case errors.Is(err, cache.ErrDamaged):
+		damage = err.Error()
+	case found || err != nil:
 		return hitAnswer(&hit, id, err)
 	}
 	p, err := symtile.Analyze(ctx, c)
@@ -103,10 +112,13 @@ func (s Snapshot) Answer(ctx context.Context, c *hlo.Computation, b kernels.Back
 	}
 	if found, _, err := s.Nearest(&q, &hit); found && err == nil {
 		if a, err := hitAnswer(&hit, id, nil); err == nil && a.adapt(&q, storedKey(&hit), b, p) {
+			a.Damage = damage
 			return a, nil
 		}
 	}
-	return predict(ctx, b, p)
+	a, err := predict(ctx, b, p)
+	a.Damage = damage
+	return a, err
 }
 
 // AnswerFrom is Snapshot.Answer from a database, all of whose records are read where
@@ -115,10 +127,14 @@ func AnswerFrom(ctx context.Context, db *cache.DB, c *hlo.Computation, b kernels
 	id := kernels.IdentityOf(b)
 	q := question(c, id)
 	r, found, err := db.Get(q.Key)
-	if err != nil {
+	damage := ""
+	var damaged *cache.DamagedError
+	switch {
+	case errors.As(err, &damaged):
+		damage = err.Error()
+	case err != nil:
 		return Answer{}, err
-	}
-	if found {
+	case found:
 		return recordAnswer(&r, id)
 	}
 	p, err := symtile.Analyze(ctx, c)
@@ -127,10 +143,13 @@ func AnswerFrom(ctx context.Context, db *cache.DB, c *hlo.Computation, b kernels
 	}
 	if r, found, _, err := db.Nearest(&q); found && err == nil {
 		if a, err := recordAnswer(&r, id); err == nil && a.adapt(&q, r.Key, b, p) {
+			a.Damage = damage
 			return a, nil
 		}
 	}
-	return predict(ctx, b, p)
+	a, err := predict(ctx, b, p)
+	a.Damage = damage
+	return a, err
 }
 
 // question is what is asked of a database or a snapshot.
@@ -211,7 +230,7 @@ func (a *Answer) adapt(q *cache.Question, from cache.Key, b kernels.Backend, p *
 	}
 	a.Basis = Nearest
 	a.Plan = plan
-	a.Differs = differences(q, from)
+	a.Differs = differences(q, from, a.Untimed)
 	if from.Fusion != q.Fusion {
 		a.Seconds, a.Untimed = seconds, true
 		a.Default, a.DefaultSeconds = "", 0
@@ -220,16 +239,20 @@ func (a *Answer) adapt(q *cache.Question, from cache.Key, b kernels.Backend, p *
 	return true
 }
 
-// differences are for people.
-func differences(q *cache.Question, from cache.Key) (all []string) {
+// differences are for people. A device that cannot time has measured nothing.
+func differences(q *cache.Question, from cache.Key, untimed bool) (all []string) {
+	how := "measured"
+	if untimed {
+		how = "chosen by price"
+	}
 	if from.Fusion != q.Fusion {
-		all = append(all, "measured for other extents")
+		all = append(all, how+" for other extents")
 	}
 	if from.Codegen != q.Codegen {
-		all = append(all, fmt.Sprintf("measured with revision %s of the code generator, now %s", from.Codegen, q.Codegen))
+		all = append(all, fmt.Sprintf("%s with revision %s of the code generator, now %s", how, from.Codegen, q.Codegen))
 	}
 	if from.Device != q.Device {
-		all = append(all, "measured on "+from.Device)
+		all = append(all, how+" on "+from.Device)
 	}
 	return all
 }

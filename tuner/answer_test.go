@@ -1,7 +1,9 @@
 package tuner
 
 import (
+	"bytes"
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,5 +81,53 @@ func TestAnswers(t *testing.T) {
 	a = both(t, tn.Cache, small.Entry, l)
 	if a.Plan.Tiles[0] != 8 || a.Basis != Nearest || a.Regret != -1 || !a.Untimed || a.Differs[0] != "measured for other extents" {
 		t.Errorf("another shape: %+v", a)
+	}
+}
+
+// A stored winner that is damaged is left out of an answer, which says so; a database or
+// snapshot without damage says nothing.
+func TestAnswerBesideDamage(t *testing.T) {
+	l := newLab(6, 0.02, 2e-3, 1e-3)
+	path := filepath.Join(t.TempDir(), "t.db")
+	tn := l.tuner(path, Options{})
+	tuned, err := tn.Tune(t.Context(), fusionOf(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot := filepath.Join(t.TempDir(), "snapshot")
+	if _, err := tn.Cache.PublishOver(snapshot); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, path, `"plan":"`+tuned.Record.Plan)
+	spoil(t, snapshot, tuned.Record.Plan)
+	fromDB, err := AnswerFrom(t.Context(), cache.Open(path), fusionOf(t), l)
+	if err != nil || fromDB.Damage == "" || fromDB.Basis == Exact {
+		t.Errorf("the database says %+v, %v", fromDB, err)
+	}
+	s, err := OpenSnapshot(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	fromSnapshot, err := s.Answer(t.Context(), fusionOf(t), l)
+	if err != nil || fromSnapshot.Damage == "" || fromSnapshot.Basis == Exact {
+		t.Errorf("the snapshot says %+v, %v", fromSnapshot, err)
+	}
+}
+
+// spoil flips a bit of every place in a file that has a text.
+func spoil(t *testing.T, path, text string) {
+	t.Helper()
+	all, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(all, []byte(text)) {
+		t.Fatalf("%s has no %q", path, text)
+	}
+	other := []byte(text)
+	other[len(other)-1] ^= 1
+	if err := os.WriteFile(path, bytes.ReplaceAll(all, []byte(text), other), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

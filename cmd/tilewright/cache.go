@@ -475,8 +475,12 @@ func (c *cacheCall) illegal() error {
 // records of one key the one with better evidence is kept, with the samples of
 // both.
 func (c *cacheCall) merge() error {
-	if _, err := os.Stat(c.args[0]); err != nil {
+	from, err := os.Stat(c.args[0])
+	if err != nil {
 		return err
+	}
+	if into, err := os.Stat(c.db.Path()); err == nil && os.SameFile(from, into) {
+		return fmt.Errorf("%s cannot be merged into itself", c.args[0])
 	}
 	kept, total, err := c.db.Merge(cache.Open(c.args[0]))
 	return c.reportMerged(kept, total, err)

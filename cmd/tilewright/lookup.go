@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -63,6 +64,8 @@ type lookupJSON struct {
 	DefaultError string `json:"defaultError,omitempty"`
 	// Untimed says that Seconds and Speedup are predictions of the cost model.
 	Untimed bool `json:"untimed,omitempty"`
+	// Damage says why the stored winner could not be read: the answer is another one.
+	Damage string `json:"damage,omitempty"`
 	// Provisional says that the race is not over, or that only the default plan was
 	// timed.
 	Provisional bool `json:"provisional,omitempty"`
@@ -215,6 +218,9 @@ func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (loo
 	if tuner.IsUnanswered(err) && w.required {
 		err = nil
 	}
+	if err == nil && a.Damage != "" && w.required {
+		err = errors.New(a.Damage)
+	}
 	if err != nil {
 		return j, err
 	}
@@ -289,6 +295,7 @@ func (j *lookupJSON) fill(a *tuner.Answer) {
 	j.Safe = a.SafeGap
 	j.Untimed = a.Untimed
 	j.Provisional = a.Provisional
+	j.Damage = a.Damage
 	j.DefaultError = a.DefaultFailure
 	j.By = a.By
 	if !a.When.IsZero() {
@@ -314,6 +321,9 @@ func (j lookupJSON) print(c *call) error {
 
 // notes are what a person should know beside the plan.
 func (j lookupJSON) notes() (all []string) {
+	if j.Damage != "" {
+		all = append(all, j.Damage)
+	}
 	switch {
 	case j.Basis == tuner.Nearest:
 		all = append(all, "no winner is stored; the nearest one: "+strings.Join(j.Differs, ", "))

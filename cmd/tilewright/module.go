@@ -22,8 +22,10 @@ type moduleJSON struct {
 	// Name of the module, and stable name of the device.
 	Module string `json:"module"`
 	Device string `json:"device"`
-	// Times has one entry a run of the module.
-	Times []float64 `json:"times"`
+	// Times has one entry a run of the module. Untimed says that the device cannot time:
+	// there are none.
+	Times   []float64 `json:"times"`
+	Untimed bool      `json:"untimed,omitempty"`
 	// Units are the kernels and interpreted instructions.
 	Units []unitJSON `json:"units"`
 	// Allocated is the memory of values of a run in bytes, inputs not included,
@@ -88,7 +90,11 @@ func (f runFlags) module(c *call, m *hlo.Module) error {
 	}
 	r := &moduleJSON{Module: m.Name, Device: b.Identity().Name}
 	var out []kernels.Buffer
-	for range *f.repeat {
+	repeat := *f.repeat
+	if r.Untimed = b.Identity().Untimed; r.Untimed {
+		repeat = 1
+	}
+	for range repeat {
 		start := time.Now()
 		if out, err = e.Run(c.ctx, in); err != nil {
 			return err
@@ -99,6 +105,9 @@ func (f runFlags) module(c *call, m *hlo.Module) error {
 		}
 	}
 	r.describe(e)
+	if r.Untimed {
+		r.forgetTimes()
+	}
 	if *f.check {
 		if err := r.check(c.ctx, m, b, in, out); err != nil {
 			return err
@@ -149,6 +158,14 @@ func (r *moduleJSON) describe(e *executable.Executable) {
 	}
 }
 
+// forgetTimes drops what a simulator took: it is no time of the device.
+func (r *moduleJSON) forgetTimes() {
+	r.Times = []float64{}
+	for k := range r.Units {
+		r.Units[k].Seconds = 0
+	}
+}
+
 // check compares the outputs with those of the reference. What is allowed is the
 // sum of what each kernel that ran may differ.
 func (r *moduleJSON) check(
@@ -174,7 +191,11 @@ func (r *moduleJSON) check(
 // print prints the result for people, with the units that take longest.
 func (r *moduleJSON) print(c *call) {
 	fmt.Fprintf(c.out, "%s on %s\n", r.Module, r.Device)
-	fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), report.Seconds(slices.Min(r.Times)))
+	if r.Untimed {
+		fmt.Fprintln(c.out, "it ran; the device times nothing")
+	} else {
+		fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), report.Seconds(slices.Min(r.Times)))
+	}
 	stored, interpreted := 0, 0
 	for _, u := range r.Units {
 		if u.Stored {
@@ -197,7 +218,11 @@ func (r *moduleJSON) print(c *call) {
 	})
 	t := c.table()
 	for _, u := range longest[:min(len(longest), 10)] {
-		fmt.Fprintf(t, "  %s\t%s\t%g times\t%s\n", u.Name, report.Seconds(u.Seconds), u.Runs, cmp.Or(u.Dims.Stored(u.Plan), u.Reason))
+		took := report.Seconds(u.Seconds)
+		if r.Untimed {
+			took = "-"
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%g times\t%s\n", u.Name, took, u.Runs, cmp.Or(u.Dims.Stored(u.Plan), u.Reason))
 	}
 	t.Flush()
 	if r.Checked {

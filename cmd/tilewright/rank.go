@@ -80,6 +80,8 @@ func runRank(c *call) error {
 		return c.rankProblems(*problems, args)
 	case len(args) == 0:
 		return usagef("it needs FILE, or -problems")
+	case *top < 1:
+		return usagef("-top %d: at least 1 plan is printed", *top)
 	}
 	return c.eachShape(func() error {
 		return c.rank(args[0], *name, *db, device, *top)

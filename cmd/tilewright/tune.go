@@ -360,7 +360,7 @@ func (s *session) read(ctx context.Context) error {
 			})
 		}
 	}
-	if err := s.c.shapes.unused(); err != nil {
+	if err := s.c.shapes.unused(); err != nil && !s.bad { // else a file was not read
 		return err
 	}
 	if *s.f.weights == "" {

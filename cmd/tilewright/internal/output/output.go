@@ -133,9 +133,11 @@ func (o File) checkKind() error {
 			return nil
 		}
 	}
-	return fmt.Errorf(
-		"cannot write %s: it is there and is not %s; -f replaces it", o.Name, o.Kind.name,
-	)
+	advice := "-f replaces it"
+	if o.Kind.name == Queue.name { // which is never replaced
+		advice = "name another file"
+	}
+	return fmt.Errorf("cannot write %s: it is there and is not %s; %s", o.Name, o.Kind.name, advice)
 }
 
 // Write checks the output and replaces the file as a whole: a complete temporary
