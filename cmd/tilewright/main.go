@@ -146,7 +146,7 @@ func overview(w io.Writer) {
 		fmt.Fprintf(t, "  %s %s\t%s\n", c.name, c.args, c.short)
 	}
 	t.Flush()
-	fmt.Fprint(w, "\n`tilewright help COMMAND` says more, `tilewright version` what this is. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing, 4 ended by -timeout.\n")
+	fmt.Fprint(w, "\n`tilewright help COMMAND` says more, `tilewright version` what this is. Exit status: 0 ok, 1 bad input,\nor tune and doctor were interrupted, 2 wrong usage, 3 lookup found nothing, 4 ended by -timeout.\n")
 }
 
 // printVersion prints what this program was built from, as records have it, and Go's

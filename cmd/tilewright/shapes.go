@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,7 +130,12 @@ func (s *shapeList) take(modules []*hlo.Module) []*hlo.Module {
 func (s *shapeList) unused() error {
 	for _, name := range s.names {
 		if !s.used[name] {
-			return usagef("-shape %s: the module has no such parameter with an extent that is open", name)
+			open := slices.Sorted(maps.Keys(s.used))
+			open = slices.DeleteFunc(open, func(name string) bool { return name == "?" })
+			return usagef(
+				"-shape %s: the module has no such parameter with an extent that is open; it has %s", name,
+				cmp.Or(strings.Join(open, ", "), "none"),
+			)
 		}
 	}
 	return nil
