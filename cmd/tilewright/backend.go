@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -94,7 +93,7 @@ func (d deviceFlags) open() (kernels.Backend, error) {
 	if *d.sheet == "" {
 		return backendNamed(*d.name)
 	}
-	f, err := os.Open(*d.sheet)
+	f, err := openInput(*d.sheet)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +172,7 @@ func replayed(file string) (kernels.Backend, error) {
 	if file == "" {
 		return nil, usagef("device replay: it needs a recording, as replay:FILE; `tilewright cache export` and `tilewright doctor` write such files")
 	}
-	f, err := os.Open(file)
+	f, err := openInput(file)
 	if err != nil {
 		return nil, err
 	}

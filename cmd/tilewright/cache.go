@@ -530,7 +530,7 @@ func (c *cacheCall) export() error {
 func (c *cacheCall) load() error {
 	in := c.in
 	if len(c.args) > 0 {
-		f, err := os.Open(c.args[0])
+		f, err := openInput(c.args[0])
 		if err != nil {
 			return err
 		}

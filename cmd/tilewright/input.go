@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
@@ -235,7 +236,7 @@ func (c *call) readFile(file string) ([]byte, error) {
 		}
 		return c.piped, nil
 	}
-	f, err := os.Open(file)
+	f, err := openInput(file)
 	if err != nil {
 		return nil, err
 	}
@@ -248,6 +249,12 @@ func (c *call) readFile(file string) ([]byte, error) {
 		return nil, query.TooLong(file)
 	}
 	return io.ReadAll(f) // a message has zero bytes
+}
+
+// openInput opens a file of the command line. A FIFO that nobody writes to is empty, and
+// not waited for; a pipe of the shell, <(…), has its writer.
+func openInput(file string) (*os.File, error) {
+	return os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
 // readText reads all of a text of at most query.MaxBytes. A zero byte ends it, unless

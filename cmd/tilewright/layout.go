@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -1030,7 +1029,7 @@ func (f *layoutFlags) moveData(l *layout.Layout, j *layoutJSON) error {
 // readArray reads a NumPy file, which has to hold elements of the type of shape and its
 // extents. Errors name the file.
 func readArray(name string, shape hlo.Shape) (kernels.Buffer, error) {
-	file, err := os.Open(name)
+	file, err := openInput(name)
 	if err != nil {
 		return kernels.Buffer{}, err
 	}

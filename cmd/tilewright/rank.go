@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/tilewright/tilewright/cache"
@@ -153,7 +152,7 @@ func (c *call) rankProblems(file string, args []string) error {
 	}
 	in := c.in
 	if file != "-" {
-		f, err := os.Open(file)
+		f, err := openInput(file)
 		if err != nil {
 			return err
 		}

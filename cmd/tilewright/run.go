@@ -307,7 +307,7 @@ func (f runFlags) inputs(ctx context.Context, c *hlo.Computation) ([]kernels.Buf
 	}
 	in := make([]kernels.Buffer, len(files))
 	for k, name := range files {
-		file, err := os.Open(name)
+		file, err := openInput(name)
 		if err != nil {
 			return nil, err
 		}

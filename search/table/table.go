@@ -17,6 +17,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"syscall"
 
 	"github.com/tilewright/tilewright/search"
 )
@@ -79,9 +80,9 @@ type Table struct {
 // hundred MiB.
 const maxBytes = 1 << 30
 
-// Open reads the table of a file.
+// Open reads the table of a file. A FIFO that nobody writes to is empty.
 func Open(name string) (*Table, error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
