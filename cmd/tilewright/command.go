@@ -151,7 +151,7 @@ func (c *call) conclude(err error) int {
 		)
 		return exitUsage
 	}
-	fmt.Fprintf(errw, "tilewright %s: %s\n", cmd.name, shortened(err.Error()))
+	c.note("tilewright %s: %s", cmd.name, shortened(err.Error()))
 	return exitBad
 }
 
