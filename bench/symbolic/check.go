@@ -92,7 +92,13 @@ func (c *chain) describe(reason string) string {
 
 // checkChain solves one chain. wrong says what is wrong with the answer, "" if
 // nothing is; longer, that it has more operations than the chain as composed.
+// A panic is wrong, too.
 func checkChain(c chain, what *composed, points []point) (wrong string, longer bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			wrong = fmt.Sprintf("panic: %v", p)
+		}
+	}()
 	solver, err := index.NewComposition(c.sources()...)
 	if err != nil {
 		return err.Error(), false

@@ -218,6 +218,9 @@ func (r *Ring) joinMods(whole, rest lin, g int64) (lin, lin) {
 // dividend of a, or, for a = ⌊y/(n·m)⌋, the quotient ⌊y/n⌋.
 func (r *Ring) partner(rest lin, a atom) (k, m int64) {
 	y := r.lin(a.y)
+	if len(y.t) == 0 {
+		return 0, 0
+	}
 	c := rest.coefficient(y.t[0].a)
 	if c != 0 && c%y.t[0].k == 0 {
 		return c / y.t[0].k, a.d

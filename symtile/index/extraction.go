@@ -104,10 +104,13 @@ func (r *Ring) recentred(x lin) (out lin, ok bool) {
 			continue
 		}
 		ok = true
-		y = r.addmul(y, -a.d, w)
+		out = r.addmul(out, t.k, w)
+		if y = r.addmul(y, -a.d, w); len(y.t) == 0 {
+			out.c = r.mulAdd(out.c, t.k, FloorDiv(y.c, a.d))
+			continue
+		}
 		id, _ := r.atom(atomDiv, r.form(y), -1, a.d)
 		out = r.addAtom(out, t.k, id)
-		out = r.addmul(out, t.k, w)
 	}
 	return out, ok
 }

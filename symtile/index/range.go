@@ -345,6 +345,9 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 		k := -d.k / dd
 		return modPart{y, dd, k}, k*dd == -d.k
 	case 1:
+		if len(y.t) == 0 {
+			return p, false // ⌊c/d⌋ of a constant, which is no part of a remainder
+		}
 		c := x.coefficient(y.t[0].a)
 		if c == 0 {
 			return p, false
