@@ -263,13 +263,15 @@ func (v *victim) traced(over chan struct{}) bool {
 
 // A report is a line of the trace; tuner.Trace describes the fields.
 type report struct {
-	// Kind is what happened: tried, failed, dropped, block or winner count here.
+	// Kind is what happened: tried, failed, dropped, left out, block or winner count here.
 	Kind string
 	// Fusion is its name, and Plan the plan that the event is about.
 	Fusion, Plan string
 	// Live is the number of candidates that a block has timed, but for those that
 	// it dropped.
 	Live int
+	// Block is the number of a block that was left out, and one more for one that counts.
+	Block int
 }
 
 // reports are the complete lines of the trace.
@@ -347,6 +349,11 @@ func (v *victim) check(before map[string]int) (reports int, harm string) {
 	for fusion, n := range before {
 		want[fusion] = n
 	}
+	type block struct {
+		fusion string
+		number int
+	}
+	leftOut := map[block]bool{}
 	for _, r := range all {
 		trials, winner, err := v.stored(r.Fusion)
 		if err != nil {
@@ -359,9 +366,13 @@ func (v *victim) check(before map[string]int) (reports int, harm string) {
 			if !known {
 				return reports, fmt.Sprintf("%s of %s is reported (%s) and not stored", r.Plan, r.Fusion, r.Kind)
 			}
+		case "left out":
+			leftOut[block{r.Fusion, r.Block + 1}] = true
 		case "block":
 			reports++
-			want[r.Fusion] += r.Live
+			if !leftOut[block{r.Fusion, r.Block}] {
+				want[r.Fusion] += r.Live
+			}
 		case "winner":
 			reports++
 			if winner != r.Plan {
