@@ -304,6 +304,10 @@ func (m *machine) compute(name string, x, y, z []byte) error {
 			pair := int32(int16(a))*int32(int16(b)) +
 				int32(int16(a>>16))*int32(int16(b>>16))
 			le.PutUint32(z[k:], uint32(pair))
+		case "VPDPWSSD":
+			pair := int32(int16(a))*int32(int16(b)) +
+				int32(int16(a>>16))*int32(int16(b>>16))
+			le.PutUint32(z[k:], le.Uint32(z[k:])+uint32(pair))
 		case "VFMADD231PS":
 			f := func(u uint32) float64 { return float64(math.Float32frombits(u)) }
 			sum := math.FMA(f(a), f(b), f(le.Uint32(z[k:])))
