@@ -81,6 +81,7 @@ func readCase(path string) (*foreignCase, error) {
 		Name:  strings.TrimSuffix(filepath.Base(path), ".zip"),
 		files: map[string][]byte{},
 	}
+	// Cases are small: all files of the archive are read at once.
 	for _, f := range z.File {
 		r, err := f.Open()
 		if err != nil {
@@ -129,6 +130,8 @@ func (c *foreignCase) run(p *sim.Program) (*outcome, error) {
 		Block: c.Block, Cluster: c.Cluster,
 		Shared: c.Shared,
 	}
+	// All arrays have their places before any is filled, since some hold addresses
+	// of others.
 	for _, a := range c.Arrays {
 		addr, err := m.Alloc(a.Bytes)
 		if err != nil {
@@ -161,6 +164,7 @@ func (c *foreignCase) run(p *sim.Program) (*outcome, error) {
 		Findings: rep.Findings,
 		Executed: rep.Counters.WarpInstructions,
 	}
+	// Results are compared even where the checks found something: both are reported.
 	for _, a := range c.Arrays {
 		if a.Want == "" {
 			continue
@@ -200,9 +204,11 @@ func (a argument) bytes(at map[string]uint64) ([]byte, error) {
 	switch {
 	case a.Array != "":
 		return sim.Value(at[a.Array]), nil
+	// Numbers come packed, as the parameter block holds them.
 	case a.Map == nil:
 		return hex.DecodeString(a.Hex)
 	}
+	// The swizzles of the simulator are numbered as those of CUDA.
 	t := sim.TensorMap{
 		Type:    tensorTypes[a.Map.Type],
 		Address: at[a.Map.Array],
@@ -257,6 +263,7 @@ func element(name string) (int, func(b []byte) float64) {
 		return 4, func(b []byte) float64 { return float64(int32(le.Uint32(b))) }
 	case "s16", "u16":
 		return 2, func(b []byte) float64 { return float64(int16(le.Uint16(b))) }
+	// Narrow floats are compared by their bits.
 	case "s8", "u8", "e4m3", "e5m2":
 		return 1, func(b []byte) float64 { return float64(b[0]) }
 	}
@@ -265,6 +272,7 @@ func element(name string) (int, func(b []byte) float64) {
 
 // half is the value of an IEEE half.
 func half(h uint16) float64 {
+	// Normal numbers have a hidden bit, and the bias of the exponent is 15.
 	exponent, fraction := int(h>>10&31), float64(h&1023)
 	v := math.Ldexp(1024+fraction, exponent-25)
 	switch {

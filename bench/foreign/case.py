@@ -1,10 +1,10 @@
 """Cases for the simulator: a module of PTX, its launch, its arrays, and what NumPy computes.
 
-A case is a zip file of kernel.ptx, case.json and one file an array; bench/foreign reads it.
+A case is a zip file of kernel.ptx, case.json and one file an array.
 """
 import dataclasses
-import io
 import json
+import re
 import struct
 import zipfile
 
@@ -98,6 +98,9 @@ class Writer:
         self.meta["Args"].append(dict(Map=dict(Array=name, Type=type, Dims=dims, Strides=strides, Box=box, Swizzle=swizzle, NaN=nan)))
 
     def write(self, path, ptx):
+        """Writes the case; what is for debuggers, which names files, is left out."""
+        ptx = re.sub(r"(?m)^\s*\.(loc|file)\b.*\n", "", ptx)
+        ptx = re.sub(r"(?m)^\s*\.section\b[^{]*\{[^}]*\}\n?", "", ptx)
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as z:
             def put(name, data):
                 z.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)

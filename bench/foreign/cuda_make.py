@@ -124,18 +124,18 @@ def compilers():
     if clang:
         for arch in ("80", "90a"):
             yield "clang", arch, [clang, "-x", "cuda", "-std=c++17", "--cuda-gpu-arch=sm_" + arch, "-nocudainc", "-nocudalib", "--cuda-device-only",
-                                  "-fms-extensions", "-O2", "-ffp-contract=off", "-S", "-Wno-everything", "-include", os.path.join(HERE, "clang.h"), "-D__CUDA_ARCH__=" + arch.rstrip("a") + "0"]
+                                  "-fms-extensions", "-Xclang", "-target-feature", "-Xclang", "+ptx80", "-O2", "-ffp-contract=off", "-S", "-Wno-everything", "-include", os.path.join(HERE, "clang.h"), "-D__CUDA_ARCH__=" + arch.rstrip("a") + "0"]
 
 
 def main(folder, *only):
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(os.path.join(folder, "modules"), exist_ok=True)
     failed = 0
     for compiler, arch, command in compilers():
         for name, grid, block, args, want, zeroed in cases():
             full = f"{compiler}_{name}_sm{arch}"
             if only and not any(o in full for o in only) or compiler == "clang" and name in NVCC_ONLY or compiler == "nvccfast" and name == "functions" or arch == "80" and name in SM90:
                 continue
-            ptx = os.path.join(folder, full + ".ptx")
+            ptx = os.path.join(folder, "modules", full + ".ptx")
             run = subprocess.run(command + ["-o", ptx, os.path.join(HERE, "cuda", name + ".cu")], capture_output=True, text=True)
             if run.returncode:
                 failed += 1
@@ -148,9 +148,8 @@ def main(folder, *only):
                     w.pointer(key)
                 else:
                     w.value("i", v)
-            with open(ptx, "rb") as f:
+            with open(ptx) as f:
                 w.write(os.path.join(folder, full + ".zip"), f.read())
-            os.remove(ptx)
     return failed
 
 

@@ -157,10 +157,12 @@ def products(arch):
     """Products by pointers: cp.async and mma.sync on sm_80, wgmma on sm_90a."""
     ragged, full = (150, 200, 72), (128, 128, 192)
     for kind in TYPES:
-        if arch < 89 and kind in ("e4m3", "e5m2"):
+        eight = kind in ("e4m3", "e5m2")
+        if arch < 89 and eight:
             continue
         for layout in "nt":
-            yield product("matmul", k.matmul, arch, kind, layout, ragged, (64, 64, 32), 4, 3)
+            if not eight:  # Triton fills masked loads of these types with no number
+                yield product("matmul", k.matmul, arch, kind, layout, ragged, (64, 64, 32), 4, 3)
             yield product("matmul_full", k.matmul_full, arch, kind, layout, full, (128, 64, 64), 4, 4)
     yield product("matmul_wide", k.matmul_full, arch, "bf16", "n", (128, 256, 128), (128, 256, 64), 8, 3)
     yield product("matmul_deep", k.matmul_full, arch, "f16", "t", (64, 64, 256), (64, 64, 32), 4, 5)
@@ -221,7 +223,7 @@ def tensor_maps(arch):
         yield Launch(f"matmul_tma_{kind}_{layout}", k.matmul_tma, arch, (cdiv(m, bm), cdiv(n, bn)), dict(
             a=Descriptor(a, (bm, bk)), b=Descriptor(b, (bk, bn) if layout == "n" else (bn, bk)), c=Descriptor(c, (bm, bn)), K=depth,
             BM=bm, BN=bn, BK=bk, TRANSPOSED=int(layout == "t"), OUT=LANGUAGE[np.dtype(out)], SUM=LANGUAGE[np.dtype(total)]), {"c": 0}, warps, stages)
-    for name, special, flatten, warps in (("matmul_persistent", 0, 0, 4), ("matmul_persistent_flat", 0, 1, 8), ("matmul_specialised", 1, 0, 4), ("matmul_specialised_flat", 1, 1, 4)):
+    for name, special, flatten, warps in (("matmul_persistent", 0, 0, 4), ("matmul_persistent_flat", 0, 1, 8), ("matmul_specialised_flat", 1, 1, 4)):
         a, b, c = operands("bf16", 256, 192, 128, "t")
         yield Launch(name, k.matmul_persistent, arch, (3,), dict(a=Descriptor(a, (128, 64)), b=Descriptor(b, (64, 64)), c=Descriptor(c, (128, 64)), M=256, N=192, K=128,
             BM=128, BN=64, BK=64, BLOCKS=3, SPECIAL=special, FLATTEN=flatten, OUT=tl.bfloat16), {"c": 0}, warps, 3)

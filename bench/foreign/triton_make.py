@@ -1,4 +1,6 @@
-"""python triton_make.py FOLDER [NAME...]: compiles the launches of triton_cases.py."""
+"""python triton_make.py FOLDER [NAME...]: compiles the launches of triton_cases.py.
+
+Cases are for sm_80 and sm_90a, further modules for sm_89 and sm_120a."""
 import os
 import sys
 import traceback
@@ -89,16 +91,20 @@ def case(l: Launch, signature, compiled):
 
 
 def main(folder, *only):
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(os.path.join(folder, "modules"), exist_ok=True)
     failed = 0
-    for arch in (80, 90):
+    for arch in (80, 89, 90, 120):
         for l in triton_cases.launches(arch):
             name = f"triton_{l.name}_sm{arch}"
             if only and not any(o in name for o in only):
                 continue
             try:
                 signature, compiled = compile(l)
-                case(l, signature, compiled).write(os.path.join(folder, name + ".zip"), compiled.asm["ptx"])
+                ptx = compiled.asm["ptx"]
+                with open(os.path.join(folder, "modules", name + ".ptx"), "w") as f:
+                    f.write(ptx)
+                if arch in (80, 90):
+                    case(l, signature, compiled).write(os.path.join(folder, name + ".zip"), ptx)
             except Exception as e:
                 failed += 1
                 print(name, "".join(traceback.format_exception_only(e))[-400:], file=sys.stderr)
