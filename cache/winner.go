@@ -105,6 +105,9 @@ var winnerFields = [...]struct {
 	{"default", func(w *winnerReader, r *Record) {
 		r.Default = string(w.string())
 	}},
+	{"dims", func(w *winnerReader, r *Record) {
+		r.Dims = w.strings()
+	}},
 	{"seconds", func(w *winnerReader, r *Record) {
 		r.Seconds = w.number()
 	}},

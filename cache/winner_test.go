@@ -21,6 +21,7 @@ func TestWinnerReader(t *testing.T) {
 		r := record(rapid.IntRange(0, 99).Draw(t, "n"))
 		r.Name, r.Source, r.Note = text.Draw(t, "name"), text.Draw(t, "source"), text.Draw(t, "note")
 		r.Canonical, r.Plan, r.By = text.Draw(t, "canonical"), text.Draw(t, "plan"), text.Draw(t, "by")
+		r.Dims = rapid.SliceOfN(text, 1, 3).Draw(t, "dims")
 		r.Ties = rapid.SliceOfN(text, -1, 3).Draw(t, "ties")
 		r.Safe = rapid.MapOfN(text, text, 0, 2).Draw(t, "safe")
 		r.Seconds, r.Speedup[1] = x.Draw(t, "seconds"), x.Draw(t, "speedup")
