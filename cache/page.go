@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -64,6 +66,108 @@ func (s *fileState) misfitError() error {
 	return kindf(ErrDamaged, "a key of page %d is damaged: it can be read, but not written; `cache export` what is sound, and import it into a new file", s.misfit)
 }
 
+// A State identifies one committed state of a database's file. States of one file are
+// equal (==) only while nothing was stored in between; the zero State is that of a file
+// that is not there.
+type State struct{ file fileState }
+
+// A Watch tells the states of a database's file, without a lock and in some microseconds:
+// it holds the file open. What was read between two equal states is what the database
+// still says: a program that asks often keeps its answers while the state stays the same,
+// whoever writes. Any number of goroutines may use it.
+type Watch struct {
+	mu   sync.Mutex
+	path string
+	file *os.File // nil before the first State, and where there is none
+	info fs.FileInfo
+	room [8 << 10]byte // pages 0 and 1 of usual size, in one read
+}
+
+// Watch is the watch of a database, which need not be there yet.
+func (db *DB) Watch() *Watch { return &Watch{path: db.path} }
+
+// State is the state of the file that is at the path now.
+func (w *Watch) State() (State, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	info, err := os.Stat(w.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, w.leave()
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = checkRegularFile(w.path)
+	}
+	if err == nil && (w.file == nil || !os.SameFile(info, w.info)) {
+		err = w.reopen()
+	}
+	if err != nil {
+		return State{}, err
+	}
+	s := fileState{size: info.Size(), modified: info.ModTime()}
+	n, err := w.file.ReadAt(w.room[:], 0)
+	if err == io.EOF {
+		err = nil
+	}
+	if err == nil {
+		err = s.readMetas(firstBytes{w.room[:n], w.file})
+	}
+	return State{s}, err
+}
+
+// firstBytes is a file of which the first bytes were read.
+type firstBytes struct {
+	read []byte
+	rest io.ReaderAt
+}
+
+// ReadAt reads what was read again, and the rest from the file.
+func (f firstBytes) ReadAt(b []byte, at int64) (n int, err error) {
+	if at+int64(len(b)) <= int64(len(f.read)) {
+		return copy(b, f.read[at:]), nil
+	}
+	return f.rest.ReadAt(b, at)
+}
+
+// reopen opens the file that is at the path now.
+func (w *Watch) reopen() error {
+	err := w.leave()
+	if err == nil {
+		w.file, err = os.Open(w.path)
+	}
+	if err == nil {
+		w.info, err = w.file.Stat()
+	}
+	return err
+}
+
+// leave closes the file.
+func (w *Watch) leave() error {
+	f := w.file
+	w.file = nil
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+// Close closes the file. A State afterwards opens it again.
+func (w *Watch) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.leave()
+}
+
+// readMetas reads both meta pages, of which one may be torn.
+func (s *fileState) readMetas(r io.ReaderAt) error {
+	for k, at := range []int64{0, secondMeta(r, s.size)} {
+		_, err := r.ReadAt(s.meta[k][:], at+pageHeader)
+		if err != nil && err != io.EOF {
+			return err
+		}
+	}
+	return nil
+}
+
 // verifyFile walks the file unless this DB has walked the same state before.
 func (db *DB) verifyFile(f *os.File) error {
 	info, err := f.Stat()
@@ -116,13 +220,12 @@ type walk struct {
 // in bbolt; it gives the page size, the root and the number of pages.
 func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
 	w := &walk{r: r}
+	if err := s.readMetas(r); err != nil {
+		return nil, err
+	}
 	newest := uint64(0)
-	for k, at := range []int64{0, secondMeta(r, size)} {
+	for k := range s.meta {
 		m := s.meta[k][:]
-		_, err := r.ReadAt(m, at+pageHeader)
-		if err != nil && err != io.EOF {
-			return nil, err
-		}
 		txid := native.Uint64(m[48:])
 		if !validMeta(m) {
 			s.torn = true

@@ -49,12 +49,14 @@ func DeviceOf(b kernels.Backend) Device {
 type Store struct {
 	device   Device
 	db       *cache.DB
+	watch    *cache.Watch // of db
 	snapshot *tuner.Snapshot
 
 	open   sync.RWMutex // held for writing by Close
 	closed bool
 	plans  sync.Mutex // held while the backend makes a plan
 	texts  texts
+	known  known
 }
 
 // Open opens the database or the snapshot at a path: the first bytes tell which. A
@@ -67,6 +69,7 @@ func Open(path string, d Device) (*Store, error) {
 	}
 	if !published {
 		s.db = cache.Open(path)
+		s.watch = s.db.Watch()
 		return s, nil
 	}
 	snapshot, err := tuner.OpenSnapshot(path)
@@ -143,12 +146,17 @@ const snapshotMagic = "TWSNAP"
 func (s *Store) Close() error {
 	s.open.Lock()
 	defer s.open.Unlock()
-	if s.closed || s.snapshot == nil {
-		s.closed = true
-		return nil
-	}
+	closed := s.closed
 	s.closed = true
-	return s.snapshot.Close()
+	switch {
+	case closed:
+		return nil
+	case s.snapshot != nil:
+		return s.snapshot.Close()
+	case s.watch != nil:
+		return s.watch.Close()
+	}
+	return nil
 }
 
 // A Winner is the plan of one fusion.
@@ -227,11 +235,15 @@ func (s *Store) Get(print cache.Fingerprint) (Winner, error) {
 	case s.closed:
 		return w, &StoreError{ErrClosed}
 	case s.snapshot != nil:
-		return w, s.published(&w, &key)
+		err := s.published(&w, &key)
+		return w, err
 	case s.db == nil:
 		return w, &StoreError{errors.New("no database and no snapshot is open")}
 	}
-	return w, s.stored(&w, &key)
+	return s.remembered(asked{print: print}, func() (Winner, bool, error) {
+		err := s.stored(&w, &key)
+		return w, true, err
+	})
 }
 
 // published fills in what the snapshot has.
@@ -307,8 +319,17 @@ func (s *Store) Default(ctx context.Context, c *hlo.Computation) Winner {
 }
 
 // missed answers for a fusion of which nothing is stored: with the nearest winner, or
-// the default plan.
+// the default plan. It is remembered unless there is none, which may be for want of time.
 func (s *Store) missed(ctx context.Context, c *hlo.Computation) Winner {
+	w, _ := s.remembered(asked{c.Fingerprint(), c.Name}, func() (Winner, bool, error) {
+		w := s.plan(ctx, c)
+		return w, w.Answer != "none", nil
+	})
+	return w
+}
+
+// plan is missed, not remembered.
+func (s *Store) plan(ctx context.Context, c *hlo.Computation) Winner {
 	b := s.device.Backend
 	if b == nil {
 		return s.Default(ctx, c)
@@ -417,7 +438,9 @@ func (s *Store) Lookup(ctx context.Context, text, fusion string, exact bool) (*L
 			return nil, err
 		}
 		w.Fusion = f.Name
-		missed[f.Name] = w.Answer == "none" && !exact
+		if w.Answer == "none" && !exact {
+			missed[f.Name] = !s.recall(asked{f.print, f.Name}, &w)
+		}
 		l.Fusions = append(l.Fusions, w)
 	}
 	if fusion != "" && len(l.Fusions) == 0 {

@@ -56,11 +56,14 @@ func (t *Tuner) defaultOf(
 	return model.Rank(ctx, pricer, []kernels.Plan{plan})
 }
 
-// model is the model of the ranking. Without samples, which another process may
-// hold, it is that of the backend's prices.
+// model is the model of the ranking: the backend's prices, which with Options.Learn are
+// corrected by what is stored. Another process may hold that; then they are not.
 func (t *Tuner) model() (*cost.Model, error) {
 	if t.Model != nil {
 		return t.Model, nil
+	}
+	if !t.Options.Learn {
+		return new(cost.Model), nil
 	}
 	model, err := FitStored(t.Cache, t.identity())
 	if errors.Is(err, cache.ErrBusy) {

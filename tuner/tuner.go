@@ -35,6 +35,9 @@ type Options struct {
 	Margin float64
 	// Force measures although a winner is stored.
 	Force bool
+	// Learn corrects the prices by the samples of all fusions of the device in the cache
+	// (FitStored). Which plans are tried then depends on what was measured before.
+	Learn bool
 	// Observe is called with every event, in order and from one goroutine; nil
 	// means nobody.
 	Observe func(Event)
@@ -60,7 +63,7 @@ func orDefault[T comparable](v, zeroMeans T) T {
 type Tuner struct {
 	Backend kernels.Backend
 	Cache   *cache.DB
-	Model   *cost.Model // nil means the prices of the backend, fitted to the samples in Cache
+	Model   *cost.Model // nil means the prices of the backend; with Options.Learn fitted to the samples in Cache
 	Options Options
 
 	clock func() time.Time // nil means time.Now; tests set it

@@ -33,7 +33,7 @@ func (s *Schedule) newVisitor(v visit) *Tuner {
 	t.visit = v
 	t.Options.Force = t.Options.Force && v.earlier == nil
 	t.Options.Observe = s.observer.observe
-	if t.Model == nil {
+	if t.Model == nil && t.Options.Learn {
 		t.Model = s.fitted()
 	}
 	return &t

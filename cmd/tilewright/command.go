@@ -263,6 +263,11 @@ func (c *call) replaceFlag() *bool {
 	return c.Bool("f", false, "replace an output file even if it holds something of another kind")
 }
 
+// learnFlag defines -learn.
+func (c *call) learnFlag() *bool {
+	return c.Bool("learn", false, "correct the prices by all samples of the device in -db: other plans are tried then, depending on what was tuned before")
+}
+
 // dbFlag defines -db.
 func (c *call) dbFlag() *string {
 	return c.String("db", "tilewright.db", "the cache `file`")

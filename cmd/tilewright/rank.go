@@ -17,8 +17,8 @@ import (
 var rankCommand = command{
 	name: "rank", args: "FILE", short: "the cost model's order, with the terms that make it",
 	long: `Ranks every plan of a fusion by the cost model and prints the first ones with the terms each prediction
-is the sum of. The model is the price of the backend with a correction fitted to the samples in -db, when
-there are enough. Nothing is measured; without samples the first plan is the default.
+is the sum of. The model is the price of the backend; with -learn it has a correction that is fitted to the
+samples in -db, when there are enough. Nothing is measured; without samples the first plan is the default.
 
 Of terms that overlap (CPU: arithmetic and the levels of memory; GPU: memory, arithmetic, tensor cores,
 shared memory, L2 and blocks) the longest counts whole and of each of the others a fifth (CPU) or an
@@ -61,14 +61,25 @@ type rankedJSON struct {
 	Features cost.Features `json:"features"`
 }
 
-// runRank ranks the plans of a fusion by the cost model, fitted to the samples
-// in the database.
+// rankFlags are the flags of rank.
+type rankFlags struct {
+	device deviceFlags
+	// Names of the database and of the fusion.
+	db, name *string
+	// Number of plans that are printed.
+	top *int
+	// Correct the prices by what is stored.
+	learn *bool
+}
+
+// runRank ranks the plans of a fusion by the cost model.
 func runRank(c *call) error {
 	c.jsonFlag()
-	db := c.dbFlag()
-	device := c.deviceFlag()
-	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
-	top := c.Int("top", 10, "print this many `plans`")
+	f := rankFlags{
+		db: c.dbFlag(), device: c.deviceFlag(), learn: c.learnFlag(),
+		name: c.String("fusion", "", "the fusion of this `name`, when FILE has several"),
+		top:  c.Int("top", 10, "print this many `plans`"),
+	}
 	problems := c.String("problems", "", "price the plans of the problems in this `file` of JSON lines")
 	c.shapeFlag()
 	args, err := c.parse(0, 1)
@@ -79,17 +90,15 @@ func runRank(c *call) error {
 		return c.rankProblems(*problems, args)
 	case len(args) == 0:
 		return usagef("it needs FILE, or -problems")
-	case *top < 1:
-		return usagef("-top %d: at least 1 plan is printed", *top)
+	case *f.top < 1:
+		return usagef("-top %d: at least 1 plan is printed", *f.top)
 	}
-	return c.eachShape(func() error {
-		return c.rank(args[0], *name, *db, device, *top)
-	})
+	return c.eachShape(func() error { return c.rank(args[0], f) })
 }
 
 // rank ranks the plans of the fusion of a name and prints the first ones.
-func (c *call) rank(file, name, db string, device deviceFlags, top int) error {
-	fusion, b, err := c.readFor(file, name, device)
+func (c *call) rank(file string, f rankFlags) error {
+	fusion, b, err := c.readFor(file, *f.name, f.device)
 	if err != nil {
 		return err
 	}
@@ -97,13 +106,15 @@ func (c *call) rank(file, name, db string, device deviceFlags, top int) error {
 	if err != nil {
 		return err
 	}
-	winners := cache.Open(db)
+	winners := cache.Open(*f.db)
 	if err := c.warnOfDamage(winners); err != nil {
 		return err
 	}
-	model, err := tuner.FitStored(winners, kernels.IdentityOf(b))
-	if err != nil {
-		return err
+	model := new(cost.Model)
+	if *f.learn {
+		if model, err = tuner.FitStored(winners, kernels.IdentityOf(b)); err != nil {
+			return err
+		}
 	}
 	pricer, err := kernels.PricerOf(b, p)
 	if err != nil {
@@ -123,7 +134,7 @@ func (c *call) rank(file, name, db string, device deviceFlags, top int) error {
 		Legal:  len(plans),
 		Dims:   kernels.PlanNamesOf(p),
 	}
-	for _, r := range ranked[:min(max(top, 0), len(ranked))] {
+	for _, r := range ranked[:min(*f.top, len(ranked))] {
 		j.Plans = append(j.Plans, rankedJSON{
 			r.Plan.String(), r.Seconds, r.Terms(), r.Features(),
 		})

@@ -42,6 +42,9 @@ by its default plan first; the rest of the time goes where another second is exp
 fusion longer than -budget. A race ends early when the regret is known to be at most -regret. Without
 -run-budget every fusion is raced for -budget.
 
+Which plans are tried depends on the fusion, the device and -seed, and not on what else is stored, unless -learn
+lets the samples of all fusions in -db correct the prices.
+
 A fusion that fails does not stop the others. The summary says which share of the model's time was tuned,
 how much faster the model is by that, and what was left out. Ctrl-C loses nothing: the best plans so far are kept
 as provisional winners, and the same command goes on.
@@ -102,6 +105,8 @@ type tuneFlags struct {
 	regret, minShare *ratio
 	// Measure although a winner is stored; race on where one may be far off.
 	force, improve *bool
+	// Correct the prices by what was measured of other fusions.
+	learn *bool
 	// Replace files of another kind.
 	replace *bool
 }
@@ -129,6 +134,7 @@ func newTuneFlags(c *call) tuneFlags {
 		margin:    c.Float64("margin", 0.02, "`ratio` a plan must beat the default by"),
 		force:     c.Bool("force", false, "measure again although a winner is stored"),
 		improve:   c.Bool("improve", false, "race on where the regret of a stored winner is unknown or above -regret (5% if that is 0)"),
+		learn:     c.learnFlag(),
 		regret:    new(ratio),
 		minShare:  new(ratio),
 		replace:   c.replaceFlag(),
@@ -281,6 +287,7 @@ func (f tuneFlags) options(observe func(tuner.Event)) tuner.Options {
 		Margin:     *f.margin,
 		Regret:     float64(*f.regret),
 		Force:      *f.force,
+		Learn:      *f.learn,
 		Observe:    observe,
 	}
 }

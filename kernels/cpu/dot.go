@@ -240,31 +240,41 @@ type multiplier[T portable.Number] func(
 
 // multiplierFor is how matrices of T are multiplied, and the elements of
 // scratch that it needs. Integers of at most 16 bits are multiplied two terms
-// at a time.
+// at a time, those of at most eight by tiles where the processor has AMX.
 func multiplierFor[T portable.Number](
 	op symtile.Op, x gemm.Product[T],
 ) (multiplier[T], int) {
-	int16s := true
-	for _, operand := range op.Instr.Operands {
-		int16s = int16s && int16Types[operand.Shape.DType]
+	f, ok := any(gemm.MultiplyInt16).(func(gemm.Product[T], []T))
+	bits := integerBits(op.Instr.Operands)
+	if !ok || bits > 16 {
+		return gemm.Product[T].Multiply, x.Scratch()
 	}
-	f, ok := any(gemm.MultiplyInt16).(func(
-		x gemm.Product[T], scratch []T,
-	))
-	if ok && int16s {
+	if bits > 8 || !gemm.HasInt8() {
 		return f, gemm.ScratchInt16()
 	}
-	return gemm.Product[T].Multiply, x.Scratch()
+	unsigned := [2]bool{
+		op.Instr.Operands[0].Shape.DType == hlo.U8,
+		op.Instr.Operands[1].Shape.DType == hlo.U8,
+	}
+	f, _ = any(func(x gemm.Product[int32], scratch []int32) {
+		gemm.MultiplyInt8(x, scratch, unsigned)
+	}).(func(gemm.Product[T], []T))
+	return f, gemm.ScratchInt8()
 }
 
-// int16Types have values between −2¹⁵ and 2¹⁵−1.
-var int16Types = map[hlo.DType]bool{
-	hlo.S16:  true,
-	hlo.S8:   true,
-	hlo.U8:   true,
-	hlo.S4:   true,
-	hlo.U4:   true,
-	hlo.Pred: true,
+// integerBits is the bits of the widest of integer operands, and more than any where one
+// is not an integer of 16 bits at most. Those of four bits, signed or not, and truth
+// values fit in a signed byte.
+func integerBits(operands []*hlo.Instr) (bits int) {
+	of := map[hlo.DType]int{hlo.S16: 16, hlo.S8: 8, hlo.U8: 8, hlo.S4: 4, hlo.U4: 4, hlo.Pred: 1}
+	for _, x := range operands {
+		n, ok := of[x.Shape.DType]
+		if !ok {
+			return 64
+		}
+		bits = max(bits, n)
+	}
+	return bits
 }
 
 // indexOf is the index of n in dims, or −1.

@@ -29,3 +29,12 @@ func scratchInt16() int { return Scratch[int32](1, 1, 1) }
 
 // multiplyInt16 multiplies pair by pair of terms.
 func multiplyInt16(x Product[int32], scratch []int32) { x.Multiply(scratch) }
+
+// hasInt8 reports whether there are kernels for bytes.
+func hasInt8() bool { return false }
+
+// scratchInt8 is the scratch of products of bytes.
+func scratchInt8() int { return scratchInt16() }
+
+// multiplyInt8 multiplies as any integers.
+func multiplyInt8(x Product[int32], scratch []int32, _ [2]bool) { x.Multiply(scratch) }

@@ -1,6 +1,7 @@
 // Package gemm multiplies matrices in scratch or in arrays. It has kernels of
 // assembly for f32, f64, i32 and integers of 16 bits on amd64 CPUs with AVX2 and
-// FMA (of 512 bits where the CPU has AVX-512), and plain Go for everything
+// FMA (of 512 bits where the CPU has AVX-512, and VNNI where it has that), for
+// integers of eight bits on those with AMX, and plain Go for everything
 // else: other CPUs, builds with the tag noasm, and i64. Which kernels are used is
 // decided once, when the program starts. It imports nothing of this project.
 //
@@ -168,6 +169,22 @@ func MultiplyInt16(x Product[int32], scratch []int32) {
 // ScratchInt16 is the number of elements that MultiplyInt16 needs to pack a and
 // b.
 func ScratchInt16() int { return scratchInt16() }
+
+// HasInt8 reports whether MultiplyInt8 has kernels of its own. The first call asks the
+// system for the permission to use them.
+func HasInt8() bool { return hasInt8() }
+
+// MultiplyInt8 is Multiply where the elements of A and B fit in a byte, signed or, where
+// unsigned says so of A or B, unsigned; scratch is ScratchInt8 elements.
+func MultiplyInt8(x Product[int32], scratch []int32, unsigned [2]bool) {
+	if x.check(); x.idle() {
+		return
+	}
+	multiplyInt8(x, scratch, unsigned)
+}
+
+// ScratchInt8 is the number of elements that MultiplyInt8 needs to pack a and b.
+func ScratchInt8() int { return scratchInt8() }
 
 // idle reports whether there is nothing to multiply. A fresh C becomes zeros
 // then.
