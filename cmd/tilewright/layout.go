@@ -1108,17 +1108,17 @@ func paddingBytes(d hlo.DType, value *float64) ([]byte, error) {
 }
 
 // inMemory is a row-major array as the physical array of a tiled layout, with zeros
-// as padding; b itself where the layout is not tiled. The layout is one that
-// symtile.Analyze has accepted.
+// as padding, and the parts of complex numbers; b itself where the layout is not tiled
+// and the numbers are real. The layout is one that symtile.Analyze has accepted.
 func inMemory(b kernels.Buffer, s hlo.Shape) kernels.Buffer {
 	l, err := layout.Of(s)
 	if err != nil || len(s.Layout.Tiles) == 0 {
-		return b
+		return b.Parts()
 	}
 	return kernels.Buffer{
 		Shape: hlo.Shape{DType: s.DType, Dims: l.Physical},
 		Data:  kernels.Aligned(l.Steps().Move(b.Data, s.DType.Size(), nil)),
-	}
+	}.Parts()
 }
 
 // logical is the row-major array in the physical array of a tiled layout, without its
@@ -1126,7 +1126,7 @@ func inMemory(b kernels.Buffer, s hlo.Shape) kernels.Buffer {
 func logical(b kernels.Buffer, s hlo.Shape) kernels.Buffer {
 	l, err := layout.Of(s)
 	if err != nil || len(s.Layout.Tiles) == 0 {
-		return b
+		return kernels.Buffer{Shape: s, Data: b.Data}
 	}
 	return kernels.Buffer{
 		Shape: hlo.Shape{DType: s.DType, Dims: s.Dims},
