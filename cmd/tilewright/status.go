@@ -220,7 +220,7 @@ func (s *status) clear() {
 }
 
 // print prints the outcome of one fusion.
-func (s *status) print(t tunedJSON) {
+func (s *status) print(t fmt.Stringer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
