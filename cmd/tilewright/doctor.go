@@ -265,6 +265,7 @@ func (d *doctor) golden(ctx context.Context, g golden.Kernel) error {
 	switch {
 	case err == nil:
 		row.Assembled = usageText(a)
+		// A kernel that is serialised is right, and slow.
 		if a.Warning != "" {
 			d.bad++
 		}
@@ -483,6 +484,7 @@ func (d *doctor) usage(ctx context.Context, file, source string) string {
 	if err != nil {
 		return err.Error()
 	}
+	// A kernel of a plan is judged as a golden is.
 	if a.Warning != "" {
 		d.bad++
 	}

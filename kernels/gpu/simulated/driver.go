@@ -240,7 +240,8 @@ func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, 
 	return out, failed("tensor map", err)
 }
 
-// tensorType is the type of the elements of a tensor map.
+// tensorType is the type of the elements of a tensor map: the one of their size, except
+// where TF32 makes the copies round them.
 func tensorType(s device.TensorMapSpec) ptx.Type {
 	switch {
 	case s.DType == hlo.BF16:
