@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -64,6 +67,108 @@ func (s *fileState) misfitError() error {
 	return kindf(ErrDamaged, "a key of page %d is damaged: it can be read, but not written; `cache export` what is sound, and import it into a new file", s.misfit)
 }
 
+// A State identifies one committed state of a database's file. States of one file are
+// equal (==) only while nothing was stored in between; the zero State is that of a file
+// that is not there.
+type State struct{ file fileState }
+
+// A Watch tells the states of a database's file, without a lock and in some microseconds:
+// it holds the file open. What was read between two equal states is what the database
+// still says: a program that asks often keeps its answers while the state stays the same,
+// whoever writes. Any number of goroutines may use it.
+type Watch struct {
+	mu   sync.Mutex
+	path string
+	file *os.File // nil before the first State, and where there is none
+	info fs.FileInfo
+	room [8 << 10]byte // pages 0 and 1 of usual size, in one read
+}
+
+// Watch is the watch of a database, which need not be there yet.
+func (db *DB) Watch() *Watch { return &Watch{path: db.path} }
+
+// State is the state of the file that is at the path now.
+func (w *Watch) State() (State, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	info, err := os.Stat(w.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, w.leave()
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = checkRegularFile(w.path)
+	}
+	if err == nil && (w.file == nil || !os.SameFile(info, w.info)) {
+		err = w.reopen()
+	}
+	if err != nil {
+		return State{}, err
+	}
+	s := fileState{size: info.Size(), modified: info.ModTime()}
+	n, err := w.file.ReadAt(w.room[:], 0)
+	if err == io.EOF {
+		err = nil
+	}
+	if err == nil {
+		err = s.readMetas(firstBytes{w.room[:n], w.file})
+	}
+	return State{s}, err
+}
+
+// firstBytes is a file of which the first bytes were read.
+type firstBytes struct {
+	read []byte
+	rest io.ReaderAt
+}
+
+// ReadAt reads what was read again, and the rest from the file.
+func (f firstBytes) ReadAt(b []byte, at int64) (n int, err error) {
+	if at+int64(len(b)) <= int64(len(f.read)) {
+		return copy(b, f.read[at:]), nil
+	}
+	return f.rest.ReadAt(b, at)
+}
+
+// reopen opens the file that is at the path now.
+func (w *Watch) reopen() error {
+	err := w.leave()
+	if err == nil {
+		w.file, err = os.Open(w.path)
+	}
+	if err == nil {
+		w.info, err = w.file.Stat()
+	}
+	return err
+}
+
+// leave closes the file.
+func (w *Watch) leave() error {
+	f := w.file
+	w.file = nil
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+// Close closes the file. A State afterwards opens it again.
+func (w *Watch) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.leave()
+}
+
+// readMetas reads both meta pages, of which one may be torn.
+func (s *fileState) readMetas(r io.ReaderAt) error {
+	for k, at := range []int64{0, secondMeta(r, s.size)} {
+		_, err := r.ReadAt(s.meta[k][:], at+pageHeader)
+		if err != nil && err != io.EOF {
+			return err
+		}
+	}
+	return nil
+}
+
 // verifyFile walks the file unless this DB has walked the same state before.
 func (db *DB) verifyFile(f *os.File) error {
 	info, err := f.Stat()
@@ -104,6 +209,7 @@ func (db *DB) markVerified(f *os.File) {
 // A walk visits every page of a file that is reachable from its root bucket.
 type walk struct {
 	r        io.ReaderAt
+	rooms    [][]byte // pages that are being read, by their depth
 	pageSize int64
 	pages    uint64 // the high-water mark
 	root     uint64
@@ -115,14 +221,13 @@ type walk struct {
 // newWalk reads both meta pages. The one with the newer transaction is valid, as
 // in bbolt; it gives the page size, the root and the number of pages.
 func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
-	w := &walk{r: r}
+	w := &walk{r: &readAhead{r: r}}
+	if err := s.readMetas(r); err != nil {
+		return nil, err
+	}
 	newest := uint64(0)
-	for k, at := range []int64{0, secondMeta(r, size)} {
+	for k := range s.meta {
 		m := s.meta[k][:]
-		_, err := r.ReadAt(m, at+pageHeader)
-		if err != nil && err != io.EOF {
-			return nil, err
-		}
 		txid := native.Uint64(m[48:])
 		if !validMeta(m) {
 			s.torn = true
@@ -190,6 +295,45 @@ func (w *walk) walk() error {
 	return w.free()
 }
 
+// A readAhead reads a file in larger pieces where it is asked for one range behind the
+// other, as a walk asks for the pages of a file that was filled in the order of its keys.
+type readAhead struct {
+	r    io.ReaderAt
+	next int64  // the end of what was asked for last
+	at   int64  // of the piece
+	data []byte // the piece
+}
+
+const readAheadBytes = 64 << 10
+
+// ReadAt reads from the piece, from the next piece, or from the file.
+func (a *readAhead) ReadAt(b []byte, at int64) (int, error) {
+	behind := at - a.next
+	a.next = at + int64(len(b))
+	if a.copied(b, at) {
+		return len(b), nil
+	}
+	if behind >= 0 && behind < readAheadBytes && len(b) < readAheadBytes {
+		a.data = slices.Grow(a.data[:0], readAheadBytes)[:readAheadBytes]
+		n, _ := a.r.ReadAt(a.data, at) // what is missing is read from the file
+		a.at, a.data = at, a.data[:n]
+		if a.copied(b, at) {
+			return len(b), nil
+		}
+	}
+	return a.r.ReadAt(b, at)
+}
+
+// copied copies a range that lies in the piece.
+func (a *readAhead) copied(b []byte, at int64) bool {
+	first := at - a.at
+	if first < 0 || first+int64(len(b)) > int64(len(a.data)) {
+		return false
+	}
+	copy(b, a.data[first:])
+	return true
+}
+
 // A page is the header of a page and the bytes of its first part; large values
 // overflow into the pages that follow.
 type page struct {
@@ -201,12 +345,16 @@ type page struct {
 }
 
 // page reads a page and marks it as used; a page that is reached twice is an
-// error, which also ends every cycle.
-func (w *walk) page(id uint64) (page, error) {
+// error, which also ends every cycle. Its data are valid until the next page of the
+// same depth.
+func (w *walk) page(id uint64, depth int) (page, error) {
 	if id < 2 || id >= w.pages {
 		return page{}, fmt.Errorf("page %d of %d is referred to", id, w.pages)
 	}
-	p := page{data: make([]byte, w.pageSize)}
+	for len(w.rooms) <= depth {
+		w.rooms = append(w.rooms, make([]byte, w.pageSize))
+	}
+	p := page{data: w.rooms[depth]}
 	_, err := w.r.ReadAt(p.data, int64(id)*w.pageSize)
 	if err != nil {
 		return page{}, err
@@ -266,7 +414,7 @@ func (w *walk) tree(id uint64, depth int, o *keyOrder) error {
 	if depth > maxDepth {
 		return fmt.Errorf("page %d is too deep", id)
 	}
-	p, err := w.page(id)
+	p, err := w.page(id, depth)
 	if err != nil {
 		return err
 	}
@@ -351,7 +499,7 @@ func (w *walk) leaf(p page, depth int, o *keyOrder) error {
 		if n == 0 {
 			w.fit(p, key, o)
 		}
-		o.last = key
+		o.last = append(o.last[:0], key...)
 		end := offset(n) + int64(at) + int64(keySize) + int64(valueSize)
 		if end > p.complete {
 			return fmt.Errorf("a value of page %d goes on past its end", p.id)
@@ -425,7 +573,7 @@ func (w *walk) slice(p page, at, size int64) ([]byte, error) {
 
 // free checks that no page on the list of free pages is in use or listed twice.
 func (w *walk) free() error {
-	p, err := w.page(w.freeList)
+	p, err := w.page(w.freeList, 0)
 	if err != nil {
 		return fmt.Errorf("the free list: %w", err)
 	}

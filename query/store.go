@@ -49,12 +49,14 @@ func DeviceOf(b kernels.Backend) Device {
 type Store struct {
 	device   Device
 	db       *cache.DB
+	watch    *cache.Watch // of db
 	snapshot *tuner.Snapshot
 
 	open   sync.RWMutex // held for writing by Close
 	closed bool
 	plans  sync.Mutex // held while the backend makes a plan
 	texts  texts
+	known  known
 }
 
 // Open opens the database or the snapshot at a path: the first bytes tell which. A
@@ -67,6 +69,7 @@ func Open(path string, d Device) (*Store, error) {
 	}
 	if !published {
 		s.db = cache.Open(path)
+		s.watch = s.db.Watch()
 		return s, nil
 	}
 	snapshot, err := tuner.OpenSnapshot(path)
@@ -143,12 +146,17 @@ const snapshotMagic = "TWSNAP"
 func (s *Store) Close() error {
 	s.open.Lock()
 	defer s.open.Unlock()
-	if s.closed || s.snapshot == nil {
-		s.closed = true
-		return nil
-	}
+	closed := s.closed
 	s.closed = true
-	return s.snapshot.Close()
+	switch {
+	case closed:
+		return nil
+	case s.snapshot != nil:
+		return s.snapshot.Close()
+	case s.watch != nil:
+		return s.watch.Close()
+	}
+	return nil
 }
 
 // A Winner is the plan of one fusion.
@@ -167,6 +175,9 @@ type Winner struct {
 	Device string `json:"device"`
 	// Plan, as "64,256,32 threads=2": tile sizes and knobs.
 	Plan string `json:"plan,omitempty"`
+	// Dims are the names of the dimensions that the plan has tile sizes of, in their
+	// order; absent of a winner that an older version has stored.
+	Dims []string `json:"dims,omitempty"`
 	// Seconds is the median of what is stored, or a prediction.
 	Seconds float64 `json:"seconds,omitempty"`
 	// Predicted says that Seconds are of the cost model.
@@ -227,11 +238,15 @@ func (s *Store) Get(print cache.Fingerprint) (Winner, error) {
 	case s.closed:
 		return w, &StoreError{ErrClosed}
 	case s.snapshot != nil:
-		return w, s.published(&w, &key)
+		err := s.published(&w, &key)
+		return w, err
 	case s.db == nil:
 		return w, &StoreError{errors.New("no database and no snapshot is open")}
 	}
-	return w, s.stored(&w, &key)
+	return s.remembered(asked{print: print}, func() (Winner, bool, error) {
+		err := s.stored(&w, &key)
+		return w, true, err
+	})
 }
 
 // published fills in what the snapshot has.
@@ -247,6 +262,7 @@ func (s *Store) published(w *Winner, key *cache.Key) error {
 	}
 	w.Answer = "exact"
 	w.Plan = string(hit.Plan)
+	w.Dims = hit.DimNames()
 	w.Seconds = hit.Seconds
 	w.Predicted = hit.Untimed
 	w.Safe = hit.SafeDiff(s.device.Identity.Safe)
@@ -274,6 +290,7 @@ func (s *Store) stored(w *Winner, key *cache.Key) error {
 	}
 	w.Answer = "exact"
 	w.Plan = r.Plan
+	w.Dims = r.Dims
 	w.Seconds = r.Seconds
 	w.Predicted = r.Untimed
 	w.Safe = cache.SafeDiff(r.Safe, s.device.Identity.Safe)
@@ -307,8 +324,17 @@ func (s *Store) Default(ctx context.Context, c *hlo.Computation) Winner {
 }
 
 // missed answers for a fusion of which nothing is stored: with the nearest winner, or
-// the default plan.
+// the default plan. It is remembered unless there is none, which may be for want of time.
 func (s *Store) missed(ctx context.Context, c *hlo.Computation) Winner {
+	w, _ := s.remembered(asked{c.Fingerprint(), c.Name}, func() (Winner, bool, error) {
+		w := s.plan(ctx, c)
+		return w, w.Answer != "none", nil
+	})
+	return w
+}
+
+// plan is missed, not remembered.
+func (s *Store) plan(ctx context.Context, c *hlo.Computation) Winner {
 	b := s.device.Backend
 	if b == nil {
 		return s.Default(ctx, c)
@@ -325,6 +351,7 @@ func (s *Store) missed(ctx context.Context, c *hlo.Computation) Winner {
 		return w
 	}
 	w.Plan = a.Plan.String()
+	w.Dims = a.Dims
 	w.Seconds = a.Seconds
 	w.Predicted = a.Untimed
 	w.Differs = a.Differs
@@ -378,6 +405,7 @@ func (s *Store) setDefault(ctx context.Context, w *Winner, c *hlo.Computation) e
 	}
 	w.Answer = "default"
 	w.Plan = plan.String()
+	w.Dims = p.DimNames()
 	w.Predicted = true
 	pricer, err := kernels.PricerOf(b, p)
 	if err != nil {
@@ -417,7 +445,9 @@ func (s *Store) Lookup(ctx context.Context, text, fusion string, exact bool) (*L
 			return nil, err
 		}
 		w.Fusion = f.Name
-		missed[f.Name] = w.Answer == "none" && !exact
+		if w.Answer == "none" && !exact {
+			missed[f.Name] = !s.recall(asked{f.print, f.Name}, &w)
+		}
 		l.Fusions = append(l.Fusions, w)
 	}
 	if fusion != "" && len(l.Fusions) == 0 {

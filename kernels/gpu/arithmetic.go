@@ -55,11 +55,7 @@ func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 
 // notComputed gives the reason for each elementwise operation that has no code on GPUs,
 // whatever the types; a test asks for a reason or for code.
-var notComputed = map[hlo.Opcode]string{
-	hlo.OpComplex:           "complex numbers are not computed",
-	hlo.OpImag:              "complex numbers are not computed",
-	hlo.OpStochasticConvert: "its rounding depends on random bits",
-}
+var notComputed = map[hlo.Opcode]string{}
 
 // NotComputed is the reason that the elementwise operation op is not computed on a GPU,
 // whatever its types; "" where some types are, or op is not elementwise.

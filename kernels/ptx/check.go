@@ -430,17 +430,13 @@ func (c *checker) lookup(name string) *Var {
 func (c *checker) body() error {
 	c.open = make([]bool, len(c.e.Regs))
 	c.scopes = []regScope{{}}
-	var last *Stmt
 	for i := range c.e.Body {
-		s := &c.e.Body[i]
-		c.stmt = s
-		if err := c.statement(s); err != nil {
+		c.stmt = &c.e.Body[i]
+		if err := c.statement(c.stmt); err != nil {
 			return err
 		}
-		if s.Kind == StmtInstr || s.Kind == StmtLabel {
-			last = s
-		}
 	}
+	last := c.last()
 	switch {
 	case len(c.scopes) != 1:
 		return c.at(
@@ -455,6 +451,27 @@ func (c *checker) body() error {
 	case !ends(last):
 		c.stmt = last
 		return c.fail("", "control falls off the end of %s; the last instruction must be ret, exit, trap or bra without a guard", c.e.Name)
+	}
+	return nil
+}
+
+// last is the last instruction or label of the body, nil if there is none. Labels at
+// the end that no instruction names are those of compilers for debuggers.
+func (c *checker) last() *Stmt {
+	named := map[string]bool{}
+	for i := range c.e.Body {
+		for _, o := range c.e.Body[i].Instr.Operands {
+			if o.Kind == KindSym {
+				named[o.Sym] = true
+			}
+		}
+	}
+	for i := len(c.e.Body) - 1; i >= 0; i-- {
+		s := &c.e.Body[i]
+		if s.Kind == StmtInstr ||
+			s.Kind == StmtLabel && named[s.Text] {
+			return s
+		}
 	}
 	return nil
 }

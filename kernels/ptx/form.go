@@ -1,7 +1,9 @@
 package ptx
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,8 +106,9 @@ type pattern struct {
 	regOnly bool
 	// wide allows registers that are wider than the type.
 	wide bool
-	// neg allows negated predicates.
-	neg bool
+	// neg allows negated predicates, and flag 0 and 1 for predicates.
+	neg  bool
+	flag bool
 	// address allows the address of a variable.
 	address bool
 	// special allows special registers.
@@ -428,6 +431,7 @@ func (f *form) value(p *pattern, s string) error {
 		}
 		s = s[:len(s)-1]
 	}
+	s, p.flag = strings.CutSuffix(s, "#")
 	if s == "p" {
 		p.kind, p.typ = patPred, Pred
 		return nil
@@ -629,7 +633,41 @@ func ParseOpcode(text string) (Opcode, error) {
 		c.mods[c.n] = m
 		c.n++
 	}
+	c.orderScope()
 	return c, nil
+}
+
+// orderScope puts the memory order, the scope and the state space of an atomic
+// operation in the order of the ISA: assemblers take them, and compilers write them, in any
+// order.
+func (c *Opcode) orderScope() {
+	if c.Op != OpAtom && c.Op != OpRed {
+		return
+	}
+	head := c.mods[:c.n]
+	for i, m := range head {
+		if scopeRank(m) == 0 {
+			head = head[:i]
+			break
+		}
+	}
+	slices.SortStableFunc(head, func(x, y Mod) int {
+		return cmp.Compare(scopeRank(x), scopeRank(y))
+	})
+}
+
+// scopeRank is 1 for a memory order, 2 for a scope, 3 for a state space, and 0 for any
+// other modifier.
+func scopeRank(m Mod) int {
+	switch m {
+	case ModRelaxed, ModAcquire, ModRelease, ModAcqRel:
+		return 1
+	case ModCTA, ModCluster, ModGPU, ModSYS:
+		return 2
+	case ModGlobal, ModShared, ModSharedCTA, ModSharedCluster:
+		return 3
+	}
+	return 0
 }
 
 // parseVersion reads a version such as 8.0.

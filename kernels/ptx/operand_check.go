@@ -204,7 +204,8 @@ func (c *checker) value(m *match, p *pattern, o *Operand) error {
 		ok = p.sink
 	case KindInt, KindF32, KindF64:
 		ok = !p.regOnly &&
-			p.kind != patPred && number(o, t)
+			p.kind != patPred && number(o, t) ||
+			p.flag && o.Kind == KindInt && o.Bits <= 1
 	case KindSpecial:
 		return c.special(m, p, o, t)
 	case KindSym:
@@ -331,22 +332,31 @@ func (c *checker) memory(m *match, p *pattern, o *Operand, i int) error {
 	return nil
 }
 
-// base checks the register that an address starts from: shared memory has
-// addresses of 32 or 64 bits, the others of 64.
+// base checks the register that an address starts from: shared, local and constant
+// memory and parameters have addresses of 32 or 64 bits, the others of 64.
 func (c *checker) base(m *match, o *Operand, space Mod) error {
 	if err := c.visible(o.Reg); err != nil {
 		return err
 	}
 	t := c.e.RegType(o.Reg)
 	if !t.Float() && t != Pred &&
-		(t.Bits() == 64 || t.Bits() == 32 && isShared(space)) {
+		(t.Bits() == 64 || t.Bits() == 32 && isShort(space)) {
 		return nil
 	}
 	wide := "64"
-	if isShared(space) {
+	if isShort(space) {
 		wide = "32 or 64"
 	}
 	return c.fail("[", "%s: the address starts from a .%s register; expected %s bits", m.op, t, wide)
+}
+
+// isShort reports whether a modifier names a state space whose addresses fit in 32 bits.
+func isShort(space Mod) bool {
+	switch space {
+	case ModLocal, ModConst, ModParam, ModParamEntry:
+		return true
+	}
+	return isShared(space)
 }
 
 // isShared reports whether a modifier names shared memory.

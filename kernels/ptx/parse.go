@@ -696,8 +696,28 @@ func (p *parser) instruction(s Stmt) error {
 			return err
 		}
 	}
+	s.Instr.unbrace()
 	p.e.Body = append(p.e.Body, s)
 	return nil
+}
+
+// unbrace takes the braces off a vector of one element, which compilers write round
+// the value of a load, a store or an atomic operation without a vector.
+func (in *Instr) unbrace() {
+	switch in.Opcode.Op {
+	case OpLd, OpSt, OpAtom, OpRed:
+	default:
+		return
+	}
+	if in.Opcode.Vec() > 1 {
+		return
+	}
+	for i := range in.Operands {
+		o := &in.Operands[i]
+		if o.Kind == KindVec && len(o.List) == 1 {
+			*o = o.List[0]
+		}
+	}
 }
 
 // label places a label; one of a block that the entry knows already gets another

@@ -247,6 +247,8 @@ func (w *warp) syncAddress(s space, addr uint64) uint64 {
 
 // st is a store to any state space; it works like ld.
 func st(w *warp, in *instr) {
+	w.beginStore()
+	defer w.endStore()
 	addr := w.addresses(&in.at, &w.addr)
 	n := in.width()
 	if w.cta.work.executed != nil {

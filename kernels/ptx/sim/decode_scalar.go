@@ -524,6 +524,7 @@ func (d *decoder) cvta(in *instr, src *ptx.Instr) error {
 		shared:        sharedWindow,
 		sharedCluster: sharedWindow,
 		local:         localWindow,
+		param:         paramWindow,
 	}[spaceOf(src.Opcode.Space())]
 	// Generic addresses of global memory are the addresses themselves.
 	switch {

@@ -76,6 +76,8 @@ func stmatrix(w *warp, in *instr) {
 		w.notWhole("stmatrix")
 		return
 	}
+	w.beginStore()
+	defer w.endStore()
 	addr := w.addresses(&in.at, &w.addr)
 	n := in.mods.matrices
 	if w.cta.work.executed != nil {

@@ -103,8 +103,11 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 			!(pc == w.pc &&
 				before.party() == w.party &&
 				before.unit() == s.unit()) {
-			w.race(a, q, lane, before, pc, how, "written")
-			return
+			report := func() { w.race(a, q, lane, before, pc, how, "written") }
+			if !w.doubt(how, a.data, q, report) {
+				report()
+				return
+			}
 		}
 		if how != reading {
 			// A write conflicts with earlier reads, too.
@@ -131,6 +134,46 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 		cell.read.Store(uint64(s))
 		cell.readPC.Store(w.pc)
 	}
+}
+
+// A rewrite is a store to a word that conflicts with an earlier store. It is no race if
+// it stores what the word holds: compilers give several threads one value, and let all of
+// them store it.
+type rewrite struct {
+	// word is the bytes of the word, and old what they were before the store.
+	word   []byte
+	old    [4]byte
+	report func()
+}
+
+// doubt puts off the report of a conflict of two stores until the instruction has
+// stored; it returns false for accesses that are no plain stores.
+func (w *warp) doubt(how access, mem []byte, q int64, report func()) bool {
+	if how != writing || !w.storing {
+		return false
+	}
+	r := rewrite{
+		word:   mem[4*q : min(4*q+4, int64(len(mem)))],
+		report: report,
+	}
+	copy(r.old[:], r.word)
+	w.rewrites = append(w.rewrites, r)
+	return true
+}
+
+// beginStore puts off the reports of conflicts with other stores, and endStore reports
+// those that changed something.
+func (w *warp) beginStore() { w.storing = true }
+
+func (w *warp) endStore() {
+	w.storing = false
+	for _, r := range w.rewrites {
+		if string(r.word) != string(r.old[:len(r.word)]) {
+			r.report()
+		}
+	}
+	clear(w.rewrites)
+	w.rewrites = w.rewrites[:0]
 }
 
 // race reports a race with another access to a word of global memory.
@@ -299,9 +342,12 @@ func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 		return w.busy(t, q, s, "an asynchronous operation that reads it has not been waited for")
 	case w.conflicts(word.write, s) &&
 		!(word.writePC == w.pc && word.write.party() == w.party):
-		return w.sharedRace(
-			t, q, s, word.write, word.writePC, "written",
-		)
+		other, pc := word.write, word.writePC
+		report := func() { w.sharedRace(t, q, s, other, pc, "written") }
+		if !w.doubt(how, t.shared, q, report) {
+			report()
+			return false
+		}
 	case how == reading:
 		return true
 	}

@@ -96,10 +96,14 @@ type warp struct {
 	// inited holds, for each tracked register of each bank, the lanes that were
 	// written.
 	inited [4][]uint32
-	copies asyncCopies
-	bulk   bulkGroups
-	wg     wgmmaQueue
-	clock  partyClock
+	// storing is set while a plain store executes, and rewrites are its conflicts
+	// with earlier stores.
+	storing  bool
+	rewrites []rewrite
+	copies   asyncCopies
+	bulk     bulkGroups
+	wg       wgmmaQueue
+	clock    partyClock
 }
 
 // run executes instructions until the warp waits or exits, or until it has

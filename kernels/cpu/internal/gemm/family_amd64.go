@@ -82,10 +82,19 @@ type family struct {
 // width is the columns of a panel.
 func (f *family) width() int { return 2 * f.lanes }
 
+// panelWidth is the number of columns of a panel, 0 without kernels.
+func (f *family) panelWidth() int {
+	if f == nil {
+		return 0
+	}
+	return f.width()
+}
+
 var f32, f64, i32, i16 = chooseFamilies(
 	cpu.X86.HasAVX2 && cpu.X86.HasFMA,
 	cpu.X86.HasAVX512F,
 	cpu.X86.HasAVX512BW,
+	cpu.X86.HasAVX512VNNI,
 )
 
 // Vectors is the bits of the widest vectors of this CPU that there is code for,
@@ -101,16 +110,22 @@ func Vectors() (bits, registers int) {
 }
 
 // chooseFamilies are the families of a CPU, nil where it has none. Products of
-// 16 bits in vectors of 512 need AVX-512BW, the others AVX-512F.
-func chooseFamilies(avx2, avx512, words bool) (f32, f64, i32, i16 *family) {
+// 16 bits in vectors of 512 need AVX-512BW, or AVX512-VNNI, which adds them to the
+// sum in one instruction; the others need AVX-512F.
+func chooseFamilies(avx2, avx512, words, vnni bool) (f32, f64, i32, i16 *family) {
 	if !avx2 {
 		return nil, nil, nil, nil
 	}
 	if !avx512 {
 		return &f32Narrow, &f64Narrow, &i32Narrow, &i16Narrow
 	}
-	if i16 = &i16Narrow; words {
+	switch {
+	case vnni:
+		i16 = &i16VNNI
+	case words:
 		i16 = &i16Wide
+	default:
+		i16 = &i16Narrow
 	}
 	return &f32Wide, &f64Wide, &i32Wide, i16
 }
@@ -234,5 +249,12 @@ var i32Wide = family{
 var i16Wide = family{
 	full:   multiplyI16Wide,
 	masked: multiplyI16WideMasked,
+	lanes:  16, bytes: 4, masks: wideMask, transpose: transpose32,
+}
+
+// i16VNNI is i16Wide with one instruction for the product and the sum.
+var i16VNNI = family{
+	full:   multiplyI16VNNI,
+	masked: multiplyI16VNNIMasked,
 	lanes:  16, bytes: 4, masks: wideMask, transpose: transpose32,
 }

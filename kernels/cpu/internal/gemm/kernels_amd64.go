@@ -299,6 +299,42 @@ func multiplyI16WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyI16WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyI16VNNIRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16VNNIMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func transposedGemvF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 
 //go:noescape
@@ -327,3 +363,21 @@ func pairRows(pairs int, to *byte, toStride int, from *byte, fromStride int)
 
 //go:noescape
 func pairTerms(turns int, to *byte, from *byte)
+
+//go:noescape
+func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
+func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
+func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
+func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
+func packTerms(rows int, to *byte, from *byte, fromStride int)
+
+//go:noescape
+func packQuads(quads int, to *byte, from *byte, fromStride int)

@@ -14940,6 +14940,1702 @@ done:
 	VZEROUPPER
 	RET
 
+// func multiplyI16VNNIRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIRows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPDPWSSD     Z4, Z2, Z1
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPDPWSSD     Z4, Z2, Z1
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPDPWSSD     Z4, Z2, Z1
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPDPWSSD     Z4, Z2, Z1
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPDPWSSD     Z4, Z2, Z1
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIMaskedRows1(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	VPDPWSSD     Z2, Z1, Z0
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	VPDPWSSD     Z2, Z1, Z0
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	VPDPWSSD     Z2, Z1, Z0
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	VPDPWSSD     Z2, Z1, Z0
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	VPDPWSSD     Z2, Z1, Z0
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, K1, (CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIRows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPDPWSSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPDPWSSD     Z6, Z4, Z3
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPDPWSSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPDPWSSD     Z6, Z4, Z3
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPDPWSSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPDPWSSD     Z6, Z4, Z3
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPDPWSSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPDPWSSD     Z6, Z4, Z3
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPDPWSSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPDPWSSD     Z6, Z4, Z3
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIMaskedRows2(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), R8
+	ANDQ      $0x01, R8
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(DI*1), Z2
+	VPDPWSSD     Z3, Z2, Z1
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(DI*1), Z2
+	VPDPWSSD     Z3, Z2, Z1
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(DI*1), Z2
+	VPDPWSSD     Z3, Z2, Z1
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(DI*1), Z2
+	VPDPWSSD     Z3, Z2, Z1
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	VPDPWSSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(DI*1), Z2
+	VPDPWSSD     Z3, Z2, Z1
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIRows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPDPWSSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPDPWSSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPDPWSSD     Z8, Z6, Z5
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPDPWSSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPDPWSSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPDPWSSD     Z8, Z6, Z5
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPDPWSSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPDPWSSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPDPWSSD     Z8, Z6, Z5
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPDPWSSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPDPWSSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPDPWSSD     Z8, Z6, Z5
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPDPWSSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPDPWSSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPDPWSSD     Z8, Z6, Z5
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIMaskedRows3(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), R8
+	ANDQ      $0x01, R8
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	VPDPWSSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(DI*1), Z3
+	VPDPWSSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(DI*2), Z3
+	VPDPWSSD     Z4, Z3, Z2
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	VPDPWSSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(DI*1), Z3
+	VPDPWSSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(DI*2), Z3
+	VPDPWSSD     Z4, Z3, Z2
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	VPDPWSSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(DI*1), Z3
+	VPDPWSSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(DI*2), Z3
+	VPDPWSSD     Z4, Z3, Z2
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	VPDPWSSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(DI*1), Z3
+	VPDPWSSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(DI*2), Z3
+	VPDPWSSD     Z4, Z3, Z2
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	VPDPWSSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(DI*1), Z3
+	VPDPWSSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(DI*2), Z3
+	VPDPWSSD     Z4, Z3, Z2
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIRows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	VPDPWSSD     Z9, Z8, Z0
+	VPDPWSSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(DI*1), Z8
+	VPDPWSSD     Z9, Z8, Z2
+	VPDPWSSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(DI*2), Z8
+	VPDPWSSD     Z9, Z8, Z4
+	VPDPWSSD     Z10, Z8, Z5
+	VPBROADCASTD (R11), Z8
+	VPDPWSSD     Z9, Z8, Z6
+	VPDPWSSD     Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	VPDPWSSD     Z9, Z8, Z0
+	VPDPWSSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(DI*1), Z8
+	VPDPWSSD     Z9, Z8, Z2
+	VPDPWSSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(DI*2), Z8
+	VPDPWSSD     Z9, Z8, Z4
+	VPDPWSSD     Z10, Z8, Z5
+	VPBROADCASTD (R11), Z8
+	VPDPWSSD     Z9, Z8, Z6
+	VPDPWSSD     Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	VPDPWSSD     Z9, Z8, Z0
+	VPDPWSSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(DI*1), Z8
+	VPDPWSSD     Z9, Z8, Z2
+	VPDPWSSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(DI*2), Z8
+	VPDPWSSD     Z9, Z8, Z4
+	VPDPWSSD     Z10, Z8, Z5
+	VPBROADCASTD (R11), Z8
+	VPDPWSSD     Z9, Z8, Z6
+	VPDPWSSD     Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	VPDPWSSD     Z9, Z8, Z0
+	VPDPWSSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(DI*1), Z8
+	VPDPWSSD     Z9, Z8, Z2
+	VPDPWSSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(DI*2), Z8
+	VPDPWSSD     Z9, Z8, Z4
+	VPDPWSSD     Z10, Z8, Z5
+	VPBROADCASTD (R11), Z8
+	VPDPWSSD     Z9, Z8, Z6
+	VPDPWSSD     Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	VPDPWSSD     Z9, Z8, Z0
+	VPDPWSSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(DI*1), Z8
+	VPDPWSSD     Z9, Z8, Z2
+	VPDPWSSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(DI*2), Z8
+	VPDPWSSD     Z9, Z8, Z4
+	VPDPWSSD     Z10, Z8, Z5
+	VPBROADCASTD (R11), Z8
+	VPDPWSSD     Z9, Z8, Z6
+	VPDPWSSD     Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIMaskedRows4(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(DI*2), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPBROADCASTD (R11), Z4
+	VPDPWSSD     Z5, Z4, Z3
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(DI*2), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPBROADCASTD (R11), Z4
+	VPDPWSSD     Z5, Z4, Z3
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(DI*2), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPBROADCASTD (R11), Z4
+	VPDPWSSD     Z5, Z4, Z3
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(DI*2), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPBROADCASTD (R11), Z4
+	VPDPWSSD     Z5, Z4, Z3
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	VPDPWSSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(DI*1), Z4
+	VPDPWSSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(DI*2), Z4
+	VPDPWSSD     Z5, Z4, Z2
+	VPBROADCASTD (R11), Z4
+	VPDPWSSD     Z5, Z4, Z3
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIRows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	VPDPWSSD     Z11, Z10, Z0
+	VPDPWSSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z2
+	VPDPWSSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(DI*2), Z10
+	VPDPWSSD     Z11, Z10, Z4
+	VPDPWSSD     Z12, Z10, Z5
+	VPBROADCASTD (R11), Z10
+	VPDPWSSD     Z11, Z10, Z6
+	VPDPWSSD     Z12, Z10, Z7
+	VPBROADCASTD (R11)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z8
+	VPDPWSSD     Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	VPDPWSSD     Z11, Z10, Z0
+	VPDPWSSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z2
+	VPDPWSSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(DI*2), Z10
+	VPDPWSSD     Z11, Z10, Z4
+	VPDPWSSD     Z12, Z10, Z5
+	VPBROADCASTD (R11), Z10
+	VPDPWSSD     Z11, Z10, Z6
+	VPDPWSSD     Z12, Z10, Z7
+	VPBROADCASTD (R11)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z8
+	VPDPWSSD     Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	VPDPWSSD     Z11, Z10, Z0
+	VPDPWSSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z2
+	VPDPWSSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(DI*2), Z10
+	VPDPWSSD     Z11, Z10, Z4
+	VPDPWSSD     Z12, Z10, Z5
+	VPBROADCASTD (R11), Z10
+	VPDPWSSD     Z11, Z10, Z6
+	VPDPWSSD     Z12, Z10, Z7
+	VPBROADCASTD (R11)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z8
+	VPDPWSSD     Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	VPDPWSSD     Z11, Z10, Z0
+	VPDPWSSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z2
+	VPDPWSSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(DI*2), Z10
+	VPDPWSSD     Z11, Z10, Z4
+	VPDPWSSD     Z12, Z10, Z5
+	VPBROADCASTD (R11), Z10
+	VPDPWSSD     Z11, Z10, Z6
+	VPDPWSSD     Z12, Z10, Z7
+	VPBROADCASTD (R11)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z8
+	VPDPWSSD     Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	VPDPWSSD     Z11, Z10, Z0
+	VPDPWSSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z2
+	VPDPWSSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(DI*2), Z10
+	VPDPWSSD     Z11, Z10, Z4
+	VPDPWSSD     Z12, Z10, Z5
+	VPBROADCASTD (R11), Z10
+	VPDPWSSD     Z11, Z10, Z6
+	VPDPWSSD     Z12, Z10, Z7
+	VPBROADCASTD (R11)(DI*1), Z10
+	VPDPWSSD     Z11, Z10, Z8
+	VPDPWSSD     Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIMaskedRows5(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	VPDPWSSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(DI*2), Z5
+	VPDPWSSD     Z6, Z5, Z2
+	VPBROADCASTD (R11), Z5
+	VPDPWSSD     Z6, Z5, Z3
+	VPBROADCASTD (R11)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	VPDPWSSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(DI*2), Z5
+	VPDPWSSD     Z6, Z5, Z2
+	VPBROADCASTD (R11), Z5
+	VPDPWSSD     Z6, Z5, Z3
+	VPBROADCASTD (R11)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	VPDPWSSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(DI*2), Z5
+	VPDPWSSD     Z6, Z5, Z2
+	VPBROADCASTD (R11), Z5
+	VPDPWSSD     Z6, Z5, Z3
+	VPBROADCASTD (R11)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	VPDPWSSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(DI*2), Z5
+	VPDPWSSD     Z6, Z5, Z2
+	VPBROADCASTD (R11), Z5
+	VPDPWSSD     Z6, Z5, Z3
+	VPBROADCASTD (R11)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	VPDPWSSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(DI*2), Z5
+	VPDPWSSD     Z6, Z5, Z2
+	VPBROADCASTD (R11), Z5
+	VPDPWSSD     Z6, Z5, Z3
+	VPBROADCASTD (R11)(DI*1), Z5
+	VPDPWSSD     Z6, Z5, Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIRows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMOVUPS    (CX), Z0
+	VMOVUPS    64(CX), Z1
+	VMOVUPS    (CX)(DI*1), Z2
+	VMOVUPS    64(CX)(DI*1), Z3
+	VMOVUPS    (CX)(DI*2), Z4
+	VMOVUPS    64(CX)(DI*2), Z5
+	VMOVUPS    (R8), Z6
+	VMOVUPS    64(R8), Z7
+	VMOVUPS    (R8)(DI*1), Z8
+	VMOVUPS    64(R8)(DI*1), Z9
+	VMOVUPS    (R8)(DI*2), Z10
+	VMOVUPS    64(R8)(DI*2), Z11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	LEAQ       (R8)(DI*2), R9
+	ADDQ       DI, R9
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 (R9)(DI*1)
+	PREFETCHT0 64(R9)(DI*1)
+	PREFETCHT0 (R9)(DI*2)
+	PREFETCHT0 64(R9)(DI*2)
+	JMP        begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	VPDPWSSD     Z13, Z12, Z0
+	VPDPWSSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z2
+	VPDPWSSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z4
+	VPDPWSSD     Z14, Z12, Z5
+	VPBROADCASTD (R11), Z12
+	VPDPWSSD     Z13, Z12, Z6
+	VPDPWSSD     Z14, Z12, Z7
+	VPBROADCASTD (R11)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z8
+	VPDPWSSD     Z14, Z12, Z9
+	VPBROADCASTD (R11)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z10
+	VPDPWSSD     Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	VPDPWSSD     Z13, Z12, Z0
+	VPDPWSSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z2
+	VPDPWSSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z4
+	VPDPWSSD     Z14, Z12, Z5
+	VPBROADCASTD (R11), Z12
+	VPDPWSSD     Z13, Z12, Z6
+	VPDPWSSD     Z14, Z12, Z7
+	VPBROADCASTD (R11)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z8
+	VPDPWSSD     Z14, Z12, Z9
+	VPBROADCASTD (R11)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z10
+	VPDPWSSD     Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	VPDPWSSD     Z13, Z12, Z0
+	VPDPWSSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z2
+	VPDPWSSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z4
+	VPDPWSSD     Z14, Z12, Z5
+	VPBROADCASTD (R11), Z12
+	VPDPWSSD     Z13, Z12, Z6
+	VPDPWSSD     Z14, Z12, Z7
+	VPBROADCASTD (R11)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z8
+	VPDPWSSD     Z14, Z12, Z9
+	VPBROADCASTD (R11)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z10
+	VPDPWSSD     Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	VPDPWSSD     Z13, Z12, Z0
+	VPDPWSSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z2
+	VPDPWSSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z4
+	VPDPWSSD     Z14, Z12, Z5
+	VPBROADCASTD (R11), Z12
+	VPDPWSSD     Z13, Z12, Z6
+	VPDPWSSD     Z14, Z12, Z7
+	VPBROADCASTD (R11)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z8
+	VPDPWSSD     Z14, Z12, Z9
+	VPBROADCASTD (R11)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z10
+	VPDPWSSD     Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	VPDPWSSD     Z13, Z12, Z0
+	VPDPWSSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z2
+	VPDPWSSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z4
+	VPDPWSSD     Z14, Z12, Z5
+	VPBROADCASTD (R11), Z12
+	VPDPWSSD     Z13, Z12, Z6
+	VPDPWSSD     Z14, Z12, Z7
+	VPBROADCASTD (R11)(DI*1), Z12
+	VPDPWSSD     Z13, Z12, Z8
+	VPDPWSSD     Z14, Z12, Z9
+	VPBROADCASTD (R11)(DI*2), Z12
+	VPDPWSSD     Z13, Z12, Z10
+	VPDPWSSD     Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	VMOVUPS Z10, (R8)(DI*2)
+	VMOVUPS Z11, 64(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyI16VNNIMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyI16VNNIMaskedRows6(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
+	VMOVUPS.Z (R8)(DI*2), K1, Z5
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPBROADCASTD (R11), Z6
+	VPDPWSSD     Z7, Z6, Z3
+	VPBROADCASTD (R11)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPBROADCASTD (R11)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPBROADCASTD (R11), Z6
+	VPDPWSSD     Z7, Z6, Z3
+	VPBROADCASTD (R11)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPBROADCASTD (R11)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPBROADCASTD (R11), Z6
+	VPDPWSSD     Z7, Z6, Z3
+	VPBROADCASTD (R11)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPBROADCASTD (R11)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPBROADCASTD (R11), Z6
+	VPDPWSSD     Z7, Z6, Z3
+	VPBROADCASTD (R11)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPBROADCASTD (R11)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	VPDPWSSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z2
+	VPBROADCASTD (R11), Z6
+	VPDPWSSD     Z7, Z6, Z3
+	VPBROADCASTD (R11)(DI*1), Z6
+	VPDPWSSD     Z7, Z6, Z4
+	VPBROADCASTD (R11)(DI*2), Z6
+	VPDPWSSD     Z7, Z6, Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	VMOVUPS Z5, K1, (R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
 // func transposedGemvF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 // Requires: AVX, FMA3
 TEXT ·transposedGemvF32(SB), NOSPLIT, $0-48
@@ -15921,6 +17617,813 @@ turn:
 	ADDQ     $0x20, CX
 	DECQ     AX
 	JNZ      turn
+
+done:
+	VZEROUPPER
+	RET
+
+// func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+TEXT ·multiplyTilesSS(SB), NOSPLIT, $0-64
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ steps+16(FP), R11
+	MOVQ a+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), BX
+	MOVQ crs+48(FP), CX
+	MOVQ how+56(FP), R10
+	ANDQ $0x01, R10
+
+block:
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  BX, DX
+	TESTQ R10, R10
+	JNZ   fresh
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	ADDQ  $0x40, BX
+	ADDQ  $0x40, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x0c
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x1c
+	BYTE  $0x0a
+	SUBQ  $0x40, BX
+	SUBQ  $0x40, DX
+	JMP   begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ CX, R12
+	MOVQ R11, R8
+	MOVQ $0x00000040, CX
+
+step:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x24
+	BYTE $0x0e
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xbc
+	BYTE $0x0f
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4b
+	BYTE $0x5e
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xac
+	BYTE $0x0e
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x43
+	BYTE $0x5e
+	BYTE $0xcc
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4b
+	BYTE $0x5e
+	BYTE $0xd5
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x43
+	BYTE $0x5e
+	BYTE $0xdd
+	ADDQ $0x00000800, SI
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ R12, CX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	ADDQ $0x40, BX
+	ADDQ $0x40, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x0c
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x1c
+	BYTE $0x0a
+	MOVQ R11, R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	SUBQ $0x40, DX
+	MOVQ CX, BX
+	SHLQ $0x04, BX
+	ADDQ DX, BX
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	RET
+
+// func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+TEXT ·multiplyTilesSU(SB), NOSPLIT, $0-64
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ steps+16(FP), R11
+	MOVQ a+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), BX
+	MOVQ crs+48(FP), CX
+	MOVQ how+56(FP), R10
+	ANDQ $0x01, R10
+
+block:
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  BX, DX
+	TESTQ R10, R10
+	JNZ   fresh
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	ADDQ  $0x40, BX
+	ADDQ  $0x40, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x0c
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x1c
+	BYTE  $0x0a
+	SUBQ  $0x40, BX
+	SUBQ  $0x40, DX
+	JMP   begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ CX, R12
+	MOVQ R11, R8
+	MOVQ $0x00000040, CX
+
+step:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x24
+	BYTE $0x0e
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xbc
+	BYTE $0x0f
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5e
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xac
+	BYTE $0x0e
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5e
+	BYTE $0xcc
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5e
+	BYTE $0xd5
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5e
+	BYTE $0xdd
+	ADDQ $0x00000800, SI
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ R12, CX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	ADDQ $0x40, BX
+	ADDQ $0x40, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x0c
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x1c
+	BYTE $0x0a
+	MOVQ R11, R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	SUBQ $0x40, DX
+	MOVQ CX, BX
+	SHLQ $0x04, BX
+	ADDQ DX, BX
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	RET
+
+// func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+TEXT ·multiplyTilesUS(SB), NOSPLIT, $0-64
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ steps+16(FP), R11
+	MOVQ a+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), BX
+	MOVQ crs+48(FP), CX
+	MOVQ how+56(FP), R10
+	ANDQ $0x01, R10
+
+block:
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  BX, DX
+	TESTQ R10, R10
+	JNZ   fresh
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	ADDQ  $0x40, BX
+	ADDQ  $0x40, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x0c
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x1c
+	BYTE  $0x0a
+	SUBQ  $0x40, BX
+	SUBQ  $0x40, DX
+	JMP   begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ CX, R12
+	MOVQ R11, R8
+	MOVQ $0x00000040, CX
+
+step:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x24
+	BYTE $0x0e
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xbc
+	BYTE $0x0f
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x49
+	BYTE $0x5e
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xac
+	BYTE $0x0e
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x41
+	BYTE $0x5e
+	BYTE $0xcc
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x49
+	BYTE $0x5e
+	BYTE $0xd5
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x41
+	BYTE $0x5e
+	BYTE $0xdd
+	ADDQ $0x00000800, SI
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ R12, CX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	ADDQ $0x40, BX
+	ADDQ $0x40, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x0c
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x1c
+	BYTE $0x0a
+	MOVQ R11, R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	SUBQ $0x40, DX
+	MOVQ CX, BX
+	SHLQ $0x04, BX
+	ADDQ DX, BX
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	RET
+
+// func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+TEXT ·multiplyTilesUU(SB), NOSPLIT, $0-64
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ steps+16(FP), R11
+	MOVQ a+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), BX
+	MOVQ crs+48(FP), CX
+	MOVQ how+56(FP), R10
+	ANDQ $0x01, R10
+
+block:
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  BX, DX
+	TESTQ R10, R10
+	JNZ   fresh
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	ADDQ  $0x40, BX
+	ADDQ  $0x40, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x0c
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x1c
+	BYTE  $0x0a
+	SUBQ  $0x40, BX
+	SUBQ  $0x40, DX
+	JMP   begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ CX, R12
+	MOVQ R11, R8
+	MOVQ $0x00000040, CX
+
+step:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x24
+	BYTE $0x0e
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xbc
+	BYTE $0x0f
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x48
+	BYTE $0x5e
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xac
+	BYTE $0x0e
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x40
+	BYTE $0x5e
+	BYTE $0xcc
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x48
+	BYTE $0x5e
+	BYTE $0xd5
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x40
+	BYTE $0x5e
+	BYTE $0xdd
+	ADDQ $0x00000800, SI
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ R12, CX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	ADDQ $0x40, BX
+	ADDQ $0x40, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x0c
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x1c
+	BYTE $0x0a
+	MOVQ R11, R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	SUBQ $0x40, DX
+	MOVQ CX, BX
+	SHLQ $0x04, BX
+	ADDQ DX, BX
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	RET
+
+// func packTerms(rows int, to *byte, from *byte, fromStride int)
+// Requires: AVX, AVX2
+TEXT ·packTerms(SB), NOSPLIT, $0-32
+	MOVQ     rows+0(FP), AX
+	MOVQ     to+8(FP), CX
+	MOVQ     from+16(FP), DX
+	MOVQ     fromStride+24(FP), BX
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x18, Y0, Y0
+	TESTQ    AX, AX
+	JLE      done
+
+row:
+	VPAND     (DX), Y0, Y1
+	VPAND     32(DX), Y0, Y2
+	VPAND     64(DX), Y0, Y3
+	VPAND     96(DX), Y0, Y4
+	VPACKUSDW Y2, Y1, Y1
+	VPACKUSDW Y4, Y3, Y3
+	VPACKUSWB Y3, Y1, Y1
+	VPERMQ    $0xd8, Y1, Y1
+	VPSHUFD   $0xd8, Y1, Y1
+	VMOVDQU   Y1, (CX)
+	VPAND     128(DX), Y0, Y1
+	VPAND     160(DX), Y0, Y2
+	VPAND     192(DX), Y0, Y3
+	VPAND     224(DX), Y0, Y4
+	VPACKUSDW Y2, Y1, Y1
+	VPACKUSDW Y4, Y3, Y3
+	VPACKUSWB Y3, Y1, Y1
+	VPERMQ    $0xd8, Y1, Y1
+	VPSHUFD   $0xd8, Y1, Y1
+	VMOVDQU   Y1, 32(CX)
+	ADDQ      BX, DX
+	ADDQ      $0x40, CX
+	DECQ      AX
+	JNZ       row
+
+done:
+	VZEROUPPER
+	RET
+
+// func packQuads(quads int, to *byte, from *byte, fromStride int)
+// Requires: AVX, AVX2
+TEXT ·packQuads(SB), NOSPLIT, $0-32
+	MOVQ     quads+0(FP), AX
+	MOVQ     to+8(FP), CX
+	MOVQ     from+16(FP), DX
+	MOVQ     fromStride+24(FP), BX
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x18, Y0, Y0
+	TESTQ    AX, AX
+	JLE      done
+
+quad:
+	LEAQ    (DX)(BX*2), SI
+	VPAND   (DX), Y0, Y1
+	VPAND   (DX)(BX*1), Y0, Y2
+	VPSLLD  $0x08, Y2, Y2
+	VPOR    Y2, Y1, Y1
+	VPAND   (SI), Y0, Y2
+	VPSLLD  $0x10, Y2, Y2
+	VPOR    Y2, Y1, Y1
+	VPAND   (SI)(BX*1), Y0, Y2
+	VPSLLD  $0x18, Y2, Y2
+	VPOR    Y2, Y1, Y1
+	VMOVDQU Y1, (CX)
+	VPAND   32(DX), Y0, Y1
+	VPAND   32(DX)(BX*1), Y0, Y2
+	VPSLLD  $0x08, Y2, Y2
+	VPOR    Y2, Y1, Y1
+	VPAND   32(SI), Y0, Y2
+	VPSLLD  $0x10, Y2, Y2
+	VPOR    Y2, Y1, Y1
+	VPAND   32(SI)(BX*1), Y0, Y2
+	VPSLLD  $0x18, Y2, Y2
+	VPOR    Y2, Y1, Y1
+	VMOVDQU Y1, 32(CX)
+	LEAQ    (SI)(BX*2), DX
+	ADDQ    $0x40, CX
+	DECQ    AX
+	JNZ     quad
 
 done:
 	VZEROUPPER

@@ -21,6 +21,7 @@ func TestEveryKernel(t *testing.T) {
 	emulateFamily(t, all, "F64Wide", 8, true, plainlyFused[float64])
 	emulateFamily(t, all, "I32Wide", 16, true, plainlyFused[int32])
 	emulateFamily(t, all, "I16Wide", 16, true, plainlyPaired)
+	emulateFamily(t, all, "I16VNNI", 16, true, plainlyPaired)
 }
 
 // plainlyPaired multiplies matrices of pairs of 16 bits.

@@ -147,3 +147,21 @@ var multiplyI16WideMasked = [6]kernel{
 	multiplyI16WideMaskedRows5,
 	multiplyI16WideMaskedRows6,
 }
+
+var multiplyI16VNNI = [6]kernel{
+	multiplyI16VNNIRows1,
+	multiplyI16VNNIRows2,
+	multiplyI16VNNIRows3,
+	multiplyI16VNNIRows4,
+	multiplyI16VNNIRows5,
+	multiplyI16VNNIRows6,
+}
+
+var multiplyI16VNNIMasked = [6]kernel{
+	multiplyI16VNNIMaskedRows1,
+	multiplyI16VNNIMaskedRows2,
+	multiplyI16VNNIMaskedRows3,
+	multiplyI16VNNIMaskedRows4,
+	multiplyI16VNNIMaskedRows5,
+	multiplyI16VNNIMaskedRows6,
+}

@@ -31,7 +31,8 @@ type family struct {
 
 // families has a row for each element type and vector width. I16 multiplies
 // pairs of 16-bit integers and adds their products (VPMADDWD), so that one term
-// of its loop is two terms of the product.
+// of its loop is two terms of the product; I16VNNI adds them to the sum in the same
+// instruction (VPDPWSSD, AVX512-VNNI), which wraps as VPADDD does.
 var families = []family{
 	{
 		"F32", 32, 6, false,
@@ -72,6 +73,10 @@ var families = []family{
 		func(x, y, acc, t reg.VecVirtual) {
 			VPMADDWD(y, x, t)
 			VPADDD(t, acc, acc)
+		}, nil},
+	{"I16VNNI", 32, 6, true, func(m, v Op) { VPBROADCASTD(m, v) },
+		func(x, y, acc, _ reg.VecVirtual) {
+			VPDPWSSD(y, x, acc)
 		}, nil},
 }
 
