@@ -129,6 +129,8 @@ var samples = map[hlo.Opcode]string{
 	hlo.OpCompare:            "x = T[8] parameter(0); y = T[8] parameter(1); ROOT r = pred[8] compare(x, y), direction=LT",
 	hlo.OpIsFinite:           "x = T[8] parameter(0); ROOT r = pred[8] is-finite(x)",
 	hlo.OpSelect:             "p = pred[8] parameter(0); x = T[8] parameter(1); y = T[8] parameter(2); ROOT r = T[8] select(p, x, y)",
+	hlo.OpComplex:            "x = f32[8] parameter(0); y = f32[8] parameter(1); ROOT r = c64[8] complex(x, y)",
+	hlo.OpStochasticConvert:  "x = f32[8] parameter(0); y = u32[8] parameter(1); ROOT r = s32[8] stochastic-convert(x, y)",
 	hlo.OpReducePrecision:    "x = T[8] parameter(0); ROOT r = T[8] reduce-precision(x), exponent_bits=5, mantissa_bits=10",
 	hlo.OpParameter:          "x = T[8] parameter(0); y = T[8] parameter(1); ROOT r = T[8] add(x, y)",
 	hlo.OpConstant:           "x = T[] parameter(0); c = T[] constant(1); ROOT r = T[] add(x, c)",

@@ -219,6 +219,27 @@ func WrapInt(d hlo.DType, v int64) int64 {
 	return int64(uint64(v) << shift >> shift)
 }
 
+// Complex returns the element at a physical position of an array of complex numbers.
+func (b Buffer) Complex(at int64) complex128 {
+	p := b.Parts()
+	return complex(p.Float(2*at), p.Float(2*at+1))
+}
+
+// SetComplex stores v, each part rounded to its type.
+func (b Buffer) SetComplex(at int64, v complex128) {
+	p := b.Parts()
+	p.SetFloat(2*at, real(v))
+	p.SetFloat(2*at+1, imag(v))
+}
+
+// Parts is an array of complex numbers as the array of real numbers that lies in the
+// same memory, of a shape with a last dimension of 2 (hlo.Shape.Parts); another array
+// is itself.
+func (b Buffer) Parts() Buffer {
+	b.Shape = b.Shape.Parts()
+	return b
+}
+
 // Elements views the data as a slice of T, which must have the width of the
 // element type and be aligned for it (buffers of NewBuffer are).
 func Elements[T any](b Buffer) []T {

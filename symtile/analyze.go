@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/parts"
 )
 
 // Analyze propagates tiles with symbolic sizes from the results of c to its
@@ -34,6 +35,16 @@ func Analyze(ctx context.Context, c *hlo.Computation) (*Program, error) {
 	}
 	if inMemory != c {
 		flat = inMemory
+	}
+	ofParts, err := parts.Of(flat)
+	var undefined *parts.Undefined
+	switch {
+	case errors.As(err, &undefined):
+		return nil, refuse(undefined.Instr, "complex", "%s", undefined.Reason)
+	case err != nil:
+		return nil, err
+	case ofParts != flat:
+		flat, inMemory = ofParts, ofParts
 	}
 	flat, roles := rewriteOps(flat)
 	p, err := buildSymbolic(ctx, flat)

@@ -187,7 +187,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	case hlo.OpCopy:
 		return b.plainOp(key, out, []Tile{out}, nil)
 	}
-	if i.Op.Elementwise() &&
+	if i.Op.Elementwise() && i.Op != hlo.OpStochasticConvert &&
 		(i.Op != hlo.OpBitcastConvert ||
 			i.Shape.DType.Bits() == i.Operands[0].Shape.DType.Bits()) {
 		tiles, err := propagateElementwise(b, i, out)

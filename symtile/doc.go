@@ -32,7 +32,7 @@
 //	batch-norm-training   refused: it is several operations, which a partition takes apart
 //	bitcast               tiled as a transpose to physical order, a reshape and a transpose to logical order
 //	                      rewritten as reshape, where both layouts are row-major
-//	bitcast-convert       refused: it changes the width of the elements
+//	bitcast-convert       rewritten as shifts of bits, between types of different width
 //	broadcast             the tile of the result dimensions that the operand has
 //	cholesky              refused: it is a library routine, not a tile program
 //	concatenate           offset − the extents of the operands before it, masked to the operand
@@ -52,6 +52,7 @@
 //	gather                of the operand the tile along offset dimensions and everything along dimensions with start indices; whole index vectors
 //	get-dimension-size    refused: extents at run time are not known to a tile program
 //	get-tuple-element     the same tile, of the variadic reduce
+//	imag                  rewritten as 0, of real numbers
 //	iota                  reads no operand: element i is offset + i·stride
 //	map                   refused: only a map of one operation is elementwise
 //	pad                   offset − low padding, masked to the operand; with interior padding every (interior + 1)-th index
@@ -69,6 +70,7 @@
 //	set-dimension-size    refused: it sets an extent at run time; tiles are of extents that are known, or of their bounds
 //	slice                 offset·stride + start, with the stride multiplied
 //	sort                  refused: every result depends on every element
+//	stochastic-convert    rewritten as a comparison of the fraction with the random bits
 //	topk                  refused: every result depends on every element
 //	transpose             the tile with its dimensions permuted back
 //	triangular-solve      refused: it is a library routine, not a tile program

@@ -1,9 +1,11 @@
 package symtile
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/parts"
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
@@ -272,23 +274,25 @@ func UntileableReason(i *hlo.Instr) string {
 	switch _, row := propagators[i.Op]; {
 	case i.Unknown() != "":
 		return i.Unknown()
-	case isComplex(i), slices.ContainsFunc(i.Operands, isComplex):
-		return "complex numbers are not computed"
 	case i.Op == hlo.OpMap:
 		if _, ok := singleOp(i.Attrs.ToApply); ok {
 			return ""
 		}
-	case row, rewrites[i.Op].apply != nil,
-		i.Op == hlo.OpCopy, i.Op == hlo.OpOptimizationBarrier:
-		return ""
-	case i.Op == hlo.OpBitcastConvert &&
-		i.Shape.DType.Bits() != i.Operands[0].Shape.DType.Bits():
+	case i.Op == hlo.OpStochasticConvert && !i.Shape.DType.IsSigned():
 		return refusalReason(i.Op)
-	case i.Op.Elementwise():
-		return ""
+	case row, rewrites[i.Op].apply != nil, i.Op.Elementwise(),
+		i.Op == hlo.OpCopy, i.Op == hlo.OpOptimizationBarrier:
+		return undefinedReason(i)
 	}
 	return refusalReason(i.Op)
 }
 
-// isComplex reports whether an instruction is an array of complex numbers.
-func isComplex(i *hlo.Instr) bool { return i.Shape.DType.IsComplex() }
+// undefinedReason is the reason why an operation is not computed of complex numbers;
+// "" where it is, or has none.
+func undefinedReason(i *hlo.Instr) string {
+	var u *parts.Undefined
+	if errors.As(parts.Defined(i), &u) {
+		return u.Reason
+	}
+	return ""
+}

@@ -31,6 +31,9 @@ var rewrites = map[hlo.Opcode]rewrite{
 	hlo.OpDynamicSlice:       {"slice, where all starts are constants", (*rewriter).dynamicSlice},
 	hlo.OpDynamicUpdateSlice: {"itself with scalar starts, where HLO gives them as one array", (*rewriter).dynamicUpdateSlice},
 	hlo.OpBitcast:            {"reshape, where both layouts are row-major", (*rewriter).bitcast},
+	hlo.OpBitcastConvert:     {"shifts of bits, between types of different width", (*rewriter).bitcastConvert},
+	hlo.OpStochasticConvert:  {"a comparison of the fraction with the random bits", (*rewriter).stochasticConvert},
+	hlo.OpImag:               {"0, of real numbers", (*rewriter).imaginary},
 	hlo.OpReshape:            {"one reshape of what its operand reshapes, or nothing where the two cancel", (*rewriter).reshape},
 }
 

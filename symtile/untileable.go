@@ -60,7 +60,8 @@ var untileable = map[hlo.Opcode]string{
 	hlo.OpSetDimensionSize:   "it sets an extent at run time; tiles are of extents that are known, or of their bounds",
 	hlo.OpGetDimensionSize:   "extents at run time are not known to a tile program",
 	hlo.OpDynamicReshape:     "its extents are known at run time only",
-	hlo.OpBitcastConvert:     "it changes the width of the elements",
+	hlo.OpBitcastConvert:     "there is no unsigned integer of the width of its elements",
+	hlo.OpStochasticConvert:  "it rounds to signed integers; what it does otherwise is not defined",
 	hlo.OpBitcast:            "it changes the element type, or tiled layouts differ in size",
 }
 

@@ -20,7 +20,10 @@ import rival
 from compare import difference, save
 
 N = 1 << 20
-TYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
+TYPES = {
+    "f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "f16": np.float16,
+    "c64": np.complex64, "c128": np.complex128,
+}
 BITS = {"f32": np.uint32, "f64": np.uint64, "bf16": np.uint16, "f16": np.uint16}
 
 
@@ -102,7 +105,87 @@ def functions():
         yield f"next-after {kind}", (*function(jax.lax.nextafter, kind, *pairs), 0)
 
 
+def complex_apart(got, want):
+    """The largest difference of a number, relative to its magnitude, where both are finite."""
+    both = np.isfinite(want) & np.isfinite(got)
+    if np.sum(np.isfinite(want) & ~np.isfinite(got)) > 0:
+        return np.inf
+    size = np.maximum(np.abs(want[both]), np.finfo(want.dtype).tiny * 1e8)
+    return float(np.max(np.abs(got[both] - want[both]) / size, initial=0))
+
+
+def complex_numbers(kind, seed):
+    """Numbers of ordinary size in all quadrants, on the axes and next to 1."""
+    random = np.random.default_rng(seed)
+    x, y = random.standard_normal((2, N >> 6)) * np.exp(random.uniform(-6, 2, (2, N >> 6)))
+    x[:256], y[256:512] = 0, 0
+    z = x + 1j * y
+    z[512:1024] = np.exp(1j * y[512:1024]) * (1 + 1e-3 * x[512:1024])
+    return z.astype(TYPES[kind])
+
+
+# Functions of which XLA:CPU is less accurate than ours (sine: 3e-4 of c64 off the true
+# value, where ours is off 2e-7), or whose small results are differences.
+LOOSE = {"sine": 100, "cosine": 100, "tan": 10, "logistic": 20, "log": 10, "log-plus-one": 10}
+
+
+def complex_cases():
+    """Operations on complex numbers: text, inputs, allowed difference, measure."""
+    for kind, part, off in (("c64", "f32", 4e-6), ("c128", "f64", 2e-14)):
+        x, y = complex_numbers(kind, 1), complex_numbers(kind, 2)
+        n = x.size
+        a = f"{kind}[{n}]"
+        for op, out in [(op, a) for op in (
+            "cosine exponential exponential-minus-one log log-plus-one logistic negate rsqrt sign sine sqrt tan tanh"
+        ).split()] + [(op, f"{part}[{n}]") for op in ("abs", "real", "imag")]:
+            text = f"HloModule m\nENTRY e {{ x = {a} parameter(0)\n  ROOT r = {out} {op}(x) }}"
+            yield f"{op} {kind}", (text, [x], off * LOOSE.get(op, 1), complex_apart)
+        for op in "add subtract multiply divide power".split():
+            text = f"HloModule m\nENTRY e {{ x = {a} parameter(0)\n  y = {a} parameter(1)\n  ROOT r = {a} {op}(x, y) }}"
+            yield f"{op} {kind}", (text, [x, y], 200 * off if op == "power" else off, complex_apart)
+        text = f"""HloModule m
+ENTRY e {{ x = {kind}[64,96] parameter(0)
+  y = {kind}[96,32] parameter(1)
+  ROOT r = {kind}[64,32] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}} }}"""
+        yield f"dot {kind}", (text, [x[: 64 * 96].reshape(64, 96), y[: 96 * 32].reshape(96, 32)], 10 * off, difference_of_sums)
+        text = f"""HloModule m
+add {{ a = {kind}[] parameter(0)
+  b = {kind}[] parameter(1)
+  ROOT c = {kind}[] add(a, b) }}
+ENTRY e {{ x = {kind}[64,256] parameter(0)
+  z = {kind}[] constant((0, 0))
+  ROOT r = {kind}[64] reduce(x, z), dimensions={{1}}, to_apply=add }}"""
+        yield f"reduce {kind}", (text, [x.reshape(64, -1)], 10 * off, difference_of_sums)
+
+
+def difference_of_sums(got, want):
+    """The largest difference, relative to the largest magnitude."""
+    return float(np.max(np.abs(got - want)) / np.max(np.abs(want)))
+
+
+def bitcast(wide, narrow):
+    """Bits of numbers as narrower ones, and back."""
+    x = np.random.default_rng(3).integers(0, 256, (512, 8 * 16), np.uint8).view(INTEGERS[wide])
+    many = x.itemsize // np.dtype(INTEGERS[narrow]).itemsize
+    dims = f"{x.shape[0]},{x.shape[1]}"
+    text = f"""HloModule m
+ENTRY e {{ x = {wide}[{dims}] parameter(0)
+  b = {narrow}[{dims},{many}] bitcast-convert(x)
+  n = {narrow}[{dims},{many}] not(b)
+  w = {wide}[{dims}] bitcast-convert(n)
+  ROOT r = ({narrow}[{dims},{many}], {wide}[{dims}]) tuple(b, w) }}"""
+    return text, [x], 0
+
+
+INTEGERS = {
+    "u8": np.uint8, "s8": np.int8, "u16": np.uint16, "s16": np.int16,
+    "u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64,
+}
+
 CASES = {
+    **{f"bitcast-convert {w} {n}": bitcast(w, n) for w, n in [
+        ("u16", "u8"), ("u32", "u8"), ("u32", "u16"), ("u64", "u8"), ("u64", "u16"), ("u64", "u32"),
+        ("s32", "s8"), ("s64", "u16"), ("u64", "s32")]},
     **{f"reduce-precision {t} e{e}m{m}": reduce_precision(t, e, m) for t, e, m in [
         ("f32", 8, 7), ("f32", 5, 10), ("f32", 4, 3), ("f32", 8, 0), ("f32", 2, 22), ("f32", 11, 52), ("f32", 1, 5),
         ("bf16", 8, 7), ("bf16", 5, 3), ("f16", 5, 2), ("f16", 4, 10), ("f64", 8, 23), ("f64", 11, 20)]},
@@ -157,6 +240,7 @@ def main():
     jax.config.update("jax_enable_x64", True)
     failed = 0
     CASES.update(functions())
+    CASES.update(complex_cases())
     for name, (text, arrays, allowed, *measure) in CASES.items():
         if options.name and not any(n in name for n in options.name):
             continue

@@ -56,7 +56,7 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 			depth[i]++
 		}
 		for _, s := range i.Shape.Arrays() {
-			d := s.DType
+			d := s.DType.Component()
 			if d.IsFloat() &&
 				(computed || i.Op == hlo.OpConvert) {
 				coarsest = max(coarsest, reference.Epsilon(d))
@@ -101,8 +101,9 @@ func (m *Mismatch) Error() string {
 }
 
 // Compare returns nil if got is within t of want. NaNs and infinities have to
-// be in the same places.
+// be in the same places. Of complex numbers the parts are compared.
 func Compare(output int, got, want kernels.Buffer, t Tolerance) *Mismatch {
+	got, want = got.Parts(), want.Parts()
 	return compare(output, got, want, t.allowed(want))
 }
 

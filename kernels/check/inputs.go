@@ -84,7 +84,7 @@ func fillAll(
 	for k, p := range c.Params {
 		if r, ok := indices[p]; ok {
 			r.fill(in[k], rng)
-		} else if err := fill(ctx, in[k], content, rng); err != nil {
+		} else if err := fill(ctx, in[k].Parts(), content, rng); err != nil {
 			return err
 		}
 	}

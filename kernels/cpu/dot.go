@@ -16,6 +16,10 @@ import (
 // caller; otherwise the tile is packed first. Results go to scratch, or directly to
 // an output where nothing else reads them.
 //
+// A right operand that lies in memory as the kernels read it, in panels of some columns
+// (tensor.pack of its columns, panels outermost), is multiplied where it is: the
+// operations that unpack it are not lowered.
+//
 // In a loop over a contracted dimension the dot accumulates: the first iteration
 // overwrites (fresh), the others add. A split divides the terms of one product, or
 // the iterations of the loop, among several tile programs.
@@ -146,6 +150,7 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 		x.C, x.A, x.B = matrix[T](w, d.out, i),
 			matrix[T](w, d.left, i),
 			matrix[T](w, d.right, i)
+		x.Panels = int(d.right.panels)
 		if first > 0 && x.K > 0 {
 			x.A.Data, x.B.Data = x.A.Data[first*x.A.Col:],
 				x.B.Data[first*x.B.Row:]
@@ -217,22 +222,6 @@ func (l *lowering) outputStrides(op symtile.Op) []int64 {
 	return l.arrayStrides(op)
 }
 
-// arrayStrides is the strides in an array of its shape of the tile of an op, if
-// all elements are valid and tile ids determine their places; else nil.
-func (l *lowering) arrayStrides(op symtile.Op) (strides []int64) {
-	memory := op.Instr.Shape.Strides()
-	for k, d := range op.Tile {
-		stride, _ := d.Stride.Value()
-		if d.Masked() || d.Digits != nil ||
-			stride < 1 ||
-			len(l.runtimeVars(d.Offset)) > 0 {
-			return nil
-		}
-		strides = append(strides, stride*memory[k])
-	}
-	return strides
-}
-
 // A multiplier multiplies matrices, with scratch to pack them in.
 type multiplier[T portable.Number] func(
 	x gemm.Product[T], scratch []T,
@@ -240,48 +229,46 @@ type multiplier[T portable.Number] func(
 
 // multiplierFor is how matrices of T are multiplied, and the elements of
 // scratch that it needs. Integers of at most 16 bits are multiplied two terms
-// at a time.
+// at a time, those of at most eight by tiles where the processor has AMX.
 func multiplierFor[T portable.Number](
 	op symtile.Op, x gemm.Product[T],
 ) (multiplier[T], int) {
-	int16s := true
-	for _, operand := range op.Instr.Operands {
-		int16s = int16s && int16Types[operand.Shape.DType]
+	f, ok := any(gemm.MultiplyInt16).(func(gemm.Product[T], []T))
+	bits := integerBits(op.Instr.Operands)
+	if !ok || bits > 16 {
+		return gemm.Product[T].Multiply, x.Scratch()
 	}
-	f, ok := any(gemm.MultiplyInt16).(func(
-		x gemm.Product[T], scratch []T,
-	))
-	if ok && int16s {
+	if bits > 8 || !gemm.HasInt8() {
 		return f, gemm.ScratchInt16()
 	}
-	return gemm.Product[T].Multiply, x.Scratch()
+	unsigned := [2]bool{
+		op.Instr.Operands[0].Shape.DType == hlo.U8,
+		op.Instr.Operands[1].Shape.DType == hlo.U8,
+	}
+	f, _ = any(func(x gemm.Product[int32], scratch []int32) {
+		gemm.MultiplyInt8(x, scratch, unsigned)
+	}).(func(gemm.Product[T], []T))
+	return f, gemm.ScratchInt8()
 }
 
-// int16Types have values between −2¹⁵ and 2¹⁵−1.
-var int16Types = map[hlo.DType]bool{
-	hlo.S16:  true,
-	hlo.S8:   true,
-	hlo.U8:   true,
-	hlo.S4:   true,
-	hlo.U4:   true,
-	hlo.Pred: true,
+// integerBits is the bits of the widest of integer operands, and more than any where one
+// is not an integer of 16 bits at most. Those of four bits, signed or not, and truth
+// values fit in a signed byte.
+func integerBits(operands []*hlo.Instr) (bits int) {
+	of := map[hlo.DType]int{hlo.S16: 16, hlo.S8: 8, hlo.U8: 8, hlo.S4: 4, hlo.U4: 4, hlo.Pred: 1}
+	for _, x := range operands {
+		n, ok := of[x.Shape.DType]
+		if !ok {
+			return 64
+		}
+		bits = max(bits, n)
+	}
+	return bits
 }
 
 // indexOf is the index of n in dims, or −1.
 func indexOf(dims []int64, n int) int {
 	return slices.Index(dims, int64(n))
-}
-
-// remainingDims are the dimensions that are in neither list.
-func remainingDims(rank int, batch, contract []int64) []int64 {
-	var dims []int64
-	for d := range int64(rank) {
-		if !slices.Contains(batch, d) &&
-			!slices.Contains(contract, d) {
-			dims = append(dims, d)
-		}
-	}
-	return dims
 }
 
 // A matrixOperand is the matrices of one side of a dot: extents and strides of
@@ -290,6 +277,8 @@ type matrixOperand struct {
 	v *value // The value of which the matrices are parts.
 	// The extents and strides of batch, rows and columns.
 	extents, strides [3]int64
+	// The elements between panels of the columns, 0 where they are no panels.
+	panels int64
 	// What packs the operand; nil where it is used in place.
 	pack step
 }
@@ -313,6 +302,9 @@ func operandMatrices[T portable.Number](
 	b *block, op symtile.Op, k int, c *accumulator,
 	contract []int64, parts ...[]int64,
 ) *matrixOperand {
+	if x := b.l.copies.panels[panelKey{op.Args[k], op.Instr}]; x != nil && k == 1 {
+		return b.panelMatrices(x, c)
+	}
 	source := b.l.p.Ops[op.Args[k]]
 	from := materialized(b, op, k)
 	c.args = append(c.args, from)
@@ -340,6 +332,22 @@ func operandMatrices[T portable.Number](
 	)
 	c.temporaries = append(c.temporaries, x.v)
 	return x
+}
+
+// panelMatrices are the matrices of an operand in panels, where its tile lies in an array
+// or was loaded to.
+func (b *block) panelMatrices(x *panelView, c *accumulator) *matrixOperand {
+	v := b.l.results[x.view.source][0]
+	tile := b.l.p.Ops[x.view.source].Tile
+	dims := x.in(tile.Sizes(), stridesOf(v, tile))
+	c.args = append(c.args, v)
+	width := dims[3].size
+	return &matrixOperand{
+		v:       v,
+		extents: [3]int64{dims[0].size, dims[1].size, dims[2].size * width},
+		strides: [3]int64{dims[0].at, width, 1},
+		panels:  max(dims[2].at, width),
+	}
 }
 
 // collapse sets the extents and strides of the parts and reports whether each

@@ -11,6 +11,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/packing"
 )
 
 // Limits of the plans that are offered. None of them is about correctness: every legal
@@ -359,4 +360,63 @@ func walkable(p *symtile.Program) *symtile.Space {
 		return p.Space
 	}
 	return p.Space.Boxed()
+}
+
+// Pack is the panels of a parameter that dots alone read, as their right operand, as it
+// is or transposed: of floating-point numbers, with one contracted dimension and one of
+// columns, a multiple of their width. The columns of a panel are innermost, then come the
+// terms, the panels and the batch.
+func (b *Backend) Pack(f *hlo.Computation, parameter int) (p packing.Pack, ok bool) {
+	x := f.Params[parameter]
+	plain := x.Shape.Equal(hlo.Shape{DType: x.Shape.DType, Dims: x.Shape.Dims})
+	if panelWidth(x.Shape.DType) == 0 || !plain {
+		return p, false
+	}
+	all := f.Users()
+	dims := make([]int64, x.Shape.Rank())
+	for d := range dims {
+		dims[d] = int64(d)
+	}
+	read := x
+	for len(all[read]) == 1 && all[read][0].Op == hlo.OpTranspose && read != f.Root {
+		read = all[read][0]
+		dims = selected(dims, read.Attrs.Dimensions)
+	}
+	for n, i := range all[read] {
+		next, is := panelsFor(i, read, x.Shape, dims)
+		if !is || n > 0 && !slices.Equal(next.OuterDimsPerm, p.OuterDimsPerm) {
+			return p, false
+		}
+		p = next
+	}
+	return p, len(all[read]) > 0 && read != f.Root
+}
+
+// panelsFor is the pack of an array for a dot whose right operand, read, has its
+// dimensions dims; false where i is another operation or reads it otherwise.
+func panelsFor(i, read *hlo.Instr, array hlo.Shape, dims []int64) (p packing.Pack, ok bool) {
+	a := i.Attrs
+	rest := remainingDims(len(dims), a.RHSBatch, a.RHSContract)
+	if i.Op != hlo.OpDot || i.Operands[0] == read || len(a.RHSContract) != 1 || len(rest) != 1 {
+		return p, false
+	}
+	width, columns := panelWidth(array.DType), dims[rest[0]]
+	p = packing.Pack{
+		Source:       array.Dims,
+		InnerDimsPos: []int{int(columns)},
+		InnerTiles:   []int64{width},
+	}
+	for _, d := range selected(dims, slices.Concat(a.RHSBatch, rest, a.RHSContract)) {
+		p.OuterDimsPerm = append(p.OuterDimsPerm, int(d))
+	}
+	return p, array.Dims[columns]%width == 0
+}
+
+// selected is the elements of xs at some indices.
+func selected(xs, at []int64) []int64 {
+	out := make([]int64, len(at))
+	for k, n := range at {
+		out[k] = xs[n]
+	}
+	return out
 }

@@ -20,11 +20,7 @@ import (
 
 // notComputed gives the reason for each elementwise operation that has no code on the CPU,
 // whatever the types; a test asks for a reason or for code.
-var notComputed = map[hlo.Opcode]string{
-	hlo.OpComplex:           "complex numbers are not computed",
-	hlo.OpImag:              "complex numbers are not computed",
-	hlo.OpStochasticConvert: "its rounding depends on random bits",
-}
+var notComputed = map[hlo.Opcode]string{}
 
 // NotComputed is the reason that the elementwise operation op is not computed on the CPU,
 // whatever its types; "" where some types are, or op is not elementwise.

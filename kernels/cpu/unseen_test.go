@@ -38,7 +38,7 @@ func verifyOffered(t *testing.T, c *hlo.Computation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := check.NewVerifier(context.Background(), c, 3)
+	v, err := check.NewVerifier(context.Background(), p.Physical, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

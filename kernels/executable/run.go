@@ -142,7 +142,10 @@ func (r *run) unit(s step, a []value) (value, error) {
 		if err != nil {
 			return value{}, err
 		}
-		out[k] = made[k].buffer
+		out[k] = made[k].buffer.Parts()
+	}
+	for k := range in { // a kernel takes complex numbers as their parts
+		in[k] = in[k].Parts()
 	}
 	_, err = s.unit.kernel.Run(r.ctx, in, out)
 	if err != nil {

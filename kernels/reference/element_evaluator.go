@@ -214,10 +214,13 @@ func (s *ElementEvaluator) element(
 func (s *ElementEvaluator) compute(
 	i *hlo.Instr, at int64,
 ) (value, error) {
-	if rule := elementRules[i.Op]; rule != nil {
+	rule := elementRules[i.Op]
+	switch {
+	case ofComplex(i):
+		// as a whole
+	case rule != nil:
 		return rule(s, i, at)
-	}
-	if i.Op.Elementwise() {
+	case i.Op.Elementwise():
 		return s.pointwise(i, at)
 	}
 	v, err := s.all(i)

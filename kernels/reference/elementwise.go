@@ -350,11 +350,7 @@ func totalOrder(x float64) int64 {
 
 // notComputed gives the reason for each elementwise operation that has no semantics here,
 // whatever the types; a test asks for a reason or for code.
-var notComputed = map[hlo.Opcode]string{
-	hlo.OpComplex:           "complex numbers are not computed",
-	hlo.OpImag:              "complex numbers are not computed",
-	hlo.OpStochasticConvert: "its rounding depends on random bits",
-}
+var notComputed = map[hlo.Opcode]string{}
 
 // NotComputed is the reason that no elementwise operation op is computed by the reference,
 // whatever its types; "" where some types are, or op is not elementwise.
@@ -367,8 +363,7 @@ func (e *evaluation) elementwise(i *hlo.Instr, a []value) (value, error) {
 		return out, err
 	}
 	for _, v := range a {
-		if v.floats == nil && v.ints == nil &&
-			v.shape.Elements() > 0 {
+		if v.empty() && v.shape.Elements() > 0 {
 			return out, fmt.Errorf("the reference does not compute %s", v.shape)
 		}
 	}
@@ -386,6 +381,21 @@ func (e *evaluation) elementwise(i *hlo.Instr, a []value) (value, error) {
 
 // pointwise returns a function that computes element n of out.
 func pointwise(
+	i *hlo.Instr, out value, a []value,
+) (func(n int64), error) {
+	switch {
+	case ofComplex(i) && i.Op != hlo.OpSelect:
+		return complexElements(i, out, a)
+	case i.Op == hlo.OpStochasticConvert:
+		return stochasticElements(i, out, a)
+	case i.Op == hlo.OpImag:
+		return func(int64) {}, nil // of a real number 0, which out is
+	}
+	return realElements(i, out, a)
+}
+
+// realElements is pointwise for real numbers, integers and pred.
+func realElements(
 	i *hlo.Instr, out value, a []value,
 ) (func(n int64), error) {
 	d := i.Shape.DType

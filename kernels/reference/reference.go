@@ -71,7 +71,8 @@ func InterpretContext(
 }
 
 // A value is an array in logical row-major order, or a tuple of values.
-// Integers and pred are in ints, floating-point numbers in floats.
+// Integers and pred are in ints, floating-point numbers in floats, complex ones in
+// complexes.
 type value struct {
 	// The element type, and the extents in logical order.
 	shape hlo.Shape
@@ -80,6 +81,9 @@ type value struct {
 	// Elements of floating-point types, each of them representable in the type;
 	// nil for others.
 	floats []float64
+	// Elements of complex types, each part of them representable in its type; nil for
+	// others.
+	complexes []complex128
 	// Elements of a tuple.
 	tuple []value
 }
@@ -108,16 +112,17 @@ const maxElements = 8 << 30
 func newValue(shape hlo.Shape) (value, error) {
 	n := shape.Elements()
 	switch {
-	case shape.DType.IsComplex() ||
-		!shape.DType.IsArray():
+	case !shape.DType.IsArray():
 		return value{}, fmt.Errorf("the reference does not compute %s", shape)
 	case n > maxElements:
 		return value{}, fmt.Errorf("%s is too large for the reference", shape)
 	}
-	if err := kernels.CheckFreeMemory(8 * n); err != nil {
+	if err := kernels.CheckFreeMemory(max(8, shape.DType.Size()) * n); err != nil {
 		return value{}, fmt.Errorf("the reference's values of %s: %w", shape, err)
 	}
 	switch {
+	case shape.DType.IsComplex():
+		return value{shape: shape, complexes: make([]complex128, n)}, nil
 	case shape.DType.IsFloat():
 		return value{
 			shape:  shape,
@@ -143,9 +148,12 @@ func (e *evaluation) load(b kernels.Buffer) (value, error) {
 			return
 		}
 		for k := range r.count {
-			if v.floats != nil {
+			switch {
+			case v.floats != nil:
 				v.floats[r.n+k] = b.Float(r.at + k*r.step)
-			} else {
+			case v.complexes != nil:
+				v.complexes[r.n+k] = b.Complex(r.at + k*r.step)
+			default:
 				v.ints[r.n+k] = b.Int(r.at + k*r.step)
 			}
 		}
@@ -156,7 +164,7 @@ func (e *evaluation) load(b kernels.Buffer) (value, error) {
 // store converts a value to a buffer with the layout of its shape.
 func (e *evaluation) store(v value) (kernels.Buffer, error) {
 	b, err := kernels.NewBuffer(v.shape)
-	if err != nil || v.floats == nil && v.ints == nil {
+	if err != nil || v.empty() {
 		return b, err
 	}
 	rowsOf(v.shape.Dims, v.shape.Strides()).each(e, func(r row) {
@@ -165,9 +173,12 @@ func (e *evaluation) store(v value) (kernels.Buffer, error) {
 			return
 		}
 		for k := range r.count {
-			if v.floats != nil {
+			switch {
+			case v.floats != nil:
 				b.SetFloat(r.at+k*r.step, v.floats[r.n+k])
-			} else {
+			case v.complexes != nil:
+				b.SetComplex(r.at+k*r.step, v.complexes[r.n+k])
+			default:
 				b.SetInt(r.at+k*r.step, v.ints[r.n+k])
 			}
 		}
@@ -192,6 +203,9 @@ func (e *evaluation) strided(
 		for k := int64(0); k < r.count && v.ints != nil; k++ {
 			out.ints[r.n+k] = v.ints[start+r.at+k*r.step]
 		}
+		for k := int64(0); k < r.count && v.complexes != nil; k++ {
+			out.complexes[r.n+k] = v.complexes[start+r.at+k*r.step]
+		}
 	})
 	return out, nil
 }
@@ -204,6 +218,11 @@ func (e *evaluation) storeStrided(v, out value, start int64, strides []int64) {
 			move(out, start+r.at+k*r.step, v, r.n+k)
 		}
 	})
+}
+
+// empty reports whether v has no elements.
+func (v value) empty() bool {
+	return v.floats == nil && v.ints == nil && v.complexes == nil
 }
 
 // withShape is v with another shape that has as many elements.
@@ -237,6 +256,9 @@ func (e *evaluation) evaluate(c *hlo.Computation, args []value) (value, error) {
 // Structural operations are cases of the switch, elementwise ones rows of the
 // tables in elementwise.go; what has neither is not computed by the reference.
 func (e *evaluation) instruction(i *hlo.Instr, a []value) (value, error) {
+	if f := byParts[i.Op]; f != nil && i.Shape.DType.IsComplex() {
+		return e.products(i, a, f)
+	}
 	switch i.Op {
 	case hlo.OpParameter, hlo.OpCopy, hlo.OpOptimizationBarrier, hlo.OpReshape:
 		return a[0].withShape(i.Shape), nil
@@ -320,6 +342,9 @@ func evaluateConstant(i *hlo.Instr) (value, error) {
 	for k, x := range i.Literal.Floats {
 		v.floats[k] = kernels.RoundFloat(i.Shape.DType, x)
 	}
+	for k, x := range i.Literal.Complex {
+		v.complexes[k] = roundComplex(i.Shape.DType, x)
+	}
 	return v, nil
 }
 
@@ -343,6 +368,10 @@ func (e *evaluation) evaluateIota(i *hlo.Instr) (value, error) {
 		v.ints[k] = kernels.WrapInt(
 			i.Shape.DType, w.Next(),
 		)
+	}
+	for k := range v.complexes {
+		e.tick()
+		v.complexes[k] = roundComplex(i.Shape.DType, complex(float64(w.Next()), 0))
 	}
 	return v, nil
 }
@@ -492,14 +521,20 @@ func fill(out, scalar value) {
 	for k := range out.ints {
 		out.ints[k] = scalar.ints[0]
 	}
+	for k := range out.complexes {
+		out.complexes[k] = scalar.complexes[0]
+	}
 }
 
 // move copies element n of one array to position at of another of the same
 // type.
 func move(to value, at int64, from value, n int64) {
-	if to.floats != nil {
+	switch {
+	case to.floats != nil:
 		to.floats[at] = from.floats[n]
-	} else {
+	case to.complexes != nil:
+		to.complexes[at] = from.complexes[n]
+	default:
 		to.ints[at] = from.ints[n]
 	}
 }
@@ -528,9 +563,12 @@ func (e *evaluation) evaluateMap(i *hlo.Instr, a []value) (value, error) {
 // scalar is element n as a value, which shares memory with v.
 func (v value) scalar(n int64) value {
 	s := value{shape: hlo.Shape{DType: v.shape.DType}}
-	if v.floats != nil {
+	switch {
+	case v.floats != nil:
 		s.floats = v.floats[n : n+1 : n+1]
-	} else {
+	case v.complexes != nil:
+		s.complexes = v.complexes[n : n+1 : n+1]
+	default:
 		s.ints = v.ints[n : n+1 : n+1]
 	}
 	return s
@@ -750,6 +788,9 @@ func (e *evaluation) round(v value) {
 				v.shape.DType, v.ints[k],
 			)
 		}
+		for k := lo; k < hi && v.complexes != nil; k++ {
+			v.complexes[k] = roundComplex(v.shape.DType, v.complexes[k])
+		}
 	})
 }
 
@@ -785,8 +826,16 @@ func monoidReducer(
 ) (func(to, at int64) error, error) {
 	f := floatBinary[op]
 	g := intBinary[op]
+	h := complexBinary[op]
 	d := out.shape.DType
 	switch {
+	case out.complexes != nil && h == nil:
+		return nil, fmt.Errorf("the reference does not reduce %s by %s", d, op)
+	case out.complexes != nil:
+		return func(to, at int64) error {
+			out.complexes[to] = h(out.complexes[to], in.complexes[at])
+			return nil
+		}, nil
 	case out.floats != nil && f == nil:
 		return nil, fmt.Errorf("the reference does not reduce %s by %s", d, op)
 	case out.floats != nil:

@@ -70,6 +70,7 @@ func (e *evaluation) dynamicUpdateSlice(i *hlo.Instr, a []value) (value, error) 
 func (v value) clone() value {
 	v.ints, v.floats = slices.Clone(v.ints),
 		slices.Clone(v.floats)
+	v.complexes = slices.Clone(v.complexes)
 	return v
 }
 

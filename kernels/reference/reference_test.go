@@ -36,9 +36,12 @@ func knownAnswers(t *testing.T, file string) {
 			}
 			w := NewWalk(p.Shape.Dims, p.Shape.Strides())
 			for n := range p.Shape.Elements() {
-				if at := w.Next(); p.Shape.DType.IsFloat() {
+				switch at := w.Next(); {
+				case p.Shape.DType.IsFloat():
 					b.SetFloat(at, float64(n+1))
-				} else {
+				case p.Shape.DType.IsComplex():
+					b.SetComplex(at, complex(float64(n+1), float64(-n)))
+				default:
 					b.SetInt(at, n+1)
 				}
 			}
@@ -53,7 +56,11 @@ func knownAnswers(t *testing.T, file string) {
 			w := NewWalk(b.Shape.Dims, b.Shape.Strides())
 			fmt.Fprintf(&text, "%s", b.Shape)
 			for range b.Shape.Elements() {
-				fmt.Fprintf(&text, " %v", b.Float(w.Next()))
+				if at := w.Next(); b.Shape.DType.IsComplex() {
+					fmt.Fprintf(&text, " %.7g", b.Complex(at))
+				} else {
+					fmt.Fprintf(&text, " %v", b.Float(at))
+				}
 			}
 			text.WriteString("\n")
 		}

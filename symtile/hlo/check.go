@@ -72,6 +72,43 @@ func checkConvert(i *Instr) error {
 	)
 }
 
+// checkPart is the shape rule of the parts of numbers: those of a complex type, or the
+// type of real numbers.
+func checkPart(i *Instr) error {
+	s := i.Operands[0].Shape
+	return expectShape(i, s.DType.Component(), s.Dims)
+}
+
+// checkComplex: two parts of one shape, of f32 for c64 or of f64 for c128.
+func checkComplex(i *Instr) error {
+	x, y := i.Operands[0].Shape, i.Operands[1].Shape
+	if !x.Compatible(y) {
+		return fmt.Errorf(
+			"operands of complex are %s and %s; they must be equal",
+			withoutLayout(x), withoutLayout(y),
+		)
+	}
+	want, err := complexShape(i)
+	if err != nil {
+		return err
+	}
+	return expectShape(i, want.DType, want.Dims)
+}
+
+// checkStochasticConvert: the random bits are unsigned integers of the operand's width
+// and extents.
+func checkStochasticConvert(i *Instr) error {
+	x, random := i.Operands[0].Shape, i.Operands[1].Shape
+	if !x.DType.IsFloat() || !random.DType.IsUnsigned() ||
+		x.DType.Bits() != random.DType.Bits() || !x.SameDims(random) {
+		return fmt.Errorf(
+			"stochastic-convert takes floating-point numbers and unsigned integers of their width and extents, not %s and %s",
+			withoutLayout(x), withoutLayout(random),
+		)
+	}
+	return checkConvert(i)
+}
+
 // checkPredicate is the shape rule of tests: the extents of the operand, of
 // pred.
 func checkPredicate(i *Instr) error {

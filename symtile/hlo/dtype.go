@@ -143,6 +143,18 @@ func (d DType) IsUnsigned() bool { return dtypes[d].class == classUnsigned }
 // IsComplex reports whether d is c64 or c128.
 func (d DType) IsComplex() bool { return dtypes[d].class == classComplex }
 
+// Component is the type of the real and the imaginary part of a complex type; another
+// type is itself.
+func (d DType) Component() DType {
+	switch d {
+	case C64:
+		return F32
+	case C128:
+		return F64
+	}
+	return d
+}
+
 // IsArray reports whether arrays of d hold elements.
 func (d DType) IsArray() bool { return dtypes[d].bytes > 0 }
 

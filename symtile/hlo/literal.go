@@ -201,7 +201,7 @@ func (p *literalScanner) complexElement(l *Literal, tok string) error {
 		return err
 	}
 	i, err := parseFloat(im)
-	part := l.Shape.DType.componentType()
+	part := l.Shape.DType.Component()
 	l.Complex = append(
 		l.Complex,
 		complex(part.RoundFloat(r), part.RoundFloat(i)),
@@ -306,24 +306,16 @@ func (l *Literal) appendElement(b []byte, at int) []byte {
 			appendFloat(
 				append(b, '('),
 				real(l.Complex[at]),
-				d.componentType(),
+				d.Component(),
 			),
 			", "...,
 		)
 		return append(
-			appendFloat(b, imag(l.Complex[at]), d.componentType()),
+			appendFloat(b, imag(l.Complex[at]), d.Component()),
 			')',
 		)
 	}
 	return strconv.AppendInt(b, l.Ints[at], 10)
-}
-
-// componentType is the type of the real and the imaginary part of a complex type.
-func (d DType) componentType() DType {
-	if d == C128 {
-		return F64
-	}
-	return F32
 }
 
 // appendFloat prints the shortest number that reads back as v in type d.

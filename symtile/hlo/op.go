@@ -437,8 +437,8 @@ var opTable = map[Opcode]opRow{
 	OpAtanh:               unary("mhlo.atanh chlo.atanh", 45, plain, checkSameAsOperand),
 	OpCosh:                unary("mhlo.cosh chlo.cosh", 25, plain, checkSameAsOperand),
 	OpSinh:                unary("mhlo.sinh chlo.sinh", 25, plain, checkSameAsOperand),
-	OpReal:                unary("stablehlo.real", 1, plain, checkConvert),
-	OpImag:                unary("stablehlo.imag", 1, plain, checkConvert),
+	OpReal:                unary("stablehlo.real", 1, plain, checkPart),
+	OpImag:                unary("stablehlo.imag", 1, plain, checkPart),
 	OpIsFinite:            unary("stablehlo.is_finite", 1, plain|Discontinuous, checkIsFinite),
 	OpConvert:             unary("stablehlo.convert", 1, plain|KeepsMagnitude, checkConvert),
 	OpBitcastConvert:      unary("stablehlo.bitcast_convert", 1, plain|Discontinuous, checkBitcastConvert),
@@ -460,9 +460,9 @@ var opTable = map[Opcode]opRow{
 	OpShiftRightLogical:    binary("stablehlo.shift_right_logical", 1, plain, checkSameAsOperand),
 	OpSubtract:             binary("stablehlo.subtract", 1, plain, checkSameAsOperand),
 	OpXor:                  binary("stablehlo.xor", 1, plain|Exact|Monoid, checkSameAsOperand),
-	OpComplex:              binary("stablehlo.complex", 1, plain, checkConvert),
+	OpComplex:              binary("stablehlo.complex", 1, plain, checkComplex),
 	OpCompare:              binary("stablehlo.compare", 1, Discontinuous, checkCompare),
-	OpStochasticConvert:    binary(noMLIR, 1, 0, checkConvert),
+	OpStochasticConvert:    binary(noMLIR, 1, Discontinuous, checkStochasticConvert),
 
 	// Elementwise operations of three operands, of which scalars apply everywhere.
 	OpSelect: ternary("stablehlo.select", 1, KeepsMagnitude, checkSelect),

@@ -294,3 +294,28 @@ func (s Shape) Arrays() []Shape {
 	}
 	return all
 }
+
+// Parts is the array of real numbers that lies in memory where an array of complex
+// numbers does: it has a last dimension of 2, the real and the imaginary part, which
+// varies fastest. Another shape is itself; of a tuple, each element is.
+func (s Shape) Parts() Shape {
+	if s.DType == Tuple {
+		s.Tuple = slices.Clone(s.Tuple)
+		for k, e := range s.Tuple {
+			s.Tuple[k] = e.Parts()
+		}
+		return s
+	}
+	if !s.DType.IsComplex() {
+		return s
+	}
+	s.DType = s.DType.Component()
+	if s.Layout.MinorToMajor != nil {
+		s.Layout.MinorToMajor = append([]int{len(s.Dims)}, s.Layout.MinorToMajor...)
+	}
+	if s.Bounded != nil {
+		s.Bounded = append(slices.Clone(s.Bounded), false)
+	}
+	s.Dims = append(slices.Clone(s.Dims), 2)
+	return s
+}

@@ -170,9 +170,7 @@ func constantShape(d DType) func(*Instr) (Shape, error) {
 // componentShape is the shape of the operand, of real numbers for complex ones.
 func componentShape(i *Instr) (Shape, error) {
 	s := i.Operands[0].Shape
-	if s.DType.IsComplex() {
-		s.DType = s.DType.componentType()
-	}
+	s.DType = s.DType.Component()
 	return s, nil
 }
 

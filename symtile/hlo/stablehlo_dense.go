@@ -161,7 +161,7 @@ func (m *mlir) denseElement(l *Literal) error {
 // denseComplex reads (re, im).
 func (m *mlir) denseComplex(l *Literal) error {
 	at := m.nextPosition()
-	part := l.Shape.DType.componentType()
+	part := l.Shape.DType.Component()
 	var re, im float64
 	err := m.expect("(")
 	for k, v := range []*float64{&re, &im} {

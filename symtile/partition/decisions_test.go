@@ -523,15 +523,23 @@ func TestBareCollective(t *testing.T) {
 	}
 }
 
-// What reads complex numbers is in no fusion, as what makes them.
-func TestComplexOutside(t *testing.T) {
-	r, fusions := split(t, `HloModule m
+// Complex numbers are in fusions like others; what is not defined of them is outside, by
+// that reason.
+func TestComplex(t *testing.T) {
+	const text = `HloModule m
 ENTRY e {
   x = c64[64,64] parameter(0)
-  a = f32[64,64] abs(x)
+  y = c64[64,64] exponential(x)
+  a = f32[64,64] abs(y)
   ROOT n = f32[64,64] negate(a)
-}`, Options{})
-	if len(fusions) != 1 || len(r.Outside) != 1 || r.Outside[0].Reason != "complex numbers are not computed" {
+}`
+	r, fusions := split(t, text, Options{})
+	if got := strings.Join(fusions, ", "); got != "exponential abs negate" || len(r.Outside) != 0 {
+		t.Errorf("%v, outside %v", fusions, r.Outside)
+	}
+	r, fusions = split(t, strings.Replace(text, "exponential", "erf", 1), Options{})
+	if got := strings.Join(fusions, ", "); got != "abs negate" || len(r.Outside) != 1 ||
+		r.Outside[0].Reason != "it is not defined for complex numbers" {
 		t.Errorf("%v, outside %v", fusions, r.Outside)
 	}
 }

@@ -27,6 +27,7 @@ func listings(t *testing.T) map[string]*listing {
 	}
 	all := map[string]*listing{}
 	var l *listing
+	var code []byte // bytes of instructions that the assembler does not have
 	for line := range strings.Lines(string(src)) {
 		line = strings.TrimSpace(line)
 		if m := function.FindStringSubmatch(line); m != nil {
@@ -42,6 +43,18 @@ func listings(t *testing.T) map[string]*listing {
 			continue
 		}
 		name, rest, _ := strings.Cut(line, " ")
+		if name == "BYTE" {
+			x, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimSpace(rest), "$"), 0, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if code = append(code, byte(x)); len(code) < tileLength(code) {
+				continue
+			}
+			l.lines = append(l.lines, tileInstruction(code))
+			code = nil
+			continue
+		}
 		fields := []string{name}
 		for _, f := range strings.Split(rest, ",") {
 			fields = append(fields, strings.TrimSpace(f))
@@ -60,6 +73,9 @@ type machine struct {
 	regs map[string]uint64 // of 64 bits, and of masks
 	vecs map[string]*[64]byte
 	zero bool
+
+	tiles      [8][16][64]byte
+	configured bool // tiles can be used
 }
 
 // place puts a piece in memory, far from the others.
@@ -83,6 +99,9 @@ func (m *machine) run(l *listing) error {
 		}
 		switch line[0] {
 		case "RET":
+			if m.configured {
+				return fmt.Errorf("tiles are not released")
+			}
 			return nil
 		case "JZ", "JNZ", "JMP":
 			if line[0] == "JMP" || m.zero == (line[0] == "JZ") {
@@ -114,8 +133,11 @@ func (m *machine) step(name string, ops []string) error {
 		x, err := m.address(ops[0])
 		m.regs[last] = x
 		return err
-	case "ADDQ", "SUBQ", "IMULQ", "IMUL3Q", "SHRQ", "ANDQ", "DECQ":
+	case "ADDQ", "SUBQ", "IMULQ", "IMUL3Q", "SHRQ", "SHLQ", "ANDQ", "TESTQ", "DECQ":
 		return m.integer(name, ops, last)
+	}
+	if f, ok := tileSteps[name]; ok {
+		return f(m, ops)
 	}
 	return m.vector(name, ops, last)
 }
@@ -134,8 +156,13 @@ func (m *machine) integer(name string, ops []string, last string) error {
 		r = x * m.regs[ops[1]]
 	case "SHRQ":
 		r >>= x
+	case "SHLQ":
+		r <<= x
 	case "ANDQ":
 		r &= x
+	case "TESTQ":
+		m.zero = r&x == 0
+		return err
 	case "DECQ":
 		r--
 	}

@@ -14,6 +14,9 @@ func Vectors() (bits, registers int) { return 0, 0 }
 // scratch is the bytes that a product needs for a slab and panels.
 func (*family) scratch(c Caches, m, n, k int) int { return 0 }
 
+// panelWidth is the number of columns of a panel.
+func (*family) panelWidth() int { return 0 }
+
 // familyOf is the family of T, or nil.
 func familyOf[T Element]() *family { return nil }
 
@@ -29,3 +32,12 @@ func scratchInt16() int { return Scratch[int32](1, 1, 1) }
 
 // multiplyInt16 multiplies pair by pair of terms.
 func multiplyInt16(x Product[int32], scratch []int32) { x.Multiply(scratch) }
+
+// hasInt8 reports whether there are kernels for bytes.
+func hasInt8() bool { return false }
+
+// scratchInt8 is the scratch of products of bytes.
+func scratchInt8() int { return scratchInt16() }
+
+// multiplyInt8 multiplies as any integers.
+func multiplyInt8(x Product[int32], scratch []int32, _ [2]bool) { x.Multiply(scratch) }

@@ -1,6 +1,7 @@
 // Package gemm multiplies matrices in scratch or in arrays. It has kernels of
 // assembly for f32, f64, i32 and integers of 16 bits on amd64 CPUs with AVX2 and
-// FMA (of 512 bits where the CPU has AVX-512), and plain Go for everything
+// FMA (of 512 bits where the CPU has AVX-512, and VNNI where it has that), for
+// integers of eight bits on those with AMX, and plain Go for everything
 // else: other CPUs, builds with the tag noasm, and i64. Which kernels are used is
 // decided once, when the program starts. It imports nothing of this project.
 //
@@ -69,6 +70,10 @@ const (
 type Product[T Element] struct {
 	C, A, B Matrix[T]
 	M, N, K int
+	// Panels, where it is not 0, is the distance of panels of w = PanelWidth columns of
+	// B, which kernels read as they are: element i, j of B is
+	// Data[j/w·Panels + i·w + j%w]. B's Row is w then, its Col 1, and N a multiple of w.
+	Panels  int
 	Fresh   bool // C holds nothing yet: it begins as zeros.
 	Packing Packing
 	Caches  Caches
@@ -95,6 +100,10 @@ func (c Caches) Filled() Caches {
 	return c
 }
 
+// PanelWidth is the number of columns of the panels of B that kernels read; 0 where
+// there are no kernels for T.
+func PanelWidth[T Element]() int { return familyOf[T]().panelWidth() }
+
 // Multiply computes the product. Nothing is allocated: scratch is x.Scratch()
 // elements that are overwritten. It panics where a matrix is not in its slice.
 func (x Product[T]) Multiply(scratch []T) {
@@ -103,7 +112,7 @@ func (x Product[T]) Multiply(scratch []T) {
 	}
 	// the same product transposed has rows of M elements
 	if x.N == 1 && x.M >= 16 &&
-		x.C.Row == 1 {
+		x.C.Row == 1 && x.Panels == 0 {
 		x.C, x.A, x.B = Matrix[T]{
 			x.C.Data, x.M, 1,
 		},
@@ -169,6 +178,22 @@ func MultiplyInt16(x Product[int32], scratch []int32) {
 // b.
 func ScratchInt16() int { return scratchInt16() }
 
+// HasInt8 reports whether MultiplyInt8 has kernels of its own. The first call asks the
+// system for the permission to use them.
+func HasInt8() bool { return hasInt8() }
+
+// MultiplyInt8 is Multiply where the elements of A and B fit in a byte, signed or, where
+// unsigned says so of A or B, unsigned; scratch is ScratchInt8 elements.
+func MultiplyInt8(x Product[int32], scratch []int32, unsigned [2]bool) {
+	if x.check(); x.idle() {
+		return
+	}
+	multiplyInt8(x, scratch, unsigned)
+}
+
+// ScratchInt8 is the number of elements that MultiplyInt8 needs to pack a and b.
+func ScratchInt8() int { return scratchInt8() }
+
 // idle reports whether there is nothing to multiply. A fresh C becomes zeros
 // then.
 func (x Product[T]) idle() bool {
@@ -199,9 +224,21 @@ func (x Product[T]) check() {
 	if x.C.Col != 1 {
 		panic(fmt.Sprintf("gemm: the columns of the result are %d elements apart, not 1", x.C.Col))
 	}
-	if x.K > 0 {
-		x.A.check("the left operand", x.M, x.K)
+	if x.K <= 0 {
+		return
+	}
+	x.A.check("the left operand", x.M, x.K)
+	if x.Panels == 0 {
 		x.B.check("the right operand", x.K, x.N)
+		return
+	}
+	w := PanelWidth[T]()
+	if w == 0 || x.B.Row != w || x.B.Col != 1 || x.N%w != 0 || x.Panels < 0 ||
+		(x.N/w-1)*x.Panels+x.K*w > len(x.B.Data) {
+		panic(fmt.Sprintf(
+			"gemm: panels of %d×%d, %d elements apart, are not in %d elements",
+			x.K, x.N, x.Panels, len(x.B.Data),
+		))
 	}
 }
 

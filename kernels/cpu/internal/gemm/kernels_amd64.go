@@ -363,3 +363,21 @@ func pairRows(pairs int, to *byte, toStride int, from *byte, fromStride int)
 
 //go:noescape
 func pairTerms(turns int, to *byte, from *byte)
+
+//go:noescape
+func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
+func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
+func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
+func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
+func packTerms(rows int, to *byte, from *byte, fromStride int)
+
+//go:noescape
+func packQuads(quads int, to *byte, from *byte, fromStride int)

@@ -51,6 +51,11 @@ func main() {
 	transpose64()
 	pairRows()
 	pairTerms()
+	for _, k := range tileKernels {
+		tiles(k.name, k.prefix)
+	}
+	packTerms()
+	packQuads()
 	Generate()
 	if *tables != "" {
 		if err := os.WriteFile(*tables, tableText(), 0o644); err != nil {

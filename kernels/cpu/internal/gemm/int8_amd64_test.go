@@ -1,0 +1,121 @@
+//go:build !noasm
+
+package gemm
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// TestTiles goes through products of bytes by tiles, whose kernels TestTileKernels
+// emulates, with kernels in Go in their place: packing, edges and blocks.
+func TestTiles(t *testing.T) {
+	if i16 == nil {
+		t.Skip("tiles are packed with AVX")
+	}
+	var f tileFamily
+	for suffix, signed := range signs {
+		f[strings.IndexByte("SU", suffix[0])][strings.IndexByte("SU", suffix[1])] = func(config *byte, blocks, steps int, a, b, c *byte, crs, how int) {
+			multiplyTilesPlainly(
+				blocks, steps,
+				unsafe.Slice(a, blocks*steps*2048),
+				unsafe.Slice(b, steps*2048),
+				unsafe.Slice(c, (32*blocks-1)*crs+128),
+				crs, how, signed,
+			)
+		}
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for trial := range 250 {
+		m := 1 + r.IntN(90)
+		n := 1 + r.IntN(90)
+		k := 1 + r.IntN(200)
+		switch trial % 50 {
+		case 0:
+			m = 250 + r.IntN(60) // two slabs
+		case 1:
+			k = 1000 + r.IntN(200)
+		}
+		unsigned := randomSigns(r)
+		a := randomInt8(layouts[r.IntN(4)], m, k, r, unsigned[0])
+		b := randomInt8(layouts[r.IntN(4)], k, n, r, unsigned[1])
+		c := random[int32](layouts[2], m, n, r)
+		want := c
+		want.Data = slices.Clone(c.Data)
+		x := Product[int32]{
+			C:     c,
+			A:     a,
+			B:     b,
+			M:     m,
+			N:     n,
+			K:     k,
+			Fresh: r.IntN(2) == 0,
+		}
+		if x.Fresh {
+			for i := range m {
+				clear(want.Data[i*want.Row:][:n])
+			}
+		}
+		plainly(want, a, b, m, n, k)
+		f.multiply(unsigned, x, make([]int32, scratchInt8()))
+		if !slices.Equal(want.Data, c.Data) {
+			t.Fatalf("%d×%d×%d, unsigned %v: a wrong result", m, n, k, unsigned)
+		}
+	}
+}
+
+func randomSigns(r *rand.Rand) [2]bool {
+	n := r.IntN(4)
+	return [2]bool{n&1 != 0, n&2 != 0}
+}
+
+// randomInt8 has values of eight bits, many of them the least or the greatest.
+func randomInt8(l layout, m, n int, r *rand.Rand, unsigned bool) Matrix[int32] {
+	x := random[int32](l, m, n, r)
+	for at := range x.Data {
+		v := x.Data[at] & 255
+		switch r.IntN(6) {
+		case 0:
+			v = 0x80
+		case 1:
+			v = 0xff
+		}
+		if x.Data[at] = v; !unsigned {
+			x.Data[at] = int32(int8(v))
+		}
+	}
+	return x
+}
+
+// TestInt8 is what this machine does with products of bytes, by tiles where it has AMX.
+func TestInt8(t *testing.T) {
+	t.Logf("kernels for bytes: %v", HasInt8())
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 200 {
+		m := 1 + r.IntN(70)
+		n := 1 + r.IntN(70)
+		k := 1 + r.IntN(200)
+		unsigned := randomSigns(r)
+		a := randomInt8(layouts[r.IntN(4)], m, k, r, unsigned[0])
+		b := randomInt8(layouts[r.IntN(4)], k, n, r, unsigned[1])
+		c := random[int32](layouts[0], m, n, r)
+		want := c
+		want.Data = slices.Clone(c.Data)
+		plainly(want, a, b, m, n, k)
+		x := Product[int32]{
+			C: c,
+			A: a,
+			B: b,
+			M: m,
+			N: n,
+			K: k,
+		}
+		MultiplyInt8(x, make([]int32, ScratchInt8()), unsigned)
+		if !slices.Equal(want.Data, c.Data) {
+			t.Fatalf("%d×%d×%d, unsigned %v: a wrong result", m, n, k, unsigned)
+		}
+	}
+}
