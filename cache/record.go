@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -62,6 +63,9 @@ type Record struct {
 	// (kernels.ParsePlan).
 	Plan    string `json:"plan"`
 	Default string `json:"default"`
+	// Dims are the names of the dimensions of which the plans have the tile sizes, in
+	// their order, for people; none in records from before there were any.
+	Dims []string `json:"dims,omitempty"`
 	// Seconds and DefaultSeconds are the medians of the two.
 	Seconds        float64 `json:"seconds"`
 	DefaultSeconds float64 `json:"defaultSeconds"`
@@ -218,6 +222,8 @@ func (r *Record) plausible() error {
 		return errors.New("a record needs a plan")
 	case !isDuration(r.Seconds):
 		return fmt.Errorf("%v seconds is not a time", r.Seconds)
+	case !dimsPlausible(r.Dims):
+		return errors.New("the names of its dimensions are none")
 	case r.DefaultSeconds != 0 && !isDuration(r.DefaultSeconds):
 		return fmt.Errorf("%v seconds is not a time of the default", r.DefaultSeconds)
 	case r.Regret != -1 && !(r.Regret >= 0) ||
@@ -236,6 +242,17 @@ func (r *Record) plausible() error {
 		}
 	}
 	return errors.Join(r.Key.plausible(), r.Certificate.plausible(), plausible(r.Trials))
+}
+
+// dimsPlausible reports whether texts can be names of dimensions: words without a comma,
+// which separates them in a snapshot.
+func dimsPlausible(dims []string) bool {
+	for _, name := range dims {
+		if name == "" || strings.ContainsAny(name, ", =") {
+			return false
+		}
+	}
+	return len(strings.Join(dims, ",")) <= maxPlanBytes
 }
 
 // plausible reports whether a roof is a time, and called mismeasured by a winner that is

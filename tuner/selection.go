@@ -188,6 +188,7 @@ func (s *selection) record(winner, standard *candidate) cache.Record {
 		Safe:      s.tuner.Backend.Identity().Safe,
 		Plan:      winner.trial.Plan,
 		Default:   standard.trial.Plan,
+		Dims:      kernels.PlanNamesOf(s.program),
 		Trials:    s.trials(),
 		Checked:   true,
 		When:      s.tuner.now().UTC().Truncate(time.Second),

@@ -112,7 +112,7 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 // fill takes over a result.
 func (t *tunedJSON) fill(r tuner.Result) {
 	t.Plan = r.Record.Plan
-	t.Dims = kernels.PlanNamesOfText(context.Background(), r.Record.Canonical)
+	t.Dims = recordNames(context.Background(), &r.Record)
 	t.Seconds = r.Record.Seconds
 	t.Default = r.Record.Default
 	t.Speedup = r.Record.Speedup

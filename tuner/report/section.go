@@ -65,7 +65,10 @@ type termBreakdown struct {
 
 // named is a record with the names of the dimensions in its plans.
 func named(r cache.Record) cache.Record {
-	names := kernels.PlanNamesOfText(context.Background(), r.Canonical)
+	names := kernels.PlanNames(r.Dims)
+	if names == nil { // of an older version
+		names = kernels.PlanNamesOfText(context.Background(), r.Canonical)
+	}
 	r.Plan, r.Default = names.Stored(r.Plan), names.Stored(r.Default)
 	r.Ties, r.Trials = slices.Clone(r.Ties), slices.Clone(r.Trials)
 	if r.Certificate != nil {
