@@ -20,6 +20,7 @@ const module = "github.com/tilewright/tilewright/"
 // imports, exactly; data flows from the imports to the package.
 var mayImport = map[string][]string{
 	"bench/attack":      {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/foreign":     {"kernels/ptx", "kernels/ptx/sim"},
 	"bench/gpu":         {"kernels", "kernels/gpu", "kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/ptx/sim", "symtile", "symtile/hlo", "testdata/hlo"},
 	"bench/judge":       {"cost", "cost/problem"},
 	"bench/lookup":      {"cache", "kernels", "kernels/cpu", "query", "serve", "symtile/hlo", "tuner"},

@@ -887,8 +887,12 @@ func (j *layoutJSON) print(c *call) {
 		j.Padding, j.Bytes,
 	)
 	fmt.Fprintf(c.out, "  made by    %s\n", stepList(j.Steps))
-	fmt.Fprintf(c.out, "  position   %s\n", j.Map)
-	fmt.Fprintf(c.out, "  element    %s\n", j.Inverse)
+	if j.Elements == 0 {
+		fmt.Fprintln(c.out, "  maps       none: there are no elements")
+	} else {
+		fmt.Fprintf(c.out, "  position   %s\n", j.Map)
+		fmt.Fprintf(c.out, "  element    %s\n", j.Inverse)
+	}
 	j.Element.print(c)
 	j.Pack.print(c)
 	j.Access.print(c)
