@@ -166,6 +166,8 @@ func (c *call) packings(
 	weights.Add(m)
 	from, id := cache.Open(db), kernels.IdentityOf(b)
 	return func(f *hlo.Computation) (x executable.Packed, found bool) {
+		// One parameter of a fusion is packed, since what two gain together was not
+		// measured: the one with the least ratio of those whose interval excludes 1.
 		least := 1.0
 		for _, k := range weights.Of(f) {
 			pack, ok := packer.Pack(f, k)
