@@ -20,12 +20,12 @@ import (
 // choices that knobs offer; the cheapest of them with other schedules; and, of
 // candidates whose estimates tie, those that use the fewest resources first.
 
-const (
-	// MaxEnumerated bounds the tilings that are estimated.
-	maxEnumerated = 1 << 16
-	// MaxOffered bounds the plans that are offered, the cheapest by the estimate.
-	maxOffered = 4096
-)
+// maxEnumerated bounds the tilings that are estimated; of more, as many are drawn from
+// all of the space. Tests lower it.
+var maxEnumerated = 1 << 16
+
+// maxOffered bounds the plans that are offered, the cheapest by the estimate.
+const maxOffered = 4096
 
 // Plans yields the plans that fit the device by the estimate, the cheapest first.
 func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernels.Plan] {
@@ -123,12 +123,8 @@ func feasibleCandidates(
 	var all []candidate
 	// Limit is the estimate of the most expensive candidate that can still be offered.
 	limit := math.Inf(1)
-	looked := 0
 	launches := choices(p, s, tf32)
-	for t := range p.Space.Tilings() {
-		if looked++; looked > maxEnumerated {
-			break
-		}
+	for t := range p.Space.Sample(maxEnumerated) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
