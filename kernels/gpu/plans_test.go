@@ -93,7 +93,7 @@ ROOT o = bf16[4,1024,64] dot(b, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows := plan.Tiles[1]; rows < 4 {
+	if rows := plan.Tiles[1]; rows < 16 {
 		t.Errorf("%s: %d rows of q a block", plan, rows)
 	}
 }

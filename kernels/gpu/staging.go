@@ -121,8 +121,12 @@ func (e *emitter) distribute(
 func (e *emitter) narrowsProduct(n int) bool {
 	d := registerType(e.typeOf(n, 0))
 	for k, used := range usedBy(e.p, []int{n}, nil) {
-		if used && e.p.Ops[k].Code == hlo.OpDot &&
-			slices.Equal(e.p.Ops[k].Tile.Sizes(), e.p.Ops[n].Tile.Sizes()) &&
+		op := e.p.Ops[k]
+		if !used || op.Code != hlo.OpDot {
+			continue
+		}
+		sizes := e.p.Ops[n].Tile.Sizes()
+		if slices.Equal(op.Tile.Sizes(), sizes) &&
 			e.typeOf(k, 0).Size() > d.Size() {
 			return k != n && len(e.accesses(n, false)) == 0
 		}
