@@ -269,6 +269,10 @@ func (d *doctor) golden(ctx context.Context, g golden.Kernel) error {
 	switch {
 	case err == nil:
 		row.Assembled = usageText(a)
+		// A kernel that is serialised is right, and slow.
+		if a.Warning != "" {
+			d.bad++
+		}
 		d.assembled = append(d.assembled, a)
 	case !errors.Is(err, errNoAssembler):
 		d.bad++
@@ -484,6 +488,10 @@ func (d *doctor) usage(ctx context.Context, file, source string) string {
 	if err != nil {
 		return err.Error()
 	}
+	// A kernel of a plan is judged as a golden is.
+	if a.Warning != "" {
+		d.bad++
+	}
 	return usageText(a)
 }
 
@@ -653,6 +661,7 @@ func (a assembler) assemble(ctx context.Context, file, source string) (golden.As
 		return row, fmt.Errorf("refused: %s", firstLine(strings.TrimSpace(string(out))))
 	}
 	readUsage(string(out), &row)
+	row.Warning = device.AssemblerWarnings(string(out))
 	return row, nil
 }
 
@@ -666,6 +675,9 @@ func readUsage(said string, row *golden.AssemblerReport) {
 			switch part = strings.TrimSpace(part); {
 			case scan(part, "Used %d registers", &n):
 				row.Registers = max(row.Registers, n)
+			case strings.HasSuffix(part, "stack frame") &&
+				scan(part, "%d bytes", &n):
+				row.Stack = max(row.Stack, n)
 			case strings.HasSuffix(part, "spill stores") &&
 				scan(part, "%d bytes", &n):
 				row.Spilled = max(row.Spilled, n)
@@ -685,8 +697,15 @@ func scan(text, format string, n *int) bool {
 
 // usageText formats a row for people.
 func usageText(a golden.AssemblerReport) string {
-	return fmt.Sprintf(
+	text := fmt.Sprintf(
 		"%d registers, %d bytes spilled, %d bytes of shared memory",
 		a.Registers, a.Spilled, a.Shared,
 	)
+	if a.Stack > 0 {
+		text += fmt.Sprintf(", %d bytes of stack", a.Stack)
+	}
+	if a.Warning != "" {
+		text += "; " + a.Warning
+	}
+	return text
 }

@@ -15,6 +15,72 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
+// Operands of f32 are rounded to tf32 by the tensor copies: 1 + 3·2^-12 is 1 + 2^-10,
+// where tensor cores alone would take it for 1.
+func TestWarpgroupsRoundToTF32(t *testing.T) {
+	p := kerneltest.Program(t, matmul("f32", "f32", "nt", 64, 64, 64))
+	b := New(simulatedSession(t, "sm_90a"))
+	b.AllowTF32()
+	k, err := b.Compile(t.Context(), p, kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With(kernels.TF32, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	in := make([]kernels.Buffer, 2)
+	for i, v := range []float64{1 + 0x3p-12, 1} {
+		in[i], _ = kernels.NewBuffer(p.Fusion.Params[i].Shape)
+		for j := range int64(64 * 64) {
+			in[i].SetFloat(j, v)
+		}
+	}
+	out, _ := kernels.NewBuffer(p.Fusion.Root.Shape)
+	if _, err := k.Run(t.Context(), in, []kernels.Buffer{out}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.Float(0), 64*(1+0x1p-10); got != want {
+		t.Errorf("64 products of 1 + 3·2^-12 are %v, want %v", got, want)
+	}
+}
+
+// Two warpgroups divide a tile by its rows: each column is read once for every 64 rows,
+// so that 64x256 reads 80 bytes a clock where 128x128 reads 96.
+func TestWarpgroupsAreTall(t *testing.T) {
+	for _, x := range [][2]int64{{128, 256}, {256, 128}, {128, 128}} {
+		d := &groupDot{product: &product{m: x[0], c: x[1]}}
+		if !d.divide(2) || d.gm != 2 || d.cols != x[1] {
+			t.Errorf("%v: %dx%d warpgroups of %dx%d", x, d.gm, d.gn, d.rows, d.cols)
+		}
+	}
+}
+
+// An mma.sync of f8 is two of f16 and conversions on devices with wgmma, so that a
+// product of f8 which wgmma cannot read is priced slower than one of bf16, and ptxas
+// makes HMMA of it.
+func TestF8ByWarpsIsPriced(t *testing.T) {
+	seconds := map[string]float64{}
+	for _, d := range []string{"f8e4m3fn", "bf16"} {
+		p := kerneltest.Program(t, matmul(d, "f32", "nn", 4096, 4096, 4096))
+		s, err := device.ParseSpec("H100")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := newEstimate(p, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Two warps are no warpgroup.
+		k := defaultKnobs
+		k.warps = 2
+		tiles := symtile.Tiling{64, 64, 64}
+		c := m.candidate(tiles, m.set(tiles), k)
+		// What the tensor cores and the arithmetic units take.
+		seconds[d] = c.terms[1] + c.terms[2]
+	}
+	if seconds["f8e4m3fn"] < 1.3*seconds["bf16"] {
+		t.Errorf("by mma.sync f8 takes %v and bf16 %v", seconds["f8e4m3fn"], seconds["bf16"])
+	}
+}
+
 // Products that warpgroups compute agree with the reference: all layouts,
 // extents that are no multiples of the tiles, rings of one slot and more.
 func TestWarpgroupDots(t *testing.T) {
