@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib bench-lookup attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
+.PHONY: lib bench-lookup attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -145,6 +145,17 @@ judge-gpu: out/venv-gpu/installed
 out/venv-gpu/installed: bench/gpu/requirements.txt
 	@python3 -m venv out/venv-gpu && out/venv-gpu/bin/pip install -q -r $< && touch $@ || \
 	{ echo "judge-gpu: NVIDIA's assemblers are not installed: it needs python3 with venv, and pip its packages"; exit 1; }
+
+# Kernels of Triton, nvcc and clang in the simulator, beside NumPy's results
+# (bench/foreign); no GPU. JUDGE_FOREIGN has more flags.
+FOREIGN = out/foreign/cases
+judge-foreign: out/venv-foreign/installed
+	out/venv-foreign/bin/python bench/foreign/triton_make.py $(FOREIGN)
+	out/venv-foreign/bin/python bench/foreign/cuda_make.py $(FOREIGN)
+	go run ./bench/foreign -cases $(FOREIGN) -modules $(FOREIGN)/modules -mutants 300 -seed $(SEED) $(JUDGE_FOREIGN)
+out/venv-foreign/installed: bench/foreign/requirements.txt
+	@python3 -m venv out/venv-foreign && out/venv-foreign/bin/pip install -q -r $< && touch $@ || \
+	{ echo "judge-foreign: the compilers are not installed: it needs python3 with venv, and pip its packages"; exit 1; }
 
 # Benchmarks of this tree against revision BASE, compared by benchstat; raw
 # output stays in out/.

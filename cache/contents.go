@@ -14,7 +14,7 @@ type contents struct {
 	records []Record
 	races   []unfinishedRace
 	damaged []*DamagedError
-	rates   []error // of calibrations
+	rates   []error // of calibrations and packings
 }
 
 // An unfinishedRace is the encoding of a key and what PutTrials kept for it.
@@ -34,7 +34,7 @@ func (db *DB) contents() (all contents, err error) {
 				return err
 			}
 		}
-		all.rates = verifyCalibrations(tx)
+		all.rates = append(verifyCalibrations(tx), verifyPackings(tx)...)
 		return nil
 	})
 	return all, err

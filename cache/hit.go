@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type Hit struct {
 
 	Plan    []byte // the winner, as text
 	Default []byte // the plan it was compared with; empty if unknown
+	Dims    []byte // names of the dimensions of the plans, between commas; may be empty
 	Safe    []byte // SafeText of the safe context it was measured in
 	By      []byte // the tool that made the record
 
@@ -40,12 +42,21 @@ type Hit struct {
 // When is the time at which the record was made.
 func (h *Hit) When() time.Time { return time.Unix(h.Unix, 0).UTC() }
 
+// DimNames are the names of the dimensions of the plans; nil if they are not known.
+func (h *Hit) DimNames() []string {
+	if len(h.Dims) == 0 {
+		return nil
+	}
+	return strings.Split(string(h.Dims), ",")
+}
+
 // Record is what the hit says, with a context of its own memory: without the name, the
 // canonical text and the samples, which a snapshot does not have.
 func (h *Hit) Record() Record {
 	r := Record{
 		Plan:           string(h.Plan),
 		Default:        string(h.Default),
+		Dims:           h.DimNames(),
 		Seconds:        h.Seconds,
 		DefaultSeconds: h.DefaultSeconds,
 		Speedup:        h.Speedup,
@@ -110,6 +121,7 @@ const (
 	fusionAt    = 16
 	numbersAt   = 48 // see readNumbers
 	flagsAt     = numbersAt + 7*8
+	dimsAt      = flagsAt + 2 // length in bytes, u16
 	planAt      = flagsAt + 4 // length in bytes, u32
 	defaultAt   = planAt + 4  // the same
 	textsAt     = defaultAt + 4
@@ -132,10 +144,13 @@ func encodeRecord(r *Record, structure uint64) []byte {
 	}
 	put64(out, numbersAt+48, uint64(r.When.Unix()))
 	out[flagsAt] = r.flags()
+	dims := strings.Join(r.Dims, ",")
+	little.PutUint16(out[dimsAt:], uint16(len(dims)))
 	put32(out, planAt, uint32(len(r.Plan)))
 	put32(out, defaultAt, uint32(len(r.Default)))
 	out = append(out, r.Plan...)
 	out = append(out, r.Default...)
+	out = append(out, dims...)
 	for _, tie := range r.Ties {
 		out = appendText(out, tie)
 	}
@@ -239,12 +254,14 @@ func (h *Hit) decode(b []byte) bool {
 	h.Fusion = Fingerprint(b[fusionAt:])
 	h.readNumbers(b[numbersAt:])
 	plan := uint64(u32(b, planAt)) + textsAt
-	end := plan + uint64(u32(b, defaultAt))
+	preset := plan + uint64(u32(b, defaultAt))
+	end := preset + uint64(little.Uint16(b[dimsAt:]))
 	if end > uint64(len(b)) {
 		return false
 	}
 	h.Plan = b[textsAt:plan:plan]
-	h.Default = b[plan:end:end]
+	h.Default = b[plan:preset:preset]
+	h.Dims = b[preset:end:end]
 	h.ties = b[end:]
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -208,6 +209,7 @@ func (db *DB) markVerified(f *os.File) {
 // A walk visits every page of a file that is reachable from its root bucket.
 type walk struct {
 	r        io.ReaderAt
+	rooms    [][]byte // pages that are being read, by their depth
 	pageSize int64
 	pages    uint64 // the high-water mark
 	root     uint64
@@ -219,7 +221,7 @@ type walk struct {
 // newWalk reads both meta pages. The one with the newer transaction is valid, as
 // in bbolt; it gives the page size, the root and the number of pages.
 func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
-	w := &walk{r: r}
+	w := &walk{r: &readAhead{r: r}}
 	if err := s.readMetas(r); err != nil {
 		return nil, err
 	}
@@ -293,6 +295,45 @@ func (w *walk) walk() error {
 	return w.free()
 }
 
+// A readAhead reads a file in larger pieces where it is asked for one range behind the
+// other, as a walk asks for the pages of a file that was filled in the order of its keys.
+type readAhead struct {
+	r    io.ReaderAt
+	next int64  // the end of what was asked for last
+	at   int64  // of the piece
+	data []byte // the piece
+}
+
+const readAheadBytes = 64 << 10
+
+// ReadAt reads from the piece, from the next piece, or from the file.
+func (a *readAhead) ReadAt(b []byte, at int64) (int, error) {
+	behind := at - a.next
+	a.next = at + int64(len(b))
+	if a.copied(b, at) {
+		return len(b), nil
+	}
+	if behind >= 0 && behind < readAheadBytes && len(b) < readAheadBytes {
+		a.data = slices.Grow(a.data[:0], readAheadBytes)[:readAheadBytes]
+		n, _ := a.r.ReadAt(a.data, at) // what is missing is read from the file
+		a.at, a.data = at, a.data[:n]
+		if a.copied(b, at) {
+			return len(b), nil
+		}
+	}
+	return a.r.ReadAt(b, at)
+}
+
+// copied copies a range that lies in the piece.
+func (a *readAhead) copied(b []byte, at int64) bool {
+	first := at - a.at
+	if first < 0 || first+int64(len(b)) > int64(len(a.data)) {
+		return false
+	}
+	copy(b, a.data[first:])
+	return true
+}
+
 // A page is the header of a page and the bytes of its first part; large values
 // overflow into the pages that follow.
 type page struct {
@@ -304,12 +345,16 @@ type page struct {
 }
 
 // page reads a page and marks it as used; a page that is reached twice is an
-// error, which also ends every cycle.
-func (w *walk) page(id uint64) (page, error) {
+// error, which also ends every cycle. Its data are valid until the next page of the
+// same depth.
+func (w *walk) page(id uint64, depth int) (page, error) {
 	if id < 2 || id >= w.pages {
 		return page{}, fmt.Errorf("page %d of %d is referred to", id, w.pages)
 	}
-	p := page{data: make([]byte, w.pageSize)}
+	for len(w.rooms) <= depth {
+		w.rooms = append(w.rooms, make([]byte, w.pageSize))
+	}
+	p := page{data: w.rooms[depth]}
 	_, err := w.r.ReadAt(p.data, int64(id)*w.pageSize)
 	if err != nil {
 		return page{}, err
@@ -369,7 +414,7 @@ func (w *walk) tree(id uint64, depth int, o *keyOrder) error {
 	if depth > maxDepth {
 		return fmt.Errorf("page %d is too deep", id)
 	}
-	p, err := w.page(id)
+	p, err := w.page(id, depth)
 	if err != nil {
 		return err
 	}
@@ -454,7 +499,7 @@ func (w *walk) leaf(p page, depth int, o *keyOrder) error {
 		if n == 0 {
 			w.fit(p, key, o)
 		}
-		o.last = key
+		o.last = append(o.last[:0], key...)
 		end := offset(n) + int64(at) + int64(keySize) + int64(valueSize)
 		if end > p.complete {
 			return fmt.Errorf("a value of page %d goes on past its end", p.id)
@@ -528,7 +573,7 @@ func (w *walk) slice(p page, at, size int64) ([]byte, error) {
 
 // free checks that no page on the list of free pages is in use or listed twice.
 func (w *walk) free() error {
-	p, err := w.page(w.freeList)
+	p, err := w.page(w.freeList, 0)
 	if err != nil {
 		return fmt.Errorf("the free list: %w", err)
 	}

@@ -234,7 +234,8 @@ func (h *Hit) is(k *Key) bool {
 // tells reports whether a hit is what a record says.
 func (h *Hit) tells(r *Record) bool {
 	return h.is(&r.Key) && string(h.Plan) == r.Plan && h.Seconds == r.Seconds && h.Speedup == r.Speedup &&
-		string(h.Safe) == SafeText(r.Safe) && string(h.Default) == r.Default && h.Checked == r.Checked
+		string(h.Safe) == SafeText(r.Safe) && string(h.Default) == r.Default && h.Checked == r.Checked &&
+		string(h.Dims) == strings.Join(r.Dims, ",")
 }
 
 // TestSnapshotDamaged: a flipped bit is an error at the door, or one of every lookup
@@ -388,7 +389,7 @@ func TestSnapshotHit(t *testing.T) {
 	defer s.Close()
 	h, found := s.answer(&r.Key)
 	if !found || string(h.Default) != r.Default || h.DefaultSeconds != r.DefaultSeconds || h.Speedup != r.Speedup ||
-		h.Regret != r.Regret || !slices.Equal(h.Ties(), r.Ties) || string(h.By) != r.By || !h.When().Equal(r.When) ||
+		h.Regret != r.Regret || !slices.Equal(h.Ties(), r.Ties) || !slices.Equal(h.DimNames(), []string{"m", "n", "k"}) || string(h.By) != r.By || !h.When().Equal(r.When) ||
 		!h.Untimed || !h.Provisional || h.Checked {
 		t.Errorf("%+v", h)
 	}

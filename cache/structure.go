@@ -3,6 +3,7 @@ package cache
 import (
 	"crypto/sha256"
 	"math"
+	"strings"
 )
 
 // A Structure is a fusion without its extents: fusions of one structure differ in the
@@ -25,14 +26,15 @@ func StructureOf(canonical string) Structure {
 	bare := make([]byte, 0, len(canonical))
 	depth := 0
 	for k := 0; k < len(canonical); k++ {
+		if depth == 0 {
+			n := toExtents(canonical[k:])
+			bare = append(bare, canonical[k:k+n]...)
+			k, depth = k+n-1, 1
+			continue
+		}
 		c := canonical[k]
-		switch {
-		case c == '[' || c == '{' && hasSuffix(canonical[:k+1], sliceSizes):
-			depth++
-		case depth > 0 && (c == ']' || c == '}'):
-			depth--
-		case depth > 0 && isDigit(c):
-			if k == 0 || !isDigit(canonical[k-1]) {
+		if isDigit(c) {
+			if !isDigit(canonical[k-1]) {
 				s.Extents = append(s.Extents, 0)
 				bare = append(bare, '#')
 			}
@@ -42,10 +44,29 @@ func StructureOf(canonical string) Structure {
 			}
 			continue
 		}
+		switch {
+		case c == '[' || c == '{' && hasSuffix(canonical[:k+1], sliceSizes):
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		}
 		bare = append(bare, c)
 	}
 	s.Print = sha256.Sum256(bare)
 	return s
+}
+
+// toExtents is the length of a text up to and with the bracket that begins extents, or of
+// all of it.
+func toExtents(text string) int {
+	n := strings.IndexByte(text, '[') + 1
+	if n == 0 {
+		n = len(text)
+	}
+	if at := strings.Index(text[:n], sliceSizes); at >= 0 {
+		n = at + len(sliceSizes)
+	}
+	return n
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -53,11 +53,14 @@ func (w *winnerReader) winner(k, value []byte) (Record, error) {
 	return Record{Key: stored}, newDamaged(k, stored, err)
 }
 
-// A winnerOnly is a record of which samples and evidence are not read.
+// A winnerOnly is a record of which the members that a snapshot has no use for are not read.
 type winnerOnly struct {
 	Record
-	Trials   skipped `json:"trials"`
-	Evidence skipped `json:"evidence"`
+	Certificate skipped `json:"certificate"`
+	Trials      skipped `json:"trials"`
+	Evidence    skipped `json:"evidence"`
+	Roof        skipped `json:"roof"`
+	Prices      skipped `json:"prices"`
 }
 
 // A skipped value of JSON is checked for its form only.
@@ -103,6 +106,9 @@ var winnerFields = [...]struct {
 	{"default", func(w *winnerReader, r *Record) {
 		r.Default = string(w.string())
 	}},
+	{"dims", func(w *winnerReader, r *Record) {
+		r.Dims = w.strings()
+	}},
 	{"seconds", func(w *winnerReader, r *Record) {
 		r.Seconds = w.number()
 	}},
@@ -115,10 +121,13 @@ var winnerFields = [...]struct {
 	{"regret", func(w *winnerReader, r *Record) {
 		r.Regret = w.number()
 	}},
+	{"certificate", nil},
 	{"ties", func(w *winnerReader, r *Record) {
 		r.Ties = w.strings()
 	}},
-	{"trials", nil},
+	{"trials", func(w *winnerReader, r *Record) {
+		w.skipTrials()
+	}},
 	{"checked", func(w *winnerReader, r *Record) {
 		w.check = w.at
 		r.Checked = w.bool()
@@ -130,6 +139,8 @@ var winnerFields = [...]struct {
 		r.Provisional = w.bool()
 	}},
 	{"evidence", nil},
+	{"roof", nil},
+	{"prices", nil},
 	{"legal", func(w *winnerReader, r *Record) {
 		legal, err := strconv.ParseInt(string(w.skip()), 10, 64)
 		w.expect(err == nil)
@@ -224,6 +235,22 @@ func (w *winnerReader) skip() []byte {
 	}
 	w.other = true
 	return nil
+}
+
+// behindTrials is the end of a list with the next member: it is nowhere in a string, where
+// its quotation marks would be behind backslashes. In features that have a list and then
+// such a member of their own, what follows is not the rest of a record, and the text is
+// one of another form.
+var behindTrials = []byte(`],"checked":`)
+
+// skipTrials passes the list of trials, which is most of a record.
+func (w *winnerReader) skipTrials() {
+	n := bytes.Index(w.text[w.at:], behindTrials)
+	if n < 0 || !w.ahead('[') {
+		w.skip()
+		return
+	}
+	w.at += n + 1
 }
 
 // skipString goes to the quotation mark that ends a string.
@@ -337,7 +364,9 @@ func (w *winnerReader) safeContext() map[string]string {
 // number is a number.
 func (w *winnerReader) number() float64 {
 	text := w.skip()
-	w.expect(len(bytes.Trim(text, "-+.eE0123456789")) == 0)
+	for _, c := range text {
+		w.expect(isDigit(c) || c == '.' || c == '-' || c == '+' || c|' ' == 'e')
+	}
 	x, err := strconv.ParseFloat(string(text), 64)
 	w.expect(err == nil)
 	return x

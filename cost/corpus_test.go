@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -23,6 +24,7 @@ import (
 var (
 	timingsFile = flag.String("timings", "", "judge the model on the timings in this `file`, measuring them first when there is none")
 	plans       = flag.Int("plans", 48, "plans timed of each fusion for -timings")
+	trained     = flag.Int("train", 16, "of these plans, so many cheapest and others of each fusion that a fit with -timings has")
 )
 
 // A timedFusion is what -timings keeps of a fusion of the corpus.
@@ -154,7 +156,7 @@ func TestCorpus(t *testing.T) {
 		if len(f.Plans) < 3 {
 			continue
 		}
-		others := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Group == f.Name })
+		others := tuned(samples, f.Name)
 		own := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Group != f.Name })
 		fitted, err := Fit(others)
 		if err != nil {
@@ -163,6 +165,31 @@ func TestCorpus(t *testing.T) {
 		t.Logf("%-28s prior %s · fitted to the others %s", f.Name, before.judge(prior, own), after.judge(fitted, own))
 	}
 	t.Logf("%-28s prior %s · fitted to the others %s", "all", before, after)
+}
+
+// tuned are the samples that tuning all fusions but one would leave: of each half of -train
+// cheapest ones by the price, and others at equal distances.
+func tuned(samples []Sample, but string) (out []Sample) {
+	groups := map[string][]Sample{}
+	for _, s := range samples {
+		if s.Group != but {
+			groups[s.Group] = append(groups[s.Group], s)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[name]
+		slices.SortStableFunc(g, func(a, b Sample) int {
+			x, _ := new(Model).Predict(a.Features)
+			y, _ := new(Model).Predict(b.Features)
+			return cmp.Compare(x, y)
+		})
+		half := min(len(g), *trained/2)
+		out = append(out, g[:half]...)
+		for _, k := range evenly(len(g)-half, *trained/2) {
+			out = append(out, g[half+k])
+		}
+	}
+	return out
 }
 
 func (m *Model) factorsByName() map[string]float64 {

@@ -22,13 +22,21 @@ type Ranked struct {
 // Features are the terms of the plan's price in the form that is stored with
 // measurements.
 func (r *Ranked) Features() Features {
-	return featuresOf(&r.Price, &r.ranking.terms)
+	return featuresOf(r.Plan, &r.Price, &r.ranking.terms)
 }
 
 // Terms are the parts of the prediction; they add up to Seconds.
 func (r *Ranked) Terms() []Term {
 	_, terms := r.ranking.model.Predict(r.Features())
 	return terms
+}
+
+// Doubt is the standard deviation of the logarithm of Seconds: see Model.Doubt.
+func (r *Ranked) Doubt() float64 {
+	if r.ranking == nil || r.ranking.model.residual == nil {
+		return 0
+	}
+	return r.ranking.model.Doubt(r.Features())
 }
 
 // A ranking is what ranked plans have in common.
@@ -64,7 +72,7 @@ func (m *Model) Rank(
 		if err := pricer.Price(r.Plan, &r.Price); err != nil {
 			return nil, fmt.Errorf("plan %s: %w", r.Plan, err)
 		}
-		r.Seconds = p.total(&r.Price)
+		r.Seconds = p.total(r.Plan, &r.Price)
 		order[k] = ordered{r.Seconds, k}
 	}
 	slices.SortFunc(order, func(a, b ordered) int {

@@ -10,14 +10,14 @@
 //	seconds = (Σ factor·term) · exp(correction)
 //
 // The factors scale the terms; where some of them overlap, the longest counts whole
-// and the others by a share (kernels.PriceTerms). The correction is a linear function
-// of the logarithms of the terms, of the lanes and of the scratch memory, for what the
-// terms leave unexplained; it is bounded, because it must not contradict them far from
-// its samples. The zero Model is the prior: the price as the backend gives it.
+// and the others by a share (kernels.PriceTerms). The correction is a Gaussian process over
+// features of the price and the plan, for what the terms leave unexplained (residual.go).
+// It has a variance, returns to the terms far from its samples, and is bounded. The zero Model is the prior: the price as the backend gives it.
 //
 //	Model.Rank     plans in the order of their predicted times, without allocations
 //	               for each of them: a GEMM has thousands of plans
 //	Model.Predict  one prediction, with the terms that add up to it
+//	Model.Doubt    how far that may be off
 //	FeaturesOf     the price of a plan in the form that is stored with measurements
 //	Fit            a model from samples
 //	Judge          how well predictions order what was measured
@@ -30,8 +30,7 @@
 // what a term costs at all. The factors minimise the squared logarithm of measured over
 // predicted time by Gauss and Newton's method, with Huber's weights, since timings have
 // outliers, and with a penalty that keeps them near 1 where the samples say nothing.
-// The correction is a ridge regression whose strength is chosen by leaving groups out.
-// A few samples change little; samples of another revision of a backend, which have
+// The covariance of the correction is the one with the most evidence. A few samples change little; samples of another revision of a backend, which have
 // other terms, are left out.
 //
 // # Judging

@@ -26,6 +26,36 @@ type Features struct {
 	Lanes float64 `json:"lanes"`
 	// Bytes of fast memory that a tile program needs.
 	Scratch float64 `json:"scratch"`
+	// Plan has the elements of a tile of all dimensions, and the knobs; empty in what
+	// was stored before it was kept.
+	Plan []Number `json:"plan,omitempty"`
+}
+
+// A Number is a number of a plan, by its name.
+type Number struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}
+
+// tileNumber is the name of the elements of a tile. No knob has it.
+const tileNumber = "tile elements"
+
+// numbersOf are the numbers of a plan.
+func numbersOf(plan kernels.Plan) []Number {
+	all := []Number{{tileNumber, tileElements(plan)}}
+	for _, k := range plan.Knobs {
+		all = append(all, Number{k.Name, float64(k.Value)})
+	}
+	return all
+}
+
+// tileElements is the product of the tile sizes of a plan.
+func tileElements(plan kernels.Plan) float64 {
+	n := 1.0
+	for _, size := range plan.Tiles {
+		n *= float64(size)
+	}
+	return n
 }
 
 // FeaturesOf prices a plan.
@@ -37,17 +67,18 @@ func FeaturesOf(pricer kernels.Pricer, plan kernels.Plan) (Features, error) {
 	if err := pricer.Price(plan, &price); err != nil {
 		return Features{}, err
 	}
-	return featuresOf(&price, &terms), nil
+	return featuresOf(plan, &price, &terms), nil
 }
 
-// featuresOf combines a price with the names of its terms.
-func featuresOf(price *kernels.Price, terms *kernels.PriceTerms) Features {
+// featuresOf combines a price with the names of its terms and the numbers of its plan.
+func featuresOf(plan kernels.Plan, price *kernels.Price, terms *kernels.PriceTerms) Features {
 	f := Features{
 		Terms:       make([]Term, len(terms.Names)),
 		Overlapping: terms.Overlapping,
 		Hidden:      terms.Hidden,
 		Lanes:       price.Lanes,
 		Scratch:     price.Scratch,
+		Plan:        numbersOf(plan),
 	}
 	for k, name := range terms.Names {
 		f.Terms[k] = Term{name, price.Seconds[k]}
@@ -92,16 +123,16 @@ func (f *Features) plausible() bool {
 
 // A Model predicts seconds from the terms of a price:
 //
-//	(Σ weight·factor·term) · exp(correction(log terms, log lanes, log scratch))
+//	(Σ weight·factor·term) · exp(residual(price, plan))
 //
-// Overlapping terms have the weight of kernels.PriceTerms, others 1; the
-// factors and the linear correction are fitted. The zero Model is the prior,
-// the price as it is.
+// Overlapping terms have the weight of kernels.PriceTerms, others 1; the factors and the
+// residual, which has a variance, are fitted. The zero Model is the prior, the price as it
+// is.
 type Model struct {
 	// Fitted factors by the name of the term; 1 for others.
 	factors map[string]float64
-	// nil without a correction.
-	correction *correction
+	// nil without one.
+	residual *residual
 	// Number of samples of the fit.
 	samples int
 }
@@ -124,13 +155,28 @@ func (m *Model) Predict(f Features) (float64, []Term) {
 		}
 		total += terms[k].Seconds
 	}
-	if p.correction != nil {
-		seconds := total *
-			math.Exp(p.correction.residual(&price, p.logs))
+	if p.residual != nil {
+		p.residual.storedNumbers(f.Plan, p.at)
+		left := p.residual.expected(&price, p.at)
+		seconds := total * math.Exp(left)
 		terms = append(terms, Term{"fitted correction", seconds - total})
 		total = seconds
 	}
 	return total, terms
+}
+
+// Doubt is the standard deviation of the logarithm of the time that Predict gives, within
+// a fusion: how far the correction may be off. It is 0 for a model without a correction for
+// these terms, which knows no deviation.
+func (m *Model) Doubt(f Features) float64 {
+	price, set := f.split()
+	p := m.predictor(&set)
+	if p.residual == nil {
+		return 0
+	}
+	p.residual.storedNumbers(f.Plan, p.at)
+	p.residual.expected(&price, p.at)
+	return math.Sqrt(p.residual.variance(p.at))
 }
 
 // A predictor is a model prepared for prices with the same terms, so that a
@@ -139,13 +185,13 @@ type predictor struct {
 	terms   *kernels.PriceTerms
 	prior   bool
 	factors []float64
-	// Weights and logarithms of the price that was predicted last.
-	weights    []float64
-	logs       []float64
-	correction *correction
+	// Weights of the price that was predicted last, and where the residual has it.
+	weights  []float64
+	at       []float64
+	residual *residual
 }
 
-// predictor matches the factors with the terms by name. A correction for other
+// predictor matches the factors with the terms by name. A residual of other
 // terms is left out.
 func (m *Model) predictor(terms *kernels.PriceTerms) *predictor {
 	p := &predictor{
@@ -159,16 +205,16 @@ func (m *Model) predictor(terms *kernels.PriceTerms) *predictor {
 			p.factors[k] = x
 		}
 	}
-	if m.correction != nil &&
-		slices.Equal(m.correction.terms, terms.Names) {
-		p.correction = m.correction
-		p.logs = make([]float64, len(p.correction.Weights))
+	if m.residual != nil &&
+		slices.Equal(m.residual.terms, terms.Names) {
+		p.residual = m.residual
+		p.at = make([]float64, len(m.residual.mean))
 	}
 	return p
 }
 
-// total is the predicted time of a price.
-func (p *predictor) total(price *kernels.Price) float64 {
+// total is the predicted time of a plan with a price.
+func (p *predictor) total(plan kernels.Plan, price *kernels.Price) float64 {
 	if p.prior {
 		return price.Total(p.terms)
 	}
@@ -177,8 +223,10 @@ func (p *predictor) total(price *kernels.Price) float64 {
 	for k, t := range price.Seconds {
 		total += t * p.weights[k]
 	}
-	if p.correction != nil {
-		total *= math.Exp(p.correction.residual(price, p.logs))
+	if p.residual != nil && !math.IsInf(total, 1) {
+		p.residual.planNumbers(plan, p.at)
+		left := p.residual.expected(price, p.at)
+		total *= math.Exp(left)
 	}
 	return total
 }

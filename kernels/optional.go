@@ -3,6 +3,9 @@ package kernels
 import (
 	"strings"
 	"time"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/packing"
 )
 
 // A SampleObserver is a Backend that observes its own device while kernels are
@@ -33,6 +36,15 @@ const TF32Mark = "+" + TF32
 // TF32Allowed reports whether the user allowed products of f32 to round their
 // operands to tf32 on the device.
 func (d Device) TF32Allowed() bool { return strings.HasSuffix(d.Revision, TF32Mark) }
+
+// A PackingBackend is a Backend whose kernels may read an operand faster where it is
+// packed.
+type PackingBackend interface {
+	Backend
+	// Pack is how its kernels would have a parameter of a fusion packed, as tensor.pack
+	// does it; false where they gain nothing, as far as can be said without measuring.
+	Pack(f *hlo.Computation, parameter int) (packing.Pack, bool)
+}
 
 // A Deterministic is a Kernel that says whether all of its runs give the same bits
 // for the same inputs: it sums in one order, whatever its threads do. What such a

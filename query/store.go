@@ -175,6 +175,9 @@ type Winner struct {
 	Device string `json:"device"`
 	// Plan, as "64,256,32 threads=2": tile sizes and knobs.
 	Plan string `json:"plan,omitempty"`
+	// Dims are the names of the dimensions that the plan has tile sizes of, in their
+	// order; absent of a winner that an older version has stored.
+	Dims []string `json:"dims,omitempty"`
 	// Seconds is the median of what is stored, or a prediction.
 	Seconds float64 `json:"seconds,omitempty"`
 	// Predicted says that Seconds are of the cost model.
@@ -259,6 +262,7 @@ func (s *Store) published(w *Winner, key *cache.Key) error {
 	}
 	w.Answer = "exact"
 	w.Plan = string(hit.Plan)
+	w.Dims = hit.DimNames()
 	w.Seconds = hit.Seconds
 	w.Predicted = hit.Untimed
 	w.Safe = hit.SafeDiff(s.device.Identity.Safe)
@@ -286,6 +290,7 @@ func (s *Store) stored(w *Winner, key *cache.Key) error {
 	}
 	w.Answer = "exact"
 	w.Plan = r.Plan
+	w.Dims = r.Dims
 	w.Seconds = r.Seconds
 	w.Predicted = r.Untimed
 	w.Safe = cache.SafeDiff(r.Safe, s.device.Identity.Safe)
@@ -346,6 +351,7 @@ func (s *Store) plan(ctx context.Context, c *hlo.Computation) Winner {
 		return w
 	}
 	w.Plan = a.Plan.String()
+	w.Dims = a.Dims
 	w.Seconds = a.Seconds
 	w.Predicted = a.Untimed
 	w.Differs = a.Differs
@@ -399,6 +405,7 @@ func (s *Store) setDefault(ctx context.Context, w *Winner, c *hlo.Computation) e
 	}
 	w.Answer = "default"
 	w.Plan = plan.String()
+	w.Dims = p.DimNames()
 	w.Predicted = true
 	pricer, err := kernels.PricerOf(b, p)
 	if err != nil {

@@ -50,7 +50,7 @@ type Fusion struct {
 
 // A Param is a parameter.
 type Param struct {
-	// Name and shape, as HLO writes them.
+	// Name and shape, as HLO writes them; "unknown" where an extent is not given.
 	Name  string `json:"name"`
 	Shape string `json:"shape"`
 }
@@ -260,9 +260,11 @@ func newFusion(f *hlo.Computation, caller *hlo.Instr) *Fusion {
 		Tiles:       []Tile{},
 	}
 	for _, p := range f.Params {
-		j.Params = append(j.Params, Param{
-			p.Name, p.Shape.String(),
-		})
+		shape := p.Shape.String()
+		if p.Unknown() != "" {
+			shape = "unknown"
+		}
+		j.Params = append(j.Params, Param{p.Name, shape})
 	}
 	j.note(f, caller)
 	return j

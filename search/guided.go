@@ -12,6 +12,9 @@ type Settings struct {
 	// Prior holds the seconds that a model predicts for each point; nil means that
 	// nothing is predicted. A prediction that is not positive and finite is none.
 	Prior []float64
+	// Doubt holds how unsure each prediction is: the standard deviation of its logarithm,
+	// of which only the ratios matter; nil means that all are equally unsure.
+	Doubt []float64
 	// Seed decides where the search begins, and between points that are equally good.
 	Seed uint64
 	// First are points that are evaluated before anything is learned, for instance
@@ -72,20 +75,42 @@ func NewGuided(s *Space, settings Settings) *Guided {
 		probes:   newProbes(s),
 		failures: newFailures(s),
 		best:     Trial{Seconds: math.Inf(1)},
-		model:    newSurrogate(s, settings.Prior),
-		broad:    newSurrogate(s, nil),
+		model:    newSurrogate(s, settings.Prior, settings.Doubt),
+		broad:    newSurrogate(s, nil, nil),
 	}
 }
 
-// newSurrogate has no observations; nil are no prices.
-func newSurrogate(s *Space, prices []float64) *surrogate {
+// newSurrogate has no observations; nil are no prices, and equal doubt.
+func newSurrogate(s *Space, prices, doubt []float64) *surrogate {
 	return &surrogate{
 		space: s,
 		price: centredLogs(prices, len(s.Points)),
+		doubt: relative(doubt),
 		trust: 1,
 		cov:   newCovariance(s),
 	}
 }
+
+// relative are positive numbers over their root mean square; nil where there are none.
+func relative(doubt []float64) []float64 {
+	sum := 0.0
+	for _, d := range doubt {
+		sum += d * d
+	}
+	if !(sum > 0) || math.IsInf(sum, 1) {
+		return nil
+	}
+	mean := math.Sqrt(sum / float64(len(doubt)))
+	out := make([]float64, len(doubt))
+	for k, d := range doubt {
+		out[k] = max(leastDoubt, d/mean)
+	}
+	return out
+}
+
+// leastDoubt is the least of a prediction, over the mean: a model that is sure may be
+// wrong all the same.
+const leastDoubt = 0.5
 
 // centredLogs are the logarithms of prices minus their mean; what is no price, because
 // the model believes that the point cannot run, is a mean one.

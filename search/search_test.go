@@ -332,3 +332,22 @@ func BenchmarkGuided(b *testing.B) {
 		)
 	}
 }
+
+// TestDoubt has two points at which the price says the same and of which nothing is known:
+// the one whose price is less sure is tried first.
+func TestDoubt(t *testing.T) {
+	parameters := []Parameter{{Name: "p", Values: []string{"a", "b", "c"}, Unordered: true}}
+	s, err := NewSpace(parameters, [][]int{{0}, {1}, {2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unsure := 1; unsure <= 2; unsure++ {
+		doubt := []float64{0.1, 0.1, 0.1}
+		doubt[unsure] = 0.3
+		g := NewGuided(s, Settings{Prior: []float64{1, 1, 1}, Doubt: doubt, First: []int{0}})
+		g.Observe(Trial{Point: g.Next(1)[0], Seconds: 1})
+		if got := g.Next(1)[0]; got != unsure {
+			t.Errorf("with doubt %v point %d is tried", doubt, got)
+		}
+	}
+}

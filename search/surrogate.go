@@ -14,6 +14,7 @@ import (
 type surrogate struct {
 	space *Space
 	price []float64 // logarithms of the prices, centred; zeros without prices
+	doubt []float64 // of the prices, by which the covariance is scaled; nil are ones
 	trust float64   // in the price: the predictions follow it by this exponent
 	cov   *covariance
 
@@ -30,12 +31,16 @@ type surrogate struct {
 // between is the covariance of two points of the space, by their indices, without the
 // noise that an observation has besides.
 func (g *surrogate) between(a, b int) float64 {
-	return g.cov.of(
+	c := g.cov.of(
 		g.space.Points[a],
 		g.space.Points[b],
 		g.price[a],
 		g.price[b],
 	)
+	if g.doubt != nil {
+		c *= g.doubt[a] * g.doubt[b]
+	}
+	return c
 }
 
 // update takes what was observed, and predicts a pool: by further rows where it is the

@@ -20,11 +20,11 @@ import (
 
 const (
 	// maxLine bounds a request: the text of the largest modules is tens of megabytes.
-	maxLine = 256 << 20
+	maxLine = 64 << 20
 	// maxInFlight bounds the requests of one client that are being answered, and
 	// maxBytesInFlight their lines; one line is taken whatever its length.
 	maxInFlight      = 256
-	maxBytesInFlight = 256 << 20
+	maxBytesInFlight = 64 << 20
 )
 
 // errLong ends a stream with a line of more than maxLine bytes.

@@ -36,6 +36,9 @@ const (
 type Answer struct {
 	Basis Basis
 	Plan  kernels.Plan
+	// Dims are the names of the plan's dimensions; nil for a winner from before they were
+	// stored.
+	Dims kernels.PlanNames
 	// Differs lists, for people, how what a nearest answer was measured for differs
 	// from what was asked.
 	Differs []string
@@ -179,6 +182,7 @@ func hitAnswer(h *cache.Hit, id kernels.Identity, err error) (Answer, error) {
 	return Answer{
 		Basis:          Exact,
 		Plan:           plan,
+		Dims:           h.DimNames(),
 		Seconds:        h.Seconds,
 		Default:        string(h.Default),
 		DefaultSeconds: h.DefaultSeconds,
@@ -200,6 +204,7 @@ func recordAnswer(r *cache.Record, id kernels.Identity) (Answer, error) {
 	return Answer{
 		Basis:          Exact,
 		Plan:           plan,
+		Dims:           r.Dims,
 		Seconds:        r.Seconds,
 		Default:        r.Default,
 		DefaultSeconds: r.DefaultSeconds,
@@ -229,7 +234,7 @@ func (a *Answer) adapt(q *cache.Question, from cache.Key, b kernels.Backend, p *
 		return false
 	}
 	a.Basis = Nearest
-	a.Plan = plan
+	a.Plan, a.Dims = plan, kernels.PlanNamesOf(p)
 	a.Differs = differences(q, from, a.Untimed)
 	if from.Fusion != q.Fusion {
 		a.Seconds, a.Untimed = seconds, true
@@ -309,7 +314,7 @@ func predict(ctx context.Context, b kernels.Backend, p *symtile.Program) (Answer
 		return Answer{}, unanswered(ctx, p.Fusion, err)
 	}
 	seconds, err := priceOf(b, p, plan)
-	a := Answer{Basis: Default, Plan: plan, Seconds: seconds, Regret: -1, Untimed: true}
+	a := Answer{Basis: Default, Plan: plan, Dims: kernels.PlanNamesOf(p), Seconds: seconds, Regret: -1, Untimed: true}
 	if seconds > 0 {
 		a.Basis = Predicted
 	}

@@ -31,11 +31,15 @@ type Legality struct {
 const maxPrograms = 64
 
 // Imported is a check for cache.DB.Import: Check, after which nobody has compared the
-// plan with the reference here, so that Checked is cleared.
+// plan with the reference here, so that Checked is cleared. Dims are set.
 func (l *Legality) Imported(ctx context.Context) func(*cache.Record) error {
 	return func(r *cache.Record) error {
 		r.Checked = false
-		return l.Check(ctx, r)
+		p, err := l.check(ctx, r)
+		if err == nil {
+			r.Dims = p.DimNames()
+		}
+		return err
 	}
 }
 
@@ -44,12 +48,18 @@ func (l *Legality) Imported(ctx context.Context) func(*cache.Record) error {
 // code generator does not have. Trials that failed may have any plan. The error is of
 // the record, or the cause of ctx.
 func (l *Legality) Check(ctx context.Context, r *cache.Record) error {
+	_, err := l.check(ctx, r)
+	return err
+}
+
+// check is Check, with the program of the fusion.
+func (l *Legality) check(ctx context.Context, r *cache.Record) (*symtile.Program, error) {
 	if sha256.Sum256([]byte(r.Canonical)) != r.Fusion {
-		return fmt.Errorf("%.60q: its canonical text is of another fusion than its fingerprint", r.Name)
+		return nil, fmt.Errorf("%.60q: its canonical text is of another fusion than its fingerprint", r.Name)
 	}
 	p, err := l.program(ctx, r)
 	if err != nil {
-		return fmt.Errorf("%.60q: its fusion: %w", r.Name, err)
+		return nil, fmt.Errorf("%.60q: its fusion: %w", r.Name, err)
 	}
 	knobs := l.Knobs[[2]string{r.Backend, r.Codegen}]
 	for _, x := range plansOf(r) {
@@ -58,10 +68,10 @@ func (l *Legality) Check(ctx context.Context, r *cache.Record) error {
 			err = legal(p, plan, knobs)
 		}
 		if err != nil {
-			return fmt.Errorf("%.60q: plan %.60q: %w", r.Name, x.text, err)
+			return nil, fmt.Errorf("%.60q: plan %.60q: %w", r.Name, x.text, err)
 		}
 	}
-	return nil
+	return p, nil
 }
 
 // legal reports what is wrong with a plan that is said to have run.

@@ -48,6 +48,7 @@ func newProposals(
 		Seed:        uint64(seed),
 		Evaluations: p.size,
 	}
+	settings.Doubt = doubtOf(p.plans)
 	for k, r := range p.plans {
 		settings.Prior = append(settings.Prior, r.Seconds)
 		if k <= int(priceShare*float64(p.size)) {
@@ -56,6 +57,28 @@ func newProposals(
 	}
 	p.search = search.NewGuided(space, settings)
 	return p, nil
+}
+
+// doubted is how many of the cheapest plans have a doubt of their own. The others have
+// the largest of these: to compute each takes the square of the samples.
+const doubted = 1024
+
+// doubtOf is how unsure the price of each plan is; nil where that is not known.
+func doubtOf(plans []cost.Ranked) []float64 {
+	out := make([]float64, len(plans))
+	most := 0.0
+	for k := range plans {
+		if k < doubted {
+			out[k] = plans[k].Doubt()
+			most = max(most, out[k])
+		} else {
+			out[k] = most
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	return out
 }
 
 // next are the plans after the default one that have been tried before, in their order,

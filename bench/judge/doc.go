@@ -21,6 +21,13 @@
 // are defined; some of these were chosen among round values by their score on both
 // halves (docs/performance.md lists them), so that neither is an untouched test.
 //
+// # Samples
+//
+// With -samples N the prices are fitted to N timings of the table (cost.Fit) and scored on
+// the products that none of them is of, beside the prices as they are: a mean over -draws
+// draws of products. Of each that is drawn the -each cheapest plans by the price are taken,
+// as a tuner would measure them. Nothing that is fitted is kept.
+//
 // # Rankers
 //
 //	random        the expectation over all orders

@@ -25,6 +25,8 @@ type options struct {
 	half string
 	// Print predicted over measured times by plan.
 	residuals bool
+	// Fit the prices to samples; none where there are 0.
+	learn learner
 }
 
 func main() {
@@ -33,6 +35,9 @@ func main() {
 	flag.StringVar(&o.data, "data", standard, "`folder` of the timings")
 	flag.StringVar(&o.half, "half", "all", "judge `dev`, held or all shapes")
 	flag.BoolVar(&o.residuals, "residuals", false, "print predicted over measured by plan and type")
+	flag.IntVar(&o.learn.samples, "samples", 0, "fit the prices to this many timings, and score them on other shapes; 0: as they are")
+	flag.IntVar(&o.learn.each, "each", 8, "timings of a shape that are drawn for -samples")
+	flag.IntVar(&o.learn.draws, "draws", 5, "draws of -samples")
 	flag.Parse()
 	if err := judge(o); err != nil {
 		fmt.Fprintln(os.Stderr, "judge:", err)
@@ -58,7 +63,14 @@ func judge(o options) error {
 		if err != nil {
 			return err
 		}
-		judgeTable(name, shapes, o)
+		if o.learn.samples > 0 {
+			err = judgeLearning(name, shapes, o)
+		} else {
+			judgeTable(name, shapes, o)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -167,21 +179,48 @@ type observation struct {
 	wrong int
 }
 
-// observe prices the plans of a shape.
-func observe(s *shape, solver *problem.Solver) (o observation, err error) {
-	device, err := json.Marshal(a100.name)
-	if err != nil {
-		return o, err
-	}
+// problem is the shape with its plans, on the device of the tables.
+func (s *shape) problem() problem.Problem {
 	p := problem.Problem{
 		ID:     s.id,
 		HLO:    s.hlo(),
-		Device: device,
+		Device: json.RawMessage(`"` + a100.name + `"`),
 	}
 	for _, t := range s.times {
 		p.Plans = append(p.Plans, s.plan(t.tile))
 	}
-	answer := solver.Answer(context.Background(), p)
+	return p
+}
+
+// judgeLearning scores prices that were fitted to samples of a table.
+func judgeLearning(name string, shapes []*shape, o options) error {
+	solver := problem.NewSolver()
+	var all []featured
+	for _, s := range shapes {
+		if !o.wanted(s) {
+			continue
+		}
+		f, err := solver.Features(context.Background(), s.problem())
+		if err != nil {
+			return err
+		}
+		x := featured{id: s.id}
+		for k, t := range s.times {
+			if !math.IsInf(t.seconds, 1) && len(f[k].Terms) > 0 {
+				x.features = append(x.features, f[k])
+				x.measured = append(x.measured, t.seconds)
+			}
+		}
+		if len(x.measured) > 1 {
+			all = append(all, x)
+		}
+	}
+	return o.learn.judge(name, all)
+}
+
+// observe prices the plans of a shape.
+func observe(s *shape, solver *problem.Solver) (o observation, err error) {
+	answer := solver.Answer(context.Background(), s.problem())
 	if answer.Error != "" {
 		return o, fmt.Errorf("%s: %s", s.id, answer.Error)
 	}

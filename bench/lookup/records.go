@@ -36,6 +36,7 @@ func recordOf(n int) cache.Record {
 		Canonical: canonical(n%16, rows, columns, n),
 		Plan:      fmt.Sprintf("%d,%d threads=2", 1+rows/2, 1+columns/3),
 		Default:   "16,16",
+		Dims:      []string{"row", "column"}[:n%3],
 		Ties:      []string{"8,8", "4,4 threads=2"}[:n%3],
 		// Times of a microsecond and some, in full precision.
 		Seconds:        1e-6 * (1 + rng.Float64()),
@@ -158,7 +159,7 @@ func answer(w io.Writer, s *cache.Snapshot, keys []cache.Key) error {
 			fmt.Fprintln(w, "nothing is stored")
 			continue
 		}
-		fmt.Fprintf(w, "%s|%s|", hit.Plan, hit.Default)
+		fmt.Fprintf(w, "%s|%s|%s|", hit.Plan, hit.Default, hit.Dims)
 		fmt.Fprintf(w, "%.17g|%.17g|", hit.Seconds, hit.DefaultSeconds)
 		for _, x := range hit.Speedup[:2] {
 			fmt.Fprintf(w, "%.17g ", x)

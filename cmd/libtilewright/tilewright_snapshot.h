@@ -84,6 +84,8 @@ typedef struct {
   size_t plan_length;
   const char *default_plan; /* what it was compared with; empty if unknown */
   size_t default_length;
+  const char *dims; /* "m,n,k": names of the dimensions of the tile sizes; may be empty */
+  size_t dims_length;
   const char *safe, *tool; /* JSON of the safe context, and who made the record */
   double seconds, default_seconds;
   double speedup[3]; /* over the default: median, lower and upper end; 0 is unknown */
@@ -191,7 +193,7 @@ static inline int tilewright_snapshot_load(tilewright_snapshot *s, const char *p
 static inline int tilewright_snapshot_header(tilewright_snapshot *s, uint32_t *origin_index) {
   unsigned char h[64];
   memcpy(h, s->data, 64);
-  if (memcmp(h, "TWSNAP05", 8)) return TILEWRIGHT_SNAPSHOT_STORE;
+  if (memcmp(h, "TWSNAP06", 8)) return TILEWRIGHT_SNAPSHOT_STORE;
   if (!tilewright_snapshot_sealed(h, 64, 0) || tilewright_snapshot_u64(h + 8) != s->size) return TILEWRIGHT_SNAPSHOT_DAMAGED;
   s->revision = tilewright_snapshot_u64(h + 16);
   s->records = tilewright_snapshot_u32(h + 24);
@@ -303,15 +305,17 @@ static inline int tilewright_snapshot_fingerprint(const char *text, unsigned cha
 /* Takes a record apart, whose digest is right. */
 static inline int tilewright_snapshot_decode(const unsigned char *b, uint64_t length, tilewright_snapshot_answer *a) {
   const uint64_t plan = tilewright_snapshot_u32(b + 108), preset = tilewright_snapshot_u32(b + 112);
-  const uint32_t flags = tilewright_snapshot_u32(b + 104);
+  const uint32_t flags = tilewright_snapshot_u32(b + 104), dims = flags >> 16;
   int k;
-  if (116 + plan + preset > length) return TILEWRIGHT_SNAPSHOT_DAMAGED;
+  if (116 + plan + preset + dims > length) return TILEWRIGHT_SNAPSHOT_DAMAGED;
   a->plan = (const char *)b + 116;
   a->plan_length = (size_t)plan;
   a->default_plan = a->plan + plan;
   a->default_length = (size_t)preset;
-  a->ties = b + 116 + plan + preset;
-  a->ties_length = (size_t)(length - 116 - plan - preset);
+  a->dims = a->default_plan + preset;
+  a->dims_length = dims;
+  a->ties = b + 116 + plan + preset + dims;
+  a->ties_length = (size_t)(length - 116 - plan - preset - dims);
   a->seconds = tilewright_snapshot_f64(b + 48);
   a->default_seconds = tilewright_snapshot_f64(b + 56);
   for (k = 0; k < 3; k++) a->speedup[k] = tilewright_snapshot_f64(b + 64 + 8 * k);

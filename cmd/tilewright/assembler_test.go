@@ -16,6 +16,7 @@ func TestAssembler(t *testing.T) {
 echo "ptxas info    : Compiling entry function 'tw_main' for 'sm_90a'"
 echo "    8 bytes stack frame, 16 bytes spill stores, 12 bytes spill loads"
 echo "ptxas info    : Used 168 registers, used 1 barriers, 1024 bytes smem, 900 bytes cmem[0]"
+echo "ptxas info    : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized"
 echo "ptxas info    : Compiling entry function 'tw_main_rest' for 'sm_90a'"
 echo "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"
 echo "ptxas info    : Used 40 registers, 900 bytes cmem[0]"`,
@@ -39,6 +40,8 @@ echo "ptxas info    : Used 40 registers, 900 bytes cmem[0]"`,
 			Registers: 168,
 			Spilled:   16,
 			Shared:    1024,
+			Stack:     8,
+			Warning:   "ptxas info    : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized",
 			Tool:      "ptxas 13.0",
 		}
 		if err != nil || row != want {

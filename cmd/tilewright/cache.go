@@ -164,17 +164,21 @@ func (c *cacheCall) ls() error {
 	}
 	rows := []cacheRowJSON{}
 	now := time.Now()
-	names := map[cache.Fingerprint]kernels.PlanNames{}
+	names := map[cache.Fingerprint]kernels.PlanNames{} // of older records
 	for _, r := range all {
 		if !c.filter.Keeps(&r, now) {
 			continue
 		}
-		if _, known := names[r.Fusion]; !known {
-			names[r.Fusion] = kernels.PlanNamesOfText(c.ctx, r.Canonical)
+		dims := kernels.PlanNames(r.Dims)
+		if dims == nil {
+			if _, known := names[r.Fusion]; !known {
+				names[r.Fusion] = recordNames(c.ctx, &r)
+			}
+			dims = names[r.Fusion]
 		}
 		rows = append(rows, cacheRowJSON{
 			hex.EncodeToString(r.Fusion[:]), r.Name,
-			r.Device, r.Codegen, r.Plan, names[r.Fusion], r.Seconds,
+			r.Device, r.Codegen, r.Plan, dims, r.Seconds,
 			r.Speedup, r.Regret, r.When.Format("2006-01-02 15:04"), r.Untimed,
 		})
 	}
@@ -201,6 +205,15 @@ func secondsText(seconds float64, untimed bool) string {
 		return "predicted " + report.Seconds(seconds)
 	}
 	return report.Seconds(seconds)
+}
+
+// recordNames are the names of the dimensions of a record's plans. Records of older
+// versions do not have them, and are analysed; those of a snapshot cannot be.
+func recordNames(ctx context.Context, r *cache.Record) kernels.PlanNames {
+	if r.Dims != nil {
+		return r.Dims
+	}
+	return kernels.PlanNamesOfText(ctx, r.Canonical)
 }
 
 // begins reports whether an ID is the beginning of a fingerprint, of at least four
@@ -240,7 +253,7 @@ func (c *cacheCall) show() error {
 	if c.json {
 		named := make([]namedRecordJSON, len(all))
 		for k, r := range all {
-			named[k] = namedRecordJSON{r, kernels.PlanNamesOfText(c.ctx, r.Canonical)}
+			named[k] = namedRecordJSON{r, recordNames(c.ctx, &r)}
 		}
 		return c.printJSON(map[string]any{"records": named})
 	}
@@ -261,7 +274,7 @@ type namedRecordJSON struct {
 // showRecord prints one record: the winner, the evidence for it and every
 // trial.
 func (c *cacheCall) showRecord(r cache.Record) {
-	names := kernels.PlanNamesOfText(c.ctx, r.Canonical)
+	names := recordNames(c.ctx, &r)
 	fmt.Fprintf(
 		c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n",
 		r.Name, r.Fusion, r.Device, r.Backend,

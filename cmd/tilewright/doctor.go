@@ -53,7 +53,8 @@ var doctorCommand = command{
 
 -vendor FILE has lines of a large fusion's name and the seconds the vendor's library takes for it on
 this device; without it nothing is said of the vendor. A device that cannot time, a simulator, is
-checked only. -skip leaves out the large fusions, -only those of the corpus without TEXT in their names.`,
+checked only. Rates are those that are stored in -db; where none are, they are measured, and not kept.
+-skip leaves out the large fusions, -only those of the corpus without TEXT in their names.`,
 	run: runDoctor,
 }
 
@@ -132,7 +133,7 @@ type doctorJSON struct {
 // tested before the later ones use it.
 func runDoctor(c *call) error {
 	c.jsonFlag()
-	device := c.deviceFlag()
+	device, db := c.deviceFlag(), c.dbFlag()
 	d := &doctor{c: c}
 	c.StringVar(&d.folder, "o", "", "the `folder` to write to")
 	c.IntVar(&d.plans, "plans", 2, "`plans` of a fusion checked besides the default")
@@ -154,6 +155,9 @@ func runDoctor(c *call) error {
 	}
 	if d.backend, err = backend(device); err != nil {
 		return err
+	}
+	if _, _, err := tuner.StoredRates(cache.Open(*db), d.backend); err != nil {
+		c.note("tilewright doctor: warning: %v; rates are measured", err)
 	}
 	if err := os.MkdirAll(filepath.Join(d.folder, "kernels"), 0o755); err != nil {
 		return err
@@ -265,6 +269,10 @@ func (d *doctor) golden(ctx context.Context, g golden.Kernel) error {
 	switch {
 	case err == nil:
 		row.Assembled = usageText(a)
+		// A kernel that is serialised is right, and slow.
+		if a.Warning != "" {
+			d.bad++
+		}
 		d.assembled = append(d.assembled, a)
 	case !errors.Is(err, errNoAssembler):
 		d.bad++
@@ -480,6 +488,10 @@ func (d *doctor) usage(ctx context.Context, file, source string) string {
 	if err != nil {
 		return err.Error()
 	}
+	// A kernel of a plan is judged as a golden is.
+	if a.Warning != "" {
+		d.bad++
+	}
 	return usageText(a)
 }
 
@@ -649,6 +661,7 @@ func (a assembler) assemble(ctx context.Context, file, source string) (golden.As
 		return row, fmt.Errorf("refused: %s", firstLine(strings.TrimSpace(string(out))))
 	}
 	readUsage(string(out), &row)
+	row.Warning = device.AssemblerWarnings(string(out))
 	return row, nil
 }
 
@@ -662,6 +675,9 @@ func readUsage(said string, row *golden.AssemblerReport) {
 			switch part = strings.TrimSpace(part); {
 			case scan(part, "Used %d registers", &n):
 				row.Registers = max(row.Registers, n)
+			case strings.HasSuffix(part, "stack frame") &&
+				scan(part, "%d bytes", &n):
+				row.Stack = max(row.Stack, n)
 			case strings.HasSuffix(part, "spill stores") &&
 				scan(part, "%d bytes", &n):
 				row.Spilled = max(row.Spilled, n)
@@ -681,8 +697,15 @@ func scan(text, format string, n *int) bool {
 
 // usageText formats a row for people.
 func usageText(a golden.AssemblerReport) string {
-	return fmt.Sprintf(
+	text := fmt.Sprintf(
 		"%d registers, %d bytes spilled, %d bytes of shared memory",
 		a.Registers, a.Spilled, a.Shared,
 	)
+	if a.Stack > 0 {
+		text += fmt.Sprintf(", %d bytes of stack", a.Stack)
+	}
+	if a.Warning != "" {
+		text += "; " + a.Warning
+	}
+	return text
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
 	"github.com/tilewright/tilewright/kernels"
@@ -20,6 +21,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/symtile/layout/draw"
+	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
@@ -40,7 +42,7 @@ it, and the maps from an element to its position and back.
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]' -dot 512,2048,2048
 
 -time measures it on the processor: the default plans of the dot with the operand as it is and packed, run in
-turns, and of packing it.
+turns, and of packing it. The answer is kept in -db, and given without -time, too, until the code generator changes.
 
   tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[1] inner_tiles=[64] outer_dims_perm=[1,0]' -dot 512,2048,2048 -time 5s
 
@@ -158,6 +160,8 @@ type measuredJSON struct {
 	Pairs int `json:"pairs"`
 	// Dots from which packing once pays; 0: it does not, or cannot be told.
 	Pays int64 `json:"paysFrom"`
+	// When it was measured.
+	When time.Time `json:"when"`
 }
 
 // wasteJSON are bytes that are moved in vain: in cache lines, in pages, and by
@@ -263,6 +267,8 @@ type layoutFlags struct {
 	tile, threads, elements, order, pick, svg string
 	// Replace a file that is not a picture.
 	replace *bool
+	// The database of what was measured.
+	db *string
 	// How long -time measures; 0 is not at all.
 	time time.Duration
 	// Threads of a warp.
@@ -273,7 +279,7 @@ type layoutFlags struct {
 
 // layoutFlags defines the flags.
 func (c *call) layoutFlags() *layoutFlags {
-	f := &layoutFlags{call: c, ctx: c.ctx, replace: c.replaceFlag()}
+	f := &layoutFlags{call: c, ctx: c.ctx, replace: c.replaceFlag(), db: c.dbFlag()}
 	text := func(to *string, name, usage string) {
 		c.StringVar(to, name, "", usage)
 	}
@@ -540,9 +546,10 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 	return f.measure(l, *p, j.Pack)
 }
 
-// measure times packed against unpacked where -time is given.
+// measure says what the dot gains by packing: measured now, and kept, with -time, else as
+// it was measured on this device before and kept in -db.
 func (f *layoutFlags) measure(l *layout.Layout, p layout.Pack, j *packJSON) error {
-	if f.time == 0 {
+	if f.dot == "" {
 		return nil
 	}
 	mnk, err := numbers("dot", f.dot, 3)
@@ -551,16 +558,49 @@ func (f *layoutFlags) measure(l *layout.Layout, p layout.Pack, j *packJSON) erro
 	}
 	d := packtiming.Dot{M: mnk[0], N: mnk[1], K: mnk[2], DType: l.Shape.DType, Pack: p}
 	d.Right = !slices.Equal(l.Shape.Dims, []int64{d.M, d.K})
+	subject, err := d.Subject()
+	if err != nil {
+		return err
+	}
 	b := cpu.New()
-	r, err := packtiming.Measure(f.ctx, b, d, f.time)
+	if f.time == 0 {
+		key := packtiming.Result{}.Of(subject, kernels.IdentityOf(b))
+		j.Measured, err = f.kept(key)
+		return err
+	}
+	r, err := packtiming.Measure(f.ctx, b, subject, nil, f.time)
 	if err != nil {
 		return fmt.Errorf("-time: %w", err)
 	}
-	j.Measured = &measuredJSON{
-		b.Identity().Name, r.InPlace, r.Packed, r.Packing,
-		[3]float64{r.Ratio.Median, r.Ratio.Lo, r.Ratio.Hi}, r.Pairs, r.Pays(),
+	measured := r.Of(subject, kernels.IdentityOf(b))
+	measured.When, measured.By = time.Now().UTC().Truncate(time.Second), tuner.Version()
+	if err := cache.Open(*f.db).PutPacking(measured); err != nil {
+		f.call.note("tilewright layout: warning: what was measured is not kept: %v", err)
 	}
+	j.Measured = newMeasuredJSON(measured)
 	return nil
+}
+
+// kept is what was measured of a pack before, nil for nothing. A database that cannot be
+// read is a warning, since only -time needs one.
+func (f *layoutFlags) kept(key cache.Packing) (*measuredJSON, error) {
+	all, err := cache.Open(*f.db).Packings(key)
+	if err != nil {
+		f.call.note("tilewright layout: warning: %v", err)
+	}
+	for _, p := range all {
+		if p.Pack == key.Pack {
+			return newMeasuredJSON(p), nil
+		}
+	}
+	return nil, nil
+}
+
+// newMeasuredJSON converts what was measured.
+func newMeasuredJSON(p cache.Packing) *measuredJSON {
+	return &measuredJSON{
+		p.Device, p.InPlace, p.Packed, p.Packing, p.Ratio, p.Pairs, p.Pays(), p.When,
+	}
 }
 
 // parsePack reads -pack or -unpack; nil where neither is given. The array that the
@@ -847,8 +887,12 @@ func (j *layoutJSON) print(c *call) {
 		j.Padding, j.Bytes,
 	)
 	fmt.Fprintf(c.out, "  made by    %s\n", stepList(j.Steps))
-	fmt.Fprintf(c.out, "  position   %s\n", j.Map)
-	fmt.Fprintf(c.out, "  element    %s\n", j.Inverse)
+	if j.Elements == 0 {
+		fmt.Fprintln(c.out, "  maps       none: there are no elements")
+	} else {
+		fmt.Fprintf(c.out, "  position   %s\n", j.Map)
+		fmt.Fprintf(c.out, "  element    %s\n", j.Inverse)
+	}
 	j.Element.print(c)
 	j.Pack.print(c)
 	j.Access.print(c)
@@ -919,8 +963,8 @@ func (j *measuredJSON) print(c *call) {
 		return
 	}
 	fmt.Fprintf(
-		c.out, "  measured on %s: in place %s, packed %s, packed over in place %.3g (%.3g–%.3g, %d pairs); packing takes %s\n",
-		j.Device, report.Seconds(j.InPlace), report.Seconds(j.Packed),
+		c.out, "  measured on %s, %s: in place %s, packed %s, packed over in place %.3g (%.3g–%.3g, %d pairs); packing takes %s\n",
+		j.Device, j.When.Format(time.DateTime), report.Seconds(j.InPlace), report.Seconds(j.Packed),
 		j.Ratio[0], j.Ratio[1], j.Ratio[2], j.Pairs, report.Seconds(j.Packing),
 	)
 	if j.Pays == 0 {

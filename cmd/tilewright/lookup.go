@@ -231,7 +231,9 @@ func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (loo
 	}
 	if j.Found = a.Basis == tuner.Exact || !w.required; j.Found {
 		j.fill(&a)
-		j.Dims = planNames(ctx, fusion)
+		if j.Dims = a.Dims; j.Dims == nil {
+			j.Dims = planNames(ctx, fusion)
+		}
 	}
 	return j, nil
 }

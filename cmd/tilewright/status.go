@@ -45,6 +45,8 @@ type status struct {
 	// Candidates so far, and all of them.
 	tried      int
 	candidates int
+	// A candidate has run, of any fusion.
+	ran bool
 	// The best candidate so far, as text.
 	best string
 	// End of the race; zero is unknown.
@@ -135,14 +137,22 @@ func (s *status) observe(e tuner.Event) {
 		s.candidates = e.Candidates
 		s.raceEnd = time.Now().Add(e.Remaining)
 	case tuner.Timed:
-		s.tried = e.Tried
+		s.tried, s.ran = e.Tried, true
 	case tuner.Verified:
-		s.tried = e.Tried
+		s.tried, s.ran = e.Tried, true
 	case tuner.Failed:
 		s.tried++
+		s.ran = true
 	case tuner.BlockDone:
 		s.best = fmt.Sprintf("%s, %.2f× the default", report.Seconds(e.Seconds), e.Ratio)
 	}
+}
+
+// measured is whether a candidate has run, or was found not to, in this process.
+func (s *status) measured() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ran
 }
 
 // progress is the line: the time that is left of the run, which fusion of how many,
@@ -210,7 +220,7 @@ func (s *status) clear() {
 }
 
 // print prints the outcome of one fusion.
-func (s *status) print(t tunedJSON) {
+func (s *status) print(t fmt.Stringer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()

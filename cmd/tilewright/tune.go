@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
 	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
@@ -42,6 +44,10 @@ by its default plan first; the rest of the time goes where another second is exp
 fusion longer than -budget. A race ends early when the regret is known to be at most -regret. Without
 -run-budget every fusion is raced for -budget.
 
+-weights-of says which parameters of the modules are weights, the same values in every run; constants are. Where the
+device's kernels would have a weight packed, as tensor.pack does it, the winner is timed beside the fusion that reads
+it packed, and the report says what that gains and from how many runs on it pays. With -run-budget a tenth of it is for that.
+
 Which plans are tried depends on the fusion, the device and -seed, and not on what else is stored, unless -learn
 lets the samples of all fusions in -db correct the prices.
 
@@ -67,6 +73,8 @@ type tuneJSON struct {
 	Fusions []tunedJSON `json:"fusions"`
 	// What became of the model's time.
 	Model modelJSON `json:"model"`
+	// Weights are the constant operands of which packing was measured.
+	Weights []weightJSON `json:"weights,omitempty"`
 	// Mean is the geometric mean of the speed-ups of the fusions that were
 	// timed, if there are several.
 	Mean float64 `json:"mean,omitempty"`
@@ -109,6 +117,8 @@ type tuneFlags struct {
 	learn *bool
 	// Replace files of another kind.
 	replace *bool
+	// The names of parameters that are weights.
+	weightsOf *string
 }
 
 // defaultBudget is the time of a race in a run without a time of its own.
@@ -138,6 +148,7 @@ func newTuneFlags(c *call) tuneFlags {
 		regret:    new(ratio),
 		minShare:  new(ratio),
 		replace:   c.replaceFlag(),
+		weightsOf: c.String("weights-of", "", "parameters whose names, or the framework's, match this regular `expression` are weights"),
 	}
 	c.Var(f.regret, "regret", "end a race when its winner is known to be within this `ratio` of the best, as 2%; 0: when nothing is left to find out")
 	c.Var(f.minShare, "min-share", "race no fusion below this `ratio` of the model's time, as 0.1%")
@@ -176,6 +187,10 @@ func runTune(c *call) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	weights, err := regexp.Compile(*f.weightsOf)
+	if err != nil {
+		return usagef("-weights-of: %v", err)
+	}
 	files, err := modulesOf(paths)
 	if err != nil {
 		return err
@@ -190,7 +205,10 @@ func runTune(c *call) error {
 			return err
 		}
 	}
-	return f.tune(c, files, begin)
+	if *f.weightsOf == "" {
+		weights = nil
+	}
+	return f.tune(c, files, weights, begin)
 }
 
 // A session is one run of the tune command.
@@ -205,6 +223,10 @@ type session struct {
 	summary tuneJSON
 	// Winners, for the report.
 	records []cache.Record
+	// Operands of the fusions that are the same in every run, and what was measured of
+	// packing them.
+	weights  packtiming.Weights
+	packings []report.Packing
 	// Files that are read.
 	files []string
 	// Completes the trace; only the first call does something.
@@ -215,12 +237,13 @@ type session struct {
 
 // tune tunes all fusions of the files. An interrupt ends it with what was
 // measured kept.
-func (f tuneFlags) tune(c *call, files []string, begin time.Time) error {
+func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin time.Time) error {
 	b, err := backend(f.device)
 	if err != nil {
 		return err
 	}
 	s := &session{c: c, f: f, files: files, status: newStatus(c, *f.progress)}
+	s.weights.Named = weights
 	defer s.status.stop()
 	observe, finish, err := f.observer(c, s)
 	if err != nil {
@@ -258,7 +281,14 @@ func (f tuneFlags) tune(c *call, files []string, begin time.Time) error {
 		c.note("tilewright tune: warning: the rates of the device are not stored: %v", err)
 	}
 	s.summary.Device = b.Identity().Name
+	packed := s.packedWeights()
+	if len(packed) > 0 {
+		s.schedule.Budget -= s.schedule.Budget / 10
+	}
 	if err := s.schedule.Run(ctx); err != nil {
+		return s.interrupted(err)
+	}
+	if err := s.packWeights(ctx, packed); err != nil {
 		return s.interrupted(err)
 	}
 	if hung := s.schedule.Hung(); hung != nil {
@@ -270,6 +300,18 @@ func (f tuneFlags) tune(c *call, files []string, begin time.Time) error {
 // garbageLimit is the memory from which on garbage is collected without waiting for as
 // much again. It limits nothing else: a fusion that needs more gets it.
 const garbageLimit = 3 << 29
+
+// spareGarbage lets the heap of a short command grow to 36 MiB, and from there on ninefold,
+// before garbage is collected, unless the environment says something else (GOGC): a third of
+// the time of ranking was collection.
+func spareGarbage() {
+	const standard = 100
+	if was := debug.SetGCPercent(sparePercent); was != standard {
+		debug.SetGCPercent(was)
+	}
+}
+
+const sparePercent = 800
 
 // limitMemory sets it, unless the environment says something else (GOMEMLIMIT).
 func limitMemory() {
@@ -316,6 +358,8 @@ func (s *session) interrupted(err error) error {
 	switch {
 	case errors.As(err, &unkept):
 		s.c.note("%s; %v; what was stored before is in %s", s.c.reason(), unkept, *s.f.db)
+	case !s.status.measured():
+		s.c.note("%s before anything was measured; %s is as it was", s.c.reason(), *s.f.db)
 	case s.tuner.Backend.Identity().Untimed:
 		s.c.note("%s; the fusions that are done are kept in %s", s.c.reason(), *s.f.db)
 	default:
@@ -416,6 +460,7 @@ func (s *session) add(file, label string, m *hlo.Module) error {
 		return err
 	}
 	s.schedule.Workload.Add(label, m, all)
+	s.weights.Add(m)
 	if *s.f.fusion == "" {
 		s.schedule.Workload.AddOutside(m)
 	}
@@ -475,7 +520,7 @@ func (s *session) finish() error {
 
 // page is the content of the report: the winners and the refusals.
 func (s *session) page() report.Page {
-	p := report.Page{Device: s.tuner.Backend.Identity(), Records: s.records}
+	p := report.Page{Device: s.tuner.Backend.Identity(), Records: s.records, Packings: s.packings}
 	for _, t := range s.summary.Fusions {
 		if t.Refused != "" {
 			p.Refused = append(p.Refused, report.Refusal{

@@ -8,9 +8,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -108,7 +112,7 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 // fill takes over a result.
 func (t *tunedJSON) fill(r tuner.Result) {
 	t.Plan = r.Record.Plan
-	t.Dims = kernels.PlanNamesOfText(context.Background(), r.Record.Canonical)
+	t.Dims = recordNames(context.Background(), &r.Record)
 	t.Seconds = r.Record.Seconds
 	t.Default = r.Record.Default
 	t.Speedup = r.Record.Speedup
@@ -321,3 +325,148 @@ func (m modelJSON) outsideText() string {
 
 // shareText formats a share.
 func shareText(share float64) string { return fmt.Sprintf("%.3g%%", 100*share) }
+
+// weightJSON is an operand of a fusion that is the same in every run, and what was
+// measured of packing it.
+type weightJSON struct {
+	// Names of the fusion and of its parameter.
+	Fusion    string `json:"fusion"`
+	Parameter string `json:"parameter"`
+	// Pack is the attributes of tensor.pack.
+	Pack string `json:"pack,omitempty"`
+	// Plan is that of the fusion that reads the operand packed.
+	Plan string `json:"plan,omitempty"`
+	*measuredJSON
+	// Error is why it was not measured.
+	Error string `json:"error,omitempty"`
+}
+
+// String is what was measured for people, in lines of a terminal's width.
+func (w weightJSON) String() string {
+	name := fmt.Sprintf("%s of %s", w.Parameter, line.Shorten(w.Fusion, maxNameWidth))
+	if w.Error != "" {
+		return line.Join(line.Width, name+": not measured packed: "+firstLine(w.Error))
+	}
+	pays := "packing it does not pay, or no gain can be told from noise"
+	if w.Pays > 0 {
+		pays = fmt.Sprintf("packing it once takes %s and pays from %s on", report.Seconds(w.Packing), layout.CountText(w.Pays, "run"))
+	}
+	return line.Join(
+		line.Width, fmt.Sprintf("%s: packed %.3g× the time (%.3g–%.3g)", name, w.Ratio[0], w.Ratio[1], w.Ratio[2]),
+		pays, w.Pack,
+	)
+}
+
+// A packedWeight is a subject of packtiming and its item.
+type packedWeight struct {
+	packtiming.Subject
+	item *tuner.Item
+}
+
+// packedWeights are the weights that the device's kernels would have packed.
+func (s *session) packedWeights() (all []packedWeight) {
+	b, can := s.tuner.Backend.(kernels.PackingBackend)
+	if !can || b.Identity().Untimed {
+		return nil
+	}
+	for _, x := range s.schedule.Workload.Items {
+		for _, k := range s.weights.Of(x.Fusion) {
+			if p, ok := b.Pack(x.Fusion, k); ok {
+				all = append(all, packedWeight{packtiming.Subject{
+					Fusion: x.Fusion, Parameter: k, Pack: layout.Pack(p),
+				}, x})
+			}
+		}
+	}
+	return all
+}
+
+// maxPackTime is the time in which packing an operand is measured, at most.
+const maxPackTime = 2 * time.Second
+
+// packWeights measures what the winners gain where their weights are packed, and prints
+// and keeps it. What is kept already for the same plan is taken from there, unless -force.
+// It ends when the time of the run does.
+func (s *session) packWeights(ctx context.Context, all []packedWeight) error {
+	slices.SortStableFunc(all, func(x, y packedWeight) int {
+		return cmp.Compare(y.item.Uses*y.item.Result.Record.Seconds, x.item.Uses*x.item.Result.Record.Seconds)
+	})
+	for n, x := range all {
+		plan, err := kernels.ParsePlan(x.item.Result.Record.Plan)
+		if err != nil || s.schedule.Hung() != nil {
+			continue // no winner
+		}
+		left := s.packTime(len(all) - n)
+		if left <= 0 {
+			s.c.note("%d weights were not measured packed: -run-budget is over", len(all)-n)
+			return nil
+		}
+		s.status.say("%s of %s packed", x.Fusion.Params[x.Parameter].Name, x.Fusion.Name)
+		p, err := s.packed(ctx, x.Subject, plan, left)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		s.noteWeight(x, p, err)
+	}
+	saved := 0.0
+	for _, p := range s.packings {
+		saved += p.Saved()
+	}
+	if len(s.packings) > 0 {
+		s.c.note("%s packed once: saves %s a run of the models", layout.CountText(int64(len(s.packings)), "weight"), report.Seconds(saved))
+	}
+	return nil
+}
+
+// packTime is the time for the next of n weights.
+func (s *session) packTime(n int) time.Duration {
+	if *s.f.runBudget == 0 {
+		return min(maxPackTime, cmp.Or(*s.f.budget, maxPackTime))
+	}
+	left := *s.f.runBudget - time.Since(s.schedule.Begin)
+	return min(maxPackTime, left/time.Duration(n))
+}
+
+// packed is what is kept of a subject with the plan, or what is measured and kept now.
+func (s *session) packed(
+	ctx context.Context, x packtiming.Subject, plan kernels.Plan, span time.Duration,
+) (cache.Packing, error) {
+	id := kernels.IdentityOf(s.tuner.Backend)
+	key := packtiming.Result{}.Of(x, id)
+	kept, err := s.tuner.Cache.Packings(key)
+	for _, p := range kept {
+		if p.Pack == key.Pack && p.InPlacePlan == plan.String() && !*s.f.force && err == nil {
+			return p, nil
+		}
+	}
+	r, err := packtiming.Measure(ctx, s.tuner.Backend, x, &plan, span)
+	if err != nil {
+		return key, err
+	}
+	p := r.Of(x, id)
+	p.When, p.By = time.Now().UTC().Truncate(time.Second), tuner.Version()
+	if err := s.tuner.Cache.PutPacking(p); err != nil {
+		s.c.note("tilewright tune: warning: what packing gains is not kept: %v", err)
+	}
+	return p, nil
+}
+
+// noteWeight prints what was measured of a weight, and adds it to the summary and the
+// report.
+func (s *session) noteWeight(x packedWeight, p cache.Packing, err error) {
+	w := weightJSON{
+		Fusion:    x.Fusion.Name,
+		Parameter: x.Fusion.Params[x.Parameter].Name,
+		Pack:      p.Pack,
+	}
+	if err != nil {
+		w.Error = err.Error()
+	} else {
+		w.Plan, w.measuredJSON = p.PackedPlan, newMeasuredJSON(p)
+		s.packings = append(s.packings, report.Packing{
+			Fusion: w.Fusion, Parameter: w.Parameter, Uses: x.item.Uses, Packing: p,
+		})
+	}
+	s.summary.Weights = append(s.summary.Weights, w)
+	s.status.print(w)
+}

@@ -74,18 +74,52 @@ func (s *Solver) Answer(ctx context.Context, x Problem) Answer {
 	return a
 }
 
-// answer prices the plans of a problem.
-func (s *Solver) answer(ctx context.Context, x Problem) (Answer, error) {
-	a := Answer{ID: x.ID}
+// Features are the prices of the plans of a problem in the form that a fit takes. Those of
+// a plan that cannot run have no terms.
+func (s *Solver) Features(ctx context.Context, x Problem) ([]cost.Features, error) {
+	p, pricer, err := s.pricer(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]cost.Features, len(x.Plans))
+	for k, text := range x.Plans {
+		plan, err := planOf(p, text)
+		if err != nil {
+			continue
+		}
+		f, err := cost.FeaturesOf(pricer, plan)
+		if err != nil {
+			continue
+		}
+		seconds, _ := s.prior.Predict(f)
+		if !math.IsInf(seconds, 1) {
+			all[k] = f
+		}
+	}
+	return all, nil
+}
+
+// pricer analyses the program of a problem and prices it on the device. What it returns
+// is for one goroutine.
+func (s *Solver) pricer(
+	ctx context.Context, x Problem,
+) (*symtile.Program, kernels.Pricer, error) {
 	spec, err := s.device(x.Device)
 	if err != nil {
-		return a, err
+		return nil, nil, err
 	}
 	p, err := Program(ctx, x.ID, x.HLO)
 	if err != nil {
-		return a, err
+		return nil, nil, err
 	}
 	pricer, err := gpu.NewPricer(p, spec)
+	return p, pricer, err
+}
+
+// answer prices the plans of a problem.
+func (s *Solver) answer(ctx context.Context, x Problem) (Answer, error) {
+	a := Answer{ID: x.ID}
+	p, pricer, err := s.pricer(ctx, x)
 	if err != nil {
 		return a, err
 	}
@@ -101,18 +135,24 @@ func (s *Solver) answer(ctx context.Context, x Problem) (Answer, error) {
 	return a, nil
 }
 
-// plan prices one plan. Tiles that are larger than their dimension are cut to it.
-func (s *Solver) plan(
-	p *symtile.Program, pricer kernels.Pricer, text string,
-) (*float64, []cost.Term, error) {
+// planOf reads a plan: tile sizes, a comma between them, and knobs. Tiles that are larger than their dimension are cut to it.
+func planOf(p *symtile.Program, text string) (kernels.Plan, error) {
 	plan, err := kernels.ParsePlan(text)
-	if err != nil {
-		return nil, nil, err
-	}
 	dims := p.Space.Dims
 	for k := range min(len(dims), len(plan.Tiles)) {
 		extent := max(1, dims[k].Extent)
 		plan.Tiles[k] = min(plan.Tiles[k], extent)
+	}
+	return plan, err
+}
+
+// plan prices one plan.
+func (s *Solver) plan(
+	p *symtile.Program, pricer kernels.Pricer, text string,
+) (*float64, []cost.Term, error) {
+	plan, err := planOf(p, text)
+	if err != nil {
+		return nil, nil, err
 	}
 	f, err := cost.FeaturesOf(pricer, plan)
 	if err != nil {

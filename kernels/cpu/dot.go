@@ -16,6 +16,10 @@ import (
 // caller; otherwise the tile is packed first. Results go to scratch, or directly to
 // an output where nothing else reads them.
 //
+// A right operand that lies in memory as the kernels read it, in panels of some columns
+// (tensor.pack of its columns, panels outermost), is multiplied where it is: the
+// operations that unpack it are not lowered.
+//
 // In a loop over a contracted dimension the dot accumulates: the first iteration
 // overwrites (fresh), the others add. A split divides the terms of one product, or
 // the iterations of the loop, among several tile programs.
@@ -146,6 +150,7 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 		x.C, x.A, x.B = matrix[T](w, d.out, i),
 			matrix[T](w, d.left, i),
 			matrix[T](w, d.right, i)
+		x.Panels = int(d.right.panels)
 		if first > 0 && x.K > 0 {
 			x.A.Data, x.B.Data = x.A.Data[first*x.A.Col:],
 				x.B.Data[first*x.B.Row:]
@@ -217,22 +222,6 @@ func (l *lowering) outputStrides(op symtile.Op) []int64 {
 	return l.arrayStrides(op)
 }
 
-// arrayStrides is the strides in an array of its shape of the tile of an op, if
-// all elements are valid and tile ids determine their places; else nil.
-func (l *lowering) arrayStrides(op symtile.Op) (strides []int64) {
-	memory := op.Instr.Shape.Strides()
-	for k, d := range op.Tile {
-		stride, _ := d.Stride.Value()
-		if d.Masked() || d.Digits != nil ||
-			stride < 1 ||
-			len(l.runtimeVars(d.Offset)) > 0 {
-			return nil
-		}
-		strides = append(strides, stride*memory[k])
-	}
-	return strides
-}
-
 // A multiplier multiplies matrices, with scratch to pack them in.
 type multiplier[T portable.Number] func(
 	x gemm.Product[T], scratch []T,
@@ -282,24 +271,14 @@ func indexOf(dims []int64, n int) int {
 	return slices.Index(dims, int64(n))
 }
 
-// remainingDims are the dimensions that are in neither list.
-func remainingDims(rank int, batch, contract []int64) []int64 {
-	var dims []int64
-	for d := range int64(rank) {
-		if !slices.Contains(batch, d) &&
-			!slices.Contains(contract, d) {
-			dims = append(dims, d)
-		}
-	}
-	return dims
-}
-
 // A matrixOperand is the matrices of one side of a dot: extents and strides of
 // batch, rows and columns.
 type matrixOperand struct {
 	v *value // The value of which the matrices are parts.
 	// The extents and strides of batch, rows and columns.
 	extents, strides [3]int64
+	// The elements between panels of the columns, 0 where they are no panels.
+	panels int64
 	// What packs the operand; nil where it is used in place.
 	pack step
 }
@@ -323,6 +302,11 @@ func operandMatrices[T portable.Number](
 	b *block, op symtile.Op, k int, c *accumulator,
 	contract []int64, parts ...[]int64,
 ) *matrixOperand {
+	key := panelKey{op.Args[k], op.Instr}
+	panels := b.l.copies.panels[key]
+	if panels != nil && k == 1 {
+		return b.panelMatrices(panels, c)
+	}
 	source := b.l.p.Ops[op.Args[k]]
 	from := materialized(b, op, k)
 	c.args = append(c.args, from)
@@ -350,6 +334,30 @@ func operandMatrices[T portable.Number](
 	)
 	c.temporaries = append(c.temporaries, x.v)
 	return x
+}
+
+// panelMatrices are the matrices of an operand in panels, where its tile lies in an array
+// or was loaded to.
+func (b *block) panelMatrices(x *panelView, c *accumulator) *matrixOperand {
+	v := b.l.results[x.view.source][0]
+	tile := b.l.p.Ops[x.view.source].Tile
+	dims := x.in(tile.Sizes(), stridesOf(v, tile))
+	c.args = append(c.args, v)
+	width := dims[3].size
+	return &matrixOperand{
+		v: v,
+		extents: [3]int64{
+			dims[0].size,
+			dims[1].size,
+			dims[2].size * width,
+		},
+		strides: [3]int64{
+			dims[0].at,
+			width,
+			1,
+		},
+		panels: max(dims[2].at, width),
+	}
 }
 
 // collapse sets the extents and strides of the parts and reports whether each

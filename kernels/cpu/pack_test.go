@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile/hlo/packing"
@@ -180,4 +181,75 @@ func runPack(t *testing.T, text string, in, want []float64) {
 		t.Fatal(err)
 	}
 	expect("CPU backend", out)
+}
+
+// TestDotsOfPanels: dots whose right operand is packed in panels, of either orientation,
+// with a batch, padding and other tiles, agree with the reference by plans drawn at
+// random; of whole panels the default plan reads the operand where it is.
+func TestDotsOfPanels(t *testing.T) {
+	rnd := rand.New(rand.NewSource(9))
+	for n, text := range []string{
+		panelText("f32", 7, 48, 20, 16, "[1, 0]", ""),
+		panelText("f32", 70, 64, 130, 16, "[1, 0]", ""),
+		panelText("f64", 9, 40, 33, 8, "[1, 0]", ""),
+		panelText("bf16", 17, 96, 64, 16, "[1, 0]", ""),
+		panelText("f32", 13, 80, 24, 16, "", "columns"),
+		panelText("f32", 13, 80, 24, 8, "", "columns"),
+		panelText("f32", 13, 75, 24, 16, "[1, 0]", ""), // padding
+		panelText("f32", 13, 96, 24, 32, "[1, 0]", ""), // not the kernels' width
+		panelText("f32", 13, 96, 24, 16, "", ""),       // rows of panels
+	} {
+		p := kerneltest.Program(t, text)
+		v := kerneltest.Verifier(t, p, int64(n+1))
+		b := cpu.New()
+		plan, err := b.Default(t.Context(), p)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		all := []kernels.Plan{plan}
+		for offered := range b.Plans(t.Context(), p) {
+			all = append(all, offered)
+		}
+		for k := range min(len(all), 20) {
+			plan := all[k]
+			if k > 0 {
+				plan = all[rnd.Intn(len(all))]
+			}
+			kernel, err := b.Compile(t.Context(), p, plan)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", plan, err, text)
+			}
+			if err := v.Verify(t.Context(), kernel); err != nil {
+				t.Errorf("%s: %v\n%s", plan, err, text)
+			}
+			whole := n < 3 && gemm.PanelWidth[float32]() == 16
+			if k == 0 && whole && strings.Contains(kernel.Source(), "transpose") {
+				t.Errorf("%s unpacks:\n%s\n%s", plan, kernel.Source(), text)
+			}
+			kernel.Close()
+		}
+	}
+}
+
+// panelText is a product of m×k and k×n of which the right operand is packed: its
+// columns, or where it is given as n×k its rows, in tiles of a width.
+func panelText(d string, m, n, k, width int, perm, of string) string {
+	panels := (n + width - 1) / width
+	source, packed, pos, contract := fmt.Sprintf("%dx%d", k, n), fmt.Sprintf("%dx%dx%d", panels, k, width), 1, 0
+	if perm == "" {
+		packed = fmt.Sprintf("%dx%dx%d", k, panels, width)
+	}
+	if of == "columns" {
+		source, packed, pos, contract = fmt.Sprintf("%dx%d", n, k), fmt.Sprintf("%dx%dx%d", panels, k, width), 0, 1
+	}
+	if perm != "" {
+		perm = "outer_dims_perm = " + perm + " "
+	}
+	return fmt.Sprintf(`func.func @main(%%a: tensor<%[1]dx%[2]dx%[3]s>, %%b: tensor<%[4]sx%[3]s>) -> tensor<%[1]dx%[5]dx%[3]s> {
+  %%e = tensor.empty() : tensor<%[6]sx%[3]s>
+  %%u = linalg.unpack %%b %[7]sinner_dims_pos = [%[8]d] inner_tiles = [%[9]d] into %%e : tensor<%[4]sx%[3]s> -> tensor<%[6]sx%[3]s>
+  %%d = stablehlo.dot_general %%a, %%u, contracting_dims = [1] x [%[10]d] : (tensor<%[1]dx%[2]dx%[3]s>, tensor<%[6]sx%[3]s>) -> tensor<%[1]dx%[5]dx%[3]s>
+  %%r = stablehlo.add %%d, %%d : tensor<%[1]dx%[5]dx%[3]s>
+  return %%r : tensor<%[1]dx%[5]dx%[3]s>
+}`, m, k, d, packed, n, source, perm, pos, width, contract)
 }

@@ -3,6 +3,7 @@ package cpu
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"iter"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/packing"
 )
 
 // Limits of the plans that are offered. None of them is about correctness: every legal
@@ -304,12 +306,17 @@ func (s *search) tilings() iter.Seq[symtile.Tiling] {
 	}
 	return func(yield func(symtile.Tiling) bool) {
 		met := map[string]bool{}
+		var text []byte
 		for t := range all {
 			alike := slices.Clone(t)
 			for _, j := range s.joined.joins {
 				alike[j[0]] = alike[j[1]]
 			}
-			key := fmt.Sprint(alike)
+			text = text[:0]
+			for _, size := range alike {
+				text = binary.AppendVarint(text, size)
+			}
+			key := string(text)
 			if !slices.Equal(t, alike) && !yield(t) {
 				return
 			}
@@ -359,4 +366,80 @@ func walkable(p *symtile.Program) *symtile.Space {
 		return p.Space
 	}
 	return p.Space.Boxed()
+}
+
+// Pack is the panels of a parameter that dots alone read, as their right operand, as it
+// is or transposed: of floating-point numbers, with one contracted dimension and one of
+// columns, a multiple of their width. The columns of a panel are innermost, then come the
+// terms, the panels and the batch.
+func (b *Backend) Pack(f *hlo.Computation, parameter int) (p packing.Pack, ok bool) {
+	x := f.Params[parameter]
+	rowMajor := hlo.Shape{
+		DType: x.Shape.DType,
+		Dims:  x.Shape.Dims,
+	}
+	if panelWidth(x.Shape.DType) == 0 ||
+		!x.Shape.Equal(rowMajor) {
+		return p, false
+	}
+	all := f.Users()
+	dims := make([]int64, x.Shape.Rank())
+	for d := range dims {
+		dims[d] = int64(d)
+	}
+	read := x
+	for len(all[read]) == 1 && read != f.Root {
+		user := all[read][0]
+		if user.Op != hlo.OpTranspose {
+			break
+		}
+		read = user
+		dims = selected(dims, user.Attrs.Dimensions)
+	}
+	for n, i := range all[read] {
+		next, is := panelsFor(i, read, x.Shape, dims)
+		same := n == 0 ||
+			slices.Equal(next.OuterDimsPerm, p.OuterDimsPerm)
+		if !is || !same {
+			return p, false
+		}
+		p = next
+	}
+	return p, len(all[read]) > 0 && read != f.Root
+}
+
+// panelsFor is the pack of an array for a dot whose right operand, read, has its
+// dimensions dims; false where i is another operation or reads it otherwise.
+func panelsFor(i, read *hlo.Instr, array hlo.Shape, dims []int64) (p packing.Pack, ok bool) {
+	a := i.Attrs
+	rest := remainingDims(len(dims), a.RHSBatch, a.RHSContract)
+	if i.Op != hlo.OpDot ||
+		i.Operands[0] == read ||
+		len(a.RHSContract) != 1 ||
+		len(rest) != 1 {
+		return p, false
+	}
+	width := panelWidth(array.DType)
+	columns := dims[rest[0]]
+	p = packing.Pack{
+		Source:       array.Dims,
+		InnerDimsPos: []int{int(columns)},
+		InnerTiles:   []int64{width},
+	}
+	outer := slices.Concat(
+		a.RHSBatch, rest, a.RHSContract,
+	)
+	for _, d := range selected(dims, outer) {
+		p.OuterDimsPerm = append(p.OuterDimsPerm, int(d))
+	}
+	return p, array.Dims[columns]%width == 0
+}
+
+// selected is the elements of xs at some indices.
+func selected(xs, at []int64) []int64 {
+	out := make([]int64, len(at))
+	for k, n := range at {
+		out[k] = xs[n]
+	}
+	return out
 }

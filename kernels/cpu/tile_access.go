@@ -293,8 +293,13 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 // elements are valid and only dots read it, which pack it on their own.
 func (l *lowering) dotOnlyStrides(n int, op symtile.Op) (strides []int64) {
 	uses := 0
-	for _, user := range l.p.Ops {
-		if !slices.Contains(user.Args, n) {
+	for _, x := range l.copies.panels {
+		if x.view.source == n {
+			uses++
+		}
+	}
+	for k, user := range l.p.Ops {
+		if !slices.Contains(user.Args, n) || !l.copies.lowered[k] {
 			continue
 		}
 		if uses++; user.Code != hlo.OpDot {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -494,6 +495,8 @@ type copyPlan struct {
 	// By op, the composition from arrays to scratch, or nil.
 	ops     []*composition
 	lowered []bool // By op, whether it is lowered.
+	// The right operands of dots that lie in panels, which are not lowered.
+	panels map[panelKey]*panelView
 }
 
 // planCopies decides what is copied straight to outputs: roots that are only
@@ -506,6 +509,7 @@ func (l *lowering) planCopies() {
 		make([]bool, len(l.p.Roots)),
 		make([]*composition, len(l.p.Ops)),
 		make([]bool, len(l.p.Ops)),
+		map[panelKey]*panelView{},
 	}
 	for k, r := range l.p.Roots {
 		m.roots[k], m.rowGathers[k] = l.composeRoot(r),
@@ -547,7 +551,11 @@ func (l *lowering) markLowered(n int) {
 		l.markSources(m.ops[n])
 		return
 	}
-	for _, a := range l.p.Ops[n].Args {
+	for k, a := range l.p.Ops[n].Args {
+		if x := l.panelsOf(l.p.Ops[n], k); x != nil {
+			m.panels[panelKey{a, l.p.Ops[n].Instr}] = x
+			a = x.view.source
+		}
 		l.markLowered(a)
 	}
 }
@@ -559,4 +567,188 @@ func (l *lowering) markSources(r *composition) {
 			l.markLowered(t.source)
 		}
 	}
+}
+
+// A panelKey is the right operand of a dot, by the op whose tile it is.
+type panelKey struct {
+	arg int
+	dot *hlo.Instr
+}
+
+// A panelView is a tile of an array as batch, terms, panels and columns of a panel: the
+// dimensions of the view, outermost first, with `at` in the tile of its source.
+type panelView struct{ view composedView }
+
+// panelsOf is argument k of an op as panels, nil where it is not the right operand of a
+// dot or lies otherwise: in no array, masked, or not in the order of the kernels.
+func (l *lowering) panelsOf(op symtile.Op, k int) *panelView {
+	if op.Code != hlo.OpDot || k != 1 {
+		return nil
+	}
+	d := op.Instr.Operands[1].Shape.DType
+	width := panelWidth(d)
+	arg := l.p.Ops[op.Args[1]]
+	left := op.Instr.Operands[0].Shape.DType
+	if width == 0 ||
+		arg.Code == hlo.OpParameter ||
+		len(arg.Tile) > maxRank ||
+		portable.ClassOf(left) != portable.ClassOf(d) {
+		return nil
+	}
+	a := op.Instr.Attrs
+	sizes := arg.Tile.Sizes()
+	order := slices.Concat(
+		a.RHSBatch, a.RHSContract,
+		remainingDims(len(sizes), a.RHSBatch, a.RHSContract),
+	)
+	to := make([]int64, len(sizes))
+	step := int64(1)
+	for _, d := range slices.Backward(order) {
+		to[d] = step
+		step *= sizes[d]
+	}
+	r := &composition{}
+	view := newComposedView(op.Args[1], sizes, to)
+	if !l.compose(view, r) || len(r.views) != 1 {
+		return nil
+	}
+	x := &panelView{r.views[0]}
+	terms := product(sizes, a.RHSContract)
+	batch := product(sizes, a.RHSBatch)
+	if !x.isPanels(l, width, terms, batch) {
+		return nil
+	}
+	return x
+}
+
+// panelWidth is the number of columns of a panel of elements of a type, which scratch
+// holds as f32 or f64; 0 where there are none.
+func panelWidth(d hlo.DType) int64 {
+	switch {
+	case !d.IsFloat():
+		return 0
+	case portable.ClassOf(d) == portable.Float32:
+		return int64(gemm.PanelWidth[float32]())
+	case portable.ClassOf(d) == portable.Float64:
+		return int64(gemm.PanelWidth[float64]())
+	}
+	return 0
+}
+
+// product is that of the extents of some dimensions.
+func product(sizes, dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= sizes[d]
+	}
+	return n
+}
+
+// isPanels brings the dimensions of the view, over a tile of a parameter without masks,
+// into the order of panels and reports whether they are panels of a width.
+func (x *panelView) isPanels(l *lowering, width, terms, batch int64) bool {
+	source := l.p.Ops[x.view.source]
+	if source.Code != hlo.OpParameter ||
+		source.Tile.Masked() ||
+		x.view.start != 0 {
+		return false
+	}
+	columns := l.elements(x.view.source) / terms / batch
+	if columns%width != 0 {
+		return false
+	}
+	parts := [4]composedDim{
+		{
+			size: batch,
+			to:   terms * columns,
+		},
+		{
+			size: terms,
+			to:   columns,
+			at:   width,
+		},
+		{
+			size: columns / width,
+			to:   width,
+		},
+		{
+			size: width,
+			to:   1,
+			at:   1,
+		},
+	}
+	for _, d := range x.view.dims {
+		if d.size == 1 {
+			continue
+		}
+		k := slices.IndexFunc(parts[:], func(p composedDim) bool {
+			return p.to == d.to && p.size == d.size
+		})
+		if k < 0 {
+			return false
+		}
+		want := parts[k].at
+		if want != 0 && want != d.at {
+			return false
+		}
+		parts[k].at = d.at
+	}
+	for k, p := range parts {
+		if p.size == 1 {
+			parts[k].at = 0
+		}
+	}
+	x.view.dims = parts[:]
+	// The tile may be used where it is in its array, or be loaded.
+	memory := l.arrayStrides(source)
+	sizes := source.Tile.Sizes()
+	return memory == nil ||
+		x.in(sizes, memory) != nil
+}
+
+// in is the dimensions of the view with the strides that the source has, nil where these
+// are no panels.
+func (x *panelView) in(sizes, strides []int64) []composedDim {
+	t := x.view
+	t.dims = slices.Clone(t.dims)
+	if !t.composeWith(sizes, strides, 0) ||
+		len(t.dims) != len(x.view.dims) {
+		return nil
+	}
+	terms, inner := t.dims[1], t.dims[3]
+	switch {
+	case inner.at != 1:
+		return nil
+	case terms.size > 1 && terms.at != inner.size:
+		return nil
+	}
+	return t.dims
+}
+
+// remainingDims are the dimensions that are in neither list.
+func remainingDims(rank int, batch, contract []int64) []int64 {
+	var dims []int64
+	for d := range int64(rank) {
+		if !slices.Contains(batch, d) &&
+			!slices.Contains(contract, d) {
+			dims = append(dims, d)
+		}
+	}
+	return dims
+}
+
+// arrayStrides is the strides in an array of its shape of the tile of an op, if
+// all elements are valid and tile ids determine their places; else nil.
+func (l *lowering) arrayStrides(op symtile.Op) (strides []int64) {
+	memory := op.Instr.Shape.Strides()
+	for k, d := range op.Tile {
+		stride, _ := d.Stride.Value()
+		if d.Masked() || d.Digits != nil ||
+			stride < 1 ||
+			len(l.runtimeVars(d.Offset)) > 0 {
+			return nil
+		}
+		strides = append(strides, stride*memory[k])
+	}
+	return strides
 }

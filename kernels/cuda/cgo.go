@@ -156,6 +156,7 @@ var stickyErrors = []int{
 	4,   // deinitialized
 	214, // ECC uncorrectable
 	220, // NVLink uncorrectable
+	226, // ECC error that was contained
 	700, // illegal address
 	702, // launch timeout
 	709, // context is destroyed
@@ -166,6 +167,7 @@ var stickyErrors = []int{
 	717, // invalid address space
 	718, // invalid program counter
 	719, // launch failed
+	721, // launch failed because of tensor memory
 	999, // unknown
 }
 
@@ -340,6 +342,9 @@ var tensorTypes = map[hlo.DType]C.int{
 	hlo.BF16: 9,
 }
 
+// roundedToTF32 is CU_TENSOR_MAP_DATA_TYPE_TFLOAT32.
+const roundedToTF32 C.int = 11
+
 // unsignedTypes are the values for types that are only moved, by their bytes.
 var unsignedTypes = map[int64]C.int{
 	1: 0,
@@ -365,6 +370,9 @@ func encodeTiled(spec device.TensorMapSpec) (device.TensorMap, error) {
 		// Types without arithmetic are moved as unsigned integers of their
 		// size.
 		kind = unsignedTypes[spec.DType.Size()]
+	}
+	if spec.TF32 {
+		kind = roundedToTF32
 	}
 	dims := slices.Clone(spec.Dims)
 	box := slices.Clone(spec.Box)

@@ -162,6 +162,8 @@ func (d *Driver) Spec() device.Spec { return d.spec }
 type module struct {
 	d *Driver
 	m cu.Module
+	// warning is what the assembler said beside resources.
+	warning string
 	// functions holds the functions that were looked up.
 	functions map[string]*function
 }
@@ -190,7 +192,8 @@ func (d *Driver) Load(
 	}
 	err := d.call(ctx, func() (err error) {
 		log := &cu.JITErrorLogBuffer{Buffer: make([]byte, logBytes)}
-		options := []cu.JITOption{log}
+		said := &cu.JITInfoLogBuffer{Buffer: make([]byte, logBytes)}
+		options := []cu.JITOption{log, said}
 		if o.MaxRegisters > 0 {
 			options = append(options, &cu.JITMaxRegisters{
 				Value: uint(o.MaxRegisters),
@@ -203,6 +206,7 @@ func (d *Driver) Load(
 		if err = failed("cuModuleLoadDataEx", err); err != nil {
 			return withLog(err, log.Buffer)
 		}
+		m.warning = device.AssemblerWarnings(cString(said.Buffer))
 		d.modules[m] = true
 		return nil
 	})
@@ -212,12 +216,17 @@ func (d *Driver) Load(
 	return m, nil
 }
 
+// cString is the text of a C string in a buffer.
+func cString(buffer []byte) string {
+	text, _, _ := bytes.Cut(buffer, []byte{0})
+	return string(bytes.TrimSpace(text))
+}
+
 // withLog adds the C string in a buffer to an error.
 func withLog(err error, buffer []byte) error {
 	var e *device.Error
 	if errors.As(err, &e) {
-		text, _, _ := bytes.Cut(buffer, []byte{0})
-		e.Log = string(bytes.TrimSpace(text))
+		e.Log = cString(buffer)
 	}
 	return err
 }
@@ -233,6 +242,7 @@ func (m *module) Function(name string) (device.Function, error) {
 			return failed("cuModuleGetFunction "+name, err)
 		}
 		f.resources, err = resources(f.f)
+		f.resources.Warning = m.warning
 		return err
 	})
 	if err != nil {

@@ -457,6 +457,28 @@ func steps(d *Driver) (failures map[string]error, order []string) {
 	return failures, order
 }
 
+// TestAssemblerWarning: what the driver's assembler warns of is among the resources, and
+// what it says otherwise is not.
+func TestAssemblerWarning(t *testing.T) {
+	const warning = "ptxas info : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized"
+	cudasim.Start(newHost(t, "H100"), cudasim.Options{
+		AssemblerSays: "ptxas info : Used 40 registers\n" + warning + "\n",
+	})
+	d, err := Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	m, err := d.Load(t.Context(), testPTX, device.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.Function("trap")
+	if err != nil || f.Resources().Warning != warning {
+		t.Errorf("%q, %v", f.Resources().Warning, err)
+	}
+}
+
 // TestTrap: what the device says of a kernel's failure is in the error.
 func TestTrap(t *testing.T) {
 	cudasim.Start(newHost(t, "H100"), cudasim.Options{})

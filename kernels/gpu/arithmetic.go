@@ -53,6 +53,99 @@ func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 	)
 }
 
+// divisorShared reports whether f32 arithmetic divides several elements of op n by the
+// same number, such as the sum of a row.
+func (e *emitter) divisorShared(n int, divisors []operand) bool {
+	return kindFor(e.typeOf(n, 0)) == kindF32 &&
+		e.typeOf(n, 0).IsFloat() && len(divisors) > 1 &&
+		divisors[0].register() && divisors[0] == divisors[1]
+}
+
+// divideShared is a quotient by such a number.
+func (e *emitter) divideShared(op symtile.Op, x []operand) operand {
+	m := floats{e, kindF32, "f32"}
+	q := m.shared(x[0], x[1])
+	return e.fit(op.Instr.Shape.DType, q)
+}
+
+// roughly sets rough, and returns what restores it.
+func (e *emitter) roughly(rough bool) func() {
+	before := e.rough
+	e.rough = rough && e.knobs.precise == 0
+	return func() { e.rough = before }
+}
+
+// keepsErrors are the operations whose results are off by the same share as their
+// operands, or by the sum of these shares; sums do so of what is not negative.
+var keepsErrors = map[hlo.Opcode]bool{
+	hlo.OpBroadcast:   true,
+	hlo.OpReshape:     true,
+	hlo.OpTranspose:   true,
+	hlo.OpCopy:        true,
+	hlo.OpSlice:       true,
+	hlo.OpReverse:     true,
+	hlo.OpConcatenate: true,
+	hlo.OpMultiply:    true,
+	hlo.OpDivide:      true,
+	hlo.OpNegate:      true,
+	hlo.OpAbs:         true,
+}
+
+// narrowedOps finds the ops all of whose uses end in floats of at most 16 bits, by
+// operations that keep the share by which a number is off. So 2^-17 of an exponential of
+// f32 is at most 2^-17 of each result, which is rounded to 2^-9 or 2^-12 of itself.
+func narrowedOps(p *symtile.Program, k knobs) []bool {
+	all := make([]bool, len(p.Ops))
+	if k.precise > 0 {
+		return all
+	}
+	for n := range all {
+		all[n] = true
+	}
+	for _, r := range p.Roots {
+		all[r.Op] = narrowFloat(p.Ops[r.Op].Instr.Shape.DType)
+	}
+	// Users come after what they use.
+	for n := len(p.Ops) - 1; n >= 0; n-- {
+		op := p.Ops[n]
+		for _, a := range op.Args {
+			if all[a] && !passesOn(p, op, a) {
+				all[a] = false
+			}
+			all[a] = all[a] && (all[n] || narrowFloat(op.Instr.Shape.DType))
+		}
+	}
+	return all
+}
+
+// narrowFloat reports whether a type is a float of at most 16 bits.
+func narrowFloat(d hlo.DType) bool { return d.IsFloat() && d.Size() <= 2 }
+
+// passesOn reports whether an op keeps the error of its argument a in proportion.
+func passesOn(p *symtile.Program, op symtile.Op, a int) bool {
+	switch {
+	case op.Code == hlo.OpConvert:
+		return op.Instr.Shape.DType.IsFloat()
+	case op.Code == hlo.OpReduce:
+		code, ok := op.Instr.Attrs.ToApply.Monoid()
+		return ok && code == hlo.OpAdd &&
+			len(op.Args) == 2 && notNegative(p, a)
+	}
+	return keepsErrors[op.Code]
+}
+
+// notNegative reports whether all elements of op n are at least 0.
+func notNegative(p *symtile.Program, n int) bool {
+	op := p.Ops[n]
+	switch op.Code {
+	case hlo.OpExponential, hlo.OpLogistic, hlo.OpAbs:
+		return true
+	case hlo.OpConvert, hlo.OpBroadcast, hlo.OpReshape, hlo.OpTranspose, hlo.OpCopy, hlo.OpSlice:
+		return notNegative(p, op.Args[0])
+	}
+	return false
+}
+
 // scalar computes code on elements x of type from; the result has type d and is
 // rounded or wrapped to it.
 func (e *emitter) scalar(

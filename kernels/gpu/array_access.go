@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -283,16 +284,10 @@ func (e *emitter) share(c chosenLayout) {
 // others like it. Roots of the same sizes, which are stored by the same layout, count,
 // too.
 func (e *emitter) foldedLayout(
-	like func(symtile.Op) bool, n int,
-	size int64, f coalesce.Reduction,
+	like func(symtile.Op) bool, n int, f coalesce.Reduction,
 ) chosenLayout {
-	c := chosenLayout{
-		box: e.box(
-			e.p.Ops[e.p.Ops[n].Args[0]].Tile.Sizes(),
-			size,
-		),
-		fold: &f,
-	}
+	c := chosenLayout{fold: &f}
+	sizes := e.p.Ops[e.p.Ops[n].Args[0]].Tile.Sizes()
 	// All reductions with this layout are served by one choice.
 	for _, op := range e.p.Ops {
 		if op.Code != hlo.OpReduce || !like(op) {
@@ -311,7 +306,7 @@ func (e *emitter) foldedLayout(
 		if !f.Ordered &&
 			slices.Equal(
 				e.p.Ops[r.Op].Tile.Sizes(),
-				c.box.Sizes,
+				sizes,
 			) {
 			storedAccesses = appendMissing(
 				storedAccesses,
@@ -324,11 +319,24 @@ func (e *emitter) foldedLayout(
 		}
 	}
 	f.InnerAccesses = layoutAccesses(storedAccesses)
+	c.box = e.box(sizes, widestAccess(
+		append(layoutAccesses(c.accesses), f.InnerAccesses...),
+	))
 	c.Choice = c.box.ChooseReduction(
 		f, layoutAccesses(c.accesses),
 	)
 	e.share(c)
 	return c
+}
+
+// widestAccess is the bytes of the widest element that is loaded or stored, 4 where
+// none is.
+func widestAccess(all []coalesce.ArrayAccess) int64 {
+	widest := int64(0)
+	for _, x := range all {
+		widest = max(widest, x.Bytes)
+	}
+	return cmp.Or(widest, 4)
 }
 
 // appendMissing appends to the list to those of add that neither it nor but contains.

@@ -36,7 +36,7 @@ func emitted(
 	for h.changed = true; h.changed; {
 		h.changed = false
 		e = newEmitter(q, sheet, k, h)
-		e.begin(phaseWhole, ptx.NewBuilder(versionOf(q, sheet.Target)), map[string]operand{})
+		e.begin(phaseWhole, ptx.NewBuilder(versionOf(q, sheet.Target, true)), map[string]operand{})
 		made(e)
 		e.kernel()
 	}

@@ -29,7 +29,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever what a plan does or how fast it is changes.
-const Revision = "ptx7"
+const Revision = "ptx9"
 
 // A Backend generates PTX for the device of a session and runs it there. It implements
 // kernels.Backend, kernels.TF32Backend and kernels.SampleObserver.
@@ -215,7 +215,7 @@ func imageOf(p *symtile.Program, s device.Spec, k knobs) (*image, error) {
 			return nil, unsupported(fmt.Sprintf("no tile program writes %s", x))
 		}
 	}
-	m, err := ptx.NewBuilder(versionOf(p, s.Target)).Module()
+	m, err := ptx.NewBuilder(versionOf(p, s.Target, false)).Module()
 	return &image{
 		module:  m,
 		traffic: func() (Traffic, error) { return Traffic{}, nil },

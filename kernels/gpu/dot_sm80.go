@@ -194,6 +194,7 @@ func (e *emitter) newTensorDot(p *product) accumulator {
 	t.lane, t.warpM, t.warpN = e.thread.Mod(device.WarpThreads),
 		e.thread.Div(device.WarpThreads).Div(t.wn),
 		e.thread.Div(device.WarpThreads).Mod(t.wn)
+	e.hints.multiplies(e.typeOf(p.lhs.arg, 0))
 	t.a = e.matrixTile(
 		"A", t, p.lhs, t.rows*t.wm,
 	)

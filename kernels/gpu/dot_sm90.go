@@ -29,7 +29,7 @@ const (
 
 // groupProduct is the instruction by which warpgroups multiply elements of two types.
 // Types are as for warps, but integers may not be mixed. Operands of 32 bits are
-// truncated to tf32, not rounded. Sums of 8-bit floats have about 14 bits while they
+// rounded to tf32 by the tensor copies. Sums of 8-bit floats have about 14 bits while they
 // are in the tensor cores (DeepSeek-V3 Technical Report, 2024, §3.3.2), which is more
 // than their factors have.
 func groupProduct(s device.Spec, a, b hlo.DType, k knobs) (mma, bool) {
@@ -132,8 +132,8 @@ func (t *groupDot) divide(groups int64) bool {
 		gn := groups / gm
 		rows := index.CeilDiv(index.CeilDiv(t.m, groupRows), gm) * groupRows
 		cols := index.CeilDiv(index.CeilDiv(t.c, 16), gn) * 16
-		// Padding weighs more than the reads of rows and columns.
-		cost := rows*cols*4096 + rows + cols
+		// Padding weighs more than what is read: columns again for every 64 rows.
+		cost := rows*cols*4096 + rows/groupRows*(groupRows+cols)
 		if cols <= maxColumns && (best < 0 || cost < best) {
 			best = cost
 			t.gm = gm
@@ -269,6 +269,7 @@ func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 	strides := shape.Strides()
 	s := device.TensorMapSpec{
 		DType:   shape.DType,
+		TF32:    shape.DType == hlo.F32,
 		Swizzle: device.Swizzle(b.inner * shape.DType.Size()),
 	}
 	for k, d := range slices.Backward(majorToMinor(shape)) {

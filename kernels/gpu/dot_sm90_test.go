@@ -15,6 +15,72 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
+// Operands of f32 are rounded to tf32 by the tensor copies: 1 + 3·2^-12 is 1 + 2^-10,
+// where tensor cores alone would take it for 1.
+func TestWarpgroupsRoundToTF32(t *testing.T) {
+	p := kerneltest.Program(t, matmul("f32", "f32", "nt", 64, 64, 64))
+	b := New(simulatedSession(t, "sm_90a"))
+	b.AllowTF32()
+	k, err := b.Compile(t.Context(), p, kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With(kernels.TF32, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	in := make([]kernels.Buffer, 2)
+	for i, v := range []float64{1 + 0x3p-12, 1} {
+		in[i], _ = kernels.NewBuffer(p.Fusion.Params[i].Shape)
+		for j := range int64(64 * 64) {
+			in[i].SetFloat(j, v)
+		}
+	}
+	out, _ := kernels.NewBuffer(p.Fusion.Root.Shape)
+	if _, err := k.Run(t.Context(), in, []kernels.Buffer{out}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.Float(0), 64*(1+0x1p-10); got != want {
+		t.Errorf("64 products of 1 + 3·2^-12 are %v, want %v", got, want)
+	}
+}
+
+// Two warpgroups divide a tile by its rows: each column is read once for every 64 rows,
+// so that 64x256 reads 80 bytes a clock where 128x128 reads 96.
+func TestWarpgroupsAreTall(t *testing.T) {
+	for _, x := range [][2]int64{{128, 256}, {256, 128}, {128, 128}} {
+		d := &groupDot{product: &product{m: x[0], c: x[1]}}
+		if !d.divide(2) || d.gm != 2 || d.cols != x[1] {
+			t.Errorf("%v: %dx%d warpgroups of %dx%d", x, d.gm, d.gn, d.rows, d.cols)
+		}
+	}
+}
+
+// An mma.sync of f8 is two of f16 and conversions on devices with wgmma, so that a
+// product of f8 which wgmma cannot read is priced slower than one of bf16, and ptxas
+// makes HMMA of it.
+func TestF8ByWarpsIsPriced(t *testing.T) {
+	seconds := map[string]float64{}
+	for _, d := range []string{"f8e4m3fn", "bf16"} {
+		p := kerneltest.Program(t, matmul(d, "f32", "nn", 4096, 4096, 4096))
+		s, err := device.ParseSpec("H100")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := newEstimate(p, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Two warps are no warpgroup.
+		k := defaultKnobs
+		k.warps = 2
+		tiles := symtile.Tiling{64, 64, 64}
+		c := m.candidate(tiles, m.set(tiles), k)
+		// What the tensor cores and the arithmetic units take.
+		seconds[d] = c.terms[1] + c.terms[2]
+	}
+	if seconds["f8e4m3fn"] < 1.3*seconds["bf16"] {
+		t.Errorf("by mma.sync f8 takes %v and bf16 %v", seconds["f8e4m3fn"], seconds["bf16"])
+	}
+}
+
 // Products that warpgroups compute agree with the reference: all layouts,
 // extents that are no multiples of the tiles, rings of one slot and more.
 func TestWarpgroupDots(t *testing.T) {
@@ -333,6 +399,118 @@ func TestRingMutants(t *testing.T) {
 		t.Logf("%s: %.160s", m.name, first)
 		if err := k.Close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A result that is narrower than its product is staged in its own type, for warps and
+// warpgroups, in blocks with one tile and in persistent ones; a barrier that is missing
+// is found.
+func TestNarrowEpilogue(t *testing.T) {
+	text := func(sum, out string) string {
+		return fmt.Sprintf("a = bf16[256,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = %[1]s[256,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\nr = %[2]s[256,64] convert(p)\n", sum, out)
+	}
+	plan := kernels.Plan{
+		Tiles: symtile.Tiling{64, 64, 32},
+	}.With("warps", 4).With("stages", 3).With("epilogue", 1)
+	for _, x := range []struct {
+		target string
+		plan   kernels.Plan
+	}{
+		{"sm_80", plan}, {"sm_90a", plan},
+		{"sm_90a", plan.With("persistent", 1)},
+		{"sm_90a", plan.With("persistent", pingpong)},
+	} {
+		s, err := device.ParseSpec(x.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes := map[string]int{}
+		for _, sum := range []string{"f32", "bf16"} {
+			p := kerneltest.Program(t, text(sum, "bf16"))
+			f, err := FootprintOf(p, x.plan, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes[sum] = f.Launched[0].Shared
+		}
+		if bytes["f32"] != bytes["bf16"] {
+			t.Errorf("%s on %s: %v bytes of shared memory", x.plan, x.target, bytes)
+		}
+		p := kerneltest.Program(t, text("f32", "bf16"))
+		b := New(simulatedSession(t, x.target))
+		v := kerneltest.Verifier(t, p, 3)
+		k, err := b.Compile(t.Context(), p, x.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Verify(t.Context(), k); err != nil {
+			t.Errorf("%s on %s: %v", x.plan, x.target, err)
+		}
+		work := *k.(*kernel).work
+		at := strings.LastIndex(work.PTX, "ld.shared")
+		bar := strings.LastIndex(work.PTX[:at], "\tbar.sync")
+		end := bar + strings.Index(work.PTX[bar:], "\n") + 1
+		work.PTX = work.PTX[:bar] + work.PTX[end:]
+		if v.Verify(t.Context(), &kernel{session: b.session, work: &work, in: 2, out: 1}) == nil {
+			t.Errorf("%s on %s: results are read before they are there, and it is not found", x.plan, x.target)
+		}
+		k.Close()
+	}
+}
+
+// definedInStage lists the lines between wgmma.fence and the next wait that write an
+// accumulator by another instruction than wgmma: ptxas serialises such products (C7515).
+func definedInStage(text string) (all []string) {
+	accumulators := map[string]bool{}
+	product := regexp.MustCompile(`wgmma\.mma_async[^{]*\{([^}]*)\}`)
+	for _, m := range product.FindAllStringSubmatch(text, -1) {
+		for _, r := range strings.Split(m[1], ", ") {
+			accumulators[r] = true
+		}
+	}
+	written := regexp.MustCompile(`^\s*(?:@!?%p\d+ )?[a-z][\w.:]* (%[a-z]+\d+),`)
+	inside := false
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.Contains(line, "wgmma.fence"):
+			inside = true
+		case strings.Contains(line, "wgmma.wait_group"):
+			inside = false
+		}
+		m := written.FindStringSubmatch(line)
+		if inside && m != nil && accumulators[m[1]] && !strings.Contains(line, "wgmma") {
+			all = append(all, strings.TrimSpace(line))
+		}
+	}
+	return all
+}
+
+// Accumulators are written by wgmma alone while products run.
+func TestAccumulatorsInStages(t *testing.T) {
+	p := kerneltest.Program(t, matmul("bf16", "bf16", "nn", 256, 256, 256))
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}.With("stages", 3)
+	for _, x := range []kernels.Plan{
+		plan, plan.With("producer", 0), plan.With("cluster", 2), plan.With("persistent", 1),
+		plan.With("persistent", pingpong), plan.With("producer", 4), plan.With("epilogue", 1),
+	} {
+		text, err := PTX(p, x, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := definedInStage(text); len(found) > 0 {
+			t.Errorf("%s: %s", x, found)
+		}
+		// The same kernel with an accumulator cleared behind the fence.
+		fence := "wgmma.fence.sync.aligned;\n"
+		acc := regexp.MustCompile(`wgmma\.mma_async[^{]*\{(%f\d+)`).FindStringSubmatch(text)[1]
+		broken := strings.Replace(text, fence, fence+"\tmov.f32 "+acc+", 0f00000000;\n", 1)
+		if len(definedInStage(broken)) != 1 {
+			t.Errorf("%s: an accumulator that is cleared in a stage is not found", x)
 		}
 	}
 }

@@ -113,13 +113,18 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 	// Arguments are computed before, so the comment precedes the code of the op
 	// itself.
 	e.comment(n)
+	defer e.roughly(e.narrowed[n])()
+	compute := e.pointwise
+	if op.Code == hlo.OpDivide && e.divisorShared(n, args[1]) {
+		compute = e.divideShared
+	}
 	all := make([]operand, len(points))
 	for i := range points {
 		x := make([]operand, len(args))
 		for k := range args {
 			x[k] = args[k][i]
 		}
-		all[i] = e.pointwise(op, x)
+		all[i] = compute(op, x)
 	}
 	return all
 }

@@ -61,7 +61,7 @@ func emit(
 	}
 	for {
 		im, h.changed = &image{}, false
-		builder := ptx.NewBuilder(versionOf(p, sheet.Target))
+		builder := ptx.NewBuilder(versionOf(p, sheet.Target, h.narrowMMA))
 		constants := map[string]operand{}
 		builder.DynamicShared("smem", 1024)
 		for _, ph := range phases {
@@ -253,8 +253,8 @@ func (e *emitter) header() {
 }
 
 // versionOf is the version of the PTX ISA that a program's instructions need, and the
-// target.
-func versionOf(p *symtile.Program, target string) (ptx.Version, ptx.Target) {
+// target. Products of f8 need 8.4 where warps multiply them, and not by warpgroups.
+func versionOf(p *symtile.Program, target string, byWarps bool) (ptx.Version, ptx.Target) {
 	t := ptx.Target{}
 	number := strings.TrimPrefix(target, "sm_")
 	if strings.HasSuffix(number, "a") {
@@ -262,7 +262,7 @@ func versionOf(p *symtile.Program, target string) (ptx.Version, ptx.Target) {
 		t.Arch = 'a'
 	}
 	t.SM, _ = strconv.Atoi(number)
-	if t.SM >= 89 &&
+	if (t.SM == 89 || t.SM > 89 && byWarps) &&
 		slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
 			return multipliesF8(p, op)
 		}) {

@@ -74,6 +74,10 @@ type emitter struct {
 	common    int64
 	// Root is the op that is being stored, −1 where none is.
 	root int
+	// Narrowed are the ops whose results are rounded to 16 bits before anything else can
+	// lose digits of them, and rough is set while one of them is computed.
+	narrowed []bool
+	rough    bool
 	// Fresh reports whether shared memory was written since the last barrier, and
 	// async whether cp.async did so.
 	fresh bool
@@ -129,6 +133,7 @@ func newEmitter(p *symtile.Program, sheet device.Spec, k knobs, h *hints) *emitt
 		knobs: k, hints: h,
 		threads:     int64(k.warps) * device.WarpThreads,
 		vectorBytes: int64(k.vector),
+		narrowed:    narrowedOps(p, k),
 		root:        -1, links: map[link]int{},
 		buffers:   map[bufferKey]*buffer{},
 		folds:     map[string]chosenLayout{},
@@ -152,6 +157,8 @@ type hints struct {
 	// SeparateStores are roots that are not stored from the registers that a product
 	// left them in.
 	separateStores map[int]bool
+	// NarrowMMA is set where mma.sync multiplies elements of 8 bits.
+	narrowMMA bool
 	// GroupBytes is the bytes of shared memory that each math group has for itself.
 	groupBytes int64
 	// Changed reports whether this emission added something.
@@ -168,6 +175,12 @@ func (h *hints) shareResult(k bufferKey) {
 func (h *hints) stage(n int) {
 	h.changed, h.staged[n] = h.changed ||
 		!h.staged[n], true
+}
+
+// multiplies records that warps multiply elements of d.
+func (h *hints) multiplies(d hlo.DType) {
+	narrow := h.narrowMMA || d.Size() == 1
+	h.changed, h.narrowMMA = h.changed || narrow != h.narrowMMA, narrow
 }
 
 // stagedOps are the ops that are brought to shared memory, in order.

@@ -575,8 +575,14 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 		l.groupTensor += cycles
 		l.exposed += perSlot * runs
 	case m.spec.Warpgroups():
+		if from.IsFloat() && from.Size() == 1 {
+			rate = m.spec.Rates.Tensor(hlo.F16)
+			products := m.padded(n) * contracted * runs
+			l.lanes += products / (mmaM * mmaN * mmaBytes) *
+				emulatedF8 * device.WarpThreads
+		}
 		rate *= mmaShare
-		cycles /= mmaShare
+		cycles = m.padded(n) * contracted * runs / rate
 		fallthrough
 	default:
 		depth := mmaBytes / size
@@ -598,6 +604,11 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 		size * contracted * runs
 	m.stage(args, size, runs, k.stages, c, l)
 }
+
+// emulatedF8 is the instructions of a warp beside the two of f16 that ptxas makes of an
+// mma.sync of f8 for devices with wgmma: conversions, additions of both sums (ptxas 13.5:
+// 281 instructions for 16 of m16n8k32, 32 of them HMMA, 48 F2FP and 128 FADD).
+const emulatedF8 = 16
 
 // mmaLatency is the cycles from an mma.sync to one that needs its sums (Abdelkhalik et
 // al., Demystifying the Nvidia Ampere Architecture through Microbenchmarking, 2022:

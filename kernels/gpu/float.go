@@ -68,6 +68,7 @@ func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	m := floats{e, k, s}
 	if k == kindF32 {
 		if f, ok := single[code]; ok {
+			defer e.roughly(e.rough || d.Size() < 4)()
 			return f(m, x[0])
 		}
 		return e.throughDouble(code, x)
@@ -255,37 +256,79 @@ var single = map[hlo.Opcode]func(m floats, x operand) operand{
 	hlo.OpTan:         floats.tan,
 }
 
-// exp32 is e^x.
+// exp32 is e^x = 2^n·2^r with n = floor(x/ln 2) and r what is left, as CUDA's expf
+// computes it in eight instructions: 252·t is n + 126, t between 0 and 1, so that 2^n is
+// neither denormal nor infinite and products by 2^r round denormal results once. A sum
+// with shift has n in its lowest bits. Saturation makes t of NaN 0, but r is NaN then.
 func (m floats) exp32(x operand) operand {
-	// Beyond these bounds the result is 0 or infinite.
-	return m.exponential32(m.bounded(x, leastExponent32, 90))
-}
-
-// leastExponent32 is where e^x is 0 in f32.
-const leastExponent32 = -106
-
-// exponential32 is e^x = 2ⁿ·2^(r/ln 2) with n = round(x/ln 2) and |r| ≤ ln 2/2 found by
-// Cody and Waite's two parts of ln 2; ex2.approx is good to 2 units.
-func (m floats) exponential32(x operand) operand {
-	n := m.round(
-		m.mul(x, m.c(math.Log2E)),
+	if m.e.rough {
+		return m.roughExp(x)
+	}
+	a := m.e.asm
+	const shift = 0x1.8p23 + 1
+	t := m.op(
+		"fma.rn.sat", x,
+		m.c(math.Log2E/252), m.c(0.5),
 	)
-	// ln 2 is subtracted in two parts: n times the first is exact.
+	n := m.op(
+		"fma.rm", t,
+		m.reg(252), m.c(shift),
+	)
+	whole := m.sub(n, m.c(shift+126))
+	// 1/ln 2 is multiplied in two parts, of which the second has the bits beyond 24.
 	r := m.fma(
-		n, m.c(-0.693145751953125), x,
+		x, m.c(math.Log2E), m.neg(whole),
 	)
 	r = m.fma(
-		n, m.c(-1.42860682030941723212e-6), r,
+		x, m.c(math.Log2E-float64(float32(math.Log2E))), r,
 	)
-	p := m.op(
-		"ex2.approx",
-		m.mul(r, m.c(math.Log2E)),
+	scale := a.get(
+		kindF32, "mov.b32",
+		a.get(
+			kindB32, "shl.b32",
+			a.get(kindB32, "mov.b32", n), 23,
+		),
 	)
-	lo, hi := m.powerOfTwo(
-		m.e.asm.get(kindB32, "cvt.rni.s32.f32", n),
-		0,
+	return m.mul(scale, m.op("ex2.approx.ftz", r))
+}
+
+// roughExp is e^x in two instructions, for results of at most 16 bits: the product's
+// rounding is up to 2^-18 of the result, where |x| is 88, and results below 2^-126 are 0.
+func (m floats) roughExp(x operand) operand {
+	return m.op(
+		"ex2.approx.ftz",
+		m.mul(x, m.c(math.Log2E)),
 	)
-	return m.mul(m.mul(p, lo), hi)
+}
+
+// quotient is x/y for y between 2^-100 and 2^100, to a unit in the last place: the
+// hardware's reciprocal and one step of Newton's.
+func (m floats) quotient(x, y operand) operand {
+	r := m.op("rcp.approx.ftz", y)
+	q := m.mul(x, r)
+	return m.fma(
+		m.fma(m.neg(q), y, x),
+		r,
+		q,
+	)
+}
+
+// shared is x/y to two units in the last place, where several x have the same y, for
+// which the reciprocal is computed once. Both are scaled if y is so small or so large
+// that its reciprocal is not a normal number.
+func (m floats) shared(x, y operand) operand {
+	size := m.abs(y)
+	scale := m.pick(
+		m.is("lt", size, m.c(0x1p-64)),
+		m.reg(0x1p64),
+		m.pick(
+			m.is("gt", size, m.c(0x1p64)),
+			m.reg(0x1p-64),
+			m.reg(1),
+		),
+	)
+	r := m.op("rcp.approx.ftz", m.mul(y, scale))
+	return m.mul(m.mul(x, scale), r)
 }
 
 // log32 is e·ln 2 + 2·atanh(s), s = f/(2+f), for x = 2^e·(1+f), 1+f between
@@ -320,7 +363,7 @@ func (m floats) log32(x operand) operand {
 		m.add(e, m.c(-23)),
 		e,
 	)
-	s := m.div(
+	s := m.quotient(
 		f,
 		m.add(f, m.c(2)),
 	)
@@ -355,12 +398,13 @@ func (m floats) log32(x operand) operand {
 func (m floats) tanh32(x operand) operand {
 	y := m.abs(x)
 	// For larger |x| the subtraction cancels nothing.
-	big := m.sub(
-		m.reg(1),
-		m.div(m.reg(2), m.add(
+	big := m.fma(
+		m.op("rcp.approx.ftz", m.add(
 			m.exp32(m.add(y, y)),
 			m.c(1),
 		)),
+		m.reg(-2),
+		m.c(1),
 	)
 	z := m.mul(x, x)
 	p := m.poly(
@@ -378,10 +422,8 @@ func (m floats) tanh32(x operand) operand {
 
 // logistic32 is 1/(1 + e^−x), or e^x/(1 + e^x) for negative x, so that nothing overflows.
 func (m floats) logistic32(x operand) operand {
-	e := m.exponential32(
-		m.atLeast(m.neg(m.abs(x)), leastExponent32),
-	)
-	return m.div(
+	e := m.exp32(m.neg(m.abs(x)))
+	return m.quotient(
 		m.pick(m.is("lt", x, m.c(0)), e, m.reg(1)),
 		m.add(e, m.c(1)),
 	)
@@ -399,7 +441,7 @@ func (m floats) erf32(x operand) operand {
 		z, -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
 		-1.42647390514189e-02,
 	)
-	return m.mul(x, m.div(p, q)) // x·p would be denormal
+	return m.mul(x, m.quotient(p, q)) // x·p would be denormal
 }
 
 // rsqrt is 1/√x.

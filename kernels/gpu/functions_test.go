@@ -34,6 +34,10 @@ var functionUnits = map[hlo.Opcode]struct{ single, double float64 }{
 	hlo.OpCbrt: {1, 2}, hlo.OpRsqrt: {1, 1}, hlo.OpErf: {6, 5}, hlo.OpErfInv: {4, 8},
 }
 
+// roughFunctions are within 2^-17 of their results of 16 bits, and denormal results of
+// bf16 are 0.
+var roughFunctions = map[hlo.Opcode]bool{hlo.OpExponential: true, hlo.OpLogistic: true}
+
 // unitOf is a unit in the last place of the type that results of type d are computed in.
 func unitOf(d hlo.DType, x float64) float64 {
 	bits, least := 23, -149
@@ -244,9 +248,15 @@ func report(t *testing.T, op hlo.Opcode, d hlo.DType, got []float64, want func(k
 	if d == hlo.F64 {
 		bound = functionUnits[op].double
 	}
+	if narrowFloat(d) && roughFunctions[op] {
+		bound = 64
+	}
 	worst, at, wrong := 0.0, 0, 0
 	for k := range got {
 		v, _ := want(k)
+		if d == hlo.BF16 && roughFunctions[op] && got[k] == 0 && v > 0 && v < 0x1p-126 {
+			continue
+		}
 		off := offBy(d, got[k], v)
 		if !(off <= worst) {
 			worst, at = off, k
@@ -265,8 +275,8 @@ func report(t *testing.T, op hlo.Opcode, d hlo.DType, got []float64, want func(k
 // functionInstructions are the most instructions of an element for ordinary numbers,
 // beyond its load and store.
 var functionInstructions = map[hlo.Opcode]struct{ single, double float64 }{
-	hlo.OpSine: {26, 32}, hlo.OpCosine: {27, 33}, hlo.OpTan: {35, 41}, hlo.OpExponential: {22, 34},
-	hlo.OpLog: {30, 40}, hlo.OpTanh: {38, 59}, hlo.OpLogistic: {26, 38}, hlo.OpErf: {18, 202},
+	hlo.OpSine: {26, 32}, hlo.OpCosine: {27, 33}, hlo.OpTan: {35, 41}, hlo.OpExponential: {12, 34},
+	hlo.OpLog: {34, 40}, hlo.OpTanh: {27, 59}, hlo.OpLogistic: {22, 38}, hlo.OpErf: {22, 202},
 	hlo.OpPower: {102, 133}, hlo.OpRemainder: {19, 16}, hlo.OpCbrt: {89, 87}, hlo.OpAtan2: {51, 48},
 }
 

@@ -29,6 +29,8 @@ type knobs struct {
 	// 1: as many blocks as run at the same time, each of which loops over tiles; 2:
 	// with two math groups in turns.
 	persistent int
+	// 1: exponentials are within 3 units of f32 also where results have 16 bits.
+	precise int
 	// Blocks that share the iterations of a tile's loops (see phase).
 	splitk int
 	// 1: products of f32 round their operands to tf32, on tensor cores.
@@ -63,6 +65,7 @@ var knobTable = kernels.KnobTable[launchFacts]{
 	{Name: "epilogue", Min: 0, Max: 1, Priced: true, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
 	{Name: "group", Min: 1, Max: 1 << 16, Default: 1, Priced: true, Absent: "1: one row of tiles, the last dimension fastest"},
 	{Name: "persistent", Min: 0, Max: pingpong, Priced: true, Absent: "0: a block for each tile"},
+	{Name: "precise", Min: 0, Max: 1, Absent: "0: exponentials are within 2^-17 of themselves where results have 16 bits"},
 	{Name: "producer", Min: 0, Max: 4, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: a warp of its own starts tensor copies"},
 	{Name: "splitk", Min: 1, Max: maxPieces, Default: 1, Priced: true, Absent: "1: a block does all iterations of its tile's loops"},
 	{Name: "stages", Min: 1, Max: maxStages, Default: 2, Priced: true, Absent: "2 tiles of a loop's operands in shared memory", Offers: offerStages},
@@ -86,6 +89,8 @@ func (k *knobs) field(name string) *int {
 		return &k.group
 	case "persistent":
 		return &k.persistent
+	case "precise":
+		return &k.precise
 	case "producer":
 		return &k.producer
 	case "splitk":

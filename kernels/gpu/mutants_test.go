@@ -337,11 +337,6 @@ var reasons = []struct{ damage, class, text, reason string }{
 	{"elements of a load swapped", "column reduce", "", "a sum in another order"},
 	{"elements of a load swapped", "norm", "", "a sum in another order"},
 	{"elements of a load swapped", "softmax", "", "a sum or a maximum in another order"},
-	{"another first value", "softmax", "0fC2D40000", "the exponential of what is bounded there is 0 in either case"},
-	{"another operation", "softmax", "0f3FB8AA3B", "whatever power of two is taken out is put back"},
-	{"constant doubled", "softmax", "0f3FB8AA3B", "whatever power of two is taken out is put back"},
-	{"constant doubled", "softmax", "0fB5BFBE8E", "the low part of ln 2 is less than the tolerance"},
-	{"sum not added to", "softmax", "0fB5BFBE8E", "the low part of ln 2 is less than the tolerance"},
 }
 
 const eitherFence = "either fence makes the mbarriers known; both dropped are a kind of their own"

@@ -129,8 +129,7 @@ func (r *reduction) chooseLayout(sizes []int64) {
 		}
 		c = e.foldedLayout(
 			func(op symtile.Op) bool { return key(op) == own },
-			r.n,
-			r.types[0].Size(), f,
+			r.n, f,
 		)
 		e.folds[own] = c
 	}

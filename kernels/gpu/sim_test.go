@@ -105,6 +105,9 @@ func (*simulator) EncodeTensorMap(s device.TensorMapSpec) (m device.TensorMap, e
 			device.Swizzle128: sim.Swizzle128,
 		}[s.Swizzle],
 	}
+	if s.TF32 {
+		t.Type = ptx.TF32
+	}
 	b, err := t.Encode()
 	copy(m[:], b)
 	return m, err

@@ -75,7 +75,7 @@ func edgesTo(in *hlo.Instr, maps []index.Map) []edge {
 func (x *indexer) refusesTuples() (why string, ok bool) {
 	for _, o := range x.in.Operands {
 		if o.Shape.DType == hlo.Tuple {
-			return unknownReason(x.in.Op), false
+			return unknownReason(x.in), false
 		}
 	}
 	return "", true

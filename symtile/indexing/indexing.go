@@ -1,6 +1,7 @@
 package indexing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -116,7 +117,7 @@ func (x *indexer) operandMaps() []index.Map {
 	case x.in.Op.Elementwise():
 		row = operandsElementwise
 	default:
-		return x.undefined("%s", unknownReason(x.in.Op))
+		return x.undefined("%s", unknownReason(x.in))
 	}
 	if slices.Contains(x.shape.Dims, 0) {
 		row = operandsOfNothing
@@ -145,7 +146,7 @@ func (x *indexer) userMap(operand int) index.Map {
 	case x.in.Op.Elementwise():
 		row = usersElementwise
 	default:
-		return x.unknown("%s", unknownReason(x.in.Op))
+		return x.unknown("%s", unknownReason(x.in))
 	}
 	if slices.Contains(x.shape.Dims, 0) ||
 		slices.Contains(x.operandDims(operand), 0) {
@@ -328,10 +329,10 @@ var userMaps = map[hlo.Opcode]func(*indexer) index.Map{
 	hlo.OpCollectiveBroadcast: usersCollectiveBroadcast,
 }
 
-// unknownReason is the reason why it is not known which elements an operation
-// reads.
-func unknownReason(op hlo.Opcode) string {
-	if why, ok := unknownReasons[op]; ok {
+// unknownReason is the reason why it is not known which elements an instruction
+// reads: its own, or that of its operation.
+func unknownReason(in *hlo.Instr) string {
+	if why := cmp.Or(in.Unknown(), unknownReasons[in.Op]); why != "" {
 		return why
 	}
 	return "there is no indexing map for this operation"

@@ -27,6 +27,26 @@ type Page struct {
 	Records []cache.Record
 	// Refused are the fusions that cannot be tuned.
 	Refused []Refusal
+	// Packings are the operands that are the same in every run of a model of which it was
+	// measured what packing them once gains.
+	Packings []Packing
+}
+
+// A Packing is an operand of a winner beside the same operand packed.
+type Packing struct {
+	Fusion    string  // name
+	Parameter string  // name
+	Uses      float64 // executions in a run of the model
+	cache.Packing
+}
+
+// Saved is the time that packing saves in a run of the model, in seconds; 0 where no gain
+// can be told from noise.
+func (p Packing) Saved() float64 {
+	if p.Pays() == 0 {
+		return 0
+	}
+	return p.Uses * (p.InPlace - p.Packed)
 }
 
 // A Refusal is a fusion that cannot be tuned.
@@ -65,6 +85,8 @@ type view struct {
 	Summary []summaryCell
 	Fusions []fusionSection
 	Refused []Refusal
+	// Packings are operands beside the same ones packed.
+	Packings []Packing
 }
 
 // A summaryCell is one number at the top of the page, with what it counts.
@@ -72,7 +94,7 @@ type summaryCell struct{ Value, Label string }
 
 // newView prepares a page for the template, which computes nothing.
 func newView(p Page) view {
-	v := view{Device: p.Device, Refused: p.Refused}
+	v := view{Device: p.Device, Refused: p.Refused, Packings: p.Packings}
 	for _, r := range p.Records {
 		v.Fusions = append(v.Fusions, newSection(r))
 	}

@@ -54,8 +54,8 @@ static void answers(tilewright_snapshot *s) {
       puts(tilewright_snapshot_status_text(status));
       continue;
     }
-    printf("%.*s|%.*s|%.17g|%.17g|%.17g %.17g %.17g|%.17g|%" PRId64 "|%d%d%d|%s|%s", (int)a.plan_length, a.plan,
-           (int)a.default_length, a.default_plan, a.seconds, a.default_seconds, a.speedup[0], a.speedup[1],
+    printf("%.*s|%.*s|%.*s|%.17g|%.17g|%.17g %.17g %.17g|%.17g|%" PRId64 "|%d%d%d|%s|%s", (int)a.plan_length, a.plan,
+           (int)a.default_length, a.default_plan, (int)a.dims_length, a.dims, a.seconds, a.default_seconds, a.speedup[0], a.speedup[1],
            a.speedup[2], a.regret, a.unix_seconds, a.checked, a.untimed, a.provisional, a.safe, a.tool);
     while (tilewright_snapshot_tie(&a, &tie, &n)) printf("|%.*s", (int)n, tie);
     putchar('\n');

@@ -28,6 +28,8 @@ type Options struct {
 	// them, so that code that times can be tested. 0: events measure nothing,
 	// CUDA_ERROR_NOT_SUPPORTED; a simulator's times are no GPU's.
 	Milliseconds float64
+	// AssemblerSays is what the assembler's log of information has of every module.
+	AssemblerSays string
 }
 
 // libcuda is the state behind the exported functions, which have no parameter for

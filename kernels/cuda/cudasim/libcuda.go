@@ -384,9 +384,9 @@ func with[T any](
 
 // jitOptions are those of cuModuleLoadDataEx that count here, as CUjit_option.
 const (
-	jitMaxRegisters   = 0
-	jitErrorLog       = 5
-	jitErrorLogLength = 6
+	jitMaxRegisters = 0
+	jitInfoLog      = 3
+	jitErrorLog     = 5
 )
 
 // cuModuleLoadDataEx parses and checks PTX text, and writes the error to the
@@ -408,29 +408,30 @@ func cuModuleLoadDataEx(
 	load := func(d *cudaDevice) int {
 		parsed, err := ptx.Parse("ptx", []byte(text))
 		if err != nil {
-			writeLog(set, err.Error())
+			writeLog(set, jitErrorLog, err.Error())
 			return invalidPTX
 		}
 		made, err := d.Load(context.Background(), text, device.LoadOptions{
 			MaxRegisters: int(set[jitMaxRegisters]),
 		})
 		if err != nil {
-			writeLog(set, err.Error())
+			writeLog(set, jitErrorLog, err.Error())
 			return invalidPTX
 		}
+		writeLog(set, jitInfoLog, d.AssemblerSays)
 		*m = d.handle(&loaded{made, parsed})
 		return 0
 	}
 	return callLogged("cuModuleLoadDataEx", load, func(log string) {
-		writeLog(set, log)
+		writeLog(set, jitErrorLog, log)
 	})
 }
 
-// writeLog writes the messages of the assembler to the buffer that the options
-// name.
-func writeLog(set map[int]uintptr, text string) {
-	at := set[jitErrorLog]
-	n := int(set[jitErrorLogLength])
+// writeLog writes the messages of the assembler to the buffer that an option names; its
+// length is the next option.
+func writeLog(set map[int]uintptr, log int, text string) {
+	at := set[log]
+	n := int(set[log+1])
 	if at == 0 || n == 0 {
 		return
 	}
@@ -807,10 +808,13 @@ func cuTensorMapEncodeTiled(
 			7: hlo.F32,
 			8: hlo.F64,
 			9: hlo.BF16,
+			// CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+			11: hlo.F32,
 		}
 		n := int(rank)
 		spec := device.TensorMapSpec{
 			DType:   types[kind],
+			TF32:    kind == 11,
 			Base:    device.Address(uintptr(base)),
 			Swizzle: []device.Swizzle{device.NoSwizzle, device.Swizzle32, device.Swizzle64, device.Swizzle128}[swizzle],
 		}

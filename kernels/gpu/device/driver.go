@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -100,9 +101,27 @@ type Resources struct {
 	LocalBytes int
 	// SharedBytes of a block are declared with a size in the text ("static").
 	SharedBytes int
+	// Warning is what the assembler warned of in the module, such as products that it
+	// serialises; "" for nothing.
+	Warning string
 	// MaxThreads of a block, as .maxntid or the registers allow; 0 where it is not
 	// known.
 	MaxThreads int
+}
+
+// AssemblerWarnings are the lines of what NVIDIA's assembler says that warn: of products
+// that it serialises (C75…), of requests that it ignores, of frames on the stack.
+func AssemblerWarnings(said string) string {
+	var all []string
+	for line := range strings.Lines(said) {
+		for _, sign := range []string{"warning", "Warning", "(C7", "Potential"} {
+			if strings.Contains(line, sign) {
+				all = append(all, strings.TrimSpace(line))
+				break
+			}
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // Dim3 has extents along x, y and z; 0 counts as 1.
@@ -249,6 +268,9 @@ type TensorMapSpec struct {
 	// multiple of 16 bytes and not wider than the swizzle.
 	Box     []uint32
 	Swizzle Swizzle // the box's innermost dimension fits in it
+	// TF32 rounds elements of f32 to tf32 on their way to shared memory. Without it
+	// tensor cores ignore the low bits of what is not rounded, which moves sums towards 0.
+	TF32 bool
 }
 
 // Check returns the rule that a spec breaks.

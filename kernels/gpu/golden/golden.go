@@ -113,6 +113,10 @@ type AssemblerReport struct {
 	Spilled int
 	// Bytes of shared memory that a block declares with a size.
 	Shared int
+	// Stack is the bytes of the largest stack frame, and Warning what the assembler
+	// warned of. Neither is in the table: a kernel that has one is no golden.
+	Stack   int
+	Warning string
 	// Assembler and version.
 	Tool string
 }

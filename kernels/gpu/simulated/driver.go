@@ -228,7 +228,7 @@ func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, 
 		return out, err
 	}
 	m := sim.TensorMap{
-		Type:    tensorType(s.DType),
+		Type:    tensorType(s),
 		Address: uint64(s.Base),
 		Dims:    s.Dims,
 		Strides: s.Strides,
@@ -240,12 +240,16 @@ func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, 
 	return out, failed("tensor map", err)
 }
 
-// tensorType is the type that a tensor map of d has.
-func tensorType(d hlo.DType) ptx.Type {
-	if d == hlo.BF16 {
+// tensorType is the type of the elements of a tensor map: the one of their size, except
+// where TF32 makes the copies round them.
+func tensorType(s device.TensorMapSpec) ptx.Type {
+	switch {
+	case s.DType == hlo.BF16:
 		return ptx.BF16
+	case s.TF32:
+		return ptx.TF32
 	}
-	return tensorTypes[d.Size()]
+	return tensorTypes[s.DType.Size()]
 }
 
 // Clusters is the estimate of the spec.

@@ -402,6 +402,8 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 			count, t.grid.threads,
 		)
 		return
+	case w.active != w.live && w.hold():
+		return
 	case w.active != w.live:
 		w.reportf(
 			DivergentBarrier, bits.TrailingZeros32(w.live&^w.active),
@@ -510,6 +512,9 @@ func barArrive(w *warp, in *instr) {
 // barRed is bar.red: the warps wait for the and, or, or count of a predicate over
 // all threads.
 func barRed(w *warp, in *instr) {
+	if w.active != w.live && w.hold() {
+		return
+	}
 	id := w.r32[in.a][w.first()]
 	p := (w.pred[in.list[1].index] ^ uint32(in.at.offset)) & w.active
 	if id < uint32(len(w.cta.barriers)) {

@@ -1,5 +1,11 @@
 package sim
 
+import (
+	"encoding/binary"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
 // transfer is an asynchronous operation under way that completes on an mbarrier
 // or in a bulk group.
 type transfer struct {
@@ -24,6 +30,8 @@ type piece struct {
 	n      int64
 	src    []byte
 	fill   byte
+	// tf32 rounds the words of src.
+	tf32 bool
 }
 
 // bulkGroups are the bulk stores of a warp, by lane.
@@ -119,12 +127,23 @@ func (t *transfer) complete() {
 	b.tryComplete()
 }
 
+// roundWords rounds numbers of f32 in memory to tf32.
+func roundWords(b []byte) {
+	for ; len(b) >= 4; b = b[4:] {
+		v := binary.LittleEndian.Uint32(b)
+		binary.LittleEndian.PutUint32(b, tf32(v))
+	}
+}
+
 // completePiece writes a piece and records it as a write by the async proxy at
 // the given clock.
 func (t *transfer) completePiece(p piece, clock uint32) {
 	dst := t.to.shared[p.offset : p.offset+p.n]
 	if p.src != nil {
 		copy(dst, p.src)
+		if p.tf32 {
+			roundWords(dst)
+		}
 	} else {
 		for i := range dst {
 			dst[i] = p.fill
@@ -325,7 +344,11 @@ func tensorLoad(w *warp, in *instr) {
 		// also where it is out of bounds.
 		at := w.coordinates(in, l)
 		w.bulkInto(in, dst[l], l, t.boxBytes(), func(off int64) []piece {
-			return w.boxPieces(t, at, off, l)
+			pieces := w.boxPieces(t, at, off, l)
+			for i := range pieces {
+				pieces[i].tf32 = t.Type == ptx.TF32
+			}
+			return pieces
 		})
 	}
 }

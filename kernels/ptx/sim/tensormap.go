@@ -40,7 +40,8 @@ func (s Swizzle) apply(addr int64) int64 {
 // copy moves, as cuTensorMapEncodeTiled takes them. Sizes are in elements,
 // innermost dimension first; strides are in bytes, from dimension 1 on.
 type TensorMap struct {
-	// Type is the type of the elements; its size is what matters.
+	// Type is the type of the elements. Its size is what matters, but elements of f32
+	// are rounded to TF32 on their way to shared memory.
 	Type ptx.Type
 	// Address is the global address of element 0, a multiple of 16.
 	Address uint64

@@ -15,6 +15,9 @@ type fork struct {
 	mask uint32
 	// blocked is set if the group waits at a barrier.
 	blocked bool
+	// held is set if the group waits for other lanes at an operation of the whole
+	// warp.
+	held bool
 }
 
 // status is the scheduling state of a warp.
@@ -219,6 +222,7 @@ func (w *warp) converge() {
 			w.mask |= f.mask
 			w.forks = append(w.forks[:i], w.forks[i+1:]...)
 			i = -1
+		case f.held:
 		// The group that is behind runs first, so that it can catch up.
 		case f.pc < w.pc:
 			f.pc, w.pc = w.pc, f.pc
@@ -264,6 +268,27 @@ func (w *warp) exitLanes(m uint32) {
 	w.resume()
 }
 
+// hold sets the running lanes aside at an operation that they must execute together
+// with others, and switches to a group that may join them. It returns false if there is
+// none. Where code of lanes that come later stands before that operation, the order of
+// the text does not bring them together.
+func (w *warp) hold() bool {
+	for i, f := range w.forks {
+		if f.blocked || f.held {
+			continue
+		}
+		w.forks[i] = fork{pc: w.pc, mask: w.mask, held: true}
+		// The loop of the warp goes on behind instructions that never wait.
+		if w.cta.entry.code[w.pc].flow == onward {
+			f.pc--
+		}
+		w.pc, w.mask = f.pc, f.mask
+		w.active = 0
+		return true
+	}
+	return false
+}
+
 // resume switches to another group of lanes that can run; it blocks the warp if
 // all groups wait.
 func (w *warp) resume() {
@@ -292,7 +317,11 @@ func (w *warp) block(on string, at int32) {
 	// blocks only if none is.
 	for _, f := range w.forks {
 		if !f.blocked {
-			w.forks = append(w.forks, fork{w.pc, w.mask, true})
+			w.forks = append(w.forks, fork{
+				pc:      w.pc,
+				mask:    w.mask,
+				blocked: true,
+			})
 			w.resume()
 			return
 		}
@@ -433,9 +462,12 @@ func (w *warp) readClock(in *instr, s ptx.Special) {
 	)
 }
 
-// notWhole reports that an operation of the whole warp is executed by some lanes
-// only.
+// notWhole waits for the other lanes at an operation of the whole warp, and reports
+// that only some execute it if none can come.
 func (w *warp) notWhole(what string) {
+	if w.hold() {
+		return
+	}
 	w.reportf(
 		DivergentBarrier, firstLane(^w.active),
 		"%s by lanes %#x: the whole warp must execute it",

@@ -16,6 +16,8 @@ func (w *warp) members(mask uint32) bool {
 			mask, w.active&^mask,
 		)
 		return false
+	case mask&w.live&^w.active != 0 && w.hold():
+		return false
 	case mask&w.live&^w.active != 0:
 		w.reportf(
 			DivergentBarrier, firstLane(mask&w.live&^w.active),

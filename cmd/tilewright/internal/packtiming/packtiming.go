@@ -1,36 +1,29 @@
-// Package packtiming measures on a device whether an operand of a dot is worth packing:
-// the dot that reads the operand as it is, against the dot that reads it packed, run in
+// Package packtiming measures on a device whether an operand of a fusion is worth packing:
+// the fusion that reads the operand as it is, against the one that reads it packed, run in
 // turns, and the time that packing takes once.
 package packtiming
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/layout"
 )
-
-// A Dot is a product of matrices, [M, K] and [K, N], of which one operand may be packed.
-type Dot struct {
-	M, N, K int64
-	DType   hlo.DType
-	// Right reports that the packed operand is the right one.
-	Right bool
-	// Pack packs it.
-	Pack layout.Pack
-}
 
 // A Result is what was measured. Times are medians, in seconds.
 type Result struct {
-	// InPlace is a dot that reads the operand as it is, Packed one that reads it
-	// packed, and Packing the time of packing it.
+	// InPlace is the fusion that reads the operand as it is, Packed the one that reads
+	// it packed, and Packing the time of packing it.
 	InPlace, Packed, Packing float64
+	// The plans of the first two.
+	InPlacePlan, PackedPlan kernels.Plan
 	// Ratio is the time packed over the time in place, with its 95 % interval by
 	// pairs of runs that followed each other.
 	Ratio check.PairedInterval
@@ -38,15 +31,28 @@ type Result struct {
 	Pairs int
 }
 
-// Pays is the number of dots from which packing the operand once takes less time than
-// reading it as it is; 0 where the interval of the ratio does not exclude that packed
-// operands are as slow.
-func (r Result) Pays() int64 {
-	saved := r.InPlace - r.Packed
-	if r.Ratio.Hi >= 1 || saved <= 0 {
-		return 0
+// Of is the result as a database has it: of a subject, on a device.
+func (r Result) Of(s Subject, id kernels.Identity) cache.Packing {
+	print := s.Fusion.Fingerprint()
+	return cache.Packing{
+		Device:      id.Device,
+		Backend:     id.Backend,
+		Code:        id.Revision,
+		Fusion:      hex.EncodeToString(print[:]),
+		Parameter:   s.Parameter,
+		Pack:        s.Pack.String(),
+		InPlacePlan: r.InPlacePlan.String(),
+		PackedPlan:  r.PackedPlan.String(),
+		InPlace:     r.InPlace,
+		Packed:      r.Packed,
+		Packing:     r.Packing,
+		Ratio: [3]float64{
+			r.Ratio.Median,
+			r.Ratio.Lo,
+			r.Ratio.Hi,
+		},
+		Pairs: r.Pairs,
 	}
-	return int64(r.Packing/saved) + 1
 }
 
 // minPairs is the number of pairs that are measured whatever the time: fewer have no
@@ -56,58 +62,94 @@ const minPairs = 6
 // sampleTime is how long a sample runs at least, so that clocks do not matter.
 const sampleTime = time.Millisecond
 
-// Measure compiles the default plans of the three programs, verifies them, and times
-// them in turns for the given time, at least minPairs times. The error is that of the
-// backend, of the verification or of ctx.
+// Measure compiles the three programs, verifies them, and times them in turns for the
+// given time, at least minPairs times: the fusion as it is by a plan, nil for the default
+// one, the fusion with the operand packed by the faster one of that and its own default
+// plan, and what packs. The error is that of the backend, of the verification or of ctx.
 func Measure(
 	ctx context.Context, b kernels.Backend,
-	d Dot, span time.Duration,
-) (Result, error) {
+	s Subject, plan *kernels.Plan, span time.Duration,
+) (r Result, err error) {
 	if b.Device().Untimed {
-		return Result{}, fmt.Errorf(
-			"%s cannot time", b.Identity().Name,
-		)
+		return r, fmt.Errorf("%s cannot time", b.Identity().Name)
 	}
-	var all [3]*runner
-	texts := []string{
-		d.text(false),
-		d.text(true),
-		d.packText(),
+	inPlace, err := newRunner(ctx, b, s.Fusion, plan)
+	if err != nil {
+		return r, err
 	}
-	for k, text := range texts {
-		r, err := newRunner(ctx, b, text)
-		if err != nil {
-			return Result{}, err
-		}
-		defer r.kernel.Close()
-		all[k] = r
+	defer inPlace.kernel.Close()
+	packed, err := fasterRunner(ctx, b, s.packed(), plan)
+	if err != nil {
+		return r, err
 	}
-	var times [3][]float64
+	defer packed.kernel.Close()
+	packing, err := newRunner(ctx, b, s.packing(), nil)
+	if err != nil {
+		return r, err
+	}
+	defer packing.kernel.Close()
+	times, err := inTurns(ctx, []*runner{inPlace, packed, packing}, span)
+	if err != nil {
+		return r, err
+	}
+	return Result{
+		InPlace:     median(times[0]),
+		Packed:      median(times[1]),
+		Packing:     median(times[2]),
+		InPlacePlan: inPlace.plan,
+		PackedPlan:  packed.plan,
+		Ratio:       check.Paired(times[1], times[0], 0.95),
+		Pairs:       len(times[0]),
+	}, nil
+}
+
+// inTurns times runners in turns, of which another one is first each time.
+func inTurns(ctx context.Context, all []*runner, span time.Duration) ([][]float64, error) {
+	times := make([][]float64, len(all))
 	end := time.Now().Add(span)
 	for turn := 0; ; turn++ {
 		if turn >= minPairs && time.Now().After(end) {
-			break
+			return times, nil
 		}
 		if ctx.Err() != nil {
-			return Result{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		for n := range all {
-			// Another one is first in each turn.
 			k := (n + turn) % len(all)
 			seconds, err := all[k].sample(ctx)
 			if err != nil {
-				return Result{}, err
+				return nil, err
 			}
 			times[k] = append(times[k], seconds)
 		}
 	}
-	return Result{
-		InPlace: median(times[0]),
-		Packed:  median(times[1]),
-		Packing: median(times[2]),
-		Ratio:   check.Paired(times[1], times[0], 0.95),
-		Pairs:   len(times[0]),
-	}, nil
+}
+
+// fasterRunner is the faster one of the default plan and another one, which may be nil or
+// not legal.
+func fasterRunner(
+	ctx context.Context, b kernels.Backend, f *hlo.Computation, plan *kernels.Plan,
+) (*runner, error) {
+	first, err := newRunner(ctx, b, f, nil)
+	if err != nil || plan == nil {
+		return first, err
+	}
+	// The plan is one of the fusion that reads the operand as it is: its tiles may not
+	// be legal where the operand is packed, since a tile is whole rows of a panel or a
+	// part of one.
+	second, err := newRunner(ctx, b, f, plan)
+	if err != nil {
+		return first, nil
+	}
+	times, err := inTurns(ctx, []*runner{first, second}, 0)
+	if err == nil && median(times[1]) < median(times[0]) {
+		first, second = second, first
+	}
+	second.kernel.Close()
+	if err != nil {
+		first.kernel.Close()
+	}
+	return first, err
 }
 
 // median is the middle one of some times, of which there is at least one; of an even
@@ -121,34 +163,32 @@ func median(times []float64) float64 {
 // A runner is a verified kernel with inputs to time it on.
 type runner struct {
 	kernel kernels.Kernel
+	plan   kernels.Plan
 	bench  *check.Bench
 	// runs make a sample.
 	runs int
 }
 
-// newRunner compiles and verifies the default plan of a text.
+// newRunner compiles and verifies a plan of a fusion, nil for the default one.
 func newRunner(
 	ctx context.Context, b kernels.Backend,
-	text string,
+	f *hlo.Computation, plan *kernels.Plan,
 ) (*runner, error) {
-	m, err := hlo.Parse("dot.mlir", []byte(text))
+	p, err := symtile.Analyze(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	p, err := symtile.Analyze(ctx, m.Entry)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := b.Default(ctx, p)
-	if err != nil {
+	r := &runner{runs: 1}
+	if plan != nil {
+		r.plan = *plan
+	} else if r.plan, err = b.Default(ctx, p); err != nil {
 		return nil, err
 	}
 	v, err := check.NewVerifier(ctx, p.Physical, 1)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{runs: 1}
-	r.kernel, err = b.Compile(ctx, p, plan)
+	r.kernel, err = b.Compile(ctx, p, r.plan)
 	if err != nil {
 		return nil, err
 	}
@@ -169,72 +209,4 @@ func newRunner(
 func (r *runner) sample(ctx context.Context) (float64, error) {
 	t, err := r.bench.Sample(ctx, r.kernel, r.runs)
 	return t.Seconds, err
-}
-
-// text is the dot as MLIR; packed takes the operand packed and unpacks it, which is
-// index arithmetic of the kernel.
-func (d Dot) text(packed bool) string {
-	left := d.tensor(d.M, d.K)
-	right := d.tensor(d.K, d.N)
-	packedType := d.tensor(d.Pack.Packed()...)
-	types := []string{left, right}
-	operands := []string{"%a", "%b"}
-	var unpack string
-	if packed {
-		k := 0
-		if d.Right {
-			k = 1
-		}
-		unpack = fmt.Sprintf(
-			"  %%e = tensor.empty() : %s\n  %%u = linalg.unpack %s %s into %%e : %s -> %s\n",
-			types[k], operands[k],
-			d.attributes(), packedType, types[k],
-		)
-		types[k] = packedType
-		operands[k] = "%u"
-	}
-	return fmt.Sprintf(
-		"func.func @main(%%a: %s, %%b: %s) -> %[3]s {\n%[4]s  %%d = stablehlo.dot_general %[5]s, %[6]s, contracting_dims = [1] x [0] : (%[7]s, %[8]s) -> %[3]s\n  return %%d : %[3]s\n}\n",
-		types[0], types[1],
-		d.tensor(d.M, d.N), unpack,
-		operands[0], operands[1],
-		left, right,
-	)
-}
-
-// packText packs the operand.
-func (d Dot) packText() string {
-	from := d.tensor(d.Pack.Source...)
-	to := d.tensor(d.Pack.Packed()...)
-	return fmt.Sprintf(`func.func @main(%%x: %[1]s) -> %[2]s {
-  %%z = arith.constant 0.0 : %[3]s
-  %%e = tensor.empty() : %[2]s
-  %%p = linalg.pack %%x padding_value(%%z : %[3]s) %[4]s into %%e : %[1]s -> %[2]s
-  return %%p : %[2]s
-}
-`, from, to, d.DType, d.attributes())
-}
-
-// attributes are those of the pack in MLIR's spelling.
-func (d Dot) attributes() string {
-	perm := ""
-	if d.Pack.OuterDimsPerm != nil {
-		perm = fmt.Sprintf(
-			"outer_dims_perm = %s ",
-			layout.ListText(d.Pack.OuterDimsPerm),
-		)
-	}
-	return fmt.Sprintf(
-		"%sinner_dims_pos = %s inner_tiles = %s", perm,
-		layout.ListText(d.Pack.InnerDimsPos),
-		layout.ListText(d.Pack.InnerTiles),
-	)
-}
-
-// tensor is a type of MLIR, such as tensor<128x256xf32>. The name of an element type
-// of floating point is the same there as here; of others the reader refuses HLO's.
-func (d Dot) tensor(dims ...int64) string {
-	return fmt.Sprintf(
-		"tensor<%sx%s>", layout.ExtentsText(dims), d.DType,
-	)
 }

@@ -82,6 +82,14 @@ type family struct {
 // width is the columns of a panel.
 func (f *family) width() int { return 2 * f.lanes }
 
+// panelWidth is the number of columns of a panel, 0 without kernels.
+func (f *family) panelWidth() int {
+	if f == nil {
+		return 0
+	}
+	return f.width()
+}
+
 var f32, f64, i32, i16 = chooseFamilies(
 	cpu.X86.HasAVX2 && cpu.X86.HasFMA,
 	cpu.X86.HasAVX512F,

@@ -14,6 +14,9 @@ func Vectors() (bits, registers int) { return 0, 0 }
 // scratch is the bytes that a product needs for a slab and panels.
 func (*family) scratch(c Caches, m, n, k int) int { return 0 }
 
+// panelWidth is the number of columns of a panel.
+func (*family) panelWidth() int { return 0 }
+
 // familyOf is the family of T, or nil.
 func familyOf[T Element]() *family { return nil }
 

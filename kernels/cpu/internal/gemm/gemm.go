@@ -70,6 +70,10 @@ const (
 type Product[T Element] struct {
 	C, A, B Matrix[T]
 	M, N, K int
+	// Panels, where it is not 0, is the distance of panels of w = PanelWidth columns of
+	// B, which kernels read as they are: element i, j of B is
+	// Data[j/w·Panels + i·w + j%w]. B's Row is w then, its Col 1, and N a multiple of w.
+	Panels  int
 	Fresh   bool // C holds nothing yet: it begins as zeros.
 	Packing Packing
 	Caches  Caches
@@ -96,6 +100,10 @@ func (c Caches) Filled() Caches {
 	return c
 }
 
+// PanelWidth is the number of columns of the panels of B that kernels read; 0 where
+// there are no kernels for T.
+func PanelWidth[T Element]() int { return familyOf[T]().panelWidth() }
+
 // Multiply computes the product. Nothing is allocated: scratch is x.Scratch()
 // elements that are overwritten. It panics where a matrix is not in its slice.
 func (x Product[T]) Multiply(scratch []T) {
@@ -104,7 +112,7 @@ func (x Product[T]) Multiply(scratch []T) {
 	}
 	// the same product transposed has rows of M elements
 	if x.N == 1 && x.M >= 16 &&
-		x.C.Row == 1 {
+		x.C.Row == 1 && x.Panels == 0 {
 		x.C, x.A, x.B = Matrix[T]{
 			x.C.Data, x.M, 1,
 		},
@@ -216,9 +224,21 @@ func (x Product[T]) check() {
 	if x.C.Col != 1 {
 		panic(fmt.Sprintf("gemm: the columns of the result are %d elements apart, not 1", x.C.Col))
 	}
-	if x.K > 0 {
-		x.A.check("the left operand", x.M, x.K)
+	if x.K <= 0 {
+		return
+	}
+	x.A.check("the left operand", x.M, x.K)
+	if x.Panels == 0 {
 		x.B.check("the right operand", x.K, x.N)
+		return
+	}
+	w := PanelWidth[T]()
+	if w == 0 || x.B.Row != w || x.B.Col != 1 || x.N%w != 0 || x.Panels < 0 ||
+		(x.N/w-1)*x.Panels+x.K*w > len(x.B.Data) {
+		panic(fmt.Sprintf(
+			"gemm: panels of %d×%d, %d elements apart, are not in %d elements",
+			x.K, x.N, x.Panels, len(x.B.Data),
+		))
 	}
 }
 

@@ -276,3 +276,61 @@ func TestNarrow(t *testing.T) {
 		}
 	}
 }
+
+// A product by panels has the bits of the product by the matrix that they hold.
+func TestPanels(t *testing.T) {
+	panels[float32](t)
+	panels[float64](t)
+	panels[int32](t)
+	if PanelWidth[int64]() != 0 {
+		t.Error("int64 has kernels")
+	}
+}
+
+func panels[T Element](t *testing.T) {
+	w := PanelWidth[T]()
+	if w == 0 {
+		t.Skip("no kernels")
+	}
+	r := rand.New(rand.NewPCG(5, 8))
+	for n := range 200 {
+		m, columns, k := 1+r.IntN(90), w*(1+r.IntN(12)), 1+r.IntN(70)
+		if n%20 == 0 {
+			k += 900 // several blocks of terms
+		}
+		x := Product[T]{
+			M: m, N: columns, K: k, Fresh: r.IntN(2) == 0,
+			A: random[T](layouts[r.IntN(len(layouts))], m, k, r),
+			B: random[T](layouts[0], k, columns, r),
+			C: random[T](layouts[0], m, columns, r),
+			// A small cache has several slabs and groups of panels.
+			Caches: Caches{First: 4 << 10, Second: 8 << 10, Third: 64 << 10},
+		}
+		packed := x
+		packed.Panels = w*k + r.IntN(3)*w
+		packed.B = Matrix[T]{Data: make([]T, packed.Panels*(columns/w)), Row: w, Col: 1}
+		for i := range k {
+			for j := range columns {
+				packed.B.Data[j/w*packed.Panels+i*w+j%w] = x.B.Data[i*columns+j]
+			}
+		}
+		packed.C.Data = append([]T{}, x.C.Data...)
+		x.Multiply(make([]T, x.Scratch()))
+		packed.Multiply(make([]T, packed.Scratch()))
+		for at, want := range x.C.Data {
+			if packed.C.Data[at] != want {
+				t.Fatalf("%T %d×%d×%d: element %d is %v, want %v", want, m, columns, k, at, packed.C.Data[at], want)
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("panels that are not in their slice are multiplied")
+		}
+	}()
+	one := make([]T, w)
+	Product[T]{
+		C: Dense(one, w), A: Dense(one, 1), B: Matrix[T]{Data: one[:w-1], Row: w, Col: 1},
+		M: 1, N: w, K: 1, Panels: w,
+	}.Multiply(nil)
+}

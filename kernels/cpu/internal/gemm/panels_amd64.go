@@ -139,6 +139,8 @@ type product struct {
 	blocking
 	a, b, c byteMatrix
 	m, n, k int
+	// The bytes between panels of b, 0 where it is not panels.
+	apart   int
 	flags   int // The argument how of kernels: freshFlag or 0.
 	packing Packing
 	caches  Caches
@@ -148,11 +150,11 @@ type product struct {
 	prefetches [2]prefetch // What the kernels prefetch.
 }
 
-// A prefetch is what is needed soon: columns of cache lines, in each a line
-// every stride bytes. They may end behind an array, where no pointer may point.
+// A prefetch is what is needed soon: columns of cache lines, next bytes apart, in each a
+// line every stride bytes. They may end behind an array, where no pointer may point.
 type prefetch struct {
-	p             uintptr
-	stride, lines int
+	p                   uintptr
+	next, stride, lines int
 	// The columns, and the lines of the first column that are done.
 	columns, doneLines int
 }
@@ -164,7 +166,7 @@ func (x *prefetch) take(turns int) (p uintptr, step, taken int) {
 	p = x.p + uintptr(x.doneLines*x.stride)
 	step = x.stride
 	if x.doneLines += taken; x.doneLines >= x.lines {
-		x.p = x.p + 64
+		x.p += uintptr(x.next)
 		x.doneLines = 0
 		x.columns--
 	}
@@ -185,6 +187,7 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 		n:        x.N,
 		k:        x.K,
 		packing:  x.Packing,
+		apart:    x.Panels * f.bytes,
 	}
 	p.slab = byteMatrix{
 		unsafe.Pointer(unsafe.SliceData(scratch)),
@@ -197,6 +200,8 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 		f.bytes,
 	}
 	switch {
+	case p.apart != 0:
+		p.slabs(x.Fresh)
 	case p.usesGemv():
 		p.clear(x.Fresh)
 		p.runGemv()
@@ -259,7 +264,7 @@ func (p *product) block(i, j, t int) {
 		}
 		if i == 0 {
 			p.packPanels(
-				panel, p.b.at(t, j), terms, columns,
+				panel, p.right(t, j), terms, columns,
 			)
 		}
 		p.prefetches[0] = p.nextPanels(
@@ -272,7 +277,7 @@ func (p *product) block(i, j, t int) {
 				)
 			}
 			width := min(p.width(), columns-k)
-			from := p.b.at(t, j+k)
+			from := p.right(t, j+k)
 			if p.packsPanel(from, width) {
 				from = panel
 			}
@@ -289,6 +294,16 @@ func (p *product) panel() int {
 	return p.terms * p.panels.row
 }
 
+// right is b from row t and column j on, where a panel begins.
+func (p *product) right(t, j int) byteMatrix {
+	from := p.b
+	if p.apart == 0 {
+		return from.at(t, j)
+	}
+	from.p = unsafe.Add(from.p, t*from.row+j/p.width()*p.apart)
+	return from
+}
+
 // nextSlab is the prefetch of what follows the slab at i, t.
 func (p *product) nextSlab(i, t int) prefetch {
 	if i += p.rows; i >= p.m {
@@ -300,11 +315,11 @@ func (p *product) nextSlab(i, t int) prefetch {
 		return prefetch{}
 	}
 	return prefetch{
-		uintptr(p.a.at(i, t).p),
-		p.a.row,
-		min(p.rows, p.m-i),
-		min(p.terms, p.k-t) * p.bytes / 64,
-		0,
+		p:       uintptr(p.a.at(i, t).p),
+		next:    64,
+		stride:  p.a.row,
+		lines:   min(p.rows, p.m-i),
+		columns: min(p.terms, p.k-t) * p.bytes / 64,
 	}
 }
 
@@ -319,20 +334,33 @@ func (p *product) nextPanels(i, j, t, begin, end, n int) prefetch {
 		j = begin
 		t = t + p.terms
 	}
-	from := p.b.at(t, j)
+	from := p.right(t, j)
 	if i > 0 &&
 		p.packsPanel(from, p.width()) {
 		return prefetch{
-			uintptr(p.panels.p) + uintptr(n*p.panel()),
-			64, panelGroup * p.panel() / 64, 1,
-			0,
+			p:       uintptr(p.panels.p) + uintptr(n*p.panel()),
+			next:    64,
+			stride:  64,
+			lines:   panelGroup * p.panel() / 64,
+			columns: 1,
+		}
+	}
+	columns := min(panelGroup*p.width(), end-j)
+	if p.apart != 0 {
+		return prefetch{
+			p:       uintptr(from.p),
+			next:    p.apart,
+			stride:  64,
+			lines:   min(p.terms, p.k-t) * from.row / 64,
+			columns: columns / p.width(),
 		}
 	}
 	return prefetch{
-		uintptr(from.p), from.row,
-		min(p.terms, p.k-t),
-		min(panelGroup*p.width(), end-j) * p.bytes / 64,
-		0,
+		p:       uintptr(from.p),
+		next:    64,
+		stride:  from.row,
+		lines:   min(p.terms, p.k-t),
+		columns: columns * p.bytes / 64,
 	}
 }
 
@@ -387,6 +415,9 @@ const (
 
 // packPanels packs panels of some rows and columns of b.
 func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
+	if p.apart != 0 {
+		return // they are panels already
+	}
 	line := 64 / p.bytes
 	if columns == panelGroup*line && line == p.width() &&
 		p.packsPanel(from, columns) && from.col == p.bytes {
@@ -414,6 +445,9 @@ func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 
 // packsPanel reports whether a number of columns of b at from are packed.
 func (p *product) packsPanel(from byteMatrix, columns int) bool {
+	if p.apart != 0 {
+		return false
+	}
 	if from.col != p.bytes ||
 		columns < p.width() ||
 		from.row == p.panels.row || p.packing != Suitable {
