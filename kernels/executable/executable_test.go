@@ -25,9 +25,10 @@ func counting(t *testing.T, c *hlo.Computation) []kernels.Buffer {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for n := range s.Elements() {
-				if s.DType.IsFloat() {
-					b.SetFloat(n, float64(n+1))
+			parts := b.Parts()
+			for n := range parts.Shape.Elements() {
+				if parts.Shape.DType.IsFloat() {
+					parts.SetFloat(n, float64(n+1))
 				} else {
 					b.SetInt(n, n+1)
 				}
