@@ -302,8 +302,10 @@ func operandMatrices[T portable.Number](
 	b *block, op symtile.Op, k int, c *accumulator,
 	contract []int64, parts ...[]int64,
 ) *matrixOperand {
-	if x := b.l.copies.panels[panelKey{op.Args[k], op.Instr}]; x != nil && k == 1 {
-		return b.panelMatrices(x, c)
+	key := panelKey{op.Args[k], op.Instr}
+	panels := b.l.copies.panels[key]
+	if panels != nil && k == 1 {
+		return b.panelMatrices(panels, c)
 	}
 	source := b.l.p.Ops[op.Args[k]]
 	from := materialized(b, op, k)
@@ -343,10 +345,18 @@ func (b *block) panelMatrices(x *panelView, c *accumulator) *matrixOperand {
 	c.args = append(c.args, v)
 	width := dims[3].size
 	return &matrixOperand{
-		v:       v,
-		extents: [3]int64{dims[0].size, dims[1].size, dims[2].size * width},
-		strides: [3]int64{dims[0].at, width, 1},
-		panels:  max(dims[2].at, width),
+		v: v,
+		extents: [3]int64{
+			dims[0].size,
+			dims[1].size,
+			dims[2].size * width,
+		},
+		strides: [3]int64{
+			dims[0].at,
+			width,
+			1,
+		},
+		panels: max(dims[2].at, width),
 	}
 }
 

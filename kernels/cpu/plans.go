@@ -3,6 +3,7 @@ package cpu
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"iter"
 	"math"
@@ -305,12 +306,17 @@ func (s *search) tilings() iter.Seq[symtile.Tiling] {
 	}
 	return func(yield func(symtile.Tiling) bool) {
 		met := map[string]bool{}
+		var text []byte
 		for t := range all {
 			alike := slices.Clone(t)
 			for _, j := range s.joined.joins {
 				alike[j[0]] = alike[j[1]]
 			}
-			key := fmt.Sprint(alike)
+			text = text[:0]
+			for _, size := range alike {
+				text = binary.AppendVarint(text, size)
+			}
+			key := string(text)
 			if !slices.Equal(t, alike) && !yield(t) {
 				return
 			}
@@ -368,8 +374,12 @@ func walkable(p *symtile.Program) *symtile.Space {
 // terms, the panels and the batch.
 func (b *Backend) Pack(f *hlo.Computation, parameter int) (p packing.Pack, ok bool) {
 	x := f.Params[parameter]
-	plain := x.Shape.Equal(hlo.Shape{DType: x.Shape.DType, Dims: x.Shape.Dims})
-	if panelWidth(x.Shape.DType) == 0 || !plain {
+	rowMajor := hlo.Shape{
+		DType: x.Shape.DType,
+		Dims:  x.Shape.Dims,
+	}
+	if panelWidth(x.Shape.DType) == 0 ||
+		!x.Shape.Equal(rowMajor) {
 		return p, false
 	}
 	all := f.Users()
@@ -378,13 +388,19 @@ func (b *Backend) Pack(f *hlo.Computation, parameter int) (p packing.Pack, ok bo
 		dims[d] = int64(d)
 	}
 	read := x
-	for len(all[read]) == 1 && all[read][0].Op == hlo.OpTranspose && read != f.Root {
-		read = all[read][0]
-		dims = selected(dims, read.Attrs.Dimensions)
+	for len(all[read]) == 1 && read != f.Root {
+		user := all[read][0]
+		if user.Op != hlo.OpTranspose {
+			break
+		}
+		read = user
+		dims = selected(dims, user.Attrs.Dimensions)
 	}
 	for n, i := range all[read] {
 		next, is := panelsFor(i, read, x.Shape, dims)
-		if !is || n > 0 && !slices.Equal(next.OuterDimsPerm, p.OuterDimsPerm) {
+		same := n == 0 ||
+			slices.Equal(next.OuterDimsPerm, p.OuterDimsPerm)
+		if !is || !same {
 			return p, false
 		}
 		p = next
@@ -397,16 +413,23 @@ func (b *Backend) Pack(f *hlo.Computation, parameter int) (p packing.Pack, ok bo
 func panelsFor(i, read *hlo.Instr, array hlo.Shape, dims []int64) (p packing.Pack, ok bool) {
 	a := i.Attrs
 	rest := remainingDims(len(dims), a.RHSBatch, a.RHSContract)
-	if i.Op != hlo.OpDot || i.Operands[0] == read || len(a.RHSContract) != 1 || len(rest) != 1 {
+	if i.Op != hlo.OpDot ||
+		i.Operands[0] == read ||
+		len(a.RHSContract) != 1 ||
+		len(rest) != 1 {
 		return p, false
 	}
-	width, columns := panelWidth(array.DType), dims[rest[0]]
+	width := panelWidth(array.DType)
+	columns := dims[rest[0]]
 	p = packing.Pack{
 		Source:       array.Dims,
 		InnerDimsPos: []int{int(columns)},
 		InnerTiles:   []int64{width},
 	}
-	for _, d := range selected(dims, slices.Concat(a.RHSBatch, rest, a.RHSContract)) {
+	outer := slices.Concat(
+		a.RHSBatch, rest, a.RHSContract,
+	)
+	for _, d := range selected(dims, outer) {
 		p.OuterDimsPerm = append(p.OuterDimsPerm, int(d))
 	}
 	return p, array.Dims[columns]%width == 0

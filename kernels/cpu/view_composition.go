@@ -588,8 +588,11 @@ func (l *lowering) panelsOf(op symtile.Op, k int) *panelView {
 	d := op.Instr.Operands[1].Shape.DType
 	width := panelWidth(d)
 	arg := l.p.Ops[op.Args[1]]
-	if width == 0 || arg.Code == hlo.OpParameter || len(arg.Tile) > maxRank ||
-		portable.ClassOf(op.Instr.Operands[0].Shape.DType) != portable.ClassOf(d) {
+	left := op.Instr.Operands[0].Shape.DType
+	if width == 0 ||
+		arg.Code == hlo.OpParameter ||
+		len(arg.Tile) > maxRank ||
+		portable.ClassOf(left) != portable.ClassOf(d) {
 		return nil
 	}
 	a := op.Instr.Attrs
@@ -605,11 +608,14 @@ func (l *lowering) panelsOf(op symtile.Op, k int) *panelView {
 		step *= sizes[d]
 	}
 	r := &composition{}
-	if !l.compose(newComposedView(op.Args[1], sizes, to), r) || len(r.views) != 1 {
+	view := newComposedView(op.Args[1], sizes, to)
+	if !l.compose(view, r) || len(r.views) != 1 {
 		return nil
 	}
 	x := &panelView{r.views[0]}
-	if !x.isPanels(l, width, product(sizes, a.RHSContract), product(sizes, a.RHSBatch)) {
+	terms := product(sizes, a.RHSContract)
+	batch := product(sizes, a.RHSBatch)
+	if !x.isPanels(l, width, terms, batch) {
 		return nil
 	}
 	return x
@@ -642,7 +648,9 @@ func product(sizes, dims []int64) int64 {
 // into the order of panels and reports whether they are panels of a width.
 func (x *panelView) isPanels(l *lowering, width, terms, batch int64) bool {
 	source := l.p.Ops[x.view.source]
-	if source.Code != hlo.OpParameter || source.Tile.Masked() || x.view.start != 0 {
+	if source.Code != hlo.OpParameter ||
+		source.Tile.Masked() ||
+		x.view.start != 0 {
 		return false
 	}
 	columns := l.elements(x.view.source) / terms / batch
@@ -650,10 +658,24 @@ func (x *panelView) isPanels(l *lowering, width, terms, batch int64) bool {
 		return false
 	}
 	parts := [4]composedDim{
-		{size: batch, to: terms * columns},
-		{size: terms, to: columns, at: width},
-		{size: columns / width, to: width},
-		{size: width, to: 1, at: 1},
+		{
+			size: batch,
+			to:   terms * columns,
+		},
+		{
+			size: terms,
+			to:   columns,
+			at:   width,
+		},
+		{
+			size: columns / width,
+			to:   width,
+		},
+		{
+			size: width,
+			to:   1,
+			at:   1,
+		},
 	}
 	for _, d := range x.view.dims {
 		if d.size == 1 {
@@ -662,7 +684,11 @@ func (x *panelView) isPanels(l *lowering, width, terms, batch int64) bool {
 		k := slices.IndexFunc(parts[:], func(p composedDim) bool {
 			return p.to == d.to && p.size == d.size
 		})
-		if k < 0 || parts[k].at != 0 && parts[k].at != d.at {
+		if k < 0 {
+			return false
+		}
+		want := parts[k].at
+		if want != 0 && want != d.at {
 			return false
 		}
 		parts[k].at = d.at
@@ -675,7 +701,9 @@ func (x *panelView) isPanels(l *lowering, width, terms, batch int64) bool {
 	x.view.dims = parts[:]
 	// The tile may be used where it is in its array, or be loaded.
 	memory := l.arrayStrides(source)
-	return memory == nil || x.in(source.Tile.Sizes(), memory) != nil
+	sizes := source.Tile.Sizes()
+	return memory == nil ||
+		x.in(sizes, memory) != nil
 }
 
 // in is the dimensions of the view with the strides that the source has, nil where these
@@ -683,11 +711,15 @@ func (x *panelView) isPanels(l *lowering, width, terms, batch int64) bool {
 func (x *panelView) in(sizes, strides []int64) []composedDim {
 	t := x.view
 	t.dims = slices.Clone(t.dims)
-	if !t.composeWith(sizes, strides, 0) || len(t.dims) != len(x.view.dims) {
+	if !t.composeWith(sizes, strides, 0) ||
+		len(t.dims) != len(x.view.dims) {
 		return nil
 	}
-	width := t.dims[3].size
-	if t.dims[3].at != 1 || t.dims[1].size > 1 && t.dims[1].at != width {
+	terms, inner := t.dims[1], t.dims[3]
+	switch {
+	case inner.at != 1:
+		return nil
+	case terms.size > 1 && terms.at != inner.size:
 		return nil
 	}
 	return t.dims

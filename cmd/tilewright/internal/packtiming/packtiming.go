@@ -35,11 +35,22 @@ type Result struct {
 func (r Result) Of(s Subject, id kernels.Identity) cache.Packing {
 	print := s.Fusion.Fingerprint()
 	return cache.Packing{
-		Device: id.Device, Backend: id.Backend, Code: id.Revision,
-		Fusion: hex.EncodeToString(print[:]), Parameter: s.Parameter, Pack: s.Pack.String(),
-		InPlacePlan: r.InPlacePlan.String(), PackedPlan: r.PackedPlan.String(),
-		InPlace: r.InPlace, Packed: r.Packed, Packing: r.Packing,
-		Ratio: [3]float64{r.Ratio.Median, r.Ratio.Lo, r.Ratio.Hi},
+		Device:      id.Device,
+		Backend:     id.Backend,
+		Code:        id.Revision,
+		Fusion:      hex.EncodeToString(print[:]),
+		Parameter:   s.Parameter,
+		Pack:        s.Pack.String(),
+		InPlacePlan: r.InPlacePlan.String(),
+		PackedPlan:  r.PackedPlan.String(),
+		InPlace:     r.InPlace,
+		Packed:      r.Packed,
+		Packing:     r.Packing,
+		Ratio: [3]float64{
+			r.Ratio.Median,
+			r.Ratio.Lo,
+			r.Ratio.Hi,
+		},
 		Pairs: r.Pairs,
 	}
 }
@@ -67,7 +78,7 @@ func Measure(
 		return r, err
 	}
 	defer inPlace.kernel.Close()
-	packed, err := fasterRunner(ctx, b, s.packed(), plan)
+	packed, err := fasterRunner(ctx, b, s.Packed(), plan)
 	if err != nil {
 		return r, err
 	}
@@ -96,7 +107,10 @@ func Measure(
 func inTurns(ctx context.Context, all []*runner, span time.Duration) ([][]float64, error) {
 	times := make([][]float64, len(all))
 	end := time.Now().Add(span)
-	for turn := 0; turn < minPairs || time.Now().Before(end); turn++ {
+	for turn := 0; ; turn++ {
+		if turn >= minPairs && time.Now().After(end) {
+			return times, nil
+		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -109,7 +123,6 @@ func inTurns(ctx context.Context, all []*runner, span time.Duration) ([][]float6
 			times[k] = append(times[k], seconds)
 		}
 	}
-	return times, nil
 }
 
 // fasterRunner is the faster one of the default plan and another one, which may be nil or
@@ -121,6 +134,9 @@ func fasterRunner(
 	if err != nil || plan == nil {
 		return first, err
 	}
+	// The plan is one of the fusion that reads the operand as it is: its tiles may not
+	// be legal where the operand is packed, since a tile is whole rows of a panel or a
+	// part of one.
 	second, err := newRunner(ctx, b, f, plan)
 	if err != nil {
 		return first, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/layout"
 )
@@ -16,9 +17,9 @@ type Subject struct {
 	Pack layout.Pack
 }
 
-// packed is the fusion that takes the parameter packed and unpacks it, which is index
+// Packed is the fusion that takes the parameter packed and unpacks it, which is index
 // arithmetic of its kernel. Instructions and parameters keep their names.
-func (s Subject) packed() *hlo.Computation {
+func (s Subject) Packed() *hlo.Computation {
 	f := s.Fusion
 	made := make(map[*hlo.Instr]*hlo.Instr, len(f.Instrs))
 	c := &hlo.Computation{Name: f.Name, Params: slices.Clone(f.Params)}
@@ -28,13 +29,15 @@ func (s Subject) packed() *hlo.Computation {
 		for k, o := range i.Operands {
 			clone.Operands[k] = made[o]
 		}
+		// The readers of the parameter read what is unpacked.
 		made[i] = &clone
 		c.Instrs = append(c.Instrs, &clone)
 		if i.Op == hlo.OpParameter {
 			c.Params[i.Attrs.Param] = &clone
 		}
 		if i == f.Params[s.Parameter] {
-			clone.Shape = hlo.Shape{DType: i.Shape.DType, Dims: s.Pack.Packed()}
+			clone.Shape.Dims = s.Pack.Packed()
+			clone.Shape.Layout = hlo.Layout{}
 			unpack := s.Pack
 			unpack.Unpack = true
 			made[i] = steps(c, &clone, unpack.Steps())
@@ -44,16 +47,38 @@ func (s Subject) packed() *hlo.Computation {
 	return c
 }
 
+// Move is an array of the parameter packed, with zeros as padding.
+func (s Subject) Move(x kernels.Buffer) kernels.Buffer {
+	shape := hlo.Shape{
+		DType: x.Shape.DType,
+		Dims:  s.Pack.Packed(),
+	}
+	data := s.Pack.Steps().Move(x.Data, shape.DType.Size(), nil)
+	return kernels.Buffer{Shape: shape, Data: kernels.Aligned(data)}
+}
+
 // packing is the computation that packs the parameter, with zeros as padding.
 func (s Subject) packing() *hlo.Computation {
 	x := *s.Fusion.Params[s.Parameter]
 	x.Attrs.Param = 0
-	c := &hlo.Computation{Name: "pack", Params: []*hlo.Instr{&x}, Instrs: []*hlo.Instr{&x}}
-	c.Root = steps(c, &x, s.Pack.Steps())
-	if c.Root == &x { // a pack of whole rows moves nothing
-		copied := &hlo.Instr{Name: "copied", Op: hlo.OpCopy, Shape: x.Shape, Operands: c.Instrs[:1:1]}
-		c.Instrs, c.Root = append(c.Instrs, copied), copied
+	only := []*hlo.Instr{&x}
+	c := &hlo.Computation{
+		Name:   "pack",
+		Params: only,
+		Instrs: only,
 	}
+	c.Root = steps(c, &x, s.Pack.Steps())
+	if c.Root != &x {
+		return c
+	}
+	// A pack that moves nothing is a copy.
+	c.Root = &hlo.Instr{
+		Name:     x.Name + ".copy",
+		Op:       hlo.OpCopy,
+		Shape:    x.Shape,
+		Operands: only[:1:1],
+	}
+	c.Instrs = append(c.Instrs, c.Root)
 	return c
 }
 
@@ -62,30 +87,15 @@ func steps(c *hlo.Computation, x *hlo.Instr, all layout.Steps) *hlo.Instr {
 	for n, s := range all {
 		i := &hlo.Instr{
 			Name:     fmt.Sprintf("%s.%s.%d", x.Name, s.Kind, n),
-			Shape:    hlo.Shape{DType: x.Shape.DType, Dims: s.To},
+			Shape:    x.Shape,
 			Operands: []*hlo.Instr{x},
 		}
-		switch s.Kind {
-		case layout.Pad:
-			i.Op = hlo.OpPad
+		i.Shape.Dims = s.To
+		describe(i, s)
+		if s.Kind == layout.Pad {
 			zero := zeroOf(x)
 			c.Instrs = append(c.Instrs, zero)
 			i.Operands = append(i.Operands, zero)
-			for d, to := range s.To {
-				i.Attrs.Padding = append(i.Attrs.Padding, hlo.PadDim{High: to - s.From[d]})
-			}
-		case layout.Reshape:
-			i.Op = hlo.OpReshape
-		case layout.Transpose:
-			i.Op = hlo.OpTranspose
-			for _, d := range s.Perm {
-				i.Attrs.Dimensions = append(i.Attrs.Dimensions, int64(d))
-			}
-		case layout.Slice:
-			i.Op = hlo.OpSlice
-			for _, to := range s.To {
-				i.Attrs.Slice = append(i.Attrs.Slice, hlo.SliceDim{Limit: to, Stride: 1})
-			}
 		}
 		c.Instrs = append(c.Instrs, i)
 		x = i
@@ -93,14 +103,51 @@ func steps(c *hlo.Computation, x *hlo.Instr, all layout.Steps) *hlo.Instr {
 	return x
 }
 
+// describe sets the operation of a step and its attributes, as HLO has them.
+func describe(i *hlo.Instr, s layout.Step) {
+	switch s.Kind {
+	case layout.Pad:
+		// Padding is after the elements only.
+		i.Op = hlo.OpPad
+		for d, to := range s.To {
+			more := hlo.PadDim{High: to - s.From[d]}
+			i.Attrs.Padding = append(i.Attrs.Padding, more)
+		}
+	case layout.Reshape:
+		i.Op = hlo.OpReshape
+	case layout.Transpose:
+		// HLO and tensor.pack number dimensions alike: dimension d of the operand
+		// becomes dimension k of the result.
+		i.Op = hlo.OpTranspose
+		for _, d := range s.Perm {
+			dims := append(i.Attrs.Dimensions, int64(d))
+			i.Attrs.Dimensions = dims
+		}
+	case layout.Slice:
+		// What is left out is the padding, behind the elements.
+		i.Op = hlo.OpSlice
+		for _, to := range s.To {
+			kept := hlo.SliceDim{Limit: to, Stride: 1}
+			i.Attrs.Slice = append(i.Attrs.Slice, kept)
+		}
+	}
+}
+
 // zeroOf is a constant 0 of the type of x.
 func zeroOf(x *hlo.Instr) *hlo.Instr {
 	shape := hlo.Shape{DType: x.Shape.DType}
-	value := &hlo.Literal{Shape: shape, Ints: []int64{0}}
+	value := &hlo.Literal{Shape: shape}
 	if shape.DType.IsFloat() {
-		value = &hlo.Literal{Shape: shape, Floats: []float64{0}}
+		value.Floats = []float64{0}
+	} else {
+		value.Ints = []int64{0}
 	}
-	return &hlo.Instr{Name: x.Name + ".zero", Op: hlo.OpConstant, Shape: shape, Literal: value}
+	return &hlo.Instr{
+		Name:    x.Name + ".zero",
+		Op:      hlo.OpConstant,
+		Shape:   shape,
+		Literal: value,
+	}
 }
 
 // A Dot is a product of matrices, [M, K] and [K, N], of which one operand may be packed.

@@ -22,6 +22,9 @@ func (w *Weights) Add(m *hlo.Module) {
 	if w.of == nil {
 		w.of = map[[32]byte]map[int]bool{}
 	}
+	// Computations are in the order of their text, callees first, and no value of one
+	// is read by another: what is known of an instruction is known of its readers'
+	// operands.
 	constant := map[*hlo.Instr]bool{}
 	for _, c := range m.Computations {
 		for _, i := range c.Instrs {
@@ -53,12 +56,24 @@ func (w *Weights) isConstant(m *hlo.Module, i *hlo.Instr, constant map[*hlo.Inst
 	case hlo.OpConstant:
 		return true
 	case hlo.OpParameter:
-		return w.Named != nil && slices.Contains(m.Entry.Params, i) &&
-			(w.Named.MatchString(i.Name) || w.Named.MatchString(i.Source().Op))
-	case hlo.OpReshape, hlo.OpTranspose, hlo.OpConvert, hlo.OpCopy, hlo.OpBitcast, hlo.OpSlice:
+		// Parameters of other computations are what their callers pass.
+		return slices.Contains(m.Entry.Params, i) && w.names(i)
+	case hlo.OpReshape, hlo.OpTranspose,
+		hlo.OpConvert, hlo.OpCopy,
+		hlo.OpBitcast, hlo.OpSlice:
+		// What only moves or converts a weight is packed instead of it: the caller
+		// keeps that, not the weight.
 		return constant[i.Operands[0]]
 	}
 	return false
+}
+
+// names reports whether Named matches the name of a parameter, or what the framework
+// calls it.
+func (w *Weights) names(i *hlo.Instr) bool {
+	return w.Named != nil &&
+		(w.Named.MatchString(i.Name) ||
+			w.Named.MatchString(i.Source().Op))
 }
 
 // Of are the parameters of a fusion that are weights, in order.
