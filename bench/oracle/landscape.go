@@ -98,7 +98,8 @@ func (o *oracle) takes(k, n int) bool {
 }
 
 // add compiles a plan and finds out how many of its runs make a sample. A plan that is
-// refused is left out.
+// refused is left out. Nothing is verified here: tests of the backend do that for the whole
+// corpus.
 func (l *landscape) add(
 	ctx context.Context, b *cpu.Backend, r cost.Ranked,
 ) error {
@@ -137,7 +138,8 @@ func (l *landscape) addTuned(
 	return l.add(ctx, b, cost.Ranked{Plan: plan})
 }
 
-// close releases the kernels.
+// close releases the kernels, tuned or offered; an error would change nothing about what was
+// measured.
 func (l *landscape) close() {
 	for _, k := range l.kernels {
 		k.Close()
