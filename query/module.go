@@ -11,8 +11,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/tilewright/tilewright/kernels/cpu"
-	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/hloproto"
 	"github.com/tilewright/tilewright/symtile/partition"
@@ -130,7 +128,10 @@ func Partitioned(ctx context.Context, m *hlo.Module) (*partition.Result, error) 
 // notComputed is the reason why an operation stays out of fusions: the reference,
 // with which every kernel is compared, or the default backend does not compute it.
 func notComputed(i *hlo.Instr) string {
-	return cmp.Or(reference.NotComputed(i.Op), cpu.NotComputed(i.Op))
+	if !i.Op.Elementwise() {
+		return "" // those that are not tiled have reasons of their own
+	}
+	return cmp.Or(i.Op.Not(hlo.Reference), i.Op.Not(hlo.CPU))
 }
 
 // An Outside is an instruction of an unfused module that is in no fusion.

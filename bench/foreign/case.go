@@ -183,6 +183,7 @@ func (c *foreignCase) run(p *sim.Program) (*outcome, error) {
 // fill gives an array its contents; results start as bytes that look like NaNs and
 // count as never written.
 func (c *foreignCase) fill(m *sim.Machine, a array, at map[string]uint64) error {
+	// An array without any of these is scratch memory.
 	addr := at[a.Name]
 	switch {
 	case a.Input != "":

@@ -48,6 +48,7 @@ func run(args []string, out io.Writer) error {
 	seed := flags.Uint64("seed", 1, "of the sample and of the random plans")
 	only := flags.String("only", "", "judge kernels whose name (program, architecture, plan) contains this")
 	file := flags.String("json", "out/judge-gpu.jsonl", "the file for a line of each kernel")
+	triton := flags.String("beside", "", "compare with the kernels of Triton in this folder, and judge nothing")
 	workers := flags.Int("workers", 2, "assemblers that run at the same time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -64,6 +65,9 @@ func run(args []string, out io.Writer) error {
 	}
 	if j.tools, err = findTools(*venv); err != nil {
 		return err
+	}
+	if *triton != "" {
+		return beside(j.tools, *triton, out)
 	}
 	if j.folder, err = os.MkdirTemp("", "judge-gpu"); err != nil {
 		return err

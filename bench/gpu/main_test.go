@@ -1,9 +1,37 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
 )
+
+// beside.txt, which a command writes, has a line of each row of beside.json.
+func TestBesideTable(t *testing.T) {
+	var rows []comparison
+	if err := json.Unmarshal(besideRows, &rows); err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile("beside.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if _, err := kernels.ParsePlan(r.Plan); err != nil && r.Plan != "" {
+			t.Errorf("%s: %v", r.Name, err)
+		}
+		found := false
+		for line := range strings.Lines(string(table)) {
+			found = found || strings.HasPrefix(line, r.Name+"  ") && strings.Contains(line, " "+r.Arch+" ")
+		}
+		if !found {
+			t.Errorf("beside.txt has no line of %s for %s: make judge-triton", r.Name, r.Arch)
+		}
+	}
+}
 
 // known.txt is read, and its shares are those of this command.
 func TestKnown(t *testing.T) {

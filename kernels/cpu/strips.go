@@ -18,14 +18,6 @@ import (
 // function, in registers. A strip function is a loop over vectors of the chain of
 // all operations of its run.
 
-// notComputed gives the reason for each elementwise operation that has no code on the CPU,
-// whatever the types; a test asks for a reason or for code.
-var notComputed = map[hlo.Opcode]string{}
-
-// NotComputed is the reason that the elementwise operation op is not computed on the CPU,
-// whatever its types; "" where some types are, or op is not elementwise.
-func NotComputed(op hlo.Opcode) string { return notComputed[op] }
-
 // lowerElementwise lowers an elementwise op to an instruction that computes
 // strips.
 func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
@@ -40,10 +32,6 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	i.outs = []*value{v}
 	i.pointwise = &pointwiseOp{op.Instr, v, i.stripArgs}
 	i.strip = elementwiseStrip[T](op.Instr, v, i.stripArgs)
-	if reason := notComputed[op.Code]; reason != "" {
-		b.l.refuse(op, "the CPU backend does not compute it: %s", reason)
-		return
-	}
 	if i.strip == nil {
 		b.l.refuse(
 			op, "the CPU backend does not compute this operation on %s",

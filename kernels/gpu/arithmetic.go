@@ -146,23 +146,12 @@ func notNegative(p *symtile.Program, n int) bool {
 	return false
 }
 
-// notComputed gives the reason for each elementwise operation that has no code on GPUs,
-// whatever the types; a test asks for a reason or for code.
-var notComputed = map[hlo.Opcode]string{}
-
-// NotComputed is the reason that the elementwise operation op is not computed on a GPU,
-// whatever its types; "" where some types are, or op is not elementwise.
-func NotComputed(op hlo.Opcode) string { return notComputed[op] }
-
 // scalar computes code on elements x of type from; the result has type d and is
 // rounded or wrapped to it.
 func (e *emitter) scalar(
 	code hlo.Opcode, in *hlo.Instr,
 	d, from hlo.DType, x []operand,
 ) operand {
-	if reason := notComputed[code]; reason != "" {
-		e.refuse(in, "%s is not computed on a GPU: %s", code, reason)
-	}
 	if d.IsComplex() || from.IsComplex() {
 		e.refuse(in, "%s of %s is not computed on a GPU", code, from)
 	}
