@@ -19,7 +19,8 @@ import (
 	"github.com/tilewright/tilewright/tuner"
 )
 
-// corpus are the fusions of testdata/hlo.
+// corpus are the fusions of testdata/hlo: products, convolutions, norms, attention,
+// embeddings and moves, each as XLA has fused it.
 func corpus() (all []*hlo.Computation, err error) {
 	files, err := filepath.Glob("testdata/hlo/*.hlo")
 	for _, file := range files {
@@ -42,6 +43,7 @@ func ofCorpus() error {
 	if err != nil {
 		return err
 	}
+	// A compiler has parsed its fusions.
 	fingerprint := func(c *hlo.Computation) error {
 		c.Fingerprint()
 		return nil
@@ -56,6 +58,7 @@ func ofCorpus() error {
 	}
 	defer s.Close()
 	b := cpu.New()
+	// From the parsed fusion to a plan: analysis, the cheapest plan, its price.
 	predicted := func(c *hlo.Computation) error {
 		_, err := s.Answer(context.Background(), c, b)
 		if tuner.IsUnanswered(err) {
@@ -66,7 +69,8 @@ func ofCorpus() error {
 	return slowest(row{what: "Go: predicted plan, from a parsed fusion, p90", goal: "1 ms"}, all, 20, predicted)
 }
 
-// emptySnapshot is one without records: every answer is predicted.
+// emptySnapshot is one without records: every answer is predicted. Its file is removed
+// while it is mapped.
 func emptySnapshot() (tuner.Snapshot, error) {
 	folder, err := os.MkdirTemp("", "lookup")
 	if err != nil {
@@ -82,7 +86,8 @@ func emptySnapshot() (tuner.Snapshot, error) {
 }
 
 // slowest prints the time of the fusion that nine tenths of the others are faster than:
-// of the least and of the median of so many calls for each.
+// of the least and of the median of so many calls for each. The least is nearest to what
+// the code takes where other programs have the processor in turns.
 func slowest(r row, all []*hlo.Computation, calls int, f func(*hlo.Computation) error) error {
 	var least, median []float64
 	for _, c := range all {
@@ -107,7 +112,9 @@ func slowest(r row, all []*hlo.Computation, calls int, f func(*hlo.Computation) 
 	return nil
 }
 
-// served measures hits that a server gives over a Unix socket, one after the other.
+// served measures hits that a server gives over a Unix socket, one after the other: the
+// time of a round trip, which is that of a compiler that waits for its plan. Of a database
+// the first question for each key is a transaction, and the others are remembered.
 func served(path, what string, keys []cache.Key, n int) error {
 	d := query.Device{Identity: kernels.Identity{Device: device, Backend: backend, Revision: codegen}}
 	store, err := query.Open(path, d)
@@ -120,6 +127,8 @@ func served(path, what string, keys []cache.Key, n int) error {
 		return err
 	}
 	defer here.Close()
+	// The server is in this process: a response is a switch of goroutines away, and
+	// one of another process a switch of processes.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -159,7 +168,9 @@ type client struct {
 	err  error
 }
 
-// hit asks for a key and waits for the answer.
+// hit asks for a key and waits for the answer. The request is written as a compiler in
+// another language would, and the answer is not decoded: what a client does with it is
+// its own.
 func (c *client) hit(k int) {
 	key := &c.keys[k%len(c.keys)]
 	_, err := fmt.Fprintf(c.out, `{"id":1,"op":"get","fingerprint":"%x"}`+"\n", key.Fusion[:])

@@ -36,8 +36,8 @@ Extents that a module leaves open (?) are given by -shape, and tuned for each of
 
 Fusions that are alike are tuned once, those first that take most of the model's time: executions times
 the default plan's time. -weights takes a profile for that: lines NAME,TIME of fusions or instructions.
-A fusion that has a winner already is left alone unless -force or -improve. Without -run-budget a fusion is
-visited again when others have been raced for 30 s, so that one state of the machine is not taken for the truth.
+A fusion that has a winner already is left alone unless -force or -improve. A fusion is visited
+again when others have been raced for 30 s, so that one state of the machine is not taken for the truth.
 
 -run-budget is the wall time of the whole run, reading included. Every fusion is compiled, checked and timed
 by its default plan first; the rest of the time goes where another second is expected to gain most, to no
