@@ -170,7 +170,7 @@ func (j *judge) kernel(k *kernel, worker int) error {
 		if err != nil {
 			return err
 		}
-		v.Loops = loops(text)
+		v.Loops, v.Body = loops(text), bodyOf(text)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -188,12 +188,13 @@ func line(v *verdict) any {
 		Launched                  any
 		Assemblies                []assembly
 		Loops                     []loop
+		Body                      body
 		Findings                  []finding
 	}{
 		k.program.name, k.target.arch, k.plan.String(),
 		golden.Hash(k.PTX), k.isDefault,
 		k.Estimated, k.Launched,
-		v.Assemblies, v.Loops, v.findings(),
+		v.Assemblies, v.Loops, v.Body, v.findings(),
 	}
 }
 
@@ -290,6 +291,9 @@ const fewKernels = 100
 func promises() []string {
 	all := []string{"assembles", "warnings", "stack", "spills"}
 	for _, l := range loopLimits {
+		all = append(all, l.promise)
+	}
+	for _, l := range bodyLimits {
 		all = append(all, l.promise)
 	}
 	return all

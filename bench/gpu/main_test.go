@@ -56,3 +56,20 @@ func TestKnown(t *testing.T) {
 		t.Error("a share below the one that is tolerated is excused")
 	}
 }
+
+// The instructions of a whole kernel are counted by class, from what nvdisasm prints.
+func TestBody(t *testing.T) {
+	lines := []string{
+		"/*0000*/ LDG.E.128.CONSTANT R4, desc[UR4][R2.64] ;",
+		"/*0010*/ MUFU.EX2 R7, R7 ;",
+		"/*0020*/ @!P0 LDG.E.64 R8, [R2.64+0x400] ;",
+		"/*0030*/ CALL.REL.NOINC `($slow) ;",
+		"/*0040*/ STG.E.128 desc[UR4][R2.64], R4 ;",
+		"/*0050*/ STG.E.U16 desc[UR4][R2.64], R4 ;",
+	}
+	got := bodyOf("        " + strings.Join(lines, "\n        ") + "\n")
+	want := body{Instructions: 6, Special: 1, Calls: 1, Narrow: 2, Stored: 18}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

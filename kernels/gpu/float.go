@@ -444,8 +444,11 @@ func (m floats) erf32(x operand) operand {
 	return m.mul(x, m.quotient(p, q)) // x·p would be denormal
 }
 
-// rsqrt is 1/√x.
+// rsqrt is 1/√x: the hardware's to 2 units of f32, which has no slow path.
 func (m floats) rsqrt(x operand) operand {
+	if m.k == kindF32 {
+		return m.op("rsqrt.approx", x)
+	}
 	return m.div(
 		m.reg(1),
 		m.sqrt(x),

@@ -108,10 +108,15 @@ var attrTable = []attrRow{
 // isTyped reports whether a row of attrTable may have an attribute to print. Most
 // instructions of a fusion have none, and a fingerprint asks for all of them.
 func (a *Attrs) isTyped() bool {
-	return a.LHSBatch != nil || a.RHSBatch != nil || a.LHSContract != nil || a.RHSContract != nil ||
-		a.Window != nil || a.Slice != nil || a.SliceSizes != nil || a.Padding != nil ||
-		a.Direction != "" || a.CompareType != "" || a.Kind != "" ||
-		a.Conv != nil || a.FeatureGroups != 0 || a.BatchGroups != 0 ||
+	dot := a.LHSBatch != nil || a.RHSBatch != nil ||
+		a.LHSContract != nil || a.RHSContract != nil
+	window := a.Window != nil || a.Conv != nil ||
+		a.FeatureGroups != 0 || a.BatchGroups != 0
+	moved := a.Slice != nil || a.SliceSizes != nil ||
+		a.Padding != nil
+	word := a.Direction != "" || a.CompareType != "" ||
+		a.Kind != ""
+	return dot || window || moved || word ||
 		a.ReplicaGroups != nil || a.SourceTargets != nil
 }
 
