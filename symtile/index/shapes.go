@@ -11,7 +11,7 @@ import (
 
 // affine finds c + Σ k·variable.
 func (f *fitting) affine(x lin, cost int32) (lin, bool) {
-	return f.linear(x, -1, cost)
+	return f.linear(x, nil, cost)
 }
 
 // maxPool bounds the quotients that withQuotient tries.
@@ -29,11 +29,177 @@ func (f *fitting) withQuotient(x lin, cost int32) (lin, bool) {
 		if opCost+f.d.r.costOf(f.d.r.atoms[q].y) >= cost {
 			continue
 		}
-		if y, ok := f.linear(x, q, cost); ok {
+		f.chosen[0] = q
+		if y, ok := f.linear(x, f.chosen[:1], cost); ok {
 			return y, true
 		}
 	}
 	return lin{}, false
+}
+
+// residue finds (k·a + e) mod m for a variable or a quotient in x.
+func (f *fitting) residue(x lin, cost int32) (lin, bool) {
+	if cost <= opCost {
+		return lin{}, false
+	}
+	most := int64(0)
+	for _, v := range f.target[:f.n] {
+		if v < 0 {
+			return lin{}, false
+		}
+		most = max(most, v)
+	}
+	f.gatherDivisors(x)
+	f.pool = append(f.pool, f.vars...)
+	for _, a := range f.pool {
+		slope, ok := f.slopeBy(a)
+		if !ok {
+			continue
+		}
+		for _, m := range f.divisors {
+			if most >= m {
+				continue
+			}
+			if y, ok := f.residueOf(trial{x, cost}, a, slope, m); ok {
+				return y, true
+			}
+		}
+	}
+	return lin{}, false
+}
+
+// slopeBy is how much more the target is at a point than at one where the atom is less
+// by 1; ok is false where no two points of the block are so.
+func (f *fitting) slopeBy(a int32) (k int64, ok bool) {
+	values := f.column(a)
+	for i := range f.n {
+		for j := range f.n {
+			if values[j]-values[i] == 1 {
+				return f.target[j] - f.target[i], true
+			}
+		}
+	}
+	return 0, false
+}
+
+// residueOf is the residue of an atom by a slope, with the e that the first point gives.
+func (f *fitting) residueOf(t trial, a int32, slope, m int64) (lin, bool) {
+	values := f.column(a)
+	k := floorMod(slope, m)
+	if k > m/2 {
+		k -= m
+	}
+	e := floorMod(f.target[0]-k*values[0], m)
+	for i, v := range f.target[:f.n] {
+		if floorMod(k*values[i]+e, m) != v {
+			return lin{}, false
+		}
+	}
+	r := f.d.r
+	y := r.shift(r.scale(r.atomForm(a), k), e)
+	y = r.addmul(y, -m, r.div(y, m))
+	if f.steps < 0 || r.minCost(y) >= t.cost {
+		return lin{}, false
+	}
+	ok := f.equal(t.x, y)
+	f.sample()
+	return y, ok
+}
+
+// maxPaired bounds the quotients of which withQuotients tries two, maxTripled those of
+// which it tries three.
+const (
+	maxPaired  = 20
+	maxTripled = 10
+)
+
+// withQuotients finds a sum of variables and of two or three quotients: those in x, and
+// the quotients of a sum that x divides by the divisors in x and their products. What x
+// is a long way to write is often that, such as digits of a number put together again.
+func (f *fitting) withQuotients(x lin, cost int32) (lin, bool) {
+	if cost <= 4*opCost {
+		return lin{}, false
+	}
+	f.pool = f.pool[:0]
+	f.gatherPool(x)
+	f.gatherQuotients()
+	t := trial{x, cost}
+	pairs := f.pool[:min(len(f.pool), maxPaired)]
+	if y, ok := f.choose(t, cost, f.chosen[:0], pairs, 2); ok {
+		return y, true
+	}
+	triples := f.pool[:min(len(f.pool), maxTripled)]
+	return f.choose(t, cost, f.chosen[:0], triples, 3)
+}
+
+// A trial is a sum and what it costs.
+type trial struct {
+	x    lin
+	cost int32
+}
+
+// choose tries the quotients that are chosen with n more of the others, which may cost
+// so much together.
+func (f *fitting) choose(t trial, left int32, chosen, others []int32, n int) (lin, bool) {
+	if n == 0 {
+		return f.linear(t.x, chosen, t.cost)
+	}
+	for i, q := range others {
+		rest := left - opCost - f.d.r.costOf(f.d.r.atoms[q].y)
+		if rest <= 0 || f.steps < 0 {
+			continue
+		}
+		y, ok := f.choose(t, rest, append(chosen, q), others[i+1:], n-1)
+		if ok {
+			return y, true
+		}
+	}
+	return lin{}, false
+}
+
+// gatherQuotients puts before the pool the quotients of sums of variables in it, and
+// behind them those of the first such sum by all divisors of the pool, some multiples of
+// them, and products of two.
+func (f *fitting) gatherQuotients() {
+	r := f.d.r
+	within := f.pool
+	f.pool, f.spare = f.spare[:0], within
+	for _, q := range within {
+		if r.affine(r.lin(r.atoms[q].y)) {
+			f.pool = append(f.pool, q)
+		}
+	}
+	if len(f.pool) == 0 {
+		f.pool = append(f.pool, within...)
+		return
+	}
+	sum := r.lin(r.atoms[f.pool[0]].y)
+	sum.c = 0
+	for _, p := range within {
+		f.gatherPool(r.div(sum, r.atoms[p].d))
+	}
+	for i, p := range within {
+		for k := int64(2); k <= 4; k++ {
+			f.gatherPool(r.div(sum, k*r.atoms[p].d))
+		}
+		for _, q := range within[i+1:] {
+			if m, ok := mulInt(r.atoms[p].d, r.atoms[q].d); ok && m < 1<<20 {
+				f.gatherPool(r.div(sum, m))
+			}
+		}
+	}
+	for _, q := range within {
+		if !slices.Contains(f.pool, q) {
+			f.pool = append(f.pool, q)
+		}
+	}
+}
+
+// affine reports whether x is a sum of multiples of variables.
+func (r *Ring) affine(x lin) bool {
+	return !slices.ContainsFunc(x.t, func(t term) bool {
+		return r.atoms[t.a].kind != atomVar
+	})
 }
 
 // gatherPool enters the quotients in x, inner ones after those around them.
@@ -42,7 +208,7 @@ func (f *fitting) gatherPool(x lin) {
 		a := &f.d.r.atoms[t.a]
 		switch a.kind {
 		case atomDiv, atomFloorDiv, atomMod:
-			if len(f.pool) == maxPool {
+			if len(f.pool) >= maxPool {
 				return
 			}
 			if !slices.Contains(f.pool, t.a) {
@@ -53,13 +219,13 @@ func (f *fitting) gatherPool(x lin) {
 	}
 }
 
-// linear finds c + Σ k·variable + k·q that equals x, without q where that is −1.
-func (f *fitting) linear(x lin, q int32, cost int32) (lin, bool) {
+// linear finds c + Σ k·variable + Σ k·q that equals x, for the quotients q.
+func (f *fitting) linear(x lin, qs []int32, cost int32) (lin, bool) {
 	// A few points are enough to solve for the coefficients. The others of the block
 	// contradict them, unless there is something in it.
 	rank := 0
 	for i := range f.n {
-		more, ok := f.equation(i, q, rank)
+		more, ok := f.equation(i, qs, rank)
 		if !ok || f.steps < 0 {
 			return lin{}, false
 		}
@@ -67,7 +233,7 @@ func (f *fitting) linear(x lin, q int32, cost int32) (lin, bool) {
 			rank++
 		}
 	}
-	y, ok := f.solution(rank, q)
+	y, ok := f.solution(rank, qs)
 	if !ok || f.d.r.minCost(y) >= cost {
 		return lin{}, false
 	}
@@ -86,26 +252,22 @@ func coprimeStride(n int64) int64 {
 }
 
 // unknowns is the number of coefficients to be solved for.
-func (f *fitting) unknowns(q int32) int {
-	n := 1 + len(f.vars)
-	if q >= 0 {
-		n++
-	}
-	return n
+func (f *fitting) unknowns(qs []int32) int {
+	return 1 + len(f.vars) + len(qs)
 }
 
-// equation adds c + Σ k·variable + k·q = value at point i of the block to the
+// equation adds c + Σ k·variable + Σ k·q = value at point i of the block to the
 // independent equations, or checks it against them: ok is false when it contradicts
 // them.
-func (f *fitting) equation(i int, q int32, rank int) (more, ok bool) {
-	n := f.unknowns(q)
+func (f *fitting) equation(i int, qs []int32, rank int) (more, ok bool) {
+	n := f.unknowns(qs)
 	var row [maxUnknowns + 1]float64
 	row[0] = 1
 	for j := range f.vars {
 		row[j+1] = float64(f.cols[j][i])
 	}
-	if q >= 0 {
-		row[n-1] = float64(f.column(q)[i])
+	for j, q := range qs {
+		row[1+len(f.vars)+j] = float64(f.column(q)[i])
 	}
 	v := float64(f.target[i])
 	row[n] = v
@@ -138,8 +300,8 @@ func leading(row *[maxUnknowns + 1]float64, n int) int {
 
 // solution solves the equations, unknowns that nothing determines being 0. It is
 // rounded to integers, and right only if the points say so.
-func (f *fitting) solution(rank int, q int32) (lin, bool) {
-	n := f.unknowns(q)
+func (f *fitting) solution(rank int, qs []int32) (lin, bool) {
+	n := f.unknowns(qs)
 	var k [maxUnknowns]float64
 	for i := rank - 1; i >= 0; i-- {
 		row := &f.rows[i]
@@ -165,7 +327,7 @@ func (f *fitting) solution(rank int, q int32) (lin, bool) {
 		case i <= len(f.vars):
 			y = r.addAtom(y, c, f.vars[i-1])
 		default:
-			y = r.addAtom(y, c, q)
+			y = r.addAtom(y, c, qs[i-1-len(f.vars)])
 		}
 	}
 	return y, true
