@@ -113,17 +113,20 @@ const (
 	maxTripled = 10
 )
 
-// withQuotients finds a sum of variables and of two or three quotients: those in x, and
+// withQuotients finds a sum of variables and of one to three quotients: those in x, and
 // the quotients of a sum that x divides by the divisors in x and their products. What x
 // is a long way to write is often that, such as digits of a number put together again.
 func (f *fitting) withQuotients(x lin, cost int32) (lin, bool) {
-	if cost <= 4*opCost {
+	if cost <= 3*opCost {
 		return lin{}, false
 	}
 	f.pool = f.pool[:0]
 	f.gatherPool(x)
 	f.gatherQuotients()
 	t := trial{x, cost}
+	if y, ok := f.choose(t, cost, f.chosen[:0], f.pool, 1); ok || cost <= 4*opCost {
+		return y, ok
+	}
 	pairs := f.pool[:min(len(f.pool), maxPaired)]
 	if y, ok := f.choose(t, cost, f.chosen[:0], pairs, 2); ok {
 		return y, true
@@ -158,8 +161,8 @@ func (f *fitting) choose(t trial, left int32, chosen, others []int32, n int) (li
 }
 
 // gatherQuotients puts before the pool the quotients of sums of variables in it, and
-// behind them those of the first such sum by all divisors of the pool, some multiples of
-// them, and products of two.
+// behind them those of the first such sum by all divisors of the pool, some multiples and
+// parts of them, and products of two.
 func (f *fitting) gatherQuotients() {
 	r := f.d.r
 	within := f.pool
@@ -181,6 +184,9 @@ func (f *fitting) gatherQuotients() {
 	for i, p := range within {
 		for k := int64(2); k <= 4; k++ {
 			f.gatherPool(r.div(sum, k*r.atoms[p].d))
+			if d := r.atoms[p].d; d%k == 0 && d > k {
+				f.gatherPool(r.div(sum, d/k))
+			}
 		}
 		for _, q := range within[i+1:] {
 			if m, ok := mulInt(r.atoms[p].d, r.atoms[q].d); ok && m < 1<<20 {
