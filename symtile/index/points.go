@@ -90,6 +90,8 @@ type fitting struct {
 	// those of the variables and of the quotients, then the value. As many as are
 	// independent.
 	rows [maxUnknowns][maxUnknowns + 1]float64
+	// What is looked at is a result, or a part of one, and no dividend in it.
+	outermost bool
 	// The quotients of the sum that is solved for, as far as there are any.
 	chosen [maxChosen]int32
 }
@@ -176,6 +178,7 @@ func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 	if f.steps < 0 || !r.divides(x) || cost < f.least() {
 		return x, false
 	}
+	f.outermost = depth == maxFitDepth
 	if y, ok := f.whole(x, cost); ok {
 		return y, true
 	}
@@ -188,6 +191,7 @@ func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 		rest = others
 		y := part
 		if len(part.t) < len(x.t) {
+			f.outermost = depth == maxFitDepth
 			if z, ok := f.whole(part, r.minCost(part)); ok {
 				y = z
 			}
@@ -290,6 +294,7 @@ func (f *fitting) shorterAtom(id int32, depth int, alone bool) lin {
 	}
 	// The quotient may be constant where its dividend is not.
 	if !alone && !r.settled(one) && !f.reaches(&a) {
+		f.outermost = false
 		x, ok := f.whole(one, r.minCost(one))
 		if ok {
 			return x

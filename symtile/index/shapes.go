@@ -37,9 +37,9 @@ func (f *fitting) withQuotient(x lin, cost int32) (lin, bool) {
 	return lin{}, false
 }
 
-// residue finds (k·a + e) mod m for a variable or a quotient in x.
+// residue finds (k·a + e) mod m for a variable.
 func (f *fitting) residue(x lin, cost int32) (lin, bool) {
-	if cost <= opCost {
+	if !f.outermost || cost <= opCost {
 		return lin{}, false
 	}
 	most := int64(0)
@@ -50,8 +50,7 @@ func (f *fitting) residue(x lin, cost int32) (lin, bool) {
 		most = max(most, v)
 	}
 	f.gatherDivisors(x)
-	f.pool = append(f.pool, f.vars...)
-	for _, a := range f.pool {
+	for _, a := range f.vars {
 		slope, ok := f.slopeBy(a)
 		if !ok {
 			continue
@@ -68,8 +67,8 @@ func (f *fitting) residue(x lin, cost int32) (lin, bool) {
 	return lin{}, false
 }
 
-// slopeBy is how much more the target is at a point than at one where the atom is less
-// by 1; ok is false where no two points of the block are so.
+// slopeBy is how much more the target is at a point than at one where the variable is
+// less by 1; ok is false where no two points of the block are so.
 func (f *fitting) slopeBy(a int32) (k int64, ok bool) {
 	values := f.column(a)
 	for i := range f.n {
@@ -82,7 +81,7 @@ func (f *fitting) slopeBy(a int32) (k int64, ok bool) {
 	return 0, false
 }
 
-// residueOf is the residue of an atom by a slope, with the e that the first point gives.
+// residueOf is the residue of a variable by a slope, with the e that the first point gives.
 func (f *fitting) residueOf(t trial, a int32, slope, m int64) (lin, bool) {
 	values := f.column(a)
 	k := floorMod(slope, m)
@@ -113,16 +112,23 @@ const (
 	maxTripled = 10
 )
 
+// maxPairedSteps bounds the atoms that one withQuotients evaluates.
+const maxPairedSteps = 5000
+
 // withQuotients finds a sum of variables and of one to three quotients: those in x, and
 // the quotients of a sum that x divides by the divisors in x and their products. What x
 // is a long way to write is often that, such as digits of a number put together again.
 func (f *fitting) withQuotients(x lin, cost int32) (lin, bool) {
-	if cost <= 3*opCost {
+	// A dividend that is written so is shorter, but hides what divides it.
+	if !f.outermost || cost <= 3*opCost {
 		return lin{}, false
 	}
 	f.pool = f.pool[:0]
 	f.gatherPool(x)
 	f.gatherQuotients()
+	steps := f.steps
+	defer func() { f.steps = steps }() // those of other shapes and results
+	f.steps = maxPairedSteps
 	t := trial{x, cost}
 	if y, ok := f.choose(t, cost, f.chosen[:0], f.pool, 1); ok || cost <= 4*opCost {
 		return y, ok
