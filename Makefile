@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib bench-lookup attack judge cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
+.PHONY: lib bench-lookup attack judge oracle cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign judge-triton check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -134,6 +134,11 @@ out/venv-torch/installed: bench/models/requirements-torch.txt
 JUDGE_DATA ?= ../shared/data
 judge: ; go run ./bench/judge -data $(JUDGE_DATA) $(JUDGE)
 
+# The CPU's plans beside the best of at least 150 of each of 30 fusions; it wants a
+# quiet machine. ORACLE="-tune 0 -only softmax" and the like for a part of it.
+ORACLE ?=
+oracle: ; go run ./bench/oracle -tune 10s $(ORACLE)
+
 # The GPU backend's code by NVIDIA's assemblers and disassembler (bench/gpu), which
 # pip installs; no GPU. SAMPLE is the share of the kernels, another one for each SEED,
 # and JUDGE_GPU has more flags.
@@ -145,6 +150,11 @@ judge-gpu: out/venv-gpu/installed
 out/venv-gpu/installed: bench/gpu/requirements.txt
 	@python3 -m venv out/venv-gpu && out/venv-gpu/bin/pip install -q -r $< && touch $@ || \
 	{ echo "judge-gpu: NVIDIA's assemblers are not installed: it needs python3 with venv, and pip its packages"; exit 1; }
+
+# Our loops beside those of Triton's kernels (bench/gpu/beside.json).
+judge-triton: out/venv-gpu/installed out/venv-foreign/installed
+	out/venv-foreign/bin/python bench/gpu/beside.py bench/gpu/beside.json out/beside
+	go run ./bench/gpu -beside out/beside > out/beside.txt && cp out/beside.txt bench/gpu/beside.txt
 
 # Kernels of Triton, nvcc and clang in the simulator, beside NumPy's results
 # (bench/foreign); no GPU. JUDGE_FOREIGN has more flags.

@@ -1,9 +1,10 @@
 package tilewright_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -131,7 +132,20 @@ var samples = map[hlo.Opcode]string{
 	hlo.OpSelect:             "p = pred[8] parameter(0); x = T[8] parameter(1); y = T[8] parameter(2); ROOT r = T[8] select(p, x, y)",
 	hlo.OpComplex:            "x = f32[8] parameter(0); y = f32[8] parameter(1); ROOT r = c64[8] complex(x, y)",
 	hlo.OpStochasticConvert:  "x = f32[8] parameter(0); y = u32[8] parameter(1); ROOT r = s32[8] stochastic-convert(x, y)",
-	hlo.OpReducePrecision:    "x = T[8] parameter(0); ROOT r = T[8] reduce-precision(x), exponent_bits=5, mantissa_bits=10",
+	hlo.OpAbs:                "x = T[8] parameter(0); ROOT r = abs(x)",
+	hlo.OpReal:               "x = T[8] parameter(0); ROOT r = real(x)",
+	hlo.OpImag:               "x = T[8] parameter(0); ROOT r = imag(x)",
+	hlo.OpBatchNormTraining:  "x = f32[8,4] parameter(0); s = f32[4] parameter(1); ROOT r = (f32[8,4], f32[4], f32[4]) batch-norm-training(x, s, s), epsilon=0.001, feature_index=1",
+	hlo.OpBatchNormInference: "x = f32[8,4] parameter(0); s = f32[4] parameter(1); ROOT r = f32[8,4] batch-norm-inference(x, s, s, s, s), epsilon=0.001, feature_index=1",
+	hlo.OpBatchNormGrad:      "x = f32[8,4] parameter(0); s = f32[4] parameter(1); ROOT r = (f32[8,4], f32[4], f32[4]) batch-norm-grad(x, s, s, s, x), epsilon=0.001, feature_index=1",
+	hlo.OpSort: "lt { a = T[] parameter(0); b = T[] parameter(1); ROOT c = pred[] compare(a, b), direction=LT }\n" +
+		"ENTRY e { x = T[8] parameter(0); ROOT r = T[8] sort(x), dimensions={0}, to_apply=lt }",
+	hlo.OpTopK: "x = T[8] parameter(0); ROOT r = (T[2], s32[2]) topk(x), k=2, largest=true",
+	hlo.OpWhile: "no { a = s32[] parameter(0); ROOT p = pred[] constant(false) }\nbody { a = s32[] parameter(0); ROOT b = s32[] negate(a) }\n" +
+		"ENTRY e { x = s32[] parameter(0); ROOT r = s32[] while(x), condition=no, body=body }",
+	hlo.OpConditional: "f { a = f32[8] parameter(0); ROOT b = f32[8] negate(a) }\n" +
+		"ENTRY e { x = f32[8] parameter(0); p = pred[] parameter(1); ROOT r = f32[8] conditional(p, x, x), true_computation=f, false_computation=f }",
+	hlo.OpReducePrecision:    "x = T[8] parameter(0); ROOT r = T[8] reduce-precision(x), exponent_bits=5, mantissa_bits=7",
 	hlo.OpParameter:          "x = T[8] parameter(0); y = T[8] parameter(1); ROOT r = T[8] add(x, y)",
 	hlo.OpConstant:           "x = T[] parameter(0); c = T[] constant(1); ROOT r = T[] add(x, c)",
 	hlo.OpIota:               "ROOT r = T[8] iota(), iota_dimension=0",
@@ -165,22 +179,17 @@ var samples = map[hlo.Opcode]string{
 	hlo.OpMap:                 "f { a = T[] parameter(0); ROOT b = T[] negate(a) }\nENTRY e { x = T[8] parameter(0); ROOT r = T[8] map(x), dimensions={0}, to_apply=f }",
 }
 
-// notOfType lists the elementwise operations that a backend computes, but not of a type
-// that the reference computes them of; pred aside, of which arithmetic has little use.
-var notOfType = map[string]bool{
-	"kernels/gpu power s32": true,
-	"kernels/gpu power u8":  true,
-	// Of f16 and f64 it takes other masks.
-	"kernels/gpu reduce-precision f64": true,
-}
-
 // sampleTypes are the element types that a sample is tried with.
-var sampleTypes = []string{"f32", "f64", "bf16", "s32", "u8", "pred"}
+var sampleTypes = []string{"f32", "f64", "bf16", "f16", "s32", "u8", "u64", "c64", "c128", "pred"}
 
-// sampleOf is the text of a computation of op; "" when none is known.
+// sampleOf is the text of a computation of op. Operations without a shape rule have one
+// operand.
 func sampleOf(op hlo.Opcode) string {
-	if text := samples[op]; text != "" || !op.Elementwise() {
+	switch text := samples[op]; {
+	case text != "":
 		return text
+	case !op.Elementwise():
+		return fmt.Sprintf("x = T[8] parameter(0); ROOT r = T[8] %s(x)", op)
 	}
 	var text strings.Builder
 	var names []string
@@ -196,16 +205,15 @@ func sampleOf(op hlo.Opcode) string {
 // A tableOfCode is a table of code for operations: a backend, or the
 // reference semantics.
 type tableOfCode struct {
-	name        string
-	run         func(*hlo.Computation) error
-	notComputed func(hlo.Opcode) string
+	target hlo.Target
+	run    func(*hlo.Computation) error
 }
 
 func tablesOfCode(t *testing.T) []tableOfCode {
 	return []tableOfCode{
-		{"kernels/reference", interpret, reference.NotComputed},
-		{"kernels/cpu", compiledBy(cpu.New()), cpu.NotComputed},
-		{"kernels/gpu", compiledBy(gpu.New(simulatedGPU(t))), gpu.NotComputed},
+		{hlo.Reference, interpret},
+		{hlo.CPU, compiledBy(cpu.New())},
+		{hlo.GPU, compiledBy(gpu.New(simulatedGPU(t)))},
 	}
 }
 
@@ -253,63 +261,112 @@ func simulatedGPU(t *testing.T) *device.Session {
 	return s
 }
 
-// Every operation has an entry in each table that knows operations, or a reason
-// that it has none. A new row of hlo's table fails here by the name of each
-// table that does not know it: kernels/reference, kernels/cpu and kernels/gpu for an
-// elementwise operation, of every type that the reference computes.
-func TestEveryTableKnowsEveryOperation(t *testing.T) {
+// The column "not" of hlo's table is true: each operation is tried on each target, of
+// all types. Where the column has a reason, the target refuses it, by that reason; where
+// it has none, it computes some type. An elementwise operation that the reference
+// computes of a type is computed by each backend, unless the table excepts the type. A
+// new row fails here until each target has code for it, or the row a reason.
+func TestEveryTargetComputesOrSaysWhyNot(t *testing.T) {
 	tables := tablesOfCode(t)
 	for _, op := range hlo.Opcodes() {
-		switch op.Class() {
-		case hlo.ClassOpaque, hlo.ClassCollective, hlo.ClassControl:
-			continue
-		}
-		text := sampleOf(op)
-		if text == "" {
-			t.Errorf("%s: samples of this test has no text", op)
-			continue
-		}
-		untileable := ""
-		interpreted := map[string]bool{} // types that the reference, the first table, computes
-		for k, table := range tables {
-			works, firstError := false, error(nil)
+		inReference := map[string]bool{} // types that the reference, the first table, computes
+		for _, table := range tables {
+			works, tried, firstError := false, 0, error(nil)
 			for _, d := range sampleTypes {
-				m, err := hlo.Parse("sample", []byte(strings.ReplaceAll(text, "T[", d+"[")))
-				if err == nil {
-					err = table.run(m.Entry)
+				m, err := hlo.Parse("sample", []byte(strings.ReplaceAll(sampleOf(op), "T[", d+"[")))
+				if err != nil {
+					continue
 				}
-				if err == nil {
-					works = true
-				} else if firstError == nil {
-					firstError = err
-				}
-				if k == 0 {
-					interpreted[d] = err == nil
-				} else if err != nil && interpreted[d] && op.Elementwise() && d != "pred" &&
-					table.notComputed(op) == "" && !notOfType[table.name+" "+string(op)+" "+d] {
-					t.Errorf("%s: %s has no code for %s, which the reference computes: %v", op, table.name, d, err)
+				tried++
+				err = table.run(m.Entry)
+				works = works || err == nil
+				firstError = cmp.Or(firstError, err)
+				if table.target == hlo.Reference {
+					inReference[d] = err == nil
+				} else if inReference[d] && op.Elementwise() && d != "pred" {
+					checkType(t, op, table.target, d, err)
 				}
 			}
-			reason := table.notComputed(op)
-			var no *symtile.Untileable
+			reason := op.Not(table.target)
 			switch {
-			case errors.As(firstError, &no) && !works && no.Rule != "not-in-op-table":
-				untileable = no.Reason // it has a reason not to be tiled, so backends never see it
-			case errors.As(firstError, &no) && !works:
-				untileable = no.Reason
-				if strings.HasPrefix(no.Reason, "it is not in") {
-					t.Errorf("%s: symtile has neither a propagator nor a reason", op)
-				}
+			case tried == 0:
+				t.Errorf("%s: its sample is read of no type", op)
 			case works && reason != "":
-				t.Errorf("%s: %s computes it, and has the reason %q that it does not", op, table.name, reason)
+				t.Errorf("%s: the %s computes it, and has the reason %q that it does not", op, table.target, reason)
 			case !works && reason == "":
-				t.Errorf("%s: %s has neither code nor a reason: %v", op, table.name, firstError)
+				t.Errorf("%s: the %s has neither code nor a reason: %v", op, table.target, firstError)
+			case !works && !strings.Contains(firstError.Error(), reason):
+				t.Errorf("%s: the %s refuses it by another reason than %q: %v", op, table.target, reason, firstError)
 			}
-		}
-		if untileable != "" {
-			t.Logf("%s is not tiled: %s", op, untileable)
 		}
 	}
+}
+
+// checkType holds what a backend did of one type against the exceptions of the table.
+func checkType(t *testing.T, op hlo.Opcode, target hlo.Target, name string, err error) {
+	t.Helper()
+	d, _ := hlo.ParseDType(name)
+	switch excepted := op.NotOf(target, d); {
+	case err != nil && !excepted:
+		t.Errorf("%s: the %s has no code for %s, which the reference computes: %v", op, target, name, err)
+	case err == nil && excepted:
+		t.Errorf("%s: the %s computes %s, which the table excepts", op, target, name)
+	}
+}
+
+var rewriteOperations = flag.Bool("rewrite-operations", false, "write docs/operations.md")
+
+// docs/operations.md is the table of operations, with what computes each; go test . -run
+// OperationsPage -rewrite-operations writes it.
+func TestOperationsPage(t *testing.T) {
+	const page = "docs/operations.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(text), "\n| operation")
+	var want strings.Builder
+	want.WriteString(head + "\n| operation | reference | CPU | GPU |\n| --- | --- | --- | --- |\n")
+	for _, op := range hlo.Opcodes() {
+		fmt.Fprintf(&want, "| `%s` |", op)
+		said := "" // a reason is written once a row
+		for target := range hlo.GPU + 1 {
+			switch reason := op.Not(target); {
+			case reason == "":
+				want.WriteString(" yes" + exceptions(op, target) + " |")
+			case reason == said:
+				want.WriteString(" no |")
+			default:
+				want.WriteString(" no: " + reason + " |")
+				said = reason
+			}
+		}
+		want.WriteString("\n")
+	}
+	switch {
+	case want.String() == string(text):
+	case *rewriteOperations:
+		err = os.WriteFile(page, []byte(want.String()), 0o644)
+	default:
+		t.Error(page + " is not the table of operations; -rewrite-operations writes it")
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// exceptions are the types that a target does not compute op of, in words.
+func exceptions(op hlo.Opcode, target hlo.Target) string {
+	var types []string
+	for _, name := range strings.Fields("s2 s4 s8 s16 s32 s64 u2 u4 u8 u16 u32 u64 bf16 f16 f32 f64") {
+		if d, _ := hlo.ParseDType(name); op.NotOf(target, d) {
+			types = append(types, name)
+		}
+	}
+	if types == nil {
+		return ""
+	}
+	return ", not of " + strings.Join(types, ", ")
 }
 
 // Every operation that is not opaque has indexing maps, or a reason of its own

@@ -96,12 +96,59 @@ type Record struct {
 	// Roof is the shortest time that the rates of the device allowed it; nil where none
 	// were known.
 	Roof *Roof `json:"roof,omitempty"`
+	// Prices are how well the prices of the plans ordered their times, and the terms of
+	// some; nil in records from before they were kept.
+	Prices *Prices `json:"prices,omitempty"`
 	// Legal is the number of plans there were to choose from.
 	Legal int64 `json:"legal"`
 	// When and By are the time and the tool that made the record.
 	When time.Time `json:"when"`
 	By   string    `json:"by"`
 	Note string    `json:"note,omitempty"`
+}
+
+// Prices say of the plans that were tried how their predicted times compare with those
+// that were measured.
+type Prices struct {
+	// Kendall is the rank correlation of predicted with measured times; Regret1, Regret3
+	// and Regret8 are the best measured time of so many plans of the least predicted ones,
+	// over the best of all. They are 0 where nothing was timed.
+	Kendall float64 `json:"kendall"`
+	Regret1 float64 `json:"regret1"`
+	Regret3 float64 `json:"regret3"`
+	Regret8 float64 `json:"regret8"`
+	// Explained are the winner, the default and the fastest other plan.
+	Explained []Explained `json:"explained"`
+}
+
+// An Explained plan has the terms of its predicted time, which add up to that.
+type Explained struct {
+	Plan  string `json:"plan"`
+	Terms []Term `json:"terms"`
+}
+
+// A Term is a part of a predicted time, in seconds.
+type Term struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// plausible refuses prices with names that are longer than names are.
+func (p *Prices) plausible() error {
+	if p == nil {
+		return nil
+	}
+	for _, x := range p.Explained {
+		if len(x.Plan) > maxPlanBytes {
+			return fmt.Errorf("a plan of %d bytes is explained", len(x.Plan))
+		}
+		for _, t := range x.Terms {
+			if len(t.Name) > maxNameBytes {
+				return fmt.Errorf("a term's name has %d bytes", len(t.Name))
+			}
+		}
+	}
+	return nil
 }
 
 // A Roof is the shortest time that the rates of a device allow a fusion.
@@ -241,7 +288,7 @@ func (r *Record) plausible() error {
 			return fmt.Errorf("%v is not a speedup", s)
 		}
 	}
-	return errors.Join(r.Key.plausible(), r.Certificate.plausible(), plausible(r.Trials))
+	return errors.Join(r.Key.plausible(), r.Certificate.plausible(), r.Prices.plausible(), plausible(r.Trials))
 }
 
 // dimsPlausible reports whether texts can be names of dimensions: words without a comma,

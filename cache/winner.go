@@ -60,6 +60,7 @@ type winnerOnly struct {
 	Trials      skipped `json:"trials"`
 	Evidence    skipped `json:"evidence"`
 	Roof        skipped `json:"roof"`
+	Prices      skipped `json:"prices"`
 }
 
 // A skipped value of JSON is checked for its form only.
@@ -139,6 +140,7 @@ var winnerFields = [...]struct {
 	}},
 	{"evidence", nil},
 	{"roof", nil},
+	{"prices", nil},
 	{"legal", func(w *winnerReader, r *Record) {
 		legal, err := strconv.ParseInt(string(w.skip()), 10, 64)
 		w.expect(err == nil)

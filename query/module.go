@@ -11,8 +11,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/tilewright/tilewright/kernels/cpu"
-	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/hloproto"
 	"github.com/tilewright/tilewright/symtile/partition"
@@ -98,6 +96,29 @@ func Read(ctx context.Context, name string, src []byte) (*partition.Result, erro
 	return Partitioned(ctx, all[0])
 }
 
+// Closed is a text that is one module with the extents that it leaves open, as HLO. A name
+// that none of its open parameters has is an error.
+func Closed(name string, src []byte, given hlo.Extents) (string, error) {
+	for parameter, dims := range given {
+		if len(dims) == 0 || slices.Min(dims) < 0 || parameter == "?" && len(dims) != 1 {
+			return "", fmt.Errorf("%v are no extents of %q", dims, parameter)
+		}
+	}
+	all, err := Modules(name, src, 0, given)
+	if err != nil {
+		return "", err
+	}
+	if len(all) != 1 {
+		return "", fmt.Errorf("%s has %d modules; one is expected", name, len(all))
+	}
+	for parameter := range given {
+		if !slices.Contains(all[0].Open, parameter) && (parameter != "?" || len(all[0].Open) == 0) {
+			return "", fmt.Errorf("%s has no parameter %.40q with an open extent; it has %q", name, parameter, all[0].Open)
+		}
+	}
+	return all[0].String(), nil
+}
+
 // Partitioned is the partition of a module into fusions that can be computed here. The
 // error is the cause of a ctx that ended before.
 func Partitioned(ctx context.Context, m *hlo.Module) (*partition.Result, error) {
@@ -107,7 +128,10 @@ func Partitioned(ctx context.Context, m *hlo.Module) (*partition.Result, error) 
 // notComputed is the reason why an operation stays out of fusions: the reference,
 // with which every kernel is compared, or the default backend does not compute it.
 func notComputed(i *hlo.Instr) string {
-	return cmp.Or(reference.NotComputed(i.Op), cpu.NotComputed(i.Op))
+	if !i.Op.Elementwise() {
+		return "" // those that are not tiled have reasons of their own
+	}
+	return cmp.Or(i.Op.Not(hlo.Reference), i.Op.Not(hlo.CPU))
 }
 
 // An Outside is an instruction of an unfused module that is in no fusion.

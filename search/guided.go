@@ -62,6 +62,7 @@ const (
 	broadEvery   = 4    // evaluations of which one trusts nothing that was fitted
 	probeEvery   = 3    // evaluations of which one takes new directions
 	littleGain   = 2e-3 // expected improvement below which the neighbourhood goes first
+	priceTie     = 0.02 // prices that differ by less say the same
 	closingShare = 4    // of the evaluations, one in so many is at the end
 )
 
@@ -252,23 +253,26 @@ func (g *Guided) start() int {
 	return g.anyone()
 }
 
-// cheapest is the point of the least price that was not taken; one of several at random.
+// cheapest is the point of the least price that was not taken; of several whose prices are
+// within priceTie of it the nearest to the centre, because what the price does not see is
+// best where people look first.
 func (g *Guided) cheapest() int {
-	var out []int
 	low := math.Inf(1)
 	for k, p := range g.settings.Prior {
-		if g.taken[k] || p > low || !priced(p) {
-			continue
+		if !g.taken[k] && priced(p) {
+			low = min(low, p)
 		}
-		if p < low {
-			low, out = p, nil
+	}
+	var out []int
+	for k, p := range g.settings.Prior {
+		if !g.taken[k] && priced(p) && p <= low*(1+priceTie) {
+			out = append(out, k)
 		}
-		out = append(out, k)
 	}
 	if out == nil {
 		return g.anyone()
 	}
-	return out[g.rng.IntN(len(out))]
+	return g.space.nearest(g.space.target(g.rng), out)
 }
 
 // anyone is a random point that was not taken.

@@ -187,6 +187,15 @@ func (s *Space) steps(i, v int) []int {
 // upper middle of their ranges, which is drawn, and parameters with two values at the
 // second, which turns a feature on.
 func (s *Space) centre(rng *rand.Rand) int {
+	all := make([]int, len(s.Points))
+	for k := range all {
+		all[k] = k
+	}
+	return s.nearest(s.target(rng), all)
+}
+
+// target is where centre looks.
+func (s *Space) target(rng *rand.Rand) []float64 {
 	target := make([]float64, len(s.Parameters))
 	for i, p := range s.Parameters {
 		target[i] = middleLow + (middleHigh-middleLow)*rng.Float64()
@@ -194,7 +203,7 @@ func (s *Space) centre(rng *rand.Rand) int {
 			target[i] = 1
 		}
 	}
-	return s.nearest(target)
+	return target
 }
 
 // The upper middle of a range: people offer values around what they choose by hand, and
@@ -205,13 +214,13 @@ const (
 	middleHigh = 0.8
 )
 
-// nearest is the point with the least sum of squared distances of its positions to
+// nearest is the point of some with the least sum of squared distances of its positions to
 // the target; the first one of several.
-func (s *Space) nearest(target []float64) int {
-	best, least := 0, math.Inf(1)
-	for k, x := range s.Points {
+func (s *Space) nearest(target []float64, of []int) int {
+	best, least := of[0], math.Inf(1)
+	for _, k := range of {
 		d := 0.0
-		for i, v := range x {
+		for i, v := range s.Points[k] {
 			e := s.positions[i][v] - target[i]
 			d += e * e
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -25,6 +26,9 @@ type Request struct {
 	Op string `json:"op"`
 	// Text of a module, HLO or StableHLO; one without fusions is split into some.
 	Text string `json:"text,omitempty"`
+	// Shape is the extents of the parameters that the text leaves open, by name; those
+	// of "?", one number, are every open extent.
+	Shape hlo.Extents `json:"shape,omitempty"`
 	// Fusion is the name of the one that is meant; empty: all.
 	Fusion string `json:"fusion,omitempty"`
 	// Fingerprint of the canonical form of a fusion, hexadecimal.
@@ -108,7 +112,7 @@ func Ops() []Op {
 		{
 			Name: "lookup", About: "the plan of every fusion of a text",
 			Needs:  []string{"text"},
-			Takes:  []string{"fusion", "require"},
+			Takes:  []string{"shape", "fusion", "require"},
 			Result: query.Lookup{}, answer: lookup,
 		},
 		{
@@ -119,23 +123,25 @@ func Ops() []Op {
 		{
 			Name: "plan", About: "the default plan of every fusion, whatever is stored",
 			Needs:  []string{"text"},
-			Takes:  []string{"fusion"},
+			Takes:  []string{"shape", "fusion"},
 			Result: query.Lookup{}, answer: plan,
 		},
 		{
 			Name: "fingerprint", About: "the fingerprint of every fusion",
 			Needs:  []string{"text"},
+			Takes:  []string{"shape"},
 			Result: Prints{}, answer: fingerprint,
 		},
 		{
 			Name: "partition", About: "how a module is split into fusions",
 			Needs:  []string{"text"},
+			Takes:  []string{"shape"},
 			Result: query.Partition{}, answer: partition,
 		},
 		{
 			Name: "tiles", About: "indexing maps, tiles and constraints",
 			Needs:  []string{"text"},
-			Takes:  []string{"fusion", "sizes", "tile"},
+			Takes:  []string{"shape", "fusion", "sizes", "tile"},
 			Result: Tiles{}, answer: tiles,
 		},
 		{
@@ -222,6 +228,13 @@ func (r Request) answer(ctx context.Context, s *query.Store) (any, error) {
 	if r.Require != "" && r.Require != "exact" {
 		return nil, requestf("require is \"exact\" or absent, not %.40q", r.Require)
 	}
+	if r.Shape != nil {
+		text, err := query.Closed("text", []byte(r.Text), r.Shape)
+		if err != nil {
+			return nil, err
+		}
+		r.Text = text
+	}
 	return op.answer(ctx, s, r)
 }
 
@@ -235,6 +248,7 @@ type field struct {
 func (r Request) fields() []field {
 	return []field{
 		{"text", r.Text != ""},
+		{"shape", r.Shape != nil},
 		{"fusion", r.Fusion != ""},
 		{"fingerprint", r.Fingerprint != ""},
 		{"sizes", r.Sizes != nil},

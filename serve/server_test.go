@@ -92,11 +92,55 @@ func requests(t testing.TB) map[string]serve.Request {
 		"split":    {Op: "partition", Text: row},
 		"tiles":    {Op: "tiles", Text: row},
 		"numbers":  {Op: "tiles", Text: row, Sizes: []int64{64, 768}, Tile: []int64{1}},
+		"open":     {Op: "tiles", Text: open, Shape: hlo.Extents{"?": {64}}, Sizes: []int64{8, 128}},
 		"version":  {Op: "version"},
 		"tooMany":  {Op: "tiles", Text: row, Tile: []int64{1}},
 		"noFusion": {Op: "plan", Text: row, Fusion: "none"},
 		"noText":   {Op: "lookup"},
 		"badText":  {Op: "tiles", Text: "HloModule"},
+	}
+}
+
+// open is a text that leaves an extent open.
+const open = `func.func @main(%arg0: tensor<?x128xf32>, %b: tensor<128xf32>) -> tensor<?x128xf32> {
+  %0 = stablehlo.exponential %arg0 : tensor<?x128xf32>
+  %1 = stablehlo.add %0, %arg0 : tensor<?x128xf32>
+  return %1 : tensor<?x128xf32>
+}`
+
+// TestShape: extents that a text leaves open are given by a request; the fusions are those
+// of the text with the extents in it. What is no such extent is refused.
+func TestShape(t *testing.T) {
+	s := published(t, text(t, "mlp_block.hlo"))
+	for _, op := range []string{"lookup", "plan", "fingerprint", "partition", "tiles"} {
+		want := serve.Answer(t.Context(), s, serve.Request{Op: op, Text: strings.ReplaceAll(open, "?", "64")})
+		for _, shape := range []hlo.Extents{{"arg0": {64, 128}}, {"?": {64}}} {
+			got := serve.Answer(t.Context(), s, serve.Request{Op: op, Text: open, Shape: shape})
+			if got.Error != nil || want.Error != nil {
+				t.Fatal(op, got.Error, want.Error)
+			}
+			x, _ := json.Marshal(got.Result)
+			y, _ := json.Marshal(want.Result)
+			if !bytes.Equal(x, y) {
+				t.Errorf("%s of %v:\n%s\nwant\n%s", op, shape, x, y)
+			}
+		}
+	}
+	for message, shape := range map[string]hlo.Extents{
+		`no parameter "x" with an open extent; it has ["arg0"]`: {"x": {64, 128}},
+		`no parameter "b"`:  {"b": {128}, "arg0": {64, 128}},
+		"are no extents of": {"arg0": {-1, 128}},
+		"[1 2]":             {"?": {1, 2}},
+		"-shape arg0=":      {"arg0": {64, 127}},
+	} {
+		r := serve.Answer(t.Context(), s, serve.Request{Op: "fingerprint", Text: open, Shape: shape})
+		if r.Error == nil || r.Error.Kind != "input" || !strings.Contains(r.Error.Message, message) {
+			t.Errorf("%v: %v, want %q", shape, r.Error, message)
+		}
+	}
+	r := serve.Answer(t.Context(), s, serve.Request{Op: "version", Shape: hlo.Extents{}})
+	if r.Error == nil || r.Error.Kind != "request" {
+		t.Errorf("version with a shape: %v", r.Error)
 	}
 }
 

@@ -113,7 +113,7 @@ func build(
 	}
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {
-			return nil, refuse(o, "root", "%s", cmp.Or(o.Unknown(), fmt.Sprintf("the fusion returns %s, which is not an array", o.Shape)))
+			return nil, refuse(o, "root", "%s", cmp.Or(o.Unknown(), o.Op.Not(hlo.CPU), fmt.Sprintf("the fusion returns %s, which is not an array", o.Shape)))
 		}
 	}
 	if err := b.roots(outs); err != nil {

@@ -27,6 +27,11 @@
 //
 // This table is made from the propagators, and a test compares them.
 //
+//	add-dependency        refused: it orders operations, and computes nothing
+//	after-all             refused: it orders operations, and computes nothing
+//	async-done            refused: it exchanges data between devices; what stands before and behind it is tiled for one device
+//	async-start           refused: it exchanges data between devices; what stands before and behind it is tiled for one device
+//	async-update          refused: it exchanges data between devices; what stands before and behind it is tiled for one device
 //	batch-norm-grad       refused: it is several operations, which a partition takes apart
 //	batch-norm-inference  refused: it is several operations, which a partition takes apart
 //	batch-norm-training   refused: it is several operations, which a partition takes apart
@@ -35,11 +40,15 @@
 //	bitcast-convert       rewritten as shifts of bits, between types of different width
 //	broadcast             the tile of the result dimensions that the operand has
 //	cholesky              refused: it is a library routine, not a tile program
+//	collectives           refused: it exchanges data between devices; what stands before and behind it is tiled for one device
 //	concatenate           offset − the extents of the operands before it, masked to the operand
 //	conditional           refused: control flow is not part of a tile program
 //	constant              reads no operand
 //	convolution           rewritten as dot of an unfold of a pad; groups become batch dimensions
+//	copy-done             refused: it runs in the background, between operations that are computed
+//	copy-start            refused: it runs in the background, between operations that are computed
 //	custom-call           refused: what it computes is not known here
+//	domain                refused: it orders operations, and computes nothing
 //	dot                   the tiles of batch and free dimensions, and sequential dimensions of the space for the contracting ones
 //	dynamic-reshape       refused: its extents are known at run time only
 //	dynamic-slice         rewritten as slice, where all starts are constants
@@ -53,10 +62,16 @@
 //	get-dimension-size    refused: extents at run time are not known to a tile program
 //	get-tuple-element     the same tile, of the variadic reduce
 //	imag                  rewritten as 0, of real numbers
+//	infeed                refused: it exchanges data with the host
 //	iota                  reads no operand: element i is offset + i·stride
 //	map                   refused: only a map of one operation is elementwise
+//	mulhi                 refused: it is new in XLA, and no program that was seen has it
+//	outfeed               refused: it exchanges data with the host
 //	pad                   offset − low padding, masked to the operand; with interior padding every (interior + 1)-th index
 //	parameter             reads no operand: its tile is loaded from memory
+//	ragged-dot            refused: it is new in XLA, and no program that was seen has it
+//	recv                  refused: it exchanges data between devices; what stands before and behind it is tiled for one device
+//	recv-done             refused: it exchanges data between devices; what stands before and behind it is tiled for one device
 //	reduce                the tile, and sequential dimensions of the space for the reduced ones
 //	reduce-window         rewritten as reduce of an unfold of a pad
 //	reshape               rewritten as one reshape of what its operand reshapes, or nothing where the two cancel
@@ -64,9 +79,13 @@
 //	reverse               the mirrored interval in ascending order; the op reverses the elements
 //	rng                   refused: its values depend on the order of evaluation
 //	rng-bit-generator     refused: its values depend on the order of evaluation
+//	rng-get-and-update-state refused: its values depend on the order of evaluation
 //	scaled-dot            rewritten as dot of the operands multiplied by their scales, repeated over blocks
+//	scan                  refused: it is new in XLA, and no program that was seen has it
 //	scatter               refused: which elements it writes is known at run time only
 //	select-and-scatter    refused: which element of a window it writes to is known at run time only
+//	send                  refused: it exchanges data between devices; what stands before and behind it is tiled for one device
+//	send-done             refused: it exchanges data between devices; what stands before and behind it is tiled for one device
 //	set-dimension-size    refused: it sets an extent at run time; tiles are of extents that are known, or of their bounds
 //	slice                 offset·stride + start, with the stride multiplied
 //	sort                  refused: every result depends on every element

@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ func opRows() map[string][]string {
 		"bitcast":      {"tiled as a transpose to physical order, a reshape and a transpose to logical order"},
 		"elementwise":  {"the same tile; scalar operands need none"},
 		"fusion, call": {"inlined: tiles propagate through what they call"},
+		"collectives":  {"refused: " + hlo.OpAllReduce.Not(hlo.CPU)},
 	}
 	for op, x := range rewrites {
 		rows[string(op)] = append(rows[string(op)], "rewritten as "+x.doc)
@@ -25,8 +27,9 @@ func opRows() map[string][]string {
 	for op, x := range propagators {
 		rows[string(op)] = append(rows[string(op)], x.doc)
 	}
-	for op, reason := range untileable {
-		if rows[string(op)] == nil {
+	for _, op := range hlo.Opcodes() {
+		reason := cmp.Or(untileable[op], op.Not(hlo.CPU))
+		if rows[string(op)] == nil && reason != "" && op.Class() != hlo.ClassCollective && op != hlo.OpCall {
 			rows[string(op)] = []string{"refused: " + reason}
 		}
 	}

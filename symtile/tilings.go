@@ -1,7 +1,7 @@
 package symtile
 
 import (
-	"fmt"
+	"encoding/binary"
 	"iter"
 	"math"
 	"slices"
@@ -90,10 +90,14 @@ func (b *buckets) sample(n int) []Tiling {
 	w := b.enumeration(func(int) bool { return true })
 	seen := make(map[string]bool, n)
 	var all []Tiling
+	var key []byte
 	enter := func() bool {
-		key := fmt.Sprint(w.choice)
-		if !seen[key] {
-			seen[key] = true
+		key = key[:0]
+		for _, k := range w.choice {
+			key = binary.AppendUvarint(key, uint64(k))
+		}
+		if !seen[string(key)] {
+			seen[string(key)] = true
 			all = append(all, slices.Clone(w.at))
 		}
 		return len(all) < n
@@ -126,7 +130,7 @@ func recurrence(d int) []float64 {
 // draw chooses the sizes at a point of the sequence; false where it meets a
 // dimension of which no size is legal.
 func (w *enumeration) draw(point float64, steps []float64) bool {
-	var legal []int
+	legal := w.drawn
 	for d, sizes := range w.sizes {
 		legal = legal[:0]
 		for k, size := range sizes {
@@ -142,6 +146,7 @@ func (w *enumeration) draw(point float64, steps []float64) bool {
 		last := len(legal) - 1
 		k := legal[min(last, int(part*float64(last)*4/3))]
 		w.at[d], w.choice[d] = sizes[k], k
+		w.drawn = legal
 	}
 	return true
 }
@@ -236,6 +241,7 @@ type enumeration struct {
 	at      Tiling
 	choice  []int
 	scratch []int64
+	drawn   []int // positions of the legal sizes of a dimension, while one is drawn
 }
 
 // enumeration prepares to enumerate the dimensions that takes reports.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
@@ -43,6 +44,39 @@ func (t *Tuner) choose(chosen, ranked []cost.Ranked) []cost.Ranked {
 		take(r)
 	}
 	return chosen
+}
+
+// olderWinners are the plans that other revisions of the code generator have kept for a
+// fusion on this device, the newest first: candidates that are tried before those that
+// the price chooses. One that has no price now is left out.
+func (t *Tuner) olderWinners(
+	ctx context.Context, s *selection, pricer kernels.Pricer, model *cost.Model,
+) (ranked []cost.Ranked, err error) {
+	stored, err := t.Cache.OfFusion(s.key.Fusion)
+	if errors.Is(err, cache.ErrBusy) {
+		return nil, nil // it was reported when the fusion was looked up
+	}
+	slices.SortStableFunc(stored, func(a, b cache.Record) int {
+		return b.When.Compare(a.When)
+	})
+	for _, r := range stored {
+		if r.Device != s.key.Device || r.Backend != s.key.Backend || r.Codegen == s.key.Codegen {
+			continue
+		}
+		plan, err := kernels.ParsePlan(r.Plan)
+		if err == nil {
+			_, err = priceOf(t.Backend, s.program, plan)
+		}
+		if err != nil {
+			continue
+		}
+		one, err := model.Rank(ctx, pricer, []kernels.Plan{plan})
+		if err != nil {
+			return nil, err
+		}
+		ranked = append(ranked, one...)
+	}
+	return ranked, t.unlessUnreadable(s.fusion.Name, err)
 }
 
 // defaultOf is the default plan of a program, ranked alone.

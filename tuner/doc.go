@@ -68,7 +68,7 @@
 //
 // A Workload is the distinct fusions of modules, with how often each is used. A
 // Schedule tunes them within one time: it prices all, checks all by their default
-// plans, and divides what is left by the expected gain. Without a time for all it visits a
+// plans, and divides what is left by the expected gain. It visits a
 // fusion again after others, half a minute later. No fusion stops the others,
 // whether it is refused, fails, or panics.
 //

@@ -109,7 +109,7 @@ func TestHeldDatabase(t *testing.T) {
 // not end it: the last write decides.
 func TestHeldBeforeTheRace(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it waits for the time limit of a reader three times")
+		t.Skip("it waits for the time limit of a reader four times")
 	}
 	t.Parallel()
 	l := newLab(5, 0.02, 2e-3, 1.5e-3, 1.0e-3, 1.02e-3)

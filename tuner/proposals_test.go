@@ -3,6 +3,7 @@ package tuner
 import (
 	"cmp"
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -143,5 +144,41 @@ func TestProposalsResume(t *testing.T) {
 	}
 	if _, more := p.next(12); more {
 		t.Error("there are more candidates than there may be")
+	}
+}
+
+// TestOlderWinner: the winner of an older revision of the code generator is tried, where
+// the price would not have chosen it; one that is no plan any more is passed over.
+func TestOlderWinner(t *testing.T) {
+	truth := slices.Repeat([]float64{2e-3}, 40)
+	truth[37] = 1e-3
+	options := Options{Candidates: 4}
+	for _, c := range []struct {
+		name, plan, codegen string
+		wins                bool
+	}{
+		{"older", "16 v=37", "0", true},
+		{"no plan", "sixteen", "0", false},
+		{"other sizes", "16,16 v=37", "0", false},
+		{"nothing", "", "", false},
+	} {
+		l := newLab(1, 0.02, truth...)
+		tn := l.tuner(filepath.Join(t.TempDir(), "t.db"), options)
+		fusion := fusionOf(t)
+		if c.plan != "" {
+			r := cache.Record{Key: Key(fusion, kernels.IdentityOf(l)), Canonical: fusion.Canonical(), Plan: c.plan, Seconds: 1}
+			r.Codegen = c.codegen
+			if _, err := tn.Cache.Put(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := tn.Tune(t.Context(), fusion)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		tried := slices.ContainsFunc(got.Record.Trials, func(x cache.Trial) bool { return x.Plan == "16 v=37" })
+		if tried != c.wins || c.wins && got.Record.Plan != "16 v=37" {
+			t.Errorf("%s: %s won, of %d trials", c.name, got.Record.Plan, len(got.Record.Trials))
+		}
 	}
 }

@@ -588,6 +588,7 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 	if r.bench != nil { // else nothing was timed in this process
 		out.Roof = roofOf(r.tuner.Cache, r.tuner.Backend, r.program, r.bench.Bytes(), out.Seconds)
 	}
+	out.Prices = r.prices(winner)
 	out.Evidence = clockEvidence(r.tuner.Backend, winner.trial.Clocks)
 	for _, x := range r.ties(winner) {
 		if x != winner {

@@ -3,6 +3,7 @@ package tuner
 import (
 	"context"
 	"hash/fnv"
+	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -65,6 +66,7 @@ func tuneAll(t *testing.T, db string, o Options, all ...*symtile.Program) map[st
 		if err != nil {
 			t.Fatal(err)
 		}
+		checkPrices(t, &r.Record)
 		list := []string{"winner " + r.Record.Plan}
 		for _, x := range r.Record.Trials {
 			list = append(list, x.Plan)
@@ -72,6 +74,27 @@ func tuneAll(t *testing.T, db string, o Options, all ...*symtile.Program) map[st
 		tried[p.Fusion.Name] = list
 	}
 	return tried
+}
+
+// checkPrices holds the terms that a record explains against its predictions.
+func checkPrices(t *testing.T, r *cache.Record) {
+	t.Helper()
+	if r.Prices == nil || len(r.Prices.Explained) == 0 {
+		t.Fatalf("%s: nothing is explained", r.Name)
+	}
+	for _, x := range r.Prices.Explained {
+		k := slices.IndexFunc(r.Trials, func(y cache.Trial) bool { return y.Plan == x.Plan })
+		sum := 0.0
+		for _, term := range x.Terms {
+			sum += term.Seconds
+		}
+		if k < 0 || math.Abs(sum-r.Trials[k].Predicted) > 1e-9*sum {
+			t.Errorf("%s, %s: the terms are %v, in all %v", r.Name, x.Plan, x.Terms, sum)
+		}
+	}
+	if r.Prices.Regret1 < 1 || r.Prices.Kendall < -1 || r.Prices.Kendall > 1 {
+		t.Errorf("%s: %+v", r.Name, r.Prices)
+	}
 }
 
 // TestSameTwice tunes fusions twice with the same seed and times: what is tried and what

@@ -68,6 +68,7 @@ const (
 	raceOverrun       = 0.25                   // of its time that a race may overrun before it is stopped
 	minOverrun        = 2 * time.Second        // but not less than this
 	defaultOnlyBudget = time.Second            // of the samples of a default plan that is checked only
+	againShare        = 4                      // of what is left of a run, one in so many is for one second visit
 	stopGrace         = 5 * time.Second        // for a fusion to stop when the time is over
 )
 
@@ -265,7 +266,12 @@ func (s *Schedule) raceAgain(ctx context.Context, raced []*Item) []*Item {
 		if again {
 			s.turn(x, "racing again", 1, len(raced))
 			first := x.Outcome
-			s.visit(ctx, ctx, x, s.newVisitor(visit{improve: true, earlier: c.Visits}))
+			v := visit{improve: true, earlier: c.Visits}
+			if s.Budget > 0 {
+				s.limitedVisit(ctx, x, v, min(x.setup+x.racing, s.left()/againShare))
+			} else {
+				s.visit(ctx, ctx, x, s.newVisitor(v))
+			}
 			if x.Err != nil && !s.stuck {
 				x.Outcome = first // which is stored
 			}
@@ -301,25 +307,32 @@ func (s *Schedule) checkAll(ctx context.Context) {
 }
 
 // raceByGain races items while there is time, always the one that gains most in a
-// second, for the time that it gets when all that is left is divided.
+// second, for the time that it gets when all that is left is divided; and once more when
+// others were raced for visitGap, for as long as before.
 func (s *Schedule) raceByGain(ctx context.Context) {
 	least := s.MinShare * s.total()
-	raced := 0
+	number := 0
+	var raced []*Item // and wait for another visit
 	for !s.over(ctx) {
 		all := s.pending(func(x *Item) bool {
-			return x.State == StateWaiting || s.importance(x) >= least
+			return x.visited.IsZero() &&
+				(x.State == StateWaiting || s.importance(x) >= least)
 		})
 		x, t := s.next(all)
 		if x == nil {
-			return
+			break
 		}
-		raced++
-		s.turn(x, "racing", raced, raced+len(all)-1)
+		number++
+		s.turn(x, "racing", number, number+len(all)-1)
 		if x.State == StateWaiting && !x.raceAtOnce {
 			s.limitedVisit(ctx, x, visit{defaultOnly: true}, t)
 			continue
 		}
 		s.limitedVisit(ctx, x, visit{improve: true}, t)
+		x.visited = s.Tuner.now()
+		raced = s.raceAgain(ctx, append(raced, x))
+	}
+	for _, x := range raced {
 		s.report(x)
 	}
 }

@@ -1,9 +1,11 @@
 package tuner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
@@ -194,4 +196,65 @@ func (s *selection) record(winner, standard *candidate) cache.Record {
 		When:      s.tuner.now().UTC().Truncate(time.Second),
 		By:        Version(),
 	}
+}
+
+// prices compare the predicted times of the candidates that ran with those that were
+// measured, and explain the winner's, the default's and that of the fastest other.
+func (s *selection) prices(winner *candidate) *cache.Prices {
+	ran := slices.Clone(s.candidates)
+	ran = slices.DeleteFunc(ran, func(x *candidate) bool {
+		return x.trial.Failure != "" || x.ranked() == nil
+	})
+	slices.SortStableFunc(ran, func(a, b *candidate) int {
+		return cmp.Compare(a.best(), b.best())
+	})
+	var out cache.Prices
+	var predicted, measured []float64
+	for _, x := range ran {
+		if len(x.trial.Samples) > 0 {
+			predicted = append(predicted, x.trial.Predicted)
+			measured = append(measured, x.trial.Median())
+		}
+	}
+	if len(measured) > 0 {
+		j := cost.Judge(predicted, measured)
+		out.Kendall = j.Kendall
+		out.Regret1, out.Regret3, out.Regret8 = j.Regret1, j.Regret3, j.Regret8
+	}
+	others := 1
+	for _, x := range ran {
+		if x != winner && x != s.candidates[0] {
+			if others--; others < 0 {
+				continue
+			}
+		}
+		out.Explained = append(out.Explained, x.explained())
+	}
+	return &out
+}
+
+// best is what is known of a candidate's time: its median, or the prediction.
+func (x *candidate) best() float64 {
+	if len(x.trial.Samples) > 0 {
+		return x.trial.Median()
+	}
+	return x.trial.Predicted
+}
+
+// ranked is the ranking of a candidate; nil of one that has none, such as the plan of an
+// earlier race that a test made.
+func (x *candidate) ranked() *cost.Ranked {
+	if len(x.Price.Seconds) == 0 {
+		return nil
+	}
+	return &x.Ranked
+}
+
+// explained are the terms of a candidate's predicted time.
+func (x *candidate) explained() cache.Explained {
+	out := cache.Explained{Plan: x.trial.Plan}
+	for _, t := range x.Terms() {
+		out.Terms = append(out.Terms, cache.Term(t))
+	}
+	return out
 }

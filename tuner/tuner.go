@@ -265,6 +265,11 @@ func (t *Tuner) newSelection(
 		int64(len(plans)),
 	})
 	s.legal = int64(len(plans))
+	older, err := t.olderWinners(ctx, s, pricer, model)
+	if err != nil {
+		return nil, err
+	}
+	ranked = append(older, ranked...)
 	if t.Backend.Identity().Untimed {
 		return s, s.add(t.choose(standard, ranked))
 	}

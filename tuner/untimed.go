@@ -91,6 +91,7 @@ func (s *selection) predictedRecord(standard *candidate) (cache.Record, error) {
 	r.DefaultSeconds = standard.Seconds
 	r.Speedup = [3]float64{standard.Seconds / winner.Seconds}
 	r.Regret = -1
+	r.Prices = s.prices(winner)
 	for _, x := range s.candidates {
 		if x != winner && passed(x) && x.Seconds == winner.Seconds {
 			r.Ties = append(r.Ties, x.trial.Plan)

@@ -103,7 +103,7 @@ func readCase(path string) (*foreignCase, error) {
 // tensorTypes are the element types of tensor maps by their names in PTX; those of
 // one byte are all alike.
 var tensorTypes = map[string]ptx.Type{
-	"f32": ptx.F32, "f16": ptx.F16, "bf16": ptx.BF16, "s32": ptx.S32,
+	"f32": ptx.F32, "f16": ptx.F16, "bf16": ptx.BF16, "s32": ptx.S32, "u32": ptx.U32,
 	"s8": ptx.U8, "u8": ptx.U8, "e4m3": ptx.U8, "e5m2": ptx.U8,
 }
 
@@ -183,6 +183,7 @@ func (c *foreignCase) run(p *sim.Program) (*outcome, error) {
 // fill gives an array its contents; results start as bytes that look like NaNs and
 // count as never written.
 func (c *foreignCase) fill(m *sim.Machine, a array, at map[string]uint64) error {
+	// An array without any of these is scratch memory.
 	addr := at[a.Name]
 	switch {
 	case a.Input != "":

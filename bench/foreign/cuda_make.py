@@ -1,4 +1,5 @@
 """python cuda_make.py FOLDER [NAME...]: compiles cuda/*.cu by nvcc and clang, with NumPy's results."""
+import dataclasses
 import glob
 import math
 import os
@@ -9,13 +10,14 @@ import sys
 import ml_dtypes
 import numpy as np
 
-from case import Writer, eighths, normal, whole
+import layouts
+from case import NAMES, Writer, eighths, normal, whole
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NVIDIA = glob.glob(os.path.join(sys.prefix, "lib/python*/site-packages/nvidia/cu13"))
 # Sources that need NVIDIA's headers, or functions that clang takes from libdevice.
-NVCC_ONLY = {"functions", "wide", "halves", "tensor_core", "cluster"}
-SM90 = {"bulk", "cluster"}
+NVCC_ONLY = {"tensor_copy", "functions", "wide", "halves", "tensor_core", "cluster"}
+SM90 = {"bulk", "cluster", "tensor_copy"}
 f32, f64, s32 = np.float32, np.float64, np.int32
 
 
@@ -63,6 +65,27 @@ def cases():
     x = whole(119, 256, 100, s32)
     sums = x.reshape(4, 64).sum(1)
     yield "cluster", (4,), (64,), dict(x=x, z=(sums - sums[[1, 0, 3, 2]]).astype(s32)), dict(z=0), ()
+
+
+    # What the box must be in shared memory, by the figures of the ISA.
+    x = np.arange(1, 24 * 40 + 1).astype(np.uint32).reshape(24, 40)
+    for n, (width, columns, rows, column, row) in enumerate(((0, 12, 9, -4, 20), (32, 8, 20, 36, -3), (64, 16, 17, 8, 3), (128, 32, 24, 12, -7), (128, 32, 8, -30, 0))):
+        z = np.zeros(rows * columns, np.uint32)
+        for i in range(rows):
+            for j in range(columns):
+                inside = 0 <= row + i < 24 and 0 <= column + j < 40
+                z[layouts.swizzled((i * columns + j) * 4, width) // 4] = x[row + i, column + j] if inside else 0
+        box = Map("x", x, [columns, rows], layouts.MODES_OF_MAPS[width])
+        yield f"tensor_copy-{n}", (1,), (64,), dict(x=box, z=z, column=column, row=row, words=rows * columns), dict(z=0), ()
+
+
+@dataclasses.dataclass
+class Map:
+    """A tensor map of a whole array of two dimensions."""
+    name: str
+    array: np.ndarray
+    box: list
+    swizzle: int
 
 
 def part(x, block):
@@ -133,6 +156,7 @@ def main(folder, *only):
     for compiler, arch, command in compilers():
         for name, grid, block, args, want, zeroed in cases():
             full = f"{compiler}_{name}_sm{arch}"
+            name = name.split("-")[0]
             if only and not any(o in full for o in only) or compiler == "clang" and name in NVCC_ONLY or compiler == "nvccfast" and name == "functions" or arch == "80" and name in SM90:
                 continue
             ptx = os.path.join(folder, "modules", full + ".ptx")
@@ -143,7 +167,10 @@ def main(folder, *only):
                 continue
             w = Writer(name, grid, block, cluster=(2, 1, 1) if name == "cluster" else (1, 1, 1))
             for key, v in args.items():
-                if isinstance(v, np.ndarray):
+                if isinstance(v, Map):
+                    w.array(key, v.array)
+                    w.map(key, NAMES[str(v.array.dtype)], list(v.array.shape)[::-1], [v.array.strides[0]], v.box, v.swizzle)
+                elif isinstance(v, np.ndarray):
                     w.array(key, v, want.get(key), key in zeroed)
                     w.pointer(key)
                 else:

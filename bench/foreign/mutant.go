@@ -97,6 +97,7 @@ func mutate(c *foreignCase, rng *rand.Rand) *mutant {
 // was not.
 func (m *mutant) found(known []excuse) string {
 	c := m.base
+	// A change may leave text that is no PTX, which is found, too.
 	module, err := ptx.Parse(c.Name, c.PTX)
 	if err != nil {
 		return "refused"

@@ -71,14 +71,10 @@ const random, cheapest = 8, 8
 
 // plans are the plans of a program that are judged, the default first.
 func plans(p program, spec device.Spec, rng *rand.Rand) ([]kernels.Plan, error) {
-	open := func(context.Context) (device.Driver, error) {
-		return simulated.Open(spec, sim.Options{})
-	}
-	s, err := device.NewSession(context.Background(), open)
+	b, err := openSimulated(spec)
 	if err != nil {
 		return nil, err
 	}
-	b := gpu.New(s)
 	defer b.Close()
 	standard, err := b.Default(context.Background(), p.Program)
 	if err != nil {
@@ -98,6 +94,18 @@ func plans(p program, spec device.Spec, rng *rand.Rand) ([]kernels.Plan, error) 
 		all = append(all, offered[rng.IntN(len(offered))])
 	}
 	return all, nil
+}
+
+// openSimulated is the backend on a simulated device.
+func openSimulated(spec device.Spec) (*gpu.Backend, error) {
+	open := func(context.Context) (device.Driver, error) {
+		return simulated.Open(spec, sim.Options{})
+	}
+	s, err := device.NewSession(context.Background(), open)
+	if err != nil {
+		return nil, err
+	}
+	return gpu.New(s), nil
 }
 
 // distinct emits the plans of a program for a target, each text once; share is the

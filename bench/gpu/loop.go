@@ -34,6 +34,55 @@ var (
 	columns     = regexp.MustCompile(`GMMA\.64x(\d+)x`)
 )
 
+// A body is a whole kernel, by counts of its instructions.
+type body struct {
+	Instructions int
+	// Special counts MUFU, by which functions are computed, and Calls those of slow
+	// paths, such as that of a division that is rounded right.
+	Special, Calls int
+	// Narrow counts loads and stores of global memory of less than 16 bytes, and
+	// Stored the bytes that stores have.
+	Narrow, Stored int
+}
+
+// bodyOf counts the instructions of a disassembly.
+func bodyOf(text string) (b body) {
+	ops, _ := opcodes(text)
+	for _, op := range ops {
+		b.Instructions++
+		name, _, _ := strings.Cut(op, ".")
+		switch name {
+		case "MUFU":
+			b.Special++
+		case "CALL":
+			b.Calls++
+		case "STG":
+			b.Stored += accessBytes(op)
+			fallthrough
+		case "LDG":
+			if accessBytes(op) < 16 {
+				b.Narrow++
+			}
+		}
+	}
+	return b
+}
+
+// accessBytes is the width of an access by its opcode, 4 bytes where it does not say.
+func accessBytes(op string) int {
+	switch {
+	case strings.Contains(op, ".128"):
+		return 16
+	case strings.Contains(op, ".64"):
+		return 8
+	case strings.Contains(op, "16"):
+		return 2
+	case strings.Contains(op, "8"):
+		return 1
+	}
+	return 4
+}
+
 // opcodes lists the opcodes of a disassembly in order, and the ranges that backward
 // branches repeat.
 func opcodes(text string) (ops []string, repeated [][2]int) {

@@ -48,6 +48,7 @@ func run(args []string, out io.Writer) error {
 	seed := flags.Uint64("seed", 1, "of the sample and of the random plans")
 	only := flags.String("only", "", "judge kernels whose name (program, architecture, plan) contains this")
 	file := flags.String("json", "out/judge-gpu.jsonl", "the file for a line of each kernel")
+	triton := flags.String("beside", "", "compare with the kernels of Triton in this folder, and judge nothing")
 	workers := flags.Int("workers", 2, "assemblers that run at the same time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -64,6 +65,9 @@ func run(args []string, out io.Writer) error {
 	}
 	if j.tools, err = findTools(*venv); err != nil {
 		return err
+	}
+	if *triton != "" {
+		return beside(j.tools, *triton, out)
 	}
 	if j.folder, err = os.MkdirTemp("", "judge-gpu"); err != nil {
 		return err
@@ -166,7 +170,7 @@ func (j *judge) kernel(k *kernel, worker int) error {
 		if err != nil {
 			return err
 		}
-		v.Loops = loops(text)
+		v.Loops, v.Body = loops(text), bodyOf(text)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -184,12 +188,13 @@ func line(v *verdict) any {
 		Launched                  any
 		Assemblies                []assembly
 		Loops                     []loop
+		Body                      body
 		Findings                  []finding
 	}{
 		k.program.name, k.target.arch, k.plan.String(),
 		golden.Hash(k.PTX), k.isDefault,
 		k.Estimated, k.Launched,
-		v.Assemblies, v.Loops, v.findings(),
+		v.Assemblies, v.Loops, v.Body, v.findings(),
 	}
 }
 
@@ -286,6 +291,9 @@ const fewKernels = 100
 func promises() []string {
 	all := []string{"assembles", "warnings", "stack", "spills"}
 	for _, l := range loopLimits {
+		all = append(all, l.promise)
+	}
+	for _, l := range bodyLimits {
 		all = append(all, l.promise)
 	}
 	return all

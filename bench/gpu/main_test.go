@@ -1,6 +1,37 @@
 package main
 
-import "testing"
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+)
+
+// beside.txt, which a command writes, has a line of each row of beside.json.
+func TestBesideTable(t *testing.T) {
+	var rows []comparison
+	if err := json.Unmarshal(besideRows, &rows); err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile("beside.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if _, err := kernels.ParsePlan(r.Plan); err != nil && r.Plan != "" {
+			t.Errorf("%s: %v", r.Name, err)
+		}
+		found := false
+		for line := range strings.Lines(string(table)) {
+			found = found || strings.HasPrefix(line, r.Name+"  ") && strings.Contains(line, " "+r.Arch+" ")
+		}
+		if !found {
+			t.Errorf("beside.txt has no line of %s for %s: make judge-triton", r.Name, r.Arch)
+		}
+	}
+}
 
 // known.txt is read, and its shares are those of this command.
 func TestKnown(t *testing.T) {
@@ -23,5 +54,22 @@ func TestKnown(t *testing.T) {
 	}
 	if f.Value = -20; excuse(all, f) != nil {
 		t.Error("a share below the one that is tolerated is excused")
+	}
+}
+
+// The instructions of a whole kernel are counted by class, from what nvdisasm prints.
+func TestBody(t *testing.T) {
+	lines := []string{
+		"/*0000*/ LDG.E.128.CONSTANT R4, desc[UR4][R2.64] ;",
+		"/*0010*/ MUFU.EX2 R7, R7 ;",
+		"/*0020*/ @!P0 LDG.E.64 R8, [R2.64+0x400] ;",
+		"/*0030*/ CALL.REL.NOINC `($slow) ;",
+		"/*0040*/ STG.E.128 desc[UR4][R2.64], R4 ;",
+		"/*0050*/ STG.E.U16 desc[UR4][R2.64], R4 ;",
+	}
+	got := bodyOf("        " + strings.Join(lines, "\n        ") + "\n")
+	want := body{Instructions: 6, Special: 1, Calls: 1, Narrow: 2, Stored: 18}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -35,6 +35,22 @@ pb = bf16[64,4096,4096] convert(p)
 ROOT o = bf16[64,4096,128] dot(pb, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
 `
 
+// softmax is that of rows of bf16, in f32.
+const softmax = `
+x = bf16[16384,4096] parameter(0)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+y = f32[16384,4096] convert(x)
+m = f32[16384] reduce(y, low), dimensions={1}, to_apply=maximum
+ms = f32[16384,4096] broadcast(m), dimensions={0}
+less = f32[16384,4096] subtract(y, ms)
+e = f32[16384,4096] exponential(less)
+sum = f32[16384] reduce(e, zero), dimensions={1}, to_apply=add
+sums = f32[16384,4096] broadcast(sum), dimensions={0}
+p = f32[16384,4096] divide(e, sums)
+ROOT r = bf16[16384,4096] convert(p)
+`
+
 // A program is a fusion to be judged.
 type program struct {
 	// Name of the fusion, with its folder unless it is of the corpus.
@@ -71,7 +87,10 @@ func programs(large string) (all []program, err error) {
 		name := strings.TrimSuffix(filepath.Base(f), ".hlo")
 		texts = append(texts, [2]string{"large/" + name, string(text)})
 	}
-	texts = append(texts, [2]string{"shapes/attention", attention})
+	texts = append(texts,
+		[2]string{"shapes/attention", attention},
+		[2]string{"shapes/softmax_bf16", softmax},
+	)
 	// These are computations of their own; the fusions of the corpus are in modules.
 	for _, t := range texts {
 		m, err := hlo.Parse(t[0], []byte(t[1]))

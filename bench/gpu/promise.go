@@ -23,8 +23,9 @@ type verdict struct {
 	kernel *kernel
 	// Assemblies are those of each assembler that was asked.
 	Assemblies []assembly
-	// Loops are the main loops of the last of them.
+	// Loops are the main loops of the last of them, and Body is the whole of it.
 	Loops []loop
+	Body  body
 }
 
 // A loopLimit bounds a number of the main loops of an architecture.
@@ -78,6 +79,35 @@ var loopLimits = []loopLimit{
 	}},
 }
 
+// bodyLimits are the bounds of default kernels of rows: softmax, norms and copies, whose
+// memory is to be what they wait for. Accesses have 16 bytes, no quotient has a slow path
+// that is called, and an element takes a number of instructions, of which 6 are those of
+// reductions and addresses, and 12 for each function of it.
+var bodyLimits = []struct {
+	promise string
+	limit   float64
+	value   func(b *body, r rows) int
+}{
+	{"narrow", 0, func(b *body, _ rows) int { return b.Narrow }},
+	{"slow paths", 0, func(b *body, _ rows) int { return b.Calls }},
+	{"elements", 0, func(b *body, r rows) int {
+		elements := b.Stored / r.size
+		return b.Instructions - r.each*elements - 12*b.Special
+	}},
+}
+
+// Rows is a program of rows: the bytes of an element of its result, and the instructions
+// that one may take beside functions.
+type rows struct{ size, each int }
+
+var rowPrograms = map[string]rows{
+	"large/softmax":       {4, 6},
+	"shapes/softmax_bf16": {2, 6},
+	// Two sums, of which one is of squares, two products and two sums with parameters.
+	"large/layernorm": {4, 12},
+	"large/copy":      {4, 6},
+}
+
 // wide is for loops whose products all have at least 128 columns.
 func wide(_ *kernel, l *loop) bool {
 	return l.Wide > 0 && l.Wide == l.Tensor
@@ -127,6 +157,13 @@ func (v *verdict) findings() (all []finding) {
 			if v.kernel.isDefault {
 				add("spills", float64(u.Spilled), 0, a.Version)
 			}
+		}
+	}
+	r, ofRows := rowPrograms[v.kernel.program.name]
+	if ofRows && v.kernel.isDefault {
+		for _, l := range bodyLimits {
+			value := l.value(&v.Body, r)
+			add(l.promise, float64(value), l.limit, "")
 		}
 	}
 	for i := range v.Loops {

@@ -22,7 +22,6 @@ type featured struct {
 	id       string
 	features []cost.Features
 	measured []float64
-	best     float64 // of all that run
 }
 
 // judge prints the mean score of the fitted prices over the draws, and of the prices as

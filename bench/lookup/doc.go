@@ -17,6 +17,11 @@
 //	                          what is measured is an access to memory, with the walk
 //	                          through the page table that goes before it
 //	nearest                   fusions that are not stored, of stored structures
+//	fingerprint, predicted    of the fusions of testdata/hlo, each called many times: the
+//	                          one that nine tenths are faster than
+//	serve: a hit              a request by fingerprint and its response over a Unix socket,
+//	                          for a thousand keys in turns: those of a database are
+//	                          remembered after the first time
 //	open, first lookup        what a process pays that asks once
 //	import                    10⁵ records of keys in random order, in one transaction
 //	publish                   in a process of its own: its time, the most memory that it

@@ -18,8 +18,9 @@ import (
 type row struct{ what, goal, least, median string }
 
 // print prints the row.
-func (r row) print(records int) {
-	fmt.Printf("| %s | %d | %s | %s | %s |\n", r.what, records, r.least, r.median, r.goal)
+// records is their number, or what else was asked for.
+func (r row) print(records any) {
+	fmt.Printf("| %s | %v | %s | %s | %s |\n", r.what, records, r.least, r.median, r.goal)
 }
 
 // printTable measures everything for each number of records.
@@ -27,6 +28,10 @@ func printTable(sizes []int, library string) error {
 	fmt.Printf("%s, %s\n\n", processor(), runtime.Version())
 	fmt.Println("| what | records | least | median | goal |")
 	fmt.Println("| --- | --- | --- | --- | --- |")
+	err := ofCorpus()
+	if err != nil {
+		return err
+	}
 	for _, n := range sizes {
 		err := measure(n, library)
 		if err != nil {
@@ -79,7 +84,11 @@ func measure(n int, library string) error {
 		return err
 	}
 	inOthers(path, prints, folder, library, n)
-	return nil
+	err = served(path, "a snapshot", keys, n)
+	if err != nil {
+		return err
+	}
+	return served(db.Path(), "a database", keys, n)
 }
 
 // inSeconds is a time.

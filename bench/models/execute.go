@@ -14,20 +14,15 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/kernels/executable"
-	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/partition"
 	"github.com/tilewright/tilewright/tuner"
 )
 
-// withFusions is a module with fusions, those that the command line makes: what the
-// reference or the CPU does not compute stays outside.
+// withFusions is a module with fusions, those that the command line makes.
 func withFusions(m *hlo.Module) *hlo.Module {
-	outside := func(i *hlo.Instr) string {
-		return cmp.Or(reference.NotComputed(i.Op), cpu.NotComputed(i.Op))
-	}
-	split, err := partition.Module(context.Background(), m, partition.Options{Outside: outside})
+	split, err := partition.Module(context.Background(), m, partition.Options{})
 	if err != nil {
 		panic(err) // a context that never ends
 	}

@@ -122,7 +122,8 @@ int tilewright_tiles(const char *text, size_t length, const char *fusion,
                      const int64_t *tile, size_t tile_count, char **result);
 
 /* Answers a request of the protocol of `tilewright serve`, one object of JSON, with its
- * response. An error in the response is TILEWRIGHT_OK here. db may be 0 for operations
+ * response. Its field "shape" gives the extents that a text leaves open, as in
+ * {"op": "lookup", "text": …, "shape": {"arg0": [8, 128]}}. An error in the response is TILEWRIGHT_OK here. db may be 0 for operations
  * that need none. */
 int tilewright_request(tilewright_db db, const char *request, size_t length, char **result);
 

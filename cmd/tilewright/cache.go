@@ -41,7 +41,7 @@ cache ls lists the winners that satisfy all of its filters:
 
 A plan is printed with the names of its dimensions: m=64 n=256 k=32 threads=1. It is stored, and in
 JSON, without: 64,256,32 threads=1; "dims" has the names. -plan of run and show reads both. A snapshot
-has no names: of its winners fingerprints and plans without names are printed.`,
+does not have the names of fusions: ls prints their fingerprints, and show takes them.`,
 	run: runCache,
 }
 

@@ -53,7 +53,8 @@ var doctorCommand = command{
 
 -vendor FILE has lines of a large fusion's name and the seconds the vendor's library takes for it on
 this device; without it nothing is said of the vendor. A device that cannot time, a simulator, is
-checked only. -skip leaves out the large fusions, -only those of the corpus without TEXT in their names.`,
+checked only. Rates are those that are stored in -db; where none are, they are measured, and not kept.
+-skip leaves out the large fusions, -only those of the corpus without TEXT in their names.`,
 	run: runDoctor,
 }
 
@@ -132,7 +133,7 @@ type doctorJSON struct {
 // tested before the later ones use it.
 func runDoctor(c *call) error {
 	c.jsonFlag()
-	device := c.deviceFlag()
+	device, db := c.deviceFlag(), c.dbFlag()
 	d := &doctor{c: c}
 	c.StringVar(&d.folder, "o", "", "the `folder` to write to")
 	c.IntVar(&d.plans, "plans", 2, "`plans` of a fusion checked besides the default")
@@ -154,6 +155,9 @@ func runDoctor(c *call) error {
 	}
 	if d.backend, err = backend(device); err != nil {
 		return err
+	}
+	if _, _, err := tuner.StoredRates(cache.Open(*db), d.backend); err != nil {
+		c.note("tilewright doctor: warning: %v; rates are measured", err)
 	}
 	if err := os.MkdirAll(filepath.Join(d.folder, "kernels"), 0o755); err != nil {
 		return err

@@ -588,6 +588,7 @@ func (f *layoutFlags) kept(key cache.Packing) (*measuredJSON, error) {
 	if err != nil {
 		f.call.note("tilewright layout: warning: %v", err)
 	}
+	// The others are packs of the same operand with other tiles or another order.
 	for _, p := range all {
 		if p.Pack == key.Pack {
 			return newMeasuredJSON(p), nil

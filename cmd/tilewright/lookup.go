@@ -23,8 +23,9 @@ var lookupCommand = command{
 fusion whose plan is legal ("nearest": other extents, another revision of the code generator, another
 device), or else the device's default plan, which is the first by price ("predicted"). Nothing is
 compiled, run or measured. A FILE with several fusions is answered for all of them, and - is the standard
-input; many questions are cheaper to a server: tilewright serve. A winner measured under another driver or Go version is still exact; "safe"
-then says what differs. -require exact ends with status 3 where there is no winner.`,
+input; many questions are cheaper to a server: tilewright serve. A winner measured under another driver
+or Go version is still exact; "safe" then says what differs. -require exact ends with status 3 where
+there is no winner.`,
 	run: runLookup,
 }
 

@@ -4,15 +4,19 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/executable"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -45,10 +49,12 @@ type unitJSON struct {
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint"`
 	// Plan of the kernel; empty for what is interpreted, for the Reason.
-	// Dims are the names of the plan's dimensions.
+	// Dims are the names of the plan's dimensions, Packed the parameter that is packed
+	// once.
 	Plan   string            `json:"plan,omitempty"`
 	Dims   kernels.PlanNames `json:"dims,omitempty"`
 	Stored bool              `json:"stored,omitempty"`
+	Packed string            `json:"packed,omitempty"`
 	Reason string            `json:"reason,omitempty"`
 	// Runs and Seconds are per run of the module, on average.
 	Runs    float64 `json:"runs"`
@@ -75,11 +81,17 @@ func (f runFlags) module(c *call, m *hlo.Module) error {
 		_, err := oneFusion(f.file, m, "")
 		return cmp.Or(err, usagef("-tiling, -plan, -source and -counters need -fusion: %s has more than one fusion", f.file))
 	}
+	weights, err := regexp.Compile(*f.weightsOf)
+	if err != nil {
+		return usagef("-weights-of: %v", err)
+	}
 	b, err := backend(f.device)
 	if err != nil {
 		return err
 	}
-	e, err := executable.Compile(c.ctx, m, b, executable.Options{Plan: c.winners(*f.db, b)})
+	e, err := executable.Compile(c.ctx, m, b, executable.Options{
+		Plan: c.winners(*f.db, b), Packed: c.packings(*f.db, b, m, weights),
+	})
 	if err != nil {
 		return err
 	}
@@ -141,6 +153,42 @@ func (c *call) winners(db string, b kernels.Backend) func(*hlo.Computation) (ker
 	}
 }
 
+// packings finds the weights of a module's fusions that a database says to pay packed;
+// nil without one, and without -weights-of.
+func (c *call) packings(
+	db string, b kernels.Backend, m *hlo.Module, named *regexp.Regexp,
+) func(*hlo.Computation) (executable.Packed, bool) {
+	packer, can := b.(kernels.PackingBackend)
+	if db == "" || !can || named.String() == "" {
+		return nil
+	}
+	weights := packtiming.Weights{Named: named}
+	weights.Add(m)
+	from, id := cache.Open(db), kernels.IdentityOf(b)
+	return func(f *hlo.Computation) (x executable.Packed, found bool) {
+		// One parameter of a fusion is packed, since what two gain together was not
+		// measured: the one with the least ratio of those whose interval excludes 1.
+		least := 1.0
+		for _, k := range weights.Of(f) {
+			pack, ok := packer.Pack(f, k)
+			if !ok {
+				continue
+			}
+			s := packtiming.Subject{Fusion: f, Parameter: k, Pack: layout.Pack(pack)}
+			kept, err := from.Packings(packtiming.Result{}.Of(s, id))
+			for _, p := range kept {
+				plan, bad := kernels.ParsePlan(p.PackedPlan)
+				if errors.Join(err, bad) != nil || p.Pack != s.Pack.String() || p.Pays() == 0 || p.Ratio[0] >= least {
+					continue
+				}
+				least, found = p.Ratio[0], true
+				x = executable.Packed{Fusion: s.Packed(), Plan: plan, Parameter: k, Move: s.Move}
+			}
+		}
+		return x, found
+	}
+}
+
 // describe notes what ran.
 func (r *moduleJSON) describe(e *executable.Executable) {
 	runs := float64(len(r.Times))
@@ -151,7 +199,7 @@ func (r *moduleJSON) describe(e *executable.Executable) {
 			dims = planNames(context.Background(), u.Computation)
 		}
 		r.Units = append(r.Units, unitJSON{
-			u.Name, hex.EncodeToString(print[:]), u.Plan, dims, u.Stored, u.Reason,
+			u.Name, hex.EncodeToString(print[:]), u.Plan, dims, u.Stored, u.Packed, u.Reason,
 			float64(u.Runs) / runs, u.Time.Seconds() / runs,
 		})
 		r.Allowed += float64(u.Runs) / runs * check.ToleranceOf(u.Computation).Relative
@@ -222,7 +270,11 @@ func (r *moduleJSON) print(c *call) {
 		if r.Untimed {
 			took = "-"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%g times\t%s\n", u.Name, took, u.Runs, cmp.Or(u.Dims.Stored(u.Plan), u.Reason))
+		how := cmp.Or(u.Dims.Stored(u.Plan), u.Reason)
+		if u.Packed != "" {
+			how += ", " + u.Packed + " packed once"
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%g times\t%s\n", u.Name, took, u.Runs, how)
 	}
 	t.Flush()
 	if r.Checked {

@@ -98,6 +98,7 @@ func runRank(c *call) error {
 
 // rank ranks the plans of the fusion of a name and prints the first ones.
 func (c *call) rank(file string, f rankFlags) error {
+	spareGarbage()
 	fusion, b, err := c.readFor(file, *f.name, f.device)
 	if err != nil {
 		return err

@@ -48,6 +48,8 @@ type runFlags struct {
 	fusion, tiling, plan, args, out *string
 	// The database of the winners of a module's fusions.
 	db *string
+	// The names of parameters that are weights.
+	weightsOf *string
 	// Compare the outputs of a module with the reference's.
 	check *bool
 	// Seed of generated inputs.
@@ -100,20 +102,21 @@ type runJSON struct {
 func runRun(c *call) error {
 	c.jsonFlag()
 	f := runFlags{
-		call:     c,
-		device:   c.deviceFlag(),
-		fusion:   c.String("fusion", "", "run the fusion of this `name`, when FILE has several"),
-		tiling:   c.String("tiling", "", "tile `sizes`, e.g. 64,32,16"),
-		plan:     c.String("plan", "", "a whole `plan`, e.g. \"m=64 n=32 k=16 threads=2\" or \"64,32,16 threads=2\""),
-		args:     c.String("args", "", "input `files`, e.g. a.npy,b.npy"),
-		out:      c.String("out", "", "output `files`"),
-		seed:     c.Int64("seed", 1, "`seed` of inputs that are not given"),
-		repeat:   c.Int("repeat", 5, "run this many `times`"),
-		db:       c.String("db", "", "take the plans of a module's fusions from this cache `file`"),
-		check:    c.Bool("check", true, "compare what a module returns with the reference"),
-		source:   c.Bool("source", false, "show the tile program that runs"),
-		counters: c.Bool("counters", false, "show what a simulator counted: instructions, memory traffic, barriers"),
-		replace:  c.replaceFlag(),
+		call:      c,
+		device:    c.deviceFlag(),
+		fusion:    c.String("fusion", "", "run the fusion of this `name`, when FILE has several"),
+		tiling:    c.String("tiling", "", "tile `sizes`, e.g. 64,32,16"),
+		plan:      c.String("plan", "", "a whole `plan`, e.g. \"m=64 n=32 k=16 threads=2\" or \"64,32,16 threads=2\""),
+		args:      c.String("args", "", "input `files`, e.g. a.npy,b.npy"),
+		out:       c.String("out", "", "output `files`"),
+		seed:      c.Int64("seed", 1, "`seed` of inputs that are not given"),
+		repeat:    c.Int("repeat", 5, "run this many `times`"),
+		db:        c.String("db", "", "take the plans of a module's fusions from this cache `file`"),
+		weightsOf: c.String("weights-of", "", "pack parameters of a module whose names match this regular `expression` once, where -db says that it pays"),
+		check:     c.Bool("check", true, "compare what a module returns with the reference"),
+		source:    c.Bool("source", false, "show the tile program that runs"),
+		counters:  c.Bool("counters", false, "show what a simulator counted: instructions, memory traffic, barriers"),
+		replace:   c.replaceFlag(),
 	}
 	c.shapeFlag()
 	args, err := c.parse(1, 1)

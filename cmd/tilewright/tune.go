@@ -36,8 +36,8 @@ Extents that a module leaves open (?) are given by -shape, and tuned for each of
 
 Fusions that are alike are tuned once, those first that take most of the model's time: executions times
 the default plan's time. -weights takes a profile for that: lines NAME,TIME of fusions or instructions.
-A fusion that has a winner already is left alone unless -force or -improve. Without -run-budget a fusion is
-visited again when others have been raced for 30 s, so that one state of the machine is not taken for the truth.
+A fusion that has a winner already is left alone unless -force or -improve. A fusion is visited
+again when others have been raced for 30 s, so that one state of the machine is not taken for the truth.
 
 -run-budget is the wall time of the whole run, reading included. Every fusion is compiled, checked and timed
 by its default plan first; the rest of the time goes where another second is expected to gain most, to no
@@ -300,6 +300,18 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 // garbageLimit is the memory from which on garbage is collected without waiting for as
 // much again. It limits nothing else: a fusion that needs more gets it.
 const garbageLimit = 3 << 29
+
+// spareGarbage lets the heap of a short command grow to 36 MiB, and from there on ninefold,
+// before garbage is collected, unless the environment says something else (GOGC): a third of
+// the time of ranking was collection.
+func spareGarbage() {
+	const standard = 100
+	if was := debug.SetGCPercent(sparePercent); was != standard {
+		debug.SetGCPercent(was)
+	}
+}
+
+const sparePercent = 800
 
 // limitMemory sets it, unless the environment says something else (GOMEMLIMIT).
 func limitMemory() {

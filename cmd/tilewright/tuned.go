@@ -365,6 +365,7 @@ type packedWeight struct {
 
 // packedWeights are the weights that the device's kernels would have packed.
 func (s *session) packedWeights() (all []packedWeight) {
+	// A simulator could run packed operands, but not say what they gain.
 	b, can := s.tuner.Backend.(kernels.PackingBackend)
 	if !can || b.Identity().Untimed {
 		return nil
@@ -388,6 +389,8 @@ const maxPackTime = 2 * time.Second
 // and keeps it. What is kept already for the same plan is taken from there, unless -force.
 // It ends when the time of the run does.
 func (s *session) packWeights(ctx context.Context, all []packedWeight) error {
+	// The longest in a run of the models come first: what is not reached in the time of
+	// the run would have saved least.
 	slices.SortStableFunc(all, func(x, y packedWeight) int {
 		return cmp.Compare(y.item.Uses*y.item.Result.Record.Seconds, x.item.Uses*x.item.Result.Record.Seconds)
 	})
@@ -421,6 +424,7 @@ func (s *session) packWeights(ctx context.Context, all []packedWeight) error {
 // packTime is the time for the next of n weights.
 func (s *session) packTime(n int) time.Duration {
 	if *s.f.runBudget == 0 {
+		// Short budgets are those of tests and first looks.
 		return min(maxPackTime, cmp.Or(*s.f.budget, maxPackTime))
 	}
 	left := *s.f.runBudget - time.Since(s.schedule.Begin)
@@ -431,6 +435,8 @@ func (s *session) packTime(n int) time.Duration {
 func (s *session) packed(
 	ctx context.Context, x packtiming.Subject, plan kernels.Plan, span time.Duration,
 ) (cache.Packing, error) {
+	// The key has the revision of the code generator: what older kernels gained is not
+	// taken for what these do. A damaged record is measured again and replaced.
 	id := kernels.IdentityOf(s.tuner.Backend)
 	key := packtiming.Result{}.Of(x, id)
 	kept, err := s.tuner.Cache.Packings(key)

@@ -3,6 +3,7 @@ package cpu
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"iter"
 	"math"
@@ -305,12 +306,17 @@ func (s *search) tilings() iter.Seq[symtile.Tiling] {
 	}
 	return func(yield func(symtile.Tiling) bool) {
 		met := map[string]bool{}
+		var text []byte
 		for t := range all {
 			alike := slices.Clone(t)
 			for _, j := range s.joined.joins {
 				alike[j[0]] = alike[j[1]]
 			}
-			key := fmt.Sprint(alike)
+			text = text[:0]
+			for _, size := range alike {
+				text = binary.AppendVarint(text, size)
+			}
+			key := string(text)
 			if !slices.Equal(t, alike) && !yield(t) {
 				return
 			}

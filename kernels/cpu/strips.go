@@ -18,17 +18,10 @@ import (
 // function, in registers. A strip function is a loop over vectors of the chain of
 // all operations of its run.
 
-// notComputed gives the reason for each elementwise operation that has no code on the CPU,
-// whatever the types; a test asks for a reason or for code.
-var notComputed = map[hlo.Opcode]string{}
-
-// NotComputed is the reason that the elementwise operation op is not computed on the CPU,
-// whatever its types; "" where some types are, or op is not elementwise.
-func NotComputed(op hlo.Opcode) string { return notComputed[op] }
-
 // lowerElementwise lowers an elementwise op to an instruction that computes
 // strips.
 func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
+	op = b.l.squared(op)
 	e := b.l.elements(n)
 	i := &instr{name: string(op.Code), n: e}
 	for k := range op.Args {
@@ -40,10 +33,6 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	i.outs = []*value{v}
 	i.pointwise = &pointwiseOp{op.Instr, v, i.stripArgs}
 	i.strip = elementwiseStrip[T](op.Instr, v, i.stripArgs)
-	if reason := notComputed[op.Code]; reason != "" {
-		b.l.refuse(op, "the CPU backend does not compute it: %s", reason)
-		return
-	}
 	if i.strip == nil {
 		b.l.refuse(
 			op, "the CPU backend does not compute this operation on %s",
@@ -52,6 +41,32 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 		return
 	}
 	b.add(i)
+}
+
+// squared is multiply(x, x) in place of power(x, 2) of floating-point numbers, as XLA's
+// algebraic simplifier has it: the product is rounded once, and needs no function. Other
+// operations are returned as they are.
+func (l *lowering) squared(op symtile.Op) symtile.Op {
+	if op.Code != hlo.OpPower || !op.Instr.Shape.DType.IsFloat() {
+		return op
+	}
+	exponent := l.p.Ops[op.Args[1]]
+	for exponent.Code == hlo.OpBroadcast ||
+		exponent.Code == hlo.OpReshape {
+		exponent = l.p.Ops[exponent.Args[0]]
+	}
+	lit := exponent.Instr.Literal
+	if exponent.Code != hlo.OpConstant || lit == nil ||
+		!uniform(lit) || len(lit.Floats) == 0 || lit.Floats[0] != 2 {
+		return op
+	}
+	x := op.Instr.Operands[0]
+	square := *op.Instr
+	square.Op = hlo.OpMultiply
+	square.Operands = []*hlo.Instr{x, x}
+	op.Code, op.Instr = hlo.OpMultiply, &square
+	op.Args = []int{op.Args[0], op.Args[0]}
+	return op
 }
 
 // elementwiseOperand is operand for an argument of any class.

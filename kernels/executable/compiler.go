@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/reference"
@@ -21,12 +22,16 @@ type compiler struct {
 	units   map[*hlo.Computation]*unit
 	kernels map[[32]byte]*unit
 	order   []*unit
+	entry   *hlo.Computation
 }
 
 // A unit is a Unit with its kernel; kernel is nil for what is interpreted.
 type unit struct {
 	Unit
 	kernel kernels.Kernel
+	// What is packed for the kernel, and what was packed, by the address of the array.
+	packed *Packed
+	moved  map[*byte]kernels.Buffer
 }
 
 // A program is a computation whose instructions are steps.
@@ -46,6 +51,9 @@ type step struct {
 	// unit is what computes the value, unless the operation only moves references
 	// or is control flow.
 	unit *unit
+	// steady says that the array that is packed for the unit is one of the caller, or
+	// a constant: it keeps its address and its elements.
+	steady bool
 	// bodies are the programs of control flow and calls.
 	bodies []*program
 	// constant is the value of an instruction that has no operands.
@@ -143,7 +151,19 @@ func (c *compiler) step(i *hlo.Instr) (step, error) {
 		return s, nil
 	}
 	s.unit = c.unit(i)
+	if x := s.unit.packed; x != nil {
+		s.steady = c.steady(i.Operands[x.Parameter])
+	}
 	return s, nil
+}
+
+// steady reports whether an array is a parameter of the entry or a constant, or a view
+// of one.
+func (c *compiler) steady(i *hlo.Instr) bool {
+	for isView(i) {
+		i = i.Operands[0]
+	}
+	return i.Op == hlo.OpConstant || slices.Contains(c.entry.Params, i)
 }
 
 // isView reports whether an instruction only gives its operand another shape: the
@@ -246,6 +266,9 @@ func (c *compiler) compiled(u *unit) *unit {
 		u.Reason = err.Error()
 		return u
 	}
+	if c.compilePacked(u) {
+		return u
+	}
 	if c.options.Plan != nil {
 		plan, ok := c.options.Plan(u.Computation)
 		if ok && c.compile(u, p, plan) {
@@ -260,6 +283,25 @@ func (c *compiler) compiled(u *unit) *unit {
 	}
 	c.compile(u, p, plan)
 	return u
+}
+
+// compilePacked gives u the kernel that reads a parameter packed; false without one.
+func (c *compiler) compilePacked(u *unit) bool {
+	if c.options.Packed == nil {
+		return false
+	}
+	x, ok := c.options.Packed(u.Computation)
+	if !ok {
+		return false
+	}
+	p, err := symtile.Analyze(c.ctx, x.Fusion)
+	if err != nil || !c.compile(u, p, x.Plan) {
+		return false
+	}
+	u.Stored, u.packed = true, &x
+	u.Packed = u.Computation.Params[x.Parameter].Name
+	u.moved = map[*byte]kernels.Buffer{}
+	return true
 }
 
 // compile gives u the kernel of a plan, or the reason why that does not run.

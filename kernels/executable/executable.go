@@ -14,8 +14,22 @@ type Options struct {
 	// Plan is the plan of a fusion, if one is known. A fusion without one, or
 	// whose plan cannot run, takes the backend's default. Nil: none is known.
 	Plan func(*hlo.Computation) (kernels.Plan, bool)
+	// Packed is a fusion in place of another one, of which one parameter is the same
+	// in every run and packed once; false where there is none. Nil: there is none.
+	Packed func(*hlo.Computation) (Packed, bool)
 	// Interpret leaves everything to the reference, which is the oracle.
 	Interpret bool
+}
+
+// A Packed is a fusion that takes one parameter of another one in another layout.
+type Packed struct {
+	Fusion *hlo.Computation
+	Plan   kernels.Plan
+	// Parameter is the number of the parameter, and Move its array in the layout that
+	// Fusion takes. It is called once for each array of the caller and each constant;
+	// the array must not change afterwards.
+	Parameter int
+	Move      func(kernels.Buffer) kernels.Buffer
 }
 
 // An Executable is a compiled module. It is used by one goroutine at a time.
@@ -37,6 +51,8 @@ type Unit struct {
 	Plan string
 	// Stored says that the plan is one that Options.Plan gave.
 	Stored bool
+	// Packed is the name of the parameter that is packed once; "" of none.
+	Packed string
 	// Reason why it is interpreted, or does not run its stored plan.
 	Reason string
 	// Runs counts the executions since Compile, and Time is their total time.
@@ -65,6 +81,7 @@ func Compile(
 		programs: map[*hlo.Computation]*program{},
 		units:    map[*hlo.Computation]*unit{},
 		kernels:  map[[32]byte]*unit{},
+		entry:    m.Entry,
 	}
 	entry, err := c.program(m.Entry)
 	if err != nil {

@@ -25,9 +25,10 @@ func counting(t *testing.T, c *hlo.Computation) []kernels.Buffer {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for n := range s.Elements() {
-				if s.DType.IsFloat() {
-					b.SetFloat(n, float64(n+1))
+			parts := b.Parts()
+			for n := range parts.Shape.Elements() {
+				if parts.Shape.DType.IsFloat() {
+					parts.SetFloat(n, float64(n+1))
 				} else {
 					b.SetInt(n, n+1)
 				}
@@ -126,6 +127,67 @@ func TestPlans(t *testing.T) {
 	want := "f stored=true runs=2 compiled=true; fused.s stored=true runs=1 compiled=true; h stored=false runs=1 compiled=true; "
 	if text.String() != want {
 		t.Errorf("%s, want %s", text.String(), want)
+	}
+}
+
+const weighted = `HloModule weighted
+f { a = f32[4,8] parameter(0); w = f32[8,16] parameter(1); ROOT d = f32[4,16] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0} }
+g { w = f32[8,16] parameter(0); ROOT n = f32[8,16] negate(w) }
+ENTRY e {
+  x = f32[4,8] parameter(0)
+  w = f32[8,16] parameter(1)
+  v = f32[8,16] fusion(w), kind=kLoop, calls=g
+  a = f32[4,16] fusion(x, w), kind=kLoop, calls=f
+  b = f32[4,16] fusion(x, v), kind=kLoop, calls=f
+  ROOT c = (f32[4,16], f32[4,16]) tuple(a, b)
+}`
+
+// A parameter that a kernel takes in another layout is moved once where it is the
+// caller's, and in every run where it is computed.
+func TestPacked(t *testing.T) {
+	transposed, err := hlo.Parse("f", []byte(`ENTRY f {
+  a = f32[4,8] parameter(0)
+  w = f32[16,8] parameter(1)
+  ROOT d = f32[4,16] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves := 0
+	move := func(x kernels.Buffer) kernels.Buffer {
+		moves++
+		out, err := kernels.NewBuffer(hlo.Shape{DType: hlo.F32, Dims: []int64{16, 8}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range int64(8 * 16) {
+			out.SetFloat(n%16*8+n/16, x.Float(n))
+		}
+		return out
+	}
+	plain, m := compiled(t, weighted, Options{})
+	e, _ := compiled(t, weighted, Options{Packed: func(c *hlo.Computation) (Packed, bool) {
+		plan := kernels.Plan{Tiles: symtile.Tiling{4, 16, 8}}
+		return Packed{transposed.Entry, plan, 1, move}, c.Name == "f"
+	}})
+	in := counting(t, m.Entry)
+	want, err := plain.Run(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if got, err := e.Run(t.Context(), in); err != nil || printed(got) != printed(want) {
+			t.Errorf("%v\n%s\nwant\n%s", err, printed(got), printed(want))
+		}
+	}
+	if moves != 1+3 {
+		t.Errorf("%d moves in 3 runs, want 4: one of w, and v's in each", moves)
+	}
+	for _, u := range e.Units() {
+		if (u.Name == "f") != (u.Packed == "w") {
+			t.Errorf("%s: %q is packed", u.Name, u.Packed)
+		}
 	}
 }
 

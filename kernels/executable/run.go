@@ -147,11 +147,28 @@ func (r *run) unit(s step, a []value) (value, error) {
 	for k := range in { // a kernel takes complex numbers as their parts
 		in[k] = in[k].Parts()
 	}
+	if x := s.unit.packed; x != nil {
+		in[x.Parameter] = s.packed(in[x.Parameter])
+	}
 	_, err = s.unit.kernel.Run(r.ctx, in, out)
 	if err != nil {
 		return value{}, err
 	}
 	return assembled(s.instr.Shape, &made), nil
+}
+
+// packed is an array as the kernel of the step takes it, packed once if it is steady.
+func (s step) packed(in kernels.Buffer) kernels.Buffer {
+	if !s.steady || len(in.Data) == 0 {
+		return s.unit.packed.Move(in)
+	}
+	at := &in.Data[0]
+	out, ok := s.unit.moved[at]
+	if !ok {
+		out = s.unit.packed.Move(in)
+		s.unit.moved[at] = out
+	}
+	return out
 }
 
 // inputs are the arrays of the operands, in the shapes of the parameters.

@@ -64,7 +64,8 @@ func (e *emitter) divisorShared(n int, divisors []operand) bool {
 // divideShared is a quotient by such a number.
 func (e *emitter) divideShared(op symtile.Op, x []operand) operand {
 	m := floats{e, kindF32, "f32"}
-	return e.fit(op.Instr.Shape.DType, m.shared(x[0], x[1]))
+	q := m.shared(x[0], x[1])
+	return e.fit(op.Instr.Shape.DType, q)
 }
 
 // roughly sets rough, and returns what restores it.
@@ -77,9 +78,17 @@ func (e *emitter) roughly(rough bool) func() {
 // keepsErrors are the operations whose results are off by the same share as their
 // operands, or by the sum of these shares; sums do so of what is not negative.
 var keepsErrors = map[hlo.Opcode]bool{
-	hlo.OpBroadcast: true, hlo.OpReshape: true, hlo.OpTranspose: true, hlo.OpCopy: true,
-	hlo.OpSlice: true, hlo.OpReverse: true, hlo.OpConcatenate: true,
-	hlo.OpMultiply: true, hlo.OpDivide: true, hlo.OpNegate: true, hlo.OpAbs: true,
+	hlo.OpBroadcast:   true,
+	hlo.OpReshape:     true,
+	hlo.OpTranspose:   true,
+	hlo.OpCopy:        true,
+	hlo.OpSlice:       true,
+	hlo.OpReverse:     true,
+	hlo.OpConcatenate: true,
+	hlo.OpMultiply:    true,
+	hlo.OpDivide:      true,
+	hlo.OpNegate:      true,
+	hlo.OpAbs:         true,
 }
 
 // narrowedOps finds the ops all of whose uses end in floats of at most 16 bits, by
@@ -119,7 +128,8 @@ func passesOn(p *symtile.Program, op symtile.Op, a int) bool {
 		return op.Instr.Shape.DType.IsFloat()
 	case op.Code == hlo.OpReduce:
 		code, ok := op.Instr.Attrs.ToApply.Monoid()
-		return ok && code == hlo.OpAdd && len(op.Args) == 2 && notNegative(p, a)
+		return ok && code == hlo.OpAdd &&
+			len(op.Args) == 2 && notNegative(p, a)
 	}
 	return keepsErrors[op.Code]
 }
@@ -136,23 +146,12 @@ func notNegative(p *symtile.Program, n int) bool {
 	return false
 }
 
-// notComputed gives the reason for each elementwise operation that has no code on GPUs,
-// whatever the types; a test asks for a reason or for code.
-var notComputed = map[hlo.Opcode]string{}
-
-// NotComputed is the reason that the elementwise operation op is not computed on a GPU,
-// whatever its types; "" where some types are, or op is not elementwise.
-func NotComputed(op hlo.Opcode) string { return notComputed[op] }
-
 // scalar computes code on elements x of type from; the result has type d and is
 // rounded or wrapped to it.
 func (e *emitter) scalar(
 	code hlo.Opcode, in *hlo.Instr,
 	d, from hlo.DType, x []operand,
 ) operand {
-	if reason := notComputed[code]; reason != "" {
-		e.refuse(in, "%s is not computed on a GPU: %s", code, reason)
-	}
 	if d.IsComplex() || from.IsComplex() {
 		e.refuse(in, "%s of %s is not computed on a GPU", code, from)
 	}

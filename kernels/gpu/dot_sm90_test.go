@@ -403,6 +403,118 @@ func TestRingMutants(t *testing.T) {
 	}
 }
 
+// A result that is narrower than its product is staged in its own type, for warps and
+// warpgroups, in blocks with one tile and in persistent ones; a barrier that is missing
+// is found.
+func TestNarrowEpilogue(t *testing.T) {
+	text := func(sum, out string) string {
+		return fmt.Sprintf("a = bf16[256,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = %[1]s[256,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\nr = %[2]s[256,64] convert(p)\n", sum, out)
+	}
+	plan := kernels.Plan{
+		Tiles: symtile.Tiling{64, 64, 32},
+	}.With("warps", 4).With("stages", 3).With("epilogue", 1)
+	for _, x := range []struct {
+		target string
+		plan   kernels.Plan
+	}{
+		{"sm_80", plan}, {"sm_90a", plan},
+		{"sm_90a", plan.With("persistent", 1)},
+		{"sm_90a", plan.With("persistent", pingpong)},
+	} {
+		s, err := device.ParseSpec(x.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes := map[string]int{}
+		for _, sum := range []string{"f32", "bf16"} {
+			p := kerneltest.Program(t, text(sum, "bf16"))
+			f, err := FootprintOf(p, x.plan, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes[sum] = f.Launched[0].Shared
+		}
+		if bytes["f32"] != bytes["bf16"] {
+			t.Errorf("%s on %s: %v bytes of shared memory", x.plan, x.target, bytes)
+		}
+		p := kerneltest.Program(t, text("f32", "bf16"))
+		b := New(simulatedSession(t, x.target))
+		v := kerneltest.Verifier(t, p, 3)
+		k, err := b.Compile(t.Context(), p, x.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Verify(t.Context(), k); err != nil {
+			t.Errorf("%s on %s: %v", x.plan, x.target, err)
+		}
+		work := *k.(*kernel).work
+		at := strings.LastIndex(work.PTX, "ld.shared")
+		bar := strings.LastIndex(work.PTX[:at], "\tbar.sync")
+		end := bar + strings.Index(work.PTX[bar:], "\n") + 1
+		work.PTX = work.PTX[:bar] + work.PTX[end:]
+		if v.Verify(t.Context(), &kernel{session: b.session, work: &work, in: 2, out: 1}) == nil {
+			t.Errorf("%s on %s: results are read before they are there, and it is not found", x.plan, x.target)
+		}
+		k.Close()
+	}
+}
+
+// definedInStage lists the lines between wgmma.fence and the next wait that write an
+// accumulator by another instruction than wgmma: ptxas serialises such products (C7515).
+func definedInStage(text string) (all []string) {
+	accumulators := map[string]bool{}
+	product := regexp.MustCompile(`wgmma\.mma_async[^{]*\{([^}]*)\}`)
+	for _, m := range product.FindAllStringSubmatch(text, -1) {
+		for _, r := range strings.Split(m[1], ", ") {
+			accumulators[r] = true
+		}
+	}
+	written := regexp.MustCompile(`^\s*(?:@!?%p\d+ )?[a-z][\w.:]* (%[a-z]+\d+),`)
+	inside := false
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.Contains(line, "wgmma.fence"):
+			inside = true
+		case strings.Contains(line, "wgmma.wait_group"):
+			inside = false
+		}
+		m := written.FindStringSubmatch(line)
+		if inside && m != nil && accumulators[m[1]] && !strings.Contains(line, "wgmma") {
+			all = append(all, strings.TrimSpace(line))
+		}
+	}
+	return all
+}
+
+// Accumulators are written by wgmma alone while products run.
+func TestAccumulatorsInStages(t *testing.T) {
+	p := kerneltest.Program(t, matmul("bf16", "bf16", "nn", 256, 256, 256))
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}.With("stages", 3)
+	for _, x := range []kernels.Plan{
+		plan, plan.With("producer", 0), plan.With("cluster", 2), plan.With("persistent", 1),
+		plan.With("persistent", pingpong), plan.With("producer", 4), plan.With("epilogue", 1),
+	} {
+		text, err := PTX(p, x, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := definedInStage(text); len(found) > 0 {
+			t.Errorf("%s: %s", x, found)
+		}
+		// The same kernel with an accumulator cleared behind the fence.
+		fence := "wgmma.fence.sync.aligned;\n"
+		acc := regexp.MustCompile(`wgmma\.mma_async[^{]*\{(%f\d+)`).FindStringSubmatch(text)[1]
+		broken := strings.Replace(text, fence, fence+"\tmov.f32 "+acc+", 0f00000000;\n", 1)
+		if len(definedInStage(broken)) != 1 {
+			t.Errorf("%s: an accumulator that is cleared in a stage is not found", x)
+		}
+	}
+}
+
 // takes are the resources of a function that is not there.
 type takes device.Resources
 

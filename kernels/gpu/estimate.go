@@ -981,13 +981,25 @@ func (c candidate) values() float64 {
 	return max(c.partials+c.operands, min(c.slots, 2*unrolled))
 }
 
+// kept is the registers for values of the kernel that this package emits: tiles of which
+// a thread has more elements than it keeps are gone over in pieces of half as many as are
+// unrolled, beside which each further array has a half of that.
+func (m *estimate) kept(c candidate) float64 {
+	if c.unit == unitNone && c.slots > 2*unrolled {
+		arrays := min(len(m.p.Physical.Params), 3)
+		piece := unrolled/4 + unrolled/4*max(1, arrays)
+		return max(c.partials, float64(piece))
+	}
+	return c.values()
+}
+
 // resources is what the kernel of this package takes. Its registers are fewer than those
 // of the price, with which the timings of Triton's kernels are ranked better.
 func (m *estimate) resources(c candidate) Resources {
 	r := Resources{Spills: m.spills(c) > 0}
 	r.Registers, r.Shared, r.Threads = m.needs(c)
 	if _, given := m.threads(c.knobs); given == 0 {
-		own := addressRegisters[c.unit] + c.values()
+		own := addressRegisters[c.unit] + m.kept(c)
 		r.Registers = int(min(own, float64(m.spec.ThreadRegisters)))
 	}
 	return r

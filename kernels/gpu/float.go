@@ -284,7 +284,10 @@ func (m floats) exp32(x operand) operand {
 	)
 	scale := a.get(
 		kindF32, "mov.b32",
-		a.get(kindB32, "shl.b32", a.get(kindB32, "mov.b32", n), 23),
+		a.get(
+			kindB32, "shl.b32",
+			a.get(kindB32, "mov.b32", n), 23,
+		),
 	)
 	return m.mul(scale, m.op("ex2.approx.ftz", r))
 }
@@ -318,7 +321,11 @@ func (m floats) shared(x, y operand) operand {
 	scale := m.pick(
 		m.is("lt", size, m.c(0x1p-64)),
 		m.reg(0x1p64),
-		m.pick(m.is("gt", size, m.c(0x1p64)), m.reg(0x1p-64), m.reg(1)),
+		m.pick(
+			m.is("gt", size, m.c(0x1p64)),
+			m.reg(0x1p-64),
+			m.reg(1),
+		),
 	)
 	r := m.op("rcp.approx.ftz", m.mul(y, scale))
 	return m.mul(m.mul(x, scale), r)
@@ -437,8 +444,11 @@ func (m floats) erf32(x operand) operand {
 	return m.mul(x, m.quotient(p, q)) // x·p would be denormal
 }
 
-// rsqrt is 1/√x.
+// rsqrt is 1/√x: the hardware's to 2 units of f32, which has no slow path.
 func (m floats) rsqrt(x operand) operand {
+	if m.k == kindF32 {
+		return m.op("rsqrt.approx", x)
+	}
 	return m.div(
 		m.reg(1),
 		m.sqrt(x),

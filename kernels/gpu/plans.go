@@ -20,12 +20,12 @@ import (
 // choices that knobs offer; the cheapest of them with other schedules; and, of
 // candidates whose estimates tie, those that use the fewest resources first.
 
-const (
-	// MaxEnumerated bounds the tilings that are estimated.
-	maxEnumerated = 1 << 16
-	// MaxOffered bounds the plans that are offered, the cheapest by the estimate.
-	maxOffered = 4096
-)
+// maxEnumerated bounds the tilings that are estimated; of more, as many are drawn from
+// all of the space. Tests lower it.
+var maxEnumerated = 1 << 16
+
+// maxOffered bounds the plans that are offered, the cheapest by the estimate.
+const maxOffered = 4096
 
 // Plans yields the plans that fit the device by the estimate, the cheapest first.
 func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernels.Plan] {
@@ -120,40 +120,92 @@ func feasibleCandidates(
 	if err != nil {
 		return nil, err
 	}
-	var all []candidate
-	// Limit is the estimate of the most expensive candidate that can still be offered.
-	limit := math.Inf(1)
-	looked := 0
-	launches := choices(p, s, tf32)
-	for t := range p.Space.Tilings() {
-		if looked++; looked > maxEnumerated {
-			break
-		}
-		if ctx.Err() != nil {
+	l := &lister{
+		m: m, launches: choices(p, s, tf32),
+		limit: math.Inf(1),
+		seen:  map[string]bool{},
+	}
+	for t := range p.Space.Sample(maxEnumerated) {
+		if l.look(t); ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		programs := m.set(t)
-		if programs > math.MaxInt32 || !m.inOrder() {
-			continue
+	}
+	// What was drawn from a larger space is improved one size at a time.
+	if len(l.seen) >= maxEnumerated {
+		for range refinements {
+			if l.refine(); ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
 		}
-		shares := m.splitCounts(programs)
-		for _, k := range launches {
-			k.group = m.group(t)
-			for _, k.splitk = range shares {
-				c := m.candidate(t, programs, k)
-				if c.seconds < limit && m.fits(c) {
-					all = append(all, c)
+	}
+	all := cheapestOffered(l.all)
+	return m.ranked(cheapestOffered(m.scheduled(all))), nil
+}
+
+// A lister collects the candidates of tilings.
+type lister struct {
+	m        *estimate
+	launches []knobs
+	all      []candidate
+	// Limit is the estimate of the most expensive candidate that can still be offered.
+	limit float64
+	// Seen are the tilings that were looked at.
+	seen map[string]bool
+}
+
+// look adds the candidates of a tiling that fit.
+func (l *lister) look(t symtile.Tiling) {
+	l.seen[fmt.Sprint(t)] = true
+	m := l.m
+	programs := m.set(t)
+	if programs > math.MaxInt32 || !m.inOrder() {
+		return
+	}
+	shares := m.splitCounts(programs)
+	for _, k := range l.launches {
+		k.group = m.group(t)
+		for _, k.splitk = range shares {
+			c := m.candidate(t, programs, k)
+			if c.seconds < l.limit && m.fits(c) {
+				l.all = append(l.all, c)
+			}
+		}
+	}
+	// Candidates that cannot be offered any more are dropped as soon as there are
+	// many.
+	if len(l.all) > 4*maxOffered {
+		l.all = cheapestOffered(l.all)
+		l.limit = l.all[len(l.all)-1].seconds
+	}
+}
+
+// Refine is done so often, on as many of the best tilings.
+const refinements, refined = 3, 24
+
+// refine looks at the tilings that differ from the best ones in one size.
+func (l *lister) refine() {
+	p := l.m.p
+	l.all = cheapestOffered(l.all)
+	var best []symtile.Tiling
+	for _, c := range l.all {
+		known := func(t symtile.Tiling) bool {
+			return slices.Equal(t, c.tiling)
+		}
+		if len(best) < refined && !slices.ContainsFunc(best, known) {
+			best = append(best, c.tiling)
+		}
+	}
+	for _, t := range best {
+		for d := range t {
+			for _, size := range p.Space.Sizes(d) {
+				next := slices.Clone(t)
+				next[d] = size
+				if !l.seen[fmt.Sprint(next)] && p.Check(next) == nil {
+					l.look(next)
 				}
 			}
 		}
-		// Candidates that cannot be offered any more are dropped as soon as there are
-		// many.
-		if len(all) > 4*maxOffered {
-			all = cheapestOffered(all)
-			limit = all[len(all)-1].seconds
-		}
 	}
-	return m.ranked(cheapestOffered(m.scheduled(cheapestOffered(all)))), nil
 }
 
 // cheapestOffered sorts candidates and keeps as many as are offered.

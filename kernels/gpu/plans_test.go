@@ -63,6 +63,41 @@ func defaultOn(p *symtile.Program, dev string) string {
 	return fmt.Sprintf("%s: %.0f blocks, %.4g µs", plan, m.set(plan.Tiles), price.Total(&set)*1e6)
 }
 
+// Of more tilings than are estimated, some of all sizes are: the first ones of an
+// attention all have one row of q a block.
+func TestTilingsOfAllSizes(t *testing.T) {
+	before := maxEnumerated
+	defer func() { maxEnumerated = before }()
+	maxEnumerated = 1 << 11
+	p := kerneltest.Program(t, `q = bf16[4,1024,64] parameter(0)
+k = bf16[4,1024,64] parameter(1)
+v = bf16[4,1024,64] parameter(2)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+s = f32[4,1024,1024] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+m = f32[4,1024] reduce(s, low), dimensions={2}, to_apply=maximum
+ms = f32[4,1024,1024] broadcast(m), dimensions={0,1}
+less = f32[4,1024,1024] subtract(s, ms)
+e = f32[4,1024,1024] exponential(less)
+sum = f32[4,1024] reduce(e, zero), dimensions={2}, to_apply=add
+sums = f32[4,1024,1024] broadcast(sum), dimensions={0,1}
+x = f32[4,1024,1024] divide(e, sums)
+b = bf16[4,1024,1024] convert(x)
+ROOT o = bf16[4,1024,64] dot(b, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+`)
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := DefaultPlan(t.Context(), p, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := plan.Tiles[1]; rows < 16 {
+		t.Errorf("%s: %d rows of q a block", plan, rows)
+	}
+}
+
 // What is offered of a product has deep rings and, where registers are short,
 // producers that give some away; all of a sample of the best can be compiled, and there is
 // neither too little nor too much of it.

@@ -94,11 +94,14 @@ func (e *emitter) distribute(
 ) {
 	sizes := e.p.Ops[n].Tile.Sizes()
 	f := e.fragments[fmt.Sprint(sizes)]
-	if f != nil &&
-		!e.hints.separateStores[n] &&
-		e.knobs.epilogue == 0 {
-		f(body)
-		return
+	if f != nil && !e.hints.separateStores[n] {
+		if e.knobs.epilogue == 0 {
+			f(body)
+			return
+		}
+		if e.narrowsProduct(n) {
+			e.stageRoot(n, shape, f)
+		}
 	}
 	if s := e.layouts[fmt.Sprint(sizes)]; s != nil {
 		e.vectors(s, body)
@@ -111,6 +114,46 @@ func (e *emitter) distribute(
 	c := e.stored(n)
 	e.share(c)
 	e.each(c.Layout, body)
+}
+
+// narrowsProduct reports whether a root is computed from a product alone, in a narrower
+// type: it is converted where it is in registers, so that less is staged.
+func (e *emitter) narrowsProduct(n int) bool {
+	d := registerType(e.typeOf(n, 0))
+	for k, used := range usedBy(e.p, []int{n}, nil) {
+		op := e.p.Ops[k]
+		if !used || op.Code != hlo.OpDot {
+			continue
+		}
+		sizes := e.p.Ops[n].Tile.Sizes()
+		if slices.Equal(op.Tile.Sizes(), sizes) &&
+			e.typeOf(k, 0).Size() > d.Size() {
+			return k != n && len(e.accesses(n, false)) == 0
+		}
+	}
+	return false
+}
+
+// stageRoot computes a root from the fragments of a product, and puts it in shared
+// memory.
+func (e *emitter) stageRoot(
+	n int, shape hlo.Shape, fragments func(body func(points []point)),
+) {
+	sizes := e.p.Ops[n].Tile.Sizes()
+	d := registerType(shape.DType)
+	b := &buffer{
+		d: d, sizes: sizes,
+		strides: rowPadded(sizes, d.Size()),
+	}
+	b.at = e.allocateFreed(span(sizes, b.strides) * d.Size())
+	e.asm.enter()
+	fragments(func(points []point) {
+		e.put(b, points, e.elements(n, points))
+	})
+	e.asm.leave()
+	e.buffers[bufferKey{n, 0}] = b
+	// Threads store what others have computed.
+	e.barrier()
 }
 
 // lineVectors is the number of 16-byte vectors in a line of the banks: the threads

@@ -14,7 +14,9 @@ import (
 // program computes with the parts (symtile.Analyze), by other formulas: both are
 // compared with each other and with XLA.
 
-// complexUnary are the operations on one complex number whose result is one.
+// complexUnary are the operations on one complex number whose result is one. A function
+// of package math/cmplx stands where it is right on zeros and infinities and does not
+// overflow before the result does; the others are here.
 var complexUnary = map[hlo.Opcode]func(complex128) complex128{
 	hlo.OpCbrt:                func(z complex128) complex128 { return complexPower(z, 1.0/3) },
 	hlo.OpCopy:                func(z complex128) complex128 { return z },
@@ -98,6 +100,7 @@ func complexSine(z complex128) complex128 {
 
 // complexExpm1 is e^z − 1: eˣ·cos y − 1 = (eˣ − 1)·cos y − 2·sin²(y/2).
 func complexExpm1(z complex128) complex128 {
+	// 1 − cos y is a difference near 0, and 2·sin²(y/2) is not.
 	s := sine(imag(z) / 2)
 	return complex(
 		math.Expm1(real(z))*cosine(imag(z))-2*s*s,
@@ -116,6 +119,7 @@ func complexLog(z complex128) complex128 {
 // complexLog1p is the principal logarithm of 1 + z: half of that of
 // |1 + z|² = 1 + (2x + x² + y²), in pairs.
 func complexLog1p(z complex128) complex128 {
+	// Where |1 + z| is near 1 the terms of the sum cancel: x may be −y²/2.
 	x, y := real(z), imag(z)
 	angle := atan2(y, 1+x)
 	if !(math.Max(math.Abs(x), math.Abs(y)) < 1<<50) {
@@ -134,7 +138,8 @@ func complexPower(x, y complex128) complex128 {
 	return cmplx.Pow(x, y)
 }
 
-// complexSign is z/|z|; 0 of 0.
+// complexSign is z/|z|; 0 of 0. The parts are divided one by one, so that one which is
+// zero keeps its sign.
 func complexSign(z complex128) complex128 {
 	if z == 0 {
 		return 0
@@ -158,6 +163,7 @@ func complexTanh(z complex128) complex128 {
 
 // complexTan is −i·tanh(iz).
 func complexTan(z complex128) complex128 {
+	// The product with ±i exchanges the parts, exactly.
 	t := complexTanh(complex(-imag(z), real(z)))
 	return complex(imag(t), -real(t))
 }
@@ -184,6 +190,8 @@ func ofComplex(i *hlo.Instr) bool {
 // complexElements returns a function that computes element n of an elementwise
 // operation with complex operands or results.
 func complexElements(i *hlo.Instr, out value, a []value) (func(n int64), error) {
+	// Results are rounded to the type of each part, as those of real numbers are; what
+	// has no case has no meaning.
 	d := i.Shape.DType
 	switch {
 	case i.Op == hlo.OpComplex:
@@ -242,6 +250,8 @@ func (e *evaluation) products(
 	if err != nil {
 		return out, err
 	}
+	// The sums of the products of two real parts, of two imaginary ones, and of either
+	// with the other, in this order.
 	wide := *i
 	wide.Shape.DType = hlo.F64
 	re, im := complexReal[hlo.OpReal], complexReal[hlo.OpImag]

@@ -95,6 +95,9 @@ func (e *evaluation) topK(i *hlo.Instr, a []value) (value, error) {
 			return value{}, err
 		}
 	}
+	if in.complexes != nil || len(out) < 2 || out[1].ints == nil && !out[1].empty() {
+		return value{}, fmt.Errorf("topk gives elements that have an order, and whole numbers, not %s of %s", i.Shape, in.shape)
+	}
 	next := int64(0)
 	err = e.eachLine(in.shape.Dims, in.shape.Rank()-1, func(at []int64) error {
 		order := slices.Clone(at)

@@ -326,7 +326,7 @@ func (e *evaluation) instruction(i *hlo.Instr, a []value) (value, error) {
 	if i.Op.Elementwise() {
 		return e.elementwise(i, a)
 	}
-	return value{}, fmt.Errorf("the reference does not compute this operation")
+	return value{}, fmt.Errorf("the reference does not compute this operation: %s", i.Op.Not(hlo.Reference))
 }
 
 // evaluateConstant is the value of a literal, rounded to its type.
@@ -625,7 +625,7 @@ func checkProducts(out value, in ...value) error {
 		if _, err := newValue(v.shape); err != nil {
 			return err
 		}
-		if v.floats != nil && out.floats == nil {
+		if v.floats != nil && out.floats == nil || v.complexes != nil {
 			return fmt.Errorf("the reference does not compute %s from %s", out.shape, v.shape)
 		}
 	}

@@ -16,6 +16,8 @@ func stochasticElements(i *hlo.Instr, out value, a []value) (func(n int64), erro
 	if !d.IsSigned() {
 		return nil, fmt.Errorf("stochastic-convert to %s is not defined: it rounds to signed integers", d)
 	}
+	// The fraction as a number of the width of the random bits is exact: those of the
+	// operand have as many bits, and fewer of them are a fraction.
 	lo, hi := d.IntRange()
 	width := a[1].shape.DType.Bits()
 	return func(n int64) {

@@ -105,6 +105,21 @@ var attrTable = []attrRow{
 	wordAttr("kind", func(a *Attrs) *string { return &a.Kind }),
 }
 
+// isTyped reports whether a row of attrTable may have an attribute to print. Most
+// instructions of a fusion have none, and a fingerprint asks for all of them.
+func (a *Attrs) isTyped() bool {
+	dot := a.LHSBatch != nil || a.RHSBatch != nil ||
+		a.LHSContract != nil || a.RHSContract != nil
+	window := a.Window != nil || a.Conv != nil ||
+		a.FeatureGroups != 0 || a.BatchGroups != 0
+	moved := a.Slice != nil || a.SliceSizes != nil ||
+		a.Padding != nil
+	word := a.Direction != "" || a.CompareType != "" ||
+		a.Kind != ""
+	return dot || window || moved || word ||
+		a.ReplicaGroups != nil || a.SourceTargets != nil
+}
+
 // typedAttrOps lists the opcodes on which an attribute of a common name is typed;
 // elsewhere (padding of a custom-call, type of anything) it stays text.
 var typedAttrOps = map[string][]Opcode{

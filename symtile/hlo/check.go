@@ -67,6 +67,9 @@ func checkAbs(i *Instr) error {
 // checkConvert is the shape rule of conversions: the extents of the operand
 // and any element type.
 func checkConvert(i *Instr) error {
+	if i.Op == OpConvert && i.Operands[0].Shape.DType.IsComplex() && !i.Shape.DType.IsComplex() {
+		return fmt.Errorf("convert of complex numbers gives complex numbers, not %s; `real` gives their real parts", i.Shape.DType)
+	}
 	return expectShape(
 		i, i.Shape.DType, i.Operands[0].Shape.Dims,
 	)
@@ -200,6 +203,9 @@ func checkClamp(i *Instr) error {
 // one of the wider type: f32[8] is s8[8,4].
 func checkBitcastConvert(i *Instr) error {
 	from := i.Operands[0].Shape
+	if from.DType.IsComplex() != i.Shape.DType.IsComplex() {
+		return fmt.Errorf("bitcast-convert of complex numbers gives complex numbers, not %s of %s", i.Shape.DType, from.DType)
+	}
 	if from.DType.Bits() == i.Shape.DType.Bits() {
 		return checkConvert(i)
 	}

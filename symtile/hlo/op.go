@@ -369,7 +369,54 @@ type opRow struct {
 	// check reports how the declared shape does not follow from the operands; nil
 	// for operations whose shape is taken as it is written.
 	check func(*Instr) error
+	// not has the reasons why an operation is not computed.
+	not not
 }
+
+// A Target computes operations: the interpreter or a backend.
+type Target uint8
+
+const (
+	// Reference is kernels/reference.
+	Reference Target = iota
+	// CPU is kernels/cpu.
+	CPU
+	// GPU is kernels/gpu.
+	GPU
+	targets
+)
+
+// String is the name of a target.
+func (t Target) String() string { return [targets]string{"reference", "CPU", "GPU"}[t] }
+
+// A not is the reason of each Target why it does not compute an operation, whatever
+// its types: a clause that continues "because …"; "" where it does.
+type not [targets]string
+
+// everywhere is the column of operations that all targets compute.
+var everywhere = not{}
+
+// untiled is the column of operations that only the reference computes.
+func untiled(reason string) not { return not{CPU: reason, GPU: reason} }
+
+// nowhere is the column of operations that no target computes.
+func nowhere(reason string) not { return not{reason, reason, reason} }
+
+// Reasons of several operations.
+const (
+	libraryRoutine = "it is a library routine, not a tile program"
+	ordersOnly     = "it orders operations, and computes nothing"
+	inBackground   = "it runs in the background, between operations that are computed"
+	betweenDevices = "it exchanges data between devices; what stands before and behind it is tiled for one device"
+	ofDevice       = "it is another number on each device"
+	withHost       = "it exchanges data with the host"
+	takenApart     = "it is several operations, which a partition takes apart"
+	statefulRandom = "its values depend on the order of evaluation"
+	controlFlow    = "control flow is not part of a tile program"
+	everyElement   = "every result depends on every element"
+	atRunTime      = "extents at run time are not known to a tile program"
+	newInXLA       = "it is new in XLA, and no program that was seen has it"
+)
 
 // many is the number of operands of variadic operations, noMLIR the list of MLIR
 // operations of those that only HLO has.
@@ -380,24 +427,24 @@ const (
 
 // unary is a row of an elementwise operation of one operand.
 func unary(mlir string, flops float64, traits Trait, check func(*Instr) error) opRow {
-	return opRow{1, 1, ClassElementwise, mlir, flops, traits, check}
+	return opRow{1, 1, ClassElementwise, mlir, flops, traits, check, everywhere}
 }
 
 // binary is a row of an elementwise operation of two operands.
 func binary(mlir string, flops float64, traits Trait, check func(*Instr) error) opRow {
-	return opRow{2, 2, ClassElementwise, mlir, flops, traits, check}
+	return opRow{2, 2, ClassElementwise, mlir, flops, traits, check, everywhere}
 }
 
 // ternary is a row of an elementwise operation of three operands, of which one
 // may be of another type.
 func ternary(mlir string, flops float64, traits Trait, check func(*Instr) error) opRow {
-	return opRow{3, 3, ClassElementwise, mlir, flops, traits, check}
+	return opRow{3, 3, ClassElementwise, mlir, flops, traits, check, everywhere}
 }
 
 // unchecked is the row of an operation of any number of operands that has neither
 // a shape rule nor work to count.
-func unchecked(class Class, mlir string) opRow {
-	return opRow{0, many, class, mlir, 0, 0, nil}
+func unchecked(class Class, mlir string, not not) opRow {
+	return opRow{0, many, class, mlir, 0, 0, nil, not}
 }
 
 // opTable is every operation. A new elementwise operation is a constant and a row
@@ -469,100 +516,100 @@ var opTable = map[Opcode]opRow{
 	OpClamp:  ternary("stablehlo.clamp", 1, KeepsMagnitude, checkClamp),
 
 	// Arrays that are made from nothing in the computation.
-	OpParameter: {0, 0, ClassSource, noMLIR, 0, 0, nil},
-	OpConstant:  {0, 0, ClassSource, "stablehlo.constant chlo.constant", 0, 0, nil},
-	OpIota:      {0, 0, ClassSource, "stablehlo.iota stablehlo.dynamic_iota", 1, 0, checkIota},
+	OpParameter: {0, 0, ClassSource, noMLIR, 0, 0, nil, everywhere},
+	OpConstant:  {0, 0, ClassSource, "stablehlo.constant chlo.constant", 0, 0, nil, everywhere},
+	OpIota:      {0, 0, ClassSource, "stablehlo.iota stablehlo.dynamic_iota", 1, 0, checkIota, everywhere},
 
 	// Rearrangements known at compile time.
-	OpBroadcast:   {1, 1, ClassMove, "stablehlo.broadcast_in_dim stablehlo.broadcast stablehlo.dynamic_broadcast_in_dim", 0, View | KeepsMagnitude, checkBroadcast},
-	OpReshape:     {1, 1, ClassMove, "stablehlo.reshape stablehlo.dynamic_reshape", 0, plain | View | KeepsMagnitude, checkReshape},
-	OpBitcast:     {1, 1, ClassMove, noMLIR, 0, View | KeepsMagnitude, checkBitcast},
-	OpTranspose:   {1, 1, ClassMove, "stablehlo.transpose", 0, KeepsMagnitude, checkTranspose},
-	OpConcatenate: {1, many, ClassMove, "stablehlo.concatenate", 0, KeepsMagnitude, checkConcatenate},
-	OpSlice:       {1, 1, ClassMove, "stablehlo.slice stablehlo.real_dynamic_slice", 0, KeepsMagnitude, checkSlice},
-	OpPad:         {2, 2, ClassMove, "stablehlo.pad stablehlo.dynamic_pad", 0, KeepsMagnitude, checkPad},
-	OpReverse:     {1, 1, ClassMove, "stablehlo.reverse", 0, KeepsMagnitude, checkReverse},
+	OpBroadcast:   {1, 1, ClassMove, "stablehlo.broadcast_in_dim stablehlo.broadcast stablehlo.dynamic_broadcast_in_dim", 0, View | KeepsMagnitude, checkBroadcast, everywhere},
+	OpReshape:     {1, 1, ClassMove, "stablehlo.reshape stablehlo.dynamic_reshape", 0, plain | View | KeepsMagnitude, checkReshape, everywhere},
+	OpBitcast:     {1, 1, ClassMove, noMLIR, 0, View | KeepsMagnitude, checkBitcast, everywhere},
+	OpTranspose:   {1, 1, ClassMove, "stablehlo.transpose", 0, KeepsMagnitude, checkTranspose, everywhere},
+	OpConcatenate: {1, many, ClassMove, "stablehlo.concatenate", 0, KeepsMagnitude, checkConcatenate, everywhere},
+	OpSlice:       {1, 1, ClassMove, "stablehlo.slice stablehlo.real_dynamic_slice", 0, KeepsMagnitude, checkSlice, everywhere},
+	OpPad:         {2, 2, ClassMove, "stablehlo.pad stablehlo.dynamic_pad", 0, KeepsMagnitude, checkPad, everywhere},
+	OpReverse:     {1, 1, ClassMove, "stablehlo.reverse", 0, KeepsMagnitude, checkReverse, everywhere},
 
 	// Reads and writes at places known at run time.
-	OpDynamicSlice:       {2, many, ClassDynamic, "stablehlo.dynamic_slice", 1, KeepsMagnitude, checkDynamicSlice},
-	OpDynamicUpdateSlice: {3, many, ClassUpdate, "stablehlo.dynamic_update_slice", 1, plain | KeepsMagnitude, checkDynamicUpdateSlice},
-	OpGather:             {2, 2, ClassDynamic, "stablehlo.gather stablehlo.dynamic_gather", 1, KeepsMagnitude, checkGather},
-	OpScatter:            {3, many, ClassUpdate, "stablehlo.scatter", 1, 0, checkScatter},
-	OpSelectAndScatter:   {3, 3, ClassUpdate, "stablehlo.select_and_scatter", 1, 0, checkSelectAndScatter},
+	OpDynamicSlice:       {2, many, ClassDynamic, "stablehlo.dynamic_slice", 1, KeepsMagnitude, checkDynamicSlice, everywhere},
+	OpDynamicUpdateSlice: {3, many, ClassUpdate, "stablehlo.dynamic_update_slice", 1, plain | KeepsMagnitude, checkDynamicUpdateSlice, everywhere},
+	OpGather:             {2, 2, ClassDynamic, "stablehlo.gather stablehlo.dynamic_gather", 1, KeepsMagnitude, checkGather, everywhere},
+	OpScatter:            {3, many, ClassUpdate, "stablehlo.scatter", 1, 0, checkScatter, untiled("which elements it writes is known at run time only")},
+	OpSelectAndScatter:   {3, 3, ClassUpdate, "stablehlo.select_and_scatter", 1, 0, checkSelectAndScatter, untiled("which element of a window it writes to is known at run time only")},
 
 	// Reductions.
-	OpReduce:       {2, many, ClassReduction, "stablehlo.reduce", 1, 0, checkReduce},
-	OpReduceWindow: {2, many, ClassReduction, "stablehlo.reduce_window", 1, 0, checkReduceWindow},
+	OpReduce:       {2, many, ClassReduction, "stablehlo.reduce", 1, 0, checkReduce, everywhere},
+	OpReduceWindow: {2, many, ClassReduction, "stablehlo.reduce_window", 1, 0, checkReduceWindow, everywhere},
 
 	// Sums of products.
-	OpDot:         {2, 2, ClassContraction, "stablehlo.dot_general stablehlo.dot", 1, 0, checkDot},
-	OpScaledDot:   {4, 4, ClassContraction, noMLIR, 1, 0, checkScaledDot},
-	OpConvolution: {2, 2, ClassContraction, "stablehlo.convolution stablehlo.dynamic_conv", 1, 0, checkConvolution},
+	OpDot:         {2, 2, ClassContraction, "stablehlo.dot_general stablehlo.dot", 1, 0, checkDot, everywhere},
+	OpScaledDot:   {4, 4, ClassContraction, noMLIR, 1, 0, checkScaledDot, everywhere},
+	OpConvolution: {2, 2, ClassContraction, "stablehlo.convolution stablehlo.dynamic_conv", 1, 0, checkConvolution, everywhere},
 
 	// Tuples and barriers.
-	OpTuple:               {0, many, ClassStructure, "stablehlo.tuple", 0, plain | KeepsMagnitude, checkTuple},
-	OpGetTupleElement:     {1, 1, ClassStructure, "stablehlo.get_tuple_element", 0, KeepsMagnitude, checkGetTupleElement},
-	OpOptimizationBarrier: {1, 1, ClassStructure, "stablehlo.optimization_barrier", 0, 0, checkSameAsOperand},
+	OpTuple:               {0, many, ClassStructure, "stablehlo.tuple", 0, plain | KeepsMagnitude, checkTuple, everywhere},
+	OpGetTupleElement:     {1, 1, ClassStructure, "stablehlo.get_tuple_element", 0, KeepsMagnitude, checkGetTupleElement, everywhere},
+	OpOptimizationBarrier: {1, 1, ClassStructure, "stablehlo.optimization_barrier", 0, 0, checkSameAsOperand, everywhere},
 
 	// Calls of computations.
-	OpFusion: {0, many, ClassCall, noMLIR, 0, 0, checkFusion},
-	OpCall:   {0, many, ClassCall, "func.call stablehlo.call stablehlo.composite", 0, 0, checkFusion},
-	OpMap:    {1, many, ClassCall, "stablehlo.map", 1, 0, checkMap},
+	OpFusion: {0, many, ClassCall, noMLIR, 0, 0, checkFusion, everywhere},
+	OpCall:   {0, many, ClassCall, "func.call stablehlo.call stablehlo.composite", 0, 0, checkFusion, everywhere},
+	OpMap:    {1, many, ClassCall, "stablehlo.map", 1, 0, checkMap, everywhere},
 
 	// Control flow.
-	OpWhile:       unchecked(ClassControl, "stablehlo.while"),
-	OpConditional: unchecked(ClassControl, "stablehlo.if stablehlo.case"),
+	OpWhile:       unchecked(ClassControl, "stablehlo.while", nowhere(controlFlow)),
+	OpConditional: unchecked(ClassControl, "stablehlo.if stablehlo.case", nowhere(controlFlow)),
 
 	// Collectives.
-	OpAllGather:              unchecked(ClassCollective, "stablehlo.all_gather"),
-	OpAllGatherStart:         unchecked(ClassCollective, noMLIR),
-	OpAllGatherDone:          unchecked(ClassCollective, noMLIR),
-	OpAllReduce:              unchecked(ClassCollective, "stablehlo.all_reduce"),
-	OpAllReduceStart:         unchecked(ClassCollective, noMLIR),
-	OpAllReduceDone:          unchecked(ClassCollective, noMLIR),
-	OpAllToAll:               unchecked(ClassCollective, "stablehlo.all_to_all"),
-	OpRaggedAllToAll:         unchecked(ClassCollective, noMLIR),
-	OpReduceScatter:          unchecked(ClassCollective, "stablehlo.reduce_scatter"),
-	OpCollectiveBroadcast:    unchecked(ClassCollective, "stablehlo.collective_broadcast"),
-	OpCollectivePermute:      unchecked(ClassCollective, "stablehlo.collective_permute"),
-	OpCollectivePermuteStart: unchecked(ClassCollective, noMLIR),
-	OpCollectivePermuteDone:  unchecked(ClassCollective, noMLIR),
-	OpPartitionId:            unchecked(ClassCollective, "stablehlo.partition_id"),
-	OpReplicaId:              unchecked(ClassCollective, "stablehlo.replica_id"),
+	OpAllGather:              unchecked(ClassCollective, "stablehlo.all_gather", nowhere(betweenDevices)),
+	OpAllGatherStart:         unchecked(ClassCollective, noMLIR, nowhere(betweenDevices)),
+	OpAllGatherDone:          unchecked(ClassCollective, noMLIR, nowhere(betweenDevices)),
+	OpAllReduce:              unchecked(ClassCollective, "stablehlo.all_reduce", nowhere(betweenDevices)),
+	OpAllReduceStart:         unchecked(ClassCollective, noMLIR, nowhere(betweenDevices)),
+	OpAllReduceDone:          unchecked(ClassCollective, noMLIR, nowhere(betweenDevices)),
+	OpAllToAll:               unchecked(ClassCollective, "stablehlo.all_to_all", nowhere(betweenDevices)),
+	OpRaggedAllToAll:         unchecked(ClassCollective, noMLIR, nowhere(betweenDevices)),
+	OpReduceScatter:          unchecked(ClassCollective, "stablehlo.reduce_scatter", nowhere(betweenDevices)),
+	OpCollectiveBroadcast:    unchecked(ClassCollective, "stablehlo.collective_broadcast", nowhere(betweenDevices)),
+	OpCollectivePermute:      unchecked(ClassCollective, "stablehlo.collective_permute", nowhere(betweenDevices)),
+	OpCollectivePermuteStart: unchecked(ClassCollective, noMLIR, nowhere(betweenDevices)),
+	OpCollectivePermuteDone:  unchecked(ClassCollective, noMLIR, nowhere(betweenDevices)),
+	OpPartitionId:            unchecked(ClassCollective, "stablehlo.partition_id", nowhere(ofDevice)),
+	OpReplicaId:              unchecked(ClassCollective, "stablehlo.replica_id", nowhere(ofDevice)),
 
 	// Operations that are parsed and printed, but have neither a shape rule nor a meaning here.
-	OpScan:                 unchecked(ClassOpaque, noMLIR),
-	OpMulhi:                unchecked(ClassOpaque, noMLIR),
-	OpSort:                 unchecked(ClassOpaque, "stablehlo.sort"),
-	OpTopK:                 unchecked(ClassOpaque, "chlo.top_k"),
-	OpRaggedDot:            unchecked(ClassOpaque, noMLIR),
-	OpBatchNormGrad:        {5, 5, ClassOpaque, "stablehlo.batch_norm_grad", 0, 0, checkBatchNorm},
-	OpBatchNormInference:   {5, 5, ClassOpaque, "stablehlo.batch_norm_inference", 0, 0, checkBatchNorm},
-	OpBatchNormTraining:    {3, 3, ClassOpaque, "stablehlo.batch_norm_training", 0, 0, checkBatchNorm},
-	OpCholesky:             unchecked(ClassOpaque, "stablehlo.cholesky"),
-	OpTriangularSolve:      unchecked(ClassOpaque, "stablehlo.triangular_solve"),
-	OpFft:                  unchecked(ClassOpaque, "stablehlo.fft"),
-	OpRng:                  unchecked(ClassOpaque, "stablehlo.rng"),
-	OpRngBitGenerator:      unchecked(ClassOpaque, "stablehlo.rng_bit_generator"),
-	OpRngGetAndUpdateState: unchecked(ClassOpaque, noMLIR),
-	OpCustomCall:           unchecked(ClassOpaque, "stablehlo.custom_call"),
-	OpGetDimensionSize:     unchecked(ClassOpaque, "stablehlo.get_dimension_size"),
-	OpSetDimensionSize:     unchecked(ClassOpaque, "stablehlo.set_dimension_size"),
-	OpDynamicReshape:       unchecked(ClassOpaque, noMLIR),
-	OpAddDependency:        unchecked(ClassOpaque, noMLIR),
-	OpAfterAll:             unchecked(ClassOpaque, "stablehlo.after_all stablehlo.create_token"),
-	OpAsyncDone:            unchecked(ClassOpaque, noMLIR),
-	OpAsyncStart:           unchecked(ClassOpaque, noMLIR),
-	OpAsyncUpdate:          unchecked(ClassOpaque, noMLIR),
-	OpCopyDone:             unchecked(ClassOpaque, noMLIR),
-	OpCopyStart:            unchecked(ClassOpaque, noMLIR),
-	OpDomain:               unchecked(ClassOpaque, noMLIR),
-	OpInfeed:               unchecked(ClassOpaque, noMLIR),
-	OpOutfeed:              unchecked(ClassOpaque, noMLIR),
-	OpRecv:                 unchecked(ClassOpaque, noMLIR),
-	OpRecvDone:             unchecked(ClassOpaque, noMLIR),
-	OpSend:                 unchecked(ClassOpaque, noMLIR),
-	OpSendDone:             unchecked(ClassOpaque, noMLIR),
+	OpScan:                 unchecked(ClassOpaque, noMLIR, nowhere(newInXLA)),
+	OpMulhi:                unchecked(ClassOpaque, noMLIR, nowhere(newInXLA)),
+	OpSort:                 unchecked(ClassOpaque, "stablehlo.sort", untiled(everyElement)),
+	OpTopK:                 unchecked(ClassOpaque, "chlo.top_k", untiled(everyElement)),
+	OpRaggedDot:            unchecked(ClassOpaque, noMLIR, nowhere(newInXLA)),
+	OpBatchNormGrad:        {5, 5, ClassOpaque, "stablehlo.batch_norm_grad", 0, 0, checkBatchNorm, nowhere(takenApart)},
+	OpBatchNormInference:   {5, 5, ClassOpaque, "stablehlo.batch_norm_inference", 0, 0, checkBatchNorm, nowhere(takenApart)},
+	OpBatchNormTraining:    {3, 3, ClassOpaque, "stablehlo.batch_norm_training", 0, 0, checkBatchNorm, nowhere(takenApart)},
+	OpCholesky:             unchecked(ClassOpaque, "stablehlo.cholesky", nowhere(libraryRoutine)),
+	OpTriangularSolve:      unchecked(ClassOpaque, "stablehlo.triangular_solve", nowhere(libraryRoutine)),
+	OpFft:                  unchecked(ClassOpaque, "stablehlo.fft", nowhere(everyElement)),
+	OpRng:                  unchecked(ClassOpaque, "stablehlo.rng", nowhere(statefulRandom)),
+	OpRngBitGenerator:      unchecked(ClassOpaque, "stablehlo.rng_bit_generator", nowhere(statefulRandom)),
+	OpRngGetAndUpdateState: unchecked(ClassOpaque, noMLIR, nowhere(statefulRandom)),
+	OpCustomCall:           unchecked(ClassOpaque, "stablehlo.custom_call", nowhere("what it computes is not known here")),
+	OpGetDimensionSize:     unchecked(ClassOpaque, "stablehlo.get_dimension_size", nowhere(atRunTime)),
+	OpSetDimensionSize:     unchecked(ClassOpaque, "stablehlo.set_dimension_size", nowhere("it sets an extent at run time; tiles are of extents that are known, or of their bounds")),
+	OpDynamicReshape:       unchecked(ClassOpaque, noMLIR, nowhere("its extents are known at run time only")),
+	OpAddDependency:        unchecked(ClassOpaque, noMLIR, nowhere(ordersOnly)),
+	OpAfterAll:             unchecked(ClassOpaque, "stablehlo.after_all stablehlo.create_token", nowhere(ordersOnly)),
+	OpAsyncDone:            unchecked(ClassOpaque, noMLIR, nowhere(betweenDevices)),
+	OpAsyncStart:           unchecked(ClassOpaque, noMLIR, nowhere(betweenDevices)),
+	OpAsyncUpdate:          unchecked(ClassOpaque, noMLIR, nowhere(betweenDevices)),
+	OpCopyDone:             unchecked(ClassOpaque, noMLIR, nowhere(inBackground)),
+	OpCopyStart:            unchecked(ClassOpaque, noMLIR, nowhere(inBackground)),
+	OpDomain:               unchecked(ClassOpaque, noMLIR, nowhere(ordersOnly)),
+	OpInfeed:               unchecked(ClassOpaque, noMLIR, nowhere(withHost)),
+	OpOutfeed:              unchecked(ClassOpaque, noMLIR, nowhere(withHost)),
+	OpRecv:                 unchecked(ClassOpaque, noMLIR, nowhere(betweenDevices)),
+	OpRecvDone:             unchecked(ClassOpaque, noMLIR, nowhere(betweenDevices)),
+	OpSend:                 unchecked(ClassOpaque, noMLIR, nowhere(betweenDevices)),
+	OpSendDone:             unchecked(ClassOpaque, noMLIR, nowhere(betweenDevices)),
 }
 
 // shortBarrier is how XLA spells OpOptimizationBarrier.
@@ -588,6 +635,23 @@ func (o Opcode) Known() bool {
 
 // Class is how the results of o depend on its operands.
 func (o Opcode) Class() Class { return opTable[o].class }
+
+// Not is the reason why t does not compute o, whatever its types: a clause that
+// continues "because …"; "" where t computes it.
+func (o Opcode) Not(t Target) string { return opTable[o].not[t] }
+
+// except are the element types of which a target does not compute an operation, though
+// the reference does.
+var except = map[Target]map[Opcode][]DType{
+	GPU: {
+		OpPower:           {S2, S4, S8, S16, S32, S64, U2, U4, U8, U16, U32, U64},
+		OpReducePrecision: {F16, F64},
+	},
+}
+
+// NotOf reports whether t does not compute o of operands of type d, though the
+// reference does.
+func (o Opcode) NotOf(t Target, d DType) bool { return slices.Contains(except[t][o], d) }
 
 // Elementwise reports whether each element of the result is computed from the
 // elements at the same position of the operands: arithmetic, compare, select,

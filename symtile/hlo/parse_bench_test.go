@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,38 @@ func BenchmarkFingerprint(b *testing.B) {
 	slices.Sort(times)
 	b.ReportMetric(times[len(times)*9/10]/float64(b.N), "p90-ns")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(fusions)), "ns/fusion")
+}
+
+// TestIsTyped: an attribute that a row of the table prints is not passed over, whichever
+// field it is in.
+func TestIsTyped(t *testing.T) {
+	printed := 0
+	for k := range reflect.TypeFor[Attrs]().NumField() {
+		var a Attrs
+		switch f := reflect.ValueOf(&a).Elem().Field(k); f.Kind() {
+		case reflect.Slice:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+		case reflect.Pointer:
+			f.Set(reflect.New(f.Type().Elem()))
+		case reflect.String:
+			f.SetString("x")
+		default:
+			f.SetInt(2)
+		}
+		has := slices.ContainsFunc(attrTable, func(row attrRow) bool { return row.has(&a) })
+		if has {
+			printed++
+		}
+		if has && !a.isTyped() {
+			t.Errorf("field %d of Attrs is passed over", k)
+		}
+	}
+	if printed != len(attrTable) {
+		t.Errorf("%d of %d rows have a field", printed, len(attrTable))
+	}
+	if a := (Attrs{RHSBatch: []int64{}}); !a.isTyped() {
+		t.Error("an empty list is passed over")
+	}
 }
 
 // TestFingerprintAllocatesNothing: a compiler asks for every fusion that it meets.

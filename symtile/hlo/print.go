@@ -141,11 +141,8 @@ func (i *Instr) appendAttrs(b []byte, p *printOptions) []byte {
 		b = strconv.AppendInt(b, int64(a.Index), 10)
 	}
 	b = i.appendIndexingAttrs(b)
-	for k := range attrTable {
-		row := &attrTable[k]
-		if row.has(a) && (!p.canonical || row.name != "kind") {
-			b = row.append(beginAttr(b, row.name), a)
-		}
+	if a.isTyped() {
+		b = a.appendTyped(b, p)
 	}
 	b = i.appendCallees(b, p)
 	b = i.appendBranches(b, p)
@@ -161,6 +158,17 @@ func (i *Instr) appendAttrs(b []byte, p *printOptions) []byte {
 		if isPrinted && o.Value != "" {
 			b = beginAttr(b, o.Name)
 			b = append(b, o.Value...)
+		}
+	}
+	return b
+}
+
+// appendTyped prints the attributes of attrTable.
+func (a *Attrs) appendTyped(b []byte, p *printOptions) []byte {
+	for k := range attrTable {
+		row := &attrTable[k]
+		if row.has(a) && (!p.canonical || row.name != "kind") {
+			b = row.append(beginAttr(b, row.name), a)
 		}
 	}
 	return b

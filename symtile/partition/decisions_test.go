@@ -1,8 +1,10 @@
 package partition
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +108,50 @@ func TestAttentionIsOneFusion(t *testing.T) {
 		}
 	}
 }
+
+// Layers as JAX 0.10.2 prints them are divided as the first line of each says, with the
+// bytes that the fusions move and those of the operations by themselves. Attention takes
+// one loop over keys. With -rewrite the lines are written anew.
+func TestLayers(t *testing.T) {
+	const file = "testdata/layers.txt"
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := strings.Split(string(src), "\n// -----\n")
+	for n, text := range texts {
+		line, module, _ := strings.Cut(text, "\n")
+		name, want, _ := strings.Cut(line, ": ")
+		r, fusions := split(t, module, Options{})
+		moved, apart, reasons := 0.0, 0.0, 0
+		for _, f := range r.Module.Fusions() {
+			x := r.Fusions[f]
+			moved, apart = moved+x.Price.Bytes, apart+x.Apart.Bytes
+			reasons += len(x.Reasons)
+		}
+		got := fmt.Sprintf("%d fusions, %.2f MB instead of %.2f", len(fusions), moved/1e6, apart/1e6)
+		if got != want && !*rewrite {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		if strings.Contains(name, "attention") {
+			if reasons == 0 {
+				t.Errorf("%s is one fusion for no reason", name)
+			}
+			p, err := symtile.Analyze(t.Context(), r.Module.Fusions()[0])
+			if err != nil || p.Online() == p {
+				t.Errorf("%s: no online loop, %v", name, err)
+			}
+		}
+		texts[n] = name + ": " + got + "\n" + module
+	}
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(strings.Join(texts, "\n// -----\n")), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
 // Reductions that share nothing stay apart: the norm of many gradients.
 func TestIndependentReductionsStayApart(t *testing.T) {

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"html/template"
 	"slices"
 
 	"github.com/tilewright/tilewright/cache"
-	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
 )
 
@@ -37,8 +35,6 @@ type fusionSection struct {
 	// Strip and Scatter are drawings; see timingStrip and scatter.
 	Strip   template.HTML
 	Scatter template.HTML
-	// Judgement compares the predicted order of the plans with the measured one.
-	Judgement cost.Judgement
 }
 
 // A planRow is the row of a plan that ran.
@@ -59,7 +55,7 @@ type planRow struct {
 // A termBreakdown is the prediction of the cost model for one plan, by terms.
 type termBreakdown struct {
 	Plan, Role string
-	Terms      []cost.Term
+	Terms      []cache.Term
 	Total      float64
 }
 
@@ -85,11 +81,18 @@ func named(r cache.Record) cache.Record {
 	for k := range r.Trials {
 		r.Trials[k].Plan = names.Stored(r.Trials[k].Plan)
 	}
+	if r.Prices != nil {
+		p := *r.Prices
+		p.Explained = slices.Clone(p.Explained)
+		for k := range p.Explained {
+			p.Explained[k].Plan = names.Stored(p.Explained[k].Plan)
+		}
+		r.Prices = &p
+	}
 	return r
 }
 
-// newSection describes one record. Without timings it has no drawings and no
-// judgement.
+// newSection describes one record. Without timings it has no drawings.
 func newSection(r cache.Record) fusionSection {
 	r = named(r)
 	f := fusionSection{
@@ -104,9 +107,6 @@ func newSection(r cache.Record) fusionSection {
 	f.ID = f.Print[:12]
 	for _, t := range r.Trials {
 		f.add(t)
-	}
-	if !r.Untimed {
-		f.Judgement = judge(f.Plans)
 	}
 	slices.SortStableFunc(f.Plans, func(a, b planRow) int { return cmp.Compare(a.Median, b.Median) })
 	f.Why = termBreakdowns(f)
@@ -151,16 +151,6 @@ func (f *fusionSection) Ended() string {
 	}[f.Certificate.Ended]
 }
 
-// judge compares the predictions of plans with their medians.
-func judge(plans []planRow) cost.Judgement {
-	var predicted, measured []float64
-	for _, p := range plans {
-		predicted = append(predicted, p.Predicted)
-		measured = append(measured, p.Median)
-	}
-	return cost.Judge(predicted, measured)
-}
-
 // role is what became of a plan, "" where it is one of many.
 func role(r cache.Record, t cache.Trial) string {
 	switch {
@@ -178,31 +168,25 @@ func role(r cache.Record, t cache.Trial) string {
 	return ""
 }
 
-// termBreakdowns are the terms of the prices that the backend gave the winner, the
+// termBreakdowns are the terms of the predictions as the record has them: of the winner, the
 // default and the next best plan.
 func termBreakdowns(f fusionSection) []termBreakdown {
-	var prior cost.Model
+	if f.Prices == nil {
+		return nil
+	}
 	var breakdowns []termBreakdown
-	hasNext := false
-	for _, p := range f.Plans {
-		role := p.Role
-		switch role {
-		case "winner", "default":
-		case "winner, default":
-			role = "winner"
-		default:
-			if hasNext {
-				continue
-			}
-			hasNext = true
-			role = "next best"
+	for _, x := range f.Prices.Explained {
+		b := termBreakdown{Plan: x.Plan, Role: "next best", Terms: x.Terms}
+		switch x.Plan {
+		case f.Record.Plan:
+			b.Role = "winner"
+		case f.Record.Default:
+			b.Role = "default"
 		}
-		var features cost.Features
-		if json.Unmarshal(p.Features, &features) != nil {
-			continue
+		for _, t := range x.Terms {
+			b.Total += t.Seconds
 		}
-		total, terms := prior.Predict(features)
-		breakdowns = append(breakdowns, termBreakdown{p.Plan, role, terms, total})
+		breakdowns = append(breakdowns, b)
 	}
 	return breakdowns
 }

@@ -45,3 +45,26 @@ func TestForeign(t *testing.T) {
 		return fmt.Sprintln(b.words(out, words))
 	})
 }
+
+// TestDescriptorVectors compares the addresses of wgmma operands with those of a reader
+// of descriptors that was written from the ISA's text and figures alone
+// (bench/foreign/layouts.py).
+func TestDescriptorVectors(t *testing.T) {
+	for line := range strings.Lines(readText(t, "layouts.txt")) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var descriptor, want uint64
+		var major string
+		var size int
+		var mn, k int64
+		_, err := fmt.Sscan(line, &descriptor, &major, &size, &mn, &k, &want)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		o, ok := decodeDescriptor(descriptor, 8*size, major == "mn")
+		if got := o.address(mn, k); !ok || uint64(got) != want {
+			t.Errorf("%s: %#x", strings.TrimSpace(line), got)
+		}
+	}
+}

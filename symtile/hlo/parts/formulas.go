@@ -289,6 +289,7 @@ func logarithmPlusOne(z number) number {
 
 // logistic is 1/(1 + e^−z).
 func logistic(z number) number {
+	// e^−z may be infinite, of which the quotient is 0.
 	e := exponential(number{z.re.neg(), z.im.neg()})
 	return quotient(one(z), number{e.re.plus(e.re.num(1)), e.im})
 }
@@ -354,6 +355,7 @@ func hyperbolicTangent(z number) number {
 
 // tangent is −i·tanh(iz).
 func tangent(z number) number {
+	// The product with ±i exchanges the parts.
 	t := hyperbolicTangent(number{z.im.neg(), z.re})
 	return number{t.im, t.re.neg()}
 }

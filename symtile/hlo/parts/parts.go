@@ -294,7 +294,7 @@ func (b *builder) instr(i *hlo.Instr) ([]*hlo.Instr, error) {
 		return b.reduce(i)
 	case i.Op == hlo.OpDot || i.Op == hlo.OpConvolution:
 		return b.products(i), nil
-	case i.Op.Elementwise() && i.Op != hlo.OpSelect && i.Op != hlo.OpCopy:
+	case i.Op.Elementwise() && !moves(i):
 		return b.elementwise(i)
 	case i.Op == hlo.OpIota:
 		// The index is real.
@@ -316,7 +316,7 @@ func moves(i *hlo.Instr) bool {
 		return false
 	}
 	switch i.Op {
-	case hlo.OpBitcast:
+	case hlo.OpBitcast, hlo.OpBitcastConvert:
 		return i.Operands[0].Shape.DType == i.Shape.DType
 	case hlo.OpSelect, hlo.OpCopy, hlo.OpOptimizationBarrier,
 		hlo.OpDynamicSlice, hlo.OpDynamicUpdateSlice, hlo.OpGather:

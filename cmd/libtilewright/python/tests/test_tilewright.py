@@ -26,6 +26,28 @@ def test_questions_without_a_database():
     assert numbers["tiles"][0]["offset"] == [64, 0]
 
 
+OPEN = """func.func @main(%arg0: tensor<?x128xf32>) -> tensor<?x128xf32> {
+  %0 = stablehlo.exponential %arg0 : tensor<?x128xf32>
+  %1 = stablehlo.add %0, %arg0 : tensor<?x128xf32>
+  return %1 : tensor<?x128xf32>
+}"""
+
+
+def test_open_extents(tmp_path):
+    closed = tilewright.fingerprint(OPEN.replace("?", "64"))
+    assert tilewright.fingerprint(OPEN, shape={"arg0": [64, 128]}) == closed
+    assert tilewright.fingerprint(OPEN, shape={"?": [32]}) != closed
+    assert tilewright.partition(OPEN, shape={"?": [64]})["distinct"] == 1
+    assert tilewright.tiles(OPEN, shape={"?": [64]}, sizes=[8, 128])["fusions"]
+    with tilewright.open(tmp_path / "t.db") as d:
+        assert d.lookup(OPEN, shape={"?": [64]})[0]["answer"] == "predicted"
+        assert d.lookup(OPEN, shape={"?": [64]}, exact=True)[0]["answer"] == "none"
+        assert d.plan(OPEN, shape={"?": [64]})[0]["plan"]
+    with pytest.raises(tilewright.TilewrightError, match="no parameter") as e:
+        tilewright.fingerprint(OPEN, shape={"x": [64, 128]})
+    assert e.value.kind == "input"
+
+
 def test_errors():
     with pytest.raises(tilewright.TilewrightError, match="text:1") as e:
         tilewright.fingerprint("HloModule")

@@ -18,7 +18,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 __all__ = ["Database", "TilewrightError", "fingerprint", "lookup", "open", "partition", "tiles", "tune", "version"]
 
@@ -27,6 +27,7 @@ _MISS = 1
 _SMALL = 7
 _HERE = pathlib.Path(__file__).resolve().parent
 Path = Union[str, "os.PathLike[str]"]
+Shape = Optional[Mapping[str, Sequence[int]]]
 
 
 class TilewrightError(Exception):
@@ -57,6 +58,7 @@ def _load() -> ctypes.CDLL:
     lib.tilewright_fingerprint.argtypes = [*text, result]
     lib.tilewright_partition.argtypes = [*text, result]
     lib.tilewright_tiles.argtypes = [*text, ctypes.c_char_p, *numbers, *numbers, result]
+    lib.tilewright_request.argtypes = [ctypes.c_uint64, *text, result]
     return lib
 
 
@@ -75,6 +77,20 @@ def _take(status: int, result: ctypes.c_void_p) -> str:
 def _ask(function: Any, *args: Any) -> dict[str, Any]:
     result = ctypes.c_void_p()
     document: dict[str, Any] = json.loads(_take(function(*args, ctypes.byref(result)), result))
+    return document
+
+
+def _request(db: Any, op: str, text: Union[str, bytes], shape: Mapping[str, Sequence[int]], **fields: Any) -> dict[str, Any]:
+    """The answer of an operation about a text whose open extents are given."""
+    asked = {"op": op, "text": text if isinstance(text, str) else text.decode(), "shape": {k: list(v) for k, v in shape.items()}}
+    asked.update((name, value) for name, value in fields.items() if value)
+    raw = json.dumps(asked).encode()
+    answer = _ask(_lib.tilewright_request, db, raw, len(raw))
+    if "error" in answer:
+        error = TilewrightError(0, answer["error"]["message"])
+        error.kind = answer["error"]["kind"]
+        raise error
+    document: dict[str, Any] = answer["result"]
     return document
 
 
@@ -107,15 +123,23 @@ class Database:
         status = _lib.tilewright_open(os.fsencode(path), device.encode(), ctypes.byref(self._handle), ctypes.byref(message))
         _take(status, message)
 
-    def lookup(self, text: Union[str, bytes], *, fusion: Optional[str] = None, exact: bool = False) -> list[dict[str, Any]]:
+    def lookup(self, text: Union[str, bytes], *, fusion: Optional[str] = None, exact: bool = False, shape: Shape = None) -> list[dict[str, Any]]:
         """A winner for every fusion of a text, or for the one named. Fusions of which
         nothing is stored get the nearest winner ("answer": "nearest") or the default plan
-        ("predicted"), unless exact."""
+        ("predicted"), unless exact. shape is the extents that the text leaves open, by
+        parameter: {"arg0": [8, 128]}, or {"?": [8]} for all of them."""
+        if shape is not None:
+            answer = _request(self._handle, "lookup", text, shape, fusion=fusion, require="exact" if exact else None)
+            asked: list[dict[str, Any]] = answer["fusions"]
+            return asked
         fusions: list[dict[str, Any]] = _ask(_lib.tilewright_lookup, self._handle, *_text(text), _name(fusion), int(exact))["fusions"]
         return fusions
 
-    def plan(self, text: Union[str, bytes], *, fusion: Optional[str] = None) -> list[dict[str, Any]]:
+    def plan(self, text: Union[str, bytes], *, fusion: Optional[str] = None, shape: Shape = None) -> list[dict[str, Any]]:
         """The default plan of every fusion, whatever is stored."""
+        if shape is not None:
+            asked: list[dict[str, Any]] = _request(self._handle, "plan", text, shape, fusion=fusion)["fusions"]
+            return asked
         fusions: list[dict[str, Any]] = _ask(_lib.tilewright_plan, self._handle, *_text(text), _name(fusion))["fusions"]
         return fusions
 
@@ -153,25 +177,32 @@ def open(path: Path, device: str = "cpu") -> Database:
     return Database(path, device)
 
 
-def lookup(text: Union[str, bytes], db: Path = "tilewright.db", *, fusion: Optional[str] = None, exact: bool = False, device: str = "cpu") -> list[dict[str, Any]]:
+def lookup(text: Union[str, bytes], db: Path = "tilewright.db", *, fusion: Optional[str] = None, exact: bool = False, device: str = "cpu", shape: Shape = None) -> list[dict[str, Any]]:
     """Database.lookup of a file that is opened for it."""
     with Database(db, device) as d:
-        return d.lookup(text, fusion=fusion, exact=exact)
+        return d.lookup(text, fusion=fusion, exact=exact, shape=shape)
 
 
-def fingerprint(text: Union[str, bytes]) -> dict[str, str]:
+def fingerprint(text: Union[str, bytes], *, shape: Shape = None) -> dict[str, str]:
     """The fingerprints of the fusions, by name."""
-    fusions = _ask(_lib.tilewright_fingerprint, *_text(text))["fusions"]
+    if shape is not None:
+        fusions = _request(0, "fingerprint", text, shape)["fusions"]
+    else:
+        fusions = _ask(_lib.tilewright_fingerprint, *_text(text))["fusions"]
     return {f["name"]: f["fingerprint"] for f in fusions}
 
 
-def partition(text: Union[str, bytes]) -> dict[str, Any]:
+def partition(text: Union[str, bytes], *, shape: Shape = None) -> dict[str, Any]:
     """How a module is split into fusions, and at which price."""
+    if shape is not None:
+        return _request(0, "partition", text, shape)
     return _ask(_lib.tilewright_partition, *_text(text))
 
 
-def tiles(text: Union[str, bytes], *, fusion: Optional[str] = None, sizes: Optional[Sequence[int]] = None, tile: Optional[Sequence[int]] = None) -> dict[str, Any]:
+def tiles(text: Union[str, bytes], *, fusion: Optional[str] = None, sizes: Optional[Sequence[int]] = None, tile: Optional[Sequence[int]] = None, shape: Shape = None) -> dict[str, Any]:
     """Indexing maps, tiles and constraints: symbolic, of tile sizes, or of one tile."""
+    if shape is not None:
+        return _request(0, "tiles", text, shape, fusion=fusion, sizes=list(sizes or ()), tile=list(tile or ()))
     return _ask(_lib.tilewright_tiles, *_text(text), _name(fusion), *_numbers(sizes), *_numbers(tile))
 
 

@@ -78,7 +78,7 @@ func Measure(
 		return r, err
 	}
 	defer inPlace.kernel.Close()
-	packed, err := fasterRunner(ctx, b, s.packed(), plan)
+	packed, err := fasterRunner(ctx, b, s.Packed(), plan)
 	if err != nil {
 		return r, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/layout"
 )
@@ -16,9 +17,9 @@ type Subject struct {
 	Pack layout.Pack
 }
 
-// packed is the fusion that takes the parameter packed and unpacks it, which is index
+// Packed is the fusion that takes the parameter packed and unpacks it, which is index
 // arithmetic of its kernel. Instructions and parameters keep their names.
-func (s Subject) packed() *hlo.Computation {
+func (s Subject) Packed() *hlo.Computation {
 	f := s.Fusion
 	made := make(map[*hlo.Instr]*hlo.Instr, len(f.Instrs))
 	c := &hlo.Computation{Name: f.Name, Params: slices.Clone(f.Params)}
@@ -44,6 +45,16 @@ func (s Subject) packed() *hlo.Computation {
 	}
 	c.Root = made[f.Root]
 	return c
+}
+
+// Move is an array of the parameter packed, with zeros as padding.
+func (s Subject) Move(x kernels.Buffer) kernels.Buffer {
+	shape := hlo.Shape{
+		DType: x.Shape.DType,
+		Dims:  s.Pack.Packed(),
+	}
+	data := s.Pack.Steps().Move(x.Data, shape.DType.Size(), nil)
+	return kernels.Buffer{Shape: shape, Data: kernels.Aligned(data)}
 }
 
 // packing is the computation that packs the parameter, with zeros as padding.
