@@ -29,6 +29,9 @@ func Analyze(ctx context.Context, c *hlo.Computation) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k := slices.IndexFunc(flat.Instrs, isOpaque); k >= 0 {
+		return nil, refuse(flat.Instrs[k], "opaque", opaqueElements)
+	}
 	inMemory, err := physical(c, flat)
 	if err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func analyze(t *testing.T, text string) (*Program, error) {
 func TestUntileable(t *testing.T) {
 	for text, want := range map[string]string{
 		"x = f32[8] parameter(0); ROOT s = f32[8] sort(x), dimensions={0}":                         "s (sort): every result depends on every element [not-in-op-table]",
-		"x = f32[4] parameter(0); t = token[] after-all(); ROOT u = (f32[4], token[]) tuple(x, t)": "t (after-all): the fusion returns token[], which is not an array [root]",
+		"x = f32[4] parameter(0); t = token[] after-all(); ROOT u = (f32[4], token[]) tuple(x, t)": "t (after-all): it orders operations, and computes nothing [root]",
 	} {
 		if _, err := analyze(t, text); err == nil || err.Error() != want {
 			t.Errorf("%s\n got  %v\n want %s", text, err, want)

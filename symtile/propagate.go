@@ -274,6 +274,8 @@ func UntileableReason(i *hlo.Instr) string {
 	switch _, row := propagators[i.Op]; {
 	case i.Unknown() != "":
 		return i.Unknown()
+	case isOpaque(i), slices.ContainsFunc(i.Operands, isOpaque):
+		return opaqueElements
 	case i.Op == hlo.OpMap:
 		if _, ok := singleOp(i.Attrs.ToApply); ok {
 			return ""
@@ -285,6 +287,14 @@ func UntileableReason(i *hlo.Instr) string {
 		return undefinedReason(i)
 	}
 	return refusalReason(i.Op)
+}
+
+// opaqueElements is the reason of what has elements of no number.
+const opaqueElements = "its elements are opaque: a quantized type, or data of a custom-call; quantized modules are lowered by stablehlo-opt --stablehlo-legalize-quant-to-math"
+
+// isOpaque reports whether an array of the result has elements that are not known.
+func isOpaque(i *hlo.Instr) bool {
+	return slices.ContainsFunc(i.Shape.Arrays(), func(s hlo.Shape) bool { return s.DType == hlo.Opaque })
 }
 
 // undefinedReason is the reason why an operation is not computed of complex numbers;

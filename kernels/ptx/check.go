@@ -838,10 +838,14 @@ func (c *checker) moves(o *Opcode) error {
 	case bits > 256 || o.Has(ModV8) && bits < 256:
 		return c.fail("", "%s moves %d bits; .v8 is for 32-bit types, .v4 for those of at most 64", o, bits)
 	}
-	if s := o.Space(); s != NoMod && s != ModGlobal {
-		return c.globalOnly(o)
+	s := o.Space()
+	if s == NoMod || s == ModGlobal {
+		return nil
 	}
-	return nil
+	if bits > 128 {
+		return c.fail("."+s.String(), "%s moves %d bits; more than 128 are for global memory", o, bits)
+	}
+	return c.globalOnly(o)
 }
 
 // globalOnly refuses modifiers that only accesses to global memory have.

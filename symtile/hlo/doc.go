@@ -97,8 +97,9 @@
 // custom-calls that stand for the steps from arrays to parts of them and back. Host
 // transfers and deprecated operations are custom-calls, too; Instr.Unknown says why.
 //
-// Refused, with a reason: quantized types, encodings other than bounds, blocks that
-// branch, bytecode.
+// Elements of quantized types are opaque: they are read, and in no fusion.
+//
+// Refused, with a reason: encodings other than bounds, blocks that branch, bytecode.
 //
 // # Canonical form
 //

@@ -173,7 +173,7 @@ var dialects = map[string]map[string]lowering{
 // reason nothing but its shape is known.
 func (m *mlir) lowering(o *mlirOp) (l lowering, known bool) {
 	l, known = dialects[o.dialect][o.name]
-	if !known && refusalOf(o) != "" {
+	if (!known || o.isQuantized()) && refusalOf(o) != "" {
 		return lowering{-1, -1, lowerUnread}, true
 	}
 	return l, known
@@ -258,6 +258,9 @@ const (
 func refusalOf(o *mlirOp) string {
 	switch o.dialect {
 	case "stablehlo", "mhlo":
+		if o.isQuantized() {
+			return quantized
+		}
 		return refusals[o.name]
 	case "chlo":
 		if chloDecomposed[o.name] {
@@ -265,6 +268,19 @@ func refusalOf(o *mlirOp) string {
 		}
 	}
 	return ""
+}
+
+// passesOn are the operations that compute nothing of the elements that they are given.
+var passesOn = map[string]bool{
+	"tuple": true, "get_tuple_element": true, "optimization_barrier": true,
+	"custom_call": true, "while": true, "if": true, "case": true, "composite": true,
+}
+
+// isQuantized reports whether o computes on arrays of a quantized type, or makes one.
+func (o *mlirOp) isQuantized() bool {
+	quantized := func(s Shape) bool { return s.DType == Opaque }
+	return !passesOn[o.name] && (slices.ContainsFunc(o.types, quantized) ||
+		slices.ContainsFunc(o.operands, func(i *Instr) bool { return quantized(i.Shape) }))
 }
 
 // emit appends what o means to b's computation and binds its results.

@@ -140,7 +140,7 @@ func (m *mlir) tensorExtent() (int64, error) {
 func (m *mlir) elementType() (DType, error) {
 	at := m.nextPosition()
 	if m.accept("!quant") {
-		return 0, m.Fail(at, "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)")
+		return Opaque, m.quantizedType(at)
 	}
 	name, err := m.bareWord("a type")
 	if err != nil {
@@ -154,6 +154,25 @@ func (m *mlir) elementType() (DType, error) {
 		return 0, m.Fail(at, "%q is not an element type of StableHLO", name)
 	}
 	return d, nil
+}
+
+// quantizedType reads .uniform<i8:f32, 0.5:3> after !quant. The numbers that such
+// elements stand for are not known here: what has them is in no fusion.
+func (m *mlir) quantizedType(at position) error {
+	for depth := 0; m.At < len(m.Src); m.At++ {
+		switch m.Src[m.At] {
+		case '<':
+			depth++
+		case '>':
+			if depth--; depth == 0 {
+				m.At++
+				return nil
+			}
+		case '\n':
+			return m.Fail(at, "a quantized type is !quant.uniform<storage:numbers, scale:zero>")
+		}
+	}
+	return m.Fail(at, "a quantized type is !quant.uniform<storage:numbers, scale:zero>")
 }
 
 // complexType reads <f32> or <f64> after complex.
