@@ -324,12 +324,17 @@ func (f *fitting) solution(rank int, qs []int32) (lin, bool) {
 		}
 		k[p] = v / row[p]
 	}
+	// Rounding errors are far below a half for values of this size. Several quotients
+	// can be nearly dependent at few points, and are then solved by huge multiples.
+	limit := float64(1 << 40)
+	if len(qs) > 1 {
+		limit = 1 << 24
+	}
 	r := f.d.r
 	y := lin{}
 	for i, v := range k[:n] {
-		// Rounding errors are far below a half for values of this size.
 		whole := math.Round(v)
-		if math.Abs(v) > 1<<40 || math.Abs(v-whole) > 1e-3 {
+		if math.Abs(v) > limit || math.Abs(v-whole) > 1e-3 {
 			return lin{}, false
 		}
 		c := int64(whole)
