@@ -49,17 +49,16 @@ func (f *fitting) residue(x lin, cost int32) (lin, bool) {
 		}
 		most = max(most, v)
 	}
+	t := trial{x, cost}
 	f.gatherDivisors(x)
-	for _, a := range f.vars {
-		slope, ok := f.slopeBy(a)
-		if !ok {
-			continue
-		}
+	for _, v := range f.vars {
+		slope, ok := f.slopeBy(v)
 		for _, m := range f.divisors {
-			if most >= m {
+			if !ok || most >= m {
 				continue
 			}
-			if y, ok := f.residueOf(trial{x, cost}, a, slope, m); ok {
+			y, found := f.residueOf(t, v, slope, m)
+			if found {
 				return y, true
 			}
 		}
@@ -69,34 +68,33 @@ func (f *fitting) residue(x lin, cost int32) (lin, bool) {
 
 // slopeBy is how much more the target is at a point than at one where the variable is
 // less by 1; ok is false where no two points of the block are so.
-func (f *fitting) slopeBy(a int32) (k int64, ok bool) {
-	values := f.column(a)
-	for i := range f.n {
-		for j := range f.n {
-			if values[j]-values[i] == 1 {
-				return f.target[j] - f.target[i], true
-			}
+func (f *fitting) slopeBy(v int32) (k int64, ok bool) {
+	values := f.column(v)[:f.n]
+	for i, from := range values {
+		j := slices.Index(values, from+1)
+		if j >= 0 {
+			return f.target[j] - f.target[i], true
 		}
 	}
 	return 0, false
 }
 
 // residueOf is the residue of a variable by a slope, with the e that the first point gives.
-func (f *fitting) residueOf(t trial, a int32, slope, m int64) (lin, bool) {
-	values := f.column(a)
+func (f *fitting) residueOf(t trial, v int32, slope, m int64) (lin, bool) {
 	k := floorMod(slope, m)
 	if k > m/2 {
 		k -= m
 	}
+	values := f.column(v)
 	e := floorMod(f.target[0]-k*values[0], m)
-	for i, v := range f.target[:f.n] {
-		if floorMod(k*values[i]+e, m) != v {
+	for i, want := range f.target[:f.n] {
+		if floorMod(k*values[i]+e, m) != want {
 			return lin{}, false
 		}
 	}
 	r := f.d.r
-	y := r.shift(r.scale(r.atomForm(a), k), e)
-	y = r.addmul(y, -m, r.div(y, m))
+	y := r.scale(r.atomForm(v), k)
+	y = r.mod(r.shift(y, e), m)
 	if f.steps < 0 || r.minCost(y) >= t.cost {
 		return lin{}, false
 	}
@@ -130,15 +128,14 @@ func (f *fitting) withQuotients(x lin, cost int32) (lin, bool) {
 	defer func() { f.steps = steps }() // those of other shapes and results
 	f.steps = maxPairedSteps
 	t := trial{x, cost}
-	if y, ok := f.choose(t, cost, f.chosen[:0], f.pool, 1); ok || cost <= 4*opCost {
-		return y, ok
+	y, ok := f.choose(t, f.pool, 1)
+	if !ok && cost > 4*opCost {
+		y, ok = f.choose(t, f.pool[:min(len(f.pool), maxPaired)], 2)
 	}
-	pairs := f.pool[:min(len(f.pool), maxPaired)]
-	if y, ok := f.choose(t, cost, f.chosen[:0], pairs, 2); ok {
-		return y, true
+	if !ok && cost > 4*opCost {
+		y, ok = f.choose(t, f.pool[:min(len(f.pool), maxTripled)], 3)
 	}
-	triples := f.pool[:min(len(f.pool), maxTripled)]
-	return f.choose(t, cost, f.chosen[:0], triples, 3)
+	return y, ok
 }
 
 // A trial is a sum and what it costs.
@@ -147,18 +144,27 @@ type trial struct {
 	cost int32
 }
 
-// choose tries the quotients that are chosen with n more of the others, which may cost
-// so much together.
-func (f *fitting) choose(t trial, left int32, chosen, others []int32, n int) (lin, bool) {
+// choose tries n of the quotients.
+func (f *fitting) choose(t trial, all []int32, n int) (lin, bool) {
+	return f.chooseMore(t, t.cost, f.chosen[:0], all, n)
+}
+
+// chooseMore tries the quotients that are chosen with n more of the others, which may
+// cost so much together.
+func (f *fitting) chooseMore(
+	t trial, left int32, chosen, others []int32, n int,
+) (lin, bool) {
 	if n == 0 {
 		return f.linear(t.x, chosen, t.cost)
 	}
+	r := f.d.r
 	for i, q := range others {
-		rest := left - opCost - f.d.r.costOf(f.d.r.atoms[q].y)
+		rest := left - opCost - r.costOf(r.atoms[q].y)
 		if rest <= 0 || f.steps < 0 {
 			continue
 		}
-		y, ok := f.choose(t, rest, append(chosen, q), others[i+1:], n-1)
+		next := append(chosen, q)
+		y, ok := f.chooseMore(t, rest, next, others[i+1:], n-1)
 		if ok {
 			return y, true
 		}
@@ -188,14 +194,11 @@ func (f *fitting) gatherQuotients() {
 		f.gatherPool(r.div(sum, r.atoms[p].d))
 	}
 	for i, p := range within {
-		for k := int64(2); k <= 4; k++ {
-			f.gatherPool(r.div(sum, k*r.atoms[p].d))
-			if d := r.atoms[p].d; d%k == 0 && d > k {
-				f.gatherPool(r.div(sum, d/k))
-			}
-		}
+		d := r.atoms[p].d
+		f.gatherNear(sum, d)
 		for _, q := range within[i+1:] {
-			if m, ok := mulInt(r.atoms[p].d, r.atoms[q].d); ok && m < 1<<20 {
+			m, ok := mulInt(d, r.atoms[q].d)
+			if ok && m < 1<<20 {
 				f.gatherPool(r.div(sum, m))
 			}
 		}
@@ -207,11 +210,24 @@ func (f *fitting) gatherQuotients() {
 	}
 }
 
+// gatherNear enters the quotients of a sum by small multiples and parts of a divisor.
+func (f *fitting) gatherNear(sum lin, d int64) {
+	for k := int64(2); k <= 4; k++ {
+		f.gatherPool(f.d.r.div(sum, k*d))
+		if d%k == 0 && d > k {
+			f.gatherPool(f.d.r.div(sum, d/k))
+		}
+	}
+}
+
 // affine reports whether x is a sum of multiples of variables.
 func (r *Ring) affine(x lin) bool {
-	return !slices.ContainsFunc(x.t, func(t term) bool {
-		return r.atoms[t.a].kind != atomVar
-	})
+	for _, t := range x.t {
+		if r.atoms[t.a].kind != atomVar {
+			return false
+		}
+	}
+	return true
 }
 
 // gatherPool enters the quotients in x, inner ones after those around them.
