@@ -292,15 +292,16 @@ func (m floats) exp32(x operand) operand {
 	return m.mul(scale, m.op("ex2.approx.ftz", r))
 }
 
-// roughExp is e^x in two instructions, for results of at most 16 bits: the product's
+// roughExp is e^x in three instructions, for results of at most 16 bits: the product's
 // rounding is up to 2^-18 of the result, where |x| is 88, and twice that where it is
-// denormal. Those are not flushed: they are numbers of bf16, and factors can bring them
-// back; assemblers scale small operands for that, in three instructions more.
+// denormal. The square of e^(x/2) is not flushed: denormal numbers are some of bf16, and
+// factors can bring them back.
 func (m floats) roughExp(x operand) operand {
-	return m.op(
-		"ex2.approx",
-		m.mul(x, m.c(math.Log2E)),
+	half := m.op(
+		"ex2.approx.ftz",
+		m.mul(x, m.c(math.Log2E/2)),
 	)
+	return m.mul(half, half)
 }
 
 // quotient is x/y for y between 2^-100 and 2^100, to a unit in the last place: the

@@ -70,10 +70,10 @@ func TestSharedQuotients(t *testing.T) {
 	}
 }
 
-// Exponentials take two instructions where all that uses them keeps the share by which
+// Exponentials take three instructions where all that uses them keeps the share by which
 // they are off, up to numbers of 16 bits; and never with precise=1.
 func TestRoughExponentials(t *testing.T) {
-	const rough, exact = 2, 8
+	const rough, exact = 3, 8
 	for _, x := range []struct {
 		name, text string
 		plan       kernels.Plan
