@@ -82,6 +82,7 @@ func TestUntileable(t *testing.T) {
 	for text, want := range map[string]string{
 		"x = f32[8] parameter(0); ROOT s = f32[8] sort(x), dimensions={0}":                         "s (sort): every result depends on every element [not-in-op-table]",
 		"x = f32[4] parameter(0); t = token[] after-all(); ROOT u = (f32[4], token[]) tuple(x, t)": "t (after-all): it orders operations, and computes nothing [root]",
+		"p = (f32[4], (f32[], ())) parameter(0); ROOT t = f32[4] get-tuple-element(p), index=0":    "t (get-tuple-element): p is part of a parameter that is a tuple; arrays have to be parameters of their own [tuple-parameter]",
 	} {
 		if _, err := analyze(t, text); err == nil || err.Error() != want {
 			t.Errorf("%s\n got  %v\n want %s", text, err, want)

@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -129,8 +130,15 @@ func (in *inliner) instr(
 	copied.Operands = operands
 	switch i.Op {
 	case hlo.OpGetTupleElement:
-		if operands[0].Op == hlo.OpTuple {
+		switch operands[0].Op {
+		case hlo.OpTuple:
 			return operands[0].Operands[i.Attrs.Index], nil
+		case hlo.OpParameter, hlo.OpGetTupleElement:
+			return nil, refuse(
+				i, "tuple-parameter",
+				"%s is part of a parameter that is a tuple; arrays have to be parameters of their own",
+				cmp.Or(operands[0].Name, "its operand"),
+			)
 		}
 	case hlo.OpMap:
 		op, ok := singleOp(i.Attrs.ToApply)

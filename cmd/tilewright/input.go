@@ -251,10 +251,31 @@ func (c *call) readFile(file string) ([]byte, error) {
 	return io.ReadAll(f) // a message has zero bytes
 }
 
-// openInput opens a file of the command line. A FIFO that nobody writes to is empty, and
-// not waited for; a pipe of the shell, <(…), has its writer.
-func openInput(file string) (*os.File, error) {
-	return os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// An inputFile is a file of the command line. The first read of a FIFO that nobody writes
+// to is an error: it is not waited for, and not taken as empty.
+type inputFile struct {
+	*os.File
+	unread bool // a FIFO of which nothing was read
+}
+
+// openInput opens a file of the command line. A pipe of the shell, <(…), has its writer.
+func openInput(file string) (*inputFile, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	return &inputFile{f, err == nil && info.Mode()&fs.ModeNamedPipe != 0}, nil
+}
+
+// Read reads from the file.
+func (f *inputFile) Read(b []byte) (n int, err error) {
+	n, err = f.File.Read(b)
+	if f.unread && n == 0 && err == io.EOF {
+		return 0, fmt.Errorf("%s is a pipe that nobody writes to: start its writer first", f.Name())
+	}
+	f.unread = false
+	return n, err
 }
 
 // readText reads all of a text of at most query.MaxBytes. A zero byte ends it, unless

@@ -268,8 +268,11 @@ func (f runFlags) outputs(n int) []output.File {
 		return nil
 	}
 	var all []output.File
-	for _, name := range arrayFiles(*f.out, n) {
-		all = append(all, f.call.output("out", name, output.NumPy, *f.replace))
+	names := arrayFiles(*f.out, n)
+	for k, name := range names {
+		file := f.call.output("out", name, output.NumPy, *f.replace)
+		file.Others = append(file.Others, names[:k]...) // each output has a file of its own
+		all = append(all, file)
 	}
 	return all
 }

@@ -684,6 +684,9 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 		return false
 	}
 	for k, shape := range []hlo.Shape{a, b} {
+		if len(shape.Dims) == 0 {
+			return false // tensor copies load boxes
+		}
 		order := majorToMinor(shape)
 		contracted := [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
 		if p.Ops[op.Args[k]].Code != hlo.OpParameter ||

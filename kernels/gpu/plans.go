@@ -58,6 +58,20 @@ func TF32Plan(ctx context.Context, p *symtile.Program, s device.Spec) (kernels.P
 	return cheapest(ctx, p, s, roundings(p))
 }
 
+// maxCompiled bounds the cheapest candidates of which one has to compile, before as many
+// of the others, evenly apart, are tried: what one plan is rejected for others often are.
+const maxCompiled = 64
+
+// attempts are the candidates that are compiled until one is accepted, in this order.
+func attempts(all []candidate) []candidate {
+	n := min(len(all), maxCompiled)
+	tried, rest := slices.Clone(all[:n]), all[n:]
+	for k := range min(len(rest), maxCompiled) {
+		tried = append(tried, rest[k*len(rest)/min(len(rest), maxCompiled)])
+	}
+	return tried
+}
+
 // cheapest compiles the best candidates until one is accepted.
 func cheapest(
 	ctx context.Context, p *symtile.Program, s device.Spec, tf32 []int,
@@ -69,7 +83,7 @@ func cheapest(
 	err = fmt.Errorf(
 		"%s has no plan that fits %s", p.Fusion.Name, s.Target,
 	)
-	for _, c := range all[:min(len(all), 64)] {
+	for _, c := range attempts(all) {
 		if ctx.Err() != nil {
 			return kernels.Plan{}, context.Cause(ctx)
 		}

@@ -117,6 +117,11 @@ func contents(r io.Reader) ([]byte, error) {
 		}
 		in = bufio.NewReader(z)
 	}
+	// What is no table is not read to its end, which a device does not have.
+	head, _ := in.Peek(512)
+	if head = bytes.TrimSpace(head); len(head) > 0 && head[0] != '{' {
+		return nil, errNoTable
+	}
 	text, err := io.ReadAll(io.LimitReader(in, maxBytes+1))
 	if err == nil && len(text) > maxBytes {
 		err = fmt.Errorf("it is larger than %d MiB", maxBytes>>20)

@@ -163,7 +163,8 @@ func divSlack(r *Ring, x lin, d int64) (lin, bool) {
 				n -= res
 			}
 		}
-		if y := (lin{whole.t, n}); !y.equal(x) {
+		// Joining may have put y − r for an exact quotient in the whole part.
+		if y := r.shift(lin{t: whole.t}, r.mulAdd(n, 1, whole.c)); !y.equal(x) {
 			return r.redivide(y, d), true
 		}
 	}

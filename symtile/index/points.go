@@ -78,6 +78,7 @@ type fitting struct {
 
 	// Quotients that occur in the sum, and divisors to try.
 	pool     []int32
+	spare    []int32
 	divisors []int64
 
 	// Points of the only variable, in order.
@@ -86,14 +87,21 @@ type fitting struct {
 	// with one quotient.
 	slopes [2]int64
 	// The equations that the points give for the coefficients: the constant's, then
-	// those of the variables and of one quotient, then the value. As many as are
+	// those of the variables and of the quotients, then the value. As many as are
 	// independent.
 	rows [maxUnknowns][maxUnknowns + 1]float64
+	// What is looked at is a result, or a part of one, and no dividend in it.
+	outermost bool
+	// The quotients of the sum that is solved for, as far as there are any.
+	chosen [maxChosen]int32
 }
 
 // maxUnknowns bounds the coefficients of a sum that is solved for: of the constant, of
-// the variables, of one quotient.
-const maxUnknowns = maxFitVars + 2
+// the variables, of the quotients.
+const (
+	maxChosen   = 3
+	maxUnknowns = 1 + maxFitVars + maxChosen
+)
 
 // A fitCondition says that a sum is in an interval, or, for m > 0, ≡ r (mod m).
 type fitCondition struct {
@@ -170,6 +178,7 @@ func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 	if f.steps < 0 || !r.divides(x) || cost < f.least() {
 		return x, false
 	}
+	f.outermost = depth == maxFitDepth
 	if y, ok := f.whole(x, cost); ok {
 		return y, true
 	}
@@ -182,6 +191,7 @@ func (f *fitting) shorter(x lin, depth int) (lin, bool) {
 		rest = others
 		y := part
 		if len(part.t) < len(x.t) {
+			f.outermost = depth == maxFitDepth
 			if z, ok := f.whole(part, r.minCost(part)); ok {
 				y = z
 			}
@@ -284,6 +294,7 @@ func (f *fitting) shorterAtom(id int32, depth int, alone bool) lin {
 	}
 	// The quotient may be constant where its dividend is not.
 	if !alone && !r.settled(one) && !f.reaches(&a) {
+		f.outermost = false
 		x, ok := f.whole(one, r.minCost(one))
 		if ok {
 			return x
@@ -335,6 +346,8 @@ var shapes = [...]shape{
 	(*fitting).quotient,
 	(*fitting).stepped,
 	(*fitting).withQuotient,
+	(*fitting).residue,
+	(*fitting).withQuotients,
 }
 
 // whole is a sum that equals x at every point and costs less than x does, if one of the

@@ -11,7 +11,7 @@ import (
 
 // affine finds c + Σ k·variable.
 func (f *fitting) affine(x lin, cost int32) (lin, bool) {
-	return f.linear(x, -1, cost)
+	return f.linear(x, nil, cost)
 }
 
 // maxPool bounds the quotients that withQuotient tries.
@@ -29,11 +29,205 @@ func (f *fitting) withQuotient(x lin, cost int32) (lin, bool) {
 		if opCost+f.d.r.costOf(f.d.r.atoms[q].y) >= cost {
 			continue
 		}
-		if y, ok := f.linear(x, q, cost); ok {
+		f.chosen[0] = q
+		if y, ok := f.linear(x, f.chosen[:1], cost); ok {
 			return y, true
 		}
 	}
 	return lin{}, false
+}
+
+// residue finds (k·a + e) mod m for a variable.
+func (f *fitting) residue(x lin, cost int32) (lin, bool) {
+	if !f.outermost || cost <= opCost {
+		return lin{}, false
+	}
+	most := int64(0)
+	for _, v := range f.target[:f.n] {
+		if v < 0 {
+			return lin{}, false
+		}
+		most = max(most, v)
+	}
+	t := trial{x, cost}
+	f.gatherDivisors(x)
+	for _, v := range f.vars {
+		slope, ok := f.slopeBy(v)
+		for _, m := range f.divisors {
+			if !ok || most >= m {
+				continue
+			}
+			y, found := f.residueOf(t, v, slope, m)
+			if found {
+				return y, true
+			}
+		}
+	}
+	return lin{}, false
+}
+
+// slopeBy is how much more the target is at a point than at one where the variable is
+// less by 1; ok is false where no two points of the block are so.
+func (f *fitting) slopeBy(v int32) (k int64, ok bool) {
+	values := f.column(v)[:f.n]
+	for i, from := range values {
+		j := slices.Index(values, from+1)
+		if j >= 0 {
+			return f.target[j] - f.target[i], true
+		}
+	}
+	return 0, false
+}
+
+// residueOf is the residue of a variable by a slope, with the e that the first point gives.
+func (f *fitting) residueOf(t trial, v int32, slope, m int64) (lin, bool) {
+	k := floorMod(slope, m)
+	if k > m/2 {
+		k -= m
+	}
+	values := f.column(v)
+	e := floorMod(f.target[0]-k*values[0], m)
+	for i, want := range f.target[:f.n] {
+		if floorMod(k*values[i]+e, m) != want {
+			return lin{}, false
+		}
+	}
+	r := f.d.r
+	y := r.scale(r.atomForm(v), k)
+	y = r.mod(r.shift(y, e), m)
+	if f.steps < 0 || r.minCost(y) >= t.cost {
+		return lin{}, false
+	}
+	ok := f.equal(t.x, y)
+	f.sample()
+	return y, ok
+}
+
+// maxPaired bounds the quotients of which withQuotients tries two, maxTripled those of
+// which it tries three.
+const (
+	maxPaired  = 20
+	maxTripled = 10
+)
+
+// maxPairedSteps bounds the atoms that one withQuotients evaluates.
+const maxPairedSteps = 5000
+
+// withQuotients finds a sum of variables and of one to three quotients: those in x, and
+// the quotients of a sum that x divides by the divisors in x and their products. What x
+// is a long way to write is often that, such as digits of a number put together again.
+func (f *fitting) withQuotients(x lin, cost int32) (lin, bool) {
+	// A dividend that is written so is shorter, but hides what divides it.
+	if !f.outermost || cost <= 3*opCost {
+		return lin{}, false
+	}
+	f.pool = f.pool[:0]
+	f.gatherPool(x)
+	f.gatherQuotients()
+	steps := f.steps
+	defer func() { f.steps = steps }() // those of other shapes and results
+	f.steps = maxPairedSteps
+	t := trial{x, cost}
+	y, ok := f.choose(t, f.pool, 1)
+	if !ok && cost > 4*opCost {
+		y, ok = f.choose(t, f.pool[:min(len(f.pool), maxPaired)], 2)
+	}
+	if !ok && cost > 4*opCost {
+		y, ok = f.choose(t, f.pool[:min(len(f.pool), maxTripled)], 3)
+	}
+	return y, ok
+}
+
+// A trial is a sum and what it costs.
+type trial struct {
+	x    lin
+	cost int32
+}
+
+// choose tries n of the quotients.
+func (f *fitting) choose(t trial, all []int32, n int) (lin, bool) {
+	return f.chooseMore(t, t.cost, f.chosen[:0], all, n)
+}
+
+// chooseMore tries the quotients that are chosen with n more of the others, which may
+// cost so much together.
+func (f *fitting) chooseMore(
+	t trial, left int32, chosen, others []int32, n int,
+) (lin, bool) {
+	if n == 0 {
+		return f.linear(t.x, chosen, t.cost)
+	}
+	r := f.d.r
+	for i, q := range others {
+		rest := left - opCost - r.costOf(r.atoms[q].y)
+		if rest <= 0 || f.steps < 0 {
+			continue
+		}
+		next := append(chosen, q)
+		y, ok := f.chooseMore(t, rest, next, others[i+1:], n-1)
+		if ok {
+			return y, true
+		}
+	}
+	return lin{}, false
+}
+
+// gatherQuotients puts before the pool the quotients of sums of variables in it, and
+// behind them those of the first such sum by all divisors of the pool, some multiples and
+// parts of them, and products of two.
+func (f *fitting) gatherQuotients() {
+	r := f.d.r
+	within := f.pool
+	f.pool, f.spare = f.spare[:0], within
+	for _, q := range within {
+		if r.affine(r.lin(r.atoms[q].y)) {
+			f.pool = append(f.pool, q)
+		}
+	}
+	if len(f.pool) == 0 {
+		f.pool = append(f.pool, within...)
+		return
+	}
+	sum := r.lin(r.atoms[f.pool[0]].y)
+	sum.c = 0
+	for _, p := range within {
+		f.gatherPool(r.div(sum, r.atoms[p].d))
+	}
+	for i, p := range within {
+		d := r.atoms[p].d
+		f.gatherNear(sum, d)
+		for _, q := range within[i+1:] {
+			m, ok := mulInt(d, r.atoms[q].d)
+			if ok && m < 1<<20 {
+				f.gatherPool(r.div(sum, m))
+			}
+		}
+	}
+	for _, q := range within {
+		if !slices.Contains(f.pool, q) {
+			f.pool = append(f.pool, q)
+		}
+	}
+}
+
+// gatherNear enters the quotients of a sum by small multiples and parts of a divisor.
+func (f *fitting) gatherNear(sum lin, d int64) {
+	for k := int64(2); k <= 4; k++ {
+		f.gatherPool(f.d.r.div(sum, k*d))
+		if d%k == 0 && d > k {
+			f.gatherPool(f.d.r.div(sum, d/k))
+		}
+	}
+}
+
+// affine reports whether x is a sum of multiples of variables.
+func (r *Ring) affine(x lin) bool {
+	for _, t := range x.t {
+		if r.atoms[t.a].kind != atomVar {
+			return false
+		}
+	}
+	return true
 }
 
 // gatherPool enters the quotients in x, inner ones after those around them.
@@ -42,7 +236,7 @@ func (f *fitting) gatherPool(x lin) {
 		a := &f.d.r.atoms[t.a]
 		switch a.kind {
 		case atomDiv, atomFloorDiv, atomMod:
-			if len(f.pool) == maxPool {
+			if len(f.pool) >= maxPool {
 				return
 			}
 			if !slices.Contains(f.pool, t.a) {
@@ -53,13 +247,13 @@ func (f *fitting) gatherPool(x lin) {
 	}
 }
 
-// linear finds c + Σ k·variable + k·q that equals x, without q where that is −1.
-func (f *fitting) linear(x lin, q int32, cost int32) (lin, bool) {
+// linear finds c + Σ k·variable + Σ k·q that equals x, for the quotients q.
+func (f *fitting) linear(x lin, qs []int32, cost int32) (lin, bool) {
 	// A few points are enough to solve for the coefficients. The others of the block
 	// contradict them, unless there is something in it.
 	rank := 0
 	for i := range f.n {
-		more, ok := f.equation(i, q, rank)
+		more, ok := f.equation(i, qs, rank)
 		if !ok || f.steps < 0 {
 			return lin{}, false
 		}
@@ -67,7 +261,7 @@ func (f *fitting) linear(x lin, q int32, cost int32) (lin, bool) {
 			rank++
 		}
 	}
-	y, ok := f.solution(rank, q)
+	y, ok := f.solution(rank, qs)
 	if !ok || f.d.r.minCost(y) >= cost {
 		return lin{}, false
 	}
@@ -86,26 +280,22 @@ func coprimeStride(n int64) int64 {
 }
 
 // unknowns is the number of coefficients to be solved for.
-func (f *fitting) unknowns(q int32) int {
-	n := 1 + len(f.vars)
-	if q >= 0 {
-		n++
-	}
-	return n
+func (f *fitting) unknowns(qs []int32) int {
+	return 1 + len(f.vars) + len(qs)
 }
 
-// equation adds c + Σ k·variable + k·q = value at point i of the block to the
+// equation adds c + Σ k·variable + Σ k·q = value at point i of the block to the
 // independent equations, or checks it against them: ok is false when it contradicts
 // them.
-func (f *fitting) equation(i int, q int32, rank int) (more, ok bool) {
-	n := f.unknowns(q)
+func (f *fitting) equation(i int, qs []int32, rank int) (more, ok bool) {
+	n := f.unknowns(qs)
 	var row [maxUnknowns + 1]float64
 	row[0] = 1
 	for j := range f.vars {
 		row[j+1] = float64(f.cols[j][i])
 	}
-	if q >= 0 {
-		row[n-1] = float64(f.column(q)[i])
+	for j, q := range qs {
+		row[1+len(f.vars)+j] = float64(f.column(q)[i])
 	}
 	v := float64(f.target[i])
 	row[n] = v
@@ -138,8 +328,8 @@ func leading(row *[maxUnknowns + 1]float64, n int) int {
 
 // solution solves the equations, unknowns that nothing determines being 0. It is
 // rounded to integers, and right only if the points say so.
-func (f *fitting) solution(rank int, q int32) (lin, bool) {
-	n := f.unknowns(q)
+func (f *fitting) solution(rank int, qs []int32) (lin, bool) {
+	n := f.unknowns(qs)
 	var k [maxUnknowns]float64
 	for i := rank - 1; i >= 0; i-- {
 		row := &f.rows[i]
@@ -150,12 +340,17 @@ func (f *fitting) solution(rank int, q int32) (lin, bool) {
 		}
 		k[p] = v / row[p]
 	}
+	// Rounding errors are far below a half for values of this size. Several quotients
+	// can be nearly dependent at few points, and are then solved by huge multiples.
+	limit := float64(1 << 40)
+	if len(qs) > 1 {
+		limit = 1 << 24
+	}
 	r := f.d.r
 	y := lin{}
 	for i, v := range k[:n] {
-		// Rounding errors are far below a half for values of this size.
 		whole := math.Round(v)
-		if math.Abs(v) > 1<<40 || math.Abs(v-whole) > 1e-3 {
+		if math.Abs(v) > limit || math.Abs(v-whole) > 1e-3 {
 			return lin{}, false
 		}
 		c := int64(whole)
@@ -165,7 +360,7 @@ func (f *fitting) solution(rank int, q int32) (lin, bool) {
 		case i <= len(f.vars):
 			y = r.addAtom(y, c, f.vars[i-1])
 		default:
-			y = r.addAtom(y, c, q)
+			y = r.addAtom(y, c, qs[i-1-len(f.vars)])
 		}
 	}
 	return y, true
