@@ -81,6 +81,8 @@ func TestRoughExponentials(t *testing.T) {
 	}{
 		{"rounded at once", "x = f32[512] parameter(0)\ne = f32[512] exponential(x)\nr = bf16[512] convert(e)\n", kernels.Plan{}, rough},
 		{"of 16 bits", "x = f16[512] parameter(0)\nr = f16[512] exponential(x)\n", kernels.Plan{}, rough},
+		{"denormal numbers", "x = bf16[2048] parameter(0)\nr = bf16[2048] exponential(x)\n", kernels.Plan{}, rough},
+		{"of denormal numbers", "x = f32[2048] parameter(0)\ny = f32[2048] parameter(1)\ne = f32[2048] exponential(x)\nd = f32[2048] divide(y, e)\nr = bf16[2048] convert(d)\n", kernels.Plan{}, rough},
 		{"not rounded", "x = f32[512] parameter(0)\nr = f32[512] exponential(x)\n", kernels.Plan{}, exact},
 		{"two results", "x = f32[512] parameter(0)\ne = f32[512] exponential(x)\nb = bf16[512] convert(e)\nROOT r = (f32[512], bf16[512]) tuple(e, b)\n", kernels.Plan{}, exact},
 		{"a difference", "x = f32[512] parameter(0)\ne = f32[512] exponential(x)\nd = f32[512] subtract(e, x)\nr = bf16[512] convert(d)\n", kernels.Plan{}, exact},
