@@ -19,7 +19,10 @@ func physical(c, flat *hlo.Computation) (*hlo.Computation, error) {
 		return c, nil
 	}
 	p := &physicalizer{
-		out:   &hlo.Computation{Name: flat.Name, Params: slices.Clone(flat.Params)},
+		out: &hlo.Computation{
+			Name:   flat.Name,
+			Params: slices.Clone(flat.Params),
+		},
 		names: map[string]int{},
 		value: make(map[*hlo.Instr]*hlo.Instr, len(flat.Instrs)),
 	}
@@ -118,7 +121,10 @@ func (p *physicalizer) parameter(i *hlo.Instr) (*hlo.Instr, error) {
 		return nil, err
 	}
 	copied := *i
-	copied.Shape = hlo.Shape{DType: i.Shape.DType, Dims: l.Physical}
+	copied.Shape = hlo.Shape{
+		DType: i.Shape.DType,
+		Dims:  l.Physical,
+	}
 	p.out.Instrs = append(p.out.Instrs, &copied)
 	p.out.Params[slices.Index(p.out.Params, i)] = &copied
 	return p.steps(i, l.Steps().Inverse(), &copied), nil
@@ -144,7 +150,9 @@ func (p *physicalizer) result(i *hlo.Instr) (*hlo.Instr, error) {
 			}
 			copied.Operands[k], copied.Shape.Tuple[k] = e, e.Shape
 		}
-		p.out.Instrs = slices.DeleteFunc(p.out.Instrs, func(x *hlo.Instr) bool { return x == v })
+		p.out.Instrs = slices.DeleteFunc(p.out.Instrs, func(x *hlo.Instr) bool {
+			return x == v
+		})
 		p.out.Instrs = append(p.out.Instrs, &copied)
 		return &copied, nil
 	}
@@ -170,7 +178,12 @@ func (p *physicalizer) bitcast(i, x *hlo.Instr) (*hlo.Instr, error) {
 		return nil, refuse(i, "bitcast", "%s", refusalReason(hlo.OpBitcast))
 	}
 	x = p.steps(i, from.Steps(), x)
-	x = p.steps(i, layout.Steps{{Kind: layout.Reshape, From: from.Physical, To: to.Physical}}, x)
+	reshape := layout.Step{
+		Kind: layout.Reshape,
+		From: from.Physical,
+		To:   to.Physical,
+	}
+	x = p.steps(i, layout.Steps{reshape}, x)
 	return p.steps(i, to.Steps().Inverse(), x), nil
 }
 
@@ -188,12 +201,14 @@ func (p *physicalizer) steps(i *hlo.Instr, steps layout.Steps, x *hlo.Instr) *hl
 		case layout.Slice:
 			x = p.add(i, hlo.OpSlice, s, x)
 			for _, d := range s.To {
-				x.Attrs.Slice = append(x.Attrs.Slice, hlo.SliceDim{Limit: d, Stride: 1})
+				kept := hlo.SliceDim{Limit: d, Stride: 1}
+				x.Attrs.Slice = append(x.Attrs.Slice, kept)
 			}
 		case layout.Pad:
 			x = p.add(i, hlo.OpPad, s, x, p.zero(i))
 			for k, d := range s.To {
-				x.Attrs.Padding = append(x.Attrs.Padding, hlo.PadDim{High: d - s.From[k]})
+				pad := hlo.PadDim{High: d - s.From[k]}
+				x.Attrs.Padding = append(x.Attrs.Padding, pad)
 			}
 		}
 	}
@@ -202,7 +217,10 @@ func (p *physicalizer) steps(i *hlo.Instr, steps layout.Steps, x *hlo.Instr) *hl
 
 // add appends the operation of a step.
 func (p *physicalizer) add(
-	i *hlo.Instr, op hlo.Opcode, s layout.Step, operands ...*hlo.Instr,
+	i *hlo.Instr,
+	op hlo.Opcode,
+	s layout.Step,
+	operands ...*hlo.Instr,
 ) *hlo.Instr {
 	return p.append(i, op, hlo.Shape{
 		DType: operands[0].Shape.DType,
@@ -212,7 +230,8 @@ func (p *physicalizer) add(
 
 // zero is what padding holds.
 func (p *physicalizer) zero(i *hlo.Instr) *hlo.Instr {
-	z := p.append(i, hlo.OpConstant, hlo.Shape{DType: i.Shape.DType})
+	scalar := hlo.Shape{DType: i.Shape.DType}
+	z := p.append(i, hlo.OpConstant, scalar)
 	z.Literal = &hlo.Literal{Shape: z.Shape}
 	switch d := i.Shape.DType; {
 	case d.IsComplex():
@@ -227,7 +246,10 @@ func (p *physicalizer) zero(i *hlo.Instr) *hlo.Instr {
 
 // append appends an instruction named after i.
 func (p *physicalizer) append(
-	i *hlo.Instr, op hlo.Opcode, shape hlo.Shape, operands ...*hlo.Instr,
+	i *hlo.Instr,
+	op hlo.Opcode,
+	shape hlo.Shape,
+	operands ...*hlo.Instr,
 ) *hlo.Instr {
 	added := &hlo.Instr{
 		Name:     hlo.UniqueName(p.names, i.Name+".layout"),

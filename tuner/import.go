@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/tilewright/tilewright/cache"
@@ -57,6 +58,9 @@ func (l *Legality) check(ctx context.Context, r *cache.Record) (*symtile.Program
 	if sha256.Sum256([]byte(r.Canonical)) != r.Fusion {
 		return nil, fmt.Errorf("%.60q: its canonical text is of another fusion than its fingerprint", r.Name)
 	}
+	if err := consistent(r); err != nil {
+		return nil, fmt.Errorf("%.60q: %w", r.Name, err)
+	}
 	p, err := l.program(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("%.60q: its fusion: %w", r.Name, err)
@@ -72,6 +76,37 @@ func (l *Legality) check(ctx context.Context, r *cache.Record) (*symtile.Program
 		}
 	}
 	return p, nil
+}
+
+// consistent refuses a record whose times are not between the samples that it has of the
+// winner and of the default, or whose gain is more than any two of them have.
+func consistent(r *cache.Record) error {
+	winner, err := within("the winner", r.Trials, r.Plan, r.Seconds)
+	if err != nil {
+		return err
+	}
+	base, err := within("the default", r.Trials, r.Default, r.DefaultSeconds)
+	if err != nil || winner == nil || base == nil {
+		return err
+	}
+	if most := slices.Max(base) / slices.Min(winner); r.Speedup[0] > most {
+		return fmt.Errorf("a gain of %.4g, and of %.4g at most by its samples", r.Speedup[0], most)
+	}
+	return nil
+}
+
+// within are the samples of a plan, nil where there are none; the time of the plan has to
+// be between them.
+func within(what string, trials []cache.Trial, plan string, seconds float64) ([]float64, error) {
+	k := slices.IndexFunc(trials, func(t cache.Trial) bool { return t.Plan == plan })
+	if k < 0 || len(trials[k].Samples) == 0 || seconds == 0 {
+		return nil, nil
+	}
+	samples := trials[k].Samples
+	if seconds < slices.Min(samples) || seconds > slices.Max(samples) {
+		return nil, fmt.Errorf("%s takes %.4g s, which is not between its samples", what, seconds)
+	}
+	return samples, nil
 }
 
 // legal reports what is wrong with a plan that is said to have run.

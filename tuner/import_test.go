@@ -80,3 +80,27 @@ func TestLegalityEndsWithContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A time that no sample has, and a gain that no two samples have, are refused.
+func TestConsistent(t *testing.T) {
+	r := cache.Record{
+		Plan: "1", Default: "2", Seconds: 2, DefaultSeconds: 4, Speedup: [3]float64{2, 1.5, 2.5},
+		Trials: []cache.Trial{{Plan: "1", Samples: []float64{1, 2, 3}}, {Plan: "2", Samples: []float64{3, 4, 9}}},
+	}
+	for want, edit := range map[string]func(r *cache.Record){
+		"": func(*cache.Record) {},
+		"the winner takes 1e+300 s, which is not between its samples": func(r *cache.Record) { r.Seconds = 1e300 },
+		"the default takes 0.1 s, which is not between its samples":   func(r *cache.Record) { r.DefaultSeconds = 0.1 },
+		"a gain of 1e+09, and of 9 at most by its samples":            func(r *cache.Record) { r.Speedup[0] = 1e9 },
+	} {
+		edited := r
+		edit(&edited)
+		got := ""
+		if err := consistent(&edited); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}

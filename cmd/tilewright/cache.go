@@ -238,7 +238,7 @@ func (c *cacheCall) find(id string) ([]cache.Record, error) {
 	}
 	if all == nil {
 		return nil, fmt.Errorf(
-			"%s knows no fusion %q; `tilewright cache ls` lists them", cmp.Or(c.snapshot, c.path), id,
+			"%s knows no fusion %q, by its name or the first digits (four or more) of its fingerprint; `tilewright cache ls` lists them", cmp.Or(c.snapshot, c.path), id,
 		)
 	}
 	return all, nil

@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -85,7 +86,9 @@ func Read(name string, r io.Reader) (*Backend, error) {
 			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
 		}
 	}
-	if err := in.Err(); err != nil {
+	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("%s: a line is longer than %d MiB", name, maxLineBytes>>20)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(b.fusions) == 0 {

@@ -319,7 +319,9 @@ func (n *neededOrder) position(i *Instr) int {
 }
 
 // has reports whether an instruction was visited.
-func (n *neededOrder) has(i *Instr) bool { return n.position(i) >= 0 }
+func (n *neededOrder) has(i *Instr) bool {
+	return n.position(i) >= 0
+}
 
 // forget empties the list and lets go of what was in it.
 func (n *neededOrder) forget() {

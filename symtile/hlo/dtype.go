@@ -132,7 +132,9 @@ func (d DType) Bits() int { return dtypes[d].bits }
 func (d DType) IsFloat() bool { return dtypes[d].class == classFloat }
 
 // IsInteger reports whether d is a signed or unsigned integer; pred is not.
-func (d DType) IsInteger() bool { return d.IsSigned() || d.IsUnsigned() }
+func (d DType) IsInteger() bool {
+	return d.IsSigned() || d.IsUnsigned()
+}
 
 // IsSigned reports whether d is a signed integer.
 func (d DType) IsSigned() bool { return dtypes[d].class == classSigned }

@@ -387,7 +387,9 @@ const (
 )
 
 // String is the name of a target.
-func (t Target) String() string { return [targets]string{"reference", "CPU", "GPU"}[t] }
+func (t Target) String() string {
+	return [targets]string{"reference", "CPU", "GPU"}[t]
+}
 
 // A not is the reason of each Target why it does not compute an operation, whatever
 // its types: a clause that continues "because …"; "" where it does.
@@ -638,7 +640,9 @@ func (o Opcode) Class() Class { return opTable[o].class }
 
 // Not is the reason why t does not compute o, whatever its types: a clause that
 // continues "because …"; "" where t computes it.
-func (o Opcode) Not(t Target) string { return opTable[o].not[t] }
+func (o Opcode) Not(t Target) string {
+	return opTable[o].not[t]
+}
 
 // except are the element types of which a target does not compute an operation, though
 // the reference does.
@@ -651,7 +655,9 @@ var except = map[Target]map[Opcode][]DType{
 
 // NotOf reports whether t does not compute o of operands of type d, though the
 // reference does.
-func (o Opcode) NotOf(t Target, d DType) bool { return slices.Contains(except[t][o], d) }
+func (o Opcode) NotOf(t Target, d DType) bool {
+	return slices.Contains(except[t][o], d)
+}
 
 // Elementwise reports whether each element of the result is computed from the
 // elements at the same position of the operands: arithmetic, compare, select,
@@ -659,7 +665,9 @@ func (o Opcode) NotOf(t Target, d DType) bool { return slices.Contains(except[t]
 func (o Opcode) Elementwise() bool { return opTable[o].class == ClassElementwise }
 
 // Has reports whether o has all of the traits.
-func (o Opcode) Has(traits Trait) bool { return opTable[o].traits&traits == traits }
+func (o Opcode) Has(traits Trait) bool {
+	return opTable[o].traits&traits == traits
+}
 
 // Arity is the least and the greatest number of operands; −1: any number.
 func (o Opcode) Arity() (minimum, maximum int) {

@@ -47,8 +47,8 @@ func share(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
 // Printable spells what could make a terminal or a page show something else than what
 // is written: control characters but for tabs and line breaks, those that turn the
-// direction of text (Unicode's property Bidi_Control), and bytes that are not UTF-8.
-// ESC reads \u001b, as in JSON.
+// direction of text (Unicode's property Bidi_Control), separators of lines and paragraphs,
+// and bytes that are not UTF-8. ESC reads \u001b, as in JSON.
 func Printable(text string) string {
 	if utf8.ValidString(text) &&
 		strings.IndexFunc(text, func(r rune) bool { return !inert(r) }) < 0 {
@@ -72,5 +72,6 @@ func Printable(text string) string {
 
 // inert reports whether a character is shown as itself and changes nothing around it.
 func inert(r rune) bool {
-	return r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r)
+	return r == '\n' || r == '\t' ||
+		!unicode.IsControl(r) && !unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }

@@ -6,70 +6,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A term is a real array in a formula.
-type term struct {
-	b *builder
-	i *hlo.Instr
-}
-
-// A number is a complex array in a formula: its parts.
-type number struct{ re, im term }
-
-// of appends an elementwise operation on terms.
-func (x term) of(op hlo.Opcode, others ...term) term {
-	operands := []*hlo.Instr{x.i}
-	for _, o := range others {
-		operands = append(operands, o.i)
-	}
-	return term{x.b, x.b.add(op, partShape(x.i.Shape), hlo.Attrs{}, operands...)}
-}
-
-// num is an array of one number, of the shape of x.
-func (x term) num(v float64) term { return term{x.b, x.b.number(x.i.Shape, v)} }
-
-// Arithmetic on terms of one shape.
-func (x term) plus(y term) term      { return x.of(hlo.OpAdd, y) }
-func (x term) minus(y term) term     { return x.of(hlo.OpSubtract, y) }
-func (x term) times(y term) term     { return x.of(hlo.OpMultiply, y) }
-func (x term) over(y term) term      { return x.of(hlo.OpDivide, y) }
-func (x term) scaled(v float64) term { return x.times(x.num(v)) }
-func (x term) neg() term             { return x.of(hlo.OpNegate) }
-func (x term) abs() term             { return x.of(hlo.OpAbs) }
-
-// Predicates are joined bit by bit.
-func (x term) and(y term) term { return x.of(hlo.OpAnd, y) }
-func (x term) or(y term) term  { return x.of(hlo.OpOr, y) }
-
-// is compares; x of pred is what it makes.
-func (x term) is(direction string, y term) term {
-	s := partShape(x.i.Shape)
-	s.DType = hlo.Pred
-	return term{x.b, x.b.add(hlo.OpCompare, s, hlo.Attrs{Direction: direction}, x.i, y.i)}
-}
-
-// then is x where the predicate holds, else y.
-func (p term) then(x, y term) term {
-	return term{p.b, p.b.add(hlo.OpSelect, partShape(x.i.Shape), hlo.Attrs{}, p.i, x.i, y.i)}
-}
-
-// Tests of the kind of a number. NaN is neither infinite nor finite, nor zero.
-func (x term) isZero() term     { return x.is("EQ", x.num(0)) }
-func (x term) isInfinite() term { return x.abs().is("EQ", x.num(math.Inf(1))) }
-func (x term) isFinite() term   { return x.abs().is("LT", x.num(math.Inf(1))) }
-
-// isNegative holds for −0, too, whose reciprocal is −∞.
-func (x term) isNegative() term {
-	return x.is("LT", x.num(0)).or(x.num(1).over(x).is("LT", x.num(0)))
-}
-
-// choose is z where the predicate holds, else w.
-func choose(p term, z, w number) number {
-	return number{p.then(z.re, w.re), p.then(z.im, w.im)}
-}
-
 // elementwise writes an operation by its formula.
-func (b *builder) elementwise(i *hlo.Instr) ([]*hlo.Instr, error) {
-	args := make([]number, len(i.Operands))
+func (b *builder) elementwise(i *hlo.Instr) (values, error) {
+	// An operation has one operand or two.
+	args := make([]number, max(2, len(i.Operands)))
 	for k, o := range i.Operands {
 		p := b.parts[o]
 		args[k].re = term{b, p[0]}
@@ -77,42 +17,43 @@ func (b *builder) elementwise(i *hlo.Instr) ([]*hlo.Instr, error) {
 			args[k].im = term{b, p[1]}
 		}
 	}
-	d := i.Shape.DType
-	switch f, g, h := functions[i.Op], binaries[i.Op], i.Attrs.Direction; {
+	x, y := args[0], args[1]
+	unary := functions[i.Op]
+	binary := binaries[i.Op]
+	direction := i.Attrs.Direction
+	isComplex := i.Shape.DType.IsComplex()
+	switch {
 	case i.Op == hlo.OpComplex:
-		return []*hlo.Instr{args[0].re.i, args[1].re.i}, nil
+		return values{x.re.i, y.re.i}, nil
 	case i.Op == hlo.OpReal:
-		return []*hlo.Instr{args[0].re.i}, nil
+		return values{x.re.i}, nil
 	case i.Op == hlo.OpImag:
-		return []*hlo.Instr{args[0].im.i}, nil
+		return values{x.im.i}, nil
 	case i.Op == hlo.OpAbs:
-		return []*hlo.Instr{magnitude(args[0]).i}, nil
-	case i.Op == hlo.OpConvert && d.IsComplex():
+		return values{magnitude(x).i}, nil
+	case i.Op == hlo.OpConvert && isComplex:
 		return b.convert(i), nil
-	case i.Op == hlo.OpCompare && h == "EQ":
-		return []*hlo.Instr{args[0].re.is(h, args[1].re).and(args[0].im.is(h, args[1].im)).i}, nil
-	case i.Op == hlo.OpCompare && h == "NE":
-		return []*hlo.Instr{args[0].re.is(h, args[1].re).or(args[0].im.is(h, args[1].im)).i}, nil
-	case f != nil && d.IsComplex():
-		return f(args[0]).instrs(), nil
-	case g != nil && d.IsComplex():
-		return g(args[0], args[1]).instrs(), nil
+	case i.Op == hlo.OpCompare && direction == "EQ":
+		return values{x.equals(y).i}, nil
+	case i.Op == hlo.OpCompare && direction == "NE":
+		return values{x.differs(y).i}, nil
+	case unary != nil && isComplex:
+		return unary(x).instrs(), nil
+	case binary != nil && isComplex:
+		return binary(x, y).instrs(), nil
 	case i.Op == hlo.OpCompare:
-		return nil, b.undefined("complex numbers have no order: %s", h)
+		return nil, b.undefined("complex numbers have no order: %s", direction)
 	}
 	return nil, b.undefined("it is not defined for complex numbers")
 }
 
-// instrs are the two parts.
-func (z number) instrs() []*hlo.Instr { return []*hlo.Instr{z.re.i, z.im.i} }
-
 // convert converts the parts; those of a real number are it and 0.
-func (b *builder) convert(i *hlo.Instr) []*hlo.Instr {
+func (b *builder) convert(i *hlo.Instr) values {
 	s := partShape(i.Shape)
-	var all []*hlo.Instr
+	var all values
 	for _, p := range b.parts[i.Operands[0]] {
 		if p.Shape.DType != s.DType {
-			p = b.add(hlo.OpConvert, s, hlo.Attrs{}, p)
+			p = b.plain(hlo.OpConvert, s, p)
 		}
 		all = append(all, p)
 	}
@@ -124,15 +65,15 @@ func (b *builder) convert(i *hlo.Instr) []*hlo.Instr {
 
 // functions are the operations on one complex number.
 var functions = map[hlo.Opcode]func(number) number{
-	hlo.OpCbrt:                func(z number) number { return power(z, number{z.re.num(1.0 / 3), z.re.num(0)}) },
+	hlo.OpCbrt:                cubeRoot,
 	hlo.OpCosine:              cosine,
 	hlo.OpExponential:         exponential,
 	hlo.OpExponentialMinusOne: exponentialMinusOne,
 	hlo.OpLog:                 logarithm,
 	hlo.OpLogPlusOne:          logarithmPlusOne,
 	hlo.OpLogistic:            logistic,
-	hlo.OpNegate:              func(z number) number { return number{z.re.neg(), z.im.neg()} },
-	hlo.OpRsqrt:               func(z number) number { return quotient(one(z), root(z)) },
+	hlo.OpNegate:              negative,
+	hlo.OpRsqrt:               reciprocalRoot,
 	hlo.OpSign:                sign,
 	hlo.OpSine:                sine,
 	hlo.OpSqrt:                root,
@@ -142,36 +83,67 @@ var functions = map[hlo.Opcode]func(number) number{
 
 // binaries are the operations on two complex numbers.
 var binaries = map[hlo.Opcode]func(z, w number) number{
-	hlo.OpAdd:      func(z, w number) number { return number{z.re.plus(w.re), z.im.plus(w.im)} },
-	hlo.OpSubtract: func(z, w number) number { return number{z.re.minus(w.re), z.im.minus(w.im)} },
+	hlo.OpAdd:      sum,
+	hlo.OpSubtract: difference,
 	hlo.OpMultiply: product,
 	hlo.OpDivide:   quotient,
 	hlo.OpPower:    power,
 }
 
-// one is 1, of the shape of z.
-func one(z number) number { return number{z.re.num(1), z.re.num(0)} }
+// constant is the real number v, of the shape of z.
+func constant(z number, v float64) number {
+	return number{z.re.num(v), z.re.num(0)}
+}
+
+// negative is −z.
+func negative(z number) number {
+	return number{z.re.neg(), z.im.neg()}
+}
+
+// sum is z + w.
+func sum(z, w number) number {
+	re := z.re.plus(w.re)
+	return number{re, z.im.plus(w.im)}
+}
+
+// difference is z − w.
+func difference(z, w number) number {
+	re := z.re.minus(w.re)
+	return number{re, z.im.minus(w.im)}
+}
 
 // product is z·w.
 func product(z, w number) number {
-	return number{
-		z.re.times(w.re).minus(z.im.times(w.im)),
-		z.re.times(w.im).plus(z.im.times(w.re)),
-	}
+	re := z.re.times(w.re)
+	re = re.minus(z.im.times(w.im))
+	im := z.re.times(w.im)
+	im = im.plus(z.im.times(w.re))
+	return number{re, im}
 }
 
 // polar is the larger part of z in magnitude, and the smaller one over it: |z| is
 // m·√(1 + q²), without overflow. If a part is infinite, m is and q is 0.
 func polar(z number) (m, q term) {
-	x, y := z.re.abs(), z.im.abs()
-	infinite := z.re.isInfinite().or(z.im.isInfinite())
-	m = infinite.then(x.num(math.Inf(1)), x.of(hlo.OpMaximum, y))
-	q = x.of(hlo.OpMinimum, y).over(m)
-	return m, infinite.or(m.isZero()).then(x.num(0), q)
+	x := z.re.abs()
+	y := z.im.abs()
+	infinite := z.re.isInfinite()
+	infinite = infinite.or(z.im.isInfinite())
+	m = infinite.then(
+		x.infinity(),
+		x.of(hlo.OpMaximum, y),
+	)
+	q = x.of(hlo.OpMinimum, y)
+	q = q.over(m)
+	// 0/0 and ∞/∞ are NaN.
+	unknown := infinite.or(m.isZero())
+	return m, unknown.then(x.num(0), q)
 }
 
 // hypotenuse is √(1 + q²).
-func hypotenuse(q term) term { return q.num(1).plus(q.times(q)).of(hlo.OpSqrt) }
+func hypotenuse(q term) term {
+	squares := q.num(1).plus(q.square())
+	return squares.root()
+}
 
 // magnitude is |z|.
 func magnitude(z number) term {
@@ -181,38 +153,51 @@ func magnitude(z number) term {
 
 // sign is z/|z|; 0 of 0.
 func sign(z number) number {
+	// 0/0 would be NaN.
 	m := magnitude(z)
 	zero := m.isZero()
-	return number{
-		zero.then(m.num(0), z.re.over(m)),
-		zero.then(m.num(0), z.im.over(m)),
-	}
+	re := zero.then(m.num(0), z.re.over(m))
+	im := zero.then(m.num(0), z.im.over(m))
+	return number{re, im}
 }
 
 // quotient is z/w by Smith's algorithm, with the zeros and infinities of C99's Annex G.
 func quotient(z, w number) number {
-	a, b, c, d := z.re, z.im, w.re, w.im
+	a, b := z.re, z.im
+	c, d := w.re, w.im
+	// p is the larger part of w, q the other one, and x and y go with them.
 	wide := c.abs().is("GE", d.abs())
-	p, q := wide.then(c, d), wide.then(d, c)
+	p := wide.then(c, d)
+	q := wide.then(d, c)
 	r := q.over(p)
 	under := p.plus(q.times(r))
-	x, y := wide.then(a, b), wide.then(b, a)
+	x := wide.then(a, b)
+	y := wide.then(b, a)
 	// The larger part of w divides both, so that no square overflows.
-	v := number{
-		x.plus(y.times(r)).over(under),
-		wide.then(b.minus(a.times(r)), b.times(r).minus(a)).over(under),
-	}
-	v = choose(c.isZero().and(d.isZero()), number{a.over(c), b.over(c)}, v)
+	re := x.plus(y.times(r)).over(under)
+	im := wide.then(
+		b.minus(a.times(r)),
+		b.times(r).minus(a),
+	)
+	v := number{re, im.over(under)}
+	// Over 0, the signs of the infinities are those of the parts over its real part.
+	v = choose(
+		c.isZero().and(d.isZero()),
+		number{a.over(c), b.over(c)},
+		v,
+	)
 	// A number with an infinite part over a finite one is infinite, in the direction
 	// that ±1 in its place would have; a finite one over it is 0.
 	infinite, vanishing := boxed(z), boxed(w)
 	v = choose(
-		infinite.any.and(c.isFinite()).and(d.isFinite()),
-		infinite.times(w, math.Inf(1)), v,
+		infinite.any.andFinite(w),
+		infinite.times(w, math.Inf(1)),
+		v,
 	)
 	return choose(
-		vanishing.any.and(a.isFinite()).and(b.isFinite()),
-		timesConjugate(z, vanishing.number, 0), v,
+		vanishing.any.andFinite(z),
+		timesConjugate(z, vanishing.number, 0),
+		v,
 	)
 }
 
@@ -224,113 +209,159 @@ type boxedNumber struct {
 
 // boxed is the boxedNumber of z.
 func boxed(z number) boxedNumber {
-	re, im := z.re.isInfinite(), z.im.isInfinite()
-	return boxedNumber{
-		number{
-			re.then(z.re.of(hlo.OpSign), z.re.num(0)),
-			im.then(z.im.of(hlo.OpSign), z.im.num(0)),
-		},
-		re.or(im),
+	re := z.re.isInfinite()
+	im := z.im.isInfinite()
+	ones := number{
+		re.then(z.re.sign(), z.re.num(0)),
+		im.then(z.im.sign(), z.im.num(0)),
 	}
+	return boxedNumber{ones, re.or(im)}
 }
 
 // times is the boxed number times the conjugate of w, and a real number.
-func (z boxedNumber) times(w number, v float64) number { return timesConjugate(z.number, w, v) }
+func (z boxedNumber) times(w number, v float64) number {
+	return timesConjugate(z.number, w, v)
+}
 
 // timesConjugate is v·z·w̄.
 func timesConjugate(z, w number, v float64) number {
-	return number{
-		z.re.times(w.re).plus(z.im.times(w.im)).scaled(v),
-		z.im.times(w.re).minus(z.re.times(w.im)).scaled(v),
-	}
+	re := z.re.times(w.re)
+	re = re.plus(z.im.times(w.im))
+	re = re.scaled(v)
+	im := z.im.times(w.re)
+	im = im.minus(z.re.times(w.im))
+	return number{re, im.scaled(v)}
 }
 
 // exponential is e^x·(cos y + i·sin y). The root of e^x is multiplied twice, because
 // e^x may overflow where the product does not.
 func exponential(z number) number {
-	half := z.re.scaled(0.5).of(hlo.OpExponential)
-	vanishes := z.re.is("EQ", z.re.num(math.Inf(-1)))
-	grows := z.re.is("EQ", z.re.num(math.Inf(1)))
-	zero := z.re.num(0)
-	re := half.times(z.im.of(hlo.OpCosine)).times(half)
-	im := half.times(z.im.of(hlo.OpSine)).times(half)
+	x, y := z.re, z.im
+	half := x.scaled(0.5).exp()
+	vanished := x.num(math.Inf(-1))
+	vanishes := x.is("EQ", vanished)
+	grows := x.is("EQ", x.infinity())
+	zero := x.num(0)
+	re := half.times(y.cos())
+	re = re.times(half)
+	im := half.times(y.sin())
+	im = im.times(half)
 	// C99 has an infinite real part whatever the angle, unless that is known.
-	re = grows.and(z.im.is("NE", z.im).or(z.im.isInfinite())).then(z.re, re)
-	return number{
-		vanishes.then(zero, re),
-		z.im.isZero().then(z.im, vanishes.then(zero, im)),
-	}
+	unknown := y.is("NE", y).or(y.isInfinite())
+	re = grows.and(unknown).then(x, re)
+	re = vanishes.then(zero, re)
+	// The sine of ±0 has its sign, the product with ∞ none.
+	isReal := y.isZero()
+	im = vanishes.then(zero, im)
+	return number{re, isReal.then(y, im)}
 }
 
 // exponentialMinusOne is e^z − 1: eˣ·cos y − 1 = (eˣ − 1)·cos y − 2·sin²(y/2).
 func exponentialMinusOne(z number) number {
-	s := z.im.scaled(0.5).of(hlo.OpSine)
-	re := z.re.of(hlo.OpExponentialMinusOne).times(z.im.of(hlo.OpCosine))
-	return number{re.minus(s.times(s).scaled(2)), exponential(z).im}
+	s := z.im.scaled(0.5).sin()
+	re := z.re.of(hlo.OpExponentialMinusOne)
+	re = re.times(z.im.cos())
+	re = re.minus(s.square().scaled(2))
+	return number{re, exponential(z).im}
 }
 
 // logarithm is log|z| + i·the angle of z.
 func logarithm(z number) number {
 	m, q := polar(z)
-	return number{
-		m.of(hlo.OpLog).plus(q.times(q).of(hlo.OpLogPlusOne).scaled(0.5)),
-		z.im.of(hlo.OpAtan2, z.re),
-	}
+	re := m.of(hlo.OpLog)
+	// log √(1 + q²).
+	more := q.square().of(hlo.OpLogPlusOne)
+	re = re.plus(more.scaled(0.5))
+	return number{re, z.im.of(hlo.OpAtan2, z.re)}
 }
 
 // logarithmPlusOne is log(1 + z); near 0, log|1 + z| is half of log(1 + x(2 + x) + y²).
 func logarithmPlusOne(z number) number {
+	x, y := z.re, z.im
 	m, _ := polar(z)
-	shifted := logarithm(number{z.re.plus(z.re.num(1)), z.im})
-	near := z.re.times(z.re.plus(z.re.num(2))).plus(z.im.times(z.im))
+	shifted := logarithm(number{x.plusNum(1), y})
+	near := x.times(x.plusNum(2))
+	near = near.plus(y.square())
 	near = near.of(hlo.OpLogPlusOne).scaled(0.5)
-	return number{m.is("LT", m.num(0.5)).then(near, shifted.re), shifted.im}
+	isNear := m.is("LT", m.num(0.5))
+	re := isNear.then(near, shifted.re)
+	return number{re, shifted.im}
 }
 
 // logistic is 1/(1 + e^−z).
 func logistic(z number) number {
 	// e^−z may be infinite, of which the quotient is 0.
-	e := exponential(number{z.re.neg(), z.im.neg()})
-	return quotient(one(z), number{e.re.plus(e.re.num(1)), e.im})
+	e := exponential(negative(z))
+	one := constant(z, 1)
+	e.re = e.re.plusNum(1)
+	return quotient(one, e)
 }
 
 // root is the root whose real part is not negative: with r = √((|z| + |x|)/2) it is
 // r + i·y/2r, or |y|/2r ± i·r where x is negative.
 func root(z number) number {
-	// |x|/m, which is 1 or q, of infinities what they tend to.
+	x, y := z.re, z.im
 	m, q := polar(z)
-	share := z.re.isInfinite().then(m.num(1), z.re.abs().over(m))
-	share = m.isZero().or(z.im.isInfinite()).then(m.num(0), share)
-	r := m.of(hlo.OpSqrt).times(hypotenuse(q).plus(share).scaled(0.5).of(hlo.OpSqrt))
-	// The part that is a difference follows from the product of both, y/2.
-	other := z.im.over(r.scaled(2))
-	v := choose(
-		z.re.is("GE", z.re.num(0)),
-		number{r, other},
-		number{other.abs(), z.im.isNegative().then(r.neg(), r)},
+	// |x|/m, which is 1 or q, of infinities what they tend to.
+	share := x.isInfinite().then(
+		m.num(1),
+		x.abs().over(m),
 	)
-	v = choose(m.isZero(), number{m, z.im}, v)
-	return choose(z.im.isInfinite(), number{m, z.im}, v)
+	vanishes := m.isZero().or(y.isInfinite())
+	share = vanishes.then(m.num(0), share)
+	r := m.root()
+	half := hypotenuse(q).plus(share).scaled(0.5)
+	r = r.times(half.root())
+	// The part that is a difference follows from the product of both, y/2.
+	other := y.over(r.scaled(2))
+	right := number{r, other}
+	// To the left of 0 the parts change places.
+	v := choose(
+		x.is("GE", x.num(0)),
+		right,
+		number{
+			other.abs(),
+			y.isNegative().then(r.neg(), r),
+		},
+	)
+	// 0 and infinities along y are the larger part.
+	v = choose(m.isZero(), number{m, y}, v)
+	return choose(y.isInfinite(), number{m, y}, v)
 }
 
-// sine is sin x·cosh y + i·cos x·sinh y.
+// reciprocalRoot is 1/√z.
+func reciprocalRoot(z number) number {
+	return quotient(constant(z, 1), root(z))
+}
+
+// cubeRoot is the one of smallest angle.
+func cubeRoot(z number) number {
+	return power(z, constant(z, 1.0/3))
+}
+
+// sine is sin x·cosh y + i·cos x·sinh y. A part that is 0 stays, because its product
+// with ∞ would be NaN.
 func sine(z number) number {
 	x, y := z.re, z.im
-	return number{
-		x.isZero().then(x, x.of(hlo.OpSine).times(y.of(hlo.OpCosh))),
-		y.isZero().then(y, x.of(hlo.OpCosine).times(y.of(hlo.OpSinh))),
-	}
+	zero := x.isZero()
+	re := x.sin().times(y.cosh())
+	re = zero.then(x, re)
+	zero = y.isZero()
+	im := x.cos().times(y.sinh())
+	return number{re, zero.then(y, im)}
 }
 
 // cosine is cos x·cosh y − i·sin x·sinh y.
 func cosine(z number) number {
 	x, y := z.re, z.im
-	im := x.of(hlo.OpSine).times(y.of(hlo.OpSinh)).neg()
-	flat := x.isZero().and(y.isInfinite()).or(y.isZero().and(x.isInfinite()))
-	return number{
-		x.of(hlo.OpCosine).times(y.of(hlo.OpCosh)),
-		flat.then(x.num(0), im),
-	}
+	im := x.sin().times(y.sinh())
+	im = im.neg()
+	// The product of 0 and ∞ is NaN.
+	flat := x.isZero().and(y.isInfinite())
+	other := y.isZero().and(x.isInfinite())
+	flat = flat.or(other)
+	re := x.cos().times(y.cosh())
+	return number{re, flat.then(x.num(0), im)}
 }
 
 // large is a real part beyond which e^(2x) swamps all that is added to it.
@@ -340,17 +371,25 @@ const large = 20
 // (β·√(1 + s²)·s + i·t)/(1 + β·s²); for large x, ±1 + i·4·sin y·cos y·e^(−2|x|).
 func hyperbolicTangent(z number) number {
 	x, y := z.re, z.im
-	t, s := y.of(hlo.OpTan), x.of(hlo.OpSinh)
-	beta := t.times(t).plus(t.num(1))
-	squared := s.times(s)
+	t := y.of(hlo.OpTan)
+	s := x.sinh()
+	beta := t.square().plus(t.num(1))
+	squared := s.square()
 	under := beta.times(squared).plus(s.num(1))
-	rho := squared.plus(s.num(1)).of(hlo.OpSqrt)
-	v := number{beta.times(rho).times(s).over(under), t.over(under)}
+	rho := squared.plus(s.num(1)).root()
+	re := beta.times(rho).times(s)
+	v := number{re.over(under), t.over(under)}
 	// sinh² would overflow, and e^(−2|x|) is below half a unit of 1.
-	small := x.abs().scaled(-2).of(hlo.OpExponential).scaled(4)
-	small = y.of(hlo.OpSine).times(y.of(hlo.OpCosine)).times(small)
-	far := number{x.of(hlo.OpSign), x.isInfinite().then(x.num(0), small)}
-	return choose(x.abs().is("GT", x.num(large)), far, v)
+	power := x.abs().scaled(-2).exp()
+	small := power.scaled(4)
+	turn := y.sin().times(y.cos())
+	small = turn.times(small)
+	far := number{
+		x.sign(),
+		x.isInfinite().then(x.num(0), small),
+	}
+	isFar := x.abs().is("GT", x.num(large))
+	return choose(isFar, far, v)
 }
 
 // tangent is −i·tanh(iz).
@@ -363,27 +402,49 @@ func tangent(z number) number {
 // power is e^(c·log|z| − d·θ), |z|^c where d is 0, at the angle c·θ + d·log|z|, for
 // w = c + id and the angle θ of z. 0 to a positive power is 0, to 0 it is 1.
 func power(z, w number) number {
-	// One exponential of the sum, because a factor may overflow where the product does
-	// not.
+	// The real part of the logarithm is log|z|.
 	l := logarithm(z)
 	m := magnitude(z)
-	c, d, angle := w.re, w.im, l.im
-	r := d.isZero().then(
-		m.of(hlo.OpPower, c),
-		c.times(l.re).minus(d.times(angle)).of(hlo.OpExponential),
-	)
+	c, d := w.re, w.im
+	angle := l.im
+	isReal := d.isZero()
+	// One exponential of the sum, because a factor may overflow where the product does
+	// not.
+	real := m.of(hlo.OpPower, c)
+	sum := c.times(l.re)
+	sum = sum.minus(d.times(angle))
+	r := isReal.then(real, sum.exp())
 	turn := d.isZero().then(d, d.times(l.re))
 	angle = c.times(angle).plus(turn)
-	v := number{
-		r.times(angle.of(hlo.OpCosine)),
-		angle.isZero().then(angle, r.times(angle.of(hlo.OpSine))),
-	}
+	re := r.times(angle.cos())
+	straight := angle.isZero()
+	im := r.times(angle.sin())
+	im = straight.then(angle, im)
 	// log|z| is −∞ there, and the formula NaN.
-	zero, nan, infinite := m.num(0), m.num(math.NaN()), m.num(math.Inf(1))
+	zero := powerOfZero(m, w)
+	return choose(m.isZero(), zero, number{re, im})
+}
+
+// powerOfZero is 0 to the power w = c + id: 0, 1 or ∞ by the sign of c, and NaN where
+// the angle has no limit. It has the shape of m.
+func powerOfZero(m term, w number) number {
+	c, d := w.re, w.im
+	zero := m.num(0)
+	nan := m.num(math.NaN())
+	infinite := m.infinity()
 	isReal := d.isZero()
-	atZero := number{
-		c.is("GT", zero).then(zero, c.is("LT", zero).then(infinite, isReal.then(m.num(1), nan))),
-		isReal.or(c.is("GT", zero)).then(zero, c.is("LT", zero).then(infinite, nan)),
-	}
-	return choose(m.isZero(), atZero, v)
+	re := c.is("GT", zero).then(
+		zero,
+		c.is("LT", zero).then(
+			infinite,
+			isReal.then(m.num(1), nan),
+		),
+	)
+	// Without an angle the result is real, and so it is where it vanishes.
+	known := isReal.or(c.is("GT", zero))
+	im := known.then(
+		zero,
+		c.is("LT", zero).then(infinite, nan),
+	)
+	return number{re, im}
 }

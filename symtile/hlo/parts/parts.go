@@ -17,7 +17,8 @@ type Undefined struct {
 
 // Error names the instruction and the reason.
 func (e *Undefined) Error() string {
-	return fmt.Sprintf("%s (%s): %s", e.Instr.Name, e.Instr.Op, e.Reason)
+	i := e.Instr
+	return fmt.Sprintf("%s (%s): %s", i.Name, i.Op, e.Reason)
 }
 
 // Complex reports whether an instruction has complex operands or results.
@@ -49,24 +50,27 @@ func Defined(i *hlo.Instr) error {
 }
 
 // placeholders stand for the parts of an operand.
-func placeholders(o *hlo.Instr) []*hlo.Instr {
-	var all []*hlo.Instr
+func placeholders(o *hlo.Instr) values {
+	var all values
 	for _, s := range o.Shape.Arrays() {
 		real := s
 		real.DType = s.DType.Component()
-		for range 1 + boolInt(s.DType.IsComplex()) {
-			all = append(all, &hlo.Instr{Op: hlo.OpParameter, Shape: real})
+		for range partsOf(s) {
+			all = append(all, &hlo.Instr{
+				Op:    hlo.OpParameter,
+				Shape: real,
+			})
 		}
 	}
 	return all
 }
 
-// boolInt is a bool as a number.
-func boolInt(b bool) int {
-	if b {
-		return 1
+// partsOf is how many values an array has: two if it is complex.
+func partsOf(s hlo.Shape) int {
+	if s.DType.IsComplex() {
+		return 2
 	}
-	return 0
+	return 1
 }
 
 // Of is the computation of the parts of c, which has no nested computations but those
@@ -87,7 +91,10 @@ func Of(c *hlo.Computation) (*hlo.Computation, error) {
 
 // split writes all instructions of c as instructions of the parts; parameter adds the
 // parameters.
-func split(c *hlo.Computation, parameter func(*builder, *hlo.Instr)) (*builder, error) {
+func split(
+	c *hlo.Computation,
+	parameter func(*builder, *hlo.Instr),
+) (*builder, error) {
 	b := newBuilder(&hlo.Computation{Name: c.Name})
 	for _, i := range c.Instrs {
 		b.names[i.Name] = 0
@@ -129,6 +136,9 @@ func applied(c *hlo.Computation) (*hlo.Computation, error) {
 	return b.out, nil
 }
 
+// values are the instructions that stand for one: the parts of its arrays in order.
+type values = []*hlo.Instr
+
 // A builder appends instructions of the parts to out.
 type builder struct {
 	out *hlo.Computation
@@ -138,7 +148,7 @@ type builder struct {
 	names map[string]int
 	// parts are the values of an instruction: of a complex array its real and its
 	// imaginary part, of another one itself, of a tuple those of its elements in order.
-	parts map[*hlo.Instr][]*hlo.Instr
+	parts map[*hlo.Instr]values
 }
 
 // newBuilder appends to out.
@@ -146,15 +156,22 @@ func newBuilder(out *hlo.Computation) *builder {
 	return &builder{
 		out:   out,
 		names: map[string]int{},
-		parts: map[*hlo.Instr][]*hlo.Instr{},
+		parts: map[*hlo.Instr]values{},
 	}
 }
 
 // name is a new one, after the instruction that is being written.
-func (b *builder) name() string { return hlo.UniqueName(b.names, b.from.Name+".part") }
+func (b *builder) name() string {
+	return hlo.UniqueName(b.names, b.from.Name+".part")
+}
 
-// add appends an instruction.
-func (b *builder) add(op hlo.Opcode, s hlo.Shape, a hlo.Attrs, operands ...*hlo.Instr) *hlo.Instr {
+// add makes an instruction and appends it.
+func (b *builder) add(
+	op hlo.Opcode,
+	s hlo.Shape,
+	a hlo.Attrs,
+	operands ...*hlo.Instr,
+) *hlo.Instr {
 	i := &hlo.Instr{
 		Name:     b.name(),
 		Op:       op,
@@ -163,24 +180,47 @@ func (b *builder) add(op hlo.Opcode, s hlo.Shape, a hlo.Attrs, operands ...*hlo.
 		Operands: operands,
 		Pos:      b.from.Pos,
 	}
-	b.out.Instrs = append(b.out.Instrs, i)
+	b.appended(i)
 	return i
+}
+
+// plain makes an instruction without attributes and appends it.
+func (b *builder) plain(
+	op hlo.Opcode,
+	s hlo.Shape,
+	operands ...*hlo.Instr,
+) *hlo.Instr {
+	return b.add(op, s, hlo.Attrs{}, operands...)
+}
+
+// appended is made already, or taken over from the computation that is read.
+func (b *builder) appended(i *hlo.Instr) {
+	b.out.Instrs = append(b.out.Instrs, i)
+}
+
+// param appends a parameter.
+func (b *builder) param(p *hlo.Instr) {
+	b.out.Params = append(b.out.Params, p)
+	b.appended(p)
 }
 
 // undefined is the error of the instruction that is being written.
 func (b *builder) undefined(format string, args ...any) error {
-	return &Undefined{b.from, fmt.Sprintf(format, args...)}
+	reason := fmt.Sprintf(format, args...)
+	return &Undefined{b.from, reason}
 }
 
 // scalar makes the parameter of a reduction one, or two, of real numbers.
 func (b *builder) scalar(p *hlo.Instr) {
-	for range 1 + boolInt(p.Shape.DType.IsComplex()) {
+	for range partsOf(p.Shape) {
 		part := &hlo.Instr{
-			Name: b.name(), Op: hlo.OpParameter, Shape: partShape(p.Shape), Pos: p.Pos,
-			Attrs: hlo.Attrs{Param: len(b.out.Params)},
+			Name:  b.name(),
+			Op:    hlo.OpParameter,
+			Shape: partShape(p.Shape),
+			Pos:   p.Pos,
 		}
-		b.out.Params = append(b.out.Params, part)
-		b.out.Instrs = append(b.out.Instrs, part)
+		part.Attrs.Param = len(b.out.Params)
+		b.param(part)
 		b.parts[p] = append(b.parts[p], part)
 	}
 }
@@ -188,40 +228,54 @@ func (b *builder) scalar(p *hlo.Instr) {
 // parameter makes a complex parameter one of real numbers, and takes the parts out.
 func (b *builder) parameter(p *hlo.Instr) {
 	if !p.Shape.DType.IsComplex() {
-		b.out.Params = append(b.out.Params, p)
-		b.out.Instrs = append(b.out.Instrs, p)
-		b.parts[p] = []*hlo.Instr{p}
+		b.param(p)
+		b.parts[p] = values{p}
 		return
 	}
 	copied := *p
 	copied.Shape = p.Shape.Parts()
-	b.out.Params = append(b.out.Params, &copied)
-	b.out.Instrs = append(b.out.Instrs, &copied)
+	b.param(&copied)
 	for k := range int64(2) {
-		var a hlo.Attrs
-		s := hlo.Shape{DType: copied.Shape.DType, Dims: slices.Clone(copied.Shape.Dims)}
-		for _, n := range p.Shape.Dims {
-			a.Slice = append(a.Slice, hlo.SliceDim{Limit: n, Stride: 1})
-		}
-		a.Slice = append(a.Slice, hlo.SliceDim{Start: k, Limit: k + 1, Stride: 1})
-		s.Dims[p.Shape.Rank()] = 1
-		part := b.add(hlo.OpSlice, s, a, &copied)
-		b.parts[p] = append(b.parts[p], b.add(hlo.OpReshape, partShape(p.Shape), hlo.Attrs{}, part))
+		part := b.slice(&copied, k)
+		part = b.plain(hlo.OpReshape, partShape(p.Shape), part)
+		b.parts[p] = append(b.parts[p], part)
 	}
+}
+
+// slice is all of x but along the last dimension, of which it is element k.
+func (b *builder) slice(x *hlo.Instr, k int64) *hlo.Instr {
+	last := x.Shape.Rank() - 1
+	// All of every dimension, then one element of the last.
+	ranges := make([]hlo.SliceDim, last+1)
+	for d, n := range x.Shape.Dims {
+		ranges[d] = hlo.SliceDim{Limit: n, Stride: 1}
+	}
+	ranges[last].Start = k
+	ranges[last].Limit = k + 1
+	s := hlo.Shape{
+		DType: x.Shape.DType,
+		Dims:  slices.Clone(x.Shape.Dims),
+	}
+	s.Dims[last] = 1
+	a := hlo.Attrs{Slice: ranges}
+	return b.add(hlo.OpSlice, s, a, x)
 }
 
 // partShape is the shape of each part of a complex array; another shape is itself,
 // without a layout.
 // Between parameters and results a layout means nothing.
 func partShape(s hlo.Shape) hlo.Shape {
-	return hlo.Shape{DType: s.DType.Component(), Dims: s.Dims}
+	return hlo.Shape{
+		DType: s.DType.Component(),
+		Dims:  s.Dims,
+	}
 }
 
 // result is the value of i as it lies in memory; of a tuple, each element.
 func (b *builder) result(i *hlo.Instr) (*hlo.Instr, error) {
 	switch {
 	case i.Op == hlo.OpTuple:
-		var all []*hlo.Instr
+		var all values
 		for _, o := range i.Operands {
 			v, err := b.result(o)
 			if err != nil {
@@ -234,53 +288,63 @@ func (b *builder) result(i *hlo.Instr) (*hlo.Instr, error) {
 		return b.joined(i.Shape, b.parts[i]), nil
 	}
 	// A reduction with several results: its parts are listed one result after the other.
-	var all []*hlo.Instr
+	var all values
 	at := 0
 	for _, s := range i.Shape.Tuple {
 		if s.DType == hlo.Tuple {
 			return nil, b.undefined("its results are tuples of tuples")
 		}
-		n := 1 + boolInt(s.DType.IsComplex())
-		all = append(all, b.joined(s, b.parts[i][at:at+n]))
+		n := partsOf(s)
+		of := b.parts[i][at : at+n]
+		all = append(all, b.joined(s, of))
 		at += n
 	}
 	return b.tuple(all), nil
 }
 
 // tuple is a tuple of values.
-func (b *builder) tuple(all []*hlo.Instr) *hlo.Instr {
+func (b *builder) tuple(all values) *hlo.Instr {
 	s := hlo.Shape{DType: hlo.Tuple}
 	for _, v := range all {
 		s.Tuple = append(s.Tuple, v.Shape)
 	}
-	return b.add(hlo.OpTuple, s, hlo.Attrs{}, all...)
+	return b.plain(hlo.OpTuple, s, all...)
 }
 
 // joined is an array of shape s, given its parts, as it lies in memory.
-func (b *builder) joined(s hlo.Shape, values []*hlo.Instr) *hlo.Instr {
+func (b *builder) joined(s hlo.Shape, of values) *hlo.Instr {
 	if !s.DType.IsComplex() {
-		return values[0]
+		return of[0]
 	}
 	// Along the new dimension the first element is the real part.
 	whole := s.Parts()
 	rank := int64(s.Rank())
-	number := hlo.Shape{DType: hlo.S32, Dims: whole.Dims}
-	which := term{b, b.add(hlo.OpIota, number, hlo.Attrs{IotaDim: rank})}
-	both := hlo.Attrs{Dimensions: make([]int64, rank)}
-	for d := range both.Dimensions {
-		both.Dimensions[d] = int64(d)
+	number := hlo.Shape{
+		DType: hlo.S32,
+		Dims:  whole.Dims,
 	}
-	row := hlo.Shape{DType: whole.DType, Dims: whole.Dims}
-	return b.add(
-		hlo.OpSelect, whole, hlo.Attrs{},
+	along := hlo.Attrs{IotaDim: rank}
+	which := term{b, b.add(hlo.OpIota, number, along)}
+	dims := make([]int64, rank)
+	for d := range dims {
+		dims[d] = int64(d)
+	}
+	both := hlo.Attrs{Dimensions: dims}
+	row := hlo.Shape{
+		DType: whole.DType,
+		Dims:  whole.Dims,
+	}
+	return b.plain(
+		hlo.OpSelect,
+		whole,
 		which.isZero().i,
-		b.add(hlo.OpBroadcast, row, both, values[0]),
-		b.add(hlo.OpBroadcast, row, both, values[1]),
+		b.add(hlo.OpBroadcast, row, both, of[0]),
+		b.add(hlo.OpBroadcast, row, both, of[1]),
 	)
 }
 
 // instr writes one instruction and returns its values.
-func (b *builder) instr(i *hlo.Instr) ([]*hlo.Instr, error) {
+func (b *builder) instr(i *hlo.Instr) (values, error) {
 	switch {
 	case i.Op == hlo.OpTuple:
 		return nil, nil // the root; result takes its operands
@@ -290,9 +354,11 @@ func (b *builder) instr(i *hlo.Instr) ([]*hlo.Instr, error) {
 		return b.copied(i), nil
 	case i.Op == hlo.OpConstant:
 		return b.constant(i)
-	case i.Op == hlo.OpReduce || i.Op == hlo.OpReduceWindow:
+	case i.Op == hlo.OpReduce,
+		i.Op == hlo.OpReduceWindow:
 		return b.reduce(i)
-	case i.Op == hlo.OpDot || i.Op == hlo.OpConvolution:
+	case i.Op == hlo.OpDot,
+		i.Op == hlo.OpConvolution:
 		return b.products(i), nil
 	case i.Op.Elementwise() && !moves(i):
 		return b.elementwise(i)
@@ -301,10 +367,12 @@ func (b *builder) instr(i *hlo.Instr) ([]*hlo.Instr, error) {
 		re := *i
 		re.Shape = partShape(i.Shape)
 		re.Name = b.name()
-		b.out.Instrs = append(b.out.Instrs, &re)
-		return []*hlo.Instr{&re, b.number(re.Shape, 0)}, nil
+		b.appended(&re)
+		zero := b.number(re.Shape, 0)
+		return values{&re, zero}, nil
 	case moves(i):
-		return []*hlo.Instr{b.part(i, 0), b.part(i, 1)}, nil
+		re := b.part(i, 0)
+		return values{re, b.part(i, 1)}, nil
 	}
 	return nil, b.undefined("it is not computed of complex numbers")
 }
@@ -317,7 +385,8 @@ func moves(i *hlo.Instr) bool {
 	}
 	switch i.Op {
 	case hlo.OpBitcast, hlo.OpBitcastConvert:
-		return i.Operands[0].Shape.DType == i.Shape.DType
+		from := i.Operands[0].Shape.DType
+		return from == i.Shape.DType
 	case hlo.OpSelect, hlo.OpCopy, hlo.OpOptimizationBarrier,
 		hlo.OpDynamicSlice, hlo.OpDynamicUpdateSlice, hlo.OpGather:
 		return true
@@ -326,8 +395,8 @@ func moves(i *hlo.Instr) bool {
 }
 
 // copied is an instruction without complex operands and results.
-func (b *builder) copied(i *hlo.Instr) []*hlo.Instr {
-	operands := make([]*hlo.Instr, len(i.Operands))
+func (b *builder) copied(i *hlo.Instr) values {
+	operands := make(values, len(i.Operands))
 	for k, o := range i.Operands {
 		operands[k] = b.parts[o][0]
 	}
@@ -336,35 +405,36 @@ func (b *builder) copied(i *hlo.Instr) []*hlo.Instr {
 		c.Operands = operands
 		i = &c
 	}
-	b.out.Instrs = append(b.out.Instrs, i)
+	b.appended(i)
 	if i.Shape.DType != hlo.Tuple {
-		return []*hlo.Instr{i}
+		return values{i}
 	}
 	return b.elements(i)
 }
 
 // elements are the elements of a tuple of arrays.
-func (b *builder) elements(i *hlo.Instr) []*hlo.Instr {
-	all := make([]*hlo.Instr, len(i.Shape.Tuple))
+func (b *builder) elements(i *hlo.Instr) values {
+	all := make(values, len(i.Shape.Tuple))
 	for k, s := range i.Shape.Tuple {
-		all[k] = b.add(hlo.OpGetTupleElement, s, hlo.Attrs{Index: k}, i)
+		which := hlo.Attrs{Index: k}
+		all[k] = b.add(hlo.OpGetTupleElement, s, which, i)
 	}
 	return all
 }
 
 // element is the value, or both, of an element of a tuple.
-func (b *builder) element(i *hlo.Instr) ([]*hlo.Instr, error) {
+func (b *builder) element(i *hlo.Instr) (values, error) {
 	// The values of a tuple are those of its elements, one or two of each.
 	of := i.Operands[0]
-	values := b.parts[of]
+	all := b.parts[of]
 	at := 0
 	for k, s := range of.Shape.Tuple {
-		n := 1 + boolInt(s.DType.IsComplex())
-		if s.DType == hlo.Tuple || at+n > len(values) {
+		n := partsOf(s)
+		if s.DType == hlo.Tuple || at+n > len(all) {
 			break
 		}
 		if k == i.Attrs.Index {
-			return values[at : at+n], nil
+			return all[at : at+n], nil
 		}
 		at += n
 	}
@@ -377,41 +447,49 @@ func (b *builder) part(i *hlo.Instr, k int) *hlo.Instr {
 	c := *i
 	c.Name = b.name()
 	c.Shape.DType = i.Shape.DType.Component()
-	c.Operands = make([]*hlo.Instr, len(i.Operands))
+	c.Operands = make(values, len(i.Operands))
 	for n, o := range i.Operands {
-		c.Operands[n] = b.parts[o][min(k, len(b.parts[o])-1)]
+		// A real operand, such as an index, is the same for both.
+		of := b.parts[o]
+		c.Operands[n] = of[min(k, len(of)-1)]
 	}
-	b.out.Instrs = append(b.out.Instrs, &c)
+	b.appended(&c)
 	return &c
 }
 
 // constant is the two parts of a literal.
-func (b *builder) constant(i *hlo.Instr) ([]*hlo.Instr, error) {
+func (b *builder) constant(i *hlo.Instr) (values, error) {
 	if i.Literal == nil || i.Literal.Elided {
 		return nil, b.undefined("its value was left out of the text ({...})")
 	}
-	all := make([]*hlo.Instr, 2)
+	all := make(values, 2)
 	for k := range all {
 		s := partShape(i.Shape)
-		l := &hlo.Literal{Shape: s, Floats: make([]float64, len(i.Literal.Complex))}
+		floats := make([]float64, len(i.Literal.Complex))
 		for n, z := range i.Literal.Complex {
-			l.Floats[n] = [2]float64{real(z), imag(z)}[k]
+			floats[n] = real(z)
+			if k == 1 {
+				floats[n] = imag(z)
+			}
 		}
-		all[k] = b.add(hlo.OpConstant, s, hlo.Attrs{})
-		all[k].Literal = l
+		all[k] = b.plain(hlo.OpConstant, s)
+		all[k].Literal = &hlo.Literal{Shape: s, Floats: floats}
 	}
 	return all, nil
 }
 
 // reduce of a sum is two reduces; by another computation it is one reduce of the parts
 // of all operands.
-func (b *builder) reduce(i *hlo.Instr) ([]*hlo.Instr, error) {
-	if op, ok := i.Attrs.ToApply.Monoid(); ok && op == hlo.OpAdd {
-		all := []*hlo.Instr{b.part(i, 0), b.part(i, 1)}
-		for _, r := range all {
-			r.Attrs.ToApply = sumOf(r.Shape.DType, i.Attrs.ToApply.Name)
-		}
-		return all, nil
+func (b *builder) reduce(i *hlo.Instr) (values, error) {
+	// The sum has a computation of its own for the element type of the parts.
+	by := i.Attrs.ToApply
+	op, ok := by.Monoid()
+	if ok && op == hlo.OpAdd {
+		re := b.part(i, 0)
+		im := b.part(i, 1)
+		re.Attrs.ToApply = sumOf(re.Shape.DType, by.Name)
+		im.Attrs.ToApply = sumOf(im.Shape.DType, by.Name)
+		return values{re, im}, nil
 	}
 	// The operands are all values first, then all initial values, and so are the
 	// parameters of the computation.
@@ -420,47 +498,69 @@ func (b *builder) reduce(i *hlo.Instr) ([]*hlo.Instr, error) {
 	for _, o := range i.Operands {
 		c.Operands = append(c.Operands, b.parts[o]...)
 	}
-	c.Shape = hlo.Shape{DType: hlo.Tuple}
+	var results []hlo.Shape
 	for _, s := range i.Shape.Arrays() {
-		for range 1 + boolInt(s.DType.IsComplex()) {
-			c.Shape.Tuple = append(c.Shape.Tuple, partShape(s))
+		for range partsOf(s) {
+			results = append(results, partShape(s))
 		}
 	}
+	c.Shape = hlo.Shape{DType: hlo.Tuple, Tuple: results}
 	var err error
-	if c.Attrs.ToApply, err = applied(i.Attrs.ToApply); err != nil {
+	c.Attrs.ToApply, err = applied(by)
+	if err != nil {
 		return nil, err
 	}
-	b.out.Instrs = append(b.out.Instrs, &c)
+	b.appended(&c)
 	return b.elements(&c), nil
 }
 
 // sumOf is the computation of the sum of two scalars.
 func sumOf(d hlo.DType, name string) *hlo.Computation {
 	s := hlo.Shape{DType: d}
-	x := &hlo.Instr{Name: "x", Op: hlo.OpParameter, Shape: s}
-	y := &hlo.Instr{Name: "y", Op: hlo.OpParameter, Shape: s, Attrs: hlo.Attrs{Param: 1}}
-	r := &hlo.Instr{Name: "r", Op: hlo.OpAdd, Shape: s, Operands: []*hlo.Instr{x, y}}
+	x := &hlo.Instr{
+		Name:  "x",
+		Op:    hlo.OpParameter,
+		Shape: s,
+	}
+	y := &hlo.Instr{
+		Name:  "y",
+		Op:    hlo.OpParameter,
+		Shape: s,
+		Attrs: hlo.Attrs{Param: 1},
+	}
+	r := &hlo.Instr{
+		Name:     "r",
+		Op:       hlo.OpAdd,
+		Shape:    s,
+		Operands: values{x, y},
+	}
 	return &hlo.Computation{
-		Name: name, Params: []*hlo.Instr{x, y}, Instrs: []*hlo.Instr{x, y, r}, Root: r,
+		Name:   name,
+		Params: values{x, y},
+		Instrs: values{x, y, r},
+		Root:   r,
 	}
 }
 
 // products is a sum of products: of real parts less that of imaginary ones, and those
 // of each with the other.
-func (b *builder) products(i *hlo.Instr) []*hlo.Instr {
-	x, y := b.parts[i.Operands[0]], b.parts[i.Operands[1]]
+func (b *builder) products(i *hlo.Instr) values {
+	x := b.parts[i.Operands[0]]
+	y := b.parts[i.Operands[1]]
 	// A real operand has no imaginary part, and no product with one.
 	product := func(l, r int) term {
 		if l >= len(x) || r >= len(y) {
 			return term{}
 		}
 		c := *i
-		c.Name, c.Shape.DType = b.name(), i.Shape.DType.Component()
-		c.Operands = []*hlo.Instr{x[l], y[r]}
-		b.out.Instrs = append(b.out.Instrs, &c)
+		c.Name = b.name()
+		c.Shape.DType = i.Shape.DType.Component()
+		c.Operands = values{x[l], y[r]}
+		b.appended(&c)
 		return term{b, &c}
 	}
-	re, im := product(0, 0), product(0, 1)
+	re := product(0, 0)
+	im := product(0, 1)
 	if t := product(1, 1); t.i != nil {
 		re = re.minus(t)
 	}
@@ -470,21 +570,23 @@ func (b *builder) products(i *hlo.Instr) []*hlo.Instr {
 	case t.i != nil:
 		im = im.plus(t)
 	}
-	return []*hlo.Instr{re.i, im.i}
+	return values{re.i, im.i}
 }
 
 // number is an array of one real number.
 func (b *builder) number(s hlo.Shape, v float64) *hlo.Instr {
 	scalar := hlo.Shape{DType: s.DType}
-	c := b.add(hlo.OpConstant, scalar, hlo.Attrs{})
+	c := b.plain(hlo.OpConstant, scalar)
 	c.Literal = &hlo.Literal{Shape: scalar}
 	if s.DType.IsFloat() {
-		c.Literal.Floats = []float64{s.DType.RoundFloat(v)}
+		v = s.DType.RoundFloat(v)
+		c.Literal.Floats = []float64{v}
 	} else {
 		c.Literal.Ints = []int64{int64(v)}
 	}
 	if s.Rank() == 0 {
 		return c
 	}
-	return b.add(hlo.OpBroadcast, partShape(s), hlo.Attrs{Dimensions: []int64{}}, c)
+	all := hlo.Attrs{Dimensions: []int64{}}
+	return b.add(hlo.OpBroadcast, partShape(s), all, c)
 }
