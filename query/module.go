@@ -49,8 +49,16 @@ func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Mod
 		}
 		all = append(all, m)
 	}
+	if more := len(failed) - maxReported; more > 0 {
+		failed = append(failed[:maxReported:maxReported], fmt.Errorf(
+			"%s: %d more of its %d modules cannot be read", name, more, len(texts),
+		))
+	}
 	return all, errors.Join(failed...)
 }
+
+// maxReported bounds the modules of a file of which an error says what is wrong.
+const maxReported = 8
 
 // MaxBytes bounds the text of a module, also of what gzip has compressed. The largest
 // that compilers dump have some tens of megabytes.
