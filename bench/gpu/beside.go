@@ -263,7 +263,7 @@ func (c *code) units(ops []string, stored bool) (units, tensors int) {
 			sums += multiplyAdds(op)
 		}
 		if strings.HasPrefix(op, "LDG.") && !stored || strings.HasPrefix(op, "STG.") && stored {
-			bytes += moved(op)
+			bytes += accessBytes(op)
 		}
 	}
 	if tensors > 0 {
@@ -287,19 +287,6 @@ func multiplyAdds(op string) int {
 		return 16 * number(m[1]) * number(m[2])
 	}
 	return 0
-}
-
-// moved is the bytes that a load or a store of global memory moves.
-func moved(op string) int {
-	switch {
-	case strings.Contains(op, ".128"):
-		return 16
-	case strings.Contains(op, ".64"):
-		return 8
-	case strings.Contains(op, "16"):
-		return 2
-	}
-	return 4
 }
 
 // defaultPlan is the plan that the backend takes first.
