@@ -57,9 +57,11 @@ func (x *index) pilotOf(hash uint64) uint64 {
 	return hash >> 32 * x.pilotCount >> 32
 }
 
-// slotOf is the slot of a hash with its pilot.
+// slotOf is the slot of a hash with its pilot. The pilot is xored: added, it would move
+// all hashes by the same distance, and two that are closer than a slot would share one
+// with nearly every pilot.
 func (x *index) slotOf(hash uint64, pilot uint16) uint64 {
-	hash = mix(hash + uint64(pilot)*mulB)
+	hash = mix(hash ^ uint64(pilot)*mulB)
 	return hash >> 32 * x.slotCount >> 32
 }
 
@@ -110,6 +112,10 @@ var errNoIndex = errors.New("two keys have the same hash: this cannot be publish
 // the same hash of one seed hardly ever, and of two seeds if they are made for that.
 const seedsTried = 16
 
+// seedStep lies between two seeds: low bits alone would leave the distance of most
+// hashes as it is.
+const seedStep = 0x9e3779b9
+
 // A filling finds the pilots of an index.
 type filling struct {
 	index
@@ -118,20 +124,27 @@ type filling struct {
 	placed []uint32 // slots of the targets, by number
 }
 
+// newFilling is an index of n hashes without pilots.
+func newFilling(n int, line, slotLines, seed uint32) *filling {
+	f := &filling{index: indexOf(uint32(n), line, seed, slotLines)}
+	f.values = make([]uint16, f.pilotCount)
+	f.taken = make([]bool, f.slotCount)
+	f.placed = make([]uint32, n)
+	return f
+}
+
 // newIndex is the index of n hashes from a line on, with the slot of each.
 func newIndex(
 	n int, line, slotLines uint32, hashOf func(k int, seed uint64) uint64,
 ) (*filling, error) {
 	targets := make([]target, n)
-	for seed := range uint32(seedsTried) {
+	for try := range uint32(seedsTried) {
+		seed := try * seedStep
 		for k := range targets {
 			hash := hashOf(k, uint64(seed))
 			targets[k] = target{hash, uint32(k)}
 		}
-		f := &filling{index: indexOf(uint32(n), line, seed, slotLines)}
-		f.values = make([]uint16, f.pilotCount)
-		f.taken = make([]bool, f.slotCount)
-		f.placed = make([]uint32, n)
+		f := newFilling(n, line, slotLines, seed)
 		if f.fill(targets) {
 			return f, nil
 		}

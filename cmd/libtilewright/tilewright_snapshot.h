@@ -193,7 +193,7 @@ static inline int tilewright_snapshot_load(tilewright_snapshot *s, const char *p
 static inline int tilewright_snapshot_header(tilewright_snapshot *s, uint32_t *origin_index) {
   unsigned char h[64];
   memcpy(h, s->data, 64);
-  if (memcmp(h, "TWSNAP06", 8)) return TILEWRIGHT_SNAPSHOT_STORE;
+  if (memcmp(h, "TWSNAP07", 8)) return TILEWRIGHT_SNAPSHOT_STORE;
   if (!tilewright_snapshot_sealed(h, 64, 0) || tilewright_snapshot_u64(h + 8) != s->size) return TILEWRIGHT_SNAPSHOT_DAMAGED;
   s->revision = tilewright_snapshot_u64(h + 16);
   s->records = tilewright_snapshot_u32(h + 24);
@@ -347,7 +347,7 @@ static inline int tilewright_snapshot_get(const tilewright_snapshot *s, const un
   n = (hash >> 32) * s->pilot_count >> 32;
   pilot = 1 + n / 28;
   at = pilot * 64 + n % 28 * 2;
-  hash += (s->data[at] | (uint64_t)s->data[at + 1] << 8) * TILEWRIGHT_SNAPSHOT_B;
+  hash ^= (s->data[at] | (uint64_t)s->data[at + 1] << 8) * TILEWRIGHT_SNAPSHOT_B;
   n = (tilewright_snapshot_mix(hash) >> 32) * s->slot_count >> 32;
   line = s->slots + n * s->slot_lines;
   at = line * 64;
