@@ -469,21 +469,13 @@ func (m *estimate) Price(plan kernels.Plan, price *kernels.Price) error {
 	return nil
 }
 
-// Resources are what a thread and a block of a plan's first kernel take.
-type Resources struct {
-	// Registers of a thread, and bytes of shared memory and threads of a block.
-	Registers, Shared, Threads int
-	// Spills is set where a thread is short of registers by the estimate.
-	Spills bool
-}
-
 // A Footprint is the kernels of a plan with what is known of them without assembling
 // them, to be compared with what an assembler says.
 type Footprint struct {
 	PTX string
-	// Estimated is what the first kernel takes, found as the price is: of its walk of the
-	// tiling, not of the text.
-	Estimated Resources
+	// Estimated is what the first kernel takes by its text, and Priced by the walk of the
+	// tiling that the price is found by, before there is a text.
+	Estimated, Priced Resources
 	// Launched is the shared memory and the threads that each kernel is launched with;
 	// registers are the assembler's to choose.
 	Launched []Resources
@@ -511,6 +503,9 @@ func FootprintOf(p *symtile.Program, plan kernels.Plan, s device.Spec) (Footprin
 		return f, err
 	}
 	c := m.candidate(plan.Tiles, m.set(plan.Tiles), k)
-	f.Estimated = m.resources(c)
+	f.Priced = m.resources(c)
+	if all := im.resources(s); len(all) > 0 {
+		f.Estimated = all[0]
+	}
 	return f, nil
 }
