@@ -222,7 +222,7 @@ func (l *liveness) blocks() {
 	}
 	for i, in := range l.code {
 		switch in.Opcode.Op {
-		case OpBra, OpRet, OpExit, OpTrap:
+		case OpBra, OpBrx, OpRet, OpExit, OpTrap:
 			l.starts = append(l.starts, i+1)
 		}
 	}
@@ -266,17 +266,30 @@ func (l *liveness) predecessors(block int) (all []int) {
 	for p := range l.starts {
 		last := l.code[l.end(p)-1]
 		falls, to := true, -1
+		any := false // a label that the code computes
 		switch last.Opcode.Op {
 		case OpBra:
 			falls, to = !last.Guard.None(), l.labels[last.Operands[0].Sym]
+		case OpBrx:
+			falls, any = !last.Guard.None(), l.labelled(l.starts[block])
 		case OpRet, OpExit, OpTrap:
 			falls = !last.Guard.None()
 		}
-		if falls && p+1 == block || to == l.starts[block] {
+		if falls && p+1 == block || any || to == l.starts[block] {
 			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// labelled reports whether a label is at an instruction.
+func (l *liveness) labelled(at int) bool {
+	for _, n := range l.labels {
+		if n == at {
+			return true
+		}
+	}
+	return false
 }
 
 // walk goes over a block from its end, calls visit with what is read from each

@@ -427,11 +427,13 @@ func (e bounding) bits(
 		i.Operands[0].Op == hlo.OpParameter {
 		return e.whole(i, x)
 	}
+	// Without an error the bits are the reference's.
 	s := span{}
 	var err error
 	if s.value, err = e.plain(i, x); err != nil {
 		return s, err
 	}
+	// Types of another width have more or fewer elements.
 	if s.value.ints == nil || len(s.value.ints) != len(from.floats) {
 		return e.whole(i, x)
 	}
@@ -442,6 +444,7 @@ func (e bounding) bits(
 	s.lo, s.hi = s.value.clone(), s.value.clone()
 	s.include(least)
 	s.include(most)
+	// Zeros of both signs are equal as numbers, and not as bits.
 	first, last := d.IntRange()
 	for n, v := range from.floats {
 		lo, hi := from.ends(int64(n))

@@ -1,17 +1,6 @@
-package gpu
+package device
 
-import (
-	"github.com/tilewright/tilewright/kernels/gpu/device"
-	"github.com/tilewright/tilewright/kernels/ptx"
-)
-
-// Resources are what a thread and a block of a kernel take.
-type Resources struct {
-	// Registers of a thread, and bytes of shared memory and threads of a block.
-	Registers, Shared, Threads int
-	// Spills is set where a thread is short of registers by the estimate.
-	Spills bool
-}
+import "github.com/tilewright/tilewright/kernels/ptx"
 
 // A registerFit says how many registers ptxas gives a thread for the pressure of a text:
 // base + ordered·(pressure in the order of the text) + hoisted·(what loads that are moved
@@ -49,7 +38,7 @@ const squeezed = 0.1
 
 // assigned is the registers of a thread that needs some by the fit: fewer where a block
 // of so many threads more fits an SM.
-func assigned(need float64, threads int, s device.Spec) int {
+func (s Spec) assigned(need float64, threads int) int {
 	n := int(need)
 	blocks := s.Occupancy(n, 0, threads).Blocks
 	for fewer := n - 1; float64(fewer)*(1+squeezed) >= need; fewer-- {
@@ -61,7 +50,7 @@ func assigned(need float64, threads int, s device.Spec) int {
 }
 
 // fitOf is how registers follow from the pressure of an entry.
-func fitOf(e *ptx.Entry, s device.Spec) registerFit {
+func (s Spec) fitOf(e *ptx.Entry) registerFit {
 	multiplies, narrow := false, false
 	for i := range e.Body {
 		in := &e.Body[i].Instr
@@ -82,39 +71,15 @@ func fitOf(e *ptx.Entry, s device.Spec) registerFit {
 	return fitOther
 }
 
-// resourcesOf is what a launch of an entry takes, by its text: registers as ptxas is
-// likely to assign them, and shared memory as it is.
-func resourcesOf(m *ptx.Module, e *ptx.Entry, step *device.Step, s device.Spec) Resources {
-	r := Resources{Shared: step.SharedBytes, Threads: step.Block.Count()}
-	for _, all := range [][]ptx.Var{m.Vars, e.Vars} {
-		for i := range all {
-			if v := &all[i]; v.Space == ptx.ModShared && v.Linkage != ptx.Extern {
-				r.Shared += v.Bytes()
-			}
-		}
-	}
-	most := s.RegistersPerThread(r.Threads)
+// AssignedRegisters is the registers of a thread that ptxas is likely to assign to an entry in
+// blocks of so many threads, by its text, and whether that is too few for its values.
+func (s Spec) AssignedRegisters(e *ptx.Entry, threads int) (n int, spills bool) {
+	most := s.RegistersPerThread(threads)
 	// A producer that gives registers away has the block take all of them.
 	if e.MinNCTAPerSM == 1 {
-		r.Registers = most
-		return r
+		return most, false
 	}
 	p := e.Pressure()
-	r.Spills = p.Ordered > most
-	need := min(float64(most), fitOf(e, s).registers(p))
-	r.Registers = assigned(need, r.Threads, s)
-	return r
-}
-
-// resources are those of the image's launches.
-func (im *image) resources(s device.Spec) (all []Resources) {
-	for i := range im.steps {
-		step := &im.steps[i]
-		for k := range im.module.Entries {
-			if e := &im.module.Entries[k]; e.Name == step.Entry {
-				all = append(all, resourcesOf(im.module, e, step, s))
-			}
-		}
-	}
-	return all
+	need := min(float64(most), s.fitOf(e).registers(p))
+	return s.assigned(need, threads), p.Ordered > most
 }
