@@ -640,3 +640,44 @@ ENTRY e {
 		t.Errorf("%v, outside %v", fusions, r.Outside)
 	}
 }
+
+// A slice that a loop writes into an array that it carries stays outside of fusions, where it
+// costs the slice; what else reads the array, and a slice that is most of it, change that.
+func TestSlicesWrittenInPlace(t *testing.T) {
+	const text = `HloModule scan
+condition {
+  s = (s32[], f32[512,64], f32[512,64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(512)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[512,64], f32[512,64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[512,64] get-tuple-element(s), index=1
+  y = f32[512,64] get-tuple-element(s), index=2
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  row = f32[1,64] dynamic-slice(x, i, zero), dynamic_slice_sizes={1,64}
+  e = f32[1,64] exponential(row)
+  z = f32[512,64] dynamic-update-slice(y, e, i, zero)
+  j = s32[] add(i, one)
+  ROOT r = (s32[], f32[512,64], f32[512,64]) tuple(j, x, z)
+}
+ENTRY e {
+  s = (s32[], f32[512,64], f32[512,64]) parameter(0)
+  ROOT w = (s32[], f32[512,64], f32[512,64]) while(s), condition=condition, body=body
+}`
+	const apart, joined, two = "dynamic-slice exponential", "dynamic-slice exponential dynamic-update-slice", "dynamic-slice exponential, dynamic-update-slice"
+	for _, c := range []struct{ slice, result, want string }{
+		{"1,64", "j, x, z", apart},
+		{"500,64", "j, x, z", joined},
+		{"1,64", "j, y, z", two},
+		{"1,64", "j, z, x", two},
+	} {
+		changed := strings.NewReplacer("1,64", c.slice, "j, x, z", c.result).Replace(text)
+		if r, got := split(t, changed, Options{}); strings.Join(got, ", ") != c.want {
+			t.Errorf("%+v: %q, %v", c, got, r.Outside)
+		}
+	}
+}

@@ -171,6 +171,7 @@ func (p *partitioner) computation(
 		return partitioned
 	}
 	flat := p.flatten(c)
+	p.keepInPlace(flat)
 	s := p.clusters(flat)
 	s.joinNeighbours()
 	partitioned := p.rewrite(flat, s)
