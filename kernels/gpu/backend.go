@@ -93,13 +93,13 @@ func deviceOf(s device.Spec) kernels.Device {
 	}
 	if s.Driver != "" {
 		d.Safe = limits(s)
+		d.Unread = s.Unread
 	}
 	return d
 }
 
 // limits are what devices of one product may differ in: the driver, the part of the
-// device that the system or a MIG slice gives, and its highest clock. libcuda does not
-// know the power cap: samples have the clocks that it leaves.
+// device that the system or a MIG slice gives, its highest clock and its power cap.
 func limits(s device.Spec) map[string]string {
 	safe := map[string]string{
 		"driver": s.Driver,
@@ -109,6 +109,9 @@ func limits(s device.Spec) map[string]string {
 	}
 	if s.Watts > 0 {
 		safe["power"] = fmt.Sprintf("%.0f W", s.Watts)
+	}
+	if s.Slice != "" {
+		safe["slice"] = "MIG " + s.Slice
 	}
 	return safe
 }
