@@ -395,6 +395,30 @@ func TestSnapshotHit(t *testing.T) {
 	}
 }
 
+// Slots are written by large pages of the file, which end within slots.
+func TestSnapshotOfSeveralPages(t *testing.T) {
+	var all []Record
+	for n := range 12_000 {
+		all = append(all, record(n))
+	}
+	for _, plan := range []string{"", " producer=4"} { // slots of four lines, and of five
+		for n := range all {
+			all[n].Plan += strings.Repeat(plan, 6)
+		}
+		data := snapshotBytes(all)
+		s, err := newSnapshot(data)
+		if err != nil || len(data) < hugePage+hugePage/4 || s.Verify() != nil {
+			t.Fatalf("%d bytes, %v", len(data), err)
+		}
+		for n := range all {
+			hit, found := s.answer(&all[n].Key)
+			if !found || string(hit.Plan) != all[n].Plan {
+				t.Fatalf("record %d: %v, plan %q", n, found, hit.Plan)
+			}
+		}
+	}
+}
+
 func TestGetAllocatesNothing(t *testing.T) {
 	s, err := OpenSnapshot(published(t, record(0), record(1)))
 	if err != nil {
