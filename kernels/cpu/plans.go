@@ -18,7 +18,7 @@ import (
 // Limits of the plans that are offered. None of them is about correctness: every legal
 // tiling computes the same.
 const (
-	maxEnumerated     = 1 << 12 // tilings priced; of larger spaces a spread sample
+	maxEnumerated     = 1 << 11 // tilings priced; of larger spaces a spread sample
 	maxGrown          = 1 << 11 // around the best of these, where they are a sample
 	maxTilings        = 2048    // offered without knobs; more are thinned
 	maxOffered        = 4096    // plans in all
