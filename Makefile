@@ -41,6 +41,7 @@ cuda-sim:
 	$(TOOLKIT_FREE) go test -tags cuda,cudasim -run Corpus ./kernels/cuda
 	$(TOOLKIT_FREE) go build -tags cuda,cudasim -o out/tilewright-cudasim ./cmd/tilewright
 	kernels/cuda/survives-faults out/tilewright-cudasim testdata/hlo/softmax.hlo
+	kernels/cuda/reads-nvml out/tilewright-cudasim
 	out/tilewright-cudasim doctor -device cuda:0 -only softmax -plans 0 -o out/doctor-cudasim
 
 # The simplifier on WORKLOAD alone, and in the same rounds as isl and MLIR where

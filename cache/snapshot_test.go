@@ -42,7 +42,7 @@ func snapshotOfRecords(all []Record) ([]byte, error) {
 	w := newSnapshotWriter(file, spool)
 	for k := range all {
 		var x storedRecord
-		x.encode(&all[k], SafeText(all[k].Safe))
+		x.encode(&all[k], &winnerReader{safeText: SafeText(all[k].Safe)})
 		w.add(&x)
 	}
 	if err := w.finish(); err != nil {

@@ -153,13 +153,13 @@ func (w *snapshotWriter) number(c originTexts) uint32 {
 
 // join adds a record to its structure.
 func (w *snapshotWriter) join(x *storedRecord) {
-	key := structureKey{x.structure.Print, x.origin[1]}
+	key := structureKey{x.print, x.origin[1]}
 	s := w.structures[key]
 	if s == nil {
 		s = &structureIn{
-			print:   x.structure.Print,
+			print:   x.print,
 			hash:    x.kin,
-			extents: len(x.structure.Extents),
+			extents: len(x.logs),
 		}
 		w.structures[key] = s
 	}
@@ -292,8 +292,8 @@ func (w *snapshotWriter) writeSlots(spooled []byte) error {
 		keyOf[w.placed[k].slot] = uint32(k)
 	}
 	return inParallel(len(keyOf), slotsAtOnce, func(first, end int) error {
-		var lines []byte
 		begin := w.keys.lineOfSlot(uint64(first))
+		lines := make([]byte, 0, (w.keys.lineOfSlot(uint64(end))-begin)*lineBytes)
 		for slot := first; slot < end; slot++ {
 			line := w.keys.lineOfSlot(uint64(slot))
 			switch k := keyOf[slot]; {
@@ -431,6 +431,7 @@ func (w *snapshotWriter) rowsOf(s *structureIn) (b []byte) {
 			cmp.Compare(a.placed, b.placed),
 		)
 	})
+	b = make([]byte, 0, len(s.members)*(4+kinLogsAt+4*s.extents))
 	for _, m := range s.members {
 		b = appendFloat32(b, m.volume)
 	}

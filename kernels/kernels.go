@@ -22,6 +22,8 @@ type Device struct {
 	// Safe is the version of the driver and the like. It is safe context: with another
 	// value winners stay legal, and only their times are in doubt.
 	Safe map[string]string
+	// Unread says which entries of Safe could not be read, and why.
+	Unread string `json:",omitempty"`
 	// Lanes is the number of cores or SMs.
 	Lanes int
 	// FLOPS is the peak rate of f32 of the whole device, in flop/s.

@@ -101,8 +101,12 @@ func isWork(op hlo.Opcode) bool {
 	return true
 }
 
-// movedBytes are the bytes of the arrays that an instruction reads and writes.
+// movedBytes are the bytes of the arrays that an instruction reads and writes. The slice of
+// an update is written in place.
 func movedBytes(i *hlo.Instr) float64 {
+	if i.Op == hlo.OpDynamicUpdateSlice {
+		return 2 * shapeBytes(i.Operands[1].Shape)
+	}
 	bytes := shapeBytes(i.Shape)
 	for _, o := range i.Operands {
 		bytes += shapeBytes(o.Shape)

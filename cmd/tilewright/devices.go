@@ -36,6 +36,8 @@ type deviceJSON struct {
 	Revision string `json:"revision,omitempty"`
 	// Safe context of the device, such as the version of its driver.
 	Safe map[string]string `json:"safe,omitempty"`
+	// Unread says which entries of Safe could not be read, and why.
+	Unread string `json:"unread,omitempty"`
 	// Lanes are cores, or multiprocessors of a GPU.
 	Lanes int `json:"lanes,omitempty"`
 	// FLOPS is the peak rate of f32 in flop/s.
@@ -154,6 +156,7 @@ func (d driver) describe(db *cache.DB) deviceJSON {
 	j.Device = dev.Name
 	j.Revision = dev.Revision
 	j.Safe = dev.Safe
+	j.Unread = dev.Unread
 	j.Lanes = dev.Lanes
 	j.FLOPS = dev.FLOPS
 	if dev.VectorBits > 0 {
@@ -185,6 +188,9 @@ func (d deviceJSON) print(c *call) {
 	)
 	for _, key := range slices.Sorted(maps.Keys(d.Safe)) {
 		fmt.Fprintf(c.out, "  %s %s\n", key, d.Safe[key])
+	}
+	if d.Unread != "" {
+		fmt.Fprintf(c.out, "  not known: %s\n", d.Unread)
 	}
 	if v := d.Vectors; v != nil {
 		fmt.Fprintf(c.out, "  %d vector registers of %d bits\n", v.Registers, v.Bits)

@@ -114,6 +114,16 @@ type descent struct {
 	improved int
 	// That were the best at some time, and all that came close.
 	met []pricedTiling
+	// Tilings by their sizes: descents meet most of them several times.
+	seen map[string]seenTiling
+	key  []byte
+}
+
+// A seenTiling is what is known of a tiling that was looked at.
+type seenTiling struct {
+	pricedTiling
+	legal bool
+	met   bool
 }
 
 // newDescent lists the moves: each dimension alone, and the dimensions of loops that can
@@ -123,6 +133,7 @@ func newDescent(s *search) *descent {
 	d := &descent{
 		search: s,
 		try:    make(symtile.Tiling, n),
+		seen:   map[string]seenTiling{},
 	}
 	for k := range n {
 		d.moves = append(d.moves, []int{k})
@@ -316,23 +327,41 @@ func (d *descent) exchanges() {
 
 // visit prices a tiling that is legal.
 func (d *descent) visit(t symtile.Tiling) {
-	if d.program.Check(t) != nil {
-		return
-	}
 	if slices.Equal(t, d.at.tiling) {
 		return
 	}
-	x := d.tiling(t)
+	x := d.look(t)
+	if !x.legal {
+		return
+	}
 	better := d.at.tiling == nil || x.fitness() > d.at.fitness() ||
 		x.fitness() == d.at.fitness() && x.before(d.at)
-	if better || x.seconds < d.at.seconds*nearBest {
-		x.tiling = slices.Clone(t)
-		d.met = append(d.met, x)
+	if !x.met && (better || x.seconds < d.at.seconds*nearBest) {
+		x.met = true
+		d.seen[string(d.key)] = x
+		d.met = append(d.met, x.pricedTiling)
 	}
 	if better {
-		d.at = x
+		d.at = x.pricedTiling
 		d.improved++
 	}
+}
+
+// look prices a tiling, or remembers what it costs.
+func (d *descent) look(t symtile.Tiling) seenTiling {
+	d.key = d.key[:0]
+	for _, size := range t {
+		d.key = binary.AppendUvarint(d.key, uint64(size))
+	}
+	x, known := d.seen[string(d.key)]
+	if known {
+		return x
+	}
+	if x.legal = d.program.Check(t) == nil; x.legal {
+		x.pricedTiling = d.tiling(slices.Clone(t))
+	}
+	d.seen[string(d.key)] = x
+	return x
 }
 
 // nearBest is how many times the price of the best tiling others may have to be kept:

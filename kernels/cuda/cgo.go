@@ -72,6 +72,14 @@ static CUresult clusters(int *count, void *f, const unsigned *grid, const unsign
 #endif
 }
 
+// The UUID of the MIG slice where the device is one, as opposed to cuDeviceGetUuid.
+static CUresult uuid(int device, char *out) {
+	CUuuid id;
+	CUresult r = cuDeviceGetUuid_v2(&id, (CUdevice)device);
+	if (r == CUDA_SUCCESS) memcpy(out, id.bytes, sizeof id.bytes);
+	return r;
+}
+
 static CUresult hostAlloc(void **p, size_t n) { return cuMemHostAlloc(p, n, 0); }
 
 static CUresult allowShared(void *f, int bytes) {
@@ -208,6 +216,15 @@ func failed(call string, err error) error {
 // handle is the driver's handle in a cu.Function, a structure of one pointer.
 func handle(f cu.Function) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&f))
+}
+
+// uuid is the UUID of a device, or of the MIG slice that it is.
+func uuid(d cu.Device) (id [16]byte, err error) {
+	err = failure(
+		"cuDeviceGetUuid",
+		C.uuid(C.int(d), (*C.char)(unsafe.Pointer(&id[0]))),
+	)
+	return id, err
 }
 
 // streamHandle is the driver's handle of a stream.

@@ -4,9 +4,11 @@ package cuda
 
 import (
 	"fmt"
+	"strings"
 
 	"gorgonia.org/cu"
 
+	"github.com/tilewright/tilewright/kernels/cuda/nvml"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
@@ -104,5 +106,24 @@ func describe(s *device.Spec, d cu.Device, major, minor int) (err error) {
 	s.Driver = fmt.Sprintf(
 		"CUDA %d.%d", v/1000, v%1000/10,
 	)
+	askManagement(s, d)
 	return nil
+}
+
+// askManagement adds what NVIDIA's management library knows: the power cap and the MIG
+// slice, which the name of the device has, too, with drivers that tell it. Without the
+// library s.Unread says why they are not known.
+func askManagement(s *device.Spec, d cu.Device) {
+	id, err := uuid(d)
+	if err == nil {
+		var f nvml.Facts
+		f, err = nvml.Read(nvml.Library, id)
+		s.Watts, s.Slice = f.Watts, f.Slice
+	}
+	if err != nil {
+		s.Unread = "power cap or MIG slice: " + err.Error()
+	}
+	if s.Slice != "" && !strings.Contains(s.Name, device.SliceMark) {
+		s.Name += device.SliceMark + s.Slice
+	}
 }

@@ -29,6 +29,9 @@ type compiler struct {
 type unit struct {
 	Unit
 	kernel kernels.Kernel
+	// update computes what is outside of fusions and writes a part of an array; nil for
+	// all else.
+	update update
 	// What is packed for the kernel, and what was packed, by the address of the array.
 	packed *Packed
 	moved  map[*byte]kernels.Buffer
@@ -40,6 +43,8 @@ type program struct {
 	steps       []step
 	// root is the number of the step whose value is the result.
 	root int
+	// unread are the parameters that no step stands for.
+	unread []int
 }
 
 // A step is one instruction. Its value has the number of the step.
@@ -82,7 +87,7 @@ func (c *compiler) program(of *hlo.Computation) (*program, error) {
 	}
 	c.programs[of] = p
 	number := make(map[*hlo.Instr]int, len(of.Instrs))
-	for n, i := range of.Instrs {
+	for n, i := range partsFirst(of.Instrs) {
 		s, err := c.step(i)
 		if err != nil {
 			return nil, err
@@ -94,8 +99,31 @@ func (c *compiler) program(of *hlo.Computation) (*program, error) {
 		p.steps[n] = s
 	}
 	p.root = number[of.Root]
+	for k, param := range of.Params {
+		if _, read := number[param]; !read {
+			p.unread = append(p.unread, k)
+		}
+	}
 	p.setDead()
 	return p, nil
+}
+
+// partsFirst are instructions with the parameters and their parts in front, so that a
+// tuple ends before its parts do: an update can take the memory of a part that nothing
+// else reads.
+func partsFirst(all []*hlo.Instr) []*hlo.Instr {
+	rank := func(i *hlo.Instr) int {
+		switch {
+		case i.Op == hlo.OpParameter:
+			return 0
+		case i.Op == hlo.OpGetTupleElement && i.Operands[0].Op == hlo.OpParameter:
+			return 1
+		}
+		return 2
+	}
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b *hlo.Instr) int { return rank(a) - rank(b) })
+	return sorted
 }
 
 // setDead finds the last step that reads each value. The value of the root
@@ -229,9 +257,12 @@ func (c *compiler) unit(i *hlo.Instr) *unit {
 		Name:        of.Name,
 		Computation: of,
 	}}
+	u.update = updateOf(i)
 	switch {
 	case c.options.Interpret:
-		u.Reason = "it was asked for"
+		u.Reason, u.update = "it was asked for", nil
+	case u.update != nil:
+		u.Reason = "it writes a part of an array"
 	case small:
 		u.Reason = "it is small, and in no fusion"
 	default:

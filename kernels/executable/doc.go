@@ -28,5 +28,7 @@
 //
 // The module has to be partitioned already, or fused by its compiler: an
 // instruction outside of fusions is a kernel of its own where it can be tiled
-// and is large, and is interpreted otherwise.
+// and is large, and is interpreted otherwise. A dynamic-update-slice outside of fusions,
+// and a scatter that adds f32 or s32 or keeps the last update, is written directly: into
+// its operand where nothing else reads that, else into a copy.
 package executable

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -211,5 +212,47 @@ func TestRun(t *testing.T) {
 	cancel()
 	if _, err := e.Run(ctx, in); !errors.Is(err, context.Canceled) {
 		t.Errorf("a run that is interrupted: %v", err)
+	}
+}
+
+// Updates that are written directly are those of the reference, bit for bit on whole
+// numbers, for windows and indices drawn at random.
+func TestUpdates(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		rows, columns, updates := 1+rng.Int64N(5), 1+rng.Int64N(4), rng.Int64N(6)
+		wide := 1 + rng.Int64N(columns)
+		dtype := []string{"f32", "s32"}[rng.IntN(2)]
+		text := fmt.Sprintf(`HloModule m
+fold { a = T[] parameter(0) b = T[] parameter(1) ROOT s = T[] %[1]s }
+ENTRY e {
+  x = T[%[2]d,%[3]d] parameter(0)
+  i = s32[%[4]d,2] parameter(1)
+  u = T[%[4]d,%[5]d] parameter(2)
+  p = T[1,%[5]d] parameter(3)
+  j = s32[2] parameter(4)
+  a = T[%[2]d,%[3]d] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=1, to_apply=fold
+  ROOT b = T[%[2]d,%[3]d] dynamic-update-slice(a, p, j)
+}`, []string{"add(a, b)", "add(b, a)", "maximum(a, b)", "copy(b)"}[rng.IntN(4)], rows, columns, updates, wide)
+		text = strings.ReplaceAll(text, "T[", dtype+"[")
+		var texts []string
+		for _, interpret := range []bool{true, false} {
+			e, m := compiled(t, text, Options{Interpret: interpret})
+			in := counting(t, m.Entry)
+			draw := rand.New(rand.NewPCG(seed, 2))
+			for _, k := range []int{1, 4} {
+				for n := range in[k].Shape.Elements() {
+					in[k].SetInt(n, draw.Int64N(8)-2)
+				}
+			}
+			out, err := e.Run(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, printed(out))
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("seed %d: %s, by the reference %s\n%s", seed, texts[1], texts[0], text)
+		}
 	}
 }

@@ -19,7 +19,19 @@ type run struct {
 // program executes the steps of a computation. Its result has a reference of its
 // own to each of its arrays, and so has every value while it is alive.
 func (r *run) program(p *program, args []value) (value, error) {
+	for k, a := range args {
+		args[k] = a.retained()
+	}
+	return r.consume(p, args)
+}
+
+// consume is program for arguments that nothing else reads: their references end with
+// the last step that reads them, so that an update can take their memory.
+func (r *run) consume(p *program, args []value) (value, error) {
 	values := make([]value, len(p.steps))
+	for _, k := range p.unread {
+		r.pool.release(args[k])
+	}
 	for n, s := range p.steps {
 		if err := r.ctx.Err(); err != nil {
 			return value{}, err
@@ -51,7 +63,9 @@ func (r *run) program(p *program, args []value) (value, error) {
 // step executes one instruction.
 func (r *run) step(s step, a []value) (value, error) {
 	switch s.instr.Op {
-	case hlo.OpParameter, hlo.OpOptimizationBarrier:
+	case hlo.OpParameter:
+		return a[0], nil
+	case hlo.OpOptimizationBarrier:
 		return a[0].retained(), nil
 	case hlo.OpConstant, hlo.OpIota:
 		return s.constant.retained(), nil
@@ -92,12 +106,10 @@ func (r *run) while(s step, state value) (value, error) {
 		if !more {
 			return state, nil
 		}
-		next, err := r.program(s.bodies[1], arg)
+		state, err = r.consume(s.bodies[1], arg)
 		if err != nil {
 			return value{}, err
 		}
-		r.pool.release(state)
-		state = next
 	}
 }
 
@@ -131,7 +143,10 @@ func (r *run) unit(s step, a []value) (value, error) {
 		s.unit.Runs++
 		s.unit.Time += time.Since(start)
 	}()
-	if s.unit.kernel == nil {
+	switch {
+	case s.unit.update != nil:
+		return r.update(s, a, in)
+	case s.unit.kernel == nil:
 		return r.interpret(s, in)
 	}
 	shapes := kernels.OutputShapes(s.unit.Computation)

@@ -569,6 +569,57 @@ func TestBareCollective(t *testing.T) {
 	}
 }
 
+// A compiler's fusion is divided where it exchanges data or normalises batches, as text
+// without a module is; others stay as they are.
+func TestFusionIsDivided(t *testing.T) {
+	const text = `HloModule m
+fused {
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] tanh(x)
+  z = f32[64,64] all-reduce(y), replica_groups={{0,1}}, to_apply=add
+  ROOT n = f32[64,64] negate(z)
+}
+other {
+  x = f32[64,64] parameter(0)
+  s = f32[64] parameter(1)
+  n = f32[64,64] batch-norm-inference(x, s, s, s, s), epsilon=0.001, feature_index=1
+  ROOT r = f32[64,64] exponential(n)
+}
+kept {
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] exponential(x)
+  ROOT r = f32[64,64] negate(y)
+}
+ENTRY main {
+  x = f32[64,64] parameter(0)
+  s = f32[64] parameter(1)
+  a = f32[64,64] fusion(x), kind=kCustom, calls=fused, metadata={op_name="jit(f)/a"}
+  b = f32[64,64] fusion(a, s), kind=kLoop, calls=other
+  ROOT c = f32[64,64] fusion(b), kind=kLoop, calls=kept
+}`
+	r, fusions := split(t, text, Options{})
+	const norm = "subtract add rsqrt multiply multiply add exponential"
+	if got := strings.Join(fusions, ", "); got != "tanh, negate, "+norm+", exponential negate" {
+		t.Errorf("the fusions are %s", got)
+	}
+	if len(r.Outside) != 1 || r.Outside[0].Instr.Name != "z" {
+		t.Errorf("outside are %v", r.Outside)
+	}
+	again, err := hlo.Parse("again", []byte(r.Module.String()))
+	if err != nil || again.Entry.Instrs[2].Op != hlo.OpCall {
+		t.Errorf("%v\n%s", err, r.Module)
+	}
+	const bare = `
+  x = f32[64,64] parameter(0)
+  s = f32[64] parameter(1)
+  n = f32[64,64] batch-norm-inference(x, s, s, s, s), epsilon=0.001, feature_index=1
+  ROOT r = f32[64,64] exponential(n)`
+	_, fusions = split(t, bare, Options{})
+	if got := strings.Join(fusions, ", "); got != norm {
+		t.Errorf("the fusions are %s", got)
+	}
+}
+
 // Complex numbers are in fusions like others; what is not defined of them is outside, by
 // that reason.
 func TestComplex(t *testing.T) {
@@ -587,5 +638,46 @@ ENTRY e {
 	if got := strings.Join(fusions, ", "); got != "abs negate" || len(r.Outside) != 1 ||
 		r.Outside[0].Reason != "it is not defined for complex numbers" {
 		t.Errorf("%v, outside %v", fusions, r.Outside)
+	}
+}
+
+// A slice that a loop writes into an array that it carries stays outside of fusions, where it
+// costs the slice; what else reads the array, and a slice that is most of it, change that.
+func TestSlicesWrittenInPlace(t *testing.T) {
+	const text = `HloModule scan
+condition {
+  s = (s32[], f32[512,64], f32[512,64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(512)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[512,64], f32[512,64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[512,64] get-tuple-element(s), index=1
+  y = f32[512,64] get-tuple-element(s), index=2
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  row = f32[1,64] dynamic-slice(x, i, zero), dynamic_slice_sizes={1,64}
+  e = f32[1,64] exponential(row)
+  z = f32[512,64] dynamic-update-slice(y, e, i, zero)
+  j = s32[] add(i, one)
+  ROOT r = (s32[], f32[512,64], f32[512,64]) tuple(j, x, z)
+}
+ENTRY e {
+  s = (s32[], f32[512,64], f32[512,64]) parameter(0)
+  ROOT w = (s32[], f32[512,64], f32[512,64]) while(s), condition=condition, body=body
+}`
+	const apart, joined, two = "dynamic-slice exponential", "dynamic-slice exponential dynamic-update-slice", "dynamic-slice exponential, dynamic-update-slice"
+	for _, c := range []struct{ slice, result, want string }{
+		{"1,64", "j, x, z", apart},
+		{"500,64", "j, x, z", joined},
+		{"1,64", "j, y, z", two},
+		{"1,64", "j, z, x", two},
+	} {
+		changed := strings.NewReplacer("1,64", c.slice, "j, x, z", c.result).Replace(text)
+		if r, got := split(t, changed, Options{}); strings.Join(got, ", ") != c.want {
+			t.Errorf("%+v: %q, %v", c, got, r.Outside)
+		}
 	}
 }

@@ -35,7 +35,9 @@
 //
 // Any other operation starts a cluster. A cluster of scalars, or of nothing but
 // reshapes, is dissolved again: there is nothing to tune. What the caller's
-// [Options.Outside] or [symtile.UntileableReason] refuses is in no fusion.
+// [Options.Outside] or [symtile.UntileableReason] refuses is in no fusion. Nor is a
+// dynamic-update-slice of an array that a loop carries and nothing else reads, where
+// writing the slice in place costs less than a fusion, which moves the whole array.
 //
 // A module that a compiler has fused keeps its fusions. What it left outside of them,
 // and moves 16 KiB or more, becomes a fusion of one instruction.

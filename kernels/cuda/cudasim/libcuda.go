@@ -134,6 +134,19 @@ func cuDeviceGetName(name *C.char, n, id C.int) C.int {
 	})
 }
 
+// cuDeviceGetUuid_v2 counts from 0: the bytes 00 01 02 … 0f.
+//
+//export cuDeviceGetUuid_v2
+func cuDeviceGetUuid_v2(uuid *C.char, id C.int) C.int {
+	return call("cuDeviceGetUuid", func(d *cudaDevice) int {
+		to := unsafe.Slice((*byte)(unsafe.Pointer(uuid)), 16)
+		for k := range to {
+			to[k] = byte(k)
+		}
+		return 0
+	})
+}
+
 // cuDeviceTotalMem_v2 is the size of the device's memory.
 //
 //export cuDeviceTotalMem_v2

@@ -91,6 +91,8 @@ WEAK CUresult cuDeviceGetName(char *name, int len, CUdevice dev) { CALL(cuDevice
 
 WEAK CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) { CALL(cuDeviceGetUuid, uuid, dev); }
 
+WEAK CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) { CALL(cuDeviceGetUuid_v2, uuid, dev); }
+
 WEAK CUresult cuDeviceTotalMem(size_t *bytes, CUdevice dev) { CALL(cuDeviceTotalMem, bytes, dev); }
 
 WEAK CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attrib, CUdevice dev) { CALL(cuDeviceGetAttribute, value, attrib, dev); }

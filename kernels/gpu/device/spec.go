@@ -51,9 +51,17 @@ type Spec struct {
 	Clock float64
 	// Bandwidth of the memory in bytes/s; 0 where it is not known.
 	Bandwidth float64
-	// Watts of the board; 0 where they are not known.
+	// Watts of the board, or of the cap that is set; 0 where they are not known.
 	Watts float64
+	// Slice is the profile of the MIG slice that the device is: "1g.10gb"; "" of a whole
+	// device.
+	Slice string
+	// Unread says which facts could not be read, and why; "" where there are none.
+	Unread string
 }
+
+// SliceMark stands in the name of a device before the profile of its MIG slice.
+const SliceMark = " MIG "
 
 const (
 	// WarpThreads is the number of threads of a warp.

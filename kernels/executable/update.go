@@ -1,0 +1,177 @@
+package executable
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// An update writes a part of an array: out holds the operand of a dynamic-update-slice
+// or of a scatter, and becomes its result. in are all operands.
+type update func(out kernels.Buffer, in []kernels.Buffer)
+
+// updateOf is the update of an instruction outside of fusions; nil where the reference
+// computes it: tiled layouts, elements of less than a byte, scatters of several operands,
+// with batch dimensions, whose windows are not the last dimensions of the updates, or
+// that combine by anything but a sum of f32 or s32 or the last update.
+func updateOf(i *hlo.Instr) update {
+	direct := i.Shape.DType.IsArray() && i.Shape.DType.Bits()%8 == 0 && rowMajor(i.Shape)
+	for _, o := range i.Operands {
+		direct = direct && o.Shape.DType.IsArray() && rowMajor(o.Shape)
+	}
+	switch {
+	case !direct:
+		return nil
+	case i.Op == hlo.OpDynamicUpdateSlice:
+		return updateSlice
+	case i.Op == hlo.OpScatter:
+		return scatterOf(i)
+	}
+	return nil
+}
+
+// updateSlice overwrites a slice whose start is clamped so that the slice is inside.
+func updateSlice(out kernels.Buffer, in []kernels.Buffer) {
+	dims, part := out.Shape.Dims, in[1]
+	sizes, strides := part.Shape.Dims, hlo.RowMajor(dims)
+	at := int64(0)
+	for d, start := range startsOf(in[2:]) {
+		at += min(max(start, 0), dims[d]-sizes[d]) * strides[d]
+	}
+	width := int64(out.Shape.DType.Size())
+	outer, run := len(dims), width // bytes of the slice that lie together
+	for whole := true; whole && outer > 0; {
+		outer--
+		run *= sizes[outer]
+		whole = sizes[outer] == dims[outer]
+	}
+	offsets := offsetsOf(sizes[:outer], strides[:outer])
+	for k, offset := range offsets {
+		to, from := (at+offset)*width, int64(k)*run
+		copy(out.Data[to:to+run], part.Data[from:from+run])
+	}
+}
+
+// startsOf are the starts of a slice, which are scalars or one array.
+func startsOf(in []kernels.Buffer) (starts []int64) {
+	for _, b := range in {
+		for n := range b.Shape.Elements() {
+			starts = append(starts, startAt(b, n))
+		}
+	}
+	return starts
+}
+
+// startAt is an element of start indices. A u64 that int64 cannot hold is the largest
+// int64.
+func startAt(b kernels.Buffer, n int64) int64 {
+	x := b.Int(n)
+	if x < 0 && b.Shape.DType == hlo.U64 {
+		return math.MaxInt64
+	}
+	return x
+}
+
+// offsetsOf are the positions of the elements of a window in row-major order; one of a
+// window without dimensions.
+func offsetsOf(sizes, strides []int64) []int64 {
+	all := []int64{0}
+	for d, size := range sizes {
+		next := make([]int64, 0, int64(len(all))*size)
+		for _, at := range all {
+			for k := range size {
+				next = append(next, at+k*strides[d])
+			}
+		}
+		all = next
+	}
+	return all
+}
+
+// A combination combines element to of out with element from of the updates.
+type combination func(out, updates []byte, to, from int64)
+
+// scatterOf is the update of a scatter; nil where there is none.
+func scatterOf(i *hlo.Instr) update {
+	s := i.Attrs.Scatter
+	if len(i.Operands) != 3 || len(s.InputBatching) > 0 {
+		return nil
+	}
+	indices, updates := i.Operands[1].Shape, i.Operands[2].Shape
+	combine, batch := combinationOf(i), updates.Rank()-len(s.UpdateWindow)
+	for k, d := range s.UpdateWindow {
+		if d != int64(batch+k) {
+			return nil // other windows are visited in another order
+		}
+	}
+	if combine == nil || int(s.IndexVectorDim) < indices.Rank()-1 {
+		return nil
+	}
+	dims := i.Shape.Dims
+	sizes, strides := reference.UpdateWindow(s, dims, updates.Dims).Sizes, hlo.RowMajor(dims)
+	return func(out kernels.Buffer, in []kernels.Buffer) {
+		offsets := offsetsOf(sizes, strides)
+		n, components := int64(len(offsets)), int64(len(s.ToOperand))
+		for k := int64(0); n > 0 && k < updates.Elements()/n; k++ {
+			at, inside := int64(0), true
+			for c, d := range s.ToOperand {
+				start := startAt(in[1], k*components+int64(c))
+				inside = inside && start >= 0 && start <= dims[d]-sizes[d]
+				at += start * strides[d]
+			}
+			for w := int64(0); inside && w < n; w++ {
+				combine(out.Data, in[2].Data, at+offsets[w], k*n+w)
+			}
+		}
+	}
+}
+
+// combinationOf is how a scatter combines elements; nil where the reference has to.
+func combinationOf(i *hlo.Instr) combination {
+	root, dtype := i.Attrs.ToApply.Root, i.Shape.DType
+	params := i.Attrs.ToApply.Params
+	sum := root.Op == hlo.OpAdd && root.Operands[0] != root.Operands[1] &&
+		slices.Contains(params, root.Operands[0]) && slices.Contains(params, root.Operands[1])
+	switch {
+	case i.Operands[2].Shape.DType != dtype || len(params) != 2 || root.Shape.DType != dtype:
+		return nil
+	case root == params[1]:
+		width := int64(dtype.Size())
+		return func(out, updates []byte, to, from int64) {
+			copy(out[to*width:(to+1)*width], updates[from*width:])
+		}
+	case sum && dtype == hlo.F32:
+		return func(out, updates []byte, to, from int64) {
+			a, b := out[4*to:], updates[4*from:]
+			x, y := binary.LittleEndian.Uint32(a), binary.LittleEndian.Uint32(b)
+			binary.LittleEndian.PutUint32(a, math.Float32bits(math.Float32frombits(x)+math.Float32frombits(y)))
+		}
+	case sum && dtype == hlo.S32:
+		return func(out, updates []byte, to, from int64) {
+			a, b := out[4*to:], updates[4*from:]
+			binary.LittleEndian.PutUint32(a, binary.LittleEndian.Uint32(a)+binary.LittleEndian.Uint32(b))
+		}
+	}
+	return nil
+}
+
+// update writes a part of the operand of a step: of the operand itself where nothing
+// reads that any more, else of a copy.
+func (r *run) update(s step, a []value, in []kernels.Buffer) (value, error) {
+	owner := a[0].storage
+	if owner.references == 1 && len(owner.data) > 0 && slices.Contains(s.dead, s.operands[0]) {
+		s.unit.update(in[0], in)
+		return a[0].retained(), nil
+	}
+	made, err := r.pool.buffer(s.instr.Shape)
+	if err != nil {
+		return value{}, err
+	}
+	copy(made.buffer.Data, in[0].Data)
+	s.unit.update(made.buffer, in)
+	return made, nil
+}
