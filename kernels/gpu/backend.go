@@ -472,7 +472,7 @@ func (m *estimate) Price(plan kernels.Plan, price *kernels.Price) error {
 	return nil
 }
 
-// Resources are what a thread and a block of a plan's first kernel take.
+// Resources are what a thread and a block of a kernel take.
 type Resources struct {
 	// Registers of a thread, and bytes of shared memory and threads of a block.
 	Registers, Shared, Threads int
@@ -480,13 +480,41 @@ type Resources struct {
 	Spills bool
 }
 
+// resourcesOf is what a launch of an entry takes, by its text: registers as ptxas is
+// likely to assign them, and shared memory as it is.
+func resourcesOf(m *ptx.Module, e *ptx.Entry, step *device.Step, s device.Spec) Resources {
+	r := Resources{Shared: step.SharedBytes, Threads: step.Block.Count()}
+	for _, all := range [][]ptx.Var{m.Vars, e.Vars} {
+		for i := range all {
+			if v := &all[i]; v.Space == ptx.ModShared && v.Linkage != ptx.Extern {
+				r.Shared += v.Bytes()
+			}
+		}
+	}
+	r.Registers, r.Spills = s.AssignedRegisters(e, r.Threads)
+	return r
+}
+
+// resources are those of the image's launches.
+func (im *image) resources(s device.Spec) (all []Resources) {
+	for i := range im.steps {
+		step := &im.steps[i]
+		for k := range im.module.Entries {
+			if e := &im.module.Entries[k]; e.Name == step.Entry {
+				all = append(all, resourcesOf(im.module, e, step, s))
+			}
+		}
+	}
+	return all
+}
+
 // A Footprint is the kernels of a plan with what is known of them without assembling
 // them, to be compared with what an assembler says.
 type Footprint struct {
 	PTX string
-	// Estimated is what the first kernel takes, found as the price is: of its walk of the
-	// tiling, not of the text.
-	Estimated Resources
+	// Estimated is what the first kernel takes by its text, and Priced by the walk of the
+	// tiling that the price is found by, before there is a text.
+	Estimated, Priced Resources
 	// Launched is the shared memory and the threads that each kernel is launched with;
 	// registers are the assembler's to choose.
 	Launched []Resources
@@ -514,6 +542,9 @@ func FootprintOf(p *symtile.Program, plan kernels.Plan, s device.Spec) (Footprin
 		return f, err
 	}
 	c := m.candidate(plan.Tiles, m.set(plan.Tiles), k)
-	f.Estimated = m.resources(c)
+	f.Priced = m.resources(c)
+	if all := im.resources(s); len(all) > 0 {
+		f.Estimated = all[0]
+	}
 	return f, nil
 }

@@ -213,9 +213,24 @@ func (d *decoder) resolve(scope int, name string) (int32, bool) {
 	return 0, false
 }
 
+// unmodelled are operations that texts may have and that are not computed, with the
+// reason.
+var unmodelled = map[ptx.Op]string{
+	ptx.OpCall:                  "an entry stands alone",
+	ptx.OpBrx:                   "branches go to one label",
+	ptx.OpWmmaLoad:              "fragments of wmma have no public layout",
+	ptx.OpWmmaStore:             "fragments of wmma have no public layout",
+	ptx.OpWmmaMMA:               "fragments of wmma have no public layout",
+	ptx.OpTensormapReplace:      "tensor maps come from the host",
+	ptx.OpTensormapCpFenceproxy: "tensor maps come from the host",
+}
+
 // instruction decodes one instruction with its guard and notes its place in the
 // source.
 func (d *decoder) instruction(src *ptx.Instr) error {
+	if why := unmodelled[src.Opcode.Op]; why != "" {
+		return fmt.Errorf("%w: %s", errNotModelled, why)
+	}
 	in := instr{
 		pc:    int32(len(d.e.code)),
 		class: classOfOp(&src.Opcode),
