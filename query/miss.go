@@ -32,7 +32,8 @@ func isQueue(src []byte) bool { return bytes.HasPrefix(src, []byte(`{"`)) }
 func queued(name string, src []byte, number int) (all []*hlo.Module, err error) {
 	seen := map[string]bool{}
 	var failed []error
-	for n, line := range bytes.Split(src, []byte("\n")) {
+	lines := bytes.Split(src, []byte("\n"))
+	for n, line := range lines {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
@@ -58,7 +59,7 @@ func queued(name string, src []byte, number int) (all []*hlo.Module, err error) 
 	if number > 0 {
 		return all[number-1 : number], nil
 	}
-	return all, joinFew(name, failed, "lines")
+	return all, joinFew(name, failed, len(lines), "lines")
 }
 
 // readMiss reads a line of a queue.

@@ -52,13 +52,13 @@ func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Mod
 		}
 		all = append(all, m)
 	}
-	return all, joinFew(name, failed, "modules")
+	return all, joinFew(name, failed, len(texts), "modules")
 }
 
 // joinFew joins the first errors of the parts of a file, and says how many more there are.
-func joinFew(name string, failed []error, parts string) error {
+func joinFew(name string, failed []error, of int, parts string) error {
 	if more := len(failed) - maxReported; more > 0 {
-		failed = append(failed[:maxReported:maxReported], fmt.Errorf("%s: %d more %s cannot be read", name, more, parts))
+		failed = append(failed[:maxReported:maxReported], fmt.Errorf("%s: %d more of its %d %s cannot be read", name, more, of, parts))
 	}
 	return errors.Join(failed...)
 }
