@@ -804,10 +804,7 @@ func (m *estimate) terms(c candidate, programs float64, l blockCost, distinct fl
 	if at.Blocks == 0 {
 		return terms{math.Inf(1)}
 	}
-	if m.known != nil && m.known.Serialised {
-		l.tensor *= serialised
-		l.groupTensor *= serialised
-	}
+	m.serialise(&l)
 	sms := float64(max(1, s.ClusteredSMs(c.knobs.cluster)))
 	clock := s.Clock
 	bandwidth := s.Bandwidth
@@ -885,6 +882,15 @@ func roundsOf(programs, sms, resident float64) (rounds, busiest float64) {
 // serialised is how much longer products of warpgroups take that wait for each other: an
 // estimate from the SASS of one such kernel, 2 to 3.
 const serialised = 3
+
+// serialise lengthens the products of warpgroups of a kernel in which they wait for each
+// other.
+func (m *estimate) serialise(l *blockCost) {
+	if m.known != nil && m.known.Serialised {
+		l.tensor *= serialised
+		l.groupTensor *= serialised
+	}
+}
 
 const (
 	// Prologue is the operations of a thread before its first access: tile ids and
