@@ -30,7 +30,8 @@ var tuneCommand = command{
 	long: `Tunes every distinct fusion of the modules: ranks its legal plans, checks the first -try of them
 against the reference interpreter, races those that are right, and keeps the winner in -db. A PATH is a
 file, a pattern in quotes, - for the standard input, or a folder: of that the files *after_optimizations.txt,
-which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, each also as .gz, with all folders below.
+which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, each also as .gz, with all folders below
+but those where the system shows its state (/proc, /sys).
 
 Extents that a module leaves open (?) are given by -shape, and tuned for each of its values.
 
