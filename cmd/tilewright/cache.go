@@ -347,7 +347,7 @@ func (c *cacheCall) showCertificate(x *cache.Certificate) {
 	fmt.Fprintf(c.out, "certificate: %.0f %% for %d comparisons together; the race ended by %s\n",
 		100*x.Confidence, len(x.Comparisons), x.Ended)
 	for _, v := range x.Visits {
-		fmt.Fprintf(c.out, "  %d blocks, %d left out because something else ran", v.Blocks, v.LeftOut)
+		fmt.Fprintf(c.out, "  %s, %d left out because something else ran", report.Counted(v.Blocks, "block"), v.LeftOut)
 		if v.Quiet[0] > 0 {
 			fmt.Fprintf(c.out, "; %.0f %% of the device was there before, %.0f %% after", 100*v.Quiet[0], 100*v.Quiet[1])
 		}
@@ -565,7 +565,7 @@ func (c *cacheCall) publish() error {
 		write = c.db.PublishOver
 	}
 	n, err := write(c.args[0])
-	if errors.Is(err, cache.ErrShrinks) {
+	if errors.Is(err, cache.ErrShrinks) || !c.replace && errors.Is(err, cache.ErrForeign) {
 		return fmt.Errorf("%w; -f replaces it", err)
 	}
 	if err := c.warnOfLeftOut(err); err != nil {

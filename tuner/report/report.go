@@ -66,6 +66,7 @@ func HTML(w io.Writer, p Page) error {
 		"upper":   UpperEnd,
 		"percent": percent,
 		"share":   share,
+		"counted": Counted,
 		"join":    strings.Join,
 	}).ParseFS(files, "page.html")
 	if err != nil {

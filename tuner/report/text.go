@@ -42,6 +42,14 @@ func percent(regret float64) string {
 	return fmt.Sprintf("%.1f %%", 100*regret)
 }
 
+// Counted is a number of things: "1 block", "2 blocks".
+func Counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // share formats a part of a whole.
 func share(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
