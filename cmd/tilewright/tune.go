@@ -369,7 +369,7 @@ func (s *session) interrupted(err error) error {
 	case errors.As(err, &unkept):
 		s.c.note("%s; %v; what was stored before is in %s", s.c.reason(), unkept, *s.f.db)
 	case !s.status.measured():
-		s.c.note("%s before anything was measured; %s is as it was", s.c.reason(), *s.f.db)
+		s.c.note("%s before anything was measured; %s has nothing new", s.c.reason(), *s.f.db)
 	case s.tuner.Backend.Identity().Untimed:
 		s.c.note("%s; the fusions that are done are kept in %s", s.c.reason(), *s.f.db)
 	default:
@@ -416,8 +416,9 @@ func (s *session) read(ctx context.Context) error {
 			s.bad = true
 			s.status.printError("tilewright tune: %v\n", err)
 			s.summary.Fusions = append(s.summary.Fusions, tunedJSON{
-				File:  file,
-				Error: err.Error(),
+				File:   file,
+				Error:  err.Error(),
+				Regret: -1,
 			})
 		}
 	}
@@ -483,6 +484,7 @@ func (s *session) note(x *tuner.Item) {
 		return
 	}
 	t := newTunedJSON(x)
+	t.several = len(s.files) > 1
 	if t.Plan != "" {
 		s.records = append(s.records, x.Result.Record)
 	}
