@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -201,6 +203,8 @@ func (f *lookupFlags) open(c *call) (*winnerSource, error) {
 	w := &winnerSource{backend: b, winners: cache.Open(*f.db), required: *f.require != "", queue: c.output("queue", *f.queue, output.Queue, false)}
 	if *f.snapshot != "" {
 		w.snapshot, err = openSnapshot(*f.snapshot)
+	} else if _, missing := os.Stat(*f.db); errors.Is(missing, fs.ErrNotExist) {
+		c.note("note: there is no database %s", *f.db)
 	}
 	return w, err
 }
