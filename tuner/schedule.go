@@ -17,7 +17,8 @@ import (
 // fails or panics does not stop the others.
 //
 // With a Budget every fusion is compiled, checked and timed by its default plan
-// first; that is a provisional winner. What is left of the time is divided: to each
+// first; that is a provisional winner. Of fusions that differ in extents only one is raced,
+// and its winner beside the default of each of the others. What is left of the time is divided: to each
 // fusion as much as the gain of another second there is the same as anywhere else
 // (see claim), and again after every race, since some end early. Decisions depend
 // on the times that were measured and on nothing else.
@@ -91,6 +92,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 	}
 	s.priceAll(within)
 	if s.Budget > 0 {
+		s.findKin()
 		s.checkAll(within)
 		s.raceByGain(within)
 	} else {
@@ -318,9 +320,11 @@ func (s *Schedule) raceByGain(ctx context.Context) {
 			return x.visited.IsZero() &&
 				(x.State == StateWaiting || s.importance(x) >= least)
 		})
-		x, t := s.next(all)
+		x, t := s.next(slices.DeleteFunc(slices.Clone(all), s.waitsForKin))
 		if x == nil {
-			break
+			if x, t = s.next(all); x == nil {
+				break
+			}
 		}
 		number++
 		s.turn(x, "racing", number, number+len(all)-1)
@@ -328,8 +332,12 @@ func (s *Schedule) raceByGain(ctx context.Context) {
 			s.limitedVisit(ctx, x, visit{defaultOnly: true}, t)
 			continue
 		}
-		s.limitedVisit(ctx, x, visit{improve: true}, t)
-		x.visited = s.Tuner.now()
+		if plan := x.kinPlan(); plan != nil {
+			s.raceWithKin(ctx, x, plan, t)
+			continue
+		}
+		s.limitedVisit(ctx, x, visit{improve: true, earlier: x.visitsWithKin()}, t)
+		x.visited, x.Like = s.Tuner.now(), nil
 		raced = s.raceAgain(ctx, append(raced, x))
 	}
 	for _, x := range raced {
@@ -376,6 +384,13 @@ func (s *Schedule) claim(x *Item) claim {
 		c.most *= min(1, x.Result.Record.Regret)
 	default:
 		c.most *= max(leastHeadroom, 1-x.roofline/x.Seconds())
+	}
+	switch {
+	case x.kinPlan() != nil:
+		c.setup -= rankingShare * x.pricing
+		c.scale, c.limit = minRaceScale, kinRace
+	case x.Like != nil:
+		c.most *= kinRest
 	}
 	return c
 }

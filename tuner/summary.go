@@ -20,6 +20,9 @@ type Summary struct {
 	Parts map[State]Part
 	// Outside is what is in no fusion; its share is an estimate.
 	Outside Part
+	// Like counts the fusions that were tuned by the winner of one that differs in extents
+	// only, beside their default.
+	Like int
 	// Seconds is the model's time by default plans; 0 with weights.
 	Seconds float64
 	// Speedup is the model's time by default plans over that with the winners so far,
@@ -43,6 +46,9 @@ func (s *Schedule) Summary() Summary {
 		part.Uses += x.Uses
 		part.Share += t
 		out.Parts[x.State] = part
+		if x.Like != nil && x.State == StateTuned {
+			out.Like++
+		}
 		if r := &x.Result.Record; r.Plan != "" && !r.Untimed {
 			standard += t
 			now += t * x.Seconds() / x.DefaultSeconds()

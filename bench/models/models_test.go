@@ -160,7 +160,7 @@ func compare(t *testing.T, out []kernels.Buffer, want expectation) {
 // operations by themselves.
 func TestCorpus(t *testing.T) {
 	b := cpu.New()
-	done := map[[32]byte]bool{}
+	done, structures := map[[32]byte]bool{}, map[cache.Fingerprint]bool{}
 	for _, m := range texts(t, "corpus", `.`) {
 		parsed, err := hlo.Parse(m.Name, m.Text)
 		if err != nil {
@@ -181,6 +181,7 @@ func TestCorpus(t *testing.T) {
 				continue
 			}
 			done[print] = true
+			structures[cache.StructureOf(c.Canonical()).Print] = true
 			p, err := symtile.Analyze(t.Context(), c)
 			if err != nil {
 				t.Errorf("%s, %s: %v", m.Name, c.Name, err)
@@ -194,7 +195,7 @@ func TestCorpus(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d distinct fusions", len(done))
+	t.Logf("%d distinct fusions of %d structures", len(done), len(structures))
 }
 
 // bytesMoved adds up the operands and results of a module's operations and fusions,
