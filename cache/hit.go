@@ -130,9 +130,9 @@ const (
 // maxRecordBytes bounds a record; a length above it is damage.
 const maxRecordBytes = 1 << 28
 
-// encodeRecord is the encoding of a record without origin and digest.
-func encodeRecord(r *Record, structure uint64) []byte {
-	out := make([]byte, textsAt, 3*lineBytes)
+// encodeRecord writes the encoding of a record without origin and digest in a room.
+func encodeRecord(room []byte, r *Record, structure uint64) []byte {
+	out := append(room[:0], make([]byte, textsAt)...)
 	put64(out, structureAt, structure)
 	copy(out[fusionAt:], r.Fusion[:])
 	for k, x := range [...]float64{
@@ -160,11 +160,12 @@ func encodeRecord(r *Record, structure uint64) []byte {
 
 // flags are the record's properties that are true or false.
 func (r *Record) flags() (b byte) {
-	for flag, is := range map[byte]bool{
-		flagChecked: r.Checked, flagUntimed: r.Untimed, flagProvisional: r.Provisional,
-	} {
-		if is {
-			b |= flag
+	for _, x := range [...]struct {
+		flag byte
+		is   bool
+	}{{flagChecked, r.Checked}, {flagUntimed, r.Untimed}, {flagProvisional, r.Provisional}} {
+		if x.is {
+			b |= x.flag
 		}
 	}
 	return b

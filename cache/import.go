@@ -175,6 +175,9 @@ func decodeLine(text []byte, check func(*Record) error) (entry, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return entry{}, fmt.Errorf("not a record: %w", err)
 	}
+	if err := repeatedMember(text); err != nil {
+		return entry{}, err
+	}
 	err := r.plausible()
 	if err == nil && check != nil {
 		err = check(&r)

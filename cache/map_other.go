@@ -16,5 +16,8 @@ func mapFile(f *os.File, size int) (data []byte, unmap func([]byte) error, err e
 	return data, func([]byte) error { return nil }, err
 }
 
+// adviseHugePages does nothing where mapping is not portable.
+func adviseHugePages([]byte) {}
+
 // forgetPages does nothing where mapping is not portable.
 func forgetPages(*bbolt.Tx) {}

@@ -4,6 +4,7 @@ package cache
 
 import (
 	"os"
+	"runtime"
 	"unsafe"
 
 	"go.etcd.io/bbolt"
@@ -14,6 +15,16 @@ import (
 func mapFile(f *os.File, size int) (data []byte, unmap func([]byte) error, err error) {
 	data, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	return data, unix.Munmap, err
+}
+
+// adviseHugePages asks Linux for pages of 2 MiB where the mapping of a large file can have
+// them: without, a lookup in a file of more than the processor's tables of pages hold
+// waits for those, too. The number is that of madvise(2).
+func adviseHugePages(data []byte) {
+	const hugePage = 14
+	if runtime.GOOS == "linux" && len(data) >= hugeFrom {
+		_ = unix.Madvise(data, hugePage) // an advice
+	}
 }
 
 // forgetPages takes the pages of a database that were read out of the process's memory.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 
 	"go.etcd.io/bbolt"
@@ -121,7 +122,7 @@ func (db *DB) writeRecords(w *snapshotWriter) (damaged []*DamagedError, err erro
 	p := newPublication(w)
 	err = db.view(func(tx *bbolt.Tx) error {
 		err := tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
-			p.some = append(p.some, storedRecord{stored: entry{k, value}})
+			p.collect(entry{k, value})
 			if len(p.some) < publishedAtOnce {
 				return nil
 			}
@@ -153,6 +154,14 @@ func newPublication(w *snapshotWriter) *publication {
 		p.readers <- new(winnerReader)
 	}
 	return p
+}
+
+// collect adds a record to the next, in the memory of one that was written.
+func (p *publication) collect(stored entry) {
+	n := len(p.some)
+	p.some = slices.Grow(p.some, 1)[:n+1]
+	old := &p.some[n]
+	*old = storedRecord{stored: stored, logs: old.logs[:0], encoded: old.encoded[:0]}
 }
 
 // flush begins to write the records that were collected.
@@ -191,13 +200,13 @@ func (p *publication) write() error {
 
 // A storedRecord is a record of the database and its encoding in a snapshot.
 type storedRecord struct {
-	stored    entry // in the memory of the transaction
-	structure Structure
-	logs      []uint32 // of its extents
-	kin       uint64   // hash of structure and backend
-	origin    originTexts
-	encoded   []byte // nil for a damaged one
-	damage    *DamagedError
+	stored  entry       // in the memory of the transaction
+	print   Fingerprint // of its structure
+	logs    []uint32    // of its extents
+	kin     uint64      // hash of structure and backend
+	origin  originTexts
+	encoded []byte // without meaning for a damaged one
+	damage  *DamagedError
 }
 
 // read encodes one record.
@@ -207,14 +216,14 @@ func (x *storedRecord) read(w *winnerReader) {
 		errors.As(err, &x.damage)
 		return
 	}
-	x.encode(&r, w.safeText)
+	x.encode(&r, w)
 }
 
 // encode makes the encoding of a record, and what it is found by.
-func (x *storedRecord) encode(r *Record, safe string) {
-	x.structure = StructureOf(r.Canonical)
-	x.logs = x.structure.appendLogs(nil)
-	x.kin = structureHash(&x.structure.Print, r.Backend)
-	x.origin = originTexts{r.Device, r.Backend, r.Codegen, safe, r.By}
-	x.encoded = encodeRecord(r, x.kin)
+func (x *storedRecord) encode(r *Record, w *winnerReader) {
+	x.print = w.structures.read(r.Canonical).Print
+	x.logs = w.structures.appendLogs(x.logs)
+	x.kin = structureHash(&x.print, r.Backend)
+	x.origin = originTexts{r.Device, r.Backend, r.Codegen, w.safeText, r.By}
+	x.encoded = encodeRecord(x.encoded, r, x.kin)
 }

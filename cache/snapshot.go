@@ -144,6 +144,7 @@ func openSnapshot(f *os.File) (*Snapshot, error) {
 		return nil, kindf(ErrForeign, "a snapshot of %d MiB is too large to be mapped", info.Size()>>20)
 	}
 	data, unmap, err := mapFile(f, int(info.Size()))
+	adviseHugePages(data)
 	return mapped(h, data, unmap), err
 }
 

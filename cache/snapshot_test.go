@@ -42,7 +42,7 @@ func snapshotOfRecords(all []Record) ([]byte, error) {
 	w := newSnapshotWriter(file, spool)
 	for k := range all {
 		var x storedRecord
-		x.encode(&all[k], SafeText(all[k].Safe))
+		x.encode(&all[k], &winnerReader{safeText: SafeText(all[k].Safe)})
 		w.add(&x)
 	}
 	if err := w.finish(); err != nil {
@@ -392,6 +392,30 @@ func TestSnapshotHit(t *testing.T) {
 		h.Regret != r.Regret || !slices.Equal(h.Ties(), r.Ties) || !slices.Equal(h.DimNames(), []string{"m", "n", "k"}) || string(h.By) != r.By || !h.When().Equal(r.When) ||
 		!h.Untimed || !h.Provisional || h.Checked {
 		t.Errorf("%+v", h)
+	}
+}
+
+// Slots are written by large pages of the file, which end within slots.
+func TestSnapshotOfSeveralPages(t *testing.T) {
+	var all []Record
+	for n := range 12_000 {
+		all = append(all, record(n))
+	}
+	for _, plan := range []string{"", " producer=4"} { // slots of four lines, and of five
+		for n := range all {
+			all[n].Plan += strings.Repeat(plan, 6)
+		}
+		data := snapshotBytes(all)
+		s, err := newSnapshot(data)
+		if err != nil || len(data) < hugePage+hugePage/4 || s.Verify() != nil {
+			t.Fatalf("%d bytes, %v", len(data), err)
+		}
+		for n := range all {
+			hit, found := s.answer(&all[n].Key)
+			if !found || string(hit.Plan) != all[n].Plan {
+				t.Fatalf("record %d: %v, plan %q", n, found, hit.Plan)
+			}
+		}
 	}
 }
 

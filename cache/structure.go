@@ -23,7 +23,14 @@ const sliceSizes = "slice_sizes={"
 // StructureOf takes a canonical text apart.
 func StructureOf(canonical string) Structure {
 	var s Structure
-	bare := make([]byte, 0, len(canonical))
+	bare := s.take(canonical, make([]byte, 0, len(canonical)))
+	s.Print = sha256.Sum256(bare)
+	return s
+}
+
+// take appends the extents of a canonical text to those of s, and the text without them
+// to bare.
+func (s *Structure) take(canonical string, bare []byte) []byte {
 	depth := 0
 	for k := 0; k < len(canonical); k++ {
 		if depth == 0 {
@@ -52,8 +59,56 @@ func StructureOf(canonical string) Structure {
 		}
 		bare = append(bare, c)
 	}
-	s.Print = sha256.Sum256(bare)
+	return bare
+}
+
+// A structureReader takes texts apart one after the other, of which many have a structure
+// that was met before and extents that were. A structure is valid until the next.
+type structureReader struct {
+	structure Structure
+	bare      []byte
+	prints    map[string]Fingerprint // of texts without extents
+	logs      [1 << knownLogBits]knownLog
+}
+
+// A knownLog is the logarithm of an extent.
+type knownLog struct {
+	extent uint64
+	log    uint32
+}
+
+const (
+	knownLogBits = 8
+	knownPrints  = 1 << 10
+)
+
+// read is StructureOf.
+func (r *structureReader) read(canonical string) *Structure {
+	s := &r.structure
+	s.Extents = s.Extents[:0]
+	r.bare = s.take(canonical, r.bare[:0])
+	if print, known := r.prints[string(r.bare)]; known {
+		s.Print = print
+		return s
+	}
+	s.Print = sha256.Sum256(r.bare)
+	if len(r.prints) >= knownPrints || r.prints == nil {
+		r.prints = map[string]Fingerprint{}
+	}
+	r.prints[string(r.bare)] = s.Print
 	return s
+}
+
+// appendLogs appends the logarithms of the extents of the last structure.
+func (r *structureReader) appendLogs(logs []uint32) []uint32 {
+	for _, n := range r.structure.Extents {
+		known := &r.logs[n%(1<<knownLogBits)]
+		if known.extent != n || n == 0 {
+			*known = knownLog{n, logOf(n)}
+		}
+		logs = append(logs, known.log)
+	}
+	return logs
 }
 
 // toExtents is the length of a text up to and with the bracket that begins extents, or of

@@ -20,6 +20,8 @@ type winnerReader struct {
 	room  []byte // for texts with escapes
 	key   []byte // for encoded keys
 
+	structures structureReader
+
 	safe           []byte // safe context of the last record, as JSON
 	safeText       string // SafeText of it
 	safeOf         map[string]string
@@ -284,11 +286,8 @@ func (w *winnerReader) string() []byte {
 	w.expect(w.byte() == '"')
 	w.room = w.room[:0]
 	for w.at < len(w.text) {
-		first := w.at
-		for w.plainAhead() {
-			w.at++
-		}
-		plain := w.text[first:w.at]
+		plain := plainBeginning(w.text[w.at:])
+		w.at += len(plain)
 		end := w.byte()
 		if end == '"' && len(w.room) == 0 {
 			return plain
@@ -307,9 +306,14 @@ func (w *winnerReader) string() []byte {
 	return nil
 }
 
-// plainAhead reports whether the next character stands for itself.
-func (w *winnerReader) plainAhead() bool {
-	return w.at < len(w.text) && isPlain[w.text[w.at]]
+// plainBeginning is the beginning of a text in which characters stand for themselves.
+func plainBeginning(text []byte) []byte {
+	for n, c := range text {
+		if !isPlain[c] {
+			return text[:n]
+		}
+	}
+	return text
 }
 
 // isPlain holds of the characters that stand for themselves.

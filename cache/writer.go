@@ -153,13 +153,13 @@ func (w *snapshotWriter) number(c originTexts) uint32 {
 
 // join adds a record to its structure.
 func (w *snapshotWriter) join(x *storedRecord) {
-	key := structureKey{x.structure.Print, x.origin[1]}
+	key := structureKey{x.print, x.origin[1]}
 	s := w.structures[key]
 	if s == nil {
 		s = &structureIn{
-			print:   x.structure.Print,
+			print:   x.print,
 			hash:    x.kin,
-			extents: len(x.structure.Extents),
+			extents: len(x.logs),
 		}
 		w.structures[key] = s
 	}
@@ -278,39 +278,62 @@ func (w *snapshotWriter) sealedRecord(x *placed, spooled, to []byte) []byte {
 	return to
 }
 
-// slotsAtOnce is how many slots a goroutine writes at a time.
-const slotsAtOnce = 1 << 12
+// Slots are written by pieces of a file's large pages: Linux keeps what was written at
+// once in one page where the file system can.
+const hugePage = 2 << 20
+
+// hugeFrom is the size of a file from which its large pages are worth reading whole.
+const hugeFrom = 16 * hugePage
 
 // writeSlots writes all slots, in as many goroutines as there are processors.
 func (w *snapshotWriter) writeSlots(spooled []byte) error {
-	const none = math.MaxUint32
 	keyOf := make([]uint32, w.keys.slotCount)
 	for slot := range keyOf {
-		keyOf[slot] = none
+		keyOf[slot] = noKey
 	}
 	for k := range w.placed {
 		keyOf[w.placed[k].slot] = uint32(k)
 	}
-	return inParallel(len(keyOf), slotsAtOnce, func(first, end int) error {
-		var lines []byte
-		begin := w.keys.lineOfSlot(uint64(first))
-		for slot := first; slot < end; slot++ {
-			line := w.keys.lineOfSlot(uint64(slot))
-			switch k := keyOf[slot]; {
-			case k == none:
-				lines = append(lines, emptySlot(line, 0)...)
-			case w.far[k] != 0:
-				word := farBlock | uint64(w.far[k])<<32
-				lines = append(lines, emptySlot(line, word)...)
-			default:
-				lines = w.sealedRecord(&w.placed[k], spooled, lines)
-			}
-			next := int(line-begin+w.keys.slotLines) * lineBytes
-			lines = append(lines, make([]byte, next-len(lines))...)
-		}
-		_, err := w.file.WriteAt(lines, int64(begin)*lineBytes)
-		return err
+	first := w.keys.lineOfSlot(0) * lineBytes / hugePage
+	pages := (w.keys.end()*lineBytes-1)/hugePage + 1 - first
+	return inParallel(int(pages), 1, func(n, _ int) error {
+		return w.writePage(first+uint64(n), keyOf, spooled)
 	})
+}
+
+// writePage writes the slots that lie in a large page, or the parts of them that do.
+func (w *snapshotWriter) writePage(page uint64, keyOf []uint32, spooled []byte) error {
+	begin := w.keys.lineOfSlot(0) * lineBytes
+	size := w.keys.slotLines * lineBytes
+	from := max(begin, page*hugePage)
+	to := min(w.keys.end()*lineBytes, (page+1)*hugePage)
+	slot := (from - begin) / size
+	lines := make([]byte, 0, to-from+2*size)
+	before := from - begin - slot*size
+	for ; begin+slot*size < to; slot++ {
+		lines = w.appendSlot(lines, slot, keyOf[slot], spooled)
+	}
+	_, err := w.file.WriteAt(lines[before:][:to-from], int64(from))
+	return err
+}
+
+// noKey is the number of the record of a slot without one.
+const noKey = math.MaxUint32
+
+// appendSlot appends a slot with the record of a number.
+func (w *snapshotWriter) appendSlot(lines []byte, slot uint64, k uint32, spooled []byte) []byte {
+	line := w.keys.lineOfSlot(slot)
+	next := len(lines) + int(w.keys.slotLines)*lineBytes
+	switch {
+	case k == noKey:
+		lines = append(lines, emptySlot(line, 0)...)
+	case w.far[k] != 0:
+		word := farBlock | uint64(w.far[k])<<32
+		lines = append(lines, emptySlot(line, word)...)
+	default:
+		lines = w.sealedRecord(&w.placed[k], spooled, lines)
+	}
+	return append(lines, make([]byte, next-len(lines))...)
 }
 
 // inParallel calls f for pieces of the numbers below n, in as many goroutines as there
@@ -431,6 +454,7 @@ func (w *snapshotWriter) rowsOf(s *structureIn) (b []byte) {
 			cmp.Compare(a.placed, b.placed),
 		)
 	})
+	b = make([]byte, 0, len(s.members)*(4+kinLogsAt+4*s.extents))
 	for _, m := range s.members {
 		b = appendFloat32(b, m.volume)
 	}

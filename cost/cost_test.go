@@ -213,35 +213,6 @@ func TestRankOfThePriorIsTheBackends(t *testing.T) {
 
 // BenchmarkRank is the cost of ranking one plan of a matrix product of the corpus, on one
 // core.
-func BenchmarkRank(b *testing.B) {
-	fusions, err := corpus.Fusions()
-	if err != nil {
-		b.Fatal(err)
-	}
-	k := slices.IndexFunc(fusions, func(f corpus.Fusion) bool { return f.Name == "gemm_bias_gelu" })
-	p, err := symtile.Analyze(b.Context(), fusions[k].Computation)
-	if err != nil {
-		b.Fatal(err)
-	}
-	backend := cpu.New()
-	plans := slices.Collect(backend.Plans(b.Context(), p))
-	x, err := backend.Pricer(p)
-	if err != nil {
-		b.Fatal(err)
-	}
-	m := &Model{}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := m.Rank(b.Context(), x, plans); err != nil {
-			b.Fatal(err)
-		}
-	}
-	each := float64(b.N * len(plans))
-	b.ReportMetric(each/b.Elapsed().Seconds(), "plans/s")
-	allocs := testing.AllocsPerRun(1, func() { _, _ = m.Rank(b.Context(), x, plans) })
-	b.ReportMetric(math.Round(allocs/float64(len(plans))), "allocs/plan")
-}
-
 // sizes is a pricer whose terms are the sizes of a tiling.
 type sizes struct{ tie float64 }
 

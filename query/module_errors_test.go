@@ -9,8 +9,8 @@ import (
 
 // Of a file of many modules that cannot be read the error names the first ones.
 func TestModulesErrorIsShort(t *testing.T) {
-	const bad = "HloModule m\nENTRY e {\n a = f32[4] parameter(0)\n ROOT r = f32[4] bogus(a)\n}\n"
-	text := strings.Repeat(bad+"// -----\n", 3000) + strings.Replace(bad, "bogus", "negate", 1)
+	const bad = "HloModule m\nENTRY e {\n a = f32[4] parameter(0)\n ROOT r = f32[4] negate(b)\n}\n"
+	text := strings.Repeat(bad+"// -----\n", 3000) + strings.Replace(bad, "(b)", "(a)", 1)
 	all, err := Modules("many.hlo", []byte(text), 0, hlo.Extents{})
 	if len(all) != 1 || err == nil || len(err.Error()) > 8<<10 ||
 		!strings.Contains(err.Error(), "many.hlo: 2992 more of its 3001 modules cannot be read") {

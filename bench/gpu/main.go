@@ -184,7 +184,7 @@ func line(v *verdict) any {
 	return struct {
 		Program, Arch, Plan, Hash string
 		Default                   bool
-		Estimated                 any
+		Estimated, Priced         any
 		Launched                  any
 		Assemblies                []assembly
 		Loops                     []loop
@@ -193,7 +193,7 @@ func line(v *verdict) any {
 	}{
 		k.program.name, k.target.arch, k.plan.String(),
 		golden.Hash(k.PTX), k.isDefault,
-		k.Estimated, k.Launched,
+		k.Estimated, k.Priced, k.Launched,
 		v.Assemblies, v.Loops, v.Body, v.findings(),
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
 // A finding is a number of a kernel that should be 0, or smaller.
@@ -151,7 +154,7 @@ func (v *verdict) findings() (all []finding) {
 			}
 		}
 		for _, u := range a.Entries {
-			if !v.kernel.Estimated.Spills {
+			if !v.kernel.Estimated.Spills && !v.kernel.Priced.Spills {
 				add("stack", float64(u.Stack), 0, a.Version)
 			}
 			if v.kernel.isDefault {
@@ -193,12 +196,16 @@ func (s share) part() float64 {
 }
 
 // shares compares estimates with what the last assembler gave, for plans with one
-// kernel.
+// kernel: those of the text, and those that plans are priced with before they have one,
+// of which nothing is demanded.
 func shares(all []*verdict) []share {
 	list := []share{
 		{Promise: "registers", Demanded: 90},
 		{Promise: "blocks", Demanded: 95},
 		{Promise: "shared", Demanded: 100},
+		{Promise: "priced registers"},
+		{Promise: "priced blocks"},
+		{Promise: "priced shared"},
 	}
 	for _, v := range all {
 		k := v.kernel
@@ -206,26 +213,27 @@ func shares(all []*verdict) []share {
 		if len(k.Launched) != 1 || len(last.Entries) != 1 {
 			continue
 		}
-		u, e := last.Entries[0], k.Estimated
 		real := k.Launched[0]
-		off := u.Registers - e.Registers
-		list[0].add(
-			off >= -16 && off <= 16, off > 16,
-		)
-		bytes := real.Shared + u.Smem
-		here := k.spec.Occupancy(
-			u.Registers, bytes, real.Threads,
-		)
-		there := k.spec.Occupancy(
-			e.Registers, e.Shared, e.Threads,
-		)
-		list[1].add(
-			here.Blocks == there.Blocks,
-			there.Blocks > here.Blocks,
-		)
-		list[2].add(e.Shared == bytes, e.Shared < bytes)
+		real.Registers = last.Entries[0].Registers
+		real.Shared += last.Entries[0].Smem
+		compareResources(list[:3], k.spec, real, k.Estimated)
+		compareResources(list[3:], k.spec, real, k.Priced)
 	}
 	return list
+}
+
+// compareResources counts whether an estimate has the registers, the blocks an SM, and
+// the shared memory of a kernel.
+func compareResources(list []share, s device.Spec, real, e gpu.Resources) {
+	off := real.Registers - e.Registers
+	list[0].add(off >= -16 && off <= 16, off > 16)
+	here := s.Occupancy(real.Registers, real.Shared, real.Threads)
+	there := s.Occupancy(e.Registers, e.Shared, e.Threads)
+	list[1].add(
+		here.Blocks == there.Blocks,
+		there.Blocks > here.Blocks,
+	)
+	list[2].add(e.Shared == real.Shared, e.Shared < real.Shared)
 }
 
 // add counts one kernel.

@@ -24,6 +24,7 @@
 //	                          remembered after the first time
 //	open, first lookup        what a process pays that asks once
 //	import                    10⁵ records of keys in random order, in one transaction
+//	merge                     all records of a database into an empty one
 //	publish                   in a process of its own: its time, the most memory that it
 //	                          had, mapped pages of the database included, and the sizes
 //	                          of the files

@@ -68,6 +68,12 @@ func measure(n int, library string) error {
 	}
 	imported := row{what: "import, random keys", goal: "2 s at 10⁵", least: inSeconds(took[0])}
 	imported.print(min(n, importedAtOnce))
+	if n <= importedAtOnce {
+		err = merged(db, n)
+		if err != nil {
+			return err
+		}
+	}
 	err = published(db, n)
 	if err != nil {
 		return err
@@ -89,6 +95,17 @@ func measure(n int, library string) error {
 		return err
 	}
 	return served(db.Path(), "a database", keys, n)
+}
+
+// merged merges a database into an empty one.
+func merged(db *cache.DB, n int) error {
+	into := cache.Open(db.Path() + ".merged")
+	defer os.Remove(into.Path())
+	begin := time.Now()
+	_, _, err := into.Merge(db)
+	took := time.Since(begin).Seconds()
+	row{what: "merge into an empty database", goal: "2 s at 10⁵", least: inSeconds(took)}.print(n)
+	return err
 }
 
 // inSeconds is a time.

@@ -88,7 +88,7 @@ func (r row) counts() []int {
 	return []int{
 		r.instructions, r.fusions, r.distinct, r.tileable, r.outside,
 		r.states["tuned"] + r.states["known"],
-		r.states["checked"], r.states["waiting"],
+		r.states["checked"] + r.states["unfinished"], r.states["waiting"],
 		r.states["refused"], r.states["failed"],
 	}
 }
@@ -280,7 +280,7 @@ func totalsOf(all []row) totals {
 	for _, r := range all {
 		t.tileable += r.tileable
 		t.tuned += r.states["tuned"] + r.states["known"]
-		t.checked += r.states["checked"]
+		t.checked += r.states["checked"] + r.states["unfinished"]
 		t.least = min(t.least, r.tiled)
 		t.longest = max(t.longest, r.tune.Seconds)
 		t.peak = max(t.peak, r.load.Peak, r.tune.Peak)

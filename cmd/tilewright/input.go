@@ -137,10 +137,15 @@ func pathModules(path string) ([]string, error) {
 	return files, nil
 }
 
-// folderModules are the modules below a folder, in the order of their names.
+// folderModules are the modules below a folder, in the order of their names. Folders in it
+// where the system shows its state are passed by.
 func folderModules(folder string) ([]string, error) {
 	kinds := make([][]string, len(moduleNames))
+	states := stateFolders()
 	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if full, _ := filepath.Abs(path); states[full] && path != folder {
+			return fs.SkipDir
+		}
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -160,6 +165,22 @@ func folderModules(folder string) ([]string, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s has no module: no file that ends in %s", folder, strings.Join(slices.Concat(moduleNames...), ", "))
+}
+
+// stateKinds are file systems that have no files of anybody's.
+var stateKinds = strings.Fields("proc sysfs cgroup cgroup2 debugfs tracefs securityfs devtmpfs devpts configfs bpf pstore mqueue")
+
+// stateFolders are the places of such file systems, where Linux lists them.
+func stateFolders() map[string]bool {
+	places := map[string]bool{}
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		words := strings.Fields(line) // device, place, kind, …
+		if len(words) > 2 && slices.Contains(stateKinds, words[2]) {
+			places[words[1]] = true
+		}
+	}
+	return places
 }
 
 // hasEnding reports whether a name ends in one of the endings.

@@ -218,3 +218,14 @@ func TestMessagesAreShort(t *testing.T) {
 		}
 	}
 }
+
+// A walk of all folders passes by those where Linux shows the state of the system.
+func TestStateFolders(t *testing.T) {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || !strings.Contains(string(mounts), " /proc proc ") {
+		t.Skip("no list of file systems with /proc: ", err)
+	}
+	if all := stateFolders(); !all["/proc"] || all["/"] || all[t.TempDir()] {
+		t.Errorf("%v", all)
+	}
+}

@@ -74,6 +74,20 @@ func equalBits(x, y kernels.Buffer) bool {
 	return slices.Equal(x.Shape.Strides(), y.Shape.Strides()) && bytes.Equal(x.Data, y.Data)
 }
 
+// readsBits reports whether c uses the bits of floats that it has computed.
+func readsBits(c *hlo.Computation) bool {
+	return slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
+		switch i.Op {
+		case hlo.OpFusion, hlo.OpCall:
+			return readsBits(i.Attrs.Calls)
+		case hlo.OpBitcastConvert:
+			x := i.Operands[0]
+			return x.Op != hlo.OpParameter && x.Shape.DType.IsFloat()
+		}
+		return false
+	})
+}
+
 // compareBounds describes the elements of an output that are outside of their
 // intervals; it is nil if there are none.
 func compareBounds(

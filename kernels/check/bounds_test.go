@@ -283,3 +283,34 @@ ROOT r = f32[64] reduce(x, one), dimensions={1}, to_apply=mul }`)
 		t.Errorf("%d of 64 rows are found one part in ten thousand off", found)
 	}
 }
+
+// Bits of a function may be those of another rounding, and any of a NaN; bits far off are
+// found, also of one element.
+func TestBitsOfFunctions(t *testing.T) {
+	c := parsed(t, "x = f32[40,40] parameter(0)\ne = f32[40,40] exponential(x)\nROOT b = s32[40,40] bitcast-convert(e)")
+	v, err := NewVerifier(t.Context(), c, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bitsOf := func(off int32, at int64) elements {
+		return func(in, out []kernels.Buffer, n int64) {
+			bits := math.Float32bits(float32(math.Exp(in[0].Float(n))))
+			if in[0].Float(n) != in[0].Float(n) {
+				bits = 0x7fffffff
+			}
+			y := int32(bits)
+			if n == at && bits&0x7f800000 != 0x7f800000 {
+				y += off
+			}
+			out[0].SetInt(n, int64(y))
+		}
+	}
+	for _, right := range []int32{0, 1} {
+		if err := v.Verify(t.Context(), bitsOf(right, 100)); err != nil {
+			t.Errorf("%d units off: %v", right, err)
+		}
+	}
+	if err := v.Verify(t.Context(), bitsOf(1000, 100)); !errors.As(err, new(*WrongResult)) {
+		t.Errorf("bits that are 1000 units off: %v", err)
+	}
+}

@@ -37,6 +37,25 @@ func TestCorpusAgainstReference(t *testing.T) {
 	})
 }
 
+// Default plans can be compiled with vectors of 64 bytes, which need not run here.
+func TestCorpusCompilesWide(t *testing.T) {
+	spec := New().spec()
+	spec.wide = true
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		plan, err := New().Default(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := p.At(plan.Tiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lowerAndCompile(q, plan, spec); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // plansEach is how many random plans of a fusion are checked.
 func plansEach() int {
 	if testing.Short() {

@@ -154,6 +154,8 @@ type counter struct {
 	// The fastest dimension of each of those loops.
 	shorts []int
 	idle   symtile.DimSet
+	// Pointwise ops with an instruction that an earlier op has, too.
+	repeated []int
 	// The parallel dimension of rows in memory, the same for all arrays; −1 without.
 	row    int
 	counts counts
@@ -183,6 +185,7 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 			c.ops[a].users = append(c.ops[a].users, n)
 		}
 	}
+	c.repeated = repeatedOps(c.ops)
 	c.nest(p.Body, 0)
 	c.traffic = newTraffic(c)
 	for _, s := range p.Body {
@@ -191,6 +194,19 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 		}
 	}
 	return c, nil
+}
+
+// repeatedOps are the pointwise ops that may compute what an earlier op has computed.
+func repeatedOps(ops []opCount) (list []int) {
+	met := map[*hlo.Instr]bool{}
+	for n := range ops {
+		i := ops[n].op.Instr
+		if met[i] && ops[n].kind == opPointwise {
+			list = append(list, n)
+		}
+		met[i] = true
+	}
+	return list
 }
 
 // joinedAs notes that a loop is what loops over such dimensions were.
@@ -394,12 +410,12 @@ func (c *counter) count(t symtile.Tiling) *counts {
 			c.op(n, ragged)
 		}
 	}
-	for n := range c.ops {
-		if x.Duplicate(n) && c.ops[n].kind == opPointwise {
+	for _, n := range c.repeated {
+		if x.Duplicate(n) {
 			c.hold(n, t)
 		}
 	}
-	c.traffic.set(c)
+	c.traffic.set(c, ragged)
 	c.passesOverRows(t)
 	return k
 }
@@ -407,7 +423,8 @@ func (c *counter) count(t symtile.Tiling) *counts {
 // ragged is the dimensions whose last tile is not full.
 func (c *counter) ragged(t symtile.Tiling) (set symtile.DimSet) {
 	for k := range c.p.Space.Dims {
-		if c.p.Space.Dims[k].Extent%t[k] != 0 {
+		tiled := int64(c.extents.Trips(k)) * t[k]
+		if tiled != max(1, c.p.Space.Dims[k].Extent) {
 			set |= 1 << k
 		}
 	}
@@ -612,9 +629,10 @@ func (c *counter) hold(n int, t symtile.Tiling) {
 
 // last is the size of the last dimension of a tile that is not of size 1.
 func (c *counter) last(n int) float64 {
-	for _, size := range slices.Backward(c.extents.Sizes(n)) {
-		if size > 1 {
-			return float64(size)
+	sizes := c.extents.Sizes(n)
+	for k := len(sizes) - 1; k >= 0; k-- {
+		if sizes[k] > 1 {
+			return float64(sizes[k])
 		}
 	}
 	return 1

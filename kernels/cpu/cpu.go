@@ -38,7 +38,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key and
 // changes whenever lowering changes what a plan does or how fast it is.
-const Revision = "go14"
+const Revision = "go15"
 
 // Backend is the CPU backend of this machine. Its device is measured once, when
 // it is first asked for, unless it was told. Its worker pool and scratch are shared by all of its
@@ -59,7 +59,11 @@ func New() *Backend {
 }
 
 // spec is what lowering needs to know of the machine.
-func (b *Backend) spec() deviceSpec { return deviceSpecOf(b.Identity()) }
+func (b *Backend) spec() deviceSpec {
+	spec := deviceSpecOf(b.Identity())
+	spec.wide = amd64.RunsWide()
+	return spec
+}
 
 // Identity names this machine and its caches. It measures nothing.
 func (b *Backend) Identity() kernels.Device { return b.identity() }

@@ -14,6 +14,9 @@ import "github.com/tilewright/tilewright/kernels"
 // 199; 2, 3 and 4 the same within 1 %, but 4 to 7 % longer for the chain in s8. (A
 // transpose took 793 rather than 840 with 2, which it does not read, and 793 without
 // the next time.)
+//
+// width is not offered either: no processor with AVX-512 was at hand to measure on. Its
+// values have the same results, to the bit.
 var knobs = kernels.KnobTable[*facts]{
 	{Name: "threads", Priced: true, Min: 1, Max: 1024, Absent: "one for each core", Offers: offerThreads},
 	{Name: "group", Priced: true, Min: 1, Max: maxGroup, Default: 1, Absent: "one row of tiles: the last dimension fastest", Offers: offerGroups},
@@ -25,6 +28,7 @@ var knobs = kernels.KnobTable[*facts]{
 	{Name: "ahead", Min: 0, Max: 1 << 16, Absent: "bytes fetched ahead: 1024, a row but at least 4096 where it takes several passes, 0 where no rows are written", Offers: offerAhead},
 	{Name: "prefetch", Min: 0, Max: 64, Absent: "ahead= says how far; else whole rows fetched ahead"},
 	{Name: "strip", Min: 64, Max: 4096, Default: stripLength, Absent: "512 elements computed at a time where a row is not one machine function", Offers: offerStrips},
+	{Name: "width", Min: 256, Max: 512, Default: 512, Absent: "512: rows in vectors of 512 bits where the processor has AVX-512 and all their instructions such a form, else 256"},
 	{Name: "unroll", Min: 1, Max: 4, Absent: "vectors computed in turn: 4, 2 where a row takes three passes, or as many as registers hold"},
 }
 

@@ -18,7 +18,8 @@ import (
 // Limits of the plans that are offered. None of them is about correctness: every legal
 // tiling computes the same.
 const (
-	maxEnumerated     = 1 << 15 // tilings priced; of larger spaces a spread sample
+	maxEnumerated     = 1 << 11 // tilings priced; of larger spaces a spread sample
+	maxGrown          = 1 << 11 // around the best of these, where they are a sample
 	maxTilings        = 2048    // offered without knobs; more are thinned
 	maxOffered        = 4096    // plans in all
 	maxPlansPerTiling = 64
@@ -118,6 +119,7 @@ type search struct {
 	cost    kernels.Price
 	minWork float64 // element operations that a tile op has at least
 	lowers  map[string]bool
+	digits  bool  // a tile of the program has some
 	strict  bool  // a tiling that cannot be lowered is not sensible
 	refused error // why the first tiling that cannot be lowered cannot
 }
@@ -138,6 +140,9 @@ func (b *Backend) newSearch(ctx context.Context, p *symtile.Program) (*search, e
 	s.cost.Seconds = make(
 		[]float64, len(x.terms.Names),
 	)
+	s.digits = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+		return op.Tile.HasDigits()
+	})
 	s.program.Space = walkable(p)
 	full := make(symtile.Tiling, len(p.Space.Dims))
 	for k, d := range p.Space.Dims {
@@ -217,6 +222,9 @@ func (s *search) sensible() []pricedTiling {
 			return nil
 		}
 		all = append(all, s.tiling(t))
+	}
+	if len(all) >= maxEnumerated {
+		all = newGrowth(s, all).grow(maxGrown)
 	}
 	list := slices.Clone(all)
 	list = slices.DeleteFunc(list, func(x pricedTiling) bool {

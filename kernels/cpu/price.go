@@ -274,12 +274,10 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	x.overheads(k, lanes, parts, t)
 	if 3*k.products < k.work {
 		x.shares(k, base, parts, t)
-		busy := price.Total(&x.terms)
-		t[termIdle] = busy * idleShare(k, lanes, parts)
+		t[termIdle] = (base + sum(t)) * idleShare(k, lanes, parts)
 	} else {
 		x.dotShares(k, base, lanes, parts, t)
-		busy := price.Total(&x.terms)
-		t[termIdle] = busy * dotIdleShare(k, lanes, parts)
+		t[termIdle] = (base + sum(t)) * dotIdleShare(k, lanes, parts)
 	}
 	t[termLaunch] = launchSeconds + wakeSeconds*(min(lanes, k.programs*parts)-1)
 	if n := unmodelled(plan); n > 0 {
@@ -287,6 +285,15 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	}
 	price.Lanes = lanes
 	price.Scratch = k.scratch
+}
+
+// sum adds terms up.
+func sum(t []float64) float64 {
+	total := 0.0
+	for _, seconds := range t {
+		total += seconds
+	}
+	return total
 }
 
 // overheads writes the terms that are counts times seconds.

@@ -2,7 +2,9 @@ package cpu
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -112,6 +114,16 @@ type descent struct {
 	improved int
 	// That were the best at some time, and all that came close.
 	met []pricedTiling
+	// Tilings by their sizes: descents meet most of them several times.
+	seen map[string]seenTiling
+	key  []byte
+}
+
+// A seenTiling is what is known of a tiling that was looked at.
+type seenTiling struct {
+	pricedTiling
+	legal bool
+	met   bool
 }
 
 // newDescent lists the moves: each dimension alone, and the dimensions of loops that can
@@ -121,6 +133,7 @@ func newDescent(s *search) *descent {
 	d := &descent{
 		search: s,
 		try:    make(symtile.Tiling, n),
+		seen:   map[string]seenTiling{},
 	}
 	for k := range n {
 		d.moves = append(d.moves, []int{k})
@@ -314,28 +327,143 @@ func (d *descent) exchanges() {
 
 // visit prices a tiling that is legal.
 func (d *descent) visit(t symtile.Tiling) {
-	if d.program.Check(t) != nil {
-		return
-	}
 	if slices.Equal(t, d.at.tiling) {
 		return
 	}
-	x := d.tiling(t)
+	x := d.look(t)
+	if !x.legal {
+		return
+	}
 	better := d.at.tiling == nil || x.fitness() > d.at.fitness() ||
 		x.fitness() == d.at.fitness() && x.before(d.at)
-	if better || x.seconds < d.at.seconds*nearBest {
-		x.tiling = slices.Clone(t)
-		d.met = append(d.met, x)
+	if !x.met && (better || x.seconds < d.at.seconds*nearBest) {
+		x.met = true
+		d.seen[string(d.key)] = x
+		d.met = append(d.met, x.pricedTiling)
 	}
 	if better {
-		d.at = x
+		d.at = x.pricedTiling
 		d.improved++
 	}
+}
+
+// look prices a tiling, or remembers what it costs.
+func (d *descent) look(t symtile.Tiling) seenTiling {
+	d.key = d.key[:0]
+	for _, size := range t {
+		d.key = binary.AppendUvarint(d.key, uint64(size))
+	}
+	x, known := d.seen[string(d.key)]
+	if known {
+		return x
+	}
+	if x.legal = d.program.Check(t) == nil; x.legal {
+		x.pricedTiling = d.tiling(slices.Clone(t))
+	}
+	d.seen[string(d.key)] = x
+	return x
 }
 
 // nearBest is how many times the price of the best tiling others may have to be kept:
 // with knobs they may become the best.
 const nearBest = 1.05
+
+// A growth looks at the neighbours of the best tilings, the best first: a dimension, or the
+// dimensions of a move of a descent, with the next smaller or larger size.
+type growth struct {
+	*descent
+	all  []pricedTiling
+	open openTilings // indices into all, the best first
+	seen map[string]bool
+	key  []byte
+}
+
+// newGrowth begins with tilings, some of which may be the same.
+func newGrowth(s *search, all []pricedTiling) *growth {
+	g := &growth{
+		descent: newDescent(s),
+		all:     all,
+		seen:    make(map[string]bool, 2*len(all)),
+	}
+	g.open.tilings = &g.all
+	for k := range all {
+		if g.enter(all[k].tiling) && all[k].sensible {
+			g.open.order = append(g.open.order, k)
+		}
+	}
+	heap.Init(&g.open)
+	return g
+}
+
+// enter notes a tiling; it is false for one that was noted before.
+func (g *growth) enter(t symtile.Tiling) bool {
+	g.key = g.key[:0]
+	for _, size := range t {
+		g.key = binary.AppendVarint(g.key, size)
+	}
+	if g.seen[string(g.key)] {
+		return false
+	}
+	g.seen[string(g.key)] = true
+	return true
+}
+
+// grow prices so many more tilings, and returns all.
+func (g *growth) grow(n int) []pricedTiling {
+	most := len(g.all) + n
+	for len(g.all) < most && len(g.open.order) > 0 && !g.ended() {
+		t := g.all[heap.Pop(&g.open).(int)].tiling
+		for _, dims := range g.moves {
+			sizes := g.program.Space.Sizes(dims[0])
+			at, found := slices.BinarySearch(sizes, t[dims[0]])
+			if at > 0 {
+				g.neighbour(t, dims, sizes[at-1])
+			}
+			if found {
+				at++
+			}
+			if at < len(sizes) {
+				g.neighbour(t, dims, sizes[at])
+			}
+		}
+	}
+	return g.all
+}
+
+// neighbour prices a tiling with another size of some dimensions.
+func (g *growth) neighbour(t symtile.Tiling, dims []int, size int64) {
+	copy(g.try, t)
+	for _, k := range dims {
+		g.try[k] = size
+	}
+	if !g.enter(g.try) || g.program.Check(g.try) != nil {
+		return
+	}
+	x := g.tiling(slices.Clone(g.try))
+	g.all = append(g.all, x)
+	if x.sensible {
+		heap.Push(&g.open, len(g.all)-1)
+	}
+}
+
+// openTilings is a heap of indices of tilings, the best first.
+type openTilings struct {
+	tilings *[]pricedTiling
+	order   []int
+}
+
+func (o *openTilings) Len() int { return len(o.order) }
+func (o *openTilings) Less(i, j int) bool {
+	return (*o.tilings)[o.order[i]].before((*o.tilings)[o.order[j]])
+}
+func (o *openTilings) Swap(i, j int) { o.order[i], o.order[j] = o.order[j], o.order[i] }
+func (o *openTilings) Push(x any)    { o.order = append(o.order, x.(int)) }
+func (o *openTilings) Pop() any {
+	last := len(o.order) - 1
+	x := o.order[last]
+	o.order = o.order[:last]
+	return x
+}
 
 // runs reports whether a tiling can be lowered. Tilings of one kind are lowered to the
 // same instructions, but for sizes that happen to be equal.
@@ -370,8 +498,13 @@ func (s *search) fits(t symtile.Tiling) bool {
 }
 
 // kind is a text that says for every dimension whether its tile is all of it, one element, a divisor or
-// ragged, whether it has eight elements, and whether it is too long for a row of a nest.
+// ragged, whether it has eight elements, and whether it is too long for a row of a nest. Of a
+// program whose tiles have no digits, what cannot be lowered does not depend on the tiling, and
+// all tilings are of one kind.
 func (s *search) kind(t symtile.Tiling) string {
+	if !s.digits {
+		return ""
+	}
 	text := make([]byte, len(t))
 	for k, d := range s.p.Space.Dims {
 		switch {

@@ -18,6 +18,8 @@ type deviceSpec struct {
 	// Vector is the bits of a vector. Rows of as many elements, 32 vectors of f32, are as
 	// good as longer ones.
 	vector int64
+	// Rows may have vectors of 64 bytes.
+	wide bool
 }
 
 // defaultVectorBits is the width of vectors where the device does not list it.

@@ -140,8 +140,15 @@ func newTraffic(c *counter) (t traffic) {
 		hi:  len(t.accesses),
 	})
 	t.most = make(mostTouched, 1+len(c.p.Fusion.Params))
+	again := false
 	for i := range t.accesses {
-		t.accesses[i].slot = 1 + max(-1, t.accesses[i].array)
+		a := &t.accesses[i]
+		a.slot = 1 + max(-1, a.array)
+		again = again || a.slot > 0 && t.most[a.slot] > 0
+		t.most[a.slot]++
+	}
+	if !again {
+		t.most = nil
 	}
 	for k, d := range c.p.Space.Dims {
 		if d.Kind == symtile.Parallel {
@@ -202,9 +209,9 @@ func (t *traffic) access(c *counter, n, array int) {
 	})
 }
 
-// set takes over the sizes of the tiling that was counted last, and counts how
-// parameters and outputs are moved.
-func (t *traffic) set(c *counter) {
+// set takes over the sizes of the tiling that was counted last, whose last tiles are not
+// full along ragged, and counts how parameters and outputs are moved.
+func (t *traffic) set(c *counter, ragged symtile.DimSet) {
 	x, k := c.extents, &c.counts
 	runBytes, pieces := 0.0, 0.0
 	for i := range t.accesses {
@@ -214,14 +221,10 @@ func (t *traffic) set(c *counter) {
 			continue
 		}
 		a.tile = x.Elements(a.op) * a.width
-		for d := range c.p.Space.Dims {
-			if a.dims.Has(d) {
-				a.tile *= min(
-					1,
-					float64(c.p.Space.Dims[d].Extent)/
-						(x.Trips(d)*float64(x.Tiling()[d])),
-				)
-			}
+		for dims := a.dims & ragged; dims != 0; dims &= dims - 1 {
+			d := bits.TrailingZeros64(uint64(dims))
+			a.tile *= float64(c.p.Space.Dims[d].Extent) /
+				(x.Trips(d) * float64(x.Tiling()[d]))
 		}
 		a.tile = min(a.tile, a.bytes)
 		a.runs = k.programs * x.Runs(a.op)
@@ -396,11 +399,14 @@ func (t *traffic) run(keeps float64) {
 // mostTouched is, for the array of each slot, one more than the index of the access
 // that touches most of it: the first of several. Slot 0 is for outputs, each of which
 // is touched by one access. It is found in one pass, since a parameter may be read at
-// hundreds of tiles.
+// hundreds of tiles. It is nil where no array has two accesses.
 type mostTouched []int
 
 // find looks at accesses, whose distinct bytes are known.
 func (m mostTouched) find(inside []arrayAccess) {
+	if m == nil {
+		return
+	}
 	for i := range inside {
 		m[inside[i].slot] = 0
 	}
@@ -414,7 +420,7 @@ func (m mostTouched) find(inside []arrayAccess) {
 
 // of is the access that touches most of what access i touches.
 func (m mostTouched) of(inside []arrayAccess, i int) int {
-	if inside[i].slot == 0 {
+	if m == nil || inside[i].slot == 0 {
 		return i
 	}
 	return m[inside[i].slot] - 1
@@ -426,17 +432,24 @@ func (m mostTouched) keep(inside []arrayAccess, keeps float64) {
 	if m.footprint(inside) > keeps {
 		return
 	}
+	if m != nil {
+		m.join(inside)
+	}
+	for i := range inside {
+		inside[i].moved = min(
+			inside[i].moved, inside[i].distinct,
+		)
+	}
+}
+
+// join moves what several accesses to one array move to the one that stands for all.
+func (m mostTouched) join(inside []arrayAccess) {
 	for i := range inside {
 		a := &inside[i]
 		if by := m.of(inside, i); by != i {
 			inside[by].moved = max(inside[by].moved, a.moved)
 			a.moved = 0
 		}
-	}
-	for i := range inside {
-		inside[i].moved = min(
-			inside[i].moved, inside[i].distinct,
-		)
 	}
 }
 

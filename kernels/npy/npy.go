@@ -140,6 +140,9 @@ func readHeader(r io.Reader) (string, error) {
 		string(fixed[:6]) != magic {
 		return "", fmt.Errorf("not a NumPy file (no \\x93NUMPY at its start)")
 	}
+	if fixed[6] < 1 || fixed[6] > 3 {
+		return "", fmt.Errorf("version %d.%d of the NumPy format; 1 to 3 are read", fixed[6], fixed[7])
+	}
 	// Version 1 has a length of two bytes, later versions of four.
 	length := int64(binary.LittleEndian.Uint16(fixed[8:10]))
 	if fixed[6] >= 2 {

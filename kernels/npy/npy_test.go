@@ -63,6 +63,8 @@ func TestErrors(t *testing.T) {
 		{string(numpyFile("{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }")), "shape (4), want (2,2)"},
 		{string(numpyFile("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }", 1)), "1 bytes of elements"},
 		{string(numpyFile("{}")), "no descr"},
+		{magic + "\x09\x00" + strings.Repeat(" ", 80), "version 9.0 of the NumPy format; 1 to 3 are read"},
+		{magic + "\x00\x01" + strings.Repeat(" ", 80), "version 0.1 of the NumPy format"},
 	} {
 		_, err := Read(strings.NewReader(c.file), shape)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -623,7 +623,7 @@ func ends(s *Stmt) bool {
 		return false
 	}
 	switch s.Instr.Opcode.Op {
-	case OpRet, OpExit, OpBra, OpTrap:
+	case OpRet, OpExit, OpBra, OpBrx, OpTrap:
 		return true
 	}
 	return false

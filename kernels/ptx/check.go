@@ -22,7 +22,8 @@ const (
 	// MaxThreads is the maximum number of threads of a block.
 	MaxThreads     = 1024
 	maxClusterCTAs = 16
-	maxNReg        = 255
+	// maxNReg is what a thread has after setmaxnreg; ptxas ignores 256 with a warning.
+	maxNReg = 256
 )
 
 // Check reports the first thing that ptxas would have against the module, as an
@@ -103,6 +104,10 @@ type checker struct {
 	params map[string]int
 	starts []int // offsets of the parameters
 	labels map[string]bool
+	// lists are the labels of lists of branch targets.
+	lists map[string]bool
+	// functions are those of the module.
+	functions map[string]*Function
 	// open tells for each register set whether it is visible at the current
 	// statement.
 	open []bool
@@ -219,10 +224,18 @@ func (c *checker) module() error {
 			return err
 		}
 	}
+	if err := c.declare(); err != nil {
+		return err
+	}
+	for i := range c.m.Functions {
+		if err := c.function(&c.m.Functions[i]); err != nil {
+			return err
+		}
+	}
 	names := map[string]bool{}
 	for i := range c.m.Entries {
 		e := &c.m.Entries[i]
-		if names[e.Name] || c.vars[e.Name] != nil {
+		if names[e.Name] || c.vars[e.Name] != nil || c.functions[e.Name] != nil {
 			return c.at(
 				e.Line, 1, e.Name, "%s is declared twice", e.Name,
 			)
@@ -404,8 +417,12 @@ func (c *checker) names() error {
 		}
 	}
 	c.labels = map[string]bool{}
+	c.lists = map[string]bool{}
 	for i := range c.e.Body {
 		s := &c.e.Body[i]
+		if s.Kind == StmtTargets && i > 0 && c.e.Body[i-1].Kind == StmtLabel {
+			c.lists[c.e.Body[i-1].Text] = true
+		}
 		if s.Kind != StmtLabel {
 			continue
 		}
@@ -469,7 +486,7 @@ func (c *checker) last() *Stmt {
 	for i := len(c.e.Body) - 1; i >= 0; i-- {
 		s := &c.e.Body[i]
 		if s.Kind == StmtInstr ||
-			s.Kind == StmtLabel && named[s.Text] {
+			s.Kind == StmtLabel && named[s.Text] && !c.lists[s.Text] {
 			return s
 		}
 	}
@@ -483,6 +500,8 @@ func (c *checker) statement(s *Stmt) error {
 		return c.instr(&s.Instr)
 	case StmtReg:
 		return c.regs(s)
+	case StmtTargets:
+		return c.targets(s)
 	case StmtOpen:
 		c.scopes = append(c.scopes, regScope{})
 	case StmtClose:
@@ -578,6 +597,9 @@ func (c *checker) has(isa, sm string) bool {
 func (c *checker) instr(in *Instr) error {
 	if err := c.guard(in.Guard); err != nil {
 		return err
+	}
+	if in.Opcode.Op == OpCall {
+		return c.call(in)
 	}
 	all, known := c.forms[in.Opcode]
 	if !known {
@@ -811,6 +833,10 @@ func (c *checker) rules(in *Instr) error {
 	case OpAtom, OpRed:
 		if isShared(o.Space()) {
 			return c.globalOnly(o)
+		}
+	case OpBrx:
+		if list := in.Operands[1].Sym; !c.lists[list] {
+			return c.fail(list, "%s names no list of .branchtargets", list)
 		}
 	case OpCvt:
 		return c.saturation(o)

@@ -155,7 +155,7 @@ type table [numOps][]form
 var forms = sync.OnceValue(func() *table {
 	t := new(table)
 	for _, part := range [][]row{
-		moveRows, intRows, floatRows, logicRows, controlRows, syncRows, atomicRows, copyRows, matrixRows,
+		moveRows, intRows, floatRows, logicRows, controlRows, syncRows, atomicRows, copyRows, tensormapRows, matrixRows,
 	} {
 		for i := range part {
 			op, f, err := compile(&part[i])

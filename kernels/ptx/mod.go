@@ -422,6 +422,38 @@ const (
 	ModM16n8k16
 	// ModM16n8k32 is .m16n8k32: the shape of an mma.
 	ModM16n8k32
+	// ModM16n16k16 is .m16n16k16: the shape of a wmma.
+	ModM16n16k16
+	// ModA is .a: the first operand of a wmma.
+	ModA
+	// ModB is .b: the second operand of a wmma.
+	ModB
+	// ModC is .c: the sums that a wmma adds to.
+	ModC
+	// ModD is .d: the sums of a wmma.
+	ModD
+	// ModB1024 is .b1024: a tensor map.
+	ModB1024
+	// ModGlobalAddress is .global_address: the address of a tensor.
+	ModGlobalAddress
+	// ModRank is .rank: the dimensions of a tensor, less 1.
+	ModRank
+	// ModBoxDim is .box_dim: a size of a box.
+	ModBoxDim
+	// ModGlobalDim is .global_dim: a size of a tensor.
+	ModGlobalDim
+	// ModGlobalStride is .global_stride: a stride of a tensor.
+	ModGlobalStride
+	// ModElementStride is .element_stride: a stride of a box.
+	ModElementStride
+	// ModElemtype is .elemtype: the type of a tensor.
+	ModElemtype
+	// ModInterleaveLayout is .interleave_layout: the interleaving of a tensor.
+	ModInterleaveLayout
+	// ModSwizzleMode is .swizzle_mode: the swizzle of a box.
+	ModSwizzleMode
+	// ModFillMode is .fill_mode: what is outside of a tensor.
+	ModFillMode
 
 	// Byte permutation, shifts and the rest.
 	ModF4E
@@ -530,7 +562,23 @@ var modNames = [...]string{
 
 	ModM8n8: "m8n8", ModTrans: "trans", ModRow: "row", ModCol: "col", ModM8n8k4: "m8n8k4",
 	ModM8n8k16: "m8n8k16", ModM16n8k4: "m16n8k4", ModM16n8k8: "m16n8k8", ModM16n8k16: "m16n8k16",
-	ModM16n8k32: "m16n8k32",
+	ModM16n8k32:         "m16n8k32",
+	ModM16n16k16:        "m16n16k16",
+	ModA:                "a",
+	ModB:                "b",
+	ModC:                "c",
+	ModD:                "d",
+	ModB1024:            "b1024",
+	ModGlobalAddress:    "global_address",
+	ModRank:             "rank",
+	ModBoxDim:           "box_dim",
+	ModGlobalDim:        "global_dim",
+	ModGlobalStride:     "global_stride",
+	ModElementStride:    "element_stride",
+	ModElemtype:         "elemtype",
+	ModInterleaveLayout: "interleave_layout",
+	ModSwizzleMode:      "swizzle_mode",
+	ModFillMode:         "fill_mode",
 
 	ModF4E: "f4e", ModB4E: "b4e", ModRC8: "rc8", ModECL: "ecl", ModECR: "ecr",
 	ModRC16: "rc16", ModL: "l",

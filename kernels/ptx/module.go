@@ -24,6 +24,8 @@ type Module struct {
 	Target  Target
 	// Vars are the .shared and .global variables of the whole module.
 	Vars []Var
+	// Functions are what kernels call.
+	Functions []Function
 	// Entries are the kernels.
 	Entries []Entry
 
@@ -51,7 +53,7 @@ const (
 // A Var is a variable in shared, global or constant memory.
 type Var struct {
 	Linkage Linkage
-	// Space is ModShared, ModGlobal or ModConst.
+	// Space is ModShared, ModGlobal, ModConst, or in a body ModLocal or ModParam.
 	Space Mod
 	// Align is the alignment in bytes; 0 is the natural alignment of Type.
 	Align int
@@ -145,6 +147,16 @@ type Entry struct {
 	Line int32
 }
 
+// A Function is a .func: what entries and other functions call. Its parameters are read
+// and its results written as parameters are.
+type Function struct {
+	Entry
+	Results []Param
+	// Declared is set where there is no body: another module, or a later function of this
+	// name, has it.
+	Declared bool
+}
+
 // A RegSet is the registers of one declaration: Prefix0, Prefix1, … or, if N is
 // 0, the single register called Prefix.
 type RegSet struct {
@@ -182,6 +194,8 @@ const (
 	StmtOpen
 	// StmtClose is the } that closes a block.
 	StmtClose
+	// StmtTargets lists the labels that a brx.idx chooses from, as operands of Instr.
+	StmtTargets
 )
 
 // Stmt is one statement of a body, which is a line of its text.

@@ -223,6 +223,25 @@ const (
 	// OpCpReduceAsyncBulkTensor reduces a box into a tensor.
 	OpCpReduceAsyncBulkTensor
 
+	// OpCall calls a function: results, function, arguments, and a prototype where the
+	// function is in a register.
+	OpCall
+	// OpBrx branches to the label with a number of a list.
+	OpBrx
+
+	// OpTensormapReplace changes a field of a tensor map in memory.
+	OpTensormapReplace
+	// OpTensormapCpFenceproxy copies a tensor map that was changed, and orders it before
+	// its use.
+	OpTensormapCpFenceproxy
+
+	// OpWmmaLoad loads a fragment of a matrix.
+	OpWmmaLoad
+	// OpWmmaStore stores a fragment of a matrix.
+	OpWmmaStore
+	// OpWmmaMMA is the product of fragments by a warp.
+	OpWmmaMMA
+
 	// OpLdmatrix loads 8×8 matrices into fragments.
 	OpLdmatrix
 	// OpStmatrix stores 8×8 matrices from fragments.
@@ -326,6 +345,9 @@ var opNames = [...]string{
 	OpMapa: "mapa", OpGetctarank: "getctarank", OpGriddepcontrol: "griddepcontrol", OpStAsync: "st.async",
 	OpRedAsync: "red.async", OpCreatepolicy: "createpolicy", OpApplypriority: "applypriority",
 	OpDiscard: "discard",
+	OpCall:    "call", OpBrx: "brx.idx",
+	OpTensormapReplace: "tensormap.replace", OpTensormapCpFenceproxy: "tensormap.cp_fenceproxy",
+	OpWmmaLoad: "wmma.load", OpWmmaStore: "wmma.store", OpWmmaMMA: "wmma.mma",
 }
 
 // String is the operation as written.

@@ -338,6 +338,9 @@ func (c *checker) base(m *match, o *Operand, space Mod) error {
 	if err := c.visible(o.Reg); err != nil {
 		return err
 	}
+	if m.op.Op == OpSt && space == ModParam {
+		return c.fail("[", "%s: a result is stored by its name", m.op)
+	}
 	t := c.e.RegType(o.Reg)
 	if !t.Float() && t != Pred &&
 		(t.Bits() == 64 || t.Bits() == 32 && isShort(space)) {
@@ -373,7 +376,7 @@ func (c *checker) named(m *match, o *Operand, space Mod, align int) error {
 	offset := int64(o.Bits)
 	if i, isParam := c.params[o.Sym]; isParam {
 		p := &c.e.Params[i]
-		if space != ModParam && space != ModParamEntry && m.op.Op != OpPrefetch {
+		if space != ModParam && space != ModParamEntry && m.op.Op != OpPrefetch || m.op.Op == OpSt {
 			return c.fail(
 				o.Sym, "%s: %s is a parameter; read it with ld.param", m.op, o.Sym,
 			)

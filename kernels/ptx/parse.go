@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,8 +23,8 @@ const (
 
 // Parse reads a PTX module. The file name is for errors, which are *Error. Names
 // must be declared before they are used, except for labels. Debugging directives
-// (.file, .loc, .section, .pragma) are skipped; functions, calls, textures and
-// surfaces are not read. What Parse takes still has to pass [Module.Check].
+// (.file, .loc, .section, .pragma) are skipped; textures and surfaces are not
+// read. What Parse takes still has to pass [Module.Check].
 func Parse(file string, src []byte) (*Module, error) {
 	p := &parser{
 		scanner: scanner{source.NewScanner(cmp.Or(file, "ptx"), string(src))},
@@ -72,6 +73,9 @@ type scope struct {
 	singles map[string]int32 // …
 	// labels maps the labels placed in it to their names in the entry.
 	labels map[string]string
+	// params maps its .param variables, which other blocks have, too, to their names in
+	// the entry.
+	params map[string]string
 }
 
 // module reads directives up to the end of the text.
@@ -118,7 +122,7 @@ func (p *parser) directive(start place, name string) (err error) {
 	case "visible", "extern", "weak", "entry", "global", "shared", "const":
 		return p.declaration(start, name)
 	case "func":
-		return p.Fail(start, "functions are not read: every entry must stand alone, inline what it calls")
+		return p.function(Local)
 	default:
 		p.backTo(start)
 		return p.expected("a directive such as .entry or .shared")
@@ -180,7 +184,7 @@ func (p *parser) declaration(start place, name string) error {
 	case "entry":
 		return p.entry(link)
 	case "func":
-		return p.directive(start, name)
+		return p.function(link)
 	case "shared", "global", "const":
 		v, err := p.variable(link, name, start)
 		p.m.Vars = append(p.m.Vars, v)
@@ -319,11 +323,7 @@ func (p *parser) entry(link Linkage) error {
 	if e.Name, err = p.newName("the name of the entry"); err != nil {
 		return err
 	}
-	p.e = &e
-	p.sets = map[string]int32{}
-	p.singles = map[string]int32{}
-	p.labels = map[string]int{}
-	p.scopes = []scope{{labels: map[string]string{}}}
+	p.begin(&e)
 	if err := p.params(); err != nil {
 		return err
 	}
@@ -570,8 +570,13 @@ func (p *parser) bodyDirective(s Stmt) error {
 	switch name := p.dotted(); name {
 	case "reg":
 		return p.regs(s)
-	case "shared", "local", "global", "const":
+	case "branchtargets":
+		return p.branchTargets(s)
+	case "shared", "local", "global", "const", "param":
 		v, err := p.variable(Local, name, start)
+		if name == "param" {
+			v.Name = p.argument(v.Name)
+		}
 		s.Kind = StmtVar
 		s.Index = int32(len(p.e.Vars))
 		p.e.Vars = append(p.e.Vars, v)
@@ -583,6 +588,31 @@ func (p *parser) bodyDirective(s Stmt) error {
 	}
 	p.backTo(start)
 	return p.expected("a declaration such as .reg or .shared")
+}
+
+// argument gives a .param variable of a block a name that no other has.
+func (p *parser) argument(name string) string {
+	top := &p.scopes[len(p.scopes)-1]
+	if top.params == nil {
+		top.params = map[string]string{}
+	}
+	full := name
+	taken := func(v Var) bool { return v.Name == full }
+	if slices.ContainsFunc(p.e.Vars, taken) {
+		full = name + "_" + strconv.Itoa(len(p.e.Vars))
+	}
+	top.params[name] = full
+	return full
+}
+
+// renamed is the name of a variable of an open block in the entry.
+func (p *parser) renamed(name string) string {
+	for i := range slices.Backward(p.scopes) {
+		if full, known := p.scopes[i].params[name]; known {
+			return full
+		}
+	}
+	return name
 }
 
 // regs reads the register sets of one .reg.
@@ -689,7 +719,11 @@ func (p *parser) instruction(s Stmt) error {
 	}
 	s.Instr.Opcode = opcode
 	if !p.take(';') {
-		if err := p.operands(&s.Instr); err != nil {
+		read := p.operands
+		if opcode.Op == OpCall {
+			read = p.callOperands
+		}
+		if err := read(&s.Instr); err != nil {
 			return err
 		}
 		if err := p.want(';'); err != nil {
@@ -822,7 +856,7 @@ func (p *parser) named() (Operand, error) {
 	}
 	if name[0] != '%' {
 		offset, err := p.offset()
-		return Operand{Kind: KindSym, Sym: name, Bits: offset}, err
+		return Operand{Kind: KindSym, Sym: p.renamed(name), Bits: offset}, err
 	}
 	if p.At+1 < len(p.Src) && p.Src[p.At] == '.' {
 		name = p.Src[start.At : p.At+2]

@@ -85,6 +85,10 @@ func (p *printer) module(m *Module) {
 		}
 		p.variable(&m.Vars[i])
 	}
+	for i := range m.Functions {
+		p.end("")
+		p.functionText(&m.Functions[i])
+	}
 	for i := range m.Entries {
 		p.end("")
 		p.entryText(&m.Entries[i])
@@ -161,6 +165,11 @@ func (p *printer) entryText(e *Entry) {
 	}
 	p.end(")")
 	p.directives(e)
+	p.bodyText(e)
+}
+
+// bodyText prints the statements of an entry or a function.
+func (p *printer) bodyText(e *Entry) {
 	p.end("{")
 	for i := range e.Body {
 		if p.number {
@@ -248,6 +257,15 @@ func (p *printer) stmt(s *Stmt) {
 		p.end("\t{")
 	case StmtClose:
 		p.end("\t}")
+	case StmtTargets:
+		p.str("\t.branchtargets ")
+		for i := range s.Instr.Operands {
+			if i > 0 {
+				p.str(", ")
+			}
+			p.operand(&s.Instr.Operands[i])
+		}
+		p.end(";")
 	}
 }
 
@@ -279,6 +297,10 @@ func (p *printer) instr(in *Instr) {
 	for _, m := range in.Opcode.Mods() {
 		p.buf = append(p.buf, '.')
 		p.str(m.String())
+	}
+	if in.Opcode.Op == OpCall {
+		p.callText(in)
+		return
 	}
 	for i := range in.Operands {
 		if i == 0 {
@@ -391,4 +413,54 @@ func (p *printer) hex(v uint64, digits int) {
 	for i := digits - 1; i >= 0; i-- {
 		p.buf = append(p.buf, hexDigits[v>>(4*i)&15])
 	}
+}
+
+// callText prints the operands of a call.
+func (p *printer) callText(in *Instr) {
+	all := in.Operands
+	if len(all) < 3 {
+		return
+	}
+	if len(all[0].List) > 0 {
+		p.str(" ")
+		p.list('(', all[0].List, ')')
+		p.str(",")
+	}
+	p.str(" ")
+	p.operand(&all[1])
+	if len(all[2].List) > 0 {
+		p.str(", ")
+		p.list('(', all[2].List, ')')
+	}
+	for i := range all[3:] {
+		p.str(", ")
+		p.operand(&all[3+i])
+	}
+}
+
+// functionText prints a function.
+func (p *printer) functionText(f *Function) {
+	p.at(&f.Line)
+	p.entry = &f.Entry
+	p.str(linkageText[f.Linkage])
+	p.str(".func ")
+	if len(f.Results) > 0 {
+		p.end("(")
+		for i := range f.Results {
+			p.param(&f.Results[i], i == len(f.Results)-1)
+		}
+		p.str(") ")
+	}
+	p.str(f.Name)
+	p.end("(")
+	for i := range f.Params {
+		p.param(&f.Params[i], i == len(f.Params)-1)
+	}
+	if f.Declared {
+		p.end(");")
+		return
+	}
+	p.end(")")
+	p.directives(&f.Entry)
+	p.bodyText(&f.Entry)
 }

@@ -16,6 +16,7 @@ var modSets = map[string]string{
 	"WINDOW":    "const,global,local,shared,shared::cta,shared::cluster",
 	"ATSPACE":   "global,shared,shared::cta,shared::cluster",
 	"SHARED":    "shared,shared::cta",
+	"WSPACE":    "global,shared,shared::cta",
 	"ANYSH":     "shared,shared::cta,shared::cluster",
 
 	"COP":    "ca,cg,cs,lu,cv",

@@ -33,6 +33,7 @@ var moveRows = []row{
 	{"9.7.9.9", "8.8", "100", "ld.global.nc{.EVICT}.EVICT2{.HINT}{.PREF}.V.T >{T~_*V}, [T*V], b64?.L2::cache_hint", "V=v4 T=b64,u64,s64,f64"},
 
 	{"9.7.9.11", "1.0", "0", "st{.weak}{.STSPACE}{.STCOP}{.HINT}{.ARITY}.MEM [MEM*ARITY], {MEM~*ARITY}, b64?.L2::cache_hint", ""},
+	{"9.7.9.11", "2.0", "20", "st.param{.VEC}.MEM [MEM*VEC], {MEM~*VEC}", ""},
 	{"9.7.9.11", "7.4", "70", "st{.weak}{.STSPACE}.EVICT{.HINT}{.ARITY}.MEM [MEM*ARITY], {MEM~*ARITY}, b64?.L2::cache_hint", ""},
 	{"9.7.9.11", "8.8", "100", "st{.weak}{.STSPACE}{.EVICT}.EVICT2{.HINT}.V.T [T*V], {T~*V}, b64?.L2::cache_hint", "V=v8 T=b32,u32,s32,f32"},
 	{"9.7.9.11", "8.8", "100", "st{.weak}{.STSPACE}{.EVICT}.EVICT2{.HINT}.V.T [T*V], {T~*V}, b64?.L2::cache_hint", "V=v4 T=b64,u64,s64,f64"},

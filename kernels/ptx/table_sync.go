@@ -2,12 +2,15 @@ package ptx
 
 var controlRows = []row{
 	{"9.7.12.3", "1.0", "0", "bra{.uni} label", ""},
+	{"9.7.12.4", "6.0", "30", "brx.idx{.uni} u32!, label", ""},
 	{"9.7.12.6", "1.0", "0", "ret{.uni}", ""},
 	{"9.7.12.7", "1.0", "0", "exit", ""},
 	{"9.7.19.1", "1.0", "0", "brkpt", ""},
 	{"9.7.19.2", "6.3", "70", "nanosleep.u32 u32", ""},
 	{"9.7.19.4", "1.0", "0", "trap", ""},
 	{"9.7.19.5", "8.0", "90a", "setmaxnreg.D.sync.aligned.u32 #24..256/8", "D=inc,dec"},
+	{"9.7.19.5", "8.6", "100a", "setmaxnreg.D.sync.aligned.u32 #24..256/8", "D=inc,dec"},
+	{"9.7.19.5", "8.7", "120a", "setmaxnreg.D.sync.aligned.u32 #24..256/8", "D=inc,dec"},
 }
 
 var syncRows = []row{

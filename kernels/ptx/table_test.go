@@ -21,7 +21,8 @@ func TestRowsNameTheirSection(t *testing.T) {
 		}
 	}
 	for o := NoOp + 1; o < numOps; o++ {
-		if len(forms()[o]) == 0 {
+		// The operands of a call are those of the function.
+		if len(forms()[o]) == 0 && o != OpCall {
 			t.Errorf("%s has no row", o)
 		}
 	}

@@ -392,7 +392,7 @@ func (e bounding) elementwise(
 	i *hlo.Instr, x []span,
 ) (span, error) {
 	if i.Op == hlo.OpBitcastConvert {
-		return e.whole(i, x)
+		return e.bits(i, x)
 	}
 	v, err := e.run.elementwise(i, values(x))
 	if err != nil {
@@ -413,6 +413,46 @@ func (e bounding) elementwise(
 		r.widen(i.Shape, e.wide(i), e.errorOf(i, units))
 	}
 	return r, nil
+}
+
+// bits is the range of the bits of floats as integers of their width: those of numbers
+// of one sign are in order. Where the sign is uncertain, and of a NaN that was computed,
+// they can be any.
+func (e bounding) bits(
+	i *hlo.Instr, x []span,
+) (span, error) {
+	from := x[0]
+	d := i.Shape.DType
+	if from.floats == nil || !d.IsInteger() || d == hlo.U64 ||
+		i.Operands[0].Op == hlo.OpParameter {
+		return e.whole(i, x)
+	}
+	// Without an error the bits are the reference's.
+	s := span{}
+	var err error
+	if s.value, err = e.plain(i, x); err != nil {
+		return s, err
+	}
+	// Types of another width have more or fewer elements.
+	if s.value.ints == nil || len(s.value.ints) != len(from.floats) {
+		return e.whole(i, x)
+	}
+	least, most, err := e.atEnds(i, x, x)
+	if err != nil {
+		return s, err
+	}
+	s.lo, s.hi = s.value.clone(), s.value.clone()
+	s.include(least)
+	s.include(most)
+	// Zeros of both signs are equal as numbers, and not as bits.
+	first, last := d.IntRange()
+	for n, v := range from.floats {
+		lo, hi := from.ends(int64(n))
+		if v != v || !(lo <= hi) || !from.isCertain() && lo <= 0 && hi >= 0 {
+			s.lo.ints[n], s.hi.ints[n] = first, last
+		}
+	}
+	return s, nil
 }
 
 // errorOf is the error of an elementwise instruction before its result, of magnitude m,

@@ -1,6 +1,7 @@
 package hlo
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -68,7 +69,7 @@ func checkAbs(i *Instr) error {
 // and any element type.
 func checkConvert(i *Instr) error {
 	if i.Op == OpConvert && i.Operands[0].Shape.DType.IsComplex() && !i.Shape.DType.IsComplex() {
-		return fmt.Errorf("convert of complex numbers gives complex numbers, not %s; `real` gives their real parts", i.Shape.DType)
+		return unreadError{fmt.Errorf("convert of complex numbers to %s is not read; `real` gives their real parts", i.Shape.DType)}
 	}
 	return expectShape(
 		i, i.Shape.DType, i.Operands[0].Shape.Dims,
@@ -214,6 +215,9 @@ func checkBitcastConvert(i *Instr) error {
 		narrow, wide = wide, narrow
 	}
 	split := int64(wide.DType.Bits() / max(1, narrow.DType.Bits()))
+	if narrow.DType == Pred && ofTruthValues(wide, narrow) {
+		return unreadError{errors.New("bitcast-convert between pred and other types is not read")}
+	}
 	if narrow.DType == Pred ||
 		!slices.Equal(narrow.Dims, append(slices.Clone(wide.Dims), split)) {
 		return fmt.Errorf(
@@ -222,6 +226,14 @@ func checkBitcastConvert(i *Instr) error {
 		)
 	}
 	return nil
+}
+
+// ofTruthValues reports whether the truth values are the bits of an array, as in
+// StableHLO, or its bytes, as in XLA.
+func ofTruthValues(array, truth Shape) bool {
+	n := array.Elements()
+	return truth.Elements() == n*int64(array.DType.Bits()) ||
+		truth.Elements() == n*array.DType.Size()
 }
 
 // checkMap: all operands have one shape; to_apply takes one scalar of each and
@@ -351,6 +363,9 @@ func checkBitcast(i *Instr) error {
 	from := i.Operands[0].Shape
 	if from.DType.IsArray() &&
 		from.Bytes() != i.Shape.Bytes() {
+		if from.Layout.Tiles != nil || i.Shape.Layout.Tiles != nil {
+			return unreadError{errors.New("a bitcast between arrays of other sizes, which only their padding makes equal, is not read")}
+		}
 		return fmt.Errorf(
 			"%s has %d bytes, %s has %d",
 			from, from.Bytes(), i.Shape,

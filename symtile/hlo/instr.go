@@ -129,15 +129,24 @@ func (p *parser) opcode(i *Instr) (wrapped *Instr, err error) {
 			return wrapped, nil
 		}
 	}
-	return nil, p.unknownOpcode(at, name)
+	if near := Opcode(name).nearest(); near != "" {
+		return nil, p.Fail(at, "%q is not an HLO operation (did you mean %q?)", name, near)
+	}
+	i.Op = Opcode(name)
+	i.forget(fmt.Sprintf("%q is not an HLO operation that is known here", name))
+	return nil, nil
 }
 
-// unknownOpcode is the error of a name that is no operation.
-func (p *parser) unknownOpcode(at position, name []byte) error {
-	if near := Opcode(name).nearest(); near != "" {
-		return p.Fail(at, "%q is not an HLO operation (did you mean %q?)", name, near)
-	}
-	return p.Fail(at, "%q is not an HLO operation", name)
+// forget makes a custom-call of i, of which nothing but its shape is known, for this
+// reason, so that the rest of the module can be used.
+func (i *Instr) forget(why string) {
+	i.Attrs.Other = append(
+		slices.Clone(i.Attrs.Other),
+		Attr{"custom_call_target", strconv.Quote(string(i.Op))},
+		Attr{unreadReason, strconv.Quote(why)},
+	)
+	i.Attrs = Attrs{Other: i.Attrs.Other}
+	i.Op, i.Literal = OpCustomCall, nil
 }
 
 // operands reads (…) after the operation: a number for a parameter, a literal
@@ -167,6 +176,9 @@ func (p *parser) operands(i *Instr, s *scope) error {
 		list = append(list, o)
 	}
 	i.Operands = p.operandList(list)
+	if i.Op == OpConvolution && len(list) > 2 {
+		i.forget("a convolution of operands that are stored sparsely is not read")
+	}
 	if want := i.wrongArity(); want != "" {
 		return p.failAt(
 			i, "%s takes %s, %d given", i.Op, want, len(i.Operands),

@@ -157,7 +157,7 @@ var closing = map[byte]byte{
 }
 
 // raw reads text up to a delimiter at depth 0 (a comma, a semicolon, a closing
-// bracket or the end of the line), brackets balanced and strings respected;
+// bracket, the end of the line or the beginning of an instruction on it), brackets balanced and strings respected;
 // comments are left out.
 func (s *scanner) raw() (string, error) {
 	s.skipBlanks()
@@ -227,6 +227,8 @@ func (r *rawText) step(s *scanner) (ended bool, err error) {
 	case len(r.stack) == 0 &&
 		(c == ',' || c == ';' || c == '\n'):
 		return true, nil
+	case len(r.stack) == 0 && c == ' ' && s.instrNext():
+		return true, nil
 	}
 	if c == '\n' {
 		s.Newline()
@@ -234,6 +236,23 @@ func (r *rawText) step(s *scanner) (ended bool, err error) {
 		s.At++
 	}
 	return false, nil
+}
+
+// instrNext reports whether the blank that comes next separates an instruction of the
+// same line: "ROOT", or "name = ".
+func (s *scanner) instrNext() bool {
+	end := min(len(s.Src), s.At+MaxName)
+	rest := bytes.TrimLeft(s.Src[s.At:end], " ")
+	if bytes.HasPrefix(rest, []byte("ROOT ")) {
+		return true
+	}
+	n := 0
+	for n < len(rest) &&
+		(isNameByte(rest[n]) || rest[n] == '%') {
+		n++
+	}
+	return n > 0 &&
+		bytes.HasPrefix(rest[n:], []byte(" = "))
 }
 
 // close takes the innermost bracket, which c has to close.

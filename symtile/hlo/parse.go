@@ -37,6 +37,8 @@ type parser struct {
 	// allocations.
 	instrSlab   []Instr
 	operandSlab []*Instr
+	// slab is the size of the last instrSlab.
+	slab int
 }
 
 // newParser returns a parser of src; file stands in errors.
@@ -50,14 +52,16 @@ func newParser(file string, src []byte) *parser {
 	return p
 }
 
-// slabSize is the number of instructions allocated at once, which is cheaper than
-// one by one.
-const slabSize = 64
+// slabSize is the most instructions allocated at once, which is cheaper than one by one.
+// The first are few: 64 are more than the allocator keeps for small objects, and most
+// fusions have fewer.
+const slabSize, firstSlab = 64, 8
 
 // newInstr returns an empty instruction at the current place.
 func (p *parser) newInstr(pos Pos) *Instr {
 	if len(p.instrSlab) == 0 {
-		p.instrSlab = make([]Instr, slabSize)
+		p.slab = min(max(2*p.slab, firstSlab), slabSize)
+		p.instrSlab = make([]Instr, p.slab)
 	}
 	i := &p.instrSlab[0]
 	p.instrSlab = p.instrSlab[1:]

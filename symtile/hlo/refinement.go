@@ -126,7 +126,7 @@ func (p *parser) refine(given Extents) error {
 			return p.failAt(i, "%v", err)
 		}
 		if args[k].shape.DType == Token && i.Shape.DType != Token {
-			args[k].why = fmt.Sprintf("an extent of %s is not known: give it with -shape %s=%s", i.Name, i.Name, example(i.Shape))
+			args[k].why = fmt.Sprintf("an extent of %s is not known: give it with -shape %s", i.Name, i.howGiven())
 		}
 	}
 	entry, err := r.computation(p.module.Entry, args)
@@ -136,6 +136,14 @@ func (p *parser) refine(given Extents) error {
 	p.module.Entry = entry.comp
 	p.module.Computations = r.made
 	return nil
+}
+
+// howGiven is how the extents of a parameter are given; those of a tuple all at once.
+func (i *Instr) howGiven() string {
+	if i.Shape.DType == Tuple {
+		return "?=8"
+	}
+	return i.Name + "=" + example(i.Shape)
 }
 
 // example is how the extents of a shape are given: 8x128, where 8 stands for any.
@@ -157,14 +165,12 @@ func (e Extents) of(i *Instr) (Shape, error) {
 		return i.Shape, nil
 	}
 	s := i.Shape
-	s.Dims = slices.Clone(s.Dims)
 	dims, named := e[i.Name]
 	if every := e["?"]; !named && len(every) == 1 {
-		dims = slices.Clone(s.Dims)
-		for k := range dims {
-			if dims[k] == openExtent {
-				dims[k] = every[0]
-			}
+		s = s.filled(every[0])
+		dims = s.Dims
+		if s.DType == Tuple {
+			return s, s.checkSizes()
 		}
 	}
 	if dims == nil || s.DType == Tuple {
@@ -420,6 +426,10 @@ func (s *refinement) tuple(n *Instr) error {
 // element is an element of a tuple, with its declared layout.
 func (s *refinement) element(n *Instr) error {
 	of := n.Operands[0].Shape.Tuple
+	if s.inherited != "" && n.Operands[0].Shape.DType == Token {
+		s.giveUp(n, s.inherited)
+		return nil
+	}
 	if n.Attrs.Index >= len(of) {
 		return fmt.Errorf("there is no element %d of %s", n.Attrs.Index, n.Operands[0].Shape)
 	}
@@ -524,13 +534,12 @@ func invariant(body *Computation, parts [][]int64) [][]int64 {
 }
 
 // giveUp makes n a custom-call without a meaning. What has a shape keeps it, the sum of
-// an array of open extent for instance; an array of open extent becomes a token.
+// an array of open extent for instance; an array of open extent becomes a token, also
+// where it is one of several results.
 func (s *refinement) giveUp(n *Instr, why string) {
 	delete(s.free, n)
 	s.why[n] = why
-	if n.Shape.open() {
-		n.Shape = Shape{DType: Token}
-	}
+	n.Shape = n.Shape.closed()
 	if n.Unknown() != "" {
 		return
 	}

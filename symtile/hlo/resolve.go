@@ -1,6 +1,7 @@
 package hlo
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -142,16 +143,46 @@ func (p *parser) refuseRecursion() error {
 	return nil
 }
 
-// validate applies the shape rule of each instruction.
+// validate applies the shape rule of each instruction. What XLA takes and is not read
+// here is forgotten.
 func (p *parser) validate() error {
 	for _, c := range p.module.Computations {
 		for _, i := range c.Instrs {
-			if err := i.check(); err != nil {
+			err := i.check()
+			unread := unreadError{}
+			switch {
+			case err == nil:
+			case errors.As(err, &unread):
+				i.forget(unread.Error())
+			case i.mixed():
+				i.forget("operands of floating-point types that differ are not read")
+			default:
 				return p.failAt(i, "%v", err)
 			}
 		}
 	}
 	return nil
+}
+
+// An unreadError is why an instruction that XLA takes is not read here.
+type unreadError struct{ error }
+
+// mixed reports whether the shape rule of i is broken by floating-point types only, which
+// XLA lets differ where its verifier allows mixed precision.
+func (i *Instr) mixed() bool {
+	if !i.Shape.DType.IsFloat() {
+		return false
+	}
+	trial := *i
+	trial.Operands = make([]*Instr, len(i.Operands))
+	for k, o := range i.Operands {
+		same := *o
+		if same.Shape.DType.IsFloat() {
+			same.Shape.DType = i.Shape.DType
+		}
+		trial.Operands[k] = &same
+	}
+	return trial.check() == nil
 }
 
 // check applies the shape rule of the instruction's operation.

@@ -66,12 +66,52 @@ func (s Shape) open() bool {
 		slices.ContainsFunc(s.Tuple, Shape.open)
 }
 
+// closed is s with a token for each array, of s or of its elements, that has an open extent.
+func (s Shape) closed() Shape {
+	if s.DType == Tuple {
+		elements := slices.Clone(s.Tuple)
+		for k, e := range elements {
+			elements[k] = e.closed()
+		}
+		return Shape{DType: Tuple, Tuple: elements}
+	}
+	if s.open() {
+		return Shape{DType: Token}
+	}
+	return s
+}
+
+// filled is s with n for each open extent.
+func (s Shape) filled(n int64) Shape {
+	s.Dims = slices.Clone(s.Dims)
+	for k, d := range s.Dims {
+		if d == openExtent {
+			s.Dims[k] = n
+		}
+	}
+	s.Tuple = slices.Clone(s.Tuple)
+	for k, e := range s.Tuple {
+		s.Tuple[k] = e.filled(n)
+	}
+	return s
+}
+
 // setBounded makes the extent of dimension d a bound.
 func (s *Shape) setBounded(d int) {
 	for len(s.Bounded) <= d {
 		s.Bounded = append(s.Bounded, false)
 	}
 	s.Bounded[d] = true
+}
+
+// checkSizes is checkSize for each array of a tuple.
+func (s Shape) checkSizes() error {
+	for _, a := range s.Arrays() {
+		if err := a.checkSize(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkSize reports extents whose product, or whose bytes, overflow int64.

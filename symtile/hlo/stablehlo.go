@@ -78,6 +78,8 @@ type mlir struct {
 	// one of locations, which can stand at the end of the file.
 	located   []located
 	locations origin.Locations
+	// quantized is set once a quantized type has been read.
+	quantized bool
 	// freeOps are operations that were read and whose memory is used again.
 	freeOps []*mlirOp
 }
@@ -145,8 +147,25 @@ func (m *mlir) topItem() error {
 	case m.Has("sdy.mesh"), m.Has(`"sdy.mesh"`): // devices; what lies on which is not looked at
 		m.skipLineBalanced()
 		return nil
+	case m.declares():
+		m.skipLineBalanced()
+		return nil
 	}
 	return m.failNext("expected a module or a func.func, found %s", m.found())
+}
+
+// declares reports whether an operation of a dialect that is not read comes next, which
+// beside functions declares something, util.global for instance. What uses it says its
+// name.
+func (m *mlir) declares() bool {
+	saved := m.At
+	defer func() { m.At = saved }()
+	m.accept(`"`)
+	full, err := m.bareWord("an operation")
+	dialect, _, dotted := strings.Cut(full, ".")
+	return err == nil && dotted && dialect != "builtin" &&
+		dialects[dialect] == nil &&
+		suggest(dialect, commonDialects) == ""
 }
 
 // skipLineBalanced moves to the end of the line, or further when brackets

@@ -31,6 +31,10 @@ func (m *mlir) dense() (l *Literal, splat bool, err error) {
 		return nil, false, err
 	}
 	l = &Literal{Shape: shape}
+	if shape.DType == Opaque {
+		l.Elided = true
+		return l, false, nil
+	}
 	err = m.within(span{body, end}, func() error {
 		splat, err = m.denseBody(l, end)
 		return err

@@ -80,7 +80,7 @@ var lowerings = merge(plainLowerings("stablehlo", "mhlo"), map[string]lowering{
 	"all_gather":           {-1, 0, lowerCollective},
 	"all_to_all":           {-1, 0, lowerCollective},
 	"collective_permute":   {1, 0, lowerCollective},
-	"collective_broadcast": {1, 0, lowerCollective},
+	"collective_broadcast": {-1, 0, lowerCollective},
 	"all_reduce":           {-1, 1, lowerCollective},
 	"reduce_scatter":       {1, 1, lowerCollective},
 	"create_token":         {0, 0, lowerAs(OpAfterAll)},
@@ -172,29 +172,31 @@ var dialects = map[string]map[string]lowering{
 // lowering finds what an operation is in HLO. Of an operation that is not read for a
 // reason nothing but its shape is known.
 func (m *mlir) lowering(o *mlirOp) (l lowering, known bool) {
-	l, known = dialects[o.dialect][o.name]
-	if (!known || o.isQuantized()) && refusalOf(o) != "" {
+	if m.unread(o) != "" {
 		return lowering{-1, -1, lowerUnread}, true
 	}
+	l, known = dialects[o.dialect][o.name]
 	return l, known
 }
 
-// lowerUnread makes a custom-call of an operation that is not read, so that the rest of
-// the module can be used. Its results have the shapes that the text declares, and the
-// reason is what Instr.Unknown says of it. An operation with a region is an error: the
-// region may use any value of the computation around it.
+// lowerUnread makes a custom-call of an operation that is not read.
 func lowerUnread(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	return m.opaque(b, o, m.unread(o)), nil
+}
+
+// opaque is a custom-call in the place of an operation, so that the rest of the module
+// can be used. Its results have the shapes that the text declares, its operands are the
+// values that the operation and its regions use, and the reason is what Instr.Unknown
+// says of it.
+func (m *mlir) opaque(b *block, o *mlirOp, why string) *Instr {
 	full := o.dialect + "." + o.name
-	why := full + " is not read: " + refusalOf(o)
-	if len(o.regions) > 0 {
-		return nil, m.Fail(o.at, "%s", why)
-	}
-	i := m.result(b, o, OpCustomCall, o.operands...)
+	used := append(o.operands, o.captured...)
+	i := m.result(b, o, OpCustomCall, used...)
 	i.Attrs.Other = []Attr{
 		{"custom_call_target", strconv.Quote(full)},
-		{unreadReason, strconv.Quote(why)},
+		{unreadReason, strconv.Quote(full + " is not read: " + why)},
 	}
-	return i, nil
+	return i
 }
 
 // checkName refuses operations that are not read, before their form is.
@@ -209,17 +211,27 @@ func (m *mlir) checkName(o *mlirOp) error {
 		return m.Fail(
 			o.at, "%s: operations of the stablehlo, mhlo and chlo dialects are read%s",
 			full,
-			suggest(o.dialect, []string{"stablehlo", "mhlo", "chlo", "func"}),
+			suggest(o.dialect, commonDialects),
 		)
 	}
+	return m.Fail(
+		o.at, "%s is not an operation that is read%s",
+		full,
+		suggest(full, operationNames(o.dialect)),
+	)
+}
+
+// commonDialects are what a misspelt dialect may have been meant as.
+var commonDialects = []string{"stablehlo", "mhlo", "chlo", "func"}
+
+// operationNames are the operations of a dialect that are read, for errors.
+func operationNames(dialect string) []string {
 	var names []string
-	for name := range dialects[o.dialect] {
-		names = append(names, o.dialect+"."+name)
+	for name := range dialects[dialect] {
+		names = append(names, dialect+"."+name)
 	}
 	slices.Sort(names)
-	return m.Fail(
-		o.at, "%s is not an operation that is read%s", full, suggest(full, names),
-	)
+	return names
 }
 
 // suggest is " (did you mean …?)", or "" when no name is near.
@@ -250,24 +262,34 @@ var refusals = map[string]string{
 const (
 	quantized  = "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)"
 	hostMoves  = "transfers to and from the host are not supported"
+	lowerChlo  = "lower the module first (stablehlo-opt --chlo-legalize-to-stablehlo)"
 	deprecated = "it is deprecated; lower it first (stablehlo-opt --stablehlo-legalize-deprecated-ops)"
 )
 
-// refusalOf reports why an operation of StableHLO has no counterpart here; "" where
-// none is known.
-func refusalOf(o *mlirOp) string {
-	switch o.dialect {
-	case "stablehlo", "mhlo":
-		if o.isQuantized() {
-			return quantized
-		}
+// unread reports why an operation has no counterpart here; "" where it is read, or its
+// name is near to that of one that is, and an error.
+func (m *mlir) unread(o *mlirOp) string {
+	_, known := dialects[o.dialect][o.name]
+	switch {
+	case o.name == "return" && dialects[o.dialect] != nil,
+		dialects[o.dialect] == nil && suggest(o.dialect, commonDialects) != "":
+		return ""
+	case dialects[o.dialect] == nil:
+		return "operations of the stablehlo, mhlo and chlo dialects are read"
+	case o.isQuantized() && m.quantized:
+		return quantized
+	case o.isQuantized():
+		return "elements of the types of other dialects are not supported"
+	case known:
+		return ""
+	case o.dialect == "chlo" && chloDecomposed[o.name]:
+		return "HLO has no such operation; " + lowerChlo
+	case refusals[o.name] != "" && (o.dialect == "stablehlo" || o.dialect == "mhlo"):
 		return refusals[o.name]
-	case "chlo":
-		if chloDecomposed[o.name] {
-			return "HLO has no such operation; lower the module first (stablehlo-opt --chlo-legalize-to-stablehlo)"
-		}
+	case suggest(o.dialect+"."+o.name, operationNames(o.dialect)) != "":
+		return ""
 	}
-	return ""
+	return "it is not an operation that is known here"
 }
 
 // passesOn are the operations that compute nothing of the elements that they are given.

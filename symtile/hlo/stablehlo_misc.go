@@ -376,6 +376,11 @@ func (m *mlir) trailing(
 	return dims, nil
 }
 
+// notOf is an operation of chlo that is not taken apart for the type of its operand.
+func (m *mlir) notOf(b *block, o *mlirOp, x *Instr) *Instr {
+	return m.opaque(b, o, fmt.Sprintf("its operand is %s; %s", x.Shape, lowerChlo))
+}
+
 // lowerSquare is x·x.
 func lowerSquare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return m.result(
@@ -391,7 +396,7 @@ func lowerAtan(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		Floats: []float64{1},
 	}
 	if !x.Shape.DType.IsFloat() {
-		return nil, m.Fail(o.at, "atan of %s", x.Shape)
+		return m.notOf(b, o, x), nil
 	}
 	return m.result(
 		b, o, OpAtan2, x,
@@ -403,9 +408,7 @@ func lowerAtan(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerIsInf(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	x, sign := o.operands[0], 1
 	if !x.Shape.DType.IsFloat() {
-		return nil, m.Fail(
-			o.at, "%s of %s", o.name, x.Shape,
-		)
+		return m.notOf(b, o, x), nil
 	}
 	switch o.name {
 	case "is_inf":
@@ -503,7 +506,7 @@ func lowerErfc(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	case BF16, F16:
 		return m.result(b, o, OpConvert, e.erfc(e.op(OpConvert, x))), nil
 	}
-	return nil, m.Fail(o.at, "erfc of %s is not read", x.Shape)
+	return m.notOf(b, o, x), nil
 }
 
 // erfc appends the expansion for f32.
@@ -555,7 +558,7 @@ func lowerFunction(
 		x := o.operands[0]
 		d := x.Shape.DType
 		if !d.IsFloat() {
-			return nil, m.Fail(o.at, "%s of %s", o.name, x.Shape)
+			return m.notOf(b, o, x), nil
 		}
 		e := m.expansion(b, o, d)
 		if d == F32 || d == F64 {

@@ -31,6 +31,8 @@ type mlirOp struct {
 	regions []*block
 	// types are the types of the results.
 	types []Shape
+	// captured are values that the regions of an operation use that is not read.
+	captured []*Instr
 	// literal is the value of a constant; of a splat it holds one element.
 	literal *Literal
 	splat   bool
@@ -142,6 +144,11 @@ func (m *mlir) resultNames(o *mlirOp) error {
 // thousand.
 const maxResults = 1 << 16
 
+// isValueByte reports whether the name of a value may have c.
+func isValueByte(c byte) bool {
+	return isNameByte(c) || c == '$' || c == '#'
+}
+
 // ssa reads %name or %name#2, without the %.
 func (m *mlir) ssa() (string, error) {
 	if err := m.expect("%"); err != nil {
@@ -149,9 +156,7 @@ func (m *mlir) ssa() (string, error) {
 	}
 	start := m.At
 	for m.At < len(m.Src) &&
-		(isNameByte(m.Src[m.At]) ||
-			m.Src[m.At] == '$' ||
-			m.Src[m.At] == '#') &&
+		isValueByte(m.Src[m.At]) &&
 		!m.Has("->") {
 		m.At++
 	}
@@ -240,20 +245,62 @@ func (m *mlir) regionList(b *block, o *mlirOp) error {
 				return err
 			}
 		}
-		r, err := m.region(b, o.name, nil)
-		if err != nil {
+		if err := m.regionOf(b, o); err != nil {
 			return err
 		}
-		o.regions = append(o.regions, r)
 	}
 	return nil
+}
+
+// regionOf reads { … } of o; of an operation that is not read only the values that it
+// uses.
+func (m *mlir) regionOf(b *block, o *mlirOp) error {
+	if m.unread(o) != "" {
+		return m.skipRegion(b, o)
+	}
+	r, err := m.region(b, o.name, nil)
+	if err != nil {
+		return err
+	}
+	o.regions = append(o.regions, r)
+	return nil
+}
+
+// skipRegion passes over a region, whatever it holds, or over attributes. The values
+// from outside that it uses are noted, so that nothing that it needs is dropped.
+func (m *mlir) skipRegion(b *block, o *mlirOp) error {
+	s, err := m.group()
+	if err != nil {
+		return err
+	}
+	seen := map[*Instr]bool{}
+	for rest := m.text(s); ; {
+		_, after, ok := strings.Cut(rest, "%")
+		if !ok {
+			return nil
+		}
+		n := 0
+		for n < len(after) && isValueByte(after[n]) {
+			n++
+		}
+		name, _, _ := strings.Cut(after[:n], "->")
+		i := b.value(name)
+		if i != nil && !seen[i] {
+			seen[i] = true
+			o.captured = append(o.captured, i)
+		}
+		rest = after[n:]
+	}
 }
 
 // operandOf reads one operand and appends it to those of o.
 func (m *mlir) operandOf(b *block, o *mlirOp) error {
 	i, err := m.use(b)
+	if err != nil {
+		return err
+	}
 	o.operands = append(o.operands, i)
-	return err
+	return nil
 }
 
 // prettyForm reads the forms operations print themselves in. They are made of
@@ -263,6 +310,8 @@ func (m *mlir) prettyForm(b *block, o *mlirOp) error {
 	switch {
 	case o.name == "return":
 		return m.returnForm(b, o)
+	case m.unread(o) != "":
+		return m.foreignForm(b, o)
 	case o.name == "constant":
 		return m.constantForm(o)
 	case o.dialect != "func" && o.name == "reduce":
@@ -272,6 +321,28 @@ func (m *mlir) prettyForm(b *block, o *mlirOp) error {
 	case o.dialect == "sdy" && strings.HasSuffix(o.name, "_computation"):
 		return m.manualForm(b, o)
 	}
+	return m.pieces(b, o)
+}
+
+// foreignForm reads the form of an operation that is not read, where it is of the same
+// pieces; a region may follow its types.
+func (m *mlir) foreignForm(b *block, o *mlirOp) error {
+	err := m.pieces(b, o)
+	for err == nil && m.peek() == '{' {
+		err = m.skipRegion(b, o)
+	}
+	if err != nil {
+		return m.Fail(
+			o.at, "%s.%s is not read (%s), nor is the form that it has here",
+			o.dialect, o.name,
+			m.unread(o),
+		)
+	}
+	return nil
+}
+
+// pieces reads the pieces of a pretty form and the types at its end.
+func (m *mlir) pieces(b *block, o *mlirOp) error {
 	open := 0
 	for {
 		switch c := m.peek(); {
@@ -305,6 +376,8 @@ func (m *mlir) piece(b *block, o *mlirOp, c byte) (err error) {
 	case c == '@':
 		o.symbol, err = m.symbol()
 		return err
+	case c == '{' && m.unread(o) != "":
+		return m.skipRegion(b, o)
 	case c == '{':
 		return m.attributes(o)
 	case c == '[':
@@ -529,7 +602,10 @@ func (m *mlir) elements(o *mlirOp) (err error) {
 	if err != nil {
 		return err
 	}
-	o.literal = &Literal{Shape: shape}
+	o.literal = &Literal{Shape: shape, Elided: shape.DType == Opaque}
+	if o.literal.Elided {
+		return nil
+	}
 	return m.within(span{position: at}, func() error {
 		return m.denseElement(o.literal)
 	})

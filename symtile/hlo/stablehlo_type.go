@@ -139,8 +139,9 @@ func (m *mlir) tensorExtent() (int64, error) {
 // elementType reads f32, bf16, i1, si8, ui4, f8E4M3FN, complex<f64> …
 func (m *mlir) elementType() (DType, error) {
 	at := m.nextPosition()
-	if m.accept("!quant") {
-		return Opaque, m.quantizedType(at)
+	if m.peek() == '!' {
+		m.quantized = m.quantized || m.Has("!quant.")
+		return Opaque, m.foreignType(at)
 	}
 	name, err := m.bareWord("a type")
 	if err != nil {
@@ -149,6 +150,9 @@ func (m *mlir) elementType() (DType, error) {
 	if name == "complex" {
 		return m.complexType(at)
 	}
+	if name == "index" {
+		return S64, nil
+	}
 	d, ok := mlirDType(name)
 	if !ok {
 		return 0, m.Fail(at, "%q is not an element type of StableHLO", name)
@@ -156,23 +160,34 @@ func (m *mlir) elementType() (DType, error) {
 	return d, nil
 }
 
-// quantizedType reads .uniform<i8:f32, 0.5:3> after !quant. The numbers that such
-// elements stand for are not known here: what has them is in no fusion.
-func (m *mlir) quantizedType(at position) error {
+// foreignType reads !quant.uniform<i8:f32, 0.5:3> and types of other dialects. What such
+// elements stand for is not known here: what has them is in no fusion.
+func (m *mlir) foreignType(at position) error {
+	m.At++
+	if _, err := m.bareWord("a type"); err != nil {
+		return err
+	}
+	if m.At == len(m.Src) || m.Src[m.At] != '<' {
+		return nil
+	}
 	for depth := 0; m.At < len(m.Src); m.At++ {
 		switch m.Src[m.At] {
 		case '<':
 			depth++
 		case '>':
-			if depth--; depth == 0 {
-				m.At++
-				return nil
-			}
+			depth--
 		case '\n':
-			return m.Fail(at, "a quantized type is !quant.uniform<storage:numbers, scale:zero>")
+			depth = -1
+		}
+		if depth == 0 {
+			m.At++
+			return nil
+		}
+		if depth < 0 {
+			break
 		}
 	}
-	return m.Fail(at, "a quantized type is !quant.uniform<storage:numbers, scale:zero>")
+	return m.Fail(at, "the < of a type is not closed on its line")
 }
 
 // complexType reads <f32> or <f64> after complex.
@@ -193,6 +208,9 @@ func (m *mlir) complexType(at position) (DType, error) {
 	return 0, m.Fail(at, "complex numbers are made of f32 or f64, not %s", part)
 }
 
+// sixBits are types that HLO lacks.
+var sixBits = map[string]bool{"f6E2M3FN": true, "f6E3M2FN": true}
+
 // mlirDType finds the type of MLIR's name: i1 is pred, iN and siN are signed.
 func mlirDType(name string) (DType, bool) {
 	switch {
@@ -207,6 +225,9 @@ func mlirDType(name string) (DType, bool) {
 	case strings.HasPrefix(name, "i"):
 		d, ok := ParseDType("s" + name[1:])
 		return d, ok && d.IsSigned()
+	}
+	if sixBits[name] {
+		return Opaque, true
 	}
 	d, ok := ParseDType(strings.ToLower(name))
 	return d, ok && d.IsFloat() && name != "f8"

@@ -31,14 +31,21 @@ type expander struct {
 	feature int64
 }
 
-// expanded is what a batch-norm-* becomes, one array or a tuple of three; nil for
-// other operations.
-func (f *flattener) expanded(i *hlo.Instr) *hlo.Instr {
+// isBatchNorm reports whether i is one of the three operations.
+func isBatchNorm(i *hlo.Instr) bool {
 	switch i.Op {
 	case hlo.OpBatchNormTraining,
 		hlo.OpBatchNormInference,
 		hlo.OpBatchNormGrad:
-	default:
+		return true
+	}
+	return false
+}
+
+// expanded is what a batch-norm-* becomes, one array or a tuple of three; nil for
+// other operations.
+func (f *flattener) expanded(i *hlo.Instr) *hlo.Instr {
+	if !isBatchNorm(i) {
 		return nil
 	}
 	x := i.Operands[0].Shape

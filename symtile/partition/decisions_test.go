@@ -569,6 +569,57 @@ func TestBareCollective(t *testing.T) {
 	}
 }
 
+// A compiler's fusion is divided where it exchanges data or normalises batches, as text
+// without a module is; others stay as they are.
+func TestFusionIsDivided(t *testing.T) {
+	const text = `HloModule m
+fused {
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] tanh(x)
+  z = f32[64,64] all-reduce(y), replica_groups={{0,1}}, to_apply=add
+  ROOT n = f32[64,64] negate(z)
+}
+other {
+  x = f32[64,64] parameter(0)
+  s = f32[64] parameter(1)
+  n = f32[64,64] batch-norm-inference(x, s, s, s, s), epsilon=0.001, feature_index=1
+  ROOT r = f32[64,64] exponential(n)
+}
+kept {
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] exponential(x)
+  ROOT r = f32[64,64] negate(y)
+}
+ENTRY main {
+  x = f32[64,64] parameter(0)
+  s = f32[64] parameter(1)
+  a = f32[64,64] fusion(x), kind=kCustom, calls=fused, metadata={op_name="jit(f)/a"}
+  b = f32[64,64] fusion(a, s), kind=kLoop, calls=other
+  ROOT c = f32[64,64] fusion(b), kind=kLoop, calls=kept
+}`
+	r, fusions := split(t, text, Options{})
+	const norm = "subtract add rsqrt multiply multiply add exponential"
+	if got := strings.Join(fusions, ", "); got != "tanh, negate, "+norm+", exponential negate" {
+		t.Errorf("the fusions are %s", got)
+	}
+	if len(r.Outside) != 1 || r.Outside[0].Instr.Name != "z" {
+		t.Errorf("outside are %v", r.Outside)
+	}
+	again, err := hlo.Parse("again", []byte(r.Module.String()))
+	if err != nil || again.Entry.Instrs[2].Op != hlo.OpCall {
+		t.Errorf("%v\n%s", err, r.Module)
+	}
+	const bare = `
+  x = f32[64,64] parameter(0)
+  s = f32[64] parameter(1)
+  n = f32[64,64] batch-norm-inference(x, s, s, s, s), epsilon=0.001, feature_index=1
+  ROOT r = f32[64,64] exponential(n)`
+	_, fusions = split(t, bare, Options{})
+	if got := strings.Join(fusions, ", "); got != norm {
+		t.Errorf("the fusions are %s", got)
+	}
+}
+
 // Complex numbers are in fusions like others; what is not defined of them is outside, by
 // that reason.
 func TestComplex(t *testing.T) {

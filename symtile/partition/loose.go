@@ -9,7 +9,8 @@ import (
 
 // A compiler leaves some work of a module outside of its fusions: XLA:CPU most products,
 // XLA:GPU copies and transposes. Each such instruction becomes a fusion of its own here,
-// so that it is tuned, too; the compiler's fusions stay as they are. Of
+// so that it is tuned, too; the compiler's fusions stay as they are, but for
+// those that exchange data with other devices, which are divided there. Of
 //
 //	%d = f32[128,512] dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 //	ROOT %f = f32[128,512] fusion(%d), kind=kLoop, calls=%silu
@@ -63,6 +64,10 @@ func (p *partitioner) withLoose(c *hlo.Computation) *hlo.Computation {
 		case hlo.OpCall:
 			made.Attrs.Calls = p.withLoose(i.Attrs.Calls)
 		case hlo.OpFusion:
+			if slices.ContainsFunc(i.Attrs.Calls.Instrs, divides) {
+				made.Op = hlo.OpCall
+				made.Attrs = hlo.Attrs{Calls: p.computation(i.Attrs.Calls), Other: i.Attrs.Other}
+			}
 		default:
 			p.fuseAlone(i, &made)
 		}

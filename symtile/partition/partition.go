@@ -52,20 +52,24 @@ type Fusion struct {
 	Reasons []string
 }
 
-// exchanges reports whether an instruction exchanges data between devices.
-func exchanges(i *hlo.Instr) bool { return i.Op.Class() == hlo.ClassCollective }
+// divides reports whether a fusion of this instruction and others is divided there: it
+// exchanges data between devices, or is taken apart.
+func divides(i *hlo.Instr) bool {
+	return i.Op.Class() == hlo.ClassCollective || isBatchNorm(i)
+}
 
 // Module partitions m. A module that has fusions keeps them, and its other
 // instructions become fusions of their own where they are work and can be tiled. A bare
 // computation (text without a module around it, which is one fusion as it stands) is
-// returned as it is, unless it exchanges data with other devices: then it is divided there. m is not changed. Every fusion that is made can be tiled:
-// symtile.Analyze has no error for it.
+// returned as it is. Where text or a fusion exchanges data with other devices, or
+// normalises batches, it is divided: a fusion becomes a call of what is made of it. m is
+// not changed. Every fusion that is made can be tiled: symtile.Analyze has no error for it.
 //
 // The time is proportional to the instructions and their uses, and to the
 // distinct pairs of clusters that the second pass analyses. The error is the
 // cause of a ctx that ended before.
 func Module(ctx context.Context, m *hlo.Module, o Options) (*Result, error) {
-	if m.Name == "" && !slices.ContainsFunc(m.Entry.Instrs, exchanges) {
+	if m.Name == "" && !slices.ContainsFunc(m.Entry.Instrs, divides) {
 		return &Result{Module: m}, nil
 	}
 	p := newPartitioner(ctx, o)

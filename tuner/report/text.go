@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tilewright/tilewright/cache"
 )
 
 // Seconds formats a time, given in seconds, with three digits and a unit:
@@ -25,6 +27,23 @@ func Seconds(s float64) string {
 	return fmt.Sprintf("%.3g s", s)
 }
 
+// PairedSpeed says what the speed-ups and the times of a record are.
+const PairedSpeed = "a speed-up is the median of default ÷ winner in the same blocks of the race; a time is the median of all runs of its plan, so that the ratio of two times is another number"
+
+// Standing says of a provisional record how far its race has come; "" of others.
+func Standing(r *cache.Record) string {
+	switch n := len(r.Trials); {
+	case !r.Provisional:
+		return ""
+	case n == 0: // of a snapshot
+		return "provisional: not raced, or the race is not over"
+	case n == 1:
+		return "provisional: checked and timed, not raced"
+	default:
+		return fmt.Sprintf("provisional: the race of %d plans is not over", n)
+	}
+}
+
 // UpperEnd formats the upper end of a record's speed-up interval, which is 0 where
 // it is unknown.
 func UpperEnd(ratio float64) string {
@@ -40,6 +59,14 @@ func percent(regret float64) string {
 		return "unknown"
 	}
 	return fmt.Sprintf("%.1f %%", 100*regret)
+}
+
+// Counted is a number of things: "1 block", "2 blocks".
+func Counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // share formats a part of a whole.

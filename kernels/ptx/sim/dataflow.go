@@ -10,13 +10,6 @@ import (
 // and the accumulators among those written, which it may read too.
 type defUse struct{ reads, writes, accumulators []register }
 
-// readsFirst are the operations whose first operand is a value and not a
-// destination.
-var readsFirst = map[ptx.Op]bool{
-	ptx.OpBarSync: true, ptx.OpBarArrive: true, ptx.OpBarWarpSync: true, ptx.OpBarrierSync: true,
-	ptx.OpBarrierArrive: true, ptx.OpNanosleep: true,
-}
-
 // defUse lists the registers that an instruction reads and writes. Whether a
 // wgmma reads its accumulators is decided at run time.
 func (d *decoder) defUse(src *ptx.Instr) defUse {
@@ -28,9 +21,7 @@ func (d *decoder) defUse(src *ptx.Instr) defUse {
 	}
 	for i := range src.Operands {
 		o := &src.Operands[i]
-		if i == 0 && o.Kind != ptx.KindMem &&
-			o.Kind != ptx.KindTensor &&
-			!readsFirst[src.Opcode.Op] {
+		if i == 0 && src.WritesFirst() {
 			t.writes = d.named(o, t.writes)
 			continue
 		}

@@ -25,6 +25,10 @@ type Placement struct {
 	// SpillSlots times 32 bytes may be used; 0 means that they have to.
 	Spill      Mem
 	SpillSlots int
+	// Wide has vectors of 64 bytes for those of 32 of the chain, whose loads and stores
+	// advance twice as far. It goes without a mask, needs AVX-512F and DQ to run, and is
+	// an error where an instruction has no such form.
+	Wide bool
 }
 
 // Emit appends the chain to a. It returns an error, and leaves a's code as it
@@ -66,7 +70,12 @@ func (e *emitter) begin(a *Assembler, c *Chain, p Placement) {
 		last:    e.last,
 		shared:  e.shared[:0],
 		slots:   e.slots,
-		spill:   spill{mem: p.Spill, free: e.spill.free[:0]},
+		wide:    p.Wide,
+		spill:   spill{mem: p.Spill, size: 32, free: e.spill.free[:0]},
+	}
+	if e.wide {
+		e.spill.size = 64
+		p.SpillSlots /= 2
 	}
 	e.at, e.last = zeros(
 		e.at, len(c.steps)*e.copies,
@@ -94,6 +103,7 @@ type emitter struct {
 	c               *Chain     // The chain.
 	copies          int
 	mask            Reg
+	wide            bool
 	active, scratch Reg
 	free            uint16 // The set of free vector registers, by number.
 	// The register of value v in copy u, at[(v-1)*copies+u].
@@ -180,6 +190,12 @@ func (e *emitter) step(k int) {
 // A registersError says that a chain's values do not fit in the registers.
 type registersError struct{ copies int }
 
+// NeedsNarrow says whether a wide chain was not emitted because an instruction of it
+// has no form for 64 bytes.
+func NeedsNarrow(err error) bool {
+	return errors.As(err, new(wideError))
+}
+
 // NeedsRegisters says whether a chain was not emitted because its values do not
 // fit in the registers; fewer copies may.
 func NeedsRegisters(err error) bool {
@@ -248,7 +264,11 @@ func (e *emitter) set(k, u int, r Reg) {
 
 // memory returns where the constant v is.
 func (e *emitter) memory(v Value) Mem {
-	return e.a.constant(e.c.steps[v-1].constant)
+	c := e.c.steps[v-1].constant
+	if e.wide {
+		c = c.widened()
+	}
+	return e.a.constant(c)
 }
 
 // loaded returns a register with the constant v, which the copies of a step
@@ -258,7 +278,7 @@ func (e *emitter) loaded(v Value, u int) Reg {
 	if u == 0 {
 		*at = e.take()
 		e.shared = append(e.shared, *at)
-		e.a.Emit(VMOVAPS, *at, e.memory(v))
+		e.emit(VMOVAPS, *at, e.memory(v))
 	}
 	return *at
 }

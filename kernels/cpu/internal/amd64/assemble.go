@@ -34,14 +34,17 @@ func (a *Assembler) Assemble() ([]byte, error) {
 }
 
 // WithoutNonTemporal returns code, which Assemble returned, with VMOVUPS for every VMOVNTPS:
-// their stores to memory differ in the opcode only (VEX.256.0F.WIG 2B and 11;
-// Intel SDM 2B). It is for memory that is no multiple of 32 bytes.
+// their stores to memory differ in the opcode only (VEX.256.0F.WIG 2B and 11, EVEX.512.0F.W0
+// the same; Intel SDM 2B). It is for memory that is no multiple of the vector.
 func (a *Assembler) WithoutNonTemporal(code []byte) []byte {
 	code = slices.Clone(code)
 	for _, p := range a.nonTemporal {
 		at := p.at + a.before[p.gaps] + 2
-		if code[at-2] == 0xc4 { // a prefix of three bytes
+		switch code[at-2] {
+		case 0xc4: // a prefix of three bytes
 			at++
+		case 0x62: // and of four
+			at += 2
 		}
 		code[at] = 0x11
 	}

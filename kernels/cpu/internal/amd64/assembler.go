@@ -23,6 +23,24 @@ type Assembler struct {
 	count       int
 	emitter     emitter // of the last chain; only its memory is of use
 	err         error
+
+	// Record has Recorded return the instructions.
+	Record   bool
+	recorded []Instruction
+}
+
+// An Instruction is one of an assembler: an operation with its operands, or only a label
+// that is bound there.
+type Instruction struct {
+	Op       Op
+	Operands []Operand
+	Bound    Label
+}
+
+// Recorded returns the instructions and labels in order, and the constants, which
+// labels that are not bound stand for.
+func (a *Assembler) Recorded() ([]Instruction, []byte) {
+	return a.recorded, a.constants
 }
 
 // A place is an offset in code and the number of gaps before it.
@@ -55,6 +73,7 @@ type constant struct {
 	width int32      // bytes of the pattern
 	lanes int32      // times it is repeated
 	table *[8]uint32 // instead of them, if it is there
+	wide  bool       // for vectors of 64 bytes: the table twice
 }
 
 // bytes is the constant as it is in memory.
@@ -63,6 +82,9 @@ func (c constant) bytes() []byte {
 	if c.table != nil {
 		for _, word := range c.table {
 			data = binary.LittleEndian.AppendUint32(data, word)
+		}
+		if c.wide {
+			data = append(data, data...)
 		}
 		return data
 	}
@@ -79,6 +101,9 @@ func (a *Assembler) Emit(op Op, operands ...Operand) {
 		return
 	}
 	a.count++
+	if a.Record {
+		a.record(op, operands)
+	}
 	f := op.find(operands)
 	if f == nil {
 		a.fail(op, operands, op.unmetRequirement())
@@ -106,6 +131,25 @@ func (a *Assembler) Emit(op Op, operands ...Operand) {
 		})
 	}
 	a.encode(f, &p)
+}
+
+// record keeps an instruction, whose operands it copies so that they need not be on the
+// heap where nothing is recorded.
+func (a *Assembler) record(op Op, operands []Operand) {
+	i := Instruction{Op: op}
+	for _, o := range operands {
+		switch o := o.(type) {
+		case Reg:
+			i.Operands = append(i.Operands, o)
+		case Mem:
+			i.Operands = append(i.Operands, o)
+		case Imm:
+			i.Operands = append(i.Operands, o)
+		case Label:
+			i.Operands = append(i.Operands, o)
+		}
+	}
+	a.recorded = append(a.recorded, i)
 }
 
 // jump leaves a gap for the jump to target.
@@ -198,6 +242,9 @@ func (a *Assembler) Bind(label Label) {
 		a.labels[label-1] = place{
 			len(a.code), len(a.gaps), true,
 		}
+		if a.Record {
+			a.recorded = append(a.recorded, Instruction{Bound: label})
+		}
 	}
 }
 
@@ -216,26 +263,22 @@ func (a *Assembler) Align(n int) {
 
 // Splat32 returns 32 bytes of constant memory that hold bits eight times.
 func (a *Assembler) Splat32(bits uint32) Mem {
-	return a.constant(constant{
-		uint64(bits), 4, 8, nil,
-	})
+	return a.constant(constant{bits: uint64(bits), width: 4, lanes: 8})
 }
 
 // Splat64 returns 32 bytes of constant memory that hold bits four times.
 func (a *Assembler) Splat64(bits uint64) Mem {
-	return a.constant(constant{bits, 8, 4, nil})
+	return a.constant(constant{bits: bits, width: 8, lanes: 4})
 }
 
 // Word32 returns 4 bytes of constant memory that hold bits, to be broadcast.
 func (a *Assembler) Word32(bits uint32) Mem {
-	return a.constant(constant{
-		uint64(bits), 4, 1, nil,
-	})
+	return a.constant(constant{bits: uint64(bits), width: 4, lanes: 1})
 }
 
 // Word64 returns 8 bytes of constant memory that hold bits, to be broadcast.
 func (a *Assembler) Word64(bits uint64) Mem {
-	return a.constant(constant{bits, 8, 1, nil})
+	return a.constant(constant{bits: bits, width: 8, lanes: 1})
 }
 
 // Data returns constant memory that holds data, aligned to 32 bytes.
@@ -276,7 +319,7 @@ func (a *Assembler) hasConstants(at int32) Mem {
 }
 
 // A Mark is how much an Assembler held, constants apart.
-type Mark struct{ code, gaps, refs, labels, nonTemporal, count int }
+type Mark struct{ code, gaps, refs, labels, nonTemporal, count, recorded int }
 
 // Mark returns how much there is. The constants have their label then, so that
 // it outlives what is undone.
@@ -286,6 +329,7 @@ func (a *Assembler) Mark() Mark {
 		len(a.code), len(a.gaps),
 		len(a.refs), len(a.labels),
 		len(a.nonTemporal), a.count,
+		len(a.recorded),
 	}
 }
 
@@ -297,4 +341,5 @@ func (a *Assembler) Undo(m Mark) {
 	a.labels = a.labels[:m.labels]
 	a.nonTemporal = a.nonTemporal[:m.nonTemporal]
 	a.count = m.count
+	a.recorded = a.recorded[:m.recorded]
 }

@@ -82,7 +82,7 @@ func (c *Chain) add(s step) Value {
 func (c *Chain) Const32(bits uint32) Value {
 	return c.add(step{
 		kind:     constantStep,
-		constant: constant{uint64(bits), 4, 8, nil},
+		constant: constant{bits: uint64(bits), width: 4, lanes: 8},
 	})
 }
 
@@ -90,7 +90,7 @@ func (c *Chain) Const32(bits uint32) Value {
 func (c *Chain) Const64(bits uint64) Value {
 	return c.add(step{
 		kind:     constantStep,
-		constant: constant{bits, 8, 4, nil},
+		constant: constant{bits: bits, width: 8, lanes: 4},
 	})
 }
 

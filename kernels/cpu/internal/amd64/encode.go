@@ -9,6 +9,7 @@ type fields struct {
 	mem           Mem
 	inMemory      bool
 	long          bool  // VEX.L
+	mask          int   // EVEX.aaa
 	byteReg       bool  // spl, bpl, sil, dil need a REX prefix
 	imm           int64 // of size bytes
 	size          int
@@ -40,6 +41,8 @@ func (p *fields) register(letter byte, r Reg) {
 		p.vvvv = n
 	case 'M', 'O':
 		p.rm = n
+	case 'K':
+		p.mask = n
 	case 'S':
 		p.imm = int64(n) << 4
 		p.size = 1
@@ -72,9 +75,12 @@ func (p *fields) extension() (r, x, b int) {
 // encode appends the instruction, with zero where the offset to a label goes,
 // and returns the place of that offset, or 0.
 func (f *form) encode(code []byte, p *fields) ([]byte, int) {
-	if f.prefix&vex != 0 {
+	switch {
+	case f.prefix&evex != 0:
+		code = f.evexPrefix(code, p)
+	case f.prefix&vex != 0:
 		code = f.vexPrefix(code, p)
-	} else {
+	default:
 		code = f.legacyPrefix(code, p)
 	}
 	at := 0
@@ -86,7 +92,7 @@ func (f *form) encode(code []byte, p *fields) ([]byte, int) {
 	case f.enc[0] == 'O':
 		code = append(code, f.opcode|byte(p.rm&7))
 	case p.inMemory:
-		code = p.mem.encode(append(code, f.opcode), p.reg)
+		code = p.mem.encode(append(code, f.opcode), p.reg, f.memoryUnit())
 		at = len(code) - 4
 	default:
 		code = append(
@@ -155,8 +161,9 @@ func (f *form) legacyPrefix(code []byte, p *fields) []byte {
 }
 
 // encode appends ModRM, SIB and displacement (Intel SDM 2A, tables 2-2, 2-3).
-// As a base, rsp and r12 need a SIB byte, rbp and r13 a displacement.
-func (m Mem) encode(code []byte, reg int) []byte {
+// As a base, rsp and r12 need a SIB byte, rbp and r13 a displacement. A displacement
+// of one byte counts units.
+func (m Mem) encode(code []byte, reg int, unit int32) []byte {
 	modrm := byte(reg & 7 << 3)
 	if m.Label != 0 {
 		return append(code, modrm|5, 0, 0, 0, 0)
@@ -166,7 +173,7 @@ func (m Mem) encode(code []byte, reg int) []byte {
 		return binary.LittleEndian.AppendUint32(code, uint32(m.Disp))
 	}
 	base := byte(m.Base.number() & 7)
-	short := m.Disp >= -128 && m.Disp < 128
+	short := m.Disp%unit == 0 && m.Disp/unit >= -128 && m.Disp/unit < 128
 	switch {
 	case m.Disp == 0 && base != 5:
 	case short:
@@ -181,7 +188,7 @@ func (m Mem) encode(code []byte, reg int) []byte {
 	}
 	switch modrm & 0xc0 {
 	case 0x40:
-		return append(code, byte(m.Disp))
+		return append(code, byte(m.Disp/unit))
 	case 0x80:
 		return binary.LittleEndian.AppendUint32(code, uint32(m.Disp))
 	}

@@ -9,6 +9,8 @@ const (
 	r64
 	x
 	y
+	z    // 64 bytes
+	k    // masks of lanes
 	mem  // memory without a size: lea, prefetch
 	m8   // … of 1 byte
 	m16  // … of 2 bytes
@@ -59,6 +61,7 @@ const (
 	w1   prefix = 1 << (4 + iota)
 	vex         // three-operand prefix of AVX
 	tail        // no ModRM byte; ext follows the opcode
+	evex        // four-operand prefix of AVX-512
 )
 
 // Frequent prefixes, named as in the Intel SDM: VEX.66.0F38 is vex660F38.
@@ -69,14 +72,18 @@ const (
 	vexF20F   = vex | pF2 | m0F
 	vex660F38 = vex | p66 | m38
 	vex660F3A = vex | p66 | m3A
+
+	evex660F38 = evex | p66 | m38
 )
 
 // A form is one encoding of an instruction. enc has one letter an operand:
 //
 //	R ModRM.reg   V VEX.vvvv   M ModRM.rm   O in the opcode
 //	I immediate   S register in the upper half of an immediate   J jump
+//	K EVEX.aaa, the mask of lanes
 //
-// VEX.L is set when an operand is a register of 32 bytes.
+// VEX.L is set when an operand is a register of 32 bytes. Forms with evex are those
+// for 64 bytes.
 type form struct {
 	prefix prefix // The prefix, opcode map and W.
 	opcode uint8

@@ -94,6 +94,10 @@ func randomOperand(r *rand.Rand, c class, long bool, pool Label) Operand {
 		return X0 + n
 	case y:
 		return Y0 + n
+	case z:
+		return Z0 + n
+	case k:
+		return K1 + n%7
 	default:
 		if kind&memory != 0 {
 			return randomMem(r, pool)
@@ -197,10 +201,19 @@ func normal(line string) string {
 	return line
 }
 
+// wideNames are the names of instructions that have another for 64 bytes.
+var wideNames = map[Op]string{
+	VMOVDQU: "vmovdqu32", VROUNDPS: "vrndscaleps",
+	VPAND: "vpandd", VPANDN: "vpandnd", VPOR: "vpord", VPXOR: "vpxord",
+}
+
 // expected writes s as objdump does.
 func expected(s sample, rip func(Mem) string) string {
 	f := instructions[s.op].forms[s.form]
 	name, operands := s.op.String(), s.operands
+	if wide := wideNames[s.op]; wide != "" && f.prefix&evex != 0 {
+		name = wide
+	}
 	if strings.HasPrefix(name, "vcmp") {
 		if predicate := operands[3].(Imm); predicate < 32 {
 			name = "vcmp" + predicates[predicate] + name[4:]
@@ -209,6 +222,10 @@ func expected(s sample, rip func(Mem) string) string {
 	}
 	var parts []string
 	for k, o := range operands {
+		if f.enc[k] == 'K' {
+			parts[0] += fmt.Sprintf("{%s}", o)
+			continue
+		}
 		parts = append(parts, expectedOperand(f, s, k, o, rip))
 	}
 	if f.args[1] == i64 &&
@@ -253,8 +270,11 @@ func sizeName(f form, s sample) string {
 		case Mem:
 			c = f.args[k] & memory
 		case Reg:
-			if o.class() == y {
-				vector = 32
+			switch o.class() {
+			case y:
+				vector = max(vector, 32)
+			case z:
+				vector = 64
 			}
 		}
 	}
@@ -281,6 +301,7 @@ func sizeName(f form, s sample) string {
 		8:  "QWORD PTR ",
 		16: "XMMWORD PTR ",
 		32: "YMMWORD PTR ",
+		64: "ZMMWORD PTR ",
 	}[bytes]
 }
 

@@ -504,6 +504,16 @@ const (
 	VPERMPS
 	// VPERMD permutes 32-bit lanes by a vector.
 	VPERMD
+	// VINSERTF64X4 inserts a half of 64 bytes.
+	VINSERTF64X4
+	// VEXTRACTF64X4 extracts a half of 64 bytes.
+	VEXTRACTF64X4
+	// VPMOVM2D makes lanes of 32 bits of a mask: all ones or zeros.
+	VPMOVM2D
+	// VPMOVD2M makes a mask of the signs of lanes of 32 bits.
+	VPMOVD2M
+	// VBLENDMPS selects packed f32 by a mask: the last operand where it is on.
+	VBLENDMPS
 	// VEXTRACTF128 extracts a half.
 	VEXTRACTF128
 	// VEXTRACTI128 extracts a half of integers.

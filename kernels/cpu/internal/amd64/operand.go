@@ -13,7 +13,7 @@ func (Label) operand() {}
 // A Reg is a register of one size. The zero Reg is none.
 type Reg uint8
 
-// The general registers by size, then the vector registers of 16 and 32 bytes.
+// The general registers by size, then the vector registers of 16, 32 and 64 bytes.
 const (
 	RAX Reg = 0x10 + iota
 	RCX
@@ -95,6 +95,13 @@ const (
 	Y13
 	Y14
 	Y15
+	Z0
+)
+
+// The mask registers, of which K0 as a mask means all lanes.
+const (
+	K0 Reg = 0x70 + iota
+	K1
 )
 
 // X returns the vector register of 16 bytes with number n, 0 … 15.
@@ -102,6 +109,9 @@ func X(n int) Reg { return X0 + Reg(n&15) }
 
 // Y returns the vector register of 32 bytes with number n, 0 … 15.
 func Y(n int) Reg { return Y0 + Reg(n&15) }
+
+// Z returns the vector register of 64 bytes with number n, 0 … 15.
+func Z(n int) Reg { return Z0 + Reg(n&15) }
 
 // X returns the low half of the vector register r.
 func (r Reg) X() Reg { return X(r.number()) }
@@ -122,6 +132,10 @@ func (r Reg) class() class {
 		return x
 	case 5:
 		return y
+	case 6:
+		return z
+	case 7:
+		return k
 	}
 	return 0
 }
@@ -144,6 +158,10 @@ func (r Reg) String() string {
 		return "xmm" + strconv.Itoa(n)
 	case y:
 		return "ymm" + strconv.Itoa(n)
+	case z:
+		return "zmm" + strconv.Itoa(n)
+	case k:
+		return "k" + strconv.Itoa(n)
 	}
 	return "no register"
 }

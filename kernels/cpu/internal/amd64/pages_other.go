@@ -15,6 +15,9 @@ type Code struct{}
 // Supported says that generated code cannot run in this build.
 func Supported() error { return errUnsupported }
 
+// RunsWide is false: generated code cannot run in this build.
+func RunsWide() bool { return false }
+
 // Load says that generated code cannot run in this build.
 func Load([]byte) (*Code, error) { return nil, errUnsupported }
 

@@ -4,6 +4,7 @@ package amd64
 // there. Values are identified by their place in emitter.at.
 type spill struct {
 	mem   Mem     // The memory for spilled values.
+	size  int     // The bytes of a slot.
 	free  []int   // The free slots.
 	slot  []int   // The slot of a value, plus 1.
 	owner [16]int // The value in a register, plus 1; 0 for none.
@@ -13,7 +14,7 @@ type spill struct {
 // at is the memory of a slot.
 func (s *spill) at(slot int) Mem {
 	m := s.mem
-	m.Disp += int32(32 * slot)
+	m.Disp += int32(s.size * slot)
 	return m
 }
 
@@ -51,7 +52,7 @@ func (e *emitter) holds(at int) bool {
 // reload loads a spilled value to a register.
 func (e *emitter) reload(at int) {
 	r := e.take()
-	e.a.Emit(
+	e.emit(
 		VMOVUPS,
 		r,
 		e.spill.at(e.spill.slot[at]-1),
@@ -110,7 +111,7 @@ func (e *emitter) store32(at int) bool {
 	slot := e.spill.free[last]
 	e.spill.free = e.spill.free[:last]
 	e.spill.slot[at] = slot + 1
-	e.a.Emit(
+	e.emit(
 		VMOVUPS,
 		e.spill.at(slot),
 		Y(e.at[at].number()),

@@ -3,9 +3,13 @@ package amd64
 import "fmt"
 
 // place returns the memory operand of a load or store in copy u.
-func (s *step) place(u int) Mem {
+func (e *emitter) place(s *step, u int) Mem {
 	m := s.mem
-	m.Disp += int32(u) * s.advance
+	advance := s.advance
+	if e.wide {
+		advance *= 2
+	}
+	m.Disp += int32(u) * advance
 	return m
 }
 
@@ -25,15 +29,19 @@ func (e *emitter) maskedOp(op Op) Op {
 func (e *emitter) load(k, u int) {
 	s := &e.c.steps[k]
 	r := e.take()
+	if e.wide && s.advance == 0 && s.op != VBROADCASTSS {
+		e.err = wideError{s.op} // It loads 32 bytes at one place.
+		return
+	}
 	switch {
 	case e.mask == 0 || s.advance == 0:
-		r = sized(r, s.op, s.place(u))
-		e.a.Emit(s.op, r, s.place(u))
+		r = sized(r, s.op, e.place(s, u))
+		e.emit(s.op, r, e.place(s, u))
 	case narrowLoad(s.op) != 0:
 		e.loadPartial(s, narrowLoad(s.op), r)
 	default:
 		if op := e.maskedOp(s.op); e.err == nil {
-			e.a.Emit(op, r, e.mask, s.place(u))
+			e.emit(op, r, e.mask, e.place(s, u))
 		}
 	}
 	e.set(k, u, r)
@@ -59,16 +67,16 @@ func (e *emitter) store(k, u int) {
 	}
 	switch {
 	case e.mask == 0:
-		to := s.place(u)
+		to := e.place(s, u)
 		if s.op.find([]Operand{to, r}) == nil {
 			r = r.X() // only its low half
 		}
-		e.a.Emit(s.op, s.place(u), r)
+		e.emit(s.op, e.place(s, u), r)
 	case narrowStore(s.op, r) != 0:
 		e.storePartial(s, narrowStore(s.op, r), r)
 	default:
 		if op := e.maskedOp(s.op); e.err == nil {
-			e.a.Emit(op, s.place(u), e.mask, r)
+			e.emit(op, e.place(s, u), e.mask, r)
 		}
 	}
 	e.releaseDying(k, u)
@@ -77,7 +85,7 @@ func (e *emitter) store(k, u int) {
 // prefetch emits a prefetch, none under a mask.
 func (e *emitter) prefetch(s *step, u int) {
 	if e.mask == 0 {
-		e.a.Emit(s.op, s.place(u))
+		e.emit(s.op, e.place(s, u))
 	}
 }
 
@@ -132,7 +140,7 @@ func (e *emitter) plain(k, u int) {
 		r = r.X()
 		operands[0] = r
 	}
-	e.a.Emit(s.op, operands...)
+	e.emit(s.op, operands...)
 	e.set(k, u, r)
 }
 
@@ -146,16 +154,16 @@ func (e *emitter) update(k, u int) {
 	r := target
 	if e.mask != 0 {
 		r = e.take()
-		e.a.Emit(VMOVAPS, r, target)
+		e.emit(VMOVAPS, r, target)
 	}
 	operands[0] = r
 	if s.op >= VFMADD132PS && s.op <= VFNMSUB231SD {
-		e.a.Emit(s.op, operands...)
+		e.emit(s.op, operands...)
 	} else {
 		e.accumulate(s, r, operands)
 	}
 	if e.mask != 0 {
-		e.a.Emit(VBLENDVPS, target, target, r, e.mask)
+		e.emit(VBLENDVPS, target, target, r, e.mask)
 		e.release(r)
 	}
 	e.releaseDying(k, u)
@@ -167,9 +175,9 @@ func (e *emitter) assign(k, u int) {
 	target := e.register(s.target, u)
 	source := e.memoryOrRegister(s.args[0].value, u)
 	if e.mask != 0 {
-		e.a.Emit(VBLENDVPS, target, target, source, e.mask)
+		e.emit(VBLENDVPS, target, target, source, e.mask)
 	} else {
-		e.a.Emit(VMOVAPS, target, source)
+		e.emit(VMOVAPS, target, source)
 	}
 	e.releaseDying(k, u)
 }
@@ -177,10 +185,10 @@ func (e *emitter) assign(k, u int) {
 // accumulate emits op r, r, args… .
 func (e *emitter) accumulate(s *step, r Reg, operands []Operand) {
 	if len(operands) == 2 {
-		e.a.Emit(s.op, r, r, operands[1])
+		e.emit(s.op, r, r, operands[1])
 		return
 	}
-	e.a.Emit(s.op, r, r, operands[1], operands[2])
+	e.emit(s.op, r, r, operands[1], operands[2])
 }
 
 // The three orders of a fused multiply-add, as offsets from the first.
@@ -210,7 +218,7 @@ func (e *emitter) fused(k, u int) {
 	switch {
 	case e.dies(c, k):
 		r := e.register(c, u)
-		e.a.Emit(
+		e.emit(
 			s.op+order231, r, x,
 			e.memoryOrRegister(b, u),
 		)
@@ -218,7 +226,7 @@ func (e *emitter) fused(k, u int) {
 		e.set(k, u, r)
 	case e.dies(a, k) &&
 		e.isConstant(b) && !e.isConstant(c):
-		e.a.Emit(
+		e.emit(
 			s.op+order132, x,
 			e.register(c, u),
 			e.memory(b),
@@ -226,7 +234,7 @@ func (e *emitter) fused(k, u int) {
 		e.freeUnless(k, u, x)
 		e.set(k, u, x)
 	case e.dies(a, k) && !e.isConstant(b):
-		e.a.Emit(
+		e.emit(
 			s.op+order213, x,
 			e.register(b, u),
 			e.memoryOrRegister(c, u),
@@ -242,8 +250,8 @@ func (e *emitter) fused(k, u int) {
 func (e *emitter) fusedCopy(k, u int, x Reg, b, c Value) {
 	s := &e.c.steps[k]
 	r := e.take()
-	e.a.Emit(VMOVAPS, r, e.memoryOrRegister(c, u))
-	e.a.Emit(
+	e.emit(VMOVAPS, r, e.memoryOrRegister(c, u))
+	e.emit(
 		s.op+order231, r, x,
 		e.memoryOrRegister(b, u),
 	)

@@ -2,7 +2,7 @@ package amd64
 
 // instructions is the table of encodings, from the Intel SDM, volume 2. Every
 // row is checked against objdump over random operands.
-var instructions = [opCount]instruction{
+var instructions = withWide([opCount]instruction{
 	// Moves of vectors and of their low elements.
 	VMOVUPS: {"vmovups", []form{
 		{vex0F, 0x10, 0, "RM", args{v, vm}},
@@ -793,6 +793,22 @@ var instructions = [opCount]instruction{
 	VPERMD: {"vpermd", []form{{
 		vex | p66 | m38, 0x36, 0, "RVM", args{y, y, y | m256},
 	}}},
+	VINSERTF64X4: {"vinsertf64x4", []form{{
+		evex | p66 | m3A | w1, 0x1a, 0, "RVMI",
+		args{z, z, y | m256, u8},
+	}}},
+	VEXTRACTF64X4: {"vextractf64x4", []form{{
+		evex | p66 | m3A | w1, 0x1b, 0, "MRI", args{y | m256, z, u8},
+	}}},
+	VPMOVM2D: {"vpmovm2d", []form{{
+		evex | pF3 | m38, 0x38, 0, "RM", args{z, k},
+	}}},
+	VPMOVD2M: {"vpmovd2m", []form{{
+		evex | pF3 | m38, 0x39, 0, "RM", args{k, z},
+	}}},
+	VBLENDMPS: {"vblendmps", []form{{
+		evex660F38, 0x65, 0, "RKVM", args{z, k, z, z | mv},
+	}}},
 	VEXTRACTF128: {"vextractf128", []form{{
 		vex | p66 | m3A, 0x19, 0, "MRI", args{x | m128, y, u8},
 	}}},
@@ -1095,4 +1111,4 @@ var instructions = [opCount]instruction{
 	LFENCE: {"lfence", []form{
 		{m0F | tail, 0xae, 0xe8, "", args{}},
 	}},
-}
+})

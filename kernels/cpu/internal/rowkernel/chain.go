@@ -165,9 +165,11 @@ func (b *sweepChain) splatOf(v *Value) amd64.Value {
 		b.sweepEmitter.order = append(b.sweepEmitter.order, v)
 	}
 	if _, kept := b.kernel.schedule.slots[v]; kept {
-		b.splats[v] = b.c.Load(
-			amd64.VMOVUPS, b.slotMemory(v), 0,
-		)
+		op := amd64.VMOVUPS
+		if b.inWide {
+			op = amd64.VBROADCASTSS
+		}
+		b.splats[v] = b.c.Load(op, b.slotMemory(v), 0)
 	} else {
 		b.splats[v] = b.rowEmitter.splat(
 			b.c, b.kernel.Loads[v], b.row,

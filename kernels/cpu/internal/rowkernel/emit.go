@@ -19,6 +19,7 @@ type rowEmitter struct {
 	ahead       map[*Access]amd64.Reg  // The registers of prefetch addresses.
 	nonTemporal bool                   // Stores are non-temporal where they may be.
 	unroll      int                    // The number of vectors in turn.
+	wide        bool                   // Rounds have vectors of 64 bytes.
 	fetch       int64                  // The number of rows to prefetch ahead, or 0.
 	distance    int64                  // The number of bytes to prefetch ahead, or 0.
 	batch       int64                  // The number of rows that are done at a time.
@@ -40,7 +41,7 @@ var accessRegs = [MaxAccesses]amd64.Reg{
 func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 	e := &rowEmitter{
 		kernel:      n,
-		a:           &amd64.Assembler{},
+		a:           &amd64.Assembler{Record: o.record},
 		accesses:    n.moving(),
 		reg:         map[*Access]amd64.Reg{},
 		ahead:       map[*Access]amd64.Reg{},
@@ -48,6 +49,7 @@ func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 		splats:      map[*Value]amd64.Value{},
 		nonTemporal: nonTemporal,
 		unroll:      int(o.Unroll),
+		wide:        o.Wide,
 		fetch:       max(0, o.Prefetch),
 		distance:    o.Ahead,
 	}

@@ -19,6 +19,12 @@ type Options struct {
 	// Ahead is the number of bytes ahead that are prefetched, −1 for what suits the
 	// kernel.
 	Ahead int64
+	// Wide computes whole rounds of vectors in vectors of 64 bytes, where all
+	// instructions have such a form. The results are the same, to the bit. The code
+	// needs AVX-512F and DQ.
+	Wide bool
+
+	record bool // The assembler records its instructions, for tests.
 }
 
 // Args is the argument block of the function of a kernel. Its layout is known to
@@ -45,6 +51,8 @@ type Code struct {
 	Func, CachedFunc *amd64.Func
 	// Accesses are the accesses of which Run is told the addresses.
 	Accesses []*Access
+	// Wide says that the code has vectors of 64 bytes.
+	Wide bool
 
 	extents  []int64
 	dim      int   // The dimension of which a call does some indices, and all of those after it.
@@ -55,7 +63,12 @@ type Code struct {
 // fit in the registers.
 func (n *Kernel) Compile(o Options) (*Code, error) {
 	nonTemporal := slices.ContainsFunc(n.moving(), n.storesAligned)
+	o.Wide = o.Wide && n.suitsWide()
 	a, err := n.emit(o, nonTemporal)
+	if o.Wide && (amd64.NeedsNarrow(err) || amd64.NeedsRegisters(err)) {
+		o.Wide = false
+		a, err = n.emit(o, nonTemporal)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +76,7 @@ func (n *Kernel) Compile(o Options) (*Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Code{Text: text, Accesses: n.moving(), extents: n.Extents}
+	c := &Code{Text: text, Accesses: n.moving(), Wide: o.Wide, extents: n.Extents}
 	if nonTemporal {
 		c.CachedText = a.WithoutNonTemporal(text)
 	}
@@ -83,6 +96,30 @@ func (n *Kernel) storesAligned(s *Access) bool {
 		}
 	}
 	return s.NonTemporal
+}
+
+// suitsWide reports whether there are whole rounds, and all non-temporal stores of
+// vectors of 64 bytes are aligned if the first is.
+func (n *Kernel) suitsWide() bool {
+	if n.cols() < vector.RoundVectors*vector.Lanes {
+		return false
+	}
+	for _, s := range n.moving() {
+		for d, step := range s.Strides[:len(s.Strides)-1] {
+			if s.NonTemporal && n.Extents[d] > 1 && step%(2*vector.Lanes) != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// storeUnit is the alignment that non-temporal stores of an access need, in bytes.
+func (c *Code) storeUnit(s *Access) uintptr {
+	if c.Wide {
+		return 2 * s.vectorBytes()
+	}
+	return s.vectorBytes()
 }
 
 // callsBetweenStops is the number of calls, of a few microseconds for most kernels and a
@@ -139,7 +176,7 @@ func (c *Code) call(args *Args, at *Addresses, left int, stopped func() bool) in
 		f := c.Func
 		for k, s := range c.Accesses {
 			args.at[k] = s.skip(at[k], first*s.Strides[c.dim])
-			if s.NonTemporal && uintptr(args.at[k])%s.vectorBytes() != 0 {
+			if s.NonTemporal && uintptr(args.at[k])%c.storeUnit(s) != 0 {
 				f = c.CachedFunc
 			}
 		}

@@ -57,6 +57,7 @@ type sweepEmitter struct {
 	maxCopies int
 	copies    int              // The number of vectors in turn.
 	constants []pinnedConstant // The constants with registers.
+	inWide    bool             // Chains are emitted with vectors of 64 bytes.
 }
 
 // emit emits the sweep. Where it multiplies by reciprocals, it is emitted a
@@ -106,6 +107,7 @@ func (p *sweepEmitter) emitLoop() error {
 	a, cols := p.a, p.kernel.cols()
 	a.Emit(amd64.XOR, amd64.RCX, amd64.RCX)
 	if whole := cols &^ (vector.RoundVectors*vector.Lanes - 1); whole > 0 {
+		p.beginWide()
 		p.pinConstants()
 		loop := a.NewLabel()
 		a.Align(32)
@@ -119,6 +121,7 @@ func (p *sweepEmitter) emitLoop() error {
 		)
 		a.Emit(amd64.CMP, amd64.RCX, amd64.Imm(whole))
 		a.Emit(amd64.JL, loop)
+		p.endWide()
 	}
 	disp := int32(0)
 	for k := cols % (vector.RoundVectors * vector.Lanes); k >= vector.Lanes; k -= vector.Lanes {
@@ -253,23 +256,32 @@ func (p *sweepEmitter) pinConstants() {
 		p.constants = append(
 			p.constants, pinnedConstant{k, free[n]},
 		)
-		p.a.LoadConstant(k, free[n])
+		if p.inWide {
+			p.a.LoadWideConstant(k, free[n])
+		} else {
+			p.a.LoadConstant(k, free[n])
+		}
 	}
 }
 
 // emitRound emits a round, as many vectors at once as the registers hold.
 func (p *sweepEmitter) emitRound() error {
 	var err error
+	vectors := 1 // of 32 bytes in a vector
+	if p.inWide {
+		vectors = 2
+		p.copies = min(p.copies, vector.RoundVectors/2)
+	}
 	for copies := p.copies; copies > 0; copies /= 2 {
 		before := p.a.Mark()
-		for k := 0; k < vector.RoundVectors; k += copies {
-			c := p.chain(int32(32*k), copies, k)
+		for k := 0; k < vector.RoundVectors; k += copies * vectors {
+			c := p.chain(int32(32*k), copies, k/vectors)
 			for _, h := range p.constants {
 				c.PinConstant(h.constant, h.reg)
 			}
 			err = c.Emit(
 				p.a,
-				p.withSpill(amd64.Placement{Copies: copies, Reserved: p.reserved}),
+				p.withSpill(amd64.Placement{Copies: copies, Reserved: p.reserved, Wide: p.inWide}),
 			)
 			if err != nil {
 				p.a.Undo(before)
@@ -310,7 +322,7 @@ func (p *sweepEmitter) chain(disp int32, copies, part int) *amd64.Chain {
 			default:
 				f.vectorReduction().EmitUpdate(
 					b.c,
-					p.regs[k+int(row)*len(p.reductions)],
+					p.accumulators(k+int(row)*len(p.reductions)),
 					part, copies, x,
 				)
 			}

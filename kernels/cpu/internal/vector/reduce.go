@@ -59,6 +59,11 @@ func (f Reduction) Registers() int {
 	return RoundVectors
 }
 
+// Combiners are the instructions that combine two accumulators of signs, and of NaN.
+func (f Reduction) Combiners() [2]amd64.Op {
+	return [2]amd64.Op{f.signs, amd64.VORPS}
+}
+
 // EmitInit sets the accumulators to the identity.
 func (f Reduction) EmitInit(a *amd64.Assembler, regs []amd64.Reg) {
 	for _, r := range regs[:RoundVectors] {

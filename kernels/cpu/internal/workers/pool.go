@@ -20,7 +20,8 @@ import (
 // A worker spins, then yields its processor to other goroutines between looks,
 // then parks. Waking a parked worker takes 0.1 ms on a virtual machine whose
 // other core sleeps, and a tick of the scheduler, 4 ms, where the kernel wakes it
-// on the caller's core; a spinning worker starts in under a microsecond.
+// on the caller's core, which is why a parking says on which CPUs the worker may
+// go on; a spinning worker starts in under a microsecond.
 const (
 	workerSpinTime  = 50 * time.Microsecond
 	workerYieldTime = 2 * time.Millisecond
@@ -41,10 +42,9 @@ type Pool struct {
 type worker struct {
 	// The index is the number under which the worker takes part in regions.
 	// The caller of Run is number 0, so that it starts at 1.
-	index  int
-	quit   atomic.Bool
-	parked atomic.Bool // The worker is parked, or about to park.
-	wake   chan struct{}
+	index int
+	quit  atomic.Bool
+	parking
 }
 
 // acquire starts workers until there are n, and returns the first n.
@@ -53,10 +53,7 @@ func (p *Pool) acquire(n int) []*worker {
 	defer p.mu.Unlock()
 	p.regions++
 	for len(p.workers) < n {
-		w := &worker{
-			index: len(p.workers) + 1,
-			wake:  make(chan struct{}, 1),
-		}
+		w := &worker{index: len(p.workers) + 1, parking: newParking()}
 		p.workers = append(p.workers, w)
 		go p.serve(w)
 	}
@@ -91,15 +88,9 @@ func (p *Pool) announce(r *Region) {
 	}
 }
 
-// unpark wakes the worker if it is parked.
-func (w *worker) unpark() {
-	if w.parked.CompareAndSwap(true, false) {
-		w.wake <- struct{}{} // The buffer has room: parked was set once for this token.
-	}
-}
-
 // serve is the life of a worker.
 func (p *Pool) serve(w *worker) {
+	defer w.giveBack()
 	for !w.quit.Load() {
 		if r := p.pending(w); r != nil {
 			r.takeChunks(w.index)
@@ -126,16 +117,13 @@ func (p *Pool) await(w *worker) {
 	if spinUntil(workerSpinTime, called) {
 		return
 	}
+	w.giveBack()
 	for begin := time.Now(); time.Since(begin) < workerYieldTime; runtime.Gosched() {
 		if called() {
 			return
 		}
 	}
-	w.parked.Store(true)
-	if called() && w.parked.CompareAndSwap(true, false) {
-		return
-	}
-	<-w.wake
+	w.park(called)
 }
 
 // spinUntil evaluates a condition until it holds, for a bounded time, and

@@ -1,0 +1,167 @@
+package amd64
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Vectors of 64 bytes are those of AVX-512 (F and DQ): a chain that is emitted wide
+// has them where it has vectors of 32 bytes else, so that every lane is computed by
+// the same operations. Only the first 16 of the 32 registers are used.
+
+// wideOps are the instructions whose forms for vectors have one of 64 bytes with the
+// same opcode and operands.
+var wideOps = []Op{
+	VMOVUPS, VMOVAPS, VMOVDQU, VMOVNTPS,
+	VADDPS, VSUBPS, VMULPS, VDIVPS, VMINPS, VMAXPS, VSQRTPS, VROUNDPS,
+	VFMADD132PS, VFMADD213PS, VFMADD231PS, VFMSUB132PS, VFMSUB213PS, VFMSUB231PS,
+	VFNMADD132PS, VFNMADD213PS, VFNMADD231PS, VFNMSUB132PS, VFNMSUB213PS, VFNMSUB231PS,
+	VANDPS, VANDNPS, VORPS, VXORPS, VPAND, VPANDN, VPOR, VPXOR,
+	VPADDD, VPSUBD, VPMULLD, VPMINSD, VPMAXSD, VPSLLD, VPSRLD, VPSRAD,
+	VCVTDQ2PS, VCVTPS2DQ, VCVTTPS2DQ,
+}
+
+// wideForms are the forms for vectors of 64 bytes with operands of their own: masks
+// in k registers, vectors of other sizes.
+var wideForms = map[Op]form{
+	VBROADCASTSS: {evex660F38, 0x18, 0, "RM", args{z, x | m32}},
+	VPERMPS:      {evex660F38, 0x16, 0, "RVM", args{z, z, z | mv}},
+	VCMPPS:       {evex | m0F, 0xc2, 0, "RVMI", args{k, z, z | mv, u8}},
+	VPCMPEQD:     {evex | p66 | m0F, 0x76, 0, "RVM", args{k, z, z | mv}},
+	VPCMPGTD:     {evex | p66 | m0F, 0x66, 0, "RVM", args{k, z, z | mv}},
+}
+
+// withWide returns the table with forms for vectors of 64 bytes.
+func withWide(table [opCount]instruction) [opCount]instruction {
+	for _, op := range wideOps {
+		forms := slices.Clone(table[op].forms)
+		for _, f := range table[op].forms {
+			if wide, ok := f.widened(); ok {
+				forms = append(forms, wide)
+			}
+		}
+		table[op].forms = forms
+	}
+	for op, f := range wideForms {
+		table[op].forms = append(slices.Clone(table[op].forms), f)
+	}
+	return table
+}
+
+// widened returns the form with vectors of 64 bytes in place of all of its vectors.
+func (f form) widened() (form, bool) {
+	f.prefix = f.prefix&^vex | evex
+	for n, c := range f.args {
+		switch {
+		case c&same != 0:
+			f.args[n] = c&^(anyXY|same) | z
+		case c&(anyXY|m128) != 0:
+			return f, false
+		}
+	}
+	return f, true
+}
+
+// evexPrefix appends the prefix of four bytes, for vectors of 64 bytes in the first 16
+// registers (Intel SDM 2A, section 2.7.1).
+func (f *form) evexPrefix(code []byte, p *fields) []byte {
+	r, x, b := p.extension()
+	second := byte(^p.vvvv&15<<3) | 4 | byte(f.prefix&ppMask)
+	if f.prefix&w1 != 0 {
+		second |= 0x80
+	}
+	return append(
+		code, 0x62,
+		byte((r^1)<<7|(x^1)<<6|(b^1)<<5|1<<4)|byte(f.prefix&mapMask>>2),
+		second,
+		2<<5|1<<3|byte(p.mask),
+	)
+}
+
+// memoryUnit is the unit of a displacement of one byte: the bytes of the memory operand
+// in forms for 64 bytes, else 1.
+func (f *form) memoryUnit() int32 {
+	if f.prefix&evex == 0 {
+		return 1
+	}
+	for _, c := range f.args {
+		switch {
+		case c&mv != 0:
+			return 64
+		case c&m256 != 0:
+			return 32
+		case c&m32 != 0:
+			return 4
+		}
+	}
+	return 1
+}
+
+// Wide returns the vector register of 64 bytes whose low half is r.
+func (r Reg) Wide() Reg { return Z(r.number()) }
+
+// maskOfLanes is the mask register of comparisons and selections.
+const maskOfLanes = K1
+
+// A wideError says that an operation of a chain has no form for 64 bytes.
+type wideError struct{ op Op }
+
+// Error names the operation.
+func (w wideError) Error() string {
+	return fmt.Sprintf("chain: %s has no form for vectors of 64 bytes", w.op)
+}
+
+// emit emits an instruction, with vectors twice as long where the chain is wide.
+func (e *emitter) emit(op Op, operands ...Operand) {
+	if !e.wide {
+		e.a.Emit(op, operands...)
+		return
+	}
+	var room [4]Operand
+	wide := room[:len(operands)]
+	for n, o := range operands {
+		if r, ok := o.(Reg); ok {
+			switch r.class() {
+			case x:
+				o = Y(r.number())
+			case y:
+				o = Z(r.number())
+			}
+		}
+		wide[n] = o
+	}
+	e.emitWide(op, wide)
+}
+
+// emitWide emits an instruction on vectors of 64 bytes. Comparisons have their masks in a
+// register of masks, from which and to which they are moved.
+func (e *emitter) emitWide(op Op, operands []Operand) {
+	to := operands[0]
+	switch op {
+	case VCMPPS, VPCMPEQD, VPCMPGTD:
+		operands[0] = maskOfLanes
+		e.a.Emit(op, operands...)
+		e.a.Emit(VPMOVM2D, to, maskOfLanes)
+	case VBLENDVPS:
+		e.a.Emit(VPMOVD2M, maskOfLanes, operands[3])
+		e.a.Emit(VBLENDMPS, to, maskOfLanes, operands[1], operands[2])
+	default:
+		if op.find(operands) == nil {
+			e.err = wideError{op}
+			return
+		}
+		e.a.Emit(op, operands...)
+	}
+}
+
+// widened is the constant for vectors of 64 bytes.
+func (c constant) widened() constant {
+	c.lanes *= 2
+	c.wide = true
+	return c
+}
+
+// LoadWideConstant emits the load of a constant to all 64 bytes of r's register.
+func (a *Assembler) LoadWideConstant(k Constant, r Reg) {
+	a.Emit(VMOVUPS, r.Wide(), a.constant(k.constant.widened()))
+}

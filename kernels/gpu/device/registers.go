@@ -1,0 +1,86 @@
+package device
+
+import "github.com/tilewright/tilewright/kernels/ptx"
+
+// A registerFit says how many registers ptxas gives a thread for the pressure of a text:
+// base + ordered·(pressure in the order of the text) + hoisted·(what loads that are moved
+// to the front add) + large·(what the pressure is beyond largePressure). The numbers are
+// least absolute deviations over 276 kernels of bench/gpu with ptxas 12.9 and 13.5.
+type registerFit struct{ base, ordered, hoisted, large float64 }
+
+// largePressure is that from which on a thread has the registers of two blocks an SM, of
+// which ptxas uses more.
+const largePressure = 128
+
+var (
+	// fitGroups is for products of wgmma, whose sums stay where they are.
+	fitGroups = registerFit{base: 6, ordered: 1}
+	// fitMMA is for products of mma.sync: fragments are loaded just before they are
+	// multiplied.
+	fitMMA = registerFit{base: 6, ordered: 0.85, hoisted: 0.1, large: 0.35}
+	// fitNarrowMMA is for products of f8 where f16 is multiplied in their place.
+	fitNarrowMMA = registerFit{ordered: 1.25}
+	// fitOther is for all other code, of which ptxas loads some ahead.
+	fitOther = registerFit{base: 7, ordered: 1.02, hoisted: 0.21, large: 0.7}
+)
+
+// registers is the fit for a pressure.
+func (f registerFit) registers(p ptx.Pressure) float64 {
+	ordered := float64(p.Ordered)
+	return f.base + f.ordered*ordered +
+		f.hoisted*float64(p.Hoisted-p.Ordered) +
+		f.large*max(0, ordered-largePressure)
+}
+
+// squeezed is the share that ptxas saves of a thread's registers where one more block
+// fits an SM then.
+const squeezed = 0.1
+
+// assigned is the registers of a thread that needs some by the fit: fewer where a block
+// of so many threads more fits an SM.
+func (s Spec) assigned(need float64, threads int) int {
+	n := int(need)
+	blocks := s.Occupancy(n, 0, threads).Blocks
+	for fewer := n - 1; float64(fewer)*(1+squeezed) >= need; fewer-- {
+		if s.Occupancy(fewer, 0, threads).Blocks > blocks {
+			return fewer
+		}
+	}
+	return n
+}
+
+// fitOf is how registers follow from the pressure of an entry.
+func (s Spec) fitOf(e *ptx.Entry) registerFit {
+	multiplies, narrow := false, false
+	for i := range e.Body {
+		in := &e.Body[i].Instr
+		switch in.Opcode.Op {
+		case ptx.OpWgmmaMMAAsync:
+			return fitGroups
+		case ptx.OpMMA:
+			multiplies = true
+			narrow = narrow || in.Opcode.Type(1).Bytes() == 1
+		}
+	}
+	switch {
+	case multiplies && narrow && s.Warpgroups():
+		return fitNarrowMMA
+	case multiplies:
+		return fitMMA
+	}
+	return fitOther
+}
+
+// AssignedRegisters is the registers of a thread that ptxas is likely to assign to an entry in
+// blocks of so many threads, by its text, and the bytes of its values for which that is
+// too few.
+func (s Spec) AssignedRegisters(e *ptx.Entry, threads int) (n, spilled int) {
+	most := s.RegistersPerThread(threads)
+	// A producer that gives registers away has the block take all of them.
+	if e.MinNCTAPerSM == 1 {
+		return most, 0
+	}
+	p := e.Pressure()
+	need := min(float64(most), s.fitOf(e).registers(p))
+	return s.assigned(need, threads), 4 * max(0, p.Ordered-most)
+}
