@@ -164,6 +164,7 @@ judge-foreign: out/venv-foreign/installed
 	out/venv-foreign/bin/python bench/foreign/triton_make.py $(FOREIGN)
 	out/venv-foreign/bin/python bench/foreign/cuda_make.py $(FOREIGN)
 	go run ./bench/foreign -cases $(FOREIGN) -modules $(FOREIGN)/modules -mutants 300 -seed $(SEED) $(JUDGE_FOREIGN)
+	go test ./kernels/gpu -count 1 -v -run LineMutants -line-mutants 300 -line-seed $(SEED)
 out/venv-foreign/installed: bench/foreign/requirements.txt
 	@python3 -m venv out/venv-foreign && out/venv-foreign/bin/pip install -q -r $< && touch $@ || \
 	{ echo "judge-foreign: the compilers are not installed: it needs python3 with venv, and pip its packages"; exit 1; }

@@ -20,7 +20,7 @@ const module = "github.com/tilewright/tilewright/"
 // imports, exactly; data flows from the imports to the package.
 var mayImport = map[string][]string{
 	"bench/attack":      {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
-	"bench/foreign":     {"kernels/ptx", "kernels/ptx/sim"},
+	"bench/foreign":     {"kernels/ptx", "kernels/ptx/mutate", "kernels/ptx/sim"},
 	"bench/gpu":         {"kernels", "kernels/gpu", "kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/ptx/sim", "symtile", "symtile/hlo", "testdata/hlo"},
 	"bench/judge":       {"cost", "cost/problem"},
 	"bench/lookup":      {"cache", "kernels", "kernels/cpu", "query", "serve", "symtile/hlo", "tuner"},
@@ -66,6 +66,7 @@ var mayImport = map[string][]string{
 	"kernels/kerneltest":                 {"kernels/check", "symtile", "symtile/hlo", "testdata/hlo"},
 	"kernels/npy":                        {"kernels", "symtile/hlo"},
 	"kernels/ptx":                        {"symtile/source"},
+	"kernels/ptx/mutate":                 {},
 	"kernels/ptx/sim":                    {"kernels/ptx"},
 	"kernels/reference":                  {"kernels", "symtile/hlo"},
 	"kernels/replay":                     {"kernels", "kernels/reference", "symtile", "symtile/hlo"},

@@ -31,6 +31,15 @@ func (r *Ranked) Terms() []Term {
 	return terms
 }
 
+// Reprice predicts again after price has written another price of the plan.
+func (r *Ranked) Reprice(price func(*kernels.Price) error) error {
+	if err := price(&r.Price); err != nil {
+		return err
+	}
+	r.Seconds, _ = r.ranking.model.Predict(r.Features())
+	return nil
+}
+
 // Doubt is the standard deviation of the logarithm of Seconds: see Model.Doubt.
 func (r *Ranked) Doubt() float64 {
 	if r.ranking == nil || r.ranking.model.residual == nil {

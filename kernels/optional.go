@@ -55,6 +55,14 @@ type Deterministic interface {
 	Deterministic() bool
 }
 
+// A RepricedKernel is a Kernel that knows more of its cost than its plan did: what its
+// code takes of the device.
+type RepricedKernel interface {
+	Kernel
+	// Reprice writes what the plan costs with this code to price, as Pricer.Price does.
+	Reprice(price *Price) error
+}
+
 // A QuietBackend is a Backend that can say whether its device has anything else to do.
 type QuietBackend interface {
 	Backend

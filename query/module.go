@@ -16,14 +16,17 @@ import (
 	"github.com/tilewright/tilewright/symtile/partition"
 )
 
-// Modules parses the modules of a text, which lines "// -----" separate, or of a
-// message of XLA's, either as it is or compressed by gzip. A number above 0 chooses one
-// of them, and given are extents that texts leave open. Those that can be read come with
-// the errors of the others, which the name begins.
+// Modules parses the modules of a text, which lines "// -----" separate, of a message of
+// XLA's, or of a queue of misses (Miss), either as it is or compressed by gzip. A number
+// above 0 chooses one of them, and given are extents that texts leave open. Those that can
+// be read come with the errors of the others, which the name begins.
 func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Module, error) {
 	src, err := uncompressed(name, src)
 	if err != nil {
 		return nil, err
+	}
+	if isQueue(src) {
+		return queued(name, src, number)
 	}
 	if hloproto.Detected(src) {
 		text, err := hloproto.Text(name, src)
@@ -49,15 +52,18 @@ func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Mod
 		}
 		all = append(all, m)
 	}
-	if more := len(failed) - maxReported; more > 0 {
-		failed = append(failed[:maxReported:maxReported], fmt.Errorf(
-			"%s: %d more of its %d modules cannot be read", name, more, len(texts),
-		))
-	}
-	return all, errors.Join(failed...)
+	return all, joinFew(name, failed, len(texts), "modules")
 }
 
-// maxReported bounds the modules of a file of which an error says what is wrong.
+// joinFew joins the first errors of the parts of a file, and says how many more there are.
+func joinFew(name string, failed []error, of int, parts string) error {
+	if more := len(failed) - maxReported; more > 0 {
+		failed = append(failed[:maxReported:maxReported], fmt.Errorf("%s: %d more of its %d %s cannot be read", name, more, of, parts))
+	}
+	return errors.Join(failed...)
+}
+
+// maxReported bounds the parts of a file of which an error says what is wrong.
 const maxReported = 8
 
 // MaxBytes bounds the text of a module, also of what gzip has compressed. The largest

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
 )
 
 // chooseByModel takes the place of a race on a device that cannot time kernels.
-// The candidates are verified in the order of their predicted times, and the
-// first of those that are right wins if the model predicts that it beats the
-// default plan by the margin. The record says that nothing was timed.
+// The candidates are verified in the order of their predicted times, which are those of
+// their code afterwards, and the first of those that are right wins if the model predicts
+// that it beats the default plan by the margin. The record says that nothing was timed.
 func (s *selection) chooseByModel(ctx context.Context) (cache.Record, error) {
 	if err := s.begin(ctx); err != nil {
 		return cache.Record{}, err
@@ -42,6 +43,9 @@ func (s *selection) chooseByModel(ctx context.Context) (cache.Record, error) {
 			k + 1, len(s.candidates), s.remaining(),
 		})
 	}
+	slices.SortStableFunc(s.candidates, func(a, b *candidate) int {
+		return cmp.Compare(a.Seconds, b.Seconds)
+	})
 	return s.predictedRecord(standard)
 }
 
@@ -54,7 +58,7 @@ func (s *selection) verifyUntimed(ctx context.Context, x *candidate) error {
 	err := s.verify(limited, x, timeout, timeout)
 	hung := s.leave(x, err)
 	if x.kernel != nil {
-		err = errors.Join(err, x.kernel.Close())
+		err = errors.Join(err, s.reprice(x), x.kernel.Close())
 		x.kernel = nil
 	}
 	if ctx.Err() != nil {
@@ -72,13 +76,26 @@ func (s *selection) verifyUntimed(ctx context.Context, x *candidate) error {
 	return hung
 }
 
+// reprice predicts the time of a candidate with what its code takes, where its kernel
+// knows that.
+func (s *selection) reprice(x *candidate) error {
+	k, ok := x.kernel.(kernels.RepricedKernel)
+	if !ok || x.ranked() == nil {
+		return nil
+	}
+	err := x.Ranked.Reprice(k.Reprice)
+	x.trial.Predicted = x.Seconds
+	return err
+}
+
 // predictedRecord is the record of a choice by the cost model; the candidates
 // are in the order of their predicted times.
 func (s *selection) predictedRecord(standard *candidate) (cache.Record, error) {
 	passed := func(x *candidate) bool { return !x.eliminated }
 	first := slices.IndexFunc(s.candidates, passed)
 	if first < 0 {
-		return cache.Record{}, s.noWinner(ErrNothingVerified)
+		kept := s.tuner.Cache.KeepTrials(s.key, s.trials()) // what lookup must not answer with
+		return cache.Record{}, errors.Join(s.noWinner(ErrNothingVerified), kept)
 	}
 	winner := s.candidates[first]
 	if passed(standard) &&

@@ -634,6 +634,11 @@ func findAssembler(ctx context.Context) assembler {
 	if err != nil {
 		return assembler{}
 	}
+	return assemblerAt(ctx, path)
+}
+
+// assemblerAt asks an assembler for its version.
+func assemblerAt(ctx context.Context, path string) assembler {
 	out, _ := exec.CommandContext(ctx, path, "--version").Output()
 	_, release, _ := strings.Cut(string(out), "release ")
 	release, _, _ = strings.Cut(release, ",")
@@ -663,6 +668,42 @@ func (a assembler) assemble(ctx context.Context, file, source string) (golden.As
 	readUsage(string(out), &row)
 	row.Warning = device.AssemblerWarnings(string(out))
 	return row, nil
+}
+
+// priceByAssembler has the plans of a simulated GPU priced by what the assembler at path
+// says of their kernels; with "" nothing changes.
+func priceByAssembler(ctx context.Context, path string, b kernels.Backend) error {
+	if path == "" {
+		return nil
+	}
+	s, ok := b.(simulator)
+	if !ok {
+		return usagef("-ptxas: only kernels of simulated GPUs are priced by it, such as sim:H100")
+	}
+	a := assemblerAt(ctx, path)
+	if a.version == "ptxas " {
+		return usagef("-ptxas %s: it does not say which version of ptxas it is", path)
+	}
+	s.AssembleBy(a.assembly)
+	return nil
+}
+
+// assembly is what the assembler says of a text.
+func (a assembler) assembly(ctx context.Context, text string) (gpu.Assembly, error) {
+	f, err := os.CreateTemp("", "tilewright*.ptx")
+	if err != nil {
+		return gpu.Assembly{}, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return gpu.Assembly{}, err
+	}
+	row, err := a.assemble(ctx, f.Name(), text)
+	return gpu.Assembly{
+		Registers: row.Registers, Spilled: row.Spilled, Stack: row.Stack,
+		Serialised: strings.Contains(row.Warning, "serialized"),
+	}, err
 }
 
 // readUsage parses the output of ptxas -v: "Used 40 registers, …, 1024 bytes

@@ -12,6 +12,7 @@ import (
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 )
@@ -21,11 +22,15 @@ var lookupCommand = command{
 	name: "lookup", args: "FILE", short: "the compiler's question: which plan? exit 3 if -require is not met",
 	long: `Prints a plan for a fusion on this machine's device: its winner (basis "exact"), that of the nearest
 fusion whose plan is legal ("nearest": other extents, another revision of the code generator, another
-device), or else the device's default plan, which is the first by price ("predicted"). Nothing is
+device), or else the device's default plan, which is the first by price ("predicted"). A plan that failed its
+check in -db is not answered; where the default did, it is the cheapest that passed, or an error. Nothing is
 compiled, run or measured. A FILE with several fusions is answered for all of them, and - is the standard
 input; many questions are cheaper to a server: tilewright serve. A winner measured under another driver
 or Go version is still exact; "safe" then says what differs. -require exact ends with status 3 where
-there is no winner.`,
+there is no winner. -queue collects what has none, and tune reads it as it does modules:
+
+  tilewright lookup fused.hlo -queue misses.jsonl    at run time: answered, and noted as a line
+  tilewright tune misses.jsonl                       later: every fusion once, also if it was noted twice`,
 	run: runLookup,
 }
 
@@ -94,7 +99,7 @@ func runLookup(c *call) error {
 		snapshot: c.snapshotFlag(),
 		device:   c.deviceFlag(),
 		require:  c.String("require", "", "answer with a stored winner of this fusion only: `exact`"),
-		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, each with its canonical text"),
+		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, which tune reads"),
 	}
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
 	c.shapeFlag()
@@ -265,18 +270,11 @@ func cutRevision(name string) (file, revision string, ok bool) {
 	return name[:at], name[at+1:], true
 }
 
-// A missJSON is a line of -queue.
-type missJSON struct {
-	Fusion    string    `json:"fusion"`
-	Print     string    `json:"fingerprint"`
-	Device    string    `json:"device"`
-	Canonical string    `json:"canonical"`
-	When      time.Time `json:"when"`
-}
-
 // appendMiss appends a line to a queue.
 func appendMiss(queue output.File, fusion *hlo.Computation, j lookupJSON) error {
-	line, err := json.Marshal(missJSON{j.Fusion, j.Print, j.Device, fusion.Canonical(), time.Now().UTC()})
+	line, err := json.Marshal(query.Miss{
+		Fusion: j.Fusion, Print: j.Print, Device: j.Device, Canonical: fusion.Canonical(), When: time.Now().UTC(),
+	})
 	if err != nil {
 		return err
 	}
@@ -330,6 +328,8 @@ func (j lookupJSON) notes() (all []string) {
 	switch {
 	case j.Basis == tuner.Nearest:
 		all = append(all, "no winner is stored; the nearest one: "+strings.Join(j.Differs, ", "))
+	case j.Basis != tuner.Exact && j.DefaultError != "":
+		all = append(all, "no winner is stored: this is the cheapest plan that passed its check")
 	case j.Basis != tuner.Exact:
 		all = append(all, "no winner is stored: this is the default plan")
 	case !j.Checked:

@@ -215,7 +215,8 @@ func (r *moduleJSON) forgetTimes() {
 }
 
 // check compares the outputs with those of the reference. What is allowed is the
-// sum of what each kernel that ran may differ.
+// sum of what each kernel that ran may differ, and what other roundings do to an
+// element where the reference can say.
 func (r *moduleJSON) check(
 	ctx context.Context, m *hlo.Module, b kernels.Backend, in, out []kernels.Buffer,
 ) error {
@@ -227,10 +228,13 @@ func (r *moduleJSON) check(
 	if err != nil {
 		return err
 	}
-	for n := range out {
-		if m := check.Compare(n, out[n], want[n], check.Tolerance{Relative: r.Allowed, Units: 1}); m != nil {
-			return m
-		}
+	allowed := check.Tolerance{Relative: r.Allowed, Units: 1}
+	wrong, err := allowed.Agree(ctx, m.Entry, in, out, want)
+	if err != nil {
+		return err
+	}
+	if wrong != nil {
+		return wrong
 	}
 	r.Checked = true
 	return nil

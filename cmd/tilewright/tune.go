@@ -31,7 +31,8 @@ var tuneCommand = command{
 against the reference interpreter, races those that are right, and keeps the winner in -db. A PATH is a
 file, a pattern in quotes, - for the standard input, or a folder: of that the files *after_optimizations.txt,
 which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, each also as .gz, with all folders below
-but those where the system shows its state (/proc, /sys).
+but those where the system shows its state (/proc, /sys). A file may also be what lookup -queue writes: misses,
+each of which is tuned once, for -device.
 
 Extents that a module leaves open (?) are given by -shape, and tuned for each of its values.
 
@@ -53,11 +54,13 @@ Which plans are tried depends on the fusion, the device and -seed, and not on wh
 lets the samples of all fusions in -db correct the prices.
 
 A fusion that fails does not stop the others. The summary says which share of the model's time was tuned,
-how much faster the model is by that, and what was left out. Ctrl-C loses nothing: the best plans so far are kept
+how much faster the model is by that, and what was left out. As everywhere, a speed-up is the median of default ÷ winner
+in the same blocks of the race, and a time the median of all runs of its plan: the ratio of two times is another number. Ctrl-C loses nothing: the best plans so far are kept
 as provisional winners, and the same command goes on.
 
 A device that cannot time, a simulator, checks the cheapest plans by the cost model and keeps the first
-that is right; every line then says "predicted".
+that is right; every line then says "predicted". The plans that were checked are priced by what their code
+takes of the device, as far as that can be told from it, or by what ptxas says (-ptxas).
 
 A fusion that cannot be tiled is refused with the reason; that is not a failure. The exit status is 1
 when a file could not be read, a fusion failed otherwise, or the default plan of one fails its check, also
@@ -120,6 +123,8 @@ type tuneFlags struct {
 	replace *bool
 	// The names of parameters that are weights.
 	weightsOf *string
+	// NVIDIA's assembler, which simulated GPUs ask.
+	ptxas *string
 }
 
 // defaultBudget is the time of a race in a run without a time of its own.
@@ -135,6 +140,7 @@ func newTuneFlags(c *call) tuneFlags {
 		db: c.dbFlag(), device: c.deviceFlag(),
 		fusion:    c.String("fusion", "", "tune only the fusion of this `name`"),
 		report:    c.String("report", "", "write an HTML report of the fusions to `file`"),
+		ptxas:     c.String("ptxas", "", "price plans of a simulated GPU by what this `program`, NVIDIA's assembler, says of their kernels"),
 		trace:     c.String("trace", "", "write every event to `file` as JSON lines"),
 		weights:   c.String("weights", "", "a profile, `file` of lines NAME,TIME: the time of fusions in a run of the model"),
 		runBudget: c.Duration("run-budget", 0, "wall `time` of the whole run, with everything in it; 0: no limit"),
@@ -241,6 +247,9 @@ type session struct {
 func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin time.Time) error {
 	b, err := backend(f.device)
 	if err != nil {
+		return err
+	}
+	if err := priceByAssembler(c.ctx, *f.ptxas, b); err != nil {
 		return err
 	}
 	s := &session{c: c, f: f, files: files, status: newStatus(c, *f.progress)}
@@ -497,7 +506,7 @@ func (s *session) finish() error {
 		fmt.Fprintln(s.c.err, line)
 	}
 	if of := s.summary.average(); of > 1 {
-		s.c.note("%d fusions: %.2f times as fast as by default plans, by geometric mean", of, s.summary.Mean)
+		s.c.note("%d fusions%s: %.2f times as fast as by default plans, by geometric mean, in which each counts alike", of, s.summary.Model.provisional(), s.summary.Mean)
 	}
 	if *s.f.report != "" {
 		err := s.c.output("report", *s.f.report, output.Page, *s.f.replace).Write(func(w *bufio.Writer) error {

@@ -292,6 +292,11 @@ const (
 	// The largest number of element operations for which deviations are
 	// computed.
 	maxPerturbWork = 1 << 30
+	// Evaluations with other roundings: many as long as they are of so many
+	// element operations together, and a few in any case.
+	manyPerturbWork   = 1 << 30
+	manyPerturbations = 16
+	fewPerturbations  = 4
 )
 
 // maxSpikeWork is the largest number of element operations for which inputs of
@@ -532,23 +537,26 @@ func (c *verifyCase) compareAsWhole(
 // few evaluations and is left out for computations of more than 2³⁰ element
 // operations.
 func Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
-	return ToleranceOf(c).Agree(c, in, got, want)
+	// A context that does not end has no error.
+	m, _ := ToleranceOf(c).Agree(context.Background(), c, in, got, want)
+	return m
 }
 
-// Agree is the function Agree with t in place of ToleranceOf.
-func (t Tolerance) Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
+// Agree is the function Agree with t in place of ToleranceOf. The error is that of ctx.
+func (t Tolerance) Agree(
+	ctx context.Context, c *hlo.Computation, in, got, want []kernels.Buffer,
+) (*Mismatch, error) {
 	k := verifyCase{
 		want:       want,
 		deviations: &deviations{c: c, in: in, seed: 1},
 	}
 	k.allowed = t.allowedIn(k)
 	for n := range want {
-		// A context that does not end has no error.
-		if m, _ := k.compare(context.Background(), n, got[n]); m != nil {
-			return m
+		if m, err := k.compare(ctx, n, got[n]); m != nil || err != nil {
+			return m, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Check computes what the reference expects of inputs, as NewVerifier does, and
@@ -583,7 +591,7 @@ func (d *deviations) all(ctx context.Context) ([][]float64, error) {
 	if d.known || elementOperations(d.c) > maxPerturbWork {
 		return d.of, nil
 	}
-	of, err := reference.Deviations(ctx, d.c, d.in, d.seed)
+	of, err := reference.Deviations(ctx, d.c, d.in, d.seed, d.evaluations())
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -592,6 +600,13 @@ func (d *deviations) all(ctx context.Context) ([][]float64, error) {
 	}
 	d.known = true
 	return d.of, nil
+}
+
+// evaluations is the number of evaluations that deviations are estimated from. Of an
+// element that two roundings move they may cancel in all of a few.
+func (d *deviations) evaluations() int {
+	n := manyPerturbWork / elementOperations(d.c)
+	return int(min(max(n, fewPerturbations), manyPerturbations))
 }
 
 // beyondDeviations is the mismatch that remains of m if every element may also

@@ -95,3 +95,38 @@ ROOT d = bf16[8,64] multiply(e, e)`},
 		}
 	}
 }
+
+// TestRoundedOperands: an exact operation between two functions rounds what the first one
+// is off by less than half a unit back. A kernel whose exponential is off by up to three
+// units is right in every element.
+func TestRoundedOperands(t *testing.T) {
+	m, err := hlo.Parse("c", []byte(`ENTRY e { x = f32[65536] parameter(0)
+a = f32[65536] exponential(x)
+b = f32[65536] negate(a)
+ROOT c = f32[65536] cosine(b) }`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Inputs(m.Entry, Normals, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := reference.Interpret(m.Entry, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for units := -3; units <= 3; units++ {
+		got, err := kernels.NewBuffer(want[0].Shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range int64(65536) {
+			a := float32(math.Exp(in[0].Float(n)))
+			a = math.Float32frombits(uint32(int(math.Float32bits(a)) + units))
+			got.SetFloat(n, math.Cos(-float64(a)))
+		}
+		if m := Agree(m.Entry, in, []kernels.Buffer{got}, want); m != nil {
+			t.Errorf("exponentials off by %d units: %v", units, m)
+		}
+	}
+}

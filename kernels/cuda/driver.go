@@ -241,7 +241,7 @@ func (m *module) Function(name string) (device.Function, error) {
 		if f.f, err = m.m.Function(name); err != nil {
 			return failed("cuModuleGetFunction "+name, err)
 		}
-		f.resources, err = resources(f.f)
+		f.resources, err = resources(f.f, m.d.spec)
 		f.resources.Warning = m.warning
 		return err
 	})
@@ -253,12 +253,13 @@ func (m *module) Function(name string) (device.Function, error) {
 }
 
 // resources reads the registers and the memory of a function.
-func resources(f cu.Function) (device.Resources, error) {
+func resources(f cu.Function, s device.Spec) (device.Resources, error) {
 	var r device.Resources
 	err := readAll([]reading[cu.FunctionAttribute]{
 		{cu.NumRegs, &r.Registers}, {cu.LocalSizeBytes, &r.LocalBytes},
 		{cu.SharedSizeBytes, &r.SharedBytes}, {cu.FnMaxThreadsPerBlock, &r.MaxThreads},
 	}, "cuFuncGetAttribute", f.Attribute)
+	r.SharedBytes = s.OwnShared(r.SharedBytes)
 	return r, err
 }
 

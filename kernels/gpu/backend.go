@@ -37,7 +37,26 @@ type Backend struct {
 	// Session is owned by the backend, which closes it.
 	session *device.Session
 	tf32    bool // see AllowTF32
+	// Assemble says what an assembler makes of a text; nil where there is none.
+	assemble Assembler
 }
+
+// An Assembler says what a device's kernels take, of the text of a module.
+type Assembler func(ctx context.Context, text string) (Assembly, error)
+
+// An Assembly is what an assembler made of a module: the most of its kernels.
+type Assembly struct {
+	// Registers of a thread; the bytes that it stores for want of more, and those of its
+	// stack frame.
+	Registers, Spilled, Stack int
+	// Serialised is set where products of warpgroups wait for each other (C7510 and the
+	// like).
+	Serialised bool
+}
+
+// AssembleBy has the kernels of plans repriced by what an assembler says of them, in the
+// place of what their texts let expect.
+func (b *Backend) AssembleBy(f Assembler) { b.assemble = f }
 
 // New returns the backend of a device and takes ownership of its session.
 func New(s *device.Session) *Backend { return &Backend{session: s} }
@@ -123,6 +142,8 @@ type kernel struct {
 	work    *device.Executable
 	// The numbers of parameters and of outputs.
 	in, out int
+	// Price is that of the plan with what the code takes; nil where no plan is known.
+	price func(*kernels.Price) error
 }
 
 // PTX is the text of a plan for a device, which does not have to be present. A plan
@@ -242,13 +263,58 @@ func (b *Backend) Compile(
 			Reason: err.Error(),
 		}
 	}
-	return k, err
+	if err != nil {
+		return nil, err
+	}
+	known, err := b.knownOf(ctx, im)
+	if err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	k.price = func(price *kernels.Price) error {
+		m, err := newEstimate(p, b.session.Spec())
+		if err != nil {
+			return err
+		}
+		m.known = known
+		return m.Price(plan, price)
+	}
+	return k, nil
+}
+
+// knownOf is what the kernel of an image takes, by the assembler where there is one; nil
+// where the plan has several.
+func (b *Backend) knownOf(ctx context.Context, im *image) (*Resources, error) {
+	all := im.resources(b.session.Spec())
+	if len(all) != 1 {
+		return nil, nil
+	}
+	r := &all[0]
+	if b.assemble == nil {
+		return r, nil
+	}
+	a, err := b.assemble(ctx, string(im.module.Text()))
+	if err != nil {
+		return nil, err
+	}
+	r.Registers, r.Spilled = a.Registers, max(a.Spilled, a.Stack)
+	r.Spills = r.Spilled > 0
+	r.Serialised = a.Serialised
+	return r, nil
+}
+
+// Reprice implements kernels.RepricedKernel: occupancy and spills are those of the code,
+// where the plan is one kernel.
+func (k *kernel) Reprice(price *kernels.Price) error {
+	if k.price == nil {
+		return nil
+	}
+	return k.price(price)
 }
 
 // load assembles an image on the device.
 func (b *Backend) load(
 	ctx context.Context, p *symtile.Program, im *image,
-) (kernels.Kernel, error) {
+) (*kernel, error) {
 	k := &kernel{
 		session: b.session,
 		in:      len(p.Physical.Params),
@@ -405,7 +471,11 @@ func (b *Backend) CompileText(
 			Reason: "needs " + needs,
 		}
 	}
-	return b.load(ctx, p, im)
+	k, err := b.load(ctx, p, im)
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
 }
 
 // needs is what the image takes that a device does not have; "" if it runs there.
@@ -476,8 +546,13 @@ func (m *estimate) Price(plan kernels.Plan, price *kernels.Price) error {
 type Resources struct {
 	// Registers of a thread, and bytes of shared memory and threads of a block.
 	Registers, Shared, Threads int
-	// Spills is set where a thread is short of registers by the estimate.
-	Spills bool
+	// Spills is set where a thread is short of registers by the estimate, and Spilled is
+	// the bytes that it stores for that, where they are known.
+	Spills  bool
+	Spilled int `json:",omitempty"`
+	// Serialised is set where products of warpgroups wait for each other, as an assembler
+	// says.
+	Serialised bool `json:",omitempty"`
 }
 
 // resourcesOf is what a launch of an entry takes, by its text: registers as ptxas is
@@ -491,7 +566,8 @@ func resourcesOf(m *ptx.Module, e *ptx.Entry, step *device.Step, s device.Spec) 
 			}
 		}
 	}
-	r.Registers, r.Spills = s.AssignedRegisters(e, r.Threads)
+	r.Registers, r.Spilled = s.AssignedRegisters(e, r.Threads)
+	r.Spills = r.Spilled > 0
 	return r
 }
 

@@ -50,6 +50,8 @@ type estimate struct {
 	gatheredBy []int
 	// Dots reports whether there are products.
 	dots bool
+	// Known is what the kernel takes, where there is one.
+	known *Resources
 }
 
 // newEstimate collects what the estimates of all plans of a program have in common.
@@ -805,6 +807,7 @@ func (m *estimate) terms(c candidate, programs float64, l blockCost, distinct fl
 	if at.Blocks == 0 {
 		return terms{math.Inf(1)}
 	}
+	m.serialise(&l)
 	sms := float64(max(1, s.ClusteredSMs(c.knobs.cluster)))
 	clock := s.Clock
 	bandwidth := s.Bandwidth
@@ -879,6 +882,19 @@ func roundsOf(programs, sms, resident float64) (rounds, busiest float64) {
 	return rounds, busiest
 }
 
+// serialised is how much longer products of warpgroups take that wait for each other: an
+// estimate from the SASS of one such kernel, 2 to 3.
+const serialised = 3
+
+// serialise lengthens the products of warpgroups of a kernel in which they wait for each
+// other.
+func (m *estimate) serialise(l *blockCost) {
+	if m.known != nil && m.known.Serialised {
+		l.tensor *= serialised
+		l.groupTensor *= serialised
+	}
+}
+
 const (
 	// Prologue is the operations of a thread before its first access: tile ids and
 	// addresses (as counted in golden/testdata/ptx).
@@ -929,6 +945,9 @@ func (l blockCost) arithmeticCycles(r device.Rates) float64 {
 // needs is the registers of a thread, the shared memory and the threads of a block.
 // Where a producer gives registers away, a block has all registers of the SM.
 func (m *estimate) needs(c candidate) (registers, shared, threads int) {
+	if m.known != nil {
+		return m.known.Registers, m.known.Shared, m.known.Threads
+	}
 	registers = int(min(
 		float64(m.spec.ThreadRegisters), c.registers(),
 	))
@@ -956,6 +975,10 @@ func (m *estimate) threads(k knobs) (threads, given int) {
 // spills is the bytes that a block stores and loads in all iterations because a thread
 // needs more registers than it can have. It is not calibrated by measurements.
 func (m *estimate) spills(c candidate) float64 {
+	if m.known != nil {
+		bytes := m.known.Spilled * m.known.Threads
+		return 2 * float64(bytes) * max(1, c.iterations)
+	}
 	threads, granted := m.threads(c.knobs)
 	if granted == 0 {
 		granted = m.spec.RegistersPerThread(threads)

@@ -64,6 +64,11 @@ func (c *checker) call(in *Instr) error {
 			}
 		}
 	}
+	for i := range all[0].List {
+		if k := all[0].List[i].Kind; k != KindReg && k != KindSym {
+			return c.fail("", "a result is a variable or a register")
+		}
+	}
 	target := &all[1]
 	if target.Kind == KindReg {
 		// What a register points at has a prototype, which is a label here.

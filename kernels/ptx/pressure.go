@@ -95,9 +95,6 @@ func (in *Instr) changesMemory() bool {
 // A regSet is a set of registers, by their numbers.
 type regSet []uint64
 
-// has reports whether a register is in the set.
-func (s regSet) has(n int) bool { return s[n/64]>>(n%64)&1 == 1 }
-
 // set adds or removes a register.
 func (s regSet) set(n int, in bool) {
 	if s[n/64] &^= 1 << (n % 64); in {

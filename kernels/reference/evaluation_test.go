@@ -39,7 +39,7 @@ func TestInterpretListens(t *testing.T) {
 		if _, err := reference.InterpretContext(ctx, m.Entry, in); err != context.Canceled {
 			t.Errorf("%v of\n%s", err, text)
 		}
-		if _, err := reference.Deviations(ctx, m.Entry, in, 1); err != context.Canceled {
+		if _, err := reference.Deviations(ctx, m.Entry, in, 1, 4); err != context.Canceled {
 			t.Errorf("deviations: %v of\n%s", err, text)
 		}
 	}

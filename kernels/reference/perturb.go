@@ -9,20 +9,17 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// perturbations is the number of evaluations with other roundings.
-const perturbations = 4 // evaluations with other roundings
-
 // Deviations estimates how far each element of each output, in logical order,
 // moves when every rounding goes another way. It is the root mean square
-// difference from the reference over a few evaluations in which each result of
-// arithmetic is off by up to a unit in its last place, and each term of a sum
+// difference from the reference over so many evaluations in which each result of
+// arithmetic is off by half a unit to a unit in its last place, and each term of a sum
 // of k terms by up to √k units of the type that sums are kept in (Monte Carlo
 // arithmetic: Parker, Pierce, Eggert, IEEE CiSE 2(4), 2000). Where terms
 // cancel, or a divisor is next to zero, that is more than a bound by the
 // largest result allows. Decisions by comparison and by rounding to whole
 // numbers are those of the reference.
 func Deviations(
-	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, seed int64,
+	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, seed int64, evaluations int,
 ) (sums [][]float64, err error) {
 	e := newEvaluation(ctx)
 	defer e.ended(&err)
@@ -34,7 +31,7 @@ func Deviations(
 		}
 		args[k] = v
 	}
-	for n := range perturbations {
+	for n := range evaluations {
 		p := perturbed{
 			e, rand.New(rand.NewPCG(uint64(seed), uint64(n))),
 		}
@@ -46,7 +43,7 @@ func Deviations(
 	}
 	for _, s := range sums {
 		for k := range s {
-			s[k] = math.Sqrt(s[k] / perturbations)
+			s[k] = math.Sqrt(s[k] / float64(evaluations))
 		}
 	}
 	return sums, nil
@@ -174,7 +171,9 @@ func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
 	return p.perturb(w, Epsilon(v.shape.DType))
 }
 
-// perturb is v with each number off by up to eps times itself.
+// perturb is v with each number off by half of eps to eps times itself, up or down. What
+// is off by less may be rounded back by an exact operation that follows, and if that
+// happens in every evaluation, the element looks as if no rounding moved it.
 func (p perturbed) perturb(v value, eps float64) value {
 	if v.floats == nil {
 		return v
@@ -185,7 +184,8 @@ func (p perturbed) perturb(v value, eps float64) value {
 	}
 	for k, x := range v.floats {
 		p.run.tick()
-		w.floats[k] = x + x*eps*(2*p.rng.Float64()-1)
+		u := p.rng.Float64() - 0.5
+		w.floats[k] = x + x*eps*(u+math.Copysign(0.5, u))
 	}
 	return w
 }

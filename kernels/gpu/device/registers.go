@@ -72,14 +72,15 @@ func (s Spec) fitOf(e *ptx.Entry) registerFit {
 }
 
 // AssignedRegisters is the registers of a thread that ptxas is likely to assign to an entry in
-// blocks of so many threads, by its text, and whether that is too few for its values.
-func (s Spec) AssignedRegisters(e *ptx.Entry, threads int) (n int, spills bool) {
+// blocks of so many threads, by its text, and the bytes of its values for which that is
+// too few.
+func (s Spec) AssignedRegisters(e *ptx.Entry, threads int) (n, spilled int) {
 	most := s.RegistersPerThread(threads)
 	// A producer that gives registers away has the block take all of them.
 	if e.MinNCTAPerSM == 1 {
-		return most, false
+		return most, 0
 	}
 	p := e.Pressure()
 	need := min(float64(most), s.fitOf(e).registers(p))
-	return s.assigned(need, threads), p.Ordered > most
+	return s.assigned(need, threads), 4 * max(0, p.Ordered-most)
 }

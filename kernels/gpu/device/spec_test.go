@@ -165,3 +165,26 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// An H20 has the architecture of an H100 and a quarter of its tensor cores' rates.
+func TestCutProducts(t *testing.T) {
+	whole := ProductRates("sm_90a", "NVIDIA H200")
+	cut := ProductRates("sm_90a", "NVIDIA H20")
+	if cut.BF16*4 != whole.BF16 || cut.F8*4 != whole.F8 || cut.S8*4 != whole.S8 || cut.F32 != whole.F32 {
+		t.Errorf("%+v of %+v", cut, whole)
+	}
+}
+
+// The bytes that the system takes of each block on sm_90 are no kernel's own.
+func TestOwnShared(t *testing.T) {
+	h, _ := ParseSpec("H200")
+	a, _ := ParseSpec("A100")
+	for _, c := range []struct {
+		s              Spec
+		reported, want int
+	}{{h, 1024, 0}, {h, 0, 0}, {h, 4096, 4096}, {a, 1024, 1024}} {
+		if got := c.s.OwnShared(c.reported); got != c.want {
+			t.Errorf("%d bytes on %s: %d", c.reported, c.s.Target, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
@@ -216,7 +217,6 @@ func (d *decoder) resolve(scope int, name string) (int32, bool) {
 // unmodelled are operations that texts may have and that are not computed, with the
 // reason.
 var unmodelled = map[ptx.Op]string{
-	ptx.OpCall:                  "an entry stands alone",
 	ptx.OpBrx:                   "branches go to one label",
 	ptx.OpWmmaLoad:              "fragments of wmma have no public layout",
 	ptx.OpWmmaStore:             "fragments of wmma have no public layout",
@@ -473,6 +473,21 @@ func spaceOf(m ptx.Mod) space {
 	return generic
 }
 
+// standing is an entry without calls: what it calls is put in their place.
+func standing(m *ptx.Module, e *ptx.Entry) (*ptx.Entry, error) {
+	calls := func(s ptx.Stmt) bool {
+		return s.Kind == ptx.StmtInstr && s.Instr.Opcode.Op == ptx.OpCall
+	}
+	if !slices.ContainsFunc(e.Body, calls) {
+		return e, nil
+	}
+	alone, err := m.Inline(e)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotModelled, err)
+	}
+	return alone, nil
+}
+
 // Load decodes every entry of a module. An instruction that the simulator does
 // not model is an error that names it.
 func Load(m *ptx.Module) (*Program, error) {
@@ -489,7 +504,11 @@ func Load(m *ptx.Module) (*Program, error) {
 		}
 	}
 	for i := range m.Entries {
-		e, err := decodeEntry(m, &m.Entries[i])
+		src, err := standing(m, &m.Entries[i])
+		if err != nil {
+			return nil, fmt.Errorf("sim: entry %s: call: %w", m.Entries[i].Name, err)
+		}
+		e, err := decodeEntry(m, src)
 		if err != nil {
 			return nil, fmt.Errorf(
 				"sim: entry %s: %w", m.Entries[i].Name, err,

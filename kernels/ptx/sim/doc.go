@@ -15,8 +15,8 @@
 //
 // Load refuses, by name, what is not modelled: 128-bit values, fns, lop3 with a
 // predicate, im2col, st.async and red.async, reductions into shared memory,
-// mma.m8n8k16 of integers, calls, brx, wmma, tensor maps that kernels change, and what
-// needs sm_100.
+// mma.m8n8k16 of integers, functions that call themselves, brx, wmma, tensor maps
+// that kernels change, and what needs sm_100.
 //
 // # Use
 //
