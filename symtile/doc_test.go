@@ -80,9 +80,10 @@ func analyze(t *testing.T, text string) (*Program, error) {
 // A no always has a reason, an instruction and a rule.
 func TestUntileable(t *testing.T) {
 	for text, want := range map[string]string{
-		"x = f32[8] parameter(0); ROOT s = f32[8] sort(x), dimensions={0}":                         "s (sort): every result depends on every element [not-in-op-table]",
-		"x = f32[4] parameter(0); t = token[] after-all(); ROOT u = (f32[4], token[]) tuple(x, t)": "t (after-all): it orders operations, and computes nothing [root]",
-		"p = (f32[4], (f32[], ())) parameter(0); ROOT t = f32[4] get-tuple-element(p), index=0":    "t (get-tuple-element): p is part of a parameter that is a tuple; arrays have to be parameters of their own [tuple-parameter]",
+		"x = f32[8] parameter(0); ROOT s = f32[8] sort(x), dimensions={0}":                                                                                               "s (sort): every result depends on every element [not-in-op-table]",
+		"x = f32[4] parameter(0); t = token[] after-all(); ROOT u = (f32[4], token[]) tuple(x, t)":                                                                       "t (after-all): it orders operations, and computes nothing [root]",
+		"x = f32[8] parameter(0); n = f32[] constant(0); s = f32[0] slice(x), slice={[3:3]}; r = f32[] reduce(x, n), dimensions={0}, to_apply=add; ROOT t = tuple(s, r)": "s (slice): it has no elements, so that no tile would compute r [root]",
+		"p = (f32[4], (f32[], ())) parameter(0); ROOT t = f32[4] get-tuple-element(p), index=0":                                                                          "t (get-tuple-element): p is part of a parameter that is a tuple; arrays have to be parameters of their own [tuple-parameter]",
 	} {
 		if _, err := analyze(t, text); err == nil || err.Error() != want {
 			t.Errorf("%s\n got  %v\n want %s", text, err, want)

@@ -70,6 +70,13 @@ func dominantOutput(outs []*hlo.Instr) int {
 // A dimension without such a partner is stored whole.
 func (b *builder) roots(outs []*hlo.Instr) error {
 	dominant := dominantOutput(outs)
+	if i := outs[dominant]; i.Shape.Elements() == 0 {
+		for _, o := range outs {
+			if o.Shape.Elements() > 0 {
+				return refuse(i, "root", "it has no elements, so that no tile would compute %s", o.Name)
+			}
+		}
+	}
 	tile := make(Tile, outs[dominant].Shape.Rank())
 	for k, extent := range outs[dominant].Shape.Dims {
 		tile[k] = b.prog.Space.Dims[b.addDim(

@@ -59,6 +59,11 @@ func (x *Item) Seconds() float64 {
 	return x.DefaultSeconds()
 }
 
+// Unfinished reports whether plans of the item were raced and the race is not over.
+func (x *Item) Unfinished() bool {
+	return x.State == StateChecked && len(x.Result.Record.Trials) > 1
+}
+
 // A PanicError is a panic while one fusion was analysed, compiled or run. It is a
 // bug; the other fusions are not affected.
 type PanicError struct {

@@ -26,7 +26,7 @@ func headerReader(path, folder string) reader {
 	return reader{
 		name: "C, tilewright_snapshot.h",
 		build: []string{
-			"cc", "-O2", "-std=c99", "-I" + sources,
+			"cc", "-O2", "-std=gnu99", "-I" + sources,
 			"-o", program, sources + "testdata/reader.c",
 		},
 		run: []string{program, path, "speed"},

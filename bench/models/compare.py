@@ -17,10 +17,10 @@ KEPT = 16
 
 
 def save(folder, arrays):
-    """NumPy files 0.npy and so on; bf16 as its bits."""
+    """NumPy files 0.npy and so on; the types of ml_dtypes as their bits."""
     os.makedirs(folder)
     for k, x in enumerate(arrays):
-        np.save(os.path.join(folder, f"{k}.npy"), x.view(np.uint16) if x.dtype == ml_dtypes.bfloat16 else x)
+        np.save(os.path.join(folder, f"{k}.npy"), x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "V" else x)
 
 
 def difference(got, want):

@@ -121,7 +121,8 @@ func (c *call) rank(file string, f rankFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.Default(c.ctx, p); err != nil {
+	standard, err := b.Default(c.ctx, p)
+	if err != nil {
 		return err // why there are no plans, or none that the device computes
 	}
 	plans := slices.Collect(b.Plans(c.ctx, p))
@@ -140,16 +141,18 @@ func (c *call) rank(file string, f rankFlags) error {
 			r.Plan.String(), r.Seconds, r.Terms(), r.Features(),
 		})
 	}
-	stored, _, err := tuner.Lookup(winners, fusion, kernels.IdentityOf(b))
-	if err == nil { // otherwise it is damaged, which has been said
-		j.DefaultError = stored.Record.DefaultFailure()
+	stored, found, _ := tuner.Lookup(winners, fusion, kernels.IdentityOf(b)) // damage has been said
+	record := stored.Record
+	if !found {
+		record = tuner.Unwon(winners, fusion, kernels.IdentityOf(b), standard)
 	}
+	j.DefaultError = record.DefaultFailure()
 	if c.json {
 		err = c.printJSON(j)
 	} else {
 		err = j.print(c, b.Identity())
 	}
-	if c.defaultFails(stored.Record) && err == nil {
+	if c.defaultFails(record) && err == nil {
 		return errReported
 	}
 	return err

@@ -54,7 +54,8 @@ Which plans are tried depends on the fusion, the device and -seed, and not on wh
 lets the samples of all fusions in -db correct the prices.
 
 A fusion that fails does not stop the others. The summary says which share of the model's time was tuned,
-how much faster the model is by that, and what was left out. Ctrl-C loses nothing: the best plans so far are kept
+how much faster the model is by that, and what was left out. As everywhere, a speed-up is the median of default ÷ winner
+in the same blocks of the race, and a time the median of all runs of its plan: the ratio of two times is another number. Ctrl-C loses nothing: the best plans so far are kept
 as provisional winners, and the same command goes on.
 
 A device that cannot time, a simulator, checks the cheapest plans by the cost model and keeps the first
@@ -505,7 +506,7 @@ func (s *session) finish() error {
 		fmt.Fprintln(s.c.err, line)
 	}
 	if of := s.summary.average(); of > 1 {
-		s.c.note("%d fusions: %.2f times as fast as by default plans, by geometric mean", of, s.summary.Mean)
+		s.c.note("%d fusions%s: %.2f times as fast as by default plans, by geometric mean, in which each counts alike", of, s.summary.Model.provisional(), s.summary.Mean)
 	}
 	if *s.f.report != "" {
 		err := s.c.output("report", *s.f.report, output.Page, *s.f.replace).Write(func(w *bufio.Writer) error {

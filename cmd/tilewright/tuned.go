@@ -51,7 +51,7 @@ type tunedJSON struct {
 	// Uses is how often a run of the modules executes the fusion and those that are
 	// alike.
 	Uses float64 `json:"uses,omitempty"`
-	// State is "waiting", "refused", "failed", "checked", "tuned" or "known".
+	// State is "waiting", "refused", "failed", "checked", "unfinished", "tuned" or "known".
 	State string `json:"state,omitempty"`
 	// Predicted is the default plan's time by the cost model.
 	Predicted float64 `json:"predicted,omitempty"`
@@ -83,6 +83,9 @@ var stateNames = map[tuner.State]string{
 	tuner.StateKnown:   "known",
 }
 
+// unfinished is the state, in JSON, of a checked item whose race has begun.
+const unfinished = "unfinished"
+
 // newTunedJSON is the outcome of an item.
 func newTunedJSON(x *tuner.Item) tunedJSON {
 	t := tunedJSON{
@@ -95,6 +98,9 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	}
 	if x.Result.Record.Plan != "" {
 		t.fill(x.Result)
+	}
+	if x.Unfinished() {
+		t.State = unfinished
 	}
 	var unkept *tuner.UnkeptError
 	switch {
@@ -197,6 +203,9 @@ func (t tunedJSON) speedup() string {
 		return "the default, which nothing beat"
 	}
 	median, low, high := t.Speedup[0], t.Speedup[1], report.UpperEnd(t.Speedup[2])
+	if low == 0 {
+		return fmt.Sprintf("%.2f× the default's speed in too few runs for an interval", median)
+	}
 	return fmt.Sprintf("%.2f× the default's speed (%.2f–%s)", median, low, high)
 }
 
@@ -221,7 +230,7 @@ func regretText(regret float64) string {
 type modelJSON struct {
 	// Seconds is the model's time by default plans; 0 with the weights of a profile.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Speedup is by the winners, of the fusions that were timed.
+	// Speedup is by the winners, provisional ones too, of the fusions that were timed.
 	Speedup float64 `json:"speedup,omitempty"`
 	// Parts by state, and what is outside of the fusions.
 	Parts map[string]timePartJSON `json:"parts"`
@@ -251,6 +260,9 @@ func newModelJSON(s *tuner.Schedule) modelJSON {
 	for state, p := range sum.Parts {
 		m.Parts[stateNames[state]] = timePartJSON(p)
 	}
+	if sum.Unfinished.Fusions > 0 {
+		m.Parts[unfinished] = timePartJSON(sum.Unfinished)
+	}
 	if sum.Outside.Fusions > 0 {
 		m.Parts["outside"] = timePartJSON(sum.Outside)
 	}
@@ -276,12 +288,12 @@ func (m modelJSON) lines() (lines []string) {
 		return nil
 	}
 	of := []string{fmt.Sprintf("%d distinct fusions, executed %g times: %s of the time is tuned", distinct, uses, shareText(tuned))}
-	if m.Speedup > 0 {
-		of = append(of, fmt.Sprintf("what was timed takes %.3g of the default plans' time, %.2f× their speed", 1/m.Speedup, m.Speedup))
+	if raced := tuned > 0 || m.Parts[unfinished].Fusions > 0; raced && m.Speedup > 0 {
+		of = append(of, fmt.Sprintf("what was timed%s takes %.3g of the default plans' time, %.2f× their speed", m.provisional(), 1/m.Speedup, m.Speedup))
 	}
 	lines = append(lines, line.Join(line.Width, of...))
 	var rest []string
-	for _, state := range []string{"checked", "waiting", "refused", "failed"} {
+	for _, state := range []string{unfinished, "checked", "waiting", "refused", "failed"} {
 		if p := m.Parts[state]; p.Fusions > 0 {
 			rest = append(rest, fmt.Sprintf("%d %s (%s)", p.Fusions, leftNames[state], shareText(p.Share)))
 		}
@@ -296,12 +308,21 @@ func (m modelJSON) lines() (lines []string) {
 	return lines
 }
 
+// provisional says that a number counts the winners of races that are not over, if it does.
+func (m modelJSON) provisional() string {
+	if m.Parts[unfinished].Fusions == 0 {
+		return ""
+	}
+	return ", provisional winners included,"
+}
+
 // leftNames say what became of fusions that were not tuned.
 var leftNames = map[string]string{
-	"checked": "checked and timed by default, not raced",
-	"waiting": "not reached",
-	"refused": "refused",
-	"failed":  "failed",
+	unfinished: "provisional, race not over",
+	"checked":  "checked and timed by default, not raced",
+	"waiting":  "not reached",
+	"refused":  "refused",
+	"failed":   "failed",
 }
 
 // mostOutside is how many operations outside of fusions the summary names.

@@ -31,6 +31,23 @@ func TestComplex(t *testing.T) {
 	}
 }
 
+// The logistic function keeps its digits next to its poles at odd multiples of iπ.
+func TestLogisticNextToPoles(t *testing.T) {
+	for _, kind := range []string{"c64", "c128"} {
+		t.Run(kind, func(t *testing.T) {
+			p := kerneltest.Program(t, strings.ReplaceAll("x = C[4096] parameter(0)\nROOT r = C[4096] logistic(x)", "C[", kind+"["))
+			rng := rand.New(rand.NewPCG(3, 4))
+			b := arrayOf(t, p.Fusion.Params[0].Shape)
+			v := b.Parts()
+			for at := range v.Shape.Elements() {
+				pole := float64(at%2) * math.Pi * float64(2*rng.IntN(5)-3)
+				v.SetFloat(at, pole+rng.NormFloat64()*math.Exp(-20*rng.Float64()))
+			}
+			compareParts(t, p, []kernels.Buffer{b})
+		})
+	}
+}
+
 // complexInputs are numbers of all kinds for elementwise fusions of many elements, and
 // ordinary ones for others.
 func complexInputs(t *testing.T, c *hlo.Computation) []kernels.Buffer {

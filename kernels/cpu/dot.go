@@ -241,14 +241,20 @@ func multiplierFor[T portable.Number](
 	if bits > 8 || !gemm.HasInt8() {
 		return f, gemm.ScratchInt16()
 	}
-	unsigned := [2]bool{
-		op.Instr.Operands[0].Shape.DType == hlo.U8,
-		op.Instr.Operands[1].Shape.DType == hlo.U8,
-	}
+	unsigned := unsignedBytes(op.Instr.Operands)
 	f, _ = any(func(x gemm.Product[int32], scratch []int32) {
 		gemm.MultiplyInt8(x, scratch, unsigned)
 	}).(func(gemm.Product[T], []T))
 	return f, gemm.ScratchInt8()
+}
+
+// unsignedBytes says which of the two operands of a product of bytes have elements from
+// 128 on: what is read of the others as signed bytes is what they are.
+func unsignedBytes(operands []*hlo.Instr) (is [2]bool) {
+	for k := range is {
+		is[k] = operands[k].Shape.DType == hlo.U8
+	}
+	return is
 }
 
 // integerBits is the bits of the widest of integer operands, and more than any where one

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // dots have operands in every order of batch, rows and columns; %s is a type.
@@ -49,5 +50,23 @@ func TestRightOperandInPlace(t *testing.T) {
 	lines := slices.Collect(strings.Lines(k.Source()))
 	if !slices.Contains(lines, "  %1 (f32 832, in place) is part of y\n") {
 		t.Errorf("y is not used where it is:\n%s", k.Source())
+	}
+}
+
+// Products of bytes read an operand as unsigned exactly where its type has values that no
+// signed byte has; wider operands are no bytes.
+func TestSignsOfBytes(t *testing.T) {
+	bits := map[hlo.DType]int{hlo.S8: 8, hlo.U8: 8, hlo.S4: 4, hlo.U4: 4, hlo.Pred: 1, hlo.S16: 16, hlo.U16: 64, hlo.F32: 64}
+	for x, wantX := range bits {
+		for y, wantY := range bits {
+			operands := []*hlo.Instr{{Shape: hlo.Shape{DType: x}}, {Shape: hlo.Shape{DType: y}}}
+			if got := integerBits(operands); got != max(wantX, wantY) {
+				t.Errorf("%s by %s: %d bits", x, y, got)
+			}
+			want := [2]bool{x == hlo.U8, y == hlo.U8}
+			if got := unsignedBytes(operands); got != want {
+				t.Errorf("%s by %s: unsigned %v", x, y, got)
+			}
+		}
 	}
 }

@@ -25,7 +25,7 @@ var complexUnary = map[hlo.Opcode]func(complex128) complex128{
 	hlo.OpExponentialMinusOne: complexExpm1,
 	hlo.OpLog:                 complexLog,
 	hlo.OpLogPlusOne:          complexLog1p,
-	hlo.OpLogistic:            func(z complex128) complex128 { return 1 / (1 + complexExp(-z)) },
+	hlo.OpLogistic:            complexLogistic,
 	hlo.OpNegate:              func(z complex128) complex128 { return -z },
 	hlo.OpRsqrt:               func(z complex128) complex128 { return 1 / cmplx.Sqrt(z) },
 	hlo.OpSign:                complexSign,
@@ -49,6 +49,19 @@ var complexBinary = map[hlo.Opcode]func(x, y complex128) complex128{
 	hlo.OpMultiply: complexProduct,
 	hlo.OpDivide:   func(x, y complex128) complex128 { return x / y },
 	hlo.OpPower:    complexPower,
+}
+
+// complexLogistic is e^(z/2)/(2·cosh(z/2)), which keeps its digits next to the poles; far
+// from them the exponential is all of it, or what 1 lacks.
+func complexLogistic(z complex128) complex128 {
+	switch x := real(z); {
+	case x > 600:
+		return 1 / (1 + complexExp(-z))
+	case x < -600:
+		return complexExp(z)
+	}
+	half := z / 2
+	return complexExp(half) / (2 * cmplx.Cosh(half))
 }
 
 // complexProduct is x·y, with the roundings of float64 in each product but for the

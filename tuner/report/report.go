@@ -67,6 +67,7 @@ func HTML(w io.Writer, p Page) error {
 		"percent": percent,
 		"share":   share,
 		"counted": Counted,
+		"paired":  func() string { return PairedSpeed },
 		"join":    strings.Join,
 	}).ParseFS(files, "page.html")
 	if err != nil {
@@ -105,15 +106,21 @@ func newView(p Page) view {
 
 // summary counts over all fusions of a view.
 func summary(v view) []summaryCell {
-	cells := []summaryCell{{fmt.Sprint(len(v.Fusions)), "fusions tuned"}}
-	if len(v.Fusions) > 0 {
-		cells = append(cells, outcomes(v)...)
-	}
-	bad := 0
+	bad, provisional := 0, 0
 	for _, f := range v.Fusions {
+		if f.Provisional {
+			provisional++
+		}
 		if f.DefaultError != "" {
 			bad++
 		}
+	}
+	cells := []summaryCell{{fmt.Sprint(len(v.Fusions) - provisional), "fusions tuned"}}
+	if provisional > 0 {
+		cells = append(cells, summaryCell{fmt.Sprint(provisional), "provisional: not raced, or the race is not over"})
+	}
+	if len(v.Fusions) > 0 {
+		cells = append(cells, outcomes(v)...)
 	}
 	if bad > 0 {
 		cells = append(cells, summaryCell{fmt.Sprint(bad), "default plans fail their check"})

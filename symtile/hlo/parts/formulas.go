@@ -288,13 +288,29 @@ func logarithmPlusOne(z number) number {
 	return number{re, shifted.im}
 }
 
-// logistic is 1/(1 + e^−z).
+// logistic is 1/(1 + e^−z). With u = e^−|x| and c = 2·cos²(y/2), which is 1 + cos y, it is
+// the sum of u·c + (1 − u) and i·u·sin y over (1 − u)² + 2·u·c, and to the left of 0 the
+// real part is u·(c − (1 − u)). Sums of numbers that are not negative keep their digits
+// near the poles, where 1 + e^−z cancels.
 func logistic(z number) number {
-	// e^−z may be infinite, of which the quotient is 0.
-	e := exponential(negative(z))
-	one := constant(z, 1)
-	e.re = e.re.plusNum(1)
-	return quotient(one, e)
+	x, y := z.re, z.im
+	down := x.abs().neg()
+	u := down.exp()
+	less := down.of(hlo.OpExponentialMinusOne)
+	c := y.scaled(0.5).cos()
+	c = c.square().scaled(2)
+	wide := u.times(c)
+	under := less.square().plus(wide.scaled(2))
+	left := x.is("LT", x.num(0))
+	re := left.then(
+		wide.plus(u.times(less)),
+		wide.minus(less),
+	)
+	im := u.times(y.sin())
+	v := number{re.over(under), im.over(under)}
+	// Of an infinite real part the angle does not matter.
+	limit := left.then(x.num(0), x.num(1))
+	return choose(x.isInfinite(), number{limit, x.num(0)}, v)
 }
 
 // root is the root whose real part is not negative: with r = √((|z| + |x|)/2) it is
