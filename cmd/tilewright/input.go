@@ -167,10 +167,13 @@ func folderModules(folder string) ([]string, error) {
 	return nil, fmt.Errorf("%s has no module: no file that ends in %s", folder, strings.Join(slices.Concat(moduleNames...), ", "))
 }
 
-// stateKinds are file systems that have no files of anybody's.
+// stateKinds are file systems that have no files of anybody's: what they show is made
+// when it is read. Their names are those of the third column of /proc/self/mounts (proc(5)).
 var stateKinds = strings.Fields("proc sysfs cgroup cgroup2 debugfs tracefs securityfs devtmpfs devpts configfs bpf pstore mqueue")
 
-// stateFolders are the places of such file systems, where Linux lists them.
+// stateFolders are the places of such file systems, where Linux lists them. On other
+// systems, and where /proc is not mounted, there are none: a walk of all folders then takes
+// what it finds, and a folder that cannot be read ends it with an error that names it.
 func stateFolders() map[string]bool {
 	places := map[string]bool{}
 	mounts, _ := os.ReadFile("/proc/self/mounts")
