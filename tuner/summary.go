@@ -24,6 +24,9 @@ type Summary struct {
 	Unfinished Part
 	// Outside is what is in no fusion; its share is an estimate.
 	Outside Part
+	// Like counts the fusions that were tuned by the winner of one that differs in extents
+	// only, beside their default.
+	Like int
 	// Seconds is the model's time by default plans; 0 with weights.
 	Seconds float64
 	// Speedup is the model's time by default plans over that with the winners so far,
@@ -48,6 +51,9 @@ func (s *Schedule) Summary() Summary {
 			part := out.Parts[x.State]
 			part.add(x, t)
 			out.Parts[x.State] = part
+		}
+		if x.Like != nil && x.State == StateTuned {
+			out.Like++
 		}
 		if r := &x.Result.Record; r.Plan != "" && !r.Untimed {
 			standard += t

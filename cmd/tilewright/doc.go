@@ -106,9 +106,9 @@
 // for each problem: docs/formats.md, which also has the device sheets of devices -sheet.
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "dims",
-// "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",
+// "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal", "like",
 // "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "defaultError", "refused",
-// "error"}], "model": {"seconds", "speedup", "parts": {STATE: {"fusions", "uses",
+// "error"}], "model": {"seconds", "speedup", "like", "parts": {STATE: {"fusions", "uses",
 // "share"}}, "outside": {OPERATION: instructions}}, "mean"}, each distinct fusion once.
 // speedup, here and in other commands, is the median of default over winner in the same blocks of the race with
 // its 95 % interval (high 0: unknown), and seconds the median of all runs of a plan: the ratio of two is another number; regret bounds winner over the best tried, less 1,

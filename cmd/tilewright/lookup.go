@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -203,10 +203,14 @@ func (f *lookupFlags) open(c *call) (*winnerSource, error) {
 	w := &winnerSource{backend: b, winners: cache.Open(*f.db), required: *f.require != "", queue: c.output("queue", *f.queue, output.Queue, false)}
 	if *f.snapshot != "" {
 		w.snapshot, err = openSnapshot(*f.snapshot)
-	} else if _, missing := os.Stat(*f.db); errors.Is(missing, fs.ErrNotExist) {
-		c.note("note: there is no database %s", *f.db)
+		return w, err
 	}
-	return w, err
+	c.Visit(func(given *flag.Flag) {
+		if _, missing := os.Stat(*f.db); given.Name == "db" && missing != nil {
+			c.note("note: %s is not there, and nothing is stored", *f.db)
+		}
+	})
+	return w, nil
 }
 
 func (w *winnerSource) close() {

@@ -43,7 +43,8 @@ again when others have been raced for 30 s, so that one state of the machine is 
 
 -run-budget is the wall time of the whole run, reading included. Every fusion is compiled, checked and timed
 by its default plan first; the rest of the time goes where another second is expected to gain most, to no
-fusion longer than -budget. A race ends early when the regret is known to be at most -regret. Without
+fusion longer than -budget. Of fusions that differ in extents only one is raced, and its winner beside the
+default of each of the others, which are raced by themselves if time is left. A race ends early when the regret is known to be at most -regret. Without
 -run-budget every fusion is raced for -budget.
 
 -weights-of says which parameters of the modules are weights, the same values in every run; constants are. Where the
@@ -369,7 +370,7 @@ func (s *session) interrupted(err error) error {
 	case errors.As(err, &unkept):
 		s.c.note("%s; %v; what was stored before is in %s", s.c.reason(), unkept, *s.f.db)
 	case !s.status.measured():
-		s.c.note("%s before anything was measured; %s has nothing new", s.c.reason(), *s.f.db)
+		s.c.note("%s before anything was measured: nothing was added to %s", s.c.reason(), *s.f.db)
 	case s.tuner.Backend.Identity().Untimed:
 		s.c.note("%s; the fusions that are done are kept in %s", s.c.reason(), *s.f.db)
 	default:

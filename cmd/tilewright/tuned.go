@@ -54,6 +54,9 @@ type tunedJSON struct {
 	Uses float64 `json:"uses,omitempty"`
 	// State is "waiting", "refused", "failed", "checked", "unfinished", "tuned" or "known".
 	State string `json:"state,omitempty"`
+	// Like is the fusion, different in extents only, whose winner was raced beside the
+	// default here, and nothing else.
+	Like string `json:"like,omitempty"`
 	// Predicted is the default plan's time by the cost model.
 	Predicted float64 `json:"predicted,omitempty"`
 	// Provisional says that the race is not over, or that only the default plan was
@@ -103,6 +106,9 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	}
 	if x.Result.Record.Plan != "" {
 		t.fill(x.Result)
+	}
+	if x.Like != nil {
+		t.Like = x.Like.Fusion.Name
 	}
 	if x.Unfinished() {
 		t.State = unfinished
@@ -187,6 +193,11 @@ func (t tunedJSON) outcome() []string {
 	case t.Hit:
 		return []string{"known: " + seconds, plan}
 	}
+	if t.Like != "" {
+		return []string{seconds + ", " + t.speedup(), plan, fmt.Sprintf(
+			"raced with the winner of %s, which differs in extents only", line.Shorten(t.Like, maxNameWidth),
+		)}
+	}
 	return []string{seconds + ", " + t.speedup(), plan,
 		fmt.Sprintf("regret %s of %d tried, %d offered%s", regretText(t.Regret), t.Tried, t.Legal, tiesText(t.Ties))}
 }
@@ -252,6 +263,9 @@ type modelJSON struct {
 	Speedup float64 `json:"speedup,omitempty"`
 	// Parts by state, and what is outside of the fusions.
 	Parts map[string]timePartJSON `json:"parts"`
+	// Like is how many fusions were tuned by the winner of one that differs in extents only,
+	// beside their default.
+	Like int `json:"like,omitempty"`
 	// Outside counts the instructions in no fusion, by operation.
 	Outside map[string]int `json:"outside,omitempty"`
 }
@@ -272,6 +286,7 @@ func newModelJSON(s *tuner.Schedule) modelJSON {
 	m := modelJSON{
 		Seconds: sum.Seconds,
 		Speedup: sum.Speedup,
+		Like:    sum.Like,
 		Parts:   map[string]timePartJSON{},
 		Outside: map[string]int{},
 	}
@@ -306,6 +321,9 @@ func (m modelJSON) lines() (lines []string) {
 		return nil
 	}
 	of := []string{fmt.Sprintf("%d distinct fusions, executed %s times: %s of the time is tuned", distinct, timesText(uses), shareText(tuned))}
+	if m.Like > 0 {
+		of = append(of, fmt.Sprintf("%d of them by the winner of one that differs in extents only", m.Like))
+	}
 	if raced := tuned > 0 || m.Parts[unfinished].Fusions > 0; raced && m.Speedup > 0 {
 		of = append(of, fmt.Sprintf("what was timed%s takes %.3g of the default plans' time, %.2f× their speed", m.provisional(), 1/m.Speedup, m.Speedup))
 	}
