@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -185,7 +186,8 @@ type Winner struct {
 	// Differs lists how what a nearest plan was measured for differs from what was
 	// asked.
 	Differs []string `json:"differs,omitempty"`
-	// Reason why there is no plan, or why it is not the stored winner: that is damaged.
+	// Reason why there is no plan, or why it is not the stored winner, which is damaged, or
+	// not the default, which fails its check.
 	Reason string `json:"reason,omitempty"`
 	// Safe lists how the safe context of the record differs from the device's.
 	Safe []string `json:"safe,omitempty"`
@@ -356,7 +358,7 @@ func (s *Store) plan(ctx context.Context, c *hlo.Computation) Winner {
 	w.Predicted = a.Untimed
 	w.Differs = a.Differs
 	w.Safe = a.SafeGap
-	w.Reason = a.Damage
+	w.Reason = cmp.Or(a.Damage, a.DefaultFailure)
 	if a.Default != "" {
 		w.Evidence = &Evidence{
 			Default:     a.Default,

@@ -26,7 +26,8 @@ const (
 	// revision or on another device; Answer.Differs says which. Its plan is legal for
 	// the fusion.
 	Nearest Basis = "nearest"
-	// Predicted is the backend's default plan, the first by price, with its price.
+	// Predicted is the backend's default plan, the first by price, with its price, or the
+	// cheapest that passed its check here where the default failed it.
 	Predicted Basis = "predicted"
 	// Default is the default plan of a backend that has no prices.
 	Default Basis = "default"
@@ -71,8 +72,8 @@ type Answer struct {
 	Damage string
 }
 
-// An UnansweredError is the error of a fusion of which nothing is stored and which has
-// no plans on the device.
+// An UnansweredError is the error of a fusion that has no winner and no plans on the
+// device, or none that passed its check there.
 type UnansweredError struct {
 	Fusion string // its name
 	Err    error  // why it has no plans
@@ -80,7 +81,7 @@ type UnansweredError struct {
 
 // Error says why there are no plans.
 func (e *UnansweredError) Error() string {
-	return fmt.Sprintf("%s: nothing is stored, and it has no plans: %v", e.Fusion, e.Err)
+	return fmt.Sprintf("%s: no winner is stored, and there is no other plan: %v", e.Fusion, e.Err)
 }
 
 // Unwrap returns why there are no plans.
@@ -125,7 +126,8 @@ func (s Snapshot) Answer(ctx context.Context, c *hlo.Computation, b kernels.Back
 }
 
 // AnswerFrom is Snapshot.Answer from a database, all of whose records are read where
-// it has no winner of the fusion.
+// it has no winner of the fusion. It answers with no plan that failed its check on this
+// device, which a snapshot does not know.
 func AnswerFrom(ctx context.Context, db *cache.DB, c *hlo.Computation, b kernels.Backend) (Answer, error) {
 	id := kernels.IdentityOf(b)
 	q := question(c, id)
@@ -145,12 +147,12 @@ func AnswerFrom(ctx context.Context, db *cache.DB, c *hlo.Computation, b kernels
 		return Answer{}, unanswered(ctx, c, err)
 	}
 	if r, found, _, err := db.Nearest(&q); found && err == nil {
-		if a, err := recordAnswer(&r, id); err == nil && a.adapt(&q, r.Key, b, p) {
+		if a, err := recordAnswer(&r, id); err == nil && a.adapt(&q, r.Key, b, p) && !fails(Unwon(db, c, id, a.Plan), a.Plan) {
 			a.Damage = damage
 			return a, nil
 		}
 	}
-	a, err := predict(ctx, b, p)
+	a, err := predictUnwon(ctx, db, b, p)
 	a.Damage = damage
 	return a, err
 }

@@ -115,6 +115,38 @@ func TestAnswerBesideDamage(t *testing.T) {
 	}
 }
 
+// A plan that failed its check is not answered: neither as the default nor as the nearest.
+func TestAnswerAfterFailure(t *testing.T) {
+	l := newLab(6, 0.02, 2e-3, 1e-3)
+	db := cache.Open(filepath.Join(t.TempDir(), "t.db"))
+	k := Key(fusionOf(t), kernels.IdentityOf(l))
+	wrong := cache.Trial{Plan: l.plan(0).String(), Failure: cache.FailedWrong, Detail: "output 0"}
+	if err := db.PutTrials(k, []cache.Trial{wrong}); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := AnswerFrom(t.Context(), db, fusionOf(t), l); !IsUnanswered(err) || !strings.Contains(err.Error(), "output 0") {
+		t.Errorf("%+v, %v", a, err)
+	}
+	right := cache.Trial{Plan: l.plan(1).String(), Samples: []float64{1e-3}, Blocks: []int{0}}
+	if err := db.PutTrials(k, []cache.Trial{right}); err != nil {
+		t.Fatal(err)
+	}
+	demand := func() {
+		t.Helper()
+		a, err := AnswerFrom(t.Context(), db, fusionOf(t), l)
+		if err != nil || a.Plan.String() != right.Plan || a.DefaultFailure == "" {
+			t.Errorf("%+v, %v", a, err)
+		}
+	}
+	demand()
+	other := cache.Record{Key: k, Plan: wrong.Plan, Default: wrong.Plan, Seconds: 1e-3, Regret: -1, Speedup: [3]float64{1, 1, 1}, Canonical: fusionOf(t).Canonical()}
+	other.Device = "lab-2 2c"
+	if _, err := db.Put(other); err != nil {
+		t.Fatal(err)
+	}
+	demand()
+}
+
 // spoil flips a bit of every place in a file that has a text.
 func spoil(t *testing.T, path, text string) {
 	t.Helper()

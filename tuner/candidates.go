@@ -79,6 +79,43 @@ func (t *Tuner) olderWinners(
 	return ranked, t.unlessUnreadable(s.fusion.Name, err)
 }
 
+// addKin adds the plan of a fusion of other extents to the default, which is added already;
+// false where it is not legal for the program.
+func (s *selection) addKin(
+	ctx context.Context, plan kernels.Plan, pricer kernels.Pricer, model *cost.Model,
+) (bool, error) {
+	cut, ok := cutToExtents(plan, s.program)
+	if !ok {
+		return false, nil
+	}
+	if _, err := priceOf(s.tuner.Backend, s.program, cut); err != nil {
+		return false, nil
+	}
+	if cut.String() == s.candidates[0].trial.Plan {
+		return true, nil
+	}
+	ranked, err := model.Rank(ctx, pricer, []kernels.Plan{cut})
+	if err != nil {
+		return false, err
+	}
+	return true, s.add(ranked)
+}
+
+// kinSelection has the default plan and that of the kin as its candidates; nil where the
+// latter is not legal.
+func (t *Tuner) kinSelection(
+	ctx context.Context, p *symtile.Program, standard []cost.Ranked, pricer kernels.Pricer, model *cost.Model,
+) (*selection, error) {
+	s := &selection{tuner: t, program: p, fusion: p.Fusion, key: Key(p.Fusion, t.identity())}
+	if err := s.add(standard); err != nil {
+		return nil, err
+	}
+	if legal, err := s.addKin(ctx, *t.visit.kin, pricer, model); err != nil || !legal {
+		return nil, err
+	}
+	return s, nil
+}
+
 // defaultOf is the default plan of a program, ranked alone.
 func (t *Tuner) defaultOf(
 	ctx context.Context, p *symtile.Program, pricer kernels.Pricer, model *cost.Model,

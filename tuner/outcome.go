@@ -30,6 +30,11 @@ type Outcome struct {
 	// it is not known.
 	Predicted float64
 
+	// Like is an item that differs in extents only, whose winner was raced beside the
+	// default here, and nothing else; nil where there is none, or all plans were ranked.
+	Like *Item
+
+	kin        *Item         // differs in extents only and is raced before
 	roofline   float64       // seconds that the rates of the device allow
 	pricing    time.Duration // what the analysis and the price of the default took
 	setup      time.Duration // of the last visit, before its race
@@ -57,6 +62,11 @@ func (x *Item) Seconds() float64 {
 		return s
 	}
 	return x.DefaultSeconds()
+}
+
+// Unfinished reports whether plans of the item were raced and the race is not over.
+func (x *Item) Unfinished() bool {
+	return x.State == StateChecked && len(x.Result.Record.Trials) > 1
 }
 
 // A PanicError is a panic while one fusion was analysed, compiled or run. It is a

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
@@ -17,7 +18,8 @@ import (
 // fails or panics does not stop the others.
 //
 // With a Budget every fusion is compiled, checked and timed by its default plan
-// first; that is a provisional winner. What is left of the time is divided: to each
+// first; that is a provisional winner. Of fusions that differ in extents only one is raced,
+// and its winner beside the default of each of the others. What is left of the time is divided: to each
 // fusion as much as the gain of another second there is the same as anywhere else
 // (see claim), and again after every race, since some end early. Decisions depend
 // on the times that were measured and on nothing else.
@@ -91,6 +93,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 	}
 	s.priceAll(within)
 	if s.Budget > 0 {
+		s.findKin()
 		s.checkAll(within)
 		s.raceByGain(within)
 	} else {
@@ -318,9 +321,11 @@ func (s *Schedule) raceByGain(ctx context.Context) {
 			return x.visited.IsZero() &&
 				(x.State == StateWaiting || s.importance(x) >= least)
 		})
-		x, t := s.next(all)
+		x, t := s.next(slices.DeleteFunc(slices.Clone(all), s.waitsForKin))
 		if x == nil {
-			break
+			if x, t = s.next(all); x == nil {
+				break
+			}
 		}
 		number++
 		s.turn(x, "racing", number, number+len(all)-1)
@@ -328,8 +333,12 @@ func (s *Schedule) raceByGain(ctx context.Context) {
 			s.limitedVisit(ctx, x, visit{defaultOnly: true}, t)
 			continue
 		}
-		s.limitedVisit(ctx, x, visit{improve: true}, t)
-		x.visited = s.Tuner.now()
+		if plan := x.kinPlan(); plan != nil {
+			s.raceWithKin(ctx, x, plan, t)
+			continue
+		}
+		s.limitedVisit(ctx, x, visit{improve: true, earlier: x.visitsWithKin()}, t)
+		x.visited, x.Like = s.Tuner.now(), nil
 		raced = s.raceAgain(ctx, append(raced, x))
 	}
 	for _, x := range raced {
@@ -357,6 +366,67 @@ func (s *Schedule) next(all []*Item) (*Item, time.Duration) {
 	return all[best], times[best]
 }
 
+// Fusions that differ in their extents only are kin: the updates of an optimiser of all
+// parameters, or the layers of a network that grow narrower. In a run with a Budget the
+// one that takes most of the model's time is raced, and then each of the others with
+// two plans: its default and the winner of the first, cut to its extents, both checked and
+// timed there. Time that is left when all fusions were raced goes to whole races of these.
+
+// kinRace is the longest race of two plans, and kinRest the part of the headroom that
+// another race is expected to gain after it.
+const (
+	kinRace = time.Second
+	kinRest = 0.5
+)
+
+// findKin gives every item the first one of its structure, which is raced before it.
+func (s *Schedule) findKin() {
+	first := map[cache.Fingerprint]*Item{}
+	for _, x := range s.Workload.Items {
+		if x.State == StateRefused || x.State == StateFailed {
+			continue
+		}
+		print := cache.StructureOf(x.Fusion.Canonical()).Print
+		if x.kin = first[print]; x.kin == nil {
+			first[print] = x
+		}
+	}
+}
+
+// waitsForKin reports whether the item that is raced before x is still to be raced.
+func (s *Schedule) waitsForKin(x *Item) bool {
+	return x.kin != nil && x.Like == nil && !s.reported[x.kin] && x.kin.visited.IsZero()
+}
+
+// kinPlan is the winner of the item that was raced before x, for the first race of x;
+// nil where there is none.
+func (x *Item) kinPlan() *kernels.Plan {
+	if x.kin == nil || x.Like != nil || x.State != StateChecked ||
+		x.kin.State != StateTuned && x.kin.State != StateKnown {
+		return nil
+	}
+	plan, err := x.kin.Result.Plan()
+	if err != nil {
+		return nil
+	}
+	return &plan
+}
+
+// raceWithKin races the default of an item and the plan of its kin for a time.
+func (s *Schedule) raceWithKin(ctx context.Context, x *Item, plan *kernels.Plan, t time.Duration) {
+	s.limitedVisit(ctx, x, visit{improve: true, kin: plan}, t)
+	x.Like = x.kin
+}
+
+// visitsWithKin are the visits of a race with the plan of the kin, of which the next one is
+// another.
+func (x *Item) visitsWithKin() []cache.Visit {
+	if c := x.Result.Record.Certificate; x.Like != nil && c != nil {
+		return c.Visits
+	}
+	return nil
+}
+
 // claim is what an item may gain from a race. One that is not even checked, since
 // its share of the time was too short, claims more of it than before.
 func (s *Schedule) claim(x *Item) claim {
@@ -376,6 +446,13 @@ func (s *Schedule) claim(x *Item) claim {
 		c.most *= min(1, x.Result.Record.Regret)
 	default:
 		c.most *= max(leastHeadroom, 1-x.roofline/x.Seconds())
+	}
+	switch {
+	case x.kinPlan() != nil:
+		c.setup -= rankingShare * x.pricing
+		c.scale, c.limit = minRaceScale, kinRace
+	case x.Like != nil:
+		c.most *= kinRest
 	}
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -220,6 +221,10 @@ func TestInterruptedRaceKeepsTheBest(t *testing.T) {
 	x := s.Workload.Items[0]
 	if r := x.Result.Record; x.State != StateChecked || !r.Provisional || r.Speedup[0] < 1.8 {
 		t.Errorf("state %d, %s, provisional %v", x.State, r.Plan, r.Provisional)
+	}
+	if sum := s.Summary(); sum.Unfinished.Fusions != 1 || sum.Parts[StateChecked].Fusions != 0 ||
+		math.Abs(sum.Speedup-x.Result.Record.Speedup[0]) > 1e-9 {
+		t.Errorf("summary %+v", sum)
 	}
 	before, err := s.Tuner.Cache.Evidence(Key(x.Fusion, s.Tuner.identity()))
 	if err != nil {

@@ -1,6 +1,8 @@
 package tuner
 
 import (
+	"cmp"
+
 	"github.com/tilewright/tilewright/kernels"
 )
 
@@ -16,14 +18,19 @@ type Part struct {
 // has no plan, the bytes of its arrays at the bandwidth of the memory that holds them. With the
 // weights of a profile the shares are those.
 type Summary struct {
-	// Parts of the fusions by state. Those that were known count as tuned.
-	Parts map[State]Part
+	// Parts of the fusions by state. Those that were known count as tuned, and those whose
+	// race is not over in Unfinished in place of StateChecked.
+	Parts      map[State]Part
+	Unfinished Part
 	// Outside is what is in no fusion; its share is an estimate.
 	Outside Part
+	// Like counts the fusions that were tuned by the winner of one that differs in extents
+	// only, beside their default.
+	Like int
 	// Seconds is the model's time by default plans; 0 with weights.
 	Seconds float64
 	// Speedup is the model's time by default plans over that with the winners so far,
-	// of the fusions that were timed; 0 where none was.
+	// of the fusions that were timed, each by its record's speed-up; 0 where none was.
 	Speedup float64
 }
 
@@ -38,14 +45,19 @@ func (s *Schedule) Summary() Summary {
 			t = x.Uses * moveSeconds(device, x.arrayBytes())
 		}
 		total += t
-		part := out.Parts[x.State]
-		part.Fusions++
-		part.Uses += x.Uses
-		part.Share += t
-		out.Parts[x.State] = part
+		if x.Unfinished() {
+			out.Unfinished.add(x, t)
+		} else {
+			part := out.Parts[x.State]
+			part.add(x, t)
+			out.Parts[x.State] = part
+		}
+		if x.Like != nil && x.State == StateTuned {
+			out.Like++
+		}
 		if r := &x.Result.Record; r.Plan != "" && !r.Untimed {
 			standard += t
-			now += t * x.Seconds() / x.DefaultSeconds()
+			now += t / cmp.Or(r.Speedup[0], 1)
 		}
 	}
 	for _, o := range s.Workload.Outside {
@@ -67,6 +79,13 @@ func (s *Schedule) Summary() Summary {
 	return out
 }
 
+// add adds an item that takes a time.
+func (p *Part) add(x *Item, t float64) {
+	p.Fusions++
+	p.Uses += x.Uses
+	p.Share += t
+}
+
 // divideBy makes shares of the times.
 func (m *Summary) divideBy(total float64) {
 	if total == 0 {
@@ -77,6 +96,7 @@ func (m *Summary) divideBy(total float64) {
 		m.Parts[state] = p
 	}
 	m.Outside.Share /= total
+	m.Unfinished.Share /= total
 }
 
 // arrayBytes are the bytes of an item's parameters and outputs.

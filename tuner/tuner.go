@@ -252,6 +252,11 @@ func (t *Tuner) newSelection(
 	if err != nil {
 		return nil, err
 	}
+	if t.visit.kin != nil {
+		if two, err := t.kinSelection(ctx, p, standard, pricer, model); two != nil || err != nil {
+			return two, err
+		}
+	}
 	plans := slices.Collect(t.Backend.Plans(ctx, p))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -94,7 +94,8 @@ func (s *selection) predictedRecord(standard *candidate) (cache.Record, error) {
 	passed := func(x *candidate) bool { return !x.eliminated }
 	first := slices.IndexFunc(s.candidates, passed)
 	if first < 0 {
-		return cache.Record{}, s.noWinner(ErrNothingVerified)
+		kept := s.tuner.Cache.KeepTrials(s.key, s.trials()) // what lookup must not answer with
+		return cache.Record{}, errors.Join(s.noWinner(ErrNothingVerified), kept)
 	}
 	winner := s.candidates[first]
 	if passed(standard) &&

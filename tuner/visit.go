@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/kernels"
 )
 
 // A visit is what a Schedule wants of one call of Tune. The zero value is a whole
@@ -19,6 +20,9 @@ type visit struct {
 	defaultOnly bool
 	// improve races on although a winner is stored.
 	improve bool
+	// kin is the winner of a fusion that differs in extents only: it and the default are
+	// raced, if it is legal, and nothing else.
+	kin *kernels.Plan
 	// earlier are the visits of this run, of which this is another one: its record
 	// replaces theirs, whose samples it has.
 	earlier []cache.Visit

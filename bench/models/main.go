@@ -79,12 +79,15 @@ func run(ctx context.Context, args []string) error {
 	jax := newRival(ctx, o.python)
 	defer jax.close()
 	fmt.Println(strings.Join(header, "\t"))
+	var all []row
+	defer func() { fmt.Print(totalsOf(all)) }()
 	for _, m := range models {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		r := o.measure(ctx, m)
 		o.execute(ctx, m, &r, jax)
+		all = append(all, r)
 		fmt.Println(r)
 		for _, note := range r.notes {
 			fmt.Printf("# %s: %s\n", m.Name, note)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,10 +25,10 @@ import (
 // the time; refused ones have no tiles, and failed ones are errors. Load is what
 // show takes, tune what tuning from an empty database takes, with the peak of
 // the resident memory. The speed-up is of the time that was tuned, over default
-// plans; its share is next to it. The last three are the whole model.
+// plans; its share is next to it, and the share that is in fusions that can be tiled. The last three are the whole model.
 var header = []string{
 	"model", "instructions", "fusions", "distinct", "tileable", "outside", "tuned", "checked", "waiting", "refused", "failed",
-	"load s", "load MB", "tune s", "tune MB", "speed-up", "share tuned", "ours s", "jax s", "ours/jax",
+	"load s", "load MB", "tune s", "tune MB", "speed-up", "share tuned", "share tileable", "ours s", "jax s", "ours/jax",
 }
 
 // A row is what was measured of one model.
@@ -42,6 +43,8 @@ type row struct {
 	load, tune usage
 	// Model-level speed-up over default plans, and the share of time that it is of.
 	speedup, share float64
+	// tiled is the share of the model's time in fusions that can be tiled.
+	tiled float64
 	// Seconds of the whole model by winners and by XLA; 0 where it was not run.
 	ours, jax float64
 	// notes are failures, refusals and comparisons of single fusions.
@@ -73,7 +76,7 @@ func (r row) String() string {
 		)
 	}
 	cells = append(
-		cells, measured("%.2f", r.speedup), measured("%.2f", r.share),
+		cells, measured("%.2f", r.speedup), measured("%.2f", r.share), measured("%.4f", r.tiled),
 		measured("%.4f", r.ours), measured("%.4f", r.jax), ratio,
 	)
 	return strings.Join(cells, "\t")
@@ -85,7 +88,7 @@ func (r row) counts() []int {
 	return []int{
 		r.instructions, r.fusions, r.distinct, r.tileable, r.outside,
 		r.states["tuned"] + r.states["known"],
-		r.states["checked"], r.states["waiting"],
+		r.states["checked"] + r.states["unfinished"], r.states["waiting"],
 		r.states["refused"], r.states["failed"],
 	}
 }
@@ -174,6 +177,9 @@ func (o options) tune(ctx context.Context, r *row, file string) {
 			r.notef("%s %s: %s", f.Fusion, f.State, firstLine(why))
 		}
 	}
+	if parts := tuned.Model.Parts; len(parts) > 0 {
+		r.tiled = 1 - parts["outside"].Share - parts["refused"].Share
+	}
 	r.speedup = tuned.Model.Speedup
 	r.share = tuned.Model.Parts["tuned"].Share + tuned.Model.Parts["known"].Share
 }
@@ -250,4 +256,67 @@ func (o options) command(ctx context.Context, into any, args ...string) (usage, 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line[:min(len(line), 200)]
+}
+
+// totals are what the table says of all models together; nothing of less than one.
+type totals struct {
+	models int
+	// Distinct fusions that can be tiled, and those of them that are tuned, or only
+	// checked and timed by their default plan.
+	tileable, tuned, checked int
+	// least is the smallest share of a model's time in fusions that can be tiled.
+	least float64
+	// What a model took at most.
+	longest float64
+	peak    int64
+	// The sum of the logarithms of our times over XLA's, and the models in it.
+	logs   float64
+	beside int
+}
+
+// totalsOf sums up rows.
+func totalsOf(all []row) totals {
+	t := totals{models: len(all), least: 1}
+	for _, r := range all {
+		t.tileable += r.tileable
+		t.tuned += r.states["tuned"] + r.states["known"]
+		t.checked += r.states["checked"] + r.states["unfinished"]
+		t.least = min(t.least, r.tiled)
+		t.longest = max(t.longest, r.tune.Seconds)
+		t.peak = max(t.peak, r.load.Peak, r.tune.Peak)
+		// A model that was not executed has no times.
+		if r.ours > 0 && r.jax > 0 {
+			t.logs += math.Log(r.ours / r.jax)
+			t.beside++
+		}
+	}
+	return t
+}
+
+// String is the last line of the table; empty without models.
+func (t totals) String() string {
+	if t.models == 0 {
+		return ""
+	}
+	// In percent of the fusions that can be tiled.
+	share := func(n int) float64 {
+		return 100 * float64(n) / float64(max(1, t.tileable))
+	}
+	text := fmt.Sprintf(
+		"# all %d: of %d fusions that can be tiled %.1f %% are tuned, %.1f %% at least checked and timed by their default",
+		t.models, t.tileable,
+		share(t.tuned),
+		share(t.tuned+t.checked),
+	)
+	text += fmt.Sprintf(
+		"; at least %.2f %% of a model's time is in them; at most %.1f s and %.0f MB a model",
+		100*t.least, t.longest, float64(t.peak)/1e6,
+	)
+	if t.beside > 0 {
+		text += fmt.Sprintf(
+			"; %.2f times XLA's time, by geometric mean of %d",
+			math.Exp(t.logs/float64(t.beside)), t.beside,
+		)
+	}
+	return text + "\n"
 }

@@ -155,6 +155,9 @@ func (a *arguments) measure(ctx context.Context, status io.Writer) error {
 			!errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+		if err := appends(earlier.machine, machine()); err != nil {
+			return fmt.Errorf("%s %w", a.samples(), err)
+		}
 	}
 	part := a.samples() + ".part"
 	raw, err := os.Create(part)
@@ -169,6 +172,15 @@ func (a *arguments) measure(ctx context.Context, status io.Writer) error {
 		return fmt.Errorf("%w\nwhat was measured is in %s; its table: -render -raw %s -table FILE", err, part, part)
 	}
 	return os.Rename(part, a.samples())
+}
+
+// appends says why samples of one machine cannot be followed by those of another: a file
+// names one. A file without samples names none.
+func appends(earlier, now string) error {
+	if earlier == "" || earlier == now {
+		return nil
+	}
+	return fmt.Errorf("is of %s, and this is %s; -raw FILE and -table FILE name others", earlier, now)
 }
 
 // sessions measures all cases for each number of threads, and writes each

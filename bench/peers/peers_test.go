@@ -241,3 +241,19 @@ func TestWrongUsage(t *testing.T) {
 		}
 	}
 }
+
+// Samples of one machine are not followed by those of another, or of another revision.
+func TestAppendsToTheSameMachine(t *testing.T) {
+	for _, c := range []struct {
+		earlier, now string
+		refused      bool
+	}{
+		{"", "a 2c", false},
+		{"a 2c", "a 2c", false},
+		{"a 2c", "b 2c", true},
+	} {
+		if err := appends(c.earlier, c.now); (err != nil) != c.refused {
+			t.Errorf("samples of %q and of %q: %v", c.earlier, c.now, err)
+		}
+	}
+}

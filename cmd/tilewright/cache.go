@@ -13,6 +13,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/filter"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/tuner"
@@ -150,9 +151,11 @@ type cacheRowJSON struct {
 	// Upper bound on how much slower it is than the best plan tried; −1 is unknown.
 	Regret float64 `json:"regret"`
 	// Time of measuring.
-	When string `json:"when"`
+	When time.Time `json:"when"`
 	// Untimed says that Seconds and Speedup are predictions of the cost model.
 	Untimed bool `json:"untimed,omitempty"`
+	// Provisional says that the race is not over, or that only the default was timed.
+	Provisional bool `json:"provisional,omitempty"`
 }
 
 // ls lists the winners that the filter keeps, one a line. A damaged record is reported and does not
@@ -179,7 +182,7 @@ func (c *cacheCall) ls() error {
 		rows = append(rows, cacheRowJSON{
 			hex.EncodeToString(r.Fusion[:]), r.Name,
 			r.Device, r.Codegen, r.Plan, dims, r.Seconds,
-			r.Speedup, r.Regret, r.When.Format("2006-01-02 15:04"), r.Untimed,
+			r.Speedup, r.Regret, r.When, r.Untimed, r.Provisional,
 		})
 	}
 	if c.json {
@@ -192,10 +195,18 @@ func (c *cacheCall) ls() error {
 			t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\t%s\n",
 			r.Fingerprint[:12], r.Name, r.Dims.Stored(r.Plan),
 			secondsText(r.Seconds, r.Untimed),
-			r.Speedup[0], regretText(r.Regret), r.Device, r.When,
+			r.Speedup[0], r.regret(), r.Device, r.When.Format("2006-01-02 15:04"),
 		)
 	}
 	return t.Flush()
+}
+
+// regret is the bound of a winner for people.
+func (r cacheRowJSON) regret() string {
+	if r.Provisional {
+		return "provisional"
+	}
+	return regretText(r.Regret)
 }
 
 // secondsText formats a time, and says so if it was predicted rather than
@@ -289,11 +300,15 @@ func (c *cacheCall) showRecord(r cache.Record) {
 		fmt.Fprintf(c.out, "by the cost model: the device cannot time, %d plans were checked\n\n", len(r.Trials))
 	} else {
 		fmt.Fprintf(
-			c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n",
+			c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n",
 			r.Speedup[0], r.Speedup[1],
 			report.UpperEnd(r.Speedup[2]),
 			regretText(r.Regret), len(r.Ties),
 		)
+		fmt.Fprintf(c.out, "%s\n\n", line.Wrap(line.Width, report.PairedSpeed))
+	}
+	if r.Provisional {
+		fmt.Fprintf(c.out, "%s; `tilewright tune` goes on\n\n", report.Standing(&r))
 	}
 	if saw := kernels.ParseSampleQuality(r.Evidence).String(); saw != "" {
 		fmt.Fprintf(c.out, "meanwhile: %s\n\n", saw)
@@ -304,7 +319,9 @@ func (c *cacheCall) showRecord(r cache.Record) {
 		fmt.Fprintln(c.out, "A snapshot has neither samples nor the text of the fusion.")
 		return
 	}
-	c.showCertificate(r.Certificate)
+	if !r.Provisional {
+		c.showCertificate(r.Certificate)
+	}
 	t := c.table()
 	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\twinner ÷ it\t")
 	for _, x := range r.Trials {

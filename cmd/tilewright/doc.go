@@ -106,15 +106,15 @@
 // for each problem: docs/formats.md, which also has the device sheets of devices -sheet.
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "dims",
-// "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",
+// "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal", "like",
 // "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "defaultError", "refused",
-// "error"}], "model": {"seconds", "speedup", "parts": {STATE: {"fusions", "uses",
+// "error"}], "model": {"seconds", "speedup", "like", "parts": {STATE: {"fusions", "uses",
 // "share"}}, "outside": {OPERATION: instructions}}, "mean"}, each distinct fusion once.
-// speedup is default over winner with
-// its 95 % interval (high 0: unknown); regret bounds winner over the best tried, less 1,
+// speedup, here and in other commands, is the median of default over winner in the same blocks of the race with
+// its 95 % interval (high 0: unknown), and seconds the median of all runs of a plan: the ratio of two is another number; regret bounds winner over the best tried, less 1,
 // at 95 % (-1: unknown); legal counts the plans there were to choose from.
 // uses counts the executions in one run of the modules; state is waiting (not
-// reached), refused, failed, checked (provisional), tuned or known; model sums up the
+// reached), refused, failed, checked (provisional, not raced), unfinished (provisional, raced so far), tuned or known; model sums up the
 // shares of the model's time by state, and "outside" of the fusions.
 // untimed says that the device cannot time: seconds and speedup are predictions;
 // mean is the geometric one of the speedups of several fusions that were timed.
@@ -138,7 +138,7 @@
 // the reference interpreter within allowed times its largest element.
 //
 // cache ls: {"records": [{"fingerprint", "name", "device", "codegen", "plan",
-// "dims", "seconds", "speedup", "regret", "when", "untimed"}]}; cache show: {"records":
+// "dims", "seconds", "speedup", "regret", "when", "untimed", "provisional"}]}; cache show: {"records":
 // […]} as package cache's Record, with dims; verify: {"records", "ok"}; merge and import: {"records",
 // "kept"}; export writes a Record a line.
 //

@@ -167,10 +167,13 @@ func folderModules(folder string) ([]string, error) {
 	return nil, fmt.Errorf("%s has no module: no file that ends in %s", folder, strings.Join(slices.Concat(moduleNames...), ", "))
 }
 
-// stateKinds are file systems that have no files of anybody's.
+// stateKinds are file systems that have no files of anybody's: what they show is made
+// when it is read. Their names are those of the third column of /proc/self/mounts (proc(5)).
 var stateKinds = strings.Fields("proc sysfs cgroup cgroup2 debugfs tracefs securityfs devtmpfs devpts configfs bpf pstore mqueue")
 
-// stateFolders are the places of such file systems, where Linux lists them.
+// stateFolders are the places of such file systems, where Linux lists them. On other
+// systems, and where /proc is not mounted, there are none: a walk of all folders then takes
+// what it finds, and a folder that cannot be read ends it with an error that names it.
 func stateFolders() map[string]bool {
 	places := map[string]bool{}
 	mounts, _ := os.ReadFile("/proc/self/mounts")
@@ -413,6 +416,7 @@ func chosenPlan(
 
 // warn says that a damaged entry of a database is left out, and how to remove it.
 func (c *call) warn(d *cache.DamagedError) {
+	c.damaged++
 	c.note("tilewright %s: warning: %v; it is left out (`tilewright cache rm %x` removes it)", c.command.name, d, d.Key.Fusion[:4])
 }
 
@@ -462,6 +466,7 @@ func (c *call) recordsOf(db, snapshot string) ([]cache.Record, error) {
 	var all []cache.Record
 	for r, err := range s.All() {
 		if err != nil {
+			c.damaged++
 			c.note("tilewright %s: warning: %s: %v", c.command.name, snapshot, err)
 			continue
 		}

@@ -964,7 +964,7 @@ func (j *measuredJSON) print(c *call) {
 		return
 	}
 	fmt.Fprintf(
-		c.out, "  measured on %s, %s: in place %s, packed %s, packed over in place %.3g (%.3g–%.3g, %d pairs); packing takes %s\n",
+		c.out, "  measured on %s, %s: in place %s, packed %s, packed over in place %.3g (%.3g–%.3g; median of %d pairs, not the ratio of the two times); packing takes %s\n",
 		j.Device, j.When.Format(time.DateTime), report.Seconds(j.InPlace), report.Seconds(j.Packed),
 		j.Ratio[0], j.Ratio[1], j.Ratio[2], j.Pairs, report.Seconds(j.Packing),
 	)

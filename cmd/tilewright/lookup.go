@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -22,7 +24,8 @@ var lookupCommand = command{
 	name: "lookup", args: "FILE", short: "the compiler's question: which plan? exit 3 if -require is not met",
 	long: `Prints a plan for a fusion on this machine's device: its winner (basis "exact"), that of the nearest
 fusion whose plan is legal ("nearest": other extents, another revision of the code generator, another
-device), or else the device's default plan, which is the first by price ("predicted"). Nothing is
+device), or else the device's default plan, which is the first by price ("predicted"). A plan that failed its
+check in -db is not answered; where the default did, it is the cheapest that passed, or an error. Nothing is
 compiled, run or measured. A FILE with several fusions is answered for all of them, and - is the standard
 input; many questions are cheaper to a server: tilewright serve. A winner measured under another driver
 or Go version is still exact; "safe" then says what differs. -require exact ends with status 3 where
@@ -200,8 +203,14 @@ func (f *lookupFlags) open(c *call) (*winnerSource, error) {
 	w := &winnerSource{backend: b, winners: cache.Open(*f.db), required: *f.require != "", queue: c.output("queue", *f.queue, output.Queue, false)}
 	if *f.snapshot != "" {
 		w.snapshot, err = openSnapshot(*f.snapshot)
+		return w, err
 	}
-	return w, err
+	c.Visit(func(given *flag.Flag) {
+		if _, missing := os.Stat(*f.db); given.Name == "db" && missing != nil {
+			c.note("note: %s is not there, and nothing is stored", *f.db)
+		}
+	})
+	return w, nil
 }
 
 func (w *winnerSource) close() {
@@ -327,6 +336,8 @@ func (j lookupJSON) notes() (all []string) {
 	switch {
 	case j.Basis == tuner.Nearest:
 		all = append(all, "no winner is stored; the nearest one: "+strings.Join(j.Differs, ", "))
+	case j.Basis != tuner.Exact && j.DefaultError != "":
+		all = append(all, "no winner is stored: this is the cheapest plan that passed its check")
 	case j.Basis != tuner.Exact:
 		all = append(all, "no winner is stored: this is the default plan")
 	case !j.Checked:

@@ -112,3 +112,26 @@ func TestPrinterSplits(t *testing.T) {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
+
+// TestUnfinishedRaces: races that are not over are neither tuned nor "not raced", and a
+// ratio of too few runs has no interval.
+func TestUnfinishedRaces(t *testing.T) {
+	m := modelJSON{Speedup: 2.25, Parts: map[string]timePartJSON{
+		"checked":  {Fusions: 3, Uses: 3, Share: 0.25},
+		unfinished: {Fusions: 1, Uses: 1, Share: 0.75},
+	}}
+	f := tunedJSON{
+		Fusion: "f", Plan: "8", Default: "4", Seconds: 1e-3, Speedup: [3]float64{1.64, 0, 0}, Tried: 11, Provisional: true,
+	}
+	got := strings.Join(append(m.lines(), f.String()), "\n")
+	const want = `4 distinct fusions, executed 4 times: 0% of the time is tuned;
+  what was timed, provisional winners included, takes 0.444 of the default
+  plans' time, 2.25× their speed
+not tuned: 1 provisional, race not over (75%), 3 checked and timed by default,
+  not raced (25%)
+f: 1 ms, 1.64× the default's speed in too few runs for an interval; plan 8;
+  provisional: the race of 11 plans is not over`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

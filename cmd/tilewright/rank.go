@@ -27,7 +27,7 @@ start to end, less what the longest term hides of it, and "blocks" is starting t
 0.1 %) are in the order of the bytes they move, then products of the bytes in flight, the most first, then of
 what they take of the device, the least first.
 
-With -problems FILE, a line of JSON for each problem, the plans that the problem names are priced on the GPU
+With -problems FILE and -json, a line of JSON for each problem, the plans that the problem names are priced on the GPU
 that it names or describes, and a line of JSON is printed for each: see docs/formats.md. Then there is no other
 FILE, no -db and no correction; "-" is the standard input.
 
@@ -121,7 +121,8 @@ func (c *call) rank(file string, f rankFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.Default(c.ctx, p); err != nil {
+	standard, err := b.Default(c.ctx, p)
+	if err != nil {
 		return err // why there are no plans, or none that the device computes
 	}
 	plans := slices.Collect(b.Plans(c.ctx, p))
@@ -140,16 +141,18 @@ func (c *call) rank(file string, f rankFlags) error {
 			r.Plan.String(), r.Seconds, r.Terms(), r.Features(),
 		})
 	}
-	stored, _, err := tuner.Lookup(winners, fusion, kernels.IdentityOf(b))
-	if err == nil { // otherwise it is damaged, which has been said
-		j.DefaultError = stored.Record.DefaultFailure()
+	stored, found, _ := tuner.Lookup(winners, fusion, kernels.IdentityOf(b)) // damage has been said
+	record := stored.Record
+	if !found {
+		record = tuner.Unwon(winners, fusion, kernels.IdentityOf(b), standard)
 	}
+	j.DefaultError = record.DefaultFailure()
 	if c.json {
 		err = c.printJSON(j)
 	} else {
 		err = j.print(c, b.Identity())
 	}
-	if c.defaultFails(stored.Record) && err == nil {
+	if c.defaultFails(record) && err == nil {
 		return errReported
 	}
 	return err

@@ -43,7 +43,8 @@ again when others have been raced for 30 s, so that one state of the machine is 
 
 -run-budget is the wall time of the whole run, reading included. Every fusion is compiled, checked and timed
 by its default plan first; the rest of the time goes where another second is expected to gain most, to no
-fusion longer than -budget. A race ends early when the regret is known to be at most -regret. Without
+fusion longer than -budget. Of fusions that differ in extents only one is raced, and its winner beside the
+default of each of the others, which are raced by themselves if time is left. A race ends early when the regret is known to be at most -regret. Without
 -run-budget every fusion is raced for -budget.
 
 -weights-of says which parameters of the modules are weights, the same values in every run; constants are. Where the
@@ -54,7 +55,8 @@ Which plans are tried depends on the fusion, the device and -seed, and not on wh
 lets the samples of all fusions in -db correct the prices.
 
 A fusion that fails does not stop the others. The summary says which share of the model's time was tuned,
-how much faster the model is by that, and what was left out. Ctrl-C loses nothing: the best plans so far are kept
+how much faster the model is by that, and what was left out. As everywhere, a speed-up is the median of default ÷ winner
+in the same blocks of the race, and a time the median of all runs of its plan: the ratio of two times is another number. Ctrl-C loses nothing: the best plans so far are kept
 as provisional winners, and the same command goes on.
 
 A device that cannot time, a simulator, checks the cheapest plans by the cost model and keeps the first
@@ -368,7 +370,7 @@ func (s *session) interrupted(err error) error {
 	case errors.As(err, &unkept):
 		s.c.note("%s; %v; what was stored before is in %s", s.c.reason(), unkept, *s.f.db)
 	case !s.status.measured():
-		s.c.note("%s before anything was measured; %s is as it was", s.c.reason(), *s.f.db)
+		s.c.note("%s before anything was measured: nothing was added to %s", s.c.reason(), *s.f.db)
 	case s.tuner.Backend.Identity().Untimed:
 		s.c.note("%s; the fusions that are done are kept in %s", s.c.reason(), *s.f.db)
 	default:
@@ -505,7 +507,7 @@ func (s *session) finish() error {
 		fmt.Fprintln(s.c.err, line)
 	}
 	if of := s.summary.average(); of > 1 {
-		s.c.note("%d fusions: %.2f times as fast as by default plans, by geometric mean", of, s.summary.Mean)
+		s.c.note("%d fusions%s: %.2f times as fast as by default plans, by geometric mean, in which each counts alike", of, s.summary.Model.provisional(), s.summary.Mean)
 	}
 	if *s.f.report != "" {
 		err := s.c.output("report", *s.f.report, output.Page, *s.f.replace).Write(func(w *bufio.Writer) error {

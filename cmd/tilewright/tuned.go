@@ -51,8 +51,11 @@ type tunedJSON struct {
 	// Uses is how often a run of the modules executes the fusion and those that are
 	// alike.
 	Uses float64 `json:"uses,omitempty"`
-	// State is "waiting", "refused", "failed", "checked", "tuned" or "known".
+	// State is "waiting", "refused", "failed", "checked", "unfinished", "tuned" or "known".
 	State string `json:"state,omitempty"`
+	// Like is the fusion, different in extents only, whose winner was raced beside the
+	// default here, and nothing else.
+	Like string `json:"like,omitempty"`
 	// Predicted is the default plan's time by the cost model.
 	Predicted float64 `json:"predicted,omitempty"`
 	// Provisional says that the race is not over, or that only the default plan was
@@ -83,6 +86,9 @@ var stateNames = map[tuner.State]string{
 	tuner.StateKnown:   "known",
 }
 
+// unfinished is the state, in JSON, of a checked item whose race has begun.
+const unfinished = "unfinished"
+
 // newTunedJSON is the outcome of an item.
 func newTunedJSON(x *tuner.Item) tunedJSON {
 	t := tunedJSON{
@@ -95,6 +101,12 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	}
 	if x.Result.Record.Plan != "" {
 		t.fill(x.Result)
+	}
+	if x.Like != nil {
+		t.Like = x.Like.Fusion.Name
+	}
+	if x.Unfinished() {
+		t.State = unfinished
 	}
 	var unkept *tuner.UnkeptError
 	switch {
@@ -172,6 +184,11 @@ func (t tunedJSON) outcome() []string {
 	case t.Hit:
 		return []string{"known: " + seconds, plan}
 	}
+	if t.Like != "" {
+		return []string{seconds + ", " + t.speedup(), plan, fmt.Sprintf(
+			"raced with the winner of %s, which differs in extents only", line.Shorten(t.Like, maxNameWidth),
+		)}
+	}
 	return []string{seconds + ", " + t.speedup(), plan,
 		fmt.Sprintf("regret %s of %d tried, %d offered%s", regretText(t.Regret), t.Tried, t.Legal, tiesText(t.Ties))}
 }
@@ -197,6 +214,9 @@ func (t tunedJSON) speedup() string {
 		return "the default, which nothing beat"
 	}
 	median, low, high := t.Speedup[0], t.Speedup[1], report.UpperEnd(t.Speedup[2])
+	if low == 0 {
+		return fmt.Sprintf("%.2f× the default's speed in too few runs for an interval", median)
+	}
 	return fmt.Sprintf("%.2f× the default's speed (%.2f–%s)", median, low, high)
 }
 
@@ -221,10 +241,13 @@ func regretText(regret float64) string {
 type modelJSON struct {
 	// Seconds is the model's time by default plans; 0 with the weights of a profile.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Speedup is by the winners, of the fusions that were timed.
+	// Speedup is by the winners, provisional ones too, of the fusions that were timed.
 	Speedup float64 `json:"speedup,omitempty"`
 	// Parts by state, and what is outside of the fusions.
 	Parts map[string]timePartJSON `json:"parts"`
+	// Like is how many fusions were tuned by the winner of one that differs in extents only,
+	// beside their default.
+	Like int `json:"like,omitempty"`
 	// Outside counts the instructions in no fusion, by operation.
 	Outside map[string]int `json:"outside,omitempty"`
 }
@@ -245,11 +268,15 @@ func newModelJSON(s *tuner.Schedule) modelJSON {
 	m := modelJSON{
 		Seconds: sum.Seconds,
 		Speedup: sum.Speedup,
+		Like:    sum.Like,
 		Parts:   map[string]timePartJSON{},
 		Outside: map[string]int{},
 	}
 	for state, p := range sum.Parts {
 		m.Parts[stateNames[state]] = timePartJSON(p)
+	}
+	if sum.Unfinished.Fusions > 0 {
+		m.Parts[unfinished] = timePartJSON(sum.Unfinished)
 	}
 	if sum.Outside.Fusions > 0 {
 		m.Parts["outside"] = timePartJSON(sum.Outside)
@@ -276,12 +303,15 @@ func (m modelJSON) lines() (lines []string) {
 		return nil
 	}
 	of := []string{fmt.Sprintf("%d distinct fusions, executed %g times: %s of the time is tuned", distinct, uses, shareText(tuned))}
-	if m.Speedup > 0 {
-		of = append(of, fmt.Sprintf("what was timed takes %.3g of the default plans' time, %.2f× their speed", 1/m.Speedup, m.Speedup))
+	if m.Like > 0 {
+		of = append(of, fmt.Sprintf("%d of them by the winner of one that differs in extents only", m.Like))
+	}
+	if raced := tuned > 0 || m.Parts[unfinished].Fusions > 0; raced && m.Speedup > 0 {
+		of = append(of, fmt.Sprintf("what was timed%s takes %.3g of the default plans' time, %.2f× their speed", m.provisional(), 1/m.Speedup, m.Speedup))
 	}
 	lines = append(lines, line.Join(line.Width, of...))
 	var rest []string
-	for _, state := range []string{"checked", "waiting", "refused", "failed"} {
+	for _, state := range []string{unfinished, "checked", "waiting", "refused", "failed"} {
 		if p := m.Parts[state]; p.Fusions > 0 {
 			rest = append(rest, fmt.Sprintf("%d %s (%s)", p.Fusions, leftNames[state], shareText(p.Share)))
 		}
@@ -296,12 +326,21 @@ func (m modelJSON) lines() (lines []string) {
 	return lines
 }
 
+// provisional says that a number counts the winners of races that are not over, if it does.
+func (m modelJSON) provisional() string {
+	if m.Parts[unfinished].Fusions == 0 {
+		return ""
+	}
+	return ", provisional winners included,"
+}
+
 // leftNames say what became of fusions that were not tuned.
 var leftNames = map[string]string{
-	"checked": "checked and timed by default, not raced",
-	"waiting": "not reached",
-	"refused": "refused",
-	"failed":  "failed",
+	unfinished: "provisional, race not over",
+	"checked":  "checked and timed by default, not raced",
+	"waiting":  "not reached",
+	"refused":  "refused",
+	"failed":   "failed",
 }
 
 // mostOutside is how many operations outside of fusions the summary names.

@@ -50,7 +50,7 @@ func (m *hostModule) Function(name string) (device.Function, error) {
 	if !strings.Contains(m.text, ".entry "+name) {
 		return nil, fmt.Errorf("no entry %q", name)
 	}
-	return &hostFunction{name, device.Resources{Registers: 32, LocalBytes: 8, SharedBytes: 1024, MaxThreads: 512}}, nil
+	return &hostFunction{name, device.Resources{Registers: 32, LocalBytes: 8, SharedBytes: 2048, MaxThreads: 512}}, nil
 }
 
 func (m *hostModule) Close() error { return nil }
@@ -279,7 +279,7 @@ func checkAdd(ctx context.Context, t *testing.T, d device.Driver, m device.Modul
 	if r := (device.Resources{
 		Registers:   32,
 		LocalBytes:  8,
-		SharedBytes: 1024,
+		SharedBytes: 2048,
 		MaxThreads:  512,
 	}); add.Resources() != r {
 		t.Errorf("resources %+v", add.Resources())

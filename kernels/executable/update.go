@@ -1,7 +1,6 @@
 package executable
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -42,18 +41,24 @@ func updateSlice(out kernels.Buffer, in []kernels.Buffer) {
 	for d, start := range startsOf(in[2:]) {
 		at += min(max(start, 0), dims[d]-sizes[d]) * strides[d]
 	}
+	outer, run := trailing(sizes, dims)
 	width := int64(out.Shape.DType.Size())
-	outer, run := len(dims), width // bytes of the slice that lie together
+	for k, offset := range offsetsOf(sizes[:outer], strides[:outer]) {
+		to, from := (at+offset)*width, int64(k)*run*width
+		copy(out.Data[to:to+run*width], part.Data[from:])
+	}
+}
+
+// trailing divides the dimensions of a window: the elements along the last of them, from
+// outer on, lie together in the array.
+func trailing(sizes, dims []int64) (outer int, run int64) {
+	outer, run = len(dims), 1
 	for whole := true; whole && outer > 0; {
 		outer--
 		run *= sizes[outer]
 		whole = sizes[outer] == dims[outer]
 	}
-	offsets := offsetsOf(sizes[:outer], strides[:outer])
-	for k, offset := range offsets {
-		to, from := (at+offset)*width, int64(k)*run
-		copy(out.Data[to:to+run], part.Data[from:from+run])
-	}
+	return outer, run
 }
 
 // startsOf are the starts of a slice, which are scalars or one array.
@@ -92,8 +97,9 @@ func offsetsOf(sizes, strides []int64) []int64 {
 	return all
 }
 
-// A combination combines element to of out with element from of the updates.
-type combination func(out, updates []byte, to, from int64)
+// A combination combines n elements of out from element to on with those of the updates
+// from element from on.
+type combination func(out, updates kernels.Buffer, to, from, n int64)
 
 // scatterOf is the update of a scatter; nil where there is none.
 func scatterOf(i *hlo.Instr) update {
@@ -113,18 +119,23 @@ func scatterOf(i *hlo.Instr) update {
 	}
 	dims := i.Shape.Dims
 	sizes, strides := reference.UpdateWindow(s, dims, updates.Dims).Sizes, hlo.RowMajor(dims)
+	outer, run := trailing(sizes, dims)
+	offsets := offsetsOf(sizes[:outer], strides[:outer])
+	window := run * int64(len(offsets))
 	return func(out kernels.Buffer, in []kernels.Buffer) {
-		offsets := offsetsOf(sizes, strides)
-		n, components := int64(len(offsets)), int64(len(s.ToOperand))
-		for k := int64(0); n > 0 && k < updates.Elements()/n; k++ {
+		components := int64(len(s.ToOperand))
+		for k := int64(0); window > 0 && k < updates.Elements()/window; k++ {
 			at, inside := int64(0), true
 			for c, d := range s.ToOperand {
 				start := startAt(in[1], k*components+int64(c))
 				inside = inside && start >= 0 && start <= dims[d]-sizes[d]
 				at += start * strides[d]
 			}
-			for w := int64(0); inside && w < n; w++ {
-				combine(out.Data, in[2].Data, at+offsets[w], k*n+w)
+			if !inside {
+				continue
+			}
+			for w, offset := range offsets {
+				combine(out, in[2], at+offset, k*window+int64(w)*run, run)
 			}
 		}
 	}
@@ -141,22 +152,23 @@ func combinationOf(i *hlo.Instr) combination {
 		return nil
 	case root == params[1]:
 		width := int64(dtype.Size())
-		return func(out, updates []byte, to, from int64) {
-			copy(out[to*width:(to+1)*width], updates[from*width:])
+		return func(out, updates kernels.Buffer, to, from, n int64) {
+			copy(out.Data[to*width:(to+n)*width], updates.Data[from*width:])
 		}
 	case sum && dtype == hlo.F32:
-		return func(out, updates []byte, to, from int64) {
-			a, b := out[4*to:], updates[4*from:]
-			x, y := binary.LittleEndian.Uint32(a), binary.LittleEndian.Uint32(b)
-			binary.LittleEndian.PutUint32(a, math.Float32bits(math.Float32frombits(x)+math.Float32frombits(y)))
-		}
+		return addTo[float32]
 	case sum && dtype == hlo.S32:
-		return func(out, updates []byte, to, from int64) {
-			a, b := out[4*to:], updates[4*from:]
-			binary.LittleEndian.PutUint32(a, binary.LittleEndian.Uint32(a)+binary.LittleEndian.Uint32(b))
-		}
+		return addTo[int32]
 	}
 	return nil
+}
+
+// addTo is the combination that adds.
+func addTo[T float32 | int32](out, updates kernels.Buffer, to, from, n int64) {
+	sums, terms := kernels.Elements[T](out)[to:to+n], kernels.Elements[T](updates)[from:from+n]
+	for k, x := range terms {
+		sums[k] += x
+	}
 }
 
 // update writes a part of the operand of a step: of the operand itself where nothing

@@ -166,6 +166,8 @@ type blockCost struct {
 	scratch float64
 	// Operations of the arithmetic units, including those of idle threads.
 	lanes float64
+	// Loads of 16 bytes from shared memory for multiply-adds, one for each thread.
+	loads float64
 	// Dependent operations of a thread.
 	steps float64
 	// Memory accesses of a thread.
@@ -452,6 +454,7 @@ func (m *estimate) dot(
 	// A multiply-add is one operation.
 	l.lanes += sums * warps * device.WarpThreads * contracted * runs
 	side := math.Sqrt(sums)
+	l.loads += 2 * side * size / 16 * warps * device.WarpThreads * contracted * runs
 	// Multiply-adds that do not fit the instruction cache are fetched by every warp.
 	body := sums * contracted * instructionBytes
 	if body > instructionCache {
@@ -855,7 +858,7 @@ func (m *estimate) terms(c candidate, programs float64, l blockCost, distinct fl
 	all := busiest / clock
 	t := terms{
 		(bytes + spilled) / bandwidth,
-		all * l.lanes / s.Rates.F32,
+		all * l.arithmeticCycles(s.Rates),
 		all * l.tensor, all * l.traffic / sharedAClock,
 		all * (l.sectors + l.scratch - l.multicast) / l2AClock,
 		blocks * blockStart / clock,
@@ -925,10 +928,18 @@ func (l blockCost) soloCycles(warps float64, r device.Rates) float64 {
 func (l blockCost) threadCycles(warps float64, r device.Rates) float64 {
 	return max(
 		l.steps*8, l.accesses*30,
-		l.lanes/r.F32,
+		l.arithmeticCycles(r),
 		(l.sectors+l.scratch-l.tensorCopied)/l2AClock,
 		l.chain,
 	)
+}
+
+// arithmeticCycles is the cycles of an SM's arithmetic units. Each sub-partition issues one
+// instruction a cycle for a warp (CUDA C++ Programming Guide, compute capabilities 7.x to
+// 12.0): where that is all that its units can take, loads between multiply-adds delay them.
+func (l blockCost) arithmeticCycles(r device.Rates) float64 {
+	const issued = device.SubPartitions * device.WarpThreads
+	return max(l.lanes/r.F32, (l.lanes+l.loads)/issued)
 }
 
 // needs is the registers of a thread, the shared memory and the threads of a block.

@@ -218,3 +218,14 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%s and %s", a.Name, b.Name)
 	}
 }
+
+// Loads between multiply-adds take time where the units take one of these in each cycle of
+// a sub-partition, and fit between them where they take one in two.
+func TestLoadsTakeSlots(t *testing.T) {
+	work := blockCost{lanes: 1024, loads: 128}
+	for rate, want := range map[float64]float64{128: 9, 64: 16} {
+		if got := work.arithmeticCycles(device.Rates{F32: rate}); got != want {
+			t.Errorf("%v multiply-adds a cycle: %v cycles; want %v", rate, got, want)
+		}
+	}
+}

@@ -176,7 +176,23 @@ func (m *mlir) lowering(o *mlirOp) (l lowering, known bool) {
 		return lowering{-1, -1, lowerUnread}, true
 	}
 	l, known = dialects[o.dialect][o.name]
+	if o.name == "custom_call" && o.symbol != "" {
+		if c, is := calledOperation(o.symbol); is {
+			return c, true
+		}
+	}
 	return l, known
+}
+
+// calledOperation finds what a custom_call stands for: a sharding computes nothing, and
+// JAX writes functions that HLO has as calls of mhlo.erf and the like.
+func calledOperation(target string) (l lowering, known bool) {
+	if target == "Sharding" {
+		return lowering{1, 0, nil}, true
+	}
+	name, is := strings.CutPrefix(target, "mhlo.")
+	l, known = chloLowerings[name]
+	return l, is && known && l.operands == 1 && l.regions == 0
 }
 
 // lowerUnread makes a custom-call of an operation that is not read.

@@ -30,6 +30,9 @@ type Page struct {
 	// Packings are the operands that are the same in every run of a model of which it was
 	// measured what packing them once gains.
 	Packings []Packing
+	// Damaged counts the records, of any device, that cannot be read and are not on the
+	// page.
+	Damaged int
 }
 
 // A Packing is an operand of a winner beside the same operand packed.
@@ -67,6 +70,7 @@ func HTML(w io.Writer, p Page) error {
 		"percent": percent,
 		"share":   share,
 		"counted": Counted,
+		"paired":  func() string { return PairedSpeed },
 		"join":    strings.Join,
 	}).ParseFS(files, "page.html")
 	if err != nil {
@@ -100,20 +104,29 @@ func newView(p Page) view {
 		v.Fusions = append(v.Fusions, newSection(r))
 	}
 	v.Summary = summary(v)
+	if p.Damaged > 0 {
+		v.Summary = append(v.Summary, summaryCell{fmt.Sprint(p.Damaged), "damaged, and not on this page"})
+	}
 	return v
 }
 
 // summary counts over all fusions of a view.
 func summary(v view) []summaryCell {
-	cells := []summaryCell{{fmt.Sprint(len(v.Fusions)), "fusions tuned"}}
-	if len(v.Fusions) > 0 {
-		cells = append(cells, outcomes(v)...)
-	}
-	bad := 0
+	bad, provisional := 0, 0
 	for _, f := range v.Fusions {
+		if f.Provisional {
+			provisional++
+		}
 		if f.DefaultError != "" {
 			bad++
 		}
+	}
+	cells := []summaryCell{{fmt.Sprint(len(v.Fusions) - provisional), "fusions tuned"}}
+	if provisional > 0 {
+		cells = append(cells, summaryCell{fmt.Sprint(provisional), "provisional: not raced, or the race is not over"})
+	}
+	if len(v.Fusions) > 0 {
+		cells = append(cells, outcomes(v)...)
 	}
 	if bad > 0 {
 		cells = append(cells, summaryCell{fmt.Sprint(bad), "default plans fail their check"})

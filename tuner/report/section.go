@@ -20,6 +20,9 @@ type fusionSection struct {
 	Print string
 	// Clock is what is known of the device's clock, "" for nothing.
 	Clock string
+	// Standing says that the winner is provisional, "" where it is not. The evidence of one
+	// is not shown as that of a race that ended.
+	Standing string
 	// Beaten says that the winner is not the default.
 	Beaten bool
 	// DefaultError is how the default failed its check, "" where it did not.
@@ -95,6 +98,9 @@ func named(r cache.Record) cache.Record {
 // newSection describes one record. Without timings it has no drawings.
 func newSection(r cache.Record) fusionSection {
 	r = named(r)
+	if r.Provisional {
+		r.Certificate = nil
+	}
 	f := fusionSection{
 		Record: r,
 		Print:  hex.EncodeToString(r.Fusion[:]),
@@ -102,6 +108,7 @@ func newSection(r cache.Record) fusionSection {
 		Beaten: r.Plan != r.Default,
 		Tried:  len(r.Trials),
 
+		Standing:     Standing(&r),
 		DefaultError: r.DefaultFailure(),
 	}
 	f.ID = f.Print[:12]

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tilewright/tilewright/cache"
 )
 
 // Seconds formats a time, given in seconds, with three digits and a unit:
@@ -23,6 +25,23 @@ func Seconds(s float64) string {
 		return fmt.Sprintf("%.3g ms", s*1e3)
 	}
 	return fmt.Sprintf("%.3g s", s)
+}
+
+// PairedSpeed says what the speed-ups and the times of a record are.
+const PairedSpeed = "a speed-up is the median of default ÷ winner in the same blocks of the race; a time is the median of all runs of its plan, so that the ratio of two times is another number"
+
+// Standing says of a provisional record how far its race has come; "" of others.
+func Standing(r *cache.Record) string {
+	switch n := len(r.Trials); {
+	case !r.Provisional:
+		return ""
+	case n == 0: // of a snapshot
+		return "provisional: not raced, or the race is not over"
+	case n == 1:
+		return "provisional: checked and timed, not raced"
+	default:
+		return fmt.Sprintf("provisional: the race of %d plans is not over", n)
+	}
 }
 
 // UpperEnd formats the upper end of a record's speed-up interval, which is 0 where

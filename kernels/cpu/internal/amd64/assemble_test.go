@@ -12,6 +12,8 @@ func stores(store Op) *Assembler {
 	a.Emit(store, Mem{Base: RSI}, Y1)
 	a.Emit(JE, end)
 	a.Emit(store, Mem{Base: R12, Index: R13, Scale: 4, Disp: 1024}, Y9)
+	a.Emit(store, Mem{Base: R12, Index: R13, Scale: 4, Disp: 1024}, Z0+9)
+	a.Emit(store, Mem{Base: RSI}, Z0)
 	a.Align(32)
 	m := a.Mark()
 	a.Emit(store, Mem{Base: RDX}, Y2)
