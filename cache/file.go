@@ -1,17 +1,20 @@
 package cache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -222,7 +225,8 @@ func (db *DB) with(
 		return kindf(ErrBusy, "%s: another process has held it for %v", db.path, wait)
 	case errors.Is(err, bberrors.ErrInvalid) ||
 		errors.Is(err, bberrors.ErrChecksum) ||
-		errors.Is(err, bberrors.ErrVersionMismatch):
+		errors.Is(err, bberrors.ErrVersionMismatch) ||
+		err != nil && strings.Contains(err.Error(), "file size too small"): // which has no value
 		return notADatabase(db.path)
 	case err != nil:
 		return fmt.Errorf("%s: %w", db.path, err)
@@ -260,6 +264,14 @@ func checkRegularFile(path string) error {
 
 // notADatabase is the error of a file whose first pages bbolt does not accept.
 func notADatabase(path string) error {
+	head := make([]byte, len(snapshotMagic))
+	if f, err := os.Open(path); err == nil {
+		_, _ = io.ReadFull(f, head)
+		f.Close()
+	}
+	if bytes.HasPrefix(head, []byte(snapshotMagic[:len(snapshotMagic)-2])) {
+		return kindf(ErrForeign, "%s is a published snapshot, not a database: give it with -snapshot, to commands that take one", path)
+	}
 	return kindf(ErrForeign, "%s is not a tilewright database, or its first pages are damaged; restore a copy, or move it away and `cache import` an export", path)
 }
 

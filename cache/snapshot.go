@@ -206,7 +206,7 @@ func (s *Snapshot) Close() error {
 // Errors of lookups in a snapshot that is not as it was published. They are made in
 // advance, so that a lookup allocates nothing.
 var (
-	errCutShort      = kindf(ErrDamaged, "the snapshot was cut short while it was open; publish it again")
+	errCutShort      = kindf(ErrDamaged, "the snapshot was cut short while it was open; publish it again, and open it again")
 	errRecordDamaged = kindf(ErrDamaged, "a record of the snapshot is damaged; publish it again")
 	errTableDamaged  = kindf(ErrDamaged, "a table of the snapshot is damaged; publish it again")
 )

@@ -79,8 +79,12 @@ func (l *Legality) check(ctx context.Context, r *cache.Record) (*symtile.Program
 }
 
 // consistent refuses a record whose times are not between the samples that it has of the
-// winner and of the default, or whose gain is more than any two of them have.
+// winner and of the default, or whose gain is more than any two of them have, or not
+// between its own bounds.
 func consistent(r *cache.Record) error {
+	if s := r.Speedup; s[1] > s[0] || s[2] != 0 && s[2] < s[0] {
+		return fmt.Errorf("a gain of %.4g, which is not from %.4g to %.4g", s[0], s[1], s[2])
+	}
 	winner, err := within("the winner", r.Trials, r.Plan, r.Seconds)
 	if err != nil {
 		return err

@@ -72,6 +72,8 @@ type call struct {
 	json bool
 	// Messages are broken into lines of a terminal's width.
 	narrow bool
+	// Damaged records that were warned of.
+	damaged int
 	// What a test does to the backend that is opened; nil does nothing.
 	tamper func(kernels.Backend) kernels.Backend
 }

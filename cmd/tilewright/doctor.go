@@ -680,6 +680,7 @@ func priceByAssembler(ctx context.Context, path string, b kernels.Backend) error
 	if !ok {
 		return usagef("-ptxas: only kernels of simulated GPUs are priced by it, such as sim:H100")
 	}
+	// Another program would be asked for each plan, and refuse all of them.
 	a := assemblerAt(ctx, path)
 	if a.version == "ptxas " {
 		return usagef("-ptxas %s: it does not say which version of ptxas it is", path)
@@ -690,6 +691,7 @@ func priceByAssembler(ctx context.Context, path string, b kernels.Backend) error
 
 // assembly is what the assembler says of a text.
 func (a assembler) assembly(ctx context.Context, text string) (gpu.Assembly, error) {
+	// ptxas reads a file only; the code that it writes is not kept.
 	f, err := os.CreateTemp("", "tilewright*.ptx")
 	if err != nil {
 		return gpu.Assembly{}, err
@@ -699,6 +701,7 @@ func (a assembler) assembly(ctx context.Context, text string) (gpu.Assembly, err
 	if err := errors.Join(err, f.Close()); err != nil {
 		return gpu.Assembly{}, err
 	}
+	// A plan of one kernel has one entry, so the most of all entries is what it takes.
 	row, err := a.assemble(ctx, f.Name(), text)
 	return gpu.Assembly{
 		Registers: row.Registers, Spilled: row.Spilled, Stack: row.Stack,

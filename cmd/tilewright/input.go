@@ -416,6 +416,7 @@ func chosenPlan(
 
 // warn says that a damaged entry of a database is left out, and how to remove it.
 func (c *call) warn(d *cache.DamagedError) {
+	c.damaged++
 	c.note("tilewright %s: warning: %v; it is left out (`tilewright cache rm %x` removes it)", c.command.name, d, d.Key.Fusion[:4])
 }
 
@@ -465,6 +466,7 @@ func (c *call) recordsOf(db, snapshot string) ([]cache.Record, error) {
 	var all []cache.Record
 	for r, err := range s.All() {
 		if err != nil {
+			c.damaged++
 			c.note("tilewright %s: warning: %s: %v", c.command.name, snapshot, err)
 			continue
 		}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -201,8 +203,14 @@ func (f *lookupFlags) open(c *call) (*winnerSource, error) {
 	w := &winnerSource{backend: b, winners: cache.Open(*f.db), required: *f.require != "", queue: c.output("queue", *f.queue, output.Queue, false)}
 	if *f.snapshot != "" {
 		w.snapshot, err = openSnapshot(*f.snapshot)
+		return w, err
 	}
-	return w, err
+	c.Visit(func(given *flag.Flag) {
+		if _, missing := os.Stat(*f.db); given.Name == "db" && missing != nil {
+			c.note("note: %s is not there, and nothing is stored", *f.db)
+		}
+	})
+	return w, nil
 }
 
 func (w *winnerSource) close() {

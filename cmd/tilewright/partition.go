@@ -31,7 +31,7 @@ it runs, where that is known.`,
 func runPartition(c *call) error {
 	c.jsonFlag()
 	out := c.String("o", "", "write the module with fusions to this `file`, as HLO text")
-	replace := c.Bool("f", false, "replace a file of another kind with -o")
+	replace := c.Bool("f", false, "replace a file with -o that -o has not written")
 	why := c.Bool("why", false, "print every decision")
 	c.shapeFlag()
 	args, err := c.parse(1, 1)
@@ -59,8 +59,8 @@ func (c *call) partition(name string, file output.File, why bool) error {
 	if file.Name != "" {
 		err := file.Write(func(w *bufio.Writer) error {
 			m := *split.Module
-			m.Name = cmp.Or(m.Name, m.Entry.Name) // XLA reads no computations without a header
-			_, err := w.WriteString(m.String())
+			m.Name = cmp.Or(m.Name, m.Entry.Name)                             // XLA reads no computations without a header
+			_, err := w.WriteString("// tilewright partition\n" + m.String()) // which output.HLO replaces
 			return err
 		})
 		if err != nil {

@@ -27,7 +27,7 @@ start to end, less what the longest term hides of it, and "blocks" is starting t
 0.1 %) are in the order of the bytes they move, then products of the bytes in flight, the most first, then of
 what they take of the device, the least first.
 
-With -problems FILE, a line of JSON for each problem, the plans that the problem names are priced on the GPU
+With -problems FILE and -json, a line of JSON for each problem, the plans that the problem names are priced on the GPU
 that it names or describes, and a line of JSON is printed for each: see docs/formats.md. Then there is no other
 FILE, no -db and no correction; "-" is the standard input.
 

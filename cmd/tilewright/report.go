@@ -42,6 +42,7 @@ func runReport(c *call) error {
 	if err != nil {
 		return err
 	}
+	p.Damaged = c.damaged
 	for _, r := range all {
 		if r.Device == p.Device.Name &&
 			r.Backend == p.Device.Backend {

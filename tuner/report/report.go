@@ -30,6 +30,9 @@ type Page struct {
 	// Packings are the operands that are the same in every run of a model of which it was
 	// measured what packing them once gains.
 	Packings []Packing
+	// Damaged counts the records, of any device, that cannot be read and are not on the
+	// page.
+	Damaged int
 }
 
 // A Packing is an operand of a winner beside the same operand packed.
@@ -101,6 +104,9 @@ func newView(p Page) view {
 		v.Fusions = append(v.Fusions, newSection(r))
 	}
 	v.Summary = summary(v)
+	if p.Damaged > 0 {
+		v.Summary = append(v.Summary, summaryCell{fmt.Sprint(p.Damaged), "damaged, and not on this page"})
+	}
 	return v
 }
 

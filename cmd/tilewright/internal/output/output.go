@@ -31,7 +31,7 @@ var (
 	Trace   = Kind{"a trace", []string{"{\"time\":\""}}
 	Queue   = Kind{"a queue of misses", []string{"{\"fusion\":\""}}
 	NumPy   = Kind{"a NumPy file", []string{"\x93numpy"}}
-	HLO     = Kind{"HLO text", []string{"hlomodule"}}
+	HLO     = Kind{"HLO text of `tilewright partition`", []string{"// tilewright"}}
 	Picture = Kind{"an SVG picture", []string{"<svg", "<?xml"}}
 )
 
