@@ -3,6 +3,8 @@ package cache
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -87,6 +89,47 @@ func TestNearest(t *testing.T) {
 			t.Fatalf("%v answers, which is not the nearest", hit)
 		}
 	})
+}
+
+// TestNearestStored: a database compares with all records that it has now, whoever stored
+// or removed them.
+func TestNearestStored(t *testing.T) {
+	db := Open(filepath.Join(t.TempDir(), "t.db"))
+	writers := []*DB{db, Open(db.Path())}
+	stored := map[Key]Record{}
+	random := rand.New(rand.NewPCG(1, 2))
+	shape := func() Record {
+		r := record(random.IntN(40))
+		r.Canonical = fmt.Sprintf("f32[%d,%d]", r.Fusion[0]%7*9, 1+random.IntN(100))
+		r.Device = []string{"a", "b"}[random.IntN(2)]
+		return r
+	}
+	for step := range 200 {
+		r, w := shape(), writers[random.IntN(2)]
+		var err error
+		if random.IntN(4) > 0 {
+			stored[r.Key], err = r, w.Replace(r)
+		} else {
+			delete(stored, r.Key)
+			_, err = w.Delete(r.Key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second is of what was read
+			asked := shape()
+			q := Question{Key: asked.Key, Structure: StructureOf(asked.Canonical), DeviceDistance: func([]byte) float64 { return 0.5 }}
+			want := math.Inf(1)
+			for _, r := range stored {
+				want = min(want, plainDistance(&q, &r))
+			}
+			r, found, distance, err := db.Nearest(&q)
+			if err != nil || found != !math.IsInf(want, 1) || found && (math.Abs(distance-want) > 1e-6 ||
+				math.Abs(plainDistance(&q, &r)-want) > 1e-6 || r.Plan != stored[r.Key].Plan) {
+				t.Fatalf("step %d: %v, %t at %v, not %v, %v", step, r.Key, found, distance, want, err)
+			}
+		}
+	}
 }
 
 // plainDistance is the distance of a record by its definition.
