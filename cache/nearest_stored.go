@@ -73,18 +73,27 @@ type structureRow struct {
 // process writes while it lasts, and every state has a pointer of its own in verified.
 func (db *DB) structuresOf(tx *bbolt.Tx) (*structures, error) {
 	state := db.verified.Load()
-	if known := db.structures.Load(); known != nil && state != nil && known.state == state {
+	known := db.structures.Load()
+	if known != nil && state != nil && known.state == state {
 		return known, nil
 	}
-	all := &structures{state, map[structureOn][]structureRow{}}
+	all := &structures{
+		state: state,
+		rows:  map[structureOn][]structureRow{},
+	}
 	var w winnerReader
 	err := tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
 		r, err := w.winner(k, value)
 		if err != nil {
 			return nil // a damaged record answers nothing
 		}
-		on := structureOn{w.structures.read(r.Canonical).Print, r.Backend}
-		all.rows[on] = append(all.rows[on], structureRow{r.Key, w.structures.appendLogs(nil)})
+		structure := w.structures.read(r.Canonical)
+		on := structureOn{structure.Print, r.Backend}
+		row := structureRow{
+			key:  r.Key,
+			logs: w.structures.appendLogs(nil),
+		}
+		all.rows[on] = append(all.rows[on], row)
 		return nil
 	})
 	if err == nil {
@@ -97,7 +106,7 @@ func (db *DB) structuresOf(tx *bbolt.Tx) (*structures, error) {
 func (s *structures) nearest(q *Question) (key *Key, distance float64) {
 	distance = math.Inf(1)
 	logs := q.appendLogs(nil)
-	var last *Key
+	var last Key
 	deviation := 0.0 // of last
 	rows := s.rows[structureOn{q.Print, q.Backend}]
 	for n := range rows {
@@ -105,11 +114,18 @@ func (s *structures) nearest(q *Question) (key *Key, distance float64) {
 		if len(row.logs) != len(logs) {
 			continue
 		}
-		if last == nil || last.Device != row.key.Device || last.Codegen != row.key.Codegen {
-			last = &row.key
-			deviation = q.deviation([]byte(last.Device), []byte(last.Backend), []byte(last.Codegen))
+		origin := row.key
+		origin.Fusion = Fingerprint{}
+		if origin != last {
+			last = origin
+			deviation = q.deviation(
+				[]byte(last.Device),
+				[]byte(last.Backend),
+				[]byte(last.Codegen),
+			)
 		}
-		if d := row.distance(logs) + deviation; d < distance {
+		d := row.distance(logs) + deviation
+		if d < distance {
 			key, distance = &row.key, d
 		}
 	}

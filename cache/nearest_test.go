@@ -100,15 +100,19 @@ func TestNearestStored(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	shape := func() Record {
 		r := record(random.IntN(40))
-		r.Canonical = fmt.Sprintf("f32[%d,%d]", r.Fusion[0]%7*9, 1+random.IntN(100))
+		rows := r.Fusion[0] % 7 * 9
+		columns := 1 + random.IntN(100)
+		r.Canonical = fmt.Sprintf("f32[%d,%d]", rows, columns)
 		r.Device = []string{"a", "b"}[random.IntN(2)]
 		return r
 	}
-	for step := range 200 {
-		r, w := shape(), writers[random.IntN(2)]
+	for range 200 {
+		r := shape()
+		w := writers[random.IntN(2)]
 		var err error
 		if random.IntN(4) > 0 {
-			stored[r.Key], err = r, w.Replace(r)
+			stored[r.Key] = r
+			err = w.Replace(r)
 		} else {
 			delete(stored, r.Key)
 			_, err = w.Delete(r.Key)
@@ -116,19 +120,39 @@ func TestNearestStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second is of what was read
-			asked := shape()
-			q := Question{Key: asked.Key, Structure: StructureOf(asked.Canonical), DeviceDistance: func([]byte) float64 { return 0.5 }}
-			want := math.Inf(1)
-			for _, r := range stored {
-				want = min(want, plainDistance(&q, &r))
-			}
-			r, found, distance, err := db.Nearest(&q)
-			if err != nil || found != !math.IsInf(want, 1) || found && (math.Abs(distance-want) > 1e-6 ||
-				math.Abs(plainDistance(&q, &r)-want) > 1e-6 || r.Plan != stored[r.Key].Plan) {
-				t.Fatalf("step %d: %v, %t at %v, not %v, %v", step, r.Key, found, distance, want, err)
-			}
-		}
+		demandNearest(t, db, stored, shape())
+		demandNearest(t, db, stored, shape()) // of what was read
+	}
+}
+
+// demandNearest demands the nearest of all records that are stored.
+func demandNearest(
+	t *testing.T, db *DB, stored map[Key]Record, asked Record,
+) {
+	t.Helper()
+	q := Question{
+		Key:            asked.Key,
+		Structure:      StructureOf(asked.Canonical),
+		DeviceDistance: func([]byte) float64 { return 0.5 },
+	}
+	want := math.Inf(1)
+	for _, r := range stored {
+		want = min(want, plainDistance(&q, &r))
+	}
+	r, found, distance, err := db.Nearest(&q)
+	if err != nil || found == math.IsInf(want, 1) {
+		t.Fatalf("found is %t, %v", found, err)
+	}
+	if !found {
+		return
+	}
+	plain := plainDistance(&q, &r)
+	if math.Abs(distance-want) > 1e-6 ||
+		math.Abs(plain-want) > 1e-6 {
+		t.Fatalf("%v at %v, not %v", r.Key, distance, want)
+	}
+	if r.Plan != stored[r.Key].Plan {
+		t.Fatalf("%v: plan %s", r.Key, r.Plan)
 	}
 }
 
