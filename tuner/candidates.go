@@ -82,7 +82,10 @@ func (t *Tuner) olderWinners(
 // addKin adds the plan of a fusion of other extents to the default, which is added already;
 // false where it is not legal for the program.
 func (s *selection) addKin(
-	ctx context.Context, plan kernels.Plan, pricer kernels.Pricer, model *cost.Model,
+	ctx context.Context,
+	plan kernels.Plan,
+	pricer kernels.Pricer,
+	model *cost.Model,
 ) (bool, error) {
 	cut, ok := cutToExtents(plan, s.program)
 	if !ok {
@@ -91,7 +94,8 @@ func (s *selection) addKin(
 	if _, err := priceOf(s.tuner.Backend, s.program, cut); err != nil {
 		return false, nil
 	}
-	if cut.String() == s.candidates[0].trial.Plan {
+	standard := s.candidates[0].trial.Plan
+	if cut.String() == standard {
 		return true, nil
 	}
 	ranked, err := model.Rank(ctx, pricer, []kernels.Plan{cut})
@@ -104,9 +108,18 @@ func (s *selection) addKin(
 // kinSelection has the default plan and that of the kin as its candidates; nil where the
 // latter is not legal.
 func (t *Tuner) kinSelection(
-	ctx context.Context, p *symtile.Program, standard []cost.Ranked, pricer kernels.Pricer, model *cost.Model,
+	ctx context.Context,
+	p *symtile.Program,
+	standard []cost.Ranked,
+	pricer kernels.Pricer,
+	model *cost.Model,
 ) (*selection, error) {
-	s := &selection{tuner: t, program: p, fusion: p.Fusion, key: Key(p.Fusion, t.identity())}
+	s := &selection{
+		tuner:   t,
+		program: p,
+		fusion:  p.Fusion,
+		key:     Key(p.Fusion, t.identity()),
+	}
 	if err := s.add(standard); err != nil {
 		return nil, err
 	}

@@ -383,7 +383,8 @@ const (
 func (s *Schedule) findKin() {
 	first := map[cache.Fingerprint]*Item{}
 	for _, x := range s.Workload.Items {
-		if x.State == StateRefused || x.State == StateFailed {
+		if x.State == StateRefused ||
+			x.State == StateFailed {
 			continue
 		}
 		print := cache.StructureOf(x.Fusion.Canonical()).Print
@@ -395,14 +396,22 @@ func (s *Schedule) findKin() {
 
 // waitsForKin reports whether the item that is raced before x is still to be raced.
 func (s *Schedule) waitsForKin(x *Item) bool {
-	return x.kin != nil && x.Like == nil && !s.reported[x.kin] && x.kin.visited.IsZero()
+	return x.kin != nil &&
+		x.Like == nil &&
+		!s.reported[x.kin] &&
+		x.kin.visited.IsZero()
 }
 
 // kinPlan is the winner of the item that was raced before x, for the first race of x;
 // nil where there is none.
 func (x *Item) kinPlan() *kernels.Plan {
-	if x.kin == nil || x.Like != nil || x.State != StateChecked ||
-		x.kin.State != StateTuned && x.kin.State != StateKnown {
+	if x.kin == nil ||
+		x.Like != nil ||
+		x.State != StateChecked {
+		return nil
+	}
+	if x.kin.State != StateTuned &&
+		x.kin.State != StateKnown {
 		return nil
 	}
 	plan, err := x.kin.Result.Plan()

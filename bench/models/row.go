@@ -88,8 +88,10 @@ func (r row) counts() []int {
 	return []int{
 		r.instructions, r.fusions, r.distinct, r.tileable, r.outside,
 		r.states["tuned"] + r.states["known"],
-		r.states["checked"] + r.states["unfinished"], r.states["waiting"],
-		r.states["refused"], r.states["failed"],
+		r.states["checked"] + r.states["unfinished"],
+		r.states["waiting"],
+		r.states["refused"],
+		r.states["failed"],
 	}
 }
 
@@ -279,11 +281,20 @@ func totalsOf(all []row) totals {
 	t := totals{models: len(all), least: 1}
 	for _, r := range all {
 		t.tileable += r.tileable
+		// A winner that was stored already is one, and a race that is not over has at
+		// least checked the default.
 		t.tuned += r.states["tuned"] + r.states["known"]
 		t.checked += r.states["checked"] + r.states["unfinished"]
 		t.least = min(t.least, r.tiled)
-		t.longest = max(t.longest, r.tune.Seconds)
-		t.peak = max(t.peak, r.load.Peak, r.tune.Peak)
+		t.longest = max(
+			t.longest,
+			r.tune.Seconds,
+		)
+		t.peak = max(
+			t.peak,
+			r.load.Peak,
+			r.tune.Peak,
+		)
 		// A model that was not executed has no times.
 		if r.ours > 0 && r.jax > 0 {
 			t.logs += math.Log(r.ours / r.jax)

@@ -124,7 +124,7 @@ func pathModules(path string) ([]string, error) {
 		return nil, usagef("%q is not a pattern: %v", path, err)
 	}
 	if len(matches) == 0 {
-		return nil, fmt.Errorf("%s matches no file", path)
+		return []string{path}, nil // the same
 	}
 	var files []string
 	for _, match := range matches {
@@ -261,6 +261,9 @@ func (c *call) readFile(file string) ([]byte, error) {
 		return c.piped, nil
 	}
 	f, err := openInput(file)
+	if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(file, "*?[") {
+		return nil, fmt.Errorf("%s matches no file", file)
+	}
 	if err != nil {
 		return nil, err
 	}

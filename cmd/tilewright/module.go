@@ -268,6 +268,9 @@ func (r *moduleJSON) print(c *call) {
 	longest := slices.SortedFunc(slices.Values(r.Units), func(x, y unitJSON) int {
 		return cmp.Compare(y.Seconds, x.Seconds)
 	})
+	if !r.Untimed && len(r.Times) > 1 {
+		fmt.Fprintf(c.out, "times of a run on average, over the %d:\n", len(r.Times))
+	}
 	t := c.table()
 	for _, u := range longest[:min(len(longest), 10)] {
 		took := report.Seconds(u.Seconds)
@@ -278,7 +281,7 @@ func (r *moduleJSON) print(c *call) {
 		if u.Packed != "" {
 			how += ", " + u.Packed + " packed once"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%g times\t%s\n", u.Name, took, u.Runs, how)
+		fmt.Fprintf(t, "  %s\t%s\t%s times\t%s\n", u.Name, took, timesText(u.Runs), how)
 	}
 	t.Flush()
 	if r.Checked {

@@ -134,4 +134,9 @@ f: 1 ms, 1.64× the default's speed in too few runs for an interval; plan 8;
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	for n, want := range map[float64]string{1: "1", 2.5: "2.5", 1 << 20: "1048576", 1 << 51: "2.25e+15"} {
+		if got := timesText(n); got != want {
+			t.Errorf("%v executions are written as %s", n, got)
+		}
+	}
 }

@@ -80,7 +80,7 @@ func runRank(c *call) error {
 		name: c.String("fusion", "", "the fusion of this `name`, when FILE has several"),
 		top:  c.Int("top", 10, "print this many `plans`"),
 	}
-	problems := c.String("problems", "", "price the plans of the problems in this `file` of JSON lines")
+	problems := c.String("problems", "", "price the plans of the problems in this `file` of JSON lines; needs -json")
 	c.shapeFlag()
 	args, err := c.parse(0, 1)
 	switch {
@@ -163,7 +163,7 @@ func (c *call) rank(file string, f rankFlags) error {
 // the answers depend on the problems alone.
 func (c *call) rankProblems(file string, args []string) error {
 	if len(args) > 0 || !c.json {
-		return usagef("-problems stands with -json and without FILE")
+		return usagef("-problems needs -json, and takes no other FILE")
 	}
 	in := c.in
 	if file != "-" {

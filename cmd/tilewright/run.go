@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,6 +142,9 @@ func runRun(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := runnable(m); err != nil && *f.fusion == "" {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
 	if *f.fusion == "" && !f.isOneKernel(m) {
 		return f.module(c, m)
 	}
@@ -156,6 +160,24 @@ func runRun(c *call) error {
 		return c.printJSON(result)
 	}
 	result.print(c)
+	return nil
+}
+
+// runnable is the error of a module of which a parameter is no array, with what would make
+// it one.
+func runnable(m *hlo.Module) error {
+	for _, p := range m.Entry.Params {
+		if d := p.Shape.DType; d != hlo.Token && d != hlo.Opaque {
+			continue
+		}
+		why := p.Unknown()
+		for _, i := range m.Entry.Instrs {
+			if why == "" && slices.Contains(i.Operands, p) {
+				why = i.Unknown()
+			}
+		}
+		return fmt.Errorf("parameter %s: %s", p.Name, cmp.Or(why, p.Shape.String()+" is not an array"))
+	}
 	return nil
 }
 

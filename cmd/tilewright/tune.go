@@ -417,8 +417,9 @@ func (s *session) read(ctx context.Context) error {
 			s.bad = true
 			s.status.printError("tilewright tune: %v\n", err)
 			s.summary.Fusions = append(s.summary.Fusions, tunedJSON{
-				File:  file,
-				Error: err.Error(),
+				File:   file,
+				Error:  err.Error(),
+				Regret: -1,
 			})
 		}
 	}
@@ -484,6 +485,7 @@ func (s *session) note(x *tuner.Item) {
 		return
 	}
 	t := newTunedJSON(x)
+	t.several = len(s.files) > 1
 	if t.Plan != "" {
 		s.records = append(s.records, x.Result.Record)
 	}

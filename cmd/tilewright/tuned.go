@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,6 +75,9 @@ type tunedJSON struct {
 	Refused string `json:"refused,omitempty"`
 	// Error is why tuning failed.
 	Error string `json:"error,omitempty"`
+
+	// The run has several files.
+	several bool
 }
 
 // stateNames are the states of items in JSON.
@@ -98,6 +102,7 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 		Uses:      x.Uses,
 		State:     stateNames[x.State],
 		Predicted: x.Predicted,
+		Regret:    -1,
 	}
 	if x.Result.Record.Plan != "" {
 		t.fill(x.Result)
@@ -142,14 +147,18 @@ func (t *tunedJSON) fill(r tuner.Result) {
 const maxNameWidth = 36
 
 // String is the outcome for people, in lines of a terminal's width: the name and the
-// time, then the plan and what is known about it, and what the fusion comes from.
+// time, then the plan and what is known about it, and what the fusion comes from, with the
+// file where there are several.
 func (t tunedJSON) String() string {
 	clauses := t.outcome()
 	name := line.Shorten(t.Fusion, maxNameWidth)
 	if t.Uses > 1 {
-		name = fmt.Sprintf("%s (%g times)", name, t.Uses)
+		name = fmt.Sprintf("%s (%s times)", name, timesText(t.Uses))
 	}
 	clauses[0] = name + ": " + clauses[0]
+	if t.several && t.Fusion != "" {
+		clauses = append(clauses, "in "+t.File)
+	}
 	if t.Source != "" {
 		clauses = append(clauses, "from "+t.Source)
 	}
@@ -191,6 +200,15 @@ func (t tunedJSON) outcome() []string {
 	}
 	return []string{seconds + ", " + t.speedup(), plan,
 		fmt.Sprintf("regret %s of %d tried, %d offered%s", regretText(t.Regret), t.Tried, t.Legal, tiesText(t.Ties))}
+}
+
+// timesText is how often something is executed; of loops in loops that is a number of
+// which nobody reads all digits.
+func timesText(n float64) string {
+	if n < 1e9 {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return fmt.Sprintf("%.3g", n)
 }
 
 // predicted compares the winner with the default plan by the cost model.
@@ -302,7 +320,7 @@ func (m modelJSON) lines() (lines []string) {
 	if distinct < 2 && len(m.Outside) == 0 {
 		return nil
 	}
-	of := []string{fmt.Sprintf("%d distinct fusions, executed %g times: %s of the time is tuned", distinct, uses, shareText(tuned))}
+	of := []string{fmt.Sprintf("%d distinct fusions, executed %s times: %s of the time is tuned", distinct, timesText(uses), shareText(tuned))}
 	if m.Like > 0 {
 		of = append(of, fmt.Sprintf("%d of them by the winner of one that differs in extents only", m.Like))
 	}

@@ -358,6 +358,9 @@ func checkReshape(i *Instr) error {
 	return expectShape(i, from.DType, i.Shape.Dims)
 }
 
+// An unreadError is why an instruction that XLA takes is not read here.
+type unreadError struct{ error }
+
 // checkBitcast: as many bytes; types and layouts may differ.
 func checkBitcast(i *Instr) error {
 	from := i.Operands[0].Shape

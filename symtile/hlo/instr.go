@@ -1,6 +1,7 @@
 package hlo
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -135,6 +136,24 @@ func (p *parser) opcode(i *Instr) (wrapped *Instr, err error) {
 	i.Op = Opcode(name)
 	i.forget(fmt.Sprintf("%q is not an HLO operation that is known here", name))
 	return nil, nil
+}
+
+// The attributes that say why nothing is known of an instruction: it depends on an open
+// extent, or is not read.
+const (
+	openReason   = "open_extents"
+	unreadReason = "unread"
+)
+
+// Unknown is the reason why nothing is known of an instruction but, perhaps, its shape:
+// the parameter whose extents are open and how to give them, or an operation that is not
+// read. It is "" for any other instruction.
+func (i *Instr) Unknown() string {
+	why, err := strconv.Unquote(cmp.Or(i.Text(openReason), i.Text(unreadReason)))
+	if err != nil {
+		return ""
+	}
+	return why
 }
 
 // forget makes a custom-call of i, of which nothing but its shape is known, for this

@@ -70,27 +70,11 @@ func ParseFor(file string, src []byte, given Extents) (*Module, error) {
 // other open extent of a parameter is.
 type Extents map[string][]int64
 
-// openTarget is the custom_call_target of what depends on an open extent. The reason
-// is an attribute, and another one of operations that are not read.
-const (
-	openTarget   = `"tilewright.open_extents"`
-	openReason   = "open_extents"
-	unreadReason = "unread"
-)
+// openTarget is the custom_call_target of what depends on an open extent.
+const openTarget = `"tilewright.open_extents"`
 
 // maxRefined bounds the instructions that a refinement makes.
 const maxRefined = 1 << 20
-
-// Unknown is the reason why nothing is known of an instruction but, perhaps, its shape:
-// the parameter whose extents are open and how to give them, or an operation that is not
-// read. It is "" for any other instruction.
-func (i *Instr) Unknown() string {
-	why, err := strconv.Unquote(cmp.Or(i.Text(openReason), i.Text(unreadReason)))
-	if err != nil {
-		return ""
-	}
-	return why
-}
 
 // isOpen reports whether the module that was read needs a refinement.
 func (p *parser) isOpen() bool {

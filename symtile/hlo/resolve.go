@@ -164,9 +164,6 @@ func (p *parser) validate() error {
 	return nil
 }
 
-// An unreadError is why an instruction that XLA takes is not read here.
-type unreadError struct{ error }
-
 // mixed reports whether the shape rule of i is broken by floating-point types only, which
 // XLA lets differ where its verifier allows mixed precision.
 func (i *Instr) mixed() bool {

@@ -251,8 +251,10 @@ func (s *clustering) reason(i *hlo.Instr) string {
 		return "nothing is fused across a barrier"
 	case i.Op == hlo.OpCall:
 		return fmt.Sprintf("inlined, there would be more than %d instructions", maxInlined)
+	case i.Shape.DType.IsArray() && i.Shape.Elements() == 0:
+		return "it has no elements: there is nothing to tile"
 	case i.Shape.DType.IsArray() &&
-		i.Shape.Elements() <= 1:
+		i.Shape.Elements() == 1:
 		return "a scalar: there is nothing to tile"
 	}
 	return "it moves no data"

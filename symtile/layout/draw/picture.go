@@ -323,11 +323,15 @@ func (p *Picture) drawArray() {
 		(pageWidth-2*pageMargin-labelWidth)/float64(a.cols),
 	)
 	h := min(20, maxArrayH/float64(a.rows))
-	p.text(pageMargin, p.y+4, "", a.caption)
+	labels := h >= 12 && a.labelsFit(w)
+	caption := a.caption
+	if !labels { // then a title has what the number would
+		caption = strings.Replace(caption, "number: ", "under the pointer: ", 1)
+	}
+	p.text(pageMargin, p.y+4, "", caption)
 	p.y += 16
 	x0 := pageMargin + labelWidth
 	labelEvery := int64(math.Ceil(16 / h))
-	labels := h >= 12 && a.labelsFit(w)
 	for i := range a.rows {
 		y := p.y + float64(i)*h
 		if i%labelEvery == 0 {
