@@ -16,6 +16,8 @@ type DB struct {
 	path     string
 	session  uint32                    // a random number, in the names of journals
 	verified atomic.Pointer[fileState] // the state that was last found to be whole
+
+	structures atomic.Pointer[structures] // of the last state of which Nearest was asked
 }
 
 // Open names a database. The file is created by the first write.

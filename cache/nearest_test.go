@@ -3,6 +3,8 @@ package cache
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -87,6 +89,71 @@ func TestNearest(t *testing.T) {
 			t.Fatalf("%v answers, which is not the nearest", hit)
 		}
 	})
+}
+
+// TestNearestStored: a database compares with all records that it has now, whoever stored
+// or removed them.
+func TestNearestStored(t *testing.T) {
+	db := Open(filepath.Join(t.TempDir(), "t.db"))
+	writers := []*DB{db, Open(db.Path())}
+	stored := map[Key]Record{}
+	random := rand.New(rand.NewPCG(1, 2))
+	shape := func() Record {
+		r := record(random.IntN(40))
+		rows := r.Fusion[0] % 7 * 9
+		columns := 1 + random.IntN(100)
+		r.Canonical = fmt.Sprintf("f32[%d,%d]", rows, columns)
+		r.Device = []string{"a", "b"}[random.IntN(2)]
+		return r
+	}
+	for range 200 {
+		r := shape()
+		w := writers[random.IntN(2)]
+		var err error
+		if random.IntN(4) > 0 {
+			stored[r.Key] = r
+			err = w.Replace(r)
+		} else {
+			delete(stored, r.Key)
+			_, err = w.Delete(r.Key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		demandNearest(t, db, stored, shape())
+		demandNearest(t, db, stored, shape()) // of what was read
+	}
+}
+
+// demandNearest demands the nearest of all records that are stored.
+func demandNearest(
+	t *testing.T, db *DB, stored map[Key]Record, asked Record,
+) {
+	t.Helper()
+	q := Question{
+		Key:            asked.Key,
+		Structure:      StructureOf(asked.Canonical),
+		DeviceDistance: func([]byte) float64 { return 0.5 },
+	}
+	want := math.Inf(1)
+	for _, r := range stored {
+		want = min(want, plainDistance(&q, &r))
+	}
+	r, found, distance, err := db.Nearest(&q)
+	if err != nil || found == math.IsInf(want, 1) {
+		t.Fatalf("found is %t, %v", found, err)
+	}
+	if !found {
+		return
+	}
+	plain := plainDistance(&q, &r)
+	if math.Abs(distance-want) > 1e-6 ||
+		math.Abs(plain-want) > 1e-6 {
+		t.Fatalf("%v at %v, not %v", r.Key, distance, want)
+	}
+	if r.Plan != stored[r.Key].Plan {
+		t.Fatalf("%v: plan %s", r.Key, r.Plan)
+	}
 }
 
 // plainDistance is the distance of a record by its definition.

@@ -163,20 +163,6 @@ func octaves(sum uint64, n int) float64 {
 	return float64(sum) / octave / float64(max(1, n))
 }
 
-// distance is the mean difference of the logarithms of the extents, in octaves. It is
-// infinite where the structures differ.
-func (s *Structure) distance(other *Structure) float64 {
-	if s.Print != other.Print ||
-		len(s.Extents) != len(other.Extents) {
-		return math.Inf(1)
-	}
-	sum := uint64(0)
-	for k, n := range s.Extents {
-		sum += difference(logOf(n), logOf(other.Extents[k]))
-	}
-	return octaves(sum, len(s.Extents))
-}
-
 // difference is that of two logarithms, without its sign.
 func difference(a, b uint32) uint64 {
 	return uint64(max(a, b) - min(a, b))

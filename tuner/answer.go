@@ -125,8 +125,8 @@ func (s Snapshot) Answer(ctx context.Context, c *hlo.Computation, b kernels.Back
 	return a, err
 }
 
-// AnswerFrom is Snapshot.Answer from a database, all of whose records are read where
-// it has no winner of the fusion. It answers with no plan that failed its check on this
+// AnswerFrom is Snapshot.Answer from a database. Where that has no winner of the fusion,
+// all records are read, once for each state of the file and DB. It answers with no plan that failed its check on this
 // device, which a snapshot does not know.
 func AnswerFrom(ctx context.Context, db *cache.DB, c *hlo.Computation, b kernels.Backend) (Answer, error) {
 	id := kernels.IdentityOf(b)

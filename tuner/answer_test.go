@@ -139,7 +139,12 @@ func TestAnswerAfterFailure(t *testing.T) {
 		}
 	}
 	demand()
-	other := cache.Record{Key: k, Plan: wrong.Plan, Default: wrong.Plan, Seconds: 1e-3, Regret: -1, Speedup: [3]float64{1, 1, 1}, Canonical: fusionOf(t).Canonical()}
+	other := cache.Record{
+		Key:       k,
+		Plan:      wrong.Plan,
+		Seconds:   1e-3,
+		Canonical: fusionOf(t).Canonical(),
+	}
 	other.Device = "lab-2 2c"
 	if _, err := db.Put(other); err != nil {
 		t.Fatal(err)

@@ -82,8 +82,9 @@ func (l *Legality) check(ctx context.Context, r *cache.Record) (*symtile.Program
 // winner and of the default, or whose gain is more than any two of them have, or not
 // between its own bounds.
 func consistent(r *cache.Record) error {
-	if s := r.Speedup; s[1] > s[0] || s[2] != 0 && s[2] < s[0] {
-		return fmt.Errorf("a gain of %.4g, which is not from %.4g to %.4g", s[0], s[1], s[2])
+	gain, lo, hi := r.Speedup[0], r.Speedup[1], r.Speedup[2]
+	if lo > gain || hi != 0 && hi < gain {
+		return fmt.Errorf("a gain of %.4g, which is not from %.4g to %.4g", gain, lo, hi)
 	}
 	winner, err := within("the winner", r.Trials, r.Plan, r.Seconds)
 	if err != nil {
@@ -93,8 +94,8 @@ func consistent(r *cache.Record) error {
 	if err != nil || winner == nil || base == nil {
 		return err
 	}
-	if most := slices.Max(base) / slices.Min(winner); r.Speedup[0] > most {
-		return fmt.Errorf("a gain of %.4g, and of %.4g at most by its samples", r.Speedup[0], most)
+	if most := slices.Max(base) / slices.Min(winner); gain > most {
+		return fmt.Errorf("a gain of %.4g, and of %.4g at most by its samples", gain, most)
 	}
 	return nil
 }

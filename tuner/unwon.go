@@ -3,7 +3,6 @@ package tuner
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
@@ -14,10 +13,16 @@ import (
 // Unwon is what is stored of a fusion that has no winner on a device: a record of its
 // default plan and of the trials of its races so far, by which Record.DefaultFailure says
 // how the default failed its check. What is damaged is left out.
-func Unwon(db *cache.DB, c *hlo.Computation, id kernels.Identity, standard kernels.Plan) cache.Record {
-	key := Key(c, id)
-	trials, _ := db.Trials(key)
-	return cache.Record{Key: key, Name: c.Name, Default: standard.String(), Trials: trials}
+func Unwon(
+	db *cache.DB, c *hlo.Computation, id kernels.Identity, standard kernels.Plan,
+) cache.Record {
+	r := cache.Record{
+		Key:     Key(c, id),
+		Name:    c.Name,
+		Default: standard.String(),
+	}
+	r.Trials, _ = db.Trials(r.Key)
+	return r
 }
 
 // fails reports whether a plan failed its check in the trials of a record.
@@ -31,32 +36,42 @@ var errNonePassed = errors.New("no plan has passed its check here")
 
 // predictUnwon is the default plan of a fusion without a winner or, where that has failed
 // its check, the cheapest of those that have passed it.
-func predictUnwon(ctx context.Context, db *cache.DB, b kernels.Backend, p *symtile.Program) (Answer, error) {
+func predictUnwon(
+	ctx context.Context, db *cache.DB, b kernels.Backend, p *symtile.Program,
+) (Answer, error) {
 	a, err := predict(ctx, b, p)
 	if err != nil {
 		return a, err
 	}
-	r := Unwon(db, p.Fusion, kernels.IdentityOf(b), a.Plan)
+	id := kernels.IdentityOf(b)
+	r := Unwon(db, p.Fusion, id, a.Plan)
 	a.DefaultFailure = r.DefaultFailure()
-	if a.DefaultFailure == "" {
+	if a.DefaultFailure == "" || a.takePassed(r.Trials, b, p) {
 		return a, nil
 	}
-	passed := slices.DeleteFunc(r.Trials, func(t cache.Trial) bool {
-		return t.Failure != "" || len(t.Samples) == 0
-	})
-	found := false
-	for _, t := range passed {
+	err = errors.New(a.DefaultFailure)
+	err = errors.Join(errNonePassed, err)
+	return Answer{}, &UnansweredError{p.Fusion.Name, err}
+}
+
+// takePassed makes the cheapest plan that passed its check the answer, if one did.
+func (a *Answer) takePassed(
+	trials []cache.Trial, b kernels.Backend, p *symtile.Program,
+) (found bool) {
+	for _, t := range trials {
+		if t.Failure != "" || len(t.Samples) == 0 {
+			continue
+		}
 		plan, err := kernels.ParsePlan(t.Plan)
 		if err != nil {
 			continue
 		}
 		seconds, err := priceOf(b, p, plan)
-		if err == nil && (!found || seconds < a.Seconds) {
-			a.Plan, a.Seconds, found = plan, seconds, true
+		if err != nil || found && seconds >= a.Seconds {
+			continue
 		}
+		a.Plan, a.Seconds = plan, seconds
+		found = true
 	}
-	if !found {
-		return Answer{}, &UnansweredError{p.Fusion.Name, errors.Join(errNonePassed, errors.New(a.DefaultFailure))}
-	}
-	return a, nil
+	return found
 }
