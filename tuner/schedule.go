@@ -324,6 +324,9 @@ func (s *Schedule) raceByGain(ctx context.Context) {
 		x, t := s.next(slices.DeleteFunc(slices.Clone(all), s.waitsForKin))
 		if x == nil {
 			if x, t = s.next(all); x == nil {
+				x, t = s.rest(all)
+			}
+			if x == nil {
 				break
 			}
 		}
@@ -434,6 +437,30 @@ func (x *Item) visitsWithKin() []cache.Visit {
 		return c.Visits
 	}
 	return nil
+}
+
+// rest is the item that may gain most from all of the time that is left, where by the
+// claims no race is worth it: nothing else is done in it, and the samples are kept. Its
+// last visit has to have begun its race in less, and it was not raced with the winner of
+// its kin; nil where there is none.
+func (s *Schedule) rest(all []*Item) (best *Item, left time.Duration) {
+	left = s.left()
+	most := 0.0
+	for _, x := range all {
+		begins := x.State != StateWaiting && x.Like == nil && x.setup > 0 && x.setup < left
+		if c := s.claim(x); begins && c.most > most {
+			best, most = x, c.most
+		}
+	}
+	return best, left
+}
+
+// Left is what is left of the Budget, at least 0.
+func (s *Schedule) Left() time.Duration {
+	if s.Budget == 0 {
+		return 0
+	}
+	return max(0, s.left())
 }
 
 // claim is what an item may gain from a race. One that is not even checked, since

@@ -301,3 +301,27 @@ func TestFinalBeatsProvisional(t *testing.T) {
 		}
 	}
 }
+
+// Time that by the claims is too short for any race goes to the item that may gain most of
+// those whose last visit began its race in less.
+func TestRestOfARun(t *testing.T) {
+	const second = time.Second
+	now := time.Unix(1000, 0)
+	s := &Schedule{Tuner: &Tuner{clock: func() time.Time { return now }}, Budget: 6 * second, end: now.Add(2 * second)}
+	item := func(state State, seconds float64, setup time.Duration) *Item {
+		x := &Item{Uses: 1}
+		x.State, x.Predicted, x.setup, x.pricing = state, seconds, setup, second
+		return x
+	}
+	short, long := item(StateChecked, 1e-3, second), item(StateChecked, 2e-3, second)
+	all := []*Item{short, long, item(StateChecked, 1, 3*second), item(StateWaiting, 1, 0)}
+	if x, _ := s.next(all[:3]); x != nil {
+		t.Error("a race is expected to fit whose setup does not")
+	}
+	if x, left := s.rest(all); x != long || left != 2*second {
+		t.Errorf("%+v gets %v", x, left)
+	}
+	if x, _ := s.rest(all[2:]); x != nil || s.Left() != 2*second {
+		t.Errorf("%+v is begun, %v left", x, s.Left())
+	}
+}

@@ -508,6 +508,9 @@ func (s *session) finish() error {
 	for _, line := range s.summary.Model.lines() {
 		fmt.Fprintln(s.c.err, line)
 	}
+	if left := s.schedule.Left(); left > *s.f.runBudget/20 && s.summary.Model.open() {
+		s.c.note("%v of -run-budget are left: what is not tuned was raced once, is below -min-share, or was not expected to fit", left.Round(10*time.Millisecond))
+	}
 	if of := s.summary.average(); of > 1 {
 		s.c.note("%d fusions%s: %.2f times as fast as by default plans, by geometric mean, in which each counts alike", of, s.summary.Model.provisional(), s.summary.Mean)
 	}

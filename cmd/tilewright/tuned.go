@@ -78,6 +78,8 @@ type tunedJSON struct {
 
 	// The run has several files.
 	several bool
+	// It was begun, and the time was over before it was timed.
+	begun bool
 }
 
 // stateNames are the states of items in JSON.
@@ -113,6 +115,7 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	if x.Unfinished() {
 		t.State = unfinished
 	}
+	t.begun = x.State == tuner.StateWaiting && errors.Is(x.Err, context.DeadlineExceeded)
 	var unkept *tuner.UnkeptError
 	switch {
 	case x.Err == nil:
@@ -177,6 +180,8 @@ func (t tunedJSON) outcome() []string {
 		return []string{"failed: " + firstLine(t.Error)}
 	case t.Refused != "":
 		return []string{"refused: " + firstLine(t.Refused)}
+	case t.begun:
+		return []string{"not reached: begun, but not checked when the time was over", "predicted " + report.Seconds(t.Predicted)}
 	case t.Plan == "" && t.Predicted > 0:
 		return []string{"not reached", "predicted " + report.Seconds(t.Predicted)}
 	case t.Plan == "":
@@ -350,6 +355,11 @@ func (m modelJSON) provisional() string {
 		return ""
 	}
 	return ", provisional winners included,"
+}
+
+// open reports whether fusions are left that were not reached or not raced to an end.
+func (m modelJSON) open() bool {
+	return m.Parts["waiting"].Fusions+m.Parts["checked"].Fusions+m.Parts[unfinished].Fusions > 0
 }
 
 // leftNames say what became of fusions that were not tuned.
