@@ -27,6 +27,16 @@ const (
 	mulD = 0x3c6ef372fe94f82b
 )
 
+// snapshotMagic is what a snapshot begins with; its last two characters are the version.
+const snapshotMagic = "TWSNAP07"
+
+// Slots are written by pieces of a file's large pages: Linux keeps what was written at
+// once in one page where the file system can.
+const hugePage = 2 << 20
+
+// hugeFrom is the size of a file from which its large pages are worth reading whole.
+const hugeFrom = 16 * hugePage
+
 // mix is a bijection of words.
 func mix(x uint64) uint64 {
 	x *= mulA

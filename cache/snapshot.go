@@ -42,7 +42,6 @@ type header struct {
 }
 
 const (
-	snapshotMagic    = "TWSNAP07"
 	maxSnapshotBytes = 1 << 36
 	keysLine         = 1 // of the index of keys: behind the header
 )

@@ -278,13 +278,6 @@ func (w *snapshotWriter) sealedRecord(x *placed, spooled, to []byte) []byte {
 	return to
 }
 
-// Slots are written by pieces of a file's large pages: Linux keeps what was written at
-// once in one page where the file system can.
-const hugePage = 2 << 20
-
-// hugeFrom is the size of a file from which its large pages are worth reading whole.
-const hugeFrom = 16 * hugePage
-
 // writeSlots writes all slots, in as many goroutines as there are processors.
 func (w *snapshotWriter) writeSlots(spooled []byte) error {
 	keyOf := make([]uint32, w.keys.slotCount)

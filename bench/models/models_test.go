@@ -232,7 +232,7 @@ func (d decision) isOf(c *hlo.Computation) bool {
 }
 
 // decisions are those that a compiler would take in the models, too. Llama's and Gemma's attention
-// stays apart from its rotary operands at 128 tokens, by price.
+// stays apart from its rotary operands: a sum of theirs would be computed more than once.
 var decisions = []decision{
 	{"bert.forward", "attention with its mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpSelect, 1)},
 	{"whisper.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},

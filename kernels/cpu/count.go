@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -92,6 +93,11 @@ const onlineTile = 128
 
 // vectorElements is elements that are computed at a time.
 const vectorElements = 8
+
+// scalarFlops are flop of the peak in the time of one flop of a function that Go computes,
+// element by element: two fused multiply-adds of eight f32 against one operation. Sine,
+// cosine, power and all functions of f64 have no machine code.
+const scalarFlops = 2 * 2 * vectorElements
 
 // Rows and columns that the kernel of a dot computes at a time.
 const (
@@ -261,6 +267,9 @@ func opCountOf(p *symtile.Program, n int) opCount {
 		weight: flopWeight(op.Code),
 	}
 	x.function = x.weight > 1
+	if x.function && op.Code.Elementwise() && !vector.Has(op.Instr) {
+		x.weight *= scalarFlops
+	}
 	for _, d := range op.Tile {
 		x.masked = x.masked || d.MaskedBelow()
 	}

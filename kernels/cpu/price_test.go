@@ -122,6 +122,34 @@ func TestPricesAreFinite(t *testing.T) {
 	})
 }
 
+// TestScalarFunctions: a function that Go computes element by element is priced as that, and
+// not as the vector code that others have.
+func TestScalarFunctions(t *testing.T) {
+	seconds := func(op, element string) float64 {
+		text := strings.NewReplacer("$t", element, "$op", op).Replace(
+			"x = $t[256,256] parameter(0)\nROOT y = $t[256,256] $op(x)")
+		p := kerneltest.Program(t, text)
+		x, err := New().Pricer(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := x.Terms()
+		price := kernels.Price{Seconds: make([]float64, len(terms.Names))}
+		if err := x.Price(kernels.Plan{Tiles: symtile.Tiling{32, 256}}, &price); err != nil {
+			t.Fatal(err)
+		}
+		return price.Total(&terms)
+	}
+	vector := seconds("tanh", "f32")
+	for _, scalar := range []float64{
+		seconds("cosine", "f32"), seconds("tan", "f32"), seconds("tanh", "f64"),
+	} {
+		if scalar < 8*vector {
+			t.Errorf("%v s, tanh of f32 %v s", scalar, vector)
+		}
+	}
+}
+
 func TestPricingDoesNotAllocate(t *testing.T) {
 	forCorpus(t, func(t *testing.T, p *symtile.Program) {
 		x, err := New().Pricer(p)
