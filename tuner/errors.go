@@ -48,14 +48,14 @@ type TooSlowError struct {
 	// Run is what one run takes: by the price of the default plan, over four budgets, or
 	// by cost.LowerBound, at least one budget.
 	Run    time.Duration
-	Budget time.Duration // of the race, Options.Budget
+	Budget time.Duration // Options.Budget, or in a check of the default plan its part of the run
 }
 
 // Error says both times. The fusion is named by what wraps it.
 func (e *TooSlowError) Error() string {
 	return fmt.Sprintf(
-		"one run is predicted to take %v, which is too long for a budget of %v",
-		e.Run.Round(time.Millisecond), e.Budget,
+		"one run is predicted to take %v, which is too long for the %v that it may take here",
+		e.Run.Round(time.Millisecond), e.Budget.Round(time.Millisecond),
 	)
 }
 

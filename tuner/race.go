@@ -112,6 +112,9 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 	return record, err
 }
 
+// checkRuns is how many runs of a default plan, about, are its check and its samples.
+const checkRuns = 16
+
 // maxRunShare is how many budgets a run of the default plan may take by its price, which
 // is known to be wrong by about as much: verification alone is several runs.
 const maxRunShare = 4
@@ -121,6 +124,9 @@ const maxRunShare = 4
 func (r *race) tooSlow() error {
 	first := r.candidates[0]
 	budget := r.tuner.Options.budget()
+	if r.tuner.visit.defaultOnly { // of which that is only the time of its samples
+		budget = max(budget, r.tuner.visit.deadline.Sub(r.tuner.now())/checkRuns)
+	}
 	predicted := first.Seconds
 	if _, priced := r.tuner.Backend.(kernels.PricedBackend); !priced {
 		predicted = 0 // a number that all plans have

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -135,6 +136,7 @@ func (s *Schedule) priceAll(ctx context.Context) {
 	t := s.newVisitor(visit{})
 	for k, x := range items {
 		if s.over(ctx) {
+			s.refuseUnknown(items[k:])
 			return
 		}
 		s.turn(x, "pricing", k+1, len(items))
@@ -151,6 +153,19 @@ func (s *Schedule) priceAll(ctx context.Context) {
 	for _, x := range items {
 		if x.State == StateRefused || x.State == StateFailed || x.State == StateKnown && !s.improvable(x) {
 			s.report(x)
+		}
+	}
+}
+
+// refuseUnknown refuses the items of which not all is known, such as an open extent: that
+// takes no time, and more time for the run would not help.
+func (s *Schedule) refuseUnknown(items []*Item) {
+	for _, x := range items {
+		for _, i := range x.Fusion.Instrs {
+			if why := i.Unknown(); why != "" {
+				x.State, x.Err = StateRefused, fmt.Errorf("%s: %s", i.Name, why)
+				break
+			}
 		}
 	}
 }

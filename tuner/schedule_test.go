@@ -325,3 +325,16 @@ func TestRestOfARun(t *testing.T) {
 		t.Errorf("%+v is begun, %v left", x, s.Left())
 	}
 }
+
+// A fusion of which an extent is open is refused although the time of the run is over.
+func TestOpenExtentsWithoutTime(t *testing.T) {
+	w := workloadOf(t, "module { func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> { %0 = stablehlo.negate %a : tensor<?xf32>\n return %0 : tensor<?xf32> } }")
+	s, _ := newLab(3, 0.02, 1e-3).schedule(t, w, time.Second)
+	s.Begin = s.Tuner.now().Add(-time.Hour)
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if x := w.Items[0]; x.State != StateRefused || !strings.Contains(x.Err.Error(), "give it with -shape") {
+		t.Errorf("state %d, %v", x.State, x.Err)
+	}
+}
