@@ -20,6 +20,25 @@ type DB struct {
 	structures atomic.Pointer[structures] // of the last state of which Nearest was asked
 }
 
+// structures are the keys of the sound records of one state of a file, in their order, by
+// structure and backend.
+type structures struct {
+	state *fileState
+	rows  map[structureOn][]structureRow
+}
+
+// A structureOn is a structure on a backend.
+type structureOn struct {
+	print   Fingerprint
+	backend string
+}
+
+// A structureRow is the key of a record with the logarithms of its extents.
+type structureRow struct {
+	key  Key
+	logs []uint32
+}
+
 // Open names a database. The file is created by the first write.
 func Open(path string) *DB {
 	return &DB{path: path, session: rand.Uint32()}

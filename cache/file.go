@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -264,12 +263,13 @@ func checkRegularFile(path string) error {
 
 // notADatabase is the error of a file whose first pages bbolt does not accept.
 func notADatabase(path string) error {
-	head := make([]byte, len(snapshotMagic))
+	const published = "TWSNAP" // the first bytes of snapshots of all versions
+	head := make([]byte, len(published))
 	if f, err := os.Open(path); err == nil {
 		_, _ = io.ReadFull(f, head)
 		f.Close()
 	}
-	if bytes.HasPrefix(head, []byte(snapshotMagic[:len(snapshotMagic)-2])) {
+	if string(head) == published {
 		return kindf(ErrForeign, "%s is a published snapshot, not a database: give it with -snapshot, to commands that take one", path)
 	}
 	return kindf(ErrForeign, "%s is not a tilewright database, or its first pages are damaged; restore a copy, or move it away and `cache import` an export", path)

@@ -50,25 +50,6 @@ func (db *DB) Nearest(
 	return r, found, distance, err
 }
 
-// structures are the keys of the sound records of one state of a file, in their order, by
-// structure and backend.
-type structures struct {
-	state *fileState
-	rows  map[structureOn][]structureRow
-}
-
-// A structureOn is a structure on a backend.
-type structureOn struct {
-	print   Fingerprint
-	backend string
-}
-
-// A structureRow is the key of a record with the logarithms of its extents.
-type structureRow struct {
-	key  Key
-	logs []uint32
-}
-
 // structuresOf are those that were read of the state that a transaction sees: no other
 // process writes while it lasts, and every state has a pointer of its own in verified.
 func (db *DB) structuresOf(tx *bbolt.Tx) (*structures, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
@@ -239,6 +240,8 @@ type session struct {
 	files []string
 	// Completes the trace; only the first call does something.
 	closeTrace func()
+	// The time of the run ended while files were read.
+	overBudget bool
 	// A file could not be read, or a fusion or the trace failed.
 	bad bool
 }
@@ -285,11 +288,8 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 	if err := s.read(ctx); err != nil {
 		return err
 	}
-	s.status.say("measuring the rates of the device, unless they are stored")
-	if err := tuner.UseRates(ctx, s.tuner.Cache, b); ctx.Err() != nil {
+	if s.useRates(ctx, b); ctx.Err() != nil {
 		return s.interrupted(ctx.Err())
-	} else if err != nil {
-		c.note("tilewright tune: warning: the rates of the device are not stored: %v", err)
 	}
 	s.summary.Device = b.Identity().Name
 	packed := s.packedWeights()
@@ -306,6 +306,18 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 		s.startAgain(hung)
 	}
 	return s.finish()
+}
+
+// useRates takes the rates of the device from the database, or measures them if there is
+// time and nothing is left behind that would disturb that.
+func (s *session) useRates(ctx context.Context, b kernels.Backend) {
+	if s.overBudget {
+		return
+	}
+	s.status.say("measuring the rates of the device, unless they are stored")
+	if err := tuner.UseRates(ctx, s.tuner.Cache, b); err != nil && ctx.Err() == nil {
+		s.c.note("tilewright tune: warning: the rates of the device are not stored: %v", err)
+	}
 }
 
 // garbageLimit is the memory from which on garbage is collected without waiting for as
@@ -406,10 +418,16 @@ func (f tuneFlags) observer(
 }
 
 // read reads the files and the profile. A file that cannot be read is reported and
-// left out; the error is one of the profile.
+// left out, and so is what is not read within -run-budget; the error is one of the profile.
 func (s *session) read(ctx context.Context) error {
+	if *s.f.runBudget > 0 {
+		within, cancel := context.WithDeadlineCause(ctx, s.schedule.Begin.Add(*s.f.runBudget), errRunBudget)
+		defer cancel()
+		ctx = within
+	}
 	for k, file := range s.files {
 		if ctx.Err() != nil {
+			s.notRead(ctx, len(s.files)-k)
 			break
 		}
 		s.status.say("reading %d/%d %s", k+1, len(s.files), file)
@@ -422,6 +440,9 @@ func (s *session) read(ctx context.Context) error {
 				Regret: -1,
 			})
 		}
+	}
+	if ctx.Err() != nil {
+		return nil
 	}
 	if err := s.c.shapes.unused(); err != nil && !s.bad { // else a file was not read
 		return err
@@ -439,13 +460,58 @@ func (s *session) read(ctx context.Context) error {
 	return nil
 }
 
-// readFusions adds the fusions of a file to the workload.
+// errRunBudget is why reading ends early.
+var errRunBudget = errors.New("-run-budget is over")
+
+// notRead says how many files were not read at the end of the time.
+func (s *session) notRead(ctx context.Context, n int) {
+	if s.overBudget = context.Cause(ctx) == errRunBudget; s.overBudget {
+		s.bad = true
+		s.status.printError("tilewright tune: %v: %s not read\n", errRunBudget, report.Counted(n, "file"))
+	}
+}
+
+// readFusions adds the fusions of a file to the workload. Reading that does not end
+// with ctx is left behind.
 func (s *session) readFusions(ctx context.Context, file string) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%s: internal error: %v; this is a bug in tilewright: please report it with the file\n%s", file, p, debug.Stack())
-		}
+	defer recovered(file, &err)
+	type result struct {
+		all []labelled
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		all, err := s.load(ctx, file)
+		done <- result{all, err}
 	}()
+	select {
+	case r := <-done:
+		for _, m := range r.all {
+			r.err = errors.Join(r.err, s.add(file, m.label, m.Module))
+		}
+		return r.err
+	case <-ctx.Done():
+		s.overBudget = context.Cause(ctx) == errRunBudget
+		return fmt.Errorf("%s is not read to its end: %w", file, context.Cause(ctx))
+	}
+}
+
+// recovered makes a panic about a file its error; it is deferred.
+func recovered(file string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s: internal error: %v; this is a bug in tilewright: please report it with the file\n%s", file, p, debug.Stack())
+	}
+}
+
+// A labelled module has a name with the extents that it was read with.
+type labelled struct {
+	*hlo.Module
+	label string
+}
+
+// load reads the modules of a file and splits them into fusions.
+func (s *session) load(ctx context.Context, file string) (all []labelled, err error) {
+	defer recovered(file, &err)
 	shapes := &s.c.shapes
 	for shapes.at = range shapes.count() {
 		modules, failed := s.c.readModules(file)
@@ -457,12 +523,12 @@ func (s *session) readFusions(ctx context.Context, file string) (err error) {
 			}
 			split, ended := query.Partitioned(ctx, m)
 			if ended != nil {
-				return errors.Join(err, ended)
+				return all, errors.Join(err, ended)
 			}
-			err = errors.Join(err, s.add(file, label, split.Module))
+			all = append(all, labelled{split.Module, label})
 		}
 	}
-	return err
+	return all, err
 }
 
 // add adds the fusions of a module of a file to the workload, under a label.
@@ -504,7 +570,10 @@ func (s *session) note(x *tuner.Item) {
 func (s *session) finish() error {
 	s.status.stop()
 	s.closeTrace()
-	s.summary.Model = newModelJSON(s.schedule)
+	s.summary.Model.Parts = map[string]timePartJSON{}
+	if !s.overBudget { // else nothing was measured, not even the device
+		s.summary.Model = newModelJSON(s.schedule)
+	}
 	for _, line := range s.summary.Model.lines() {
 		fmt.Fprintln(s.c.err, line)
 	}

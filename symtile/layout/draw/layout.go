@@ -110,7 +110,7 @@ func LayoutSVG(l *layout.Layout, size layout.Sectors) ([]byte, error) {
 			})
 		}
 	}
-	p.Array = s.Array("Array: number, where there is room: the position in memory")
+	p.Array = s.Array("Array: number: the position in memory")
 	if p.Array != nil {
 		p.Array.tileRows, p.Array.tileCols = drawnTile(l)
 	}
