@@ -91,7 +91,7 @@ func TestConsistent(t *testing.T) {
 		"": func(*cache.Record) {},
 		"the winner takes 1e+300 s, which is not between its samples": func(r *cache.Record) { r.Seconds = 1e300 },
 		"the default takes 0.1 s, which is not between its samples":   func(r *cache.Record) { r.DefaultSeconds = 0.1 },
-		"a gain of 1e+09, which is not from 1.5 to 2.5":               func(r *cache.Record) { r.Speedup[0] = 1e9 },
+		"a gain of 3, which is not from 1.5 to 2.5":                   func(r *cache.Record) { r.Speedup[0] = 3 },
 		"a gain of 1e+09, and of 9 at most by its samples":            func(r *cache.Record) { r.Speedup = [3]float64{1e9, 1e8} },
 	} {
 		edited := r
