@@ -60,7 +60,7 @@ func (c *call) partition(name string, file output.File, why bool) error {
 		err := file.Write(func(w *bufio.Writer) error {
 			m := *split.Module
 			m.Name = cmp.Or(m.Name, m.Entry.Name)                             // XLA reads no computations without a header
-			_, err := w.WriteString("// tilewright partition\n" + m.String()) // which output.HLO replaces
+			_, err := w.WriteString("// tilewright partition\n" + m.ForXLA()) // which output.HLO replaces
 			return err
 		})
 		if err != nil {

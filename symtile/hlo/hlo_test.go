@@ -273,3 +273,17 @@ func TestLookahead(t *testing.T) {
 		}
 	}
 }
+
+// What XLA is given has no reasons, which it does not read; String keeps them.
+func TestForXLA(t *testing.T) {
+	m, err := Parse("m", []byte("ENTRY e { x = f32[4] parameter(0)\nROOT y = f32[4] hadamard(x) }"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := m.String(); !strings.Contains(s, "unread=") {
+		t.Errorf("String: %s", s)
+	}
+	if s := m.ForXLA(); strings.Contains(s, "unread=") || !strings.Contains(s, `custom_call_target="hadamard"`) {
+		t.Errorf("ForXLA: %s", s)
+	}
+}

@@ -145,6 +145,9 @@ const (
 	unreadReason = "unread"
 )
 
+// isReason reports whether an attribute is one of these.
+func isReason(name string) bool { return name == openReason || name == unreadReason }
+
 // Unknown is the reason why nothing is known of an instruction but, perhaps, its shape:
 // the parameter whose extents are open and how to give them, or an operation that is not
 // read. It is "" for any other instruction.

@@ -8,7 +8,18 @@ import (
 )
 
 // String prints the module as XLA would; it parses back to the same module.
-func (m *Module) String() string {
+func (m *Module) String() string { return m.text(byName) }
+
+// ForXLA is String without the reasons why nothing is known of an instruction, which XLA
+// does not read.
+func (m *Module) ForXLA() string {
+	p := *byName
+	p.foreign = true
+	return m.text(&p)
+}
+
+// text prints the module.
+func (m *Module) text(p *printOptions) string {
 	var b strings.Builder
 	if m.Name != "" {
 		b.WriteString("HloModule " + m.Name)
@@ -24,20 +35,23 @@ func (m *Module) String() string {
 		if c == m.Entry {
 			b.WriteString("ENTRY ")
 		}
-		b.WriteString(c.String())
+		b.WriteString(c.text(p))
 	}
 	return b.String()
 }
 
 // String prints the computation alone: what it calls is named, not printed.
-func (c *Computation) String() string {
+func (c *Computation) String() string { return c.text(byName) }
+
+// text prints the computation alone.
+func (c *Computation) text(p *printOptions) string {
 	var b strings.Builder
 	b.WriteString("%" + c.Name + " (")
-	for k, p := range c.Params {
+	for k, x := range c.Params {
 		if k > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s: %s", p.Name, p.Shape)
+		fmt.Fprintf(&b, "%s: %s", x.Name, x.Shape)
 	}
 	fmt.Fprintf(&b, ") -> %s {\n", c.Root.Shape)
 	for _, i := range c.Instrs {
@@ -45,18 +59,19 @@ func (c *Computation) String() string {
 		if i == c.Root {
 			b.WriteString("ROOT ")
 		}
-		b.WriteString(i.String() + "\n")
+		b.Write(append(i.append(nil, p), '\n'))
 	}
 	b.WriteString("}\n")
 	return b.String()
 }
 
 // String prints the instruction on one line.
-func (i *Instr) String() string {
-	return string(i.append(nil, &printOptions{
-		instr: func(b []byte, o *Instr) []byte { return append(b, o.Name...) },
-		comp:  func(b []byte, c *Computation) []byte { return append(b, c.Name...) },
-	}))
+func (i *Instr) String() string { return string(i.append(nil, byName)) }
+
+// byName names things as the text does.
+var byName = &printOptions{
+	instr: func(b []byte, o *Instr) []byte { return append(b, o.Name...) },
+	comp:  func(b []byte, c *Computation) []byte { return append(b, c.Name...) },
 }
 
 // printOptions says how things are named and what is left out.
@@ -67,6 +82,8 @@ type printOptions struct {
 	comp  func([]byte, *Computation) []byte
 	// canonical leaves out what does not change what is computed.
 	canonical bool
+	// foreign leaves out what XLA does not read.
+	foreign bool
 }
 
 // append prints %name = shape opcode(operands), attributes.
@@ -154,7 +171,7 @@ func (i *Instr) appendAttrs(b []byte, p *printOptions) []byte {
 	}
 	for _, o := range others {
 		isPrinted := p.canonical && i.isSemantic(o.Name) ||
-			!p.canonical && o.Name != asyncWrapped
+			!p.canonical && o.Name != asyncWrapped && !(p.foreign && isReason(o.Name))
 		if isPrinted && o.Value != "" {
 			b = beginAttr(b, o.Name)
 			b = append(b, o.Value...)
