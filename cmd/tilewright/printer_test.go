@@ -125,7 +125,7 @@ func TestUnfinishedRaces(t *testing.T) {
 	}
 	got := strings.Join(append(m.lines(), f.String()), "\n")
 	const want = `4 distinct fusions, executed 4 times: 0% of the time is tuned;
-  what was timed, provisional winners included, takes 0.444 of the default
+  what was timed (provisional winners included) takes 0.444 of the default
   plans' time, 2.25× their speed
 not tuned: 1 provisional, race not over (75%), 3 checked and timed by default,
   not raced (25%)

@@ -354,7 +354,7 @@ func (m modelJSON) provisional() string {
 	if m.Parts[unfinished].Fusions == 0 {
 		return ""
 	}
-	return ", provisional winners included,"
+	return " (provisional winners included)"
 }
 
 // open reports whether fusions are left that were not reached or not raced to an end.
