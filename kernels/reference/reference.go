@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -326,7 +327,7 @@ func (e *evaluation) instruction(i *hlo.Instr, a []value) (value, error) {
 	if i.Op.Elementwise() {
 		return e.elementwise(i, a)
 	}
-	return value{}, fmt.Errorf("the reference does not compute this operation: %s", i.Op.Not(hlo.Reference))
+	return value{}, fmt.Errorf("the reference does not compute this operation: %s", cmp.Or(i.Unknown(), i.Op.Not(hlo.Reference)))
 }
 
 // evaluateConstant is the value of a literal, rounded to its type.
