@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -234,14 +233,12 @@ func (o options) command(ctx context.Context, into any, args ...string) (usage, 
 	c.Stdout, c.Stderr = &out, &problem
 	c.WaitDelay = time.Second
 	start := time.Now()
-	err := c.Run()
-	u := usage{Seconds: time.Since(start).Seconds()}
-	if c.ProcessState == nil {
-		return u, err
+	if err := c.Start(); err != nil {
+		return usage{}, err
 	}
-	if used, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		u.Peak = used.Maxrss << 10 // Linux counts KiB
-	}
+	peak := watchPeak(c.Process.Pid)
+	err := c.Wait()
+	u := usage{Seconds: time.Since(start).Seconds(), Peak: <-peak}
 	if unreadable := json.Unmarshal(out.Bytes(), into); unreadable == nil {
 		return u, nil // failures of fusions are in the document
 	}
@@ -252,6 +249,27 @@ func (o options) command(ctx context.Context, into any, args ...string) (usage, 
 		return u, fmt.Errorf("%s", firstLine(problem.String()))
 	}
 	return u, err
+}
+
+// watchPeak sends the largest resident memory of a process, in bytes, when it has ended;
+// it looks every 20 ms. What wait(2) says would be no less than what this program had when
+// it started the process.
+func watchPeak(pid int) <-chan int64 {
+	peak := make(chan int64, 1)
+	go func() {
+		var most int64
+		for {
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			_, high, found := strings.Cut(string(status), "VmHWM:")
+			if err != nil || !found {
+				peak <- most << 10 // Linux counts KiB
+				return
+			}
+			fmt.Sscan(high, &most)
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	return peak
 }
 
 // firstLine is what a long message begins with.
