@@ -39,7 +39,7 @@ var targets = []target{
 	},
 	{
 		what: "int8 products over oneDNN", families: []string{"s8gemm"}, peers: []string{"onednn"},
-		mean: 0.9, cause: "pairs of 16 bits where there is no AMX",
+		mean: 0.9, cause: "pairs of 16 bits where there is neither AMX nor VNNI",
 	},
 	{
 		what: "row fusions, share of the roof", mean: 0.95,
