@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
@@ -145,6 +146,37 @@ type pricer struct {
 	// Flop/s of a lane in dots.
 	flops     float64
 	bandwidth []float64
+	last      lastPrice
+}
+
+// A lastPrice is the plan that was priced last, and its price: plans that follow each
+// other often differ in nothing but knobs that no term describes.
+type lastPrice struct {
+	known bool // there is one
+	tiles symtile.Tiling
+	knobs []kernels.Knob
+	price kernels.Price
+}
+
+// again reports whether a plan has the price of the last one: the same tiles, and the
+// same knobs but for the values of those that no term describes.
+func (l *lastPrice) again(plan kernels.Plan) bool {
+	if !l.known || !slices.Equal(l.tiles, plan.Tiles) {
+		return false
+	}
+	return slices.EqualFunc(l.knobs, plan.Knobs, func(a, b kernels.Knob) bool {
+		return a.Name == b.Name && (a.Value == b.Value || !isPriced(a.Name))
+	})
+}
+
+// keep notes a plan and its price; it allocates for the first ones only.
+func (l *lastPrice) keep(plan kernels.Plan, price *kernels.Price) {
+	l.known = true
+	l.tiles = append(l.tiles[:0], plan.Tiles...)
+	l.knobs = append(l.knobs[:0], plan.Knobs...)
+	seconds := append(l.price.Seconds[:0], price.Seconds...)
+	l.price = *price
+	l.price.Seconds = seconds
 }
 
 // Pricer prices the plans of a program on this machine, by what is typical of cores with
@@ -228,7 +260,13 @@ func (x *pricer) Price(plan kernels.Plan, price *kernels.Price) error {
 			return err
 		}
 	}
+	if x.last.again(plan) {
+		copy(price.Seconds, x.last.price.Seconds)
+		price.Lanes, price.Scratch = x.last.price.Lanes, x.last.price.Scratch
+		return nil
+	}
 	x.price(plan, x.count(plan), price)
+	x.last.keep(plan, price)
 	return nil
 }
 
@@ -364,11 +402,17 @@ func dotIdleShare(k *counts, lanes, parts float64) float64 {
 func unmodelled(plan kernels.Plan) float64 {
 	n := 0.0
 	for _, k := range plan.Knobs {
-		if row := knobs.Find(k.Name); row == nil || !row.Priced {
+		if !isPriced(k.Name) {
 			n++
 		}
 	}
 	return n
+}
+
+// isPriced reports whether a term describes what a knob does.
+func isPriced(knob string) bool {
+	row := knobs.Find(knob)
+	return row != nil && row.Priced
 }
 
 // uneven is how many times longer so many programs take on so many lanes than if they

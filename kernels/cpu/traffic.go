@@ -436,9 +436,9 @@ func (m mostTouched) keep(inside []arrayAccess, keeps float64) {
 		m.join(inside)
 	}
 	for i := range inside {
-		inside[i].moved = min(
-			inside[i].moved, inside[i].distinct,
-		)
+		if a := &inside[i]; a.distinct < a.moved {
+			a.moved = a.distinct
+		}
 	}
 }
 
@@ -460,7 +460,10 @@ func (m mostTouched) around(inside []arrayAccess, dim int, trips, keeps float64)
 		a := &inside[i]
 		changes := a.dims.Has(dim)
 		if changes {
-			a.distinct = min(a.bytes, a.distinct*trips)
+			a.distinct *= trips
+			if a.distinct > a.bytes {
+				a.distinct = a.bytes
+			}
 		}
 		if !a.once.Has(dim) && (changes || !stays) {
 			a.moved *= trips
@@ -472,8 +475,14 @@ func (m mostTouched) around(inside []arrayAccess, dim int, trips, keeps float64)
 // footprint finds what is touched most, and is the distinct bytes of accesses; of
 // several to one array, the largest.
 func (m mostTouched) footprint(inside []arrayAccess) float64 {
-	m.find(inside)
 	sum := 0.0
+	if m == nil {
+		for i := range inside {
+			sum += inside[i].distinct
+		}
+		return sum
+	}
+	m.find(inside)
 	for i := range inside {
 		if m.of(inside, i) == i {
 			sum += inside[i].distinct
