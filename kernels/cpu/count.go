@@ -400,7 +400,8 @@ func rowDim(p *symtile.Program, x *symtile.Extents) int {
 
 // count counts what the program does at a tiling, once where several plans in turn have it.
 func (c *counter) count(t symtile.Tiling) *counts {
-	if c.counted != nil && slices.Equal(c.counted, t) {
+	known := c.counted != nil
+	if known && slices.Equal(c.counted, t) {
 		return &c.counts
 	}
 	c.counted = append(c.counted[:0], t...)

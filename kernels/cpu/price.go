@@ -164,9 +164,11 @@ func (l *lastPrice) again(plan kernels.Plan) bool {
 	if !l.known || !slices.Equal(l.tiles, plan.Tiles) {
 		return false
 	}
-	return slices.EqualFunc(l.knobs, plan.Knobs, func(a, b kernels.Knob) bool {
-		return a.Name == b.Name && (a.Value == b.Value || !isPriced(a.Name))
-	})
+	alike := func(a, b kernels.Knob) bool {
+		return a.Name == b.Name &&
+			(a.Value == b.Value || !isPriced(a.Name))
+	}
+	return slices.EqualFunc(l.knobs, plan.Knobs, alike)
 }
 
 // keep notes a plan and its price; it allocates for the first ones only.
@@ -262,7 +264,8 @@ func (x *pricer) Price(plan kernels.Plan, price *kernels.Price) error {
 	}
 	if x.last.again(plan) {
 		copy(price.Seconds, x.last.price.Seconds)
-		price.Lanes, price.Scratch = x.last.price.Lanes, x.last.price.Scratch
+		price.Lanes = x.last.price.Lanes
+		price.Scratch = x.last.price.Scratch
 		return nil
 	}
 	x.price(plan, x.count(plan), price)
@@ -305,7 +308,8 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	t[termDots] = k.dots / x.flops / lanes
 	t[termElements] = elementFLOPs * k.moved / x.flops / lanes
 	t[termFunctions] = functionFLOPs * k.functions / x.flops / lanes
-	x.memory(plan, c, lanes, t[computeTerms:])
+	levels := t[computeTerms:]
+	x.memory(plan, c, lanes, levels)
 
 	base := price.Total(&x.terms)
 	t = t[x.terms.Overlapping:]
@@ -317,7 +321,8 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 		x.dotShares(k, base, lanes, parts, t)
 		t[termIdle] = (base + sum(t)) * dotIdleShare(k, lanes, parts)
 	}
-	t[termLaunch] = launchSeconds + wakeSeconds*(min(lanes, k.programs*parts)-1)
+	woken := min(lanes, k.programs*parts) - 1
+	t[termLaunch] = launchSeconds + wakeSeconds*woken
 	if n := unmodelled(plan); n > 0 {
 		t[termKnobs] = n * unmodelledShare * price.Total(&x.terms)
 	}
@@ -359,8 +364,10 @@ func (x *pricer) shares(k *counts, base, parts float64, t []float64) {
 // dotShares is shares for programs that are mostly dots, with the packing of their
 // operands. Dots divide tiles for the caches themselves.
 func (x *pricer) dotShares(k *counts, base, lanes, parts float64, t []float64) {
-	products := packLeft*k.left + packRight*k.right + accumulateCost*k.passes +
-		jumpCost*k.pieces + dotRunCost*k.runs*parts
+	products := packLeft*k.left + packRight*k.right
+	products += accumulateCost * k.passes
+	products += jumpCost * k.pieces
+	products += dotRunCost * k.runs * parts
 	if parts > 1 {
 		products += jumpCost * k.cut * parts
 		products += partialSumCost * k.sums * (parts + sumCopies) * lanes

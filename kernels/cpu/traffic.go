@@ -346,8 +346,10 @@ func (t *traffic) once() {
 	}
 	t.most.find(t.work)
 	for i := range t.work {
-		if t.work[i].moved = 0; t.most.of(t.work, i) == i {
-			t.work[i].moved = t.work[i].distinct
+		a := &t.work[i]
+		a.moved = 0
+		if t.most.of(t.work, i) == i {
+			a.moved = a.distinct
 		}
 	}
 }
