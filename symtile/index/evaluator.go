@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // An Evaluator is a list of expressions compiled to flat code, for evaluation many
@@ -90,6 +91,37 @@ func Compile(vars, results []Expr) (*Evaluator, error) {
 		}
 	}
 	return c.code, nil
+}
+
+// Overflows reports whether int64 may not hold what some expressions of r divide, or
+// compare with 0, which is then evaluated wrongly. Other sums and products are right modulo
+// 2⁶⁴, and so right wherever their values fit. Without expressions, all of r are meant.
+func (r *Ring) Overflows(exprs ...Expr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.atoms {
+		if !r.isWide(&r.atoms[id]) {
+			continue
+		}
+		reads := func(e Expr) bool {
+			return slices.Contains(r.atomsUnder(e.lin(), nil), int32(id))
+		}
+		if len(exprs) == 0 || slices.ContainsFunc(exprs, reads) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWide reports whether an operand of an atom that is not modulo 2⁶⁴ may be no int64.
+func (r *Ring) isWide(a *atom) bool {
+	switch a.kind {
+	case atomDiv, atomMinZero, atomMod, atomFloorDiv:
+		return !r.sharpRange(r.lin(a.y)).Bounded()
+	case atomQuot:
+		return !r.sharpRange(r.lin(a.y)).Bounded() || !r.sharpRange(r.lin(a.z)).Bounded()
+	}
+	return false
 }
 
 // A compiler emits the steps of an Evaluator.

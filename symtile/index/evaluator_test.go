@@ -31,3 +31,18 @@ func TestDivision(t *testing.T) {
 		}
 	}
 }
+
+// TestOverflows: 3·10¹⁸·x + 3·10¹⁸·y of small x and y is a sum like any other, but not
+// something to divide where it can be more than 2⁶³.
+func TestOverflows(t *testing.T) {
+	const k = 3_000_000_000_000_000_000
+	for limit, want := range map[int64]bool{1: false, 3: true} {
+		r := NewRing()
+		x, y := r.Var(Variable{Name: "x", Hi: 1}), r.Var(Variable{Name: "y", Hi: limit})
+		sum := x.Scale(k).Add(y.Scale(k))
+		q := sum.Div(7)
+		if r.Overflows(sum) || r.Overflows(q) != want || r.Overflows() != want {
+			t.Errorf("y to %d: %v, %v, %v; want false, %[4]v, %[4]v", limit, r.Overflows(sum), r.Overflows(q), want)
+		}
+	}
+}
