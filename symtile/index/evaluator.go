@@ -100,26 +100,39 @@ func (r *Ring) Overflows(exprs ...Expr) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id := range r.atoms {
-		if !r.isWide(&r.atoms[id]) {
+		if !r.isWide(id) {
 			continue
 		}
-		reads := func(e Expr) bool {
-			return slices.Contains(r.atomsUnder(e.lin(), nil), int32(id))
-		}
-		if len(exprs) == 0 || slices.ContainsFunc(exprs, reads) {
+		if len(exprs) == 0 {
 			return true
+		}
+		for _, e := range exprs {
+			x := e.lin()
+			all := r.atomsUnder(x, nil)
+			atom := int32(id)
+			if slices.Contains(all, atom) {
+				return true
+			}
 		}
 	}
 	return false
 }
 
 // isWide reports whether an operand of an atom that is not modulo 2⁶⁴ may be no int64.
-func (r *Ring) isWide(a *atom) bool {
+func (r *Ring) isWide(id int) bool {
+	a := r.atoms[id]
+	wide := func(form int32) bool {
+		x := r.lin(form)
+		in := r.sharpRange(x)
+		return !in.Bounded()
+	}
 	switch a.kind {
-	case atomDiv, atomMinZero, atomMod, atomFloorDiv:
-		return !r.sharpRange(r.lin(a.y)).Bounded()
+	case atomDiv, atomMinZero,
+		atomMod, atomFloorDiv:
+		return wide(a.y)
 	case atomQuot:
-		return !r.sharpRange(r.lin(a.y)).Bounded() || !r.sharpRange(r.lin(a.z)).Bounded()
+		return wide(a.y) ||
+			wide(a.z)
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package index
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -32,17 +33,36 @@ func TestDivision(t *testing.T) {
 	}
 }
 
-// TestOverflows: 3·10¹⁸·x + 3·10¹⁸·y of small x and y is a sum like any other, but not
+// TestOverflows: 3·10¹⁸·x + (3·10¹⁸+1)·y of small x and y is a sum like any other, but not
 // something to divide where it can be more than 2⁶³.
 func TestOverflows(t *testing.T) {
 	const k = 3_000_000_000_000_000_000
-	for limit, want := range map[int64]bool{1: false, 3: true} {
+	for limit, want := range map[int64]bool{
+		1: false,
+		3: true,
+	} {
 		r := NewRing()
-		x, y := r.Var(Variable{Name: "x", Hi: 1}), r.Var(Variable{Name: "y", Hi: limit})
-		sum := x.Scale(k).Add(y.Scale(k))
-		q := sum.Div(7)
-		if r.Overflows(sum) || r.Overflows(q) != want || r.Overflows() != want {
-			t.Errorf("y to %d: %v, %v, %v; want false, %[4]v, %[4]v", limit, r.Overflows(sum), r.Overflows(q), want)
+		x := r.Var(Variable{Name: "x", Hi: 1})
+		y := r.Var(Variable{
+			Name: "y",
+			Hi:   limit,
+		})
+		u := x.Scale(k)
+		v := y.Scale(k + 1)
+		sum := u.Add(v)
+		q := sum.Div(2*k + 12_345)
+		got := []bool{
+			r.Overflows(sum),
+			r.Overflows(q),
+			r.Overflows(),
+		}
+		expect := []bool{
+			false,
+			want,
+			want,
+		}
+		if !slices.Equal(got, expect) {
+			t.Errorf("%v, y to %d: %v", q, limit, got)
 		}
 	}
 }
