@@ -229,7 +229,8 @@ type multiplier[T portable.Number] func(
 
 // multiplierFor is how matrices of T are multiplied, and the elements of
 // scratch that it needs. Integers of at most 16 bits are multiplied two terms
-// at a time, those of at most eight by tiles where the processor has AMX.
+// at a time, those of at most eight by tiles where the processor has AMX, or four terms at
+// a time where it has VNNI.
 func multiplierFor[T portable.Number](
 	op symtile.Op, x gemm.Product[T],
 ) (multiplier[T], int) {

@@ -199,6 +199,9 @@ func (e *emitter) endTiles() {
 			e.leaveCluster()
 		}
 	}
+	if e.knobs.promote > 0 && !e.promoted {
+		e.reject("promote=1 is for products of 8-bit floats by warpgroups, of %d sums a thread at most", maxPartials/2)
+	}
 	if e.knobs.cluster == 1 {
 		return
 	}

@@ -177,6 +177,27 @@ func (m *estimate) groupSchedules(all []candidate, base candidate, programs floa
 		len(m.p.Runtime) > 0 {
 		return all
 	}
+	for _, promote := range m.promotions(base.knobs) {
+		base.knobs.promote = promote
+		all = m.schedulesOf(all, base, programs)
+	}
+	return all
+}
+
+// promotions are the values of the knob promote: sums of 14 bits are exact enough for few
+// products, and the check of a plan says for how many.
+func (m *estimate) promotions(k knobs) []int {
+	for n, op := range m.p.Ops {
+		if op.Code == hlo.OpDot && m.byGroups(n, k) &&
+			multipliesF8(m.p, op) && m.runs(n) > 1 {
+			return []int{0, 1}
+		}
+	}
+	return []int{0}
+}
+
+// schedulesOf adds clusters, persistent blocks and producers of a warpgroup.
+func (m *estimate) schedulesOf(all []candidate, base candidate, programs float64) []candidate {
 	for _, cluster := range []int{1, 2, 4} {
 		k := base.knobs
 		k.cluster = cluster
@@ -185,7 +206,7 @@ func (m *estimate) groupSchedules(all []candidate, base candidate, programs floa
 			continue
 		}
 		one := m.candidate(base.tiling, programs, k)
-		if cluster > 1 {
+		if cluster > 1 || k.promote > 0 {
 			all = m.appendFitting(all, one)
 		}
 		all = m.withProducer(all, one, programs)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // An Evaluator is a list of expressions compiled to flat code, for evaluation many
@@ -90,6 +91,50 @@ func Compile(vars, results []Expr) (*Evaluator, error) {
 		}
 	}
 	return c.code, nil
+}
+
+// Overflows reports whether int64 may not hold what some expressions of r divide, or
+// compare with 0, which is then evaluated wrongly. Other sums and products are right modulo
+// 2⁶⁴, and so right wherever their values fit. Without expressions, all of r are meant.
+func (r *Ring) Overflows(exprs ...Expr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.atoms {
+		if !r.isWide(id) {
+			continue
+		}
+		if len(exprs) == 0 {
+			return true
+		}
+		for _, e := range exprs {
+			x := e.lin()
+			all := r.atomsUnder(x, nil)
+			atom := int32(id)
+			if slices.Contains(all, atom) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isWide reports whether an operand of an atom that is not modulo 2⁶⁴ may be no int64.
+func (r *Ring) isWide(id int) bool {
+	a := r.atoms[id]
+	wide := func(form int32) bool {
+		x := r.lin(form)
+		in := r.sharpRange(x)
+		return !in.Bounded()
+	}
+	switch a.kind {
+	case atomDiv, atomMinZero,
+		atomMod, atomFloorDiv:
+		return wide(a.y)
+	case atomQuot:
+		return wide(a.y) ||
+			wide(a.z)
+	}
+	return false
 }
 
 // A compiler emits the steps of an Evaluator.

@@ -335,6 +335,12 @@ func (m *machine) compute(name string, x, y, z []byte) error {
 			pair := int32(int16(a))*int32(int16(b)) +
 				int32(int16(a>>16))*int32(int16(b>>16))
 			le.PutUint32(z[k:], le.Uint32(z[k:])+uint32(pair))
+		case "VPDPBUSD": // the last source is unsigned
+			sum := le.Uint32(z[k:])
+			for q := range 4 {
+				sum += uint32(int32(int8(x[k+q])) * int32(y[k+q]))
+			}
+			le.PutUint32(z[k:], sum)
 		case "VFMADD231PS":
 			f := func(u uint32) float64 { return float64(math.Float32frombits(u)) }
 			sum := math.FMA(f(a), f(b), f(le.Uint32(z[k:])))

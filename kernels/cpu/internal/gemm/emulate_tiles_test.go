@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// tileLength is the number of bytes of the instruction that begins so, by Intel's SDM,
-// volume 2: C4, two bytes of prefix, an opcode, ModRM, and with a memory operand a SIB and
+// tileLength is the number of bytes of an instruction that the assembler does not have,
+// which begins so, by Intel's SDM, volume 2: C4, two bytes of prefix, an opcode, ModRM, and with a memory operand a SIB and
 // a displacement.
 func tileLength(code []byte) int {
 	if len(code) < 5 {
@@ -25,7 +25,8 @@ func tileLength(code []byte) int {
 	return 5
 }
 
-// tileInstruction decodes an instruction of AMX: its name and operands, sources first.
+// tileInstruction decodes an instruction of AMX or AVX-VNNI: its name and operands,
+// sources first.
 func tileInstruction(code []byte) []string {
 	registers := []string{"AX", "CX", "DX", "BX", "SP", "BP", "SI", "DI"}
 	tile := func(n byte) string { return strconv.Itoa(int(n & 7)) }
@@ -37,6 +38,9 @@ func tileInstruction(code []byte) []string {
 		return fmt.Sprintf("%s(%s)(%s*%d)", disp, registers[code[5]&7], registers[code[5]>>3&7], 1<<(code[5]>>6))
 	}
 	reg, rm, vvvv := code[4]>>3, code[4], ^code[2]>>3&15
+	if code[3] == 0x50 {
+		return vexQuads(code)
+	}
 	bad := []string{fmt.Sprintf("% x", code)}
 	if code[0] != 0xc4 || code[1] != 0xe2 || code[2]&0x84 != 0 {
 		return bad // another map, W or L
@@ -57,6 +61,24 @@ func tileInstruction(code []byte) []string {
 		return []string{name, tile(vvvv), tile(rm), tile(reg)}
 	}
 	return bad
+}
+
+// vexQuads decodes VPDPBUSD of 256 bits: VEX.256.66.0F38.W0 50 /r.
+func vexQuads(code []byte) []string {
+	// High bits of registers are complements.
+	high, vvvv := ^code[1], ^code[2]>>3&15
+	vector := func(high, low byte) string {
+		return fmt.Sprintf("Y%d", high&1<<3|low&7)
+	}
+	if code[1]&0x5f != 0x42 || code[2]&0x87 != 5 || code[4]>>6 != 3 {
+		return []string{fmt.Sprintf("% x", code)}
+	}
+	return []string{
+		"VPDPBUSD",
+		vector(high>>5, code[4]),
+		vector(vvvv>>3, vvvv),
+		vector(high>>7, code[4]>>3),
+	}
 }
 
 // tileSteps are the instructions of AMX.

@@ -1,7 +1,7 @@
 // Package gemm multiplies matrices in scratch or in arrays. It has kernels of
 // assembly for f32, f64, i32 and integers of 16 bits on amd64 CPUs with AVX2 and
 // FMA (of 512 bits where the CPU has AVX-512, and VNNI where it has that), for
-// integers of eight bits on those with AMX, and plain Go for everything
+// integers of eight bits on those with AMX or VNNI, and plain Go for everything
 // else: other CPUs, builds with the tag noasm, and i64. Which kernels are used is
 // decided once, when the program starts. It imports nothing of this project.
 //

@@ -96,6 +96,6 @@ func pageEnds[T Element](
 
 func narrow(x []int32) {
 	for at := range x {
-		x[at] = int32(int16(x[at]))
+		x[at] = int32(int8(x[at]))
 	}
 }

@@ -25,7 +25,7 @@ const (
 	tileSlabRows  = 256
 	tileSlabTerms = 1024
 
-	// Below so many rows or columns most of a tile is padding; pairs are faster.
+	// Below so many rows or columns most of a tile is padding; vectors are faster.
 	minTileRows = 12
 )
 
@@ -61,26 +61,38 @@ var i8 = sync.OnceValue(func() *tileFamily {
 })
 
 // hasInt8 reports whether there are kernels for bytes.
-func hasInt8() bool { return i8() != nil }
+func hasInt8() bool { return quads != nil || i8() != nil }
 
-// scratchInt8 is the scratch for a slab, a panel, a tile before it is transposed, and a
-// block of c.
+// scratchInt8 is the scratch of whichever kernels multiply.
 func scratchInt8() int {
+	return max(scratchInt16(), quads.scratch(), i8().scratch())
+}
+
+// scratch is the elements of a slab, a panel, a tile before it is transposed, and a block
+// of c.
+func (f *tileFamily) scratch() int {
 	const (
 		slab  = tileSlabRows * tileSlabTerms
 		panel = tileBlock * tileSlabTerms
 		bytes = tileBlockBytes + slab + panel + tileBytes
 	)
-	return max(scratchInt16(), (bytes+tileTerms)/4)
+	if f == nil {
+		return 0
+	}
+	return (bytes + tileTerms) / 4
 }
 
-// multiplyInt8 multiplies by tiles, or by pairs where most of a tile would be padding.
+// multiplyInt8 multiplies by tiles; by quads where most of a tile would be padding, or
+// there are no tiles; and by pairs where there are no quads either.
 func multiplyInt8(p Product[int32], scratch []int32, unsigned [2]bool) {
-	if i8() == nil || min(p.M, p.N) < minTileRows {
+	switch {
+	case i8() != nil && min(p.M, p.N) >= minTileRows:
+		i8().multiply(unsigned, p, scratch)
+	case quads != nil:
+		quads.multiply(unsigned, p, scratch)
+	default:
 		multiplyInt16(p, scratch)
-		return
 	}
-	i8().multiply(unsigned, p, scratch)
 }
 
 // kernel is the kernel for two signs.
@@ -107,7 +119,7 @@ type tileProduct struct {
 
 // multiply multiplies slab by slab.
 func (f *tileFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int32) {
-	scratch = scratch[:scratchInt8()]
+	scratch = scratch[:f.scratch()]
 	begin := unsafe.Pointer(&scratch[0])
 	t := tileProduct{
 		kernel: f.kernel(unsigned),

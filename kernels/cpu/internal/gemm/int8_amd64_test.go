@@ -60,7 +60,7 @@ func TestTiles(t *testing.T) {
 			}
 		}
 		plainly(want, a, b, m, n, k)
-		f.multiply(unsigned, x, make([]int32, scratchInt8()))
+		f.multiply(unsigned, x, make([]int32, f.scratch()))
 		if !slices.Equal(want.Data, c.Data) {
 			t.Fatalf("%d×%d×%d, unsigned %v: a wrong result", m, n, k, unsigned)
 		}

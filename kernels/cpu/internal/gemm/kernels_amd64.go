@@ -335,6 +335,150 @@ func multiplyI16VNNIRows6(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyI16VNNIMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyQuadsUSRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSURows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSURows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSURows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSURows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSURows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSURows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsUSNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
+func multiplyQuadsSUNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+
+//go:noescape
 func transposedGemvF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 
 //go:noescape
@@ -381,3 +525,12 @@ func packTerms(rows int, to *byte, from *byte, fromStride int)
 
 //go:noescape
 func packQuads(quads int, to *byte, from *byte, fromStride int)
+
+//go:noescape
+func quadTerms(turns int, to *byte, from *byte, flip *byte)
+
+//go:noescape
+func quadRows(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)
+
+//go:noescape
+func quadSums(quads int, to *byte, from *byte, fromStride int, flip *byte)

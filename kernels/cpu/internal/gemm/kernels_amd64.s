@@ -16636,6 +16636,9466 @@ done:
 	VZEROUPPER
 	RET
 
+// func multiplyQuadsUSRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSRows1(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z3
+	VPADDD  Z3, Z0, Z0
+	VMOVUPS 64(BX), Z4
+	VPADDD  Z4, Z1, Z1
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPDPBUSD     Z4, Z2, Z1
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPDPBUSD     Z4, Z2, Z1
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPDPBUSD     Z4, Z2, Z1
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPDPBUSD     Z4, Z2, Z1
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPDPBUSD     Z4, Z2, Z1
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSMaskedRows1(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	MOVQ      how+88(FP), BX
+	ANDQ      $0x01, BX
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z2
+	VPADDD  Z2, Z0, Z0
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z2, Z1, Z0
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z2, Z1, Z0
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z2, Z1, Z0
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z2, Z1, Z0
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z2, Z1, Z0
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, K1, (CX)
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSRows2(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), SI
+	ANDQ    $0x01, SI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(BX*1), Z2
+	VMOVUPS 64(CX)(BX*1), Z3
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z5
+	VPADDD  Z5, Z0, Z0
+	VPADDD  Z5, Z2, Z2
+	VMOVUPS 64(BX), Z6
+	VPADDD  Z6, Z1, Z1
+	VPADDD  Z6, Z3, Z3
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPDPBUSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPDPBUSD     Z6, Z4, Z3
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPDPBUSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPDPBUSD     Z6, Z4, Z3
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPDPBUSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPDPBUSD     Z6, Z4, Z3
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPDPBUSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPDPBUSD     Z6, Z4, Z3
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPDPBUSD     Z6, Z4, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPDPBUSD     Z6, Z4, Z3
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSMaskedRows2(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	MOVQ      how+88(FP), SI
+	ANDQ      $0x01, SI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z3
+	VPADDD  Z3, Z0, Z0
+	VPADDD  Z3, Z1, Z1
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z3, Z2, Z1
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z3, Z2, Z1
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z3, Z2, Z1
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z3, Z2, Z1
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z3, Z2, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z3, Z2, Z1
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSRows3(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), SI
+	ANDQ    $0x01, SI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(BX*1), Z2
+	VMOVUPS 64(CX)(BX*1), Z3
+	VMOVUPS (CX)(BX*2), Z4
+	VMOVUPS 64(CX)(BX*2), Z5
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z7
+	VPADDD  Z7, Z0, Z0
+	VPADDD  Z7, Z2, Z2
+	VPADDD  Z7, Z4, Z4
+	VMOVUPS 64(BX), Z8
+	VPADDD  Z8, Z1, Z1
+	VPADDD  Z8, Z3, Z3
+	VPADDD  Z8, Z5, Z5
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPDPBUSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPDPBUSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPDPBUSD     Z8, Z6, Z5
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPDPBUSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPDPBUSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPDPBUSD     Z8, Z6, Z5
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPDPBUSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPDPBUSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPDPBUSD     Z8, Z6, Z5
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPDPBUSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPDPBUSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPDPBUSD     Z8, Z6, Z5
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPDPBUSD     Z8, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPDPBUSD     Z8, Z6, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPDPBUSD     Z8, Z6, Z5
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	VMOVUPS Z4, (CX)(BX*2)
+	VMOVUPS Z5, 64(CX)(BX*2)
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSMaskedRows3(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	MOVQ      how+88(FP), SI
+	ANDQ      $0x01, SI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z4
+	VPADDD  Z4, Z0, Z0
+	VPADDD  Z4, Z1, Z1
+	VPADDD  Z4, Z2, Z2
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z4, Z3, Z2
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z4, Z3, Z2
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z4, Z3, Z2
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z4, Z3, Z2
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z4, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z4, Z3, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z4, Z3, Z2
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	VMOVUPS Z2, K1, (CX)(BX*2)
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSRows4(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    how+88(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(BX*1), Z2
+	VMOVUPS 64(CX)(BX*1), Z3
+	VMOVUPS (CX)(BX*2), Z4
+	VMOVUPS 64(CX)(BX*2), Z5
+	VMOVUPS (SI), Z6
+	VMOVUPS 64(SI), Z7
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z9
+	VPADDD  Z9, Z0, Z0
+	VPADDD  Z9, Z2, Z2
+	VPADDD  Z9, Z4, Z4
+	VPADDD  Z9, Z6, Z6
+	VMOVUPS 64(BX), Z10
+	VPADDD  Z10, Z1, Z1
+	VPADDD  Z10, Z3, Z3
+	VPADDD  Z10, Z5, Z5
+	VPADDD  Z10, Z7, Z7
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z9, Z8, Z0
+	VPDPBUSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z9, Z8, Z2
+	VPDPBUSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z9, Z8, Z4
+	VPDPBUSD     Z10, Z8, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z9, Z8, Z6
+	VPDPBUSD     Z10, Z8, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z9, Z8, Z0
+	VPDPBUSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z9, Z8, Z2
+	VPDPBUSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z9, Z8, Z4
+	VPDPBUSD     Z10, Z8, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z9, Z8, Z6
+	VPDPBUSD     Z10, Z8, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z9, Z8, Z0
+	VPDPBUSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z9, Z8, Z2
+	VPDPBUSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z9, Z8, Z4
+	VPDPBUSD     Z10, Z8, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z9, Z8, Z6
+	VPDPBUSD     Z10, Z8, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z9, Z8, Z0
+	VPDPBUSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z9, Z8, Z2
+	VPDPBUSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z9, Z8, Z4
+	VPDPBUSD     Z10, Z8, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z9, Z8, Z6
+	VPDPBUSD     Z10, Z8, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z9, Z8, Z0
+	VPDPBUSD     Z10, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z9, Z8, Z2
+	VPDPBUSD     Z10, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z9, Z8, Z4
+	VPDPBUSD     Z10, Z8, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z9, Z8, Z6
+	VPDPBUSD     Z10, Z8, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	VMOVUPS Z4, (CX)(BX*2)
+	VMOVUPS Z5, 64(CX)(BX*2)
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSMaskedRows4(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	LEAQ      (CX)(BX*2), SI
+	ADDQ      BX, SI
+	MOVQ      how+88(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	VMOVUPS.Z (SI), K1, Z3
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z5
+	VPADDD  Z5, Z0, Z0
+	VPADDD  Z5, Z1, Z1
+	VPADDD  Z5, Z2, Z2
+	VPADDD  Z5, Z3, Z3
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z5, Z4, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z5, Z4, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z5, Z4, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z5, Z4, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z5, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z5, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z5, Z4, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z5, Z4, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	VMOVUPS Z2, K1, (CX)(BX*2)
+	VMOVUPS Z3, K1, (SI)
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSRows5(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    how+88(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(BX*1), Z2
+	VMOVUPS 64(CX)(BX*1), Z3
+	VMOVUPS (CX)(BX*2), Z4
+	VMOVUPS 64(CX)(BX*2), Z5
+	VMOVUPS (SI), Z6
+	VMOVUPS 64(SI), Z7
+	VMOVUPS (SI)(BX*1), Z8
+	VMOVUPS 64(SI)(BX*1), Z9
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z11
+	VPADDD  Z11, Z0, Z0
+	VPADDD  Z11, Z2, Z2
+	VPADDD  Z11, Z4, Z4
+	VPADDD  Z11, Z6, Z6
+	VPADDD  Z11, Z8, Z8
+	VMOVUPS 64(BX), Z12
+	VPADDD  Z12, Z1, Z1
+	VPADDD  Z12, Z3, Z3
+	VPADDD  Z12, Z5, Z5
+	VPADDD  Z12, Z7, Z7
+	VPADDD  Z12, Z9, Z9
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z11, Z10, Z0
+	VPDPBUSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z2
+	VPDPBUSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z11, Z10, Z4
+	VPDPBUSD     Z12, Z10, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z11, Z10, Z6
+	VPDPBUSD     Z12, Z10, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z8
+	VPDPBUSD     Z12, Z10, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z11, Z10, Z0
+	VPDPBUSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z2
+	VPDPBUSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z11, Z10, Z4
+	VPDPBUSD     Z12, Z10, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z11, Z10, Z6
+	VPDPBUSD     Z12, Z10, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z8
+	VPDPBUSD     Z12, Z10, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z11, Z10, Z0
+	VPDPBUSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z2
+	VPDPBUSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z11, Z10, Z4
+	VPDPBUSD     Z12, Z10, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z11, Z10, Z6
+	VPDPBUSD     Z12, Z10, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z8
+	VPDPBUSD     Z12, Z10, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z11, Z10, Z0
+	VPDPBUSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z2
+	VPDPBUSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z11, Z10, Z4
+	VPDPBUSD     Z12, Z10, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z11, Z10, Z6
+	VPDPBUSD     Z12, Z10, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z8
+	VPDPBUSD     Z12, Z10, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z11, Z10, Z0
+	VPDPBUSD     Z12, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z2
+	VPDPBUSD     Z12, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z11, Z10, Z4
+	VPDPBUSD     Z12, Z10, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z11, Z10, Z6
+	VPDPBUSD     Z12, Z10, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z11, Z10, Z8
+	VPDPBUSD     Z12, Z10, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	VMOVUPS Z4, (CX)(BX*2)
+	VMOVUPS Z5, 64(CX)(BX*2)
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	VMOVUPS Z8, (SI)(BX*1)
+	VMOVUPS Z9, 64(SI)(BX*1)
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSMaskedRows5(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	LEAQ      (CX)(BX*2), SI
+	ADDQ      BX, SI
+	MOVQ      how+88(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	VMOVUPS.Z (SI), K1, Z3
+	VMOVUPS.Z (SI)(BX*1), K1, Z4
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z6
+	VPADDD  Z6, Z0, Z0
+	VPADDD  Z6, Z1, Z1
+	VPADDD  Z6, Z2, Z2
+	VPADDD  Z6, Z3, Z3
+	VPADDD  Z6, Z4, Z4
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z6, Z5, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z6, Z5, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z6, Z5, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z6, Z5, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z6, Z5, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z6, Z5, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z6, Z5, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z6, Z5, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z6, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z6, Z5, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z6, Z5, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z6, Z5, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	VMOVUPS Z2, K1, (CX)(BX*2)
+	VMOVUPS Z3, K1, (SI)
+	VMOVUPS Z4, K1, (SI)(BX*1)
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSRows6(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMOVUPS    (CX), Z0
+	VMOVUPS    64(CX), Z1
+	VMOVUPS    (CX)(BX*1), Z2
+	VMOVUPS    64(CX)(BX*1), Z3
+	VMOVUPS    (CX)(BX*2), Z4
+	VMOVUPS    64(CX)(BX*2), Z5
+	VMOVUPS    (SI), Z6
+	VMOVUPS    64(SI), Z7
+	VMOVUPS    (SI)(BX*1), Z8
+	VMOVUPS    64(SI)(BX*1), Z9
+	VMOVUPS    (SI)(BX*2), Z10
+	VMOVUPS    64(SI)(BX*2), Z11
+	LEAQ       (SI)(BX*2), SI
+	ADDQ       BX, SI
+	LEAQ       (SI)(BX*2), DI
+	ADDQ       BX, DI
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 (SI)(BX*1)
+	PREFETCHT0 64(SI)(BX*1)
+	PREFETCHT0 (SI)(BX*2)
+	PREFETCHT0 64(SI)(BX*2)
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 (DI)(BX*1)
+	PREFETCHT0 64(DI)(BX*1)
+	PREFETCHT0 (DI)(BX*2)
+	PREFETCHT0 64(DI)(BX*2)
+	JMP        begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z13
+	VPADDD  Z13, Z0, Z0
+	VPADDD  Z13, Z2, Z2
+	VPADDD  Z13, Z4, Z4
+	VPADDD  Z13, Z6, Z6
+	VPADDD  Z13, Z8, Z8
+	VPADDD  Z13, Z10, Z10
+	VMOVUPS 64(BX), Z14
+	VPADDD  Z14, Z1, Z1
+	VPADDD  Z14, Z3, Z3
+	VPADDD  Z14, Z5, Z5
+	VPADDD  Z14, Z7, Z7
+	VPADDD  Z14, Z9, Z9
+	VPADDD  Z14, Z11, Z11
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z13, Z12, Z0
+	VPDPBUSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z2
+	VPDPBUSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z4
+	VPDPBUSD     Z14, Z12, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z13, Z12, Z6
+	VPDPBUSD     Z14, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z8
+	VPDPBUSD     Z14, Z12, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z10
+	VPDPBUSD     Z14, Z12, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z13, Z12, Z0
+	VPDPBUSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z2
+	VPDPBUSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z4
+	VPDPBUSD     Z14, Z12, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z13, Z12, Z6
+	VPDPBUSD     Z14, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z8
+	VPDPBUSD     Z14, Z12, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z10
+	VPDPBUSD     Z14, Z12, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z13, Z12, Z0
+	VPDPBUSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z2
+	VPDPBUSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z4
+	VPDPBUSD     Z14, Z12, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z13, Z12, Z6
+	VPDPBUSD     Z14, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z8
+	VPDPBUSD     Z14, Z12, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z10
+	VPDPBUSD     Z14, Z12, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z13, Z12, Z0
+	VPDPBUSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z2
+	VPDPBUSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z4
+	VPDPBUSD     Z14, Z12, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z13, Z12, Z6
+	VPDPBUSD     Z14, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z8
+	VPDPBUSD     Z14, Z12, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z10
+	VPDPBUSD     Z14, Z12, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z13, Z12, Z0
+	VPDPBUSD     Z14, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z2
+	VPDPBUSD     Z14, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z4
+	VPDPBUSD     Z14, Z12, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z13, Z12, Z6
+	VPDPBUSD     Z14, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z13, Z12, Z8
+	VPDPBUSD     Z14, Z12, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z13, Z12, Z10
+	VPDPBUSD     Z14, Z12, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	VMOVUPS Z4, (CX)(BX*2)
+	VMOVUPS Z5, 64(CX)(BX*2)
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	VMOVUPS Z8, (SI)(BX*1)
+	VMOVUPS Z9, 64(SI)(BX*1)
+	VMOVUPS Z10, (SI)(BX*2)
+	VMOVUPS Z11, 64(SI)(BX*2)
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsUSMaskedRows6(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	LEAQ      (CX)(BX*2), SI
+	ADDQ      BX, SI
+	MOVQ      how+88(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	VMOVUPS.Z (SI), K1, Z3
+	VMOVUPS.Z (SI)(BX*1), K1, Z4
+	VMOVUPS.Z (SI)(BX*2), K1, Z5
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z7
+	VPADDD  Z7, Z0, Z0
+	VPADDD  Z7, Z1, Z1
+	VPADDD  Z7, Z2, Z2
+	VPADDD  Z7, Z3, Z3
+	VPADDD  Z7, Z4, Z4
+	VPADDD  Z7, Z5, Z5
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z7, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z7, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z7, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z7, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z7, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z7, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z7, Z6, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z7, Z6, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	VMOVUPS Z2, K1, (CX)(BX*2)
+	VMOVUPS Z3, K1, (SI)
+	VMOVUPS Z4, K1, (SI)(BX*1)
+	VMOVUPS Z5, K1, (SI)(BX*2)
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSURows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSURows1(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z3
+	VPADDD  Z3, Z0, Z0
+	VMOVUPS 64(BX), Z4
+	VPADDD  Z4, Z1, Z1
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPDPBUSD     Z2, Z4, Z1
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPDPBUSD     Z2, Z4, Z1
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPDPBUSD     Z2, Z4, Z1
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPDPBUSD     Z2, Z4, Z1
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z3
+	VMOVUPS      64(DI), Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPDPBUSD     Z2, Z4, Z1
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSUMaskedRows1(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	MOVQ      how+88(FP), BX
+	ANDQ      $0x01, BX
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z2
+	VPADDD  Z2, Z0, Z0
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z1
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, K1, (CX)
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSURows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSURows2(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), SI
+	ANDQ    $0x01, SI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(BX*1), Z2
+	VMOVUPS 64(CX)(BX*1), Z3
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z5
+	VPADDD  Z5, Z0, Z0
+	VPADDD  Z5, Z2, Z2
+	VMOVUPS 64(BX), Z6
+	VPADDD  Z6, Z1, Z1
+	VPADDD  Z6, Z3, Z3
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPDPBUSD     Z4, Z6, Z3
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPDPBUSD     Z4, Z6, Z3
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPDPBUSD     Z4, Z6, Z3
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPDPBUSD     Z4, Z6, Z3
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z5
+	VMOVUPS      64(DI), Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPDPBUSD     Z4, Z6, Z3
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSUMaskedRows2(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	MOVQ      how+88(FP), SI
+	ANDQ      $0x01, SI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z3
+	VPADDD  Z3, Z0, Z0
+	VPADDD  Z3, Z1, Z1
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z2
+	VPDPBUSD     Z2, Z3, Z0
+	VPBROADCASTD (AX)(BX*1), Z2
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSURows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSURows3(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), SI
+	ANDQ    $0x01, SI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(BX*1), Z2
+	VMOVUPS 64(CX)(BX*1), Z3
+	VMOVUPS (CX)(BX*2), Z4
+	VMOVUPS 64(CX)(BX*2), Z5
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z7
+	VPADDD  Z7, Z0, Z0
+	VPADDD  Z7, Z2, Z2
+	VPADDD  Z7, Z4, Z4
+	VMOVUPS 64(BX), Z8
+	VPADDD  Z8, Z1, Z1
+	VPADDD  Z8, Z3, Z3
+	VPADDD  Z8, Z5, Z5
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPDPBUSD     Z6, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPDPBUSD     Z6, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPDPBUSD     Z6, Z8, Z5
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPDPBUSD     Z6, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPDPBUSD     Z6, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPDPBUSD     Z6, Z8, Z5
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPDPBUSD     Z6, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPDPBUSD     Z6, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPDPBUSD     Z6, Z8, Z5
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPDPBUSD     Z6, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPDPBUSD     Z6, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPDPBUSD     Z6, Z8, Z5
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z7
+	VMOVUPS      64(DI), Z8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPDPBUSD     Z6, Z8, Z1
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPDPBUSD     Z6, Z8, Z3
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPDPBUSD     Z6, Z8, Z5
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	VMOVUPS Z4, (CX)(BX*2)
+	VMOVUPS Z5, 64(CX)(BX*2)
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSUMaskedRows3(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	MOVQ      how+88(FP), SI
+	ANDQ      $0x01, SI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z4
+	VPADDD  Z4, Z0, Z0
+	VPADDD  Z4, Z1, Z1
+	VPADDD  Z4, Z2, Z2
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z3, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z3, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z3, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z3, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z3, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z3, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         SI, AX
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z3, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z3, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z3
+	VPDPBUSD     Z3, Z4, Z0
+	VPBROADCASTD (AX)(BX*1), Z3
+	VPDPBUSD     Z3, Z4, Z1
+	VPBROADCASTD (AX)(BX*2), Z3
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	VMOVUPS Z2, K1, (CX)(BX*2)
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSURows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSURows4(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    how+88(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(BX*1), Z2
+	VMOVUPS 64(CX)(BX*1), Z3
+	VMOVUPS (CX)(BX*2), Z4
+	VMOVUPS 64(CX)(BX*2), Z5
+	VMOVUPS (SI), Z6
+	VMOVUPS 64(SI), Z7
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z9
+	VPADDD  Z9, Z0, Z0
+	VPADDD  Z9, Z2, Z2
+	VPADDD  Z9, Z4, Z4
+	VPADDD  Z9, Z6, Z6
+	VMOVUPS 64(BX), Z10
+	VPADDD  Z10, Z1, Z1
+	VPADDD  Z10, Z3, Z3
+	VPADDD  Z10, Z5, Z5
+	VPADDD  Z10, Z7, Z7
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z8, Z9, Z0
+	VPDPBUSD     Z8, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z8, Z9, Z2
+	VPDPBUSD     Z8, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z8, Z9, Z4
+	VPDPBUSD     Z8, Z10, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z8, Z9, Z6
+	VPDPBUSD     Z8, Z10, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z8, Z9, Z0
+	VPDPBUSD     Z8, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z8, Z9, Z2
+	VPDPBUSD     Z8, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z8, Z9, Z4
+	VPDPBUSD     Z8, Z10, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z8, Z9, Z6
+	VPDPBUSD     Z8, Z10, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z8, Z9, Z0
+	VPDPBUSD     Z8, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z8, Z9, Z2
+	VPDPBUSD     Z8, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z8, Z9, Z4
+	VPDPBUSD     Z8, Z10, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z8, Z9, Z6
+	VPDPBUSD     Z8, Z10, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z8, Z9, Z0
+	VPDPBUSD     Z8, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z8, Z9, Z2
+	VPDPBUSD     Z8, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z8, Z9, Z4
+	VPDPBUSD     Z8, Z10, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z8, Z9, Z6
+	VPDPBUSD     Z8, Z10, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z9
+	VMOVUPS      64(DI), Z10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z8
+	VPDPBUSD     Z8, Z9, Z0
+	VPDPBUSD     Z8, Z10, Z1
+	VPBROADCASTD (AX)(BX*1), Z8
+	VPDPBUSD     Z8, Z9, Z2
+	VPDPBUSD     Z8, Z10, Z3
+	VPBROADCASTD (AX)(BX*2), Z8
+	VPDPBUSD     Z8, Z9, Z4
+	VPDPBUSD     Z8, Z10, Z5
+	VPBROADCASTD (R9), Z8
+	VPDPBUSD     Z8, Z9, Z6
+	VPDPBUSD     Z8, Z10, Z7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	VMOVUPS Z4, (CX)(BX*2)
+	VMOVUPS Z5, 64(CX)(BX*2)
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSUMaskedRows4(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	LEAQ      (CX)(BX*2), SI
+	ADDQ      BX, SI
+	MOVQ      how+88(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	VMOVUPS.Z (SI), K1, Z3
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z5
+	VPADDD  Z5, Z0, Z0
+	VPADDD  Z5, Z1, Z1
+	VPADDD  Z5, Z2, Z2
+	VPADDD  Z5, Z3, Z3
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z4
+	VPDPBUSD     Z4, Z5, Z0
+	VPBROADCASTD (AX)(BX*1), Z4
+	VPDPBUSD     Z4, Z5, Z1
+	VPBROADCASTD (AX)(BX*2), Z4
+	VPDPBUSD     Z4, Z5, Z2
+	VPBROADCASTD (R9), Z4
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	VMOVUPS Z2, K1, (CX)(BX*2)
+	VMOVUPS Z3, K1, (SI)
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSURows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSURows5(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    how+88(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(BX*1), Z2
+	VMOVUPS 64(CX)(BX*1), Z3
+	VMOVUPS (CX)(BX*2), Z4
+	VMOVUPS 64(CX)(BX*2), Z5
+	VMOVUPS (SI), Z6
+	VMOVUPS 64(SI), Z7
+	VMOVUPS (SI)(BX*1), Z8
+	VMOVUPS 64(SI)(BX*1), Z9
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z11
+	VPADDD  Z11, Z0, Z0
+	VPADDD  Z11, Z2, Z2
+	VPADDD  Z11, Z4, Z4
+	VPADDD  Z11, Z6, Z6
+	VPADDD  Z11, Z8, Z8
+	VMOVUPS 64(BX), Z12
+	VPADDD  Z12, Z1, Z1
+	VPADDD  Z12, Z3, Z3
+	VPADDD  Z12, Z5, Z5
+	VPADDD  Z12, Z7, Z7
+	VPADDD  Z12, Z9, Z9
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z10, Z11, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z2
+	VPDPBUSD     Z10, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z10, Z11, Z4
+	VPDPBUSD     Z10, Z12, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z10, Z11, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z8
+	VPDPBUSD     Z10, Z12, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z10, Z11, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z2
+	VPDPBUSD     Z10, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z10, Z11, Z4
+	VPDPBUSD     Z10, Z12, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z10, Z11, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z8
+	VPDPBUSD     Z10, Z12, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z10, Z11, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z2
+	VPDPBUSD     Z10, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z10, Z11, Z4
+	VPDPBUSD     Z10, Z12, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z10, Z11, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z8
+	VPDPBUSD     Z10, Z12, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z10, Z11, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z2
+	VPDPBUSD     Z10, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z10, Z11, Z4
+	VPDPBUSD     Z10, Z12, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z10, Z11, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z8
+	VPDPBUSD     Z10, Z12, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z11
+	VMOVUPS      64(DI), Z12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z10
+	VPDPBUSD     Z10, Z11, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPBROADCASTD (AX)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z2
+	VPDPBUSD     Z10, Z12, Z3
+	VPBROADCASTD (AX)(BX*2), Z10
+	VPDPBUSD     Z10, Z11, Z4
+	VPDPBUSD     Z10, Z12, Z5
+	VPBROADCASTD (R9), Z10
+	VPDPBUSD     Z10, Z11, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPBROADCASTD (R9)(BX*1), Z10
+	VPDPBUSD     Z10, Z11, Z8
+	VPDPBUSD     Z10, Z12, Z9
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	VMOVUPS Z4, (CX)(BX*2)
+	VMOVUPS Z5, 64(CX)(BX*2)
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	VMOVUPS Z8, (SI)(BX*1)
+	VMOVUPS Z9, 64(SI)(BX*1)
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSUMaskedRows5(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	LEAQ      (CX)(BX*2), SI
+	ADDQ      BX, SI
+	MOVQ      how+88(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	VMOVUPS.Z (SI), K1, Z3
+	VMOVUPS.Z (SI)(BX*1), K1, Z4
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z6
+	VPADDD  Z6, Z0, Z0
+	VPADDD  Z6, Z1, Z1
+	VPADDD  Z6, Z2, Z2
+	VPADDD  Z6, Z3, Z3
+	VPADDD  Z6, Z4, Z4
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z5, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z5, Z6, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z5, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z5, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z5, Z6, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z5, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z5, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z5, Z6, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z5, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z5, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z5, Z6, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z5, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z5
+	VPDPBUSD     Z5, Z6, Z0
+	VPBROADCASTD (AX)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z1
+	VPBROADCASTD (AX)(BX*2), Z5
+	VPDPBUSD     Z5, Z6, Z2
+	VPBROADCASTD (R9), Z5
+	VPDPBUSD     Z5, Z6, Z3
+	VPBROADCASTD (R9)(BX*1), Z5
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	VMOVUPS Z2, K1, (CX)(BX*2)
+	VMOVUPS Z3, K1, (SI)
+	VMOVUPS Z4, K1, (SI)(BX*1)
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSURows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSURows6(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMOVUPS    (CX), Z0
+	VMOVUPS    64(CX), Z1
+	VMOVUPS    (CX)(BX*1), Z2
+	VMOVUPS    64(CX)(BX*1), Z3
+	VMOVUPS    (CX)(BX*2), Z4
+	VMOVUPS    64(CX)(BX*2), Z5
+	VMOVUPS    (SI), Z6
+	VMOVUPS    64(SI), Z7
+	VMOVUPS    (SI)(BX*1), Z8
+	VMOVUPS    64(SI)(BX*1), Z9
+	VMOVUPS    (SI)(BX*2), Z10
+	VMOVUPS    64(SI)(BX*2), Z11
+	LEAQ       (SI)(BX*2), SI
+	ADDQ       BX, SI
+	LEAQ       (SI)(BX*2), DI
+	ADDQ       BX, DI
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 (SI)(BX*1)
+	PREFETCHT0 64(SI)(BX*1)
+	PREFETCHT0 (SI)(BX*2)
+	PREFETCHT0 64(SI)(BX*2)
+	PREFETCHT0 (DI)
+	PREFETCHT0 64(DI)
+	PREFETCHT0 (DI)(BX*1)
+	PREFETCHT0 64(DI)(BX*1)
+	PREFETCHT0 (DI)(BX*2)
+	PREFETCHT0 64(DI)(BX*2)
+	JMP        begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z13
+	VPADDD  Z13, Z0, Z0
+	VPADDD  Z13, Z2, Z2
+	VPADDD  Z13, Z4, Z4
+	VPADDD  Z13, Z6, Z6
+	VPADDD  Z13, Z8, Z8
+	VPADDD  Z13, Z10, Z10
+	VMOVUPS 64(BX), Z14
+	VPADDD  Z14, Z1, Z1
+	VPADDD  Z14, Z3, Z3
+	VPADDD  Z14, Z5, Z5
+	VPADDD  Z14, Z7, Z7
+	VPADDD  Z14, Z9, Z9
+	VPADDD  Z14, Z11, Z11
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z12, Z13, Z0
+	VPDPBUSD     Z12, Z14, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z2
+	VPDPBUSD     Z12, Z14, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z4
+	VPDPBUSD     Z12, Z14, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z12, Z13, Z6
+	VPDPBUSD     Z12, Z14, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z8
+	VPDPBUSD     Z12, Z14, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z10
+	VPDPBUSD     Z12, Z14, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z12, Z13, Z0
+	VPDPBUSD     Z12, Z14, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z2
+	VPDPBUSD     Z12, Z14, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z4
+	VPDPBUSD     Z12, Z14, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z12, Z13, Z6
+	VPDPBUSD     Z12, Z14, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z8
+	VPDPBUSD     Z12, Z14, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z10
+	VPDPBUSD     Z12, Z14, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z12, Z13, Z0
+	VPDPBUSD     Z12, Z14, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z2
+	VPDPBUSD     Z12, Z14, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z4
+	VPDPBUSD     Z12, Z14, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z12, Z13, Z6
+	VPDPBUSD     Z12, Z14, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z8
+	VPDPBUSD     Z12, Z14, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z10
+	VPDPBUSD     Z12, Z14, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z12, Z13, Z0
+	VPDPBUSD     Z12, Z14, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z2
+	VPDPBUSD     Z12, Z14, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z4
+	VPDPBUSD     Z12, Z14, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z12, Z13, Z6
+	VPDPBUSD     Z12, Z14, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z8
+	VPDPBUSD     Z12, Z14, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z10
+	VPDPBUSD     Z12, Z14, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Z13
+	VMOVUPS      64(DI), Z14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z12
+	VPDPBUSD     Z12, Z13, Z0
+	VPDPBUSD     Z12, Z14, Z1
+	VPBROADCASTD (AX)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z2
+	VPDPBUSD     Z12, Z14, Z3
+	VPBROADCASTD (AX)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z4
+	VPDPBUSD     Z12, Z14, Z5
+	VPBROADCASTD (R9), Z12
+	VPDPBUSD     Z12, Z13, Z6
+	VPDPBUSD     Z12, Z14, Z7
+	VPBROADCASTD (R9)(BX*1), Z12
+	VPDPBUSD     Z12, Z13, Z8
+	VPDPBUSD     Z12, Z14, Z9
+	VPBROADCASTD (R9)(BX*2), Z12
+	VPDPBUSD     Z12, Z13, Z10
+	VPDPBUSD     Z12, Z14, Z11
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(BX*1)
+	VMOVUPS Z3, 64(CX)(BX*1)
+	VMOVUPS Z4, (CX)(BX*2)
+	VMOVUPS Z5, 64(CX)(BX*2)
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	VMOVUPS Z8, (SI)(BX*1)
+	VMOVUPS Z9, 64(SI)(BX*1)
+	VMOVUPS Z10, (SI)(BX*2)
+	VMOVUPS Z11, 64(SI)(BX*2)
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·multiplyQuadsSUMaskedRows6(SB), NOSPLIT, $0-96
+	MOVQ  mask+80(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+64(FP), CX
+	MOVQ  blocks+0(FP), DX
+
+block:
+	MOVQ      crs+72(FP), BX
+	LEAQ      (CX)(BX*2), SI
+	ADDQ      BX, SI
+	MOVQ      how+88(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	VMOVUPS.Z (SI), K1, Z3
+	VMOVUPS.Z (SI)(BX*1), K1, Z4
+	VMOVUPS.Z (SI)(BX*2), K1, Z5
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Z7
+	VPADDD  Z7, Z0, Z0
+	VPADDD  Z7, Z1, Z1
+	VPADDD  Z7, Z2, Z2
+	VPADDD  Z7, Z3, Z3
+	VPADDD  Z7, Z4, Z4
+	VPADDD  Z7, Z5, Z5
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z6, Z7, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z6, Z7, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z6, Z7, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z6, Z7, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS.Z    (DI), K1, Z7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Z6
+	VPDPBUSD     Z6, Z7, Z0
+	VPBROADCASTD (AX)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z1
+	VPBROADCASTD (AX)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z2
+	VPBROADCASTD (R9), Z6
+	VPDPBUSD     Z6, Z7, Z3
+	VPBROADCASTD (R9)(BX*1), Z6
+	VPDPBUSD     Z6, Z7, Z4
+	VPBROADCASTD (R9)(BX*2), Z6
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(BX*1)
+	VMOVUPS Z2, K1, (CX)(BX*2)
+	VMOVUPS Z3, K1, (SI)
+	VMOVUPS Z4, K1, (SI)(BX*1)
+	VMOVUPS Z5, K1, (SI)(BX*2)
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowRows1(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y3
+	VPADDD  Y3, Y0, Y0
+	VMOVUPS 32(BX), Y4
+	VPADDD  Y4, Y1, Y1
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowMaskedRows1(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y3
+	VPADDD  Y3, Y1, Y1
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcb
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcb
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcb
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcb
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x6d
+	BYTE         $0x50
+	BYTE         $0xcb
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x01, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	VMASKMOVPS Y1, Y0, (CX)
+	IMUL3Q     $0x01, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowRows2(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), SI
+	ANDQ    $0x01, SI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(BX*1), Y2
+	VMOVUPS 32(CX)(BX*1), Y3
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y5
+	VPADDD  Y5, Y0, Y0
+	VPADDD  Y5, Y2, Y2
+	VMOVUPS 32(BX), Y6
+	VPADDD  Y6, Y1, Y1
+	VPADDD  Y6, Y3, Y3
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowMaskedRows2(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	MOVQ       how+88(FP), SI
+	ANDQ       $0x01, SI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y4
+	VPADDD  Y4, Y1, Y1
+	VPADDD  Y4, Y2, Y2
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xd4
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xd4
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xd4
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xd4
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xd4
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x02, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	IMUL3Q     $0x02, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowRows3(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), SI
+	ANDQ    $0x01, SI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(BX*1), Y2
+	VMOVUPS 32(CX)(BX*1), Y3
+	VMOVUPS (CX)(BX*2), Y4
+	VMOVUPS 32(CX)(BX*2), Y5
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y7
+	VPADDD  Y7, Y0, Y0
+	VPADDD  Y7, Y2, Y2
+	VPADDD  Y7, Y4, Y4
+	VMOVUPS 32(BX), Y8
+	VPADDD  Y8, Y1, Y1
+	VPADDD  Y8, Y3, Y3
+	VPADDD  Y8, Y5, Y5
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe8
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe8
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe8
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe8
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe8
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	VMOVUPS Y4, (CX)(BX*2)
+	VMOVUPS Y5, 32(CX)(BX*2)
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowMaskedRows3(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	MOVQ       how+88(FP), SI
+	ANDQ       $0x01, SI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y5
+	VPADDD  Y5, Y1, Y1
+	VPADDD  Y5, Y2, Y2
+	VPADDD  Y5, Y3, Y3
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xdd
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xdd
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xdd
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xdd
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xdd
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x03, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	VMASKMOVPS Y3, Y0, (CX)(BX*2)
+	IMUL3Q     $0x03, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowRows4(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    how+88(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(BX*1), Y2
+	VMOVUPS 32(CX)(BX*1), Y3
+	VMOVUPS (CX)(BX*2), Y4
+	VMOVUPS 32(CX)(BX*2), Y5
+	VMOVUPS (SI), Y6
+	VMOVUPS 32(SI), Y7
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y9
+	VPADDD  Y9, Y0, Y0
+	VPADDD  Y9, Y2, Y2
+	VPADDD  Y9, Y4, Y4
+	VPADDD  Y9, Y6, Y6
+	VMOVUPS 32(BX), Y10
+	VPADDD  Y10, Y1, Y1
+	VPADDD  Y10, Y3, Y3
+	VPADDD  Y10, Y5, Y5
+	VPADDD  Y10, Y7, Y7
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xc1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xfa
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xc1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xfa
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xc1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xfa
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xc1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xfa
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xc1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf1
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xfa
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	VMOVUPS Y4, (CX)(BX*2)
+	VMOVUPS Y5, 32(CX)(BX*2)
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 32(SI)
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowMaskedRows4(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	VMASKMOVPS (SI), Y0, Y4
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y6
+	VPADDD  Y6, Y1, Y1
+	VPADDD  Y6, Y2, Y2
+	VPADDD  Y6, Y3, Y3
+	VPADDD  Y6, Y4, Y4
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xe6
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xe6
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xe6
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xe6
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xe6
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x04, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	VMASKMOVPS Y3, Y0, (CX)(BX*2)
+	VMASKMOVPS Y4, Y0, (SI)
+	IMUL3Q     $0x04, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowRows5(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    how+88(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(BX*1), Y2
+	VMOVUPS 32(CX)(BX*1), Y3
+	VMOVUPS (CX)(BX*2), Y4
+	VMOVUPS 32(CX)(BX*2), Y5
+	VMOVUPS (SI), Y6
+	VMOVUPS 32(SI), Y7
+	VMOVUPS (SI)(BX*1), Y8
+	VMOVUPS 32(SI)(BX*1), Y9
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y11
+	VPADDD  Y11, Y0, Y0
+	VPADDD  Y11, Y2, Y2
+	VPADDD  Y11, Y4, Y4
+	VPADDD  Y11, Y6, Y6
+	VPADDD  Y11, Y8, Y8
+	VMOVUPS 32(BX), Y12
+	VPADDD  Y12, Y1, Y1
+	VPADDD  Y12, Y3, Y3
+	VPADDD  Y12, Y5, Y5
+	VPADDD  Y12, Y7, Y7
+	VPADDD  Y12, Y9, Y9
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf3
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc3
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xcc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	VMOVUPS Y4, (CX)(BX*2)
+	VMOVUPS Y5, 32(CX)(BX*2)
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 32(SI)
+	VMOVUPS Y8, (SI)(BX*1)
+	VMOVUPS Y9, 32(SI)(BX*1)
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowMaskedRows5(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	VMASKMOVPS (SI), Y0, Y4
+	VMASKMOVPS (SI)(BX*1), Y0, Y5
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y7
+	VPADDD  Y7, Y1, Y1
+	VPADDD  Y7, Y2, Y2
+	VPADDD  Y7, Y3, Y3
+	VPADDD  Y7, Y4, Y4
+	VPADDD  Y7, Y5, Y5
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xef
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xef
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xef
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xef
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xef
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x05, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	VMASKMOVPS Y3, Y0, (CX)(BX*2)
+	VMASKMOVPS Y4, Y0, (SI)
+	VMASKMOVPS Y5, Y0, (SI)(BX*1)
+	IMUL3Q     $0x05, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowRows6(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMOVUPS    (CX), Y0
+	VMOVUPS    32(CX), Y1
+	VMOVUPS    (CX)(BX*1), Y2
+	VMOVUPS    32(CX)(BX*1), Y3
+	VMOVUPS    (CX)(BX*2), Y4
+	VMOVUPS    32(CX)(BX*2), Y5
+	VMOVUPS    (SI), Y6
+	VMOVUPS    32(SI), Y7
+	VMOVUPS    (SI)(BX*1), Y8
+	VMOVUPS    32(SI)(BX*1), Y9
+	VMOVUPS    (SI)(BX*2), Y10
+	VMOVUPS    32(SI)(BX*2), Y11
+	LEAQ       (SI)(BX*2), SI
+	ADDQ       BX, SI
+	LEAQ       (SI)(BX*2), DI
+	ADDQ       BX, DI
+	PREFETCHT0 (SI)
+	PREFETCHT0 (SI)(BX*1)
+	PREFETCHT0 (SI)(BX*2)
+	PREFETCHT0 (DI)
+	PREFETCHT0 (DI)(BX*1)
+	PREFETCHT0 (DI)(BX*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y13
+	VPADDD  Y13, Y0, Y0
+	VPADDD  Y13, Y2, Y2
+	VPADDD  Y13, Y4, Y4
+	VPADDD  Y13, Y6, Y6
+	VPADDD  Y13, Y8, Y8
+	VPADDD  Y13, Y10, Y10
+	VMOVUPS 32(BX), Y14
+	VPADDD  Y14, Y1, Y1
+	VPADDD  Y14, Y3, Y3
+	VPADDD  Y14, Y5, Y5
+	VPADDD  Y14, Y7, Y7
+	VPADDD  Y14, Y9, Y9
+	VPADDD  Y14, Y11, Y11
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xee
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xf5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfe
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xee
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xf5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfe
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xee
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xf5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfe
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xee
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xf5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfe
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xee
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xf5
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfe
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd5
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xde
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	VMOVUPS Y4, (CX)(BX*2)
+	VMOVUPS Y5, 32(CX)(BX*2)
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 32(SI)
+	VMOVUPS Y8, (SI)(BX*1)
+	VMOVUPS Y9, 32(SI)(BX*1)
+	VMOVUPS Y10, (SI)(BX*2)
+	VMOVUPS Y11, 32(SI)(BX*2)
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsUSNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsUSNarrowMaskedRows6(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	VMASKMOVPS (SI), Y0, Y4
+	VMASKMOVPS (SI)(BX*1), Y0, Y5
+	VMASKMOVPS (SI)(BX*2), Y0, Y6
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y8
+	VPADDD  Y8, Y1, Y1
+	VPADDD  Y8, Y2, Y2
+	VPADDD  Y8, Y3, Y3
+	VPADDD  Y8, Y4, Y4
+	VPADDD  Y8, Y5, Y5
+	VPADDD  Y8, Y6, Y6
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd0
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe0
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xf0
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd0
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe0
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xf0
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd0
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe0
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xf0
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd0
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe0
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xf0
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd0
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe0
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xf0
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x06, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	VMASKMOVPS Y3, Y0, (CX)(BX*2)
+	VMASKMOVPS Y4, Y0, (SI)
+	VMASKMOVPS Y5, Y0, (SI)(BX*1)
+	VMASKMOVPS Y6, Y0, (SI)(BX*2)
+	IMUL3Q     $0x06, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowRows1(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y3
+	VPADDD  Y3, Y0, Y0
+	VMOVUPS 32(BX), Y4
+	VPADDD  Y4, Y1, Y1
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y3
+	VMOVUPS      32(DI), Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	IMUL3Q  $0x01, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowMaskedRows1(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y3
+	VPADDD  Y3, Y1, Y1
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y3
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y2
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x65
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x01, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	VMASKMOVPS Y1, Y0, (CX)
+	IMUL3Q     $0x01, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowRows2(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), SI
+	ANDQ    $0x01, SI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(BX*1), Y2
+	VMOVUPS 32(CX)(BX*1), Y3
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y5
+	VPADDD  Y5, Y0, Y0
+	VPADDD  Y5, Y2, Y2
+	VMOVUPS 32(BX), Y6
+	VPADDD  Y6, Y1, Y1
+	VPADDD  Y6, Y3, Y3
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y5
+	VMOVUPS      32(DI), Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	IMUL3Q  $0x02, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowMaskedRows2(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	MOVQ       how+88(FP), SI
+	ANDQ       $0x01, SI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y4
+	VPADDD  Y4, Y1, Y1
+	VPADDD  Y4, Y2, Y2
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd3
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd3
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd3
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd3
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y4
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(BX*1), Y3
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x5d
+	BYTE         $0x50
+	BYTE         $0xd3
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x02, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	IMUL3Q     $0x02, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowRows3(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	MOVQ    how+88(FP), SI
+	ANDQ    $0x01, SI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(BX*1), Y2
+	VMOVUPS 32(CX)(BX*1), Y3
+	VMOVUPS (CX)(BX*2), Y4
+	VMOVUPS 32(CX)(BX*2), Y5
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y7
+	VPADDD  Y7, Y0, Y0
+	VPADDD  Y7, Y2, Y2
+	VPADDD  Y7, Y4, Y4
+	VMOVUPS 32(BX), Y8
+	VPADDD  Y8, Y1, Y1
+	VPADDD  Y8, Y3, Y3
+	VPADDD  Y8, Y5, Y5
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y7
+	VMOVUPS      32(DI), Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	VMOVUPS Y4, (CX)(BX*2)
+	VMOVUPS Y5, 32(CX)(BX*2)
+	IMUL3Q  $0x03, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowMaskedRows3(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	MOVQ       how+88(FP), SI
+	ANDQ       $0x01, SI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y5
+	VPADDD  Y5, Y1, Y1
+	VPADDD  Y5, Y2, Y2
+	VPADDD  Y5, Y3, Y3
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	MOVQ    k+8(FP), R9
+	MOVQ    R9, R10
+	SHRQ    $0x02, R10
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	DECQ         R10
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R9
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y5
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xd4
+	VPBROADCASTD (AX)(BX*2), Y4
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x55
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	DECQ         R9
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x03, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	VMASKMOVPS Y3, Y0, (CX)(BX*2)
+	IMUL3Q     $0x03, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowRows4(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    how+88(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(BX*1), Y2
+	VMOVUPS 32(CX)(BX*1), Y3
+	VMOVUPS (CX)(BX*2), Y4
+	VMOVUPS 32(CX)(BX*2), Y5
+	VMOVUPS (SI), Y6
+	VMOVUPS 32(SI), Y7
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y9
+	VPADDD  Y9, Y0, Y0
+	VPADDD  Y9, Y2, Y2
+	VPADDD  Y9, Y4, Y4
+	VPADDD  Y9, Y6, Y6
+	VMOVUPS 32(BX), Y10
+	VPADDD  Y10, Y1, Y1
+	VPADDD  Y10, Y3, Y3
+	VPADDD  Y10, Y5, Y5
+	VPADDD  Y10, Y7, Y7
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xc0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xd0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xe0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xf0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf8
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xc0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xd0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xe0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xf0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf8
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xc0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xd0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xe0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xf0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf8
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xc0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xd0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xe0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xf0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf8
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y9
+	VMOVUPS      32(DI), Y10
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xc0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(BX*1), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xd0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xd8
+	VPBROADCASTD (AX)(BX*2), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xe0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xe8
+	VPBROADCASTD (R9), Y8
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x35
+	BYTE         $0x50
+	BYTE         $0xf0
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x2d
+	BYTE         $0x50
+	BYTE         $0xf8
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	VMOVUPS Y4, (CX)(BX*2)
+	VMOVUPS Y5, 32(CX)(BX*2)
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 32(SI)
+	IMUL3Q  $0x04, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowMaskedRows4(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	VMASKMOVPS (SI), Y0, Y4
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y6
+	VPADDD  Y6, Y1, Y1
+	VPADDD  Y6, Y2, Y2
+	VPADDD  Y6, Y3, Y3
+	VPADDD  Y6, Y4, Y4
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdd
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdd
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdd
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdd
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y6
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(BX*1), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xd5
+	VPBROADCASTD (AX)(BX*2), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xdd
+	VPBROADCASTD (R9), Y5
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x4d
+	BYTE         $0x50
+	BYTE         $0xe5
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x04, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	VMASKMOVPS Y3, Y0, (CX)(BX*2)
+	VMASKMOVPS Y4, Y0, (SI)
+	IMUL3Q     $0x04, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowRows5(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    how+88(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(BX*1), Y2
+	VMOVUPS 32(CX)(BX*1), Y3
+	VMOVUPS (CX)(BX*2), Y4
+	VMOVUPS 32(CX)(BX*2), Y5
+	VMOVUPS (SI), Y6
+	VMOVUPS 32(SI), Y7
+	VMOVUPS (SI)(BX*1), Y8
+	VMOVUPS 32(SI)(BX*1), Y9
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y11
+	VPADDD  Y11, Y0, Y0
+	VPADDD  Y11, Y2, Y2
+	VPADDD  Y11, Y4, Y4
+	VPADDD  Y11, Y6, Y6
+	VPADDD  Y11, Y8, Y8
+	VMOVUPS 32(BX), Y12
+	VPADDD  Y12, Y1, Y1
+	VPADDD  Y12, Y3, Y3
+	VPADDD  Y12, Y5, Y5
+	VPADDD  Y12, Y7, Y7
+	VPADDD  Y12, Y9, Y9
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xd2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xe2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xf2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfa
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xd2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xe2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xf2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfa
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xd2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xe2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xf2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfa
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xd2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xe2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xf2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfa
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y11
+	VMOVUPS      32(DI), Y12
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	VPBROADCASTD (AX)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xd2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xda
+	VPBROADCASTD (AX)(BX*2), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xe2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xea
+	VPBROADCASTD (R9), Y10
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xf2
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xfa
+	VPBROADCASTD (R9)(BX*1), Y10
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x25
+	BYTE         $0x50
+	BYTE         $0xc2
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xca
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	VMOVUPS Y4, (CX)(BX*2)
+	VMOVUPS Y5, 32(CX)(BX*2)
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 32(SI)
+	VMOVUPS Y8, (SI)(BX*1)
+	VMOVUPS Y9, 32(SI)(BX*1)
+	IMUL3Q  $0x05, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowMaskedRows5(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	VMASKMOVPS (SI), Y0, Y4
+	VMASKMOVPS (SI)(BX*1), Y0, Y5
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y7
+	VPADDD  Y7, Y1, Y1
+	VPADDD  Y7, Y2, Y2
+	VPADDD  Y7, Y3, Y3
+	VPADDD  Y7, Y4, Y4
+	VPADDD  Y7, Y5, Y5
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y7
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (AX)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xd6
+	VPBROADCASTD (AX)(BX*2), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (R9), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xe6
+	VPBROADCASTD (R9)(BX*1), Y6
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x45
+	BYTE         $0x50
+	BYTE         $0xee
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x05, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	VMASKMOVPS Y3, Y0, (CX)(BX*2)
+	VMASKMOVPS Y4, Y0, (SI)
+	VMASKMOVPS Y5, Y0, (SI)(BX*1)
+	IMUL3Q     $0x05, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowRows6(SB), NOSPLIT, $0-96
+	MOVQ a+16(FP), AX
+	MOVQ c+64(FP), CX
+	MOVQ blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMOVUPS    (CX), Y0
+	VMOVUPS    32(CX), Y1
+	VMOVUPS    (CX)(BX*1), Y2
+	VMOVUPS    32(CX)(BX*1), Y3
+	VMOVUPS    (CX)(BX*2), Y4
+	VMOVUPS    32(CX)(BX*2), Y5
+	VMOVUPS    (SI), Y6
+	VMOVUPS    32(SI), Y7
+	VMOVUPS    (SI)(BX*1), Y8
+	VMOVUPS    32(SI)(BX*1), Y9
+	VMOVUPS    (SI)(BX*2), Y10
+	VMOVUPS    32(SI)(BX*2), Y11
+	LEAQ       (SI)(BX*2), SI
+	ADDQ       BX, SI
+	LEAQ       (SI)(BX*2), DI
+	ADDQ       BX, DI
+	PREFETCHT0 (SI)
+	PREFETCHT0 (SI)(BX*1)
+	PREFETCHT0 (SI)(BX*2)
+	PREFETCHT0 (DI)
+	PREFETCHT0 (DI)(BX*1)
+	PREFETCHT0 (DI)(BX*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y13
+	VPADDD  Y13, Y0, Y0
+	VPADDD  Y13, Y2, Y2
+	VPADDD  Y13, Y4, Y4
+	VPADDD  Y13, Y6, Y6
+	VPADDD  Y13, Y8, Y8
+	VPADDD  Y13, Y10, Y10
+	VMOVUPS 32(BX), Y14
+	VPADDD  Y14, Y1, Y1
+	VPADDD  Y14, Y3, Y3
+	VPADDD  Y14, Y5, Y5
+	VPADDD  Y14, Y7, Y7
+	VPADDD  Y14, Y9, Y9
+	VPADDD  Y14, Y11, Y11
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xe4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xf4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xe4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xf4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xe4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xf4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xe4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xf4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMOVUPS      (DI), Y13
+	VMOVUPS      32(DI), Y14
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (AX)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	VPBROADCASTD (AX)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xe4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xec
+	VPBROADCASTD (R9), Y12
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xf4
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xfc
+	VPBROADCASTD (R9)(BX*1), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xc4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xcc
+	VPBROADCASTD (R9)(BX*2), Y12
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xd4
+	BYTE         $0xc4
+	BYTE         $0x42
+	BYTE         $0x0d
+	BYTE         $0x50
+	BYTE         $0xdc
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), DI
+	IMULQ   SI, DI
+	SUBQ    DI, AX
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, AX
+	MOVQ    crs+72(FP), BX
+	LEAQ    (CX)(BX*2), SI
+	ADDQ    BX, SI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS Y3, 32(CX)(BX*1)
+	VMOVUPS Y4, (CX)(BX*2)
+	VMOVUPS Y5, 32(CX)(BX*2)
+	VMOVUPS Y6, (SI)
+	VMOVUPS Y7, 32(SI)
+	VMOVUPS Y8, (SI)(BX*1)
+	VMOVUPS Y9, 32(SI)(BX*1)
+	VMOVUPS Y10, (SI)(BX*2)
+	VMOVUPS Y11, 32(SI)(BX*2)
+	IMUL3Q  $0x06, BX, BX
+	ADDQ    BX, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyQuadsSUNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// Requires: AVX, AVX2
+TEXT ·multiplyQuadsSUNarrowMaskedRows6(SB), NOSPLIT, $0-96
+	MOVQ    mask+80(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+64(FP), CX
+	MOVQ    blocks+0(FP), DX
+
+block:
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	MOVQ       how+88(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	VMASKMOVPS (SI), Y0, Y4
+	VMASKMOVPS (SI)(BX*1), Y0, Y5
+	VMASKMOVPS (SI)(BX*2), Y0, Y6
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ    start+56(FP), BX
+	VMOVUPS (BX), Y8
+	VPADDD  Y8, Y1, Y1
+	VPADDD  Y8, Y2, Y2
+	VPADDD  Y8, Y3, Y3
+	VPADDD  Y8, Y4, Y4
+	VPADDD  Y8, Y5, Y5
+	VPADDD  Y8, Y6, Y6
+	MOVQ    ars+24(FP), BX
+	MOVQ    acs+32(FP), SI
+	MOVQ    b+40(FP), DI
+	MOVQ    brs+48(FP), R8
+	LEAQ    (AX)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    k+8(FP), R10
+	MOVQ    R10, R11
+	SHRQ    $0x02, R11
+	JZ      rest
+
+turn:
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xef
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xef
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xef
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xef
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R11
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R10
+	JZ   done
+
+one:
+	VMASKMOVPS   (DI), Y0, Y8
+	ADDQ         R8, DI
+	VPBROADCASTD (AX), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xd7
+	VPBROADCASTD (AX)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xdf
+	VPBROADCASTD (R9), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xe7
+	VPBROADCASTD (R9)(BX*1), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xef
+	VPBROADCASTD (R9)(BX*2), Y7
+	BYTE         $0xc4
+	BYTE         $0xe2
+	BYTE         $0x3d
+	BYTE         $0x50
+	BYTE         $0xf7
+	ADDQ         SI, AX
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), DI
+	IMULQ      SI, DI
+	SUBQ       DI, AX
+	IMUL3Q     $0x06, BX, BX
+	ADDQ       BX, AX
+	MOVQ       crs+72(FP), BX
+	LEAQ       (CX)(BX*2), SI
+	ADDQ       BX, SI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(BX*1)
+	VMASKMOVPS Y3, Y0, (CX)(BX*2)
+	VMASKMOVPS Y4, Y0, (SI)
+	VMASKMOVPS Y5, Y0, (SI)(BX*1)
+	VMASKMOVPS Y6, Y0, (SI)(BX*2)
+	IMUL3Q     $0x06, BX, BX
+	ADDQ       BX, CX
+	DECQ       DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
 // func transposedGemvF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 // Requires: AVX, FMA3
 TEXT ·transposedGemvF32(SB), NOSPLIT, $0-48
@@ -18426,5 +27886,125 @@ quad:
 	JNZ     quad
 
 done:
+	VZEROUPPER
+	RET
+
+// func quadTerms(turns int, to *byte, from *byte, flip *byte)
+// Requires: AVX, AVX2
+TEXT ·quadTerms(SB), NOSPLIT, $0-32
+	MOVQ         turns+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         from+16(FP), DX
+	VPCMPEQD     Y0, Y0, Y0
+	VPSRLD       $0x18, Y0, Y0
+	MOVQ         flip+24(FP), BX
+	VPBROADCASTD (BX), Y1
+	TESTQ        AX, AX
+	JLE          done
+
+turn:
+	VPAND     (DX), Y0, Y2
+	VPAND     32(DX), Y0, Y3
+	VPAND     64(DX), Y0, Y4
+	VPAND     96(DX), Y0, Y5
+	VPACKUSDW Y3, Y2, Y2
+	VPACKUSDW Y5, Y4, Y4
+	VPACKUSWB Y4, Y2, Y2
+	VPERMQ    $0xd8, Y2, Y2
+	VPSHUFD   $0xd8, Y2, Y2
+	VPXOR     Y1, Y2, Y2
+	VMOVDQU   Y2, (CX)
+	ADDQ      $0x80, DX
+	ADDQ      $0x20, CX
+	DECQ      AX
+	JNZ       turn
+
+done:
+	VZEROUPPER
+	RET
+
+// func quadRows(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)
+// Requires: AVX, AVX2
+TEXT ·quadRows(SB), NOSPLIT, $0-48
+	MOVQ         quads+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         toStride+16(FP), DX
+	MOVQ         from+24(FP), BX
+	MOVQ         fromStride+32(FP), SI
+	VPCMPEQD     Y0, Y0, Y0
+	VPSRLD       $0x18, Y0, Y0
+	MOVQ         flip+40(FP), DI
+	VPBROADCASTD (DI), Y1
+	TESTQ        AX, AX
+	JLE          done
+
+quad:
+	LEAQ    (BX)(SI*2), DI
+	VPAND   (BX), Y0, Y2
+	VPAND   (BX)(SI*1), Y0, Y3
+	VPSLLD  $0x08, Y3, Y3
+	VPOR    Y3, Y2, Y2
+	VPAND   (DI), Y0, Y3
+	VPSLLD  $0x10, Y3, Y3
+	VPOR    Y3, Y2, Y2
+	VPAND   (DI)(SI*1), Y0, Y3
+	VPSLLD  $0x18, Y3, Y3
+	VPOR    Y3, Y2, Y2
+	VPXOR   Y1, Y2, Y2
+	VMOVDQU Y2, (CX)
+	VPAND   32(BX), Y0, Y2
+	VPAND   32(BX)(SI*1), Y0, Y3
+	VPSLLD  $0x08, Y3, Y3
+	VPOR    Y3, Y2, Y2
+	VPAND   32(DI), Y0, Y3
+	VPSLLD  $0x10, Y3, Y3
+	VPOR    Y3, Y2, Y2
+	VPAND   32(DI)(SI*1), Y0, Y3
+	VPSLLD  $0x18, Y3, Y3
+	VPOR    Y3, Y2, Y2
+	VPXOR   Y1, Y2, Y2
+	VMOVDQU Y2, 32(CX)
+	LEAQ    (DI)(SI*2), BX
+	ADDQ    DX, CX
+	DECQ    AX
+	JNZ     quad
+
+done:
+	VZEROUPPER
+	RET
+
+// func quadSums(quads int, to *byte, from *byte, fromStride int, flip *byte)
+// Requires: AVX, AVX2
+TEXT ·quadSums(SB), NOSPLIT, $0-40
+	MOVQ         quads+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         from+16(FP), DX
+	MOVQ         fromStride+24(FP), BX
+	MOVQ         flip+32(FP), SI
+	VPBROADCASTD (SI), Y0
+	VPCMPEQD     Y2, Y2, Y2
+	VPSRLW       $0x0f, Y2, Y2
+	VPACKUSWB    Y2, Y2, Y1
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	TESTQ        AX, AX
+	JLE          done
+
+quad:
+	VPXOR      (DX), Y0, Y5
+	VPMADDUBSW Y1, Y5, Y5
+	VPMADDWD   Y2, Y5, Y5
+	VPADDD     Y5, Y3, Y3
+	VPXOR      32(DX), Y0, Y5
+	VPMADDUBSW Y1, Y5, Y5
+	VPMADDWD   Y2, Y5, Y5
+	VPADDD     Y5, Y4, Y4
+	ADDQ       BX, DX
+	DECQ       AX
+	JNZ        quad
+
+done:
+	VMOVDQU Y3, (CX)
+	VMOVDQU Y4, 32(CX)
 	VZEROUPPER
 	RET

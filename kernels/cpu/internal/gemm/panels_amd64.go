@@ -56,6 +56,11 @@ func byteMatrixOf[T Element](x Matrix[T]) byteMatrix {
 	}
 }
 
+// transposed is the matrix with rows for columns.
+func (x byteMatrix) transposed() byteMatrix {
+	return byteMatrix{x.p, x.col, x.row}
+}
+
 // at is the matrix from element i, j on.
 func (x byteMatrix) at(i, j int) byteMatrix {
 	x.p = unsafe.Add(x.p, i*x.row+j*x.col)
@@ -458,13 +463,18 @@ func (p *product) packsPanel(from byteMatrix, columns int) bool {
 		p.m >= minPackedAliasRows && from.row%aliasStride == 0
 }
 
+// dividedRows is the rows of blocks of six at most, and how many of them have one more.
+func dividedRows(m int) (rows, more int) {
+	if m <= 6 {
+		return m, 0
+	}
+	blocks := (m + 5) / 6
+	return m / blocks, m % blocks
+}
+
 // strip multiplies by one panel, in blocks of rows as equal as can be.
 func (p *product) strip(c, a, b byteMatrix, m, n, k int) {
-	rows, more := m, 0
-	if m > 6 {
-		blocks := (m + 5) / 6
-		rows, more = m/blocks, m%blocks
-	}
+	rows, more := dividedRows(m)
 	if more > 0 {
 		p.blocks(c, a, b, more, rows+1, n, k)
 		if m -= more * (rows + 1); m == 0 {

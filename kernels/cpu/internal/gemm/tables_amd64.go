@@ -165,3 +165,75 @@ var multiplyI16VNNIMasked = [6]kernel{
 	multiplyI16VNNIMaskedRows5,
 	multiplyI16VNNIMaskedRows6,
 }
+
+var multiplyQuadsUS = [6]quadKernel{
+	multiplyQuadsUSRows1,
+	multiplyQuadsUSRows2,
+	multiplyQuadsUSRows3,
+	multiplyQuadsUSRows4,
+	multiplyQuadsUSRows5,
+	multiplyQuadsUSRows6,
+}
+
+var multiplyQuadsUSMasked = [6]quadKernel{
+	multiplyQuadsUSMaskedRows1,
+	multiplyQuadsUSMaskedRows2,
+	multiplyQuadsUSMaskedRows3,
+	multiplyQuadsUSMaskedRows4,
+	multiplyQuadsUSMaskedRows5,
+	multiplyQuadsUSMaskedRows6,
+}
+
+var multiplyQuadsSU = [6]quadKernel{
+	multiplyQuadsSURows1,
+	multiplyQuadsSURows2,
+	multiplyQuadsSURows3,
+	multiplyQuadsSURows4,
+	multiplyQuadsSURows5,
+	multiplyQuadsSURows6,
+}
+
+var multiplyQuadsSUMasked = [6]quadKernel{
+	multiplyQuadsSUMaskedRows1,
+	multiplyQuadsSUMaskedRows2,
+	multiplyQuadsSUMaskedRows3,
+	multiplyQuadsSUMaskedRows4,
+	multiplyQuadsSUMaskedRows5,
+	multiplyQuadsSUMaskedRows6,
+}
+
+var multiplyQuadsUSNarrow = [6]quadKernel{
+	multiplyQuadsUSNarrowRows1,
+	multiplyQuadsUSNarrowRows2,
+	multiplyQuadsUSNarrowRows3,
+	multiplyQuadsUSNarrowRows4,
+	multiplyQuadsUSNarrowRows5,
+	multiplyQuadsUSNarrowRows6,
+}
+
+var multiplyQuadsUSNarrowMasked = [6]quadKernel{
+	multiplyQuadsUSNarrowMaskedRows1,
+	multiplyQuadsUSNarrowMaskedRows2,
+	multiplyQuadsUSNarrowMaskedRows3,
+	multiplyQuadsUSNarrowMaskedRows4,
+	multiplyQuadsUSNarrowMaskedRows5,
+	multiplyQuadsUSNarrowMaskedRows6,
+}
+
+var multiplyQuadsSUNarrow = [6]quadKernel{
+	multiplyQuadsSUNarrowRows1,
+	multiplyQuadsSUNarrowRows2,
+	multiplyQuadsSUNarrowRows3,
+	multiplyQuadsSUNarrowRows4,
+	multiplyQuadsSUNarrowRows5,
+	multiplyQuadsSUNarrowRows6,
+}
+
+var multiplyQuadsSUNarrowMasked = [6]quadKernel{
+	multiplyQuadsSUNarrowMaskedRows1,
+	multiplyQuadsSUNarrowMaskedRows2,
+	multiplyQuadsSUNarrowMaskedRows3,
+	multiplyQuadsSUNarrowMaskedRows4,
+	multiplyQuadsSUNarrowMaskedRows5,
+	multiplyQuadsSUNarrowMaskedRows6,
+}

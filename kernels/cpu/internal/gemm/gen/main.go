@@ -56,6 +56,9 @@ func main() {
 	}
 	packTerms()
 	packQuads()
+	quadTerms()
+	quadRows()
+	quadSums()
 	Generate()
 	if *tables != "" {
 		if err := os.WriteFile(*tables, tableText(), 0o644); err != nil {

@@ -23,61 +23,90 @@ type family struct {
 	// Loads an element to all lanes of a vector.
 	broadcast func(m, v Op)
 	// Adds x·y to acc. It may overwrite spare.
-	mac func(x, y, acc, spare reg.VecVirtual)
+	mac func(x, y, acc, spare reg.Register)
 	// Adds m·x to acc, with m in memory; nil where there is no such
 	// instruction.
 	fma func(m, x, acc Op)
+	// Multiplies quads of bytes (quads.go).
+	quads bool
+	// Names its vector registers itself, because it has instructions that are written
+	// as their bytes.
+	named bool
 }
 
 // families has a row for each element type and vector width. I16 multiplies
 // pairs of 16-bit integers and adds their products (VPMADDWD), so that one term
 // of its loop is two terms of the product; I16VNNI adds them to the sum in the same
-// instruction (VPDPWSSD, AVX512-VNNI), which wraps as VPADDD does.
+// instruction (VPDPWSSD, AVX512-VNNI), which wraps as VPADDD does. Quads are four terms of
+// bytes (VPDPBUSD): U and S say whether those of a and of b are unsigned or signed.
 var families = []family{
 	{
-		"F32", 32, 6, false,
-		func(m, v Op) { VBROADCASTSS(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) },
-		func(m, x, acc Op) { VFMADD231PS(m, x, acc) },
+		name: "F32", bits: 32, rows: 6,
+		broadcast: broadcastSingle,
+		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PS(y, x, acc) },
+		fma:       func(m, x, acc Op) { VFMADD231PS(m, x, acc) },
 	},
 	{
-		"F64", 64, 6, false,
-		func(m, v Op) { VBROADCASTSD(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) },
-		func(m, x, acc Op) { VFMADD231PD(m, x, acc) },
+		name: "F64", bits: 64, rows: 6,
+		broadcast: broadcastDouble,
+		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PD(y, x, acc) },
+		fma:       func(m, x, acc Op) { VFMADD231PD(m, x, acc) },
 	},
-	{"I32", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) {
-			VPMULLD(y, x, t)
-			VPADDD(t, acc, acc)
-		}, nil},
-	{"I16", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) {
-			VPMADDWD(y, x, t)
-			VPADDD(t, acc, acc)
-		}, nil},
-	{"F32Wide", 32, 6, true, func(m, v Op) { VBROADCASTSS(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) {
-			VFMADD231PS(y, x, acc)
-		}, nil},
-	{"F64Wide", 64, 6, true, func(m, v Op) { VBROADCASTSD(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) {
-			VFMADD231PD(y, x, acc)
-		}, nil},
-	{"I32Wide", 32, 6, true, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) {
-			VPMULLD(y, x, t)
-			VPADDD(t, acc, acc)
-		}, nil},
-	{"I16Wide", 32, 6, true, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) {
-			VPMADDWD(y, x, t)
-			VPADDD(t, acc, acc)
-		}, nil},
-	{"I16VNNI", 32, 6, true, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) {
-			VPDPWSSD(y, x, acc)
-		}, nil},
+	{name: "I32", bits: 32, rows: 6, broadcast: broadcastLane, mac: multiplyLanes},
+	{name: "I16", bits: 32, rows: 6, broadcast: broadcastLane, mac: multiplyPairs},
+	{
+		name: "F32Wide", bits: 32, rows: 6, wide: true,
+		broadcast: broadcastSingle,
+		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PS(y, x, acc) },
+	},
+	{
+		name: "F64Wide", bits: 64, rows: 6, wide: true,
+		broadcast: broadcastDouble,
+		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PD(y, x, acc) },
+	},
+	{name: "I32Wide", bits: 32, rows: 6, wide: true, broadcast: broadcastLane, mac: multiplyLanes},
+	{name: "I16Wide", bits: 32, rows: 6, wide: true, broadcast: broadcastLane, mac: multiplyPairs},
+	{
+		name: "I16VNNI", bits: 32, rows: 6, wide: true,
+		broadcast: broadcastLane,
+		mac:       func(x, y, acc, _ reg.Register) { VPDPWSSD(y, x, acc) },
+	},
+	{
+		name: "QuadsUS", bits: 32, rows: 6, wide: true, quads: true,
+		broadcast: broadcastLane,
+		mac:       func(x, y, acc, _ reg.Register) { VPDPBUSD(y, x, acc) },
+	},
+	{
+		name: "QuadsSU", bits: 32, rows: 6, wide: true, quads: true,
+		broadcast: broadcastLane,
+		mac:       func(x, y, acc, _ reg.Register) { VPDPBUSD(x, y, acc) },
+	},
+	{
+		name: "QuadsUSNarrow", bits: 32, rows: 6, quads: true, named: true,
+		broadcast: broadcastLane,
+		mac:       func(x, y, acc, _ reg.Register) { vexQuads(y, x, acc) },
+	},
+	{
+		name: "QuadsSUNarrow", bits: 32, rows: 6, quads: true, named: true,
+		broadcast: broadcastLane,
+		mac:       func(x, y, acc, _ reg.Register) { vexQuads(x, y, acc) },
+	},
+}
+
+func broadcastSingle(m, v Op) { VBROADCASTSS(m, v) }
+func broadcastDouble(m, v Op) { VBROADCASTSD(m, v) }
+func broadcastLane(m, v Op)   { VPBROADCASTD(m, v) }
+
+// multiplyLanes adds the low halves of products of 32 bits.
+func multiplyLanes(x, y, acc, t reg.Register) {
+	VPMULLD(y, x, t)
+	VPADDD(t, acc, acc)
+}
+
+// multiplyPairs adds the sums of two products of 16 bits.
+func multiplyPairs(x, y, acc, t reg.Register) {
+	VPMADDWD(y, x, t)
+	VPADDD(t, acc, acc)
 }
 
 // A panel is a kernel for a number of rows and of vectors of columns. A masked
@@ -90,9 +119,14 @@ type panel struct {
 	masked bool
 }
 
-// vec is a vector register.
-func (p panel) vec() reg.VecVirtual {
-	if p.wide {
+// vec is a vector register: the next one where the family names them.
+func (g *panelCode) vec() reg.Register {
+	switch {
+	case g.named:
+		v := namedVectors[g.taken]
+		g.taken++
+		return v
+	case g.wide:
 		return ZMM()
 	}
 	return YMM()
@@ -116,11 +150,13 @@ type panelCode struct {
 	// step.
 	c, mask, ahead, step reg.Register
 	// Sums of the block, row by row.
-	acc []reg.VecVirtual
+	acc []reg.Register
 	// A broadcast element of a, and a spare vector.
-	x, t reg.VecVirtual
+	x, t reg.Register
 	// Vectors of the current row of b.
-	y []reg.VecVirtual
+	y []reg.Register
+	// How many registers of a family that names them are taken.
+	taken int
 }
 
 // kind distinguishes the names of masked panels.
@@ -136,13 +172,18 @@ func (p panel) symbol() string {
 	return fmt.Sprintf("multiply%s%sRows%d", p.name, p.kind(), p.rows)
 }
 
+// signature is the type of the kernel.
+func (p panel) signature() string {
+	if p.quads {
+		return "func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)"
+	}
+	return "func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)"
+}
+
 // emit emits the kernel: a loop over blocks of rows, each of which computes its
 // part of c from all terms.
 func (p panel) emit() {
-	TEXT(
-		p.symbol(), NOSPLIT,
-		"func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)",
-	)
+	TEXT(p.symbol(), NOSPLIT, p.signature())
 	Pragma("noescape")
 	g := &panelCode{panel: p}
 	if p.masked {
@@ -150,8 +191,10 @@ func (p panel) emit() {
 	}
 	g.a, g.c = Load(Param("a"), GP64()),
 		Load(Param("c"), GP64())
-	g.ahead, g.step = Load(Param("ahead"), GP64()),
-		Load(Param("step"), GP64())
+	if !p.quads {
+		g.ahead, g.step = Load(Param("ahead"), GP64()),
+			Load(Param("step"), GP64())
+	}
 	blocks := Load(Param("blocks"), GP64())
 	Label("block")
 	g.block()
@@ -181,12 +224,16 @@ func (g *panelCode) block() {
 		g.zero(y)
 	}
 	Label("begin")
+	g.vectors()
+	if g.quads {
+		g.start()
+	}
 	g.loop()
 	// The loop needs the registers of the stride and of row 3, so that they are
 	// loaded again.
 	crs = Load(Param("crs"), GP64())
 	c3 = g.third(g.c, crs)
-	g.each(c3, crs, func(m Mem, v reg.VecVirtual) {
+	g.each(c3, crs, func(m Mem, v reg.Register) {
 		g.store(v, m)
 	})
 	IMUL3Q(Imm(uint64(g.rows)), crs, crs)
@@ -195,7 +242,7 @@ func (g *panelCode) block() {
 
 // each calls f for every vector of c.
 func (g *panelCode) each(
-	c3, crs reg.Register, f func(m Mem, v reg.VecVirtual),
+	c3, crs reg.Register, f func(m Mem, v reg.Register),
 ) {
 	for r := range g.rows {
 		for v := range g.vecs {
@@ -224,7 +271,7 @@ func (g *panelCode) prefetch(c3, crs reg.Register) {
 
 // zero clears a vector. Vectors of 512 bits use the instruction of the
 // foundation set, which needs no further extension.
-func (g *panelCode) zero(v reg.VecVirtual) {
+func (g *panelCode) zero(v reg.Register) {
 	if g.wide {
 		VPXORD(v, v, v)
 		return
@@ -245,7 +292,7 @@ func (p panel) third(base, stride reg.Register) reg.Register {
 func (g *panelCode) loadMask() {
 	m := Load(Param("mask"), GP64())
 	if !g.wide {
-		y := YMM()
+		y := g.vec()
 		VMOVDQU(Mem{Base: m}, y)
 		g.mask = y
 		return
@@ -259,7 +306,7 @@ func (g *panelCode) loadMask() {
 
 // load loads a vector, of which masked kernels read only the columns of the
 // mask.
-func (g *panelCode) load(m Mem, v reg.VecVirtual) {
+func (g *panelCode) load(m Mem, v reg.Register) {
 	switch {
 	case !g.masked:
 		VMOVUPS(m, v)
@@ -274,7 +321,7 @@ func (g *panelCode) load(m Mem, v reg.VecVirtual) {
 
 // store stores a vector, of which masked kernels write only the columns of the
 // mask.
-func (g *panelCode) store(v reg.VecVirtual, m Mem) {
+func (g *panelCode) store(v reg.Register, m Mem) {
 	switch {
 	case !g.masked:
 		VMOVUPS(v, m)
@@ -287,6 +334,17 @@ func (g *panelCode) store(v reg.VecVirtual, m Mem) {
 	}
 }
 
+// vectors takes the registers of the loop.
+func (g *panelCode) vectors() {
+	g.x, g.y = g.vec(), nil
+	if !g.quads {
+		g.t = g.vec()
+	}
+	for range g.vecs {
+		g.y = append(g.y, g.vec())
+	}
+}
+
 // loop is the terms, one after the other, four a turn. Each turn prefetches a
 // line of what is needed later.
 func (g *panelCode) loop() {
@@ -295,18 +353,16 @@ func (g *panelCode) loop() {
 	g.b, g.brs = Load(Param("b"), GP64()),
 		Load(Param("brs"), GP64())
 	g.a3 = g.third(g.a, g.ars)
-	g.x, g.t, g.y = g.vec(), g.vec(), nil
-	for range g.vecs {
-		g.y = append(g.y, g.vec())
-	}
 	k := Load(Param("k"), GP64())
 	turns := GP64()
 	MOVQ(k, turns)
 	SHRQ(Imm(2), turns)
 	JZ(LabelRef("rest"))
 	Label("turn")
-	PREFETCHT1(Mem{Base: g.ahead})
-	ADDQ(g.step, g.ahead)
+	if !g.quads {
+		PREFETCHT1(Mem{Base: g.ahead})
+		ADDQ(g.step, g.ahead)
+	}
 	for range 4 {
 		g.term()
 	}

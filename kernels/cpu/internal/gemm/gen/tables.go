@@ -15,7 +15,11 @@ func tableText() []byte {
 	for _, f := range families {
 		for _, masked := range []bool{false, true} {
 			p := panel{family: f, masked: masked}
-			fmt.Fprintf(&b, "\nvar multiply%s%s = [%d]kernel{\n", f.name, p.kind(), f.rows)
+			kind := "kernel"
+			if f.quads {
+				kind = "quadKernel"
+			}
+			fmt.Fprintf(&b, "\nvar multiply%s%s = [%d]%s{\n", f.name, p.kind(), f.rows, kind)
 			for p.rows = 1; p.rows <= f.rows; p.rows++ {
 				fmt.Fprintf(&b, "\t%s,\n", p.symbol())
 			}

@@ -162,6 +162,23 @@ func lowBytes() reg.VecVirtual {
 	return v
 }
 
+// packBytes is the low bytes of 32 values of 32 bits, disp bytes behind from.
+func packBytes(from reg.Register, disp int, low reg.VecVirtual) reg.VecVirtual {
+	var v [4]reg.VecVirtual
+	for k := range v {
+		v[k] = YMM()
+		VPAND(Mem{Base: from, Disp: disp + 32*k}, low, v[k])
+	}
+	// No value is greater than 255: saturation changes nothing.
+	VPACKUSDW(v[1], v[0], v[0])
+	VPACKUSDW(v[3], v[2], v[2])
+	VPACKUSWB(v[2], v[0], v[0])
+	// Lanes 0 and 4 of 32 bits are the first eight terms, and so on.
+	VPERMQ(Imm(0xd8), v[0], v[0])
+	VPSHUFD(Imm(0xd8), v[0], v[0])
+	return v[0]
+}
+
 // packTerms makes a tile of rows whose terms are contiguous: the low bytes of 64 values
 // of 32 bits of each row.
 func packTerms() {
@@ -176,19 +193,8 @@ func packTerms() {
 	JLE(LabelRef("done"))
 	Label("row")
 	for half := range 2 {
-		var v [4]reg.VecVirtual
-		for k := range v {
-			v[k] = YMM()
-			VPAND(Mem{Base: from, Disp: 128*half + 32*k}, low, v[k])
-		}
-		// No value is greater than 255: saturation changes nothing.
-		VPACKUSDW(v[1], v[0], v[0])
-		VPACKUSDW(v[3], v[2], v[2])
-		VPACKUSWB(v[2], v[0], v[0])
-		// Lanes 0 and 4 of 32 bits are the first eight terms, and so on.
-		VPERMQ(Imm(0xd8), v[0], v[0])
-		VPSHUFD(Imm(0xd8), v[0], v[0])
-		VMOVDQU(v[0], Mem{Base: to, Disp: 32 * half})
+		v := packBytes(from, 128*half, low)
+		VMOVDQU(v, Mem{Base: to, Disp: 32 * half})
 	}
 	ADDQ(fs, from)
 	ADDQ(Imm(64), to)
@@ -215,25 +221,7 @@ func packQuads() {
 	from2 := GP64()
 	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from2)
 	for half := range 2 {
-		sum := YMM()
-		for k := range 4 {
-			base := from
-			if k >= 2 {
-				base = from2
-			}
-			m := Mem{Base: base, Disp: 32 * half}
-			if k%2 == 1 {
-				m.Index, m.Scale = fs, 1
-			}
-			if k == 0 {
-				VPAND(m, low, sum)
-				continue
-			}
-			x := YMM()
-			VPAND(m, low, x)
-			VPSLLD(Imm(uint64(8*k)), x, x)
-			VPOR(x, sum, sum)
-		}
+		sum := quadOf(from, from2, fs, 32*half, low)
 		VMOVDQU(sum, Mem{Base: to, Disp: 32 * half})
 	}
 	LEAQ(Mem{Base: from2, Index: fs, Scale: 2}, from)
@@ -243,4 +231,28 @@ func packQuads() {
 	Label("done")
 	VZEROUPPER()
 	RET()
+}
+
+// quadOf joins the low bytes of four rows of eight values each, two of them from each of
+// two addresses on.
+func quadOf(from, from2, stride reg.Register, disp int, low reg.VecVirtual) reg.VecVirtual {
+	sum := YMM()
+	for k := range 4 {
+		m := Mem{Base: from, Disp: disp}
+		if k >= 2 {
+			m.Base = from2
+		}
+		if k%2 == 1 {
+			m.Index, m.Scale = stride, 1
+		}
+		if k == 0 {
+			VPAND(m, low, sum)
+			continue
+		}
+		x := YMM()
+		VPAND(m, low, x)
+		VPSLLD(Imm(uint64(8*k)), x, x)
+		VPOR(x, sum, sum)
+	}
+	return sum
 }
