@@ -383,3 +383,29 @@ func TestTotals(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A sample has distinct fusions, and for one seed the same.
+func TestSample(t *testing.T) {
+	models, err := readCorpus("small", regexp.MustCompile(`^(gnn|lstm)\.forward\.mlir$`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names [3][]string
+	for k, seed := range []uint64{1, 1, 2} {
+		all, err := sample(models, 10, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		distinct := map[string]bool{}
+		for _, x := range all {
+			names[k] = append(names[k], x.model+" "+x.c.Name)
+			distinct[x.c.Canonical()] = true
+		}
+		if len(distinct) != 10 {
+			t.Errorf("%d distinct fusions of 10", len(distinct))
+		}
+	}
+	if !slices.Equal(names[0], names[1]) || slices.Equal(names[0], names[2]) {
+		t.Errorf("samples of the seeds 1, 1 and 2: %v", names)
+	}
+}
