@@ -566,6 +566,7 @@ func (s *session) note(x *tuner.Item) {
 	if t.Plan != "" {
 		s.bad = s.c.defaultFails(x.Result.Record) || s.bad
 	}
+	s.bad = s.bad || t.DefaultError != ""
 	if t.Unkept != "" {
 		s.status.printError("tilewright tune: %s\n", t.Unkept)
 	}
