@@ -239,6 +239,8 @@ var decisions = []decision{
 	{"llama_block.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2, hlo.OpIota, 1)},
 	{"mixtral.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2, hlo.OpIota, 2)},
 	{"torch_llama.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2)},
+	{"gemma.forward", "causal attention of one key with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2, hlo.OpIota, 1)},
+	{"vit.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
 	{"torch_bert.forward", "attention with its mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
 	{"dit.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
 	{"unet.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
