@@ -13,14 +13,21 @@ const minLanes = 8
 // lanes are a computation of scalars that is evaluated on arrays, one element for each
 // result of a reduction, with arrays in place of its constants.
 type lanes struct {
-	c         *hlo.Computation
+	// The computation. Its last parameters stand for the constants.
+	c *hlo.Computation
+	// Arrays of them, the last arguments.
 	constants []value
 }
 
 // lanesOf rewrites a computation of scalars for arrays of some extents; ok is false if
 // it has operations that are not elementwise.
-func (e *evaluation) lanesOf(c *hlo.Computation, dims []int64) (l lanes, ok bool, err error) {
-	l.c = &hlo.Computation{Name: c.Name, Params: make([]*hlo.Instr, len(c.Params))}
+func (e *evaluation) lanesOf(
+	c *hlo.Computation, dims []int64,
+) (l lanes, ok bool, err error) {
+	l.c = &hlo.Computation{
+		Name:   c.Name,
+		Params: make([]*hlo.Instr, len(c.Params)),
+	}
 	wide := map[*hlo.Instr]*hlo.Instr{}
 	for _, i := range c.Instrs {
 		w := *i
@@ -36,7 +43,9 @@ func (e *evaluation) lanesOf(c *hlo.Computation, dims []int64) (l lanes, ok bool
 			if err := l.constant(e, i, &w); err != nil {
 				return l, false, err
 			}
-		case i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement && !i.Op.Elementwise():
+		case i.Op == hlo.OpTuple, i.Op == hlo.OpGetTupleElement:
+			// of arrays as of scalars
+		case !i.Op.Elementwise():
 			return l, false, nil
 		}
 		wide[i] = &w
@@ -52,7 +61,10 @@ func (l *lanes) constant(e *evaluation, i, w *hlo.Instr) error {
 	if err != nil {
 		return err
 	}
-	if v, err = e.strided(v, w.Shape, 0, make([]int64, w.Shape.Rank())); err != nil {
+	// the same element everywhere
+	strides := make([]int64, w.Shape.Rank())
+	v, err = e.strided(v, w.Shape, 0, strides)
+	if err != nil {
 		return err
 	}
 	w.Op = hlo.OpParameter
@@ -77,12 +89,15 @@ func withDims(s hlo.Shape, dims []int64) hlo.Shape {
 // reduceLanes is reduce by a computation that is not one operation, all results at the
 // same time: outs are combined with the operands at one index of the reduced dimensions
 // after the other, in row-major order, which is the order of reduceRows for each result.
-func (e *evaluation) reduceLanes(l lanes, along []int64, outs, in []value) ([]value, error) {
+func (e *evaluation) reduceLanes(
+	l lanes, along []int64, outs, in []value,
+) ([]value, error) {
 	var kept, reduced, steps []int64
 	all := in[0].strides()
 	for d, n := range in[0].shape.Dims {
 		if slices.Contains(along, int64(d)) {
-			reduced, steps = append(reduced, n), append(steps, all[d])
+			reduced = append(reduced, n)
+			steps = append(steps, all[d])
 		} else {
 			kept = append(kept, all[d])
 		}
@@ -91,16 +106,19 @@ func (e *evaluation) reduceLanes(l lanes, along []int64, outs, in []value) ([]va
 	w := NewWalk(reduced, steps)
 	for range hlo.Elements(reduced) {
 		e.look()
+		// first what was combined before
 		args := slices.Clone(outs)
 		start := w.Next()
 		for k, v := range in {
+			// the elements at this index, of all results
 			x, err := e.strided(v, outs[k].shape, start, kept)
 			if err != nil {
 				return nil, err
 			}
 			args = append(args, x)
 		}
-		v, err := e.evaluate(l.c, append(args, l.constants...))
+		args = append(args, l.constants...)
+		v, err := e.evaluate(l.c, args)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,8 @@ func Deviations(
 	for n := 0; n < evaluations; {
 		k := min(together(c), evaluations-n)
 		p := newPerturbed(e, seed, n, k)
-		plain, moved, err := p.evaluate(c, args, slices.Repeat([][]value{args}, k))
+		same := slices.Repeat([][]value{args}, k)
+		plain, moved, err := p.evaluate(c, args, same)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +100,11 @@ type perturbed struct {
 func newPerturbed(e *evaluation, seed int64, n, k int) perturbed {
 	p := perturbed{run: e}
 	for i := range k {
-		p.seeds = append(p.seeds, rand.New(rand.NewPCG(uint64(seed), uint64(n+i))))
+		source := rand.NewPCG(
+			uint64(seed),
+			uint64(n+i),
+		)
+		p.seeds = append(p.seeds, rand.New(source))
 	}
 	return p
 }
@@ -246,25 +251,41 @@ func (p perturbed) perturb(n int, v value, eps float64) value {
 		floats: make([]float64, len(v.floats)),
 	}
 	seed := p.seeds[n].Uint64()
-	blocks := (int64(len(v.floats)) + perturbedBlock - 1) / perturbedBlock
-	p.run.parallel(blocks, perturbedBlock, func(lo, hi int64) {
+	all := int64(len(v.floats))
+	// the last one may be smaller
+	blocks := (all + perturbedBlock - 1) / perturbedBlock
+	p.run.parallel(blocks, perturbedBlock, func(
+		lo, hi int64,
+	) {
 		for ; lo < hi; lo++ {
 			from := lo * perturbedBlock
-			to := min(from+perturbedBlock, int64(len(v.floats)))
-			perturbBlock(w.floats[from:to], v.floats[from:to], eps, seed, uint64(lo))
+			to := min(from+perturbedBlock, all)
+			perturbBlock(
+				w.floats[from:to],
+				v.floats[from:to],
+				eps,
+				rand.NewPCG(seed, uint64(lo)),
+			)
 		}
 	})
 	return w
 }
 
-// perturbBlock perturbs one block of elements.
-func perturbBlock(to, from []float64, eps float64, seed, block uint64) {
-	rng := rand.New(rand.NewPCG(seed, block))
+// perturbBlock perturbs one block of elements by the numbers of a source, one for each
+// of them, infinities included.
+func perturbBlock(
+	to, from []float64,
+	eps float64,
+	source rand.Source,
+) {
+	rng := rand.New(source)
 	for k, x := range from {
 		u := rng.Float64() - 0.5
 		to[k] = x
-		if !math.IsInf(x, 0) {
-			to[k] += x * eps * (u + math.Copysign(0.5, u))
+		if math.IsInf(x, 0) {
+			continue
 		}
+		away := u + math.Copysign(0.5, u)
+		to[k] += x * eps * away
 	}
 }
