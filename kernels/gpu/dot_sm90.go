@@ -325,10 +325,15 @@ func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 // mapNumber declares the tensor map of a tile as a parameter of the kernel, once for
 // equal maps.
 func (e *emitter) mapNumber(b *boxTile) int {
-	m := tensorMap{
-		int(e.p.Ops[b.op].Instr.Attrs.Param),
+	return e.declareMap(tensorMap{
+		device.Input(int(e.p.Ops[b.op].Instr.Attrs.Param)),
 		b.spec(e),
-	}
+	})
+}
+
+// declareMap declares a tensor map as a parameter of the kernel, once for equal maps, and
+// returns its number.
+func (e *emitter) declareMap(m tensorMap) int {
 	for k, x := range e.maps {
 		if fmt.Sprint(x) == fmt.Sprint(m) {
 			return k
@@ -337,12 +342,14 @@ func (e *emitter) mapNumber(b *boxTile) int {
 	e.maps = append(e.maps, m)
 	e.args = append(
 		e.args,
-		device.Input(m.param).Mapped(m.spec),
+		m.of.Mapped(m.spec),
 	)
-	name := fmt.Sprintf("map%d", len(e.maps)-1)
-	e.asm.code.ParamBytes(name, 64, 128)
+	e.asm.code.ParamBytes(mapName(len(e.maps)-1), 64, 128)
 	return len(e.maps) - 1
 }
+
+// mapName is the parameter that is a tensor map.
+func mapName(number int) string { return fmt.Sprintf("map%d", number) }
 
 // offset is the offset in bytes of row (or column) first of C at k. first is a
 // multiple of the rows of a chunk.
@@ -495,34 +502,39 @@ func (t *groupDot) finish() {
 // 16·w … 16·w + 15 of each 64, and its lane l has rows l/4 and l/4 + 8 and, of every 8
 // columns, 2·(l mod 4) and the next.
 func (t *groupDot) fragments(visit func(points []point, vals []operand)) {
-	e := t.e
-	group := e.thread.Div(device.WarpgroupThreads)
-	warp := e.thread.Div(device.WarpThreads).Mod(device.WarpgroupThreads / device.WarpThreads)
-	lane := e.thread.Mod(device.WarpThreads)
-	zero := e.ring.Const(0)
 	for i := range t.accs {
 		for j := range t.cols / mmaN {
 			for half := range int64(2) {
-				m := group.Div(t.gn).Scale(t.rows).AddConst(
-					int64(i)*groupRows + half*8,
-				).Add(warp.Scale(16)).Add(lane.Div(4))
-				n := group.Mod(t.gn).Scale(t.cols).AddConst(j * mmaN).Add(
-					lane.Mod(4).Scale(2),
-				)
-				var points []point
-				for q := range int64(2) {
-					own := conditions(nil).and(m.Neg().AddConst(t.m - 1)).and(
-						n.Neg().AddConst(t.c - 1 - q),
-					)
-					points = append(points, point{
-						t.result(zero, m, n.AddConst(q)), own,
-					})
-				}
 				visit(
-					points,
+					t.neighbours(int64(i), j, half),
 					t.accs[i][j*4+half*2:j*4+half*2+2],
 				)
 			}
 		}
 	}
+}
+
+// corner is the row and the column of C at which this thread's warpgroup begins.
+func (t *groupDot) corner() (m, n index.Expr) {
+	group := t.e.thread.Div(device.WarpgroupThreads)
+	return group.Div(t.gn).Scale(t.rows), group.Mod(t.gn).Scale(t.cols)
+}
+
+// neighbours are the two elements of this thread in half a fragment of 16 rows: of the
+// 64 rows i and the eight columns j of its warpgroup.
+func (t *groupDot) neighbours(i, j, half int64) []point {
+	e := t.e
+	warp := e.thread.Div(device.WarpThreads).Mod(device.WarpgroupThreads / device.WarpThreads)
+	lane := e.thread.Mod(device.WarpThreads)
+	m, n := t.corner()
+	m = m.AddConst(i*groupRows + half*8).Add(warp.Scale(16)).Add(lane.Div(4))
+	n = n.AddConst(j * mmaN).Add(lane.Mod(4).Scale(2))
+	points := make([]point, 2)
+	for q := range points {
+		own := conditions(nil).and(m.Neg().AddConst(t.m - 1)).and(
+			n.Neg().AddConst(t.c - 1 - int64(q)),
+		)
+		points[q] = point{t.result(e.ring.Const(0), m, n.AddConst(int64(q))), own}
+	}
+	return points
 }

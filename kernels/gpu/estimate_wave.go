@@ -177,11 +177,33 @@ func (m *estimate) groupSchedules(all []candidate, base candidate, programs floa
 		len(m.p.Runtime) > 0 {
 		return all
 	}
-	for _, promote := range m.promotions(base.knobs) {
-		base.knobs.promote = promote
-		all = m.schedulesOf(all, base, programs)
+	for _, epilogue := range m.epilogues(base.knobs) {
+		base.knobs.epilogue = epilogue
+		for _, promote := range m.promotions(base.knobs) {
+			base.knobs.promote = promote
+			all = m.schedulesOf(all, base, programs)
+		}
 	}
 	return all
+}
+
+// epilogues are the values of the knob epilogue for the only product: that of k and, where
+// results go through shared memory, the one with tensor copies, if these can store them.
+func (m *estimate) epilogues(k knobs) []int {
+	all := []int{k.epilogue}
+	if k.epilogue != 1 || k.splitk > 1 || len(m.p.Roots) != 1 {
+		return all
+	}
+	n := m.p.Roots[0].Op
+	shape := m.p.Ops[n].Instr.Shape
+	sizes := m.sizes(n)
+	last := len(sizes) - 1
+	if !shape.DType.IsFloat() || shape.DType.Size() != 2 || last < 1 ||
+		m.order[n][last] != last || m.pitch[n]%matrixRow != 0 ||
+		sizes[last-1]%groupRows != 0 || sizes[last]%mmaM != 0 {
+		return all
+	}
+	return append(all, byBoxes)
 }
 
 // promotions are the values of the knob promote: sums of 14 bits are exact enough for few
@@ -206,7 +228,7 @@ func (m *estimate) schedulesOf(all []candidate, base candidate, programs float64
 			continue
 		}
 		one := m.candidate(base.tiling, programs, k)
-		if cluster > 1 || k.promote > 0 {
+		if cluster > 1 || k.promote > 0 || k.epilogue == byBoxes {
 			all = m.appendFitting(all, one)
 		}
 		all = m.withProducer(all, one, programs)

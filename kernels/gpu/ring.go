@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels/gpu/device"
@@ -67,6 +66,7 @@ func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
 		// The memory of the ring may be used again after this barrier.
 		e.barrier()
 	}
+	e.groupDots = r.dots
 	r.part.conclude(r.accumulators())
 	return true
 }
@@ -174,6 +174,9 @@ func (r *ring) layOut() {
 	e.shared = (e.shared + atom - 1) / atom * atom
 	r.at = e.allocateShared(r.bytes * r.slots)
 	r.full0 = e.allocateShared(16 * r.slots)
+	if e.knobs.epilogue == byBoxes {
+		e.shared = (e.shared + atom - 1) / atom * atom
+	}
 	e.common = e.shared
 }
 
@@ -227,7 +230,7 @@ func (r *ring) emit() {
 	)
 	for k := range e.maps {
 		p := a.get(
-			kindB64, "mov.b64", operand(fmt.Sprintf("map%d", k)),
+			kindB64, "mov.b64", operand(mapName(k)),
 		)
 		r.maps = append(
 			r.maps, a.get(kindB64, "cvta.param.u64", p),
@@ -428,8 +431,12 @@ func (e *emitter) sizeMathGroups() {
 	if e.mathGroup == nil {
 		return
 	}
-	own := (e.shared - e.common + maxVectorBytes - 1) /
-		maxVectorBytes * maxVectorBytes
+	// Boxes of tensor copies begin at multiples of 1024 bytes.
+	grain := int64(maxVectorBytes)
+	if len(e.boxed) > 0 {
+		grain = atom
+	}
+	own := (e.shared - e.common + grain - 1) / grain * grain
 	e.hints.changed = e.hints.changed ||
 		own != e.hints.groupBytes
 	e.hints.groupBytes = own
