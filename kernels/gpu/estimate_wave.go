@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A wave is the blocks that run at the same time. What several of them read is
@@ -67,26 +68,37 @@ func (m *estimate) loadParameter(n int, k knobs, runs float64, l *blockCost) {
 
 // neighbours is emitter.neighbours for the current tiling.
 func (m *estimate) neighbours(group int) (dim int, run float64) {
-	rows, cols := -1, -1
+	rows, cols := m.rowsAndColumns()
+	switch {
+	case cols < 0:
+		return -1, 1
+	case group > 1 && rows >= 0:
+		// A last group has fewer rows.
+		return rows, float64(index.GCD(int64(group), int64(m.extents.Trips(rows))))
+	}
+	return cols, m.extents.Trips(cols)
+}
+
+// rowsAndColumns are the last parallel dimensions with several tiles; −1 where there is
+// none.
+func (m *estimate) rowsAndColumns() (rows, cols int) {
+	rows, cols = -1, -1
 	for k, d := range m.p.Space.Dims {
 		if d.Kind == symtile.Parallel &&
 			m.extents.Trips(k) > 1 {
 			rows, cols = cols, k
 		}
 	}
-	switch {
-	case cols < 0:
-		return -1, 1
-	case group > 1 && rows >= 0:
-		return rows, float64(group)
-	}
-	return cols, m.extents.Trips(cols)
+	return rows, cols
 }
 
 // countWaveTiles counts the different tiles along each parallel dimension that
 // consecutive blocks have (see raster).
 func (m *estimate) countWaveTiles(blocks float64, group int) {
 	along, run := m.neighbours(group)
+	if rows, _ := m.rowsAndColumns(); group > 1 && rows >= 0 {
+		run = float64(group)
+	}
 	remaining := blocks
 	for k := len(m.waveTiles) - 1; k >= 0; k-- {
 		trips := m.extents.Trips(k)
