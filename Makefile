@@ -76,25 +76,16 @@ out/mlir: bench/mlir.cpp
 	  -L$(LLVM_ROOT)/lib -lMLIR -lLLVM -Wl,-rpath,$(LLVM_ROOT)/lib; \
 	else echo "MLIR is not installed (Debian: apt-get install libmlir-19-dev llvm-19-dev clang-19): nothing is measured"; fi
 
-# Tuned plans against OpenBLAS, oneDNN and the memory's rate, in turns; QUICK=1
-# for a look in a minute, PEERS='-only softmax' and the like for a part. What is
-# not installed is named and left out.
-PEERS   ?=
-QUICK   ?=
-PEER_C   = bench/peers/drivers/protocol.c bench/peers/drivers/protocol.h
-PEER_CC  = $(CC) -march=native -Wall -Wextra -o $@ $< bench/peers/drivers/protocol.c
-bench-peers: out/peers/openblas out/peers/onednn out/peers/memory
+# Tuned plans against OpenBLAS, MKL, oneDNN, XLA:CPU, PyTorch and the memory's rate,
+# in turns, which a script installs from PyPI; QUICK=1 for a look at small shapes,
+# PEERS='-essential -for 25m' for the most telling cases, PEERS_WITHOUT="torch jax" for
+# fewer peers. What is measured already is left out, so that a run goes on where the last
+# one stopped. What cannot be installed is named and left out.
+PEERS ?=
+QUICK ?=
+bench-peers:
+	bench/peers/install out/peers
 	go run ./bench/peers $(if $(QUICK),-quick) $(PEERS)
-
-OPENBLAS_FLAGS = $(shell pkg-config --cflags --libs openblas 2>/dev/null || echo -lopenblas)
-out/peers/openblas: bench/peers/drivers/openblas.c $(PEER_C)
-	@mkdir -p out/peers; if echo '#include <openblas_config.h>' | $(CC) -E $(OPENBLAS_FLAGS) - >/dev/null 2>&1; \
-	then $(PEER_CC) -O3 -ffast-math -fopenmp $(OPENBLAS_FLAGS) -lm || true; fi
-out/peers/onednn: bench/peers/drivers/onednn.c $(PEER_C)
-	@mkdir -p out/peers; if echo '#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1; \
-	then $(PEER_CC) -O2 -ldnnl -lm || true; fi
-out/peers/memory: bench/peers/drivers/memory.c $(PEER_C)
-	@mkdir -p out/peers; if command -v $(CC) >/dev/null; then $(PEER_CC) -O2 -pthread -lm || true; fi
 
 # Lookups in snapshots of 10³, 10⁵ and 10⁶ records from Go, C and Python beside their
 # goals; RECORDS=1000,100000 for a part of it.

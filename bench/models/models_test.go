@@ -231,15 +231,21 @@ func (d decision) isOf(c *hlo.Computation) bool {
 	return contractions == d.ops[hlo.OpDot]+d.ops[hlo.OpConvolution]
 }
 
-// decisions are those that a compiler would take in the models, too. Llama's and Gemma's attention
-// stays apart from its rotary operands: a sum of theirs would be computed more than once.
+// decisions are those that a compiler would take in the models, too.
 var decisions = []decision{
 	{"bert.forward", "attention with its mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpSelect, 1)},
 	{"whisper.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
-	{"mixtral.forward", "grouped causal attention with rotary queries", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 1, hlo.OpIota, 2)},
-	{"llama3.forward", "a product of rotary queries and keys", ops(hlo.OpDot, 1, hlo.OpConcatenate, 2, hlo.OpNegate, 2)},
-	{"llama3.forward", "causal softmax and a product", ops(hlo.OpDot, 1, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpIota, 1)},
-	{"llama3.forward", "SwiGLU after its product", ops(hlo.OpDot, 1, hlo.OpExponential, 1, hlo.OpDivide, 1, hlo.OpMultiply, 2)},
+	{"llama3.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2, hlo.OpIota, 1)},
+	{"llama_block.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2, hlo.OpIota, 1)},
+	{"mixtral.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2, hlo.OpIota, 2)},
+	{"torch_llama.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2)},
+	{"torch_bert.forward", "attention with its mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
+	{"dit.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
+	{"unet.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
+	{"llama3.forward", "both products of SwiGLU", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpDivide, 1, hlo.OpMultiply, 2)},
+	{"torch_llama.forward", "both products of SwiGLU", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpDivide, 1, hlo.OpMultiply, 2)},
+	{"gemma.forward", "both products of GeGLU", ops(hlo.OpDot, 2, hlo.OpTanh, 1)},
+	{"lstm.forward", "a cell: the product and its gates", ops(hlo.OpDot, 1, hlo.OpExponential, 3, hlo.OpTanh, 2)},
 	{"llama3.forward", "a residual and its norm", ops(hlo.OpAdd, 2, hlo.OpReduce, 1, hlo.OpSqrt, 1)},
 	{"llama3.forward", "an embedding that converts the rows it gathers", ops(hlo.OpGather, 1, hlo.OpConvert, 1, hlo.OpReduce, 1)},
 	{"bert.forward", "a residual and its norm", ops(hlo.OpAdd, 2, hlo.OpReduce, 2, hlo.OpRsqrt, 1)},

@@ -446,6 +446,10 @@ func (e *emitter) loop(l *symtile.Loop) {
 		e.addAllPartials(l)
 		return
 	}
+	if l.Online != nil {
+		e.online(l)
+		return
+	}
 	if e.grouped(l.Accumulators, l.Dims, l.Body) {
 		return
 	}

@@ -97,10 +97,7 @@ type pricedFusion struct {
 type programShape struct {
 	// dims are the dimensions of the tilings.
 	dims int
-	// accumulators are the reductions and contractions of the tile program, one
-	// as often as it is computed for different tiles.
-	accumulators int
-	// online reports that loops have been joined by symtile.Program.Online.
+	// online reports that symtile.Program.Online joins loops of it.
 	online bool
 }
 
@@ -143,8 +140,8 @@ func (p *pricer) analyzed(c *hlo.Computation) pricedFusion {
 		if joined.err == nil &&
 			p.seconds(joined.price) < p.seconds(best.price) {
 			best = joined
-			best.shape.online = true
 		}
+		best.shape.online = joined.err == nil
 	}
 	best.price.Bytes += traffic(c)
 	best.price.Launches = 1
@@ -180,19 +177,7 @@ func (p *pricer) program(prog *symtile.Program) pricedFusion {
 			s.descend(k)
 		}
 	}
-	return pricedFusion{price: s.best, shape: shapeOf(prog)}
-}
-
-// shapeOf counts the dimensions and the accumulators of a program.
-func shapeOf(prog *symtile.Program) programShape {
-	s := programShape{dims: len(prog.Space.Dims)}
-	for _, op := range prog.Ops {
-		if op.Code == hlo.OpDot ||
-			op.Code == hlo.OpReduce {
-			s.accumulators++
-		}
-	}
-	return s
+	return pricedFusion{price: s.best, shape: programShape{dims: len(prog.Space.Dims)}}
 }
 
 // A tilingSearch keeps the best tiling that it has met.
