@@ -350,8 +350,9 @@ func (m *estimate) storeProduct(n int, k knobs, c *candidate, l *blockCost) {
 	switch {
 	case !slices.Contains(m.tensor[k.tf32], true):
 	case k.epilogue == byBoxes:
-		groups := float64(k.warps * k.mathGroups() * device.WarpThreads / device.WarpgroupThreads)
-		bytes := groups * boxBuffers * groupRows * maxRowBytes
+		threads := k.warps * k.mathGroups() * device.WarpThreads
+		boxes := threads / device.WarpgroupThreads * boxBuffers
+		bytes := float64(boxes * groupRows * maxRowBytes)
 		if k.persistent > 0 {
 			c.shared += bytes
 		}
@@ -591,7 +592,10 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 		l.exposed += perSlot * runs
 		if k.promote > 0 {
 			// The sums of each iteration are added to others.
-			c.partials += math.Ceil(m.elements(n) / float64(k.warps*device.WarpThreads))
+			threads := k.warps * device.WarpThreads
+			c.partials += math.Ceil(
+				m.elements(n) / float64(threads),
+			)
 			l.lanes += m.elements(n) * runs
 		}
 	case m.spec.Warpgroups():

@@ -74,7 +74,8 @@ func (m *estimate) neighbours(group int) (dim int, run float64) {
 		return -1, 1
 	case group > 1 && rows >= 0:
 		// A last group has fewer rows.
-		return rows, float64(index.GCD(int64(group), int64(m.extents.Trips(rows))))
+		all := int64(m.extents.Trips(rows))
+		return rows, float64(index.GCD(int64(group), all))
 	}
 	return cols, m.extents.Trips(cols)
 }
@@ -203,16 +204,22 @@ func (m *estimate) groupSchedules(all []candidate, base candidate, programs floa
 // results go through shared memory, the one with tensor copies, if these can store them.
 func (m *estimate) epilogues(k knobs) []int {
 	all := []int{k.epilogue}
-	if k.epilogue != 1 || k.splitk > 1 || len(m.p.Roots) != 1 {
+	if k.epilogue != 1 || k.splitk > 1 ||
+		len(m.p.Roots) != 1 {
 		return all
 	}
+	// The conditions are those of boxStore, as far as they are known without code: results of
+	// 16 bits, rows that tensor maps can have, and tiles of whole boxes.
 	n := m.p.Roots[0].Op
 	shape := m.p.Ops[n].Instr.Shape
 	sizes := m.sizes(n)
 	last := len(sizes) - 1
-	if !shape.DType.IsFloat() || shape.DType.Size() != 2 || last < 1 ||
-		m.order[n][last] != last || m.pitch[n]%matrixRow != 0 ||
-		sizes[last-1]%groupRows != 0 || sizes[last]%mmaM != 0 {
+	if !shape.DType.IsFloat() ||
+		shape.DType.Size() != 2 || last < 1 ||
+		m.order[n][last] != last ||
+		m.pitch[n]%matrixRow != 0 ||
+		sizes[last-1]%groupRows != 0 ||
+		sizes[last]%mmaM != 0 {
 		return all
 	}
 	return append(all, byBoxes)
@@ -222,8 +229,8 @@ func (m *estimate) epilogues(k knobs) []int {
 // products, and the check of a plan says for how many.
 func (m *estimate) promotions(k knobs) []int {
 	for n, op := range m.p.Ops {
-		if op.Code == hlo.OpDot && m.byGroups(n, k) &&
-			multipliesF8(m.p, op) && m.runs(n) > 1 {
+		if multipliesF8(m.p, op) &&
+			m.byGroups(n, k) && m.runs(n) > 1 {
 			return []int{0, 1}
 		}
 	}
@@ -240,7 +247,8 @@ func (m *estimate) schedulesOf(all []candidate, base candidate, programs float64
 			continue
 		}
 		one := m.candidate(base.tiling, programs, k)
-		if cluster > 1 || k.promote > 0 || k.epilogue == byBoxes {
+		if cluster > 1 || k.promote > 0 ||
+			k.epilogue == byBoxes {
 			all = m.appendFitting(all, one)
 		}
 		all = m.withProducer(all, one, programs)

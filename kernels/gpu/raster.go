@@ -36,8 +36,11 @@ func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 			[]int64{}, tiles[:k-2]...,
 		), rows*cols),
 	)
-	row, col := groupedTile(inner[k-2], rows, cols, g)
-	return dims, append(inner[:k-2:k-2], row, col)
+	ids = inner[:k-2]
+	row, col := groupedTile(
+		inner[k-2], rows, cols, g,
+	)
+	return dims, append(ids, row, col)
 }
 
 // groupedTile is the row and the column of tile x of rows·cols, of which g rows are
@@ -51,18 +54,22 @@ func groupedTile(x index.Expr, rows, cols, g int64) (row, col index.Expr) {
 	if left > 0 {
 		// Tiles of the last group have the place of the last tile of the others.
 		last := x.AddConst(1 - whole*g*cols)
-		x = x.Min(x.Ring().Const(whole*g*cols - 1))
+		ring := x.Ring()
+		x = x.Min(ring.Const(whole*g*cols - 1))
 		row, col = groupedTile(x, whole*g, cols, g)
 		// Those are n = 1, 2, …, and n = 0 is all others, to which nothing is added.
-		n := last.Max(x.Ring().Const(0))
-		is := n.Min(x.Ring().Const(1))
+		n := last.Max(ring.Const(0))
+		is := n.Min(ring.Const(1))
 		n = n.AddConst(left - 1)
-		row = row.Add(n.Mod(left)).AddConst(1 - left).Add(is.Scale(left))
-		col = col.Add(n.Div(left)).Add(is.Scale(-cols))
-		return row, col
+		row = row.Add(n.Mod(left)).AddConst(1 - left)
+		col = col.Add(n.Div(left))
+		return row.Add(is.Scale(left)),
+			col.Add(is.Scale(-cols))
 	}
-	digits := digitsOf(x, []int64{whole, cols, g})
-	return digits[0].Scale(g).Add(digits[2]), digits[1]
+	sizes := []int64{whole, cols, g}
+	digits := digitsOf(x, sizes)
+	row = digits[0].Scale(g)
+	return row.Add(digits[2]), digits[1]
 }
 
 // neighbours is the dimension along which blocks with consecutive numbers take tiles,
@@ -81,7 +88,8 @@ func (e *emitter) neighbours() (dim int, run int64) {
 		return 0, 1
 	case g > 1 && k > 1:
 		// A last group has fewer rows.
-		rows := constantOf(e.p.Space.Dims[dims[k-2]].Tiles)
+		d := e.p.Space.Dims[dims[k-2]]
+		rows := constantOf(d.Tiles)
 		if left := rows % g; left > 0 {
 			return dims[k-2], index.GCD(g, left)
 		}

@@ -163,7 +163,7 @@ func (r *ring) layOut() {
 	r.share()
 	for _, b := range r.tiles {
 		b.at, b.number = r.bytes, e.mapNumber(b)
-		r.bytes += (b.bytes + atom - 1) / atom * atom
+		r.bytes += wholeAtoms(b.bytes)
 	}
 	for _, d := range r.dots {
 		for _, b := range []*boxTile{d.a, d.b} {
@@ -171,11 +171,11 @@ func (r *ring) layOut() {
 		}
 	}
 	// Swizzled tiles begin at multiples of 1024 bytes.
-	e.shared = (e.shared + atom - 1) / atom * atom
+	e.shared = wholeAtoms(e.shared)
 	r.at = e.allocateShared(r.bytes * r.slots)
 	r.full0 = e.allocateShared(16 * r.slots)
 	if e.knobs.epilogue == byBoxes {
-		e.shared = (e.shared + atom - 1) / atom * atom
+		e.shared = wholeAtoms(e.shared)
 	}
 	e.common = e.shared
 }
@@ -431,12 +431,13 @@ func (e *emitter) sizeMathGroups() {
 	if e.mathGroup == nil {
 		return
 	}
+	own := e.shared - e.common
 	// Boxes of tensor copies begin at multiples of 1024 bytes.
-	grain := int64(maxVectorBytes)
 	if len(e.boxed) > 0 {
-		grain = atom
+		own = wholeAtoms(own)
 	}
-	own := (e.shared - e.common + grain - 1) / grain * grain
+	own = (own + maxVectorBytes - 1) /
+		maxVectorBytes * maxVectorBytes
 	e.hints.changed = e.hints.changed ||
 		own != e.hints.groupBytes
 	e.hints.groupBytes = own

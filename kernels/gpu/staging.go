@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
@@ -131,7 +130,8 @@ func (e *emitter) storeBoxes(r symtile.Root) {
 	e.unpredictable = "results are stored by tensor copies"
 	before := e.asm.waits
 	b.begin()
-	steps := int64(len(b.dot.accs)) * b.dot.cols / b.inner
+	steps := int64(len(b.dot.accs))
+	steps *= b.dot.cols / b.inner
 	for k := range steps {
 		b.step(k, steps)
 	}
@@ -146,30 +146,45 @@ func (e *emitter) boxStore(r symtile.Root) *boxStore {
 	op := e.p.Ops[r.Op]
 	shape := op.Instr.Shape
 	sizes := op.Tile.Sizes()
-	if len(e.groupDots) != 1 || len(e.p.Roots) != 1 || len(r.Once) > 0 ||
-		e.hints.separateStores[r.Op] || e.loopDepth > 0 ||
-		!shape.DType.IsFloat() || shape.DType.Size() != 2 ||
-		shape.Rank() > 5 || !e.copyable(op) {
+	if len(e.groupDots) != 1 ||
+		len(e.p.Roots) != 1 || len(r.Once) > 0 ||
+		e.hints.separateStores[r.Op] ||
+		e.loopDepth > 0 || shape.Rank() > 5 ||
+		!shape.DType.IsFloat() ||
+		shape.DType.Size() != 2 || !e.copyable(op) {
 		return nil
 	}
 	t := e.groupDots[0]
-	if !slices.Equal(t.op.Tile.Sizes(), sizes) ||
-		t.rows*t.gm != t.m || t.cols*t.gn != t.c {
+	// A copy stores whole boxes: rows and columns that a tile is padded by would overwrite
+	// those of the next tile. What is beyond the end of the array is not stored.
+	whole := t.rows*t.gm == t.m && t.cols*t.gn == t.c
+	if !whole || !slices.Equal(t.op.Tile.Sizes(), sizes) {
 		return nil
 	}
-	b := &boxStore{e: e, dot: t, op: op, n: r.Op}
+	b := &boxStore{
+		e: e, dot: t, op: op, n: r.Op,
+	}
+	dims := identity(len(sizes))
 	i := len(t.lhs.batch)
 	j := i + len(t.lhs.free)
 	var okM, okN bool
-	b.row, okM = singleDim(sizes, identity(len(sizes))[i:j])
-	b.col, okN = singleDim(sizes, identity(len(sizes))[j:])
+	b.row, okM = singleDim(sizes, dims[i:j])
+	b.col, okN = singleDim(sizes, dims[j:])
 	order := majorToMinor(shape)
-	if !okM || !okN || order[len(order)-1] != b.col {
+	if !okM || !okN ||
+		order[len(order)-1] != b.col {
 		return nil
 	}
-	for b.inner = maxRowBytes / shape.DType.Size(); t.cols%b.inner != 0; b.inner /= 2 {
+	// A row of a box is 128 bytes, halved until it divides the columns of a warpgroup, of
+	// which there are multiples of 16: at least 32 bytes, the smallest swizzle.
+	b.inner = maxRowBytes / shape.DType.Size()
+	for t.cols%b.inner != 0 {
+		b.inner /= 2
 	}
-	b.number = e.declareMap(tensorMap{device.Output(r.Output), b.spec(shape)})
+	b.number = e.declareMap(tensorMap{
+		device.Output(r.Output),
+		b.spec(shape),
+	})
 	return b
 }
 
@@ -178,22 +193,33 @@ func (b *boxStore) spec(shape hlo.Shape) device.TensorMapSpec {
 	size := shape.DType.Size()
 	strides := shape.Strides()
 	s := device.TensorMapSpec{
-		DType: shape.DType, Swizzle: device.Swizzle(b.inner * size),
+		DType:   shape.DType,
+		Swizzle: device.Swizzle(b.inner * size),
 	}
 	for k, d := range slices.Backward(majorToMinor(shape)) {
-		s.Dims = append(s.Dims, uint64(shape.Dims[d]))
+		s.Dims = append(
+			s.Dims, uint64(shape.Dims[d]),
+		)
 		if k < shape.Rank()-1 {
-			s.Strides = append(s.Strides, uint64(strides[d]*size))
+			pitch := uint64(strides[d] * size)
+			s.Strides = append(s.Strides, pitch)
 		}
-		box := map[int]int64{b.row: groupRows, b.col: b.inner}[d]
-		s.Box = append(s.Box, uint32(max(1, box)))
+		box := int64(1)
+		switch d {
+		case b.row:
+			box = groupRows
+		case b.col:
+			box = b.inner
+		}
+		s.Box = append(s.Box, uint32(box))
 	}
 	return s
 }
 
 // bytes is the size of a box.
 func (b *boxStore) bytes() int64 {
-	return groupRows * b.inner * b.op.Instr.Shape.DType.Size()
+	d := b.op.Instr.Shape.DType
+	return groupRows * b.inner * d.Size()
 }
 
 // begin allocates the boxes and finds the warpgroup's barrier and leader.
@@ -201,28 +227,31 @@ func (b *boxStore) begin() {
 	e := b.e
 	a := e.asm
 	groups := e.threads / device.WarpgroupThreads
-	b.at = e.allocateAtoms(groups * boxBuffers * b.bytes())
+	groups *= boxBuffers
+	b.at = e.allocateAtoms(groups * b.bytes())
 	// The shuffle makes the number uniform for the assembler.
+	const shift = 7 // 128 threads
 	own := a.get(
 		kindB32, "shfl.sync.idx.b32",
-		a.get(kindB32, "shr.u32", e.tid, bits.TrailingZeros64(device.WarpgroupThreads)),
+		a.get(kindB32, "shr.u32", e.tid, shift),
 		0, device.WarpThreads-1, -1,
 	)
 	b.barrier = a.get(kindB32, "add.s32", own, boxBarrier)
+	first := e.thread.Mod(device.WarpgroupThreads)
 	b.leader = a.get(
-		kindPred, "setp.eq.s32",
-		e.num(e.thread.Mod(device.WarpgroupThreads)), 0,
+		kindPred, "setp.eq.s32", e.num(first), 0,
 	)
 }
 
 // allocateAtoms reserves shared memory from a multiple of 1024 bytes on, which an earlier
 // loop may have released.
 func (e *emitter) allocateAtoms(bytes int64) int64 {
-	if at := (e.freed.at + atom - 1) / atom * atom; at+bytes <= e.freed.end {
+	at := wholeAtoms(e.freed.at)
+	if at+bytes <= e.freed.end {
 		e.freed.at = at + bytes
 		return at
 	}
-	e.shared = (e.shared + atom - 1) / atom * atom
+	e.shared = wholeAtoms(e.shared)
 	return e.allocateShared(bytes)
 }
 
@@ -244,11 +273,14 @@ func (b *boxStore) step(k, steps int64) {
 		a.do("bar.sync", b.barrier, device.WarpgroupThreads)
 	}
 	group := e.thread.Div(device.WarpgroupThreads)
-	to := memory{shared, e.smem, b.at + k%boxBuffers*b.bytes()}
+	buffer := k % boxBuffers * b.bytes()
+	// The boxes of a warpgroup are beside each other.
+	to := memory{shared, e.smem, b.at + buffer}
 	size := b.op.Instr.Shape.DType.Size()
 	box := group.Scale(boxBuffers * b.bytes() / size)
 	for j := int64(0); j < b.inner; j += 2 * mmaN {
-		b.write(i, first+j, e.at(to, box.Add(b.place(j)), size))
+		at := box.Add(b.place(j))
+		b.write(i, first+j, e.at(to, at, size))
 	}
 	// The copy reads what all threads have written.
 	a.do("fence.proxy.async.shared::cta")
@@ -261,12 +293,15 @@ func (b *boxStore) step(k, steps int64) {
 func (b *boxStore) place(j int64) index.Expr {
 	e := b.e
 	size := b.op.Instr.Shape.DType.Size()
-	warp := e.thread.Div(device.WarpThreads).Mod(device.WarpgroupThreads / device.WarpThreads)
-	lane := e.thread.Mod(device.WarpThreads)
-	row := warp.Scale(mmaM).Add(lane.Mod(mmaM))
-	col := lane.Div(mmaM).Scale(mmaN).AddConst(j)
+	warp, lane := e.warpAndLane()
+	// Matrices 0 and 1 are the upper and the lower eight rows of the first eight columns,
+	// 2 and 3 those of the others, as their registers are in the fragments of wgmma.
+	row := warp.Scale(mmaM)
+	row = row.Add(lane.Mod(mmaM))
+	col := lane.Div(mmaM).Scale(mmaN)
 	s := newSwizzle(matrixRow, b.inner*size)
-	return row.Scale(b.inner).Add(e.swizzled(s, row, col, size))
+	col = e.swizzled(s, row, col.AddConst(j), size)
+	return row.Scale(b.inner).Add(col)
 }
 
 // write stores 16 columns, from one on, of the 64 rows i to a box.
@@ -274,15 +309,22 @@ func (b *boxStore) write(i, first int64, to address) {
 	e := b.e
 	d := b.op.Instr.Shape.DType
 	var words []operand
-	for j := first / mmaN; j < first/mmaN+2; j++ {
+	j := first / mmaN
+	for range 2 {
 		for half := range int64(2) {
 			points := b.dot.neighbours(i, j, half)
 			for q := range points {
-				_, valid := e.tensor(b.op.Tile, points[q].at)
-				points[q].when = points[q].when.all(valid)
+				x := &points[q]
+				_, valid := e.tensor(b.op.Tile, x.at)
+				x.when = x.when.all(valid)
 			}
-			words = append(words, e.pack(d, e.elements(b.n, points))...)
+			// What else the result is computed from is loaded where it exists.
+			pair := e.elements(b.n, points)
+			words = append(
+				words, e.pack(d, pair)...,
+			)
 		}
+		j++
 	}
 	e.asm.do("stmatrix.sync.aligned.m8n8.x4.shared.b16", to, words)
 }
@@ -302,9 +344,13 @@ func (b *boxStore) copy(i, first int64, from address) {
 		case b.col:
 			x = x.Add(n).AddConst(first)
 		}
-		at = append(at, a.in(kindB32, e.num(x)))
+		first := a.in(kindB32, e.num(x))
+		at = append(at, first)
 	}
-	p := a.get(kindB64, "cvta.param.u64", a.get(kindB64, "mov.b64", operand(mapName(b.number))))
+	// Groups of copies belong to the thread that commits them, so it waits for them, too.
+	name := operand(mapName(b.number))
+	p := a.get(kindB64, "mov.b64", name)
+	p = a.get(kindB64, "cvta.param.u64", p)
 	a.when(
 		b.leader,
 		fmt.Sprintf("cp.async.bulk.tensor.%dd.global.shared::cta.tile.bulk_group", shape.Rank()),
