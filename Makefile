@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib bench-lookup attack judge oracle cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign judge-triton check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
+.PHONY: lib bench-lookup attack judge oracle flips cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign judge-triton check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -76,25 +76,16 @@ out/mlir: bench/mlir.cpp
 	  -L$(LLVM_ROOT)/lib -lMLIR -lLLVM -Wl,-rpath,$(LLVM_ROOT)/lib; \
 	else echo "MLIR is not installed (Debian: apt-get install libmlir-19-dev llvm-19-dev clang-19): nothing is measured"; fi
 
-# Tuned plans against OpenBLAS, oneDNN and the memory's rate, in turns; QUICK=1
-# for a look in a minute, PEERS='-only softmax' and the like for a part. What is
-# not installed is named and left out.
-PEERS   ?=
-QUICK   ?=
-PEER_C   = bench/peers/drivers/protocol.c bench/peers/drivers/protocol.h
-PEER_CC  = $(CC) -march=native -Wall -Wextra -o $@ $< bench/peers/drivers/protocol.c
-bench-peers: out/peers/openblas out/peers/onednn out/peers/memory
+# Tuned plans against OpenBLAS, MKL, oneDNN, XLA:CPU, PyTorch and the memory's rate,
+# in turns, which a script installs from PyPI; QUICK=1 for a look at small shapes,
+# PEERS='-essential -for 25m' for the most telling cases, PEERS_WITHOUT="torch jax" for
+# fewer peers. What is measured already is left out, so that a run goes on where the last
+# one stopped. What cannot be installed is named and left out.
+PEERS ?=
+QUICK ?=
+bench-peers:
+	bench/peers/install out/peers
 	go run ./bench/peers $(if $(QUICK),-quick) $(PEERS)
-
-OPENBLAS_FLAGS = $(shell pkg-config --cflags --libs openblas 2>/dev/null || echo -lopenblas)
-out/peers/openblas: bench/peers/drivers/openblas.c $(PEER_C)
-	@mkdir -p out/peers; if echo '#include <openblas_config.h>' | $(CC) -E $(OPENBLAS_FLAGS) - >/dev/null 2>&1; \
-	then $(PEER_CC) -O3 -ffast-math -fopenmp $(OPENBLAS_FLAGS) -lm || true; fi
-out/peers/onednn: bench/peers/drivers/onednn.c $(PEER_C)
-	@mkdir -p out/peers; if echo '#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1; \
-	then $(PEER_CC) -O2 -ldnnl -lm || true; fi
-out/peers/memory: bench/peers/drivers/memory.c $(PEER_C)
-	@mkdir -p out/peers; if command -v $(CC) >/dev/null; then $(PEER_CC) -O2 -pthread -lm || true; fi
 
 # Lookups in snapshots of 10³, 10⁵ and 10⁶ records from Go, C and Python beside their
 # goals; RECORDS=1000,100000 for a part of it.
@@ -136,9 +127,20 @@ JUDGE_DATA ?= ../shared/data
 judge: ; go run ./bench/judge -data $(JUDGE_DATA) $(JUDGE)
 
 # The CPU's plans beside the best of at least 150 of each of 30 fusions; it wants a
-# quiet machine. ORACLE="-tune 0 -only softmax" and the like for a part of it.
+# quiet machine. Samples are kept in out/oracle.jsonl: the same command goes on where
+# it ended. ORACLE="-for 5m", "-only softmax" and the like for a part of it; with
+# ORACLE="-processor -tune 0" one lane, by processor time, on a machine that others use.
 ORACLE ?=
-oracle: ; go run ./bench/oracle -tune 10s $(ORACLE)
+oracle:
+	@mkdir -p out && go build -o out/oracle ./bench/oracle
+	out/oracle -calibrate 12s -tune 10s -o out/oracle.jsonl $(ORACLE)
+
+# The corpus tuned twice: winners that differ outside of declared ties, and winners
+# that are slower than the default. Databases are kept, and gone on with, in out/twice.
+FLIPS ?=
+flips:
+	@mkdir -p out && go build -o out/oracle ./bench/oracle
+	out/oracle -twice out/twice -tune 10s $(FLIPS)
 
 # The GPU backend's code by NVIDIA's assemblers and disassembler (bench/gpu), which
 # pip installs; no GPU. SAMPLE is the share of the kernels, another one for each SEED,

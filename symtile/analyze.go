@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/hlo/parts"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Analyze propagates tiles with symbolic sizes from the results of c to its
@@ -132,7 +133,36 @@ func build(
 			return nil, err
 		}
 	}
+	if err := b.fits(); err != nil {
+		return nil, err
+	}
 	return b.prog, b.schedule()
+}
+
+// fits is an error if the indices of a tile are computed of numbers that int64 may not
+// hold. Those of a symbolic program are those of its smallest tiles, since the bounds of
+// sizes are not sharp.
+func (b *builder) fits() error {
+	if !b.ring.Overflows() {
+		return nil
+	}
+	if b.sizes == nil {
+		ones := slices.Repeat(Tiling{1}, len(b.prog.Space.Dims))
+		if b.prog.Check(ones) != nil {
+			return nil
+		}
+		_, err := build(b.ctx, b.prog.flat, ones, b.prog.groups, b.prog.apart)
+		return err
+	}
+	// The last one is to blame: what it reads has the same numbers.
+	for _, op := range slices.Backward(b.prog.Ops) {
+		var exprs []index.Expr
+		op.Tile.fields(func(e index.Expr) { exprs = append(exprs, e) })
+		if len(exprs) > 0 && b.ring.Overflows(exprs...) {
+			return refuse(op.Instr, "overflow", "the indices of its tile take numbers of more than 64 bits")
+		}
+	}
+	return nil
 }
 
 // Check reports why t is not a legal tiling of the program; nil when it is. It

@@ -23,6 +23,8 @@ var limitCases = []struct {
 	{"50,000 operands", concatenated(50_000, "x0"), 50_001, 1, ""},
 	{"50,000 computed operands", concatenated(50_000, "negate(x0)"), 100_000, 1, ""},
 	{"46 sums", sums(46), 46 * 5, 46, ""},
+	{"22 turns", turned(22), 23, 2, ""},
+	{"26 turns", turned(26), 0, 0, "overflow"},
 	{"a scan of 6 levels", scanned(6), 4351, 2, ""},
 	{"a scan of 30 levels", scanned(30), 0, 0, "too-large"},
 }
@@ -34,6 +36,21 @@ func repeated(n int, step string) string {
 	b.WriteString("x0 = f32[64,64] parameter(0)\n")
 	for k := 1; k <= n; k++ {
 		b.WriteString(strings.NewReplacer("#", fmt.Sprint(k), "@", fmt.Sprint(k-1)).Replace(step))
+	}
+	return b.String()
+}
+
+// turned is n transposes and reshapes in turns, each of which multiplies the divisors of
+// the indices by 35. Those of 26 took numbers of more than 64 bits, at other elements.
+func turned(n int) string {
+	var b strings.Builder
+	b.WriteString("x0 = f32[35,24] parameter(0)\n")
+	for k := 1; k <= n; k++ {
+		if k%2 == 1 {
+			fmt.Fprintf(&b, "x%d = f32[24,35] transpose(x%d), dimensions={1,0}\n", k, k-1)
+		} else {
+			fmt.Fprintf(&b, "x%d = f32[35,24] reshape(x%d)\n", k, k-1)
+		}
 	}
 	return b.String()
 }

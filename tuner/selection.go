@@ -28,6 +28,7 @@ type selection struct {
 	candidates []*candidate // the default plan first
 	proposals  *proposals   // of further candidates; nil where there are none
 	verifier   *check.Verifier
+	hung       bool      // a kernel goes on to use the arrays of the verifier
 	end        time.Time // of the budget
 }
 
@@ -139,7 +140,7 @@ func (s *selection) leave(x *candidate, err error) error {
 	if !errors.As(err, &hung) {
 		return nil
 	}
-	x.kernel = nil
+	x.kernel, s.hung = nil, true
 	return &HungError{s.fusion.Name, x.trial.Plan, hung}
 }
 
@@ -151,8 +152,11 @@ func endedBy(ctx context.Context, hung error) error {
 	return errors.Join(ctx.Err(), hung)
 }
 
-// close releases the kernels.
+// close releases the kernels and the arrays.
 func (s *selection) close() {
+	if s.verifier != nil && !s.hung {
+		defer s.verifier.Close() // as below
+	}
 	for _, x := range s.candidates {
 		if x.kernel != nil {
 			x.kernel.Close() // an error would change nothing about what was measured

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,6 +15,8 @@ type testCase struct {
 	// Dimensions of the fusion; the first one counts the rows in a fusion that
 	// is bound by memory.
 	dims []int64
+	// The file of a fusion of a model, without its folder and ending; it has no dims.
+	name string
 }
 
 func (c testCase) String() string {
@@ -22,6 +25,9 @@ func (c testCase) String() string {
 
 // shape formats the dimensions: "256×1024".
 func (c testCase) shape() string {
+	if c.name != "" {
+		return c.name
+	}
 	text := make([]string, len(c.dims))
 	for k, d := range c.dims {
 		text[k] = strconv.FormatInt(d, 10)
@@ -29,10 +35,10 @@ func (c testCase) shape() string {
 	return strings.Join(text, "×")
 }
 
-// A family is a fusion of any shape, and what it is measured against.
+// A family is a fusion of any shape.
 type family struct {
-	// The driver that has the operation; "" for none.
-	peer string
+	// The table that the cases stand in; see sections.
+	section section
 	// The fusion is measured against the roof, which is the rate of copying.
 	memory bool
 	// The fusion writes little: its roof is the rate of reading.
@@ -40,21 +46,12 @@ type family struct {
 	// Fewer rows are the same code, so that the code can be timed in the first
 	// cache.
 	rows bool
-	// Floating-point operations of a shape.
+	// Operations of a shape.
 	flops func(d []int64) int64
+	// Bytes that a shape moves, where they are not those of its inputs and outputs.
+	moves func(d []int64) int64
 	// HLO text of a shape.
 	text func(d []int64) string
-	goal goal
-}
-
-// A goal is what a family should reach. A zero field is no goal.
-type goal struct {
-	// Speed over the peer's, in every case.
-	minRatio float64
-	// Geometric mean of the speeds over the peer's in the family.
-	minMeanRatio float64
-	// Share of the roof.
-	minRoofShare float64
 }
 
 // multiplyAdds counts the operations of a matrix product m×n×k.
@@ -66,126 +63,220 @@ func multiplyAdds(d []int64) int64 {
 // sequence × width.
 func attentionFLOPs(d []int64) int64 { return 4 * d[0] * d[1] * d[1] * d[2] }
 
+// convFLOPs counts the operations of a convolution of N, H, W, C, kernel, output
+// channels, stride; products with the zeros at the sides count as well.
+func convFLOPs(d []int64) int64 {
+	return 2 * d[0] * strides(d[1], d[6]) * strides(d[2], d[6]) * d[3] * d[4] * d[4] * d[5]
+}
+
+// strides is how often a window of an odd size, with half of it as zeros at both
+// sides, is laid over n elements.
+func strides(n, stride int64) int64 { return (n-1)/stride + 1 }
+
+// gathered counts the bytes of rows, table × width × tokens, that are read and
+// written, and of their numbers.
+func gathered(d []int64) int64 { return d[2] * (8*d[1] + 4) }
+
 // families are the fusions of the benchmark. gelu is the approximation by tanh,
 // which oneDNN has too.
 var families = map[string]family{
 	// Products of matrices: bound by arithmetic, except where one side is flat.
-	"sgemm": {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{minRatio: 0.95, minMeanRatio: 1.05}},
+	"sgemm":    {section: products, flops: multiplyAdds, text: sgemmText},
+	"bf16gemm": {section: products, flops: multiplyAdds, text: bf16gemmText},
+	"s8gemm":   {section: products, flops: multiplyAdds, text: s8gemmText},
 	// Products of a matrix and a vector: bound by reading the matrix, which a copy of
 	// as many bytes does not have to do as fast.
-	"gemv":         {peer: "openblas", memory: true, reads: true, text: gemvText, goal: goal{minRatio: 0.95, minRoofShare: 0.97}},
-	"gemv_columns": {peer: "openblas", memory: true, reads: true, text: gemvColumnsText, goal: goal{minRatio: 0.95, minRoofShare: 0.97}},
-	"gevm":         {peer: "openblas", memory: true, reads: true, text: gevmText, goal: goal{minRatio: 0.95, minRoofShare: 0.97}},
-	"gevm_rows":    {peer: "openblas", memory: true, reads: true, text: gevmRowsText, goal: goal{minRatio: 0.95, minRoofShare: 0.97}},
+	"gemv":         {section: vectors, memory: true, reads: true, text: gemvText},
+	"gemv_columns": {section: vectors, memory: true, reads: true, text: gemvColumnsText},
+	"gevm":         {section: vectors, memory: true, reads: true, text: gevmText},
+	"gevm_rows":    {section: vectors, memory: true, reads: true, text: gevmRowsText},
 	// Two products with a softmax between them, as one fusion.
-	"attention": {peer: "openblas", flops: attentionFLOPs, text: attentionText, goal: goal{minRatio: 2}},
+	"attention": {section: attentions, flops: attentionFLOPs, text: attentionText},
 	// Normalisations of rows: two passes over rows that stay in a cache.
-	"layernorm": {
-		peer:   "onednn",
-		memory: true,
-		rows:   true,
-		text:   layernormText,
-		goal:   goal{minRatio: 2, minRoofShare: 0.95},
-	},
-	"rmsnorm": {memory: true, rows: true, text: rmsnormText, goal: goal{minRoofShare: 0.95}},
-	"softmax": {
-		peer:   "onednn",
-		memory: true,
-		rows:   true,
-		text:   softmaxText,
-		goal:   goal{minRatio: 2, minRoofShare: 0.9},
-	},
+	"layernorm": {section: rowFusions, memory: true, rows: true, text: layernormText},
+	"rmsnorm":   {section: rowFusions, memory: true, rows: true, text: rmsnormText},
+	"softmax":   {section: rowFusions, memory: true, rows: true, text: softmaxText},
 	// Elementwise fusions: one pass, with more or less arithmetic.
-	"gelu":      {peer: "onednn", memory: true, rows: true, text: geluText, goal: goal{minRatio: 8}},
-	"bias_gelu": {peer: "onednn", memory: true, rows: true, text: biasGeluText, goal: goal{minRoofShare: 0.95}},
-	"chain":     {memory: true, rows: true, text: chainText, goal: goal{minRoofShare: 0.95}},
-	"add":       {peer: "onednn", memory: true, rows: true, text: addText, goal: goal{minRoofShare: 0.95}},
+	"gelu":      {section: rowFusions, memory: true, rows: true, text: geluText},
+	"bias_gelu": {section: rowFusions, memory: true, rows: true, text: biasGeluText},
+	"chain":     {section: rowFusions, memory: true, rows: true, text: chainText},
+	"add":       {section: rowFusions, memory: true, rows: true, text: addText},
 	// Sums: reading alone.
-	"row_sum": {
-		peer:   "onednn",
-		memory: true,
-		reads:  true,
-		rows:   true,
-		text:   rowSumText,
-		goal:   goal{minRoofShare: 0.95},
-	},
-	"column_sum": {
-		peer:   "onednn",
-		memory: true,
-		reads:  true,
-		rows:   true,
-		text:   columnSumText,
-		goal:   goal{minRoofShare: 0.95},
-	},
+	"row_sum":    {section: rowFusions, memory: true, reads: true, rows: true, text: rowSumText},
+	"column_sum": {section: rowFusions, memory: true, reads: true, rows: true, text: columnSumText},
+	// The place of the largest element of a row, sums of all elements up to each, and
+	// rows picked from a table.
+	"argmax":    {section: rowFusions, memory: true, reads: true, rows: true, text: argmaxText},
+	"cumsum":    {section: rowFusions, memory: true, rows: true, text: cumsumText},
+	"embedding": {section: rowFusions, memory: true, moves: gathered, text: embeddingText},
 	// Transposes: reading and writing in different orders.
-	"transpose":      {peer: "onednn", memory: true, text: transposeText, goal: goal{minRatio: 3, minRoofShare: 0.6}},
-	"gemm_bias_gelu": {flops: multiplyAdds, text: gemmBiasGeluText},
-	"swap":           {peer: "onednn", memory: true, text: swapText, goal: goal{minRoofShare: 0.6}},
+	"transpose":      {section: rowFusions, memory: true, text: transposeText},
+	"gemm_bias_gelu": {section: products, flops: multiplyAdds, text: gemmBiasGeluText},
+	"swap":           {section: rowFusions, memory: true, text: swapText},
+	// Convolutions of ResNet-50.
+	"conv":   {section: convolutions, flops: convFLOPs, text: convText},
+	"s8conv": {section: convolutions, flops: convFLOPs, text: s8convText},
+	// Fusions of bench/models, from files.
+	"model": {section: models},
 }
 
-// allCases are the shapes of the full benchmark.
+// essentialCases are those of every table, the most telling ones first: what a run
+// with -essential measures.
+func essentialCases() []testCase {
+	return slices.Concat(
+		classicCases(), attentionCases()[2:5], productCases("bf16gemm")[1:3], productCases("s8gemm")[1:3],
+		modelCases()[:min(12, len(modelCases()))], someOf(convCases("conv"), 4), someOf(convCases("s8conv"), 4),
+		otherCases(),
+	)
+}
+
+// allCases are the cases of the full benchmark, those of a run with -essential first.
 func allCases() []testCase {
-	return []testCase{
+	return distinct(slices.Concat(
+		essentialCases(), productCases("bf16gemm"), productCases("s8gemm"), attentionCases(),
+		modelCases(), convCases("conv"), convCases("s8conv"),
+	))
+}
+
+// someOf is every step-th case.
+func someOf(all []testCase, step int) (some []testCase) {
+	for k := 0; k < len(all); k += step {
+		some = append(some, all[k])
+	}
+	return some
+}
+
+// distinct leaves out what was there before.
+func distinct(all []testCase) (once []testCase) {
+	seen := map[string]bool{}
+	for _, c := range all {
+		if !seen[c.String()] {
+			seen[c.String()] = true
+			once = append(once, c)
+		}
+	}
+	return once
+}
+
+// shapes are cases of one family, by their dimensions: "256×1024".
+func shapes(family string, dims ...string) (all []testCase) {
+	for _, d := range dims {
+		c, err := namedCase(family, d)
+		if err != nil {
+			panic(err) // the text is of this file
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// classicCases are products, norms, elementwise fusions, sums, transposes and one
+// attention, of 32-bit floats.
+func classicCases() []testCase {
+	return slices.Concat(
 		// Matrix products: squares that fit the caches and squares that do not,
 		// flat and tall ones, a long contraction, and one row.
-		{"sgemm", []int64{256, 256, 256}},
-		{"sgemm", []int64{512, 512, 512}},
-		{"sgemm", []int64{1024, 1024, 1024}},
-		{"sgemm", []int64{2048, 2048, 2048}},
-		{"sgemm", []int64{64, 4096, 1024}},
-		{"sgemm", []int64{4096, 64, 4096}},
-		{"sgemm", []int64{4096, 4096, 64}},
-		{"sgemm", []int64{128, 128, 8192}},
-		{"sgemm", []int64{1, 4096, 4096}},
+		shapes(
+			"sgemm", "256×256×256", "512×512×512", "1024×1024×1024",
+			"2048×2048×2048", "64×4096×1024", "4096×64×4096",
+			"4096×4096×64", "128×128×8192", "1×4096×4096",
+		),
 		// A matrix of 64 MiB by a vector, with the matrix lying either way.
-		{"gemv", []int64{4096, 4096}},
-		{"gemv_columns", []int64{4096, 4096}},
-		{"gevm", []int64{4096, 4096}},
-		{"gevm_rows", []int64{4096, 4096}},
+		shapes("gemv", "4096×4096"),
+		shapes("gemv_columns", "4096×4096"),
+		shapes("gevm", "4096×4096"),
+		shapes("gevm_rows", "4096×4096"),
 		// Rows of a transformer: normalisations, activations and sums.
-		{"layernorm", []int64{4096, 1024}},
-		{"rmsnorm", []int64{4096, 1024}},
-		{"softmax", []int64{4096, 1024}},
-		{"gelu", []int64{4096, 1024}},
-		{"bias_gelu", []int64{4096, 1024}},
-		{"chain", []int64{4096, 1024}},
-		{"add", []int64{4096, 1024}},
-		{"row_sum", []int64{8192, 1024}},
-		{"column_sum", []int64{8192, 1024}},
+		shapes("layernorm", "4096×1024"),
+		shapes("rmsnorm", "4096×1024"),
+		shapes("softmax", "4096×1024"),
+		shapes("gelu", "4096×1024"),
+		shapes("bias_gelu", "4096×1024"),
+		shapes("chain", "4096×1024"),
+		shapes("add", "4096×1024"),
+		shapes("row_sum", "8192×1024"),
+		shapes("column_sum", "8192×1024"),
 		// Transposes: of a power of two, whose columns collide in caches, of
 		// another size, and the exchange of sequence and heads.
-		{"transpose", []int64{4096, 4096}},
-		{"transpose", []int64{3000, 2000}},
-		{"swap", []int64{8, 1024, 16, 64}},
+		shapes("transpose", "4096×4096", "3000×2000"),
+		shapes("swap", "8×1024×16×64"),
 		// Four heads of attention.
-		// Four heads of attention.
-		{"attention", []int64{4, 1024, 64}},
+		shapes("attention", "4×1024×64"),
+	)
+}
+
+// productCases are squares of a family.
+func productCases(family string) (all []testCase) {
+	for n := int64(256); n <= 4096; n *= 2 {
+		all = append(all, testCase{family: family, dims: []int64{n, n, n}})
 	}
+	return all
+}
+
+// attentionCases are eight heads of several lengths.
+func attentionCases() (all []testCase) {
+	for n := int64(128); n <= 4096; n *= 2 {
+		all = append(all, testCase{family: "attention", dims: []int64{8, n, 64}})
+	}
+	return all
+}
+
+// otherCases are the place of a maximum in the scores of a vocabulary, cumulative sums,
+// and rows of a table of 32,000 words.
+func otherCases() []testCase {
+	return slices.Concat(
+		shapes("argmax", "512×32000"),
+		shapes("cumsum", "4096×1024"),
+		shapes("embedding", "32000×1024×4096"),
+	)
+}
+
+// convCases are the 20 different convolutions of ResNet-50 with one image of 224×224:
+// N, H, W, C, kernel, output channels, stride. The first of a stage has the stride.
+func convCases(family string) []testCase {
+	return shapes(
+		family,
+		"1×224×224×3×7×64×2", "1×56×56×64×1×64×1", "1×56×56×64×3×64×1", "1×56×56×64×1×256×1",
+		"1×56×56×256×1×64×1",
+		"1×56×56×256×1×128×2", "1×56×56×256×1×512×2", "1×28×28×128×3×128×1", "1×28×28×128×1×512×1",
+		"1×28×28×512×1×128×1",
+		"1×28×28×512×1×256×2", "1×28×28×512×1×1024×2", "1×14×14×256×3×256×1", "1×14×14×256×1×1024×1",
+		"1×14×14×1024×1×256×1",
+		"1×14×14×1024×1×512×2", "1×14×14×1024×1×2048×2", "1×7×7×512×3×512×1", "1×7×7×512×1×2048×1",
+		"1×7×7×2048×1×512×1",
+	)
 }
 
 // quickCases have every family in small shapes, for a run of a minute.
 func quickCases() []testCase {
-	return []testCase{
-		// The families in the order of allCases, in shapes that fit the caches.
-		{"sgemm", []int64{256, 256, 256}},
-		{"sgemm", []int64{1, 1024, 2048}},
-		{"gemv", []int64{1024, 2048}},
-		{"gemv_columns", []int64{1024, 2048}},
-		{"gevm", []int64{1024, 2048}},
-		{"gevm_rows", []int64{1024, 2048}},
-		{"layernorm", []int64{256, 1024}},
-		{"rmsnorm", []int64{256, 1024}},
-		{"softmax", []int64{256, 1024}},
-		{"gelu", []int64{256, 1024}},
-		{"bias_gelu", []int64{256, 1024}},
-		{"chain", []int64{256, 1024}},
-		{"add", []int64{512, 1024}},
-		{"row_sum", []int64{512, 1024}},
-		{"column_sum", []int64{512, 1024}},
-		{"transpose", []int64{512, 512}},
-		{"swap", []int64{2, 128, 16, 64}},
-		{"attention", []int64{1, 256, 64}},
-	}
+	return slices.Concat(
+		// The families in the order of classicCases, in shapes that fit the caches.
+		shapes("sgemm", "256×256×256"),
+		shapes("sgemm", "1×1024×2048"),
+		shapes("gemv", "1024×2048"),
+		shapes("gemv_columns", "1024×2048"),
+		shapes("gevm", "1024×2048"),
+		shapes("gevm_rows", "1024×2048"),
+		shapes("layernorm", "256×1024"),
+		shapes("rmsnorm", "256×1024"),
+		shapes("softmax", "256×1024"),
+		shapes("gelu", "256×1024"),
+		shapes("bias_gelu", "256×1024"),
+		shapes("chain", "256×1024"),
+		shapes("add", "512×1024"),
+		shapes("row_sum", "512×1024"),
+		shapes("column_sum", "512×1024"),
+		shapes("transpose", "512×512"),
+		shapes("swap", "2×128×16×64"),
+		shapes("attention", "1×256×64"),
+		shapes("bf16gemm", "256×256×256"),
+		shapes("s8gemm", "256×256×256"),
+		shapes("conv", "1×28×28×64×3×64×1"),
+		shapes("s8conv", "1×28×28×64×3×64×1"),
+		shapes("argmax", "64×1024"),
+		shapes("cumsum", "64×256"),
+		shapes("embedding", "1000×256×512"),
+	)
 }
 
 // reciprocal and rootReciprocal are 1/d and 1/√d, rounded to f32: the constants
@@ -210,6 +301,78 @@ func sgemmText(d []int64) string {
 	return fillDims(`x = f32[$0,$2] parameter(0)
 y = f32[$2,$1] parameter(1)
 sgemm = f32[$0,$1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
+}
+
+// bf16gemmText is the product of bfloat16 with a result of f32.
+func bf16gemmText(d []int64) string {
+	return fillDims(`x = bf16[$0,$2] parameter(0)
+y = bf16[$2,$1] parameter(1)
+bf16gemm = f32[$0,$1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
+}
+
+// s8gemmText is the product of bytes with a result of s32.
+func s8gemmText(d []int64) string {
+	return fillDims(`x = s8[$0,$2] parameter(0)
+y = s8[$2,$1] parameter(1)
+s8gemm = s32[$0,$1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
+}
+
+// convText is the convolution of images N×H×W×C with weights kernel×kernel×C×O.
+func convText(d []int64) string { return convOf(d, "conv", "f32", "f32") }
+
+// s8convText is the same of bytes with a result of s32.
+func s8convText(d []int64) string { return convOf(d, "s8conv", "s8", "s32") }
+
+// convOf is a convolution from one type to another.
+func convOf(d []int64, name, from, to string) string {
+	text := fillDims(`x = FROM[$0,$1,$2,$3] parameter(0)
+w = FROM[$4,$4,$3,$5] parameter(1)
+NAME = TO[$0,HEIGHT,WIDTH,$5] convolution(x, w), window={size=$4x$4 stride=$6x$6 pad=SIDE_SIDExSIDE_SIDE}, dim_labels=b01f_01io->b01f`, d)
+	return strings.NewReplacer(
+		"FROM", from, "TO", to, "NAME", name,
+		"HEIGHT", fmt.Sprint(strides(d[1], d[6])), "WIDTH", fmt.Sprint(strides(d[2], d[6])), "SIDE", fmt.Sprint(d[4]/2),
+	).Replace(text)
+}
+
+// argmaxText is the largest element of every row and the first place of it.
+func argmaxText(d []int64) string {
+	return fillDims(`HloModule argmax
+larger {
+  v = f32[] parameter(0)
+  i = s32[] parameter(1)
+  w = f32[] parameter(2)
+  j = s32[] parameter(3)
+  more = pred[] compare(v, w), direction=GT
+  same = pred[] compare(v, w), direction=EQ
+  first = pred[] compare(i, j), direction=LT
+  tie = pred[] and(same, first)
+  keep = pred[] or(more, tie)
+  value = f32[] select(keep, v, w)
+  place = s32[] select(keep, i, j)
+  ROOT both = (f32[], s32[]) tuple(value, place)
+}
+ENTRY argmax {
+  x = f32[$0,$1] parameter(0)
+  places = s32[$0,$1] iota(), iota_dimension=1
+  low = f32[] constant(-inf)
+  last = s32[] constant(2147483647)
+  ROOT argmax = (f32[$0], s32[$0]) reduce(x, places, low, last), dimensions={1}, to_apply=larger
+}`, d)
+}
+
+// cumsumText is the sum of the elements of a row up to each, as jax.numpy.cumsum is
+// lowered: a window that ends at the element.
+func cumsumText(d []int64) string {
+	return fillDims(fmt.Sprintf(`x = f32[$0,$1] parameter(0)
+zero = f32[] constant(0)
+cumsum = f32[$0,$1] reduce-window(x, zero), window={size=1x$1 pad=0_0x%d_0}, to_apply=add`, d[1]-1), d)
+}
+
+// embeddingText picks rows of a table by their numbers.
+func embeddingText(d []int64) string {
+	return fillDims(`table = f32[$0,$1] parameter(0)
+tokens = s32[$2] parameter(1)
+embedding = f32[$2,$1] gather(table, tokens), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,$1}`, d)
 }
 
 // gemvText is a matrix in rows times a vector.

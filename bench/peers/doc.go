@@ -1,8 +1,7 @@
-// Command peers measures tuned plans of the CPU backend against other libraries:
-// matrix products and attention against OpenBLAS, fusions that are bound by memory
-// against oneDNN and against the rate of copying with streaming stores.
-// `make bench-peers` builds the drivers, each a process of its own (see
-// drivers/protocol.h), and runs it.
+// Command peers measures tuned plans of the CPU backend against what people would use
+// instead: OpenBLAS, MKL, oneDNN, XLA:CPU, PyTorch with and without its compiler, and
+// against the rate of the memory. `make bench-peers` installs them (the script install)
+// and runs it. Each is a process of its own (see drivers/protocol.h).
 //
 // # Method
 //
@@ -10,10 +9,11 @@
 //
 //	tuned      the plan that the tuner finds, and
 //	default    the plan without tuning, if that is another;
-//	openblas,  the same operation in another library, whose output has to agree
-//	onednn     with that of the tuned plan before it is timed;
-//	copy,      a program that only moves the bytes of the case, or only reads
-//	read       them: the roof of a fusion that is bound by memory;
+//	openblas,  the same operation in another library (see drivers), whose outputs have
+//	…          to agree with those of the tuned plan before it is timed;
+//	copy,      a program that only moves the bytes of the case, by stores past the
+//	copy_cached, caches and by ordinary ones, or only reads them: the roof of a fusion
+//	read       that is bound by memory;
 //	small,     the tuned plan on as many rows as stay in the first cache, and on
 //	double     twice as many: their difference is the time of the code alone.
 //
@@ -29,14 +29,20 @@
 // With -exhaustive every plan of a few small fusions is timed instead. It shows how
 // far the tuner, within its normal budget, stays from the best plan that there is.
 //
+// The fusions of models are in the folder fusions; -pick bench/models/corpus chooses them
+// again: those of the most bytes or operations, times their runs in all models, of those
+// that are not too large to be measured in many turns. PyTorch runs them by the operations
+// of their HLO (drivers/hlo.py).
+//
 // # Files
 //
-// The samples are kept as text, and all tables are made from that text alone
-// (-render). A line is a fact with fields separated by tabs; the first is its kind:
+// The samples are kept as text, a file a processor in the folder results, and all tables
+// are made from that text alone (-render). A line is a fact with fields separated by tabs;
+// the first is its kind:
 //
-//	machine    description
-//	driver     name, version; no version for a driver that was not built
-//	case       family, shape, threads, bytes, load average
+//	machine    the processor
+//	driver     name, version; no version for a driver that was not there
+//	case       family, shape, threads, bytes, load average, revision of the backend
 //	tuning     number of plans, seconds to compile, rows of small
 //	plan       tuned or default, plan
 //	note       competitor, why it has no samples
@@ -44,6 +50,7 @@
 //	landscape  all or sample, the shortest time of every plan
 //	spent      seconds of tuning, in an exhaustive search
 //
-// The lines behind a case line belong to the case. A run that is interrupted leaves
-// its samples in a file ending in .part, and -append goes on from a file of samples.
+// The lines behind a case line belong to the case. The file is written after every case,
+// and a case that it has with the present revision is not measured again: a run that was
+// stopped, or that -for has ended, goes on with the next one.
 package main

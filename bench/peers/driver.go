@@ -15,21 +15,27 @@ import (
 	"time"
 )
 
-// drivers are the programs in the folder drivers: what each of them measures,
-// and the packages that it needs.
+// drivers are the programs of the folder that bench/peers/install fills: what each of
+// them measures, and what it is made of.
 var drivers = []struct{ name, title, needs string }{
-	{"openblas", "OpenBLAS", "apt-get install libopenblas-dev"},
-	{"onednn", "oneDNN", "apt-get install libdnnl-dev"},
-	{"memory", "the memory's roof", "apt-get install gcc libc6-dev"},
+	{"openblas", "OpenBLAS", "scipy-openblas32 of PyPI"},
+	{"mkl", "MKL", "mkl-devel of PyPI"},
+	{"onednn", "oneDNN", "onednn-devel of PyPI"},
+	{"xla", "XLA:CPU", "jax of PyPI"},
+	{"torch", "torch, eager", "torch of PyPI"},
+	{"inductor", "torch.compile", "torch of PyPI"},
+	{"tvm", "TVM MetaSchedule", "apache-tvm of PyPI"},
+	{"memory", "the memory's roof", "a C compiler"},
 }
 
 // A driver is a process that times another library. It reads commands and
 // writes answers, one a line:
 //
 //	hello               version TEXT
+//	text FILE           ok         the HLO of what is opened next
 //	open OP SETS DIM…   ok N_IN    buffers for SETS runs, used in turn
-//	load I FILE         ok         input I of every set, raw f32
-//	check FILE          ok         one run on the first set, and its output
+//	load I FILE         ok         input I of every set, raw, as the case stores it
+//	check FILE          ok         one run on the first set, and its outputs
 //	time N              seconds S  the median of N runs
 //	close               ok
 //
@@ -60,11 +66,7 @@ func start(folder, name string, threads int) (*driver, error) {
 		return nil, errDriverMissing
 	}
 	cmd := exec.Command(path)
-	n := strconv.Itoa(threads)
-	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS="+n, "OMP_NUM_THREADS="+n, "OMP_DYNAMIC=false")
-	if name == "openblas" {
-		cmd.Env = append(cmd.Env, "OMP_WAIT_POLICY=passive") // its two pools would spin against each other
-	}
+	cmd.Env = append(os.Environ(), threadVariables(name, threads)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -90,6 +92,20 @@ func start(folder, name string, threads int) (*driver, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// threadVariables are what tells the libraries of a driver how many threads to use. A
+// driver whose library has no such setting limits its own processors instead.
+func threadVariables(name string, threads int) []string {
+	n := strconv.Itoa(threads)
+	all := []string{
+		"OPENBLAS_NUM_THREADS=" + n, "MKL_NUM_THREADS=" + n, "OMP_NUM_THREADS=" + n,
+		"TVM_NUM_THREADS=" + n, "NPROC=" + n, "OMP_DYNAMIC=false", "MKL_DYNAMIC=false",
+	}
+	if name == "openblas" {
+		all = append(all, "OMP_WAIT_POLICY=passive") // its two pools would spin against each other
+	}
+	return all
 }
 
 // launch starts a command from an operating-system thread that lives until the
@@ -133,6 +149,15 @@ func (d *driver) ask(want, format string, args ...any) (string, error) {
 		return "", fmt.Errorf("%s: %s %s", d.name, word, rest)
 	}
 	return rest, nil
+}
+
+// lacks is a driver's answer to a case that it has no operation for.
+const lacks = "not an operation of this driver"
+
+// tell names the file with the HLO of the next case.
+func (d *driver) tell(file string) error {
+	_, err := d.ask("ok", "text %s", file)
+	return err
 }
 
 // open prepares an operation on several sets of buffers.

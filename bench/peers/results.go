@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 // of which the first is the kind of the line. The lines after a case line
 // belong to the case.
 type results struct {
+	// The processor, as the backend keys winners by it.
 	machine string
 	// Names and versions of the drivers; the version of a missing one is empty.
 	drivers []namedText
@@ -29,6 +32,8 @@ type caseResult struct {
 	threads int
 	// Bytes of the inputs and outputs.
 	bytes int64
+	// Revision of the backend that was measured.
+	revision string
 	// Load average of the machine when the case began; −1 is unknown.
 	load float64
 	// Rows of the runs whose data stay in the first cache; 0 when there are
@@ -82,12 +87,41 @@ func find(facts []namedText, name string) string {
 // rawHeader is the first line of the text form.
 const rawHeader = "# bench-peers: seconds a run, a column a round; contenders of a case took turns"
 
-// has reports whether a case was measured with some number of threads.
+// has reports whether a case was measured with some number of threads and the present
+// revision of the backend.
 func (r *results) has(c testCase, threads int) bool {
 	return slices.ContainsFunc(r.cases, func(x *caseResult) bool {
-		return x.String() == c.String() &&
-			x.threads == threads
+		return x.same(c, threads) && x.revision == revision()
 	})
+}
+
+// same reports whether a result is of a case with some number of threads.
+func (c *caseResult) same(x testCase, threads int) bool {
+	return c.String() == x.String() && c.threads == threads
+}
+
+// put adds the result of a case, in the place of an earlier one.
+func (r *results) put(c *caseResult) {
+	k := slices.IndexFunc(r.cases, func(x *caseResult) bool { return x.same(c.testCase, c.threads) })
+	if k < 0 {
+		r.cases = append(r.cases, c)
+		return
+	}
+	r.cases[k] = c
+}
+
+// know notes the versions of drivers. One that is not there now keeps the version that
+// earlier cases were measured with.
+func (r *results) know(versions []namedText) {
+	for _, v := range versions {
+		k := slices.IndexFunc(r.drivers, func(d namedText) bool { return d.name == v.name })
+		switch {
+		case k < 0:
+			r.drivers = append(r.drivers, v)
+		case v.text != "":
+			r.drivers[k] = v
+		}
+	}
 }
 
 // write writes the text form of all results.
@@ -101,6 +135,18 @@ func (r *results) write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// writeFile replaces a file by the text form of all results.
+func (r *results) writeFile(name string) error {
+	var b bytes.Buffer
+	if err := r.write(&b); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name+".part", b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(name+".part", name)
 }
 
 // head writes the lines in front of the cases.
@@ -119,8 +165,8 @@ func (r *results) head(w io.Writer) error {
 func (c *caseResult) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(
-		b, "case\t%s\t%s\t%d\t%d\t%.2f\n", c.family, c.shape(),
-		c.threads, c.bytes, c.load,
+		b, "case\t%s\t%s\t%d\t%d\t%.2f\t%s\n", c.family, c.shape(),
+		c.threads, c.bytes, c.load, c.revision,
 	)
 	fmt.Fprintf(b, "tuning\t%d\t%.4g\t%d\n", c.legal, c.compile, c.smallRows)
 	for _, p := range c.plans {
@@ -188,7 +234,7 @@ func readResults(in io.Reader) (*results, error) {
 var minFields = map[string]int{
 	"machine":   2,
 	"driver":    3,
-	"case":      6,
+	"case":      7,
 	"tuning":    4,
 	"plan":      3,
 	"note":      3,
@@ -226,26 +272,41 @@ func (r *results) line(f []string) error {
 
 // readCase reads a case line.
 func readCase(f []string) (*caseResult, error) {
-	c := &caseResult{testCase: testCase{family: f[0]}}
-	if _, ok := families[f[0]]; !ok {
-		return c, fmt.Errorf("there is no family %q", f[0])
-	}
-	for _, text := range strings.Split(f[1], "×") {
-		d, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return c, err
-		}
-		c.dims = append(c.dims, d)
-	}
+	c := &caseResult{}
 	var err error
+	if c.testCase, err = namedCase(f[0], f[1]); err != nil {
+		return c, err
+	}
 	if c.threads, err = strconv.Atoi(f[2]); err != nil {
 		return c, err
 	}
 	if c.bytes, err = strconv.ParseInt(f[3], 10, 64); err != nil {
 		return c, err
 	}
+	c.revision = f[5]
 	c.load, err = strconv.ParseFloat(f[4], 64)
 	return c, err
+}
+
+// namedCase is the case of a family and a shape.
+func namedCase(family, shape string) (testCase, error) {
+	c := testCase{family: family}
+	f, ok := families[family]
+	if !ok {
+		return c, fmt.Errorf("there is no family %q", family)
+	}
+	if f.text == nil {
+		c.name = shape
+		return c, nil
+	}
+	for _, text := range strings.Split(shape, "×") {
+		d, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return c, err
+		}
+		c.dims = append(c.dims, d)
+	}
+	return c, nil
 }
 
 // line reads a line that belongs to a case.

@@ -37,14 +37,14 @@ const (
 // searchCases are fusions whose runs take at timeout 2 ms, so that thousands of
 // plans can be timed.
 func searchCases() []testCase {
-	return []testCase{
-		{"softmax", []int64{512, 1024}},
-		{"layernorm", []int64{512, 1024}},
-		{"gemm_bias_gelu", []int64{256, 256, 256}},
-		{"transpose", []int64{1024, 768}},
-		{"column_sum", []int64{1024, 1024}},
-		{"sgemm", []int64{256, 256, 256}},
-	}
+	return slices.Concat(
+		shapes("softmax", "512×1024"),
+		shapes("layernorm", "512×1024"),
+		shapes("gemm_bias_gelu", "256×256×256"),
+		shapes("transpose", "1024×768"),
+		shapes("column_sum", "1024×1024"),
+		shapes("sgemm", "256×256×256"),
+	)
 }
 
 // search times every plan of a case, and then the fastest of them in rounds
@@ -52,7 +52,7 @@ func searchCases() []testCase {
 func (s *session) search(ctx context.Context, c testCase) (*caseResult, error) {
 	e := &caseRun{
 		session: s,
-		result:  &caseResult{testCase: c, threads: s.threads, load: load()},
+		result:  s.newResult(c),
 	}
 	defer e.close()
 	if err := e.parse(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
@@ -42,8 +43,16 @@ type options struct {
 	seed int64
 }
 
-// fullRun and quickRun are the options of a full and of a quick run.
+// fullRun, essentialRun and quickRun are the options of the kinds of runs.
 var (
+	essentialRun = options{
+		try:         12,
+		budget:      2500 * time.Millisecond,
+		limit:       2500 * time.Millisecond,
+		rounds:      15,
+		samplePlans: 3,
+		maxPlans:    maxSearchedPlans,
+	}
 	fullRun = options{
 		try:         24,
 		budget:      20 * time.Second,
@@ -123,6 +132,17 @@ func (s *session) close() {
 	}
 }
 
+// newResult is the result of a case that begins.
+func (s *session) newResult(c testCase) *caseResult {
+	return &caseResult{
+		testCase: c, threads: s.threads, load: load(), revision: revision(),
+	}
+}
+
+// revision is what the times of a case depend on beside the processor: the revision of
+// the backend.
+func revision() string { return cpu.Revision }
+
 // A caseRun is the measurement of one case in progress.
 type caseRun struct {
 	session *session
@@ -144,7 +164,7 @@ type caseRun struct {
 func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) {
 	e := &caseRun{
 		session: s,
-		result:  &caseResult{testCase: c, threads: s.threads, load: load()},
+		result:  s.newResult(c),
 	}
 	defer e.close()
 	if err := e.parse(); err != nil {
@@ -157,7 +177,7 @@ func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) 
 	if ours != nil {
 		e.timeSample(ctx)
 	}
-	e.addPeer(ctx, ours)
+	e.addPeers(ctx, ours)
 	if family := families[c.family]; family.memory {
 		e.addRoof(family)
 		if family.rows && ours != nil {
@@ -182,10 +202,17 @@ func (e *caseRun) note(name string, err error) {
 	fmt.Fprintf(e.session.status, "%s: %s: %v\n", e.result.testCase, name, err)
 }
 
+// text is the HLO of a case.
+func (c testCase) text() string {
+	if c.name != "" {
+		return modelText(c.name)
+	}
+	return families[c.family].text(c.dims)
+}
+
 // parse parses the HLO text of a case.
 func parse(c testCase) (*hlo.Computation, error) {
-	text := families[c.family].text(c.dims)
-	m, err := hlo.Parse(c.family, []byte(text))
+	m, err := hlo.Parse(c.family, []byte(c.text()))
 	if err != nil {
 		return nil, err
 	}
@@ -315,19 +342,32 @@ func (e *caseRun) compile(
 	}
 }
 
-// addPeer opens the case in its peer's driver and adds it as a competitor if
-// its output agrees with ours; ours is nil when there is nothing to compare.
-func (e *caseRun) addPeer(ctx context.Context, ours kernels.Kernel) {
-	name := families[e.result.family].peer
-	d := e.session.drivers[name]
-	if d == nil {
-		return
+// addPeers opens the case in every driver that has it, and adds those as competitors
+// whose output agrees with ours; ours is nil when there is nothing to compare.
+func (e *caseRun) addPeers(ctx context.Context, ours kernels.Kernel) {
+	text := filepath.Join(e.session.tmp, "case.hlo")
+	err := os.WriteFile(text, []byte("HloModule case\n"+e.fusion.Canonical()), 0o600)
+	for _, d := range drivers {
+		p := e.session.drivers[d.name]
+		if p == nil || d.name == "memory" {
+			continue
+		}
+		if err == nil {
+			err = p.tell(text)
+		}
+		if err == nil {
+			err = e.verifyPeer(ctx, p, ours)
+		}
+		switch {
+		case err == nil:
+			e.add(d.name, p.sample)
+		case strings.HasSuffix(err.Error(), lacks):
+			e.result.notes = append(e.result.notes, namedText{d.name, lacks})
+		default:
+			e.note(d.name, err)
+		}
+		err = nil
 	}
-	if err := e.verifyPeer(ctx, d, ours); err != nil {
-		e.note(name, err)
-		return
-	}
-	e.add(name, d.sample)
 }
 
 // verifyPeer gives the driver the inputs of the case and compares its output
@@ -338,7 +378,7 @@ func (e *caseRun) verifyPeer(ctx context.Context, d *driver, ours kernels.Kernel
 		return err
 	}
 	e.atEnd(func() { d.ask("ok", "close") })
-	in, err := check.Inputs(e.fusion, check.Normals, e.session.seed)
+	in, err := peerInputs(e.fusion, e.session.seed)
 	if err != nil {
 		return err
 	}
@@ -358,35 +398,71 @@ func (e *caseRun) verifyPeer(ctx context.Context, d *driver, ours kernels.Kernel
 	return e.compareOutputs(ctx, ours, in, file)
 }
 
-// compareOutputs runs our kernel on the inputs and compares its output with
-// that in a file.
+// peerInputs fills inputs that a peer can compute exactly, too. Where there is no VNNI,
+// oneDNN adds pairs of products of bytes in 16 bits, keeps the largest where they do not
+// fit, and halves the weights of convolutions for that: small even bytes suffer neither.
+func peerInputs(c *hlo.Computation, seed int64) ([]kernels.Buffer, error) {
+	content := check.Normals
+	if len(c.Params) > 0 && c.Params[0].Shape.DType == hlo.S8 {
+		content = check.Integers
+	}
+	in, err := check.Inputs(c, content, seed)
+	for _, b := range in {
+		if b.Shape.DType == hlo.S8 {
+			for k := range b.Data {
+				b.Data[k] *= 2
+			}
+		}
+	}
+	return in, err
+}
+
+// compareOutputs runs our kernel on the inputs and compares its outputs with those in a
+// file, one after the other.
 func (e *caseRun) compareOutputs(
 	ctx context.Context, ours kernels.Kernel, in []kernels.Buffer, file string,
 ) error {
-	got, err := kernels.NewBuffer(e.fusion.Root.Shape)
+	theirs, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	want := got
-	if want.Data, err = os.ReadFile(file); err != nil {
-		return err
-	}
-	if len(want.Data) != len(got.Data) {
-		return fmt.Errorf("the peer's output has %d bytes, not %d", len(want.Data), len(got.Data))
-	}
-	_, err = ours.Run(ctx, in, []kernels.Buffer{got})
+	got, err := outputs(e.fusion)
 	if err != nil {
 		return err
 	}
-	m := check.Compare(0, got, want, tolerance(e.fusion))
-	if m != nil {
-		return fmt.Errorf(
-			"we differ: %d of %d elements; at %v ours is %v, the peer's %v (allowed difference %.3g)",
-			m.Wrong, m.Shape.Elements(), m.Index,
-			m.Got, m.Want, m.Allowed,
-		)
+	bytes := 0
+	for _, b := range got {
+		bytes += len(b.Data)
+	}
+	if len(theirs) != bytes {
+		return fmt.Errorf("the peer's output has %d bytes, not %d", len(theirs), bytes)
+	}
+	if _, err = ours.Run(ctx, in, got); err != nil {
+		return err
+	}
+	for k, b := range got {
+		want := b
+		want.Data, theirs = theirs[:len(b.Data)], theirs[len(b.Data):]
+		if m := check.Compare(k, b, want, tolerance(e.fusion)); m != nil {
+			return fmt.Errorf(
+				"we differ: %d of %d elements of output %d; at %v ours is %v, the peer's %v (allowed difference %.3g)",
+				m.Wrong, m.Shape.Elements(), k, m.Index, m.Got, m.Want, m.Allowed,
+			)
+		}
 	}
 	return nil
+}
+
+// outputs makes a buffer for each output of a fusion.
+func outputs(c *hlo.Computation) (all []kernels.Buffer, err error) {
+	for _, s := range kernels.OutputShapes(c) {
+		b, err := kernels.NewBuffer(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, b)
+	}
+	return all, nil
 }
 
 // approximation bounds the relative error of a peer's exp and tanh, with
@@ -403,26 +479,42 @@ func tolerance(c *hlo.Computation) check.Tolerance {
 	return t
 }
 
-// addRoof adds copying as many bytes as the case moves as a competitor, or
-// reading them for a case that writes little.
+// addRoof adds moving as many bytes as the case moves: reading them for a case that
+// writes little, or else copying, by stores past the caches and by ordinary ones.
 func (e *caseRun) addRoof(f family) {
-	d := e.session.drivers["memory"]
-	if d == nil {
+	floats, ops := e.moved()/8, []string{"copy", "copy_cached"}
+	if f.reads {
+		floats, ops = e.moved()/4, []string{"read"}
+	}
+	for _, op := range ops {
+		e.addMove(op, floats)
+	}
+}
+
+// moved are the bytes of a run.
+func (e *caseRun) moved() int64 {
+	if f := families[e.result.family]; f.moves != nil {
+		return f.moves(e.result.dims)
+	}
+	return e.result.bytes
+}
+
+// addMove adds a driver of the memory that moves so many floats. Its process does
+// one thing at a time, so that every operation has one of its own.
+func (e *caseRun) addMove(op string, floats int64) {
+	if e.session.drivers["memory"] == nil {
 		return
 	}
-	op := "copy"
-	floats := e.result.bytes / 8
-	if f.reads {
-		op = "read"
-		floats = e.result.bytes / 4
+	d, err := start(e.session.folder, "memory", e.session.threads)
+	if err == nil {
+		e.atEnd(d.close)
+		err = d.open(op, e.sets, []int64{floats})
 	}
-	err := d.open(op, e.sets, []int64{floats})
 	if err != nil {
 		e.note(op, err)
 		return
 	}
-	e.cleanups = append(e.cleanups, func() { d.ask("ok", "close") })
-	e.competitors = append(e.competitors, &competitor{name: op, sample: d.sample})
+	e.add(op, d.sample)
 }
 
 // addSmall adds two competitors that run the tuned plan on so few rows that all
@@ -446,8 +538,8 @@ func (e *caseRun) addSmall() {
 // addRows adds the case with fewer rows, on one thread.
 func (e *caseRun) addRows(name string, rows int64) error {
 	c := testCase{
-		e.result.family,
-		append([]int64{rows}, e.result.dims[1:]...),
+		family: e.result.family,
+		dims:   append([]int64{rows}, e.result.dims[1:]...),
 	}
 	fusion, err := parse(c)
 	if err != nil {
@@ -461,7 +553,7 @@ func (e *caseRun) addRows(name string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	out, err := kernels.NewBuffer(fusion.Root.Shape)
+	out, err := outputs(fusion)
 	if err != nil {
 		return err
 	}
@@ -473,7 +565,7 @@ func (e *caseRun) addRows(name string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	e.add(name, sameSample(k, in, []kernels.Buffer{out}))
+	e.add(name, sameSample(k, in, out))
 	return nil
 }
 

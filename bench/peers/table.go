@@ -74,10 +74,10 @@ func (c *caseResult) bestText(name string) string {
 }
 
 // roof is the share of the roof that the tuned plan reaches. The roof of a
-// round is the time to move the bytes in that round, or the time of the code
-// itself where that is longer.
+// round is the time to move the bytes in that round, in the fastest way that was
+// measured, or the time of the code itself where that is longer.
 func (c *caseResult) roof() (check.PairedInterval, bool) {
-	moved := c.samplesOf(c.roofName())
+	moved := c.moves()
 	ours := c.samplesOf("tuned")
 	if len(moved) == 0 || len(ours) == 0 {
 		return check.PairedInterval{}, false
@@ -90,13 +90,20 @@ func (c *caseResult) roof() (check.PairedInterval, bool) {
 	return check.Paired(roof, ours, confidence), true
 }
 
-// roofName is the competitor that only moves the bytes. Sample files from
-// before sums were compared with reading have only copies.
-func (c *caseResult) roofName() string {
+// moves are the seconds of moving the bytes of the case: reading them or copying them,
+// in each round whichever copy was faster. Sample files from before sums were compared
+// with reading have only copies past the caches.
+func (c *caseResult) moves() []float64 {
 	if families[c.family].reads && len(c.samplesOf("read")) > 0 {
-		return "read"
+		return c.samplesOf("read")
 	}
-	return "copy"
+	moved := slices.Clone(c.samplesOf("copy"))
+	for k, s := range c.samplesOf("copy_cached") {
+		if k < len(moved) {
+			moved[k] = min(moved[k], s)
+		}
+	}
+	return moved
 }
 
 // brief summarises a case in one line, for the progress of a run.
@@ -105,8 +112,10 @@ func (c *caseResult) brief() string {
 		return "not measured"
 	}
 	text := fmt.Sprintf("%.3g ms", 1e3*median(c.samplesOf("tuned")))
-	if p, ok := c.over(families[c.family].peer); ok {
-		text += fmt.Sprintf(", %s × as fast as %s", ratio(p), families[c.family].peer)
+	for _, d := range drivers {
+		if p, ok := c.over(d.name); ok {
+			text += fmt.Sprintf(", %s %s", d.name, digits(p.Median))
+		}
 	}
 	if p, ok := c.roof(); ok {
 		text += fmt.Sprintf(", %s of the roof", ratio(p))
@@ -134,17 +143,6 @@ func digits(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// against formats whether all ratios reach a goal; a goal of 0 is none.
-func against(goal float64, ratios ...float64) string {
-	switch {
-	case goal == 0:
-		return ""
-	case slices.Min(ratios) >= goal:
-		return fmt.Sprintf("≥ %v: met", goal)
-	}
-	return fmt.Sprintf("≥ %v: **missed**", goal)
-}
-
 // A page is a document in Markdown that is being written.
 type page struct{ strings.Builder }
 
@@ -164,29 +162,35 @@ func (p *page) columns(names ...string) {
 	p.line("|%s", strings.Repeat(" --- |", len(names)))
 }
 
-// markdown is the document of all results: the machine, the method, and a
-// section for each kind of case.
+// head writes what holds for all processors.
+func (p *page) head() {
+	p.line("# Tuned plans against their peers\n")
+	p.line("Made by `make bench-peers`; the samples are in `results`, a file a processor.\n")
+	p.line("Contenders of a case take turns in rounds, in shuffled order; a stopped process cannot disturb the others.")
+	p.line("Times are medians. Ratios are medians of the ratios within a round, with a 95 %% interval; above 1 the tuned plan is faster.")
+	p.line("best/best is the ratio of the best turns of the fastest peer and the tuned plan. A dash is a peer that has no such operation, or was not measured.")
+	p.line("Before it was timed, every plan agreed with the reference interpreter, and the tuned one with each peer.")
+}
+
+// markdown is the part of the document about one processor: the machine, the goals,
+// and a section for each kind of case.
 func (r *results) markdown() string {
 	p := &page{}
-	p.line("# Tuned plans against their peers\n")
-	p.line("Made by `make bench-peers`; the samples are in the file of the same name ending in `.tsv`.\n")
-	p.line("Machine: %s.\n", r.machine)
+	p.line("\n## %s\n", r.machine)
 	for _, d := range drivers {
 		if v := find(r.drivers, d.name); v != "" {
 			p.line("* %s: %s", d.title, v)
 		} else {
-			p.line("* %s: not measured, the driver was not built (Debian: `%s`)", d.title, d.needs)
+			p.line("* %s: not measured, there is no driver (it is made of %s)", d.title, d.needs)
 		}
 	}
-	p.line("\nContenders of a case take turns in rounds, in shuffled order; a stopped process cannot disturb the others.")
-	p.line("Times are medians. Ratios are medians of the ratios within a round, with a 95 %% interval; above 1 the tuned plan is faster.")
-	p.line("best/best is the ratio of the best turns of each. A goal is met when both reach it.")
-	p.line("Before it was timed, every plan agreed with the reference interpreter, and the tuned one with its peer.")
+	p.line("\nMeasured with %s.", r.revisions())
 	r.loadWarning(p)
-	r.gemms(p)
-	r.attention(p)
-	r.vectors(p)
-	r.memory(p)
+	p.line("\n### Goals\n")
+	p.WriteString(r.goals())
+	for _, s := range sections {
+		r.section(p, s)
+	}
 	r.notes(p)
 	r.plans(p)
 	return p.String()
@@ -209,7 +213,7 @@ func (r *results) loadWarning(p *page) {
 	if len(r.cases) == 0 || lo < 0 {
 		return
 	}
-	p.line("The load average of the machine was between %.1f and %.1f.", lo, hi)
+	p.line("\nThe load average of the machine was between %.1f and %.1f.", lo, hi)
 	if hi > 1.5*float64(maxThreads) {
 		p.line("\n**The machine was busy with other work.** Ratios of one thread hold roughly; with all threads, sides whose threads wait for each")
 		p.line("other wait for the scheduler (in steps of 4 ms), and the columns of the best turns say more than the medians.")
@@ -227,75 +231,103 @@ func (r *results) casesWhere(want func(name string, f family) bool) []*caseResul
 	return list
 }
 
-// gemms writes the section of matrix products, with the geometric means of
-// their ratios by the number of threads.
-func (r *results) gemms(p *page) {
-	list := r.casesWhere(func(name string, _ family) bool { return name == "sgemm" })
+// A section names a table of the page.
+type section string
+
+// The sections.
+const (
+	products     section = "Products of matrices"
+	vectors      section = "Matrix by vector"
+	attentions   section = "Attention"
+	rowFusions   section = "Bound by memory"
+	convolutions section = "Convolutions"
+	models       section = "Fusions of models"
+)
+
+// sections are the tables in the order of the page, and what is said about each.
+var sections = []struct {
+	name  section
+	about string
+	// The table has rates of arithmetic, shares of the roof.
+	rates, roofs bool
+}{
+	{products, "Of m×n×k. sgemm is of f32, bf16gemm of bfloat16 to f32, s8gemm of bytes to s32; where m is 1, a BLAS is asked for sgemv.", true, false},
+	{vectors, `gemv is a matrix m×k by a vector (n is 1), gevm a vector by a matrix k×n (m is 1): of columns, or of rows, where the matrix is
+the other way round in memory. A BLAS is asked for sgemv. The roof is the time to read as many bytes at four places in
+turn; where that was not measured, to copy as many with streaming stores.`, false, true},
+	{attentions, `Of heads×sequence×width: dot → softmax → dot as one fusion. OpenBLAS and MKL are sgemm, softmax (gcc's vectors, libmvec's exp) and
+sgemm, head after head; torch is its scaled_dot_product_attention.`, true, false},
+	{rowFusions, `The roof is the time to copy as many bytes by stores past the caches or by ordinary ones, whichever is faster in a round, for what writes
+little that to read as many at four places in turn, or the code's own time where that is longer: what the tuned plan takes for rows that
+stay in the first cache. gelu is the one by tanh; swap is the transpose {0,2,1,3}; embedding is of a table's rows×width×tokens.`, false, true},
+	{convolutions, `N×H×W×C×kernel×output channels×stride, with kernel/2 zeros at each side; images N×H×W×C, weights kernel×kernel×C×output channels,
+which oneDNN may lay out anew before it is timed. conv is of f32, s8conv of bytes to s32.`, true, false},
+	{models, "The fusions that move most or compute most in the programs of `bench/models`, with how often they occur; those of over 3·10⁹ operations are left out.", false, false},
+}
+
+// section writes the table of a section, with a column for each peer that has samples.
+func (r *results) section(p *page, s struct {
+	name         section
+	about        string
+	rates, roofs bool
+}) {
+	list := r.casesWhere(func(_ string, f family) bool { return f.section == s.name })
 	if len(list) == 0 {
 		return
 	}
-	p.line("\n## sgemm\n")
-	p.columns("m×n×k", "threads", "GFLOP/s", "OpenBLAS GFLOP/s", "times as fast", "goal", "best/best", "over the default plan")
-	all := map[int][]float64{}
+	p.line("\n### %s\n\n%s\n", s.name, s.about)
+	peers := measuredPeers(list)
+	head := []string{"case", "threads", "ms"}
+	if s.rates {
+		head = append(head, "G operations/s")
+	}
+	for _, n := range peers {
+		head = append(head, titles([]string{n}))
+	}
+	head = append(head, "best/best")
+	if s.roofs {
+		head = append(head, "copy ms", "in caches", "read ms", "code ms", "of the roof")
+	}
+	p.columns(append(head, "over the default plan")...)
 	for _, c := range list {
-		if o, ok := c.over("openblas"); ok {
-			all[c.threads] = append(all[c.threads], o.Median)
-		}
-		p.row(
-			c.shape(),
-			fmt.Sprint(c.threads),
-			c.rate("tuned"),
-			c.rate("openblas"),
-			c.ratio("openblas"),
-			c.goal(),
-			c.bestText("openblas"),
-			c.ratio("default"),
-		)
+		p.row(c.cells(peers, s.rates, s.roofs)...)
 	}
-	p.line("")
-	goal := families["sgemm"].goal.minMeanRatio
-	for _, n := range []int{list[0].threads, list[len(list)-1].threads} {
-		if x := all[n]; len(x) > 0 {
-			g := geomean(x)
-			p.line(
-				"Geometric mean with threads=%d, of %d: %s (%s).",
-				n, len(x), digits(g),
-				against(goal, g),
-			)
-			delete(all, n)
+}
+
+// measuredPeers are the drivers of libraries that have samples of some case.
+func measuredPeers(list []*caseResult) (names []string) {
+	for _, d := range drivers {
+		if slices.ContainsFunc(list, func(c *caseResult) bool { return len(c.samplesOf(d.name)) > 0 }) {
+			names = append(names, d.name)
 		}
 	}
-	p.line("\nWhere m is 1, OpenBLAS is asked for sgemv.")
+	return names
 }
 
-// goal judges the ratio to the family's peer twice, by the median of the rounds
-// and by the fastest samples, so that luck of one kind is not enough.
-func (c *caseResult) goal() string {
-	f := families[c.family]
-	o, ok := c.over(f.peer)
-	if !ok {
-		return ""
+// cells is the row of a case.
+func (c *caseResult) cells(peers []string, rates, roofs bool) []string {
+	row := []string{c.String(), fmt.Sprint(c.threads), c.time("tuned")}
+	if rates {
+		row = append(row, c.rate("tuned"))
 	}
-	best, _ := c.best(f.peer)
-	return against(f.goal.minRatio, o.Median, best)
-}
-
-// roofGoal judges the share of the roof in the same two ways.
-func (c *caseResult) roofGoal() string {
-	share, ok := c.roof()
-	if !ok {
-		return ""
+	for _, n := range peers {
+		row = append(row, c.ratio(n))
 	}
-	code, _ := c.code()
-	return against(
-		families[c.family].goal.minRoofShare,
-		share.Median,
-		max(slices.Min(c.samplesOf(c.roofName())), code)/
-			slices.Min(c.samplesOf("tuned")),
-	)
+	row = append(row, c.bestText(c.fastest(peers)))
+	if roofs {
+		code, of := "–", "–"
+		if s, ok := c.code(); ok {
+			code = fmt.Sprintf("%.3g", 1e3*s)
+		}
+		if share, ok := c.roof(); ok {
+			of = ratio(share)
+		}
+		row = append(row, c.time("copy"), c.time("copy_cached"), c.time("read"), code, of)
+	}
+	return append(row, c.ratio("default"))
 }
 
-// rate is the rate of a competitor in GFLOP/s.
+// rate is the rate of a competitor in 10⁹ operations a second.
 func (c *caseResult) rate(name string) string {
 	x := c.samplesOf(name)
 	if len(x) == 0 {
@@ -307,7 +339,7 @@ func (c *caseResult) rate(name string) string {
 
 // missing is the cell of a competitor that has no samples.
 func (c *caseResult) missing(name string) string {
-	if find(c.notes, name) != "" {
+	if why := find(c.notes, name); why != "" && why != lacks {
 		return "see below"
 	}
 	return "–"
@@ -336,116 +368,27 @@ func (c *caseResult) ratio(name string) string {
 	return c.missing(name)
 }
 
-// attention writes the section of attention.
-func (r *results) attention(p *page) {
-	list := r.casesWhere(func(name string, _ family) bool { return name == "attention" })
-	if len(list) == 0 {
-		return
-	}
-	p.line("\n## Attention\n")
-	p.line("dot → softmax → dot as one fusion, against sgemm, softmax (gcc's vectors, libmvec's exp) and sgemm with OpenBLAS, head after head.\n")
-	p.columns("heads×sequence×width", "threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "over the default plan")
-	for _, c := range list {
-		p.row(
-			c.shape(),
-			fmt.Sprint(c.threads),
-			c.time("tuned"),
-			c.time("openblas"),
-			c.ratio("openblas"),
-			c.goal(),
-			c.bestText("openblas"),
-			c.ratio("default"),
-		)
-	}
-}
-
-// vectors writes the section of products of a matrix and a vector, whose time
-// is that of reading the matrix.
-func (r *results) vectors(p *page) {
-	list := r.casesWhere(func(_ string, f family) bool {
-		return f.memory &&
-			f.peer == "openblas"
-	})
-	if len(list) == 0 {
-		return
-	}
-	p.line("\n## Matrix by vector\n")
-	p.line("gemv is a matrix m×k by a vector (n is 1), gevm a vector by a matrix k×n (m is 1): of columns, or of rows, where the matrix is")
-	p.line("the other way round in memory. OpenBLAS is asked for sgemv. The roof is the time to read as many bytes at four places in")
-	p.line("turn; where that was not measured, to copy as many with streaming stores.\n")
-	p.columns(
-		"case",
-		"threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "copy or read ms", "of the roof",
-		"goal", "over the default plan",
-	)
-	for _, c := range list {
-		of := "–"
-		if share, ok := c.roof(); ok {
-			of = ratio(share)
-		}
-		p.row(
-			c.String(), fmt.Sprint(c.threads),
-			c.time("tuned"), c.time("openblas"),
-			c.ratio("openblas"), c.goal(),
-			c.bestText("openblas"),
-			c.time(c.roofName()), of, c.roofGoal(), c.ratio("default"),
-		)
-	}
-}
-
-// memory writes the section of the other fusions that are bound by memory.
-func (r *results) memory(p *page) {
-	list := r.casesWhere(func(_ string, f family) bool {
-		return f.memory &&
-			f.peer != "openblas"
-	})
-	if len(list) == 0 {
-		return
-	}
-	p.line("\n## Bound by memory\n")
-	p.line("The roof is the time to copy as many bytes with streaming stores, for sums that to read as many at four places in turn, or the")
-	p.line("code's own time where that is longer: what the tuned plan takes for rows that stay in the first cache. gelu is the one by tanh; swap is the transpose {0,2,1,3}.\n")
-	p.columns(
-		"case",
-		"threads", "ms", "oneDNN ms", "times as fast", "goal", "best/best", "copy or read ms", "code ms",
-		"of the roof", "goal", "over the default plan",
-	)
-	for _, c := range list {
-		share, roofed := c.roof()
-		code, of := "–", "–"
-		if s, ok := c.code(); ok {
-			code = fmt.Sprintf("%.3g", 1e3*s)
-		}
-		if roofed {
-			of = ratio(share)
-		}
-		p.row(
-			c.String(),
-			fmt.Sprint(c.threads),
-			c.time("tuned"),
-			c.time("onednn"),
-			c.ratio("onednn"),
-			c.goal(),
-			c.bestText("onednn"),
-			c.time(c.roofName()),
-			code,
-			of,
-			c.roofGoal(),
-			c.ratio("default"),
-		)
-	}
-}
-
-// notes writes what was not measured, and why.
+// notes writes what was not measured, and why. Cases that a driver has no operation for
+// share a line.
 func (r *results) notes(p *page) {
-	first := true
-	for _, c := range r.cases {
-		for _, n := range c.notes {
-			if first {
-				p.line("\n## Not measured\n")
-				first = false
+	list := r.casesWhere(func(string, family) bool { return true })
+	p.line("\n### Not measured\n")
+	for _, d := range drivers {
+		var without []string
+		for _, c := range list {
+			if find(c.notes, d.name) == lacks && !slices.Contains(without, c.family) {
+				without = append(without, c.family)
 			}
-			p.line("* %s, %d threads, %s: %s", c.testCase, c.threads, n.name, n.text)
+		}
+		if len(without) > 0 {
+			p.line("* %s has no %s", d.title, strings.Join(without, ", "))
+		}
+	}
+	for _, c := range list {
+		for _, n := range c.notes {
+			if n.text != lacks {
+				p.line("* %s, %d threads, %s: %s", c.testCase, c.threads, n.name, n.text)
+			}
 		}
 	}
 }
@@ -454,7 +397,7 @@ func (r *results) notes(p *page) {
 // distribution of their times.
 func (r *results) plans(p *page) {
 	var gains []float64
-	p.line("\n## Plans\n")
+	p.line("\n### Plans\n")
 	p.columns("case", "threads", "tuned plan", "of plans", "compiled in ms", "landscape, ms: best · median · worst")
 	for _, c := range r.cases {
 		if plan := find(c.plans, "tuned"); plan != "" {
@@ -506,7 +449,7 @@ func (r *results) searched() string {
 		return ""
 	}
 	p := &page{}
-	p.line("\n## Against exhaustive search\n")
+	p.line("\n### Against exhaustive search\n")
 	p.line("Made by `go run ./bench/peers -exhaustive`; the samples are in the file ending in `.exhaustive.tsv`. Machine: %s.\n", r.machine)
 	p.line("Of every case all plans, or %d spread evenly over more, were checked and timed once (the landscape); then the best %d, the default plan", maxSearchedPlans, finalists)
 	p.line("and what `tune` finds in its normal time took turns in rounds. The best is the plan with the least median ratio in these rounds,")

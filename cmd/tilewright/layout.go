@@ -568,7 +568,7 @@ func (f *layoutFlags) measure(l *layout.Layout, p layout.Pack, j *packJSON) erro
 		j.Measured, err = f.kept(key)
 		return err
 	}
-	r, err := packtiming.Measure(f.ctx, b, subject, nil, f.time)
+	r, err := packtiming.Measure(f.ctx, b, subject, packtiming.Plans{}, f.time)
 	if err != nil {
 		return fmt.Errorf("-time: %w", err)
 	}

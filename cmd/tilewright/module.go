@@ -153,16 +153,19 @@ func (c *call) winners(db string, b kernels.Backend) func(*hlo.Computation) (ker
 	}
 }
 
-// packings finds the weights of a module's fusions that a database says to pay packed;
-// nil without one, and without -weights-of.
+// packings finds the weights of a module's fusions that a database says to pay packed:
+// constants, and the parameters that -weights-of names; nil without a database.
 func (c *call) packings(
 	db string, b kernels.Backend, m *hlo.Module, named *regexp.Regexp,
 ) func(*hlo.Computation) (executable.Packed, bool) {
 	packer, can := b.(kernels.PackingBackend)
-	if db == "" || !can || named.String() == "" {
+	if db == "" || !can {
 		return nil
 	}
-	weights := packtiming.Weights{Named: named}
+	weights := packtiming.Weights{}
+	if named.String() != "" {
+		weights.Named = named
+	}
 	weights.Add(m)
 	from, id := cache.Open(db), kernels.IdentityOf(b)
 	return func(f *hlo.Computation) (x executable.Packed, found bool) {

@@ -115,7 +115,7 @@ func runRun(c *call) error {
 		seed:      c.Int64("seed", 1, "`seed` of inputs that are not given"),
 		repeat:    c.Int("repeat", 5, "run this many `times`"),
 		db:        c.String("db", "", "take the plans of a module's fusions from this cache `file`"),
-		weightsOf: c.String("weights-of", "", "pack parameters of a module whose names match this regular `expression` once, where -db says that it pays"),
+		weightsOf: c.String("weights-of", "", "pack parameters of a module whose names match this regular `expression` once, as constants, where -db says that it pays"),
 		check:     c.Bool("check", true, "compare the results with the reference"),
 		source:    c.Bool("source", false, "show the tile program that runs"),
 		counters:  c.Bool("counters", false, "show what a simulator counted: instructions, memory traffic, barriers"),

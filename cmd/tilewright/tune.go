@@ -49,8 +49,8 @@ default of each of the others, which are raced by themselves if time is left. A 
 -run-budget every fusion is raced for -budget.
 
 -weights-of says which parameters of the modules are weights, the same values in every run; constants are. Where the
-device's kernels would have a weight packed, as tensor.pack does it, the winner is timed beside the fusion that reads
-it packed, and the report says what that gains and from how many runs on it pays. With -run-budget a tenth of it is for that.
+device's kernels would have a weight packed, as tensor.pack does it, the fusion that reads it packed is raced, too, and its
+winner timed beside that of the fusion as it is: the report says what that gains and from how many runs on it pays. With -run-budget a tenth of it is for that.
 
 Which plans are tried depends on the fusion, the device and -seed, and not on what else is stored, unless -learn
 lets the samples of all fusions in -db correct the prices.
@@ -561,6 +561,7 @@ func (s *session) note(x *tuner.Item) {
 	if t.Plan != "" {
 		s.bad = s.c.defaultFails(x.Result.Record) || s.bad
 	}
+	s.bad = s.bad || t.DefaultError != ""
 	if t.Unkept != "" {
 		s.status.printError("tilewright tune: %s\n", t.Unkept)
 	}

@@ -117,12 +117,15 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	}
 	t.begun = x.State == tuner.StateWaiting && errors.Is(x.Err, context.DeadlineExceeded)
 	var unkept *tuner.UnkeptError
+	var none *tuner.NoWinnerError
 	switch {
 	case x.Err == nil:
 	case x.State == tuner.StateRefused:
 		t.Refused = x.Err.Error()
 	case x.State == tuner.StateFailed:
 		t.Error = x.Err.Error()
+	case x.State == tuner.StateWaiting && errors.As(x.Err, &none):
+		t.DefaultError = none.DefaultFailure()
 	case errors.As(x.Err, &unkept):
 		t.Unkept = unkept.Error()
 	}
@@ -182,6 +185,8 @@ func (t tunedJSON) outcome() []string {
 		return []string{"refused: " + firstLine(t.Refused)}
 	case t.begun:
 		return []string{"not reached: begun, but not checked when the time was over", "predicted " + report.Seconds(t.Predicted)}
+	case t.Plan == "" && t.DefaultError != "":
+		return []string{"the default is not right, and the time was over before another plan was tried: " + firstLine(t.DefaultError)}
 	case t.Plan == "" && t.Predicted > 0:
 		return []string{"not reached", "predicted " + report.Seconds(t.Predicted)}
 	case t.Plan == "":
@@ -449,12 +454,17 @@ func (s *session) packedWeights() (all []packedWeight) {
 	return all
 }
 
-// maxPackTime is the time in which packing an operand is measured, at most.
-const maxPackTime = 2 * time.Second
+// maxPackTime is the time in which a fusion with a packed operand is raced, and its winner
+// measured beside that of the fusion as it is, at most. Racing takes maxPackTime/packRaces.
+const (
+	maxPackTime = 4 * time.Second
+	packRaces   = 2
+)
 
-// packWeights measures what the winners gain where their weights are packed, and prints
-// and keeps it. What is kept already for the same plan is taken from there, unless -force.
-// It ends when the time of the run does.
+// packWeights races the fusions that take their weights packed, measures what their
+// winners gain over those of the fusions as they are, and prints and keeps it. What is kept
+// already for the same plan is taken from there, unless -force. It ends when the time of the
+// run does.
 func (s *session) packWeights(ctx context.Context, all []packedWeight) error {
 	// The longest in a run of the models come first: what is not reached in the time of
 	// the run would have saved least.
@@ -477,12 +487,15 @@ func (s *session) packWeights(ctx context.Context, all []packedWeight) error {
 			return context.Cause(ctx)
 		}
 		s.noteWeight(x, p, err)
+		if hung := new(tuner.HungError); errors.As(err, &hung) {
+			break // a thread is lost: what would be timed now is worthless
+		}
 	}
 	saved := 0.0
 	for _, p := range s.packings {
 		saved += p.Saved()
 	}
-	if len(s.packings) > 0 {
+	if saved > 0 {
 		s.c.note("%s packed once: saves %s a run of the models", layout.CountText(int64(len(s.packings)), "weight"), report.Seconds(saved))
 	}
 	return nil
@@ -512,7 +525,11 @@ func (s *session) packed(
 			return p, nil
 		}
 	}
-	r, err := packtiming.Measure(ctx, s.tuner.Backend, x, &plan, span)
+	plans := packtiming.Plans{InPlace: &plan}
+	if plans.Packed, err = s.racePacked(ctx, x, span/packRaces); err != nil {
+		return key, err
+	}
+	r, err := packtiming.Measure(ctx, s.tuner.Backend, x, plans, span-span/packRaces)
 	if err != nil {
 		return key, err
 	}
@@ -522,6 +539,30 @@ func (s *session) packed(
 		s.c.note("tilewright tune: warning: what packing gains is not kept: %v", err)
 	}
 	return p, nil
+}
+
+// racePacked is the winner of the fusion that takes a weight packed, a fusion like any
+// other: its record is stored, and a compiler that emits the pack finds it. nil says that
+// the time of the run was over before there was one.
+func (s *session) racePacked(
+	ctx context.Context, x packtiming.Subject, span time.Duration,
+) (*kernels.Plan, error) {
+	t := *s.tuner
+	t.Options.Budget = span
+	if *s.f.runBudget > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, s.schedule.Begin.Add(*s.f.runBudget))
+		defer stop()
+	}
+	won, err := t.Tune(ctx, x.Packed())
+	plan, bad := kernels.ParsePlan(won.Record.Plan)
+	if bad != nil || won.Record.Plan == "" {
+		if ctx.Err() != nil {
+			err = nil
+		}
+		return nil, err
+	}
+	return &plan, nil
 }
 
 // noteWeight prints what was measured of a weight, and adds it to the summary and the

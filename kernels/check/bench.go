@@ -41,19 +41,21 @@ func NewBench(ctx context.Context, c *hlo.Computation, seed, span int64) (*Bench
 	if err != nil {
 		return nil, err
 	}
-	return newBenchOn(c, in, span)
+	return newBenchOn(c, in, nil, span)
 }
 
-// newBenchOn allocates sets with the given inputs.
-func newBenchOn(c *hlo.Computation, in []kernels.Buffer, span int64) (*Bench, error) {
+// newBenchOn allocates sets, of which the first has the given inputs and, unless they are
+// nil, outputs.
+func newBenchOn(c *hlo.Computation, in, out []kernels.Buffer, span int64) (*Bench, error) {
 	b := &Bench{}
 	for total := int64(0); len(b.sets) == 0 || total < span && len(b.sets) < 2 ||
 		len(b.sets) < maxSets && total < min(span, maxSetBytes); {
-		set, bytes, err := newSet(c, in, len(b.sets) > 0)
+		set, err := newSet(c, in, out, len(b.sets) > 0)
 		if err != nil {
 			return nil, err
 		}
 		b.sets = append(b.sets, set)
+		bytes := arrayBytes(c)
 		b.size += bytes
 		if total += bytes; total > maxSetBytes {
 			break
@@ -62,29 +64,29 @@ func newBenchOn(c *hlo.Computation, in []kernels.Buffer, span int64) (*Bench, er
 	return b, nil
 }
 
-// newSet makes the inputs, copies where they are in use, and the outputs of one run,
-// and counts their bytes.
+// newSet makes the inputs and outputs of one run: those that are given or, where they are
+// in use, copies and others.
 func newSet(
-	c *hlo.Computation, in []kernels.Buffer, used bool,
-) (set kernels.Set, bytes int64, err error) {
-	set.In = in
+	c *hlo.Computation, in, out []kernels.Buffer, used bool,
+) (set kernels.Set, err error) {
+	set = kernels.Set{In: in, Out: out}
 	if used {
 		if set.In, err = clones(in); err != nil {
-			return kernels.Set{}, 0, err
+			return kernels.Set{}, err
 		}
 	}
+	if out != nil && !used {
+		return set, nil
+	}
+	set.Out = nil
 	for _, s := range kernels.OutputShapes(c) {
 		o, err := kernels.NewBuffer(s)
 		if err != nil {
-			return kernels.Set{}, 0, err
+			return kernels.Set{}, err
 		}
 		set.Out = append(set.Out, o)
-		bytes += s.Bytes()
 	}
-	for _, x := range in {
-		bytes += x.Shape.Bytes()
-	}
-	return set, bytes, nil
+	return set, nil
 }
 
 // clones copies arrays.

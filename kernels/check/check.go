@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -241,6 +242,7 @@ func maxMagnitude(b kernels.Buffer) float64 {
 type Verifier struct {
 	c     *hlo.Computation
 	cases []verifyCase
+	large *guard // outputs that all runs use, where they are large; otherwise nil
 }
 
 // A verifyCase is one set of inputs with the results that are expected.
@@ -262,6 +264,8 @@ type verifyCase struct {
 	bounds *bounds
 	// Nothing but bounds says what agrees.
 	boundsOnly bool
+	// Arrays that do not have as much memory; nil for most.
+	aliases *aliases
 }
 
 const (
@@ -310,14 +314,34 @@ const maxSpikeWork = 1 << 30 // element operations up to which inputs are far ap
 // it does in the reference. That is left out if it reaches nearly all of them
 // there.
 //
-// For computations of more than 2³⁰ element operations, or 2²⁶ elements, only 1,024
+// For computations of more than 2³⁰ element operations, or 2²⁵ elements, only 1,024
 // elements of each output are evaluated; that all others are written is checked
-// nevertheless. With inputs of more than 512 MiB there are random ones only.
+// nevertheless. With inputs of more than 512 MiB there are random ones only. Large arrays
+// of a computation with more than 768 MiB of them repeat less memory where the system can do that (see
+// large_arrays.go): then Close gives it back.
 //
 // When ctx ends, its cause is the error. A computation of which the reference cannot
 // evaluate an element within its budget is a *reference.BudgetError.
 func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier, error) {
 	v := &Verifier{c: c}
+	if n := arrayBytes(c); n > maxOwnBytes && n <= maxAliasedBytes && tooLargeForAll(c) {
+		if err := v.addAliased(ctx, c, largeRepetition, seed); !errors.Is(err, errors.ErrUnsupported) {
+			return v, err
+		}
+	}
+	if outputBytes(c) > maxCopiedBytes {
+		if err := checkArrays(c); err != nil {
+			return nil, err
+		}
+		var shapes []kernels.Buffer
+		for _, s := range kernels.OutputShapes(c) {
+			shapes = append(shapes, kernels.Buffer{Shape: s})
+		}
+		var err error
+		if v.large, err = guardOutputs(shapes); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case inputBytes(c) > maxCasesBytes:
 		// one case
@@ -424,22 +448,36 @@ func (v *Verifier) Examine(
 	ctx context.Context, k kernels.Kernel,
 ) (w *Witness, err error) {
 	for _, c := range v.cases {
-		out, err := c.run(ctx, k)
+		out, err := c.run(ctx, k, v.large)
 		if err != nil {
 			return nil, err
 		}
 		if c.name == randomInputs {
-			w = newWitness(v, k, out)
+			w = newWitness(v, k, &c, out)
 		}
 	}
 	return w, nil
 }
 
-// run runs a kernel on one case and compares the results.
+// Close gives the memory of arrays back that do not have as much as they seem to: no
+// kernel may be running on them, and neither v nor its benches may be used any more.
+func (v *Verifier) Close() error {
+	var errs []error
+	for _, c := range v.cases {
+		errs = append(errs, c.aliases.close())
+	}
+	return errors.Join(errs...)
+}
+
+// run runs a kernel on one case and compares the results. Outputs are those of large,
+// unless it is nil.
 func (c *verifyCase) run(
-	ctx context.Context, k kernels.Kernel,
+	ctx context.Context, k kernels.Kernel, large *guard,
 ) ([]kernels.Buffer, error) {
-	guard, err := newGuard(c.in, c.want)
+	if c.aliases != nil {
+		return c.runAliased(ctx, k)
+	}
+	guard, err := newGuard(c.in, c.want, large)
 	if err != nil {
 		return nil, err
 	}
@@ -454,14 +492,18 @@ func (c *verifyCase) run(
 		}
 		return nil, &WrongResult{c.name, err}
 	}
-	wrong, err := c.agree(ctx, guard.out)
-	if err != nil {
-		return nil, err
-	}
-	if wrong != nil {
-		return nil, &WrongResult{c.name, wrong}
+	if wrong, err := c.agree(ctx, guard.out); err != nil || wrong != nil {
+		return nil, wrongResult(c.name, wrong, err)
 	}
 	return guard.out, nil
+}
+
+// wrongResult is err, or that something is wrong with a result.
+func wrongResult(name string, wrong, err error) error {
+	if err != nil {
+		return err
+	}
+	return &WrongResult{name, wrong}
 }
 
 // agree says what is wrong with the outputs of a kernel, if a correct one cannot have
@@ -470,7 +512,7 @@ func (c *verifyCase) agree(
 	ctx context.Context, out []kernels.Buffer,
 ) (wrong, err error) {
 	if c.samples != nil {
-		return compareSamples(out, c.samples, c.allowed), nil
+		return compareSamples(out, c.samples, c.allowed, c.aliases), nil
 	}
 	for n := range c.want {
 		m, err := c.compare(ctx, n, out[n])

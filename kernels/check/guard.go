@@ -36,8 +36,8 @@ const (
 )
 
 // newGuard copies the inputs, unless they are large, and allocates outputs of the
-// given shapes.
-func newGuard(in, out []kernels.Buffer) (*guard, error) {
+// given shapes, unless there are some from an earlier run.
+func newGuard(in, out []kernels.Buffer, earlier *guard) (*guard, error) {
 	g := &guard{}
 	if bytesOf(in) > maxCopiedBytes {
 		g.in, g.digest = in, digestOf(in)
@@ -51,17 +51,42 @@ func newGuard(in, out []kernels.Buffer) (*guard, error) {
 		copy(c.Data, b.Data)
 		g.in = append(g.in, c)
 	}
-	for k, b := range out {
-		c, err := g.add(fmt.Sprintf("output %d", k), b)
-		if err != nil {
+	if earlier == nil {
+		var err error
+		if earlier, err = guardOutputs(out); err != nil {
 			return nil, err
 		}
-		for n := range c.Data {
-			c.Data[n] = poison
+	}
+	g.out = earlier.out
+	g.zones = append(g.zones, earlier.zones...)
+	g.fillZones()
+	poisonAll(g.out)
+	return g, nil
+}
+
+// guardOutputs allocates outputs of the given shapes between red zones.
+func guardOutputs(out []kernels.Buffer) (*guard, error) {
+	g := &guard{}
+	for k, b := range out {
+		c, err := g.add(outputName(k), b)
+		if err != nil {
+			return nil, err
 		}
 		g.out = append(g.out, c)
 	}
 	return g, nil
+}
+
+// outputName is what messages call output k.
+func outputName(k int) string { return fmt.Sprintf("output %d", k) }
+
+// fillZones writes the content of the zones.
+func (g *guard) fillZones() {
+	for _, z := range g.zones {
+		for k := range z.bytes {
+			z.bytes[k] = zoneByte
+		}
+	}
 }
 
 // add allocates a buffer of the shape of b between red zones.
@@ -77,11 +102,6 @@ func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 	whole := bytes.Data
 	before := whole[:redZone]
 	after := whole[redZone+n:]
-	for _, z := range [][]byte{before, after} {
-		for k := range z {
-			z[k] = zoneByte
-		}
-	}
 	g.zones = append(
 		g.zones,
 		zone{"before " + name, before},
@@ -93,8 +113,11 @@ func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 	}, nil
 }
 
-// intact is an error if a red zone or an input was written to.
-func (g *guard) intact(in []kernels.Buffer) error {
+// errInputWritten is the error of a kernel that writes to a large input.
+var errInputWritten = errors.New("wrote to an input")
+
+// zonesIntact is an error if a red zone was written to.
+func (g *guard) zonesIntact() error {
 	for _, z := range g.zones {
 		for k, v := range z.bytes {
 			if v != zoneByte {
@@ -102,9 +125,17 @@ func (g *guard) intact(in []kernels.Buffer) error {
 			}
 		}
 	}
+	return nil
+}
+
+// intact is an error if a red zone or an input was written to.
+func (g *guard) intact(in []kernels.Buffer) error {
+	if err := g.zonesIntact(); err != nil {
+		return err
+	}
 	if g.digest != 0 {
 		if digestOf(g.in) != g.digest {
-			return errors.New("wrote to an input")
+			return errInputWritten
 		}
 		return nil
 	}

@@ -1,9 +1,12 @@
 package check
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -25,8 +28,55 @@ ROOT z = f32[%[1]d] add(x, y)`, elements)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = NewVerifier(t.Context(), m.Entry, 1)
+	_, err = Inputs(m.Entry, Normals, 1)
 	if err == nil || !strings.Contains(err.Error(), "all parameters and results") {
 		t.Errorf("3 arrays of %d bytes: %v", 4*elements, err)
 	}
+}
+
+// However many kernels are verified and timed, a race allocates the inputs of its two
+// cases, the outputs once, and little else.
+func TestArraysOfARace(t *testing.T) {
+	const text = "p = bf16[6144,8192] parameter(0)\nROOT n = bf16[6144,8192] negate(p)"
+	m, err := hlo.Parse("large", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	v, err := NewVerifier(t.Context(), m.Entry, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := v.NewBench(t.Context(), 1, 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w, err := v.Examine(t.Context(), negater{})
+		if err == nil {
+			err = b.Rerun(t.Context(), negater{}, w)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	const array, extra = 6144 * 8192 * 2, 32 << 20
+	if got := after.TotalAlloc - before.TotalAlloc; got > 3*array+extra {
+		t.Errorf("%d bytes were allocated for inputs of %d in two cases and as large outputs", got, array)
+	}
+}
+
+// A negater is a kernel that negates bf16.
+type negater struct{}
+
+func (negater) Source() string { return "" }
+func (negater) Close() error   { return nil }
+func (negater) Run(_ context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+	from, to := kernels.Elements[uint64](in[0]), kernels.Elements[uint64](out[0])
+	for k, v := range from {
+		to[k] = v ^ 0x8000_8000_8000_8000
+	}
+	return time.Millisecond, nil
 }

@@ -123,6 +123,9 @@ func askManagement(s *device.Spec, d cu.Device) {
 	if err != nil {
 		s.Unread = "power cap or MIG slice: " + err.Error()
 	}
+	if s.Slice != "" {
+		s.Bandwidth = device.SliceBandwidth(s.Target, s.Name, s.Memory, s.Bandwidth)
+	}
 	if s.Slice != "" && !strings.Contains(s.Name, device.SliceMark) {
 		s.Name += device.SliceMark + s.Slice
 	}

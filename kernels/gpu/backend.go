@@ -189,6 +189,11 @@ func compile(
 	if err != nil {
 		return nil, reject(err)
 	}
+	if k.online > 0 {
+		if q, err = onlineProgram(q); err != nil {
+			return nil, reject(err)
+		}
+	}
 	// The limit of a grid along x.
 	if n := q.Programs(); n > 1<<31-1 {
 		return nil, reject(fmt.Errorf("%d tile programs do not fit a grid", n))

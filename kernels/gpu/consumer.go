@@ -42,6 +42,9 @@ func (r *ring) consume() {
 	// All but the latest lag groups are complete after this.
 	a.do("wgmma.wait_group.sync.aligned", r.lag)
 	before(counter)
+	for _, d := range r.dots {
+		d.promote()
+	}
 	a.do("add.s32", offset, offset, r.bytes/matrixRow)
 	a.when(r.advance(c), "mov.b32", offset, 0)
 	a.do("add.s32", counter, counter, 1)

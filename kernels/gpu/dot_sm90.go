@@ -54,8 +54,10 @@ type groupDot struct {
 	// Depth is the extent of k, padded to whole instructions.
 	depth int64
 	a, b  *boxTile
-	// Accs are the accumulators, by 64 rows.
-	accs [][]operand
+	// Accs are the accumulators, by 64 rows, and totals what they are added to after each
+	// iteration (knob promote); nil where the accumulators have all iterations.
+	accs   [][]operand
+	totals [][]operand
 }
 
 // A boxTile is an operand in shared memory as tensor copies write it: chunks of
@@ -105,8 +107,11 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 		from:    from,
 		depth:   index.CeilDiv(p.k, inst.k) * inst.k,
 	}
+	if e.knobs.promote > 0 && !t.short() {
+		return nil
+	}
 	if !t.divide(e.threads/device.WarpgroupThreads) ||
-		t.rows/groupRows*t.cols/2 > maxPartials {
+		t.sums() > maxPartials {
 		return nil
 	}
 	t.a = e.boxTile(
@@ -122,6 +127,21 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 		return nil
 	}
 	return t
+}
+
+// short reports whether tensor cores keep about 14 bits of the sums: products of 8-bit
+// floats (DeepSeek-V3 Technical Report, 2024, §3.5.2).
+func (t *groupDot) short() bool {
+	return t.from.IsFloat() && t.from.Size() == 1
+}
+
+// sums is the registers of a thread for sums.
+func (t *groupDot) sums() int64 {
+	n := t.rows / groupRows * t.cols / 2
+	if t.e.knobs.promote > 0 {
+		n *= 2
+	}
+	return n
 }
 
 // divide chooses the arrangement of warpgroups that computes the least padding and,
@@ -352,12 +372,32 @@ func (t *groupDot) begin() {
 		t.k, t.k, t.c, t.gm,
 		t.gn, t.rows, t.cols,
 	)
-	t.accs = make([][]operand, t.rows/groupRows)
+	t.accs = t.cleared()
+	if e.knobs.promote > 0 {
+		t.totals = t.cleared()
+		e.promoted = true
+	}
+}
+
+// cleared are registers of 0, by 64 rows.
+func (t *groupDot) cleared() [][]operand {
+	e := t.e
 	k := kindFor(t.mma.sum)
-	for i := range t.accs {
-		t.accs[i] = e.asm.fresher(k, int(t.cols/2))
-		for _, acc := range t.accs[i] {
+	all := make([][]operand, t.rows/groupRows)
+	for i := range all {
+		all[i] = e.asm.fresher(k, int(t.cols/2))
+		for _, acc := range all[i] {
 			e.set(k, acc, zero(k))
+		}
+	}
+	return all
+}
+
+// promote adds the sums of an iteration, which are complete, to those of all.
+func (t *groupDot) promote() {
+	for i := range t.totals {
+		for j, total := range t.totals[i] {
+			t.e.asm.do("add.rn.f32", total, total, t.accs[i][j])
 		}
 	}
 }
@@ -385,10 +425,15 @@ func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 				a, offset,
 				constantOf(t.a.offset(rows, k, size)),
 			)
+			// Sums that are promoted begin anew in each iteration.
+			add := yes
+			if t.totals != nil && k == 0 {
+				add = no
+			}
 			a.do(
 				opcode,
 				append([]any{
-					c, da, db, a.in(kindPred, yes),
+					c, da, db, a.in(kindPred, add),
 				}, t.flags()...)...,
 			)
 		}
@@ -417,14 +462,24 @@ func (t *groupDot) flags() []any {
 func (t *groupDot) accumulate() {}
 
 func (t *groupDot) storePartial() {
-	t.storePartialSums(t.mma.sum, t.accs)
+	t.storePartialSums(t.mma.sum, t.complete())
 }
+
+// complete are the sums of all iterations.
+func (t *groupDot) complete() [][]operand {
+	if t.totals != nil {
+		return t.totals
+	}
+	return t.accs
+}
+
 func (t *groupDot) addPartials() {
-	t.addPartialSums(t.mma.sum, t.accs)
+	t.addPartialSums(t.mma.sum, t.complete())
 }
 
 // finish converts the sums and publishes them.
 func (t *groupDot) finish() {
+	t.accs = t.complete()
 	t.e.freeze(kindFor(t.mma.sum), t.accs)
 	for i := range t.accs {
 		for k, v := range t.accs[i] {

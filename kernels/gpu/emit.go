@@ -199,6 +199,9 @@ func (e *emitter) endTiles() {
 			e.leaveCluster()
 		}
 	}
+	if e.knobs.promote > 0 && !e.promoted {
+		e.reject("promote=1 is for products of 8-bit floats by warpgroups, of %d sums a thread at most", maxPartials/2)
+	}
 	if e.knobs.cluster == 1 {
 		return
 	}
@@ -437,6 +440,10 @@ func (e *emitter) newDot(n int) accumulator {
 func (e *emitter) loop(l *symtile.Loop) {
 	if e.phase == phaseCombine && e.loopDepth == 0 {
 		e.addAllPartials(l)
+		return
+	}
+	if l.Online != nil {
+		e.online(l)
 		return
 	}
 	if e.grouped(l.Accumulators, l.Dims, l.Body) {

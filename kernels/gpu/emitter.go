@@ -62,6 +62,8 @@ type emitter struct {
 	tileLoop *tileLoop
 	// Sums is the number of accumulators of products that a thread holds.
 	sums int64
+	// Promoted reports whether a product has sums that are promoted.
+	promoted bool
 	// ExitArrived reports whether the block has arrived at the barrier at which its
 	// cluster ends.
 	exitArrived bool

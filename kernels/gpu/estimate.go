@@ -579,6 +579,11 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 		readers /= device.WarpgroupThreads / device.WarpThreads
 		l.groupTensor += cycles
 		l.exposed += perSlot * runs
+		if k.promote > 0 {
+			// The sums of each iteration are added to others.
+			c.partials += math.Ceil(m.elements(n) / float64(k.warps*device.WarpThreads))
+			l.lanes += m.elements(n) * runs
+		}
 	case m.spec.Warpgroups():
 		if from.IsFloat() && from.Size() == 1 {
 			rate = m.spec.Rates.Tensor(hlo.F16)

@@ -26,9 +26,14 @@ type knobs struct {
 	producer int
 	// Blocks that load the operands that they share for each other.
 	cluster int
+	// 1: loops that are apart only because one needs the maximum of another are one
+	// (symtile.Program.Online).
+	online int
 	// 1: as many blocks as run at the same time, each of which loops over tiles; 2:
 	// with two math groups in turns.
 	persistent int
+	// 1: sums of 8-bit floats by warpgroups are added to sums of f32 after each tile of k.
+	promote int
 	// 1: exponentials are within 3 units of f32 also where results have 16 bits.
 	precise int
 	// Blocks that share the iterations of a tile's loops (see phase).
@@ -64,9 +69,11 @@ var knobTable = kernels.KnobTable[launchFacts]{
 	{Name: "cluster", Min: 1, Max: 8, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: blocks load their operands alone"},
 	{Name: "epilogue", Min: 0, Max: 1, Priced: true, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
 	{Name: "group", Min: 1, Max: 1 << 16, Default: 1, Priced: true, Absent: "1: one row of tiles, the last dimension fastest"},
+	{Name: "online", Min: 0, Max: 1, Priced: true, Absent: "0: a maximum of rows and what is summed with it take a loop each"},
 	{Name: "persistent", Min: 0, Max: pingpong, Priced: true, Absent: "0: a block for each tile"},
 	{Name: "precise", Min: 0, Max: 1, Absent: "0: exponentials are within 2^-17 of themselves where results have 16 bits"},
 	{Name: "producer", Min: 0, Max: 4, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: a warp of its own starts tensor copies"},
+	{Name: "promote", Min: 0, Max: 1, Priced: true, Absent: "0: products of 8-bit floats by warpgroups are summed in 14 bits over all of k"},
 	{Name: "splitk", Min: 1, Max: maxPieces, Default: 1, Priced: true, Absent: "1: a block does all iterations of its tile's loops"},
 	{Name: "stages", Min: 1, Max: maxStages, Default: 2, Priced: true, Absent: "2 tiles of a loop's operands in shared memory", Offers: offerStages},
 	{Name: kernels.TF32, Min: 0, Max: 1, Priced: true, Absent: "0: products of f32 are exact"},
@@ -87,12 +94,16 @@ func (k *knobs) field(name string) *int {
 		return &k.epilogue
 	case "group":
 		return &k.group
+	case "online":
+		return &k.online
 	case "persistent":
 		return &k.persistent
 	case "precise":
 		return &k.precise
 	case "producer":
 		return &k.producer
+	case "promote":
+		return &k.promote
 	case "splitk":
 		return &k.splitk
 	case "stages":

@@ -24,6 +24,8 @@ type pipeline struct {
 	slots int64
 	bytes int64
 	at    int64
+	// Counter is the number of the iteration in the loop.
+	counter operand
 }
 
 // A pipelinedDot is a product whose operands can be in the slots of a ring.
@@ -128,6 +130,7 @@ func (p *pipeline) emit() {
 		"add.s32", write, base, p.bytes*(p.slots-1),
 	)
 	counter := a.fresh(kindB32)
+	p.counter = counter
 	next := a.fresh(kindB32)
 	more := a.fresh(kindPred)
 	again := a.label("LOOP")

@@ -93,7 +93,7 @@ func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
 			return nil
 		}
 		r.dots = append(r.dots, d)
-		e.sums += d.rows / groupRows * d.cols / 2
+		e.sums += d.sums()
 	}
 	for _, s := range body {
 		if s.Loop != nil ||
@@ -127,6 +127,10 @@ func (r *ring) schedule() {
 	// One iteration's products run while the next are issued, if there is a second
 	// slot.
 	r.lag = min(1, r.slots-1)
+	if e.knobs.promote > 0 {
+		// The sums of an iteration are read at its end.
+		r.lag = 0
+	}
 	r.hasProducer = e.knobs.producer > 0 &&
 		(r.total > r.slots || ahead) &&
 		e.asm.waits == 0 &&

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -463,12 +464,20 @@ func (e bounding) errorOf(
 	d := i.Shape.DType
 	floor := floorOf(i)
 	relative := 0.0
-	if e.wide(i) && i.Op == hlo.OpExponential {
+	switch {
+	case e.wide(i) && i.Op == hlo.OpExponential:
 		relative = Epsilon(d) // weights rounded relative to another maximum
+	case e.wide(i) && i.Op == hlo.OpConvert && fromExponential(i.Operands[0]):
+		relative = Epsilon(d) / 2 // weights rounded before they are divided by their sum
 	}
 	return func(_ int64, m float64) float64 {
 		return units*unit(d, m) + relative*m + floor
 	}
+}
+
+// fromExponential reports whether i is an exponential, or elementwise of one.
+func fromExponential(i *hlo.Instr) bool {
+	return i.Op == hlo.OpExponential || i.Op.Elementwise() && slices.ContainsFunc(i.Operands, fromExponential)
 }
 
 // units is what i may be off by before it is rounded. Sums and products of narrow types

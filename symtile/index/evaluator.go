@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // An Evaluator is a list of expressions compiled to flat code, for evaluation many
@@ -90,6 +91,54 @@ func Compile(vars, results []Expr) (*Evaluator, error) {
 		}
 	}
 	return c.code, nil
+}
+
+// Overflows reports whether int64 may not hold what some expressions of r divide, or
+// compare with 0, which is then evaluated wrongly. Other sums and products are right modulo
+// 2⁶⁴, and so right wherever their values fit. Without expressions, all of r are meant.
+func (r *Ring) Overflows(exprs ...Expr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.atoms {
+		if !r.isWide(id) {
+			continue
+		}
+		if len(exprs) == 0 {
+			return true
+		}
+		for _, e := range exprs {
+			// Atoms are shared, and most of them belong to other expressions, some
+			// of which were only tried.
+			x := e.lin()
+			all := r.atomsUnder(x, nil)
+			atom := int32(id)
+			if slices.Contains(all, atom) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isWide reports whether an operand of an atom that is not modulo 2⁶⁴ may be no int64.
+// Ranges saturate at the ends of int64, so that one that reaches an end may go beyond.
+// Variables without bounds have such ranges, too: programs of tiles have none.
+func (r *Ring) isWide(id int) bool {
+	a := r.atoms[id]
+	wide := func(form int32) bool {
+		x := r.lin(form)
+		in := r.sharpRange(x)
+		return !in.Bounded()
+	}
+	switch a.kind {
+	case atomDiv, atomMinZero,
+		atomMod, atomFloorDiv:
+		return wide(a.y)
+	case atomQuot:
+		return wide(a.y) ||
+			wide(a.z)
+	}
+	return false
 }
 
 // A compiler emits the steps of an Evaluator.

@@ -2,6 +2,7 @@ package index
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -28,6 +29,42 @@ func TestDivision(t *testing.T) {
 					t.Fatalf("%d / %d is %d, want %d", x, d, got, want)
 				}
 			}
+		}
+	}
+}
+
+// TestOverflows: 3·10¹⁸·x + (3·10¹⁸+1)·y of small x and y is a sum like any other, but not
+// something to divide where it can be more than 2⁶³.
+func TestOverflows(t *testing.T) {
+	const k = 3_000_000_000_000_000_000
+	for limit, want := range map[int64]bool{
+		1: false,
+		3: true,
+	} {
+		r := NewRing()
+		x := r.Var(Variable{Name: "x", Hi: 1})
+		y := r.Var(Variable{
+			Name: "y",
+			Hi:   limit,
+		})
+		// The factors have no common divisor, by which a quotient would be
+		// simplified, and neither is as large as the divisor.
+		u := x.Scale(k)
+		v := y.Scale(k + 1)
+		sum := u.Add(v)
+		q := sum.Div(2*k + 12_345)
+		got := []bool{
+			r.Overflows(sum),
+			r.Overflows(q),
+			r.Overflows(),
+		}
+		expect := []bool{
+			false,
+			want,
+			want,
+		}
+		if !slices.Equal(got, expect) {
+			t.Errorf("%v, y to %d: %v", q, limit, got)
 		}
 	}
 }

@@ -29,9 +29,12 @@
 // the cheaper one is taken. The joined cluster is analysed as a tile program, so
 // that repeated work is what its best tiling within [Machine.Scratch] repeats,
 // with online loops where [symtile.Program.Online] finds them. That joins
-// dot, softmax and dot to attention, outputs of the same tiles (an optimiser's
-// update and its moments), and statistics with what they are taken of; and keeps
-// apart what would be computed again for every tile.
+// dot, softmax and dot to attention, two products to SwiGLU, outputs of the same
+// tiles (an optimiser's update and its moments), and statistics with what they are
+// taken of; and keeps apart what would be computed again for every tile. A sum that
+// several tiles need is computed for each of them, unless a tile has whole rows: the
+// price of the work says which. Joins that add loops, or in which a contraction reads
+// another's tiles, have to save more.
 //
 // Any other operation starts a cluster. A cluster of scalars, or of nothing but
 // reshapes, is dissolved again: there is nothing to tune. What the caller's

@@ -22,11 +22,19 @@ const (
 	maxDims          = 10
 )
 
-// A join that nests or adds loops has to save more, since a backend may run such a
-// loop less well than the price assumes.
-const (
-	worthwhile       = 0.999
-	worthwhileNested = 0.95
+// A threshold is the share of the price apart that a join has to save, and for people
+// the reason of one that a backend may run less well than the price assumes.
+type threshold struct {
+	saves   float64
+	because string
+}
+
+// The thresholds of joins, of those that nest or add loops, and of those in which a
+// contraction reads another one's tiles outside of an online loop.
+var (
+	worthwhile        = threshold{0.001, ""}
+	worthwhileNested  = threshold{0.05, "; more loops have to save 5 %"}
+	worthwhileChained = threshold{0.25, "; a contraction within a contraction has to save 25 %"}
 )
 
 // joinNeighbours joins clusters to neighbours where the joined price is lower,
@@ -195,13 +203,9 @@ func (s *clustering) priceJoin(
 		return nil
 	}
 	a, b, joined := s.price(c), s.price(n), s.price(u)
-	if why := cmp.Or(cannotPrice(a, b, joined), s.cannotJoin(c, n, u, joined)); why != "" {
+	if why := cmp.Or(cannotPrice(a, b, joined), tooDeep(joined)); why != "" {
 		c.note("%s stays apart: %s", n.root.Name, why)
 		return nil
-	}
-	limit := worthwhile
-	if joined.shape.dims > max(a.shape.dims, b.shape.dims) {
-		limit = worthwhileNested
 	}
 	apart := a.price.plus(b.price)
 	j := &join{a: c, b: n, version: c.version + n.version}
@@ -209,8 +213,9 @@ func (s *clustering) priceJoin(
 	j.why = fmt.Sprintf(
 		"joined %s, apart %s", s.pricer.describe(joined.price), s.pricer.describe(apart),
 	)
-	if j.saves < (1-limit)*s.pricer.seconds(apart) {
-		c.note("%s stays apart: %s", n.root.Name, j.why)
+	limit := s.threshold(c, n, u)
+	if j.saves < limit.saves*s.pricer.seconds(apart) {
+		c.note("%s stays apart: %s%s", n.root.Name, j.why, limit.because)
 		return nil
 	}
 	return j
@@ -226,40 +231,79 @@ func cannotPrice(all ...pricedFusion) string {
 	return ""
 }
 
-// cannotJoin is the reason why the union u of two clusters is no fusion whatever it
-// costs; "" without one.
-func (s *clustering) cannotJoin(
-	c, n, u *cluster, joined pricedFusion,
-) string {
-	switch {
-	case joined.shape.accumulators > s.accumulators(u):
-		return "joined, a sum is computed more than once"
-	case joined.shape.dims > maxDims:
+// tooDeep is why a fusion is none whatever it costs; "" where it is one.
+func tooDeep(joined pricedFusion) string {
+	if joined.shape.dims > maxDims {
 		return fmt.Sprintf("joined, tilings have %d dimensions", joined.shape.dims)
-	case !joined.shape.online &&
-		(s.chained(c, n) ||
-			s.chained(n, c)):
-		return "joined, a contraction or window reads a contraction's tiles, and no online loop does both"
 	}
 	return ""
 }
 
-// chained reports whether a cluster with a contraction or a window reads one with a
-// contraction. Backends compute the tile of the latter for each tile of the former.
-func (s *clustering) chained(c, n *cluster) bool {
-	return n.hero &&
-		s.readsRoot(c, n) &&
-		(c.hero ||
-			slices.ContainsFunc(c.members, func(i *hlo.Instr) bool {
-				return i.Op == hlo.OpReduceWindow
-			}))
+// threshold is what a join of c and n to u has to save.
+func (s *clustering) threshold(
+	c, n, u *cluster,
+) threshold {
+	joined := s.price(u).shape
+	switch chain := max(s.chain(c, n, u), s.chain(n, c, u)); {
+	case chain == chainDirect,
+		chain == chainSoftmax && !joined.online:
+		return worthwhileChained
+	case chain == chainNone &&
+		joined.dims > max(s.price(c).shape.dims, s.price(n).shape.dims):
+		return worthwhileNested
+	}
+	return worthwhile
 }
 
-// readsRoot reports whether a member of c reads a root of n.
-func (s *clustering) readsRoot(c, n *cluster) bool {
-	return slices.ContainsFunc(n.roots, func(r *hlo.Instr) bool {
-		return s.readIn(r, c)
-	})
+// A chain is how contractions and windows of one cluster read what a contraction of
+// another makes. Backends compute the tile of the latter for each tile of the
+// former.
+type chain int
+
+const (
+	// chainNone is not at all.
+	chainNone chain = iota
+	// chainSoftmax is as terms of a softmax, of which online loops compute one tile
+	// after another.
+	chainSoftmax
+	// chainDirect is in any other way.
+	chainDirect
+)
+
+// chain is how contractions and windows of c read contractions of n, where both are
+// parts of u.
+func (s *clustering) chain(c, n, u *cluster) chain {
+	if !n.hero {
+		return chainNone
+	}
+	worst := chainNone
+	reads := make(map[*hlo.Instr]chain, len(u.members))
+	for _, i := range slices.Backward(u.members) { // operands come first
+		from := chainNone
+		for _, o := range i.Operands {
+			if r := reads[o]; from == chainNone || r == chainSoftmax {
+				from = r
+			}
+		}
+		switch {
+		case n.roles[i].member && s.classes[i] == classHero:
+			from = chainDirect
+		case from == chainNone:
+		case i.Op == hlo.OpReduce && reducesBy(i, hlo.OpMaximum):
+			from = chainSoftmax
+		case c.roles[i].member &&
+			(s.classes[i] == classHero || i.Op == hlo.OpReduceWindow):
+			worst = max(worst, from)
+		}
+		reads[i] = from
+	}
+	return worst
+}
+
+// reducesBy reports whether a reduction is by one operation.
+func reducesBy(i *hlo.Instr, op hlo.Opcode) bool {
+	to := i.Attrs.ToApply
+	return to != nil && to.Root.Op == op
 }
 
 // mostTiles is the most tiles at which a member of u is read, as role.tiles, and

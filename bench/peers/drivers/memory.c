@@ -1,5 +1,5 @@
-// The memory's rate: copy N copies N floats by streaming (non-temporal) stores;
-// read N reads N floats, at four places in turn, which is faster than one after the
+// The memory's rate: copy N copies N floats by streaming stores, which go past the
+// caches; copy_cached N by ordinary ones; read N reads N floats, at four places in turn, which is faster than one after the
 // other (the hardware fetches ahead at each), and than with prefetch instructions.
 // Threads: OMP_NUM_THREADS, as the other drivers; they take chunks from one
 // counter and the copy is over when all chunks are, so that on a busy machine
@@ -26,6 +26,10 @@ static void stream(const float *x, float *y, size_t lines) {
   }
   _mm_sfence();
 }
+static void store(const float *x, float *y, size_t lines) {
+  for (size_t k = 0; k < lines * line; k += 8)
+    _mm256_storeu_ps(y + k, _mm256_loadu_ps(x + k));
+}
 static float fetch(const float *x, size_t lines) {
   __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
   size_t apart = lines / places * line;
@@ -45,6 +49,7 @@ static float fetch(const float *x, size_t lines) {
 #else
 static const char kind[] = "memcpy: no streaming stores in this build";
 static void stream(const float *x, float *y, size_t lines) { memcpy(y, x, lines * line * sizeof(float)); }
+static void store(const float *x, float *y, size_t lines) { stream(x, y, lines); }
 static float fetch(const float *x, size_t lines) {
   float sum = 0;
   for (size_t k = 0; k < lines * line; k++)
@@ -54,7 +59,7 @@ static float fetch(const float *x, size_t lines) {
 #endif
 
 static size_t n;
-static int reading;
+static int reading, cached;
 static float sums[1 << 10]; // of the chunks that are read, at most
 static const float *from;
 static float *to;
@@ -68,6 +73,8 @@ static void work(void) {
       size_t lines = n / line, a = lines * k / all, b = lines * (k + 1) / all;
       if (reading)
         sums[k] = fetch(from + a * line, b - a);
+      else if (cached)
+        store(from + a * line, to + a * line, b - a);
       else
         stream(from + a * line, to + a * line, b - a);
       atomic_fetch_add(&done, 1);
@@ -96,19 +103,20 @@ static void start_threads(void) {
 }
 
 const char *prepare(const char *op, const long *dims, int n_dims, sizes *z) {
-  int reads = !strcmp(op, "read");
-  if ((strcmp(op, "copy") && !reads) || n_dims != 1)
+  int reads = !strcmp(op, "read"), caches = !strcmp(op, "copy_cached");
+  if ((strcmp(op, "copy") && !reads && !caches) || n_dims != 1)
     return "not an operation of this driver";
   if (!threads)
     start_threads();
   if (threads * chunks_a_thread > (int)(sizeof sums / sizeof sums[0]))
     return "too many threads";
-  n = dims[0], reading = reads;
-  *z = (sizes){1, {n}, reads ? 1 : n};
+  n = dims[0], reading = reads, cached = caches;
+  *z = (sizes){1, {n * sizeof(float)}, (reads ? 1 : n) * sizeof(float)};
   return NULL;
 }
 
-void run(float *const *in, float *out) {
+void run(void *const *in, void *output) {
+  float *out = output;
   from = in[0], to = out;
   atomic_store(&done, 0);
   atomic_store(&taken, 0);
@@ -124,7 +132,7 @@ void run(float *const *in, float *out) {
       out[0] += from[k];
     return;
   }
-  memcpy(out + n - rest, in[0] + n - rest, rest * sizeof(float));
+  memcpy(out + n - rest, from + n - rest, rest * sizeof(float));
 }
 
 void finish(void) {}

@@ -27,11 +27,55 @@ const (
 	minStampSpan = 50_000
 )
 
-// stamps is the executable whose blocks, one an SM, each write a stamp.
+// The host queues the event and the graph of a sample while one thread keeps the stream
+// busy: behind an idle stream the host's time of launching the graph, 3 to 10 µs and more
+// for many nodes, would be a part of the sample (NVIDIA's nvbench has such a blocking
+// kernel: detail/measure_cold.cuh).
+const (
+	// HoldSeconds is the time of the host for an event, a graph and the kernel before it,
+	// and holdNodeSeconds that of each node of a graph (NVIDIA, "Constant Time Launch for
+	// Straight-Line CUDA Graphs", 2024: 2 µs and 0.2 µs a node before CUDA 12.6), both
+	// with a margin.
+	holdSeconds     = 30e-6
+	holdNodeSeconds = 0.4e-6
+	// HoldCycles is the least cycles of a step of the loop, a dependent multiply-add.
+	holdCycles = 4
+	// HighestClock of the SMs of any device so far, in Hz.
+	highestClock = 3e9
+)
+
+// hold adds a kernel of one thread that takes at least its second argument in steps. What
+// it writes, the first four bytes of the stamps, is overwritten.
+func hold(b *ptx.Builder) Step {
+	c := b.Entry("hold")
+	c.Param(ptx.U64, "out")
+	c.Param(ptx.U32, "steps")
+	out := c.LoadParam("out")
+	x := c.Var(ptx.F32, ptx.F32Imm(1))
+	c.For(ptx.Int(0), c.LoadParam("steps"), 1, func(ptx.Operand) {
+		c.Emit("fma.rn.f32", x, x, ptx.F32Imm(0.5), ptx.F32Imm(1))
+	})
+	c.Emit("st.global.f32", ptx.Mem(out, 0), x)
+	return Step{
+		Entry: "hold",
+		Block: Dim3{X: 1},
+		Args:  []Operand{Output(0), Value(U32Arg(holdSteps(1)))},
+	}
+}
+
+// holdSteps is how long a graph of so many nodes is held up.
+func holdSteps(nodes int) uint32 {
+	seconds := holdSeconds + holdNodeSeconds*float64(nodes)
+	return uint32(seconds * highestClock / holdCycles)
+}
+
+// stamps is the executable whose last step's blocks, one an SM, each write a stamp, and
+// whose first holds up the stream.
 func stamps(s Spec) (*Executable, error) {
 	b := ptx.NewBuilder(
 		ptx.Version{Major: 8, Minor: 0}, PTXTarget(s),
 	)
+	first := hold(b)
 	c := b.Entry("stamp")
 	c.Param(ptx.U64, "out")
 	at := c.Add(
@@ -71,7 +115,7 @@ func stamps(s Spec) (*Executable, error) {
 	}
 	return &Executable{
 		PTX: string(m.Text()),
-		Steps: []Step{{
+		Steps: []Step{first, {
 			Entry: "stamp",
 			Grid:  Dim3{X: s.SMs},
 			Block: Dim3{X: 1},
@@ -119,9 +163,10 @@ func clockBetween(before, after []stamp) (hertz float64) {
 	return hertz
 }
 
-// stampLaunches are the launches that read the clocks, before a sample to an address
-// and after it to what follows.
-func (s *Session) stampLaunches(a timeLimit, to Address) (before, after []Launch, err error) {
+// stampLaunches are the launches around a sample of so many nodes: before it one that
+// holds up the stream and one that reads the clocks to an address, and after it one that
+// reads them to what follows.
+func (s *Session) stampLaunches(a timeLimit, nodes int, to Address) (before, after []Launch, err error) {
 	if s.stamps == nil {
 		if s.stamps, err = stamps(s.spec); err != nil {
 			return nil, nil, err
@@ -134,12 +179,17 @@ func (s *Session) stampLaunches(a timeLimit, to Address) (before, after []Launch
 	before, err = s.launches(s.stamps, functions, &arrays{
 		out: []Address{to},
 	})
-	if err == nil {
-		after, err = s.launches(s.stamps, functions, &arrays{
-			out: []Address{to + Address(s.stampBufferBytes())},
-		})
+	if err != nil {
+		return nil, nil, err
 	}
-	return before, after, err
+	before[0].Args[1] = U32Arg(holdSteps(nodes))
+	after, err = s.launches(s.stamps, functions, &arrays{
+		out: []Address{to + Address(s.stampBufferBytes())},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return before, after[1:], nil
 }
 
 // stampBufferBytes is the size of the stamps of all SMs.

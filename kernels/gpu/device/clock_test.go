@@ -96,6 +96,10 @@ func TestSampleClock(t *testing.T) {
 	if row, want := s.Samples()[8].Row(saw), "9\t1300\ttrue\t3\t8\t8\t\t\t"; row != want {
 		t.Errorf("a row %q, want %q", row, want)
 	}
+	// Each graph is launched twice, behind a kernel that lasts longer than the host takes.
+	if got, want := toy.held, slices.Repeat([]uint32{holdSteps(8)}, 2*toy.bursts); !slices.Equal(got, want) {
+		t.Errorf("the stream was held up for %d steps, not %d", got, want)
+	}
 	e := s.SampleQuality()
 	if e.Samples != 12 || e.Resampled != 3 || e.Outliers != 1 ||
 		e.Clock.Known != 12 ||

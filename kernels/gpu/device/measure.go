@@ -149,7 +149,7 @@ func (s *Session) burst(
 		}
 		b.Launches = append(b.Launches, l...)
 	}
-	b.Before, b.After, err = s.stampLaunches(a, s.data.stamps)
+	b.Before, b.After, err = s.stampLaunches(a, len(b.Launches), s.data.stamps)
 	return b, err
 }
 

@@ -20,8 +20,8 @@ import (
 
 // A fakeDriver is a device whose kernels are Go: "double" writes twice its input,
 // "overrun" also the byte after its output, "hang" never ends, "fault" loses
-// the device, "crash" the process, "spin" is the reference kernel and "stamp" reads the
-// clocks, of SMs that count from different numbers.
+// the device, "crash" the process, "spin" is the reference kernel, "hold" holds up the
+// stream and "stamp" reads the clocks, of SMs that count from different numbers.
 type fakeDriver struct {
 	memory map[Address][]byte
 	next   Address
@@ -31,6 +31,7 @@ type fakeDriver struct {
 	clock  float64         // Hz
 	dips   map[int]float64 // instead of it, in the bursts of these numbers, from 1
 	bursts int             // between stamps, that were timed
+	held   []uint32        // steps that the stream was held up for before each
 	cycles float64         // and
 	nanos  float64         // since the beginning
 	places []Address
@@ -131,6 +132,10 @@ func (d *fakeDriver) run(ctx context.Context, l Launch) {
 	}
 	if l.Function == fakeFunction("stamp") {
 		d.stamp(d.at(address(0)), l.Grid.X)
+		return
+	}
+	if l.Function == fakeFunction("hold") {
+		d.held = append(d.held, binary.LittleEndian.Uint32(l.Args[1].AppendTo(nil)))
 		return
 	}
 	d.runs++

@@ -140,6 +140,27 @@ func (r Rates) withS8(s8 float64) Rates {
 	return r
 }
 
+// SliceBandwidth is the bandwidth of a MIG slice with some bytes of memory, of a device
+// with a driver's name whose bus gives the bandwidth that was read: a slice has the same
+// share of the memory's bandwidth as of its bytes (NVIDIA Multi-Instance GPU User Guide,
+// "Memory Slice"), and the bus may be that of the whole device. Of a product without a
+// sheet it is what was read.
+func SliceBandwidth(target, name string, bytes int64, read float64) float64 {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || r == '-' })
+	longest := 0
+	most := read
+	for _, s := range Specs() {
+		own := strings.Fields(s.Name)
+		missing := slices.ContainsFunc(own, func(w string) bool { return !slices.Contains(words, w) })
+		// "A100 80GB" is more of a name than "A100".
+		if s.Target == target && !missing && len(own) > longest && s.Memory > 0 {
+			longest = len(own)
+			most = s.Bandwidth * float64(bytes) / float64(s.Memory)
+		}
+	}
+	return min(read, most)
+}
+
 // OwnShared is the static shared memory of a kernel, of which the driver reports some
 // bytes: on sm_90 those that the system takes of each block may be among them, which the
 // device reserves beside what is counted. No kernel of this program declares so many.

@@ -175,6 +175,28 @@ func TestCutProducts(t *testing.T) {
 	}
 }
 
+// A MIG slice has its share of the memory's bandwidth, whatever the width of the bus.
+func TestSliceBandwidth(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		target, name string
+		bytes        int64
+		read, want   float64
+	}{
+		{"sm_90a", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", 10 * gib, 3352e9, 419e9},
+		{"sm_90a", "NVIDIA H100 PCIe MIG 2g.20gb", 20 * gib, 2039e9, 509.75e9},
+		{"sm_80", "NVIDIA A100-SXM4-80GB MIG 3g.40gb", 40 * gib, 2039e9, 1019.5e9},
+		{"sm_80", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", 5 * gib, 1555e9, 194.375e9},
+		// The bus that was read is the slice's own.
+		{"sm_90a", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", 10 * gib, 400e9, 400e9},
+		{"sm_90a", "NVIDIA of next year", 10 * gib, 3e12, 3e12},
+	} {
+		if got := SliceBandwidth(c.target, c.name, c.bytes, c.read); got != c.want {
+			t.Errorf("%s: %g bytes a second, not %g", c.name, got, c.want)
+		}
+	}
+}
+
 // The bytes that the system takes of each block on sm_90 are no kernel's own.
 func TestOwnShared(t *testing.T) {
 	h, _ := ParseSpec("H200")

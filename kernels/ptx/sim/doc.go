@@ -7,7 +7,8 @@
 // tensor copies, wgmma) read and write as late as the program's waits allow, so
 // that a missing wait shows. try_wait reports once that a phase is not complete
 // before it waits, as a device may. mma and wgmma add in float32 in order of k,
-// which differs from a device in the last bits; the .approx functions are
+// which differs from a device in the last bits (of 8-bit floats, which wgmma adds in 14
+// bits, in more: see Options.ShortSums); the .approx functions are
 // computed in float64 and rounded once, so they are closer than a device's.
 // Clocks count instructions. Data races are looked for at warps, and between
 // lanes of a warp where nothing synchronises them; where bookkeeping is coarser

@@ -71,6 +71,9 @@ type Options struct {
 	// Uninitialised finds reads of registers, shared memory and global memory
 	// that nothing has written.
 	Uninitialised bool
+	// ShortSums adds products of 8-bit floats by wgmma in 14 bits, as the tensor cores of
+	// sm_90 do, by what is published of them.
+	ShortSums bool
 	// Workers is the number of goroutines; 0 is GOMAXPROCS.
 	Workers int
 	// Budget is the number of warp instructions that a CTA may execute; 0 is

@@ -433,6 +433,13 @@ func (w *warp) accumulate(
 	for r := range 16 {
 		row := acc[:s.n]
 		w.accumulators(op, r, row, half)
+		if s.a.bits == 8 && w.cta.grid.opt.ShortSums {
+			for j := range row {
+				row[j] = addShort(row[j], r, j, s, a, b)
+			}
+			w.setAccumulators(op, r, row, half)
+			continue
+		}
 		// k is 8, 16 or 32: a multiple of four.
 		for k := 0; k < s.k; k += 4 {
 			addFour(
@@ -448,6 +455,40 @@ func (w *warp) accumulate(
 		}
 		w.setAccumulators(op, r, row, half)
 	}
+}
+
+// shortBits is the bits of each of the products of 8-bit floats that a wgmma adds, counted
+// from the leading bit of the largest of them, and of its sums (DeepSeek-V3 Technical
+// Report, 2024, §3.5.2; Zhang et al., SageAttention2, 2024, §3.4: 13 bits after the
+// point). What is below is cut off.
+const shortBits = 14
+
+// addShort adds row r of a, times column j of b, to a sum of shortBits bits.
+func addShort(sum float32, r, j int, s *wgmmaShape, a *[32 * 16]float32, b []float32) float32 {
+	var all [32]float32
+	largest := uint32(0)
+	for k := range s.k {
+		// Products of f8 are exact in f32.
+		all[k] = a[k*16+r] * b[k*s.n+j]
+		largest = max(largest, math.Float32bits(all[k])>>23&0xff)
+	}
+	total := float64(sum)
+	if largest == 0xff {
+		for _, x := range all[:s.k] {
+			total += float64(x)
+		}
+		return float32(total)
+	}
+	// In units of the last bit that is kept, products are integers.
+	exponent := int(largest) - 127 - (shortBits - 1)
+	scale := math.Ldexp(1, -exponent)
+	units := int64(0)
+	for _, x := range all[:s.k] {
+		units += int64(float64(x) * scale)
+	}
+	total += math.Ldexp(float64(units), exponent)
+	const cut = 1<<(53-shortBits) - 1
+	return float32(math.Float64frombits(math.Float64bits(total) &^ cut))
 }
 
 // addFour adds four rows of b to a row, each weighted by an element of x, one

@@ -62,23 +62,27 @@ const minPairs = 6
 // sampleTime is how long a sample runs at least, so that clocks do not matter.
 const sampleTime = time.Millisecond
 
+// Plans are those of a subject that are known, winners of races as a rule. Without one of
+// the fusion as it is, the default is measured; without one of the packed fusion, the
+// faster one of its default and the plan of the fusion as it is.
+type Plans struct{ InPlace, Packed *kernels.Plan }
+
 // Measure compiles the three programs, verifies them, and times them in turns for the
-// given time, at least minPairs times: the fusion as it is by a plan, nil for the default
-// one, the fusion with the operand packed by the faster one of that and its own default
-// plan, and what packs. The error is that of the backend, of the verification or of ctx.
+// given time, at least minPairs times: the fusion as it is, the fusion with the operand
+// packed, and what packs. The error is that of the backend, of the verification or of ctx.
 func Measure(
 	ctx context.Context, b kernels.Backend,
-	s Subject, plan *kernels.Plan, span time.Duration,
+	s Subject, plans Plans, span time.Duration,
 ) (r Result, err error) {
 	if b.Device().Untimed {
 		return r, fmt.Errorf("%s cannot time", b.Identity().Name)
 	}
-	inPlace, err := newRunner(ctx, b, s.Fusion, plan)
+	inPlace, err := newRunner(ctx, b, s.Fusion, plans.InPlace)
 	if err != nil {
 		return r, err
 	}
 	defer inPlace.kernel.Close()
-	packed, err := fasterRunner(ctx, b, s.Packed(), plan)
+	packed, err := plans.packedRunner(ctx, b, s.Packed())
 	if err != nil {
 		return r, err
 	}
@@ -123,6 +127,16 @@ func inTurns(ctx context.Context, all []*runner, span time.Duration) ([][]float6
 			times[k] = append(times[k], seconds)
 		}
 	}
+}
+
+// packedRunner is the runner of the packed fusion.
+func (p Plans) packedRunner(
+	ctx context.Context, b kernels.Backend, f *hlo.Computation,
+) (*runner, error) {
+	if p.Packed != nil {
+		return newRunner(ctx, b, f, p.Packed)
+	}
+	return fasterRunner(ctx, b, f, p.InPlace)
 }
 
 // fasterRunner is the faster one of the default plan and another one, which may be nil or

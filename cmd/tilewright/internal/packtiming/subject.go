@@ -18,11 +18,13 @@ type Subject struct {
 }
 
 // Packed is the fusion that takes the parameter packed and unpacks it, which is index
-// arithmetic of its kernel. Instructions and parameters keep their names.
+// arithmetic of its kernel. Instructions and parameters keep their names; its own says
+// which parameter is packed.
 func (s Subject) Packed() *hlo.Computation {
 	f := s.Fusion
 	made := make(map[*hlo.Instr]*hlo.Instr, len(f.Instrs))
-	c := &hlo.Computation{Name: f.Name, Params: slices.Clone(f.Params)}
+	name := f.Name + ".packed." + f.Params[s.Parameter].Name
+	c := &hlo.Computation{Name: name, Params: slices.Clone(f.Params)}
 	for _, i := range f.Instrs {
 		clone := *i
 		clone.Operands = make([]*hlo.Instr, len(i.Operands))

@@ -36,6 +36,9 @@ func multiplyInt16(x Product[int32], scratch []int32) { x.Multiply(scratch) }
 // hasInt8 reports whether there are kernels for bytes.
 func hasInt8() bool { return false }
 
+// hasTiles reports whether there are those of AMX.
+func hasTiles() bool { return false }
+
 // scratchInt8 is the scratch of products of bytes.
 func scratchInt8() int { return scratchInt16() }
 

@@ -38,7 +38,10 @@ var i8 = sync.OnceValue(func() *tileFamily {
 })
 
 // hasInt8 reports whether there are kernels for bytes.
-func hasInt8() bool { return quads != nil || i8() != nil }
+func hasInt8() bool { return quads != nil || hasTiles() }
+
+// hasTiles reports whether there are those of AMX.
+func hasTiles() bool { return i8() != nil }
 
 // scratchInt8 is the scratch of whichever kernels multiply.
 func scratchInt8() int {

@@ -2,11 +2,13 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -118,5 +120,87 @@ func TestSampleGrid(t *testing.T) {
 	}
 	if last := all[1].index; last[0] != 8999 || last[1] != 4999 {
 		t.Errorf("the second is %v", last)
+	}
+}
+
+// updateText is an update of a table.
+const updateText = `p = bf16[700,4096] parameter(0)
+g = bf16[700,4096] parameter(1)
+ROOT s = bf16[700,4096] subtract(p, g)`
+
+// An updater is a kernel of updateText, wrong in one way.
+type updater struct {
+	skip   int  // element that is not written, counted from 1
+	vandal bool // writes to an input
+	beyond bool // writes behind the output
+	twice  bool // reads the second operand for the first, too
+}
+
+func (updater) Source() string { return "" }
+func (updater) Close() error   { return nil }
+func (k updater) Run(_ context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+	p, g, s := kernels.Elements[uint16](in[0]), kernels.Elements[uint16](in[1]), kernels.Elements[uint16](out[0])
+	if k.twice {
+		p = g
+	}
+	for at := range s {
+		if at+1 != k.skip {
+			s[at] = kernels.Float32ToBF16(kernels.BF16ToFloat32(p[at]) - kernels.BF16ToFloat32(g[at]))
+		}
+	}
+	if k.vandal {
+		p[len(p)/2] = 12345
+	}
+	if k.beyond {
+		*(*byte)(unsafe.Add(unsafe.Pointer(&s[len(s)-1]), 2)) = 1
+	}
+	return time.Millisecond, nil
+}
+
+// Arrays that repeat a pool find what arrays of their own find: a wrong value, an element
+// anywhere that is not written, and writes to inputs and behind outputs.
+func TestAliasedArrays(t *testing.T) {
+	m, err := hlo.Parse("update", []byte(updateText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &Verifier{c: m.Entry}
+	small := repetition{from: 1 << 20, owned: 3 << 19, blocks: 3, rotation: 1, long: time.Hour}
+	if err := v.addAliased(t.Context(), m.Entry, small, 1); errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	b, err := v.NewBench(t.Context(), 1, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		k    updater
+		want string
+	}{
+		{updater{}, ""},
+		{updater{skip: 1}, "was not written"},
+		{updater{skip: 1_500_000}, "was not written"},
+		{updater{skip: 700 * 4096}, "was not written"},
+		{updater{vandal: true}, "wrote to an input"},
+		{updater{}, ""},
+		{updater{beyond: true}, "red zone after output 0"},
+		{updater{twice: true}, "is wrong in"},
+		{updater{}, ""},
+	} {
+		w, err := v.Examine(t.Context(), test.k)
+		if err == nil {
+			err = b.Rerun(t.Context(), test.k, w)
+		}
+		if got := fmt.Sprint(err); test.want == "" && err != nil || !strings.Contains(got, test.want) {
+			t.Errorf("%+v: %v, not %q", test.k, err, test.want)
+		}
+	}
+	if parts := v.cases[0].aliases.parts; parts != 4 {
+		t.Errorf("%d parts of 5.7 MB", parts)
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,19 +1,31 @@
-// OpenBLAS: sgemm M N K (row-major; sgemv where M or N is 1), sgemv as gemv M K,
-// gemv_columns M K, gevm N K and gevm_rows N K (see ../cases.go), and attention
-// H S D as one would write it without fusion: sgemm, softmax, sgemm a head.
-// Threads: OPENBLAS_NUM_THREADS, and OMP_NUM_THREADS for the softmax.
+// The CBLAS of OpenBLAS, or with -DMKL that of MKL: sgemm M N K (row-major; sgemv
+// where M or N is 1), sgemv as gemv M K, gemv_columns M K, gevm N K and gevm_rows N K
+// (see ../cases.go), and attention H S D as one would write it without fusion: sgemm,
+// softmax, sgemm a head. MKL also has bf16gemm M N K, of bfloat16 to float32.
+// Threads: OPENBLAS_NUM_THREADS or MKL_NUM_THREADS, and OMP_NUM_THREADS for the softmax.
 #include "protocol.h"
-#include <cblas.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef MKL
+#include <mkl_cblas.h>
+#include <mkl_service.h>
+#else
+#include <cblas.h>
+#ifdef BLAS_SYMBOL_PREFIX // the build for Python has its own names
+#define cblas_sgemm scipy_cblas_sgemm
+#define cblas_sgemv scipy_cblas_sgemv
+#define openblas_get_config scipy_openblas_get_config
+#define openblas_get_corename scipy_openblas_get_corename
+#endif
+#endif
 
 static long m, n, k;
 static float *scores;
-static void (*op)(float *const *in, float *out);
+static void (*op)(void *const *in, void *out);
 
-static void sgemm(float *const *in, float *out) {
+static void sgemm(void *const *in, void *out) {
   if (m == 1)
     cblas_sgemv(CblasRowMajor, CblasTrans, k, n, 1, in[1], n, in[0], 1, 0, out, 1);
   else if (n == 1)
@@ -21,6 +33,12 @@ static void sgemm(float *const *in, float *out) {
   else
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, in[0], k, in[1], n, 0, out, n);
 }
+
+#ifdef MKL
+static void bf16gemm(void *const *in, void *out) {
+  cblas_gemm_bf16bf16f32(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, in[0], k, in[1], n, 0, out, n);
+}
+#endif
 
 // The loops are what gcc makes vectors of with -ffast-math, exp included (libmvec).
 static void softmax(float *x, long rows, long columns) {
@@ -40,19 +58,20 @@ static void softmax(float *x, long rows, long columns) {
   }
 }
 
-static void attention(float *const *in, float *out) {
+static void attention(void *const *in, void *output) {
+  float *q = in[0], *keys = in[1], *v = in[2], *out = output;
   long heads = m, s = n, d = k;
   for (long h = 0; h < heads; h++) {
     long at = h * s * d;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, s, s, d, 1 / sqrtf(d), in[0] + at, d, in[1] + at, d, 0, scores, s);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, s, s, d, 1 / sqrtf(d), q + at, d, keys + at, d, 0, scores, s);
     softmax(scores, s, s);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, s, d, s, 1, scores, s, in[2] + at, d, 0, out + at, d);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, s, d, s, 1, scores, s, v + at, d, 0, out + at, d);
   }
 }
 
 static int matrix, columns; // of sgemv: which input, and whether its rows are of terms or not
 
-static void sgemv(float *const *in, float *out) {
+static void sgemv(void *const *in, void *out) {
   float *a = in[matrix], *x = in[1 - matrix];
   if (columns)
     cblas_sgemv(CblasRowMajor, CblasTrans, k, m, 1, a, m, x, 1, 0, out, 1);
@@ -65,33 +84,43 @@ static const struct {
   int matrix, columns;
 } vectors[] = {{"gemv", 0, 0}, {"gemv_columns", 0, 1}, {"gevm", 1, 1}, {"gevm_rows", 1, 0}};
 
+static sizes floats(int n_in, size_t a, size_t b, size_t c, size_t out) {
+  size_t f = sizeof(float);
+  return (sizes){n_in, {a * f, b * f, c * f}, out * f};
+}
+
 const char *prepare(const char *name, const long *dims, int n_dims, sizes *z) {
   for (size_t v = 0; v < sizeof vectors / sizeof *vectors; v++)
-    if (!strcmp(name, vectors[v].name)) {
-      if (n_dims != 2)
-        return "two dimensions are needed";
+    if (!strcmp(name, vectors[v].name) && n_dims == 2) {
       op = sgemv, m = dims[0], k = dims[1], matrix = vectors[v].matrix, columns = vectors[v].columns;
-      *z = matrix ? (sizes){2, {k, m * k}, m} : (sizes){2, {m * k, k}, m};
+      *z = matrix ? floats(2, k, m * k, 0, m) : floats(2, m * k, k, 0, m);
       return NULL;
     }
   if (n_dims != 3)
-    return "three dimensions are needed";
+    return "not an operation of this driver";
   m = dims[0], n = dims[1], k = dims[2];
   if (!strcmp(name, "sgemm")) {
     op = sgemm;
-    *z = (sizes){2, {m * k, k * n}, m * n};
+    *z = floats(2, m * k, k * n, 0, m * n);
     return NULL;
   }
+#ifdef MKL
+  if (!strcmp(name, "bf16gemm")) {
+    op = bf16gemm;
+    *z = (sizes){2, {m * k * 2, k * n * 2}, m * n * sizeof(float)};
+    return NULL;
+  }
+#endif
   if (!strcmp(name, "attention")) {
     op = attention;
-    *z = (sizes){3, {m * n * k, m * n * k, m * n * k}, m * n * k};
+    *z = floats(3, m * n * k, m * n * k, m * n * k, m * n * k);
     scores = aligned_alloc(4096, (n * n * sizeof(float) + 4095) / 4096 * 4096);
     return scores ? NULL : "out of memory";
   }
   return "not an operation of this driver";
 }
 
-void run(float *const *in, float *out) { op(in, out); }
+void run(void *const *in, void *out) { op(in, out); }
 
 void finish(void) {
   free(scores);
@@ -100,6 +129,10 @@ void finish(void) {
 
 const char *version(void) {
   static char text[256];
+#ifdef MKL
+  mkl_get_version_string(text, sizeof text);
+#else
   snprintf(text, sizeof text, "%s, core %s", openblas_get_config(), openblas_get_corename());
+#endif
   return text;
 }

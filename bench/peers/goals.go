@@ -1,0 +1,197 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A target is a number to reach by some families, as a geometric mean and in every
+// case. It is about the speed over the fastest of some peers, or, without peers, about
+// the share of the roof.
+type target struct {
+	what     string
+	families []string
+	peers    []string
+	mean     float64
+	least    float64 // 0: no case is too slow
+	// Why it is missed, as far as it is known; it is printed where it is missed.
+	cause string
+}
+
+// The peers by what they are.
+var (
+	libraries = []string{"openblas", "mkl", "onednn"}
+	blas      = []string{"openblas", "mkl"}
+	pytorch   = []string{"torch", "inductor"}
+)
+
+// targets are the goals of the backend that peers tell.
+var targets = []target{
+	{
+		what: "sgemm over the best of OpenBLAS, MKL, oneDNN", families: []string{"sgemm"}, peers: libraries,
+		mean: 1, least: 0.92, cause: "the largest squares on all threads",
+	},
+	{
+		what: "bf16 products over oneDNN", families: []string{"bf16gemm"}, peers: []string{"onednn"},
+		mean: 0.9, cause: "multiply-adds of f32: sums of TDPBF16PS are others",
+	},
+	{
+		what: "int8 products over oneDNN", families: []string{"s8gemm"}, peers: []string{"onednn"},
+		mean: 0.9, cause: "pairs of 16 bits where there is neither AMX nor VNNI",
+	},
+	{
+		what: "row fusions, share of the roof", mean: 0.95,
+		families: []string{"layernorm", "rmsnorm", "gelu", "bias_gelu", "chain", "add"},
+		cause:    "tanh at 256 bits; the code and the memory do not overlap wholly",
+	},
+	{
+		what: "softmax, share of the roof", families: []string{"softmax"}, mean: 0.9,
+		cause: "exp at 256 bits",
+	},
+	{
+		what: "row fusions over XLA:CPU", peers: []string{"xla"}, mean: 1.5,
+		families: []string{"layernorm", "rmsnorm", "softmax", "gelu", "bias_gelu", "chain", "add"},
+		cause:    "both are bound by memory",
+	},
+	{
+		what: "transposes, share of the copy", families: []string{"transpose", "swap"}, mean: 0.75,
+		cause: "gathering and streaming take turns",
+	},
+	{
+		what: "gemv, share of a read", mean: 0.97,
+		families: []string{"gemv", "gemv_columns", "gevm", "gevm_rows"},
+		cause:    "32 partial sums a row, not a stream for each of eight rows",
+	},
+	{
+		what: "convolutions over oneDNN", families: []string{"conv", "s8conv"}, peers: []string{"onednn"},
+		mean: 1, cause: "oneDNN's weights are packed beforehand",
+	},
+	{
+		what: "attention over the unfused sequence of BLAS", families: []string{"attention"}, peers: blas,
+		mean: 2, cause: "one thread is bound by multiply-adds, which a BLAS does as fast",
+	},
+	{
+		what: "attention over torch", families: []string{"attention"}, peers: pytorch, mean: 1,
+		cause: "torch's fused kernel is bound by MKL's products",
+	},
+	{
+		what: "fusions of models over XLA:CPU", families: []string{"model"}, peers: []string{"xla"},
+		mean: 1.3, least: 0.9, cause: "products alone",
+	},
+	{
+		what: "fusions of models over torch.compile", families: []string{"model"}, peers: []string{"inductor"},
+		mean: 1.2, least: 0.9, cause: "products alone",
+	},
+	{
+		what: "over TVM MetaSchedule, tuned as long", peers: []string{"tvm"}, mean: 1.2,
+		cause: "row fusions that both bring to the memory's rate",
+	},
+}
+
+// A score is what a case has of a target.
+type score struct {
+	of    *caseResult
+	ratio float64
+}
+
+// scores are those of the cases with some number of threads, the least first.
+func (t target) scores(r *results, threads int) (all []score) {
+	for _, c := range r.cases {
+		if c.threads != threads || t.families != nil && !slices.Contains(t.families, c.family) {
+			continue
+		}
+		if ratio, ok := t.score(c); ok {
+			all = append(all, score{c, ratio})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y score) int { return cmp.Compare(x.ratio, y.ratio) })
+	return all
+}
+
+// score is the share of the roof, or the speed over the fastest peer.
+func (t target) score(c *caseResult) (float64, bool) {
+	if t.peers == nil {
+		share, ok := c.roof()
+		return share.Median, ok
+	}
+	p, ok := c.over(c.fastest(t.peers))
+	return p.Median, ok
+}
+
+// cell says how the cases with some number of threads stand.
+func (t target) cell(r *results, threads int) (text string, met bool) {
+	all := t.scores(r, threads)
+	if len(all) == 0 {
+		return "–", true
+	}
+	var ratios []float64
+	for _, s := range all {
+		ratios = append(ratios, s.ratio)
+	}
+	mean := geomean(ratios)
+	met = mean >= t.mean && all[0].ratio >= t.least
+	text = digits(mean)
+	if len(all) > 1 {
+		text += fmt.Sprintf(" of %d, least %s (%s)", len(all), digits(all[0].ratio), all[0].of)
+	}
+	if !met {
+		text += ": **missed**"
+	}
+	return text, met
+}
+
+// goal is the goal in words.
+func (t target) goal() string {
+	if t.least == 0 {
+		return fmt.Sprint(t.mean)
+	}
+	return fmt.Sprintf("%v, none under %v", t.mean, t.least)
+}
+
+// goals is the table of all targets on one processor.
+func (r *results) goals() string {
+	p := &page{}
+	threads := r.threads()
+	head := []string{"times as fast, or share of the roof", "goal"}
+	for _, n := range threads {
+		head = append(head, fmt.Sprintf("threads=%d", n))
+	}
+	p.columns(append(head, "why it is missed")...)
+	for _, t := range targets {
+		cells, cause := []string{t.what, t.goal()}, ""
+		for _, n := range threads {
+			text, met := t.cell(r, n)
+			cells = append(cells, text)
+			if !met {
+				cause = t.cause
+			}
+		}
+		p.row(append(cells, cause)...)
+	}
+	return p.String()
+}
+
+// fastest is the name of the peer whose median ratio to the tuned plan is the least, ""
+// when none was measured.
+func (c *caseResult) fastest(peers []string) (name string) {
+	least := 0.0
+	for _, p := range peers {
+		if o, ok := c.over(p); ok && (name == "" || o.Median < least) {
+			name, least = p, o.Median
+		}
+	}
+	return name
+}
+
+// titles joins the titles of drivers.
+func titles(names []string) string {
+	var all []string
+	for _, d := range drivers {
+		if slices.Contains(names, d.name) {
+			all = append(all, d.title)
+		}
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,963 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+)
+
+// This file emits the loops of symtile.Program.Online on tensor cores: attention in one
+// pass over keys and values (Dao, FlashAttention-2, 2023, algorithm 1).
+//
+// An iteration computes the scores, a product, of the block's rows and of one tile of
+// columns. Each warp has whole rows, so that a row is in the registers of four
+// neighbouring lanes: its maximum takes two shuffles, and what the program computes from
+// scores (scale, mask, bias, exponential) is computed where they are. Fragments of scores
+// have the layout of the left operand of the next product, whose sums stay in registers
+// over all iterations. What is legal follows from that: an element that the loop needs of
+// the scores and that another thread holds is a reason to reject the plan.
+
+// onlineProgram is a concrete program with its loops joined. Factors that are applied after
+// a loop, such as the sum of a row, are not rounded to the type of what they divide.
+func onlineProgram(p *symtile.Program) (*symtile.Program, error) {
+	q := p.Online()
+	if q == p {
+		return nil, errors.New("online=1: no loops are apart only because one needs the maximum that another finds")
+	}
+	old := map[*hlo.Instr]bool{}
+	for _, op := range p.Ops {
+		old[op.Instr] = true
+	}
+	for n, op := range q.Ops {
+		if op.Code == hlo.OpConvert &&
+			!old[op.Instr] &&
+			narrowFloat(op.Instr.Shape.DType) {
+			wide := *op.Instr
+			wide.Shape.DType = hlo.F32
+			q.Ops[n].Instr = &wide
+		}
+	}
+	return q, nil
+}
+
+// An onlineLoop is such a loop of a block.
+//
+// For rows of a query Q, keys K and values V an iteration is, with the running maximum m
+// and with what is before it in the program as f:
+//
+//	S  = f(Q·Kᵀ)                m' = max(m, rows of S)
+//	P  = exp(S − m')            l  = l·exp(m − m') + Σ P
+//	O  = O·exp(m − m') + P·V    m  = m'
+//
+// After the loop the program divides O by l.
+type onlineLoop struct {
+	e *emitter
+	l *symtile.Loop
+	// Pipe brings a tile of the right operands of all products to shared memory for each
+	// iteration.
+	pipe   *pipeline
+	scores *rowProduct
+	// Left are the fragments of the left operand of the scores, by 16 rows and by k.
+	left [][][]operand
+	// Held is the shared memory up to the end of the left operand, while it is there.
+	held int64
+	// Most is the maximum of each row of this lane so far.
+	most []operand
+	// Sums and products are the accumulators that are proportional to exp(−maximum), or
+	// to nothing.
+	sums     []*rowSum
+	products []*rowProduct
+	// Rough is set where exponentials end in 16 bits.
+	rough bool
+}
+
+// A rowSum is a sum over the columns of each row.
+type rowSum struct {
+	n        int
+	op       symtile.Op
+	rescaled bool
+	// Accs are the sums of this lane's columns, by row.
+	accs []operand
+}
+
+// A rowProduct is a product of which each warp computes whole rows. The left operand is
+// in registers.
+type rowProduct struct {
+	*tensorDot
+	// From is the product as the program has it: with the operands exchanged where swapped
+	// is set, because the rows of the loop are its columns.
+	from     *product
+	swapped  bool
+	rescaled bool
+}
+
+// newRowProduct divides the rows of dot n among the warps; swapped exchanges its operands.
+func (e *emitter) newRowProduct(n int, swapped bool) *rowProduct {
+	from := e.newProduct(n)
+	p := *from
+	if swapped {
+		p.lhs, p.rhs = from.rhs, from.lhs
+		p.m, p.c = from.c, from.m
+	}
+	d := e.typeOf(p.lhs.arg, 0)
+	inst, ok := tensorProduct(
+		e.spec, d,
+		e.typeOf(p.rhs.arg, 0),
+		e.knobs,
+	)
+	if !ok || d.Size() != 2 ||
+		wideSum(p.d) != inst.sum {
+		e.reject(
+			"online=1: %s is no product of 16-bit floats on tensor cores", p.op.Instr.Name,
+		)
+	}
+	if p.b != 1 {
+		e.reject(
+			"online=1: a tile of %s has %d matrices", p.op.Instr.Name, p.b,
+		)
+	}
+	warps := e.threads / device.WarpThreads
+	t := &tensorDot{
+		product: &p,
+		mma:     inst,
+		size:    d.Size(),
+		wm:      warps, wn: 1,
+		rows: index.CeilDiv(
+			index.CeilDiv(p.m, mmaM), warps,
+		) * mmaM,
+		cols:  index.CeilDiv(p.c, mmaN) * mmaN,
+		depth: index.CeilDiv(p.k, inst.k) * inst.k,
+		lane:  e.thread.Mod(device.WarpThreads),
+		warpM: e.thread.Div(device.WarpThreads),
+		warpN: e.ring.Const(0),
+		accs:  make([][]operand, 1),
+	}
+	count := t.rows * t.cols / device.WarpThreads
+	if count > maxPartials {
+		e.reject(
+			"%s: each thread would keep %d sums; at most %d are kept", p.op.Instr.Name, count, maxPartials,
+		)
+	}
+	e.hints.multiplies(d)
+	t.b = e.matrixTile("B", t, p.rhs, t.cols)
+	return &rowProduct{tensorDot: t, from: from, swapped: swapped}
+}
+
+// at is the index in the product's tile of an element.
+func (p *rowProduct) at(m, n index.Expr) []index.Expr {
+	b := p.e.ring.Const(0)
+	if p.swapped {
+		return p.from.result(b, n, m)
+	}
+	return p.from.result(b, m, n)
+}
+
+// rowDims are the dimensions of the result that number the rows.
+func (p *rowProduct) rowDims() (all []int) {
+	first := len(p.from.lhs.batch)
+	if p.swapped {
+		first += len(p.from.lhs.free)
+	}
+	for d := range p.lhs.free {
+		all = append(all, first+d)
+	}
+	return all
+}
+
+// row is the number of a row of this lane: lane l has rows l/4 and l/4 + 8 of each
+// fragment of 16.
+func (p *rowProduct) row(r int) index.Expr {
+	return p.warpM.Scale(p.rows).AddConst(
+		int64(r)/2*mmaM + int64(r)%2*8,
+	).Add(p.lane.Div(4))
+}
+
+// column is the first of the two neighbouring columns that this lane has of fragment j.
+func (p *rowProduct) column(j int64) index.Expr {
+	return p.lane.Mod(4).Scale(2).AddConst(j * mmaN)
+}
+
+// lanesRows is the number of rows that each lane has elements of.
+func (p *rowProduct) lanesRows() int {
+	return int(p.rows / mmaM * 2)
+}
+
+// acc is the place among the accumulators of the elements of row r in fragment j.
+func (p *rowProduct) acc(r int, j int64) int {
+	return (r/2*int(p.cols/mmaN)+int(j))*4 + r%2*2
+}
+
+// fragments visits the elements of this lane, with the conditions that they are inside of
+// the tile.
+func (p *rowProduct) fragments(visit func(points []point, vals []operand)) {
+	for r := range p.lanesRows() {
+		m := p.row(r)
+		for j := range p.cols / mmaN {
+			var points []point
+			for q := range int64(2) {
+				n := p.column(j).AddConst(q)
+				points = append(points, point{
+					p.at(m, n),
+					conditions(nil).and(
+						m.Neg().AddConst(p.m - 1),
+					).and(n.Neg().AddConst(p.c - 1)),
+				})
+			}
+			at := p.acc(r, j)
+			visit(
+				points,
+				p.accs[0][at:at+2],
+			)
+		}
+	}
+}
+
+// clear sets the sums to 0. Their registers are the same in all iterations, since products
+// are added in place.
+func (p *rowProduct) clear() {
+	if p.accs[0] == nil {
+		p.accs[0] = p.e.asm.fresher(
+			kindF32,
+			int(
+				p.rows*p.cols/device.WarpThreads,
+			),
+		)
+	}
+	for _, acc := range p.accs[0] {
+		p.e.set(
+			kindF32, acc, zero(kindF32),
+		)
+	}
+}
+
+// add multiplies fragments of the left operand, by 16 rows, with step k of the right one
+// in shared memory.
+func (p *rowProduct) add(left [][]operand, b memory, k int64) {
+	var right [][]operand
+	for n := int64(0); n < p.cols; n += 2 * mmaN {
+		both := p.load(
+			b, p.b,
+			p.elementsB(
+				p.e.ring.Const(0),
+				p.e.ring.Const(k*p.mma.k),
+				n,
+			),
+		)
+		for j := 0; j < len(both); j += 2 {
+			right = append(right, both[j:j+2])
+		}
+	}
+	for f := range left {
+		for j := range right {
+			at := (f*len(right) + j) * 4
+			c := p.accs[0][at : at+4]
+			p.e.asm.do(
+				p.mma.opcode(), c,
+				left[f], right[j], c,
+			)
+		}
+	}
+}
+
+// online emits a loop that reads its first accumulator before it is complete.
+func (e *emitter) online(l *symtile.Loop) {
+	o := e.newOnlineLoop(l)
+	o.begin()
+	o.loadLeft()
+	o.pipe.layOut()
+	e.shared = max(e.shared, o.held)
+	o.pipe.emit()
+	if e.knobs.epilogue > 0 {
+		e.release(
+			o.pipe.at,
+			o.pipe.bytes*o.pipe.slots,
+		)
+		e.barrier()
+	}
+	o.finish()
+}
+
+// newOnlineLoop divides the ops of a loop into scores, sums and products. A loop that is
+// not of this form, or a plan with a schedule that it cannot have, is rejected.
+func (e *emitter) newOnlineLoop(l *symtile.Loop) *onlineLoop {
+	part := e.iterationRange(l.Dims)
+	slots := min(
+		int64(e.knobs.stages),
+		part.minCount+1,
+	)
+	switch {
+	case l.Online.Deviation >= 0:
+		e.reject("online=1: a mean and a variance take a loop each")
+	case e.phase != phaseWhole,
+		e.loopDepth > 0,
+		e.loopsOverTiles():
+		e.reject("online=1: such a loop is not shared by blocks, and a block has one tile")
+	case slots < 2:
+		e.reject("online=1: operands are copied ahead, which takes two stages")
+	}
+	o := &onlineLoop{e: e, l: l}
+	o.pipe = &pipeline{
+		e:     e,
+		part:  part,
+		slots: slots,
+		dots:  []pipelinedDot{o},
+	}
+	o.findScores()
+	for _, n := range l.Accumulators[1:] {
+		o.accumulator(n)
+	}
+	o.rough = true
+	for _, x := range l.Online.Rescaled {
+		o.rough = o.rough && e.narrowed[x.Op]
+	}
+	return o
+}
+
+// findScores finds the product that the loop is about: the only one that is computed from
+// scratch in each iteration. Its rows are those of the maximum.
+func (o *onlineLoop) findScores() {
+	e := o.e
+	var dots []int
+	for _, s := range o.l.Body {
+		op := e.p.Ops[s.Op]
+		switch {
+		case s.Loop != nil:
+			e.reject(
+				"online=1: %s is contracted in several tiles",
+				e.p.Ops[s.Loop.Accumulators[0]].Instr.Name,
+			)
+		case op.Code == hlo.OpReduce,
+			len(op.RuntimeArgs) > 0,
+			e.hints.staged[s.Op]:
+			e.reject("online=1: %s needs code of its own in each iteration", op.Instr.Name)
+		case op.Code == hlo.OpDot:
+			dots = append(dots, s.Op)
+		}
+	}
+	if len(dots) != 1 {
+		e.reject("online=1: %d products in an iteration, not one", len(dots))
+	}
+	of := o.statistic()
+	sizes := e.p.Ops[dots[0]].Tile.Sizes()
+	from := e.p.Ops[of.Args[0]]
+	if !slices.Equal(sizes, from.Tile.Sizes()) {
+		e.reject(
+			"online=1: the maximum is not of the elements of %s",
+			e.p.Ops[dots[0]].Instr.Name,
+		)
+	}
+	for _, swapped := range []bool{false, true} {
+		s := e.newRowProduct(dots[0], swapped)
+		kept := s.rowDims()
+		for d := range s.from.lhs.batch {
+			kept = append(kept, d)
+		}
+		if len(kept)+len(of.Instr.Attrs.Dimensions) == len(sizes) &&
+			!slices.ContainsFunc(kept, func(d int) bool {
+				return slices.Contains(
+					of.Instr.Attrs.Dimensions,
+					int64(d),
+				)
+			}) {
+			o.scores = s
+		}
+	}
+	if o.scores == nil {
+		e.reject(
+			"online=1: the maximum is not one of rows or columns of %s",
+			e.p.Ops[dots[0]].Instr.Name,
+		)
+	}
+	o.checkScores()
+}
+
+// checkScores rejects scores whose tiles have incomplete steps of the products that follow,
+// scores whose left operand is another one in each iteration, or that
+// other threads would have to read.
+func (o *onlineLoop) checkScores() {
+	e, s := o.e, o.scores
+	if s.c%s.mma.k != 0 {
+		e.reject(
+			"online=1: a tile has %d columns, no multiple of %d", s.c,
+			s.mma.k,
+		)
+	}
+	for n, used := range usedBy(e.p, []int{s.lhs.arg}, nil) {
+		for _, d := range o.l.Dims {
+			tid := e.p.Space.Dims[d].Tid
+			if used && dependsOn(e.p.Ops[n], tid) {
+				e.reject(
+					"online=1: %s is another one in each iteration",
+					e.p.Ops[n].Instr.Name,
+				)
+			}
+		}
+	}
+	if e.hints.sharedResults[bufferKey{s.n, 0}] {
+		e.reject(
+			"online=1: elements of %s are needed by other threads than hold them", s.op.Instr.Name,
+		)
+	}
+}
+
+// statistic is the op of the maximum.
+func (o *onlineLoop) statistic() symtile.Op {
+	return o.e.p.Ops[o.l.Online.Statistic]
+}
+
+// allProducts are the scores and what is computed from them.
+func (o *onlineLoop) allProducts() []*rowProduct {
+	return append([]*rowProduct{o.scores}, o.products...)
+}
+
+// accumulator adds a sum of rows or a product with what follows from scores, on either
+// side of it. What is rescaled has to have the rows of the maximum, in their order.
+func (o *onlineLoop) accumulator(n int) {
+	e, op := o.e, o.e.p.Ops[n]
+	at := slices.IndexFunc(
+		o.l.Online.Rescaled,
+		func(r symtile.Rescaled) bool { return r.Op == n },
+	)
+	if op.Code == hlo.OpReduce {
+		o.addSum(n, at >= 0)
+		return
+	}
+	after := func(k int) bool {
+		return usedBy(
+			e.p,
+			[]int{op.Args[k]}, nil,
+		)[o.scores.n]
+	}
+	if after(0) == after(1) {
+		e.reject(
+			"online=1: not one operand of %s follows from %s", op.Instr.Name,
+			o.scores.op.Instr.Name,
+		)
+	}
+	p := e.newRowProduct(n, after(1))
+	p.rescaled = at >= 0
+	if p.rows != o.scores.rows ||
+		p.k != o.scores.c {
+		e.reject(
+			"online=1: the rows of %s are not those of %s", op.Instr.Name,
+			o.scores.op.Instr.Name,
+		)
+	}
+	if at >= 0 && !slices.Equal(
+		o.long(op, o.l.Online.Rescaled[at].Dims),
+		o.long(op, p.rowDims()),
+	) {
+		e.reject("online=1: the rows of %s are in another order than those of the maximum", op.Instr.Name)
+	}
+	o.products = append(o.products, p)
+}
+
+// long are those of some dimensions along which the tile of op has more than one element.
+func (o *onlineLoop) long(op symtile.Op, dims []int) (all []int) {
+	for _, d := range dims {
+		if constantOf(op.Tile[d].Size) > 1 {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// addSum adds a sum over columns.
+func (o *onlineLoop) addSum(n int, rescaled bool) {
+	e, op := o.e, o.e.p.Ops[n]
+	code, ok := op.Instr.Attrs.ToApply.Monoid()
+	if !ok || code != hlo.OpAdd ||
+		len(op.Args) != 2 ||
+		kindFor(e.typeOf(n, 0)) != kindF32 ||
+		!slices.Equal(
+			op.Instr.Attrs.Dimensions,
+			o.statistic().Instr.Attrs.Dimensions,
+		) ||
+		!slices.Equal(
+			e.p.Ops[op.Args[0]].Tile.Sizes(),
+			o.scores.op.Tile.Sizes(),
+		) {
+		e.reject(
+			"online=1: %s is no sum over the columns of %s", op.Instr.Name,
+			o.scores.op.Instr.Name,
+		)
+	}
+	o.sums = append(
+		o.sums,
+		&rowSum{n: n, op: op, rescaled: rescaled},
+	)
+}
+
+// begin sets what iterations carry: the maximum to its start value, sums to 0.
+func (o *onlineLoop) begin() {
+	e, s := o.e, o.scores
+	e.asm.note(
+		"%%%d %s: dot (%dx%d)*(%dx%d), %d warps of %d rows, online over %d iterations",
+		s.n, s.op.Instr.Name,
+		s.m, s.k, s.k, s.c,
+		s.wm, s.rows,
+		o.pipe.part.count,
+	)
+	start := e.elements(
+		o.statistic().Args[1],
+		[]point{{}},
+	)[0]
+	for range s.lanesRows() {
+		m := e.asm.fresh(kindF32)
+		e.set(kindF32, m, start)
+		o.most = append(o.most, m)
+	}
+	for _, x := range o.sums {
+		x.accs = e.asm.fresher(kindF32, s.lanesRows())
+		for _, acc := range x.accs {
+			e.set(
+				kindF32, acc, zero(kindF32),
+			)
+		}
+	}
+	for _, p := range o.products {
+		p.clear()
+	}
+}
+
+// loadLeft brings the left operand, Q, of the scores to registers, through shared memory that
+// the ring takes afterwards.
+func (o *onlineLoop) loadLeft() {
+	e, s := o.e, o.scores
+	before := e.shared
+	s.a = e.matrixTile(
+		"A", s.tensorDot, s.lhs,
+		s.rows*s.wm,
+	)
+	at := memory{
+		shared, e.smem,
+		e.allocateShared(s.a.bytes),
+	}
+	s.stageTile(s.a, at)
+	e.fresh = true
+	e.waitForWrites()
+	zero := e.ring.Const(0)
+	for f := range s.rows / mmaM {
+		var steps [][]operand
+		for k := range s.depth / s.mma.k {
+			steps = append(
+				steps,
+				s.load(
+					at, s.a,
+					s.elementsA(
+						zero,
+						e.ring.Const(k*s.mma.k),
+						f*mmaM,
+					),
+				),
+			)
+		}
+		o.left = append(o.left, steps)
+	}
+	e.barrier()
+	o.held = e.shared
+	e.shared = before
+}
+
+// parts implements pipelinedDot: the right operands of all products.
+func (o *onlineLoop) parts() (all []slotOperand) {
+	for _, p := range o.allProducts() {
+		all = append(all, slotOperand{
+			p.b.key(p.tensorDot),
+			p.b.bytes, &p.b.at,
+			func(to memory) { p.stageTile(p.b, to) },
+		})
+	}
+	return all
+}
+
+// prepare implements pipelinedDot; see tensorDot.prepare.
+func (o *onlineLoop) prepare() {
+	e := o.e
+	zero := e.ring.Const(0)
+	for _, p := range o.allProducts() {
+		for k := range min(8, p.depth/p.mma.k) {
+			for n := int64(0); n < p.cols; n += 2 * mmaN {
+				step := e.ring.Const(k * p.mma.k)
+				for _, at := range p.elementsB(zero, step, n).at {
+					_, c := at.Terms()
+					e.num(at.AddConst(-c))
+				}
+			}
+		}
+	}
+}
+
+// multiplySlot implements pipelinedDot: one iteration.
+func (o *onlineLoop) multiplySlot(slot memory) {
+	e, s := o.e, o.scores
+	defer e.leaveLoop(e.around, e.ids)
+	step := e.atIteration(
+		o.pipe.part, o.pipe.counter,
+	)
+	e.enterLoop(
+		step,
+		coalesce.LoopRange{Hi: o.pipe.part.count - 1},
+	)
+	// The scores of the tile: S = Q·Kᵀ.
+	s.clear()
+	for k := range s.depth / s.mma.k {
+		var left [][]operand
+		for f := range o.left {
+			left = append(left, o.left[f][k])
+		}
+		s.add(
+			left,
+			memory{shared, slot.base, slot.first + s.b.at},
+			k,
+		)
+	}
+	// P = exp(S − m), and with it the sums of rows and O = P·V, which are rescaled before.
+	o.publishScores()
+	factors := o.raise()
+	for _, x := range o.sums {
+		o.addColumns(x, factors)
+	}
+	for _, p := range o.products {
+		o.multiply(
+			p, factors,
+			memory{shared, slot.base, slot.first + p.b.at},
+		)
+	}
+}
+
+// publishScores makes the scores of this lane known in the scope.
+func (o *onlineLoop) publishScores() {
+	e, s := o.e, o.scores
+	// Values are copied, because the registers of sums are written again.
+	known := map[valueKey]bool{}
+	s.fragments(func(points []point, vals []operand) {
+		for k, x := range points {
+			// The first of several elements with one index is that at place 0.
+			at := e.keyOf(
+				s.n, 0, point{x.at, nil},
+			)
+			if known[at] {
+				continue
+			}
+			known[at] = true
+			v := e.asm.fresh(kindF32)
+			e.asm.do("mov.f32", v, vals[k])
+			e.asm.stable[v] = true
+			e.asm.scope.values[at] = e.convert(
+				s.d, s.mma.sum, v,
+			)
+		}
+	})
+}
+
+// ofRow computes the elements of op n, which has the scores' tile, in a row of this lane;
+// those outside of the tensor are the identity. Pairs of columns are neighbours, so that
+// masks and biases are loaded in pairs, too.
+func (o *onlineLoop) ofRow(n, r int, identity operand) (all []operand) {
+	e, s := o.e, o.scores
+	tile := e.p.Ops[n].Tile
+	for j := range s.cols / mmaN {
+		points := make([]point, 2)
+		valid := make([]operand, 2)
+		for q := range points {
+			points[q].at = s.at(
+				s.row(r),
+				s.column(j).AddConst(int64(q)),
+			)
+			var c conditions
+			for _, d := range o.statistic().Instr.Attrs.Dimensions {
+				_, c = e.index(
+					tile[d],
+					points[q].at[d], c,
+				)
+			}
+			valid[q] = e.guard(c)
+		}
+		for q, v := range e.elements(n, points) {
+			all = append(
+				all,
+				e.choose(
+					hlo.F32, valid[q], v,
+					identity,
+				),
+			)
+		}
+	}
+	return all
+}
+
+// rowKey is the key of a number of a row of this lane, a result of op n.
+func (o *onlineLoop) rowKey(n, r int) valueKey {
+	return o.e.keyOf(
+		n, 0,
+		point{o.rowAt(r), nil},
+	)
+}
+
+// rowAt is the index of a row of this lane in tiles of row numbers.
+func (o *onlineLoop) rowAt(r int) (at []index.Expr) {
+	reduced := o.statistic().Instr.Attrs.Dimensions
+	first := o.e.ring.Const(0)
+	for d, x := range o.scores.at(o.scores.row(r), first) {
+		if !slices.Contains(reduced, int64(d)) {
+			at = append(at, x)
+		}
+	}
+	return at
+}
+
+// lowest is −∞.
+var lowest32 = f32(math.Inf(-1))
+
+// raise brings the maxima up to date, and returns by what each row's sums are multiplied:
+// exp(old − new). What is subtracted from the scores of a row of nothing but −∞ is 0.
+func (o *onlineLoop) raise() (factors []operand) {
+	e, arg := o.e, o.statistic().Args[0]
+	defer e.roughly(o.rough)()
+	var tops []operand
+	for r := range o.most {
+		// Two chains of maxima are half as long.
+		all := o.ofRow(arg, r, lowest32)
+		for len(all) > 1 {
+			half := len(all) / 2
+			for k := range half {
+				all[k] = o.larger(
+					all[k],
+					all[len(all)-1-k],
+				)
+			}
+			all = all[:len(all)-half]
+		}
+		tops = append(tops, all[0])
+	}
+	// The four lanes of a row are neighbours.
+	for _, lanes := range []int64{1, 2} {
+		for r, x := range tops {
+			tops[r] = o.larger(
+				x, e.shuffle(kindF32, x, lanes),
+			)
+		}
+	}
+	m := floats{e, kindF32, "f32"}
+	for r, old := range o.most {
+		next := o.larger(tops[r], old)
+		base := m.pick(
+			m.is("eq", next, lowest32),
+			zero(kindF32), next,
+		)
+		factors = append(
+			factors,
+			e.scalar(
+				hlo.OpExponential, nil, hlo.F32,
+				hlo.F32,
+				[]operand{m.sub(old, base)},
+			),
+		)
+		e.set(kindF32, old, next)
+		key := o.rowKey(o.l.Online.Statistic, r)
+		if _, known := e.asm.scope.values[key]; !known {
+			e.asm.scope.values[key] = base
+		}
+	}
+	return factors
+}
+
+// larger is the maximum of two numbers; NaN where one is.
+func (o *onlineLoop) larger(x, y operand) operand {
+	return o.e.maximum(hlo.F32, x, y)
+}
+
+// addColumns adds a tile's columns to a sum of rows.
+func (o *onlineLoop) addColumns(x *rowSum, factors []operand) {
+	e := o.e
+	for r, acc := range x.accs {
+		if x.rescaled {
+			e.asm.do(
+				"mul.rn.f32", acc, acc, factors[r],
+			)
+		}
+		terms := o.ofRow(x.op.Args[0], r, zero(kindF32))
+		for _, v := range terms {
+			e.asm.do(
+				"add.rn.f32", acc, acc,
+				e.asm.in(kindF32, v),
+			)
+		}
+	}
+}
+
+// multiply adds a tile's products to a product, after its sums are rescaled; its left operand is computed in the
+// registers that hold the scores.
+func (o *onlineLoop) multiply(p *rowProduct, factors []operand, b memory) {
+	e := o.e
+	for r, factor := range factors {
+		if !p.rescaled {
+			break
+		}
+		for j := range p.cols / mmaN {
+			at := p.acc(r, j)
+			for _, acc := range p.accs[0][at : at+2] {
+				e.asm.do(
+					"mul.rn.f32", acc, acc, factor,
+				)
+			}
+		}
+	}
+	for k := range p.depth / p.mma.k {
+		// P is rounded in pairs, which are words of a fragment.
+		var left [][]operand
+		for f := range p.rows / mmaM {
+			left = append(
+				left,
+				o.leftFragment(p, f, k),
+			)
+		}
+		p.add(left, b, k)
+	}
+}
+
+// leftFragment is one fragment of mma.sync: 16 rows of the left operand for step k: two neighbouring columns of
+// rows l/4 and l/4 + 8 of the first half of k, then of the second.
+func (o *onlineLoop) leftFragment(p *rowProduct, f, k int64) (words []operand) {
+	e := o.e
+	d := e.typeOf(p.lhs.arg, 0)
+	for q := range int64(4) {
+		m := p.row(int(2*f + q%2))
+		points := make([]point, 2)
+		valid := make([]operand, 2)
+		for i := range points {
+			n := p.column(2*k + q/2)
+			points[i].at = p.lhs.index(
+				e.ring.Const(0), m,
+				n.AddConst(int64(i)),
+			)
+			valid[i] = e.guard(
+				e.contracted(p.lhs, points[i].at),
+			)
+		}
+		vals := slices.Clone(
+			e.elements(p.lhs.arg, points),
+		)
+		for i := range vals {
+			vals[i] = e.choose(
+				d, valid[i], vals[i],
+				zero(kindF32),
+			)
+		}
+		// A word has the lower column in its lower half.
+		words = append(
+			words,
+			e.packHalves(d, vals[0], vals[1]),
+		)
+	}
+	return words
+}
+
+// finish makes the results available to the steps after the loop, in f32: they are rounded
+// where they are stored. Where all of a row is −∞, they are NaN.
+func (o *onlineLoop) finish() {
+	e := o.e
+	m := floats{e, kindF32, "f32"}
+	empty := make([]operand, len(o.most))
+	for r, x := range o.frozen(o.most) {
+		o.most[r] = x
+		empty[r] = m.is("eq", x, lowest32)
+	}
+	o.publishRows(
+		o.l.Online.Statistic,
+		o.most,
+	)
+	nan := f32(math.NaN())
+	for _, x := range o.sums {
+		x.accs = o.frozen(x.accs)
+		init := e.elements(
+			x.op.Args[1],
+			[]point{{}},
+		)[0]
+		for r := range x.accs {
+			for _, lanes := range []int64{1, 2} {
+				x.accs[r] = m.add(
+					x.accs[r],
+					e.shuffle(
+						kindF32, x.accs[r], lanes,
+					),
+				)
+			}
+			if x.rescaled {
+				x.accs[r] = m.pick(empty[r], nan, x.accs[r])
+			}
+			x.accs[r] = m.add(init, x.accs[r])
+		}
+		o.publishRows(x.n, x.accs)
+	}
+	for _, p := range o.products {
+		e.freeze(kindF32, p.accs)
+		for r := range empty {
+			for j := range 2 * p.cols / mmaN {
+				at := p.acc(r, j/2) + int(j%2)
+				v := &p.accs[0][at]
+				if p.rescaled {
+					*v = m.pick(empty[r], nan, *v)
+				}
+			}
+		}
+		p.publish(p.fragments)
+	}
+}
+
+// frozen is a copy of registers that are written more than once, from which values can be
+// remembered.
+func (o *onlineLoop) frozen(accs []operand) []operand {
+	all := [][]operand{slices.Clone(accs)}
+	o.e.freeze(kindF32, all)
+	return all[0]
+}
+
+// publishRows makes a number of each row available in the registers of the four lanes
+// that share the row and, if other threads need it (hints), in shared memory.
+func (o *onlineLoop) publishRows(n int, vals []operand) {
+	e, s := o.e, o.scores
+	key := bufferKey{n, 0}
+	delete(e.buffers, key)
+	for r := range vals {
+		k := o.rowKey(n, r)
+		if e.asm.scope.values[k] == "" {
+			e.asm.scope.values[k] = vals[r]
+		}
+	}
+	if !e.hints.sharedResults[key] {
+		return
+	}
+	sizes := e.p.Ops[n].Tile.Sizes()
+	b := e.newBuffer(
+		registerType(e.typeOf(n, 0)), sizes,
+		dense(sizes),
+	)
+	for r := range vals {
+		own := conditions(nil).and(
+			s.row(r).Neg().AddConst(s.m - 1),
+		).and(s.lane.Mod(4).Neg())
+		e.put(
+			b,
+			[]point{{o.rowAt(r), own}},
+			vals[r:r+1],
+		)
+	}
+	e.buffers[key] = b
+	e.barrier()
+}
+
+// The loop is one pipelinedDot, which its pipeline neither divides nor ends.
+func (o *onlineLoop) accumulate() {
+	panic(fmt.Sprintf("%T has no iteration outside of its pipeline", o))
+}
+func (o *onlineLoop) storePartial() { panic(fmt.Sprintf("%T is not divided", o)) }
+func (o *onlineLoop) addPartials()  { panic(fmt.Sprintf("%T is not divided", o)) }
