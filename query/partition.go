@@ -60,6 +60,9 @@ type Split struct {
 	// Name, and fingerprint of the canonical form.
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint"`
+	// Source is the operation and the line of the user's program that it comes from;
+	// "" if unknown.
+	Source string `json:"source,omitempty"`
 	// Runs in a run of the entry; unknown says that a loop around it has no known
 	// trip count, or a conditional chooses it, and counts once.
 	Runs    float64 `json:"runs"`
@@ -128,6 +131,7 @@ func newSplit(f *hlo.Computation, of *partition.Fusion, runs partition.Execution
 	j := Split{
 		Name:        f.Name,
 		Fingerprint: hex.EncodeToString(print[:]),
+		Source:      f.Source().String(),
 		Runs:        runs.Times,
 		Unknown:     runs.Unknown,
 		Instrs:      len(f.Instrs) - len(f.Params),

@@ -80,6 +80,9 @@ func printPartition(c *call, j *query.Partition, why bool) error {
 	t := c.table()
 	for _, f := range j.Fusions {
 		fmt.Fprintf(t, "%s\t%s\n", f.Name, describeSplit(f))
+		if f.Source != "" {
+			fmt.Fprintf(t, "  from %s\n", f.Source)
+		}
 		for _, reason := range f.Why {
 			if why {
 				fmt.Fprintf(t, "  %s\n", reason)
