@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib bench-lookup attack judge oracle cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign judge-triton check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
+.PHONY: lib bench-lookup attack judge oracle flips cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign judge-triton check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -127,9 +127,20 @@ JUDGE_DATA ?= ../shared/data
 judge: ; go run ./bench/judge -data $(JUDGE_DATA) $(JUDGE)
 
 # The CPU's plans beside the best of at least 150 of each of 30 fusions; it wants a
-# quiet machine. ORACLE="-tune 0 -only softmax" and the like for a part of it.
+# quiet machine. Samples are kept in out/oracle.jsonl: the same command goes on where
+# it ended. ORACLE="-for 5m", "-only softmax" and the like for a part of it; with
+# ORACLE="-processor -tune 0" one lane, by processor time, on a machine that others use.
 ORACLE ?=
-oracle: ; go run ./bench/oracle -tune 10s $(ORACLE)
+oracle:
+	@mkdir -p out && go build -o out/oracle ./bench/oracle
+	out/oracle -calibrate 12s -tune 10s -o out/oracle.jsonl $(ORACLE)
+
+# The corpus tuned twice: winners that differ outside of declared ties, and winners
+# that are slower than the default. Databases are kept, and gone on with, in out/twice.
+FLIPS ?=
+flips:
+	@mkdir -p out && go build -o out/oracle ./bench/oracle
+	out/oracle -twice out/twice -tune 10s $(FLIPS)
 
 # The GPU backend's code by NVIDIA's assemblers and disassembler (bench/gpu), which
 # pip installs; no GPU. SAMPLE is the share of the kernels, another one for each SEED,

@@ -96,17 +96,29 @@ func (m *Model) Rank(
 	if set.terms.Tie > 0 {
 		tied(order, set.terms.Tie)
 	}
-	ranked := make([]Ranked, len(plans))
-	for k, o := range order {
-		ranked[k] = given[o.at]
-	}
-	return ranked, nil
+	arrange(given, order)
+	return given, nil
 }
 
 // An ordered plan is its predicted time and its position among the given plans.
 type ordered struct {
 	seconds float64
 	at      int
+}
+
+// arrange moves plans to their places in an order, in cycles, without a second list.
+func arrange(plans []Ranked, order []ordered) {
+	for first := range order {
+		held := plans[first]
+		to := first
+		for from := order[to].at; from != first; from = order[to].at {
+			plans[to] = plans[from]
+			order[to].at = to
+			to = from
+		}
+		plans[to] = held
+		order[to].at = to
+	}
 }
 
 // tied puts plans that are less than a share more expensive than the cheapest

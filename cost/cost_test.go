@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -62,7 +63,7 @@ ROOT d = f32[64,96] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0
 func TestTermsAddUp(t *testing.T) {
 	p := program(t, gemm)
 	x := pricer(t, p)
-	bound, err := LowerBound(p, device)
+	bound, err := LowerBound(p, device, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,10 +263,10 @@ func TestRankKeepsTiesInOrder(t *testing.T) {
 func TestLowerBoundKnowsMatrixUnits(t *testing.T) {
 	d := device
 	d.Matrix = 1000 * d.FLOPS
-	p := program(t, `l = f32[1024,1024] parameter(0); r = f32[1024,1024] parameter(1);
+	p := program(t, `l = bf16[1024,1024] parameter(0); r = bf16[1024,1024] parameter(1);
 ROOT d = f32[1024,1024] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}`)
 	d.Levels = nil
-	bound, err := LowerBound(p, d)
+	bound, err := LowerBound(p, d, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +279,7 @@ ROOT d = f32[1024,1024] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dim
 func TestLowerBoundOfAGather(t *testing.T) {
 	p := program(t, `t = f32[100000,64] parameter(0); i = s32[8] parameter(1);
 ROOT g = f32[8,64] gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}`)
-	bound, err := LowerBound(p, device)
+	bound, err := LowerBound(p, device, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,15 +290,18 @@ ROOT g = f32[8,64] gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, star
 }
 
 // The roof of a program is at the level that holds half of what its runs go through, and
-// counts the products of floats only.
+// counts the products of bytes only where a rate of theirs is known.
 func TestRoofOf(t *testing.T) {
 	p := program(t, gemm)
 	const bytes, flops = 4 * (64*128 + 128*96 + 64*96), 2 * 64 * 128 * 96
+	const small = 64*128 + 128*96 + 4*64*96
 	slow := device
 	slow.FLOPS = 1e9
 	fast := device
 	fast.FLOPS = 1e13
-	integers := program(t, `l = s32[64,128] parameter(0); r = s32[128,96] parameter(1);
+	units := slow
+	units.Matrix = 4e9
+	integers := program(t, `l = s8[64,128] parameter(0); r = s8[128,96] parameter(1);
 ROOT d = s32[64,96] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}`)
 	for name, c := range map[string]struct {
 		p        *symtile.Program
@@ -310,7 +314,8 @@ ROOT d = s32[64,96] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0
 		"L2":         {p, fast, 256 << 10, Roof{bytes / 5e10, 1, bytes}},
 		"twice L2":   {p, fast, 2 << 20, Roof{bytes / 5e10, 1, bytes}},
 		"memory":     {p, fast, 2<<20 + 2, Roof{bytes / 2e10, 2, bytes}},
-		"integers":   {integers, slow, 1 << 10, Roof{bytes / 1e11, 0, bytes}},
+		"integers":   {integers, slow, 1 << 10, Roof{small / 1e11, 0, small}},
+		"units":      {integers, units, 1 << 10, Roof{flops / 4e9, -1, flops}},
 		"no rates":   {p, kernels.Device{Lanes: 1}, 1 << 10, Roof{Level: -1}},
 		"known peak": {p, kernels.Device{FLOPS: 1e9}, 1 << 10, Roof{flops / 1e9, -1, flops}},
 	} {
@@ -318,6 +323,85 @@ ROOT d = s32[64,96] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0
 		if err != nil || got.Level != c.want.Level || got.Work != c.want.Work ||
 			math.Abs(got.Seconds-c.want.Seconds) > 1e-9*c.want.Seconds {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
+		}
+	}
+}
+
+// On a quiet machine the bound is below the roof of every fusion of the corpus, and of some
+// larger ones of each type of product, but so near that a kernel which has three quarters of
+// its roof and skips half of its work is below the bound.
+func TestLowerBoundFindsHalf(t *testing.T) {
+	d := device
+	d.Quiet, d.Matrix, d.VectorBits = true, 2*d.FLOPS, 256
+	hold := func(name string, p *symtile.Program) {
+		for _, resident := range []int64{1, 64 << 10, 512 << 10, 1 << 30} {
+			roof, err := RoofOf(p, d, resident)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bound, err := LowerBound(p, d, resident)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := roof.Seconds / 0.76
+			bytes := compulsoryBytesOf(t, p)
+			if levelOf(d.Levels, d.Lanes, bytes) > levelOf(keptLevels(d), d.Lanes, float64(resident)/2) {
+				continue // arrays that do not fit into the level that they would come from
+			}
+			if bound > roof.Seconds || bound <= whole/2 {
+				t.Errorf("%s in %d bytes: the bound is %g s, the roof %g, half of a kernel %g", name, resident, bound, roof.Seconds, whole/2)
+			}
+		}
+	}
+	fusions, err := corpus.Fusions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fusions {
+		if p, err := symtile.Analyze(t.Context(), f.Computation); err == nil {
+			hold(f.Name, p)
+		}
+	}
+	for _, types := range [][2]string{{"f32", "f32"}, {"f64", "f64"}, {"bf16", "f32"}, {"s8", "s32"}, {"s32", "s32"}} {
+		text := strings.NewReplacer("$in", types[0], "$out", types[1]).Replace(
+			`l = $in[1024,512] parameter(0); r = $in[512,1024] parameter(1);
+ROOT d = $out[1024,1024] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}`)
+		hold(types[0], program(t, text))
+	}
+}
+
+func compulsoryBytesOf(t *testing.T, p *symtile.Program) float64 {
+	x, err := wholeExtents(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compulsoryBytes(p, x)
+}
+
+// The products of a convolution are those whose element is none of the padding: counted one
+// by one here.
+func TestConvolutionWork(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		taps  int64 // pairs of an output and a tap of one dimension that are inside
+		other float64
+	}{
+		// Three taps of 14 outputs, one of which is outside at each end.
+		{`x = f32[2,14,5] parameter(0); k = f32[3,5,7] parameter(1);
+ROOT c = f32[2,14,7] convolution(x, k), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f`, 3*14 - 2, 2 * 5 * 7},
+		// Each second element of what is read is an element: one or two of three taps.
+		{`x = f32[2,6,5] parameter(0); k = f32[3,5,7] parameter(1);
+ROOT c = f32[2,11,7] convolution(x, k), window={size=3 pad=1_1 lhs_dilate=2}, dim_labels=b0f_0io->b0f`, 6 + 2*5, 2 * 5 * 7},
+		{`x = f32[2,15,5] parameter(0); k = f32[3,5,7] parameter(1);
+ROOT c = f32[2,6,7] convolution(x, k), window={size=3 stride=2 rhs_dilate=2}, dim_labels=b0f_0io->b0f`, 3 * 6, 2 * 5 * 7},
+	} {
+		p := program(t, c.text)
+		x, err := wholeExtents(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, flops := dotSeconds(p, x, kernels.Device{FLOPS: 1}); math.Abs(flops-2*float64(c.taps)*c.other) > 1e-6 {
+			t.Errorf("%s\nhas %v operations, want %v", c.text, flops, 2*float64(c.taps)*c.other)
 		}
 	}
 }

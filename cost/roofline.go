@@ -6,7 +6,6 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Roofline is the time that the rates of a device allow a program, in seconds: the
@@ -20,10 +19,7 @@ func Roofline(p *symtile.Program, d kernels.Device) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	seconds := 0.0
-	if peak := max(d.FLOPS, d.Matrix); peak > 0 {
-		seconds = dotFLOPs(p, x, nil) / peak
-	}
+	seconds, _ := dotSeconds(p, x, d)
 	if n := len(d.Levels); n > 0 && d.Levels[n-1].Bandwidth > 0 {
 		seconds = max(seconds, compulsoryBytes(p, x)/d.Levels[n-1].Bandwidth)
 	}
@@ -43,22 +39,16 @@ type Roof struct {
 
 // RoofOf is the roof of a program whose runs go through resident bytes of arrays in turn,
 // so that they are moved at the bandwidth of the innermost level that has room for half
-// of them: less comes from a level that has room for less. Products of types other than f32
-// and f64 are left out, since no rate of theirs is known. It is zero where no rate is known.
+// of them: less comes from a level that has room for less. Products of types that are neither
+// f32 nor f64 have the rate of the fastest type, where that is known: a roof that is too high,
+// and never one that a kernel goes below. It is zero where no rate is known.
 func RoofOf(p *symtile.Program, d kernels.Device, resident int64) (Roof, error) {
 	x, err := wholeExtents(p)
 	if err != nil {
 		return Roof{}, err
 	}
 	roof := Roof{Level: -1}
-	peak := d.FLOPS
-	if d.TF32Allowed() {
-		peak = max(peak, d.Matrix)
-	}
-	if peak > 0 {
-		roof.Work = dotFLOPs(p, x, isFloat)
-		roof.Seconds = roof.Work / peak
-	}
+	roof.Seconds, roof.Work = dotSeconds(p, x, d)
 	k := levelOf(keptLevels(d), d.Lanes, float64(resident)/2)
 	if k < 0 || d.Levels[k].Bandwidth <= 0 {
 		return roof, nil
@@ -79,10 +69,4 @@ func keptLevels(d kernels.Device) []kernels.Level {
 		l.Bytes = cmp.Or(l.Kept, l.Bytes)
 	}
 	return levels
-}
-
-// isFloat reports whether the operands of an operation are of f32 or f64.
-func isFloat(i *hlo.Instr) bool {
-	t := i.Operands[0].Shape.DType
-	return t == hlo.F32 || t == hlo.F64
 }

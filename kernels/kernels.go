@@ -28,9 +28,12 @@ type Device struct {
 	Lanes int
 	// FLOPS is the peak rate of f32 of the whole device, in flop/s.
 	FLOPS float64
-	// Matrix is the peak rate of the matrix units at their fastest type, in flop/s; 0
-	// where there are none.
+	// Matrix is the peak rate of products of the fastest type, in flop/s: of the matrix
+	// units, or of integers in the vectors of a CPU; 0 where it is not known.
 	Matrix float64 `json:",omitempty"`
+	// Quiet is set where the rates were measured for long on a quiet machine, by code as
+	// fast as that of kernels.
+	Quiet bool `json:",omitempty"`
 	// Levels of memory are listed innermost first; the last is main memory.
 	Levels []Level
 	// VectorBits is the width of the widest vector of a CPU core, and VectorRegisters

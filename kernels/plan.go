@@ -124,6 +124,11 @@ func (p Plan) With(name string, v int64) Plan {
 // Compare orders plans by the length of their text, then by the text: the
 // smallest encoding, which breaks ties between equally good plans.
 func (p Plan) Compare(q Plan) int {
+	n := 0 // what both texts begin with decides nothing
+	for n < min(len(p.Tiles), len(q.Tiles))-1 && p.Tiles[n] == q.Tiles[n] {
+		n++
+	}
+	p.Tiles, q.Tiles = p.Tiles[n:], q.Tiles[n:]
 	var x, y [128]byte // longer texts are allocated
 	a := p.appendTo(x[:0])
 	b := q.appendTo(y[:0])

@@ -78,13 +78,15 @@ func (p *Price) Total(terms *PriceTerms) float64 {
 	longest := 0.0
 	overlapped := 0.0
 	added := 0.0
-	for k, seconds := range p.Seconds {
-		if k < terms.Overlapping {
-			longest = max(longest, seconds)
-			overlapped += seconds
-		} else {
-			added += seconds
+	n := min(terms.Overlapping, len(p.Seconds))
+	for _, seconds := range p.Seconds[:n] {
+		if seconds > longest { // max looks for NaN, too, which takes longer
+			longest = seconds
 		}
+		overlapped += seconds
+	}
+	for _, seconds := range p.Seconds[n:] {
+		added += seconds
 	}
 	if math.IsInf(longest, 1) {
 		return longest

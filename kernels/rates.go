@@ -72,12 +72,17 @@ func (r Rates) Plausible(d Device, typical Rates) Rates {
 	return r
 }
 
+// quietRounds are as many as `calibrate` takes in ten seconds, and no measurement on the
+// way to something else.
+const quietRounds = 200
+
 // Apply is the device with the rates.
 func (r Rates) Apply(d Device) (Device, error) {
 	if len(r.Levels) != len(d.Levels) {
 		return d, fmt.Errorf("rates of %d levels of memory, %s has %d", len(r.Levels), d.Name, len(d.Levels))
 	}
 	d.FLOPS = r.FLOPS.Value
+	d.Quiet = !r.Busy && r.Rounds-r.LeftOut >= quietRounds && len(r.Mismeasured()) == 0
 	d.Levels = slices.Clone(d.Levels)
 	for k, rate := range r.Levels {
 		d.Levels[k].Bandwidth = rate.Value

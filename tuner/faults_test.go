@@ -190,7 +190,7 @@ func (s *saboteur) race(t *testing.T, p *symtile.Program) (caught bool) {
 		Backend: s,
 		Cache:   cache.Open(filepath.Join(t.TempDir(), "t.db")),
 		Model:   model,
-		Options: Options{Candidates: 2, Budget: 4 * time.Second},
+		Options: Options{Candidates: 2, Budget: 30 * time.Second},
 	}
 	r, err := tn.Tune(t.Context(), p.Fusion)
 	if err != nil {

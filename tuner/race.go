@@ -67,7 +67,7 @@ const raceStream = 0x72616365
 // race verifies and times the candidates and makes the record of the winner.
 // When ctx ends, the samples so far are stored.
 func (s *selection) race(ctx context.Context) (cache.Record, error) {
-	bound, err := cost.LowerBound(s.program, s.tuner.Backend.Device())
+	bound, err := cost.LowerBound(s.program, s.tuner.Backend.Device(), 0)
 	if err != nil {
 		return cache.Record{}, err
 	}
@@ -191,6 +191,10 @@ func (r *race) verifyAll(ctx context.Context) error {
 	seed := r.tuner.Options.Seed
 	r.tuner.phase(r.fusion.Name, Preparing)
 	r.bench, err = r.verifier.NewBench(ctx, seed, r.coldSpan())
+	if err != nil {
+		return err
+	}
+	r.bound, err = cost.LowerBound(r.program, r.tuner.Backend.Device(), r.bench.Bytes())
 	if err != nil {
 		return err
 	}

@@ -258,7 +258,7 @@ func (s *Schedule) raceInOrder(ctx context.Context) {
 		}
 		s.turn(x, "racing", k+1, len(all))
 		s.visit(ctx, ctx, x, t)
-		x.release()
+		s.release(x)
 		x.visited = s.Tuner.now()
 		raced = append(raced, x)
 		raced = s.raceAgain(ctx, raced)
@@ -293,7 +293,7 @@ func (s *Schedule) raceAgain(ctx context.Context, raced []*Item) []*Item {
 			if x.Err != nil && !s.stuck {
 				x.Outcome = first // which is stored
 			}
-			x.release()
+			s.release(x)
 		}
 		s.report(x)
 		raced = raced[1:]
@@ -515,7 +515,7 @@ func (s *Schedule) limitedVisit(ctx context.Context, x *Item, v visit, t time.Du
 	overrun := max(minOverrun, time.Duration(raceOverrun*float64(t)))
 	limited, cancel := context.WithTimeout(ctx, t+overrun)
 	defer cancel()
-	defer x.release()
+	defer s.release(x)
 	visitor := s.newVisitor(v)
 	visitor.Options.Budget = t
 	if v.defaultOnly {

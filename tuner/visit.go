@@ -99,9 +99,10 @@ func (s *Schedule) guarded(run context.Context, x *Item, step func() error) erro
 // the system at once, rather than when the garbage collector finds time.
 const releasedBytes = 16 << 20
 
-// release returns the memory that a visit has taken.
-func (x *Item) release() {
-	if x.arrayBytes() >= releasedBytes {
+// release returns the memory that a visit has taken. Beside a kernel that was abandoned
+// no collection ends (check.Hung).
+func (s *Schedule) release(x *Item) {
+	if !s.stuck && x.arrayBytes() >= releasedBytes {
 		debug.FreeOSMemory()
 	}
 }

@@ -30,6 +30,11 @@ type options struct {
 	// maxBytes is the size of the arguments of a model that is executed at all.
 	rounds, fusions int
 	maxBytes        int64
+	// sample is how many fusions of all models are tuned, instead of the models, for race
+	// each; seed chooses them. 0 measures the models.
+	sample int
+	seed   uint64
+	race   time.Duration
 }
 
 func main() {
@@ -55,6 +60,9 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.rounds, "rounds", 5, "`rounds` of a whole model, and of a fusion, beside XLA")
 	flags.IntVar(&o.fusions, "fusions", 3, "the `number` of fusions that take longest to time beside XLA")
 	flags.Int64Var(&o.maxBytes, "max-bytes", 2<<30, "execute models whose arguments take at most these `bytes`")
+	flags.IntVar(&o.sample, "sample", 0, "instead of the models tune this `number` of distinct fusions of all of them, chosen at random")
+	flags.Uint64Var(&o.seed, "seed", 1, "the `seed` that chooses a sample")
+	flags.DurationVar(&o.race, "budget", 2*time.Second, "wall `time` of the race of a fusion of a sample")
 	if err = flags.Parse(args); err == nil {
 		o.only, err = regexp.Compile(*only)
 	}
@@ -75,6 +83,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if err := os.MkdirAll(o.scratch, 0o777); err != nil {
 		return err
+	}
+	if o.sample > 0 {
+		return o.tuneSample(ctx, models)
 	}
 	jax := newRival(ctx, o.python)
 	defer jax.close()

@@ -239,6 +239,8 @@ var decisions = []decision{
 	{"llama_block.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2, hlo.OpIota, 1)},
 	{"mixtral.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2, hlo.OpIota, 2)},
 	{"torch_llama.forward", "grouped causal attention with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2)},
+	{"gemma.forward", "causal attention of one key with rotary queries and keys", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2, hlo.OpConcatenate, 2, hlo.OpIota, 1)},
+	{"vit.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
 	{"torch_bert.forward", "attention with its mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
 	{"dit.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
 	{"unet.forward", "attention without a mask", ops(hlo.OpDot, 2, hlo.OpExponential, 1, hlo.OpReduce, 2)},
@@ -379,5 +381,31 @@ func TestTotals(t *testing.T) {
 		"at least 99.50 % of a model's time is in them; at most 12.0 s and 500 MB a model; 1.00 times XLA's time, by geometric mean of 2\n"
 	if got := totalsOf(all).String(); got != want || totalsOf(nil).String() != "" {
 		t.Error(got)
+	}
+}
+
+// A sample has distinct fusions, and for one seed the same.
+func TestSample(t *testing.T) {
+	models, err := readCorpus("small", regexp.MustCompile(`^(gnn|lstm)\.forward\.mlir$`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names [3][]string
+	for k, seed := range []uint64{1, 1, 2} {
+		all, err := sample(models, 10, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		distinct := map[string]bool{}
+		for _, x := range all {
+			names[k] = append(names[k], x.model+" "+x.c.Name)
+			distinct[x.c.Canonical()] = true
+		}
+		if len(distinct) != 10 {
+			t.Errorf("%d distinct fusions of 10", len(distinct))
+		}
+	}
+	if !slices.Equal(names[0], names[1]) || slices.Equal(names[0], names[2]) {
+		t.Errorf("samples of the seeds 1, 1 and 2: %v", names)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
@@ -15,26 +13,14 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
-// The columns of a line: the default, what was tuned, and the best of the first k by price.
-const (
-	header  = " default   tuned      @1      @4      @8     @16      ρ  price  quiet before, after"
-	columns = 6
-)
-
-// firsts are the k of @k.
-var firsts = []int{1, 4, 8, 16}
-
-// A landscape has the plans of a fusion with their samples.
+// A landscape has the plans of a fusion that are timed, and their samples.
 type landscape struct {
+	table
 	program *symtile.Program
-	plans   []cost.Ranked // in the order of their prices, but for a tuned one
 	kernels []kernels.Kernel
 	runs    []int // of a sample
 	bench   *check.Bench
-	// Positions of the default and of the tuned plan; −1 is none.
-	standard, tuned int
-	// Seconds of each plan in each block.
-	seconds [][]float64
+	clock   clock
 }
 
 // sampleTime is what a sample takes at least.
@@ -42,7 +28,6 @@ const sampleTime = time.Millisecond
 
 // landscape compiles the plans of a program that are timed.
 func (o *oracle) landscape(ctx context.Context, p *symtile.Program) (*landscape, error) {
-	l := &landscape{program: p, standard: -1, tuned: -1}
 	ranked, err := o.ranked(ctx, p)
 	if err != nil {
 		return nil, err
@@ -51,7 +36,7 @@ func (o *oracle) landscape(ctx context.Context, p *symtile.Program) (*landscape,
 	if err != nil {
 		return nil, err
 	}
-	l.bench, err = check.NewBench(ctx, p.Fusion, 1, arrayBytes)
+	l, err := o.newLandscape(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +47,34 @@ func (o *oracle) landscape(ctx context.Context, p *symtile.Program) (*landscape,
 		}
 		err := l.add(ctx, o.backend, r)
 		if err == nil && first {
-			l.standard = len(l.kernels) - 1
+			l.Default = len(l.kernels) - 1
 		}
 	}
 	return l, ctx.Err()
+}
+
+// newLandscape is one without plans.
+func (o *oracle) newLandscape(ctx context.Context, p *symtile.Program) (*landscape, error) {
+	l := &landscape{program: p, clock: o.clock}
+	l.Default, l.Tuned = -1, -1
+	var err error
+	l.bench, err = check.NewBench(ctx, p.Fusion, 1, arrayBytes)
+	return l, err
+}
+
+// chosen compiles plans that are given by their texts, each once.
+func (o *oracle) chosen(ctx context.Context, p *symtile.Program, plans ...string) (*landscape, error) {
+	l, err := o.newLandscape(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range plans {
+		if err := l.addTuned(ctx, o.backend, text); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
+	return l, nil
 }
 
 // arrayBytes are the bytes of arrays that runs go through in turn, as in a race: more than
@@ -112,7 +121,8 @@ func (l *landscape) add(
 		kernel.Close()
 		return err
 	}
-	l.plans = append(l.plans, r)
+	l.Plans = append(l.Plans, r.Plan.String())
+	l.Prices = append(l.Prices, r.Seconds)
 	l.kernels = append(l.kernels, kernel)
 	runs := check.RunsPerSample(first.Seconds, sampleTime)
 	l.runs = append(l.runs, runs)
@@ -123,18 +133,15 @@ func (l *landscape) add(
 func (l *landscape) addTuned(
 	ctx context.Context, b *cpu.Backend, text string,
 ) error {
-	same := func(r cost.Ranked) bool {
-		return r.Plan.String() == text
-	}
-	l.tuned = slices.IndexFunc(l.plans, same)
-	if l.tuned >= 0 {
+	l.Tuned = slices.Index(l.Plans, text)
+	if l.Tuned >= 0 {
 		return nil
 	}
 	plan, err := kernels.ParsePlan(text)
 	if err != nil {
 		return err
 	}
-	l.tuned = len(l.plans)
+	l.Tuned = len(l.Plans)
 	return l.add(ctx, b, cost.Ranked{Plan: plan})
 }
 
@@ -148,86 +155,44 @@ func (l *landscape) close() {
 
 // measure times every plan once in each block, in shuffled order.
 func (l *landscape) measure(ctx context.Context, blocks int) error {
-	source := rand.NewPCG(1, uint64(len(l.plans)))
-	rng := rand.New(source)
-	l.seconds = make([][]float64, len(l.plans))
+	rng := rand.New(rand.NewPCG(1, uint64(len(l.Plans))))
+	l.Seconds = make([][]float64, len(l.Plans))
 	for range blocks {
-		for _, k := range rng.Perm(len(l.plans)) {
-			kernel, n := l.kernels[k], l.runs[k]
-			s, err := l.bench.Sample(ctx, kernel, n)
+		for _, k := range rng.Perm(len(l.Plans)) {
+			s, err := l.sample(ctx, l.kernels[k], l.runs[k])
 			if err != nil {
 				return err
 			}
-			l.seconds[k] = append(l.seconds[k], s.Seconds)
+			l.Seconds[k] = append(l.Seconds[k], s)
 		}
 	}
 	return nil
 }
 
-// ratio is the median of the ratios of two plans within the blocks of a parity.
-func (l *landscape) ratio(a, b, parity int) float64 {
-	var all []float64
-	x, y := l.seconds[a], l.seconds[b]
-	for n := parity; n < len(x); n += 2 {
-		all = append(all, x[n]/y[n])
-	}
-	return median(all)
-}
+const (
+	// disturbedShare is the share of a sample that other work takes, beyond which it is
+	// taken again.
+	disturbedShare = 0.05
+	mostTries      = 5 // of a sample, of which the last one counts
+)
 
-// median of numbers, which it sorts: the mean of the two in the middle where their number
-// is even. There is at least one.
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return stat.Quantile(0.5, stat.LinInterp, v, nil)
-}
-
-// fastest is the plan with the least median of the even blocks, of the first n.
-func (l *landscape) fastest(n int) int {
-	best, least := 0, 0.0
-	for k := range min(n, len(l.plans)) {
-		var even []float64
-		for i, s := range l.seconds[k] {
-			if i%2 == 0 {
-				even = append(even, s)
-			}
+// sample times runs of a kernel; the seconds of one.
+func (l *landscape) sample(ctx context.Context, k kernels.Kernel, runs int) (float64, error) {
+	for try := 1; ; try++ {
+		begin := l.clock.look()
+		s, err := l.bench.Sample(ctx, k, runs)
+		if err != nil {
+			return 0, err
 		}
-		if m := median(even); k == 0 || m < least {
-			best, least = k, m
+		passed := l.clock.look().since(begin)
+		if l.clock.processor {
+			return passed.used.Seconds() / float64(runs), nil
+		}
+		if passed.disturbed.Seconds() <= disturbedShare*passed.elapsed.Seconds() {
+			return s.Seconds, nil
+		}
+		if l.Repeated++; try == mostTries {
+			return s.Seconds, nil
 		}
 	}
-	return best
-}
-
-// ratios are the columns of a line, by the odd blocks; 0 where there is no such plan. The
-// best of the first k is the one that the even blocks find, as a race of these plans would:
-// not the one that happens to be the fastest in the blocks by which it is judged. So a ratio
-// below 1 is the luck of the best plan, and on a quiet machine near 1.
-func (l *landscape) ratios() (out [columns]float64) {
-	best := l.fastest(len(l.plans))
-	if l.standard >= 0 {
-		out[0] = l.ratio(l.standard, best, 1)
-	}
-	if l.tuned >= 0 {
-		out[1] = l.ratio(l.tuned, best, 1)
-	}
-	for k, n := range firsts {
-		out[2+k] = l.ratio(l.fastest(n), best, 1)
-	}
-	return out
-}
-
-// The last columns say how right the prices are as times, and not only the first of them.
-//
-// order is Spearman's ρ of prices and medians, and the median of price over time.
-func (l *landscape) order() (rho, price float64) {
-	var predicted, measured, over []float64
-	for k, r := range l.plans {
-		if r.Seconds > 0 { // a tuned plan that is not offered has no price
-			m := median(slices.Clone(l.seconds[k]))
-			predicted = append(predicted, r.Seconds)
-			measured = append(measured, m)
-			over = append(over, r.Seconds/m)
-		}
-	}
-	return cost.Spearman(predicted, measured), median(over)
 }

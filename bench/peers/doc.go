@@ -29,6 +29,11 @@
 // With -exhaustive every plan of a few small fusions is timed instead. It shows how
 // far the tuner, within its normal budget, stays from the best plan that there is.
 //
+// The fusions of models are in the folder fusions; -pick bench/models/corpus chooses them
+// again: those of the most bytes or operations, times their runs in all models, of those
+// that are not too large to be measured in many turns. PyTorch runs them by the operations
+// of their HLO (drivers/hlo.py).
+//
 // # Files
 //
 // The samples are kept as text, a file a processor in the folder results, and all tables

@@ -34,6 +34,8 @@ type arguments struct {
 	// Cases that the file of samples has already are measured again; fresh begins with
 	// an empty file.
 	again, fresh bool
+	// A folder of models, of which the dearest fusions become cases.
+	pick string
 	// No case begins after this time; 0 is no limit.
 	span time.Duration
 	// Cases that do not match only are left out.
@@ -60,10 +62,13 @@ func run(args []string, out, status io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if !a.render {
+	switch {
+	case a.pick != "":
+		err = pick(ctx, a.pick, "bench/peers/"+fusionFolder)
+	case !a.render:
 		err = a.measure(ctx, status)
 	}
-	if err == nil {
+	if err == nil && a.pick == "" {
 		err = a.tables(out)
 	}
 	if err != nil {
@@ -83,6 +88,7 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 	f.BoolVar(&a.essential, "essential", false, "the most telling cases, with a quarter of the time for each")
 	f.BoolVar(&a.search, "exhaustive", false, "measure up to -most plans of a few small fusions instead, to the file of -raw with .exhaustive in its name")
 	f.BoolVar(&a.again, "again", false, "measure cases that the file of samples has already, too")
+	f.StringVar(&a.pick, "pick", "", "measure nothing: choose the fusions of models again, from the StableHLO of this `folder`")
 	f.DurationVar(&a.span, "for", 0, "begin no case after this `time`; the next run goes on (0 is no limit)")
 	f.IntVar(&a.maxPlans, "most", 0, "at most so many `plans` of an exhaustive search (2000; quick 40)")
 	f.IntVar(&a.samplePlans, "sample", 0, "`plans` of the landscape of a case (24; quick 5)")

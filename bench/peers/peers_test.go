@@ -24,7 +24,7 @@ import (
 
 // Every case is a fusion that can be tiled, with as many bytes as it says.
 func TestCasesCanBeTiled(t *testing.T) {
-	for _, c := range slices.Concat(allCases(), quickCases(), searchCases()) {
+	for _, c := range slices.Concat(allCases(), essentialCases(), quickCases(), searchCases()) {
 		fusion, err := parse(c)
 		if err != nil {
 			t.Errorf("%s: %v", c, err)

@@ -262,7 +262,7 @@ little that to read as many at four places in turn, or the code's own time where
 stay in the first cache. gelu is the one by tanh; swap is the transpose {0,2,1,3}; embedding is of a table's rows×width×tokens.`, false, true},
 	{convolutions, `N×H×W×C×kernel×output channels×stride, with kernel/2 zeros at each side; images N×H×W×C, weights kernel×kernel×C×output channels,
 which oneDNN may lay out anew before it is timed. conv is of f32, s8conv of bytes to s32.`, true, false},
-	{models, "The fusions that would take longest in the programs of `bench/models`, by the prices of their default plans and how often they occur.", false, false},
+	{models, "The fusions that move most or compute most in the programs of `bench/models`, with how often they occur; those of over 3·10⁹ operations are left out.", false, false},
 }
 
 // section writes the table of a section, with a column for each peer that has samples.

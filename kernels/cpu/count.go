@@ -165,6 +165,8 @@ type counter struct {
 	// The parallel dimension of rows in memory, the same for all arrays; −1 without.
 	row    int
 	counts counts
+	// The tiling that counts are of; nil before the first one.
+	counted symtile.Tiling
 }
 
 // newCounter compiles a program and notes what is the same for every tiling of it.
@@ -396,8 +398,13 @@ func rowDim(p *symtile.Program, x *symtile.Extents) int {
 	return d
 }
 
-// count counts what the program does at a tiling.
+// count counts what the program does at a tiling, once where several plans in turn have it.
 func (c *counter) count(t symtile.Tiling) *counts {
+	known := c.counted != nil
+	if known && slices.Equal(c.counted, t) {
+		return &c.counts
+	}
+	c.counted = append(c.counted[:0], t...)
 	x := c.extents
 	x.Set(t)
 	k := &c.counts

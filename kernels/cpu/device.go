@@ -60,8 +60,15 @@ const (
 func measureDevice() kernels.Device {
 	d := identify()
 	r, _ := rates.Measure(context.Background(), d, settings(d, quickSpan)) // nothing ends its context
-	d, _ = r.Apply(d)                                                      // it has as many levels
+	d, _ = rated(d, r)                                                     // it has as many levels
 	return d
+}
+
+// rated is a device with its rates, and that of the products of its fastest type.
+func rated(d kernels.Device, r kernels.Rates) (kernels.Device, error) {
+	d, err := r.Apply(d)
+	d.Matrix = d.FLOPS * gemm.FastestTerms()
+	return d, err
 }
 
 // Calibrate measures the rates of this machine for a time, at least one round.
@@ -86,7 +93,7 @@ func settings(d kernels.Device, span time.Duration) rates.Settings {
 
 // SetRates says what the rates of this machine are, so that Device measures nothing.
 func (b *Backend) SetRates(r kernels.Rates) error {
-	d, err := r.Apply(b.Identity())
+	d, err := rated(b.Identity(), r)
 	if err == nil {
 		b.device = func() kernels.Device { return d }
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
@@ -145,6 +146,39 @@ type pricer struct {
 	// Flop/s of a lane in dots.
 	flops     float64
 	bandwidth []float64
+	last      lastPrice
+}
+
+// A lastPrice is the plan that was priced last, and its price: plans that follow each
+// other often differ in nothing but knobs that no term describes.
+type lastPrice struct {
+	known bool // there is one
+	tiles symtile.Tiling
+	knobs []kernels.Knob
+	price kernels.Price
+}
+
+// again reports whether a plan has the price of the last one: the same tiles, and the
+// same knobs but for the values of those that no term describes.
+func (l *lastPrice) again(plan kernels.Plan) bool {
+	if !l.known || !slices.Equal(l.tiles, plan.Tiles) {
+		return false
+	}
+	alike := func(a, b kernels.Knob) bool {
+		return a.Name == b.Name &&
+			(a.Value == b.Value || !isPriced(a.Name))
+	}
+	return slices.EqualFunc(l.knobs, plan.Knobs, alike)
+}
+
+// keep notes a plan and its price; it allocates for the first ones only.
+func (l *lastPrice) keep(plan kernels.Plan, price *kernels.Price) {
+	l.known = true
+	l.tiles = append(l.tiles[:0], plan.Tiles...)
+	l.knobs = append(l.knobs[:0], plan.Knobs...)
+	seconds := append(l.price.Seconds[:0], price.Seconds...)
+	l.price = *price
+	l.price.Seconds = seconds
 }
 
 // Pricer prices the plans of a program on this machine, by what is typical of cores with
@@ -228,7 +262,14 @@ func (x *pricer) Price(plan kernels.Plan, price *kernels.Price) error {
 			return err
 		}
 	}
+	if x.last.again(plan) {
+		copy(price.Seconds, x.last.price.Seconds)
+		price.Lanes = x.last.price.Lanes
+		price.Scratch = x.last.price.Scratch
+		return nil
+	}
 	x.price(plan, x.count(plan), price)
+	x.last.keep(plan, price)
 	return nil
 }
 
@@ -267,7 +308,8 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	t[termDots] = k.dots / x.flops / lanes
 	t[termElements] = elementFLOPs * k.moved / x.flops / lanes
 	t[termFunctions] = functionFLOPs * k.functions / x.flops / lanes
-	x.memory(plan, c, lanes, t[computeTerms:])
+	levels := t[computeTerms:]
+	x.memory(plan, c, lanes, levels)
 
 	base := price.Total(&x.terms)
 	t = t[x.terms.Overlapping:]
@@ -279,7 +321,8 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 		x.dotShares(k, base, lanes, parts, t)
 		t[termIdle] = (base + sum(t)) * dotIdleShare(k, lanes, parts)
 	}
-	t[termLaunch] = launchSeconds + wakeSeconds*(min(lanes, k.programs*parts)-1)
+	woken := min(lanes, k.programs*parts) - 1
+	t[termLaunch] = launchSeconds + wakeSeconds*woken
 	if n := unmodelled(plan); n > 0 {
 		t[termKnobs] = n * unmodelledShare * price.Total(&x.terms)
 	}
@@ -321,8 +364,10 @@ func (x *pricer) shares(k *counts, base, parts float64, t []float64) {
 // dotShares is shares for programs that are mostly dots, with the packing of their
 // operands. Dots divide tiles for the caches themselves.
 func (x *pricer) dotShares(k *counts, base, lanes, parts float64, t []float64) {
-	products := packLeft*k.left + packRight*k.right + accumulateCost*k.passes +
-		jumpCost*k.pieces + dotRunCost*k.runs*parts
+	products := packLeft*k.left + packRight*k.right
+	products += accumulateCost * k.passes
+	products += jumpCost * k.pieces
+	products += dotRunCost * k.runs * parts
 	if parts > 1 {
 		products += jumpCost * k.cut * parts
 		products += partialSumCost * k.sums * (parts + sumCopies) * lanes
@@ -364,11 +409,17 @@ func dotIdleShare(k *counts, lanes, parts float64) float64 {
 func unmodelled(plan kernels.Plan) float64 {
 	n := 0.0
 	for _, k := range plan.Knobs {
-		if row := knobs.Find(k.Name); row == nil || !row.Priced {
+		if !isPriced(k.Name) {
 			n++
 		}
 	}
 	return n
+}
+
+// isPriced reports whether a term describes what a knob does.
+func isPriced(knob string) bool {
+	row := knobs.Find(knob)
+	return row != nil && row.Priced
 }
 
 // uneven is how many times longer so many programs take on so many lanes than if they

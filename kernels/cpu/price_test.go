@@ -193,3 +193,36 @@ func BenchmarkDefaultPlan(b *testing.B) {
 		return err
 	})
 }
+
+// TestPriceAgain: a pricer that has priced other plans before gives each plan the price that
+// a fresh one gives it.
+func TestPriceAgain(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		used, err := New().Pricer(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := used.Terms()
+		got := kernels.Price{Seconds: make([]float64, len(terms.Names))}
+		want := kernels.Price{Seconds: make([]float64, len(terms.Names))}
+		n := 0
+		for plan := range New().Plans(t.Context(), p) {
+			if err := used.Price(plan, &got); err != nil {
+				t.Fatal(err)
+			}
+			if n++; n%41 != 0 {
+				continue
+			}
+			fresh, err := New().Pricer(p)
+			if err == nil {
+				err = fresh.Price(plan, &want)
+			}
+			if err != nil || !slices.Equal(got.Seconds, want.Seconds) || got.Lanes != want.Lanes || got.Scratch != want.Scratch {
+				t.Fatalf("%s: %v, at first %v (%v)", plan, got, want, err)
+			}
+			if n > 1000 {
+				break
+			}
+		}
+	})
+}

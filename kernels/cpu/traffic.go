@@ -346,8 +346,10 @@ func (t *traffic) once() {
 	}
 	t.most.find(t.work)
 	for i := range t.work {
-		if t.work[i].moved = 0; t.most.of(t.work, i) == i {
-			t.work[i].moved = t.work[i].distinct
+		a := &t.work[i]
+		a.moved = 0
+		if t.most.of(t.work, i) == i {
+			a.moved = a.distinct
 		}
 	}
 }
@@ -436,9 +438,9 @@ func (m mostTouched) keep(inside []arrayAccess, keeps float64) {
 		m.join(inside)
 	}
 	for i := range inside {
-		inside[i].moved = min(
-			inside[i].moved, inside[i].distinct,
-		)
+		if a := &inside[i]; a.distinct < a.moved {
+			a.moved = a.distinct
+		}
 	}
 }
 
@@ -460,7 +462,10 @@ func (m mostTouched) around(inside []arrayAccess, dim int, trips, keeps float64)
 		a := &inside[i]
 		changes := a.dims.Has(dim)
 		if changes {
-			a.distinct = min(a.bytes, a.distinct*trips)
+			a.distinct *= trips
+			if a.distinct > a.bytes {
+				a.distinct = a.bytes
+			}
 		}
 		if !a.once.Has(dim) && (changes || !stays) {
 			a.moved *= trips
@@ -472,8 +477,14 @@ func (m mostTouched) around(inside []arrayAccess, dim int, trips, keeps float64)
 // footprint finds what is touched most, and is the distinct bytes of accesses; of
 // several to one array, the largest.
 func (m mostTouched) footprint(inside []arrayAccess) float64 {
-	m.find(inside)
 	sum := 0.0
+	if m == nil {
+		for i := range inside {
+			sum += inside[i].distinct
+		}
+		return sum
+	}
+	m.find(inside)
 	for i := range inside {
 		if m.of(inside, i) == i {
 			sum += inside[i].distinct

@@ -18,7 +18,7 @@ import (
 )
 
 // counting makes inputs 1, 2, 3, … for the arrays of a computation's parameters.
-func counting(t *testing.T, c *hlo.Computation) []kernels.Buffer {
+func counting(t testing.TB, c *hlo.Computation) []kernels.Buffer {
 	var in []kernels.Buffer
 	for _, p := range c.Params {
 		for _, s := range p.Shape.Arrays() {
@@ -41,7 +41,7 @@ func counting(t *testing.T, c *hlo.Computation) []kernels.Buffer {
 }
 
 // compiled compiles a module for the CPU.
-func compiled(t *testing.T, text string, o Options) (*Executable, *hlo.Module) {
+func compiled(t testing.TB, text string, o Options) (*Executable, *hlo.Module) {
 	m, err := hlo.Parse("m", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -254,5 +254,35 @@ ENTRY e {
 		if texts[0] != texts[1] {
 			t.Errorf("seed %d: %s, by the reference %s\n%s", seed, texts[1], texts[0], text)
 		}
+	}
+}
+
+// BenchmarkScatter is the update of a graph convolution: a row for each of 13,264 edges is
+// added to one of 2,708 nodes, and how many edges a node has is counted.
+func BenchmarkScatter(b *testing.B) {
+	for _, c := range []struct{ dtype, row, window string }{
+		{"f32", ",64", "update_window_dims={1}, "}, {"f32", ",7", "update_window_dims={1}, "}, {"s32", "", ""},
+	} {
+		b.Run(c.dtype+c.row, func(b *testing.B) {
+			text := fmt.Sprintf(`HloModule m
+fold { a = %[1]s[] parameter(0) b = %[1]s[] parameter(1) ROOT s = %[1]s[] add(a, b) }
+ENTRY e {
+  x = %[1]s[2708%[2]s] parameter(0)
+  i = s32[13264,1] parameter(1)
+  u = %[1]s[13264%[2]s] parameter(2)
+  ROOT a = %[1]s[2708%[2]s] scatter(x, i, u), %[3]sinserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold
+}`, c.dtype, c.row, c.window)
+			e, m := compiled(b, text, Options{})
+			in := counting(b, m.Entry)
+			draw := rand.New(rand.NewPCG(1, 2))
+			for n := range in[1].Shape.Elements() {
+				in[1].SetInt(n, draw.Int64N(2708))
+			}
+			for b.Loop() {
+				if _, err := e.Run(b.Context(), in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

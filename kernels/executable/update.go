@@ -61,9 +61,15 @@ func trailing(sizes, dims []int64) (outer int, run int64) {
 	return outer, run
 }
 
-// startsOf are the starts of a slice, which are scalars or one array.
+// startsOf are the numbers in scalars or arrays of start indices.
 func startsOf(in []kernels.Buffer) (starts []int64) {
 	for _, b := range in {
+		if b.Shape.DType == hlo.S32 {
+			for _, x := range kernels.Elements[int32](b) {
+				starts = append(starts, int64(x))
+			}
+			continue
+		}
 		for n := range b.Shape.Elements() {
 			starts = append(starts, startAt(b, n))
 		}
@@ -97,9 +103,9 @@ func offsetsOf(sizes, strides []int64) []int64 {
 	return all
 }
 
-// A combination combines n elements of out from element to on with those of the updates
-// from element from on.
-type combination func(out, updates kernels.Buffer, to, from, n int64)
+// A combination combines the elements from each of some positions of out on with those of
+// the updates, run elements each and one after the other; a negative position has none.
+type combination func(out, updates kernels.Buffer, at []int64, run int64)
 
 // scatterOf is the update of a scatter; nil where there is none.
 func scatterOf(i *hlo.Instr) update {
@@ -122,21 +128,40 @@ func scatterOf(i *hlo.Instr) update {
 	outer, run := trailing(sizes, dims)
 	offsets := offsetsOf(sizes[:outer], strides[:outer])
 	window := run * int64(len(offsets))
+	if window == 0 {
+		return func(kernels.Buffer, []kernels.Buffer) {}
+	}
+	places := updates.Elements() / window
 	return func(out kernels.Buffer, in []kernels.Buffer) {
-		components := int64(len(s.ToOperand))
-		for k := int64(0); window > 0 && k < updates.Elements()/window; k++ {
-			at, inside := int64(0), true
-			for c, d := range s.ToOperand {
-				start := startAt(in[1], k*components+int64(c))
-				inside = inside && start >= 0 && start <= dims[d]-sizes[d]
-				at += start * strides[d]
+		at := make([]int64, 0, places*int64(len(offsets)))
+		starts := make([]int64, places)
+		placeWindows(starts, in[1], s.ToOperand, dims, sizes, strides)
+		for _, start := range starts {
+			for _, offset := range offsets {
+				if start < 0 {
+					offset = 0
+				}
+				at = append(at, start+offset)
 			}
-			if !inside {
+		}
+		combine(out, in[2], at, run)
+	}
+}
+
+// placeWindows finds the positions of the windows of a scatter, at first 0, by its indices; a
+// window that is not inside of the array has none, which is −1.
+func placeWindows(at []int64, indices kernels.Buffer, toOperand, dims, sizes, strides []int64) {
+	components := len(toOperand)
+	values := startsOf([]kernels.Buffer{indices})
+	for c, d := range toOperand {
+		last, stride := dims[d]-sizes[d], strides[d]
+		for k := range at {
+			start := values[k*components+c]
+			if start < 0 || start > last || at[k] < 0 {
+				at[k] = -1
 				continue
 			}
-			for w, offset := range offsets {
-				combine(out, in[2], at+offset, k*window+int64(w)*run, run)
-			}
+			at[k] += start * stride
 		}
 	}
 }
@@ -152,8 +177,12 @@ func combinationOf(i *hlo.Instr) combination {
 		return nil
 	case root == params[1]:
 		width := int64(dtype.Size())
-		return func(out, updates kernels.Buffer, to, from, n int64) {
-			copy(out.Data[to*width:(to+n)*width], updates.Data[from*width:])
+		return func(out, updates kernels.Buffer, at []int64, run int64) {
+			for k, to := range at {
+				if from := int64(k) * run; to >= 0 {
+					copy(out.Data[to*width:(to+run)*width], updates.Data[from*width:])
+				}
+			}
 		}
 	case sum && dtype == hlo.F32:
 		return addTo[float32]
@@ -163,12 +192,36 @@ func combinationOf(i *hlo.Instr) combination {
 	return nil
 }
 
-// addTo is the combination that adds.
-func addTo[T float32 | int32](out, updates kernels.Buffer, to, from, n int64) {
-	sums, terms := kernels.Elements[T](out)[to:to+n], kernels.Elements[T](updates)[from:from+n]
-	for k, x := range terms {
-		sums[k] += x
+// elementsOfLanes are those of a run that one thread has at least: two threads that write
+// to the same cache lines would wait for each other.
+const elementsOfLanes = 32
+
+// addTo is the combination that adds. Several threads share the elements of a run, so that
+// the sums are those of one thread in all bits.
+func addTo[T float32 | int32](out, updates kernels.Buffer, at []int64, run int64) {
+	sums, terms := kernels.Elements[T](out), kernels.Elements[T](updates)
+	if run == 1 {
+		for k, to := range at {
+			if to >= 0 {
+				sums[to] += terms[k]
+			}
+		}
+		return
 	}
+	lines := max(1, run/elementsOfLanes)
+	reference.Parallel(lines, int64(len(at))*elementsOfLanes, func(lo, hi int64) {
+		lo, hi = lo*run/lines, hi*run/lines
+		for k, to := range at {
+			if to < 0 {
+				continue
+			}
+			from := int64(k) * run
+			some, part := terms[from+lo:from+hi], sums[to+lo:to+hi]
+			for n, x := range some[:len(part)] {
+				part[n] += x
+			}
+		}
+	})
 }
 
 // update writes a part of the operand of a step: of the operand itself where nothing

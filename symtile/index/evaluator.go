@@ -107,6 +107,8 @@ func (r *Ring) Overflows(exprs ...Expr) bool {
 			return true
 		}
 		for _, e := range exprs {
+			// Atoms are shared, and most of them belong to other expressions, some
+			// of which were only tried.
 			x := e.lin()
 			all := r.atomsUnder(x, nil)
 			atom := int32(id)
@@ -119,6 +121,8 @@ func (r *Ring) Overflows(exprs ...Expr) bool {
 }
 
 // isWide reports whether an operand of an atom that is not modulo 2⁶⁴ may be no int64.
+// Ranges saturate at the ends of int64, so that one that reaches an end may go beyond.
+// Variables without bounds have such ranges, too: programs of tiles have none.
 func (r *Ring) isWide(id int) bool {
 	a := r.atoms[id]
 	wide := func(form int32) bool {

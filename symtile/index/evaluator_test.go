@@ -47,6 +47,8 @@ func TestOverflows(t *testing.T) {
 			Name: "y",
 			Hi:   limit,
 		})
+		// The factors have no common divisor, by which a quotient would be
+		// simplified, and neither is as large as the divisor.
 		u := x.Scale(k)
 		v := y.Scale(k + 1)
 		sum := u.Add(v)

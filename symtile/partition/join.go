@@ -213,13 +213,7 @@ func (s *clustering) priceJoin(
 	j.why = fmt.Sprintf(
 		"joined %s, apart %s", s.pricer.describe(joined.price), s.pricer.describe(apart),
 	)
-	limit := worthwhile
-	switch {
-	case !joined.shape.online && (s.chained(c, n) || s.chained(n, c)):
-		limit = worthwhileChained
-	case joined.shape.dims > max(a.shape.dims, b.shape.dims):
-		limit = worthwhileNested
-	}
+	limit := s.threshold(c, n, u)
 	if j.saves < limit.saves*s.pricer.seconds(apart) {
 		c.note("%s stays apart: %s%s", n.root.Name, j.why, limit.because)
 		return nil
@@ -245,23 +239,71 @@ func tooDeep(joined pricedFusion) string {
 	return ""
 }
 
-// chained reports whether a contraction or a window of c reads, directly or not, what
-// a cluster with a contraction makes. Backends compute the tile of the latter for each
-// tile of the former.
-func (s *clustering) chained(c, n *cluster) bool {
+// threshold is what a join of c and n to u has to save.
+func (s *clustering) threshold(
+	c, n, u *cluster,
+) threshold {
+	joined := s.price(u).shape
+	switch chain := max(s.chain(c, n, u), s.chain(n, c, u)); {
+	case chain == chainDirect,
+		chain == chainSoftmax && !joined.online:
+		return worthwhileChained
+	case chain == chainNone &&
+		joined.dims > max(s.price(c).shape.dims, s.price(n).shape.dims):
+		return worthwhileNested
+	}
+	return worthwhile
+}
+
+// A chain is how contractions and windows of one cluster read what a contraction of
+// another makes. Backends compute the tile of the latter for each tile of the
+// former.
+type chain int
+
+const (
+	// chainNone is not at all.
+	chainNone chain = iota
+	// chainSoftmax is as terms of a softmax, of which online loops compute one tile
+	// after another.
+	chainSoftmax
+	// chainDirect is in any other way.
+	chainDirect
+)
+
+// chain is how contractions and windows of c read contractions of n, where both are
+// parts of u.
+func (s *clustering) chain(c, n, u *cluster) chain {
 	if !n.hero {
-		return false
+		return chainNone
 	}
-	reads := map[*hlo.Instr]bool{}
-	for _, i := range slices.Backward(c.members) { // operands come first
+	worst := chainNone
+	reads := make(map[*hlo.Instr]chain, len(u.members))
+	for _, i := range slices.Backward(u.members) { // operands come first
+		from := chainNone
 		for _, o := range i.Operands {
-			reads[i] = reads[i] || reads[o] || slices.Contains(n.roots, o)
+			if r := reads[o]; from == chainNone || r == chainSoftmax {
+				from = r
+			}
 		}
-		if reads[i] && (s.classes[i] == classHero || i.Op == hlo.OpReduceWindow) {
-			return true
+		switch {
+		case n.roles[i].member && s.classes[i] == classHero:
+			from = chainDirect
+		case from == chainNone:
+		case i.Op == hlo.OpReduce && reducesBy(i, hlo.OpMaximum):
+			from = chainSoftmax
+		case c.roles[i].member &&
+			(s.classes[i] == classHero || i.Op == hlo.OpReduceWindow):
+			worst = max(worst, from)
 		}
+		reads[i] = from
 	}
-	return false
+	return worst
+}
+
+// reducesBy reports whether a reduction is by one operation.
+func reducesBy(i *hlo.Instr, op hlo.Opcode) bool {
+	to := i.Attrs.ToApply
+	return to != nil && to.Root.Op == op
 }
 
 // mostTiles is the most tiles at which a member of u is read, as role.tiles, and

@@ -148,15 +148,16 @@ func (p *pricer) analyzed(c *hlo.Computation) pricedFusion {
 	return best
 }
 
-// sampledTilings are the tilings from which the search for the best one starts,
-// and searchRounds how often it goes through all dimensions.
+// sampledTilings are the tilings of which the search for the best one starts at the
+// best, and searchRounds how often it goes through all dimensions.
 const (
 	sampledTilings = 12
 	searchRounds   = 2
 )
 
 // program is the price of a tile program without its compulsory traffic, at the
-// best tiling that a descent along one dimension after another finds.
+// best tiling that descents along one dimension after another find: from the best of
+// some tilings, and from whole rows.
 func (p *pricer) program(prog *symtile.Program) pricedFusion {
 	x, err := symtile.NewExtents(prog)
 	if err != nil {
@@ -172,10 +173,13 @@ func (p *pricer) program(prog *symtile.Program) pricedFusion {
 	if s.tiling == nil {
 		return pricedFusion{err: fmt.Errorf("%s has no legal tiling", prog.Fusion.Name)}
 	}
-	for range searchRounds {
-		for k := range prog.Space.Dims {
-			s.descend(k)
-		}
+	s.descendAll()
+	sampled := *s
+	if s.seconds = math.Inf(1); s.startAtRows() {
+		s.descendAll()
+	}
+	if sampled.seconds < s.seconds {
+		s = &sampled
 	}
 	return pricedFusion{price: s.best, shape: programShape{dims: len(prog.Space.Dims)}}
 }
@@ -190,6 +194,41 @@ type tilingSearch struct {
 	seconds float64
 	best    Price
 	tiling  symtile.Tiling
+}
+
+// descendAll goes through the dimensions a few times.
+func (s *tilingSearch) descendAll() {
+	for range searchRounds {
+		for k := range s.prog.Space.Dims {
+			s.descend(k)
+		}
+	}
+}
+
+// startAtRows starts with one tile of everything, and makes single elements of those
+// parallel dimensions that save the most by it, one after another: whole rows and
+// columns of as many heads and batches as fit. It reports whether that is legal.
+func (s *tilingSearch) startAtRows() bool {
+	t := make(symtile.Tiling, len(s.prog.Space.Dims))
+	for k, d := range s.prog.Space.Dims {
+		t[k] = max(1, d.Extent)
+	}
+	if s.prog.Check(t) != nil {
+		return false
+	}
+	s.try(t)
+	for before := math.Inf(1); s.seconds < before; {
+		before = s.seconds
+		from := slices.Clone(s.tiling)
+		for k, d := range s.prog.Space.Dims {
+			t := slices.Clone(from)
+			t[k] = 1
+			if d.Kind == symtile.Parallel && s.prog.Check(t) == nil {
+				s.try(t)
+			}
+		}
+	}
+	return true
 }
 
 // descend tries every size of a dimension, with the others as they are.

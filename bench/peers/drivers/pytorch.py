@@ -1,6 +1,7 @@
 """PyTorch: eager, or by torch.compile (Inductor), as the argument says.
 
-The operations are written as in an application. Weights of convolutions are laid out
+The operations are written as in an application; those of a fusion of a model are its
+HLO's, one by one (hlo.py). Weights of convolutions are laid out
 before anything is timed, as oneDNN's are.
 """
 
@@ -16,6 +17,8 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+import hlo
 
 torch.set_num_threads(threads)
 torch.set_grad_enabled(False)
@@ -44,7 +47,6 @@ def gelu(x):
 # For each operation of dims d: the shapes and types of its inputs, and the function.
 OPERATIONS = {
     "sgemm": lambda d: ([(d[0], d[2], f32), (d[2], d[1], f32)], torch.mm),
-    "bf16gemm": lambda d: ([(d[0], d[2], bf16), (d[2], d[1], bf16)], lambda x, y: torch.mm(x, y, out_dtype=f32)),
     "s8gemm": lambda d: ([(d[0], d[2], s8), (d[2], d[1], s8)], torch._int_mm),
     "gemm_bias_gelu": lambda d: ([(d[0], d[2], f32), (d[2], d[1], f32), (d[1], f32)], lambda x, y, b: gelu(torch.addmm(b, x, y))),
     "gemv": lambda d: ([(d[0], d[1], f32), (d[1], 1, f32)], torch.mm),
@@ -78,10 +80,14 @@ class PyTorch:
         return f"torch {torch.__version__}"
 
     def prepare(self, op, dims, text, sets):
-        if op not in OPERATIONS:
+        if op == "model":
+            self.function = hlo.Program(text)
+            self.types = self.function.types()
+        elif op in OPERATIONS:
+            self.types, self.function = OPERATIONS[op](dims)
+        else:
             raise protocol.Missing()
-        self.op, (self.types, self.function) = op, OPERATIONS[op](dims)
-        self.rows = dims[0]
+        self.op, self.rows = op, dims[0] if dims else 0
         if self.compiled:
             torch._dynamo.reset()
             self.function = torch.compile(self.function, dynamic=False, fullgraph=True)
