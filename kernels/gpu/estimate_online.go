@@ -12,6 +12,17 @@ import (
 // An onlineEstimate is the estimate of plans with online=1, whose program has its loops
 // joined (see online.go): each warp has whole rows of scores, so that it reads all of the
 // right operands.
+//
+// What it takes for n columns of keys and r rows of a block, with w warps, by resource:
+//
+//	tensor cores   two products, padded to fragments of 16 rows a warp
+//	shared memory  each tile of keys and values is written once and read by w warps
+//	arithmetic     one operation an element of scores for each op of the loop, more for
+//	               exponentials, and one an element of the sums, which are rescaled
+//	memory         queries once, keys and values once for r rows, mostly from the L2 cache
+//
+// The two kinds of work of a warp follow each other, so that the shorter one is exposed
+// where an SM has no other warps.
 type onlineEstimate struct {
 	*estimate
 	loop *symtile.Loop
@@ -25,6 +36,8 @@ type onlineEstimate struct {
 }
 
 // onlineEstimateOf is nil where no loops can be joined, or tensor cores cannot compute them.
+// The program is joined with symbolic sizes; which tilings that is right for is a matter of
+// applies.
 func onlineEstimateOf(p *symtile.Program, s device.Spec) *onlineEstimate {
 	q := p.Online()
 	if q == p || !s.Generated() {
@@ -77,7 +90,8 @@ func (o *onlineEstimate) findScores() bool {
 	return dots == 1 && len(o.loop.Accumulators) > 1
 }
 
-// divide finds the dimensions of rows, batches and columns.
+// divide finds the dimensions of rows, batches and columns: the tile ids that occur in the
+// offsets of the scores tell which dimension of the tiling numbers what.
 func (o *onlineEstimate) divide() {
 	op := o.p.Ops[o.scores]
 	reduced := o.p.Ops[o.loop.Online.Statistic].Instr.Attrs.Dimensions
@@ -108,7 +122,9 @@ func (o *onlineEstimate) divide() {
 	}
 }
 
-// applies reports whether the code generator takes the current tiling.
+// applies reports whether the code generator takes the current tiling: the dimensions that
+// are joined have tiles of one size, several of them; a tile has one matrix, all columns of
+// the results, and the whole of the dimension that scores are contracted over.
 func (o *onlineEstimate) applies() bool {
 	first := o.loop.Online.FusedDims[0]
 	tiling := o.extents.Tiling()
@@ -280,8 +296,9 @@ func (o *onlineEstimate) holdLeft(c *candidate, l *blockCost) {
 	l.traffic += bytes * c.iterations
 }
 
-// compute adds operations on elements that threads hold in registers, several of which
-// are computed at the same time.
+// compute adds operations on elements that threads hold in registers, each of so many
+// operations. Elements do not wait for each other, so that about eight of a thread are
+// computed at the same time.
 func (o *onlineEstimate) compute(elements, runs, each float64, c *candidate, l *blockCost) {
 	threads := float64(
 		c.knobs.warps * device.WarpThreads,
@@ -292,7 +309,8 @@ func (o *onlineEstimate) compute(elements, runs, each float64, c *candidate, l *
 }
 
 // multiply adds a product of the loop. Its sums are in registers; those of scores only in
-// an iteration, beside fragments of operands.
+// an iteration, beside fragments of operands. Results of the weights take no registers of
+// their own: they replace the scores that they are computed from.
 func (o *onlineEstimate) multiply(n int, c *candidate, l *blockCost) {
 	warps := float64(c.knobs.warps)
 	rows := o.paddedRows(c.knobs)
@@ -326,7 +344,8 @@ func (o *onlineEstimate) multiply(n int, c *candidate, l *blockCost) {
 }
 
 // tilings are those that online loops take: rows and columns of each offered size, with
-// one size for the dimensions that are joined.
+// one size for the dimensions that are joined. Of all tilings these are few, and a sample
+// that is drawn from the whole space hardly meets any of them.
 func (o *onlineEstimate) tilings(look func(symtile.Tiling)) {
 	space := o.p.Space
 	t := make(

@@ -151,7 +151,8 @@ func (e *emitter) newRowProduct(n int, swapped bool) *rowProduct {
 	return &rowProduct{tensorDot: t, from: from, swapped: swapped}
 }
 
-// at is the index in the product's tile of an element.
+// at is the index in the product's tile of the element of row m and column n, as this file
+// numbers them.
 func (p *rowProduct) at(m, n index.Expr) []index.Expr {
 	b := p.e.ring.Const(0)
 	if p.swapped {
@@ -160,7 +161,8 @@ func (p *rowProduct) at(m, n index.Expr) []index.Expr {
 	return p.from.result(b, m, n)
 }
 
-// rowDims are the dimensions of the result that number the rows.
+// rowDims are the dimensions of the result that number the rows: those of the left operand
+// that are not contracted, wherever the program has them.
 func (p *rowProduct) rowDims() (all []int) {
 	first := len(p.from.lhs.batch)
 	if p.swapped {
@@ -731,7 +733,7 @@ func (o *onlineLoop) rowAt(r int) (at []index.Expr) {
 // lowest is −∞.
 var lowest32 = f32(math.Inf(-1))
 
-// raise brings the maxima up to date, and returns by what each row's sums are multiplied:
+// raise brings the maxima up to date with the scores of a tile, and returns by what each row's sums are multiplied:
 // exp(old − new). What is subtracted from the scores of a row of nothing but −∞ is 0.
 func (o *onlineLoop) raise() (factors []operand) {
 	e, arg := o.e, o.statistic().Args[0]
@@ -878,7 +880,8 @@ func (o *onlineLoop) leftFragment(p *rowProduct, f, k int64) (words []operand) {
 	return words
 }
 
-// finish makes the results available to the steps after the loop, in f32: they are rounded
+// finish ends the sums of rows, which the four lanes of a row have parts of, and
+// makes the results available to the steps after the loop, in f32: they are rounded
 // where they are stored. Where all of a row is −∞, they are NaN.
 func (o *onlineLoop) finish() {
 	e := o.e
