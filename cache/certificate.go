@@ -20,10 +20,12 @@ type Certificate struct {
 	// Ended says why no more was measured: one of the Ended constants.
 	Ended string `json:"ended"`
 	// Untried plans were offered and not tried. Gain is by which share of the winner's
-	// time the best of them is expected to be faster, by the model of the search: that is
-	// no part of the claim.
+	// time the best of another GainOf of them is expected to be faster, by the model of
+	// the search: that is no part of the claim. In records from before GainOf was kept it
+	// is 0, and Gain is that of the next plan.
 	Untried int64   `json:"untried"`
 	Gain    float64 `json:"gain"`
+	GainOf  int64   `json:"gainOf,omitempty"`
 }
 
 // The values of Certificate.Ended.
@@ -44,6 +46,9 @@ type Comparison struct {
 	// AtMost is the upper end of the ratio, at the confidence of all comparisons
 	// together; 0 is unknown, since there were too few blocks.
 	AtMost float64 `json:"atMost"`
+	// AtLeast is the lower end, of which the same holds; also 0 in records from before
+	// it was kept.
+	AtLeast float64 `json:"atLeast,omitempty"`
 }
 
 // A Visit is one session of a race, and the state of the machine around it.
@@ -57,18 +62,39 @@ type Visit struct {
 	Quiet [2]float64 `json:"quiet"`
 }
 
+// Next says which of the untried plans Gain is of: "another 100 of 4080 untried plans".
+func (c *Certificate) Next() string {
+	if c.GainOf > 1 {
+		return fmt.Sprintf("another %d of %d untried plans", c.GainOf, c.Untried)
+	}
+	return fmt.Sprintf("the next of %d untried plans", c.Untried)
+}
+
 // plausible refuses a certificate whose numbers cannot be.
 func (c *Certificate) plausible() error {
 	if c == nil {
 		return nil
 	}
-	if !(c.Confidence > 0 && c.Confidence < 1) || !(c.Gain >= 0) || c.Untried < 0 {
+	if !(c.Confidence > 0 && c.Confidence < 1) || !(c.Gain >= 0) || min(c.Untried, c.GainOf) < 0 {
 		return errors.New("a certificate of no confidence")
 	}
 	for _, x := range c.Comparisons {
-		if x.Plan == "" || len(x.Plan) > maxPlanBytes || !(x.Ratio >= 0) || !(x.AtMost >= 0) || x.Blocks < 0 {
-			return fmt.Errorf("a comparison of %v, at most %v, with plan %.60q", x.Ratio, x.AtMost, x.Plan)
+		if err := x.plausible(); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// plausible refuses a comparison whose numbers cannot be.
+func (x *Comparison) plausible() error {
+	ends := x.AtLeast >= 0 && x.AtMost >= 0
+	if x.Plan == "" || len(x.Plan) > maxPlanBytes ||
+		!(x.Ratio >= 0) || !ends || x.Blocks < 0 {
+		return fmt.Errorf(
+			"a comparison of %v, at least %v, at most %v, with plan %.60q",
+			x.Ratio, x.AtLeast, x.AtMost, x.Plan,
+		)
 	}
 	return nil
 }

@@ -184,16 +184,35 @@ func (g *Guided) Next(n int) []int {
 	return out
 }
 
-// Gain is by which share of the best time the point that looks best of those that were
-// neither observed nor named is expected to be faster, as the surrogate believes; it is
-// 0 where there is none, or where nothing was timed.
-func (g *Guided) Gain() float64 {
+// Gain is by which share of the best time the fastest of another n points is expected to be
+// below it, as the surrogate believes: of the n that look best of those that were neither
+// observed nor named. They are taken for independent of each other, which says too much
+// rather than too little. It is 0 where there are none, or where nothing was timed.
+func (g *Guided) Gain(n int) float64 {
 	if g.timed() == 0 || len(g.taken) == len(g.space.Points) {
 		return 0
 	}
 	g.learn()
-	_, gain := g.largest(g.gains(g.model))
-	return max(0, gain)
+	m, gains := g.model, g.gains(g.model)
+	var next []int
+	for k, x := range m.pool {
+		if !g.taken[x] {
+			next = append(next, k)
+		}
+	}
+	slices.SortFunc(next, func(a, b int) int {
+		return cmp.Compare(gains[b], gains[a])
+	})
+	means, low := m.means(), m.scale(g.best.Seconds)
+	var all []normal
+	for _, k := range next[:min(max(0, n), len(next))] {
+		all = append(all, normal{
+			mean:  means[k],
+			s:     math.Sqrt(max(m.vary[k], leastVariance)),
+			share: 1 - g.failures.probability(m.pool[k]),
+		})
+	}
+	return expectedGain(low, all)
 }
 
 // timed is how many observations have a time. Before the first of them there is nothing

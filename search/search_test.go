@@ -3,6 +3,7 @@ package search
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -349,5 +350,50 @@ func TestDoubt(t *testing.T) {
 		if got := g.Next(1)[0]; got != unsure {
 			t.Errorf("with doubt %v point %d is tried", doubt, got)
 		}
+	}
+}
+
+// TestExpectedGain compares the integral with the mean of draws.
+func TestExpectedGain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 7))
+	const low, draws = -2.0, 200_000
+	for _, all := range [][]normal{
+		nil,
+		{{mean: -2, s: 0.1, share: 1}},
+		{{mean: -2, s: 0.1, share: 0.5}, {mean: -1.9, s: 0.2, share: 1}},
+		{{mean: -2.3, s: 1e-6, share: 1}, {mean: -1, s: 0.4, share: 1}},
+	} {
+		sum := 0.0
+		for range draws {
+			least := low
+			for _, x := range all {
+				if y := x.mean + x.s*rng.NormFloat64(); rng.Float64() < x.share {
+					least = min(least, y)
+				}
+			}
+			sum += 1 - math.Exp(least-low)
+		}
+		if got, want := expectedGain(low, all), sum/draws; math.Abs(got-want) > 0.01*want+1e-9 {
+			t.Errorf("%v: %g, %g in %d draws", all, got, want, draws)
+		}
+	}
+}
+
+// TestGainGrows: the fastest of more points is expected to be no slower, by less than all of
+// the time.
+func TestGainGrows(t *testing.T) {
+	s, seconds := tiles(t)
+	g := NewGuided(s, Settings{})
+	if g.Gain(100) != 0 {
+		t.Error("something is gained before anything was timed")
+	}
+	run(s, seconds, g, 12)
+	last := 0.0
+	for _, n := range []int{0, 1, 2, 10, 100, 1 << 20} {
+		gain := g.Gain(n)
+		if gain < last || gain >= 1 || (n == 0) != (gain == 0) {
+			t.Errorf("%d points gain %g, fewer %g", n, gain, last)
+		}
+		last = gain
 	}
 }

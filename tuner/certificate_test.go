@@ -82,7 +82,7 @@ func TestFewestBlocks(t *testing.T) {
 // dropped ones too.
 func TestCertificatesHold(t *testing.T) {
 	recorded := recordedNoise(t)
-	races, broken, unknown, dropped := 60, 0, 0, 0
+	races, broken, unknown, dropped, missed := 60, 0, 0, 0, 0
 	claimed := 0.0
 	for seed := range uint64(races) {
 		truth := make([]float64, 12)
@@ -104,6 +104,7 @@ func TestCertificatesHold(t *testing.T) {
 			broken++
 		}
 		claimed += max(0, r.Regret)
+		missed += intervalsMissed(t, &r, truth, mine)
 		ran := 0
 		for _, x := range r.Trials {
 			if x.Failure == "" { // a busy machine may stop one
@@ -118,9 +119,28 @@ func TestCertificatesHold(t *testing.T) {
 		}
 	}
 	t.Logf("%d races: %d broken, %d unknown, %.1f %% claimed on average, %d plans dropped", races, broken, unknown, 100*claimed/float64(races), dropped)
+	if missed > races/10 { // both ends
+		t.Errorf("the intervals of %d of %d races miss a ratio", missed, races)
+	}
 	if broken > races/20 || unknown > races/20 || dropped < races {
 		t.Errorf("%d of %d claims are broken, %d unknown, %d plans dropped", broken, races, unknown, dropped)
 	}
+}
+
+// intervalsMissed is 1 where an interval of a certificate does not hold the true ratio, and
+// no interval is empty.
+func intervalsMissed(t *testing.T, r *cache.Record, truth []float64, mine float64) int {
+	missed := 0
+	for _, x := range r.Certificate.Comparisons {
+		if x.AtMost > 0 && (x.AtLeast > x.Ratio || x.Ratio > x.AtMost) {
+			t.Errorf("an interval of %v to %v about %v", x.AtLeast, x.AtMost, x.Ratio)
+		}
+		ratio := mine / truth[winnerOf(t, &cache.Record{Plan: x.Plan})]
+		if x.AtLeast > ratio+1e-9 || x.AtMost > 0 && x.AtMost < ratio-1e-9 {
+			missed = 1
+		}
+	}
+	return missed
 }
 
 // winnerOf is the number of the plan that won in the lab.

@@ -38,6 +38,15 @@ type NoWinnerError struct {
 // Error is the text of the reason.
 func (e *NoWinnerError) Error() string { return e.Err.Error() }
 
+// DefaultFailure says how the default plan, the first that is tried, failed its check; it
+// is empty where that did not end in time.
+func (e *NoWinnerError) DefaultFailure() string {
+	if len(e.Trials) == 0 {
+		return ""
+	}
+	return (&cache.Record{Default: e.Trials[0].Plan, Trials: e.Trials}).DefaultFailure()
+}
+
 // Unwrap returns the reason.
 func (e *NoWinnerError) Unwrap() error { return e.Err }
 

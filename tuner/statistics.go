@@ -103,6 +103,19 @@ func (r *race) compare(winner, x *candidate, alpha float64) cache.Comparison {
 		if end := atMost(ratios, alpha); !math.IsInf(end, 1) {
 			out.AtMost = max(out.AtMost, end)
 		}
+		least := 1 / atMost(inverses(ratios), alpha) // 0 where there are too few
+		if least > 0 && (out.AtLeast == 0 || least < out.AtLeast) {
+			out.AtLeast = least
+		}
+	}
+	return out
+}
+
+// inverses are those of ratios, in their order.
+func inverses(ratios []float64) []float64 {
+	out := make([]float64, len(ratios))
+	for k, r := range ratios {
+		out[k] = 1 / r
 	}
 	return out
 }
@@ -208,6 +221,10 @@ func (x *candidate) sampleSeconds() float64 {
 	return max(minSampleTime.Seconds(), x.trial.Median()*float64(max(1, x.batch)))
 }
 
+// moreTried is another number of plans that a user may think of trying: what they are expected
+// to gain is in a certificate.
+const moreTried = 100
+
 // certificate is the evidence for the regret of a winner.
 func (r *race) certificate(winner *candidate) *cache.Certificate {
 	c := &cache.Certificate{
@@ -218,7 +235,8 @@ func (r *race) certificate(winner *candidate) *cache.Certificate {
 		Untried:     max(0, r.legal-int64(len(r.candidates))),
 	}
 	if r.proposals != nil {
-		c.Gain = r.proposals.search.Gain()
+		c.GainOf = min(moreTried, c.Untried)
+		c.Gain = r.proposals.search.Gain(int(c.GainOf))
 	}
 	return c
 }

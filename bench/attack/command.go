@@ -36,8 +36,9 @@ type outcome struct {
 	code int
 	// The beginnings of what it wrote to the standard output and error.
 	out, err string
-	// The most memory that was resident, in KB.
-	memory int64
+	// The most memory that was resident, in KB, and the processor time.
+	memory  int64
+	seconds float64
 	// It did not end within maxCommandTime and was killed.
 	timedOut bool
 	// The command did not start at all.
@@ -73,6 +74,8 @@ func (s *session) shell(script string, args ...string) outcome {
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		o.memory = u.Maxrss
 	}
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	o.seconds = used.Seconds()
 	return o
 }
 

@@ -14,6 +14,8 @@
 //	disks      outputs that are full, limited or cannot be written
 //	locks      a database that another process holds
 //	garbage    files that are nothing, of every command: an error, and no trace
+//	limits     texts of sizes that algorithms which follow every path do not end
+//	           with, of show, rank and tune; what each took is in limits.txt
 //	readers    64 goroutines that read beside 2 tuners and a publisher
 //	faults     kernels with a fault in a race (TestInjectedFaults of package tuner)
 //

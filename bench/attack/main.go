@@ -80,6 +80,7 @@ var attacks = []attack{
 	{"disks", fillDisks},
 	{"locks", holdLocks},
 	{"garbage", feedGarbage},
+	{"limits", reachLimits},
 	{"readers", readAlongside},
 	{"faults", injectFaults},
 	{"kills", kill},

@@ -344,12 +344,12 @@ func (c *cacheCall) showRecord(r cache.Record) {
 	fmt.Fprintf(c.out, "\n%s\n", r.Canonical)
 }
 
-// comparisonText is the paired ratio of the winner's time to a plan's, with its upper end.
+// comparisonText is the paired ratio of the winner's time to a plan's, with its ends.
 func comparisonText(r *cache.Record, plan string) string {
 	if r.Certificate != nil {
 		for _, x := range r.Certificate.Comparisons {
 			if x.Plan == plan && x.Blocks > 0 {
-				return fmt.Sprintf("%.3f, at most %s", x.Ratio, report.UpperEnd(x.AtMost))
+				return fmt.Sprintf("%.3f, at least %s, at most %s", x.Ratio, report.UpperEnd(x.AtLeast), report.UpperEnd(x.AtMost))
 			}
 		}
 	}
@@ -371,7 +371,7 @@ func (c *cacheCall) showCertificate(x *cache.Certificate) {
 		fmt.Fprintln(c.out)
 	}
 	if x.Untried > 0 {
-		fmt.Fprintf(c.out, "  no claim: the search's model expects %.1f %% from the next of %d untried plans\n", 100*x.Gain, x.Untried)
+		fmt.Fprintf(c.out, "  no claim: the search's model expects %.1f %% from %s\n", 100*x.Gain, x.Next())
 	}
 	fmt.Fprintln(c.out)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
 )
 
 // hostile text clears a screen and sets a title in four ways, and turns what follows.
@@ -138,5 +140,29 @@ f: 1 ms, 1.64× the default's speed in too few runs for an interval; plan 8;
 		if got := timesText(n); got != want {
 			t.Errorf("%v executions are written as %s", n, got)
 		}
+	}
+}
+
+// TestWrongDefault: a fusion whose default was found wrong in a run that had no time for
+// another plan was listed as one that was not reached.
+func TestWrongDefault(t *testing.T) {
+	trial := cache.Trial{Plan: "8", Failure: cache.FailedWrong, Detail: "output 0 is wrong"}
+	m, err := hlo.Parse("f", []byte("f { x = f32[8] parameter(0)\nROOT y = f32[8] negate(x) }"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &tuner.Item{Fusion: m.Entry, Uses: 1}
+	x.Outcome = tuner.Outcome{
+		Err: &tuner.NoWinnerError{Fusion: "f", Trials: []cache.Trial{trial}, Err: errors.New("none ran")},
+	}
+	const want = `f: the default is not right, and the time was over before another plan was
+  tried: the default plan 8 fails its check: wrong: output 0 is wrong`
+	if got := newTunedJSON(x).String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	trial.Failure = cache.FailedTimeout
+	x.Err = &tuner.NoWinnerError{Fusion: "f", Trials: []cache.Trial{trial}, Err: errors.New("none ran")}
+	if got := newTunedJSON(x).String(); !strings.HasPrefix(got, "f: not reached") {
+		t.Errorf("a default whose check did not end in time: %s", got)
 	}
 }

@@ -282,7 +282,7 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 	s.tuner.Cache.Sweep()
 	ctx, stop := c.catchSignals()
 	defer stop()
-	limitMemory()
+	limitMemory(garbageLimit)
 	s.schedule = f.schedule(s.tuner, begin)
 	s.schedule.Done = s.note
 	if err := s.read(ctx); err != nil {
@@ -320,9 +320,13 @@ func (s *session) useRates(ctx context.Context, b kernels.Backend) {
 	}
 }
 
-// garbageLimit is the memory from which on garbage is collected without waiting for as
-// much again. It limits nothing else: a fusion that needs more gets it.
-const garbageLimit = 3 << 29
+// garbageLimit is the memory from which on tune collects garbage without waiting for as
+// much again, and commandGarbage that of other commands. They limit nothing else: a fusion
+// that needs more gets it.
+const (
+	garbageLimit   = 3 << 29
+	commandGarbage = 1 << 29
+)
 
 // spareGarbage lets the heap of a short command grow to 36 MiB, and from there on ninefold,
 // before garbage is collected, unless the environment says something else (GOGC): a third of
@@ -332,14 +336,15 @@ func spareGarbage() {
 	if was := debug.SetGCPercent(sparePercent); was != standard {
 		debug.SetGCPercent(was)
 	}
+	limitMemory(commandGarbage)
 }
 
 const sparePercent = 800
 
-// limitMemory sets it, unless the environment says something else (GOMEMLIMIT).
-func limitMemory() {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(garbageLimit)
+// limitMemory sets a limit, unless the environment says something else (GOMEMLIMIT).
+func limitMemory(limit int64) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
 	}
 }
 
@@ -561,6 +566,7 @@ func (s *session) note(x *tuner.Item) {
 	if t.Plan != "" {
 		s.bad = s.c.defaultFails(x.Result.Record) || s.bad
 	}
+	s.bad = s.bad || t.DefaultError != ""
 	if t.Unkept != "" {
 		s.status.printError("tilewright tune: %s\n", t.Unkept)
 	}

@@ -117,12 +117,15 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	}
 	t.begun = x.State == tuner.StateWaiting && errors.Is(x.Err, context.DeadlineExceeded)
 	var unkept *tuner.UnkeptError
+	var none *tuner.NoWinnerError
 	switch {
 	case x.Err == nil:
 	case x.State == tuner.StateRefused:
 		t.Refused = x.Err.Error()
 	case x.State == tuner.StateFailed:
 		t.Error = x.Err.Error()
+	case x.State == tuner.StateWaiting && errors.As(x.Err, &none):
+		t.DefaultError = none.DefaultFailure()
 	case errors.As(x.Err, &unkept):
 		t.Unkept = unkept.Error()
 	}
@@ -182,6 +185,8 @@ func (t tunedJSON) outcome() []string {
 		return []string{"refused: " + firstLine(t.Refused)}
 	case t.begun:
 		return []string{"not reached: begun, but not checked when the time was over", "predicted " + report.Seconds(t.Predicted)}
+	case t.Plan == "" && t.DefaultError != "":
+		return []string{"the default is not right, and the time was over before another plan was tried: " + firstLine(t.DefaultError)}
 	case t.Plan == "" && t.Predicted > 0:
 		return []string{"not reached", "predicted " + report.Seconds(t.Predicted)}
 	case t.Plan == "":

@@ -314,7 +314,7 @@ const maxSpikeWork = 1 << 30 // element operations up to which inputs are far ap
 // it does in the reference. That is left out if it reaches nearly all of them
 // there.
 //
-// For computations of more than 2³⁰ element operations, or 2²⁶ elements, only 1,024
+// For computations of more than 2³⁰ element operations, or 2²⁵ elements, only 1,024
 // elements of each output are evaluated; that all others are written is checked
 // nevertheless. With inputs of more than 512 MiB there are random ones only. Large arrays
 // of a computation with more than 768 MiB of them repeat less memory where the system can do that (see

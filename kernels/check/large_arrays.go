@@ -97,7 +97,7 @@ const fewestParts = 2
 // largeRepetition is what computations of more than maxOwnBytes have.
 var largeRepetition = repetition{
 	from:     32 << 20,
-	owned:    512 << 20,
+	owned:    256 << 20,
 	blocks:   127,
 	rotation: 29,
 	long:     2 * time.Second,

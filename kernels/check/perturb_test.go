@@ -130,3 +130,38 @@ ROOT c = f32[65536] cosine(b) }`))
 		}
 	}
 }
+
+// TestMaskedDeviations: the mask of a softmax is an infinity, which roundings do not make
+// NaN. Rows with one had no deviations, and a right kernel of a softmax whose scores cancel
+// was called wrong.
+func TestMaskedDeviations(t *testing.T) {
+	m, err := hlo.Parse("c", []byte(`add { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[4,8] parameter(0)
+p = pred[4,8] parameter(1)
+i = f32[] constant(-inf)
+w = f32[4,8] broadcast(i), dimensions={}
+s = f32[4,8] select(p, x, w)
+y = f32[4,8] parameter(2)
+d = f32[4,8] subtract(s, y)
+e = f32[4,8] exponential(d)
+z = f32[] constant(0)
+ROOT r = f32[4] reduce(e, z), dimensions={1}, to_apply=add }`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Inputs(m.Entry, Normals, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := reference.Deviations(context.Background(), m.Entry, in, 1, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, d := range moved[0] {
+		if d == 0 {
+			t.Errorf("row %d, some of which is masked, does not move", n)
+		}
+	}
+}

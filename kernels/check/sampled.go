@@ -19,7 +19,7 @@ const (
 	maxWholeWork = 1 << 30
 	// The largest number of elements of all instructions together that the reference
 	// keeps, 8 bytes each.
-	maxWholeElements = 1 << 26
+	maxWholeElements = 1 << 25
 	// Of fewer elements of all outputs there is no sample; up to so many element
 	// operations, in some ten seconds, they are evaluated as a whole then.
 	fewOutputs       = 64

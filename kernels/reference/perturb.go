@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -31,15 +32,17 @@ func Deviations(
 		}
 		args[k] = v
 	}
-	for n := range evaluations {
-		p := perturbed{
-			e, rand.New(rand.NewPCG(uint64(seed), uint64(n))),
-		}
-		plain, moved, err := p.evaluate(c, args, args)
+	for n := 0; n < evaluations; {
+		k := min(together(c), evaluations-n)
+		p := newPerturbed(e, seed, n, k)
+		plain, moved, err := p.evaluate(c, args, slices.Repeat([][]value{args}, k))
 		if err != nil {
 			return nil, err
 		}
-		sums = addSquares(sums, plain.leaves(), moved.leaves())
+		for _, m := range moved {
+			sums = addSquares(sums, plain.leaves(), m.leaves())
+		}
+		n += k
 	}
 	for _, s := range sums {
 		for k := range s {
@@ -47,6 +50,22 @@ func Deviations(
 		}
 	}
 	return sums, nil
+}
+
+// togetherElements bounds the values, of 8 bytes each, that evaluations at the same time
+// keep.
+const togetherElements = 32 << 20
+
+// together is the number of evaluations beside one plain one: several, if their values
+// take little memory, so that the plain one is not repeated for each of them.
+func together(c *hlo.Computation) int {
+	n := int64(1)
+	for _, i := range c.Instrs {
+		for _, s := range i.Shape.Arrays() {
+			n += s.Elements()
+		}
+	}
+	return int(max(1, togetherElements/n))
 }
 
 // addSquares adds the squares of finite differences to sums, of which there is
@@ -69,65 +88,104 @@ func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 	return sums
 }
 
-// A perturbed evaluation rounds at random, beside a plain evaluation.
+// Perturbed evaluations round at random, beside a plain one.
 type perturbed struct {
 	run *evaluation
-	rng *rand.Rand
+	// A source of seeds for each evaluation.
+	seeds []*rand.Rand
 }
 
-// evaluate evaluates a computation on plain and on perturbed arguments.
+// newPerturbed are k evaluations, the first of which is number n of those with a seed.
+func newPerturbed(e *evaluation, seed int64, n, k int) perturbed {
+	p := perturbed{run: e}
+	for i := range k {
+		p.seeds = append(p.seeds, rand.New(rand.NewPCG(uint64(seed), uint64(n+i))))
+	}
+	return p
+}
+
+// evaluate evaluates a computation on plain arguments, and on those of each perturbed
+// evaluation.
 func (p perturbed) evaluate(
-	c *hlo.Computation, plain, moved []value,
-) (value, value, error) {
-	type pair struct{ plain, moved value }
-	values := make(map[*hlo.Instr]pair, len(c.Instrs))
+	c *hlo.Computation, plain []value, moved [][]value,
+) (value, []value, error) {
+	type values struct {
+		plain value
+		moved []value
+	}
+	all := make(map[*hlo.Instr]values, len(c.Instrs))
 	for _, i := range c.Instrs {
 		a := make([]value, len(i.Operands))
-		b := make([]value, len(i.Operands))
+		b := make([][]value, len(p.seeds))
+		for n := range b {
+			b[n] = make([]value, len(i.Operands))
+		}
 		for k, o := range i.Operands {
-			a[k], b[k] = values[o].plain, values[o].moved
+			a[k] = all[o].plain
+			for n := range b {
+				b[n][k] = all[o].moved[n]
+			}
 		}
 		if i.Op == hlo.OpParameter {
 			a = plain[i.Attrs.Param:][:1]
-			b = moved[i.Attrs.Param:][:1]
+			for n := range b {
+				b[n] = moved[n][i.Attrs.Param:][:1]
+			}
 		}
 		v, w, err := p.instruction(i, a, b)
 		if err != nil {
-			return value{}, value{}, err
+			return value{}, nil, err
 		}
-		values[i] = pair{v, w}
+		all[i] = values{v, w}
 	}
-	root := values[c.Root]
+	root := all[c.Root]
 	return root.plain, root.moved, nil
 }
 
-// instruction evaluates one instruction on both. The terms of sums are
-// perturbed before, because the order of a sum is not known. Discontinuous
-// operations, such as comparisons, give the plain result: their decisions are
-// not to be perturbed.
+// instruction evaluates one instruction on the operands of each evaluation.
+// Discontinuous operations, such as comparisons, give the plain result: their decisions
+// are not to be perturbed.
 func (p perturbed) instruction(
-	i *hlo.Instr, a, b []value,
-) (v, w value, err error) {
+	i *hlo.Instr, a []value, b [][]value,
+) (v value, w []value, err error) {
 	if i.Op == hlo.OpFusion || i.Op == hlo.OpCall {
 		return p.evaluate(i.Attrs.Calls, a, b)
 	}
-	v, err = p.run.instruction(i, a)
-	if err != nil || i.Op.Has(hlo.Discontinuous) {
-		return v, v, err
+	w = make([]value, len(b))
+	if v, err = p.run.instruction(i, a); err != nil {
+		return v, nil, err
 	}
+	for n := range b {
+		switch {
+		case i.Op.Has(hlo.Discontinuous):
+			w[n] = v
+		default:
+			w[n], err = p.moved(n, i, v, b[n])
+		}
+		if err != nil {
+			return v, nil, err
+		}
+	}
+	return v, w, nil
+}
+
+// moved is the result of an instruction in perturbed evaluation n, where v is the plain
+// one. The terms of sums are perturbed before, because the order of a sum is not known.
+func (p perturbed) moved(n int, i *hlo.Instr, v value, b []value) (value, error) {
 	if k := termsSummed(i); k > 1 {
 		b = append(
 			[]value{p.perturb(
-				b[0],
+				n, b[0],
 				math.Sqrt(k)*Epsilon(AccumulatorOf(b[0].shape.DType)),
 			)},
 			b[1:]...,
 		)
 	}
-	if w, err = p.run.instruction(i, b); err != nil {
-		return v, w, err
+	w, err := p.run.instruction(i, b)
+	if err != nil {
+		return w, err
 	}
-	return v, p.propagate(i, v, w), nil
+	return p.propagate(n, i, v, w), nil
 }
 
 // termsSummed is the number of terms that an element of i is the sum of.
@@ -146,7 +204,7 @@ func termsSummed(i *hlo.Instr) float64 {
 
 // propagate takes whole numbers from the plain result v, and perturbs what was
 // computed in w.
-func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
+func (p perturbed) propagate(n int, i *hlo.Instr, v, w value) value {
 	if v.tuple != nil {
 		t := value{
 			shape: v.shape,
@@ -154,7 +212,7 @@ func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
 		}
 		for k := range v.tuple {
 			t.tuple[k] = p.propagate(
-				i, v.tuple[k], w.tuple[k],
+				n, i, v.tuple[k], w.tuple[k],
 			)
 		}
 		return t
@@ -168,13 +226,18 @@ func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
 	case !computed:
 		return w
 	}
-	return p.perturb(w, Epsilon(v.shape.DType))
+	return p.perturb(n, w, Epsilon(v.shape.DType))
 }
+
+// perturbedBlock is the number of elements that one sequence of random numbers is for, so
+// that they do not depend on the cores among which an array is divided.
+const perturbedBlock = 1 << 13
 
 // perturb is v with each number off by half of eps to eps times itself, up or down. What
 // is off by less may be rounded back by an exact operation that follows, and if that
-// happens in every evaluation, the element looks as if no rounding moved it.
-func (p perturbed) perturb(v value, eps float64) value {
+// happens in every evaluation, the element looks as if no rounding moved it. Infinities
+// stay, so that the mask of a softmax does not make its row NaN.
+func (p perturbed) perturb(n int, v value, eps float64) value {
 	if v.floats == nil {
 		return v
 	}
@@ -182,10 +245,26 @@ func (p perturbed) perturb(v value, eps float64) value {
 		shape:  v.shape,
 		floats: make([]float64, len(v.floats)),
 	}
-	for k, x := range v.floats {
-		p.run.tick()
-		u := p.rng.Float64() - 0.5
-		w.floats[k] = x + x*eps*(u+math.Copysign(0.5, u))
-	}
+	seed := p.seeds[n].Uint64()
+	blocks := (int64(len(v.floats)) + perturbedBlock - 1) / perturbedBlock
+	p.run.parallel(blocks, perturbedBlock, func(lo, hi int64) {
+		for ; lo < hi; lo++ {
+			from := lo * perturbedBlock
+			to := min(from+perturbedBlock, int64(len(v.floats)))
+			perturbBlock(w.floats[from:to], v.floats[from:to], eps, seed, uint64(lo))
+		}
+	})
 	return w
+}
+
+// perturbBlock perturbs one block of elements.
+func perturbBlock(to, from []float64, eps float64, seed, block uint64) {
+	rng := rand.New(rand.NewPCG(seed, block))
+	for k, x := range from {
+		u := rng.Float64() - 0.5
+		to[k] = x
+		if !math.IsInf(x, 0) {
+			to[k] += x * eps * (u + math.Copysign(0.5, u))
+		}
+	}
 }

@@ -693,6 +693,19 @@ func (e *evaluation) reduce(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
+	_, monoid := i.Attrs.ToApply.Monoid()
+	if !monoid && outs[0].shape.Elements() >= minLanes {
+		l, ok, err := e.lanesOf(i.Attrs.ToApply, outs[0].shape.Dims)
+		if err != nil {
+			return value{}, err
+		}
+		if ok {
+			if outs, err = e.reduceLanes(l, i.Attrs.Dimensions, outs, a[:n]); err != nil {
+				return value{}, err
+			}
+			return e.rounded(i.Shape, outs), nil
+		}
+	}
 	// The strides of the result along the dimensions of the operand are 0 along
 	// reduced dimensions: all elements along them meet at one position.
 	strides := make([]int64, a[0].shape.Rank())
@@ -706,7 +719,6 @@ func (e *evaluation) reduce(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	_, monoid := i.Attrs.ToApply.Monoid()
 	err = e.reduceRows(
 		rowsOf(a[0].shape.Dims, strides), monoid, fold,
 	)

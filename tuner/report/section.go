@@ -51,6 +51,8 @@ type planRow struct {
 	// AtMost is the most by which the winner may be slower, as a ratio, by the
 	// certificate; 0 is unknown.
 	AtMost float64
+	// AtLeast is the lower end of the same interval; 0 where it is unknown.
+	AtLeast float64
 	// Role is what became of the plan: winner, default, tied, dropped or "".
 	Role string
 }
@@ -142,6 +144,7 @@ func (f *fusionSection) add(t cache.Trial) {
 		for _, x := range f.Certificate.Comparisons {
 			if x.Plan == t.Plan && x.Ratio > 0 {
 				row.Ratio, row.AtMost = 1/x.Ratio, x.AtMost
+				row.AtLeast = x.AtLeast
 			}
 		}
 	}

@@ -44,8 +44,7 @@ func Standing(r *cache.Record) string {
 	}
 }
 
-// UpperEnd formats the upper end of a record's speed-up interval, which is 0 where
-// it is unknown.
+// UpperEnd formats an end of an interval of ratios, which is 0 where it is unknown.
 func UpperEnd(ratio float64) string {
 	if ratio == 0 {
 		return "?"
