@@ -20,12 +20,18 @@ type lanes struct {
 // lanesOf rewrites a computation of scalars for arrays of some extents; ok is false if
 // it has operations that are not elementwise.
 func (e *evaluation) lanesOf(c *hlo.Computation, dims []int64) (l lanes, ok bool, err error) {
-	l.c = &hlo.Computation{Name: c.Name, Params: make([]*hlo.Instr, len(c.Params))}
+	l.c = &hlo.Computation{Name: c.Name, Params: make(
+		[]*hlo.Instr,
+		len(c.Params),
+	)}
 	wide := map[*hlo.Instr]*hlo.Instr{}
 	for _, i := range c.Instrs {
 		w := *i
 		w.Shape = withDims(i.Shape, dims)
-		w.Operands = make([]*hlo.Instr, len(i.Operands))
+		w.Operands = make(
+			[]*hlo.Instr,
+			len(i.Operands),
+		)
 		for k, o := range i.Operands {
 			w.Operands[k] = wide[o]
 		}
@@ -94,13 +100,19 @@ func (e *evaluation) reduceLanes(l lanes, along []int64, outs, in []value) ([]va
 		args := slices.Clone(outs)
 		start := w.Next()
 		for k, v := range in {
-			x, err := e.strided(v, outs[k].shape, start, kept)
+			x, err := e.strided(
+				v, outs[k].shape, start,
+				kept,
+			)
 			if err != nil {
 				return nil, err
 			}
 			args = append(args, x)
 		}
-		v, err := e.evaluate(l.c, append(args, l.constants...))
+		v, err := e.evaluate(
+			l.c,
+			append(args, l.constants...),
+		)
 		if err != nil {
 			return nil, err
 		}

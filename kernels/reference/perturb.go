@@ -35,18 +35,26 @@ func Deviations(
 	for n := 0; n < evaluations; {
 		k := min(together(c), evaluations-n)
 		p := newPerturbed(e, seed, n, k)
-		plain, moved, err := p.evaluate(c, args, slices.Repeat([][]value{args}, k))
+		plain, moved, err := p.evaluate(
+			c, args,
+			slices.Repeat([][]value{args}, k),
+		)
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range moved {
-			sums = addSquares(sums, plain.leaves(), m.leaves())
+			sums = addSquares(
+				sums, plain.leaves(),
+				m.leaves(),
+			)
 		}
 		n += k
 	}
 	for _, s := range sums {
 		for k := range s {
-			s[k] = math.Sqrt(s[k] / float64(evaluations))
+			s[k] = math.Sqrt(
+				s[k] / float64(evaluations),
+			)
 		}
 	}
 	return sums, nil
@@ -77,7 +85,10 @@ func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 	}
 	for n, v := range plain {
 		if sums[n] == nil {
-			sums[n] = make([]float64, v.shape.Elements())
+			sums[n] = make(
+				[]float64,
+				v.shape.Elements(),
+			)
 		}
 		for k, x := range v.floats {
 			if d := moved[n].floats[k] - x; d-d == 0 {
@@ -99,7 +110,12 @@ type perturbed struct {
 func newPerturbed(e *evaluation, seed int64, n, k int) perturbed {
 	p := perturbed{run: e}
 	for i := range k {
-		p.seeds = append(p.seeds, rand.New(rand.NewPCG(uint64(seed), uint64(n+i))))
+		p.seeds = append(
+			p.seeds,
+			rand.New(
+				rand.NewPCG(uint64(seed), uint64(n+i)),
+			),
+		)
 	}
 	return p
 }
@@ -113,7 +129,10 @@ func (p perturbed) evaluate(
 		plain value
 		moved []value
 	}
-	all := make(map[*hlo.Instr]values, len(c.Instrs))
+	all := make(
+		map[*hlo.Instr]values,
+		len(c.Instrs),
+	)
 	for _, i := range c.Instrs {
 		a := make([]value, len(i.Operands))
 		b := make([][]value, len(p.seeds))
@@ -176,7 +195,9 @@ func (p perturbed) moved(n int, i *hlo.Instr, v value, b []value) (value, error)
 		b = append(
 			[]value{p.perturb(
 				n, b[0],
-				math.Sqrt(k)*Epsilon(AccumulatorOf(b[0].shape.DType)),
+				math.Sqrt(k)*Epsilon(
+					AccumulatorOf(b[0].shape.DType),
+				),
 			)},
 			b[1:]...,
 		)
@@ -226,7 +247,10 @@ func (p perturbed) propagate(n int, i *hlo.Instr, v, w value) value {
 	case !computed:
 		return w
 	}
-	return p.perturb(n, w, Epsilon(v.shape.DType))
+	return p.perturb(
+		n, w,
+		Epsilon(v.shape.DType),
+	)
 }
 
 // perturbedBlock is the number of elements that one sequence of random numbers is for, so
@@ -250,8 +274,15 @@ func (p perturbed) perturb(n int, v value, eps float64) value {
 	p.run.parallel(blocks, perturbedBlock, func(lo, hi int64) {
 		for ; lo < hi; lo++ {
 			from := lo * perturbedBlock
-			to := min(from+perturbedBlock, int64(len(v.floats)))
-			perturbBlock(w.floats[from:to], v.floats[from:to], eps, seed, uint64(lo))
+			to := min(
+				from+perturbedBlock,
+				int64(len(v.floats)),
+			)
+			perturbBlock(
+				w.floats[from:to],
+				v.floats[from:to], eps,
+				seed, uint64(lo),
+			)
 		}
 	})
 	return w
