@@ -2,7 +2,9 @@ package query
 
 import (
 	"encoding/hex"
+	"slices"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/partition"
 )
@@ -12,6 +14,8 @@ type Partition struct {
 	// Fusions in the order in which they run, and how many are distinct.
 	Fusions  []Split `json:"fusions"`
 	Distinct int     `json:"distinct"`
+	// Structures of the distinct fusions, in the order of the first fusion of each.
+	Structures []Structure `json:"structures"`
 	// Instructions that stay outside.
 	Outside []Outside `json:"outside,omitempty"`
 	// Prices of a run of the entry: of every operation alone, and as partitioned.
@@ -19,11 +23,46 @@ type Partition struct {
 	Price Price `json:"price"`
 }
 
+// A Structure is the fusions that differ in extents only, as the updates of an
+// optimiser do: a run of tune with a budget races one of them, and its winner for the
+// others.
+type Structure struct {
+	// Name of the first fusion.
+	Name string `json:"name"`
+	// Fusions, and how many of them are distinct.
+	Fusions  int `json:"fusions"`
+	Distinct int `json:"distinct"`
+	// Shapes of the first result, each once.
+	Shapes []string `json:"shapes"`
+	// Price of all in a run of the entry.
+	Price Price `json:"price"`
+}
+
+// add counts a fusion; isNew says that it is like none before.
+func (s *Structure) add(f *hlo.Computation, price Price, isNew bool) {
+	s.Fusions++
+	s.Price = s.Price.plus(price)
+	if !isNew {
+		return
+	}
+	s.Distinct++
+	shape := f.Root.Shape
+	if len(shape.Tuple) > 0 {
+		shape = shape.Tuple[0]
+	}
+	if text := shape.String(); !slices.Contains(s.Shapes, text) {
+		s.Shapes = append(s.Shapes, text)
+	}
+}
+
 // A Split is one fusion of a partition.
 type Split struct {
 	// Name, and fingerprint of the canonical form.
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint"`
+	// Source is the operation and the line of the user's program that it comes from;
+	// "" if unknown.
+	Source string `json:"source,omitempty"`
 	// Runs in a run of the entry; unknown says that a loop around it has no known
 	// trip count, or a conditional chooses it, and counts once.
 	Runs    float64 `json:"runs"`
@@ -56,15 +95,25 @@ func (a Price) plus(b Price) Price {
 
 // NewPartition converts a partition.
 func NewPartition(split *partition.Result) *Partition {
-	j := &Partition{Fusions: []Split{}}
+	j := &Partition{Fusions: []Split{}, Structures: []Structure{}}
 	runs := partition.Executions(split.Module)
 	distinct := map[string]bool{}
+	structures := map[cache.Fingerprint]int{}
 	for _, f := range split.Module.Fusions() {
 		part := newSplit(f, split.Fusions[f], runs[f])
 		j.Fusions = append(j.Fusions, part)
-		distinct[part.Fingerprint] = true
+		price := part.Price.times(part.Runs)
 		j.Apart = j.Apart.plus(part.Apart.times(part.Runs))
-		j.Price = j.Price.plus(part.Price.times(part.Runs))
+		j.Price = j.Price.plus(price)
+		print := cache.StructureOf(f.Canonical()).Print
+		at, known := structures[print]
+		if !known {
+			at = len(j.Structures)
+			structures[print] = at
+			j.Structures = append(j.Structures, Structure{Name: f.Name})
+		}
+		j.Structures[at].add(f, price, !distinct[part.Fingerprint])
+		distinct[part.Fingerprint] = true
 	}
 	j.Distinct = len(distinct)
 	j.Outside = NewOutside(split.Outside)
@@ -82,6 +131,7 @@ func newSplit(f *hlo.Computation, of *partition.Fusion, runs partition.Execution
 	j := Split{
 		Name:        f.Name,
 		Fingerprint: hex.EncodeToString(print[:]),
+		Source:      f.Source().String(),
 		Runs:        runs.Times,
 		Unknown:     runs.Unknown,
 		Instrs:      len(f.Instrs) - len(f.Params),

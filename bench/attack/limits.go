@@ -38,7 +38,9 @@ func entry(text string, replaced ...string) string {
 	return "HloModule m\nENTRY e {\n" + strings.NewReplacer(replaced...).Replace(text) + "}\n"
 }
 
-// fusion is a module of one fusion, of the parameter in the first line.
+// fusion is a module of one fusion, of the parameter in the first line. The partition
+// takes it as it is: what is refused of a module's operations is left outside of
+// fusions, here it refuses the whole.
 func fusion(text string) string {
 	first, _, _ := strings.Cut(text, "\n")
 	shape := strings.Fields(first)[2]
@@ -78,7 +80,8 @@ func joined(n int, step, operand string) string {
 		fmt.Sprintf("ROOT c = f32[%d] concatenate(%s), dimensions={0}\n", 2*n, operands.String()[2:]))
 }
 
-// norms is the norm of n gradients, the text of a computation.
+// norms is the norm of n gradients, the text of a computation. The sums read nothing in
+// common, so that as one fusion they have a dimension each.
 func norms(n int) string {
 	var b strings.Builder
 	b.WriteString("z = f32[] constant(0)\na0 = f32[] negate(z)\n")
@@ -103,6 +106,7 @@ func reachLimits(s *session) (r result, err error) {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "text\tcommand\tseconds\tMB\tstatus")
+	// Both are of all commands, for the row of the table of attacks.
 	longest, largest := 0.0, int64(0)
 	for n, l := range limits() {
 		file := filepath.Join(s.dir, fmt.Sprintf("limit%d.hlo", n))
@@ -116,6 +120,7 @@ func reachLimits(s *session) (r result, err error) {
 			fmt.Fprintf(t, "%s\t%s\t%.1f\t%d\t%d\n", l.name, args[0], o.seconds, o.memory>>10, o.code)
 			longest, largest = max(longest, o.seconds), max(largest, o.memory)
 			harm := o.harm()
+			// What is beyond a limit is refused, which is no failure.
 			if harm == "" && strings.Contains(o.out, ": failed: ") {
 				harm = "a fusion failed: " + o.out
 			}

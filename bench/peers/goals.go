@@ -53,7 +53,6 @@ var targets = []target{
 	{
 		what: "row fusions over XLA:CPU", peers: []string{"xla"}, mean: 1.5,
 		families: []string{"layernorm", "rmsnorm", "softmax", "gelu", "bias_gelu", "chain", "add"},
-		cause:    "both are bound by memory",
 	},
 	{
 		what: "transposes, share of the copy", families: []string{"transpose", "swap"}, mean: 0.75,
@@ -74,19 +73,17 @@ var targets = []target{
 	},
 	{
 		what: "attention over torch", families: []string{"attention"}, peers: pytorch, mean: 1,
-		cause: "torch's fused kernel is bound by MKL's products",
 	},
 	{
 		what: "fusions of models over XLA:CPU", families: []string{"model"}, peers: []string{"xla"},
-		mean: 1.3, least: 0.9, cause: "products alone",
+		mean: 1.3, least: 0.9,
 	},
 	{
 		what: "fusions of models over torch.compile", families: []string{"model"}, peers: []string{"inductor"},
-		mean: 1.2, least: 0.9, cause: "products alone",
+		mean: 1.2, least: 0.9,
 	},
 	{
 		what: "over TVM MetaSchedule, tuned as long", peers: []string{"tvm"}, mean: 1.2,
-		cause: "row fusions that both bring to the memory's rate",
 	},
 }
 

@@ -287,10 +287,14 @@ type namedRecordJSON struct {
 func (c *cacheCall) showRecord(r cache.Record) {
 	names := recordNames(c.ctx, &r)
 	fmt.Fprintf(
-		c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n",
+		c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n",
 		r.Name, r.Fusion, r.Device, r.Backend,
 		r.Codegen, r.When.Format("2006-01-02 15:04 MST"), r.By,
 	)
+	if r.Source != "" {
+		fmt.Fprintf(c.out, "from %s\n", r.Source)
+	}
+	fmt.Fprintln(c.out)
 	fmt.Fprintf(
 		c.out, "winner   %s  %s\ndefault  %s  %s\n",
 		names.Stored(r.Plan), secondsText(r.Seconds, r.Untimed),

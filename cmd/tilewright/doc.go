@@ -92,7 +92,8 @@
 //
 // partition: {"fusions": [{"name", "fingerprint", "runs", "unknown", "instrs",
 // "apart": {"bytes", "flop", "launches"}, "price": {…}, "why": [text]}],
-// "distinct", "outside", "apart": {…}, "price": {…}}; runs is for one run of the
+// "distinct", "structures": [{"name", "fusions", "distinct", "shapes", "price"}] (of fusions
+// that differ in extents only), "outside", "apart": {…}, "price": {…}}; runs is for one run of the
 // entry, and unknown says that a loop or branch around it counts once for want of its
 // trip count; apart is every operation by itself; the sums at the end are weighted by
 // runs.

@@ -28,7 +28,8 @@ func TestSmallInputsEnd(t *testing.T) {
 		{"flat", shapeOf(100_000), "more than 256 dimensions", []string{"show", "rank"}},
 		{"sums", reductions(46), "priced for at most 64", []string{"rank"}},
 		{"chain", negates(500), "", []string{"show", "rank"}},
-		{"moves", reshapes(12), "", []string{"show", "rank"}},
+		{"moves", reshapes(11), "", []string{"show", "rank"}},
+		{"overflow", reshapes(12), "numbers of more than 64 bits", []string{"rank"}},
 		{"long", uneven(14), "have expressions of more than 2 MiB; sizes given", []string{"show"}},
 	} {
 		file := filepath.Join(dir, c.name+".hlo")

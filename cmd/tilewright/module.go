@@ -162,6 +162,8 @@ func (c *call) packings(
 	if db == "" || !can {
 		return nil
 	}
+	// An empty expression would match every name: without one only constants are
+	// weights, which they are whatever anybody says.
 	weights := packtiming.Weights{}
 	if named.String() != "" {
 		weights.Named = named

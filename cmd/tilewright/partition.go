@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
@@ -79,6 +80,9 @@ func printPartition(c *call, j *query.Partition, why bool) error {
 	t := c.table()
 	for _, f := range j.Fusions {
 		fmt.Fprintf(t, "%s\t%s\n", f.Name, describeSplit(f))
+		if f.Source != "" {
+			fmt.Fprintf(t, "  from %s\n", f.Source)
+		}
 		for _, reason := range f.Why {
 			if why {
 				fmt.Fprintf(t, "  %s\n", reason)
@@ -91,11 +95,40 @@ func printPartition(c *call, j *query.Partition, why bool) error {
 	for _, o := range j.Outside {
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", o.Instr, o.Op, o.Reason)
 	}
+	printStructures(t, j.Structures)
 	fmt.Fprintf(
 		t, "\n%d fusions, %d distinct: %s\n",
 		len(j.Fusions), j.Distinct, comparePrices(j.Price, j.Apart),
 	)
 	return t.Flush()
+}
+
+// printStructures prints the structures of several distinct fusions, a line each.
+func printStructures(w io.Writer, all []query.Structure) {
+	header := "\nfusions that differ in extents only, as one each (" +
+		"`tune -run-budget` races one of them for all)\n"
+	for _, s := range all {
+		if s.Distinct < 2 {
+			continue
+		}
+		fmt.Fprintf(
+			w, "%s  %s\t%d fusions, %d distinct: %.4g MB, launches %.4g\t%s\n", header,
+			s.Name, s.Fusions, s.Distinct, s.Price.Bytes/1e6, s.Price.Launches, firstShapes(s.Shapes),
+		)
+		header = ""
+	}
+}
+
+// maxShapesShown bounds the shapes in a line.
+const maxShapesShown = 6
+
+// firstShapes is the first of a list of shapes, and how many there are more.
+func firstShapes(all []string) string {
+	text := strings.Join(all[:min(len(all), maxShapesShown)], " ")
+	if n := len(all) - maxShapesShown; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // describeSplit is a fusion in a line: how often it runs, its instructions, and what it

@@ -547,6 +547,9 @@ func (s *session) packed(
 func (s *session) racePacked(
 	ctx context.Context, x packtiming.Subject, span time.Duration,
 ) (*kernels.Plan, error) {
+	// What it tries is what any race of the fusion would: the default of the packed one,
+	// the cheapest plans and what the search proposes. The plan of the fusion as it is
+	// may not be legal here, where a tile is whole panels or a part of one.
 	t := *s.tuner
 	t.Options.Budget = span
 	if *s.f.runBudget > 0 {
@@ -555,6 +558,8 @@ func (s *session) racePacked(
 		defer stop()
 	}
 	won, err := t.Tune(ctx, x.Packed())
+	// An error may come with a winner, a provisional one or one that is not stored: what
+	// packing gains can be measured with it all the same.
 	plan, bad := kernels.ParsePlan(won.Record.Plan)
 	if bad != nil || won.Record.Plan == "" {
 		if ctx.Err() != nil {

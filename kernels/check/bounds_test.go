@@ -314,3 +314,44 @@ func TestBitsOfFunctions(t *testing.T) {
 		t.Errorf("bits that are 1000 units off: %v", err)
 	}
 }
+
+// A result that is NaN where the reference has a number, as the root of a difference
+// that another rounding makes negative, is right where it may be anything, and wrong where
+// it may not; so is a number that is out of tolerance beside it.
+func TestNaNWithinBounds(t *testing.T) {
+	m, err := hlo.Parse("root", []byte("p = f32[3] parameter(0)\nROOT r = f32[3] sqrt(p)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nan := math.NaN()
+	in := reference.Interval{Lo: []float64{1, 1, 1}, Hi: []float64{-1, 1, 1}} // the first is anything
+	for _, c := range []struct {
+		got   [3]float64
+		right bool
+	}{
+		{[3]float64{0, 1, 1}, true},
+		{[3]float64{nan, 1, 1}, true},
+		{[3]float64{nan, nan, 1}, false},
+		{[3]float64{0, nan, 1}, false},
+		{[3]float64{nan, 1, 2}, false},
+		{[3]float64{0, 1, 2}, false},
+	} {
+		shape := m.Entry.Root.Shape
+		got := kernels.Buffer{Shape: shape, Data: make([]byte, 12)}
+		want := kernels.Buffer{Shape: shape, Data: make([]byte, 12)}
+		for n, x := range c.got {
+			got.SetFloat(int64(n), x)
+			want.SetFloat(int64(n), min(1, float64(n)))
+		}
+		v := verifyCase{
+			want:       []kernels.Buffer{want},
+			allowed:    []float64{1e-6},
+			deviations: &deviations{c: m.Entry, known: true, of: [][]float64{make([]float64, 3)}},
+			bounds:     &bounds{c: m.Entry, known: true, of: []reference.Interval{in}},
+		}
+		wrong, err := v.compare(t.Context(), 0, got)
+		if err != nil || (wrong == nil) != c.right {
+			t.Errorf("%v: %v, %v", c.got, wrong, err)
+		}
+	}
+}

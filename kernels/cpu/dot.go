@@ -73,12 +73,13 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	c.empty = func(w *worker) bool {
 		return w.slots[d.fresh] == 1
 	}
+	how := gemm.BF16(b.l.knob("bf16", 0))
 	multiply, length := multiplierFor(op, gemm.Product[T]{
 		M:      int(out.extents[1]),
 		N:      int(out.extents[2]),
 		K:      int(left.extents[2]),
 		Caches: d.caches,
-	})
+	}, how)
 	// The scratch also serves the product that adds partial sums.
 	if s := b.l.split; s != nil {
 		length = max(
@@ -230,22 +231,63 @@ type multiplier[T portable.Number] func(
 // multiplierFor is how matrices of T are multiplied, and the elements of
 // scratch that it needs. Integers of at most 16 bits are multiplied two terms
 // at a time, those of at most eight by tiles where the processor has AMX, or four terms at
-// a time where it has VNNI.
+// a time where it has VNNI; bf16 as the knob says.
 func multiplierFor[T portable.Number](
-	op symtile.Op, x gemm.Product[T],
+	op symtile.Op, x gemm.Product[T], how gemm.BF16,
 ) (multiplier[T], int) {
-	f, ok := any(gemm.MultiplyInt16).(func(gemm.Product[T], []T))
-	bits := integerBits(op.Instr.Operands)
-	if !ok || bits > 16 {
-		return gemm.Product[T].Multiply, x.Scratch()
+	multiply, scratch := gemm.Product[T].Multiply, x.Scratch()
+	switch x := any(x).(type) {
+	case gemm.Product[int32]:
+		if f, n := integerMultiplier(op.Instr.Operands); f != nil {
+			return any(f).(multiplier[T]), n
+		}
+	case gemm.Product[float32]:
+		if how != gemm.MultiplyAdds && productOfBF16(op) {
+			f := multiplierOfBF16(how)
+			n := gemm.ScratchBF16(x, how)
+			return any(f).(multiplier[T]), n
+		}
 	}
-	if bits > 8 || !gemm.HasInt8() {
-		return f, gemm.ScratchInt16()
+	return multiply, scratch
+}
+
+// multiplierOfBF16 multiplies bf16.
+func multiplierOfBF16(how gemm.BF16) multiplier[float32] {
+	return func(
+		x gemm.Product[float32],
+		scratch []float32,
+	) {
+		gemm.MultiplyBF16(x, scratch, how)
 	}
-	unsigned := unsignedBytes(op.Instr.Operands)
-	f, _ = any(func(x gemm.Product[int32], scratch []int32) {
+}
+
+// productOfBF16 reports whether both operands of a dot are bf16.
+func productOfBF16(op symtile.Op) bool {
+	for _, x := range op.Instr.Operands {
+		if readType(x) != hlo.BF16 {
+			return false
+		}
+	}
+	return isDot(op)
+}
+
+// integerMultiplier multiplies integers of 16 bits at most, with the elements of scratch
+// that it needs; it is nil where operands have more.
+func integerMultiplier(operands []*hlo.Instr) (multiplier[int32], int) {
+	bits := integerBits(operands)
+	switch {
+	case bits > 16:
+		return nil, 0
+	case bits > 8 || !gemm.HasInt8():
+		return gemm.MultiplyInt16, gemm.ScratchInt16()
+	}
+	unsigned := unsignedBytes(operands)
+	f := func(
+		x gemm.Product[int32],
+		scratch []int32,
+	) {
 		gemm.MultiplyInt8(x, scratch, unsigned)
-	}).(func(gemm.Product[T], []T))
+	}
 	return f, gemm.ScratchInt8()
 }
 
@@ -253,24 +295,50 @@ func multiplierFor[T portable.Number](
 // 128 on: what is read of the others as signed bytes is what they are.
 func unsignedBytes(operands []*hlo.Instr) (is [2]bool) {
 	for k := range is {
-		is[k] = operands[k].Shape.DType == hlo.U8
+		is[k] = readType(operands[k]) == hlo.U8
 	}
 	return is
 }
 
+// smallBits is the bits of integers of 16 bits at most. Those of four bits, signed or not,
+// and truth values fit in a signed byte.
+var smallBits = map[hlo.DType]int{
+	hlo.S16:  16,
+	hlo.S8:   8,
+	hlo.U8:   8,
+	hlo.S4:   4,
+	hlo.U4:   4,
+	hlo.Pred: 1,
+}
+
 // integerBits is the bits of the widest of integer operands, and more than any where one
-// is not an integer of 16 bits at most. Those of four bits, signed or not, and truth
-// values fit in a signed byte.
+// is not an integer of 16 bits at most.
 func integerBits(operands []*hlo.Instr) (bits int) {
-	of := map[hlo.DType]int{hlo.S16: 16, hlo.S8: 8, hlo.U8: 8, hlo.S4: 4, hlo.U4: 4, hlo.Pred: 1}
 	for _, x := range operands {
-		n, ok := of[x.Shape.DType]
+		n, ok := smallBits[readType(x)]
 		if !ok {
 			return 64
 		}
 		bits = max(bits, n)
 	}
 	return bits
+}
+
+// readType is the type of the values of an operand: of a conversion that keeps all
+// values, the type that it converts.
+func readType(x *hlo.Instr) hlo.DType {
+	to := x.Shape.DType
+	if x.Op != hlo.OpConvert {
+		return to
+	}
+	from := x.Operands[0].Shape.DType
+	switch {
+	case to == hlo.S32 && smallBits[from] > 0:
+		return from
+	case to == hlo.F32 && from == hlo.BF16:
+		return from
+	}
+	return to
 }
 
 // indexOf is the index of n in dims, or −1.

@@ -22,6 +22,7 @@ var knobs = kernels.KnobTable[*facts]{
 	{Name: "group", Priced: true, Min: 1, Max: maxGroup, Default: 1, Absent: "one row of tiles: the last dimension fastest", Offers: offerGroups},
 	{Name: "splitk", Priced: true, Min: 1, Max: 64, Default: 1, Absent: "1: a tile program does whole contractions and reductions", Offers: offerSplits},
 	{Name: "pack", Min: 0, Max: 1, Absent: "operands of dots are read where they are, or packed in scratch, as their shapes suggest", Offers: offerPacks},
+	{Name: "bf16", Priced: true, Min: 0, Max: 2, Absent: "0: dots of bf16 are multiply-adds of f32, the same bits on every processor; 1: pairs (AVX512_BF16), 2: tiles (AMX), where the processor has them", Offers: offerBF16},
 	{Name: "online", Priced: true, Min: 0, Max: 1, Default: 1, Absent: "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each"},
 	{Name: "rows", Min: 0, Max: 1, Default: 1, Absent: "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction"},
 	{Name: "stream", Priced: true, Min: 0, Max: 1, Absent: "1 for arrays of at least half the last cache: they are written past the caches", Offers: offerStreams},

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -21,6 +22,7 @@ type facts struct {
 	longest float64 // bytes of the largest of them
 	divided int     // the op that splitk= divides; −1: none
 	terms   int64   // of the contraction that it divides
+	bf16    []int64 // the ways to multiply bf16 that this processor has, where all dots have them
 
 	tiling  symtile.Tiling
 	counts  *counts // of the tiling
@@ -37,6 +39,9 @@ func (x *pricer) facts() *facts {
 		lanes:   int64(max(1, x.device.Lanes)),
 		divided: x.divided,
 		terms:   1,
+	}
+	if x.bf16 != nil && x.allBF16 {
+		f.bf16 = x.bf16()
 	}
 	f.dot = slices.ContainsFunc(x.p.Ops, func(op symtile.Op) bool {
 		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
@@ -130,6 +135,38 @@ func offerPacks(f *facts) []int64 {
 		return nil
 	}
 	return bothPacks
+}
+
+// offerBF16 offers what the processor has for dots that take long enough.
+func offerBF16(f *facts) []int64 {
+	if f.counts.products < longWork/16 {
+		return nil
+	}
+	return f.bf16
+}
+
+// allBF16 reports whether a program has dots, all of them of bf16.
+func allBF16(p *symtile.Program) bool {
+	some := false
+	for _, op := range p.Ops {
+		if isDot(op) && !productOfBF16(op) {
+			return false
+		}
+		some = some || isDot(op)
+	}
+	return some
+}
+
+// bf16Kernels are the values of the knob that this processor has kernels for. The first
+// call asks the system for the permission to use those of AMX.
+func bf16Kernels() (ways []int64) {
+	if gemm.HasBF16(gemm.Pairs) {
+		ways = append(ways, int64(gemm.Pairs))
+	}
+	if gemm.HasBF16(gemm.Tiles) {
+		ways = append(ways, int64(gemm.Tiles))
+	}
+	return ways
 }
 
 // longContraction is terms of a dot from which on a part of them is work enough;

@@ -126,7 +126,7 @@ type search struct {
 
 // newSearch compiles what the search for plans of a program needs.
 func (b *Backend) newSearch(ctx context.Context, p *symtile.Program) (*search, error) {
-	x, err := newPricer(p, b.Identity())
+	x, err := b.pricer(p)
 	if err != nil {
 		return nil, err
 	}

@@ -143,6 +143,10 @@ type pricer struct {
 	divided int
 	// Of the device of another backend, whose knobs are not known.
 	foreign bool
+	// Whether all dots are of bf16, and the ways to multiply those that are offered; nil:
+	// none.
+	allBF16 bool
+	bf16    func() []int64
 	// Flop/s of a lane in dots.
 	flops     float64
 	bandwidth []float64
@@ -184,7 +188,16 @@ func (l *lastPrice) keep(plan kernels.Plan, price *kernels.Price) {
 // Pricer prices the plans of a program on this machine, by what is typical of cores with
 // its caches and vectors.
 func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
-	return newPricer(p, b.Identity())
+	return b.pricer(p)
+}
+
+// pricer prices the plans of a program on this machine, and offers what it has.
+func (b *Backend) pricer(p *symtile.Program) (*pricer, error) {
+	x, err := newPricer(p, b.Identity())
+	if err == nil {
+		x.bf16 = bf16Kernels
+	}
+	return x, err
 }
 
 // Roofline prices the plans of any backend on a device by its lanes and the levels of its
@@ -216,6 +229,7 @@ func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
 		device:  d,
 		spec:    deviceSpecOf(d),
 		divided: splittableOp(p),
+		allBF16: allBF16(p),
 	}
 	var err error
 	if x.plain, err = newCounter(p, x.spec); err != nil {
@@ -305,7 +319,8 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	}
 	t := price.Seconds
 	clear(t)
-	t[termDots] = k.dots / x.flops / lanes
+	flops := x.flops * x.dotRate(plan)
+	t[termDots] = k.dots / flops / lanes
 	t[termElements] = elementFLOPs * k.moved / x.flops / lanes
 	t[termFunctions] = functionFLOPs * k.functions / x.flops / lanes
 	levels := t[computeTerms:]
@@ -328,6 +343,20 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	}
 	price.Lanes = lanes
 	price.Scratch = k.scratch
+}
+
+// bf16Rates are the rates of dots by the knob bf16, in multiply-adds of vectors of 512
+// bits: on a Xeon (Granite Rapids) 213 GFLOP/s, and by tiles 3.1 TFLOP/s in registers. Pairs
+// took twice as long as multiply-adds there, and are said to take half as long elsewhere.
+var bf16Rates = [...]float64{1, 1, 14}
+
+// dotRate is how many times faster the dots of a plan are than multiply-adds.
+func (x *pricer) dotRate(plan kernels.Plan) float64 {
+	how := plan.Knob("bf16", 0)
+	if how == 0 || x.foreign || !x.allBF16 {
+		return 1
+	}
+	return bf16Rates[how]
 }
 
 // sum adds terms up.

@@ -537,16 +537,25 @@ var damages = []damage{
 	{"wait at the next mbarrier", []ptx.Op{ptx.OpMbarrierTryWait}, shift(1, 8, nil)},
 	{"does not wait", jumps, jump(polls)},
 	{"bulk copy dropped", bulks, drop(nil)},
+	{"bulk commit dropped", []ptx.Op{ptx.OpCpAsyncBulkCommitGroup}, drop(nil)},
+	{"bulk wait dropped", []ptx.Op{ptx.OpCpAsyncBulkWaitGroup}, drop(nil)},
+	{"bulk wait for one group too few", []ptx.Op{ptx.OpCpAsyncBulkWaitGroup}, number(0, plus(1))},
+	{"box from the next place", bulks, shift(1, 128, nil)},
+	{"matrix to the next place", []ptx.Op{ptx.OpStmatrix}, shift(0, 16, nil)},
+	{"parts of a stored matrix swapped", []ptx.Op{ptx.OpStmatrix}, swapElements(1)},
+	{"matrix not stored", []ptx.Op{ptx.OpStmatrix}, drop(nil)},
 	{"coordinate off by one", bulks, before(1, "add.s32", 1)},
 	{"coordinates swapped", bulks, change(func(_ *ptx.Entry, in *ptx.Instr) bool {
-		at := in.Operands[1]
+		// Stores have the map before the address.
+		n := slices.IndexFunc(in.Operands, func(o ptx.Operand) bool { return o.Kind == ptx.KindTensor })
+		at := in.Operands[n]
 		list := slices.Clone(at.List[1].List)
 		if len(list) < 2 || same(&list[0], &list[1]) {
 			return false
 		}
 		list[0], list[1] = list[1], list[0]
 		at.List = []ptx.Operand{at.List[0], ptx.Vec(list...)}
-		in.Operands[1] = at
+		in.Operands[n] = at
 		return true
 	})},
 	{"bulk copy to the next place", bulks, shift(0, 128, nil)},

@@ -27,6 +27,11 @@ const (
 	atom = 1024
 )
 
+// wholeAtoms is the next multiple of the alignment of swizzled tiles.
+func wholeAtoms(bytes int64) int64 {
+	return (bytes + atom - 1) / atom * atom
+}
+
 // groupProduct is the instruction by which warpgroups multiply elements of two types.
 // Types are as for warps, but integers may not be mixed. Operands of 32 bits are
 // rounded to tf32 by the tensor copies. Sums of 8-bit floats have about 14 bits while they
@@ -132,7 +137,8 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 // short reports whether tensor cores keep about 14 bits of the sums: products of 8-bit
 // floats (DeepSeek-V3 Technical Report, 2024, §3.5.2).
 func (t *groupDot) short() bool {
-	return t.from.IsFloat() && t.from.Size() == 1
+	return t.from.IsFloat() &&
+		t.from.Size() == 1
 }
 
 // sums is the registers of a thread for sums.
@@ -325,10 +331,16 @@ func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 // mapNumber declares the tensor map of a tile as a parameter of the kernel, once for
 // equal maps.
 func (e *emitter) mapNumber(b *boxTile) int {
-	m := tensorMap{
-		int(e.p.Ops[b.op].Instr.Attrs.Param),
+	param := e.p.Ops[b.op].Instr.Attrs.Param
+	return e.declareMap(tensorMap{
+		device.Input(int(param)),
 		b.spec(e),
-	}
+	})
+}
+
+// declareMap declares a tensor map as a parameter of the kernel, once for equal maps, and
+// returns its number.
+func (e *emitter) declareMap(m tensorMap) int {
 	for k, x := range e.maps {
 		if fmt.Sprint(x) == fmt.Sprint(m) {
 			return k
@@ -337,11 +349,16 @@ func (e *emitter) mapNumber(b *boxTile) int {
 	e.maps = append(e.maps, m)
 	e.args = append(
 		e.args,
-		device.Input(m.param).Mapped(m.spec),
+		m.of.Mapped(m.spec),
 	)
-	name := fmt.Sprintf("map%d", len(e.maps)-1)
-	e.asm.code.ParamBytes(name, 64, 128)
-	return len(e.maps) - 1
+	n := len(e.maps) - 1
+	e.asm.code.ParamBytes(mapName(n), 64, 128)
+	return n
+}
+
+// mapName is the parameter that is a tensor map.
+func mapName(number int) string {
+	return fmt.Sprintf("map%d", number)
 }
 
 // offset is the offset in bytes of row (or column) first of C at k. first is a
@@ -385,7 +402,9 @@ func (t *groupDot) cleared() [][]operand {
 	k := kindFor(t.mma.sum)
 	all := make([][]operand, t.rows/groupRows)
 	for i := range all {
-		all[i] = e.asm.fresher(k, int(t.cols/2))
+		all[i] = e.asm.fresher(
+			k, int(t.cols/2),
+		)
 		for _, acc := range all[i] {
 			e.set(k, acc, zero(k))
 		}
@@ -394,10 +413,16 @@ func (t *groupDot) cleared() [][]operand {
 }
 
 // promote adds the sums of an iteration, which are complete, to those of all.
+//
+// The warpgroup's products stand still meanwhile, those of the other warpgroups of the block
+// do not, and the slot has been released.
 func (t *groupDot) promote() {
 	for i := range t.totals {
 		for j, total := range t.totals[i] {
-			t.e.asm.do("add.rn.f32", total, total, t.accs[i][j])
+			t.e.asm.do(
+				"add.rn.f32", total, total,
+				t.accs[i][j],
+			)
 		}
 	}
 }
@@ -495,34 +520,54 @@ func (t *groupDot) finish() {
 // 16·w … 16·w + 15 of each 64, and its lane l has rows l/4 and l/4 + 8 and, of every 8
 // columns, 2·(l mod 4) and the next.
 func (t *groupDot) fragments(visit func(points []point, vals []operand)) {
-	e := t.e
-	group := e.thread.Div(device.WarpgroupThreads)
-	warp := e.thread.Div(device.WarpThreads).Mod(device.WarpgroupThreads / device.WarpThreads)
-	lane := e.thread.Mod(device.WarpThreads)
-	zero := e.ring.Const(0)
 	for i := range t.accs {
 		for j := range t.cols / mmaN {
 			for half := range int64(2) {
-				m := group.Div(t.gn).Scale(t.rows).AddConst(
-					int64(i)*groupRows + half*8,
-				).Add(warp.Scale(16)).Add(lane.Div(4))
-				n := group.Mod(t.gn).Scale(t.cols).AddConst(j * mmaN).Add(
-					lane.Mod(4).Scale(2),
-				)
-				var points []point
-				for q := range int64(2) {
-					own := conditions(nil).and(m.Neg().AddConst(t.m - 1)).and(
-						n.Neg().AddConst(t.c - 1 - q),
-					)
-					points = append(points, point{
-						t.result(zero, m, n.AddConst(q)), own,
-					})
-				}
 				visit(
-					points,
+					t.neighbours(int64(i), j, half),
 					t.accs[i][j*4+half*2:j*4+half*2+2],
 				)
 			}
 		}
 	}
+}
+
+// corner is the row and the column of C at which this thread's warpgroup begins.
+func (t *groupDot) corner() (m, n index.Expr) {
+	group := t.e.thread.Div(device.WarpgroupThreads)
+	m = group.Div(t.gn).Scale(t.rows)
+	n = group.Mod(t.gn).Scale(t.cols)
+	return m, n
+}
+
+// neighbours are the two elements of this thread in half a fragment of 16 rows: of the
+// 64 rows i and the eight columns j of its warpgroup.
+func (t *groupDot) neighbours(i, j, half int64) []point {
+	e := t.e
+	warp, lane := e.warpAndLane()
+	m, n := t.corner()
+	m = m.AddConst(i*groupRows + half*8)
+	m = m.Add(warp.Scale(16)).Add(lane.Div(4))
+	n = n.AddConst(j * mmaN)
+	n = n.Add(lane.Mod(4).Scale(2))
+	points := make([]point, 2)
+	for q := range points {
+		var own conditions
+		own = own.and(m.Neg().AddConst(t.m - 1))
+		own = own.and(n.Neg().AddConst(t.c - 1))
+		points[q] = point{
+			t.result(e.ring.Const(0), m, n),
+			own,
+		}
+		n = n.AddConst(1)
+	}
+	return points
+}
+
+// warpAndLane are the number of the thread's warp in its warpgroup, and that of the
+// thread in the warp.
+func (e *emitter) warpAndLane() (warp, lane index.Expr) {
+	const warps = device.WarpgroupThreads / device.WarpThreads
+	warp = e.thread.Div(device.WarpThreads).Mod(warps)
+	return warp, e.thread.Mod(device.WarpThreads)
 }

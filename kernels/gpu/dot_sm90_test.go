@@ -274,7 +274,7 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 	}
 	b := New(s)
 	ran := map[string]int{}
-	for range 24 {
+	for range 30 {
 		m := pick(256, 500, 512)
 		n := pick(64, 128, 136, 256)
 		k := pick(32, 80, 128, 200)
@@ -293,12 +293,13 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 			cluster := pick(1, 2, 4)
 			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 4, 8)).With(
 				"stages", pick(1, 2, 3, 4, 7),
-			).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1)).
+			).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1, 2, 2)).
 				With("group", pick(1, cluster, cluster, 4)).With("cluster", cluster).With(
 				"persistent", pick(0, 1, 2),
 			)
 			if p.Check(tiling) == nil && verify(t, b, v, p, plan) {
 				ran[fmt.Sprint("cluster=", plan.Knob("cluster", 1), " persistent=", plan.Knob("persistent", 0))]++
+				ran[fmt.Sprint("epilogue=", plan.Knob("epilogue", 0), " persistent=", plan.Knob("persistent", 0))]++
 			}
 			if t.Failed() {
 				t.Log(text)
@@ -307,7 +308,8 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 		}
 	}
 	t.Log(ran)
-	for _, c := range []string{"cluster=2 persistent=0", "cluster=4 persistent=0", "cluster=1 persistent=1", "cluster=2 persistent=1", "cluster=4 persistent=1", "cluster=1 persistent=2", "cluster=2 persistent=2"} {
+	for _, c := range []string{"cluster=2 persistent=0", "cluster=4 persistent=0", "cluster=1 persistent=1", "cluster=2 persistent=1", "cluster=4 persistent=1", "cluster=1 persistent=2", "cluster=2 persistent=2",
+		"epilogue=2 persistent=0", "epilogue=2 persistent=1", "epilogue=2 persistent=2"} {
 		if ran[c] < 3 {
 			t.Errorf("only %d plans with %s", ran[c], c)
 		}
@@ -567,6 +569,7 @@ func TestAccumulatorsInStages(t *testing.T) {
 	for _, x := range []kernels.Plan{
 		plan, plan.With("producer", 0), plan.With("cluster", 2), plan.With("persistent", 1),
 		plan.With("persistent", pingpong), plan.With("producer", 4), plan.With("epilogue", 1),
+		plan.With("epilogue", 2), plan.With("epilogue", 2).With("persistent", pingpong),
 	} {
 		text, err := PTX(p, x, s)
 		if err != nil {

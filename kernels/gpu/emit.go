@@ -199,6 +199,10 @@ func (e *emitter) endTiles() {
 			e.leaveCluster()
 		}
 	}
+	if len(e.boxed) > 0 {
+		// Memory that copies read belongs to the block as long as its threads run.
+		a.do("cp.async.bulk.wait_group", 0)
+	}
 	if e.knobs.promote > 0 && !e.promoted {
 		e.reject("promote=1 is for products of 8-bit floats by warpgroups, of %d sums a thread at most", maxPartials/2)
 	}

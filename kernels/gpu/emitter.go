@@ -62,6 +62,10 @@ type emitter struct {
 	tileLoop *tileLoop
 	// Sums is the number of accumulators of products that a thread holds.
 	sums int64
+	// GroupDots are the products of the last ring, and boxed the results that tensor
+	// copies store.
+	groupDots []*groupDot
+	boxed     []*boxStore
 	// Promoted reports whether a product has sums that are promoted.
 	promoted bool
 	// ExitArrived reports whether the block has arrived at the barrier at which its
@@ -384,11 +388,11 @@ func (k knobs) mathGroups() int {
 	return 1
 }
 
-// A tensorMap is a parameter of the kernel that describes a parameter of the fusion
-// for tensor copies. The base of the spec is 0: the launch adds it.
+// A tensorMap is a parameter of the kernel that describes an array of the fusion for
+// tensor copies. The base of the spec is 0: the launch adds it.
 type tensorMap struct {
-	param int
-	spec  device.TensorMapSpec
+	of   device.Operand
+	spec device.TensorMapSpec
 }
 
 // Conditions is a conjunction: each expression is required to be ≥ 0. Expressions are

@@ -353,17 +353,28 @@ func (m *estimate) store(c *candidate, l *blockCost) {
 	for _, r := range m.p.Roots {
 		l.bytes += m.transferredBytes(r.Op, m.burst())
 		l.sectors += m.transferredBytes(r.Op, sectorBytes)
-		m.countAccesses(r.Op, 1, c.knobs, l)
+		if c.knobs.epilogue != byBoxes {
+			m.countAccesses(r.Op, 1, c.knobs, l)
+		}
 		m.storeProduct(r.Op, c.knobs, c, l)
 	}
 }
 
 // storeProduct adds what it costs to store fragments of a product: stored directly,
 // they fill a part of each burst; through shared memory (knob epilogue), they take its
-// space and a barrier.
+// space and a barrier, and tensor copies end while the next tile is multiplied.
 func (m *estimate) storeProduct(n int, k knobs, c *candidate, l *blockCost) {
 	switch {
 	case !slices.Contains(m.tensor[k.tf32], true):
+	case k.epilogue == byBoxes:
+		threads := k.warps * k.mathGroups() * device.WarpThreads
+		boxes := threads / device.WarpgroupThreads * boxBuffers
+		bytes := float64(boxes * groupRows * maxRowBytes)
+		if k.persistent > 0 {
+			c.shared += bytes
+		}
+		c.shared = max(c.shared, bytes)
+		l.exposed += latency / 2
 	// Rows are padded, so that fragments of eight rows are in different banks.
 	case k.epilogue > 0:
 		bytes := m.elements(n) *
@@ -598,7 +609,10 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 		l.exposed += perSlot * runs
 		if k.promote > 0 {
 			// The sums of each iteration are added to others.
-			c.partials += math.Ceil(m.elements(n) / float64(k.warps*device.WarpThreads))
+			threads := k.warps * device.WarpThreads
+			c.partials += math.Ceil(
+				m.elements(n) / float64(threads),
+			)
 			l.lanes += m.elements(n) * runs
 		}
 	case m.spec.Warpgroups():

@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A wave is the blocks that run at the same time. What several of them read is
@@ -67,26 +68,38 @@ func (m *estimate) loadParameter(n int, k knobs, runs float64, l *blockCost) {
 
 // neighbours is emitter.neighbours for the current tiling.
 func (m *estimate) neighbours(group int) (dim int, run float64) {
-	rows, cols := -1, -1
+	rows, cols := m.rowsAndColumns()
+	switch {
+	case cols < 0:
+		return -1, 1
+	case group > 1 && rows >= 0:
+		// A last group has fewer rows.
+		all := int64(m.extents.Trips(rows))
+		return rows, float64(index.GCD(int64(group), all))
+	}
+	return cols, m.extents.Trips(cols)
+}
+
+// rowsAndColumns are the last parallel dimensions with several tiles; −1 where there is
+// none.
+func (m *estimate) rowsAndColumns() (rows, cols int) {
+	rows, cols = -1, -1
 	for k, d := range m.p.Space.Dims {
 		if d.Kind == symtile.Parallel &&
 			m.extents.Trips(k) > 1 {
 			rows, cols = cols, k
 		}
 	}
-	switch {
-	case cols < 0:
-		return -1, 1
-	case group > 1 && rows >= 0:
-		return rows, float64(group)
-	}
-	return cols, m.extents.Trips(cols)
+	return rows, cols
 }
 
 // countWaveTiles counts the different tiles along each parallel dimension that
 // consecutive blocks have (see raster).
 func (m *estimate) countWaveTiles(blocks float64, group int) {
 	along, run := m.neighbours(group)
+	if rows, _ := m.rowsAndColumns(); group > 1 && rows >= 0 {
+		run = float64(group)
+	}
 	remaining := blocks
 	for k := len(m.waveTiles) - 1; k >= 0; k-- {
 		trips := m.extents.Trips(k)
@@ -177,19 +190,47 @@ func (m *estimate) groupSchedules(all []candidate, base candidate, programs floa
 		len(m.p.Runtime) > 0 {
 		return all
 	}
-	for _, promote := range m.promotions(base.knobs) {
-		base.knobs.promote = promote
-		all = m.schedulesOf(all, base, programs)
+	for _, epilogue := range m.epilogues(base.knobs) {
+		base.knobs.epilogue = epilogue
+		for _, promote := range m.promotions(base.knobs) {
+			base.knobs.promote = promote
+			all = m.schedulesOf(all, base, programs)
+		}
 	}
 	return all
+}
+
+// epilogues are the values of the knob epilogue for the only product: that of k and, where
+// results go through shared memory, the one with tensor copies, if these can store them.
+func (m *estimate) epilogues(k knobs) []int {
+	all := []int{k.epilogue}
+	if k.epilogue != 1 || k.splitk > 1 ||
+		len(m.p.Roots) != 1 {
+		return all
+	}
+	// The conditions are those of boxStore, as far as they are known without code: results of
+	// 16 bits, rows that tensor maps can have, and tiles of whole boxes.
+	n := m.p.Roots[0].Op
+	shape := m.p.Ops[n].Instr.Shape
+	sizes := m.sizes(n)
+	last := len(sizes) - 1
+	if !shape.DType.IsFloat() ||
+		shape.DType.Size() != 2 || last < 1 ||
+		m.order[n][last] != last ||
+		m.pitch[n]%matrixRow != 0 ||
+		sizes[last-1]%groupRows != 0 ||
+		sizes[last]%mmaM != 0 {
+		return all
+	}
+	return append(all, byBoxes)
 }
 
 // promotions are the values of the knob promote: sums of 14 bits are exact enough for few
 // products, and the check of a plan says for how many.
 func (m *estimate) promotions(k knobs) []int {
 	for n, op := range m.p.Ops {
-		if op.Code == hlo.OpDot && m.byGroups(n, k) &&
-			multipliesF8(m.p, op) && m.runs(n) > 1 {
+		if multipliesF8(m.p, op) &&
+			m.byGroups(n, k) && m.runs(n) > 1 {
 			return []int{0, 1}
 		}
 	}
@@ -206,7 +247,8 @@ func (m *estimate) schedulesOf(all []candidate, base candidate, programs float64
 			continue
 		}
 		one := m.candidate(base.tiling, programs, k)
-		if cluster > 1 || k.promote > 0 {
+		if cluster > 1 || k.promote > 0 ||
+			k.epilogue == byBoxes {
 			all = m.appendFitting(all, one)
 		}
 		all = m.withProducer(all, one, programs)

@@ -177,7 +177,7 @@ func (m *estimate) joined(t symtile.Tiling, programs float64, k knobs) candidate
 // candidate estimates the current tiling with knobs.
 func (o *onlineEstimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
 	c := candidate{tiling: t, knobs: k, unit: unitMMA}
-	if k.stages < 2 || k.splitk > 1 || !o.applies() {
+	if k.stages < 2 || k.splitk > 1 || k.epilogue > 1 || !o.applies() {
 		c.terms = terms{math.Inf(1)}
 		c.seconds = math.Inf(1)
 		return c

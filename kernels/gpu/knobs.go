@@ -17,7 +17,8 @@ type knobs struct {
 	warps int
 	// Slots of the ring of a loop's operands in shared memory.
 	stages int
-	// 1: products are stored through shared memory, so that stores are coalesced.
+	// 1: products are stored through shared memory, so that stores are coalesced; 2: those
+	// of warpgroups by tensor copies (see boxStore).
 	epilogue int
 	// Rows of tiles that are traversed together (see raster).
 	group int
@@ -67,7 +68,7 @@ type launchFacts struct {
 // tiling (see feasibleCandidates and estimate.scheduled).
 var knobTable = kernels.KnobTable[launchFacts]{
 	{Name: "cluster", Min: 1, Max: 8, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: blocks load their operands alone"},
-	{Name: "epilogue", Min: 0, Max: 1, Priced: true, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
+	{Name: "epilogue", Min: 0, Max: byBoxes, Priced: true, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
 	{Name: "group", Min: 1, Max: 1 << 16, Default: 1, Priced: true, Absent: "1: one row of tiles, the last dimension fastest"},
 	{Name: "online", Min: 0, Max: 1, Priced: true, Absent: "0: a maximum of rows and what is summed with it take a loop each"},
 	{Name: "persistent", Min: 0, Max: pingpong, Priced: true, Absent: "0: a block for each tile"},
@@ -194,6 +195,9 @@ const baseRegisters = 40
 
 // maxPieces bounds the pieces that blocks share a tile in (knob splitk).
 const maxPieces = 1 << 12
+
+// byBoxes is the value of the knob epilogue with tensor copies.
+const byBoxes = 2
 
 // pingpong is the value of the knob persistent with two math groups.
 const pingpong = 2

@@ -307,8 +307,8 @@ func (c candidate) idleQuarters() int {
 		min(1, int(max(c.slots, c.partials))/2)
 }
 
-// group is the rows of tiles of a product that are traversed together: a divisor of
-// all rows that makes the blocks that run at the same time roughly square.
+// group is the rows of tiles of a product that are traversed together: as many as make
+// the blocks that run at the same time roughly square.
 func (m *estimate) group(t symtile.Tiling) int {
 	rows := int64(1)
 	cols := int64(1)
@@ -322,8 +322,7 @@ func (m *estimate) group(t symtile.Tiling) int {
 		}
 	}
 	g := int64(16)
-	for g > 1 &&
-		(rows%g != 0 || g*g > rows*cols) {
+	for g > 1 && (g > rows || g*g > rows*cols) {
 		g /= 2
 	}
 	if !dots || cols < 2 {

@@ -30,28 +30,46 @@ func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 	}
 	rows := tiles[k-2]
 	cols := tiles[k-1]
-	if rows%g != 0 {
-		e.reject(
-			"group=%d does not divide the %d tiles of dimension %s",
-			g, rows,
-			e.p.Space.Dims[dims[k-2]].Name,
-		)
-	}
-	// With groups, the block number has the digits row group, column, row in the
-	// group.
 	inner := digitsOf(
 		block,
 		append(append(
 			[]int64{}, tiles[:k-2]...,
-		), rows/g, cols, g),
+		), rows*cols),
 	)
-	n := len(inner)
-	row := inner[n-3].Scale(g).Add(inner[n-1])
-	return dims, append(
-		inner[:n-3:n-3],
-		row,
-		inner[n-2],
+	ids = inner[:k-2]
+	row, col := groupedTile(
+		inner[k-2], rows, cols, g,
 	)
+	return dims, append(ids, row, col)
+}
+
+// groupedTile is the row and the column of tile x of rows·cols, of which g rows are
+// traversed together, and of the last group those that are left: of a group the number
+// has the digits column, row in the group.
+func groupedTile(x index.Expr, rows, cols, g int64) (row, col index.Expr) {
+	whole, left := rows/g, rows%g
+	if whole == 0 {
+		return x.Mod(left), x.Div(left)
+	}
+	if left > 0 {
+		// Tiles of the last group have the place of the last tile of the others.
+		last := x.AddConst(1 - whole*g*cols)
+		ring := x.Ring()
+		x = x.Min(ring.Const(whole*g*cols - 1))
+		row, col = groupedTile(x, whole*g, cols, g)
+		// Those are n = 1, 2, …, and n = 0 is all others, to which nothing is added.
+		n := last.Max(ring.Const(0))
+		is := n.Min(ring.Const(1))
+		n = n.AddConst(left - 1)
+		row = row.Add(n.Mod(left)).AddConst(1 - left)
+		col = col.Add(n.Div(left))
+		return row.Add(is.Scale(left)),
+			col.Add(is.Scale(-cols))
+	}
+	sizes := []int64{whole, cols, g}
+	digits := digitsOf(x, sizes)
+	row = digits[0].Scale(g)
+	return row.Add(digits[2]), digits[1]
 }
 
 // neighbours is the dimension along which blocks with consecutive numbers take tiles,
@@ -69,6 +87,12 @@ func (e *emitter) neighbours() (dim int, run int64) {
 	case k == 0:
 		return 0, 1
 	case g > 1 && k > 1:
+		// A last group has fewer rows.
+		d := e.p.Space.Dims[dims[k-2]]
+		rows := constantOf(d.Tiles)
+		if left := rows % g; left > 0 {
+			return dims[k-2], index.GCD(g, left)
+		}
 		return dims[k-2], g
 	}
 	return dims[k-1],

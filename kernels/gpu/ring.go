@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels/gpu/device"
@@ -67,6 +66,7 @@ func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
 		// The memory of the ring may be used again after this barrier.
 		e.barrier()
 	}
+	e.groupDots = r.dots
 	r.part.conclude(r.accumulators())
 	return true
 }
@@ -163,7 +163,7 @@ func (r *ring) layOut() {
 	r.share()
 	for _, b := range r.tiles {
 		b.at, b.number = r.bytes, e.mapNumber(b)
-		r.bytes += (b.bytes + atom - 1) / atom * atom
+		r.bytes += wholeAtoms(b.bytes)
 	}
 	for _, d := range r.dots {
 		for _, b := range []*boxTile{d.a, d.b} {
@@ -171,9 +171,12 @@ func (r *ring) layOut() {
 		}
 	}
 	// Swizzled tiles begin at multiples of 1024 bytes.
-	e.shared = (e.shared + atom - 1) / atom * atom
+	e.shared = wholeAtoms(e.shared)
 	r.at = e.allocateShared(r.bytes * r.slots)
 	r.full0 = e.allocateShared(16 * r.slots)
+	if e.knobs.epilogue == byBoxes {
+		e.shared = wholeAtoms(e.shared)
+	}
 	e.common = e.shared
 }
 
@@ -227,7 +230,7 @@ func (r *ring) emit() {
 	)
 	for k := range e.maps {
 		p := a.get(
-			kindB64, "mov.b64", operand(fmt.Sprintf("map%d", k)),
+			kindB64, "mov.b64", operand(mapName(k)),
 		)
 		r.maps = append(
 			r.maps, a.get(kindB64, "cvta.param.u64", p),
@@ -428,7 +431,12 @@ func (e *emitter) sizeMathGroups() {
 	if e.mathGroup == nil {
 		return
 	}
-	own := (e.shared - e.common + maxVectorBytes - 1) /
+	own := e.shared - e.common
+	// Boxes of tensor copies begin at multiples of 1024 bytes.
+	if len(e.boxed) > 0 {
+		own = wholeAtoms(own)
+	}
+	own = (own + maxVectorBytes - 1) /
 		maxVectorBytes * maxVectorBytes
 	e.hints.changed = e.hints.changed ||
 		own != e.hints.groupBytes

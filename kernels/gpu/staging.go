@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -59,6 +60,10 @@ func (e *emitter) storeRoot(r symtile.Root) {
 	clear(e.noted)
 	e.asm.enter()
 	defer e.asm.leave()
+	if e.knobs.epilogue == byBoxes && e.phase != phaseCombine {
+		e.storeBoxes(r)
+		return
+	}
 	out := memory{global, e.output(r.Output), 0}
 	// Where several tile programs compute a root, the one with tile id 0 along the
 	// dimensions that do not divide it stores it.
@@ -84,6 +89,274 @@ func (e *emitter) storeRoot(r symtile.Root) {
 			e.elements(r.Op, points),
 		)
 	})
+}
+
+// A boxStore stores a product of warpgroups, or what is computed from its elements, by
+// tensor copies: each warpgroup writes 64 rows of up to 128 bytes to shared memory by
+// stmatrix, in the swizzle of the tensor map, and one of its threads starts the copy,
+// which ends while the next box is written, or the next tile multiplied. There are two
+// boxes in shared memory for each warpgroup (CUTLASS, sm90_epilogue_tma_warpspecialized).
+type boxStore struct {
+	e   *emitter
+	dot *groupDot
+	// Op is the result, which is stored by a tensor map.
+	op     symtile.Op
+	n      int
+	number int
+	// Row and col are the dimensions of the result along m and n.
+	row, col int
+	// Inner is the elements of a row of a box, and at the offset in shared memory of the
+	// boxes of warpgroup 0.
+	inner, at int64
+	// Barrier is the named barrier of the warpgroup, and leader holds for the thread that
+	// copies.
+	barrier, leader operand
+}
+
+// boxBarrier is the named barrier of the first warpgroup of a block; the barriers of math
+// groups are before it.
+const boxBarrier = turnBarrier + 2
+
+// boxBuffers is the boxes of a warpgroup in shared memory.
+const boxBuffers = 2
+
+// storeBoxes stores a root by tensor copies, or rejects the plan.
+func (e *emitter) storeBoxes(r symtile.Root) {
+	b := e.boxStore(r)
+	if b == nil {
+		e.reject("epilogue=%d is for results of 16 bits of one product by warpgroups, in whole boxes of 16 columns and more", byBoxes)
+	}
+	e.boxed = append(e.boxed, b)
+	e.unpredictable = "results are stored by tensor copies"
+	before := e.asm.waits
+	b.begin()
+	steps := int64(len(b.dot.accs))
+	steps *= b.dot.cols / b.inner
+	for k := range steps {
+		b.step(k, steps)
+	}
+	// These barriers order nothing but the boxes.
+	if e.tileLoop != nil && e.tileLoop.waits == before {
+		e.tileLoop.waits = e.asm.waits
+	}
+}
+
+// boxStore describes how tensor copies store a root; nil where they cannot.
+func (e *emitter) boxStore(r symtile.Root) *boxStore {
+	op := e.p.Ops[r.Op]
+	shape := op.Instr.Shape
+	sizes := op.Tile.Sizes()
+	if len(e.groupDots) != 1 ||
+		len(e.p.Roots) != 1 || len(r.Once) > 0 ||
+		e.hints.separateStores[r.Op] ||
+		e.loopDepth > 0 || shape.Rank() > 5 ||
+		!shape.DType.IsFloat() ||
+		shape.DType.Size() != 2 || !e.copyable(op) {
+		return nil
+	}
+	t := e.groupDots[0]
+	// A copy stores whole boxes: rows and columns that a tile is padded by would overwrite
+	// those of the next tile. What is beyond the end of the array is not stored.
+	whole := t.rows*t.gm == t.m && t.cols*t.gn == t.c
+	if !whole || !slices.Equal(t.op.Tile.Sizes(), sizes) {
+		return nil
+	}
+	b := &boxStore{
+		e: e, dot: t, op: op, n: r.Op,
+	}
+	dims := identity(len(sizes))
+	i := len(t.lhs.batch)
+	j := i + len(t.lhs.free)
+	var okM, okN bool
+	b.row, okM = singleDim(sizes, dims[i:j])
+	b.col, okN = singleDim(sizes, dims[j:])
+	order := majorToMinor(shape)
+	if !okM || !okN ||
+		order[len(order)-1] != b.col {
+		return nil
+	}
+	// A row of a box is 128 bytes, halved until it divides the columns of a warpgroup, of
+	// which there are multiples of 16: at least 32 bytes, the smallest swizzle.
+	b.inner = maxRowBytes / shape.DType.Size()
+	for t.cols%b.inner != 0 {
+		b.inner /= 2
+	}
+	b.number = e.declareMap(tensorMap{
+		device.Output(r.Output),
+		b.spec(shape),
+	})
+	return b
+}
+
+// spec is the tensor map of the result.
+func (b *boxStore) spec(shape hlo.Shape) device.TensorMapSpec {
+	size := shape.DType.Size()
+	strides := shape.Strides()
+	s := device.TensorMapSpec{
+		DType:   shape.DType,
+		Swizzle: device.Swizzle(b.inner * size),
+	}
+	for k, d := range slices.Backward(majorToMinor(shape)) {
+		s.Dims = append(
+			s.Dims, uint64(shape.Dims[d]),
+		)
+		if k < shape.Rank()-1 {
+			pitch := uint64(strides[d] * size)
+			s.Strides = append(s.Strides, pitch)
+		}
+		box := int64(1)
+		switch d {
+		case b.row:
+			box = groupRows
+		case b.col:
+			box = b.inner
+		}
+		s.Box = append(s.Box, uint32(box))
+	}
+	return s
+}
+
+// bytes is the size of a box.
+func (b *boxStore) bytes() int64 {
+	d := b.op.Instr.Shape.DType
+	return groupRows * b.inner * d.Size()
+}
+
+// begin allocates the boxes and finds the warpgroup's barrier and leader.
+func (b *boxStore) begin() {
+	e := b.e
+	a := e.asm
+	groups := e.threads / device.WarpgroupThreads
+	groups *= boxBuffers
+	b.at = e.allocateAtoms(groups * b.bytes())
+	// The shuffle makes the number uniform for the assembler.
+	const shift = 7 // 128 threads
+	own := a.get(
+		kindB32, "shfl.sync.idx.b32",
+		a.get(kindB32, "shr.u32", e.tid, shift),
+		0, device.WarpThreads-1, -1,
+	)
+	b.barrier = a.get(kindB32, "add.s32", own, boxBarrier)
+	first := e.thread.Mod(device.WarpgroupThreads)
+	b.leader = a.get(
+		kindPred, "setp.eq.s32", e.num(first), 0,
+	)
+}
+
+// allocateAtoms reserves shared memory from a multiple of 1024 bytes on, which an earlier
+// loop may have released.
+func (e *emitter) allocateAtoms(bytes int64) int64 {
+	at := wholeAtoms(e.freed.at)
+	if at+bytes <= e.freed.end {
+		e.freed.at = at + bytes
+		return at
+	}
+	e.shared = wholeAtoms(e.shared)
+	return e.allocateShared(bytes)
+}
+
+// step stores box k of as many: the boxes of each 64 rows from left to right.
+func (b *boxStore) step(k, steps int64) {
+	e := b.e
+	a := e.asm
+	across := b.dot.cols / b.inner
+	i, first := k/across, k%across*b.inner
+	again := e.tileLoop != nil
+	if again || k >= boxBuffers {
+		// The copy of the latest box may go on, unless it is from this buffer: the first
+		// box of a tile follows the last of another.
+		running := boxBuffers - 1
+		if k == 0 && steps%boxBuffers == 1 {
+			running = 0
+		}
+		a.when(b.leader, "cp.async.bulk.wait_group.read", running)
+		a.do("bar.sync", b.barrier, device.WarpgroupThreads)
+	}
+	group := e.thread.Div(device.WarpgroupThreads)
+	buffer := k % boxBuffers * b.bytes()
+	// The boxes of a warpgroup are beside each other.
+	to := memory{shared, e.smem, b.at + buffer}
+	size := b.op.Instr.Shape.DType.Size()
+	box := group.Scale(boxBuffers * b.bytes() / size)
+	for j := int64(0); j < b.inner; j += 2 * mmaN {
+		at := box.Add(b.place(j))
+		b.write(i, first+j, e.at(to, at, size))
+	}
+	// The copy reads what all threads have written.
+	a.do("fence.proxy.async.shared::cta")
+	a.do("bar.sync", b.barrier, device.WarpgroupThreads)
+	b.copy(i, first, e.at(to, box, size))
+}
+
+// place is the position in a box, in elements, of the row of a matrix whose address this
+// lane supplies: of the 16 rows of its warp and 16 columns from j on.
+func (b *boxStore) place(j int64) index.Expr {
+	e := b.e
+	size := b.op.Instr.Shape.DType.Size()
+	warp, lane := e.warpAndLane()
+	// Matrices 0 and 1 are the upper and the lower eight rows of the first eight columns,
+	// 2 and 3 those of the others, as their registers are in the fragments of wgmma.
+	row := warp.Scale(mmaM)
+	row = row.Add(lane.Mod(mmaM))
+	col := lane.Div(mmaM).Scale(mmaN)
+	s := newSwizzle(matrixRow, b.inner*size)
+	col = e.swizzled(s, row, col.AddConst(j), size)
+	return row.Scale(b.inner).Add(col)
+}
+
+// write stores 16 columns, from one on, of the 64 rows i to a box.
+func (b *boxStore) write(i, first int64, to address) {
+	e := b.e
+	d := b.op.Instr.Shape.DType
+	var words []operand
+	j := first / mmaN
+	for range 2 {
+		for half := range int64(2) {
+			points := b.dot.neighbours(i, j, half)
+			for q := range points {
+				x := &points[q]
+				_, valid := e.tensor(b.op.Tile, x.at)
+				x.when = x.when.all(valid)
+			}
+			// What else the result is computed from is loaded where it exists.
+			pair := e.elements(b.n, points)
+			words = append(
+				words, e.pack(d, pair)...,
+			)
+		}
+		j++
+	}
+	e.asm.do("stmatrix.sync.aligned.m8n8.x4.shared.b16", to, words)
+}
+
+// copy starts the copy of a box of the 64 rows i, from a column on.
+func (b *boxStore) copy(i, first int64, from address) {
+	e := b.e
+	a := e.asm
+	m, n := b.dot.corner()
+	shape := b.op.Instr.Shape
+	var at []operand
+	for _, d := range slices.Backward(majorToMinor(shape)) {
+		x := b.op.Tile[d].Offset
+		switch d {
+		case b.row:
+			x = x.Add(m).AddConst(i * groupRows)
+		case b.col:
+			x = x.Add(n).AddConst(first)
+		}
+		first := a.in(kindB32, e.num(x))
+		at = append(at, first)
+	}
+	// Groups of copies belong to the thread that commits them, so it waits for them, too.
+	name := operand(mapName(b.number))
+	p := a.get(kindB64, "mov.b64", name)
+	p = a.get(kindB64, "cvta.param.u64", p)
+	a.when(
+		b.leader,
+		fmt.Sprintf("cp.async.bulk.tensor.%dd.global.shared::cta.tile.bulk_group", shape.Rank()),
+		tensorAt{p, at}, from,
+	)
+	a.when(b.leader, "cp.async.bulk.commit_group")
 }
 
 // distribute emits body for all elements of a root, by the layout in which a product

@@ -569,25 +569,31 @@ func (w *warp) storeBox(
 		if !inside {
 			return
 		}
-		for i := range n {
+		for i := int64(0); i < n; {
 			x := int64(at[0]) + i*step
 			if x < 0 || x >= int64(t.Dims[0]) {
+				i++
 				continue
 			}
-			// Elements are stored one by one, since a swizzled row is not
-			// contiguous.
-			from := t.Swizzle.apply(base+sharedBase+offset+i*size) - sharedBase
+			place := base + sharedBase + offset + i*size
+			// A swizzle moves units of 16 bytes, of which a store takes what is left.
+			each := int64(1)
+			if step == 1 && reduce == nil {
+				each = min((16-place%16)/size, n-i, int64(t.Dims[0])-x)
+			}
+			from := t.Swizzle.apply(place) - sharedBase
 			dst := addr + uint64(x*size)
 			to := w.globalBytes(
-				dst, size, size, l, storing(reduce),
+				dst, each*size, size, l, storing(reduce),
 			)
 			if to != nil {
 				w.cta.grid.storeBytes(
 					to,
-					w.cta.shared[from:from+size],
+					w.cta.shared[from:from+each*size],
 					dst, uint8(size), reduce,
 				)
 			}
+			i += each
 		}
 	})
 }

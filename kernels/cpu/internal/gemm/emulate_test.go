@@ -341,6 +341,11 @@ func (m *machine) compute(name string, x, y, z []byte) error {
 				sum += uint32(int32(int8(x[k+q])) * int32(y[k+q]))
 			}
 			le.PutUint32(z[k:], sum)
+		case "VDPBF16PS": // the second term of a pair comes first
+			sum := math.Float32frombits(le.Uint32(z[k:]))
+			sum = multiplyAddBF16(uint16(a>>16), uint16(b>>16), sum)
+			sum = multiplyAddBF16(uint16(a), uint16(b), sum)
+			le.PutUint32(z[k:], math.Float32bits(sum))
 		case "VFMADD231PS":
 			f := func(u uint32) float64 { return float64(math.Float32frombits(u)) }
 			sum := math.FMA(f(a), f(b), f(le.Uint32(z[k:])))

@@ -1,8 +1,10 @@
 package gemm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -10,6 +12,9 @@ import (
 // which begins so, by Intel's SDM, volume 2: C4, two bytes of prefix, an opcode, ModRM, and with a memory operand a SIB and
 // a displacement.
 func tileLength(code []byte) int {
+	if len(code) > 0 && code[0] == 0x62 {
+		return 6 // EVEX, registers only
+	}
 	if len(code) < 5 {
 		return 5
 	}
@@ -28,6 +33,9 @@ func tileLength(code []byte) int {
 // tileInstruction decodes an instruction of AMX or AVX-VNNI: its name and operands,
 // sources first.
 func tileInstruction(code []byte) []string {
+	if code[0] == 0x62 {
+		return evexBF16(code)
+	}
 	registers := []string{"AX", "CX", "DX", "BX", "SP", "BP", "SI", "DI"}
 	tile := func(n byte) string { return strconv.Itoa(int(n & 7)) }
 	memory := func() string {
@@ -59,8 +67,28 @@ func tileInstruction(code []byte) []string {
 	case code[3] == 0x5e && code[4]>>6 == 3 && vvvv < 8:
 		name := []string{"TDPBUUD", "TDPBUSD", "TDPBSUD", "TDPBSSD"}[code[2]&3]
 		return []string{name, tile(vvvv), tile(rm), tile(reg)}
+	case code[3] == 0x5c && code[2]&3 == 2 && code[4]>>6 == 3 && vvvv < 8:
+		return []string{"TDPBF16PS", tile(vvvv), tile(rm), tile(reg)}
 	}
 	return bad
+}
+
+// evexBF16 decodes VDPBF16PS of 512 bits without a mask: EVEX.512.F3.0F38.W0 52 /r.
+func evexBF16(code []byte) []string {
+	high, vvvv := ^code[1], ^code[2]>>3&15
+	fixed := []byte{code[1] & 0x5f, code[2] & 0x87, code[3], code[4], code[5] >> 6}
+	if !bytes.Equal(fixed, []byte{0x52, 6, 0x48, 0x52, 3}) {
+		return []string{fmt.Sprintf("% x", code)}
+	}
+	vector := func(high, low byte) string {
+		return fmt.Sprintf("Z%d", high&1<<3|low&7)
+	}
+	return []string{
+		"VDPBF16PS",
+		vector(high>>5, code[5]),
+		vector(vvvv>>3, vvvv),
+		vector(high>>7, code[5]>>3),
+	}
 }
 
 // vexQuads decodes VPDPBUSD of 256 bits: VEX.256.66.0F38.W0 50 /r.
@@ -119,6 +147,35 @@ var tileSteps = map[string]func(m *machine, ops []string) error{
 	"TDPBSUD": tileProducts(true, false),
 	"TDPBUSD": tileProducts(false, true),
 	"TDPBUUD": tileProducts(false, false),
+
+	"TDPBF16PS": tileBF16,
+}
+
+// tileBF16 adds products of pairs of bf16, as the manual's operation does: the sums of
+// even terms and of odd ones of a row, from zero on, and then both to what the element
+// held.
+func tileBF16(m *machine, ops []string) error {
+	b := &m.tiles[number8(ops[0])]
+	a := &m.tiles[number8(ops[1])]
+	c := &m.tiles[number8(ops[2])]
+	le := binary.LittleEndian
+	for i := range 16 {
+		var sums [32]float32
+		for k := range 16 {
+			for n := range 32 {
+				x := le.Uint16(a[i][4*k+2*(n%2):])
+				y := le.Uint16(b[k][2*n:])
+				sums[n] = multiplyAddBF16(x, y, sums[n])
+			}
+		}
+		for j := range 16 {
+			to := c[i][4*j:]
+			sum := addFlushed(sums[2*j], sums[2*j+1])
+			sum = addFlushed(math.Float32frombits(le.Uint32(to)), sum)
+			le.PutUint32(to, math.Float32bits(sum))
+		}
+	}
+	return m.unconfigured()
 }
 
 func number8(tile string) int { return int(tile[0] - '0') }

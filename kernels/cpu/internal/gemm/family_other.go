@@ -36,8 +36,25 @@ func multiplyInt16(x Product[int32], scratch []int32) { x.Multiply(scratch) }
 // hasInt8 reports whether there are kernels for bytes.
 func hasInt8() bool { return false }
 
+// hasTiles reports whether there are those of AMX.
+func hasTiles() bool { return false }
+
 // scratchInt8 is the scratch of products of bytes.
 func scratchInt8() int { return scratchInt16() }
 
 // multiplyInt8 multiplies as any integers.
 func multiplyInt8(x Product[int32], scratch []int32, _ [2]bool) { x.Multiply(scratch) }
+
+// hasBF16 reports whether there are kernels.
+func hasBF16(BF16) bool { return false }
+
+// scratchBF16 is the elements that kernels need.
+func scratchBF16(BF16) int { return 0 }
+
+// multiplyBF16 multiplies as any floating-point numbers.
+func multiplyBF16(x Product[float32], scratch []float32, _ BF16) { x.Multiply(scratch) }
+
+// EmulateBF16 puts kernels in Go, which do what the instructions do, bit for bit, in the
+// place of those of this processor until the function that it returns is called. It is
+// for tests, and reports whether there is code for this platform to put them in.
+func EmulateBF16() (restore func(), ok bool) { return func() {}, false }

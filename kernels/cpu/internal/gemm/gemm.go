@@ -45,14 +45,16 @@ type Element interface {
 }
 
 // FastestTerms is how many multiply-adds of the fastest type take the time of one of f32 at
-// their peaks: of bytes on AMX, 1,024 in a cycle for 32; of 16 bits in pairs, two; 0 without
-// kernels. (Intel, Intrinsics Guide and Optimization Reference Manual, chapter on AMX.)
+// their peaks: of bytes on AMX, 1,024 in a cycle for 32; of bytes in quads, four; of 16 bits
+// in pairs, two; 0 without kernels. (Intel, Intrinsics Guide and Optimization Reference Manual, chapter on AMX.)
 func FastestTerms() float64 {
 	switch bits, _ := Vectors(); {
 	case bits == 0:
 		return 0
-	case hasInt8():
+	case hasTiles():
 		return 32
+	case hasInt8():
+		return 4
 	}
 	return 2
 }

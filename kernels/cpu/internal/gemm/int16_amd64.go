@@ -7,8 +7,36 @@ package gemm
 const (
 	pairRowBlock = 96
 	pairBlock    = 128
-	pairColumns  = 16 // The columns that pairRows joins.
+	pairColumns  = 16 // The columns that rows joins.
 )
+
+// A pairFormat is how two elements of 32 bits become a pair, and the kernels for pairs.
+type pairFormat struct {
+	*family
+	// Joins contiguous terms of a row, 16 a turn, or rows of 16 contiguous columns.
+	terms  func(turns int, to, from *byte)
+	rows   func(pairs int, to *byte, toStride int, from *byte, fromStride int)
+	narrow func(x uint32) uint32 // the bits of an element
+}
+
+// scratch is the elements of the rows of a, of a panel of b, and of its
+// columns before they are transposed.
+func (f *pairFormat) scratch() int {
+	return pairRowBlock*pairBlock + 2*pairBlock*f.width()
+}
+
+// int16Pairs is the format of integers of 16 bits.
+func int16Pairs() pairFormat {
+	return pairFormat{
+		family: i16,
+		terms:  pairTerms,
+		rows:   pairRows,
+		narrow: lowHalf,
+	}
+}
+
+// lowHalf is the low 16 bits.
+func lowHalf(x uint32) uint32 { return x & 0xffff }
 
 // scratchInt16 is the scratch for the rows of a, for a panel of b, and for its
 // columns before they are transposed.
@@ -16,7 +44,8 @@ func scratchInt16() int {
 	if i16 == nil {
 		return Scratch[int32](1, 1, 1)
 	}
-	return pairRowBlock*pairBlock + 2*pairBlock*i16.width()
+	f := int16Pairs()
+	return f.scratch()
 }
 
 // multiplyInt16 multiplies pair by pair of terms.
@@ -25,6 +54,12 @@ func multiplyInt16(p Product[int32], scratch []int32) {
 		p.Multiply(scratch)
 		return
 	}
+	f := int16Pairs()
+	multiplyPairs(&f, p, scratch)
+}
+
+// multiplyPairs multiplies pair by pair of terms.
+func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 	if p.Fresh {
 		p.clear()
 	}
@@ -34,23 +69,25 @@ func multiplyInt16(p Product[int32], scratch []int32) {
 	m := p.M
 	n := p.N
 	k := p.K
-	columns := i16.width()
-	scratch = scratch[:scratchInt16()]
+	columns := f.width()
+	scratch = scratch[:f.scratch()]
 	rows := byteMatrixOf(Dense(scratch, pairBlock))
-	panel := byteMatrixOf(Dense(scratch[pairRowBlock*pairBlock:], columns))
-	transposed := byteMatrixOf(Dense(scratch[pairRowBlock*pairBlock+pairBlock*columns:], pairBlock))
+	scratch = scratch[pairRowBlock*pairBlock:]
+	panel := byteMatrixOf(Dense(scratch, columns))
+	scratch = scratch[pairBlock*columns:]
+	transposed := byteMatrixOf(Dense(scratch, pairBlock))
 	x := byteMatrixOf(a)
 	y := byteMatrixOf(b)
 	z := byteMatrixOf(c)
-	strip := product{family: i16}
+	strip := product{family: f.family}
 	for i := 0; i < m; i += pairRowBlock {
 		count := min(pairRowBlock, m-i)
 		for p := 0; p < k; p += 2 * pairBlock {
 			terms := min(2*pairBlock, k-p)
-			interleaveRows(rows, x.at(i, p), count, terms)
+			f.interleaveRows(rows, x.at(i, p), count, terms)
 			for j := 0; j < n; j += columns {
 				width := min(columns, n-j)
-				interleavePanel(
+				f.interleavePanel(
 					panel, transposed, y.at(p, j), terms, width,
 				)
 				strip.strip(
@@ -63,36 +100,34 @@ func multiplyInt16(p Product[int32], scratch []int32) {
 }
 
 // interleaveRows joins pairs of k terms of m rows.
-func interleaveRows(to, from byteMatrix, m, k int) {
+func (f *pairFormat) interleaveRows(to, from byteMatrix, m, k int) {
 	turns := 0
 	if from.col == 4 {
 		turns = k / 16
 	}
 	for i := range m {
 		t := to.at(i, 0)
-		f := from.at(i, 0)
-		pairTerms(turns, t.first(), f.first())
-		interleaveRest(t, f, 16*turns, k)
+		row := from.at(i, 0)
+		f.terms(turns, t.first(), row.first())
+		f.interleaveRest(t, row, 16*turns, k)
 	}
 }
 
 // interleavePanel joins pairs of k rows of n columns.
-func interleavePanel(to, transposed, from byteMatrix, k, n int) {
+func (f *pairFormat) interleavePanel(to, transposed, from byteMatrix, k, n int) {
 	switch {
 	case from.row == 4:
-		interleaveRows(
-			transposed,
-			byteMatrix{from.p, from.col, from.row},
+		f.interleaveRows(
+			transposed, from.transposed(),
 			n, k,
 		)
-		i16.transposeFrom(
-			to,
-			byteMatrix{transposed.p, transposed.col, transposed.row},
+		f.transposeFrom(
+			to, transposed.transposed(),
 			(k+1)/2, n,
 		)
-	case from.col == 4 && n == i16.width():
+	case from.col == 4 && n == f.width():
 		for j := 0; j < n; j += pairColumns {
-			pairRows(
+			f.rows(
 				k/2,
 				to.at(0, j).first(),
 				to.row,
@@ -101,20 +136,20 @@ func interleavePanel(to, transposed, from byteMatrix, k, n int) {
 			)
 		}
 		if k%2 == 1 { // the last row has no partner
-			interleaveColumns(
+			f.interleaveColumns(
 				to.at(k/2, 0),
 				from.at(k-1, 0), 1, n,
 			)
 		}
 	default:
-		interleaveColumns(to, from, k, n)
+		f.interleaveColumns(to, from, k, n)
 	}
 }
 
 // interleaveColumns joins pairs of k rows of n columns, element by element.
-func interleaveColumns(to, from byteMatrix, k, n int) {
+func (f *pairFormat) interleaveColumns(to, from byteMatrix, k, n int) {
 	for j := range n {
-		interleaveRest(
+		f.interleaveRest(
 			byteMatrix{to.at(0, j).p, 0, to.row},
 			byteMatrix{from.at(0, j).p, 0, from.row},
 			0, k,
@@ -123,13 +158,12 @@ func interleaveColumns(to, from byteMatrix, k, n int) {
 }
 
 // interleaveRest joins terms from … k−1 of a row.
-func interleaveRest(to, from byteMatrix, begin, k int) {
+func (f *pairFormat) interleaveRest(to, from byteMatrix, begin, k int) {
 	for p := begin; p < k; p += 2 {
-		x := uint32(*(*uint16)(from.at(0, p).p))
+		x := f.narrow(*(*uint32)(from.at(0, p).p))
 		if p+1 < k {
-			x |= uint32(*(*uint16)(
-				from.at(0, p+1).p,
-			)) << 16
+			y := *(*uint32)(from.at(0, p+1).p)
+			x |= f.narrow(y) << 16
 		}
 		*(*uint32)(to.at(0, p/2).p) = x
 	}

@@ -60,7 +60,7 @@ func TestTiles(t *testing.T) {
 			}
 		}
 		plainly(want, a, b, m, n, k)
-		f.multiply(unsigned, x, make([]int32, f.scratch()))
+		f.multiply(unsigned, x, make([]int32, tileScratch))
 		if !slices.Equal(want.Data, c.Data) {
 			t.Fatalf("%d×%d×%d, unsigned %v: a wrong result", m, n, k, unsigned)
 		}

@@ -335,6 +335,42 @@ func multiplyI16VNNIRows6(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyI16VNNIMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyBF16PairsRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyBF16PairsMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyQuadsUSRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
 
 //go:noescape
@@ -521,6 +557,9 @@ func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, b *byte, c *b
 func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
 
 //go:noescape
+func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
 func packTerms(rows int, to *byte, from *byte, fromStride int)
 
 //go:noescape
@@ -534,3 +573,9 @@ func quadRows(quads int, to *byte, toStride int, from *byte, fromStride int, fli
 
 //go:noescape
 func quadSums(quads int, to *byte, from *byte, fromStride int, flip *byte)
+
+//go:noescape
+func pairRowsBF16(pairs int, to *byte, toStride int, from *byte, fromStride int)
+
+//go:noescape
+func pairTermsBF16(turns int, to *byte, from *byte)

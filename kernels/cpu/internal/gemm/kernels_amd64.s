@@ -16636,6 +16636,3277 @@ done:
 	VZEROUPPER
 	RET
 
+// func multiplyBF16PairsRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsRows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z4
+	VMOVUPS      64(R9), Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z4
+	VMOVUPS      64(R9), Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z4
+	VMOVUPS      64(R9), Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z4
+	VMOVUPS      64(R9), Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z4
+	VMOVUPS      64(R9), Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsMaskedRows1(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x76
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc3
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x76
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc3
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x76
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc3
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x76
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc3
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z1
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x76
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc3
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, K1, (CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsRows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsMaskedRows2(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), R8
+	ANDQ      $0x01, R8
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	VPBROADCASTD (AX)(DI*1), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	VPBROADCASTD (AX)(DI*1), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	VPBROADCASTD (AX)(DI*1), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	VPBROADCASTD (AX)(DI*1), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	VPBROADCASTD (AX)(DI*1), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsRows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z8
+	VMOVUPS      64(R9), Z9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc9
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd9
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe9
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z8
+	VMOVUPS      64(R9), Z9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc9
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd9
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe9
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z8
+	VMOVUPS      64(R9), Z9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc9
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd9
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe9
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z8
+	VMOVUPS      64(R9), Z9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc9
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd9
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe9
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z8
+	VMOVUPS      64(R9), Z9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc9
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd9
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe9
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsMaskedRows3(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), R8
+	ANDQ      $0x01, R8
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc5
+	VPBROADCASTD (AX)(DI*1), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*2), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd5
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc5
+	VPBROADCASTD (AX)(DI*1), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*2), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd5
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc5
+	VPBROADCASTD (AX)(DI*1), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*2), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd5
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc5
+	VPBROADCASTD (AX)(DI*1), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*2), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd5
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc5
+	VPBROADCASTD (AX)(DI*1), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*2), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd5
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsRows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z10
+	VMOVUPS      64(R9), Z11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z10
+	VMOVUPS      64(R9), Z11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z10
+	VMOVUPS      64(R9), Z11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z10
+	VMOVUPS      64(R9), Z11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z10
+	VMOVUPS      64(R9), Z11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsMaskedRows4(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD (AX)(DI*2), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	VPBROADCASTD (R11), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD (AX)(DI*2), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	VPBROADCASTD (R11), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD (AX)(DI*2), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	VPBROADCASTD (R11), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD (AX)(DI*2), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	VPBROADCASTD (R11), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	VPBROADCASTD (AX)(DI*1), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD (AX)(DI*2), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	VPBROADCASTD (R11), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsRows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z12
+	VMOVUPS      64(R9), Z13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdd
+	VPBROADCASTD (AX)(DI*2), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xed
+	VPBROADCASTD (R11), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfd
+	VPBROADCASTD (R11)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z12
+	VMOVUPS      64(R9), Z13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdd
+	VPBROADCASTD (AX)(DI*2), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xed
+	VPBROADCASTD (R11), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfd
+	VPBROADCASTD (R11)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z12
+	VMOVUPS      64(R9), Z13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdd
+	VPBROADCASTD (AX)(DI*2), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xed
+	VPBROADCASTD (R11), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfd
+	VPBROADCASTD (R11)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z12
+	VMOVUPS      64(R9), Z13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdd
+	VPBROADCASTD (AX)(DI*2), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xed
+	VPBROADCASTD (R11), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfd
+	VPBROADCASTD (R11)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z12
+	VMOVUPS      64(R9), Z13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD (AX)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdd
+	VPBROADCASTD (AX)(DI*2), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xed
+	VPBROADCASTD (R11), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfd
+	VPBROADCASTD (R11)(DI*1), Z10
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsMaskedRows5(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc7
+	VPBROADCASTD (AX)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*2), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd7
+	VPBROADCASTD (R11), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (R11)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc7
+	VPBROADCASTD (AX)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*2), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd7
+	VPBROADCASTD (R11), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (R11)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc7
+	VPBROADCASTD (AX)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*2), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd7
+	VPBROADCASTD (R11), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (R11)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc7
+	VPBROADCASTD (AX)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*2), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd7
+	VPBROADCASTD (R11), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (R11)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc7
+	VPBROADCASTD (AX)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*2), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd7
+	VPBROADCASTD (R11), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (R11)(DI*1), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsRows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMOVUPS    (CX), Z0
+	VMOVUPS    64(CX), Z1
+	VMOVUPS    (CX)(DI*1), Z2
+	VMOVUPS    64(CX)(DI*1), Z3
+	VMOVUPS    (CX)(DI*2), Z4
+	VMOVUPS    64(CX)(DI*2), Z5
+	VMOVUPS    (R8), Z6
+	VMOVUPS    64(R8), Z7
+	VMOVUPS    (R8)(DI*1), Z8
+	VMOVUPS    64(R8)(DI*1), Z9
+	VMOVUPS    (R8)(DI*2), Z10
+	VMOVUPS    64(R8)(DI*2), Z11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	LEAQ       (R8)(DI*2), R9
+	ADDQ       DI, R9
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 (R9)(DI*1)
+	PREFETCHT0 64(R9)(DI*1)
+	PREFETCHT0 (R9)(DI*2)
+	PREFETCHT0 64(R9)(DI*2)
+	JMP        begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z14
+	VMOVUPS      64(R9), Z15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (AX)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xef
+	VPBROADCASTD (R11), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xff
+	VPBROADCASTD (R11)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (R11)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z14
+	VMOVUPS      64(R9), Z15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (AX)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xef
+	VPBROADCASTD (R11), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xff
+	VPBROADCASTD (R11)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (R11)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z14
+	VMOVUPS      64(R9), Z15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (AX)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xef
+	VPBROADCASTD (R11), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xff
+	VPBROADCASTD (R11)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (R11)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z14
+	VMOVUPS      64(R9), Z15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (AX)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xef
+	VPBROADCASTD (R11), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xff
+	VPBROADCASTD (R11)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (R11)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z14
+	VMOVUPS      64(R9), Z15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (AX)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD (AX)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xef
+	VPBROADCASTD (R11), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xff
+	VPBROADCASTD (R11)(DI*1), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD (R11)(DI*2), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	VMOVUPS Z10, (R8)(DI*2)
+	VMOVUPS Z11, 64(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsMaskedRows6(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
+	VMOVUPS.Z (R8)(DI*2), K1, Z5
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	VPBROADCASTD (R11), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD (R11)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	VPBROADCASTD (R11)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	VPBROADCASTD (R11), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD (R11)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	VPBROADCASTD (R11)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	VPBROADCASTD (R11), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD (R11)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	VPBROADCASTD (R11)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	VPBROADCASTD (R11), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD (R11)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	VPBROADCASTD (R11)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS.Z    (R9), K1, Z8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	VPBROADCASTD (AX)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD (AX)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	VPBROADCASTD (R11), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD (R11)(DI*1), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	VPBROADCASTD (R11)(DI*2), Z6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	VMOVUPS Z5, K1, (R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
 // func multiplyQuadsUSRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·multiplyQuadsUSRows1(SB), NOSPLIT, $0-96
@@ -27802,6 +31073,186 @@ step:
 	BYTE $0xc0
 	RET
 
+// func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+TEXT ·multiplyTilesBF16(SB), NOSPLIT, $0-64
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ steps+16(FP), R11
+	MOVQ a+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), BX
+	MOVQ crs+48(FP), CX
+	MOVQ how+56(FP), R10
+	ANDQ $0x01, R10
+
+block:
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  BX, DX
+	TESTQ R10, R10
+	JNZ   fresh
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	ADDQ  $0x40, BX
+	ADDQ  $0x40, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x0c
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x1c
+	BYTE  $0x0a
+	SUBQ  $0x40, BX
+	SUBQ  $0x40, DX
+	JMP   begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ CX, R12
+	MOVQ R11, R8
+	MOVQ $0x00000040, CX
+
+step:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x24
+	BYTE $0x0e
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xbc
+	BYTE $0x0f
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xac
+	BYTE $0x0e
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcc
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xd5
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xdd
+	ADDQ $0x00000800, SI
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ R12, CX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	ADDQ $0x40, BX
+	ADDQ $0x40, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x0c
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x1c
+	BYTE $0x0a
+	MOVQ R11, R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	SUBQ $0x40, DX
+	MOVQ CX, BX
+	SHLQ $0x04, BX
+	ADDQ DX, BX
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	RET
+
 // func packTerms(rows int, to *byte, from *byte, fromStride int)
 // Requires: AVX, AVX2
 TEXT ·packTerms(SB), NOSPLIT, $0-32
@@ -28006,5 +31457,116 @@ quad:
 done:
 	VMOVDQU Y3, (CX)
 	VMOVDQU Y4, 32(CX)
+	VZEROUPPER
+	RET
+
+// func pairRowsBF16(pairs int, to *byte, toStride int, from *byte, fromStride int)
+// Requires: AVX, AVX2
+TEXT ·pairRowsBF16(SB), NOSPLIT, $0-40
+	MOVQ     pairs+0(FP), AX
+	MOVQ     to+8(FP), CX
+	MOVQ     toStride+16(FP), DX
+	MOVQ     from+24(FP), BX
+	MOVQ     fromStride+32(FP), SI
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x11, Y0, Y1
+	VPSRLD   $0x1f, Y0, Y0
+	VPSLLD   $0x16, Y0, Y2
+	TESTQ    AX, AX
+	JLE      done
+
+pair:
+	VMOVUPS   (BX), Y3
+	VPSRLD    $0x10, Y3, Y4
+	VPAND     Y0, Y4, Y4
+	VPADDD    Y1, Y4, Y4
+	VPADDD    Y3, Y4, Y4
+	VCMPPS    $0x03, Y3, Y3, Y5
+	VPOR      Y2, Y3, Y3
+	VBLENDVPS Y5, Y3, Y4, Y3
+	VPSRLD    $0x10, Y3, Y3
+	VMOVUPS   (BX)(SI*1), Y4
+	VPSRLD    $0x10, Y4, Y5
+	VPAND     Y0, Y5, Y5
+	VPADDD    Y1, Y5, Y5
+	VPADDD    Y4, Y5, Y5
+	VCMPPS    $0x03, Y4, Y4, Y6
+	VPOR      Y2, Y4, Y4
+	VBLENDVPS Y6, Y4, Y5, Y4
+	VPSRLD    $0x10, Y4, Y4
+	VPSLLD    $0x10, Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VMOVDQU   Y3, (CX)
+	VMOVUPS   32(BX), Y3
+	VPSRLD    $0x10, Y3, Y4
+	VPAND     Y0, Y4, Y4
+	VPADDD    Y1, Y4, Y4
+	VPADDD    Y3, Y4, Y4
+	VCMPPS    $0x03, Y3, Y3, Y5
+	VPOR      Y2, Y3, Y3
+	VBLENDVPS Y5, Y3, Y4, Y3
+	VPSRLD    $0x10, Y3, Y3
+	VMOVUPS   32(BX)(SI*1), Y4
+	VPSRLD    $0x10, Y4, Y5
+	VPAND     Y0, Y5, Y5
+	VPADDD    Y1, Y5, Y5
+	VPADDD    Y4, Y5, Y5
+	VCMPPS    $0x03, Y4, Y4, Y6
+	VPOR      Y2, Y4, Y4
+	VBLENDVPS Y6, Y4, Y5, Y4
+	VPSRLD    $0x10, Y4, Y4
+	VPSLLD    $0x10, Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VMOVDQU   Y3, 32(CX)
+	LEAQ      (BX)(SI*2), BX
+	ADDQ      DX, CX
+	DECQ      AX
+	JNZ       pair
+
+done:
+	VZEROUPPER
+	RET
+
+// func pairTermsBF16(turns int, to *byte, from *byte)
+// Requires: AVX, AVX2
+TEXT ·pairTermsBF16(SB), NOSPLIT, $0-24
+	MOVQ     turns+0(FP), AX
+	MOVQ     to+8(FP), CX
+	MOVQ     from+16(FP), DX
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x11, Y0, Y1
+	VPSRLD   $0x1f, Y0, Y0
+	VPSLLD   $0x16, Y0, Y2
+	TESTQ    AX, AX
+	JLE      done
+
+turn:
+	VMOVUPS   (DX), Y3
+	VPSRLD    $0x10, Y3, Y4
+	VPAND     Y0, Y4, Y4
+	VPADDD    Y1, Y4, Y4
+	VPADDD    Y3, Y4, Y4
+	VCMPPS    $0x03, Y3, Y3, Y5
+	VPOR      Y2, Y3, Y3
+	VBLENDVPS Y5, Y3, Y4, Y3
+	VPSRLD    $0x10, Y3, Y3
+	VMOVUPS   32(DX), Y4
+	VPSRLD    $0x10, Y4, Y5
+	VPAND     Y0, Y5, Y5
+	VPADDD    Y1, Y5, Y5
+	VPADDD    Y4, Y5, Y5
+	VCMPPS    $0x03, Y4, Y4, Y6
+	VPOR      Y2, Y4, Y4
+	VBLENDVPS Y6, Y4, Y5, Y4
+	VPSRLD    $0x10, Y4, Y4
+	VPACKUSDW Y4, Y3, Y3
+	VPERMQ    $0xd8, Y3, Y3
+	VMOVDQU   Y3, (CX)
+	ADDQ      $0x40, DX
+	ADDQ      $0x20, CX
+	DECQ      AX
+	JNZ       turn
+
+done:
 	VZEROUPPER
 	RET

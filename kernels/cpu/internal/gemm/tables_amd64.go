@@ -166,6 +166,24 @@ var multiplyI16VNNIMasked = [6]kernel{
 	multiplyI16VNNIMaskedRows6,
 }
 
+var multiplyBF16Pairs = [6]kernel{
+	multiplyBF16PairsRows1,
+	multiplyBF16PairsRows2,
+	multiplyBF16PairsRows3,
+	multiplyBF16PairsRows4,
+	multiplyBF16PairsRows5,
+	multiplyBF16PairsRows6,
+}
+
+var multiplyBF16PairsMasked = [6]kernel{
+	multiplyBF16PairsMaskedRows1,
+	multiplyBF16PairsMaskedRows2,
+	multiplyBF16PairsMaskedRows3,
+	multiplyBF16PairsMaskedRows4,
+	multiplyBF16PairsMaskedRows5,
+	multiplyBF16PairsMaskedRows6,
+}
+
 var multiplyQuadsUS = [6]quadKernel{
 	multiplyQuadsUSRows1,
 	multiplyQuadsUSRows2,

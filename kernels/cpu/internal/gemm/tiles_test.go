@@ -165,8 +165,8 @@ func disassembly(f []string) string {
 	for k := len(ops) - 1; k >= 0; k-- {
 		switch {
 		case ops[k] == "":
-		case ops[k][0] == 'Y':
-			words = append(words, "ymm"+ops[k][1:])
+		case ops[k][0] == 'Y' || ops[k][0] == 'Z':
+			words = append(words, strings.ToLower(ops[k][:1])+"mm"+ops[k][1:])
 		case isMemory(ops[k]):
 			words = append(words, place(ops[k]))
 		default:

@@ -52,13 +52,15 @@ func main() {
 	pairRows()
 	pairTerms()
 	for _, k := range tileKernels {
-		tiles(k.name, k.prefix)
+		k.emit()
 	}
 	packTerms()
 	packQuads()
 	quadTerms()
 	quadRows()
 	quadSums()
+	pairRowsBF16()
+	pairTermsBF16()
 	Generate()
 	if *tables != "" {
 		if err := os.WriteFile(*tables, tableText(), 0o644); err != nil {

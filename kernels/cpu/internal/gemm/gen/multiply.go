@@ -37,7 +37,8 @@ type family struct {
 // families has a row for each element type and vector width. I16 multiplies
 // pairs of 16-bit integers and adds their products (VPMADDWD), so that one term
 // of its loop is two terms of the product; I16VNNI adds them to the sum in the same
-// instruction (VPDPWSSD, AVX512-VNNI), which wraps as VPADDD does. Quads are four terms of
+// instruction (VPDPWSSD, AVX512-VNNI), which wraps as VPADDD does. BF16 multiplies pairs of
+// bf16 (VDPBF16PS, AVX512_BF16), two terms in turn. Quads are four terms of
 // bytes (VPDPBUSD): U and S say whether those of a and of b are unsigned or signed.
 var families = []family{
 	{
@@ -70,6 +71,11 @@ var families = []family{
 		name: "I16VNNI", bits: 32, rows: 6, wide: true,
 		broadcast: broadcastLane,
 		mac:       func(x, y, acc, _ reg.Register) { VPDPWSSD(y, x, acc) },
+	},
+	{
+		name: "BF16Pairs", bits: 32, rows: 6, wide: true, named: true,
+		broadcast: broadcastLane,
+		mac:       func(x, y, acc, _ reg.Register) { multiplyBF16(y, x, acc) },
 	},
 	{
 		name: "QuadsUS", bits: 32, rows: 6, wide: true, quads: true,
@@ -123,9 +129,11 @@ type panel struct {
 func (g *panelCode) vec() reg.Register {
 	switch {
 	case g.named:
-		v := namedVectors[g.taken]
 		g.taken++
-		return v
+		if g.wide {
+			return namedWideVectors[g.taken-1]
+		}
+		return namedVectors[g.taken-1]
 	case g.wide:
 		return ZMM()
 	}

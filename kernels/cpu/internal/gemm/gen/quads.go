@@ -2,7 +2,6 @@ package main
 
 import (
 	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -14,40 +13,18 @@ import (
 // again. AVX512-VNNI has the instruction for 512 bits; for 256 bits it has a VEX encoding,
 // which Go's assembler does not know (AVX-VNNI).
 
-// namedVectors are the registers of families that name them.
-var namedVectors = [16]reg.Register{
-	reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
-	reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
-}
-
-// Registers that are named have numbers from 0 to 15, the first eight of which fit in the
-// three bits of ModRM.
-//
-// numberOf is the number of a named vector in encodings.
-func numberOf(v reg.Register) byte {
-	for n, named := range namedVectors {
-		if named == v {
-			return byte(n)
-		}
-	}
-	panic("a vector without a name")
-}
-
 // vexQuads is VPDPBUSD in its VEX encoding (Intel SDM, volume 2: VEX.256.66.0F38.W0 50
 // /r): C4; the complements of the high bits of acc and signed, and map 2; the complement
 // of unsigned, L and the prefix; the opcode; ModRM.
 func vexQuads(signed, unsigned, acc reg.Register) {
-	rm, vvvv, r := numberOf(signed), numberOf(unsigned), numberOf(acc)
-	code := []byte{
+	high, vvvv, modRM := fields(signed, unsigned, acc)
+	emitBytes([]byte{
 		0xc4,
-		^r<<4&0x80 | 0x40 | ^rm<<2&0x20 | 2,
-		^vvvv<<3&0x78 | 4 | prefix66,
+		high | 0x40 | 2,
+		vvvv | 4 | prefix66,
 		0x50,
-		0xc0 | r<<3&0x38 | rm&7,
-	}
-	for _, b := range code {
-		Instruction(&ir.Instruction{Opcode: "BYTE", Operands: []Op{Imm(uint64(b))}})
-	}
+		modRM,
+	})
 }
 
 // start adds the row that sums begin with to all rows of c.

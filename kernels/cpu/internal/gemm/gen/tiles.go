@@ -2,7 +2,6 @@ package main
 
 import (
 	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -22,9 +21,7 @@ const (
 // bytes again, and a test holds them against objdump.
 func encoded(vvvv, prefix, opcode byte, operands ...byte) {
 	code := []byte{0xc4, 0xe2, ^vvvv<<3&0x78 | prefix, opcode}
-	for _, b := range append(code, operands...) {
-		Instruction(&ir.Instruction{Opcode: "BYTE", Operands: []Op{Imm(uint64(b))}})
-	}
+	emitBytes(append(code, operands...))
 }
 
 // Numbers of the registers that AMX instructions name, in ModRM and SIB. No other
@@ -50,8 +47,8 @@ func atTile(tile, base, stride, disp byte) []byte {
 // Every row of a tile is a cache line. With the bytes between rows in a register, a tile
 // of c is rows of 16 columns, and one of scratch is a kibibyte.
 //
-// tileLoad, tileStore, tileZero and tileMultiply are TILELOADD, TILESTORED, TILEZERO and
-// one of TDPBSSD, TDPBSUD, TDPBUSD and TDPBUUD; disp is in units of 256 bytes.
+// tileLoad, tileStore, tileZero and multiply are TILELOADD, TILESTORED, TILEZERO and
+// one of TDPBSSD, TDPBSUD, TDPBUSD, TDPBUUD and TDPBF16PS; disp is in units of 256 bytes.
 func tileLoad(tile, base, stride, disp byte) {
 	encoded(0, prefixF2, 0x4b, atTile(tile, base, stride, disp)...)
 }
@@ -62,26 +59,32 @@ func tileStore(tile, base, stride byte) {
 
 func tileZero(tile byte) { encoded(0, prefixF2, 0x49, 0xc0|tile<<3) }
 
-func tileMultiply(prefix, sum, a, b byte) { encoded(b, prefix, 0x5e, 0xc0|sum<<3|a) }
-
-// tileKernels are the kernels of AMX by the signs of their operands: of a, then of b,
-// signed or unsigned. They differ in one prefix.
-var tileKernels = []struct {
-	name   string
-	prefix byte
-}{
-	{"multiplyTilesSS", prefixF2},
-	{"multiplyTilesSU", prefixF3},
-	{"multiplyTilesUS", prefix66},
-	{"multiplyTilesUU", prefixNone},
+func (k tileKernel) multiply(sum, a, b byte) {
+	encoded(b, k.prefix, k.opcode, 0xc0|sum<<3|a)
 }
 
-// tiles is the kernel of products of bytes: blocks of 32 rows of a, each of which are
-// steps of two tiles of 16 rows and 64 terms, times one panel of b, steps of two tiles of
-// 16 quads of terms and 16 columns, are added to 32 columns of c. The configuration says
+// A tileKernel is a kernel of AMX, which is its instruction.
+type tileKernel struct {
+	name           string
+	prefix, opcode byte
+}
+
+// tileKernels are the kernels of bytes by the signs of their operands, of a, then of b,
+// signed or unsigned, and that of bf16.
+var tileKernels = []tileKernel{
+	{"multiplyTilesSS", prefixF2, 0x5e},
+	{"multiplyTilesSU", prefixF3, 0x5e},
+	{"multiplyTilesUS", prefix66, 0x5e},
+	{"multiplyTilesUU", prefixNone, 0x5e},
+	{"multiplyTilesBF16", prefixF3, 0x5c},
+}
+
+// emit emits the kernel: blocks of 32 rows of a, each of which are
+// steps of two tiles of 16 rows of 64 bytes of terms, times one panel of b, steps of two
+// tiles of 16 lanes of terms, four bytes or two bf16, and 16 columns, are added to 32 columns of c. The configuration says
 // that all eight tiles have 16 rows of 64 bytes. Tiles 0 to 3 are the sums.
-func tiles(name string, prefix byte) {
-	TEXT(name, NOSPLIT, "func(config *byte, blocks, steps int, a, b, c *byte, crs, how int)")
+func (k tileKernel) emit() {
+	TEXT(k.name, NOSPLIT, "func(config *byte, blocks, steps int, a, b, c *byte, crs, how int)")
 	Pragma("noescape")
 	Load(Param("config"), reg.RAX)
 	encoded(0, prefixNone, 0x49, 0) // LDTILECFG (AX)
@@ -121,11 +124,11 @@ func tiles(name string, prefix byte) {
 	tileLoad(4, numberSI, numberCX, 0)
 	tileLoad(6, numberDI, numberCX, 0)
 	tileLoad(7, numberDI, numberCX, 4)
-	tileMultiply(prefix, 0, 4, 6)
+	k.multiply(0, 4, 6)
 	tileLoad(5, numberSI, numberCX, 4)
-	tileMultiply(prefix, 1, 4, 7)
-	tileMultiply(prefix, 2, 5, 6)
-	tileMultiply(prefix, 3, 5, 7)
+	k.multiply(1, 4, 7)
+	k.multiply(2, 5, 6)
+	k.multiply(3, 5, 7)
 	ADDQ(U32(2048), reg.RSI)
 	ADDQ(U32(2048), reg.RDI)
 	DECQ(reg.R8)

@@ -1,0 +1,210 @@
+package cpu
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// bf16Programs have dots of bf16 everywhere: read, converted, computed; with a loop over
+// the contracted dimension, of an attention, and of a convolution.
+var bf16Programs = map[string]string{
+	"dot":    fmt.Sprintf(dots[0], "bf16", "f32"),
+	"batch":  fmt.Sprintf(dots[2], "bf16", "bf16"),
+	"vector": fmt.Sprintf(dots[4], "bf16", "f32"),
+	"converted": `
+		x = bf16[40,100] parameter(0)
+		y = bf16[100,50] parameter(1)
+		u = f32[40,100] convert(x)
+		v = f32[100,50] convert(y)
+		r = f32[40,50] dot(u, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}`,
+	"computed": `
+		x = bf16[40,100] parameter(0)
+		y = bf16[100,50] parameter(1)
+		u = bf16[40,100] multiply(x, x)
+		d = f32[40,50] dot(u, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+		r = bf16[40,50] convert(d)`,
+	"attention": `
+		q = bf16[64,16] parameter(0)
+		k = bf16[96,16] parameter(1)
+		v = bf16[96,16] parameter(2)
+		s = f32[64,96] dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+		low = f32[] constant(-inf)
+		m = f32[64] reduce(s, low), dimensions={1}, to_apply=max
+		mb = f32[64,96] broadcast(m), dimensions={0}
+		d = f32[64,96] subtract(s, mb)
+		e = f32[64,96] exponential(d)
+		zero = f32[] constant(0)
+		n = f32[64] reduce(e, zero), dimensions={1}, to_apply=sum
+		nb = f32[64,96] broadcast(n), dimensions={0}
+		w = f32[64,96] divide(e, nb)
+		p = bf16[64,96] convert(w)
+		r = f32[64,16] dot(p, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}`,
+	"convolution": `
+		x = bf16[2,10,10,8] parameter(0)
+		f = bf16[3,3,8,16] parameter(1)
+		r = f32[2,10,10,16] convolution(x, f), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f`,
+}
+
+// reducers are the computations of the programs above.
+const reducers = `
+max { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = f32[] maximum(a, b) }
+sum { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = f32[] add(a, b) }
+`
+
+func bf16Program(t *testing.T, text string) *symtile.Program {
+	text = strings.Replace(text, "r = ", "ROOT r = ", 1)
+	m, err := hlo.Parse("bf16", []byte(reducers+"ENTRY e {\n"+text+"\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(t.Context(), m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestBF16Knob runs plans with both instructions for bf16, in Go in the place of those of
+// the processor, beside the reference.
+func TestBF16Knob(t *testing.T) {
+	restore, ok := gemm.EmulateBF16()
+	if !ok {
+		t.Skip("nothing to emulate")
+	}
+	defer restore()
+	for name, text := range bf16Programs {
+		t.Run(name, func(t *testing.T) {
+			p := bf16Program(t, text)
+			v := kerneltest.Verifier(t, p, 1)
+			b := New()
+			plan, err := b.Default(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			few := fewTiles(p, 8)
+			in, err := check.Inputs(p.Fusion, check.Normals, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tiles := kernels.Plan{Tiles: few[len(few)-1]}
+			sums := computed(t, p, tiles, in)[0]
+			others := computed(t, p, tiles.With("bf16", 2), in)[0]
+			rounded := sums.Shape.DType == hlo.BF16
+			if !rounded && bytes.Equal(sums.Data, others.Data) {
+				t.Error("tiles have the bits of multiply-adds: they were not used")
+			}
+			for how := range int64(3) {
+				verify(t, b, v, p, plan.With("bf16", how))
+				for n := range 3 {
+					plan := kernels.Plan{
+						Tiles: few[(len(few)-1)*n/2],
+					}
+					verify(
+						t, b, v, p,
+						plan.With("bf16", how),
+					)
+				}
+			}
+		})
+	}
+}
+
+// fewTiles are the tilings of a program with so many tiles at most: instructions in Go
+// are slow.
+func fewTiles(p *symtile.Program, most int64) (few []symtile.Tiling) {
+	for t := range walkable(p).Tilings() {
+		tiles := int64(1)
+		for k, d := range p.Space.Dims {
+			tiles *= cover(d.Extent, t[k])
+		}
+		if tiles <= most {
+			few = append(few, t)
+		}
+	}
+	return few
+}
+
+// cover is the number of tiles of so many elements.
+func cover(extent, size int64) int64 { return (extent + size - 1) / size }
+
+// TestBF16Offered: plans with the knob are offered where the processor has the
+// instructions, priced below the others for tiles, and for nothing but dots of bf16.
+func TestBF16Offered(t *testing.T) {
+	restore, ok := gemm.EmulateBF16()
+	if !ok {
+		t.Skip("nothing to emulate")
+	}
+	defer restore()
+	large := "x = %s[512,512] parameter(0)\ny = %[1]s[512,512] parameter(1)\n" +
+		"r = f32[512,512] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+	offered := func(kind string) (ways []int64) {
+		p := bf16Program(t, fmt.Sprintf(large, kind))
+		met := map[int64]float64{}
+		x, err := New().Pricer(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for plan := range New().Plans(t.Context(), p) {
+			terms := x.Terms()
+			var price kernels.Price
+			price.Seconds = make([]float64, len(terms.Names))
+			if err := x.Price(plan, &price); err != nil {
+				t.Fatal(err)
+			}
+			total := price.Total(&terms)
+			how := plan.Knob("bf16", 0)
+			if met[how] == 0 {
+				ways = append(ways, how)
+				met[how] = total
+			}
+			met[how] = min(met[how], total)
+		}
+		if slices.Contains(ways, 2) && met[2] > met[0]/2 {
+			t.Errorf("tiles cost %g, multiply-adds %g", met[2], met[0])
+		}
+		slices.Sort(ways)
+		return ways
+	}
+	if got := offered("bf16"); !slices.Equal(got, []int64{0, 1, 2}) {
+		t.Errorf("dots of bf16: %v", got)
+	}
+	if got := offered("f32"); !slices.Equal(got, []int64{0}) {
+		t.Errorf("dots of f32: %v", got)
+	}
+}
+
+// TestBF16Refused: where the processor has no such instructions, or the system refuses
+// them, a plan that asks for them computes what one without them does, to the bit.
+func TestBF16Refused(t *testing.T) {
+	if gemm.HasBF16(gemm.Pairs) || gemm.HasBF16(gemm.Tiles) {
+		t.Skip("this processor has them")
+	}
+	p := bf16Program(t, bf16Programs["dot"])
+	in, err := check.Inputs(p.Fusion, check.Normals, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]bool{}
+	for how := range int64(3) {
+		plan := kernels.Plan{Tiles: symtile.Tiling{24, 48, 36}}
+		out := computed(t, p, plan.With("bf16", how), in)
+		results[string(out[0].Data)] = true
+	}
+	if len(results) != 1 {
+		t.Errorf("%d results", len(results))
+	}
+}

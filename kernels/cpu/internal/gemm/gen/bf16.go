@@ -1,0 +1,115 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Products of bf16, which lie as f32 in memory: they are rounded to the nearest, ties to
+// even, as they are packed, which changes nothing of what is bf16 already.
+
+// multiplyBF16 is VDPBF16PS of 512 bits (AVX512_BF16; Intel SDM, volume 2:
+// EVEX.512.F3.0F38.W0 52 /r): 62; the complements of the high bits of registers, and map
+// 2; vvvv, a bit that is on, and the prefix; 512 bits, without a mask; the opcode; ModRM.
+func multiplyBF16(y, x, acc reg.Register) {
+	high, vvvv, modRM := fields(y, x, acc)
+	emitBytes([]byte{
+		0x62,
+		high | 0x50 | 2,
+		vvvv | 4 | prefixF3,
+		0x48,
+		0x52,
+		modRM,
+	})
+}
+
+// A bf16Rounding is the constants of rounding vectors of f32 to bf16.
+type bf16Rounding struct {
+	one, half, quiet reg.VecVirtual
+}
+
+// newBF16Rounding makes the constants: 1, 0x7fff and the bit that makes a NaN quiet.
+func newBF16Rounding() (c bf16Rounding) {
+	c.one, c.half, c.quiet = YMM(), YMM(), YMM()
+	VPCMPEQD(c.one, c.one, c.one)
+	VPSRLD(Imm(17), c.one, c.half)
+	VPSRLD(Imm(31), c.one, c.one)
+	VPSLLD(Imm(22), c.one, c.quiet)
+	return c
+}
+
+// round rounds eight values to bf16 in the low halves of lanes: half a unit in the last
+// place is added, less one where the last bit is even, and carries into the exponent. A
+// NaN becomes quiet and keeps its high bits.
+func (c bf16Rounding) round(m Mem) reg.VecVirtual {
+	v, sum, nan := YMM(), YMM(), YMM()
+	VMOVUPS(m, v)
+	VPSRLD(Imm(16), v, sum)
+	VPAND(c.one, sum, sum)
+	VPADDD(c.half, sum, sum)
+	VPADDD(v, sum, sum)
+	VCMPPS(Imm(3), v, v, nan) // unordered
+	VPOR(c.quiet, v, v)
+	VBLENDVPS(nan, v, sum, v)
+	VPSRLD(Imm(16), v, v)
+	return v
+}
+
+// pairRowsBF16 joins rows 2q and 2q+1 of 16 columns: each lane has the bf16 of both, the
+// first in its low half.
+func pairRowsBF16() {
+	TEXT("pairRowsBF16", NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
+	Pragma("noescape")
+	n := Load(Param("pairs"), GP64())
+	to := Load(Param("to"), GP64())
+	ts := Load(Param("toStride"), GP64())
+	from := Load(Param("from"), GP64())
+	fs := Load(Param("fromStride"), GP64())
+	c := newBF16Rounding()
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("pair")
+	for half := range 2 {
+		m := Mem{Base: from, Disp: 32 * half}
+		low := c.round(m)
+		m.Index, m.Scale = fs, 1
+		high := c.round(m)
+		VPSLLD(Imm(16), high, high)
+		VPOR(high, low, low)
+		VMOVDQU(low, Mem{Base: to, Disp: 32 * half})
+	}
+	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from)
+	ADDQ(ts, to)
+	DECQ(n)
+	JNZ(LabelRef("pair"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// pairTermsBF16 makes 16 contiguous terms a turn bf16.
+func pairTermsBF16() {
+	TEXT("pairTermsBF16", NOSPLIT, "func(turns int, to, from *byte)")
+	Pragma("noescape")
+	n := Load(Param("turns"), GP64())
+	to := Load(Param("to"), GP64())
+	from := Load(Param("from"), GP64())
+	c := newBF16Rounding()
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("turn")
+	low := c.round(Mem{Base: from})
+	high := c.round(Mem{Base: from, Disp: 32})
+	// Lanes hold 16 bits: saturation changes nothing.
+	VPACKUSDW(high, low, low)
+	VPERMQ(Imm(0xd8), low, low)
+	VMOVDQU(low, Mem{Base: to})
+	ADDQ(Imm(64), from)
+	ADDQ(Imm(32), to)
+	DECQ(n)
+	JNZ(LabelRef("turn"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
