@@ -52,10 +52,21 @@ type estimate struct {
 	dots bool
 	// Known is what the kernel takes, where there is one.
 	known *Resources
+	// Online is the estimate of plans with online=1; nil where there are none.
+	online *onlineEstimate
 }
 
 // newEstimate collects what the estimates of all plans of a program have in common.
 func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
+	m, err := newPlainEstimate(p, s)
+	if err == nil && m.dots {
+		m.online = onlineEstimateOf(p, s)
+	}
+	return m, err
+}
+
+// newPlainEstimate is newEstimate for plans with online=0.
+func newPlainEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 	x, err := symtile.NewExtents(p)
 	if err != nil {
 		return nil, err
@@ -192,6 +203,9 @@ type blockCost struct {
 // set evaluates a tiling and returns the number of blocks.
 func (m *estimate) set(t symtile.Tiling) (programs float64) {
 	m.extents.Set(t)
+	if m.online != nil {
+		m.online.extents.Set(t)
+	}
 	return m.extents.Programs()
 }
 
@@ -223,6 +237,9 @@ func (m *estimate) runs(n int) float64 { return m.extents.Runs(n) }
 
 // candidate estimates the current tiling with knobs.
 func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
+	if k.online > 0 {
+		return m.joined(t, programs, k)
+	}
 	c := candidate{tiling: t, knobs: k}
 	if k.splitk > 1 {
 		m.priceSplit(programs, &c)
@@ -1052,6 +1069,9 @@ func (m *estimate) kept(c candidate) float64 {
 // resources is what the kernel of this package takes. Its registers are fewer than those
 // of the price, with which the timings of Triton's kernels are ranked better.
 func (m *estimate) resources(c candidate) Resources {
+	if c.knobs.online > 0 && m.online != nil {
+		return m.online.resources(c)
+	}
 	r := Resources{Spills: m.spills(c) > 0}
 	r.Registers, r.Shared, r.Threads = m.needs(c)
 	if _, given := m.threads(c.knobs); given == 0 {
@@ -1063,6 +1083,9 @@ func (m *estimate) resources(c candidate) Resources {
 
 // fits reports whether a block of the candidate fits the device.
 func (m *estimate) fits(c candidate) bool {
+	if c.knobs.online > 0 && m.online != nil {
+		return m.online.fits(c)
+	}
 	_, given := m.threads(c.knobs)
 	if given > 0 && float64(given) < baseRegisters+c.partials {
 		return false

@@ -336,6 +336,7 @@ var reasons = []struct{ damage, class, text, reason string }{
 	{"elements of a load swapped", "row reduce", "", "a sum in another order"},
 	{"elements of a load swapped", "column reduce", "", "a sum in another order"},
 	{"elements of a load swapped", "norm", "", "a sum in another order"},
+	{"another first value", "online", "mov.f32", "the first tile multiplies it by exp(−∞), which is 0"},
 	{"elements of a load swapped", "softmax", "", "a sum or a maximum in another order"},
 }
 

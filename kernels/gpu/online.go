@@ -64,7 +64,8 @@ type onlineLoop struct {
 	// iteration.
 	pipe   *pipeline
 	scores *rowProduct
-	// Left are the fragments of the left operand of the scores, by 16 rows and by k.
+	// Left are the fragments of the left operand of the scores, by k and by 16 rows; none
+	// where it stays in shared memory.
 	left [][][]operand
 	// Held is the shared memory up to the end of the left operand, while it is there.
 	held int64
@@ -150,7 +151,8 @@ func (e *emitter) newRowProduct(n int, swapped bool) *rowProduct {
 	return &rowProduct{tensorDot: t, from: from, swapped: swapped}
 }
 
-// at is the index in the product's tile of an element.
+// at is the index in the product's tile of the element of row m and column n, as this file
+// numbers them.
 func (p *rowProduct) at(m, n index.Expr) []index.Expr {
 	b := p.e.ring.Const(0)
 	if p.swapped {
@@ -159,7 +161,8 @@ func (p *rowProduct) at(m, n index.Expr) []index.Expr {
 	return p.from.result(b, m, n)
 }
 
-// rowDims are the dimensions of the result that number the rows.
+// rowDims are the dimensions of the result that number the rows: those of the left operand
+// that are not contracted, wherever the program has them.
 func (p *rowProduct) rowDims() (all []int) {
 	first := len(p.from.lhs.batch)
 	if p.swapped {
@@ -238,30 +241,23 @@ func (p *rowProduct) clear() {
 }
 
 // add multiplies fragments of the left operand, by 16 rows, with step k of the right one
-// in shared memory.
+// in shared memory. Sixteen columns are loaded at a time, so that few registers hold them.
 func (p *rowProduct) add(left [][]operand, b memory, k int64) {
-	var right [][]operand
+	e := p.e
 	for n := int64(0); n < p.cols; n += 2 * mmaN {
-		both := p.load(
-			b, p.b,
-			p.elementsB(
-				p.e.ring.Const(0),
-				p.e.ring.Const(k*p.mma.k),
-				n,
-			),
-		)
-		for j := 0; j < len(both); j += 2 {
-			right = append(right, both[j:j+2])
-		}
-	}
-	for f := range left {
-		for j := range right {
-			at := (f*len(right) + j) * 4
-			c := p.accs[0][at : at+4]
-			p.e.asm.do(
-				p.mma.opcode(), c,
-				left[f], right[j], c,
-			)
+		right := p.load(b, p.b, p.elementsB(
+			e.ring.Const(0),
+			e.ring.Const(k*p.mma.k), n,
+		))
+		for f := range left {
+			for j := 0; j < len(right); j += 2 {
+				at := p.acc(2*f, n/mmaN+int64(j/2))
+				c := p.accs[0][at : at+4]
+				e.asm.do(
+					p.mma.opcode(), c,
+					left[f], right[j:j+2], c,
+				)
+			}
 		}
 	}
 }
@@ -414,7 +410,10 @@ func (o *onlineLoop) statistic() symtile.Op {
 
 // allProducts are the scores and what is computed from them.
 func (o *onlineLoop) allProducts() []*rowProduct {
-	return append([]*rowProduct{o.scores}, o.products...)
+	return append(
+		[]*rowProduct{o.scores},
+		o.products...,
+	)
 }
 
 // accumulator adds a sum of rows or a product with what follows from scores, on either
@@ -451,7 +450,10 @@ func (o *onlineLoop) accumulator(n int) {
 		)
 	}
 	if at >= 0 && !slices.Equal(
-		o.long(op, o.l.Online.Rescaled[at].Dims),
+		o.long(
+			op,
+			o.l.Online.Rescaled[at].Dims,
+		),
 		o.long(op, p.rowDims()),
 	) {
 		e.reject("online=1: the rows of %s are in another order than those of the maximum", op.Instr.Name)
@@ -527,8 +529,12 @@ func (o *onlineLoop) begin() {
 	}
 }
 
-// loadLeft brings the left operand, Q, of the scores to registers, through shared memory that
-// the ring takes afterwards.
+// heldRegisters is the registers of a thread for sums, scores and the left operand from
+// which on the left operand stays in shared memory.
+const heldRegisters = 192
+
+// loadLeft brings the left operand, Q, of the scores to registers, through shared memory
+// that the ring takes afterwards. Where registers are short it stays there.
 func (o *onlineLoop) loadLeft() {
 	e, s := o.e, o.scores
 	before := e.shared
@@ -536,34 +542,44 @@ func (o *onlineLoop) loadLeft() {
 		"A", s.tensorDot, s.lhs,
 		s.rows*s.wm,
 	)
-	at := memory{
-		shared, e.smem,
-		e.allocateShared(s.a.bytes),
-	}
-	s.stageTile(s.a, at)
+	s.a.at = e.allocateShared(s.a.bytes)
+	s.stageTile(
+		s.a,
+		memory{shared, e.smem, s.a.at},
+	)
 	e.fresh = true
 	e.waitForWrites()
-	zero := e.ring.Const(0)
-	for f := range s.rows / mmaM {
-		var steps [][]operand
-		for k := range s.depth / s.mma.k {
-			steps = append(
-				steps,
-				s.load(
-					at, s.a,
-					s.elementsA(
-						zero,
-						e.ring.Const(k*s.mma.k),
-						f*mmaM,
-					),
-				),
-			)
-		}
-		o.left = append(o.left, steps)
+	held := s.rows * (s.cols + s.depth/2)
+	for _, p := range o.products {
+		held += p.rows * p.cols
+	}
+	if held/device.WarpThreads > heldRegisters {
+		return
+	}
+	for k := range s.depth / s.mma.k {
+		o.left = append(o.left, o.leftStep(k))
 	}
 	e.barrier()
 	o.held = e.shared
 	e.shared = before
+}
+
+// leftStep is the fragments of the left operand of the scores for step k.
+func (o *onlineLoop) leftStep(k int64) (all [][]operand) {
+	e, s := o.e, o.scores
+	if o.left != nil && k < int64(len(o.left)) {
+		return o.left[k]
+	}
+	at := memory{shared, e.smem, s.a.at}
+	for f := range s.rows / mmaM {
+		x := s.elementsA(
+			e.ring.Const(0),
+			e.ring.Const(k*s.mma.k),
+			f*mmaM,
+		)
+		all = append(all, s.load(at, s.a, x))
+	}
+	return all
 }
 
 // parts implements pipelinedDot: the right operands of all products.
@@ -578,9 +594,13 @@ func (o *onlineLoop) parts() (all []slotOperand) {
 	return all
 }
 
-// prepare implements pipelinedDot; see tensorDot.prepare.
+// prepare implements pipelinedDot; see tensorDot.prepare. Where registers are short, parts
+// of addresses are computed where they are used.
 func (o *onlineLoop) prepare() {
 	e := o.e
+	if o.left == nil {
+		return
+	}
 	zero := e.ring.Const(0)
 	for _, p := range o.allProducts() {
 		for k := range min(8, p.depth/p.mma.k) {
@@ -609,12 +629,8 @@ func (o *onlineLoop) multiplySlot(slot memory) {
 	// The scores of the tile: S = Q·Kᵀ.
 	s.clear()
 	for k := range s.depth / s.mma.k {
-		var left [][]operand
-		for f := range o.left {
-			left = append(left, o.left[f][k])
-		}
 		s.add(
-			left,
+			o.leftStep(k),
 			memory{shared, slot.base, slot.first + s.b.at},
 			k,
 		)
@@ -717,7 +733,7 @@ func (o *onlineLoop) rowAt(r int) (at []index.Expr) {
 // lowest is −∞.
 var lowest32 = f32(math.Inf(-1))
 
-// raise brings the maxima up to date, and returns by what each row's sums are multiplied:
+// raise brings the maxima up to date with the scores of a tile, and returns by what each row's sums are multiplied:
 // exp(old − new). What is subtracted from the scores of a row of nothing but −∞ is 0.
 func (o *onlineLoop) raise() (factors []operand) {
 	e, arg := o.e, o.statistic().Args[0]
@@ -784,7 +800,10 @@ func (o *onlineLoop) addColumns(x *rowSum, factors []operand) {
 				"mul.rn.f32", acc, acc, factors[r],
 			)
 		}
-		terms := o.ofRow(x.op.Args[0], r, zero(kindF32))
+		terms := o.ofRow(
+			x.op.Args[0], r,
+			zero(kindF32),
+		)
 		for _, v := range terms {
 			e.asm.do(
 				"add.rn.f32", acc, acc,
@@ -861,7 +880,8 @@ func (o *onlineLoop) leftFragment(p *rowProduct, f, k int64) (words []operand) {
 	return words
 }
 
-// finish makes the results available to the steps after the loop, in f32: they are rounded
+// finish ends the sums of rows, which the four lanes of a row have parts of, and
+// makes the results available to the steps after the loop, in f32: they are rounded
 // where they are stored. Where all of a row is −∞, they are NaN.
 func (o *onlineLoop) finish() {
 	e := o.e

@@ -2,6 +2,8 @@ package gpu
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +11,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
+	"github.com/tilewright/tilewright/symtile"
 )
 
 // testdata/online.txt has attention in many forms. A plan whose tiles a command names gives
@@ -51,4 +55,91 @@ func TestOnline(t *testing.T) {
 		}
 		return strings.Join(out, "")
 	})
+}
+
+// onlineCandidates are the plans with online=1 that are offered of a program.
+func onlineCandidates(t *testing.T, p *symtile.Program, target string) (all []candidate) {
+	t.Helper()
+	s, err := device.ParseSpec(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newEstimate(p, s)
+	if err != nil || m.online == nil {
+		t.Fatal("nothing is joined", err)
+	}
+	l := &lister{m: m, launches: choices(p, s, noTF32), limit: 1, seen: map[string]bool{}}
+	m.online.tilings(l.lookOnce)
+	all = slices.DeleteFunc(cheapestOffered(l.all), func(c candidate) bool { return c.knobs.online == 0 })
+	return m.scheduled(all)
+}
+
+const plainAttention = `q = bf16[%[1]d,%[2]d,%[3]d] parameter(0)
+k = bf16[%[1]d,%[2]d,%[3]d] parameter(1)
+v = bf16[%[1]d,%[2]d,%[3]d] parameter(2)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+s = f32[%[1]d,%[2]d,%[2]d] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+m = f32[%[1]d,%[2]d] reduce(s, low), dimensions={2}, to_apply=maximum
+ms = f32[%[1]d,%[2]d,%[2]d] broadcast(m), dimensions={0,1}
+less = f32[%[1]d,%[2]d,%[2]d] subtract(s, ms)
+e = f32[%[1]d,%[2]d,%[2]d] exponential(less)
+sum = f32[%[1]d,%[2]d] reduce(e, zero), dimensions={2}, to_apply=add
+sums = f32[%[1]d,%[2]d,%[2]d] broadcast(sum), dimensions={0,1}
+x = f32[%[1]d,%[2]d,%[2]d] divide(e, sums)
+b = bf16[%[1]d,%[2]d,%[2]d] convert(x)
+ROOT o = bf16[%[1]d,%[2]d,%[3]d] dot(b, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+`
+
+// Plans with online=1 that are offered can nearly all be compiled, and those that can give
+// the reference's results.
+func TestOnlineOffers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 5))
+	p := kerneltest.Program(t, fmt.Sprintf(plainAttention, 2, 96, 48))
+	v := kerneltest.Verifier(t, p, 1)
+	for _, target := range targets {
+		b := New(simulatedSession(t, target))
+		all := onlineCandidates(t, p, target)
+		refused := 0
+		for range 40 {
+			plan := all[rng.IntN(len(all))].plan()
+			_, err := compile(p, plan, b.session.Spec())
+			var no *kernels.Rejected
+			if errors.As(err, &no) {
+				t.Log(err)
+				refused++
+			} else if err != nil {
+				t.Errorf("%s: %v", plan, err)
+			}
+		}
+		t.Logf("%s: %d plans, %d of 40 refused", target, len(all), refused)
+		if refused > 4 {
+			t.Errorf("%s: %d of 40 plans are refused", target, refused)
+		}
+		for ran := 0; ran < 4; {
+			if verify(t, b, v, p, all[rng.IntN(len(all))].plan()) {
+				ran++
+			}
+		}
+	}
+}
+
+// Attention of 64 matrices of 4096 rows of 128 is predicted to take at most twice what
+// FlashAttention-3 takes on an H100 by its authors (Shah et al., 2024, figure 5: 0.75 ms).
+func TestOnlinePrice(t *testing.T) {
+	p := kerneltest.Program(t, fmt.Sprintf(plainAttention, 64, 4096, 128))
+	all := onlineCandidates(t, p, "H100")
+	cheapest := cheapestOffered(all)[0]
+	t.Logf("%s: %.3g s", cheapest.plan(), cheapest.seconds)
+	if cheapest.seconds > 2*0.75e-3 {
+		t.Errorf("%s: %.3g s", cheapest.plan(), cheapest.seconds)
+	}
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := FootprintOf(p, cheapest.plan(), s)
+	if err != nil || f.Estimated.Spills {
+		t.Errorf("%s: %+v, %v", cheapest.plan(), f.Estimated, err)
+	}
 }

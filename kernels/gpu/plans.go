@@ -144,6 +144,9 @@ func feasibleCandidates(
 			return nil, context.Cause(ctx)
 		}
 	}
+	if m.online != nil {
+		m.online.tilings(l.lookOnce)
+	}
 	// What was drawn from a larger space is improved one size at a time.
 	if len(l.seen) >= maxEnumerated {
 		for range refinements {
@@ -179,10 +182,11 @@ func (l *lister) look(t symtile.Tiling) {
 	for _, k := range l.launches {
 		k.group = m.group(t)
 		for _, k.splitk = range shares {
-			c := m.candidate(t, programs, k)
-			if c.seconds < l.limit && m.fits(c) {
-				l.all = append(l.all, c)
-			}
+			l.add(m.candidate(t, programs, k))
+		}
+		if k.splitk = 1; m.online != nil && m.online.applies() {
+			k.online = 1
+			l.add(m.candidate(t, programs, k))
 		}
 	}
 	// Candidates that cannot be offered any more are dropped as soon as there are
@@ -190,6 +194,20 @@ func (l *lister) look(t symtile.Tiling) {
 	if len(l.all) > 4*maxOffered {
 		l.all = cheapestOffered(l.all)
 		l.limit = l.all[len(l.all)-1].seconds
+	}
+}
+
+// lookOnce looks at a tiling that was not looked at.
+func (l *lister) lookOnce(t symtile.Tiling) {
+	if !l.seen[fmt.Sprint(t)] {
+		l.look(t)
+	}
+}
+
+// add adds a candidate that fits and can still be offered.
+func (l *lister) add(c candidate) {
+	if c.seconds < l.limit && l.m.fits(c) {
+		l.all = append(l.all, c)
 	}
 }
 

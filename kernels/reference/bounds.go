@@ -187,6 +187,11 @@ type bounding struct {
 
 // weighsOnline reports whether a backend may compute a softmax of c in one loop, in which
 // weights of narrow types are not rounded before they are summed.
+//
+// Such a loop (symtile.Program.Online) sums exp(x − m) for a running maximum m. It rescales
+// what it has when the maximum rises, and divides by the sum of a row after the last tile.
+// What is computed in between has other roundings than the program says, not more of them:
+// numbers of the program that nobody sees may have been rounded or not.
 func weighsOnline(
 	c *hlo.Computation,
 ) bool {
@@ -206,7 +211,8 @@ func weighsOnline(
 	return exponential && sum
 }
 
-// outputsOf has the instructions whose results c returns, perhaps moved.
+// outputsOf has the instructions whose results c returns, perhaps moved. Those are rounded
+// to their types wherever they are computed.
 func outputsOf(c *hlo.Computation) map[*hlo.Instr]bool {
 	outputs := map[*hlo.Instr]bool{}
 	var follow func(i *hlo.Instr)
@@ -464,20 +470,37 @@ func (e bounding) errorOf(
 	d := i.Shape.DType
 	floor := floorOf(i)
 	relative := 0.0
+	// Narrow results of a loop that is joined with others need not be those of the program.
 	switch {
 	case e.wide(i) && i.Op == hlo.OpExponential:
 		relative = Epsilon(d) // weights rounded relative to another maximum
-	case e.wide(i) && i.Op == hlo.OpConvert && fromExponential(i.Operands[0]):
-		relative = Epsilon(d) / 2 // weights rounded before they are divided by their sum
+	case e.wide(i) && i.Op == hlo.OpConvert &&
+		fromExponential(i.Operands[0]):
+		// Weights are rounded before they are divided by their sum, or after it.
+		relative = Epsilon(d) / 2
 	}
 	return func(_ int64, m float64) float64 {
 		return units*unit(d, m) + relative*m + floor
 	}
 }
 
-// fromExponential reports whether i is an exponential, or elementwise of one.
+// fromExponential reports whether i is an exponential, or elementwise of one: a weight of a
+// softmax. Rounding such a number before or after it is divided by the sum of its row moves
+// it by as much of itself, but not to the same place.
+//
+// Tensor cores need weights of 16 bits, and a loop that computes them with a running
+// maximum does not know the sum of a row yet. So weights are rounded before the division
+// there, as in FlashAttention, and after it where each pass has a loop of its own. Neither
+// is nearer to the exact result, and so the interval has both.
 func fromExponential(i *hlo.Instr) bool {
-	return i.Op == hlo.OpExponential || i.Op.Elementwise() && slices.ContainsFunc(i.Operands, fromExponential)
+	if i.Op == hlo.OpExponential {
+		return true
+	}
+	return i.Op.Elementwise() &&
+		slices.ContainsFunc(
+			i.Operands,
+			fromExponential,
+		)
 }
 
 // units is what i may be off by before it is rounded. Sums and products of narrow types

@@ -96,8 +96,14 @@ func (e bounding) product(
 	}
 	magnitudes := factors(absolute(x, false), same)
 	largest := factors(absolute(x, true), same)
-	most := factors(absolute(x, true), func(m float64) float64 { return max(m, 1) })
-	least := factors(absolute(x, false), func(m float64) float64 { return min(m, 1) })
+	most := factors(
+		absolute(x, true),
+		func(m float64) float64 { return max(m, 1) },
+	)
+	least := factors(
+		absolute(x, false),
+		func(m float64) float64 { return min(m, 1) },
+	)
 	if err != nil {
 		return s, err
 	}

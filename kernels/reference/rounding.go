@@ -39,12 +39,17 @@ func Terms(i *hlo.Instr) float64 {
 		return float64(from.Extent(i.Attrs.Dimensions))
 	case hlo.OpConvolution:
 		return n *
-			float64(i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn])
+			float64(
+				i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn],
+			)
 	case hlo.OpScatter:
 		// Each window has an element at most once at a position.
 		updates := i.Operands[len(i.Operands)-1].Shape
 		return float64(updates.Elements()) /
-			max(1, float64(updates.Extent(i.Attrs.Scatter.UpdateWindow)))
+			max(
+				1,
+				float64(updates.Extent(i.Attrs.Scatter.UpdateWindow)),
+			)
 	}
 	return n
 }
