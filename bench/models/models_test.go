@@ -344,7 +344,7 @@ func TestTuned(t *testing.T) {
 				t.Errorf("%s, %s: %v", m.Name, c.Name, err)
 			}
 		}
-		e, err := executable.Compile(context.Background(), split, b, executable.Options{Plan: winners(db, kernels.IdentityOf(b))})
+		e, err := executable.Compile(context.Background(), split, b, executable.Options{Plan: winners(db, b)})
 		if err != nil {
 			t.Fatal(err)
 		}

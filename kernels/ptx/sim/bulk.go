@@ -565,6 +565,8 @@ func (w *warp) storeBox(
 	if in.mods.reduces {
 		reduce = reducing(&in.mods.code, t.Type)
 	}
+	w.beginStore()
+	defer w.endStore()
 	t.rows(at, func(offset int64, addr uint64, inside bool) {
 		if !inside {
 			return
