@@ -60,7 +60,7 @@
 // show:
 //
 //	{"fusions": [{
-//	  "name": "fused_computation.softmax",
+//	  "name": "fused_computation.softmax", "structure": "the first fusion that differs in extents only",
 //	  "source": "jit(f)/softmax at model.py:12", "config": "{…}", "attributes": "{…}",
 //	  "fingerprint": "5644…", "same": "the first fusion with it, where this is another",
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
