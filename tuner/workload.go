@@ -3,6 +3,7 @@ package tuner
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/partition"
 )
@@ -34,6 +35,8 @@ type Item struct {
 	// Fusion is the first of them that was met, in File.
 	Fusion *hlo.Computation
 	File   string
+	// Structure is that of the fusion: items of one structure differ in extents only.
+	Structure cache.Fingerprint
 	// Copies is how many fusions are alike, and Uses how often they are executed
 	// together in one run of each module. Both are at least 1.
 	Copies int
@@ -135,7 +138,7 @@ func (w *Workload) item(file string, c *hlo.Computation) *Item {
 	if w.index == nil {
 		w.index = map[[32]byte]*Item{}
 	}
-	x := &Item{Fusion: c, File: file}
+	x := &Item{Fusion: c, File: file, Structure: cache.StructureOf(c.Canonical()).Print}
 	w.index[key] = x
 	w.Items = append(w.Items, x)
 	return x
