@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	"symtile/source":                     {},
 	"symtile/layout":                     {"symtile/hlo", "symtile/hlo/packing", "symtile/index"},
 	"symtile/layout/draw":                {"symtile/layout"},
-	"tuner":                              {"cache", "cost", "kernels", "kernels/check", "search", "symtile", "symtile/hlo"},
+	"tuner":                              {"cache", "cost", "kernels", "kernels/check", "search", "symtile", "symtile/hlo", "symtile/partition"},
 	"tuner/report":                       {"cache", "kernels"},
 }
 

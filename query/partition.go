@@ -46,13 +46,19 @@ func (s *Structure) add(f *hlo.Computation, price Price, isNew bool) {
 		return
 	}
 	s.Distinct++
+	if text := FirstShape(f); !slices.Contains(s.Shapes, text) {
+		s.Shapes = append(s.Shapes, text)
+	}
+}
+
+// FirstShape is the shape of a fusion's first result, by which those of one structure are
+// told apart: "f32[64,48]".
+func FirstShape(f *hlo.Computation) string {
 	shape := f.Root.Shape
 	if len(shape.Tuple) > 0 {
 		shape = shape.Tuple[0]
 	}
-	if text := shape.String(); !slices.Contains(s.Shapes, text) {
-		s.Shapes = append(s.Shapes, text)
-	}
+	return shape.String()
 }
 
 // A Split is one fusion of a partition.

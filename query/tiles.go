@@ -18,6 +18,9 @@ import (
 type Fusion struct {
 	// Name of the fusion.
 	Name string `json:"name"`
+	// Structure is the first fusion of the module that differs from it in extents only, its
+	// own name if it is the first. The caller sets it.
+	Structure string `json:"structure,omitempty"`
 	// Operation and line of the user's program that it comes from.
 	Source string `json:"source,omitempty"`
 	// What the compiler and the framework noted on the instruction that executes it:
@@ -244,6 +247,7 @@ type Point struct {
 func (j *Fusion) Again(f *hlo.Computation, caller *hlo.Instr) *Fusion {
 	again := newFusion(f, caller)
 	again.Same = j.Name
+	again.Structure = j.Structure
 	again.Tilings = j.Tilings
 	again.Untileable = j.Untileable
 	return again

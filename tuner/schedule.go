@@ -405,9 +405,8 @@ func (s *Schedule) findKin() {
 			x.State == StateFailed {
 			continue
 		}
-		print := cache.StructureOf(x.Fusion.Canonical()).Print
-		if x.kin = first[print]; x.kin == nil {
-			first[print] = x
+		if x.kin = first[x.Structure]; x.kin == nil {
+			first[x.Structure] = x
 		}
 	}
 }

@@ -3,6 +3,7 @@ package tuner
 import (
 	"cmp"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
 )
 
@@ -27,6 +28,9 @@ type Summary struct {
 	// Like counts the fusions that were tuned by the winner of one that differs in extents
 	// only, beside their default.
 	Like int
+	// Structures counts those of the fusions, and TunedStructures the ones of which every
+	// fusion was tuned or known.
+	Structures, TunedStructures int
 	// Seconds is the model's time by default plans; 0 with weights.
 	Seconds float64
 	// Speedup is the model's time by default plans over that with the winners so far,
@@ -76,7 +80,26 @@ func (s *Schedule) Summary() Summary {
 		out.Seconds = total
 	}
 	out.divideBy(total)
+	out.countStructures(s.Workload.Items)
 	return out
+}
+
+// countStructures counts the structures, and those without a fusion that is left.
+func (m *Summary) countStructures(items []*Item) {
+	left := map[cache.Fingerprint]int{}
+	for _, x := range items {
+		n := left[x.Structure]
+		if x.State != StateTuned && x.State != StateKnown {
+			n++
+		}
+		left[x.Structure] = n
+	}
+	m.Structures = len(left)
+	for _, n := range left {
+		if n == 0 {
+			m.TunedStructures++
+		}
+	}
 }
 
 // add adds an item that takes a time.

@@ -3,6 +3,7 @@ package tuner
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
@@ -33,6 +34,31 @@ func fails(r cache.Record, plan kernels.Plan) bool {
 
 // errNonePassed is why a fusion has no plan although it has a default.
 var errNonePassed = errors.New("no plan has passed its check here")
+
+// Runnable is the plan that a database says to run a fusion by: the winner's or, where
+// there is none and the backend's default plan failed its check, the cheapest that passed.
+// known is false where nothing speaks against the default plan; the error says that it
+// failed and that no other plan has passed.
+func Runnable(
+	ctx context.Context, db *cache.DB, c *hlo.Computation, b kernels.Backend,
+) (plan kernels.Plan, known bool, err error) {
+	id := kernels.IdentityOf(b)
+	if found, ok, err := Lookup(db, c, id); ok && err == nil {
+		plan, err := found.Plan()
+		return plan, err == nil, nil
+	}
+	trials, err := db.Trials(Key(c, id))
+	failed := func(t cache.Trial) bool { return t.Failure != "" }
+	if err != nil || !slices.ContainsFunc(trials, failed) {
+		return kernels.Plan{}, false, nil
+	}
+	p, err := symtile.Analyze(ctx, c)
+	if err != nil {
+		return kernels.Plan{}, false, err
+	}
+	a, err := predictUnwon(ctx, db, b, p)
+	return a.Plan, err == nil && a.DefaultFailure != "", err
+}
 
 // predictUnwon is the default plan of a fusion without a winner or, where that has failed
 // its check, the cheapest of those that have passed it.

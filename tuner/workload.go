@@ -3,7 +3,9 @@ package tuner
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/partition"
 )
 
 // A Workload is the fusions of one or several modules, each distinct one once,
@@ -33,6 +35,8 @@ type Item struct {
 	// Fusion is the first of them that was met, in File.
 	Fusion *hlo.Computation
 	File   string
+	// Structure is that of the fusion: items of one structure differ in extents only.
+	Structure cache.Fingerprint
 	// Copies is how many fusions are alike, and Uses how often they are executed
 	// together in one run of each module. Both are at least 1.
 	Copies int
@@ -50,12 +54,12 @@ type Item struct {
 
 // Add adds fusions of a module, which come from hlo.Module.Fusions.
 func (w *Workload) Add(file string, m *hlo.Module, fusions []*hlo.Computation) {
-	uses := m.Uses()
+	runs := partition.Executions(m)
 	callers := callersOf(m)
 	for _, c := range fusions {
 		x := w.item(file, c)
 		x.Copies++
-		x.Uses += max(1, uses[c])
+		x.Uses += max(1, runs[c].Times)
 		x.addName(c.Name)
 		x.addName(c.Source().Op)
 		for _, i := range callers[c] {
@@ -76,15 +80,16 @@ func (w *Workload) AddOutside(m *hlo.Module) {
 	if w.Outside == nil {
 		w.Outside = map[hlo.Opcode]Outside{}
 	}
-	for c, uses := range m.Uses() {
-		if len(fused[c]) > 0 {
+	applied := appliedIn(m)
+	for c, runs := range partition.Executions(m) {
+		if len(fused[c]) > 0 || applied[c] {
 			continue
 		}
 		for _, i := range c.Instrs {
 			if isWork(i.Op) {
 				o := w.Outside[i.Op]
 				o.Instrs++
-				o.moves = append(o.moves, transfer{movedBytes(i), uses})
+				o.moves = append(o.moves, transfer{movedBytes(i), runs.Times})
 				w.Outside[i.Op] = o
 			}
 		}
@@ -133,7 +138,7 @@ func (w *Workload) item(file string, c *hlo.Computation) *Item {
 	if w.index == nil {
 		w.index = map[[32]byte]*Item{}
 	}
-	x := &Item{Fusion: c, File: file}
+	x := &Item{Fusion: c, File: file, Structure: cache.StructureOf(c.Canonical()).Print}
 	w.index[key] = x
 	w.Items = append(w.Items, x)
 	return x
@@ -157,6 +162,24 @@ func callersOf(m *hlo.Module) map[*hlo.Computation][]*hlo.Instr {
 		}
 	}
 	return callers
+}
+
+// appliedIn are the computations that instructions apply to elements, as that of a
+// reduction: their work is part of the instruction's.
+func appliedIn(m *hlo.Module) map[*hlo.Computation]bool {
+	applied := map[*hlo.Computation]bool{}
+	for _, c := range m.Computations {
+		for _, i := range c.Instrs {
+			switch i.Op {
+			case hlo.OpFusion, hlo.OpCall, hlo.OpAsyncStart, hlo.OpWhile, hlo.OpConditional:
+				continue
+			}
+			for _, callee := range i.Callees() {
+				applied[callee] = true
+			}
+		}
+	}
+	return applied
 }
 
 // Weigh gives the items the weights of a profile, by name, and returns the names

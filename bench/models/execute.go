@@ -51,7 +51,7 @@ func (o options) execute(ctx context.Context, m model, r *row, jax *rival) {
 	b := cpu.New()
 	db := cache.Open(o.database(m.Name))
 	e, err := executable.Compile(ctx, split, b, executable.Options{
-		Plan: winners(db, kernels.IdentityOf(b)),
+		Plan: winners(db, b),
 	})
 	if err != nil {
 		r.notef("executable: %v", err)
@@ -77,15 +77,10 @@ func (o options) execute(ctx context.Context, m model, r *row, jax *rival) {
 }
 
 // winners finds the plans of fusions in a database. One that was not reached in the
-// time of tuning, or that failed, has none there and takes its default plan.
-func winners(db *cache.DB, id kernels.Identity) func(*hlo.Computation) (kernels.Plan, bool) {
-	return func(c *hlo.Computation) (kernels.Plan, bool) {
-		found, ok, err := tuner.Lookup(db, c, id)
-		if err != nil || !ok {
-			return kernels.Plan{}, false
-		}
-		plan, err := found.Plan()
-		return plan, err == nil
+// time of tuning has none there and takes its default plan.
+func winners(db *cache.DB, b kernels.Backend) func(*hlo.Computation) (kernels.Plan, bool, error) {
+	return func(c *hlo.Computation) (kernels.Plan, bool, error) {
+		return tuner.Runnable(context.Background(), db, c, b)
 	}
 }
 

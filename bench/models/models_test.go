@@ -188,6 +188,9 @@ func TestCorpus(t *testing.T) {
 				continue
 			}
 			done[print] = true
+			if why := unwanted(c); why != "" {
+				t.Errorf("%s, %s: %s", m.Name, c.Name, why)
+			}
 			structures[cache.StructureOf(c.Canonical()).Print] = true
 			p, err := symtile.Analyze(t.Context(), c)
 			if err != nil {
@@ -341,7 +344,7 @@ func TestTuned(t *testing.T) {
 				t.Errorf("%s, %s: %v", m.Name, c.Name, err)
 			}
 		}
-		e, err := executable.Compile(context.Background(), split, b, executable.Options{Plan: winners(db, kernels.IdentityOf(b))})
+		e, err := executable.Compile(context.Background(), split, b, executable.Options{Plan: winners(db, b)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,5 +410,75 @@ func TestSample(t *testing.T) {
 	}
 	if !slices.Equal(names[0], names[1]) || slices.Equal(names[0], names[2]) {
 		t.Errorf("samples of the seeds 1, 1 and 2: %v", names)
+	}
+}
+
+// unwanted names what a fusion should not have: two reductions of whole arrays that read
+// nothing in common, as those of the norm of all gradients, or a conversion in front of a
+// gather, of more than what is gathered.
+func unwanted(c *hlo.Computation) string {
+	reads := map[*hlo.Instr]map[*hlo.Instr]bool{} // instructions and parameters in front of each
+	var reductions []*hlo.Instr
+	for _, i := range c.Instrs {
+		reads[i] = map[*hlo.Instr]bool{i: true}
+		for _, o := range i.Operands {
+			maps.Copy(reads[i], reads[o])
+		}
+		if i.Op == hlo.OpReduce && len(i.Shape.Dims) == 0 {
+			reductions = append(reductions, i)
+		}
+		if i.Op == hlo.OpGather && i.Operands[0].Op == hlo.OpConvert &&
+			i.Operands[0].Shape.Elements() > i.Shape.Elements() {
+			return i.Operands[0].Name + " converts more than is gathered"
+		}
+	}
+	for n, a := range reductions {
+		for _, b := range reductions[:n] {
+			common := false
+			for i := range reads[a] {
+				common = common || reads[b][i] && i.Op == hlo.OpParameter
+			}
+			if !common {
+				return a.Name + " and " + b.Name + " read nothing in common"
+			}
+		}
+	}
+	return ""
+}
+
+// What TestCorpus looks for is found.
+func TestUnwanted(t *testing.T) {
+	const sum = "sum { a = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT s = f32[] add(a, b) }\n"
+	for text, want := range map[string]string{
+		sum + `ENTRY norm {
+  x = f32[64] parameter(0)
+  y = f32[32] parameter(1)
+  z = f32[] constant(0)
+  a = f32[] reduce(x, z), dimensions={0}, to_apply=sum
+  b = f32[] reduce(y, z), dimensions={0}, to_apply=sum
+  ROOT c = f32[] add(a, b)
+}`: "b and a read nothing in common",
+		sum + `ENTRY variance {
+  x = f32[64] parameter(0)
+  z = f32[] constant(0)
+  a = f32[] reduce(x, z), dimensions={0}, to_apply=sum
+  y = f32[64] multiply(x, x)
+  b = f32[] reduce(y, z), dimensions={0}, to_apply=sum
+  ROOT c = f32[] add(a, b)
+}`: "",
+		`ENTRY embedding {
+  table = f32[32000,256] parameter(0)
+  ids = s32[32,1] parameter(1)
+  narrow = bf16[32000,256] convert(table)
+  ROOT rows = bf16[32,256] gather(narrow, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,256}
+}`: "narrow converts more than is gathered",
+	} {
+		m, err := hlo.Parse("m", []byte("HloModule m\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := unwanted(m.Entry); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -60,7 +60,7 @@
 // show:
 //
 //	{"fusions": [{
-//	  "name": "fused_computation.softmax",
+//	  "name": "fused_computation.softmax", "structure": "the first fusion that differs in extents only",
 //	  "source": "jit(f)/softmax at model.py:12", "config": "{…}", "attributes": "{…}",
 //	  "fingerprint": "5644…", "same": "the first fusion with it, where this is another",
 //	  "params": [{"name": "x", "shape": "f32[256,512]"}],
@@ -108,12 +108,13 @@
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "dims",
 // "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal", "like",
-// "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "defaultError", "refused",
-// "error"}], "model": {"seconds", "speedup", "like", "parts": {STATE: {"fusions", "uses",
+// "structure", "shape", "copies", "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "defaultError", "refused",
+// "error"}], "model": {"seconds", "speedup", "like", "structures", "tunedStructures", "parts": {STATE: {"fusions", "uses",
 // "share"}}, "outside": {OPERATION: instructions}}, "mean"}, each distinct fusion once.
 // speedup, here and in other commands, is the median of default over winner in the same blocks of the race with
 // its 95 % interval (high 0: unknown), and seconds the median of all runs of a plan: the ratio of two is another number; regret bounds winner over the best tried, less 1,
 // at 95 % (-1: unknown); legal counts the plans there were to choose from.
+// structure is the first fusion that differs in extents only, shape that of the first result, copies the fusions that are alike;
 // uses counts the executions in one run of the modules; state is waiting (not
 // reached), refused, failed, checked (provisional, not raced), unfinished (provisional, raced so far), tuned or known; model sums up the
 // shares of the model's time by state, and "outside" of the fusions.

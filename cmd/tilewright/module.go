@@ -137,19 +137,14 @@ func (f runFlags) module(c *call, m *hlo.Module) error {
 	return nil
 }
 
-// winners finds plans in a database; nil without one.
-func (c *call) winners(db string, b kernels.Backend) func(*hlo.Computation) (kernels.Plan, bool) {
+// winners finds plans in a database, and what is on record against them; nil without one.
+func (c *call) winners(db string, b kernels.Backend) func(*hlo.Computation) (kernels.Plan, bool, error) {
 	if db == "" {
 		return nil
 	}
-	from, id := cache.Open(db), kernels.IdentityOf(b)
-	return func(f *hlo.Computation) (kernels.Plan, bool) {
-		found, ok, err := tuner.Lookup(from, f, id)
-		if err != nil || !ok {
-			return kernels.Plan{}, false
-		}
-		plan, err := found.Plan()
-		return plan, err == nil
+	from := cache.Open(db)
+	return func(f *hlo.Computation) (kernels.Plan, bool, error) {
+		return tuner.Runnable(c.ctx, from, f, b)
 	}
 }
 

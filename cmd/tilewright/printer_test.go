@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,5 +166,76 @@ func TestWrongDefault(t *testing.T) {
 	x.Err = &tuner.NoWinnerError{Fusion: "f", Trials: []cache.Trial{trial}, Err: errors.New("none ran")}
 	if got := newTunedJSON(x).String(); !strings.HasPrefix(got, "f: not reached") {
 		t.Errorf("a default whose check did not end in time: %s", got)
+	}
+}
+
+// TestStructure: of fusions that differ in extents only those that are timed have one entry,
+// and one that is refused, has failed or was not reached has lines of its own.
+func TestStructure(t *testing.T) {
+	var text, calls strings.Builder
+	for k := range 6 {
+		fmt.Fprintf(&text, "f%d { x = f32[%d] parameter(0)\nROOT y = f32[%[2]d] negate(x) }\n", k, 8+k)
+		fmt.Fprintf(&calls, "p%d = f32[%d] parameter(%[1]d)\nc%[1]d = f32[%[2]d] fusion(p%[1]d), kind=kLoop, calls=f%[1]d\n", k, 8+k)
+	}
+	text.WriteString("ENTRY e {\n" + calls.String() + "ROOT t = (f32[8], f32[9], f32[10], f32[11], f32[12], f32[13]) tuple(c0, c1, c2, c3, c4, c5)\n}")
+	m, err := hlo.Parse("m", []byte("HloModule m\n"+text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &tuner.Workload{}
+	w.Add("m", m, m.Fusions())
+	raced := func(seconds, speedup float64) tuner.Result {
+		return tuner.Result{Record: cache.Record{
+			Plan: "8", Default: "4", Seconds: seconds, DefaultSeconds: seconds * speedup,
+			Speedup: [3]float64{speedup, speedup, speedup}, Trials: make([]cache.Trial, 2),
+		}}
+	}
+	for k, o := range []tuner.Outcome{
+		{State: tuner.StateRefused, Err: errors.New("no tiles")},
+		{State: tuner.StateTuned, Result: raced(1e-3, 2)},
+		{State: tuner.StateFailed, Err: errors.New("wrong")},
+		{State: tuner.StateTuned, Result: raced(2e-3, 1.5), Like: w.Items[1]},
+		{State: tuner.StateWaiting, Predicted: 1e-3},
+		{State: tuner.StateTuned, Result: raced(3e-3, 1), Like: w.Items[1]},
+	} {
+		w.Items[k].Outcome = o
+	}
+	const own = `f0: refused: no tiles
+f2: failed: wrong
+f4: not reached; predicted 1 ms
+`
+	const together = `f1 and 2 of its structure: 3 fusions, 3 distinct;
+  6 ms together, 1.33× the defaults' speed (each 1.00–2.00); plan 8;
+  1 raced, 2 raced with the winner of another; shapes f32[9] f32[11] f32[13]
+`
+	for _, ends := range []bool{true, false} {
+		var out strings.Builder
+		s := &session{c: &call{out: &out, err: io.Discard}, schedule: &tuner.Schedule{Workload: w}}
+		s.f.each = new(bool)
+		s.status = newStatus(s.c, 0)
+		s.countStructures()
+		for k, x := range w.Items {
+			if ends || k < 5 {
+				s.note(x)
+			}
+		}
+		want := own + together
+		if !ends { // as when a kernel hangs
+			s.printTogether(s.inOrder[0])
+			want = own + strings.NewReplacer(
+				"and 2", "and 1", "3 fusions, 3", "2 fusions, 2", "6 ms", "3 ms", "1.33", "1.67", "1.00–", "1.50–", "2 raced with", "1 raced with", " f32[13]", "",
+			).Replace(together)
+		}
+		if out.String() != want {
+			t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+		}
+		for _, f := range s.summary.Fusions {
+			if f.Structure != "f0" || f.Copies != 1 {
+				t.Errorf("%+v", f)
+			}
+		}
+		if sum := s.schedule.Workload.Items; len(sum) != len(s.structures)*6 {
+			t.Errorf("%d structures of %d fusions", len(s.structures), len(sum))
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
@@ -19,6 +20,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
@@ -37,7 +39,8 @@ model; -check=false leaves that out.
 
 -args takes one .npy file per parameter, in order, separated by commas, or a folder of 0.npy, 1.npy, …;
 without it inputs are made from -seed. -out takes one per output, or a folder. bf16 arrays travel as uint16
-and f8 ones as uint8, the bits, since NumPy has no such types. Without -tiling or -plan the default plan runs.`,
+and f8 ones as uint8, the bits, since NumPy has no such types. Without -tiling or -plan the winner in
+-db or else the default plan runs.`,
 	run: runRun,
 }
 
@@ -313,11 +316,17 @@ func (f runFlags) outputs(n int) []output.File {
 	return all
 }
 
-// choose parses -plan or -tiling, or takes the default plan.
+// choose parses -plan or -tiling, or takes the winner in -db, or the default plan.
 func (f runFlags) choose(
 	ctx context.Context, b kernels.Backend, p *symtile.Program,
 ) (kernels.Plan, error) {
 	return chosenPlan(*f.tiling, *f.plan, kernels.PlanNamesOf(p), func() (kernels.Plan, error) {
+		if *f.db != "" {
+			plan, known, err := tuner.Runnable(ctx, cache.Open(*f.db), p.Fusion, b)
+			if known || err != nil {
+				return plan, err
+			}
+		}
 		return b.Default(ctx, p)
 	})
 }

@@ -2,10 +2,14 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/threads"
 	"github.com/tilewright/tilewright/kernels"
@@ -37,6 +41,8 @@ is listed with the reason.
   tilewright show tests.hlo#2                               the second module of a file that has several
   tilewright show module.pb                                 a module as XLA stores it (HloProto and the like)
 
+Of fusions that differ in extents only the first is shown, and the others are named; -v, -fusion and -json show each.
+
 -at takes the tile ids of the dimensions in order; those left out are 0. The comments of a kernel say which
 tile and instruction each part comes from.`,
 	run: runShow,
@@ -51,6 +57,8 @@ type showJSON struct {
 
 	// The sizes of tiles are variables.
 	symbolic bool
+	// Fusions that differ in extents only are printed one by one.
+	each bool
 }
 
 // runShow analyses every fusion of a file, or prints the kernel of one with
@@ -60,6 +68,7 @@ func runShow(c *call) error {
 	name := c.String("fusion", "", "show only the fusion of this `name`")
 	tiling := c.String("tiling", "", "tile `sizes`, e.g. 16,32")
 	at := c.String("at", "", "tile `ids`, e.g. 1,0; needs -tiling")
+	each := c.Bool("v", false, "print every fusion, also those that differ in extents only, of which the first is printed else")
 	ptx := c.Bool("ptx", false, "print the kernel of a plan for a GPU instead")
 	kernel := ptxFlags{
 		target:  c.String("target", "sm_90", "the `GPU` of -ptx, -threads and -svg: a target or a product, e.g. sm_80, H200"),
@@ -77,7 +86,7 @@ func runShow(c *call) error {
 	}
 	return c.eachShape(func() error {
 		if !*ptx && !*kernel.threads && *kernel.svg == "" {
-			return kernel.tiles(c, args[0], *name, *at)
+			return kernel.tiles(c, args[0], *name, *at, *each)
 		}
 		f, err := c.readFusion(args[0], *name)
 		if err != nil {
@@ -88,7 +97,7 @@ func runShow(c *call) error {
 }
 
 // tiles shows the maps and tiles of the fusions of a file, or of the one of a name.
-func (f ptxFlags) tiles(c *call, file, name, at string) error {
+func (f ptxFlags) tiles(c *call, file, name, at string, each bool) error {
 	if *f.plan != "" || *f.tf32 {
 		return usagef("-plan and -tf32 need -ptx, -threads or -svg; tiles are shown with -tiling")
 	}
@@ -110,19 +119,25 @@ func (f ptxFlags) tiles(c *call, file, name, at string) error {
 	if err != nil {
 		return err
 	}
-	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *f.tiling == ""}
+	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *f.tiling == "", each: each}
 	callers := query.Callers(m)
 	first := map[[32]byte]*query.Fusion{}
+	structures := map[cache.Fingerprint]string{}
 	for _, f := range all {
 		print := f.Fingerprint()
 		if shown := first[print]; shown != nil {
 			j.Fusions = append(j.Fusions, shown.Again(f, callers[f]))
 			continue
 		}
-		if first[print], err = query.NewFusion(c.ctx, f, callers[f], point); err != nil {
+		shown, err := query.NewFusion(c.ctx, f, callers[f], point)
+		if err != nil {
 			return err
 		}
-		j.Fusions = append(j.Fusions, first[print])
+		structure := cache.StructureOf(f.Canonical()).Print
+		structures[structure] = cmp.Or(structures[structure], f.Name)
+		shown.Structure = structures[structure]
+		first[print] = shown
+		j.Fusions = append(j.Fusions, shown)
 	}
 	if name == "" {
 		j.Outside = query.NewOutside(outside)
@@ -148,13 +163,45 @@ func parsePoint(tiling, at string) (p query.Point, err error) {
 	return p, err
 }
 
+// alike has the first fusion of each structure, and of the structures of several distinct
+// ones the names of the others that are tiled as it is, which it stands for.
+func (j *showJSON) alike() (first map[string]*query.Fusion, all map[*query.Fusion][]string) {
+	first, all = map[string]*query.Fusion{}, map[*query.Fusion][]string{}
+	distinct := map[string]int{}
+	for _, f := range j.Fusions {
+		if f.Same == "" {
+			distinct[f.Structure]++
+		}
+		if stands := first[f.Structure]; stands == nil {
+			first[f.Structure] = f
+		} else if tiledAs(f, stands) {
+			all[stands] = append(all[stands], f.Name)
+		}
+	}
+	maps.DeleteFunc(all, func(f *query.Fusion, _ []string) bool { return j.each || distinct[f.Structure] < 2 })
+	return first, all
+}
+
+// tiledAs reports whether both fusions can be tiled, or neither can.
+func tiledAs(a, b *query.Fusion) bool { return (a.Untileable == nil) == (b.Untileable == nil) }
+
 // print prints all fusions for people.
 func (j *showJSON) print(c *call) error {
+	first, alike := j.alike()
 	for k, f := range j.Fusions {
+		stands := first[f.Structure]
+		like := alike[stands]
+		if stands != f && len(like) > 0 && tiledAs(f, stands) {
+			continue
+		}
 		if k > 0 {
 			fmt.Fprintln(c.out)
 		}
 		printFusion(c, f, j.symbolic)
+		if stands == f && len(like) > 0 {
+			text := fmt.Sprintf("%d more differ in extents only or are the same, and are tiled like it: %s (-v prints each)", len(like), firstShapes(like))
+			fmt.Fprintf(c.out, "\n%s\n", line.Wrap(line.Width, text))
+		}
 	}
 	if len(j.Outside) == 0 {
 		return nil

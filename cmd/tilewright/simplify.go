@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -64,6 +65,9 @@ func runSimplify(c *call) error {
 	return nil
 }
 
+// mapAlias is the name that a line of an MLIR file gives a map: #map0 = affine_map<…>.
+var mapAlias = regexp.MustCompile(`^\s*#[\w.$-]+\s*=\s*`)
+
 // simplifyMap normalises an indexing map in XLA's syntax, or one of MLIR over the
 // ranges that follow it.
 func (j *simplifyJSON) simplifyMap(r *index.Ring, args []string) error {
@@ -75,7 +79,7 @@ func (j *simplifyJSON) simplifyMap(r *index.Ring, args []string) error {
 		}
 		ranges[v.Name] = index.Interval{Lo: v.Lo, Hi: v.Hi}
 	}
-	m, err := r.ParseMapOver(args[0], ranges)
+	m, err := r.ParseMapOver(mapAlias.ReplaceAllLiteralString(args[0], ""), ranges)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,10 @@ winner timed beside that of the fusion as it is: the report says what that gains
 Which plans are tried depends on the fusion, the device and -seed, and not on what else is stored, unless -learn
 lets the samples of all fusions in -db correct the prices.
 
+Fusions that differ in extents only, as an optimiser's updates of all parameters, have one entry: how many there are,
+what they take together, and the plan of the one that was raced; -v and -json list each. A fusion that is refused, fails or is
+not reached has lines of its own.
+
 A fusion that fails does not stop the others. The summary says which share of the model's time was tuned,
 how much faster the model is by that, and what was left out. As everywhere, a speed-up is the median of default ÷ winner
 in the same blocks of the race, and a time the median of all runs of its plan: the ratio of two times is another number. Ctrl-C loses nothing: the best plans so far are kept
@@ -123,6 +127,8 @@ type tuneFlags struct {
 	learn *bool
 	// Replace files of another kind.
 	replace *bool
+	// Lines for every fusion, also where several differ in extents only.
+	each *bool
 	// The names of parameters that are weights.
 	weightsOf *string
 	// NVIDIA's assembler, which simulated GPUs ask.
@@ -157,6 +163,7 @@ func newTuneFlags(c *call) tuneFlags {
 		regret:    new(ratio),
 		minShare:  new(ratio),
 		replace:   c.replaceFlag(),
+		each:      c.Bool("v", false, "print every fusion, also those that differ in extents only, which have one entry else"),
 		weightsOf: c.String("weights-of", "", "parameters whose names, or the framework's, match this regular `expression` are weights"),
 	}
 	c.Var(f.regret, "regret", "end a race when its winner is known to be within this `ratio` of the best, as 2%; 0: when nothing is left to find out")
@@ -230,6 +237,9 @@ type session struct {
 	status   *status
 	// The result of -json.
 	summary tuneJSON
+	// Of the fusions, in the order in which they were met, too.
+	structures map[cache.Fingerprint]*structure
+	inOrder    []*structure
 	// Winners, for the report.
 	records []cache.Record
 	// Operands of the fusions that are the same in every run, and what was measured of
@@ -296,7 +306,12 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 	if len(packed) > 0 {
 		s.schedule.Budget -= s.schedule.Budget / 10
 	}
-	if err := s.schedule.Run(ctx); err != nil {
+	s.countStructures()
+	err = s.schedule.Run(ctx)
+	for _, of := range s.inOrder {
+		s.printTogether(of)
+	}
+	if err != nil {
 		return s.interrupted(err)
 	}
 	if err := s.packWeights(ctx, packed); err != nil {
@@ -555,14 +570,15 @@ func (s *session) note(x *tuner.Item) {
 	if s.willStartAgain() && x.State == tuner.StateWaiting {
 		return
 	}
-	t := newTunedJSON(x)
+	t, of := newTunedJSON(x), s.structures[x.Structure]
+	t.Structure = of.name
 	t.several = len(s.files) > 1
 	if t.Plan != "" {
 		s.records = append(s.records, x.Result.Record)
 	}
 	s.bad = s.bad || t.Error != "" || t.Unkept != ""
 	s.summary.Fusions = append(s.summary.Fusions, t)
-	s.status.print(t)
+	s.printOutcome(of, t)
 	if t.Plan != "" {
 		s.bad = s.c.defaultFails(x.Result.Record) || s.bad
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
@@ -49,6 +51,12 @@ type tunedJSON struct {
 	Tried int `json:"tried"`
 	// Legal counts the plans that the backend offers.
 	Legal int64 `json:"legal"`
+	// Structure is the name of the first fusion that differs from it in extents only, its
+	// own if it is the first; Shape is that of the first result.
+	Structure string `json:"structure,omitempty"`
+	Shape     string `json:"shape,omitempty"`
+	// Copies is how many fusions are alike, this one included.
+	Copies int `json:"copies,omitempty"`
 	// Uses is how often a run of the modules executes the fusion and those that are
 	// alike.
 	Uses float64 `json:"uses,omitempty"`
@@ -80,6 +88,8 @@ type tunedJSON struct {
 	several bool
 	// It was begun, and the time was over before it was timed.
 	begun bool
+	// The default plan's time, in seconds.
+	standard float64
 }
 
 // stateNames are the states of items in JSON.
@@ -101,7 +111,10 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 		File:      x.File,
 		Fusion:    x.Fusion.Name,
 		Source:    x.Fusion.Source().String(),
+		Shape:     query.FirstShape(x.Fusion),
+		Copies:    x.Copies,
 		Uses:      x.Uses,
+		standard:  x.DefaultSeconds(),
 		State:     stateNames[x.State],
 		Predicted: x.Predicted,
 		Regret:    -1,
@@ -265,6 +278,151 @@ func regretText(regret float64) string {
 	return fmt.Sprintf("≤ %.1f%%", 100*regret)
 }
 
+// A structure is the distinct fusions of a run that differ in extents only.
+type structure struct {
+	name string        // of the first
+	size int           // number of fusions
+	left int           // those about which something may still be done
+	done tunedTogether // those that an entry of the structure is about
+}
+
+// A tunedTogether is fusions of one structure that have a plan each, in the order in which
+// they were known.
+type tunedTogether []tunedJSON
+
+// countStructures makes the structures of what was read.
+func (s *session) countStructures() {
+	s.structures = map[cache.Fingerprint]*structure{}
+	for _, x := range s.schedule.Workload.Items {
+		of := s.structures[x.Structure]
+		if of == nil {
+			of = &structure{name: x.Fusion.Name}
+			s.structures[x.Structure] = of
+			s.inOrder = append(s.inOrder, of)
+		}
+		of.size++
+		of.left++
+	}
+}
+
+// alone reports whether a fusion has lines of its own, whatever became of others of its
+// structure: it has no plan, or something about it is wrong.
+func (t tunedJSON) alone() bool {
+	return t.Plan == "" || t.Error != "" || t.Refused != "" || t.DefaultError != "" || t.Unkept != ""
+}
+
+// printOutcome prints the outcome of a fusion, or that of all of its structure with that of
+// the last one.
+func (s *session) printOutcome(of *structure, t tunedJSON) {
+	if of.left--; of.size == 1 || *s.f.each || t.alone() {
+		s.status.print(t)
+	} else {
+		of.done = append(of.done, t)
+	}
+	if of.left == 0 {
+		s.printTogether(of)
+	}
+}
+
+// printTogether prints what was kept back of a structure.
+func (s *session) printTogether(of *structure) {
+	switch len(of.done) {
+	case 0:
+	case 1:
+		s.status.print(of.done[0])
+	default:
+		s.status.print(of.done)
+	}
+	of.done = nil
+}
+
+// String is the outcome of the structure for people, in lines of a terminal's width.
+func (g tunedTogether) String() string {
+	first := g[0]
+	for _, t := range g {
+		if t.Like == "" && t.State != "checked" {
+			first = t // it was raced by itself
+			break
+		}
+	}
+	copies, uses := 0, 0.0
+	var shapes []string
+	for _, t := range g {
+		copies += t.Copies
+		uses += t.Uses
+		if !slices.Contains(shapes, t.Shape) {
+			shapes = append(shapes, t.Shape)
+		}
+	}
+	fusions := fmt.Sprintf("%d fusions, %d distinct", copies, len(g))
+	if uses != float64(copies) {
+		fusions += fmt.Sprintf(", executed %s times", timesText(uses))
+	}
+	clauses := []string{
+		fmt.Sprintf("%s and %d of its structure: %s", line.Shorten(first.Fusion, maxNameWidth), len(g)-1, fusions),
+		g.time(), "plan " + first.Dims.Stored(first.Plan), g.states(),
+	}
+	if first.several {
+		clauses = append(clauses, "in "+first.File)
+	}
+	if first.Source != "" {
+		clauses = append(clauses, "from "+first.Source)
+	}
+	return line.Join(line.Width, append(clauses, "shapes "+firstShapes(shapes))...)
+}
+
+// time is what the fusions take together in a run of the models, beside their defaults,
+// and in brackets the least and the most that one gains.
+func (g tunedTogether) time() string {
+	seconds, standard, now := 0.0, 0.0, 0.0
+	least, most := math.Inf(1), 0.0
+	for _, t := range g {
+		ratio := cmp.Or(t.Speedup[0], 1)
+		seconds += t.Uses * t.Seconds
+		standard += t.Uses * t.standard
+		now += t.Uses * t.standard / ratio
+		least, most = min(least, ratio), max(most, ratio)
+	}
+	text := report.Seconds(seconds) + " together"
+	if g[0].Untimed {
+		text = "predicted " + text
+	}
+	if least == 1 && most == 1 {
+		return text + ", the defaults"
+	}
+	return fmt.Sprintf("%s, %.2f× the defaults' speed (each %.2f–%.2f)", text, standard/now, least, most)
+}
+
+// togetherNames say how many of a structure came to which end, in this order.
+var togetherNames = []struct {
+	text string
+	is   func(tunedJSON) bool
+}{
+	{"known", func(t tunedJSON) bool { return t.State == "known" }},
+	{"checked, not timed", func(t tunedJSON) bool { return t.State == "tuned" && t.Untimed }},
+	{"provisional", func(t tunedJSON) bool { return t.State == unfinished }},
+	{"checked and timed, not raced", func(t tunedJSON) bool { return t.State == "checked" }},
+	{"raced", func(t tunedJSON) bool { return t.State == "tuned" && t.Like == "" && !t.Untimed }},
+	{"raced with the winner of another", func(t tunedJSON) bool { return t.State == "tuned" && t.Like != "" && !t.Untimed }},
+}
+
+// states counts the fusions by what became of them.
+func (g tunedTogether) states() string {
+	var words []string
+	for _, name := range togetherNames {
+		n := 0
+		for _, t := range g {
+			if name.is(t) {
+				n++
+			}
+		}
+		if n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, name.text))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
 // modelJSON is what became of the model's time.
 type modelJSON struct {
 	// Seconds is the model's time by default plans; 0 with the weights of a profile.
@@ -276,6 +434,10 @@ type modelJSON struct {
 	// Like is how many fusions were tuned by the winner of one that differs in extents only,
 	// beside their default.
 	Like int `json:"like,omitempty"`
+	// Structures counts what is left of the distinct fusions when those that differ in
+	// extents only are one, and TunedStructures the ones that are tuned to the last fusion.
+	Structures      int `json:"structures"`
+	TunedStructures int `json:"tunedStructures"`
 	// Outside counts the instructions in no fusion, by operation.
 	Outside map[string]int `json:"outside,omitempty"`
 }
@@ -299,6 +461,9 @@ func newModelJSON(s *tuner.Schedule) modelJSON {
 		Like:    sum.Like,
 		Parts:   map[string]timePartJSON{},
 		Outside: map[string]int{},
+
+		Structures:      sum.Structures,
+		TunedStructures: sum.TunedStructures,
 	}
 	for state, p := range sum.Parts {
 		m.Parts[stateNames[state]] = timePartJSON(p)
@@ -331,6 +496,9 @@ func (m modelJSON) lines() (lines []string) {
 		return nil
 	}
 	of := []string{fmt.Sprintf("%d distinct fusions, executed %s times: %s of the time is tuned", distinct, timesText(uses), shareText(tuned))}
+	if m.Structures > 0 && m.Structures < distinct {
+		of = append(of, fmt.Sprintf("structures tuned: %d of %d", m.TunedStructures, m.Structures))
+	}
 	if m.Like > 0 {
 		of = append(of, fmt.Sprintf("%d of them by the winner of one that differs in extents only", m.Like))
 	}

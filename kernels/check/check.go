@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -296,6 +297,9 @@ const (
 	// The largest number of element operations for which deviations are
 	// computed.
 	maxPerturbWork = 1 << 30
+	// The same of a computation of which samples are compared, where one of them is out
+	// of tolerance: some ten seconds.
+	maxSampledPerturbWork = 1 << 32
 	// Evaluations with other roundings: many as long as they are of so many
 	// element operations together, and a few in any case.
 	manyPerturbWork   = 1 << 30
@@ -429,6 +433,9 @@ func (v *verifyCase) expectSamples(
 		return err
 	}
 	v.allowed = t.allowedAt(v.want, v.samples)
+	if v.aliases == nil && keptElements(c) <= maxWholeElements {
+		v.deviations = &deviations{c: c, in: v.in, seed: seed, most: maxSampledPerturbWork}
+	}
 	return nil
 }
 
@@ -512,7 +519,7 @@ func (c *verifyCase) agree(
 	ctx context.Context, out []kernels.Buffer,
 ) (wrong, err error) {
 	if c.samples != nil {
-		return compareSamples(out, c.samples, c.allowed, c.aliases), nil
+		return c.compareSampled(ctx, out)
 	}
 	for n := range c.want {
 		m, err := c.compare(ctx, n, out[n])
@@ -621,6 +628,7 @@ type deviations struct {
 	c    *hlo.Computation
 	in   []kernels.Buffer
 	seed int64
+	most float64 // element operations up to which they are computed; 0: maxPerturbWork
 
 	mu    sync.Mutex
 	known bool
@@ -631,7 +639,7 @@ type deviations struct {
 func (d *deviations) all(ctx context.Context) ([][]float64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known || elementOperations(d.c) > maxPerturbWork {
+	if d.known || elementOperations(d.c) > cmp.Or(d.most, maxPerturbWork) {
 		return d.of, nil
 	}
 	of, err := reference.Deviations(ctx, d.c, d.in, d.seed, d.evaluations())

@@ -37,19 +37,24 @@ const (
 
 // tooLargeForAll reports whether only some elements of c are evaluated.
 func tooLargeForAll(c *hlo.Computation) bool {
-	work, kept, outputs := elementOperations(c), 0.0, int64(0)
-	for _, i := range c.Instrs {
-		for _, s := range i.Shape.Arrays() {
-			kept += float64(s.Elements())
-		}
-	}
+	work, outputs := elementOperations(c), int64(0)
 	for _, s := range kernels.OutputShapes(c) {
 		outputs += s.Elements()
 	}
 	if outputs < fewOutputs {
 		return work > maxReductionWork
 	}
-	return work > maxWholeWork || kept > maxWholeElements
+	return work > maxWholeWork || keptElements(c) > maxWholeElements
+}
+
+// keptElements is the number of elements of all instructions.
+func keptElements(c *hlo.Computation) (kept float64) {
+	for _, i := range c.Instrs {
+		for _, s := range i.Shape.Arrays() {
+			kept += float64(s.Elements())
+		}
+	}
+	return kept
 }
 
 // elementOperations is roughly the number of element operations of a
@@ -138,6 +143,33 @@ func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) 
 		}
 	}
 	return allowed
+}
+
+// compareSampled describes what is wrong with the outputs of a run; nil if a correct
+// kernel may have computed them. Samples out of tolerance are compared with what other
+// roundings do to them, as the elements of smaller computations are.
+func (c *verifyCase) compareSampled(ctx context.Context, out []kernels.Buffer) (wrong, err error) {
+	wrong = compareSamples(out, c.samples, c.allowed, c.aliases)
+	var m *Mismatch
+	if c.deviations == nil || !errors.As(wrong, &m) {
+		return wrong, nil
+	}
+	moved, err := c.deviations.all(ctx)
+	if err != nil || moved == nil {
+		return wrong, err
+	}
+	for _, s := range c.samples {
+		b := out[s.output]
+		n := int64(0)
+		for d, k := range s.index {
+			n = n*b.Shape.Dims[d] + k
+		}
+		allowed := max(c.allowed[s.output], deviationFactor*moved[s.output][n])
+		if !within(b.Float(b.At(s.index)), s.want, allowed) {
+			return m, nil
+		}
+	}
+	return nil, nil
 }
 
 // compareSamples compares the samples, and searches for elements that were not

@@ -72,6 +72,40 @@ ROOT d = f32[96,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0
 	}
 }
 
+// A function that saturates makes the largest result small beside the roundings of the sum
+// below it, so that a sample may be off by more than the one tolerance: by what other
+// roundings do to it, and no more. tanh of f32[1024,1024]·f32[1024,1024] was refused so.
+func TestSampleBeyondTheTolerance(t *testing.T) {
+	m, err := hlo.Parse("s", []byte(`x = f32[96,64] parameter(0)
+y = f32[64,80] parameter(1)
+d = f32[96,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+ROOT h = f32[96,80] tanh(d)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vc := verifyCase{name: "random inputs"}
+	if vc.in, err = Inputs(m.Entry, Normals, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := vc.expectSamples(t.Context(), m.Entry, 1, Tolerance{}); err != nil {
+		t.Fatal(err)
+	}
+	moved, err := vc.deviations.all(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const last = 96*80 - 1 // which is a sample
+	for deviations, right := range map[float64]bool{4: true, 40: false} {
+		v := &Verifier{c: m.Entry, cases: []verifyCase{vc}}
+		err := v.Verify(t.Context(), tampered{m.Entry, func(out []kernels.Buffer) {
+			out[0].SetFloat(last, out[0].Float(last)+deviations*moved[0][last])
+		}})
+		if right != (err == nil) {
+			t.Errorf("%v deviations: %v", deviations, err)
+		}
+	}
+}
+
 // A computation of which a few elements take more operations than the reference may
 // execute is an error that names the instruction; one of which all take too many is
 // sampled, by fewer elements where they are dear.

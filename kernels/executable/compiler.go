@@ -300,12 +300,8 @@ func (c *compiler) compiled(u *unit) *unit {
 	if c.compilePacked(u) {
 		return u
 	}
-	if c.options.Plan != nil {
-		plan, ok := c.options.Plan(u.Computation)
-		if ok && c.compile(u, p, plan) {
-			u.Stored = true
-			return u
-		}
+	if done := c.compileStored(u, p); done {
+		return u
 	}
 	plan, err := c.backend.Default(c.ctx, p)
 	if err != nil {
@@ -314,6 +310,21 @@ func (c *compiler) compiled(u *unit) *unit {
 	}
 	c.compile(u, p, plan)
 	return u
+}
+
+// compileStored gives u the kernel of the plan that is known for it, or the reason why it
+// has none; false where its default plan is to be taken.
+func (c *compiler) compileStored(u *unit, p *symtile.Program) bool {
+	if c.options.Plan == nil {
+		return false
+	}
+	plan, ok, err := c.options.Plan(u.Computation)
+	if err != nil {
+		u.Reason = err.Error()
+		return true
+	}
+	u.Stored = ok && c.compile(u, p, plan)
+	return u.Stored
 }
 
 // compilePacked gives u the kernel that reads a parameter packed; false without one.

@@ -13,7 +13,7 @@ import (
 type Options struct {
 	// Plan is the plan of a fusion, if one is known. A fusion without one, or
 	// whose plan cannot run, takes the backend's default. Nil: none is known.
-	Plan func(*hlo.Computation) (kernels.Plan, bool)
+	Plan func(*hlo.Computation) (plan kernels.Plan, known bool, err error)
 	// Packed is a fusion in place of another one, of which one parameter is the same
 	// in every run and packed once; false where there is none. Nil: there is none.
 	Packed func(*hlo.Computation) (Packed, bool)

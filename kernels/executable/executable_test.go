@@ -111,12 +111,12 @@ ENTRY e {
 
 // Fusions that compute the same are one kernel, which takes the plan that is known.
 func TestPlans(t *testing.T) {
-	e, m := compiled(t, threeUses, Options{Plan: func(c *hlo.Computation) (kernels.Plan, bool) {
+	e, m := compiled(t, threeUses, Options{Plan: func(c *hlo.Computation) (kernels.Plan, bool, error) {
 		tiles := symtile.Tiling{16, 64}
 		if c.Name == "h" {
 			tiles = symtile.Tiling{1, 2, 3} // of another fusion: the default takes its place
 		}
-		return kernels.Plan{Tiles: tiles}, true
+		return kernels.Plan{Tiles: tiles}, true, nil
 	}})
 	if _, err := e.Run(context.Background(), counting(t, m.Entry)); err != nil {
 		t.Fatal(err)
@@ -128,6 +128,24 @@ func TestPlans(t *testing.T) {
 	want := "f stored=true runs=2 compiled=true; fused.s stored=true runs=1 compiled=true; h stored=false runs=1 compiled=true; "
 	if text.String() != want {
 		t.Errorf("%s, want %s", text.String(), want)
+	}
+}
+
+// A fusion of which no plan is known to be right is interpreted, and says why.
+func TestNoRightPlan(t *testing.T) {
+	e, m := compiled(t, threeUses, Options{Plan: func(c *hlo.Computation) (kernels.Plan, bool, error) {
+		if c.Name == "h" {
+			return kernels.Plan{}, false, errors.New("the default plan is wrong")
+		}
+		return kernels.Plan{}, false, nil
+	}})
+	if _, err := e.Run(context.Background(), counting(t, m.Entry)); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range e.Units() {
+		if failed := u.Name == "h"; failed != (u.Reason == "the default plan is wrong") || failed == (u.Plan != "") {
+			t.Errorf("%s: plan %q, reason %q", u.Name, u.Plan, u.Reason)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package hlo
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"sync"
@@ -366,65 +365,6 @@ func (m *Module) fused() []*Computation {
 	}
 	walk(m.Entry)
 	return all
-}
-
-// Uses counts how often one run of the module executes each computation that
-// it reaches by fusions, calls and control flow; the entry counts once. The body
-// and the condition of a while count as often as its backend_config says
-// (known_trip_count), or once; every branch of a conditional counts once.
-func (m *Module) Uses() map[*Computation]float64 {
-	var order []*Computation // callees before their callers
-	seen := map[*Computation]bool{}
-	var walk func(c *Computation)
-	walk = func(c *Computation) {
-		seen[c] = true
-		c.eachExecuted(func(callee *Computation, _ float64) {
-			if !seen[callee] {
-				walk(callee)
-			}
-		})
-		order = append(order, c)
-	}
-	walk(m.Entry)
-	uses := map[*Computation]float64{m.Entry: 1}
-	for _, c := range slices.Backward(order) {
-		c.eachExecuted(func(callee *Computation, times float64) {
-			uses[callee] += uses[c] * times
-		})
-	}
-	return uses
-}
-
-// eachExecuted calls do for the computations that each fusion, call and control
-// flow of c executes, with how often.
-func (c *Computation) eachExecuted(do func(callee *Computation, times float64)) {
-	for _, i := range c.Instrs {
-		switch i.Op {
-		case OpFusion, OpCall, OpWhile, OpConditional:
-			times := i.tripCount()
-			for _, callee := range i.Callees() {
-				do(callee, times)
-			}
-		}
-	}
-}
-
-// tripCount is how often XLA has found a while to run; 1 where that is not known,
-// and for other instructions.
-func (i *Instr) tripCount() float64 {
-	if i.Op != OpWhile {
-		return 1
-	}
-	var known struct {
-		TripCount struct {
-			N int64 `json:"n,string"`
-		} `json:"known_trip_count"`
-	}
-	err := json.Unmarshal([]byte(i.Text("backend_config")), &known)
-	if err != nil || known.TripCount.N < 1 {
-		return 1
-	}
-	return float64(known.TripCount.N)
 }
 
 // Users maps each instruction of c to the instructions that take it as an
