@@ -274,16 +274,18 @@ func TestLookahead(t *testing.T) {
 	}
 }
 
-// What XLA is given has no reasons, which it does not read; String keeps them.
+// What XLA is given has no reasons, and of an operation that is not known no attributes
+// that a custom-call does not have; String keeps them.
 func TestForXLA(t *testing.T) {
-	m, err := Parse("m", []byte("ENTRY e { x = f32[4] parameter(0)\nROOT y = f32[4] hadamard(x) }"))
+	m, err := Parse("m", []byte("ENTRY e { x = f32[4] parameter(0)\nROOT y = f32[4] hadamard(x), dimensions={0}, shiny=true, window={size=1} }"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := m.String(); !strings.Contains(s, "unread=") {
+	if s := m.String(); !strings.Contains(s, "unread=") || !strings.Contains(s, "dimensions={0}") {
 		t.Errorf("String: %s", s)
 	}
-	if s := m.ForXLA(); strings.Contains(s, "unread=") || !strings.Contains(s, `custom_call_target="hadamard"`) {
+	const want = `custom-call(%x), custom_call_target="hadamard", window={size=1}` + "\n"
+	if s := m.ForXLA(); !strings.Contains(s, want) {
 		t.Errorf("ForXLA: %s", s)
 	}
 }

@@ -146,6 +146,9 @@ func beginAttr(b []byte, name string) []byte {
 // they are semantic.
 func (i *Instr) appendAttrs(b []byte, p *printOptions) []byte {
 	a := &i.Attrs
+	if p.foreign && i.Unknown() != "" {
+		return i.appendOpaqueAttrs(b, p)
+	}
 	if a.Dimensions != nil {
 		b = appendList(beginAttr(b, "dimensions"), a.Dimensions)
 	}
@@ -173,6 +176,28 @@ func (i *Instr) appendAttrs(b []byte, p *printOptions) []byte {
 		isPrinted := p.canonical && i.isSemantic(o.Name) ||
 			!p.canonical && o.Name != asyncWrapped && !(p.foreign && isReason(o.Name))
 		if isPrinted && o.Value != "" {
+			b = beginAttr(b, o.Name)
+			b = append(b, o.Value...)
+		}
+	}
+	return b
+}
+
+// customCallAttrs are the attributes that XLA reads of a custom-call, but for those that
+// name computations.
+var customCallAttrs = map[string]bool{
+	"custom_call_target": true, "window": true, "dim_labels": true, "feature_group_count": true, "batch_group_count": true,
+	"operand_layout_constraints": true, "custom_call_has_side_effect": true, "output_to_operand_aliasing": true,
+	"api_version": true, "literal": true, "metadata": true, "frontend_attributes": true, "backend_config": true,
+	"sharding": true, "control-predecessors": true,
+}
+
+// appendOpaqueAttrs prints what XLA reads of the attributes of an operation that is not
+// known here, and is a custom-call for it.
+func (i *Instr) appendOpaqueAttrs(b []byte, p *printOptions) []byte {
+	b = i.appendCallees(b, p)
+	for _, o := range i.Attrs.Other {
+		if customCallAttrs[o.Name] && o.Value != "" {
 			b = beginAttr(b, o.Name)
 			b = append(b, o.Value...)
 		}
