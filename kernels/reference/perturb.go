@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -32,18 +31,24 @@ func Deviations(
 		}
 		args[k] = v
 	}
-	for n := 0; n < evaluations; {
-		k := min(together(c), evaluations-n)
-		p := newPerturbed(e, seed, n, k)
-		same := slices.Repeat([][]value{args}, k)
-		plain, moved, err := p.evaluate(c, args, same)
+	values := &plainValues{}
+	for n := range evaluations {
+		p := perturbed{
+			e, rand.New(rand.NewPCG(
+				uint64(seed), uint64(n),
+			)),
+		}
+		plain, moved, err := p.evaluate(
+			c, args, args, values,
+		)
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range moved {
-			sums = addSquares(sums, plain.leaves(), m.leaves())
-		}
-		n += k
+		sums = addSquares(
+			sums,
+			plain.leaves(),
+			moved.leaves(),
+		)
 	}
 	for _, s := range sums {
 		for k := range s {
@@ -53,20 +58,41 @@ func Deviations(
 	return sums, nil
 }
 
-// togetherElements bounds the values, of 8 bytes each, that evaluations at the same time
-// keep.
-const togetherElements = 32 << 20
+// plainValues are those of a computation in the plain evaluation. The first perturbed
+// evaluation computes them, and the others find them.
+type plainValues struct {
+	of map[*hlo.Instr]value
+	// Those of the computations that are called, by the call: one that is called twice
+	// has other arguments each time.
+	calls map[*hlo.Instr]*plainValues
+}
 
-// together is the number of evaluations beside one plain one: several, if their values
-// take little memory, so that the plain one is not repeated for each of them.
-func together(c *hlo.Computation) int {
-	n := int64(1)
-	for _, i := range c.Instrs {
-		for _, s := range i.Shape.Arrays() {
-			n += s.Elements()
-		}
+// called are the values of the computation that an instruction calls.
+func (v *plainValues) called(i *hlo.Instr) *plainValues {
+	if v.calls == nil {
+		v.calls = map[*hlo.Instr]*plainValues{}
 	}
-	return int(max(1, togetherElements/n))
+	if v.calls[i] == nil {
+		v.calls[i] = &plainValues{}
+	}
+	return v.calls[i]
+}
+
+// get is the value of an instruction, which compute computes if it is not known.
+func (v *plainValues) get(
+	i *hlo.Instr, compute func() (value, error),
+) (value, error) {
+	if v.of == nil {
+		v.of = map[*hlo.Instr]value{}
+	}
+	if x, known := v.of[i]; known {
+		return x, nil
+	}
+	x, err := compute()
+	if err == nil {
+		v.of[i] = x
+	}
+	return x, err
 }
 
 // addSquares adds the squares of finite differences to sums, of which there is
@@ -89,108 +115,85 @@ func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 	return sums
 }
 
-// Perturbed evaluations round at random, beside a plain one.
+// A perturbed evaluation rounds at random, beside a plain evaluation.
 type perturbed struct {
 	run *evaluation
-	// A source of seeds for each evaluation.
-	seeds []*rand.Rand
+	// The source of the seeds of arrays.
+	rng *rand.Rand
 }
 
-// newPerturbed are k evaluations, the first of which is number n of those with a seed.
-func newPerturbed(e *evaluation, seed int64, n, k int) perturbed {
-	p := perturbed{run: e}
-	for i := range k {
-		source := rand.NewPCG(
-			uint64(seed),
-			uint64(n+i),
-		)
-		p.seeds = append(p.seeds, rand.New(source))
-	}
-	return p
-}
-
-// evaluate evaluates a computation on plain arguments, and on those of each perturbed
-// evaluation.
+// evaluate evaluates a computation on plain and on perturbed arguments.
 func (p perturbed) evaluate(
-	c *hlo.Computation, plain []value, moved [][]value,
-) (value, []value, error) {
-	type values struct {
-		plain value
-		moved []value
-	}
-	all := make(map[*hlo.Instr]values, len(c.Instrs))
+	c *hlo.Computation, plain, moved []value, known *plainValues,
+) (value, value, error) {
+	all := make(map[*hlo.Instr]value, len(c.Instrs))
 	for _, i := range c.Instrs {
 		a := make([]value, len(i.Operands))
-		b := make([][]value, len(p.seeds))
-		for n := range b {
-			b[n] = make([]value, len(i.Operands))
-		}
+		b := make([]value, len(i.Operands))
 		for k, o := range i.Operands {
-			a[k] = all[o].plain
-			for n := range b {
-				b[n][k] = all[o].moved[n]
-			}
+			a[k] = known.of[o]
+			b[k] = all[o]
 		}
 		if i.Op == hlo.OpParameter {
 			a = plain[i.Attrs.Param:][:1]
-			for n := range b {
-				b[n] = moved[n][i.Attrs.Param:][:1]
-			}
+			b = moved[i.Attrs.Param:][:1]
 		}
-		v, w, err := p.instruction(i, a, b)
+		w, err := p.instruction(i, a, b, known)
 		if err != nil {
-			return value{}, nil, err
+			return value{}, value{}, err
 		}
-		all[i] = values{v, w}
+		all[i] = w
 	}
-	root := all[c.Root]
-	return root.plain, root.moved, nil
+	return known.of[c.Root], all[c.Root], nil
 }
 
-// instruction evaluates one instruction on the operands of each evaluation.
-// Discontinuous operations, such as comparisons, give the plain result: their decisions
-// are not to be perturbed.
+// instruction is the perturbed result of an instruction on plain operands and on
+// perturbed ones; the plain result is known afterwards. Discontinuous operations, such as
+// comparisons, give the plain result: their decisions are not to be perturbed.
 func (p perturbed) instruction(
-	i *hlo.Instr, a []value, b [][]value,
-) (v value, w []value, err error) {
+	i *hlo.Instr, a, b []value, known *plainValues,
+) (value, error) {
 	if i.Op == hlo.OpFusion || i.Op == hlo.OpCall {
-		return p.evaluate(i.Attrs.Calls, a, b)
-	}
-	w = make([]value, len(b))
-	if v, err = p.run.instruction(i, a); err != nil {
-		return v, nil, err
-	}
-	for n := range b {
-		switch {
-		case i.Op.Has(hlo.Discontinuous):
-			w[n] = v
-		default:
-			w[n], err = p.moved(n, i, v, b[n])
-		}
+		v, w, err := p.evaluate(
+			i.Attrs.Calls, a, b,
+			known.called(i),
+		)
 		if err != nil {
-			return v, nil, err
+			return w, err
 		}
+		_, err = known.get(i, func() (value, error) {
+			return v, nil
+		})
+		return w, err
 	}
-	return v, w, nil
+	v, err := known.get(i, func() (value, error) {
+		return p.run.instruction(i, a)
+	})
+	if err != nil || i.Op.Has(hlo.Discontinuous) {
+		return v, err
+	}
+	return p.moved(i, v, b)
 }
 
-// moved is the result of an instruction in perturbed evaluation n, where v is the plain
-// one. The terms of sums are perturbed before, because the order of a sum is not known.
-func (p perturbed) moved(n int, i *hlo.Instr, v value, b []value) (value, error) {
+// moved is the perturbed result of an instruction of which v is the plain one. The terms
+// of sums are perturbed before, because the order of a sum is not known.
+func (p perturbed) moved(
+	i *hlo.Instr, v value, b []value,
+) (value, error) {
 	if k := termsSummed(i); k > 1 {
+		unit := Epsilon(AccumulatorOf(b[0].shape.DType))
+		first := p.perturb(
+			b[0], math.Sqrt(k)*unit,
+		)
 		b = append(
-			[]value{p.perturb(
-				n, b[0],
-				math.Sqrt(k)*Epsilon(AccumulatorOf(b[0].shape.DType)),
-			)},
-			b[1:]...,
+			[]value{first}, b[1:]...,
 		)
 	}
 	w, err := p.run.instruction(i, b)
 	if err != nil {
 		return w, err
 	}
-	return p.propagate(n, i, v, w), nil
+	return p.propagate(i, v, w), nil
 }
 
 // termsSummed is the number of terms that an element of i is the sum of.
@@ -209,7 +212,7 @@ func termsSummed(i *hlo.Instr) float64 {
 
 // propagate takes whole numbers from the plain result v, and perturbs what was
 // computed in w.
-func (p perturbed) propagate(n int, i *hlo.Instr, v, w value) value {
+func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
 	if v.tuple != nil {
 		t := value{
 			shape: v.shape,
@@ -217,7 +220,7 @@ func (p perturbed) propagate(n int, i *hlo.Instr, v, w value) value {
 		}
 		for k := range v.tuple {
 			t.tuple[k] = p.propagate(
-				n, i, v.tuple[k], w.tuple[k],
+				i, v.tuple[k], w.tuple[k],
 			)
 		}
 		return t
@@ -231,7 +234,7 @@ func (p perturbed) propagate(n int, i *hlo.Instr, v, w value) value {
 	case !computed:
 		return w
 	}
-	return p.perturb(n, w, Epsilon(v.shape.DType))
+	return p.perturb(w, Epsilon(v.shape.DType))
 }
 
 // perturbedBlock is the number of elements that one sequence of random numbers is for, so
@@ -242,7 +245,7 @@ const perturbedBlock = 1 << 13
 // is off by less may be rounded back by an exact operation that follows, and if that
 // happens in every evaluation, the element looks as if no rounding moved it. Infinities
 // stay, so that the mask of a softmax does not make its row NaN.
-func (p perturbed) perturb(n int, v value, eps float64) value {
+func (p perturbed) perturb(v value, eps float64) value {
 	if v.floats == nil {
 		return v
 	}
@@ -250,7 +253,7 @@ func (p perturbed) perturb(n int, v value, eps float64) value {
 		shape:  v.shape,
 		floats: make([]float64, len(v.floats)),
 	}
-	seed := p.seeds[n].Uint64()
+	seed := p.rng.Uint64()
 	all := int64(len(v.floats))
 	// the last one may be smaller
 	blocks := (all + perturbedBlock - 1) / perturbedBlock
