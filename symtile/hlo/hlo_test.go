@@ -222,6 +222,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := Parse("fuzz", []byte(text))
 		if err != nil {
+			holdPlace(t, text, err)
 			return
 		}
 		if m.Name == "" {

@@ -158,8 +158,8 @@ func (m *mlir) topItem() error {
 // beside functions declares something, util.global for instance. What uses it says its
 // name.
 func (m *mlir) declares() bool {
-	saved := m.At
-	defer func() { m.At = saved }()
+	saved := m.Here()
+	defer func() { m.Place = saved }()
 	m.accept(`"`)
 	full, err := m.bareWord("an operation")
 	dialect, _, dotted := strings.Cut(full, ".")

@@ -168,13 +168,9 @@ func (m *mlir) group() (span, error) {
 // within reads the text of a span and comes back.
 func (m *mlir) within(s span, read func() error) error {
 	saved := m.Here()
-	m.At = s.At
-	m.Line = s.Line
-	m.LineStart = s.LineStart
+	m.Place = s.position
 	err := read()
-	m.At = saved.At
-	m.Line = saved.Line
-	m.LineStart = saved.LineStart
+	m.Place = saved
 	return err
 }
 

@@ -1,10 +1,12 @@
 package hlo
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/cockroachdb/datadriven"
 )
@@ -119,6 +121,7 @@ func FuzzStableHLO(f *testing.F) {
 		ParseFor("given", []byte(text), Extents{"?": {3}}) // must end
 		m, err := Parse("fuzz", []byte(text))
 		if err != nil {
+			holdPlace(t, text, err)
 			return
 		}
 		again, err := Parse("again", []byte(m.String()))
@@ -126,4 +129,36 @@ func FuzzStableHLO(f *testing.F) {
 			t.Fatalf("%v\n%s", err, m)
 		}
 	})
+}
+
+// holdPlace fails if the place of an error is not one of the text, or if what stands there is not what the error shows.
+func holdPlace(t *testing.T, text string, err error) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%T: %v", err, err)
+	}
+	lines := strings.Split(text, "\n")
+	if e.Line < 1 || e.Line > len(lines) || e.Col < 1 || e.Col > len(lines[e.Line-1])+1 {
+		t.Fatalf("%v is not in a text of %d lines", e.Position, len(lines))
+	}
+	next := lines[e.Line-1][e.Col-1:]
+	if shown := e.Text[e.Caret:]; shown != "" && shown[0] < utf8.RuneSelf && (next == "" || shown[0] != '?' && shown[0] != next[0]) {
+		t.Fatalf("%v shows %q where %q stands", e.Position, shown, next)
+	}
+}
+
+// The place of an error is right after a look at what comes next has crossed lines.
+func TestPlaceAfterLookahead(t *testing.T) {
+	for _, text := range []string{
+		"\"\n\nfoo", "0\n", "\"\n\nfoo.bar",
+		"func.func @f(%a: tensor<4x\n5xf32>, %b: tensor<4x\n5xf32>, ?",
+	} {
+		_, err := parseStableHLO("fuzz", []byte(text))
+		if err == nil {
+			t.Errorf("%q is read", text)
+			continue
+		}
+		holdPlace(t, text, err)
+	}
 }

@@ -37,14 +37,14 @@ func (m *mlir) typ(depth int) (Shape, error) {
 	return Shape{DType: d}, err
 }
 
-// keptTensor is tensor, read once for each text, up to the first >.
+// keptTensor is tensor, read once for each text of a line, up to the first >.
 func (m *mlir) keptTensor(at position) (Shape, error) {
 	end := m.At
-	n := bytes.IndexByte(
+	n := bytes.IndexAny(
 		m.Src[m.At:min(len(m.Src), m.At+80)],
-		'>',
+		">\n",
 	)
-	if n >= 0 {
+	if n >= 0 && m.Src[m.At+n] == '>' {
 		end += n + 1
 	}
 	if shape, ok := m.shapes[string(m.Src[m.At:end])]; ok {

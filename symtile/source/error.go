@@ -62,13 +62,17 @@ func ErrorAt[T Text](file string, text T, p Place, msg string) *Error {
 	after, _, _ := strings.Cut(
 		string(text[at:min(len(text), at+excerpt)]), "\n",
 	)
-	line := visible(strings.TrimRight(before+after, "\r"))
-	caret := len(visible(before))
+	after = strings.TrimRight(after, "\r")
+	if after == "" {
+		before = strings.TrimRight(before, "\r")
+	}
+	// Made visible apart, since one "?" stands for all bytes of an invalid run.
+	before = visible(before)
 	return &Error{
 		Position: p.In(file),
 		Msg:      msg,
-		Text:     line,
-		Caret:    min(caret, len(line)),
+		Text:     before + visible(after),
+		Caret:    len(before),
 	}
 }
 
