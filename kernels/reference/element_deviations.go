@@ -20,7 +20,8 @@ type ElementDeviations struct {
 // computed yet. The evaluations together execute at most budget operations on single
 // elements, and all calls of Output are a *BudgetError beyond.
 func NewElementDeviations(
-	ctx context.Context, c *hlo.Computation, in []kernels.Buffer,
+	ctx context.Context,
+	c *hlo.Computation, in []kernels.Buffer,
 	seed int64, evaluations int, budget int64,
 ) *ElementDeviations {
 	each := budget / int64(evaluations+1)
@@ -54,7 +55,8 @@ func (d *ElementDeviations) Output(k int, at int64) (float64, error) {
 			sum += x * x
 		}
 	}
-	return math.Sqrt(sum / float64(len(d.moved))), nil
+	n := float64(len(d.moved))
+	return math.Sqrt(sum / n), nil
 }
 
 // A moving is what an evaluation of single elements needs to round at random.
@@ -87,17 +89,21 @@ func (s *ElementEvaluator) keepsPlain(i *hlo.Instr) bool {
 }
 
 // moved is an element of the result of i, moved if i computes it.
-func (s *ElementEvaluator) moved(i *hlo.Instr, at int64, v value) value {
+func (s *ElementEvaluator) moved(
+	i *hlo.Instr, at int64, v value,
+) value {
 	if s.moving == nil || v.floats == nil || !computes(i) {
 		return v
 	}
-	return movedElement(v, s.moving.noise[i].part(ofResult), at)
+	by := s.moving.noise[i]
+	return movedElement(v, by.part(ofResult), at)
 }
 
 // movedElement is a value of one element, which is element at of an array.
 func movedElement(v value, by noise, at int64) value {
 	v = v.clone()
-	v.floats[0] = by.move(v.floats[0], at, Epsilon(v.shape.DType))
+	x := &v.floats[0]
+	*x = by.move(*x, at, Epsilon(v.shape.DType))
 	return v
 }
 
@@ -116,7 +122,9 @@ func (s *ElementEvaluator) movedPart(
 }
 
 // instruction evaluates an instruction without a rule on whole arrays.
-func (s *ElementEvaluator) instruction(i *hlo.Instr, a []value) (value, error) {
+func (s *ElementEvaluator) instruction(
+	i *hlo.Instr, a []value,
+) (value, error) {
 	m := s.moving
 	if m == nil {
 		return s.run.instruction(i, a)
@@ -145,7 +153,9 @@ type rowKey struct {
 }
 
 // termsOf says how the elements of operand k of i are moved before they are summed.
-func (s *ElementEvaluator) termsOf(i *hlo.Instr, k int) movedTerms {
+func (s *ElementEvaluator) termsOf(
+	i *hlo.Instr, k int,
+) movedTerms {
 	if s.moving == nil || k > 0 {
 		return movedTerms{}
 	}
@@ -153,7 +163,8 @@ func (s *ElementEvaluator) termsOf(i *hlo.Instr, k int) movedTerms {
 	if eps == 0 {
 		return movedTerms{}
 	}
-	return movedTerms{s.moving.noise[i].part(ofTerms), eps}
+	by := s.moving.noise[i]
+	return movedTerms{by.part(ofTerms), eps}
 }
 
 // term is an element of an operand of a sum.

@@ -96,7 +96,9 @@ func (s *ElementEvaluator) SetBudget(operations int64) {
 func (s *ElementEvaluator) Spent() int64 { return s.budget - s.left }
 
 // spend takes operations for an element of i from the budget.
-func (s *ElementEvaluator) spend(i *hlo.Instr, operations int64) error {
+func (s *ElementEvaluator) spend(
+	i *hlo.Instr, operations int64,
+) error {
 	if operations > s.left {
 		return &BudgetError{i, s.budget}
 	}
@@ -390,11 +392,14 @@ func (s *ElementEvaluator) pointwise(
 func (s *ElementEvaluator) from(
 	i *hlo.Instr, k int, index []int64,
 ) (value, error) {
-	return s.element(i.Operands[k], placeIn(i.Operands[k], index))
+	from := i.Operands[k]
+	return s.element(from, placeIn(from, index))
 }
 
 // placeIn is the row-major number of the element of i at an index.
-func placeIn(i *hlo.Instr, index []int64) (at int64) {
+func placeIn(
+	i *hlo.Instr, index []int64,
+) (at int64) {
 	for d, x := range index {
 		at = at*i.Shape.Dims[d] + x
 	}
@@ -616,7 +621,9 @@ func (x reducedOperand) at(
 }
 
 // extents are the extents of some dimensions.
-func extents(i *hlo.Instr, dims []int64) []int64 {
+func extents(
+	i *hlo.Instr, dims []int64,
+) []int64 {
 	out := make([]int64, len(dims))
 	for k, d := range dims {
 		out[k] = i.Shape.Dims[d]

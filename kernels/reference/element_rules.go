@@ -303,7 +303,8 @@ func (s *ElementEvaluator) row(
 	for _, d := range x.along {
 		x.index[d] = 0
 	}
-	key := rowKey{elementKey{x.i, placeIn(x.i, x.index)}, t}
+	first := placeIn(x.i, x.index)
+	key := rowKey{elementKey{x.i, first}, t}
 	if v, met := s.rows[key]; met {
 		return v, nil
 	}
