@@ -60,6 +60,7 @@ var knobValues = []struct {
 	{"persistent", []int64{0, 1, 2}},
 	{"producer", []int64{0, 1, 2, 4}},
 	{"splitk", []int64{4}},
+	{"streamk", []int64{100}},
 	{"stages", []int64{1, 2, 3, 5, 7}},
 	{"vector", []int64{4, 8}},
 	{"warps", []int64{1, 2, 4, 8, 16}},

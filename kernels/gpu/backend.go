@@ -328,6 +328,7 @@ func (b *Backend) load(
 	k.work = &device.Executable{
 		PTX:     string(im.module.Text()),
 		Scratch: im.scratch,
+		Zeroed:  im.zeroed,
 		Steps:   im.steps,
 	}
 	takes, err := b.session.Load(ctx, k.work)

@@ -23,6 +23,7 @@ func (r *ring) consume() {
 	// The scale operand of wgmma, which is the same for all products.
 	a.in(kindPred, yes)
 	e.tileLoop = e.beginTileLoop(e.mathGroup)
+	r.enterPiece(e.tileLoop)
 	for _, d := range r.dots {
 		d.begin()
 	}

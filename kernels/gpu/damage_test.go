@@ -259,9 +259,9 @@ func polls(e *ptx.Entry, k int) bool {
 	to := labelled(e, &e.Body[k].Instr)
 	return to < k &&
 		slices.ContainsFunc(e.Body[to:k], func(s ptx.Stmt) bool {
-			return s.Instr.Opcode.Op == ptx.OpMbarrierTryWait
+			return s.Instr.Opcode.Op == ptx.OpMbarrierTryWait || s.Instr.Opcode.Has(ptx.ModAcquire)
 		}) &&
-		k-to < 4
+		k-to < 5
 }
 
 func jump(
@@ -568,5 +568,8 @@ var damages = []damage{
 	}},
 	{"fence.proxy.async dropped", []ptx.Op{ptx.OpFenceProxy}, drop(nil)},
 	{"fence.mbarrier_init dropped", []ptx.Op{ptx.OpFenceMbarrierInit}, drop(nil)},
+	// Flags between blocks.
+	{"release weakened", ldOrSt[1:], become("release", "relaxed")},
+	{"acquire weakened", ldOrSt[:1], become("acquire", "relaxed")},
 	{"fence dropped", []ptx.Op{ptx.OpFence, ptx.OpMembar}, drop(nil)},
 }

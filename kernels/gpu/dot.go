@@ -620,6 +620,24 @@ func (p *product) publish(
 	e.barrier()
 }
 
+// peerSums is the sums of another block that are loaded before the first is added.
+const peerSums = 32
+
+// addPeerSums adds the sums of the block that the stream names.
+func (p *product) addPeerSums(a sumArray, sums []operand) {
+	e := p.e
+	at := a.places(e, len(sums), e.stream.peer, nil)
+	for k := 0; k < len(at); k += peerSums {
+		some := at[k:min(len(at), k+peerSums)]
+		for i, x := range e.gatherPlaces(a.memory, a.d, some) {
+			e.asm.do(
+				additions[kindFor(a.d)],
+				sums[k+i], sums[k+i], x,
+			)
+		}
+	}
+}
+
 // A rowTile is an operand of a scalarDot in shared memory, in the order that it is
 // loaded in: rows of pitch elements, along the free dimension or along k, for each
 // element of the batch. Rows along k are swizzled, because neighbouring threads read
@@ -738,24 +756,37 @@ type sumArray struct {
 }
 
 // sumArray allocates scratch memory for n sums of each thread of all pieces.
-func (e *emitter) sumArray(d hlo.DType, n int64) sumArray {
+func (p *product) sumArray(d hlo.DType, n int64) sumArray {
+	e := p.e
 	a := sumArray{
 		d:      d,
 		vector: min(4, maxVectorBytes/d.Size()),
 	}
 	a.groups = index.CeilDiv(n, a.vector)
-	a.memory = e.scratchArray(int64(e.knobs.splitk) *
-		e.p.Programs() * a.groups * e.threads *
-		a.vector * d.Size())
+	pieces := int64(e.knobs.splitk) * e.p.Programs()
+	if e.stream != nil {
+		pieces = e.stream.blocks
+	}
+	bytes := pieces * a.groups * e.threads *
+		a.vector * d.Size()
+	if e.stream != nil {
+		a.memory = e.stream.sumsOf(e, p.n, bytes)
+	} else {
+		a.memory = e.scratchArray(bytes)
+	}
 	return a
 }
 
-// places are the positions of the n sums of this thread in a piece.
+// places are the positions of the n sums of this thread in a piece of this tile or,
+// where the block of the piece is known by its number, of that block.
 func (a sumArray) places(
 	e *emitter, n int, piece index.Expr, valid conditions,
 ) []place {
 	var all []place
-	first := piece.Scale(e.p.Programs()).Add(e.block).Scale(a.groups)
+	if e.stream == nil {
+		piece = piece.Scale(e.p.Programs()).Add(e.block)
+	}
+	first := piece.Scale(a.groups)
 	for k := range int64(n) {
 		at := first.AddConst(
 			k / a.vector,
@@ -771,10 +802,14 @@ func (a sumArray) places(
 func (p *product) storePartialSums(d hlo.DType, accs [][]operand) {
 	e, sums := p.e, slices.Concat(accs...)
 	e.asm.note("the sums of %%%d to scratch", p.n)
-	a := e.sumArray(d, int64(len(sums)))
+	a := p.sumArray(d, int64(len(sums)))
+	piece := e.piece
+	if e.stream != nil {
+		piece = e.stream.block
+	}
 	e.scatterPlaces(
 		a.memory, d,
-		a.places(e, len(sums), e.piece, nil),
+		a.places(e, len(sums), piece, nil),
 		sums,
 	)
 }
@@ -792,7 +827,11 @@ var additions = [kinds]string{
 // pieces.
 func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
 	e, sums := p.e, slices.Concat(accs...)
-	a := e.sumArray(d, int64(len(sums)))
+	a := p.sumArray(d, int64(len(sums)))
+	if e.stream != nil {
+		p.addPeerSums(a, sums)
+		return
+	}
 	pieces := int64(e.knobs.splitk)
 	// About 16 vectors are loaded before the first is used, which hides the latency of
 	// memory.

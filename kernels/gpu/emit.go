@@ -22,6 +22,8 @@ type image struct {
 	module  *ptx.Module
 	steps   []device.Step
 	scratch []int64
+	// Zeroed is how many arrays of scratch, the first, are zeros before a run and after it.
+	zeroed int
 	// Tiles is the number of tile programs of a persistent grid; 0 where each block
 	// has one.
 	tiles int64
@@ -54,6 +56,9 @@ func emit(
 	if err != nil {
 		return nil, err
 	}
+	if _, err := streamOf(p, k); err != nil {
+		return nil, err
+	}
 	h := &hints{
 		sharedResults:  map[bufferKey]bool{},
 		staged:         map[int]bool{},
@@ -69,7 +74,8 @@ func emit(
 			e.begin(ph, builder, constants)
 			im.steps = append(im.steps, e.kernel())
 			im.scratch = e.scratch
-			if e.loopsOverTiles() {
+			im.zeroed = e.stream.zeroed()
+			if k.persistent > 0 {
 				im.tiles = p.Programs()
 			}
 			im.traffic, im.touches = e.traffic, e.touches
@@ -91,6 +97,7 @@ func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) 
 	e.phase = ph
 	e.builder = b
 	e.constants = constants
+	e.stream, _ = streamOf(e.p, e.knobs)
 	e.name = entryName(e.p.Fusion.Name) +
 		ph.suffix()
 	e.asm = newAsm(b.Entry(e.name))
@@ -146,6 +153,9 @@ func (e *emitter) kernel() device.Step {
 	} else {
 		e.bind(e.thread, own)
 	}
+	if e.stream != nil {
+		e.stream.declare(e)
+	}
 	if !e.loopsOverTiles() {
 		e.tileIDs(blockNumber)
 	}
@@ -191,6 +201,9 @@ func (e *emitter) kernel() device.Step {
 func (e *emitter) endTiles() {
 	a := e.asm
 	if e.loopsOverTiles() {
+		if e.tileLoop == nil && e.stream != nil {
+			e.reject("streamk=%d: the product has no loop", e.knobs.streamk)
+		}
 		if e.tileLoop == nil {
 			e.reject("persistent=1 is for products by warpgroups")
 		}
@@ -224,7 +237,10 @@ func (e *emitter) endTiles() {
 // blocks are persistent, as many as the device holds at the same time.
 func (e *emitter) blocks() int64 {
 	n := e.p.Programs()
-	if !e.loopsOverTiles() {
+	switch {
+	case e.stream != nil:
+		return e.stream.blocks
+	case !e.loopsOverTiles():
 		return n
 	}
 	threads := int(e.threads) + e.extra
@@ -453,6 +469,7 @@ func (e *emitter) loop(l *symtile.Loop) {
 	if e.grouped(l.Accumulators, l.Dims, l.Body) {
 		return
 	}
+	e.beginStream()
 	accumulators := make([]accumulator, len(l.Accumulators))
 	for k, c := range l.Accumulators {
 		accumulators[k] = e.newAccumulator(c)
@@ -476,7 +493,7 @@ func (e *emitter) loop(l *symtile.Loop) {
 			e.barrier()
 		}
 	})
-	part.conclude(accumulators)
+	e.conclude(part, accumulators)
 }
 
 // addAllPartials adds the partial results that the blocks of a loop have stored.

@@ -58,6 +58,8 @@ type emitter struct {
 	freed memoryRange
 	// LoopDepth is the number of loops of the program around the current step.
 	loopDepth int
+	// Stream is how blocks share tiles (knob streamk); nil where they do not.
+	stream *stream
 	// TileLoop is the loop over the tiles of a persistent block; nil for others.
 	tileLoop *tileLoop
 	// Sums is the number of accumulators of products that a thread holds.
@@ -360,10 +362,14 @@ type tileLoop struct {
 	mathGroup *mathGroup
 	// Done is the label behind the loop, for math groups that have no tile.
 	done operand
+	// Piece is the part of the tile that the block has; nil where it has all of it.
+	piece *tilePiece
 }
 
 // loopsOverTiles reports whether blocks are persistent.
-func (e *emitter) loopsOverTiles() bool { return e.knobs.persistent > 0 }
+func (e *emitter) loopsOverTiles() bool {
+	return e.knobs.persistent > 0 || e.stream != nil
+}
 
 // A mathGroup is one of the two groups of warpgroups that take the tiles of a
 // persistent block in turns (knob persistent=2), as seen by one of its threads: while
@@ -486,7 +492,8 @@ type place struct {
 
 // An accumulator is the code of a reduce or dot around a loop. Where several blocks
 // share the iterations of the loop (knob splitk), storePartial takes the place of
-// finish in the first kernel, and addPartials that of the loop in the second.
+// finish in the first kernel, and addPartials that of the loop in the second. With the
+// knob streamk a kernel has both.
 type accumulator interface {
 	// begin emits what comes before the loop.
 	begin()
@@ -496,6 +503,6 @@ type accumulator interface {
 	finish()
 	// storePartial stores what this block has accumulated to scratch memory.
 	storePartial()
-	// addPartials accumulates what all blocks have stored.
+	// addPartials accumulates what all blocks have stored, or the one that the stream names.
 	addPartials()
 }

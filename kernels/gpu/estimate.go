@@ -370,7 +370,7 @@ func (m *estimate) storeProduct(n int, k knobs, c *candidate, l *blockCost) {
 		threads := k.warps * k.mathGroups() * device.WarpThreads
 		boxes := threads / device.WarpgroupThreads * boxBuffers
 		bytes := float64(boxes * groupRows * maxRowBytes)
-		if k.persistent > 0 {
+		if k.persistent > 0 || k.streamk > 0 {
 			c.shared += bytes
 		}
 		c.shared = max(c.shared, bytes)
@@ -380,7 +380,7 @@ func (m *estimate) storeProduct(n int, k knobs, c *candidate, l *blockCost) {
 		bytes := m.elements(n) *
 			float64(m.p.Ops[n].Instr.Shape.DType.Size()) *
 			1.1
-		if k.persistent > 0 {
+		if k.persistent > 0 || k.streamk > 0 && m.byGroups(n, k) {
 			// The tile is stored while the operands of the next tile are loaded.
 			c.shared += bytes * float64(k.mathGroups())
 		}
@@ -860,14 +860,16 @@ func (m *estimate) terms(c candidate, programs float64, l blockCost, distinct fl
 	wave := min(programs, sms*resident)
 	rounds, busiest := roundsOf(programs, sms, resident)
 	blocks := programs
-	alone := l.soloCycles(
-		float64(c.knobs.warps), s.Rates,
-	)
+	alone := l.soloCycles(float64(c.knobs.warps), s.Rates)
 	whole := rounds * alone
 	// The first operands of the next tile are loaded while this tile ends.
 	if c.knobs.persistent > 0 {
 		whole -= (rounds - 1) * latency
 		blocks = wave
+	}
+	if n := c.knobs.streamk; n > 0 {
+		wave = min(float64(n), sms*float64(at.Blocks))
+		rounds, busiest, whole = m.streamRounds(c, programs, l, wave)
 	}
 	if c.knobs.persistent == pingpong {
 		whole -= (rounds - 1) *

@@ -157,6 +157,7 @@ func (m *estimate) scheduled(all []candidate) []candidate {
 			if k != c.knobs {
 				all = m.appendFitting(all, base)
 			}
+			all = m.streams(all, base, programs)
 			all = m.groupSchedules(all, base, programs)
 		}
 	}
@@ -252,6 +253,9 @@ func (m *estimate) schedulesOf(all []candidate, base candidate, programs float64
 			all = m.appendFitting(all, one)
 		}
 		all = m.withProducer(all, one, programs)
+		if cluster == 1 && k.epilogue == byBoxes {
+			all = m.streams(all, one, programs)
+		}
 		for k.persistent = 1; k.persistent <= pingpong && k.splitk == 1; k.persistent++ {
 			x := m.candidate(base.tiling, programs, k)
 			if x.seconds < one.seconds {
@@ -262,6 +266,83 @@ func (m *estimate) schedulesOf(all []candidate, base candidate, programs float64
 		}
 	}
 	return all
+}
+
+// streamGain is the share of its price that a plan must lose by sharing tiles (knob
+// streamk) to be offered so: nobody has timed the flags.
+const streamGain = 0.85
+
+// Iterations that each block has at least of shared tiles, blocks an SM, and blocks a
+// tile at most.
+const streamTrips, streamResident, streamPeers = 4, 2, 8
+
+// streams adds a candidate with its tiles shared by as many blocks as run at the same time.
+func (m *estimate) streams(all []candidate, c candidate, programs float64) []candidate {
+	k := c.knobs
+	if k.splitk > 1 || k.online > 0 || len(m.p.Runtime) > 0 || !m.onlyLoopOfProducts() {
+		return all
+	}
+	trips := int64(m.iterations(m.split.loops[0]))
+	at := m.spec.Occupancy(m.needs(c))
+	for each := range min(streamResident, at.Blocks) {
+		k.streamk = max(1, m.spec.SMs) * (each + 1)
+		s := stream{blocks: int64(k.streamk), tiles: int64(programs), trips: trips}
+		s.divide()
+		if k.streamk > maxPieces || trips < 2 || s.tiles%s.blocks == 0 ||
+			s.shared*trips < streamTrips*s.blocks || s.tiles*streamPeers < s.blocks {
+			continue
+		}
+		x := m.candidate(c.tiling, programs, k)
+		if x.seconds >= streamGain*c.seconds {
+			continue
+		}
+		if all = m.appendFitting(all, x); m.onlyGroupProduct(k) {
+			all = m.withProducer(all, x, programs)
+		}
+	}
+	return all
+}
+
+// onlyLoopOfProducts reports whether all products of the program are in one loop, and
+// there is no reduction.
+func (m *estimate) onlyLoopOfProducts() bool {
+	if len(m.split.loops) != 1 {
+		return false
+	}
+	dots := 0
+	for _, op := range m.p.Ops {
+		if op.Code == hlo.OpReduce {
+			return false
+		}
+		if op.Code == hlo.OpDot {
+			dots++
+		}
+	}
+	return dots == len(m.split.accumulators)
+}
+
+// streamRounds is the rounds of tiles of a block, those of the SM that has most, and the
+// cycles of a block from its start to its end, where blocks share tiles evenly. A block stores
+// its sums and sets a flag, and waits for each block that has begun a tile which it ends.
+func (m *estimate) streamRounds(
+	c candidate, programs float64, l blockCost, wave float64,
+) (rounds, busiest, whole float64) {
+	blocks, sms := float64(c.knobs.streamk), float64(max(1, m.spec.SMs))
+	again := math.Ceil(blocks / wave)
+	rounds = programs / blocks
+	busiest = rounds * math.Ceil(blocks/sms)
+	peers := math.Ceil(max(1, blocks/programs))
+	alone := l.soloCycles(float64(c.knobs.warps), m.spec.Rates)
+	threads := float64(c.knobs.warps * device.WarpThreads)
+	bytes := 0.0
+	for _, n := range m.split.accumulators {
+		bytes += m.elements(n) * float64(wideSum(m.p.Ops[n].Instr.Shape.DType).Size())
+	}
+	loads := math.Ceil(bytes / threads / maxVectorBytes / (peerSums / 4))
+	// Of a tile in two pieces both begin and the second ends.
+	whole = rounds*(alone-l.exposed) + (rounds+1)*l.exposed +
+		latency*(2+peers*(1+loads)) + 2*bytes*peers/l2AClock
+	return rounds * again, busiest * again, whole * again
 }
 
 // withProducer adds a candidate whose producer is a warpgroup, if that has registers

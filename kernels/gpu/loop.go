@@ -26,6 +26,8 @@ type iterationRange struct {
 	total, count, minCount int64
 	// First is the number of this block's first iteration.
 	first index.Expr
+	// Streamed is set where the tile loop says which iterations a block has of a tile.
+	streamed bool
 }
 
 // iterationRange is the range of this block in a loop over dims.
@@ -44,6 +46,10 @@ func (e *emitter) iterationRange(dims []int) iterationRange {
 	}
 	w.count = w.total
 	w.minCount = w.total
+	if e.stream != nil && e.loopDepth == 0 {
+		w.streamed, w.minCount, w.first = true, 1, e.stream.first
+		return w
+	}
 	// Only outermost loops are shared among blocks.
 	if e.phase == phasePartials &&
 		e.loopDepth == 0 && len(dims) > 0 {
@@ -59,6 +65,9 @@ func (e *emitter) iterationRange(dims []int) iterationRange {
 
 // iterations is the number of iterations of this block, as an operand.
 func (e *emitter) iterations(w iterationRange) operand {
+	if w.streamed {
+		return e.tileLoop.piece.limit
+	}
 	if w.minCount == w.count {
 		return integer(w.count)
 	}
@@ -75,6 +84,8 @@ func (e *emitter) iterations(w iterationRange) operand {
 // note describes the range in a comment of the kernel.
 func (w iterationRange) note() string {
 	switch {
+	case w.streamed:
+		return fmt.Sprintf("for those of %d iterations that the block has", w.total)
 	case w.minCount < w.count:
 		return fmt.Sprintf(
 			"for %d or %d of %d iterations", w.minCount, w.count, w.total,
@@ -86,10 +97,16 @@ func (w iterationRange) note() string {
 }
 
 // divided reports whether other blocks run other iterations.
-func (w iterationRange) divided() bool { return w.count < w.total }
+func (w iterationRange) divided() bool {
+	return w.streamed || w.count < w.total
+}
 
 // conclude emits the end of the loop's accumulators.
-func (w iterationRange) conclude(accumulators []accumulator) {
+func (e *emitter) conclude(w iterationRange, accumulators []accumulator) {
+	if w.streamed {
+		e.joinPieces(accumulators)
+		return
+	}
 	for _, c := range accumulators {
 		if w.divided() {
 			c.storePartial()

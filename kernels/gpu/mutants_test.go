@@ -94,7 +94,12 @@ func (s *subject) compile(text string, plan kernels.Plan, sheet device.Spec) err
 	s.kernel.work = &device.Executable{
 		PTX:     string(im.module.Text()),
 		Scratch: im.scratch,
+		Zeroed:  im.zeroed,
 		Steps:   im.steps,
+	}
+	// Flags are as they were after a run, which the next one shows.
+	if im.zeroed > 0 {
+		s.kernel.work.Steps = append(im.steps, im.steps[0])
 	}
 	if s.module, err = ptx.Parse(s.class, im.module.Text()); err != nil {
 		return err

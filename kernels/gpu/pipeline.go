@@ -78,7 +78,9 @@ func (e *emitter) pipelined(l *symtile.Loop, accumulators []accumulator) bool {
 		slices.ContainsFunc(l.Body, busy) {
 		return false
 	}
-	p.slots = min(p.slots, p.part.minCount+1)
+	if !p.part.streamed {
+		p.slots = min(p.slots, p.part.minCount+1)
+	}
 	p.layOut()
 	p.emit()
 	if e.knobs.epilogue > 0 {
@@ -86,7 +88,7 @@ func (e *emitter) pipelined(l *symtile.Loop, accumulators []accumulator) bool {
 		// The memory of the ring may be used again after this barrier.
 		e.barrier()
 	}
-	p.part.conclude(accumulators)
+	e.conclude(p.part, accumulators)
 	return true
 }
 
@@ -181,13 +183,33 @@ func (p *pipeline) loadFirstSlots(outside *scope, base operand) {
 	// groups to wait for is constant.
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
-		p.loadSlot(
-			outside, e.asm.in(kindB32, integer(s)),
-			coalesce.LoopRange{Lo: s, Hi: s},
-			memory{shared, base, s * p.bytes},
-		)
+		n := e.asm.in(kindB32, integer(s))
+		load := func() {
+			p.loadSlot(
+				outside, n,
+				coalesce.LoopRange{Lo: s, Hi: s},
+				memory{shared, base, s * p.bytes},
+			)
+		}
+		if p.part.streamed && s > 0 {
+			p.unlessBeyond(s, load)
+		} else {
+			load()
+		}
 		a.do("cp.async.commit_group")
 	}
+}
+
+// unlessBeyond emits code for iteration n where the piece of a tile has so many.
+func (p *pipeline) unlessBeyond(n int64, body func()) {
+	a := p.e.asm
+	beyond := a.label("BEYOND")
+	a.branch(
+		a.get(kindPred, "setp.le.s32", p.e.iterations(p.part), n),
+		beyond,
+	)
+	body()
+	a.place(beyond)
 }
 
 // loadSlot starts the copies of iteration n, a register, into a slot; all is the range

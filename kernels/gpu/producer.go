@@ -43,6 +43,7 @@ func (r *ring) produce() {
 	to := a.fresh(kindB32)
 	a.do("mov.b32", to, r.data)
 	w := e.beginTileLoop(nil)
+	r.enterPiece(w)
 	r.outside = a.scope
 	r.fill(c, to)
 	e.endTileLoop(w)

@@ -67,7 +67,7 @@ func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
 		e.barrier()
 	}
 	e.groupDots = r.dots
-	r.part.conclude(r.accumulators())
+	e.conclude(r.part, r.accumulators())
 	return true
 }
 
@@ -141,8 +141,8 @@ func (r *ring) schedule() {
 	}
 	if ahead && (!r.hasProducer || e.extra > 0) {
 		e.reject(
-			"cluster=%d and persistent=%d need a producer, and a product that is the first thing a block does, the only one",
-			e.knobs.cluster, e.knobs.persistent,
+			"cluster=%d, persistent=%d and streamk=%d need a producer, and a product that is the first thing a block does, the only one",
+			e.knobs.cluster, e.knobs.persistent, e.knobs.streamk,
 		)
 	}
 }
@@ -240,7 +240,10 @@ func (r *ring) emit() {
 		})
 	}
 	// The producer's code is emitted in this scope, too.
-	r.outside, r.limit = a.scope, e.iterations(r.part)
+	r.outside = a.scope
+	if !r.part.streamed {
+		r.limit = e.iterations(r.part)
+	}
 	r.data, r.full, r.empty = a.get(
 		kindB32, "add.s32", e.smem, r.at,
 	),

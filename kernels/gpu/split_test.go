@@ -170,6 +170,7 @@ func TestSplitMutants(t *testing.T) {
 			w := &device.Executable{
 				PTX:     string(im.module.Text()),
 				Scratch: im.scratch,
+				Zeroed:  im.zeroed,
 				Steps:   im.steps,
 			}
 			k := &kernel{session: b.session, work: w, in: 3, out: 1}
@@ -255,6 +256,194 @@ func TestSplitDefault(t *testing.T) {
 		plan, err := DefaultPlan(t.Context(), kerneltest.Program(t, c.text), s)
 		if err != nil || plan.Knob("splitk", 1) > 1 != c.shared {
 			t.Errorf("%s%s, %v", c.text, plan, err)
+		}
+	}
+}
+
+// streams are how many blocks can share the tiles of a tiling; none where it has no loop.
+func streams(p *symtile.Program, t symtile.Tiling) (all []int64) {
+	q, err := p.At(t)
+	if err != nil {
+		return nil
+	}
+	for n := int64(2); n <= 24; n++ {
+		if _, err := streamOf(q, knobs{streamk: int(n)}); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// Plans whose blocks share the last tiles give the reference's results: a few blocks
+// with whole tiles of their own, and many with pieces of one.
+func TestStreamOnSimulator(t *testing.T) {
+	for _, target := range []string{"sm_80", "sm_90a"} {
+		b, rng, ran := New(simulatedSession(t, target)), rand.New(rand.NewPCG(3, 9)), 0
+		chk := func(t *testing.T, p *symtile.Program, v *check.Verifier) {
+			tilings := slices.DeleteFunc(slices.Collect(p.Space.Tilings()), func(x symtile.Tiling) bool {
+				return tiles(p, x) > 128
+			})
+			for done, try := 0, 0; done < 2 && try < 20 && len(tilings) > 0; try++ {
+				plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With(
+					"warps", 1<<rng.IntN(4),
+				).With("stages", 1+rng.Int64N(4)).With(
+					"epilogue", rng.Int64N(2),
+				)
+				legal := streams(p, plan.Tiles)
+				if len(legal) > 0 &&
+					verify(t, b, v, p, plan.With(
+						"streamk", legal[rng.IntN(len(legal))],
+					)) {
+					done++
+					ran++
+				}
+			}
+		}
+		kerneltest.EachProgram(t, "testdata/split.txt", chk)
+		for range 8 {
+			p := kerneltest.Program(t, randomDot(rng))
+			chk(t, p, kerneltest.Verifier(t, p, 3))
+		}
+		t.Logf("%s: %d plans", target, ran)
+		if ran < 20 {
+			t.Errorf("%s: only %d plans ran", target, ran)
+		}
+	}
+}
+
+// Blocks that share tiles do the work of those that have their own: as many wgmma, and
+// the same bytes brought. A second launch on the same scratch finds the flags as the first
+// did.
+func TestStreamCounters(t *testing.T) {
+	dev := newSimulator("sm_90a")
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, b := kerneltest.Program(t, skinny), New(s)
+	v := kerneltest.Verifier(t, p, 3)
+	for _, words := range []string{"64,64,64 stages=3", "64,32,64 stages=4 producer=4", "64,64,64 stages=1 epilogue=2"} {
+		plan, err := kernels.ParsePlan(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev.ran = nil
+		verify(t, b, v, p, plan)
+		alone := dev.ran[0]
+		for _, n := range []int64{3, 11} {
+			dev.ran = nil
+			if !verify(t, b, v, p, plan.With("streamk", n)) {
+				t.Fatalf("%s streamk=%d did not run", plan, n)
+			}
+			shared := dev.ran[0]
+			if shared.WGMMA != alone.WGMMA || shared.BulkBytes != alone.BulkBytes {
+				t.Errorf("%s streamk=%d: %d wgmma of %d bytes, without %d of %d", plan, n, shared.WGMMA, shared.BulkBytes, alone.WGMMA, alone.BulkBytes)
+			}
+			k, err := b.Compile(t.Context(), p, plan.With("streamk", n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := k.(*kernel).work
+			if w.Steps[0].Grid.X != int(n) || w.Zeroed != 1 {
+				t.Errorf("%s streamk=%d: %d blocks, %d zeroed arrays", plan, n, w.Steps[0].Grid.X, w.Zeroed)
+			}
+			w.Steps = append(w.Steps, w.Steps[0])
+			if err := v.Verify(t.Context(), k); err != nil {
+				t.Errorf("%s streamk=%d, launched twice: %v", plan, n, err)
+			}
+		}
+	}
+}
+
+// Plans that cannot share tiles are refused with the reason.
+func TestStreamRefusals(t *testing.T) {
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ text, plan, reason string }{
+		{toScalar, "1024 streamk=3", "r is no product"},
+		{softmax, "8,64,64 streamk=2", "2 loops"},
+		{skinny, "64,32,1024 streamk=3", "0 loops"},
+		{skinny, "64,32,64 streamk=2", "every block has 2 whole tiles"},
+		{skinny, "64,64,512 streamk=5", "4 iterations are too few"},
+		{skinny, "64,64,64 streamk=3 persistent=1", "divide the work in other ways"},
+		{skinny, "64,64,64 streamk=3 splitk=2", "divide the work in other ways"},
+		{skinny, "64,64,64 streamk=3 cluster=2", "divide the work in other ways"},
+		{skinny, "64,64,64 streamk=3 producer=0", "need a producer"},
+		{skinny, "64,64,64 streamk=5000", "between 0 and 4096"},
+	} {
+		p := kerneltest.Program(t, c.text)
+		plan, err := kernels.ParsePlan(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := PTX(p, plan, s); err == nil ||
+			!strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v, not %q", c.plan, err, c.reason)
+		}
+	}
+}
+
+// Where a second round of tiles would occupy few SMs, blocks that share tiles are priced
+// between the work that an SM has then and the two rounds, and some are offered; where
+// tiles fill whole rounds, none is.
+func TestStreamPrice(t *testing.T) {
+	for _, c := range []struct {
+		target, plan string
+		m, n, k      int64
+		streamk      int64
+	}{
+		// 156 tiles on 132 SMs, and 120 on 108.
+		{"H100", "128,128,64 stages=4 warps=8", 1536, 1664, 8192, 132},
+		{"sm_80", "128,128,32 stages=3 warps=8", 1280, 1536, 8192, 108},
+	} {
+		s, err := device.ParseSpec(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := kerneltest.Program(t, matmul("bf16", "bf16", "nt", c.m, c.n, c.k))
+		m, err := newEstimate(p, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := kernels.ParsePlan(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seconds := func(plan kernels.Plan) float64 {
+			k, err := knobsOf(plan, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m.candidate(plan.Tiles, m.set(plan.Tiles), k).seconds
+		}
+		plain, shared := seconds(plan), seconds(plan.With("streamk", c.streamk))
+		t.Logf("%s: %.1f µs, shared %.1f µs", c.target, plain*1e6, shared*1e6)
+		if shared < 0.55*plain || shared > 0.8*plain {
+			t.Errorf("%s: %v s, %v where tiles are shared", c.target, plain, shared)
+		}
+		all, err := feasibleCandidates(t.Context(), p, s, noTF32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		offered := 0
+		for _, x := range all {
+			if x.knobs.streamk == 0 {
+				continue
+			}
+			if offered++; offered > 3 {
+				continue
+			}
+			if _, err := compile(p, x.plan(), s); err != nil {
+				t.Errorf("offered, but refused: %s: %v", x.plan(), err)
+			}
+		}
+		t.Logf("%s: %d offered, the default is %s", c.target, offered, all[0].plan())
+		if offered == 0 {
+			t.Errorf("%s: no plan shares tiles", c.target)
 		}
 	}
 }

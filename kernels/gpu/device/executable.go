@@ -9,6 +9,9 @@ type Executable struct {
 	Load LoadOptions
 	// Scratch is the bytes of each array that only the executable uses.
 	Scratch []int64
+	// Zeroed is how many of these arrays, the first, are zeros before a run. A run leaves
+	// zeros in them.
+	Zeroed int
 	// Steps run in order; each sees the results of the ones before.
 	Steps []Step
 }

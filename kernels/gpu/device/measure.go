@@ -156,13 +156,20 @@ func (s *Session) burst(
 // scratch allocates the scratch arrays of an executable, which all runs share.
 func (s *Session) scratch(w *Executable) ([]Address, error) {
 	var all []Address
-	for _, n := range w.Scratch {
+	for k, n := range w.Scratch {
 		a, err := s.driver.Alloc(n)
 		if err != nil {
 			s.freeAll(all)
 			return nil, err
 		}
 		all = append(all, a)
+		if k >= w.Zeroed {
+			continue
+		}
+		if err := s.driver.Fill(a, 0, n); err != nil {
+			s.freeAll(all)
+			return nil, err
+		}
 	}
 	return all, nil
 }

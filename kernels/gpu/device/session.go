@@ -403,6 +403,9 @@ func (s *Session) place(
 		err := add(
 			&r.scratch, fmt.Sprintf("scratch array %d", k), n, nil,
 		)
+		if err == nil && k < w.Zeroed {
+			err = s.driver.Fill(r.scratch[k], 0, n)
+		}
 		if err != nil {
 			return r, err
 		}
