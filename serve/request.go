@@ -189,7 +189,9 @@ func Answer(
 // flagged is how the readers of texts ask for extents, as the command line takes them.
 var flagged = regexp.MustCompile(`-shape (\S+)=([0-9]+(?:x[0-9]+)*)`)
 
-// inField asks for extents as the field shape of a request takes them: {"x": [8, 128]}.
+// inField asks for extents as the field shape of a request takes them: {"x": [8, 128]}
+// where the flag is -shape x=8x128. The reader of a text does not know who asks, and its
+// reason is a part of the module that it made.
 func inField(text string) string {
 	if !strings.Contains(text, "-shape ") {
 		return text
@@ -200,7 +202,9 @@ func inField(text string) string {
 	})
 }
 
-// inFields does so in the reasons of a result. What several answers share is not changed.
+// inFields does so in the reasons of a result, wherever it has some: of what is in no
+// fusion, of fusions without a plan and of those without tiles. What several answers share,
+// as the list of what is outside of a text that is remembered, is not changed.
 func inFields(result any) any {
 	switch r := result.(type) {
 	case *query.Lookup:
@@ -219,7 +223,8 @@ func inFields(result any) any {
 	return result
 }
 
-// reasonsInFields is a list with its reasons so.
+// reasonsInFields is a copy of a list of instructions outside of fusions, with its reasons
+// so.
 func reasonsInFields(all []query.Outside) []query.Outside {
 	all = slices.Clone(all)
 	for k := range all {

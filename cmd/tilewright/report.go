@@ -76,6 +76,8 @@ func (c *call) measuredPackings(db *cache.DB, p report.Page) (all []report.Packi
 		c.note("tilewright report: warning: %v", err)
 		return nil
 	}
+	// A winner of another revision of the code generator has not been compared with the
+	// packed operand.
 	type key struct{ fusion, code string }
 	records := map[key]*cache.Record{}
 	for k := range p.Records {
@@ -87,6 +89,7 @@ func (c *call) measuredPackings(db *cache.DB, p report.Page) (all []report.Packi
 		if of == nil {
 			continue
 		}
+		// How often a model executes it is not in the database.
 		row := report.Packing{Fusion: of.Name, Parameter: fmt.Sprintf("parameter %d", x.Parameter), Packing: x}
 		if s, err := packtiming.SubjectOf(of.Canonical, x); err == nil {
 			row.Race = s.Packed().Fingerprint()
