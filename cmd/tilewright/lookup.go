@@ -101,7 +101,7 @@ func runLookup(c *call) error {
 	f := lookupFlags{
 		db:       c.dbFlag(),
 		snapshot: c.snapshotFlag(),
-		device:   c.deviceFlag(),
+		device:   c.pricedDeviceFlag(),
 		require:  c.String("require", "", "answer with a stored winner of this fusion only: `exact`"),
 		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, which tune reads"),
 	}

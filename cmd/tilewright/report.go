@@ -25,7 +25,7 @@ var reportCommand = command{
 func runReport(c *call) error {
 	c.jsonFlag()
 	db, snapshot := c.dbFlag(), c.snapshotFlag()
-	device := c.deviceFlag()
+	device := c.pricedDeviceFlag()
 	out := c.String("o", "report.html", "write to `file`")
 	replace := c.replaceFlag()
 	if _, err := c.parse(0, 0); err != nil {
