@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},
 	"cmd/tilewright": {
 		"cache", "cmd/tilewright/internal/filter", "cmd/tilewright/internal/line", "cmd/tilewright/internal/manual", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cmd/tilewright/internal/threads", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
-		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "search/contest", "search/table", "serve", "symtile", "symtile/hlo", "symtile/index",
+		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "search/contest", "search/table", "serve", "symtile", "symtile/hlo", "symtile/hlo/origin", "symtile/index",
 		"symtile/layout", "symtile/layout/draw", "symtile/partition", "testdata/hlo", "tuner", "tuner/report",
 	},
 	"cmd/tilewright/internal/filter":     {"cache"},
@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	"kernels/ptx/sim":                    {"kernels/ptx"},
 	"kernels/reference":                  {"kernels", "symtile/hlo"},
 	"kernels/replay":                     {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
-	"query":                              {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/hloproto", "symtile/index", "symtile/indexing", "symtile/partition", "tuner"},
+	"query":                              {"cache", "cost", "kernels", "kernels/cpu", "symtile", "symtile/hlo", "symtile/hlo/origin", "symtile/hloproto", "symtile/index", "symtile/indexing", "symtile/partition", "tuner"},
 	"search":                             {},
 	"search/contest":                     {"cost/problem", "search", "search/table"},
 	"search/table":                       {"search"},
@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	"symtile/source":                     {},
 	"symtile/layout":                     {"symtile/hlo", "symtile/hlo/packing", "symtile/index"},
 	"symtile/layout/draw":                {"symtile/layout"},
-	"tuner":                              {"cache", "cost", "kernels", "kernels/check", "search", "symtile", "symtile/hlo", "symtile/partition"},
+	"tuner":                              {"cache", "cost", "kernels", "kernels/check", "search", "symtile", "symtile/hlo", "symtile/hlo/origin", "symtile/partition"},
 	"tuner/report":                       {"cache", "kernels"},
 }
 

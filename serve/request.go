@@ -327,7 +327,9 @@ func plan(
 	}
 	l := query.Lookup{Fusions: []query.Winner{}, Outside: query.NewOutside(split.Outside)}
 	for _, c := range all {
-		l.Fusions = append(l.Fusions, s.Default(ctx, c))
+		w := s.Default(ctx, c)
+		w.Source = split.Module.SourceOf(c)
+		l.Fusions = append(l.Fusions, w)
 	}
 	return l, nil
 }
@@ -372,7 +374,7 @@ func tiles(
 		return nil, requestf("there are %d fusions; choose one by the field fusion", len(all))
 	}
 	t := Tiles{Fusions: []*query.Fusion{}, Outside: query.NewOutside(split.Outside)}
-	callers := query.Callers(split.Module)
+	callers := split.Module.Callers()
 	for _, c := range all {
 		f, err := query.NewFusion(ctx, c, callers[c], query.Point{Sizes: symtile.Tiling(r.Sizes), IDs: r.Tile})
 		if err != nil {

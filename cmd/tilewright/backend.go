@@ -12,7 +12,6 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/simulated"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/kernels/replay"
-	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -193,14 +192,4 @@ func legality() *tuner.Legality {
 		{"gpu", gpu.Revision}:                    gpu.CheckKnobs,
 		{"gpu", gpu.Revision + kernels.TF32Mark}: gpu.CheckKnobs,
 	}}
-}
-
-// readFor reads a fusion and opens the backend it is meant for.
-func (c *call) readFor(file, name string, d deviceFlags) (*hlo.Computation, kernels.Backend, error) {
-	fusion, err := c.readFusion(file, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := backend(d)
-	return fusion, b, err
 }

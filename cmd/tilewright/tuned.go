@@ -17,6 +17,7 @@ import (
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/query"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
@@ -29,8 +30,9 @@ type tunedJSON struct {
 	// Name of the fusion.
 	Fusion string `json:"fusion"`
 	// Source is the operation and the line of the user's program that it comes
-	// from.
-	Source string `json:"source,omitempty"`
+	// from, and OtherSources are those of other fusions that are alike, seven at most.
+	Source       string   `json:"source,omitempty"`
+	OtherSources []string `json:"otherSources,omitempty"`
 	// Plan is the winner.
 	Plan string `json:"plan,omitempty"`
 	// Dims are the names of the dimensions of plans, in order.
@@ -110,7 +112,6 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	t := tunedJSON{
 		File:      x.File,
 		Fusion:    x.Fusion.Name,
-		Source:    x.Fusion.Source().String(),
 		Shape:     query.FirstShape(x.Fusion),
 		Copies:    x.Copies,
 		Uses:      x.Uses,
@@ -119,6 +120,7 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 		Predicted: x.Predicted,
 		Regret:    -1,
 	}
+	t.Source, t.OtherSources = origin.First(x.Sources)
 	if x.Result.Record.Plan != "" {
 		t.fill(x.Result)
 	}
@@ -178,14 +180,23 @@ func (t tunedJSON) String() string {
 	if t.several && t.Fusion != "" {
 		clauses = append(clauses, "in "+t.File)
 	}
-	if t.Source != "" {
-		clauses = append(clauses, "from "+t.Source)
-	}
+	clauses = append(clauses, t.from())
 	text := line.Join(line.Width, clauses...)
 	if _, excerpt, more := strings.Cut(t.Error+t.Refused, "\n"); more {
 		text += "\n" + excerpt
 	}
 	return text
+}
+
+// from says what the fusion comes from; "" where that is not known.
+func (t tunedJSON) from() string {
+	switch n := len(t.OtherSources); {
+	case t.Source == "":
+		return ""
+	case n > 0:
+		return fmt.Sprintf("from %s and %s", t.Source, report.Counted(n, "other place"))
+	}
+	return "from " + t.Source
 }
 
 // outcome is what became of the fusion, in clauses.
@@ -365,9 +376,7 @@ func (g tunedTogether) String() string {
 	if first.several {
 		clauses = append(clauses, "in "+first.File)
 	}
-	if first.Source != "" {
-		clauses = append(clauses, "from "+first.Source)
-	}
+	clauses = append(clauses, first.from())
 	return line.Join(line.Width, append(clauses, "shapes "+firstShapes(shapes))...)
 }
 

@@ -35,6 +35,11 @@ var float32Code = map[hlo.Opcode]func(
 	) amd64.Value {
 		return c.Min32(x[0], x[1])
 	},
+	hlo.OpPower: func(
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		return c.Power32(x[0], x[1])
+	},
 	hlo.OpNegate: unaryCode((*amd64.Chain).Neg32),
 	hlo.OpAbs:    unaryCode((*amd64.Chain).Abs32),
 	hlo.OpSqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
