@@ -242,6 +242,22 @@ f4: not reached; predicted 1 ms
 	}
 }
 
+// What prices rest on is said: the sheet of the processor's family, or of no family.
+func TestPriorPrinted(t *testing.T) {
+	levels := []levelJSON{{Name: "L1"}}
+	for j, want := range map[*priorJSON]string{
+		{Sheet: "Zen 4", Spread: []float64{0.5, 2}}:                     "by the sheet of Zen 4: f32 within 1.5×, L1 within 3×",
+		{Sheet: "typical core", Unknown: true, Spread: []float64{2, 2}}: "no sheet for this processor: prices are those of a typical core, whose rates may be off by a factor of 3",
+	} {
+		var out bytes.Buffer
+		c := devicesCommand.call(nil, nil, &out, io.Discard)
+		j.print(c, levels)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q does not say %q", out.String(), want)
+		}
+	}
+}
+
 // TestProgressNames: a line of progress has the fusion's name and the end of that of the
 // user's program, in the width of the terminal; what does not fit is left out of the middle
 // of the one and of the front of the other, and of a narrow line the second is left out.

@@ -78,7 +78,7 @@ type rankFlags struct {
 func runRank(c *call) error {
 	c.jsonFlag()
 	f := rankFlags{
-		db: c.dbFlag(), device: c.deviceFlag(), learn: c.learnFlag(),
+		db: c.dbFlag(), device: c.pricedDeviceFlag(), learn: c.learnFlag(),
 		name: c.String("fusion", "", "the fusion of this `name`, when FILE has several"),
 		top:  c.Int("top", 10, "print this many `plans`"),
 	}

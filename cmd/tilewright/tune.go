@@ -589,7 +589,8 @@ func (s *session) note(x *tuner.Item) {
 }
 
 // namedHere is a record with the names of this run: one that was stored before has those
-// of the run that made it.
+// of the run that made it, whose modules the reader of this report may never have seen. The
+// database keeps the older ones.
 func namedHere(r cache.Record, t tunedJSON) cache.Record {
 	r.Name, r.Source, r.OtherSources = t.Fusion, t.Source, t.OtherSources
 	return r

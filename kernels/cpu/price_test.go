@@ -39,7 +39,7 @@ func TestCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := newPricer(p, pricedDevice)
+		x, err := newPricer(p, pricedDevice, unknownPrior())
 		if err != nil {
 			t.Fatal(err)
 		}
