@@ -298,6 +298,7 @@ func (o *onlineEstimate) visibleBy(b mask.Bound) (mean, longest float64) {
 	arg := o.p.Ops[o.loop.Online.Statistic].Args[0]
 	reduced := o.p.Ops[o.loop.Online.Statistic].Instr.Attrs.Dimensions
 	dims, tile := o.p.Ops[arg].Instr.Shape.Dims, o.sizes(arg)
+	// The dimensions of the one row number and of the one column number.
 	row, column := -1, -1
 	for d, f := range b.Factors {
 		at := &row
@@ -452,6 +453,7 @@ const groupLatency = perSlot
 // of their own.
 func (o *onlineEstimate) multiplyByGroups(n int, cols, depth float64, c *candidate, l *blockCost) {
 	rows := o.paddedRows(c.knobs)
+	// Products of a warpgroup use all tensor cores of an SM, as those of others do.
 	cycles := rows * cols * depth * c.iterations / o.spec.Rates.Tensor(hlo.F16)
 	l.tensor += cycles
 	l.chain += cycles + groupLatency*c.iterations
@@ -476,6 +478,7 @@ func (o *onlineEstimate) grouped(k knobs) bool {
 		o.tileRows() > float64(mmaM*k.warps) || o.columns() > maxBoxExtent {
 		return false
 	}
+	// Ops come after their arguments; what follows from scores is in registers.
 	after := make([]bool, len(o.p.Ops))
 	for n, op := range o.p.Ops {
 		after[n] = n == o.scores || slices.ContainsFunc(op.Args, func(a int) bool { return after[a] })

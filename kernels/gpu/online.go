@@ -1041,6 +1041,7 @@ func (o *onlineLoop) hide() {
 		e.knobs.online == byWarpgroups && !math.IsInf(hidden.Value, -1) {
 		return
 	}
+	// Bounds that fall with the tile's number end the tiles, those that rise begin them.
 	end, first := e.ring.Const(part.total), e.ring.Const(0)
 	for _, b := range hidden.Bounds {
 		t, ok := o.boundOf(b, e.p.Space.Dims[d].Tid)
@@ -1111,6 +1112,8 @@ func (o *onlineLoop) boundOf(b mask.Bound, tid index.Expr) (t tileBound, ok bool
 		place, _ := e.index(tile, at[d], nil)
 		x = x.Add(place.Scale(b.Factors[d]))
 	}
+	// What depends on the place in the tile is at most, or at least, so much; the rest is
+	// known to a block.
 	t = tileBound{compare: b.Compare, holds: b.Holds}
 	terms, c := x.Terms()
 	t.most = e.ring.Const(c)
@@ -1155,6 +1158,7 @@ func (o *onlineLoop) skipHidden(emit func()) {
 	})
 	e.bind(from, first)
 	part.first, part.limit = from, limit
+	// All of the pipeline is in this loop: it begins with the copies of the first slots.
 	start, done := a.label("TILES"), a.label("DONE")
 	a.place(start)
 	emit()
@@ -1184,6 +1188,7 @@ func (o *onlineLoop) passHidden(done operand) {
 	for float64(least)-o.hidden.Value < underflows {
 		least = math.Nextafter32(least, float32(math.Inf(1)))
 	}
+	// A NaN is not larger than anything, so that its row is computed wholly.
 	for k, m := range o.most {
 		if k == 0 {
 			a.do("setp.ge.f32", all, m, f32(float64(least)))
@@ -1260,7 +1265,8 @@ func (o *onlineLoop) byWarpgroups() {
 	o.groups = g
 	r := g.ring
 	g.layOut()
-	// The barrier of Q follows those of the slots.
+	// The barrier of Q follows those of the slots. One thread makes it known with them, and
+	// starts the copy, which the producer need not wait for.
 	queries := o.e.asm.get(kindB32, "add.s32", o.e.smem, r.full0+16*r.slots)
 	r.setUp = func() {
 		o.e.asm.when(r.leader, "mbarrier.init.shared.b64", address{queries, 0}, 1)
@@ -1367,6 +1373,7 @@ func (g *groupLoop) consume(queries operand) {
 	a.enter()
 	o.multiplySlot(memory{})
 	a.leave()
+	// This warp has read the slot.
 	a.when(first, "mbarrier.arrive.shared.b64", sink, r.isEmpty(c.at))
 	a.do("add.s32", g.offset, g.offset, r.bytes/matrixRow)
 	a.when(r.advance(c), "mov.b32", g.offset, 0)
@@ -1381,6 +1388,7 @@ func (g *groupLoop) scores() {
 	if s.accs[0] == nil {
 		s.accs[0] = a.fresher(kindF32, int(s.rows*s.cols/device.WarpThreads))
 	}
+	// The sums were read by other instructions.
 	a.do("wgmma.fence.sync.aligned")
 	for k := int64(0); k < s.depth; k += s.mma.k {
 		left := g.query.moved(a, "0", constantOf(g.left.offset(g.o.e.ring.Const(0), k, 2)))
@@ -1391,6 +1399,8 @@ func (g *groupLoop) scores() {
 
 // multiply emits the product of weights in registers and the tile of V.
 func (g *groupLoop) multiply(p *rowProduct) {
+	// All weights are in registers before the first product: one that was computed between
+	// two would have to wait for the one before.
 	var left [][]operand
 	for k := range p.depth / p.mma.k {
 		left = append(left, g.o.leftFragment(p, 0, k))
@@ -1423,7 +1433,8 @@ func (g *groupLoop) issue(p *rowProduct, left any, k int64) {
 	a.do(opcode, append(args, map[bool]int{true: 1}[b.byK])...)
 }
 
-// complete waits for the products.
+// complete waits for the products. What follows reads their sums, or writes the registers
+// of their left operand, in each case before the next products of this warpgroup begin.
 func (g *groupLoop) complete() {
 	a := g.o.e.asm
 	a.do("wgmma.commit_group.sync.aligned")
