@@ -215,6 +215,20 @@ func (j *Fusion) note(f *hlo.Computation, callers []*hlo.Instr) {
 	}
 }
 
+// EachReason replaces the reasons why something is not known, or why there are no tiles.
+func (j *Fusion) EachReason(by func(string) string) {
+	for _, x := range j.Indexing {
+		for _, notes := range x.Notes {
+			for k := range notes {
+				notes[k] = by(notes[k])
+			}
+		}
+	}
+	if j.Untileable != nil {
+		j.Untileable.Reason = by(j.Untileable.Reason)
+	}
+}
+
 // A Point chooses one tiling of a fusion, and with IDs one of its tile programs.
 // The zero value leaves all of it symbolic.
 type Point struct {

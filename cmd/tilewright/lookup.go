@@ -286,7 +286,8 @@ func cutRevision(name string) (file, revision string, ok bool) {
 	return name[:at], name[at+1:], true
 }
 
-// appendMiss appends a line to the queue.
+// appendMiss appends a line to the queue: what was asked, and in metadata where the fusion
+// comes from, which tune says of it when it reads the queue.
 func (w *winnerSource) appendMiss(fusion *hlo.Computation, j lookupJSON, metadata string) error {
 	line, err := json.Marshal(query.Miss{
 		Fusion: j.Fusion, Metadata: metadata, Print: j.Print,

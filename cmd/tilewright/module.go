@@ -192,7 +192,8 @@ func (c *call) packings(
 	}
 }
 
-// describe notes what ran, of a module with these callers.
+// describe notes what ran. The callers are those of the module that was read; what the
+// executable made of it besides comes from where its own instructions say.
 func (r *moduleJSON) describe(e *executable.Executable, callers map[*hlo.Computation][]*hlo.Instr) {
 	runs := float64(len(r.Times))
 	for _, u := range e.Units() {

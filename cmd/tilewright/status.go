@@ -175,7 +175,9 @@ const (
 )
 
 // subject is the name of the fusion whose turn it is and, where there is room, the end of
-// that of the user's program.
+// that of the user's program: jit(step)/layers_0/attention/dot_general says most in its last
+// words, and a place, model.py:6, stands in where there is no operation. room is what the
+// rest of the line leaves, in characters.
 func (s *status) subject(room int) string {
 	from := cmp.Or(s.turn.Source.Op, s.turn.Source.String())
 	beside := room - len("( )")

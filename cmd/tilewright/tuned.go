@@ -668,12 +668,15 @@ func (s *session) packWeights(ctx context.Context, all []packedWeight) error {
 			break // a thread is lost: what would be timed now is worthless
 		}
 	}
-	saved := 0.0
+	saved, pay := 0.0, int64(0)
 	for _, p := range s.packings {
+		if p.Saved() > 0 {
+			pay++
+		}
 		saved += p.Saved()
 	}
 	if saved > 0 {
-		s.c.note("%s packed once: saves %s a run of the models", layout.CountText(int64(len(s.packings)), "weight"), report.Seconds(saved))
+		s.c.note("%s packed once: saves %s a run of the models", layout.CountText(pay, "weight"), report.Seconds(saved))
 	}
 	return nil
 }
@@ -759,9 +762,15 @@ func (s *session) noteWeight(x packedWeight, p cache.Packing, err error) {
 		w.Error = err.Error()
 	} else {
 		w.Plan, w.measuredJSON = p.PackedPlan, newMeasuredJSON(p)
+		race := x.Packed()
 		s.packings = append(s.packings, report.Packing{
-			Fusion: w.Fusion, Parameter: w.Parameter, Uses: x.item.Uses, Packing: p,
+			Fusion: w.Fusion, Parameter: w.Parameter, Uses: x.item.Uses, Race: race.Fingerprint(), Packing: p,
 		})
+		// Its race is in the report, too. One that is not stored is left out of that.
+		if r, found, _ := s.tuner.Lookup(race); found {
+			r.Record.Name = race.Name
+			s.records = append(s.records, r.Record)
+		}
 	}
 	s.summary.Weights = append(s.summary.Weights, w)
 	s.status.print(w)

@@ -172,9 +172,11 @@ func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 			k.cluster, max(1, s.Cluster), s.Target,
 		)
 	}
-	if k.warps*device.WarpThreads > s.BlockThreads {
+	wave := s.WaveWarps()
+	if k.warps*wave*device.WarpThreads > s.BlockThreads {
 		return k, fmt.Errorf("warps=%d is more than the %d threads of a block", k.warps, s.BlockThreads)
 	}
+	k.warps *= wave
 	return k, nil
 }
 
