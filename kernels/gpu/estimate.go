@@ -1001,7 +1001,7 @@ func (m *estimate) threads(k knobs) (threads, given int) {
 	threads = k.warps * device.WarpThreads * k.mathGroups()
 	extra := k.producer * device.WarpThreads
 	for n := range m.p.Ops {
-		if m.byGroups(n, k) &&
+		if (m.byGroups(n, k) || k.online == byWarpgroups) &&
 			threads+extra <= m.spec.BlockThreads {
 			return threads + extra, m.spec.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
 		}
