@@ -153,7 +153,7 @@ func newTuneFlags(c *call) tuneFlags {
 		weights:   c.String("weights", "", "a profile, `file` of lines NAME,TIME: the time of fusions in a run of the model"),
 		runBudget: c.Duration("run-budget", 0, "wall `time` of the whole run, with everything in it; 0: no limit"),
 		budget:    c.Duration("budget", 0, "wall `time` of the race of a fusion; 0: 10s, or with -run-budget no limit"),
-		progress:  c.Duration("progress", 10*time.Second, "`time` between lines of progress where there is no terminal; 0: none"),
+		progress:  c.Duration("progress", time.Second, "`time` between lines of progress where there is no terminal; 0: none"),
 		try:       c.Int("try", 16, "measure this many `plans` a fusion"),
 		seed:      c.Int64("seed", 1, "`seed` of inputs, of candidates drawn at random, and of the order of timing"),
 		margin:    c.Float64("margin", 0.02, "`ratio` a plan must beat the default by"),
@@ -574,7 +574,7 @@ func (s *session) note(x *tuner.Item) {
 	t.Structure = of.name
 	t.several = len(s.files) > 1
 	if t.Plan != "" {
-		s.records = append(s.records, x.Result.Record)
+		s.records = append(s.records, namedHere(x.Result.Record, t))
 	}
 	s.bad = s.bad || t.Error != "" || t.Unkept != ""
 	s.summary.Fusions = append(s.summary.Fusions, t)
@@ -586,6 +586,14 @@ func (s *session) note(x *tuner.Item) {
 	if t.Unkept != "" {
 		s.status.printError("tilewright tune: %s\n", t.Unkept)
 	}
+}
+
+// namedHere is a record with the names of this run: one that was stored before has those
+// of the run that made it, whose modules the reader of this report may never have seen. The
+// database keeps the older ones.
+func namedHere(r cache.Record, t tunedJSON) cache.Record {
+	r.Name, r.Source, r.OtherSources = t.Fusion, t.Source, t.OtherSources
+	return r
 }
 
 // finish prints the summary and writes the report.

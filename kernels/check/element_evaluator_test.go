@@ -25,6 +25,9 @@ ROOT s = f32[3,5,4] slice(p), slice={[1:7:2], [0:5], [2:10:2]}`,
 		`x = f32[2,9,7,6] parameter(0)
 k = f32[3,2,3,8] parameter(1)
 ROOT c = f32[2,5,8,8] convolution(x, k), window={size=3x2 stride=2x1 pad=1_1x1_1 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f, feature_group_count=2`,
+		`x = s32[2,24,24,32] parameter(0)
+k = s32[3,3,16,18] parameter(1)
+ROOT c = s32[2,24,24,18] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2`,
 		`x = f32[5,9,6] parameter(0)
 k = f32[3,6,4] parameter(1)
 ROOT c = f32[5,15,4] convolution(x, k), window={size=3 lhs_dilate=2 rhs_dilate=2 pad=1_1}, dim_labels=b0f_0io->b0f`,

@@ -9,16 +9,18 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Rates of the prior. They are those of this backend's machine code on x86 cores at
-// about 2.5 GHz, from the timings of the corpus (cost.TestCorpus -timings); a model that
-// was fitted on a device has factors for each term.
+// Costs beside the rates of the data sheet (spec.go). They are those of this backend's
+// machine code on x86 cores at about 2.5 GHz, from the timings of the corpus
+// (cost.TestCorpus -timings); a model that was fitted on a device has factors for each
+// term.
 const (
-	coreClock      = 2e9     // cycles/s at which a core sustains two fused multiply-adds of vectors
 	elementFLOPs   = 3       // flop of the peak that an elementwise flop takes: no product is added to it
 	functionFLOPs  = 3.5     // the same for functions, whose polynomials are
 	rowSeconds     = 3.5e-9  // to start an innermost loop
 	stridedSeconds = 0.45e-9 // to move an element on its own
 	shortSeconds   = 2e-9    // to move an element of a row that is no vector
+	scalarSeconds  = 1e-9    // for an element in a loop in Go: about three cycles
+	roundSeconds   = 42e-9   // to deinterleave and combine a strip of one operand: two calls of machine code
 	maskedSeconds  = 0.6e-9  // to see whether an element is masked
 	bodySeconds    = 130e-9  // to locate the tiles of a tile program or an iteration
 	stepSeconds    = 10e-9   // to start a tile op
@@ -27,11 +29,16 @@ const (
 	hiddenShare    = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
 )
 
-// cacheRates are bytes/s of a lane from each cache, innermost first, and memoryRate
-// those from memory. They are what copying gets on server cores of the last ten years.
-var cacheRates = [...]float64{100e9, 60e9, 25e9}
-
-const memoryRate = 8e9
+// How long a run of contiguous bytes takes to begin in arrays that stay in the last cache,
+// a third of its latency, since a core begins a run before others end; and how long each
+// of its first lines takes from memory, a tenth of the latency, since ten are on their way
+// at once. Column sums of 8192×1024 take 1.2, 2.6 and 3.8 ms on a lane of Zen 4 in tiles of
+// 1024, 512 and 256 columns, which begin 16,384 and 32,768 runs more than the first, and
+// 5.5 and 8.9 ms in tiles of 64 and 32.
+const (
+	startSeconds = 6e-9
+	lateSeconds  = 10e-9
+)
 
 // What dots take time for besides products, in products: few large tile programs,
 // which pack little, are best.
@@ -50,10 +57,9 @@ const (
 const (
 	loopCost           = 0.19 // for each sequential dimension of several tiles
 	rereadCost         = 0.27 // where rows are read again from beyond the second cache
-	joinShare          = 0.80 // where parts of a reduction are joined: rows of 512×768 take 39 µs in eight parts, 20 to 25 in one
+	joinShare          = 0.3  // where parts of a reduction are joined, besides the starts of shorter rows
 	dotInnerExponent   = 0.15 // of how many times shorter rows of a tile of dots are than is worth their while
 	dotScratchExponent = 0.2  // of how many times the scratch of dots takes half the second cache
-	pageExponent       = 0.6  // of the pages of a row that a tile has less than one of: column sums of 8192×1024 take 2.0, 2.9 and 3.8 ms in tiles of 1024, 512 and 256 columns
 	fewExponent        = 0.1  // of how many times fewer programs there are than four for each lane, where there is much work
 	slackExponent      = 0.01 // … and where there is little: something else runs now and then on one of them
 )
@@ -83,12 +89,14 @@ const (
 	termRows    = iota // starts of innermost loops
 	termStrided        // elements that are moved one at a time
 	termShort          // elements that are moved in rows shorter than a vector
+	termScalar         // elements that loops in Go convert or reduce
+	termRounds         // rounds of reductions by a computation
 	termMasks          // tests whether elements are masked
 	termBodies         // starts of tile programs and of iterations of their loops
 	termSteps          // starts of tile ops
 	termPacking        // packing of the operands of dots, and sums of partial results
 	termLoops          // loops over tiles: accumulators, rows that are read again, parts that are joined
-	termNarrow         // tiles shorter than rows in memory are worth
+	termNarrow         // runs of bytes that begin anew since tiles are shorter than rows in memory
 	termScratch        // scratch beyond half the second cache
 	termIdle           // lanes without a tile program while others have one
 	termKnobs          // knobs that no other term describes
@@ -106,6 +114,8 @@ var overheadNames = [...]string{
 	termRows:    "rows",
 	termStrided: "strided",
 	termShort:   "short rows",
+	termScalar:  "scalar",
+	termRounds:  "rounds",
 	termMasks:   "masks",
 	termBodies:  "tile programs",
 	termSteps:   "tile ops",
@@ -126,14 +136,15 @@ var overheadNames = [...]string{
 // arithmetic and of overheads, and the traffic model (traffic.go) gives the bytes of each
 // level of memory for the order of tiles and the number of lanes that the knobs choose.
 // What slows down all of the work is a share of the time of arithmetic and traffic: loops
-// over tiles, narrow tiles, scratch that leaves the second cache, idle lanes.
+// over tiles, tiles of dots with short rows, scratch that leaves the second cache, idle lanes.
 //
-// The pricer reads the caches, the lanes and the width of vectors of a device, not its
-// measured rates: the order of plans, and with it the default plan, is the same on every
+// The pricer reads the caches, the lanes and the width of vectors of a device, and the
+// data sheet of its family, not its measured rates: the order of plans, and with it the default plan, is the same on every
 // start.
 type pricer struct {
 	p      *symtile.Program
 	device kernels.Device
+	prior  prior // its rates
 	spec   deviceSpec
 	// Of the program, and of the program with joined loops; nil where none can be
 	// joined.
@@ -193,9 +204,9 @@ func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 
 // pricer prices the plans of a program on this machine, and offers what it has.
 func (b *Backend) pricer(p *symtile.Program) (*pricer, error) {
-	x, err := newPricer(p, b.Identity())
+	x, err := newPricer(p, b.Identity(), b.prior)
 	if err == nil {
-		x.bf16 = bf16Kernels
+		x.bf16 = b.bf16
 	}
 	return x, err
 }
@@ -204,7 +215,7 @@ func (b *Backend) pricer(p *symtile.Program) (*pricer, error) {
 // memory, at its rates where they are known. Knobs of that backend are taken for what
 // they are called here.
 func Roofline(p *symtile.Program, d kernels.Device) (kernels.Pricer, error) {
-	x, err := newPricer(p, d)
+	x, err := newPricer(p, d, unknownPrior())
 	if err != nil {
 		return nil, err
 	}
@@ -222,11 +233,12 @@ func Roofline(p *symtile.Program, d kernels.Device) (kernels.Pricer, error) {
 }
 
 // newPricer compiles the counters of a program and lays out the terms for a device.
-func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
+func newPricer(p *symtile.Program, d kernels.Device, prior prior) (*pricer, error) {
 	d.Levels = believed(d)
 	x := &pricer{
 		p:       p,
 		device:  d,
+		prior:   prior,
 		spec:    deviceSpecOf(d),
 		divided: splittableOp(p),
 		allBF16: allBF16(p),
@@ -240,19 +252,15 @@ func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
 			return nil, err
 		}
 	}
-	x.flops = 4 * coreClock * float64(x.spec.vector) / 32
+	x.flops = prior.flops(x.spec.vector)
+	x.bandwidth = prior.bandwidth(d.Levels)
 	x.terms = kernels.PriceTerms{
 		Hidden:      hiddenShare,
 		Overlapping: computeTermCount(d),
 	}
 	x.terms.Names = append(x.terms.Names, computeNames[:]...)
-	for k, l := range d.Levels {
+	for _, l := range d.Levels {
 		x.terms.Names = append(x.terms.Names, l.Name)
-		rate := memoryRate
-		if k < len(d.Levels)-1 || l.Bytes > 0 {
-			rate = cacheRates[min(k, len(cacheRates)-1)]
-		}
-		x.bandwidth = append(x.bandwidth, rate)
 	}
 	x.terms.Names = append(x.terms.Names, overheadNames[:]...)
 	return x, nil
@@ -330,7 +338,7 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	t = t[x.terms.Overlapping:]
 	x.overheads(k, lanes, parts, t)
 	if 3*k.products < k.work {
-		x.shares(k, base, parts, t)
+		x.shares(k, base, lanes, parts, t)
 		t[termIdle] = (base + sum(t)) * idleShare(k, lanes, parts)
 	} else {
 		x.dotShares(k, base, lanes, parts, t)
@@ -345,18 +353,13 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	price.Scratch = k.scratch
 }
 
-// bf16Rates are the rates of dots by the knob bf16, in multiply-adds of vectors of 512
-// bits: on a Xeon (Granite Rapids) 213 GFLOP/s, and by tiles 3.1 TFLOP/s in registers. Pairs
-// took twice as long as multiply-adds there, and are said to take half as long elsewhere.
-var bf16Rates = [...]float64{1, 1, 14}
-
 // dotRate is how many times faster the dots of a plan are than multiply-adds.
 func (x *pricer) dotRate(plan kernels.Plan) float64 {
 	how := plan.Knob("bf16", 0)
 	if how == 0 || x.foreign || !x.allBF16 {
 		return 1
 	}
-	return bf16Rates[how]
+	return x.prior.bf16(how, x.spec.vector)
 }
 
 // sum adds terms up.
@@ -375,19 +378,31 @@ func (x *pricer) overheads(k *counts, lanes, parts float64, t []float64) {
 	t[termRows] = k.rows * rowSeconds / lanes
 	t[termStrided] = k.strided * stridedSeconds / lanes
 	t[termShort] = k.short * shortSeconds / lanes
+	t[termScalar] = k.scalar * scalarSeconds / lanes
+	t[termRounds] = k.rounds * roundSeconds / lanes
 	t[termMasks] = k.masked * maskedSeconds / lanes
 	t[termBodies] = bodies * bodySeconds / lanes
 	t[termSteps] = steps * stepSeconds / lanes
 }
 
-// shares writes the terms that are shares of the time of arithmetic and traffic.
-func (x *pricer) shares(k *counts, base, parts float64, t []float64) {
+// shares writes the terms that are shares of the time of arithmetic and traffic, and that
+// of runs of bytes that begin.
+func (x *pricer) shares(k *counts, base, lanes, parts float64, t []float64) {
 	t[termLoops] = base * (loopCost*k.loops + rereadCost*k.reread)
 	if parts > 1 {
 		t[termLoops] += base * joinShare
 	}
-	t[termNarrow] = base * (math.Pow(k.page, -pageExponent)/k.inner - 1)
+	t[termNarrow] = k.starts * startSeconds / lanes
+	if !x.kept() {
+		t[termNarrow] = k.late * lateSeconds / lanes
+	}
 	t[termScratch] = base * (x.spilled(k) - 1)
+}
+
+// kept reports whether all arrays take half of the last cache at most, where they are from
+// the run before.
+func (x *pricer) kept() bool {
+	return 2*x.plain.traffic.bytes <= float64(x.spec.last)
 }
 
 // dotShares is shares for programs that are mostly dots, with the packing of their
@@ -474,7 +489,7 @@ func (x *pricer) memory(
 	}
 	c.traffic.order(c, float64(plan.Knob("group", 1)))
 	c.traffic.past(plan, x.spec.last)
-	kept := 2*c.traffic.bytes <= float64(x.spec.last)
+	kept := x.kept()
 	wasted := max(1, memoryLine/2/max(k.innerRun, 1))
 	t[0] = k.touched / (x.bandwidth[0] * lanes)
 	for n := 1; n < len(levels); n++ {

@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/mask"
 )
 
 // An onlineEstimate is the estimate of plans with online=1, whose program has its loops
@@ -33,6 +34,8 @@ type onlineEstimate struct {
 	// Rows, single and whole are the dimensions that number the rows of scores, those that
 	// a tile has one element of, and those that it has all of.
 	rows, single, whole symtile.DimSet
+	// Hidden are the bounds of the mask of the scores; see onlineLoop.hide.
+	hidden mask.Mask
 }
 
 // onlineEstimateOf is nil where no loops can be joined, or tensor cores cannot compute them.
@@ -61,6 +64,10 @@ func onlineEstimateOf(p *symtile.Program, s device.Spec) *onlineEstimate {
 		return nil
 	}
 	o.divide()
+	o.hidden, err = mask.Of(q, q.Ops[o.loop.Online.Statistic].Args[0])
+	if err != nil {
+		o.hidden = mask.Mask{}
+	}
 	// Warps multiply, and operands come by cp.async.
 	for k := range o.groups {
 		clear(o.groups[k])
@@ -177,12 +184,16 @@ func (m *estimate) joined(t symtile.Tiling, programs float64, k knobs) candidate
 // candidate estimates the current tiling with knobs.
 func (o *onlineEstimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
 	c := candidate{tiling: t, knobs: k, unit: unitMMA}
-	if k.stages < 2 || k.splitk > 1 || k.epilogue > 1 || !o.applies() {
+	byGroups := k.online == byWarpgroups
+	if byGroups {
+		c.unit = unitWGMMA
+	}
+	if k.stages < 2 || k.splitk > 1 || k.epilogue > 1 || !o.applies() || byGroups && !o.grouped(k) {
 		c.terms = terms{math.Inf(1)}
 		c.seconds = math.Inf(1)
 		return c
 	}
-	l := o.work(&c)
+	l := o.work(&c, o.visible(programs))
 	o.store(&c, &l)
 	c.terms = o.terms(
 		c, programs, l, o.distinctBytes,
@@ -197,8 +208,8 @@ func (o *onlineEstimate) candidate(t symtile.Tiling, programs float64, k knobs) 
 	return c
 }
 
-// work is the work of a block.
-func (o *onlineEstimate) work(c *candidate) blockCost {
+// work is the work of a block that computes a share of the iterations.
+func (o *onlineEstimate) work(c *candidate, share float64) blockCost {
 	threads := float64(
 		c.knobs.warps * device.WarpThreads,
 	)
@@ -208,7 +219,7 @@ func (o *onlineEstimate) work(c *candidate) blockCost {
 		slots:   float64(c.knobs.stages),
 	}
 	clear(o.loadedBytes)
-	c.iterations = o.iterationCount()
+	c.iterations = o.iterationCount() * share
 	for n, op := range o.p.Ops {
 		if o.extents.Duplicate(n) {
 			continue
@@ -217,6 +228,7 @@ func (o *onlineEstimate) work(c *candidate) blockCost {
 		if o.fixed[n] {
 			runs = 1
 		}
+		runs = max(1, runs*share)
 		switch {
 		case op.Code == hlo.OpParameter:
 			o.loadParameter(n, c.knobs, runs, &l)
@@ -240,11 +252,16 @@ func (o *onlineEstimate) work(c *candidate) blockCost {
 		}
 	}
 	// A warp waits for the products of scores before it computes weights, and for these
-	// before it multiplies: its two kinds of work do not overlap, those of others do.
+	// before it multiplies: its two kinds of work do not overlap, those of others do, as
+	// those of other warpgroups of the block.
+	beside := 1.0
+	if c.knobs.online == byWarpgroups {
+		beside = float64(c.knobs.warps * device.WarpThreads / device.WarpgroupThreads)
+	}
 	l.exposed += min(
 		l.chain,
 		l.arithmeticCycles(o.spec.Rates),
-	)
+	) / beside
 	l.ring = latency * (c.iterations - 1)
 	c.shared *= float64(c.knobs.stages)
 	o.holdLeft(c, &l)
@@ -259,6 +276,82 @@ func (o *onlineEstimate) iterationCount() float64 {
 		n *= o.extents.Trips(k)
 	}
 	return n
+}
+
+// visible is the share of the iterations that blocks do not skip, because a mask hides all
+// of their scores: the mean, and with few blocks an SM that of the longest.
+func (o *onlineEstimate) visible(programs float64) float64 {
+	mean, longest := 1.0, 1.0
+	for _, b := range o.hidden.Bounds {
+		m, l := o.visibleBy(b)
+		mean += m - 1
+		longest = min(longest, l)
+	}
+	mean = max(mean, 1/o.iterationCount())
+	waves := max(1, programs/float64(max(1, o.spec.SMs)))
+	return mean + max(0, longest-mean)/waves
+}
+
+// visibleBy is the share of the tiles of columns in which a bound is not negative, on
+// average and at most; 1 where it is not about one row number and one column number.
+func (o *onlineEstimate) visibleBy(b mask.Bound) (mean, longest float64) {
+	arg := o.p.Ops[o.loop.Online.Statistic].Args[0]
+	reduced := o.p.Ops[o.loop.Online.Statistic].Instr.Attrs.Dimensions
+	dims, tile := o.p.Ops[arg].Instr.Shape.Dims, o.sizes(arg)
+	// The dimensions of the one row number and of the one column number.
+	row, column := -1, -1
+	for d, f := range b.Factors {
+		at := &row
+		if slices.Contains(reduced, int64(d)) {
+			at = &column
+		}
+		if f != 0 && *at >= 0 {
+			return 1, 1
+		}
+		if f != 0 {
+			*at = d
+		}
+	}
+	if column < 0 || row < 0 ||
+		b.Factors[column] > 0 && !math.IsInf(o.hidden.Value, -1) {
+		return 1, 1
+	}
+	trips := func(d int) int64 { return (dims[d] + tile[d] - 1) / tile[d] }
+	// At most maxVisibleRows tiles of rows are looked at.
+	step := 1 + trips(row)/maxVisibleRows
+	looked := 0.0
+	for i := int64(0); i < trips(row); i += step {
+		n := o.visibleTiles(b, i, row, column)
+		mean += n
+		longest = max(longest, n)
+		looked++
+	}
+	all := float64(trips(column))
+	return mean / looked / all, longest / all
+}
+
+// maxVisibleRows bounds the tiles of rows that a price looks at.
+const maxVisibleRows = 64
+
+// visibleTiles is the tiles of columns that tile i of rows sees any of.
+func (o *onlineEstimate) visibleTiles(b mask.Bound, i int64, row, column int) float64 {
+	arg := o.p.Ops[o.loop.Online.Statistic].Args[0]
+	dims, tile := o.p.Ops[arg].Instr.Shape.Dims, o.sizes(arg)
+	trips := float64(dims[column]+tile[column]-1) / float64(tile[column])
+	trips = math.Floor(trips)
+	// The largest that the bound is in tile t is most + each·t.
+	most := float64(b.Const)
+	for _, d := range []int{row, column} {
+		most += max(0, float64(b.Factors[d]*(tile[d]-1)))
+	}
+	most += float64(b.Factors[row] * i * tile[row])
+	each := float64(b.Factors[column] * tile[column])
+	// Where it falls, tiles from the first on are visible, else those up to the last.
+	last := math.Floor(most / math.Abs(each))
+	if each < 0 {
+		return min(trips, max(1, last+1))
+	}
+	return min(trips, max(1, trips+last))
 }
 
 // paddedRows is the rows of a tile in whole fragments of each warp.
@@ -287,6 +380,10 @@ func (o *onlineEstimate) holdLeft(c *candidate, l *blockCost) {
 	scores := o.paddedRows(c.knobs) * o.columns() / float64(
 		c.knobs.warps*device.WarpThreads,
 	)
+	if c.knobs.online == byWarpgroups {
+		c.shared += bytes
+		return
+	}
 	if c.partials+scores+left <= heldRegisters {
 		c.operands += left
 		c.shared = max(c.shared, bytes)
@@ -318,6 +415,10 @@ func (o *onlineEstimate) multiply(n int, c *candidate, l *blockCost) {
 		o.elements(n)/o.tileRows()/mmaN,
 	) * mmaN
 	depth := o.contracted(n)
+	if c.knobs.online == byWarpgroups {
+		o.multiplyByGroups(n, cols, depth, c, l)
+		return
+	}
 	rate := o.spec.Rates.Tensor(hlo.F16)
 	if o.spec.Warpgroups() {
 		rate *= mmaShare
@@ -341,6 +442,56 @@ func (o *onlineEstimate) multiply(n int, c *candidate, l *blockCost) {
 	c.partials += held
 	c.operands += cols / mmaN * 2
 	l.lanes += rows * cols * c.iterations
+}
+
+// groupLatency is the cycles in which nothing follows a warpgroup's last product, as between
+// the slots of other rings.
+const groupLatency = perSlot
+
+// multiplyByGroups adds a product of warpgroups, each of which reads the right operand, and
+// for scores its part of the left one, from shared memory. Weights are rounded to registers
+// of their own.
+func (o *onlineEstimate) multiplyByGroups(n int, cols, depth float64, c *candidate, l *blockCost) {
+	rows := o.paddedRows(c.knobs)
+	// Products of a warpgroup use all tensor cores of an SM, as those of others do.
+	cycles := rows * cols * depth * c.iterations / o.spec.Rates.Tensor(hlo.F16)
+	l.tensor += cycles
+	l.chain += cycles + groupLatency*c.iterations
+	bytes := cols * depth * 2
+	l.traffic += bytes * (1 + rows/groupRows) * c.iterations
+	c.shared += bytes
+	held := rows * cols / float64(c.knobs.warps*device.WarpThreads)
+	if n == o.scores {
+		l.traffic += rows * depth * 2 * c.iterations
+		c.operands += held + held/2
+		return
+	}
+	c.partials += held
+	l.lanes += rows * cols * c.iterations
+}
+
+// grouped reports whether warpgroups can have the loop of the current tiling: 64 rows each,
+// and operands that tensor copies make.
+func (o *onlineEstimate) grouped(k knobs) bool {
+	if !o.spec.Warpgroups() ||
+		k.warps*device.WarpThreads%device.WarpgroupThreads != 0 ||
+		o.tileRows() > float64(mmaM*k.warps) || o.columns() > maxBoxExtent {
+		return false
+	}
+	// Ops come after their arguments; what follows from scores is in registers.
+	after := make([]bool, len(o.p.Ops))
+	for n, op := range o.p.Ops {
+		after[n] = n == o.scores || slices.ContainsFunc(op.Args, func(a int) bool { return after[a] })
+		for _, a := range op.Args {
+			// A row of a chunk has 32 bytes or more.
+			shape := o.p.Ops[a].Instr.Shape
+			if op.Code == hlo.OpDot && !after[a] &&
+				(o.p.Ops[a].Code != hlo.OpParameter || o.sizes(a)[majorToMinor(shape)[shape.Rank()-1]]%mmaSteps != 0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // tilings are those that online loops take: rows and columns of each offered size, with

@@ -24,8 +24,10 @@ type iterationRange struct {
 	// Total is the number of iterations of the loop; count and minCount are the most
 	// and the fewest of a piece.
 	total, count, minCount int64
-	// First is the number of this block's first iteration.
+	// First is the number of this block's first iteration, and limit the number of its
+	// iterations, where that is known only when the block runs; "" where it is count.
 	first index.Expr
+	limit operand
 	// Streamed is set where the tile loop says which iterations a block has of a tile.
 	streamed bool
 }
@@ -68,6 +70,9 @@ func (e *emitter) iterations(w iterationRange) operand {
 	if w.streamed {
 		return e.tileLoop.piece.limit
 	}
+	if w.limit != "" {
+		return w.limit
+	}
 	if w.minCount == w.count {
 		return integer(w.count)
 	}
@@ -86,6 +91,8 @@ func (w iterationRange) note() string {
 	switch {
 	case w.streamed:
 		return fmt.Sprintf("for those of %d iterations that the block has", w.total)
+	case w.limit != "":
+		return fmt.Sprintf("for those of %d iterations that are not hidden", w.total)
 	case w.minCount < w.count:
 		return fmt.Sprintf(
 			"for %d or %d of %d iterations", w.minCount, w.count, w.total,
@@ -152,8 +159,12 @@ func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
 	if w.total == 1 {
 		return e.ring.Const(0)
 	}
-	if w.divided() {
+	if w.limit != "" {
+		e.unpredictable = "blocks skip tiles that are hidden"
+	} else if w.divided() {
 		e.unpredictable = "blocks have pieces of loops"
+	}
+	if v, known := w.first.Value(); !known || v != 0 {
 		n = e.asm.get(
 			kindB32, "add.s32",
 			e.asm.in(kindB32, n),

@@ -183,33 +183,26 @@ func (p *pipeline) loadFirstSlots(outside *scope, base operand) {
 	// groups to wait for is constant.
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
-		n := e.asm.in(kindB32, integer(s))
-		load := func() {
-			p.loadSlot(
-				outside, n,
-				coalesce.LoopRange{Lo: s, Hi: s},
-				memory{shared, base, s * p.bytes},
-			)
+		skip, limit := operand(""), p.part.limit
+		if p.part.streamed {
+			// The number is known behind the branch, too.
+			a.in(kindB32, integer(s))
+			limit = e.iterations(p.part)
 		}
-		if p.part.streamed && s > 0 {
-			p.unlessBeyond(s, load)
-		} else {
-			load()
+		if s > 0 && limit != "" {
+			skip = a.label("SHORT")
+			a.branch(a.get(kindPred, "setp.le.s32", limit, s), skip)
+		}
+		p.loadSlot(
+			outside, e.asm.in(kindB32, integer(s)),
+			coalesce.LoopRange{Lo: s, Hi: s},
+			memory{shared, base, s * p.bytes},
+		)
+		if skip != "" {
+			a.place(skip)
 		}
 		a.do("cp.async.commit_group")
 	}
-}
-
-// unlessBeyond emits code for iteration n where the piece of a tile has so many.
-func (p *pipeline) unlessBeyond(n int64, body func()) {
-	a := p.e.asm
-	beyond := a.label("BEYOND")
-	a.branch(
-		a.get(kindPred, "setp.le.s32", p.e.iterations(p.part), n),
-		beyond,
-	)
-	body()
-	a.place(beyond)
 }
 
 // loadSlot starts the copies of iteration n, a register, into a slot; all is the range
