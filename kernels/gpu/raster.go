@@ -59,13 +59,19 @@ func groupedTile(x index.Expr, rows, cols, g int64) (row, col index.Expr) {
 		// Tiles of the last group have the place of the last tile of the others.
 		last := x.AddConst(1 - whole*g*cols)
 		ring := x.Ring()
-		x = x.Min(ring.Const(whole*g*cols - 1))
-		row, col = groupedTile(x, whole*g, cols, g)
+		x = x.Min(
+			ring.Const(whole*g*cols - 1),
+		)
+		row, col = groupedTile(
+			x, whole*g, cols, g,
+		)
 		// Those are n = 1, 2, …, and n = 0 is all others, to which nothing is added.
 		n := last.Max(ring.Const(0))
 		is := n.Min(ring.Const(1))
 		n = n.AddConst(left - 1)
-		row = row.Add(n.Mod(left)).AddConst(1 - left)
+		row = row.Add(n.Mod(left)).AddConst(
+			1 - left,
+		)
 		col = col.Add(n.Div(left))
 		return row.Add(is.Scale(left)),
 			col.Add(is.Scale(-cols))
@@ -95,12 +101,16 @@ func (e *emitter) neighbours() (dim int, run int64) {
 		d := e.p.Space.Dims[dims[k-2]]
 		rows := constantOf(d.Tiles)
 		if left := rows % g; left > 0 {
-			return dims[k-2], index.GCD(g, left)
+			return dims[k-2], index.GCD(
+				g, left,
+			)
 		}
 		return dims[k-2], g
 	}
 	return dims[k-1],
-		constantOf(e.p.Space.Dims[dims[k-1]].Tiles)
+		constantOf(
+			e.p.Space.Dims[dims[k-1]].Tiles,
+		)
 }
 
 // beginTileLoop begins the loop of a persistent block, or of one of its math groups,
@@ -167,7 +177,9 @@ func (e *emitter) endTileLoop(w *tileLoop) {
 	if w.mathGroup != nil {
 		stride = a.get(kindB32, "shl.b32", stride, 1)
 	}
-	a.do("add.s32", w.tile, w.tile, stride)
+	a.do(
+		"add.s32", w.tile, w.tile, stride,
+	)
 	a.do(
 		"setp.lt.s32", more, w.tile, e.p.Programs(),
 	)
@@ -262,7 +274,9 @@ func streamOf(p *symtile.Program, k knobs) (*stream, error) {
 		return nil, nil
 	}
 	no := func(format string, args ...any) (*stream, error) {
-		return nil, unsupported(fmt.Sprintf("streamk=%d: ", k.streamk) + fmt.Sprintf(format, args...))
+		return nil, unsupported(
+			fmt.Sprintf("streamk=%d: ", k.streamk) + fmt.Sprintf(format, args...),
+		)
 	}
 	loops := topLoops(p.Body)
 	switch {
@@ -272,7 +286,9 @@ func streamOf(p *symtile.Program, k knobs) (*stream, error) {
 		return no("%d loops, of which there has to be one", len(loops))
 	}
 	for n, op := range p.Ops {
-		inside := slices.Contains(loops[0].Accumulators, n)
+		inside := slices.Contains(
+			loops[0].Accumulators, n,
+		)
 		if inside != (op.Code == hlo.OpDot) || op.Code == hlo.OpReduce {
 			return no("%s is no product, or not in the loop", op.Instr.Name)
 		}
@@ -282,7 +298,9 @@ func streamOf(p *symtile.Program, k knobs) (*stream, error) {
 		trips: 1, sums: map[int]int{},
 	}
 	for _, d := range loops[0].Dims {
-		s.trips *= constantOf(p.Space.Dims[d].Tiles)
+		s.trips *= constantOf(
+			p.Space.Dims[d].Tiles,
+		)
 	}
 	s.divide()
 	switch {
@@ -305,18 +323,28 @@ func streamOf(p *symtile.Program, k knobs) (*stream, error) {
 	return s, nil
 }
 
+// With 132 blocks and 300 tiles, for example, each block has one tile for itself, and the
+// 168 others are shared: 1.27 tiles a block. With 100 tiles all are shared, and a block has
+// 0.76 of a tile.
+//
 // divide finds how many tiles are shared: those that are left after whole rounds and
 // those of one round more, so that no block has but a small piece.
 func (s *stream) divide() {
-	s.whole = max(0, s.tiles/s.blocks-1)
+	s.whole = max(
+		0, s.tiles/s.blocks-1,
+	)
 	s.shared = s.tiles - s.whole*s.blocks
 }
 
 // start is the number of the first iteration of a block.
 func (s *stream) start(block index.Expr) index.Expr {
 	all := s.shared * s.trips
-	left := block.Ring().Const(all % s.blocks)
-	return block.Scale(all / s.blocks).Add(block.Min(left))
+	left := block.Ring().Const(
+		all % s.blocks,
+	)
+	return block.Scale(all / s.blocks).Add(
+		block.Min(left),
+	)
 }
 
 // zeroed is how many scratch arrays are zeros between runs.
@@ -369,6 +397,11 @@ func (e *emitter) beginStream() {
 }
 
 // begin begins the loop over the pieces of a block, and binds the ids of the tile.
+//
+// The registers of a piece are written once in each round of the loop: end is where the
+// piece before has begun, or the end of the next tile of the block's own; the tile is the
+// one that has the iteration before end; and from is where the tile begins, or the
+// block's first iteration if that is later.
 func (s *stream) begin(e *emitter) *tileLoop {
 	a := e.asm
 	x := &tilePiece{
@@ -380,22 +413,42 @@ func (s *stream) begin(e *emitter) *tileLoop {
 		tile: a.fresh(kindB32), label: a.label("TILE"),
 		waits: a.waits, piece: x,
 	}
-	a.note("%d tiles of %d iterations are shared by %d blocks, each of which has %d more for itself", s.shared, s.trips, s.blocks, s.whole)
-	a.do("mov.b32", x.lowest, e.num(s.start(s.block)))
-	a.do("mov.b32", x.end, e.num(s.start(s.block.AddConst(1))))
-	a.do("add.s32", x.own, e.num(s.block), s.shared)
+	a.note(
+		"%d tiles of %d iterations are shared by %d blocks, each of which has %d more for itself", s.shared, s.trips, s.blocks, s.whole,
+	)
+	a.do(
+		"mov.b32", x.lowest, e.num(s.start(s.block)),
+	)
+	a.do(
+		"mov.b32", x.end, e.num(s.start(s.block.AddConst(1))),
+	)
+	a.do(
+		"add.s32", x.own, e.num(s.block), s.shared,
+	)
 	a.place(w.label)
 	a.enter()
 	last := e.ring.Var(index.Variable{
 		Name: "last", Hi: s.tiles*s.trips - 1,
 		Role: index.RoleBlock,
 	})
-	e.bind(last, a.get(kindB32, "add.s32", x.end, -1))
-	a.do("mov.b32", w.tile, e.num(last.Div(s.trips)))
-	start := a.get(kindB32, "mul.lo.s32", w.tile, s.trips)
-	a.do("max.s32", x.from, x.lowest, start)
-	e.bind(s.first, a.get(kindB32, "sub.s32", x.from, start))
-	x.limit = a.get(kindB32, "sub.s32", x.end, x.from)
+	e.bind(
+		last, a.get(kindB32, "add.s32", x.end, -1),
+	)
+	a.do(
+		"mov.b32", w.tile, e.num(last.Div(s.trips)),
+	)
+	start := a.get(
+		kindB32, "mul.lo.s32", w.tile, s.trips,
+	)
+	a.do(
+		"max.s32", x.from, x.lowest, start,
+	)
+	e.bind(
+		s.first, a.get(kindB32, "sub.s32", x.from, start),
+	)
+	x.limit = a.get(
+		kindB32, "sub.s32", x.end, x.from,
+	)
 	e.tileIDs(w.tile)
 	return w
 }
@@ -411,18 +464,30 @@ func (r *ring) enterPiece(w *tileLoop) {
 func (s *stream) next(e *emitter, w *tileLoop, more operand) {
 	a, x := e.asm, w.piece
 	a.do("mov.b32", x.end, x.from)
-	a.do("setp.gt.s32", more, x.from, x.lowest)
+	a.do(
+		"setp.gt.s32", more, x.from, x.lowest,
+	)
 	a.branch(more, w.label)
 	if s.whole == 0 {
 		return
 	}
-	a.do("mul.lo.s32", x.lowest, x.own, s.trips)
-	a.do("add.s32", x.end, x.lowest, s.trips)
-	a.do("setp.lt.s32", more, x.own, s.tiles)
-	a.do("add.s32", x.own, x.own, s.blocks)
+	a.do(
+		"mul.lo.s32", x.lowest, x.own, s.trips,
+	)
+	a.do(
+		"add.s32", x.end, x.lowest, s.trips,
+	)
+	a.do(
+		"setp.lt.s32", more, x.own, s.tiles,
+	)
+	a.do(
+		"add.s32", x.own, x.own, s.blocks,
+	)
 	a.branch(more, w.label)
 }
 
+// All threads of a block take the same branches here, for a piece is the block's.
+//
 // joinPieces leaves the sums of a piece for the block that ends its tile, or adds those
 // of the blocks that have begun it.
 func (e *emitter) joinPieces(all []accumulator) {
@@ -430,8 +495,12 @@ func (e *emitter) joinPieces(all []accumulator) {
 	// The barriers here order scratch memory, and none is needed after them.
 	before := a.waits
 	first := e.num(s.first)
-	end := a.get(kindB32, "add.s32", first, x.limit)
-	ends, whole := a.label("ENDS"), a.label("WHOLE")
+	end := a.get(
+		kindB32, "add.s32", first, x.limit,
+	)
+	ends, whole := a.label("ENDS"), a.label(
+		"WHOLE",
+	)
 	a.branch(
 		a.get(kindPred, "setp.eq.s32", end, s.trips), ends,
 	)
@@ -441,7 +510,9 @@ func (e *emitter) joinPieces(all []accumulator) {
 	}
 	// The barrier orders the stores of all threads before the release of the first.
 	e.barrier()
-	leader := a.get(kindPred, "setp.eq.s32", e.num(e.thread), 0)
+	leader := a.get(
+		kindPred, "setp.eq.s32", e.num(e.thread), 0,
+	)
 	a.when(
 		leader, "st.release.gpu.global.u32",
 		s.flag(e, s.block), a.in(kindB32, "1"),
@@ -465,17 +536,29 @@ func (s *stream) flag(e *emitter, block index.Expr) address {
 	return e.at(s.flags, block, flagBytes)
 }
 
-// addPeers adds the sums of the blocks that have begun the tile, the nearest first.
+// addPeers adds the sums of the blocks that have begun the tile, the nearest first. One
+// thread waits for a flag, and the barrier after it orders the loads of all threads behind
+// what that thread has acquired (PTX ISA, Memory Consistency Model, causality order).
 func (s *stream) addPeers(e *emitter, all []accumulator) {
 	a := e.asm
 	a.enter()
 	defer a.leave()
-	peer, state := a.fresh(kindB32), a.fresh(kindB32)
+	peer, state := a.fresh(kindB32), a.fresh(
+		kindB32,
+	)
 	more := a.fresh(kindPred)
-	again, wait, ready := a.label("PEER"), a.label("WAIT"), a.label("READY")
-	leader := a.get(kindPred, "setp.eq.s32", e.num(e.thread), 0)
-	start := a.get(kindB32, "mul.lo.s32", e.tileLoop.tile, s.trips)
-	a.do("mov.b32", peer, e.num(s.block))
+	again, wait, ready := a.label("PEER"), a.label("WAIT"), a.label(
+		"READY",
+	)
+	leader := a.get(
+		kindPred, "setp.eq.s32", e.num(e.thread), 0,
+	)
+	start := a.get(
+		kindB32, "mul.lo.s32", e.tileLoop.tile, s.trips,
+	)
+	a.do(
+		"mov.b32", peer, e.num(s.block),
+	)
 	a.place(again)
 	a.enter()
 	a.do("add.s32", peer, peer, -1)
@@ -487,13 +570,17 @@ func (s *stream) addPeers(e *emitter, all []accumulator) {
 	a.do("setp.eq.s32", more, state, 0)
 	a.branch(more, wait)
 	// Nobody else reads the flag, and the next run sets it.
-	a.do("st.global.u32", flag, a.in(kindB32, "0"))
+	a.do(
+		"st.global.u32", flag, a.in(kindB32, "0"),
+	)
 	a.place(ready)
 	e.barrier()
 	for _, c := range all {
 		c.addPartials()
 	}
-	a.do("setp.gt.s32", more, e.num(s.start(s.peer)), start)
+	a.do(
+		"setp.gt.s32", more, e.num(s.start(s.peer)), start,
+	)
 	a.leave()
 	a.branch(more, again)
 }
