@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/running"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -138,7 +139,9 @@ type opCount struct {
 	contracted []int64
 	// Of a dot: operands that must be brought into another order.
 	packs [2]bool
-	users []int
+	// Of a reduction, and of what is not made for it where tiles have whole windows.
+	running *running.Reduce
+	users   []int
 	// Masks of its tile do not depend on ragged tiles only.
 	masked bool
 }
@@ -187,6 +190,15 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 	}
 	for n := range p.Ops {
 		c.findTiled(n)
+	}
+	for n := range p.Ops {
+		if r := running.Of(p, n); r != nil {
+			c.ops[n].running = r
+			c.ops[r.Unfold].running = r
+			if r.OfParameter(p) {
+				c.ops[r.Padded].running = r
+			}
+		}
 	}
 	for n, op := range p.Ops {
 		for _, a := range op.Args {
@@ -474,6 +486,10 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	x := c.extents
 	k := &c.counts
 	info := &c.ops[n]
+	along := info.running != nil && c.runs(info.running)
+	if along && info.kind != opReduces {
+		return
+	}
 	size := x.Elements(n)
 	runs := k.programs * x.Runs(n)
 	k.runs += runs
@@ -489,6 +505,10 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	case opMultiplies:
 		rows = c.dot(n, size, runs, ragged)
 	case opReduces:
+		if along {
+			c.scan(n, size, runs)
+			return
+		}
 		rows = c.reduce(n, runs, ragged)
 	default:
 		if !info.direct {
@@ -554,6 +574,34 @@ func (c *counter) reduce(n int, runs float64, ragged symtile.DimSet) float64 {
 		k.moved += elements * runs * info.weight
 	}
 	return elements / c.last(arg)
+}
+
+// runs reports whether tiles have whole windows of a running reduction.
+func (c *counter) runs(r *running.Reduce) bool {
+	return c.extents.Sizes(r.Unfold)[r.Axis+1] == r.Size
+}
+
+// scanSteps is what an element of a row takes that is combined with the ones before it,
+// in elements that are combined with others of the same row: 512 rows of 1,024 take as
+// long as four to six copies of them from the first cache.
+const scanSteps = 5
+
+// scan counts a running reduction: what is padded is read once, and less of it along
+// the dimension itself than of other rows.
+func (c *counter) scan(n int, size, runs float64) {
+	k := &c.counts
+	info := &c.ops[n]
+	r := info.running
+	read := c.extents.Elements(r.Padded)
+	steps := 1.0
+	if sizes := c.extents.Sizes(r.Padded); hlo.Elements(sizes[r.Axis+1:]) == 1 {
+		steps = scanSteps
+	}
+	k.work += read * runs
+	k.moved += (read - size + size*steps) * info.weight * runs
+	k.rows += read / c.last(r.Padded) * runs
+	k.touched += (read + size) * info.width * runs
+	k.scratch += size * info.width
 }
 
 // dot counts a dot; it returns its rows: those that are packed, and the blocks of the
