@@ -159,13 +159,17 @@ func (p *Packing) operandKey() []byte {
 
 // Packings are what was measured of packs of an operand: those of the device, revision,
 // fusion and parameter of p. A damaged one is an error.
-func (db *DB) Packings(p Packing) (all []Packing, err error) {
+func (db *DB) Packings(p Packing) ([]Packing, error) {
+	return db.packings(p.operandKey())
+}
+
+// packings are those whose keys begin with a prefix.
+func (db *DB) packings(prefix []byte) (all []Packing, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(bucketPackings)
 		if bucket == nil {
 			return nil
 		}
-		prefix := p.operandKey()
 		at := bucket.Cursor()
 		for k, v := at.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = at.Next() {
 			var found Packing
@@ -177,6 +181,12 @@ func (db *DB) Packings(p Packing) (all []Packing, err error) {
 		return nil
 	})
 	return all, err
+}
+
+// PackingsOn are what was measured of packs of all operands on a device, in the order of
+// their keys. A damaged one is an error.
+func (db *DB) PackingsOn(backend, device string) ([]Packing, error) {
+	return db.packings(fmt.Appendf(nil, "%s\x00%s\x00", backend, device))
 }
 
 // readPacking reads what is stored under a key.

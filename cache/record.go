@@ -51,8 +51,11 @@ type Record struct {
 	// Name of the fusion, for people.
 	Name string `json:"name"`
 	// Source is the operation and the line of the user's program that it comes
-	// from, for people; "" if unknown.
-	Source string `json:"source,omitempty"`
+	// from, for people; "" if unknown. OtherSources are those of further fusions that are
+	// alike: the first eight that the run which made the record met, in their order. A
+	// run that finds the record does not change them.
+	Source       string   `json:"source,omitempty"`
+	OtherSources []string `json:"otherSources,omitempty"`
 	// Canonical is the canonical text of the fusion, so that a record can be
 	// understood, and measured again, without the module it came from.
 	Canonical string `json:"canonical"`

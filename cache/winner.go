@@ -96,6 +96,7 @@ var winnerFields = [...]struct {
 	}},
 	{"name", nil},
 	{"source", nil},
+	{"otherSources", nil},
 	{"canonical", func(w *winnerReader, r *Record) {
 		r.Canonical = string(w.string())
 	}},

@@ -78,6 +78,32 @@ func (b Buffer) At(index []int64) int64 {
 	return at
 }
 
+// CopyTo copies the elements to an array of the same type and extents, whose layout may be another one without tiles.
+func (b Buffer) CopyTo(out Buffer) {
+	from, into := b.Shape.Strides(), out.Shape.Strides()
+	size := b.Shape.DType.Size()
+	dims := b.Shape.Dims
+	// The index counts through the array in row-major order.
+	index := make([]int64, len(dims))
+	for n := b.Shape.Elements(); n > 0; n-- {
+		var src, dst int64
+		for d, i := range index {
+			src += i * from[d]
+			dst += i * into[d]
+		}
+		copy(
+			out.Data[dst*size:(dst+1)*size],
+			b.Data[src*size:],
+		)
+		for d := len(index) - 1; d >= 0; d-- {
+			if index[d]++; index[d] < dims[d] {
+				break
+			}
+			index[d] = 0
+		}
+	}
+}
+
 // Float returns the element at a physical position as float64; integers and pred are
 // converted.
 func (b Buffer) Float(at int64) float64 {

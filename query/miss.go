@@ -16,6 +16,9 @@ import (
 type Miss struct {
 	// Fusion is its name.
 	Fusion string `json:"fusion"`
+	// Metadata says where it comes from, as the attribute of HLO does: {op_name="…"
+	// source_file="…" source_line=…}; "" if unknown.
+	Metadata string `json:"metadata,omitempty"`
 	// Print is the fingerprint of the canonical text, hexadecimal.
 	Print string `json:"fingerprint"`
 	// Device it was asked for, by its stable name.
@@ -51,6 +54,10 @@ func queued(name string, src []byte, number int) (all []*hlo.Module, err error) 
 			continue
 		}
 		m.Entry.Name = miss.Fusion
+		if miss.Metadata != "" {
+			root := &m.Entry.Root.Attrs
+			root.Other = append(root.Other, hlo.Attr{Name: "metadata", Value: miss.Metadata})
+		}
 		all = append(all, m)
 	}
 	if number > len(all) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/symtile/partition"
 )
 
@@ -103,10 +104,12 @@ func (a Price) plus(b Price) Price {
 func NewPartition(split *partition.Result) *Partition {
 	j := &Partition{Fusions: []Split{}, Structures: []Structure{}}
 	runs := partition.Executions(split.Module)
+	callers := split.Module.Callers()
 	distinct := map[string]bool{}
 	structures := map[cache.Fingerprint]int{}
 	for _, f := range split.Module.Fusions() {
 		part := newSplit(f, split.Fusions[f], runs[f])
+		part.Source, _ = origin.First(f.Sources(callers[f]))
 		j.Fusions = append(j.Fusions, part)
 		price := part.Price.times(part.Runs)
 		j.Apart = j.Apart.plus(part.Apart.times(part.Runs))
@@ -137,7 +140,6 @@ func newSplit(f *hlo.Computation, of *partition.Fusion, runs partition.Execution
 	j := Split{
 		Name:        f.Name,
 		Fingerprint: hex.EncodeToString(print[:]),
-		Source:      f.Source().String(),
 		Runs:        runs.Times,
 		Unknown:     runs.Unknown,
 		Instrs:      len(f.Instrs) - len(f.Params),

@@ -16,6 +16,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -170,6 +171,9 @@ type Winner struct {
 	Answer string `json:"answer"`
 	// Name of the fusion; empty for a question by fingerprint.
 	Fusion string `json:"fusion,omitempty"`
+	// Source is the operation and the line of the user's program that the fusion that was
+	// asked for comes from; empty if unknown.
+	Source string `json:"source,omitempty"`
 	// Fingerprint of the canonical fusion, hexadecimal.
 	Fingerprint string `json:"fingerprint"`
 	// Stable name of the device.
@@ -450,6 +454,7 @@ func (s *Store) Lookup(ctx context.Context, text, fusion string, exact bool) (*L
 		if w.Answer == "none" && !exact {
 			missed[f.Name] = !s.recall(asked{f.print, f.Name}, &w)
 		}
+		w.Source = f.Source
 		l.Fusions = append(l.Fusions, w)
 	}
 	if fusion != "" && len(l.Fusions) == 0 {
@@ -478,7 +483,9 @@ func (s *Store) setDefaults(ctx context.Context, l *Lookup, text string, missed 
 		for _, c := range split.Module.Fusions() {
 			for j := k; missed[c.Name] && j < len(l.Fusions); j++ {
 				if l.Fusions[j].Fusion == c.Name {
+					source := l.Fusions[j].Source
 					l.Fusions[j] = s.missed(ctx, c)
+					l.Fusions[j].Source = source
 				}
 			}
 		}
@@ -491,6 +498,8 @@ func (s *Store) setDefaults(ctx context.Context, l *Lookup, text string, missed 
 type Print struct {
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint"`
+	// Source is the operation and the line of the user's program that it comes from.
+	Source string `json:"source,omitempty"`
 
 	print cache.Fingerprint
 }
@@ -543,9 +552,11 @@ func (t *texts) read(ctx context.Context, text string) (readText, error) {
 // Prints lists the fusions of a module with their fingerprints.
 func Prints(m *hlo.Module) []Print {
 	list := []Print{}
+	callers := m.Callers()
 	for _, c := range m.Fusions() {
 		print := c.Fingerprint()
-		list = append(list, Print{c.Name, fmt.Sprintf("%x", print[:]), print})
+		source, _ := origin.First(c.Sources(callers[c]))
+		list = append(list, Print{c.Name, fmt.Sprintf("%x", print[:]), source, print})
 	}
 	return list
 }

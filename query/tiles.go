@@ -10,6 +10,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/indexing"
 )
@@ -204,30 +205,27 @@ type Untileable struct {
 	Reason string `json:"reason"`
 }
 
-// Callers finds for each fusion the first instruction that executes it.
-func Callers(m *hlo.Module) map[*hlo.Computation]*hlo.Instr {
-	callers := map[*hlo.Computation]*hlo.Instr{}
-	for _, c := range m.Computations {
-		for _, i := range c.Instrs {
-			if i.Op == hlo.OpFusion && callers[i.Attrs.Calls] == nil {
-				callers[i.Attrs.Calls] = i
+// note adds where f comes from, and what the module says of the first instruction that
+// executes it; a module that is one fusion has none.
+func (j *Fusion) note(f *hlo.Computation, callers []*hlo.Instr) {
+	j.Source, _ = origin.First(f.Sources(callers))
+	if len(callers) > 0 {
+		j.Config = callers[0].Text("backend_config")
+		j.Attributes = callers[0].Text("frontend_attributes")
+	}
+}
+
+// EachReason replaces the reasons why something is not known, or why there are no tiles.
+func (j *Fusion) EachReason(by func(string) string) {
+	for _, x := range j.Indexing {
+		for _, notes := range x.Notes {
+			for k := range notes {
+				notes[k] = by(notes[k])
 			}
 		}
 	}
-	return callers
-}
-
-// note adds where f comes from, and what the module says of the instruction that
-// executes it, which is nil for a module that is one fusion.
-func (j *Fusion) note(f *hlo.Computation, caller *hlo.Instr) {
-	j.Source = f.Source().String()
-	if caller == nil {
-		return
-	}
-	j.Config = caller.Text("backend_config")
-	j.Attributes = caller.Text("frontend_attributes")
-	if s := caller.Source().String(); s != "" {
-		j.Source = s
+	if j.Untileable != nil {
+		j.Untileable.Reason = by(j.Untileable.Reason)
 	}
 }
 
@@ -242,10 +240,10 @@ type Point struct {
 }
 
 // Again describes a fusion with the fingerprint of j: its names and places are its
-// own, and the rest is left to j. The caller is the instruction that executes it, or
-// nil.
-func (j *Fusion) Again(f *hlo.Computation, caller *hlo.Instr) *Fusion {
-	again := newFusion(f, caller)
+// own, and the rest is left to j. The callers are the instructions that execute it
+// (hlo.Module.Callers).
+func (j *Fusion) Again(f *hlo.Computation, callers []*hlo.Instr) *Fusion {
+	again := newFusion(f, callers)
 	again.Same = j.Name
 	again.Structure = j.Structure
 	again.Tilings = j.Tilings
@@ -254,7 +252,7 @@ func (j *Fusion) Again(f *hlo.Computation, caller *hlo.Instr) *Fusion {
 }
 
 // newFusion is what is known of a fusion before it is analysed.
-func newFusion(f *hlo.Computation, caller *hlo.Instr) *Fusion {
+func newFusion(f *hlo.Computation, callers []*hlo.Instr) *Fusion {
 	print := f.Fingerprint()
 	j := &Fusion{
 		Name:        f.Name,
@@ -270,15 +268,15 @@ func newFusion(f *hlo.Computation, caller *hlo.Instr) *Fusion {
 		}
 		j.Params = append(j.Params, Param{p.Name, shape})
 	}
-	j.note(f, caller)
+	j.note(f, callers)
 	return j
 }
 
 // NewFusion describes one fusion. A fusion without tiles is described all the same:
-// the reason takes the place of the space. The caller is the instruction that
-// executes it, or nil.
-func NewFusion(ctx context.Context, f *hlo.Computation, caller *hlo.Instr, at Point) (*Fusion, error) {
-	j := newFusion(f, caller)
+// the reason takes the place of the space. The callers are the instructions that
+// execute it (hlo.Module.Callers).
+func NewFusion(ctx context.Context, f *hlo.Computation, callers []*hlo.Instr, at Point) (*Fusion, error) {
+	j := newFusion(f, callers)
 	p, err := symtile.Analyze(ctx, f)
 	var no *symtile.Untileable
 	if errors.As(err, &no) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -181,8 +182,55 @@ func Answer(
 		resp.Error = kindOf(err)
 		return resp
 	}
-	resp.Result = result
+	resp.Result = inFields(result)
 	return resp
+}
+
+// flagged is how the readers of texts ask for extents, as the command line takes them.
+var flagged = regexp.MustCompile(`-shape (\S+)=([0-9]+(?:x[0-9]+)*)`)
+
+// inField asks for extents as the field shape of a request takes them: {"x": [8, 128]}
+// where the flag is -shape x=8x128. The reader of a text does not know who asks, and its
+// reason is a part of the module that it made.
+func inField(text string) string {
+	if !strings.Contains(text, "-shape ") {
+		return text
+	}
+	return flagged.ReplaceAllStringFunc(text, func(flag string) string {
+		m := flagged.FindStringSubmatch(flag)
+		return fmt.Sprintf("shape {%q: [%s]}", m[1], strings.ReplaceAll(m[2], "x", ", "))
+	})
+}
+
+// inFields does so in the reasons of a result, wherever it has some: of what is in no
+// fusion, of fusions without a plan and of those without tiles. What several answers share,
+// as the list of what is outside of a text that is remembered, is not changed.
+func inFields(result any) any {
+	switch r := result.(type) {
+	case *query.Lookup:
+		r.Outside = reasonsInFields(r.Outside)
+		for k := range r.Fusions {
+			r.Fusions[k].Reason = inField(r.Fusions[k].Reason)
+		}
+	case *query.Partition:
+		r.Outside = reasonsInFields(r.Outside)
+	case *Tiles:
+		r.Outside = reasonsInFields(r.Outside)
+		for _, f := range r.Fusions {
+			f.EachReason(inField)
+		}
+	}
+	return result
+}
+
+// reasonsInFields is a copy of a list of instructions outside of fusions, with its reasons
+// so.
+func reasonsInFields(all []query.Outside) []query.Outside {
+	all = slices.Clone(all)
+	for k := range all {
+		all[k].Reason = inField(all[k].Reason)
+	}
+	return all
 }
 
 // AnswerLine answers a line; one that is no request is answered by an Error.
@@ -267,7 +315,7 @@ func kindOf(err error) *Error {
 	case errors.As(err, &store):
 		return &Error{"store", err.Error()}
 	}
-	return &Error{"input", err.Error()}
+	return &Error{"input", inField(err.Error())}
 }
 
 // Parse reads a request from a line. Its ID is there even with an error, if it could
@@ -327,9 +375,11 @@ func plan(
 	}
 	l := query.Lookup{Fusions: []query.Winner{}, Outside: query.NewOutside(split.Outside)}
 	for _, c := range all {
-		l.Fusions = append(l.Fusions, s.Default(ctx, c))
+		w := s.Default(ctx, c)
+		w.Source = split.Module.SourceOf(c)
+		l.Fusions = append(l.Fusions, w)
 	}
-	return l, nil
+	return &l, nil
 }
 
 // fingerprint lists the fusions of a text, by which a client may ask get afterwards.
@@ -372,7 +422,7 @@ func tiles(
 		return nil, requestf("there are %d fusions; choose one by the field fusion", len(all))
 	}
 	t := Tiles{Fusions: []*query.Fusion{}, Outside: query.NewOutside(split.Outside)}
-	callers := query.Callers(split.Module)
+	callers := split.Module.Callers()
 	for _, c := range all {
 		f, err := query.NewFusion(ctx, c, callers[c], query.Point{Sizes: symtile.Tiling(r.Sizes), IDs: r.Tile})
 		if err != nil {
@@ -380,7 +430,7 @@ func tiles(
 		}
 		t.Fusions = append(t.Fusions, f)
 	}
-	return t, nil
+	return &t, nil
 }
 
 // version names the program, so that a client can say with which one it spoke.

@@ -131,11 +131,21 @@ func TestShape(t *testing.T) {
 		`no parameter "b"`:  {"b": {128}, "arg0": {64, 128}},
 		"are no extents of": {"arg0": {-1, 128}},
 		"[1 2]":             {"?": {1, 2}},
-		"-shape arg0=":      {"arg0": {64, 127}},
+		`shape {"arg0": [64, 127]}: f32[?,128] has`: {"arg0": {64, 127}},
 	} {
 		r := serve.Answer(t.Context(), s, serve.Request{Op: "fingerprint", Text: open, Shape: shape})
 		if r.Error == nil || r.Error.Kind != "input" || !strings.Contains(r.Error.Message, message) {
 			t.Errorf("%v: %v, want %q", shape, r.Error, message)
+		}
+	}
+	// What is left open is asked for as the field takes it, and not as the flag.
+	for op, want := range map[string]string{
+		"tiles": `give it with shape {\"arg0\": [8, 128]}`, "lookup": `give it with shape {\"arg0\": [8, 128]}`, "plan": `shape {\"arg0\"`,
+		"partition": "",
+	} {
+		got, _ := json.Marshal(serve.Answer(t.Context(), s, serve.Request{Op: op, Text: open}))
+		if text := string(got); !strings.Contains(text, want) || strings.Contains(text, "-shape") {
+			t.Errorf("%s: %s, want %s", op, got, want)
 		}
 	}
 	r := serve.Answer(t.Context(), s, serve.Request{Op: "version", Shape: hlo.Extents{}})

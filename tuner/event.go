@@ -1,6 +1,10 @@
 package tuner
 
-import "time"
+import (
+	"time"
+
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
+)
 
 // An Event is one step of a tuning run. Its dynamic type says which: Turn,
 // Began, Found, Busy, Damaged, Refused, Ranked, Started, Verified, Timed, Failed, Dropped, BlockDone,
@@ -24,9 +28,10 @@ func (h EventHeader) About() EventHeader { return h }
 // Turn reports that a Schedule turns to a fusion.
 type Turn struct {
 	EventHeader
-	Purpose    string    // "pricing", "checking" or "racing"
-	Number, Of int       // of the fusions with this purpose, as far as is known
-	End        time.Time // of the run; zero is none
+	Source     origin.Source // of the fusion
+	Purpose    string        // "pricing", "checking" or "racing"
+	Number, Of int           // of the fusions with this purpose, as far as is known
+	End        time.Time     // of the run; zero is none
 }
 
 // A Phase is a step of tuning a fusion, a word for people.

@@ -541,6 +541,7 @@ func (s *Schedule) visit(run, ctx context.Context, x *Item, t *Tuner) {
 		}
 	}
 	defer func() { t.Options.Observe = observe }()
+	t.visit.sources = x.Sources
 	var r Result
 	err := s.guarded(run, x, func() (err error) {
 		r, err = t.Tune(ctx, x.Fusion)

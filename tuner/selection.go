@@ -14,6 +14,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 )
 
 // A selection is one fusion on its way from its candidates to the record of a
@@ -186,19 +187,25 @@ func (s *selection) trials() []cache.Trial {
 // record says what every record says, however its winner was found: seconds and
 // speed-up are the caller's.
 func (s *selection) record(winner, standard *candidate) cache.Record {
+	sources := s.tuner.visit.sources
+	if sources == nil {
+		sources = s.fusion.Sources(nil)
+	}
+	source, others := origin.First(sources)
 	return cache.Record{
-		Key:       s.key,
-		Name:      s.fusion.Name,
-		Source:    s.fusion.Source().String(),
-		Canonical: s.fusion.Canonical(),
-		Safe:      s.tuner.Backend.Identity().Safe,
-		Plan:      winner.trial.Plan,
-		Default:   standard.trial.Plan,
-		Dims:      kernels.PlanNamesOf(s.program),
-		Trials:    s.trials(),
-		Checked:   true,
-		When:      s.tuner.now().UTC().Truncate(time.Second),
-		By:        Version(),
+		Key:          s.key,
+		Name:         s.fusion.Name,
+		Source:       source,
+		OtherSources: others,
+		Canonical:    s.fusion.Canonical(),
+		Safe:         s.tuner.Backend.Identity().Safe,
+		Plan:         winner.trial.Plan,
+		Default:      standard.trial.Plan,
+		Dims:         kernels.PlanNamesOf(s.program),
+		Trials:       s.trials(),
+		Checked:      true,
+		When:         s.tuner.now().UTC().Truncate(time.Second),
+		By:           Version(),
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // A Trace writes events as lines of JSON, one an event. Every line has the
 // fields time, kind and fusion; the kind says which of the others it has:
 //
-//	turn     purpose, number, of, left                Turn
+//	turn     purpose, number, of, left, source        Turn
 //	phase    phase                                    Began
 //	hit      plan, seconds                            Found
 //	damaged  reason                                   Damaged
@@ -54,6 +54,7 @@ type traceLine struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`
 	Fusion  string    `json:"fusion"`
+	Source  string    `json:"source,omitempty"`
 	Plan    string    `json:"plan,omitempty"`
 	Seconds float64   `json:"seconds,omitempty"`
 	Ratio   float64   `json:"ratio,omitempty"`
@@ -75,6 +76,7 @@ func newTraceLine(e Event) traceLine {
 	switch e := e.(type) {
 	case Turn:
 		l.Kind, l.Purpose = "turn", e.Purpose
+		l.Source = e.Source.String()
 		l.Number, l.Of = e.Number, e.Of
 		if !e.End.IsZero() {
 			l.Left = e.End.Sub(e.Time).Seconds()

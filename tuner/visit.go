@@ -10,6 +10,7 @@ import (
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 )
 
 // A visit is what a Schedule wants of one call of Tune. The zero value is a whole
@@ -26,6 +27,8 @@ type visit struct {
 	// earlier are the visits of this run, of which this is another one: its record
 	// replaces theirs, whose samples it has.
 	earlier []cache.Visit
+	// sources are where the fusion comes from; nil leaves that to the fusion.
+	sources []origin.Source
 	// deadline is the end of the race, if that is before the end of its budget; zero
 	// is none.
 	deadline time.Time
@@ -109,9 +112,13 @@ func (s *Schedule) release(x *Item) {
 
 // turn reports which item is next, and for what.
 func (s *Schedule) turn(x *Item, purpose string, number, of int) {
-	s.observer.observe(Turn{
-		s.Tuner.header(x.Fusion.Name), purpose, number, of, s.end,
-	})
+	turn := Turn{
+		EventHeader: s.Tuner.header(x.Fusion.Name), Purpose: purpose, Number: number, Of: of, End: s.end,
+	}
+	if len(x.Sources) > 0 {
+		turn.Source = x.Sources[0]
+	}
+	s.observer.observe(turn)
 }
 
 // An observer passes events on, one at a time and none after it is closed: a step

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/symtile/partition"
 )
 
@@ -45,6 +46,9 @@ type Item struct {
 	// instructions that execute them and of the operations of the framework that
 	// they come from, each once.
 	Names []string
+	// Sources are where the fusions come from, in the order in which they were met and
+	// each once, maxSources at most.
+	Sources []origin.Source
 	// Weight is the time that a profile says they take together, in any unit; it
 	// is used where the Schedule is Weighted.
 	Weight float64
@@ -55,11 +59,12 @@ type Item struct {
 // Add adds fusions of a module, which come from hlo.Module.Fusions.
 func (w *Workload) Add(file string, m *hlo.Module, fusions []*hlo.Computation) {
 	runs := partition.Executions(m)
-	callers := callersOf(m)
+	callers := m.Callers()
 	for _, c := range fusions {
 		x := w.item(file, c)
 		x.Copies++
 		x.Uses += max(1, runs[c].Times)
+		x.addSources(c.Sources(callers[c]))
 		x.addName(c.Name)
 		x.addName(c.Source().Op)
 		for _, i := range callers[c] {
@@ -76,7 +81,7 @@ func (w *Workload) AddOutside(m *hlo.Module) {
 	if all := m.Fusions(); len(all) == 1 && all[0] == m.Entry {
 		return
 	}
-	fused := callersOf(m)
+	fused := m.Callers()
 	if w.Outside == nil {
 		w.Outside = map[hlo.Opcode]Outside{}
 	}
@@ -144,24 +149,24 @@ func (w *Workload) item(file string, c *hlo.Computation) *Item {
 	return x
 }
 
+// maxSources bounds the sources of an item and of a record: a layer that a model repeats
+// has hundreds.
+const maxSources = 8
+
+// addSources notes sources once.
+func (x *Item) addSources(all []origin.Source) {
+	for _, s := range all {
+		if len(x.Sources) < maxSources {
+			x.Sources = origin.Append(x.Sources, s)
+		}
+	}
+}
+
 // addName notes a name once.
 func (x *Item) addName(name string) {
 	if name != "" && !slices.Contains(x.Names, name) {
 		x.Names = append(x.Names, name)
 	}
-}
-
-// callersOf maps computations to the fusion instructions that execute them.
-func callersOf(m *hlo.Module) map[*hlo.Computation][]*hlo.Instr {
-	callers := map[*hlo.Computation][]*hlo.Instr{}
-	for _, c := range m.Computations {
-		for _, i := range c.Instrs {
-			if i.Op == hlo.OpFusion && i.Attrs.Calls != nil {
-				callers[i.Attrs.Calls] = append(callers[i.Attrs.Calls], i)
-			}
-		}
-	}
-	return callers
 }
 
 // appliedIn are the computations that instructions apply to elements, as that of a

@@ -1,18 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/cpu/sheet"
 	"github.com/tilewright/tilewright/kernels/gpu"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/gpu/simulated"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/kernels/replay"
-	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -58,15 +60,24 @@ type deviceFlags struct {
 	sheet *string
 	// Plans may round operands of f32 products to tf32.
 	tf32 *bool
+	// The command prices plans and runs none: the sheet may be of another processor.
+	prices bool
 }
 
 // deviceFlag defines -device and -tf32.
 func (c *call) deviceFlag() deviceFlags {
 	return deviceFlags{
-		c.String("device", "cpu", deviceUsage),
-		c.String("device-sheet", "", "simulate the GPU that this `file` describes, instead of -device; see docs/formats.md"),
-		c.Bool("tf32", false, tf32Usage),
+		name:  c.String("device", "cpu", deviceUsage),
+		sheet: c.String("device-sheet", "", "simulate the GPU that this `file` describes, or price plans for its processor, instead of -device; see docs/formats.md"),
+		tf32:  c.Bool("tf32", false, tf32Usage),
 	}
+}
+
+// pricedDeviceFlag defines -device and -tf32 of a command that runs no plan.
+func (c *call) pricedDeviceFlag() deviceFlags {
+	d := c.deviceFlag()
+	d.prices = true
+	return d
 }
 
 // tf32Usage is the help of -tf32.
@@ -75,8 +86,14 @@ const tf32Usage = "let products of f32 round their operands to tf32 on a GPU's t
 // backend opens the device that the flags choose.
 func backend(d deviceFlags) (kernels.Backend, error) {
 	b, err := d.open()
-	if err != nil || !*d.tf32 {
-		return b, err
+	if err != nil {
+		return nil, err
+	}
+	if p, ok := b.(*cpu.Priced); ok && !d.prices {
+		return nil, fmt.Errorf("%s: a sheet of %s, which this machine is not (%s): it is for rank, lookup and report, which run no plan", *d.sheet, p.Sheet().Name, cpu.New().Identity().Name)
+	}
+	if !*d.tf32 {
+		return b, nil
 	}
 	gpu, ok := b.(kernels.TF32Backend)
 	if !ok {
@@ -88,7 +105,9 @@ func backend(d deviceFlags) (kernels.Backend, error) {
 
 // open opens the device of -device-sheet or -device. The GPU of a sheet is simulated:
 // its kernels are computed and checked, and have no times. A sheet of an architecture
-// that code is not generated for is an error, since there is nothing to compute.
+// that code is not generated for is an error, since there is nothing to compute. The
+// processor of a sheet is this one, with the sheet's rates as its prior, or one whose plans
+// are priced.
 func (d deviceFlags) open() (kernels.Backend, error) {
 	if *d.sheet == "" {
 		return backendNamed(*d.name)
@@ -98,7 +117,14 @@ func (d deviceFlags) open() (kernels.Backend, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s, err := device.ReadSheet(f)
+	text, err := io.ReadAll(io.LimitReader(f, maxSheetBytes))
+	if err != nil {
+		return nil, err
+	}
+	if sheet.IsCPU(text) {
+		return processorOf(*d.sheet, text)
+	}
+	s, err := device.ReadSheet(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", *d.sheet, err)
 	}
@@ -106,6 +132,23 @@ func (d deviceFlags) open() (kernels.Backend, error) {
 		return nil, fmt.Errorf("%s: code is not generated for %s; rank -problems prices plans for it", *d.sheet, s.Target)
 	}
 	return simulateSpec(s)
+}
+
+// maxSheetBytes is more than any sheet has.
+const maxSheetBytes = 2 << 20
+
+// processorOf opens the processor of a sheet in a file.
+func processorOf(file string, text []byte) (kernels.Backend, error) {
+	s, err := sheet.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if !cpu.IsHere(s) {
+		return cpu.NewPriced(s), nil
+	}
+	b := cpu.New()
+	b.SetSheet(s)
+	return b, nil
 }
 
 // backendNamed opens a device by name.
@@ -193,14 +236,4 @@ func legality() *tuner.Legality {
 		{"gpu", gpu.Revision}:                    gpu.CheckKnobs,
 		{"gpu", gpu.Revision + kernels.TF32Mark}: gpu.CheckKnobs,
 	}}
-}
-
-// readFor reads a fusion and opens the backend it is meant for.
-func (c *call) readFor(file, name string, d deviceFlags) (*hlo.Computation, kernels.Backend, error) {
-	fusion, err := c.readFusion(file, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := backend(d)
-	return fusion, b, err
 }

@@ -137,8 +137,10 @@ func runCache(c *call) error {
 type cacheRowJSON struct {
 	// Fingerprint of the canonical fusion, hexadecimal.
 	Fingerprint string `json:"fingerprint"`
-	// Name of the fusion.
-	Name string `json:"name"`
+	// Name of the fusion, and the places of the user's program that it comes from.
+	Name         string   `json:"name"`
+	Source       string   `json:"source,omitempty"`
+	OtherSources []string `json:"otherSources,omitempty"`
 	// Device and revision of the code generator: the exact context.
 	Device  string `json:"device"`
 	Codegen string `json:"codegen"`
@@ -180,7 +182,7 @@ func (c *cacheCall) ls() error {
 			dims = names[r.Fusion]
 		}
 		rows = append(rows, cacheRowJSON{
-			hex.EncodeToString(r.Fusion[:]), r.Name,
+			hex.EncodeToString(r.Fusion[:]), r.Name, r.Source, r.OtherSources,
 			r.Device, r.Codegen, r.Plan, dims, r.Seconds,
 			r.Speedup, r.Regret, r.When, r.Untimed, r.Provisional,
 		})
@@ -189,13 +191,13 @@ func (c *cacheCall) ls() error {
 		return c.printJSON(map[string]any{"records": rows})
 	}
 	t := c.table()
-	fmt.Fprintln(t, "fingerprint\tfusion\tplan\ttime\tvs default\tregret\tdevice\twhen")
+	fmt.Fprintln(t, "fingerprint\tfusion\tplan\ttime\tvs default\tregret\tdevice\twhen\tfrom")
 	for _, r := range rows {
 		fmt.Fprintf(
-			t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\t%s\n",
+			t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\t%s\t%s\n",
 			r.Fingerprint[:12], r.Name, r.Dims.Stored(r.Plan),
 			secondsText(r.Seconds, r.Untimed),
-			r.Speedup[0], r.regret(), r.Device, r.When.Format("2006-01-02 15:04"),
+			r.Speedup[0], r.regret(), r.Device, r.When.Format("2006-01-02 15:04"), r.Source,
 		)
 	}
 	return t.Flush()
@@ -293,6 +295,9 @@ func (c *cacheCall) showRecord(r cache.Record) {
 	)
 	if r.Source != "" {
 		fmt.Fprintf(c.out, "from %s\n", r.Source)
+	}
+	for _, other := range r.OtherSources {
+		fmt.Fprintf(c.out, "and  %s\n", other)
 	}
 	fmt.Fprintln(c.out)
 	fmt.Fprintf(

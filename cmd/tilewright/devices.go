@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/cpu/sheet"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/tuner"
 )
@@ -18,9 +21,10 @@ var devicesCommand = command{
 	name: "devices", short: "what each backend sees, and why one is missing",
 	long: `Lists every backend of this build: the device it drives with its lanes, peak rate and memory
 levels, or the reason it is not there. Rates are those that are stored in -db, with their spread and date;
-where none are (calibrate stores them) they are measured quickly, and not kept. With -json, -sheet NAME prints
-the sheet of one of the built-in GPUs, which -device-sheet and rank -problems read (docs/formats.md), with the
-source of its numbers.`,
+where none are (calibrate stores them) they are measured quickly, and not kept. Prices of plans for the
+CPU are those of the sheet of its family, or of a typical core, with the factor by which a rate may be off.
+With -json, -sheet NAME prints one of the sheets that are listed last, or that of this processor (cpu), which
+-device-sheet and rank -problems read (docs/formats.md), with the source of its numbers.`,
 	run: runDevices,
 }
 
@@ -46,6 +50,8 @@ type deviceJSON struct {
 	Vectors *vectorsJSON `json:"vectors,omitempty"`
 	// Levels of memory, the innermost first.
 	Levels []levelJSON `json:"levels,omitempty"`
+	// Prior is what prices are made of; absent where that is the device's own sheet.
+	Prior *priorJSON `json:"prior,omitempty"`
 	// Calibration says where the rates come from; absent where they were measured just
 	// now, or are those of a data sheet.
 	Calibration *calibrationJSON `json:"calibration,omitempty"`
@@ -59,6 +65,17 @@ type vectorsJSON struct {
 	Bits int `json:"bits"`
 	// Number of registers.
 	Registers int `json:"registers"`
+}
+
+// priorJSON is what is believed of a processor before anything is measured.
+type priorJSON struct {
+	// Sheet is the name of the data sheet.
+	Sheet string `json:"sheet"`
+	// Unknown is set where the family of the processor has no sheet.
+	Unknown bool `json:"unknown,omitempty"`
+	// Spread is the share by which a rate may be higher: of f32, then of each level. By
+	// the same factor it may be lower.
+	Spread []float64 `json:"spread"`
 }
 
 // levelJSON is one level of memory.
@@ -103,28 +120,52 @@ func runDevices(c *call) error {
 	if *name != "" {
 		return c.printSheet(*name)
 	}
+	gpus, cpus := knownSheets()
 	var all []deviceJSON
 	for _, d := range drivers() {
 		all = append(all, d.describe(cache.Open(*db)))
 	}
 	if c.json {
-		return c.printJSON(map[string]any{"devices": all})
+		sheets := map[string][]string{"gpu": gpus, "cpu": cpus}
+		return c.printJSON(map[string]any{"devices": all, "sheets": sheets})
 	}
 	for _, d := range all {
 		d.print(c)
 	}
+	fmt.Fprintf(c.out, "sheets, which -json -sheet NAME prints:\n")
+	fmt.Fprintf(c.out, "  GPUs: %s\n", strings.Join(gpus, ", "))
+	fmt.Fprintf(c.out, "  CPUs: %s, and cpu for this one\n", strings.Join(cpus, ", "))
 	return nil
 }
 
+// knownSheets are the names of the built-in sheets.
+func knownSheets() (gpus, cpus []string) {
+	for _, s := range device.Priced() {
+		gpus = append(gpus, s.Name)
+	}
+	for _, s := range sheet.Known() {
+		cpus = append(cpus, s.Name)
+	}
+	return gpus, cpus
+}
+
 // printSheet prints the sheet of a built-in GPU, also of one that code is not generated
-// for: it is a beginning for the sheet of a device that is not built in.
+// for, of a built-in processor, or of this one: it is a beginning for the sheet of a device
+// that is not built in.
 func (c *call) printSheet(name string) error {
 	if !c.json {
 		return usagef("-sheet stands with -json")
 	}
+	if name == "cpu" {
+		return c.printJSON(cpu.SheetHere())
+	}
+	if s, err := sheet.Find(name); err == nil {
+		return c.printJSON(s)
+	}
 	s, err := device.ParsePriced(name)
 	if err != nil {
-		return usagef("-sheet: %v", err)
+		_, cpus := knownSheets()
+		return usagef("-sheet: %v, and of CPUs %s, and cpu for this one", err, strings.Join(cpus, ", "))
 	}
 	return c.printJSON(device.SheetOf(s))
 }
@@ -161,6 +202,9 @@ func (d driver) describe(db *cache.DB) deviceJSON {
 	j.FLOPS = dev.FLOPS
 	if dev.VectorBits > 0 {
 		j.Vectors = &vectorsJSON{dev.VectorBits, dev.VectorRegisters}
+	}
+	if b, ok := b.(*cpu.Backend); ok {
+		j.Prior = newPriorJSON(b)
 	}
 	for _, l := range dev.Levels {
 		j.Levels = append(j.Levels, levelJSON{
@@ -200,9 +244,39 @@ func (d deviceJSON) print(c *call) {
 		fmt.Fprintf(t, "  %s\t%s\t%.1f GB/s\n", l.Name, l.capacity(), l.Bandwidth/1e9)
 	}
 	t.Flush()
+	if d.Prior != nil {
+		d.Prior.print(c, d.Levels)
+	}
 	if d.Calibration != nil {
 		d.Calibration.print(c)
 	}
+}
+
+// newPriorJSON is the prior of this machine.
+func newPriorJSON(b *cpu.Backend) *priorJSON {
+	s, known := b.Prior()
+	r := b.TypicalRates()
+	j := &priorJSON{Sheet: s.Name, Unknown: !known, Spread: []float64{r.FLOPS.Spread}}
+	for _, l := range r.Levels {
+		j.Spread = append(j.Spread, l.Spread)
+	}
+	return j
+}
+
+// print says what prices are made of, and how sure that is.
+func (j *priorJSON) print(c *call, levels []levelJSON) {
+	if j.Unknown {
+		fmt.Fprintf(c.out, "  no sheet for this processor: prices are those of a %s, whose rates may be off by a factor of %.2g\n", j.Sheet, 1+slices.Max(j.Spread))
+		return
+	}
+	names := []string{"f32"}
+	for _, l := range levels {
+		names = append(names, l.Name)
+	}
+	for k, s := range j.Spread {
+		names[k] += fmt.Sprintf(" within %.2g×", 1+s)
+	}
+	fmt.Fprintf(c.out, "  prices by the sheet of %s: %s\n", j.Sheet, strings.Join(names, ", "))
 }
 
 // newCalibrationJSON is the history of rates.

@@ -101,12 +101,12 @@
 // simplify: {"input", "form", "range": [lo, hi], "mod": [m, r], "rules": […]};
 // range and mod for expressions only; mod means always ≡ r (mod m).
 //
-// rank: {"fusion", "device", "legal", "dims", "plans": [{"plan", "seconds",
+// rank: {"fusion", "source", "device", "legal", "dims", "plans": [{"plan", "seconds",
 // "terms": [{"name", "seconds"}], "features": {…}}], "defaultError"}, cheapest first;
 // terms add up to seconds; the features are those of package cost. With -problems, a line
 // for each problem: docs/formats.md, which also has the device sheets of devices -sheet.
 //
-// tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "plan", "dims",
+// tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "otherSources", "plan", "dims",
 // "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal", "like",
 // "structure", "shape", "copies", "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "defaultError", "refused",
 // "error"}], "model": {"seconds", "speedup", "like", "structures", "tunedStructures", "parts": {STATE: {"fusions", "uses",
@@ -114,6 +114,8 @@
 // speedup, here and in other commands, is the median of default over winner in the same blocks of the race with
 // its 95 % interval (high 0: unknown), and seconds the median of all runs of a plan: the ratio of two is another number; regret bounds winner over the best tried, less 1,
 // at 95 % (-1: unknown); legal counts the plans there were to choose from.
+// source, here and in other commands, is the operation and the line of the user's program that the fusion comes from;
+// otherSources are those of fusions that are alike, the first eight together; run says "from", where source is the kernel's;
 // structure is the first fusion that differs in extents only, shape that of the first result, copies the fusions that are alike;
 // uses counts the executions in one run of the modules; state is waiting (not
 // reached), refused, failed, checked (provisional, not raced), unfinished (provisional, raced so far), tuned or known; model sums up the
@@ -124,7 +126,7 @@
 // which makes the exit status 1 but for lookup.
 // -trace writes one event a line: see package tuner, Trace.
 //
-// lookup: {"found", "fusion", "fingerprint", "device", "plan", "dims",
+// lookup: {"found", "fusion", "source", "fingerprint", "device", "plan", "dims",
 // "seconds", "default", "speedup", "regret", "ties", "checked", "untimed", "provisional", "defaultError", "safe"}; safe lists how the
 // machine differs from the one measured on in ways that keep the plan valid.
 //
@@ -135,11 +137,11 @@
 // store of global memory; kind is load or store, map goes from block, thread and loops to
 // the first byte, and the numbers are of warp 0 of the middle block.
 //
-// run: {"fusion", "device", "plan", "dims", "times", "checked", "allowed", "outputs",
+// run: {"fusion", "from", "device", "plan", "dims", "times", "checked", "allowed", "outputs",
 // "notes", "source", "untimed", "counters"}; times has one entry a run; checked says that the result agrees with
 // the reference interpreter within allowed times its largest element.
 //
-// cache ls: {"records": [{"fingerprint", "name", "device", "codegen", "plan",
+// cache ls: {"records": [{"fingerprint", "name", "source", "otherSources", "device", "codegen", "plan",
 // "dims", "seconds", "speedup", "regret", "when", "untimed", "provisional"}]}; cache show: {"records":
 // […]} as package cache's Record, with dims; verify: {"records", "ok"}; merge and import: {"records",
 // "kept"}; export writes a Record a line.

@@ -43,6 +43,8 @@ type lookupJSON struct {
 	Found bool `json:"found"`
 	// Name of the fusion.
 	Fusion string `json:"fusion"`
+	// Source is the operation and the line of the user's program that it comes from.
+	Source string `json:"source,omitempty"`
 	// Fingerprint of the canonical fusion, hexadecimal.
 	Print string `json:"fingerprint"`
 	// Stable name of the device.
@@ -99,7 +101,7 @@ func runLookup(c *call) error {
 	f := lookupFlags{
 		db:       c.dbFlag(),
 		snapshot: c.snapshotFlag(),
-		device:   c.deviceFlag(),
+		device:   c.pricedDeviceFlag(),
 		require:  c.String("require", "", "answer with a stored winner of this fusion only: `exact`"),
 		queue:    c.String("queue", "", "append what has no winner to this `FILE` of JSON lines, which tune reads"),
 	}
@@ -133,9 +135,9 @@ func (c *call) lookup(f lookupFlags, file, name string) error {
 	}
 	defer asked.close()
 	if len(all) != 1 {
-		return c.lookupAll(asked, all)
+		return c.lookupAll(asked, m, all)
 	}
-	j, err := asked.lookup(c.ctx, all[0])
+	j, err := asked.lookup(c.ctx, all[0], m.Callers()[all[0]])
 	if err != nil {
 		return err
 	}
@@ -155,11 +157,12 @@ type lookupModuleJSON struct {
 // lookupAll answers for all fusions of a module, with a line or a document for each. The
 // exit status is that of a miss while one of them has no plan, or none that is
 // required, so that a build that needs all of them can ask once.
-func (c *call) lookupAll(asked *winnerSource, all []*hlo.Computation) error {
+func (c *call) lookupAll(asked *winnerSource, m *hlo.Module, all []*hlo.Computation) error {
 	j := lookupModuleJSON{Fusions: []lookupJSON{}}
+	callers := m.Callers()
 	var missed error
 	for _, f := range all {
-		one, err := asked.lookup(c.ctx, f)
+		one, err := asked.lookup(c.ctx, f, callers[f])
 		if tuner.IsUnanswered(err) {
 			err = nil
 		}
@@ -219,14 +222,19 @@ func (w *winnerSource) close() {
 	}
 }
 
-// lookup answers for one fusion. The error is one of a damaged record or file, or that
-// the fusion has no plans.
-func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (lookupJSON, error) {
+// lookup answers for one fusion, which some instructions execute. The error is one of a
+// damaged record or file, or that the fusion has no plans.
+func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation, callers []*hlo.Instr) (lookupJSON, error) {
+	sources := fusion.Sources(callers)
 	j := lookupJSON{
 		Fusion: fusion.Name,
 		Print:  fmt.Sprintf("%x", fusion.Fingerprint()),
 		Device: w.backend.Identity().Name,
 		Regret: -1,
+	}
+	metadata := ""
+	if len(sources) > 0 {
+		j.Source, metadata = sources[0].String(), sources[0].Metadata()
 	}
 	a, err := w.ask(ctx, fusion)
 	if tuner.IsUnanswered(err) && w.required {
@@ -239,7 +247,7 @@ func (w *winnerSource) lookup(ctx context.Context, fusion *hlo.Computation) (loo
 		return j, err
 	}
 	if a.Basis != tuner.Exact && w.queue.Name != "" {
-		if err := appendMiss(w.queue, fusion, j); err != nil {
+		if err := w.appendMiss(fusion, j, metadata); err != nil {
 			return j, err
 		}
 	}
@@ -278,15 +286,17 @@ func cutRevision(name string) (file, revision string, ok bool) {
 	return name[:at], name[at+1:], true
 }
 
-// appendMiss appends a line to a queue.
-func appendMiss(queue output.File, fusion *hlo.Computation, j lookupJSON) error {
+// appendMiss appends a line to the queue: what was asked, and in metadata where the fusion
+// comes from, which tune says of it when it reads the queue.
+func (w *winnerSource) appendMiss(fusion *hlo.Computation, j lookupJSON, metadata string) error {
 	line, err := json.Marshal(query.Miss{
-		Fusion: j.Fusion, Print: j.Print, Device: j.Device, Canonical: fusion.Canonical(), When: time.Now().UTC(),
+		Fusion: j.Fusion, Metadata: metadata, Print: j.Print,
+		Device: j.Device, Canonical: fusion.Canonical(), When: time.Now().UTC(),
 	})
 	if err != nil {
 		return err
 	}
-	return queue.Append(line)
+	return w.queue.Append(line)
 }
 
 // fill takes an answer over.
@@ -318,7 +328,7 @@ func (j lookupJSON) print(c *call) error {
 		return c.printJSON(j)
 	}
 	if !j.Found {
-		fmt.Fprintf(c.err, "%s: nothing is known on %s\n", j.Fusion, j.Device)
+		fmt.Fprintf(c.err, "%s: nothing is known on %s%s\n", j.Fusion, j.Device, fromText(j.Source))
 		return nil
 	}
 	fmt.Fprintf(c.out, "%s\n", j.Dims.Stored(j.Plan))
@@ -328,8 +338,19 @@ func (j lookupJSON) print(c *call) error {
 	return nil
 }
 
+// fromText is a clause that says what a fusion comes from; "" where that is not known.
+func fromText(source string) string {
+	if source == "" {
+		return ""
+	}
+	return "; it is from " + source
+}
+
 // notes are what a person should know beside the plan.
 func (j lookupJSON) notes() (all []string) {
+	if j.Source != "" {
+		all = append(all, j.Fusion+" is from "+j.Source)
+	}
 	if j.Damage != "" {
 		all = append(all, j.Damage)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/executable"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
@@ -48,6 +49,8 @@ type unitJSON struct {
 	// Name of the fusion or instruction, and its fingerprint, hexadecimal.
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint"`
+	// From is the operation and the line of the user's program that it comes from.
+	From string `json:"from,omitempty"`
 	// Plan of the kernel; empty for what is interpreted, for the Reason.
 	// Dims are the names of the plan's dimensions, Packed the parameter that is packed
 	// once.
@@ -116,7 +119,7 @@ func (f runFlags) module(c *call, m *hlo.Module) error {
 			r.Allocated, r.Values = e.Memory().Allocated, e.Memory().Values
 		}
 	}
-	r.describe(e)
+	r.describe(e, m.Callers())
 	if r.Untimed {
 		r.forgetTimes()
 	}
@@ -189,8 +192,9 @@ func (c *call) packings(
 	}
 }
 
-// describe notes what ran.
-func (r *moduleJSON) describe(e *executable.Executable) {
+// describe notes what ran. The callers are those of the module that was read; what the
+// executable made of it besides comes from where its own instructions say.
+func (r *moduleJSON) describe(e *executable.Executable, callers map[*hlo.Computation][]*hlo.Instr) {
 	runs := float64(len(r.Times))
 	for _, u := range e.Units() {
 		print := u.Computation.Fingerprint()
@@ -198,8 +202,9 @@ func (r *moduleJSON) describe(e *executable.Executable) {
 		if u.Plan != "" {
 			dims = planNames(context.Background(), u.Computation)
 		}
+		from, _ := origin.First(u.Computation.Sources(callers[u.Computation]))
 		r.Units = append(r.Units, unitJSON{
-			u.Name, hex.EncodeToString(print[:]), u.Plan, dims, u.Stored, u.Packed, u.Reason,
+			u.Name, hex.EncodeToString(print[:]), from, u.Plan, dims, u.Stored, u.Packed, u.Reason,
 			float64(u.Runs) / runs, u.Time.Seconds() / runs,
 		})
 		r.Allowed += float64(u.Runs) / runs * check.ToleranceOf(u.Computation).Relative
@@ -281,7 +286,7 @@ func (r *moduleJSON) print(c *call) {
 		if u.Packed != "" {
 			how += ", " + u.Packed + " packed once"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s times\t%s\n", u.Name, took, timesText(u.Runs), how)
+		fmt.Fprintf(t, "  %s\t%s\t%s times\t%s\t%s\n", u.Name, took, timesText(u.Runs), how, u.From)
 	}
 	t.Flush()
 	if r.Checked {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -236,6 +238,59 @@ f4: not reached; predicted 1 ms
 		}
 		if sum := s.schedule.Workload.Items; len(sum) != len(s.structures)*6 {
 			t.Errorf("%d structures of %d fusions", len(s.structures), len(sum))
+		}
+	}
+}
+
+// What prices rest on is said: the sheet of the processor's family, or of no family.
+func TestPriorPrinted(t *testing.T) {
+	levels := []levelJSON{{Name: "L1"}}
+	for j, want := range map[*priorJSON]string{
+		{Sheet: "Zen 4", Spread: []float64{0.5, 2}}:                     "by the sheet of Zen 4: f32 within 1.5×, L1 within 3×",
+		{Sheet: "typical core", Unknown: true, Spread: []float64{2, 2}}: "no sheet for this processor: prices are those of a typical core, whose rates may be off by a factor of 3",
+	} {
+		var out bytes.Buffer
+		c := devicesCommand.call(nil, nil, &out, io.Discard)
+		j.print(c, levels)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q does not say %q", out.String(), want)
+		}
+	}
+}
+
+// TestProgressNames: a line of progress has the fusion's name and the end of that of the
+// user's program, in the width of the terminal; what does not fit is left out of the middle
+// of the one and of the front of the other, and of a narrow line the second is left out.
+func TestProgressNames(t *testing.T) {
+	const op = "jit(train_step)/transpose(jvp(Llama))/layers_0/attention/dot_general"
+	now := time.Unix(1e9, 0)
+	for _, c := range []struct {
+		width      int
+		fusion, op string
+		best, want string
+	}{
+		{80, "fused.7", "jit(f)/tanh", "", "1:30 left, 3/45 racing fused.7 (jit(f)/tanh): inputs, 12 s"},
+		{80, "fused.7", op, "", "1:30 left, 3/45 racing fused.7 (…/layers_0/attention/dot_general): inputs, 12 s"},
+		{80, "loop_transpose_convert_fusion.17", op, "", "1:30 left, 3/45 racing loop_tran…fusion.17 (…tention/dot_general): inputs, 12 s"},
+		{80, "loop_transpose_convert_fusion.17", "", "", "1:30 left, 3/45 racing loop_transpose_convert_fusion.17: inputs, 12 s"},
+		{80, "fused.7", op, "1.23 ms, 1.05× the default", "1:30 left, 3/45 racing fused.7 (…dot_general): 1.23 ms, 1.05× the default, 12 s"},
+		{60, "loop_transpose_convert_fusion.17", op, "", "1:30 left, 3/45 racing loop_transp…_fusion.17: inputs, 12 s"},
+		{20, "loop_transpose_convert_fusion.17", op, "", "1:30 left…uts, 12 s"},
+	} {
+		s := &status{width: c.width, best: c.best, phase: tuner.Preparing, since: now.Add(-12 * time.Second), turn: tuner.Turn{
+			EventHeader: tuner.EventHeader{Fusion: c.fusion},
+			Source:      origin.Source{Op: c.op, File: "model.py", Line: 3},
+			Purpose:     "racing", Number: 3, Of: 45, End: now.Add(90 * time.Second),
+		}}
+		if c.op == "" {
+			s.turn.Source = origin.Source{}
+		}
+		got := s.progress(now)
+		if got != c.want {
+			t.Errorf("width %d:\n%s, want\n%s", c.width, got, c.want)
+		}
+		if n := utf8.RuneCountInString(got); n >= c.width {
+			t.Errorf("%d characters in a width of %d: %s", n, c.width, got)
 		}
 	}
 }

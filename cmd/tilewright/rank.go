@@ -37,8 +37,10 @@ The exit status is 1 when -db says that the default plan of the fusion fails its
 
 // rankJSON is the result of rank -json.
 type rankJSON struct {
-	// Name of the fusion, and the device that the plans are ranked for.
+	// Device that the plans are ranked for, and name of the fusion.
 	Fusion string `json:"fusion"`
+	// Source is the operation and the line of the user's program that it comes from.
+	Source string `json:"source,omitempty"`
 	Device string `json:"device"`
 	// Legal counts the plans that the backend offers.
 	Legal int `json:"legal"`
@@ -76,7 +78,7 @@ type rankFlags struct {
 func runRank(c *call) error {
 	c.jsonFlag()
 	f := rankFlags{
-		db: c.dbFlag(), device: c.deviceFlag(), learn: c.learnFlag(),
+		db: c.dbFlag(), device: c.pricedDeviceFlag(), learn: c.learnFlag(),
 		name: c.String("fusion", "", "the fusion of this `name`, when FILE has several"),
 		top:  c.Int("top", 10, "print this many `plans`"),
 	}
@@ -99,7 +101,15 @@ func runRank(c *call) error {
 // rank ranks the plans of the fusion of a name and prints the first ones.
 func (c *call) rank(file string, f rankFlags) error {
 	spareGarbage()
-	fusion, b, err := c.readFor(file, *f.name, f.device)
+	m, _, err := c.readModule(file)
+	if err != nil {
+		return err
+	}
+	fusion, err := oneFusion(file, m, *f.name)
+	if err != nil {
+		return err
+	}
+	b, err := backend(f.device)
 	if err != nil {
 		return err
 	}
@@ -132,6 +142,7 @@ func (c *call) rank(file string, f rankFlags) error {
 	}
 	j := rankJSON{
 		Fusion: fusion.Name,
+		Source: m.SourceOf(fusion),
 		Device: b.Identity().Name,
 		Legal:  len(plans),
 		Dims:   kernels.PlanNamesOf(p),
@@ -179,7 +190,11 @@ func (c *call) rankProblems(file string, args []string) error {
 
 // print prints the first plans as a table, with the terms as columns.
 func (j rankJSON) print(c *call, d kernels.Device) error {
-	fmt.Fprintf(c.out, "%s on %s: %d plans\n\n", j.Fusion, d.Name, j.Legal)
+	fmt.Fprintf(c.out, "%s on %s: %d plans\n", j.Fusion, d.Name, j.Legal)
+	if j.Source != "" {
+		fmt.Fprintf(c.out, "from %s\n", j.Source)
+	}
+	fmt.Fprintln(c.out)
 	t := c.table()
 	fmt.Fprint(t, "predicted\tplan")
 	if len(j.Plans) > 0 {

@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
@@ -23,7 +25,7 @@ var reportCommand = command{
 func runReport(c *call) error {
 	c.jsonFlag()
 	db, snapshot := c.dbFlag(), c.snapshotFlag()
-	device := c.deviceFlag()
+	device := c.pricedDeviceFlag()
 	out := c.String("o", "report.html", "write to `file`")
 	replace := c.replaceFlag()
 	if _, err := c.parse(0, 0); err != nil {
@@ -55,12 +57,51 @@ func runReport(c *call) error {
 	slices.SortStableFunc(p.Records, func(a, b cache.Record) int {
 		return strings.Compare(a.Name, b.Name)
 	})
+	if *snapshot == "" {
+		p.Packings = c.measuredPackings(cache.Open(*db), p)
+	}
 	if err := page.Write(func(w *bufio.Writer) error {
 		return report.HTML(w, p)
 	}); err != nil {
 		return err
 	}
 	return c.reported(*out, p.Records)
+}
+
+// measuredPackings are what was measured of packing operands of the winners of a page, in
+// the order of the database. Where that cannot be read the page does without.
+func (c *call) measuredPackings(db *cache.DB, p report.Page) (all []report.Packing) {
+	kept, err := db.PackingsOn(p.Device.Backend, p.Device.Name)
+	if err != nil {
+		c.note("tilewright report: warning: %v", err)
+		return nil
+	}
+	// A winner of another revision of the code generator has not been compared with the
+	// packed operand.
+	type key struct{ fusion, code string }
+	records := map[key]*cache.Record{}
+	for k := range p.Records {
+		r := &p.Records[k]
+		records[key{hex.EncodeToString(r.Fusion[:]), r.Codegen}] = r
+	}
+	for _, x := range kept {
+		of := records[key{x.Fusion, x.Code}]
+		if of == nil {
+			continue
+		}
+		// How often a model executes it is not in the database.
+		row := report.Packing{Fusion: of.Name, Parameter: fmt.Sprintf("parameter %d", x.Parameter), Packing: x}
+		if s, err := packtiming.SubjectOf(of.Canonical, x); err == nil {
+			row.Race = s.Packed().Fingerprint()
+			race := records[key{hex.EncodeToString(row.Race[:]), x.Code}]
+			if race != nil { // the canonical text has no names
+				_, name, _ := strings.Cut(race.Name, ".packed.")
+				row.Parameter = cmp.Or(name, row.Parameter)
+			}
+		}
+		all = append(all, row)
+	}
+	return all
 }
 
 // reported says what a page was made of; default plans that fail their check are an

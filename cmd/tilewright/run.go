@@ -71,8 +71,10 @@ type runFlags struct {
 
 // runJSON is the result of run -json. Times are seconds.
 type runJSON struct {
-	// Name of the fusion.
+	// Name of the fusion, and the operation and the line of the user's program that it comes
+	// from.
 	Fusion string `json:"fusion"`
+	From   string `json:"from,omitempty"`
 	// Stable name of the device.
 	Device string `json:"device"`
 	// Plan that ran, and the names of its dimensions.
@@ -159,6 +161,7 @@ func runRun(c *call) error {
 	if err != nil {
 		return err
 	}
+	result.From = m.SourceOf(fusion)
 	if c.json {
 		return c.printJSON(result)
 	}
@@ -455,6 +458,9 @@ func (r *runJSON) print(c *call) {
 		fmt.Fprintln(c.out, r.Source)
 	}
 	fmt.Fprintf(c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Dims.Stored(r.Plan))
+	if r.From != "" {
+		fmt.Fprintf(c.out, "from %s\n", r.From)
+	}
 	if r.Untimed {
 		fmt.Fprintln(c.out, "it ran; the device times nothing")
 	} else {

@@ -120,7 +120,7 @@ func (f ptxFlags) tiles(c *call, file, name, at string, each bool) error {
 		return err
 	}
 	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *f.tiling == "", each: each}
-	callers := query.Callers(m)
+	callers := m.Callers()
 	first := map[[32]byte]*query.Fusion{}
 	structures := map[cache.Fingerprint]string{}
 	for _, f := range all {

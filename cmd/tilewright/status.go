@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -156,19 +157,38 @@ func (s *status) measured() bool {
 }
 
 // progress is the line: the time that is left of the run, which fusion of how many,
-// its name, and what is done with it. A phase that takes longer than a second says
-// how long it has taken.
+// its name and in brackets that of the user's program, and what is done with it. A phase
+// that takes longer than a second says how long it has taken.
 func (s *status) progress(now time.Time) string {
-	text := s.progressOf(now, s.turn.Fusion)
-	if over := utf8.RuneCountInString(text) - s.width + 1; over > 0 && s.text == "" {
-		shown := max(minNameWidth, utf8.RuneCountInString(s.turn.Fusion)-over)
-		text = s.progressOf(now, line.Shorten(s.turn.Fusion, shown))
+	if s.text != "" {
+		return line.Shorten(s.progressOf(now, ""), s.width-1)
 	}
-	return line.Shorten(text, s.width-1)
+	room := s.width - 1 - utf8.RuneCountInString(s.progressOf(now, ""))
+	return line.Shorten(s.progressOf(now, s.subject(room)), s.width-1)
 }
 
-// minNameWidth is what a line of progress leaves of the name of a fusion at least.
-const minNameWidth = 12
+// What a line of progress leaves of the name of a fusion at least, and of that of the
+// user's program if it has it.
+const (
+	minNameWidth   = 12
+	minSourceWidth = 12
+)
+
+// subject is the name of the fusion whose turn it is and, where there is room, the end of
+// that of the user's program: jit(step)/layers_0/attention/dot_general says most in its last
+// words, and a place, model.py:6, stands in where there is no operation. room is what the
+// rest of the line leaves, in characters.
+func (s *status) subject(room int) string {
+	from := cmp.Or(s.turn.Source.Op, s.turn.Source.String())
+	beside := room - len("( )")
+	whole := utf8.RuneCountInString(from)
+	if from == "" || beside < min(minNameWidth, utf8.RuneCountInString(s.turn.Fusion))+min(minSourceWidth, whole) {
+		return line.Shorten(s.turn.Fusion, max(minNameWidth, room))
+	}
+	// Each may have what the other leaves, and half in any case.
+	text := line.Shorten(s.turn.Fusion, max(beside/2, beside-whole))
+	return fmt.Sprintf("%s (%s)", text, line.Tail(from, beside-utf8.RuneCountInString(text)))
+}
 
 // progressOf is the line with a name for the fusion.
 func (s *status) progressOf(now time.Time, fusion string) string {

@@ -574,7 +574,7 @@ func (s *session) note(x *tuner.Item) {
 	t.Structure = of.name
 	t.several = len(s.files) > 1
 	if t.Plan != "" {
-		s.records = append(s.records, x.Result.Record)
+		s.records = append(s.records, namedHere(x.Result.Record, t))
 	}
 	s.bad = s.bad || t.Error != "" || t.Unkept != ""
 	s.summary.Fusions = append(s.summary.Fusions, t)
@@ -586,6 +586,14 @@ func (s *session) note(x *tuner.Item) {
 	if t.Unkept != "" {
 		s.status.printError("tilewright tune: %s\n", t.Unkept)
 	}
+}
+
+// namedHere is a record with the names of this run: one that was stored before has those
+// of the run that made it, whose modules the reader of this report may never have seen. The
+// database keeps the older ones.
+func namedHere(r cache.Record, t tunedJSON) cache.Record {
+	r.Name, r.Source, r.OtherSources = t.Fusion, t.Source, t.OtherSources
+	return r
 }
 
 // finish prints the summary and writes the report.

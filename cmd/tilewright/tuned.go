@@ -17,6 +17,7 @@ import (
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/query"
+	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/symtile/layout"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
@@ -29,8 +30,9 @@ type tunedJSON struct {
 	// Name of the fusion.
 	Fusion string `json:"fusion"`
 	// Source is the operation and the line of the user's program that it comes
-	// from.
-	Source string `json:"source,omitempty"`
+	// from, and OtherSources are those of other fusions that are alike, seven at most.
+	Source       string   `json:"source,omitempty"`
+	OtherSources []string `json:"otherSources,omitempty"`
 	// Plan is the winner.
 	Plan string `json:"plan,omitempty"`
 	// Dims are the names of the dimensions of plans, in order.
@@ -110,7 +112,6 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	t := tunedJSON{
 		File:      x.File,
 		Fusion:    x.Fusion.Name,
-		Source:    x.Fusion.Source().String(),
 		Shape:     query.FirstShape(x.Fusion),
 		Copies:    x.Copies,
 		Uses:      x.Uses,
@@ -119,6 +120,7 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 		Predicted: x.Predicted,
 		Regret:    -1,
 	}
+	t.Source, t.OtherSources = origin.First(x.Sources)
 	if x.Result.Record.Plan != "" {
 		t.fill(x.Result)
 	}
@@ -178,14 +180,23 @@ func (t tunedJSON) String() string {
 	if t.several && t.Fusion != "" {
 		clauses = append(clauses, "in "+t.File)
 	}
-	if t.Source != "" {
-		clauses = append(clauses, "from "+t.Source)
-	}
+	clauses = append(clauses, t.from())
 	text := line.Join(line.Width, clauses...)
 	if _, excerpt, more := strings.Cut(t.Error+t.Refused, "\n"); more {
 		text += "\n" + excerpt
 	}
 	return text
+}
+
+// from says what the fusion comes from; "" where that is not known.
+func (t tunedJSON) from() string {
+	switch n := len(t.OtherSources); {
+	case t.Source == "":
+		return ""
+	case n > 0:
+		return fmt.Sprintf("from %s and %s", t.Source, report.Counted(n, "other place"))
+	}
+	return "from " + t.Source
 }
 
 // outcome is what became of the fusion, in clauses.
@@ -365,9 +376,7 @@ func (g tunedTogether) String() string {
 	if first.several {
 		clauses = append(clauses, "in "+first.File)
 	}
-	if first.Source != "" {
-		clauses = append(clauses, "from "+first.Source)
-	}
+	clauses = append(clauses, first.from())
 	return line.Join(line.Width, append(clauses, "shapes "+firstShapes(shapes))...)
 }
 
@@ -659,12 +668,15 @@ func (s *session) packWeights(ctx context.Context, all []packedWeight) error {
 			break // a thread is lost: what would be timed now is worthless
 		}
 	}
-	saved := 0.0
+	saved, pay := 0.0, int64(0)
 	for _, p := range s.packings {
+		if p.Saved() > 0 {
+			pay++
+		}
 		saved += p.Saved()
 	}
 	if saved > 0 {
-		s.c.note("%s packed once: saves %s a run of the models", layout.CountText(int64(len(s.packings)), "weight"), report.Seconds(saved))
+		s.c.note("%s packed once: saves %s a run of the models", layout.CountText(pay, "weight"), report.Seconds(saved))
 	}
 	return nil
 }
@@ -750,9 +762,15 @@ func (s *session) noteWeight(x packedWeight, p cache.Packing, err error) {
 		w.Error = err.Error()
 	} else {
 		w.Plan, w.measuredJSON = p.PackedPlan, newMeasuredJSON(p)
+		race := x.Packed()
 		s.packings = append(s.packings, report.Packing{
-			Fusion: w.Fusion, Parameter: w.Parameter, Uses: x.item.Uses, Packing: p,
+			Fusion: w.Fusion, Parameter: w.Parameter, Uses: x.item.Uses, Race: race.Fingerprint(), Packing: p,
 		})
+		// Its race is in the report, too. One that is not stored is left out of that.
+		if r, found, _ := s.tuner.Lookup(race); found {
+			r.Record.Name = race.Name
+			s.records = append(s.records, r.Record)
+		}
 	}
 	s.summary.Weights = append(s.summary.Weights, w)
 	s.status.print(w)

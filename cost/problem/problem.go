@@ -18,6 +18,8 @@ import (
 
 	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/cpu/sheet"
 	"github.com/tilewright/tilewright/kernels/gpu"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
@@ -30,7 +32,7 @@ type Problem struct {
 	// HLO or StableHLO text of one fusion: the fusion of the module, or the module
 	// itself where it has none.
 	HLO string `json:"hlo"`
-	// Device is a sheet, or the name of a built-in one as text.
+	// Device is the sheet of a GPU or a processor, or the name of a built-in one as text.
 	Device json.RawMessage `json:"device"`
 	// Plans as text: "128,128,32 stages=3 warps=8".
 	Plans []string `json:"plans"`
@@ -53,14 +55,17 @@ type Answer struct {
 
 // A Solver answers problems. It keeps the programs and devices that it has read.
 type Solver struct {
-	devices map[string]device.Spec
+	devices map[string]pricing
 	prior   cost.Model // without samples: the price as it is
 }
+
+// A pricing prices the plans of a program on a device.
+type pricing func(*symtile.Program) (kernels.Pricer, error)
 
 // NewSolver makes a solver.
 func NewSolver() *Solver {
 	return &Solver{
-		devices: map[string]device.Spec{},
+		devices: map[string]pricing{},
 	}
 }
 
@@ -104,7 +109,7 @@ func (s *Solver) Features(ctx context.Context, x Problem) ([]cost.Features, erro
 func (s *Solver) pricer(
 	ctx context.Context, x Problem,
 ) (*symtile.Program, kernels.Pricer, error) {
-	spec, err := s.device(x.Device)
+	on, err := s.device(x.Device)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,7 +117,7 @@ func (s *Solver) pricer(
 	if err != nil {
 		return nil, nil, err
 	}
-	pricer, err := gpu.NewPricer(p, spec)
+	pricer, err := on(p)
 	return p, pricer, err
 }
 
@@ -169,23 +174,47 @@ func (s *Solver) plan(
 var errTooLarge = errors.New("a block needs more registers, threads or shared memory than there are")
 
 // device reads a sheet or finds a built-in one.
-func (s *Solver) device(text json.RawMessage) (device.Spec, error) {
-	if spec, known := s.devices[string(text)]; known {
-		return spec, nil
+func (s *Solver) device(text json.RawMessage) (pricing, error) {
+	if on, known := s.devices[string(text)]; known {
+		return on, nil
 	}
+	on, err := deviceOf(text)
+	if err == nil {
+		s.devices[string(text)] = on
+	}
+	return on, err
+}
+
+// deviceOf is a device by its sheet, or by the name of a built-in one.
+func deviceOf(text json.RawMessage) (pricing, error) {
 	var name string
-	var spec device.Spec
-	err := json.Unmarshal(text, &name)
-	if err == nil {
+	if err := json.Unmarshal(text, &name); err == nil {
+		name = strings.TrimPrefix(name, "cpu:")
+		if s, err := sheet.Find(name); err == nil {
+			return onCPU(s), nil
+		}
 		name = strings.TrimPrefix(name, "sim:")
-		spec, err = device.ParsePriced(name)
-	} else {
-		spec, err = device.ReadSheet(bytes.NewReader(text))
+		spec, err := device.ParsePriced(name)
+		return onGPU(spec), err
 	}
-	if err == nil {
-		s.devices[string(text)] = spec
+	if sheet.IsCPU(text) {
+		s, err := sheet.Parse(text)
+		return onCPU(s), err
 	}
-	return spec, err
+	spec, err := device.ReadSheet(bytes.NewReader(text))
+	return onGPU(spec), err
+}
+
+// onCPU prices plans for the processor of a sheet.
+func onCPU(s sheet.Sheet) pricing {
+	return cpu.NewPriced(s).Pricer
+}
+
+// onGPU prices plans for a GPU.
+func onGPU(spec device.Spec) pricing {
+	return func(p *symtile.Program) (kernels.Pricer, error) {
+		return gpu.NewPricer(p, spec)
+	}
 }
 
 // Program analyses the only fusion of a text, or the module where it has none.

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -261,6 +260,8 @@ type verifyCase struct {
 	allowed []float64
 	// Deviations of the elements of each output; nil if none are tolerated.
 	deviations *deviations
+	// The same of the samples.
+	moved *sampledDeviations
 	// Intervals of the elements of each output; nil if every bit has to agree.
 	bounds *bounds
 	// Nothing but bounds says what agrees.
@@ -297,9 +298,6 @@ const (
 	// The largest number of element operations for which deviations are
 	// computed.
 	maxPerturbWork = 1 << 30
-	// The same of a computation of which samples are compared, where one of them is out
-	// of tolerance: some ten seconds.
-	maxSampledPerturbWork = 1 << 32
 	// Evaluations with other roundings: many as long as they are of so many
 	// element operations together, and a few in any case.
 	manyPerturbWork   = 1 << 30
@@ -399,7 +397,7 @@ func (v *Verifier) add(
 		return restoreInputs(ctx, c, in, content, seed, planted)
 	}
 	if content == Integers {
-		vc.deviations, vc.bounds = nil, nil
+		vc.deviations, vc.moved, vc.bounds = nil, nil, nil
 	}
 	v.cases = append(v.cases, vc)
 	return nil
@@ -433,9 +431,7 @@ func (v *verifyCase) expectSamples(
 		return err
 	}
 	v.allowed = t.allowedAt(v.want, v.samples)
-	if v.aliases == nil && keptElements(c) <= maxWholeElements {
-		v.deviations = &deviations{c: c, in: v.in, seed: seed, most: maxSampledPerturbWork}
-	}
+	v.moved = &sampledDeviations{c: c, in: v.in, seed: seed}
 	return nil
 }
 
@@ -628,7 +624,6 @@ type deviations struct {
 	c    *hlo.Computation
 	in   []kernels.Buffer
 	seed int64
-	most float64 // element operations up to which they are computed; 0: maxPerturbWork
 
 	mu    sync.Mutex
 	known bool
@@ -639,7 +634,7 @@ type deviations struct {
 func (d *deviations) all(ctx context.Context) ([][]float64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known || elementOperations(d.c) > cmp.Or(d.most, maxPerturbWork) {
+	if d.known || elementOperations(d.c) > maxPerturbWork {
 		return d.of, nil
 	}
 	of, err := reference.Deviations(ctx, d.c, d.in, d.seed, d.evaluations())

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -24,6 +25,9 @@ ROOT s = f32[3,5,4] slice(p), slice={[1:7:2], [0:5], [2:10:2]}`,
 		`x = f32[2,9,7,6] parameter(0)
 k = f32[3,2,3,8] parameter(1)
 ROOT c = f32[2,5,8,8] convolution(x, k), window={size=3x2 stride=2x1 pad=1_1x1_1 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f, feature_group_count=2`,
+		`x = s32[2,24,24,32] parameter(0)
+k = s32[3,3,16,18] parameter(1)
+ROOT c = s32[2,24,24,18] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2`,
 		`x = f32[5,9,6] parameter(0)
 k = f32[3,6,4] parameter(1)
 ROOT c = f32[5,15,4] convolution(x, k), window={size=3 lhs_dilate=2 rhs_dilate=2 pad=1_1}, dim_labels=b0f_0io->b0f`,
@@ -48,6 +52,64 @@ r = s32[4,4] reverse(d), dimensions={0}
 c = s32[8,4] concatenate(r, i), dimensions={0}
 f = s32[32] reshape(c)
 ROOT o = (s32[8,4], s32[32]) tuple(c, f)`,
+		`x = f32[8,16] parameter(0)
+y = f32[16,12] parameter(1)
+b = f32[8,12] parameter(2)
+d = f32[8,12] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+s = f32[8,12] add(d, b)
+h = f32[8,12] tanh(s)
+p = pred[8,12] compare(s, b), direction=GT
+c = f32[8,12] select(p, h, s)
+e = f32[8,8] dot(c, c), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+g = f32[8,8] logistic(e)
+l = bf16[8,8] convert(g)
+ROOT t = (f32[8,12], bf16[8,8], f32[8,8]) tuple(c, l, e)`,
+		`add { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[6,8] parameter(0)
+m = pred[6,8] parameter(1)
+i = f32[] constant(-inf)
+w = f32[6,8] broadcast(i), dimensions={}
+s = f32[6,8] select(m, x, w)
+e = f32[6,8] exponential(s)
+z = f32[] constant(0)
+r = f32[6] reduce(e, z), dimensions={1}, to_apply=add
+q = f32[6,8] broadcast(r), dimensions={0}
+ROOT o = f32[6,8] divide(e, q) }`,
+		`best { a = f32[] parameter(0)
+j = s32[] parameter(1)
+b = f32[] parameter(2)
+k = s32[] parameter(3)
+g = pred[] compare(a, b), direction=GE
+v = f32[] select(g, a, b)
+n = s32[] select(g, j, k)
+ROOT c = (f32[], s32[]) tuple(v, n) }
+ENTRY e { x = f32[6,9] parameter(0)
+y = f32[6,9] exponential(x)
+i = s32[6,9] iota(), iota_dimension=1
+z = f32[] constant(0)
+o = s32[] constant(0)
+r = (f32[6], s32[6]) reduce(y, i, z, o), dimensions={1}, to_apply=best
+v = f32[6] get-tuple-element(r), index=0
+n = s32[6] get-tuple-element(r), index=1
+l = f32[6] log(v)
+ROOT t = (f32[6], s32[6], f32[6]) tuple(v, n, l) }`,
+		`add { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = f32[] add(a, b) }
+twice { p = f32[10,4] parameter(0)
+a = f32[10,4] sine(p)
+ROOT m = f32[10,4] multiply(a, a) }
+ENTRY e { x = f32[10,4] parameter(0)
+i = s32[3,1] parameter(1)
+u = f32[3,4] parameter(2)
+y = f32[10,4] cosine(x)
+s = f32[10,4] scatter(y, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+f = f32[10,4] fusion(s), kind=kLoop, calls=twice
+k = s32[10,4] convert(f)
+g = f32[10,4] convert(k)
+ROOT o = f32[10,4] add(f, g) }`,
 	} {
 		m, err := hlo.Parse("spot", []byte(text))
 		if err != nil {
@@ -77,6 +139,31 @@ func spots(t *testing.T, c *hlo.Computation) {
 			x, y := v, out.Float(out.At(reference.Unravel(at, out.Shape.Dims)))
 			if math.Float64bits(x) != math.Float64bits(y) && (x == x || y == y) {
 				t.Fatalf("output %d at %d: %v, reference %v", k, at, x, y)
+			}
+		}
+	}
+	movedSpots(t, c, in)
+}
+
+// movedSpots compares deviations of single elements with those of whole arrays.
+func movedSpots(t *testing.T, c *hlo.Computation, in []kernels.Buffer) {
+	const evaluations = 3
+	ctx := t.Context()
+	moved, err := reference.Deviations(ctx, c, in, 5, evaluations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := reference.NewElementDeviations(ctx, c, in, 5, evaluations, 1<<40)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for k, all := range moved {
+		for range min(20, len(all)) {
+			at := rng.Int64N(int64(len(all)))
+			x, err := s.Output(k, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x != all[at] {
+				t.Fatalf("output %d at %d moves by %v, in whole arrays by %v", k, at, x, all[at])
 			}
 		}
 	}

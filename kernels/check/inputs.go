@@ -184,9 +184,10 @@ func plantNaN(c *hlo.Computation, in []kernels.Buffer) {
 // determinesNaN reports whether the semantics of c determine which results a
 // NaN reaches. They do not for a convolution, where a NaN may reach all that is
 // padded, nor for a reducer with comparisons, whose result depends on the order
-// of the elements.
+// of the elements, nor for attention with a mask of positions, where tiles that it hides
+// may be left out.
 func determinesNaN(c *hlo.Computation) bool {
-	return !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
+	return !hidesProducts(c) && !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
 		if i.Op == hlo.OpConvolution {
 			return true
 		}
@@ -196,6 +197,29 @@ func determinesNaN(c *hlo.Computation) bool {
 		_, ok := i.Attrs.ToApply.Monoid()
 		return !ok
 	})
+}
+
+// hidesProducts reports whether a computation multiplies by exponentials of what is
+// selected by positions.
+func hidesProducts(c *hlo.Computation) bool {
+	// What an instruction follows from, from few to all.
+	const positions, selected, weights = 1, 2, 3
+	next := map[hlo.Opcode]int{
+		hlo.OpIota: positions, hlo.OpSelect: selected, hlo.OpExponential: weights,
+	}
+	reached := map[*hlo.Instr]int{}
+	for _, i := range c.Instrs {
+		for _, o := range i.Operands {
+			reached[i] = max(reached[i], reached[o])
+		}
+		if i.Op == hlo.OpDot && reached[i] == weights {
+			return true
+		}
+		if n := next[i.Op]; n == reached[i]+1 {
+			reached[i] = n
+		}
+	}
+	return false
 }
 
 // rowOf is the number of elements that are contiguous along one dimension.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/reference"
@@ -149,64 +150,141 @@ func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) 
 // kernel may have computed them. Samples out of tolerance are compared with what other
 // roundings do to them, as the elements of smaller computations are.
 func (c *verifyCase) compareSampled(ctx context.Context, out []kernels.Buffer) (wrong, err error) {
-	wrong = compareSamples(out, c.samples, c.allowed, c.aliases)
-	var m *Mismatch
-	if c.deviations == nil || !errors.As(wrong, &m) {
-		return wrong, nil
-	}
-	moved, err := c.deviations.all(ctx)
-	if err != nil || moved == nil {
-		return wrong, err
-	}
-	for _, s := range c.samples {
-		b := out[s.output]
-		n := int64(0)
-		for d, k := range s.index {
-			n = n*b.Shape.Dims[d] + k
+	for k, b := range out {
+		if at := c.aliases.firstUnwritten(k, b); at >= 0 {
+			return fmt.Errorf("output %d (%s): the element at place %d was not written", k, b.Shape, at), nil
 		}
-		allowed := max(c.allowed[s.output], deviationFactor*moved[s.output][n])
-		if !within(b.Float(b.At(s.index)), s.want, allowed) {
+	}
+	outside := c.samplesOutside(out)
+	for _, n := range outside {
+		s := c.samples[n]
+		m := s.mismatch(out[s.output])
+		m.Wrong = int64(len(outside))
+		m.Allowed, err = c.allowedOf(ctx, n, m.Got)
+		if err != nil {
+			return nil, err
+		}
+		if !within(m.Got, m.Want, m.Allowed) {
 			return m, nil
 		}
 	}
 	return nil, nil
 }
 
-// compareSamples compares the samples, and searches for elements that were not
-// written. Of arrays that repeat a pool only what has memory of its own counts.
-func compareSamples(got []kernels.Buffer, samples []elementSample, allowed []float64, a *aliases) error {
-	for k, b := range got {
-		if at := a.firstUnwritten(k, b); at >= 0 {
-			return fmt.Errorf("output %d (%s): the element at place %d was not written", k, b.Shape, at)
-		}
-	}
-	var m *Mismatch
-	for _, s := range samples {
-		b := got[s.output]
+// samplesOutside are the numbers of the samples that are out of the tolerance that their
+// outputs have. Of arrays that repeat a pool only what has memory of its own counts.
+func (c *verifyCase) samplesOutside(out []kernels.Buffer) (outside []int) {
+	for n, s := range c.samples {
+		b := out[s.output]
 		at := b.At(s.index)
-		if !a.owns(s.output, at, b.Shape.DType.Size()) {
+		if !c.aliases.owns(s.output, at, b.Shape.DType.Size()) {
 			continue
 		}
-		x := b.Float(at)
-		if within(x, s.want, allowed[s.output]) {
-			continue
+		if !within(b.Float(at), s.want, c.allowed[s.output]) {
+			outside = append(outside, n)
 		}
-		if m == nil {
-			m = &Mismatch{
-				Output:  s.output,
-				Shape:   b.Shape,
-				Index:   s.index,
-				Got:     x,
-				Want:    s.want,
-				Allowed: allowed[s.output],
-			}
+	}
+	return outside
+}
+
+// mismatch is that of a sample of an output.
+func (s elementSample) mismatch(b kernels.Buffer) *Mismatch {
+	return &Mismatch{
+		Output: s.output,
+		Shape:  b.Shape,
+		Index:  s.index,
+		Got:    b.Float(b.At(s.index)),
+		Want:   s.want,
+	}
+}
+
+// allowedOf is the difference that is tolerated in sample n, by a few evaluations with
+// other roundings and, where got is outside of that, by many.
+func (c *verifyCase) allowedOf(ctx context.Context, n int, got float64) (float64, error) {
+	s := c.samples[n]
+	allowed := c.allowed[s.output]
+	if c.moved == nil {
+		return allowed, nil
+	}
+	for _, evaluations := range []int{fewPerturbations, manyPerturbations} {
+		d, err := c.moved.of(ctx, n, s, evaluations)
+		if err != nil {
+			return 0, err
 		}
-		m.Wrong++
+		allowed = max(allowed, deviationFactor*d)
+		if within(got, s.want, allowed) || got-got != s.want-s.want {
+			break
+		}
 	}
-	if m == nil {
-		return nil
+	return allowed, nil
+}
+
+// sampledDeviations are those of samples under other roundings
+// (reference.ElementDeviations). They are computed when they are first needed.
+type sampledDeviations struct {
+	c    *hlo.Computation
+	in   []kernels.Buffer
+	seed int64
+
+	mu    sync.Mutex
+	known map[sampledDeviation]float64
+	// By the number of evaluations; they look at a context.
+	evaluators map[int]*reference.ElementDeviations
+	ctx        context.Context
+}
+
+// A sampledDeviation names that of a sample by some number of evaluations.
+type sampledDeviation struct{ sample, evaluations int }
+
+// of is the deviation of sample n; 0 where it would take more operations than the
+// budget has left for all of them. The error is that of ctx.
+func (d *sampledDeviations) of(
+	ctx context.Context, n int, s elementSample, evaluations int,
+) (float64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := sampledDeviation{n, evaluations}
+	if x, met := d.known[key]; met {
+		return x, nil
 	}
-	return m
+	if d.known == nil {
+		d.known = map[sampledDeviation]float64{}
+	}
+	x, err := d.evaluator(ctx, evaluations).Output(s.output, s.place(d.c))
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	if err != nil {
+		return 0, nil // over the budget: what a sample may be off by is not known
+	}
+	d.known[key] = x
+	return x, nil
+}
+
+// evaluator is that of some number of evaluations which looks at ctx.
+func (d *sampledDeviations) evaluator(
+	ctx context.Context, evaluations int,
+) *reference.ElementDeviations {
+	if d.ctx != ctx {
+		d.ctx = ctx
+		d.evaluators = map[int]*reference.ElementDeviations{}
+	}
+	e := d.evaluators[evaluations]
+	if e == nil {
+		e = reference.NewElementDeviations(
+			ctx, d.c, d.in, d.seed, evaluations, sampleBudget,
+		)
+		d.evaluators[evaluations] = e
+	}
+	return e
+}
+
+// place is the row-major number of a sample.
+func (s elementSample) place(c *hlo.Computation) (at int64) {
+	for d, n := range kernels.OutputShapes(c)[s.output].Dims {
+		at = at*n + s.index[d]
+	}
+	return at
 }
 
 // firstUnwritten is the position of a floating-point element that still has the

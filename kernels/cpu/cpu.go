@@ -38,7 +38,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key and
 // changes whenever lowering changes what a plan does or how fast it is.
-const Revision = "go17"
+const Revision = "go18"
 
 // Backend is the CPU backend of this machine. Its device is measured once, when
 // it is first asked for, unless it was told. Its worker pool and scratch are shared by all of its
@@ -48,6 +48,10 @@ type Backend struct {
 	workers          workers.Pool          // The goroutines of all kernels.
 	scratch          scratchPool           // The scratch of closed kernels.
 	probe            rates.Probe           // Finds out whether something else runs.
+
+	prior prior          // What is believed of the processor.
+	bf16  func() []int64 // The ways to multiply bf16 that it has; nil: none.
+	wide  bool           // Row kernels may have vectors of 512 bits.
 }
 
 // New returns the backend of this machine.
@@ -55,13 +59,16 @@ func New() *Backend {
 	return &Backend{
 		identity: sync.OnceValue(identify),
 		device:   sync.OnceValue(measureDevice),
+		prior:    priorHere(),
+		bf16:     bf16Kernels,
+		wide:     amd64.RunsWide(),
 	}
 }
 
 // spec is what lowering needs to know of the machine.
 func (b *Backend) spec() deviceSpec {
 	spec := deviceSpecOf(b.Identity())
-	spec.wide = amd64.RunsWide()
+	spec.wide = b.wide
 	return spec
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +17,8 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/rates"
+	"github.com/tilewright/tilewright/kernels/cpu/sheet"
+	"github.com/tilewright/tilewright/symtile"
 )
 
 // The description of this machine has two parts. Its identity is what the operating
@@ -31,6 +35,7 @@ func identify() kernels.Device {
 	n := lanes()
 	bits, registers := gemm.Vectors()
 	info, levels := readCPUInfo(), cacheLevels()
+	prior := priorHere()
 	return kernels.Device{
 		Name:     "cpu:" + deviceName(info, bits, levels, n),
 		Backend:  "cpu",
@@ -41,7 +46,7 @@ func identify() kernels.Device {
 			"processor": cmp.Or(info["model name"], runtime.GOARCH),
 		},
 		Lanes:  n,
-		Levels: levels,
+		Levels: prior.bounded(levels), // its name has what is listed
 
 		VectorBits: bits, VectorRegisters: registers,
 	}
@@ -83,7 +88,7 @@ func settings(d kernels.Device, span time.Duration) rates.Settings {
 		Span:    span,
 		Limit:   quickBytes,
 		Last:    lastShared(d.Levels),
-		Typical: typicalRates(d),
+		Typical: priorHere().rates(d),
 	}
 	if span > quickSpan {
 		s.Limit = thoroughBytes
@@ -100,22 +105,9 @@ func (b *Backend) SetRates(r kernels.Rates) error {
 	return err
 }
 
-// TypicalRates are the rates that prices are made of.
-func (b *Backend) TypicalRates() kernels.Rates { return typicalRates(b.Identity()) }
-
-// typicalRates are those of price.go, of all lanes.
-func typicalRates(d kernels.Device) (r kernels.Rates) {
-	lanes := float64(max(1, d.Lanes))
-	r.FLOPS.Value = 4 * coreClock * float64(deviceSpecOf(d).vector) / 32 * lanes
-	for k, l := range d.Levels {
-		rate := memoryRate
-		if k < len(d.Levels)-1 || l.Bytes > 0 {
-			rate = cacheRates[min(k, len(cacheRates)-1)]
-		}
-		r.Levels = append(r.Levels, kernels.Rate{Value: rate * lanes})
-	}
-	return r
-}
+// TypicalRates are the rates that prices are made of: those of the data sheet of the
+// processor's family, or of the typical core, with the share by which they may be off.
+func (b *Backend) TypicalRates() kernels.Rates { return b.prior.rates(b.Identity()) }
 
 // Quiet is the share of its own rate that the slowest lane keeps while all lanes spin, for
 // about a millisecond: what of the machine is there for a kernel on all lanes.
@@ -260,4 +252,203 @@ func lengthOf(list string) int {
 		n += to - from + 1
 	}
 	return n
+}
+
+// Priced is the processor of a data sheet, which need not be this one: its plans are
+// chosen and priced as there, nothing is measured, and nothing runs.
+type Priced struct{ backend *Backend }
+
+// NewPriced is the processor of a sheet.
+func NewPriced(s sheet.Sheet) *Priced {
+	p := prior{s, true}
+	d := deviceOf(s)
+	b := &Backend{
+		prior:    p,
+		identity: func() kernels.Device { return d },
+		bf16:     func() []int64 { return bf16Of(s) },
+		wide:     s.Has("avx512f") && s.Has("avx512dq"),
+	}
+	b.device = func() kernels.Device {
+		rated, _ := p.rates(d).Apply(d) // as many rates as levels
+		return rated
+	}
+	return &Priced{b}
+}
+
+// Sheet is the sheet of the processor.
+func (p *Priced) Sheet() sheet.Sheet { return p.backend.prior.sheet }
+
+// Identity is the processor with its caches.
+func (p *Priced) Identity() kernels.Device { return p.backend.Identity() }
+
+// Device is Identity with the rates of the sheet.
+func (p *Priced) Device() kernels.Device { return p.backend.Device() }
+
+// Plans yields the plans that are worth a try there, the first by price first.
+func (p *Priced) Plans(ctx context.Context, q *symtile.Program) iter.Seq[kernels.Plan] {
+	return p.backend.Plans(ctx, q)
+}
+
+// Default is the first plan by price.
+func (p *Priced) Default(ctx context.Context, q *symtile.Program) (kernels.Plan, error) {
+	return p.backend.Default(ctx, q)
+}
+
+// Pricer prices the plans of a program there.
+func (p *Priced) Pricer(q *symtile.Program) (kernels.Pricer, error) {
+	return p.backend.Pricer(q)
+}
+
+// Compile is always an error: there is no such processor here.
+func (p *Priced) Compile(
+	_ context.Context, _ *symtile.Program, plan kernels.Plan,
+) (kernels.Kernel, error) {
+	return nil, &kernels.Rejected{
+		Plan:   plan,
+		Reason: p.Sheet().Name + " is a data sheet, whose plans are priced only",
+	}
+}
+
+// deviceOf is the description of a sheet's processor.
+func deviceOf(s sheet.Sheet) kernels.Device {
+	d := kernels.Device{
+		Name:       s.Device,
+		Backend:    "cpu",
+		Revision:   Revision,
+		Lanes:      max(1, s.Cores),
+		VectorBits: s.VectorBits(),
+		Safe:       map[string]string{"processor": s.Name},
+	}
+	for _, l := range s.Levels() {
+		level := kernels.Level{Name: l.Name, Bytes: l.Bytes}
+		if l.Name == "L3" || l.Cores > 1 || l.Bytes == 0 {
+			level.Shared = true
+			level.Lanes = l.Cores
+		}
+		d.Levels = append(d.Levels, level)
+	}
+	if d.Name == "" {
+		name := strings.ReplaceAll(s.Name, " ", "-")
+		d.Name = fmt.Sprintf("cpu:sheet-%s v%d %dc", name, d.VectorBits, d.Lanes)
+	}
+	return d
+}
+
+// bf16Of are the values of the knob bf16 that the cores of a sheet have.
+func bf16Of(s sheet.Sheet) (ways []int64) {
+	for way, w := range bf16Rates {
+		if way > 0 && s.Has(w.isa) {
+			ways = append(ways, int64(way))
+		}
+	}
+	return ways
+}
+
+// SheetHere is the sheet of this machine: that of its family, or else what the processor
+// and the system list, with the name under which its winners are stored.
+func SheetHere() sheet.Sheet {
+	p := priorHere()
+	return sheetOf(p, sheet.Here(), New().Identity())
+}
+
+// asListed is the source of numbers that the processor and the system list.
+const asListed = "listed by the processor or the system"
+
+// sheetOf is the sheet of a device whose processor has a prior.
+func sheetOf(p prior, is sheet.Processor, d kernels.Device) sheet.Sheet {
+	s := p.sheet
+	s.Aliases, s.Steppings, s.Brands = nil, nil, nil
+	s.Sources = maps.Clone(s.Sources)
+	if !p.known {
+		s.Name = "this processor"
+	}
+	s.Device = d.Name
+	s.Cores = d.Lanes
+	s.Sources["cores"] = asListed
+	if is.Vendor != "" {
+		s.Vendor, s.Family, s.Models = is.Vendor, is.Family, []int{is.Model}
+		for _, field := range []string{"family", "models", "steppings"} {
+			s.Sources[field] = asListed
+		}
+		if runtime.GOARCH == "amd64" {
+			s.Steppings = []int{is.Stepping}
+		}
+	}
+	setCaches(&s, d)
+	s.ISA = isaHere(s.ISA)
+	s.F32 = usable(p.sheet, d.VectorBits)
+	return s
+}
+
+// setCaches replaces the caches of a sheet by those of a device.
+func setCaches(s *sheet.Sheet, d kernels.Device) {
+	s.L2Bytes, s.L3Bytes, s.L2Cores, s.L3Cores = 0, 0, 0, 0
+	var one int
+	to := map[string]struct {
+		bytes        *int64
+		cores        *int
+		field, among string
+	}{
+		"L1": {&s.L1Bytes, &one, "l1d_bytes", ""},
+		"L2": {&s.L2Bytes, &s.L2Cores, "l2_bytes", "l2_cores"},
+		"L3": {&s.L3Bytes, &s.L3Cores, "l3_bytes", "l3_cores"},
+	}
+	for _, l := range d.Levels {
+		cache, known := to[l.Name]
+		if !known {
+			continue
+		}
+		*cache.bytes = l.Bytes
+		s.Sources[cache.field] = asListed
+		if l.Shared && cache.among != "" {
+			*cache.cores = l.SharedBy(d.Lanes)
+			s.Sources[cache.among] = asListed
+		}
+	}
+}
+
+// usable are the rates of a sheet for vectors of at most some bits, and of these; none
+// where no vectors are used.
+func usable(s sheet.Sheet, bits int) map[string]float64 {
+	rates := map[string]float64{}
+	for b := 128; b <= bits; b *= 2 {
+		rates[strconv.Itoa(b)] = s.Macs(b)
+	}
+	return rates
+}
+
+// IsHere reports whether a sheet is of this machine, or of its processor's family where
+// it names no machine.
+func IsHere(s sheet.Sheet) bool {
+	if s.Device != "" {
+		return s.Device == identify().Name
+	}
+	return s.Describes(sheet.Here())
+}
+
+// SetSheet makes a sheet the prior of this machine, instead of that of its family.
+func (b *Backend) SetSheet(s sheet.Sheet) { b.prior = prior{s, true} }
+
+// Prior is the sheet that prices are made of, and whether it is one of the processor's
+// family and not of the typical core.
+func (b *Backend) Prior() (s sheet.Sheet, known bool) { return b.prior.sheet, b.prior.known }
+
+// isaHere drops instruction sets of a sheet that this machine does not let be used.
+func isaHere(isa []string) []string {
+	drop := func(name string) bool {
+		switch name {
+		case "avx512_bf16":
+			return !gemm.HasBF16(gemm.Pairs)
+		case "amx_bf16", "amx_tile", "amx_int8":
+			return !gemm.HasBF16(gemm.Tiles)
+		}
+		return strings.HasPrefix(name, "avx512") && widest() < 512
+	}
+	return slices.DeleteFunc(slices.Clone(isa), drop)
+}
+
+// widest are the bits of the widest vectors of this machine.
+func widest() int {
+	bits, _ := gemm.Vectors()
+	return bits
 }

@@ -29,7 +29,7 @@ func TestOffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := newPricer(p, New().Identity())
+		x, err := newPricer(p, New().Identity(), unknownPrior())
 		if err != nil {
 			t.Fatal(err)
 		}

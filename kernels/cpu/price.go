@@ -9,11 +9,11 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Rates of the prior. They are those of this backend's machine code on x86 cores at
-// about 2.5 GHz, from the timings of the corpus (cost.TestCorpus -timings); a model that
-// was fitted on a device has factors for each term.
+// Costs beside the rates of the data sheet (spec.go). They are those of this backend's
+// machine code on x86 cores at about 2.5 GHz, from the timings of the corpus
+// (cost.TestCorpus -timings); a model that was fitted on a device has factors for each
+// term.
 const (
-	coreClock      = 2e9     // cycles/s at which a core sustains two fused multiply-adds of vectors
 	elementFLOPs   = 3       // flop of the peak that an elementwise flop takes: no product is added to it
 	functionFLOPs  = 3.5     // the same for functions, whose polynomials are
 	rowSeconds     = 3.5e-9  // to start an innermost loop
@@ -26,12 +26,6 @@ const (
 	wakeSeconds    = 1.5e-6  // to wake and join each lane but the first
 	hiddenShare    = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
 )
-
-// cacheRates are bytes/s of a lane from each cache, innermost first, and memoryRate
-// those from memory. They are what copying gets on server cores of the last ten years.
-var cacheRates = [...]float64{100e9, 60e9, 25e9}
-
-const memoryRate = 8e9
 
 // What dots take time for besides products, in products: few large tile programs,
 // which pack little, are best.
@@ -128,12 +122,13 @@ var overheadNames = [...]string{
 // What slows down all of the work is a share of the time of arithmetic and traffic: loops
 // over tiles, narrow tiles, scratch that leaves the second cache, idle lanes.
 //
-// The pricer reads the caches, the lanes and the width of vectors of a device, not its
-// measured rates: the order of plans, and with it the default plan, is the same on every
+// The pricer reads the caches, the lanes and the width of vectors of a device, and the
+// data sheet of its family, not its measured rates: the order of plans, and with it the default plan, is the same on every
 // start.
 type pricer struct {
 	p      *symtile.Program
 	device kernels.Device
+	prior  prior // its rates
 	spec   deviceSpec
 	// Of the program, and of the program with joined loops; nil where none can be
 	// joined.
@@ -193,9 +188,9 @@ func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 
 // pricer prices the plans of a program on this machine, and offers what it has.
 func (b *Backend) pricer(p *symtile.Program) (*pricer, error) {
-	x, err := newPricer(p, b.Identity())
+	x, err := newPricer(p, b.Identity(), b.prior)
 	if err == nil {
-		x.bf16 = bf16Kernels
+		x.bf16 = b.bf16
 	}
 	return x, err
 }
@@ -204,7 +199,7 @@ func (b *Backend) pricer(p *symtile.Program) (*pricer, error) {
 // memory, at its rates where they are known. Knobs of that backend are taken for what
 // they are called here.
 func Roofline(p *symtile.Program, d kernels.Device) (kernels.Pricer, error) {
-	x, err := newPricer(p, d)
+	x, err := newPricer(p, d, unknownPrior())
 	if err != nil {
 		return nil, err
 	}
@@ -222,11 +217,12 @@ func Roofline(p *symtile.Program, d kernels.Device) (kernels.Pricer, error) {
 }
 
 // newPricer compiles the counters of a program and lays out the terms for a device.
-func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
+func newPricer(p *symtile.Program, d kernels.Device, prior prior) (*pricer, error) {
 	d.Levels = believed(d)
 	x := &pricer{
 		p:       p,
 		device:  d,
+		prior:   prior,
 		spec:    deviceSpecOf(d),
 		divided: splittableOp(p),
 		allBF16: allBF16(p),
@@ -240,19 +236,15 @@ func newPricer(p *symtile.Program, d kernels.Device) (*pricer, error) {
 			return nil, err
 		}
 	}
-	x.flops = 4 * coreClock * float64(x.spec.vector) / 32
+	x.flops = prior.flops(x.spec.vector)
+	x.bandwidth = prior.bandwidth(d.Levels)
 	x.terms = kernels.PriceTerms{
 		Hidden:      hiddenShare,
 		Overlapping: computeTermCount(d),
 	}
 	x.terms.Names = append(x.terms.Names, computeNames[:]...)
-	for k, l := range d.Levels {
+	for _, l := range d.Levels {
 		x.terms.Names = append(x.terms.Names, l.Name)
-		rate := memoryRate
-		if k < len(d.Levels)-1 || l.Bytes > 0 {
-			rate = cacheRates[min(k, len(cacheRates)-1)]
-		}
-		x.bandwidth = append(x.bandwidth, rate)
 	}
 	x.terms.Names = append(x.terms.Names, overheadNames[:]...)
 	return x, nil
@@ -345,18 +337,13 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	price.Scratch = k.scratch
 }
 
-// bf16Rates are the rates of dots by the knob bf16, in multiply-adds of vectors of 512
-// bits: on a Xeon (Granite Rapids) 213 GFLOP/s, and by tiles 3.1 TFLOP/s in registers. Pairs
-// took twice as long as multiply-adds there, and are said to take half as long elsewhere.
-var bf16Rates = [...]float64{1, 1, 14}
-
 // dotRate is how many times faster the dots of a plan are than multiply-adds.
 func (x *pricer) dotRate(plan kernels.Plan) float64 {
 	how := plan.Knob("bf16", 0)
 	if how == 0 || x.foreign || !x.allBF16 {
 		return 1
 	}
-	return bf16Rates[how]
+	return x.prior.bf16(how, x.spec.vector)
 }
 
 // sum adds terms up.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/sheet"
 )
 
 // A deviceSpec is the part of a device's description that prices, offers and the
@@ -85,4 +86,153 @@ func lastShared(levels []kernels.Level) int {
 		}
 	}
 	return last
+}
+
+// A prior is what is believed of a core before anything is measured: its data sheet, or
+// that of the typical core.
+type prior struct {
+	sheet sheet.Sheet
+	known bool // it is the sheet of the processor, not the typical core
+}
+
+// Rates of a lane that this backend's code reaches on the typical core (sheets/typical.json),
+// from the timings of the corpus (cost.TestCorpus -timings): flop/s of dots with vectors
+// of 256 bits and bytes/s of copying in each level. On another core they are as many times
+// higher as its sheet's numbers are.
+const typicalFLOPS = 64e9
+
+var typicalBandwidth = map[string]float64{
+	"L1": 100e9, "L2": 60e9, "L3": 25e9,
+	"memory": 8e9,
+}
+
+// priorHere is the prior of this machine.
+func priorHere() prior {
+	if s, known := sheet.Of(sheet.Here()); known {
+		return prior{s, true}
+	}
+	return unknownPrior()
+}
+
+// unknownPrior is that of a processor whose family is not known.
+func unknownPrior() prior { return prior{sheet: sheet.Typical()} }
+
+// flops is the flop/s of a lane in dots with vectors of some bits.
+func (p prior) flops(bits int64) float64 {
+	t := sheet.Typical()
+	share := p.sheet.Macs(int(bits)) * p.sheet.Hz() / (t.Macs(256) * t.Hz())
+	return typicalFLOPS * share
+}
+
+// bandwidth is the bytes/s of a lane in each level of a device.
+func (p prior) bandwidth(levels []kernels.Level) (all []float64) {
+	for k, l := range levels {
+		name := l.Name
+		if l.Bytes == 0 && k == len(levels)-1 {
+			name = "memory"
+		}
+		rate := typicalBandwidth[name]
+		if rate == 0 { // a cache of another name
+			rate = typicalBandwidth["L3"]
+		}
+		all = append(all, rate*p.share(name))
+	}
+	return all
+}
+
+// share is how many times faster a level is than the typical core's.
+func (p prior) share(level string) float64 {
+	t := sheet.Typical()
+	rate := func(s *sheet.Sheet) float64 {
+		for _, l := range s.Levels() {
+			if l.Name == level {
+				return l.Rate
+			}
+		}
+		return 0
+	}
+	own, typical := rate(&p.sheet), rate(&t)
+	if own == 0 || typical == 0 {
+		return 1
+	}
+	return own / typical
+}
+
+// Spreads of a prior: the share by which a rate may be higher; by the same factor it may
+// be lower. What share of a published
+// rate the code reaches differs by family, and what is borrowed differs as published rates
+// do: a second-level cache gives 32 or 64 bytes a cycle. Both are conventions, not fits.
+const (
+	publishedSpread = 0.5
+	borrowedSpread  = 2.0
+)
+
+// spread is the error bar of a rate.
+func spread(borrowed bool) float64 {
+	if borrowed {
+		return borrowedSpread
+	}
+	return publishedSpread
+}
+
+// rates are the rates of all lanes of a device.
+func (p prior) rates(d kernels.Device) (r kernels.Rates) {
+	lanes := float64(max(1, d.Lanes))
+	r.FLOPS = kernels.Rate{
+		Value:  p.flops(deviceSpecOf(d).vector) * lanes,
+		Spread: spread(!p.known || p.sheet.Borrowed("f32_macs_per_cycle")),
+	}
+	borrowed := map[string]bool{}
+	for _, l := range p.sheet.Levels() {
+		borrowed[l.Name] = l.Borrowed || !p.known
+	}
+	rates := p.bandwidth(d.Levels)
+	for k, l := range d.Levels {
+		own, there := borrowed[l.Name]
+		r.Levels = append(r.Levels, kernels.Rate{
+			Value: rates[k] * lanes, Spread: spread(own || !there),
+		})
+	}
+	return r
+}
+
+// bf16Rates are how many times faster dots are by the knob bf16 than multiply-adds of
+// f32, on a Granite Rapids in vectors of 512 bits: 213 GFLOP/s, pairs half as fast, which
+// are taken for as fast since they are said to be faster elsewhere, and tiles 3.1 TFLOP/s
+// in registers.
+var bf16Rates = [...]struct {
+	isa   string
+	times float64
+	macs  float64 // of the sheet of Granite Rapids, for each of f32
+}{
+	{"", 1, 1},
+	{"avx512_bf16", 1, 16.0 / 32},
+	{"amx_bf16", 14, 512.0 / 32},
+}
+
+// bf16 is how many times faster dots are by a value of the knob bf16 than multiply-adds.
+func (p prior) bf16(way int64, bits int64) float64 {
+	w := bf16Rates[way]
+	macs := p.sheet.BF16[w.isa]
+	if macs == 0 {
+		return w.times
+	}
+	return w.times * macs / p.sheet.Macs(int(bits)) / w.macs
+}
+
+// bounded are levels of memory with no more than a core can use by the sheet: a
+// hypervisor may list the caches of all of a socket, or others.
+func (p prior) bounded(levels []kernels.Level) []kernels.Level {
+	most := map[string]int64{
+		"L1": p.sheet.L1Bytes, "L2": p.sheet.L2Bytes, "L3": p.sheet.L3Bytes,
+	}
+	levels = slices.Clone(levels)
+	for k := range levels {
+		l := &levels[k]
+		stacked := l.Name == "L3" && l.Bytes == p.sheet.L3Stacked
+		if m := most[l.Name]; p.known && m > 0 && l.Bytes > m && !stacked {
+			l.Bytes = m
+		}
+	}
+	return levels
 }

@@ -34,7 +34,7 @@ func made(t *testing.T, d *datadriven.TestData) *Backend {
 		dev.Levels[len(dev.Levels)-1].Kept = kept << 10
 	}
 	dev.Levels = append(dev.Levels, kernels.Level{Name: "memory", Shared: true})
-	return &Backend{identity: func() kernels.Device { return dev }}
+	return &Backend{identity: func() kernels.Device { return dev }, prior: unknownPrior()}
 }
 
 // TestSheets goes through testdata/sheets.txt: the sheet of a made-up device, and

@@ -13,7 +13,7 @@ import (
 // computes for boundless memory.
 func TestTrafficOfWhatFits(t *testing.T) {
 	forCorpus(t, func(t *testing.T, p *symtile.Program) {
-		x, err := newPricer(p, New().Identity())
+		x, err := newPricer(p, New().Identity(), unknownPrior())
 		if err != nil {
 			t.Fatal(err)
 		}

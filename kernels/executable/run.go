@@ -52,7 +52,10 @@ func (r *run) consume(p *program, args []value) (value, error) {
 				"%s (%s): %w", s.instr.Name, s.instr.Op, err,
 			)
 		}
-		values[n] = v
+		values[n], err = r.laidOut(v, s.instr.Shape)
+		if err != nil {
+			return value{}, err
+		}
 		for _, d := range s.dead {
 			r.pool.release(values[d])
 		}

@@ -111,3 +111,41 @@ func (p *pool) release(v value) {
 		}
 	}
 }
+
+// laidOut is a value, whose references it takes, in the layouts of a shape. A loop, a branch or a call may hand on an
+// array in another layout than the text names at its other end: a text from before XLA assigns layouts does.
+func (r *run) laidOut(v value, s hlo.Shape) (value, error) {
+	if v.isTuple {
+		return r.tupleLaidOut(v, s)
+	}
+	b := v.buffer
+	if b.Shape.Equal(s) || !b.Shape.Compatible(s) || len(b.Shape.Layout.Tiles)+len(s.Layout.Tiles) > 0 {
+		return v, nil
+	}
+	made, err := r.pool.buffer(s)
+	if err != nil {
+		return value{}, err
+	}
+	b.CopyTo(made.buffer)
+	r.pool.release(v)
+	return made, nil
+}
+
+// tupleLaidOut is laidOut of a tuple; it copies the list of parts when one of them changes.
+func (r *run) tupleLaidOut(v value, s hlo.Shape) (value, error) {
+	copied := false
+	for k, part := range v.parts {
+		laid, err := r.laidOut(part, s.Tuple[k])
+		if err != nil {
+			return value{}, err
+		}
+		if laid.storage != part.storage || laid.isTuple && len(laid.parts) > 0 && &laid.parts[0] != &part.parts[0] {
+			if !copied {
+				v.parts = slices.Clone(v.parts)
+				copied = true
+			}
+			v.parts[k] = laid
+		}
+	}
+	return v, nil
+}

@@ -56,6 +56,94 @@ func TestWarpgroupsAreTall(t *testing.T) {
 	}
 }
 
+// The barriers of a ring are made known without fences of all memory (D8): a fence.proxy of
+// all spaces, or a releasing barrier of the cluster, is a MEMBAR of the GPU before the
+// first copy.
+func TestPrologueHasNarrowFences(t *testing.T) {
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := kerneltest.Program(t, matmul("bf16", "f32", "nt", 512, 256, 256))
+	for _, words := range []string{"128,64,64 stages=3", "128,64,64 stages=3 cluster=2"} {
+		plan, err := kernels.ParsePlan(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := PTX(p, plan, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prologue, _, _ := strings.Cut(text, "cp.async.bulk.tensor")
+		if !strings.Contains(prologue, "fence.mbarrier_init.release.cluster") {
+			t.Errorf("%s: no fence before the first copy", words)
+		}
+		for _, wide := range []string{"fence.proxy.async;", "fence.acq_rel", "membar", "barrier.cluster.arrive.release", "barrier.cluster.arrive.aligned"} {
+			if strings.Contains(prologue, wide) {
+				t.Errorf("%s: %s before the first copy", words, wide)
+			}
+		}
+	}
+}
+
+// Between the products of a tile and their end nothing is said to other blocks with an
+// order of their memory (D1), and the barrier that gives the turn away is not an aligned
+// one, before which ptxas serialises products (D0).
+func TestLoopsHaveNoWideFences(t *testing.T) {
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := kerneltest.Program(t, matmul("bf16", "f32", "nt", 512, 256, 256))
+	for _, words := range []string{"128,64,64 stages=3 cluster=2", "64,64,64 stages=3 persistent=2 warps=4"} {
+		plan, err := kernels.ParsePlan(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := PTX(p, plan, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, loop, _ := strings.Cut(text, "wgmma.fence")
+		loop, _, found := strings.Cut(loop, "wgmma.wait_group.sync.aligned 0;")
+		if !found {
+			t.Fatalf("%s has no end of its products", words)
+		}
+		for _, wide := range []string{".acquire.cluster", ".release.cluster", "bar.arrive", "fence."} {
+			if strings.Contains(loop, wide) {
+				t.Errorf("%s: %s while products run", words, wide)
+			}
+		}
+	}
+}
+
+// Products of f8 need PTX 8.4 where warps multiply them, and 8.0, which drivers of CUDA
+// 12.0 read, where warpgroups do (D11).
+func TestVersionOfF8(t *testing.T) {
+	p := kerneltest.Program(t, matmul("f8e4m3fn", "f32", "nt", 64, 64, 64))
+	for _, c := range []struct{ target, plan, version string }{
+		{"H100", "64,64,64 warps=4", ".version 8.0"},
+		{"H100", "64,64,64 warps=2", ".version 8.4"},
+		{"sm_89", "64,64,64 warps=4", ".version 8.4"},
+	} {
+		s, err := device.ParseSpec(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := kernels.ParsePlan(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := PTX(p, plan, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, c.version+"\n") {
+			t.Errorf("%s for %s: %.40q, not %s", c.plan, c.target, text, c.version)
+		}
+	}
+}
+
 // An mma.sync of f8 is two of f16 and conversions on devices with wgmma, so that a
 // product of f8 which wgmma cannot read is priced slower than one of bf16, and ptxas
 // makes HMMA of it.

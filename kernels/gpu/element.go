@@ -97,6 +97,9 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 // select and clamp may have, has the same element for all points.
 func (e *emitter) computeElementwise(n int, points []point) []operand {
 	op := e.p.Ops[n]
+	if v, ok := e.decided[n]; ok {
+		return slices.Repeat([]operand{v}, len(points))
+	}
 	args := make([][]operand, len(op.Args))
 	for k, a := range op.Args {
 		at := points

@@ -84,6 +84,8 @@ type emitter struct {
 	// lose digits of them, and rough is set while one of them is computed.
 	narrowed []bool
 	rough    bool
+	// Decided are comparisons whose result is known in the code that is emitted.
+	decided map[int]operand
 	// Fresh reports whether shared memory was written since the last barrier, and
 	// async whether cp.async did so.
 	fresh bool
@@ -145,6 +147,7 @@ func newEmitter(p *symtile.Program, sheet device.Spec, k knobs, h *hints) *emitt
 		folds:     map[string]chosenLayout{},
 		layouts:   map[string]*coalesce.ThreadLayout{},
 		choices:   map[choiceKey]chosenLayout{},
+		decided:   map[int]operand{},
 		noted:     map[int]bool{},
 		fragments: map[string]func(body func(points []point)){},
 		pairs:     map[pair]index.Expr{},

@@ -24,8 +24,10 @@ type iterationRange struct {
 	// Total is the number of iterations of the loop; count and minCount are the most
 	// and the fewest of a piece.
 	total, count, minCount int64
-	// First is the number of this block's first iteration.
+	// First is the number of this block's first iteration, and limit the number of its
+	// iterations, where that is known only when the block runs; "" where it is count.
 	first index.Expr
+	limit operand
 }
 
 // iterationRange is the range of this block in a loop over dims.
@@ -59,6 +61,9 @@ func (e *emitter) iterationRange(dims []int) iterationRange {
 
 // iterations is the number of iterations of this block, as an operand.
 func (e *emitter) iterations(w iterationRange) operand {
+	if w.limit != "" {
+		return w.limit
+	}
 	if w.minCount == w.count {
 		return integer(w.count)
 	}
@@ -75,6 +80,8 @@ func (e *emitter) iterations(w iterationRange) operand {
 // note describes the range in a comment of the kernel.
 func (w iterationRange) note() string {
 	switch {
+	case w.limit != "":
+		return fmt.Sprintf("for those of %d iterations that are not hidden", w.total)
 	case w.minCount < w.count:
 		return fmt.Sprintf(
 			"for %d or %d of %d iterations", w.minCount, w.count, w.total,
@@ -135,8 +142,12 @@ func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
 	if w.total == 1 {
 		return e.ring.Const(0)
 	}
-	if w.divided() {
+	if w.limit != "" {
+		e.unpredictable = "blocks skip tiles that are hidden"
+	} else if w.divided() {
 		e.unpredictable = "blocks have pieces of loops"
+	}
+	if v, known := w.first.Value(); !known || v != 0 {
 		n = e.asm.get(
 			kindB32, "add.s32",
 			e.asm.in(kindB32, n),

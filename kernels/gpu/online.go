@@ -11,6 +11,7 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/mask"
 )
 
 // This file emits the loops of symtile.Program.Online on tensor cores: attention in one
@@ -77,6 +78,10 @@ type onlineLoop struct {
 	products []*rowProduct
 	// Rough is set where exponentials end in 16 bits.
 	rough bool
+	// Hidden says which scores are masked by their place, and seen where a tile has any
+	// that are not (see hide); nil where none are known.
+	hidden *mask.Mask
+	seen   []tileBound
 }
 
 // A rowSum is a sum over the columns of each row.
@@ -269,7 +274,7 @@ func (e *emitter) online(l *symtile.Loop) {
 	o.loadLeft()
 	o.pipe.layOut()
 	e.shared = max(e.shared, o.held)
-	o.pipe.emit()
+	o.skipHidden(o.pipe.emit)
 	if e.knobs.epilogue > 0 {
 		e.release(
 			o.pipe.at,
@@ -313,6 +318,7 @@ func (e *emitter) newOnlineLoop(l *symtile.Loop) *onlineLoop {
 	for _, x := range l.Online.Rescaled {
 		o.rough = o.rough && e.narrowed[x.Op]
 	}
+	o.hide()
 	return o
 }
 
@@ -617,7 +623,7 @@ func (o *onlineLoop) prepare() {
 
 // multiplySlot implements pipelinedDot: one iteration.
 func (o *onlineLoop) multiplySlot(slot memory) {
-	e, s := o.e, o.scores
+	e := o.e
 	defer e.leaveLoop(e.around, e.ids)
 	step := e.atIteration(
 		o.pipe.part, o.pipe.counter,
@@ -626,6 +632,12 @@ func (o *onlineLoop) multiplySlot(slot memory) {
 		step,
 		coalesce.LoopRange{Hi: o.pipe.part.count - 1},
 	)
+	o.masked(func() { o.tile(slot) })
+}
+
+// tile is the work of one iteration.
+func (o *onlineLoop) tile(slot memory) {
+	s := o.scores
 	// The scores of the tile: S = Q·Kᵀ.
 	s.clear()
 	for k := range s.depth / s.mma.k {
@@ -981,3 +993,229 @@ func (o *onlineLoop) accumulate() {
 }
 func (o *onlineLoop) storePartial() { panic(fmt.Sprintf("%T is not divided", o)) }
 func (o *onlineLoop) addPartials()  { panic(fmt.Sprintf("%T is not divided", o)) }
+
+// Masks hide whole tiles of keys from a tile of queries: all that are after it where the
+// mask is causal, and those before a window. Iterations of such tiles are left out, and
+// tiles that a mask hides nothing of are computed without it.
+//
+// That changes nothing where what is hidden is −∞: its weights are 0, and a row of nothing
+// else is NaN, as in plain evaluation. (An infinite or NaN value of v has weight 0, too,
+// and a bias of −∞ hides infinite scores.) Where it is finite, weights are 0 only if the
+// row has a score that is much larger. The block looks at that when its tiles are done, and
+// computes the hidden ones, too, if it is not so for all rows.
+
+// A tileBound is a bound of a mask for the tiles of a block: any element of tile t may be
+// visible only if factor·t + most ≥ 0, and all are if factor·t + least ≥ 0.
+type tileBound struct {
+	factor      int64
+	most, least index.Expr
+	compare     int
+	holds       bool
+}
+
+// underflows is by how much a number has to be smaller than the maximum of its row for a
+// weight of 0: exp(−104) is less than half of the smallest f32.
+const underflows = 104
+
+// hide finds the bounds of tiles, and with them the iterations of this block.
+func (o *onlineLoop) hide() {
+	e, part := o.e, &o.pipe.part
+	d, single := o.onlyDim()
+	hidden, err := mask.Of(e.p, o.statistic().Args[0])
+	if err != nil || !single || !o.proportional() {
+		return
+	}
+	end, first := e.ring.Const(part.total), e.ring.Const(0)
+	for _, b := range hidden.Bounds {
+		t, ok := o.boundOf(b, e.p.Space.Dims[d].Tid)
+		if !ok {
+			continue
+		}
+		o.seen = append(o.seen, t)
+		switch {
+		case t.factor < 0:
+			end = end.Min(t.most.Div(-t.factor).AddConst(1))
+		case math.IsInf(hidden.Value, -1):
+			first = first.Max(t.most.Div(t.factor).Neg())
+		}
+	}
+	if len(o.seen) == 0 {
+		return
+	}
+	o.hidden = &hidden
+	// A block whose tiles are all hidden computes one of them.
+	part.first = first.Min(e.ring.Const(part.total - 1))
+	count := end.Sub(part.first).Max(e.ring.Const(1))
+	part.limit = e.num(count)
+}
+
+// onlyDim is the dimension of the loop with more than one tile.
+func (o *onlineLoop) onlyDim() (dim int, ok bool) {
+	n := 0
+	for k, trips := range o.pipe.part.trips {
+		if trips > 1 {
+			dim = o.l.Dims[k]
+			n++
+		}
+	}
+	return dim, n == 1
+}
+
+// proportional reports whether all that the loop computes is proportional to weights.
+func (o *onlineLoop) proportional() bool {
+	for _, x := range o.sums {
+		if !x.rescaled {
+			return false
+		}
+	}
+	for _, p := range o.products {
+		if !p.rescaled {
+			return false
+		}
+	}
+	return true
+}
+
+// boundOf is a bound for the tiles that tid numbers. It reports whether it has the form of
+// a tileBound.
+func (o *onlineLoop) boundOf(b mask.Bound, tid index.Expr) (t tileBound, ok bool) {
+	e, s := o.e, o.scores
+	local := map[index.Expr]int64{}
+	within := func(name string, n int64) index.Expr {
+		v := e.ring.Var(index.Variable{Name: name, Hi: n - 1, Role: index.RoleLoop})
+		local[v] = n - 1
+		return v
+	}
+	at := s.at(within("row", s.m), within("column", s.c))
+	x := e.ring.Const(b.Const)
+	for d, tile := range e.p.Ops[o.statistic().Args[0]].Tile {
+		if b.Factors[d] == 0 {
+			continue
+		}
+		place, _ := e.index(tile, at[d], nil)
+		x = x.Add(place.Scale(b.Factors[d]))
+	}
+	t = tileBound{compare: b.Compare, holds: b.Holds}
+	terms, c := x.Terms()
+	t.most = e.ring.Const(c)
+	t.least = t.most
+	for _, y := range terms {
+		last, own := local[y.Of]
+		switch {
+		case y.Of == tid:
+			t.factor = y.Factor
+		case own:
+			t.most = t.most.AddConst(max(0, y.Factor*last))
+			t.least = t.least.AddConst(min(0, y.Factor*last))
+		default:
+			t.most = t.most.Add(y.Of.Scale(y.Factor))
+			t.least = t.least.Add(y.Of.Scale(y.Factor))
+		}
+	}
+	for _, v := range t.most.Vars() {
+		_, own := local[v]
+		if own || v == tid {
+			return t, false
+		}
+	}
+	return t, t.factor != 0
+}
+
+// skipHidden emits the loop for the tiles that are visible, and once more for those after
+// them where they may count.
+func (o *onlineLoop) skipHidden(emit func()) {
+	e, a, part := o.e, o.e.asm, &o.pipe.part
+	if !o.hiddenCounts() {
+		emit()
+		return
+	}
+	first, limit := a.fresh(kindB32), a.fresh(kindB32)
+	a.do("mov.b32", first, 0)
+	a.do("mov.b32", limit, part.limit)
+	from := e.ring.Var(index.Variable{
+		Name: "from",
+		Hi:   part.total - 1,
+		Role: index.RoleLoop,
+	})
+	e.bind(from, first)
+	part.first, part.limit = from, limit
+	start, done := a.label("TILES"), a.label("DONE")
+	a.place(start)
+	emit()
+	o.passHidden(done)
+	a.do("mov.b32", first, limit)
+	a.do("sub.s32", limit, part.total, limit)
+	a.do("bra.uni", start)
+	a.place(done)
+}
+
+// hiddenCounts reports whether what is hidden is finite.
+func (o *onlineLoop) hiddenCounts() bool {
+	return o.hidden != nil && !math.IsInf(o.hidden.Value, -1)
+}
+
+// passHidden branches to done if no tiles are left, or if what is hidden has weights of 0
+// in all rows of the block.
+func (o *onlineLoop) passHidden(done operand) {
+	e, a, part := o.e, o.e.asm, &o.pipe.part
+	last := a.fresh(kindB32)
+	a.do("add.s32", last, part.limit, e.num(part.first))
+	all := a.fresh(kindPred)
+	a.do("setp.ge.s32", all, last, part.total)
+	a.branch(all, done)
+	// Large numbers are more than that apart.
+	least := float32(o.hidden.Value + underflows)
+	for float64(least)-o.hidden.Value < underflows {
+		least = math.Nextafter32(least, float32(math.Inf(1)))
+	}
+	for k, m := range o.most {
+		if k == 0 {
+			a.do("setp.ge.f32", all, m, f32(float64(least)))
+			continue
+		}
+		a.do("setp.ge.and.f32", all, m, f32(float64(least)), all)
+	}
+	a.do("bar.red.and.pred", all, 0, e.threads, all)
+	a.waits++
+	a.branch(all, done)
+}
+
+// masked emits the work of a tile: without the comparisons of the mask where it hides
+// nothing of the tile.
+func (o *onlineLoop) masked(work func()) {
+	e, a := o.e, o.e.asm
+	var whole conditions
+	d, _ := o.onlyDim()
+	for _, t := range o.seen {
+		tid := e.p.Space.Dims[d].Tid
+		whole = whole.and(tid.Scale(t.factor).Add(t.least))
+	}
+	p := no
+	if len(o.seen) > 0 {
+		p = e.guard(whole)
+	}
+	if p == no {
+		work()
+		return
+	}
+	partial, done := a.label("MASKED"), a.label("TILE")
+	if p != yes {
+		a.branch(a.not(p), partial)
+	}
+	a.enter()
+	for _, t := range o.seen {
+		e.decided[t.compare] = map[bool]operand{true: yes, false: no}[t.holds]
+	}
+	work()
+	clear(e.decided)
+	a.leave()
+	if p == yes {
+		return
+	}
+	a.do("bra.uni", done)
+	a.place(partial)
+	a.enter()
+	work()
+	a.leave()
+	a.place(done)
+}

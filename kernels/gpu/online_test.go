@@ -1,8 +1,10 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -18,11 +20,17 @@ import (
 
 // testdata/online.txt has attention in many forms. A plan whose tiles a command names gives
 // the reference's results in one pass on each target, without a finding, or is rejected for
-// the reason that is printed.
+// the reason that is printed. The operations of products tell how many tiles were skipped.
 func TestOnline(t *testing.T) {
 	devices := map[string]*Backend{}
+	simulators := map[string]*simulator{}
 	for _, target := range targets {
-		devices[target] = New(simulatedSession(t, target))
+		s := newSimulator(target)
+		session, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return s, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		devices[target], simulators[target] = New(session), s
 	}
 	datadriven.RunTest(t, "testdata/online.txt", func(t *testing.T, d *datadriven.TestData) string {
 		p := kerneltest.Program(t, d.Input+"\n")
@@ -34,7 +42,7 @@ func TestOnline(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, target := range targets {
-				line := "agrees\n"
+				line := ""
 				k, err := devices[target].Compile(t.Context(), p, plan)
 				var no *kernels.Rejected
 				switch {
@@ -45,6 +53,8 @@ func TestOnline(t *testing.T) {
 				default:
 					if err := v.For(plan, false).Verify(t.Context(), k); err != nil {
 						line = err.Error() + "\n"
+					} else {
+						line = fmt.Sprintf("agrees, %d kFLOP\n", simulators[target].last.MatrixFLOPs/1000)
 					}
 					k.Close()
 				}
@@ -141,5 +151,56 @@ func TestOnlinePrice(t *testing.T) {
 	f, err := FootprintOf(p, cheapest.plan(), s)
 	if err != nil || f.Estimated.Spills {
 		t.Errorf("%s: %+v, %v", cheapest.plan(), f.Estimated, err)
+	}
+}
+
+// causal is plainAttention with the scores after the diagonal hidden by a value.
+func causal(value string) string {
+	const shape = "[%[1]d,%[2]d,%[2]d]"
+	mask := strings.ReplaceAll(`
+row = s32SHAPE iota(), iota_dimension=1
+col = s32SHAPE iota(), iota_dimension=2
+seen = predSHAPE compare(col, row), direction=LE
+hidden = f32[] constant(`+value+`)
+lows = f32SHAPE broadcast(hidden), dimensions={}
+s = f32SHAPE select(seen, x0, lows)
+m = f32`, "SHAPE", shape)
+	return strings.NewReplacer("\ns = f32", "\nx0 = f32", "\nm = f32", mask).Replace(plainAttention)
+}
+
+// The price of a causal mask counts the tiles that blocks compute, as the simulator does,
+// and is about half of the price without a mask.
+func TestHiddenTilesArePriced(t *testing.T) {
+	p := kerneltest.Program(t, fmt.Sprintf(causal("-inf"), 2, 128, 32))
+	s := newSimulator("sm_80")
+	session, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return s, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, v := New(session), kerneltest.Verifier(t, p, 1)
+	m, err := newEstimate(p, s.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range [][2]int64{{32, 32}, {64, 32}, {32, 64}} {
+		plan := kernels.Plan{Tiles: symtile.Tiling{1, size[0], 32, size[1], 32, size[1], size[1]}}.With("warps", 2).With("online", 1)
+		if !verify(t, b, v, p, plan) {
+			t.Fatal(plan, "was not verified")
+		}
+		m.set(plan.Tiles)
+		priced := m.online.visible(math.Inf(1)) * m.online.iterationCount()
+		ran := float64(s.last.MatrixFLOPs) / (2 * 2 * 2 * 128 * 32 * float64(size[1]))
+		if math.Abs(ran-priced) > 1e-9 {
+			t.Errorf("%s: %v iterations on average, priced %v", plan, ran, priced)
+		}
+	}
+	prices := map[string]float64{}
+	for name, text := range map[string]string{"plain": plainAttention, "causal": causal("-inf")} {
+		p := kerneltest.Program(t, fmt.Sprintf(text, 64, 4096, 128))
+		prices[name] = cheapestOffered(onlineCandidates(t, p, "H100"))[0].seconds
+	}
+	t.Logf("%v s", prices)
+	if share := prices["causal"] / prices["plain"]; share < 0.45 || share > 0.65 {
+		t.Errorf("with a causal mask the price is %.2f of that without", share)
 	}
 }

@@ -181,11 +181,19 @@ func (p *pipeline) loadFirstSlots(outside *scope, base operand) {
 	// groups to wait for is constant.
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
+		skip := operand("")
+		if s > 0 && p.part.limit != "" {
+			skip = a.label("SHORT")
+			a.branch(a.get(kindPred, "setp.le.s32", p.part.limit, s), skip)
+		}
 		p.loadSlot(
 			outside, e.asm.in(kindB32, integer(s)),
 			coalesce.LoopRange{Lo: s, Hi: s},
 			memory{shared, base, s * p.bytes},
 		)
+		if skip != "" {
+			a.place(skip)
+		}
 		a.do("cp.async.commit_group")
 	}
 }

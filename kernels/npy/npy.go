@@ -228,27 +228,6 @@ func relayout(b kernels.Buffer, to hlo.Shape) kernels.Buffer {
 		Shape: to,
 		Data:  make([]byte, len(b.Data)),
 	}
-	from := b.Shape.Strides()
-	into := to.Strides()
-	size := to.DType.Size()
-	// The index counts through the array in row-major order.
-	index := make([]int64, to.Rank())
-	for n := to.Elements(); n > 0; n-- {
-		var src, dst int64
-		for d, i := range index {
-			src += i * from[d]
-			dst += i * into[d]
-		}
-		copy(
-			out.Data[dst*size:(dst+1)*size],
-			b.Data[src*size:],
-		)
-		for d := len(index) - 1; d >= 0; d-- {
-			if index[d]++; index[d] < to.Dims[d] {
-				break
-			}
-			index[d] = 0
-		}
-	}
+	b.CopyTo(out)
 	return out
 }

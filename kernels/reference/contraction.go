@@ -105,9 +105,26 @@ func sumBlock[T int64 | float64](
 	return [...]T{pa, pb, pc, pd, qa, qb, qc, qd}
 }
 
-// sumProducts is the sum of the products of two vectors.
+// sumLines are the sums of the products of a vector with each of four, which may be longer.
+func sumLines[T int64 | float64](x, a, b, c, d []T) [featuresAtOnce]T {
+	var ofA, ofB, ofC, ofD T
+	a = a[:len(x)]
+	b = b[:len(x)]
+	c = c[:len(x)]
+	d = d[:len(x)]
+	for k, v := range x {
+		ofA += v * a[k]
+		ofB += v * b[k]
+		ofC += v * c[k]
+		ofD += v * d[k]
+	}
+	return [...]T{ofA, ofB, ofC, ofD}
+}
+
+// sumProducts is the sum of the products of two vectors; y may be longer.
 func sumProducts[T int64 | float64](x, y []T) T {
 	var sum T
+	y = y[:len(x)]
 	for k, v := range x {
 		sum += v * y[k]
 	}

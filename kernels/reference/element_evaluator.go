@@ -26,10 +26,12 @@ type ElementEvaluator struct {
 	// Elements that are used several times.
 	known map[elementKey]value
 	// Rows of operands of dots, by their first elements, and the sum of their lengths.
-	rows        map[elementKey]value
+	rows        map[rowKey]value
 	rowElements int64
 	// Results of operations without a rule.
 	whole map[*hlo.Instr]value
+	// What elements are moved by; nil in an evaluation that rounds as the reference does.
+	moving *moving
 }
 
 // An elementKey names one element of an instruction, in row-major order.
@@ -74,7 +76,7 @@ func NewElementEvaluator(
 		in:    in,
 		uses:  map[*hlo.Instr]int{},
 		known: map[elementKey]value{},
-		rows:  map[elementKey]value{},
+		rows:  map[rowKey]value{},
 		whole: map[*hlo.Instr]value{},
 	}
 	for _, i := range c.Instrs {
@@ -94,7 +96,9 @@ func (s *ElementEvaluator) SetBudget(operations int64) {
 func (s *ElementEvaluator) Spent() int64 { return s.budget - s.left }
 
 // spend takes operations for an element of i from the budget.
-func (s *ElementEvaluator) spend(i *hlo.Instr, operations int64) error {
+func (s *ElementEvaluator) spend(
+	i *hlo.Instr, operations int64,
+) error {
 	if operations > s.left {
 		return &BudgetError{i, s.budget}
 	}
@@ -144,7 +148,7 @@ func (s *ElementEvaluator) part(
 		if err != nil {
 			return value{}, err
 		}
-		return all[k], nil
+		return s.movedPart(i, k, at, all[k])
 	}
 	v, err := s.all(i)
 	if err != nil {
@@ -200,6 +204,9 @@ func (s *ElementEvaluator) element(
 	if err := s.spend(i, 1); err != nil {
 		return value{}, err
 	}
+	if s.keepsPlain(i) {
+		return s.moving.plain.element(i, at)
+	}
 	v, err := s.compute(i, at)
 	if err == nil &&
 		(s.uses[i] > 1 ||
@@ -219,9 +226,11 @@ func (s *ElementEvaluator) compute(
 	case ofComplex(i):
 		// as a whole
 	case rule != nil:
-		return rule(s, i, at)
+		v, err := rule(s, i, at)
+		return s.moved(i, at, v), err
 	case i.Op.Elementwise():
-		return s.pointwise(i, at)
+		v, err := s.pointwise(i, at)
+		return s.moved(i, at, v), err
 	}
 	v, err := s.all(i)
 	if err != nil {
@@ -239,7 +248,7 @@ func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 	var v value
 	var err error
 	if i.Op == hlo.OpParameter {
-		if v, err = s.run.load(s.in[i.Attrs.Param]); err != nil {
+		if v, err = s.input(i); err != nil {
 			return value{}, err
 		}
 	} else {
@@ -252,7 +261,7 @@ func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 		if err = s.spend(i, 1+int64(wholeWork(i)/wholePerElement)); err != nil {
 			return value{}, err
 		}
-		if v, err = s.run.instruction(i, operands); err != nil {
+		if v, err = s.instruction(i, operands); err != nil {
 			return value{}, fmt.Errorf(
 				"%s (%s): %w", i.Name, i.Op, err,
 			)
@@ -260,6 +269,14 @@ func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 	}
 	s.whole[i] = v
 	return v, nil
+}
+
+// input is a parameter as a whole, which no rounding moves.
+func (s *ElementEvaluator) input(i *hlo.Instr) (value, error) {
+	if s.moving != nil {
+		return s.moving.plain.all(i)
+	}
+	return s.run.load(s.in[i.Attrs.Param])
 }
 
 // wholePerElement is the number of operations on whole arrays that take the time of
@@ -375,11 +392,18 @@ func (s *ElementEvaluator) pointwise(
 func (s *ElementEvaluator) from(
 	i *hlo.Instr, k int, index []int64,
 ) (value, error) {
-	at := int64(0)
+	from := i.Operands[k]
+	return s.element(from, placeIn(from, index))
+}
+
+// placeIn is the row-major number of the element of i at an index.
+func placeIn(
+	i *hlo.Instr, index []int64,
+) (at int64) {
 	for d, x := range index {
-		at += x * hlo.RowMajor(i.Operands[k].Shape.Dims)[d]
+		at = at*i.Shape.Dims[d] + x
 	}
-	return s.element(i.Operands[k], at)
+	return at
 }
 
 // broadcast picks the indices of the operand's dimensions.
@@ -489,11 +513,11 @@ func (s *ElementEvaluator) dot(
 	if err := s.spend(i, 1+terms/wholePerElement); err != nil {
 		return value{}, err
 	}
-	v, err := s.row(left, terms)
+	v, err := s.row(left, terms, s.termsOf(i, 0))
 	if err != nil {
 		return value{}, err
 	}
-	w, err := s.row(right, terms)
+	w, err := s.row(right, terms, movedTerms{})
 	if err != nil {
 		return value{}, err
 	}
@@ -541,7 +565,7 @@ func (s *ElementEvaluator) reduce(
 	}
 	for m := range terms {
 		for k := range ins {
-			v, err := from[k].at(s, m)
+			v, err := from[k].at(s, m, s.termsOf(i, k))
 			if err != nil {
 				return nil, err
 			}
@@ -586,20 +610,20 @@ func newReducedOperand(i *hlo.Instr, batch, along, batchIndex, rest []int64) red
 }
 
 // at is element n of the set, in row-major order of the dimensions along.
-func (x reducedOperand) at(s *ElementEvaluator, n int64) (value, error) {
+func (x reducedOperand) at(
+	s *ElementEvaluator, n int64, t movedTerms,
+) (value, error) {
 	for _, d := range slices.Backward(x.along) {
 		x.index[d], n = n%x.i.Shape.Dims[d],
 			n/x.i.Shape.Dims[d]
 	}
-	at := int64(0)
-	for d, v := range x.index {
-		at = at*x.i.Shape.Dims[d] + v
-	}
-	return s.element(x.i, at)
+	return s.term(x.i, placeIn(x.i, x.index), t)
 }
 
 // extents are the extents of some dimensions.
-func extents(i *hlo.Instr, dims []int64) []int64 {
+func extents(
+	i *hlo.Instr, dims []int64,
+) []int64 {
 	out := make([]int64, len(dims))
 	for k, d := range dims {
 		out[k] = i.Shape.Dims[d]

@@ -209,9 +209,11 @@ func (s *ElementEvaluator) addProducts(
 	left, right []int64, first, features int64,
 ) error {
 	c := i.Attrs.Conv
+	terms := s.termsOf(i, 0)
 	for f := range features {
 		left[c.InFeature], right[c.KernelIn] = first+f, f
-		v, err := s.from(i, 0, left)
+		x := i.Operands[0]
+		v, err := s.term(x, placeIn(x, left), terms)
 		if err != nil {
 			return err
 		}
@@ -273,7 +275,7 @@ func (s *ElementEvaluator) reduceWindow(
 		for k := range ins {
 			v := initial[k]
 			if w.offset >= 0 && err == nil {
-				v, err = s.element(i.Operands[k], w.offset)
+				v, err = s.term(i.Operands[k], w.offset, s.termsOf(i, k))
 			}
 			if err == nil {
 				move(ins[k], 0, v, 0)
@@ -295,16 +297,14 @@ func (s *ElementEvaluator) reduceWindow(
 // row is the set of elements of an operand of a dot that one element of the result is
 // made of. Rows are kept: elements of the result share them.
 func (s *ElementEvaluator) row(
-	x reducedOperand, terms int64,
+	x reducedOperand, terms int64, t movedTerms,
 ) (value, error) {
 	// The first element names the row.
 	for _, d := range x.along {
 		x.index[d] = 0
 	}
-	key := elementKey{x.i, 0}
-	for d, v := range x.index {
-		key.at = key.at*x.i.Shape.Dims[d] + v
-	}
+	first := placeIn(x.i, x.index)
+	key := rowKey{elementKey{x.i, first}, t}
 	if v, met := s.rows[key]; met {
 		return v, nil
 	}
@@ -318,7 +318,7 @@ func (s *ElementEvaluator) row(
 	}
 	for n := int64(0); n < terms && err == nil; n++ {
 		var one value
-		if one, err = x.at(s, n); err == nil {
+		if one, err = x.at(s, n, t); err == nil {
 			move(v, n, one, 0)
 		}
 	}

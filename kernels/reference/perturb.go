@@ -3,7 +3,6 @@ package reference
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -33,11 +32,7 @@ func Deviations(
 	}
 	values := &plainValues{}
 	for n := range evaluations {
-		p := perturbed{
-			e, rand.New(rand.NewPCG(
-				uint64(seed), uint64(n),
-			)),
-		}
+		p := perturbed{e, newNoise(seed, n)}
 		plain, moved, err := p.evaluate(
 			c, args, args, values,
 		)
@@ -118,8 +113,13 @@ func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 // A perturbed evaluation rounds at random, beside a plain evaluation.
 type perturbed struct {
 	run *evaluation
-	// The source of the seeds of arrays.
-	rng *rand.Rand
+	// Of a computation or, where an instruction is evaluated, of that.
+	noise noise
+}
+
+// of is p for instruction k of its computation.
+func (p perturbed) of(k int) perturbed {
+	return perturbed{p.run, p.noise.part(k)}
 }
 
 // evaluate evaluates a computation on plain and on perturbed arguments.
@@ -127,7 +127,7 @@ func (p perturbed) evaluate(
 	c *hlo.Computation, plain, moved []value, known *plainValues,
 ) (value, value, error) {
 	all := make(map[*hlo.Instr]value, len(c.Instrs))
-	for _, i := range c.Instrs {
+	for n, i := range c.Instrs {
 		a := make([]value, len(i.Operands))
 		b := make([]value, len(i.Operands))
 		for k, o := range i.Operands {
@@ -138,7 +138,7 @@ func (p perturbed) evaluate(
 			a = plain[i.Attrs.Param:][:1]
 			b = moved[i.Attrs.Param:][:1]
 		}
-		w, err := p.instruction(i, a, b, known)
+		w, err := p.of(n).instruction(i, a, b, known)
 		if err != nil {
 			return value{}, value{}, err
 		}
@@ -180,10 +180,9 @@ func (p perturbed) instruction(
 func (p perturbed) moved(
 	i *hlo.Instr, v value, b []value,
 ) (value, error) {
-	if k := termsSummed(i); k > 1 {
-		unit := Epsilon(AccumulatorOf(b[0].shape.DType))
-		first := p.perturb(
-			b[0], math.Sqrt(k)*unit,
+	if eps := termError(i); eps > 0 {
+		first := p.run.perturb(
+			b[0], p.noise.part(ofTerms), eps,
 		)
 		b = append(
 			[]value{first}, b[1:]...,
@@ -193,7 +192,18 @@ func (p perturbed) moved(
 	if err != nil {
 		return w, err
 	}
-	return p.propagate(i, v, w), nil
+	return p.run.propagate(i, p.noise.part(ofResult), v, w), nil
+}
+
+// termError is how far the terms of the sums of i, elements of its first operand, are
+// moved, relative to each; 0 where i sums nothing.
+func termError(i *hlo.Instr) float64 {
+	k := termsSummed(i)
+	if k <= 1 {
+		return 0
+	}
+	kept := AccumulatorOf(i.Operands[0].Shape.DType)
+	return math.Sqrt(k) * Epsilon(kept)
 }
 
 // termsSummed is the number of terms that an element of i is the sum of.
@@ -212,40 +222,38 @@ func termsSummed(i *hlo.Instr) float64 {
 
 // propagate takes whole numbers from the plain result v, and perturbs what was
 // computed in w.
-func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
+func (e *evaluation) propagate(i *hlo.Instr, s noise, v, w value) value {
 	if v.tuple != nil {
 		t := value{
 			shape: v.shape,
 			tuple: make([]value, len(v.tuple)),
 		}
 		for k := range v.tuple {
-			t.tuple[k] = p.propagate(
-				i, v.tuple[k], w.tuple[k],
+			t.tuple[k] = e.propagate(
+				i, s.part(k),
+				v.tuple[k], w.tuple[k],
 			)
 		}
 		return t
 	}
-	computed := !i.Op.Has(hlo.KeepsMagnitude) &&
-		i.Op != hlo.OpParameter && i.Op != hlo.OpConstant &&
-		i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement
 	switch {
 	case v.floats == nil:
 		return v
-	case !computed:
+	case !computes(i):
 		return w
 	}
-	return p.perturb(w, Epsilon(v.shape.DType))
+	return e.perturb(w, s, Epsilon(v.shape.DType))
 }
 
-// perturbedBlock is the number of elements that one sequence of random numbers is for, so
-// that they do not depend on the cores among which an array is divided.
-const perturbedBlock = 1 << 13
+// computes reports whether the results of i are rounded, and not moved or chosen.
+func computes(i *hlo.Instr) bool {
+	return !i.Op.Has(hlo.KeepsMagnitude) &&
+		i.Op != hlo.OpParameter && i.Op != hlo.OpConstant
+}
 
-// perturb is v with each number off by half of eps to eps times itself, up or down. What
-// is off by less may be rounded back by an exact operation that follows, and if that
-// happens in every evaluation, the element looks as if no rounding moved it. Infinities
-// stay, so that the mask of a softmax does not make its row NaN.
-func (p perturbed) perturb(v value, eps float64) value {
+// perturb is v with each number off by half of eps to eps times itself, up or down.
+// Infinities stay, so that the mask of a softmax does not make its row NaN.
+func (e *evaluation) perturb(v value, s noise, eps float64) value {
 	if v.floats == nil {
 		return v
 	}
@@ -253,42 +261,10 @@ func (p perturbed) perturb(v value, eps float64) value {
 		shape:  v.shape,
 		floats: make([]float64, len(v.floats)),
 	}
-	seed := p.rng.Uint64()
-	all := int64(len(v.floats))
-	// the last one may be smaller
-	blocks := (all + perturbedBlock - 1) / perturbedBlock
-	p.run.parallel(blocks, perturbedBlock, func(
-		lo, hi int64,
-	) {
-		for ; lo < hi; lo++ {
-			from := lo * perturbedBlock
-			to := min(from+perturbedBlock, all)
-			perturbBlock(
-				w.floats[from:to],
-				v.floats[from:to],
-				eps,
-				rand.NewPCG(seed, uint64(lo)),
-			)
+	e.parallel(int64(len(v.floats)), 1, func(lo, hi int64) {
+		for n := lo; n < hi; n++ {
+			w.floats[n] = s.move(v.floats[n], n, eps)
 		}
 	})
 	return w
-}
-
-// perturbBlock perturbs one block of elements by the numbers of a source, one for each
-// of them, infinities included.
-func perturbBlock(
-	to, from []float64,
-	eps float64,
-	source rand.Source,
-) {
-	rng := rand.New(source)
-	for k, x := range from {
-		u := rng.Float64() - 0.5
-		to[k] = x
-		if math.IsInf(x, 0) {
-			continue
-		}
-		away := u + math.Copysign(0.5, u)
-		to[k] += x * eps * away
-	}
 }

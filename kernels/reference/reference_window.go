@@ -58,6 +58,17 @@ func newSlidingWindow(window []hlo.WindowDim, dims []int64, times float64) (*sli
 	return s, nil
 }
 
+// another is a window over the same operand, for another goroutine.
+func (s *slidingWindow) another() *slidingWindow {
+	w := *s
+	sizes := make([]int64, len(s.window))
+	for d, x := range s.window {
+		sizes[d] = x.Size
+	}
+	w.inWindow = rowMajorWalk(sizes)
+	return &w
+}
+
 // at yields the elements of the window at a position, in row-major order. A
 // loop over it has to run to its end.
 func (s *slidingWindow) at(position []int64) iter.Seq[windowElement] {
@@ -331,37 +342,73 @@ func newConvolutionShape(i *hlo.Instr, left, right []int64) (g convolutionShape,
 
 // convolve computes every result as one sum and passes it to store with its
 // position. The spatial positions are the outer loop, since the elements that a
-// window covers are the same for all batches and features.
+// window covers are the same for all batches and features; they are divided among the
+// cores.
 func convolve[T int64 | float64](
 	e *evaluation, g convolutionShape, left, right []T,
 	store func(at int64, sum T),
 ) {
-	position := NewWalk(g.extents[2:], g.strides[2:])
-	// The window covers the same spatial elements for all batches and features.
-	var covered []windowElement
-	for range (hlo.Shape{Dims: g.extents[2:]}).Elements() {
-		covered = covered[:0]
-		for c := range g.sliding.at(position.Index) {
-			if c.offset >= 0 {
-				covered = append(covered, c)
+	space := hlo.Shape{Dims: g.extents[2:]}
+	each := g.extents[0] * g.extents[1] * g.sliding.size * g.in
+	e.parallel(space.Elements(), max(1, each), func(lo, hi int64) {
+		var covered []windowElement
+		sliding := g.sliding.another()
+		for n := lo; n < hi; n++ {
+			position := Unravel(n, space.Dims)
+			covered = covered[:0]
+			for c := range sliding.at(position) {
+				if c.offset >= 0 {
+					covered = append(covered, c)
+				}
 			}
+			here := int64(0)
+			for d, x := range position {
+				here += x * g.strides[2+d]
+			}
+			convolveAt(e, g, left, right, covered, func(at int64, sum T) {
+				store(here+at, sum)
+			})
 		}
-		here := position.Next()
-		for batch := range g.extents[0] {
-			for feature := range g.extents[1] {
-				e.tick()
-				row, first := g.group(batch, feature)
-				sum := dotCovered(
-					left[row*g.area*g.features:],
-					right[feature*g.sliding.size*g.in:],
-					g, first, covered,
-				)
-				store(
-					here+batch*g.strides[0]+feature*g.strides[1], sum,
-				)
+	})
+}
+
+// convolveAt computes the results of all batches and features at a position, the
+// features in blocks where those of a block are computed from the same inputs.
+func convolveAt[T int64 | float64](
+	e *evaluation, g convolutionShape, left, right []T,
+	covered []windowElement, store func(at int64, sum T),
+) {
+	size := g.sliding.size * g.in // of a feature's kernel
+	for batch := range g.extents[0] {
+		e.look()
+		for feature := int64(0); feature < g.extents[1]; {
+			row, first := g.group(batch, feature)
+			inputs := left[row*g.area*g.features:]
+			kernel := right[feature*size:]
+			at := batch*g.strides[0] + feature*g.strides[1]
+			last := feature + featuresAtOnce - 1
+			if last < g.extents[1] && g.sameGroup(batch, feature, last) {
+				for k, sum := range dotsCovered(inputs, kernel, g, first, covered) {
+					store(at+int64(k)*g.strides[1], sum)
+				}
+				feature += featuresAtOnce
+				continue
 			}
+			store(at, dotCovered(inputs, kernel, g, first, covered))
+			feature++
 		}
 	}
+}
+
+// featuresAtOnce is the number of output features whose sums, which are independent, the
+// processor adds to at the same time.
+const featuresAtOnce = 4
+
+// sameGroup reports whether two output features of a batch have the same inputs.
+func (g convolutionShape) sameGroup(batch, feature, other int64) bool {
+	row, first := g.group(batch, feature)
+	otherRow, otherFirst := g.group(batch, other)
+	return row == otherRow && first == otherFirst
 }
 
 // group is the row of the left operand's batch, and the first of its features,
@@ -384,6 +431,25 @@ func dotCovered[T int64 | float64](
 		)
 	}
 	return sum
+}
+
+// dotsCovered is dotCovered for as many features as are computed at once; the kernels of
+// the others follow the first one's.
+func dotsCovered[T int64 | float64](
+	row, kernel []T, g convolutionShape, first int64, covered []windowElement,
+) (sums [featuresAtOnce]T) {
+	size := g.sliding.size * g.in
+	for _, c := range covered {
+		x := row[c.offset*g.features+first:][:g.in]
+		k := kernel[c.element*g.in:]
+		part := sumLines(
+			x, k, k[size:], k[2*size:], k[3*size:],
+		)
+		for n := range sums {
+			sums[n] += part[n]
+		}
+	}
+	return sums
 }
 
 // scaledDot multiplies each operand by its scales, which are repeated over

@@ -139,8 +139,8 @@ func (i *Instr) Source() origin.Source {
 	return origin.Of(i.Text("metadata"))
 }
 
-// Source is where the computation comes from: the root, or the nearest operand of
-// it that says so.
+// Source is where the computation comes from by its own instructions: the root, or the
+// nearest operand of it that says so. Sources also asks its callers.
 func (c *Computation) Source() origin.Source {
 	queue := []*Instr{c.Root}
 	seen := map[*Instr]bool{c.Root: true}
@@ -156,6 +156,39 @@ func (c *Computation) Source() origin.Source {
 		}
 	}
 	return origin.Source{}
+}
+
+// Callers are the fusion instructions that execute each computation, in their order.
+func (m *Module) Callers() map[*Computation][]*Instr {
+	callers := map[*Computation][]*Instr{}
+	for _, c := range m.Computations {
+		for _, i := range c.Instrs {
+			if i.Op == OpFusion && i.Attrs.Calls != nil {
+				callers[i.Attrs.Calls] = append(callers[i.Attrs.Calls], i)
+			}
+		}
+	}
+	return callers
+}
+
+// Sources are where a fusion comes from, each once: what the instructions that execute it
+// say (Module.Callers), in their order, or else its own Source. All outputs name a fusion
+// by the first of them; there is none where nothing is known.
+func (c *Computation) Sources(callers []*Instr) (all []origin.Source) {
+	for _, i := range callers {
+		all = origin.Append(all, i.Source())
+	}
+	if len(all) == 0 {
+		all = origin.Append(all, c.Source())
+	}
+	return all
+}
+
+// SourceOf is the first of the Sources of a fusion of the module, as text. Who asks for
+// many of them takes Callers once.
+func (m *Module) SourceOf(c *Computation) string {
+	source, _ := origin.First(c.Sources(m.Callers()[c]))
+	return source
 }
 
 // Text is the value of an attribute that is kept as text, such as backend_config;

@@ -47,11 +47,45 @@ func Detected(src []byte) bool {
 // bytecode is how MLIR bytecode begins.
 var bytecode = []byte("ML\xefR")
 
+// A form of MLIR bytecode has marks, words of which one is in it: the name of its producer,
+// behind the number of the version, or those of dialects, which are strings that a zero
+// ends. A printer makes text of it.
+type form struct {
+	marks          []string
+	about, printer string
+}
+
+// forms are the forms of bytecode, the first that a file has is its own. A portable artifact
+// of StableHLO is in the dialect VHLO, of which stablehlo-opt makes text that is not
+// StableHLO (openxla.org/stablehlo/vhlo); serializers name themselves as its producer.
+var forms = []form{
+	{[]string{"StableHLO_v", "vhlo\x00"}, "a portable artifact of StableHLO (MLIR bytecode)", "stablehlo-translate --deserialize"},
+	{[]string{"stablehlo\x00", "chlo\x00"}, "StableHLO as MLIR bytecode", "stablehlo-opt"},
+	{[]string{""}, "MLIR bytecode", "mlir-opt"},
+}
+
+// bytecodeForm is the form of bytecode.
+func bytecodeForm(src []byte) form {
+	for _, f := range forms {
+		for _, mark := range f.marks {
+			if bytes.Contains(src, []byte(mark)) {
+				return f
+			}
+		}
+	}
+	return form{}
+}
+
 // Text is the HLO text of the module in a message. The error says what src is
 // instead, and names file.
 func Text(file string, src []byte) ([]byte, error) {
 	if bytes.HasPrefix(src, bytecode) {
-		return nil, fmt.Errorf("%s is MLIR bytecode, which is not read; `stablehlo-opt %s -o %s.mlir` makes text of it", file, file, file)
+		form := bytecodeForm(src)
+		from := file
+		if file == "-" { // the standard input, of which only the beginning may be here
+			from = "FILE"
+		}
+		return nil, fmt.Errorf("%s is %s, which is not read; `%s %s -o %[4]s.mlir` makes text of it", file, form.about, form.printer, from)
 	}
 	module, err := read(file, src)
 	if err != nil {

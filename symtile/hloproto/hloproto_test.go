@@ -108,7 +108,11 @@ func firstDifference(a, b string) string {
 // What is no module is refused by what it is.
 func TestRefused(t *testing.T) {
 	for src, want := range map[string]string{
-		"ML\xefR\x01\x02":            "f is MLIR bytecode, which is not read; `stablehlo-opt f -o f.mlir` makes text of it",
+		"ML\xefR\x0dMLIR21.0.0git\x00\x03builtin\x00tosa\x00":    "f is MLIR bytecode, which is not read; `mlir-opt f -o f.mlir` makes text of it",
+		"ML\xefR\x0dMLIR21.0.0git\x00\x03func\x00stablehlo\x00":  "f is StableHLO as MLIR bytecode, which is not read; `stablehlo-opt f -o f.mlir` makes text of it",
+		"ML\xefR\x03StableHLO_v1.9.3\x00\x03builtin\x00vhlo\x00": "f is a portable artifact of StableHLO (MLIR bytecode), which is not read; `stablehlo-translate --deserialize f -o f.mlir` makes text of it",
+		"ML\xefR\x01MLIRgoogle-trunk\x00\x03builtin\x00vhlo\x00": "`stablehlo-translate --deserialize f -o f.mlir`",
+		"ML\xefR":                    "`mlir-opt f -o f.mlir`",
 		"\x00\x00\x00":               "f is neither text nor an HloModuleProto",
 		"\x89PNG\r\n\x1a\n":          "f is neither text nor an HloModuleProto",
 		"name: \"m\"":                "with computations",

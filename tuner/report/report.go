@@ -3,8 +3,8 @@
 // failed. The page is one HTML file that needs nothing from outside, and the same
 // records give the same bytes.
 //
-// report.go is the page and its summary, section.go the section of a fusion,
-// figure.go its drawings. The template is page.html.
+// report.go is the page and its summary, group.go the fusions by structure, packing.go the
+// weights that are packed, section.go the section of a fusion, figure.go its drawings. The template is page.html.
 package report
 
 import (
@@ -33,23 +33,6 @@ type Page struct {
 	// Damaged counts the records, of any device, that cannot be read and are not on the
 	// page.
 	Damaged int
-}
-
-// A Packing is an operand of a winner beside the same operand packed.
-type Packing struct {
-	Fusion    string  // name
-	Parameter string  // name
-	Uses      float64 // executions in a run of the model
-	cache.Packing
-}
-
-// Saved is the time that packing saves in a run of the model, in seconds; 0 where no gain
-// can be told from noise.
-func (p Packing) Saved() float64 {
-	if p.Pays() == 0 {
-		return 0
-	}
-	return p.Uses * (p.InPlace - p.Packed)
 }
 
 // A Refusal is a fusion that cannot be tuned.
@@ -88,10 +71,12 @@ func HTML(w io.Writer, p Page) error {
 type view struct {
 	Device  kernels.Device
 	Summary []summaryCell
-	Fusions []fusionSection
+	Fusions []*fusionSection
+	// Groups are the fusions by structure.
+	Groups  []*group
 	Refused []Refusal
 	// Packings are operands beside the same ones packed.
-	Packings []Packing
+	Packings []packingRow
 }
 
 // A summaryCell is one number at the top of the page, with what it counts.
@@ -99,10 +84,13 @@ type summaryCell struct{ Value, Label string }
 
 // newView prepares a page for the template, which computes nothing.
 func newView(p Page) view {
-	v := view{Device: p.Device, Refused: p.Refused, Packings: p.Packings}
+	v := view{Device: p.Device, Refused: p.Refused}
 	for _, r := range p.Records {
-		v.Fusions = append(v.Fusions, newSection(r))
+		f := newSection(r)
+		v.Fusions = append(v.Fusions, &f)
 	}
+	v.link(p.Packings)
+	v.Groups = grouped(v.Fusions)
 	v.Summary = summary(v)
 	if p.Damaged > 0 {
 		v.Summary = append(v.Summary, summaryCell{fmt.Sprint(p.Damaged), "damaged, and not on this page"})
@@ -110,10 +98,15 @@ func newView(p Page) view {
 	return v
 }
 
-// summary counts over all fusions of a view.
+// summary counts over all fusions of a view, without those that read a weight packed: they
+// stand for fusions that count already.
 func summary(v view) []summaryCell {
-	bad, provisional := 0, 0
+	bad, provisional, packed := 0, 0, 0
 	for _, f := range v.Fusions {
+		if f.PackedOf != "" {
+			packed++
+			continue
+		}
 		if f.Provisional {
 			provisional++
 		}
@@ -121,11 +114,11 @@ func summary(v view) []summaryCell {
 			bad++
 		}
 	}
-	cells := []summaryCell{{fmt.Sprint(len(v.Fusions) - provisional), "fusions tuned"}}
+	cells := []summaryCell{{fmt.Sprint(len(v.Fusions) - provisional - packed), "fusions tuned"}}
 	if provisional > 0 {
 		cells = append(cells, summaryCell{fmt.Sprint(provisional), "provisional: not raced, or the race is not over"})
 	}
-	if len(v.Fusions) > 0 {
+	if len(v.Fusions) > packed {
 		cells = append(cells, outcomes(v)...)
 	}
 	if bad > 0 {
@@ -134,14 +127,18 @@ func summary(v view) []summaryCell {
 	if n := len(v.Refused); n > 0 {
 		cells = append(cells, summaryCell{fmt.Sprint(n), "refused, with a reason"})
 	}
-	return cells
+	return append(cells, v.packed()...)
 }
 
 // outcomes summarises the winners of a view, of which there is at least one.
 func outcomes(v view) []summaryCell {
-	faster, samples := 0, 0
+	faster, samples, n := 0, 0, 0
 	logSum, maxRegret := 0.0, -1.0 // no regret is stated
 	for _, f := range v.Fusions {
+		if f.PackedOf != "" {
+			continue
+		}
+		n++
 		if f.Beaten {
 			faster++
 		}
@@ -151,7 +148,6 @@ func outcomes(v view) []summaryCell {
 			samples += len(t.Samples)
 		}
 	}
-	n := len(v.Fusions)
 	share := fmt.Sprintf("%d of %d", faster, n)
 	if v.Device.Untimed {
 		return []summaryCell{

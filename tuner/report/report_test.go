@@ -1,10 +1,12 @@
 package report
 
 import (
+	"encoding/hex"
 	"strings"
 	"testing"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // TestPagePrintsTheRecord makes a page of numbers that no computation from the trials gives:
@@ -61,6 +63,80 @@ func TestProvisional(t *testing.T) {
 	} {
 		if strings.Contains(page.String(), text) != want {
 			t.Errorf("the page has %q: %t", text, !want)
+		}
+	}
+}
+
+// raced is a record of a fusion of a text.
+func raced(t *testing.T, name, text string) cache.Record {
+	m, err := hlo.Parse(name, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cache.Record{
+		Key:  cache.Key{Fusion: m.Entry.Fingerprint(), Codegen: "1"},
+		Name: name, Canonical: m.Entry.Canonical(), Source: "jit(f)/" + name, Plan: "8", Default: "4", Seconds: 1e-3, DefaultSeconds: 2e-3,
+		Speedup: [3]float64{2, 1.9, 2.1}, Trials: []cache.Trial{{Plan: "8", Samples: []float64{1e-3}, Blocks: []int{0}}},
+	}
+}
+
+// TestGroups: fusions that differ in extents only have one row and one card, in which each is
+// named with its shape; other structures, other revisions and fusions without a text do not.
+func TestGroups(t *testing.T) {
+	var all []cache.Record
+	for _, n := range []string{"8", "16", "24"} {
+		all = append(all, raced(t, "negate."+n, "x = f32["+n+"] parameter(0)\nROOT y = f32["+n+"] negate(x)"))
+	}
+	all[2].Seconds, all[2].Speedup[0], all[2].Plan = 3e-3, 1, "4"
+	older, bare := all[0], all[0]
+	older.Codegen, older.Name = "0", "older"
+	bare.Canonical, bare.Name = "", "bare"
+	all = append(all, raced(t, "exp", "x = f32[8] parameter(0)\nROOT y = f32[8] exponential(x)"), older, bare)
+	var page strings.Builder
+	if err := HTML(&page, Page{Records: all}); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{
+		">negate.8 and 2 of its structure<": 2, // in the table, and in front of the card
+		"1 ms to 3 ms":                      1, "1.59×": 1, "each 1.00–2.00": 1,
+		"d0=8, and others":                    1,
+		"<section class=\"card\"":             4,
+		"<summary>negate.24 · f32[24]":        1,
+		"<b>6</b><span class=\"soft\">fusion": 1,
+		"<h2>older</h2>":                      1, "<h2>bare</h2>": 1, "<h2>exp</h2>": 1,
+		"jit(f)/negate.16": 2,
+	} {
+		if got := strings.Count(page.String(), text); got != want {
+			t.Errorf("the page has %q %d times, want %d", text, got, want)
+		}
+	}
+}
+
+// TestPackings: what packing a weight gains is beside the fusion that reads it as it is,
+// with a link to the race of the one that reads it packed, which does not count.
+func TestPackings(t *testing.T) {
+	as := raced(t, "dot", "x = f32[8] parameter(0)\nROOT y = f32[8] negate(x)")
+	race := raced(t, "dot.packed.w", "x = f32[8] parameter(0)\nROOT y = f32[8] exponential(x)")
+	race.Dims = []string{"n"}
+	p := Packing{Fusion: "dot", Parameter: "w", Uses: 3, Race: race.Fusion, Packing: cache.Packing{
+		Fusion: hex.EncodeToString(as.Fusion[:]), Pack: "pack 8", PackedPlan: "8",
+		InPlace: 4e-3, Packed: 3e-3, Packing: 5e-3, Ratio: [3]float64{0.75, 0.7, 0.8}, Pairs: 9,
+	}}
+	lost := p
+	lost.Parameter, lost.Race, lost.Ratio, lost.Uses = "v", cache.Fingerprint{1}, [3]float64{1, 0.9, 1.1}, 0
+	var page strings.Builder
+	if err := HTML(&page, Page{Records: []cache.Record{as, race}, Packings: []Packing{p, lost}}); err != nil {
+		t.Fatal(err)
+	}
+	id := hex.EncodeToString(race.Fusion[:])[:12]
+	for _, want := range []string{
+		"Weight w: packed it takes <b class=\"win\">0.75</b> of the time (95 %: 0.70 to 0.80); packing it once takes 5 ms and pays from 6 runs on. Its race: <a href=\"#" + id + "\">dot.packed.w</a>.",
+		"Weight v: packed it takes <b class=\"\">1.00</b> of the time (95 %: 0.90 to 1.10); packing it does not pay, or no gain can be told from noise.</p>",
+		"pack 8 · n=8", "<b>1</b><span class=\"soft\">fusions tuned", "<b>1 of 2</b><span class=\"soft\">weights pay packed",
+		"<a href=\"#" + id + "\">3 ms</a>", "section class=\"card\" id=\"" + id + "\"", "with a weight packed, and not in the counts",
+	} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }

@@ -18,6 +18,12 @@ type fusionSection struct {
 	ID string
 	// Print is the fingerprint of the fusion.
 	Print string
+	// Shape of its first result; "" of a record without its text.
+	Shape string
+	// PackedOf is the ID of the fusion of which this is one with a weight packed, and Packed
+	// are the weights of this one that were packed.
+	PackedOf string
+	Packed   []packingRow
 	// Clock is what is known of the device's clock, "" for nothing.
 	Clock string
 	// Standing says that the winner is provisional, "" where it is not. The evidence of one
@@ -113,7 +119,7 @@ func newSection(r cache.Record) fusionSection {
 		Standing:     Standing(&r),
 		DefaultError: r.DefaultFailure(),
 	}
-	f.ID = f.Print[:12]
+	f.ID, f.Shape = f.Print[:12], firstShape(r.Canonical)
 	for _, t := range r.Trials {
 		f.add(t)
 	}

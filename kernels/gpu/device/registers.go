@@ -5,7 +5,8 @@ import "github.com/tilewright/tilewright/kernels/ptx"
 // A registerFit says how many registers ptxas gives a thread for the pressure of a text:
 // base + ordered·(pressure in the order of the text) + hoisted·(what loads that are moved
 // to the front add) + large·(what the pressure is beyond largePressure). The numbers are
-// least absolute deviations over 276 kernels of bench/gpu with ptxas 12.9 and 13.5.
+// least absolute deviations over 276 kernels of bench/gpu with ptxas 12.9 and 13.5, and of
+// fitSums and fitOther over 853.
 type registerFit struct{ base, ordered, hoisted, large float64 }
 
 // largePressure is that from which on a thread has the registers of two blocks an SM, of
@@ -20,9 +21,15 @@ var (
 	fitMMA = registerFit{base: 6, ordered: 0.85, hoisted: 0.1, large: 0.35}
 	// fitNarrowMMA is for products of f8 where f16 is multiplied in their place.
 	fitNarrowMMA = registerFit{ordered: 1.25}
+	// fitSums is for products by single threads: their sums stay where they are, too, and
+	// the factors are loaded just before they are multiplied.
+	fitSums = registerFit{base: 2, ordered: 1.02, hoisted: 0.2, large: 0.3}
 	// fitOther is for all other code, of which ptxas loads some ahead.
-	fitOther = registerFit{base: 7, ordered: 1.02, hoisted: 0.21, large: 0.7}
+	fitOther = registerFit{base: 8, ordered: 1.1, hoisted: 0.15, large: 0.5}
 )
+
+// manySums is from how many multiply-adds to a register on a kernel is a product.
+const manySums = 32
 
 // registers is the fit for a pressure.
 func (f registerFit) registers(p ptx.Pressure) float64 {
@@ -33,15 +40,20 @@ func (f registerFit) registers(p ptx.Pressure) float64 {
 }
 
 // squeezed is the share that ptxas saves of a thread's registers where one more block
-// fits an SM then.
-const squeezed = 0.1
+// fits an SM then, and registerUnit the number, that in which an SM hands them out.
+// Beyond what values fill at the same time it needs squeezedBase.
+const squeezed, registerUnit, squeezedBase = 0.1, 8, 2
 
-// assigned is the registers of a thread that needs some by the fit: fewer where a block
-// of so many threads more fits an SM.
-func (s Spec) assigned(need float64, threads int) int {
+// assigned is the registers of a thread that needs some by the fit: fewer, but room for the
+// values, where a block of so many threads more fits an SM.
+func (s Spec) assigned(need float64, values, threads int) int {
 	n := int(need)
 	blocks := s.Occupancy(n, 0, threads).Blocks
-	for fewer := n - 1; float64(fewer)*(1+squeezed) >= need; fewer-- {
+	least := max(
+		need-registerUnit, float64(values+squeezedBase),
+	)
+	least = min(least, need/(1+squeezed))
+	for fewer := n - 1; float64(fewer) >= least; fewer-- {
 		if s.Occupancy(fewer, 0, threads).Blocks > blocks {
 			return fewer
 		}
@@ -51,7 +63,7 @@ func (s Spec) assigned(need float64, threads int) int {
 
 // fitOf is how registers follow from the pressure of an entry.
 func (s Spec) fitOf(e *ptx.Entry) registerFit {
-	multiplies, narrow := false, false
+	multiplies, narrow, sums := false, false, 0
 	for i := range e.Body {
 		in := &e.Body[i].Instr
 		switch in.Opcode.Op {
@@ -60,6 +72,10 @@ func (s Spec) fitOf(e *ptx.Entry) registerFit {
 		case ptx.OpMMA:
 			multiplies = true
 			narrow = narrow || in.Opcode.Type(1).Bytes() == 1
+		case ptx.OpFma, ptx.OpMad:
+			if len(in.Operands) == 4 && in.Operands[0].Reg == in.Operands[3].Reg {
+				sums++
+			}
 		}
 	}
 	switch {
@@ -67,6 +83,8 @@ func (s Spec) fitOf(e *ptx.Entry) registerFit {
 		return fitNarrowMMA
 	case multiplies:
 		return fitMMA
+	case sums >= manySums:
+		return fitSums
 	}
 	return fitOther
 }
@@ -82,5 +100,5 @@ func (s Spec) AssignedRegisters(e *ptx.Entry, threads int) (n, spilled int) {
 	}
 	p := e.Pressure()
 	need := min(float64(most), s.fitOf(e).registers(p))
-	return s.assigned(need, threads), 4 * max(0, p.Ordered-most)
+	return s.assigned(need, p.Ordered, threads), 4 * max(0, p.Ordered-most)
 }

@@ -42,23 +42,29 @@ func (l *Locations) Metadata(text string) string {
 	}
 	r := locationReader{locations: l, rest: text, steps: maxLocationSteps}
 	r.read(true)
-	var fields []string
-	if r.found.Op != "" {
-		fields = append(fields, "op_name="+quote(r.found.Op))
-	}
-	if r.found.File != "" {
-		fields = append(fields, "source_file="+quote(r.found.File))
-		fields = append(fields, fmt.Sprintf("source_line=%d", r.found.Line))
-	}
-	metadata := ""
-	if len(fields) > 0 {
-		metadata = "{" + strings.Join(fields, " ") + "}"
-	}
+	metadata := r.found.Metadata()
 	if l.known == nil {
 		l.known = map[string]string{}
 	}
 	l.known[text] = metadata
 	return metadata
+}
+
+// Metadata is the attribute of HLO that says the same, of which Of is the inverse; "" when
+// nothing is known.
+func (s Source) Metadata() string {
+	var fields []string
+	if s.Op != "" {
+		fields = append(fields, "op_name="+quote(s.Op))
+	}
+	if s.File != "" {
+		fields = append(fields, "source_file="+quote(s.File))
+		fields = append(fields, fmt.Sprintf("source_line=%d", s.Line))
+	}
+	if fields == nil {
+		return ""
+	}
+	return "{" + strings.Join(fields, " ") + "}"
 }
 
 // maxLocationSteps bounds the locations that one is made of: definitions may refer

@@ -23,6 +23,7 @@ package origin
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -47,6 +48,27 @@ func (s Source) String() string {
 		return s.Op + " at " + place
 	}
 	return s.Op + place
+}
+
+// Append adds a source to a list, unless it is there or says nothing.
+func Append(all []Source, s Source) []Source {
+	if s == (Source{}) || slices.Contains(all, s) {
+		return all
+	}
+	return append(all, s)
+}
+
+// First is the first source of a list as text, "" of none; others are the texts of the
+// rest.
+func First(all []Source) (first string, others []string) {
+	for k, s := range all {
+		if k == 0 {
+			first = s.String()
+			continue
+		}
+		others = append(others, s.String())
+	}
+	return first, others
 }
 
 // Of is what the value of the attribute metadata says.

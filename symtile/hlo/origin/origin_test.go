@@ -18,6 +18,20 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// Metadata is what Of reads, whatever is in a name.
+func TestMetadata(t *testing.T) {
+	for _, s := range []Source{
+		{}, {Op: "jit(f)/dot"}, {Op: `a "q" \ source_line=3`, File: "b c.py", Line: 7}, {File: "c.py"},
+	} {
+		if got := Of(s.Metadata()); got != s {
+			t.Errorf("%+v: %s reads %+v", s, s.Metadata(), got)
+		}
+	}
+	if first, others := First(Append(Append(Append(nil, Source{}), Source{Op: "a"}), Source{Op: "a"})); first != "a" || others != nil {
+		t.Errorf("%q, %q", first, others)
+	}
+}
+
 // The number of a frame becomes its file and line; one that the tables lack stays.
 func TestResolve(t *testing.T) {
 	var f Frames

@@ -23,6 +23,16 @@ func Shorten(name string, width int) string {
 	return string(runes[:kept-kept/2]) + "…" + string(runes[len(runes)-kept/2:])
 }
 
+// Tail replaces the beginning of a name by … so that it has at most width characters, of
+// which there is one at least: names of operations of a framework end in what they do.
+func Tail(name string, width int) string {
+	runes := []rune(name)
+	if len(runes) <= max(width, 1) {
+		return name
+	}
+	return "…" + string(runes[len(runes)-max(width, 1)+1:])
+}
+
 // Join packs clauses into lines of at most width characters, with "; " between them and
 // later lines indented. A clause that is longer than a line is broken at its spaces; a
 // word that is longer, such as a path, stays whole on a line of its own.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/layout"
@@ -15,6 +16,19 @@ type Subject struct {
 	Parameter int
 	// Pack packs it.
 	Pack layout.Pack
+}
+
+// SubjectOf is what a measurement is about, of the canonical text of its fusion.
+func SubjectOf(canonical string, p cache.Packing) (s Subject, err error) {
+	m, err := hlo.Parse("canonical", []byte(canonical))
+	if err != nil {
+		return s, err
+	}
+	if p.Parameter >= len(m.Entry.Params) {
+		return s, fmt.Errorf("the fusion has no parameter %d", p.Parameter)
+	}
+	pack, err := layout.ParsePack(p.Pack)
+	return Subject{Fusion: m.Entry, Parameter: p.Parameter, Pack: pack}, err
 }
 
 // Packed is the fusion that takes the parameter packed and unpacks it, which is index

@@ -249,13 +249,17 @@ func (c *Chain) Exp32(x Value) Value {
 		c.AtLeast32(c.AtMost32(x, 89), -104),
 		1, parts, 2*127*parts,
 	)
-	tail := c.expTail(d.r, 1)
-	whole := c.Do(VPSRLD, d.shifted, Imm(logParts))
-	half := c.Do(VPSRLD, d.shifted, Imm(logParts+1))
+	return c.scaled(d.shifted, c.expTail(d.r, 1))
+}
+
+// scaled returns (1 + tail)·near·2^(n/parts) for shifted = n + 2·127·parts + roundMagic.
+func (c *Chain) scaled(shifted, tail Value) Value {
+	whole := c.Do(VPSRLD, shifted, Imm(logParts))
+	half := c.Do(VPSRLD, shifted, Imm(logParts+1))
 	s := c.Do(
 		VPADDD,
 		c.Do(VPSLLD, half, Imm(mantissa)),
-		c.Do(VPERMPS, d.shifted, c.table32(partFractions)),
+		c.Do(VPERMPS, shifted, c.table32(partFractions)),
 	)
 	return c.Do(
 		VMULPS,
@@ -406,26 +410,7 @@ func (c *Chain) Log32(x Value) Value {
 	tiny := c.Do(
 		VCMPPS, x, c.Const32(1<<mantissa), compareLT,
 	)
-	normal := c.Do(
-		VBLENDVPS, x,
-		c.Do(VMULPS, x, c.Float32(1<<mantissa)),
-		tiny,
-	)
-	above := c.Do(
-		VPSUBD, normal,
-		c.Const32(math.Float32bits(math.Sqrt2/2)),
-	)
-	m := c.Do(
-		VPSUBD,
-		normal,
-		c.Do(VPAND, above, c.Const32(0xff<<mantissa|signBit)),
-	)
-	e := c.Do(
-		VCVTDQ2PS, c.Do(VPSRAD, above, Imm(mantissa)),
-	)
-	e = c.Do(
-		VSUBPS, e, c.Do(VANDPS, tiny, c.Float32(mantissa)),
-	)
+	e, m := c.exponent(x, tiny)
 	f := c.Do(VSUBPS, m, c.Float32(1))
 	p := c.horner(
 		f, -0.49999988079071045, 0.33333325386047363, -0.25001582503318787, 0.2000197321176529, -0.16609084606170654,

@@ -78,6 +78,9 @@ var functions = []function{
 	{"tanh1p", (*Chain).Tanh1p32, tanh1p, 2.8},
 	{"erf", (*Chain).Erf32, math.Erf, 1.3},
 	{"erf_inv", (*Chain).ErfInv32, math.Erfinv, 3.55},
+	{"sin", (*Chain).Sin32, math.Sin, 1.25},
+	{"cos", (*Chain).Cos32, math.Cos, 1.25},
+	{"tan", (*Chain).Tan32, math.Tan, 2.9},
 }
 
 func tanh1p(x float64) float64 {

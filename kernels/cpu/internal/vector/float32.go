@@ -35,6 +35,15 @@ var float32Code = map[hlo.Opcode]func(
 	) amd64.Value {
 		return c.Min32(x[0], x[1])
 	},
+	// A constant exponent is a known operand of the chain.
+	hlo.OpPower: func(
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		return c.Power32(x[0], x[1])
+	},
+	hlo.OpSine:   unaryCode((*amd64.Chain).Sin32),
+	hlo.OpCosine: unaryCode((*amd64.Chain).Cos32),
+	hlo.OpTan:    unaryCode((*amd64.Chain).Tan32),
 	hlo.OpNegate: unaryCode((*amd64.Chain).Neg32),
 	hlo.OpAbs:    unaryCode((*amd64.Chain).Abs32),
 	hlo.OpSqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
