@@ -89,6 +89,9 @@ type repetition struct {
 	rotation int64
 	// Time of a verification after which it leaves parts of the outputs to the next one.
 	long time.Duration
+	// Bytes of the resident set of the process from which on pages of pools are taken
+	// from addresses.
+	resident int64
 }
 
 // fewestParts are the parts of the outputs that a verification compares in any case.
@@ -101,6 +104,7 @@ var largeRepetition = repetition{
 	blocks:   127,
 	rotation: 29,
 	long:     2 * time.Second,
+	resident: 1 << 30,
 }
 
 // aliases are the arrays of a case that repeat pools.
@@ -115,6 +119,8 @@ type aliases struct {
 	zones []zone
 	parts int64 // of the outputs: in each run one has memory of its own
 	next  int64 // number of runs
+
+	releaser *releaser
 }
 
 // arrayBytes is the number of bytes of the parameters and results of c.
@@ -147,6 +153,7 @@ func newAliases(
 		err = a.outputs(c)
 	}
 	if err == nil {
+		a.releaser = newReleaser(r.resident, a.release)
 		err = a.fill(ctx, c, in, seed)
 	}
 	if err != nil {
@@ -330,7 +337,7 @@ func (a *aliases) close() error {
 	if a == nil {
 		return nil
 	}
-	var errs []error
+	errs := []error{a.releaser.close()}
 	for _, x := range a.arrays {
 		errs = append(errs, x.Close())
 	}
@@ -339,6 +346,24 @@ func (a *aliases) close() error {
 	}
 	if a.results != nil {
 		errs = append(errs, a.results.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// release takes the pages of pools from the addresses of arrays.
+func (a *aliases) release() error {
+	var errs []error
+	for _, x := range a.arrays {
+		errs = append(errs, x.Release())
+	}
+	pools := []*aliased.Pool{a.results}
+	for _, p := range a.pools {
+		pools = append(pools, p)
+	}
+	for _, p := range pools {
+		if p != nil {
+			errs = append(errs, p.Release())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -158,7 +158,8 @@ func (k updater) Run(_ context.Context, in, out []kernels.Buffer) (time.Duration
 }
 
 // Arrays that repeat a pool find what arrays of their own find: a wrong value, an element
-// anywhere that is not written, and writes to inputs and behind outputs.
+// anywhere that is not written, and writes to inputs and behind outputs. All the while the
+// pages are taken from their addresses, as from a process that is too large.
 func TestAliasedArrays(t *testing.T) {
 	m, err := hlo.Parse("update", []byte(updateText))
 	if err != nil {

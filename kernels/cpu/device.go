@@ -321,7 +321,7 @@ func deviceOf(s sheet.Sheet) kernels.Device {
 	}
 	for _, l := range s.Levels() {
 		level := kernels.Level{Name: l.Name, Bytes: l.Bytes}
-		if l.Name == "L3" || l.Cores > 1 || l.Bytes == 0 {
+		if l.Name == "L3" && l.Cores != 1 || l.Cores > 1 || l.Bytes == 0 {
 			level.Shared = true
 			level.Lanes = l.Cores
 		}
@@ -400,8 +400,11 @@ func setCaches(s *sheet.Sheet, d kernels.Device) {
 		}
 		*cache.bytes = l.Bytes
 		s.Sources[cache.field] = asListed
-		if l.Shared && cache.among != "" {
-			*cache.cores = l.SharedBy(d.Lanes)
+		*cache.cores = 1
+		if l.Shared {
+			*cache.cores = l.Lanes // 0 is all
+		}
+		if cache.among != "" {
 			s.Sources[cache.among] = asListed
 		}
 	}

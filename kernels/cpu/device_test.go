@@ -182,6 +182,33 @@ func TestSheetHere(t *testing.T) {
 	}
 }
 
+// A cache is shared on a sheet as it is on the device, also by one lane of several.
+func TestSharedCaches(t *testing.T) {
+	for _, l3 := range []kernels.Level{
+		{Name: "L3", Bytes: 480 << 20},
+		{Name: "L3", Bytes: 480 << 20, Shared: true},
+		{Name: "L3", Bytes: 480 << 20, Shared: true, Lanes: 8},
+		{Name: "L3", Bytes: 1 << 20},
+	} {
+		d := kernels.Device{Name: "cpu:x", Lanes: 1, Levels: []kernels.Level{
+			{Name: "L1", Bytes: 32 << 10}, {Name: "L2", Bytes: 2 << 20}, l3,
+			{Name: "memory", Shared: true},
+		}}
+		text, err := sheetOf(unknownPrior(), sheet.Processor{}, d).JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := sheet.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := NewPriced(s).Identity()
+		if deviceSpecOf(got) != deviceSpecOf(d) || got.Levels[2].Shared != l3.Shared {
+			t.Errorf("%+v is %+v, not %+v", l3, deviceSpecOf(got), deviceSpecOf(d))
+		}
+	}
+}
+
 // A sheet runs nothing.
 func TestPricedCompilesNothing(t *testing.T) {
 	_, p := corpusProgram(t, "softmax")

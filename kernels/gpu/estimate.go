@@ -428,7 +428,8 @@ func (m *estimate) burst() float64 {
 // beforeSM80 reports whether the device lacks copies from memory to shared memory that do
 // not pass through registers (cp.async).
 func (m *estimate) beforeSM80() bool {
-	return m.spec.Target == "sm_70" || m.spec.Target == "sm_75"
+	return m.spec.WaveWarps() > 1 ||
+		m.spec.Target == "sm_70" || m.spec.Target == "sm_75"
 }
 
 // transferredBytes is the bytes that are transferred to load or store a tile: the
@@ -1000,7 +1001,7 @@ func (m *estimate) threads(k knobs) (threads, given int) {
 	threads = k.warps * device.WarpThreads * k.mathGroups()
 	extra := k.producer * device.WarpThreads
 	for n := range m.p.Ops {
-		if m.byGroups(n, k) &&
+		if (m.byGroups(n, k) || k.online == byWarpgroups) &&
 			threads+extra <= m.spec.BlockThreads {
 			return threads + extra, m.spec.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
 		}

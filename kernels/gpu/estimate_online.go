@@ -184,7 +184,11 @@ func (m *estimate) joined(t symtile.Tiling, programs float64, k knobs) candidate
 // candidate estimates the current tiling with knobs.
 func (o *onlineEstimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
 	c := candidate{tiling: t, knobs: k, unit: unitMMA}
-	if k.stages < 2 || k.splitk > 1 || k.epilogue > 1 || !o.applies() {
+	byGroups := k.online == byWarpgroups
+	if byGroups {
+		c.unit = unitWGMMA
+	}
+	if k.stages < 2 || k.splitk > 1 || k.epilogue > 1 || !o.applies() || byGroups && !o.grouped(k) {
 		c.terms = terms{math.Inf(1)}
 		c.seconds = math.Inf(1)
 		return c
@@ -248,11 +252,16 @@ func (o *onlineEstimate) work(c *candidate, share float64) blockCost {
 		}
 	}
 	// A warp waits for the products of scores before it computes weights, and for these
-	// before it multiplies: its two kinds of work do not overlap, those of others do.
+	// before it multiplies: its two kinds of work do not overlap, those of others do, as
+	// those of other warpgroups of the block.
+	beside := 1.0
+	if c.knobs.online == byWarpgroups {
+		beside = float64(c.knobs.warps * device.WarpThreads / device.WarpgroupThreads)
+	}
 	l.exposed += min(
 		l.chain,
 		l.arithmeticCycles(o.spec.Rates),
-	)
+	) / beside
 	l.ring = latency * (c.iterations - 1)
 	c.shared *= float64(c.knobs.stages)
 	o.holdLeft(c, &l)
@@ -289,6 +298,7 @@ func (o *onlineEstimate) visibleBy(b mask.Bound) (mean, longest float64) {
 	arg := o.p.Ops[o.loop.Online.Statistic].Args[0]
 	reduced := o.p.Ops[o.loop.Online.Statistic].Instr.Attrs.Dimensions
 	dims, tile := o.p.Ops[arg].Instr.Shape.Dims, o.sizes(arg)
+	// The dimensions of the one row number and of the one column number.
 	row, column := -1, -1
 	for d, f := range b.Factors {
 		at := &row
@@ -370,6 +380,10 @@ func (o *onlineEstimate) holdLeft(c *candidate, l *blockCost) {
 	scores := o.paddedRows(c.knobs) * o.columns() / float64(
 		c.knobs.warps*device.WarpThreads,
 	)
+	if c.knobs.online == byWarpgroups {
+		c.shared += bytes
+		return
+	}
 	if c.partials+scores+left <= heldRegisters {
 		c.operands += left
 		c.shared = max(c.shared, bytes)
@@ -401,6 +415,10 @@ func (o *onlineEstimate) multiply(n int, c *candidate, l *blockCost) {
 		o.elements(n)/o.tileRows()/mmaN,
 	) * mmaN
 	depth := o.contracted(n)
+	if c.knobs.online == byWarpgroups {
+		o.multiplyByGroups(n, cols, depth, c, l)
+		return
+	}
 	rate := o.spec.Rates.Tensor(hlo.F16)
 	if o.spec.Warpgroups() {
 		rate *= mmaShare
@@ -424,6 +442,56 @@ func (o *onlineEstimate) multiply(n int, c *candidate, l *blockCost) {
 	c.partials += held
 	c.operands += cols / mmaN * 2
 	l.lanes += rows * cols * c.iterations
+}
+
+// groupLatency is the cycles in which nothing follows a warpgroup's last product, as between
+// the slots of other rings.
+const groupLatency = perSlot
+
+// multiplyByGroups adds a product of warpgroups, each of which reads the right operand, and
+// for scores its part of the left one, from shared memory. Weights are rounded to registers
+// of their own.
+func (o *onlineEstimate) multiplyByGroups(n int, cols, depth float64, c *candidate, l *blockCost) {
+	rows := o.paddedRows(c.knobs)
+	// Products of a warpgroup use all tensor cores of an SM, as those of others do.
+	cycles := rows * cols * depth * c.iterations / o.spec.Rates.Tensor(hlo.F16)
+	l.tensor += cycles
+	l.chain += cycles + groupLatency*c.iterations
+	bytes := cols * depth * 2
+	l.traffic += bytes * (1 + rows/groupRows) * c.iterations
+	c.shared += bytes
+	held := rows * cols / float64(c.knobs.warps*device.WarpThreads)
+	if n == o.scores {
+		l.traffic += rows * depth * 2 * c.iterations
+		c.operands += held + held/2
+		return
+	}
+	c.partials += held
+	l.lanes += rows * cols * c.iterations
+}
+
+// grouped reports whether warpgroups can have the loop of the current tiling: 64 rows each,
+// and operands that tensor copies make.
+func (o *onlineEstimate) grouped(k knobs) bool {
+	if !o.spec.Warpgroups() ||
+		k.warps*device.WarpThreads%device.WarpgroupThreads != 0 ||
+		o.tileRows() > float64(mmaM*k.warps) || o.columns() > maxBoxExtent {
+		return false
+	}
+	// Ops come after their arguments; what follows from scores is in registers.
+	after := make([]bool, len(o.p.Ops))
+	for n, op := range o.p.Ops {
+		after[n] = n == o.scores || slices.ContainsFunc(op.Args, func(a int) bool { return after[a] })
+		for _, a := range op.Args {
+			// A row of a chunk has 32 bytes or more.
+			shape := o.p.Ops[a].Instr.Shape
+			if op.Code == hlo.OpDot && !after[a] &&
+				(o.p.Ops[a].Code != hlo.OpParameter || o.sizes(a)[majorToMinor(shape)[shape.Rank()-1]]%mmaSteps != 0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // tilings are those that online loops take: rows and columns of each offered size, with

@@ -28,7 +28,7 @@ type knobs struct {
 	// Blocks that load the operands that they share for each other.
 	cluster int
 	// 1: loops that are apart only because one needs the maximum of another are one
-	// (symtile.Program.Online).
+	// (symtile.Program.Online); 2: by warpgroups.
 	online int
 	// 1: as many blocks as run at the same time, each of which loops over tiles; 2:
 	// with two math groups in turns.
@@ -70,7 +70,7 @@ var knobTable = kernels.KnobTable[launchFacts]{
 	{Name: "cluster", Min: 1, Max: 8, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: blocks load their operands alone"},
 	{Name: "epilogue", Min: 0, Max: byBoxes, Priced: true, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
 	{Name: "group", Min: 1, Max: 1 << 16, Default: 1, Priced: true, Absent: "1: one row of tiles, the last dimension fastest"},
-	{Name: "online", Min: 0, Max: 1, Priced: true, Absent: "0: a maximum of rows and what is summed with it take a loop each"},
+	{Name: "online", Min: 0, Max: byWarpgroups, Priced: true, Absent: "0: a maximum of rows and what is summed with it take a loop each"},
 	{Name: "persistent", Min: 0, Max: pingpong, Priced: true, Absent: "0: a block for each tile"},
 	{Name: "precise", Min: 0, Max: 1, Absent: "0: exponentials are within 2^-17 of themselves where results have 16 bits"},
 	{Name: "producer", Min: 0, Max: 4, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: a warp of its own starts tensor copies"},
@@ -172,9 +172,11 @@ func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 			k.cluster, max(1, s.Cluster), s.Target,
 		)
 	}
-	if k.warps*device.WarpThreads > s.BlockThreads {
+	wave := s.WaveWarps()
+	if k.warps*wave*device.WarpThreads > s.BlockThreads {
 		return k, fmt.Errorf("warps=%d is more than the %d threads of a block", k.warps, s.BlockThreads)
 	}
+	k.warps *= wave
 	return k, nil
 }
 

@@ -78,6 +78,8 @@ type onlineLoop struct {
 	products []*rowProduct
 	// Rough is set where exponentials end in 16 bits.
 	rough bool
+	// Groups is set where warpgroups multiply.
+	groups *groupLoop
 	// Hidden says which scores are masked by their place, and seen where a tile has any
 	// that are not (see hide); nil where none are known.
 	hidden *mask.Mask
@@ -271,6 +273,11 @@ func (p *rowProduct) add(left [][]operand, b memory, k int64) {
 func (e *emitter) online(l *symtile.Loop) {
 	o := e.newOnlineLoop(l)
 	o.begin()
+	if e.knobs.online == byWarpgroups {
+		o.byWarpgroups()
+		o.finish()
+		return
+	}
 	o.loadLeft()
 	o.pipe.layOut()
 	e.shared = max(e.shared, o.held)
@@ -300,7 +307,7 @@ func (e *emitter) newOnlineLoop(l *symtile.Loop) *onlineLoop {
 		e.loopDepth > 0,
 		e.loopsOverTiles():
 		e.reject("online=1: such a loop is not shared by blocks, and a block has one tile")
-	case slots < 2:
+	case slots < 2 && e.knobs.online != byWarpgroups:
 		e.reject("online=1: operands are copied ahead, which takes two stages")
 	}
 	o := &onlineLoop{e: e, l: l}
@@ -639,13 +646,17 @@ func (o *onlineLoop) multiplySlot(slot memory) {
 func (o *onlineLoop) tile(slot memory) {
 	s := o.scores
 	// The scores of the tile: S = Q·Kᵀ.
-	s.clear()
-	for k := range s.depth / s.mma.k {
-		s.add(
-			o.leftStep(k),
-			memory{shared, slot.base, slot.first + s.b.at},
-			k,
-		)
+	if o.groups != nil {
+		o.groups.scores()
+	} else {
+		s.clear()
+		for k := range s.depth / s.mma.k {
+			s.add(
+				o.leftStep(k),
+				memory{shared, slot.base, slot.first + s.b.at},
+				k,
+			)
+		}
 	}
 	// P = exp(S − m), and with it the sums of rows and O = P·V, which are rescaled before.
 	o.publishScores()
@@ -842,6 +853,10 @@ func (o *onlineLoop) multiply(p *rowProduct, factors []operand, b memory) {
 			}
 		}
 	}
+	if o.groups != nil {
+		o.groups.multiply(p)
+		return
+	}
 	for k := range p.depth / p.mma.k {
 		// P is rounded in pairs, which are words of a fragment.
 		var left [][]operand
@@ -1022,9 +1037,11 @@ func (o *onlineLoop) hide() {
 	e, part := o.e, &o.pipe.part
 	d, single := o.onlyDim()
 	hidden, err := mask.Of(e.p, o.statistic().Args[0])
-	if err != nil || !single || !o.proportional() {
+	if err != nil || !single || !o.proportional() ||
+		e.knobs.online == byWarpgroups && !math.IsInf(hidden.Value, -1) {
 		return
 	}
+	// Bounds that fall with the tile's number end the tiles, those that rise begin them.
 	end, first := e.ring.Const(part.total), e.ring.Const(0)
 	for _, b := range hidden.Bounds {
 		t, ok := o.boundOf(b, e.p.Space.Dims[d].Tid)
@@ -1095,6 +1112,8 @@ func (o *onlineLoop) boundOf(b mask.Bound, tid index.Expr) (t tileBound, ok bool
 		place, _ := e.index(tile, at[d], nil)
 		x = x.Add(place.Scale(b.Factors[d]))
 	}
+	// What depends on the place in the tile is at most, or at least, so much; the rest is
+	// known to a block.
 	t = tileBound{compare: b.Compare, holds: b.Holds}
 	terms, c := x.Terms()
 	t.most = e.ring.Const(c)
@@ -1139,6 +1158,7 @@ func (o *onlineLoop) skipHidden(emit func()) {
 	})
 	e.bind(from, first)
 	part.first, part.limit = from, limit
+	// All of the pipeline is in this loop: it begins with the copies of the first slots.
 	start, done := a.label("TILES"), a.label("DONE")
 	a.place(start)
 	emit()
@@ -1168,6 +1188,7 @@ func (o *onlineLoop) passHidden(done operand) {
 	for float64(least)-o.hidden.Value < underflows {
 		least = math.Nextafter32(least, float32(math.Inf(1)))
 	}
+	// A NaN is not larger than anything, so that its row is computed wholly.
 	for k, m := range o.most {
 		if k == 0 {
 			a.do("setp.ge.f32", all, m, f32(float64(least)))
@@ -1219,3 +1240,206 @@ func (o *onlineLoop) masked(work func()) {
 	a.leave()
 	a.place(done)
 }
+
+// A groupLoop is such a loop on warpgroups (sm_90a): Q, K and V come by tensor copies, Q
+// once and tiles of the others into a ring of slots that a producer fills; scores are
+// products of two operands in shared memory, and weights are multiplied from registers
+// (Shah et al., FlashAttention-3, 2024, §3.1). The layouts of rows in registers are those
+// of mma.sync, with 16 rows a warp. While one warpgroup computes weights others multiply.
+type groupLoop struct {
+	o    *onlineLoop
+	ring *ring
+	// Left is Q, and right the tiles of a slot, by product.
+	left  *boxTile
+	right map[*rowProduct]*boxTile
+	// The descriptors of Q for this warpgroup and of the tiles of slot 0; offset is that
+	// of the slot.
+	query  descriptor
+	tiles  map[*rowProduct]descriptor
+	offset operand
+}
+
+// byWarpgroups emits the loop for warpgroups.
+func (o *onlineLoop) byWarpgroups() {
+	g := o.newGroupLoop()
+	o.groups = g
+	r := g.ring
+	g.layOut()
+	// The barrier of Q follows those of the slots. One thread makes it known with them, and
+	// starts the copy, which the producer need not wait for.
+	queries := o.e.asm.get(kindB32, "add.s32", o.e.smem, r.full0+16*r.slots)
+	r.setUp = func() {
+		o.e.asm.when(r.leader, "mbarrier.init.shared.b64", address{queries, 0}, 1)
+	}
+	r.prologue = func() { g.loadQueries(queries) }
+	r.consumer = func() { g.consume(queries) }
+	r.emit()
+	if e := o.e; e.knobs.epilogue > 0 {
+		e.release(r.at, r.bytes*r.slots)
+		e.barrier()
+	}
+}
+
+// newGroupLoop describes the tensor copies. A plan whose operands they cannot make, or
+// whose warps have more rows than a warpgroup's, is rejected.
+func (o *onlineLoop) newGroupLoop() *groupLoop {
+	e, s := o.e, o.scores
+	if !e.spec.Warpgroups() || e.threads%device.WarpgroupThreads != 0 || s.rows != mmaM {
+		e.reject("online=2 is for warpgroups, of 64 rows each")
+	}
+	if e.knobs.producer == 0 {
+		e.reject("online=2 needs a producer")
+	}
+	g := &groupLoop{
+		o:     o,
+		right: map[*rowProduct]*boxTile{},
+		tiles: map[*rowProduct]descriptor{},
+	}
+	g.ring = &ring{
+		e:           e,
+		part:        o.pipe.part,
+		total:       o.pipe.part.total,
+		blocks:      1,
+		hasProducer: true,
+		slots:       min(int64(e.knobs.stages), o.pipe.part.total),
+	}
+	g.left = e.boxTile(
+		"Q", s.lhs, s.rows*s.wm, groupRows, s.depth,
+	)
+	whole := g.left != nil && !g.left.byK
+	for _, p := range o.allProducts() {
+		b := e.boxTile("B", p.rhs, p.cols, p.cols, p.depth)
+		whole = whole && b != nil && p.cols <= maxColumns
+		g.right[p] = b
+	}
+	if !whole {
+		e.reject("online=2: tensor copies do not make the operands of %s", s.op.Instr.Name)
+	}
+	return g
+}
+
+// layOut assigns offsets to Q, which stays, and to what is in slots.
+func (g *groupLoop) layOut() {
+	r, e := g.ring, g.o.e
+	for _, p := range g.o.allProducts() {
+		b := g.right[p]
+		b.at, b.number = r.bytes, e.mapNumber(b)
+		r.bytes += wholeAtoms(b.bytes)
+		r.tiles = append(r.tiles, b)
+	}
+	e.shared = wholeAtoms(e.shared)
+	r.at = e.allocateShared(r.bytes*r.slots + wholeAtoms(g.left.bytes))
+	g.left.at, g.left.number = r.bytes*r.slots, e.mapNumber(g.left)
+	r.full0 = e.allocateShared(16*r.slots + 8)
+	e.common = e.shared
+}
+
+// loadQueries starts the copy of Q.
+func (g *groupLoop) loadQueries(barrier operand) {
+	r, a := g.ring, g.o.e.asm
+	skip := a.label("FOLLOW")
+	a.branch(a.not(r.leader), skip)
+	a.enter()
+	signal := address{barrier, 0}
+	a.do("mbarrier.arrive.expect_tx.shared.b64", sink, signal, g.left.bytes)
+	r.boxes(g.left, address{r.data, g.left.at}, signal)
+	a.leave()
+	a.place(skip)
+}
+
+// consume emits the loop of the warpgroups; see ring.consume.
+func (g *groupLoop) consume(queries operand) {
+	r, o := g.ring, g.o
+	e, a := o.e, o.e.asm
+	g.query = r.descriptor(g.left, r.warpgroup().Scale(groupRows), 2)
+	for _, p := range o.allProducts() {
+		g.tiles[p] = r.descriptor(g.right[p], e.ring.Const(0), 2)
+	}
+	c := r.cursor(0)
+	g.offset = a.fresh(kindB32)
+	a.do("mov.b32", g.offset, 0)
+	counter, more := a.fresh(kindB32), a.fresh(kindPred)
+	a.do("mov.b32", counter, 0)
+	lane := e.num(e.thread.Mod(device.WarpThreads))
+	first := a.get(kindPred, "setp.eq.s32", lane, 0)
+	a.in(kindPred, yes)
+	a.in(kindPred, no)
+	o.pipe.part, o.pipe.counter = r.part, counter
+	r.wait(cursor{queries, a.in(kindB32, "0")}, address{queries, 0}, "QUERIES")
+	a.note("%s", r.part.note())
+	again := a.label("LOOP")
+	a.place(again)
+	r.wait(c, r.isFull(c.at), "FULL")
+	a.enter()
+	o.multiplySlot(memory{})
+	a.leave()
+	// This warp has read the slot.
+	a.when(first, "mbarrier.arrive.shared.b64", sink, r.isEmpty(c.at))
+	a.do("add.s32", g.offset, g.offset, r.bytes/matrixRow)
+	a.when(r.advance(c), "mov.b32", g.offset, 0)
+	a.do("add.s32", counter, counter, 1)
+	a.do("setp.lt.s32", more, counter, r.limit)
+	a.branch(more, again)
+}
+
+// scores emits the product of Q and the tile of K.
+func (g *groupLoop) scores() {
+	s, a := g.o.scores, g.o.e.asm
+	if s.accs[0] == nil {
+		s.accs[0] = a.fresher(kindF32, int(s.rows*s.cols/device.WarpThreads))
+	}
+	// The sums were read by other instructions.
+	a.do("wgmma.fence.sync.aligned")
+	for k := int64(0); k < s.depth; k += s.mma.k {
+		left := g.query.moved(a, "0", constantOf(g.left.offset(g.o.e.ring.Const(0), k, 2)))
+		g.issue(s, left, k)
+	}
+	g.complete()
+}
+
+// multiply emits the product of weights in registers and the tile of V.
+func (g *groupLoop) multiply(p *rowProduct) {
+	// All weights are in registers before the first product: one that was computed between
+	// two would have to wait for the one before.
+	var left [][]operand
+	for k := range p.depth / p.mma.k {
+		left = append(left, g.o.leftFragment(p, 0, k))
+	}
+	g.o.e.asm.do("wgmma.fence.sync.aligned")
+	for k, words := range left {
+		g.issue(p, words, int64(k)*p.mma.k)
+	}
+	g.complete()
+}
+
+// issue begins one wgmma, of a left operand that is a descriptor or registers.
+func (g *groupLoop) issue(p *rowProduct, left any, k int64) {
+	e, a := g.o.e, g.o.e.asm
+	b := g.right[p]
+	opcode := fmt.Sprintf(
+		"wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s",
+		p.cols, p.mma.k, p.mma.sum, p.mma.a.name, p.mma.b.name,
+	)
+	right := g.tiles[p].moved(a, g.offset, constantOf(b.offset(e.ring.Const(0), k, 2)))
+	// Scores begin anew in each iteration.
+	add := yes
+	if p == g.o.scores && k == 0 {
+		add = no
+	}
+	args := []any{p.accs[0], left, right, a.in(kindPred, add), 1, 1}
+	if _, shared := left.(operand); shared {
+		args = append(args, 0)
+	}
+	a.do(opcode, append(args, map[bool]int{true: 1}[b.byK])...)
+}
+
+// complete waits for the products. What follows reads their sums, or writes the registers
+// of their left operand, in each case before the next products of this warpgroup begin.
+func (g *groupLoop) complete() {
+	a := g.o.e.asm
+	a.do("wgmma.commit_group.sync.aligned")
+	a.do("wgmma.wait_group.sync.aligned", 0)
+}
+
+// byWarpgroups is the value of the knob online for warpgroups.
+const byWarpgroups = 2

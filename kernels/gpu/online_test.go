@@ -37,11 +37,14 @@ func TestOnline(t *testing.T) {
 		v := kerneltest.Verifier(t, p, 1)
 		var out []string
 		for _, a := range d.CmdArgs {
-			plan, err := kernels.ParsePlan(strings.ReplaceAll(strings.Join(a.Vals, " "), ";", ",") + " online=1")
+			plan, err := kernels.ParsePlan(strings.ReplaceAll(strings.Join(a.Vals, " "), ";", ",") + map[string]string{"p": " online=1", "groups": " online=2"}[a.Key])
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, target := range targets {
+				if a.Key == "groups" && target != "sm_90a" {
+					continue
+				}
 				line := ""
 				k, err := devices[target].Compile(t.Context(), p, plan)
 				var no *kernels.Rejected
@@ -134,14 +137,14 @@ func TestOnlineOffers(t *testing.T) {
 	}
 }
 
-// Attention of 64 matrices of 4096 rows of 128 is predicted to take at most twice what
-// FlashAttention-3 takes on an H100 by its authors (Shah et al., 2024, figure 5: 0.75 ms).
+// Attention of 64 matrices of 4096 rows of 128 is predicted to take at most 1.5 times what
+// FlashAttention-3 takes on an H100 by its authors (Shah et al., 2024, figure 5: 0.75 ms), on warpgroups.
 func TestOnlinePrice(t *testing.T) {
 	p := kerneltest.Program(t, fmt.Sprintf(plainAttention, 64, 4096, 128))
 	all := onlineCandidates(t, p, "H100")
 	cheapest := cheapestOffered(all)[0]
 	t.Logf("%s: %.3g s", cheapest.plan(), cheapest.seconds)
-	if cheapest.seconds > 2*0.75e-3 {
+	if cheapest.knobs.online != byWarpgroups || cheapest.seconds > 1.5*0.75e-3 {
 		t.Errorf("%s: %.3g s", cheapest.plan(), cheapest.seconds)
 	}
 	s, err := device.ParseSpec("H100")

@@ -187,6 +187,10 @@ func (l *lister) look(t symtile.Tiling) {
 		if k.splitk = 1; m.online != nil && m.online.applies() {
 			k.online = 1
 			l.add(m.candidate(t, programs, k))
+			if m.online.grouped(k) {
+				k.online, k.producer = byWarpgroups, device.WarpgroupThreads/device.WarpThreads
+				l.add(m.candidate(t, programs, k))
+			}
 		}
 	}
 	// Candidates that cannot be offered any more are dropped as soon as there are

@@ -49,6 +49,9 @@ type ring struct {
 	rank   operand
 	// Maps are the addresses of the tensor maps.
 	maps []operand
+	// Where they are set, setUp is emitted before the barriers are made known, prologue
+	// after that, and consumer instead of consume.
+	setUp, prologue, consumer func()
 }
 
 // grouped emits the products that one loop over dims accumulates as a ring, and
@@ -249,13 +252,23 @@ func (r *ring) emit() {
 			kindB32, "add.s32", e.smem,
 			r.full0+8*r.slots,
 		)
+	if r.setUp != nil {
+		r.setUp()
+	}
 	r.barriers()
+	if r.prologue != nil {
+		r.prologue()
+	}
 	if r.hasProducer {
 		e.extra = e.knobs.producer*device.WarpThreads +
 			int(e.threads)*(e.knobs.mathGroups()-1)
 		r.produce()
 	} else {
 		r.prefill()
+	}
+	if r.consumer != nil {
+		r.consumer()
+		return
 	}
 	r.consume()
 	if r.blocks > 1 && !e.loopsOverTiles() {

@@ -19,7 +19,10 @@ type form struct {
 
 // plus is f + k·g.
 func (f form) plus(g form, k int64) form {
-	sum := form{slices.Clone(f.factors), f.constant + k*g.constant}
+	sum := form{
+		slices.Clone(f.factors),
+		f.constant + k*g.constant,
+	}
 	for d := range sum.factors {
 		sum.factors[d] += k * g.factors[d]
 	}
@@ -49,12 +52,18 @@ func (f form) fits(s hlo.Shape) bool {
 	switch {
 	case t.IsFloat():
 		// All integers of so many bits are exact.
-		return float64(max(abs(lo), abs(hi))) <= math.Ldexp(1, t.FractionBits())
+		most := float64(max(abs(lo), abs(hi)))
+		return most <= math.Ldexp(
+			1, t.FractionBits(),
+		)
 	case t.IsUnsigned():
-		return lo >= 0 && float64(hi) < math.Ldexp(1, t.Bits())
+		end := math.Ldexp(1, t.Bits())
+		return lo >= 0 && float64(hi) < end
 	}
 	half := math.Ldexp(1, t.Bits()-1)
-	return t.IsSigned() && -half <= float64(lo) && float64(hi) < half
+	return t.IsSigned() &&
+		-half <= float64(lo) &&
+		float64(hi) < half
 }
 
 func abs(x int64) int64 { return max(x, -x) }
@@ -66,8 +75,11 @@ func (f finder) linear(n int) (form, bool) {
 		return form{}, false
 	}
 	v, ok := f.unchecked(op)
-	return v, ok && len(v.factors) == len(op.Instr.Shape.Dims) &&
-		v.fits(op.Instr.Shape)
+	s := op.Instr.Shape
+	ok = ok &&
+		len(v.factors) == len(s.Dims) &&
+		v.fits(s)
+	return v, ok
 }
 
 // unchecked is linear without the check of the type.
@@ -80,7 +92,9 @@ func (f finder) unchecked(op *symtile.Op) (form, bool) {
 	case hlo.OpConstant:
 		v, ok := uniform(op.Instr.Literal)
 		none.constant = int64(v)
-		return none, ok && math.Abs(v) < limit && v == math.Trunc(v)
+		ok = ok && math.Abs(v) < limit &&
+			v == math.Trunc(v)
+		return none, ok
 	case hlo.OpConvert:
 		return f.linear(op.Args[0])
 	case hlo.OpAdd, hlo.OpSubtract:
@@ -122,7 +136,9 @@ func movement(p *symtile.Program, op *symtile.Op) (move func(form) (form, bool),
 	from := p.Ops[op.Args[0]].Instr.Shape.Dims
 	a := op.Instr.Attrs
 	next := func(f form) form {
-		return form{make([]int64, len(to)), f.constant}
+		return form{
+			make([]int64, len(to)), f.constant,
+		}
 	}
 	switch op.Code {
 	case hlo.OpBroadcast:

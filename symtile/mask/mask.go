@@ -133,9 +133,17 @@ func (f finder) selected(op *symtile.Op) (Mask, bool) {
 		if !ok || !(v < 0) {
 			continue
 		}
-		m := Mask{Value: v, Bounds: f.bounds(op.Args[0], side == 2)}
-		if other, ok := f.masked(op.Args[3-side]); ok && other.Value == v {
-			m.Bounds = append(m.Bounds, other.Bounds...)
+		// The predicate decides on one side, and what the other side is on the rest:
+		// where both have the value, their bounds are together those of the result.
+		m := Mask{Value: v}
+		m.Bounds = f.bounds(
+			op.Args[0], side == 2,
+		)
+		other, ok := f.masked(op.Args[3-side])
+		if ok && other.Value == v {
+			m.Bounds = append(
+				m.Bounds, other.Bounds...,
+			)
 		}
 		return m, true
 	}
@@ -146,15 +154,21 @@ func (f finder) selected(op *symtile.Op) (Mask, bool) {
 // type holds them.
 func (f finder) converted(op *symtile.Op) (Mask, bool) {
 	m, ok := f.masked(op.Args[0])
-	return m, ok && op.Instr.Shape.DType.RoundFloat(m.Value) == m.Value
+	// A value that is rounded is another one, which could be another mask's.
+	d := op.Instr.Shape.DType
+	ok = ok && d.RoundFloat(m.Value) == m.Value
+	return m, ok
 }
 
 // added is the mask of a sum, which is −∞ where one of both is.
 func (f finder) added(op *symtile.Op) (Mask, bool) {
 	all := Mask{Value: math.Inf(-1)}
 	for _, a := range op.Args {
-		if m, ok := f.masked(a); ok && math.IsInf(m.Value, -1) {
-			all.Bounds = append(all.Bounds, m.Bounds...)
+		m, ok := f.masked(a)
+		if ok && math.IsInf(m.Value, -1) {
+			all.Bounds = append(
+				all.Bounds, m.Bounds...,
+			)
 		}
 	}
 	return all, len(all.Bounds) > 0
@@ -165,12 +179,15 @@ func (f finder) scaled(op *symtile.Op) (Mask, bool) {
 	for k := range op.Args {
 		// A factor of 0 makes NaN of −∞, a negative one ∞.
 		c, ok := f.constant(op.Args[1-k])
-		if !ok || !(c > 0) || math.IsInf(c, 1) ||
-			k == 1 && op.Code == hlo.OpDivide {
+		divisor := k == 1 &&
+			op.Code == hlo.OpDivide
+		if !ok || !(c > 0) ||
+			math.IsInf(c, 1) || divisor {
 			continue
 		}
 		m, ok := f.masked(op.Args[k])
-		return m, ok && math.IsInf(m.Value, -1)
+		ok = ok && math.IsInf(m.Value, -1)
+		return m, ok
 	}
 	return Mask{}, false
 }
@@ -186,7 +203,8 @@ func (f finder) constant(n int) (float64, bool) {
 	case hlo.OpConvert:
 		v, ok := f.constant(op.Args[0])
 		d := op.Instr.Shape.DType
-		return d.RoundFloat(v), ok && d.IsFloat()
+		ok = ok && d.IsFloat()
+		return d.RoundFloat(v), ok
 	}
 	return 0, false
 }
@@ -221,7 +239,8 @@ func (f finder) bounds(n int, holds bool) []Bound {
 	case hlo.OpNot:
 		return f.bounds(op.Args[0], !holds)
 	case hlo.OpAnd, hlo.OpOr:
-		// Both have to hold, or none.
+		// Both have to hold, or none: that a or b holds excludes nothing by a bound of
+		// one of them alone.
 		if holds != (op.Code == hlo.OpAnd) {
 			return nil
 		}
@@ -243,7 +262,10 @@ func (f finder) bounds(n int, holds bool) []Bound {
 	for _, b := range f.bounds(op.Args[0], holds) {
 		to, ok := move(form{b.Factors, b.Const})
 		if ok {
-			all = append(all, Bound{to.factors, to.constant, b.Compare, b.Holds})
+			all = append(all, Bound{
+				to.factors, to.constant,
+				b.Compare, b.Holds,
+			})
 		}
 	}
 	return all
@@ -253,12 +275,18 @@ func (f finder) bounds(n int, holds bool) []Bound {
 // is not wanted: the triangles that jnp.tril and torch.tril make.
 func (f finder) chosen(op *symtile.Op, holds bool) []Bound {
 	for _, side := range []int{2, 1} {
-		if v, ok := f.constant(op.Args[side]); ok && (v != 0) != holds {
-			return append(
-				f.bounds(op.Args[0], side == 2),
-				f.bounds(op.Args[3-side], holds)...,
-			)
+		// Where this side is taken the result is not what is wanted, so it is wanted of
+		// the predicate to take the other one, and of that one to be so.
+		v, ok := f.constant(op.Args[side])
+		if !ok || (v != 0) == holds {
+			continue
 		}
+		return append(
+			f.bounds(op.Args[0], side == 2),
+			f.bounds(
+				op.Args[3-side], holds,
+			)...,
+		)
 	}
 	return nil
 }

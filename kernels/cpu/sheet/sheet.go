@@ -145,6 +145,9 @@ func (s *Sheet) check() error {
 	if s.L1Bytes == 0 {
 		return errors.New("it has no l1d_bytes")
 	}
+	if s.Device != "" { // what a system lists may be anything
+		return s.checkOrder()
+	}
 	if s.L2Bytes > 0 && s.L2Bytes < s.L1Bytes || s.L3Bytes > 0 && s.L3Bytes < s.L2Bytes {
 		return errors.New("a cache is smaller than the one inside of it")
 	}

@@ -110,6 +110,9 @@ func (x Sheet) Spec() (Spec, error) {
 			*n.to = max(0, n.given)
 		}
 	}
+	if s.WaveWarps() > 1 {
+		s.BlockRegisters = s.Registers // one block may have all
+	}
 	s.BlockRegisters = min(s.BlockRegisters, s.Registers)
 	s.L2 = x.L2Bytes
 	s.Memory = x.MemoryBytes
@@ -218,7 +221,7 @@ var sheetFiles embed.FS
 // sheetOrder has the files of the built-in sheets; the first of a target is the one
 // that the target's name stands for.
 var sheetOrder = strings.Fields(`v100 rtx2080ti t4 a100-40gb a100-80gb rtx3090 rtx3080 rtx3070 rtx3060
-	a10 l4 l40s rtx4090 h100-sxm h100-pcie h200 h20 b200 rtx5090`)
+	a10 l4 l40s rtx4090 h100-sxm h100-pcie h200 h20 b200 rtx5090 mi250x mi300x`)
 
 // sheets are the built-in sheets.
 var sheets = sync.OnceValue(func() (all []Sheet) {
@@ -258,7 +261,14 @@ func Priced() []Spec {
 // ("sm_90a"; "sm_90" and "90" are taken for it), the first of that target. Code is
 // generated for its target.
 func ParseSpec(name string) (Spec, error) {
-	return find(name, func(s Spec) bool { return s.Generated() })
+	s, err := find(name, func(s Spec) bool { return s.Generated() })
+	if err == nil {
+		return s, nil
+	}
+	if s, priced := ParsePriced(name); priced == nil {
+		err = fmt.Errorf("%s: code is not generated for %s; rank -problems prices plans for it", s.Name, s.Target)
+	}
+	return s, err
 }
 
 // ParsePriced finds a built-in device as ParseSpec does, also one that code is not

@@ -265,6 +265,35 @@ var architectures = []architecture{
 			S8:   1024,
 		},
 	},
+	// AMD's compute units, with wavefronts of 64 threads that count as two warps, and
+	// local data share as shared memory (ROCm documentation, GPU specifications, MI250 and
+	// MI300 Series microarchitecture: flop a clock and compute unit, halved). Up to eight
+	// wavefronts a SIMD (LLVM, User Guide for AMDGPU Backend); as many blocks are a
+	// convention.
+	{
+		"gfx90a", 0, 0, 64, 64, 64, 32, 0,
+		Rates{F32: 64, F16: 512, BF16: 512, S8: 512},
+	},
+	{
+		"gfx942", 0, 0, 64, 64, 64, 32, 0,
+		Rates{
+			F32:  128,
+			TF32: 512,
+			F16:  1024,
+			BF16: 1024,
+			F8:   2048,
+			S8:   2048,
+		},
+	},
+}
+
+// WaveWarps is how many warps of 32 threads the threads are that run in lockstep: two on
+// AMD's GPUs, whose plans count wavefronts of 64 as their warps.
+func (s Spec) WaveWarps() int {
+	if strings.HasPrefix(s.Target, "gfx") {
+		return 2
+	}
+	return 1
 }
 
 // The generated code is for architectures from firstGenerated to lastGenerated; of the

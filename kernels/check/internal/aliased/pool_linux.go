@@ -3,6 +3,7 @@ package aliased
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -88,6 +89,21 @@ func (p *Pool) Close() error {
 	)
 }
 
+// Release takes the pages from the addresses of Bytes. They stay in the pool, and the next
+// access to an address finds its page again, for a few microseconds a block.
+func (p *Pool) Release() error {
+	return release(p.Bytes)
+}
+
+// release takes shared pages from addresses, which they would be lost at if they were not
+// those of a pool.
+func release(shared []byte) error {
+	if err := unix.Madvise(shared, unix.MADV_DONTNEED); err != nil {
+		return fmt.Errorf("madvise: %w", err)
+	}
+	return nil
+}
+
 // mapAt makes the blocks [from, to) of a reservation those of the pool, the first of
 // them block first.
 func (p *Pool) mapAt(
@@ -118,6 +134,9 @@ type Array struct {
 	pool   *Pool
 	memory reservation
 	first  int64 // block of the pool that is the first of the array
+
+	mu     sync.Mutex // of part and of, while blocks change their pages
+	closed bool
 	part   int64 // of every so many blocks, the one with pages of its own
 	of     int64 // 0: all blocks are those of the pool
 }
@@ -147,6 +166,8 @@ func (p *Pool) Array(n, first int64) (*Array, error) {
 // last one, and the others those of the pool. There are zones in front of and behind the
 // array then.
 func (a *Array) Own(part, of int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	end := blocks(int64(len(a.Data))) - 1
 	if a.of == 0 {
 		if err := a.own(end, end+1); err != nil {
@@ -162,6 +183,30 @@ func (a *Array) Own(part, of int64) error {
 		if err := a.own(at, at+1); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Release takes the pages of the pool from the addresses of the array, as Pool.Release
+// does, while other goroutines read and write it. Blocks with pages of their own keep them.
+func (a *Array) Release() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	from, end := int64(0), blocks(int64(len(a.Data)))
+	for at := range end + 1 {
+		if at < end && !a.Owns(at*Block) {
+			continue
+		}
+		if from < at {
+			shared := a.memory.at(from*Block, at*Block)
+			if err := release(shared); err != nil {
+				return err
+			}
+		}
+		from = at + 1
 	}
 	return nil
 }
@@ -200,7 +245,13 @@ func (a *Array) Zones() (before, after []byte) {
 	return before, a.memory.at(n, n+Zone)
 }
 
-// Close gives the addresses and the pages back.
+// Close gives the addresses and the pages back; once more, it does nothing.
 func (a *Array) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	a.closed = true
 	return a.memory.close()
 }

@@ -2,6 +2,7 @@ package aliased
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 )
 
@@ -82,5 +83,32 @@ func TestOwnPages(t *testing.T) {
 		if want := int((7-own[0]+own[1]-1)/own[1]) + 1; owned != want {
 			t.Errorf("%v: %d blocks with pages of their own, not %d", own, owned, want)
 		}
+	}
+}
+
+// What was written is there after the pages were taken from the addresses, in blocks of
+// the pool and in those with pages of their own.
+func TestRelease(t *testing.T) {
+	p, a := small(t)
+	if err := a.Own(1, 3); err != nil {
+		t.Fatal(err)
+	}
+	for k := 0; k < len(a.Data); k += 64 {
+		a.Data[k] = byte(k / Block * 7)
+	}
+	want := bytes.Clone(a.Data)
+	for range 2 {
+		if err := errors.Join(a.Release(), p.Release()); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a.Data, want) {
+			t.Fatal("the array has changed")
+		}
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Release(); err != nil {
+		t.Error("of a closed array:", err)
 	}
 }

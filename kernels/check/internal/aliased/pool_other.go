@@ -15,6 +15,9 @@ func NewPool(int64) (*Pool, error) {
 // Close gives the memory back.
 func (p *Pool) Close() error { return nil }
 
+// Release does nothing on this system.
+func (p *Pool) Release() error { return nil }
+
 // An Array is a range of addresses that repeats a pool. It must be closed.
 type Array struct{ Data []byte }
 
@@ -27,6 +30,9 @@ func (p *Pool) Array(n, first int64) (*Array, error) {
 func (a *Array) Own(part, of int64) error {
 	return errors.ErrUnsupported
 }
+
+// Release does nothing on this system.
+func (a *Array) Release() error { return nil }
 
 // Owns reports whether a byte of the array has a page of its own.
 func (a *Array) Owns(at int64) bool { return true }
