@@ -2,9 +2,9 @@ package cpu
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/running"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -63,6 +63,13 @@ type counts struct {
 	masked float64
 	// Bytes contiguous in memory per access, a harmonic mean weighted by bytes.
 	innerRun float64
+	// Runs of two and more contiguous elements that parameters are read and outputs
+	// written in, and lines at their beginnings that nobody foresaw.
+	starts, late float64
+	// Elements that loops in Go convert or reduce, one at a time.
+	scalar float64
+	// Rounds in which neighbours of a row are combined by a computation, for each operand.
+	rounds float64
 
 	// Of all tiles of a tile program.
 	elements float64
@@ -73,16 +80,10 @@ type counts struct {
 	// Share in a tile of the innermost parallel dimension, or of as much of it as
 	// matters.
 	inner float64
-	// Share in a tile of the elements of a row, or of a page of them.
-	page float64
 	// 1 where rows leave the second cache before they are read again; a part of it
 	// where tiles of an online loop are short.
 	reread float64
 }
-
-// rowPage is elements of a row of which half as many, where rows pass by once, take
-// longer: a page of f32, where the hardware begins to fetch ahead anew.
-const rowPage = 1024
 
 // turnedRow is rows that the beginning of a row takes as long as, where rows of what is
 // read become columns: the hardware fetches ahead anew in each.
@@ -134,11 +135,17 @@ type opCount struct {
 	function bool
 	// A transpose whose last dimension stays the last.
 	keepsLast bool
+	// A reduction by a loop in Go.
+	scalar bool
+	// Of a reduction by a computation: its operands; 0 elsewhere.
+	operands int
 	// Of a dot: dimensions of its left operand.
 	contracted []int64
 	// Of a dot: operands that must be brought into another order.
 	packs [2]bool
-	users []int
+	// Of a reduction, and of what is not made for it where tiles have whole windows.
+	running *running.Reduce
+	users   []int
 	// Masks of its tile do not depend on ragged tiles only.
 	masked bool
 }
@@ -162,9 +169,7 @@ type counter struct {
 	idle   symtile.DimSet
 	// Pointwise ops with an instruction that an earlier op has, too.
 	repeated []int
-	// The parallel dimension of rows in memory, the same for all arrays; −1 without.
-	row    int
-	counts counts
+	counts   counts
 	// The tiling that counts are of; nil before the first one.
 	counted symtile.Tiling
 }
@@ -180,13 +185,21 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 		spec:    spec,
 		extents: x,
 		ops:     make([]opCount, len(p.Ops)),
-		row:     rowDim(p, x),
 	}
 	for n := range p.Ops {
 		c.ops[n] = opCountOf(p, n)
 	}
 	for n := range p.Ops {
 		c.findTiled(n)
+	}
+	for n := range p.Ops {
+		if r := running.Of(p, n); r != nil {
+			c.ops[n].running = r
+			c.ops[r.Unfold].running = r
+			if r.OfParameter(p) {
+				c.ops[r.Padded].running = r
+			}
+		}
 	}
 	for n, op := range p.Ops {
 		for _, a := range op.Args {
@@ -304,6 +317,10 @@ func opCountOf(p *symtile.Program, n int) opCount {
 		x.weight = reducerWeight(op.Instr)
 		_, simple := op.Instr.Attrs.ToApply.Monoid()
 		x.function = !simple
+		x.scalar = simple && op.Instr.Shape.DType != hlo.F32
+		if !simple || len(op.Args) > 2 {
+			x.operands = len(op.Args) / 2
+		}
 	case opMultiplies:
 		a := op.Instr.Attrs
 		x.contracted = a.LHSContract
@@ -392,31 +409,6 @@ func reorders(rank int, batch, contract []int64, contractedFirst bool) bool {
 	return !slices.IsSorted(order)
 }
 
-// rowDim is the parallel dimension that the last dimension of all parameters and
-// outputs moves with; −1 without.
-func rowDim(p *symtile.Program, x *symtile.Extents) int {
-	var dims symtile.DimSet
-	add := func(n int) {
-		if last := len(p.Ops[n].Tile) - 1; last >= 0 {
-			dims |= x.OverDim(n, last)
-		}
-	}
-	for n := range p.Ops {
-		if p.Ops[n].Code == hlo.OpParameter {
-			add(n)
-		}
-	}
-	for _, r := range p.Roots {
-		add(r.Op)
-	}
-	d := bits.TrailingZeros64(uint64(dims))
-	if bits.OnesCount64(uint64(dims)) != 1 ||
-		p.Space.Dims[d].Kind != symtile.Parallel {
-		return -1
-	}
-	return d
-}
-
 // count counts what the program does at a tiling, once where several plans in turn have it.
 func (c *counter) count(t symtile.Tiling) *counts {
 	known := c.counted != nil
@@ -430,7 +422,6 @@ func (c *counter) count(t symtile.Tiling) *counts {
 	*k = counts{
 		programs: x.Programs(),
 		inner:    1,
-		page:     1,
 	}
 	c.shape(t)
 	k.bodies = k.programs
@@ -469,13 +460,6 @@ func (c *counter) ragged(t symtile.Tiling) (set symtile.DimSet) {
 // shape counts what follows from the sizes of tiles alone.
 func (c *counter) shape(t symtile.Tiling) {
 	k := &c.counts
-	if c.row >= 0 {
-		n := min(
-			rowPage,
-			max(1, c.p.Space.Dims[c.row].Extent),
-		)
-		k.page = float64(min(t[c.row], n)) / float64(n)
-	}
 	several := c.extents.Several()
 	for d := range c.p.Space.Dims {
 		dim := &c.p.Space.Dims[d]
@@ -493,6 +477,10 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	x := c.extents
 	k := &c.counts
 	info := &c.ops[n]
+	along := info.running != nil && c.runs(info.running)
+	if along && info.kind != opReduces {
+		return
+	}
 	size := x.Elements(n)
 	runs := k.programs * x.Runs(n)
 	k.runs += runs
@@ -508,6 +496,10 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	case opMultiplies:
 		rows = c.dot(n, size, runs, ragged)
 	case opReduces:
+		if along {
+			c.scan(n, size, runs)
+			return
+		}
 		rows = c.reduce(n, runs, ragged)
 	default:
 		if !info.direct {
@@ -566,6 +558,10 @@ func (c *counter) reduce(n int, runs float64, ragged symtile.DimSet) float64 {
 		k.scratch += elements * c.ops[arg].width // not a row kernel: all of it is stored
 	}
 	k.work += elements * runs
+	if info.scalar {
+		k.scalar += elements * runs
+	}
+	c.combine(info, elements*runs)
 	c.mask(arg, runs, ragged)
 	if info.function {
 		k.functions += elements * runs * info.weight
@@ -573,6 +569,55 @@ func (c *counter) reduce(n int, runs float64, ragged symtile.DimSet) float64 {
 		k.moved += elements * runs * info.weight
 	}
 	return elements / c.last(arg)
+}
+
+// runs reports whether tiles have whole windows of a running reduction.
+func (c *counter) runs(r *running.Reduce) bool {
+	return c.extents.Sizes(r.Unfold)[r.Axis+1] == r.Size
+}
+
+// scanSteps is what an element of a row takes that is combined with the ones before it,
+// in element operations: three steps of a shuffle, a selection and an operation each, and
+// two operations with the carry. It is an estimate from the instructions.
+const scanSteps = 5
+
+// scan counts a running reduction: what is padded is read once, and less of it along
+// the dimension itself than of other rows.
+func (c *counter) scan(n int, size, runs float64) {
+	k := &c.counts
+	info := &c.ops[n]
+	r := info.running
+	read := c.extents.Elements(r.Padded)
+	steps := 1.0
+	if sizes := c.extents.Sizes(r.Padded); hlo.Elements(sizes[r.Axis+1:]) == 1 {
+		steps = scanSteps
+	}
+	k.work += read * runs
+	k.moved += (read - size + size*steps) * info.weight * runs
+	k.rows += read / c.last(r.Padded) * runs
+	k.touched += (read + size) * info.width * runs
+	k.scratch += size * info.width
+}
+
+// combine counts what a reduction by a computation does besides computing (reduce.go).
+// Elements along a kept dimension and the results so far are copied to strips, and back.
+// A row along a reduced one is divided into strips, whose neighbours are combined in
+// rounds, each of which has half of the elements of the one before; what is left is
+// combined with the result so far.
+func (c *counter) combine(info *opCount, elements float64) {
+	operands := float64(info.operands)
+	if operands == 0 {
+		return
+	}
+	arg := info.op.Args[0]
+	row := c.last(arg)
+	strips := math.Ceil(row / stripLength)
+	rounds := 1.0
+	c.counts.moved += 3 * operands * elements
+	if slices.Contains(info.op.Instr.Attrs.Dimensions, c.lastDim(arg)) {
+		rounds += math.Ceil(math.Log2(min(row, stripLength)))
+	}
+	c.counts.rounds += operands * rounds * strips * elements / row
 }
 
 // dot counts a dot; it returns its rows: those that are packed, and the blocks of the
@@ -664,13 +709,21 @@ func (c *counter) hold(n int, t symtile.Tiling) {
 
 // last is the size of the last dimension of a tile that is not of size 1.
 func (c *counter) last(n int) float64 {
+	if d := c.lastDim(n); d >= 0 {
+		return float64(c.extents.Sizes(n)[d])
+	}
+	return 1
+}
+
+// lastDim is the last dimension of a tile that is not of size 1; −1 without.
+func (c *counter) lastDim(n int) int64 {
 	sizes := c.extents.Sizes(n)
 	for k := len(sizes) - 1; k >= 0; k-- {
 		if sizes[k] > 1 {
-			return float64(sizes[k])
+			return int64(k)
 		}
 	}
-	return 1
+	return -1
 }
 
 // inside is the elements of the tile of an op that are in its array, at most: an update of

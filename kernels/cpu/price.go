@@ -19,12 +19,25 @@ const (
 	rowSeconds     = 3.5e-9  // to start an innermost loop
 	stridedSeconds = 0.45e-9 // to move an element on its own
 	shortSeconds   = 2e-9    // to move an element of a row that is no vector
+	scalarSeconds  = 1e-9    // for an element in a loop in Go: about three cycles
+	roundSeconds   = 42e-9   // to deinterleave and combine a strip of one operand: two calls of machine code
 	maskedSeconds  = 0.6e-9  // to see whether an element is masked
 	bodySeconds    = 130e-9  // to locate the tiles of a tile program or an iteration
 	stepSeconds    = 10e-9   // to start a tile op
 	launchSeconds  = 1.5e-6  // to run at all
 	wakeSeconds    = 1.5e-6  // to wake and join each lane but the first
 	hiddenShare    = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
+)
+
+// How long a run of contiguous bytes takes to begin in arrays that stay in the last cache,
+// a third of its latency, since a core begins a run before others end; and how long each
+// of its first lines takes from memory, a tenth of the latency, since ten are on their way
+// at once. Column sums of 8192×1024 take 1.2, 2.6 and 3.8 ms on a lane of Zen 4 in tiles of
+// 1024, 512 and 256 columns, which begin 16,384 and 32,768 runs more than the first, and
+// 5.5 and 8.9 ms in tiles of 64 and 32.
+const (
+	startSeconds = 6e-9
+	lateSeconds  = 10e-9
 )
 
 // What dots take time for besides products, in products: few large tile programs,
@@ -44,10 +57,9 @@ const (
 const (
 	loopCost           = 0.19 // for each sequential dimension of several tiles
 	rereadCost         = 0.27 // where rows are read again from beyond the second cache
-	joinShare          = 0.80 // where parts of a reduction are joined: rows of 512×768 take 39 µs in eight parts, 20 to 25 in one
+	joinShare          = 0.3  // where parts of a reduction are joined, besides the starts of shorter rows
 	dotInnerExponent   = 0.15 // of how many times shorter rows of a tile of dots are than is worth their while
 	dotScratchExponent = 0.2  // of how many times the scratch of dots takes half the second cache
-	pageExponent       = 0.6  // of the pages of a row that a tile has less than one of: column sums of 8192×1024 take 2.0, 2.9 and 3.8 ms in tiles of 1024, 512 and 256 columns
 	fewExponent        = 0.1  // of how many times fewer programs there are than four for each lane, where there is much work
 	slackExponent      = 0.01 // … and where there is little: something else runs now and then on one of them
 )
@@ -77,12 +89,14 @@ const (
 	termRows    = iota // starts of innermost loops
 	termStrided        // elements that are moved one at a time
 	termShort          // elements that are moved in rows shorter than a vector
+	termScalar         // elements that loops in Go convert or reduce
+	termRounds         // rounds of reductions by a computation
 	termMasks          // tests whether elements are masked
 	termBodies         // starts of tile programs and of iterations of their loops
 	termSteps          // starts of tile ops
 	termPacking        // packing of the operands of dots, and sums of partial results
 	termLoops          // loops over tiles: accumulators, rows that are read again, parts that are joined
-	termNarrow         // tiles shorter than rows in memory are worth
+	termNarrow         // runs of bytes that begin anew since tiles are shorter than rows in memory
 	termScratch        // scratch beyond half the second cache
 	termIdle           // lanes without a tile program while others have one
 	termKnobs          // knobs that no other term describes
@@ -100,6 +114,8 @@ var overheadNames = [...]string{
 	termRows:    "rows",
 	termStrided: "strided",
 	termShort:   "short rows",
+	termScalar:  "scalar",
+	termRounds:  "rounds",
 	termMasks:   "masks",
 	termBodies:  "tile programs",
 	termSteps:   "tile ops",
@@ -120,7 +136,7 @@ var overheadNames = [...]string{
 // arithmetic and of overheads, and the traffic model (traffic.go) gives the bytes of each
 // level of memory for the order of tiles and the number of lanes that the knobs choose.
 // What slows down all of the work is a share of the time of arithmetic and traffic: loops
-// over tiles, narrow tiles, scratch that leaves the second cache, idle lanes.
+// over tiles, tiles of dots with short rows, scratch that leaves the second cache, idle lanes.
 //
 // The pricer reads the caches, the lanes and the width of vectors of a device, and the
 // data sheet of its family, not its measured rates: the order of plans, and with it the default plan, is the same on every
@@ -322,7 +338,7 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	t = t[x.terms.Overlapping:]
 	x.overheads(k, lanes, parts, t)
 	if 3*k.products < k.work {
-		x.shares(k, base, parts, t)
+		x.shares(k, base, lanes, parts, t)
 		t[termIdle] = (base + sum(t)) * idleShare(k, lanes, parts)
 	} else {
 		x.dotShares(k, base, lanes, parts, t)
@@ -362,19 +378,31 @@ func (x *pricer) overheads(k *counts, lanes, parts float64, t []float64) {
 	t[termRows] = k.rows * rowSeconds / lanes
 	t[termStrided] = k.strided * stridedSeconds / lanes
 	t[termShort] = k.short * shortSeconds / lanes
+	t[termScalar] = k.scalar * scalarSeconds / lanes
+	t[termRounds] = k.rounds * roundSeconds / lanes
 	t[termMasks] = k.masked * maskedSeconds / lanes
 	t[termBodies] = bodies * bodySeconds / lanes
 	t[termSteps] = steps * stepSeconds / lanes
 }
 
-// shares writes the terms that are shares of the time of arithmetic and traffic.
-func (x *pricer) shares(k *counts, base, parts float64, t []float64) {
+// shares writes the terms that are shares of the time of arithmetic and traffic, and that
+// of runs of bytes that begin.
+func (x *pricer) shares(k *counts, base, lanes, parts float64, t []float64) {
 	t[termLoops] = base * (loopCost*k.loops + rereadCost*k.reread)
 	if parts > 1 {
 		t[termLoops] += base * joinShare
 	}
-	t[termNarrow] = base * (math.Pow(k.page, -pageExponent)/k.inner - 1)
+	t[termNarrow] = k.starts * startSeconds / lanes
+	if !x.kept() {
+		t[termNarrow] = k.late * lateSeconds / lanes
+	}
 	t[termScratch] = base * (x.spilled(k) - 1)
+}
+
+// kept reports whether all arrays take half of the last cache at most, where they are from
+// the run before.
+func (x *pricer) kept() bool {
+	return 2*x.plain.traffic.bytes <= float64(x.spec.last)
 }
 
 // dotShares is shares for programs that are mostly dots, with the packing of their
@@ -461,7 +489,7 @@ func (x *pricer) memory(
 	}
 	c.traffic.order(c, float64(plan.Knob("group", 1)))
 	c.traffic.past(plan, x.spec.last)
-	kept := 2*c.traffic.bytes <= float64(x.spec.last)
+	kept := x.kept()
 	wasted := max(1, memoryLine/2/max(k.innerRun, 1))
 	t[0] = k.touched / (x.bandwidth[0] * lanes)
 	for n := 1; n < len(levels); n++ {

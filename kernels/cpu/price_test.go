@@ -78,6 +78,12 @@ func shownCount(x *pricer, plan kernels.Plan, name string) float64 {
 		return k.short
 	case "strided":
 		return k.strided
+	case "starts":
+		return k.starts
+	case "scalar":
+		return k.scalar
+	case "rounds":
+		return k.rounds
 	case "masked":
 		return k.masked
 	case "functions":

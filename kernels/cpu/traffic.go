@@ -65,6 +65,8 @@ type arrayAccess struct {
 	slot int
 	// An output that is written past the caches.
 	past bool
+	// Its elements are converted one at a time (portable.Transfer).
+	scalar bool
 
 	// Bytes, while the traffic of a level is added up.
 	distinct, moved float64
@@ -91,6 +93,10 @@ func (s span) count(all float64) float64 {
 
 // memoryLine is bytes that memory moves at a time.
 const memoryLine = 64
+
+// lateLines are lines at the beginning of a run of bytes that come before those that the
+// hardware fetches ahead.
+const lateLines = 8
 
 // newTraffic lists the accesses and loops of a program, which are the same for every
 // tiling.
@@ -206,6 +212,8 @@ func (t *traffic) access(c *counter, n, array int) {
 		bytes: float64(shape.Bytes()),
 		width: float64(max(1, shape.DType.Size())),
 		dims:  c.extents.Over(n),
+		scalar: shape.DType.IsFloat() &&
+			shape.DType.Size() == 1,
 	})
 }
 
@@ -237,15 +245,22 @@ func (t *traffic) set(c *counter, ragged symtile.DimSet) {
 				max(c.last(a.op), run)
 		}
 		bytes := a.tile * a.runs
+		if a.scalar {
+			k.scalar += bytes / a.width
+		}
 		runBytes += bytes
-		pieces += bytes / max(run*a.width, 1)
+		starts := bytes / max(run*a.width, 1)
+		pieces += starts
 		switch rank := len(t.orders[a.op]); {
 		case rank == 0 || bytes == 0:
 		case run == 1 && x.Elements(a.op) > 1:
 			k.strided += bytes / a.width
+			starts = 0
 		case run < vectorElements && x.Elements(a.op) > run:
 			k.short += bytes / a.width
 		}
+		k.starts += starts
+		k.late += starts * max(1, min(run*a.width/memoryLine, lateLines))
 	}
 	if k.innerRun = memoryLine; pieces > 0 {
 		k.innerRun = runBytes / pieces
