@@ -107,7 +107,7 @@ func (j *loopFuser) fuse() *Program {
 	j.factors[j.statistic] = j.rowFactors(j.statistic)
 	rest := j.from.Body[j.first+1:]
 	for _, s := range rest {
-		if s.Loop != nil && j.matchIterations(s.Loop) {
+		if s.Loop != nil && s.Loop.Online == nil && j.matchIterations(s.Loop) {
 			j.tryFuse(s.Loop)
 		}
 	}
@@ -210,15 +210,45 @@ func (j *loopFuser) copiedStep(s Step) Step {
 		return Step{Op: j.emit(s.Op, nil)}
 	}
 	l := &Loop{Dims: s.Loop.Dims}
-	for _, x := range s.Loop.Body {
+	body, accumulators := s.Loop.Body, s.Loop.Accumulators
+	prefix, statistics := len(body), 0
+	if o := s.Loop.Online; o != nil { // what comes after the statistic reads it
+		prefix, statistics = o.Prefix, 1
+	}
+	for _, x := range body[:prefix] {
 		l.Body = append(l.Body, j.copiedStep(x))
 	}
-	for _, c := range s.Loop.Accumulators {
+	for k, c := range accumulators {
 		l.Accumulators = append(
 			l.Accumulators, j.emit(c, l),
 		)
+		if k+1 == statistics {
+			for _, x := range body[prefix:] {
+				l.Body = append(l.Body, j.copiedStep(x))
+			}
+		}
 	}
+	l.Online = j.copiedOnline(s.Loop.Online)
 	return Step{Loop: l}
+}
+
+// copiedOnline is what a loop that was fused before does, of which all ops exist; nil for
+// another loop.
+func (j *loopFuser) copiedOnline(o *Online) *Online {
+	if o == nil {
+		return nil
+	}
+	to := *o
+	to.Statistic = j.newOps[o.Statistic]
+	if o.Deviation >= 0 {
+		to.Deviation = j.newOps[o.Deviation]
+	}
+	to.Rescaled = slices.Clone(o.Rescaled)
+	for k := range to.Rescaled {
+		to.Rescaled[k].Op = j.newOps[o.Rescaled[k].Op]
+	}
+	to.SquaredDeviations = j.translatedIndices(o.SquaredDeviations)
+	return &to
 }
 
 // matchIterations reports whether a loop iterates over as many tiles of the
@@ -323,6 +353,9 @@ func (j *loopFuser) addTerm(
 	if err := j.hoistOperands(slices.Concat(op.Args, op.RuntimeArgs)); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(op.RuntimeArgs, j.hasFactors) {
+		return errNotOnline // a place cannot be corrected afterwards
+	}
 	f, newOp, err := j.factorsOf(op)
 	if err != nil {
 		return err
@@ -397,9 +430,9 @@ func (j *loopFuser) hoistOperands(ops []int) error {
 			return err
 		}
 		switch f := j.rearrangedMaximum(op); {
-		case !slices.ContainsFunc(op.Args, func(a int) bool {
-			return len(j.factors[a]) > 0
-		}):
+		case slices.ContainsFunc(op.RuntimeArgs, j.hasFactors):
+			return errNotOnline
+		case !slices.ContainsFunc(op.Args, j.hasFactors):
 			sub := j.sub
 			j.sub = &index.Substitution{}
 			j.outer = append(j.outer, Step{Op: j.emit(n, nil)})
@@ -415,6 +448,10 @@ func (j *loopFuser) hoistOperands(ops []int) error {
 	}
 	return nil
 }
+
+// hasFactors reports whether the value of an old op is a number of each row, or has one as
+// a factor.
+func (j *loopFuser) hasFactors(n int) bool { return len(j.factors[n]) > 0 }
 
 // rearrangedMaximum is the factor of an op outside of loops that only
 // rearranges the maximum; nil for others.

@@ -24,6 +24,7 @@ type accumulator struct {
 	prologue, epilogue []step        // What runs before the loop, and after it.
 	accumulate         step          // What runs at the end of an iteration.
 	reduction          *rowReduction // The reduction, where row kernels can do it.
+	overwrites         bool          // Accumulating begins with the initial values itself.
 	// empty reports whether nothing was accumulated and outs hold arbitrary
 	// elements. It is nil where outs hold the values to begin with.
 	empty func(w *worker) bool
@@ -56,9 +57,12 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 		)
 	}
 	b.l.results[n] = c.outs
-	if op.Code == hlo.OpDot {
+	switch r := b.l.running[n]; {
+	case op.Code == hlo.OpDot:
 		b.dot(op, c)
-	} else {
+	case r != nil:
+		b.runningReduce(r, n, op, c)
+	default:
 		b.reduce(op, c)
 	}
 	for k, s := range shapes {
@@ -78,7 +82,7 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 func (c *accumulator) addBounds(op symtile.Op, k int, d hlo.DType) {
 	// Dots have no initial value; they know that they are empty.
 	var start *value
-	if op.Code == hlo.OpReduce {
+	if op.Code == hlo.OpReduce && !c.overwrites {
 		start = c.inits[k]
 	}
 	switch c.outs[k].class {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/running"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -142,7 +143,9 @@ type opCount struct {
 	contracted []int64
 	// Of a dot: operands that must be brought into another order.
 	packs [2]bool
-	users []int
+	// Of a reduction, and of what is not made for it where tiles have whole windows.
+	running *running.Reduce
+	users   []int
 	// Masks of its tile do not depend on ragged tiles only.
 	masked bool
 }
@@ -188,6 +191,15 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 	}
 	for n := range p.Ops {
 		c.findTiled(n)
+	}
+	for n := range p.Ops {
+		if r := running.Of(p, n); r != nil {
+			c.ops[n].running = r
+			c.ops[r.Unfold].running = r
+			if r.OfParameter(p) {
+				c.ops[r.Padded].running = r
+			}
+		}
 	}
 	for n, op := range p.Ops {
 		for _, a := range op.Args {
@@ -465,6 +477,10 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	x := c.extents
 	k := &c.counts
 	info := &c.ops[n]
+	along := info.running != nil && c.runs(info.running)
+	if along && info.kind != opReduces {
+		return
+	}
 	size := x.Elements(n)
 	runs := k.programs * x.Runs(n)
 	k.runs += runs
@@ -480,6 +496,10 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	case opMultiplies:
 		rows = c.dot(n, size, runs, ragged)
 	case opReduces:
+		if along {
+			c.scan(n, size, runs)
+			return
+		}
 		rows = c.reduce(n, runs, ragged)
 	default:
 		if !info.direct {
@@ -549,6 +569,34 @@ func (c *counter) reduce(n int, runs float64, ragged symtile.DimSet) float64 {
 		k.moved += elements * runs * info.weight
 	}
 	return elements / c.last(arg)
+}
+
+// runs reports whether tiles have whole windows of a running reduction.
+func (c *counter) runs(r *running.Reduce) bool {
+	return c.extents.Sizes(r.Unfold)[r.Axis+1] == r.Size
+}
+
+// scanSteps is what an element of a row takes that is combined with the ones before it,
+// in element operations: three steps of a shuffle, a selection and an operation each, and
+// two operations with the carry. It is an estimate from the instructions.
+const scanSteps = 5
+
+// scan counts a running reduction: what is padded is read once, and less of it along
+// the dimension itself than of other rows.
+func (c *counter) scan(n int, size, runs float64) {
+	k := &c.counts
+	info := &c.ops[n]
+	r := info.running
+	read := c.extents.Elements(r.Padded)
+	steps := 1.0
+	if sizes := c.extents.Sizes(r.Padded); hlo.Elements(sizes[r.Axis+1:]) == 1 {
+		steps = scanSteps
+	}
+	k.work += read * runs
+	k.moved += (read - size + size*steps) * info.weight * runs
+	k.rows += read / c.last(r.Padded) * runs
+	k.touched += (read + size) * info.width * runs
+	k.scratch += size * info.width
 }
 
 // combine counts what a reduction by a computation does besides computing (reduce.go).

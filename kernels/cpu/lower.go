@@ -10,6 +10,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/rowkernel"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/running"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -53,6 +54,8 @@ type lowering struct {
 	fusesRows bool
 	// Runs of elementwise instructions become machine code.
 	jit bool
+	// The reductions of windows that are computed one from the other, by op.
+	running map[int]*running.Reduce
 	// The operations that are copies only, see view_composition.go.
 	copies copyPlan
 	// The distance in elements to the next tile of a load in a loop, where the
@@ -113,6 +116,7 @@ func lowerWith(
 	}
 	// What is moved straight to outputs, and what is divided among tile programs,
 	// is known before any op is lowered.
+	l.planRunning()
 	l.planCopies()
 	l.planSplit()
 	b := l.block(nil, parallel)

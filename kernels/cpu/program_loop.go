@@ -48,6 +48,7 @@ type worker struct {
 	rowArgs       rowkernel.Args
 	stripArgs     stripCallArgs
 	reduceArgs    vector.ReduceArgs
+	scanArgs      vector.ScanArgs
 	transposeArgs vector.TransposeArgs
 	copyArgs      vector.CopyArgs
 

@@ -551,7 +551,7 @@ func (l *lowering) markLowered(n int) {
 		l.markSources(m.ops[n])
 		return
 	}
-	for k, a := range l.p.Ops[n].Args {
+	for k, a := range l.args(n) {
 		if x := l.panelsOf(l.p.Ops[n], k); x != nil {
 			m.panels[panelKey{a, l.p.Ops[n].Instr}] = x
 			a = x.view.source

@@ -228,7 +228,8 @@ func addTo[T float32 | int32](out, updates kernels.Buffer, at []int64, run int64
 // reads that any more, else of a copy.
 func (r *run) update(s step, a []value, in []kernels.Buffer) (value, error) {
 	owner := a[0].storage
-	if owner.references == 1 && len(owner.data) > 0 && slices.Contains(s.dead, s.operands[0]) {
+	shared := slices.ContainsFunc(a[1:], func(v value) bool { return v.storage == owner }) // x.at[i].add(x)
+	if !shared && owner.references == 1 && len(owner.data) > 0 && slices.Contains(s.dead, s.operands[0]) {
 		s.unit.update(in[0], in)
 		return a[0].retained(), nil
 	}

@@ -207,6 +207,9 @@ const maxPieces = 1 << 12
 // byBoxes is the value of the knob epilogue with tensor copies.
 const byBoxes = 2
 
+// byWarpgroups is the value of the knob online for warpgroups.
+const byWarpgroups = 2
+
 // pingpong is the value of the knob persistent with two math groups.
 const pingpong = 2
 

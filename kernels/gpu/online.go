@@ -1440,6 +1440,3 @@ func (g *groupLoop) complete() {
 	a.do("wgmma.commit_group.sync.aligned")
 	a.do("wgmma.wait_group.sync.aligned", 0)
 }
-
-// byWarpgroups is the value of the knob online for warpgroups.
-const byWarpgroups = 2

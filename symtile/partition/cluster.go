@@ -86,6 +86,9 @@ type clustering struct {
 	// duplicated one. usersAt are the positions of its users.
 	in      [][]*cluster
 	usersAt [][]int
+	// copied reports of the instruction at each position, which is in clusters but the root
+	// of none, that something in no cluster needs it, so that it is also computed alone.
+	copied []bool
 	// clusterRootedAt is the cluster whose root is the instruction.
 	clusterRootedAt map[*hlo.Instr]*cluster
 	// all are the clusters, users before what they read.
@@ -243,6 +246,11 @@ func (s *clustering) cluster() {
 		}
 		return trivial
 	})
+	s.copied = make([]bool, len(s.order))
+	for at, i := range slices.Backward(s.order) {
+		s.copied[at] = len(s.in[at]) > 0 && s.clusterRootedAt[i] == nil &&
+			slices.ContainsFunc(s.usersAt[at], func(u int) bool { return len(s.in[u]) == 0 || s.copied[u] })
+	}
 }
 
 // clustersOf lists the clusters that i is a member of.

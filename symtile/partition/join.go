@@ -406,7 +406,7 @@ func (s *clustering) usedOutside(
 ) bool {
 	return i == s.root ||
 		slices.ContainsFunc(s.users[i], func(u *hlo.Instr) bool {
-			return len(s.clustersOf(u)) == 0 ||
+			return len(s.clustersOf(u)) == 0 || s.copied[s.position[u]] ||
 				slices.ContainsFunc(s.clustersOf(u), func(d *cluster) bool {
 					return d != a &&
 						d != b &&
@@ -459,7 +459,7 @@ func (s *clustering) lastBefore(p int) int {
 }
 
 // A unit is what a cycle can go through: a cluster, or the instruction at a position
-// that is in none.
+// that is computed alone.
 type unit struct {
 	cluster *cluster
 	at      int
@@ -506,7 +506,7 @@ func (p *pathSearch) push(roots []int, direct bool) (found bool) {
 			continue
 		}
 		for _, u := range p.usersAt[r] {
-			if len(p.in[u]) == 0 && p.seenAt[u] != p.searches {
+			if (len(p.in[u]) == 0 || p.copied[u]) && p.seenAt[u] != p.searches {
 				p.seenAt[u] = p.searches
 				p.stack = append(p.stack, unit{at: u})
 				p.seen++

@@ -59,6 +59,9 @@ func (r *outliner) put(
 func (r *outliner) use(
 	i *hlo.Instr,
 ) *hlo.Instr {
+	if part := r.partOf(i); part != nil {
+		r.value[i] = part
+	}
 	if r.value[i] == nil {
 		if c := r.clusterRootedAt[i]; c != nil {
 			if c.outlined {
@@ -71,6 +74,18 @@ func (r *outliner) use(
 		}
 	}
 	return r.value[i]
+}
+
+// partOf is the array that i takes from several results of one root of a fusion; nil if
+// i does not.
+func (r *outliner) partOf(i *hlo.Instr) *hlo.Instr {
+	if i.Op != hlo.OpGetTupleElement || r.clusterRootedAt[i] != nil || r.clusterRootedAt[i.Operands[0]] == nil {
+		return nil
+	}
+	if t := r.use(i.Operands[0]); t.Op == hlo.OpTuple {
+		return t.Operands[i.Attrs.Index]
+	}
+	return nil
 }
 
 // keepUnfused copies i, and partitions the computations of control flow.
@@ -127,15 +142,38 @@ func (r *outliner) fusion(c *cluster) {
 	}
 	call.Name = hlo.UniqueName(r.names, call.Name+".all")
 	r.out.Instrs = append(r.out.Instrs, call)
-	for k, root := range c.roots {
-		r.put(root, &hlo.Instr{
-			Name:     root.Name,
-			Op:       hlo.OpGetTupleElement,
-			Shape:    root.Shape,
-			Operands: []*hlo.Instr{call},
-			Attrs:    hlo.Attrs{Index: k},
-			Pos:      root.Pos,
-		})
+	k := 0
+	for _, root := range c.roots {
+		r.put(root, r.result(call, root, &k))
+	}
+}
+
+// result is the value of a root of the fusion that call is, whose results from k on are its arrays.
+func (r *outliner) result(call, root *hlo.Instr, k *int) *hlo.Instr {
+	if root.Shape.DType != hlo.Tuple {
+		*k++
+		return element(call, *k-1, root)
+	}
+	t := &hlo.Instr{Name: root.Name, Op: hlo.OpTuple, Shape: root.Shape, Pos: root.Pos}
+	for range root.Shape.Tuple {
+		e := element(call, *k, root)
+		e.Name = hlo.UniqueName(r.names, e.Name+".part")
+		r.out.Instrs = append(r.out.Instrs, e)
+		t.Operands = append(t.Operands, e)
+		*k++
+	}
+	return t
+}
+
+// element takes element k of a tuple, for the value of i or a part of it.
+func element(of *hlo.Instr, k int, i *hlo.Instr) *hlo.Instr {
+	return &hlo.Instr{
+		Name:     i.Name,
+		Op:       hlo.OpGetTupleElement,
+		Shape:    of.Shape.Tuple[k],
+		Operands: []*hlo.Instr{of},
+		Attrs:    hlo.Attrs{Index: k},
+		Pos:      i.Pos,
 	}
 }
 
@@ -167,15 +205,26 @@ func (s *clustering) build(
 	return f.comp, f.reads
 }
 
-// tuple puts several results together.
+// tuple puts several results together; of a root with several arrays each is one.
 func (f *fusionBuilder) tuple(
 	roots []*hlo.Instr,
 ) *hlo.Instr {
 	t := &hlo.Instr{Name: "results", Op: hlo.OpTuple, Pos: roots[0].Pos}
 	t.Shape.DType = hlo.Tuple
 	for _, r := range roots {
-		t.Operands = append(t.Operands, f.inner[r])
-		t.Shape.Tuple = append(t.Shape.Tuple, r.Shape)
+		inner := f.inner[r]
+		if r.Shape.DType != hlo.Tuple {
+			t.Operands = append(t.Operands, inner)
+			continue
+		}
+		for k := range r.Shape.Tuple {
+			part := element(inner, k, r)
+			f.add(part, part)
+			t.Operands = append(t.Operands, part)
+		}
+	}
+	for _, o := range t.Operands {
+		t.Shape.Tuple = append(t.Shape.Tuple, o.Shape)
 	}
 	f.add(t, t)
 	return t
@@ -195,6 +244,10 @@ type fusionBuilder struct {
 
 // copy copies one member, after its operands.
 func (f *fusionBuilder) copy(i *hlo.Instr) {
+	if i.Op == hlo.OpGetTupleElement && f.inner[i.Operands[0]] == nil {
+		f.operand(i) // of a reduction in another fusion
+		return
+	}
 	clone := *i
 	clone.Operands = make([]*hlo.Instr, len(i.Operands))
 	for k, o := range i.Operands {

@@ -13,7 +13,7 @@ import (
 // FuzzPartition: whatever module is read, its partition prints as text that
 // reads as the same module.
 func FuzzPartition(f *testing.F) {
-	for _, pattern := range []string{"../../testdata/stablehlo/*", "../../testdata/hlo/*.hlo"} {
+	for _, pattern := range []string{"testdata/modules/*", "../../testdata/stablehlo/*", "../../testdata/hlo/*.hlo"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			f.Fatalf("%s: %d files, %v", pattern, len(files), err)
@@ -44,6 +44,41 @@ func FuzzPartition(f *testing.F) {
 			t.Fatalf("%v\n%s", err, fused)
 		}
 	})
+}
+
+// TestModules: random programs of JAX whose partition once had a cycle through a copied scalar, and a fusion that took
+// the pair of an argmax. Fusions take and return arrays.
+func TestModules(t *testing.T) {
+	files, err := filepath.Glob("testdata/modules/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := hlo.Parse(file, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Module(t.Context(), m, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c := range r.Fusions {
+			for _, p := range c.Params {
+				if p.Shape.DType == hlo.Tuple {
+					t.Errorf("%s: %s takes %s", file, c.Name, p.Shape)
+				}
+			}
+			for _, s := range c.Root.Shape.Tuple {
+				if s.DType == hlo.Tuple {
+					t.Errorf("%s: %s returns %s", file, c.Name, c.Root.Shape)
+				}
+			}
+		}
+	}
 }
 
 // Splitting takes time in proportion too: a chain, and one constant that every

@@ -155,3 +155,56 @@ func minRow[T Number](x T, row []T) T {
 	}
 	return min(a, b, c, d)
 }
+
+// A Scan sets dst[k] to x combined with row[0] … row[k], or, of one that goes
+// backwards, with row[k] … row[n−1]. It returns the last that it set, x without any.
+type Scan[T Number] func(dst, row []T, x T) T
+
+// ScanRow are the loops that scan a run forwards and backwards, nil where there are none
+// for the operation on type d.
+func ScanRow[T Number](
+	monoid hlo.Opcode, d hlo.DType,
+) (forward, backward Scan[T]) {
+	if monoid == hlo.OpAdd && hasNumberLoop(monoid, d) {
+		return sumsForward[T], sumsBackward[T]
+	}
+	into := ReduceRow[T](monoid, d)
+	if into == nil {
+		return nil, nil
+	}
+	forward = func(dst, row []T, x T) T {
+		for k := range row {
+			x = into(x, row[k:k+1])
+			dst[k] = x
+		}
+		return x
+	}
+	backward = func(dst, row []T, x T) T {
+		for k := len(row) - 1; k >= 0; k-- {
+			x = into(x, row[k:k+1])
+			dst[k] = x
+		}
+		return x
+	}
+	return forward, backward
+}
+
+// sumsForward are the sums of a run up to each element.
+func sumsForward[T Number](dst, row []T, x T) T {
+	dst = dst[:len(row)]
+	for k, v := range row {
+		x += v
+		dst[k] = x
+	}
+	return x
+}
+
+// sumsBackward are the sums of a run from each element on.
+func sumsBackward[T Number](dst, row []T, x T) T {
+	dst = dst[:len(row)]
+	for k := len(row) - 1; k >= 0; k-- {
+		x += row[k]
+		dst[k] = x
+	}
+	return x
+}
