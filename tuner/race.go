@@ -30,7 +30,7 @@ const (
 	minRunTimeout     = 10 * time.Second       // of a compilation, of a run of the default and of a sample
 	predictionSlack   = 100                    // times the predicted time of the default: a longer timeout, if that is longer
 	maxVerifySlowdown = 30                     // times the default's run: the timeout of a candidate's verification
-	minVerifyTimeout  = 100 * time.Millisecond // but not less than this
+	minVerifyTimeout  = 500 * time.Millisecond // but not less than this, which a busy machine may take for anything
 
 	longShare = 1.0 / 4 // of the budget, from which on a run is long: to try a plan takes several
 	raceShare = 1.0 / 8 // of the budget, which is kept for the race when there are many candidates

@@ -184,9 +184,8 @@ func (p *pipeline) loadFirstSlots(outside *scope, base operand) {
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
 		skip, limit := operand(""), p.part.limit
+		n := a.in(kindB32, integer(s)) // known behind the branch, too
 		if p.part.streamed {
-			// The number is known behind the branch, too.
-			a.in(kindB32, integer(s))
 			limit = e.iterations(p.part)
 		}
 		if s > 0 && limit != "" {
@@ -194,7 +193,7 @@ func (p *pipeline) loadFirstSlots(outside *scope, base operand) {
 			a.branch(a.get(kindPred, "setp.le.s32", limit, s), skip)
 		}
 		p.loadSlot(
-			outside, e.asm.in(kindB32, integer(s)),
+			outside, n,
 			coalesce.LoopRange{Lo: s, Hi: s},
 			memory{shared, base, s * p.bytes},
 		)
