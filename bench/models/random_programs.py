@@ -6,7 +6,7 @@ Programs are numbered; FIRST to LAST-1 are tried (0 to 99). Each applies some of
 to small arrays of several types, and returns its last three values. Its StableHLO, and
 XLA:CPU's module after its optimisations, are executed by tilewright, which compares with
 its own reference; the outputs are those of jax.jit, or those of JAX without jit where the
-two differ (XLA:CPU 0.10.2 looks up a wrong element of some gathers of gathers).
+two differ, as they do in some programs that gather from what was gathered.
 """
 
 import argparse
