@@ -206,14 +206,7 @@ func TestSplitRefusals(t *testing.T) {
 		{vast, "256,256,1 splitk=2048 warps=32", "a quarter of the memory"},
 	} {
 		p := kerneltest.Program(t, c.text)
-		plan, err := kernels.ParsePlan(c.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := PTX(p, plan, s); err == nil ||
-			!strings.Contains(err.Error(), c.reason) {
-			t.Errorf("%s: %v, not %q", c.plan, err, c.reason)
-		}
+		holdRefusal(t, p, s, c.plan, c.reason)
 		all, err := feasibleCandidates(t.Context(), p, s, noTF32)
 		if err != nil {
 			t.Fatal(err)
@@ -226,6 +219,19 @@ func TestSplitRefusals(t *testing.T) {
 				t.Errorf("offered, but refused: %s: %v", x.plan(), err)
 			}
 		}
+	}
+}
+
+// holdRefusal fails unless a plan is refused with a reason.
+func holdRefusal(t *testing.T, p *symtile.Program, s device.Spec, plan, reason string) {
+	t.Helper()
+	parsed, err := kernels.ParsePlan(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := PTX(p, parsed, s); err == nil ||
+		!strings.Contains(err.Error(), reason) {
+		t.Errorf("%s: %v, not %q", plan, err, reason)
 	}
 }
 
@@ -376,14 +382,7 @@ func TestStreamRefusals(t *testing.T) {
 		{skinny, "64,64,64 streamk=5000", "between 0 and 4096"},
 	} {
 		p := kerneltest.Program(t, c.text)
-		plan, err := kernels.ParsePlan(c.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := PTX(p, plan, s); err == nil ||
-			!strings.Contains(err.Error(), c.reason) {
-			t.Errorf("%s: %v, not %q", c.plan, err, c.reason)
-		}
+		holdRefusal(t, p, s, c.plan, c.reason)
 	}
 }
 
