@@ -107,7 +107,7 @@ func TestSampleGrid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := samplesOf(t.Context(), m.Entry, in, 1, sampleBudget)
+	all, err := samplesOf(t.Context(), m.Entry, in, nil, 1, sampleBudget)
 	if err != nil {
 		t.Fatal(err)
 	}
