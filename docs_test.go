@@ -3,6 +3,7 @@ package tilewright_test
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -57,6 +58,52 @@ func TestReadmeLength(t *testing.T) {
 	}
 }
 
+// TestReadmeCounts: the README names every module that is required, with those of tests, and
+// its numbers of models and of lines are those of the tree.
+func TestReadmeCounts(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	readme := read("README.md")
+	// The module's name, or for go-internal the package of it that is used.
+	named := map[string]string{"github.com/rogpeppe/go-internal": "testscript"}
+	for line := range strings.Lines(read("go.mod")) {
+		name, _, required := strings.Cut(strings.TrimSpace(line), " v")
+		if !required || strings.Contains(line, "// indirect") {
+			continue
+		}
+		word := path.Base(name)
+		if other, ok := named[name]; ok {
+			word = other
+		}
+		if !strings.Contains(readme, word) {
+			t.Errorf("README.md does not say what %s is for", name)
+		}
+	}
+	models := map[string]bool{}
+	files, _ := filepath.Glob("bench/models/corpus/*")
+	for _, file := range files {
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		models[name] = true
+	}
+	if want := fmt.Sprintf("%d models of other people", len(models)); !strings.Contains(readme, want) {
+		t.Errorf("README.md lacks %q", want)
+	}
+	code := 0
+	for line := range strings.Lines(read("kernels/npy/npy.go")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			code++
+		}
+	}
+	if want := fmt.Sprintf("by %d lines of our own", (code+5)/10*10); !strings.Contains(readme, want) {
+		t.Errorf("README.md lacks %q: %d lines", want, code)
+	}
+}
+
 // TestDesignNamesPackages finds every package of the import table in the table
 // of docs/design.md.
 func TestDesignNamesPackages(t *testing.T) {
@@ -106,6 +153,43 @@ func TestKnobsAreDocumented(t *testing.T) {
 			}
 			if with(row[1], lo-1) == nil || with(row[1], hi+1) == nil {
 				t.Errorf("docs/formats.md: %s of the %s has more values than from %d to %d", row[1], backend.name, lo, hi)
+			}
+		}
+	}
+}
+
+// TestReviewedCauses: docs/performance.md has the eight causes, and every test that it names
+// for one is there.
+func TestReviewedCauses(t *testing.T) {
+	page, err := os.ReadFile("docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	for _, folder := range []string{"kernels/cpu", "kernels/cpu/internal/*"} {
+		files, _ := filepath.Glob(folder + "/*_test.go")
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+				tests[m[1]] = true
+			}
+		}
+	}
+	rows := regexp.MustCompile(`(?m)^\| (C[1-8]) \|.*$`).FindAllStringSubmatch(string(page), -1)
+	if len(rows) != 8 {
+		t.Errorf("%d causes are listed, not 8", len(rows))
+	}
+	for _, row := range rows {
+		names := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(row[0], -1)
+		if len(names) == 0 {
+			t.Errorf("%s has no test", row[1])
+		}
+		for _, name := range names {
+			if !tests[name[1]] {
+				t.Errorf("%s: there is no %s", row[1], name[1])
 			}
 		}
 	}
