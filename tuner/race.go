@@ -168,6 +168,7 @@ func (r *race) resume() error {
 	if r.tuner.visit.earlier != nil {
 		r.reinstateNear()
 	}
+	r.takeBack()
 	return nil
 }
 
@@ -186,6 +187,23 @@ func (r *race) reinstateNear() {
 		if x.trial.Dropped && x.trial.Failure == "" && near {
 			x.trial.Dropped = false
 			x.eliminated = false
+		}
+	}
+}
+
+// takeBack lets plans race on that an earlier run has dropped, where the regret that is asked
+// for needs that: what is known of them is too little.
+func (r *race) takeBack() {
+	within := r.tuner.visit.within
+	winner, _ := r.winner()
+	if within == 0 || winner == nil {
+		return
+	}
+	alpha := r.pairError()
+	for _, x := range r.ran() {
+		most := r.compare(winner, x, alpha).AtMost // 0 is unknown
+		if x.trial.Dropped && (most == 0 || most > 1+within) {
+			x.trial.Dropped, x.eliminated = false, false
 		}
 	}
 }
