@@ -56,6 +56,9 @@ func emit(
 	if err != nil {
 		return nil, err
 	}
+	if err := dependsOnLaunch(sheet, k); err != nil {
+		return nil, err
+	}
 	if _, err := streamOf(p, k); err != nil {
 		return nil, err
 	}
@@ -166,6 +169,11 @@ func (e *emitter) kernel() device.Step {
 			e.bindRuntime(r.Op)
 		}
 	}
+	if e.knobs.pdl > 0 && e.phase == phasePartials {
+		// The second kernel waits for the end of this one, so that it may start now: its
+		// blocks have room once all blocks of this one have theirs.
+		a.do("griddepcontrol.launch_dependents")
+	}
 	e.steps(e.body())
 	for _, r := range e.p.Roots {
 		if e.phase != phasePartials {
@@ -190,6 +198,7 @@ func (e *emitter) kernel() device.Step {
 	if e.phase == phasePartials {
 		s.Grid.Y = e.knobs.splitk
 	}
+	s.Dependent = e.knobs.pdl > 0 && e.phase == phaseCombine
 	if e.knobs.cluster > 1 {
 		s.Cluster = device.Dim3{X: e.knobs.cluster}
 	}
@@ -496,8 +505,33 @@ func (e *emitter) loop(l *symtile.Loop) {
 	e.conclude(part, accumulators)
 }
 
+// dependsOnLaunch refuses the knob pdl where there is no kernel of the plan to wait for,
+// or no way to.
+func dependsOnLaunch(s device.Spec, k knobs) error {
+	switch {
+	case k.pdl == 0:
+		return nil
+	case !s.DependentLaunches():
+		return unsupported(fmt.Sprintf("pdl=1: %s has no programmatic dependent launches", s.Target))
+	case k.splitk == 1:
+		return unsupported("pdl=1: the plan is one kernel, and what runs before it is another fusion's")
+	}
+	return nil
+}
+
+// awaitPartials waits, once, for the end of the kernel before this one where this one may
+// have begun earlier (knob pdl). What is read before are inputs, which that kernel does
+// not write.
+func (e *emitter) awaitPartials() {
+	if e.knobs.pdl > 0 && !e.awaited {
+		e.awaited = true
+		e.asm.do("griddepcontrol.wait")
+	}
+}
+
 // addAllPartials adds the partial results that the blocks of a loop have stored.
 func (e *emitter) addAllPartials(l *symtile.Loop) {
+	e.awaitPartials()
 	var accumulators []accumulator
 	r := e.ringOf(l.Accumulators, l.Dims, l.Body)
 	if r != nil {

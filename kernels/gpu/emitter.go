@@ -88,6 +88,8 @@ type emitter struct {
 	rough    bool
 	// Decided are comparisons whose result is known in the code that is emitted.
 	decided map[int]operand
+	// Awaited reports whether the kernel has waited for the one before it (knob pdl).
+	awaited bool
 	// Fresh reports whether shared memory was written since the last barrier, and
 	// async whether cp.async did so.
 	fresh bool

@@ -96,10 +96,17 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 		in.flow = leave
 		return nil
 	case ptx.OpPrefetch, ptx.OpPrefetchu, ptx.OpNanosleep,
-		ptx.OpApplypriority, ptx.OpDiscard, ptx.OpGriddepcontrol,
+		ptx.OpApplypriority, ptx.OpDiscard,
 		ptx.OpCpAsyncBulkPrefetch, ptx.OpCpAsyncBulkPrefetchTensor, ptx.OpBrkpt:
 		// These have no effect on a functional model.
 		in.run = func(*warp, *instr) {}
+		return nil
+	case ptx.OpGriddepcontrol:
+		// Launches run one after the other: launch_dependents has no effect.
+		in.run = func(*warp, *instr) {}
+		if src.Opcode.Has(ptx.ModWait) {
+			in.run = gridWait
+		}
 		return nil
 	case ptx.OpTrap:
 		in.run = func(w *warp, _ *instr) {
