@@ -538,10 +538,29 @@ func (e *emitter) transposedLayout(n int, size int64) *coalesce.ThreadLayout {
 			lineVectors, powerOver(index.CeilDiv(sizes[along], v)),
 			e.threads,
 		)
-		return coalesce.NewThreadLayout(
+		s := coalesce.NewThreadLayout(
 			sizes, append(outer, across),
 			[]int{along}, e.threads, lanes, v,
 		)
+		s.OuterRun = e.transposedRun(n, s, across, size)
+		return s
 	}
 	return nil
+}
+
+// transposedRun is the number of neighbouring rows of a result that a thread has, so that
+// it loads as many elements of each row of shared memory at once, and puts the bytes of
+// several words together (see regrouped). It is 1 where a row may not exist, for then
+// words would be loaded that nothing was written to, and for elements of whole words.
+func (e *emitter) transposedRun(n int, s *coalesce.ThreadLayout, across int, size int64) int64 {
+	shape := e.p.Ops[n].Instr.Shape
+	rows := s.OuterRounds * s.OuterThreads
+	if size >= 4 || rows != s.OuterElements || shape.Dims[across]%s.Sizes[across] != 0 {
+		return 1
+	}
+	run := int64(1)
+	for 2*run*size <= e.vectorBytes && s.OuterRounds%(2*run) == 0 && s.Sizes[across]%(2*run) == 0 {
+		run *= 2
+	}
+	return run
 }

@@ -127,7 +127,7 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		return words[k]
 	case hlo.BF16, hlo.F16:
 		v := e.unpackHalf(d, words[k/2], k%2 == 1)
-		a.halves[v] = half{d, words[k/2], k%2 == 1}
+		a.parts[v] = wordPart{d, words[k/2], int64(k%2) * d.Size()}
 		return v
 	}
 	// Elements of 8 bits are extracted from their word, with their sign.
@@ -148,6 +148,7 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		e.unpredictable = "a table is read, at what the data says"
 		return e.load(global, hlo.F32, e.at32(table, x, 4), 1, yes)[0]
 	}
+	a.parts[x] = wordPart{d, words[k*bits/32], int64(k * bits % 32 / 8)}
 	return x
 }
 
@@ -264,6 +265,10 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	var words []operand
 	for at := 0; at < len(vals); at += per {
 		part := vals[at:min(at+per, len(vals))]
+		if word := e.regrouped(d, part); word != "" {
+			words = append(words, word)
+			continue
+		}
 		// Pairs of 16-bit floats have an instruction of their own.
 		if (d == hlo.F16 || d == hlo.BF16) &&
 			len(part) == 2 {
@@ -286,19 +291,71 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	return words
 }
 
-// packHalves combines two 16-bit floats to a word. If they are the two halves of a
-// word that was loaded it is used again, and values that were rounded from f32 are
+// regrouped is a word of two or four elements that are parts of words that were loaded:
+// the same word if they are all of it, in its order, or bytes of others. It is "" where
+// one of them is not.
+func (e *emitter) regrouped(d hlo.DType, vals []operand) operand {
+	parts := make([]wordPart, len(vals))
+	whole := true
+	for k, v := range vals {
+		p, known := e.asm.parts[v]
+		if !known || p.d != d {
+			return ""
+		}
+		parts[k] = p
+		same := wordPart{d, parts[0].word, int64(k) * d.Size()}
+		whole = whole && p == same
+	}
+	switch {
+	case len(vals) == 1:
+		return ""
+	case whole:
+		return parts[0].word
+	case len(vals) == 2:
+		return e.bytePair(parts[0], parts[1])
+	}
+	// Elements of the same place in four words: the bytes of two words are paired once for
+	// two results.
+	if at := parts[0].at; parts[1].at == at && parts[2].at == at && parts[3].at == at {
+		return e.asm.get(
+			kindB32, "prmt.b32",
+			e.interleaved(parts[0].word, parts[1].word, at/2),
+			e.interleaved(parts[2].word, parts[3].word, at/2),
+			[2]int64{0x5410, 0x7632}[at%2],
+		)
+	}
+	return e.asm.get(
+		kindB32, "prmt.b32", e.bytePair(parts[0], parts[1]),
+		e.bytePair(parts[2], parts[3]), 0x5410,
+	)
+}
+
+// interleaved has the bytes 2·half and 2·half + 1 of two words, by turns.
+func (e *emitter) interleaved(x, y operand, half int64) operand {
+	return e.asm.get(
+		kindB32, "prmt.b32", x, y,
+		[2]int64{0x5140, 0x7362}[half],
+	)
+}
+
+// bytePair has an element of one word and one of another in its low bytes.
+func (e *emitter) bytePair(x, y wordPart) operand {
+	selector, at := int64(0), 0
+	for _, first := range []int64{x.at, 4 + y.at} {
+		for k := range x.d.Size() {
+			selector |= (first + k) << at
+			at += 4
+		}
+	}
+	return e.asm.get(
+		kindB32, "prmt.b32", x.word, y.word, selector,
+	)
+}
+
+// packHalves combines two 16-bit floats to a word. Values that were rounded from f32 are
 // rounded together by one instruction.
 func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
 	a := e.asm
-	x := a.halves[low]
-	y := a.halves[high]
-	// Both elements are halves of the same word, in its order.
-	if x.d == d &&
-		x == (half{d, y.word, false}) &&
-		y == (half{d, x.word, true}) {
-		return x.word
-	}
 	low = a.unroundedSource(d, low)
 	high = a.unroundedSource(d, high)
 	return a.get(
