@@ -22,7 +22,7 @@ samples in -db, when there are enough. Nothing is measured; without samples the 
 
 Of terms that overlap (CPU: arithmetic and the levels of memory; GPU: memory, arithmetic, tensor cores,
 shared memory, L2 and blocks) the longest counts whole and of each of the others a fifth (CPU) or an
-eighth (GPU), and so they are printed; the rest is added. On a GPU, "waiting" is how long blocks take from
+eighth (GPU), and so they are printed; the rest is added. A term that is 0 for all plans shown has no column. On a GPU, "waiting" is how long blocks take from
 start to end, less what the longest term hides of it, and "blocks" is starting them; plans that tie (1 %, products
 0.1 %) are in the order of the bytes they move, then products of the bytes in flight, the most first, then of
 what they take of the device, the least first.
@@ -188,6 +188,19 @@ func (c *call) rankProblems(file string, args []string) error {
 	return problem.AnswerAll(c.ctx, in, c.out)
 }
 
+// termsThatCount are the positions of the terms that are not 0 for every plan.
+func (j rankJSON) termsThatCount() (shown []int) {
+	if len(j.Plans) == 0 {
+		return nil
+	}
+	for k := range j.Plans[0].Terms {
+		if slices.ContainsFunc(j.Plans, func(p rankedJSON) bool { return p.Terms[k].Seconds != 0 }) {
+			shown = append(shown, k)
+		}
+	}
+	return shown
+}
+
 // print prints the first plans as a table, with the terms as columns.
 func (j rankJSON) print(c *call, d kernels.Device) error {
 	fmt.Fprintf(c.out, "%s on %s: %d plans\n", j.Fusion, d.Name, j.Legal)
@@ -197,16 +210,15 @@ func (j rankJSON) print(c *call, d kernels.Device) error {
 	fmt.Fprintln(c.out)
 	t := c.table()
 	fmt.Fprint(t, "predicted\tplan")
-	if len(j.Plans) > 0 {
-		for _, term := range j.Plans[0].Terms {
-			fmt.Fprintf(t, "\t%s", term.Name)
-		}
+	shown := j.termsThatCount()
+	for _, k := range shown {
+		fmt.Fprintf(t, "\t%s", j.Plans[0].Terms[k].Name)
 	}
 	fmt.Fprintln(t)
 	for _, p := range j.Plans {
 		fmt.Fprintf(t, "%s\t%s", report.Seconds(p.Seconds), j.Dims.Stored(p.Plan))
-		for _, term := range p.Terms {
-			fmt.Fprintf(t, "\t%s", report.Seconds(term.Seconds))
+		for _, k := range shown {
+			fmt.Fprintf(t, "\t%s", report.Seconds(p.Terms[k].Seconds))
 		}
 		fmt.Fprintln(t)
 	}
