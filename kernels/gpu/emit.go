@@ -145,6 +145,9 @@ func (e *emitter) kernel() device.Step {
 			)
 		}
 	}
+	if e.knobs.l2 > 0 {
+		e.policy = a.get(kindB64, "createpolicy.fractional.L2::evict_first.b64")
+	}
 	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
 	e.tid = a.get(kindB32, "mov.u32", threadNumber)
 	// With two math groups the number of a thread is that in its group.
@@ -179,6 +182,9 @@ func (e *emitter) kernel() device.Step {
 		if e.phase != phasePartials {
 			e.storeRoot(r)
 		}
+	}
+	if e.knobs.l2 > 0 && !e.hintedSome && e.phase != phaseCombine {
+		e.reject("l2=1: no parameter is read once, and no result is larger than the L2 cache")
 	}
 	e.endTiles()
 	e.sizeMathGroups()

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
@@ -64,7 +65,10 @@ func (e *emitter) storeRoot(r symtile.Root) {
 		e.storeBoxes(r)
 		return
 	}
-	out := memory{global, e.output(r.Output), 0}
+	out := memory{
+		e.passing(global, e.outgrows(shape)),
+		e.output(r.Output), 0,
+	}
 	// Where several tile programs compute a root, the one with tile id 0 along the
 	// dimensions that do not divide it stores it.
 	var once conditions
@@ -351,10 +355,12 @@ func (b *boxStore) copy(i, first int64, from address) {
 	name := operand(mapName(b.number))
 	p := a.get(kindB64, "mov.b64", name)
 	p = a.get(kindB64, "cvta.param.u64", p)
+	s := e.passing(global, e.outgrows(shape))
+	hint := strings.TrimPrefix(string(s), string(global))
 	a.when(
 		b.leader,
-		fmt.Sprintf("cp.async.bulk.tensor.%dd.global.shared::cta.tile.bulk_group", shape.Rank()),
-		tensorAt{p, at}, from,
+		fmt.Sprintf("cp.async.bulk.tensor.%dd.global.shared::cta.tile.bulk_group%s", shape.Rank(), hint),
+		append([]any{tensorAt{p, at}, from}, e.policyOf(s)...)...,
 	)
 	a.when(b.leader, "cp.async.bulk.commit_group")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
@@ -22,7 +23,51 @@ const (
 	shared space = "shared"
 	// Global memory that nothing writes while the kernel runs (read-only cache).
 	inputs space = "global.nc"
+	// What comes after a space where the access has a cache policy (knob l2).
+	hinted space = ".L2::cache_hint"
 )
+
+// passing is the space of an array that passes through the L2 cache once: accesses have the
+// policy that makes it leave first. Others are as they are.
+func (e *emitter) passing(s space, once bool) space {
+	if e.knobs.l2 == 0 || !once {
+		return s
+	}
+	e.hintedSome = true
+	return s + hinted
+}
+
+// policy has the operand of an access with a cache policy, and none for others.
+func (e *emitter) policyOf(s space) []any {
+	if strings.HasSuffix(string(s), string(hinted)) {
+		return []any{e.policy}
+	}
+	return nil
+}
+
+// readOnce reports whether each element of a parameter is in one tile only, of those
+// that all blocks load, so that it is not needed again.
+func (e *emitter) readOnce(param int) bool {
+	readers := 0
+	for _, op := range e.p.Ops {
+		if op.Code != hlo.OpParameter || int(op.Instr.Attrs.Param) != param {
+			continue
+		}
+		readers++
+		for _, d := range e.p.Space.Dims {
+			if constantOf(d.Tiles) > 1 && !dependsOn(op, d.Tid) {
+				return false
+			}
+		}
+	}
+	return readers == 1
+}
+
+// outgrows reports whether an array is larger than the L2 cache, so that what reads it
+// later finds little of it there.
+func (e *emitter) outgrows(s hlo.Shape) bool {
+	return e.spec.L2 > 0 && s.Bytes() > e.spec.L2
+}
 
 // load reads n consecutive elements. n·size is a power of two of at most 16 bytes, and
 // the address a multiple of it. Where p does not hold, memory is not accessed and the
@@ -97,12 +142,13 @@ func (e *emitter) read(
 	}
 	if n == 1 {
 		e.asm.when(
-			p, "ld."+string(s)+"."+typ, words[0], at,
+			p, "ld."+string(s)+"."+typ,
+			append([]any{words[0], at}, e.policyOf(s)...)...,
 		)
 	} else {
 		e.asm.when(
 			p, fmt.Sprintf("ld.%s.v%d.%s", s, n, typ),
-			words, at,
+			append([]any{words, at}, e.policyOf(s)...)...,
 		)
 	}
 	return words
@@ -238,14 +284,15 @@ func (e *emitter) store(
 	}
 	if len(words) == 1 {
 		e.asm.when(
-			p, "st."+string(s)+"."+typ, at, words[0],
+			p, "st."+string(s)+"."+typ,
+			append([]any{at, words[0]}, e.policyOf(s)...)...,
 		)
 		return
 	}
 	e.asm.when(
 		p,
 		fmt.Sprintf("st.%s.v%d.%s", s, len(words), typ),
-		at, words,
+		append([]any{at, words}, e.policyOf(s)...)...,
 	)
 }
 
@@ -578,15 +625,20 @@ func (e *emitter) contiguous(places []place) bool {
 }
 
 // copyAsync copies bytes from global to shared memory (cp.async) where p holds. Where
-// there does not hold, zeros are written instead of what is at from.
-func (e *emitter) copyAsync(to, from address, bytes int64, p, valid operand) {
+// there does not hold, zeros are written instead of what is at from. The space is that of
+// from.
+func (e *emitter) copyAsync(s space, to, from address, bytes int64, p, valid operand) {
 	opcode := "cp.async.ca.shared.global"
 	if bytes == maxVectorBytes {
 		opcode = "cp.async.cg.shared.global"
 	}
+	policy := e.policyOf(s)
+	if policy != nil {
+		opcode += string(hinted)
+	}
 	e.async = true
 	if valid == yes {
-		e.asm.when(p, opcode, to, from, bytes)
+		e.asm.when(p, opcode, append([]any{to, from, bytes}, policy...)...)
 		return
 	}
 	// With a source size of 0, cp.async writes zeros and does not read.
@@ -594,5 +646,5 @@ func (e *emitter) copyAsync(to, from address, bytes int64, p, valid operand) {
 		kindB32, "selp.b32", bytes, 0,
 		e.asm.in(kindPred, valid),
 	)
-	e.asm.when(p, opcode, to, from, bytes, size)
+	e.asm.when(p, opcode, append([]any{to, from, bytes, size}, policy...)...)
 }
