@@ -131,23 +131,7 @@ func entryName(s string) string {
 func (e *emitter) kernel() device.Step {
 	a := e.asm
 	e.header()
-	for k := range e.p.Physical.Params {
-		e.params = append(
-			e.params,
-			e.pointer(fmt.Sprintf("in%d", k), device.Input(k)),
-		)
-	}
-	for k := range kernels.OutputShapes(e.p.Physical) {
-		if e.phase != phasePartials {
-			e.outputs = append(
-				e.outputs,
-				e.pointer(fmt.Sprintf("out%d", k), device.Output(k)),
-			)
-		}
-	}
-	if e.knobs.l2 > 0 {
-		e.policy = a.get(kindB64, "createpolicy.fractional.L2::evict_first.b64")
-	}
+	e.declareArrays()
 	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
 	e.tid = a.get(kindB32, "mov.u32", threadNumber)
 	// With two math groups the number of a thread is that in its group.
@@ -183,9 +167,6 @@ func (e *emitter) kernel() device.Step {
 			e.storeRoot(r)
 		}
 	}
-	if e.knobs.l2 > 0 && !e.hintedSome && e.phase != phaseCombine {
-		e.reject("l2=1: no parameter is read once, and no result is larger than the L2 cache")
-	}
 	e.endTiles()
 	e.sizeMathGroups()
 	a.note("%d bytes of shared memory", e.shared)
@@ -193,6 +174,36 @@ func (e *emitter) kernel() device.Step {
 	a.do("ret")
 	a.code.Entry.ReqNTid = [3]int{
 		int(e.threads) + e.extra, 1, 1,
+	}
+	return e.launch()
+}
+
+// declareArrays declares the arrays among the parameters of the kernel, and the cache
+// policy of those that have one.
+func (e *emitter) declareArrays() {
+	for k := range e.p.Physical.Params {
+		e.params = append(
+			e.params,
+			e.pointer(fmt.Sprintf("in%d", k), device.Input(k)),
+		)
+	}
+	for k := range kernels.OutputShapes(e.p.Physical) {
+		if e.phase != phasePartials {
+			e.outputs = append(
+				e.outputs,
+				e.pointer(fmt.Sprintf("out%d", k), device.Output(k)),
+			)
+		}
+	}
+	if e.knobs.l2 > 0 {
+		e.policy = e.asm.get(kindB64, "createpolicy.fractional.L2::evict_first.b64")
+	}
+}
+
+// launch is the launch of the kernel that was emitted.
+func (e *emitter) launch() device.Step {
+	if e.knobs.l2 > 0 && !e.hintedSome && e.phase != phaseCombine {
+		e.reject("l2=1: no parameter is read once, and no result is larger than the L2 cache")
 	}
 	s := device.Step{
 		Entry:       e.name,
