@@ -167,6 +167,9 @@ func (e *emitter) kernel() device.Step {
 			e.storeRoot(r)
 		}
 	}
+	if e.knobs.l2 > 0 && !e.hintedSome && e.phase != phaseCombine {
+		e.reject("l2=1: no parameter is read once, and no result is larger than the L2 cache")
+	}
 	e.endTiles()
 	e.sizeMathGroups()
 	a.note("%d bytes of shared memory", e.shared)
@@ -202,9 +205,6 @@ func (e *emitter) declareArrays() {
 
 // launch is the launch of the kernel that was emitted.
 func (e *emitter) launch() device.Step {
-	if e.knobs.l2 > 0 && !e.hintedSome && e.phase != phaseCombine {
-		e.reject("l2=1: no parameter is read once, and no result is larger than the L2 cache")
-	}
 	s := device.Step{
 		Entry:       e.name,
 		Grid:        device.Dim3{X: int(e.blocks())},

@@ -119,17 +119,20 @@ func (e *emitter) fetchRuns(b *buffer, points []point) []operand {
 	}
 	all := make([]operand, len(points))
 	for k, p := range points {
-		part, known := p.at[c.along].Mod(s.OuterRun).Value()
+		row := p.at[c.along]
+		part, known := row.Mod(s.OuterRun).Value()
 		if !known {
 			return nil
 		}
 		first := point{slices.Clone(p.at), p.when}
-		first.at[c.along] = p.at[c.along].AddConst(-part)
-		at := b.place(e, first).at
-		all[k] = e.load(
-			shared, b.d, e.at(b.memory(e), at, b.d.Size()),
-			int(s.OuterRun), e.guard(p.when),
-		)[part]
+		first.at[c.along] = row.AddConst(-part)
+		at := e.at(
+			b.memory(e), b.place(e, first).at, b.d.Size(),
+		)
+		run := e.load(
+			shared, b.d, at, int(s.OuterRun), e.guard(p.when),
+		)
+		all[k] = run[part]
 	}
 	return all
 }

@@ -128,9 +128,10 @@ func (r *ring) boxes(b *boxTile, to, signal address) {
 			part*b.inner*size, to.base,
 		)
 	}
-	if s := e.passing("", e.readOnce(int(op.Instr.Attrs.Param))); s != "" {
-		opcode += string(s)
-		last = append(last, e.policyOf(s)...)
+	once := e.readOnce(int(op.Instr.Attrs.Param))
+	if hint := e.passing("", once); hint != "" {
+		opcode += string(hint)
+		last = append(last, e.policy)
 	}
 	for c := range b.chunks() {
 		var at []operand

@@ -357,10 +357,10 @@ func (b *boxStore) copy(i, first int64, from address) {
 	p = a.get(kindB64, "cvta.param.u64", p)
 	s := e.passing(global, e.outgrows(shape))
 	hint := strings.TrimPrefix(string(s), string(global))
-	a.when(
-		b.leader,
+	e.access(
+		b.leader, s,
 		fmt.Sprintf("cp.async.bulk.tensor.%dd.global.shared::cta.tile.bulk_group%s", shape.Rank(), hint),
-		append([]any{tensorAt{p, at}, from}, e.policyOf(s)...)...,
+		tensorAt{p, at}, from,
 	)
 	a.when(b.leader, "cp.async.bulk.commit_group")
 }
@@ -559,14 +559,12 @@ func (e *emitter) transposedLayout(n int, size int64) *coalesce.ThreadLayout {
 // several words together (see regrouped). It is 1 where a row may not exist, for then
 // words would be loaded that nothing was written to, and for elements of whole words.
 func (e *emitter) transposedRun(n int, s *coalesce.ThreadLayout, across int, size int64) int64 {
-	shape := e.p.Ops[n].Instr.Shape
-	rows := s.OuterRounds * s.OuterThreads
-	if size >= 4 || rows != s.OuterElements || shape.Dims[across]%s.Sizes[across] != 0 {
+	extent := e.p.Ops[n].Instr.Shape.Dims[across]
+	rows := s.Sizes[across]
+	all := s.OuterRounds * s.OuterThreads
+	if size >= 4 || all != s.OuterElements || extent%rows != 0 {
 		return 1
 	}
-	run := int64(1)
-	for 2*run*size <= e.vectorBytes && s.OuterRounds%(2*run) == 0 && s.Sizes[across]%(2*run) == 0 {
-		run *= 2
-	}
-	return run
+	run := min(e.vectorBytes/size, powerIn(s.OuterRounds))
+	return max(1, min(run, powerIn(rows)))
 }

@@ -37,12 +37,18 @@ func (e *emitter) passing(s space, once bool) space {
 	return s + hinted
 }
 
-// policy has the operand of an access with a cache policy, and none for others.
-func (e *emitter) policyOf(s space) []any {
-	if strings.HasSuffix(string(s), string(hinted)) {
-		return []any{e.policy}
+// access emits an access of global memory where p holds, with the cache policy where its
+// space has one.
+func (e *emitter) access(p operand, s space, opcode string, args ...any) {
+	if s.hinted() {
+		args = append(args, e.policy)
 	}
-	return nil
+	e.asm.when(p, opcode, args...)
+}
+
+// hinted reports whether accesses have a cache policy.
+func (s space) hinted() bool {
+	return strings.HasSuffix(string(s), string(hinted))
 }
 
 // readOnce reports whether each element of a parameter is in one tile only, of those
@@ -141,14 +147,13 @@ func (e *emitter) read(
 		typ = "u" + bits
 	}
 	if n == 1 {
-		e.asm.when(
-			p, "ld."+string(s)+"."+typ,
-			append([]any{words[0], at}, e.policyOf(s)...)...,
+		e.access(
+			p, s, "ld."+string(s)+"."+typ, words[0], at,
 		)
 	} else {
-		e.asm.when(
-			p, fmt.Sprintf("ld.%s.v%d.%s", s, n, typ),
-			append([]any{words, at}, e.policyOf(s)...)...,
+		e.access(
+			p, s, fmt.Sprintf("ld.%s.v%d.%s", s, n, typ),
+			words, at,
 		)
 	}
 	return words
@@ -173,7 +178,8 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		return words[k]
 	case hlo.BF16, hlo.F16:
 		v := e.unpackHalf(d, words[k/2], k%2 == 1)
-		a.parts[v] = wordPart{d, words[k/2], int64(k%2) * d.Size()}
+		at := int64(k%2) * d.Size()
+		a.parts[v] = wordPart{d, words[k/2], at}
 		return v
 	}
 	// Elements of 8 bits are extracted from their word, with their sign.
@@ -194,7 +200,8 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		e.unpredictable = "a table is read, at what the data says"
 		return e.load(global, hlo.F32, e.at32(table, x, 4), 1, yes)[0]
 	}
-	a.parts[x] = wordPart{d, words[k*bits/32], int64(k * bits % 32 / 8)}
+	at := int64(k * bits % 32 / 8)
+	a.parts[x] = wordPart{d, words[k*bits/32], at}
 	return x
 }
 
@@ -283,16 +290,15 @@ func (e *emitter) store(
 		}
 	}
 	if len(words) == 1 {
-		e.asm.when(
-			p, "st."+string(s)+"."+typ,
-			append([]any{at, words[0]}, e.policyOf(s)...)...,
+		e.access(
+			p, s, "st."+string(s)+"."+typ, at, words[0],
 		)
 		return
 	}
-	e.asm.when(
-		p,
+	e.access(
+		p, s,
 		fmt.Sprintf("st.%s.v%d.%s", s, len(words), typ),
-		append([]any{at, words}, e.policyOf(s)...)...,
+		at, words,
 	)
 }
 
@@ -345,13 +351,14 @@ func (e *emitter) regrouped(d hlo.DType, vals []operand) operand {
 	parts := make([]wordPart, len(vals))
 	whole := true
 	for k, v := range vals {
-		p, known := e.asm.parts[v]
-		if !known || p.d != d {
+		p := e.asm.parts[v]
+		if p.word == "" || p.d != d {
 			return ""
 		}
 		parts[k] = p
-		same := wordPart{d, parts[0].word, int64(k) * d.Size()}
-		whole = whole && p == same
+		first := parts[0]
+		first.at = int64(k) * d.Size()
+		whole = whole && p == first
 	}
 	switch {
 	case len(vals) == 1:
@@ -361,27 +368,26 @@ func (e *emitter) regrouped(d hlo.DType, vals []operand) operand {
 	case len(vals) == 2:
 		return e.bytePair(parts[0], parts[1])
 	}
+	low := e.bytePair(parts[0], parts[1])
+	high := e.bytePair(parts[2], parts[3])
+	selector := int64(0x5410)
 	// Elements of the same place in four words: the bytes of two words are paired once for
 	// two results.
-	if at := parts[0].at; parts[1].at == at && parts[2].at == at && parts[3].at == at {
-		return e.asm.get(
-			kindB32, "prmt.b32",
-			e.interleaved(parts[0].word, parts[1].word, at/2),
-			e.interleaved(parts[2].word, parts[3].word, at/2),
-			[2]int64{0x5410, 0x7632}[at%2],
-		)
+	at := parts[0].at
+	other := func(p wordPart) bool { return p.at != at }
+	if !slices.ContainsFunc(parts, other) {
+		low = e.interleaved(parts[0], parts[1])
+		high = e.interleaved(parts[2], parts[3])
+		selector = [2]int64{0x5410, 0x7632}[at%2]
 	}
-	return e.asm.get(
-		kindB32, "prmt.b32", e.bytePair(parts[0], parts[1]),
-		e.bytePair(parts[2], parts[3]), 0x5410,
-	)
+	return e.asm.get(kindB32, "prmt.b32", low, high, selector)
 }
 
-// interleaved has the bytes 2·half and 2·half + 1 of two words, by turns.
-func (e *emitter) interleaved(x, y operand, half int64) operand {
+// interleaved has the half of two words that bytes at the same place are in, by turns.
+func (e *emitter) interleaved(x, y wordPart) operand {
+	selector := [2]int64{0x5140, 0x7362}[x.at/2]
 	return e.asm.get(
-		kindB32, "prmt.b32", x, y,
-		[2]int64{0x5140, 0x7362}[half],
+		kindB32, "prmt.b32", x.word, y.word, selector,
 	)
 }
 
@@ -632,13 +638,12 @@ func (e *emitter) copyAsync(s space, to, from address, bytes int64, p, valid ope
 	if bytes == maxVectorBytes {
 		opcode = "cp.async.cg.shared.global"
 	}
-	policy := e.policyOf(s)
-	if policy != nil {
+	if s.hinted() {
 		opcode += string(hinted)
 	}
 	e.async = true
 	if valid == yes {
-		e.asm.when(p, opcode, append([]any{to, from, bytes}, policy...)...)
+		e.access(p, s, opcode, to, from, bytes)
 		return
 	}
 	// With a source size of 0, cp.async writes zeros and does not read.
@@ -646,5 +651,5 @@ func (e *emitter) copyAsync(s space, to, from address, bytes int64, p, valid ope
 		kindB32, "selp.b32", bytes, 0,
 		e.asm.in(kindPred, valid),
 	)
-	e.asm.when(p, opcode, append([]any{to, from, bytes, size}, policy...)...)
+	e.access(p, s, opcode, to, from, bytes, size)
 }
