@@ -3,6 +3,7 @@ package tilewright_test
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -54,6 +55,52 @@ func TestReadmeLength(t *testing.T) {
 	}
 	if n := strings.Count(string(text), "\n"); n > 120 {
 		t.Errorf("README.md has %d lines, at most 120 are wanted", n)
+	}
+}
+
+// TestReadmeCounts: the README names every module that is required, with those of tests, and
+// its numbers of models and of lines are those of the tree.
+func TestReadmeCounts(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	readme := read("README.md")
+	// The module's name, or for go-internal the package of it that is used.
+	named := map[string]string{"github.com/rogpeppe/go-internal": "testscript"}
+	for line := range strings.Lines(read("go.mod")) {
+		name, _, required := strings.Cut(strings.TrimSpace(line), " v")
+		if !required || strings.Contains(line, "// indirect") {
+			continue
+		}
+		word := path.Base(name)
+		if other, ok := named[name]; ok {
+			word = other
+		}
+		if !strings.Contains(readme, word) {
+			t.Errorf("README.md does not say what %s is for", name)
+		}
+	}
+	models := map[string]bool{}
+	files, _ := filepath.Glob("bench/models/corpus/*")
+	for _, file := range files {
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		models[name] = true
+	}
+	if want := fmt.Sprintf("%d models of other people", len(models)); !strings.Contains(readme, want) {
+		t.Errorf("README.md lacks %q", want)
+	}
+	code := 0
+	for line := range strings.Lines(read("kernels/npy/npy.go")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			code++
+		}
+	}
+	if want := fmt.Sprintf("by %d lines of our own", (code+5)/10*10); !strings.Contains(readme, want) {
+		t.Errorf("README.md lacks %q: %d lines", want, code)
 	}
 }
 

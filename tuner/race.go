@@ -161,7 +161,25 @@ func (r *race) resume() error {
 	}
 	standard := r.candidates[0]
 	standard.eliminated = standard.trial.Failure != "" // the default is never dropped
+	r.takeBack()
 	return nil
+}
+
+// takeBack lets plans race on that an earlier run has dropped, where the regret that is asked
+// for needs that: what is known of them is too little.
+func (r *race) takeBack() {
+	within := r.tuner.visit.within
+	winner, _ := r.winner()
+	if within == 0 || winner == nil {
+		return
+	}
+	alpha := r.pairError()
+	for _, x := range r.ran() {
+		most := r.compare(winner, x, alpha).AtMost // 0 is unknown
+		if x.trial.Dropped && (most == 0 || most > 1+within) {
+			x.trial.Dropped, x.eliminated = false, false
+		}
+	}
 }
 
 // resume takes over what an interrupted race found out about a candidate; the

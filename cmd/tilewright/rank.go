@@ -22,14 +22,15 @@ samples in -db, when there are enough. Nothing is measured; without samples the 
 
 Of terms that overlap (CPU: arithmetic and the levels of memory; GPU: memory, arithmetic, tensor cores,
 shared memory, L2 and blocks) the longest counts whole and of each of the others a fifth (CPU) or an
-eighth (GPU), and so they are printed; the rest is added. A term that is 0 for all plans shown has no column. On a GPU, "waiting" is how long blocks take from
-start to end, less what the longest term hides of it, and "blocks" is starting them; plans that tie (1 %, products
-0.1 %) are in the order of the bytes they move, then products of the bytes in flight, the most first, then of
-what they take of the device, the least first.
+eighth (GPU), and so they are printed; the rest is added. A term that is 0 for all plans shown has no
+column. On a GPU, "waiting" is how long blocks take from start to end, less what the longest term hides
+of it, and "blocks" is starting them; plans that tie (1 %, products 0.1 %) are in the order of the bytes
+they move, then products of the bytes in flight, the most first, then of what they take of the device,
+the least first.
 
-With -problems FILE and -json, a line of JSON for each problem, the plans that the problem names are priced on the GPU
-that it names or describes, and a line of JSON is printed for each: see docs/formats.md. Then there is no other
-FILE, no -db and no correction; "-" is the standard input.
+With -problems FILE and -json, a line of JSON for each problem, the plans that the problem names are
+priced on the GPU or processor that it names or describes, and a line of JSON is printed for each: see
+docs/formats.md. Then there is no other FILE, no -db and no correction; "-" is the standard input.
 
 The exit status is 1 when -db says that the default plan of the fusion fails its check.`,
 	run: runRank,
@@ -170,7 +171,7 @@ func (c *call) rank(file string, f rankFlags) error {
 }
 
 // rankProblems prices the plans of a file of problems, or of the standard input, on the
-// GPUs that the problems describe. No backend is opened and no database is read, so that
+// devices that the problems describe. No backend is opened and no database is read, so that
 // the answers depend on the problems alone.
 func (c *call) rankProblems(file string, args []string) error {
 	if len(args) > 0 || !c.json {
