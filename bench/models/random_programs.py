@@ -1,6 +1,6 @@
 """Random programs of JAX: what tilewright computes of them is what JAX computes.
 
-python random_programs.py [-tilewright PROGRAM] [-keep FOLDER] [FIRST LAST]
+python random_programs.py [-tilewright PROGRAM] [-device DEVICE] [-keep FOLDER] [FIRST LAST]
 
 Programs are numbered; FIRST to LAST-1 are tried (0 to 99). Each applies some of OPERATIONS,
 from number 1000 on also of MORE (loops, gradients, sorting, scatters, bits, random numbers),
@@ -482,7 +482,7 @@ def program(seed):
     return function
 
 
-def executed(tilewright, text, arrays, count):
+def executed(tilewright, device, text, arrays, count):
     """The outputs of the text of a module, or what is wrong with it."""
     with tempfile.TemporaryDirectory() as folder:
         given, made, file = (os.path.join(folder, x) for x in ("in", "out", "m.txt"))
@@ -491,7 +491,7 @@ def executed(tilewright, text, arrays, count):
         save(given, arrays)
         os.makedirs(made)
         done = subprocess.run(
-            [tilewright, "run", "-repeat", "1", "-timeout", "2m", "-args", given, "-out", made, file],
+            [tilewright, "run", "-device", device, "-repeat", "1", "-timeout", "5m", "-args", given, "-out", made, file],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )
         if done.returncode:
@@ -512,6 +512,7 @@ def off(got, want):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-tilewright", default="out/tilewright")
+    parser.add_argument("-device", default="cpu", help="of tilewright run; sim:H100 takes minutes a program")
     parser.add_argument("-keep", help="a folder for the texts that fail")
     parser.add_argument("first", nargs="?", type=int, default=0)
     parser.add_argument("last", nargs="?", type=int, default=100)
@@ -525,7 +526,7 @@ def main():
         for kind, text in ("mlir", lowered.as_text()), ("hlo", compiled.as_text()):
             if kind == "hlo" and "{...}" in text:
                 continue  # XLA leaves large constants out
-            got = executed(o.tilewright, text, arrays, len(want))
+            got = executed(o.tilewright, o.device, text, arrays, len(want))
             why = got if isinstance(got, str) else off(got, want)
             if why and not isinstance(got, str):
                 with jax.disable_jit():
