@@ -359,6 +359,14 @@ func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier
 			return nil, err
 		}
 	}
+	if rows, _ := scoreOperands(c); rows != nil && elementOperations(c) <= maxScoreWork {
+		err := v.add(
+			ctx, c, "scores far apart", Scores, seed, ToleranceOf(c),
+		)
+		if err != nil {
+			return nil, err
+		}
+	}
 	if err := v.addExtremes(ctx, c, seed); err != nil {
 		return nil, err
 	}
@@ -376,7 +384,7 @@ func (v *Verifier) add(
 	if vc.in, err = InputsContext(ctx, c, content, seed); err != nil {
 		return err
 	}
-	planted := content != Normals && !tooLargeForAll(c)
+	planted := (content == Integers || content == Spikes) && !tooLargeForAll(c)
 	if planted {
 		plantNaN(c, vc.in)
 	}
