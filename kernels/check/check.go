@@ -318,7 +318,7 @@ const maxSpikeWork = 1 << 30 // element operations up to which inputs are far ap
 //
 // For computations of more than 2³⁰ element operations, or 2²⁵ elements, only 1,024
 // elements of each output are evaluated; that all others are written is checked
-// nevertheless. With inputs of more than 512 MiB there are random ones only. Large arrays
+// nevertheless. Where two cases would take more than 1.5 GiB there are random inputs only. Large arrays
 // of a computation with more than 768 MiB of them repeat less memory where the system can do that (see
 // large_arrays.go): then Close gives it back.
 //
@@ -345,7 +345,7 @@ func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier
 		}
 	}
 	switch {
-	case inputBytes(c) > maxCasesBytes:
+	case heldBytes(c, 2) > maxHeldBytes:
 		// one case
 	case Exact(c):
 		if err := v.add(ctx, c, integerInputs, Integers, seed, Tolerance{}); err != nil {
@@ -435,11 +435,11 @@ func (v *verifyCase) expectSamples(
 	for _, s := range kernels.OutputShapes(c) {
 		v.want = append(v.want, kernels.Buffer{Shape: s})
 	}
-	if v.samples, err = samplesOf(ctx, c, v.in, seed, sampleBudget); err != nil {
+	if v.samples, err = samplesOf(ctx, c, v.in, v.aliases.place(v.in), seed, sampleBudget); err != nil {
 		return err
 	}
 	v.allowed = t.allowedAt(v.want, v.samples)
-	v.moved = &sampledDeviations{c: c, in: v.in, seed: seed}
+	v.moved = &sampledDeviations{c: c, in: v.in, place: v.aliases.place(v.in), seed: seed}
 	return nil
 }
 
@@ -642,7 +642,7 @@ type deviations struct {
 func (d *deviations) all(ctx context.Context) ([][]float64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known || elementOperations(d.c) > maxPerturbWork {
+	if d.known || elementOperations(d.c) > maxPerturbWork || keptElements(d.c) > maxWholeElements {
 		return d.of, nil
 	}
 	of, err := reference.Deviations(ctx, d.c, d.in, d.seed, d.evaluations())

@@ -57,7 +57,7 @@ func InterpretContext(
 		}
 		args[k] = v
 	}
-	result, err := e.evaluate(c, args)
+	result, err := e.evaluateOwn(c, args)
 	if err != nil {
 		return nil, err
 	}
@@ -231,10 +231,24 @@ func (v value) withShape(shape hlo.Shape) value { v.shape = shape; return v }
 
 // evaluate evaluates the instructions of a computation in order and returns the
 // value of its root. Operands stand before their users, so that every value is
-// there when it is needed. Values are freed with the computation.
+// there when it is needed. Values are dropped after they are read for the last time.
 func (e *evaluation) evaluate(c *hlo.Computation, args []value) (value, error) {
+	return e.evaluateOn(c, args, func(int) {})
+}
+
+// evaluateOwn is evaluate for arguments that nothing else reads: they are dropped, too.
+func (e *evaluation) evaluateOwn(c *hlo.Computation, args []value) (value, error) {
+	return e.evaluateOn(c, args, func(param int) {
+		args[param] = value{}
+	})
+}
+
+// evaluateOn is evaluate which calls drop for each parameter that is not read any more.
+func (e *evaluation) evaluateOn(
+	c *hlo.Computation, args []value, drop func(param int),
+) (value, error) {
 	values := make(map[*hlo.Instr]value, len(c.Instrs))
-	for _, i := range c.Instrs {
+	for n, i := range c.Instrs {
 		operands := make([]value, len(i.Operands))
 		for k, o := range i.Operands {
 			operands[k] = values[o]
@@ -249,6 +263,12 @@ func (e *evaluation) evaluate(c *hlo.Computation, args []value) (value, error) {
 			)
 		}
 		values[i] = v
+		for _, o := range lastRead(c, n) {
+			delete(values, o)
+			if o.Op == hlo.OpParameter {
+				drop(o.Attrs.Param)
+			}
+		}
 	}
 	return values[c.Root], nil
 }
