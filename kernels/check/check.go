@@ -359,7 +359,9 @@ func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier
 			return nil, err
 		}
 	}
-	if rows, _ := scoreOperands(c); rows != nil && elementOperations(c) <= maxScoreWork {
+	rows, _ := scoreOperands(c)
+	if rows != nil &&
+		elementOperations(c) <= maxScoreWork {
 		err := v.add(
 			ctx, c, "scores far apart", Scores, seed, ToleranceOf(c),
 		)
@@ -384,7 +386,8 @@ func (v *Verifier) add(
 	if vc.in, err = InputsContext(ctx, c, content, seed); err != nil {
 		return err
 	}
-	planted := (content == Integers || content == Spikes) && !tooLargeForAll(c)
+	planted := content == Integers || content == Spikes
+	planted = planted && !tooLargeForAll(c)
 	if planted {
 		plantNaN(c, vc.in)
 	}

@@ -122,7 +122,8 @@ func fill(ctx context.Context, b kernels.Buffer, content Content, rng *rand.Rand
 		case d == hlo.F8E8M0FNU:
 			b.SetFloat(at, float64(1+rng.Int64N(2)))
 		case d.IsFloat() &&
-			(content == Normals || content == Scores || content == Spikes && d.Bits() < 16):
+			(content == Normals || content == Scores ||
+				content == Spikes && d.Bits() < 16):
 			b.SetFloat(at, rng.NormFloat64())
 		case d.IsFloat() && content == Spikes:
 			b.SetFloat(at, spike(rng, tail))

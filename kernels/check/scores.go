@@ -43,6 +43,8 @@ const (
 	goldenFraction = 0.6180339887498949
 	// Two components are those of the wave, and two those of the slope.
 	scoreComponents = 4
+	// The largest number of elements of an operand.
+	maxScoreElements = 1 << 20
 	// The largest number of element operations for which there is such a case.
 	maxScoreWork = 1 << 27
 )
@@ -63,7 +65,9 @@ func scoreProduct(c *hlo.Computation) (dot *hlo.Instr, keys int, ok bool) {
 	for _, i := range c.Instrs {
 		x := origin{}
 		for _, o := range i.Operands {
-			if y := from[o]; x.dot == nil || x.top == nil && y.top != nil {
+			y := from[o]
+			if x.dot == nil ||
+				x.top == nil && y.top != nil {
 				x = y
 			}
 		}
@@ -71,7 +75,8 @@ func scoreProduct(c *hlo.Computation) (dot *hlo.Instr, keys int, ok bool) {
 		case i.Op == hlo.OpDot && i.Operands[0] != i.Operands[1]:
 			x = origin{dot: i}
 		case i.Op == hlo.OpReduce && x.dot != nil:
-			if op, ok := i.Attrs.ToApply.Monoid(); ok && op == hlo.OpMaximum {
+			op, ok := i.Attrs.ToApply.Monoid()
+			if ok && op == hlo.OpMaximum {
 				x.top = i
 			}
 		case i.Op == hlo.OpExponential && x.top != nil:
@@ -85,9 +90,13 @@ func scoreProduct(c *hlo.Computation) (dot *hlo.Instr, keys int, ok bool) {
 // keyOperand is the operand of a product along whose own dimensions a maximum is taken.
 func keyOperand(dot, top *hlo.Instr) int {
 	batch := len(dot.Attrs.LHSBatch)
-	left := len(dot.Operands[0].Shape.Dims) - len(dot.Attrs.LHSContract)
+	left := dot.Operands[0].Shape.Rank()
+	left -= len(dot.Attrs.LHSContract)
+	if !dot.Shape.SameDims(top.Operands[0].Shape) {
+		return 1
+	}
 	for _, d := range top.Attrs.Dimensions {
-		if dot.Shape.SameDims(top.Operands[0].Shape) && int(d) >= batch && int(d) < left {
+		if int(d) >= batch && int(d) < left {
 			return 0
 		}
 	}
@@ -111,18 +120,33 @@ func scoreOperands(c *hlo.Computation) (rows, keys *scoreOperand) {
 	}
 	a := dot.Attrs
 	both := []*scoreOperand{
-		{of: dot.Operands[0], batch: a.LHSBatch, depth: a.LHSContract},
-		{of: dot.Operands[1], batch: a.RHSBatch, depth: a.RHSContract},
+		{
+			of:    dot.Operands[0],
+			batch: a.LHSBatch,
+			depth: a.LHSContract,
+		},
+		{
+			of:    dot.Operands[1],
+			batch: a.RHSBatch,
+			depth: a.RHSContract,
+		},
 	}
 	for _, o := range both {
 		o.trace, ok = traceOf(o.of)
-		t := o.trace.param
-		if !ok || !t.Shape.DType.IsFloat() || t.Shape.DType.Bits() < 16 ||
-			o.of.Shape.DType.Bits() < 16 || t.Shape.Elements() >= pooledFrom {
+		if !ok || !o.representsWaves() {
 			return nil, nil
 		}
 	}
 	return both[1-k], both[k]
+}
+
+// representsWaves reports whether the types of an operand have the numbers of waves.
+func (o *scoreOperand) representsWaves() bool {
+	from := o.trace.param.Shape
+	return from.DType.IsFloat() &&
+		from.DType.Bits() >= 16 &&
+		o.of.Shape.DType.Bits() >= 16 &&
+		from.Elements() <= maxScoreElements
 }
 
 // A trace leads from the indices of an instruction to those of a parameter whose elements
@@ -189,7 +213,11 @@ func traceOf(i *hlo.Instr) (t trace, ok bool) {
 
 // isUniform reports whether an instruction has one number, whatever its index is.
 func isUniform(i *hlo.Instr) bool {
-	return i.Shape.Elements() == 1 || i.Op == hlo.OpBroadcast && isUniform(i.Operands[0])
+	if i.Shape.Elements() == 1 {
+		return true
+	}
+	return i.Op == hlo.OpBroadcast &&
+		isUniform(i.Operands[0])
 }
 
 // fillScores overwrites the components of waves and slopes in the operands of scores.
@@ -200,7 +228,8 @@ func fillScores(c *hlo.Computation, in []kernels.Buffer, rng *rand.Rand) {
 	}
 	narrow := false
 	for _, i := range c.Instrs {
-		narrow = narrow || i.Op == hlo.OpDot && i.Shape.DType == hlo.F16
+		narrow = narrow ||
+			i.Op == hlo.OpDot && i.Shape.DType == hlo.F16
 	}
 	r := scoreRows{
 		seed:  rng.Uint64(),
@@ -219,7 +248,9 @@ func fillScores(c *hlo.Computation, in []kernels.Buffer, rng *rand.Rand) {
 // own are the dimensions that the other operand has not.
 func (o *scoreOperand) own() (dims []int64) {
 	for d := range int64(o.of.Shape.Rank()) {
-		if !slices.Contains(o.batch, d) && !slices.Contains(o.depth, d) {
+		other := slices.Contains(o.batch, d) ||
+			slices.Contains(o.depth, d)
+		if !other {
 			dims = append(dims, d)
 		}
 	}
@@ -234,7 +265,9 @@ func (o *scoreOperand) fill(
 	own := o.own()
 	b := in[slices.Index(c.Params, o.trace.param)]
 	strides := b.Shape.Strides()
-	w := reference.NewWalk(o.of.Shape.Dims, o.of.Shape.Strides())
+	w := reference.NewWalk(
+		o.of.Shape.Dims, o.of.Shape.Strides(),
+	)
 	for range o.of.Shape.Elements() {
 		number := func(dims []int64) (n int64) {
 			for _, d := range dims {
@@ -242,7 +275,10 @@ func (o *scoreOperand) fill(
 			}
 			return n
 		}
-		v, ok := value(number(o.batch), number(own), number(o.depth))
+		v, ok := value(
+			number(o.batch), number(own),
+			number(o.depth),
+		)
 		if ok {
 			at, index := int64(0), w.Index
 			for _, step := range o.trace.steps {
@@ -259,7 +295,8 @@ func (o *scoreOperand) fill(
 
 // keyComponent is a component of key n.
 func keyComponent(_, n, component int64) (v float64, ok bool) {
-	sin, cos := math.Sincos(2 * math.Pi * goldenFraction * float64(n))
+	turns := goldenFraction * float64(n)
+	sin, cos := math.Sincos(2 * math.Pi * turns)
 	switch component {
 	case 0:
 		return eightBits(waveKey * cos), true
@@ -295,9 +332,11 @@ func (r scoreRows) component(matrix, n, component int64) (v float64, ok bool) {
 	u := int(slopes * part(math.Sqrt(7)))
 	slope := r.steep
 	if kind >= steepKinds {
-		slope = r.wave * waveKey * math.Exp2(float64(-firstSlope-u))
+		part := math.Exp2(float64(-firstSlope - u))
+		slope = r.wave * waveKey * part
 	}
-	if kind >= risingKinds && (kind < peakKinds || u%2 == 0) {
+	if kind >= risingKinds &&
+		(kind < peakKinds || u%2 == 0) {
 		slope = -slope
 	}
 	sin, cos := math.Sincos(2 * math.Pi * phase)
@@ -306,10 +345,11 @@ func (r scoreRows) component(matrix, n, component int64) (v float64, ok bool) {
 		return eightBits(r.wave * cos), true
 	case component == 1 && kind >= steepKinds:
 		return eightBits(r.wave * sin), true
-	case (component == 2 || component == 3) && (kind < steepKinds || kind >= peakKinds):
-		return eightBits(slope), true
+	case component < 2:
+		return 0, false
 	}
-	return 0, false
+	sloped := kind < steepKinds || kind >= peakKinds
+	return eightBits(slope), sloped
 }
 
 // eightBits rounds a number to eight significant bits.
