@@ -41,15 +41,16 @@ const (
 // drift of the machine cancels; a later session adds blocks of its own.
 type race struct {
 	*selection
-	bench   *check.Bench
-	bound   float64 // seconds: no correct kernel is faster
-	rng     *rand.Rand
-	recheck *rand.Rand // chooses the samples whose results are compared
-	block   int        // number of the current block
-	first   int        // number of the first block of this visit
-	raced   int        // number of the first block in which all are timed
-	watch   watch      // of the device, from the first block on
-	ended   string     // why the race ended, as in the certificate
+	bench     *check.Bench
+	plausible plausibility
+	rng       *rand.Rand
+	recheck   *rand.Rand // chooses the samples whose results are compared
+	block     int        // number of the current block
+	first     int        // number of the first block of this visit
+	anew      int        // number of its first block on other arrays, by kernels compiled again; 0 is none
+	raced     int        // number of the first block in which all are timed
+	watch     watch      // of the device, from the first block on
+	ended     string     // why the race ended, as in the certificate
 
 	// defaultOnly says that long runs of the default took the whole budget: the record is
 	// provisional.
@@ -73,7 +74,7 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 	}
 	r := &race{
 		selection: s,
-		bound:     bound,
+		plausible: plausibility{bound: bound},
 		rng: rand.New(
 			rand.NewPCG(uint64(s.tuner.Options.Seed), raceStream),
 		),
@@ -96,6 +97,9 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 		}
 		if err == nil {
 			err = r.settle(ctx)
+		}
+		if err == nil {
+			err = r.raceAnew(ctx)
 		}
 		if err == nil {
 			again, err = r.confirm(ctx)
@@ -131,10 +135,11 @@ func (r *race) tooSlow() error {
 	if _, priced := r.tuner.Backend.(kernels.PricedBackend); !priced {
 		predicted = 0 // a number that all plans have
 	}
-	if first.trial.Median() > 0 || max(r.bound, predicted/maxRunShare) < budget.Seconds() {
+	bound := r.plausible.bound
+	if first.trial.Median() > 0 || max(bound, predicted/maxRunShare) < budget.Seconds() {
 		return nil
 	}
-	run := max(r.bound, predicted)
+	run := max(bound, predicted)
 	return &TooSlowError{r.fusion.Name, time.Duration(run * float64(time.Second)), budget}
 }
 
@@ -160,7 +165,47 @@ func (r *race) resume() error {
 	}
 	standard := r.candidates[0]
 	standard.eliminated = standard.trial.Failure != "" // the default is never dropped
+	if r.tuner.visit.earlier != nil {
+		r.reinstateNear()
+	}
+	r.takeBack()
 	return nil
+}
+
+// nearBest is the ratio to the best plan up to which what was dropped is raced again in
+// another visit: the machine may be in another state.
+const nearBest = 1.1
+
+// reinstateNear brings back what was dropped and was nearly as fast as the best.
+func (r *race) reinstateNear() {
+	best := r.best()
+	if best == nil {
+		return
+	}
+	for _, x := range r.candidates {
+		near := paired(x, best, recordConfidence).Median <= nearBest
+		if x.trial.Dropped && x.trial.Failure == "" && near {
+			x.trial.Dropped = false
+			x.eliminated = false
+		}
+	}
+}
+
+// takeBack lets plans race on that an earlier run has dropped, where the regret that is asked
+// for needs that: what is known of them is too little.
+func (r *race) takeBack() {
+	within := r.tuner.visit.within
+	winner, _ := r.winner()
+	if within == 0 || winner == nil {
+		return
+	}
+	alpha := r.pairError()
+	for _, x := range r.ran() {
+		most := r.compare(winner, x, alpha).AtMost // 0 is unknown
+		if x.trial.Dropped && (most == 0 || most > 1+within) {
+			x.trial.Dropped, x.eliminated = false, false
+		}
+	}
 }
 
 // resume takes over what an interrupted race found out about a candidate; the
@@ -194,7 +239,14 @@ func (r *race) verifyAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.bound, err = cost.LowerBound(r.program, r.tuner.Backend.Device(), r.bench.Bytes())
+	r.plausible = plausibility{
+		backend: r.tuner.Backend,
+		rates:   r.tuner.Cache,
+		program: r.program,
+		seed:    seed,
+		bytes:   r.bench.Bytes(),
+	}
+	r.plausible.bound, err = cost.LowerBound(r.program, r.tuner.Backend.Device(), r.bench.Bytes())
 	if err != nil {
 		return err
 	}
@@ -314,35 +366,59 @@ func (r *race) verifyAndTime(ctx context.Context, x *candidate) error {
 func (r *race) firstSample(
 	ctx context.Context, x *candidate, k kernels.Kernel,
 ) error {
-	warmUp, err := r.plausibleSample(ctx, x, k, 1)
+	warmUp, err := r.bench.Sample(ctx, k, 1)
 	if err != nil {
 		return err
 	}
 	sample := warmUp
 	if warmUp.Seconds < longRun {
 		runs := check.RunsPerSample(warmUp.Seconds, minSampleTime)
-		if sample, err = r.plausibleSample(ctx, x, k, runs); err != nil {
+		if sample, err = r.leastSample(ctx, k, runs); err != nil {
 			return err
 		}
 	}
-	x.batch = check.RunsPerSample(sample.Seconds, minSampleTime)
 	if err := r.bench.CompareLast(ctx, x.kernel, x.witness); err != nil {
+		return err
+	}
+	if err := r.suspect(ctx, x, min(warmUp.Seconds, sample.Seconds)); err != nil {
 		return err
 	}
 	x.addSample(sample, r.block)
 	return nil
 }
 
-// plausibleSample times runs of a kernel; a time below the lower bound of the
-// program is an error.
-func (r *race) plausibleSample(
-	ctx context.Context, x *candidate, k kernels.Kernel, runs int,
-) (kernels.Timing, error) {
-	sample, err := r.bench.Sample(ctx, k, runs)
-	if err == nil && sample.Seconds < r.bound {
-		err = errImplausible
+// firstSamples are taken of a plan whose samples are short, of which the shortest counts: the
+// search learns from it, and other work makes a sample longer, never shorter. What is tried
+// then depends less on what else ran.
+const (
+	firstSamples = 3
+	shortSample  = 5 * minSampleTime
+)
+
+// leastSample is the shortest of some samples of n runs, or a long one.
+func (r *race) leastSample(
+	ctx context.Context, k kernels.Kernel, n int,
+) (least kernels.Timing, err error) {
+	short := func() bool { return least.Seconds*float64(n) < shortSample.Seconds() }
+	for taken := 0; taken < firstSamples && short(); taken++ {
+		sample, err := r.bench.Sample(ctx, k, n)
+		if err != nil {
+			return least, err
+		}
+		if least.Seconds == 0 || sample.Seconds < least.Seconds {
+			least = sample
+		}
 	}
-	return sample, err
+	return least, nil
+}
+
+// suspect decides whether a time of a candidate can be true; what that takes is not part of
+// the budget.
+func (r *race) suspect(ctx context.Context, x *candidate, seconds float64) error {
+	began := r.tuner.now()
+	err := r.plausible.check(ctx, x.Plan, x.kernel, r.verifyTimeout(), seconds)
+	r.end = r.end.Add(r.tuner.now().Sub(began))
+	return err
 }
 
 // verifyTimeout is how long a run of a candidate may take during its
@@ -363,8 +439,13 @@ func (r *race) runTimeout() time.Duration {
 	return max(minRunTimeout, time.Duration(predictionSlack*predicted*float64(time.Second)))
 }
 
+// addSample adds a sample, and sizes the next one by the shortest so far: a sample of few
+// runs, because the one that sized it waited for a processor, begins with cold caches and a
+// worker that sleeps, and its plan would seem slow as long as the race lasts.
 func (x *candidate) addSample(t kernels.Timing, block int) {
 	x.trial.Add(t.Seconds, t.Hertz, block)
+	least := slices.Min(x.trial.Samples)
+	x.batch = check.RunsPerSample(least, minSampleTime)
 }
 
 // timeBlock times every remaining candidate once and drops those that are
@@ -561,12 +642,73 @@ func (r *race) winner() (*candidate, check.PairedInterval) {
 	standard := r.candidates[0]
 	winner := slices.MinFunc(r.ties(best), r.firstOfTied)
 	gain := paired(standard, winner, recordConfidence)
-	if !standard.eliminated &&
-		(gain.Median < 1+r.tuner.Options.margin() || gain.Lo <= 1) {
+	if !standard.eliminated && !r.beats(winner, standard) {
 		winner = standard
 		gain = paired(standard, winner, recordConfidence)
 	}
 	return winner, gain
+}
+
+// Parameters of the blocks on other arrays.
+const (
+	anewBlocks = 10        // which tell a winner from its default beyond doubt, and three more
+	anewBytes  = 256 << 20 // of the arrays of a bench: larger ones are not allocated twice
+)
+
+// raceAnew times the winner, if it is not the default, beside that and what ties with it, on
+// other arrays and by kernels that are compiled and verified again: where the pages of an
+// array and the code lie is luck, which all blocks before had in common.
+func (r *race) raceAnew(ctx context.Context) error {
+	winner, _ := r.winner()
+	standard := r.candidates[0]
+	if winner == nil || winner == standard || r.anew > 0 || r.bench.Bytes() > anewBytes {
+		return nil
+	}
+	again := r.ties(winner)
+	if !slices.Contains(again, standard) && !standard.eliminated {
+		again = append(again, standard)
+	}
+	seconds := 0.0
+	for _, x := range again {
+		seconds += anewBlocks * x.sampleSeconds()
+	}
+	if seconds > (r.remaining() - r.confirmation()).Seconds() {
+		return nil
+	}
+	var err error
+	r.bench, err = r.verifier.NewBench(ctx, r.tuner.Options.Seed, r.coldSpan())
+	if err != nil {
+		return err
+	}
+	for _, x := range again {
+		if err := r.compileAnew(ctx, x); err != nil {
+			return err
+		}
+	}
+	r.anew = r.block
+	for range anewBlocks {
+		if err := r.timeCounted(ctx, again); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compileAnew replaces the kernel of a candidate. Its failure is its own; the error is that
+// of ctx, or a *HungError.
+func (r *race) compileAnew(ctx context.Context, x *candidate) error {
+	x.kernel.Close() // an error would change nothing about what was measured
+	x.kernel = nil
+	err := r.verify(ctx, x, r.runTimeout(), r.verifyTimeout())
+	hung := r.leave(x, err)
+	if ctx.Err() != nil {
+		return endedBy(ctx, hung)
+	}
+	if err != nil {
+		r.whenStored(r.failed(x, err))
+		r.reinstate()
+	}
+	return hung
 }
 
 // timedRecord is the record of the winner.
@@ -597,11 +739,14 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 	out.Regret = r.regret(out.Certificate.Comparisons)
 	if r.bench != nil { // else nothing was timed in this process
 		out.Roof = roofOf(r.tuner.Cache, r.tuner.Backend, r.program, r.bench.Bytes(), out.Seconds)
+		if out.Roof != nil {
+			out.Roof.Contradicted = r.plausible.contradicted
+		}
 	}
 	out.Prices = r.prices(winner)
 	out.Evidence = clockEvidence(r.tuner.Backend, winner.trial.Clocks)
-	for _, x := range r.ties(winner) {
-		if x != winner {
+	for _, x := range r.ran() {
+		if x != winner && r.untold(winner, x) {
 			out.Ties = append(out.Ties, x.trial.Plan)
 		}
 	}

@@ -250,7 +250,7 @@ func (s *Schedule) pending(open func(*Item) bool) (all []*Item) {
 func (s *Schedule) raceInOrder(ctx context.Context) {
 	least := s.MinShare * s.total()
 	all := s.pending(func(x *Item) bool { return s.importance(x) >= least })
-	t := s.newVisitor(visit{improve: s.Improve > 0})
+	t := s.newVisitor(visit{improve: s.Improve > 0, within: s.Improve})
 	var raced []*Item // and wait for another visit
 	for k, x := range all {
 		if s.over(ctx) {
@@ -355,7 +355,7 @@ func (s *Schedule) raceByGain(ctx context.Context) {
 			s.raceWithKin(ctx, x, plan, t)
 			continue
 		}
-		s.limitedVisit(ctx, x, visit{improve: true, earlier: x.visitsWithKin()}, t)
+		s.limitedVisit(ctx, x, visit{improve: true, within: s.Improve, earlier: x.visitsWithKin()}, t)
 		x.visited, x.Like = s.Tuner.now(), nil
 		raced = s.raceAgain(ctx, append(raced, x))
 	}
@@ -388,7 +388,7 @@ func (s *Schedule) next(all []*Item) (*Item, time.Duration) {
 // parameters, or the layers of a network that grow narrower. In a run with a Budget the
 // one that takes most of the model's time is raced, and then each of the others with
 // two plans: its default and the winner of the first, cut to its extents, both checked and
-// timed there. Time that is left when all fusions were raced goes to whole races of these.
+// timed there. A whole race of these comes later, where it is expected to gain most.
 
 // kinRace is the longest race of two plans, and kinRest the part of the headroom that
 // another race is expected to gain after it.

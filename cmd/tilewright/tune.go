@@ -56,8 +56,8 @@ Which plans are tried depends on the fusion, the device and -seed, and not on wh
 lets the samples of all fusions in -db correct the prices.
 
 Fusions that differ in extents only, as an optimiser's updates of all parameters, have one entry: how many there are,
-what they take together, and the plan of the one that was raced; -v and -json list each. A fusion that is refused, fails or is
-not reached has lines of its own.
+what they take together, the plan of the one that was raced, and how many were not reached; -v and -json list each. A fusion
+that is refused or fails has lines of its own.
 
 A fusion that fails does not stop the others. The summary says which share of the model's time was tuned,
 how much faster the model is by that, and what was left out. As everywhere, a speed-up is the median of default ÷ winner
@@ -326,7 +326,7 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 // useRates takes the rates of the device from the database, or measures them if there is
 // time and nothing is left behind that would disturb that.
 func (s *session) useRates(ctx context.Context, b kernels.Backend) {
-	if s.overBudget {
+	if s.overBudget || ctx.Err() != nil {
 		return
 	}
 	s.status.say("measuring the rates of the device, unless they are stored")
