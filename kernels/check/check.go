@@ -595,17 +595,22 @@ func (c *verifyCase) compareAsWhole(
 // operations.
 func Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 	// A context that does not end has no error.
-	m, _ := ToleranceOf(c).Agree(context.Background(), c, in, got, want)
+	m, _ := ToleranceOf(c).Agree(context.Background(), c, in, got, want, nil)
 	return m
 }
 
-// Agree is the function Agree with t in place of ToleranceOf. The error is that of ctx.
+// Agree is the function Agree with t in place of ToleranceOf. Where the reference does not
+// evaluate c, which has control flow, moved does with other roundings: evaluation n gives the
+// outputs. It may be nil. The error is that of ctx.
 func (t Tolerance) Agree(
 	ctx context.Context, c *hlo.Computation, in, got, want []kernels.Buffer,
+	moved func(ctx context.Context, n int) ([]kernels.Buffer, error),
 ) (*Mismatch, error) {
 	k := verifyCase{
-		want:       want,
-		deviations: &deviations{c: c, in: in, seed: 1},
+		want: want,
+		deviations: &deviations{
+			c: c, in: in, seed: 1, want: want, moved: moved,
+		},
 	}
 	k.allowed = t.allowedIn(k)
 	for n := range want {
@@ -635,6 +640,9 @@ type deviations struct {
 	c    *hlo.Computation
 	in   []kernels.Buffer
 	seed int64
+	// What evaluates c with control flow, and its outputs without other roundings.
+	moved func(ctx context.Context, n int) ([]kernels.Buffer, error)
+	want  []kernels.Buffer
 
 	mu    sync.Mutex
 	known bool
@@ -649,6 +657,9 @@ func (d *deviations) all(ctx context.Context) ([][]float64, error) {
 		return d.of, nil
 	}
 	of, err := reference.Deviations(ctx, d.c, d.in, d.seed, d.evaluations())
+	if err != nil && d.moved != nil && ctx.Err() == nil {
+		of, err = d.ofMoved(ctx)
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -657,6 +668,41 @@ func (d *deviations) all(ctx context.Context) ([][]float64, error) {
 	}
 	d.known = true
 	return d.of, nil
+}
+
+// ofMoved are the deviations of what moved evaluates: a few times, since loops may take
+// long.
+func (d *deviations) ofMoved(ctx context.Context) ([][]float64, error) {
+	of := make([][]float64, len(d.want))
+	for k, w := range d.want {
+		of[k] = make([]float64, w.Shape.Elements())
+	}
+	for n := range fewPerturbations {
+		out, err := d.moved(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		for k, w := range d.want {
+			forEachDifference(out[k], w, func(at int64, x float64) {
+				of[k][at] = math.Hypot(of[k][at], x/math.Sqrt(fewPerturbations))
+			})
+		}
+	}
+	return of, nil
+}
+
+// forEachDifference calls do with each element's difference of two arrays of one shape,
+// in logical order; 0 where that is not finite.
+func forEachDifference(x, y kernels.Buffer, do func(at int64, d float64)) {
+	a := reference.NewWalk(x.Shape.Dims, x.Shape.Strides())
+	b := reference.NewWalk(y.Shape.Dims, y.Shape.Strides())
+	for n := range y.Shape.Elements() {
+		d := x.Float(a.Next()) - y.Float(b.Next())
+		if d-d != 0 {
+			d = 0
+		}
+		do(n, d)
+	}
 }
 
 // evaluations is the number of evaluations that deviations are estimated from. Of an

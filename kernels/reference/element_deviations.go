@@ -100,10 +100,10 @@ func newMoving(
 }
 
 // keepsPlain reports whether the elements of i are those of the plain evaluation: whole
-// numbers, and decisions.
+// numbers that are no bits, and decisions.
 func (s *ElementEvaluator) keepsPlain(i *hlo.Instr) bool {
 	return s.moving != nil &&
-		(!i.Shape.DType.IsFloat() || i.Op.Has(hlo.Discontinuous))
+		(!i.Shape.DType.IsFloat() && !movesBits(i) || decides(i))
 }
 
 // moved is an element of the result of i, moved if i computes it.

@@ -36,6 +36,21 @@ func InterpretContext(
 ) (out []kernels.Buffer, err error) {
 	e := newEvaluation(ctx)
 	defer e.ended(&err)
+	args, err := e.arguments(c, in)
+	if err != nil {
+		return nil, err
+	}
+	result, err := e.evaluateOwn(c, args)
+	if err != nil {
+		return nil, err
+	}
+	return e.outputs(result)
+}
+
+// arguments are the values of a computation's parameters.
+func (e *evaluation) arguments(
+	c *hlo.Computation, in []kernels.Buffer,
+) ([]value, error) {
 	if len(in) != len(c.Params) {
 		return nil, fmt.Errorf(
 			"%s has %d parameters, %d inputs given", c.Name, len(c.Params), len(in),
@@ -57,10 +72,11 @@ func InterpretContext(
 		}
 		args[k] = v
 	}
-	result, err := e.evaluateOwn(c, args)
-	if err != nil {
-		return nil, err
-	}
+	return args, nil
+}
+
+// outputs are the arrays of a result, which is an array or a tuple.
+func (e *evaluation) outputs(result value) (out []kernels.Buffer, err error) {
 	for _, v := range result.leaves() {
 		b, err := e.store(v)
 		if err != nil {
@@ -346,6 +362,10 @@ func (e *evaluation) instruction(i *hlo.Instr, a []value) (value, error) {
 	}
 	if i.Op.Elementwise() {
 		return e.elementwise(i, a)
+	}
+	if isLibraryTopK(i) {
+		dims := i.Shape.Tuple[0].Dims
+		return e.firstOfLines(i, a[0], int(dims[len(dims)-1]))
 	}
 	return value{}, fmt.Errorf("the reference does not compute this operation: %s", cmp.Or(i.Unknown(), i.Op.Not(hlo.Reference)))
 }
