@@ -163,6 +163,9 @@ type Roof struct {
 	// Mismeasured is set where the winner is faster: then the rate that was stored was
 	// too low, and the roof says nothing.
 	Mismeasured bool `json:"mismeasured,omitempty"`
+	// Contradicted are the rates that were too low for the time of a plan that did its work
+	// on inputs that it had not seen, and what they are when they are measured again.
+	Contradicted []string `json:"contradicted,omitempty"`
 }
 
 // Headroom is the time of the winner over its roof, at least 1; 0 where the roof is not
@@ -308,6 +311,11 @@ func dimsPlausible(dims []string) bool {
 // plausible reports whether a roof is a time, and called mismeasured by a winner that is
 // faster.
 func (r *Roof) plausible(winner float64) bool {
+	for _, why := range r.Contradicted {
+		if len(why) > maxPlanBytes {
+			return false
+		}
+	}
 	return isDuration(r.Seconds) && len(r.By) <= maxNameBytes && (winner >= r.Seconds || r.Mismeasured)
 }
 

@@ -272,16 +272,32 @@ func newFusion(f *hlo.Computation, callers []*hlo.Instr) *Fusion {
 	return j
 }
 
+// Outline describes one fusion without its maps and tiles: its names, places and
+// parameters, and why it has no tiles if that is so.
+func Outline(ctx context.Context, f *hlo.Computation, callers []*hlo.Instr) (*Fusion, error) {
+	j := newFusion(f, callers)
+	_, err := j.analyze(ctx, f)
+	return j, err
+}
+
+// analyze is the tile program of the fusion; nil says that it has none, and j says why.
+func (j *Fusion) analyze(ctx context.Context, f *hlo.Computation) (*symtile.Program, error) {
+	p, err := symtile.Analyze(ctx, f)
+	var no *symtile.Untileable
+	if errors.As(err, &no) {
+		j.Untileable = &Untileable{no.Instr.Name, no.Rule, no.Reason}
+		return nil, nil
+	}
+	return p, err
+}
+
 // NewFusion describes one fusion. A fusion without tiles is described all the same:
 // the reason takes the place of the space. The callers are the instructions that
 // execute it (hlo.Module.Callers).
 func NewFusion(ctx context.Context, f *hlo.Computation, callers []*hlo.Instr, at Point) (*Fusion, error) {
 	j := newFusion(f, callers)
-	p, err := symtile.Analyze(ctx, f)
-	var no *symtile.Untileable
-	if errors.As(err, &no) {
-		j.Untileable = &Untileable{no.Instr.Name, no.Rule, no.Reason}
-	} else if err != nil {
+	p, err := j.analyze(ctx, f)
+	if err != nil {
 		return nil, err
 	}
 	if err := j.index(f); err != nil && j.Untileable == nil {

@@ -41,15 +41,15 @@ const (
 // drift of the machine cancels; a later session adds blocks of its own.
 type race struct {
 	*selection
-	bench   *check.Bench
-	bound   float64 // seconds: no correct kernel is faster
-	rng     *rand.Rand
-	recheck *rand.Rand // chooses the samples whose results are compared
-	block   int        // number of the current block
-	first   int        // number of the first block of this visit
-	raced   int        // number of the first block in which all are timed
-	watch   watch      // of the device, from the first block on
-	ended   string     // why the race ended, as in the certificate
+	bench     *check.Bench
+	plausible plausibility
+	rng       *rand.Rand
+	recheck   *rand.Rand // chooses the samples whose results are compared
+	block     int        // number of the current block
+	first     int        // number of the first block of this visit
+	raced     int        // number of the first block in which all are timed
+	watch     watch      // of the device, from the first block on
+	ended     string     // why the race ended, as in the certificate
 
 	// defaultOnly says that long runs of the default took the whole budget: the record is
 	// provisional.
@@ -73,7 +73,7 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 	}
 	r := &race{
 		selection: s,
-		bound:     bound,
+		plausible: plausibility{bound: bound},
 		rng: rand.New(
 			rand.NewPCG(uint64(s.tuner.Options.Seed), raceStream),
 		),
@@ -131,10 +131,11 @@ func (r *race) tooSlow() error {
 	if _, priced := r.tuner.Backend.(kernels.PricedBackend); !priced {
 		predicted = 0 // a number that all plans have
 	}
-	if first.trial.Median() > 0 || max(r.bound, predicted/maxRunShare) < budget.Seconds() {
+	bound := r.plausible.bound
+	if first.trial.Median() > 0 || max(bound, predicted/maxRunShare) < budget.Seconds() {
 		return nil
 	}
-	run := max(r.bound, predicted)
+	run := max(bound, predicted)
 	return &TooSlowError{r.fusion.Name, time.Duration(run * float64(time.Second)), budget}
 }
 
@@ -160,7 +161,25 @@ func (r *race) resume() error {
 	}
 	standard := r.candidates[0]
 	standard.eliminated = standard.trial.Failure != "" // the default is never dropped
+	r.takeBack()
 	return nil
+}
+
+// takeBack lets plans race on that an earlier run has dropped, where the regret that is asked
+// for needs that: what is known of them is too little.
+func (r *race) takeBack() {
+	within := r.tuner.visit.within
+	winner, _ := r.winner()
+	if within == 0 || winner == nil {
+		return
+	}
+	alpha := r.pairError()
+	for _, x := range r.ran() {
+		most := r.compare(winner, x, alpha).AtMost // 0 is unknown
+		if x.trial.Dropped && (most == 0 || most > 1+within) {
+			x.trial.Dropped, x.eliminated = false, false
+		}
+	}
 }
 
 // resume takes over what an interrupted race found out about a candidate; the
@@ -194,7 +213,14 @@ func (r *race) verifyAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.bound, err = cost.LowerBound(r.program, r.tuner.Backend.Device(), r.bench.Bytes())
+	r.plausible = plausibility{
+		backend: r.tuner.Backend,
+		rates:   r.tuner.Cache,
+		program: r.program,
+		seed:    seed,
+		bytes:   r.bench.Bytes(),
+	}
+	r.plausible.bound, err = cost.LowerBound(r.program, r.tuner.Backend.Device(), r.bench.Bytes())
 	if err != nil {
 		return err
 	}
@@ -314,35 +340,34 @@ func (r *race) verifyAndTime(ctx context.Context, x *candidate) error {
 func (r *race) firstSample(
 	ctx context.Context, x *candidate, k kernels.Kernel,
 ) error {
-	warmUp, err := r.plausibleSample(ctx, x, k, 1)
+	warmUp, err := r.bench.Sample(ctx, k, 1)
 	if err != nil {
 		return err
 	}
 	sample := warmUp
 	if warmUp.Seconds < longRun {
 		runs := check.RunsPerSample(warmUp.Seconds, minSampleTime)
-		if sample, err = r.plausibleSample(ctx, x, k, runs); err != nil {
+		if sample, err = r.bench.Sample(ctx, k, runs); err != nil {
 			return err
 		}
 	}
-	x.batch = check.RunsPerSample(sample.Seconds, minSampleTime)
 	if err := r.bench.CompareLast(ctx, x.kernel, x.witness); err != nil {
+		return err
+	}
+	if err := r.suspect(ctx, x, min(warmUp.Seconds, sample.Seconds)); err != nil {
 		return err
 	}
 	x.addSample(sample, r.block)
 	return nil
 }
 
-// plausibleSample times runs of a kernel; a time below the lower bound of the
-// program is an error.
-func (r *race) plausibleSample(
-	ctx context.Context, x *candidate, k kernels.Kernel, runs int,
-) (kernels.Timing, error) {
-	sample, err := r.bench.Sample(ctx, k, runs)
-	if err == nil && sample.Seconds < r.bound {
-		err = errImplausible
-	}
-	return sample, err
+// suspect decides whether a time of a candidate can be true; what that takes is not part of
+// the budget.
+func (r *race) suspect(ctx context.Context, x *candidate, seconds float64) error {
+	began := r.tuner.now()
+	err := r.plausible.check(ctx, x.Plan, x.kernel, r.verifyTimeout(), seconds)
+	r.end = r.end.Add(r.tuner.now().Sub(began))
+	return err
 }
 
 // verifyTimeout is how long a run of a candidate may take during its
@@ -363,8 +388,13 @@ func (r *race) runTimeout() time.Duration {
 	return max(minRunTimeout, time.Duration(predictionSlack*predicted*float64(time.Second)))
 }
 
+// addSample adds a sample, and sizes the next one by the shortest so far: a sample of few
+// runs, because the one that sized it waited for a processor, begins with cold caches and a
+// worker that sleeps, and its plan would seem slow as long as the race lasts.
 func (x *candidate) addSample(t kernels.Timing, block int) {
 	x.trial.Add(t.Seconds, t.Hertz, block)
+	least := slices.Min(x.trial.Samples)
+	x.batch = check.RunsPerSample(least, minSampleTime)
 }
 
 // timeBlock times every remaining candidate once and drops those that are
@@ -597,6 +627,9 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 	out.Regret = r.regret(out.Certificate.Comparisons)
 	if r.bench != nil { // else nothing was timed in this process
 		out.Roof = roofOf(r.tuner.Cache, r.tuner.Backend, r.program, r.bench.Bytes(), out.Seconds)
+		if out.Roof != nil {
+			out.Roof.Contradicted = r.plausible.contradicted
+		}
 	}
 	out.Prices = r.prices(winner)
 	out.Evidence = clockEvidence(r.tuner.Backend, winner.trial.Clocks)

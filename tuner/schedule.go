@@ -250,7 +250,7 @@ func (s *Schedule) pending(open func(*Item) bool) (all []*Item) {
 func (s *Schedule) raceInOrder(ctx context.Context) {
 	least := s.MinShare * s.total()
 	all := s.pending(func(x *Item) bool { return s.importance(x) >= least })
-	t := s.newVisitor(visit{improve: s.Improve > 0})
+	t := s.newVisitor(visit{improve: s.Improve > 0, within: s.Improve})
 	var raced []*Item // and wait for another visit
 	for k, x := range all {
 		if s.over(ctx) {
@@ -355,7 +355,7 @@ func (s *Schedule) raceByGain(ctx context.Context) {
 			s.raceWithKin(ctx, x, plan, t)
 			continue
 		}
-		s.limitedVisit(ctx, x, visit{improve: true, earlier: x.visitsWithKin()}, t)
+		s.limitedVisit(ctx, x, visit{improve: true, within: s.Improve, earlier: x.visitsWithKin()}, t)
 		x.visited, x.Like = s.Tuner.now(), nil
 		raced = s.raceAgain(ctx, append(raced, x))
 	}

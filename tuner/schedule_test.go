@@ -266,6 +266,39 @@ func TestImprove(t *testing.T) {
 	}
 }
 
+// The regret of a winner that a dropped plan leaves large gets smaller by racing on: the plan
+// is measured again, and its few blocks of then do not decide alone.
+func TestImproveDropped(t *testing.T) {
+	larger := 0
+	for seed := range uint64(20) {
+		l := newLab(seed, 0.4, 1e-3, 1.7e-3, 1.8e-3, 2.5e-3)
+		s, _ := l.schedule(t, workloadOf(t, moduleText([]int{16}, []int{1})), 0)
+		if err := s.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		x := s.Workload.Items[0]
+		first := x.Result.Record
+		dropped := slices.ContainsFunc(first.Trials, func(t cache.Trial) bool { return t.Dropped })
+		if !dropped || first.Regret < 0.2 {
+			continue
+		}
+		larger++
+		for range 2 {
+			again := &Schedule{Tuner: s.Tuner, Workload: s.Workload, Budget: time.Minute, Improve: 0.05}
+			x.Outcome = Outcome{}
+			if err := again.Run(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := x.Result.Record; r.Regret < 0 || r.Regret > first.Regret/2 {
+			t.Errorf("seed %d: regret %v after %v, %d samples after %d", seed, r.Regret, first.Regret, samplesOf(r.Trials), samplesOf(first.Trials))
+		}
+	}
+	if larger == 0 {
+		t.Error("no race left a regret to improve")
+	}
+}
+
 // A race ends when its regret is within the goal.
 func TestRegretGoal(t *testing.T) {
 	samples := map[float64]int{}

@@ -86,7 +86,9 @@ func (r *race) pairError() float64 {
 }
 
 // compare is the winner's time over x's, over all visits: the largest upper end of those
-// that have one. A machine that has two states is judged in both.
+// that have one. A machine that has two states is judged in both. Where a regret is asked for
+// (visit.within), all blocks count together unless this visit contradicts them: an end of the
+// few blocks of an earlier run would stay whatever is measured now.
 func (r *race) compare(winner, x *candidate, alpha float64) cache.Comparison {
 	earlier, now := r.ratios(winner, x)
 	visits := [][]float64{earlier, now}
@@ -96,19 +98,27 @@ func (r *race) compare(winner, x *candidate, alpha float64) cache.Comparison {
 		return out
 	}
 	out.Ratio = check.Paired(all, ones(len(all)), certificateConfidence).Median
-	if len(earlier) >= fewestBlocks(alpha/2) && len(now) >= fewestBlocks(alpha/2) {
+	switch {
+	case r.tuner.visit.within > 0 && atLeast(now, alpha) <= atMost(all, alpha):
+		visits = [][]float64{all}
+	case len(earlier) >= fewestBlocks(alpha/2) && len(now) >= fewestBlocks(alpha/2):
 		alpha /= 2 // the claim is about both
 	}
 	for _, ratios := range visits {
 		if end := atMost(ratios, alpha); !math.IsInf(end, 1) {
 			out.AtMost = max(out.AtMost, end)
 		}
-		least := 1 / atMost(inverses(ratios), alpha) // 0 where there are too few
+		least := atLeast(ratios, alpha)
 		if least > 0 && (out.AtLeast == 0 || least < out.AtLeast) {
 			out.AtLeast = least
 		}
 	}
 	return out
+}
+
+// atLeast is a lower end of the median of ratios; 0 where there are too few.
+func atLeast(ratios []float64, alpha float64) float64 {
+	return 1 / atMost(inverses(ratios), alpha)
 }
 
 // inverses are those of ratios, in their order.

@@ -21,6 +21,10 @@ type visit struct {
 	defaultOnly bool
 	// improve races on although a winner is stored.
 	improve bool
+	// within is the regret that is asked for of a winner that is stored: plans that may be
+	// faster than it by more race on, dropped ones too, and what earlier runs measured
+	// counts together with this one. 0 is none.
+	within float64
 	// kin is the winner of a fusion that differs in extents only: it and the default are
 	// raced, if it is legal, and nothing else.
 	kin *kernels.Plan

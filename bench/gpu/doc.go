@@ -19,6 +19,7 @@
 //	spills       bytes a thread stores of a default plan for want of registers
 //	fences, calls, local, uniform, stores, others: instructions of the innermost loop
 //	with tensor instructions (see loopLimits)
+//	square share, ldmatrix, copies: of default products on sm_80 whose warps have 64x64
 //
 // and of all kernels together, as shares:
 //

@@ -48,7 +48,9 @@ func anyGroup(_ *kernel, l *loop) bool {
 // loopLimits are the bounds of instructions of main loops. A loop of wgmma waits for
 // nothing but its barriers, and takes descriptors from uniform registers; others are the
 // further instructions for each hundred of wgmma, and ldmatrix those that load the
-// fragments of a hundred mma.sync.
+// fragments of a hundred mma.sync. Where a warp has 64 by 64 results of a product, two
+// fifths of the instructions are mma.sync (150 others for a hundred), and copies to shared
+// memory have 16 bytes.
 var loopLimits = []loopLimit{
 	{
 		"fences", 0, anyGroup,
@@ -80,6 +82,13 @@ var loopLimits = []loopLimit{
 	{"ldmatrix", 40, byFragments, func(l *loop) int {
 		return 100 * l.Ldsm / l.Tensor
 	}},
+	{"square share", 150, squareWarps, func(l *loop) int {
+		return 100 * (l.Instructions - l.Tensor) / l.Tensor
+	}},
+	{"square ldmatrix", 30, squareWarps, func(l *loop) int {
+		return 100 * l.Ldsm / l.Tensor
+	}},
+	{"square copies", 0, squareWarps, func(l *loop) int { return l.NarrowCopies }},
 }
 
 // bodyLimits are the bounds of default kernels of rows: softmax, norms and copies, whose
@@ -130,6 +139,14 @@ func f8(k *kernel, l *loop) bool {
 func byFragments(k *kernel, l *loop) bool {
 	return k.isDefault && l.Group == 0 &&
 		l.Ldsm > 0 && l.Converted == 0
+}
+
+// squareWarps is for loops of mma.sync of one product in which each warp has at least 64 by
+// 64 results, of default plans on sm_80.
+func squareWarps(k *kernel, l *loop) bool {
+	t := k.plan.Tiles
+	return byFragments(k, l) && k.target.arch == "sm_80" && len(t) == 3 && min(t[0], t[1]) >= 64 &&
+		t[0]*t[1] >= 64*64*k.plan.Knob("warps", 4)
 }
 
 // findings lists what of a kernel is beyond the limits.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -116,7 +117,7 @@ func (l *landscape) add(
 	if err != nil {
 		return err
 	}
-	first, err := l.bench.Sample(ctx, kernel, 1)
+	least, err := l.leastRun(ctx, kernel)
 	if err != nil {
 		kernel.Close()
 		return err
@@ -124,9 +125,35 @@ func (l *landscape) add(
 	l.Plans = append(l.Plans, r.Plan.String())
 	l.Prices = append(l.Prices, r.Seconds)
 	l.kernels = append(l.kernels, kernel)
-	runs := check.RunsPerSample(first.Seconds, sampleTime)
+	runs := check.RunsPerSample(least, sampleTime)
 	l.runs = append(l.runs, runs)
 	return nil
+}
+
+// sizingTime is what the runs take, at least, of which the shortest decides how many runs
+// make a sample, and mostSizing their number at most.
+const (
+	sizingTime = 2 * time.Millisecond
+	mostSizing = 64
+)
+
+// leastRun is the time of the shortest of some runs. A first run that waited for a processor
+// would make samples of few runs, each of which begins with cold caches and a worker that
+// sleeps: in all of its samples that plan would be slower than the others.
+func (l *landscape) leastRun(ctx context.Context, k kernels.Kernel) (float64, error) {
+	least, total := math.Inf(1), 0.0
+	for n := 0; n < 3 || n < mostSizing && total < sizingTime.Seconds(); n++ {
+		s, err := l.bench.Sample(ctx, k, 1)
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, s.Seconds)
+		total += s.Seconds
+		if total > 20*sizingTime.Seconds() {
+			break // a long run needs no others
+		}
+	}
+	return least, nil
 }
 
 // addTuned adds the plan that a tuner has found, unless it is there.

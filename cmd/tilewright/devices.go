@@ -113,7 +113,7 @@ type calibrationJSON struct {
 func runDevices(c *call) error {
 	c.jsonFlag()
 	db := c.dbFlag()
-	name := c.String("sheet", "", "print the device sheet of this `GPU`, such as A100")
+	name := c.String("sheet", "", "print the device sheet of this `device`: a GPU such as A100, a family of processors such as 'Zen 2', or cpu, this one")
 	if _, err := c.parse(0, 0); err != nil {
 		return err
 	}

@@ -22,14 +22,15 @@ samples in -db, when there are enough. Nothing is measured; without samples the 
 
 Of terms that overlap (CPU: arithmetic and the levels of memory; GPU: memory, arithmetic, tensor cores,
 shared memory, L2 and blocks) the longest counts whole and of each of the others a fifth (CPU) or an
-eighth (GPU), and so they are printed; the rest is added. On a GPU, "waiting" is how long blocks take from
-start to end, less what the longest term hides of it, and "blocks" is starting them; plans that tie (1 %, products
-0.1 %) are in the order of the bytes they move, then products of the bytes in flight, the most first, then of
-what they take of the device, the least first.
+eighth (GPU), and so they are printed; the rest is added. A term that is 0 for all plans shown has no
+column. On a GPU, "waiting" is how long blocks take from start to end, less what the longest term hides
+of it, and "blocks" is starting them; plans that tie (1 %, products 0.1 %) are in the order of the bytes
+they move, then products of the bytes in flight, the most first, then of what they take of the device,
+the least first.
 
-With -problems FILE and -json, a line of JSON for each problem, the plans that the problem names are priced on the GPU
-that it names or describes, and a line of JSON is printed for each: see docs/formats.md. Then there is no other
-FILE, no -db and no correction; "-" is the standard input.
+With -problems FILE and -json, a line of JSON for each problem, the plans that the problem names are
+priced on the GPU or processor that it names or describes, and a line of JSON is printed for each: see
+docs/formats.md. Then there is no other FILE, no -db and no correction; "-" is the standard input.
 
 The exit status is 1 when -db says that the default plan of the fusion fails its check.`,
 	run: runRank,
@@ -170,7 +171,7 @@ func (c *call) rank(file string, f rankFlags) error {
 }
 
 // rankProblems prices the plans of a file of problems, or of the standard input, on the
-// GPUs that the problems describe. No backend is opened and no database is read, so that
+// devices that the problems describe. No backend is opened and no database is read, so that
 // the answers depend on the problems alone.
 func (c *call) rankProblems(file string, args []string) error {
 	if len(args) > 0 || !c.json {
@@ -188,6 +189,19 @@ func (c *call) rankProblems(file string, args []string) error {
 	return problem.AnswerAll(c.ctx, in, c.out)
 }
 
+// termsThatCount are the positions of the terms that are not 0 for every plan.
+func (j rankJSON) termsThatCount() (shown []int) {
+	if len(j.Plans) == 0 {
+		return nil
+	}
+	for k := range j.Plans[0].Terms {
+		if slices.ContainsFunc(j.Plans, func(p rankedJSON) bool { return p.Terms[k].Seconds != 0 }) {
+			shown = append(shown, k)
+		}
+	}
+	return shown
+}
+
 // print prints the first plans as a table, with the terms as columns.
 func (j rankJSON) print(c *call, d kernels.Device) error {
 	fmt.Fprintf(c.out, "%s on %s: %d plans\n", j.Fusion, d.Name, j.Legal)
@@ -197,16 +211,15 @@ func (j rankJSON) print(c *call, d kernels.Device) error {
 	fmt.Fprintln(c.out)
 	t := c.table()
 	fmt.Fprint(t, "predicted\tplan")
-	if len(j.Plans) > 0 {
-		for _, term := range j.Plans[0].Terms {
-			fmt.Fprintf(t, "\t%s", term.Name)
-		}
+	shown := j.termsThatCount()
+	for _, k := range shown {
+		fmt.Fprintf(t, "\t%s", j.Plans[0].Terms[k].Name)
 	}
 	fmt.Fprintln(t)
 	for _, p := range j.Plans {
 		fmt.Fprintf(t, "%s\t%s", report.Seconds(p.Seconds), j.Dims.Stored(p.Plan))
-		for _, term := range p.Terms {
-			fmt.Fprintf(t, "\t%s", report.Seconds(term.Seconds))
+		for _, k := range shown {
+			fmt.Fprintf(t, "\t%s", report.Seconds(p.Terms[k].Seconds))
 		}
 		fmt.Fprintln(t)
 	}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"strconv"
@@ -120,23 +120,15 @@ func (f ptxFlags) tiles(c *call, file, name, at string, each bool) error {
 		return err
 	}
 	j := showJSON{Fusions: []*query.Fusion{}, symbolic: *f.tiling == "", each: each}
-	callers := m.Callers()
-	first := map[[32]byte]*query.Fusion{}
-	structures := map[cache.Fingerprint]string{}
+	d := describer{
+		ctx: c.ctx, callers: m.Callers(), point: point, outlined: !c.json && !each && point.Sizes == nil,
+		first: map[[32]byte]*query.Fusion{}, structures: map[cache.Fingerprint]*query.Fusion{},
+	}
 	for _, f := range all {
-		print := f.Fingerprint()
-		if shown := first[print]; shown != nil {
-			j.Fusions = append(j.Fusions, shown.Again(f, callers[f]))
-			continue
-		}
-		shown, err := query.NewFusion(c.ctx, f, callers[f], point)
+		shown, err := d.describe(f)
 		if err != nil {
 			return err
 		}
-		structure := cache.StructureOf(f.Canonical()).Print
-		structures[structure] = cmp.Or(structures[structure], f.Name)
-		shown.Structure = structures[structure]
-		first[print] = shown
 		j.Fusions = append(j.Fusions, shown)
 	}
 	if name == "" {
@@ -146,6 +138,46 @@ func (f ptxFlags) tiles(c *call, file, name, at string, each bool) error {
 		return c.printJSON(j)
 	}
 	return j.print(c)
+}
+
+// A describer describes the fusions of a module in order.
+type describer struct {
+	ctx     context.Context
+	callers map[*hlo.Computation][]*hlo.Instr
+	point   query.Point
+	// Fusions that are printed in one line with others of their structure need no maps
+	// and tiles.
+	outlined bool
+	// The first fusion of each fingerprint and of each structure.
+	first      map[[32]byte]*query.Fusion
+	structures map[cache.Fingerprint]*query.Fusion
+}
+
+// describe describes the next fusion.
+func (d *describer) describe(f *hlo.Computation) (shown *query.Fusion, err error) {
+	print := f.Fingerprint()
+	if shown := d.first[print]; shown != nil {
+		return shown.Again(f, d.callers[f]), nil
+	}
+	structure := cache.StructureOf(f.Canonical()).Print
+	stands := d.structures[structure]
+	if stands != nil && d.outlined {
+		if shown, err = query.Outline(d.ctx, f, d.callers[f]); err != nil {
+			return nil, err
+		}
+	}
+	if shown == nil || !tiledAs(shown, stands) {
+		if shown, err = query.NewFusion(d.ctx, f, d.callers[f], d.point); err != nil {
+			return nil, err
+		}
+	}
+	if stands == nil {
+		stands = shown
+		d.structures[structure] = shown
+	}
+	shown.Structure = stands.Name
+	d.first[print] = shown
+	return shown, nil
 }
 
 // parsePoint reads the sizes of -tiling and the tile ids of -at, which are lists of

@@ -326,7 +326,7 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 // useRates takes the rates of the device from the database, or measures them if there is
 // time and nothing is left behind that would disturb that.
 func (s *session) useRates(ctx context.Context, b kernels.Backend) {
-	if s.overBudget {
+	if s.overBudget || ctx.Err() != nil {
 		return
 	}
 	s.status.say("measuring the rates of the device, unless they are stored")

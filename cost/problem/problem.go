@@ -190,12 +190,16 @@ func deviceOf(text json.RawMessage) (pricing, error) {
 	var name string
 	if err := json.Unmarshal(text, &name); err == nil {
 		name = strings.TrimPrefix(name, "cpu:")
-		if s, err := sheet.Find(name); err == nil {
+		s, noCPU := sheet.Find(name)
+		if noCPU == nil {
 			return onCPU(s), nil
 		}
 		name = strings.TrimPrefix(name, "sim:")
 		spec, err := device.ParsePriced(name)
-		return onGPU(spec), err
+		if err != nil {
+			return nil, fmt.Errorf("%w; %w", err, noCPU)
+		}
+		return onGPU(spec), nil
 	}
 	if sheet.IsCPU(text) {
 		s, err := sheet.Parse(text)

@@ -80,7 +80,7 @@ type svg struct{ strings.Builder }
 // newSVG begins a figure of some size. The label is read to people who do not see it.
 func newSVG(width, height float64, label string) *svg {
 	f := &svg{}
-	f.add(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, label)
+	f.add(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, html.EscapeString(label))
 	return f
 }
 
@@ -91,7 +91,7 @@ func (f *svg) add(format string, args ...any) { fmt.Fprintf(f, format, args...) 
 func (f *svg) html() template.HTML { return template.HTML(f.String() + "</svg>") }
 
 // timingStrip draws every sample of every plan, one plan a line, with the median.
-func timingStrip(plans []planRow, session kernels.ClockStats) template.HTML {
+func timingStrip(name string, plans []planRow, session kernels.ClockStats) template.HTML {
 	if len(plans) == 0 {
 		return ""
 	}
@@ -101,7 +101,7 @@ func timingStrip(plans []planRow, session kernels.ClockStats) template.HTML {
 	}
 	x := newScale(all, labelWidth, stripWidth-16)
 	height := rowHeight*float64(len(plans)) + axisHeight
-	f := newSVG(stripWidth, height, "all timings, one line a plan")
+	f := newSVG(stripWidth, height, "all timings of "+name+", one line a plan")
 	for _, v := range x.ticks() {
 		at := x.at(v)
 		f.add(`<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/>`, at, at, height-22)
@@ -174,7 +174,7 @@ func textAnchor(at, width float64) string {
 
 // scatter draws measured against predicted times, with the line where they are
 // equal.
-func scatter(plans []planRow) template.HTML {
+func scatter(name string, plans []planRow) template.HTML {
 	var all []float64
 	for _, p := range plans {
 		if p.Predicted > 0 {
@@ -187,7 +187,7 @@ func scatter(plans []planRow) template.HTML {
 	}
 	x := newScale(all, scatterLeft, scatterRight)
 	y := newScale(all, scatterBottom, scatterTop)
-	f := newSVG(scatterSize, scatterSize, "predicted against measured time")
+	f := newSVG(scatterSize, scatterSize, "predicted against measured time of "+name)
 	f.addGrid(x, y)
 	f.add(`<line class="agree" x1="%g" y1="%g" x2="%g" y2="8"/>`, scatterLeft, scatterBottom, scatterRight)
 	for _, p := range plans {

@@ -21,7 +21,7 @@ func TestPagePrintsTheRecord(t *testing.T) {
 		},
 		Prices: &cache.Prices{
 			Kendall: 0.123, Regret1: 1, Regret3: 4.56, Regret8: 1,
-			Explained: []cache.Explained{{Plan: "8", Terms: []cache.Term{{Name: "moonlight", Seconds: 7e-3}}}},
+			Explained: []cache.Explained{{Plan: "8", Terms: []cache.Term{{Name: "moonlight", Seconds: 7e-3}, {Name: "sunlight"}}}},
 		},
 	}
 	for _, kept := range []bool{true, false} {
@@ -36,6 +36,9 @@ func TestPagePrintsTheRecord(t *testing.T) {
 			if strings.Contains(page.String(), text) != kept {
 				t.Errorf("prices kept: %t; the page has %q: %t", kept, text, !kept)
 			}
+		}
+		if strings.Contains(page.String(), "sunlight") {
+			t.Error("the page has a term that is 0 for every plan")
 		}
 	}
 }

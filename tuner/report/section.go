@@ -128,8 +128,8 @@ func newSection(r cache.Record) fusionSection {
 	if r.Untimed {
 		return f
 	}
-	f.Strip = timingStrip(f.Plans, kernels.ParseSampleQuality(r.Evidence).Clock)
-	f.Scatter = scatter(f.Plans)
+	f.Strip = timingStrip(f.Name, f.Plans, kernels.ParseSampleQuality(r.Evidence).Clock)
+	f.Scatter = scatter(f.Name, f.Plans)
 	return f
 }
 
@@ -185,7 +185,7 @@ func role(r cache.Record, t cache.Trial) string {
 }
 
 // termBreakdowns are the terms of the predictions as the record has them: of the winner, the
-// default and the next best plan.
+// default and the next best plan, without the terms that are 0 for all of them.
 func termBreakdowns(f fusionSection) []termBreakdown {
 	if f.Prices == nil {
 		return nil
@@ -203,6 +203,15 @@ func termBreakdowns(f fusionSection) []termBreakdown {
 			b.Total += t.Seconds
 		}
 		breakdowns = append(breakdowns, b)
+	}
+	counts := map[string]bool{}
+	for _, b := range breakdowns {
+		for _, t := range b.Terms {
+			counts[t.Name] = counts[t.Name] || t.Seconds != 0
+		}
+	}
+	for k, b := range breakdowns {
+		breakdowns[k].Terms = slices.DeleteFunc(slices.Clone(b.Terms), func(t cache.Term) bool { return !counts[t.Name] })
 	}
 	return breakdowns
 }
