@@ -157,3 +157,40 @@ func TestKnobsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestReviewedCauses: docs/performance.md has the eight causes, and every test that it names
+// for one is there.
+func TestReviewedCauses(t *testing.T) {
+	page, err := os.ReadFile("docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	for _, folder := range []string{"kernels/cpu", "kernels/cpu/internal/*"} {
+		files, _ := filepath.Glob(folder + "/*_test.go")
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+				tests[m[1]] = true
+			}
+		}
+	}
+	rows := regexp.MustCompile(`(?m)^\| (C[1-8]) \|.*$`).FindAllStringSubmatch(string(page), -1)
+	if len(rows) != 8 {
+		t.Errorf("%d causes are listed, not 8", len(rows))
+	}
+	for _, row := range rows {
+		names := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(row[0], -1)
+		if len(names) == 0 {
+			t.Errorf("%s has no test", row[1])
+		}
+		for _, name := range names {
+			if !tests[name[1]] {
+				t.Errorf("%s: there is no %s", row[1], name[1])
+			}
+		}
+	}
+}

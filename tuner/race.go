@@ -47,6 +47,7 @@ type race struct {
 	recheck   *rand.Rand // chooses the samples whose results are compared
 	block     int        // number of the current block
 	first     int        // number of the first block of this visit
+	anew      int        // number of its first block on other arrays, by kernels compiled again; 0 is none
 	raced     int        // number of the first block in which all are timed
 	watch     watch      // of the device, from the first block on
 	ended     string     // why the race ended, as in the certificate
@@ -96,6 +97,9 @@ func (s *selection) race(ctx context.Context) (cache.Record, error) {
 		}
 		if err == nil {
 			err = r.settle(ctx)
+		}
+		if err == nil {
+			err = r.raceAnew(ctx)
 		}
 		if err == nil {
 			again, err = r.confirm(ctx)
@@ -161,8 +165,30 @@ func (r *race) resume() error {
 	}
 	standard := r.candidates[0]
 	standard.eliminated = standard.trial.Failure != "" // the default is never dropped
+	if r.tuner.visit.earlier != nil {
+		r.reinstateNear()
+	}
 	r.takeBack()
 	return nil
+}
+
+// nearBest is the ratio to the best plan up to which what was dropped is raced again in
+// another visit: the machine may be in another state.
+const nearBest = 1.1
+
+// reinstateNear brings back what was dropped and was nearly as fast as the best.
+func (r *race) reinstateNear() {
+	best := r.best()
+	if best == nil {
+		return
+	}
+	for _, x := range r.candidates {
+		near := paired(x, best, recordConfidence).Median <= nearBest
+		if x.trial.Dropped && x.trial.Failure == "" && near {
+			x.trial.Dropped = false
+			x.eliminated = false
+		}
+	}
 }
 
 // takeBack lets plans race on that an earlier run has dropped, where the regret that is asked
@@ -347,7 +373,7 @@ func (r *race) firstSample(
 	sample := warmUp
 	if warmUp.Seconds < longRun {
 		runs := check.RunsPerSample(warmUp.Seconds, minSampleTime)
-		if sample, err = r.bench.Sample(ctx, k, runs); err != nil {
+		if sample, err = r.leastSample(ctx, k, runs); err != nil {
 			return err
 		}
 	}
@@ -359,6 +385,31 @@ func (r *race) firstSample(
 	}
 	x.addSample(sample, r.block)
 	return nil
+}
+
+// firstSamples are taken of a plan whose samples are short, of which the shortest counts: the
+// search learns from it, and other work makes a sample longer, never shorter. What is tried
+// then depends less on what else ran.
+const (
+	firstSamples = 3
+	shortSample  = 5 * minSampleTime
+)
+
+// leastSample is the shortest of some samples of n runs, or a long one.
+func (r *race) leastSample(
+	ctx context.Context, k kernels.Kernel, n int,
+) (least kernels.Timing, err error) {
+	short := func() bool { return least.Seconds*float64(n) < shortSample.Seconds() }
+	for taken := 0; taken < firstSamples && short(); taken++ {
+		sample, err := r.bench.Sample(ctx, k, n)
+		if err != nil {
+			return least, err
+		}
+		if least.Seconds == 0 || sample.Seconds < least.Seconds {
+			least = sample
+		}
+	}
+	return least, nil
 }
 
 // suspect decides whether a time of a candidate can be true; what that takes is not part of
@@ -591,12 +642,73 @@ func (r *race) winner() (*candidate, check.PairedInterval) {
 	standard := r.candidates[0]
 	winner := slices.MinFunc(r.ties(best), r.firstOfTied)
 	gain := paired(standard, winner, recordConfidence)
-	if !standard.eliminated &&
-		(gain.Median < 1+r.tuner.Options.margin() || gain.Lo <= 1) {
+	if !standard.eliminated && !r.beats(winner, standard) {
 		winner = standard
 		gain = paired(standard, winner, recordConfidence)
 	}
 	return winner, gain
+}
+
+// Parameters of the blocks on other arrays.
+const (
+	anewBlocks = 10        // which tell a winner from its default beyond doubt, and three more
+	anewBytes  = 256 << 20 // of the arrays of a bench: larger ones are not allocated twice
+)
+
+// raceAnew times the winner, if it is not the default, beside that and what ties with it, on
+// other arrays and by kernels that are compiled and verified again: where the pages of an
+// array and the code lie is luck, which all blocks before had in common.
+func (r *race) raceAnew(ctx context.Context) error {
+	winner, _ := r.winner()
+	standard := r.candidates[0]
+	if winner == nil || winner == standard || r.anew > 0 || r.bench.Bytes() > anewBytes {
+		return nil
+	}
+	again := r.ties(winner)
+	if !slices.Contains(again, standard) && !standard.eliminated {
+		again = append(again, standard)
+	}
+	seconds := 0.0
+	for _, x := range again {
+		seconds += anewBlocks * x.sampleSeconds()
+	}
+	if seconds > (r.remaining() - r.confirmation()).Seconds() {
+		return nil
+	}
+	var err error
+	r.bench, err = r.verifier.NewBench(ctx, r.tuner.Options.Seed, r.coldSpan())
+	if err != nil {
+		return err
+	}
+	for _, x := range again {
+		if err := r.compileAnew(ctx, x); err != nil {
+			return err
+		}
+	}
+	r.anew = r.block
+	for range anewBlocks {
+		if err := r.timeCounted(ctx, again); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compileAnew replaces the kernel of a candidate. Its failure is its own; the error is that
+// of ctx, or a *HungError.
+func (r *race) compileAnew(ctx context.Context, x *candidate) error {
+	x.kernel.Close() // an error would change nothing about what was measured
+	x.kernel = nil
+	err := r.verify(ctx, x, r.runTimeout(), r.verifyTimeout())
+	hung := r.leave(x, err)
+	if ctx.Err() != nil {
+		return endedBy(ctx, hung)
+	}
+	if err != nil {
+		r.whenStored(r.failed(x, err))
+		r.reinstate()
+	}
+	return hung
 }
 
 // timedRecord is the record of the winner.
@@ -633,8 +745,8 @@ func (r *race) recordOf(winner *candidate, gain check.PairedInterval) cache.Reco
 	}
 	out.Prices = r.prices(winner)
 	out.Evidence = clockEvidence(r.tuner.Backend, winner.trial.Clocks)
-	for _, x := range r.ties(winner) {
-		if x != winner {
+	for _, x := range r.ran() {
+		if x != winner && r.untold(winner, x) {
 			out.Ties = append(out.Ties, x.trial.Plan)
 		}
 	}

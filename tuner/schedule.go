@@ -388,7 +388,7 @@ func (s *Schedule) next(all []*Item) (*Item, time.Duration) {
 // parameters, or the layers of a network that grow narrower. In a run with a Budget the
 // one that takes most of the model's time is raced, and then each of the others with
 // two plans: its default and the winner of the first, cut to its extents, both checked and
-// timed there. Time that is left when all fusions were raced goes to whole races of these.
+// timed there. A whole race of these comes later, where it is expected to gain most.
 
 // kinRace is the longest race of two plans, and kinRest the part of the headroom that
 // another race is expected to gain after it.

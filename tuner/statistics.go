@@ -47,19 +47,147 @@ func farSlower(x, best *candidate) bool {
 	return len(a) >= 2
 }
 
-// ties are the remaining candidates that cannot be told from x: the interval of
-// their ratio contains 1 and its median is within the margin.
+// ties are the remaining candidates that cannot be told from x: its ratio is within the
+// resolution, and the interval contains 1, or the sessions of the race contradict each other.
 func (r *race) ties(x *candidate) []*candidate {
 	var ties []*candidate
+	resolution := r.resolution()
 	for _, y := range r.live() {
 		ratio := paired(y, x, recordConfidence)
-		equal := ratio.Lo <= 1 && ratio.Hi >= 1 &&
-			ratio.Median < 1+r.tuner.Options.margin()
+		slower := ratio.Lo > 1 && slices.Min(r.medians(y, x)) > 1
+		equal := !slower && ratio.Hi >= 1 && ratio.Median < 1+resolution
 		if y == x || equal {
 			ties = append(ties, y)
 		}
 	}
 	return ties
+}
+
+// A session is the blocks that were timed on the same arrays by the same kernels: a
+// visit, or a part of it (raceAnew). Between sessions the pages of arrays and the places of
+// code change, and the state of the machine may: what holds in one session only is luck.
+
+// sessionBlocks are the fewest blocks of which the median counts as a session's.
+const sessionBlocks = 3
+
+// medians are those of x's time over y's in each session that has some blocks of both, or
+// that of all blocks where none has enough; 1 where they have none in common.
+func (r *race) medians(x, y *candidate) []float64 {
+	var out []float64
+	for _, ratios := range r.sessions(x, y) {
+		if len(ratios) >= sessionBlocks {
+			out = append(out, medianOf(ratios))
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, paired(x, y, recordConfidence).Median)
+	}
+	return out
+}
+
+// sessions are the ratios of the common blocks of earlier visits, and of both parts of this
+// one.
+func (r *race) sessions(x, y *candidate) (all [3][]float64) {
+	times := make(map[int]float64, len(y.trial.Blocks))
+	for k, block := range y.trial.Blocks {
+		times[block] = y.trial.Samples[k]
+	}
+	for k, block := range x.trial.Blocks {
+		at := 1
+		switch {
+		case block < r.first:
+			at = 0
+		case r.anew > 0 && block >= r.anew:
+			at = 2
+		}
+		if t, both := times[block]; both {
+			all[at] = append(all[at], x.trial.Samples[k]/t)
+		}
+	}
+	return all
+}
+
+// medianOf is that of some numbers, of which there is at least one.
+func medianOf(all []float64) float64 {
+	s := slices.Sorted(slices.Values(all))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// beats reports whether x is faster than y beyond doubt in all blocks together, by more than
+// the resolution, and in each session by the margin.
+func (r *race) beats(x, y *candidate) bool {
+	gain := paired(y, x, recordConfidence)
+	return gain.Lo > 1 &&
+		gain.Median >= 1+r.resolution() &&
+		slices.Min(r.medians(y, x)) >= 1+r.tuner.Options.margin()
+}
+
+// untold reports whether a winner cannot be told from another plan that ran, in a way that
+// would hold in another session: their ratio is within the resolution, or the winner does not
+// beat it in spite of a full race.
+func (r *race) untold(winner, x *candidate) bool {
+	if both, _ := commonBlocks(x, winner); len(both) == 0 {
+		return false
+	}
+	ratio := paired(x, winner, recordConfidence).Median
+	return ratio < 1+r.resolution() ||
+		!x.trial.Dropped && !r.beats(winner, x)
+}
+
+// priorSessions is the weight of the assumption that sessions differ by half of the margin,
+// in sessions.
+const priorSessions = 2
+
+// resolution is the relative difference of two plans that another session would not turn
+// round: two standard deviations of what sessions differ by, of all plans together, and the
+// margin before that is known. What the noise of blocks makes of it is taken off.
+func (r *race) resolution() float64 {
+	half := r.tuner.Options.margin() / 2
+	n, sum := float64(priorSessions), 0.0
+	for _, x := range r.ran() {
+		free, squares := r.spread(x)
+		n += free
+		sum += squares
+	}
+	sum = priorSessions*half*half + max(0, sum)
+	return 2 * max(half, math.Sqrt(sum/n))
+}
+
+// spread is how much a candidate's ratios to the default differ between sessions: the degrees
+// of freedom, and the sum of squares of logarithms.
+func (r *race) spread(x *candidate) (free, squares float64) {
+	standard := r.candidates[0]
+	if x == standard {
+		return 0, 0
+	}
+	var logs []float64
+	mean, noise := 0.0, 0.0
+	for _, ratios := range r.sessions(x, standard) {
+		if len(ratios) >= sessionBlocks {
+			m := math.Log(medianOf(ratios))
+			logs = append(logs, m)
+			mean += m
+			noise += medianVariance(ratios)
+		}
+	}
+	if len(logs) < 2 {
+		return 0, 0
+	}
+	n := float64(len(logs))
+	for _, m := range logs {
+		squares += (m - mean/n) * (m - mean/n)
+	}
+	free = n - 1
+	return free, squares - free*noise/n
+}
+
+// medianVariance is about that of the logarithm of the median of ratios: π/2 of the
+// variance of a mean, of which the interquartile range of normal numbers is 1.35 deviations.
+func medianVariance(ratios []float64) float64 {
+	s := slices.Sorted(slices.Values(ratios))
+	n := len(s)
+	deviation := math.Log(s[3*n/4]/s[n/4]) / 1.35
+	return math.Pi / 2 * deviation * deviation / float64(n)
 }
 
 // finite replaces an unknown upper end, which JSON does not have, by 0.

@@ -57,6 +57,8 @@ var knobValues = []struct {
 	{"cluster", []int64{2, 4}},
 	{"epilogue", []int64{0, 1}},
 	{"group", []int64{4}},
+	{"l2", []int64{1}},
+	{"pdl", []int64{0, 1}},
 	{"persistent", []int64{0, 1, 2}},
 	{"producer", []int64{0, 1, 2, 4}},
 	{"splitk", []int64{4}},

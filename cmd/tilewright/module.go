@@ -234,7 +234,12 @@ func (r *moduleJSON) check(
 		return err
 	}
 	allowed := check.Tolerance{Relative: r.Allowed, Units: 1}
-	wrong, err := allowed.Agree(ctx, m.Entry, in, out, want)
+	wrong, err := allowed.Agree(
+		ctx, m.Entry, in, out, want,
+		func(ctx context.Context, n int) ([]kernels.Buffer, error) {
+			return perturbed(ctx, m, b, in, int64(n)+1)
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -243,6 +248,18 @@ func (r *moduleJSON) check(
 	}
 	r.Checked = true
 	return nil
+}
+
+// perturbed evaluates a module by the reference with other roundings.
+func perturbed(
+	ctx context.Context, m *hlo.Module, b kernels.Backend, in []kernels.Buffer, seed int64,
+) ([]kernels.Buffer, error) {
+	o := executable.Options{Interpret: true, Perturb: seed}
+	e, err := executable.Compile(ctx, m, b, o)
+	if err != nil {
+		return nil, err
+	}
+	return e.Run(ctx, in)
 }
 
 // print prints the result for people, with the units that take longest.

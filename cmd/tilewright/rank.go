@@ -16,8 +16,8 @@ import (
 // rankCommand shows the order of the cost model.
 var rankCommand = command{
 	name: "rank", args: "FILE", short: "the cost model's order, with the terms that make it",
-	long: `Ranks every plan of a fusion by the cost model and prints the first ones with the terms each prediction
-is the sum of. The model is the price of the backend; with -learn it has a correction that is fitted to the
+	long: `Ranks the plans that are offered for a fusion by the cost model and prints the first ones with the terms
+each prediction is the sum of. The model is the price of the backend; with -learn it has a correction that is fitted to the
 samples in -db, when there are enough. Nothing is measured; without samples the first plan is the default.
 
 Of terms that overlap (CPU: arithmetic and the levels of memory; GPU: memory, arithmetic, tensor cores,
@@ -204,7 +204,7 @@ func (j rankJSON) termsThatCount() (shown []int) {
 
 // print prints the first plans as a table, with the terms as columns.
 func (j rankJSON) print(c *call, d kernels.Device) error {
-	fmt.Fprintf(c.out, "%s on %s: %d plans\n", j.Fusion, d.Name, j.Legal)
+	fmt.Fprintf(c.out, "%s on %s: %d plans offered\n", j.Fusion, d.Name, j.Legal)
 	if j.Source != "" {
 		fmt.Fprintf(c.out, "from %s\n", j.Source)
 	}

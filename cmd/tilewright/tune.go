@@ -56,8 +56,8 @@ Which plans are tried depends on the fusion, the device and -seed, and not on wh
 lets the samples of all fusions in -db correct the prices.
 
 Fusions that differ in extents only, as an optimiser's updates of all parameters, have one entry: how many there are,
-what they take together, and the plan of the one that was raced; -v and -json list each. A fusion that is refused, fails or is
-not reached has lines of its own.
+what they take together, the plan of the one that was raced, and how many were not reached; -v and -json list each. A fusion
+that is refused or fails has lines of its own.
 
 A fusion that fails does not stop the others. The summary says which share of the model's time was tuned,
 how much faster the model is by that, and what was left out. As everywhere, a speed-up is the median of default ÷ winner

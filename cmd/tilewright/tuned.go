@@ -297,8 +297,8 @@ type structure struct {
 	done tunedTogether // those that an entry of the structure is about
 }
 
-// A tunedTogether is fusions of one structure that have a plan each, in the order in which
-// they were known.
+// A tunedTogether is fusions of one structure about which nothing is wrong, in the order in
+// which they were known.
 type tunedTogether []tunedJSON
 
 // countStructures makes the structures of what was read.
@@ -317,9 +317,14 @@ func (s *session) countStructures() {
 }
 
 // alone reports whether a fusion has lines of its own, whatever became of others of its
-// structure: it has no plan, or something about it is wrong.
+// structure: something about it is wrong, or it is refused.
 func (t tunedJSON) alone() bool {
-	return t.Plan == "" || t.Error != "" || t.Refused != "" || t.DefaultError != "" || t.Unkept != ""
+	return t.Error != "" || t.Refused != "" || t.DefaultError != "" || t.Unkept != "" || t.Plan == "" && !t.waits()
+}
+
+// waits reports whether the time was over before the fusion was timed.
+func (t tunedJSON) waits() bool {
+	return t.Plan == "" && t.State == stateNames[tuner.StateWaiting]
 }
 
 // printOutcome prints the outcome of a fusion, or that of all of its structure with that of
@@ -351,9 +356,12 @@ func (s *session) printTogether(of *structure) {
 func (g tunedTogether) String() string {
 	first := g[0]
 	for _, t := range g {
-		if t.Like == "" && t.State != "checked" {
+		if t.Like == "" && t.State != "checked" && !t.waits() {
 			first = t // it was raced by itself
 			break
+		}
+		if first.waits() {
+			first = t
 		}
 	}
 	copies, uses := 0, 0.0
@@ -371,7 +379,10 @@ func (g tunedTogether) String() string {
 	}
 	clauses := []string{
 		fmt.Sprintf("%s and %d of its structure: %s", line.Shorten(first.Fusion, maxNameWidth), len(g)-1, fusions),
-		g.time(), "plan " + first.Dims.Stored(first.Plan), g.states(),
+		g.time(), "", g.states(),
+	}
+	if first.Plan != "" {
+		clauses[2] = "plan " + first.Dims.Stored(first.Plan)
 	}
 	if first.several {
 		clauses = append(clauses, "in "+first.File)
@@ -380,20 +391,28 @@ func (g tunedTogether) String() string {
 	return line.Join(line.Width, append(clauses, "shapes "+firstShapes(shapes))...)
 }
 
-// time is what the fusions take together in a run of the models, beside their defaults,
-// and in brackets the least and the most that one gains.
+// time is what the fusions that have a plan take together in a run of the models, beside
+// their defaults, and in brackets the least and the most that one gains; where none has one,
+// what is predicted of all.
 func (g tunedTogether) time() string {
 	seconds, standard, now := 0.0, 0.0, 0.0
-	least, most := math.Inf(1), 0.0
+	least, most, predicted := math.Inf(1), 0.0, 0.0
 	for _, t := range g {
+		predicted += t.Uses * t.Predicted
+		if t.waits() {
+			continue
+		}
 		ratio := cmp.Or(t.Speedup[0], 1)
 		seconds += t.Uses * t.Seconds
 		standard += t.Uses * t.standard
 		now += t.Uses * t.standard / ratio
 		least, most = min(least, ratio), max(most, ratio)
 	}
+	if seconds == 0 {
+		return "predicted " + report.Seconds(predicted) + " together"
+	}
 	text := report.Seconds(seconds) + " together"
-	if g[0].Untimed {
+	if slices.ContainsFunc(g, func(t tunedJSON) bool { return t.Untimed }) {
 		text = "predicted " + text
 	}
 	if least == 1 && most == 1 {
@@ -413,6 +432,8 @@ var togetherNames = []struct {
 	{"checked and timed, not raced", func(t tunedJSON) bool { return t.State == "checked" }},
 	{"raced", func(t tunedJSON) bool { return t.State == "tuned" && t.Like == "" && !t.Untimed }},
 	{"raced with the winner of another", func(t tunedJSON) bool { return t.State == "tuned" && t.Like != "" && !t.Untimed }},
+	{"begun, but not checked when the time was over", func(t tunedJSON) bool { return t.waits() && t.begun }},
+	{"not reached", func(t tunedJSON) bool { return t.waits() && !t.begun }},
 }
 
 // states counts the fusions by what became of them.

@@ -16,10 +16,11 @@ import (
 // ones that a Verifier of the same seed uses, so that what it expects is also what
 // every timed run has to compute.
 type Bench struct {
-	sets []kernels.Set
-	next int
-	last kernels.Set // of the last run
-	size int64       // bytes of all sets
+	aliases *aliases // of arrays that repeat their pages; nil for others
+	sets    []kernels.Set
+	next    int
+	last    kernels.Set // of the last run
+	size    int64       // bytes of all sets
 }
 
 // Bytes are those of the arrays that runs go through in turn.
@@ -115,7 +116,7 @@ func (b *Bench) Run(
 	ctx context.Context, k kernels.Kernel,
 ) (time.Duration, error) {
 	set := b.take()
-	return k.Run(ctx, set.In, set.Out)
+	return k.Run(b.aliases.during(ctx), set.In, set.Out)
 }
 
 // Sample times a kernel over n runs, at least one. A kernel that is a Sampler
@@ -200,7 +201,7 @@ func (b bounded) Run(
 	defer cancel()
 	var d time.Duration
 	err := await(limited, func() (err error) {
-		d, err = b.Kernel.Run(limited, in, out)
+		d, err = b.Kernel.Run(stillReleasing(limited), in, out)
 		return err
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ type bounds struct {
 func (b *bounds) all(ctx context.Context) ([]reference.Interval, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.known || boundsWork(b.c) > maxBoundsWork {
+	if b.known || boundsWork(b.c) > maxBoundsWork || keptElements(b.c) > maxWholeElements {
 		return b.of, nil
 	}
 	of, err := reference.Bounds(ctx, b.c, b.in, b.accuracy)

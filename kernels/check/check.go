@@ -318,7 +318,7 @@ const maxSpikeWork = 1 << 30 // element operations up to which inputs are far ap
 //
 // For computations of more than 2³⁰ element operations, or 2²⁵ elements, only 1,024
 // elements of each output are evaluated; that all others are written is checked
-// nevertheless. With inputs of more than 512 MiB there are random ones only. Large arrays
+// nevertheless. Where two cases would take more than 1.5 GiB there are random inputs only. Large arrays
 // of a computation with more than 768 MiB of them repeat less memory where the system can do that (see
 // large_arrays.go): then Close gives it back.
 //
@@ -345,7 +345,7 @@ func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier
 		}
 	}
 	switch {
-	case inputBytes(c) > maxCasesBytes:
+	case heldBytes(c, 2) > maxHeldBytes:
 		// one case
 	case Exact(c):
 		if err := v.add(ctx, c, integerInputs, Integers, seed, Tolerance{}); err != nil {
@@ -427,11 +427,11 @@ func (v *verifyCase) expectSamples(
 	for _, s := range kernels.OutputShapes(c) {
 		v.want = append(v.want, kernels.Buffer{Shape: s})
 	}
-	if v.samples, err = samplesOf(ctx, c, v.in, seed, sampleBudget); err != nil {
+	if v.samples, err = samplesOf(ctx, c, v.in, v.aliases.place(v.in), seed, sampleBudget); err != nil {
 		return err
 	}
 	v.allowed = t.allowedAt(v.want, v.samples)
-	v.moved = &sampledDeviations{c: c, in: v.in, seed: seed}
+	v.moved = &sampledDeviations{c: c, in: v.in, place: v.aliases.place(v.in), seed: seed}
 	return nil
 }
 
@@ -584,17 +584,22 @@ func (c *verifyCase) compareAsWhole(
 // operations.
 func Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 	// A context that does not end has no error.
-	m, _ := ToleranceOf(c).Agree(context.Background(), c, in, got, want)
+	m, _ := ToleranceOf(c).Agree(context.Background(), c, in, got, want, nil)
 	return m
 }
 
-// Agree is the function Agree with t in place of ToleranceOf. The error is that of ctx.
+// Agree is the function Agree with t in place of ToleranceOf. Where the reference does not
+// evaluate c, which has control flow, moved does with other roundings: evaluation n gives the
+// outputs. It may be nil. The error is that of ctx.
 func (t Tolerance) Agree(
 	ctx context.Context, c *hlo.Computation, in, got, want []kernels.Buffer,
+	moved func(ctx context.Context, n int) ([]kernels.Buffer, error),
 ) (*Mismatch, error) {
 	k := verifyCase{
-		want:       want,
-		deviations: &deviations{c: c, in: in, seed: 1},
+		want: want,
+		deviations: &deviations{
+			c: c, in: in, seed: 1, want: want, moved: moved,
+		},
 	}
 	k.allowed = t.allowedIn(k)
 	for n := range want {
@@ -624,6 +629,9 @@ type deviations struct {
 	c    *hlo.Computation
 	in   []kernels.Buffer
 	seed int64
+	// What evaluates c with control flow, and its outputs without other roundings.
+	moved func(ctx context.Context, n int) ([]kernels.Buffer, error)
+	want  []kernels.Buffer
 
 	mu    sync.Mutex
 	known bool
@@ -634,10 +642,13 @@ type deviations struct {
 func (d *deviations) all(ctx context.Context) ([][]float64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known || elementOperations(d.c) > maxPerturbWork {
+	if d.known || elementOperations(d.c) > maxPerturbWork || keptElements(d.c) > maxWholeElements {
 		return d.of, nil
 	}
 	of, err := reference.Deviations(ctx, d.c, d.in, d.seed, d.evaluations())
+	if err != nil && d.moved != nil && ctx.Err() == nil {
+		of, err = d.ofMoved(ctx)
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -646,6 +657,41 @@ func (d *deviations) all(ctx context.Context) ([][]float64, error) {
 	}
 	d.known = true
 	return d.of, nil
+}
+
+// ofMoved are the deviations of what moved evaluates: a few times, since loops may take
+// long.
+func (d *deviations) ofMoved(ctx context.Context) ([][]float64, error) {
+	of := make([][]float64, len(d.want))
+	for k, w := range d.want {
+		of[k] = make([]float64, w.Shape.Elements())
+	}
+	for n := range fewPerturbations {
+		out, err := d.moved(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		for k, w := range d.want {
+			forEachDifference(out[k], w, func(at int64, x float64) {
+				of[k][at] = math.Hypot(of[k][at], x/math.Sqrt(fewPerturbations))
+			})
+		}
+	}
+	return of, nil
+}
+
+// forEachDifference calls do with each element's difference of two arrays of one shape,
+// in logical order; 0 where that is not finite.
+func forEachDifference(x, y kernels.Buffer, do func(at int64, d float64)) {
+	a := reference.NewWalk(x.Shape.Dims, x.Shape.Strides())
+	b := reference.NewWalk(y.Shape.Dims, y.Shape.Strides())
+	for n := range y.Shape.Elements() {
+		d := x.Float(a.Next()) - y.Float(b.Next())
+		if d-d != 0 {
+			d = 0
+		}
+		do(n, d)
+	}
 }
 
 // evaluations is the number of evaluations that deviations are estimated from. Of an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -166,5 +167,61 @@ func movedSpots(t *testing.T, c *hlo.Computation, in []kernels.Buffer) {
 				t.Fatalf("output %d at %d moves by %v, in whole arrays by %v", k, at, x, all[at])
 			}
 		}
+	}
+}
+
+// normalizedText is a product of what a norm computes of each row.
+const normalizedText = `add { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[96,256] parameter(0)
+y = f32[256,80] parameter(1)
+z = f32[] constant(0)
+q = f32[96,256] multiply(x, x)
+r = f32[96] reduce(q, z), dimensions={1}, to_apply=add
+t = f32[96] rsqrt(r)
+b = f32[96,256] broadcast(t), dimensions={0}
+n = f32[96,256] multiply(x, b)
+h = f32[96,256] tanh(n)
+ROOT d = f32[96,80] dot(h, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }`
+
+// Arrays that elements read again and again are evaluated as wholes, which costs less; the
+// elements are the same to the bit.
+func TestSharedArraysAreEvaluatedOnce(t *testing.T) {
+	m, err := hlo.Parse("normalized", []byte(normalizedText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spots(t, m.Entry)
+	in, err := Inputs(m.Entry, Normals, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := reference.NewElementEvaluator(t.Context(), m.Entry, in, 1<<40)
+	for at := range int64(96 * 80) {
+		if _, err := s.Output(0, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Row by row it is 96·256·7 operations and more.
+	if n := s.Spent(); n > 100_000 {
+		t.Errorf("%d operations", n)
+	}
+}
+
+// What would take too much memory as a whole is an error that says so.
+func TestReferenceHoldsLittle(t *testing.T) {
+	m, err := hlo.Parse("sort", []byte(`less { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = pred[] compare(a, b), direction=LT }
+ENTRY e { x = f32[33554432] parameter(0)
+ROOT s = f32[33554432] sort(x), dimensions={0}, to_apply=less }`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := []kernels.Buffer{{Shape: m.Entry.Params[0].Shape, Data: make([]byte, 1<<27)}}
+	_, err = reference.NewElementEvaluator(t.Context(), m.Entry, in, 1<<40).Output(0, 5)
+	if err == nil || !strings.Contains(err.Error(), "s (f32[33554432] sort): the reference would hold more than 3.36e+07 numbers") {
+		t.Error(err)
 	}
 }

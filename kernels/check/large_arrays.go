@@ -8,14 +8,15 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check/internal/aliased"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Limits beyond which inputs are not copied, so that a fusion that reads a table of
 // half a gigabyte is tuned with little more memory than that.
 const (
-	maxCopiedBytes = 64 << 20  // of inputs that a verification copies for each run, between red zones
-	maxCasesBytes  = 512 << 20 // of inputs of which there are several cases
+	maxCopiedBytes = 64 << 20 // of inputs that a verification copies for each run, between red zones
+	maxHeldBytes   = 3 << 29  // of arrays with memory of their own and of the reference's values
 )
 
 // bytesOf is the number of bytes of arrays.
@@ -33,6 +34,19 @@ func inputBytes(c *hlo.Computation) (n int64) {
 	}
 	return n
 }
+
+// heldBytes is what a number of cases of a computation take at the same time: their inputs,
+// the outputs, and what the reference holds to evaluate one of them.
+func heldBytes(c *hlo.Computation, cases int64) int64 {
+	evaluated := int64(maxWholeElements)
+	if !tooLargeForAll(c) {
+		evaluated = reference.PeakElements(c)
+	}
+	return cases*inputBytes(c) + outputBytes(c) + evaluated*valueBytes
+}
+
+// valueBytes are those of a number in the reference.
+const valueBytes = 8
 
 // restoreInputs makes the inputs of a case again, in place.
 func restoreInputs(
@@ -57,7 +71,11 @@ func (v *Verifier) NewBench(
 		}
 		switch {
 		case c.aliases != nil:
-			return newBenchOn(v.c, c.in, c.aliases.out, span)
+			b, err := newBenchOn(v.c, c.in, c.aliases.out, span)
+			if err == nil {
+				b.aliases = c.aliases
+			}
+			return b, err
 		case v.large != nil:
 			return newBenchOn(v.c, c.in, v.large.out, span)
 		case bytesOf(c.in) > maxCopiedBytes:
@@ -90,8 +108,9 @@ type repetition struct {
 	// Time of a verification after which it leaves parts of the outputs to the next one.
 	long time.Duration
 	// Bytes of the resident set of the process from which on pages of pools are taken
-	// from addresses.
-	resident int64
+	// from addresses, if it has grown by so many since the last time, so that a kernel
+	// which goes back and forth between blocks does not map them again all the time.
+	resident, growth int64
 }
 
 // fewestParts are the parts of the outputs that a verification compares in any case.
@@ -104,7 +123,8 @@ var largeRepetition = repetition{
 	blocks:   127,
 	rotation: 29,
 	long:     2 * time.Second,
-	resident: 1 << 30,
+	resident: 3 << 28,
+	growth:   1 << 28,
 }
 
 // aliases are the arrays of a case that repeat pools.
@@ -113,6 +133,8 @@ type aliases struct {
 	pools   map[hlo.DType]*aliased.Pool
 	results *aliased.Pool // which outputs repeat
 	arrays  []*aliased.Array
+	// Those of the inputs, nil for one with memory of its own.
+	inputs []*aliased.Array
 	// Outputs: those without an array have memory of their own.
 	out   []kernels.Buffer
 	of    []*aliased.Array
@@ -121,6 +143,24 @@ type aliases struct {
 	next  int64 // number of runs
 
 	releaser *releaser
+	heap     func() // takes back the limit of the heap
+}
+
+// place is where single elements of inputs are read: in the pools, so that the addresses
+// of the arrays, of which each element read maps 2 MiB, are left to kernels.
+func (a *aliases) place(in []kernels.Buffer) reference.Place {
+	if a == nil {
+		return nil
+	}
+	return func(k int, at int64) (kernels.Buffer, int64) {
+		b, x := in[k], a.inputs[k]
+		if x == nil {
+			return b, at
+		}
+		size := b.Shape.DType.Size()
+		b.Data = a.pools[b.Shape.DType].Bytes
+		return b, x.InPool(at*size) / size
+	}
 }
 
 // arrayBytes is the number of bytes of the parameters and results of c.
@@ -148,12 +188,13 @@ func newAliases(
 	if err := kernels.CheckFreeMemory(2 * maxOwnBytes); err != nil {
 		return nil, nil, err
 	}
-	in, err := a.inputs(c)
+	a.heap = limitHeap()
+	in, err := a.makeInputs(c)
 	if err == nil {
 		err = a.outputs(c)
 	}
 	if err == nil {
-		a.releaser = newReleaser(r.resident, a.release)
+		a.releaser = newReleaser(r.resident, r.growth, a.release)
 		err = a.fill(ctx, c, in, seed)
 	}
 	if err != nil {
@@ -162,12 +203,13 @@ func newAliases(
 	return a, in, err
 }
 
-// inputs makes the parameters. Positions are read from memory of their own.
-func (a *aliases) inputs(
+// makeInputs makes the parameters. Positions are read from memory of their own.
+func (a *aliases) makeInputs(
 	c *hlo.Computation,
 ) (in []kernels.Buffer, err error) {
 	indices := indexRanges(c)
 	in = make([]kernels.Buffer, len(c.Params))
+	a.inputs = make([]*aliased.Array, len(c.Params))
 	for k, p := range c.Params {
 		if _, index := indices[p]; index || p.Shape.Bytes() < a.from {
 			if in[k], err = kernels.NewBuffer(p.Shape); err != nil {
@@ -182,7 +224,7 @@ func (a *aliases) inputs(
 			}
 			a.pools[p.Shape.DType] = pool
 		}
-		if in[k], _, err = a.array(pool, p.Shape); err != nil {
+		if in[k], a.inputs[k], err = a.array(pool, p.Shape); err != nil {
 			return nil, err
 		}
 	}
@@ -277,9 +319,7 @@ func (a *aliases) guard() (*guard, error) {
 		if err := x.Own(part, a.parts); err != nil {
 			return nil, err
 		}
-		for lo, hi := range x.Blocks() {
-			poisonAll([]kernels.Buffer{{Data: x.Data[lo:hi]}})
-		}
+		a.poisonOwn(x)
 		before, after := x.Zones()
 		name := outputName(n)
 		g.zones = append(
@@ -290,6 +330,39 @@ func (a *aliases) guard() (*guard, error) {
 	}
 	g.fillZones()
 	return g, nil
+}
+
+// poison is poisonAll for outputs, through the addresses of a pool only once.
+func (a *aliases) poison(out []kernels.Buffer) {
+	if a == nil {
+		poisonAll(out)
+		return
+	}
+	if a.results != nil {
+		poisonAll([]kernels.Buffer{{Data: a.results.Bytes}})
+	}
+	for n, x := range a.of {
+		if x == nil {
+			poisonAll(out[n : n+1])
+			continue
+		}
+		a.poisonOwn(x)
+	}
+}
+
+// poisonOwn overwrites the blocks of an array that have pages of their own.
+func (a *aliases) poisonOwn(x *aliased.Array) {
+	for lo, hi := range x.Blocks() {
+		poisonAll([]kernels.Buffer{{Data: x.Data[lo:hi]}})
+	}
+}
+
+// during is the context of a run of a kernel.
+func (a *aliases) during(ctx context.Context) context.Context {
+	if a == nil {
+		return ctx
+	}
+	return a.releaser.during(ctx)
 }
 
 // owns reports whether the element at a place of output n is what was written there.
@@ -338,6 +411,7 @@ func (a *aliases) close() error {
 		return nil
 	}
 	errs := []error{a.releaser.close()}
+	a.heap()
 	for _, x := range a.arrays {
 		errs = append(errs, x.Close())
 	}
@@ -413,7 +487,7 @@ func (c *verifyCase) runPart(ctx context.Context, k kernels.Kernel) error {
 	if err != nil {
 		return err
 	}
-	if _, err := k.Run(ctx, c.in, g.out); err != nil {
+	if _, err := k.Run(c.aliases.during(ctx), c.in, g.out); err != nil {
 		return err
 	}
 	if err := g.zonesIntact(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check/internal/aliased"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -107,7 +108,7 @@ func TestSampleGrid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := samplesOf(t.Context(), m.Entry, in, 1, sampleBudget)
+	all, err := samplesOf(t.Context(), m.Entry, in, nil, 1, sampleBudget)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,5 +204,87 @@ func TestAliasedArrays(t *testing.T) {
 	}
 	if err := v.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Single elements of inputs that repeat a pool are read there, and are those of the array.
+func TestPlacesInPools(t *testing.T) {
+	m, err := hlo.Parse("update", []byte(updateText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := repetition{from: 1 << 20, owned: 3 << 19, blocks: 3, rotation: 1, long: time.Hour}
+	a, in, err := newAliases(t.Context(), m.Entry, small, 1)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	place := a.place(in)
+	for k, b := range in {
+		for at := int64(0); at < b.Shape.Elements(); at += 4093 {
+			pool, in := place(k, at)
+			if x, y := pool.Float(in), b.Float(at); x != y || len(pool.Data) != 3*aliased.Block {
+				t.Fatalf("element %d of input %d: %v in the pool, %v in the array", at, k, x, y)
+			}
+		}
+	}
+}
+
+// A look at the resident set releases pages if it is over the limit and has grown; who looks
+// at the context of a run looks at it, through contexts that are made of it.
+func TestReleaser(t *testing.T) {
+	released, resident := 0, int64(0)
+	r := &releaser{
+		limit: 1000, growth: 200,
+		release:  func() error { released++; resident -= 300; return nil },
+		resident: func() int64 { return resident },
+		began:    time.Now().Add(-time.Hour),
+	}
+	during, cancel := context.WithTimeout(r.during(t.Context()), time.Hour)
+	defer cancel()
+	for n, step := range []struct{ grows, released int64 }{
+		{1000, 0}, {1, 1}, {299, 1}, {1, 2}, {900, 3}, {150, 3}, {100, 4},
+	} {
+		resident += step.grows
+		r.looked.Store(0)
+		stillReleasing(during).Done()
+		if int64(released) != step.released {
+			t.Errorf("step %d: %d releases, not %d, of %d bytes", n, released, step.released, resident)
+		}
+	}
+	if ctx := stillReleasing(t.Context()); ctx != t.Context() {
+		t.Error("a context without a releaser is another one")
+	}
+}
+
+// What a check holds at the same time is bounded: inputs of as many cases as there are, the
+// outputs and the reference's values. What would be more has one case, or repeats its pages
+// and is sampled.
+func TestHeldBytes(t *testing.T) {
+	for text, want := range map[string]struct {
+		cases int64
+		large bool
+	}{
+		"p = f32[1024] parameter(0)\nROOT n = f32[1024] negate(p)":                                                             {2, false},
+		"p = f32[16384,4096] parameter(0)\nROOT n = f32[16384,4096] negate(p)":                                                 {2, true},
+		"p = bf16[16384,12288] parameter(0)\nROOT n = bf16[16384,12288] negate(p)":                                             {2, true},
+		"p = s8[16384,45000] parameter(0)\nROOT n = s8[16384,1] slice(p), slice={[0:16384], [7:8]}":                            {1, true},
+		"p = f32[16384,4096] parameter(0)\nz = f32[] constant(0)\nROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=add": {2, false},
+		"p = f32[32768,8192] parameter(0)\nz = f32[] constant(0)\nROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=add": {0, true},
+	} {
+		m, err := hlo.Parse("held", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := m.Entry
+		cases := int64(2)
+		for cases > 0 && (heldBytes(c, cases) > maxHeldBytes || arrayBytes(c) > maxOwnBytes) {
+			cases--
+		}
+		if cases != want.cases || tooLargeForAll(c) != want.large {
+			t.Errorf("%d cases, sampled %v, held %d:\n%s", cases, tooLargeForAll(c), heldBytes(c, cases), text)
+		}
 	}
 }

@@ -131,6 +131,43 @@ ROOT c = f32[65536] cosine(b) }`))
 	}
 }
 
+// TestDeviationsOfBits: the bits of a number move with it, also shifted and in another
+// order. A number that is a thousandth off is an error.
+func TestDeviationsOfBits(t *testing.T) {
+	m, err := hlo.Parse("c", []byte(`ENTRY e { x = f32[512] parameter(0)
+e = f32[512] exponential(x)
+y = f32[512] sine(e)
+b = s32[512] bitcast-convert(y)
+r = s32[512] reverse(b), dimensions={0}
+one = s32[] constant(1)
+ones = s32[512] broadcast(one), dimensions={}
+ROOT d = s32[512] shift-right-arithmetic(r, ones) }`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Inputs(m.Entry, Normals, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := reference.Interpret(m.Entry, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, units := range []int64{-1, 1, 4096} {
+		got, err := kernels.NewBuffer(want[0].Shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range int64(512) {
+			got.SetInt(n, want[0].Int(n)+units)
+		}
+		m := Agree(m.Entry, in, []kernels.Buffer{got}, want)
+		if wrong := m != nil; wrong != (units == 4096) {
+			t.Errorf("bits off by %d: %v", units, m)
+		}
+	}
+}
+
 // TestMaskedDeviations: the mask of a softmax is an infinity, which roundings do not make
 // NaN. Rows with one had no deviations, and a right kernel of a softmax whose scores cancel
 // was called wrong.

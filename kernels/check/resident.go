@@ -1,9 +1,13 @@
 package check
 
 import (
-	"fmt"
+	"context"
+	"errors"
 	"os"
+	"runtime/debug"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,43 +16,85 @@ import (
 // them. While such arrays exist, a releaser looks at it, and where it is too large takes
 // the pages from their addresses; the next access maps them again. A kernel that
 // goes through its arrays maps each block of 2 MiB once a run then, for a few microseconds.
+// It looks between two tile programs, when a kernel looks at the context of its run, so that
+// what is mapped beyond the limit is what tile programs map in releaseInterval, and now
+// and then besides, for a tile program that takes long.
 
-// A releaser takes pages of pools from addresses in the background.
+// A releaser takes pages of pools from addresses.
 type releaser struct {
-	stop chan struct{}
-	done sync.WaitGroup
-	err  error // of the system, known when it is done
+	limit, growth int64
+	release       func() error
+	began         time.Time
+	looked        atomic.Int64 // nanoseconds after began
+	looking       atomic.Bool
+	resident      func() int64 // bytes
+	file          *os.File     // says how large the resident set is; may be nil
+	stop          chan struct{}
+	done          sync.WaitGroup
+
+	mu    sync.Mutex
+	least int64 // the resident set after the last release
+	err   error // of the system
 }
 
-// releaseInterval is the time between two looks at the resident set. Two cores map about
-// 100 MB in it.
-const releaseInterval = 10 * time.Millisecond
+const (
+	// releaseInterval is the least time between two looks at the resident set, each of
+	// which takes one or two microseconds.
+	releaseInterval = 200 * time.Microsecond
+	// backgroundInterval is the time between two looks without a kernel that asks.
+	backgroundInterval = 10 * time.Millisecond
+)
 
-// releaseGrowth is what has to be mapped between two releases, so that a kernel which goes
-// back and forth between blocks does not map them again in every interval.
-const releaseGrowth = 512 << 20
+// newReleaser begins to call release where the resident set is larger than limit and has
+// grown since the last time, until it is closed or release fails.
+func newReleaser(limit, growth int64, release func() error) *releaser {
+	r := &releaser{
+		limit:   limit,
+		growth:  growth,
+		release: release,
+		began:   time.Now(),
+		stop:    make(chan struct{}),
 
-// newReleaser begins to call release where the resident set is larger than limit, until it
-// is closed or release fails.
-func newReleaser(limit int64, release func() error) *releaser {
-	r := &releaser{stop: make(chan struct{})}
+		resident: func() int64 { return 0 },
+	}
+	if file, err := os.Open("/proc/self/statm"); err == nil {
+		r.file = file
+		r.resident = func() int64 { return residentBytes(file) }
+	}
 	r.done.Go(func() {
-		ticker := time.NewTicker(releaseInterval)
+		ticker := time.NewTicker(backgroundInterval)
 		defer ticker.Stop()
-		least := int64(0) // the resident set after the last release
-		for r.err == nil {
+		for {
 			select {
 			case <-r.stop:
 				return
 			case <-ticker.C:
-			}
-			if residentBytes() > max(limit, least+releaseGrowth) {
-				r.err = release()
-				least = residentBytes()
+				r.look()
 			}
 		}
 	})
 	return r
+}
+
+// look releases pages if there are too many, unless somebody has just looked. It waits for
+// who is looking, so that nobody maps more while pages are released.
+func (r *releaser) look() {
+	now := int64(time.Since(r.began))
+	if now-r.looked.Load() < int64(releaseInterval) && !r.looking.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now < r.looked.Load() {
+		return // somebody has looked in the meantime
+	}
+	r.looking.Store(true)
+	if r.err == nil && r.resident() > max(r.limit, r.least+r.growth) {
+		r.err = r.release()
+		r.least = r.resident()
+	}
+	r.looked.Store(int64(time.Since(r.began)))
+	r.looking.Store(false)
 }
 
 // close ends it, and is its error.
@@ -58,18 +104,77 @@ func (r *releaser) close() error {
 	}
 	close(r.stop)
 	r.done.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file != nil {
+		r.err = errors.Join(r.err, r.file.Close())
+		r.resident = func() int64 { return 0 }
+		r.file = nil
+	}
 	return r.err
 }
 
-// residentBytes is the resident set of this process; 0 where the system does not tell.
-func residentBytes() int64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
+// during is the context of a run of a kernel on arrays that repeat their pages. A nil
+// releaser changes nothing.
+func (r *releaser) during(ctx context.Context) context.Context {
+	if r == nil {
+		return ctx
 	}
-	var all, resident int64
-	if _, err := fmt.Sscan(string(text), &all, &resident); err != nil {
-		return 0
+	return releasing{ctx, r}
+}
+
+// releasing is a context of which whoever looks at it lets pages be released.
+type releasing struct {
+	context.Context
+	r *releaser
+}
+
+// releaserKey is the key of the releaser in a context.
+type releaserKey struct{}
+
+// Done looks at the resident set.
+func (c releasing) Done() <-chan struct{} {
+	c.r.look()
+	return c.Context.Done()
+}
+
+// Value has the releaser, for contexts that are made of it.
+func (c releasing) Value(key any) any {
+	if key == (releaserKey{}) {
+		return c.r
 	}
-	return resident * int64(os.Getpagesize())
+	return c.Context.Value(key)
+}
+
+// stillReleasing is a context that was made of one of during, as that.
+func stillReleasing(ctx context.Context) context.Context {
+	r, _ := ctx.Value(releaserKey{}).(*releaser)
+	return r.during(ctx)
+}
+
+// heapBeside is the Go heap beside arrays that repeat their pages, from which on garbage is
+// collected without waiting for as much again.
+const heapBeside = 5 << 27
+
+// limitHeap collects garbage, and lets it grow no more than heapBeside until restore.
+func limitHeap() (restore func()) {
+	was := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(was, heapBeside))
+	debug.FreeOSMemory()
+	return func() { debug.SetMemoryLimit(was) }
+}
+
+// residentBytes is the resident set of this process by /proc/self/statm, the second number
+// there, in pages; 0 where the system does not tell.
+func residentBytes(statm *os.File) (bytes int64) {
+	var text [128]byte
+	n, _ := statm.ReadAt(text[:], 0) // it ends with io.EOF
+	_, rest, _ := strings.Cut(string(text[:n]), " ")
+	for _, digit := range rest {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		bytes = 10*bytes + int64(digit-'0')
+	}
+	return bytes * int64(os.Getpagesize())
 }

@@ -43,7 +43,8 @@ func tooLargeForAll(c *hlo.Computation) bool {
 		outputs += s.Elements()
 	}
 	if outputs < fewOutputs {
-		return work > maxReductionWork
+		return work > maxReductionWork ||
+			inputBytes(c)+valueBytes*reference.PeakElements(c) > maxHeldBytes
 	}
 	return work > maxWholeWork || keptElements(c) > maxWholeElements
 }
@@ -89,9 +90,11 @@ type elementSample struct {
 // each dimension are few, so that they share rows of operands, but the number of
 // combinations is that of the samples.
 func samplesOf(
-	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, seed, budget int64,
+	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, place reference.Place,
+	seed, budget int64,
 ) ([]elementSample, error) {
 	s := reference.NewElementEvaluator(ctx, c, in, 0)
+	s.SetPlace(place)
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x73706f74))
 	var all []elementSample
 	var over *reference.BudgetError
@@ -222,9 +225,10 @@ func (c *verifyCase) allowedOf(ctx context.Context, n int, got float64) (float64
 // sampledDeviations are those of samples under other roundings
 // (reference.ElementDeviations). They are computed when they are first needed.
 type sampledDeviations struct {
-	c    *hlo.Computation
-	in   []kernels.Buffer
-	seed int64
+	c     *hlo.Computation
+	in    []kernels.Buffer
+	place reference.Place
+	seed  int64
 
 	mu    sync.Mutex
 	known map[sampledDeviation]float64
@@ -274,6 +278,7 @@ func (d *sampledDeviations) evaluator(
 		e = reference.NewElementDeviations(
 			ctx, d.c, d.in, d.seed, evaluations, sampleBudget,
 		)
+		e.SetPlace(d.place)
 		d.evaluators[evaluations] = e
 	}
 	return e

@@ -137,7 +137,7 @@ ROOT r = f32[65536] reduce-window(p, z), window={size=65535 stride=1 pad=32767_3
 		for _, p := range m.Entry.Params {
 			in = append(in, kernels.Buffer{Shape: p.Shape, Data: make([]byte, p.Shape.Bytes())})
 		}
-		got, err := samplesOf(t.Context(), m.Entry, in, 1, budget)
+		got, err := samplesOf(t.Context(), m.Entry, in, nil, 1, budget)
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%v:\n%s", err, c.text)

@@ -41,21 +41,18 @@ func (b *block) dot(op symtile.Op, c *accumulator) {
 // dotAs is dot for operands of one class.
 func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	a := op.Instr.Attrs
-	rank := func(k int) int {
-		return len(b.l.p.Ops[op.Args[k]].Tile)
+	parts := [2][][]int64{
+		b.l.operandParts(op, 0),
+		b.l.operandParts(op, 1),
 	}
-	leftRest := remainingDims(rank(0), a.LHSBatch, a.LHSContract)
-	rightRest := remainingDims(rank(1), a.RHSBatch, a.RHSContract)
 	left := operandMatrices[T](
-		b, op, 0, c, a.LHSContract,
-		a.LHSBatch, leftRest, a.LHSContract,
+		b, op, 0, c, a.LHSContract, parts[0],
 	)
 	right := operandMatrices[T](
-		b, op, 1, c, a.RHSContract,
-		a.RHSBatch, a.RHSContract, rightRest,
+		b, op, 1, c, a.RHSContract, parts[1],
 	)
 	out := resultMatrices[T](
-		b, op, c, len(a.LHSBatch), len(leftRest),
+		b, op, c, len(a.LHSBatch), len(parts[0][1]),
 	)
 	d := &dotRun{
 		left:    left,
@@ -375,7 +372,7 @@ func matrix[T portable.Number](
 // where contracted dimensions are masked.
 func operandMatrices[T portable.Number](
 	b *block, op symtile.Op, k int, c *accumulator,
-	contract []int64, parts ...[]int64,
+	contract []int64, parts [][]int64,
 ) *matrixOperand {
 	key := panelKey{op.Args[k], op.Instr}
 	panels := b.l.copies.panels[key]
@@ -386,10 +383,11 @@ func operandMatrices[T portable.Number](
 	from := materialized(b, op, k)
 	c.args = append(c.args, from)
 	x := &matrixOperand{v: from}
-	together := x.collapse(
-		source.Tile.Sizes(),
-		stridesOf(from, source.Tile), parts,
-	)
+	strides := stridesOf(from, source.Tile)
+	if b.l.packsUnfold(op.Args[k]) {
+		strides, _ = b.l.viewStrides(source)
+	}
+	together := x.collapse(source.Tile.Sizes(), strides, parts)
 	// Masked terms must be zero in both operands, for NaN would survive a product
 	// with zero. Masked rows and columns do no harm: they are masked in the result.
 	var masked []int64
@@ -405,10 +403,51 @@ func operandMatrices[T portable.Number](
 		return x
 	}
 	packOperand[T](
-		b, op, k, x, masked, slices.Concat(parts...),
+		b, op, k, x, strides, masked, slices.Concat(parts...),
 	)
 	c.temporaries = append(c.temporaries, x.v)
 	return x
+}
+
+// operandParts are the dimensions of argument k of a dot as matrices: batch, rows and
+// columns.
+func (l *lowering) operandParts(op symtile.Op, k int) [][]int64 {
+	a := op.Instr.Attrs
+	batch, contract := a.LHSBatch, a.LHSContract
+	if k == 1 {
+		batch, contract = a.RHSBatch, a.RHSContract
+	}
+	rest := remainingDims(len(l.p.Ops[op.Args[k]].Tile), batch, contract)
+	if k == 1 {
+		return [][]int64{batch, contract, rest}
+	}
+	return [][]int64{batch, rest, contract}
+}
+
+// packsUnfold reports whether an op is an unfold that one dot alone reads, which packs
+// it: it does so from the operand of the unfold, which is not lowered itself and stands
+// for it.
+func (l *lowering) packsUnfold(n int) bool {
+	unfold := l.p.Ops[n]
+	if unfold.Code != symtile.OpUnfold || l.arg(unfold, 0).where == inSplat ||
+		slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool { return r.Op == n }) {
+		return false
+	}
+	var readers []symtile.Op
+	for _, op := range l.p.Ops {
+		for _, a := range op.Args {
+			if a == n {
+				readers = append(readers, op)
+			}
+		}
+	}
+	if len(readers) != 1 || !isDot(readers[0]) {
+		return false
+	}
+	dense := &matrixOperand{}
+	sizes := unfold.Tile.Sizes()
+	k := slices.Index(readers[0].Args, n)
+	return !dense.collapse(sizes, hlo.RowMajor(sizes), l.operandParts(readers[0], k))
 }
 
 // panelMatrices are the matrices of an operand in panels, where its tile lies in an array
@@ -453,7 +492,7 @@ func (x *matrixOperand) collapse(sizes, strides []int64, parts [][]int64) bool {
 // packOperand makes a copy of argument k in the order.
 func packOperand[T portable.Number](
 	b *block, op symtile.Op, k int,
-	x *matrixOperand, masked, order []int64,
+	x *matrixOperand, strides, masked, order []int64,
 ) {
 	// The copy is dense: batch, then rows, then columns. Zeros in place of masked
 	// terms are written after the copy, since the copy brings whatever is there.
@@ -468,11 +507,13 @@ func packOperand[T portable.Number](
 		x.extents[2],
 		1,
 	}
-	copyTile := copyViewFrom[T](
-		permutedView(source.Sizes(), stridesOf(from, source), order),
-		x.v,
-		from,
-	)
+	view := permutedView(source.Sizes(), strides, order)
+	copyTile := copyViewFrom[T](view, x.v, from)
+	if from.class == x.v.class {
+		if f := shortRowsStep(view, x.v, from); f != nil {
+			copyTile = f
+		}
+	}
 	blanks := zeroMasked[T](
 		b, x.v, source, order, masked,
 	)

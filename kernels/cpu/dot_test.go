@@ -70,3 +70,40 @@ func TestSignsOfBytes(t *testing.T) {
 		}
 	}
 }
+
+// convolutions have strides, dilations, zeros at the sides, groups and short rows.
+var convolutions = []string{
+	"x = %[1]s[1,17,18,3] parameter(0)\nw = %[1]s[5,5,3,10] parameter(1)\nr = %[2]s[1,9,9,10] convolution(x, w), window={size=5x5 stride=2x2 pad=2_2x2_2}, dim_labels=b01f_01io->b01f",
+	"x = %[1]s[2,10,9,16] parameter(0)\nw = %[1]s[3,3,16,6] parameter(1)\nr = %[2]s[2,10,9,6] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+	"x = %[1]s[2,4,19,11] parameter(0)\nw = %[1]s[5,4,3,2] parameter(1)\nr = %[2]s[2,5,13,10] convolution(x, w), window={size=3x2 pad=0_0x0_0 rhs_dilate=3x1}, dim_labels=bf01_oi01->bf01",
+	"x = %[1]s[3,21,8] parameter(0)\nw = %[1]s[4,8,5] parameter(1)\nr = %[2]s[3,20,5] convolution(x, w), window={size=4 pad=1_1}, dim_labels=b0f_0io->b0f",
+}
+
+// TestConvolutions compares convolutions with the reference for random plans.
+func TestConvolutions(t *testing.T) {
+	for _, types := range [][2]string{{"f32", "f32"}, {"f64", "f64"}, {"s8", "s32"}} {
+		for n, text := range convolutions {
+			t.Run(fmt.Sprintf("%s/%d", types[0], n), func(t *testing.T) {
+				p, _ := landscape(t, fmt.Sprintf(text, types[0], types[1]))
+				checkPlans(t, p, 24)
+			})
+		}
+	}
+}
+
+// Windows are packed from where the image is: they are not unfolded before.
+func TestWindowsAreCopiedOnce(t *testing.T) {
+	p, _ := landscape(t, fmt.Sprintf(convolutions[1], "f32", "f32"))
+	plan, err := New().Default(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := New().Compile(t.Context(), p, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if strings.Contains(k.Source(), "unfold") {
+		t.Errorf("windows are unfolded:\n%s", k.Source())
+	}
+}

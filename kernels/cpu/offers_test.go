@@ -45,6 +45,32 @@ func TestOffers(t *testing.T) {
 	})
 }
 
+// Both ways to store are offered from twice the second cache on, whatever a hypervisor lists
+// of the last one, and none within it.
+func TestStreamsWhateverIsListed(t *testing.T) {
+	for _, c := range []struct {
+		rows, last int64
+		offered    []int64
+	}{
+		{256, 32 << 20, nil}, // 1 MiB
+		{1024, 4 << 20, throughCache},
+		{1024, 32 << 20, pastCaches},
+		{1024, 480 << 20, pastCaches},
+		{4096, 480 << 20, pastCaches},
+	} {
+		text := fmt.Sprintf("x = f32[%d,1024] parameter(0)\nr = f32[%d,1024] exponential(x)", c.rows, c.rows)
+		x, err := newPricer(kerneltest.Program(t, text), New().Identity(), unknownPrior())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := x.facts()
+		f.spec.Second, f.spec.last = 1<<20, c.last
+		if got := offerStreams(f); !slices.Equal(got, c.offered) {
+			t.Errorf("%d rows, %d bytes listed: %v, not %v", c.rows, c.last, got, c.offered)
+		}
+	}
+}
+
 // What is offered for the corpus has no plan twice, knobs in their ranges, as
 // many plans as are allowed, and every tiling without knobs first.
 func TestPlansOffered(t *testing.T) {

@@ -113,6 +113,10 @@ func lowerRearrangement[T portable.Number](b *block, n int, op symtile.Op) {
 		b.alias(n)
 		return
 	}
+	if b.l.packsUnfold(n) {
+		b.l.results[n] = b.l.results[op.Args[0]]
+		return
+	}
 	v := b.l.result(n)
 	if f := transposeStep(g, v, from); f != nil {
 		b.add(&instr{
@@ -150,6 +154,36 @@ func transposeStep(g *stridedView, v, from *value) step {
 		}) {
 		return nil
 	}
+	m := viewCopy(g, v, from)
+	if !m.isTranspose() {
+		return nil
+	}
+	return m.run
+}
+
+// shortRowsStep is the copy of a view whose rows are few elements, by machine code, as
+// many rows in a call as can be; nil for other views. The windows of a convolution of
+// three channels have such rows.
+func shortRowsStep(g *stridedView, v, from *value) step {
+	const longBytes = 512 // from which on one copy of the Go runtime for each is as fast
+	inner := g.dims[len(g.dims)-1]
+	if len(g.dims) < 2 || inner.stride != 1 || inner.size*v.class.Bytes() >= longBytes {
+		return nil
+	}
+	m := viewCopy(g, v, from)
+	if m.cols < 0 || m.dims[m.cols].from != 1 {
+		return nil
+	}
+	for k, d := range m.dims {
+		if k != m.cols && d.size > m.dims[m.outerRow].size {
+			m.outerRow = k
+		}
+	}
+	return m.run
+}
+
+// viewCopy is the copy of a view of a value to another.
+func viewCopy(g *stridedView, v, from *value) *tileCopy {
 	m := &tileCopy{
 		width: v.class.Bytes(),
 		to:    -1,
@@ -165,10 +199,8 @@ func transposeStep(g *stridedView, v, from *value) step {
 			from: g.dims[k].stride,
 		})
 	}
-	if m.normalize(); !m.isTranspose() {
-		return nil
-	}
-	return m.run
+	m.normalize()
+	return m
 }
 
 // rowMajorOf are the dense strides of dimensions.
@@ -182,12 +214,17 @@ func rowMajorOf(dims []stridedDim) []int64 {
 
 // viewOf is the view that a broadcast, transpose, reverse or unfold is.
 func (l *lowering) viewOf(op symtile.Op) *stridedView {
+	strides, start := l.viewStrides(op)
+	return newStridedView(op.Tile.Sizes(), strides, start)
+}
+
+// viewStrides are the strides of the dimensions of such a view, and where it begins.
+func (l *lowering) viewStrides(op symtile.Op) (strides []int64, start int64) {
 	from := hlo.RowMajor(
 		l.p.Ops[op.Args[0]].Tile.Sizes(),
 	)
 	sizes := op.Tile.Sizes()
-	strides := make([]int64, len(op.Tile))
-	start := int64(0)
+	strides = make([]int64, len(op.Tile))
 	// Dimensions that a broadcast adds keep the stride 0. A reverse begins at the
 	// last element.
 	switch op.Code {
@@ -208,7 +245,7 @@ func (l *lowering) viewOf(op symtile.Op) *stridedView {
 	case symtile.OpUnfold:
 		l.unfoldStrides(op, from, strides)
 	}
-	return newStridedView(sizes, strides, start)
+	return strides, start
 }
 
 // unfoldStrides sets the strides of an unfold, whose neighbouring positions and

@@ -489,23 +489,11 @@ func (l *lowering) storesNonTemporal(shape hlo.Shape) bool {
 // reader is the transfer of arrays of type d into scratch, by machine code where
 // there is some.
 func reader[T portable.Number](d hlo.DType) portable.Transfer[T] {
-	f := any(portable.Read[T](d))
-	if code, ok := vector.HalfRoutines()[d]; ok {
-		f = vector.HalfReader(
-			code[0], f.(portable.Transfer[float32]),
-		)
-	}
-	return f.(portable.Transfer[T])
+	return vector.NarrowReader(d, portable.Read[T](d))
 }
 
 // writer is the transfer of scratch into arrays of type d, by machine code where
 // there is some.
 func writer[T portable.Number](d hlo.DType) portable.Transfer[T] {
-	f := any(portable.Write[T](d))
-	if code, ok := vector.HalfRoutines()[d]; ok {
-		f = vector.HalfWriter(
-			code[1], f.(portable.Transfer[float32]),
-		)
-	}
-	return f.(portable.Transfer[T])
+	return vector.NarrowWriter(d, portable.Write[T](d))
 }

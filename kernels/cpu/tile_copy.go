@@ -589,27 +589,38 @@ func (m *tileCopy) transposeNonTemporal(
 				FromStep: shape.step(),
 				ToStep:   toStep,
 			}
-			out.Fetch, out.FetchStep, out.FetchRows = m.nextBlock(
-				src, i+r, rows, j, cols, blockWidth,
-			)
+			m.prefetchBlock(&out, src, i+r, rows, j, cols)
 			w.copyArgs.CopyRows(out, true)
 		}
 	}
 }
 
-// nextBlock is what to prefetch of the block after the one that ends at row i,
-// of a source of cols rows of rows elements; 0 after the last.
-func (m *tileCopy) nextBlock(
-	src unsafe.Pointer, i, rows, j, cols, blockWidth int64,
-) (at uintptr, step, pairs int64) {
+// prefetchBlock has a copy prefetch the block after the one that ends at row i, of a
+// source of cols rows of rows elements; nothing after the last.
+func (m *tileCopy) prefetchBlock(out *vector.CopyArgs, src unsafe.Pointer, i, rows, j, cols int64) {
+	shape := m.blockShape()
 	if i >= rows {
-		if i, j = 0, j+blockWidth; j >= cols {
-			return 0, 0, 0
+		if i, j = 0, j+shape.cols/m.width; j >= cols {
+			return
 		}
 	}
-	step = m.dims[m.cols].from * m.width
-	return uintptr(src) +
-		uintptr(j*step+i*m.width), step, vector.LineBytes / m.width
+	step := m.dims[m.cols].from * m.width
+	out.Fetch = uintptr(src) + uintptr(j*step+i*m.width)
+	// A line of each of four rows with every row that is written, and then the next lines.
+	out.FetchApart, out.FetchStep = step, 2*step
+	out.FetchRows, out.FetchNext = vector.LineBytes/m.width, vector.LineBytes
+	if m.wholeParts() {
+		out.FetchApart, out.FetchStep = vector.LineBytes, 2*vector.LineBytes
+		out.FetchRows, out.FetchNext = shape.rows*m.width/(4*vector.LineBytes), step
+	}
+}
+
+// wholeParts reports whether blocks are prefetched a whole part of a source row, of four
+// lines or more, at once: f32 and f64, of which blocks fit a first-level cache. They take
+// 0.82 and 0.73 of the time of one line of every row and then the next (512 rows of 16 KiB,
+// from memory, on a Zen 4); elements of fewer bytes do not gain.
+func (m *tileCopy) wholeParts() bool {
+	return m.width >= 4 && m.blockShape() == lineBlock
 }
 
 // transposeBlock transposes rows by cols elements into a block of the
@@ -619,6 +630,10 @@ func (m *tileCopy) transposeBlock(
 	dst unsafe.Pointer, toStep int64, src unsafe.Pointer,
 ) {
 	fromStep := m.dims[m.cols].from * m.width
+	code := f.F
+	if m.block != nil && m.wholeParts() {
+		code = f.Near
+	}
 	for j := int64(0); j < cols; j += f.Cols {
 		j = min(j, cols-f.Cols)
 		w.transposeArgs = vector.TransposeArgs{
@@ -628,7 +643,7 @@ func (m *tileCopy) transposeBlock(
 			FromStep: fromStep,
 			ToStep:   toStep,
 		}
-		f.F.Call(unsafe.Pointer(&w.transposeArgs))
+		code.Call(unsafe.Pointer(&w.transposeArgs))
 		if i := rows - f.Rows; rows%f.Rows > 0 {
 			w.transposeArgs = vector.TransposeArgs{
 				N:        1,
@@ -637,7 +652,7 @@ func (m *tileCopy) transposeBlock(
 				FromStep: fromStep,
 				ToStep:   toStep,
 			}
-			f.F.Call(unsafe.Pointer(&w.transposeArgs))
+			code.Call(unsafe.Pointer(&w.transposeArgs))
 		}
 	}
 }

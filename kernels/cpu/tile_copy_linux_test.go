@@ -114,6 +114,14 @@ func TestTransposeBlocks(t *testing.T) {
 	}
 }
 
+// A block of a transpose into whole cache lines takes three quarters of the smallest
+// first-level cache at most, 32 KiB.
+func TestTransposeBlocksFitTheFirstCache(t *testing.T) {
+	if bytes := lineBlock.rows * lineBlock.step(); bytes > 24<<10 {
+		t.Errorf("a block takes %d bytes", bytes)
+	}
+}
+
 // transposeOf swaps the last and the last but two dimensions, or of two both.
 func transposeOf(shape string) string {
 	kind, text, _ := strings.Cut(strings.TrimSuffix(shape, "]"), "[")

@@ -20,25 +20,35 @@ static const char *absent(void) {
 }
 
 #if CUDA_VERSION >= 11080
-// A launch in clusters.
-static void configure(CUlaunchConfig *config, CUlaunchAttribute *attribute, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared) {
-	memset(attribute, 0, sizeof *attribute);
+// A launch in clusters where the x of cluster is not 0, which may begin before the launch
+// before it has ended where it is dependent. There is room for two attributes.
+static void configure(CUlaunchConfig *config, CUlaunchAttribute *attributes, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared, int dependent) {
+	CUlaunchAttribute *a = attributes;
+	memset(attributes, 0, 2 * sizeof *attributes);
 	memset(config, 0, sizeof *config);
-	attribute->id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-	attribute->value.clusterDim.x = cluster[0];
-	attribute->value.clusterDim.y = cluster[1];
-	attribute->value.clusterDim.z = cluster[2];
+	if (cluster[0] > 0) {
+		a->id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+		a->value.clusterDim.x = cluster[0];
+		a->value.clusterDim.y = cluster[1];
+		a->value.clusterDim.z = cluster[2];
+		a++;
+	}
+	if (dependent) {
+		a->id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+		a->value.programmaticStreamSerializationAllowed = 1;
+		a++;
+	}
 	config->gridDimX = grid[0], config->gridDimY = grid[1], config->gridDimZ = grid[2];
 	config->blockDimX = block[0], config->blockDimY = block[1], config->blockDimZ = block[2];
 	config->sharedMemBytes = shared;
-	config->attrs = attribute;
-	config->numAttrs = 1;
+	config->attrs = attributes;
+	config->numAttrs = a - attributes;
 }
 #endif
 
-// Launches with parameters of any size, and with clusters where x > 0. The
-// parameters are in bytes, each ending before the next one's offset.
-static CUresult launch(void *f, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared,
+// Launches with parameters of any size, with clusters where x > 0, and dependent on the
+// launch before. The parameters are in bytes, each ending before the next one's offset.
+static CUresult launch(void *f, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared, int dependent,
                        void *stream, const char *bytes, size_t size, const size_t *offsets, size_t n) {
 	// All a kernel may have before PTX 8.1.
 	_Alignas(64) char copy[4096];
@@ -46,15 +56,15 @@ static CUresult launch(void *f, const unsigned *grid, const unsigned *block, con
 	if (size > sizeof copy || n > 512) return CUDA_ERROR_INVALID_VALUE;
 	memcpy(copy, bytes, size);
 	for (size_t k = 0; k < n; k++) params[k] = copy + offsets[k];
-	if (cluster[0] == 0)
+	if (cluster[0] == 0 && !dependent)
 		return cuLaunchKernel((CUfunction)f, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, (CUstream)stream, params, NULL);
 #if CUDA_VERSION < 11080
-	// Built with a toolkit that has no clusters.
+	// Built with a toolkit that has no clusters and no dependent launches.
 	return CUDA_ERROR_NOT_SUPPORTED;
 #else
-	CUlaunchAttribute attribute;
+	CUlaunchAttribute attributes[2];
 	CUlaunchConfig config;
-	configure(&config, &attribute, grid, block, cluster, shared);
+	configure(&config, attributes, grid, block, cluster, shared, dependent);
 	config.hStream = (CUstream)stream;
 	return cuLaunchKernelEx(&config, (CUfunction)f, params, NULL);
 #endif
@@ -65,9 +75,9 @@ static CUresult clusters(int *count, void *f, const unsigned *grid, const unsign
 #if CUDA_VERSION < 11080
 	return CUDA_ERROR_NOT_SUPPORTED;
 #else
-	CUlaunchAttribute attribute;
+	CUlaunchAttribute attributes[2];
 	CUlaunchConfig config;
-	configure(&config, &attribute, grid, block, cluster, shared);
+	configure(&config, attributes, grid, block, cluster, shared, 0);
 	return cuOccupancyMaxActiveClusters(count, (CUfunction)f, &config);
 #endif
 }
@@ -147,8 +157,8 @@ import (
 )
 
 // The functions of this file are the driver calls that gorgonia.org/cu does not
-// bind: launches with clusters or with tensor maps as parameters, shared memory
-// above 48 KiB, pinned memory, graphs from captured streams, the encoding of
+// bind: launches with clusters, with tensor maps as parameters or dependent on the one
+// before, shared memory above 48 KiB, pinned memory, graphs from captured streams, the encoding of
 // tensor maps, and the driver's descriptions of its errors.
 
 // absence is the reason for which there is no driver, or "".
@@ -249,8 +259,8 @@ func allowShared(f cu.Function, bytes int) error {
 	)
 }
 
-// launchAny launches a kernel with clusters or with parameters of more than 8
-// bytes, which cu does not support. The parameters are laid out in one array,
+// launchAny launches a kernel with clusters, with parameters of more than 8 bytes or
+// dependent on the launch before, which cu does not support. The parameters are laid out in one array,
 // each at a multiple of its alignment.
 func launchAny(f cu.Function, l device.Launch, s cu.Stream) error {
 	var bytes []byte
@@ -272,12 +282,16 @@ func launchAny(f cu.Function, l device.Launch, s cu.Stream) error {
 	if l.Cluster != (device.Dim3{}) {
 		cluster = cells(l.Cluster.Full())
 	}
+	dependent := C.int(0)
+	if l.Dependent {
+		dependent = 1
+	}
 	return failure(
 		"cuLaunchKernelEx",
 		C.launch(
 			handle(f), &grid[0],
 			&block[0], &cluster[0],
-			C.uint(l.SharedBytes), streamHandle(s),
+			C.uint(l.SharedBytes), dependent, streamHandle(s),
 			(*C.char)(unsafe.Pointer(&bytes[0])),
 			C.size_t(len(bytes)-1),
 			&offsets[0], C.size_t(n),

@@ -424,8 +424,8 @@ func (d *Driver) launch(l device.Launch) error {
 		return err
 	}
 	// cu launches kernels without clusters whose arguments have at most 8
-	// bytes.
-	plain := l.Cluster == device.Dim3{}
+	// bytes, each after the one before.
+	plain := l.Cluster == device.Dim3{} && !l.Dependent
 	for _, a := range l.Args {
 		plain = plain && a.Size() <= 8
 	}

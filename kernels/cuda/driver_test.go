@@ -133,6 +133,9 @@ func (h *host) Clusters(l device.Launch) (int, error) {
 func (h *host) Launch(_ context.Context, l device.Launch) error {
 	f := l.Function.(*hostFunction)
 	line := fmt.Sprintf("%s grid %v block %v cluster %v shared %d:", f.name, l.Grid, l.Block, l.Cluster, l.SharedBytes)
+	if l.Dependent {
+		line += " dependent"
+	}
 	for _, a := range l.Args {
 		text := fmt.Sprintf("%d bytes %s", a.Size(), a)
 		if a.Size() == 128 {
@@ -215,6 +218,7 @@ func TestDriver(t *testing.T) {
 		"load, at most 128 registers",
 		"add grid {3 1 1} block {64 1 1} cluster {0 0 0} shared 0: [8 bytes 65536] [4 bytes 5] [4 bytes 8]",
 		"bulk grid {4 2 1} block {128 1 1} cluster {2 1 1} shared 200000: [bf16 0x10000 [64 8] [128] [64 8] 128] [8 bytes 7]",
+		"bulk grid {4 2 1} block {128 1 1} cluster {0 0 0} shared 200000: dependent [bf16 0x10000 [64 8] [128] [64 8] 128] [8 bytes 7]",
 	}
 	h.log = slices.Compact(h.log)
 	if !slices.Equal(h.log, wantLog) {
@@ -356,6 +360,11 @@ func checkBulk(ctx context.Context, t *testing.T, d device.Driver, m device.Modu
 	if n, err := d.Clusters(l); err != nil || n != d.Spec().SMs/2 {
 		t.Errorf("%d clusters of 2 at once, %v", n, err)
 	}
+	if err := d.Launch(ctx, l); err != nil {
+		t.Error(err)
+	}
+	// The same without a cluster, as one that may begin before the other has ended.
+	l.Cluster, l.Dependent = device.Dim3{}, true
 	if err := d.Launch(ctx, l); err != nil {
 		t.Error(err)
 	}

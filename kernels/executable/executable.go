@@ -19,6 +19,9 @@ type Options struct {
 	Packed func(*hlo.Computation) (Packed, bool)
 	// Interpret leaves everything to the reference, which is the oracle.
 	Interpret bool
+	// Perturb, if it is not 0, is the seed of roundings that go another way in what the
+	// reference computes (reference.Perturbed), also of what decides control flow.
+	Perturb int64
 }
 
 // A Packed is a fusion that takes one parameter of another one in another layout.
@@ -119,7 +122,7 @@ func (e *Executable) Run(
 	if err != nil {
 		return nil, err
 	}
-	r := &run{ctx: ctx, pool: &e.pool}
+	r := &run{ctx, &e.pool, e.compiler.options.Perturb << 32}
 	result, err := r.program(e.entry, args)
 	if err != nil {
 		return nil, err

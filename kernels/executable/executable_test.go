@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -81,6 +82,48 @@ func TestModules(t *testing.T) {
 		}
 		return fmt.Sprintf("%s%d of %d bytes are allocated\n", texts[0], memory.Allocated, memory.Values)
 	})
+}
+
+// TestPerturbedLoop: roundings that go another way move what a loop computes, a little and
+// with each seed elsewhere, and not what it counts.
+func TestPerturbedLoop(t *testing.T) {
+	const text = `HloModule m
+body { p = (s32[], f32[8]) parameter(0)
+n = s32[] get-tuple-element(p), index=0
+x = f32[8] get-tuple-element(p), index=1
+one = s32[] constant(1)
+m = s32[] add(n, one)
+s = f32[8] sine(x)
+ROOT t = (s32[], f32[8]) tuple(m, s) }
+more { p = (s32[], f32[8]) parameter(0)
+n = s32[] get-tuple-element(p), index=0
+k = s32[] constant(3)
+ROOT c = pred[] compare(n, k), direction=LT }
+ENTRY e { x = f32[8] parameter(0)
+z = s32[] constant(0)
+t = (s32[], f32[8]) tuple(z, x)
+ROOT w = (s32[], f32[8]) while(t), condition=more, body=body }`
+	run := func(seed int64) []kernels.Buffer {
+		e, m := compiled(t, text, Options{Interpret: true, Perturb: seed})
+		out, err := e.Run(t.Context(), counting(t, m.Entry))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	plain, one, two := run(0), run(1), run(2)
+	for n := range int64(8) {
+		a, b, c := plain[1].Float(n), one[1].Float(n), two[1].Float(n)
+		if most := 4e-7; math.Abs(b-a) > most || math.Abs(c-a) > most {
+			t.Errorf("element %d: %v, perturbed %v and %v", n, a, b, c)
+		}
+	}
+	if printed(one[1:]) == printed(plain[1:]) || printed(one[1:]) == printed(two[1:]) {
+		t.Error("nothing moved, or the same with two seeds")
+	}
+	if printed(one[:1]) != "s32[] 3\n" {
+		t.Errorf("the loop ran %s times", printed(one[:1]))
+	}
 }
 
 // printed lists the elements of arrays.

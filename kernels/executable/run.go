@@ -14,6 +14,8 @@ import (
 type run struct {
 	ctx  context.Context
 	pool *pool
+	// The seed of the next perturbed evaluation; 0 without.
+	perturb int64
 }
 
 // program executes the steps of a computation. Its result has a reference of its
@@ -214,9 +216,7 @@ func inputs(
 func (r *run) interpret(
 	s step, in []kernels.Buffer,
 ) (value, error) {
-	out, err := reference.InterpretContext(
-		r.ctx, s.unit.Computation, in,
-	)
+	out, err := r.reference(s.unit.Computation, in)
 	if err != nil {
 		return value{}, err
 	}
@@ -225,6 +225,18 @@ func (r *run) interpret(
 		made[k] = r.pool.adopt(b)
 	}
 	return assembled(s.instr.Shape, &made), nil
+}
+
+// reference evaluates a computation, with other roundings in each execution if the
+// executable is to.
+func (r *run) reference(
+	c *hlo.Computation, in []kernels.Buffer,
+) ([]kernels.Buffer, error) {
+	if r.perturb == 0 {
+		return reference.InterpretContext(r.ctx, c, in)
+	}
+	r.perturb++
+	return reference.Perturbed(r.ctx, c, in, r.perturb)
 }
 
 // assembled makes a value of a shape from the first arrays of a list, which it

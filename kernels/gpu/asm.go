@@ -92,19 +92,20 @@ type asm struct {
 	scope *scope
 	// Stable are registers that are written once.
 	stable map[operand]bool
-	// Halves are registers that hold one of the two 16-bit elements of a word, so that
-	// the word can be stored again without repacking.
-	halves map[operand]half
+	// Parts are registers that hold an element of 8 or 16 bits of a word, so that the word
+	// can be stored again without repacking, or others be put together from its bytes.
+	parts map[operand]wordPart
 	// Rounded are registers with the value before it was rounded to 16 bits, so that
 	// two can be rounded and packed in one instruction.
 	rounded map[operand]unrounded
 }
 
-// A half is the word that an element of 16 bits was extracted from.
-type half struct {
+// A wordPart is the word that an element of 8 or 16 bits was extracted from, and its first
+// byte in it.
+type wordPart struct {
 	d    hlo.DType
 	word operand
-	high bool
+	at   int64
 }
 
 // An unrounded is a number before it was rounded to d.
@@ -141,7 +142,7 @@ func newAsm(code *ptx.Code) *asm {
 		registers: map[operand]ptx.Operand{},
 		scope:     newScope(nil),
 		stable:    map[operand]bool{},
-		halves:    map[operand]half{},
+		parts:     map[operand]wordPart{},
 		rounded:   map[operand]unrounded{},
 	}
 }

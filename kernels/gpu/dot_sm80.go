@@ -408,7 +408,8 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 	e := t.e
 	places, param, moved := e.placesOf(m.tile, from)
 	in := memory{
-		inputs, e.params[max(0, param)], 0,
+		e.passing(inputs, moved && e.readOnce(param)),
+		e.params[max(0, param)], 0,
 	}
 	if moved && e.pieces(m.d, places) {
 		for k := 0; k < len(places); {
@@ -418,6 +419,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 				int64(n), places[k].when,
 			)
 			e.copyAsync(
+				in.space,
 				to.plus(int64(k)*t.size),
 				e.at(in, places[k].at, t.size),
 				int64(n)*t.size, p,

@@ -180,9 +180,10 @@ func (e *emitter) loadParameter(n int, points []point) []operand {
 	}
 	e.recheckCoalescing(n, places)
 	e.comment(n)
+	param := int(op.Instr.Attrs.Param)
 	in := memory{
-		inputs,
-		e.parameter(int(op.Instr.Attrs.Param)),
+		e.passing(inputs, e.readOnce(param)),
+		e.parameter(param),
 		0,
 	}
 	return e.gatherPlaces(in, op.Instr.Shape.DType, places)

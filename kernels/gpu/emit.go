@@ -56,6 +56,9 @@ func emit(
 	if err != nil {
 		return nil, err
 	}
+	if err := dependsOnLaunch(sheet, k); err != nil {
+		return nil, err
+	}
 	if _, err := streamOf(p, k); err != nil {
 		return nil, err
 	}
@@ -128,20 +131,7 @@ func entryName(s string) string {
 func (e *emitter) kernel() device.Step {
 	a := e.asm
 	e.header()
-	for k := range e.p.Physical.Params {
-		e.params = append(
-			e.params,
-			e.pointer(fmt.Sprintf("in%d", k), device.Input(k)),
-		)
-	}
-	for k := range kernels.OutputShapes(e.p.Physical) {
-		if e.phase != phasePartials {
-			e.outputs = append(
-				e.outputs,
-				e.pointer(fmt.Sprintf("out%d", k), device.Output(k)),
-			)
-		}
-	}
+	e.declareArrays()
 	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
 	e.tid = a.get(kindB32, "mov.u32", threadNumber)
 	// With two math groups the number of a thread is that in its group.
@@ -166,11 +156,19 @@ func (e *emitter) kernel() device.Step {
 			e.bindRuntime(r.Op)
 		}
 	}
+	if e.knobs.pdl > 0 && e.phase == phasePartials {
+		// The second kernel waits for the end of this one, so that it may start now: its
+		// blocks have room once all blocks of this one have theirs.
+		a.do("griddepcontrol.launch_dependents")
+	}
 	e.steps(e.body())
 	for _, r := range e.p.Roots {
 		if e.phase != phasePartials {
 			e.storeRoot(r)
 		}
+	}
+	if e.knobs.l2 > 0 && !e.hintedSome && e.phase != phaseCombine {
+		e.reject("l2=1: no parameter is read once, and no result is larger than the L2 cache")
 	}
 	e.endTiles()
 	e.sizeMathGroups()
@@ -180,6 +178,33 @@ func (e *emitter) kernel() device.Step {
 	a.code.Entry.ReqNTid = [3]int{
 		int(e.threads) + e.extra, 1, 1,
 	}
+	return e.launch()
+}
+
+// declareArrays declares the arrays among the parameters of the kernel, and the cache
+// policy of those that have one.
+func (e *emitter) declareArrays() {
+	for k := range e.p.Physical.Params {
+		e.params = append(
+			e.params,
+			e.pointer(fmt.Sprintf("in%d", k), device.Input(k)),
+		)
+	}
+	for k := range kernels.OutputShapes(e.p.Physical) {
+		if e.phase != phasePartials {
+			e.outputs = append(
+				e.outputs,
+				e.pointer(fmt.Sprintf("out%d", k), device.Output(k)),
+			)
+		}
+	}
+	if e.knobs.l2 > 0 {
+		e.policy = e.asm.get(kindB64, "createpolicy.fractional.L2::evict_first.b64")
+	}
+}
+
+// launch is the launch of the kernel that was emitted.
+func (e *emitter) launch() device.Step {
 	s := device.Step{
 		Entry:       e.name,
 		Grid:        device.Dim3{X: int(e.blocks())},
@@ -190,6 +215,7 @@ func (e *emitter) kernel() device.Step {
 	if e.phase == phasePartials {
 		s.Grid.Y = e.knobs.splitk
 	}
+	s.Dependent = e.knobs.pdl > 0 && e.phase == phaseCombine
 	if e.knobs.cluster > 1 {
 		s.Cluster = device.Dim3{X: e.knobs.cluster}
 	}
@@ -496,8 +522,33 @@ func (e *emitter) loop(l *symtile.Loop) {
 	e.conclude(part, accumulators)
 }
 
+// dependsOnLaunch refuses the knob pdl where there is no kernel of the plan to wait for,
+// or no way to.
+func dependsOnLaunch(s device.Spec, k knobs) error {
+	switch {
+	case k.pdl == 0:
+		return nil
+	case !s.DependentLaunches():
+		return unsupported(fmt.Sprintf("pdl=1: %s has no programmatic dependent launches", s.Target))
+	case k.splitk == 1:
+		return unsupported("pdl=1: the plan is one kernel, and what runs before it is another fusion's")
+	}
+	return nil
+}
+
+// awaitPartials waits, once, for the end of the kernel before this one where this one may
+// have begun earlier (knob pdl). What is read before are inputs, which that kernel does
+// not write.
+func (e *emitter) awaitPartials() {
+	if e.knobs.pdl > 0 && !e.awaited {
+		e.awaited = true
+		e.asm.do("griddepcontrol.wait")
+	}
+}
+
 // addAllPartials adds the partial results that the blocks of a loop have stored.
 func (e *emitter) addAllPartials(l *symtile.Loop) {
+	e.awaitPartials()
 	var accumulators []accumulator
 	r := e.ringOf(l.Accumulators, l.Dims, l.Body)
 	if r != nil {

@@ -88,6 +88,12 @@ type emitter struct {
 	rough    bool
 	// Decided are comparisons whose result is known in the code that is emitted.
 	decided map[int]operand
+	// Policy is the cache policy of arrays that pass through the L2 cache once (knob l2),
+	// and hintedSome reports whether there is one.
+	policy     operand
+	hintedSome bool
+	// Awaited reports whether the kernel has waited for the one before it (knob pdl).
+	awaited bool
 	// Fresh reports whether shared memory was written since the last barrier, and
 	// async whether cp.async did so.
 	fresh bool

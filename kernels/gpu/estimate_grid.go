@@ -548,7 +548,13 @@ func (m *estimate) priceSplit(programs float64, c *candidate) {
 	for k := range x {
 		c.terms[k] = x[k] + y[k]
 	}
-	c.terms[len(c.terms)-1] += launchGap
+	start := &c.terms[len(c.terms)-1]
+	*start += launchGap
+	// The second kernel is launched while the first one runs. What is left is the time
+	// from the end of that to the end of the wait, which is taken to be the gap.
+	if c.knobs.pdl > 0 {
+		*start -= launch
+	}
 }
 
 // exchangePartials adds the partial results of an accumulator that one kernel stores

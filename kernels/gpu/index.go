@@ -382,6 +382,9 @@ func (e *emitter) rowMajor(at []index.Expr, sizes []int64) index.Expr {
 	return n
 }
 
+// powerIn is the largest power of two that divides n.
+func powerIn(n int64) int64 { return n & -n }
+
 // powerOver is the smallest power of two ≥ n.
 func powerOver(n int64) int64 {
 	if n <= 1 {

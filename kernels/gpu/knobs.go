@@ -27,9 +27,14 @@ type knobs struct {
 	producer int
 	// Blocks that load the operands that they share for each other.
 	cluster int
+	// 1: what is read once, and results that are larger than the L2 cache, are the first
+	// to leave it.
+	l2 int
 	// 1: loops that are apart only because one needs the maximum of another are one
 	// (symtile.Program.Online); 2: by warpgroups.
 	online int
+	// 1: the second kernel of a plan with pieces begins while the first one runs.
+	pdl int
 	// 1: as many blocks as run at the same time, each of which loops over tiles; 2:
 	// with two math groups in turns.
 	persistent int
@@ -73,7 +78,9 @@ var knobTable = kernels.KnobTable[launchFacts]{
 	{Name: "cluster", Min: 1, Max: 8, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: blocks load their operands alone"},
 	{Name: "epilogue", Min: 0, Max: byBoxes, Priced: true, Absent: "0: products are stored as they are in registers", Offers: offerEpilogues},
 	{Name: "group", Min: 1, Max: 1 << 16, Default: 1, Priced: true, Absent: "1: one row of tiles, the last dimension fastest"},
+	{Name: "l2", Min: 0, Max: 1, Absent: "0: the L2 cache treats all arrays alike"},
 	{Name: "online", Min: 0, Max: byWarpgroups, Priced: true, Absent: "0: a maximum of rows and what is summed with it take a loop each"},
+	{Name: "pdl", Min: 0, Max: 1, Priced: true, Absent: "0: the second kernel of a plan begins when the first has ended"},
 	{Name: "persistent", Min: 0, Max: pingpong, Priced: true, Absent: "0: a block for each tile"},
 	{Name: "precise", Min: 0, Max: 1, Absent: "0: exponentials are within 2^-17 of themselves where results have 16 bits"},
 	{Name: "producer", Min: 0, Max: 4, PowerOfTwo: true, Default: 1, Priced: true, Absent: "1: a warp of its own starts tensor copies"},
@@ -99,8 +106,12 @@ func (k *knobs) field(name string) *int {
 		return &k.epilogue
 	case "group":
 		return &k.group
+	case "l2":
+		return &k.l2
 	case "online":
 		return &k.online
+	case "pdl":
+		return &k.pdl
 	case "persistent":
 		return &k.persistent
 	case "precise":

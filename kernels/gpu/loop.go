@@ -411,7 +411,7 @@ func (e *emitter) vectors(s *coalesce.ThreadLayout, body func(points []point)) {
 			inside, max(1, unrolled/2/s.Vector),
 		)
 		outside = min(
-			outside, max(1, unrolled/2/s.Vector/inside),
+			outside, max(1, s.OuterRun, unrolled/2/s.Vector/inside),
 		)
 	}
 	e.rounds("row", s.OuterRounds, outside, func(o index.Expr) {

@@ -101,9 +101,40 @@ func (e *emitter) places(b *buffer, points []point) []place {
 
 // fetch loads elements of a buffer.
 func (e *emitter) fetch(b *buffer, points []point) []operand {
+	if all := e.fetchRuns(b, points); all != nil {
+		return all
+	}
 	return e.gatherPlaces(
 		b.memory(e), b.d, e.places(b, points),
 	)
+}
+
+// fetchRuns loads elements of a transposed tile, each with its neighbours that the thread
+// needs for its next rows (OuterRun), which a load of the same text then finds. It is nil
+// where a thread has no such rows.
+func (e *emitter) fetchRuns(b *buffer, points []point) []operand {
+	s, c := e.threadLayout, b.transposed
+	if s == nil || c == nil || s.OuterRun <= 1 {
+		return nil
+	}
+	all := make([]operand, len(points))
+	for k, p := range points {
+		row := p.at[c.along]
+		part, known := row.Mod(s.OuterRun).Value()
+		if !known {
+			return nil
+		}
+		first := point{slices.Clone(p.at), p.when}
+		first.at[c.along] = row.AddConst(-part)
+		at := e.at(
+			b.memory(e), b.place(e, first).at, b.d.Size(),
+		)
+		run := e.load(
+			shared, b.d, at, int(s.OuterRun), e.guard(p.when),
+		)
+		all[k] = run[part]
+	}
+	return all
 }
 
 // put stores elements to a buffer.

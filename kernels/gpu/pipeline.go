@@ -304,7 +304,10 @@ func (s *scalarDot) copyTile(r *rowTile, to memory) {
 		func(points []point) {
 			own := s.places(r, points)
 			from, param, _ := e.placesOf(r.tile, points)
-			in := memory{inputs, e.parameter(param), 0}
+			in := memory{
+				e.passing(inputs, e.readOnce(param)),
+				e.parameter(param), 0,
+			}
 			for k := 0; k < len(points); {
 				n := min(
 					e.contiguousRun(s.sum, from[k:]),
@@ -316,6 +319,7 @@ func (s *scalarDot) copyTile(r *rowTile, to memory) {
 					own[k].when.all(from[k].when),
 				)
 				e.copyAsync(
+					in.space,
 					e.at(to, own[k].at, s.sum.Size()),
 					e.at(in, from[k].at, s.sum.Size()),
 					int64(n)*s.sum.Size(),

@@ -183,6 +183,11 @@ func (l *lister) look(t symtile.Tiling) {
 		k.group = m.group(t)
 		for _, k.splitk = range shares {
 			l.add(m.candidate(t, programs, k))
+			if k.splitk > 1 && m.spec.DependentLaunches() {
+				dependent := k
+				dependent.pdl = 1
+				l.add(m.candidate(t, programs, dependent))
+			}
 		}
 		if k.splitk = 1; m.online != nil && m.online.applies() {
 			k.online = 1

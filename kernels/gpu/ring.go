@@ -469,18 +469,23 @@ func (r *ring) boxes(b *boxTile, to, signal address) {
 	shape := op.Instr.Shape
 	size := shape.DType.Size()
 	opcode := fmt.Sprintf("cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes", shape.Rank())
-	var mask []any
+	var last []any
 	part := b.rows() / b.parts
 	if b.parts > 1 {
 		opcode += ".multicast::cluster"
-		mask = append(
-			mask,
+		last = append(
+			last,
 			a.in(kindB16, integer(int64(1)<<b.parts-1)),
 		)
 		to.base = a.get(
 			kindB32, "mad.lo.s32", r.rank,
 			part*b.inner*size, to.base,
 		)
+	}
+	once := e.readOnce(int(op.Instr.Attrs.Param))
+	if hint := e.passing("", once); hint != "" {
+		opcode += string(hint)
+		last = append(last, e.policy)
 	}
 	for c := range b.chunks() {
 		var at []operand
@@ -503,7 +508,7 @@ func (r *ring) boxes(b *boxTile, to, signal address) {
 				to.plus(c * b.chunkBytes(size)),
 				tensorAt{r.maps[b.number], at},
 				signal,
-			}, mask...)...,
+			}, last...)...,
 		)
 	}
 }

@@ -133,6 +133,8 @@ func (d *simulator) Launch(ctx context.Context, l device.Launch) error {
 		Grid:   [3]int{l.Grid.X, l.Grid.Full().Y, 1},
 		Block:  [3]int{l.Block.X, 1, 1},
 		Shared: l.SharedBytes,
+
+		Dependent: l.Dependent,
 	}
 	if l.Cluster.X > 1 {
 		s.Cluster = [3]int{l.Cluster.X, 1, 1}

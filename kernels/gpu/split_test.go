@@ -2,6 +2,8 @@ package gpu
 
 import (
 	"context"
+	"errors"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -52,6 +54,9 @@ func TestSplitOnSimulator(t *testing.T) {
 				).With("stages", 1+rng.Int64N(3)).With(
 					"epilogue", rng.Int64N(2),
 				)
+				if target == "sm_90a" {
+					plan = plan.With("pdl", int64(ran%2))
+				}
 				legal := splits(p, plan.Tiles)
 				if len(legal) > 0 &&
 					verify(t, b, v, p, plan.With(
@@ -203,6 +208,7 @@ func TestSplitRefusals(t *testing.T) {
 		{toScalar, "1024 splitk=5000", "between 1 and 4096"},
 		{softmax, "8,64,64 splitk=2", "needs all of m"},
 		{skinny, "128,64,64 splitk=2 persistent=1", "exclude each other"},
+		{skinny, "128,64,64 pdl=1", "the plan is one kernel"},
 		{vast, "256,256,1 splitk=2048 warps=32", "a quarter of the memory"},
 	} {
 		p := kerneltest.Program(t, c.text)
@@ -242,6 +248,43 @@ func concrete(t *testing.T, p *symtile.Program, x symtile.Tiling) *symtile.Progr
 		t.Fatal(err)
 	}
 	return q
+}
+
+// A kernel that begins early hides its launch, and only where the device has it.
+func TestDependentPrice(t *testing.T) {
+	p := kerneltest.Program(t, skinny)
+	tiles := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}
+	plan := tiles.With("splitk", 8)
+	for _, target := range []string{"H100", "A100"} {
+		s, err := device.ParseSpec(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := newEstimate(p, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apart := kernels.Price{Seconds: make([]float64, len(priceTerms))}
+		early := kernels.Price{Seconds: make([]float64, len(priceTerms))}
+		if err := errors.Join(m.Price(plan, &apart), m.Price(plan.With("pdl", 1), &early)); err != nil {
+			t.Fatal(err)
+		}
+		start := len(apart.Seconds) - 1
+		if saved := apart.Seconds[start] - early.Seconds[start]; math.Abs(saved-launch) > 1e-12 {
+			t.Errorf("%s: %g and %g", target, apart.Seconds, early.Seconds)
+		}
+		all, err := feasibleCandidates(t.Context(), p, s, noTF32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		offered := slices.ContainsFunc(all, func(c candidate) bool { return c.knobs.pdl > 0 })
+		if offered != (target == "H100") {
+			t.Errorf("%s: offered is %v", target, offered)
+		}
+		if target == "A100" {
+			holdRefusal(t, p, s, plan.With("pdl", 1).String(), "no programmatic dependent launches")
+		}
+	}
 }
 
 // Where few tiles leave SMs without a block, the default has several share one.

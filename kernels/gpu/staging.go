@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
@@ -64,7 +65,10 @@ func (e *emitter) storeRoot(r symtile.Root) {
 		e.storeBoxes(r)
 		return
 	}
-	out := memory{global, e.output(r.Output), 0}
+	out := memory{
+		e.passing(global, e.outgrows(shape)),
+		e.output(r.Output), 0,
+	}
 	// Where several tile programs compute a root, the one with tile id 0 along the
 	// dimensions that do not divide it stores it.
 	var once conditions
@@ -354,9 +358,11 @@ func (b *boxStore) copy(i, first int64, from address) {
 	name := operand(mapName(b.number))
 	p := a.get(kindB64, "mov.b64", name)
 	p = a.get(kindB64, "cvta.param.u64", p)
-	a.when(
-		b.leader,
-		fmt.Sprintf("cp.async.bulk.tensor.%dd.global.shared::cta.tile.bulk_group", shape.Rank()),
+	s := e.passing(global, e.outgrows(shape))
+	hint := strings.TrimPrefix(string(s), string(global))
+	e.access(
+		b.leader, s,
+		fmt.Sprintf("cp.async.bulk.tensor.%dd.global.shared::cta.tile.bulk_group%s", shape.Rank(), hint),
 		tensorAt{p, at}, from,
 	)
 	a.when(b.leader, "cp.async.bulk.commit_group")
@@ -541,10 +547,27 @@ func (e *emitter) transposedLayout(n int, size int64) *coalesce.ThreadLayout {
 			lineVectors, powerOver(index.CeilDiv(sizes[along], v)),
 			e.threads,
 		)
-		return coalesce.NewThreadLayout(
+		s := coalesce.NewThreadLayout(
 			sizes, append(outer, across),
 			[]int{along}, e.threads, lanes, v,
 		)
+		s.OuterRun = e.transposedRun(n, s, across, size)
+		return s
 	}
 	return nil
+}
+
+// transposedRun is the number of neighbouring rows of a result that a thread has, so that
+// it loads as many elements of each row of shared memory at once, and puts the bytes of
+// several words together (see regrouped). It is 1 where a row may not exist, for then
+// words would be loaded that nothing was written to, and for elements of whole words.
+func (e *emitter) transposedRun(n int, s *coalesce.ThreadLayout, across int, size int64) int64 {
+	extent := e.p.Ops[n].Instr.Shape.Dims[across]
+	rows := s.Sizes[across]
+	all := s.OuterRounds * s.OuterThreads
+	if size >= 4 || all != s.OuterElements || extent%rows != 0 {
+		return 1
+	}
+	run := min(e.vectorBytes/size, powerIn(s.OuterRounds))
+	return max(1, min(run, powerIn(rows)))
 }

@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,18 +148,23 @@ func TestScalarDotInstructions(t *testing.T) {
 // sectors of memory than there are; through registers only where a warp can have
 // whole sectors of both sides.
 func TestTransposeBanks(t *testing.T) {
-	for _, d := range []string{"f32", "bf16", "f64", "u8", "s32"} {
+	for _, d := range []string{"f32", "bf16", "f64", "u8", "s32", "s16"} {
 		for _, c := range []struct{ shape, out, perm, plan, direct string }{
 			{"64,64", "64,64", "1,0", "32,32 warps=4", ""},
 			{"64,64", "64,64", "1,0", "64,64 warps=8", ""},
 			{"64,128", "128,64", "1,0", "128,32 warps=4", ""},
 			{"64,128", "128,64", "1,0", "64,64 warps=2", ""},
+			{"128,128", "128,128", "1,0", "128,128 warps=2", ""},
+			{"64,64", "64,64", "1,0", "64,64 warps=1", ""},
 			{"128,64", "64,128", "1,0", "16,128 warps=1", "shared"},
 			{"2,64,96", "2,96,64", "0,2,1", "1,32,64 warps=4", ""},
 			{"32,2,64", "64,2,32", "2,1,0", "64,1,32 warps=2", ""},
 		} {
 			if d == "u8" && strings.HasPrefix(c.plan, "16,") {
 				continue // rows of half a sector
+			}
+			if strings.HasPrefix(c.plan, "128,128") && slices.Contains([]string{"f32", "s32", "f64"}, d) {
+				continue // more than a quarter of shared memory
 			}
 			text := fmt.Sprintf("a = %s[%s] parameter(0)\nb = %s[%s] transpose(a), dimensions={%s}\n", d, c.shape, d, c.out, c.perm)
 			x := simulate(t, "sm_80", text, c.plan).last
@@ -173,6 +179,66 @@ func TestTransposeBanks(t *testing.T) {
 					t.Errorf("%s %s %s: %s: %d, %d would do", d, c.shape, c.plan, y.name, y.Units, y.Ideal)
 				}
 			}
+		}
+	}
+}
+
+// Elements of 8 and 16 bits are loaded from shared memory in words of several, and put
+// together by their bytes: neither loads nor bytes that are moved are more than an
+// instruction for two elements. Both sides in memory have 16 bytes a thread.
+func TestTransposeInstructions(t *testing.T) {
+	for _, c := range []struct {
+		plan  string
+		loads int64 // of shared memory, of a thread, for its elements
+		each  int64 // elements of a thread
+		d     string
+		most  float64 // instructions an element
+	}{
+		{"64,64 warps=4", 8, 32, "bf16", 3}, {"64,64 warps=2", 8, 64, "f16", 3},
+		{"64,64 warps=8", 8, 16, "u16", 5},
+		{"64,64 warps=4", 16, 32, "s8", 5}, {"64,64 warps=2", 16, 64, "u8", 5},
+		{"128,128 warps=2", 32, 256, "bf16", 3},
+		{"128,64 warps=1", 16, 256, "s8", 3},
+	} {
+		text := fmt.Sprintf("a = %[1]s[256,128] parameter(0)\nb = %[1]s[128,256] transpose(a), dimensions={1,0}\n", c.d)
+		x := simulate(t, "sm_80", text, c.plan).last
+		threads := 256 * 128 / c.each
+		if n := x.SharedLoad.Requests; n*32 != threads*c.loads {
+			t.Errorf("%s %s: %d loads of a thread, not %d", c.d, c.plan, n*32/threads, c.loads)
+		}
+		if y := x.GlobalLoad; y.Bytes != y.Requests*512 {
+			t.Errorf("%s %s: %d bytes in %d loads", c.d, c.plan, y.Bytes, y.Requests)
+		}
+		if y := x.GlobalStore; y.Bytes != y.Requests*512 {
+			t.Errorf("%s %s: %d bytes in %d stores", c.d, c.plan, y.Bytes, y.Requests)
+		}
+		n := float64(x.WarpInstructions*32) / (256 * 128)
+		t.Logf("%s %s: %.2f instructions an element", c.d, c.plan, n)
+		if n > c.most {
+			t.Errorf("%s %s: %.2f instructions an element", c.d, c.plan, n)
+		}
+	}
+}
+
+// Words of several elements are right whatever else is done with them: types, masks of
+// tiles that the array does not fill, other dimensions, arithmetic on the way.
+func TestTransposedWords(t *testing.T) {
+	for _, d := range []string{"bf16", "f16", "s8", "u8", "s16", "u16", "pred"} {
+		for _, c := range []struct{ shape, out, perm, plan string }{
+			{"96,96", "96,96", "1,0", "64,64 warps=2"},
+			{"64,80", "80,64", "1,0", "64,64 warps=1"},
+			{"80,64", "64,80", "1,0", "64,64 warps=1"},
+			{"3,64,64", "64,64,3", "1,2,0", "64,64,3 warps=4"},
+			{"3,64,64", "64,3,64", "2,0,1", "32,2,64 warps=2"},
+			{"33,70", "70,33", "1,0", "64,32 warps=2"},
+		} {
+			text := fmt.Sprintf("a = %[1]s[%[2]s] parameter(0)\nb = %[1]s[%[3]s] transpose(a), dimensions={%[4]s}\n", d, c.shape, c.out, c.perm)
+			simulate(t, "sm_80", text, c.plan)
+			if d == "pred" {
+				continue
+			}
+			text += fmt.Sprintf("y = %[1]s[%[2]s] parameter(1)\nr = %[1]s[%[2]s] add(b, y)\n", d, c.out)
+			simulate(t, "sm_80", text, c.plan)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
@@ -22,7 +23,57 @@ const (
 	shared space = "shared"
 	// Global memory that nothing writes while the kernel runs (read-only cache).
 	inputs space = "global.nc"
+	// What comes after a space where the access has a cache policy (knob l2).
+	hinted space = ".L2::cache_hint"
 )
+
+// passing is the space of an array that passes through the L2 cache once: accesses have the
+// policy that makes it leave first. Others are as they are.
+func (e *emitter) passing(s space, once bool) space {
+	if e.knobs.l2 == 0 || !once {
+		return s
+	}
+	e.hintedSome = true
+	return s + hinted
+}
+
+// access emits an access of global memory where p holds, with the cache policy where its
+// space has one.
+func (e *emitter) access(p operand, s space, opcode string, args ...any) {
+	if s.hinted() {
+		args = append(args, e.policy)
+	}
+	e.asm.when(p, opcode, args...)
+}
+
+// hinted reports whether accesses have a cache policy.
+func (s space) hinted() bool {
+	return strings.HasSuffix(string(s), string(hinted))
+}
+
+// readOnce reports whether each element of a parameter is in one tile only, of those
+// that all blocks load, so that it is not needed again.
+func (e *emitter) readOnce(param int) bool {
+	readers := 0
+	for _, op := range e.p.Ops {
+		if op.Code != hlo.OpParameter || int(op.Instr.Attrs.Param) != param {
+			continue
+		}
+		readers++
+		for _, d := range e.p.Space.Dims {
+			if constantOf(d.Tiles) > 1 && !dependsOn(op, d.Tid) {
+				return false
+			}
+		}
+	}
+	return readers == 1
+}
+
+// outgrows reports whether an array is larger than the L2 cache, so that what reads it
+// later finds little of it there.
+func (e *emitter) outgrows(s hlo.Shape) bool {
+	return e.spec.L2 > 0 && s.Bytes() > e.spec.L2
+}
 
 // load reads n consecutive elements. n·size is a power of two of at most 16 bytes, and
 // the address a multiple of it. Where p does not hold, memory is not accessed and the
@@ -96,12 +147,12 @@ func (e *emitter) read(
 		typ = "u" + bits
 	}
 	if n == 1 {
-		e.asm.when(
-			p, "ld."+string(s)+"."+typ, words[0], at,
+		e.access(
+			p, s, "ld."+string(s)+"."+typ, words[0], at,
 		)
 	} else {
-		e.asm.when(
-			p, fmt.Sprintf("ld.%s.v%d.%s", s, n, typ),
+		e.access(
+			p, s, fmt.Sprintf("ld.%s.v%d.%s", s, n, typ),
 			words, at,
 		)
 	}
@@ -127,7 +178,8 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		return words[k]
 	case hlo.BF16, hlo.F16:
 		v := e.unpackHalf(d, words[k/2], k%2 == 1)
-		a.halves[v] = half{d, words[k/2], k%2 == 1}
+		at := int64(k%2) * d.Size()
+		a.parts[v] = wordPart{d, words[k/2], at}
 		return v
 	}
 	// Elements of 8 bits are extracted from their word, with their sign.
@@ -148,6 +200,8 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		e.unpredictable = "a table is read, at what the data says"
 		return e.load(global, hlo.F32, e.at32(table, x, 4), 1, yes)[0]
 	}
+	at := int64(k * bits % 32 / 8)
+	a.parts[x] = wordPart{d, words[k*bits/32], at}
 	return x
 }
 
@@ -236,13 +290,13 @@ func (e *emitter) store(
 		}
 	}
 	if len(words) == 1 {
-		e.asm.when(
-			p, "st."+string(s)+"."+typ, at, words[0],
+		e.access(
+			p, s, "st."+string(s)+"."+typ, at, words[0],
 		)
 		return
 	}
-	e.asm.when(
-		p,
+	e.access(
+		p, s,
 		fmt.Sprintf("st.%s.v%d.%s", s, len(words), typ),
 		at, words,
 	)
@@ -264,6 +318,10 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	var words []operand
 	for at := 0; at < len(vals); at += per {
 		part := vals[at:min(at+per, len(vals))]
+		if word := e.regrouped(d, part); word != "" {
+			words = append(words, word)
+			continue
+		}
 		// Pairs of 16-bit floats have an instruction of their own.
 		if (d == hlo.F16 || d == hlo.BF16) &&
 			len(part) == 2 {
@@ -286,19 +344,71 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	return words
 }
 
-// packHalves combines two 16-bit floats to a word. If they are the two halves of a
-// word that was loaded it is used again, and values that were rounded from f32 are
+// regrouped is a word of two or four elements that are parts of words that were loaded:
+// the same word if they are all of it, in its order, or bytes of others. It is "" where
+// one of them is not.
+func (e *emitter) regrouped(d hlo.DType, vals []operand) operand {
+	parts := make([]wordPart, len(vals))
+	whole := true
+	for k, v := range vals {
+		p := e.asm.parts[v]
+		if p.word == "" || p.d != d {
+			return ""
+		}
+		parts[k] = p
+		first := parts[0]
+		first.at = int64(k) * d.Size()
+		whole = whole && p == first
+	}
+	switch {
+	case len(vals) == 1:
+		return ""
+	case whole:
+		return parts[0].word
+	case len(vals) == 2:
+		return e.bytePair(parts[0], parts[1])
+	}
+	low := e.bytePair(parts[0], parts[1])
+	high := e.bytePair(parts[2], parts[3])
+	selector := int64(0x5410)
+	// Elements of the same place in four words: the bytes of two words are paired once for
+	// two results.
+	at := parts[0].at
+	other := func(p wordPart) bool { return p.at != at }
+	if !slices.ContainsFunc(parts, other) {
+		low = e.interleaved(parts[0], parts[1])
+		high = e.interleaved(parts[2], parts[3])
+		selector = [2]int64{0x5410, 0x7632}[at%2]
+	}
+	return e.asm.get(kindB32, "prmt.b32", low, high, selector)
+}
+
+// interleaved has the half of two words that bytes at the same place are in, by turns.
+func (e *emitter) interleaved(x, y wordPart) operand {
+	selector := [2]int64{0x5140, 0x7362}[x.at/2]
+	return e.asm.get(
+		kindB32, "prmt.b32", x.word, y.word, selector,
+	)
+}
+
+// bytePair has an element of one word and one of another in its low bytes.
+func (e *emitter) bytePair(x, y wordPart) operand {
+	selector, at := int64(0), 0
+	for _, first := range []int64{x.at, 4 + y.at} {
+		for k := range x.d.Size() {
+			selector |= (first + k) << at
+			at += 4
+		}
+	}
+	return e.asm.get(
+		kindB32, "prmt.b32", x.word, y.word, selector,
+	)
+}
+
+// packHalves combines two 16-bit floats to a word. Values that were rounded from f32 are
 // rounded together by one instruction.
 func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
 	a := e.asm
-	x := a.halves[low]
-	y := a.halves[high]
-	// Both elements are halves of the same word, in its order.
-	if x.d == d &&
-		x == (half{d, y.word, false}) &&
-		y == (half{d, x.word, true}) {
-		return x.word
-	}
 	low = a.unroundedSource(d, low)
 	high = a.unroundedSource(d, high)
 	return a.get(
@@ -521,15 +631,19 @@ func (e *emitter) contiguous(places []place) bool {
 }
 
 // copyAsync copies bytes from global to shared memory (cp.async) where p holds. Where
-// there does not hold, zeros are written instead of what is at from.
-func (e *emitter) copyAsync(to, from address, bytes int64, p, valid operand) {
+// there does not hold, zeros are written instead of what is at from. The space is that of
+// from.
+func (e *emitter) copyAsync(s space, to, from address, bytes int64, p, valid operand) {
 	opcode := "cp.async.ca.shared.global"
 	if bytes == maxVectorBytes {
 		opcode = "cp.async.cg.shared.global"
 	}
+	if s.hinted() {
+		opcode += string(hinted)
+	}
 	e.async = true
 	if valid == yes {
-		e.asm.when(p, opcode, to, from, bytes)
+		e.access(p, s, opcode, to, from, bytes)
 		return
 	}
 	// With a source size of 0, cp.async writes zeros and does not read.
@@ -537,5 +651,5 @@ func (e *emitter) copyAsync(to, from address, bytes int64, p, valid operand) {
 		kindB32, "selp.b32", bytes, 0,
 		e.asm.in(kindPred, valid),
 	)
-	e.asm.when(p, opcode, to, from, bytes, size)
+	e.access(p, s, opcode, to, from, bytes, size)
 }

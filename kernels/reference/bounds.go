@@ -256,7 +256,7 @@ func (e bounding) evaluate(
 	c *hlo.Computation, args []span,
 ) (span, error) {
 	spans := make(map[*hlo.Instr]span, len(c.Instrs))
-	for _, i := range c.Instrs {
+	for n, i := range c.Instrs {
 		operands := make([]span, len(i.Operands))
 		for k, o := range i.Operands {
 			operands[k] = spans[o]
@@ -269,6 +269,9 @@ func (e bounding) evaluate(
 			return span{}, fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
 		}
 		spans[i] = s
+		for _, o := range lastRead(c, n) {
+			delete(spans, o)
+		}
 	}
 	return spans[c.Root], nil
 }

@@ -28,15 +28,33 @@ func NewElementDeviations(
 	d := &ElementDeviations{
 		plain: NewElementEvaluator(ctx, c, in, each),
 	}
+	d.share(d.plain, evaluations)
+	d.plain.keeps = true
 	known := &plainValues{}
 	for n := range evaluations {
 		s := NewElementEvaluator(ctx, c, in, each)
+		d.share(s, evaluations)
 		s.moving = newMoving(
 			d.plain, known, c, newNoise(seed, n),
 		)
 		d.moved = append(d.moved, s)
 	}
 	return d
+}
+
+// share gives an evaluation its share of what all of some number may hold: one each, and
+// the plain values twice more.
+func (d *ElementDeviations) share(s *ElementEvaluator, evaluations int) {
+	s.mostKnown = maxKnown / (evaluations + 1)
+	s.mostHeld = int64(maxHeld / (evaluations + 3))
+}
+
+// SetPlace says where single elements of inputs are read, if not in the inputs.
+func (d *ElementDeviations) SetPlace(p Place) {
+	d.plain.SetPlace(p)
+	for _, s := range d.moved {
+		s.SetPlace(p)
+	}
 }
 
 // Output is the deviation of element at, in row-major order, of output k.
@@ -82,10 +100,10 @@ func newMoving(
 }
 
 // keepsPlain reports whether the elements of i are those of the plain evaluation: whole
-// numbers, and decisions.
+// numbers that are no bits, and decisions.
 func (s *ElementEvaluator) keepsPlain(i *hlo.Instr) bool {
 	return s.moving != nil &&
-		(!i.Shape.DType.IsFloat() || i.Op.Has(hlo.Discontinuous))
+		(!i.Shape.DType.IsFloat() && !movesBits(i) || decides(i))
 }
 
 // moved is an element of the result of i, moved if i computes it.

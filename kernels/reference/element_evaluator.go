@@ -12,7 +12,9 @@ import (
 // An ElementEvaluator evaluates single elements of a computation, with the
 // semantics of Interpret, where all elements would take too long: an element of
 // a dot of 8,192 terms needs 16,384 elements of its operands, not 2²⁷.
-// Operations without a rule (scatters, sorts) are evaluated as a whole, once.
+// Operations without a rule (scatters, sorts) are evaluated as a whole, once, and so are
+// others of which so many elements were evaluated that the whole array would have cost
+// no more (the rows of a norm that all elements of a product read).
 type ElementEvaluator struct {
 	// Looks at the context.
 	run *evaluation
@@ -21,18 +23,43 @@ type ElementEvaluator struct {
 	in []kernels.Buffer
 	// Operations on elements that may be executed, and that may still be.
 	budget, left int64
-	// Number of instructions that use an instruction.
-	uses map[*hlo.Instr]int
-	// Elements that are used several times.
-	known map[elementKey]value
+	// What is known of each instruction.
+	of map[*hlo.Instr]*evaluated
+	// Elements in all known, and how many there may be.
+	known, mostKnown int
 	// Rows of operands of dots, by their first elements, and the sum of their lengths.
 	rows        map[rowKey]value
 	rowElements int64
-	// Results of operations without a rule.
-	whole map[*hlo.Instr]value
+	// Elements of whole arrays that are held, and how many may be.
+	held, mostHeld int64
+	// Whole arrays that others are computed from are held, too.
+	keeps bool
+	// Where an element of an input lies; nil if at its place of the input.
+	place Place
 	// What elements are moved by; nil in an evaluation that rounds as the reference does.
 	moving *moving
 }
+
+// An evaluated says what is known of an instruction.
+type evaluated struct {
+	// Number of instructions that use it.
+	uses int
+	// Elements that are used several times.
+	elements map[int64]bareScalar
+	// All elements, if they are held.
+	whole *value
+	// Operations that its elements took, and those that all would take.
+	spent, price int64
+}
+
+// A bareScalar is a scalar without its type, which is not complex: one of the two is used.
+type bareScalar struct {
+	float float64
+	int   int64
+}
+
+// A Place is where an element of an input lies that is at some place of it.
+type Place func(input int, at int64) (kernels.Buffer, int64)
 
 // An elementKey names one element of an instruction, in row-major order.
 type elementKey struct {
@@ -40,25 +67,46 @@ type elementKey struct {
 	at int64
 }
 
-// A BudgetError is the error of an evaluation that would execute more operations than
-// it may.
+// A BudgetError is the error of an evaluation that would execute more operations, or hold
+// more numbers, than it may.
 type BudgetError struct {
 	// The instruction whose elements exceed the budget.
 	Instr *hlo.Instr
-	// Operations that may be executed.
+	// Operations that may be executed; 0 of one that would hold too much.
 	Budget int64
+	// Numbers that may be held.
+	Held int64
 }
 
 // Error names the instruction and the budget.
 func (e *BudgetError) Error() string {
+	if e.Budget == 0 {
+		return fmt.Sprintf(
+			"%s (%s %s): the reference would hold more than %.3g numbers for a few elements of the results",
+			e.Instr.Name, e.Instr.Shape, e.Instr.Op, float64(e.Held),
+		)
+	}
 	return fmt.Sprintf(
 		"%s (%s %s): the reference would execute more than %.3g operations for a few elements of the results",
 		e.Instr.Name, e.Instr.Shape, e.Instr.Op, float64(e.Budget),
 	)
 }
 
-// maxKnown bounds the elements that are kept.
-const maxKnown = 1 << 20
+const (
+	// maxKnown bounds the elements that are kept of an evaluation, and maxRows those of
+	// rows: some 64 MiB.
+	maxKnown = 1 << 20
+	maxRows  = 1 << 20
+	// maxHeld bounds the elements of whole arrays, while they are computed and after:
+	// 256 MiB of all numbers but complex ones.
+	maxHeld = 1 << 25
+	// wholeFrom is the number of elements from which on an instruction that has a rule is
+	// evaluated as a whole where that is cheaper.
+	wholeFrom = 1 << 12
+	// pricePerElement is the number of operations on whole arrays that take the time of an
+	// operation on a single element, contractions aside.
+	pricePerElement = 128
+)
 
 // NewElementEvaluator prepares the evaluation of c on some inputs; nothing is
 // computed yet. When ctx ends, its cause is the error of Output. Output executes at
@@ -72,20 +120,25 @@ func NewElementEvaluator(
 
 		budget: budget, left: budget,
 
-		c:     c,
-		in:    in,
-		uses:  map[*hlo.Instr]int{},
-		known: map[elementKey]value{},
-		rows:  map[rowKey]value{},
-		whole: map[*hlo.Instr]value{},
+		c:    c,
+		in:   in,
+		of:   make(map[*hlo.Instr]*evaluated, len(c.Instrs)),
+		rows: map[rowKey]value{},
+
+		mostKnown: maxKnown,
+		mostHeld:  maxHeld,
 	}
 	for _, i := range c.Instrs {
+		s.of[i] = &evaluated{}
 		for _, o := range i.Operands {
-			s.uses[o]++
+			s.of[o].uses++
 		}
 	}
 	return s
 }
+
+// SetPlace says where single elements of inputs are read, if not in the inputs.
+func (s *ElementEvaluator) SetPlace(p Place) { s.place = p }
 
 // SetBudget is the number of operations that may be executed from here.
 func (s *ElementEvaluator) SetBudget(operations int64) {
@@ -100,7 +153,7 @@ func (s *ElementEvaluator) spend(
 	i *hlo.Instr, operations int64,
 ) error {
 	if operations > s.left {
-		return &BudgetError{i, s.budget}
+		return &BudgetError{Instr: i, Budget: s.budget}
 	}
 	s.left -= operations
 	s.run.tick()
@@ -110,13 +163,6 @@ func (s *ElementEvaluator) spend(
 // Output is element at, in row-major order, of output k.
 func (s *ElementEvaluator) Output(k int, at int64) (f float64, err error) {
 	defer s.run.ended(&err)
-	if len(s.known) > maxKnown {
-		clear(s.known)
-	}
-	if s.rowElements > maxKnown {
-		clear(s.rows)
-		s.rowElements = 0
-	}
 	v, err := s.outputValue(k, at)
 	if err != nil {
 		return 0, err
@@ -197,9 +243,12 @@ func init() {
 func (s *ElementEvaluator) element(
 	i *hlo.Instr, at int64,
 ) (value, error) {
-	key := elementKey{i, at}
-	if v, met := s.known[key]; met {
-		return v, nil
+	e := s.of[i]
+	if e.whole != nil && i.Shape.DType != hlo.Tuple {
+		return e.whole.scalar(at), nil
+	}
+	if n, met := e.elements[at]; met {
+		return n.value(i.Shape.DType), nil
 	}
 	if err := s.spend(i, 1); err != nil {
 		return value{}, err
@@ -207,13 +256,79 @@ func (s *ElementEvaluator) element(
 	if s.keepsPlain(i) {
 		return s.moving.plain.element(i, at)
 	}
+	before := s.left
 	v, err := s.compute(i, at)
-	if err == nil &&
-		(s.uses[i] > 1 ||
-			i.Op == hlo.OpReduce || i.Op == hlo.OpDot) {
-		s.known[key] = v
+	if err != nil {
+		return v, err
 	}
-	return v, err
+	e.spent += 1 + before - s.left
+	if e.whole == nil &&
+		(e.uses > 1 || i.Op == hlo.OpReduce || i.Op == hlo.OpDot) {
+		s.keep(e, at, v)
+	}
+	return v, s.evaluateWhole(i)
+}
+
+// keep keeps an element of an instruction. Where there are too many, all are forgotten.
+func (s *ElementEvaluator) keep(e *evaluated, at int64, v value) {
+	if s.known++; s.known > s.mostKnown {
+		for _, x := range s.of {
+			x.elements = nil
+		}
+		s.known = 1
+	}
+	if e.elements == nil {
+		e.elements = map[int64]bareScalar{}
+	}
+	if v.floats != nil {
+		e.elements[at] = bareScalar{float: v.floats[0]}
+	} else {
+		e.elements[at] = bareScalar{int: v.ints[0]}
+	}
+}
+
+// value is a scalar of type d.
+func (n bareScalar) value(d hlo.DType) value {
+	v := scalarOf(d)
+	if v.floats != nil {
+		v.floats[0] = n.float
+	} else {
+		v.ints[0] = n.int
+	}
+	return v
+}
+
+// evaluateWhole evaluates i as a whole when its elements have taken as many operations as
+// that would, so that there are at most twice as many as of the better way, if the array
+// is large but not too large to be held.
+func (s *ElementEvaluator) evaluateWhole(i *hlo.Instr) error {
+	e := s.of[i]
+	if i.Shape.DType == hlo.Tuple || i.Op == hlo.OpParameter ||
+		elementsOf(i) < wholeFrom || e.price < 0 || e.spent < e.price {
+		return nil
+	}
+	e.price = s.priceOf(i)
+	switch _, err := s.coneOf(i); {
+	case err != nil || e.price > s.left:
+		e.price = -1 // never
+	case e.spent >= e.price:
+		_, err := s.all(i)
+		return err
+	}
+	return nil
+}
+
+// priceOf is the number of operations on single elements that take the time of
+// evaluating i as a whole, with what it depends on.
+func (s *ElementEvaluator) priceOf(i *hlo.Instr) (price int64) {
+	for _, j := range s.missing(i) {
+		per := float64(pricePerElement)
+		if j.Op == hlo.OpDot || j.Op == hlo.OpConvolution {
+			per = wholePerElement
+		}
+		price += 1 + int64(wholeWork(j)/per)
+	}
+	return price
 }
 
 // compute computes an element by the rule of its operation, or takes it from
@@ -242,33 +357,91 @@ func (s *ElementEvaluator) compute(
 // all evaluates an instruction as a whole, with all that it depends on, and
 // keeps the result for further elements.
 func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
-	if v, met := s.whole[i]; met {
-		return v, nil
+	if e := s.of[i]; e.whole != nil {
+		return *e.whole, nil
 	}
-	var v value
-	var err error
-	if i.Op == hlo.OpParameter {
-		if v, err = s.input(i); err != nil {
+	cone, err := s.coneOf(i)
+	if err != nil {
+		return value{}, err
+	}
+	for n, j := range cone {
+		v, err := s.allOf(j)
+		if err != nil {
 			return value{}, err
 		}
-	} else {
-		operands := make([]value, len(i.Operands))
-		for k, o := range i.Operands {
-			if operands[k], err = s.all(o); err != nil {
-				return value{}, err
+		s.of[j].whole = &v
+		s.held += elementsOf(j)
+		for _, o := range j.Operands {
+			if !s.keeps && slices.Contains(cone[:n], o) && !readBy(cone[n+1:], o) {
+				s.of[o].whole = nil
+				s.held -= elementsOf(o)
 			}
 		}
-		if err = s.spend(i, 1+int64(wholeWork(i)/wholePerElement)); err != nil {
-			return value{}, err
-		}
-		if v, err = s.instruction(i, operands); err != nil {
-			return value{}, fmt.Errorf(
-				"%s (%s): %w", i.Name, i.Op, err,
-			)
+	}
+	return *s.of[i].whole, nil
+}
+
+// readBy reports whether any of some instructions reads o.
+func readBy(all []*hlo.Instr, o *hlo.Instr) bool {
+	return slices.ContainsFunc(all, func(i *hlo.Instr) bool {
+		return slices.Contains(i.Operands, o)
+	})
+}
+
+// allOf evaluates an instruction whose operands are held.
+func (s *ElementEvaluator) allOf(i *hlo.Instr) (value, error) {
+	if i.Op == hlo.OpParameter {
+		return s.input(i)
+	}
+	operands := make([]value, len(i.Operands))
+	for k, o := range i.Operands {
+		operands[k] = *s.of[o].whole
+	}
+	err := s.spend(i, 1+int64(wholeWork(i)/wholePerElement))
+	if err != nil {
+		return value{}, err
+	}
+	v, err := s.instruction(i, operands)
+	if err != nil {
+		return value{}, fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
+	}
+	return v, nil
+}
+
+// coneOf are the instructions that have to be evaluated for all elements of i, which is
+// the last one; a *BudgetError if they have too many elements.
+func (s *ElementEvaluator) coneOf(i *hlo.Instr) ([]*hlo.Instr, error) {
+	cone, elements := s.missing(i), s.held
+	for _, j := range cone {
+		elements += elementsOf(j)
+	}
+	if elements > s.mostHeld {
+		return nil, &BudgetError{Instr: i, Held: s.mostHeld}
+	}
+	return cone, nil
+}
+
+// missing are the instructions that i depends on and that are not held, and i.
+func (s *ElementEvaluator) missing(i *hlo.Instr) []*hlo.Instr {
+	needed := map[*hlo.Instr]bool{i: true}
+	stack := []*hlo.Instr{i}
+	for len(stack) > 0 {
+		j := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, o := range j.Operands {
+			if !needed[o] && s.of[o].whole == nil {
+				needed[o] = true
+				stack = append(stack, o)
+			}
 		}
 	}
-	s.whole[i] = v
-	return v, nil
+	var cone []*hlo.Instr
+	for _, j := range s.c.Instrs {
+		if needed[j] {
+			cone = append(cone, j)
+		}
+	}
+	return cone
 }
 
 // input is a parameter as a whole, which no rounding moves.
@@ -313,6 +486,9 @@ func (s *ElementEvaluator) parameter(
 	b, v := s.in[i.Attrs.Param],
 		scalarOf(i.Shape.DType)
 	place := b.At(Unravel(at, b.Shape.Dims))
+	if s.place != nil {
+		b, place = s.place(i.Attrs.Param, place)
+	}
 	if v.floats != nil {
 		v.floats[0] = b.Float(place)
 	} else {

@@ -325,7 +325,10 @@ func (s *ElementEvaluator) row(
 	if err != nil {
 		return value{}, err
 	}
+	if s.rowElements += terms; s.rowElements > maxRows {
+		clear(s.rows)
+		s.rowElements = terms
+	}
 	s.rows[key] = v
-	s.rowElements += terms
 	return v, nil
 }

@@ -44,3 +44,31 @@ func TestInterpretListens(t *testing.T) {
 		}
 	}
 }
+
+// A chain over a large array holds what is still to be read.
+func TestPeakElements(t *testing.T) {
+	const n = 1 << 20
+	for text, want := range map[string]int64{
+		`p = f32[1048576] parameter(0)
+a = f32[1048576] negate(p)
+b = f32[1048576] negate(a)
+c = f32[1048576] negate(b)
+ROOT d = f32[1048576] negate(c)`: 2 * n,
+		`p = f32[1048576] parameter(0)
+a = f32[1048576] negate(p)
+b = f32[1048576] add(a, p)
+c = f32[1048576] add(b, a)
+ROOT t = (f32[1048576], f32[1048576]) tuple(c, b)`: 4 * n, // a tuple counts as another copy
+		`p = f32[1024] parameter(0)
+a = f32[1024] negate(p)
+ROOT b = f32[1024] negate(a)`: 3 * 1024,
+	} {
+		m, err := hlo.Parse("peak", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reference.PeakElements(m.Entry); got != want {
+			t.Errorf("%d elements, not %d:\n%s", got, want, text)
+		}
+	}
+}

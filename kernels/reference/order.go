@@ -80,11 +80,25 @@ func (e *evaluation) lessByComputation(c *hlo.Computation, a, args []value, x, y
 // largest first, and their indices. Floating-point numbers are in IEEE's total
 // order; of equal elements the first comes first.
 func (e *evaluation) topK(i *hlo.Instr, a []value) (value, error) {
-	in := a[0]
 	k, err := strconv.Atoi(textOf(i, "k"))
 	if err != nil {
 		return value{}, fmt.Errorf("k=%s is not a number", textOf(i, "k"))
 	}
+	return e.firstOfLines(i, a[0], k)
+}
+
+// isLibraryTopK reports whether i is the call in which XLA:CPU's compiled modules have a
+// topk of the largest; k is the last extent of its results.
+func isLibraryTopK(i *hlo.Instr) bool {
+	return i.Op == hlo.OpCustomCall && len(i.Operands) == 1 &&
+		textOf(i, "custom_call_target") == `"TopK"` && len(i.Shape.Tuple) == 2 &&
+		i.Operands[0].Shape.Rank() > 0 &&
+		i.Shape.Tuple[0].Rank() == i.Operands[0].Shape.Rank()
+}
+
+// firstOfLines is topK of an array for this k.
+func (e *evaluation) firstOfLines(i *hlo.Instr, in value, k int) (value, error) {
+	var err error
 	sign := 1
 	if textOf(i, "largest") == "false" {
 		sign = -1

@@ -16,19 +16,16 @@ import (
 // arithmetic: Parker, Pierce, Eggert, IEEE CiSE 2(4), 2000). Where terms
 // cancel, or a divisor is next to zero, that is more than a bound by the
 // largest result allows. Decisions by comparison and by rounding to whole
-// numbers are those of the reference.
+// numbers are those of the reference; the bits of a number (bitcast-convert) move with it,
+// and so does what is computed from them in integers.
 func Deviations(
 	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, seed int64, evaluations int,
 ) (sums [][]float64, err error) {
 	e := newEvaluation(ctx)
 	defer e.ended(&err)
-	args := make([]value, len(in))
-	for k, b := range in {
-		v, err := e.load(b)
-		if err != nil {
-			return nil, err
-		}
-		args[k] = v
+	args, err := e.arguments(c, in)
+	if err != nil {
+		return nil, err
 	}
 	values := &plainValues{}
 	for n := range evaluations {
@@ -51,6 +48,25 @@ func Deviations(
 		}
 	}
 	return sums, nil
+}
+
+// Perturbed evaluates c with other roundings, as one evaluation of Deviations does. Its
+// decisions are those of the reference on the same inputs, which may be perturbed, too.
+func Perturbed(
+	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, seed int64,
+) (out []kernels.Buffer, err error) {
+	e := newEvaluation(ctx)
+	defer e.ended(&err)
+	args, err := e.arguments(c, in)
+	if err != nil {
+		return nil, err
+	}
+	p := perturbed{e, newNoise(seed, 0)}
+	_, moved, err := p.evaluate(c, args, args, &plainValues{})
+	if err != nil {
+		return nil, err
+	}
+	return e.outputs(moved)
 }
 
 // plainValues are those of a computation in the plain evaluation. The first perturbed
@@ -91,7 +107,7 @@ func (v *plainValues) get(
 }
 
 // addSquares adds the squares of finite differences to sums, of which there is
-// one a result. Differences of infinities and NaN are left out: such elements
+// one a result; those of complex numbers are 0. Differences of infinities and NaN are left out: such elements
 // have to agree as they are.
 func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 	if sums == nil {
@@ -101,8 +117,12 @@ func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 		if sums[n] == nil {
 			sums[n] = make([]float64, v.shape.Elements())
 		}
-		for k, x := range v.floats {
-			if d := moved[n].floats[k] - x; d-d == 0 {
+		if v.complexes != nil {
+			continue
+		}
+		for k := range sums[n] {
+			at := int64(k)
+			if d := moved[n].float(at) - v.float(at); d-d == 0 {
 				sums[n][k] += d * d
 			}
 		}
@@ -169,10 +189,31 @@ func (p perturbed) instruction(
 	v, err := known.get(i, func() (value, error) {
 		return p.run.instruction(i, a)
 	})
-	if err != nil || i.Op.Has(hlo.Discontinuous) {
+	if err != nil || decides(i) {
 		return v, err
 	}
 	return p.moved(i, v, b)
+}
+
+// decides reports whether the results of i are those of the plain evaluation: a small
+// change of an operand may change them altogether.
+func decides(i *hlo.Instr) bool {
+	return i.Op.Has(hlo.Discontinuous) && i.Op != hlo.OpBitcastConvert
+}
+
+// movesBits reports whether the integers that i results in move with its operands: they
+// are the bits of numbers, or computed from integers alone. Integers that are
+// chosen by numbers, such as the place of the largest, stay.
+func movesBits(i *hlo.Instr) bool {
+	if i.Op == hlo.OpBitcastConvert {
+		return true
+	}
+	for _, o := range i.Operands {
+		if !o.Shape.DType.IsInteger() {
+			return false
+		}
+	}
+	return true
 }
 
 // moved is the perturbed result of an instruction of which v is the plain one. The terms
@@ -220,8 +261,8 @@ func termsSummed(i *hlo.Instr) float64 {
 	return 1
 }
 
-// propagate takes whole numbers from the plain result v, and perturbs what was
-// computed in w.
+// propagate takes whole numbers that are no bits from the plain result v, and perturbs what
+// was computed in w.
 func (e *evaluation) propagate(i *hlo.Instr, s noise, v, w value) value {
 	if v.tuple != nil {
 		t := value{
@@ -237,9 +278,9 @@ func (e *evaluation) propagate(i *hlo.Instr, s noise, v, w value) value {
 		return t
 	}
 	switch {
-	case v.floats == nil:
+	case v.floats == nil && !movesBits(i):
 		return v
-	case !computes(i):
+	case v.floats == nil || !computes(i):
 		return w
 	}
 	return e.perturb(w, s, Epsilon(v.shape.DType))
@@ -247,8 +288,11 @@ func (e *evaluation) propagate(i *hlo.Instr, s noise, v, w value) value {
 
 // computes reports whether the results of i are rounded, and not moved or chosen.
 func computes(i *hlo.Instr) bool {
-	return !i.Op.Has(hlo.KeepsMagnitude) &&
-		i.Op != hlo.OpParameter && i.Op != hlo.OpConstant
+	switch i.Op {
+	case hlo.OpParameter, hlo.OpConstant, hlo.OpBitcastConvert:
+		return false
+	}
+	return !i.Op.Has(hlo.KeepsMagnitude)
 }
 
 // perturb is v with each number off by half of eps to eps times itself, up or down.

@@ -36,6 +36,21 @@ func InterpretContext(
 ) (out []kernels.Buffer, err error) {
 	e := newEvaluation(ctx)
 	defer e.ended(&err)
+	args, err := e.arguments(c, in)
+	if err != nil {
+		return nil, err
+	}
+	result, err := e.evaluateOwn(c, args)
+	if err != nil {
+		return nil, err
+	}
+	return e.outputs(result)
+}
+
+// arguments are the values of a computation's parameters.
+func (e *evaluation) arguments(
+	c *hlo.Computation, in []kernels.Buffer,
+) ([]value, error) {
 	if len(in) != len(c.Params) {
 		return nil, fmt.Errorf(
 			"%s has %d parameters, %d inputs given", c.Name, len(c.Params), len(in),
@@ -57,10 +72,11 @@ func InterpretContext(
 		}
 		args[k] = v
 	}
-	result, err := e.evaluate(c, args)
-	if err != nil {
-		return nil, err
-	}
+	return args, nil
+}
+
+// outputs are the arrays of a result, which is an array or a tuple.
+func (e *evaluation) outputs(result value) (out []kernels.Buffer, err error) {
 	for _, v := range result.leaves() {
 		b, err := e.store(v)
 		if err != nil {
@@ -231,10 +247,24 @@ func (v value) withShape(shape hlo.Shape) value { v.shape = shape; return v }
 
 // evaluate evaluates the instructions of a computation in order and returns the
 // value of its root. Operands stand before their users, so that every value is
-// there when it is needed. Values are freed with the computation.
+// there when it is needed. Values are dropped after they are read for the last time.
 func (e *evaluation) evaluate(c *hlo.Computation, args []value) (value, error) {
+	return e.evaluateOn(c, args, func(int) {})
+}
+
+// evaluateOwn is evaluate for arguments that nothing else reads: they are dropped, too.
+func (e *evaluation) evaluateOwn(c *hlo.Computation, args []value) (value, error) {
+	return e.evaluateOn(c, args, func(param int) {
+		args[param] = value{}
+	})
+}
+
+// evaluateOn is evaluate which calls drop for each parameter that is not read any more.
+func (e *evaluation) evaluateOn(
+	c *hlo.Computation, args []value, drop func(param int),
+) (value, error) {
 	values := make(map[*hlo.Instr]value, len(c.Instrs))
-	for _, i := range c.Instrs {
+	for n, i := range c.Instrs {
 		operands := make([]value, len(i.Operands))
 		for k, o := range i.Operands {
 			operands[k] = values[o]
@@ -249,6 +279,12 @@ func (e *evaluation) evaluate(c *hlo.Computation, args []value) (value, error) {
 			)
 		}
 		values[i] = v
+		for _, o := range lastRead(c, n) {
+			delete(values, o)
+			if o.Op == hlo.OpParameter {
+				drop(o.Attrs.Param)
+			}
+		}
 	}
 	return values[c.Root], nil
 }
@@ -326,6 +362,10 @@ func (e *evaluation) instruction(i *hlo.Instr, a []value) (value, error) {
 	}
 	if i.Op.Elementwise() {
 		return e.elementwise(i, a)
+	}
+	if isLibraryTopK(i) {
+		dims := i.Shape.Tuple[0].Dims
+		return e.firstOfLines(i, a[0], int(dims[len(dims)-1]))
 	}
 	return value{}, fmt.Errorf("the reference does not compute this operation: %s", cmp.Or(i.Unknown(), i.Op.Not(hlo.Reference)))
 }

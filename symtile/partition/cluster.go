@@ -369,13 +369,14 @@ func (s *clustering) accepts(
 			(c.reduction == nil ||
 				sameReduction(i, c.reduction) &&
 					s.readsWith(i, c)) &&
-			s.restoresShape(i, c)
+			s.restoresShape(i, c) &&
+			(i.Shape.Rank() > 0 || s.cheaperWith(i, c))
 	}
 	return false
 }
 
-// cheaperWith reports whether a hero costs less in c than alone: what follows it
-// may read it at several tiles, each of which computes it.
+// cheaperWith reports whether a hero, or the reduction of a whole array, costs less in c
+// than alone: what follows it may read it at several tiles, each of which computes it.
 func (s *clustering) cheaperWith(
 	i *hlo.Instr, c *cluster,
 ) bool {

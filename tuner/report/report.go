@@ -132,7 +132,7 @@ func summary(v view) []summaryCell {
 
 // outcomes summarises the winners of a view, of which there is at least one.
 func outcomes(v view) []summaryCell {
-	faster, samples, n := 0, 0, 0
+	faster, samples, unknown, n := 0, 0, 0, 0
 	logSum, maxRegret := 0.0, -1.0 // no regret is stated
 	for _, f := range v.Fusions {
 		if f.PackedOf != "" {
@@ -144,6 +144,9 @@ func outcomes(v view) []summaryCell {
 		}
 		logSum += math.Log(math.Max(f.Speedup[0], 1e-9))
 		maxRegret = max(maxRegret, f.Regret)
+		if f.Regret < 0 {
+			unknown++
+		}
 		for _, t := range f.Trials {
 			samples += len(t.Samples)
 		}
@@ -159,7 +162,15 @@ func outcomes(v view) []summaryCell {
 	return []summaryCell{
 		{share, "beat the default"},
 		{fmt.Sprintf("%.2f×", mean), "geometric mean over the default"},
-		{percent(maxRegret), "largest stated regret"},
+		{percent(maxRegret), "largest stated regret" + unknownText(unknown)},
 		{fmt.Sprint(samples), "timings kept"},
 	}
+}
+
+// unknownText says of how many fusions the regret is not known.
+func unknownText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; of %d it is unknown", n)
 }

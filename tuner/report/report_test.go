@@ -95,6 +95,7 @@ func TestGroups(t *testing.T) {
 	older.Codegen, older.Name = "0", "older"
 	bare.Canonical, bare.Name = "", "bare"
 	all = append(all, raced(t, "exp", "x = f32[8] parameter(0)\nROOT y = f32[8] exponential(x)"), older, bare)
+	all[0].Regret, all[3].Regret = 0.25, -1
 	var page strings.Builder
 	if err := HTML(&page, Page{Records: all}); err != nil {
 		t.Fatal(err)
@@ -108,6 +109,7 @@ func TestGroups(t *testing.T) {
 		"<b>6</b><span class=\"soft\">fusion": 1,
 		"<h2>older</h2>":                      1, "<h2>bare</h2>": 1, "<h2>exp</h2>": 1,
 		"jit(f)/negate.16": 2,
+		"<b>25.0 %</b><span class=\"soft\">largest stated regret; of 1 it is unknown": 1,
 	} {
 		if got := strings.Count(page.String(), text); got != want {
 			t.Errorf("the page has %q %d times, want %d", text, got, want)

@@ -575,8 +575,8 @@ func cuOccupancyMaxActiveClusters(n *C.int, f unsafe.Pointer, config *C.launchCo
 	})
 }
 
-// configured is a launch without its function and arguments; clusters are the
-// only attribute.
+// configured is a launch without its function and arguments; clusters and
+// programmatic stream serialization are the only attributes.
 func configured(config *C.launchConfig) (l device.Launch, ok bool) {
 	g, b := config.grid, config.block
 	l = device.Launch{
@@ -585,11 +585,14 @@ func configured(config *C.launchConfig) (l device.Launch, ok bool) {
 		SharedBytes: int(config.shared),
 	}
 	for _, a := range unsafe.Slice(config.attributes, int(config.count)) {
-		// CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION.
-		if a.id != 4 {
+		switch a.id {
+		case 4: // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+			l.Cluster = dim3(a.x, a.y, a.z)
+		case 6: // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+			l.Dependent = a.x == 1
+		default:
 			return l, false
 		}
-		l.Cluster = dim3(a.x, a.y, a.z)
 	}
 	return l, true
 }

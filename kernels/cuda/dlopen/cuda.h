@@ -507,11 +507,13 @@ typedef enum CUstreamCaptureMode_enum {
 #if CUDA_VERSION >= 11080
 typedef enum CUlaunchAttributeID_enum {
 	CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+	CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 } CUlaunchAttributeID;
 
 typedef union CUlaunchAttributeValue_union {
 	char pad[64];
 	struct { unsigned int x, y, z; } clusterDim;
+	int programmaticStreamSerializationAllowed;
 } CUlaunchAttributeValue;
 
 typedef struct CUlaunchAttribute_st {

@@ -34,6 +34,9 @@ type ThreadLayout struct {
 	// OuterBlocked and InnerBlocked report that the elements of a thread along
 	// a side are contiguous; else threads are interleaved.
 	OuterBlocked, InnerBlocked bool
+	// OuterRun is the number of neighbouring rows of a thread, in as many rounds, where
+	// rows are interleaved by runs; 0 is 1. It divides OuterRounds.
+	OuterRun int64
 }
 
 // NewThreadLayout divides threads, a power of two, into lanes along the inner
@@ -92,6 +95,10 @@ func FastestDim(sizes []int64, order []int) int {
 func outerIndex[T index.Number[T]](s *ThreadLayout, thread, round T) T {
 	if s.OuterBlocked {
 		return thread.Div(s.InnerThreads).Scale(s.OuterRounds).Add(round)
+	}
+	if run := s.OuterRun; run > 1 {
+		first := round.Div(run).Scale(s.OuterThreads).Add(thread.Div(s.InnerThreads))
+		return first.Scale(run).Add(round.Mod(run))
 	}
 	return round.Scale(s.OuterThreads).Add(thread.Div(s.InnerThreads))
 }

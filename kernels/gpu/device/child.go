@@ -100,6 +100,7 @@ type wireLaunch struct {
 	Grid, Block, Cluster Dim3
 	SharedBytes          int
 	Args                 []wireArg
+	Dependent            bool
 }
 
 // A wireArg is an Arg with exported fields.
@@ -489,6 +490,7 @@ func (c *Child) wire(launches []Launch) ([]wireLaunch, error) {
 		w := wireLaunch{
 			f.id, l.Grid, l.Block,
 			l.Cluster, l.SharedBytes, nil,
+			l.Dependent,
 		}
 		for _, a := range l.Args {
 			w.Args = append(w.Args, wireArg{

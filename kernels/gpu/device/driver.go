@@ -154,6 +154,10 @@ type Launch struct {
 	// SharedBytes is the dynamic shared memory of a block (.extern .shared).
 	SharedBytes int
 	Args        []Arg
+	// Dependent launches may begin before the launch before them has ended: the kernel
+	// waits by griddepcontrol.wait (CUDA C++ Programming Guide, Programmatic Dependent
+	// Launch and Synchronization).
+	Dependent bool
 }
 
 // A Burst is launches that are timed together, as one graph. The launches Before and

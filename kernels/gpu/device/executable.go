@@ -24,6 +24,8 @@ type Step struct {
 	Cluster     Dim3
 	SharedBytes int
 	Args        []Operand
+	// Dependent is that of Launch.
+	Dependent bool
 }
 
 // launch is the step without arguments.
@@ -34,6 +36,7 @@ func (s Step) launch(f Function) Launch {
 		Block:       s.Block,
 		Cluster:     s.Cluster,
 		SharedBytes: s.SharedBytes,
+		Dependent:   s.Dependent,
 	}
 }
 

@@ -189,6 +189,7 @@ func (s *server) launches(wire []wireLaunch) ([]Launch, error) {
 			Block:       w.Block,
 			Cluster:     w.Cluster,
 			SharedBytes: w.SharedBytes,
+			Dependent:   w.Dependent,
 		}
 		for _, a := range w.Args {
 			if a.Kind == argTensorMap && a.Map == nil {

@@ -176,6 +176,10 @@ func (s Spec) OwnShared(reported int) int {
 // ldmatrix and cp.async.
 func (s Spec) Warpgroups() bool { return s.Target == "sm_90a" }
 
+// DependentLaunches reports whether a kernel for the target may begin before the one
+// before it has ended, and wait for it (griddepcontrol, PTX ISA: sm_90 and higher).
+func (s Spec) DependentLaunches() bool { return strings.HasPrefix(s.Target, "sm_90") }
+
 // PTXTarget is Target as package ptx has it.
 func PTXTarget(s Spec) (t ptx.Target) {
 	var arch string
@@ -498,6 +502,9 @@ func (s Spec) Check(l Launch) error {
 			"launch: a block of %d bytes of shared memory; there may be %d",
 			l.SharedBytes+r.SharedBytes, s.BlockShared,
 		)
+	}
+	if l.Dependent && !s.DependentLaunches() {
+		return fmt.Errorf("launch: %s has no programmatic dependent launches", s.Target)
 	}
 	return s.checkCluster(grid, l.Cluster)
 }

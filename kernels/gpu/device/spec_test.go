@@ -125,6 +125,7 @@ func TestRefusals(t *testing.T) {
 		"1025x1x1 threads":              h.Check(Launch{Function: f, Block: Dim3{X: 1025}}),
 		"512 threads of 168 registers":  h.Check(Launch{Function: f, Block: Dim3{X: 512}}),
 		"233472 bytes of shared memory": h.Check(Launch{Function: f, SharedBytes: 227 << 10}),
+		"no programmatic dependent":     a.Check(Launch{Function: f, Dependent: true}),
 		"sm_80 has no clusters":         a.Check(Launch{Function: f, Cluster: Dim3{X: 2}}),
 		"a cluster of 16 blocks; there may be 8": h.Check(Launch{
 			Function: f,

@@ -272,6 +272,8 @@ func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 		Grid:   triple(l.Grid),
 		Block:  triple(l.Block),
 		Shared: l.SharedBytes,
+
+		Dependent: l.Dependent,
 	}
 	if l.Cluster != (device.Dim3{}) {
 		s.Cluster = triple(l.Cluster)

@@ -35,6 +35,12 @@ func (w *warp) globalBytes(
 		)
 		return nil
 	}
+	if g.dependent {
+		w.premature(a, lane, how)
+	}
+	if how != reading {
+		a.noteStore(g.launch)
+	}
 	if g.opt.Races {
 		w.recordGlobal(a, off, n, lane, how)
 	}
@@ -496,6 +502,12 @@ func (w *warp) recordArray(a *allocation, n int64, how access) {
 	opt := &w.cta.grid.opt
 	if !opt.Races && how == reading && !opt.Uninitialised {
 		return
+	}
+	if how != reading {
+		a.noteStore(w.cta.grid.launch)
+	}
+	if w.cta.grid.dependent {
+		w.premature(a, w.first(), how)
 	}
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)

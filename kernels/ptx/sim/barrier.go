@@ -382,8 +382,10 @@ type barrier struct {
 	voters int // and all of them
 	// results are the warps that are told the result of a bar.red.
 	results []voter
-	// knows is what the arrived warps know of each other's accesses.
-	knows knowledge
+	// knows is what the arrived warps know of each other's accesses, and waited is set where
+	// one of them has executed griddepcontrol.wait.
+	knows  knowledge
+	waited bool
 }
 
 // arriveBarrier lets the warp arrive at barrier id, in which count threads take
@@ -427,6 +429,7 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	// Each warp counts as 32 threads, whatever the number of its lanes, as on a
 	// device.
 	b.arrived += warpSize
+	b.waited = b.waited || w.waited
 	w.publishTo(&b.knows, allLanes)
 	w.pc++
 	if wait {
@@ -464,6 +467,7 @@ func (t *cta) tryBarrier(b *barrier) {
 	for _, w := range open.waiting {
 		w.observe(&open.knows)
 		w.clock.joinLanes()
+		w.waited = w.waited || open.waited
 		w.wake()
 	}
 }

@@ -168,6 +168,7 @@ func (w *warp) begin(lanes int) {
 	w.giveUp = false
 	w.onCluster = false
 	w.atCluster = 0
+	w.waited = false
 	w.ticks = 0
 	w.steps = 0
 	w.lanes = 0
@@ -294,9 +295,12 @@ func (t *cta) site(pc int32, warp, lane int) Site {
 }
 
 // warpExited releases the barriers that waited for the exited warp only.
-func (t *cta) warpExited(*warp) {
+func (t *cta) warpExited(w *warp) {
 	if t.live--; t.live == 0 {
 		t.checkVisits()
+		if t.grid.dependent {
+			t.checkWaited(w)
+		}
 	}
 	for i := range t.barriers {
 		if b := &t.barriers[i]; b.whole {

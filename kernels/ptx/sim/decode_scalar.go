@@ -76,6 +76,40 @@ var bankLetters = map[bank]byte{
 
 // decode finds the handler of an instruction and its operands.
 func (d *decoder) decode(in *instr, src *ptx.Instr) error {
+	err := d.decodeOperation(in, src)
+	if err != nil || !src.Opcode.Has(ptx.ModL2CacheHint) {
+		return err
+	}
+	return d.policy(in, src)
+}
+
+// Cache policies have these upper bits, of which CUTLASS (TMA::CacheHintSm90) knows the
+// values 0x10f0…, 0x12f0… and 0x14f0…; the rest of them is not documented.
+const policyBits, policyShift = 1, 60
+
+// policy makes an instruction with a cache hint check its last operand, which has no other
+// effect: a register that createpolicy, or a constant, has made a policy.
+func (d *decoder) policy(in *instr, src *ptx.Instr) error {
+	r, err := d.source(&src.Operands[len(src.Operands)-1], ptx.B64)
+	if err != nil {
+		return err
+	}
+	access := in.run
+	in.run = func(w *warp, in *instr) {
+		for m := w.active; m != 0; m &= m - 1 {
+			l := firstLane(m)
+			if v := w.get(r, l); v>>policyShift != policyBits {
+				w.reportf(InvalidOperation, l, "%#x is no cache policy", v)
+				return
+			}
+		}
+		access(w, in)
+	}
+	return nil
+}
+
+// decodeOperation is decode without the cache policy.
+func (d *decoder) decodeOperation(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
 	switch src.Opcode.Op {
 	case ptx.OpMov, ptx.OpCvt, ptx.OpCvta:
@@ -96,10 +130,17 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 		in.flow = leave
 		return nil
 	case ptx.OpPrefetch, ptx.OpPrefetchu, ptx.OpNanosleep,
-		ptx.OpApplypriority, ptx.OpDiscard, ptx.OpGriddepcontrol,
+		ptx.OpApplypriority, ptx.OpDiscard,
 		ptx.OpCpAsyncBulkPrefetch, ptx.OpCpAsyncBulkPrefetchTensor, ptx.OpBrkpt:
 		// These have no effect on a functional model.
 		in.run = func(*warp, *instr) {}
+		return nil
+	case ptx.OpGriddepcontrol:
+		// Launches run one after the other: launch_dependents has no effect.
+		in.run = func(*warp, *instr) {}
+		if src.Opcode.Has(ptx.ModWait) {
+			in.run = gridWait
+		}
 		return nil
 	case ptx.OpTrap:
 		in.run = func(w *warp, _ *instr) {
@@ -109,7 +150,7 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 	case ptx.OpCreatepolicy:
 		in.list = d.destinations(&ops[0])
 		in.run = func(w *warp, in *instr) {
-			w.putAll(in.list[0], 1)
+			w.putAll(in.list[0], policyBits<<policyShift)
 		}
 		return nil
 	case ptx.OpIsspacep:

@@ -35,6 +35,10 @@ type grid struct {
 	globals map[string]uint64
 	// watch is set if the registers that instructions read and write are checked.
 	watch bool
+	// launch is the number of the launch, and dependent is set where what it accesses
+	// before griddepcontrol.wait is checked.
+	launch    int64
+	dependent bool
 	// next is the number of the next cluster to start.
 	next atomic.Int64
 	// stopped is set by a finding that ends the launch.
@@ -147,6 +151,56 @@ func (g *grid) lock(addr uint64) *sync.Mutex {
 type syncVariables struct {
 	sync.Mutex
 	at map[uint64]*vectorClock
+}
+
+// order numbers a launch. Where it is dependent, allocations that launches beside it have
+// stored to are unsettled until it waits.
+func (m *Machine) order(g *grid, dependent bool) {
+	m.launches++
+	g.launch = m.launches
+	if !dependent {
+		m.chain = g.launch
+	}
+	g.dependent = dependent && g.opt.Races
+	if g.dependent {
+		for _, a := range m.mem.allocs {
+			a.unsettled = a.storedBy.Load() >= m.chain
+		}
+	}
+}
+
+// gridWait is griddepcontrol.wait: what the launches before have stored is there.
+func gridWait(w *warp, _ *instr) { w.waited = true }
+
+// premature reports an access of a dependent launch to global memory that the launches
+// before it may still store to or, where it stores, read. Which arrays these only read is
+// not known, so that no store is right before the wait.
+func (w *warp) premature(a *allocation, lane int, how access) {
+	if w.waited || how == reading && !a.unsettled {
+		return
+	}
+	detail := "it is read before griddepcontrol.wait, and a launch before this one stores to it"
+	if how != reading {
+		detail = "it is stored to before griddepcontrol.wait, and a launch before this one may not have ended"
+	}
+	w.report(
+		Finding{Kind: MissingWait, Space: "global", Addr: a.start, Detail: detail},
+		lane,
+	)
+}
+
+// checkWaited reports a CTA of a dependent launch that ends and has not waited: its end
+// says nothing of the launches before, which those after it take to have ended.
+func (t *cta) checkWaited(last *warp) {
+	for _, w := range t.warps {
+		if w.waited {
+			return
+		}
+	}
+	last.report(
+		Finding{Kind: MissingWait, Detail: "the CTA of a dependent launch ends without griddepcontrol.wait"},
+		-1,
+	)
 }
 
 // arguments packs the arguments into the parameter block.

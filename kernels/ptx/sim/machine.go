@@ -24,6 +24,9 @@ type Machine struct {
 	globals map[*Program]map[string]uint64
 	// clean holds the launches without findings, which need not be checked again.
 	clean checkedLaunches
+	// launches counts the launches, and chain is the number of the latest that was not
+	// dependent: all from it on may run at the same time until they wait.
+	launches, chain int64
 }
 
 // New returns a machine with empty memory.
@@ -125,6 +128,10 @@ type Launch struct {
 	Shared int
 	// Args holds the bytes of each parameter, as Value makes them.
 	Args [][]byte
+	// Dependent launches may begin before the launch before them has ended (programmatic
+	// dependent launch): with Options.Races, accesses before griddepcontrol.wait that
+	// need its end are findings.
+	Dependent bool
 	// Outputs are the addresses of allocations that the kernel must write
 	// completely.
 	Outputs []uint64
@@ -162,6 +169,7 @@ func (m *Machine) Launch(
 		return nil, err
 	}
 	g.done = ctx.Done()
+	m.order(g, l.Dependent)
 	// A launch that makes the same accesses as one without findings is executed
 	// without the expensive checks.
 	key, invariant := m.launchKey(g, &l)
@@ -169,6 +177,7 @@ func (m *Machine) Launch(
 		g.opt.Races = false
 		g.opt.Uninitialised = false
 		g.watch = false
+		g.dependent = false
 	}
 	// Shadow memory lives for one launch: launches of a stream are ordered.
 	if g.opt.Races {
@@ -359,9 +368,9 @@ func (m *Machine) launchKey(g *grid, l *Launch) (string, bool) {
 	}
 	// Everything but data and addresses is part of the key.
 	key := fmt.Appendf(
-		nil, "%s %v %v %v %d %t %t",
+		nil, "%s %v %v %v %d %t %t %t",
 		l.Entry, g.size, g.block, g.cluster,
-		l.Shared, g.opt.Races, g.opt.Uninitialised,
+		l.Shared, g.opt.Races, g.opt.Uninitialised, l.Dependent,
 	)
 	var arrays []*allocation
 	for _, a := range l.Args {

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -32,6 +33,10 @@ type allocation struct {
 	// shadow records the accesses of the current launch; nil without
 	// Options.Races.
 	shadow *globalShadow
+	// storedBy is the number of the latest launch that stored to it, and unsettled is set
+	// where a launch that may still run beside the current one has.
+	storedBy  atomic.Int64
+	unsettled bool
 }
 
 // String names the allocation for findings.
@@ -171,6 +176,13 @@ func (m *memory) host(addr uint64, n int64) (*allocation, int64, error) {
 		)
 	}
 	return a, off, nil
+}
+
+// noteStore records that a launch stores to the allocation.
+func (a *allocation) noteStore(launch int64) {
+	if a.storedBy.Load() != launch {
+		a.storedBy.Store(launch)
+	}
 }
 
 // markWritten records that n bytes at an offset were stored.

@@ -103,10 +103,12 @@ type warp struct {
 	// with earlier stores.
 	storing  bool
 	rewrites []rewrite
-	copies   asyncCopies
-	bulk     bulkGroups
-	wg       wgmmaQueue
-	clock    partyClock
+	// waited is set after griddepcontrol.wait, or a barrier with a warp that has waited.
+	waited bool
+	copies asyncCopies
+	bulk   bulkGroups
+	wg     wgmmaQueue
+	clock  partyClock
 }
 
 // run executes instructions until the warp waits or exits, or until it has

@@ -162,6 +162,13 @@ func (p *Pool) Array(n, first int64) (*Array, error) {
 	return a, nil
 }
 
+// InPool is the place in the pool's Bytes of a byte of the array, as long as that has no page
+// of its own.
+func (a *Array) InPool(at int64) int64 {
+	all := int64(len(a.pool.Bytes)) / Block
+	return (a.first+at/Block)%all*Block + at%Block
+}
+
 // Own gives one of every so many blocks, number part, new pages of their own, and the
 // last one, and the others those of the pool. There are zones in front of and behind the
 // array then.

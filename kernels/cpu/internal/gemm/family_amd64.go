@@ -53,13 +53,15 @@ type transposedGemvKernel func(
 	c *byte,
 )
 
-// A standingKernel adds products of a row of a, 32 terms a turn, to an element of
-// c or to two, where the terms of a and of each column of b are contiguous.
+// A standingKernel adds products of a row of a, 16 terms a turn, to an element of
+// c or to four, where the terms of a and of each column of b are contiguous. Columns
+// are bcs bytes apart in b and ccs in c.
 type standingKernel func(
 	turns int,
 	a, b *byte,
 	bcs int,
 	c *byte,
+	ccs int,
 )
 
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
@@ -74,7 +76,7 @@ type family struct {
 	// Those of transposed matrices, for 64 and 32 bytes of c.
 	transposedGemv     transposedGemvKernel
 	halfTransposedGemv transposedGemvKernel                                                  // of 32
-	standing           [2]standingKernel                                                     // Of one and of two columns.
+	standing           [2]standingKernel                                                     // Of one and of four columns.
 	masks              func(n int) *byte                                                     // The mask of the first n lanes.
 	transpose          func(squares int, to *byte, toStride int, from *byte, fromStride int) // The transpose of squares of 32 bytes.
 }
@@ -183,7 +185,7 @@ var f32Narrow = family{
 	gemv:               gemvF32,
 	transposedGemv:     transposedGemvF32,
 	halfTransposedGemv: transposedGemvF32Half,
-	standing:           [2]standingKernel{standingF32, standingF32Pair},
+	standing:           [2]standingKernel{standingF32, standingF32Four},
 	masks:              narrowMask32,
 	transpose:          transpose32,
 }
@@ -222,7 +224,7 @@ var f32Wide = family{
 	gemv:               gemvF32,
 	transposedGemv:     transposedGemvF32,
 	halfTransposedGemv: transposedGemvF32Half,
-	standing:           [2]standingKernel{standingF32, standingF32Pair},
+	standing:           [2]standingKernel{standingF32, standingF32Four},
 	masks:              wideMask,
 	transpose:          transpose32,
 }

@@ -521,10 +521,10 @@ func transposedGemvF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 func transposedGemvF32Half(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 
 //go:noescape
-func standingF32(turns int, a *byte, b *byte, bcs int, c *byte)
+func standingF32(turns int, a *byte, b *byte, bcs int, c *byte, ccs int)
 
 //go:noescape
-func standingF32Pair(turns int, a *byte, b *byte, bcs int, c *byte)
+func standingF32Four(turns int, a *byte, b *byte, bcs int, c *byte, ccs int)
 
 //go:noescape
 func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)

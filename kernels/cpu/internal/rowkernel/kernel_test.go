@@ -86,6 +86,20 @@ func TestSoftmaxWithStoredPowers(t *testing.T) {
 	}
 }
 
+// Distances of prefetches are bytes: of softmax, whose rows are read several times, a row but
+// at least 4 KiB, and 1 KiB where a row does not stay in the first cache.
+func TestDistancesAreBytes(t *testing.T) {
+	for cols, want := range map[int64]int64{64: 4096, 512: 4096, 1024: 4096, 1536: 6144, 1 << 16: 1024} {
+		for _, rows := range []int64{2, 4096} {
+			k := softmax(rows, cols)
+			k.Plan()
+			if got := k.defaultAhead(); got != want {
+				t.Errorf("%d rows of %d: %d bytes, not %d", rows, cols, got, want)
+			}
+		}
+	}
+}
+
 // Compiling works on every platform and is deterministic.
 func TestCompileIsDeterministic(t *testing.T) {
 	var first string

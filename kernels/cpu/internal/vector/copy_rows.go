@@ -14,14 +14,14 @@ import (
 // of the Go runtime is as good for long rows of ordinary stores.
 //
 // A caller that knows which rows are read next, such as a transpose by blocks, has
-// them prefetched to the second-level cache meanwhile, a line of four rows at a time.
+// them prefetched to the second-level cache meanwhile, four lines with every row that is
+// copied.
 
 // CopyArgs are N rows of Bytes bytes each. While they are copied, the lines
-// Ahead bytes further in the source are prefetched, and with every row four
-// lines that will be read next: the first lines of four rows, FetchStep apart,
-// from Fetch on; with the next row those of the next four rows, and after
-// FetchRows rows the second lines of the first four. A Fetch of 0 prefetches
-// nothing.
+// Ahead bytes further in the source are prefetched, and with every row two pairs
+// of lines that will be read next: pairs are FetchStep apart, from Fetch on, and
+// the lines of each FetchApart. After FetchRows rows pairs begin FetchNext further
+// than those before began. A Fetch of 0 prefetches nothing.
 type CopyArgs struct {
 	N, Bytes         int64          // The number of rows and the bytes of each.
 	From, To         unsafe.Pointer // The first rows.
@@ -31,10 +31,10 @@ type CopyArgs struct {
 	// The address of other rows to prefetch. It is a number, not a pointer,
 	// since it may lie behind the end of its array.
 	Fetch     uintptr
-	FetchStep int64 // The distance of these rows, in bytes.
-	// The number of rows of which one line each is prefetched before the next
-	// lines follow.
-	FetchRows int64
+	FetchStep int64 // The distance of pairs of lines, in bytes.
+	// The number of rows with which pairs follow each other, and the distance after them.
+	FetchRows, FetchNext int64
+	FetchApart           int64 // The distance of the lines of a pair, in bytes.
 }
 
 // CopyRoutines are the routines of which copies consist.
@@ -47,7 +47,8 @@ type CopyRoutines struct {
 // A TransposeRoutine transposes blocks of Cols rows of the source, with Rows
 // elements each.
 type TransposeRoutine struct {
-	F amd64.Func
+	F    amd64.Func
+	Near amd64.Func // The same for a source that is in the caches: nothing is prefetched.
 	// The elements of a source row in a block, and the rows of the source.
 	Rows, Cols int64
 }
@@ -59,7 +60,7 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 	if !Supported() {
 		return m
 	}
-	var ok [7]bool
+	var ok [3]bool
 	m.copy, ok[0] = LoadRoutine(func(a *amd64.Assembler) error {
 		return emitCopy(a, false)
 	})
@@ -70,17 +71,27 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 		a.Emit(amd64.SFENCE)
 		return nil
 	})
-	m.Transposes[1] = TransposeRoutine{Rows: 16, Cols: 8}
-	m.Transposes[2] = TransposeRoutine{Rows: 8, Cols: 8}
-	m.Transposes[4] = TransposeRoutine{Rows: 8, Cols: 8}
-	m.Transposes[8] = TransposeRoutine{Rows: 4, Cols: 4}
-	m.Transposes[1].F, ok[3] = LoadRoutine(emitTranspose8)
-	m.Transposes[2].F, ok[4] = LoadRoutine(emitTranspose16)
-	m.Transposes[4].F, ok[5] = LoadRoutine(emitTranspose32)
-	m.Transposes[8].F, ok[6] = LoadRoutine(emitTranspose64)
-	m.Ok = ok == [7]bool{true, true, true, true, true, true, true}
+	m.Ok = ok == [3]bool{true, true, true}
+	for width, x := range transposes {
+		near, ok := LoadRoutine(func(a *amd64.Assembler) error { return x.emit(a, false) })
+		far, ok2 := LoadRoutine(func(a *amd64.Assembler) error { return x.emit(a, true) })
+		m.Transposes[width] = TransposeRoutine{far, near, x.rows, x.cols}
+		m.Ok = m.Ok && ok && ok2
+	}
 	return m
 })
+
+// transposes are how the transposes are emitted, with what TransposeRoutine says of
+// them, by bytes of an element.
+var transposes = map[int]struct {
+	emit       func(a *amd64.Assembler, prefetches bool) error
+	rows, cols int64
+}{
+	1: {emitTranspose8, 16, 8},
+	2: {emitTranspose16, 8, 8},
+	4: {emitTranspose32, 8, 8},
+	8: {emitTranspose64, 4, 4},
+}
 
 // StoreFence orders non-temporal stores before later stores, such as those that
 // tell another core that the copy is done. Ordinary stores are in order on
@@ -163,8 +174,9 @@ func emitLoadArg(a *amd64.Assembler, r amd64.Reg, n int32) {
 
 // emitCopy emits the copy of rows, 64 bytes at a time to whole lines of the
 // destination. RAX counts rows, R8 and R9 are where the row begins in the source
-// and the destination, R10 is the prefetch distance in the row, and R11, R12 and
-// R13 are the address, stride and remaining rows of the other prefetches.
+// and the destination, R10 is the prefetch distance in the row, and R11, R12, R13
+// and R14 are the address of the other prefetches, the stride of pairs, the
+// remaining rows, and the distance within a pair.
 func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
 	from := amd64.RSI
 	to := amd64.RDX
@@ -176,6 +188,7 @@ func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
 	emitLoadArg(a, amd64.R11, 7)
 	emitLoadArg(a, amd64.R12, 8)
 	emitLoadArg(a, amd64.R13, 9)
+	emitLoadArg(a, amd64.R14, 11)
 	row := a.NewLabel()
 	body := a.NewLabel()
 	rest := a.NewLabel()
@@ -214,9 +227,8 @@ func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
 	return nil
 }
 
-// emitPrefetchRows emits the prefetches of four lines, one of each of four rows
-// that will be read next. After FetchRows rows it goes on with the next line of
-// the first four.
+// emitPrefetchRows emits the prefetches of two pairs of lines that will be read next.
+// After FetchRows rows it goes on from where they began.
 func emitPrefetchRows(a *amd64.Assembler) {
 	next := a.NewLabel()
 	a.Emit(amd64.TEST, amd64.R11, amd64.R11)
@@ -226,11 +238,9 @@ func emitPrefetchRows(a *amd64.Assembler) {
 			amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11},
 		)
 		a.Emit(amd64.PREFETCHT1, amd64.Mem{
-			Base: amd64.R11, Index: amd64.R12, Scale: 1,
+			Base: amd64.R11, Index: amd64.R14, Scale: 1,
 		})
-		a.Emit(amd64.LEA, amd64.R11, amd64.Mem{
-			Base: amd64.R11, Index: amd64.R12, Scale: 2,
-		})
+		a.Emit(amd64.ADD, amd64.R11, amd64.R12)
 	}
 	a.Emit(
 		amd64.SUB, amd64.R13, amd64.Imm(1),
@@ -238,9 +248,9 @@ func emitPrefetchRows(a *amd64.Assembler) {
 	a.Emit(amd64.JG, next)
 	emitLoadArg(a, amd64.R13, 9)
 	emitLoadArg(a, amd64.R11, 7)
-	a.Emit(
-		amd64.ADD, amd64.R11, amd64.Imm(LineBytes),
-	)
+	a.Emit(amd64.ADD, amd64.R11, amd64.Mem{
+		Base: amd64.RDI, Disp: 8 * 10,
+	})
 	a.Emit(
 		amd64.MOV,
 		amd64.Mem{Base: amd64.RDI, Disp: 8 * 7},

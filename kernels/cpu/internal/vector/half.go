@@ -11,7 +11,8 @@ import (
 
 // A bf16 is the upper half of an f32: a load widens and shifts, a store rounds to
 // nearest even and narrows. An f16 has instructions for both directions (F16C). Runs
-// are converted in calls of at most MaxCallLength elements.
+// are converted in calls of at most MaxCallLength elements. So are integers of one and
+// two bytes, which are held in four.
 
 // A HalfCodec emits the load of a type of two bytes as f32, and its store.
 type HalfCodec struct {
@@ -32,40 +33,70 @@ type convertArgs struct {
 	from, to unsafe.Pointer
 }
 
-// HalfRoutines are the routines that load and store runs of a type of two
-// bytes.
-var HalfRoutines = sync.OnceValue(func() map[hlo.DType][2]amd64.Func {
-	made := map[hlo.DType][2]amd64.Func{}
+// integerCodecs are those of integers that are held as i32; those of 16 bits have no
+// stores.
+var integerCodecs = map[hlo.DType]HalfCodec{
+	hlo.S8:  {widening(amd64.VPMOVSXBD), (*amd64.Chain).StoreBytes},
+	hlo.U8:  {widening(amd64.VPMOVZXBD), (*amd64.Chain).StoreBytes},
+	hlo.S16: {Load: widening(amd64.VPMOVSXWD)},
+	hlo.U16: {Load: widening(amd64.VPMOVZXWD)},
+}
+
+// widening is the load by an instruction that widens.
+func widening(op amd64.Op) func(c *amd64.Chain, from amd64.Mem, advance int32) amd64.Value {
+	return func(c *amd64.Chain, from amd64.Mem, advance int32) amd64.Value {
+		return c.Load(op, from, advance)
+	}
+}
+
+// A narrowRoutine loads or stores runs of a type of one or two bytes.
+type narrowRoutine struct {
+	f     amd64.Func
+	bytes int // The size of an element.
+}
+
+// A narrowType names the routine that loads a type, or the one that stores it.
+type narrowType struct {
+	d      hlo.DType
+	stores bool
+}
+
+// narrowRoutines are all of them.
+var narrowRoutines = sync.OnceValue(func() map[narrowType]narrowRoutine {
+	made := map[narrowType]narrowRoutine{}
 	if !Supported() {
 		return made
 	}
-	for d, x := range HalfCodecs {
-		in, ok := LoadRoutine(func(a *amd64.Assembler) error {
-			return emitConversion(a, 2, 4, func(
-				c *amd64.Chain, from, to amd64.Mem,
-			) {
-				c.Store(
-					amd64.VMOVUPS, to, 32,
-					x.Load(c, from, 16),
-				)
-			})
-		})
-		out, ok2 := LoadRoutine(func(a *amd64.Assembler) error {
-			return emitConversion(a, 4, 2, func(
-				c *amd64.Chain, from, to amd64.Mem,
-			) {
-				x.store(
-					c, to, 16,
-					c.Load(amd64.VMOVUPS, from, 32),
-				)
-			})
-		})
-		if ok && ok2 {
-			made[d] = [2]amd64.Func{in, out}
+	for _, all := range []map[hlo.DType]HalfCodec{HalfCodecs, integerCodecs} {
+		for d, x := range all {
+			bytes := int(d.Size())
+			for _, stores := range []bool{false, true} {
+				if f, ok := x.routine(bytes, stores); ok {
+					made[narrowType{d, stores}] = narrowRoutine{f, bytes}
+				}
+			}
 		}
 	}
 	return made
 })
+
+// routine assembles the loop that loads elements of so many bytes, or stores them.
+func (x HalfCodec) routine(bytes int, stores bool) (amd64.Func, bool) {
+	if stores && x.store == nil {
+		return amd64.Func{}, false
+	}
+	step := int32(8 * bytes)
+	return LoadRoutine(func(a *amd64.Assembler) error {
+		if !stores {
+			return emitConversion(a, bytes, 4, func(c *amd64.Chain, from, to amd64.Mem) {
+				c.Store(amd64.VMOVUPS, to, 32, x.Load(c, from, step))
+			})
+		}
+		return emitConversion(a, 4, bytes, func(c *amd64.Chain, from, to amd64.Mem) {
+			x.store(c, to, step, c.Load(amd64.VMOVUPS, from, 32))
+		})
+	})
+}
 
 // emitConversion emits a loop that converts elements of some bytes to elements
 // of others.
@@ -95,50 +126,45 @@ func emitConversion(
 	return loop.Emit(a)
 }
 
-// HalfReader is the transfer of a type of two bytes to scratch by a routine.
-// Strided and very short runs go by the other transfer.
-func HalfReader(f amd64.Func, otherwise portable.Transfer[float32]) portable.Transfer[float32] {
-	return func(
-		scratch []float32, data []byte, at, stride int64,
-	) {
-		if stride != 1 || len(scratch) < 8 {
-			otherwise(scratch, data, at, stride)
-			return
-		}
-		for data = data[2*at:]; len(scratch) > 0; {
-			n := min(len(scratch), MaxCallLength)
-			src := data[:2*n]
-			f.Call(unsafe.Pointer(&convertArgs{
-				int64(n),
-				unsafe.Pointer(unsafe.SliceData(src)),
-				unsafe.Pointer(unsafe.SliceData(scratch)),
-			}))
-			scratch = scratch[n:]
-			data = data[2*n:]
-		}
-	}
+// NarrowReader is the transfer of a type of one or two bytes to scratch by a routine,
+// where there is one. Strided and very short runs go by the other transfer.
+func NarrowReader[T portable.Number](d hlo.DType, otherwise portable.Transfer[T]) portable.Transfer[T] {
+	return narrowTransfer(narrowType{d, false}, otherwise)
 }
 
-// HalfWriter is the transfer of scratch to a type of two bytes by a routine,
-// see HalfReader.
-func HalfWriter(f amd64.Func, otherwise portable.Transfer[float32]) portable.Transfer[float32] {
+// NarrowWriter is the transfer of scratch to a type of one or two bytes, see
+// NarrowReader.
+func NarrowWriter[T portable.Number](d hlo.DType, otherwise portable.Transfer[T]) portable.Transfer[T] {
+	return narrowTransfer(narrowType{d, true}, otherwise)
+}
+
+// narrowTransfer is the transfer by the routine of a type, where there is one.
+func narrowTransfer[T portable.Number](t narrowType, otherwise portable.Transfer[T]) portable.Transfer[T] {
+	x, ok := narrowRoutines()[t]
+	if !ok {
+		return otherwise
+	}
 	return func(
-		scratch []float32, data []byte, at, stride int64,
+		scratch []T, data []byte, at, stride int64,
 	) {
 		if stride != 1 || len(scratch) < 8 {
 			otherwise(scratch, data, at, stride)
 			return
 		}
-		for data = data[2*at:]; len(scratch) > 0; {
+		for data = data[int64(x.bytes)*at:]; len(scratch) > 0; {
 			n := min(len(scratch), MaxCallLength)
-			dst := data[:2*n]
-			f.Call(unsafe.Pointer(&convertArgs{
+			array := data[:x.bytes*n]
+			args := convertArgs{
 				int64(n),
+				unsafe.Pointer(unsafe.SliceData(array)),
 				unsafe.Pointer(unsafe.SliceData(scratch)),
-				unsafe.Pointer(unsafe.SliceData(dst)),
-			}))
+			}
+			if t.stores {
+				args.from, args.to = args.to, args.from
+			}
+			x.f.Call(unsafe.Pointer(&args))
 			scratch = scratch[n:]
-			data = data[2*n:]
+			data = data[x.bytes*n:]
 		}
 	}
 }

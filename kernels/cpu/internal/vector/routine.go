@@ -8,7 +8,7 @@
 // (half.go). Strip functions of package cpu and row kernels are made of these.
 //
 // Routines are whole functions that are assembled once for the process: reductions
-// of runs, copies and transposes of rows, conversions of bf16 and f16, and the
+// of runs, copies and transposes of rows, conversions of types of one and two bytes, and the
 // deinterleaving of pairs. Each is called with the address of an argument block.
 //
 // # Calls

@@ -33,7 +33,7 @@ type TransposeArgs struct {
 // emitTranspose emits a loop over n blocks, where transpose reads rows of some
 // bytes each and writes rows of the destination.
 func emitTranspose(
-	a *amd64.Assembler, rows, bytes, written int,
+	a *amd64.Assembler, prefetches bool, rows, bytes, written int,
 	transpose func(from, to []amd64.Mem),
 ) {
 	// RAX counts blocks, RSI and RDX are their addresses, RCX and RBX the strides,
@@ -71,6 +71,9 @@ func emitTranspose(
 	})
 	from := EightRows(amd64.RSI, amd64.R9, amd64.RCX, amd64.R8)[:rows]
 	for _, m := range from {
+		if !prefetches {
+			break
+		}
 		a.Emit(amd64.PREFETCHT0, OffsetBy(m, fetchLines*LineBytes))
 	}
 	transpose(
@@ -115,8 +118,8 @@ func EightRows(base, four, step, three amd64.Reg) []amd64.Mem {
 // emitTranspose32 transposes 8 by 8 elements of four bytes. A register gets
 // half of row k and the same half of row 4 + k, so that lanes need not be
 // exchanged.
-func emitTranspose32(a *amd64.Assembler) error {
-	emitTranspose(a, 8, 32, 8, func(
+func emitTranspose32(a *amd64.Assembler, prefetches bool) error {
+	emitTranspose(a, prefetches, 8, 32, 8, func(
 		from, to []amd64.Mem,
 	) {
 		for half := range 2 {
@@ -170,8 +173,8 @@ func emitLoadHalves(a *amd64.Assembler, y amd64.Reg, low, high amd64.Mem, at int
 }
 
 // emitTranspose64 transposes 4 by 4 elements of eight bytes.
-func emitTranspose64(a *amd64.Assembler) error {
-	emitTranspose(a, 4, 32, 4, func(
+func emitTranspose64(a *amd64.Assembler, prefetches bool) error {
+	emitTranspose(a, prefetches, 4, 32, 4, func(
 		from, to []amd64.Mem,
 	) {
 		for half := range 2 {
@@ -225,8 +228,8 @@ func emitInterleave(a *amd64.Assembler, low, high amd64.Op, from, to int, apart 
 
 // emitTranspose16 transposes 8 by 8 elements of two bytes: it interleaves pairs
 // of rows, then pairs of these pairs, then the two halves.
-func emitTranspose16(a *amd64.Assembler) error {
-	emitTranspose(a, 8, 16, 8, func(
+func emitTranspose16(a *amd64.Assembler, prefetches bool) error {
+	emitTranspose(a, prefetches, 8, 16, 8, func(
 		from, to []amd64.Mem,
 	) {
 		emitLoadRows(a, from)
@@ -249,8 +252,8 @@ func emitTranspose16(a *amd64.Assembler) error {
 }
 
 // emitTranspose8 transposes 8 by 16 elements of one byte.
-func emitTranspose8(a *amd64.Assembler) error {
-	emitTranspose(a, 8, 16, 8, func(
+func emitTranspose8(a *amd64.Assembler, prefetches bool) error {
+	emitTranspose(a, prefetches, 8, 16, 8, func(
 		from, to []amd64.Mem,
 	) {
 		emitLoadRows(a, from)

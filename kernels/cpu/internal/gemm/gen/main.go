@@ -44,7 +44,7 @@ func main() {
 	transposedGemv("transposedGemvF32", 2)
 	transposedGemv("transposedGemvF32Half", 1)
 	standing("standingF32", 1)
-	standing("standingF32Pair", 2)
+	standing("standingF32Four", 4)
 	copyPanels(1)
 	copyPanels(4)
 	transpose32()

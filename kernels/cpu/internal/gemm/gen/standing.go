@@ -7,29 +7,32 @@ import (
 )
 
 // standingChains is the vectors of partial sums of a column, each a chain of
-// multiply-adds: eight chains of two columns keep two units of a latency of four
+// multiply-adds: eight chains of four columns keep two units of a latency of four
 // cycles busy.
-const standingChains = 4
+const standingChains = 2
 
-// standing adds the products of a row of a to one or two elements of c, where the
-// terms of a and of each column of b are contiguous: 32 terms a turn. Term t of a
-// column belongs to lane t mod 32 of the partial sums, which are added by halves at
-// the end, whatever the number of columns.
+// standing adds the products of a row of a to one or four elements of c, where the
+// terms of a and of each column of b are contiguous: 16 terms a turn. Term t of a
+// column belongs to lane t mod 16 of the partial sums, which are added by halves at
+// the end, whatever the number of columns. Columns are bcs bytes apart, and their
+// elements of c are ccs.
 func standing(name string, columns int) {
-	TEXT(name, NOSPLIT, "func(turns int, a *byte, b *byte, bcs int, c *byte)")
+	TEXT(name, NOSPLIT, "func(turns int, a *byte, b *byte, bcs int, c *byte, ccs int)")
 	Pragma("noescape")
 	turns := Load(Param("turns"), GP64())
 	a := Load(Param("a"), GP64())
 	// The columns have an address each, and go through their terms together.
-	first := Load(Param("b"), GP64())
-	b := []reg.Register{first}
+	b := []reg.Register{Load(Param("b"), GP64())}
 	if columns > 1 {
-		second := Load(Param("bcs"), GP64())
-		ADDQ(first, second)
-		b = append(b, second)
+		bcs := Load(Param("bcs"), GP64())
+		for len(b) < columns {
+			next := GP64()
+			LEAQ(Mem{Base: b[len(b)-1], Index: bcs, Scale: 1}, next)
+			b = append(b, next)
+		}
 	}
-	// Partial sums begin as zeros. Those of a column do not depend on whether another
-	// one is computed beside it, so that an odd number of columns makes no difference.
+	// Partial sums begin as zeros. Those of a column do not depend on whether others
+	// are computed beside it, so that the number of columns makes no difference.
 	var sums [][standingChains]reg.VecVirtual
 	for range columns {
 		var s [standingChains]reg.VecVirtual
@@ -40,8 +43,8 @@ func standing(name string, columns int) {
 		}
 		sums = append(sums, s)
 	}
-	// A vector of a serves both columns, whose terms are operands in memory: twelve
-	// loads a turn, which is faster than any memory.
+	// A vector of a serves all columns, whose terms are operands in memory: ten loads
+	// a turn of four, which is faster than any memory.
 	Label("turn")
 	for k := range standingChains {
 		x := YMM()
@@ -59,11 +62,13 @@ func standing(name string, columns int) {
 	JNZ(LabelRef("turn"))
 	// What c holds is added last, so that it takes part in no chain.
 	c := Load(Param("c"), GP64())
-	for n, s := range sums {
-		to := Mem{Base: c, Disp: 4 * n}
+	ccs := Load(Param("ccs"), GP64())
+	for _, s := range sums {
+		to := Mem{Base: c}
 		sum := addHalves(s)
 		VADDSS(to, sum, sum)
 		VMOVSS(sum, to)
+		ADDQ(ccs, c)
 	}
 	VZEROUPPER()
 	RET()
@@ -73,8 +78,6 @@ func standing(name string, columns int) {
 func addHalves(s [standingChains]reg.VecVirtual) reg.VecVirtual {
 	all := s[0]
 	VADDPS(s[1], all, all)
-	VADDPS(s[3], s[2], s[2])
-	VADDPS(s[2], all, all)
 	high := XMM()
 	sum := all.AsX()
 	VEXTRACTF128(Imm(1), all, high)
