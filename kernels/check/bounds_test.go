@@ -355,3 +355,43 @@ func TestNaNWithinBounds(t *testing.T) {
 		}
 	}
 }
+
+// The sum of positive weights is positive however uncertain the scores are, so that a quotient
+// by it is a number: a NaN is wrong there.
+func TestSumsOfWeights(t *testing.T) {
+	m, err := hlo.Parse("softmax", []byte(`q = f32[3,2] parameter(0)
+k = f32[2,5] parameter(1)
+s = f32[3,5] dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+none = f32[] constant(-inf)
+zero = f32[] constant(0)
+m = f32[3] reduce(s, none), dimensions={1}, to_apply=maximum
+ms = f32[3,5] broadcast(m), dimensions={0}
+less = f32[3,5] subtract(s, ms)
+e = f32[3,5] exponential(less)
+sum = f32[3] reduce(e, zero), dimensions={1}, to_apply=add
+sums = f32[3,5] broadcast(sum), dimensions={0}
+ROOT w = f32[3,5] divide(e, sums)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Inputs(m.Entry, Normals, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Scores of a million are uncertain by about one.
+	for _, b := range in {
+		for n := range b.Shape.Elements() {
+			b.SetFloat(n, 1000*(1+b.Float(n)))
+		}
+	}
+	all, err := reference.Bounds(t.Context(), m.Entry, in, reference.Accuracy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := all[0]
+	for n := range int64(len(w.Lo)) {
+		if w.Contains(n, math.NaN()) || !(w.Lo[n] >= -0x1p-120) {
+			t.Errorf("weight %d is in [%v, %v]", n, w.Lo[n], w.Hi[n])
+		}
+	}
+}

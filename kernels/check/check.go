@@ -359,6 +359,16 @@ func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier
 			return nil, err
 		}
 	}
+	rows, _ := scoreOperands(c)
+	if rows != nil &&
+		elementOperations(c) <= maxScoreWork {
+		err := v.add(
+			ctx, c, "scores far apart", Scores, seed, ToleranceOf(c),
+		)
+		if err != nil {
+			return nil, err
+		}
+	}
 	if err := v.addExtremes(ctx, c, seed); err != nil {
 		return nil, err
 	}
@@ -376,7 +386,8 @@ func (v *Verifier) add(
 	if vc.in, err = InputsContext(ctx, c, content, seed); err != nil {
 		return err
 	}
-	planted := content != Normals && !tooLargeForAll(c)
+	planted := content == Integers || content == Spikes
+	planted = planted && !tooLargeForAll(c)
 	if planted {
 		plantNaN(c, vc.in)
 	}

@@ -29,6 +29,9 @@ const (
 	// the masks of the last tiles are about, it is every other one, and most of them
 	// are positive and larger than all others.
 	Spikes
+	// Scores are Normals but for the operands of scores: each row has one score that is
+	// much larger than the others (see scores.go).
+	Scores
 )
 
 const (
@@ -88,6 +91,9 @@ func fillAll(
 			return err
 		}
 	}
+	if content == Scores {
+		fillScores(c, in, rng)
+	}
 	return nil
 }
 
@@ -116,7 +122,8 @@ func fill(ctx context.Context, b kernels.Buffer, content Content, rng *rand.Rand
 		case d == hlo.F8E8M0FNU:
 			b.SetFloat(at, float64(1+rng.Int64N(2)))
 		case d.IsFloat() &&
-			(content == Normals || content == Spikes && d.Bits() < 16):
+			(content == Normals || content == Scores ||
+				content == Spikes && d.Bits() < 16):
 			b.SetFloat(at, rng.NormFloat64())
 		case d.IsFloat() && content == Spikes:
 			b.SetFloat(at, spike(rng, tail))

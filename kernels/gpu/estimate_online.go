@@ -483,6 +483,9 @@ func (o *onlineEstimate) grouped(k knobs) bool {
 	for n, op := range o.p.Ops {
 		after[n] = n == o.scores || slices.ContainsFunc(op.Args, func(a int) bool { return after[a] })
 		for _, a := range op.Args {
+			for op.Code == hlo.OpDot && movesOnly(o.p.Ops[a]) {
+				a = o.p.Ops[a].Args[0]
+			}
 			// A row of a chunk has 32 bytes or more.
 			shape := o.p.Ops[a].Instr.Shape
 			if op.Code == hlo.OpDot && !after[a] &&

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -25,6 +26,11 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+var (
+	mutantSeed = flag.Uint64("mutant-seed", 8, "by which TestMutants draws places")
+	gateSeed   = flag.Int64("gate-seed", 1, "by which inputs are drawn that mutants are found on")
 )
 
 // A subject is a kernel that is damaged: emitted for a fusion and a plan, read
@@ -105,7 +111,7 @@ func (s *subject) compile(text string, plan kernels.Plan, sheet device.Spec) err
 		return err
 	}
 	s.entry = &s.module.Entries[0]
-	if s.gate, err = check.NewVerifier(context.Background(), p.Fusion, 1); err != nil {
+	if s.gate, err = check.NewVerifier(context.Background(), p.Fusion, *gateSeed); err != nil {
 		return err
 	}
 	for seed := range int64(2) {
@@ -520,7 +526,7 @@ func TestMutants(t *testing.T) {
 		return
 	}
 	var mutants []*mutant
-	rng := rand.New(rand.NewPCG(8, 1))
+	rng := rand.New(rand.NewPCG(*mutantSeed, 1))
 	for _, s := range all {
 		for n := range damages {
 			d := &damages[n]

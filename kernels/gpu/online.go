@@ -1304,11 +1304,11 @@ func (o *onlineLoop) newGroupLoop() *groupLoop {
 		slots:       min(int64(e.knobs.stages), o.pipe.part.total),
 	}
 	g.left = e.boxTile(
-		"Q", s.lhs, s.rows*s.wm, groupRows, s.depth,
+		"Q", e.movedTile(s.lhs), s.rows*s.wm, groupRows, s.depth,
 	)
 	whole := g.left != nil && !g.left.byK
 	for _, p := range o.allProducts() {
-		b := e.boxTile("B", p.rhs, p.cols, p.cols, p.depth)
+		b := e.boxTile("B", e.movedTile(p.rhs), p.cols, p.cols, p.depth)
 		whole = whole && b != nil && p.cols <= maxColumns
 		g.right[p] = b
 	}
@@ -1316,6 +1316,89 @@ func (o *onlineLoop) newGroupLoop() *groupLoop {
 		e.reject("online=2: tensor copies do not make the operands of %s", s.op.Instr.Name)
 	}
 	return g
+}
+
+// movedTile is the tile of the parameter whose elements an operand has, where operations
+// between them only move elements and keep the order of the tile's: heads of keys that several heads of
+// queries share are broadcast, and perhaps merged with others. It is o where that is not so.
+func (e *emitter) movedTile(o operandTile) operandTile {
+	t := o
+	for e.p.Ops[t.arg].Code != hlo.OpParameter {
+		next, ok := e.beforeMove(t)
+		if !ok {
+			return o
+		}
+		t = next
+	}
+	return t
+}
+
+// beforeMove is a tile of the operand of an op that moves elements.
+func (e *emitter) beforeMove(t operandTile) (from operandTile, ok bool) {
+	op := e.p.Ops[t.arg]
+	if !movesOnly(op) {
+		return from, false
+	}
+	from = operandTile{arg: op.Args[0], sizes: e.p.Ops[op.Args[0]].Tile.Sizes()}
+	// Where each long dimension of the tile was before.
+	place := map[int]int{}
+	switch op.Code {
+	case hlo.OpBroadcast:
+		for d, to := range op.Instr.Attrs.Dimensions {
+			place[int(to)] = d
+		}
+	case hlo.OpTranspose:
+		for to, d := range op.Perm {
+			place[to] = d
+		}
+	default:
+		before, after := longDims(from.sizes), longDims(t.sizes)
+		if len(before) != len(after) {
+			return from, false
+		}
+		for k, to := range after {
+			place[to] = before[k]
+		}
+	}
+	for _, side := range []struct {
+		dims []int
+		to   *[]int
+	}{{t.free, &from.free}, {t.contract, &from.contract}} {
+		for _, d := range side.dims {
+			was, known := place[d]
+			if t.sizes[d] > 1 && (!known || from.sizes[was] != t.sizes[d]) {
+				return from, false
+			}
+			if t.sizes[d] > 1 {
+				*side.to = append(*side.to, was)
+			}
+		}
+	}
+	for d := range from.sizes {
+		if !slices.Contains(from.free, d) && !slices.Contains(from.contract, d) {
+			from.batch = append(from.batch, d)
+		}
+	}
+	return from, true
+}
+
+// movesOnly reports whether the elements of an op are those of its operand, of which a tile keeps its order.
+func movesOnly(op symtile.Op) bool {
+	switch op.Code {
+	case hlo.OpBroadcast, hlo.OpReshape, hlo.OpTranspose, hlo.OpCopy:
+		return len(op.Args) == 1
+	}
+	return false
+}
+
+// longDims are the dimensions of several elements.
+func longDims(sizes []int64) (dims []int) {
+	for d, n := range sizes {
+		if n > 1 {
+			dims = append(dims, d)
+		}
+	}
+	return dims
 }
 
 // layOut assigns offsets to Q, which stays, and to what is in slots.

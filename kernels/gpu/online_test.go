@@ -157,6 +157,41 @@ func TestOnlinePrice(t *testing.T) {
 	}
 }
 
+// Heads of queries that share keys and values, through a broadcast and a reshape, are
+// attention on warpgroups, too: their price is that of heads of their own.
+func TestSharedHeadsPrice(t *testing.T) {
+	const shared = `q = bf16[32,4096,128] parameter(0)
+k = bf16[8,4096,128] parameter(1)
+v = bf16[8,4096,128] parameter(2)
+kb = bf16[8,4,4096,128] broadcast(k), dimensions={0,2,3}
+kr = bf16[32,4096,128] reshape(kb)
+vb = bf16[8,4,4096,128] broadcast(v), dimensions={0,2,3}
+vr = bf16[32,4096,128] reshape(vb)
+`
+	own := fmt.Sprintf(plainAttention, 32, 4096, 128)
+	_, rest, _ := strings.Cut(own, "low = ")
+	rest = strings.NewReplacer("dot(q, k)", "dot(q, kr)", "dot(b, v)", "dot(b, vr)").Replace(rest)
+	seconds := map[string]float64{}
+	for name, text := range map[string]string{"own": own, "shared": shared + "low = " + rest} {
+		p := kerneltest.Program(t, text)
+		c := cheapestOffered(onlineCandidates(t, p, "H100"))[0]
+		t.Logf("%s: %s %.3g s", name, c.plan(), c.seconds)
+		s, err := device.ParseSpec("H100")
+		if err == nil {
+			_, err = compile(p, c.plan(), s)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if seconds[name] = c.seconds; c.knobs.online != byWarpgroups {
+			t.Errorf("%s: %s", name, c.plan())
+		}
+	}
+	if math.Abs(seconds["shared"]/seconds["own"]-1) > 0.05 {
+		t.Errorf("%v", seconds)
+	}
+}
+
 // causal is plainAttention with the scores after the diagonal hidden by a value.
 func causal(value string) string {
 	const shape = "[%[1]d,%[2]d,%[2]d]"

@@ -53,7 +53,7 @@ func (e bounding) reduction(
 	case !i.Shape.DType.IsFloat():
 		return e.whole(i, x)
 	case op == hlo.OpAdd:
-		return e.sum(i, x, sumError(i))
+		return e.total(i, x)
 	case op == hlo.OpMaximum || op == hlo.OpMinimum:
 		return e.monotonic(i, x)
 	case op == hlo.OpMultiply:
@@ -231,6 +231,47 @@ func (e bounding) sum(
 			s.setEnds(n, y, y)
 		case !(largest.floats[n] <= overflow):
 			s.free(n)
+		}
+	}
+	return s, nil
+}
+
+// total is sum for an instruction that sums elements: what is computed from terms t is at
+// least Σ (t − ε'·|t|) with the relative error ε', and t − ε'·|t| does not decrease with t, so that the
+// smallest terms give the smallest sum. Weights of a softmax whose scores are uncertain are far
+// from 1 in both directions, and their sum is positive all the same.
+func (e bounding) total(i *hlo.Instr, x []span) (span, error) {
+	relative := sumError(i)
+	s, err := e.sum(i, x, relative)
+	if err != nil || allCertain(x) {
+		return s, err
+	}
+	t := span{}
+	for _, end := range []struct {
+		of   func(span) value
+		sign float64
+		sum  *value
+	}{
+		{func(y span) value { return y.lo }, -1, &t.lo},
+		{func(y span) value { return y.hi }, 1, &t.hi},
+	} {
+		terms := make([]value, len(x))
+		for k, y := range x {
+			terms[k] = end.of(y).clone()
+			for n, v := range terms[k].floats {
+				terms[k].floats[n] = v + end.sign*relative*math.Abs(v)
+			}
+		}
+		if *end.sum, err = e.run.instruction(exactly(i), terms); err != nil {
+			return s, err
+		}
+	}
+	t.widen(i.Shape, e.wide(i), func(int64, float64) float64 { return 0 })
+	for k := range s.floats {
+		lo, hi := s.ends(int64(k))
+		least, most := t.ends(int64(k))
+		if lo <= hi && least <= most {
+			s.setEnds(int64(k), max(lo, least), min(hi, most))
 		}
 	}
 	return s, nil
