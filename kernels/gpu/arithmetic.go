@@ -661,6 +661,12 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 	}
 	x = a.in(f, x)
 	switch {
+	case from.Bits() <= 8 && (d == hlo.F16 || d == hlo.BF16):
+		// Types of 16 bits have all values of 8 bits: there is nothing to round.
+		if from.IsFloat() {
+			return x
+		}
+		return a.get(k, "cvt.rn."+suffix(hlo.F32)+"."+suffix(from), x)
 	case from.IsFloat() && d.IsFloat():
 		// Two roundings, to f32 and then to 16 bits, could differ from one.
 		if f == kindF64 && k == kindF32 && d != hlo.F32 {

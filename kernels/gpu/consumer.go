@@ -27,21 +27,19 @@ func (r *ring) consume() {
 	for _, d := range r.dots {
 		d.begin()
 	}
+	if o := r.left(); o != nil {
+		o.prepare(r)
+	}
 	a.do("mov.b32", counter, 0)
 	again := a.label("LOOP")
 	r.takeTurn()
 	a.note("%s", r.part.note())
 	a.place(again)
-	r.wait(c, r.isFull(c.at), "FULL")
-	a.do("wgmma.fence.sync.aligned")
-	a.enter()
-	for k, d := range r.dots {
-		d.multiply(descriptors[k], offset)
+	if o := r.left(); o != nil {
+		o.multiply(r, c, descriptors[0][1], offset, counter)
+	} else {
+		r.multiply(c, descriptors, offset)
 	}
-	a.leave()
-	a.do("wgmma.commit_group.sync.aligned")
-	// All but the latest lag groups are complete after this.
-	a.do("wgmma.wait_group.sync.aligned", r.lag)
 	before(counter)
 	for _, d := range r.dots {
 		d.promote()
@@ -55,6 +53,21 @@ func (r *ring) consume() {
 	a.do("wgmma.wait_group.sync.aligned", 0)
 	last()
 	r.skip(c, offset)
+}
+
+// multiply emits the products of an iteration.
+func (r *ring) multiply(c cursor, descriptors [][2]descriptor, offset operand) {
+	a := r.e.asm
+	r.wait(c, r.isFull(c.at), "FULL")
+	a.do("wgmma.fence.sync.aligned")
+	a.enter()
+	for k, d := range r.dots {
+		d.multiply(descriptors[k], offset)
+	}
+	a.leave()
+	a.do("wgmma.commit_group.sync.aligned")
+	// All but the latest lag groups are complete after this.
+	a.do("wgmma.wait_group.sync.aligned", r.lag)
 }
 
 // refill returns what is emitted about the slot of the previous iteration (of this
@@ -178,10 +191,12 @@ func (r *ring) descriptors() [][2]descriptor {
 		// Warpgroups are arranged row by row over C.
 		m := group.Div(d.gn).Scale(d.rows)
 		n := group.Mod(d.gn).Scale(d.cols)
-		all = append(all, [2]descriptor{
-			r.descriptor(d.a, m, d.from.Size()),
-			r.descriptor(d.b, n, d.from.Size()),
-		})
+		var both [2]descriptor
+		if d.left == nil {
+			both[0] = r.descriptor(d.a, m, d.from.Size())
+		}
+		both[1] = r.descriptor(d.b, n, d.from.Size())
+		all = append(all, both)
 	}
 	return all
 }

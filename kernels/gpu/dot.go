@@ -29,6 +29,8 @@ type product struct {
 	b, m, k, c int64
 	// D is the element type of C.
 	d hlo.DType
+	// Turned is set where A and B are exchanged, so that C is transposed.
+	turned bool
 }
 
 // An operandTile is an argument of a product, with its dimensions divided into batch,
@@ -112,8 +114,12 @@ func (t operandTile) index(b, free, k index.Expr) []index.Expr {
 // result is the index in the product's tile of element (b, m, n).
 func (p *product) result(b, m, n index.Expr) []index.Expr {
 	sizes := p.op.Tile.Sizes()
-	i := len(p.lhs.batch)
-	j := len(p.lhs.batch) + len(p.lhs.free)
+	left := p.lhs
+	if p.turned {
+		left, m, n = p.rhs, n, m
+	}
+	i := len(left.batch)
+	j := i + len(left.free)
 	return slices.Concat(
 		digitsOf(b, sizes[:i]),
 		digitsOf(m, sizes[i:j]),

@@ -59,6 +59,8 @@ type groupDot struct {
 	// Depth is the extent of k, padded to whole instructions.
 	depth int64
 	a, b  *boxTile
+	// Left is the left operand where it is computed in registers; a is nil then.
+	left *registerOperand
 	// Accs are the accumulators, by 64 rows, and totals what they are added to after each
 	// iteration (knob promote); nil where the accumulators have all iterations.
 	accs   [][]operand
@@ -91,11 +93,17 @@ type boxTile struct {
 	// Parts is the number of blocks of a cluster that each load a part of the rows for
 	// all; 1 where every block loads its own tile.
 	parts int64
+	// Raw is set where threads read the elements, as they are in memory.
+	raw bool
 }
 
 // newGroupDot is dot n computed by warpgroups, nil where they cannot.
 func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)
+	computed := computedOperandOf(e.p, n)
+	if computed != nil && computed.turned {
+		p = p.turn()
+	}
 	from := e.typeOf(p.lhs.arg, 0)
 	inst, ok := groupProduct(
 		e.spec, from,
@@ -119,19 +127,33 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 		t.sums() > maxPartials {
 		return nil
 	}
-	t.a = e.boxTile(
-		"A", p.lhs, t.rows*t.gm, groupRows, t.depth,
-	)
 	t.b = e.boxTile(
 		"B", p.rhs,
 		t.cols*t.gn, t.cols,
 		t.depth,
+	)
+	if computed != nil {
+		if t.left = t.registerOperand(computed); t.left == nil || t.b == nil {
+			return nil
+		}
+		return t
+	}
+	t.a = e.boxTile(
+		"A", p.lhs, t.rows*t.gm, groupRows, t.depth,
 	)
 	if t.a == nil || t.b == nil ||
 		!readsTransposed(from) && (t.a.byK || t.b.byK) {
 		return nil
 	}
 	return t
+}
+
+// boxes are the tiles of the product that tensor copies bring.
+func (t *groupDot) boxes() []*boxTile {
+	if t.left != nil {
+		return append(slices.Clone(t.left.boxes), t.b)
+	}
+	return []*boxTile{t.a, t.b}
 }
 
 // short reports whether tensor cores keep about 14 bits of the sums: products of 8-bit
@@ -259,7 +281,7 @@ func (e *emitter) copyable(op symtile.Op) bool {
 func (b *boxTile) key() string {
 	return fmt.Sprint(
 		b.op, b.free, b.depth,
-		b.byK, b.inner,
+		b.byK, b.inner, b.raw,
 	)
 }
 
@@ -295,7 +317,7 @@ func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 	strides := shape.Strides()
 	s := device.TensorMapSpec{
 		DType:   shape.DType,
-		TF32:    shape.DType == hlo.F32,
+		TF32:    shape.DType == hlo.F32 && !b.raw,
 		Swizzle: device.Swizzle(b.inner * shape.DType.Size()),
 	}
 	for k, d := range slices.Backward(majorToMinor(shape)) {
@@ -432,11 +454,7 @@ func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 	e := t.e
 	a := t.e.asm
 	size := t.from.Size()
-	opcode := fmt.Sprintf(
-		"wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s",
-		t.cols, t.mma.k, t.mma.sum,
-		t.mma.a.name, t.mma.b.name,
-	)
+	opcode := t.opcode()
 	zero := e.ring.Const(0)
 	for k := int64(0); k < t.depth; k += t.mma.k {
 		// The descriptors of later k differ by a constant number of bytes.
@@ -463,6 +481,15 @@ func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 			)
 		}
 	}
+}
+
+// opcode is the instruction of the product.
+func (t *groupDot) opcode() string {
+	return fmt.Sprintf(
+		"wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s",
+		t.cols, t.mma.k, t.mma.sum,
+		t.mma.a.name, t.mma.b.name,
+	)
 }
 
 // flags are the operands of wgmma after scale-d: the signs of both operands for
@@ -544,10 +571,9 @@ func (t *groupDot) corner() (m, n index.Expr) {
 // 64 rows i and the eight columns j of its warpgroup.
 func (t *groupDot) neighbours(i, j, half int64) []point {
 	e := t.e
-	warp, lane := e.warpAndLane()
-	m, n := t.corner()
-	m = m.AddConst(i*groupRows + half*8)
-	m = m.Add(warp.Scale(16)).Add(lane.Div(4))
+	lane := e.thread.Mod(device.WarpThreads)
+	m := t.row(i, half)
+	_, n := t.corner()
 	n = n.AddConst(j * mmaN)
 	n = n.Add(lane.Mod(4).Scale(2))
 	points := make([]point, 2)
@@ -562,6 +588,18 @@ func (t *groupDot) neighbours(i, j, half int64) []point {
 		n = n.AddConst(1)
 	}
 	return points
+}
+
+// row is the row of C of this thread in each half of a fragment of 16 rows, of the 64 rows
+// i of its warpgroup.
+func (t *groupDot) row(i, half int64) index.Expr {
+	warp, lane := t.e.warpAndLane()
+	m, _ := t.corner()
+	m = m.AddConst(i * groupRows).Add(warp.Scale(mmaM))
+	if t.left != nil && t.left.paired {
+		return m.Add(lane.Div(4).Scale(2)).AddConst(half)
+	}
+	return m.Add(lane.Div(4)).AddConst(half * 8)
 }
 
 // warpAndLane are the number of the thread's warp in its warpgroup, and that of the

@@ -23,6 +23,9 @@ type estimate struct {
 	// without and with tf32.
 	tensor [2][]bool
 	groups [2][]bool
+	// Computed are the operands that products by warpgroups read from registers; nil where
+	// both operands are in shared memory.
+	computed []*computedOperand
 	// Orders are those of the reductions that are not commutative.
 	orders map[int]reductionOrder
 	// Split is the program as two kernels (knob splitk).
@@ -99,6 +102,12 @@ func newPlainEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 
 // products finds which products tensor cores and warpgroups can compute.
 func (m *estimate) products() {
+	m.computed = make([]*computedOperand, len(m.p.Ops))
+	for n, op := range m.p.Ops {
+		if op.Code == hlo.OpDot {
+			m.computed[n] = computedOperandOf(m.p, n)
+		}
+	}
 	for tf32 := range m.tensor {
 		k := knobs{tf32: tf32}
 		m.tensor[tf32], m.groups[tf32] = make(
@@ -186,6 +195,9 @@ type blockCost struct {
 	// Cycles of the tensor cores of an SM, and the part of them by warpgroups.
 	tensor      float64
 	groupTensor float64
+	// Overlapped is set where threads compute an operand of warpgroups' products while
+	// the ones before run.
+	overlapped bool
 	// Bytes read from shared memory.
 	traffic float64
 	// Cycles in which all warps of the block wait for memory.
@@ -604,6 +616,11 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 	rate := m.spec.Rates.Tensor(from)
 	cycles := m.padded(n) * contracted * runs / rate
 	switch {
+	case m.byGroups(n, k) && m.computed[n] != nil:
+		l.groupTensor += cycles
+		l.tensor += cycles
+		m.fromRegisters(n, k, contracted, runs, c, l)
+		return
 	case m.byGroups(n, k):
 		readers /= device.WarpgroupThreads / device.WarpThreads
 		l.groupTensor += cycles
@@ -644,7 +661,96 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 	l.tensor += cycles
 	l.traffic += m.fragmentRows(n, readers) *
 		size * contracted * runs
-	m.stage(args, size, runs, k.stages, c, l)
+	if m.computed[n] != nil {
+		// Threads load and compute the operand of a later iteration before they multiply.
+		l.exposed += latency / 2 * runs
+	}
+	m.stage(
+		args, size, runs, k.stages, c, l,
+	)
+}
+
+// fromRegisters adds what an operand in registers takes: threads load what it is computed
+// from, and every warpgroup that shares its rows with others computes them again. What is
+// repeated along it is loaded by each thread, once for a tile or in each iteration.
+func (m *estimate) fromRegisters(n int, k knobs, contracted, runs float64, c *candidate, l *blockCost) {
+	o := m.computed[n]
+	op := m.p.Ops[n]
+	l.overlapped = true
+	rows, cols := m.groupSides(n)
+	groups := float64(k.warps * device.WarpThreads / device.WarpgroupThreads)
+	down := min(groups, math.Ceil(rows/groupRows))
+	across := groups / down
+	elements := rows * contracted * runs
+	l.lanes += (across - 1) * elements * float64(o.steps)
+	bytes := 0.0
+	for _, raw := range o.raw {
+		size := float64(
+			m.p.Ops[raw].Instr.Shape.DType.Size(),
+		)
+		bytes += size
+		// Two elements a load, and less where these are not next to each other.
+		l.lanes += across * elements / 2
+		l.traffic += across * elements * size
+	}
+	size := float64(
+		m.p.Ops[op.Args[0]].Instr.Shape.DType.Size(),
+	)
+	blocks := math.Ceil(rows / groupRows / down)
+	l.traffic += down * blocks * cols * size * contracted * runs
+	l.exposed += perSlot * runs
+	for _, x := range o.beside {
+		if m.varies(x) {
+			l.exposed += latency / 2 * runs
+		}
+	}
+	// Two fragments, and what the second is computed from.
+	c.operands = max(
+		c.operands, blocks*(2*4+8*float64(len(o.raw))),
+	)
+	other := op.Args[1]
+	if o.turned {
+		other = op.Args[0]
+	}
+	m.ring(
+		append(slices.Clone(o.raw), other), runs, k.stages, c, l,
+	)
+}
+
+// groupSides are the rows and columns of a product as warpgroups compute it.
+func (m *estimate) groupSides(n int) (rows, cols float64) {
+	sizes := m.sizes(n)
+	last := len(sizes) - 1
+	rows, cols = float64(sizes[last-1]), float64(sizes[last])
+	if o := m.computed[n]; o != nil && o.turned {
+		rows, cols = cols, rows
+	}
+	return rows, cols
+}
+
+// varies reports whether the tile of an op depends on an iteration of a loop.
+func (m *estimate) varies(n int) bool {
+	var dims []int
+	for _, loop := range topLoops(m.p.Body) {
+		dims = append(dims, loop.Dims...)
+	}
+	return dependsOnTile(m.p, n, dims)
+}
+
+// ring adds tensor copies of arrays as they are to a ring of slots.
+func (m *estimate) ring(arrays []int, runs float64, slots int, c *candidate, l *blockCost) {
+	bytes := 0.0
+	for _, n := range arrays {
+		bytes += m.elements(n) * float64(
+			m.p.Ops[n].Instr.Shape.DType.Size(),
+		)
+		l.traffic += m.transferredBytes(n, lineBytes) * runs
+	}
+	c.shared += bytes * float64(slots)
+	c.converted += bytes * float64(slots)
+	l.ring += latency * max(0, runs-1)
+	l.slots = max(l.slots, float64(slots))
+	c.iterations = max(c.iterations, runs)
 }
 
 // emulatedF8 is the instructions of a warp beside the two of f16 that ptxas makes of an
@@ -703,17 +809,58 @@ func (m *estimate) byGroups(n int, k knobs) bool {
 		return false
 	}
 	sizes := m.sizes(n)
-	args := m.p.Ops[n].Args
 	last := len(sizes) - 1
-	return last >= 1 && sizes[last-1] >= groupRows &&
-		m.elements(n) == float64(sizes[last-1]*sizes[last]) &&
-		m.rows(args[0]) <= maxBoxExtent &&
-		m.rows(args[1]) <= maxBoxExtent
+	if last < 1 || m.elements(n) != float64(sizes[last-1]*sizes[last]) {
+		return false
+	}
+	if rows, _ := m.groupSides(n); rows < groupRows {
+		return false
+	}
+	return !slices.ContainsFunc(m.copied(n), func(a int) bool {
+		return m.rows(a) > maxBoxExtent
+	}) && m.wholeFragments(n)
+}
+
+// copied are the arrays of which tensor copies bring tiles for a product.
+func (m *estimate) copied(n int) []int {
+	args := m.p.Ops[n].Args
+	switch o := m.computed[n]; {
+	case o == nil:
+		return args
+	case o.turned:
+		return append(slices.Clone(o.raw), args[0])
+	default:
+		return append(slices.Clone(o.raw), args[1])
+	}
+}
+
+// wholeFragments reports whether the tile of an operand in registers has whole fragments
+// along k, and rows of 32 bytes of what it is computed from.
+func (m *estimate) wholeFragments(n int) bool {
+	o := m.computed[n]
+	if o == nil {
+		return true
+	}
+	a := m.p.Ops[n].Instr.Attrs
+	dims := a.LHSContract
+	if o.turned {
+		dims = a.RHSContract
+	}
+	extent := int64(1)
+	for _, d := range dims {
+		extent *= m.sizes(o.arg)[d]
+	}
+	for _, raw := range o.raw {
+		if extent*m.p.Ops[raw].Instr.Shape.DType.Size()%mmaBytes != 0 {
+			return false
+		}
+	}
+	return extent%fragmentDepth == 0
 }
 
 // groupable reports whether warpgroups can compute a product with some tiling: its
 // operands are parameters that tensor copies can load, of a type and a layout that
-// wgmma reads.
+// wgmma reads, or one is computed from such parameters.
 func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	op := p.Ops[n]
 	a := p.Ops[op.Args[0]].Instr.Shape
@@ -725,22 +872,37 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 		wideSum(op.Instr.Shape.DType) != inst.sum {
 		return false
 	}
+	computed := computedOperandOf(p, n)
+	if computed != nil && a.DType.Size() != fragmentDepth/8 {
+		return false
+	}
 	for k, shape := range []hlo.Shape{a, b} {
 		if len(shape.Dims) == 0 {
 			return false // tensor copies load boxes
 		}
 		order := majorToMinor(shape)
 		contracted := [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
+		if computed != nil && computed.arg == op.Args[k] {
+			continue
+		}
 		if p.Ops[op.Args[k]].Code != hlo.OpParameter ||
 			!readsTransposed(shape.DType) &&
-				!slices.Contains(contracted, int64(order[len(order)-1])) {
+				!slices.Contains(contracted, int64(order[len(order)-1])) ||
+			!copyableShape(shape) {
 			return false
 		}
-		for _, stride := range shape.Strides() {
-			if stride != 1 &&
-				stride*shape.DType.Size()%matrixRow != 0 {
-				return false
-			}
+	}
+	return computed == nil || !slices.ContainsFunc(computed.raw, func(n int) bool {
+		return !copyableShape(p.Ops[n].Instr.Shape)
+	})
+}
+
+// copyableShape reports whether the strides of an array are those of tensor maps.
+func copyableShape(shape hlo.Shape) bool {
+	for _, stride := range shape.Strides() {
+		if stride != 1 &&
+			stride*shape.DType.Size()%matrixRow != 0 {
+			return false
 		}
 	}
 	return true
@@ -952,8 +1114,13 @@ const (
 // soloCycles is the time of a block that has an SM to itself, in cycles: its threads
 // wait for each operation, but not for tensor copies and warpgroups.
 func (l blockCost) soloCycles(warps float64, r device.Rates) float64 {
+	threads := l.threadCycles(warps, r)
+	own := l.groupTensor + threads
+	if l.overlapped {
+		own -= (1 - hiddenShare) * min(l.groupTensor, threads)
+	}
 	busy := max(
-		l.groupTensor+l.threadCycles(warps, r),
+		own,
 		(l.tensorCopied-l.multicast)/l2AClock,
 		l.traffic/sharedAClock,
 	)
@@ -1090,13 +1257,34 @@ func (m *estimate) fits(c candidate) bool {
 		return m.online.fits(c)
 	}
 	_, given := m.threads(c.knobs)
-	if given > 0 && float64(given) < baseRegisters+c.partials {
+	if given > 0 && float64(given) < baseRegisters+c.partials ||
+		!m.fragmentsFit(c, given) {
 		return false
 	}
 	return max(c.shared, c.converted) <= float64(m.spec.BlockShared) &&
 		c.partials <= maxPartials &&
 		!math.IsInf(c.seconds, 1)
 }
+
+// fragmentsFit reports whether a thread has registers for fragments beside the sums:
+// ptxas serialises products that it lacks registers for (C7512). It divides the
+// registers among whole warpgroups.
+func (m *estimate) fragmentsFit(c candidate, given int) bool {
+	if c.unit != unitWGMMA || !slices.ContainsFunc(
+		m.computed, func(o *computedOperand) bool { return o != nil },
+	) {
+		return true
+	}
+	if given == 0 {
+		threads, _ := m.threads(c.knobs)
+		groups := (threads + device.WarpgroupThreads - 1) / device.WarpgroupThreads
+		given = m.spec.RegistersPerThread(groups * device.WarpgroupThreads)
+	}
+	return c.partials+c.operands+besideFragments <= float64(given)
+}
+
+// besideFragments is what ptxas 12.9 and 13.5 give a thread beside sums and fragments.
+const besideFragments = 22
 
 // plan is the candidate as a plan.
 func (c candidate) plan() kernels.Plan {

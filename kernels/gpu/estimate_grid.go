@@ -36,10 +36,11 @@ func (m *estimate) operands() {
 			}
 		}
 	}
-	for n, op := range m.p.Ops {
+	for n := range m.p.Ops {
 		if m.groups[0][n] || m.groups[1][n] {
-			m.readBy[op.Args[0]], m.readBy[op.Args[1]] = n,
-				n
+			for _, a := range m.copied(n) {
+				m.readBy[a] = n
+			}
 		}
 	}
 }

@@ -349,7 +349,16 @@ var reasons = []struct{ damage, class, text, reason string }{
 	{"elements of a load swapped", "norm", "", "a sum in another order"},
 	{"another first value", "online", "mov.f32", "the first tile multiplies it by exp(−∞), which is 0"},
 	{"elements of a load swapped", "softmax", "", "a sum or a maximum in another order"},
+	{"wgmma.commit_group dropped", "register wgmma", "", ownRegisters},
+	{"wgmma.wait_group dropped", "register wgmma", "", ownRegisters},
+	{"wgmma.wait_group of one too few", "register wgmma", "", ownRegisters},
+	{"wgmma.commit_group dropped", "turned register", "", ownRegisters},
+	{"wgmma.wait_group dropped", "turned register", "", ownRegisters},
+	{"wgmma.wait_group of one too few", "turned register", "", ownRegisters},
+	{"barrier before the last store", "turned register", "bar.sync", "after the first fragment of an iteration the products of the one before are complete"},
 }
+
+const ownRegisters = "fragments along k have registers of their own, and the next commit or the last wait of the iteration has these products"
 
 const eitherFence = "either fence makes the mbarriers known; both dropped are a kind of their own"
 

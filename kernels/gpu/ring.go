@@ -1,7 +1,9 @@
 package gpu
 
 import (
+	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
@@ -10,7 +12,7 @@ import (
 
 // A ring is the schedule of products by warpgroups (sm_90a): a producer starts tensor
 // copies into slots, consumers multiply (CUTLASS, warp-specialized kernels).
-// producer.go and consumer.go have the code of both sides.
+// consumer.go has the code of the other side.
 
 // A ring is a loop of products by warpgroups, or one product without a loop, whose
 // operands are loaded by tensor copies into a ring of slots in shared memory. Each
@@ -98,6 +100,9 @@ func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
 		r.dots = append(r.dots, d)
 		e.sums += d.sums()
 	}
+	if len(r.dots) > 1 && r.left() != nil {
+		return nil
+	}
 	for _, s := range body {
 		if s.Loop != nil ||
 			e.hints.staged[s.Op] ||
@@ -106,6 +111,16 @@ func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
 		}
 	}
 	return r
+}
+
+// left is an operand that is computed in registers; nil where there is none.
+func (r *ring) left() *registerOperand {
+	for _, d := range r.dots {
+		if d.left != nil {
+			return d.left
+		}
+	}
+	return nil
 }
 
 // accumulators are the products of the ring.
@@ -130,8 +145,10 @@ func (r *ring) schedule() {
 	// One iteration's products run while the next are issued, if there is a second
 	// slot.
 	r.lag = min(1, r.slots-1)
-	if e.knobs.promote > 0 {
-		// The sums of an iteration are read at its end.
+	if o := r.left(); e.knobs.promote > 0 ||
+		o != nil && o.t.depth == fragmentDepth {
+		// The sums of an iteration are read at its end, or the next one writes the
+		// registers that its products read.
 		r.lag = 0
 	}
 	r.hasProducer = e.knobs.producer > 0 &&
@@ -156,7 +173,7 @@ func (r *ring) layOut() {
 	e := r.e
 	known := map[string]*boxTile{}
 	for _, d := range r.dots {
-		for _, b := range []*boxTile{d.a, d.b} {
+		for _, b := range d.boxes() {
 			if known[b.key()] == nil {
 				known[b.key()] = b
 				r.tiles = append(r.tiles, b)
@@ -169,7 +186,7 @@ func (r *ring) layOut() {
 		r.bytes += wholeAtoms(b.bytes)
 	}
 	for _, d := range r.dots {
-		for _, b := range []*boxTile{d.a, d.b} {
+		for _, b := range d.boxes() {
 			b.at = known[b.key()].at
 		}
 	}
@@ -343,6 +360,157 @@ func (r *ring) prefill() {
 	}
 	a.leave()
 	a.place(follower)
+}
+
+// produce emits the code of the producer warps: the first thread fills slots, and the
+// others exit.
+func (r *ring) produce() {
+	e := r.e
+	a := r.e.asm
+	consumer := a.label("CONSUMER")
+	consumers := e.threads * int64(e.knobs.mathGroups())
+	// The branch is on a value that the assembler knows to be the same in all lanes:
+	// otherwise it keeps the consumers' descriptors in registers of threads (R2UR).
+	warp := a.get(
+		kindB32, "shfl.sync.idx.b32",
+		a.get(kindB32, "shr.u32", e.tid, bits.TrailingZeros64(device.WarpThreads)),
+		0, device.WarpThreads-1, -1,
+	)
+	a.branch(
+		a.get(kindPred, "setp.lt.s32", warp, consumers/device.WarpThreads), consumer,
+	)
+	a.note("the producer: %s", r.part.note())
+	a.enter()
+	inc := r.registers()
+	if inc > 0 {
+		// With one block an SM the assembler knows the registers that all threads start
+		// with.
+		a.code.Entry.MinNCTAPerSM = 1
+		a.do("setmaxnreg.dec.sync.aligned.u32", device.ProducerRegisters)
+	}
+	// The other threads of the producer warps exit after they have given up registers.
+	a.when(
+		a.get(kindPred, "setp.gt.s32", e.tid, consumers), "ret",
+	)
+	// At first all slots are empty, which is the parity before phase 0.
+	c := r.cursor(1)
+	to := a.fresh(kindB32)
+	a.do("mov.b32", to, r.data)
+	w := e.beginTileLoop(nil)
+	r.enterPiece(w)
+	r.outside = a.scope
+	r.fill(c, to)
+	e.endTileLoop(w)
+	a.do("ret")
+	a.leave()
+	a.place(consumer)
+	if inc > 0 {
+		a.do("setmaxnreg.inc.sync.aligned.u32", inc)
+	}
+}
+
+// fill emits the loop that loads the iterations of a tile into slots as they become
+// empty.
+func (r *ring) fill(c cursor, to operand) {
+	a := r.e.asm
+	again := a.label("PRODUCE")
+	counter := a.fresh(kindB32)
+	more := a.fresh(kindPred)
+	a.do("mov.b32", counter, 0)
+	a.place(again)
+	// The slot is free; the copies signal its barrier "full".
+	r.wait(c, r.isEmpty(c.at), "EMPTY")
+	r.copy(
+		counter, address{to, 0}, r.isFull(c.at),
+	)
+	a.do("add.s32", to, to, r.bytes)
+	a.when(r.advance(c), "mov.b32", to, r.data)
+	a.do("add.s32", counter, counter, 1)
+	a.do("setp.lt.s32", more, counter, r.limit)
+	a.branch(more, again)
+}
+
+// registers is the number of registers of a consumer thread after producer threads
+// have given theirs up; 0 where nothing is given.
+func (r *ring) registers() int {
+	k := r.e.knobs
+	return r.e.spec.ConsumerRegisters(
+		int(r.e.threads)*k.mathGroups()/device.WarpgroupThreads,
+		k.producer*device.WarpThreads,
+	)
+}
+
+// copy starts the tensor copies of one iteration into a slot.
+func (r *ring) copy(iteration operand, to, signal address) {
+	e := r.e
+	a := r.e.asm
+	// Tile ids have other values than in the consumers' loop, so their scope is not
+	// used.
+	inside := a.scope
+	a.scope = newScope(r.outside)
+	defer func() { a.scope = inside }()
+	e.atIteration(r.part, iteration)
+	bytes := int64(0)
+	for _, b := range r.tiles {
+		bytes += b.bytes
+	}
+	a.do("mbarrier.arrive.expect_tx.shared.b64", sink, signal, bytes)
+	for _, b := range r.tiles {
+		r.boxes(b, to.plus(b.at), signal)
+	}
+}
+
+// boxes copies the chunks of a tile or, where the blocks of a cluster share it, this
+// block's rows of each chunk to all blocks.
+func (r *ring) boxes(b *boxTile, to, signal address) {
+	e := r.e
+	a := r.e.asm
+	op := e.p.Ops[b.op]
+	shape := op.Instr.Shape
+	size := shape.DType.Size()
+	opcode := fmt.Sprintf("cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes", shape.Rank())
+	var last []any
+	part := b.rows() / b.parts
+	if b.parts > 1 {
+		opcode += ".multicast::cluster"
+		last = append(
+			last,
+			a.in(kindB16, integer(int64(1)<<b.parts-1)),
+		)
+		to.base = a.get(
+			kindB32, "mad.lo.s32", r.rank,
+			part*b.inner*size, to.base,
+		)
+	}
+	once := e.readOnce(int(op.Instr.Attrs.Param))
+	if hint := e.passing("", once); hint != "" {
+		opcode += string(hint)
+		last = append(last, e.policy)
+	}
+	for c := range b.chunks() {
+		var at []operand
+		for k, d := range slices.Backward(majorToMinor(shape)) {
+			x := op.Tile[d].Offset
+			if k == shape.Rank()-1 {
+				x = x.AddConst(c * b.inner)
+			}
+			first := a.in(kindB32, e.num(x))
+			if b.parts > 1 && d == b.slow() {
+				first = a.get(
+					kindB32, "mad.lo.s32", r.rank, part, first,
+				)
+			}
+			at = append(at, first)
+		}
+		a.do(
+			opcode,
+			append([]any{
+				to.plus(c * b.chunkBytes(size)),
+				tensorAt{r.maps[b.number], at},
+				signal,
+			}, last...)...,
+		)
+	}
 }
 
 // A cursor is a position in the ring: the address of the slot's barrier "full", and

@@ -159,6 +159,9 @@ func (e *emitter) boxStore(r symtile.Root) *boxStore {
 		return nil
 	}
 	t := e.groupDots[0]
+	if t.turned || t.left != nil && t.left.paired {
+		return nil // fragments are not as stmatrix stores them
+	}
 	// A copy stores whole boxes: rows and columns that a tile is padded by would overwrite
 	// those of the next tile. What is beyond the end of the array is not stored.
 	whole := t.rows*t.gm == t.m && t.cols*t.gn == t.c

@@ -1,0 +1,581 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+)
+
+// Operands that are computed on the way to wgmma: tensor copies bring what they are
+// computed from to a slot as it is, warps load their fragments from there, compute, and
+// pass the results to wgmma in registers (PTX ISA, wgmma.mma_async with A in registers;
+// CUTLASS, sm90_mma_multistage_gmma_rs_warpspecialized). Only the left operand can be in
+// registers, so that C is computed transposed where the right one is computed.
+
+// A computedOperand says which operand of a product is computed element by element, and
+// from what, as far as the program shows it.
+type computedOperand struct {
+	// Turned is set for the right operand, arg is its op.
+	turned bool
+	arg    int
+	// Raw are the parameters with an element for each of the operand, in order.
+	raw []int
+	// Beside are the ops with fewer elements that are repeated, such as scales of rows.
+	beside []int
+	// Steps is the elementwise operations between them and the operand.
+	steps int
+}
+
+// maxRaw bounds the parameters that are copied for an operand.
+const maxRaw = 2
+
+// rawTypes are the elements that fragments of operands are computed from.
+var rawTypes = map[hlo.DType]bool{
+	hlo.F32: true, hlo.S32: true,
+	hlo.U32: true,
+	hlo.F16: true, hlo.BF16: true,
+	hlo.S8: true, hlo.U8: true,
+	// A byte each in memory.
+	hlo.S4: true, hlo.U4: true,
+	// Converted by an instruction of their own.
+	hlo.F8E4M3FN: true, hlo.F8E5M2: true,
+}
+
+// computedOperandOf is the computed operand of dot n; nil where both operands are
+// parameters, or neither is, or one is not computed in a way that fragments can be.
+func computedOperandOf(p *symtile.Program, n int) *computedOperand {
+	args := p.Ops[n].Args
+	stored := func(a int) bool {
+		return p.Ops[a].Code == hlo.OpParameter
+	}
+	left, right := stored(args[0]), stored(args[1])
+	if left == right {
+		return nil
+	}
+	c := &computedOperand{turned: left, arg: args[0]}
+	if left {
+		c.arg = args[1]
+	}
+	if !c.collect(p, c.arg) ||
+		len(c.raw) == 0 || len(c.raw) > maxRaw {
+		return nil
+	}
+	return c
+}
+
+// collect adds what op n is computed from, and reports whether fragments can be.
+func (c *computedOperand) collect(p *symtile.Program, n int) bool {
+	op := p.Ops[n]
+	switch {
+	case op.Code == hlo.OpParameter && len(op.Tile) > 0:
+		if !slices.Contains(c.raw, n) {
+			c.raw = append(c.raw, n)
+		}
+		return rawTypes[op.Instr.Shape.DType]
+	// What is not element by element has to be repeated, so that little of it is read
+	// outside of the slots.
+	case !op.Code.Elementwise():
+		if !slices.Contains(c.beside, n) {
+			c.beside = append(c.beside, n)
+		}
+		return repeated(p, n, len(op.Tile) == 0)
+	}
+	c.steps++
+	return !slices.ContainsFunc(op.Args, func(a int) bool {
+		return !c.collect(p, a)
+	})
+}
+
+// repeated reports whether op n has each element of the parameters that it is computed
+// from several times, and is computed without a loop. Within is set inside a broadcast.
+func repeated(p *symtile.Program, n int, within bool) bool {
+	op := p.Ops[n]
+	switch op.Code {
+	case hlo.OpParameter:
+		return within
+	case hlo.OpBroadcast:
+		within = true
+	case hlo.OpConstant, hlo.OpIota, hlo.OpReshape, hlo.OpTranspose:
+	default:
+		if !op.Code.Elementwise() {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(op.Args, func(a int) bool {
+		return !repeated(p, a, within)
+	})
+}
+
+// dependsOnTile reports whether what op n is computed from depends on the tile along one
+// of the dimensions.
+func dependsOnTile(p *symtile.Program, n int, dims []int) bool {
+	if len(p.Ops[n].Args) == 0 {
+		return slices.ContainsFunc(dims, func(d int) bool {
+			return dependsOn(
+				p.Ops[n], p.Space.Dims[d].Tid,
+			)
+		})
+	}
+	return slices.ContainsFunc(p.Ops[n].Args, func(a int) bool {
+		return dependsOnTile(p, a, dims)
+	})
+}
+
+// turn is the product with its operands exchanged: Cᵀ = Bᵀ·Aᵀ.
+func (p *product) turn() *product {
+	t := *p
+	t.lhs, t.rhs = p.rhs, p.lhs
+	t.m, t.c = p.c, p.m
+	t.turned = true
+	return &t
+}
+
+// A registerOperand is the left operand of a product by warpgroups, computed in
+// registers from what is in a slot. A thread has rows l/4 and l/4 + 8 of the 16 of its
+// warp, l its number in the warp, and of 16 k those numbered 2·(l mod 4) and 8 + 2·(l mod
+// 4), and the ones after them, as for mma.sync.
+type registerOperand struct {
+	t    *groupDot
+	tile operandTile
+	*computedOperand
+	boxes []*boxTile
+	// Paired is set where ldmatrix loads pairs of bytes along the free dimension: rows
+	// l/4 and l/4 + 8 of a fragment are rows 2·(l/4) and 2·(l/4) + 1 of the tile then.
+	paired bool
+	// Words are the fragments of an iteration that were loaded together with others.
+	words map[wordKey][]operand
+}
+
+// A wordKey is a box, 64 rows of a warpgroup and the k of a fragment.
+type wordKey struct {
+	box *boxTile
+	i   int
+	k   int64
+}
+
+// registerOperand is the left operand of t; nil where tensor copies cannot bring what it
+// is computed from.
+func (t *groupDot) registerOperand(c *computedOperand) *registerOperand {
+	e := t.e
+	o := &registerOperand{t: t, tile: t.lhs, computedOperand: c}
+	if t.from.Size() != 2 || t.k%t.mma.k != 0 {
+		return nil
+	}
+	for _, n := range c.raw {
+		raw := o.tile
+		raw.arg = n
+		if !slices.Equal(e.p.Ops[n].Tile.Sizes(), raw.sizes) {
+			return nil
+		}
+		b := e.boxTile(
+			"A", raw, t.rows*t.gm, t.rows, t.depth,
+		)
+		if b == nil {
+			return nil
+		}
+		b.raw = true
+		o.boxes = append(o.boxes, b)
+		o.paired = o.paired || b.byK && e.typeOf(n, 0).Size() == 1
+	}
+	return o
+}
+
+// fragmentDepth is the k of a fragment of 16-bit elements.
+const fragmentDepth = 16
+
+// fragmentsAlong are the k at which the fragments of an iteration begin.
+func (t *groupDot) fragmentsAlong() (all []int64) {
+	for k := int64(0); k < t.depth; k += fragmentDepth {
+		all = append(all, k)
+	}
+	return all
+}
+
+// multiply emits an iteration: while the products of one fragment along k run, the next
+// is computed. Registers of a fragment are written again when its products are complete.
+//
+// Offset is that of the slot in units of 16 bytes, and counter the number of the iteration.
+func (o *registerOperand) multiply(
+	r *ring, c cursor, b descriptor,
+	offset, counter operand,
+) {
+	t, e := o.t, o.t.e
+	a := e.asm
+	a.enter()
+	defer a.leave()
+	defer e.leaveLoop(e.around, e.ids)
+	e.enterLoop(
+		e.atIteration(r.part, counter),
+		coalesce.LoopRange{Hi: r.part.count - 1},
+	)
+	defer o.withoutStaging()()
+	// What memory has to supply is on its way while the slot is waited for.
+	o.loadBeside(r, true)
+	r.wait(
+		c, r.isFull(c.at), "FULL",
+	)
+	slot := a.get(
+		kindB32, "mad.lo.s32", offset, matrixRow, r.data,
+	)
+	o.words = map[wordKey][]operand{}
+	zero := e.ring.Const(0)
+	for _, k := range t.fragmentsAlong() {
+		left := make(
+			[][]operand, len(t.accs),
+		)
+		for i := range t.accs {
+			left[i] = o.fragment(slot, i, k)
+		}
+		at := t.b.offset(zero, k, t.from.Size())
+		// The registers of the fragments were written by other instructions.
+		a.do("wgmma.fence.sync.aligned")
+		t.issue(
+			left,
+			b.moved(a, offset, constantOf(at)),
+		)
+		a.do("wgmma.commit_group.sync.aligned")
+		// All but the latest products are complete: the registers of the next fragment
+		// and, after the first one, the slot of the iteration before are free.
+		running := int64(1)
+		if k+fragmentDepth == t.depth {
+			running = r.lag
+		}
+		a.do("wgmma.wait_group.sync.aligned", running)
+	}
+}
+
+// issue begins the products of fragments in registers, one for each 64 rows.
+func (t *groupDot) issue(left [][]operand, right operand) {
+	opcode := t.opcode()
+	for i, c := range t.accs {
+		t.e.asm.do(
+			opcode, c, left[i], right,
+			t.e.asm.in(kindPred, yes),
+			1, 1,
+			map[bool]int{true: 1}[t.b.byK],
+		)
+	}
+}
+
+// withoutStaging keeps loads that are not coalesced from being staged until the returned
+// function is called: few elements are loaded, or loaded once for a tile.
+func (o *registerOperand) withoutStaging() (end func()) {
+	return o.t.e.withLayout(&coalesce.ThreadLayout{})
+}
+
+// prepare emits, before the loop, what is the same in all iterations: elements that are
+// repeated along k, and the positions of fragments.
+func (o *registerOperand) prepare(r *ring) {
+	defer o.withoutStaging()()
+	o.loadBeside(r, false)
+	for _, b := range o.boxes {
+		for i := range o.t.accs {
+			for _, k := range o.t.fragmentsAlong() {
+				for _, at := range o.places(b, i, k) {
+					_, c := at.Terms()
+					o.t.e.num(at.AddConst(-c))
+				}
+			}
+		}
+	}
+}
+
+// loadBeside computes the elements of ops that are repeated: those that differ between
+// iterations, or the others.
+func (o *registerOperand) loadBeside(r *ring, differ bool) {
+	t := o.t
+	for _, n := range o.beside {
+		varies := dependsOnTile(t.e.p, n, r.part.dims)
+		if varies != differ {
+			continue
+		}
+		for i := range t.accs {
+			for _, k := range t.fragmentsAlong() {
+				t.e.elements(
+					n, o.points(i, k),
+				)
+			}
+		}
+	}
+}
+
+// points are the elements of this thread in a fragment, two of each register.
+func (o *registerOperand) points(i int, k int64) []point {
+	e := o.t.e
+	zero := e.ring.Const(0)
+	var all []point
+	for part := range int64(4) {
+		free := o.t.row(int64(i), part%2)
+		own := conditions(nil).and(
+			free.Neg().AddConst(o.t.m - 1),
+		)
+		for q := range int64(2) {
+			along := o.along(k, part, q)
+			all = append(all, point{
+				o.tile.index(zero, free, along),
+				own,
+			})
+		}
+	}
+	return all
+}
+
+// along is k of an element of this thread: number q of a register of a fragment.
+func (o *registerOperand) along(k, register, q int64) index.Expr {
+	lane := o.t.e.thread.Mod(device.WarpThreads)
+	k += register/2*8 + q
+	return lane.Mod(4).Scale(2).AddConst(k)
+}
+
+// fragment is the four registers of 64 rows and 16 k.
+func (o *registerOperand) fragment(slot operand, i int, k int64) []operand {
+	e := o.t.e
+	points := o.points(i, k)
+	for _, b := range o.boxes {
+		for j, v := range o.load(b, slot, i, k) {
+			at := point{points[j].at, nil}
+			key := e.keyOf(b.op, 0, at)
+			// Known without conditions: what is outside is computed from zeros.
+			e.asm.scope.values[key] = v
+		}
+	}
+	vals := e.operandElements(o.tile, points)
+	return e.pack(o.t.from, vals)
+}
+
+// matrices reports whether ldmatrix loads fragments of a box: elements of 16 bits, which
+// it can transpose, and pairs of bytes along the free dimension.
+func (o *registerOperand) matrices(b *boxTile) bool {
+	size := o.size(b)
+	if size == 1 {
+		return b.byK
+	}
+	return size == 2 && !(o.paired && b.byK)
+}
+
+// size is the bytes of an element of a box.
+func (o *registerOperand) size(b *boxTile) int64 {
+	return o.t.e.typeOf(b.op, 0).Size()
+}
+
+// load loads the elements of this thread in a fragment, in the order of points.
+func (o *registerOperand) load(
+	b *boxTile, slot operand, i int, k int64,
+) (all []operand) {
+	e := o.t.e
+	d := e.typeOf(b.op, 0)
+	in := memory{shared, slot, b.at}
+	if o.matrices(b) {
+		return o.fromMatrices(b, in, i, k)
+	}
+	// Pairs along k are next to each other where rows are along k.
+	each := int64(2)
+	if b.byK {
+		each = 1
+	}
+	for _, at := range o.places(b, i, k) {
+		words := e.readBytes(
+			d, e.at(in, at, d.Size()),
+			each*d.Size(),
+		)
+		for q := range int(each) {
+			x := e.unpackWords(d, words, q)
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// fromMatrices is load by ldmatrix. A register has two k of a row of the fragment or, of
+// bytes, two rows of one k and then of the next.
+func (o *registerOperand) fromMatrices(
+	b *boxTile, in memory, i int, k int64,
+) (all []operand) {
+	e := o.t.e
+	d := e.typeOf(b.op, 0)
+	words := o.wordsOf(b, in, i, k)
+	for part := range 4 {
+		for q := range 2 {
+			var x operand
+			if d.Size() == 1 {
+				x = e.unpackNarrow(
+					d, words[part/2],
+					2*q+part%2,
+				)
+			} else {
+				x = e.unpack(
+					d, words[part:part+1], q,
+				)
+			}
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// wordsOf loads the registers of a fragment by ldmatrix. Those of bytes are two, and the
+// next fragment's are loaded with them.
+func (o *registerOperand) wordsOf(
+	b *boxTile, in memory, i int, k int64,
+) []operand {
+	key := wordKey{b, i, k}
+	if o.words[key] != nil {
+		return o.words[key]
+	}
+	e := o.t.e
+	count := o.count(b, k)
+	places := o.places(b, i, k)
+	to := e.asm.fresher(kindB32, count)
+	opcode := fmt.Sprintf("ldmatrix.sync.aligned.m8n8.x%d", count)
+	if b.byK {
+		opcode += ".trans"
+	}
+	e.asm.do(
+		opcode+".shared.b16", to,
+		e.at(in, places[0], o.size(b)),
+	)
+	if o.size(b) == 2 {
+		o.words[key] = to
+		return to
+	}
+	for j := 0; j < count; j += 2 {
+		next := wordKey{b, i, k + int64(j)*8}
+		o.words[next] = to[j : j+2]
+	}
+	return to[:2]
+}
+
+// count is the matrices that are loaded for the fragment at k.
+func (o *registerOperand) count(b *boxTile, k int64) int {
+	if o.size(b) == 1 && k+2*fragmentDepth > o.t.depth {
+		return 2
+	}
+	return 4
+}
+
+// places are the positions of loads of a fragment, in elements of the box: of the row of
+// a matrix that this lane supplies, or of this thread's elements (one of each pair along
+// k, where rows are along k).
+func (o *registerOperand) places(
+	b *boxTile, i int, k int64,
+) (all []index.Expr) {
+	e := o.t.e
+	if o.matrices(b) {
+		free, along := o.matrixRow(b, k)
+		warp, _ := e.warpAndLane()
+		first, _ := o.t.corner()
+		first = first.AddConst(int64(i) * groupRows)
+		first = first.Add(warp.Scale(mmaM))
+		return append(all, b.position(
+			e, first.Add(free), along.AddConst(k),
+		))
+	}
+	for part := range int64(4) {
+		row := o.t.row(int64(i), part%2)
+		for q := range int64(2) {
+			if q == 1 && !b.byK {
+				continue
+			}
+			along := o.along(k, part, q)
+			all = append(
+				all, b.position(e, row, along),
+			)
+		}
+	}
+	return all
+}
+
+// matrixRow is the row whose address this lane supplies to ldmatrix, along the free
+// dimension from the first row of the warp and along k from that of the fragment. Lanes
+// 8·q … 8·q + 7 supply matrix q, which becomes register q of the fragment.
+func (o *registerOperand) matrixRow(
+	b *boxTile, k int64,
+) (free, along index.Expr) {
+	e := o.t.e
+	lane := e.thread.Mod(device.WarpThreads)
+	row := lane.Mod(8)
+	matrix := lane.Div(8)
+	below := matrix.Mod(2)
+	later := matrix.Div(2).Scale(8)
+	switch {
+	case o.size(b) == 1:
+		// A matrix has 16 bytes along the free dimension and 8 k.
+		if o.count(b, k) == 2 {
+			matrix = below
+		}
+		return e.ring.Const(0), matrix.Scale(8).Add(row)
+	case b.byK:
+		return below.Scale(8), later.Add(row)
+	case o.paired:
+		return row.Scale(2).Add(below), later
+	}
+	return below.Scale(8).Add(row), later
+}
+
+// position is the position of element (free, k) in the tile, in elements: its chunk, and
+// in it the row, whose units of 16 bytes are permuted.
+func (b *boxTile) position(e *emitter, free, k index.Expr) index.Expr {
+	row, col := free, k
+	if b.byK {
+		row, col = k, free
+	}
+	size := e.typeOf(b.op, 0).Size()
+	s := newSwizzle(matrixRow, b.inner*size)
+	chunk := col.Div(b.inner).Scale(
+		b.rows() * b.inner,
+	)
+	in := e.swizzled(s, row, col.Mod(b.inner), size)
+	return chunk.Add(row.Scale(b.inner)).Add(in)
+}
+
+// readBytes loads 1 to 8 bytes of elements of a type from shared memory as words.
+func (e *emitter) readBytes(d hlo.DType, at address, bytes int64) []operand {
+	k, bits := kindB32, "32"
+	if d == hlo.F32 {
+		k = kindF32
+	}
+	if bytes < 4 {
+		bits = fmt.Sprint(8 * bytes)
+	}
+	n := int(max(1, bytes/4))
+	words := e.read(
+		shared, k, bits, at, n, yes,
+	)
+	for _, w := range words {
+		// They are written once in an iteration.
+		e.asm.stable[w] = true
+	}
+	return words
+}
+
+// unpackWords is element k of words.
+func (e *emitter) unpackWords(d hlo.DType, words []operand, k int) operand {
+	if d.Size() == 1 {
+		return e.unpackNarrow(d, words[0], k)
+	}
+	return e.unpack(d, words, k)
+}
+
+// unpackNarrow is byte k of a word as an element of 8 bits; floats have an instruction that
+// converts two to f16, which has all their values.
+func (e *emitter) unpackNarrow(d hlo.DType, word operand, k int) operand {
+	if !d.IsFloat() {
+		return e.unpack(d, []operand{word}, k)
+	}
+	a := e.asm
+	if k >= 2 {
+		word = a.get(kindB32, "shr.u32", word, 16)
+	}
+	pair := a.get(
+		kindB32, "cvt.rn.f16x2."+tensorTypes[d].name+"x2",
+		a.get(kindB16, "cvt.u16.u32", word),
+	)
+	return e.unpackHalf(
+		hlo.F16, pair, k%2 == 1,
+	)
+}
