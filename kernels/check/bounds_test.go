@@ -317,13 +317,14 @@ func TestBitsOfFunctions(t *testing.T) {
 
 // A result that is NaN where the reference has a number, as the root of a difference
 // that another rounding makes negative, is right where it may be anything, and wrong where
-// it may not; so is a number that is out of tolerance beside it.
+// it may not; so is a number that is out of tolerance beside it, and an infinity, as that
+// of a large number times a cosine whose sign a rounding decides.
 func TestNaNWithinBounds(t *testing.T) {
 	m, err := hlo.Parse("root", []byte("p = f32[3] parameter(0)\nROOT r = f32[3] sqrt(p)"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	nan := math.NaN()
+	nan, inf := math.NaN(), math.Inf(1)
 	in := reference.Interval{Lo: []float64{1, 1, 1}, Hi: []float64{-1, 1, 1}} // the first is anything
 	for _, c := range []struct {
 		got   [3]float64
@@ -335,6 +336,9 @@ func TestNaNWithinBounds(t *testing.T) {
 		{[3]float64{0, nan, 1}, false},
 		{[3]float64{nan, 1, 2}, false},
 		{[3]float64{0, 1, 2}, false},
+		{[3]float64{-inf, 1, 1}, true},
+		{[3]float64{inf, -inf, 1}, false},
+		{[3]float64{-inf, 1, 2}, false},
 	} {
 		shape := m.Entry.Root.Shape
 		got := kernels.Buffer{Shape: shape, Data: make([]byte, 12)}

@@ -548,11 +548,12 @@ func (c *verifyCase) compare(
 ) (*Mismatch, error) {
 	if !c.boundsOnly {
 		m, err := c.compareAsWhole(ctx, n, got)
-		if err != nil || m != nil && (c.bounds == nil || !readsBits(c.bounds.c) && !m.isNaN()) {
+		if err != nil || m != nil && (c.bounds == nil || !readsBits(c.bounds.c) && m.isFinite()) {
 			return m, err
 		}
 		// One rounding, or another NaN, changes bits by more than any tolerance; and it
-		// makes a NaN of the square root of a difference that is 0 or nearly.
+		// makes a NaN of the square root of a difference that is 0 or nearly, and an infinity
+		// of the other sign of one times a cosine that is 0 or nearly.
 		if m != nil {
 			b, err := c.bounds.all(ctx)
 			if b == nil || err != nil {
@@ -712,8 +713,11 @@ func (d *deviations) evaluations() int {
 	return int(min(max(n, fewPerturbations), manyPerturbations))
 }
 
-// isNaN reports whether one of the results is NaN and the other is not.
-func (m *Mismatch) isNaN() bool { return math.IsNaN(m.Got) != math.IsNaN(m.Want) }
+// isFinite reports whether both results are numbers.
+func (m *Mismatch) isFinite() bool {
+	d := m.Got - m.Want
+	return d-d == 0
+}
 
 // beyondDeviations is the mismatch that remains of m if every element may also
 // differ by deviationFactor times its deviation; nil if none remains.
