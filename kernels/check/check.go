@@ -607,6 +607,7 @@ func (t Tolerance) Agree(
 	ctx context.Context, c *hlo.Computation, in, got, want []kernels.Buffer,
 	moved func(ctx context.Context, n int) ([]kernels.Buffer, error),
 ) (*Mismatch, error) {
+	got, want = partsOf(got), partsOf(want)
 	k := verifyCase{
 		want: want,
 		deviations: &deviations{
@@ -620,6 +621,15 @@ func (t Tolerance) Agree(
 		}
 	}
 	return nil, nil
+}
+
+// partsOf are arrays with complex numbers as their parts.
+func partsOf(all []kernels.Buffer) []kernels.Buffer {
+	parts := make([]kernels.Buffer, len(all))
+	for k, b := range all {
+		parts[k] = b.Parts()
+	}
+	return parts
 }
 
 // Check computes what the reference expects of inputs, as NewVerifier does, and
@@ -684,7 +694,7 @@ func (d *deviations) ofMoved(ctx context.Context) ([][]float64, error) {
 			return nil, err
 		}
 		for k, w := range d.want {
-			forEachDifference(out[k], w, func(at int64, x float64) {
+			forEachDifference(out[k].Parts(), w, func(at int64, x float64) {
 				of[k][at] = math.Hypot(of[k][at], x/math.Sqrt(fewPerturbations))
 			})
 		}

@@ -1,6 +1,9 @@
 package reference
 
-import "math"
+import (
+	"math"
+	"math/cmplx"
+)
 
 // A noise is what the perturbations of a computation, of an instruction or of an array
 // are functions of: that of an element follows from its place alone, so that an
@@ -43,6 +46,21 @@ func (s noise) move(x float64, n int64, eps float64) float64 {
 	if math.IsInf(x, 0) {
 		return x
 	}
+	return x + x*eps*s.unit(n)
+}
+
+// moveComplex is move of a complex number, whose parts are off by as much of its
+// magnitude: where the products of a part cancel, its rounding is not relative to it.
+func (s noise) moveComplex(z complex128, n int64, eps float64) complex128 {
+	m := eps * cmplx.Abs(z)
+	if m-m != 0 {
+		return z
+	}
+	return z + complex(m*s.unit(2*n), m*s.unit(2*n+1))
+}
+
+// unit is a number of 0.5 to 1 with any sign, which follows from n.
+func (s noise) unit(n int64) float64 {
 	u := float64(mixed(uint64(s)+step*uint64(n+1))>>11)*0x1p-53 - 0.5
-	return x + x*eps*(u+math.Copysign(0.5, u))
+	return u + math.Copysign(0.5, u)
 }

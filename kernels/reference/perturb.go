@@ -107,27 +107,39 @@ func (v *plainValues) get(
 }
 
 // addSquares adds the squares of finite differences to sums, of which there is
-// one a result; those of complex numbers are 0. Differences of infinities and NaN are left out: such elements
-// have to agree as they are.
+// one a result; of complex numbers, of each part in turn. Differences of infinities and NaN
+// are left out: such elements have to agree as they are.
 func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 	if sums == nil {
 		sums = make([][]float64, len(plain))
 	}
 	for n, v := range plain {
+		parts, w := v.numbers(), moved[n].numbers()
 		if sums[n] == nil {
-			sums[n] = make([]float64, v.shape.Elements())
+			sums[n] = make([]float64, len(parts))
 		}
-		if v.complexes != nil {
-			continue
-		}
-		for k := range sums[n] {
-			at := int64(k)
-			if d := moved[n].float(at) - v.float(at); d-d == 0 {
+		for k := range parts {
+			if d := w[k] - parts[k]; d-d == 0 {
 				sums[n][k] += d * d
 			}
 		}
 	}
 	return sums
+}
+
+// numbers are the elements of an array, of complex numbers both parts of each.
+func (v value) numbers() []float64 {
+	if v.floats != nil {
+		return v.floats
+	}
+	var all []float64
+	for n := range v.ints {
+		all = append(all, v.float(int64(n)))
+	}
+	for _, z := range v.complexes {
+		all = append(all, real(z), imag(z))
+	}
+	return all
 }
 
 // A perturbed evaluation rounds at random, beside a plain evaluation.
@@ -243,7 +255,7 @@ func termError(i *hlo.Instr) float64 {
 	if k <= 1 {
 		return 0
 	}
-	kept := AccumulatorOf(i.Operands[0].Shape.DType)
+	kept := AccumulatorOf(i.Operands[0].Shape.DType.Component())
 	return math.Sqrt(k) * Epsilon(kept)
 }
 
@@ -278,12 +290,12 @@ func (e *evaluation) propagate(i *hlo.Instr, s noise, v, w value) value {
 		return t
 	}
 	switch {
-	case v.floats == nil && !movesBits(i):
+	case v.floats == nil && v.complexes == nil && !movesBits(i):
 		return v
-	case v.floats == nil || !computes(i):
+	case v.ints != nil || !computes(i):
 		return w
 	}
-	return e.perturb(w, s, Epsilon(v.shape.DType))
+	return e.perturb(w, s, Epsilon(v.shape.DType.Component()))
 }
 
 // computes reports whether the results of i are rounded, and not moved or chosen.
@@ -298,17 +310,17 @@ func computes(i *hlo.Instr) bool {
 // perturb is v with each number off by half of eps to eps times itself, up or down.
 // Infinities stay, so that the mask of a softmax does not make its row NaN.
 func (e *evaluation) perturb(v value, s noise, eps float64) value {
-	if v.floats == nil {
+	if v.ints != nil {
 		return v
 	}
-	w := value{
-		shape:  v.shape,
-		floats: make([]float64, len(v.floats)),
-	}
-	e.parallel(int64(len(v.floats)), 1, func(lo, hi int64) {
+	w := v.clone()
+	e.parallel(int64(len(w.floats)), 1, func(lo, hi int64) {
 		for n := lo; n < hi; n++ {
 			w.floats[n] = s.move(v.floats[n], n, eps)
 		}
 	})
+	for n, z := range v.complexes {
+		w.complexes[n] = s.moveComplex(z, int64(n), eps)
+	}
 	return w
 }
