@@ -95,13 +95,6 @@ const (
 	allowed = 2e-4
 )
 
-// refused are texts that are not executed, and a word of the reason: XLA calls a
-// library for Mixtral's topk.
-var refused = map[string]string{
-	"mixtral.forward.hlo": "custom-call",
-	"mixtral.train.hlo":   "custom-call",
-}
-
 // What modules compute by default plans is what jax.jit, or PyTorch, computed: StableHLO
 // that is partitioned here, and what XLA has fused.
 func TestOracle(t *testing.T) {
@@ -130,10 +123,7 @@ func TestOracle(t *testing.T) {
 			}
 			defer e.Close()
 			out, err := e.Run(context.Background(), arguments(t, split.Entry, want.Inputs))
-			if why := refused[m.Name]; why != "" && err != nil && strings.Contains(err.Error(), why) {
-				return
-			}
-			if err != nil || refused[m.Name] != "" {
+			if err != nil {
 				t.Fatal(err)
 			}
 			compare(t, out, want)

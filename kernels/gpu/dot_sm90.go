@@ -561,10 +561,11 @@ func (t *groupDot) fragments(visit func(points []point, vals []operand)) {
 
 // corner is the row and the column of C at which this thread's warpgroup begins.
 func (t *groupDot) corner() (m, n index.Expr) {
+	// Warpgroups lie over the tile row by row, gn of them beside each other.
 	group := t.e.thread.Div(device.WarpgroupThreads)
-	m = group.Div(t.gn).Scale(t.rows)
-	n = group.Mod(t.gn).Scale(t.cols)
-	return m, n
+	across := group.Div(t.gn)
+	along := group.Mod(t.gn)
+	return across.Scale(t.rows), along.Scale(t.cols)
 }
 
 // neighbours are the two elements of this thread in half a fragment of 16 rows: of the
@@ -575,7 +576,9 @@ func (t *groupDot) neighbours(i, j, half int64) []point {
 	m := t.row(i, half)
 	_, n := t.corner()
 	n = n.AddConst(j * mmaN)
-	n = n.Add(lane.Mod(4).Scale(2))
+	// Four lanes share a row of eight columns: two neighbours each.
+	pair := lane.Mod(4)
+	n = n.Add(pair.Scale(2))
 	points := make([]point, 2)
 	for q := range points {
 		var own conditions
@@ -597,15 +600,21 @@ func (t *groupDot) row(i, half int64) index.Expr {
 	m, _ := t.corner()
 	m = m.AddConst(i * groupRows).Add(warp.Scale(mmaM))
 	if t.left != nil && t.left.paired {
-		return m.Add(lane.Div(4).Scale(2)).AddConst(half)
+		// Bytes are loaded in pairs along the rows, so that a thread has rows 2r and
+		// 2r+1 in place of r and r+8.
+		pair := lane.Div(4).Scale(2)
+		return m.Add(pair).AddConst(half)
 	}
-	return m.Add(lane.Div(4)).AddConst(half * 8)
+	// The layout of the accumulator (PTX ISA, wgmma.mma_async, figure of matrix D).
+	row := lane.Div(4)
+	return m.Add(row).AddConst(half * 8)
 }
 
 // warpAndLane are the number of the thread's warp in its warpgroup, and that of the
 // thread in the warp.
 func (e *emitter) warpAndLane() (warp, lane index.Expr) {
 	const warps = device.WarpgroupThreads / device.WarpThreads
-	warp = e.thread.Div(device.WarpThreads).Mod(warps)
-	return warp, e.thread.Mod(device.WarpThreads)
+	warp = e.thread.Div(device.WarpThreads)
+	lane = e.thread.Mod(device.WarpThreads)
+	return warp.Mod(warps), lane
 }

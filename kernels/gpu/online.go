@@ -1441,13 +1441,16 @@ func (g *groupLoop) consume(queries operand) {
 	c := r.cursor(0)
 	g.offset = a.fresh(kindB32)
 	a.do("mov.b32", g.offset, 0)
-	counter, more := a.fresh(kindB32), a.fresh(kindPred)
+	counter := a.fresh(kindB32)
+	more := a.fresh(kindPred)
 	a.do("mov.b32", counter, 0)
-	lane := e.num(e.thread.Mod(device.WarpThreads))
+	_, inWarp := e.warpAndLane()
+	lane := e.num(inWarp)
 	first := a.get(kindPred, "setp.eq.s32", lane, 0)
 	a.in(kindPred, yes)
 	a.in(kindPred, no)
-	o.pipe.part, o.pipe.counter = r.part, counter
+	o.pipe.part = r.part
+	o.pipe.counter = counter
 	r.wait(cursor{queries, a.in(kindB32, "0")}, address{queries, 0}, "QUERIES")
 	a.note("%s", r.part.note())
 	again := a.label("LOOP")

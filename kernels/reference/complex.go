@@ -138,7 +138,8 @@ func complexLog1p(z complex128) complex128 {
 	if !(math.Max(math.Abs(x), math.Abs(y)) < 1<<50) {
 		return complex(logarithm(cmplx.Abs(1+z)), angle)
 	}
-	a, b := pair{x, 0}, pair{y, 0}
+	a := pair{x, 0}
+	b := pair{y, 0}
 	sum := a.times(pair{2, 0}).add(a.times(a)).add(b.times(b))
 	return complex(math.Log1p(sum.hi)/2, angle)
 }
@@ -267,7 +268,8 @@ func (e *evaluation) products(
 	// with the other, in this order.
 	wide := *i
 	wide.Shape.DType = hlo.F64
-	re, im := complexReal[hlo.OpReal], complexReal[hlo.OpImag]
+	re := complexReal[hlo.OpReal]
+	im := complexReal[hlo.OpImag]
 	for n, parts := range [4][2]func(complex128) float64{{re, re}, {im, im}, {re, im}, {im, re}} {
 		v, err := sum(e, &wide, []value{a[0].parts(parts[0]), a[1].parts(parts[1])})
 		if err != nil {

@@ -148,7 +148,8 @@ func (s *ElementEvaluator) convolution(
 	i *hlo.Instr, at int64,
 ) (value, error) {
 	c := i.Attrs.Conv
-	x, y := i.Operands[0], i.Operands[1]
+	x := i.Operands[0]
+	y := i.Operands[1]
 	out := scalarOf(i.Shape.DType)
 	err := checkProducts(
 		out, scalarOf(x.Shape.DType), scalarOf(y.Shape.DType),

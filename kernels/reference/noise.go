@@ -56,11 +56,14 @@ func (s noise) moveComplex(z complex128, n int64, eps float64) complex128 {
 	if m-m != 0 {
 		return z
 	}
-	return z + complex(m*s.unit(2*n), m*s.unit(2*n+1))
+	re := m * s.unit(2*n)
+	im := m * s.unit(2*n+1)
+	return z + complex(re, im)
 }
 
 // unit is a number of 0.5 to 1 with any sign, which follows from n.
 func (s noise) unit(n int64) float64 {
-	u := float64(mixed(uint64(s)+step*uint64(n+1))>>11)*0x1p-53 - 0.5
+	bits := mixed(uint64(s) + step*uint64(n+1))
+	u := float64(bits>>11)*0x1p-53 - 0.5
 	return u + math.Copysign(0.5, u)
 }

@@ -90,10 +90,25 @@ func (e *evaluation) topK(i *hlo.Instr, a []value) (value, error) {
 // isLibraryTopK reports whether i is the call in which XLA:CPU's compiled modules have a
 // topk of the largest; k is the last extent of its results.
 func isLibraryTopK(i *hlo.Instr) bool {
-	return i.Op == hlo.OpCustomCall && len(i.Operands) == 1 &&
-		textOf(i, "custom_call_target") == `"TopK"` && len(i.Shape.Tuple) == 2 &&
-		i.Operands[0].Shape.Rank() > 0 &&
-		i.Shape.Tuple[0].Rank() == i.Operands[0].Shape.Rank()
+	if i.Op != hlo.OpCustomCall ||
+		textOf(i, "custom_call_target") != `"TopK"` {
+		return false
+	}
+	parts := i.Shape.Tuple
+	if len(i.Operands) != 1 || len(parts) != 2 {
+		return false
+	}
+	from := slices.Clone(i.Operands[0].Shape.Dims)
+	if len(from) == 0 || parts[0].Rank() != len(from) {
+		return false
+	}
+	last := len(from) - 1
+	if parts[0].Dims[last] > from[last] {
+		return false
+	}
+	from[last] = parts[0].Dims[last]
+	return slices.Equal(parts[0].Dims, from) &&
+		slices.Equal(parts[1].Dims, from)
 }
 
 // firstOfLines is topK of an array for this k.
