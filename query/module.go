@@ -25,6 +25,7 @@ func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Mod
 	if err != nil {
 		return nil, err
 	}
+	src = bytes.TrimPrefix(src, byteOrderMark)
 	if isQueue(src) {
 		return queued(name, src, number)
 	}
@@ -54,6 +55,9 @@ func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Mod
 	}
 	return all, joinFew(name, failed, len(texts), "modules")
 }
+
+// byteOrderMark begins texts in UTF-8 that some editors have saved.
+var byteOrderMark = []byte("\ufeff")
 
 // joinFew joins the first errors of the parts of a file, and says how many more there are.
 func joinFew(name string, failed []error, of int, parts string) error {

@@ -17,3 +17,11 @@ func TestModulesErrorIsShort(t *testing.T) {
 		t.Errorf("%d modules, %d bytes of error: %.3000v", len(all), len(err.Error()), err)
 	}
 }
+
+// A byte order mark is no part of the text.
+func TestByteOrderMark(t *testing.T) {
+	const text = "\ufeffHloModule m\nENTRY e {\n a = f32[4] parameter(0)\n ROOT r = f32[4] negate(a)\n}\n"
+	if all, err := Modules("m.hlo", []byte(text), 0, nil); len(all) != 1 || err != nil {
+		t.Errorf("%d modules, %v", len(all), err)
+	}
+}
