@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/indexing"
@@ -59,8 +60,19 @@ func hasNested(c *hlo.Computation) bool {
 				return true
 			}
 		}
+		if callsIn(i.Attrs.ToApply) {
+			return true
+		}
 	}
 	return false
+}
+
+// callsIn reports whether a computation that is applied to elements calls others, as
+// JAX's jnp.where does.
+func callsIn(c *hlo.Computation) bool {
+	return c != nil && slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
+		return i.Op == hlo.OpFusion || i.Op == hlo.OpCall
+	})
 }
 
 // maxVisited bounds the instructions that inlining visits: calls of calls
@@ -76,6 +88,24 @@ type inliner struct {
 	out *hlo.Computation
 	// Instructions visited, and computations inlined, so far.
 	visited, inlined int
+}
+
+// applied is a computation that is applied to elements, with its calls inlined.
+func (in *inliner) applied(c *hlo.Computation) (*hlo.Computation, error) {
+	if !callsIn(c) {
+		return c, nil
+	}
+	own := &inliner{
+		out: &hlo.Computation{
+			Name: c.Name, Params: c.Params,
+			Instrs: slices.Clone(c.Params),
+		},
+		visited: in.visited,
+	}
+	root, err := own.computation(c, c.Params, "")
+	in.visited = own.visited
+	own.out.Root = root
+	return own.out, err
 }
 
 // computation copies c with its parameters bound to args and returns its root.
@@ -128,6 +158,11 @@ func (in *inliner) instr(
 	copied := *i
 	copied.Name = prefix + i.Name
 	copied.Operands = operands
+	applied, err := in.applied(i.Attrs.ToApply)
+	if err != nil {
+		return nil, err
+	}
+	copied.Attrs.ToApply = applied
 	switch i.Op {
 	case hlo.OpGetTupleElement:
 		switch operands[0].Op {
@@ -141,7 +176,7 @@ func (in *inliner) instr(
 			)
 		}
 	case hlo.OpMap:
-		op, ok := singleOp(i.Attrs.ToApply)
+		op, ok := singleOp(applied)
 		if !ok {
 			return nil, &Untileable{
 				Instr:  i,

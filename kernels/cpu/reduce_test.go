@@ -65,6 +65,40 @@ func TestReduceKeepsTheOrder(t *testing.T) {
 	}
 }
 
+// The computation of a reduce calls others, as that of JAX with jnp.where does.
+func TestReduceCalls(t *testing.T) {
+	const text = `HloModule calls
+larger { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ge = pred[] compare(a, b), direction=GE
+ROOT v = f32[] select(ge, a, b) }
+twice { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT v = f32[] call(a, b), to_apply=larger }
+with { a = f32[] parameter(0)
+i = s32[] parameter(1)
+b = f32[] parameter(2)
+j = s32[] parameter(3)
+v = f32[] call(a, b), to_apply=twice
+ij = s32[] add(i, j)
+ROOT r = (f32[], s32[]) tuple(v, ij) }
+ENTRY main { x = f32[24,40] parameter(0)
+n = s32[24,40] iota(), iota_dimension=1
+least = f32[] constant(-100)
+z = s32[] constant(0)
+m = f32[24] reduce(x, least), dimensions={1}, to_apply=twice
+p = (f32[24], s32[24]) reduce(x, n, least, z), dimensions={1}, to_apply=with
+v = f32[24] get-tuple-element(p), index=0
+ROOT s = f32[24] add(m, v) }`
+	m, err := hlo.Parse("calls", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !runsLikeReference(t, text, m.Entry) {
+		t.Error("refused")
+	}
+}
+
 // runsWhole verifies the plan of one tile.
 func runsWhole(t *testing.T, text string, c *hlo.Computation) {
 	t.Helper()
