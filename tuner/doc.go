@@ -33,7 +33,8 @@
 //	Backend.Plans       the legal plans
 //	cost.Model.Rank     the plans by predicted time
 //	proposals           the default plan, the cheapest plans, and then, one at a
-//	                    time, what a search proposes from the times of those before
+//	                    time, what a search proposes from the times of those before;
+//	                    then the neighbourhood of the fastest, while there is time
 //	verification        every candidate is compiled and compared with the
 //	                    reference interpreter before it is timed
 //	race                the candidates that are right are timed in blocks

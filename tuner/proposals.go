@@ -21,7 +21,12 @@ type proposals struct {
 	points map[string]int // by the text of their plans
 	search *search.Guided
 	size   int // candidates, with the default plan
+	// What comes after these; nil where there are no more.
+	beyond *neighbourhood
 }
+
+// mostCandidates bounds the plans that are tried of a fusion where nobody said how many.
+const mostCandidates = 64
 
 // priceShare is the share of the candidates that the price chooses.
 const priceShare = 0.5
@@ -82,10 +87,14 @@ func doubtOf(plans []cost.Ranked) []float64 {
 }
 
 // next are the plans after the default one that have been tried before, in their order,
-// and then, one at a time, what the search proposes; false when there are enough.
+// then, one at a time, what the search proposes, and then the neighbourhood; false when
+// there are enough.
 func (p *proposals) next(tried int) (cost.Ranked, bool) {
 	if tried >= p.size {
-		return cost.Ranked{}, false
+		if p.beyond == nil || tried >= mostCandidates {
+			return cost.Ranked{}, false
+		}
+		return p.beyond.next()
 	}
 	named := p.search.Next(1)
 	if len(named) == 0 {
@@ -97,6 +106,9 @@ func (p *proposals) next(tried int) (cost.Ranked, bool) {
 // observe tells the search what the first sample of a plan took. A plan that failed, and
 // one that was never timed, has no time.
 func (p *proposals) observe(t *cache.Trial) {
+	if p.beyond != nil {
+		p.beyond.observe(t)
+	}
 	k, legal := p.points[t.Plan]
 	if !legal {
 		return
@@ -115,23 +127,40 @@ func (p *proposals) observe(t *cache.Trial) {
 // of them where those are fewer.
 func (p *proposals) known(earlier []cache.Trial) []cost.Ranked {
 	var tried []cache.Trial
+	legal := map[string]cost.Ranked{}
 	for _, t := range earlier {
-		if k, legal := p.points[t.Plan]; legal && k > 0 {
+		if r, ok := p.ranked(t.Plan); ok {
 			tried = append(tried, t)
+			legal[t.Plan] = r
 		}
 	}
 	fastest := slices.Clone(tried)
 	slices.SortStableFunc(fastest, func(a, b cache.Trial) int {
 		return cmp.Compare(secondsOf(&a), secondsOf(&b))
 	})
-	fastest = fastest[:min(len(fastest), max(0, p.size-1))]
+	most := p.size
+	if p.beyond != nil {
+		most = mostCandidates
+	}
+	fastest = fastest[:min(len(fastest), max(0, most-1))]
 	var out []cost.Ranked
 	for _, t := range tried {
 		if slices.ContainsFunc(fastest, func(f cache.Trial) bool { return f.Plan == t.Plan }) {
-			out = append(out, p.plans[p.points[t.Plan]])
+			out = append(out, legal[t.Plan])
 		}
 	}
 	return out
+}
+
+// ranked is a plan beside the default one by its text; false where it is not legal.
+func (p *proposals) ranked(text string) (cost.Ranked, bool) {
+	if k, offered := p.points[text]; offered {
+		return p.plans[k], k > 0
+	}
+	if p.beyond == nil {
+		return cost.Ranked{}, false
+	}
+	return p.beyond.ranked(text)
 }
 
 // secondsOf is the median of a trial, and no time of one that failed or was not timed.
@@ -145,16 +174,8 @@ func secondsOf(t *cache.Trial) float64 {
 // spaceOf is the space of plans: a parameter for each tile size, and one for each knob,
 // whose absence is a value before all others.
 func spaceOf(plans []cost.Ranked) (*search.Space, error) {
-	var knobs []string
-	for _, r := range plans {
-		for _, k := range r.Plan.Knobs {
-			knobs = append(knobs, k.Name)
-		}
-	}
-	slices.Sort(knobs)
-	knobs = slices.Compact(knobs)
+	knobs := knobsOf(plans)
 	tiles := len(plans[0].Plan.Tiles)
-	columns := make([][]int64, tiles+len(knobs))
 	for _, r := range plans {
 		if len(r.Plan.Tiles) != tiles {
 			return nil, fmt.Errorf(
@@ -163,18 +184,14 @@ func spaceOf(plans []cost.Ranked) (*search.Space, error) {
 				len(r.Plan.Tiles),
 			)
 		}
-		for i, v := range coordinates(r.Plan, knobs) {
-			columns[i] = append(columns[i], v)
-		}
 	}
+	columns := columnsOf(plans, knobs)
 	var parameters []search.Parameter
 	for i := range columns {
 		name := fmt.Sprintf("s%d", i)
 		if i >= tiles {
 			name = knobs[i-tiles]
 		}
-		slices.Sort(columns[i])
-		columns[i] = slices.Compact(columns[i])
 		parameters = append(parameters, parameterOf(name, columns[i]))
 	}
 	var points [][]int
@@ -189,6 +206,32 @@ func spaceOf(plans []cost.Ranked) (*search.Space, error) {
 		points = append(points, x)
 	}
 	return search.NewSpace(parameters, points)
+}
+
+// knobsOf are the names of the knobs that plans have, in their order.
+func knobsOf(plans []cost.Ranked) (names []string) {
+	for _, r := range plans {
+		for _, k := range r.Plan.Knobs {
+			names = append(names, k.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// columnsOf are the values of each coordinate of plans with as many tile sizes, ascending.
+func columnsOf(plans []cost.Ranked, knobs []string) [][]int64 {
+	columns := make([][]int64, len(plans[0].Plan.Tiles)+len(knobs))
+	for _, r := range plans {
+		for i, v := range coordinates(r.Plan, knobs) {
+			columns[i] = append(columns[i], v)
+		}
+	}
+	for i := range columns {
+		slices.Sort(columns[i])
+		columns[i] = slices.Compact(columns[i])
+	}
+	return columns
 }
 
 // absent is the coordinate of a knob that a plan does not have.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
@@ -96,6 +97,132 @@ func TestProposals(t *testing.T) {
 	again, _ := propose(t, 24)
 	if !slices.Equal(tried, again) {
 		t.Errorf("the same times, other plans:\n%q\n%q", tried, again)
+	}
+}
+
+// beyond are proposals of some plans that go on with the neighbourhood of the fastest. The
+// plans that are not offered are legal all the same.
+func beyond(t *testing.T, ranked, offered []cost.Ranked) *proposals {
+	t.Helper()
+	p, err := newProposals(4, 0, offered[0], offered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.beyond = newNeighbourhood(p.plans, func(plan kernels.Plan) (cost.Ranked, bool) {
+		k := slices.IndexFunc(ranked, func(r cost.Ranked) bool { return r.Plan.String() == plan.String() })
+		if k < 0 {
+			return cost.Ranked{}, false
+		}
+		return ranked[k], true
+	})
+	return p
+}
+
+// run tries what is proposed, and returns the texts of plans in their order.
+func (p *proposals) run(seconds map[string]float64) (tried []string) {
+	plan := p.plans[0]
+	for more := true; more; plan, more = p.next(len(tried)) {
+		text := plan.Plan.String()
+		tried = append(tried, text)
+		trial := cache.Trial{Plan: text, Failure: cache.FailedError}
+		if s := seconds[text]; !math.IsInf(s, 1) {
+			trial = cache.Trial{Plan: text, Samples: []float64{s}}
+		}
+		p.observe(&trial)
+	}
+	return tried
+}
+
+// fastestOf is the fastest plan of some.
+func fastestOf(tried []string, seconds map[string]float64) string {
+	return slices.MinFunc(tried, func(a, b string) int { return cmp.Compare(seconds[a], seconds[b]) })
+}
+
+// TestNeighbourhood: a search ends with every plan next to the fastest one, those too that the
+// price believes to be bad and that are not offered.
+func TestNeighbourhood(t *testing.T) {
+	ranked, seconds := landscape()
+	var offered []cost.Ranked
+	for _, r := range ranked { // streaming stores with 8 rows only
+		if r.Plan.Knob("stream", 0) == 0 || r.Plan.Tiles[0] == 8 {
+			offered = append(offered, r)
+		}
+	}
+	tried := beyond(t, ranked, offered).run(seconds)
+	best, err := kernels.ParsePlan(fastestOf(tried, seconds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, n := best.Tiles[0], best.Tiles[1]
+	if m*n != 4096 || best.Knob("stream", 0) != 1 || best.Knob("threads", 1) != 2 {
+		t.Errorf("the best of %q is %s", tried, best)
+	}
+	for _, x := range [][2]int64{
+		{m / 2, n}, {2 * m, n}, {m, n / 2}, {m, 2 * n}, // one size
+		{m / 2, 2 * n}, {2 * m, n / 2}, {m / 2, n / 2}, {2 * m, 2 * n}, // both
+	} {
+		near := kernels.Plan{Tiles: symtile.Tiling{x[0], x[1]}, Knobs: best.Knobs}.String()
+		if _, legal := seconds[near]; legal && !slices.Contains(tried, near) {
+			t.Errorf("%s, next to %s, was not tried", near, best)
+		}
+	}
+	for _, near := range []kernels.Plan{best.With("threads", 1), {Tiles: best.Tiles, Knobs: []kernels.Knob{{Name: "threads", Value: 2}}}} {
+		if !slices.Contains(tried, near.String()) {
+			t.Errorf("%s, next to %s, was not tried", near, best)
+		}
+	}
+	if len(tried) > mostCandidates {
+		t.Errorf("%d plans were tried", len(tried))
+	}
+}
+
+// TestNeighbourhoodRestarts: where all plans next to the fastest are slower, the search begins
+// again with a plan of another kind, and finds what is fast there.
+func TestNeighbourhoodRestarts(t *testing.T) {
+	seconds := map[string]float64{}
+	var ranked []cost.Ranked
+	for m := int64(8); m <= 2048; m *= 2 {
+		for n := int64(8); n <= 2048; n *= 2 {
+			x, y := math.Log2(float64(m)), math.Log2(float64(n))
+			plan := kernels.Plan{Tiles: symtile.Tiling{m, n}}
+			near := 1 + math.Abs(x-3) + math.Abs(y-3)        // 8 by 8
+			far := 0.5 + 2*math.Abs(x-10) + 2*math.Abs(y-10) // 1024 by 1024
+			seconds[plan.String()] = min(near, far)
+			ranked = append(ranked, cost.Ranked{Plan: plan, Seconds: near})
+		}
+	}
+	slices.SortStableFunc(ranked, func(a, b cost.Ranked) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	tried := beyond(t, ranked, ranked).run(seconds)
+	if best := fastestOf(tried, seconds); best != "1024,1024" {
+		t.Errorf("the best of %d is %s: %q", len(tried), best, tried)
+	}
+}
+
+// TestBudgetBuysPlans: with more time more plans are tried, and a faster one is found; a number
+// that somebody gave is kept.
+func TestBudgetBuysPlans(t *testing.T) {
+	truth := make([]float64, 90)
+	for v := range truth {
+		truth[v] = 1e-3 * (1 + 0.01*math.Abs(float64(v)-61))
+	}
+	for _, c := range []struct {
+		options     Options
+		least, most int
+	}{
+		{Options{Budget: 500 * time.Millisecond}, 2, 24},
+		{Options{Budget: time.Minute}, 60, 64},
+		{Options{Budget: time.Minute, Candidates: 16}, 16, 16},
+	} {
+		l := newLab(1, 0.01, truth...)
+		got, err := l.tuner(filepath.Join(t.TempDir(), "t.db"), c.options).Tune(t.Context(), fusionOf(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(got.Record.Trials)
+		t.Logf("%v: %s of %d plans", c.options.Budget, got.Record.Plan, n)
+		if n < c.least || n > c.most {
+			t.Errorf("%v, %d asked for: %d plans were tried", c.options.Budget, c.options.Candidates, n)
+		}
 	}
 }
 

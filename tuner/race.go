@@ -307,11 +307,28 @@ func (r *race) propose(k int) (bool, error) {
 	if r.proposals == nil {
 		return false, nil
 	}
+	if k >= r.proposals.size && !r.room() {
+		return false, nil
+	}
 	next, more := r.proposals.next(k)
 	if !more {
 		return false, nil
 	}
 	return true, r.add([]cost.Ranked{next})
+}
+
+// roomBlocks is how many times the blocks that a claim needs a race takes, about.
+const roomBlocks = 2
+
+// room reports whether the time that is left is enough to race more plans than those that
+// were asked for, with all that ran.
+func (r *race) room() bool {
+	seconds := 0.0
+	for _, x := range r.ran() {
+		seconds += x.sampleSeconds()
+	}
+	blocks := roomBlocks * float64(fewestBlocks(r.pairError()))
+	return blocks*seconds < (r.remaining() - r.confirmation()).Seconds()
 }
 
 // admit verifies and times candidate k, and stores what came out.

@@ -86,7 +86,7 @@ func (s *selection) planned() int {
 	if s.proposals == nil {
 		return len(s.candidates)
 	}
-	return s.proposals.size
+	return max(s.proposals.size, len(s.candidates))
 }
 
 // remaining is what is left of the budget; it is negative once that is spent.

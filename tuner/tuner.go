@@ -17,7 +17,8 @@ import (
 // Options of a tuning run. The zero value of every field is a sensible choice.
 type Options struct {
 	// Candidates is the number of plans that are verified and timed for a
-	// fusion; 0 means 16.
+	// fusion; 0 means 16 and then, as long as the budget has room to race all of them,
+	// every plan next to the fastest one, and around others: at most 64.
 	Candidates int
 	// Budget is the time that verification and timing of a fusion may take,
 	// apart from the computation of its reference results and from the last check of
@@ -284,5 +285,25 @@ func (t *Tuner) newSelection(
 	if err != nil {
 		return nil, err
 	}
+	if t.Options.Candidates == 0 {
+		s.proposals.beyond = newNeighbourhood(s.proposals.plans, rankOne(ctx, pricer, model))
+	}
 	return s, s.add(standard)
+}
+
+// rankOne ranks single plans; false of those that are not legal.
+func rankOne(
+	ctx context.Context, pricer kernels.Pricer, model *cost.Model,
+) func(kernels.Plan) (cost.Ranked, bool) {
+	price := kernels.Price{Seconds: make([]float64, len(pricer.Terms().Names))}
+	return func(plan kernels.Plan) (cost.Ranked, bool) {
+		if pricer.Price(plan, &price) != nil {
+			return cost.Ranked{}, false
+		}
+		one, err := model.Rank(ctx, pricer, []kernels.Plan{plan})
+		if err != nil || len(one) == 0 || !(one[0].Seconds > 0) {
+			return cost.Ranked{}, false
+		}
+		return one[0], true
+	}
 }

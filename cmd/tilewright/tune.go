@@ -28,7 +28,7 @@ import (
 // tuneCommand tunes the fusions of files.
 var tuneCommand = command{
 	name: "tune", args: "PATH…", short: "measure, keep winners, report; resumes where it was interrupted",
-	long: `Tunes every distinct fusion of the modules: ranks its legal plans, checks the first -try of them
+	long: `Tunes every distinct fusion of the modules: ranks its legal plans, checks some of them
 against the reference interpreter, races those that are right, and keeps the winner in -db. A PATH is a
 file, a pattern in quotes, - for the standard input, or a folder: of that the files *after_optimizations.txt,
 which XLA dumps, or without those *.hlo, *.mlir, *.stablehlo and *.txt, each also as .gz, with all folders below
@@ -154,7 +154,7 @@ func newTuneFlags(c *call) tuneFlags {
 		runBudget: c.Duration("run-budget", 0, "wall `time` of the whole run, with everything in it; 0: no limit"),
 		budget:    c.Duration("budget", 0, "wall `time` of the race of a fusion; 0: 10s, or with -run-budget no limit"),
 		progress:  c.Duration("progress", time.Second, "`time` between lines of progress where there is no terminal; 0: none"),
-		try:       c.Int("try", 16, "measure this many `plans` a fusion"),
+		try:       c.Int("try", 0, "measure this many `plans` a fusion; 0: 16, and then those next to the fastest while the budget has room to race all, 64 at most"),
 		seed:      c.Int64("seed", 1, "`seed` of inputs, of candidates drawn at random, and of the order of timing"),
 		margin:    c.Float64("margin", 0.02, "`ratio` a plan must beat the default by"),
 		force:     c.Bool("force", false, "measure again although a winner is stored"),
@@ -180,8 +180,8 @@ func (f tuneFlags) check() error {
 		return usagef("-run-budget %v: more than nothing", *f.runBudget)
 	case *f.progress < 0:
 		return usagef("-progress %v: more than nothing, or 0 for none", *f.progress)
-	case *f.try < 1:
-		return usagef("-try %d: at least 1", *f.try)
+	case *f.try < 0:
+		return usagef("-try %d: at least 1, or 0", *f.try)
 	case *f.margin <= 0:
 		return usagef("-margin %v: more than 0", *f.margin)
 	}
