@@ -39,7 +39,9 @@ func TestCloseDuringRun(t *testing.T) {
 		_, err := k.Run(ctx, in, out)
 		ended <- err
 	}()
-	time.Sleep(20 * time.Millisecond)
+	for running := k.(*kernel); running.running.TryLock(); time.Sleep(time.Millisecond) {
+		running.running.Unlock()
+	}
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
