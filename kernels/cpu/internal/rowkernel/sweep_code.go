@@ -232,7 +232,7 @@ type pinnedConstant struct {
 // hold, which is worth more than to save loads of constants. Then it gives the
 // constants with most uses the registers that remain.
 func (p *sweepEmitter) pinConstants() {
-	p.constants, p.copies = nil, vector.RoundVectors
+	p.constants, p.copies = nil, vector.RoundVectors/p.vectors()
 	if p.maxCopies > 0 {
 		p.copies = p.maxCopies
 		return
@@ -264,14 +264,18 @@ func (p *sweepEmitter) pinConstants() {
 	}
 }
 
+// vectors is how many vectors of 32 bytes one of the rounds has.
+func (p *sweepEmitter) vectors() int {
+	if p.inWide {
+		return 2
+	}
+	return 1
+}
+
 // emitRound emits a round, as many vectors at once as the registers hold.
 func (p *sweepEmitter) emitRound() error {
 	var err error
-	vectors := 1 // of 32 bytes in a vector
-	if p.inWide {
-		vectors = 2
-		p.copies = min(p.copies, vector.RoundVectors/2)
-	}
+	vectors := p.vectors()
 	for copies := p.copies; copies > 0; copies /= 2 {
 		before := p.a.Mark()
 		for k := 0; k < vector.RoundVectors; k += copies * vectors {
