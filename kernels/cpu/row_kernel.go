@@ -156,6 +156,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 		Unroll:   l.knob("unroll", 0),
 		Prefetch: l.knob("prefetch", -1),
 		Ahead:    l.knob("ahead", -1),
+		Fetch:    l.spec.fetch,
 		Wide:     l.spec.wide && l.knob("width", 512) == 512,
 	})
 	if err != nil {

@@ -21,6 +21,8 @@ type deviceSpec struct {
 	vector int64
 	// Rows may have vectors of 64 bytes.
 	wide bool
+	// Rows are fetched so many bytes ahead; 0 where it was not measured.
+	fetch int64
 }
 
 // defaultVectorBits is the width of vectors where the device does not list it.

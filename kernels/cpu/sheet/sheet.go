@@ -60,6 +60,8 @@ type Sheet struct {
 	L3Cores     int     `json:"l3_cores,omitempty"`
 	L1TLB       int     `json:"l1_dtlb_entries,omitempty"`
 	L2TLB       int     `json:"l2_dtlb_entries,omitempty"`
+	// FetchBytes is how far ahead of what is read its memory is best asked for more.
+	FetchBytes int64 `json:"fetch_bytes,omitempty"`
 
 	// Bytes that a core reads in a cycle from each cache at most.
 	L1Rate float64 `json:"l1_bytes_per_cycle,omitempty"`

@@ -60,7 +60,7 @@ func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 	case o.Prefetch >= 0:
 		e.distance = 0
 	case o.Ahead < 0:
-		e.distance = n.defaultAhead()
+		e.distance = n.defaultAhead(o.Fetch)
 	}
 	e.batch, e.rowSpacing = n.rowBatch()
 	e.assignRegisters()

@@ -87,14 +87,22 @@ func TestSoftmaxWithStoredPowers(t *testing.T) {
 }
 
 // Distances of prefetches are bytes: of softmax, whose rows are read several times, a row but
-// at least 4 KiB, and 1 KiB where a row does not stay in the first cache.
+// at least 4 KiB, and 1 KiB where a row does not stay in the first cache; or a row and what suits
+// the processor.
 func TestDistancesAreBytes(t *testing.T) {
 	for cols, want := range map[int64]int64{64: 4096, 512: 4096, 1024: 4096, 1536: 6144, 1 << 16: 1024} {
 		for _, rows := range []int64{2, 4096} {
 			k := softmax(rows, cols)
 			k.Plan()
-			if got := k.defaultAhead(); got != want {
+			if got := k.defaultAhead(0); got != want {
 				t.Errorf("%d rows of %d: %d bytes, not %d", rows, cols, got, want)
+			}
+			want := 4*cols + 8<<10
+			if 4*cols > longRow {
+				want = 8 << 10
+			}
+			if got := k.defaultAhead(8 << 10); got != want {
+				t.Errorf("%d rows of %d, 8 KiB ahead: %d bytes, not %d", rows, cols, got, want)
 			}
 		}
 	}

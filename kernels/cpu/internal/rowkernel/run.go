@@ -19,6 +19,9 @@ type Options struct {
 	// Ahead is the number of bytes ahead that are prefetched, −1 for what suits the
 	// kernel.
 	Ahead int64
+	// Fetch is the number of bytes ahead of what is read that suits the processor, 0
+	// where nobody has measured it.
+	Fetch int64
 	// Wide computes whole rounds of vectors in vectors of 64 bytes, where all
 	// instructions have such a form. The results are the same, to the bit. The code
 	// needs AVX-512F and DQ.
