@@ -18,6 +18,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // rowwise are fusions of 4096 rows of 1024 that memory bounds.
@@ -349,6 +350,39 @@ func TestCallsAreShort(t *testing.T) {
 					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, rows, n.cols())
 				}
 			}
+		}
+	}
+}
+
+// Four sums of columns do not fit the registers of one sweep. What they share is computed
+// again in the second one, or, where it is a tanh, kept for it row by row: the gradient of a
+// batch norm in front of a relu.
+func TestSumsOfColumnsShare(t *testing.T) {
+	for _, value := range []string{"select(p, y, zeros)", "tanh(y)"} {
+		for _, size := range [][2]int{{1, 8}, {4, 8}, {7, 40}, {9, 16}, {300, 1030}} {
+			text := strings.NewReplacer("[R,C]", fmt.Sprintf("[%d,%d]", size[0], size[1]), "[C]", fmt.Sprintf("[%d]", size[1]), "VALUE", value).Replace(`
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY sums {
+  x = f32[R,C] parameter(0)
+  y = f32[R,C] parameter(1)
+  u = f32[R,C] parameter(2)
+  zero = f32[] constant(0)
+  zeros = f32[R,C] broadcast(zero), dimensions={}
+  p = pred[R,C] compare(x, zeros), direction=GT
+  s = f32[R,C] VALUE
+  n = f32[R,C] negate(s)
+  w = f32[R,C] multiply(u, s)
+  r0 = f32[C] reduce(n, zero), dimensions={0}, to_apply=add
+  r1 = f32[C] reduce(w, zero), dimensions={0}, to_apply=add
+  r2 = f32[C] reduce(x, zero), dimensions={0}, to_apply=add
+  r3 = f32[C] reduce(s, zero), dimensions={0}, to_apply=add
+  ROOT t = (f32[R,C], f32[C], f32[C], f32[C], f32[C]) tuple(w, r0, r1, r2, r3)
+}`)
+			m, err := hlo.Parse("sums", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			runsWhole(t, text, m.Entry)
 		}
 	}
 }

@@ -120,8 +120,11 @@ func (n *Kernel) concurrentRows() int64 {
 
 // rowBatch is the number of rows that are done at a time, and their distance.
 // Displacements of instructions have 32 bits, which the last row of a batch
-// must not exceed.
+// must not exceed. What one sweep keeps for another has the scratch of one row.
 func (n *Kernel) rowBatch() (rows, apart int64) {
+	if len(n.schedule.saved) > 0 {
+		return 1, 1
+	}
 	rows = n.concurrentRows()
 	if perCall := n.rowsPerCall(); rows > 1 && n.rows() >= 2*rows && perCall >= rows {
 		apart = min(perCall, n.rows()) / rows

@@ -30,8 +30,12 @@ type sweepPlan struct {
 }
 
 // maxRecomputeCost is the cost up to which a value is computed again in a later
-// sweep rather than kept in scratch.
-const maxRecomputeCost = 3
+// sweep rather than kept in scratch, and maxColumnRecomputeCost the same where rows are
+// combined: the scratch has one row, so that with a value in it rows are done one by one.
+const (
+	maxRecomputeCost       = 3
+	maxColumnRecomputeCost = expensiveOp - 1
+)
 
 // opCosts are the costs of cheap operations, roughly in instructions.
 var opCosts = map[hlo.Opcode]int{
@@ -48,6 +52,14 @@ var opCosts = map[hlo.Opcode]int{
 // expensiveOp is the cost of operations that are not in opCosts.
 const expensiveOp = 16
 
+// maxRecomputeCost is the cost up to which values are computed again in a later sweep.
+func (n *Kernel) maxRecomputeCost() int {
+	if n.ReducesColumns() {
+		return maxColumnRecomputeCost
+	}
+	return maxRecomputeCost
+}
+
 // recomputeCost is about what it costs to compute a value from loads. The sum
 // stops where it exceeds what is compared with.
 func (n *Kernel) recomputeCost(v *Value) int {
@@ -61,7 +73,7 @@ func (n *Kernel) recomputeCost(v *Value) int {
 		c = expensiveOp
 	}
 	for _, x := range p.Args {
-		if c > maxRecomputeCost {
+		if c > n.maxRecomputeCost() {
 			return c
 		}
 		c += n.recomputeCost(x)
@@ -239,7 +251,7 @@ func (n *Kernel) isSaved(v *Value, first, q int) bool {
 	case s != nil:
 		s.NonTemporal = false
 		return true
-	case n.recomputeCost(v) <= maxRecomputeCost:
+	case n.recomputeCost(v) <= n.maxRecomputeCost():
 		return false
 	}
 	for _, u := range p.saved {
