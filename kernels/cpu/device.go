@@ -266,7 +266,7 @@ func NewPriced(s sheet.Sheet) *Priced {
 		prior:    p,
 		identity: func() kernels.Device { return d },
 		bf16:     func() []int64 { return bf16Of(s) },
-		wide:     s.Has("avx512f") && s.Has("avx512dq"),
+		wide:     s.Has("avx512f") && s.Has("avx512dq") && s.Has("avx512bw"),
 	}
 	b.device = func() kernels.Device {
 		rated, _ := p.rates(d).Apply(d) // as many rates as levels

@@ -26,7 +26,7 @@ type Placement struct {
 	Spill      Mem
 	SpillSlots int
 	// Wide has vectors of 64 bytes for those of 32 of the chain, whose loads and stores
-	// advance twice as far. It goes without a mask, needs AVX-512F and DQ to run, and is
+	// advance twice as far. It goes without a mask, needs AVX-512F, DQ and BW to run, and is
 	// an error where an instruction has no such form.
 	Wide bool
 }
@@ -220,6 +220,9 @@ func (e *emitter) take() Reg {
 
 // release makes a register free.
 func (e *emitter) release(r Reg) {
+	if isMask(r) {
+		return
+	}
 	e.free |= 1 << r.number()
 	e.spill.owner[r.number()] = 0
 }

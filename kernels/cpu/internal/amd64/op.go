@@ -508,6 +508,8 @@ const (
 	VINSERTF64X4
 	// VEXTRACTF64X4 extracts a half of 64 bytes.
 	VEXTRACTF64X4
+	// VPMOVDW narrows integers of 32 bits to their low halves.
+	VPMOVDW
 	// VPMOVM2D makes lanes of 32 bits of a mask: all ones or zeros.
 	VPMOVM2D
 	// VPMOVD2M makes a mask of the signs of lanes of 32 bits.

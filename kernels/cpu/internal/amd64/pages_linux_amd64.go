@@ -37,7 +37,9 @@ func Supported() error {
 }
 
 // RunsWide reports whether this CPU, and system, runs chains that are emitted wide.
-func RunsWide() bool { return cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ }
+func RunsWide() bool {
+	return cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW
+}
 
 // Load copies code, of any length but 0, into pages of its own. They are
 // writable while it does and executable afterwards, never both. The error says

@@ -44,9 +44,9 @@ func (e *emitter) spillIndex(v Value, u int) int {
 	return int(v-1)*e.copies + u
 }
 
-// holds reports whether the value is in its register.
+// holds reports whether the value is in its register; those of masks are kept.
 func (e *emitter) holds(at int) bool {
-	return e.spill.owner[e.at[at].number()] == at+1
+	return isMask(e.at[at]) || e.spill.owner[e.at[at].number()] == at+1
 }
 
 // reload loads a spilled value to a register.

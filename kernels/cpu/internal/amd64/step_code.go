@@ -29,7 +29,7 @@ func (e *emitter) maskedOp(op Op) Op {
 func (e *emitter) load(k, u int) {
 	s := &e.c.steps[k]
 	r := e.take()
-	if e.wide && s.advance == 0 && s.op != VBROADCASTSS {
+	if e.wide && s.advance == 0 && s.op != VBROADCASTSS && s.op != VPBROADCASTW {
 		e.err = wideError{s.op} // It loads 32 bytes at one place.
 		return
 	}
@@ -134,9 +134,15 @@ func (e *emitter) plain(k, u int) {
 	var to [5]Operand
 	operands := e.operands(k, u, &to)
 	e.releaseDying(k, u)
+	if e.selects(k) {
+		operands[0] = maskOfLanes + 1 + Reg(u)
+		e.at[k*e.copies+u] = maskOfLanes + 1 + Reg(u)
+		e.emit(s.op, operands...)
+		return
+	}
 	r := e.take()
 	operands[0] = r
-	if s.op.find(operands) == nil {
+	if s.op.find(operands) == nil && !isMask(operands[s.n]) {
 		r = r.X()
 		operands[0] = r
 	}

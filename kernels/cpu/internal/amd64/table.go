@@ -800,6 +800,9 @@ var instructions = withWide([opCount]instruction{
 	VEXTRACTF64X4: {"vextractf64x4", []form{{
 		evex | p66 | m3A | w1, 0x1b, 0, "MRI", args{y | m256, z, u8},
 	}}},
+	VPMOVDW: {"vpmovdw", []form{{
+		evex | pF3 | m38, 0x33, 0, "MR", args{y | m256, z},
+	}}},
 	VPMOVM2D: {"vpmovm2d", []form{{
 		evex | pF3 | m38, 0x38, 0, "RM", args{z, k},
 	}}},

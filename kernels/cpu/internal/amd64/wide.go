@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Vectors of 64 bytes are those of AVX-512 (F and DQ): a chain that is emitted wide
+// Vectors of 64 bytes are those of AVX-512 (F, DQ and BW): a chain that is emitted wide
 // has them where it has vectors of 32 bytes else, so that every lane is computed by
 // the same operations. Only the first 16 of the 32 registers are used.
 
@@ -25,10 +25,14 @@ var wideOps = []Op{
 // in k registers, vectors of other sizes.
 var wideForms = map[Op]form{
 	VBROADCASTSS: {evex660F38, 0x18, 0, "RM", args{z, x | m32}},
+	VPBROADCASTW: {evex660F38, 0x79, 0, "RM", args{z, x | m16}},
 	VPERMPS:      {evex660F38, 0x16, 0, "RVM", args{z, z, z | mv}},
 	VCMPPS:       {evex | m0F, 0xc2, 0, "RVMI", args{k, z, z | mv, u8}},
 	VPCMPEQD:     {evex | p66 | m0F, 0x76, 0, "RVM", args{k, z, z | mv}},
 	VPCMPGTD:     {evex | p66 | m0F, 0x66, 0, "RVM", args{k, z, z | mv}},
+	VPMOVZXWD:    {evex660F38, 0x33, 0, "RM", args{z, y | m256}},
+	VCVTPH2PS:    {evex660F38, 0x13, 0, "RM", args{z, y | m256}},
+	VCVTPS2PH:    {evex | p66 | m3A, 0x1d, 0, "MRI", args{y | m256, z, u8}},
 }
 
 // withWide returns the table with forms for vectors of 64 bytes.
@@ -92,6 +96,8 @@ func (f *form) memoryUnit() int32 {
 			return 32
 		case c&m32 != 0:
 			return 4
+		case c&m16 != 0:
+			return 2
 		}
 	}
 	return 1
@@ -102,6 +108,34 @@ func (r Reg) Wide() Reg { return Z(r.number()) }
 
 // maskOfLanes is the mask register of comparisons and selections.
 const maskOfLanes = K1
+
+// isMask reports whether an operand is a register of masks.
+func isMask(o Operand) bool {
+	r, ok := o.(Reg)
+	return ok && r.class() == k
+}
+
+// selects reports whether a step of a wide chain is a comparison that the next step selects
+// by, and no other: its mask then stays in a register of masks, one for each copy.
+func (e *emitter) selects(k int) bool {
+	if !e.wide || k+1 >= len(e.c.steps) || e.copies > maxMasks {
+		return false
+	}
+	switch e.c.steps[k].op {
+	case VCMPPS, VPCMPEQD, VPCMPGTD:
+	default:
+		return false
+	}
+	v, next := Value(k+1), &e.c.steps[k+1]
+	if e.c.steps[k].kind != plainStep || next.kind != plainStep || next.op != VBLENDVPS {
+		return false
+	}
+	return e.last[k] == k+1 && next.args[2].value == v &&
+		next.args[0].value != v && next.args[1].value != v
+}
+
+// maxMasks is how many copies have a mask of their own.
+const maxMasks = 4
 
 // A wideError says that an operation of a chain has no form for 64 bytes.
 type wideError struct{ op Op }
@@ -139,12 +173,20 @@ func (e *emitter) emitWide(op Op, operands []Operand) {
 	to := operands[0]
 	switch op {
 	case VCMPPS, VPCMPEQD, VPCMPGTD:
+		if isMask(to) {
+			e.a.Emit(op, operands...)
+			return
+		}
 		operands[0] = maskOfLanes
 		e.a.Emit(op, operands...)
 		e.a.Emit(VPMOVM2D, to, maskOfLanes)
 	case VBLENDVPS:
-		e.a.Emit(VPMOVD2M, maskOfLanes, operands[3])
-		e.a.Emit(VBLENDMPS, to, maskOfLanes, operands[1], operands[2])
+		mask := operands[3]
+		if !isMask(mask) {
+			mask = maskOfLanes
+			e.a.Emit(VPMOVD2M, mask, operands[3])
+		}
+		e.a.Emit(VBLENDMPS, to, mask, operands[1], operands[2])
 	default:
 		if op.find(operands) == nil {
 			e.err = wideError{op}

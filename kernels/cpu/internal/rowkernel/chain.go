@@ -22,7 +22,7 @@ type sweepChain struct {
 func (b *sweepChain) put(s *Access, x amd64.Value) {
 	b.store(
 		b.c, s, b.disp, b.row,
-		x, s.NonTemporal && b.nonTemporal,
+		x, s.NonTemporal && b.nonTemporal, b.inWide,
 	)
 }
 

@@ -517,10 +517,11 @@ func (e *rowEmitter) emitSplat(r amd64.Reg, s *Access) {
 	e.a.Emit(amd64.VPSLLD, r, r, amd64.Imm(16))
 }
 
-// store stores a vector that is rounded to the type of the access already.
+// store stores a vector that is rounded to the type of the access already, in a wide chain
+// or another.
 func (e *rowEmitter) store(
 	c *amd64.Chain, s *Access, disp int32,
-	row int64, x amd64.Value, nonTemporal bool,
+	row int64, x amd64.Value, nonTemporal, wide bool,
 ) {
 	op := amd64.VMOVUPS
 	if nonTemporal {
@@ -530,6 +531,10 @@ func (e *rowEmitter) store(
 	switch s.Half {
 	case hlo.BF16:
 		x = c.Do(amd64.VPSRLD, x, amd64.Imm(16))
+		if wide {
+			x = c.Do(amd64.VPMOVDW, x)
+			break
+		}
 		x = c.Do(
 			amd64.VPACKUSDW,
 			c.Do(amd64.VEXTRACTI128, x, amd64.Imm(0)),

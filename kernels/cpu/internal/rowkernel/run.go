@@ -24,7 +24,7 @@ type Options struct {
 	Fetch int64
 	// Wide computes whole rounds of vectors in vectors of 64 bytes, where all
 	// instructions have such a form. The results are the same, to the bit. The code
-	// needs AVX-512F and DQ.
+	// needs AVX-512F, DQ and BW.
 	Wide bool
 
 	record bool // The assembler records its instructions, for tests.

@@ -43,6 +43,13 @@ func (m *maker) access(v *Value, to map[*Value]*Access, strides ...int64) *Value
 	return v
 }
 
+// inHalves makes the elements of all accesses a type of two bytes.
+func (m *maker) inHalves(d hlo.DType) {
+	for _, s := range m.Accesses {
+		s.Half = d
+	}
+}
+
 func (m *maker) load() *Value { return m.access(&Value{}, m.Loads) }
 
 func (m *maker) store(v *Value, strides ...int64) {
@@ -134,6 +141,18 @@ func wideKernels() map[string]func(m *maker) {
 			m.access(out, m.Stores, 0, 1)
 		},
 	}
+	for _, d := range []hlo.DType{hlo.BF16, hlo.F16} {
+		all["halves "+d.String()] = func(m *maker) {
+			x, row := m.load(), m.access(&Value{}, m.Loads, 0, 1)
+			i := &hlo.Instr{Op: hlo.OpMultiply, Shape: hlo.Shape{DType: d}}
+			y := m.instr(i, m.instr(i, x, row), x)
+			if d == hlo.BF16 { // whose loads to all lanes are the only ones
+				y = m.instr(i, y, m.access(&Value{}, m.Loads, 1, 0))
+			}
+			m.store(y)
+			m.inHalves(d)
+		}
+	}
 	for op := range vector.Reductions {
 		all["rows "+string(op)] = func(m *maker) {
 			scalar, _ := m.reduce(op, m.load(), float64(vector.Reductions[op].Identity))
@@ -160,8 +179,11 @@ func TestWide(t *testing.T) {
 		t.Skip(err)
 	}
 	kernels := wideKernels()
-	for _, cols := range []int64{32, 64, 149} {
+	for _, cols := range []int64{32, 64, 80, 149} {
 		for name, make := range kernels {
+			if strings.HasPrefix(name, "halves") && cols%vector.Lanes != 0 {
+				continue // no instruction masks them
+			}
 			for _, unroll := range []int64{0, 1, 4} {
 				m := newMaker(5, cols)
 				make(m)
@@ -249,7 +271,7 @@ func randomArrays(k *Kernel) [][]byte {
 		1e-40, -1e-40, 1, -1, 100, -100, 3e38,
 	}
 	var arrays [][]byte
-	for range k.Accesses {
+	for _, s := range k.Accesses {
 		data := alignedBytes(int(4 * k.rows() * k.cols()))
 		for n := range k.rows() * k.cols() {
 			// One element of a row, in the upper half of a vector, is another.
@@ -263,6 +285,17 @@ func randomArrays(k *Kernel) [][]byte {
 				x = 0
 			case row >= 3:
 				x = special[1]
+			}
+			if s.Half != 0 { // any bits, most of them numbers near 1
+				bits := math.Float32bits(x) >> 16
+				if s.Half == hlo.F16 {
+					bits = bits&0x83ff | uint32(12+r.IntN(5))<<10
+				}
+				if r.IntN(16) == 0 {
+					bits = uint32(r.IntN(1 << 16))
+				}
+				binary.LittleEndian.PutUint16(data[2*n:], uint16(bits))
+				continue
 			}
 			binary.LittleEndian.PutUint32(data[4*n:], math.Float32bits(x))
 		}
