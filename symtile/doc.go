@@ -49,7 +49,8 @@
 //	copy-start            refused: it runs in the background, between operations that are computed
 //	custom-call           refused: what it computes is not known here
 //	domain                refused: it orders operations, and computes nothing
-//	dot                   the tiles of batch and free dimensions, and sequential dimensions of the space for the contracting ones
+//	dot                   rewritten as itself, contracted first along what a mask of the operand alone depends on
+//	                      the tiles of batch and free dimensions, and sequential dimensions of the space for the contracting ones
 //	dynamic-reshape       refused: its extents are known at run time only
 //	dynamic-slice         rewritten as slice, where all starts are constants
 //	                      offset + start, a run-time value that is clamped to keep the slice inside

@@ -27,6 +27,7 @@ type rewrite struct {
 var rewrites = map[hlo.Opcode]rewrite{
 	hlo.OpReduceWindow:       {"reduce of an unfold of a pad", (*rewriter).reduceWindow},
 	hlo.OpConvolution:        {"dot of an unfold of a pad; groups become batch dimensions", (*rewriter).convolution},
+	hlo.OpDot:                {"itself, contracted first along what a mask of the operand alone depends on", (*rewriter).groupsFirst},
 	hlo.OpScaledDot:          {"dot of the operands multiplied by their scales, repeated over blocks", (*rewriter).scaledDot},
 	hlo.OpDynamicSlice:       {"slice, where all starts are constants", (*rewriter).dynamicSlice},
 	hlo.OpDynamicUpdateSlice: {"itself with scalar starts, where HLO gives them as one array", (*rewriter).dynamicUpdateSlice},
@@ -523,6 +524,37 @@ func (r *rewriter) scaledDot(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 		hlo.OpDot, i.Shape.Dims, a,
 		sides[0], sides[1],
 	))
+}
+
+// groupsFirst contracts a product of groups of rows first along the groups: what a select
+// takes of the operand is a broadcast along that dimension, and only the predicate says of
+// which group a row is. Loops that come to the tiles of one group in a row can leave them out.
+func (r *rewriter) groupsFirst(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
+	for k, x := range operands {
+		contracted := [][]int64{i.Attrs.LHSContract, i.Attrs.RHSContract}[k]
+		if x.Op != hlo.OpSelect ||
+			x.Operands[1].Op != hlo.OpBroadcast {
+			continue
+		}
+		at := slices.IndexFunc(contracted, func(d int64) bool {
+			return !slices.Contains(x.Operands[1].Attrs.Dimensions, d)
+		})
+		if at <= 0 {
+			continue
+		}
+		a := i.Attrs
+		a.LHSContract = movedFirst(a.LHSContract, at)
+		a.RHSContract = movedFirst(a.RHSContract, at)
+		return r.renamed(r.add(
+			hlo.OpDot, i.Shape.Dims, a, operands...,
+		))
+	}
+	return nil
+}
+
+// movedFirst is a list with element k before the others.
+func movedFirst(list []int64, k int) []int64 {
+	return slices.Concat(list[k:k+1], list[:k], list[k+1:])
 }
 
 // converted is x as elements of type t; x itself if they are.

@@ -21,6 +21,8 @@ type indexRange struct {
 	last []int64
 	// The index vectors are promised to be sorted or unique.
 	ordered bool
+	// The values are the ends of groups of rows, of which there are last[0].
+	ends bool
 }
 
 // maxOutOfRange is how far out of range indices go, and one of outOfRangeEvery is out of range.
@@ -79,8 +81,36 @@ func indicesOf(i *hlo.Instr) map[*hlo.Instr]indexRange {
 				i, n, s.IndexVectorDim, s.ToOperand, w.Sizes,
 			),
 		}
+	case hlo.OpCompare:
+		return groupEnds(i)
 	}
 	return nil
+}
+
+// groupEnds are the ends of groups of rows, or lengths of sequences: a vector that is
+// broadcast and compared with the number of each row.
+func groupEnds(i *hlo.Instr) map[*hlo.Instr]indexRange {
+	for k, o := range i.Operands {
+		rows, ok := counted(i.Operands[1-k])
+		if ok && o.Op == hlo.OpBroadcast &&
+			o.Operands[0].Shape.Rank() == 1 {
+			return map[*hlo.Instr]indexRange{
+				o.Operands[0]: {vector: -1, last: []int64{rows}, ends: true},
+			}
+		}
+	}
+	return nil
+}
+
+// counted is the extent that i counts along, where it is an iota that was moved.
+func counted(i *hlo.Instr) (rows int64, ok bool) {
+	for i.Op == hlo.OpBroadcast || i.Op == hlo.OpReshape {
+		i = i.Operands[0]
+	}
+	if i.Op != hlo.OpIota {
+		return 0, false
+	}
+	return i.Shape.Dims[i.Attrs.IotaDim], true
 }
 
 // sliceStartRanges are the ranges of the start indices of slices of some sizes,
@@ -180,6 +210,7 @@ func (r indexRange) and(s indexRange) indexRange {
 		r.last[k] = min(r.last[k], s.last[k])
 	}
 	r.ordered = r.ordered || s.ordered
+	r.ends = r.ends || s.ends
 	return r
 }
 
@@ -190,6 +221,7 @@ func (r indexRange) anyComponent() indexRange {
 		vector:  -1,
 		last:    []int64{slices.Min(r.last)},
 		ordered: r.ordered,
+		ends:    r.ends,
 	}
 }
 
@@ -206,13 +238,16 @@ func (r indexRange) fill(b kernels.Buffer, rng *rand.Rand) {
 		b.Shape.Dims, b.Shape.Strides(),
 	)
 	minValue, maxValue := b.Shape.DType.IntRange()
-	for range b.Shape.Elements() {
+	for n := range b.Shape.Elements() {
 		k := 0
 		if r.vector >= 0 {
 			k = int(w.Index[r.vector])
 		}
 		v := drawIndex(max(0, r.last[k]), rng)
-		if r.ordered {
+		switch {
+		case r.ends:
+			v = drawEnd(n, b.Shape.Elements(), r.last[k], rng)
+		case r.ordered:
 			v = r.sequential(w.Index, b.Shape.Dims, k)
 		}
 		b.SetInt(w.Next(), min(max(v, minValue), maxValue))
@@ -229,6 +264,15 @@ func drawIndex(last int64, rng *rand.Rand) int64 {
 	} else {
 		return last + past
 	}
+}
+
+// drawEnd is the end of group n of several that have about as many rows each. The last group
+// leaves up to two rows that are in none.
+func drawEnd(n, groups, rows int64, rng *rand.Rand) int64 {
+	if n == groups-1 {
+		return max(0, rows-rng.Int64N(maxOutOfRange+1))
+	}
+	return rows*n/groups + rng.Int64N(rows/groups+1)
 }
 
 // number is the row-major number of the index vector at an index of an array of

@@ -191,8 +191,8 @@ func plantNaN(c *hlo.Computation, in []kernels.Buffer) {
 // determinesNaN reports whether the semantics of c determine which results a
 // NaN reaches. They do not for a convolution, where a NaN may reach all that is
 // padded, nor for a reducer with comparisons, whose result depends on the order
-// of the elements, nor for attention with a mask of positions, where tiles that it hides
-// may be left out.
+// of the elements, nor for attention with a mask of positions or products of groups of rows,
+// where tiles that are hidden may be left out.
 func determinesNaN(c *hlo.Computation) bool {
 	return !hidesProducts(c) && !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
 		if i.Op == hlo.OpConvolution {
@@ -207,7 +207,7 @@ func determinesNaN(c *hlo.Computation) bool {
 }
 
 // hidesProducts reports whether a computation multiplies by exponentials of what is
-// selected by positions.
+// selected by positions, or by what is selected itself, as groups of rows are.
 func hidesProducts(c *hlo.Computation) bool {
 	// What an instruction follows from, from few to all.
 	const positions, selected, weights = 1, 2, 3
@@ -218,6 +218,9 @@ func hidesProducts(c *hlo.Computation) bool {
 	for _, i := range c.Instrs {
 		for _, o := range i.Operands {
 			reached[i] = max(reached[i], reached[o])
+			if i.Op == hlo.OpDot && o.Op == hlo.OpSelect && reached[o] >= selected {
+				return true
+			}
 		}
 		if i.Op == hlo.OpDot && reached[i] == weights {
 			return true

@@ -95,6 +95,8 @@ type boxTile struct {
 	parts int64
 	// Raw is set where threads read the elements, as they are in memory.
 	raw bool
+	// Stands is the op whose elements these are then.
+	stands int
 }
 
 // newGroupDot is dot n computed by warpgroups, nil where they cannot.

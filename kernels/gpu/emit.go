@@ -505,6 +505,7 @@ func (e *emitter) loop(l *symtile.Loop) {
 		return
 	}
 	part := e.iterationRange(l.Dims)
+	e.leaveOutGroups(&part, l.Accumulators)
 	e.loopDepth++
 	defer func() { e.loopDepth-- }()
 	e.iterate(part, func() {

@@ -8,6 +8,8 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/mask"
 )
 
 // An estimate predicts, for a tiling and knobs, what a block of threads needs and how
@@ -57,6 +59,8 @@ type estimate struct {
 	known *Resources
 	// Online is the estimate of plans with online=1; nil where there are none.
 	online *onlineEstimate
+	// Grouped are the groups of rows of a product; nil where there are none.
+	grouped *mask.Groups
 }
 
 // newEstimate collects what the estimates of all plans of a program have in common.
@@ -106,6 +110,9 @@ func (m *estimate) products() {
 	for n, op := range m.p.Ops {
 		if op.Code == hlo.OpDot {
 			m.computed[n] = computedOperandOf(m.p, n)
+		}
+		if g, ok := mask.GroupsOf(m.p, n); ok {
+			m.grouped = &g
 		}
 	}
 	for tf32 := range m.tensor {
@@ -286,6 +293,7 @@ func (m *estimate) work(ops []bool, c *candidate) blockCost {
 	if k.splitk > 1 {
 		part = m.longestPiece(k.splitk)
 	}
+	part *= m.groupShare(k)
 	l := blockCost{
 		exposed: latency,
 		lanes:   prologue * threads,
@@ -329,6 +337,32 @@ func (m *estimate) work(ops []bool, c *candidate) blockCost {
 			(math.Ceil(c.slots/unrolled) - 1)
 	}
 	return l
+}
+
+// groupShare is the share of the iterations of a product of groups of rows that blocks have,
+// where groups have as many rows each: a tile of rows has those of one group, and those of one
+// more at each of their ends.
+func (m *estimate) groupShare(k knobs) float64 {
+	g := m.grouped
+	if g == nil || !groupsLeftOut(k) ||
+		m.sizes(g.Op)[g.Dim] > 1 {
+		return 1
+	}
+	shape := m.p.Ops[g.Op].Instr.Shape
+	if shape.Dims[g.Dim] > mostGroups(k) {
+		return 1
+	}
+	tiles := 1.0
+	for d, f := range g.Bounds[0].Factors {
+		if f != 0 {
+			tiles *= float64(index.CeilDiv(
+				shape.Dims[d], m.sizes(g.Op)[d],
+			))
+		}
+	}
+	// Each of the groups but one begins within a tile, which has iterations for both.
+	groups := float64(shape.Dims[g.Dim])
+	return min(1, (tiles+groups-1)/(tiles*groups))
 }
 
 // operate adds an operation on some elements. Every thread executes all rounds, also
@@ -708,13 +742,7 @@ func (m *estimate) fromRegisters(n int, k knobs, contracted, runs float64, c *ca
 	c.operands = max(
 		c.operands, blocks*(2*4+8*float64(len(o.raw))),
 	)
-	other := op.Args[1]
-	if o.turned {
-		other = op.Args[0]
-	}
-	m.ring(
-		append(slices.Clone(o.raw), other), runs, k.stages, c, l,
-	)
+	m.ring(m.copied(n), runs, k.stages, c, l)
 }
 
 // groupSides are the rows and columns of a product as warpgroups compute it.
@@ -824,14 +852,19 @@ func (m *estimate) byGroups(n int, k knobs) bool {
 // copied are the arrays of which tensor copies bring tiles for a product.
 func (m *estimate) copied(n int) []int {
 	args := m.p.Ops[n].Args
-	switch o := m.computed[n]; {
-	case o == nil:
+	o := m.computed[n]
+	if o == nil {
 		return args
-	case o.turned:
-		return append(slices.Clone(o.raw), args[0])
-	default:
-		return append(slices.Clone(o.raw), args[1])
 	}
+	other := args[1]
+	if o.turned {
+		other = args[0]
+	}
+	all := []int{other}
+	for _, raw := range o.raw {
+		all = append(all, stored(m.p, raw))
+	}
+	return all
 }
 
 // wholeFragments reports whether the tile of an operand in registers has whole fragments
@@ -840,6 +873,10 @@ func (m *estimate) wholeFragments(n int) bool {
 	o := m.computed[n]
 	if o == nil {
 		return true
+	}
+	if o.groups != nil &&
+		m.sizes(o.arg)[o.groups.Dim] > 1 {
+		return false
 	}
 	a := m.p.Ops[n].Instr.Attrs
 	dims := a.LHSContract
@@ -893,7 +930,7 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 		}
 	}
 	return computed == nil || !slices.ContainsFunc(computed.raw, func(n int) bool {
-		return !copyableShape(p.Ops[n].Instr.Shape)
+		return !copyableShape(p.Ops[stored(p, n)].Instr.Shape)
 	})
 }
 

@@ -5,8 +5,10 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/mask"
 )
 
 // This file emits loops: over the iterations of a loop of the program, of which a
@@ -86,6 +88,196 @@ func (e *emitter) iterations(w iterationRange) operand {
 	)
 }
 
+// leaveOutGroups narrows the range to the tiles of groups of rows that the block has any of,
+// where the loop accumulates a product of such groups: from the first to the last, of the
+// loop's first dimension. Each lane looks at a tile, or at several, so that a warp knows after
+// one access to memory.
+func (e *emitter) leaveOutGroups(w *iterationRange, accumulators []int) {
+	if !groupsLeftOut(e.knobs) ||
+		e.phase != phaseWhole || e.loopDepth > 0 ||
+		len(accumulators) != 1 || w.total == 1 {
+		return
+	}
+	g, ok := tileOfGroups(
+		e.p, accumulators[0], w.dims,
+	)
+	if !ok || w.trips[0] > mostGroups(e.knobs) {
+		return
+	}
+	a, tiles := e.asm, w.trips[0]
+	a.note("the groups that have rows of this tile")
+	first, last := a.fresh(kindB32), a.fresh(kindB32)
+	a.do("mov.b32", first, tiles-1)
+	a.do("mov.b32", last, 0)
+	if e.loopsOverTiles() {
+		// The producer is one thread.
+		for t := range tiles {
+			a.enter()
+			seen := e.seesGroup(
+				g, w.dims[0], e.ring.Const(t),
+				a.get(kindPred, "setp.eq.s32", 0, 0),
+			)
+			a.when(seen, "min.s32", first, first, t)
+			a.when(seen, "max.s32", last, last, t)
+			a.leave()
+		}
+	} else {
+		// Every round has a tile for each lane.
+		from := int64(0)
+		for from < tiles {
+			a.enter()
+			e.lookAtGroups(
+				g, w.dims[0],
+				from, tiles-from, first, last,
+			)
+			a.leave()
+			from += device.WarpThreads
+		}
+	}
+	// A block without rows of any group computes zeros from the last one, since loops have an
+	// iteration at least, and what it multiplies is selected to be 0.
+	a.do("max.s32", last, last, first)
+	v := e.ring.Var(index.Variable{
+		Name: "group",
+		Hi:   tiles - 1,
+		Role: index.RoleLoop,
+	})
+	e.bind(v, first)
+	// Other dimensions of the loop, such as k, are whole for each group.
+	inner := w.total / tiles
+	w.first = v.Scale(inner)
+	count := a.get(kindB32, "sub.s32", last, first)
+	w.limit = a.get(
+		kindB32, "mad.lo.s32", count, inner, inner,
+	)
+	w.minCount = inner
+}
+
+// mostGroups bounds the code that looks for the tiles of groups: eight a lane, or all by each
+// thread of persistent blocks.
+func mostGroups(k knobs) int64 {
+	if k.persistent > 0 {
+		return device.WarpThreads
+	}
+	return 8 * device.WarpThreads
+}
+
+// lookAtGroups makes first and last the numbers of the first and the last of some tiles that
+// may be not 0, if there are any: lane l looks at tile from + l.
+func (e *emitter) lookAtGroups(
+	g mask.Groups, dim int,
+	from, left int64,
+	first, last operand,
+) {
+	a := e.asm
+	left = min(left, device.WarpThreads)
+	lane := e.thread.Mod(device.WarpThreads)
+	tile := e.ring.Var(index.Variable{
+		Name: "tile",
+		Lo:   from,
+		Hi:   from + left - 1,
+		Role: index.RoleLoop,
+	})
+	// Lanes without a tile look at the last one, and their answer does not count.
+	own := lane.Min(e.ring.Const(left - 1))
+	e.bind(tile, e.num(own.AddConst(from)))
+	seen := a.get(
+		kindPred, "setp.lt.s32", e.num(lane), left,
+	)
+	seen = e.seesGroup(g, dim, tile, seen)
+	lanes := a.get(kindB32, "vote.sync.ballot.b32", seen, -1)
+	some := a.get(kindPred, "setp.ne.s32", lanes, 0)
+	// The lowest bit that is set is the highest of the bits in reverse.
+	low := a.get(kindB32, "brev.b32", lanes)
+	low = a.get(kindB32, "bfind.u32", low)
+	low = a.get(
+		kindB32, "sub.s32",
+		device.WarpThreads-1+from, low,
+	)
+	high := a.get(kindB32, "bfind.u32", lanes)
+	high = a.get(kindB32, "add.s32", high, from)
+	a.when(some, "min.s32", first, first, low)
+	a.when(some, "max.s32", last, last, high)
+}
+
+// seesGroup is the predicate seen where a tile along dim may be not 0 in this block.
+func (e *emitter) seesGroup(
+	g mask.Groups, dim int,
+	tile index.Expr, seen operand,
+) operand {
+	tid := e.p.Space.Dims[dim].Tid
+	e.bind(tid, e.num(tile))
+	defer e.withLayout(&coalesce.ThreadLayout{})()
+	first := []index.Expr{e.ring.Const(0)}
+	at := []point{{first, nil}}
+	for _, b := range g.Bounds {
+		// The sum of a number and the rest could wrap around.
+		// Some row may be in the group if x ± number ≥ 0 for the row that is best for it.
+		x := e.highest(g.Op, b)
+		compare := "setp.le.and.s32"
+		if b.Sign > 0 {
+			x, compare = x.Neg(), "setp.ge.and.s32"
+		}
+		number := e.elements(b.Numbers, at)[0]
+		e.asm.do(compare, seen, number, e.num(x), seen)
+	}
+	return seen
+}
+
+// highest is the most that a bound is in the tile of its op, without the number.
+func (e *emitter) highest(n int, b mask.GroupBound) index.Expr {
+	x := e.ring.Const(b.Const)
+	for d, k := range b.Factors {
+		if k == 0 {
+			continue
+		}
+		tile := e.p.Ops[n].Tile[d]
+		// The last row of the tile is beyond the array at its end, which is not less.
+		end := int64(0)
+		if k > 0 {
+			end = constantOf(tile.Size) - 1
+		}
+		at := tile.Offset.AddConst(end)
+		x = x.Add(at.Scale(k))
+	}
+	return x
+}
+
+// tileOfGroups are the groups of a product in a loop over dims. It reports whether each
+// iteration of the first dimension has one group: tiles along the groups have one, and numbers
+// of rows follow from contiguous tiles.
+func tileOfGroups(p *symtile.Program, n int, dims []int) (mask.Groups, bool) {
+	g, ok := mask.GroupsOf(p, n)
+	if !ok || len(dims) == 0 {
+		return g, false
+	}
+	tile := p.Ops[g.Op].Tile
+	size, known := tile[g.Dim].Size.Value()
+	if !known || size != 1 {
+		return g, false
+	}
+	for _, b := range g.Bounds {
+		for d, k := range b.Factors {
+			step, _ := tile[d].Stride.Value()
+			plain := step == 1 &&
+				tile[d].Digits == nil
+			if k != 0 && !plain {
+				return g, false
+			}
+		}
+	}
+	tid := p.Space.Dims[dims[0]].Tid
+	return g, dependsOn(p.Ops[g.Op], tid)
+}
+
+// groupsLeftOut reports whether a plan's blocks leave out groups of rows that they have none
+// of: each has whole loops, and neither another block nor another group of warps counts what it
+// loads.
+func groupsLeftOut(k knobs) bool {
+	return k.splitk == 1 && k.streamk == 0 &&
+		k.persistent != pingpong && k.cluster == 1
+}
+
 // note describes the range in a comment of the kernel.
 func (w iterationRange) note() string {
 	switch {
@@ -125,7 +317,7 @@ func (e *emitter) conclude(w iterationRange, accumulators []accumulator) {
 
 // iterate emits the loop over the range.
 func (e *emitter) iterate(w iterationRange, body func()) {
-	if !w.divided() {
+	if !w.divided() && w.limit == "" {
 		e.nest(w.dims, body)
 		return
 	}

@@ -78,6 +78,7 @@ func (e *emitter) pipelined(l *symtile.Loop, accumulators []accumulator) bool {
 		slices.ContainsFunc(l.Body, busy) {
 		return false
 	}
+	e.leaveOutGroups(&p.part, l.Accumulators)
 	if !p.part.streamed {
 		p.slots = min(p.slots, p.part.minCount+1)
 	}

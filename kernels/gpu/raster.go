@@ -453,10 +453,17 @@ func (s *stream) begin(e *emitter) *tileLoop {
 	return w
 }
 
-// enterPiece takes the iterations of a ring from the piece of a tile.
+// enterPiece takes the iterations of a ring from the piece of a tile, or finds those of the
+// groups that a persistent block has rows of in the tile.
 func (r *ring) enterPiece(w *tileLoop) {
-	if w != nil && w.piece != nil {
+	switch {
+	case w == nil:
+	case w.piece != nil:
 		r.limit = w.piece.limit
+	default:
+		r.part = r.e.iterationRange(r.part.dims)
+		r.e.leaveOutGroups(&r.part, []int{r.dots[0].n})
+		r.limit = r.e.iterations(r.part)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/mask"
 )
 
 // Operands that are computed on the way to wgmma: tensor copies bring what they are
@@ -23,12 +24,15 @@ type computedOperand struct {
 	// Turned is set for the right operand, arg is its op.
 	turned bool
 	arg    int
-	// Raw are the parameters with an element for each of the operand, in order.
+	// Raw are the parameters with an element for each of the operand, in order, or their
+	// broadcasts along dimensions of which a tile has one element.
 	raw []int
 	// Beside are the ops with fewer elements that are repeated, such as scales of rows.
 	beside []int
 	// Steps is the elementwise operations between them and the operand.
 	steps int
+	// Groups are those of rows, of which the operand has one where another has 0.
+	groups *mask.Groups
 }
 
 // maxRaw bounds the parameters that are copied for an operand.
@@ -50,16 +54,19 @@ var rawTypes = map[hlo.DType]bool{
 // parameters, or neither is, or one is not computed in a way that fragments can be.
 func computedOperandOf(p *symtile.Program, n int) *computedOperand {
 	args := p.Ops[n].Args
-	stored := func(a int) bool {
+	whole := func(a int) bool {
 		return p.Ops[a].Code == hlo.OpParameter
 	}
-	left, right := stored(args[0]), stored(args[1])
+	left, right := whole(args[0]), whole(args[1])
 	if left == right {
 		return nil
 	}
 	c := &computedOperand{turned: left, arg: args[0]}
 	if left {
 		c.arg = args[1]
+	}
+	if g, ok := mask.GroupsOf(p, n); ok && g.Op == c.arg {
+		c.groups = &g
 	}
 	if !c.collect(p, c.arg) ||
 		len(c.raw) == 0 || len(c.raw) > maxRaw {
@@ -72,7 +79,8 @@ func computedOperandOf(p *symtile.Program, n int) *computedOperand {
 func (c *computedOperand) collect(p *symtile.Program, n int) bool {
 	op := p.Ops[n]
 	switch {
-	case op.Code == hlo.OpParameter && len(op.Tile) > 0:
+	case op.Code == hlo.OpParameter && len(op.Tile) > 0,
+		c.grouped(p, n):
 		if !slices.Contains(c.raw, n) {
 			c.raw = append(c.raw, n)
 		}
@@ -91,6 +99,27 @@ func (c *computedOperand) collect(p *symtile.Program, n int) bool {
 	})
 }
 
+// grouped reports whether op n has, for each group of rows, a whole parameter.
+func (c *computedOperand) grouped(p *symtile.Program, n int) bool {
+	op := p.Ops[n]
+	if op.Code != hlo.OpBroadcast || c.groups == nil {
+		return false
+	}
+	dims := op.Instr.Attrs.Dimensions
+	return stored(p, n) != n &&
+		p.Ops[stored(p, n)].Code == hlo.OpParameter &&
+		len(dims) == len(op.Tile)-1 &&
+		!slices.Contains(dims, int64(c.groups.Dim))
+}
+
+// stored is the parameter behind one of raw.
+func stored(p *symtile.Program, n int) int {
+	if p.Ops[n].Code == hlo.OpBroadcast {
+		return p.Ops[n].Args[0]
+	}
+	return n
+}
+
 // repeated reports whether op n has each element of the parameters that it is computed
 // from several times, and is computed without a loop. Within is set inside a broadcast.
 func repeated(p *symtile.Program, n int, within bool) bool {
@@ -100,7 +129,8 @@ func repeated(p *symtile.Program, n int, within bool) bool {
 		return within
 	case hlo.OpBroadcast:
 		within = true
-	case hlo.OpConstant, hlo.OpIota, hlo.OpReshape, hlo.OpTranspose:
+	case hlo.OpConstant, hlo.OpIota, hlo.OpReshape, hlo.OpTranspose,
+		hlo.OpSlice, hlo.OpConcatenate:
 	default:
 		if !op.Code.Elementwise() {
 			return false
@@ -167,9 +197,8 @@ func (t *groupDot) registerOperand(c *computedOperand) *registerOperand {
 		return nil
 	}
 	for _, n := range c.raw {
-		raw := o.tile
-		raw.arg = n
-		if !slices.Equal(e.p.Ops[n].Tile.Sizes(), raw.sizes) {
+		raw, ok := o.rawTile(n)
+		if !ok {
 			return nil
 		}
 		b := e.boxTile(
@@ -178,11 +207,39 @@ func (t *groupDot) registerOperand(c *computedOperand) *registerOperand {
 		if b == nil {
 			return nil
 		}
-		b.raw = true
+		b.raw, b.stands = true, n
 		o.boxes = append(o.boxes, b)
 		o.paired = o.paired || b.byK && e.typeOf(n, 0).Size() == 1
 	}
 	return o
+}
+
+// rawTile is the tile of the parameter behind one of raw, with the dimensions that it has of
+// the operand's. It reports whether it has as many elements.
+func (o *registerOperand) rawTile(n int) (operandTile, bool) {
+	p, raw := o.t.e.p, o.tile
+	raw.arg = stored(p, n)
+	if !slices.Equal(p.Ops[n].Tile.Sizes(), raw.sizes) {
+		return raw, false
+	}
+	if raw.arg == n {
+		return raw, true
+	}
+	// The parameter has the operand's dimensions but for that of the groups.
+	dims := p.Ops[n].Instr.Attrs.Dimensions
+	own := func(all []int) (kept []int) {
+		for _, d := range all {
+			if k := slices.Index(dims, int64(d)); k >= 0 {
+				kept = append(kept, k)
+			}
+		}
+		return kept
+	}
+	raw.sizes = p.Ops[raw.arg].Tile.Sizes()
+	raw.batch = own(o.tile.batch)
+	raw.free = own(o.tile.free)
+	raw.contract = own(o.tile.contract)
+	return raw, o.tile.sizes[o.groups.Dim] == 1
 }
 
 // fragmentDepth is the k of a fragment of 16-bit elements.
@@ -339,7 +396,7 @@ func (o *registerOperand) fragment(slot operand, i int, k int64) []operand {
 	for _, b := range o.boxes {
 		for j, v := range o.load(b, slot, i, k) {
 			at := point{points[j].at, nil}
-			key := e.keyOf(b.op, 0, at)
+			key := e.keyOf(b.stands, 0, at)
 			// Known without conditions: what is outside is computed from zeros.
 			e.asm.scope.values[key] = v
 		}

@@ -110,6 +110,9 @@ func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
 			return nil
 		}
 	}
+	if !e.loopsOverTiles() {
+		e.leaveOutGroups(&r.part, accumulators)
+	}
 	return r
 }
 

@@ -2,6 +2,7 @@ package mask_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/mask"
 )
 
@@ -29,6 +31,25 @@ func TestMasks(t *testing.T) {
 			fmt.Fprintf(&out, "%v where %v·x %+d < 0\n", m.Value, b.Factors, b.Const)
 		}
 		out.WriteString(compare(t, p, m))
+		return out.String()
+	})
+}
+
+// testdata/groups.txt has operands of products that are 0 but for the rows of a group. TestGroupedProducts of
+// the GPU backend compares what is left out with the reference.
+func TestGroups(t *testing.T) {
+	datadriven.RunTest(t, "testdata/groups.txt", func(t *testing.T, d *datadriven.TestData) string {
+		p := kerneltest.Program(t, d.Input+"\n")
+		n := slices.IndexFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot })
+		g, ok := mask.GroupsOf(p, n)
+		if !ok {
+			return "no groups\n"
+		}
+		var out strings.Builder
+		fmt.Fprintf(&out, "%s, of which dimension %d numbers the groups\n", p.Ops[g.Op].Instr.Name, g.Dim)
+		for _, b := range g.Bounds {
+			fmt.Fprintf(&out, "0 where %v·x %+d %+d·%s < 0\n", b.Factors, b.Const, b.Sign, p.Ops[b.Numbers].Instr.Name)
+		}
 		return out.String()
 	})
 }
