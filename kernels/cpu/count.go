@@ -100,6 +100,10 @@ const vectorElements = 8
 // cosine, power and all functions of f64 have no machine code.
 const scalarFlops = 2 * 2 * vectorElements
 
+// iotaShare is what an element of an iota takes, which loops in Go write, of one that they
+// convert: 0.15 ns on a core of Zen 5 at 3.9 GHz, six tenths of a cycle of three.
+const iotaShare = 1.0 / 5
+
 // Rows and columns that the kernel of a dot computes at a time.
 const (
 	microRows    = 6
@@ -521,6 +525,9 @@ func (c *counter) arithmetic(info *opCount, elements float64) {
 	case info.direct:
 	case info.function:
 		c.counts.functions += elements * info.weight
+	case info.op.Code == hlo.OpIota:
+		c.counts.moved += elements
+		c.counts.scalar += elements * iotaShare
 	default:
 		c.counts.moved += elements
 	}
