@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/sheet"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -111,6 +112,47 @@ func TestPriors(t *testing.T) {
 		if sure != p.known || r.Levels[3].Spread != borrowedSpread {
 			t.Errorf("%s: %+v", p.sheet.Name, r)
 		}
+	}
+}
+
+// TestThirdCaches: the rate of a third cache is the sheet's, and instructions take as
+// many times less as the clock is faster.
+func TestThirdCaches(t *testing.T) {
+	levels := []kernels.Level{{Name: "L3", Bytes: 32 << 20, Shared: true}, {Name: "memory"}}
+	typical := unknownPrior().bandwidth(levels)
+	for name, times := range map[string]float64{
+		"Zen 2":      24 * 2.35 / (16 * 2.5),
+		"Skylake-SP": 2.4 / 2.5,
+		"Zen 5":      24 * 3.9 / (16 * 2.5),
+		"Zen 4":      1, // it has neither a clock nor this rate
+	} {
+		s, err := sheet.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := prior{s, true}.bandwidth(levels)[0] / typical[0]
+		if math.Abs(got-times) > 1e-9 {
+			t.Errorf("%s: the third cache is %.3f times as fast as the typical one, want %.3f", name, got, times)
+		}
+	}
+	s, err := sheet.Find("Zen 5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := kerneltest.Program(t, "x = f32[64,1000] parameter(0); ROOT y = f32[1000,64] transpose(x), dimensions={1,0}")
+	seconds := func(by prior) float64 {
+		x, err := newPricer(p, pricedDevice, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		price := kernels.Price{Seconds: make([]float64, len(x.terms.Names))}
+		if err := x.Price(kernels.Plan{Tiles: symtile.Tiling{100, 64}}, &price); err != nil {
+			t.Fatal(err)
+		}
+		return price.Seconds[x.terms.Overlapping+termStrided]
+	}
+	if got := seconds(unknownPrior()) / seconds(prior{s, true}); math.Abs(got-3.9/2.5) > 1e-9 {
+		t.Errorf("elements that are moved one at a time take %.3f times as long at 2.5 GHz as at 3.9", got)
 	}
 }
 

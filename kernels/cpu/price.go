@@ -160,6 +160,7 @@ type pricer struct {
 	bf16    func() []int64
 	// Flop/s of a lane in dots.
 	flops     float64
+	slowness  float64 // of its clock, beside the typical core's
 	bandwidth []float64
 	last      lastPrice
 }
@@ -253,6 +254,7 @@ func newPricer(p *symtile.Program, d kernels.Device, prior prior) (*pricer, erro
 		}
 	}
 	x.flops = prior.flops(x.spec.vector)
+	x.slowness = prior.slowness()
 	x.bandwidth = prior.bandwidth(d.Levels)
 	x.terms = kernels.PriceTerms{
 		Hidden:      hiddenShare,
@@ -371,18 +373,20 @@ func sum(t []float64) float64 {
 	return total
 }
 
-// overheads writes the terms that are counts times seconds.
+// overheads writes the terms that are counts times seconds, which are instructions and so as
+// many times shorter as the clock is faster.
 func (x *pricer) overheads(k *counts, lanes, parts float64, t []float64) {
 	bodies := k.bodies + k.programs*(parts-1)
 	steps := k.steps + k.programs*parts*min(1, parts-1)
-	t[termRows] = k.rows * rowSeconds / lanes
-	t[termStrided] = k.strided * stridedSeconds / lanes
-	t[termShort] = k.short * shortSeconds / lanes
-	t[termScalar] = k.scalar * scalarSeconds / lanes
-	t[termRounds] = k.rounds * roundSeconds / lanes
-	t[termMasks] = k.masked * maskedSeconds / lanes
-	t[termBodies] = bodies * bodySeconds / lanes
-	t[termSteps] = steps * stepSeconds / lanes
+	each := x.slowness / lanes
+	t[termRows] = k.rows * rowSeconds * each
+	t[termStrided] = k.strided * stridedSeconds * each
+	t[termShort] = k.short * shortSeconds * each
+	t[termScalar] = k.scalar * scalarSeconds * each
+	t[termRounds] = k.rounds * roundSeconds * each
+	t[termMasks] = k.masked * maskedSeconds * each
+	t[termBodies] = bodies * bodySeconds * each
+	t[termSteps] = steps * stepSeconds * each
 }
 
 // shares writes the terms that are shares of the time of arithmetic and traffic, and that

@@ -142,9 +142,11 @@ func (p prior) bandwidth(levels []kernels.Level) (all []float64) {
 	return all
 }
 
-// share is how many times faster a level is than the typical core's.
+// share is how many times faster a level is than the typical core's, which lists no third
+// cache but has its rate.
 func (p prior) share(level string) float64 {
 	t := sheet.Typical()
+	t.L3Bytes = believedShare
 	rate := func(s *sheet.Sheet) float64 {
 		for _, l := range s.Levels() {
 			if l.Name == level {
@@ -158,6 +160,12 @@ func (p prior) share(level string) float64 {
 		return 1
 	}
 	return own / typical
+}
+
+// slowness is how many times longer a cycle is than one of the typical core.
+func (p prior) slowness() float64 {
+	t := sheet.Typical()
+	return t.Hz() / p.sheet.Hz()
 }
 
 // Spreads of a prior: the share by which a rate may be higher; by the same factor it may
