@@ -53,6 +53,9 @@ type value struct {
 	// The strides of the tile's dimensions where the value is part of an array,
 	// or nil for a dense value. Only dots read and write such values.
 	strides []int64
+	// The bytes of an element of an array that is used in place and has shorter elements than
+	// the class, or 0. Only dots read such values.
+	short int64
 	// The bits of the element that all elements are, for constants of four
 	// bytes, else nil.
 	constant *uint32

@@ -54,13 +54,14 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	out := resultMatrices[T](
 		b, op, c, len(a.LHSBatch), len(parts[0][1]),
 	)
+	pack := b.l.knob("pack", -1)
 	d := &dotRun{
 		left:    left,
 		right:   right,
 		out:     out,
 		fresh:   b.l.slotCount,
 		caches:  b.l.spec.Caches,
-		packing: packings[b.l.knob("pack", -1)],
+		packing: packings[pack],
 	}
 	b.l.slotCount++
 	// The first product overwrites its result instead of adding to zeros.
@@ -149,9 +150,12 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 			matrix[T](w, d.left, i),
 			matrix[T](w, d.right, i)
 		x.Panels = int(d.right.panels)
+		x.Short = [2]gemm.Short{
+			d.left.short(w, i),
+			d.right.short(w, i),
+		}
 		if first > 0 && x.K > 0 {
-			x.A.Data, x.B.Data = x.A.Data[first*x.A.Col:],
-				x.B.Data[first*x.B.Row:]
+			x = x.FromTerm(first)
 		}
 		multiply(x, scratch)
 	}
@@ -235,7 +239,8 @@ func multiplierFor[T portable.Number](
 	multiply, scratch := gemm.Product[T].Multiply, x.Scratch()
 	switch x := any(x).(type) {
 	case gemm.Product[int32]:
-		if f, n := integerMultiplier(op.Instr.Operands); f != nil {
+		f, n := integerMultiplier(op.Instr.Operands)
+		if f != nil {
 			return any(f).(multiplier[T]), n
 		}
 	case gemm.Product[float32]:
@@ -359,11 +364,78 @@ type matrixOperand struct {
 func matrix[T portable.Number](
 	w *worker, x *matrixOperand, i int,
 ) gemm.Matrix[T] {
-	return gemm.Matrix[T]{
-		Data: whole[T](w, x.v)[i*int(x.strides[0]):],
-		Row:  int(x.strides[1]),
-		Col:  int(x.strides[2]),
+	m := gemm.Matrix[T]{
+		Row: int(x.strides[1]),
+		Col: int(x.strides[2]),
 	}
+	if x.v.short == 0 {
+		m.Data = whole[T](w, x.v)[i*int(x.strides[0]):]
+	}
+	return m
+}
+
+// short is the elements of matrix number i of an array of short elements.
+func (x *matrixOperand) short(w *worker, i int) gemm.Short {
+	size := x.v.short
+	if size == 0 {
+		return gemm.Short{}
+	}
+	n := x.v.n * size
+	array := w.addresses[x.v.id]
+	return gemm.Short{
+		Data: unsafe.Slice((*byte)(array), n),
+		Size: int(size),
+	}.From(i * int(x.strides[0]))
+}
+
+// readAsShort reports whether only dots read an op, a parameter of bytes or bf16, that
+// multiply its elements as they lie in memory.
+func (l *lowering) readAsShort(n int) bool {
+	source := l.p.Ops[n]
+	for _, x := range l.copies.panels {
+		if x.view.source == n {
+			return false
+		}
+	}
+	for at, user := range l.p.Ops {
+		for k, a := range user.Args {
+			if a != n || !l.copies.lowered[at] {
+				continue
+			}
+			if !l.takesShort(user, k, source) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// takesShort reports whether a dot multiplies argument k, a tile of a parameter, without a
+// copy of 32 bits.
+func (l *lowering) takesShort(dot symtile.Op, k int, source symtile.Op) bool {
+	kind := source.Instr.Shape.DType
+	to := portable.ClassOf(dot.Instr.Shape.DType)
+	if !isDot(dot) || to != portable.ClassOf(kind) {
+		return false
+	}
+	x := &matrixOperand{}
+	together := x.collapse(
+		source.Tile.Sizes(),
+		l.arrayStrides(source),
+		l.operandParts(dot, k),
+	)
+	operands := dot.Instr.Operands
+	switch {
+	case !together:
+		return false
+	case kind == hlo.S8 || kind == hlo.U8:
+		return gemm.ReadsBytes() &&
+			integerBits(operands) == 8
+	case kind == hlo.BF16:
+		how := gemm.BF16(l.knob("bf16", 0))
+		return gemm.ReadsBF16(how) && productOfBF16(dot)
+	}
+	return false
 }
 
 // operandMatrices finds the matrices in the tile of argument k. Where the
@@ -387,7 +459,8 @@ func operandMatrices[T portable.Number](
 	if b.l.packsUnfold(op.Args[k]) {
 		strides, _ = b.l.viewStrides(source)
 	}
-	together := x.collapse(source.Tile.Sizes(), strides, parts)
+	sizes := source.Tile.Sizes()
+	together := x.collapse(sizes, strides, parts)
 	// Masked terms must be zero in both operands, for NaN would survive a product
 	// with zero. Masked rows and columns do no harm: they are masked in the result.
 	var masked []int64
@@ -455,7 +528,8 @@ func (l *lowering) packsUnfold(n int) bool {
 func (b *block) panelMatrices(x *panelView, c *accumulator) *matrixOperand {
 	v := b.l.results[x.view.source][0]
 	tile := b.l.p.Ops[x.view.source].Tile
-	dims := x.in(tile.Sizes(), stridesOf(v, tile))
+	strides := stridesOf(v, tile)
+	dims := x.in(tile.Sizes(), strides)
 	c.args = append(c.args, v)
 	width := dims[3].size
 	return &matrixOperand{
@@ -589,7 +663,8 @@ func zeroMasked[T portable.Number](
 	var steps []step
 	for _, d := range dims {
 		m := newDimMask(b, t[d])
-		stride := hlo.RowMajor(sizes)[slices.Index(order, d)]
+		at := slices.Index(order, d)
+		stride := hlo.RowMajor(sizes)[at]
 		steps = append(steps, func(w *worker) {
 			lo, hi := m.valid(w)
 			for rows := whole[T](w, v); len(rows) > 0; rows = rows[m.size*stride:] {

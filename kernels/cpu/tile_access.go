@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -270,6 +271,16 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 		})
 		return
 	}
+	// So is one of short elements, where only dots read it that take those.
+	if v.strides != nil &&
+		!a.runtimeBase && b.l.readAsShort(n) {
+		v.n = spanOf(op.Tile.Sizes(), v.strides)
+		v.short = shape.DType.Size()
+		b.bindArray(v, "is part of "+op.Instr.Name, a.base, func(w *worker) []byte {
+			return w.in[param].Data
+		})
+		return
+	}
 	// Any other tile is read strip by strip, or viewed by machine code.
 	v.strides = nil
 	seen := a.memoryView(shape.DType, func(w *worker) []byte {
@@ -331,8 +342,8 @@ func (b *block) bindArray(
 	array func(w *worker) []byte,
 ) {
 	v.where = inMemory
-	size := v.class.Bytes()
-	bytes := v.bytes()
+	size := cmp.Or(v.short, v.class.Bytes())
+	bytes := v.n * size
 	b.binds = append(b.binds, bind{
 		text, v, func(w *worker) {
 			at := w.slots[base] * size

@@ -23,6 +23,9 @@ const Tiles BF16 = 2
 // called. The first call for tiles asks the system for the permission to use them.
 func HasBF16(how BF16) bool { return how == MultiplyAdds || hasBF16(how) }
 
+// ReadsBF16 reports whether MultiplyBF16 reads operands of bf16 as they lie in memory.
+func ReadsBF16(how BF16) bool { return how == Pairs && hasBF16(how) }
+
 // MultiplyBF16 is Multiply where the elements of A and B count as bf16: what is not is
 // rounded, to the nearest, ties to even. Where the processor cannot do what is asked for,
 // they are multiplied as f32; scratch is ScratchBF16 elements.
@@ -30,6 +33,9 @@ func MultiplyBF16(x Product[float32], scratch []float32, how BF16) {
 	if how == MultiplyAdds || !hasBF16(how) || x.Panels != 0 {
 		x.Multiply(scratch)
 		return
+	}
+	if how != Pairs {
+		x.refuseShort()
 	}
 	if x.check(); x.idle() {
 		return

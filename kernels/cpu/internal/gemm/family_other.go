@@ -36,6 +36,9 @@ func multiplyInt16(x Product[int32], scratch []int32) { x.Multiply(scratch) }
 // hasInt8 reports whether there are kernels for bytes.
 func hasInt8() bool { return false }
 
+// readsBytes reports whether products of bytes read short operands.
+func readsBytes() bool { return false }
+
 // hasTiles reports whether there are those of AMX.
 func hasTiles() bool { return false }
 

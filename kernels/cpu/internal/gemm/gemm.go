@@ -92,6 +92,16 @@ type Product[T Element] struct {
 	Fresh   bool // C holds nothing yet: it begins as zeros.
 	Packing Packing
 	Caches  Caches
+	// Short, where it has bytes, is A or B as it lies in memory, with the strides of the
+	// matrix, whose Data is not read. ReadsBytes and ReadsBF16 say which products can.
+	Short [2]Short
+}
+
+// A Short is the elements of an operand that take one byte or two each: integers of a
+// byte for MultiplyInt8, bf16 for MultiplyBF16.
+type Short struct {
+	Data []byte
+	Size int // bytes of an element
 }
 
 // Caches are the bytes of each cache that a thread has. Blocks of a product are
@@ -122,6 +132,7 @@ func PanelWidth[T Element]() int { return familyOf[T]().panelWidth() }
 // Multiply computes the product. Nothing is allocated: scratch is x.Scratch()
 // elements that are overwritten. It panics where a matrix is not in its slice.
 func (x Product[T]) Multiply(scratch []T) {
+	x.refuseShort()
 	if x.check(); x.idle() {
 		return
 	}
@@ -183,6 +194,7 @@ func (x Product[T]) Scratch() int {
 // 2¹⁵−1, of which two are multiplied at a time; scratch is ScratchInt16
 // elements.
 func MultiplyInt16(x Product[int32], scratch []int32) {
+	x.refuseShort()
 	if x.check(); x.idle() {
 		return
 	}
@@ -197,9 +209,15 @@ func ScratchInt16() int { return scratchInt16() }
 // system for the permission to use them.
 func HasInt8() bool { return hasInt8() }
 
+// ReadsBytes reports whether MultiplyInt8 reads operands of bytes as they lie in memory.
+func ReadsBytes() bool { return readsBytes() }
+
 // MultiplyInt8 is Multiply where the elements of A and B fit in a byte, signed or, where
 // unsigned says so of A or B, unsigned; scratch is ScratchInt8 elements.
 func MultiplyInt8(x Product[int32], scratch []int32, unsigned [2]bool) {
+	if !readsBytes() {
+		x.refuseShort()
+	}
 	if x.check(); x.idle() {
 		return
 	}
@@ -230,6 +248,35 @@ func (x Product[T]) clear() {
 	}
 }
 
+// FromTerm is the product of the terms from one of them on; K stays as it is.
+func (x Product[T]) FromTerm(first int) Product[T] {
+	for k, m := range []*Matrix[T]{&x.A, &x.B} {
+		at := first * m.Col
+		if k == 1 {
+			at = first * m.Row
+		}
+		if x.Short[k].Size != 0 {
+			x.Short[k] = x.Short[k].From(at)
+			continue
+		}
+		m.Data = m.Data[at:]
+	}
+	return x
+}
+
+// From is the elements from one of them on.
+func (x Short) From(at int) Short {
+	x.Data = x.Data[at*x.Size:]
+	return x
+}
+
+// refuseShort panics where an operand is short.
+func (x Product[T]) refuseShort() {
+	if x.Short[0].Size != 0 || x.Short[1].Size != 0 {
+		panic("gemm: this product does not read short elements")
+	}
+}
+
 // check panics unless all matrices are in their slices.
 func (x Product[T]) check() {
 	if x.M <= 0 || x.N <= 0 {
@@ -242,9 +289,13 @@ func (x Product[T]) check() {
 	if x.K <= 0 {
 		return
 	}
-	x.A.check("the left operand", x.M, x.K)
+	if !x.Short[0].check("the left operand", x.A.Row, x.A.Col, x.M, x.K) {
+		x.A.check("the left operand", x.M, x.K)
+	}
 	if x.Panels == 0 {
-		x.B.check("the right operand", x.K, x.N)
+		if !x.Short[1].check("the right operand", x.B.Row, x.B.Col, x.K, x.N) {
+			x.B.check("the right operand", x.K, x.N)
+		}
 		return
 	}
 	w := PanelWidth[T]()
@@ -255,6 +306,22 @@ func (x Product[T]) check() {
 			x.K, x.N, x.Panels, len(x.B.Data),
 		))
 	}
+}
+
+// check panics unless all of m rows of n elements is in the bytes; it reports false where
+// there are none.
+func (x Short) check(what string, row, col, m, n int) bool {
+	if x.Size == 0 {
+		return false
+	}
+	last := (m-1)*row + (n-1)*col
+	if row < 0 || col < 0 || (last+1)*x.Size > len(x.Data) {
+		panic(fmt.Sprintf(
+			"gemm: %s is %d×%d with strides %d and %d, which is not in %d elements",
+			what, m, n, row, col, len(x.Data)/x.Size,
+		))
+	}
+	return true
 }
 
 // check panics unless all of m rows of n elements is in the slice.

@@ -10,7 +10,7 @@ import (
 )
 
 // guarded is n elements that begin, or end, where no page can be read.
-func guarded[T Element](t *testing.T, n int, end bool) []T {
+func guarded[T Element | byte](t *testing.T, n int, end bool) []T {
 	page := os.Getpagesize()
 	var zero T
 	size := n * int(unsafe.Sizeof(zero))

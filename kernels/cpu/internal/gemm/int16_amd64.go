@@ -5,7 +5,7 @@ package gemm
 // Pairs of terms are joined in 32 bits, and one instruction multiplies and adds
 // both. Both operands are packed: so many rows of a, and pairs, at a time.
 const (
-	pairRowBlock = 96
+	pairRowBlock = 384 // at most, in blocks of six
 	pairBlock    = 128
 	pairColumns  = 16 // The columns that rows joins.
 )
@@ -64,8 +64,6 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 		p.clear()
 	}
 	c := p.C
-	a := p.A
-	b := p.B
 	m := p.M
 	n := p.N
 	k := p.K
@@ -76,19 +74,20 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 	panel := byteMatrixOf(Dense(scratch, columns))
 	scratch = scratch[pairBlock*columns:]
 	transposed := byteMatrixOf(Dense(scratch, pairBlock))
-	x := byteMatrixOf(a)
-	y := byteMatrixOf(b)
+	operands, sizes := operandsOf(p)
+	x, y := operands[0], operands[1]
 	z := byteMatrixOf(c)
 	strip := product{family: f.family}
-	for i := 0; i < m; i += pairRowBlock {
-		count := min(pairRowBlock, m-i)
+	block := evenParts(m, pairRowBlock, 6)
+	for i := 0; i < m; i += block {
+		count := min(block, m-i)
 		for p := 0; p < k; p += 2 * pairBlock {
 			terms := min(2*pairBlock, k-p)
-			f.interleaveRows(rows, x.at(i, p), count, terms)
+			f.interleaveRows(rows, x.at(i, p), count, terms, sizes[0])
 			for j := 0; j < n; j += columns {
 				width := min(columns, n-j)
 				f.interleavePanel(
-					panel, transposed, y.at(p, j), terms, width,
+					panel, transposed, y.at(p, j), terms, width, sizes[1],
 				)
 				strip.strip(
 					z.at(i, j), rows, panel, count,
@@ -99,35 +98,43 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 	}
 }
 
-// interleaveRows joins pairs of k terms of m rows.
-func (f *pairFormat) interleaveRows(to, from byteMatrix, m, k int) {
-	turns := 0
-	if from.col == 4 {
-		turns = k / 16
+// interleaveRows joins pairs of k terms of m rows, of elements of size bytes.
+func (f *pairFormat) interleaveRows(to, from byteMatrix, m, k, size int) {
+	done := 0
+	if from.col == size {
+		done = k / 16 * 16
 	}
 	for i := range m {
 		t := to.at(i, 0)
 		row := from.at(i, 0)
-		f.terms(turns, t.first(), row.first())
-		f.interleaveRest(t, row, 16*turns, k)
+		if size == 2 { // they are pairs already
+			copyBytes(t.p, row.p, 2*done)
+		} else {
+			f.terms(done/16, t.first(), row.first())
+		}
+		f.interleaveRest(t, row, done, k, size)
 	}
 }
 
-// interleavePanel joins pairs of k rows of n columns.
-func (f *pairFormat) interleavePanel(to, transposed, from byteMatrix, k, n int) {
+// interleavePanel joins pairs of k rows of n columns, of elements of size bytes.
+func (f *pairFormat) interleavePanel(to, transposed, from byteMatrix, k, n, size int) {
+	rows := f.rows
+	if size == 2 {
+		rows = wordRows
+	}
 	switch {
-	case from.row == 4:
+	case from.row == size:
 		f.interleaveRows(
 			transposed, from.transposed(),
-			n, k,
+			n, k, size,
 		)
 		f.transposeFrom(
 			to, transposed.transposed(),
 			(k+1)/2, n,
 		)
-	case from.col == 4 && n == f.width():
+	case from.col == size && n == f.width():
 		for j := 0; j < n; j += pairColumns {
-			f.rows(
+			rows(
 				k/2,
 				to.at(0, j).first(),
 				to.row,
@@ -138,33 +145,40 @@ func (f *pairFormat) interleavePanel(to, transposed, from byteMatrix, k, n int) 
 		if k%2 == 1 { // the last row has no partner
 			f.interleaveColumns(
 				to.at(k/2, 0),
-				from.at(k-1, 0), 1, n,
+				from.at(k-1, 0), 1, n, size,
 			)
 		}
 	default:
-		f.interleaveColumns(to, from, k, n)
+		f.interleaveColumns(to, from, k, n, size)
 	}
 }
 
 // interleaveColumns joins pairs of k rows of n columns, element by element.
-func (f *pairFormat) interleaveColumns(to, from byteMatrix, k, n int) {
+func (f *pairFormat) interleaveColumns(to, from byteMatrix, k, n, size int) {
 	for j := range n {
 		f.interleaveRest(
 			byteMatrix{to.at(0, j).p, 0, to.row},
 			byteMatrix{from.at(0, j).p, 0, from.row},
-			0, k,
+			0, k, size,
 		)
 	}
 }
 
 // interleaveRest joins terms from … k−1 of a row.
-func (f *pairFormat) interleaveRest(to, from byteMatrix, begin, k int) {
+func (f *pairFormat) interleaveRest(to, from byteMatrix, begin, k, size int) {
 	for p := begin; p < k; p += 2 {
-		x := f.narrow(*(*uint32)(from.at(0, p).p))
+		x := f.half(from.at(0, p), size)
 		if p+1 < k {
-			y := *(*uint32)(from.at(0, p+1).p)
-			x |= f.narrow(y) << 16
+			x |= f.half(from.at(0, p+1), size) << 16
 		}
 		*(*uint32)(to.at(0, p/2).p) = x
 	}
+}
+
+// half is the bits of the first element, of size bytes.
+func (f *pairFormat) half(x byteMatrix, size int) uint32 {
+	if size == 2 {
+		return uint32(*(*uint16)(x.p))
+	}
+	return f.narrow(*(*uint32)(x.p))
 }

@@ -40,6 +40,9 @@ var i8 = sync.OnceValue(func() *tileFamily {
 // hasInt8 reports whether there are kernels for bytes.
 func hasInt8() bool { return quads != nil || hasTiles() }
 
+// readsBytes reports whether products of bytes read short operands.
+func readsBytes() bool { return quads != nil && !hasTiles() }
+
 // hasTiles reports whether there are those of AMX.
 func hasTiles() bool { return i8() != nil }
 

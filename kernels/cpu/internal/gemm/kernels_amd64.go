@@ -575,7 +575,16 @@ func quadRows(quads int, to *byte, toStride int, from *byte, fromStride int, fli
 func quadSums(quads int, to *byte, from *byte, fromStride int, flip *byte)
 
 //go:noescape
+func byteTerms(turns int, to *byte, from *byte, flip *byte)
+
+//go:noescape
+func byteRows(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)
+
+//go:noescape
 func pairRowsBF16(pairs int, to *byte, toStride int, from *byte, fromStride int)
 
 //go:noescape
 func pairTermsBF16(turns int, to *byte, from *byte)
+
+//go:noescape
+func wordRows(pairs int, to *byte, toStride int, from *byte, fromStride int)

@@ -31475,6 +31475,69 @@ done:
 	VZEROUPPER
 	RET
 
+// func byteTerms(turns int, to *byte, from *byte, flip *byte)
+// Requires: AVX, AVX2
+TEXT ·byteTerms(SB), NOSPLIT, $0-32
+	MOVQ         turns+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         from+16(FP), DX
+	MOVQ         flip+24(FP), BX
+	VPBROADCASTD (BX), Y0
+	TESTQ        AX, AX
+	JLE          done
+
+turn:
+	VPXOR   (DX), Y0, Y1
+	VMOVDQU Y1, (CX)
+	ADDQ    $0x20, DX
+	ADDQ    $0x20, CX
+	DECQ    AX
+	JNZ     turn
+
+done:
+	VZEROUPPER
+	RET
+
+// func byteRows(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)
+// Requires: AVX, AVX2
+TEXT ·byteRows(SB), NOSPLIT, $0-48
+	MOVQ         quads+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         toStride+16(FP), DX
+	MOVQ         from+24(FP), BX
+	MOVQ         fromStride+32(FP), SI
+	MOVQ         flip+40(FP), DI
+	VPBROADCASTD (DI), Y0
+	TESTQ        AX, AX
+	JLE          done
+
+quad:
+	LEAQ       (BX)(SI*2), DI
+	VPXOR      (BX), X0, X1
+	VPXOR      (BX)(SI*1), X0, X2
+	VPXOR      (DI), X0, X3
+	VPXOR      (DI)(SI*1), X0, X4
+	VPUNPCKLBW X2, X1, X5
+	VPUNPCKLBW X4, X3, X6
+	VPUNPCKHBW X2, X1, X1
+	VPUNPCKHBW X4, X3, X2
+	VPUNPCKLWD X6, X5, X3
+	VMOVDQU    X3, (CX)
+	VPUNPCKHWD X6, X5, X3
+	VMOVDQU    X3, 16(CX)
+	VPUNPCKLWD X2, X1, X3
+	VMOVDQU    X3, 32(CX)
+	VPUNPCKHWD X2, X1, X1
+	VMOVDQU    X1, 48(CX)
+	LEAQ       (DI)(SI*2), BX
+	ADDQ       DX, CX
+	DECQ       AX
+	JNZ        quad
+
+done:
+	VZEROUPPER
+	RET
+
 // func pairRowsBF16(pairs int, to *byte, toStride int, from *byte, fromStride int)
 // Requires: AVX, AVX2
 TEXT ·pairRowsBF16(SB), NOSPLIT, $0-40
@@ -31581,6 +31644,35 @@ turn:
 	ADDQ      $0x20, CX
 	DECQ      AX
 	JNZ       turn
+
+done:
+	VZEROUPPER
+	RET
+
+// func wordRows(pairs int, to *byte, toStride int, from *byte, fromStride int)
+// Requires: AVX, AVX2
+TEXT ·wordRows(SB), NOSPLIT, $0-40
+	MOVQ  pairs+0(FP), AX
+	MOVQ  to+8(FP), CX
+	MOVQ  toStride+16(FP), DX
+	MOVQ  from+24(FP), BX
+	MOVQ  fromStride+32(FP), SI
+	TESTQ AX, AX
+	JLE   done
+
+pair:
+	VMOVDQU    (BX), Y0
+	VMOVDQU    (BX)(SI*1), Y1
+	VPUNPCKLWD Y1, Y0, Y2
+	VPUNPCKHWD Y1, Y0, Y1
+	VPERM2I128 $0x20, Y1, Y2, Y0
+	VPERM2I128 $0x31, Y1, Y2, Y1
+	VMOVDQU    Y0, (CX)
+	VMOVDQU    Y1, 32(CX)
+	LEAQ       (BX)(SI*2), BX
+	ADDQ       DX, CX
+	DECQ       AX
+	JNZ        pair
 
 done:
 	VZEROUPPER

@@ -2,7 +2,10 @@
 
 package gemm
 
-import "unsafe"
+import (
+	"cmp"
+	"unsafe"
+)
 
 const (
 	// panelGroup is the number of panels of b that are packed together.
@@ -54,6 +57,20 @@ func byteMatrixOf[T Element](x Matrix[T]) byteMatrix {
 		x.Row * size,
 		x.Col * size,
 	}
+}
+
+// operandsOf are A and B, and the bytes of their elements.
+func operandsOf[T Element](x Product[T]) (m [2]byteMatrix, sizes [2]int) {
+	m = [2]byteMatrix{byteMatrixOf(x.A), byteMatrixOf(x.B)}
+	strides := [2][2]int{{x.A.Row, x.A.Col}, {x.B.Row, x.B.Col}}
+	for k, s := range x.Short {
+		sizes[k] = cmp.Or(s.Size, int(unsafe.Sizeof(*new(T))))
+		if s.Size != 0 {
+			p := unsafe.Pointer(unsafe.SliceData(s.Data))
+			m[k] = byteMatrix{p, strides[k][0] * s.Size, strides[k][1] * s.Size}
+		}
+	}
+	return m, sizes
 }
 
 // transposed is the matrix with rows for columns.

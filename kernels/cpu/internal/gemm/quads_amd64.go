@@ -18,9 +18,9 @@ import (
 //
 // All is modulo 2³², so that results are those of products of 32 bits, whatever overflows.
 const (
-	quadSlabRows = 240 // rows of a slab of a, in blocks of six
-	quadBlock    = 128 // quads of terms of a slab (120 KiB) and of a panel (16 KiB)
-	quadGroup    = 16  // the columns, or rows, that quadRows packs
+	quadSlabRows = 384 // rows of a slab of a at most, in blocks of six
+	quadBlock    = 128 // quads of terms of a slab (192 KiB) and of a panel (16 KiB)
+	quadGroup    = 16  // the columns, or rows, that quadRows and byteRows pack
 )
 
 // A quadKernel adds the row start and the product of a, some blocks of rows of k quads,
@@ -97,6 +97,7 @@ func (f *quadFamily) scratch() int {
 type quadProduct struct {
 	*quadFamily
 	a, b, c byteMatrix
+	sizes   [2]int // bytes of the elements of a and b
 	// Scratch.
 	slab, panel, turned byteMatrix
 	start               []int32
@@ -115,13 +116,15 @@ var (
 // multiply multiplies slab by slab.
 func (f *quadFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int32) {
 	width := 2 * f.lanes
+	operands, sizes := operandsOf(p)
 	scratch = scratch[:f.scratch()]
 	panel := scratch[quadSlabRows*quadBlock:]
 	turned := panel[quadBlock*width:]
 	q := quadProduct{
 		quadFamily: f,
-		a:          byteMatrixOf(p.A),
-		b:          byteMatrixOf(p.B),
+		a:          operands[0],
+		b:          operands[1],
+		sizes:      sizes,
 		c:          byteMatrixOf(p.C),
 		slab:       byteMatrixOf(Dense(scratch, quadBlock)),
 		panel:      byteMatrixOf(Dense(panel, width)),
@@ -137,20 +140,20 @@ func (f *quadFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int3
 			q.factor = 128
 		}
 	}
-	if q.a.col != 4 && q.a.row == 4 {
+	if q.a.col != sizes[0] && q.a.row == sizes[0] {
 		// Rows of a are contiguous, and so are those of each quad.
 		q.slab = byteMatrix{q.slab.p, 4, 4 * quadSlabRows}
 	}
-	for i := 0; i < p.M; i += quadSlabRows {
+	rows := evenParts(p.M, quadSlabRows, 6)
+	for i := 0; i < p.M; i += rows {
 		for k := 0; k < p.K; k += 4 * quadBlock {
-			q.part(p, i, k)
+			q.part(p, i, k, min(rows, p.M-i))
 		}
 	}
 }
 
-// part multiplies the slab at row i and term k by all panels.
-func (q *quadProduct) part(p Product[int32], i, k int) {
-	rows := min(quadSlabRows, p.M-i)
+// part multiplies the slab of so many rows at row i and term k by all panels.
+func (q *quadProduct) part(p Product[int32], i, k, rows int) {
 	terms := min(4*quadBlock, p.K-k)
 	q.k = (terms + 3) / 4
 	q.how = 0
@@ -160,7 +163,7 @@ func (q *quadProduct) part(p Product[int32], i, k int) {
 	a := q.a.at(i, k)
 	packQuadLanes(
 		q.slab, a, rows, terms,
-		&q.flip,
+		&q.flip, q.sizes[0],
 	)
 	width := 2 * q.lanes
 	for j := 0; j < p.N; j += width {
@@ -175,14 +178,15 @@ func (q *quadProduct) part(p Product[int32], i, k int) {
 func (q *quadProduct) packPanel(b byteMatrix, columns, terms int) {
 	lanes := b.transposed()
 	to := q.panel.transposed()
-	if b.row == 4 {
+	turns := b.row == q.sizes[1]
+	if turns {
 		to = q.turned
 	}
 	packQuadLanes(
 		to, lanes, columns, terms,
-		&keptSigns,
+		&keptSigns, q.sizes[1],
 	)
-	if b.row == 4 {
+	if turns {
 		from := q.turned.transposed()
 		f32Narrow.transposeFrom(
 			q.panel, from, q.k, columns,
@@ -220,31 +224,30 @@ func (q *quadProduct) startAt(j int) *byte {
 	return (*byte)(unsafe.Pointer(&q.start[j]))
 }
 
-// packQuadLanes packs terms of the lanes of from, which are its rows, to quads: element
-// l, p of the result has terms 4p to 4p+3 of lane l, zeros beyond the last, with the bits
-// of flip turned over.
-func packQuadLanes(to, from byteMatrix, lanes, terms int, flip *[4]byte) {
+// packQuadLanes packs terms of the lanes of from, which are its rows of elements of size
+// bytes, to quads: element l, p of the result has terms 4p to 4p+3 of lane l, zeros beyond
+// the last, with the bits of flip turned over.
+func packQuadLanes(to, from byteMatrix, lanes, terms int, flip *[4]byte, size int) {
 	whole := terms / 4 * 4
 	switch {
-	case from.col == 4 && to.col == 4:
+	case from.col == size && to.col == 4:
 		whole = terms / 32 * 32
 		for l := range lanes {
-			quadTerms(
+			packTurns(
 				terms/32,
 				to.at(l, 0).first(),
 				from.at(l, 0).first(),
-				&flip[0],
+				flip, size,
 			)
 		}
 		fillQuads(to, from, lanes, whole, terms, flip)
-	case from.row == 4 && to.row == 4:
+	case from.row == size && to.row == 4:
 		grouped := lanes / quadGroup * quadGroup
 		for l := 0; l < grouped; l += quadGroup {
-			quadRows(
+			packGroup(
 				terms/4,
-				to.at(l, 0).first(), to.col,
-				from.at(l, 0).first(), from.col,
-				&flip[0],
+				to.at(l, 0), from.at(l, 0),
+				flip, size,
 			)
 		}
 		fillQuads(to, from, grouped, whole, terms, flip)
@@ -256,6 +259,24 @@ func packQuadLanes(to, from byteMatrix, lanes, terms int, flip *[4]byte) {
 	default:
 		fillQuads(to, from, lanes, 0, terms, flip)
 	}
+}
+
+// packTurns packs 32 contiguous terms a turn. (Calls of variables would allocate flip.)
+func packTurns(turns int, to, from *byte, flip *[4]byte, size int) {
+	if size == 1 {
+		byteTerms(turns, to, from, &flip[0])
+		return
+	}
+	quadTerms(turns, to, from, &flip[0])
+}
+
+// packGroup packs quads of a group of contiguous lanes.
+func packGroup(quads int, to, from byteMatrix, flip *[4]byte, size int) {
+	if size == 1 {
+		byteRows(quads, to.first(), to.col, from.first(), from.col, &flip[0])
+		return
+	}
+	quadRows(quads, to.first(), to.col, from.first(), from.col, &flip[0])
 }
 
 // fillQuads packs terms from … terms−1 of lanes, element by element.

@@ -16,5 +16,14 @@ func TestQuadPageEnds(t *testing.T) {
 			f.multiply([2]bool{}, x, scratch)
 		}
 		pageEnds(t, scratch, multiply)
+		pageEnds(t, scratch, func(x Product[int32], scratch []int32) {
+			x.shorten(3, 1)
+			for k, s := range x.Short {
+				bytes := guarded[byte](t, len(s.Data), true)
+				copy(bytes, s.Data)
+				x.Short[k].Data = bytes
+			}
+			multiply(x, scratch)
+		})
 	}
 }

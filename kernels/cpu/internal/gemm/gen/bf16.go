@@ -113,3 +113,37 @@ func pairTermsBF16() {
 	VZEROUPPER()
 	RET()
 }
+
+// wordRows joins rows 2q and 2q+1 of 16 columns of words, which are bf16 as it lies in
+// memory: each lane has the words of both, the first in its low half. Nothing is rounded,
+// so that a NaN stays as it is, and the product makes it quiet.
+func wordRows() {
+	TEXT("wordRows", NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
+	Pragma("noescape")
+	n := Load(Param("pairs"), GP64())
+	to := Load(Param("to"), GP64())
+	ts := Load(Param("toStride"), GP64())
+	from := Load(Param("from"), GP64())
+	fs := Load(Param("fromStride"), GP64())
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("pair")
+	x, y, low, high := YMM(), YMM(), YMM(), YMM()
+	// 16 words are a vector of 256 bits, and 16 pairs are two.
+	VMOVDQU(Mem{Base: from}, x)
+	VMOVDQU(Mem{Base: from, Index: fs, Scale: 1}, y)
+	// Lanes of 128 bits have columns 0 to 3 and 8 to 11, and the others.
+	VPUNPCKLWD(y, x, low)
+	VPUNPCKHWD(y, x, high)
+	VPERM2I128(Imm(0x20), high, low, x)
+	VPERM2I128(Imm(0x31), high, low, y)
+	VMOVDQU(x, Mem{Base: to})
+	VMOVDQU(y, Mem{Base: to, Disp: 32})
+	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from)
+	ADDQ(ts, to)
+	DECQ(n)
+	JNZ(LabelRef("pair"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}

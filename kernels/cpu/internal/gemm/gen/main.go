@@ -59,8 +59,11 @@ func main() {
 	quadTerms()
 	quadRows()
 	quadSums()
+	byteTerms()
+	byteRows()
 	pairRowsBF16()
 	pairTermsBF16()
+	wordRows()
 	Generate()
 	if *tables != "" {
 		if err := os.WriteFile(*tables, tableText(), 0o644); err != nil {

@@ -138,3 +138,88 @@ func quadSums() {
 	VZEROUPPER()
 	RET()
 }
+
+// byteTerms copies 32 contiguous bytes a turn, with the bits of flip turned over. Terms of
+// a row that lie in memory as bytes are quads already.
+func byteTerms() {
+	TEXT("byteTerms", NOSPLIT, "func(turns int, to, from *byte, flip *byte)")
+	Pragma("noescape")
+	n := Load(Param("turns"), GP64())
+	to := Load(Param("to"), GP64())
+	from := Load(Param("from"), GP64())
+	flip := broadcastFlip()
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("turn")
+	v := YMM()
+	VPXOR(Mem{Base: from}, flip, v)
+	VMOVDQU(v, Mem{Base: to})
+	ADDQ(Imm(32), from)
+	ADDQ(Imm(32), to)
+	DECQ(n)
+	JNZ(LabelRef("turn"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// byteRows packs quads of rows of 16 contiguous columns of bytes, with the bits of flip
+// turned over: bytes of two rows in turn, then words of two such. It has the shape of
+// quadRows, which takes the low bytes of values of 32 bits, so that panels are packed by
+// either in the same way. A row of a panel of 32 columns is two calls.
+func byteRows() {
+	TEXT("byteRows", NOSPLIT, "func(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)")
+	Pragma("noescape")
+	n := Load(Param("quads"), GP64())
+	to := Load(Param("to"), GP64())
+	ts := Load(Param("toStride"), GP64())
+	from := Load(Param("from"), GP64())
+	fs := Load(Param("fromStride"), GP64())
+	// The bytes of flip are equal, so that any of its lanes do.
+	flip := broadcastFlip().AsX()
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("quad")
+	from2 := GP64()
+	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from2)
+	// A row is one load of 16 bytes; the flip serves it as it did one of four times as many.
+	var rows, pairs [4]reg.VecVirtual
+	for k, base := range []reg.Register{from, from, from2, from2} {
+		m := Mem{Base: base}
+		if k%2 == 1 {
+			m.Index, m.Scale = fs, 1
+		}
+		// An operand in memory may lie anywhere, with this encoding.
+		rows[k] = XMM()
+		VPXOR(m, flip, rows[k])
+	}
+	// The first eight columns, then the last eight: each half of the rows gives a vector of
+	// 16 bytes, two of which are joined below.
+	for k := range 2 {
+		pairs[2*k], pairs[2*k+1] = XMM(), XMM()
+		interleave := VPUNPCKLBW
+		if k == 1 {
+			interleave = VPUNPCKHBW
+		}
+		// Rows 0 and 1 in turn are the low words of quads, rows 2 and 3 the high ones.
+		interleave(rows[1], rows[0], pairs[2*k])
+		interleave(rows[3], rows[2], pairs[2*k+1])
+	}
+	// Four quads are a vector, of columns that follow each other in the panel.
+	for k := range 4 {
+		v := XMM()
+		interleave := VPUNPCKLWD
+		if k%2 == 1 {
+			interleave = VPUNPCKHWD
+		}
+		interleave(pairs[k/2*2+1], pairs[k/2*2], v)
+		VMOVDQU(v, Mem{Base: to, Disp: 16 * k})
+	}
+	LEAQ(Mem{Base: from2, Index: fs, Scale: 2}, from)
+	ADDQ(ts, to)
+	DECQ(n)
+	JNZ(LabelRef("quad"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
