@@ -73,3 +73,53 @@ func BenchmarkShareOfPeak(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPeaks reports how many times the multiply-adds of f32 a core does of bf16 in
+// pairs and of bytes in quads: the kernels of six rows, on one term again and again, the
+// best of rounds in turns.
+func BenchmarkPeaks(b *testing.B) {
+	if f32 == nil {
+		b.Skip("no kernels for this CPU")
+	}
+	runs := map[string]func() float64{"f32": peak}
+	if HasBF16(Pairs) {
+		runs["bf16"] = pairPeak
+	}
+	if quads != nil {
+		runs["bytes"] = quadPeak
+	}
+	best := map[string]float64{}
+	for range 400 * b.N {
+		for name, run := range runs {
+			begin := time.Now()
+			work := run()
+			best[name] = max(best[name], work/float64(time.Since(begin).Nanoseconds()))
+		}
+	}
+	for name, rate := range best {
+		b.ReportMetric(rate, name+"-Gop/s")
+		b.ReportMetric(rate/best["f32"], name+"-of-f32")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// pairPeak is peak for pairs of bf16.
+func pairPeak() float64 {
+	const k = 8192
+	f := bf16().pairs
+	columns := f.width()
+	x, z := make([]float32, columns), make([]float32, 6*columns)
+	at := func(s []float32) *byte { return (*byte)(unsafe.Pointer(&s[0])) }
+	f.full[5](1, k, at(x), 0, 0, at(x), 0, at(z), 4*columns, nil, 0, 0, 0)
+	return 4 * 6 * k * float64(columns)
+}
+
+// quadPeak is peak for quads of bytes.
+func quadPeak() float64 {
+	const k = 8192
+	columns := 2 * quads.lanes
+	x, z := make([]int32, columns), make([]int32, 6*columns)
+	at := func(s []int32) *byte { return (*byte)(unsafe.Pointer(&s[0])) }
+	quads.full[0][5](1, k, at(x), 0, 0, at(x), 0, at(x), at(z), 4*columns, nil, 0)
+	return 8 * 6 * k * float64(columns)
+}
