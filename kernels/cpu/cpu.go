@@ -47,6 +47,7 @@ type Backend struct {
 	identity, device func() kernels.Device // The device without and with its rates.
 	workers          workers.Pool          // The goroutines of all kernels.
 	scratch          scratchPool           // The scratch of closed kernels.
+	lender           lender                // The large scratch of all kernels.
 	probe            rates.Probe           // Finds out whether something else runs.
 
 	prior prior          // What is believed of the processor.
@@ -88,7 +89,10 @@ type kernel struct {
 	code     *amd64.Code   // The machine code of the plan, or nil.
 	// The pool that the scratch of the workers returns to.
 	scratch *scratchPool
-	running sync.Mutex // Held by a run, which may outlast its caller (check.Hung).
+	// What lends them scratch, where it is large, and to whom.
+	lender   *lender
+	borrower *borrower
+	running  sync.Mutex // Held by a run, which may outlast its caller (check.Hung).
 }
 
 // Compile lowers the program at the plan. Plans that cannot run are
@@ -189,14 +193,20 @@ func (b *Backend) kernel(
 	order := newRaster(l.p.Grid(), l.knob("group", 1))
 	l.split.allocate(programs)
 	fusion := l.p.Physical
-	return &kernel{
+	k := &kernel{
 		programs: newProgramLoop(states, steps, order, l.split, &b.workers),
 		in:       fusion.ParamShapes(),
 		out:      kernels.OutputShapes(fusion),
 		source:   func() string { return body.describe(l.plan, len(states)) },
 		code:     code,
 		scratch:  &b.scratch,
-	}, nil
+		lender:   &b.lender,
+	}
+	k.borrower = &borrower{running: &k.running}
+	for _, w := range states {
+		k.borrower.workers = append(k.borrower.workers, &w.workerScratch)
+	}
+	return k, nil
 }
 
 // maxScratch bounds the scratch of a worker, in bytes. A tile program that
@@ -218,6 +228,7 @@ func (k *kernel) Run(
 	}
 	k.running.Lock()
 	defer k.running.Unlock()
+	k.lender.lend(k.borrower)
 	return k.programs.run(ctx, in, out)
 }
 
@@ -235,6 +246,7 @@ func (k *kernel) Close() error {
 	if !k.programs.region.Close() {
 		return nil
 	}
+	k.lender.forget(k.borrower)
 	for _, w := range k.programs.workers {
 		k.scratch.put(w.arena)
 		k.scratch.put(w.packing)

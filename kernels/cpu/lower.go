@@ -581,13 +581,15 @@ func (b *block) externalValues() []*value {
 	return out
 }
 
-// worker allocates the state of a worker, its scratch from a pool.
+// worker allocates the state of a worker, its scratch from a pool unless it is lent.
 func (l *lowering) worker(from *scratchPool) *worker {
 	w := &worker{
-		// A cache line more gives values of no bytes an address, too.
-		arena: from.get(l.bytes + cacheLine),
+		workerScratch: workerScratch{
+			// A cache line more gives values of no bytes an address, too.
+			arenaBytes:   l.bytes + cacheLine,
+			packingBytes: l.packingBytes,
+		},
 
-		packing:   from.get(l.packingBytes),
 		addresses: make([]unsafe.Pointer, len(l.values)),
 		tids: make([]int64, len(l.p.Space.Dims)+
 			len(l.p.Runtime)),
@@ -595,6 +597,20 @@ func (l *lowering) worker(from *scratchPool) *worker {
 		evalScratch:     make([]int64, l.evalLength),
 		scalarRegisters: make([]portable.Scalar, l.scalarRegisters),
 	}
+	for _, f := range l.constantSlots {
+		w.slots[f.slot] = f.value
+	}
+	w.bind = func(arena []byte) { l.bind(w, arena) }
+	if !w.lent() {
+		w.packing = from.get(w.packingBytes)
+		w.bind(from.get(w.arenaBytes))
+	}
+	return w
+}
+
+// bind lets a worker have its values in an arena.
+func (l *lowering) bind(w *worker, arena []byte) {
+	w.arena = arena
 	// Values in arrays of the caller get their addresses at the beginning of their
 	// block, in each tile program.
 	for _, v := range l.values {
@@ -602,11 +618,7 @@ func (l *lowering) worker(from *scratchPool) *worker {
 			w.addresses[v.id] = unsafe.Pointer(&w.arena[v.at])
 		}
 	}
-	for _, f := range l.constantSlots {
-		w.slots[f.slot] = f.value
-	}
 	for _, f := range l.constantFills {
 		f(w)
 	}
-	return w
 }

@@ -26,10 +26,10 @@ import (
 
 // A worker is the state with which one worker of a kernel runs tile programs.
 // All of it is allocated when the plan is compiled, so that running allocates
-// nothing.
+// nothing; but for large scratch, which the kernel that ran before hands over.
 type worker struct {
-	arena     []byte           // The scratch in which values lie.
-	packing   []byte           // The scratch in which dots pack their operands.
+	workerScratch
+
 	addresses []unsafe.Pointer // The address of each value, by its id.
 	tids      []int64          // The tile ids, by dimension of the space, then the run-time variables.
 	slots     []int64          // The offsets and bounds of tiles.

@@ -166,3 +166,102 @@ func alignedBytes(n int64) []byte {
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % cacheLine
 	return raw[skip:]
 }
+
+// lentFrom is the bytes of scratch of a worker from which on it is lent.
+const lentFrom = 1 << 20
+
+// A lender has the large scratch of all kernels of a backend: only the last one
+// that ran holds any, since sixteen candidates of a race would hold gigabytes. The next one
+// takes it over as it is, so that memory is not allocated while kernels are timed in turn.
+// The zero value is ready for use.
+type lender struct {
+	mu   sync.Mutex
+	last *borrower
+}
+
+// A borrower is the workers of a kernel, as far as scratch goes.
+type borrower struct {
+	running *sync.Mutex // Held by a run.
+	workers []*workerScratch
+}
+
+// The scratch of a worker.
+type workerScratch struct {
+	arena   []byte // The scratch in which values lie.
+	packing []byte // The scratch in which dots pack their operands.
+
+	// The bytes of both, which are lent where they are many.
+	arenaBytes, packingBytes int64
+	// What lets the worker have its values in an arena.
+	bind func(arena []byte)
+}
+
+// lent reports whether the scratch is lent when a kernel runs.
+func (s *workerScratch) lent() bool { return s.arenaBytes+s.packingBytes >= lentFrom }
+
+// lend gives the workers of a kernel that is going to run, and holds its mutex, scratch.
+func (d *lender) lend(to *borrower) {
+	if !to.workers[0].lent() {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last == to {
+		return
+	}
+	var free pieces
+	if d.last != nil && d.last.running.TryLock() {
+		free = d.last.takeScratch()
+		d.last.running.Unlock()
+	}
+	d.last = to
+	for _, w := range to.workers {
+		if w.arena != nil {
+			continue // nobody could take it while it ran
+		}
+		w.packing = free.take(w.packingBytes)
+		w.bind(free.take(w.arenaBytes))
+	}
+}
+
+// forget is for a kernel that is closed.
+func (d *lender) forget(b *borrower) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last == b {
+		d.last = nil
+	}
+}
+
+// takeScratch takes the scratch from the workers of a kernel that does not run.
+func (b *borrower) takeScratch() (all pieces) {
+	for _, w := range b.workers {
+		if w.arena != nil {
+			all = append(all, w.arena, w.packing)
+			w.arena, w.packing = nil, nil
+		}
+	}
+	return all
+}
+
+// pieces are scratch that nobody uses.
+type pieces [][]byte
+
+// take is n bytes of the smallest piece that is large enough, or new ones.
+func (p *pieces) take(n int64) []byte {
+	if n == 0 {
+		return nil
+	}
+	best := -1
+	for k, s := range *p {
+		if int64(cap(s)) >= n && (best < 0 || cap(s) < cap((*p)[best])) {
+			best = k
+		}
+	}
+	if best < 0 {
+		return alignedBytes(sizeClass(n))[:n]
+	}
+	s := (*p)[best]
+	*p = slices.Delete(*p, best, best+1)
+	return s[:n]
+}

@@ -3,6 +3,8 @@ package cpu
 import (
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -42,5 +44,49 @@ func TestPoolReuses(t *testing.T) {
 	}
 	if p.get(0) != nil {
 		t.Error("nothing is something")
+	}
+}
+
+// Of kernels that run in turn only the last one holds large scratch, which it has
+// from the one before, and their results are those of a kernel alone.
+func TestLargeScratchIsLent(t *testing.T) {
+	p := kerneltest.Program(t, `
+p = f32[256,2048] parameter(0)
+x = f32[256,2048] exponential(p)
+y = f32[2048,2048] parameter(1)
+ROOT d = f32[256,2048] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`)
+	v := kerneltest.Verifier(t, p, 1)
+	backend := New()
+	var all []*kernel
+	for _, text := range []string{"128,2048,2048 pack=1", "256,2048,2048 pack=1"} {
+		plan, err := kernels.ParsePlan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := backend.compile(p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		if w := k.programs.workers[0]; !w.lent() {
+			t.Fatalf("%s needs %d and %d bytes", text, w.arenaBytes, w.packingBytes)
+		}
+		all = append(all, k)
+	}
+	held := func(k *kernel) (n int) {
+		for _, w := range k.programs.workers {
+			n += cap(w.arena) + cap(w.packing)
+		}
+		return n
+	}
+	for range 2 {
+		for n, k := range all {
+			if err := v.Verify(t.Context(), k); err != nil {
+				t.Error(err)
+			}
+			if held(k) == 0 || held(all[1-n]) != 0 {
+				t.Errorf("after kernel %d ran it holds %d bytes, the other %d", n, held(k), held(all[1-n]))
+			}
+		}
 	}
 }

@@ -88,10 +88,11 @@ func TestSplitsAreTheSameTwice(t *testing.T) {
 		c := new(accumulator)
 		splitDot[float32](c, s, v, 0)
 		w := &worker{
-			slots:     []int64{0},
-			arena:     alignedBytes(64),
-			addresses: nil,
-			packing:   alignedBytes(1 << 16),
+			slots: []int64{0},
+			workerScratch: workerScratch{
+				arena:   alignedBytes(64),
+				packing: alignedBytes(1 << 16),
+			},
 		}
 		w.addresses = append(w.addresses, unsafe.Pointer(&w.arena[0]))
 		for k, part := range order {
