@@ -243,6 +243,7 @@ type Verifier struct {
 	c     *hlo.Computation
 	cases []verifyCase
 	large *guard // outputs that all runs use, where they are large; otherwise nil
+	heap  func() // takes back the limit of the heap; nil where little is held
 }
 
 // A verifyCase is one set of inputs with the results that are expected.
@@ -331,9 +332,29 @@ func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier
 			return v, err
 		}
 	}
+	if held := heldBytes(c, casesOf(c)); held > heapHeldFrom {
+		v.heap = heap.hold(held)
+	}
+	if err := v.addAll(ctx, c, seed); err != nil {
+		_ = v.Close() // err says more
+		return nil, err
+	}
+	return v, nil
+}
+
+// casesOf is the number of cases whose inputs are held at the same time, about.
+func casesOf(c *hlo.Computation) int64 {
+	if heldBytes(c, 2) > maxHeldBytes {
+		return 1
+	}
+	return 2
+}
+
+// addAll adds all cases of a computation whose arrays have memory of their own.
+func (v *Verifier) addAll(ctx context.Context, c *hlo.Computation, seed int64) error {
 	if outputBytes(c) > maxCopiedBytes {
 		if err := checkArrays(c); err != nil {
-			return nil, err
+			return err
 		}
 		var shapes []kernels.Buffer
 		for _, s := range kernels.OutputShapes(c) {
@@ -341,22 +362,22 @@ func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier
 		}
 		var err error
 		if v.large, err = guardOutputs(shapes); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	switch {
-	case heldBytes(c, 2) > maxHeldBytes:
+	case casesOf(c) == 1:
 		// one case
 	case Exact(c):
 		if err := v.add(ctx, c, integerInputs, Integers, seed, Tolerance{}); err != nil {
-			return nil, err
+			return err
 		}
 	case elementOperations(c) <= maxSpikeWork:
 		err := v.add(
 			ctx, c, "inputs far apart", Spikes, seed, ToleranceOf(c),
 		)
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	rows, _ := scoreOperands(c)
@@ -366,13 +387,13 @@ func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier
 			ctx, c, "scores far apart", Scores, seed, ToleranceOf(c),
 		)
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := v.addExtremes(ctx, c, seed); err != nil {
-		return nil, err
+		return err
 	}
-	return v, v.add(
+	return v.add(
 		ctx, c, randomInputs, Normals, seed, ToleranceOf(c),
 	)
 }
@@ -473,9 +494,13 @@ func (v *Verifier) Examine(
 	return w, nil
 }
 
-// Close gives the memory of arrays back that do not have as much as they seem to: no
+// Close gives the memory of arrays back that do not have as much as they seem to, and ends
+// the limit of the heap that large arrays have: no
 // kernel may be running on them, and neither v nor its benches may be used any more.
 func (v *Verifier) Close() error {
+	if v.heap != nil {
+		v.heap()
+	}
 	var errs []error
 	for _, c := range v.cases {
 		errs = append(errs, c.aliases.close())

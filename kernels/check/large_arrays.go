@@ -188,7 +188,7 @@ func newAliases(
 	if err := kernels.CheckFreeMemory(2 * maxOwnBytes); err != nil {
 		return nil, nil, err
 	}
-	a.heap = limitHeap()
+	a.heap = heap.hold(heapBeside)
 	in, err := a.makeInputs(c)
 	if err == nil {
 		err = a.outputs(c)

@@ -152,16 +152,58 @@ func stillReleasing(ctx context.Context) context.Context {
 	return r.during(ctx)
 }
 
-// heapBeside is the Go heap beside arrays that repeat their pages, from which on garbage is
-// collected without waiting for as much again.
-const heapBeside = 5 << 27
+// The garbage collector lets the heap grow by as much as lives before it collects, which is
+// a gigabyte beside arrays of one. So while large arrays are held there is a limit of the
+// heap: what is said to be held, and some room. Arrays hold no pointers, and to collect
+// often takes little time beside them.
 
-// limitHeap collects garbage, and lets it grow no more than heapBeside until restore.
-func limitHeap() (restore func()) {
-	was := debug.SetMemoryLimit(-1)
-	debug.SetMemoryLimit(min(was, heapBeside))
+// heapSlack is the room for garbage and for everything else beside large arrays, and
+// heapHeldFrom what is held from which on there is a limit.
+const (
+	heapSlack    = 3 << 26
+	heapHeldFrom = 1 << 28
+)
+
+// heapBeside is what is held of the Go heap beside arrays that repeat their pages.
+const heapBeside = 5<<27 - heapSlack
+
+// A heapLimit is what all who hold large arrays hold together. It is state of the process,
+// as the setting is that it changes.
+type heapLimit struct {
+	mu    sync.Mutex
+	users int
+	held  int64 // bytes
+	was   int64 // the setting before
+}
+
+// heap is the limit of this process.
+var heap heapLimit
+
+// hold collects garbage and lets the heap grow to what is held, and some room, until release.
+func (h *heapLimit) hold(bytes int64) (release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users++; h.users == 1 {
+		h.was = debug.SetMemoryLimit(-1)
+	}
+	h.add(bytes)
 	debug.FreeOSMemory()
-	return func() { debug.SetMemoryLimit(was) }
+	return sync.OnceFunc(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.users--
+		h.add(-bytes)
+	})
+}
+
+// add sets the limit for what is held with so many bytes more: that of before for nobody.
+func (h *heapLimit) add(bytes int64) {
+	h.held += bytes
+	limit := h.was
+	if h.users > 0 {
+		limit = min(limit, h.held+heapSlack)
+	}
+	debug.SetMemoryLimit(limit)
 }
 
 // residentBytes is the resident set of this process by /proc/self/statm, the second number
