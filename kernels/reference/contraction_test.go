@@ -30,7 +30,9 @@ func TestContractionsAreThePlainLoops(t *testing.T) {
 		}
 		got := make([]float64, c.batch*c.m*c.n)
 		want := make([]float64, 0, c.batch*c.m*c.n)
-		contract(newEvaluation(context.Background()), c, got, left, right)
+		contractFloats(newEvaluation(context.Background()), c, got, left, right)
+		loops := make([]float64, len(got))
+		contract(newEvaluation(context.Background()), c, loops, left, right)
 		for b := range c.batch {
 			for x := range c.m {
 				for y := range c.n {
@@ -43,8 +45,8 @@ func TestContractionsAreThePlainLoops(t *testing.T) {
 				}
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("%+v: %v, the plain loops say %v", c, got, want)
+		if !slices.Equal(got, want) || !slices.Equal(loops, want) {
+			t.Fatalf("%+v: %v and %v, the plain loops say %v", c, got, loops, want)
 		}
 	})
 }

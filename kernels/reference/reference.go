@@ -649,7 +649,7 @@ func (e *evaluation) dot(i *hlo.Instr, a []value) (value, error) {
 		n:     r.shape.Extent(freeDims(r, at.RHSBatch, at.RHSContract)),
 	}
 	if out.floats != nil {
-		contract(
+		contractFloats(
 			e, c, out.floats, left.asFloats(), right.asFloats(),
 		)
 	} else {

@@ -1,0 +1,122 @@
+//go:build amd64 && !noasm
+
+#include "textflag.h"
+
+// A row of a block: x is a term of its vector, Z16 and Z17 are that term of the packed
+// ones, and a and b the sums.
+#define ROW512(x, a, b) \
+	VBROADCASTSD x, Z18      \
+	VMULPD       Z16, Z18, Z19 \
+	VMULPD       Z17, Z18, Z18 \
+	VADDPD       Z19, a, a     \
+	VADDPD       Z18, b, b
+
+// func sums512(k int, lines *float64, packed *float64, sums *float64)
+TEXT ·sums512(SB), NOSPLIT, $0-32
+	MOVQ k+0(FP), CX
+	MOVQ lines+8(FP), AX
+	MOVQ packed+16(FP), BX
+	MOVQ sums+24(FP), DI
+	LEAQ (CX*8), DX
+	LEAQ (DX)(DX*2), SI
+	LEAQ (AX)(DX*4), R8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+
+term512:
+	VMOVUPD (BX), Z16
+	VMOVUPD 64(BX), Z17
+	ROW512((AX), Z0, Z1)
+	ROW512((AX)(DX*1), Z2, Z3)
+	ROW512((AX)(DX*2), Z4, Z5)
+	ROW512((AX)(SI*1), Z6, Z7)
+	ROW512((R8), Z8, Z9)
+	ROW512((R8)(DX*1), Z10, Z11)
+	ROW512((R8)(DX*2), Z12, Z13)
+	ROW512((R8)(SI*1), Z14, Z15)
+	ADDQ $8, AX
+	ADDQ $8, R8
+	ADDQ $128, BX
+	DECQ CX
+	JNZ  term512
+
+	VMOVUPD Z0, 0(DI)
+	VMOVUPD Z1, 64(DI)
+	VMOVUPD Z2, 128(DI)
+	VMOVUPD Z3, 192(DI)
+	VMOVUPD Z4, 256(DI)
+	VMOVUPD Z5, 320(DI)
+	VMOVUPD Z6, 384(DI)
+	VMOVUPD Z7, 448(DI)
+	VMOVUPD Z8, 512(DI)
+	VMOVUPD Z9, 576(DI)
+	VMOVUPD Z10, 640(DI)
+	VMOVUPD Z11, 704(DI)
+	VMOVUPD Z12, 768(DI)
+	VMOVUPD Z13, 832(DI)
+	VMOVUPD Z14, 896(DI)
+	VMOVUPD Z15, 960(DI)
+	VZEROUPPER
+	RET
+
+// ROW256 is ROW512 with the packed terms in Y8 and Y9.
+#define ROW256(x, a, b) \
+	VBROADCASTSD x, Y10      \
+	VMULPD       Y8, Y10, Y11 \
+	VMULPD       Y9, Y10, Y10 \
+	VADDPD       Y11, a, a     \
+	VADDPD       Y10, b, b
+
+// func sums256(k int, lines *float64, packed *float64, sums *float64)
+TEXT ·sums256(SB), NOSPLIT, $0-32
+	MOVQ k+0(FP), CX
+	MOVQ lines+8(FP), AX
+	MOVQ packed+16(FP), BX
+	MOVQ sums+24(FP), DI
+	LEAQ (CX*8), DX
+	LEAQ (DX)(DX*2), SI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+
+term256:
+	VMOVUPD (BX), Y8
+	VMOVUPD 32(BX), Y9
+	ROW256((AX), Y0, Y1)
+	ROW256((AX)(DX*1), Y2, Y3)
+	ROW256((AX)(DX*2), Y4, Y5)
+	ROW256((AX)(SI*1), Y6, Y7)
+	ADDQ $8, AX
+	ADDQ $128, BX
+	DECQ CX
+	JNZ  term256
+
+	VMOVUPD Y0, 0(DI)
+	VMOVUPD Y1, 32(DI)
+	VMOVUPD Y2, 128(DI)
+	VMOVUPD Y3, 160(DI)
+	VMOVUPD Y4, 256(DI)
+	VMOVUPD Y5, 288(DI)
+	VMOVUPD Y6, 384(DI)
+	VMOVUPD Y7, 416(DI)
+	VZEROUPPER
+	RET
