@@ -404,6 +404,9 @@ func (e bounding) elementwise(
 	if i.Op == hlo.OpBitcastConvert {
 		return e.bits(i, x)
 	}
+	if f := stripOf(i); f != nil {
+		return e.strips(i, x, f)
+	}
 	v, err := e.run.elementwise(i, values(x))
 	if err != nil {
 		return span{}, err
@@ -420,7 +423,13 @@ func (e bounding) elementwise(
 	}
 	r.value = v
 	if isFloat {
-		r.widen(i.Shape, e.wide(i), e.errorOf(i, units))
+		by := e.errorOf(i, units)
+		r.widen(
+			i.Shape, e.wide(i),
+			func(_ int64, m float64) float64 {
+				return by.of(m)
+			},
+		)
 	}
 	return r, nil
 }
@@ -469,7 +478,7 @@ func (e bounding) bits(
 // is rounded.
 func (e bounding) errorOf(
 	i *hlo.Instr, units float64,
-) func(n int64, m float64) float64 {
+) slack {
 	d := i.Shape.DType
 	floor := floorOf(i)
 	relative := 0.0
@@ -482,9 +491,19 @@ func (e bounding) errorOf(
 		// Weights are rounded before they are divided by their sum, or after it.
 		relative = Epsilon(d) / 2
 	}
-	return func(_ int64, m float64) float64 {
-		return units*unit(d, m) + relative*m + floor
-	}
+	return slack{d, units, relative, floor}
+}
+
+// A slack is the error of an operation before its result is rounded, which depends on the
+// magnitude of that.
+type slack struct {
+	d                      hlo.DType
+	units, relative, floor float64
+}
+
+// of is the error of a result of magnitude m.
+func (s slack) of(m float64) float64 {
+	return s.units*unit(s.d, m) + s.relative*m + s.floor
 }
 
 // fromExponential reports whether i is an exponential, or elementwise of one: a weight of a
@@ -549,6 +568,200 @@ func floorOf(
 		return 0x1p-142
 	}
 	return 0
+}
+
+// The intervals of a strip are computed as those of whole arrays are: by all corners.
+//
+// intervalStrip is the number of elements whose intervals are computed at the same time, so
+// that what is between lies in the first level of cache.
+const intervalStrip = 512
+
+// strips is elementwise for an operation on floating-point numbers that has a strip.
+//
+// In a strip the operation is computed on the reference's values, and once for every
+// corner, into one array of results that stays in the cache. Value and ends are rounded
+// at the end. Where nothing is uncertain there are no ends: they are the value.
+func (e bounding) strips(
+	i *hlo.Instr, x []span, f strip,
+) (s span, err error) {
+	t := e.stripCorners(i, x, f)
+	if s.value, err = newValue(i.Shape); err != nil {
+		return s, err
+	}
+	s.lo, s.hi = s.value, s.value
+	if t.uncertain() {
+		s.lo, err = newValue(i.Shape)
+		if err == nil {
+			s.hi, err = newValue(i.Shape)
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	each := int64(1 + len(x))
+	e.run.parallel(i.Shape.Elements(), each, func(lo, hi int64) {
+		c := t.corner()
+		for ; lo < hi; lo += intervalStrip {
+			c.compute(s, lo, min(lo+intervalStrip, hi))
+		}
+	})
+	return s, nil
+}
+
+// stripCorners are the corners of an operation that has a strip.
+type stripCorners struct {
+	i    *hlo.Instr
+	x    []span
+	f    strip
+	free []int // operands with errors
+	// The result need not be rounded, and what the operation is off by before it is.
+	wide bool
+	by   slack
+}
+
+// stripCorners says what the corners of an instruction are.
+func (e bounding) stripCorners(
+	i *hlo.Instr, x []span, f strip,
+) stripCorners {
+	t := stripCorners{
+		i:    i,
+		x:    x,
+		f:    f,
+		wide: e.wide(i),
+		by:   e.errorOf(i, e.units(i)),
+	}
+	for k, s := range x {
+		if !s.isCertain() {
+			t.free = append(t.free, k)
+		}
+	}
+	return t
+}
+
+// uncertain reports whether there are other results than the reference's: since an operand
+// has an error, the operation is not exact, or the result need not be rounded.
+func (t stripCorners) uncertain() bool {
+	inexact := t.by.units > 0
+	return len(t.free) > 0 || inexact || t.wide
+}
+
+// A corner computes intervals, strip by strip.
+type corner struct {
+	stripCorners
+	// What the operation is computed from, and its results there.
+	operands []numbers
+	results  [intervalStrip]float64
+}
+
+// corner is a corner for one goroutine.
+func (t stripCorners) corner() *corner {
+	return &corner{
+		stripCorners: t,
+		operands:     make([]numbers, len(t.x)),
+	}
+}
+
+// compute computes elements from … to−1 of s.
+func (c *corner) compute(s span, from, to int64) {
+	v := s.floats[from:to]
+	for k, x := range c.x {
+		c.operands[k] = x.floats[from:to]
+	}
+	c.f(v, c.operands)
+	d := c.i.Shape.DType
+	if s.isCertain() {
+		roundStrip(d, v)
+		return
+	}
+	lo := s.lo.floats[from:to]
+	hi := s.hi.floats[from:to]
+	copy(lo, v)
+	copy(hi, v)
+	roundStrip(d, v)
+	c.extend(lo, hi, from, to)
+	for n, l := range lo {
+		if h := hi[n]; l <= h || l != l {
+			lo[n] -= c.by.of(magnitude(l))
+			hi[n] += c.by.of(magnitude(h))
+		}
+	}
+	roundEnds(d, c.wide, lo, hi)
+}
+
+// extend extends the ranges of results by those at all corners.
+func (c *corner) extend(lo, hi []float64, from, to int64) {
+	y := c.results[:to-from]
+	for corner := range 1 << len(c.free) {
+		if len(c.free) == 0 {
+			return
+		}
+		for n, k := range c.free {
+			end := c.x[k].lo
+			if corner>>n&1 == 1 {
+				end = c.x[k].hi
+			}
+			c.operands[k] = end.floats[from:to]
+		}
+		c.f(y, c.operands)
+		includeStrip(lo, hi, y)
+	}
+	if len(c.x) == 1 && !rises[c.i.Op] { // |x| and cos x turn at 0
+		x := c.x[0]
+		var turn [intervalStrip]float64
+		for n := from; n < to; n++ {
+			l, h := x.ends(n)
+			turn[n-from] = min(max(0, l), h)
+		}
+		c.operands[0] = turn[:to-from]
+		c.f(y, c.operands)
+		includeStrip(lo, hi, y)
+	}
+	ends := span{
+		lo: value{floats: lo},
+		hi: value{floats: hi},
+	}
+	for _, k := range c.free {
+		ends.freeWhere(
+			c.x[k].slice(from, to),
+			jumps(c.i.Op, k),
+		)
+	}
+	switch c.i.Op {
+	case hlo.OpSine, hlo.OpCosine:
+		ends.bend(c.x[0].slice(from, to))
+	}
+}
+
+// slice is elements from … to−1 of a span of floating-point numbers, as a vector.
+func (s span) slice(from, to int64) span {
+	part := func(v value) value {
+		return value{
+			shape:  withDims(v.shape, []int64{to - from}),
+			floats: v.floats[from:to],
+		}
+	}
+	return span{
+		value: part(s.value),
+		lo:    part(s.lo),
+		hi:    part(s.hi),
+	}
+}
+
+// rises are operations on one number that do not turn between the ends of an interval:
+// the values between are between those at the ends, so that the number nearest to zero,
+// where even functions turn, is not looked at.
+var rises = map[hlo.Opcode]bool{
+	hlo.OpConvert:             true,
+	hlo.OpCopy:                true,
+	hlo.OpNegate:              true,
+	hlo.OpExponential:         true,
+	hlo.OpExponentialMinusOne: true,
+	hlo.OpLog:                 true,
+	hlo.OpLogPlusOne:          true,
+	hlo.OpSqrt:                true,
+	hlo.OpTanh:                true,
+	hlo.OpErf:                 true,
+	hlo.OpLogistic:            true,
 }
 
 // corners is the range of the results, which are not rounded, where each operand is the
@@ -656,13 +869,16 @@ func (s span) nearestZero() value {
 
 // include extends intervals so that they contain the values of v.
 func (s *span) include(v value) {
-	all := v.shape.Elements()
-	Parallel(all, 1, func(from, to int64) {
+	Parallel(v.shape.Elements(), 1, func(from, to int64) {
+		if v.floats != nil {
+			includeStrip(
+				s.lo.floats[from:to],
+				s.hi.floats[from:to],
+				v.floats[from:to],
+			)
+			return
+		}
 		for n := from; n < to; n++ {
-			if v.floats != nil {
-				s.includeFloat(n, v.floats[n])
-				continue
-			}
 			lo := &s.lo.ints[n]
 			hi := &s.hi.ints[n]
 			*lo = min(*lo, v.ints[n])
@@ -671,18 +887,35 @@ func (s *span) include(v value) {
 	})
 }
 
-// includeFloat extends the interval of element n so that it contains y. What is a
+// includeStrip extends intervals so that each contains a number.
+func includeStrip(lo, hi, y []float64) {
+	hi = hi[:len(lo)]
+	y = y[:len(lo)]
+	for n, v := range y {
+		l, h := lo[n], hi[n]
+		switch {
+		case l <= v && v <= h:
+		case v < l && l <= h:
+			lo[n] = v
+		case v > h && l <= h:
+			hi[n] = v
+		default:
+			lo[n], hi[n] = including(l, h, v)
+		}
+	}
+}
+
+// including is the interval from lo to hi extended so that it contains y. What is a
 // number in some cases and NaN in others can be anything.
-func (s *span) includeFloat(n int64, y float64) {
-	lo, hi := s.ends(n)
+func including(lo, hi, y float64) (float64, float64) {
 	number := lo == lo
 	switch {
 	case lo > hi, !number && y != y:
+		return lo, hi
 	case !number, y != y:
-		s.free(n)
-	default:
-		s.setEnds(n, min(lo, y), max(hi, y))
+		return math.Inf(1), math.Inf(-1)
 	}
+	return min(lo, y), max(hi, y)
 }
 
 // freeWhere makes floats free where an operand, which is a scalar or has as many
@@ -711,25 +944,42 @@ func (s *span) widen(
 ) {
 	s.lo = s.lo.withShape(shape)
 	s.hi = s.hi.withShape(shape)
-	d := shape.DType
 	all := shape.Elements()
 	Parallel(all, 1, func(from, to int64) {
-		for n := from; n < to; n++ {
-			lo, hi := s.ends(n)
-			if lo > hi {
+		lo := s.lo.floats[from:to]
+		hi := s.hi.floats[from:to]
+		for n, l := range lo {
+			h := hi[n]
+			if l > h {
 				continue
 			}
-			lo -= by(n, magnitude(lo))
-			hi += by(n, magnitude(hi))
-			least := kernels.RoundFloat(d, lo)
-			most := kernels.RoundFloat(d, hi)
-			if wide && lo == lo {
-				least = min(least, lo)
-				most = max(most, hi)
-			}
-			s.setEnds(n, least, most)
+			at := from + int64(n)
+			lo[n] -= by(at, magnitude(l))
+			hi[n] += by(at, magnitude(h))
 		}
+		roundEnds(shape.DType, wide, lo, hi)
 	})
+}
+
+// roundEnds rounds the ends of intervals to a type; wide ones keep what is not rounded, too.
+func roundEnds(d hlo.DType, wide bool, lo, hi []float64) {
+	if !wide && d.Bits() >= 16 {
+		roundStrip(d, lo) // the infinities of what can be anything stay
+		roundStrip(d, hi)
+		return
+	}
+	for n, l := range lo {
+		h := hi[n]
+		if l > h {
+			continue
+		}
+		lo[n] = kernels.RoundFloat(d, l)
+		hi[n] = kernels.RoundFloat(d, h)
+		if wide && l == l {
+			lo[n] = min(lo[n], l)
+			hi[n] = max(hi[n], h)
+		}
+	}
 }
 
 // magnitude is |x|, and 0 of infinities, which have no error.

@@ -94,14 +94,14 @@ func (e bounding) product(
 	if s.value, err = e.plain(i, x); err != nil {
 		return s, err
 	}
-	magnitudes := factors(absolute(x, false), same)
-	largest := factors(absolute(x, true), same)
+	magnitudes := factors(e.run.absolute(x, false), same)
+	largest := factors(e.run.absolute(x, true), same)
 	most := factors(
-		absolute(x, true),
+		e.run.absolute(x, true),
 		func(m float64) float64 { return max(m, 1) },
 	)
 	least := factors(
-		absolute(x, false),
+		e.run.absolute(x, false),
 		func(m float64) float64 { return min(m, 1) },
 	)
 	if err != nil {
@@ -196,14 +196,16 @@ func (e bounding) sum(
 	i *hlo.Instr, x []span, relative float64,
 ) (s span, err error) {
 	wide := exactly(i)
-	if s.value, err = e.plain(i, x); err != nil {
-		return s, err
-	}
 	sum, err := e.plain(wide, x)
 	if err != nil {
 		return s, err
 	}
-	magnitudes, err := e.run.instruction(wide, absolute(x, false))
+	// Sums are rounded once.
+	s.value = sum.clone().withShape(i.Shape)
+	e.run.round(s.value)
+	// The error is relative to the sum of magnitudes.
+	terms := e.run.absolute(x, false)
+	magnitudes, err := e.run.instruction(wide, terms)
 	if err != nil {
 		return s, err
 	}
@@ -211,7 +213,8 @@ func (e bounding) sum(
 	// of the sum.
 	largest := magnitudes
 	if !allCertain(x) {
-		largest, err = e.run.instruction(wide, absolute(x, true))
+		terms = e.run.absolute(x, true)
+		largest, err = e.run.instruction(wide, terms)
 		if err != nil {
 			return s, err
 		}
@@ -279,23 +282,26 @@ func (e bounding) total(i *hlo.Instr, x []span) (span, error) {
 
 // absolute are the magnitudes of operands and, if they are to be bounds, what their
 // errors add to them: infinite where a value can be anything.
-func absolute(
+func (e *evaluation) absolute(
 	x []span, bounds bool,
 ) []value {
 	all := make([]value, len(x))
 	for k, s := range x {
 		v := s.value.clone()
-		for n, y := range v.floats {
-			m := math.Abs(y)
-			lo, hi := s.ends(int64(n))
-			switch {
-			case bounds && lo > hi:
-				m = math.Inf(1)
-			case bounds && lo == lo:
-				m += max(y-lo, hi-y, 0)
+		e.parallel(int64(len(v.floats)), 1, func(from, to int64) {
+			for n := from; n < to; n++ {
+				y := v.floats[n]
+				m := math.Abs(y)
+				lo, hi := s.ends(n)
+				switch {
+				case bounds && lo > hi:
+					m = math.Inf(1)
+				case bounds && lo == lo:
+					m += max(y-lo, hi-y, 0)
+				}
+				v.floats[n] = m
 			}
-			v.floats[n] = m
-		}
+		})
 		for n, y := range v.ints {
 			v.ints[n] = max(y, -y)
 		}

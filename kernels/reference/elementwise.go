@@ -359,6 +359,14 @@ func (e *evaluation) elementwise(i *hlo.Instr, a []value) (value, error) {
 			return out, fmt.Errorf("the reference does not compute %s", v.shape)
 		}
 	}
+	if f := stripOf(i); f != nil {
+		e.parallel(i.Shape.Elements(), 1, func(lo, hi int64) {
+			part := out.floats[lo:hi]
+			f(part, stripsOf(a, lo, hi))
+			roundStrip(i.Shape.DType, part)
+		})
+		return out, nil
+	}
 	set, err := pointwise(i, out, a)
 	if err != nil {
 		return out, err
@@ -369,6 +377,111 @@ func (e *evaluation) elementwise(i *hlo.Instr, a []value) (value, error) {
 		}
 	})
 	return out, nil
+}
+
+// A strip computes some elements of an operation on floating-point numbers from as many of
+// its operands. The results are not rounded.
+//
+// Programs are mostly such operations, and a loop over numbers in a row takes a tenth of
+// the time of a call for each, by way of which the others are computed (pointwise).
+type strip func(out numbers, x []numbers)
+
+// numbers are elements of an array in a row.
+type numbers = []float64
+
+// arithmetic are the strips of the operations that programs are full of; those of others
+// call a function for each element.
+var arithmetic = map[hlo.Opcode]strip{
+	hlo.OpAdd: func(out numbers, x []numbers) {
+		b := x[1]
+		for n, a := range x[0] {
+			out[n] = a + b[n]
+		}
+	},
+	hlo.OpSubtract: func(out numbers, x []numbers) {
+		b := x[1]
+		for n, a := range x[0] {
+			out[n] = a - b[n]
+		}
+	},
+	hlo.OpMultiply: func(out numbers, x []numbers) {
+		b := x[1]
+		for n, a := range x[0] {
+			out[n] = a * b[n]
+		}
+	},
+	hlo.OpDivide: func(out numbers, x []numbers) {
+		b := x[1]
+		for n, a := range x[0] {
+			out[n] = a / b[n]
+		}
+	},
+	hlo.OpConvert: copyStrip,
+	hlo.OpCopy:    copyStrip,
+}
+
+// copyStrip is the strip of operations that only round.
+func copyStrip(out numbers, x []numbers) {
+	copy(out, x[0])
+}
+
+// stripOf is the strip of an instruction, or nil where it has other operands or results
+// than floating-point numbers, or no function of them.
+func stripOf(i *hlo.Instr) strip {
+	if !i.Shape.DType.IsFloat() || ofComplex(i) {
+		return nil
+	}
+	for _, o := range i.Operands {
+		if !o.Shape.DType.IsFloat() {
+			return nil
+		}
+	}
+	if f := arithmetic[i.Op]; f != nil {
+		return f
+	}
+	operands := len(i.Operands)
+	unary, binary := floatUnary[i.Op], floatBinary[i.Op]
+	switch {
+	case unary != nil && operands == 1:
+		return func(out numbers, x []numbers) {
+			for n, a := range x[0] {
+				out[n] = unary(a)
+			}
+		}
+	case binary != nil && operands == 2:
+		return func(out numbers, x []numbers) {
+			b := x[1]
+			for n, a := range x[0] {
+				out[n] = binary(a, b[n])
+			}
+		}
+	}
+	return nil
+}
+
+// stripsOf are elements lo … hi−1 of arrays.
+func stripsOf(a []value, lo, hi int64) []numbers {
+	all := make([]numbers, len(a))
+	for k, v := range a {
+		all[k] = v.floats[lo:hi]
+	}
+	return all
+}
+
+// roundStrip rounds numbers to a type. Those of f32 are rounded by the processor; of other
+// types each is by a function.
+func roundStrip(d hlo.DType, x []float64) {
+	switch d {
+	case hlo.F64:
+	case hlo.F32:
+		for n, v := range x {
+			x[n] = float64(float32(v))
+		}
+	default:
+		for n, v := range x {
+			x[n] = kernels.RoundFloat(d, v)
+		}
+	}
 }
 
 // pointwise returns a function that computes element n of out.

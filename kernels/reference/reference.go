@@ -831,10 +831,8 @@ func (e *evaluation) rounded(shape hlo.Shape, outs []value) value {
 // round rounds or wraps every element to its type.
 func (e *evaluation) round(v value) {
 	e.parallel(v.shape.Elements(), 1, func(lo, hi int64) {
-		for k := lo; k < hi && v.floats != nil; k++ {
-			v.floats[k] = kernels.RoundFloat(
-				v.shape.DType, v.floats[k],
-			)
+		if v.floats != nil {
+			roundStrip(v.shape.DType, v.floats[lo:hi])
 		}
 		for k := lo; k < hi && v.ints != nil; k++ {
 			v.ints[k] = kernels.WrapInt(
