@@ -3,6 +3,7 @@ package index
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -510,15 +511,27 @@ func (p *mapParser) parse() {
 			continue
 		}
 		p.expect("<")
-		quoted := p.accept(`"`)
-		p.body()
-		if quoted {
+		if p.joinStrings(); p.accept(`"`) {
+			p.body()
 			p.expect(`"`)
+		} else {
+			p.body()
 		}
 		p.expect(">")
 		return
 	}
 	p.body()
+}
+
+// stringSeams are the quotes between adjacent strings of MLIR, which are one string.
+var stringSeams = regexp.MustCompile(`"\s*"`)
+
+// joinStrings makes one string of adjacent ones, with blanks in place of the quotes
+// between them: errors point at the same places.
+func (p *mapParser) joinStrings() {
+	p.text = p.text[:p.at] + stringSeams.ReplaceAllStringFunc(p.text[p.at:], func(seam string) string {
+		return " " + seam[1:len(seam)-1] + " "
+	})
 }
 
 // body reads a map without an attribute around it.
