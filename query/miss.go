@@ -32,7 +32,7 @@ func isQueue(src []byte) bool { return bytes.HasPrefix(src, []byte(`{"`)) }
 
 // queued are the fusions of a queue of misses, each a module of its own, once. Those
 // that can be read come with the errors of the other lines.
-func queued(name string, src []byte, number int) (all []*hlo.Module, err error) {
+func queued(name string, src []byte, number int) (all []Part, err error) {
 	seen := map[string]bool{}
 	var failed []error
 	lines := bytes.Split(src, []byte("\n"))
@@ -58,7 +58,7 @@ func queued(name string, src []byte, number int) (all []*hlo.Module, err error) 
 			root := &m.Entry.Root.Attrs
 			root.Other = append(root.Other, hlo.Attr{Name: "metadata", Value: miss.Metadata})
 		}
-		all = append(all, m)
+		all = append(all, Part{m, len(all) + 1, 1})
 	}
 	if number > len(all) {
 		return nil, fmt.Errorf("%s has %d fusions; there is no %d", name, len(all), number)

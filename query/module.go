@@ -16,11 +16,17 @@ import (
 	"github.com/tilewright/tilewright/symtile/partition"
 )
 
+// A Part is a module of a file: the Number-th, from 1, of Of.
+type Part struct {
+	*hlo.Module
+	Number, Of int
+}
+
 // Modules parses the modules of a text, which lines "// -----" separate, of a message of
 // XLA's, or of a queue of misses (Miss), either as it is or compressed by gzip. A number
 // above 0 chooses one of them, and given are extents that texts leave open. Those that can
 // be read come with the errors of the others, which the name begins.
-func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Module, error) {
+func Modules(name string, src []byte, number int, given hlo.Extents) ([]Part, error) {
 	src, err := uncompressed(name, src)
 	if err != nil {
 		return nil, err
@@ -40,18 +46,18 @@ func Modules(name string, src []byte, number int, given hlo.Extents) ([]*hlo.Mod
 	if number > len(texts) {
 		return nil, fmt.Errorf("%s has %d modules; there is no %d", name, len(texts), number)
 	}
-	if number > 0 {
-		texts = texts[number-1 : number]
-	}
-	var all []*hlo.Module
+	var all []Part
 	var failed []error
-	for _, text := range texts {
+	for k, text := range texts {
+		if number > 0 && k != number-1 {
+			continue
+		}
 		m, err := hlo.ParseFor(name, text, given)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		all = append(all, m)
+		all = append(all, Part{m, k + 1, len(texts)})
 	}
 	return all, joinFew(name, failed, len(texts), "modules")
 }
@@ -111,7 +117,7 @@ func Read(ctx context.Context, name string, src []byte) (*partition.Result, erro
 	if len(all) != 1 {
 		return nil, fmt.Errorf("%s has %d modules; one is expected", name, len(all))
 	}
-	return Partitioned(ctx, all[0])
+	return Partitioned(ctx, all[0].Module)
 }
 
 // Closed is a text that is one module with the extents that it leaves open, as HLO. A name

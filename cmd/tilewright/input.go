@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/hex"
@@ -49,12 +50,58 @@ func (c *call) partitioned(file string) (*partition.Result, error) {
 	if len(all) > 1 {
 		return nil, usagef("%s has %d modules; choose one: %s#1 to %s#%d", file, len(all), file, file, len(all))
 	}
-	return query.Partitioned(c.ctx, all[0])
+	return query.Partitioned(c.ctx, all[0].Module)
+}
+
+// eachModule does something with every module of a file, split into fusions, under a line
+// FILE#2 where there are several. What is wrong with one does not stop the others; with
+// JSON, which is one document, and where the command line chooses a fusion, there is one.
+func (c *call) eachModule(file string, one bool, do func(name string, split *partition.Result) error) error {
+	all, failed := c.readModules(file)
+	if c.json || one || len(all) == 0 {
+		split, err := c.partitioned(file)
+		if err != nil {
+			return err
+		}
+		return do(file, split)
+	}
+	if err := c.shapes.unused(); err != nil {
+		return errors.Join(failed, err)
+	}
+	var missed error
+	for k, m := range all {
+		name := partName(file, m)
+		if m.Of > 1 && name != file {
+			if k > 0 {
+				fmt.Fprintln(c.out)
+			}
+			fmt.Fprintln(c.out, name)
+		}
+		split, err := query.Partitioned(c.ctx, m.Module)
+		if err == nil {
+			err = do(name, split)
+		}
+		if errors.Is(err, errMiss) {
+			missed, err = err, nil
+		}
+		if failed = errors.Join(failed, err); c.ctx.Err() != nil {
+			break
+		}
+	}
+	return cmp.Or(failed, missed)
+}
+
+// partName is FILE#2 for a module of a file that has several.
+func partName(file string, m query.Part) string {
+	if _, number := moduleNumber(file); m.Of > 1 && number == 0 {
+		return fmt.Sprintf("%s#%d", file, m.Number)
+	}
+	return file
 }
 
 // readModules parses the modules of a file, which lines "// -----" separate. Those
 // that can be read come with the errors of the others.
-func (c *call) readModules(file string) ([]*hlo.Module, error) {
+func (c *call) readModules(file string) ([]query.Part, error) {
 	path, number := moduleNumber(file)
 	src, err := c.readFile(path)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/partition"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -121,19 +122,22 @@ func runLookup(c *call) error {
 
 // lookup looks up the fusions of a file, or the one of a name.
 func (c *call) lookup(f lookupFlags, file, name string) error {
-	m, _, err := c.readModule(file)
-	if err != nil {
-		return err
-	}
-	all, err := fusions(file, m, name)
-	if err != nil {
-		return err
-	}
 	asked, err := f.open(c)
 	if err != nil {
 		return err
 	}
 	defer asked.close()
+	return c.eachModule(file, name != "", func(file string, split *partition.Result) error {
+		return c.lookupIn(asked, file, split.Module, name)
+	})
+}
+
+// lookupIn looks up the fusions of a module, or the one of a name.
+func (c *call) lookupIn(asked *winnerSource, file string, m *hlo.Module, name string) error {
+	all, err := fusions(file, m, name)
+	if err != nil {
+		return err
+	}
 	if len(all) != 1 {
 		return c.lookupAll(asked, m, all)
 	}

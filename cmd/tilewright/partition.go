@@ -9,6 +9,8 @@ import (
 
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/query"
+	"github.com/tilewright/tilewright/symtile/partition"
+	"github.com/tilewright/tilewright/tuner/report"
 )
 
 // partitionCommand splits a module into fusions and writes it with them.
@@ -51,12 +53,15 @@ func runPartition(c *call) error {
 	})
 }
 
-// partition partitions a file, prints the result and writes it to out.
+// partition partitions the modules of a file, prints the results and writes one to file.
 func (c *call) partition(name string, file output.File, why bool) error {
-	split, err := c.partitioned(name)
-	if err != nil {
-		return err
-	}
+	return c.eachModule(name, file.Name != "", func(_ string, split *partition.Result) error {
+		return c.printSplit(split, file, why)
+	})
+}
+
+// printSplit prints a module that was split, and writes it to file.
+func (c *call) printSplit(split *partition.Result, file output.File, why bool) error {
 	if file.Name != "" {
 		err := file.Write(func(w *bufio.Writer) error {
 			m := *split.Module
@@ -97,8 +102,8 @@ func printPartition(c *call, j *query.Partition, why bool) error {
 	}
 	printStructures(t, j.Structures)
 	fmt.Fprintf(
-		t, "\n%d fusions, %d distinct: %s\n",
-		len(j.Fusions), j.Distinct, comparePrices(j.Price, j.Apart),
+		t, "\n%s, %d distinct: %s\n",
+		report.Counted(len(j.Fusions), "fusion"), j.Distinct, comparePrices(j.Price, j.Apart),
 	)
 	return t.Flush()
 }
@@ -142,7 +147,7 @@ func describeSplit(f query.Split) string {
 		}
 		b.WriteString(", ")
 	}
-	fmt.Fprintf(&b, "%d instructions: %s", f.Instrs, comparePrices(f.Price, f.Apart))
+	fmt.Fprintf(&b, "%s: %s", report.Counted(f.Instrs, "instruction"), comparePrices(f.Price, f.Apart))
 	return b.String()
 }
 

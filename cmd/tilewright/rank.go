@@ -9,6 +9,8 @@ import (
 	"github.com/tilewright/tilewright/cost/problem"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/partition"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -102,10 +104,13 @@ func runRank(c *call) error {
 // rank ranks the plans of the fusion of a name and prints the first ones.
 func (c *call) rank(file string, f rankFlags) error {
 	spareGarbage()
-	m, _, err := c.readModule(file)
-	if err != nil {
-		return err
-	}
+	return c.eachModule(file, *f.name != "", func(file string, split *partition.Result) error {
+		return c.rankIn(file, split.Module, f)
+	})
+}
+
+// rankIn ranks the plans of the fusion of a name of a module.
+func (c *call) rankIn(file string, m *hlo.Module, f rankFlags) error {
 	fusion, err := oneFusion(file, m, *f.name)
 	if err != nil {
 		return err

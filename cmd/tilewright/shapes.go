@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -110,7 +111,7 @@ func (s *shapeList) label() string {
 
 // take leaves out the modules that no value changes after the first, and notes which
 // names the others have.
-func (s *shapeList) take(modules []*hlo.Module) []*hlo.Module {
+func (s *shapeList) take(modules []query.Part) []query.Part {
 	if s.used == nil {
 		s.used = map[string]bool{}
 	}
@@ -123,7 +124,7 @@ func (s *shapeList) take(modules []*hlo.Module) []*hlo.Module {
 	if s.at == 0 {
 		return modules
 	}
-	return slices.DeleteFunc(modules, func(m *hlo.Module) bool { return len(m.Open) == 0 })
+	return slices.DeleteFunc(modules, func(m query.Part) bool { return len(m.Open) == 0 })
 }
 
 // unused is the error of a name that no module had.

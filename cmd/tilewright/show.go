@@ -19,6 +19,7 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/partition"
 )
 
 // showCommand shows what is known of a fusion without running it.
@@ -38,7 +39,7 @@ is listed with the reason.
   tilewright show softmax.hlo -threads -target sm_90        which bytes its threads load and store
   tilewright show softmax.hlo -svg touched.svg              a picture of that
 
-  tilewright show tests.hlo#2                               the second module of a file that has several
+  tilewright show tests.hlo#2                               the second module of a file; each of several without #2
   tilewright show module.pb                                 a module as XLA stores it (HloProto and the like)
 
 Of fusions that differ in extents only the first is shown, and the others are named; -v, -fusion and -json show each.
@@ -96,7 +97,7 @@ func runShow(c *call) error {
 	})
 }
 
-// tiles shows the maps and tiles of the fusions of a file, or of the one of a name.
+// tiles shows the maps and tiles of the fusions of the modules of a file, or of the one of a name.
 func (f ptxFlags) tiles(c *call, file, name, at string, each bool) error {
 	if *f.plan != "" || *f.tf32 {
 		return usagef("-plan and -tf32 need -ptx, -threads or -svg; tiles are shown with -tiling")
@@ -104,10 +105,14 @@ func (f ptxFlags) tiles(c *call, file, name, at string, each bool) error {
 	if at != "" && *f.tiling == "" {
 		return usagef("-at needs -tiling")
 	}
-	m, outside, err := c.readModule(file)
-	if err != nil {
-		return err
-	}
+	return c.eachModule(file, name != "" || *f.tiling != "", func(file string, split *partition.Result) error {
+		return f.tilesOf(c, file, split, name, at, each)
+	})
+}
+
+// tilesOf shows the maps and tiles of the fusions of a module, or of the one of a name.
+func (f ptxFlags) tilesOf(c *call, file string, split *partition.Result, name, at string, each bool) error {
+	m := split.Module
 	all, err := fusions(file, m, name)
 	if err != nil {
 		return err
@@ -132,7 +137,7 @@ func (f ptxFlags) tiles(c *call, file, name, at string, each bool) error {
 		j.Fusions = append(j.Fusions, shown)
 	}
 	if name == "" {
-		j.Outside = query.NewOutside(outside)
+		j.Outside = query.NewOutside(split.Outside)
 	}
 	if c.json {
 		return c.printJSON(j)

@@ -246,8 +246,9 @@ type session struct {
 	// packing them.
 	weights  packtiming.Weights
 	packings []report.Packing
-	// Files that are read.
-	files []string
+	// Files that are read, and whether one of them has several modules.
+	files   []string
+	several bool
 	// Completes the trace; only the first call does something.
 	closeTrace func()
 	// The time of the run ended while files were read.
@@ -537,11 +538,12 @@ func (s *session) load(ctx context.Context, file string) (all []labelled, err er
 		modules, failed := s.c.readModules(file)
 		err = errors.Join(err, failed)
 		for _, m := range modules {
-			label := file
+			label := partName(file, m)
+			s.several = s.several || label != file
 			if len(m.Open) > 0 && len(shapes.names) > 0 {
 				label += " " + shapes.label()
 			}
-			split, ended := query.Partitioned(ctx, m)
+			split, ended := query.Partitioned(ctx, m.Module)
 			if ended != nil {
 				return all, errors.Join(err, ended)
 			}
@@ -572,7 +574,7 @@ func (s *session) note(x *tuner.Item) {
 	}
 	t, of := newTunedJSON(x), s.structures[x.Structure]
 	t.Structure = of.name
-	t.several = len(s.files) > 1
+	t.several = s.several || len(s.files) > 1
 	if t.Plan != "" {
 		s.records = append(s.records, namedHere(x.Result.Record, t))
 	}

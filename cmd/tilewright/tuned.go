@@ -546,10 +546,18 @@ func (m modelJSON) lines() (lines []string) {
 		lines = append(lines, line.Wrap(line.Width, "not tuned: "+strings.Join(rest, ", ")))
 	}
 	if o := m.Parts["outside"]; o.Fusions > 0 {
-		lines = append(lines, line.Wrap(line.Width, fmt.Sprintf("%d instructions stay outside of the fusions, about %s of the time (%s): `tilewright show` says why",
-			o.Fusions, shareText(o.Share), m.outsideText())))
+		lines = append(lines, line.Wrap(line.Width, fmt.Sprintf("%s outside of the fusions, about %s of the time (%s): `tilewright show` says why",
+			stayText(o.Fusions), shareText(o.Share), m.outsideText())))
 	}
 	return lines
+}
+
+// stayText says how many instructions stay.
+func stayText(n int) string {
+	if n == 1 {
+		return "1 instruction stays"
+	}
+	return fmt.Sprintf("%d instructions stay", n)
 }
 
 // provisional says that a number counts the winners of races that are not over, if it does.
