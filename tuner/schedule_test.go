@@ -49,12 +49,21 @@ func TestWorkloadCounts(t *testing.T) {
 	if len(w.Items) != 2 || w.Items[0].Uses != 5 || w.Items[0].Copies != 2 || w.Items[1].Uses != 1 {
 		t.Errorf("%d items: %+v", len(w.Items), w.Items)
 	}
-	if o := w.Outside[hlo.OpCopy]; len(w.Outside) != 1 || o.Instrs != 1 || o.moves[0] != (transfer{128, 1}) {
+	if o := w.Outside[hlo.OpCopy]; len(w.Outside) != 1 || o.Instrs != 1 || o.moves[0].bytes != 128 || o.moves[0].uses != 1 {
 		t.Errorf("outside: %+v", w.Outside)
 	}
 	unknown := w.Weigh(map[string]float64{"f1": 2, "c1.0": 1, "c0.1": 8, "other": 1})
 	if !slices.Equal(unknown, []string{"other"}) || w.Items[0].Weight != 8 || w.Items[1].Weight != 3 {
 		t.Errorf("weights %v and %v, unknown %v", w.Items[0].Weight, w.Items[1].Weight, unknown)
+	}
+	// What two fusions and the copy come from: 5 runs of 128 bytes, one of 256, one of 128.
+	for _, x := range w.Items {
+		x.Names = append(x.Names, "step/mul")
+	}
+	copies := &w.Outside[hlo.OpCopy].moves[0]
+	copies.names = append(copies.names, "step/mul")
+	if w.Weigh(map[string]float64{"step/mul": 8}); w.Items[0].Weight != 5 || w.Items[1].Weight != 2 || copies.weight != 1 {
+		t.Errorf("shared: %v, %v and %v", w.Items[0].Weight, w.Items[1].Weight, copies.weight)
 	}
 }
 

@@ -67,7 +67,9 @@ func (s *Schedule) Summary() Summary {
 	for _, o := range s.Workload.Outside {
 		out.Outside.Fusions += o.Instrs
 		for _, m := range o.moves {
-			if !s.Weighted {
+			if s.Weighted {
+				out.Outside.Share += m.weight
+			} else {
 				out.Outside.Share += m.uses * moveSeconds(device, m.bytes)
 			}
 		}
@@ -120,15 +122,6 @@ func (m *Summary) divideBy(total float64) {
 	}
 	m.Outside.Share /= total
 	m.Unfinished.Share /= total
-}
-
-// arrayBytes are the bytes of an item's parameters and outputs.
-func (x *Item) arrayBytes() float64 {
-	bytes := shapeBytes(x.Fusion.Root.Shape)
-	for _, p := range x.Fusion.Params {
-		bytes += shapeBytes(p.Shape)
-	}
-	return bytes
 }
 
 // moveSeconds is the time that bytes take at the bandwidth of the innermost level of

@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/tilewright/tilewright/cache"
@@ -25,10 +26,13 @@ type Outside struct {
 	moves  []transfer
 }
 
-// A transfer is an instruction's operands and results.
+// A transfer is an instruction's operands and results, and its time by a profile.
 type transfer struct {
 	bytes float64
 	uses  float64
+	// What a profile may call it, and the time that one says it takes.
+	names  []string
+	weight float64
 }
 
 // An Item is one distinct fusion of a workload: all fusions with its fingerprint.
@@ -94,11 +98,20 @@ func (w *Workload) AddOutside(m *hlo.Module) {
 			if isWork(i.Op) {
 				o := w.Outside[i.Op]
 				o.Instrs++
-				o.moves = append(o.moves, transfer{movedBytes(i), runs.Times})
+				o.moves = append(o.moves, transfer{bytes: movedBytes(i), uses: runs.Times, names: namesOf(i)})
 				w.Outside[i.Op] = o
 			}
 		}
 	}
+}
+
+// namesOf is what a profile may call an instruction: by its name, or that of the
+// framework's operation.
+func namesOf(i *hlo.Instr) []string {
+	if op := i.Source().Op; op != "" && op != i.Name {
+		return []string{i.Name, op}
+	}
+	return []string{i.Name}
 }
 
 // isWork reports whether an operation outside of fusions does work of its own.
@@ -187,24 +200,63 @@ func appliedIn(m *hlo.Module) map[*hlo.Computation]bool {
 	return applied
 }
 
-// Weigh gives the items the weights of a profile, by name, and returns the names
-// of the profile that no item has, sorted.
+// Weigh gives what is in the workload the times of a profile, by name, and returns the
+// names of the profile that nothing has, sorted. What several share, as fusions of one
+// operation of the framework do, is divided in proportion to the bytes that they move.
 func (w *Workload) Weigh(profile map[string]float64) (unknown []string) {
-	met := map[string]bool{}
-	for _, x := range w.Items {
-		x.Weight = 0
-		for _, name := range x.Names {
-			if weight, ok := profile[name]; ok {
-				x.Weight += weight
-				met[name] = true
+	holders := map[string][]holder{}
+	hold := func(names []string, bytes float64, weight *float64) {
+		*weight = 0
+		for _, name := range names {
+			if _, ok := profile[name]; ok {
+				holders[name] = append(holders[name], holder{bytes, weight})
 			}
 		}
 	}
-	for name := range profile {
-		if !met[name] {
-			unknown = append(unknown, name)
+	for _, x := range w.Items {
+		hold(x.Names, x.Uses*x.arrayBytes(), &x.Weight)
+	}
+	for _, o := range w.Outside {
+		for k := range o.moves {
+			m := &o.moves[k]
+			hold(m.names, m.uses*m.bytes, &m.weight)
 		}
 	}
-	slices.Sort(unknown)
+	for _, name := range slices.Sorted(maps.Keys(profile)) {
+		if len(holders[name]) == 0 {
+			unknown = append(unknown, name)
+		}
+		share(profile[name], holders[name])
+	}
 	return unknown
+}
+
+// arrayBytes are the bytes of an item's parameters and outputs.
+func (x *Item) arrayBytes() float64 {
+	bytes := shapeBytes(x.Fusion.Root.Shape)
+	for _, p := range x.Fusion.Params {
+		bytes += shapeBytes(p.Shape)
+	}
+	return bytes
+}
+
+// A holder has a name of a profile: the bytes that it moves in a run, and its time.
+type holder struct {
+	bytes  float64
+	weight *float64
+}
+
+// share divides a time among those that have its name.
+func share(time float64, all []holder) {
+	bytes := 0.0
+	for _, h := range all {
+		bytes += h.bytes
+	}
+	for _, h := range all {
+		part := h.bytes / bytes
+		if bytes == 0 {
+			part = 1 / float64(len(all))
+		}
+		*h.weight += time * part
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -240,18 +241,24 @@ func hasEnding(name string, endings []string) bool {
 	})
 }
 
-// readProfile reads lines NAME,TIME. Times of one name are added; a first line whose
-// time is no number is a header.
+// readProfile reads lines NAME,TIME, or with a tab for the comma; lines that begin with #
+// are comments. Times of one name are added; the first line is a header if its time begins
+// with a letter. A name may have the % of HLO text.
 func (c *call) readProfile(file string) (map[string]float64, error) {
 	text, err := c.readFile(file)
 	if err != nil {
 		return nil, err
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	rows := csv.NewReader(bytes.NewReader(text))
 	rows.FieldsPerRecord = 2
 	rows.TrimLeadingSpace = true
+	rows.Comment = '#'
+	if !bytes.Contains(text, []byte(",")) && bytes.Contains(text, []byte("\t")) {
+		rows.Comma, rows.TrimLeadingSpace = '\t', false
+	}
 	profile := map[string]float64{}
-	for {
+	for first := true; ; first = false {
 		row, err := rows.Read()
 		if err == io.EOF {
 			return profile, nil
@@ -259,17 +266,21 @@ func (c *call) readProfile(file string) (map[string]float64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: a profile has lines NAME,TIME: %w", file, err)
 		}
-		seconds, err := strconv.ParseFloat(strings.TrimSpace(row[1]), 64)
+		name, time := strings.TrimPrefix(strings.TrimSpace(row[0]), "%"), strings.TrimSpace(row[1])
+		seconds, err := strconv.ParseFloat(time, 64)
 		line, _ := rows.FieldPos(0)
 		switch {
-		case err != nil && line == 1:
+		case err != nil && first && headerTime.MatchString(time):
 		case err != nil || !(seconds >= 0) || math.IsInf(seconds, 0):
-			return nil, fmt.Errorf("%s:%d: %q is not a time", file, line, row[1])
+			return nil, fmt.Errorf("%s:%d: %q is not a time: a number, in any unit that is that of all lines", file, line, row[1])
 		default:
-			profile[row[0]] += seconds
+			profile[name] += seconds
 		}
 	}
 }
+
+// headerTime is how the name of the column of times begins.
+var headerTime = regexp.MustCompile(`^\pL`)
 
 // A ratio is a flag that is written as a number or as a percentage: 0.02 or 2%.
 type ratio float64

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -38,7 +39,8 @@ each of which is tuned once, for -device.
 Extents that a module leaves open (?) are given by -shape, and tuned for each of its values.
 
 Fusions that are alike are tuned once, those first that take most of the model's time: executions times
-the default plan's time. -weights takes a profile for that: lines NAME,TIME of fusions or instructions.
+the default plan's time. -weights takes a profile for that: lines NAME,TIME of fusions, instructions or the
+framework's operations (op_name); the time of a name that several have is divided by the bytes that they move.
 A fusion that has a winner already is left alone unless -force or -improve. A fusion is visited
 again when others have been raced for 30 s, so that one state of the machine is not taken for the truth.
 
@@ -446,6 +448,13 @@ func (s *session) read(ctx context.Context) error {
 		defer cancel()
 		ctx = within
 	}
+	var profile map[string]float64
+	if *s.f.weights != "" {
+		var err error
+		if profile, err = s.c.readProfile(*s.f.weights); err != nil {
+			return err
+		}
+	}
 	for k, file := range s.files {
 		if ctx.Err() != nil {
 			s.notRead(ctx, len(s.files)-k)
@@ -468,17 +477,32 @@ func (s *session) read(ctx context.Context) error {
 	if err := s.c.shapes.unused(); err != nil && !s.bad { // else a file was not read
 		return err
 	}
-	if *s.f.weights == "" {
-		return nil
-	}
-	profile, err := s.c.readProfile(*s.f.weights)
-	if err != nil {
-		return err
-	}
-	if unknown := s.schedule.Workload.Weigh(profile); len(unknown) > 0 {
-		s.status.printError("%s: %d of %d names are of no fusion here, %q the first\n", *s.f.weights, len(unknown), len(profile), unknown[0])
+	if *s.f.weights != "" {
+		s.weigh(profile)
 	}
 	return nil
+}
+
+// weigh takes the times of a profile. Where it says nothing about any fusion here, the
+// predicted ones are taken, and the exit status is 1: the run is not lost.
+func (s *session) weigh(profile map[string]float64) {
+	unknown := s.schedule.Workload.Weigh(profile)
+	if len(unknown) > 0 {
+		s.status.printError("%s: %d of %s of nothing here, %q the first\n", *s.f.weights, len(unknown), namesText(len(profile)), unknown[0])
+	}
+	items := s.schedule.Workload.Items
+	if len(items) > 0 && !slices.ContainsFunc(items, func(x *tuner.Item) bool { return x.Weight > 0 }) {
+		s.bad, s.schedule.Weighted = true, false
+		s.status.printError("%s gives no fusion here a time: predicted times are taken instead\n", *s.f.weights)
+	}
+}
+
+// namesText counts the names of a profile.
+func namesText(n int) string {
+	if n == 1 {
+		return "1 name is"
+	}
+	return fmt.Sprintf("%d names are", n)
 }
 
 // errRunBudget is why reading ends early.
