@@ -364,15 +364,15 @@ func (f *inputFile) Read(b []byte) (n int, err error) {
 }
 
 // readText reads all of a text of at most query.MaxBytes. A zero byte ends it, unless
-// it is compressed: no text has one, so that the parser fails there, and a device or a
-// binary file is not read to its end.
+// it is compressed or a message: no text has one, so that the parser fails there, and a
+// device or a binary file is not read to its end.
 func readText(file string, r io.Reader) ([]byte, error) {
 	var all []byte
 	chunk := make([]byte, 1<<16)
 	for {
 		n, err := r.Read(chunk)
 		all = append(all, chunk[:n]...)
-		if zero := bytes.IndexByte(chunk[:n], 0); zero >= 0 && !query.Compressed(all) {
+		if zero := bytes.IndexByte(chunk[:n], 0); zero >= 0 && !query.Compressed(all) && !beginsMessage(all) {
 			return all[:len(all)-n+zero+1], nil
 		}
 		switch {
@@ -385,6 +385,10 @@ func readText(file string, r io.Reader) ([]byte, error) {
 		}
 	}
 }
+
+// beginsMessage reports whether a message of XLA's may begin so: with a field of bytes,
+// the first or the second.
+func beginsMessage(text []byte) bool { return text[0] == 1<<3|2 || text[0] == 2<<3|2 }
 
 // fusions selects the fusions of a module by name; "" selects all.
 func fusions(
