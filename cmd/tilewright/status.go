@@ -190,6 +190,15 @@ func (s *status) subject(room int) string {
 	return fmt.Sprintf("%s (%s)", text, line.Tail(from, beside-utf8.RuneCountInString(text)))
 }
 
+// plans is how many plans were tried, of how many; the neighbourhood of the fastest, at
+// the end, is beyond those.
+func (s *status) plans() string {
+	if s.tried > s.candidates {
+		return report.Counted(s.tried, "plan")
+	}
+	return fmt.Sprintf("%d/%d plans", s.tried, s.candidates)
+}
+
 // progressOf is the line with a name for the fusion.
 func (s *status) progressOf(now time.Time, fusion string) string {
 	line := s.text
@@ -205,7 +214,7 @@ func (s *status) progressOf(now time.Time, fusion string) string {
 	case s.best != "":
 		line += ": " + s.best
 	case s.candidates > 1:
-		line += fmt.Sprintf(": %d/%d plans, %s", s.tried, s.candidates, s.phase)
+		line += fmt.Sprintf(": %s, %s", s.plans(), s.phase)
 	case s.phase != "":
 		line += ": " + string(s.phase)
 	}
