@@ -17,6 +17,7 @@ type facts struct {
 	spec    deviceSpec
 	lanes   int64   // of a plan without threads=
 	dot     bool    // there is one
+	wide    bool    // row kernels may have vectors of 512 bits
 	reads   float64 // bytes of the parameters
 	writes  float64 // bytes of the outputs
 	longest float64 // bytes of the largest of them
@@ -37,6 +38,7 @@ func (x *pricer) facts() *facts {
 		p:       x.p,
 		spec:    x.spec,
 		lanes:   int64(max(1, x.device.Lanes)),
+		wide:    x.wide,
 		divided: x.divided,
 		terms:   1,
 	}
@@ -89,6 +91,7 @@ var (
 	throughCache = []int64{0}
 	fetchedBytes = []int64{0, 2 << 10, 6 << 10}
 	longStrip    = []int64{2048}
+	narrowRows   = []int64{256}
 )
 
 // beyondSecond is how many times the second cache an array takes that surely leaves it.
@@ -213,15 +216,28 @@ func offerStreams(f *facts) []int64 {
 
 // offerAhead offers other distances where parameters come from memory.
 func offerAhead(f *facts) []int64 {
-	computes := func(op symtile.Op) bool {
-		return op.Code == hlo.OpReduce || op.Code.Elementwise()
-	}
 	if f.dot ||
 		f.reads <= beyondSecond*float64(f.spec.Second) ||
-		!slices.ContainsFunc(f.p.Ops, computes) {
+		!f.computes() {
 		return nil
 	}
 	return fetchedBytes
+}
+
+// offerWidths offers the narrower vectors to rows that compute: some processors take two
+// cycles for a wide one, or lower the clock.
+func offerWidths(f *facts) []int64 {
+	if !f.wide || f.dot || !f.computes() {
+		return nil
+	}
+	return narrowRows
+}
+
+// computes reports whether a program has an operation of arithmetic besides dots.
+func (f *facts) computes() bool {
+	return slices.ContainsFunc(f.p.Ops, func(op symtile.Op) bool {
+		return op.Code == hlo.OpReduce || op.Code.Elementwise()
+	})
 }
 
 // offerStrips offers longer strips where loops in Go do several pointwise operations on

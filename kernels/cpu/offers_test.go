@@ -71,6 +71,38 @@ func TestStreamsWhateverIsListed(t *testing.T) {
 	}
 }
 
+// Rows that compute are offered the narrower vectors, which nothing but a measurement tells
+// from the wide ones, where there are wide ones.
+func TestWidthsOffered(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		wide    bool
+		offered []int64
+	}{
+		{"x = f32[64,64] parameter(0)\nr = f32[64,64] exponential(x)", true, narrowRows},
+		{"x = f32[64,64] parameter(0)\nr = f32[64,64] exponential(x)", false, nil},
+		{"x = f32[64,64] parameter(0)\nr = f32[64,64] transpose(x), dimensions={1,0}", true, nil},
+	} {
+		b := New()
+		b.wide = c.wide
+		p := kerneltest.Program(t, c.text)
+		x, err := b.pricer(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := offerWidths(x.facts()); !slices.Equal(got, c.offered) {
+			t.Errorf("%s, wide %v: %v, not %v", c.text, c.wide, got, c.offered)
+		}
+		some := false
+		for plan := range b.Plans(t.Context(), p) {
+			some = some || plan.Knob("width", 0) == 256
+		}
+		if some != (c.offered != nil) {
+			t.Errorf("%s, wide %v: a plan with width=256: %v", c.text, c.wide, some)
+		}
+	}
+}
+
 // What is offered for the corpus has no plan twice, knobs in their ranges, as
 // many plans as are allowed, and every tiling without knobs first.
 func TestPlansOffered(t *testing.T) {

@@ -158,6 +158,7 @@ type pricer struct {
 	// none.
 	allBF16 bool
 	bf16    func() []int64
+	wide    bool // row kernels may have vectors of 512 bits
 	// Flop/s of a lane in dots.
 	flops     float64
 	slowness  float64 // of its clock, beside the typical core's
@@ -207,7 +208,7 @@ func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 func (b *Backend) pricer(p *symtile.Program) (*pricer, error) {
 	x, err := newPricer(p, b.Identity(), b.prior)
 	if err == nil {
-		x.bf16 = b.bf16
+		x.bf16, x.wide = b.bf16, b.wide
 	}
 	return x, err
 }
