@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -53,7 +54,7 @@ type value struct {
 	// The strides of the tile's dimensions where the value is part of an array,
 	// or nil for a dense value. Only dots read and write such values.
 	strides []int64
-	// The bytes of an element of an array that is used in place and has shorter elements than
+	// The bytes of an element where elements lie as in an array that has shorter ones than
 	// the class, or 0. Only dots read such values.
 	short int64
 	// The bits of the element that all elements are, for constants of four
@@ -73,7 +74,12 @@ const noTile = -1
 
 // bytes is the size of the value.
 func (v *value) bytes() int64 {
-	return v.n * v.class.Bytes()
+	return v.n * v.elementBytes()
+}
+
+// elementBytes is the size of an element.
+func (v *value) elementBytes() int64 {
+	return cmp.Or(v.short, v.class.Bytes())
 }
 
 // stripLength is the number of elements that elementwise instructions compute

@@ -410,12 +410,93 @@ func (l *lowering) readAsShort(n int) bool {
 	return true
 }
 
+// unfoldedAsShort reports whether only an unfold reads an op, a parameter of bytes or bf16
+// or one with something around it, whose windows a dot packs and multiplies without a copy
+// of 32 bits.
+func (l *lowering) unfoldedAsShort(n int) bool {
+	source := l.p.Ops[n]
+	unfold := l.onlyReader(n)
+	if unfold < 0 || !l.packedByDot(unfold) {
+		return false
+	}
+	if _, _, ok := source.Tile.Boxes(); !ok {
+		return false
+	}
+	dot := l.p.Ops[l.onlyReader(unfold)]
+	k := slices.Index(dot.Args, unfold)
+	contract := dot.Instr.Attrs.LHSContract
+	if k == 1 {
+		contract = dot.Instr.Attrs.RHSContract
+	}
+	// Masked terms would have to be cleared in the copy.
+	masked := func(d int64) bool {
+		return l.p.Ops[unfold].Tile[d].Masked()
+	}
+	return !slices.ContainsFunc(contract, masked) &&
+		l.multipliesShort(dot, source)
+}
+
+// padsShort reports whether an op pads a parameter of bytes that is unfolded as it lies in
+// memory. What is around it is held in 32 bits, of which the first byte is its element.
+func (l *lowering) padsShort(n int) bool {
+	op := l.p.Ops[n]
+	return op.Code == hlo.OpPad && op.Instr.Shape.DType.Size() == 1 &&
+		l.p.Ops[op.Args[0]].Code == hlo.OpParameter &&
+		l.unfoldedAsShort(n)
+}
+
+// onlyReader is the op that alone reads another, once; −1 where several or a root do.
+func (l *lowering) onlyReader(n int) int {
+	reader := -1
+	for at, op := range l.p.Ops {
+		for _, a := range op.Args {
+			if a == n && reader >= 0 {
+				return -1
+			}
+			if a == n {
+				reader = at
+			}
+		}
+	}
+	for _, r := range l.p.Roots {
+		if r.Op == n {
+			return -1
+		}
+	}
+	return reader
+}
+
+// loadShort copies a tile of a parameter to scratch as its elements lie in memory, with
+// zeros for masked ones.
+func (b *block) loadShort(n int, v *value) {
+	op := b.l.p.Ops[n]
+	v.short = op.Instr.Shape.DType.Size()
+	sizes := op.Tile.Sizes()
+	t := newComposedView(n, sizes, hlo.RowMajor(sizes))
+	for k, d := range op.Tile {
+		if d.Masked() {
+			t.dims[k].inside = []symtile.DimTile{d}
+		}
+	}
+	b.lowerCopies(
+		&composition{views: []composedView{t}},
+		&instr{
+			name: "load " + op.Instr.Name + " as it lies",
+			outs: []*value{v},
+		},
+		tileCopy{
+			width: v.short,
+			to:    -1,
+			dst:   v.data,
+		},
+		nil,
+	)
+}
+
 // takesShort reports whether a dot multiplies argument k, a tile of a parameter, without a
 // copy of 32 bits.
 func (l *lowering) takesShort(dot symtile.Op, k int, source symtile.Op) bool {
-	kind := source.Instr.Shape.DType
-	to := portable.ClassOf(dot.Instr.Shape.DType)
-	if !isDot(dot) || to != portable.ClassOf(kind) {
+	if !isDot(dot) {
 		return false
 	}
 	x := &matrixOperand{}
@@ -424,9 +505,17 @@ func (l *lowering) takesShort(dot symtile.Op, k int, source symtile.Op) bool {
 		l.arrayStrides(source),
 		l.operandParts(dot, k),
 	)
+	return together && l.multipliesShort(dot, source)
+}
+
+// multipliesShort reports whether a dot has kernels that pack the elements of a parameter
+// as they lie in memory.
+func (l *lowering) multipliesShort(dot, source symtile.Op) bool {
+	kind := source.Instr.Shape.DType
+	to := portable.ClassOf(dot.Instr.Shape.DType)
 	operands := dot.Instr.Operands
 	switch {
-	case !together:
+	case to != portable.ClassOf(kind):
 		return false
 	case kind == hlo.S8 || kind == hlo.U8:
 		return gemm.ReadsBytes() &&
@@ -501,26 +590,24 @@ func (l *lowering) operandParts(op symtile.Op, k int) [][]int64 {
 // it: it does so from the operand of the unfold, which is not lowered itself and stands
 // for it.
 func (l *lowering) packsUnfold(n int) bool {
-	unfold := l.p.Ops[n]
-	if unfold.Code != symtile.OpUnfold || l.arg(unfold, 0).where == inSplat ||
-		slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool { return r.Op == n }) {
+	return l.packedByDot(n) && l.arg(l.p.Ops[n], 0).where != inSplat
+}
+
+// packedByDot reports whether an op is an unfold that one dot alone reads, and not in
+// place.
+func (l *lowering) packedByDot(n int) bool {
+	if l.p.Ops[n].Code != symtile.OpUnfold {
 		return false
 	}
-	var readers []symtile.Op
-	for _, op := range l.p.Ops {
-		for _, a := range op.Args {
-			if a == n {
-				readers = append(readers, op)
-			}
-		}
-	}
-	if len(readers) != 1 || !isDot(readers[0]) {
+	reader := l.onlyReader(n)
+	if reader < 0 || !isDot(l.p.Ops[reader]) {
 		return false
 	}
+	dot := l.p.Ops[reader]
 	dense := &matrixOperand{}
-	sizes := unfold.Tile.Sizes()
-	k := slices.Index(readers[0].Args, n)
-	return !dense.collapse(sizes, hlo.RowMajor(sizes), l.operandParts(readers[0], k))
+	sizes := l.p.Ops[n].Tile.Sizes()
+	k := slices.Index(dot.Args, n)
+	return !dense.collapse(sizes, hlo.RowMajor(sizes), l.operandParts(dot, k))
 }
 
 // panelMatrices are the matrices of an operand in panels, where its tile lies in an array
@@ -582,6 +669,10 @@ func packOperand[T portable.Number](
 		1,
 	}
 	view := permutedView(source.Sizes(), strides, order)
+	if x.v.short = from.short; x.v.short != 0 {
+		x.pack = shortWindows(view, x.v, from)
+		return
+	}
 	copyTile := copyViewFrom[T](view, x.v, from)
 	if from.class == x.v.class {
 		if f := shortRowsStep(view, x.v, from); f != nil {
@@ -597,6 +688,14 @@ func packOperand[T portable.Number](
 			f(w)
 		}
 	}
+}
+
+// shortWindows is the copy of a view of short elements.
+func shortWindows(g *stridedView, v, from *value) step {
+	if f := shortRowsStep(g, v, from); f != nil {
+		return f
+	}
+	return viewCopy(g, v, from).run
 }
 
 // stridesOf is the strides of a tile in its value.

@@ -167,7 +167,7 @@ func transposeStep(g *stridedView, v, from *value) step {
 func shortRowsStep(g *stridedView, v, from *value) step {
 	const longBytes = 512 // from which on one copy of the Go runtime for each is as fast
 	inner := g.dims[len(g.dims)-1]
-	if len(g.dims) < 2 || inner.stride != 1 || inner.size*v.class.Bytes() >= longBytes {
+	if len(g.dims) < 2 || inner.stride != 1 || inner.size*v.elementBytes() >= longBytes {
 		return nil
 	}
 	m := viewCopy(g, v, from)
@@ -185,7 +185,7 @@ func shortRowsStep(g *stridedView, v, from *value) step {
 // viewCopy is the copy of a view of a value to another.
 func viewCopy(g *stridedView, v, from *value) *tileCopy {
 	m := &tileCopy{
-		width: v.class.Bytes(),
+		width: v.elementBytes(),
 		to:    -1,
 		from:  -1,
 		start: g.start,

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -281,6 +280,11 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 		})
 		return
 	}
+	// Windows of short elements are copied as they lie in memory.
+	if !a.runtimeBase && b.l.unfoldedAsShort(n) {
+		b.loadShort(n, v)
+		return
+	}
 	// Any other tile is read strip by strip, or viewed by machine code.
 	v.strides = nil
 	seen := a.memoryView(shape.DType, func(w *worker) []byte {
@@ -342,8 +346,8 @@ func (b *block) bindArray(
 	array func(w *worker) []byte,
 ) {
 	v.where = inMemory
-	size := cmp.Or(v.short, v.class.Bytes())
-	bytes := v.n * size
+	size := v.elementBytes()
+	bytes := v.bytes()
 	b.binds = append(b.binds, bind{
 		text, v, func(w *worker) {
 			at := w.slots[base] * size

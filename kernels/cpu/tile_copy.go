@@ -223,6 +223,9 @@ func (b *block) copyToOutput(k int, r symtile.Root) bool {
 func (b *block) copyToScratch(n int) {
 	op := b.l.p.Ops[n]
 	v := b.l.result(n)
+	if d := op.Instr.Shape.DType; !portable.IsNative(d) {
+		v.short = d.Size()
+	}
 	b.lowerCopies(
 		b.l.copies.ops[n],
 		&instr{name: string(op.Code) + " from memory", outs: []*value{v}},

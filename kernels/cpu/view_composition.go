@@ -421,8 +421,8 @@ func (l *lowering) composeRoot(r symtile.Root) *composition {
 // better made from the arrays of the caller than from their tiles, else nil.
 func (l *lowering) composeOp(n int) *composition {
 	op := l.p.Ops[n]
-	if len(op.Tile) > maxRank ||
-		!portable.IsNative(op.Instr.Shape.DType) {
+	native := portable.IsNative(op.Instr.Shape.DType)
+	if len(op.Tile) > maxRank || !native && !l.padsShort(n) {
 		return nil
 	}
 	switch op.Code {
@@ -465,7 +465,7 @@ func (l *lowering) composition(t composedView) *composition {
 				!r.views[k].clipInside(source.Tile) {
 				return nil
 			}
-		} else if !portable.IsNative(d) {
+		} else if !portable.IsNative(d) && !t.zeroFill {
 			return nil
 		}
 		try := r.views[k]

@@ -279,10 +279,17 @@ func packGroup(quads int, to, from byteMatrix, flip *[4]byte, size int) {
 	quadRows(quads, to.first(), to.col, from.first(), from.col, &flip[0])
 }
 
-// fillQuads packs terms from … terms−1 of lanes, element by element.
+// fillQuads packs terms from … terms−1 of lanes, element by element, or four contiguous
+// bytes at a time.
 func fillQuads(to, from byteMatrix, lanes, begin, terms int, flip *[4]byte) {
+	turned := *(*uint32)(unsafe.Pointer(flip))
 	for l := range lanes {
-		for p := begin; p < terms; p += 4 {
+		p := begin
+		for ; from.col == 1 && p+4 <= terms; p += 4 {
+			quad := *(*uint32)(from.at(l, p).p)
+			*(*uint32)(to.at(l, p/4).p) = quad ^ turned
+		}
+		for ; p < terms; p += 4 {
 			quad := *flip
 			for k := range min(4, terms-p) {
 				low := from.at(l, p+k)
