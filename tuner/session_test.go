@@ -126,3 +126,30 @@ func TestUnsteadyTimes(t *testing.T) {
 		t.Error("the state of the machine decides")
 	}
 }
+
+// TestDroppedTies: a plan that was dropped is declared as a tie where the interval of all its
+// blocks contains 1, and not where it does not or is of too few blocks.
+func TestDroppedTies(t *testing.T) {
+	mixed := []float64{1.6, 1.6, 0.98, 1.2, 0.97, 1.3, 1.2, 0.99, 1.2, 1.2, 1.2, 0.98}
+	for _, c := range []struct {
+		name   string
+		ratios []float64
+		tie    bool
+	}{
+		{"interval with 1", mixed, true},
+		{"two blocks", mixed[:2], false},
+		{"slower in all", slices.Repeat([]float64{1.6, 1.5}, 6), false},
+	} {
+		l := newLab(1, 0, 1e-3)
+		winner, x := &candidate{}, &candidate{eliminated: true}
+		x.trial.Dropped = true
+		for block, ratio := range c.ratios {
+			winner.trial.Add(1e-3, 0, block)
+			x.trial.Add(1e-3*ratio, 0, block)
+		}
+		r := &race{selection: &selection{tuner: l.tuner("", Options{}), candidates: []*candidate{winner, x}}}
+		if got := r.untold(winner, x); got != c.tie {
+			t.Errorf("%s: a tie is %v, not %v", c.name, got, c.tie)
+		}
+	}
+}

@@ -124,14 +124,20 @@ func (r *race) beats(x, y *candidate) bool {
 
 // untold reports whether a winner cannot be told from another plan that ran, in a way that
 // would hold in another session: their ratio is within the resolution, or the winner does not
-// beat it in spite of a full race.
+// beat it in spite of a full race, or it was dropped by a few blocks and the interval of all
+// contains 1.
 func (r *race) untold(winner, x *candidate) bool {
 	if both, _ := commonBlocks(x, winner); len(both) == 0 {
 		return false
 	}
-	ratio := paired(x, winner, recordConfidence).Median
-	return ratio < 1+r.resolution() ||
-		!x.trial.Dropped && !r.beats(winner, x)
+	ratio := paired(x, winner, recordConfidence)
+	switch {
+	case ratio.Median < 1+r.resolution():
+		return true
+	case x.trial.Dropped: // the interval of too few blocks begins at 0
+		return ratio.Lo > 0 && ratio.Lo <= 1
+	}
+	return !r.beats(winner, x)
 }
 
 // priorSessions is the weight of the assumption that sessions differ by half of the margin,
