@@ -83,12 +83,7 @@ func contractFloats(
 			left:   matrixOf(left, batch, c.m*c.k),
 			packed: make([]float64, products.Columns*c.k),
 		}
-		r := matrixOf(right, batch, c.n*c.k)
-		for y := int64(0); y < c.n; y += products.Columns {
-			operand := r[y*c.k:]
-			products.Pack(b.packed, operand, int(c.k))
-			b.columns(e, lo, hi, y)
-		}
+		b.multiply(e, matrixOf(right, batch, c.n*c.k), lo, hi)
 	})
 }
 
@@ -100,6 +95,17 @@ type blocks struct {
 	packed []float64
 	// Rows of the left operand, where there are fewer than a block has.
 	few []float64
+}
+
+// multiply computes rows lo … hi−1 of all columns, whose operand is right.
+func (b *blocks) multiply(
+	e *evaluation, right []float64, lo, hi int64,
+) {
+	for y := int64(0); y < b.n; y += products.Columns {
+		operand := right[y*b.k:]
+		products.Pack(b.packed, operand, int(b.k))
+		b.columns(e, lo, hi, y)
+	}
 }
 
 // columns computes rows lo … hi−1 of the columns from y on, whose operand is packed. A

@@ -2,11 +2,15 @@ package reference
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tilewright/tilewright/kernels/reference/internal/products"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Blocks, panels and cores change the order of results, not that of a sum: every
@@ -94,4 +98,74 @@ func TestSpreadPanicsWhereItIsCalled(t *testing.T) {
 			panic("no")
 		}
 	})
+}
+
+// Convolutions by way of patches are those of the plain loops, whose sums have other
+// parts, with padding, strides, dilation of both operands and groups of features and batches.
+func TestConvolutionsByPatches(t *testing.T) {
+	if !products.Fast() {
+		t.Skip("no code for blocks on this processor")
+	}
+	for _, text := range []string{
+		`x = f64[2,9,11,3] parameter(0)
+y = f64[3,3,3,20] parameter(1)
+ROOT c = f64[2,9,11,20] convolution(x, y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f`,
+		`x = f64[1,40,4] parameter(0)
+y = f64[5,4,8] parameter(1)
+ROOT c = f64[1,8,19] convolution(x, y), window={size=5 stride=2 pad=2_3 rhs_dilate=2 rhs_reversal=1}, dim_labels=b0f_0io->bf0`,
+		`x = f64[2,7,8] parameter(0)
+y = f64[3,4,32] parameter(1)
+ROOT c = f64[2,15,32] convolution(x, y), window={size=3 pad=2_2 lhs_dilate=2}, dim_labels=b0f_0io->b0f, feature_group_count=2`,
+		`x = f64[4,7,8] parameter(0)
+y = f64[3,8,32] parameter(1)
+ROOT c = f64[2,7,32] convolution(x, y), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f, batch_group_count=2`,
+	} {
+		m, err := hlo.Parse("convolution", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareConvolution(t, m.Entry)
+	}
+}
+
+// compareConvolution compares patches with plain loops, which an infinity in a kernel
+// feature of its own demands.
+func compareConvolution(t *testing.T, c *hlo.Computation) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(5, 6))
+	var in []value
+	for _, p := range c.Params {
+		v, err := newValue(p.Shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range v.floats {
+			v.floats[k] = rng.NormFloat64()
+		}
+		in = append(in, v)
+	}
+	e := newEvaluation(t.Context())
+	got, err := e.convolution(c.Root, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := len(in[1].floats) - 1 // of the last output feature
+	in[1].floats[last] = math.Inf(1)
+	want, err := e.convolution(c.Root, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for k, w := range want.floats {
+		if w-w != 0 {
+			continue
+		}
+		compared++
+		if d := math.Abs(got.floats[k] - w); d > 1e-12 {
+			t.Fatalf("%s: element %d is %v, by plain loops %v", c.Root.Shape, k, got.floats[k], w)
+		}
+	}
+	if compared < len(want.floats)/2 {
+		t.Errorf("%s: only %d elements were compared", c.Root.Shape, compared)
+	}
 }

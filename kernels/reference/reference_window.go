@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference/internal/products"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -297,10 +298,118 @@ func (e *evaluation) convolution(i *hlo.Instr, a []value) (value, error) {
 		})
 		return out, nil
 	}
-	convolve(e, g, left.asFloats(), right.asFloats(), func(at int64, sum float64) {
+	x, y := left.asFloats(), right.asFloats()
+	if g.hasPatches(y) {
+		g.convolvePatches(e, x, y, out.floats)
+		e.round(out)
+		return out, nil
+	}
+	convolve(e, g, x, y, func(at int64, sum float64) {
 		out.floats[at] = kernels.RoundFloat(i.Shape.DType, sum)
 	})
 	return out, nil
+}
+
+// Convolutions of floating-point numbers are contractions of patches: what the window
+// covers at a position is a row, with zeros for the padding, and the kernel of an output
+// feature a column. They are computed for some positions at a time.
+
+// patchRows is the number of positions whose patches are multiplied at the same time: the
+// kernel is packed once for them.
+const patchRows = 128
+
+// hasPatches reports whether the convolution is computed by way of patches: where the
+// processor has code for it, there are features enough for a block, and a zero of the
+// padding adds nothing, since it is multiplied by numbers.
+func (g convolutionShape) hasPatches(kernel []float64) bool {
+	if !products.Fast() || g.groupFeatures() < products.Columns/2 {
+		return false
+	}
+	return !slices.ContainsFunc(kernel, func(x float64) bool {
+		return x-x != 0
+	})
+}
+
+// groupFeatures is the number of output features of a group.
+func (g convolutionShape) groupFeatures() int64 {
+	return g.extents[1] / (g.featureGroups * g.batchGroups)
+}
+
+// convolvePatches computes the results of all groups and batches. Positions are divided
+// among the cores.
+func (g convolutionShape) convolvePatches(
+	e *evaluation, left, right, out []float64,
+) {
+	space := hlo.Shape{Dims: g.extents[2:]}
+	of := contraction{
+		n: g.groupFeatures(),
+		k: g.sliding.size * g.in,
+	}
+	for feature := int64(0); feature < g.extents[1]; feature += of.n {
+		for batch := range g.extents[0] {
+			row, first := g.group(batch, feature)
+			at := batch*g.strides[0] + feature*g.strides[1]
+			Parallel(space.Elements(), of.n*of.k, func(lo, hi int64) {
+				p := patches{
+					convolutionShape: g,
+
+					blocks: blocks{
+						contraction: of,
+						packed:      make([]float64, products.Columns*of.k),
+					},
+					inputs: left[row*g.area*g.features+first:],
+					kernel: right[feature*of.k:][:of.n*of.k],
+					to:     out[at:],
+				}
+				p.sliding = g.sliding.another()
+				for ; lo < hi; lo += patchRows {
+					p.compute(e, space, lo, min(lo+patchRows, hi))
+				}
+			})
+		}
+	}
+}
+
+// patches are those of one group and batch.
+type patches struct {
+	convolutionShape
+	blocks
+	// From the first input feature of the group on, and the kernels of its output
+	// features.
+	inputs, kernel []float64
+	// Results from the first feature on.
+	to []float64
+}
+
+// compute computes the results at positions lo … hi−1.
+func (p *patches) compute(
+	e *evaluation, space hlo.Shape, lo, hi int64,
+) {
+	p.m = hi - lo
+	p.left = slices.Grow(p.left[:0], int(p.m*p.k))[:p.m*p.k]
+	p.out = slices.Grow(p.out[:0], int(p.m*p.n))[:p.m*p.n]
+	clear(p.left)
+	for n := lo; n < hi; n++ {
+		e.look()
+		patch := p.left[(n-lo)*p.k:]
+		for c := range p.sliding.at(Unravel(n, space.Dims)) {
+			if c.offset >= 0 {
+				x := p.inputs[c.offset*p.features:]
+				copy(patch[c.element*p.in:], x[:p.in])
+			}
+		}
+	}
+	p.multiply(e, p.kernel, 0, p.m)
+	for n := lo; n < hi; n++ {
+		here := int64(0)
+		for d, x := range Unravel(n, space.Dims) {
+			here += x * p.strides[2+d]
+		}
+		sums := p.out[(n-lo)*p.n:][:p.n]
+		for k, sum := range sums {
+			p.to[here+int64(k)*p.strides[1]] = sum
+		}
+	}
 }
 
 // A convolutionShape describes a convolution whose left operand has the
