@@ -16,7 +16,7 @@ const (
 	// The largest work of a computation whose elements have bounds, some ten seconds.
 	maxBoundsWork = 1 << 27
 	// Products of a contraction that take as long as an element of other operations.
-	productsPerElement = 32
+	productsPerElement = 256
 )
 
 // boundsWork is the number of elements that bounds are computed of.
@@ -28,9 +28,9 @@ func boundsWork(c *hlo.Computation) float64 {
 			elements += float64(s.Elements())
 		}
 		switch i.Op {
-		case hlo.OpDot, hlo.OpScaledDot:
+		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution:
 			elements *= 1 + reference.Terms(i)/productsPerElement
-		case hlo.OpConvolution, hlo.OpReduce, hlo.OpReduceWindow:
+		case hlo.OpReduce, hlo.OpReduceWindow:
 			elements *= reference.Terms(i)
 		}
 		total += elements

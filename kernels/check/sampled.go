@@ -59,6 +59,10 @@ func keptElements(c *hlo.Computation) (kept float64) {
 	return kept
 }
 
+// productsPerOperation is the number of products of a contraction that take as long as
+// another element operation, or less.
+const productsPerOperation = 8
+
 // elementOperations is roughly the number of element operations of a
 // computation.
 func elementOperations(c *hlo.Computation) float64 {
@@ -69,8 +73,9 @@ func elementOperations(c *hlo.Computation) float64 {
 			elements += float64(s.Elements())
 		}
 		switch i.Op {
-		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution,
-			hlo.OpReduce, hlo.OpReduceWindow:
+		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution:
+			elements *= 1 + reference.Terms(i)/productsPerOperation
+		case hlo.OpReduce, hlo.OpReduceWindow:
 			elements *= reference.Terms(i)
 		}
 		total += elements

@@ -46,7 +46,7 @@ const (
 	// The largest number of elements of an operand.
 	maxScoreElements = 1 << 20
 	// The largest number of element operations for which there is such a case.
-	maxScoreWork = 1 << 27
+	maxScoreWork = 1 << 24
 )
 
 // Of eight rows so many have scores of each kind.
