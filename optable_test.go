@@ -169,6 +169,7 @@ var samples = map[hlo.Opcode]string{
 	hlo.OpReduce:              "x = T[4,8] parameter(0); z = T[] parameter(1); ROOT r = T[4] reduce(x, z), dimensions={1}, to_apply=add",
 	hlo.OpReduceWindow:        "x = T[8] parameter(0); z = T[] parameter(1); ROOT r = T[4] reduce-window(x, z), window={size=2 stride=2}, to_apply=add",
 	hlo.OpDot:                 "x = T[4,8] parameter(0); y = T[8,6] parameter(1); ROOT r = T[4,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+	hlo.OpRaggedDot:           "x = T[8,4] parameter(0); y = T[3,4,6] parameter(1); g = s32[3] parameter(2); ROOT r = T[8,6] ragged-dot(x, y, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}",
 	hlo.OpScaledDot:           "x = f8e4m3fn[4,64] parameter(0); y = f8e4m3fn[64,6] parameter(1); a = f8e8m0fnu[4,2] parameter(2); b = f8e8m0fnu[2,6] parameter(3); ROOT r = T[4,6] scaled-dot(x, y, a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
 	hlo.OpConvolution:         "x = T[1,8,2] parameter(0); k = T[3,2,4] parameter(1); ROOT r = T[1,6,4] convolution(x, k), window={size=3}, dim_labels=b0f_0io->b0f",
 	hlo.OpTuple:               "x = T[8] parameter(0); y = T[8] parameter(1); ROOT r = (T[8], T[8]) tuple(x, y)",

@@ -70,7 +70,7 @@
 //	outfeed               refused: it exchanges data with the host
 //	pad                   offset − low padding, masked to the operand; with interior padding every (interior + 1)-th index
 //	parameter             reads no operand: its tile is loaded from memory
-//	ragged-dot            refused: it is new in XLA, and no program that was seen has it
+//	ragged-dot            refused: it is several operations, which a partition takes apart
 //	recv                  refused: it exchanges data between devices; what stands before and behind it is tiled for one device
 //	recv-done             refused: it exchanges data between devices; what stands before and behind it is tiled for one device
 //	reduce                the tile, and sequential dimensions of the space for the reduced ones

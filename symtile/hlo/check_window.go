@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // checkWindow reports what is wrong with a window; rank is how many dimensions it needs.
@@ -486,6 +487,87 @@ func checkScaledDot(i *Instr) error {
 		}
 	}
 	return checkDot(i)
+}
+
+// RaggedDims are the dimension of the left side along which groups of a ragged-dot are, and
+// that of the right side which numbers them, if there is one.
+func (i *Instr) RaggedDims() (ragged, group []int64) {
+	ragged = bracedInts(i.Text("lhs_ragged_dims"))
+	return ragged, bracedInts(i.Text("rhs_group_dims"))
+}
+
+// bracedInts are the numbers of a list such as {1,2}; those before what is no number.
+func bracedInts(text string) (all []int64) {
+	text = strings.Trim(text, "{}")
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		v, err := strconv.ParseInt(word, 10, 32)
+		if err != nil {
+			break
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// checkRaggedDot: operands l and r, and the sizes of groups of l's rows, of what is
+// contracted, or of matrices. Sizes that differ between batches are read without a rule.
+func checkRaggedDot(i *Instr) error {
+	sizes := i.Operands[2].Shape
+	ragged, group := i.RaggedDims()
+	l, a := i.Operands[0].Shape, i.Attrs
+	if !oneDim(ragged, l) {
+		return fmt.Errorf(
+			"lhs_ragged_dims=%s is not one dimension of %s",
+			i.Text("lhs_ragged_dims"), withoutLayout(l),
+		)
+	}
+	if sizes.Rank() == 0 || !sizes.DType.IsInteger() {
+		return fmt.Errorf("sizes of groups are integers along a dimension, not %s", withoutLayout(sizes))
+	}
+	groups := sizes.Dims[sizes.Rank()-1]
+	plain := *i
+	switch d := ragged[0]; {
+	case slices.Contains(a.LHSBatch, d):
+	case slices.Contains(a.LHSContract, d):
+		// The result has a matrix for each group, in front.
+		if i.Shape.Rank() == 0 ||
+			len(group) > 0 ||
+			i.Shape.Dims[0] != groups {
+			return fmt.Errorf(
+				"%s has no product for each of %d groups",
+				withoutLayout(i.Shape), groups,
+			)
+		}
+		plain.Shape = Shape{
+			DType: i.Shape.DType,
+			Dims:  i.Shape.Dims[1:],
+		}
+	default:
+		r := i.Operands[1].Shape
+		if !oneDim(group, r) ||
+			r.Dims[group[0]] != groups {
+			return fmt.Errorf(
+				"rhs_group_dims=%s is not one dimension of %s of %d groups",
+				i.Text("rhs_group_dims"), withoutLayout(r), groups,
+			)
+		}
+		// As a product with an extent of the groups on both sides, which is contracted.
+		last := []int64{int64(l.Rank())}
+		l.Dims = append(slices.Clone(l.Dims), groups)
+		p := &plain.Attrs
+		p.LHSContract = slices.Concat(a.LHSContract, last)
+		p.RHSContract = slices.Concat(a.RHSContract, group)
+		plain.Operands = slices.Clone(i.Operands)
+		plain.Operands[0] = &Instr{Shape: l}
+	}
+	return checkDot(&plain)
+}
+
+// oneDim reports whether a list is one dimension of a shape.
+func oneDim(list []int64, s Shape) bool {
+	return len(list) == 1 && list[0] >= 0 &&
+		list[0] < int64(s.Rank())
 }
 
 // checkBatchNorm: an array of floating-point numbers, one vector of the extent of the

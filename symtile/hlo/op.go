@@ -584,7 +584,7 @@ var opTable = map[Opcode]opRow{
 	OpMulhi:                unchecked(ClassOpaque, noMLIR, nowhere(newInXLA)),
 	OpSort:                 unchecked(ClassOpaque, "stablehlo.sort", untiled(everyElement)),
 	OpTopK:                 unchecked(ClassOpaque, "chlo.top_k", untiled(everyElement)),
-	OpRaggedDot:            unchecked(ClassOpaque, noMLIR, nowhere(newInXLA)),
+	OpRaggedDot:            {3, 3, ClassOpaque, noMLIR, 0, 0, checkRaggedDot, nowhere(takenApart)},
 	OpBatchNormGrad:        {5, 5, ClassOpaque, "stablehlo.batch_norm_grad", 0, 0, checkBatchNorm, nowhere(takenApart)},
 	OpBatchNormInference:   {5, 5, ClassOpaque, "stablehlo.batch_norm_inference", 0, 0, checkBatchNorm, nowhere(takenApart)},
 	OpBatchNormTraining:    {3, 3, ClassOpaque, "stablehlo.batch_norm_training", 0, 0, checkBatchNorm, nowhere(takenApart)},

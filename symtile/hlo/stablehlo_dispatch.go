@@ -64,7 +64,7 @@ var lowerings = merge(plainLowerings("stablehlo", "mhlo"), map[string]lowering{
 	"if":                   {1, 2, lowerConditional},
 	"case":                 {1, -1, lowerConditional},
 	"call":                 {-1, 0, lowerCall},
-	"composite":            {-1, 0, lowerCall},
+	"composite":            {-1, 0, lowerComposite},
 	"custom_call":          {-1, 0, lowerCustomCall},
 	"rng":                  {3, 0, lowerRng},
 	"rng_bit_generator":    {1, 0, lowerRngBitGenerator},

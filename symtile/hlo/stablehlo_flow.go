@@ -1,6 +1,9 @@
 package hlo
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Operations whose pretty form or whose regions need more than the pieces of
 // prettyForm: reduce, with its pairs of operand and initial value; while, with
@@ -440,7 +443,59 @@ func (m *mlir) reshard(b *block, o *mlirOp, x *Instr, to Shape, target string) *
 	return i
 }
 
-// lowerCall is for call @f and for composite, which is a call of its decomposition.
+// lowerComposite is a call of the decomposition, but for products of groups of rows, which HLO
+// has: JAX's decomposition has a product for each group.
+func lowerComposite(
+	m *mlir, b *block, o *mlirOp,
+) (*Instr, error) {
+	s, ok := o.attrs.find("composite_attributes")
+	if ok && len(o.operands) == 3 &&
+		o.operands[2].Shape.Rank() == 1 {
+		attrs, err := m.sub(s)
+		if err != nil {
+			return nil, err
+		}
+		if n, ok := attrs.find("ragged_dot_dimension_numbers"); ok {
+			return m.raggedDot(b, o, m.text(n))
+		}
+	}
+	return lowerCall(m, b, o)
+}
+
+// raggedDot reads the six lists of dimensions of chlo.ragged_dot: of the left and the right
+// side those of batches, then those that are contracted, then that of groups. Other texts are
+// calls.
+func (m *mlir) raggedDot(
+	b *block, o *mlirOp, numbers string,
+) (*Instr, error) {
+	lists := strings.Split(numbers, "dense<")[1:]
+	if len(lists) != 6 {
+		return lowerCall(m, b, o)
+	}
+	var dims [6][]int64
+	for k, text := range lists {
+		text, _, _ = strings.Cut(text, ">")
+		text = strings.Trim(text, "[]")
+		dims[k] = bracedInts(text)
+	}
+	i := m.result(
+		b, o, OpRaggedDot, o.operands...,
+	)
+	i.Attrs.LHSBatch = dims[0]
+	i.Attrs.RHSBatch = dims[1]
+	i.Attrs.LHSContract = dims[2]
+	i.Attrs.RHSContract = dims[3]
+	pairs := []string{
+		"lhs_ragged_dims", braces(dims[4]),
+		"rhs_group_dims", braces(dims[5]),
+	}
+	if len(dims[5]) == 0 {
+		pairs = pairs[:2]
+	}
+	return m.setAll(i, o, pairs...)
+}
+
+// lowerCall is for call @f.
 func lowerCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	at, symbol := o.at, o.symbol
 	if s, ok := o.attrs.find("callee", "decomposition"); ok {

@@ -114,11 +114,26 @@ func (f finder) groupBound(op *symtile.Op, dim int) (b GroupBound, ok bool) {
 	return b, true
 }
 
-// perGroup is the vector of which op n repeats each element along all dimensions but dim.
+// perGroup is the vector of which op n repeats each element along all dimensions but dim,
+// if it follows from parameters without a loop.
 func (f finder) perGroup(n, dim int) (numbers int, ok bool) {
 	op := &f.p.Ops[n]
-	return append(op.Args, 0)[0],
-		op.Code == hlo.OpBroadcast &&
-			op.Instr.Shape.DType == hlo.S32 &&
-			slices.Equal(op.Instr.Attrs.Dimensions, []int64{int64(dim)})
+	ok = op.Code == hlo.OpBroadcast &&
+		op.Instr.Shape.DType == hlo.S32 &&
+		slices.Equal(op.Instr.Attrs.Dimensions, []int64{int64(dim)})
+	return append(op.Args, 0)[0], ok && f.loopless(n)
+}
+
+// loopless reports whether op n depends on no reduction or product.
+func (f finder) loopless(n int) bool {
+	op := &f.p.Ops[n]
+	if op.Code == hlo.OpReduce || op.Code == hlo.OpDot || f.met(n) {
+		return false
+	}
+	for _, a := range op.Args {
+		if !f.loopless(a) {
+			return false
+		}
+	}
+	return true
 }

@@ -42,9 +42,12 @@ func isBatchNorm(i *hlo.Instr) bool {
 	return false
 }
 
-// expanded is what a batch-norm-* becomes, one array or a tuple of three; nil for
-// other operations.
+// expanded is what a ragged-dot becomes, or a batch-norm-*, one array or a tuple of three;
+// nil for other operations.
 func (f *flattener) expanded(i *hlo.Instr) *hlo.Instr {
+	if i.Op == hlo.OpRaggedDot {
+		return f.raggedDot(i)
+	}
 	if !isBatchNorm(i) {
 		return nil
 	}

@@ -55,7 +55,8 @@ type Fusion struct {
 // divides reports whether a fusion of this instruction and others is divided there: it
 // exchanges data between devices, or is taken apart.
 func divides(i *hlo.Instr) bool {
-	return i.Op.Class() == hlo.ClassCollective || isBatchNorm(i)
+	return i.Op.Class() == hlo.ClassCollective ||
+		i.Op == hlo.OpRaggedDot || isBatchNorm(i)
 }
 
 // Module partitions m. A module that has fusions keeps them, and its other
