@@ -89,6 +89,11 @@ type counts struct {
 // read become columns: the hardware fetches ahead anew in each.
 const turnedRow = 7
 
+// gatheredRow is rows that a row of a gather takes as long as: its indices are read and clamped,
+// and its first line is where the hardware does not look. 16,384 by 16 elements take 80 ns a
+// row on a Zen 5, one element 120.
+const gatheredRow = 20
+
 // onlineTile is elements of a row that are as good as more in an online loop.
 const onlineTile = 128
 
@@ -129,6 +134,8 @@ type opCount struct {
 	op   *symtile.Op
 	// A parameter that is read where it is, element by element.
 	direct bool
+	// The gathers that read it where it is direct.
+	gathers []int
 	// Its elements are all in scratch at once.
 	tiled bool
 	// Bytes of an element in scratch.
@@ -295,6 +302,16 @@ func functionWeight(op *symtile.Op) float64 {
 	return max(weight, vectorFlops[op.Code])
 }
 
+// gathersOf are the gathers that read op n.
+func gathersOf(p *symtile.Program, n int) (all []int) {
+	for k, op := range p.Ops {
+		if op.Code == hlo.OpGather && op.Args[0] == n {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
 // opCountOf is what is known of op n of a program for every tiling.
 func opCountOf(p *symtile.Program, n int) opCount {
 	op := &p.Ops[n]
@@ -313,7 +330,9 @@ func opCountOf(p *symtile.Program, n int) opCount {
 	}
 	switch x.kind {
 	case opLoads:
-		x.direct = readByGathersOnly(p, n)
+		if x.direct = readByGathersOnly(p, n); x.direct {
+			x.gathers = gathersOf(p, n)
+		}
 	case opArranges:
 		x.keepsLast = len(op.Perm) == 0 ||
 			op.Perm[len(op.Perm)-1] == len(op.Perm)-1
@@ -536,10 +555,16 @@ func (c *counter) arithmetic(info *opCount, elements float64) {
 // arrange is the rows of an op that loads or moves elements.
 func (c *counter) arrange(n int, size, runs float64) float64 {
 	info := &c.ops[n]
+	if info.op.Code == hlo.OpGather && c.ops[info.op.Args[0]].direct {
+		return gatheredRow * size / c.slice(n)
+	}
 	if info.kind == opOther {
 		return 1
 	}
 	last := c.last(n)
+	if info.direct {
+		return 1
+	}
 	if info.kind == opLoads {
 		return max(1, c.inside(n)/max(last, c.contiguous(n)))
 	}
@@ -764,6 +789,29 @@ func (c *counter) contiguous(n int) float64 {
 		}
 	}
 	return run
+}
+
+// slice is the elements that a gather of a tile has from one index: along the last dimension,
+// where that is one of slices.
+func (c *counter) slice(n int) float64 {
+	last := len(c.ops[n].op.Tile) - 1
+	if !slices.Contains(c.ops[n].op.Instr.Attrs.Gather.OffsetDims, int64(last)) {
+		return 1
+	}
+	return float64(c.extents.Sizes(n)[last])
+}
+
+// gathered is the elements of an array that gathers read from op n of it in a run, and how
+// many of them follow each other: those of a slice along the last dimension.
+func (c *counter) gathered(n int) (elements, run float64) {
+	run = c.contiguous(n)
+	minor := c.traffic.orders[n][0]
+	for _, k := range c.ops[n].gathers {
+		elements += c.extents.Elements(k)
+		slice := c.ops[k].op.Instr.Attrs.Gather.SliceSizes
+		run = min(run, float64(min(c.extents.Sizes(n)[minor], slice[minor])))
+	}
+	return elements, run
 }
 
 // piecesOf is how many runs of elements next to each other a tile is read in by a

@@ -65,6 +65,8 @@ type arrayAccess struct {
 	slot int
 	// An output that is written past the caches.
 	past bool
+	// Its elements are read by gathers where they are.
+	gathered bool
 	// Its elements are converted one at a time (portable.Transfer).
 	scalar bool
 
@@ -215,6 +217,14 @@ func (t *traffic) access(c *counter, n, array int) {
 		scalar: shape.DType.IsFloat() &&
 			shape.DType.Size() == 1,
 	})
+	if array < 0 || !c.ops[n].direct || len(t.orders[n]) == 0 {
+		return
+	}
+	a := &t.accesses[len(t.accesses)-1]
+	a.gathered = true
+	for _, k := range c.ops[n].gathers { // each slice is at a place of its own
+		a.dims |= c.extents.Over(k)
+	}
 }
 
 // set takes over the sizes of the tiling that was counted last, whose last tiles are not
@@ -237,6 +247,10 @@ func (t *traffic) set(c *counter, ragged symtile.DimSet) {
 		a.tile = min(a.tile, a.bytes)
 		a.runs = k.programs * x.Runs(a.op)
 		run := c.contiguous(a.op)
+		if a.gathered {
+			elements, slice := c.gathered(a.op)
+			a.tile, run = min(elements*a.width, a.bytes), slice
+		}
 		if a.array < 0 {
 			a.runs = k.programs / x.Product(a.once)
 			k.steps += k.programs
