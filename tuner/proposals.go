@@ -26,7 +26,7 @@ type proposals struct {
 }
 
 // mostCandidates bounds the plans that are tried of a fusion where nobody said how many.
-const mostCandidates = 64
+const mostCandidates = 40
 
 // priceShare is the share of the candidates that the price chooses.
 const priceShare = 0.5

@@ -210,7 +210,7 @@ func TestBudgetBuysPlans(t *testing.T) {
 		least, most int
 	}{
 		{Options{Budget: 500 * time.Millisecond}, 2, 24},
-		{Options{Budget: time.Minute}, 60, 64},
+		{Options{Budget: time.Minute}, 36, 40},
 		{Options{Budget: time.Minute, Candidates: 16}, 16, 16},
 	} {
 		l := newLab(1, 0.01, truth...)

@@ -318,7 +318,7 @@ func (r *race) propose(k int) (bool, error) {
 }
 
 // roomBlocks is how many times the blocks that a claim needs a race takes, about.
-const roomBlocks = 2
+const roomBlocks = 4
 
 // room reports whether the time that is left is enough to race more plans than those that
 // were asked for, with all that ran.
