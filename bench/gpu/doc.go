@@ -5,7 +5,7 @@
 // # Kernels
 //
 // Programs are the corpus, the large ones of `tilewright doctor`, and those of
-// shapes.txt, for sm_80, 86, 89, 90a, and sm_89's code for sm_120. Of each: the default plan, the
+// shapes.txt (products, and products of groups of rows), for sm_80, 86, 89, 90a, and sm_89's code for sm_120. Of each: the default plan, the
 // eight cheapest, the default with each other value of each knob, and eight at random
 // among those that are offered.
 //

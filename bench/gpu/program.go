@@ -129,6 +129,13 @@ func shapeTexts() (all [][2]string, err error) {
 		if sum == "" {
 			sum = "bf16"
 		}
+		if groupedProducts[layouts[0]] != "" {
+			all = append(all, [2]string{
+				"shapes/" + name,
+				groupedText(element, sum, layouts, m, n, k),
+			})
+			continue
+		}
 		x := [2]int{m, k}
 		y := [2]int{k, n}
 		xDim, yDim := 1, 0

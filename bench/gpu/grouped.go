@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// grouped is a product of groups of rows as JAX 0.10 takes jax.lax.ragged_dot apart, without
+// the product itself: <G> groups of <M> rows in all, of <K> elements of type <T> each.
+const grouped = `
+ends = s32[<G>] parameter(0)
+none = s32[1] constant({0})
+before = s32[<H>] slice(ends), slice={[0:<H>]}
+starts = s32[<G>] concatenate(none, before), dimensions={0}
+x = <T>[<M>,<K>] parameter(1)
+xg = <T>[<G>,<M>,<K>] broadcast(x), dimensions={1,2}
+row = s32[<G>,<M>,<K>] iota(), iota_dimension=1
+from = s32[<G>,<M>,<K>] broadcast(starts), dimensions={0}
+to = s32[<G>,<M>,<K>] broadcast(ends), dimensions={0}
+begun = pred[<G>,<M>,<K>] compare(from, row), direction=LE
+open = pred[<G>,<M>,<K>] compare(row, to), direction=LT
+own = pred[<G>,<M>,<K>] and(begun, open)
+zero = <T>[] constant(0)
+zeros = <T>[<G>,<M>,<K>] broadcast(zero), dimensions={}
+a = <T>[<G>,<M>,<K>] select(own, xg, zeros)
+`
+
+// groupedProducts are what is computed of a, by how shapes.txt calls it: rows by the matrix of
+// their group, the same transposed, and the gradient of the matrices.
+var groupedProducts = map[byte]string{
+	'g': `
+b = <T>[<G>,<K>,<N>] parameter(2)
+ROOT p = <S>[<M>,<N>] dot(a, b), lhs_contracting_dims={2,0}, rhs_contracting_dims={1,0}
+`,
+	'h': `
+b = <T>[<G>,<K>,<N>] parameter(2)
+ROOT p = <S>[<N>,<M>] dot(b, a), lhs_contracting_dims={1,0}, rhs_contracting_dims={2,0}
+`,
+	'w': `
+y = <T>[<M>,<N>] parameter(2)
+b = <T>[<G>,<M>,<N>] broadcast(y), dimensions={1,2}
+ROOT p = <S>[<G>,<K>,<N>] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
+`,
+}
+
+// groupedText is a product of m rows of k elements in groups, to n columns.
+func groupedText(element, sum, kind string, m, n, k int) string {
+	groups := number(kind[1:])
+	return strings.NewReplacer(
+		"<T>", element, "<S>", sum,
+		"<G>", fmt.Sprint(groups),
+		"<H>", fmt.Sprint(groups-1),
+		"<M>", fmt.Sprint(m),
+		"<N>", fmt.Sprint(n),
+		"<K>", fmt.Sprint(k),
+	).Replace(grouped + groupedProducts[kind[0]])
+}
