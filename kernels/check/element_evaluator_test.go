@@ -65,6 +65,12 @@ e = f32[8,8] dot(c, c), lhs_contracting_dims={1}, rhs_contracting_dims={1}
 g = f32[8,8] logistic(e)
 l = bf16[8,8] convert(g)
 ROOT t = (f32[8,12], bf16[8,8], f32[8,8]) tuple(c, l, e)`,
+		// Both products read x, one its rows and the other its columns.
+		`x = f32[5,5] parameter(0)
+y = f32[5,2] parameter(1)
+d = f32[5,2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+e = f32[5,2] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+ROOT t = (f32[5,2], f32[5,2]) tuple(d, e)`,
 		`add { a = f32[] parameter(0)
 b = f32[] parameter(1)
 ROOT c = f32[] add(a, b) }

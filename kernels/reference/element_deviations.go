@@ -167,6 +167,7 @@ type movedTerms struct {
 // A rowKey names a row of an operand whose elements are terms.
 type rowKey struct {
 	first elementKey
+	along string // The dimensions of the row, one a byte: a column begins where a row does.
 	terms movedTerms
 }
 

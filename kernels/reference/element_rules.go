@@ -300,12 +300,14 @@ func (s *ElementEvaluator) reduceWindow(
 func (s *ElementEvaluator) row(
 	x reducedOperand, terms int64, t movedTerms,
 ) (value, error) {
-	// The first element names the row.
+	// The first element and its dimensions name the row.
+	along := make([]byte, 0, 8)
 	for _, d := range x.along {
 		x.index[d] = 0
+		along = append(along, byte(d))
 	}
 	first := placeIn(x.i, x.index)
-	key := rowKey{elementKey{x.i, first}, t}
+	key := rowKey{elementKey{x.i, first}, string(along), t}
 	if v, met := s.rows[key]; met {
 		return v, nil
 	}
