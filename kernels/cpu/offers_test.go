@@ -143,8 +143,9 @@ func TestPlansAreTheSameTwice(t *testing.T) {
 }
 
 // The default is the first of the plans that are offered, by the price that they have
-// and then by their text, on machines of one lane and of many. A descent misses two of
-// these 245 firsts, and four without machine code, where vectors are shorter.
+// and then by their text, on machines of one lane and of many. A descent misses none
+// of these 245 firsts on a Zen 5, with AVX-512 or without, and up to three by the sheets
+// of others with vectors of 128 bits.
 func TestDefaultIsFirst(t *testing.T) {
 	missed := 0
 	all := []int{1, 2, 4, 8, 16, 32, 64}

@@ -273,6 +273,9 @@ func (d *descent) descend(t symtile.Tiling, exchange bool) {
 			d.exchanges()
 		}
 		if before == d.improved {
+			d.trades()
+		}
+		if before == d.improved {
 			return
 		}
 	}
@@ -304,23 +307,45 @@ func (d *descent) exchanges() {
 	dims := d.p.Space.Dims
 	for k := range dims {
 		for l := k + 1; l < len(dims) && dims[l].Kind == symtile.Parallel; l++ {
-			copy(d.try, d.at.tiling)
-			area := d.try[k] * d.try[l]
-			sizes := d.program.Space.Sizes(l)
-			for _, size := range d.program.Space.Sizes(k) {
-				if d.ended() {
-					return
-				}
-				d.try[k] = size
-				at, _ := slices.BinarySearch(
-					sizes, (area+size-1)/size,
-				)
-				for _, d.try[l] = range sizes[max(
-					0, at-1,
-				):min(len(sizes), at+2)] {
-					d.visit(d.try)
-				}
+			d.exchange(k, l, d.at.tiling, d.at.tiling[k]*d.at.tiling[l])
+		}
+	}
+}
+
+// trades are exchanges of two parallel dimensions by tiles with the next smaller or larger
+// size of the first dimension, and about as many elements: an image of one and half of two.
+func (d *descent) trades() {
+	dims := d.p.Space.Dims
+	if len(dims) == 0 {
+		return
+	}
+	sizes := d.program.Space.Sizes(0)
+	from := slices.Clone(d.at.tiling)
+	at, _ := slices.BinarySearch(sizes, from[0])
+	for _, size := range sizes[max(0, at-1):min(len(sizes), at+2)] {
+		for l := 1; size != from[0] && l < len(dims) && dims[l].Kind == symtile.Parallel; l++ {
+			for m := l + 1; m < len(dims) && dims[m].Kind == symtile.Parallel; m++ {
+				t := slices.Clone(from)
+				t[0] = size
+				d.exchange(l, m, t, (from[0]*from[l]*from[m]+size-1)/size)
 			}
+		}
+	}
+}
+
+// exchange tries the sizes of two dimensions of a tiling with about so many elements.
+func (d *descent) exchange(k, l int, t symtile.Tiling, area int64) {
+	const around = 2 // sizes: the nearest may leave a ragged tile
+	copy(d.try, t)
+	sizes := d.program.Space.Sizes(l)
+	for _, size := range d.program.Space.Sizes(k) {
+		if d.ended() {
+			return
+		}
+		d.try[k] = size
+		at, _ := slices.BinarySearch(sizes, (area+size-1)/size)
+		for _, d.try[l] = range sizes[max(0, at-around):min(len(sizes), at+around)] {
+			d.visit(d.try)
 		}
 	}
 }
