@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/symtile"
@@ -166,4 +167,89 @@ func (b *block) accumulateInLoopAs(n int, op symtile.Op, in *instr) *accumulator
 		run:       c.accumulate,
 	})
 	return c
+}
+
+// turnedProducts is a program in which a dot that only a transpose of its rows and columns
+// reads makes the transposed matrix itself, of the transposed operands: (A·B)ᵀ = Bᵀ·Aᵀ. The
+// transpose is another name of it then. Sums have the same terms in the same order.
+func turnedProducts(p *symtile.Program) *symtile.Program {
+	q := p
+	for n, op := range p.Ops {
+		if op.Code != hlo.OpTranspose ||
+			!turnsProduct(p, op) {
+			continue
+		}
+		if q == p {
+			clone := *p
+			clone.Ops = slices.Clone(p.Ops)
+			q = &clone
+		}
+		at := op.Args[0]
+		q.Ops[at] = turnedProduct(p.Ops[at], op)
+		q.Ops[n].Code = hlo.OpCopy
+		q.Ops[n].Perm = nil
+	}
+	return q
+}
+
+// turnsProduct reports whether a transpose exchanges the rows and columns of a dot that
+// nothing else reads.
+func turnsProduct(p *symtile.Program, op symtile.Op) bool {
+	n := op.Args[0]
+	dot := p.Ops[n]
+	if !isDot(dot) || len(readersOf(p, dot.Instr)) != 1 {
+		return false
+	}
+	for _, r := range p.Roots {
+		if r.Op == n {
+			return false
+		}
+	}
+	a := dot.Instr.Attrs
+	batch := len(a.LHSBatch)
+	left := p.Ops[dot.Args[0]].Tile
+	columns := len(left) - len(a.LHSContract) // where they begin
+	var order []int
+	for k := range op.Perm {
+		order = append(order, k)
+	}
+	// batch, rows, columns to batch, columns, rows
+	return slices.Equal(op.Perm, slices.Concat(
+		order[:batch],
+		order[columns:],
+		order[batch:columns],
+	))
+}
+
+// readersOf are the ops that read an instruction, as often as they do.
+func readersOf(p *symtile.Program, i *hlo.Instr) (list []int) {
+	for n, user := range p.Ops {
+		for _, arg := range user.Args {
+			if p.Ops[arg].Instr == i {
+				list = append(list, n)
+			}
+		}
+	}
+	return list
+}
+
+// turnedProduct is a dot with its operands exchanged, which makes the tile of a transpose.
+func turnedProduct(dot, transpose symtile.Op) symtile.Op {
+	i := *dot.Instr
+	a := dot.Instr.Attrs
+	i.Shape = transpose.Instr.Shape
+	i.Operands = exchanged(i.Operands)
+	i.Attrs.LHSBatch = a.RHSBatch
+	i.Attrs.RHSBatch = a.LHSBatch
+	i.Attrs.LHSContract = a.RHSContract
+	i.Attrs.RHSContract = a.LHSContract
+	dot.Instr = &i
+	dot.Tile = transpose.Tile
+	dot.Args = exchanged(dot.Args)
+	return dot
+}
+
+// exchanged is two elements in the other order.
+func exchanged[T any](x []T) []T {
+	return []T{x[1], x[0]}
 }

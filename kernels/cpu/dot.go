@@ -200,26 +200,33 @@ func resultMatrices[T portable.Number](b *block, op symtile.Op, c *accumulator, 
 }
 
 // outputStrides is the strides in an output of the tile of an op, if the output
-// has its type, all elements are valid, and one root is the only reader; else
-// nil.
+// has its type, all elements are valid, and one root, which all tile programs store, is
+// the only reader; else nil. A copy of the same tile is another name of it.
 func (l *lowering) outputStrides(op symtile.Op) []int64 {
-	// Partial results of a split are scratch. With several roots or owners the dot may
-	// run in programs that must not write the output.
-	root := slices.IndexFunc(l.p.Roots, func(r symtile.Root) bool {
-		return l.p.Ops[r.Op].Instr == op.Instr
-	})
-	if root < 0 || l.split != nil ||
-		len(l.p.Roots) > 1 ||
-		len(l.p.Roots[root].Once) > 0 ||
-		!portable.IsNative(op.Instr.Shape.DType) {
-		return nil
-	}
-	for _, user := range l.p.Ops {
-		if slices.ContainsFunc(user.Args, func(arg int) bool {
-			return l.p.Ops[arg].Instr == op.Instr
-		}) {
+	// Partial results of a split are scratch. Where an op has several tiles, or several
+	// readers, the output is written from scratch.
+	readers := readersOf(l.p, op.Instr)
+	for len(readers) == 1 {
+		next := l.p.Ops[readers[0]]
+		if next.Code != hlo.OpCopy ||
+			!slices.Equal(next.Tile.Sizes(), op.Tile.Sizes()) {
 			return nil
 		}
+		op = next
+		readers = readersOf(l.p, op.Instr)
+	}
+	var roots []symtile.Root
+	for _, r := range l.p.Roots {
+		if l.p.Ops[r.Op].Instr == op.Instr {
+			roots = append(roots, r)
+		}
+	}
+	if len(readers) > 0 ||
+		len(roots) != 1 ||
+		len(roots[0].Once) > 0 ||
+		l.split != nil ||
+		!portable.IsNative(op.Instr.Shape.DType) {
+		return nil
 	}
 	return l.arrayStrides(op)
 }

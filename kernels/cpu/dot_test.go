@@ -53,6 +53,40 @@ func TestRightOperandInPlace(t *testing.T) {
 	}
 }
 
+// turnedDots are dots of which a transpose exchanges rows and columns, besides other results.
+var turnedDots = []string{
+	"x = %[1]s[24,36] parameter(0)\ny = %[1]s[36,48] parameter(1)\nd = %[2]s[24,48] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\nt = %[2]s[48,24] transpose(d), dimensions={1,0}\nn = %[1]s[24,36] negate(x)\nROOT r = (%[2]s[48,24], %[1]s[24,36]) tuple(t, n)",
+	"x = %[1]s[6,24,10] parameter(0)\ny = %[1]s[10,32,6] parameter(1)\nd = %[2]s[6,24,32] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={2}, lhs_contracting_dims={2}, rhs_contracting_dims={0}\nr = %[2]s[6,32,24] transpose(d), dimensions={0,2,1}",
+	"x = %[1]s[4,6,24] parameter(0)\ny = %[1]s[24,3,5] parameter(1)\nd = %[2]s[4,6,3,5] dot(x, y), lhs_contracting_dims={2}, rhs_contracting_dims={0}\nt = %[2]s[3,5,4,6] transpose(d), dimensions={2,3,0,1}\nr = %[2]s[3,5,4,6] add(t, t)",
+	"x = %[1]s[4,6,24] parameter(0)\ny = %[1]s[24,3,5] parameter(1)\nd = %[2]s[4,6,3,5] dot(x, y), lhs_contracting_dims={2}, rhs_contracting_dims={0}\nr = %[2]s[3,5,6,4] transpose(d), dimensions={2,3,1,0}",
+}
+
+// TestTurnedDots compares them with the reference for random plans. Without a loop over
+// terms the first makes its output where that lies, and nothing is transposed.
+func TestTurnedDots(t *testing.T) {
+	for _, types := range [][2]string{{"f32", "f32"}, {"bf16", "f32"}, {"u8", "s32"}} {
+		for n, text := range turnedDots {
+			t.Run(fmt.Sprintf("%s/%d", types[0], n), func(t *testing.T) {
+				p, _ := landscape(t, fmt.Sprintf(text, types[0], types[1]))
+				checkPlans(t, p, 24)
+			})
+		}
+	}
+	p, _ := landscape(t, fmt.Sprintf(turnedDots[0], "f32", "f32"))
+	plan, err := New().Default(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := New().Compile(t.Context(), p, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if text := k.Source(); strings.Contains(text, "transpose") || !strings.Contains(text, "is output 0") {
+		t.Errorf("the product is not the output:\n%s", text)
+	}
+}
+
 // Products of bytes read an operand as unsigned exactly where its type has values that no
 // signed byte has; wider operands are no bytes.
 func TestSignsOfBytes(t *testing.T) {

@@ -98,6 +98,7 @@ func lowerWith(
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
 	}
+	p = turnedProducts(p)
 	l := &lowering{
 		p:        p,
 		plan:     plan,

@@ -246,11 +246,11 @@ func newPricer(p *symtile.Program, d kernels.Device, prior prior) (*pricer, erro
 		allBF16: allBF16(p),
 	}
 	var err error
-	if x.plain, err = newCounter(p, x.spec); err != nil {
+	if x.plain, err = newCounter(turnedProducts(p), x.spec); err != nil {
 		return nil, err
 	}
 	if q := p.Online(); q != p {
-		if x.joined, err = newCounter(q, x.spec); err != nil {
+		if x.joined, err = newCounter(turnedProducts(q), x.spec); err != nil {
 			return nil, err
 		}
 	}
