@@ -54,6 +54,9 @@ func (w *warp) globalBytes(
 
 // checkWritten reports the first byte of an access that nothing has stored.
 func (w *warp) checkWritten(a *allocation, off, n int64, lane int) {
+	if allOnes(a.written[off : off+n]) {
+		return
+	}
 	// One report for the first byte is enough for an access.
 	for i, v := range a.written[off : off+n] {
 		if v == 0 {

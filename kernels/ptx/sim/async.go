@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // asyncCopies are the cp.async of a warp that are under way. Data arrives when
 // the program waits for it and not before, so that a missing wait reads the old
 // contents.
@@ -14,15 +16,17 @@ type asyncCopies struct {
 	due []uint32
 }
 
-// asyncCopy is the copy of one lane.
+// asyncCopy is one cp.async: the copies of its lanes that are under way.
 type asyncCopy struct {
-	// src is the bytes to copy; if they are fewer than size, zeros follow.
-	src []byte
-	// dst is the offset in the CTA's shared memory.
-	dst  int32
-	pc   int32
-	size uint8
-	lane uint8
+	// mem is the array that lanes copy from, at the offsets src.
+	mem []byte
+	// lanes are those whose copies have not completed. Those of filled write zeros
+	// only, and the others read so many bytes and write zeros behind them.
+	lanes, filled uint32
+	read, size    uint8
+	pc            int32
+	// dst are the offsets in the CTA's shared memory.
+	dst, src [warpSize]uint32
 }
 
 // copyGroup is a committed group: the lanes that committed it, and their copies.
@@ -34,6 +38,9 @@ type copyGroup struct {
 // reset forgets all copies.
 func (a *asyncCopies) reset() {
 	a.open = a.open[:0]
+	for _, g := range a.groups {
+		a.spare = append(a.spare, g.copies[:0])
+	}
 	a.groups = a.groups[:0]
 }
 
@@ -111,21 +118,27 @@ func (w *warp) startCopies(in *instr, dst, src *long, copying uint32) bool {
 			return false
 		}
 	}
+	c := w.copies.begin()
+	*c = asyncCopy{
+		mem: mem, lanes: active, filled: active &^ copying,
+		read: in.size, size: in.size, pc: w.pc,
+		dst: to, src: w.offset,
+	}
 	for m := active; m != 0; m &= m - 1 {
 		l := firstLane(m)
-		c := asyncCopy{
-			lane: uint8(l),
-			dst:  int32(to[l]),
-			size: in.size,
-			pc:   w.pc,
-		}
-		if copying>>l&1 == 1 {
-			c.src = mem[w.offset[l] : int64(w.offset[l])+n]
-		}
-		w.asyncWrite(w.cta, int64(c.dst), n, l)
-		w.copies.open = append(w.copies.open, c)
+		w.asyncWrite(w.cta, int64(to[l]), n, l)
 	}
 	return true
+}
+
+// begin is room for a further open copy, which has to be written over.
+func (a *asyncCopies) begin() *asyncCopy {
+	n := len(a.open)
+	if n == cap(a.open) {
+		a.open = slices.Grow(a.open, 1+n)
+	}
+	a.open = a.open[:n+1]
+	return &a.open[n]
 }
 
 // startCopy starts the copy of one lane, which reads so many bytes.
@@ -143,20 +156,20 @@ func (w *warp) startCopy(in *instr, dst, src uint64, read int64, l int) {
 		w.sharedOutside(dst, n, l)
 		return
 	}
-	c := asyncCopy{
-		lane: uint8(l),
-		dst:  int32(off),
-		size: in.size,
-		pc:   w.pc,
-	}
+	var mem []byte
 	if read > 0 {
-		c.src = w.globalBytes(src, read, 1, l, reading)
-		if c.src == nil {
+		mem = w.globalBytes(src, read, 1, l, reading)
+		if mem == nil {
 			return
 		}
 	}
 	w.asyncWrite(t, off, n, l)
-	w.copies.open = append(w.copies.open, c)
+	c := w.copies.begin()
+	*c = asyncCopy{
+		mem: mem, lanes: 1 << l,
+		read: uint8(read), size: in.size, pc: w.pc,
+	}
+	c.dst[l] = uint32(off)
 }
 
 // asyncWrite checks that an asynchronous write may begin and marks its words.
@@ -190,10 +203,12 @@ func (w *warp) commitCopies(*instr) {
 	}
 	uncommitted := a.open[:0]
 	for _, c := range a.open {
-		if w.active>>c.lane&1 == 1 {
+		rest := c
+		if c.lanes &= w.active; c.lanes != 0 {
 			g.copies = append(g.copies, c)
-		} else {
-			uncommitted = append(uncommitted, c)
+		}
+		if rest.lanes &^= w.active; rest.lanes != 0 {
+			uncommitted = append(uncommitted, rest)
 		}
 	}
 	a.open = uncommitted
@@ -250,46 +265,54 @@ func (w *warp) completeCopies(g *copyGroup, lanes uint32) {
 	if lanes == 0 {
 		return
 	}
-	remaining := g.copies[:0]
+	kept := 0
 	for i := range g.copies {
 		c := &g.copies[i]
-		if lanes>>c.lane&1 == 1 {
-			w.completeCopy(c)
-		} else {
-			remaining = append(remaining, *c)
+		for m := c.lanes & lanes; m != 0; m &= m - 1 {
+			w.completeCopy(c, firstLane(m))
 		}
+		if c.lanes &^= lanes; c.lanes == 0 {
+			continue
+		}
+		if kept < i {
+			g.copies[kept] = *c
+		}
+		kept++
 	}
-	g.copies = remaining
+	g.copies = g.copies[:kept]
 	g.lanes &^= lanes
 }
 
-// completeCopy writes the bytes of a copy and records the write.
-func (w *warp) completeCopy(c *asyncCopy) {
-	n := int64(c.size)
-	dst := w.cta.shared[c.dst : int64(c.dst)+n]
-	if len(dst) == 16 && len(c.src) == 16 {
-		*(*[16]byte)(dst) = [16]byte(c.src)
+// completeCopy writes the bytes of a lane's copy and records the write.
+func (w *warp) completeCopy(c *asyncCopy, lane int) {
+	off, n := int64(c.dst[lane]), int64(c.size)
+	dst := w.cta.shared[off : off+n]
+	var src []byte
+	if c.filled>>lane&1 == 0 {
+		src = c.mem[c.src[lane]:][:c.read]
+	}
+	if len(dst) == 16 && len(src) == 16 {
+		*(*[16]byte)(dst) = [16]byte(src)
 	} else {
-		clear(dst[copy(dst, c.src):])
+		clear(dst[copy(dst, src):])
 	}
 	sh := w.cta.shadow
 	if sh == nil {
 		return
 	}
-	off := int64(c.dst)
 	if sh.written != nil {
-		for i := range n {
-			sh.written[off+i] = 1
-		}
+		setOnes(sh.written[off : off+n])
 	}
 	if sh.words == nil {
 		return
 	}
 	// The words are free again, and the copy is now their latest write.
-	w.mark(w.cta, off, n, true, -1)
-	for q := off >> 2; q <= (off+n-1)>>2; q++ {
-		word := &sh.words[q]
-		word.write = w.stamp(15, writing, int(c.lane))
+	s := w.stamp(15, writing, lane)
+	words := sh.words[off>>2 : (off+n-1)>>2+1]
+	for i := range words {
+		word := &words[i]
+		word.incoming--
+		word.write = s
 		word.writePC = c.pc
 		word.generic = true
 	}

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"unsafe"
 )
@@ -187,14 +189,34 @@ func (a *allocation) noteStore(launch int64) {
 
 // markWritten records that n bytes at an offset were stored.
 func markWritten(a *allocation, off, n int64) {
-	w := a.written[off : off+n]
-	if n == 4 {
-		binary.LittleEndian.PutUint32(w, 0x01010101)
-		return
+	setOnes(a.written[off : off+n])
+}
+
+// ones are eight bytes that are 1.
+const ones = 0x0101010101010101
+
+// setOnes sets all bytes to 1, those of an access at once.
+func setOnes(b []byte) {
+	for ; len(b) >= 8; b = b[8:] {
+		binary.LittleEndian.PutUint64(b, ones)
 	}
-	for i := range w {
-		w[i] = 1
+	if len(b) >= 4 {
+		binary.LittleEndian.PutUint32(b, ones&math.MaxUint32)
+		b = b[4:]
 	}
+	for i := range b {
+		b[i] = 1
+	}
+}
+
+// allOnes reports whether all bytes, which are 0 or 1, are 1.
+func allOnes(b []byte) bool {
+	for ; len(b) >= 8; b = b[8:] {
+		if binary.LittleEndian.Uint64(b) != ones {
+			return false
+		}
+	}
+	return bytes.IndexByte(b, 0) < 0
 }
 
 // unwritten is the number of bytes that nothing was stored to, and the offset of

@@ -88,52 +88,93 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	if a.shadow == nil {
 		return
 	}
-	for q := off >> 2; q <= (off+n-1)>>2; q++ {
-		cell := &a.shadow.chunk(q / chunkWords)[q%chunkWords]
-		s := w.stamp(wordBytes(off, n, q), how, lane)
-		// The cell is exchanged atomically, because other workers record
-		// accesses at the same time.
-		before := stamp(cell.write.Load())
-		pc := cell.writePC.Load()
-		if how != reading {
-			before = stamp(cell.write.Swap(uint64(s)))
-			cell.writePC.Store(w.pc)
+	first, last := off>>2, (off+n-1)>>2
+	chunk := a.shadow.chunk(first / chunkWords)
+	for q := first; q <= last; q++ {
+		if q%chunkWords == 0 {
+			chunk = a.shadow.chunk(q / chunkWords)
 		}
-		if w.conflicts(before, s) &&
-			!(pc == w.pc &&
-				before.party() == w.party &&
-				before.unit() == s.unit()) {
-			report := func() { w.race(a, q, lane, before, pc, how, "written") }
-			if !w.doubt(how, a.data, q, report) {
-				report()
+		cell := &chunk[q%chunkWords]
+		s := w.stamp(wordBytes(off, n, q), how, lane)
+		if how == reading {
+			if !w.recordRead(a, cell, q, s) {
 				return
 			}
+		} else if !w.recordWrite(a, cell, q, s, how) {
+			return
 		}
-		if how != reading {
-			// A write conflicts with earlier reads, too.
-			for _, r := range [2]stamp{
-				stamp(cell.read.Load()),
-				stamp(cell.read2.Load()),
-			} {
-				if w.conflicts(r, s) {
-					w.race(
-						a, q, lane, r,
-						cell.readPC.Load(), how, "read",
-					)
-					return
-				}
-			}
-			continue
+	}
+}
+
+// recordRead checks a read of a word and records it; it returns false if it
+// reported a conflict.
+func (w *warp) recordRead(
+	a *allocation, cell *shadowCell, q int64, s stamp,
+) bool {
+	before := stamp(cell.write.Load())
+	if before != 0 {
+		if pc := cell.writePC.Load(); w.conflicts(before, s) &&
+			!w.sameStore(before, pc, s) {
+			w.race(a, q, s.lane(), before, pc, reading, "written")
+			return false
 		}
-		old := stamp(cell.read.Load())
-		// The latest read of another cluster is kept as a second one, since a
-		// write of this cluster may know of its own reads only.
-		if old != 0 && old.unit() != s.unit() {
+	}
+	// A read of another cluster is kept as a second one, since a write of this
+	// cluster may know of its own reads only. Stores take long, for other workers
+	// see them, so that what need not change is not stored.
+	old := stamp(cell.read.Load())
+	if old != 0 && old.unit() != s.unit() {
+		second := stamp(cell.read2.Load())
+		if second == 0 || second.unit() == s.unit() {
 			cell.read2.Store(uint64(old))
 		}
-		cell.read.Store(uint64(s))
+	}
+	cell.read.Store(uint64(s))
+	if cell.readPC.Load() != w.pc {
 		cell.readPC.Store(w.pc)
 	}
+	return true
+}
+
+// recordWrite checks a write or an atomic operation on a word and records it; it
+// returns false if it reported a conflict.
+func (w *warp) recordWrite(
+	a *allocation, cell *shadowCell, q int64, s stamp, how access,
+) bool {
+	// The cell is exchanged atomically, because other workers record accesses at
+	// the same time.
+	pc := cell.writePC.Load()
+	before := stamp(cell.write.Swap(uint64(s)))
+	cell.writePC.Store(w.pc)
+	if w.conflicts(before, s) && !w.sameStore(before, pc, s) {
+		report := func() { w.race(a, q, s.lane(), before, pc, how, "written") }
+		if !w.doubt(how, a.data, q, report) {
+			report()
+			return false
+		}
+	}
+	// A write conflicts with earlier reads, too.
+	for _, r := range [2]stamp{
+		stamp(cell.read.Load()),
+		stamp(cell.read2.Load()),
+	} {
+		if w.conflicts(r, s) {
+			w.race(
+				a, q, s.lane(), r,
+				cell.readPC.Load(), how, "read",
+			)
+			return false
+		}
+	}
+	return true
+}
+
+// sameStore reports whether an earlier write is by another lane of the instruction
+// that the warp executes.
+func (w *warp) sameStore(before stamp, pc int32, s stamp) bool {
+	return pc == w.pc &&
+		before.party() == w.party &&
+		before.unit() == s.unit()
 }
 
 // A rewrite is a store to a word that conflicts with an earlier store. It is no race if

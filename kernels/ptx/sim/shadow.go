@@ -184,10 +184,13 @@ type globalShadow struct {
 // chunkWords is the number of words of a chunk.
 const chunkWords = 1 << 10
 
-// shadowChunk holds, for each word, the latest write, the latest read, and the
-// latest read by another cluster than that one's. Two reads suffice to find most
-// conflicts of a later write; keeping all would cost a list for each word.
-type shadowChunk [chunkWords]struct {
+// shadowChunk holds what is known of so many words.
+type shadowChunk [chunkWords]shadowCell
+
+// shadowCell holds the latest write of a word, the latest read, and a read by
+// another cluster than that one's. Two reads suffice to find most conflicts of a
+// later write; keeping all would cost a list for each word.
+type shadowCell struct {
 	write, read, read2 atomic.Uint64
 	writePC, readPC    atomic.Int32
 }
