@@ -22,10 +22,14 @@ import (
 // instructions for a fusion whose operations are read at one tile each; an
 // instruction that is read at several tiles is built once for each of them.
 //
-// The error is an *Untileable when c is valid HLO that cannot be tiled, and the
+// The error is an *Untileable when c is valid HLO that cannot be tiled, also where c has
+// an instruction with a side effect, which no tile program would have; and the
 // cause of ctx when that ends before. c is not changed, and the Program refers to
 // its instructions.
 func Analyze(ctx context.Context, c *hlo.Computation) (*Program, error) {
+	if i := new(hlo.Effects).In(c); i != nil {
+		return nil, refuse(i, "not-in-op-table", "%s", UntileableReason(i))
+	}
 	flat, err := inline(c)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package executable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type compiler struct {
 	kernels map[[32]byte]*unit
 	order   []*unit
 	entry   *hlo.Computation
+	effects hlo.Effects
 }
 
 // A unit is a Unit with its kernel; kernel is nil for what is interpreted.
@@ -63,6 +65,8 @@ type step struct {
 	bodies []*program
 	// constant is the value of an instruction that has no operands.
 	constant *value
+	// refused is the error of a run that comes to an instruction with a side effect.
+	refused error
 }
 
 // close frees the kernels; the error is the first one.
@@ -148,7 +152,7 @@ func (p *program) setDead() {
 func (c *compiler) step(i *hlo.Instr) (step, error) {
 	s := step{instr: i}
 	switch i.Op {
-	case hlo.OpParameter, hlo.OpTuple,
+	case hlo.OpParameter, hlo.OpTuple, hlo.OpAfterAll,
 		hlo.OpGetTupleElement, hlo.OpOptimizationBarrier:
 		return s, nil
 	case hlo.OpWhile, hlo.OpConditional, hlo.OpCall:
@@ -176,6 +180,11 @@ func (c *compiler) step(i *hlo.Instr) (step, error) {
 		return s, nil
 	}
 	if isView(i) {
+		return s, nil
+	}
+	if c.effects.Of(i) == i {
+		what := cmp.Or(i.Text("custom_call_target"), "it")
+		s.refused = fmt.Errorf("%s has a side effect, which is not made here: %s", what, symtile.UntileableReason(i))
 		return s, nil
 	}
 	s.unit = c.unit(i)

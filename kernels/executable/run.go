@@ -74,6 +74,8 @@ func (r *run) step(s step, a []value) (value, error) {
 		return a[0].retained(), nil
 	case hlo.OpConstant, hlo.OpIota:
 		return s.constant.retained(), nil
+	case hlo.OpAfterAll:
+		return value{isTuple: true}, nil // a token holds no data
 	case hlo.OpTuple:
 		return value{isTuple: true, parts: a}.retained(), nil
 	case hlo.OpGetTupleElement:
@@ -86,6 +88,9 @@ func (r *run) step(s step, a []value) (value, error) {
 		return r.while(s, a[0].retained())
 	case hlo.OpConditional:
 		return r.conditional(s, a)
+	}
+	if s.refused != nil {
+		return value{}, s.refused
 	}
 	if s.unit == nil {
 		return a[0].viewed(s.instr.Shape), nil

@@ -243,6 +243,20 @@ func (c *Computation) Needed() []*Instr {
 	return n.of(c)
 }
 
+// Executed lists what a run of c has to execute: the parameters by number, what the root
+// needs, and what the instructions with side effects need, and these, in the order of
+// the text. Operands come first.
+func (c *Computation) Executed(e *Effects) []*Instr {
+	n := neededOrder{elsewhere: map[*Instr]int{}}
+	order := n.of(c)
+	for _, i := range c.Instrs {
+		if !n.has(i) && e.Of(i) != nil {
+			order = n.needs(i)
+		}
+	}
+	return slices.Clip(order)
+}
+
 // A neededOrder lists what computations need, one after the other, in memory that is
 // used again.
 type neededOrder struct {
@@ -270,7 +284,12 @@ func (n *neededOrder) of(c *Computation) []*Instr {
 	for _, p := range c.Params {
 		n.add(p)
 	}
-	n.stack = append(n.stack, pendingInstr{i: c.Root})
+	return n.needs(c.Root)
+}
+
+// needs appends what i needs, and i, to the list.
+func (n *neededOrder) needs(i *Instr) []*Instr {
+	n.stack = append(n.stack, pendingInstr{i: i})
 	for len(n.stack) > 0 {
 		top := &n.stack[len(n.stack)-1]
 		if n.has(top.i) {

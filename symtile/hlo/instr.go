@@ -160,15 +160,25 @@ func (i *Instr) Unknown() string {
 }
 
 // forget makes a custom-call of i, of which nothing but its shape is known, for this
-// reason, so that the rest of the module can be used.
+// reason, so that the rest of the module can be used. What has no result is there for its
+// side effect.
 func (i *Instr) forget(why string) {
 	i.Attrs.Other = append(
 		slices.Clone(i.Attrs.Other),
 		Attr{"custom_call_target", strconv.Quote(string(i.Op))},
 		Attr{unreadReason, strconv.Quote(why)},
 	)
-	i.Attrs = Attrs{Other: i.Attrs.Other}
+	i.Attrs = Attrs{Other: append(i.Attrs.Other, effectOf(i.Shape, false)...)}
 	i.Op, i.Literal = OpCustomCall, nil
+}
+
+// effectOf is the attribute of an operation that is not read and has a side effect: it
+// moves data of the host's, or has no result.
+func effectOf(result Shape, moves bool) []Attr {
+	if !moves && (result.DType != Tuple || len(result.Tuple) > 0) {
+		return nil
+	}
+	return []Attr{{sideEffect, "true"}}
 }
 
 // operands reads (…) after the operation: a number for a parameter, a literal

@@ -253,3 +253,55 @@ func (c *Computation) Monoid() (Opcode, bool) {
 	}
 	return root.Op, true
 }
+
+// effectful operations do something besides computing a result: they move data to or from
+// the host or another device, or change the state of a generator, as in XLA's
+// HloInstruction::HasSideEffect.
+var effectful = map[Opcode]bool{
+	OpInfeed: true, OpOutfeed: true,
+	OpSend: true, OpSendDone: true, OpRecv: true, OpRecvDone: true,
+	OpRng: true, OpRngGetAndUpdateState: true,
+}
+
+// sideEffect is the attribute by which a custom-call says that it has one.
+const sideEffect = "custom_call_has_side_effect"
+
+// Effects finds the instructions that have to be executed although nothing needs their
+// results. It remembers the computations that it has seen, which must not change. The
+// zero value is ready to use.
+type Effects struct {
+	seen map[*Computation]*Instr
+}
+
+// Of is the instruction by which i has a side effect: i itself, or one of a computation
+// that i calls; nil where it has none. The first call takes time in proportion to the
+// computations that i reaches.
+func (e *Effects) Of(i *Instr) *Instr {
+	if effectful[i.Op] || i.Op == OpCustomCall && i.Text(sideEffect) == "true" {
+		return i
+	}
+	for _, c := range i.Callees() {
+		if by := e.In(c); by != nil {
+			return by
+		}
+	}
+	return nil
+}
+
+// In is the first instruction by which c has a side effect; nil where it has none.
+func (e *Effects) In(c *Computation) *Instr {
+	by, known := e.seen[c]
+	if known {
+		return by
+	}
+	for _, i := range c.Instrs {
+		if by = e.Of(i); by != nil {
+			break
+		}
+	}
+	if e.seen == nil {
+		e.seen = map[*Computation]*Instr{}
+	}
+	e.seen[c] = by
+	return by
+}

@@ -212,6 +212,7 @@ func (m *mlir) opaque(b *block, o *mlirOp, why string) *Instr {
 		{"custom_call_target", strconv.Quote(full)},
 		{unreadReason, strconv.Quote(full + " is not read: " + why)},
 	}
+	i.Attrs.Other = append(i.Attrs.Other, effectOf(i.Shape, why == hostMoves)...)
 	return i
 }
 

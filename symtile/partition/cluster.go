@@ -72,7 +72,7 @@ func (s *clustering) classOf(i *hlo.Instr) opClass {
 type clustering struct {
 	*partitioner
 	root *hlo.Instr
-	// order is the instructions that the root needs, operands first.
+	// order is the instructions that are executed, operands first.
 	order []*hlo.Instr
 	// position is the index of each instruction in order.
 	position map[*hlo.Instr]int
@@ -177,11 +177,11 @@ const maxTiles = 16
 // proportion to them.
 const maxOps = 1024
 
-// newClustering classifies the instructions that the root of c needs.
+// newClustering classifies the instructions that a run of c executes.
 func (p *partitioner) newClustering(
 	c *hlo.Computation,
 ) *clustering {
-	s := &clustering{partitioner: p, root: c.Root, order: c.Needed()}
+	s := &clustering{partitioner: p, root: c.Root, order: c.Executed(&p.effects)}
 	n := len(s.order)
 	s.position = make(map[*hlo.Instr]int, n)
 	s.users = make(map[*hlo.Instr][]*hlo.Instr, n)

@@ -53,18 +53,19 @@ type Fusion struct {
 }
 
 // divides reports whether a fusion of this instruction and others is divided there: it
-// exchanges data between devices, or is taken apart.
+// exchanges data between devices, has a side effect, or is taken apart.
 func divides(i *hlo.Instr) bool {
-	return i.Op.Class() == hlo.ClassCollective ||
+	var effects hlo.Effects
+	return i.Op.Class() == hlo.ClassCollective || effects.Of(i) != nil ||
 		i.Op == hlo.OpRaggedDot || isBatchNorm(i)
 }
 
 // Module partitions m. A module that has fusions keeps them, and its other
 // instructions become fusions of their own where they are work and can be tiled. A bare
 // computation (text without a module around it, which is one fusion as it stands) is
-// returned as it is. Where text or a fusion exchanges data with other devices, or
-// normalises batches, it is divided: a fusion becomes a call of what is made of it. m is
-// not changed. Every fusion that is made can be tiled: symtile.Analyze has no error for it.
+// returned as it is. Where text or a fusion exchanges data with other devices, has side
+// effects, or normalises batches, it is divided: a fusion becomes a call of what is made
+// of it. What has a side effect is kept, needed or not. m is not changed. Every fusion that is made can be tiled: symtile.Analyze has no error for it.
 //
 // The time is proportional to the instructions and their uses, and to the
 // distinct pairs of clusters that the second pass analyses. The error is the
@@ -162,6 +163,8 @@ type partitioner struct {
 	separate map[*hlo.Instr]bool
 	unfused  []Unfused
 	fusions  map[*hlo.Computation]*Fusion
+	// effects are the instructions that stay although nothing needs their results.
+	effects hlo.Effects
 }
 
 // computation returns c with fusions.
