@@ -650,7 +650,8 @@ func (r *race) settled(blocks int) bool {
 
 // winner is the best candidate, or of those that cannot be told from it the default or
 // else the one of the lowest price, if it beats the default by the margin beyond doubt,
-// with its gain; otherwise the default. It is nil when none remains.
+// with its gain; otherwise the fastest that does, and where none does the default. It is nil
+// when none remains.
 func (r *race) winner() (*candidate, check.PairedInterval) {
 	best := r.best()
 	if best == nil {
@@ -658,12 +659,22 @@ func (r *race) winner() (*candidate, check.PairedInterval) {
 	}
 	standard := r.candidates[0]
 	winner := slices.MinFunc(r.ties(best), r.firstOfTied)
-	gain := paired(standard, winner, recordConfidence)
-	if !standard.eliminated && !r.beats(winner, standard) {
-		winner = standard
-		gain = paired(standard, winner, recordConfidence)
+	if winner != standard && !standard.eliminated && !r.beats(winner, standard) {
+		winner = r.fastestOver(standard)
 	}
-	return winner, gain
+	return winner, paired(standard, winner, recordConfidence)
+}
+
+// fastestOver is the fastest of the remaining candidates that beat the default, or the
+// default: other work may have made the best of all blocks.
+func (r *race) fastestOver(standard *candidate) *candidate {
+	fastest, most := standard, 1.0
+	for _, x := range r.live() {
+		if gain := r.undisturbed(standard, x); gain > most && r.beats(x, standard) {
+			fastest, most = x, gain
+		}
+	}
+	return fastest
 }
 
 // Parameters of the blocks on other arrays.

@@ -74,9 +74,9 @@ const sessionBlocks = 3
 // that of all blocks where none has enough; 1 where they have none in common.
 func (r *race) medians(x, y *candidate) []float64 {
 	var out []float64
-	for _, ratios := range r.sessions(x, y) {
-		if len(ratios) >= sessionBlocks {
-			out = append(out, medianOf(ratios))
+	for _, s := range r.sessions(x, y) {
+		if len(s.x) >= sessionBlocks {
+			out = append(out, medianOf(s.ratios()))
 		}
 	}
 	if len(out) == 0 {
@@ -85,23 +85,35 @@ func (r *race) medians(x, y *candidate) []float64 {
 	return out
 }
 
-// sessions are the ratios of the common blocks of earlier visits, and of both parts of this
-// one.
-func (r *race) sessions(x, y *candidate) (all [3][]float64) {
+// A session has the samples of two candidates in the blocks that both were in.
+type session struct{ x, y []float64 }
+
+// ratios are those of the blocks.
+func (s *session) ratios() []float64 {
+	out := make([]float64, len(s.x))
+	for k, t := range s.x {
+		out[k] = t / s.y[k]
+	}
+	return out
+}
+
+// sessions are the common blocks of earlier visits, and of both parts of this one.
+func (r *race) sessions(x, y *candidate) (all [3]session) {
 	times := make(map[int]float64, len(y.trial.Blocks))
 	for k, block := range y.trial.Blocks {
 		times[block] = y.trial.Samples[k]
 	}
 	for k, block := range x.trial.Blocks {
-		at := 1
+		s := &all[1]
 		switch {
 		case block < r.first:
-			at = 0
+			s = &all[0]
 		case r.anew > 0 && block >= r.anew:
-			at = 2
+			s = &all[2]
 		}
 		if t, both := times[block]; both {
-			all[at] = append(all[at], x.trial.Samples[k]/t)
+			s.x = append(s.x, x.trial.Samples[k])
+			s.y = append(s.y, t)
 		}
 	}
 	return all
@@ -114,12 +126,41 @@ func medianOf(all []float64) float64 {
 }
 
 // beats reports whether x is faster than y beyond doubt in all blocks together, by more than
-// the resolution, and in each session by the margin.
+// the resolution, and in each session by the margin, undisturbed too.
 func (r *race) beats(x, y *candidate) bool {
 	gain := paired(y, x, recordConfidence)
+	margin := 1 + r.tuner.Options.margin()
 	return gain.Lo > 1 &&
 		gain.Median >= 1+r.resolution() &&
-		slices.Min(r.medians(y, x)) >= 1+r.tuner.Options.margin()
+		slices.Min(r.medians(y, x)) >= margin &&
+		r.undisturbed(y, x) >= margin
+}
+
+// shortShare is the share of samples that are shorter than those by which undisturbed times
+// are compared: few, since most may be disturbed, and not the shortest, which is luck.
+const shortShare = 1.0 / 8
+
+// undisturbed is x's time over y's when nothing else runs, in the session where that is least:
+// the ratio of short samples of each. Other work, and a thread that wakes late, make samples
+// longer and never shorter, but not those of all plans by as much, so that the median ratio
+// of a busy machine is another one. It is 1 where no session has enough blocks of both.
+func (r *race) undisturbed(x, y *candidate) float64 {
+	least := math.Inf(1)
+	for _, s := range r.sessions(x, y) {
+		if len(s.x) >= sessionBlocks {
+			least = min(least, shortOf(s.x)/shortOf(s.y))
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 1
+	}
+	return least
+}
+
+// shortOf is a short one of some samples, of which there is at least one.
+func shortOf(samples []float64) float64 {
+	s := slices.Sorted(slices.Values(samples))
+	return s[int(shortShare*float64(len(s)))]
 }
 
 // untold reports whether a winner cannot be told from another plan that ran, in a way that
@@ -168,8 +209,8 @@ func (r *race) spread(x *candidate) (free, squares float64) {
 	}
 	var logs []float64
 	mean, noise := 0.0, 0.0
-	for _, ratios := range r.sessions(x, standard) {
-		if len(ratios) >= sessionBlocks {
+	for _, s := range r.sessions(x, standard) {
+		if ratios := s.ratios(); len(ratios) >= sessionBlocks {
 			m := math.Log(medianOf(ratios))
 			logs = append(logs, m)
 			mean += m

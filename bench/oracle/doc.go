@@ -21,5 +21,6 @@
 //
 // With -twice the corpus is tuned twice into empty databases, with the same seed and rates
 // (`make flips`). It prints which fusions have another winner, whether a record declares the
-// two tied, and both winners' times over the default's in blocks of their own.
+// two tied, and both winners' times over the default's in three sessions of their own: their
+// medians, and the least and the largest.
 package main

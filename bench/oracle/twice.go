@@ -99,6 +99,9 @@ func (o *oracle) workload() (*tuner.Workload, error) {
 type pair struct {
 	name    string
 	winners [2]*cache.Record
+	// timed are ratios of each session: of the winners to the default, and of the first to
+	// the second.
+	timed [3][]float64
 }
 
 // other reports whether they differ, and whether a record declares them tied.
@@ -112,22 +115,31 @@ func (p *pair) other() (differ, declared bool) {
 // slower is by how much of the default's time a winner may be longer.
 const slower = 0.01
 
+// sessions are how often the winners are timed, by kernels and arrays of their own and after
+// those of all other fusions: what one state of the machine, or one place of the code, makes
+// of a ratio is not taken for the truth.
+const sessions = 3
+
 // compare times the winners of both databases beside the default plan, and prints how they
 // differ.
 func (o *oracle) compare(ctx context.Context, pairs []*pair) error {
-	fmt.Printf("%-30s %-9s %8s %8s %8s  winners\n", "fusion", "", "1st/def", "2nd/def", "1st/2nd")
+	half := func(p *pair) bool {
+		return p.winners[0] == nil ||
+			p.winners[1] == nil
+	}
+	pairs = slices.DeleteFunc(pairs, half)
+	for range sessions {
+		for _, p := range pairs {
+			if err := o.retime(ctx, p); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+	}
+	fmt.Printf("%-30s %-9s %8s %8s %8s  %-17s winners\n",
+		"fusion", "", "1st/def", "2nd/def", "1st/2nd", "over def, from to")
 	// A flip is another winner; undeclared are those that no record has as a tie.
-	fusions, flips, undeclared, losers := 0, 0, 0, 0
+	flips, undeclared, losers := 0, 0, 0
 	for _, p := range pairs {
-		a, b := p.winners[0], p.winners[1]
-		if a == nil || b == nil {
-			continue
-		}
-		fusions++
-		ratios, err := o.retime(ctx, p)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
 		word := "the same"
 		if differ, declared := p.other(); differ {
 			flips++
@@ -136,36 +148,58 @@ func (o *oracle) compare(ctx context.Context, pairs []*pair) error {
 				undeclared++
 			}
 		}
+		ratios := p.ratios()
 		if max(ratios[0], ratios[1]) > 1+slower {
 			losers++
 		}
-		fmt.Printf("%-30s %-9s", p.name, word)
-		for _, r := range ratios {
-			fmt.Printf(" %8.3f", r)
-		}
-		fmt.Printf("  %s | %s\n", a.Plan, b.Plan)
+		p.print(word, ratios)
 	}
+	share := float64(undeclared) / float64(max(1, len(pairs)))
 	fmt.Printf("%d fusions; %d have another winner, %d of them outside declared ties (%.1f %%); %d have a winner that takes over %.0f %% longer than the default\n",
-		// A flip is another winner; undeclared are those that no record has as a tie.
-		fusions, flips, undeclared, 100*float64(undeclared)/float64(max(1, fusions)), losers, 100*slower)
+		len(pairs), flips, undeclared,
+		100*share, losers, 100*slower,
+	)
 	return nil
 }
 
-// retime is the median ratios of both winners to the default, and of the first to the
-// second.
-func (o *oracle) retime(ctx context.Context, p *pair) (ratios [3]float64, err error) {
+// print writes the line of a fusion, with the least and the largest ratio of a winner to the
+// default in a session.
+func (p *pair) print(word string, ratios [3]float64) {
+	fmt.Printf("%-30s %-9s", p.name, word)
+	for _, r := range ratios {
+		fmt.Printf(" %8.3f", r)
+	}
+	over := slices.Concat(p.timed[0], p.timed[1])
+	fmt.Printf("  %8.3f %8.3f  %s | %s\n",
+		slices.Min(over), slices.Max(over),
+		p.winners[0].Plan,
+		p.winners[1].Plan,
+	)
+}
+
+// ratios are the medians of those of the sessions.
+func (p *pair) ratios() (out [3]float64) {
+	for k, all := range p.timed {
+		out[k] = median(slices.Clone(all))
+	}
+	return out
+}
+
+// retime adds the ratios of a session: of both winners to the default, and of the first to
+// the second.
+func (o *oracle) retime(ctx context.Context, p *pair) error {
 	a, b := p.winners[0], p.winners[1]
 	program, err := kernels.ProgramOfText(ctx, a.Canonical)
 	if err != nil {
-		return ratios, err
+		return err
 	}
 	l, err := o.chosen(ctx, program, a.Default, a.Plan, b.Plan)
 	if err != nil {
-		return ratios, err
+		return err
 	}
 	defer l.close()
-	if err := l.measure(ctx, 4*o.blocks); err != nil {
-		return ratios, err
+	if err := l.measure(ctx, 2*o.blocks); err != nil {
+		return err
 	}
 	// Plans that are the same are timed once.
 	at := func(text string) int { return slices.Index(l.Plans, text) }
@@ -177,7 +211,7 @@ func (o *oracle) retime(ctx context.Context, p *pair) (ratios [3]float64, err er
 	} {
 		even := l.ratio(x[0], x[1], 0)
 		odd := l.ratio(x[0], x[1], 1)
-		ratios[k] = (even + odd) / 2
+		p.timed[k] = append(p.timed[k], (even+odd)/2)
 	}
-	return ratios, nil
+	return nil
 }
