@@ -604,14 +604,20 @@ func (c *verifyCase) compareAsWhole(
 	if m == nil || c.deviations == nil {
 		return m, nil
 	}
-	moved, err := c.deviations.all(ctx)
-	if err != nil {
-		return nil, err
+	rest := m
+	for _, evaluations := range c.deviations.evaluations() {
+		moved, err := c.deviations.all(ctx, evaluations)
+		if err != nil {
+			return nil, err
+		}
+		if moved != nil {
+			rest = m.beyondDeviations(got, c.want[n], moved[n])
+		}
+		if rest == nil || !rest.isFinite() {
+			break // what is infinite is so in all
+		}
 	}
-	if moved != nil {
-		return m.beyondDeviations(got, c.want[n], moved[n]), nil
-	}
-	return m, nil
+	return rest, nil
 }
 
 // Agree returns nil if a correct kernel may compute got from in, for which the
@@ -680,30 +686,37 @@ type deviations struct {
 	moved func(ctx context.Context, n int) ([]kernels.Buffer, error)
 	want  []kernels.Buffer
 
-	mu    sync.Mutex
-	known bool
-	of    [][]float64
+	mu sync.Mutex
+	of map[int][][]float64 // By the number of evaluations; nil where they cannot be had.
 }
 
 // all is nil where they take too long or are not known; the error is that of ctx.
-func (d *deviations) all(ctx context.Context) ([][]float64, error) {
+func (d *deviations) all(ctx context.Context, evaluations int) ([][]float64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known || elementOperations(d.c) > maxPerturbWork || keptElements(d.c) > maxWholeElements {
-		return d.of, nil
+	if of, known := d.of[evaluations]; known || tooLargeToPerturb(d.c) {
+		return of, nil
 	}
-	of, err := reference.Deviations(ctx, d.c, d.in, d.seed, d.evaluations())
+	of, err := reference.Deviations(ctx, d.c, d.in, d.seed, evaluations)
 	if err != nil && d.moved != nil && ctx.Err() == nil {
 		of, err = d.ofMoved(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err == nil {
-		d.of = of
+	if err != nil {
+		of = nil
 	}
-	d.known = true
-	return d.of, nil
+	if d.of == nil {
+		d.of = map[int][][]float64{}
+	}
+	d.of[evaluations] = of
+	return of, nil
+}
+
+// tooLargeToPerturb reports whether other roundings of c as a whole take too long.
+func tooLargeToPerturb(c *hlo.Computation) bool {
+	return elementOperations(c) > maxPerturbWork || keptElements(c) > maxWholeElements
 }
 
 // ofMoved are the deviations of what moved evaluates: a few times, since loops may take
@@ -741,11 +754,15 @@ func forEachDifference(x, y kernels.Buffer, do func(at int64, d float64)) {
 	}
 }
 
-// evaluations is the number of evaluations that deviations are estimated from. Of an
-// element that two roundings move they may cancel in all of a few.
-func (d *deviations) evaluations() int {
+// evaluations are the numbers of evaluations that deviations are estimated from: a few, which
+// show that most right kernels are, and many for what is beyond those. Of an element that
+// two roundings move they may cancel in all of a few.
+func (d *deviations) evaluations() []int {
 	n := manyPerturbWork / elementOperations(d.c)
-	return int(min(max(n, fewPerturbations), manyPerturbations))
+	if n <= fewPerturbations {
+		return []int{fewPerturbations}
+	}
+	return []int{fewPerturbations, int(min(n, manyPerturbations))}
 }
 
 // isFinite reports whether both results are numbers.

@@ -202,3 +202,48 @@ ROOT r = f32[4] reduce(e, z), dimensions={1}, to_apply=add }`))
 		}
 	}
 }
+
+// Two products of one row are off by different numbers, and so is their difference, however
+// near the columns are to each other: the scores of attention are such products. Of 72 terms a
+// right kernel of dit's attention was called wrong in one row (scores 1050400.38 and 1050394.23,
+// summed in f32 to 1050400 and 1050394.75).
+func TestDifferenceOfProducts(t *testing.T) {
+	m, err := hlo.Parse("s", []byte(`x = f32[1,1024] parameter(0)
+y = f32[1024,2] parameter(1)
+d = f32[1,2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+a = f32[1,1] slice(d), slice={[0:1], [0:1]}
+b = f32[1,1] slice(d), slice={[0:1], [1:2]}
+ROOT s = f32[1,1] subtract(a, b)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range int64(30) {
+		in, err := Inputs(m.Entry, Normals, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range []float64{waveRow, waveKey} {
+			for n := range in[k].Shape.Elements() / 1024 {
+				in[k].SetFloat(n, v) // the first term of both sums
+			}
+		}
+		want, err := reference.Interpret(m.Entry, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sums [2]float32
+		for n := range int64(2048) {
+			sums[n%2] += float32(in[0].Float(n/2) * in[1].Float(n))
+		}
+		got, err := kernels.NewBuffer(m.Entry.Root.Shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for wrong, by := range map[bool]float64{false: 0, true: 256} {
+			got.SetFloat(0, float64(sums[0]-sums[1])+by)
+			if m := Agree(m.Entry, in, []kernels.Buffer{got}, want); wrong != (m != nil) {
+				t.Errorf("seed %d, wrong by %v: %v", seed, by, m)
+			}
+		}
+	}
+}

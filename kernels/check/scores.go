@@ -45,8 +45,9 @@ const (
 	scoreComponents = 4
 	// The largest number of elements of an operand.
 	maxScoreElements = 1 << 20
-	// The largest number of element operations for which there is such a case.
-	maxScoreWork = 1 << 24
+	// The largest number of element operations for which there is such a case: 32 matrices of
+	// 256 rows and keys of 72 components are 2^25.8.
+	maxScoreWork = 1 << 26
 )
 
 // Of eight rows so many have scores of each kind.

@@ -175,15 +175,11 @@ type rowKey struct {
 func (s *ElementEvaluator) termsOf(
 	i *hlo.Instr, k int,
 ) movedTerms {
-	if s.moving == nil || k > 0 {
+	if s.moving == nil {
 		return movedTerms{}
 	}
-	eps := termError(i)
-	if eps == 0 {
-		return movedTerms{}
-	}
-	by := s.moving.noise[i]
-	return movedTerms{by.part(ofTerms), eps}
+	by, eps := s.moving.noise[i].terms(i, k)
+	return movedTerms{by, eps}
 }
 
 // term is an element of an operand of a sum.

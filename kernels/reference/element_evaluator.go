@@ -693,7 +693,7 @@ func (s *ElementEvaluator) dot(
 	if err != nil {
 		return value{}, err
 	}
-	w, err := s.row(right, terms, movedTerms{})
+	w, err := s.row(right, terms, s.termsOf(i, 1))
 	if err != nil {
 		return value{}, err
 	}

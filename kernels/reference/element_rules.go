@@ -210,7 +210,7 @@ func (s *ElementEvaluator) addProducts(
 	left, right []int64, first, features int64,
 ) error {
 	c := i.Attrs.Conv
-	terms := s.termsOf(i, 0)
+	terms, factors := s.termsOf(i, 0), s.termsOf(i, 1)
 	for f := range features {
 		left[c.InFeature], right[c.KernelIn] = first+f, f
 		x := i.Operands[0]
@@ -218,7 +218,8 @@ func (s *ElementEvaluator) addProducts(
 		if err != nil {
 			return err
 		}
-		w, err := s.from(i, 1, right)
+		y := i.Operands[1]
+		w, err := s.term(y, placeIn(y, right), factors)
 		if err != nil {
 			return err
 		}

@@ -13,8 +13,9 @@ type noise uint64
 
 // Parts of the noise of an instruction.
 const (
-	ofTerms  = iota // its first operand, whose elements it sums
-	ofResult        // its result, of which an array of a tuple is a part again
+	ofTerms   = iota // its first operand, whose elements it sums
+	ofResult         // its result, of which an array of a tuple is a part again
+	ofFactors        // its second operand, whose products with the first it sums
 )
 
 // step is the increment of SplitMix64, 2⁶⁴ over the golden ratio (Steele, Lea, Flood,

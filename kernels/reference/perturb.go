@@ -3,6 +3,7 @@ package reference
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -233,13 +234,11 @@ func movesBits(i *hlo.Instr) bool {
 func (p perturbed) moved(
 	i *hlo.Instr, v value, b []value,
 ) (value, error) {
-	if eps := termError(i); eps > 0 {
-		first := p.run.perturb(
-			b[0], p.noise.part(ofTerms), eps,
-		)
-		b = append(
-			[]value{first}, b[1:]...,
-		)
+	b = slices.Clone(b)
+	for k := range b {
+		if by, eps := p.noise.terms(i, k); eps > 0 {
+			b[k] = p.run.perturb(b[k], by, eps)
+		}
 	}
 	w, err := p.run.instruction(i, b)
 	if err != nil {
@@ -248,15 +247,26 @@ func (p perturbed) moved(
 	return p.run.propagate(i, p.noise.part(ofResult), v, w), nil
 }
 
-// termError is how far the terms of the sums of i, elements of its first operand, are
-// moved, relative to each; 0 where i sums nothing.
-func termError(i *hlo.Instr) float64 {
-	k := termsSummed(i)
-	if k <= 1 {
-		return 0
+// terms are how the elements of operand k of i are moved before they are summed, and how far
+// relative to each; 0 where they are not summed. Of products both factors are moved, by
+// 1/√2 of the error of the sum: sums that share one of them, such as two scores of a row of
+// attention, are then off by different numbers, and their difference is off, too.
+func (s noise) terms(i *hlo.Instr, k int) (by noise, eps float64) {
+	terms := termsSummed(i)
+	if terms <= 1 || k > 1 || k == 1 && !multiplies(i) {
+		return 0, 0
 	}
 	kept := AccumulatorOf(i.Operands[0].Shape.DType.Component())
-	return math.Sqrt(k) * Epsilon(kept)
+	if multiplies(i) {
+		terms /= 2
+	}
+	part := [...]int{ofTerms, ofFactors}[k]
+	return s.part(part), math.Sqrt(terms) * Epsilon(kept)
+}
+
+// multiplies reports whether i sums products of its first two operands.
+func multiplies(i *hlo.Instr) bool {
+	return i.Op == hlo.OpDot || i.Op == hlo.OpScaledDot || i.Op == hlo.OpConvolution
 }
 
 // termsSummed is the number of terms that an element of i is the sum of.
