@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -70,6 +72,8 @@ type call struct {
 	err io.Writer
 	// The result is printed as JSON.
 	json bool
+	// The module that a result is of, FILE#2, where a file has several; "" else.
+	part string
 	// Messages are broken into lines of a terminal's width.
 	narrow bool
 	// Damaged records that were warned of.
@@ -228,12 +232,23 @@ func (c *call) jsonFlag() {
 	c.BoolVar(&c.json, "json", false, "print JSON; the fields are in the package comment of cmd/tilewright")
 }
 
-// printJSON writes a value as indented JSON, with a newline.
+// printJSON writes a value as indented JSON, with a newline. Of a module among several of
+// a file, the object begins with its name, "file".
 func (c *call) printJSON(v any) error {
-	enc := json.NewEncoder(c.out)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	document := text.Bytes()
+	if c.part != "" {
+		name, _ := json.Marshal(c.part)
+		document = slices.Concat([]byte("{\n  \"file\": "), name, []byte(","), document[1:])
+	}
+	_, err := c.out.Write(document)
+	return err
 }
 
 // table begins a table with columns that are aligned by tabs. The caller

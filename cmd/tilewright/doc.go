@@ -55,7 +55,8 @@
 // fields below; more may be added. Times are seconds, sizes bytes, fingerprints
 // hexadecimal SHA-256. A plan is as it is stored, "8,512 threads=2": the sizes of tiles
 // and knobs; "dims" beside it has the names of its dimensions, in order. Of several
-// values of -shape each has a document, in their order.
+// values of -shape each has a document, in their order; so has each module of a file of
+// several that could be read, which begins with its name, "file": "FILE#2".
 //
 // show:
 //

@@ -55,11 +55,12 @@ func (c *call) partitioned(file string) (*partition.Result, error) {
 }
 
 // eachModule does something with every module of a file, split into fusions, under a line
-// FILE#2 where there are several. What is wrong with one does not stop the others; with
-// JSON, which is one document, and where the command line chooses a fusion, there is one.
+// FILE#2 where there are several, which with JSON is the "file" of its document. What is
+// wrong with one does not stop the others. Where the command line chooses a fusion or names
+// files of arrays, there is one.
 func (c *call) eachModule(file string, one bool, do func(name string, split *partition.Result) error) error {
 	all, failed := c.readModules(file)
-	if c.json || one || len(all) == 0 {
+	if one || len(all) == 0 {
 		split, err := c.partitioned(file)
 		if err != nil {
 			return err
@@ -72,12 +73,7 @@ func (c *call) eachModule(file string, one bool, do func(name string, split *par
 	var missed error
 	for k, m := range all {
 		name := partName(file, m)
-		if m.Of > 1 && name != file {
-			if k > 0 {
-				fmt.Fprintln(c.out)
-			}
-			fmt.Fprintln(c.out, name)
-		}
+		c.beginPart(name, name != file, k == 0)
 		split, err := query.Partitioned(c.ctx, m.Module)
 		if err == nil {
 			err = do(name, split)
@@ -90,6 +86,19 @@ func (c *call) eachModule(file string, one bool, do func(name string, split *par
 		}
 	}
 	return cmp.Or(failed, missed)
+}
+
+// beginPart says of which module what follows is, where a file has several.
+func (c *call) beginPart(name string, several, first bool) {
+	switch {
+	case !several:
+	case c.json:
+		c.part = name
+	case first:
+		fmt.Fprintln(c.out, name)
+	default:
+		fmt.Fprintln(c.out, "\n"+name)
+	}
 }
 
 // partName is FILE#2 for a module of a file that has several.

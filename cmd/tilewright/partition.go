@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -23,7 +24,7 @@ which did not, and the price of both ways. Instructions outside are listed with 
 
   tilewright partition model.mlir
   tilewright partition model.mlir -why
-  tilewright partition model.mlir -o fused.hlo    the module with fusions, as HLO text
+  tilewright partition model.mlir -o fused.hlo    the module with fusions, as HLO text; of several with lines "// -----"
 
 Prices are for a nominal processor; only their ratios matter. Fusions in the body of a while count as often as
 it runs, where that is known.`,
@@ -53,26 +54,28 @@ func runPartition(c *call) error {
 	})
 }
 
-// partition partitions the modules of a file, prints the results and writes one to file.
+// partition partitions the modules of a file, prints the results and writes them to file.
 func (c *call) partition(name string, file output.File, why bool) error {
-	return c.eachModule(name, file.Name != "", func(_ string, split *partition.Result) error {
-		return c.printSplit(split, file, why)
+	var texts []string
+	failed := c.eachModule(name, false, func(_ string, split *partition.Result) error {
+		m := *split.Module
+		m.Name = cmp.Or(m.Name, m.Entry.Name) // XLA reads no computations without a header
+		if file.Name != "" {
+			texts = append(texts, m.ForXLA())
+		}
+		return c.printSplit(split, why)
 	})
+	if len(texts) == 0 {
+		return failed
+	}
+	return errors.Join(failed, file.Write(func(w *bufio.Writer) error {
+		_, err := w.WriteString("// tilewright partition\n" + strings.Join(texts, "\n// -----\n\n")) // which output.HLO replaces
+		return err
+	}))
 }
 
-// printSplit prints a module that was split, and writes it to file.
-func (c *call) printSplit(split *partition.Result, file output.File, why bool) error {
-	if file.Name != "" {
-		err := file.Write(func(w *bufio.Writer) error {
-			m := *split.Module
-			m.Name = cmp.Or(m.Name, m.Entry.Name)                             // XLA reads no computations without a header
-			_, err := w.WriteString("// tilewright partition\n" + m.ForXLA()) // which output.HLO replaces
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
+// printSplit prints a module that was split.
+func (c *call) printSplit(split *partition.Result, why bool) error {
 	j := query.NewPartition(split)
 	if c.json {
 		return c.printJSON(j)

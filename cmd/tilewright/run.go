@@ -20,6 +20,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/partition"
 	"github.com/tilewright/tilewright/tuner"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -35,7 +36,8 @@ var runCommand = command{
 A module of several operations or fusions is executed whole, unless -fusion chooses one: each fusion by
 its winner in -db or else its default plan, what cannot be tiled by the reference. Arrays are used again
 when nothing reads them any more. It is checked against the reference too, which takes long for a large
-model; -check=false leaves that out.
+model; -check=false leaves that out. Of a file of several modules each is run; with -args, -out and
+what chooses a fusion or a plan one has to be named, FILE#2.
 
 -args takes one .npy file per parameter, in order, separated by commas, or a folder of 0.npy, 1.npy, …;
 without it inputs are made from -seed. -out takes one per output, or a folder. bf16 arrays travel as uint16
@@ -137,23 +139,27 @@ func runRun(c *call) error {
 	if *f.repeat < 1 || *f.repeat > 1e6 {
 		return usagef("-repeat %d is not between 1 and a million", *f.repeat)
 	}
-	f.file = args[0]
 	for _, out := range f.outputs(0) {
 		if err := out.Check(); err != nil {
 			return err
 		}
 	}
-	m, _, err := c.readModule(args[0])
-	if err != nil {
-		return err
-	}
+	one := *f.fusion+*f.tiling+*f.plan+*f.args+*f.out != ""
+	return c.eachModule(args[0], one, func(file string, split *partition.Result) error {
+		f.file = file
+		return f.any(c, split.Module)
+	})
+}
+
+// any runs a module: a plan of its one fusion or of the one that is chosen, or all of it.
+func (f runFlags) any(c *call, m *hlo.Module) error {
 	if err := runnable(m); err != nil && *f.fusion == "" {
-		return fmt.Errorf("%s: %w", args[0], err)
+		return fmt.Errorf("%s: %w", f.file, err)
 	}
 	if *f.fusion == "" && !f.isOneKernel(m) {
 		return f.module(c, m)
 	}
-	fusion, err := oneFusion(args[0], m, *f.fusion)
+	fusion, err := oneFusion(f.file, m, *f.fusion)
 	if err != nil {
 		return err
 	}
