@@ -9,6 +9,7 @@ import (
 
 // unsignedOf is the unsigned integer of each width of which there is one.
 var unsignedOf = map[int]hlo.DType{
+	1:  hlo.U1,
 	2:  hlo.U2,
 	4:  hlo.U4,
 	8:  hlo.U8,

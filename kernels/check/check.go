@@ -31,7 +31,8 @@ type Tolerance struct {
 // it is √k units of the type that sums are kept in (f32, or f64 for f64), times
 // 4: √k units are the standard deviation of k independent roundings (Higham,
 // Accuracy and Stability of Numerical Algorithms, §2.8). Values that are only
-// moved have to agree in every bit.
+// moved have to agree in every bit. It is at most a quarter, or one rounding of the
+// coarsest type.
 func ToleranceOf(c *hlo.Computation) Tolerance { return toleranceOf(c, 0) }
 
 // toleranceOf is ToleranceOf for kernels that round some values to a type whose
@@ -75,8 +76,14 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 	}
 	t.Relative = coarsest*(2+depth[c.Root]) +
 		4*accumulator*math.Sqrt(terms)
+	t.Relative = min(t.Relative, max(coarsest, maxRelative))
 	return t
 }
+
+// maxRelative bounds a tolerance, unless one rounding of the coarsest type is more: what
+// is off by more than a quarter of the largest element is right only if other roundings
+// move it so (Agree). Types of 4 and 8 bits would allow anything else.
+const maxRelative = 0.25
 
 // A Mismatch describes how an output differs from the reference.
 type Mismatch struct {

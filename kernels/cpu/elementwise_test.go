@@ -17,7 +17,7 @@ import (
 
 var types = []string{
 	"f32", "f64", "bf16", "f16", "f8e4m3fn", "s8", "s16", "s32",
-	"s64", "u8", "u16", "u32", "u64", "pred",
+	"s64", "u8", "u16", "u32", "u64", "pred", "s1", "u1", "s4", "u2", "f4e2m1fn",
 }
 
 // operationTexts are small programs with one operation each on type d; not all

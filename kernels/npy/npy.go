@@ -30,12 +30,14 @@ import (
 // as one byte an element.
 var descrs = map[hlo.DType]string{
 	hlo.Pred:          "|b1",
+	hlo.S1:            "|i1",
 	hlo.S2:            "|i1",
 	hlo.S4:            "|i1",
 	hlo.S8:            "|i1",
 	hlo.S16:           "<i2",
 	hlo.S32:           "<i4",
 	hlo.S64:           "<i8",
+	hlo.U1:            "|u1",
 	hlo.U2:            "|u1",
 	hlo.U4:            "|u1",
 	hlo.U8:            "|u1",

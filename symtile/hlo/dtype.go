@@ -11,15 +11,17 @@ const (
 	InvalidDType DType = iota
 	// Pred is a truth value, stored in a byte as 0 or 1.
 	Pred
-	// S2 to S64 are signed integers in two's complement; those under a byte take a
-	// byte of a buffer each.
+	// S1 to S64 are signed integers in two's complement; those under a byte take a
+	// byte of a buffer each. S1 has 0 and −1.
+	S1
 	S2
 	S4
 	S8
 	S16
 	S32
 	S64
-	// U2 to U64 are unsigned integers.
+	// U1 to U64 are unsigned integers. U1 is not Pred: 1 + 1 is 0.
+	U1
 	U2
 	U4
 	U8
@@ -86,12 +88,14 @@ var dtypes = [...]struct {
 }{
 	InvalidDType:  {"invalid", classNone, 0, 0},
 	Pred:          {"pred", classPred, 1, 1},
+	S1:            {"s1", classSigned, 1, 1},
 	S2:            {"s2", classSigned, 2, 1},
 	S4:            {"s4", classSigned, 4, 1},
 	S8:            {"s8", classSigned, 8, 1},
 	S16:           {"s16", classSigned, 16, 2},
 	S32:           {"s32", classSigned, 32, 4},
 	S64:           {"s64", classSigned, 64, 8},
+	U1:            {"u1", classUnsigned, 1, 1},
 	U2:            {"u2", classUnsigned, 2, 1},
 	U4:            {"u4", classUnsigned, 4, 1},
 	U8:            {"u8", classUnsigned, 8, 1},

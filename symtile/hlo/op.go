@@ -648,7 +648,7 @@ func (o Opcode) Not(t Target) string {
 // the reference does.
 var except = map[Target]map[Opcode][]DType{
 	GPU: {
-		OpPower:           {S2, S4, S8, S16, S32, S64, U2, U4, U8, U16, U32, U64},
+		OpPower:           {S1, S2, S4, S8, S16, S32, S64, U1, U2, U4, U8, U16, U32, U64},
 		OpReducePrecision: {F16, F64},
 	},
 }

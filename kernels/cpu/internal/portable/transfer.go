@@ -150,18 +150,20 @@ func byteTransfers(d hlo.DType) [2]any {
 }
 
 // transfersOf are the read and the write by element type; floating types that
-// are not listed have one byte. Integers of two and four bits take a byte each.
+// are not listed have one byte. Integers of one, two and four bits take a byte each.
 var transfersOf = map[hlo.DType][2]any{
 	hlo.F32:  transfers[float32, float32](),
 	hlo.F64:  transfers[float64, float64](),
 	hlo.BF16: bf16Transfers,
 	hlo.F16:  f16Transfers,
 	hlo.Pred: transfers[uint8, int32](),
+	hlo.S1:   transfers[int8, int32](),
 	hlo.S2:   transfers[int8, int32](),
 	hlo.S4:   transfers[int8, int32](),
 	hlo.S8:   transfers[int8, int32](),
 	hlo.S16:  transfers[int16, int32](),
 	hlo.S32:  transfers[int32, int32](),
+	hlo.U1:   transfers[uint8, int32](),
 	hlo.U2:   transfers[uint8, int32](),
 	hlo.U4:   transfers[uint8, int32](),
 	hlo.U8:   transfers[uint8, int32](),
