@@ -37,6 +37,7 @@ var bf16Pairs = pairFormat{
 	family: &family{
 		full:   multiplyBF16Pairs,
 		masked: multiplyBF16PairsMasked,
+		tall:   multiplyBF16PairsRows12,
 		lanes:  16, bytes: 4, masks: wideMask, transpose: transpose32,
 	},
 	terms:  pairTermsBF16,
@@ -108,6 +109,7 @@ func EmulateBF16() (restore func(), ok bool) {
 		emulated.full[r] = pairsInGo(r+1, whole)
 		emulated.masked[r] = pairsInGo(r+1, wideMaskLanes)
 	}
+	emulated.tall = pairsInGo(tallRows, whole)
 	pairs.family = &emulated
 	bf16 = func() bf16Unit { return bf16Unit{tilesInGo, &pairs} }
 	return func() { bf16 = saved }, true

@@ -4,6 +4,7 @@ package gemm
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -179,9 +180,12 @@ func TestBF16Rounding(t *testing.T) {
 func TestBF16Pairs(t *testing.T) {
 	all := listings(t)
 	r := rand.New(rand.NewPCG(33, 34))
-	for rows := 1; rows <= 6; rows++ {
+	for _, rows := range []int{1, 2, 3, 4, 5, 6, 12} {
 		for _, kind := range []string{"", "Masked"} {
-			name := "multiplyBF16Pairs" + kind + "Rows" + string(rune('0'+rows))
+			name := fmt.Sprintf("multiplyBF16Pairs%sRows%d", kind, rows)
+			if rows == 12 && kind != "" {
+				continue
+			}
 			for trial := range 40 {
 				emulatePairs(t, name, all[name], rows, trial, kind != "", r)
 			}

@@ -75,19 +75,20 @@ func tileInstruction(code []byte) []string {
 
 // evexBF16 decodes VDPBF16PS of 512 bits without a mask: EVEX.512.F3.0F38.W0 52 /r.
 func evexBF16(code []byte) []string {
-	high, vvvv := ^code[1], ^code[2]>>3&15
-	fixed := []byte{code[1] & 0x5f, code[2] & 0x87, code[3], code[4], code[5] >> 6}
-	if !bytes.Equal(fixed, []byte{0x52, 6, 0x48, 0x52, 3}) {
+	// Registers have five bits: in vvvv, ModRM and, as complements, in the prefix.
+	high, vvvv, top := ^code[1], ^code[2]>>3&15, ^code[3]>>3&1
+	fixed := []byte{code[1] & 15, code[2] & 0x87, code[3] | 8, code[4], code[5] >> 6}
+	if !bytes.Equal(fixed, []byte{2, 6, 0x48, 0x52, 3}) {
 		return []string{fmt.Sprintf("% x", code)}
 	}
-	vector := func(high, low byte) string {
-		return fmt.Sprintf("Z%d", high&1<<3|low&7)
+	vector := func(top, high, low byte) string {
+		return fmt.Sprintf("Z%d", top&1<<4|high&1<<3|low&7)
 	}
 	return []string{
 		"VDPBF16PS",
-		vector(high>>5, code[5]),
-		vector(vvvv>>3, vvvv),
-		vector(high>>7, code[5]>>3),
+		vector(high>>6, high>>5, code[5]),
+		vector(top, vvvv>>3, vvvv),
+		vector(high>>4, high>>7, code[5]>>3),
 	}
 }
 

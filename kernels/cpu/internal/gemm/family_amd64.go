@@ -64,13 +64,17 @@ type standingKernel func(
 	ccs int,
 )
 
+// tallRows is the rows of a tall kernel: two blocks of the others.
+const tallRows = 12
+
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
 // two vectors of columns. masked[r−1] multiplies one vector, of which the mask
 // says which lanes are valid: it reads and writes no others.
 type family struct {
 	full, masked [6]kernel
-	lanes        int // The elements of a vector.
-	bytes        int // The bytes of an element.
+	tall         kernel // One of tallRows rows and two vectors of columns, or nil.
+	lanes        int    // The elements of a vector.
+	bytes        int    // The bytes of an element.
 	// The kernel of matrix-vector products, or nil.
 	gemv gemvKernel
 	// Those of transposed matrices, for 64 and 32 bytes of c.

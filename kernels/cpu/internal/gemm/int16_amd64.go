@@ -60,9 +60,7 @@ func multiplyInt16(p Product[int32], scratch []int32) {
 
 // multiplyPairs multiplies pair by pair of terms.
 func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
-	if p.Fresh {
-		p.clear()
-	}
+	fresh := p.Fresh
 	c := p.C
 	m := p.M
 	n := p.N
@@ -83,6 +81,10 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 		count := min(block, m-i)
 		for p := 0; p < k; p += 2 * pairBlock {
 			terms := min(2*pairBlock, k-p)
+			strip.flags = 0
+			if fresh && p == 0 {
+				strip.flags = freshFlag
+			}
 			f.interleaveRows(rows, x.at(i, p), count, terms, sizes[0])
 			for j := 0; j < n; j += columns {
 				width := min(columns, n-j)

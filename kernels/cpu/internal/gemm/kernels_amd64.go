@@ -371,6 +371,9 @@ func multiplyBF16PairsRows6(blocks int, k int, a *byte, ars int, acs int, b *byt
 func multiplyBF16PairsMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyBF16PairsRows12(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyQuadsUSRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
 
 //go:noescape

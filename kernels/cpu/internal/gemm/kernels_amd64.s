@@ -1333,14 +1333,14 @@ block:
 	VMOVUPS    32(R8)(DI*2), Y11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -3095,14 +3095,14 @@ block:
 	VMOVUPS    32(R8)(DI*2), Y11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -5082,14 +5082,14 @@ block:
 	VMOVUPS    32(R8)(DI*2), Y11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -7081,14 +7081,14 @@ block:
 	VMOVUPS    32(R8)(DI*2), Y11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -8860,20 +8860,20 @@ block:
 	VMOVUPS    64(R8)(DI*2), Z11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 64(R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
 	PREFETCHT0 64(R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 64(R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
-	PREFETCHT0 64(R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -10556,20 +10556,20 @@ block:
 	VMOVUPS    64(R8)(DI*2), Z11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 64(R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
 	PREFETCHT0 64(R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 64(R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
-	PREFETCHT0 64(R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -12477,20 +12477,20 @@ block:
 	VMOVUPS    64(R8)(DI*2), Z11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 64(R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
 	PREFETCHT0 64(R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 64(R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
-	PREFETCHT0 64(R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -14488,20 +14488,20 @@ block:
 	VMOVUPS    64(R8)(DI*2), Z11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 64(R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
 	PREFETCHT0 64(R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 64(R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
-	PREFETCHT0 64(R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -16274,20 +16274,20 @@ block:
 	VMOVUPS    64(R8)(DI*2), Z11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 64(R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
 	PREFETCHT0 64(R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 64(R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
-	PREFETCHT0 64(R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -19095,20 +19095,20 @@ block:
 	VMOVUPS    64(R8)(DI*2), Z11
 	LEAQ       (R8)(DI*2), R8
 	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 (R8)(DI*1)
 	PREFETCHT0 64(R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
 	PREFETCHT0 64(R8)(DI*2)
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 (R9)(DI*1)
-	PREFETCHT0 64(R9)(DI*1)
-	PREFETCHT0 (R9)(DI*2)
-	PREFETCHT0 64(R9)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -19901,6 +19901,999 @@ done:
 	VMOVUPS Z4, K1, (R8)(DI*1)
 	VMOVUPS Z5, K1, (R8)(DI*2)
 	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func multiplyBF16PairsRows12(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyBF16PairsRows12(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	LEAQ       (R8)(DI*2), R9
+	ADDQ       DI, R9
+	LEAQ       (R9)(DI*2), R10
+	ADDQ       DI, R10
+	MOVQ       how+96(FP), R11
+	ANDQ       $0x01, R11
+	JNZ        fresh
+	VMOVUPS    (CX), Z0
+	VMOVUPS    64(CX), Z1
+	VMOVUPS    (CX)(DI*1), Z2
+	VMOVUPS    64(CX)(DI*1), Z3
+	VMOVUPS    (CX)(DI*2), Z4
+	VMOVUPS    64(CX)(DI*2), Z5
+	VMOVUPS    (R8), Z6
+	VMOVUPS    64(R8), Z7
+	VMOVUPS    (R8)(DI*1), Z8
+	VMOVUPS    64(R8)(DI*1), Z9
+	VMOVUPS    (R8)(DI*2), Z10
+	VMOVUPS    64(R8)(DI*2), Z11
+	VMOVUPS    (R9), Z12
+	VMOVUPS    64(R9), Z13
+	VMOVUPS    (R9)(DI*1), Z14
+	VMOVUPS    64(R9)(DI*1), Z15
+	VMOVUPS    (R9)(DI*2), Z16
+	VMOVUPS    64(R9)(DI*2), Z17
+	VMOVUPS    (R10), Z18
+	VMOVUPS    64(R10), Z19
+	VMOVUPS    (R10)(DI*1), Z20
+	VMOVUPS    64(R10)(DI*1), Z21
+	VMOVUPS    (R10)(DI*2), Z22
+	VMOVUPS    64(R10)(DI*2), Z23
+	LEAQ       (R10)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	JMP        begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	LEAQ (R11)(DI*2), R12
+	ADDQ DI, R12
+	LEAQ (R12)(DI*2), R13
+	ADDQ DI, R13
+	MOVQ k+8(FP), R14
+	MOVQ R14, R15
+	SHRQ $0x02, R15
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z26
+	VMOVUPS      64(R9), Z27
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R11)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R11)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R12), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R12)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R12)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R13), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R13)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R13)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	ADDQ         R8, R12
+	ADDQ         R8, R13
+	VMOVUPS      (R9), Z26
+	VMOVUPS      64(R9), Z27
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R11)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R11)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R12), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R12)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R12)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R13), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R13)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R13)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	ADDQ         R8, R12
+	ADDQ         R8, R13
+	VMOVUPS      (R9), Z26
+	VMOVUPS      64(R9), Z27
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R11)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R11)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R12), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R12)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R12)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R13), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R13)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R13)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	ADDQ         R8, R12
+	ADDQ         R8, R13
+	VMOVUPS      (R9), Z26
+	VMOVUPS      64(R9), Z27
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R11)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R11)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R12), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R12)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R12)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R13), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R13)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R13)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	ADDQ         R8, R12
+	ADDQ         R8, R13
+	DECQ         R15
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R14
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z26
+	VMOVUPS      64(R9), Z27
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (AX)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (AX)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R11), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R11)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R11)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R12), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R12)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	VPBROADCASTD (R12)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcb
+	VPBROADCASTD (R13), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdb
+	VPBROADCASTD (R13)(DI*1), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xeb
+	VPBROADCASTD (R13)(DI*2), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfb
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	ADDQ         R8, R12
+	ADDQ         R8, R13
+	DECQ         R14
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x0c, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	LEAQ    (R8)(DI*2), R9
+	ADDQ    DI, R9
+	LEAQ    (R9)(DI*2), R10
+	ADDQ    DI, R10
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	VMOVUPS Z10, (R8)(DI*2)
+	VMOVUPS Z11, 64(R8)(DI*2)
+	VMOVUPS Z12, (R9)
+	VMOVUPS Z13, 64(R9)
+	VMOVUPS Z14, (R9)(DI*1)
+	VMOVUPS Z15, 64(R9)(DI*1)
+	VMOVUPS Z16, (R9)(DI*2)
+	VMOVUPS Z17, 64(R9)(DI*2)
+	VMOVUPS Z18, (R10)
+	VMOVUPS Z19, 64(R10)
+	VMOVUPS Z20, (R10)(DI*1)
+	VMOVUPS Z21, 64(R10)(DI*1)
+	VMOVUPS Z22, (R10)(DI*2)
+	VMOVUPS Z23, 64(R10)(DI*2)
+	IMUL3Q  $0x0c, DI, DI
 	ADDQ    DI, CX
 	DECQ    SI
 	JNZ     block
@@ -21269,20 +22262,20 @@ block:
 	VMOVUPS    64(SI)(BX*2), Z11
 	LEAQ       (SI)(BX*2), SI
 	ADDQ       BX, SI
-	LEAQ       (SI)(BX*2), DI
-	ADDQ       BX, DI
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 (SI)(BX*1)
 	PREFETCHT0 64(SI)(BX*1)
 	PREFETCHT0 (SI)(BX*2)
 	PREFETCHT0 64(SI)(BX*2)
-	PREFETCHT0 (DI)
-	PREFETCHT0 64(DI)
-	PREFETCHT0 (DI)(BX*1)
-	PREFETCHT0 64(DI)(BX*1)
-	PREFETCHT0 (DI)(BX*2)
-	PREFETCHT0 64(DI)(BX*2)
+	LEAQ       (SI)(BX*2), SI
+	ADDQ       BX, SI
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 (SI)(BX*1)
+	PREFETCHT0 64(SI)(BX*1)
+	PREFETCHT0 (SI)(BX*2)
+	PREFETCHT0 64(SI)(BX*2)
 	JMP        begin
 
 fresh:
@@ -23010,20 +24003,20 @@ block:
 	VMOVUPS    64(SI)(BX*2), Z11
 	LEAQ       (SI)(BX*2), SI
 	ADDQ       BX, SI
-	LEAQ       (SI)(BX*2), DI
-	ADDQ       BX, DI
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 (SI)(BX*1)
 	PREFETCHT0 64(SI)(BX*1)
 	PREFETCHT0 (SI)(BX*2)
 	PREFETCHT0 64(SI)(BX*2)
-	PREFETCHT0 (DI)
-	PREFETCHT0 64(DI)
-	PREFETCHT0 (DI)(BX*1)
-	PREFETCHT0 64(DI)(BX*1)
-	PREFETCHT0 (DI)(BX*2)
-	PREFETCHT0 64(DI)(BX*2)
+	LEAQ       (SI)(BX*2), SI
+	ADDQ       BX, SI
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 (SI)(BX*1)
+	PREFETCHT0 64(SI)(BX*1)
+	PREFETCHT0 (SI)(BX*2)
+	PREFETCHT0 64(SI)(BX*2)
 	JMP        begin
 
 fresh:
@@ -25646,14 +26639,14 @@ block:
 	VMOVUPS    32(SI)(BX*2), Y11
 	LEAQ       (SI)(BX*2), SI
 	ADDQ       BX, SI
-	LEAQ       (SI)(BX*2), DI
-	ADDQ       BX, DI
 	PREFETCHT0 (SI)
 	PREFETCHT0 (SI)(BX*1)
 	PREFETCHT0 (SI)(BX*2)
-	PREFETCHT0 (DI)
-	PREFETCHT0 (DI)(BX*1)
-	PREFETCHT0 (DI)(BX*2)
+	LEAQ       (SI)(BX*2), SI
+	ADDQ       BX, SI
+	PREFETCHT0 (SI)
+	PREFETCHT0 (SI)(BX*1)
+	PREFETCHT0 (SI)(BX*2)
 	JMP        begin
 
 fresh:
@@ -28635,14 +29628,14 @@ block:
 	VMOVUPS    32(SI)(BX*2), Y11
 	LEAQ       (SI)(BX*2), SI
 	ADDQ       BX, SI
-	LEAQ       (SI)(BX*2), DI
-	ADDQ       BX, DI
 	PREFETCHT0 (SI)
 	PREFETCHT0 (SI)(BX*1)
 	PREFETCHT0 (SI)(BX*2)
-	PREFETCHT0 (DI)
-	PREFETCHT0 (DI)(BX*1)
-	PREFETCHT0 (DI)(BX*2)
+	LEAQ       (SI)(BX*2), SI
+	ADDQ       BX, SI
+	PREFETCHT0 (SI)
+	PREFETCHT0 (SI)(BX*1)
+	PREFETCHT0 (SI)(BX*2)
 	JMP        begin
 
 fresh:

@@ -529,6 +529,19 @@ func (p *product) blocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 			a = a.at(some*rows, 0)
 		}
 	}
+	if twice := blocks / 2; rows == tallRows/2 && p.tall != nil && twice > 0 {
+		p.tall(
+			twice, k, a.first(), a.row,
+			a.col, b.first(), b.row,
+			c.first(), c.row, nil,
+			uintptr(b.p), 0, p.flags,
+		)
+		if blocks -= 2 * twice; blocks == 0 {
+			return
+		}
+		c = c.at(twice*tallRows, 0)
+		a = a.at(twice*tallRows, 0)
+	}
 	full(
 		blocks, k, a.first(), a.row,
 		a.col, b.first(), b.row,

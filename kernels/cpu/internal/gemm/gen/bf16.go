@@ -11,14 +11,15 @@ import (
 
 // multiplyBF16 is VDPBF16PS of 512 bits (AVX512_BF16; Intel SDM, volume 2:
 // EVEX.512.F3.0F38.W0 52 /r): 62; the complements of the high bits of registers, and map
-// 2; vvvv, a bit that is on, and the prefix; 512 bits, without a mask; the opcode; ModRM.
+// 2; vvvv, a bit that is on, and the prefix; 512 bits and the high bit of vvvv, without a mask; the
+// opcode; ModRM.
 func multiplyBF16(y, x, acc reg.Register) {
-	high, vvvv, modRM := fields(y, x, acc)
+	high, vvvv, low, modRM := wideFields(y, x, acc)
 	emitBytes([]byte{
 		0x62,
-		high | 0x50 | 2,
+		high | 2,
 		vvvv | 4 | prefixF3,
-		0x48,
+		low | 0x40,
 		0x52,
 		modRM,
 	})

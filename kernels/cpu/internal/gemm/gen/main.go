@@ -6,7 +6,8 @@
 // A family is the kernels of one element type and vector width. Each has kernels
 // for one to six rows: six rows of two vectors are twelve accumulators, which with
 // two vectors of b, a broadcast element of a and a spare are the sixteen registers
-// of AVX2. The same shape serves vectors of 512 bits.
+// of AVX2. The same shape serves vectors of 512 bits. Pairs of bf16, whose sums wait longer
+// for each other, have one of twelve rows, of 27 of the 32 registers of AVX-512.
 //
 // Kernels take strides in bytes, so that they read packed slabs and panels as well
 // as matrices in place. Addresses of up to six rows are formed of two registers,
@@ -36,6 +37,9 @@ func main() {
 		for rows := 1; rows <= f.rows; rows++ {
 			panel{family: f, rows: rows, vecs: 2}.emit()
 			panel{family: f, rows: rows, vecs: 1, masked: true}.emit()
+		}
+		if f.tall > 0 {
+			panel{family: f, rows: f.tall, vecs: 2}.emit()
 		}
 		if f.fma != nil {
 			gemv(f)
@@ -86,6 +90,13 @@ func at(base, base3, stride reg.Register, row, disp int) Mem {
 		m.Scale = uint8(row)
 	}
 	return m
+}
+
+// rowAt is the memory disp bytes behind a row, where bases are the addresses of every
+// third one.
+func rowAt(bases []reg.Register, stride reg.Register, row, disp int) Mem {
+	base := bases[row/3]
+	return at(base, base, stride, row%3, disp)
 }
 
 // third is a register with the address three strides behind base.

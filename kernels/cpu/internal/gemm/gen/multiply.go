@@ -18,6 +18,8 @@ type family struct {
 	bits int
 	// The largest number of rows of a panel.
 	rows int
+	// The rows of one more kernel, of whole panels only; 0 without.
+	tall int
 	// Vectors have 512 bits, and masks are in mask registers.
 	wide bool
 	// Loads an element to all lanes of a vector.
@@ -73,7 +75,7 @@ var families = []family{
 		mac:       func(x, y, acc, _ reg.Register) { VPDPWSSD(y, x, acc) },
 	},
 	{
-		name: "BF16Pairs", bits: 32, rows: 6, wide: true, named: true,
+		name: "BF16Pairs", bits: 32, rows: 6, tall: 12, wide: true, named: true,
 		broadcast: broadcastLane,
 		mac:       func(x, y, acc, _ reg.Register) { multiplyBF16(y, x, acc) },
 	},
@@ -151,9 +153,11 @@ func (p panel) bytes() int {
 // A panelCode is the code of a panel, with the registers that its parts share.
 type panelCode struct {
 	panel
-	// Pointers to row 0 and row 3 of a, and the strides of its rows and
-	// columns; the pointer to b, and the stride of its rows.
-	a, a3, ars, acs, b, brs reg.Register
+	// Pointers to rows 0, 3, 6 and 9 of a, as far as there are so many, and the strides
+	// of its rows and columns; the pointer to b, and the stride of its rows.
+	a        []reg.Register
+	ars, acs reg.Register
+	b, brs   reg.Register
 	// Pointer to c; mask; and the address that is prefetched next, with its
 	// step.
 	c, mask, ahead, step reg.Register
@@ -197,8 +201,8 @@ func (p panel) emit() {
 	if p.masked {
 		g.loadMask()
 	}
-	g.a, g.c = Load(Param("a"), GP64()),
-		Load(Param("c"), GP64())
+	g.a = []reg.Register{Load(Param("a"), GP64())}
+	g.c = Load(Param("c"), GP64())
 	if !p.quads {
 		g.ahead, g.step = Load(Param("ahead"), GP64()),
 			Load(Param("step"), GP64())
@@ -215,7 +219,7 @@ func (p panel) emit() {
 // block is one block of rows. Afterwards a, b and c are those of the next.
 func (g *panelCode) block() {
 	crs := Load(Param("crs"), GP64())
-	c3 := g.third(g.c, crs)
+	c := g.bases(g.c, crs)
 	g.acc = nil
 	for range g.rows * g.vecs {
 		g.acc = append(g.acc, g.vec())
@@ -224,8 +228,8 @@ func (g *panelCode) block() {
 	how := Load(Param("how"), GP64())
 	ANDQ(Imm(1), how)
 	JNZ(LabelRef("fresh"))
-	g.each(c3, crs, g.load)
-	g.prefetch(c3, crs)
+	g.each(c, crs, g.load)
+	g.prefetch(c, crs)
 	JMP(LabelRef("begin"))
 	Label("fresh")
 	for _, y := range g.acc {
@@ -237,11 +241,11 @@ func (g *panelCode) block() {
 		g.start()
 	}
 	g.loop()
-	// The loop needs the registers of the stride and of row 3, so that they are
+	// The loop needs the registers of the stride and of other rows, so that they are
 	// loaded again.
 	crs = Load(Param("crs"), GP64())
-	c3 = g.third(g.c, crs)
-	g.each(c3, crs, func(m Mem, v reg.Register) {
+	c = g.bases(g.c, crs)
+	g.each(c, crs, func(m Mem, v reg.Register) {
 		g.store(v, m)
 	})
 	IMUL3Q(Imm(uint64(g.rows)), crs, crs)
@@ -250,29 +254,35 @@ func (g *panelCode) block() {
 
 // each calls f for every vector of c.
 func (g *panelCode) each(
-	c3, crs reg.Register, f func(m Mem, v reg.Register),
+	c []reg.Register, crs reg.Register, f func(m Mem, v reg.Register),
 ) {
 	for r := range g.rows {
 		for v := range g.vecs {
 			f(
-				at(g.c, c3, crs, r, v*g.bytes()),
+				rowAt(
+					c, crs,
+					r, v*g.bytes(),
+				),
 				g.acc[r*g.vecs+v],
 			)
 		}
 	}
 }
 
-// prefetch prefetches the rows of c behind those of six, which come next.
-func (g *panelCode) prefetch(c3, crs reg.Register) {
+// prefetch prefetches the rows of c behind those of a whole block, which come next.
+func (g *panelCode) prefetch(c []reg.Register, crs reg.Register) {
 	// Edges of a matrix, with fewer rows or columns, have no such successor.
-	if g.rows != 6 || g.masked {
+	if g.rows%6 != 0 || g.masked {
 		return
 	}
-	next := third(c3, crs)
-	next3 := third(next, crs)
+	next := c[len(c)-1]
 	for r := range g.rows {
+		if r%3 == 0 {
+			next = third(next, crs)
+		}
 		for at64 := 0; at64 < g.vecs*g.bytes(); at64 += 64 {
-			PREFETCHT0(at(next, next3, crs, r, at64))
+			row := at(next, next, crs, r%3, at64)
+			PREFETCHT0(row)
 		}
 	}
 }
@@ -287,12 +297,13 @@ func (g *panelCode) zero(v reg.Register) {
 	VXORPS(v, v, v)
 }
 
-// third is the register three rows behind base, where there are so many.
-func (p panel) third(base, stride reg.Register) reg.Register {
-	if p.rows <= 3 {
-		return base
+// bases are registers with the addresses of every third row from base on.
+func (p panel) bases(base, stride reg.Register) []reg.Register {
+	all := []reg.Register{base}
+	for 3*len(all) < p.rows {
+		all = append(all, third(all[len(all)-1], stride))
 	}
-	return third(base, stride)
+	return all
 }
 
 // loadMask loads the mask of the columns: a vector with the sign bits of the
@@ -360,7 +371,7 @@ func (g *panelCode) loop() {
 		Load(Param("acs"), GP64())
 	g.b, g.brs = Load(Param("b"), GP64()),
 		Load(Param("brs"), GP64())
-	g.a3 = g.third(g.a, g.ars)
+	g.a = g.bases(g.a[0], g.ars)
 	k := Load(Param("k"), GP64())
 	turns := GP64()
 	MOVQ(k, turns)
@@ -388,9 +399,9 @@ func (g *panelCode) loop() {
 	// a goes back by the terms of this block, and on by its rows.
 	back := Load(Param("k"), GP64())
 	IMULQ(g.acs, back)
-	SUBQ(back, g.a)
+	SUBQ(back, g.a[0])
 	IMUL3Q(Imm(uint64(g.rows)), g.ars, g.ars)
-	ADDQ(g.ars, g.a)
+	ADDQ(g.ars, g.a[0])
 }
 
 // term adds one term to all sums: it loads a row of b, broadcasts the elements
@@ -403,7 +414,7 @@ func (g *panelCode) term() {
 	ADDQ(g.brs, g.b)
 	for r := range g.rows {
 		g.broadcast(
-			at(g.a, g.a3, g.ars, r, 0),
+			rowAt(g.a, g.ars, r, 0),
 			g.x,
 		)
 		for v, y := range g.y {
@@ -414,8 +425,7 @@ func (g *panelCode) term() {
 			g.mac(g.x, y, g.acc[r*g.vecs+v], t)
 		}
 	}
-	ADDQ(g.acs, g.a)
-	if g.a3 != g.a {
-		ADDQ(g.acs, g.a3)
+	for _, a := range g.a {
+		ADDQ(g.acs, a)
 	}
 }
