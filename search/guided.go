@@ -30,7 +30,8 @@ type Settings struct {
 // next point is, in this order,
 //
 //   - one of Settings.First, or the cheapest one, or the centre of the space;
-//   - every third time, as long as there are directions that no observation has taken: a
+//   - every third time, as long as there are directions that no observation has taken, and
+//     every time where the evaluations that are left are no more than these: a
 //     point with a value above, or below, that of the first point. What the price
 //     believes does not keep a direction from being tried once;
 //   - near the end, or once little is expected: the neighbourhood of the best point,
@@ -161,6 +162,21 @@ func (g *Guided) Observe(t Trial) {
 	})
 }
 
+// Parameters are those of the space.
+func (g *Guided) Parameters() []Parameter { return g.space.Parameters }
+
+// Probed says whether values below and above that of the first point are known of parameter
+// i, from a space that is alike: no point is evaluated for the sake of these directions. It
+// does nothing for a parameter without an order.
+func (g *Guided) Probed(i int, directions [2]bool) {
+	if g.space.Parameters[i].Unordered {
+		return
+	}
+	for d, known := range directions {
+		g.probes.taken[i][d] = g.probes.taken[i][d] || known
+	}
+}
+
 // Next are at most n points that were neither observed nor named before. Those after
 // the first are chosen as if the ones before had taken what is expected of them.
 func (g *Guided) Next(n int) []int {
@@ -242,7 +258,7 @@ func (g *Guided) choose() int {
 		m = g.broad
 	}
 	gains := g.gains(m)
-	if len(g.taken)%probeEvery == probeEvery-1 {
+	if len(g.taken)%probeEvery == probeEvery-1 || g.late() {
 		if k, found := g.probe(gains); found {
 			return k
 		}
@@ -307,6 +323,12 @@ func (g *Guided) anyone() int {
 func (g *Guided) closing() bool {
 	n := g.settings.Evaluations
 	return n > 0 && len(g.taken) >= n-n/closingShare
+}
+
+// late reports whether each evaluation that is left is needed for a new direction.
+func (g *Guided) late() bool {
+	n := g.settings.Evaluations
+	return n > 0 && g.probes.left() >= n-len(g.taken)
 }
 
 // gains are the expected improvements of the pool, as a share of the best time, times

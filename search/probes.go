@@ -6,6 +6,7 @@ type probes struct {
 	space *Space
 	first []int
 	taken [][]bool // of each parameter: its directions
+	there [][]bool // the same: a point takes them
 }
 
 // newProbes are no probes yet.
@@ -58,4 +59,36 @@ func (p *probes) fresh(x []int) int {
 		}
 	}
 	return n
+}
+
+// left are how many directions none has taken that a point takes.
+func (p *probes) left() int {
+	if p.first == nil {
+		return 0
+	}
+	if p.there == nil {
+		p.there = p.offered()
+	}
+	n := 0
+	for i, all := range p.there {
+		for d, there := range all {
+			if there && !p.taken[i][d] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// offered are the directions that the points of the space take from the first one.
+func (p *probes) offered() [][]bool {
+	out := newProbes(p.space).taken
+	for _, x := range p.space.Points {
+		for i := range x {
+			if d := p.direction(i, x); d >= 0 {
+				out[i][d] = true
+			}
+		}
+	}
+	return out
 }

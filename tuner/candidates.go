@@ -46,28 +46,26 @@ func (t *Tuner) choose(chosen, ranked []cost.Ranked) []cost.Ranked {
 	return chosen
 }
 
-// olderWinners are the plans that other revisions of the code generator have kept for a
-// fusion on this device, the newest first: candidates that are tried before those that
-// the price chooses. One that has no price now is left out.
-func (t *Tuner) olderWinners(
+// storedWinners are plans that were kept before, the newest first: candidates that are tried
+// before those that the price chooses. They are those that other revisions of the code
+// generator have kept for a fusion on this device and, with Options.Learn, what other devices
+// have kept for it, and the winner of the nearest fusion of other extents. One that has no
+// price now is left out.
+func (t *Tuner) storedWinners(
 	ctx context.Context, s *selection, pricer kernels.Pricer, model *cost.Model,
 ) (ranked []cost.Ranked, err error) {
-	stored, err := t.Cache.OfFusion(s.key.Fusion)
+	stored, err := t.winnersFor(s)
 	if errors.Is(err, cache.ErrBusy) {
 		return nil, nil // it was reported when the fusion was looked up
 	}
-	slices.SortStableFunc(stored, func(a, b cache.Record) int {
-		return b.When.Compare(a.When)
-	})
 	for _, r := range stored {
-		if r.Device != s.key.Device || r.Backend != s.key.Backend || r.Codegen == s.key.Codegen {
+		plan, err := kernels.ParsePlan(r.Plan)
+		if err != nil {
 			continue
 		}
-		plan, err := kernels.ParsePlan(r.Plan)
-		if err == nil {
-			_, err = priceOf(t.Backend, s.program, plan)
-		}
-		if err != nil {
+		plan, legal := cutToExtents(plan, s.program)
+		_, err = priceOf(t.Backend, s.program, plan)
+		if err != nil || !legal {
 			continue
 		}
 		one, err := model.Rank(ctx, pricer, []kernels.Plan{plan})
@@ -77,6 +75,85 @@ func (t *Tuner) olderWinners(
 		ranked = append(ranked, one...)
 	}
 	return ranked, t.unlessUnreadable(s.fusion.Name, err)
+}
+
+// winnersFor are the records whose plans are tried for a fusion.
+func (t *Tuner) winnersFor(s *selection) ([]cache.Record, error) {
+	stored, err := t.Cache.OfFusion(s.key.Fusion)
+	stored = slices.DeleteFunc(stored, func(r cache.Record) bool {
+		other := r.Device != s.key.Device
+		return r.Backend != s.key.Backend ||
+			other && !t.Options.Learn ||
+			!other && r.Codegen == s.key.Codegen
+	})
+	slices.SortStableFunc(stored, func(a, b cache.Record) int {
+		return b.When.Compare(a.When)
+	})
+	if err != nil || !t.Options.Learn {
+		return stored, err
+	}
+	q := question(s.fusion, t.identity())
+	kin, found, _, err := t.Cache.Nearest(&q)
+	if found && kin.Key != s.key {
+		stored = append(stored, kin)
+	}
+	return stored, err
+}
+
+// probed are the directions that the races of other fusions of a class have taken on this
+// device: of each dimension, by its name, and of each knob whether values below and above
+// the default plan's were tried. A class is the fusions whose dimensions have the same names,
+// which are their roles in the operations. What cannot be read has taken none.
+func (t *Tuner) probed(s *selection) map[string][2]bool {
+	names := kernels.PlanNamesOf(s.program)
+	taken := map[string][2]bool{}
+	for r, err := range t.Cache.All() {
+		context := s.key
+		context.Fusion = r.Fusion
+		if err != nil || r.Key != context ||
+			r.Fusion == s.key.Fusion {
+			continue
+		}
+		if slices.Equal(r.Dims, names) {
+			probedBy(&r, taken)
+		}
+	}
+	return taken
+}
+
+// probedBy adds the directions that the trials of a record have taken.
+func probedBy(r *cache.Record, taken map[string][2]bool) {
+	standard, err := kernels.ParsePlan(r.Default)
+	if err != nil || len(standard.Tiles) != len(r.Dims) {
+		return // it was stored by another version
+	}
+	note := func(name string, value, of int64) {
+		both := taken[name]
+		if value < of {
+			both[0] = true
+		}
+		if value > of {
+			both[1] = true
+		}
+		taken[name] = both
+	}
+	for _, x := range r.Trials {
+		plan, err := kernels.ParsePlan(x.Plan)
+		if err != nil || len(plan.Tiles) != len(r.Dims) {
+			continue
+		}
+		for k, name := range r.Dims {
+			note(name, plan.Tiles[k], standard.Tiles[k])
+		}
+		knobs := slices.Concat(plan.Knobs, standard.Knobs)
+		for _, k := range knobs {
+			note(
+				k.Name,
+				plan.Knob(k.Name, absent),
+				standard.Knob(k.Name, absent),
+			)
+		}
+	}
 }
 
 // addKin adds the plan of a fusion of other extents to the default, which is added already;

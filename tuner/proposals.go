@@ -64,6 +64,18 @@ func newProposals(
 	return p, nil
 }
 
+// skip makes the search take directions that are known, by the names of dimensions and knobs,
+// only where it expects a gain.
+func (p *proposals) skip(probed map[string][2]bool, dims []string) {
+	for i, parameter := range p.search.Parameters() {
+		name := parameter.Name
+		if i < len(dims) {
+			name = dims[i]
+		}
+		p.search.Probed(i, probed[name])
+	}
+}
+
 // doubted is how many of the cheapest plans have a doubt of their own. The others have
 // the largest of these: to compute each takes the square of the samples.
 const doubted = 1024

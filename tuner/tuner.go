@@ -37,7 +37,9 @@ type Options struct {
 	// Force measures although a winner is stored.
 	Force bool
 	// Learn corrects the prices by the samples of all fusions of the device in the cache
-	// (FitStored). Which plans are tried then depends on what was measured before.
+	// (FitStored), begins with the winners of other devices and of the nearest fusion of other
+	// extents, and takes no direction for its own sake that a fusion of the class has taken.
+	// Which plans are tried then depends on what was measured before.
 	Learn bool
 	// Observe is called with every event, in order and from one goroutine; nil
 	// means nobody.
@@ -271,11 +273,11 @@ func (t *Tuner) newSelection(
 		int64(len(plans)),
 	})
 	s.legal = int64(len(plans))
-	older, err := t.olderWinners(ctx, s, pricer, model)
+	stored, err := t.storedWinners(ctx, s, pricer, model)
 	if err != nil {
 		return nil, err
 	}
-	ranked = append(older, ranked...)
+	ranked = append(stored, ranked...)
 	if t.Backend.Identity().Untimed {
 		return s, s.add(t.choose(standard, ranked))
 	}
@@ -284,6 +286,9 @@ func (t *Tuner) newSelection(
 	)
 	if err != nil {
 		return nil, err
+	}
+	if t.Options.Learn {
+		s.proposals.skip(t.probed(s), kernels.PlanNamesOf(p))
 	}
 	if t.Options.Candidates == 0 {
 		s.proposals.beyond = newNeighbourhood(s.proposals.plans, rankOne(ctx, pricer, model))

@@ -55,7 +55,7 @@ device's kernels would have a weight packed, as tensor.pack does it, the fusion 
 winner timed beside that of the fusion as it is: the report says what that gains and from how many runs on it pays. With -run-budget a tenth of it is for that.
 
 Which plans are tried depends on the fusion, the device and -seed, and not on what else is stored, unless -learn
-lets the samples of all fusions in -db correct the prices.
+lets the samples of all fusions in -db correct the prices, and the winners of other shapes and devices be tried first.
 
 Fusions that differ in extents only, as an optimiser's updates of all parameters, have one entry: how many there are,
 what they take together, the plan of the one that was raced, and how many were not reached; -v and -json list each. A fusion
