@@ -30,3 +30,21 @@ func TestBlocking(t *testing.T) {
 		}
 	}
 }
+
+// A narrow product reads a where it lies, in runs of whole cache lines, and keeps all panels
+// of as many terms in a part of the second-level cache.
+func TestNarrowBlocking(t *testing.T) {
+	c := Caches{48 << 10, 1 << 20, 32 << 20}
+	for _, f := range []*family{&f32Narrow, &f32Wide} {
+		if got, want := f.blocking(c, 4096, 64, 4096), (blocking{48, 1024, 64}); got != want {
+			t.Errorf("%d lanes: %v, not %v", f.lanes, got, want)
+		}
+		x := product{family: f, m: 4096, n: 64, slab: byteMatrix{row: 4096}}
+		if rows := (byteMatrix{row: 16384, col: 4}); x.packsSlab(rows) {
+			t.Errorf("%d lanes: rows are packed", f.lanes)
+		}
+		if x.n = 256; !x.packsSlab(byteMatrix{row: 16384, col: 4}) {
+			t.Errorf("%d lanes: rows of a wide product are not packed", f.lanes)
+		}
+	}
+}
