@@ -105,10 +105,7 @@ func compareBounds(
 			continue
 		}
 		m.Wrong++
-		allowed := max(distance(in.Hi[n], y), distance(in.Lo[n], y))
-		if y-y != 0 {
-			allowed = 0
-		}
+		allowed := allowedBy(in, n, y)
 		if d := distance(x, y) / max(allowed, math.SmallestNonzeroFloat64); d > worst {
 			worst = d
 			m.Got, m.Want, m.Allowed = x, y, allowed
@@ -119,4 +116,12 @@ func compareBounds(
 		return nil
 	}
 	return m
+}
+
+// allowedBy is the difference from y that the interval of element n allows.
+func allowedBy(in reference.Interval, n int64, y float64) float64 {
+	if y-y != 0 {
+		return 0
+	}
+	return max(distance(in.Hi[n], y), distance(in.Lo[n], y))
 }

@@ -272,6 +272,8 @@ type verifyCase struct {
 	moved *sampledDeviations
 	// Intervals of the elements of each output; nil if every bit has to agree.
 	bounds *bounds
+	// The same of the samples.
+	intervals *sampledBounds
 	// Nothing but bounds says what agrees.
 	boundsOnly bool
 	// Arrays that do not have as much memory; nil for most.
@@ -436,7 +438,7 @@ func (v *Verifier) add(
 		return restoreInputs(ctx, c, in, content, seed, planted)
 	}
 	if content == Integers {
-		vc.deviations, vc.moved, vc.bounds = nil, nil, nil
+		vc.deviations, vc.moved, vc.bounds, vc.intervals = nil, nil, nil, nil
 	}
 	v.cases = append(v.cases, vc)
 	return nil
@@ -471,6 +473,10 @@ func (v *verifyCase) expectSamples(
 	}
 	v.allowed = t.allowedAt(v.want, v.samples)
 	v.moved = &sampledDeviations{c: c, in: v.in, place: v.aliases.place(v.in), seed: seed}
+	v.intervals = &sampledBounds{
+		c: c, in: v.in, place: v.aliases.place(v.in),
+		accuracy: reference.Accuracy{Operand: t.operand}, samples: v.samples,
+	}
 	return nil
 }
 

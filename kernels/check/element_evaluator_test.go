@@ -150,6 +150,36 @@ func spots(t *testing.T, c *hlo.Computation) {
 		}
 	}
 	movedSpots(t, c, in)
+	boundedSpots(t, c, in)
+}
+
+// boundedSpots compares intervals of single elements with those of whole arrays.
+func boundedSpots(t *testing.T, c *hlo.Computation, in []kernels.Buffer) {
+	all, err := reference.Bounds(t.Context(), c, in, reference.Accuracy{})
+	if err != nil {
+		return
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	at := make([][]int64, len(all))
+	for k, x := range all {
+		for range min(20, len(x.Lo)) {
+			at[k] = append(at[k], rng.Int64N(int64(len(x.Lo))))
+		}
+	}
+	got, err := reference.BoundsAt(t.Context(), c, in, nil, reference.Accuracy{}, at, 1<<24)
+	if err != nil {
+		t.Logf("no intervals of single elements: %v", err)
+		return
+	}
+	same := func(x, y float64) bool { return x == y || x != x && y != y }
+	for k, x := range all {
+		for n, p := range at[k] {
+			if !same(got[k].Lo[n], x.Lo[p]) || !same(got[k].Hi[n], x.Hi[p]) {
+				t.Fatalf("output %d at %d: %v to %v, in whole arrays %v to %v",
+					k, p, got[k].Lo[n], got[k].Hi[n], x.Lo[p], x.Hi[p])
+			}
+		}
+	}
 }
 
 // movedSpots compares deviations of single elements with those of whole arrays.

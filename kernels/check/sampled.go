@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -34,6 +35,10 @@ const (
 	sampleBudget  = 1 << 25
 	fewestSamples = 4
 	samplesShare  = 1. / 16
+	// Elements that the intervals of samples may need, in about a second; where those of all
+	// samples need more there are those of this part of them.
+	intervalBudget = 1 << 21
+	fewerIntervals = 4
 )
 
 // tooLargeForAll reports whether only some elements of c are evaluated.
@@ -156,7 +161,8 @@ func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) 
 
 // compareSampled describes what is wrong with the outputs of a run; nil if a correct
 // kernel may have computed them. Samples out of tolerance are compared with what other
-// roundings do to them, as the elements of smaller computations are.
+// roundings do to them, and all with their intervals, as the elements of smaller
+// computations are.
 func (c *verifyCase) compareSampled(ctx context.Context, out []kernels.Buffer) (wrong, err error) {
 	for k, b := range out {
 		if at := c.aliases.firstUnwritten(k, b); at >= 0 {
@@ -172,11 +178,115 @@ func (c *verifyCase) compareSampled(ctx context.Context, out []kernels.Buffer) (
 		if err != nil {
 			return nil, err
 		}
-		if !within(m.Got, m.Want, m.Allowed) {
+		if !within(m.Got, m.Want, m.Allowed) && !c.decidedByBounds(m) {
 			return m, nil
 		}
 	}
+	return c.outsideIntervals(ctx, out, outside)
+}
+
+// decidedByBounds reports whether tolerances do not tell what is wrong with m: a rounding
+// makes a NaN or other bits of it (see compare).
+func (c *verifyCase) decidedByBounds(m *Mismatch) bool {
+	return c.intervals != nil && (!m.isFinite() || readsBits(c.intervals.c))
+}
+
+// outsideIntervals describes the samples that are outside of their intervals, which are not
+// known of all. outside has the numbers of those that are out of tolerance.
+func (c *verifyCase) outsideIntervals(
+	ctx context.Context, out []kernels.Buffer, outside []int,
+) (wrong, err error) {
+	if c.intervals == nil || len(outside) == 0 && c.sampledAlike(out) {
+		return nil, nil
+	}
+	all, err := c.intervals.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var first *Mismatch
+	for n, s := range c.samples {
+		m := s.mismatch(out[s.output])
+		if n >= len(all) {
+			if slices.Contains(outside, n) && c.decidedByBounds(m) {
+				return m, nil // nothing else says that it may be right
+			}
+			continue
+		}
+		owned := c.aliases.owns(s.output, out[s.output].At(s.index), m.Shape.DType.Size())
+		if !owned || all[n].Contains(0, m.Got) {
+			continue
+		}
+		m.Allowed = allowedBy(all[n], 0, m.Want)
+		if first == nil {
+			first = m
+		}
+		first.Wrong++
+	}
+	if first != nil {
+		return first, nil
+	}
 	return nil, nil
+}
+
+// sampledAlike reports whether all samples are the reference's.
+func (c *verifyCase) sampledAlike(out []kernels.Buffer) bool {
+	for _, s := range c.samples {
+		b := out[s.output]
+		if x := b.Float(b.At(s.index)); x != s.want && (x == x || s.want == s.want) {
+			return false
+		}
+	}
+	return true
+}
+
+// sampledBounds are the intervals of samples (reference.BoundsAt). They are computed when
+// they are first needed.
+type sampledBounds struct {
+	c        *hlo.Computation
+	in       []kernels.Buffer
+	place    reference.Place
+	accuracy reference.Accuracy
+	samples  []elementSample
+
+	mu    sync.Mutex
+	known bool
+	of    []reference.Interval // of one element each
+}
+
+// all are the intervals of the first samples, of as many as can be had; the error is that of
+// ctx. The first and the last element of an output are among the first.
+func (b *sampledBounds) all(ctx context.Context) ([]reference.Interval, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n := len(b.samples); n > 0 && !b.known; n /= fewerIntervals {
+		of, err := b.first(ctx, n)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		b.known = !errors.Is(err, reference.ErrManyElements)
+		b.of = of
+	}
+	b.known = true
+	return b.of, nil
+}
+
+// first are the intervals of the first n samples.
+func (b *sampledBounds) first(ctx context.Context, n int) ([]reference.Interval, error) {
+	at := make([][]int64, len(kernels.OutputShapes(b.c)))
+	for _, s := range b.samples[:n] {
+		at[s.output] = append(at[s.output], s.place(b.c))
+	}
+	of, err := reference.BoundsAt(ctx, b.c, b.in, b.place, b.accuracy, at, intervalBudget)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]reference.Interval, n)
+	for k, s := range b.samples[:n] {
+		x := of[s.output]
+		all[k] = reference.Interval{Lo: x.Lo[:1], Hi: x.Hi[:1]}
+		of[s.output] = reference.Interval{Lo: x.Lo[1:], Hi: x.Hi[1:]}
+	}
+	return all, nil
 }
 
 // samplesOutside are the numbers of the samples that are out of the tolerance that their

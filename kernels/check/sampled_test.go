@@ -237,3 +237,83 @@ ROOT t = (f32[32,32], f32[32,32]) tuple(d, h)`))
 		}
 	}
 }
+
+// A small element beside large ones is within the one tolerance whatever it is, so that a
+// kernel passed that is wrong in all of them; the intervals of samples tell, as they do where
+// all elements are compared. Right are sums in f32, one product after the other.
+func TestSampledIntervals(t *testing.T) {
+	m, err := hlo.Parse("s", []byte(`x = f32[96,64] parameter(0)
+y = f32[64,80] parameter(1)
+d = f32[96,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+ROOT h = f32[96,80] exponential(d)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vc := verifyCase{name: "random inputs"}
+	if vc.in, err = Inputs(m.Entry, Normals, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := vc.expectSamples(t.Context(), m.Entry, 1, ToleranceOf(m.Entry)); err != nil {
+		t.Fatal(err)
+	}
+	blind := vc
+	blind.intervals = nil
+	sequential := func(out []kernels.Buffer) {
+		for n := range int64(96 * 80) {
+			sum := float32(0)
+			for k := range int64(64) {
+				sum += float32(vc.in[0].Float(n/80*64+k) * vc.in[1].Float(k*80+n%80))
+			}
+			out[0].SetFloat(n, math.Exp(float64(sum)))
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		small  float64 // what elements below 1 are multiplied by
+		passes bool
+	}{
+		{"right", 1, true},
+		{"small ones halved", 0.5, false},
+		{"small ones 0", 0, false},
+		{"small ones off by 1 %", 1.01, false},
+	} {
+		kernel := tampered{m.Entry, func(out []kernels.Buffer) {
+			sequential(out)
+			for n := range int64(96 * 80) {
+				if x := out[0].Float(n); x < 1 {
+					out[0].SetFloat(n, c.small*x)
+				}
+			}
+		}}
+		v := &Verifier{c: m.Entry, cases: []verifyCase{vc}}
+		if err := v.Verify(t.Context(), kernel); c.passes != (err == nil) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		v.cases = []verifyCase{blind}
+		if err := v.Verify(t.Context(), kernel); err != nil {
+			t.Errorf("%s, without intervals: %v: the case is too easy", c.name, err)
+		}
+	}
+}
+
+// Intervals that need too many elements are those of fewer samples.
+func TestFewerIntervals(t *testing.T) {
+	m, err := hlo.Parse("s", []byte(`x = f32[65536] parameter(0)
+z = f32[] constant(0)
+ROOT r = f32[65536] reduce-window(x, z), window={size=30001 pad=15000_15000}, to_apply=add`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Inputs(m.Entry, Normals, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &sampledBounds{c: m.Entry, in: in}
+	for n := range 1024 {
+		b.samples = append(b.samples, elementSample{index: []int64{int64(64 * n)}})
+	}
+	of, err := b.all(t.Context())
+	if len(of) != 64 || err != nil {
+		t.Errorf("%d intervals, %v", len(of), err)
+	}
+}

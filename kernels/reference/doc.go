@@ -5,6 +5,9 @@
 //	Interpret         all outputs of a computation
 //	ElementEvaluator  single elements of a computation that is too large for that
 //	Deviations        how far other roundings move the outputs
+//	Bounds            the interval of each element that a correct kernel may have
+//	BoundsAt          the same of single elements
+//	ElementDeviations how far other roundings move single elements
 //	FloatUnary, …     the scalar semantics of the operations
 //
 // # Numbers

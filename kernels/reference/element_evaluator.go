@@ -38,6 +38,8 @@ type ElementEvaluator struct {
 	place Place
 	// What elements are moved by; nil in an evaluation that rounds as the reference does.
 	moving *moving
+	// What rules ask instead of elements; nil in an evaluation.
+	asks func(i *hlo.Instr, at int64) (value, error)
 }
 
 // An evaluated says what is known of an instruction.
@@ -243,6 +245,9 @@ func init() {
 func (s *ElementEvaluator) element(
 	i *hlo.Instr, at int64,
 ) (value, error) {
+	if s.asks != nil {
+		return s.asks(i, at)
+	}
 	e := s.of[i]
 	if e.whole != nil && i.Shape.DType != hlo.Tuple {
 		return e.whole.scalar(at), nil
@@ -789,11 +794,16 @@ func newReducedOperand(i *hlo.Instr, batch, along, batchIndex, rest []int64) red
 func (x reducedOperand) at(
 	s *ElementEvaluator, n int64, t movedTerms,
 ) (value, error) {
+	return s.term(x.i, x.place(n), t)
+}
+
+// place is the row-major number of element n of the set.
+func (x reducedOperand) place(n int64) int64 {
 	for _, d := range slices.Backward(x.along) {
 		x.index[d], n = n%x.i.Shape.Dims[d],
 			n/x.i.Shape.Dims[d]
 	}
-	return s.term(x.i, placeIn(x.i, x.index), t)
+	return placeIn(x.i, x.index)
 }
 
 // extents are the extents of some dimensions.
