@@ -34,6 +34,9 @@
 // that are not too large to be measured in many turns. PyTorch runs them by the operations
 // of their HLO (drivers/hlo.py).
 //
+// TVM MetaSchedule tunes a case for as long as the tuner took, and gives its fastest candidate.
+// The clock stands while Python loads it (half a minute of parsing that happens once).
+//
 // # Files
 //
 // The samples are kept as text, a file a processor in the folder results, and all tables

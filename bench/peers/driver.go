@@ -33,6 +33,7 @@ var drivers = []struct{ name, title, needs string }{
 //
 //	hello               version TEXT
 //	text FILE           ok         the HLO of what is opened next
+//	spend SECONDS       ok         how long to tune what is opened next
 //	open OP SETS DIM…   ok N_IN    buffers for SETS runs, used in turn
 //	load I FILE         ok         input I of every set, raw, as the case stores it
 //	check FILE          ok         one run on the first set, and its outputs
@@ -157,6 +158,18 @@ const lacks = "not an operation of this driver"
 // tell names the file with the HLO of the next case.
 func (d *driver) tell(file string) error {
 	_, err := d.ask("ok", "text %s", file)
+	return err
+}
+
+// tunes says which driver tunes what it opens.
+func (d *driver) tunes() bool { return d.name == "tvm" }
+
+// spend says how long a driver that tunes may tune the next case.
+func (d *driver) spend(seconds float64) error {
+	if !d.tunes() {
+		return nil
+	}
+	_, err := d.ask("ok", "spend %g", seconds)
 	return err
 }
 

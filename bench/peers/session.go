@@ -150,6 +150,8 @@ type caseRun struct {
 	// The case as HLO, and its tile program.
 	fusion  *hlo.Computation
 	program *symtile.Program
+	// Seconds that tuning took: what a peer that tunes has, too.
+	tuning float64
 	// Sets of buffers that are used in turn.
 	sets int
 	// Programs that take turns, in the order of the tables.
@@ -265,7 +267,9 @@ func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 			},
 		},
 	}
+	begin := time.Now()
 	r, err := t.Tune(ctx, e.fusion)
+	e.tuning = time.Since(begin).Seconds()
 	if err == nil {
 		e.program, err = symtile.Analyze(ctx, e.fusion)
 	}
@@ -373,8 +377,10 @@ func (e *caseRun) addPeers(ctx context.Context, ours kernels.Kernel) {
 // verifyPeer gives the driver the inputs of the case and compares its output
 // with ours.
 func (e *caseRun) verifyPeer(ctx context.Context, d *driver, ours kernels.Kernel) error {
-	err := d.open(e.result.family, e.sets, e.result.dims)
-	if err != nil {
+	if err := d.spend(e.tuning); err != nil {
+		return err
+	}
+	if err := d.open(e.result.family, e.sets, e.result.dims); err != nil {
 		return err
 	}
 	e.atEnd(func() { d.ask("ok", "close") })

@@ -1,5 +1,5 @@
-"""The protocol of drivers in Python: what protocol.h says, and `text FILE` before
-`open`, which names the HLO of the case.
+"""The protocol of drivers in Python: what protocol.h says, and before `open` `text FILE`,
+which names the HLO of the case, and for a driver that tunes `spend SECONDS`.
 
 A driver is an object with version(), prepare(op, dims, text, sets) that returns the
 number of inputs, load(k, bytes), check() that returns the outputs as bytes, and run(set),
@@ -41,6 +41,10 @@ class Session:
     def do_text(self, file):
         with open(file) as f:
             self.text = f.read()
+        return "ok"
+
+    def do_spend(self, rest):
+        self.driver.spend(float(rest))
         return "ok"
 
     def do_open(self, rest):
