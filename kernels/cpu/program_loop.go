@@ -50,6 +50,7 @@ type worker struct {
 	reduceArgs    vector.ReduceArgs
 	scanArgs      vector.ScanArgs
 	transposeArgs vector.TransposeArgs
+	bandArgs      vector.BandArgs
 	copyArgs      vector.CopyArgs
 
 	fillPattern [4096]byte // Copies of an element, from which runs are filled.

@@ -127,10 +127,9 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	m.normalize()
 	m.block = nil
 	if m.nonTemporal && m.isTranspose() {
-		shape := m.blockShape()
 		m.block = b.l.value(
 			"block", portable.Float32, noTile,
-			shape.rows*shape.step()/4,
+			vector.BandRows(m.width)*vector.BandStep/4,
 		)
 		in.outs = append(in.outs, m.block)
 	}
@@ -492,47 +491,16 @@ func copyStridedAs[T uint8 | uint16 | uint32 | uint64](
 	}
 }
 
-// A blockShape is the size of a block of scratch.
-type blockShape struct {
-	rows int64 // The elements of a source row in a block.
-	cols int64 // The bytes of a row of a block.
-}
-
-// Shapes of blocks. Where rows of the destination are whole cache lines a block fits
-// any first-level cache: 4096 by 4096 elements of four bytes take 0.82 of the time on a
-// Zen 4 and 0.73 on a Xeon, in tiles of whole source rows. Rows that begin within lines
-// are written in longer pieces, since the lines at their ends are read first: 3000 by
-// 2000 elements take 1.2 times as long in small blocks.
-var (
-	lineBlock = blockShape{rows: 64, cols: 256}
-	longBlock = blockShape{rows: 256, cols: 512}
-)
-
-// step is the distance of rows of the block. The padding keeps them apart in the
-// first-level cache.
-func (b blockShape) step() int64 { return b.cols + vector.LineBytes }
-
 // directRows is the elements of a source row at a time without scratch.
 const directRows = 64
-
-// blockShape is the shape of the blocks of a transpose.
-func (m *tileCopy) blockShape() blockShape {
-	for k, d := range m.dims {
-		bytes := d.to * m.width
-		if k != m.cols && bytes%vector.LineBytes != 0 {
-			return longBlock
-		}
-	}
-	return lineBlock
-}
 
 // transposed transposes the box in blocks that fit the registers, if there is a
 // routine for elements of the width, and reports whether it did. Blocks at the
 // ends overlap those before.
 //
 // Rows of the source become columns of the destination. Where stores are
-// non-temporal, blocks are gathered in a block of scratch, of which whole cache
-// lines are then written. Elsewhere they are written at once.
+// non-temporal, whole lines go by way of scratch, see vector.BandArgs. Elsewhere
+// blocks are written at once.
 func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
 	f := &vector.LoadedCopyRoutines().Transposes[m.width]
 	if !vector.LoadedCopyRoutines().Ok ||
@@ -540,90 +508,146 @@ func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
 		x.size[m.rows] < f.Rows {
 		return false
 	}
+	t := transposition{
+		tileCopy: m,
+		f:        f,
+		rows:     x.size[m.rows],
+		cols:     x.size[m.cols],
+		toStep:   m.dims[m.rows].to * m.width,
+		fromStep: m.dims[m.cols].from * m.width,
+	}
 	m.eachOuter(x, m.cols, m.rows, func(dst, src unsafe.Pointer) {
-		if m.block != nil &&
-			x.size[m.cols]*m.width >= 2*vector.LineBytes {
-			m.transposeNonTemporal(
-				w, f, x.size[m.rows],
-				x.size[m.cols], dst, src,
-			)
-			return
-		}
-		for i := int64(0); i < x.size[m.rows]; i += directRows {
-			i = max(0, min(i, x.size[m.rows]-f.Rows))
-			m.transposeBlock(
-				w, f,
-				min(directRows, x.size[m.rows]-i),
-				x.size[m.cols],
-				unsafe.Add(dst, i*m.dims[m.rows].to*m.width),
-				m.dims[m.rows].to*m.width,
-				unsafe.Add(src, i*m.width),
-			)
+		t.dst, t.src = dst, src
+		if m.block != nil {
+			t.streamed(w)
+		} else {
+			t.direct(w, 0, t.rows, 0, t.cols)
 		}
 	})
 	return true
 }
 
-// transposeNonTemporal transposes rows by cols elements by way of scratch.
-func (m *tileCopy) transposeNonTemporal(
-	w *worker, f *vector.TransposeRoutine,
-	rows, cols int64, dst, src unsafe.Pointer,
-) {
-	block := w.addresses[m.block.id]
-	shape := m.blockShape()
-	toStep := m.dims[m.rows].to * m.width
-	fromStep := m.dims[m.cols].from * m.width
-	blockWidth := shape.cols / m.width
-	for j := int64(0); j < cols; j += blockWidth {
-		j = max(0, min(j, cols-f.Cols))
-		c := min(blockWidth, cols-j)
-		for i := int64(0); i < rows; i += shape.rows {
-			i = max(0, min(i, rows-f.Rows))
-			r := min(shape.rows, rows-i)
-			m.transposeBlock(
-				w, f, r, c, block, shape.step(),
-				unsafe.Add(src, j*fromStep+i*m.width),
-			)
-			out := vector.CopyArgs{
-				N:        r,
-				Bytes:    c * m.width,
-				From:     block,
-				To:       unsafe.Add(dst, i*toStep+j*m.width),
-				FromStep: shape.step(),
-				ToStep:   toStep,
-			}
-			m.prefetchBlock(&out, src, i+r, rows, j, cols)
-			w.copyArgs.CopyRows(out, true)
-		}
+// A transposition is rows elements of each of cols rows of a source, which become
+// the columns of rows rows of a destination. Steps are the distances of rows, in bytes.
+type transposition struct {
+	*tileCopy
+	f          *vector.TransposeRoutine
+	rows, cols int64
+	dst, src   unsafe.Pointer
+	toStep     int64
+	fromStep   int64
+}
+
+// to is the address of an element of the destination, from of that of the source.
+func (t *transposition) to(row, col int64) unsafe.Pointer {
+	return unsafe.Add(t.dst, row*t.toStep+col*t.width)
+}
+
+func (t *transposition) from(row, col int64) unsafe.Pointer {
+	return unsafe.Add(t.src, col*t.fromStep+row*t.width)
+}
+
+// direct transposes what begins at a row and a column, and more where that is less than
+// the registers take.
+func (t *transposition) direct(w *worker, row, rows, col, cols int64) {
+	row = min(row, t.rows-t.f.Rows)
+	col = min(col, t.cols-t.f.Cols)
+	cols = max(cols, t.f.Cols)
+	end := row + max(rows, t.f.Rows)
+	for ; row < end; row += directRows {
+		row = min(row, end-t.f.Rows)
+		t.transposeBlock(
+			w, t.f,
+			min(directRows, end-row), cols,
+			t.to(row, col), t.toStep,
+			t.from(row, col),
+		)
 	}
 }
 
-// prefetchBlock has a copy prefetch the block after the one that ends at row i, of a
-// source of cols rows of rows elements; nothing after the last.
-func (m *tileCopy) prefetchBlock(out *vector.CopyArgs, src unsafe.Pointer, i, rows, j, cols int64) {
-	shape := m.blockShape()
-	if i >= rows {
-		if i, j = 0, j+shape.cols/m.width; j >= cols {
-			return
+const (
+	// pieceBytes is the bytes of a row of the destination that are written at once. On a
+	// Zen 5 pieces of 64, 128, 256 and 512 bytes take 7, 3.6, 1.8 and 1 times the time of
+	// linear stores, but as many more rows of the source are then read in turn.
+	pieceBytes = 256
+	// partBytes is the bytes of a row of the source that are read before the next row.
+	// Rows are read line by line at half the rate at which they are read one by one.
+	partBytes = 2048
+	// wayBytes is the distance at which lines share a set of the second-level cache,
+	// and fewWays half of the ways it has on most processors.
+	wayBytes, fewWays = 64 << 10, 8
+)
+
+// piece is the bytes of a row of the destination that are written at once: half as many
+// where the source's rows, of which two bands are in the second-level cache, would need
+// most ways of few sets. For 4096 by 4096 f32 on a Zen 5 the half takes 0.8 of the time
+// on one thread, for bf16 0.7; 4096 by 2048 f64, whose rows need half of the ways, 1.05.
+func (t *transposition) piece() int64 {
+	apart := t.fromStep & -t.fromStep
+	sets := wayBytes / max(1, min(apart, wayBytes))
+	if pieceBytes/t.width > fewWays*sets {
+		return pieceBytes / 2
+	}
+	return pieceBytes
+}
+
+// streamed transposes whole lines of the destination by way of scratch, and the rest
+// directly. Where rows of the destination do not begin with a line, pieces of them begin
+// up to a line before the column where they do in others.
+func (t *transposition) streamed(w *worker) {
+	line := vector.LineBytes / t.width
+	before := int64(0)
+	if (int64(uintptr(t.dst))|t.toStep)%vector.LineBytes != 0 {
+		before = line
+	}
+	rows := t.rows / line * line
+	end := before + (t.cols-before)/line*line
+	if rows == 0 || t.cols < before+line {
+		t.direct(w, 0, t.rows, 0, t.cols)
+		return
+	}
+	if before > 0 {
+		t.direct(w, 0, rows, 0, before)
+	}
+	piece := t.piece() / t.width
+	part := partBytes / t.width
+	for col := before; col < end; col += piece {
+		for row := int64(0); row < rows; row += part {
+			t.band(w, row, rows, col, min(piece, end-col), before)
 		}
 	}
-	step := m.dims[m.cols].from * m.width
-	out.Fetch = uintptr(src) + uintptr(j*step+i*m.width)
-	// A line of each of four rows with every row that is written, and then the next lines.
-	out.FetchApart, out.FetchStep = step, 2*step
-	out.FetchRows, out.FetchNext = vector.LineBytes/m.width, vector.LineBytes
-	if m.wholeParts() {
-		out.FetchApart, out.FetchStep = vector.LineBytes, 2*vector.LineBytes
-		out.FetchRows, out.FetchNext = shape.rows*m.width/(4*vector.LineBytes), step
+	if end -= before; end < t.cols {
+		t.direct(w, 0, rows, end, t.cols-end)
+	}
+	if rows < t.rows {
+		t.direct(w, rows, t.rows-rows, 0, t.cols)
 	}
 }
 
-// wholeParts reports whether blocks are prefetched a whole part of a source row, of four
-// lines or more, at once: f32 and f64, of which blocks fit a first-level cache. They take
-// 0.82 and 0.73 of the time of one line of every row and then the next (512 rows of 16 KiB,
-// from memory, on a Zen 4); elements of fewer bytes do not gain.
-func (m *tileCopy) wholeParts() bool {
-	return m.width >= 4 && m.blockShape() == lineBlock
+// band transposes the part at a row, of rows, of piece rows of the source to pieces of the
+// destination's, from a column on; before is how many columns are transposed before it. It
+// has the next band prefetched.
+func (t *transposition) band(w *worker, row, rows, col, piece, before int64) {
+	line := vector.LineBytes / t.width
+	part := min(partBytes/t.width, rows-row)
+	nextRow, nextCol := row+part, col
+	if nextRow == rows {
+		nextRow = 0
+		nextCol = min(col+piece, t.cols-1)
+	}
+	next := min(partBytes/t.width, rows-nextRow)
+	w.bandArgs.Transpose(t.f, t.width, vector.BandArgs{
+		From:       t.from(row, col-before),
+		To:         t.to(row, col),
+		Scratch:    w.addresses[t.block.id],
+		FromStep:   t.fromStep,
+		ToStep:     t.toStep,
+		Lines:      part / line,
+		Piece:      piece / line,
+		Before:     before > 0,
+		Fetch:      uintptr(t.from(nextRow, nextCol)),
+		FetchLines: next / line,
+	})
 }
 
 // transposeBlock transposes rows by cols elements into a block of the
@@ -633,10 +657,6 @@ func (m *tileCopy) transposeBlock(
 	dst unsafe.Pointer, toStep int64, src unsafe.Pointer,
 ) {
 	fromStep := m.dims[m.cols].from * m.width
-	code := f.F
-	if m.block != nil && m.wholeParts() {
-		code = f.Near
-	}
 	for j := int64(0); j < cols; j += f.Cols {
 		j = min(j, cols-f.Cols)
 		w.transposeArgs = vector.TransposeArgs{
@@ -646,7 +666,7 @@ func (m *tileCopy) transposeBlock(
 			FromStep: fromStep,
 			ToStep:   toStep,
 		}
-		code.Call(unsafe.Pointer(&w.transposeArgs))
+		f.F.Call(unsafe.Pointer(&w.transposeArgs))
 		if i := rows - f.Rows; rows%f.Rows > 0 {
 			w.transposeArgs = vector.TransposeArgs{
 				N:        1,
@@ -655,7 +675,7 @@ func (m *tileCopy) transposeBlock(
 				FromStep: fromStep,
 				ToStep:   toStep,
 			}
-			code.Call(unsafe.Pointer(&w.transposeArgs))
+			f.F.Call(unsafe.Pointer(&w.transposeArgs))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -99,7 +100,7 @@ func TestMovesEndAtPage(t *testing.T) {
 
 // Transposes of several blocks each way, whole and not, by every tile.
 func TestTransposeBlocks(t *testing.T) {
-	for _, shape := range []string{"f32[300,530]", "f32[257,1030]", "f64[140,523]", "bf16[520,517]", "s8[1030,531]", "f32[2,140,3,270]", "s16[3,600,33]"} {
+	for _, shape := range []string{"f32[300,530]", "f32[257,1030]", "f64[140,523]", "bf16[520,517]", "s8[1030,531]", "f32[2,140,3,270]", "s16[3,600,33]", "f32[208,1056]", "f64[35,650]", "s8[2000,1027]", "bf16[330,784]"} {
 		m, err := hlo.Parse(shape, []byte(transposeOf(shape)))
 		if err != nil {
 			t.Fatal(err)
@@ -114,11 +115,16 @@ func TestTransposeBlocks(t *testing.T) {
 	}
 }
 
-// A block of a transpose into whole cache lines takes three quarters of the smallest
-// first-level cache at most, 32 KiB.
+// The scratch of a transpose takes three quarters of the smallest first-level cache at most,
+// 32 KiB, and a piece of a row of the destination fits it.
 func TestTransposeBlocksFitTheFirstCache(t *testing.T) {
-	if bytes := lineBlock.rows * lineBlock.step(); bytes > 24<<10 {
-		t.Errorf("a block takes %d bytes", bytes)
+	for _, width := range []int64{1, 2, 4, 8} {
+		if bytes := vector.BandRows(width) * vector.BandStep; bytes > 24<<10 {
+			t.Errorf("scratch for elements of %d bytes takes %d bytes", width, bytes)
+		}
+	}
+	if pieceBytes > vector.BandStep-vector.LineBytes {
+		t.Errorf("pieces of %d bytes in rows of %d", pieceBytes, vector.BandStep)
 	}
 }
 

@@ -12,29 +12,15 @@ import (
 // them first, which is worth a third of the traffic of a copy that does not fit the
 // caches; partial lines at the ends are prefetched for writing instead. The function
 // of the Go runtime is as good for long rows of ordinary stores.
-//
-// A caller that knows which rows are read next, such as a transpose by blocks, has
-// them prefetched to the second-level cache meanwhile, four lines with every row that is
-// copied.
 
 // CopyArgs are N rows of Bytes bytes each. While they are copied, the lines
-// Ahead bytes further in the source are prefetched, and with every row two pairs
-// of lines that will be read next: pairs are FetchStep apart, from Fetch on, and
-// the lines of each FetchApart. After FetchRows rows pairs begin FetchNext further
-// than those before began. A Fetch of 0 prefetches nothing.
+// Ahead bytes further in the source are prefetched.
 type CopyArgs struct {
 	N, Bytes         int64          // The number of rows and the bytes of each.
 	From, To         unsafe.Pointer // The first rows.
 	FromStep, ToStep int64          // The distances of rows, in bytes.
 	// The prefetch distance within a row, in bytes.
 	Ahead int64
-	// The address of other rows to prefetch. It is a number, not a pointer,
-	// since it may lie behind the end of its array.
-	Fetch     uintptr
-	FetchStep int64 // The distance of pairs of lines, in bytes.
-	// The number of rows with which pairs follow each other, and the distance after them.
-	FetchRows, FetchNext int64
-	FetchApart           int64 // The distance of the lines of a pair, in bytes.
 }
 
 // CopyRoutines are the routines of which copies consist.
@@ -48,7 +34,7 @@ type CopyRoutines struct {
 // elements each.
 type TransposeRoutine struct {
 	F    amd64.Func
-	Near amd64.Func // The same for a source that is in the caches: nothing is prefetched.
+	Band amd64.Func // Whole bands of blocks, written past the caches, see BandArgs.
 	// The elements of a source row in a block, and the rows of the source.
 	Rows, Cols int64
 }
@@ -73,9 +59,11 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 	})
 	m.Ok = ok == [3]bool{true, true, true}
 	for width, x := range transposes {
-		near, ok := LoadRoutine(func(a *amd64.Assembler) error { return x.emit(a, false) })
-		far, ok2 := LoadRoutine(func(a *amd64.Assembler) error { return x.emit(a, true) })
-		m.Transposes[width] = TransposeRoutine{far, near, x.rows, x.cols}
+		f, ok := LoadRoutine(func(a *amd64.Assembler) error { return x.emit(a, true) })
+		band, ok2 := LoadRoutine(func(a *amd64.Assembler) error {
+			return emitBand(a, width, int(x.cols), x.emit)
+		})
+		m.Transposes[width] = TransposeRoutine{f, band, x.rows, x.cols}
 		m.Ok = m.Ok && ok && ok2
 	}
 	return m
@@ -174,9 +162,7 @@ func emitLoadArg(a *amd64.Assembler, r amd64.Reg, n int32) {
 
 // emitCopy emits the copy of rows, 64 bytes at a time to whole lines of the
 // destination. RAX counts rows, R8 and R9 are where the row begins in the source
-// and the destination, R10 is the prefetch distance in the row, and R11, R12, R13
-// and R14 are the address of the other prefetches, the stride of pairs, the
-// remaining rows, and the distance within a pair.
+// and the destination, and R10 is the prefetch distance in the row.
 func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
 	from := amd64.RSI
 	to := amd64.RDX
@@ -185,10 +171,6 @@ func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
 	emitLoadArg(a, amd64.R8, 2)
 	emitLoadArg(a, amd64.R9, 3)
 	emitLoadArg(a, amd64.R10, 6)
-	emitLoadArg(a, amd64.R11, 7)
-	emitLoadArg(a, amd64.R12, 8)
-	emitLoadArg(a, amd64.R13, 9)
-	emitLoadArg(a, amd64.R14, 11)
 	row := a.NewLabel()
 	body := a.NewLabel()
 	rest := a.NewLabel()
@@ -219,44 +201,11 @@ func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
 		Base: amd64.RDI,
 		Disp: 8 * 5,
 	})
-	emitPrefetchRows(a)
 	a.Emit(
 		amd64.SUB, amd64.RAX, amd64.Imm(1),
 	)
 	a.Emit(amd64.JG, row)
 	return nil
-}
-
-// emitPrefetchRows emits the prefetches of two pairs of lines that will be read next.
-// After FetchRows rows it goes on from where they began.
-func emitPrefetchRows(a *amd64.Assembler) {
-	next := a.NewLabel()
-	a.Emit(amd64.TEST, amd64.R11, amd64.R11)
-	a.Emit(amd64.JE, next)
-	for range 2 {
-		a.Emit(
-			amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11},
-		)
-		a.Emit(amd64.PREFETCHT1, amd64.Mem{
-			Base: amd64.R11, Index: amd64.R14, Scale: 1,
-		})
-		a.Emit(amd64.ADD, amd64.R11, amd64.R12)
-	}
-	a.Emit(
-		amd64.SUB, amd64.R13, amd64.Imm(1),
-	)
-	a.Emit(amd64.JG, next)
-	emitLoadArg(a, amd64.R13, 9)
-	emitLoadArg(a, amd64.R11, 7)
-	a.Emit(amd64.ADD, amd64.R11, amd64.Mem{
-		Base: amd64.RDI, Disp: 8 * 10,
-	})
-	a.Emit(
-		amd64.MOV,
-		amd64.Mem{Base: amd64.RDI, Disp: 8 * 7},
-		amd64.R11,
-	)
-	a.Bind(next)
 }
 
 // emitPrefetchEnds prefetches, for writing, the lines within which a row a few

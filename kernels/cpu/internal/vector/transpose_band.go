@@ -1,0 +1,195 @@
+package vector
+
+import (
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
+)
+
+// A band is a part of each of some rows of a source, some lines long, whose elements
+// become rows of the destination: pieces of whole cache lines, written past the caches. For
+// each line of the part, the rows of the destination that its elements make are gathered
+// in scratch, which stays in the first-level cache whatever the distances of rows are, and
+// stored from there. Meanwhile the next band is prefetched to the second-level cache, row
+// after row, since rows that are read a line at a time are read at half the rate of memory.
+//
+// A row of scratch has a line more in front, for pieces that begin before the first
+// column because the row of the destination begins within a line.
+
+// BandArgs is the argument block of the transpose of a band.
+type BandArgs struct {
+	transpose struct { // As TransposeArgs, of blocks that follow each other in a line.
+		n                int64
+		from, to         uintptr
+		fromStep, toStep int64
+	}
+	groups    int64 // The number of groups of rows that a block takes.
+	groupStep int64 // The distance of groups in the source, in bytes.
+	// The address of the line in the first row, of its place in scratch, of the first
+	// column in scratch, and of the next row of the destination. They move, and may then
+	// lie behind the ends of arrays, so that they are numbers.
+	line, begin, column, to uintptr
+	ToStep                  int64 // The distance of rows of the destination, in bytes.
+	Lines, Piece            int64 // The lines of a part, and of a piece.
+	// The address of the band that is prefetched, its lines in a row, and the distance from
+	// behind them to the next row, in bytes.
+	Fetch      uintptr
+	FetchLines int64
+	fetchNext  int64
+	// The first row, and the first column, see Before; and what BandRows says of BandStep bytes.
+	From, To, Scratch unsafe.Pointer
+	FromStep          int64 // The distance of rows of the source, in bytes.
+	// From is a line of columns before To, since rows of the destination may begin within lines.
+	Before bool
+}
+
+// The fields of BandArgs, as emitLoadArg counts.
+const (
+	bandFrom = iota + 1
+	bandTo
+	_
+	bandScratchStep
+	bandGroups
+	bandGroupStep
+	bandLine
+	bandBegin
+	bandColumn
+	bandRow
+	bandToStep
+	bandLines
+	bandPiece
+	bandFetch
+	bandFetchLines
+	bandFetchNext
+)
+
+// BandStep is the distance of rows of the scratch of a band, in bytes: a piece of four
+// lines, and one before.
+const BandStep = 5 * LineBytes
+
+// BandRows is how many rows of scratch a band takes, of elements of a width in bytes.
+func BandRows(width int64) int64 { return LineBytes / width }
+
+// Transpose transposes a band by a routine for elements of a width.
+func (args *BandArgs) Transpose(f *TransposeRoutine, width int64, band BandArgs) {
+	*args = band
+	t := &args.transpose
+	t.n = BandRows(width) / f.Rows
+	t.fromStep, t.toStep = band.FromStep, BandStep
+	args.line, args.to = uintptr(band.From), uintptr(band.To)
+	args.begin = uintptr(band.Scratch)
+	args.column = args.begin + LineBytes
+	args.groups = (band.Piece + 1) * LineBytes / (width * f.Cols)
+	if !band.Before {
+		args.begin = args.column
+		args.groups -= LineBytes / (width * f.Cols)
+	}
+	args.groupStep = f.Cols * band.FromStep
+	args.fetchNext = band.FromStep - band.FetchLines*LineBytes
+	f.Band.Call(unsafe.Pointer(args))
+	*args = BandArgs{}
+}
+
+// emitBand emits the transpose of a band of elements of a width, in blocks of cols rows.
+// R13 is the address of the next prefetch, R12 counts the lines that are left in its row,
+// R14 and R15 count groups and lines.
+func emitBand(
+	a *amd64.Assembler, width, cols int,
+	block func(a *amd64.Assembler, prefetches bool) error,
+) error {
+	emitLoadArg(a, amd64.R13, bandFetch)
+	emitLoadArg(a, amd64.R12, bandFetchLines)
+	emitLoadArg(a, amd64.R15, bandLines)
+	line, group := a.NewLabel(), a.NewLabel()
+	a.Bind(line)
+	emitMoveArg(a, bandFrom, bandLine)
+	emitMoveArg(a, bandTo, bandBegin)
+	emitLoadArg(a, amd64.R14, bandGroups)
+	a.Bind(group)
+	if err := block(a, false); err != nil {
+		return err
+	}
+	emitFetchLines(a, cols/2)
+	emitLoadArg(a, amd64.RBX, bandGroupStep)
+	emitAdvanceArg(a, bandFrom, amd64.RBX)
+	emitAdvanceArg(a, bandTo, amd64.Imm(width*cols))
+	a.Emit(amd64.SUB, amd64.R14, amd64.Imm(1))
+	a.Emit(amd64.JG, group)
+	emitPieces(a, LineBytes/width)
+	emitAdvanceArg(a, bandLine, amd64.Imm(LineBytes))
+	a.Emit(amd64.SUB, amd64.R15, amd64.Imm(1))
+	a.Emit(amd64.JG, line)
+	return nil
+}
+
+// emitMoveArg emits the copy of a field of the argument block to another.
+func emitMoveArg(a *amd64.Assembler, to, from int32) {
+	emitLoadArg(a, amd64.RBX, from)
+	emitStoreArg(a, to, amd64.RBX)
+}
+
+// emitAdvanceArg emits an addition to a field of the argument block.
+func emitAdvanceArg(a *amd64.Assembler, n int32, by amd64.Operand) {
+	emitLoadArg(a, amd64.RSI, n)
+	a.Emit(amd64.ADD, amd64.RSI, by)
+	emitStoreArg(a, n, amd64.RSI)
+}
+
+// emitStoreArg emits the store to field n, of eight bytes, of the argument block.
+func emitStoreArg(a *amd64.Assembler, n int32, r amd64.Reg) {
+	a.Emit(amd64.MOV, amd64.Mem{Base: amd64.RDI, Disp: 8 * n}, r)
+}
+
+// emitPieces emits the stores of pieces of rows of the destination, from the line on in
+// which the column lies. RAX counts rows, R8 and R9 are the addresses of the column in
+// the destination and in scratch.
+func emitPieces(a *amd64.Assembler, rows int) {
+	from, to, left, within := amd64.RSI, amd64.RDX, amd64.RCX, amd64.RBX
+	emitLoadArg(a, amd64.R8, bandRow)
+	emitLoadArg(a, amd64.R9, bandColumn)
+	emitLoadArg(a, amd64.R10, bandToStep)
+	a.Emit(amd64.MOV, amd64.RAX, amd64.Imm(rows))
+	row, line := a.NewLabel(), a.NewLabel()
+	a.Bind(row)
+	a.Emit(amd64.MOV, within, amd64.R8)
+	a.Emit(amd64.AND, within, amd64.Imm(LineBytes-1))
+	a.Emit(amd64.MOV, from, amd64.R9)
+	a.Emit(amd64.SUB, from, within)
+	a.Emit(amd64.MOV, to, amd64.R8)
+	a.Emit(amd64.SUB, to, within)
+	emitLoadArg(a, left, bandPiece)
+	a.Bind(line)
+	for half := range int32(2) {
+		y := amd64.Y(int(half))
+		a.Emit(amd64.VMOVUPS, y, amd64.Mem{Base: from, Disp: 32 * half})
+		a.Emit(amd64.VMOVNTPS, amd64.Mem{Base: to, Disp: 32 * half}, y)
+	}
+	a.Emit(amd64.ADD, from, amd64.Imm(LineBytes))
+	a.Emit(amd64.ADD, to, amd64.Imm(LineBytes))
+	a.Emit(amd64.SUB, left, amd64.Imm(1))
+	a.Emit(amd64.JG, line)
+	emitFetchLines(a, 2)
+	a.Emit(amd64.ADD, amd64.R8, amd64.R10)
+	a.Emit(amd64.ADD, amd64.R9, amd64.Imm(BandStep))
+	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
+	a.Emit(amd64.JG, row)
+	emitStoreArg(a, bandRow, amd64.R8)
+}
+
+// emitFetchLines emits the prefetch of the next lines of the band that follows.
+func emitFetchLines(a *amd64.Assembler, lines int) {
+	for k := range lines {
+		a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R13, Disp: int32(k * LineBytes)})
+	}
+	inside := a.NewLabel()
+	a.Emit(amd64.ADD, amd64.R13, amd64.Imm(lines*LineBytes))
+	a.Emit(amd64.SUB, amd64.R12, amd64.Imm(lines))
+	a.Emit(amd64.JG, inside)
+	// Lines that were fetched behind the row's are taken back with its distance.
+	a.Emit(amd64.SHL, amd64.R12, amd64.Imm(6))
+	a.Emit(amd64.ADD, amd64.R13, amd64.R12)
+	emitLoadArg(a, amd64.R12, bandFetchNext)
+	a.Emit(amd64.ADD, amd64.R13, amd64.R12)
+	emitLoadArg(a, amd64.R12, bandFetchLines)
+	a.Bind(inside)
+}
