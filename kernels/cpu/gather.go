@@ -344,8 +344,20 @@ func (x *rowGather) index(w *worker, k int64) int64 {
 	return whole[int64](w, x.indices)[k]
 }
 
+const (
+	// gatherAhead is how many bytes of rows are found, and prefetched, before they are
+	// copied: rows that lie anywhere are waited for longer than rows in order.
+	gatherAhead   = 8192
+	maxRowsAhead  = 15
+	gatheredQueue = maxRowsAhead + 1
+)
+
+// A rowPlace is where the first element of a row goes and where it comes from, as
+// numbers of elements.
+type rowPlace struct{ to, from int64 }
+
 // run copies the valid rows, whose elements are those along the last dimension.
-// The next row is prefetched while a row is copied.
+// Rows that follow are prefetched while a row is copied.
 func (x *rowGather) run(w *worker) {
 	var r region
 	for k, d := range x.access.dims {
@@ -357,19 +369,21 @@ func (x *rowGather) run(w *worker) {
 			return
 		}
 	}
-	at := r.lo
-	to, from := x.find(w, &at)
-	for more := true; more; {
-		nowTo, now := to, from
-		if more = x.advance(&at, &r); more {
-			to, from = x.find(w, &at)
+	last := len(x.access.dims) - 1
+	n := r.hi[last] - r.lo[last]
+	ahead := min(maxRowsAhead, gatherAhead/(n*x.width)+1)
+	var rows [gatheredQueue]rowPlace
+	at, found := r.lo, int64(0)
+	more := true
+	for done := int64(0); more || done < found; done++ {
+		for more && found <= done+ahead {
+			rows[found%gatheredQueue] = x.find(w, &at)
+			more = x.advance(&at, &r)
+			found++
 		}
-		x.copyRow(
-			w,
-			r.hi[len(x.access.dims)-1]-
-				r.lo[len(x.access.dims)-1],
-			nowTo, now, from-now,
-		)
+		now := rows[done%gatheredQueue]
+		next := rows[(found-1)%gatheredQueue]
+		x.copyRow(w, n, now.to, now.from, next.from-now.from)
 	}
 	if x.nonTemporal {
 		vector.StoreFence(&w.copyArgs)
@@ -387,13 +401,13 @@ func (x *rowGather) advance(at *[maxRank]int64, r *region) bool {
 	return false
 }
 
-// find is where the element at an index goes and where it comes from, as
-// numbers of elements. It reads and clamps the start indices.
+// find is where the row at an index goes and where it comes from. It reads and clamps
+// the start indices.
 func (x *rowGather) find(
 	w *worker, at *[maxRank]int64,
-) (to, from int64) {
-	to = w.slots[x.slot]
-	from = w.slots[x.access.base]
+) rowPlace {
+	to := w.slots[x.slot]
+	from := w.slots[x.access.base]
 	index := int64(0)
 	for k := range x.access.dims {
 		d := &x.access.dims[k]
@@ -406,7 +420,7 @@ func (x *rowGather) find(
 			x.index(w, index+s.at), s.max,
 		)) * s.step
 	}
-	return to, from
+	return rowPlace{to, from}
 }
 
 // copyRow copies n elements along the last dimension and prefetches the row

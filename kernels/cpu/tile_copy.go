@@ -44,7 +44,7 @@ type tileCopy struct {
 	// The dimension along which elements follow each other in the source, or
 	// −1.
 	rows int
-	// Another dimension, along which rows of the destination lie.
+	// Another dimension, along which rows of the destination or of the source lie.
 	outerRow int
 	dst, src func(w *worker) []byte // The bytes of the two arrays.
 	// The scratch of a transpose with non-temporal stores, or nil.
@@ -180,7 +180,33 @@ func (m *tileCopy) normalize() {
 	for m.outerRow >= 0 && m.outerRow == m.cols {
 		m.outerRow--
 	}
+	if k := m.sourceRun(); k >= 0 {
+		m.outerRow = k
+	}
 }
+
+// sourceRun is the dimension along which rows of elements follow each other in the source,
+// where long enough pieces of it should be read one after another and their rows be written
+// apart, past the caches; else −1. Rows of 256 bytes, 16 in a run, that are written 256 KiB
+// apart take half of the time of those that are read 4 KiB apart and written in order; four
+// in a run as long or longer (f32[8,1024,16,64], dimensions 1 and 2 swapped, on a Zen 5).
+func (m *tileCopy) sourceRun() int {
+	if !m.nonTemporal || m.cols < 0 {
+		return -1
+	}
+	row := m.dims[m.cols]
+	if row.from != 1 || row.size*m.width < minApartBytes {
+		return -1
+	}
+	return slices.IndexFunc(m.dims, func(d copyDim) bool {
+		return d.from == row.size && d.size*row.size*m.width >= minRunBytes
+	})
+}
+
+const (
+	minApartBytes = 256  // Bytes of rows that may be written apart.
+	minRunBytes   = 2048 // Bytes of rows that are worth to be read in order.
+)
 
 // isTranspose reports whether neighbours in the source are not neighbours in
 // the destination.
