@@ -35,6 +35,8 @@ type tileCopy struct {
 	// composedView.
 	complement  bool
 	nonTemporal bool // Stores are non-temporal.
+	// How far ahead the source is prefetched, in bytes.
+	ahead int64
 	// The slots of the places of element 0, or −1 for place 0.
 	to, from int
 	start    int64
@@ -62,6 +64,7 @@ type copyDim struct {
 // programs that own the result.
 func (b *block) lowerCopies(r *composition, in *instr, m tileCopy, once []int) {
 	var all []*tileCopy
+	m.ahead = max(prefetchBytes, b.l.spec.fetch)
 	for _, t := range r.views {
 		if x := b.lowerCopy(t, in, m); x != nil {
 			all = append(all, x)
@@ -427,8 +430,8 @@ func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
 		rows.ToStep = m.dims[m.outerRow].to * m.width
 		rows.FromStep = m.dims[m.outerRow].from * m.width
 	}
-	if rows.Ahead = prefetchBytes; rows.Bytes < prefetchBytes {
-		rows.Ahead = prefetchBytes / rows.Bytes * rows.FromStep
+	if rows.Ahead = m.ahead; rows.Bytes <= m.ahead {
+		rows.Ahead = m.ahead / rows.Bytes * rows.FromStep
 	}
 	m.eachOuter(x, m.cols, m.outerRow, func(dst, src unsafe.Pointer) {
 		rows.To, rows.From = dst, src
@@ -437,7 +440,7 @@ func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
 }
 
 const (
-	// prefetchBytes is how far ahead of the copy the source is prefetched.
+	// prefetchBytes is how far ahead of the copy the source is prefetched at least.
 	// Within long rows it is a distance in the row, for short rows a number of
 	// rows of about as many bytes.
 	prefetchBytes = 1024
