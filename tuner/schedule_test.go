@@ -250,6 +250,44 @@ func TestInterruptedRaceKeepsTheBest(t *testing.T) {
 	}
 }
 
+// An interrupted second visit leaves the winner of the first one, and its own samples.
+func TestInterruptedSecondVisit(t *testing.T) {
+	for _, budget := range []time.Duration{0, time.Hour} {
+		interruptSecondVisit(t, budget)
+	}
+}
+
+// interruptSecondVisit interrupts a schedule of a budget when a fusion is raced again.
+func interruptSecondVisit(t *testing.T, budget time.Duration) {
+	l := newLab(5, 0.02, 2e-3, 1.5e-3, 1e-3, 1.02e-3)
+	ctx, cancel := context.WithCancel(context.Background())
+	s, _ := l.schedule(t, workloadOf(t, moduleText([]int{16, 32}, []int{2, 1})), budget)
+	first := s.Workload.Items[0]
+	var before cache.Record
+	s.Tuner.Options.Observe = func(e Event) {
+		turn, ok := e.(Turn)
+		if !ok {
+			return
+		}
+		l.now = l.now.Add(visitGap)
+		if turn.Purpose == "racing again" && before.Plan == "" {
+			before = first.Result.Record
+			l.stop, l.stopAt = cancel, l.runs+12
+		}
+	}
+	if err := s.Run(ctx); !errors.Is(err, context.Canceled) || before.Plan == "" {
+		t.Fatalf("interrupted run returned %v", err)
+	}
+	r, err := s.Tuner.Cache.Evidence(Key(first.Fusion, s.Tuner.identity()))
+	if err != nil || samplesOf(r) <= samplesOf(before.Trials) {
+		t.Errorf("%d samples after %d, %v", samplesOf(r), samplesOf(before.Trials), err)
+	}
+	kept := first.Result.Record
+	if first.State != StateTuned || kept.Provisional || kept.Plan != before.Plan || kept.Speedup != before.Speedup {
+		t.Errorf("state %d, %s, provisional %v; before %s", first.State, kept.Plan, kept.Provisional, before.Plan)
+	}
+}
+
 // A winner whose regret is large is raced on when that is asked for, with the samples
 // that it has.
 func TestImprove(t *testing.T) {
