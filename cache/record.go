@@ -102,8 +102,11 @@ type Record struct {
 	// Prices are how well the prices of the plans ordered their times, and the terms of
 	// some; nil in records from before they were kept.
 	Prices *Prices `json:"prices,omitempty"`
-	// Legal is the number of plans there were to choose from.
-	Legal int64 `json:"legal"`
+	// Legal is the number of plans that were offered. Tilings is that of the legal tilings of
+	// the fusion, each of which is a plan without knobs, math.MaxInt64 where there are at least
+	// as many, and 0 in records from before they were counted.
+	Legal   int64 `json:"legal"`
+	Tilings int64 `json:"tilings,omitempty"`
 	// When and By are the time and the tool that made the record.
 	When time.Time `json:"when"`
 	By   string    `json:"by"`
@@ -286,6 +289,8 @@ func (r *Record) plausible() error {
 		return fmt.Errorf("a roof of %v seconds, and a winner of %v", r.Roof.Seconds, r.Seconds)
 	case r.Legal < 0:
 		return fmt.Errorf("%d is not a number of plans", r.Legal)
+	case r.Tilings < 0:
+		return fmt.Errorf("%d is not a number of tilings", r.Tilings)
 	case r.When.Year() < 0 || r.When.Year() > 9999:
 		return fmt.Errorf("%v is not a date", r.When)
 	}

@@ -145,9 +145,10 @@ var winnerFields = [...]struct {
 	{"roof", nil},
 	{"prices", nil},
 	{"legal", func(w *winnerReader, r *Record) {
-		legal, err := strconv.ParseInt(string(w.skip()), 10, 64)
-		w.expect(err == nil)
-		r.Legal = legal
+		r.Legal = w.count()
+	}},
+	{"tilings", func(w *winnerReader, r *Record) {
+		r.Tilings = w.count()
 	}},
 	{"when", func(w *winnerReader, r *Record) {
 		w.expect(r.When.UnmarshalJSON(w.skip()) == nil)
@@ -403,6 +404,13 @@ func (w *winnerReader) strings() (all []string) {
 		all = append(all, string(w.string()))
 	}
 	return all
+}
+
+// count is a number without a fraction.
+func (w *winnerReader) count() int64 {
+	n, err := strconv.ParseInt(string(w.skip()), 10, 64)
+	w.expect(err == nil)
+	return n
 }
 
 // bool is true or false.

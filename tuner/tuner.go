@@ -216,6 +216,7 @@ func (t *Tuner) measure(
 	}
 	record, err := choose(ctx)
 	record.Legal = s.legal
+	record.Tilings = p.Space.Count()
 	record.Provisional = record.Provisional || t.visit.defaultOnly
 	if err != nil {
 		err = fmt.Errorf("%s: %w", p.Fusion.Name, err)

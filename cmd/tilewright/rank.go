@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tilewright/tilewright/cache"
@@ -47,6 +48,10 @@ type rankJSON struct {
 	Device string `json:"device"`
 	// Legal counts the plans that the backend offers.
 	Legal int `json:"legal"`
+	// Tilings counts the legal tilings, each of which is a plan without knobs; with
+	// MoreTilings there are at least so many.
+	Tilings     int64 `json:"tilings"`
+	MoreTilings bool  `json:"moreTilings,omitempty"`
 	// DefaultError is how the default plan failed its check, by the record in -db.
 	DefaultError string `json:"defaultError,omitempty"`
 	// Dims are the names of the dimensions of plans, in order.
@@ -153,6 +158,8 @@ func (c *call) rankIn(file string, m *hlo.Module, f rankFlags) error {
 		Legal:  len(plans),
 		Dims:   kernels.PlanNamesOf(p),
 	}
+	j.Tilings = p.Space.Count()
+	j.MoreTilings = j.Tilings == math.MaxInt64
 	for _, r := range ranked[:min(*f.top, len(ranked))] {
 		j.Plans = append(j.Plans, rankedJSON{
 			r.Plan.String(), r.Seconds, r.Terms(), r.Features(),
@@ -209,7 +216,7 @@ func (j rankJSON) termsThatCount() (shown []int) {
 
 // print prints the first plans as a table, with the terms as columns.
 func (j rankJSON) print(c *call, d kernels.Device) error {
-	fmt.Fprintf(c.out, "%s on %s: %d plans offered\n", j.Fusion, d.Name, j.Legal)
+	fmt.Fprintf(c.out, "%s on %s: %d plans offered%s\n", j.Fusion, d.Name, j.Legal, tilingsText(j.Tilings))
 	if j.Source != "" {
 		fmt.Fprintf(c.out, "from %s\n", j.Source)
 	}

@@ -53,6 +53,10 @@ type tunedJSON struct {
 	Tried int `json:"tried"`
 	// Legal counts the plans that the backend offers.
 	Legal int64 `json:"legal"`
+	// Tilings counts the legal tilings, each of which is a plan without knobs; with
+	// MoreTilings there are at least so many, and 0 is unknown.
+	Tilings     int64 `json:"tilings,omitempty"`
+	MoreTilings bool  `json:"moreTilings,omitempty"`
 	// Structure is the name of the first fusion that differs from it in extents only, its
 	// own if it is the first; Shape is that of the first result.
 	Structure string `json:"structure,omitempty"`
@@ -158,6 +162,8 @@ func (t *tunedJSON) fill(r tuner.Result) {
 	t.Ties = len(r.Record.Ties)
 	t.Tried = len(r.Record.Trials)
 	t.Legal = r.Record.Legal
+	t.Tilings = r.Record.Tilings
+	t.MoreTilings = t.Tilings == math.MaxInt64
 	t.Hit = r.Hit
 	t.Untimed = r.Record.Untimed
 	t.Provisional = r.Record.Provisional
@@ -219,7 +225,7 @@ func (t tunedJSON) outcome() []string {
 		return []string{"known: predicted " + seconds, plan, "nothing was timed"}
 	case t.Untimed:
 		return []string{"predicted " + seconds + ", " + t.predicted(), plan,
-			fmt.Sprintf("nothing was timed, %d checked, %d offered%s", t.Tried, t.Legal, tiesText(t.Ties))}
+			fmt.Sprintf("nothing was timed, %d checked, %d offered%s%s", t.Tried, t.Legal, tilingsText(t.Tilings), tiesText(t.Ties))}
 	case t.Provisional && t.Tried <= 1:
 		return []string{seconds + ", the default", plan, "checked and timed, not raced"}
 	case t.Provisional:
@@ -233,7 +239,19 @@ func (t tunedJSON) outcome() []string {
 		)}
 	}
 	return []string{seconds + ", " + t.speedup(), plan,
-		fmt.Sprintf("regret %s of %d tried, %d offered%s", regretText(t.Regret), t.Tried, t.Legal, tiesText(t.Ties))}
+		fmt.Sprintf("regret %s of %d tried, %d offered%s%s", regretText(t.Regret), t.Tried, t.Legal, tilingsText(t.Tilings), tiesText(t.Ties))}
+}
+
+// tilingsText is how many legal tilings there are, each of which has many plans, beside the
+// plans that are offered of them; empty where that is not known.
+func tilingsText(tilings int64) string {
+	switch tilings {
+	case 0:
+		return ""
+	case math.MaxInt64:
+		return ", more than 9e18 tilings"
+	}
+	return fmt.Sprintf(", %d tilings", tilings)
 }
 
 // timesText is how often something is executed; of loops in loops that is a number of
