@@ -253,6 +253,17 @@ type sampledBounds struct {
 	of    []reference.Interval // of one element each
 }
 
+// with are the intervals of the same samples for kernels of another accuracy.
+func (b *sampledBounds) with(a reference.Accuracy) *sampledBounds {
+	return &sampledBounds{
+		c:        b.c,
+		in:       b.in,
+		place:    b.place,
+		accuracy: a,
+		samples:  b.samples,
+	}
+}
+
 // all are the intervals of the first samples, of as many as can be had; the error is that of
 // ctx. The first and the last element of an output are among the first.
 func (b *sampledBounds) all(ctx context.Context) ([]reference.Interval, error) {

@@ -65,6 +65,9 @@ func (v *Verifier) For(p kernels.Plan, tf32Allowed bool) *Verifier {
 		if x.bounds != nil {
 			x.bounds = &bounds{c: v.c, in: x.in, accuracy: reference.Accuracy{Operand: t.operand}}
 		}
+		if x.intervals != nil {
+			x.intervals = x.intervals.with(reference.Accuracy{Operand: t.operand})
+		}
 		looser.cases = append(looser.cases, x)
 	}
 	return looser
