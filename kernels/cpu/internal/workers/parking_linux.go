@@ -47,7 +47,7 @@ func newParking() parking { return parking{} }
 // park returns when unpark was called, or at once where called holds.
 func (k *parking) park(called func() bool) {
 	k.hold()
-	k.state.Store(parked)
+	k.state.Swap(parked) // No store: see announceWait.
 	if called() && k.state.CompareAndSwap(parked, awake) {
 		return
 	}

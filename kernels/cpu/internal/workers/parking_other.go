@@ -14,7 +14,7 @@ func newParking() parking { return parking{wake: make(chan struct{}, 1)} }
 
 // park returns when unpark was called, or at once where called holds.
 func (k *parking) park(called func() bool) {
-	k.parked.Store(true)
+	k.parked.Swap(true) // No store: see announceWait.
 	if called() && k.parked.CompareAndSwap(true, false) {
 		return
 	}

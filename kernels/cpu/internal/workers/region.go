@@ -109,13 +109,21 @@ func (r *Region) join() {
 		return
 	}
 	for r.remaining.Load() > 0 { // A token of the run before may be in the channel.
-		r.waiting.Store(true)
+		r.announceWait()
 		if r.remaining.Load() == 0 && r.waiting.CompareAndSwap(true, false) {
 			return
 		}
 		<-r.done
 	}
 }
+
+// announceWait says that the caller is about to park. Whoever is about to park
+// writes that and then looks once more; whoever gives him work writes the work and
+// then looks for who is parked. One of both must see what the other wrote. A swap
+// orders the look after the write everywhere. A store does so by Go's memory model
+// and on arm64, too, but QEMU 7.2 emulates STLR and then LDAR on amd64 in either
+// order.
+func (r *Region) announceWait() { r.waiting.Swap(true) }
 
 // hasItems reports whether there are items that no worker took.
 func (r *Region) hasItems() bool { return r.next.Load() < r.items }
