@@ -102,6 +102,8 @@ var (
 	framed    = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores`)
 	used      = regexp.MustCompile(`Used (\d+) registers`)
 	shared    = regexp.MustCompile(`(\d+) bytes smem`)
+	// Advice has a number, as in (C7514) of products that are serialised.
+	hint = regexp.MustCompile(`warning|\(C\d+\)|Potential`)
 )
 
 // read parses what ptxas -v printed.
@@ -112,11 +114,8 @@ func (r *assembly) read(said string) {
 			r.Entries = append(r.Entries, usage{Entry: m[1]})
 			continue
 		}
-		for _, sign := range []string{"warning", "C75", "Potential"} {
-			if strings.Contains(line, sign) {
-				r.Warnings = append(r.Warnings, line)
-				break
-			}
+		if hint.MatchString(line) {
+			r.Warnings = append(r.Warnings, line)
 		}
 		if len(r.Entries) == 0 {
 			continue
