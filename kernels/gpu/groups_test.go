@@ -196,6 +196,31 @@ func TestGroupsAreLeftOut(t *testing.T) {
 	}
 }
 
+// Rows are selected two elements at a time, as they come from shared memory: four selections for
+// each wgmma, and nothing is converted.
+func TestGroupedWords(t *testing.T) {
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, right := range []bool{false, true} {
+		c := groupedProduct{d: "bf16", rows: 256, n: 64, k: 64, groups: 8, right: right}
+		plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 1, 64}}.With("warps", 4)
+		text, err := PTX(kerneltest.Program(t, c.text()), plan, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, loop, _ := strings.Cut(text, "$LOOP:")
+		loop, _, _ = strings.Cut(loop, "bra $LOOP")
+		products := strings.Count(loop, "wgmma.mma_async")
+		// Two more bound what is read of the numbers of groups.
+		selected := strings.Count(loop, "selp.")
+		if products != 4 || selected > 4*products+2 || strings.Contains(loop, "cvt.") {
+			t.Errorf("right=%v: %d products, %d selections:\n%s", right, products, selected, loop)
+		}
+	}
+}
+
 // The price of a plan that leaves groups out is that of what is left: with 2,048 rows of eight
 // groups less than a third of the price of all.
 func TestGroupedPrice(t *testing.T) {

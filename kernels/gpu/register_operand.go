@@ -393,6 +393,9 @@ func (o *registerOperand) along(k, register, q int64) index.Expr {
 func (o *registerOperand) fragment(slot operand, i int, k int64) []operand {
 	e := o.t.e
 	points := o.points(i, k)
+	if words := o.selected(slot, i, k, points); words != nil {
+		return words
+	}
 	for _, b := range o.boxes {
 		for j, v := range o.load(b, slot, i, k) {
 			at := point{points[j].at, nil}
@@ -403,6 +406,34 @@ func (o *registerOperand) fragment(slot operand, i int, k int64) []operand {
 	}
 	vals := e.operandElements(o.tile, points)
 	return e.pack(o.t.from, vals)
+}
+
+// selected is the fragment of an operand that is its box for the rows of a group, and 0 for
+// others: words are selected as they are loaded, for both elements of one have the same row.
+// It is nil for other operands.
+func (o *registerOperand) selected(slot operand, i int, k int64, points []point) (words []operand) {
+	e, b := o.t.e, o.boxes[0]
+	op := e.p.Ops[o.tile.arg]
+	switch {
+	case o.groups == nil || o.groups.Op != o.tile.arg,
+		len(o.boxes) > 1 || op.Args[1] != b.stands,
+		e.typeOf(b.op, 0) != o.t.from || !o.matrices(b):
+		return nil
+	}
+	own := e.elements(op.Args[0], points)
+	for part := range 4 {
+		if own[2*part] != own[2*part+1] {
+			return nil
+		}
+	}
+	for part, word := range o.wordsOf(b, memory{shared, slot, b.at}, i, k) {
+		p := points[2*part]
+		valid := p.when.all(e.contracted(o.tile, p.at))
+		words = append(words, e.choose(
+			hlo.U32, e.asm.and(own[2*part], e.guard(valid)), word, zero(kindB32),
+		))
+	}
+	return words
 }
 
 // matrices reports whether ldmatrix loads fragments of a box: elements of 16 bits, which
