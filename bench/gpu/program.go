@@ -129,11 +129,8 @@ func shapeTexts() (all [][2]string, err error) {
 		if sum == "" {
 			sum = "bf16"
 		}
-		if groupedProducts[layouts[0]] != "" {
-			all = append(all, [2]string{
-				"shapes/" + name,
-				groupedText(element, sum, layouts, m, n, k),
-			})
+		if text := computedText(element, sum, layouts, m, n, k); text != "" {
+			all = append(all, [2]string{"shapes/" + name, text})
 			continue
 		}
 		x := [2]int{m, k}

@@ -43,6 +43,44 @@ ROOT p = <S>[<G>,<K>,<N>] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs
 `,
 }
 
+// dequantised is a product by a matrix of s8 with a scale a column, or transposed a row.
+const dequantised = `
+x = <T>[<M>,<K>] parameter(0)
+q = s8[<A>,<B>] parameter(1)
+scale = f32[<N>] parameter(2)
+wide = f32[<A>,<B>] convert(q)
+scales = f32[<A>,<B>] broadcast(scale), dimensions={<C>}
+scaled = f32[<A>,<B>] multiply(wide, scales)
+y = <T>[<A>,<B>] convert(scaled)
+ROOT c = <S>[<M>,<N>] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={<R>}
+`
+
+// computedText is a product whose operands are computed: q8, of m rows of k elements by a
+// matrix of k rows of s8, q8t, by one of n rows, and those of groups. It is empty for other kinds.
+func computedText(element, sum, kind string, m, n, k int) string {
+	matrix := map[string]string{"q8": "k", "q8t": "n"}[kind]
+	switch {
+	case groupedProducts[kind[0]] != "":
+		return groupedText(element, sum, kind, m, n, k)
+	case matrix == "":
+		return ""
+	}
+	a, b, column, contracted := k, n, 1, 0
+	if matrix == "n" {
+		a, b, column, contracted = n, k, 0, 1
+	}
+	return strings.NewReplacer(
+		"<T>", element, "<S>", sum,
+		"<M>", fmt.Sprint(m),
+		"<N>", fmt.Sprint(n),
+		"<K>", fmt.Sprint(k),
+		"<A>", fmt.Sprint(a),
+		"<B>", fmt.Sprint(b),
+		"<C>", fmt.Sprint(column),
+		"<R>", fmt.Sprint(contracted),
+	).Replace(dequantised)
+}
+
 // groupedText is a product of m rows of k elements in groups, to n columns.
 func groupedText(element, sum, kind string, m, n, k int) string {
 	groups := number(kind[1:])
