@@ -6,8 +6,11 @@ import "github.com/tilewright/tilewright/kernels/ptx"
 // base + ordered·(pressure in the order of the text) + hoisted·(what loads that are moved
 // to the front add) + large·(what the pressure is beyond largePressure). The numbers are
 // least absolute deviations over 276 kernels of bench/gpu with ptxas 12.9 and 13.5, and of
-// fitSums and fitOther over 853.
-type registerFit struct{ base, ordered, hoisted, large float64 }
+// fitSums and fitOther over 853; squeezes are those with the most blocks right of 1,853.
+type registerFit struct {
+	base, ordered, hoisted, large float64
+	squeeze
+}
 
 // largePressure is that from which on a thread has the registers of two blocks an SM, of
 // which ptxas uses more.
@@ -15,17 +18,23 @@ const largePressure = 128
 
 var (
 	// fitGroups is for products of wgmma, whose sums stay where they are.
-	fitGroups = registerFit{base: 6, ordered: 1}
+	fitGroups = registerFit{base: 6, ordered: 1, squeeze: alone}
 	// fitMMA is for products of mma.sync: fragments are loaded just before they are
 	// multiplied.
-	fitMMA = registerFit{base: 6, ordered: 0.85, hoisted: 0.1, large: 0.35}
+	fitMMA = registerFit{
+		base: 6, ordered: 0.85, hoisted: 0.1, large: 0.35,
+		squeeze: squeeze{most: 12, values: 0.8, share: 0.13},
+	}
 	// fitNarrowMMA is for products of f8 where f16 is multiplied in their place.
-	fitNarrowMMA = registerFit{ordered: 1.25}
+	fitNarrowMMA = registerFit{ordered: 1.25, squeeze: alone}
 	// fitSums is for products by single threads: their sums stay where they are, too, and
 	// the factors are loaded just before they are multiplied.
-	fitSums = registerFit{base: 2, ordered: 1.02, hoisted: 0.2, large: 0.3}
+	fitSums = registerFit{
+		base: 2, ordered: 1.02, hoisted: 0.2, large: 0.3,
+		squeeze: squeeze{most: registerUnit, values: 1, base: 2, share: 0.25},
+	}
 	// fitOther is for all other code, of which ptxas loads some ahead.
-	fitOther = registerFit{base: 8, ordered: 1.1, hoisted: 0.15, large: 0.5}
+	fitOther = registerFit{base: 8, ordered: 1.1, hoisted: 0.15, large: 0.5, squeeze: alone}
 )
 
 // manySums is from how many multiply-adds to a register on a kernel is a product.
@@ -39,20 +48,30 @@ func (f registerFit) registers(p ptx.Pressure) float64 {
 		f.large*max(0, ordered-largePressure)
 }
 
-// squeezed is the share that ptxas saves of a thread's registers where one more block
-// fits an SM then, and registerUnit the number, that in which an SM hands them out.
-// Beyond what values fill at the same time it needs squeezedBase.
-const squeezed, registerUnit, squeezedBase = 0.1, 8, 2
+// A squeeze is what ptxas saves of a thread's registers where one more block fits an SM then:
+// at most so many, with room for a part of what values fill at the same time, and a base, or a
+// share of what it would take.
+type squeeze struct{ most, values, base, share float64 }
 
-// assigned is the registers of a thread that needs some by the fit: fewer, but room for the
-// values, where a block of so many threads more fits an SM.
-func (s Spec) assigned(need float64, values, threads int) int {
+// registerUnit is the number in which an SM hands out registers.
+const registerUnit = 8
+
+// alone is the squeeze of code that is no product of registers.
+var alone = squeeze{most: registerUnit, values: 1, base: 2, share: 0.1}
+
+// least is the fewest registers of a thread that needs some by the fit.
+func (q squeeze) least(need float64, values int) float64 {
+	return min(
+		max(need-q.most, q.values*float64(values)+q.base),
+		need/(1+q.share),
+	)
+}
+
+// assigned is the registers of a thread that needs some by the fit: fewer, down to the least,
+// where a block of so many threads more fits an SM.
+func (s Spec) assigned(need, least float64, threads int) int {
 	n := int(need)
 	blocks := s.Occupancy(n, 0, threads).Blocks
-	least := max(
-		need-registerUnit, float64(values+squeezedBase),
-	)
-	least = min(least, need/(1+squeezed))
 	for fewer := n - 1; float64(fewer) >= least; fewer-- {
 		if s.Occupancy(fewer, 0, threads).Blocks > blocks {
 			return fewer
@@ -99,6 +118,7 @@ func (s Spec) AssignedRegisters(e *ptx.Entry, threads int) (n, spilled int) {
 		return most, 0
 	}
 	p := e.Pressure()
-	need := min(float64(most), s.fitOf(e).registers(p))
-	return s.assigned(need, p.Ordered, threads), 4 * max(0, p.Ordered-most)
+	fit := s.fitOf(e)
+	need := min(float64(most), fit.registers(p))
+	return s.assigned(need, fit.least(need, p.Ordered), threads), 4 * max(0, p.Ordered-most)
 }
