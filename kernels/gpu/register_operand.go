@@ -420,12 +420,15 @@ func (o *registerOperand) selected(slot operand, i int, k int64, points []point)
 		e.typeOf(b.op, 0) != o.t.from || !o.matrices(b):
 		return nil
 	}
+	// Points have conditions, so that the numbers of groups are read for rows of the tile only.
 	own := e.elements(op.Args[0], points)
 	for part := range 4 {
 		if own[2*part] != own[2*part+1] {
 			return nil
 		}
 	}
+	// What is beyond the tile, or k, is whatever was in memory before, and becomes 0, too: the
+	// sums of other rows would not notice, but those of k would.
 	for part, word := range o.wordsOf(b, memory{shared, slot, b.at}, i, k) {
 		p := points[2*part]
 		valid := p.when.all(e.contracted(o.tile, p.at))
