@@ -103,10 +103,14 @@ type Record struct {
 	// some; nil in records from before they were kept.
 	Prices *Prices `json:"prices,omitempty"`
 	// Legal is the number of plans that were offered. Tilings is that of the legal tilings of
-	// the fusion, each of which is a plan without knobs, math.MaxInt64 where there are at least
-	// as many, and 0 in records from before they were counted.
+	// the fusion, each of which is a plan without knobs, and Plans that of its legal plans, a
+	// tiling and a setting of the knobs each; math.MaxInt64 where there are at least as many,
+	// and 0 in records from before they were counted. Proven plans, of those offered, are
+	// known to be the cheapest of all legal ones by the backend's price.
 	Legal   int64 `json:"legal"`
 	Tilings int64 `json:"tilings,omitempty"`
+	Plans   int64 `json:"plans,omitempty"`
+	Proven  int64 `json:"proven,omitempty"`
 	// When and By are the time and the tool that made the record.
 	When time.Time `json:"when"`
 	By   string    `json:"by"`
@@ -291,6 +295,8 @@ func (r *Record) plausible() error {
 		return fmt.Errorf("%d is not a number of plans", r.Legal)
 	case r.Tilings < 0:
 		return fmt.Errorf("%d is not a number of tilings", r.Tilings)
+	case r.Plans < 0 || r.Proven < 0 || r.Proven > r.Legal:
+		return fmt.Errorf("%d of %d offered plans are not the cheapest of %d", r.Proven, r.Legal, r.Plans)
 	case r.When.Year() < 0 || r.When.Year() > 9999:
 		return fmt.Errorf("%v is not a date", r.When)
 	}

@@ -150,6 +150,12 @@ var winnerFields = [...]struct {
 	{"tilings", func(w *winnerReader, r *Record) {
 		r.Tilings = w.count()
 	}},
+	{"plans", func(w *winnerReader, r *Record) {
+		r.Plans = w.count()
+	}},
+	{"proven", func(w *winnerReader, r *Record) {
+		r.Proven = w.count()
+	}},
 	{"when", func(w *winnerReader, r *Record) {
 		w.expect(r.When.UnmarshalJSON(w.skip()) == nil)
 	}},

@@ -1,9 +1,12 @@
 package kernels
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/hlo/packing"
 )
@@ -27,6 +30,38 @@ type TF32Backend interface {
 	// to the revision of the backend's identity, so that winners with rounded
 	// operands are stored apart from exact ones.
 	AllowTF32()
+}
+
+// An OfferingBackend is a Backend that knows what it leaves out of Plans.
+type OfferingBackend interface {
+	Backend
+	// Offer is the plans that Plans yields, with what is known of the others.
+	Offer(context.Context, *symtile.Program) (Offer, error)
+}
+
+// An Offer is the plans that a backend would try.
+type Offer struct {
+	Plans []Plan // the first by the backend's price first
+	// Legal is the number of legal plans, however many of them are offered: tilings, each with
+	// the settings of knobs that are worth a try. It is math.MaxInt64 where there are at least
+	// as many, and 0 where they were not counted.
+	Legal int64
+	// Proven is how many of Plans, the first ones, are proven to be the cheapest of all legal
+	// plans by the backend's price.
+	Proven int
+}
+
+// OfferOf is what a backend offers. It is empty where there is nothing, or the context has
+// ended; Default says why.
+func OfferOf(ctx context.Context, b Backend, p *symtile.Program) Offer {
+	if x, ok := b.(OfferingBackend); ok {
+		offer, err := x.Offer(ctx, p)
+		if err != nil {
+			return Offer{}
+		}
+		return offer
+	}
+	return Offer{Plans: slices.Collect(b.Plans(ctx, p))}
 }
 
 // TF32Mark ends the revision of a device whose user allows products of f32 to

@@ -292,3 +292,37 @@ func (w *enumeration) legal(d int) bool {
 	return w.untabulated[d] == nil ||
 		w.untabulated[d].Holds(w.at, w.scratch)
 }
+
+// Completions say how tilings that have their first sizes go on. They are for one goroutine
+// at a time.
+type Completions struct{ w *enumeration }
+
+// Completions are those of the tilings that Tilings yields.
+func (s *Space) Completions() *Completions {
+	b := s.buckets()
+	return &Completions{b.enumeration(func(int) bool { return !b.empty })}
+}
+
+// After appends the sizes of dimension n, ascending, with which the first n sizes of t can be
+// completed to a legal tiling. Those of the last dimension are exactly the legal ones; where
+// constraints are between more sizes than a table holds, some of the others cannot be
+// completed.
+func (c *Completions) After(t Tiling, n int, sizes []int64) []int64 {
+	w := c.w
+	if w.empty {
+		return sizes
+	}
+	for d, size := range t[:n] {
+		at, found := slices.BinarySearch(w.sizes[d], size)
+		if !found {
+			return sizes
+		}
+		w.at[d], w.choice[d] = size, at
+	}
+	for k, size := range w.sizes[n] {
+		if w.at[n], w.choice[n] = size, k; w.legal(n) {
+			sizes = append(sizes, size)
+		}
+	}
+	return sizes
+}

@@ -26,6 +26,8 @@ type selection struct {
 	fusion     *hlo.Computation
 	key        cache.Key
 	legal      int64        // plans that the backend offers
+	plans      int64        // legal plans; 0: not counted
+	proven     int64        // of those offered, the cheapest of all legal ones
 	candidates []*candidate // the default plan first
 	proposals  *proposals   // of further candidates; nil where there are none
 	verifier   *check.Verifier

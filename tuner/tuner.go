@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
@@ -217,6 +216,7 @@ func (t *Tuner) measure(
 	record, err := choose(ctx)
 	record.Legal = s.legal
 	record.Tilings = p.Space.Count()
+	record.Plans, record.Proven = s.plans, s.proven
 	record.Provisional = record.Provisional || t.visit.defaultOnly
 	if err != nil {
 		err = fmt.Errorf("%s: %w", p.Fusion.Name, err)
@@ -261,19 +261,19 @@ func (t *Tuner) newSelection(
 			return two, err
 		}
 	}
-	plans := slices.Collect(t.Backend.Plans(ctx, p))
+	offer := kernels.OfferOf(ctx, t.Backend, p)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	ranked, err := model.Rank(ctx, pricer, plans)
+	ranked, err := model.Rank(ctx, pricer, offer.Plans)
 	if err != nil {
 		return nil, err
 	}
 	t.emit(Ranked{
 		t.header(p.Fusion.Name),
-		int64(len(plans)),
+		int64(len(offer.Plans)),
 	})
-	s.legal = int64(len(plans))
+	s.legal, s.plans, s.proven = int64(len(offer.Plans)), offer.Legal, int64(offer.Proven)
 	stored, err := t.storedWinners(ctx, s, pricer, model)
 	if err != nil {
 		return nil, err

@@ -102,20 +102,22 @@
 // simplify: {"input", "form", "range": [lo, hi], "mod": [m, r], "rules": […]};
 // range and mod for expressions only; mod means always ≡ r (mod m).
 //
-// rank: {"fusion", "source", "device", "legal", "tilings", "moreTilings", "dims", "plans": [{"plan", "seconds",
+// rank: {"fusion", "source", "device", "legal", "tilings", "moreTilings", "legalPlans", "morePlans", "proven", "dims", "plans": [{"plan", "seconds",
 // "terms": [{"name", "seconds"}], "features": {…}}], "defaultError"}, cheapest first;
 // terms add up to seconds; the features are those of package cost. With -problems, a line
 // for each problem: docs/formats.md, which also has the device sheets of devices -sheet.
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "otherSources", "plan", "dims",
-// "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal", "tilings", "moreTilings", "like",
+// "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal", "tilings", "moreTilings", "legalPlans", "morePlans", "proven", "like",
 // "structure", "shape", "copies", "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "defaultError", "refused",
 // "error"}], "model": {"seconds", "speedup", "like", "structures", "tunedStructures", "parts": {STATE: {"fusions", "uses",
 // "share"}}, "outside": {OPERATION: instructions}}, "mean"}, each distinct fusion once.
 // speedup, here and in other commands, is the median of default over winner in the same blocks of the race with
 // its 95 % interval (high 0: unknown), and seconds the median of all runs of a plan: the ratio of two is another number; regret bounds winner over the best tried, less 1,
 // at 95 % (-1: unknown); legal counts the plans that are offered, tilings the
-// legal tilings, each a plan without knobs (with moreTilings there are at least so many), of which there may be more than plans that are offered.
+// legal tilings, each a plan without knobs (with moreTilings there are at least so many), of which there may be more than plans that are offered. legalPlans
+// are the tilings with the settings of knobs that are worth a try (absent: not counted; with morePlans at least so many), and proven
+// how many of the plans offered, the first ones by the backend's price, are the cheapest of these.
 // source, here and in other commands, is the operation and the line of the user's program that the fusion comes from;
 // otherSources are those of fusions that are alike, the first eight together; run says "from", where source is the kernel's;
 // structure is the first fusion that differs in extents only, shape that of the first result, copies the fusions that are alike;

@@ -52,6 +52,12 @@ type rankJSON struct {
 	// MoreTilings there are at least so many.
 	Tilings     int64 `json:"tilings"`
 	MoreTilings bool  `json:"moreTilings,omitempty"`
+	// LegalPlans counts the tilings with the settings of knobs that are worth a try, and is 0
+	// where they are not counted; with MorePlans there are at least so many. Proven is how many
+	// of the plans offered, the first ones by the backend's price, are the cheapest of these.
+	LegalPlans int64 `json:"legalPlans,omitempty"`
+	MorePlans  bool  `json:"morePlans,omitempty"`
+	Proven     int   `json:"proven,omitempty"`
 	// DefaultError is how the default plan failed its check, by the record in -db.
 	DefaultError string `json:"defaultError,omitempty"`
 	// Dims are the names of the dimensions of plans, in order.
@@ -146,8 +152,8 @@ func (c *call) rankIn(file string, m *hlo.Module, f rankFlags) error {
 	if err != nil {
 		return err // why there are no plans, or none that the device computes
 	}
-	plans := slices.Collect(b.Plans(c.ctx, p))
-	ranked, err := model.Rank(c.ctx, pricer, plans)
+	offer := kernels.OfferOf(c.ctx, b, p)
+	ranked, err := model.Rank(c.ctx, pricer, offer.Plans)
 	if err != nil {
 		return err
 	}
@@ -155,8 +161,12 @@ func (c *call) rankIn(file string, m *hlo.Module, f rankFlags) error {
 		Fusion: fusion.Name,
 		Source: m.SourceOf(fusion),
 		Device: b.Identity().Name,
-		Legal:  len(plans),
+		Legal:  len(offer.Plans),
 		Dims:   kernels.PlanNamesOf(p),
+
+		LegalPlans: offer.Legal,
+		MorePlans:  offer.Legal == math.MaxInt64,
+		Proven:     offer.Proven,
 	}
 	j.Tilings = p.Space.Count()
 	j.MoreTilings = j.Tilings == math.MaxInt64
@@ -180,6 +190,17 @@ func (c *call) rankIn(file string, m *hlo.Module, f rankFlags) error {
 		return errReported
 	}
 	return err
+}
+
+// provenText says how many of the plans that are offered are proven to be the cheapest.
+func provenText(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; the first is proven to be the cheapest of all"
+	}
+	return fmt.Sprintf("; the first %d are proven to be the cheapest of all", n)
 }
 
 // rankProblems prices the plans of a file of problems, or of the standard input, on the
@@ -216,7 +237,7 @@ func (j rankJSON) termsThatCount() (shown []int) {
 
 // print prints the first plans as a table, with the terms as columns.
 func (j rankJSON) print(c *call, d kernels.Device) error {
-	fmt.Fprintf(c.out, "%s on %s: %d plans offered%s\n", j.Fusion, d.Name, j.Legal, tilingsText(j.Tilings))
+	fmt.Fprintf(c.out, "%s on %s: %d plans offered%s%s\n", j.Fusion, d.Name, j.Legal, spaceText(j.LegalPlans, j.Tilings), provenText(j.Proven))
 	if j.Source != "" {
 		fmt.Fprintf(c.out, "from %s\n", j.Source)
 	}

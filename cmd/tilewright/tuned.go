@@ -57,6 +57,11 @@ type tunedJSON struct {
 	// MoreTilings there are at least so many, and 0 is unknown.
 	Tilings     int64 `json:"tilings,omitempty"`
 	MoreTilings bool  `json:"moreTilings,omitempty"`
+	// LegalPlans counts the tilings with the settings of knobs that are worth a try, in the
+	// same way, and Proven those of the plans offered that are the cheapest of all by price.
+	LegalPlans int64 `json:"legalPlans,omitempty"`
+	MorePlans  bool  `json:"morePlans,omitempty"`
+	Proven     int64 `json:"proven,omitempty"`
 	// Structure is the name of the first fusion that differs from it in extents only, its
 	// own if it is the first; Shape is that of the first result.
 	Structure string `json:"structure,omitempty"`
@@ -164,6 +169,9 @@ func (t *tunedJSON) fill(r tuner.Result) {
 	t.Legal = r.Record.Legal
 	t.Tilings = r.Record.Tilings
 	t.MoreTilings = t.Tilings == math.MaxInt64
+	t.LegalPlans = r.Record.Plans
+	t.MorePlans = t.LegalPlans == math.MaxInt64
+	t.Proven = r.Record.Proven
 	t.Hit = r.Hit
 	t.Untimed = r.Record.Untimed
 	t.Provisional = r.Record.Provisional
@@ -225,7 +233,7 @@ func (t tunedJSON) outcome() []string {
 		return []string{"known: predicted " + seconds, plan, "nothing was timed"}
 	case t.Untimed:
 		return []string{"predicted " + seconds + ", " + t.predicted(), plan,
-			fmt.Sprintf("nothing was timed, %d checked, %d offered%s%s", t.Tried, t.Legal, tilingsText(t.Tilings), tiesText(t.Ties))}
+			fmt.Sprintf("nothing was timed, %d checked, %d offered%s%s", t.Tried, t.Legal, spaceText(t.LegalPlans, t.Tilings), tiesText(t.Ties))}
 	case t.Provisional && t.Tried <= 1:
 		return []string{seconds + ", the default", plan, "checked and timed, not raced"}
 	case t.Provisional:
@@ -239,19 +247,25 @@ func (t tunedJSON) outcome() []string {
 		)}
 	}
 	return []string{seconds + ", " + t.speedup(), plan,
-		fmt.Sprintf("regret %s of %d tried, %d offered%s%s", regretText(t.Regret), t.Tried, t.Legal, tilingsText(t.Tilings), tiesText(t.Ties))}
+		fmt.Sprintf("regret %s of %d tried, %d offered%s%s", regretText(t.Regret), t.Tried, t.Legal, spaceText(t.LegalPlans, t.Tilings), tiesText(t.Ties))}
 }
 
-// tilingsText is how many legal tilings there are, each of which has many plans, beside the
-// plans that are offered of them; empty where that is not known.
-func tilingsText(tilings int64) string {
-	switch tilings {
+// spaceText is how many legal plans and tilings there are, beside the plans that are offered
+// of them, as far as that is known.
+func spaceText(plans, tilings int64) string {
+	return countText(plans, "legal") + countText(tilings, "tilings")
+}
+
+// countText is a part of a list: a count that is math.MaxInt64 where there are at least as
+// many. It is empty for 0, which is unknown.
+func countText(n int64, of string) string {
+	switch n {
 	case 0:
 		return ""
 	case math.MaxInt64:
-		return ", more than 9e18 tilings"
+		return ", more than 9e18 " + of
 	}
-	return fmt.Sprintf(", %d tilings", tilings)
+	return fmt.Sprintf(", %d %s", n, of)
 }
 
 // timesText is how often something is executed; of loops in loops that is a number of

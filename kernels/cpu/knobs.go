@@ -1,6 +1,14 @@
 package cpu
 
-import "github.com/tilewright/tilewright/kernels"
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
 
 // knobs are the launch choices of this backend. Lowering reads them with
 // lowering.knob, the price with Plan.Knob.
@@ -40,4 +48,288 @@ func CheckKnobs(plan kernels.Plan) error {
 		return nil
 	}
 	return knobs.Check("CPU", plan)
+}
+
+// Facts are what the values of knobs that are worth a try depend on. The first are
+// the same for every tiling of a program.
+type facts struct {
+	p       *symtile.Program
+	spec    deviceSpec
+	lanes   int64   // of a plan without threads=
+	dot     bool    // there is one
+	wide    bool    // row kernels may have vectors of 512 bits
+	reads   float64 // bytes of the parameters
+	writes  float64 // bytes of the outputs
+	longest float64 // bytes of the largest of them
+	math    bool    // an operation of arithmetic besides dots
+	slow    int     // pointwise operations without machine code
+	divided int     // the op that splitk= divides; −1: none
+	terms   int64   // of the contraction that it divides
+	bf16    []int64 // the ways to multiply bf16 that this processor has, where all dots have them
+
+	tiling  symtile.Tiling
+	counts  *counts // of the tiling
+	rows    int64   // tiles along the second last parallel dimension with several; 0 where fewer than two have
+	steps   int64   // tiles along all sequential dimensions
+	variant [1]kernels.Knob
+}
+
+// factsOf are the facts of a program.
+func (x *pricer) facts() *facts {
+	f := &facts{
+		p:       x.p,
+		spec:    x.spec,
+		lanes:   int64(max(1, x.device.Lanes)),
+		wide:    x.wide,
+		divided: x.divided,
+		terms:   1,
+	}
+	if x.bf16 != nil && x.allBF16 {
+		f.bf16 = x.bf16()
+	}
+	f.dot = slices.ContainsFunc(x.p.Ops, func(op symtile.Op) bool {
+		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
+	})
+	for _, op := range x.p.Ops {
+		f.math = f.math || op.Code == hlo.OpReduce || op.Code.Elementwise()
+		if op.Code.Elementwise() && !vector.Has(op.Instr) {
+			f.slow++
+		}
+	}
+	for _, s := range x.p.Physical.ParamShapes() {
+		f.reads += float64(s.Bytes())
+	}
+	for _, s := range kernels.OutputShapes(x.p.Physical) {
+		bytes := float64(s.Bytes())
+		f.writes += bytes
+		f.longest = max(f.longest, bytes)
+	}
+	if x.divided >= 0 {
+		i := x.p.Ops[x.divided].Instr
+		for _, d := range i.Attrs.LHSContract {
+			f.terms *= i.Operands[0].Shape.Dims[d]
+		}
+	}
+	return f
+}
+
+// set takes over a tiling that was counted.
+func (f *facts) set(t symtile.Tiling, c *counter) {
+	f.tiling = t
+	f.counts = &c.counts
+	f.rows, f.steps = 0, 1
+	last := int64(0)
+	for k := range f.p.Space.Dims {
+		trips := int64(c.extents.Trips(k))
+		switch {
+		case f.p.Space.Dims[k].Kind != symtile.Parallel:
+			f.steps *= trips
+		case trips > 1:
+			f.rows, last = last, trips
+		}
+	}
+}
+
+// Values of knobs that are offered.
+var (
+	singleThread = []int64{1}
+	bothPacks    = []int64{0, 1}
+	splitParts   = []int64{2, 4, 8}
+	pastCaches   = []int64{1}
+	throughCache = []int64{0}
+	fetchedBytes = []int64{0, 2 << 10, 6 << 10}
+	longStrip    = []int64{2048}
+	narrowRows   = []int64{256}
+)
+
+// beyondSecond is how many times the second cache an array takes that surely leaves it.
+const beyondSecond = 2
+
+// longWork is element operations that no thread does alone in the time that waking the
+// others takes.
+const longWork = 1 << 24
+
+// offerThreads offers one where waking the others may cost more than they do.
+func offerThreads(f *facts) []int64 {
+	if f.lanes > 1 &&
+		f.counts.programs > 1 &&
+		f.counts.work < longWork {
+		return singleThread
+	}
+	return nil
+}
+
+// maxGroup bounds the rows of tiles of a group.
+const maxGroup = 1 << 20
+
+// offerGroups offers orders for rows and columns of tiles: of dots a few group sizes,
+// since programs of one row share an operand and those of one column the other; of
+// anything else the columns' order, which is the sequence in memory of what is
+// transposed. Where all fits the last cache the order is all the same.
+func offerGroups(f *facts) []int64 {
+	if f.rows == 0 ||
+		f.reads+f.writes < float64(f.spec.last)/8 {
+		return nil
+	}
+	var groups []int64
+	for _, g := range []int64{2, 4, 8, f.rows} {
+		if g == f.rows || f.dot && g < f.rows {
+			groups = append(groups, g)
+		}
+	}
+	return slices.DeleteFunc(slices.Compact(groups), func(g int64) bool { return g > maxGroup })
+}
+
+// offerPacks offers both for dots that take long enough for it to matter.
+func offerPacks(f *facts) []int64 {
+	if !f.dot || f.counts.products < longWork/4 {
+		return nil
+	}
+	return bothPacks
+}
+
+// offerBF16 offers what the processor has for dots that take long enough.
+func offerBF16(f *facts) []int64 {
+	if f.counts.products < longWork/16 {
+		return nil
+	}
+	return f.bf16
+}
+
+// allBF16 reports whether a program has dots, all of them of bf16.
+func allBF16(p *symtile.Program) bool {
+	some := false
+	for _, op := range p.Ops {
+		if isDot(op) && !productOfBF16(op) {
+			return false
+		}
+		some = some || isDot(op)
+	}
+	return some
+}
+
+// bf16Kernels are the values of the knob that this processor has kernels for. The first
+// call asks the system for the permission to use those of AMX.
+func bf16Kernels() (ways []int64) {
+	if gemm.HasBF16(gemm.Pairs) {
+		ways = append(ways, int64(gemm.Pairs))
+	}
+	if gemm.HasBF16(gemm.Tiles) {
+		ways = append(ways, int64(gemm.Tiles))
+	}
+	return ways
+}
+
+// longContraction is terms of a dot from which on a part of them is work enough;
+// longReduction elements of a reduction.
+const (
+	longContraction = 1024
+	longReduction   = 1 << 16
+)
+
+// offerSplits offers parts of long contractions, and of long reductions in several
+// steps, where there are few tile programs.
+func offerSplits(f *facts) []int64 {
+	if f.divided < 0 || f.lanes < 2 ||
+		f.counts.programs > 2*float64(f.lanes) {
+		return nil
+	}
+	if isDot(f.p.Ops[f.divided]) {
+		if f.terms < longContraction {
+			return nil
+		}
+		return splitParts
+	}
+	n := 0
+	for n < len(splitParts) &&
+		splitParts[n] <= min(f.steps, int64(f.counts.work)/longReduction) {
+		n++
+	}
+	return splitParts[:n]
+}
+
+// offerStreams offers what the default is not, where an output is larger than the second
+// cache of two lanes keeps. What is listed of the last cache has no part in it, since a
+// hypervisor may list any.
+func offerStreams(f *facts) []int64 {
+	inside := beyondSecond * float64(f.spec.Second)
+	switch {
+	case f.dot || f.longest <= inside:
+		return nil
+	case 2*f.longest >= float64(f.spec.last):
+		return throughCache
+	}
+	return pastCaches
+}
+
+// offerAhead offers other distances where parameters come from memory.
+func offerAhead(f *facts) []int64 {
+	if f.dot ||
+		f.reads <= beyondSecond*float64(f.spec.Second) ||
+		!f.math {
+		return nil
+	}
+	return fetchedBytes
+}
+
+// offerWidths offers the narrower vectors to rows that compute: some processors take two
+// cycles for a wide one, or lower the clock.
+func offerWidths(f *facts) []int64 {
+	if !f.wide || f.dot || !f.math {
+		return nil
+	}
+	return narrowRows
+}
+
+// offerStrips offers longer strips where loops in Go do several pointwise operations on
+// tiles that the first cache does not hold; that measures up to a twentieth faster, and
+// shorter ones slower.
+func offerStrips(f *facts) []int64 {
+	const few = 3                     // operations
+	held := float64(f.spec.First / 4) // elements
+	if f.slow < few ||
+		f.counts.elements < held*float64(len(f.p.Ops)) {
+		return nil
+	}
+	return longStrip
+}
+
+// variants are the plans of the tiling: every combination of the values its knobs offer
+// and of their absence. The first has no knobs, then come those of one knob, of two and
+// so on, so that a part of them is the simplest.
+func (f *facts) variants() []kernels.Plan {
+	plans := []kernels.Plan{{Tiles: f.tiling}}
+	for _, row := range knobs {
+		if row.Offers == nil {
+			continue
+		}
+		values := row.Offers(f)
+		for _, plan := range plans[:len(plans):len(plans)] {
+			for _, v := range values {
+				plans = append(plans, plan.With(row.Name, v))
+			}
+		}
+	}
+	slices.SortStableFunc(plans, func(x, y kernels.Plan) int {
+		return len(x.Knobs) - len(y.Knobs)
+	})
+	return plans
+}
+
+// note keeps the values that knobs offer to the tiling. All rows of tiles in a group are
+// the value maxGroup.
+func (f *facts) note(offered map[kernels.Knob]bool) {
+	for _, row := range knobs {
+		if row.Offers == nil {
+			continue
+		}
+		for _, v := range row.Offers(f) {
+			if row.Name == "group" && v == f.rows {
+				v = maxGroup
+			}
+			if k := (kernels.Knob{Name: row.Name, Value: v}); !offered[k] {
+				offered[k] = true
+			}
+		}
+	}
 }

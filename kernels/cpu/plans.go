@@ -13,13 +13,16 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/hlo/packing"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Limits of the plans that are offered. None of them is about correctness: every legal
 // tiling computes the same.
 const (
-	maxEnumerated     = 1 << 11 // tilings priced; of larger spaces a spread sample
-	maxGrown          = 1 << 11 // around the best of these, where they are a sample
+	maxListed         = 1 << 13 // tilings of a space: each is priced
+	maxSampled        = 1 << 11 // of larger spaces, a spread sample
+	maxGrown          = 1 << 11 // around the best of these
+	maxBounded        = 1 << 13 // and in the order of their lower bounds
 	maxTilings        = 2048    // offered without knobs; more are thinned
 	maxOffered        = 4096    // plans in all
 	maxPlansPerTiling = 64
@@ -36,16 +39,41 @@ const (
 // of digits, are left out.
 func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
-		s, err := b.newSearch(ctx, p)
+		offer, err := b.Offer(ctx, p)
 		if err != nil {
 			return // Default says why there are none
 		}
-		for _, x := range s.offers(s.sensible()) {
-			if s.runs(x.plan.Tiles) && !yield(x.plan) {
+		for _, plan := range offer.Plans {
+			if !yield(plan) {
 				return
 			}
 		}
 	}
+}
+
+// Offer has the plans that Plans yields. Its legal plans are the tilings, each with every
+// combination of the values that knobs offer to some tiling, and of their absence; all rows
+// of tiles in a group are one value.
+func (b *Backend) Offer(ctx context.Context, p *symtile.Program) (kernels.Offer, error) {
+	s, err := b.newSearch(ctx, p)
+	if err != nil {
+		return kernels.Offer{}, err
+	}
+	s.offered = map[kernels.Knob]bool{}
+	all := s.offers(s.sensible())
+	out := kernels.Offer{
+		Legal: index.SatMul(s.program.Space.Count(), s.settings()),
+	}
+	for _, x := range all {
+		if !s.runs(x.plan.Tiles) {
+			continue
+		}
+		out.Plans = append(out.Plans, x.plan)
+		if x.seconds < s.below {
+			out.Proven++
+		}
+	}
+	return out, nil
 }
 
 // Default is the first plan by price: of the plans that Plans yields, none is cheaper.
@@ -119,9 +147,12 @@ type search struct {
 	cost    kernels.Price
 	minWork float64 // element operations that a tile op has at least
 	lowers  map[string]bool
-	digits  bool  // a tile of the program has some
-	strict  bool  // a tiling that cannot be lowered is not sensible
-	refused error // why the first tiling that cannot be lowered cannot
+	digits  bool                  // a tile of the program has some
+	strict  bool                  // a tiling that cannot be lowered is not sensible
+	refused error                 // why the first tiling that cannot be lowered cannot
+	bounds  *bounds               // nil before the first use
+	below   float64               // what plans that were not priced cost at least
+	offered map[kernels.Knob]bool // values of knobs that are offered to some tiling; nil: nobody asks
 }
 
 // newSearch compiles what the search for plans of a program needs.
@@ -136,6 +167,7 @@ func (b *Backend) newSearch(ctx context.Context, p *symtile.Program) (*search, e
 		program: *p,
 		facts:   x.facts(),
 		lowers:  map[string]bool{},
+		below:   math.Inf(1),
 	}
 	s.cost.Seconds = make(
 		[]float64, len(x.terms.Names),
@@ -171,6 +203,9 @@ func (s *search) tiling(t symtile.Tiling) pricedTiling {
 	}
 	single := s.singleSeconds()
 	s.facts.set(t, c)
+	if s.offered != nil {
+		s.facts.note(s.offered)
+	}
 	plan.Knobs = s.facts.variant[:]
 	for _, v := range offerSplits(s.facts) {
 		s.facts.variant[0] = kernels.Knob{Name: "splitk", Value: v}
@@ -223,9 +258,16 @@ func (s *search) sensible() []pricedTiling {
 		}
 		all = append(all, s.tiling(t))
 	}
-	if len(all) >= maxEnumerated {
+	if s.program.Space.Count() > maxListed {
 		all = newGrowth(s, all).grow(maxGrown)
+		all = s.bounded(all)
 	}
+	return s.worthwhile(all)
+}
+
+// worthwhile are the sensible of some tilings that can be lowered, the best first; when none
+// is sensible, all that do not repeat too much work.
+func (s *search) worthwhile(all []pricedTiling) []pricedTiling {
 	list := slices.Clone(all)
 	list = slices.DeleteFunc(list, func(x pricedTiling) bool {
 		return !x.sensible
@@ -244,6 +286,30 @@ func (s *search) sensible() []pricedTiling {
 		list = s.onlyLowered(list)
 	}
 	return list
+}
+
+// bounded adds the tilings that a search by lower bounds meets until it knows of no other
+// that may be offered, or has spent its share.
+func (s *search) bounded(all []pricedTiling) []pricedTiling {
+	b := newBounded(s)
+	var found []pricedTiling
+	found, s.below = b.look(s.dearest(all), maxBounded)
+	return append(all, found...)
+}
+
+// dearest is the price of the last tiling that would be offered.
+func (s *search) dearest(all []pricedTiling) float64 {
+	var seconds []float64
+	for _, x := range all {
+		if x.sensible {
+			seconds = append(seconds, x.seconds)
+		}
+	}
+	if len(seconds) < maxTilings {
+		return math.Inf(1)
+	}
+	slices.Sort(seconds)
+	return seconds[maxTilings-1]
 }
 
 // onlyLowered drops tilings that cannot be lowered or need too much scratch.
@@ -274,21 +340,68 @@ func frugal(all []pricedTiling) []pricedTiling {
 // offers are the plans of tilings, the first by price first.
 func (s *search) offers(all []pricedTiling) []pricedPlan {
 	var out []pricedPlan
-	for _, x := range thin(all, maxTilings) {
+	kept := thin(all, maxTilings)
+	for _, x := range kept {
 		out = append(out, s.plans(x.tiling, 1)...)
 	}
-	for _, x := range all {
+	whole := 0 // tilings, the first ones, all of whose plans are offered
+	for n, x := range all {
 		if len(out) >= maxOffered || s.ended() {
 			break
 		}
-		variants := s.plans(x.tiling, maxPlansPerTiling)[1:]
-		out = append(
-			out,
-			variants[:min(len(variants), maxOffered-len(out))]...,
-		)
+		variants := s.plans(x.tiling, math.MaxInt)[1:]
+		rest := maxOffered - len(out)
+		rest = min(rest, maxPlansPerTiling-1)
+		offered := n < maxTilings/2 || len(kept) == len(all)
+		if rest < len(variants) {
+			variants = variants[:rest]
+		} else if offered && whole == n {
+			whole++
+		}
+		out = append(out, variants...)
 	}
 	slices.SortFunc(out, pricedPlan.compare)
+	s.leftOut(out, all[whole:])
 	return out
+}
+
+// worthProving is how many plans have to be proven to be the cheapest before it is enough to
+// know a bound of the others.
+const worthProving = 64
+
+// leftOut notes what plans of tilings cost at least that are not all offered. Their price
+// says it, unless it leaves out knobs that may make a plan cheaper.
+func (s *search) leftOut(offered []pricedPlan, some []pricedTiling) {
+	better := false
+	for k := range s.offered {
+		switch k.Name {
+		case "group", "stream", "bf16":
+			better = true
+		}
+	}
+	wished := math.Inf(1)
+	if len(offered) > worthProving {
+		wished = offered[worthProving].seconds
+	}
+	for _, x := range some {
+		below := x.seconds
+		if better {
+			below = s.lowerBound(x.tiling, 0)
+			if below < wished {
+				below = s.cheapest(x.tiling)
+			}
+		}
+		s.below = min(s.below, below)
+	}
+}
+
+// cheapest is the price of the cheapest plan of a tiling.
+func (s *search) cheapest(t symtile.Tiling) float64 {
+	least := math.Inf(1)
+	for _, y := range s.plans(t, math.MaxInt) {
+		least = min(least, y.seconds)
+	}
+	return least
 }
 
 // thin keeps n of the tilings: the first half of them, and as many of the others, evenly
@@ -308,7 +421,11 @@ func thin(all []pricedTiling, n int) []pricedTiling {
 // tilings are those that are looked at. Of large spaces few have joined loops, so that of
 // each the one is looked at too whose loops walk the tiles of the first.
 func (s *search) tilings() iter.Seq[symtile.Tiling] {
-	all := s.program.Space.Sample(maxEnumerated)
+	n := maxSampled
+	if s.program.Space.Count() <= maxListed {
+		n = maxListed
+	}
+	all := s.program.Space.Sample(n)
 	if s.joined == nil {
 		return all
 	}

@@ -31,15 +31,32 @@ const maxOffered = 4096
 func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		// Default says why there are none
-		all, _ := feasibleCandidates(ctx,
-			p, b.session.Spec(), b.precisions(p),
-		)
-		for _, c := range all[:min(len(all), maxOffered)] {
-			if !yield(c.plan()) {
+		offer, _ := b.Offer(ctx, p)
+		for _, plan := range offer.Plans {
+			if !yield(plan) {
 				return
 			}
 		}
 	}
+}
+
+// Offer has the plans that Plans yields. Its legal plans are those that fit the device, of
+// all tilings with all knobs that are tried with each; other schedules, which the cheapest of
+// them are offered with besides, are not counted, and where not all tilings are estimated
+// none are.
+func (b *Backend) Offer(ctx context.Context, p *symtile.Program) (kernels.Offer, error) {
+	l, all, err := listed(ctx, p, b.session.Spec(), b.precisions(p))
+	if err != nil {
+		return kernels.Offer{}, err
+	}
+	var out kernels.Offer
+	for _, c := range all[:min(len(all), maxOffered)] {
+		out.Plans = append(out.Plans, c.plan())
+	}
+	if len(l.seen) < maxEnumerated {
+		out.Legal = l.fit
+	}
+	return out, nil
 }
 
 // Default is the plan with the smallest estimate that can be compiled.
@@ -130,9 +147,17 @@ func takesTF32(p *symtile.Program, op symtile.Op) bool {
 func feasibleCandidates(
 	ctx context.Context, p *symtile.Program, s device.Spec, tf32 []int,
 ) ([]candidate, error) {
+	_, all, err := listed(ctx, p, s, tf32)
+	return all, err
+}
+
+// listed is feasibleCandidates, with what looked at them.
+func listed(
+	ctx context.Context, p *symtile.Program, s device.Spec, tf32 []int,
+) (*lister, []candidate, error) {
 	m, err := newEstimate(p, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	l := &lister{
 		m: m, launches: choices(p, s, tf32),
@@ -141,7 +166,7 @@ func feasibleCandidates(
 	}
 	for t := range p.Space.Sample(maxEnumerated) {
 		if l.look(t); ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		}
 	}
 	if m.online != nil {
@@ -151,12 +176,12 @@ func feasibleCandidates(
 	if len(l.seen) >= maxEnumerated {
 		for range refinements {
 			if l.refine(); ctx.Err() != nil {
-				return nil, context.Cause(ctx)
+				return nil, nil, context.Cause(ctx)
 			}
 		}
 	}
 	all := cheapestOffered(l.all)
-	return m.ranked(cheapestOffered(m.scheduled(all))), nil
+	return l, m.ranked(cheapestOffered(m.scheduled(all))), nil
 }
 
 // A lister collects the candidates of tilings.
@@ -166,6 +191,8 @@ type lister struct {
 	all      []candidate
 	// Limit is the estimate of the most expensive candidate that can still be offered.
 	limit float64
+	// Fit is the number of candidates that fit.
+	fit int64
 	// Seen are the tilings that were looked at.
 	seen map[string]bool
 }
@@ -215,7 +242,10 @@ func (l *lister) lookOnce(t symtile.Tiling) {
 
 // add adds a candidate that fits and can still be offered.
 func (l *lister) add(c candidate) {
-	if c.seconds < l.limit && l.m.fits(c) {
+	if !l.m.fits(c) {
+		return
+	}
+	if l.fit++; c.seconds < l.limit {
 		l.all = append(l.all, c)
 	}
 }
