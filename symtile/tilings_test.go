@@ -44,6 +44,20 @@ func checkTilings(t *rapid.T, s *Space) {
 	if n := s.Count(); n != int64(len(want)) {
 		t.Fatalf("%s: Count is %d, there are %d", s.Where, n, len(want))
 	}
+	if got = completed(s.Completions(), nil, len(s.Dims)); !slices.EqualFunc(got, want, slices.Equal) {
+		t.Fatalf("%s: size by size they are %v, by hand %v", s.Where, got, want)
+	}
+}
+
+// completed are the tilings of n dimensions that begin as t does, each size from After.
+func completed(c *Completions, t Tiling, n int) (all []Tiling) {
+	if len(t) == n {
+		return []Tiling{slices.Clone(t)}
+	}
+	for _, size := range c.After(t, len(t), nil) {
+		all = append(all, completed(c, append(t, size), n)...)
+	}
+	return all
 }
 
 // drawSpace draws a space of a few small dimensions whose constraints are what
