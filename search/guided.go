@@ -30,9 +30,9 @@ type Settings struct {
 // next point is, in this order,
 //
 //   - one of Settings.First, or the cheapest one, or the centre of the space;
-//   - every third time, as long as there are directions that no observation has taken, and
-//     every time where the evaluations that are left are no more than these: a
-//     point with a value above, or below, that of the first point. What the price
+//   - once the covariance was fitted every third time, as long as there are directions that
+//     no observation has taken, and every time where the evaluations that are left are no
+//     more than these: a point with a value above, or below, that of the first point. What the price
 //     believes does not keep a direction from being tried once;
 //   - near the end, or once little is expected: the neighbourhood of the best point,
 //     all values of single parameters, then pairs of steps, whatever is predicted;
@@ -258,7 +258,10 @@ func (g *Guided) choose() int {
 		m = g.broad
 	}
 	gains := g.gains(m)
-	if len(g.taken)%probeEvery == probeEvery-1 || g.late() {
+	// Before the first fit all points are as unsure, and the expected improvement goes
+	// far by itself.
+	turn := g.fitted > 0 && len(g.taken)%probeEvery == probeEvery-1
+	if turn || g.late() {
 		if k, found := g.probe(gains); found {
 			return k
 		}
