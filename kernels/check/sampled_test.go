@@ -296,6 +296,57 @@ ROOT h = f32[96,80] exponential(d)`))
 	}
 }
 
+// A plan that rounds operands to tf32 has the intervals of that: a right kernel, which is
+// outside of those of f32, passes, and one with a wrong small element does not.
+func TestSampledIntervalsOfTF32(t *testing.T) {
+	m, err := hlo.Parse("s", []byte(`x = f32[96,64] parameter(0)
+y = f32[64,80] parameter(1)
+d = f32[96,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+q = f32[] constant(0.25)
+s = f32[96,80] broadcast(q), dimensions={}
+e = f32[96,80] multiply(d, s)
+ROOT h = f32[96,80] exponential(e)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vc := verifyCase{name: "random inputs"}
+	if vc.in, err = Inputs(m.Entry, Normals, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := vc.expectSamples(t.Context(), m.Entry, 1, ToleranceOf(m.Entry)); err != nil {
+		t.Fatal(err)
+	}
+	tf32 := func(x float64) float64 { // as wgmma takes operands: the lower bits left out
+		return float64(math.Float32frombits(math.Float32bits(float32(x)) &^ (1<<13 - 1)))
+	}
+	product := func(small float64) kernels.Kernel {
+		return tampered{m.Entry, func(out []kernels.Buffer) {
+			for n := range int64(96 * 80) {
+				sum := float32(0)
+				for k := range int64(64) {
+					sum += float32(tf32(vc.in[0].Float(n/80*64+k)) * tf32(vc.in[1].Float(k*80+n%80)))
+				}
+				x := math.Exp(float64(sum / 4))
+				if x < 1 {
+					x *= small
+				}
+				out[0].SetFloat(n, x)
+			}
+		}}
+	}
+	exact := &Verifier{c: m.Entry, cases: []verifyCase{vc}}
+	rounding := exact.For(kernels.Plan{Knobs: []kernels.Knob{{Name: kernels.TF32, Value: 1}}}, true)
+	if exact.Verify(t.Context(), product(1)) == nil {
+		t.Error("operands of tf32 are within the intervals of f32: the case is too easy")
+	}
+	if err := rounding.Verify(t.Context(), product(1)); err != nil {
+		t.Errorf("a right kernel: %v", err)
+	}
+	if rounding.Verify(t.Context(), product(0.5)) == nil {
+		t.Error("small elements that are half of what they should be pass")
+	}
+}
+
 // Intervals that need too many elements are those of fewer samples.
 func TestFewerIntervals(t *testing.T) {
 	m, err := hlo.Parse("s", []byte(`x = f32[65536] parameter(0)
