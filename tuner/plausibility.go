@@ -71,12 +71,12 @@ func (p *plausibility) check(
 	return nil
 }
 
-// onChangedInputs runs a kernel on inputs of another seed, and returns the time of the
-// last run, on random numbers: others, such as the extremes, are the same for all seeds.
+// onChangedInputs runs a kernel on random numbers of another seed, and returns its time:
+// other inputs, such as the extremes, are the same for all seeds.
 func (p *plausibility) onChangedInputs(
 	ctx context.Context, plan kernels.Plan, k kernels.Kernel,
 ) (seconds float64, err error) {
-	other, err := check.NewVerifier(ctx, p.program.Physical, p.seed^changedSeed)
+	other, err := check.NewRandomVerifier(ctx, p.program.Physical, p.seed^changedSeed)
 	if err != nil {
 		return 0, err
 	}

@@ -335,6 +335,21 @@ const maxSpikeWork = 1 << 30 // element operations up to which inputs are far ap
 // When ctx ends, its cause is the error. A computation of which the reference cannot
 // evaluate an element within its budget is a *reference.BudgetError.
 func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier, error) {
+	return newVerifier(ctx, c, seed, (*Verifier).addAll)
+}
+
+// NewRandomVerifier is NewVerifier with the one case of random numbers, for a second look
+// at a kernel on inputs that it has not seen.
+func NewRandomVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier, error) {
+	return newVerifier(ctx, c, seed, (*Verifier).addRandom)
+}
+
+// newVerifier makes a verifier of the cases that add adds, or of one case where arrays are
+// so large that they share their memory.
+func newVerifier(
+	ctx context.Context, c *hlo.Computation, seed int64,
+	add func(*Verifier, context.Context, *hlo.Computation, int64) error,
+) (*Verifier, error) {
 	v := &Verifier{c: c}
 	if n := arrayBytes(c); n > maxOwnBytes && n <= maxAliasedBytes && tooLargeForAll(c) {
 		if err := v.addAliased(ctx, c, largeRepetition, seed); !errors.Is(err, errors.ErrUnsupported) {
@@ -344,7 +359,11 @@ func NewVerifier(ctx context.Context, c *hlo.Computation, seed int64) (*Verifier
 	if held := heldBytes(c, casesOf(c)); held > heapHeldFrom {
 		v.heap = heap.hold(held)
 	}
-	if err := v.addAll(ctx, c, seed); err != nil {
+	err := v.guardLarge(c)
+	if err == nil {
+		err = add(v, ctx, c, seed)
+	}
+	if err != nil {
 		_ = v.Close() // err says more
 		return nil, err
 	}
@@ -359,21 +378,25 @@ func casesOf(c *hlo.Computation) int64 {
 	return 2
 }
 
+// guardLarge makes the outputs of runs where these are large.
+func (v *Verifier) guardLarge(c *hlo.Computation) error {
+	if outputBytes(c) <= maxCopiedBytes {
+		return nil
+	}
+	if err := checkArrays(c); err != nil {
+		return err
+	}
+	var shapes []kernels.Buffer
+	for _, s := range kernels.OutputShapes(c) {
+		shapes = append(shapes, kernels.Buffer{Shape: s})
+	}
+	var err error
+	v.large, err = guardOutputs(shapes)
+	return err
+}
+
 // addAll adds all cases of a computation whose arrays have memory of their own.
 func (v *Verifier) addAll(ctx context.Context, c *hlo.Computation, seed int64) error {
-	if outputBytes(c) > maxCopiedBytes {
-		if err := checkArrays(c); err != nil {
-			return err
-		}
-		var shapes []kernels.Buffer
-		for _, s := range kernels.OutputShapes(c) {
-			shapes = append(shapes, kernels.Buffer{Shape: s})
-		}
-		var err error
-		if v.large, err = guardOutputs(shapes); err != nil {
-			return err
-		}
-	}
 	switch {
 	case casesOf(c) == 1:
 		// one case
@@ -402,6 +425,11 @@ func (v *Verifier) addAll(ctx context.Context, c *hlo.Computation, seed int64) e
 	if err := v.addExtremes(ctx, c, seed); err != nil {
 		return err
 	}
+	return v.addRandom(ctx, c, seed)
+}
+
+// addRandom adds the case of random numbers.
+func (v *Verifier) addRandom(ctx context.Context, c *hlo.Computation, seed int64) error {
 	return v.add(
 		ctx, c, randomInputs, Normals, seed, ToleranceOf(c),
 	)
