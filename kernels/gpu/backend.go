@@ -577,6 +577,18 @@ func resourcesOf(m *ptx.Module, e *ptx.Entry, step *device.Step, s device.Spec) 
 	return r
 }
 
+// askForBlocks has the assembler keep the blocks an SM that the plan is priced with.
+func (im *image) askForBlocks(s device.Spec) {
+	for i := range im.steps {
+		step := &im.steps[i]
+		for k := range im.module.Entries {
+			if e := &im.module.Entries[k]; e.Name == step.Entry {
+				e.MinNCTAPerSM = max(e.MinNCTAPerSM, s.PromisedBlocks(e, step.SharedBytes, step.Block.Count()))
+			}
+		}
+	}
+}
+
 // resources are those of the image's launches.
 func (im *image) resources(s device.Spec) (all []Resources) {
 	for i := range im.steps {

@@ -90,6 +90,7 @@ func emit(
 			}
 			// Instructions whose results are not used are dropped.
 			im.module.Prune()
+			im.askForBlocks(sheet)
 			return im, p.Space.Ring.Err()
 		}
 	}

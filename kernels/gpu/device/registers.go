@@ -6,7 +6,7 @@ import "github.com/tilewright/tilewright/kernels/ptx"
 // base + ordered·(pressure in the order of the text) + hoisted·(what loads that are moved
 // to the front add) + large·(what the pressure is beyond largePressure). The numbers are
 // least absolute deviations over 276 kernels of bench/gpu with ptxas 12.9 and 13.5, and of
-// fitSums and fitOther over 853; squeezes are those with the most blocks right of 1,853.
+// fitSums over 853; fitFew, fitOther and squeezes are those with the most blocks right of 1,896.
 type registerFit struct {
 	base, ordered, hoisted, large float64
 	squeeze
@@ -23,7 +23,7 @@ var (
 	// multiplied.
 	fitMMA = registerFit{
 		base: 6, ordered: 0.85, hoisted: 0.1, large: 0.35,
-		squeeze: squeeze{most: 12, values: 0.8, share: 0.13},
+		squeeze: squeeze{most: 12, values: 0.75, share: 0.13},
 	}
 	// fitNarrowMMA is for products of f8 where f16 is multiplied in their place.
 	fitNarrowMMA = registerFit{ordered: 1.25, squeeze: alone}
@@ -33,8 +33,16 @@ var (
 		base: 2, ordered: 1.02, hoisted: 0.2, large: 0.3,
 		squeeze: squeeze{most: registerUnit, values: 1, base: 2, share: 0.25},
 	}
+	// fitFew is for products by single threads of few sums, whose loops ptxas unrolls.
+	fitFew = registerFit{
+		base: 12, ordered: 1.2, hoisted: 0.1, large: 0.5,
+		squeeze: squeeze{most: 12, values: 1, share: 0.1},
+	}
 	// fitOther is for all other code, of which ptxas loads some ahead.
-	fitOther = registerFit{base: 8, ordered: 1.1, hoisted: 0.15, large: 0.5, squeeze: alone}
+	fitOther = registerFit{
+		base: 8, ordered: 1.2, hoisted: 0.2, large: 0.5,
+		squeeze: squeeze{most: 12, values: 1, base: 2, share: 0.05},
+	}
 )
 
 // manySums is from how many multiply-adds to a register on a kernel is a product.
@@ -56,7 +64,7 @@ type squeeze struct{ most, values, base, share float64 }
 // registerUnit is the number in which an SM hands out registers.
 const registerUnit = 8
 
-// alone is the squeeze of code that is no product of registers.
+// alone is the squeeze of products whose registers are all the warpgroup's, or converted.
 var alone = squeeze{most: registerUnit, values: 1, base: 2, share: 0.1}
 
 // least is the fewest registers of a thread that needs some by the fit.
@@ -68,13 +76,13 @@ func (q squeeze) least(need float64, values int) float64 {
 }
 
 // assigned is the registers of a thread that needs some by the fit: fewer, down to the least,
-// where a block of so many threads more fits an SM.
+// where more blocks of so many threads fit an SM.
 func (s Spec) assigned(need, least float64, threads int) int {
 	n := int(need)
 	blocks := s.Occupancy(n, 0, threads).Blocks
 	for fewer := n - 1; float64(fewer) >= least; fewer-- {
-		if s.Occupancy(fewer, 0, threads).Blocks > blocks {
-			return fewer
+		if more := s.Occupancy(fewer, 0, threads).Blocks; more > blocks {
+			n, blocks = fewer, more
 		}
 	}
 	return n
@@ -104,6 +112,8 @@ func (s Spec) fitOf(e *ptx.Entry) registerFit {
 		return fitMMA
 	case sums >= manySums:
 		return fitSums
+	case sums > 0:
+		return fitFew
 	}
 	return fitOther
 }
@@ -121,4 +131,33 @@ func (s Spec) AssignedRegisters(e *ptx.Entry, threads int) (n, spilled int) {
 	fit := s.fitOf(e)
 	need := min(float64(most), fit.registers(p))
 	return s.assigned(need, fit.least(need, p.Ordered), threads), 4 * max(0, p.Ordered-most)
+}
+
+// Ptxas keeps a limit without the stack where it has promisedFactor registers for each that
+// values fill, and promisedBase beside them. Below manyValues it does not: it loads whole rows
+// ahead, and then spills them.
+const promisedFactor, promisedBase, manyValues = 1.1, 4, 48
+
+// PromisedBlocks is the number of blocks an SM that a product by single threads asks of ptxas
+// (.minnctapersm): those that it is priced with. Otherwise ptxas, which does not know dynamic
+// shared memory, keeps values on the stack for a block more that does not fit. It is 0 where
+// nothing is asked.
+func (s Spec) PromisedBlocks(e *ptx.Entry, shared, threads int) int {
+	p := e.Pressure()
+	if e.MinNCTAPerSM > 0 || p.Ordered < manyValues || s.fitOf(e) != fitSums {
+		return 0
+	}
+	n, _ := s.AssignedRegisters(e, threads)
+	blocks := s.Occupancy(n, shared, threads).Blocks
+	if blocks < 2 {
+		return 0
+	}
+	most := s.RegistersPerThread(threads)
+	for n < most && s.Occupancy(n+1, shared, threads).Blocks == blocks {
+		n++
+	}
+	if float64(n) < promisedFactor*float64(p.Ordered)+promisedBase {
+		return 0
+	}
+	return blocks
 }
