@@ -481,6 +481,9 @@ var damages = []damage{
 	{"shuffle over half the lanes", shuffles, number(2, halved)},
 	{"shuffle dropped", shuffles, copySource(1)},
 	{"shuffle of half a warp", shuffles, number(4, func(int64) int64 { return 0xffff })},
+	{"vote of half a warp", []ptx.Op{ptx.OpVoteSync}, number(2, func(int64) int64 { return 0xffff })},
+	{"vote of the lanes that have none", []ptx.Op{ptx.OpVoteSync}, before(1, "not.pred", 0)},
+	{"bits not reversed", []ptx.Op{ptx.OpBrev}, copySource(1)},
 	{
 		"matrix turned round", []ptx.Op{ptx.OpLdmatrix},
 		change(func(_ *ptx.Entry, in *ptx.Instr) bool {
