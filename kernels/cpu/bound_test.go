@@ -124,8 +124,8 @@ func TestCheapestAreProven(t *testing.T) {
 		}
 		offer := checkOffer(t, p)
 		t.Logf("%d tilings, %d plans, %d offered, %d proven", p.Space.Count(), offer.Legal, len(offer.Plans), offer.Proven)
-		if offer.Proven < min(16, len(offer.Plans)) {
-			t.Error("fewer are proven than are tried")
+		if offer.Proven == 0 {
+			t.Error("no plan is proven to be the cheapest")
 		}
 	})
 	forRandomPrograms(t, 300, func(p *symtile.Program, text string) {

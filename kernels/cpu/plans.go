@@ -22,7 +22,7 @@ const (
 	maxListed         = 1 << 13 // tilings of a space: each is priced
 	maxSampled        = 1 << 11 // of larger spaces, a spread sample
 	maxGrown          = 1 << 11 // around the best of these
-	maxBounded        = 1 << 13 // and in the order of their lower bounds
+	maxBounded        = 1 << 12 // and in the order of their lower bounds
 	maxTilings        = 2048    // offered without knobs; more are thinned
 	maxOffered        = 4096    // plans in all
 	maxPlansPerTiling = 64
