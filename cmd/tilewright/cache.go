@@ -583,6 +583,9 @@ func (c *cacheCall) load() error {
 // publish writes a snapshot, never over the database itself.
 func (c *cacheCall) publish() error {
 	out := c.output("", c.args[0], output.Kind{}, true)
+	if out.Stdout != nil {
+		return usagef("a snapshot is a file, which lookups map; - is none")
+	}
 	if err := out.CheckOthers(); err != nil {
 		return err
 	}

@@ -70,6 +70,9 @@ type call struct {
 	in  io.Reader
 	out io.Writer
 	err io.Writer
+	// The standard output where a flag has it for a file, and the flag; nil, "" else.
+	given   io.Writer
+	givenTo string
 	// The result is printed as JSON.
 	json bool
 	// The module that a result is of, FILE#2, where a file has several; "" else.
@@ -224,7 +227,30 @@ func (c *call) output(own, name string, kind output.Kind, replace bool) output.F
 			others = append(others, a)
 		}
 	}
-	return output.File{Name: name, Kind: kind, Others: others, Replace: replace}
+	file := output.File{Name: name, Kind: kind, Others: others, Replace: replace}
+	if name == output.Standard {
+		file.Stdout, file.Taken = c.standardOutput(own)
+	}
+	return file
+}
+
+// standardOutput gives the standard output to the flag whose value is "-"; what the command
+// prints goes to the standard error from then on. The text says why it is not free.
+func (c *call) standardOutput(flag string) (w io.Writer, taken string) {
+	if c.given == nil {
+		c.given, c.out = c.out, c.err
+		c.givenTo = flag
+	}
+	switch {
+	case c.json:
+		taken = "-json prints the result there"
+	case c.givenTo != flag:
+		taken = fmt.Sprintf("-%s writes there, too", c.givenTo)
+	}
+	if p, ok := c.given.(interface{ raw() io.Writer }); ok {
+		return p.raw(), taken
+	}
+	return c.given, taken
 }
 
 // jsonFlag defines -json; every command that prints a result has it.

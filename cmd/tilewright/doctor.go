@@ -146,8 +146,8 @@ func runDoctor(c *call) error {
 	if _, err := c.parse(0, 0); err != nil {
 		return err
 	}
-	if d.folder == "" {
-		return usagef("-o says where to write to")
+	if d.folder == "" || d.folder == output.Standard {
+		return usagef("-o says where to write to, a folder")
 	}
 	var err error
 	if d.vendor, err = readVendor(*vendor); err != nil {

@@ -110,6 +110,20 @@ func (p *printer) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
+// raw is the printer for the bytes of a file.
+func (p *printer) raw() io.Writer { return rawPrinter{p} }
+
+// A rawPrinter passes every byte on, of files.
+type rawPrinter struct{ *printer }
+
+func (p rawPrinter) Write(b []byte) (int, error) {
+	n, err := p.to.Write(b)
+	if p.err == nil {
+		p.err = err
+	}
+	return n, err
+}
+
 // finish writes the beginning of a sequence that has no end.
 func (p *printer) finish() {
 	p.mu.Lock()
@@ -146,7 +160,7 @@ func overview(w io.Writer) {
 		fmt.Fprintf(t, "  %s %s\t%s\n", c.name, c.args, c.short)
 	}
 	t.Flush()
-	fmt.Fprint(w, "\n`tilewright help COMMAND` says more, `tilewright version` what this is. Exit status: 0 ok, 1 bad input,\nor tune and doctor were interrupted, 2 wrong usage, 3 lookup found nothing, 4 ended by -timeout.\n")
+	fmt.Fprint(w, "\n`tilewright help COMMAND` says more, `tilewright version` what this is. Exit status: 0 ok, 1 bad input,\nor tune and doctor were interrupted, 2 wrong usage, 3 lookup found nothing, 4 ended by -timeout. A file to\nwrite that is named - is the standard output; what the command prints goes to the standard error then.\n")
 }
 
 // printVersion prints what this program was built from, as records have it, and Go's

@@ -320,6 +320,9 @@ func (f runFlags) outputs(n int) []output.File {
 	for k, name := range names {
 		file := f.call.output("out", name, output.NumPy, *f.replace)
 		file.Others = append(file.Others, names[:k]...) // each output has a file of its own
+		if file.Stdout != nil && slices.Contains(names[:k], name) {
+			file.Taken = "-out names it twice"
+		}
 		all = append(all, file)
 	}
 	return all

@@ -35,11 +35,18 @@ var (
 	Picture = Kind{"an SVG picture", []string{"<svg", "<?xml"}}
 )
 
+// Standard is the name of the standard output where a file could stand.
+const Standard = "-"
+
 // A File is a file that a command writes as a whole. It replaces a file of
 // its own kind only, and never one that the same command reads.
 type File struct {
 	// Name of the file; an empty one is no file.
 	Name string
+	// What the file is where its name is Standard.
+	Stdout io.Writer
+	// Why the standard output is not free for it; "" where it is.
+	Taken string
 	// Kind of what is written.
 	Kind Kind
 	// Names of files that the command reads or writes besides: its database, its inputs,
@@ -53,8 +60,8 @@ type File struct {
 // Check explains why the output must not or cannot be written, before the work
 // that would be lost is begun. An empty name is no file.
 func (o File) Check() error {
-	if o.Name == "" {
-		return nil
+	if o.Name == "" || o.Stdout != nil {
+		return o.checkStandard()
 	}
 	if err := o.CheckOthers(); err != nil {
 		return err
@@ -63,6 +70,14 @@ func (o File) Check() error {
 		return err
 	}
 	return Writable(o.Name)
+}
+
+// checkStandard explains why the standard output is not the file.
+func (o File) checkStandard() error {
+	if o.Taken == "" {
+		return nil
+	}
+	return fmt.Errorf("cannot write to the standard output: %s", o.Taken)
 }
 
 // CheckOthers compares the output with the other files of the command: by inode, or by
@@ -143,6 +158,9 @@ func (o File) checkKind() error {
 // Write checks the output and replaces the file as a whole: a complete temporary
 // file is renamed to it.
 func (o File) Write(write func(*bufio.Writer) error) error {
+	if o.Stdout != nil {
+		return o.writeStandard(write)
+	}
 	f, err := o.create()
 	if err != nil {
 		return err
@@ -159,6 +177,15 @@ func (o File) Write(write func(*bufio.Writer) error) error {
 	return f.keep()
 }
 
+// writeStandard writes to the standard output.
+func (o File) writeStandard(write func(*bufio.Writer) error) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	w := bufio.NewWriter(o.Stdout)
+	return errors.Join(write(w), w.Flush())
+}
+
 // Replace replaces a file of any kind as a whole.
 func Replace(name string, write func(*bufio.Writer) error) error {
 	return File{Name: name, Replace: true}.Write(write)
@@ -167,6 +194,10 @@ func Replace(name string, write func(*bufio.Writer) error) error {
 // Append writes a line at the end of a file, which may be missing. One write is one
 // line, also where several processes append.
 func (o File) Append(line []byte) error {
+	if o.Stdout != nil {
+		_, err := o.Stdout.Write(append(line, '\n'))
+		return errors.Join(o.Check(), err)
+	}
 	if err := o.CheckOthers(); err != nil {
 		return err
 	}
@@ -187,6 +218,11 @@ type pendingFile struct {
 	*os.File
 	output string
 }
+
+// A writer that need not be closed.
+type openWriter struct{ io.Writer }
+
+func (openWriter) Close() error { return nil }
 
 // create checks the output and opens its temporary file.
 func (o File) create() (*pendingFile, error) {
@@ -209,9 +245,12 @@ func (o File) create() (*pendingFile, error) {
 
 // Stream checks the output and opens it under its own name, so that it can be
 // read while it is written. A command that goes on after another process appends.
-func (o File) Stream(goesOn bool) (*os.File, error) {
+func (o File) Stream(goesOn bool) (io.WriteCloser, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
+	}
+	if o.Stdout != nil {
+		return openWriter{o.Stdout}, nil
 	}
 	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 	if goesOn {
