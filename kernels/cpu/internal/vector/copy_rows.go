@@ -25,9 +25,9 @@ type CopyArgs struct {
 
 // CopyRoutines are the routines of which copies consist.
 type CopyRoutines struct {
-	copy, nonTemporal, fence amd64.Func
-	Transposes               [9]TransposeRoutine // The transposes, by bytes of an element.
-	Ok                       bool
+	copy, short, nonTemporal, fence amd64.Func
+	Transposes                      [9]TransposeRoutine // The transposes, by bytes of an element.
+	Ok                              bool
 }
 
 // A TransposeRoutine transposes blocks of Cols rows of the source, with Rows
@@ -46,7 +46,7 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 	if !Supported() {
 		return m
 	}
-	var ok [3]bool
+	var ok [4]bool
 	m.copy, ok[0] = LoadRoutine(func(a *amd64.Assembler) error {
 		return emitCopy(a, false)
 	})
@@ -57,7 +57,8 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 		a.Emit(amd64.SFENCE)
 		return nil
 	})
-	m.Ok = ok == [3]bool{true, true, true}
+	m.short, ok[3] = LoadRoutine(emitCopyShort)
+	m.Ok = ok == [4]bool{true, true, true, true}
 	for width, x := range transposes {
 		f, ok := LoadRoutine(func(a *amd64.Assembler) error { return x.emit(a, true) })
 		band, ok2 := LoadRoutine(func(a *amd64.Assembler) error {
@@ -110,8 +111,11 @@ func (args *CopyArgs) CopyRows(rows CopyArgs, nonTemporal bool) {
 		return
 	}
 	f := m.copy
-	if nonTemporal && rows.Bytes >= LineBytes {
+	switch {
+	case nonTemporal && rows.Bytes >= LineBytes:
 		f = m.nonTemporal
+	case rows.Ahead == 0 && rows.Bytes >= leastPiece && rows.Bytes < maxShortBytes:
+		f = m.short
 	}
 	*args = rows
 	few := max(1, maxCopyBytes/rows.Bytes)
@@ -150,6 +154,10 @@ const (
 	// minMemmoveBytes is the length from which the copy of the Go runtime is as
 	// fast.
 	minMemmoveBytes = 2048
+	// maxShortBytes bounds the rows that are copied in pieces of one size, and leastPiece
+	// is the bytes of the smallest piece.
+	maxShortBytes = 512
+	leastPiece    = 4
 )
 
 // emitLoadArg emits the load of field n, of eight bytes, of the argument block.
@@ -206,6 +214,66 @@ func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
 	)
 	a.Emit(amd64.JG, row)
 	return nil
+}
+
+// shortPieces are the moves of short rows, by bytes.
+var shortPieces = []struct {
+	bytes int64
+	op    amd64.Op
+	reg   amd64.Reg
+}{
+	{32, amd64.VMOVUPS, amd64.Y0},
+	{16, amd64.VMOVUPS, amd64.X0},
+	{8, amd64.VMOVSD, amd64.X0},
+	{leastPiece, amd64.VMOVSS, amd64.X0},
+}
+
+// emitCopyShort emits the copy of rows of leastPiece bytes or more, such as those of
+// windows, in the largest pieces that fit. The last one ends with the row and overlaps the
+// one before, so that no row has a rest: 84 bytes take three moves, not five and a test
+// for each power of two. RAX counts rows, R8 and R9 are where the row begins in the source
+// and the destination, and R10 and R11 their distances.
+func emitCopyShort(a *amd64.Assembler) error {
+	for n, r := range []amd64.Reg{amd64.RAX, amd64.RCX, amd64.R8, amd64.R9, amd64.R10, amd64.R11} {
+		emitLoadArg(a, r, int32(n))
+	}
+	done := a.NewLabel()
+	for _, p := range shortPieces {
+		smaller := a.NewLabel()
+		a.Emit(amd64.CMP, amd64.RCX, amd64.Imm(p.bytes))
+		a.Emit(amd64.JL, smaller)
+		a.Emit(amd64.SUB, amd64.RCX, amd64.Imm(p.bytes))
+		emitOverlapping(a, p.op, p.reg, p.bytes)
+		a.Emit(amd64.JMP, done)
+		a.Bind(smaller)
+	}
+	a.Bind(done)
+	return nil
+}
+
+// emitOverlapping emits the loop over rows whose last piece begins at RCX.
+func emitOverlapping(a *amd64.Assembler, op amd64.Op, reg amd64.Reg, bytes int64) {
+	at, last := amd64.RBX, amd64.RCX
+	row, body, end := a.NewLabel(), a.NewLabel(), a.NewLabel()
+	move := func(index amd64.Reg) {
+		a.Emit(op, reg, amd64.Mem{Base: amd64.R8, Index: index, Scale: 1})
+		a.Emit(op, amd64.Mem{Base: amd64.R9, Index: index, Scale: 1}, reg)
+	}
+	a.Bind(row)
+	a.Emit(amd64.XOR, at, at)
+	a.Emit(amd64.CMP, at, last)
+	a.Emit(amd64.JGE, end)
+	a.Bind(body)
+	move(at)
+	a.Emit(amd64.ADD, at, amd64.Imm(bytes))
+	a.Emit(amd64.CMP, at, last)
+	a.Emit(amd64.JL, body)
+	a.Bind(end)
+	move(last)
+	a.Emit(amd64.ADD, amd64.R8, amd64.R10)
+	a.Emit(amd64.ADD, amd64.R9, amd64.R11)
+	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
+	a.Emit(amd64.JG, row)
 }
 
 // emitPrefetchEnds prefetches, for writing, the lines within which a row a few
