@@ -231,16 +231,7 @@ func packQuadLanes(to, from byteMatrix, lanes, terms int, flip *[4]byte, size in
 	whole := terms / 4 * 4
 	switch {
 	case from.col == size && to.col == 4:
-		whole = terms / 32 * 32
-		for l := range lanes {
-			packTurns(
-				terms/32,
-				to.at(l, 0).first(),
-				from.at(l, 0).first(),
-				flip, size,
-			)
-		}
-		fillQuads(to, from, lanes, whole, terms, flip)
+		packTurnsOf(to, from, lanes, terms, flip, size)
 	case from.row == size && to.row == 4:
 		grouped := lanes / quadGroup * quadGroup
 		for l := 0; l < grouped; l += quadGroup {
@@ -258,6 +249,36 @@ func packQuadLanes(to, from byteMatrix, lanes, terms int, flip *[4]byte, size in
 		)
 	default:
 		fillQuads(to, from, lanes, 0, terms, flip)
+	}
+}
+
+// packTurnsOf packs lanes of contiguous terms, 32 a turn. What is left of a lane is a turn,
+// too, where the next lane begins soon enough that its bytes are there to be read: the
+// quads beyond are never read, and the last one is mended.
+func packTurnsOf(to, from byteMatrix, lanes, terms int, flip *[4]byte, size int) {
+	whole := terms / 32 * 32
+	beyond := 0
+	if whole < terms && to.row >= whole+32 && from.row >= (whole+32-terms)*size {
+		beyond = lanes - 1
+	}
+	for l := range lanes {
+		t, f := to.at(l, 0).p, from.at(l, 0).p
+		if l >= beyond {
+			packTurns(terms/32, (*byte)(t), (*byte)(f), flip, size)
+			continue
+		}
+		packTurns(terms/32+1, (*byte)(t), (*byte)(f), flip, size)
+		endQuad((*uint32)(unsafe.Add(t, terms/4*4)), terms%4, flip)
+	}
+	fillQuads(to.at(beyond, 0), from.at(beyond, 0), lanes-beyond, whole, terms, flip)
+}
+
+// endQuad makes zeros of all but the first terms of a quad, with the bits of flip turned
+// over; with no terms it is beyond the last.
+func endQuad(quad *uint32, terms int, flip *[4]byte) {
+	turned := *(*uint32)(unsafe.Pointer(flip))
+	if rest := uint32(1)<<(8*terms) - 1; terms > 0 {
+		*quad = *quad&rest | turned&^rest
 	}
 }
 
