@@ -134,6 +134,8 @@ type opCount struct {
 	op   *symtile.Op
 	// A parameter that is read where it is, element by element.
 	direct bool
+	// A dot whose result is read in the program, not only stored.
+	read bool
 	// The gathers that read it where it is direct.
 	gathers []int
 	// Its elements are all in scratch at once.
@@ -347,6 +349,7 @@ func opCountOf(p *symtile.Program, n int) opCount {
 	case opMultiplies:
 		a := op.Instr.Attrs
 		x.contracted = a.LHSContract
+		x.read = len(readersOf(p, op.Instr)) > 0
 		left := p.Ops[op.Args[0]].Tile
 		right := p.Ops[op.Args[1]].Tile
 		x.packs[0] = reorders(
@@ -675,6 +678,9 @@ func (c *counter) dot(n int, size, runs float64, ragged symtile.DimSet) float64 
 	k.cut += c.cutRows(right, attrs.RHSContract) * runs
 	k.sums += size * k.programs
 	k.passes += size * runs
+	if c.storesApart(n) {
+		k.passes += size * k.programs
+	}
 	c.mask(left, runs, ragged)
 	c.mask(right, runs, ragged)
 	for side, arg := range [...]int{left, right} {
@@ -688,6 +694,37 @@ func (c *counter) dot(n int, size, runs float64, ragged symtile.DimSet) float64 
 	}
 	rows := size / columns
 	return math.Ceil(rows/microRows)*math.Ceil(columns/microColumns) + rows + terms
+}
+
+// storesApart reports whether the result of a dot that nothing reads is computed in
+// scratch and stored from there, since its rows or its columns have no one stride in the
+// output: a tile of 16 by 28 places of a convolution's 112 by 112, but none of 8 by 112.
+func (c *counter) storesApart(n int) bool {
+	if c.ops[n].read {
+		return false
+	}
+	op := c.ops[n].op
+	a := &op.Instr.Attrs
+	batch := len(a.LHSBatch)
+	rows := batch + len(c.p.Ops[op.Args[0]].Tile) - batch - len(a.LHSContract)
+	sizes, shape := c.extents.Sizes(n), op.Instr.Shape.Dims
+	return isApart(sizes[:batch], shape[:batch]) ||
+		isApart(sizes[batch:rows], shape[batch:rows]) ||
+		isApart(sizes[rows:], shape[rows:])
+}
+
+// isApart reports whether the elements of a part of an array are not all one stride from
+// the one before.
+func isApart(sizes, shape []int64) bool {
+	several, partial := false, false
+	for d := len(sizes) - 1; d >= 0; d-- {
+		if partial && sizes[d] > 1 {
+			return true
+		}
+		several = several || sizes[d] > 1
+		partial = partial || several && sizes[d] < shape[d]
+	}
+	return false
 }
 
 // mask counts the elements of an operand whose tiles may be masked.

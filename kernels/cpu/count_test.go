@@ -81,3 +81,27 @@ func operations(p *symtile.Program, n int) float64 {
 	}
 	return w
 }
+
+// Tiles of rows of several dimensions are stored from scratch unless they are one run in
+// the output.
+func TestResultsStoredApart(t *testing.T) {
+	for _, c := range []struct {
+		sizes, shape []int64
+		want         bool
+	}{
+		{[]int64{16, 28}, []int64{112, 112}, true},
+		{[]int64{8, 112}, []int64{112, 112}, false},
+		{[]int64{1, 28}, []int64{112, 112}, false},
+		{[]int64{2, 1, 28}, []int64{2, 112, 112}, true},
+		{[]int64{2, 1, 1}, []int64{2, 112, 112}, false},
+		{[]int64{2, 112, 1}, []int64{2, 112, 112}, false},
+		{[]int64{2, 56, 1}, []int64{2, 112, 112}, true},
+		{[]int64{2, 1, 1}, []int64{2, 1, 1}, false},
+		{[]int64{7}, []int64{112}, false},
+		{nil, nil, false},
+	} {
+		if got := isApart(c.sizes, c.shape); got != c.want {
+			t.Errorf("a tile of %d of %d is apart: %v, want %v", c.sizes, c.shape, got, c.want)
+		}
+	}
+}
