@@ -255,31 +255,56 @@ func packQuadLanes(to, from byteMatrix, lanes, terms int, flip *[4]byte, size in
 // packTurnsOf packs lanes of contiguous terms, 32 a turn. What is left of a lane is a turn,
 // too, where the next lane begins soon enough that its bytes are there to be read: the
 // quads beyond are never read, and the last one is mended.
-func packTurnsOf(to, from byteMatrix, lanes, terms int, flip *[4]byte, size int) {
-	whole := terms / 32 * 32
+func packTurnsOf(
+	to, from byteMatrix, lanes, terms int,
+	flip *[4]byte, size int,
+) {
+	turns := terms / 32
+	whole := 32 * turns
+	read := (whole + 32 - terms) * size
 	beyond := 0
-	if whole < terms && to.row >= whole+32 && from.row >= (whole+32-terms)*size {
+	if whole < terms &&
+		to.row >= whole+32 &&
+		from.row >= read {
 		beyond = lanes - 1
 	}
 	for l := range lanes {
-		t, f := to.at(l, 0).p, from.at(l, 0).p
-		if l >= beyond {
-			packTurns(terms/32, (*byte)(t), (*byte)(f), flip, size)
-			continue
+		t := to.at(l, 0)
+		f := from.at(l, 0)
+		n := turns
+		if l < beyond {
+			n++
 		}
-		packTurns(terms/32+1, (*byte)(t), (*byte)(f), flip, size)
-		endQuad((*uint32)(unsafe.Add(t, terms/4*4)), terms%4, flip)
+		packTurns(
+			n,
+			t.first(),
+			f.first(),
+			flip, size,
+		)
+		if l < beyond {
+			t = t.at(0, terms/4)
+			endQuad(t.p, terms%4, flip)
+		}
 	}
-	fillQuads(to.at(beyond, 0), from.at(beyond, 0), lanes-beyond, whole, terms, flip)
+	fillQuads(
+		to.at(beyond, 0),
+		from.at(beyond, 0),
+		lanes-beyond, whole, terms,
+		flip,
+	)
 }
 
 // endQuad makes zeros of all but the first terms of a quad, with the bits of flip turned
 // over; with no terms it is beyond the last.
-func endQuad(quad *uint32, terms int, flip *[4]byte) {
-	turned := *(*uint32)(unsafe.Pointer(flip))
-	if rest := uint32(1)<<(8*terms) - 1; terms > 0 {
-		*quad = *quad&rest | turned&^rest
+func endQuad(quad unsafe.Pointer, terms int, flip *[4]byte) {
+	if terms == 0 {
+		return
 	}
+	x := (*uint32)(quad)
+	turned := *(*uint32)(unsafe.Pointer(flip))
+	kept := uint32(1)<<(8*terms) - 1
+	*x &= kept
+	*x |= turned &^ kept
 }
 
 // packTurns packs 32 contiguous terms a turn. (Calls of variables would allocate flip.)
