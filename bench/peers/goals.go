@@ -31,11 +31,11 @@ var (
 var targets = []target{
 	{
 		what: "sgemm over the best of OpenBLAS, MKL, oneDNN", families: []string{"sgemm"}, peers: libraries,
-		mean: 1, least: 0.92, cause: "the largest squares on all threads",
+		mean: 1, least: 0.92, cause: "the largest squares, and where a product is narrow or flat, of which one operand is read from memory",
 	},
 	{
 		what: "bf16 products over oneDNN", families: []string{"bf16gemm"}, peers: []string{"onednn"},
-		mean: 0.9, cause: "each tile program packs its part of the right operand again; without AVX512_BF16 multiply-adds of f32",
+		mean: 0.9, cause: "each tile program packs its part of the right operand again (two threads pack all of it twice); without AVX512_BF16 multiply-adds of f32",
 	},
 	{
 		what: "int8 products over oneDNN", families: []string{"s8gemm"}, peers: []string{"onednn"},
@@ -65,7 +65,7 @@ var targets = []target{
 	},
 	{
 		what: "convolutions over oneDNN", families: []string{"conv", "s8conv"}, peers: []string{"onednn"},
-		mean: 1, cause: "windows are copied, then packed, oneDNN's weights packed beforehand; bytes are multiplied as 16 bits without VNNI",
+		mean: 1, cause: "windows are copied, and weights packed, in the run, oneDNN's weights before it; bytes are multiplied as 16 bits without VNNI",
 	},
 	{
 		what: "attention over the unfused sequence of BLAS", families: []string{"attention"}, peers: blas,
