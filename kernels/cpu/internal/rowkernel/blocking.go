@@ -13,6 +13,8 @@ const (
 	nearAhead = 1 << 10   // in the only sweep
 	farAhead  = 4 << 10   // at least, in one of several
 	longRow   = 128 << 10 // from which on each sweep reads from beyond the second cache
+	// Rows that are fetched in the last of three sweeps, see fetchingSweep.
+	leastLastFetched, mostLastFetched = 2 << 10, 12 << 10
 	// fetched bounds what is fetched ahead of all arrays together, where the processor says
 	// how far: half of its first cache.
 	fetched = 24 << 10
@@ -205,6 +207,26 @@ func (n *Kernel) nextTileOffset(s *Access) int64 {
 		return 0
 	}
 	return step
+}
+
+// fetchingSweep is the sweep in which prefetches are done: the one that computes most, but
+// the last of three where rows of a few KiB are written, since the memory has nothing else
+// to read while they are. On one thread and two of a Zen 5 layer normalizations take 0.87 to
+// 0.95 of the time then for rows of 2 to 8 KiB, softmaxes 0.90 to 0.98 for 3 to 12 KiB and
+// 1.04 for 2; both lose 2 to 4 % for 16 KiB, and what has two sweeps up to 11 %.
+func (n *Kernel) fetchingSweep() int {
+	last := n.schedule.sweeps - 1
+	length := int64(0)
+	for _, s := range n.moving() {
+		if n.prefetches(s) {
+			length = max(length, s.bytes()*n.cols())
+		}
+	}
+	few := leastLastFetched <= length && length <= mostLastFetched
+	if last >= 2 && few && n.writesRows() {
+		return last
+	}
+	return n.costliestSweep()
 }
 
 // costliestSweep is the sweep that computes most, in which prefetches take no

@@ -222,7 +222,7 @@ func (e *rowEmitter) emitRow(batch int64) error {
 	if err := e.emitScalars(-1, 0); err != nil {
 		return err
 	}
-	fetching := e.kernel.costliestSweep()
+	fetching := e.kernel.fetchingSweep()
 	for q := range e.kernel.schedule.sweeps {
 		p := &sweepEmitter{
 			rowEmitter: e,
