@@ -96,46 +96,119 @@ type elementSample struct {
 }
 
 // samplesOf evaluates some elements of each output: the first, the last, and
-// others at random, as many as the budget of operations allows. Their indices along
-// each dimension are few, so that they share rows of operands, but the number of
-// combinations is that of the samples.
+// others at random, as many as the budget of operations allows; each of these two may take
+// all of it. Their indices along each dimension are few, so that they share rows of
+// operands, but the number of combinations is that of the samples.
 func samplesOf(
 	ctx context.Context, c *hlo.Computation, in []kernels.Buffer, place reference.Place,
 	seed, budget int64,
-) ([]elementSample, error) {
-	s := reference.NewElementEvaluator(ctx, c, in, 0)
-	s.SetPlace(place)
+) (all []elementSample, err error) {
+	evaluator := reference.NewElementEvaluator(ctx, c, in, 0)
+	evaluator.SetPlace(place)
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x73706f74))
-	var all []elementSample
-	var over *reference.BudgetError
 	for k, shape := range kernels.OutputShapes(c) {
-		n := shape.Elements()
-		s.SetBudget(budget)
-		grid := newSampleGrid(shape.Dims, rng)
-		for j := range min(samplesPerOutput, n) {
-			at := grid.place(rng)
-			switch j {
-			case 0:
-				at = 0
-			case 1:
-				at = n - 1
-			}
-			if j >= fewestSamples && float64(s.Spent()) > samplesShare*float64(budget) {
-				break
-			}
-			v, err := s.Output(k, at)
-			if j >= fewestSamples && errors.As(err, &over) {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, elementSample{
-				k, reference.Unravel(at, shape.Dims), v,
-			})
+		s := outputSampler{
+			evaluator: evaluator,
+			output:    k,
+			dims:      shape.Dims,
+			elements:  shape.Elements(),
+			budget:    budget,
+			rng:       rng,
 		}
+		if err := s.sample(); err != nil {
+			return nil, err
+		}
+		all = append(all, s.samples...)
 	}
 	return all, nil
+}
+
+// An outputSampler evaluates samples of an output.
+type outputSampler struct {
+	evaluator *reference.ElementEvaluator
+	output    int
+	dims      []int64
+	elements  int64
+	budget    int64 // of operations on single elements
+	rng       *rand.Rand
+
+	spent   int64 // of the budget, before the last SetBudget
+	samples []elementSample
+}
+
+// sample evaluates them.
+func (s *outputSampler) sample() error {
+	for k := range min(2, s.elements) {
+		s.evaluator.SetBudget(s.budget)
+		last := s.elements - 1
+		if err := s.add(k * last); err != nil {
+			return err
+		}
+		s.spent += s.evaluator.Spent()
+	}
+	left := max(0, s.budget-s.spent)
+	s.evaluator.SetBudget(left)
+	grid := newSampleGrid(s.dims, s.rng)
+	err := s.more(grid.place)
+	few := min(fewestSamples, s.elements)
+	if err != nil || s.taken() >= few {
+		return err
+	}
+	s.spent = 0
+	s.evaluator.SetBudget(s.share())
+	return s.more(s.beside)
+}
+
+// taken is the number of samples so far.
+func (s *outputSampler) taken() int64 { return int64(len(s.samples)) }
+
+// share is the part of the budget after which further samples are left out.
+func (s *outputSampler) share() int64 {
+	return int64(samplesShare * float64(s.budget))
+}
+
+// add evaluates the element at a place.
+func (s *outputSampler) add(at int64) error {
+	v, err := s.evaluator.Output(s.output, at)
+	if err != nil {
+		return err
+	}
+	index := reference.Unravel(at, s.dims)
+	s.samples = append(
+		s.samples, elementSample{s.output, index, v},
+	)
+	return nil
+}
+
+// more adds samples at places until they are as many as an output has, or over the budget.
+func (s *outputSampler) more(place func(*rand.Rand) int64) error {
+	var over *reference.BudgetError
+	most := min(samplesPerOutput, s.elements)
+	for s.taken() < most {
+		spent := s.spent + s.evaluator.Spent()
+		if s.taken() >= fewestSamples && spent > s.share() {
+			break
+		}
+		err := s.add(place(s.rng))
+		if errors.As(err, &over) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beside is a place in a row that a sample lies in: where samples are dear, as those of a
+// norm of products of products, their neighbours have the same operands.
+func (s *outputSampler) beside(rng *rand.Rand) int64 {
+	n := rng.IntN(len(s.samples))
+	index := slices.Clone(s.samples[n].index)
+	if d := len(index) - 1; d >= 0 {
+		index[d] = rng.Int64N(s.dims[d])
+	}
+	return placeOf(index, s.dims)
 }
 
 // allowedAt is the tolerated difference from the samples of each output.
@@ -411,9 +484,14 @@ func (d *sampledDeviations) evaluator(
 }
 
 // place is the row-major number of a sample.
-func (s elementSample) place(c *hlo.Computation) (at int64) {
-	for d, n := range kernels.OutputShapes(c)[s.output].Dims {
-		at = at*n + s.index[d]
+func (s elementSample) place(c *hlo.Computation) int64 {
+	return placeOf(s.index, kernels.OutputShapes(c)[s.output].Dims)
+}
+
+// placeOf is the row-major number of an index.
+func placeOf(index, dims []int64) (at int64) {
+	for d, n := range dims {
+		at = at*n + index[d]
 	}
 	return at
 }

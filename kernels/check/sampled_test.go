@@ -109,7 +109,9 @@ ROOT h = f32[96,80] tanh(d)`))
 
 // A computation of which a few elements take more operations than the reference may
 // execute is an error that names the instruction; one of which all take too many is
-// sampled, by fewer elements where they are dear.
+// sampled, by fewer elements where they are dear. The first and the last element may take
+// the budget each: ViT's last block, of which only the first token is read behind the last
+// norm, takes 11 and 16 of 33 million operations for them, and any further token 5.
 func TestReferenceHasABudget(t *testing.T) {
 	const budget = 1 << 14
 	for _, c := range []struct{ text, want string }{
@@ -121,10 +123,22 @@ ROOT r = f32[] reduce(b, z), dimensions={0,1}, to_apply=add`, "r (f32[] reduce):
 b = f32[1048576,1024] broadcast(p), dimensions={}
 z = f32[] constant(0)
 ROOT r = f32[1048576] reduce(b, z), dimensions={1}, to_apply=add`, ""},
-		{`p = f32[1048576,2048] parameter(0)
+		{`p = f32[65536,4096] parameter(0)
 z = f32[] constant(0)
-n = f32[1048576,2048] negate(p)
-ROOT r = f32[1048576] reduce(n, z), dimensions={1}, to_apply=add`, "n (f32[1048576,2048] negate): the reference would"},
+n = f32[65536,4096] negate(p)
+ROOT r = f32[65536] reduce(n, z), dimensions={1}, to_apply=add`, ""},
+		{`p = f32[65536,8192] parameter(0)
+z = f32[] constant(0)
+n = f32[65536,8192] negate(p)
+ROOT r = f32[65536] reduce(n, z), dimensions={1}, to_apply=add`, "n (f32[65536,8192] negate): the reference would"},
+		{`p = f32[4096,32] parameter(0)
+w = f32[32,128] parameter(1)
+d = f32[4096,128] dot(p, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+n = f32[4096,128] negate(d)
+z = f32[] constant(0)
+r = f32[4096] reduce(n, z), dimensions={1}, to_apply=add
+m = f32[4096,128] broadcast(r), dimensions={0}
+ROOT s = f32[4096,128] subtract(d, m)`, ""},
 		{`p = f32[65536] parameter(0)
 z = f32[] constant(0)
 ROOT r = f32[65536] reduce-window(p, z), window={size=65535 stride=1 pad=32767_32767}, to_apply=add`, "r (f32[65536] reduce-window): the"},
@@ -143,7 +157,7 @@ ROOT r = f32[65536] reduce-window(p, z), window={size=65535 stride=1 pad=32767_3
 			t.Errorf("%v:\n%s", err, c.text)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%v, not %q:\n%s", err, c.want, c.text)
-		case c.want == "" && (len(got) < fewestSamples || len(got) >= samplesPerOutput):
+		case c.want == "" && (len(got) < 2 || len(got) >= samplesPerOutput):
 			t.Errorf("%d samples:\n%s", len(got), c.text)
 		}
 	}
