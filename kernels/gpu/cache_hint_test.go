@@ -63,14 +63,17 @@ func TestCacheHints(t *testing.T) {
 func TestCacheHintMutants(t *testing.T) {
 	const create = "\tcreatepolicy.fractional.L2::evict_first.b64 %rd4;\n"
 	p := kerneltest.Program(t, "a = f32[64,64] parameter(0)\nb = f32[64,64] negate(a)\n")
-	for _, instead := range []string{"", "\tmov.b64 %rd4, %rd1;\n"} {
+	for instead, kind := range map[string]sim.Kind{
+		"":                        sim.Uninitialised,
+		"\tmov.b64 %rd4, %rd1;\n": sim.InvalidOperation,
+	} {
 		_, err := dependentRun(t, p, "64,64 l2=1", func(s string) string {
 			if !strings.Contains(s, create) {
 				t.Fatalf("no %q in\n%s", create, s)
 			}
 			return strings.Replace(s, create, instead, 1)
 		})
-		if err == nil || !strings.Contains(err.Error(), string(sim.InvalidOperation)) {
+		if err == nil || !strings.Contains(err.Error(), string(kind)) {
 			t.Errorf("%q: %v", instead, err)
 		}
 	}

@@ -84,7 +84,8 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 }
 
 // Cache policies have these upper bits, of which CUTLASS (TMA::CacheHintSm90) knows the
-// values 0x10f0…, 0x12f0… and 0x14f0…; the rest of them is not documented.
+// values 0x10f0…, 0x12f0… and 0x14f0…; the rest of them is not documented. CUTLASS's DSL
+// gives 0 where it means none.
 const policyBits, policyShift = 1, 60
 
 // policy makes an instruction with a cache hint check its last operand, which has no other
@@ -98,7 +99,7 @@ func (d *decoder) policy(in *instr, src *ptx.Instr) error {
 	in.run = func(w *warp, in *instr) {
 		for m := w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
-			if v := w.get(r, l); v>>policyShift != policyBits {
+			if v := w.get(r, l); v != 0 && v>>policyShift != policyBits {
 				w.reportf(InvalidOperation, l, "%#x is no cache policy", v)
 				return
 			}
