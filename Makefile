@@ -159,12 +159,13 @@ judge-triton: out/venv-gpu/installed out/venv-foreign/installed
 	out/venv-foreign/bin/python bench/gpu/beside.py bench/gpu/beside.json out/beside
 	go run ./bench/gpu -beside out/beside > out/beside.txt && cp out/beside.txt bench/gpu/beside.txt
 
-# Kernels of Triton, nvcc and clang in the simulator, beside NumPy's results
+# Kernels of Triton, CUTLASS's DSL, nvcc and clang in the simulator, beside NumPy's results
 # (bench/foreign); no GPU. JUDGE_FOREIGN has more flags.
 FOREIGN = out/foreign/cases
 judge-foreign: out/venv-foreign/installed
 	out/venv-foreign/bin/python bench/foreign/triton_make.py $(FOREIGN)
 	out/venv-foreign/bin/python bench/foreign/cuda_make.py $(FOREIGN)
+	out/venv-foreign/bin/python bench/foreign/cutlass_make.py $(FOREIGN)
 	go run ./bench/foreign -cases $(FOREIGN) -modules $(FOREIGN)/modules -mutants 300 -seed $(SEED) $(JUDGE_FOREIGN)
 	go test ./kernels/gpu -count 1 -v -run LineMutants -line-mutants 300 -line-seed $(SEED)
 out/venv-foreign/installed: bench/foreign/requirements.txt

@@ -9,7 +9,8 @@
 // A case is a zip file that case.py writes: a module, one launch, its arrays, and the
 // results. triton_make.py compiles the kernels of triton_kernels.py with the arguments of
 // triton_cases.py for sm_80 and sm_90a; cuda_make.py the sources of the folder cuda by
-// nvcc, by nvcc with fast mathematics and line numbers, and by clang.
+// nvcc, by nvcc with fast mathematics and line numbers, and by clang; cutlass_make.py
+// kernels in CUTLASS's DSL, of its own.
 //
 // # Judgement
 //
