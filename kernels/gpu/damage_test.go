@@ -369,6 +369,7 @@ var (
 	bulks       = []ptx.Op{ptx.OpCpAsyncBulkTensor}
 	arrivals    = []ptx.Op{ptx.OpMbarrierArrive}
 	shuffles    = []ptx.Op{ptx.OpShflSync}
+	named       = []ptx.Op{ptx.OpBarArrive, ptx.OpBarrierArrive}
 	arithmetics = []ptx.Op{
 		ptx.OpAdd, ptx.OpSub, ptx.OpMul, ptx.OpDiv, ptx.OpMin,
 		ptx.OpMax, ptx.OpFma, ptx.OpEx2, ptx.OpLg2, ptx.OpSqrt,
@@ -390,6 +391,9 @@ var damages = []damage{
 	{"barrier dropped", []ptx.Op{ptx.OpBarSync}, drop(nil)},
 	{"barrier of the first warp only", []ptx.Op{ptx.OpBarSync}, someWarps},
 	{"barrier before the last store", []ptx.Op{ptx.OpBarSync}, early},
+	{"turn not passed", named, drop(nil)},
+	{"turn of another", named, before(0, "add.s32", 1)},
+	{"turn of fewer threads", append([]ptx.Op{ptx.OpBarSync}, named...), number(1, halved)},
 	{"cluster barrier dropped", []ptx.Op{ptx.OpBarrierClusterArrive, ptx.OpBarrierClusterWait}, drop(nil)},
 
 	// Copies that go on by themselves.

@@ -320,7 +320,7 @@ func (s *subject) elsewhere(damaged *ptx.Entry) bool {
 // same without it proves nothing.
 func synchronises(op ptx.Op) bool {
 	switch op {
-	case ptx.OpBarSync, ptx.OpBarWarpSync, ptx.OpBarrierClusterArrive, ptx.OpBarrierClusterWait, ptx.OpMembar,
+	case ptx.OpBarSync, ptx.OpBarArrive, ptx.OpBarrierArrive, ptx.OpBarWarpSync, ptx.OpBarrierClusterArrive, ptx.OpBarrierClusterWait, ptx.OpMembar,
 		ptx.OpFence, ptx.OpFenceProxy, ptx.OpFenceMbarrierInit,
 		ptx.OpCpAsyncCommitGroup, ptx.OpCpAsyncWaitGroup, ptx.OpCpAsyncWaitAll, ptx.OpWgmmaFence, ptx.OpWgmmaCommitGroup,
 		ptx.OpWgmmaWaitGroup,
@@ -348,6 +348,8 @@ var reasons = []struct{ damage, class, text, reason string }{
 	{"elements of a load swapped", "column reduce", "", "a sum in another order"},
 	{"elements of a load swapped", "norm", "", "a sum in another order"},
 	{"another first value", "online", "mov.f32", "the first tile multiplies it by exp(−∞), which is 0"},
+	{"barrier dropped", "online warpgroups", ", 256", "turns order products in time, and no result depends on them"},
+	{"barrier dropped", "boxes", "bar.sync", "not found: the simulator ends the reads of a copy when its thread waits, and does not order writes of other threads behind them"},
 	{"elements of a load swapped", "softmax", "", "a sum or a maximum in another order"},
 	{"wgmma.commit_group dropped", "register wgmma", "", ownRegisters},
 	{"wgmma.wait_group dropped", "register wgmma", "", ownRegisters},
@@ -443,7 +445,7 @@ func (s *subject) unseen(k int) bool {
 func (s *subject) unread(in *ptx.Instr) bool {
 	if len(in.Operands) == 0 ||
 		in.Operands[0].Kind != ptx.KindReg ||
-		in.Opcode.Op == ptx.OpSt {
+		in.Opcode.Op == ptx.OpSt || synchronises(in.Opcode.Op) {
 		return false
 	}
 	d := in.Operands[0].Reg

@@ -1245,7 +1245,11 @@ func (o *onlineLoop) masked(work func()) {
 // once and tiles of the others into a ring of slots that a producer fills; scores are
 // products of two operands in shared memory, and weights are multiplied from registers
 // (Shah et al., FlashAttention-3, 2024, §3.1). The layouts of rows in registers are those
-// of mma.sync, with 16 rows a warp. While one warpgroup computes weights others multiply.
+// of mma.sync, with 16 rows a warp. While one warpgroup computes weights others multiply:
+// they take turns to issue products (§3.1, pingpong), each of them those of the weights of
+// a tile and then those of the scores of the next. The former are complete before the
+// latter begin: with both running, ptxas 12.9 and 13.5 copy sums, or serialise them
+// (C7512, C7514).
 type groupLoop struct {
 	o    *onlineLoop
 	ring *ring
@@ -1257,6 +1261,10 @@ type groupLoop struct {
 	query  descriptor
 	tiles  map[*rowProduct]descriptor
 	offset operand
+	// Turn and nextTurn are the named barriers at which this warpgroup waits for its turn,
+	// and at which the one whose turn follows does; first holds in all warpgroups but
+	// the last. Empty where there is one warpgroup.
+	turn, nextTurn, first operand
 }
 
 // byWarpgroups emits the loop for warpgroups.
@@ -1289,6 +1297,11 @@ func (o *onlineLoop) newGroupLoop() *groupLoop {
 	}
 	if e.knobs.producer == 0 {
 		e.reject("online=2 needs a producer")
+	}
+	if e.knobs.stages < 2 && o.pipe.part.total > 1 &&
+		e.threads > device.WarpgroupThreads {
+		// In its turn a warpgroup waits for the next slot, which others release in theirs.
+		e.reject("online=2: warpgroups that take turns need two stages")
 	}
 	g := &groupLoop{
 		o:     o,
@@ -1446,13 +1459,15 @@ func (g *groupLoop) consume(queries operand) {
 	a.do("mov.b32", counter, 0)
 	_, inWarp := e.warpAndLane()
 	lane := e.num(inWarp)
-	first := a.get(kindPred, "setp.eq.s32", lane, 0)
+	signals := a.get(kindPred, "setp.eq.s32", lane, 0)
 	a.in(kindPred, yes)
 	a.in(kindPred, no)
+	g.setTurns()
 	o.pipe.part = r.part
 	o.pipe.counter = counter
 	r.wait(cursor{queries, a.in(kindB32, "0")}, address{queries, 0}, "QUERIES")
 	a.note("%s", r.part.note())
+	g.takeTurn()
 	again := a.label("LOOP")
 	a.place(again)
 	r.wait(c, r.isFull(c.at), "FULL")
@@ -1460,12 +1475,50 @@ func (g *groupLoop) consume(queries operand) {
 	o.multiplySlot(memory{})
 	a.leave()
 	// This warp has read the slot.
-	a.when(first, "mbarrier.arrive.shared.b64", sink, r.isEmpty(c.at))
+	a.when(signals, "mbarrier.arrive.shared.b64", sink, r.isEmpty(c.at))
 	a.do("add.s32", g.offset, g.offset, r.bytes/matrixRow)
 	a.when(r.advance(c), "mov.b32", g.offset, 0)
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, r.limit)
 	a.branch(more, again)
+	g.passTurn(g.first)
+}
+
+// setTurns finds the barriers of turns. Warpgroup 0 has the first turn.
+func (g *groupLoop) setTurns() {
+	e, a := g.o.e, g.o.e.asm
+	groups := e.threads / device.WarpgroupThreads
+	if groups == 1 {
+		return
+	}
+	own := e.num(g.ring.warpgroup())
+	g.turn = a.get(kindB32, "add.s32", own, turnBarrier)
+	g.first = a.get(kindPred, "setp.lt.s32", own, groups-1)
+	g.nextTurn = a.get(
+		kindB32, "selp.b32",
+		a.get(kindB32, "add.s32", own, turnBarrier+1), turnBarrier, g.first,
+	)
+	a.when(a.not(g.first), "bar.arrive", g.nextTurn, 2*device.WarpgroupThreads)
+}
+
+// takeTurn waits until the warpgroup before this one has issued its products.
+func (g *groupLoop) takeTurn() {
+	if g.turn != "" {
+		g.o.e.asm.do("bar.sync", g.turn, 2*device.WarpgroupThreads)
+	}
+}
+
+// passTurn lets the next warpgroup issue products, where p holds or is no. Nobody waits for
+// the last turn of the last warpgroup. The barrier is not .aligned: see ring.passTurn.
+func (g *groupLoop) passTurn(p operand) {
+	if g.turn == "" {
+		return
+	}
+	if p == no {
+		g.o.e.asm.do("barrier.arrive", g.nextTurn, 2*device.WarpgroupThreads)
+		return
+	}
+	g.o.e.asm.when(p, "barrier.arrive", g.nextTurn, 2*device.WarpgroupThreads)
 }
 
 // scores emits the product of Q and the tile of K.
@@ -1480,21 +1533,29 @@ func (g *groupLoop) scores() {
 		left := g.query.moved(a, "0", constantOf(g.left.offset(g.o.e.ring.Const(0), k, 2)))
 		g.issue(s, left, k)
 	}
+	a.do("wgmma.commit_group.sync.aligned")
+	g.passTurn(no)
 	g.complete()
 }
 
-// multiply emits the product of weights in registers and the tile of V.
+// multiply emits the product of weights in registers and the tile of V. The first of a
+// tile takes the turn.
 func (g *groupLoop) multiply(p *rowProduct) {
 	// All weights are in registers before the first product: one that was computed between
 	// two would have to wait for the one before.
+	a := g.o.e.asm
 	var left [][]operand
 	for k := range p.depth / p.mma.k {
 		left = append(left, g.o.leftFragment(p, 0, k))
 	}
-	g.o.e.asm.do("wgmma.fence.sync.aligned")
+	if p == g.o.products[0] {
+		g.takeTurn()
+	}
+	a.do("wgmma.fence.sync.aligned")
 	for k, words := range left {
 		g.issue(p, words, int64(k)*p.mma.k)
 	}
+	a.do("wgmma.commit_group.sync.aligned")
 	g.complete()
 }
 
@@ -1521,8 +1582,4 @@ func (g *groupLoop) issue(p *rowProduct, left any, k int64) {
 
 // complete waits for the products. What follows reads their sums, or writes the registers
 // of their left operand, in each case before the next products of this warpgroup begin.
-func (g *groupLoop) complete() {
-	a := g.o.e.asm
-	a.do("wgmma.commit_group.sync.aligned")
-	a.do("wgmma.wait_group.sync.aligned", 0)
-}
+func (g *groupLoop) complete() { g.o.e.asm.do("wgmma.wait_group.sync.aligned", 0) }
