@@ -16,7 +16,7 @@ import (
 // them. While such arrays exist, a releaser looks at it, and where it is too large takes
 // the pages from their addresses; the next access maps them again. A kernel that
 // goes through its arrays maps each block of 2 MiB once a run then, for a few microseconds.
-// It looks between two tile programs, when a kernel looks at the context of its run, so that
+// It looks between two tile programs or two long products, when a kernel looks at the context of its run, so that
 // what is mapped beyond the limit is what tile programs map in releaseInterval, and now
 // and then besides, for a tile program that takes long.
 

@@ -119,6 +119,11 @@ var packings = map[int64]gemm.Packing{
 // of f32.
 const splitUnit = 16
 
+// longProduct is the number of multiplications of a product, some 20 µs, before which a dot
+// of several looks at the context: one tile program may have seconds of them, and whoever
+// runs it on arrays that repeat their pages takes these back when it looks.
+const longProduct = 1 << 22
+
 // runDot packs the operands that need it and multiplies.
 func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 	for _, x := range []*matrixOperand{d.left, d.right} {
@@ -145,7 +150,11 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 		x.K = int(end - begin)
 	}
 	scratch := packingScratch[T](w)
+	long := x.M*x.N*x.K >= longProduct
 	for i := range int(d.left.extents[0]) {
+		if long && w.stopped() {
+			break
+		}
 		x.C, x.A, x.B = matrix[T](w, d.out, i),
 			matrix[T](w, d.left, i),
 			matrix[T](w, d.right, i)
