@@ -81,6 +81,16 @@ type PackingBackend interface {
 	Pack(f *hlo.Computation, parameter int) (packing.Pack, bool)
 }
 
+// A GroupingBackend is a Backend that starts several kernels at once, which is worth it
+// where each takes little longer than to start it.
+type GroupingBackend interface {
+	Backend
+	// Group is a kernel of several, whose inputs and outputs are theirs, one kernel's after
+	// the other's; nil where it cannot be. Some may be the same kernel. None may read what another
+	// writes, and results are bit for bit those of the kernels alone. Close leaves them open.
+	Group([]Kernel) Kernel
+}
+
 // A Deterministic is a Kernel that says whether all of its runs give the same bits
 // for the same inputs: it sums in one order, whatever its threads do. What such a
 // kernel computes while it is timed is compared bit for bit with what was verified; a

@@ -24,6 +24,8 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sort"
 	"sync"
 	"time"
 	"unsafe"
@@ -93,6 +95,8 @@ type kernel struct {
 	lender   *lender
 	borrower *borrower
 	running  sync.Mutex // Held by a run, which may outlast its caller (check.Hung).
+	// One more worker for a run among other kernels; nil where it cannot be one of a group.
+	another func() *worker
 }
 
 // Compile lowers the program at the plan. Plans that cannot run are
@@ -203,6 +207,9 @@ func (b *Backend) kernel(
 		lender:   &b.lender,
 	}
 	k.borrower = &borrower{running: &k.running}
+	if l.split == nil && l.knob("threads", int64(lanes())) == int64(lanes()) && !states[0].lent() {
+		k.another = func() *worker { return l.worker(&b.scratch) }
+	}
 	for _, w := range states {
 		k.borrower.workers = append(k.borrower.workers, &w.workerScratch)
 	}
@@ -281,5 +288,138 @@ func checkBuffers(what string, have []kernels.Buffer, want []hlo.Shape) error {
 			return fmt.Errorf("%s %d (%s) is not aligned to its elements", what, n, want[n])
 		}
 	}
+	return nil
+}
+
+// A group runs several kernels as one parallel region: small ones, each of which takes no
+// longer than starting its workers, or has one tile program. Each tile program computes
+// what it does in a run of its kernel alone.
+type group struct {
+	members []*groupMember
+	in, out int       // The numbers of arrays of all.
+	kernels []*kernel // Each once.
+	region  *workers.Region
+	source  string
+}
+
+// A groupMember is one run of a kernel in a group, which may have others.
+type groupMember struct {
+	loop    programLoop // The kernel's, with the region of the group and the member's arrays.
+	kernel  *kernel
+	first   int64 // The number of its first tile program among those of all.
+	in, out int   // The numbers of its first arrays among those of all.
+}
+
+// Group is a kernel of several: one region over the tile programs of all, in the order of
+// the kernels, so that a worker that is done with one goes on with the next. They need not
+// differ, and read nothing that another one of them writes. It is nil where one of them
+// shares scratch with other kernels, splits contractions or has another number of threads.
+func (b *Backend) Group(all []kernels.Kernel) kernels.Kernel {
+	g := &group{}
+	programs := int64(0)
+	for _, x := range all {
+		k, ours := x.(*kernel)
+		if !ours || k.another == nil {
+			return nil
+		}
+		g.members = append(g.members, &groupMember{
+			loop:   *k.programs,
+			kernel: k,
+			first:  programs,
+			in:     g.in,
+			out:    g.out,
+		})
+		programs += hlo.Elements(k.programs.order.grid)
+		g.in += len(k.in)
+		g.out += len(k.out)
+		if !slices.Contains(g.kernels, k) {
+			g.kernels = append(g.kernels, k)
+		}
+		g.source += k.Source()
+	}
+	threads := int(min(int64(lanes()), max(1, programs)))
+	for _, k := range g.kernels {
+		k.addWorkers(threads)
+	}
+	g.region = b.workers.NewRegion(threads, programs, g.runPrograms)
+	for _, m := range g.members {
+		m.loop.workers = m.kernel.programs.workers
+		m.loop.region = g.region
+	}
+	return g
+}
+
+// addWorkers makes workers until there are n. A kernel of one tile program has one worker
+// for itself, but in a group any worker may take that program, and two at once where the
+// kernel is there twice.
+func (k *kernel) addWorkers(n int) {
+	for len(k.programs.workers) < n {
+		w := k.another()
+		k.programs.workers = append(k.programs.workers, w)
+		k.borrower.workers = append(k.borrower.workers, &w.workerScratch)
+	}
+}
+
+// runPrograms runs tile programs begin … end−1 of all as one worker. A chunk may begin in
+// one kernel and end in another: each of them sees the part that is its own, under the
+// numbers that its programs have in a run alone.
+func (g *group) runPrograms(number int, begin, end int64) {
+	n := sort.Search(len(g.members), func(n int) bool {
+		return g.members[n].first > begin
+	}) - 1
+	for ; begin < end; n++ {
+		m, upto := g.members[n], end
+		if n+1 < len(g.members) {
+			upto = min(end, g.members[n+1].first)
+		}
+		m.loop.runPrograms(number, begin-m.first, upto-m.first)
+		begin = upto
+	}
+}
+
+// Source lists the tile programs of all kernels.
+func (g *group) Source() string { return g.source }
+
+// Run runs all kernels once. in and out are those of all, one kernel after the other.
+func (g *group) Run(
+	ctx context.Context, in, out []kernels.Buffer,
+) (time.Duration, error) {
+	if g.region.Closed() {
+		return 0, workers.ErrClosed
+	}
+	if len(in) != g.in || len(out) != g.out {
+		return 0, fmt.Errorf("%d inputs and %d outputs given, %d and %d needed", len(in), len(out), g.in, g.out)
+	}
+	for _, k := range g.kernels {
+		k.running.Lock()
+		defer k.running.Unlock()
+	}
+	for _, m := range g.members {
+		m.loop.ctx = ctx
+		m.loop.in = in[m.in:][:len(m.kernel.in)]
+		m.loop.out = out[m.out:][:len(m.kernel.out)]
+		if err := m.check(); err != nil {
+			return 0, err
+		}
+	}
+	elapsed, err := g.region.Run()
+	if err != nil {
+		return 0, err
+	}
+	return elapsed, ctx.Err()
+}
+
+// check is what is wrong with the arrays of a member, or nil.
+func (m *groupMember) check() error {
+	err := checkBuffers("input", m.loop.in, m.kernel.in)
+	if err != nil {
+		return err
+	}
+	return checkBuffers("output", m.loop.out, m.kernel.out)
+}
+
+// Close gives the workers of the group back. Its kernels are closed by themselves.
+func (g *group) Close() error {
+	g.region.Close()
 	return nil
 }

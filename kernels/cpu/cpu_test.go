@@ -130,3 +130,52 @@ func BenchmarkTilings(b *testing.B) {
 		})
 	}
 }
+
+// A group computes what its kernels compute one by one, also where one is there twice, and
+// none has a number of threads of its own.
+func TestGroup(t *testing.T) {
+	b := New()
+	p, _ := landscape(t, "x = f32[64,48] parameter(0)\nr = f32[64,48] negate(x)")
+	compile := func(plan kernels.Plan) kernels.Kernel {
+		k, err := b.Compile(t.Context(), p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { k.Close() })
+		return k
+	}
+	one := compile(kernels.Plan{Tiles: symtile.Tiling{64, 48}})
+	many := compile(kernels.Plan{Tiles: symtile.Tiling{1, 16}})
+	in, err := check.InputsContext(t.Context(), p.Fusion, check.Normals, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []kernels.Kernel{one, many, one, one, many}
+	g := b.Group(all)
+	defer g.Close()
+	var ins, outs []kernels.Buffer
+	for range all {
+		out, err := kernels.NewBuffer(p.Fusion.Root.Shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ins, outs = append(ins, in[0]), append(outs, out)
+	}
+	if _, err := g.Run(t.Context(), ins, outs); err != nil {
+		t.Fatal(err)
+	}
+	for n, out := range outs {
+		for k := range out.Shape.Elements() {
+			if out.Float(k) != -in[0].Float(k) {
+				t.Fatalf("output %d is %v at %d, want %v", n, out.Float(k), k, -in[0].Float(k))
+			}
+		}
+	}
+	if _, err := g.Run(t.Context(), ins, outs[:4]); err == nil {
+		t.Error("a run with too few outputs has no error")
+	}
+	threads := compile(kernels.Plan{Tiles: symtile.Tiling{1, 16}, Knobs: []kernels.Knob{{Name: "threads", Value: 1}}})
+	if b.Group([]kernels.Kernel{threads}) != nil {
+		t.Error("a kernel of one thread is in a group")
+	}
+}

@@ -23,14 +23,18 @@ type compiler struct {
 	units   map[*hlo.Computation]*unit
 	kernels map[[32]byte]*unit
 	order   []*unit
-	entry   *hlo.Computation
-	effects hlo.Effects
+	// groupKernels are those of steps that are launched together.
+	groupKernels []kernels.Kernel
+	entry        *hlo.Computation
+	effects      hlo.Effects
 }
 
 // A unit is a Unit with its kernel; kernel is nil for what is interpreted.
 type unit struct {
 	Unit
 	kernel kernels.Kernel
+	// grouped says that the kernel may be launched with others.
+	grouped bool
 	// update computes what is outside of fusions and writes a part of an array; nil for
 	// all else.
 	update update
@@ -67,11 +71,16 @@ type step struct {
 	constant *value
 	// refused is the error of a run that comes to an instruction with a side effect.
 	refused error
+	// group runs this step and those behind it together; nil for most.
+	group *group
 }
 
 // close frees the kernels; the error is the first one.
 func (c *compiler) close() error {
 	var all []error
+	for _, g := range c.groupKernels {
+		all = append(all, g.Close())
+	}
 	for _, u := range c.kernels {
 		if u.kernel != nil {
 			all = append(all, u.kernel.Close())
@@ -90,17 +99,21 @@ func (c *compiler) program(of *hlo.Computation) (*program, error) {
 		steps:       make([]step, len(of.Instrs)),
 	}
 	c.programs[of] = p
-	number := make(map[*hlo.Instr]int, len(of.Instrs))
 	for n, i := range partsFirst(of.Instrs) {
 		s, err := c.step(i)
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range i.Operands {
+		p.steps[n] = s
+	}
+	c.group(p)
+	number := make(map[*hlo.Instr]int, len(of.Instrs))
+	for n := range p.steps {
+		s := &p.steps[n]
+		for _, o := range s.instr.Operands {
 			s.operands = append(s.operands, number[o])
 		}
-		number[i] = n
-		p.steps[n] = s
+		number[s.instr] = n
 	}
 	p.root = number[of.Root]
 	for k, param := range of.Params {
@@ -349,7 +362,7 @@ func (c *compiler) compilePacked(u *unit) bool {
 	if err != nil || !c.compile(u, p, x.Plan) {
 		return false
 	}
-	u.Stored, u.packed = true, &x
+	u.Stored, u.packed, u.grouped = true, &x, false
 	u.Packed = u.Computation.Params[x.Parameter].Name
 	u.moved = map[*byte]kernels.Buffer{}
 	return true
@@ -365,5 +378,6 @@ func (c *compiler) compile(
 		return false
 	}
 	u.kernel, u.Plan = k, plan.String()
+	u.grouped = c.groups(u)
 	return true
 }

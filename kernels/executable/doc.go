@@ -20,6 +20,12 @@
 // module are never in the pool. A loop holds its state once, and what its body
 // needs besides: the memory of a run does not grow with the number of rounds.
 //
+// # Launches
+//
+// Small kernels that follow one another and read nothing of each other are launched
+// together, where the backend can do that (kernels.GroupingBackend): an optimiser's updates
+// of biases and norms are one launch.
+//
 // # Control flow
 //
 // The bodies of while, conditional and call are programs of their own, compiled

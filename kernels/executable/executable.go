@@ -22,6 +22,8 @@ type Options struct {
 	// Perturb, if it is not 0, is the seed of roundings that go another way in what the
 	// reference computes (reference.Perturbed), also of what decides control flow.
 	Perturb int64
+	// Apart launches each kernel by itself, where the backend would start several at once.
+	Apart bool
 }
 
 // A Packed is a fusion that takes one parameter of another one in another layout.
@@ -39,6 +41,8 @@ type Packed struct {
 type Executable struct {
 	entry *program
 	pool  pool
+	// launches are those of kernels since Compile.
+	launches int64
 	// compiler keeps the kernels, which Close closes.
 	compiler *compiler
 }
@@ -110,6 +114,10 @@ func (e *Executable) Units() []Unit {
 // Memory is what the values of all runs took.
 func (e *Executable) Memory() Memory { return e.pool.Memory }
 
+// Launches counts the launches of kernels since Compile. Small kernels that read nothing of
+// each other are one where the backend can do that.
+func (e *Executable) Launches() int64 { return e.launches }
+
 // Run executes the module. in has a buffer for each array among the parameters,
 // and the result one for each array among the outputs, both in the order of
 // tuples, depth first. The buffers of in are not changed, and may be among the
@@ -122,8 +130,9 @@ func (e *Executable) Run(
 	if err != nil {
 		return nil, err
 	}
-	r := &run{ctx, &e.pool, e.compiler.options.Perturb << 32}
+	r := &run{ctx: ctx, pool: &e.pool, perturb: e.compiler.options.Perturb << 32}
 	result, err := r.program(e.entry, args)
+	e.launches += r.launches
 	if err != nil {
 		return nil, err
 	}

@@ -347,3 +347,65 @@ ENTRY e {
 		})
 	}
 }
+
+// adam is an optimiser's step of so many parameters, of six shapes.
+func adam(parameters int) string {
+	var text, results strings.Builder
+	text.WriteString("HloModule adam\nENTRY e {\n")
+	for n := range parameters {
+		shape := []string{"f32[64]", "f32[96]", "f32[64,64]", "f32[64,96]", "f32[2,64]", "f32[512,64]"}[n%6]
+		for k, name := range []string{"p", "g", "m", "v"} {
+			fmt.Fprintf(&text, "%s%d = %s parameter(%d)\n", name, n, shape, 4*n+k)
+		}
+		for k, c := range []string{"0.9", "0.1", "0.999", "0.001", "1e-3", "1e-8"} {
+			fmt.Fprintf(&text, "c%d.%d = f32[] constant(%s)\nb%[1]d.%[2]d = %[4]s broadcast(c%[1]d.%[2]d), dimensions={}\n", k, n, c, shape)
+		}
+		for _, line := range []string{
+			"mm.N = S multiply(mN, b0.N)", "mg.N = S multiply(gN, b1.N)", "nm.N = S add(mm.N, mg.N)",
+			"vv.N = S multiply(vN, b2.N)", "gg.N = S multiply(gN, gN)", "vg.N = S multiply(gg.N, b3.N)", "nv.N = S add(vv.N, vg.N)",
+			"r.N = S sqrt(nv.N)", "d.N = S add(r.N, b5.N)", "q.N = S divide(nm.N, d.N)", "u.N = S multiply(q.N, b4.N)", "np.N = S subtract(pN, u.N)",
+		} {
+			line = strings.ReplaceAll(line, "N", fmt.Sprint(n))
+			text.WriteString(strings.Replace(line, "S", shape, 1) + "\n")
+		}
+		fmt.Fprintf(&results, ", np.%d, nm.%[1]d, nv.%[1]d", n)
+	}
+	return text.String() + "ROOT t = tuple(" + results.String()[2:] + ")\n}"
+}
+
+// An optimiser's step of 46 parameters is one launch, with the bits of 46.
+func TestLaunchedTogether(t *testing.T) {
+	var printouts [2]string
+	for k, want := range []int64{46, 1} {
+		e, m := compiled(t, adam(46), Options{Apart: k == 0})
+		for range 3 { // in the memory of the run before
+			out, err := e.Run(t.Context(), counting(t, m.Entry))
+			if err != nil {
+				t.Fatal(err)
+			}
+			printouts[k] = printed(out)
+		}
+		if got := e.Launches(); got != 3*want {
+			t.Errorf("apart %v: %d launches in 3 runs, want %d each", k == 0, got, want)
+		}
+	}
+	if printouts[0] != printouts[1] {
+		t.Error("the results of the two are not the same")
+	}
+}
+
+// BenchmarkLaunches is an optimiser's step whose updates are launched one by one, and
+// together.
+func BenchmarkLaunches(b *testing.B) {
+	for _, apart := range []bool{true, false} {
+		b.Run(fmt.Sprintf("apart=%v", apart), func(b *testing.B) {
+			e, m := compiled(b, adam(46), Options{Apart: apart})
+			in := counting(b, m.Entry)
+			for b.Loop() {
+				if _, err := e.Run(b.Context(), in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -16,6 +16,8 @@ type run struct {
 	pool *pool
 	// The seed of the next perturbed evaluation; 0 without.
 	perturb int64
+	// Launches of kernels, of several together too.
+	launches int64
 }
 
 // program executes the steps of a computation. Its result has a reference of its
@@ -34,9 +36,17 @@ func (r *run) consume(p *program, args []value) (value, error) {
 	for _, k := range p.unread {
 		r.pool.release(args[k])
 	}
-	for n, s := range p.steps {
+	for n := 0; n < len(p.steps); n++ {
+		s := p.steps[n]
 		if err := r.ctx.Err(); err != nil {
 			return value{}, err
+		}
+		if s.group != nil {
+			if err := r.group(p, n, values); err != nil {
+				return value{}, err
+			}
+			n += s.group.steps - 1
+			continue
 		}
 		operands := make([]value, len(s.operands))
 		for k, o := range s.operands {
@@ -159,27 +169,39 @@ func (r *run) unit(s step, a []value) (value, error) {
 	case s.unit.kernel == nil:
 		return r.interpret(s, in)
 	}
-	shapes := kernels.OutputShapes(s.unit.Computation)
-	out := make([]kernels.Buffer, len(shapes))
-	made := make([]value, len(shapes))
-	for k, shape := range shapes {
-		made[k], err = r.pool.buffer(shape)
-		if err != nil {
-			return value{}, err
-		}
-		out[k] = made[k].buffer.Parts()
-	}
-	for k := range in { // a kernel takes complex numbers as their parts
-		in[k] = in[k].Parts()
+	in, out, made, err := r.arrays(s, a)
+	if err != nil {
+		return value{}, err
 	}
 	if x := s.unit.packed; x != nil {
 		in[x.Parameter] = s.packed(in[x.Parameter])
 	}
+	r.launches++
 	_, err = s.unit.kernel.Run(r.ctx, in, out)
 	if err != nil {
 		return value{}, err
 	}
 	return assembled(s.instr.Shape, &made), nil
+}
+
+// arrays are the operands and the results of a step as its kernel takes them, complex
+// numbers as their parts, and the results as values.
+func (r *run) arrays(s step, a []value) (in, out []kernels.Buffer, made []value, err error) {
+	if in, err = inputs(s.unit.Computation, a); err != nil {
+		return nil, nil, nil, err
+	}
+	for k := range in {
+		in[k] = in[k].Parts()
+	}
+	for _, shape := range kernels.OutputShapes(s.unit.Computation) {
+		v, err := r.pool.buffer(shape)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		made = append(made, v)
+		out = append(out, v.buffer.Parts())
+	}
+	return in, out, made, nil
 }
 
 // packed is an array as the kernel of the step takes it, packed once if it is steady.
