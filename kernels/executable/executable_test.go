@@ -293,7 +293,16 @@ ENTRY e {
   p = T[1,%[5]d] parameter(3)
   j = s32[2] parameter(4)
   a = T[%[2]d,%[3]d] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=1, to_apply=fold
-  ROOT b = T[%[2]d,%[3]d] dynamic-update-slice(a, p, j)
+  b = T[%[2]d,%[3]d] dynamic-update-slice(a, p, j)
+  c = s32[%[4]d,1] slice(i), slice={[0:%[4]d],[0:1]}
+  z = T[%[4]d,%[3]d] parameter(5)
+  v = T[%[4]d,1] slice(u), slice={[0:%[4]d],[0:1]}
+  d = T[%[4]d,%[3]d] scatter(z, c, v), update_window_dims={}, inserted_window_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, scatter_dims_to_operand_dims={1}, index_vector_dim=2, to_apply=fold
+  y = T[%[3]d,%[4]d] parameter(6)
+  k = s32[1,%[4]d,1] reshape(c)
+  w = T[1,%[4]d,1] reshape(v)
+  e = T[%[3]d,%[4]d] scatter(y, k, w), update_window_dims={2}, inserted_window_dims={}, input_batching_dims={1}, scatter_indices_batching_dims={1}, scatter_dims_to_operand_dims={0}, index_vector_dim=2, to_apply=fold
+  ROOT r = tuple(b, d, e)
 }`, []string{"add(a, b)", "add(b, a)", "maximum(a, b)", "copy(b)"}[rng.IntN(4)], rows, columns, updates, wide)
 		text = strings.ReplaceAll(text, "T[", dtype+"[")
 		var texts []string

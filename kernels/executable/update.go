@@ -13,11 +13,19 @@ import (
 // or of a scatter, and becomes its result. in are all operands.
 type update func(out kernels.Buffer, in []kernels.Buffer)
 
-// updateOf is the update of an instruction outside of fusions; nil where the reference
+// updateOf is the update of an instruction outside of fusions, or of a scatter that is a
+// fusion of its own; nil where the reference
 // computes it: tiled layouts, elements of less than a byte, scatters of several operands,
-// with batch dimensions, whose windows are not the last dimensions of the updates, or
+// whose windows are not the last dimensions of the updates, or
 // that combine by anything but a sum of f32 or s32 or the last update.
 func updateOf(i *hlo.Instr) update {
+	if i.Op == hlo.OpFusion {
+		root := i.Attrs.Calls.Root
+		if root.Op != hlo.OpScatter || !slices.Equal(root.Operands, i.Attrs.Calls.Params) {
+			return nil
+		}
+		i = root
+	}
 	direct := i.Shape.DType.IsArray() && i.Shape.DType.Bits()%8 == 0 && rowMajor(i.Shape)
 	for _, o := range i.Operands {
 		direct = direct && o.Shape.DType.IsArray() && rowMajor(o.Shape)
@@ -110,7 +118,7 @@ type combination func(out, updates kernels.Buffer, at []int64, run int64)
 // scatterOf is the update of a scatter; nil where there is none.
 func scatterOf(i *hlo.Instr) update {
 	s := i.Attrs.Scatter
-	if len(i.Operands) != 3 || len(s.InputBatching) > 0 {
+	if len(i.Operands) != 3 {
 		return nil
 	}
 	indices, updates := i.Operands[1].Shape, i.Operands[2].Shape
@@ -132,9 +140,10 @@ func scatterOf(i *hlo.Instr) update {
 		return func(kernels.Buffer, []kernels.Buffer) {}
 	}
 	places := updates.Elements() / window
+	batches := batchOffsets(s, indices.Dims, strides, places)
 	return func(out kernels.Buffer, in []kernels.Buffer) {
 		at := make([]int64, 0, places*int64(len(offsets)))
-		starts := make([]int64, places)
+		starts := slices.Clone(batches)
 		placeWindows(starts, in[1], s.ToOperand, dims, sizes, strides)
 		for _, start := range starts {
 			for _, offset := range offsets {
@@ -148,7 +157,22 @@ func scatterOf(i *hlo.Instr) update {
 	}
 }
 
-// placeWindows finds the positions of the windows of a scatter, at first 0, by its indices; a
+// batchOffsets are the offsets of the windows of a scatter along the dimensions that its
+// indices and its operand have in common; indices may have a last dimension of components.
+func batchOffsets(s *hlo.ScatterDims, indices, strides []int64, places int64) []int64 {
+	at := make([]int64, places)
+	along := hlo.RowMajor(indices[:min(int(s.IndexVectorDim), len(indices))])
+	for k, d := range s.InputBatching {
+		from := s.IndicesBatching[k]
+		for n := range at {
+			x := int64(n) / along[from] % indices[from]
+			at[n] += x * strides[d]
+		}
+	}
+	return at
+}
+
+// placeWindows adds the positions of the windows of a scatter by its indices; a
 // window that is not inside of the array has none, which is −1.
 func placeWindows(at []int64, indices kernels.Buffer, toOperand, dims, sizes, strides []int64) {
 	components := len(toOperand)
