@@ -295,6 +295,8 @@ type loop struct {
 	dims  []int   // The dimensions of the space that it walks.
 	trips []int64 // The number of tiles along each.
 	split *splitK // The parts that share the iterations, or nil.
+	// The iterations that a mask hides wholly, nil where none are known.
+	hidden *hiddenTiles
 	// What runs before the first iteration and after the last.
 	prologue, epilogue []step
 	steps              []step    // The slots, then the body.
@@ -309,9 +311,27 @@ func (lp *loop) run(w *worker) {
 	}
 	begin := int64(0)
 	end := hlo.Elements(lp.trips)
-	if lp.split != nil {
+	switch all := end; {
+	case lp.split != nil:
 		begin, end = lp.split.rangeOf(w, end, 1)
+		lp.iterate(w, begin, end)
+	case lp.hidden != nil:
+		begin, end = lp.hidden.visible(w, all)
+		lp.iterate(w, begin, end)
+		if end < all && lp.hidden.counts(w) {
+			lp.iterate(w, end, all)
+		}
+	default:
+		lp.iterate(w, begin, end)
 	}
+	lp.seek(w, 0)
+	for _, s := range lp.epilogue {
+		s(w)
+	}
+}
+
+// iterate runs iterations begin … end−1, or fewer where the run is cancelled.
+func (lp *loop) iterate(w *worker, begin, end int64) {
 	lp.seek(w, begin)
 	for ; begin < end; begin++ {
 		if w.stopped() {
@@ -324,10 +344,6 @@ func (lp *loop) run(w *worker) {
 			s(w)
 		}
 		lp.advance(w)
-	}
-	lp.seek(w, 0)
-	for _, s := range lp.epilogue {
-		s(w)
 	}
 }
 

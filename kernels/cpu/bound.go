@@ -97,6 +97,7 @@ type programBounds struct {
 	factors  [][]factor
 	repeated []symtile.DimSet
 	open     symtile.DimSet // whose sizes are not known
+	visible  float64        // at least, of the iterations of a loop that a mask hides
 	// Ops that may compute what an earlier one has computed.
 	again []bool
 	// Of each array, the bytes that come from afar; slot 0 is for all outputs that go through
@@ -128,6 +129,7 @@ func newProgramBounds(c *counter, space *symtile.Space) (*programBounds, error) 
 		repeated: make([]symtile.DimSet, len(c.ops)),
 		again:    make([]bool, len(c.ops)),
 		distinct: make([]float64, 1+len(c.p.Fusion.Params)),
+		visible:  leastVisible(c),
 	}
 	dims := c.p.Space.Dims
 	type computation struct {
@@ -234,7 +236,29 @@ func (w *programBounds) cover(n int) coverage {
 
 // runs is at least how often op n runs in all tile programs.
 func (w *programBounds) runs(n int) float64 {
-	return w.extents.Programs() * w.extents.Runs(n)
+	runs := w.extents.Programs() * w.extents.Runs(n)
+	if w.c.within[n] {
+		runs *= w.visible
+	}
+	return runs
+}
+
+// visibleSlack is by how much shares of a mask's tiles differ that few rows are looked at for.
+const visibleSlack = 0.02
+
+// leastVisible is at most the share of the iterations that a mask leaves of a loop at any
+// tiling: with tiles of one element nothing is computed that is hidden.
+func leastVisible(c *counter) float64 {
+	if len(c.hidden.Bounds) == 0 {
+		return 1
+	}
+	dims := c.ops[c.scores].op.Instr.Shape.Dims
+	ones := make([]int64, len(dims))
+	for d := range ones {
+		ones[d] = 1
+	}
+	share, _ := c.hidden.Visible(dims, ones, c.reduced)
+	return max(0, share-visibleSlack)
 }
 
 // side multiplies by a side of the tile of op n.
@@ -277,7 +301,7 @@ func (w *programBounds) seconds(b *bounds, t symtile.Tiling, open symtile.DimSet
 	several := x.Several()
 	for n, dims := range w.c.loops {
 		if w.c.own[n]&several != 0 {
-			k.bodies += k.programs * x.Product(dims)
+			k.bodies += k.programs * x.Product(dims) * w.visible
 		}
 	}
 	several &^= w.c.idle

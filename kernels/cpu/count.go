@@ -8,6 +8,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/mask"
 )
 
 // Counts are what one run of a program does at a tiling. All are totals over all
@@ -182,7 +183,15 @@ type counter struct {
 	idle   symtile.DimSet
 	// Pointwise ops with an instruction that an earlier op has, too.
 	repeated []int
-	counts   counts
+	// Of a loop whose iterations a mask may hide: the mask, the scores, the dimensions along
+	// which they are reduced, and what is inside of it. Visible is the share of the
+	// iterations that is left at the tiling that is counted.
+	hidden  mask.Mask
+	scores  int
+	reduced []int64
+	within  []bool
+	visible float64
+	counts  counts
 	// The tiling that counts are of; nil before the first one.
 	counted symtile.Tiling
 }
@@ -198,6 +207,8 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 		spec:    spec,
 		extents: x,
 		ops:     make([]opCount, len(p.Ops)),
+		within:  make([]bool, len(p.Ops)),
+		visible: 1,
 	}
 	for n := range p.Ops {
 		c.ops[n] = opCountOf(p, n)
@@ -225,6 +236,7 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 	for _, s := range p.Body {
 		if s.Loop != nil && s.Loop.Online != nil {
 			c.joinedAs(s.Loop.Online.FusedDims)
+			c.hide(s.Loop)
 		}
 	}
 	return c, nil
@@ -253,6 +265,42 @@ func (c *counter) joinedAs(loops [][]int) {
 		}
 	}
 	c.shorts = append(c.shorts, to[len(to)-1])
+}
+
+// hide notes which scores of an online loop are hidden.
+func (c *counter) hide(l *symtile.Loop) {
+	m, ok := maskOf(c.p, l)
+	if !ok {
+		return
+	}
+	op := &c.p.Ops[l.Online.Statistic]
+	c.hidden = m
+	c.scores, c.reduced = op.Args[0], op.Instr.Attrs.Dimensions
+	c.mark(l)
+}
+
+// mark notes the ops of a loop, and of those inside of it.
+func (c *counter) mark(l *symtile.Loop) {
+	for _, n := range l.Accumulators {
+		c.within[n] = true
+	}
+	for _, s := range l.Body {
+		if s.Loop != nil {
+			c.mark(s.Loop)
+		} else {
+			c.within[s.Op] = true
+		}
+	}
+}
+
+// shown is the share of the iterations of the hidden loop that a tiling's sides leave.
+func (c *counter) shown() float64 {
+	if len(c.hidden.Bounds) == 0 {
+		return 1
+	}
+	dims := c.ops[c.scores].op.Instr.Shape.Dims
+	share, _ := c.hidden.Visible(dims, c.extents.Sizes(c.scores), c.reduced)
+	return share
 }
 
 // applies reports whether loops that c has as one have several steps, of the same
@@ -450,10 +498,11 @@ func (c *counter) count(t symtile.Tiling) *counts {
 		inner:    1,
 	}
 	c.shape(t)
+	c.visible = c.shown()
 	k.bodies = k.programs
 	for n, dims := range c.loops {
 		if c.own[n]&x.Several() != 0 {
-			k.bodies += k.programs * x.Product(dims)
+			k.bodies += k.programs * x.Product(dims) * c.visible
 		}
 	}
 	ragged := c.ragged(t)
@@ -509,6 +558,9 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	}
 	size := x.Elements(n)
 	runs := k.programs * x.Runs(n)
+	if c.within[n] {
+		runs *= c.visible
+	}
 	k.runs += runs
 	if !info.direct {
 		k.elements += size

@@ -8,6 +8,7 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/mask"
 )
 
 // Online loops compute in one pass over the tiles of a row what would otherwise take
@@ -115,6 +116,9 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 		rescale.run = rescalingStep[float32](
 			g, c.inits[0], in.loop,
 		)
+	}
+	if m, ok := maskOf(b.l.p, source); ok && in.loop.split == nil {
+		in.loop.hidden = b.hide(m, source, g)
 	}
 }
 
@@ -313,6 +317,130 @@ func rescaleSums[T portable.Float](w *worker, g *rescaling) {
 			}
 		})
 	}
+}
+
+// Masks hide whole tiles of keys from a tile of queries: all that are after it where the
+// mask is causal, and those before a window. Iterations of such tiles are left out.
+//
+// That changes nothing where what is hidden is −∞: its weights are 0, and a row of nothing
+// else is NaN, as in plain evaluation. (An infinite or NaN value has weight 0 there, too,
+// and a bias of −∞ hides infinite scores.) Where it is finite, weights are 0 only if the
+// row has a score that is much larger. The maxima are looked at when the visible tiles are
+// done, and the hidden ones are computed, too, if it is not so for all rows.
+
+// hiddenTiles are the iterations of an online loop that a mask hides wholly.
+type hiddenTiles struct {
+	bounds []tileBound
+	max    *value  // The maxima of the rows.
+	value  float64 // What is hidden.
+	// By how much maxima have to be larger for weights of 0.
+	underflows float64
+}
+
+// A tileBound says that tile t is hidden where factor·t and the number in a slot are
+// together negative.
+type tileBound struct {
+	factor int64
+	slot   int
+}
+
+// By how much a number has to be smaller than the maximum of its row for a weight of 0:
+// exp(−104) is less than half of the smallest f32, exp(−746) of the smallest f64.
+const (
+	underflows32 = 104
+	underflows64 = 746
+)
+
+// maskOf is the mask of the scores of an online loop, which reports whether all that the
+// loop adds up is proportional to weights, with a product among it.
+func maskOf(p *symtile.Program, l *symtile.Loop) (m mask.Mask, ok bool) {
+	o := l.Online
+	if o.Deviation >= 0 {
+		return m, false
+	}
+	products := 0
+	for _, n := range l.Accumulators {
+		if !slices.ContainsFunc(o.Rescaled, func(s symtile.Rescaled) bool {
+			return s.Op == n
+		}) && n != o.Statistic {
+			return m, false
+		}
+		if isDot(p.Ops[n]) {
+			products++
+		}
+	}
+	m, err := mask.Of(p, p.Ops[o.Statistic].Args[0])
+	return m, err == nil && products > 0
+}
+
+// hide finds which iterations of the loop whose body b is a mask hides, nil for none.
+// Bounds that fall with the tile's number end the tiles. Those that rise begin them: where
+// what is hidden counts, all tiles before have to be computed.
+func (b *block) hide(m mask.Mask, source *symtile.Loop, g *rescaling) *hiddenTiles {
+	h := &hiddenTiles{max: g.max, value: m.Value, underflows: underflows32}
+	if g.max.class == portable.Float64 {
+		h.underflows = underflows64
+	}
+	if len(b.ids) != 1 {
+		return nil
+	}
+	tile := b.l.p.Ops[b.l.p.Ops[source.Online.Statistic].Args[0]].Tile
+	for _, x := range m.Bounds {
+		most, ok := x.Most(tile)
+		if !ok || len(b.l.runtimeVars(most)) > 0 {
+			continue
+		}
+		ring := b.l.p.Space.Ring
+		at := func(n int64) index.Expr {
+			return most.Subst(map[index.Expr]index.Expr{b.ids[0]: ring.Const(n)})
+		}
+		factor, known := at(1).Sub(at(0)).Value()
+		linear := most.Sub(b.ids[0].Scale(factor)) == at(0)
+		if known && linear && (factor < 0 || factor > 0 && math.IsInf(m.Value, -1)) {
+			h.bounds = append(h.bounds, tileBound{factor, b.slot(at(0))})
+		}
+	}
+	if len(h.bounds) == 0 {
+		return nil
+	}
+	return h
+}
+
+// visible is the range of the iterations that are not hidden, at least one of all.
+func (h *hiddenTiles) visible(w *worker, all int64) (begin, end int64) {
+	end = all
+	for _, x := range h.bounds {
+		rest := w.slots[x.slot]
+		if x.factor < 0 {
+			end = min(end, index.FloorDiv(rest, -x.factor)+1)
+		} else {
+			begin = max(begin, -index.FloorDiv(rest, x.factor))
+		}
+	}
+	begin = min(begin, all-1)
+	return begin, max(end, begin+1)
+}
+
+// counts reports whether what is hidden may have a weight, after all else was computed.
+func (h *hiddenTiles) counts(w *worker) bool {
+	switch {
+	case math.IsInf(h.value, -1):
+		return false
+	case h.max.class == portable.Float64:
+		return !smallBeside(h, whole[float64](w, h.max))
+	}
+	return !smallBeside(h, whole[float32](w, h.max))
+}
+
+// smallBeside reports whether what is hidden weighs nothing beside all maxima. Beside NaN
+// everything counts.
+func smallBeside[T portable.Float](h *hiddenTiles, maxima []T) bool {
+	for _, m := range maxima {
+		if !(float64(m)-h.value >= h.underflows) {
+			return false
+		}
+	}
+	return true
 }
 
 // A runningVariance is what an iteration of an online loop keeps of rows whose

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
@@ -395,5 +396,155 @@ func TestDefaultIsOnline(t *testing.T) {
 		if !joined(t, p, plan.Tiles) {
 			t.Errorf("%s has a loop each for what is found together", plan)
 		}
+	}
+}
+
+// maskedText is attention whose scores a mask hides: $seen of rows and keys, with $low.
+const maskedText = `q = $t[2,10,12] parameter(0)
+k = $t[2,24,12] parameter(1)
+v = $t[2,24,20] parameter(2)
+zero = $t[] constant(0)
+least = $t[] constant(-inf)
+low = $t[] constant($low)
+qk = $t[2,10,24] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}
+rows = s32[2,10,24] iota(), iota_dimension=1
+keys = s32[2,10,24] iota(), iota_dimension=2
+$seen
+lows = $t[2,10,24] broadcast(low), dimensions={}
+x = $t[2,10,24] select(seen, qk, lows)
+m = $t[2,10] reduce(x, least), dimensions={2}, to_apply=maximum
+ms = $t[2,10,24] broadcast(m), dimensions={0,1}
+less = $t[2,10,24] subtract(x, ms)
+e = $t[2,10,24] exponential(less)
+l = $t[2,10] reduce(e, zero), dimensions={2}, to_apply=add
+ls = $t[2,10,24] broadcast(l), dimensions={0,1}
+p = $t[2,10,24] divide(e, ls)
+ROOT o = $t[2,10,20] dot(p, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}`
+
+// Predicates by which keys are seen.
+var masksOfKeys = []struct{ name, seen string }{
+	{"causal", "seen = pred[2,10,24] compare(rows, keys), direction=GE"},
+	{"later", "seen = pred[2,10,24] compare(rows, keys), direction=LE"},
+	{"no key of the first rows", `six = s32[] constant(6)
+sixes = s32[2,10,24] broadcast(six), dimensions={}
+after = s32[2,10,24] add(keys, sixes)
+seen = pred[2,10,24] compare(rows, after), direction=GE`},
+	{"window", `three = s32[] constant(3)
+threes = s32[2,10,24] broadcast(three), dimensions={}
+after = s32[2,10,24] add(keys, threes)
+until = pred[2,10,24] compare(rows, keys), direction=GE
+from = pred[2,10,24] compare(rows, after), direction=LT
+seen = pred[2,10,24] and(until, from)`},
+	{"columns turned", `both = s32[2,10,24] add(rows, keys)
+nine = s32[] constant(9)
+nines = s32[2,10,24] broadcast(nine), dimensions={}
+seen = pred[2,10,24] compare(both, nines), direction=LE`},
+}
+
+// TestHiddenTiles: what tiles of keys that a mask hides are left out of is what the reference
+// computes, of rows that are hidden wholly, too, and of scores near to what they hide.
+func TestHiddenTiles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 5))
+	for _, m := range masksOfKeys {
+		for _, low := range []string{"-inf", "-1e9", "-3e38", "-20", "-104.5"} {
+			for _, d := range []string{"f32", "f64", "bf16"} {
+				t.Run(m.name+low+d, func(t *testing.T) {
+					p, _ := landscape(t, strings.NewReplacer(
+						"$t", d, "$low", low, "$seen", m.seen,
+					).Replace(maskedText))
+					for k := range 6 {
+						in, err := check.Inputs(p.Fusion, check.Normals, rng.Int64())
+						if err != nil {
+							t.Fatal(err)
+						}
+						if k%2 == 1 { // far below and above what is hidden
+							for n := range in[0].Shape.Elements() {
+								in[0].SetFloat(n, 8*in[0].Float(n))
+							}
+						}
+						compareOnline(t, p, kernels.Plan{Tiles: alike(rng, p)}, in)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestHiddenTilesAreLeftOut: values whose keys a tile hides wholly are not even read, unless
+// all that a row sees is as small as what is hidden.
+func TestHiddenTilesAreLeftOut(t *testing.T) {
+	for _, c := range []struct {
+		low   string
+		score float64
+		nan   bool
+	}{
+		{"-inf", 0, false}, {"-inf", -1e30, false},
+		{"-1e9", 0, false}, {"-1e9", -1e9, true}, {"-20", 0, true},
+	} {
+		p, _ := landscape(t, strings.NewReplacer(
+			"$t", "f32", "$low", c.low, "$seen", masksOfKeys[0].seen,
+		).Replace(maskedText))
+		in, err := check.Inputs(p.Fusion, check.Normals, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range in[0].Shape.Elements() {
+			in[0].SetFloat(n, c.score/12)
+		}
+		for n := range in[1].Shape.Elements() {
+			in[1].SetFloat(n, 1)
+		}
+		for n := range in[2].Shape.Elements() { // of the last eight keys of all
+			if n/20%24 >= 16 {
+				in[2].SetFloat(n, math.NaN())
+			}
+		}
+		tiles := make(symtile.Tiling, len(p.Space.Dims))
+		for k, d := range p.Space.Dims {
+			tiles[k] = d.Extent
+			if d.Kind == symtile.Sequential && d.Extent == 24 {
+				tiles[k] = 8
+			}
+		}
+		out := computed(t, p, kernels.Plan{Tiles: tiles}, in)
+		if got := math.IsNaN(out[0].Float(0)); got != c.nan {
+			t.Errorf("hidden %s, scores %g: hidden keys are read: %v", c.low, c.score, got)
+		}
+	}
+}
+
+// BenchmarkCausal: attention of 8×1024×64 by the default plan, whose later keys are hidden by
+// −∞ or by a finite number, beside the same without a mask.
+func BenchmarkCausal(b *testing.B) {
+	at := strings.NewReplacer(
+		"$t", "f32", "[2,10,12]", "[8,1024,64]", "[2,24,12]", "[8,1024,64]", "[2,24,20]", "[8,1024,64]",
+		"[2,10,24]", "[8,1024,1024]", "[2,10,20]", "[8,1024,64]", "[2,10]", "[8,1024]",
+		"$seen", masksOfKeys[0].seen,
+	)
+	text := at.Replace(at.Replace(maskedText))
+	for _, c := range []struct{ name, text string }{
+		{"none", strings.Replace(strings.ReplaceAll(text, "$low", "-inf"), "select(seen, qk, lows)", "add(qk, qk)", 1)},
+		{"infinite", strings.ReplaceAll(text, "$low", "-inf")},
+		{"finite", strings.ReplaceAll(text, "$low", "-1e9")},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			p := kerneltest.Program(b, c.text)
+			plan, err := New().Default(b.Context(), p)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Log(plan)
+			k, bench := benched(b, p, plan)
+			defer k.Close()
+			best := time.Duration(math.MaxInt64)
+			for b.Loop() {
+				d, err := bench.Run(b.Context(), k)
+				if err != nil {
+					b.Fatal(err)
+				}
+				best = min(best, d)
+			}
+			b.ReportMetric(best.Seconds()*1e3, "ms-at-best")
+		})
 	}
 }

@@ -281,77 +281,16 @@ func (o *onlineEstimate) iterationCount() float64 {
 // visible is the share of the iterations that blocks do not skip, because a mask hides all
 // of their scores: the mean, and with few blocks an SM that of the longest.
 func (o *onlineEstimate) visible(programs float64) float64 {
-	mean, longest := 1.0, 1.0
-	for _, b := range o.hidden.Bounds {
-		m, l := o.visibleBy(b)
-		mean += m - 1
-		longest = min(longest, l)
+	if len(o.hidden.Bounds) == 0 {
+		return 1
 	}
-	mean = max(mean, 1/o.iterationCount())
+	arg := o.p.Ops[o.loop.Online.Statistic].Args[0]
+	mean, longest := o.hidden.Visible(
+		o.p.Ops[arg].Instr.Shape.Dims, o.sizes(arg),
+		o.p.Ops[o.loop.Online.Statistic].Instr.Attrs.Dimensions,
+	)
 	waves := max(1, programs/float64(max(1, o.spec.SMs)))
 	return mean + max(0, longest-mean)/waves
-}
-
-// visibleBy is the share of the tiles of columns in which a bound is not negative, on
-// average and at most; 1 where it is not about one row number and one column number.
-func (o *onlineEstimate) visibleBy(b mask.Bound) (mean, longest float64) {
-	arg := o.p.Ops[o.loop.Online.Statistic].Args[0]
-	reduced := o.p.Ops[o.loop.Online.Statistic].Instr.Attrs.Dimensions
-	dims, tile := o.p.Ops[arg].Instr.Shape.Dims, o.sizes(arg)
-	// The dimensions of the one row number and of the one column number.
-	row, column := -1, -1
-	for d, f := range b.Factors {
-		at := &row
-		if slices.Contains(reduced, int64(d)) {
-			at = &column
-		}
-		if f != 0 && *at >= 0 {
-			return 1, 1
-		}
-		if f != 0 {
-			*at = d
-		}
-	}
-	if column < 0 || row < 0 ||
-		b.Factors[column] > 0 && !math.IsInf(o.hidden.Value, -1) {
-		return 1, 1
-	}
-	trips := func(d int) int64 { return (dims[d] + tile[d] - 1) / tile[d] }
-	// At most maxVisibleRows tiles of rows are looked at.
-	step := 1 + trips(row)/maxVisibleRows
-	looked := 0.0
-	for i := int64(0); i < trips(row); i += step {
-		n := o.visibleTiles(b, i, row, column)
-		mean += n
-		longest = max(longest, n)
-		looked++
-	}
-	all := float64(trips(column))
-	return mean / looked / all, longest / all
-}
-
-// maxVisibleRows bounds the tiles of rows that a price looks at.
-const maxVisibleRows = 64
-
-// visibleTiles is the tiles of columns that tile i of rows sees any of.
-func (o *onlineEstimate) visibleTiles(b mask.Bound, i int64, row, column int) float64 {
-	arg := o.p.Ops[o.loop.Online.Statistic].Args[0]
-	dims, tile := o.p.Ops[arg].Instr.Shape.Dims, o.sizes(arg)
-	trips := float64(dims[column]+tile[column]-1) / float64(tile[column])
-	trips = math.Floor(trips)
-	// The largest that the bound is in tile t is most + each·t.
-	most := float64(b.Const)
-	for _, d := range []int{row, column} {
-		most += max(0, float64(b.Factors[d]*(tile[d]-1)))
-	}
-	most += float64(b.Factors[row] * i * tile[row])
-	each := float64(b.Factors[column] * tile[column])
-	// Where it falls, tiles from the first on are visible, else those up to the last.
-	last := math.Floor(most / math.Abs(each))
-	if each < 0 {
-		return min(trips, max(1, last+1))
-	}
-	return min(trips, max(1, trips+last))
 }
 
 // paddedRows is the rows of a tile in whole fragments of each warp.
