@@ -263,13 +263,14 @@ func Paired(x, y []float64, confidence float64) PairedInterval {
 // confidence for B binomial (n, ½); −1 if there is none.
 func orderStatistic(n int, confidence float64) int {
 	k, tail := -1, 0.0
-	term := math.Exp2(-float64(n)) // P(B = 0)
+	// P(B = 0), as its logarithm: 2⁻ⁿ is 0 in floating point from 1,075 on.
+	term := -float64(n) * math.Ln2
 	for j := 0; j < n; j++ {
-		if tail += term; 2*tail > 1-confidence {
+		if tail += math.Exp(term); 2*tail > 1-confidence {
 			break
 		}
 		k = j
-		term *= float64(n-j) / float64(j+1)
+		term += math.Log(float64(n-j) / float64(j+1))
 	}
 	return k
 }

@@ -83,4 +83,8 @@ func TestPaired(t *testing.T) {
 	if k := orderStatistic(20, 0.95); k != 5 { // tables give the 6th of 20
 		t.Errorf("20 pairs give order statistic %d", k)
 	}
+	// 2⁻²⁰⁰⁰ is 0 in floating point; the normal distribution has 1000 − 1.96·√500 − ½.
+	if k := orderStatistic(2000, 0.95); k < 954 || k > 956 {
+		t.Errorf("2000 pairs give order statistic %d", k)
+	}
 }
