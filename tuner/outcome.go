@@ -40,6 +40,7 @@ type Outcome struct {
 	setup      time.Duration // of the last visit, before its race
 	racing     time.Duration // of the last visit, from there on
 	visited    time.Time     // when the first visit ended
+	fruitless  int           // visits in a row that did not lower the regret
 	raceAtOnce bool          // no default plan of it can be checked
 	tries      int           // visits that ended for their own time limit
 }

@@ -49,6 +49,7 @@ type Schedule struct {
 
 	end      time.Time // of the run; zero is none
 	reported map[*Item]bool
+	open     []*Item // raced, and not to the regret that was asked for
 	observer *observer
 	stuck    bool // a visit did not stop: the backend cannot be used any more
 	hung     *HungError
@@ -295,7 +296,11 @@ func (s *Schedule) raceAgain(ctx context.Context, raced []*Item) []*Item {
 			}
 			s.release(x)
 		}
-		s.report(x)
+		if s.goes(x) {
+			s.open = append(s.open, x)
+		} else {
+			s.report(x)
+		}
 		raced = raced[1:]
 	}
 	return raced
@@ -359,8 +364,72 @@ func (s *Schedule) raceByGain(ctx context.Context) {
 		x.visited, x.Like = s.Tuner.now(), nil
 		raced = s.raceAgain(ctx, append(raced, x))
 	}
-	for _, x := range raced {
+	s.open = append(s.open, raced...)
+	for x := s.unmet(); x != nil && !s.over(ctx); x = s.unmet() {
+		s.raceOn(ctx, x)
+	}
+	for _, x := range s.open {
 		s.report(x)
+	}
+}
+
+// goalVisits are the visits in a row after which a fusion is left alone whose regret they
+// did not lower.
+const goalVisits = 4
+
+// goes reports whether an item that was raced is raced on while there is time: its regret
+// is larger than what was asked for, or unknown, and -budget is not the longest race.
+func (s *Schedule) goes(x *Item) bool {
+	goal := s.Tuner.Options.Regret
+	if goal == 0 || s.Budget == 0 || s.Limit > 0 {
+		return false
+	}
+	r := &x.Result.Record
+	raced := x.State == StateTuned && !r.Untimed
+	if !raced || r.Certificate == nil {
+		return false
+	}
+	return x.fruitless < goalVisits &&
+		(r.Regret < 0 || r.Regret > goal)
+}
+
+// unmet is the item of which most may be gained by racing on; nil where there is none.
+func (s *Schedule) unmet() (worst *Item) {
+	most := 0.0
+	for _, x := range s.open {
+		regret := x.Result.Record.Regret
+		if regret < 0 {
+			regret = unknownRegret
+		}
+		gain := s.importance(x) * regret
+		if s.goes(x) && gain > most {
+			worst = x
+			most = gain
+		}
+	}
+	return worst
+}
+
+// raceOn visits an item whose regret is larger than what was asked for, with the samples
+// that it has.
+func (s *Schedule) raceOn(ctx context.Context, x *Item) {
+	s.turn(x, "racing on", 1, 1)
+	first := x.Outcome
+	before := x.Result.Record
+	v := visit{
+		improve: true,
+		within:  s.Tuner.Options.Regret,
+		earlier: before.Certificate.Visits,
+	}
+	s.limitedVisit(ctx, x, v, s.left())
+	if x.Err != nil && !s.stuck {
+		x.Outcome = first // which is stored
+	}
+	after := x.Result.Record.Regret
+	x.fruitless++
+	unknown := before.Regret < 0
+	if after >= 0 && (unknown || after < before.Regret) {
+		x.fruitless = 0
 	}
 }
 

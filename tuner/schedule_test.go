@@ -313,6 +313,29 @@ func TestImprove(t *testing.T) {
 	}
 }
 
+// TestGoal: a run races on, while it has time, until regrets are what was asked for.
+func TestGoal(t *testing.T) {
+	var regrets [2]float64
+	for k, goal := range []float64{0, 0.02} {
+		l := newLab(6, 0.1, 2e-3, 1.5e-3, 1e-3, 1.05e-3)
+		s, _ := l.schedule(t, workloadOf(t, moduleText([]int{16, 32}, []int{2, 1})), time.Hour)
+		s.Tuner.Options.Regret = goal
+		if err := s.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range s.Workload.Items {
+			r := x.Result.Record
+			regrets[k] = max(regrets[k], r.Regret)
+			if goal > 0 && (r.Regret < 0 || r.Regret > goal) {
+				t.Errorf("regret %v, and a goal of %v", r.Regret, goal)
+			}
+		}
+	}
+	if regrets[0] < 0.1 {
+		t.Errorf("without a goal the largest regret is %v: there was nothing to race on for", regrets[0])
+	}
+}
+
 // The regret of a winner that a dropped plan leaves large gets smaller by racing on: the plan
 // is measured again, and its few blocks of then do not decide alone.
 func TestImproveDropped(t *testing.T) {

@@ -47,7 +47,8 @@ again when others have been raced for 30 s, so that one state of the machine is 
 -run-budget is the wall time of the whole run, reading included. Every fusion is compiled, checked and timed
 by its default plan first; the rest of the time goes where another second is expected to gain most, to no
 fusion longer than -budget. Of fusions that differ in extents only one is raced, and its winner beside the
-default of each of the others, which are raced by themselves if time is left. A race ends early when the regret is known to be at most -regret. Without
+default of each of the others, which are raced by themselves if time is left. A race ends early when the regret is known to be at most -regret,
+and when all races are over those of which it is not race on, unless there is a -budget. Without
 -run-budget every fusion is raced for -budget.
 
 -weights-of says which parameters of the modules are weights, the same values in every run; constants are. Where the
