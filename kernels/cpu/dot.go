@@ -418,7 +418,27 @@ func (l *lowering) readAsShort(n int) bool {
 			if a != n || !l.copies.lowered[at] {
 				continue
 			}
-			if !l.takesShort(user, k, source) {
+			if !l.takesShort(user, k, source.Tile, source) &&
+				!l.takesReshaped(at, source) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// takesReshaped reports whether only dots read a reshape of a parameter, and could multiply
+// its elements as they lie in memory.
+func (l *lowering) takesReshaped(n int, source symtile.Op) bool {
+	op := l.p.Ops[n]
+	if op.Code != hlo.OpReshape || l.copies.ops[n] != nil ||
+		slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool { return r.Op == n }) ||
+		slices.ContainsFunc(op.Tile, symtile.DimTile.Masked) {
+		return false
+	}
+	for at, user := range l.p.Ops {
+		for k, a := range user.Args {
+			if a == n && l.copies.lowered[at] && !l.takesShort(user, k, op.Tile, source) {
 				return false
 			}
 		}
@@ -509,19 +529,44 @@ func (b *block) loadShort(n int, v *value) {
 	)
 }
 
-// takesShort reports whether a dot multiplies argument k, a tile of a parameter, without a
-// copy of 32 bits.
-func (l *lowering) takesShort(dot symtile.Op, k int, source symtile.Op) bool {
+// takesShort reports whether a dot multiplies argument k, a tile of a parameter that may be
+// reshaped, without a copy of 32 bits.
+func (l *lowering) takesShort(dot symtile.Op, k int, tile symtile.Tile, source symtile.Op) bool {
 	if !isDot(dot) {
 		return false
 	}
+	sizes := tile.Sizes()
+	strides := reshapedStrides(source.Tile.Sizes(), l.arrayStrides(source), sizes)
 	x := &matrixOperand{}
-	together := x.collapse(
-		source.Tile.Sizes(),
-		l.arrayStrides(source),
-		l.operandParts(dot, k),
-	)
-	return together && l.multipliesShort(dot, source)
+	return strides != nil &&
+		x.collapse(sizes, strides, l.operandParts(dot, k)) &&
+		l.multipliesShort(dot, source)
+}
+
+// reshapedStrides is the strides of a tile of other sizes with the same elements, which
+// differ in dimensions of one element; nil where others do.
+func reshapedStrides(from, strides, to []int64) []int64 {
+	out := make([]int64, len(to))
+	d := 0
+	for k, size := range to {
+		if size == 1 {
+			continue
+		}
+		for d < len(from) && from[d] == 1 {
+			d++
+		}
+		if d == len(from) || from[d] != size {
+			return nil
+		}
+		out[k] = strides[d]
+		d++
+	}
+	for ; d < len(from); d++ {
+		if from[d] != 1 {
+			return nil
+		}
+	}
+	return out
 }
 
 // multipliesShort reports whether a dot has kernels that pack the elements of a parameter
@@ -561,6 +606,10 @@ func operandMatrices[T portable.Number](
 	c.args = append(c.args, from)
 	x := &matrixOperand{v: from}
 	strides := stridesOf(from, source.Tile)
+	if source.Code == hlo.OpReshape && from.strides != nil {
+		of := b.l.p.Ops[source.Args[0]].Tile
+		strides = reshapedStrides(of.Sizes(), strides, source.Tile.Sizes())
+	}
 	if b.l.packsUnfold(op.Args[k]) {
 		strides, _ = b.l.viewStrides(source)
 	}

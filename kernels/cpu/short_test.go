@@ -1,8 +1,11 @@
 package cpu
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
@@ -27,6 +30,25 @@ var shortPrograms = map[string]struct{ text, listed string }{
 		f = s8[3,3,8,16] parameter(1)
 		r = s32[2,10,10,16] convolution(x, f), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f`,
 		"pad from memory"},
+	"one place": { // weights without the dimensions of the place
+		`
+		x = s8[2,9,9,24] parameter(0)
+		f = s8[1,1,24,40] parameter(1)
+		r = s32[2,9,9,40] convolution(x, f), window={size=1x1}, dim_labels=b01f_01io->b01f`,
+		"is part of f"},
+	"reshaped": {`
+		x = u8[40,1,100] parameter(0)
+		y = s8[100,50] parameter(1)
+		x2 = u8[40,100] reshape(x)
+		r = s32[40,50] dot(x2, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`,
+		"is part of x"},
+	"folded": { // dimensions that become one are widened
+		`
+		x = s8[40,10,10] parameter(0)
+		y = s8[100,50] parameter(1)
+		x2 = s8[40,100] reshape(x)
+		r = s32[40,50] dot(x2, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`,
+		"is part of y"},
 	"stride": {`
 		x = u8[1,21,21,3] parameter(0)
 		f = u8[7,7,3,16] parameter(1)
@@ -71,5 +93,36 @@ func TestShortOperands(t *testing.T) {
 				verify(t, b, v, p, plan.With("splitk", 2))
 			}
 		})
+	}
+}
+
+// BenchmarkOnePlace: convolutions of bytes by 1×1 of ResNet-50, sides and features, by the
+// default plan.
+func BenchmarkOnePlace(b *testing.B) {
+	for _, c := range [][3]int{{56, 64, 256}, {28, 512, 128}, {14, 1024, 256}, {7, 512, 2048}} {
+		p := kerneltest.Program(b, fmt.Sprintf(`ENTRY e {
+			x = s8[1,%[1]d,%[1]d,%[2]d] parameter(0)
+			f = s8[1,1,%[2]d,%[3]d] parameter(1)
+			ROOT r = s32[1,%[1]d,%[1]d,%[3]d] convolution(x, f), window={size=1x1}, dim_labels=b01f_01io->b01f
+		}`, c[0], c[1], c[2]))
+		plan, err := New().Default(b.Context(), p)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, threads := range []int64{1, 2} {
+			b.Run(fmt.Sprintf("%v/threads=%d", c, threads), func(b *testing.B) {
+				k, bench := benched(b, p, plan.With("threads", threads))
+				defer k.Close()
+				best := time.Duration(math.MaxInt64)
+				for b.Loop() {
+					d, err := bench.Run(b.Context(), k)
+					if err != nil {
+						b.Fatal(err)
+					}
+					best = min(best, d)
+				}
+				b.ReportMetric(best.Seconds()*1e6, "µs-at-best")
+			})
+		}
 	}
 }

@@ -270,7 +270,11 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 		})
 		return
 	}
-	// So is one of short elements, where only dots read it that take those.
+	// So is one of short elements, where only dots read it that take those, perhaps
+	// reshaped.
+	if v.strides == nil && b.l.onlyReshaped(n) {
+		v.strides = b.l.arrayStrides(op)
+	}
 	if v.strides != nil &&
 		!a.runtimeBase && b.l.readAsShort(n) {
 		v.n = spanOf(op.Tile.Sizes(), v.strides)
@@ -328,6 +332,13 @@ func (l *lowering) dotOnlyStrides(n int, op symtile.Op) (strides []int64) {
 		return nil
 	}
 	return l.arrayStrides(op)
+}
+
+// onlyReshaped reports whether only a reshape reads an op.
+func (l *lowering) onlyReshaped(n int) bool {
+	reader := l.onlyReader(n)
+	return reader >= 0 && l.p.Ops[reader].Code == hlo.OpReshape &&
+		l.copies.lowered[reader]
 }
 
 // spanOf is the number of elements from the first to the last of a tile.
