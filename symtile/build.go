@@ -150,6 +150,7 @@ func (b *builder) require(i *hlo.Instr, rule string, clause index.Clause) error 
 
 // broken says of a rule what is wrong where no sizes satisfy its clause.
 var broken = map[string]string{
+	"scatter-stride": "its tile skips elements along a dimension that index vectors address",
 	"digits":         "its tile takes elements at several distances, and has to be one run here",
 	"reshape-expand": "its tile crosses rows of the operand without being whole rows",
 	"reshape-stride": "its tile takes elements at a distance that does not divide the rows of the operand",

@@ -33,6 +33,7 @@ var spatialRoles = [...][]string{1: {"w"}, 2: {"h", "w"}, 3: {"d", "h", "w"}}
 //	convolution    n h w co, g groups, kh kw ci of the kernel (d and kd in space, w and kw of a line)
 //	reduction      row and col, and the reduced sum, max, min, prod, all, any, or red
 //	window         win
+//	scatter        update
 //	others         d0, d1, …, as the dimensions of the space
 //
 // A role that several dimensions have is numbered: k0, k1. Names are distinct, begin with
@@ -91,6 +92,8 @@ func (n *dimNaming) folded(i *hlo.Instr, at int) string {
 		return roles[at]
 	case i.Op == hlo.OpDot:
 		return "k"
+	case i.Op == hlo.OpScatter:
+		return "update"
 	}
 	for _, op := range n.p.Ops {
 		if op.Instr == i && n.isWindow(op) {

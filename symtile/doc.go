@@ -83,7 +83,7 @@
 //	rng-get-and-update-state refused: its values depend on the order of evaluation
 //	scaled-dot            rewritten as dot of the operands multiplied by their scales, repeated over blocks
 //	scan                  refused: it is new in XLA, and no program that was seen has it
-//	scatter               refused: which elements it writes is known at run time only
+//	scatter               of the operand the same tile; of the updates the tile along windows, and a sequential dimension of the space for the first one of several index vectors, whole ones along with it
 //	select-and-scatter    refused: which element of a window it writes to is known at run time only
 //	send                  refused: it exchanges data between devices; what stands before and behind it is tiled for one device
 //	send-done             refused: it exchanges data between devices; what stands before and behind it is tiled for one device

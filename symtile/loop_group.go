@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/scattering"
 )
 
 // A loopGroup is a set of accumulators (reduce, dot) that share one loop: none
@@ -86,15 +87,18 @@ func arraysRead(i *hlo.Instr) map[*hlo.Instr]bool {
 }
 
 // isAccumulator reports whether i accumulates over sequential dimensions. A
-// reduce of no dimensions and an outer product do not.
+// reduce of no dimensions and an outer product do not. A scatter of one update
+// has none, and is like a reduction of one tile.
 func isAccumulator(i *hlo.Instr) bool {
-	return i.Op == hlo.OpReduce && len(i.Attrs.Dimensions) > 0 ||
+	return i.Op == hlo.OpScatter ||
+		i.Op == hlo.OpReduce && len(i.Attrs.Dimensions) > 0 ||
 		i.Op == hlo.OpDot && len(i.Attrs.LHSContract) > 0
 }
 
 // sequentialExtents lists the extents that an accumulator reduces: those of the
-// reduced dimensions in ascending order, or of the contracting ones in the
-// order of the left operand's attribute. It is nil for other operations.
+// reduced dimensions in ascending order, of the contracting ones in the
+// order of the left operand's attribute, or the one along which a scatter goes through its
+// updates. It is nil for other operations.
 func sequentialExtents(i *hlo.Instr) []int64 {
 	var extents []int64
 	switch i.Op {
@@ -103,6 +107,10 @@ func sequentialExtents(i *hlo.Instr) []int64 {
 			extents = append(
 				extents, i.Operands[0].Shape.Dims[d],
 			)
+		}
+	case hlo.OpScatter:
+		if u := scattering.Along(i); u >= 0 {
+			extents = append(extents, i.Operands[2].Shape.Dims[u])
 		}
 	case hlo.OpDot:
 		for _, d := range i.Attrs.LHSContract {

@@ -74,6 +74,8 @@ type Program struct {
 //	dynamic-update-slice  args (operand, update, starts…): the update where its tile is not masked, else the operand
 //	gather      args (operand, indices): o[batch, offset] = a[start(batch) + offset], where a's tile is whole
 //	            along the dimensions that have starts, which are clamped to keep the slice inside
+//	scatter     args (operand, indices, updates): folds the updates of the sequential tile into the operand's
+//	            tile, in row-major order, where the whole window is inside of the operand
 //	get-tuple-element  result Instr.Attrs.Index of a variadic reduce
 type Op struct {
 	Instr *hlo.Instr

@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/hlo/parts"
 	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/scattering"
 )
 
 // A propagator derives the tiles that an instruction reads from the tile of its
@@ -44,6 +45,7 @@ var propagators = map[hlo.Opcode]propagator{
 	OpUnfold:                 {"all indices from the first element of the first window to the last element of the last, halo included", propagateUnfold},
 	hlo.OpDynamicSlice:       {"offset + start, a run-time value that is clamped to keep the slice inside", propagateDynamicSlice},
 	hlo.OpDynamicUpdateSlice: {"of the operand the same tile; of the update offset − start (a run-time value), masked to the update", propagateDynamicUpdateSlice},
+	hlo.OpScatter:            {"of the operand the same tile; of the updates the tile along windows, and a sequential dimension of the space for the first one of several index vectors, whole ones along with it", propagateScatter},
 	hlo.OpGather:             {"of the operand the tile along offset dimensions and everything along dimensions with start indices; whole index vectors", propagateGather},
 }
 
@@ -280,6 +282,8 @@ func UntileableReason(i *hlo.Instr) string {
 		if _, ok := singleOp(i.Attrs.ToApply); ok {
 			return ""
 		}
+	case i.Op == hlo.OpScatter && i.Attrs.Scatter != nil && scattering.Untiled(i) != "":
+		return scattering.Untiled(i)
 	case i.Op == hlo.OpStochasticConvert && !i.Shape.DType.IsSigned():
 		return refusalReason(i.Op)
 	case row, rewrites[i.Op].apply != nil, i.Op.Elementwise(),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/scattering"
 )
 
 // start is the run-time variable of a start index, clamped to [0, maxStart], or
@@ -136,4 +137,57 @@ func propagateGather(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 		offsets = offsets[1:]
 	}
 	return []Tile{in, at}, nil
+}
+
+// propagateScatter gives the operand the result's tile, and updates and indices the
+// sequential tiles of the space along one dimension of index vectors.
+func propagateScatter(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	if reason := scattering.Untiled(i); reason != "" {
+		return nil, refuse(i, "scatter", "%s", reason)
+	}
+	s := i.Attrs.Scatter
+	for _, d := range slices.Concat(s.ToOperand, s.InsertedWindow) {
+		if err := b.requireDense(i, out[d]); err != nil {
+			return nil, err
+		}
+	}
+	indices, window := i.Operands[1].Shape, scattering.Window(i)
+	at := b.wholeTile(indices.Dims)
+	updates := b.wholeTile(i.Operands[2].Shape.Dims)
+	batch := scattering.BatchDims(i)
+	for u, d := range scattering.WindowDims(i) {
+		switch {
+		case d >= 0 && slices.Contains(s.ToOperand, int64(d)):
+		case d >= 0 && window[d] < i.Shape.Dims[d]:
+			run, err := b.requireRun(i, out[d])
+			if err != nil {
+				return nil, err
+			}
+			updates[u] = b.clip(run, window[d])
+		case d >= 0:
+			updates[u] = out[d]
+		case u == scattering.Along(i):
+			updates[u] = b.sequentialTile(i)[0]
+			at[batch[u]] = updates[u]
+		default:
+			if k := slices.Index(s.IndicesBatching, int64(batch[u])); k >= 0 {
+				updates[u] = out[s.InputBatching[k]]
+				at[batch[u]] = updates[u]
+			}
+		}
+	}
+	return []Tile{out, at, updates}, nil
+}
+
+// requireDense requires that a dimension of a tile is a run of neighbours.
+func (b *builder) requireDense(i *hlo.Instr, d DimTile) error {
+	run, err := b.requireRun(i, d)
+	if err != nil {
+		return err
+	}
+	clause := index.Clause{
+		{Expr: run.Stride, In: index.Interval{Lo: 1, Hi: 1}},
+		{Expr: run.Size, In: index.Interval{Lo: 1, Hi: 1}},
+	}
+	return b.require(i, "scatter-stride", clause)
 }

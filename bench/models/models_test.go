@@ -379,7 +379,7 @@ func TestTotals(t *testing.T) {
 
 // A sample has distinct fusions, and for one seed the same.
 func TestSample(t *testing.T) {
-	models, err := readCorpus("small", regexp.MustCompile(`^(gnn|lstm)\.forward\.mlir$`))
+	models, err := readCorpus("small", regexp.MustCompile(`^(gnn|lstm|dlrm|vit)\.forward\.mlir$`))
 	if err != nil {
 		t.Fatal(err)
 	}

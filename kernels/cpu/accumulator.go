@@ -5,9 +5,17 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/updates"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/scattering"
 )
+
+// A scatter accumulates, too: its prologue takes over the tile of the operand, and each
+// iteration goes through a tile of updates in row-major order. Every tile reads all index
+// vectors and takes what falls into it, so that lanes never write the same element and the
+// bits are those of one lane. Splitting windows among lanes divides the work, splitting the
+// dimensions that index vectors address only the sums.
 
 // The prologue of an accumulator sets its results to the initial values, and the
 // epilogue rounds them to their element type, once. In between they have the class of
@@ -61,6 +69,9 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 	switch r := b.l.running[n]; {
 	case op.Code == hlo.OpDot:
 		b.dot(op, c)
+	case op.Code == hlo.OpScatter:
+		// Its initial values are the tile of its operand.
+		b.scatter(op, c)
 	case r != nil:
 		b.runningReduce(r, n, op, c)
 	default:
@@ -167,6 +178,242 @@ func (b *block) accumulateInLoopAs(n int, op symtile.Op, in *instr) *accumulator
 		run:       c.accumulate,
 	})
 	return c
+}
+
+// scatter lowers a scatter into the parts of an accumulator.
+func (b *block) scatter(op symtile.Op, c *accumulator) {
+	switch c.outs[0].class {
+	case portable.Float32:
+		lowerScatter[float32](b, op, c)
+	case portable.Float64:
+		lowerScatter[float64](b, op, c)
+	case portable.Int32:
+		lowerScatter[int32](b, op, c)
+	case portable.Int64:
+		lowerScatter[int64](b, op, c)
+	}
+}
+
+// lowerScatter is scatter for elements of one class: the prologue takes over the tile of
+// the operand, and each iteration goes through a tile of updates.
+func lowerScatter[T portable.Number](b *block, op symtile.Op, c *accumulator) {
+	// Bits of the result do not depend on the combination's code.
+	combine := updates.CombinationOf[T](op.Instr, b.l.jit)
+	if combine == nil {
+		b.l.refuse(
+			op, "the CPU backend does not scatter %s by this computation",
+			op.Instr.Shape.DType,
+		)
+		return
+	}
+	x := newScatterAccess(b, op)
+	// Copies of one number, as where members of segments are counted, are read from the
+	// copies that there are.
+	from := b.l.arg(op, 2)
+	if from.where == inSplat &&
+		x.WindowSize() == 1 {
+		for k := range x.Batch {
+			x.Batch[k].From = 0 // all are the same
+		}
+	} else {
+		from = materialized(b, op, 2)
+	}
+	// The prologue needs the operand before the loop only.
+	indices := materialized(b, op, 1)
+	base := b.l.arg(op, 0)
+	out := c.outs[0]
+	c.args = []*value{indices, from}
+	c.inits = []*value{base}
+	c.prologue = append(c.prologue, func(w *worker) {
+		if base.where == inSplat {
+			portable.Fill(
+				whole[T](w, out),
+				first[T](w, base),
+			)
+			return
+		}
+		copy(
+			whole[T](w, out),
+			whole[T](w, base),
+		)
+	})
+	c.accumulate = func(w *worker) {
+		r := updates.Run[T]{
+			Access:  &x.Access,
+			Combine: combine,
+			Args:    &w.reduceArgs,
+			Dst:     whole[T](w, out),
+			Src:     whole[T](w, from),
+		}
+		x.evaluate(w, &r.Bounds)
+		// Indices are of either class of integers.
+		if indices.class == portable.Int32 {
+			updates.Apply(
+				&r, whole[int32](w, indices),
+			)
+		} else {
+			updates.Apply(
+				&r, whole[int64](w, indices),
+			)
+		}
+	}
+}
+
+// A scatterAccess is the addressing of a scatter, with the masks of its dimensions.
+type scatterAccess struct {
+	updates.Access           // The dimensions, which have the numbers of their masks.
+	masks          []dimMask // The masks of masked dimensions.
+}
+
+// newScatterAccess describes a scatter, whose masks are evaluated where b begins.
+func newScatterAccess(
+	b *block, op symtile.Op,
+) *scatterAccess {
+	i := op.Instr
+	s := i.Attrs.Scatter
+	x := &scatterAccess{}
+	monoid, _ := i.Attrs.ToApply.Monoid()
+	// Sums of single elements have a loop of their own.
+	x.Sums = monoid == hlo.OpAdd &&
+		i.Shape.DType != hlo.Pred
+	// Tiles are dense in scratch. Index vectors of a batch are where its updates are, those
+	// of dimensions in common beside elements of the result.
+	tile := b.l.p.Ops[op.Args[2]].Tile
+	vectors := b.l.p.Ops[op.Args[1]].Tile
+	to := hlo.RowMajor(op.Tile.Sizes())
+	from := hlo.RowMajor(tile.Sizes())
+	at := hlo.RowMajor(vectors.Sizes())
+	for u, d := range scattering.BatchDims(i) {
+		if d < 0 {
+			continue
+		}
+		next := updates.Batch{
+			Size:  sizeOf(tile[u]), // of this iteration's tile
+			Index: at[d],
+			From:  from[u],
+			Mask:  x.mask(b, tile[u]),
+		}
+		// A dimension that indices and operand have in common moves both.
+		k := slices.Index(s.IndicesBatching, int64(d))
+		if k >= 0 {
+			next.To = to[s.InputBatching[k]]
+		}
+		x.Batch = append(x.Batch, next)
+	}
+	x.windows(b, op, at, from, to)
+	x.InnermostLast()
+	return x
+}
+
+// windows adds the sides of windows, in the order of the operand's dimensions. The steps are
+// those of the tiles of index vectors, updates and the result.
+//
+// A dimension of the operand that the updates lack, and one along which index vectors say
+// where a window begins, has its elements at a place that is read for each update.
+func (x *scatterAccess) windows(
+	b *block, op symtile.Op, at, from, to []int64,
+) {
+	i := op.Instr
+	s := i.Attrs.Scatter
+	tile := b.l.p.Ops[op.Args[2]].Tile
+	// The components of an index vector are a step apart.
+	component := int64(0)
+	if int(s.IndexVectorDim) < len(at) {
+		component = at[s.IndexVectorDim]
+	}
+	// Where windows have no dimension, or begin where an index vector says, elements are
+	// placed; else their tile is beside that of the result.
+	sizes := scattering.Window(i)
+	dims := scattering.WindowDims(i)
+	for d, t := range op.Tile {
+		if slices.Contains(s.InputBatching, int64(d)) {
+			continue
+		}
+		side := updates.Side{
+			Size:   1, // where windows have no dimension
+			To:     to[d],
+			Mask:   -1,
+			Start:  -1, // no component of an index vector
+			Placed: true,
+			Tile:   sizeOf(t),
+			Offset: b.slot(t.Offset),
+			Last:   i.Shape.Dims[d] - sizes[d],
+		}
+		// Component k of index vectors is the start along dimension d.
+		k := slices.Index(s.ToOperand, int64(d))
+		if k >= 0 {
+			side.Start = int64(k) * component
+		}
+		u := slices.Index(dims, d)
+		if u >= 0 {
+			x.alongWindow(b, &side, tile[u], sizes[d])
+			side.From = from[u]
+		}
+		x.Window = append(x.Window, side)
+	}
+}
+
+// alongWindow is a side along which updates have windows of a size: they are whole where
+// their starts are read, and else a tile beside that of the result.
+//
+// A tile beside that of the result has its elements, one for one: they may be strided, or
+// several digits.
+func (x *scatterAccess) alongWindow(
+	b *block, side *updates.Side,
+	t symtile.DimTile, window int64,
+) {
+	side.Placed = side.Start >= 0
+	if side.Placed {
+		side.Size = window
+		return
+	}
+	side.Size = sizeOf(t)
+	// A window that is shorter than the dimension ends somewhere in a tile.
+	if side.Last > 0 {
+		side.Mask = x.mask(b, t)
+	}
+}
+
+// sizeOf is the size of a dimension of a tile.
+func sizeOf(d symtile.DimTile) int64 {
+	v, _ := d.Size.Value()
+	return v
+}
+
+// mask adds the mask of a dimension of a tile, and is its number; −1 where nothing is
+// masked.
+func (x *scatterAccess) mask(
+	b *block, t symtile.DimTile,
+) int {
+	if !t.Masked() {
+		return -1
+	}
+	x.masks = append(x.masks, newDimMask(b, t))
+	return len(x.masks) - 1
+}
+
+// evaluate finds what of the tiles is valid, and where that of the result is.
+//
+// Index vectors that an iteration lacks, behind the last one, are masked.
+func (x *scatterAccess) evaluate(
+	w *worker, to *updates.Bounds,
+) {
+	valid := func(size int64, mask int) (
+		r updates.Range,
+	) {
+		if mask < 0 {
+			return updates.Range{Hi: size}
+		}
+		r.Lo, r.Hi = x.masks[mask].valid(w)
+		return r
+	}
+	for k, d := range x.Batch {
+		to.Batch[k] = valid(d.Size, d.Mask)
+	}
+	for k, d := range x.Window {
+		to.Window[k] = valid(d.Size, d.Mask)
+		to.Offsets[k] = w.slots[d.Offset]
+	}
 }
 
 // turnedProducts is a program in which a dot that only a transpose of its rows and columns

@@ -333,6 +333,9 @@ func (w *programBounds) op(n int) {
 	all := w.elements(n, n)
 	rows := runs
 	switch info.kind {
+	case opScatters:
+		// A bound from below: no update need fall into a tile.
+		return
 	case opMultiplies:
 		w.dot(n, runs)
 	case opReduces:

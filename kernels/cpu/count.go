@@ -9,6 +9,7 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/mask"
+	"github.com/tilewright/tilewright/symtile/scattering"
 )
 
 // Counts are what one run of a program does at a tiling. All are totals over all
@@ -126,6 +127,7 @@ const (
 	opArranges                // moves elements, row by row
 	opReduces
 	opMultiplies // a dot
+	opScatters   // goes through updates, and combines those that fall into its tile
 	opOther
 )
 
@@ -424,6 +426,8 @@ func kindOf(op *symtile.Op) opKind {
 		return opReduces
 	case hlo.OpDot:
 		return opMultiplies
+	case hlo.OpScatter:
+		return opScatters
 	}
 	if op.Code.Elementwise() {
 		return opPointwise
@@ -437,14 +441,14 @@ func kindOf(op *symtile.Op) opKind {
 func (c *counter) findTiled(n int) {
 	x := &c.ops[n]
 	switch x.kind {
-	case opReduces, opMultiplies, opOther:
+	case opReduces, opMultiplies, opScatters, opOther:
 		x.tiled = true
 	case opArranges:
 		x.tiled = x.op.Code != hlo.OpConstant &&
 			x.op.Code != hlo.OpBroadcast
 	}
 	if x.kind != opArranges &&
-		x.kind != opMultiplies && x.kind != opOther {
+		x.kind != opMultiplies && x.kind != opScatters && x.kind != opOther {
 		return
 	}
 	for _, a := range x.op.Args {
@@ -573,6 +577,9 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	switch info.kind {
 	case opMultiplies:
 		rows = c.dot(n, size, runs, ragged)
+	case opScatters:
+		c.scatter(n, size, runs)
+		return
 	case opReduces:
 		if along {
 			c.scan(n, size, runs)
@@ -684,6 +691,54 @@ func (c *counter) scan(n int, size, runs float64) {
 	k.rows += read / c.last(r.Padded) * runs
 	k.touched += (read + size) * info.width * runs
 	k.scratch += size * info.width
+}
+
+// scatter counts a scatter: each tile program reads all indices, and combines the share of
+// the windows that falls into its tile, as if they were spread evenly. Single elements that
+// are added are found and added by one loop in Go; a run of others begins like a row.
+func (c *counter) scatter(n int, size, runs float64) {
+	x := c.extents
+	k := &c.counts
+	info := &c.ops[n]
+	updates := info.op.Args[2]
+	window, run := 1.0, 1.0
+	for u, d := range scattering.WindowDims(info.op.Instr) {
+		if d >= 0 {
+			size := x.Sizes(updates)[u]
+			run = max(1, float64(size)) // at last, of the last one
+			window *= run
+		}
+	}
+	// Of a dimension that index vectors address, a tile has its part of the windows.
+	share := 1.0
+	i := info.op.Instr
+	for _, d := range i.Attrs.Scatter.ToOperand {
+		extent := max(1, i.Shape.Dims[d])
+		share *= float64(x.Sizes(n)[d]) /
+			float64(extent)
+	}
+	all := x.Elements(updates) * runs
+	met := all * min(1, share)  // elements that are combined
+	result := size * k.programs // begins as the operand, once
+	k.work += met + result
+	k.scalar += all / window
+	if window == 1 {
+		k.scalar += met
+	} else {
+		k.rows += 2 * met / run
+	}
+	k.moved += met + result
+	k.touched += (3*met + 2*result) * info.width
+	vectors := info.op.Args[1]
+	k.touched += all / window * c.ops[vectors].width
+	k.scratch += size * info.width
+	// Updates and indices that are loaded are in scratch as a whole, too.
+	for _, a := range info.op.Args[1:] {
+		if c.ops[a].kind == opLoads {
+			k.scratch += x.Elements(a) *
+				c.ops[a].width
+		}
+	}
 }
 
 // combine counts what a reduction by a computation does besides computing (reduce.go).

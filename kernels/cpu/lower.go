@@ -238,7 +238,7 @@ func (b *block) op(n int) {
 	case hlo.OpGetTupleElement:
 		all := b.l.results[op.Args[0]]
 		b.l.results[n] = all[op.Instr.Attrs.Index : op.Instr.Attrs.Index+1]
-	case hlo.OpReduce, hlo.OpDot:
+	case hlo.OpReduce, hlo.OpDot, hlo.OpScatter:
 		b.accumulateAtOnce(n)
 	case hlo.OpConvert:
 		// For example, bf16 is held as f32: converting it changes nothing.

@@ -182,7 +182,7 @@ func compile(
 	if err != nil {
 		return nil, reject(err)
 	}
-	if err := readable(p.Physical); err != nil {
+	if err := computable(p); err != nil {
 		return nil, err
 	}
 	q, err := p.At(plan.Tiles)
@@ -214,6 +214,16 @@ func compile(
 		}
 	}
 	return im, nil
+}
+
+// computable refuses programs for which there is no code, whatever the plan.
+func computable(p *symtile.Program) error {
+	for _, op := range p.Ops {
+		if op.Code == hlo.OpScatter {
+			return &kernels.Uncomputed{Instr: op.Instr, Reason: op.Code.Not(hlo.GPU)}
+		}
+	}
+	return readable(p.Physical)
 }
 
 // readable refuses parameters and results that are no arrays of numbers in plain

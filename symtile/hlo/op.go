@@ -536,7 +536,7 @@ var opTable = map[Opcode]opRow{
 	OpDynamicSlice:       {2, many, ClassDynamic, "stablehlo.dynamic_slice", 1, KeepsMagnitude, checkDynamicSlice, everywhere},
 	OpDynamicUpdateSlice: {3, many, ClassUpdate, "stablehlo.dynamic_update_slice", 1, plain | KeepsMagnitude, checkDynamicUpdateSlice, everywhere},
 	OpGather:             {2, 2, ClassDynamic, "stablehlo.gather stablehlo.dynamic_gather", 1, KeepsMagnitude, checkGather, everywhere},
-	OpScatter:            {3, many, ClassUpdate, "stablehlo.scatter", 1, 0, checkScatter, untiled("which elements it writes is known at run time only")},
+	OpScatter:            {3, many, ClassUpdate, "stablehlo.scatter", 1, 0, checkScatter, not{GPU: "which elements of a tile it writes is known at run time only"}},
 	OpSelectAndScatter:   {3, 3, ClassUpdate, "stablehlo.select_and_scatter", 1, 0, checkSelectAndScatter, untiled("which element of a window it writes to is known at run time only")},
 
 	// Reductions.

@@ -19,7 +19,7 @@ const (
 	// classDuplicated operations are constants and iotas, copied to their
 	// users.
 	classDuplicated
-	// classHero operations are dot, scaled-dot and convolution.
+	// classHero operations are dot, scaled-dot, convolution and scatter.
 	classHero
 	// classReduction operations are reduce and reduce-window.
 	classReduction
@@ -56,7 +56,7 @@ func (s *clustering) classOf(i *hlo.Instr) opClass {
 		return classDuplicated
 	case i.Op == hlo.OpConstant:
 		return classUnfused
-	case i.Op.Class() == hlo.ClassContraction:
+	case i.Op.Class() == hlo.ClassContraction || i.Op == hlo.OpScatter:
 		return classHero
 	case i.Op.Elementwise() ||
 		i.Op == hlo.OpMap:

@@ -681,3 +681,57 @@ ENTRY e {
 		}
 	}
 }
+
+// A scatter joins what makes its updates and what follows it, but a loop's scatter into an
+// array that it carries stays outside, as the slices that it writes do.
+func TestScatterJoins(t *testing.T) {
+	const text = `HloModule segments
+add { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = f32[] add(a, b) }
+ENTRY e {
+  x = f32[512,64] parameter(0)
+  i = s32[2048,1] parameter(1)
+  j = s32[2048,1] parameter(2)
+  g = f32[2048,64] gather(x, j), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
+  h = f32[2048,64] exponential(g)
+  z = f32[] constant(0)
+  o = f32[512,64] broadcast(z), dimensions={}
+  s = f32[512,64] scatter(o, i, h), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+  ROOT r = f32[512,64] tanh(s)
+}`
+	if _, got := split(t, text, Options{}); strings.Join(got, ", ") != "gather exponential scatter tanh" {
+		t.Errorf("%q", got)
+	}
+	const loop = `HloModule scan
+last { a = f32[] parameter(0)
+ROOT b = f32[] parameter(1) }
+condition {
+  s = (s32[], f32[512,64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(512)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[512,64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[512,64] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  f = f32[] constant(2)
+  e = f32[64] broadcast(f), dimensions={}
+  k = s32[1] reshape(i)
+  z = f32[512,64] scatter(x, k, e), update_window_dims={0}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=last
+  j = s32[] add(i, one)
+  ROOT r = (s32[], f32[512,64]) tuple(j, z)
+}
+ENTRY e {
+  s = (s32[], f32[512,64]) parameter(0)
+  ROOT w = (s32[], f32[512,64]) while(s), condition=condition, body=body
+}`
+	r, _ := split(t, loop, Options{})
+	if !slices.ContainsFunc(r.Outside, func(u Unfused) bool {
+		return u.Instr.Op == hlo.OpScatter && strings.Contains(u.Reason, "its loop writes the slice in place")
+	}) {
+		t.Errorf("outside are %v", r.Outside)
+	}
+}

@@ -15,10 +15,10 @@ func (p *partitioner) keepInPlace(body *hlo.Computation) {
 	}
 	users := body.Users()
 	for k, i := range body.Root.Operands {
-		if i.Op != hlo.OpDynamicUpdateSlice || !carriedFor(i, k, body.Params[0], users) {
+		if !writesSlice(i) || !carriedFor(i, k, body.Params[0], users) {
 			continue
 		}
-		slice, array := float64(i.Operands[1].Shape.Bytes()), float64(i.Shape.Bytes())
+		slice, array := float64(i.Operands[updateOf(i)].Shape.Bytes()), float64(i.Shape.Bytes())
 		inPlace := Price{Bytes: 2 * slice, Launches: 1}
 		fused := Price{Bytes: 2*array - slice}
 		if p.pricer.seconds(inPlace) < p.pricer.seconds(fused) {
@@ -28,6 +28,20 @@ func (p *partitioner) keepInPlace(body *hlo.Computation) {
 			)
 		}
 	}
+}
+
+// writesSlice reports whether an update changes a part of an array only, the rest of which
+// it need not read.
+func writesSlice(i *hlo.Instr) bool {
+	return i.Op == hlo.OpDynamicUpdateSlice || i.Op == hlo.OpScatter && len(i.Operands) == 3
+}
+
+// updateOf is the operand that an update writes.
+func updateOf(i *hlo.Instr) int {
+	if i.Op == hlo.OpScatter {
+		return 2
+	}
+	return 1
 }
 
 // carriedFor reports whether the operand of an update is part k of the loop's state, and

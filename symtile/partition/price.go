@@ -283,6 +283,8 @@ func (s *tilingSearch) op(n int) Price {
 		elements *= 2 * s.contracted(op)
 	case op.Code == hlo.OpReduce:
 		elements = s.x.Elements(op.Args[0]) * runs
+	case op.Code == hlo.OpScatter:
+		elements = s.scattered(n) * runs
 	case op.Code == hlo.OpGather:
 		return Price{Loads: elements * width, Work: elements}
 	}
@@ -291,6 +293,17 @@ func (s *tilingSearch) op(n int) Price {
 		price.Bytes = 2 * (tile - s.Scratch) * runs
 	}
 	return price
+}
+
+// scattered is the elements that a run of a scatter looks at: all index vectors, and the
+// share of the updates that falls into its tile, as if they were spread evenly.
+func (s *tilingSearch) scattered(n int) float64 {
+	op := &s.prog.Ops[n]
+	share := s.x.Elements(op.Args[2])
+	for _, d := range op.Instr.Attrs.Scatter.ToOperand {
+		share *= float64(s.x.Sizes(n)[d]) / float64(max(1, op.Instr.Shape.Dims[d]))
+	}
+	return s.x.Elements(op.Args[1]) + share
 }
 
 // readInPlace lists the ops that are the table of a gather, of which no more than
@@ -405,6 +418,8 @@ func workAlone(i *hlo.Instr) float64 {
 			float64(max(1, i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelOut]))
 	case i.Op == hlo.OpReduce:
 		elements = float64(i.Operands[0].Shape.Elements())
+	case i.Op == hlo.OpScatter:
+		elements = float64(i.Operands[1].Shape.Elements() + i.Operands[len(i.Operands)-1].Shape.Elements())
 	case i.Op == hlo.OpReduceWindow:
 		for _, w := range i.Attrs.Window {
 			elements *= float64(w.Size)
