@@ -5,7 +5,7 @@
 //
 // Descriptors are written by hand (schema.txt): XLA publishes none for Go, and a
 // module needs a tenth of them. Fields that are not known are passed over, as the
-// format asks for; so are those that say nothing about what a module computes, such as
+// format asks for, but for misspelt ones in a text; so are those that say nothing about what a module computes, such as
 // shardings, schedules and buffer assignments. What an instruction is made of
 // (metadata), backend_config and frontend_attributes are kept.
 //
@@ -136,6 +136,9 @@ func read(file string, src []byte) (message, error) {
 			found = found.message(field)
 		}
 		if len(found.list("computations")) > 0 {
+			if isText {
+				return found, misspelt(file, src, m.Descriptor())
+			}
 			return found, nil
 		}
 	}

@@ -119,6 +119,10 @@ func TestRefused(t *testing.T) {
 		"name: \"m\" computations {": "f is neither text nor an HloModuleProto",
 		"name: \"m\"\ncomputations { name: \"c\" id: 1 instructions { name: \"a\" opcode: \"add\" shape { element_type: F32 } operand_ids: 7 } }": "f: a: operand 7 is not in the computation",
 		"name: \"m\"\ncomputations { instructions { name: \"a\" opcode: \"tuple\" } }":                                                            "f: a: it has no shape",
+		// Misspelt fields, in each form of a message in a text, and in a list of them.
+		"name: \"m\"\ncomputations {\n name: \"c\" instructions { name: \"p\" opcode: \"parameter\" parameter_nmber: 3 } }":        "f:3: HloInstructionProto has no field \"parameter_nmber\" (did you mean \"parameter_number\"?)",
+		"hlo_module { # opcod: {\n computations: < instructions: [{ name: 'a: {' sharding { opcod: 1 } }, { opcod: \"add\" }] > }": "f:2: HloInstructionProto has no field \"opcod\" (did you mean \"opcode\"?)",
+		"hlo { hlo_module { computations { instructions { shape { element_type: F32 dimension: [8, 16] } } } } }":                  "f:1: ShapeProto has no field \"dimension\" (did you mean \"dimensions\"?)",
 	} {
 		if !Detected([]byte(src)) {
 			t.Errorf("%q is taken for text", src)
