@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/hex"
+	"math"
 	"strings"
 	"testing"
 
@@ -39,6 +40,34 @@ func TestPagePrintsTheRecord(t *testing.T) {
 		}
 		if strings.Contains(page.String(), "sunlight") {
 			t.Error("the page has a term that is 0 for every plan")
+		}
+	}
+}
+
+// TestSpace: the page says of how many legal plans the offered ones are, and whether the
+// cheapest were proven, by the record alone.
+func TestSpace(t *testing.T) {
+	for _, c := range []struct {
+		plans, tilings, proven int64
+		want                   string
+	}{
+		{0, 0, 0, ""},
+		{0, 9, 0, "9 tilings are legal."},
+		{36, 9, 0, "36 plans and 9 tilings are legal; none is proven to be the cheapest of all by price."},
+		{36, 9, 1, "36 plans and 9 tilings are legal; the first is proven to be the cheapest of all by price."},
+		{36, 9, 4, "36 plans and 9 tilings are legal; the first 4 are proven to be the cheapest of all by price."},
+		{math.MaxInt64, 9, 4, "More than 9e18 plans and 9 tilings are legal; the first 4 are proven to be the cheapest of all by price."},
+	} {
+		r := cache.Record{Name: "f", Plan: "4", Default: "4", Plans: c.plans, Tilings: c.tilings, Proven: c.proven}
+		if got := newSection(r).Space(); got != c.want {
+			t.Errorf("plans %d, tilings %d, proven %d: %q, want %q", c.plans, c.tilings, c.proven, got, c.want)
+		}
+		var page strings.Builder
+		if err := HTML(&page, Page{Records: []cache.Record{r}}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(page.String(), c.want) {
+			t.Errorf("the page does not say %q", c.want)
 		}
 	}
 }
