@@ -33,7 +33,7 @@ func multipliesF32(i *hlo.Instr) bool {
 // ToleranceFor is ToleranceOf for one plan. Where the plan rounds operands to tf32
 // and the user allows it (Device.TF32Allowed), tf32 is the coarsest type that
 // values are rounded to: the error is at most 2⁻¹¹ of each operand, 2⁻¹⁰ where
-// tensor cores truncate it (wgmma), and twice that of a product, for each of the
+// tensor cores truncate it (tf32=2), and twice that of a product, for each of the
 // operations on the longest path.
 func ToleranceFor(c *hlo.Computation, p kernels.Plan, tf32Allowed bool) Tolerance {
 	if !tf32Allowed || !roundsToTF32(c, p) {

@@ -649,7 +649,12 @@ func (e *emitter) rowsOfPairs(lane index.Expr) index.Expr {
 	).Scale(2)).Add(p)
 }
 
-// load reads matrices into one register each. Elements of f32 are rounded to tf32.
+// CutOff is the value of the knob tf32 with which products by warps leave the lower bits of
+// operands to tensor cores, which ignore them. Tensor copies of wgmma round for nothing.
+const cutOff = 2
+
+// load reads matrices into one register each. Elements of f32 are rounded to tf32, unless
+// the knob tf32 says that they are cut off.
 func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 	a := t.e.asm
 	to := a.fresher(kindB32, x.count)
@@ -676,7 +681,7 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 		return t.unpaired(tile, to)
 	}
 	// Tensor cores ignore the lower bits, so elements are rounded before.
-	if tile.d == hlo.F32 {
+	if tile.d == hlo.F32 && t.e.knobs.tf32 != cutOff {
 		for _, r := range to {
 			a.do("cvt.rna.tf32.f32", r, r)
 		}

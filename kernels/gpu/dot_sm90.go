@@ -40,7 +40,8 @@ func wholeAtoms(bytes int64) int64 {
 func groupProduct(s device.Spec, a, b hlo.DType, k knobs) (mma, bool) {
 	m, ok := tensorProduct(s, a, b, k)
 	return m, ok && s.Warpgroups() &&
-		(a == b || a.IsFloat())
+		(a == b || a.IsFloat()) &&
+		(a != hlo.F32 || k.tf32 != cutOff)
 }
 
 // readsTransposed reports whether wgmma can read operands of a type whose rows are

@@ -118,7 +118,7 @@ func checkDots(t *testing.T, target string, rng *rand.Rand) {
 			plan := kernels.Plan{Tiles: randomTiling(rng, p)}.With(
 				"warps", 1<<rng.IntN(4),
 			).With("stages", 1+rng.Int64N(4)).With("epilogue", rng.Int64N(2)).With(
-				kernels.TF32, rng.Int64N(2),
+				kernels.TF32, rng.Int64N(cutOff+1),
 			)
 			if !verify(t, b, v, p, plan) {
 				continue

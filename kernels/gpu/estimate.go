@@ -22,9 +22,9 @@ type estimate struct {
 	spec    device.Spec
 	extents *symtile.Extents
 	// Tensor and groups are the products that tensor cores and warpgroups can compute,
-	// without and with tf32.
-	tensor [2][]bool
-	groups [2][]bool
+	// by the value of the knob tf32.
+	tensor [cutOff + 1][]bool
+	groups [cutOff + 1][]bool
 	// Computed are the operands that products by warpgroups read from registers; nil where
 	// both operands are in shared memory.
 	computed []*computedOperand
@@ -693,8 +693,12 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 			math.Ceil(contracted/depth)
 	}
 	l.tensor += cycles
-	l.traffic += m.fragmentRows(n, readers) *
-		size * contracted * runs
+	fragments := m.fragmentRows(n, readers) *
+		contracted * runs
+	l.traffic += fragments * size
+	if k.tf32 == 1 && from == hlo.F32 && !m.byGroups(n, k) {
+		l.lanes += fragments * roundingSteps
+	}
 	if m.computed[n] != nil {
 		// Threads load and compute the operand of a later iteration before they multiply.
 		l.exposed += latency / 2 * runs
@@ -780,6 +784,10 @@ func (m *estimate) ring(arrays []int, runs float64, slots int, c *candidate, l *
 	l.slots = max(l.slots, float64(slots))
 	c.iterations = max(c.iterations, runs)
 }
+
+// roundingSteps is the instructions of cvt.rna.tf32.f32 (ptxas 13.5 for sm_80: 2.0 and 2.4
+// of each element of a fragment in the loops of two products).
+const roundingSteps = 2
 
 // emulatedF8 is the instructions of a warp beside the two of f16 that ptxas makes of an
 // mma.sync of f8 for devices with wgmma: conversions, additions of both sums (ptxas 13.5:

@@ -47,7 +47,7 @@ type knobs struct {
 	// Blocks that share the iterations of the tiles that are left after whole rounds of
 	// them (see stream).
 	streamk int
-	// 1: products of f32 round their operands to tf32, on tensor cores.
+	// 1: products of f32 round their operands to tf32, on tensor cores; cutOff.
 	tf32 int
 	// Bytes of the widest access of a thread.
 	vector int
@@ -88,7 +88,7 @@ var knobTable = kernels.KnobTable[launchFacts]{
 	{Name: "splitk", Min: 1, Max: maxPieces, Default: 1, Priced: true, Absent: "1: a block does all iterations of its tile's loops"},
 	{Name: "stages", Min: 1, Max: maxStages, Default: 2, Priced: true, Absent: "2 tiles of a loop's operands in shared memory", Offers: offerStages},
 	{Name: "streamk", Min: 0, Max: maxPieces, Priced: true, Absent: "0: no block has a part of a tile that another one ends"},
-	{Name: kernels.TF32, Min: 0, Max: 1, Priced: true, Absent: "0: products of f32 are exact"},
+	{Name: kernels.TF32, Min: 0, Max: cutOff, Priced: true, Absent: "0: products of f32 are exact"},
 	{Name: "vector", Min: 1, Max: maxVectorBytes, PowerOfTwo: true, Default: maxVectorBytes, Priced: true, Absent: "16 bytes an access"},
 	{Name: "warps", Min: 1, Max: 32, PowerOfTwo: true, Default: 4, Priced: true, Absent: "4 warps of a block", Offers: offerWarps},
 }

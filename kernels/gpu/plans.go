@@ -131,7 +131,7 @@ func roundings(p *symtile.Program) []int {
 	if slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
 		return takesTF32(p, op)
 	}) {
-		return []int{0, 1}
+		return []int{0, 1, cutOff}
 	}
 	return noTF32
 }

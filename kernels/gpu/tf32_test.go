@@ -16,7 +16,6 @@ import (
 func TestTF32(t *testing.T) {
 	p := kerneltest.Program(t, matmul("f32", "f32", "nn", 64, 64, 128))
 	v := kerneltest.Verifier(t, p, 1)
-	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With(kernels.TF32, 1)
 	for _, allowed := range []bool{false, true} {
 		b := New(simulatedSession(t, "sm_80"))
 		if allowed {
@@ -36,21 +35,24 @@ func TestTF32(t *testing.T) {
 			t.Errorf("allowed %v: default %s, %v", allowed, def, err)
 		}
 		if def, err := TF32Plan(t.Context(), p, b.session.Spec()); err != nil ||
-			def.Knob(kernels.TF32, 0) != 1 {
+			def.Knob(kernels.TF32, 0) == 0 {
 			t.Errorf("with tf32: %s, %v", def, err)
 		}
-		k, err := b.Compile(t.Context(), p, plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wrong *check.WrongResult
-		if err := v.For(plan, b.Identity().TF32Allowed()).Verify(
-			t.Context(), k,
-		); errors.As(err, &wrong) == allowed {
-			t.Errorf("allowed %v: %v", allowed, err)
-		}
-		if err := k.Close(); err != nil {
-			t.Error(err)
+		for rounding := range int64(cutOff) {
+			plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With(kernels.TF32, 1+rounding)
+			k, err := b.Compile(t.Context(), p, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wrong *check.WrongResult
+			if err := v.For(plan, b.Identity().TF32Allowed()).Verify(
+				t.Context(), k,
+			); errors.As(err, &wrong) == allowed {
+				t.Errorf("allowed %v, %s: %v", allowed, plan, err)
+			}
+			if err := k.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
