@@ -649,10 +649,6 @@ func (e *emitter) rowsOfPairs(lane index.Expr) index.Expr {
 	).Scale(2)).Add(p)
 }
 
-// CutOff is the value of the knob tf32 with which products by warps leave the lower bits of
-// operands to tensor cores, which ignore them. Tensor copies of wgmma round for nothing.
-const cutOff = 2
-
 // load reads matrices into one register each. Elements of f32 are rounded to tf32, unless
 // the knob tf32 says that they are cut off.
 func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {

@@ -72,6 +72,10 @@ type launchFacts struct {
 	tensor bool // tensor cores have one of them
 }
 
+// cutOff is the value of the knob tf32 with which products by warps leave the lower bits of
+// operands to tensor cores, which ignore them. Tensor copies of wgmma round for nothing.
+const cutOff = 2
+
 // knobTable has all knobs of this backend. Knobs without offers are chosen by the
 // tiling (see feasibleCandidates and estimate.scheduled).
 var knobTable = kernels.KnobTable[launchFacts]{
