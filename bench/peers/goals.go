@@ -65,7 +65,7 @@ var targets = []target{
 	},
 	{
 		what: "convolutions over oneDNN", families: []string{"conv", "s8conv"}, peers: []string{"onednn"},
-		mean: 1, cause: "windows are copied, and weights packed, in the run, oneDNN's weights before it; those of 1×1 of bytes are widened to 32 bits first, since a reshape reads them; bytes are multiplied as 16 bits without VNNI",
+		mean: 1, cause: "windows are copied, and weights packed, in the run, oneDNN's weights before it; those of 1×1 of bytes were widened to 32 bits first until go23, since a reshape reads them; bytes are multiplied as 16 bits without VNNI",
 	},
 	{
 		what: "attention over the unfused sequence of BLAS", families: []string{"attention"}, peers: blas,

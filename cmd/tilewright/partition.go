@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/query"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/partition"
 	"github.com/tilewright/tilewright/tuner/report"
 )
@@ -54,15 +56,30 @@ func runPartition(c *call) error {
 	})
 }
 
+// writable refuses to write a module with parameters of which an extent is not known: HLO
+// has no type for them.
+func writable(m *hlo.Module) error {
+	for _, i := range m.Entry.Params {
+		if i.Shape.DType == hlo.Token && slices.Contains(m.Open, i.Name) {
+			return fmt.Errorf("-o: an extent of %s is not known, and HLO has no such type: give it with -shape", i.Name)
+		}
+	}
+	return nil
+}
+
 // partition partitions the modules of a file, prints the results and writes them to file.
 func (c *call) partition(name string, file output.File, why bool) error {
 	var texts []string
 	failed := c.eachModule(name, false, func(_ string, split *partition.Result) error {
 		m := *split.Module
 		m.Name = cmp.Or(m.Name, m.Entry.Name) // XLA reads no computations without a header
-		if file.Name != "" {
-			texts = append(texts, m.ForXLA())
+		if file.Name == "" {
+			return c.printSplit(split, why)
 		}
+		if err := writable(&m); err != nil {
+			return err
+		}
+		texts = append(texts, m.ForXLA())
 		return c.printSplit(split, why)
 	})
 	if len(texts) == 0 {

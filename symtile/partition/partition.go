@@ -109,6 +109,7 @@ func (p *partitioner) module(m *hlo.Module) *hlo.Module {
 	out := &hlo.Module{
 		Name:  m.Name,
 		Attrs: m.Attrs,
+		Open:  m.Open,
 		Entry: p.computation(m.Entry),
 	}
 	out.Computations = reachable(out.Entry)
