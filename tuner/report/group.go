@@ -108,10 +108,10 @@ func (g *group) Speeds() string {
 func (g *group) Regret() float64 {
 	most := 0.0
 	for _, f := range g.Sections {
-		if f.Record.Regret < 0 {
+		if f.Stated() < 0 {
 			return -1
 		}
-		most = max(most, f.Record.Regret)
+		most = max(most, f.Stated())
 	}
 	return most
 }

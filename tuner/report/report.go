@@ -143,8 +143,8 @@ func outcomes(v view) []summaryCell {
 			faster++
 		}
 		logSum += math.Log(math.Max(f.Speedup[0], 1e-9))
-		maxRegret = max(maxRegret, f.Regret)
-		if f.Regret < 0 {
+		maxRegret = max(maxRegret, f.Stated())
+		if f.Stated() < 0 {
 			unknown++
 		}
 		for _, t := range f.Trials {
@@ -162,15 +162,19 @@ func outcomes(v view) []summaryCell {
 	return []summaryCell{
 		{share, "beat the default"},
 		{fmt.Sprintf("%.2f×", mean), "geometric mean over the default"},
-		{percent(maxRegret), "largest stated regret" + unknownText(unknown)},
+		largestRegret(maxRegret, n-unknown, unknown),
 		{fmt.Sprint(samples), "timings kept"},
 	}
 }
 
-// unknownText says of how many fusions the regret is not known.
-func unknownText(n int) string {
-	if n == 0 {
-		return ""
+// largestRegret is the cell of the largest regret that is stated: of how many fusions one is,
+// and of how many it is unknown.
+func largestRegret(most float64, stated, unknown int) summaryCell {
+	switch {
+	case stated == 0:
+		return summaryCell{"unknown", "regret: too few timings of each fusion"}
+	case unknown == 0:
+		return summaryCell{"≤ " + percent(most), "regret of every fusion"}
 	}
-	return fmt.Sprintf("; of %d it is unknown", n)
+	return summaryCell{"≤ " + percent(most), fmt.Sprintf("regret of %d; of %d it is unknown", stated, unknown)}
 }

@@ -157,6 +157,15 @@ func (f *fusionSection) add(t cache.Trial) {
 	f.Plans = append(f.Plans, row)
 }
 
+// Stated is the regret that the record states; −1 where it states none: a race that is not
+// over has bounded nothing yet.
+func (f *fusionSection) Stated() float64 {
+	if f.Provisional {
+		return -1
+	}
+	return f.Regret
+}
+
 // Ended says in words why a race ended.
 func (f *fusionSection) Ended() string {
 	return map[string]string{
