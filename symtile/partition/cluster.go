@@ -95,8 +95,9 @@ type clustering struct {
 	all []*cluster
 	// visits counts the calls of clustersOfUsers.
 	visits int
-	// spread are the clusters of several roots.
+	// spread are the clusters of several roots, spans their positions, merged.
 	spread []*cluster
+	spans  []span
 	// offers counts the pairs of neighbours that have been looked at.
 	offers int
 	// searches counts the searches for paths, and seenAt is the last of them that

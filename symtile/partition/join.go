@@ -441,22 +441,17 @@ func (s *clustering) absorb(
 	if len(c.roots) > 1 {
 		s.spread = append(s.spread, c)
 	}
+	s.spans = s.spans[:0]
+	for _, d := range s.spread {
+		s.spans = append(s.spans, span{d.rootsAt[0], s.position[d.members[0]]})
+	}
+	s.spans = merged(s.spans)
 }
 
 // lastBefore is the last position from which a path of reads can lead to position p
 // or one before it. Reads go to later positions, but a cluster of several roots can
 // be entered at its last member and left by its first root.
-func (s *clustering) lastBefore(p int) int {
-	for again := true; again; {
-		again = false
-		for _, c := range s.spread {
-			if end := s.position[c.members[0]]; end > p && s.position[c.roots[0]] <= p {
-				p, again = end, true
-			}
-		}
-	}
-	return p
-}
+func (s *clustering) lastBefore(p int) int { return lastFrom(s.spans, p) }
 
 // A unit is what a cycle can go through: a cluster, or the instruction at a position
 // that is computed alone.
