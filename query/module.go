@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/hloproto"
 	"github.com/tilewright/tilewright/symtile/partition"
@@ -107,9 +108,9 @@ func TooLong(name string) error {
 	return fmt.Errorf("%s is longer than %d MiB; a module is shorter", name, MaxBytes>>20)
 }
 
-// Read parses a text that is one module and splits it into fusions, unless it has
-// some. The error is also the cause of a ctx that ended before.
-func Read(ctx context.Context, name string, src []byte) (*partition.Result, error) {
+// Read parses a text that is one module and splits it into fusions for a target, unless it
+// has some. The error is also the cause of a ctx that ended before.
+func Read(ctx context.Context, name string, src []byte, target hlo.Target) (*partition.Result, error) {
 	all, err := Modules(name, src, 0, nil)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func Read(ctx context.Context, name string, src []byte) (*partition.Result, erro
 	if len(all) != 1 {
 		return nil, fmt.Errorf("%s has %d modules; one is expected", name, len(all))
 	}
-	return Partitioned(ctx, all[0].Module)
+	return Partitioned(ctx, all[0].Module, target)
 }
 
 // Closed is a text that is one module with the extents that it leaves open, as HLO. A name
@@ -143,19 +144,38 @@ func Closed(name string, src []byte, given hlo.Extents) (string, error) {
 	return all[0].String(), nil
 }
 
-// Partitioned is the partition of a module into fusions that can be computed here. The
+// Partitioned is the partition of a module into fusions that a target computes. The
 // error is the cause of a ctx that ended before.
-func Partitioned(ctx context.Context, m *hlo.Module) (*partition.Result, error) {
-	return partition.Module(ctx, m, partition.Options{Outside: notComputed})
+func Partitioned(ctx context.Context, m *hlo.Module, target hlo.Target) (*partition.Result, error) {
+	return partition.Module(ctx, m, partition.Options{
+		Outside: func(i *hlo.Instr) string { return notComputed(i, target) },
+	})
+}
+
+// TargetOf is what computes the fusions of a device: hlo.GPU or hlo.CPU.
+func TargetOf(id kernels.Identity) hlo.Target {
+	if id.Backend == "gpu" {
+		return hlo.GPU
+	}
+	return hlo.CPU
 }
 
 // notComputed is the reason why an operation stays out of fusions: the reference,
-// with which every kernel is compared, or the default backend does not compute it.
-func notComputed(i *hlo.Instr) string {
-	if !i.Op.Elementwise() {
-		return "" // those that are not tiled have reasons of their own
+// with which every kernel is compared, or the target does not compute it. Those that are
+// not tiled have reasons of their own.
+func notComputed(i *hlo.Instr, target hlo.Target) string {
+	if !i.Op.Elementwise() && i.Op != hlo.OpScatter {
+		return ""
 	}
-	return cmp.Or(i.Op.Not(hlo.Reference), i.Op.Not(hlo.CPU))
+	if why := cmp.Or(i.Op.Not(hlo.Reference), i.Op.Not(target)); why != "" {
+		return why
+	}
+	for _, o := range i.Operands {
+		if d := o.Shape.DType; i.Op.NotOf(target, d) {
+			return fmt.Sprintf("%s of %s is not computed on a %s", i.Op, d, target)
+		}
+	}
+	return ""
 }
 
 // An Outside is an instruction of an unfused module that is in no fusion.

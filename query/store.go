@@ -46,6 +46,9 @@ func DeviceOf(b kernels.Backend) Device {
 	return Device{kernels.IdentityOf(b), b}
 }
 
+// Target is what computes the fusions of the device of the store.
+func (s *Store) Target() hlo.Target { return TargetOf(s.device.Identity) }
+
 // A Store answers from a database or from a published snapshot, for one device. Any
 // number of goroutines may ask it.
 type Store struct {
@@ -436,7 +439,7 @@ type Lookup struct {
 // nothing is stored get the nearest winner or the default plan, unless only exact answers
 // are wanted. A text that was seen before is not parsed again, unless one is missed.
 func (s *Store) Lookup(ctx context.Context, text, fusion string, exact bool) (*Lookup, error) {
-	known, err := s.texts.read(ctx, text)
+	known, err := s.texts.read(ctx, text, s.Target())
 	if err != nil {
 		return nil, err
 	}
@@ -476,7 +479,7 @@ func (s *Store) setDefaults(ctx context.Context, l *Lookup, text string, missed 
 		if !missed[w.Fusion] {
 			continue
 		}
-		split, err := Read(ctx, "text", []byte(text))
+		split, err := Read(ctx, "text", []byte(text), s.Target())
 		if err != nil {
 			return err
 		}
@@ -506,11 +509,11 @@ type Print struct {
 
 // Prints lists the fusions of a text with their fingerprints.
 func (s *Store) Prints(ctx context.Context, text string) ([]Print, error) {
-	known, err := s.texts.read(ctx, text)
+	known, err := s.texts.read(ctx, text, s.Target())
 	return known.prints, err
 }
 
-// texts remembers the fingerprints of the fusions of texts, since the processes of a
+// texts remembers the fingerprints of the fusions of texts, for one target, since the processes of a
 // job ask for the same ones.
 type texts struct {
 	mu   sync.Mutex
@@ -527,7 +530,7 @@ type readText struct {
 const maxTexts = 1 << 12
 
 // read reads a text, unless it is remembered.
-func (t *texts) read(ctx context.Context, text string) (readText, error) {
+func (t *texts) read(ctx context.Context, text string, target hlo.Target) (readText, error) {
 	sum := sha256.Sum256([]byte(text))
 	t.mu.Lock()
 	known, ok := t.seen[sum]
@@ -535,7 +538,7 @@ func (t *texts) read(ctx context.Context, text string) (readText, error) {
 	if ok {
 		return known, nil
 	}
-	split, err := Read(ctx, "text", []byte(text))
+	split, err := Read(ctx, "text", []byte(text), target)
 	if err != nil {
 		return readText{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -41,7 +42,7 @@ func text(t *testing.T) string {
 // devices.
 func stored(t *testing.T, snapshot bool, devices ...string) string {
 	t.Helper()
-	split, err := Read(t.Context(), "text", []byte(text(t)))
+	split, err := Read(t.Context(), "text", []byte(text(t)), hlo.CPU)
 	if err != nil {
 		t.Fatal(err)
 	}

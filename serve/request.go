@@ -365,7 +365,7 @@ func get(
 func plan(
 	ctx context.Context, s *query.Store, r Request,
 ) (any, error) {
-	split, err := query.Read(ctx, "text", []byte(r.Text))
+	split, err := query.Read(ctx, "text", []byte(r.Text), s.Target())
 	if err != nil {
 		return nil, err
 	}
@@ -393,9 +393,9 @@ func fingerprint(
 // partition, one of the operations, says how a module is split, and what the fusions cost beside the operations
 // one by one.
 func partition(
-	ctx context.Context, _ *query.Store, r Request,
+	ctx context.Context, s *query.Store, r Request,
 ) (any, error) {
-	split, err := query.Read(ctx, "text", []byte(r.Text))
+	split, err := query.Read(ctx, "text", []byte(r.Text), s.Target())
 	if err != nil {
 		return nil, err
 	}
@@ -405,9 +405,9 @@ func partition(
 // tiles, one of the operations, describes fusions: symbolic without sizes, with the numbers of a tiling, or with
 // those of one of its tiles.
 func tiles(
-	ctx context.Context, _ *query.Store, r Request,
+	ctx context.Context, s *query.Store, r Request,
 ) (any, error) {
-	split, err := query.Read(ctx, "text", []byte(r.Text))
+	split, err := query.Read(ctx, "text", []byte(r.Text), s.Target())
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,9 @@ int tilewright_lookup(tilewright_db db, const char *text, size_t length,
 int tilewright_plan(tilewright_db db, const char *text, size_t length,
                     const char *fusion, char **result);
 
-/* The fingerprints of all fusions: {"fusions": [{"name", "fingerprint"}]}. */
+/* The fingerprints of all fusions: {"fusions": [{"name", "fingerprint"}]}. These three have
+ * no device: a module without fusions is split for the CPU. For a GPU, which leaves
+ * scatters outside, ask tilewright_request with the handle of that device. */
 int tilewright_fingerprint(const char *text, size_t length, char **result);
 
 /* How a module is split into fusions, and at which price. */

@@ -15,6 +15,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/simulated"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/kernels/replay"
+	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -101,6 +102,29 @@ func backend(d deviceFlags) (kernels.Backend, error) {
 	}
 	gpu.AllowTF32()
 	return b, nil
+}
+
+// open opens the device that the flags choose, for which modules are split from now on.
+func (c *call) open(d deviceFlags) (kernels.Backend, error) {
+	b, err := backend(d)
+	if err == nil {
+		c.target = query.TargetOf(b.Identity().Identity())
+	}
+	return b, err
+}
+
+// splitFlag defines -device of a command that opens none, and splits modules for it.
+func (c *call) splitFlag() *string {
+	return c.String("device", "cpu", "split a module without fusions for this `device`, e.g. cpu, sim:H100: what it does not compute is left outside")
+}
+
+// splitFor is what modules are split for from now on: the kind of a device.
+func (c *call) splitFor(device string) error {
+	if device == "cpu" {
+		return nil // the default, which nothing has to be opened for
+	}
+	_, err := c.open(deviceFlags{name: &device, sheet: new(string), tf32: new(bool)})
+	return err
 }
 
 // open opens the device of -device-sheet or -device. The GPU of a sheet is simulated:

@@ -14,6 +14,7 @@ import (
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/line"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A command is one row of the table of commands: everything that help prints,
@@ -75,6 +76,8 @@ type call struct {
 	givenTo string
 	// The result is printed as JSON.
 	json bool
+	// What computes the fusions that a module without any is split into.
+	target hlo.Target
 	// The module that a result is of, FILE#2, where a file has several; "" else.
 	part string
 	// Messages are broken into lines of a terminal's width.
@@ -116,6 +119,7 @@ func (cmd command) call(
 	args []string, in io.Reader, out, errw io.Writer,
 ) *call {
 	c := &call{
+		target:  hlo.CPU,
 		FlagSet: flag.NewFlagSet(cmd.name, flag.ContinueOnError),
 		ending:  newEnding(),
 		command: cmd,

@@ -153,7 +153,7 @@ func runDoctor(c *call) error {
 	if d.vendor, err = readVendor(*vendor); err != nil {
 		return err
 	}
-	if d.backend, err = backend(device); err != nil {
+	if d.backend, err = c.open(device); err != nil {
 		return err
 	}
 	if _, _, err := tuner.StoredRates(cache.Open(*db), d.backend); err != nil {

@@ -51,7 +51,7 @@ func (c *call) partitioned(file string) (*partition.Result, error) {
 	if len(all) > 1 {
 		return nil, usagef("%s has %d modules; choose one: %s#1 to %s#%d", file, len(all), file, file, len(all))
 	}
-	return query.Partitioned(c.ctx, all[0].Module)
+	return query.Partitioned(c.ctx, all[0].Module, c.target)
 }
 
 // eachModule does something with every module of a file, split into fusions, under a line
@@ -74,7 +74,7 @@ func (c *call) eachModule(file string, one bool, do func(name string, split *par
 	for k, m := range all {
 		name := partName(file, m)
 		c.beginPart(name, name != file, k == 0)
-		split, err := query.Partitioned(c.ctx, m.Module)
+		split, err := query.Partitioned(c.ctx, m.Module, c.target)
 		if err == nil {
 			err = do(name, split)
 		}

@@ -203,7 +203,7 @@ type winnerSource struct {
 
 // open opens what the flags name.
 func (f *lookupFlags) open(c *call) (*winnerSource, error) {
-	b, err := backend(f.device)
+	b, err := c.open(f.device)
 	if err != nil {
 		return nil, err
 	}

@@ -88,10 +88,7 @@ func (f runFlags) module(c *call, m *hlo.Module) error {
 	if err != nil {
 		return usagef("-weights-of: %v", err)
 	}
-	b, err := backend(f.device)
-	if err != nil {
-		return err
-	}
+	b := f.backend
 	e, err := executable.Compile(c.ctx, m, b, executable.Options{
 		Plan: c.winners(*f.db, b), Packed: c.packings(*f.db, b, m, weights),
 	})

@@ -26,6 +26,7 @@ which did not, and the price of both ways. Instructions outside are listed with 
 
   tilewright partition model.mlir
   tilewright partition model.mlir -why
+  tilewright partition model.mlir -device sim:H100    as for a GPU, which leaves other operations outside
   tilewright partition model.mlir -o fused.hlo    the module with fusions, as HLO text; of several with lines "// -----"
 
 Prices are for a nominal processor; only their ratios matter. Fusions in the body of a while count as often as
@@ -39,9 +40,13 @@ func runPartition(c *call) error {
 	out := c.String("o", "", "write the module with fusions to this `file`, as HLO text")
 	replace := c.Bool("f", false, "replace a file with -o that -o has not written")
 	why := c.Bool("why", false, "print every decision")
+	device := c.splitFlag()
 	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
+		return err
+	}
+	if err := c.splitFor(*device); err != nil {
 		return err
 	}
 	if *out != "" && c.shapes.count() > 1 {

@@ -115,18 +115,18 @@ func runRank(c *call) error {
 // rank ranks the plans of the fusion of a name and prints the first ones.
 func (c *call) rank(file string, f rankFlags) error {
 	spareGarbage()
-	return c.eachModule(file, *f.name != "", func(file string, split *partition.Result) error {
-		return c.rankIn(file, split.Module, f)
-	})
-}
-
-// rankIn ranks the plans of the fusion of a name of a module.
-func (c *call) rankIn(file string, m *hlo.Module, f rankFlags) error {
-	fusion, err := oneFusion(file, m, *f.name)
+	b, err := c.open(f.device)
 	if err != nil {
 		return err
 	}
-	b, err := backend(f.device)
+	return c.eachModule(file, *f.name != "", func(file string, split *partition.Result) error {
+		return c.rankIn(file, split.Module, b, f)
+	})
+}
+
+// rankIn ranks the plans of the fusion of a name of a module for a backend.
+func (c *call) rankIn(file string, m *hlo.Module, b kernels.Backend, f rankFlags) error {
+	fusion, err := oneFusion(file, m, *f.name)
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,9 @@ and f8 ones as uint8, the bits, since NumPy has no such types. Without -tiling o
 // runFlags are the flags of run.
 type runFlags struct {
 	// The call, which knows the files that are named.
-	call   *call
-	device deviceFlags
+	call    *call
+	device  deviceFlags
+	backend kernels.Backend // of device
 	// The fusion, the plan and the NumPy files.
 	fusion, tiling, plan, args, out *string
 	// The database of the winners of a module's fusions.
@@ -144,6 +145,9 @@ func runRun(c *call) error {
 			return err
 		}
 	}
+	if f.backend, err = c.open(f.device); err != nil {
+		return err
+	}
 	one := *f.fusion+*f.tiling+*f.plan+*f.args+*f.out != ""
 	return c.eachModule(args[0], one, func(file string, split *partition.Result) error {
 		f.file = file
@@ -207,10 +211,7 @@ func (f runFlags) isOneKernel(m *hlo.Module) bool {
 
 // run compiles, runs and checks the chosen plan.
 func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error) {
-	b, err := backend(f.device)
-	if err != nil {
-		return nil, err
-	}
+	b := f.backend
 	p, err := symtile.Analyze(ctx, c)
 	if err != nil {
 		return nil, err

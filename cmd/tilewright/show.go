@@ -80,13 +80,21 @@ func runShow(c *call) error {
 		svg:     c.String("svg", "", "draw what a warp of a plan for a GPU touches of every array, in this `file`"),
 		replace: c.replaceFlag(),
 	}
+	device := c.splitFlag()
 	c.shapeFlag()
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
 	}
+	tiles := !*ptx && !*kernel.threads && *kernel.svg == ""
+	if !tiles {
+		*device = "sim:sm_90" // any GPU
+	}
+	if err := c.splitFor(*device); err != nil {
+		return err
+	}
 	return c.eachShape(func() error {
-		if !*ptx && !*kernel.threads && *kernel.svg == "" {
+		if tiles {
 			return kernel.tiles(c, args[0], *name, *at, *each)
 		}
 		f, err := c.readFusion(args[0], *name)

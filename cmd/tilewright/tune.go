@@ -263,7 +263,7 @@ type session struct {
 // tune tunes all fusions of the files. An interrupt ends it with what was
 // measured kept.
 func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin time.Time) error {
-	b, err := backend(f.device)
+	b, err := c.open(f.device)
 	if err != nil {
 		return err
 	}
@@ -568,7 +568,7 @@ func (s *session) load(ctx context.Context, file string) (all []labelled, err er
 			if len(m.Open) > 0 && len(shapes.names) > 0 {
 				label += " " + shapes.label()
 			}
-			split, ended := query.Partitioned(ctx, m.Module)
+			split, ended := query.Partitioned(ctx, m.Module, s.c.target)
 			if ended != nil {
 				return all, errors.Join(err, ended)
 			}
