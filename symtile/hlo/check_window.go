@@ -572,7 +572,8 @@ func oneDim(list []int64, s Shape) bool {
 
 // checkBatchNorm: an array of floating-point numbers, one vector of the extent of the
 // feature dimension for each statistic, and, of a gradient, one more array. The results
-// are the array and, but for inference, two such vectors.
+// are the array and, but for inference, two such vectors. Each may be of another type of
+// floating-point numbers, as in XLA.
 func checkBatchNorm(i *Instr) error {
 	x := i.Operands[0].Shape
 	x.Layout = Layout{}
@@ -589,7 +590,7 @@ func checkBatchNorm(i *Instr) error {
 		if i.Op == OpBatchNormGrad && k == 3 {
 			want = x
 		}
-		if !o.Shape.Compatible(want) {
+		if !o.Shape.compatibleFloats(want) {
 			return fmt.Errorf("operand %d of %s is %s; it must be %s", k+1, i.Op, withoutLayout(o.Shape), want)
 		}
 	}
@@ -597,7 +598,7 @@ func checkBatchNorm(i *Instr) error {
 	if i.Op != OpBatchNormInference {
 		want = Shape{DType: Tuple, Tuple: []Shape{x, one, one}}
 	}
-	if !i.Shape.Compatible(want) {
+	if !i.Shape.compatibleFloats(want) {
 		return wrongShape(want, "%s of these operands is %s, not %s", i.Op, want, withoutLayout(i.Shape))
 	}
 	return nil

@@ -157,6 +157,14 @@ func (s Shape) Compatible(t Shape) bool {
 		slices.EqualFunc(s.Tuple, t.Tuple, Shape.Compatible)
 }
 
+// compatibleFloats is Compatible, whichever type of floating-point numbers one has where the
+// other has one.
+func (s Shape) compatibleFloats(t Shape) bool {
+	same := s.DType == t.DType || s.DType.IsFloat() && t.DType.IsFloat()
+	return same && s.SameDims(t) &&
+		slices.EqualFunc(s.Tuple, t.Tuple, Shape.compatibleFloats)
+}
+
 // sameLayout reports whether the layouts of two arrays of one rank mean the
 // same; an absent order is the descending one.
 func (s Shape) sameLayout(t Shape) bool {

@@ -16,8 +16,8 @@ import (
 //	grad       offset' = Σg, scale' = Σ(g·(x−mean))·r,
 //	           x' = scale·r/n·(n·g − Σg − (x−mean)·r²·Σ(g·(x−mean)))
 //
-// (Ioffe and Szegedy, 2015.) Types of 16 bits are computed in f32 and rounded at the
-// end. XLA's variance is Σx²/n − mean², which cancels.
+// (Ioffe and Szegedy, 2015.) It is computed in the widest type of the operands, f32 or more,
+// and rounded at the end; the mean of no elements is 0/0. XLA's variance is Σx²/n − mean², which cancels.
 
 // An expander appends the operations that one instruction becomes.
 type expander struct {
@@ -43,58 +43,79 @@ func isBatchNorm(i *hlo.Instr) bool {
 }
 
 // expanded is what a ragged-dot becomes, or a batch-norm-*, one array or a tuple of three;
-// nil for other operations.
+// nil for other operations. They are computed of arrays of the default layout.
 func (f *flattener) expanded(i *hlo.Instr) *hlo.Instr {
-	if i.Op == hlo.OpRaggedDot {
-		return f.raggedDot(i)
-	}
-	if !isBatchNorm(i) {
+	var result *hlo.Instr
+	e := &expander{flattener: f, of: i}
+	switch {
+	case isBatchNorm(i):
+		result = e.batchNorm(e.plainOperands())
+	case i.Op == hlo.OpRaggedDot && divisible(i):
+		result = e.raggedDot(e.plainOperands())
+	default:
 		return nil
 	}
-	x := i.Operands[0].Shape
-	if x.Elements() == 0 || !plainLayouts(i) {
-		return nil
+	if result.Op != hlo.OpTuple {
+		return e.laidOut(result, i.Shape)
 	}
-	feature, _ := strconv.ParseInt(i.Text("feature_index"), 10, 32) // the shape rule has read it
-	e := &expander{
-		flattener: f, of: i,
-		wide: x.DType, dims: x.Dims, feature: feature,
+	for k, x := range result.Operands {
+		result.Operands[k] = e.laidOut(x, i.Shape.Tuple[k])
 	}
-	if x.DType.Bits() < 32 {
-		e.wide = hlo.F32
+	return e.put(result)
+}
+
+// plainOperands are the operands, in the default layout.
+func (e *expander) plainOperands() []*hlo.Instr {
+	in := make([]*hlo.Instr, len(e.of.Operands))
+	for k, x := range e.of.Operands {
+		in[k] = e.laidOut(x, plain(x.Shape))
 	}
-	in := make([]*hlo.Instr, len(i.Operands))
-	for k, o := range i.Operands {
-		in[k] = e.convert(o, e.wide)
+	return in
+}
+
+// plain is an array's shape in the default layout.
+func plain(s hlo.Shape) hlo.Shape {
+	s.Layout = hlo.Layout{}
+	return s
+}
+
+// laidOut is x in the layout of a shape that is otherwise x's.
+func (e *expander) laidOut(x *hlo.Instr, s hlo.Shape) *hlo.Instr {
+	if x.Shape.Equal(s) {
+		return x
 	}
-	switch i.Op {
+	return e.append(hlo.OpCopy, s, hlo.Attrs{}, x)
+}
+
+// batchNorm is one array or a tuple of three, which is not among the instructions yet.
+func (e *expander) batchNorm(in []*hlo.Instr) *hlo.Instr {
+	x := in[0].Shape
+	feature, _ := strconv.ParseInt(e.of.Text("feature_index"), 10, 32) // the shape rule has read it
+	e.dims, e.feature, e.wide = x.Dims, feature, widest(in)
+	for k := range in {
+		in[k] = e.convert(in[k], e.wide)
+	}
+	switch e.of.Op {
 	case hlo.OpBatchNormTraining:
 		return e.training(in[0], in[1], in[2])
 	case hlo.OpBatchNormInference:
 		mean := e.spread(in[3])
 		r := e.deviation(in[4])
 		y := e.normalised(in[0], mean, r, in[1], in[2])
-		return e.convert(y, x.DType)
+		return e.convert(y, e.of.Shape.DType)
 	}
 	return e.gradients(in[0], in[1], in[2], in[3], in[4])
 }
 
-// plainLayouts reports whether all operands and results have the default layout.
-func plainLayouts(i *hlo.Instr) bool {
-	for _, s := range append(i.Shape.Arrays(), operandShapes(i)...) {
-		if !s.Equal(hlo.Shape{DType: s.DType, Dims: s.Dims}) {
-			return false
+// widest is the type with the most bits of some arrays', f32 or more.
+func widest(in []*hlo.Instr) hlo.DType {
+	wide := hlo.F32
+	for _, x := range in {
+		if x.Shape.DType.Bits() > wide.Bits() {
+			wide = x.Shape.DType
 		}
 	}
-	return true
-}
-
-// operandShapes are the shapes of the operands.
-func operandShapes(i *hlo.Instr) (all []hlo.Shape) {
-	for _, o := range i.Operands {
-		all = append(all, o.Shape)
-	}
-	return all
+	return wide
 }
 
 // training is (y, mean, variance).
@@ -140,7 +161,13 @@ func (e *expander) gradients(x, scale, mean, variance, g *hlo.Instr) *hlo.Instr 
 
 // count is the number of elements of each feature.
 func (e *expander) count() float64 {
-	return float64(hlo.Elements(e.dims) / e.dims[e.feature])
+	n := int64(1)
+	for d, extent := range e.dims {
+		if int64(d) != e.feature {
+			n *= extent
+		}
+	}
+	return float64(n)
 }
 
 // deviation is 1/√(variance + epsilon).
@@ -154,7 +181,7 @@ func (e *expander) results(all ...*hlo.Instr) *hlo.Instr {
 	for k := range all {
 		all[k] = e.convert(all[k], e.of.Shape.Tuple[k].DType)
 	}
-	return e.append(hlo.OpTuple, e.of.Shape, hlo.Attrs{}, all...)
+	return e.instruction(hlo.OpTuple, e.of.Shape, hlo.Attrs{}, all...)
 }
 
 // op is an elementwise operation on arrays of one shape.
@@ -226,15 +253,22 @@ func (e *expander) convert(x *hlo.Instr, d hlo.DType) *hlo.Instr {
 func (e *expander) append(
 	code hlo.Opcode, shape hlo.Shape, attrs hlo.Attrs, operands ...*hlo.Instr,
 ) *hlo.Instr {
+	return e.put(e.instruction(code, shape, attrs, operands...))
+}
+
+// instruction is what append appends.
+func (e *expander) instruction(
+	code hlo.Opcode, shape hlo.Shape, attrs hlo.Attrs, operands ...*hlo.Instr,
+) *hlo.Instr {
 	for _, a := range e.of.Attrs.Other {
 		if a.Name == "metadata" {
 			attrs.Other = []hlo.Attr{a}
 		}
 	}
-	return e.put(&hlo.Instr{
+	return &hlo.Instr{
 		Name: e.of.Name, Op: code, Shape: shape, Attrs: attrs,
 		Operands: slices.Clone(operands), Pos: e.of.Pos,
-	})
+	}
 }
 
 // scalarSum is the computation that adds two numbers of a type, one for the module.

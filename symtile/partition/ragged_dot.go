@@ -15,22 +15,26 @@ import (
 // The groups are of rows of the left side (ragged_dot), of what is contracted (its gradient
 // with respect to the matrices), or of matrices, where their sizes say nothing.
 
-// raggedDot is the operations that a ragged-dot becomes; nil where sizes differ between
+// divisible reports whether a ragged-dot is taken apart: sizes are not where they differ between
 // batches.
-func (f *flattener) raggedDot(
-	i *hlo.Instr,
+func divisible(i *hlo.Instr) bool {
+	ragged, _ := i.RaggedDims()
+	return len(ragged) == 1 &&
+		i.Operands[2].Shape.Rank() == 1
+}
+
+// raggedDot is the operations that a ragged-dot becomes.
+func (e *expander) raggedDot(
+	in []*hlo.Instr,
 ) *hlo.Instr {
+	i := e.of
 	ragged, group := i.RaggedDims()
-	l := i.Operands[0]
-	r := i.Operands[1]
-	sizes := i.Operands[2]
-	if sizes.Shape.Rank() != 1 ||
-		len(ragged) != 1 || !plainLayouts(i) ||
-		l.Shape.Elements() == 0 ||
+	l, r, sizes := in[0], in[1], in[2]
+	result := plain(i.Shape)
+	if l.Shape.Elements() == 0 ||
 		sizes.Shape.Elements() == 0 {
-		return nil
+		return e.spreadTo(result, e.scalar(i.Shape.DType))
 	}
-	e := &expander{flattener: f, of: i}
 	// Texts of attributes, such as lhs_ragged_dims, are not those of a dot.
 	a := hlo.Attrs{
 		LHSBatch:    i.Attrs.LHSBatch,
@@ -40,7 +44,7 @@ func (f *flattener) raggedDot(
 	}
 	d := ragged[0]
 	if slices.Contains(a.LHSBatch, d) {
-		return e.append(hlo.OpDot, i.Shape, a, l, r)
+		return e.append(hlo.OpDot, result, a, l, r)
 	}
 	sizes = e.convert(sizes, hlo.S32)
 	l = e.ownRows(l, sizes, d)
@@ -68,7 +72,7 @@ func (f *flattener) raggedDot(
 			group, a.RHSContract,
 		)
 	}
-	return e.append(hlo.OpDot, i.Shape, a, l, r)
+	return e.append(hlo.OpDot, result, a, l, r)
 }
 
 // shifted is dimensions of an array behind a new first one.
