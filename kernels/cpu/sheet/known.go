@@ -1,9 +1,11 @@
 package sheet
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -42,13 +44,18 @@ func read(name string) *Sheet {
 	return s
 }
 
-// readUnchecked reads a built-in sheet and does not compare its levels.
-func readUnchecked(name string) *Sheet {
+// textOf is the text of a built-in sheet.
+func textOf(name string) []byte {
 	text, err := files.ReadFile("sheets/" + name + ".json")
 	if err != nil {
 		panic(err)
 	}
-	s, err := decode(text)
+	return text
+}
+
+// readUnchecked reads a built-in sheet and does not compare its levels.
+func readUnchecked(name string) *Sheet {
+	s, err := decode(textOf(name))
 	if err != nil {
 		panic(name + ": " + err.Error())
 	}
@@ -69,12 +76,24 @@ func Find(name string) (Sheet, error) {
 	return Sheet{}, fmt.Errorf("no CPU %q; there are %s", name, strings.Join(known, ", "))
 }
 
-// Of is the built-in sheet of a processor; false where there is none.
+// Of is the built-in sheet of a processor; false where there is none. Every command asks for
+// that of this machine, so that the sheets of other processors are not decoded.
 func Of(p Processor) (Sheet, bool) {
-	for _, s := range built() {
-		if s.Describes(p) {
-			return s, true
+	for _, name := range order {
+		if !mentions(textOf(name), p) {
+			continue
+		}
+		if s := read(name); s.Describes(p) {
+			return *s, true
 		}
 	}
 	return Sheet{}, false
+}
+
+// mentions reports whether the text of a sheet may be that of one that describes a processor:
+// it has the vendor and the number of the model somewhere.
+func mentions(text []byte, p Processor) bool {
+	return p.Vendor == "" ||
+		bytes.Contains(text, []byte(p.Vendor)) &&
+			bytes.Contains(text, strconv.AppendInt(nil, int64(p.Model), 10))
 }

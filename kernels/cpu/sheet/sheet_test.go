@@ -1,6 +1,7 @@
 package sheet
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -164,6 +165,30 @@ func TestMacs(t *testing.T) {
 		}
 		if got := s.Macs(c.bits); got != c.want {
 			t.Errorf("%s does %g multiply-adds with %d bits, not %g", c.name, got, c.bits, c.want)
+		}
+	}
+}
+
+// Of finds the sheet of a processor by the texts that may describe it as it would among all of
+// them, decoded.
+func TestOfDecodesFew(t *testing.T) {
+	for _, s := range Known() {
+		models := append(slices.Clone(s.Models), 4095)
+		for _, model := range models {
+			p := Processor{Vendor: s.Vendor, Family: s.Family, Model: model}
+			if len(s.Steppings) > 0 {
+				p.Stepping = s.Steppings[0]
+			}
+			k := slices.IndexFunc(built(), func(x Sheet) bool { return x.Describes(p) })
+			got, found := Of(p)
+			if found != (k >= 0) || found && got.Name != built()[k].Name {
+				t.Errorf("%+v: %q, %v", p, got.Name, found)
+			}
+		}
+		for _, brand := range s.Brands {
+			if got, found := Of(Processor{Brand: brand + " Max"}); !found || got.Name != s.Name {
+				t.Errorf("%s: %q", brand, got.Name)
+			}
 		}
 	}
 }
