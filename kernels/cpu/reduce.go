@@ -278,7 +278,7 @@ func storeScalar(w *worker, v *value, at int64, x portable.Scalar) {
 
 // jitReduceStep is goReduceStep for f32 by machine code.
 func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *value) step {
-	code, ok := vector.ReduceRoutines()[monoid]
+	code, ok := vector.ReduceRoutines(monoid)
 	if !ok || d != hlo.F32 {
 		return nil
 	}

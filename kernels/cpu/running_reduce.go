@@ -93,9 +93,8 @@ func (b *block) runningReduce(
 		code := portableScans[float32](monoid, d)
 		if scan, ok := vector.Scans()[monoid]; ok &&
 			b.l.jit {
-			code = vectorScans(
-				code, scan, vector.ReduceRoutines()[monoid][0],
-			)
+			sums, _ := vector.ReduceRoutines(monoid)
+			code = vectorScans(code, scan, sums[0])
 		}
 		c.accumulate = runningStepAs(s, code)
 	case portable.Float64:

@@ -162,7 +162,8 @@ func (s *splitK) arrive(w *worker) bool {
 // whichever arrives last.
 func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
-	each := vector.ReduceRoutines()[monoid][1]
+	routines, _ := vector.ReduceRoutines(monoid)
+	each := routines[1]
 	c.prologue = append(c.prologue, func(w *worker) {
 		if w.part > 0 {
 			portable.Fill(

@@ -97,6 +97,6 @@ func addVectors(p Pair[float32]) {
 		X: &p.Src[:p.N][0],
 		Y: &p.Dst[:p.N][0],
 	}
-	code := vector.ReduceRoutines()[hlo.OpAdd]
+	code, _ := vector.ReduceRoutines(hlo.OpAdd)
 	code[1].Call(unsafe.Pointer(p.Args)) // element by element
 }

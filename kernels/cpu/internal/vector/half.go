@@ -61,24 +61,32 @@ type narrowType struct {
 	stores bool
 }
 
-// narrowRoutines are all of them.
-var narrowRoutines = sync.OnceValue(func() map[narrowType]narrowRoutine {
-	made := map[narrowType]narrowRoutine{}
-	if !Supported() {
-		return made
+// narrowRoutines are those that were asked for; the value of a type without one has no bytes.
+var narrowRoutines sync.Map // narrowType → func() narrowRoutine
+
+// routineOf is the routine of a type, which is assembled at its first use.
+func routineOf(t narrowType) (narrowRoutine, bool) {
+	made, _ := narrowRoutines.LoadOrStore(t, sync.OnceValue(t.assemble))
+	r := made.(func() narrowRoutine)()
+	return r, r.bytes > 0
+}
+
+// assemble makes the routine of a type; the zero value where there is none.
+func (t narrowType) assemble() narrowRoutine {
+	x, known := HalfCodecs[t.d]
+	if !known {
+		x, known = integerCodecs[t.d]
 	}
-	for _, all := range []map[hlo.DType]HalfCodec{HalfCodecs, integerCodecs} {
-		for d, x := range all {
-			bytes := int(d.Size())
-			for _, stores := range []bool{false, true} {
-				if f, ok := x.routine(bytes, stores); ok {
-					made[narrowType{d, stores}] = narrowRoutine{f, bytes}
-				}
-			}
-		}
+	if !known || !Supported() {
+		return narrowRoutine{}
 	}
-	return made
-})
+	bytes := int(t.d.Size())
+	f, ok := x.routine(bytes, t.stores)
+	if !ok {
+		return narrowRoutine{}
+	}
+	return narrowRoutine{f, bytes}
+}
 
 // routine assembles the loop that loads elements of so many bytes, or stores them.
 func (x HalfCodec) routine(bytes int, stores bool) (amd64.Func, bool) {
@@ -140,7 +148,7 @@ func NarrowWriter[T portable.Number](d hlo.DType, otherwise portable.Transfer[T]
 
 // narrowTransfer is the transfer by the routine of a type, where there is one.
 func narrowTransfer[T portable.Number](t narrowType, otherwise portable.Transfer[T]) portable.Transfer[T] {
-	x, ok := narrowRoutines()[t]
+	x, ok := routineOf(t)
 	if !ok {
 		return otherwise
 	}

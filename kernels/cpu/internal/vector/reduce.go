@@ -188,24 +188,37 @@ type ReduceArgs struct {
 	X, Y *float32
 }
 
-// ReduceRoutines are the routines by operation: over a row, and element by
-// element. They are assembled at first use and stay for the life of the
-// process.
-var ReduceRoutines = sync.OnceValue(func() map[hlo.Opcode][2]amd64.Func {
-	made := map[hlo.Opcode][2]amd64.Func{}
-	if !Supported() {
-		return made
+// ReduceRoutines are the routines of an operation: over a row, and element by element. It has
+// both or none. They are assembled at first use and stay for the life of the process.
+func ReduceRoutines(op hlo.Opcode) (rowAndEach [2]amd64.Func, ok bool) {
+	made, known := reduceRoutines[op]
+	if !known {
+		return rowAndEach, false
 	}
-	// An operation has both routines or none.
+	return made()
+}
+
+// reduceRoutines make them.
+var reduceRoutines = func() map[hlo.Opcode]func() ([2]amd64.Func, bool) {
+	all := map[hlo.Opcode]func() ([2]amd64.Func, bool){}
 	for op, f := range Reductions {
-		row, ok := LoadRoutine(f.emitRow)
-		each, ok2 := LoadRoutine(f.emitElementwise)
-		if ok && ok2 {
-			made[op] = [2]amd64.Func{row, each}
-		}
+		all[op] = sync.OnceValues(f.routines)
 	}
-	return made
-})
+	return all
+}()
+
+// routines assembles both.
+func (f Reduction) routines() (rowAndEach [2]amd64.Func, ok bool) {
+	if !Supported() {
+		return rowAndEach, false
+	}
+	row, ok := LoadRoutine(f.emitRow)
+	each, ok2 := LoadRoutine(f.emitElementwise)
+	if !ok || !ok2 {
+		return rowAndEach, false
+	}
+	return [2]amd64.Func{row, each}, true
+}
 
 // accumulatorRegs are the accumulators of a row. All are reduced into the first
 // in the end.
