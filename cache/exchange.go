@@ -78,7 +78,7 @@ func (r *Record) ExportLine() ([]byte, error) {
 		return nil, err
 	}
 	text = text[:len(text)-1]
-	sum := crc32.Checksum(text, castagnoli)
+	sum := crc32.Checksum(text, castagnoli())
 	return fmt.Appendf(text, digestFormat+"\n", sum), nil
 }
 
@@ -89,7 +89,7 @@ func unedited(line []byte) (text []byte, ok bool) {
 	if at < 0 {
 		return nil, false
 	}
-	sum := crc32.Checksum(line[:at], castagnoli)
+	sum := crc32.Checksum(line[:at], castagnoli())
 	end := fmt.Appendf(nil, digestFormat, sum)
 	if !bytes.Equal(line[at:], end) {
 		return nil, false

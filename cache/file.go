@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -331,7 +332,7 @@ func checkSchema(tx *bbolt.Tx) error {
 
 // castagnoli is the polynomial of all checksums of this package: processors have
 // an instruction for it.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // putJSON stores the encoding of v.
 func putJSON(tx *bbolt.Tx, bucket, key []byte, v any) error {
@@ -356,7 +357,7 @@ func encodeJSON(v any) ([]byte, error) {
 func withChecksum(text []byte) []byte {
 	value := binary.LittleEndian.AppendUint32(
 		make([]byte, 0, 4+len(text)),
-		crc32.Checksum(text, castagnoli),
+		crc32.Checksum(text, castagnoli()),
 	)
 	return append(value, text...)
 }
@@ -377,7 +378,7 @@ func checkedText(value []byte) ([]byte, error) {
 	}
 	sum := binary.LittleEndian.Uint32(value)
 	text := value[4:]
-	if crc32.Checksum(text, castagnoli) != sum {
+	if crc32.Checksum(text, castagnoli()) != sum {
 		return nil, errors.New("its checksum is wrong")
 	}
 	return text, nil

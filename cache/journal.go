@@ -72,7 +72,7 @@ func (db *DB) writeJournal(j journal) error {
 		return err
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
-	sum := crc32.Checksum(text, castagnoli)
+	sum := crc32.Checksum(text, castagnoli())
 	_, err = tmp.Write(append(
 		binary.LittleEndian.AppendUint32(nil, sum), text...,
 	))

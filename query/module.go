@@ -10,6 +10,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -201,12 +202,12 @@ func NewOutside(all []partition.Unfused) (list []Outside) {
 var workless = []hlo.Opcode{hlo.OpConstant, hlo.OpIota, hlo.OpTuple, hlo.OpGetTupleElement}
 
 // separator is a line between modules, as in the tests of compilers.
-var separator = regexp.MustCompile(`(?m)^(//|#) -----.*$`)
+var separator = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(//|#) -----.*$`) })
 
 // separateModules cuts a text at its separators and leaves out parts without
 // instructions. Each part keeps its place by the empty lines in front of it.
 func separateModules(src []byte) [][]byte {
-	cuts := separator.FindAllIndex(src, -1)
+	cuts := separator().FindAllIndex(src, -1)
 	if len(cuts) == 0 {
 		return [][]byte{src}
 	}

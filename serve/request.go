@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tilewright/tilewright/query"
 	"github.com/tilewright/tilewright/symtile"
@@ -187,7 +188,7 @@ func Answer(
 }
 
 // flagged is how the readers of texts ask for extents, as the command line takes them.
-var flagged = regexp.MustCompile(`-shape (\S+)=([0-9]+(?:x[0-9]+)*)`)
+var flagged = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-shape (\S+)=([0-9]+(?:x[0-9]+)*)`) })
 
 // inField asks for extents as the field shape of a request takes them: {"x": [8, 128]}
 // where the flag is -shape x=8x128. The reader of a text does not know who asks, and its
@@ -196,8 +197,8 @@ func inField(text string) string {
 	if !strings.Contains(text, "-shape ") {
 		return text
 	}
-	return flagged.ReplaceAllStringFunc(text, func(flag string) string {
-		m := flagged.FindStringSubmatch(flag)
+	return flagged().ReplaceAllStringFunc(text, func(flag string) string {
+		m := flagged().FindStringSubmatch(flag)
 		return fmt.Sprintf("shape {%q: [%s]}", m[1], strings.ReplaceAll(m[2], "x", ", "))
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/tilewright/tilewright/cache"
@@ -279,7 +280,7 @@ func (c *call) readProfile(file string) (map[string]float64, error) {
 		seconds, err := strconv.ParseFloat(time, 64)
 		line, _ := rows.FieldPos(0)
 		switch {
-		case err != nil && first && headerTime.MatchString(time):
+		case err != nil && first && headerTime().MatchString(time):
 		case err != nil || !(seconds >= 0) || math.IsInf(seconds, 0):
 			return nil, fmt.Errorf("%s:%d: %q is not a time: a number, in any unit that is that of all lines", file, line, row[1])
 		default:
@@ -289,7 +290,7 @@ func (c *call) readProfile(file string) (map[string]float64, error) {
 }
 
 // headerTime is how the name of the column of times begins.
-var headerTime = regexp.MustCompile(`^\pL`)
+var headerTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\pL`) })
 
 // A ratio is a flag that is written as a number or as a percentage: 0.02 or 2%.
 type ratio float64

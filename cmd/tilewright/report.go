@@ -39,6 +39,7 @@ func runReport(c *call) error {
 	if err != nil {
 		return err
 	}
+	spareGarbage()
 	p := report.Page{Device: b.Identity()}
 	all, err := c.recordsOf(*db, *snapshot)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tilewright/tilewright/symtile/index"
 )
@@ -66,7 +67,7 @@ func runSimplify(c *call) error {
 }
 
 // mapAlias is the name that a line of an MLIR file gives a map: #map0 = affine_map<…>.
-var mapAlias = regexp.MustCompile(`^\s*#[\w.$-]+\s*=\s*`)
+var mapAlias = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*#[\w.$-]+\s*=\s*`) })
 
 // simplifyMap normalises an indexing map in XLA's syntax, or one of MLIR over the
 // ranges that follow it.
@@ -79,7 +80,7 @@ func (j *simplifyJSON) simplifyMap(r *index.Ring, args []string) error {
 		}
 		ranges[v.Name] = index.Interval{Lo: v.Lo, Hi: v.Hi}
 	}
-	m, err := r.ParseMapOver(mapAlias.ReplaceAllLiteralString(args[0], ""), ranges)
+	m, err := r.ParseMapOver(mapAlias().ReplaceAllLiteralString(args[0], ""), ranges)
 	if err != nil {
 		return err
 	}

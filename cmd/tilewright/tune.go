@@ -349,7 +349,7 @@ const (
 
 // spareGarbage lets the heap of a short command grow to 36 MiB, and from there on ninefold,
 // before garbage is collected, unless the environment says something else (GOGC): a third of
-// the time of ranking was collection.
+// the time of ranking was collection, and some of that of a page.
 func spareGarbage() {
 	const standard = 100
 	if was := debug.SetGCPercent(sparePercent); was != standard {

@@ -20,6 +20,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -166,17 +167,24 @@ func readHeader(r io.Reader) (string, error) {
 
 // The fields of a header. Other fields are ignored, and the order does not matter.
 var (
-	descrField   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([^'"]*)['"]`)
-	fortranField = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
-	shapeField   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9L, ]*)\)`)
+	descrField   = field(`['"]descr['"]\s*:\s*['"]([^'"]*)['"]`)
+	fortranField = field(`['"]fortran_order['"]\s*:\s*(True|False)`)
+	shapeField   = field(`['"]shape['"]\s*:\s*\(([0-9L, ]*)\)`)
 )
+
+// field compiles the pattern of a field when it is first needed: few commands read arrays.
+func field(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(pattern)
+	})
+}
 
 // checkHeader compares a header with the shape that is wanted, and returns the
 // order of the elements.
 func checkHeader(header string, want hlo.Shape) (fortran bool, err error) {
-	descr := descrField.FindStringSubmatch(header)
-	order := fortranField.FindStringSubmatch(header)
-	dims := shapeField.FindStringSubmatch(header)
+	descr := descrField().FindStringSubmatch(header)
+	order := fortranField().FindStringSubmatch(header)
+	dims := shapeField().FindStringSubmatch(header)
 	if descr == nil || order == nil || dims == nil {
 		return false, fmt.Errorf("header has no descr, fortran_order or shape: %.80q", header)
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // An expression is a constraint or a part of a plan, over the parameters: numbers, names,
@@ -16,23 +17,16 @@ import (
 // two integers is their quotient rounded down; a truth is 1 or 0.
 type expression struct{ tree ast.Expr }
 
-// pythonWords are words of Python in the notation of Go, whose parser is used.
-var pythonWords = []struct {
-	word *regexp.Regexp
-	sign string
-}{
-	{regexp.MustCompile(`\band\b`), "&&"},
-	{regexp.MustCompile(`\bor\b`), "||"},
-	{regexp.MustCompile(`\bnot\b`), "!"},
-	{regexp.MustCompile(`//`), "/"},
-}
+// pythonWord is what of Python is another sign in the notation of Go, whose parser is used.
+var pythonWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:and|or|not)\b|//`) })
+
+// signOf are these signs.
+var signOf = map[string]string{"and": "&&", "or": "||", "not": "!", "//": "/"}
 
 // parseExpression reads an expression. What the parser takes and nothing here gives a
 // value, a call for instance, is an error of value.
 func parseExpression(text string) (expression, error) {
-	for _, w := range pythonWords {
-		text = w.word.ReplaceAllString(text, w.sign)
-	}
+	text = pythonWord().ReplaceAllStringFunc(text, func(word string) string { return signOf[word] })
 	tree, err := parser.ParseExpr(text)
 	return expression{tree}, err
 }

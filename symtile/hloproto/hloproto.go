@@ -25,6 +25,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"sync"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/prototext"
@@ -35,13 +36,15 @@ import (
 
 // textStart is how the text form begins: a field of one of the messages, after
 // comments. HLO text begins with a word and a blank or =, MLIR with a word or a symbol.
-var textStart = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*(?:name|hlo|hlo_module|computations|entry_computation_name|id)\s*[:{]`)
+var textStart = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\s|#[^\n]*\n)*(?:name|hlo|hlo_module|computations|entry_computation_name|id)\s*[:{]`)
+})
 
 // Detected reports whether src is a message rather than HLO or MLIR text: bytes that
 // no text has, or a field at its start.
 func Detected(src []byte) bool {
 	return !utf8.Valid(src) || bytes.IndexByte(src, 0) >= 0 ||
-		bytes.IndexByte(src, 1) >= 0 || textStart.Match(src)
+		bytes.IndexByte(src, 1) >= 0 || textStart().Match(src)
 }
 
 // bytecode is how MLIR bytecode begins.
@@ -116,7 +119,7 @@ var containers = []struct {
 // one that has computations. HloUnoptimizedSnapshot has its module where HloProto has
 // it.
 func read(file string, src []byte) (message, error) {
-	isText := textStart.Match(src)
+	isText := textStart().Match(src)
 	// failed is why the last of the containers was not read.
 	var failed error
 	for _, c := range containers {

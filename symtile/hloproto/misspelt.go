@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -12,7 +13,9 @@ import (
 
 // token is what the text form of a message is made of: comments, strings, numbers and
 // words, and marks of one character. Blanks and commas do not say what is in what.
-var token = regexp.MustCompile(`#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[-+.0-9][-+.\w]*|[A-Za-z_]\w*|[^\s,;]`)
+var token = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[-+.0-9][-+.\w]*|[A-Za-z_]\w*|[^\s,;]`)
+})
 
 // shortest is the length from which names of fields are compared: s1s is no misspelt
 // s2s.
@@ -30,7 +33,7 @@ type level struct {
 // computed, or are newer than the schema.
 func misspelt(file string, src []byte, m protoreflect.MessageDescriptor) error {
 	levels := []level{{message: m}}
-	tokens := token.FindAllIndex(src, -1)
+	tokens := token().FindAllIndex(src, -1)
 	for k, at := range tokens {
 		last := &levels[len(levels)-1]
 		switch src[at[0]] {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/tilewright/tilewright/symtile/source"
@@ -524,12 +525,12 @@ func (p *mapParser) parse() {
 }
 
 // stringSeams are the quotes between adjacent strings of MLIR, which are one string.
-var stringSeams = regexp.MustCompile(`"\s*"`)
+var stringSeams = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"\s*"`) })
 
 // joinStrings makes one string of adjacent ones, with blanks in place of the quotes
 // between them: errors point at the same places.
 func (p *mapParser) joinStrings() {
-	p.text = p.text[:p.at] + stringSeams.ReplaceAllStringFunc(p.text[p.at:], func(seam string) string {
+	p.text = p.text[:p.at] + stringSeams().ReplaceAllStringFunc(p.text[p.at:], func(seam string) string {
 		return " " + seam[1:len(seam)-1] + " "
 	})
 }

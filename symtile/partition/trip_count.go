@@ -3,6 +3,7 @@ package partition
 import (
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -58,7 +59,7 @@ func countCalls(
 }
 
 // knownTripCount is what XLA notes in the backend_config of a while.
-var knownTripCount = regexp.MustCompile(`"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"(\d+)"`)
+var knownTripCount = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"(\d+)"`) })
 
 // TripCount is how often the body of a while runs, where that follows from the
 // text: XLA has noted it, or a counter goes by a constant step from a constant to
@@ -67,7 +68,7 @@ func TripCount(
 	while *hlo.Instr) (n int64, known bool,
 ) {
 	for _, a := range while.Attrs.Other {
-		found := knownTripCount.FindStringSubmatch(a.Value)
+		found := knownTripCount().FindStringSubmatch(a.Value)
 		if found == nil {
 			continue
 		}

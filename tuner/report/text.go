@@ -98,6 +98,9 @@ func Printable(text string) string {
 
 // inert reports whether a character is shown as itself and changes nothing around it.
 func inert(r rune) bool {
+	if ' ' <= r && r < unicode.MaxASCII { // most are, and tables need not be asked
+		return true
+	}
 	return r == '\n' || r == '\t' ||
 		!unicode.IsControl(r) && !unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
