@@ -1,7 +1,9 @@
 package hlo
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -338,4 +340,83 @@ func appendLists(b []byte, lists [][]int64) []byte {
 		b = append(b, '}')
 	}
 	return append(b, '}')
+}
+
+// The attributes that say why nothing is known of an instruction: it depends on an open
+// extent, or is not read.
+const (
+	openReason   = "open_extents"
+	unreadReason = "unread"
+)
+
+// isReason reports whether an attribute is one of these.
+func isReason(name string) bool { return name == openReason || name == unreadReason }
+
+// Unknown is the reason why nothing is known of an instruction but, perhaps, its shape:
+// the parameter whose extents are open and how to give them, or an operation that is not
+// read. It is "" for any other instruction.
+func (i *Instr) Unknown() string {
+	why, err := strconv.Unquote(cmp.Or(i.Text(openReason), i.Text(unreadReason)))
+	if err != nil {
+		return ""
+	}
+	return why
+}
+
+// forget makes a custom-call of i, of which nothing but its shape is known, for this
+// reason, so that the rest of the module can be used. What has no result is there for its
+// side effect.
+func (i *Instr) forget(why string) {
+	i.Attrs.Other = append(
+		slices.Clone(i.Attrs.Other),
+		Attr{"custom_call_target", strconv.Quote(string(i.Op))},
+		Attr{unreadReason, strconv.Quote(why)},
+	)
+	i.Attrs = Attrs{Other: append(i.Attrs.Other, effectOf(i.Shape, false)...)}
+	i.Op, i.Literal = OpCustomCall, nil
+}
+
+// effectOf is the attribute of an operation that is not read and has a side effect: it
+// moves data of the host's, or has no result.
+func effectOf(result Shape, moves bool) []Attr {
+	if !moves && (result.DType != Tuple || len(result.Tuple) > 0) {
+		return nil
+	}
+	return []Attr{{sideEffect, "true"}}
+}
+
+// The frontend attribute in which a text for XLA keeps the reason why an operation is not
+// read.
+const (
+	frontendAttributes = "frontend_attributes"
+	unreadFrontend     = "tilewright_unread="
+)
+
+// frontendAttrs are the frontend attributes of a text {a="b",c="d"}, without the reason why
+// an operation is not read, and that reason.
+func frontendAttrs(text string) []Attr {
+	before, after, found := strings.Cut(text, unreadFrontend)
+	why, err := strconv.QuotedPrefix(after)
+	if !found || err != nil {
+		return []Attr{{frontendAttributes, text}}
+	}
+	after = strings.TrimLeft(after[len(why):], " ")
+	rest := strings.TrimRight(before, ", ") + after
+	if after, next := strings.CutPrefix(after, ","); next {
+		rest = before + strings.TrimLeft(after, " ")
+	}
+	attrs := []Attr{{unreadReason, why}}
+	if rest != "{}" {
+		attrs = append(attrs, Attr{frontendAttributes, rest})
+	}
+	return attrs
+}
+
+// withReason is frontend attributes with the reason why an operation is not read.
+func withReason(frontend, why string) string {
+	inside := strings.TrimSuffix(strings.TrimPrefix(frontend, "{"), "}")
+	if strings.TrimSpace(inside) != "" {
+		inside += ","
+	}
+	return "{" + inside + unreadFrontend + why + "}"
 }

@@ -275,7 +275,7 @@ func TestLookahead(t *testing.T) {
 	}
 }
 
-// What XLA is given has no reasons, and of an operation that is not known no attributes
+// What XLA is given has reasons as frontend attributes, and of an operation that is not known no attributes
 // that a custom-call does not have; String keeps them.
 func TestForXLA(t *testing.T) {
 	m, err := Parse("m", []byte("ENTRY e { x = f32[4] parameter(0)\nROOT y = f32[4] hadamard(x), dimensions={0}, shiny=true, window={size=1} }"))
@@ -285,8 +285,50 @@ func TestForXLA(t *testing.T) {
 	if s := m.String(); !strings.Contains(s, "unread=") || !strings.Contains(s, "dimensions={0}") {
 		t.Errorf("String: %s", s)
 	}
-	const want = `custom-call(%x), custom_call_target="hadamard", window={size=1}` + "\n"
+	const want = `custom-call(%x), custom_call_target="hadamard", window={size=1}, ` +
+		`frontend_attributes={tilewright_unread="\"hadamard\" is not an HLO operation that is known here"}` + "\n"
 	if s := m.ForXLA(); !strings.Contains(s, want) {
 		t.Errorf("ForXLA: %s", s)
+	}
+}
+
+// TestReasonsSurvive: a text for XLA keeps why an operation is not read, beside the frontend
+// attributes that it had, and reading it again gives both.
+func TestReasonsSurvive(t *testing.T) {
+	for _, frontend := range []string{"", `, frontend_attributes={a="b,c"}`, `, frontend_attributes={a="b",z="}\""}`} {
+		m, err := Parse("text", []byte("x = f32[4] parameter(0)\nROOT n = f32[4] not-an-operation(x)"+frontend))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, kept := m.Entry.Root.Unknown(), m.Entry.Root.Text("frontend_attributes")
+		text := m.ForXLA()
+		again, err := Parse("again", []byte(text))
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		root := again.Entry.Root
+		if got := root.Unknown(); got != want || want == "" {
+			t.Errorf("%s: %q became %q", frontend, want, got)
+		}
+		if got := root.Text("frontend_attributes"); got != kept {
+			t.Errorf("frontend attributes %q became %q", kept, got)
+		}
+		if got := again.ForXLA(); got != text {
+			t.Errorf("%s\nbecame\n%s", text, got)
+		}
+	}
+	for _, text := range []string{
+		`{tilewright_unread="why",a="b"}`, `{a="b", tilewright_unread="why", c="d"}`, `{a="b",tilewright_unread="why"}`, `{tilewright_unread="why"}`,
+	} {
+		attrs := frontendAttrs(text)
+		if attrs[0] != (Attr{unreadReason, `"why"`}) || len(attrs) > 1 && strings.Contains(attrs[1].Value, "why") {
+			t.Errorf("%s: %v", text, attrs)
+		}
+	}
+	if got := frontendAttrs(`{a="b", tilewright_unread="why", c="d"}`)[1].Value; got != `{a="b", c="d"}` {
+		t.Errorf("what is left is %s", got)
+	}
+	if got := frontendAttrs(`{tilewright_unread=broken}`); len(got) != 1 || got[0].Value != `{tilewright_unread=broken}` {
+		t.Errorf("%v", got)
 	}
 }

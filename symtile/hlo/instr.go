@@ -1,7 +1,6 @@
 package hlo
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -136,49 +135,6 @@ func (p *parser) opcode(i *Instr) (wrapped *Instr, err error) {
 	i.Op = Opcode(name)
 	i.forget(fmt.Sprintf("%q is not an HLO operation that is known here", name))
 	return nil, nil
-}
-
-// The attributes that say why nothing is known of an instruction: it depends on an open
-// extent, or is not read.
-const (
-	openReason   = "open_extents"
-	unreadReason = "unread"
-)
-
-// isReason reports whether an attribute is one of these.
-func isReason(name string) bool { return name == openReason || name == unreadReason }
-
-// Unknown is the reason why nothing is known of an instruction but, perhaps, its shape:
-// the parameter whose extents are open and how to give them, or an operation that is not
-// read. It is "" for any other instruction.
-func (i *Instr) Unknown() string {
-	why, err := strconv.Unquote(cmp.Or(i.Text(openReason), i.Text(unreadReason)))
-	if err != nil {
-		return ""
-	}
-	return why
-}
-
-// forget makes a custom-call of i, of which nothing but its shape is known, for this
-// reason, so that the rest of the module can be used. What has no result is there for its
-// side effect.
-func (i *Instr) forget(why string) {
-	i.Attrs.Other = append(
-		slices.Clone(i.Attrs.Other),
-		Attr{"custom_call_target", strconv.Quote(string(i.Op))},
-		Attr{unreadReason, strconv.Quote(why)},
-	)
-	i.Attrs = Attrs{Other: append(i.Attrs.Other, effectOf(i.Shape, false)...)}
-	i.Op, i.Literal = OpCustomCall, nil
-}
-
-// effectOf is the attribute of an operation that is not read and has a side effect: it
-// moves data of the host's, or has no result.
-func effectOf(result Shape, moves bool) []Attr {
-	if !moves && (result.DType != Tuple || len(result.Tuple) > 0) {
-		return nil
-	}
-	return []Attr{{sideEffect, "true"}}
 }
 
 // operands reads (…) after the operation: a number for a parameter, a literal
@@ -581,6 +537,9 @@ func (p *parser) setAttr(i *Instr, name, text string, at position) (err error) {
 	}
 	a := &i.Attrs
 	switch name {
+	case frontendAttributes:
+		a.Other = append(a.Other, frontendAttrs(text)...)
+		return nil
 	case "dimensions":
 		a.Dimensions, err = parseInts(text)
 		if err == nil && a.Dimensions == nil {

@@ -196,11 +196,16 @@ var customCallAttrs = map[string]bool{
 // known here, and is a custom-call for it.
 func (i *Instr) appendOpaqueAttrs(b []byte, p *printOptions) []byte {
 	b = i.appendCallees(b, p)
+	why := i.Text(unreadReason)
 	for _, o := range i.Attrs.Other {
-		if customCallAttrs[o.Name] && o.Value != "" {
+		if customCallAttrs[o.Name] && o.Value != "" && (o.Name != frontendAttributes || why == "") {
 			b = beginAttr(b, o.Name)
 			b = append(b, o.Value...)
 		}
+	}
+	if why != "" {
+		b = beginAttr(b, frontendAttributes)
+		b = append(b, withReason(i.Text(frontendAttributes), why)...)
 	}
 	return b
 }
