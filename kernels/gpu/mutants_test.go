@@ -349,7 +349,6 @@ var reasons = []struct{ damage, class, text, reason string }{
 	{"elements of a load swapped", "norm", "", "a sum in another order"},
 	{"another first value", "online", "mov.f32", "the first tile multiplies it by exp(−∞), which is 0"},
 	{"barrier dropped", "online warpgroups", ", 256", "turns order products in time, and no result depends on them"},
-	{"barrier dropped", "boxes", "bar.sync", "not found: the simulator ends the reads of a copy when its thread waits, and does not order writes of other threads behind them"},
 	{"elements of a load swapped", "softmax", "", "a sum or a maximum in another order"},
 	{"wgmma.commit_group dropped", "register wgmma", "", ownRegisters},
 	{"wgmma.wait_group dropped", "register wgmma", "", ownRegisters},

@@ -661,6 +661,7 @@ func (w *warp) finishStore(t *transfer) {
 	t.land()
 	for _, p := range t.pieces {
 		w.mark(w.cta, p.offset, p.n, false, -1)
+		w.doneReading(w.cta, p.offset, p.n, t.lane)
 	}
 }
 

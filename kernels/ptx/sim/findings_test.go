@@ -138,3 +138,35 @@ func TestNotModelled(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Other threads write what a bulk copy reads behind a barrier after the wait of the thread that
+// copies. A barrier before the wait is none of it.
+func TestWritesBehindCopies(t *testing.T) {
+	text := kernelText(t, "bulkstore")
+	head, copies, ok := strings.Cut(text, "\t@%p1 ret;\n")
+	copies, wait, _ := strings.Cut(copies, "\tcp.async.bulk.wait_group.read 0;\n")
+	if !ok || wait == "" {
+		t.Fatal("bulkstore.ptx has another end")
+	}
+	const barrier = "\tbar.sync 0;\n"
+	for _, c := range []struct {
+		what, behind string
+		races        bool
+	}{
+		{"a barrier", barrier, false},
+		{"none", "", true},
+	} {
+		kernel := head + "\t@%p1 bra ISSUED;\n" + copies + "ISSUED:\n" + barrier +
+			"\t@%p1 bra DONE;\n\tcp.async.bulk.wait_group.read 0;\nDONE:\n" + c.behind +
+			"\tst.shared.f32 [%r8], %f2;\n" + wait
+		_, r := kernelCases["bulkstore"](t, kernel, everything)
+		// A write that comes before the wait is another finding.
+		raced := false
+		for _, f := range r.Findings {
+			raced = raced || f.Kind == Race
+		}
+		if raced != c.races || !c.races && len(r.Findings) > 0 {
+			t.Errorf("%s between the wait and the writes: %v", c.what, r.Findings)
+		}
+	}
+}

@@ -516,6 +516,21 @@ func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
 	}
 }
 
+// doneReading makes n bytes that an asynchronous operation has read those that the lane
+// which waits for it reads now: another thread's write is ordered behind the wait, not only
+// behind the start.
+func (w *warp) doneReading(t *cta, off, n int64, lane int) {
+	if t.shadow == nil || t.shadow.words == nil {
+		return
+	}
+	sh := t.shadow
+	for q := off >> 2; q <= (off+n-1)>>2; q++ {
+		sh.readers[q*sh.parties+int64(w.party)] = w.clock.now<<9 |
+			15<<5 | uint32(lane)
+		sh.words[q].readPC = w.pc
+	}
+}
+
 // mark adds by to the number of asynchronous reads (or writes) of n bytes that
 // are under way.
 func (w *warp) mark(t *cta, off, n int64, writes bool, by int) {
