@@ -120,6 +120,9 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 	compute := e.pointwise
 	if op.Code == hlo.OpDivide && e.divisorShared(n, args[1]) {
 		compute = e.divideShared
+		if sumOfWeights(op.Instr.Operands[1]) {
+			compute = e.divideBySum
+		}
 	}
 	all := make([]operand, len(points))
 	for i := range points {
