@@ -356,17 +356,8 @@ func (e *emitter) present(t *tensorDot, m *matrixTile) bool {
 func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 	e := t.e
 	e.asm.note("%s of %%%d to shared memory", m.name, t.n)
-	per := matrixRow / t.size
-	sizes := []int64{t.product.b, m.free, m.k}
-	if m.byK {
-		sizes = []int64{t.product.b, m.k, m.free}
-	}
-	s := coalesce.NewThreadLayout(
-		sizes, nil, []int{0, 1, 2},
-		e.threads, e.threads, per,
-	)
 	e.asm.enter()
-	e.each(s, func(points []point) {
+	e.each(t.copyLayout(m), func(points []point) {
 		from := make([]point, len(points))
 		for i, x := range points {
 			free := x.at[1]
@@ -386,30 +377,52 @@ func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 				m.tile.index(x.at[0], free, k), when,
 			}
 		}
-		free := points[0].at[1]
-		k := points[0].at[2]
-		if m.byK {
-			free, k = k, e.rowOf(m, free)
-		}
 		t.copyChunk(
 			m, from,
-			e.at(to, e.position(
-				m, points[0].at[0], free, k,
-			), t.size),
+			e.at(to, t.chunkPosition(m, points[0]), t.size),
 			e.guard(points[0].when),
 		)
 	})
 	e.asm.leave()
 }
 
+// copyLayout divides a tile among the threads that copy it, 16 bytes each at a time.
+func (t *tensorDot) copyLayout(m *matrixTile) *coalesce.ThreadLayout {
+	sizes := []int64{t.product.b, m.free, m.k}
+	if m.byK {
+		sizes = []int64{t.product.b, m.k, m.free}
+	}
+	return coalesce.NewThreadLayout(
+		sizes, nil, []int{0, 1, 2},
+		t.e.threads, t.e.threads, matrixRow/t.size,
+	)
+}
+
+// chunkPosition is the position in shared memory of a chunk that begins at a point of the
+// layout of copies, in elements.
+func (t *tensorDot) chunkPosition(m *matrixTile, x point) index.Expr {
+	free, k := x.at[1], x.at[2]
+	if m.byK {
+		free, k = k, t.e.rowOf(m, free)
+	}
+	return t.e.position(m, x.at[0], free, k)
+}
+
 // copyChunk copies 16 bytes where p holds: with cp.async if they are consecutive in
-// memory in pieces of at least 4 bytes, or else through registers.
+// memory in pieces of at least 4 bytes, and a select keeps all of them or none, or else
+// through registers.
 func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand) {
 	e := t.e
-	places, param, moved := e.placesOf(m.tile, from)
+	source := e.keptOrZero(m.tile)
+	places, param, moved := e.placesOf(source.operandTile, from)
 	in := memory{
 		e.passing(inputs, moved && e.readOnce(param)),
 		e.params[max(0, param)], 0,
+	}
+	moved = moved && (source.always || e.pieces(m.d, places))
+	kept := yes
+	if moved {
+		kept, moved = source.together(e, from)
 	}
 	if moved && e.pieces(m.d, places) {
 		for k := 0; k < len(places); {
@@ -423,7 +436,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 				to.plus(int64(k)*t.size),
 				e.at(in, places[k].at, t.size),
 				int64(n)*t.size, p,
-				e.guard(places[k].when),
+				e.asm.and(e.guard(places[k].when), kept),
 			)
 			k += n
 		}
@@ -445,6 +458,60 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 		}
 	}
 	e.store(shared, d, to, vals, p)
+}
+
+// A keptOperand is an operand that is moved from a parameter, or that a select takes from
+// one where a predicate holds and makes 0 elsewhere, such as the rows of a group.
+type keptOperand struct {
+	operandTile
+	// Always is set where there is no select, and when is the op of its predicate.
+	always bool
+	when   int
+}
+
+// keptOrZero looks through a select between an operand and 0. The bits of 0 are what
+// cp.async writes where it reads nothing.
+func (e *emitter) keptOrZero(o operandTile) keptOperand {
+	op := e.p.Ops[o.arg]
+	if op.Code != hlo.OpSelect || e.hints.staged[o.arg] ||
+		!e.zeros(op.Args[2]) {
+		return keptOperand{o, true, 0}
+	}
+	o.arg = op.Args[1]
+	return keptOperand{o, false, op.Args[0]}
+}
+
+// zeros reports whether all elements of op n are +0.
+func (e *emitter) zeros(n int) bool {
+	op := e.p.Ops[n]
+	switch op.Code {
+	case hlo.OpBroadcast, hlo.OpReshape, hlo.OpTranspose:
+		return e.zeros(op.Args[0])
+	case hlo.OpConstant:
+		l := op.Instr.Literal
+		if l == nil || l.Elided {
+			return false
+		}
+		v, ok := uniform(l)
+		return ok && v == zero(kindFor(op.Instr.Shape.DType))
+	}
+	return false
+}
+
+// together is the predicate of a chunk's elements, which depends on data; ok is false where
+// they have several.
+func (o keptOperand) together(e *emitter, points []point) (kept operand, ok bool) {
+	if o.always {
+		return yes, true
+	}
+	e.unpredictable = "a predicate says which rows are read"
+	all := e.elements(o.when, points)
+	for _, p := range all {
+		if p != all[0] {
+			return "", false
+		}
+	}
+	return all[0], true
 }
 
 // pieces reports whether all instructions that move the places, as many at a time as

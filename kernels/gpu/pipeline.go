@@ -236,11 +236,13 @@ func (t *tensorDot) parts() []slotOperand {
 	return all
 }
 
-// prepare computes the addresses of the first fragments, whose parts recur in all
-// iterations.
+// prepare computes the addresses of the first fragments and where this thread's copies
+// begin, whose parts recur in all iterations.
 func (t *tensorDot) prepare() {
 	e := t.e
 	zero := e.ring.Const(0)
+	t.knowCopies(t.a)
+	t.knowCopies(t.b)
 	know := func(x matrices) {
 		for _, at := range x.at {
 			_, c := at.Terms()
@@ -256,6 +258,16 @@ func (t *tensorDot) prepare() {
 			know(t.elementsB(zero, at, n))
 		}
 	}
+}
+
+// knowCopies computes where in shared memory this thread's copies of a tile begin.
+func (t *tensorDot) knowCopies(m *matrixTile) {
+	e := t.e
+	zero := e.ring.Const(0)
+	first := e.vectorAt(t.copyLayout(m), zero, zero)[0]
+	at := t.chunkPosition(m, first)
+	_, c := at.Terms()
+	e.num(at.AddConst(-c))
 }
 
 // multiplySlot implements pipelinedDot.
