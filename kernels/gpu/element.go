@@ -100,6 +100,10 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 	if v, ok := e.decided[n]; ok {
 		return slices.Repeat([]operand{v}, len(points))
 	}
+	if all := e.weights(n, points); all != nil {
+		e.comment(n)
+		return all
+	}
 	args := make([][]operand, len(op.Args))
 	for k, a := range op.Args {
 		at := points

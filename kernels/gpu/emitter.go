@@ -86,6 +86,9 @@ type emitter struct {
 	// lose digits of them, and rough is set while one of them is computed.
 	narrowed []bool
 	rough    bool
+	// Bases are how rough exponentials of a row's elements are computed, by the running
+	// maximum of the row.
+	bases map[operand]weightBase
 	// Decided are comparisons whose result is known in the code that is emitted.
 	decided map[int]operand
 	// Policy is the cache policy of arrays that pass through the L2 cache once (knob l2),

@@ -297,11 +297,61 @@ func (m floats) exp32(x operand) operand {
 // denormal. The square of e^(x/2) is not flushed: denormal numbers are some of bf16, and
 // factors can bring them back.
 func (m floats) roughExp(x operand) operand {
-	half := m.op(
-		"ex2.approx.ftz",
-		m.mul(x, m.c(math.Log2E/2)),
-	)
+	return m.squared(m.mul(x, m.c(rootOfE)))
+}
+
+// rootOfE is the logarithm of √e to base 2.
+const rootOfE = math.Log2E / 2
+
+// squared is 4^x.
+func (m floats) squared(x operand) operand {
+	half := m.op("ex2.approx.ftz", x)
 	return m.mul(half, half)
+}
+
+// times is the product of two numbers, of which the second may be the constant 1.
+func (m floats) times(x, y operand) operand {
+	if y == m.c(1) {
+		return x
+	}
+	return m.mul(x, y)
+}
+
+// A weightBase is the maximum of a row, for exponentials of its elements less it: 4^(x·times
+// + less).
+type weightBase struct{ times, less operand }
+
+// weights are elements of op n where they are rough exponentials of a score less the
+// running maximum of its row: 4^(x·c − m·c) with c = log₂√e (see logOfRoot), one multiply-add and two
+// instructions more. The multiple of the maximum is rounded once for all elements of a
+// row, so that their ratios are off by the rounding of the multiply-add only. It is nil for
+// others.
+func (e *emitter) weights(n int, points []point) []operand {
+	op := e.p.Ops[n]
+	defer e.roughly(e.narrowed[n])()
+	if op.Code != hlo.OpExponential || len(e.bases) == 0 || !e.rough {
+		return nil
+	}
+	arg := op.Args[0]
+	less := e.p.Ops[arg]
+	if less.Code != hlo.OpSubtract || e.hints.staged[arg] ||
+		op.Instr.Shape.DType != hlo.F32 || less.Instr.Shape.DType != hlo.F32 {
+		return nil
+	}
+	x := e.elements(less.Args[0], points)
+	base := e.elements(less.Args[1], points)
+	m := floats{e, kindF32, "f32"}
+	var all []operand
+	for i := range points {
+		w, ok := e.bases[base[i]]
+		if !ok {
+			return nil
+		}
+		all = append(all, m.squared(m.fma(
+			e.asm.in(kindF32, x[i]), w.times, w.less,
+		)))
+	}
+	return all
 }
 
 // quotient is x/y for y between 2^-100 and 2^100, to a unit in the last place: the

@@ -616,6 +616,7 @@ func (o *onlineLoop) prepare() {
 	}
 	zero := e.ring.Const(0)
 	for _, p := range o.allProducts() {
+		p.knowCopies(p.b)
 		for k := range min(8, p.depth/p.mma.k) {
 			for n := int64(0); n < p.cols; n += 2 * mmaN {
 				step := e.ring.Const(k * p.mma.k)
@@ -757,7 +758,7 @@ func (o *onlineLoop) rowAt(r int) (at []index.Expr) {
 var lowest32 = f32(math.Inf(-1))
 
 // raise brings the maxima up to date with the scores of a tile, and returns by what each row's sums are multiplied:
-// exp(old − new). What is subtracted from the scores of a row of nothing but −∞ is 0.
+// exp(old − new). What is subtracted from the scores of a row of nothing but −∞ is the lowest finite number.
 func (o *onlineLoop) raise() (factors []operand) {
 	e, arg := o.e, o.statistic().Args[0]
 	defer e.roughly(o.rough)()
@@ -785,26 +786,66 @@ func (o *onlineLoop) raise() (factors []operand) {
 			)
 		}
 	}
-	m := floats{e, kindF32, "f32"}
+	e.bases = map[operand]weightBase{}
 	for r, old := range o.most {
 		next := o.larger(tops[r], old)
-		base := m.pick(
-			m.is("eq", next, lowest32),
-			zero(kindF32), next,
-		)
-		factors = append(
-			factors,
-			e.scalar(
-				hlo.OpExponential, nil, hlo.F32,
-				hlo.F32,
-				[]operand{m.sub(old, base)},
-			),
-		)
+		base := o.larger(next, f32(-math.MaxFloat32))
+		factors = append(factors, o.factor(old, base))
 		e.set(kindF32, old, next)
 		key := o.rowKey(o.l.Online.Statistic, r)
 		if _, known := e.asm.scope.values[key]; !known {
 			e.asm.scope.values[key] = base
 		}
+	}
+	return factors
+}
+
+// factor is e^(old − base), by which what the maximum old was subtracted for is multiplied.
+// Rough weights are powers of two of multiples of the scores less that of the base, which
+// is rounded once: see weights.
+func (o *onlineLoop) factor(old, base operand) operand {
+	e := o.e
+	m := floats{e, kindF32, "f32"}
+	if !e.rough {
+		return e.scalar(
+			hlo.OpExponential, nil, hlo.F32, hlo.F32,
+			[]operand{m.sub(old, base)},
+		)
+	}
+	w := weightBase{times: o.logOfRoot(base)}
+	scaled := m.mul(base, w.times)
+	w.less = m.neg(scaled)
+	e.bases[base] = w
+	return m.squared(m.sub(m.mul(old, w.times), scaled))
+}
+
+// coarse is the maximum from which on neighbouring numbers of f32 are 32 apart, so that
+// all but the largest weights of a row are less than 2^-46.
+const coarse = 0x1p28
+
+// logOfRoot is log₂√e, and 1 for maxima from coarse on: their multiple by 1 is exact, and
+// that by another number is off by so much that its power of two would overflow.
+func (o *onlineLoop) logOfRoot(base operand) operand {
+	m := floats{o.e, kindF32, "f32"}
+	return m.pick(
+		m.is("lt", m.abs(base), m.c(coarse)),
+		m.reg(rootOfE), m.c(1),
+	)
+}
+
+// unrounded are the factors that rough weights and their sums lack because the multiple of
+// each row's maximum was rounded; 1 for exact ones.
+func (o *onlineLoop) unrounded() (factors []operand) {
+	m := floats{o.e, kindF32, "f32"}
+	defer o.e.roughly(o.rough)()
+	for _, x := range o.most {
+		c := f32(1)
+		if o.e.rough {
+			times := o.logOfRoot(x)
+			// What the rounding has added: the rounded less the exact multiple.
+			c = m.squared(m.fma(m.neg(x), times, m.mul(x, times)))
+		}
+		factors = append(factors, c)
 	}
 	return factors
 }
@@ -923,6 +964,8 @@ func (o *onlineLoop) finish() {
 		o.most,
 	)
 	nan := f32(math.NaN())
+	whole := o.unrounded()
+	e.bases = nil
 	for _, x := range o.sums {
 		x.accs = o.frozen(x.accs)
 		init := e.elements(
@@ -939,6 +982,7 @@ func (o *onlineLoop) finish() {
 				)
 			}
 			if x.rescaled {
+				x.accs[r] = m.times(x.accs[r], whole[r])
 				x.accs[r] = m.pick(empty[r], nan, x.accs[r])
 			}
 			x.accs[r] = m.add(init, x.accs[r])
@@ -952,6 +996,7 @@ func (o *onlineLoop) finish() {
 				at := p.acc(r, j/2) + int(j%2)
 				v := &p.accs[0][at]
 				if p.rescaled {
+					*v = m.times(*v, whole[r])
 					*v = m.pick(empty[r], nan, *v)
 				}
 			}

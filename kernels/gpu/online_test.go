@@ -16,6 +16,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // testdata/online.txt has attention in many forms. A plan whose tiles a command names gives
@@ -241,4 +242,106 @@ func TestHiddenTilesArePriced(t *testing.T) {
 	if share := prices["causal"] / prices["plain"]; share < 0.45 || share > 0.65 {
 		t.Errorf("with a causal mask the price is %.2f of that without", share)
 	}
+}
+
+// Scores far from 0 have the weights of plain evaluation: their multiples in base 2 are rounded
+// by more than weights are, and a row's maximum crosses the size from which another base is
+// taken. Scores are exact, so that results are those of float64 but for roundings.
+func TestLargeScores(t *testing.T) {
+	const n, depth = 64, 32
+	const text = `q = bf16[1,64,32] parameter(0)
+k = bf16[1,64,32] parameter(1)
+v = bf16[1,64,32] parameter(2)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+x = f32[1,64,64] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+j = s32[1,64,64] iota(), iota_dimension=2
+f = f32[1,64,64] convert(j)
+slope = f32[] constant(%g)
+slopes = f32[1,64,64] broadcast(slope), dimensions={}
+slant = f32[1,64,64] multiply(f, slopes)
+level = f32[] constant(%g)
+levels = f32[1,64,64] broadcast(level), dimensions={}
+bias = f32[1,64,64] add(slant, levels)
+s = f32[1,64,64] add(x, bias)
+m = f32[1,64] reduce(s, low), dimensions={2}, to_apply=maximum
+ms = f32[1,64,64] broadcast(m), dimensions={0,1}
+less = f32[1,64,64] subtract(s, ms)
+e = f32[1,64,64] exponential(less)
+sum = f32[1,64] reduce(e, zero), dimensions={2}, to_apply=add
+sums = f32[1,64,64] broadcast(sum), dimensions={0,1}
+y = f32[1,64,64] divide(e, sums)
+b = bf16[1,64,64] convert(y)
+ROOT o = bf16[1,64,32] dot(b, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+`
+	rng := rand.New(rand.NewPCG(3, 9))
+	in := make([]kernels.Buffer, 3)
+	shape := hlo.Shape{DType: hlo.BF16, Dims: []int64{1, n, depth}}
+	for i := range in {
+		in[i], _ = kernels.NewBuffer(shape)
+		for j := range int64(n * depth) {
+			in[i].SetFloat(j, float64(rng.IntN(9)-4)/4)
+		}
+	}
+	plans := map[string][]string{
+		"sm_80":  {"1,32,32,16,32,16,16 online=1 warps=2"},
+		"sm_90a": {"1,64,32,32,32,32,32 online=2 producer=1 stages=2"},
+	}
+	for _, c := range [][2]float64{{0, 1000}, {0, 2e8}, {0, 3e8}, {0, 1e12}, {0, -1e30}, {0, 3e38}, {1e7, 0}, {-1e7, 0}, {1, 0}, {0.5, 4096}, {1e36, -1e37}} {
+		slope, level := float32(c[0]), float32(c[1])
+		p := kerneltest.Program(t, fmt.Sprintf(text, c[0], c[1]))
+		want := weightedMeans(in, n, depth, func(j int, x float32) float32 { return x + (float32(j)*slope + level) })
+		for target, all := range plans {
+			for _, line := range all {
+				plan, err := kernels.ParsePlan(line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				kernel, err := New(simulatedSession(t, target)).Compile(t.Context(), p, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, _ := kernels.NewBuffer(shape)
+				if _, err := kernel.Run(t.Context(), in, []kernels.Buffer{out}); err != nil {
+					t.Fatal(err)
+				}
+				for i, w := range want {
+					// Weights and results have 8 bits; values are at most 1.
+					if got := out.Float(int64(i)); !(math.Abs(got-w) <= 0x1p-7) {
+						t.Errorf("slope %g, level %g, %s: element %d is %v, not %v", c[0], c[1], target, i, got, w)
+						break
+					}
+				}
+				kernel.Close()
+			}
+		}
+	}
+}
+
+// weightedMeans are softmax(f(q·kᵀ))·v in float64, with the scores in f32.
+func weightedMeans(in []kernels.Buffer, n, depth int, f func(j int, x float32) float32) (all []float64) {
+	at := func(b, i, d int) float64 { return in[b].Float(int64(i*depth + d)) }
+	for i := range n {
+		scores, most := make([]float64, n), math.Inf(-1)
+		for j := range scores {
+			x := 0.0
+			for d := range depth {
+				x += at(0, i, d) * at(1, j, d)
+			}
+			scores[j] = float64(f(j, float32(x)))
+			most = max(most, scores[j])
+		}
+		means, sum := make([]float64, depth), 0.0
+		for j, s := range scores {
+			w := math.Exp(s - most)
+			sum += w
+			for d := range means {
+				means[d] += w * at(2, j, d)
+			}
+		}
+		for d := range means {
+			all = append(all, means[d]/sum)
+		}
+	}
+	return all
 }
