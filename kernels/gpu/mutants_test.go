@@ -349,6 +349,7 @@ var reasons = []struct{ damage, class, text, reason string }{
 	{"elements of a load swapped", "norm", "", "a sum in another order"},
 	{"another first value", "online", "mov.f32", "the first tile multiplies it by exp(−∞), which is 0"},
 	{"barrier dropped", "online warpgroups", ", 256", "turns order products in time, and no result depends on them"},
+	{"barrier dropped", "boxes", "bar.sync", "found where the wait of the thread that copies comes before the writes; TestWritesBehindCopies of package sim"},
 	{"elements of a load swapped", "softmax", "", "a sum or a maximum in another order"},
 	{"wgmma.commit_group dropped", "register wgmma", "", ownRegisters},
 	{"wgmma.wait_group dropped", "register wgmma", "", ownRegisters},
