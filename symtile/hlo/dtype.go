@@ -369,15 +369,19 @@ func (f *smallFloat) overflow(sign uint16) uint16 {
 	return uint16(f.largest()) | sign
 }
 
-// encodePower is encode for f8e8m0, which holds powers of two only: the nearest
-// one, halves to the even exponent, and NaN for what is not positive and finite.
+// encodePower is encode for f8e8m0, which holds powers of two only: the nearest one of v as
+// an f32, halves up, and NaN for what is not positive or is too large, as in XLA.
 func (f *smallFloat) encodePower(v float64) uint16 {
+	v = float64(float32(v))
 	if v != v || v <= 0 || math.IsInf(v, 0) {
 		return f.nan
 	}
 	m, e := math.Frexp(v)
-	if e--; m > 0.75 || m == 0.75 && e&1 != 0 {
+	if e--; m >= 0.75 {
 		e++
 	}
-	return uint16(min(max(e+f.bias, 0), 254))
+	if e > f.bias {
+		return f.nan
+	}
+	return uint16(max(e+f.bias, 0))
 }

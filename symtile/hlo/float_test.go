@@ -44,3 +44,28 @@ func TestFloatRounding(t *testing.T) {
 		}
 	}
 }
+
+// What ml_dtypes 0.5, which XLA's evaluator is built on, makes of numbers as powers of two.
+func TestPowerRounding(t *testing.T) {
+	const least = 0x1p-127
+	for v, want := range map[float64]float64{
+		1.5: 2, 3: 4, 6: 8, 0.75: 1, 1.4: 1, 1.6: 2,
+		1.5 - 0x1p-40: 2, // 1.5 as an f32
+		0x1.7p127:     0x1p127,
+		0x1.8p127:     math.NaN(),
+		0x1p128:       math.NaN(),
+		0x1p-127:      least,
+		0x1.8p-127:    2 * least,
+		0x1p-129:      least,
+		0x1p-149:      least,
+		0x1p-150:      math.NaN(), // 0 as an f32
+		0:             math.NaN(),
+		-1:            math.NaN(),
+		math.Inf(1):   math.NaN(),
+	} {
+		got := F8E8M0FNU.RoundFloat(v)
+		if got != want && (got == got || want == want) {
+			t.Errorf("%v becomes %v, want %v", v, got, want)
+		}
+	}
+}
