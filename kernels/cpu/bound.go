@@ -355,11 +355,15 @@ func (w *programBounds) op(n int) {
 		rows = w.rows(n, runs, all)
 	}
 	k.rows += rows
-	if info.kind == opPointwise {
+	if info.kind == opPointwise || info.direct {
 		return
 	}
 	touched := all * info.width
 	for _, a := range info.op.Args {
+		if w.c.ops[a].direct {
+			touched += all * info.width
+			continue
+		}
 		touched += w.elements(a, n) * w.c.ops[a].width
 	}
 	k.touched += touched

@@ -846,9 +846,13 @@ func (c *counter) mask(n int, runs float64, ragged symtile.DimSet) {
 func (c *counter) movement(n int, size, runs float64) {
 	k := &c.counts
 	info := &c.ops[n]
-	if info.kind != opPointwise {
+	if info.kind != opPointwise && !info.direct {
 		touched := size * info.width
 		for _, a := range info.op.Args {
+			if c.ops[a].direct { // a gather's table, of which it reads slices
+				touched += size * info.width
+				continue
+			}
 			touched += c.extents.Elements(a) * c.ops[a].width
 		}
 		k.touched += touched * runs

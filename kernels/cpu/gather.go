@@ -63,6 +63,26 @@ func readByGathersOnly(p *symtile.Program, n int) bool {
 	})
 }
 
+// gatherWalksDigits reports whether a gather need not look at the digits of its tiles: those
+// of the batch, whose index vectors are read one after the other, in the result and the
+// indices alike. The distances of slices, and of batched dimensions of the operand, are
+// those of one run.
+func gatherWalksDigits(p *symtile.Program, op symtile.Op) bool {
+	g := op.Instr.Attrs.Gather
+	indices := p.Ops[op.Args[1]].Tile
+	for d, x := range op.Tile {
+		if x.Digits != nil && slices.Contains(g.OffsetDims, int64(d)) {
+			return false
+		}
+	}
+	for d, x := range indices {
+		if x.Digits != nil && (int64(d) == g.IndexVectorDim || len(g.IndicesBatching) > 0) {
+			return false
+		}
+	}
+	return !p.Ops[op.Args[0]].Tile.HasDigits()
+}
+
 // lowerGather lowers a gather.
 func lowerGather[T portable.Number](b *block, n int, op symtile.Op) {
 	// From an array, slices are read by the transfer of its type; from scratch, they
@@ -72,6 +92,9 @@ func lowerGather[T portable.Number](b *block, n int, op symtile.Op) {
 	strides := hlo.RowMajor(source.Tile.Sizes())
 	if direct {
 		strides = source.Instr.Shape.Strides()
+	}
+	if !gatherWalksDigits(b.l.p, op) && b.l.err == nil {
+		b.l.err = errDigits
 	}
 	t := newGatherAccess(b, op, source.Tile, strides, direct)
 	v := b.l.result(n)
@@ -124,7 +147,9 @@ func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int
 	for _, d := range op.Tile {
 		size, _ := d.Size.Value()
 		x := gatherAccessDim{size: size, mask: -1}
-		if d.Masked() {
+		// What a masked index vector of digits selects is some element of the operand,
+		// since starts are clamped: no mask is needed.
+		if d.Masked() && d.Digits == nil {
 			x.mask = len(t.masks)
 			t.masks = append(t.masks, newDimMask(b, d))
 		}

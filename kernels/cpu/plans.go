@@ -148,6 +148,7 @@ type search struct {
 	minWork float64 // element operations that a tile op has at least
 	lowers  map[string]bool
 	digits  bool                  // a tile of the program has some
+	each    bool                  // whether a tiling can be lowered follows from no other one
 	strict  bool                  // a tiling that cannot be lowered is not sensible
 	refused error                 // why the first tiling that cannot be lowered cannot
 	bounds  *bounds               // nil before the first use
@@ -176,6 +177,7 @@ func (b *Backend) newSearch(ctx context.Context, p *symtile.Program) (*search, e
 		return op.Tile.HasDigits()
 	})
 	s.program.Space = walkable(p)
+	s.each = s.program.Space == p.Space && !WalksDigits(p)
 	full := make(symtile.Tiling, len(p.Space.Dims))
 	for k, d := range p.Space.Dims {
 		full[k] = max(1, d.Extent)
@@ -471,26 +473,38 @@ var digitBlind = map[hlo.Opcode]bool{
 func WalksDigits(p *symtile.Program) bool {
 	for _, op := range p.Ops {
 		_, _, ok := op.Tile.Boxes()
-		if !ok ||
-			op.Tile.HasDigits() && !digitBlind[op.Code] && !op.Code.Elementwise() {
+		if !ok || !walksDigits(p, op) {
 			return false
-		}
-		for _, a := range op.Args {
-			if p.Ops[a].Tile.HasDigits() &&
-				!digitBlind[op.Code] && !op.Code.Elementwise() {
-				return false
-			}
 		}
 	}
 	return true
 }
 
-// walkable is the space of the tilings this backend can run.
+// walksDigits reports whether neither the result nor the operands of an op have digits that
+// it would have to look at.
+func walksDigits(p *symtile.Program, op symtile.Op) bool {
+	switch {
+	case digitBlind[op.Code] || op.Code.Elementwise():
+		return true
+	case op.Code == hlo.OpGather:
+		return gatherWalksDigits(p, op)
+	}
+	return !op.Tile.HasDigits() && !slices.ContainsFunc(op.Args, func(a int) bool {
+		return p.Ops[a].Tile.HasDigits()
+	})
+}
+
+// walkable is the space of the tilings this backend can run. Where no tiling is free of
+// digits, which parameters may be read at, it is all of them, of which each is looked at
+// by itself (search.runs).
 func walkable(p *symtile.Program) *symtile.Space {
 	if WalksDigits(p) {
 		return p.Space
 	}
-	return p.Space.Boxed()
+	if boxed := p.Space.Boxed(); boxed.Count() > 0 {
+		return boxed
+	}
+	return p.Space
 }
 
 // Pack is the panels of a parameter that dots alone read, as their right operand, as it

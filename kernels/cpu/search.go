@@ -494,20 +494,26 @@ func (o *openTilings) Pop() any {
 // same instructions, but for sizes that happen to be equal.
 func (s *search) runs(t symtile.Tiling) bool {
 	kind := s.kind(t)
-	lowers, met := s.lowers[kind]
-	if met {
+	if lowers, met := s.lowers[kind]; met {
 		return lowers
 	}
-	if q, err := s.p.At(t); err == nil {
-		l, _ := lower(q, kernels.Plan{}, s.spec)
-		if lowers = l.err == nil; !lowers && s.refused == nil {
-			s.refused = l.err
-		}
-	} else if s.refused == nil {
-		s.refused = err
+	err := s.lowersAt(t)
+	s.refused = cmp.Or(s.refused, err)
+	s.lowers[kind] = err == nil
+	return err == nil
+}
+
+// lowersAt is why a tiling cannot be lowered; nil where it can.
+func (s *search) lowersAt(t symtile.Tiling) error {
+	q, err := s.p.At(t)
+	switch {
+	case err != nil:
+		return err
+	case s.each && !WalksDigits(q):
+		return errDigits
 	}
-	s.lowers[kind] = lowers
-	return lowers
+	l, _ := lower(q, kernels.Plan{}, s.spec)
+	return l.err
 }
 
 // fits reports whether the program of a tiling can be lowered within maxScratch.
@@ -525,10 +531,13 @@ func (s *search) fits(t symtile.Tiling) bool {
 // kind is a text that says for every dimension whether its tile is all of it, one element, a divisor or
 // ragged, whether it has eight elements, and whether it is too long for a row of a nest. Of a
 // program whose tiles have no digits, what cannot be lowered does not depend on the tiling, and
-// all tilings are of one kind.
+// all tilings are of one kind. Where digits are no parameter's alone, each is of its own.
 func (s *search) kind(t symtile.Tiling) string {
-	if !s.digits {
+	switch {
+	case !s.digits:
 		return ""
+	case s.each:
+		return fmt.Sprint(t)
 	}
 	text := make([]byte, len(t))
 	for k, d := range s.p.Space.Dims {
