@@ -78,6 +78,9 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 		b.reduce(op, c)
 	}
 	for k, s := range shapes {
+		if roundedByStore(b.l.p, op) {
+			break
+		}
 		c.addBounds(op, k, s.DType)
 	}
 	// The parts of a divided reduction are combined in its epilogue. Those of a dot
@@ -206,44 +209,34 @@ func lowerScatter[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		)
 		return
 	}
-	x := newScatterAccess(b, op)
-	// Copies of one number, as where members of segments are counted, are read from the
-	// copies that there are.
-	from := b.l.arg(op, 2)
-	if from.where == inSplat &&
-		x.WindowSize() == 1 {
-		for k := range x.Batch {
-			x.Batch[k].From = 0 // all are the same
-		}
-	} else {
-		from = materialized(b, op, 2)
-	}
-	// The prologue needs the operand before the loop only.
-	indices := materialized(b, op, 1)
-	base := b.l.arg(op, 0)
 	out := c.outs[0]
-	c.args = []*value{indices, from}
-	c.inits = []*value{base}
-	c.prologue = append(c.prologue, func(w *worker) {
-		if base.where == inSplat {
-			portable.Fill(
-				whole[T](w, out),
-				first[T](w, base),
-			)
-			return
-		}
-		copy(
-			whole[T](w, out),
-			whole[T](w, base),
-		)
-	})
+	to := scatterResult(b.l, op, out)
+	inPlace := readByScattersOnly(b.l.p, op.Args[2])
+	x := newScatterAccess(b, op, to, inPlace)
+	indices := materialized(b, op, 1)
+	c.args = []*value{indices}
+	var from *value
+	var memory *updatesInMemory[T]
+	if inPlace {
+		memory = newUpdatesInMemory[T](b, op, &x.Access, c)
+	} else {
+		from = x.updates(b, op)
+		c.args = append(c.args, from)
+	}
+	c.prologue = append(
+		c.prologue, scatterStart[T](b, op, c, to),
+	)
 	c.accumulate = func(w *worker) {
 		r := updates.Run[T]{
 			Access:  &x.Access,
 			Combine: combine,
 			Args:    &w.reduceArgs,
 			Dst:     whole[T](w, out),
-			Src:     whole[T](w, from),
+		}
+		if memory != nil {
+			memory.bind(w, &r)
+		} else {
+			r.Src = whole[T](w, from)
 		}
 		x.evaluate(w, &r.Bounds)
 		// Indices are of either class of integers.
@@ -259,19 +252,34 @@ func lowerScatter[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	}
 }
 
+// updates is the value of the updates of a scatter. Copies of one number, as where members
+// of segments are counted, are read from the copies that there are.
+func (x *scatterAccess) updates(b *block, op symtile.Op) *value {
+	from := b.l.arg(op, 2)
+	if from.where != inSplat || x.WindowSize() != 1 {
+		return materialized(b, op, 2)
+	}
+	for k := range x.Batch {
+		x.Batch[k].From = 0 // all are the same
+	}
+	return from
+}
+
 // A scatterAccess is the addressing of a scatter, with the masks of its dimensions.
 type scatterAccess struct {
 	updates.Access           // The dimensions, which have the numbers of their masks.
 	masks          []dimMask // The masks of masked dimensions.
+	inPlace        bool      // The updates are read in their array.
 }
 
-// newScatterAccess describes a scatter, whose masks are evaluated where b begins.
+// newScatterAccess describes a scatter, whose masks are evaluated where b begins. The
+// elements of the result are the strides to apart.
 func newScatterAccess(
-	b *block, op symtile.Op,
+	b *block, op symtile.Op, to []int64, inPlace bool,
 ) *scatterAccess {
 	i := op.Instr
 	s := i.Attrs.Scatter
-	x := &scatterAccess{}
+	x := &scatterAccess{inPlace: inPlace}
 	monoid, _ := i.Attrs.ToApply.Monoid()
 	// Sums of single elements have a loop of their own.
 	x.Sums = monoid == hlo.OpAdd &&
@@ -280,8 +288,10 @@ func newScatterAccess(
 	// of dimensions in common beside elements of the result.
 	tile := b.l.p.Ops[op.Args[2]].Tile
 	vectors := b.l.p.Ops[op.Args[1]].Tile
-	to := hlo.RowMajor(op.Tile.Sizes())
 	from := hlo.RowMajor(tile.Sizes())
+	if inPlace {
+		from = memoryStrides(b.l.p.Ops[op.Args[2]])
+	}
 	at := hlo.RowMajor(vectors.Sizes())
 	for u, d := range scattering.BatchDims(i) {
 		if d < 0 {
@@ -368,8 +378,9 @@ func (x *scatterAccess) alongWindow(
 		return
 	}
 	side.Size = sizeOf(t)
-	// A window that is shorter than the dimension ends somewhere in a tile.
-	if side.Last > 0 {
+	// A window that is shorter than the dimension ends somewhere in a tile, and an array
+	// where the last tile does.
+	if side.Last > 0 || x.inPlace {
 		side.Mask = x.mask(b, t)
 	}
 }

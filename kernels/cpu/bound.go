@@ -326,7 +326,7 @@ func (w *programBounds) op(n int) {
 	info := &w.c.ops[n]
 	runs := w.runs(n)
 	k.runs += runs
-	if info.kind == opRenames {
+	if info.kind == opRenames || info.scattered >= 0 {
 		return
 	}
 	k.steps += runs
@@ -446,7 +446,8 @@ func (w *programBounds) arrays(b *bounds) {
 	last := float64(b.x.spec.last)
 	for i := range w.c.traffic.accesses {
 		a := &w.c.traffic.accesses[i]
-		if w.again[a.op] || a.gathered || a.once != 0 {
+		if w.again[a.op] || a.gathered || a.once != 0 ||
+			w.c.ops[a.op].scattered >= 0 {
 			continue
 		}
 		bytes := min(a.bytes, w.touches(a)*a.width)

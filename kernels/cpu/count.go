@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/running"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
@@ -137,6 +138,9 @@ type opCount struct {
 	op   *symtile.Op
 	// A parameter that is read where it is, element by element.
 	direct bool
+	// The scatter that reads a parameter's elements where they are as its updates, those
+	// only that fall into a tile; −1: none.
+	scattered int
 	// A dot whose result is read in the program, not only stored.
 	read bool
 	// The gathers that read it where it is direct.
@@ -372,6 +376,8 @@ func opCountOf(p *symtile.Program, n int) opCount {
 		op:     op,
 		width:  scratchWidth(op.Instr.Shape),
 		weight: flopWeight(op.Code),
+
+		scattered: -1,
 	}
 	x.function = x.weight > 1
 	if x.function && op.Code.Elementwise() {
@@ -385,6 +391,7 @@ func opCountOf(p *symtile.Program, n int) opCount {
 		if x.direct = readByGathersOnly(p, n); x.direct {
 			x.gathers = gathersOf(p, n)
 		}
+		x.scattered = updatesRead(p, n)
 	case opArranges:
 		x.keepsLast = len(op.Perm) == 0 ||
 			op.Perm[len(op.Perm)-1] == len(op.Perm)-1
@@ -569,7 +576,7 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	if !info.direct {
 		k.elements += size
 	}
-	if info.kind == opRenames {
+	if info.kind == opRenames || info.scattered >= 0 {
 		return
 	}
 	k.steps += runs
@@ -578,7 +585,7 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	case opMultiplies:
 		rows = c.dot(n, size, runs, ragged)
 	case opScatters:
-		c.scatter(n, size, runs)
+		c.scatter(n, size, runs, ragged)
 		return
 	case opReduces:
 		if along {
@@ -696,7 +703,7 @@ func (c *counter) scan(n int, size, runs float64) {
 // scatter counts a scatter: each tile program reads all indices, and combines the share of
 // the windows that falls into its tile, as if they were spread evenly. Single elements that
 // are added are found and added by one loop in Go; a run of others begins like a row.
-func (c *counter) scatter(n int, size, runs float64) {
+func (c *counter) scatter(n int, size, runs float64, ragged symtile.DimSet) {
 	x := c.extents
 	k := &c.counts
 	info := &c.ops[n]
@@ -709,16 +716,9 @@ func (c *counter) scatter(n int, size, runs float64) {
 			window *= run
 		}
 	}
-	// Of a dimension that index vectors address, a tile has its part of the windows.
-	share := 1.0
-	i := info.op.Instr
-	for _, d := range i.Attrs.Scatter.ToOperand {
-		extent := max(1, i.Shape.Dims[d])
-		share *= float64(x.Sizes(n)[d]) /
-			float64(extent)
-	}
+	share := c.scatterShare(n)
 	all := x.Elements(updates) * runs
-	met := all * min(1, share)  // elements that are combined
+	met := all * share          // elements that are combined
 	result := size * k.programs // begins as the operand, once
 	k.work += met + result
 	k.scalar += all / window
@@ -731,14 +731,40 @@ func (c *counter) scatter(n int, size, runs float64) {
 	k.touched += (3*met + 2*result) * info.width
 	vectors := info.op.Args[1]
 	k.touched += all / window * c.ops[vectors].width
-	k.scratch += size * info.width
+	if len(info.users) > 0 || x.Over(n)&ragged != 0 ||
+		!portable.IsNative(info.op.Instr.Shape.DType) {
+		k.scratch += size * info.width // else it is in the output
+	}
 	// Updates and indices that are loaded are in scratch as a whole, too.
 	for _, a := range info.op.Args[1:] {
-		if c.ops[a].kind == opLoads {
+		if c.ops[a].kind == opLoads && c.ops[a].scattered < 0 {
 			k.scratch += x.Elements(a) *
 				c.ops[a].width
 		}
 	}
+}
+
+// scatterShare is the part of the windows of a scatter that falls into a tile: along
+// dimensions that index vectors address, as if they were spread evenly.
+func (c *counter) scatterShare(n int) float64 {
+	share := 1.0
+	i := c.ops[n].op.Instr
+	for _, d := range i.Attrs.Scatter.ToOperand {
+		extent := max(1, i.Shape.Dims[d])
+		share *= float64(c.extents.Sizes(n)[d]) /
+			float64(extent)
+	}
+	return min(1, share)
+}
+
+// updatesRead is the scatter that reads parameter n in its array as updates; −1 for none.
+func updatesRead(p *symtile.Program, n int) int {
+	if !readByScattersOnly(p, n) {
+		return -1
+	}
+	return slices.IndexFunc(p.Ops, func(op symtile.Op) bool {
+		return op.Code == hlo.OpScatter && op.Args[2] == n
+	})
 }
 
 // combine counts what a reduction by a computation does besides computing (reduce.go).

@@ -217,9 +217,10 @@ const maxRank = rowkernel.MaxRank
 // op lowers one op.
 func (b *block) op(n int) {
 	op := b.l.p.Ops[n]
-	// Gathers read their parameter directly, and ops whose elements are moved by a
-	// composed copy are not lowered themselves.
+	// Gathers and scatters read their parameters directly, and ops whose elements are moved
+	// by a composed copy are not lowered themselves.
 	if readByGathersOnly(b.l.p, n) ||
+		readByScattersOnly(b.l.p, n) ||
 		!b.l.copies.lowered[n] {
 		return
 	}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
@@ -22,6 +24,14 @@ var scatterForms = []struct{ name, body string }{
 		"ROOT s = T[11] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold"},
 	{"rows", "x = T[6,19] parameter(0)\ni = I[9,1] parameter(1)\nu = T[9,19] parameter(2)\n" +
 		"ROOT s = T[6,19] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold"},
+	{"even rows", "x = T[6,48] parameter(0)\ni = I[9,1] parameter(1)\nu = T[9,48] parameter(2)\n" +
+		"ROOT s = T[6,48] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold"},
+	{"even rows of nothing", "z = T[] constant(0)\nx = T[6,2,24] broadcast(z), dimensions={}\ni = I[2,9,1] parameter(0)\nu = T[2,9,2,24] parameter(1)\n" +
+		"ROOT s = T[6,2,24] scatter(x, i, u), update_window_dims={2,3}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=2, to_apply=fold"},
+	{"read twice", "x = T[9,24] parameter(0)\ni = I[9,1] parameter(1)\n" +
+		"s = T[9,24] scatter(x, i, x), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold\nROOT t = T[9,24] multiply(s, x)"},
+	{"of itself", "x = T[9,24] parameter(0)\ni = I[9,1] parameter(1)\n" +
+		"ROOT s = T[9,24] scatter(x, i, x), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold"},
 	{"parts of rows", "x = T[6,19] parameter(0)\ni = I[2,5,1] parameter(1)\nu = T[2,5,7] parameter(2)\n" +
 		"ROOT s = T[6,19] scatter(x, i, u), update_window_dims={2}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=2, to_apply=fold"},
 	{"windows anywhere", "x = T[6,9] parameter(0)\ni = I[7,2] parameter(1)\nu = T[7,2,4] parameter(2)\n" +
@@ -145,4 +155,31 @@ func bytesOfRun(t *testing.T, p *symtile.Program, k kernels.Kernel, in []kernels
 		all = append(all, b.Data...)
 	}
 	return all
+}
+
+// The gradient of an embedding of 32,000 rows of 512 by the updates of 1,024 tokens.
+func BenchmarkEmbeddingGradient(b *testing.B) {
+	body := "i = I[1024,1] parameter(0)\nu = T[1024,512] parameter(1)\nz = T[] constant(0)\no = T[32000,512] broadcast(z), dimensions={}\n" +
+		"ROOT s = T[32000,512] scatter(o, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold"
+	for _, elements := range []string{"f32", "bf16"} {
+		b.Run(elements, func(b *testing.B) {
+			p := kerneltest.Program(b, scatterText(body, folds[0], elements, "s32"))
+			plan, err := New().Default(b.Context(), p)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Log(plan)
+			k, bench := benched(b, p, plan)
+			defer k.Close()
+			best := time.Duration(math.MaxInt64)
+			for b.Loop() {
+				d, err := bench.Run(b.Context(), k)
+				if err != nil {
+					b.Fatal(err)
+				}
+				best = min(best, d)
+			}
+			b.ReportMetric(best.Seconds()*1e3, "ms-at-best")
+		})
+	}
 }

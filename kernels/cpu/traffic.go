@@ -251,6 +251,9 @@ func (t *traffic) set(c *counter, ragged symtile.DimSet) {
 			elements, slice := c.gathered(a.op)
 			a.tile, run = min(elements*a.width, a.bytes), slice
 		}
+		if s := c.ops[a.op].scattered; s >= 0 {
+			a.tile *= c.scatterShare(s)
+		}
 		if a.array < 0 {
 			a.runs = k.programs / x.Product(a.once)
 			k.steps += k.programs

@@ -26,7 +26,11 @@
 // an array and scratch.
 package portable
 
-import "github.com/tilewright/tilewright/symtile/hlo"
+import (
+	"math"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
 
 // A Class is a type of scratch. Floating types narrower than f32 are held as
 // f32, integers as the smaller of i32 and i64 that has all their values, pred
@@ -101,14 +105,21 @@ func ClassFor[T Number]() Class {
 	return Int64
 }
 
+// fillChunk is the elements from which more are copied: they stay in the first cache.
+const fillChunk = 1 << 11
+
 // Fill fills dst with x. Copying what is there already, twice as much each
 // time, is the fastest loop in Go, since copy moves whole vectors.
 func Fill[T Number](dst []T, x T) {
+	if x == 0 && !math.Signbit(float64(x)) {
+		clear(dst)
+		return
+	}
 	n := min(16, len(dst))
 	for k := range dst[:n] {
 		dst[k] = x
 	}
-	for ; n < len(dst); n *= 2 {
-		copy(dst[n:], dst[:n])
+	for n < len(dst) {
+		n += copy(dst[n:], dst[:min(n, fillChunk)])
 	}
 }

@@ -105,6 +105,13 @@ type Run[T portable.Number] struct {
 	Dst, Src []T                // The tiles of the result and of the updates.
 	Bounds                      // Of windows, those of the update at hand.
 
+	// Updates in an array of other elements, which are converted a row of a window at a
+	// time, instead of Src. Base is the place of the tile's first element.
+	Read portable.Transfer[T]
+	Data []byte
+	Base int64
+	Row  []T
+
 	pair Pair[T] // What is combined at a time.
 }
 
@@ -159,9 +166,29 @@ func row[T portable.Number, I int32 | int64](
 ) {
 	last := len(r.Access.Batch) - 1
 	d, valid := &r.Access.Batch[last], r.Batch[last]
-	for k := valid.Lo; k < valid.Hi; k++ {
-		apply(r, indices, first.plus(k, d))
+	placed := r.read()
+	if placed < 0 {
+		for k := valid.Lo; k < valid.Hi; k++ {
+			apply(r, indices, first.plus(k, d))
+		}
+		return
 	}
+	// Most windows may be outside of the tile along the first dimension that is read.
+	side, offset := &r.Access.Window[placed], r.Offsets[placed]
+	starts := indices[first.index+side.Start:]
+	for k := valid.Lo; k < valid.Hi; k++ {
+		at := int64(starts[k*d.Index])
+		if at+side.Size > offset && at < offset+side.Tile {
+			apply(r, indices, first.plus(k, d))
+		}
+	}
+}
+
+// read is the first side whose windows begin where index vectors say; −1 for none.
+func (r *Run[T]) read() int {
+	return slices.IndexFunc(r.Access.Window, func(d Side) bool {
+		return d.Placed && d.Start >= 0
+	})
 }
 
 // empty reports whether nothing is valid.
@@ -280,10 +307,23 @@ func (r *Run[T]) window(p place) {
 			to += at[k] * side.To
 			from += at[k] * side.From
 		}
-		c.Dst, c.Src = r.Dst[to:], r.Src[from:]
+		c.Dst = r.Dst[to:]
+		r.source(from)
 		r.Combine(*c) // a copy, so that nothing is allocated
 		if !advance(&r.Window, &at, last) {
 			return
 		}
 	}
+}
+
+// source lets the elements that are combined next be those of the updates from one on.
+func (r *Run[T]) source(from int64) {
+	if r.Read == nil {
+		r.pair.Src = r.Src[from:]
+		return
+	}
+	side := r.Access.Window[len(r.Access.Window)-1]
+	r.pair.Src = r.Row[:r.pair.N]
+	r.pair.From = 1
+	r.Read(r.pair.Src, r.Data, r.Base+from, side.From)
 }
