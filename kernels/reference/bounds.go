@@ -729,6 +729,11 @@ func (c *corner) extend(lo, hi []float64, from, to int64) {
 	switch c.i.Op {
 	case hlo.OpSine, hlo.OpCosine:
 		ends.bend(c.x[0].slice(from, to))
+	case hlo.OpPower:
+		ends.freeRoots(
+			c.x[0].slice(from, to),
+			c.x[1].slice(from, to),
+		)
 	}
 }
 
@@ -810,10 +815,26 @@ func (e bounding) corners(
 	for _, k := range free {
 		r.freeWhere(x[k], jumps(i.Op, k))
 	}
-	if len(free) > 0 && (i.Op == hlo.OpSine || i.Op == hlo.OpCosine) {
+	switch {
+	case len(free) == 0:
+	case i.Op == hlo.OpSine || i.Op == hlo.OpCosine:
 		r.bend(x[0])
+	case i.Op == hlo.OpPower && r.lo.floats != nil:
+		r.freeRoots(x[0], x[1])
 	}
 	return r, nil
+}
+
+// freeRoots makes powers free whose bases may be negative and whose exponents are not
+// certain: of both signs where these are integers, and NaN between.
+func (s *span) freeRoots(base, exponent span) {
+	bases, exponents := scalarStep(base.value), scalarStep(exponent.value)
+	for n := range int64(len(s.lo.floats)) {
+		least, _ := base.ends(n * bases)
+		if lo, hi := exponent.ends(n * exponents); least < 0 && lo < hi {
+			s.free(n)
+		}
+	}
 }
 
 // jumps reports whether intervals of operand k of an operation are where it jumps or
