@@ -55,13 +55,45 @@ y = <T>[<A>,<B>] convert(scaled)
 ROOT c = <S>[<M>,<N>] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={<R>}
 `
 
-// computedText is a product whose operands are computed: q8, of m rows of k elements by a
+// scaled is a product of 8-bit floats with scales: of 128 along k of each row of the first
+// operand, and of 128 × 128 of the second.
+const scaled = `
+x = <T>[<M>,<K>] parameter(0)
+s = f32[<M>,<J>] parameter(1)
+y = <T>[<N>,<K>] parameter(2)
+t = f32[<I>,<J>] parameter(3)
+xw = f32[<M>,<K>] convert(x)
+sb = f32[<M>,<J>,128] broadcast(s), dimensions={0,1}
+sr = f32[<M>,<K>] reshape(sb)
+xs = f32[<M>,<K>] multiply(xw, sr)
+yw = f32[<N>,<K>] convert(y)
+tb = f32[<I>,128,<J>,128] broadcast(t), dimensions={0,2}
+tr = f32[<N>,<K>] reshape(tb)
+ys = f32[<N>,<K>] multiply(yw, tr)
+ROOT c = <S>[<M>,<N>] dot(xs, ys), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+`
+
+// scaledText is scaled for extents along n and k that 128 divides.
+func scaledText(element, sum string, m, n, k int) string {
+	return strings.NewReplacer(
+		"<T>", element, "<S>", sum,
+		"<M>", fmt.Sprint(m),
+		"<N>", fmt.Sprint(n),
+		"<K>", fmt.Sprint(k),
+		"<I>", fmt.Sprint(n/128),
+		"<J>", fmt.Sprint(k/128),
+	).Replace(scaled)
+}
+
+// computedText is a product whose operands are computed: b8, of blocks with scales, q8, of m rows of k elements by a
 // matrix of k rows of s8, q8t, by one of n rows, and those of groups. It is empty for other kinds.
 func computedText(element, sum, kind string, m, n, k int) string {
 	matrix := map[string]string{"q8": "k", "q8t": "n"}[kind]
 	switch {
 	case groupedProducts[kind[0]] != "":
 		return groupedText(element, sum, kind, m, n, k)
+	case kind == "b8":
+		return scaledText(element, sum, m, n, k)
 	case matrix == "":
 		return ""
 	}

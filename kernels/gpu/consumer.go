@@ -35,6 +35,9 @@ func (r *ring) consume() {
 	r.takeTurn()
 	a.note("%s", r.part.note())
 	a.place(again)
+	for _, d := range r.dots {
+		d.loadScales(r, counter)
+	}
 	if o := r.left(); o != nil {
 		o.multiply(r, c, descriptors[0][1], offset, counter)
 	} else {

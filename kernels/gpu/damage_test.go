@@ -330,6 +330,64 @@ func copySource(n int) func(e *ptx.Entry, k int) *edit {
 	})
 }
 
+// promotions are the instructions that add a sum of wgmma, times a scale, to a total: d += x·s.
+func promotions(e *ptx.Entry) (at []int) {
+	sums := map[ptx.Reg]bool{}
+	for _, s := range e.Body {
+		if s.Kind == ptx.StmtInstr && s.Instr.Opcode.Op == ptx.OpWgmmaMMAAsync {
+			for _, x := range s.Instr.Operands[0].List {
+				sums[x.Reg] = true
+			}
+		}
+	}
+	for k, s := range e.Body {
+		if o := s.Instr.Operands; s.Kind == ptx.StmtInstr && s.Instr.Opcode.Op == ptx.OpFma &&
+			same(&o[0], &o[3]) && sums[o[1].Reg] {
+			at = append(at, k)
+		}
+	}
+	return at
+}
+
+// scaled is the damage of a promotion by another scale than s; all are those of the kernel.
+func scaled(
+	by func(e *ptx.Entry, s ptx.Operand, all []ptx.Operand) (with []ptx.Stmt, other ptx.Operand),
+) func(e *ptx.Entry, k int) *edit {
+	return func(e *ptx.Entry, k int) *edit {
+		at := promotions(e)
+		if !slices.Contains(at, k) {
+			return nil
+		}
+		var all []ptx.Operand
+		for _, n := range at {
+			all = append(all, e.Body[n].Instr.Operands[2])
+		}
+		in := e.Body[k].Instr
+		in.Operands = slices.Clone(in.Operands)
+		with, other := by(e, in.Operands[2], all)
+		if same(&other, &in.Operands[2]) {
+			return nil
+		}
+		in.Operands[2] = other
+		return &edit{k, k + 1, append(with, instruction(in))}
+	}
+}
+
+// promotedEarly moves a wait for products behind the promotions of their sums.
+func promotedEarly(e *ptx.Entry, k int) *edit {
+	end := k + slices.IndexFunc(e.Body[k:], func(s ptx.Stmt) bool { return s.Kind == ptx.StmtLabel })
+	last := -1
+	for _, n := range promotions(e) {
+		if n > k && n < end {
+			last = n
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	return &edit{k, last + 1, append(slices.Clone(e.Body[k+1:last+1]), e.Body[k])}
+}
+
 // special replaces a special register by a number.
 func special(s ptx.Special, by ptx.Operand) func(e *ptx.Entry, k int) *edit {
 	return change(func(_ *ptx.Entry, in *ptx.Instr) bool {
@@ -575,6 +633,28 @@ var damages = []damage{
 	}},
 	{"fence.proxy.async dropped", []ptx.Op{ptx.OpFenceProxy}, drop(nil)},
 	{"fence.mbarrier_init dropped", []ptx.Op{ptx.OpFenceMbarrierInit}, drop(nil)},
+	// Scales of sums.
+	{"scale not applied", []ptx.Op{ptx.OpFma}, scaled(func(*ptx.Entry, ptx.Operand, []ptx.Operand) ([]ptx.Stmt, ptx.Operand) {
+		return nil, ptx.F32Imm(1)
+	})},
+	{"scale applied twice", []ptx.Op{ptx.OpFma}, scaled(func(e *ptx.Entry, s ptx.Operand, _ []ptx.Operand) ([]ptx.Stmt, ptx.Operand) {
+		twice, declared := register(e, ptx.F32)
+		return []ptx.Stmt{declared, instr("mul.rn.f32", twice, s, s)}, twice
+	})},
+	{"scale of a neighbour", []ptx.Op{ptx.OpFma}, scaled(func(_ *ptx.Entry, s ptx.Operand, all []ptx.Operand) ([]ptx.Stmt, ptx.Operand) {
+		n := slices.IndexFunc(all, func(x ptx.Operand) bool { return !same(&x, &s) })
+		return nil, all[max(0, n)]
+	})},
+	{"sums promoted before they are complete", []ptx.Op{ptx.OpWgmmaWaitGroup}, promotedEarly},
+	{"total not kept", []ptx.Op{ptx.OpFma}, func(e *ptx.Entry, k int) *edit {
+		if !slices.Contains(promotions(e), k) {
+			return nil
+		}
+		return change(func(_ *ptx.Entry, in *ptx.Instr) bool {
+			in.Operands[3] = ptx.F32Imm(0)
+			return true
+		})(e, k)
+	}},
 	// Flags between blocks.
 	{"release weakened", ldOrSt[1:], become("release", "relaxed")},
 	{"acquire weakened", ldOrSt[:1], become("acquire", "relaxed")},

@@ -40,9 +40,13 @@ func multipliesF8(p *symtile.Program, op symtile.Op) bool {
 	if op.Code != hlo.OpDot {
 		return false
 	}
-	d := p.Ops[op.Args[0]].Instr.Shape.DType
-	return d.IsFloat() && d.Size() == 1
+	return isF8(
+		p.Ops[op.Args[0]].Instr.Shape.DType,
+	)
 }
+
+// isF8 reports whether a type is a float of 8 bits.
+func isF8(d hlo.DType) bool { return d.IsFloat() && d.Size() == 1 }
 
 // An mma is a tensor core instruction, by the types of A and B.
 type mma struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -66,6 +67,10 @@ type groupDot struct {
 	// iteration (knob promote); nil where the accumulators have all iterations.
 	accs   [][]operand
 	totals [][]operand
+	// Scaled are the scales of the operands, which sums are multiplied by; nil where there
+	// are none. Current are those of an iteration.
+	scaled  *scaledProduct
+	current scales
 }
 
 // A boxTile is an operand in shared memory as tensor copies write it: chunks of
@@ -102,7 +107,7 @@ type boxTile struct {
 
 // newGroupDot is dot n computed by warpgroups, nil where they cannot.
 func (e *emitter) newGroupDot(n int) *groupDot {
-	p := e.newProduct(n)
+	p, scaled := e.scaledProduct(e.newProduct(n))
 	computed := computedOperandOf(e.p, n)
 	if computed != nil && computed.turned {
 		p = p.turn()
@@ -122,8 +127,10 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 		mma:     inst,
 		from:    from,
 		depth:   index.CeilDiv(p.k, inst.k) * inst.k,
+		scaled:  scaled,
 	}
-	if e.knobs.promote > 0 && !t.short() {
+	if e.knobs.promote > 0 &&
+		(!t.short() || scaled != nil && scaled.varies) {
 		return nil
 	}
 	if !t.divide(e.threads/device.WarpgroupThreads) ||
@@ -169,7 +176,7 @@ func (t *groupDot) short() bool {
 // sums is the registers of a thread for sums.
 func (t *groupDot) sums() int64 {
 	n := t.rows / groupRows * t.cols / 2
-	if t.e.knobs.promote > 0 {
+	if t.promotes() {
 		n *= 2
 	}
 	return n
@@ -415,7 +422,7 @@ func (t *groupDot) begin() {
 		t.gn, t.rows, t.cols,
 	)
 	t.accs = t.cleared()
-	if e.knobs.promote > 0 {
+	if t.promotes() {
 		t.totals = t.cleared()
 		e.promoted = true
 	}
@@ -437,17 +444,25 @@ func (t *groupDot) cleared() [][]operand {
 	return all
 }
 
-// promote adds the sums of an iteration, which are complete, to those of all.
+// promote adds the sums of an iteration, which are complete, to those of all, times the scales
+// of the iteration.
 //
 // The warpgroup's products stand still meanwhile, those of the other warpgroups of the block
 // do not, and the slot has been released.
 func (t *groupDot) promote() {
+	a := t.e.asm
+	a.enter()
+	defer a.leave()
 	for i := range t.totals {
 		for j, total := range t.totals[i] {
-			t.e.asm.do(
-				"add.rn.f32", total, total,
-				t.accs[i][j],
-			)
+			sum := t.accs[i][j]
+			// Scales of rows and columns are multiplied once for all sums that have both:
+			// a asks for equal products again without code.
+			if s := t.current.of(a, i, j); s != "" {
+				a.do("fma.rn.f32", total, sum, s, total)
+			} else {
+				a.do("add.rn.f32", total, total, sum)
+			}
 		}
 	}
 }
@@ -536,6 +551,7 @@ func (t *groupDot) addPartials() {
 func (t *groupDot) finish() {
 	t.accs = t.complete()
 	t.e.freeze(kindFor(t.mma.sum), t.accs)
+	t.scaleTotals()
 	for i := range t.accs {
 		for k, v := range t.accs[i] {
 			t.accs[i][k] = t.e.convert(
@@ -575,15 +591,10 @@ func (t *groupDot) corner() (m, n index.Expr) {
 // 64 rows i and the eight columns j of its warpgroup.
 func (t *groupDot) neighbours(i, j, half int64) []point {
 	e := t.e
-	lane := e.thread.Mod(device.WarpThreads)
 	m := t.row(i, half)
-	_, n := t.corner()
-	n = n.AddConst(j * mmaN)
-	// Four lanes share a row of eight columns: two neighbours each.
-	pair := lane.Mod(4)
-	n = n.Add(pair.Scale(2))
 	points := make([]point, 2)
 	for q := range points {
+		n := t.column(j, int64(q))
 		var own conditions
 		own = own.and(m.Neg().AddConst(t.m - 1))
 		own = own.and(n.Neg().AddConst(t.c - 1))
@@ -591,9 +602,19 @@ func (t *groupDot) neighbours(i, j, half int64) []point {
 			t.result(e.ring.Const(0), m, n),
 			own,
 		}
-		n = n.AddConst(1)
 	}
 	return points
+}
+
+// column is column q of this thread, of two, of the eight columns j of its warpgroup.
+func (t *groupDot) column(
+	j, q int64,
+) index.Expr {
+	_, n := t.corner()
+	n = n.AddConst(j * mmaN)
+	// Four lanes share a row of eight columns: two neighbours each.
+	pair := t.e.thread.Mod(device.WarpThreads).Mod(4)
+	return n.Add(pair.Scale(2)).AddConst(q)
 }
 
 // row is the row of C of this thread in each half of a fragment of 16 rows, of the 64 rows
@@ -620,4 +641,390 @@ func (e *emitter) warpAndLane() (warp, lane index.Expr) {
 	warp = e.thread.Div(device.WarpThreads)
 	lane = e.thread.Mod(device.WarpThreads)
 	return warp.Mod(warps), lane
+}
+
+// Products of 8-bit floats that a program converts and multiplies by scales before the dot
+// (DeepSeek-V3 Technical Report, 2024, §3.3.2: 1×128 of the left operand, 128×128 of the
+// right one; DeepGEMM). Where scales are the same along k in a tile, they are factors of the
+// tile's sums: Σ (s·a)·(t·b) = s·t·Σ a·b. Warpgroups multiply the 8-bit floats as they are.
+//
+// What is left out is the rounding of scaled operands, so that results are nearer to the
+// exact ones than those of plain evaluation. They differ where s·t is not a normal number
+// of f32, or not finite.
+
+// A scaledProduct has the operands of a product, which are parameters of 8-bit floats times
+// factors.
+type scaledProduct struct {
+	operands [2]scaledOperand
+	// Varies is set where some factors differ between iterations of the loop.
+	varies bool
+}
+
+// A scaledOperand is the parameter, as an op, that an operand is computed from, and what it
+// is multiplied by.
+type scaledOperand struct {
+	raw     int
+	factors []factor
+	// Passed are the ops between the parameter and the operand.
+	passed []int
+}
+
+// A factor is an op whose elements an operand is multiplied by.
+type factor struct {
+	op int
+	// Through are the reshapes between its product and the operand, the operand's first.
+	through []int
+	varies  bool
+}
+
+// scaledProductOf is dot n with its scales apart; nil where its operands are not two
+// parameters of 8-bit floats that are converted.
+func scaledProductOf(p *symtile.Program, n int) *scaledProduct {
+	s := &scaledProduct{}
+	for side, arg := range p.Ops[n].Args {
+		o := &s.operands[side]
+		if !o.collect(p, arg, nil) ||
+			!slices.Equal(
+				p.Ops[o.raw].Instr.Shape.Dims, p.Ops[arg].Instr.Shape.Dims,
+			) {
+			return nil
+		}
+	}
+	if len(s.operands[0].passed)+len(s.operands[1].passed) == 0 {
+		return nil
+	}
+	dims := loopDims(p)
+	for _, o := range s.operands {
+		for k := range o.factors {
+			f := &o.factors[k]
+			f.varies = dependsOnTile(p, f.op, dims)
+			s.varies = s.varies || f.varies
+		}
+	}
+	return s
+}
+
+// loopDims are the dimensions of all loops.
+func loopDims(p *symtile.Program) (dims []int) {
+	for _, loop := range topLoops(p.Body) {
+		dims = append(dims, loop.Dims...)
+	}
+	return dims
+}
+
+// scaleTypes are the types in which operands may be scaled: those with the exponents of the
+// sums, so that no product overflows that the sums have.
+var scaleTypes = map[hlo.DType]bool{hlo.F32: true}
+
+// collect follows op n to the parameter, and reports whether it is one of 8-bit floats that
+// is only converted, reshaped and multiplied on the way.
+func (o *scaledOperand) collect(
+	p *symtile.Program, n int, through []int,
+) bool {
+	op := p.Ops[n]
+	d := op.Instr.Shape.DType
+	if op.Code == hlo.OpParameter {
+		o.raw = n
+		return isF8(d) && rawTypes[d]
+	}
+	o.passed = append(o.passed, n)
+	switch {
+	case op.Code == hlo.OpReshape:
+		return o.collect(
+			p, op.Args[0], append(slices.Clone(through), n),
+		)
+	case op.Code == hlo.OpConvert && scaleTypes[d]:
+		return o.collect(p, op.Args[0], through)
+	case op.Code == hlo.OpMultiply && scaleTypes[d]:
+		for k, f := range op.Args {
+			if repeated(p, f, len(op.Tile) == 0) {
+				o.factors = append(
+					o.factors, factor{op: f, through: through},
+				)
+				return o.collect(
+					p, op.Args[1-k], through,
+				)
+			}
+		}
+	}
+	return false
+}
+
+// divides reports whether all factors of dot n are the same along k in a tile, by the sizes
+// of the tiles of ops.
+func (s *scaledProduct) divides(
+	p *symtile.Program, n int, sizes func(int) []int64,
+) bool {
+	a := p.Ops[n].Instr.Attrs
+	for side, dims := range [][]int64{a.LHSContract, a.RHSContract} {
+		for _, f := range s.operands[side].factors {
+			if !f.sameAlong(p, dims, sizes) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// sameAlong reports whether the elements of a factor in a tile are the same along dimensions
+// of the operand.
+func (f factor) sameAlong(
+	p *symtile.Program, dims []int64, sizes func(int) []int64,
+) bool {
+	for _, r := range f.through {
+		dims = refoldedDims(
+			dims, sizes(r), sizes(p.Ops[r].Args[0]),
+		)
+	}
+	return sameAlong(p, f.op, dims, sizes)
+}
+
+// sameAlong reports whether the elements of the tile of op n are the same along dimensions.
+func sameAlong(
+	p *symtile.Program, n int, dims []int64, sizes func(int) []int64,
+) bool {
+	op, own := p.Ops[n], sizes(n)
+	dims = slices.DeleteFunc(slices.Clone(dims), func(d int64) bool {
+		return len(own) == 0 || own[d] == 1
+	})
+	if len(dims) == 0 {
+		return true
+	}
+	// The dimensions of arguments that the elements can differ along.
+	within := dims
+	switch {
+	case op.Code == hlo.OpBroadcast:
+		within = nil
+		for k, d := range op.Instr.Attrs.Dimensions {
+			if slices.Contains(dims, d) {
+				within = append(within, int64(k))
+			}
+		}
+	case op.Code == hlo.OpReshape:
+		within = refoldedDims(
+			dims, own, sizes(op.Args[0]),
+		)
+	case op.Code != hlo.OpSlice && !op.Code.Elementwise():
+		return false
+	}
+	return len(op.Args) > 0 && !slices.ContainsFunc(op.Args, func(a int) bool {
+		return !sameAlong(p, a, within, sizes)
+	})
+}
+
+// refoldedDims are the dimensions of an array of sizes to that dimensions of one of sizes
+// from with the same elements depend on: those of the groups of refold.
+func refoldedDims(
+	dims, from, to []int64,
+) (all []int64) {
+	for i, j := 0, 0; i < len(from) || j < len(to); {
+		i0, j0 := i, j
+		i, j = refoldGroup(from, to, i, j)
+		for _, d := range dims {
+			if int(d) < i0 || int(d) >= i {
+				continue
+			}
+			for k := j0; k < j; k++ {
+				all = append(all, int64(k))
+			}
+			break
+		}
+	}
+	return all
+}
+
+// scaledProduct is p of the parameters of 8-bit floats behind its operands, with their
+// scales; p and nil where there are none, or warpgroups cannot apply them.
+func (e *emitter) scaledProduct(
+	p *product,
+) (*product, *scaledProduct) {
+	s := scaledProductOf(e.p, p.n)
+	if s == nil ||
+		!s.divides(e.p, p.n, e.tileSizes) {
+		return p, nil
+	}
+	raw := *p
+	// Elements have the same places in the parameters as in the operands, since only
+	// reshapes that cancel each other are between them.
+	raw.lhs.arg = s.operands[0].raw
+	raw.rhs.arg = s.operands[1].raw
+	for _, o := range []operandTile{raw.lhs, raw.rhs} {
+		if !slices.Equal(e.tileSizes(o.arg), o.sizes) {
+			return p, nil
+		}
+	}
+	return &raw, s
+}
+
+// tileSizes are the sizes of the tile of op n.
+func (e *emitter) tileSizes(n int) []int64 {
+	op := e.p.Ops[n]
+	return op.Tile.Sizes()
+}
+
+// promotes reports whether the sums of each iteration are added to others: where scales
+// differ between iterations, or the knob says so.
+func (t *groupDot) promotes() bool {
+	return t.e.knobs.promote > 0 || t.scaled != nil &&
+		t.scaled.varies
+}
+
+// factors are the products of the factors of one side that differ between iterations, or of
+// the others: of this thread's rows (side 0; two of each 64) or columns (two of each eight).
+// They are nil where there are none.
+func (t *groupDot) factors(
+	side int, varies bool,
+) (all []operand) {
+	if t.scaled == nil {
+		return nil
+	}
+	e := t.e
+	for _, f := range t.scaled.operands[side].factors {
+		if f.varies != varies {
+			continue
+		}
+		// Several scales of an operand are one.
+		vals := t.factor(side, f)
+		for k := range all {
+			vals[k] = e.asm.get(
+				kindF32, "mul.rn.f32", all[k], vals[k],
+			)
+		}
+		all = vals
+	}
+	return all
+}
+
+// factor has the elements of a factor, in f32.
+func (t *groupDot) factor(
+	side int, f factor,
+) (all []operand) {
+	e := t.e
+	d := e.typeOf(f.op, 0)
+	for _, points := range t.lines(side) {
+		for _, r := range f.through {
+			points = e.reshaped(
+				e.p.Ops[r], points,
+			)
+		}
+		for _, v := range e.elements(f.op, points) {
+			all = append(
+				all, e.convert(hlo.F32, d, v),
+			)
+		}
+	}
+	return all
+}
+
+// lines are elements of an operand at the first k of a tile, of this thread's rows or
+// columns, in pairs.
+func (t *groupDot) lines(
+	side int,
+) (all [][]point) {
+	e := t.e
+	zero := e.ring.Const(0)
+	tile, extent := t.lhs, t.m
+	pairs := t.rows / groupRows
+	if side == 1 {
+		tile, extent = t.rhs, t.c
+		pairs = t.cols / mmaN
+	}
+	for k := range pairs {
+		var points []point
+		for q := range int64(2) {
+			at := t.row(k, q)
+			if side == 1 {
+				at = t.column(k, q)
+			}
+			points = append(points, point{
+				tile.index(zero, at, zero),
+				conditions(nil).and(
+					at.Neg().AddConst(extent - 1),
+				),
+			})
+		}
+		all = append(all, points)
+	}
+	return all
+}
+
+// A scales value has factors of this thread's rows and columns; nil are 1.
+type scales struct{ rows, cols []operand }
+
+// of is the factor of sum j of 64 rows i; "" where there is none.
+func (s scales) of(
+	a *asm, i, j int,
+) operand {
+	var both []operand
+	if s.rows != nil {
+		both = append(
+			both, s.rows[2*i+j/2%2],
+		)
+	}
+	if s.cols != nil {
+		both = append(
+			both, s.cols[j/4*2+j%2],
+		)
+	}
+	switch len(both) {
+	case 0:
+		return ""
+	case 1:
+		return both[0]
+	}
+	return a.get(
+		kindF32, "mul.rn.f32", both[0], both[1],
+	)
+}
+
+// loadScales loads the scales of an iteration, which arrive while its products run.
+// Counter is the number of the iteration.
+func (t *groupDot) loadScales(r *ring, counter operand) {
+	if t.scaled == nil || !t.scaled.varies {
+		return
+	}
+	e := t.e
+	e.asm.enter()
+	defer e.asm.leave()
+	defer e.leaveLoop(e.around, e.ids)
+	e.enterLoop(
+		e.atIteration(r.part, counter),
+		coalesce.LoopRange{Hi: r.part.count - 1},
+	)
+	defer e.withLayout(&coalesce.ThreadLayout{})()
+	t.current = scales{
+		rows: t.factors(0, true),
+		cols: t.factors(1, true),
+	}
+}
+
+// scaleTotals multiplies the sums of all iterations by the scales that are the same in all.
+func (t *groupDot) scaleTotals() {
+	defer t.e.withLayout(&coalesce.ThreadLayout{})()
+	s := scales{
+		rows: t.factors(0, false),
+		cols: t.factors(1, false),
+	}
+	for i := range t.accs {
+		for j, v := range t.accs[i] {
+			if f := s.of(t.e.asm, i, j); f != "" {
+				t.accs[i][j] = t.e.asm.get(
+					kindF32, "mul.rn.f32", v, f,
+				)
+			}
+		}
+	}
+}
+
+// multiplied are the ops whose elements dot n multiplies where s are its scales.
+func multiplied(
+	p *symtile.Program, n int, s *scaledProduct,
+) []int {
+	if s == nil {
+		return p.Ops[n].Args
+	}
+	return []int{
+		s.operands[0].raw,
+		s.operands[1].raw,
+	}
 }

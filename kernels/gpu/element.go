@@ -271,28 +271,8 @@ func (e *emitter) refold(
 	out := make([]index.Expr, len(to))
 	i, j := 0, 0
 	for i < len(from) || j < len(to) {
-		m := int64(1)
-		n := int64(1)
 		i0, j0 := i, j
-		// Each group takes dimensions from both sides until the products m and n
-		// agree.
-		for first := true; first || m != n; first = false {
-			if m <= n && i < len(from) {
-				m *= from[i]
-				i++
-			} else if j < len(to) {
-				n *= to[j]
-				j++
-			} else if i == len(from) {
-				break
-			}
-		}
-		for i < len(from) && from[i] == 1 {
-			i++
-		}
-		for j < len(to) && to[j] == 1 {
-			j++
-		}
+		i, j = refoldGroup(from, to, i, j)
 		copy(
 			out[j0:j],
 			digitsOf(e.rowMajor(
@@ -301,6 +281,32 @@ func (e *emitter) refold(
 		)
 	}
 	return out
+}
+
+// refoldGroup is where the group of refold that begins at i and j ends. It takes dimensions
+// from both sides until their products agree.
+func refoldGroup(
+	from, to []int64, i, j int,
+) (int, int) {
+	m, n := int64(1), int64(1)
+	for first := true; first || m != n; first = false {
+		if m <= n && i < len(from) {
+			m *= from[i]
+			i++
+		} else if j < len(to) {
+			n *= to[j]
+			j++
+		} else if i == len(from) {
+			break
+		}
+	}
+	for i < len(from) && from[i] == 1 {
+		i++
+	}
+	for j < len(to) && to[j] == 1 {
+		j++
+	}
+	return i, j
 }
 
 // moved maps points of a broadcast, transpose, reverse or unfold to points of the

@@ -28,6 +28,12 @@ type estimate struct {
 	// Computed are the operands that products by warpgroups read from registers; nil where
 	// both operands are in shared memory.
 	computed []*computedOperand
+	// Scaled are the products of 8-bit floats that warpgroups apply scales to, and absorbs
+	// the dot by warpgroups that does without an op; nil and −1 for others.
+	scaled  []*scaledProduct
+	absorbs []int
+	// Undivided are those of which k tiles of the current tiling do not divide the blocks.
+	undivided []bool
 	// Orders are those of the reductions that are not commutative.
 	orders map[int]reductionOrder
 	// Split is the program as two kernels (knob splitk).
@@ -107,9 +113,16 @@ func newPlainEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 // products finds which products tensor cores and warpgroups can compute.
 func (m *estimate) products() {
 	m.computed = make([]*computedOperand, len(m.p.Ops))
+	m.scaled = make(
+		[]*scaledProduct, len(m.p.Ops),
+	)
+	m.undivided = make(
+		[]bool, len(m.p.Ops),
+	)
 	for n, op := range m.p.Ops {
 		if op.Code == hlo.OpDot {
 			m.computed[n] = computedOperandOf(m.p, n)
+			m.scaled[n] = scaledProductOf(m.p, n)
 		}
 		if g, ok := mask.GroupsOf(m.p, n); ok {
 			m.grouped = &g
@@ -127,6 +140,14 @@ func (m *estimate) products() {
 				groupable(m.p, n, m.spec, k)
 		}
 	}
+	m.absorbs = m.absorbed()
+}
+
+// usesTensorCores reports whether tensor cores can compute some product.
+func (m *estimate) usesTensorCores(k knobs) bool {
+	return slices.Contains(m.tensor[k.tf32], true) ||
+
+		slices.Contains(m.groups[k.tf32], true)
 }
 
 // memoryOrders finds the order and the pitch of each op in memory.
@@ -222,6 +243,11 @@ type blockCost struct {
 // set evaluates a tiling and returns the number of blocks.
 func (m *estimate) set(t symtile.Tiling) (programs float64) {
 	m.extents.Set(t)
+	for n, s := range m.scaled {
+		m.undivided[n] = s != nil && !s.divides(
+			m.p, n, m.sizes,
+		)
+	}
 	if m.online != nil {
 		m.online.extents.Set(t)
 	}
@@ -303,7 +329,8 @@ func (m *estimate) work(ops []bool, c *candidate) blockCost {
 	clear(m.loadedBytes)
 	for n, op := range m.p.Ops {
 		if ops != nil && !ops[n] ||
-			ops == nil && m.extents.Duplicate(n) {
+			ops == nil && m.extents.Duplicate(n) ||
+			m.absorbs[n] >= 0 && m.byGroups(m.absorbs[n], k) {
 			continue
 		}
 		runs := m.runs(n)
@@ -411,7 +438,7 @@ func (m *estimate) store(c *candidate, l *blockCost) {
 // space and a barrier, and tensor copies end while the next tile is multiplied.
 func (m *estimate) storeProduct(n int, k knobs, c *candidate, l *blockCost) {
 	switch {
-	case !slices.Contains(m.tensor[k.tf32], true):
+	case !m.usesTensorCores(k):
 	case k.epilogue == byBoxes:
 		threads := k.warps * k.mathGroups() * device.WarpThreads
 		boxes := threads / device.WarpgroupThreads * boxBuffers
@@ -521,7 +548,7 @@ func (m *estimate) dot(
 	sums := math.Ceil(m.elements(n) / (warps * device.WarpThreads))
 	c.partials += sums
 	c.unit = max(c.unit, m.unit(n, k))
-	if m.tensor[k.tf32][n] {
+	if m.unit(n, k) != unitFMA {
 		m.multiply(n, k, contracted, runs, c, l)
 		return
 	}
@@ -633,10 +660,10 @@ func (m *estimate) stagedOperands() {
 // unit is what computes a product.
 func (m *estimate) unit(n int, k knobs) productUnit {
 	switch {
-	case !m.tensor[k.tf32][n]:
-		return unitFMA
 	case m.byGroups(n, k):
 		return unitWGMMA
+	case !m.tensor[k.tf32][n]:
+		return unitFMA
 	}
 	return unitMMA
 }
@@ -644,6 +671,9 @@ func (m *estimate) unit(n int, k knobs) productUnit {
 // multiply adds what tensor cores do in all runs of a product.
 func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candidate, l *blockCost) {
 	args := m.p.Ops[n].Args
+	if m.byGroups(n, k) {
+		args = m.multiplied(n)
+	}
 	from := m.p.Ops[args[0]].Instr.Shape.DType
 	size := float64(from.Size())
 	readers := float64(k.warps)
@@ -659,7 +689,8 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 		readers /= device.WarpgroupThreads / device.WarpThreads
 		l.groupTensor += cycles
 		l.exposed += perSlot * runs
-		if k.promote > 0 {
+		m.applyScales(n, cycles, runs, c, l)
+		if m.promotes(n, k) {
 			// The sums of each iteration are added to others.
 			threads := k.warps * device.WarpThreads
 			c.partials += math.Ceil(
@@ -840,7 +871,8 @@ const mmaShare = 0.63
 // byGroups reports whether warpgroups are likely to compute a product of the current
 // tiling.
 func (m *estimate) byGroups(n int, k knobs) bool {
-	if !m.groups[k.tf32][n] ||
+	if !m.groups[k.tf32][n] || m.undivided[n] ||
+
 		k.warps*device.WarpThreads%device.WarpgroupThreads != 0 {
 		return false
 	}
@@ -859,7 +891,7 @@ func (m *estimate) byGroups(n int, k knobs) bool {
 
 // copied are the arrays of which tensor copies bring tiles for a product.
 func (m *estimate) copied(n int) []int {
-	args := m.p.Ops[n].Args
+	args := m.multiplied(n)
 	o := m.computed[n]
 	if o == nil {
 		return args
@@ -907,9 +939,11 @@ func (m *estimate) wholeFragments(n int) bool {
 // operands are parameters that tensor copies can load, of a type and a layout that
 // wgmma reads, or one is computed from such parameters.
 func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
-	op := p.Ops[n]
-	a := p.Ops[op.Args[0]].Instr.Shape
-	b := p.Ops[op.Args[1]].Instr.Shape
+	op, args := p.Ops[n], multiplied(
+		p, n, scaledProductOf(p, n),
+	)
+	a := p.Ops[args[0]].Instr.Shape
+	b := p.Ops[args[1]].Instr.Shape
 	inst, ok := groupProduct(
 		s, a.DType, b.DType, k,
 	)
@@ -930,7 +964,8 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 		if computed != nil && computed.arg == op.Args[k] {
 			continue
 		}
-		if p.Ops[op.Args[k]].Code != hlo.OpParameter ||
+		if p.Ops[args[k]].Code != hlo.OpParameter ||
+
 			!readsTransposed(shape.DType) &&
 				!slices.Contains(contracted, int64(order[len(order)-1])) ||
 			!copyableShape(shape) {
@@ -1334,4 +1369,136 @@ const besideFragments = 22
 // plan is the candidate as a plan.
 func (c candidate) plan() kernels.Plan {
 	return c.knobs.plan(c.tiling)
+}
+
+// absorbed finds, for each op, the dot by warpgroups that does without it; −1 where another
+// op or a result needs it.
+func (m *estimate) absorbed() []int {
+	by := slices.Repeat(
+		[]int{-1}, len(m.p.Ops),
+	)
+	for dot, s := range m.scaled {
+		if s == nil {
+			continue
+		}
+		for _, o := range s.operands {
+			for _, n := range o.passed {
+				by[n] = dot
+			}
+			for _, f := range o.factors {
+				m.absorb(f.op, dot, by)
+			}
+		}
+	}
+	// Ops are after their arguments.
+	for n, op := range slices.Backward(m.p.Ops) {
+		for _, a := range op.Args {
+			if by[a] >= 0 && by[a] != n &&
+				by[n] != by[a] {
+				by[a] = -1
+			}
+		}
+	}
+	for _, r := range m.p.Roots {
+		by[r.Op] = -1
+	}
+	return by
+}
+
+// absorb records a dot for what a factor is computed by: few elements of it are.
+func (m *estimate) absorb(
+	n, dot int, by []int,
+) {
+	if m.p.Ops[n].Code == hlo.OpParameter {
+		return
+	}
+	by[n] = dot
+	for _, a := range m.p.Ops[n].Args {
+		m.absorb(a, dot, by)
+	}
+}
+
+// promotes is groupDot.promotes.
+func (m *estimate) promotes(n int, k knobs) bool {
+	return k.promote > 0 || m.scaled[n] != nil &&
+		m.scaled[n].varies
+}
+
+// multiplied are the ops whose elements a product multiplies: its arguments, or what is
+// scaled.
+func (m *estimate) multiplied(n int) []int {
+	return multiplied(m.p, n, m.scaled[n])
+}
+
+// applyScales adds what scales of a product by warpgroups take: each thread loads them for
+// its rows and columns, while the products of the iteration run, and multiplies its sums.
+// Cycles are those of the tensor cores in all runs.
+func (m *estimate) applyScales(
+	n int, cycles, runs float64, c *candidate, l *blockCost,
+) {
+	s := m.scaled[n]
+	if s == nil {
+		return
+	}
+	threads := float64(c.knobs.warps * device.WarpThreads)
+	held, loaded, both := 0.0, 0.0, 1.0
+	for side, lines := range m.threadLines(n, c.knobs) {
+		each := 0.0
+		for _, f := range s.operands[side].factors {
+			own, times := lines, 1.0
+			if f.sameAlong(m.p, m.freeDims(n, side), m.sizes) {
+				own = 1
+			}
+			if f.varies {
+				times = runs
+			}
+			loaded += own * times
+			each = max(each, own)
+		}
+		held += each
+		both *= each
+	}
+	// What of the latency of the loads the products of an iteration do not hide is waited
+	// for, as in fromRegisters.
+	times := 1.0
+	if s.varies {
+		times = runs
+		l.exposed += max(0, latency/2*runs-cycles)
+		c.operands = max(c.operands, held)
+	} else {
+		l.lanes += m.elements(n)
+	}
+	// Sums that are promoted are multiplied as they are added.
+	l.lanes += threads * (loaded + both*times)
+}
+
+// threadLines are the rows and the columns of a product by warpgroups that a thread has sums
+// of.
+func (m *estimate) threadLines(
+	n int, k knobs,
+) [2]float64 {
+	rows, cols := m.groupSides(n)
+	groups := float64(k.warps * device.WarpThreads / device.WarpgroupThreads)
+	down := min(groups, math.Ceil(rows/groupRows))
+	return [2]float64{
+		2 * math.Ceil(rows/groupRows/down),
+		cols / (groups / down) / 4,
+	}
+}
+
+// freeDims are the dimensions of an argument of a product that are not contracted.
+func (m *estimate) freeDims(
+	n, side int,
+) (all []int64) {
+	op := m.p.Ops[n]
+	summed := op.Instr.Attrs.LHSContract
+	if side == 1 {
+		summed = op.Instr.Attrs.RHSContract
+	}
+	for d := range m.p.Ops[op.Args[side]].Tile {
+		if !slices.Contains(summed, int64(d)) {
+			all = append(all, int64(d))
+		}
+	}
+	return all
 }

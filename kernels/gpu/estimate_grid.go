@@ -149,7 +149,7 @@ func (m *estimate) waveBytes(blocks, bytes float64, group int) float64 {
 // tiling allow them.
 func (m *estimate) scheduled(all []candidate) []candidate {
 	for _, c := range all[:min(len(all), rescheduled)] {
-		if !slices.Contains(m.tensor[c.knobs.tf32], true) {
+		if !m.usesTensorCores(c.knobs) {
 			continue
 		}
 		programs := m.set(c.tiling)
@@ -231,12 +231,20 @@ func (m *estimate) epilogues(k knobs) []int {
 // products, and the check of a plan says for how many.
 func (m *estimate) promotions(k knobs) []int {
 	for n, op := range m.p.Ops {
-		if multipliesF8(m.p, op) &&
-			m.byGroups(n, k) && m.runs(n) > 1 {
+		if op.Code == hlo.OpDot && m.byGroups(n, k) &&
+			m.runs(n) > 1 &&
+			!m.promotes(n, k) &&
+			m.multipliesF8(n) {
 			return []int{0, 1}
 		}
 	}
 	return []int{0}
+}
+
+// multipliesF8 reports whether a product is one of 8-bit floats.
+func (m *estimate) multipliesF8(n int) bool {
+	first := m.multiplied(n)[0]
+	return isF8(m.p.Ops[first].Instr.Shape.DType)
 }
 
 // schedulesOf adds clusters, persistent blocks and producers of a warpgroup.
@@ -351,7 +359,7 @@ func (m *estimate) streamRounds(
 func (m *estimate) withProducer(all []candidate, c candidate, programs float64) []candidate {
 	k := c.knobs
 	k.producer = device.WarpgroupThreads / device.WarpThreads
-	if _, given := m.threads(k); given == 0 {
+	if _, given := m.threads(k); given == 0 || k == c.knobs {
 		return all
 	}
 	return m.appendFitting(

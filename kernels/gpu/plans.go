@@ -210,6 +210,7 @@ func (l *lister) look(t symtile.Tiling) {
 		k.group = m.group(t)
 		for _, k.splitk = range shares {
 			l.add(m.candidate(t, programs, k))
+			l.addPromoted(t, programs, k)
 			if k.splitk > 1 && m.spec.DependentLaunches() {
 				dependent := k
 				dependent.pdl = 1
@@ -230,6 +231,22 @@ func (l *lister) look(t symtile.Tiling) {
 	if len(l.all) > 4*maxOffered {
 		l.all = cheapestOffered(l.all)
 		l.limit = l.all[len(l.all)-1].seconds
+	}
+}
+
+// addPromoted adds the candidate with a producer that gives registers away where sums are
+// promoted whatever the knobs say: without, few tilings have registers for both.
+func (l *lister) addPromoted(
+	t symtile.Tiling, programs float64, k knobs,
+) {
+	for n, s := range l.m.scaled {
+		if s != nil && s.varies &&
+			l.m.byGroups(n, k) {
+			l.all = l.m.withProducer(
+				l.all, candidate{tiling: t, knobs: k}, programs,
+			)
+			return
+		}
 	}
 }
 
@@ -402,7 +419,7 @@ func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 func hasTensor(p *symtile.Program, s device.Spec, k knobs) bool {
 	for n, op := range p.Ops {
 		if op.Code == hlo.OpDot &&
-			onTensorCores(p, n, s, k) {
+			(onTensorCores(p, n, s, k) || groupable(p, n, s, k)) {
 			return true
 		}
 	}

@@ -148,7 +148,7 @@ func (r *ring) schedule() {
 	// One iteration's products run while the next are issued, if there is a second
 	// slot.
 	r.lag = min(1, r.slots-1)
-	if o := r.left(); e.knobs.promote > 0 ||
+	if o := r.left(); slices.ContainsFunc(r.dots, (*groupDot).promotes) ||
 		o != nil && o.t.depth == fragmentDepth {
 		// The sums of an iteration are read at its end, or the next one writes the
 		// registers that its products read.
