@@ -53,7 +53,9 @@ func (r *ring) consume() {
 	a.do("setp.lt.s32", more, counter, r.limit)
 	a.branch(more, again)
 	r.passTurn()
-	a.do("wgmma.wait_group.sync.aligned", 0)
+	if r.lag > 0 || r.left() != nil { // else each iteration has waited for its own
+		a.do("wgmma.wait_group.sync.aligned", 0)
+	}
 	last()
 	r.skip(c, offset)
 }
