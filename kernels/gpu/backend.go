@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -39,6 +40,9 @@ type Backend struct {
 	tf32    bool // see AllowTF32
 	// Assemble says what an assembler makes of a text; nil where there is none.
 	assemble Assembler
+
+	mu   sync.Mutex // of last
+	last lastListing
 }
 
 // An Assembler says what a device's kernels take, of the text of a module.

@@ -67,6 +67,40 @@ type estimate struct {
 	online *onlineEstimate
 	// Grouped are the groups of rows of a product; nil where there are none.
 	grouped *mask.Groups
+	// Facts are what is known of each op for the current tiling.
+	facts []tileFacts
+	// AnyGroups says whether warpgroups compute a product of the current tiling, by the
+	// value of the knob tf32, where whole warpgroups are launched.
+	anyGroups [cutOff + 1]answer
+}
+
+// TileFacts are what all candidates of a tiling have in common of an op.
+type tileFacts struct {
+	// Transferred are the bytes of transferredBytes, by the grain as a multiple of a sector;
+	// 0 where they were not asked for.
+	transferred [lineBytes/sectorBytes + 1]float64
+	// Groupable says whether the tile is one that warpgroups compute.
+	groupable answer
+}
+
+// An answer is found out when it is first needed.
+type answer int8
+
+// The values of an answer.
+const (
+	unasked answer = iota
+	denied
+	affirmed
+)
+
+// is asks unless the answer is known.
+func (a *answer) is(ask func() bool) bool {
+	if *a == unasked {
+		if *a = denied; ask() {
+			*a = affirmed
+		}
+	}
+	return *a == affirmed
 }
 
 // newEstimate collects what the estimates of all plans of a program have in common.
@@ -89,6 +123,7 @@ func newPlainEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 		spec:    s,
 		extents: x,
 		orders:  map[int]reductionOrder{},
+		facts:   make([]tileFacts, len(p.Ops)),
 	}
 	m.memoryOrders()
 	m.products()
@@ -242,16 +277,23 @@ type blockCost struct {
 
 // set evaluates a tiling and returns the number of blocks.
 func (m *estimate) set(t symtile.Tiling) (programs float64) {
-	m.extents.Set(t)
+	m.place(t)
 	for n, s := range m.scaled {
 		m.undivided[n] = s != nil && !s.divides(
 			m.p, n, m.sizes,
 		)
 	}
 	if m.online != nil {
-		m.online.extents.Set(t)
+		m.online.place(t)
 	}
 	return m.extents.Programs()
+}
+
+// place evaluates a tiling for the program as it is.
+func (m *estimate) place(t symtile.Tiling) {
+	m.extents.Set(t)
+	clear(m.facts)
+	clear(m.anyGroups[:])
 }
 
 // inOrder reports whether the current tiles visit the elements of reductions that are
@@ -509,6 +551,15 @@ func (m *estimate) beforeSM80() bool {
 // grains that its rows overlap, on average over the positions at which a row can
 // begin.
 func (m *estimate) transferredBytes(n int, grain float64) float64 {
+	bytes := &m.facts[n].transferred[int(grain)/sectorBytes]
+	if *bytes == 0 {
+		*bytes = m.grains(n, grain)
+	}
+	return *bytes
+}
+
+// grains is transferredBytes, evaluated.
+func (m *estimate) grains(n int, grain float64) float64 {
 	shape := m.p.Ops[n].Instr.Shape
 	total := m.accessedElements(n) *
 		float64(shape.DType.Size())
@@ -876,6 +927,11 @@ func (m *estimate) byGroups(n int, k knobs) bool {
 		k.warps*device.WarpThreads%device.WarpgroupThreads != 0 {
 		return false
 	}
+	return m.facts[n].groupable.is(func() bool { return m.tileForGroups(n) })
+}
+
+// tileForGroups reports whether the tile of a product is one that warpgroups compute.
+func (m *estimate) tileForGroups(n int) bool {
 	sizes := m.sizes(n)
 	last := len(sizes) - 1
 	if last < 1 || m.elements(n) != float64(sizes[last-1]*sizes[last]) {
@@ -1249,13 +1305,24 @@ func (m *estimate) needs(c candidate) (registers, shared, threads int) {
 func (m *estimate) threads(k knobs) (threads, given int) {
 	threads = k.warps * device.WarpThreads * k.mathGroups()
 	extra := k.producer * device.WarpThreads
-	for n := range m.p.Ops {
-		if (m.byGroups(n, k) || k.online == byWarpgroups) &&
-			threads+extra <= m.spec.BlockThreads {
-			return threads + extra, m.spec.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
-		}
+	if (k.online == byWarpgroups || m.groupsAtAll(k)) &&
+		threads+extra <= m.spec.BlockThreads {
+		return threads + extra, m.spec.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
 	}
 	return threads, 0
+}
+
+// groupsAtAll reports whether warpgroups compute a product.
+func (m *estimate) groupsAtAll(k knobs) bool {
+	return k.warps*device.WarpThreads%device.WarpgroupThreads == 0 &&
+		m.anyGroups[k.tf32].is(func() bool {
+			for n := range m.p.Ops {
+				if m.byGroups(n, k) {
+					return true
+				}
+			}
+			return false
+		})
 }
 
 // spills is the bytes that a block stores and loads in all iterations because a thread

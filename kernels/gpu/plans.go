@@ -3,6 +3,7 @@ package gpu
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -20,9 +21,9 @@ import (
 // choices that knobs offer; the cheapest of them with other schedules; and, of
 // candidates whose estimates tie, those that use the fewest resources first.
 
-// maxEnumerated bounds the tilings that are estimated; of more, as many are drawn from
-// all of the space. Tests lower it.
-var maxEnumerated = 1 << 16
+// maxEnumerated bounds the tilings of a space that are all estimated; larger spaces are
+// searched (tilingSearch). Tests change it.
+var maxEnumerated int64 = 512
 
 // maxOffered bounds the plans that are offered, the cheapest by the estimate.
 const maxOffered = 4096
@@ -45,23 +46,56 @@ func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernel
 // them are offered with besides, are not counted, and where not all tilings are estimated
 // none are.
 func (b *Backend) Offer(ctx context.Context, p *symtile.Program) (kernels.Offer, error) {
-	l, all, err := listed(ctx, p, b.session.Spec(), b.precisions(p))
+	x, err := b.listing(ctx, p, b.precisions(p))
 	if err != nil {
 		return kernels.Offer{}, err
 	}
-	var out kernels.Offer
-	for _, c := range all[:min(len(all), maxOffered)] {
+	out := kernels.Offer{Legal: x.legal}
+	for _, c := range x.all[:min(len(x.all), maxOffered)] {
 		out.Plans = append(out.Plans, c.plan())
-	}
-	if len(l.seen) < maxEnumerated {
-		out.Legal = l.fit
 	}
 	return out, nil
 }
 
 // Default is the plan with the smallest estimate that can be compiled.
 func (b *Backend) Default(ctx context.Context, p *symtile.Program) (kernels.Plan, error) {
-	return DefaultPlan(ctx, p, b.session.Spec())
+	x, err := b.listing(ctx, p, noTF32)
+	if err != nil {
+		return kernels.Plan{}, err
+	}
+	return firstCompiled(ctx, p, b.session.Spec(), x.all)
+}
+
+// A listing is the candidates of a program, the cheapest first, and how many plans are legal;
+// 0 where that was not counted.
+type listing struct {
+	all   []candidate
+	legal int64
+}
+
+// A lastListing is the listing that was asked for last: whoever wants the default of a program
+// mostly wants its other plans, too.
+type lastListing struct {
+	program *symtile.Program
+	tf32    []int
+	listing listing
+}
+
+// listing lists the candidates of a program.
+func (b *Backend) listing(ctx context.Context, p *symtile.Program, tf32 []int) (listing, error) {
+	b.mu.Lock()
+	last := b.last
+	b.mu.Unlock()
+	if last.program == p && slices.Equal(last.tf32, tf32) {
+		return last.listing, nil
+	}
+	x, err := listed(ctx, p, b.session.Spec(), tf32)
+	if err == nil {
+		b.mu.Lock()
+		b.last = lastListing{p, tf32, x}
+		b.mu.Unlock()
+	}
+	return x, err
 }
 
 // DefaultPlan is the default for a device that need not be present. It never rounds to
@@ -89,15 +123,22 @@ func attempts(all []candidate) []candidate {
 	return tried
 }
 
-// cheapest compiles the best candidates until one is accepted.
+// cheapest is the cheapest plan that can be compiled.
 func cheapest(
 	ctx context.Context, p *symtile.Program, s device.Spec, tf32 []int,
 ) (kernels.Plan, error) {
-	all, err := feasibleCandidates(ctx, p, s, tf32)
+	x, err := listed(ctx, p, s, tf32)
 	if err != nil {
 		return kernels.Plan{}, err
 	}
-	err = fmt.Errorf(
+	return firstCompiled(ctx, p, s, x.all)
+}
+
+// firstCompiled compiles the best candidates until one is accepted.
+func firstCompiled(
+	ctx context.Context, p *symtile.Program, s device.Spec, all []candidate,
+) (kernels.Plan, error) {
+	err := fmt.Errorf(
 		"%s has no plan that fits %s", p.Fusion.Name, s.Target,
 	)
 	for _, c := range attempts(all) {
@@ -147,41 +188,34 @@ func takesTF32(p *symtile.Program, op symtile.Op) bool {
 func feasibleCandidates(
 	ctx context.Context, p *symtile.Program, s device.Spec, tf32 []int,
 ) ([]candidate, error) {
-	_, all, err := listed(ctx, p, s, tf32)
-	return all, err
+	x, err := listed(ctx, p, s, tf32)
+	return x.all, err
 }
 
-// listed is feasibleCandidates, with what looked at them.
+// listed is feasibleCandidates, with the number of legal plans.
 func listed(
 	ctx context.Context, p *symtile.Program, s device.Spec, tf32 []int,
-) (*lister, []candidate, error) {
+) (listing, error) {
 	m, err := newEstimate(p, s)
 	if err != nil {
-		return nil, nil, err
+		return listing{}, err
 	}
 	l := &lister{
 		m: m, launches: choices(p, s, tf32),
 		limit: math.Inf(1),
 		seen:  map[string]bool{},
 	}
-	for t := range p.Space.Sample(maxEnumerated) {
-		if l.look(t); ctx.Err() != nil {
-			return nil, nil, context.Cause(ctx)
-		}
+	if p.Space.Count() <= maxEnumerated {
+		err = l.enumerate(ctx)
+	} else {
+		err = newTilingSearch(l).run(ctx)
 	}
-	if m.online != nil {
-		m.online.tilings(l.lookOnce)
-	}
-	// What was drawn from a larger space is improved one size at a time.
-	if len(l.seen) >= maxEnumerated {
-		for range refinements {
-			if l.refine(); ctx.Err() != nil {
-				return nil, nil, context.Cause(ctx)
-			}
-		}
+	if err != nil {
+		return listing{}, err
 	}
 	all := cheapestOffered(l.all)
-	return l, m.ranked(cheapestOffered(m.scheduled(all))), nil
+	all = m.ranked(cheapestOffered(m.scheduled(all)))
+	return listing{all, l.legal}, nil
 }
 
 // A lister collects the candidates of tilings.
@@ -191,41 +225,40 @@ type lister struct {
 	all      []candidate
 	// Limit is the estimate of the most expensive candidate that can still be offered.
 	limit float64
-	// Fit is the number of candidates that fit.
-	fit int64
-	// Seen are the tilings that were looked at.
+	// Fit is the number of candidates that fit, and legal that of all tilings, where all are
+	// looked at.
+	fit, legal int64
+	// Seen are the tilings that were looked at, by keyOf.
 	seen map[string]bool
+}
+
+// enumerate looks at all tilings.
+func (l *lister) enumerate(ctx context.Context) error {
+	for t := range l.m.p.Space.Tilings() {
+		if l.look(t); ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if l.m.online != nil {
+		l.m.online.tilings(l.lookOnce)
+	}
+	l.legal = l.fit
+	return nil
+}
+
+// keyOf is a tiling as the key of a map.
+func keyOf(t symtile.Tiling) string {
+	key := make([]byte, 0, 4*len(t))
+	for _, size := range t {
+		key = binary.AppendVarint(key, size)
+	}
+	return string(key)
 }
 
 // look adds the candidates of a tiling that fit.
 func (l *lister) look(t symtile.Tiling) {
-	l.seen[fmt.Sprint(t)] = true
-	m := l.m
-	programs := m.set(t)
-	if programs > math.MaxInt32 || !m.inOrder() {
-		return
-	}
-	shares := m.splitCounts(programs)
-	for _, k := range l.launches {
-		k.group = m.group(t)
-		for _, k.splitk = range shares {
-			l.add(m.candidate(t, programs, k))
-			l.addPromoted(t, programs, k)
-			if k.splitk > 1 && m.spec.DependentLaunches() {
-				dependent := k
-				dependent.pdl = 1
-				l.add(m.candidate(t, programs, dependent))
-			}
-		}
-		if k.splitk = 1; m.online != nil && m.online.applies() {
-			k.online = 1
-			l.add(m.candidate(t, programs, k))
-			if m.online.grouped(k) {
-				k.online, k.producer = byWarpgroups, device.WarpgroupThreads/device.WarpThreads
-				l.add(m.candidate(t, programs, k))
-			}
-		}
-	}
+	l.seen[keyOf(t)] = true
+	l.try(t, l.launches, false, l.add)
 	// Candidates that cannot be offered any more are dropped as soon as there are
 	// many.
 	if len(l.all) > 4*maxOffered {
@@ -234,25 +267,60 @@ func (l *lister) look(t symtile.Tiling) {
 	}
 }
 
+// try estimates a tiling with each of some knobs, and with what these are tried with besides:
+// loops shared among blocks, of which few are the fewest and the most, and joined ones.
+func (l *lister) try(t symtile.Tiling, launches []knobs, few bool, add func(candidate)) {
+	m := l.m
+	programs := m.set(t)
+	if programs > math.MaxInt32 || !m.inOrder() {
+		return
+	}
+	shares := m.splitCounts(programs)
+	if few && len(shares) > 2 {
+		shares = []int{shares[0], shares[len(shares)-1]}
+	}
+	for _, k := range launches {
+		k.group = m.group(t)
+		for _, k.splitk = range shares {
+			add(m.candidate(t, programs, k))
+			l.addPromoted(t, programs, k, add)
+			if k.splitk > 1 && !few && m.spec.DependentLaunches() {
+				dependent := k
+				dependent.pdl = 1
+				add(m.candidate(t, programs, dependent))
+			}
+		}
+		if k.splitk = 1; m.online != nil && m.online.applies() {
+			k.online = 1
+			add(m.candidate(t, programs, k))
+			if m.online.grouped(k) {
+				k.online, k.producer = byWarpgroups, device.WarpgroupThreads/device.WarpThreads
+				add(m.candidate(t, programs, k))
+			}
+		}
+	}
+}
+
 // addPromoted adds the candidate with a producer that gives registers away where sums are
 // promoted whatever the knobs say: without, few tilings have registers for both.
 func (l *lister) addPromoted(
-	t symtile.Tiling, programs float64, k knobs,
+	t symtile.Tiling, programs float64, k knobs, add func(candidate),
 ) {
 	for n, s := range l.m.scaled {
-		if s != nil && s.varies &&
-			l.m.byGroups(n, k) {
-			l.all = l.m.withProducer(
-				l.all, candidate{tiling: t, knobs: k}, programs,
-			)
-			return
+		if s == nil || !s.varies || !l.m.byGroups(n, k) {
+			continue
 		}
+		one := candidate{tiling: t, knobs: k}
+		for _, x := range l.m.withProducer(nil, one, programs) {
+			add(x)
+		}
+		return
 	}
 }
 
 // lookOnce looks at a tiling that was not looked at.
 func (l *lister) lookOnce(t symtile.Tiling) {
-	if !l.seen[fmt.Sprint(t)] {
+	if !l.seen[keyOf(t)] {
 		l.look(t)
 	}
 }
@@ -267,41 +335,28 @@ func (l *lister) add(c candidate) {
 	}
 }
 
-// Refine is done so often, on as many of the best tilings.
-const refinements, refined = 3, 24
-
-// refine looks at the tilings that differ from the best ones in one size.
-func (l *lister) refine() {
-	p := l.m.p
-	l.all = cheapestOffered(l.all)
-	var best []symtile.Tiling
-	for _, c := range l.all {
-		known := func(t symtile.Tiling) bool {
-			return slices.Equal(t, c.tiling)
-		}
-		if len(best) < refined && !slices.ContainsFunc(best, known) {
-			best = append(best, c.tiling)
-		}
-	}
-	for _, t := range best {
-		for d := range t {
-			for _, size := range p.Space.Sizes(d) {
-				next := slices.Clone(t)
-				next[d] = size
-				if !l.seen[fmt.Sprint(next)] && p.Check(next) == nil {
-					l.look(next)
-				}
-			}
-		}
-	}
-}
-
-// cheapestOffered sorts candidates and keeps as many as are offered.
+// cheapestOffered are as many candidates as are offered, the cheapest first.
 func cheapestOffered(all []candidate) []candidate {
-	slices.SortStableFunc(all, func(x, y candidate) int {
+	return firstSorted(all, maxOffered, func(x, y *candidate) int {
 		return cmp.Compare(x.seconds, y.seconds)
 	})
-	return all[:min(len(all), maxOffered)]
+}
+
+// firstSorted are the first n of candidates in an order; those that are equal stay in the one
+// that they have. Candidates are large, so that their positions are sorted.
+func firstSorted(all []candidate, n int, compare func(x, y *candidate) int) []candidate {
+	at := make([]int32, len(all))
+	for k := range at {
+		at[k] = int32(k)
+	}
+	slices.SortFunc(at, func(a, b int32) int {
+		return cmp.Or(compare(&all[a], &all[b]), cmp.Compare(a, b))
+	})
+	out := make([]candidate, 0, min(n, len(all)))
+	for _, k := range at[:min(n, len(all))] {
+		out = append(out, all[k])
+	}
+	return out
 }
 
 // tie is the share by which the estimates of plans that are equally good may differ.
@@ -424,4 +479,220 @@ func hasTensor(p *symtile.Program, s device.Spec, k knobs) bool {
 		}
 	}
 	return false
+}
+
+// A tilingSearch looks at a part of the tilings of a large space. Tilings are sketched, that
+// is estimated with few of the knobs: some of all of the space, and then the neighbours of
+// the best that are known. The cheapest sketches are looked at with all knobs. The search ends
+// where the best plans have no neighbours that were not sketched. Nothing is proven;
+// TestSearchFindsTheCheapest compares it with a list of all.
+type tilingSearch struct {
+	*lister
+	few      []knobs // of the launches, for sketches
+	others   []knobs // what sketches try where none of few fits
+	sketched map[string]bool
+	open     []sketch // tilings that were sketched and not looked at
+	best     float64  // the cheapest sketch
+	place    []int    // of a tiling, in the sizes of each dimension
+}
+
+// A sketch is a tiling with the estimate of its cheapest plan of a few.
+type sketch struct {
+	tiling  symtile.Tiling
+	seconds float64
+}
+
+// Parameters of a search.
+const (
+	sketchedTilings = 1024 // of all of the space
+	firstLooks      = 96   // of the cheapest of these, and more until there are
+	firstPlans      = 2048 // plans
+	roundLooks      = 48   // at most in each round of neighbours
+	maxRounds       = 24
+	leaders         = 8 // tilings of the best plans whose neighbours are sketched
+	sketchSlack     = 2 // times the cheapest sketch: neighbours that are dearer are not looked at
+)
+
+// newTilingSearch begins a search.
+func newTilingSearch(l *lister) *tilingSearch {
+	s := &tilingSearch{
+		lister:   l,
+		sketched: map[string]bool{},
+		best:     math.Inf(1),
+		place:    make([]int, len(l.m.p.Space.Dims)),
+	}
+	s.few, s.others = fewOf(l.launches)
+	return s
+}
+
+// fewOf are the launches that sketches try: of the depths of rings the smallest and the second
+// largest, one way of storing, and every other number of warps; and, where none of these fits,
+// the other numbers of warps.
+func fewOf(launches []knobs) (few, others []knobs) {
+	var stages, warps []int
+	epilogue := 0
+	for _, k := range launches {
+		if !slices.Contains(stages, k.stages) {
+			stages = append(stages, k.stages)
+		}
+		if !slices.Contains(warps, k.warps) {
+			warps = append(warps, k.warps)
+		}
+		epilogue = max(epilogue, k.epilogue)
+	}
+	deep := stages[max(0, len(stages)-2)]
+	for _, k := range launches {
+		odd := slices.Index(warps, k.warps)%2 == 1
+		switch {
+		case k.stages != deep && k.stages != stages[0]:
+		case odd && k.epilogue == 0:
+			others = append(others, k)
+		case !odd && k.epilogue == epilogue:
+			few = append(few, k)
+		}
+	}
+	return few, others
+}
+
+// run searches. The error is that of ctx.
+func (s *tilingSearch) run(ctx context.Context) error {
+	for t := range s.m.p.Space.Sample(sketchedTilings) {
+		if s.sketch(t); ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if s.m.online != nil {
+		s.m.online.tilings(s.sketch)
+	}
+	for s.lookAtCheapest(firstLooks, math.Inf(1)) && len(s.all) < firstPlans {
+	}
+	for range maxRounds {
+		fresh := s.neighbours()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !fresh {
+			break
+		}
+		s.lookAtCheapest(roundLooks, sketchSlack*s.best)
+	}
+	s.inOrder()
+	return nil
+}
+
+// inOrder sorts the candidates as a list of all tilings would have them, so that of plans that
+// are alike in everything the same ones come first.
+func (s *tilingSearch) inOrder() {
+	s.all = firstSorted(s.all, len(s.all), func(a, b *candidate) int {
+		return slices.Compare(a.tiling, b.tiling)
+	})
+}
+
+// sketch estimates a tiling that was not sketched.
+func (s *tilingSearch) sketch(t symtile.Tiling) {
+	key := keyOf(t)
+	if s.sketched[key] {
+		return
+	}
+	s.sketched[key] = true
+	least := math.Inf(1)
+	add := func(c candidate) {
+		if c.seconds < least && s.m.fits(c) {
+			least = c.seconds
+		}
+	}
+	s.try(t, s.few, true, add)
+	if math.IsInf(least, 1) {
+		s.try(t, s.others, true, add)
+	}
+	if !math.IsInf(least, 1) {
+		s.open = append(s.open, sketch{t, least})
+		s.best = min(s.best, least)
+	}
+}
+
+// lookAtCheapest looks at the cheapest sketches that are open, at most n that cost no more
+// than a limit. It reports whether there were any.
+func (s *tilingSearch) lookAtCheapest(n int, limit float64) bool {
+	slices.SortStableFunc(s.open, func(a, b sketch) int {
+		return cmp.Compare(a.seconds, b.seconds)
+	})
+	k := 0
+	for k < min(n, len(s.open)) && s.open[k].seconds <= limit {
+		s.look(s.open[k].tiling)
+		k++
+	}
+	s.open = s.open[k:]
+	return k > 0
+}
+
+// neighbours sketches the tilings next to the best ones, and reports whether there were any.
+func (s *tilingSearch) neighbours() bool {
+	before := len(s.sketched)
+	for _, t := range s.leaders() {
+		for d := range t {
+			s.along(t, d)
+		}
+	}
+	return len(s.sketched) > before
+}
+
+// along sketches the tilings with another size of one dimension, or with that and the next
+// size of another one in the opposite direction.
+func (s *tilingSearch) along(t symtile.Tiling, d int) {
+	for _, step := range []int{-2, -1, 1, 2} {
+		next := s.moved(t, d, step)
+		if next == nil {
+			continue
+		}
+		if s.m.p.Check(next) == nil {
+			s.sketch(next)
+		}
+		for e := range t {
+			if e == d || step != 1 {
+				continue
+			}
+			if both := s.moved(next, e, -1); both != nil && s.m.p.Check(both) == nil {
+				s.sketch(both)
+			}
+		}
+	}
+}
+
+// moved is a tiling with a size of one dimension that is some steps further; nil where there
+// is none.
+func (s *tilingSearch) moved(t symtile.Tiling, d, step int) symtile.Tiling {
+	sizes := s.m.p.Space.Sizes(d)
+	at := slices.Index(sizes, t[d])
+	if at < 0 || at+step < 0 || at+step >= len(sizes) {
+		return nil
+	}
+	next := slices.Clone(t)
+	next[d] = sizes[at+step]
+	return next
+}
+
+// leaders are the tilings of the cheapest plans, and of those that come first among plans that
+// tie with them.
+func (s *tilingSearch) leaders() (all []symtile.Tiling) {
+	s.all = cheapestOffered(s.all)
+	add := func(from []candidate, n int) {
+		for _, c := range from {
+			if len(all) >= n {
+				return
+			}
+			known := func(t symtile.Tiling) bool { return slices.Equal(t, c.tiling) }
+			if !slices.ContainsFunc(all, known) {
+				all = append(all, c.tiling)
+			}
+		}
+	}
+	add(s.all, leaders)
+	near := 0
+	for near < len(s.all) && s.all[near].seconds <= s.all[0].seconds*(1+tie) {
+		near++
+	}
+	first := s.m.ranked(slices.Clone(s.all[:near]))
+	add(first, len(all)+leaders)
+	return all
 }
