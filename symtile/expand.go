@@ -165,6 +165,9 @@ func (r *rewriter) stochasticConvert(i *hlo.Instr, operands []*hlo.Instr) *hlo.I
 	if !to.IsSigned() {
 		return nil
 	}
+	if from.Bits() < 16 { // zero and the ends of the range are not numbers of them all
+		x, from = r.converted(x, hlo.F32), hlo.F32
+	}
 	e := elementwise{r, i.Shape.Dims}
 	magnitude := e.of(hlo.OpAbs, x)
 	whole := e.of(hlo.OpFloor, magnitude)
