@@ -54,9 +54,10 @@ func newBounds(s *search) (*bounds, error) {
 			b.parts = append(b.parts, float64(n))
 		}
 	}
-	if s.allBF16 && !s.foreign {
-		for _, how := range f.bf16 {
-			rate := s.prior.bf16(how, s.spec.vector)
+	if !s.foreign {
+		for _, way := range f.halves {
+			how := f.half.products(way)
+			rate := s.prior.half(how, s.spec.vector)
 			b.rate = max(b.rate, rate)
 		}
 	}

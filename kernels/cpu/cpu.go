@@ -52,9 +52,9 @@ type Backend struct {
 	lender           lender                // The large scratch of all kernels.
 	probe            rates.Probe           // Finds out whether something else runs.
 
-	prior prior          // What is believed of the processor.
-	bf16  func() []int64 // The ways to multiply bf16 that it has; nil: none.
-	wide  bool           // Row kernels may have vectors of 512 bits.
+	prior  prior              // What is believed of the processor.
+	halves func(half) []int64 // The ways to multiply bf16 or f16 that it has; nil: none.
+	wide   bool               // Row kernels may have vectors of 512 bits.
 }
 
 // New returns the backend of this machine.
@@ -63,7 +63,7 @@ func New() *Backend {
 		identity: sync.OnceValue(identify),
 		device:   sync.OnceValue(measureDevice),
 		prior:    priorHere(),
-		bf16:     bf16Kernels,
+		halves:   halfKernels,
 		wide:     amd64.RunsWide(),
 	}
 }

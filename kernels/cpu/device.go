@@ -265,8 +265,10 @@ func NewPriced(s sheet.Sheet) *Priced {
 	b := &Backend{
 		prior:    p,
 		identity: func() kernels.Device { return d },
-		bf16:     func() []int64 { return bf16Of(s) },
-		wide:     s.Has("avx512f") && s.Has("avx512dq") && s.Has("avx512bw"),
+		halves: func(h half) []int64 {
+			return halvesOf(s, h)
+		},
+		wide: s.Has("avx512f") && s.Has("avx512dq") && s.Has("avx512bw"),
 	}
 	b.device = func() kernels.Device {
 		rated, _ := p.rates(d).Apply(d) // as many rates as levels
@@ -334,14 +336,12 @@ func deviceOf(s sheet.Sheet) kernels.Device {
 	return d
 }
 
-// bf16Of are the values of the knob bf16 that the cores of a sheet have.
-func bf16Of(s sheet.Sheet) (ways []int64) {
-	for way, w := range bf16Rates {
-		if way > 0 && s.Has(w.isa) {
-			ways = append(ways, int64(way))
-		}
-	}
-	return ways
+// halvesOf are the values of the knob of a half that the cores of a sheet have.
+func halvesOf(s sheet.Sheet, h half) []int64 {
+	return h.ways(func(how gemm.Halves) bool {
+		isa := halfRates[how].isa
+		return s.Has(isa)
+	})
 }
 
 // SheetHere is the sheet of this machine: that of its family, or else what the processor
@@ -441,9 +441,11 @@ func isaHere(isa []string) []string {
 	drop := func(name string) bool {
 		switch name {
 		case "avx512_bf16":
-			return !gemm.HasBF16(gemm.Pairs)
+			return !gemm.HasHalves(gemm.Pairs)
 		case "amx_bf16", "amx_tile", "amx_int8":
-			return !gemm.HasBF16(gemm.Tiles)
+			return !gemm.HasHalves(gemm.Tiles)
+		case "amx_fp16":
+			return !gemm.HasHalves(gemm.F16Tiles)
 		}
 		return strings.HasPrefix(name, "avx512") && widest() < 512
 	}

@@ -71,7 +71,7 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	c.empty = func(w *worker) bool {
 		return w.slots[d.fresh] == 1
 	}
-	how := gemm.BF16(b.l.knob("bf16", 0))
+	how := b.l.halves(op)
 	multiply, length := multiplierFor(op, gemm.Product[T]{
 		M:      int(out.extents[1]),
 		N:      int(out.extents[2]),
@@ -248,9 +248,9 @@ type multiplier[T portable.Number] func(
 // multiplierFor is how matrices of T are multiplied, and the elements of
 // scratch that it needs. Integers of at most 16 bits are multiplied two terms
 // at a time, those of at most eight by tiles where the processor has AMX, or four terms at
-// a time where it has VNNI; bf16 as the knob says.
+// a time where it has VNNI; bf16 and f16 as the knobs say.
 func multiplierFor[T portable.Number](
-	op symtile.Op, x gemm.Product[T], how gemm.BF16,
+	op symtile.Op, x gemm.Product[T], how gemm.Halves,
 ) (multiplier[T], int) {
 	multiply, scratch := gemm.Product[T].Multiply, x.Scratch()
 	switch x := any(x).(type) {
@@ -260,33 +260,120 @@ func multiplierFor[T portable.Number](
 			return any(f).(multiplier[T]), n
 		}
 	case gemm.Product[float32]:
-		if how != gemm.MultiplyAdds && productOfBF16(op) {
-			f := multiplierOfBF16(how)
-			n := gemm.ScratchBF16(x, how)
+		if how != gemm.MultiplyAdds {
+			f := multiplierOfHalves(how)
+			n := gemm.ScratchHalves(x, how)
 			return any(f).(multiplier[T]), n
 		}
 	}
 	return multiply, scratch
 }
 
-// multiplierOfBF16 multiplies bf16.
-func multiplierOfBF16(how gemm.BF16) multiplier[float32] {
+// multiplierOfHalves multiplies bf16 or f16.
+func multiplierOfHalves(how gemm.Halves) multiplier[float32] {
 	return func(
 		x gemm.Product[float32],
 		scratch []float32,
 	) {
-		gemm.MultiplyBF16(x, scratch, how)
+		gemm.MultiplyHalves(x, scratch, how)
 	}
 }
 
-// productOfBF16 reports whether both operands of a dot are bf16.
-func productOfBF16(op symtile.Op) bool {
-	for _, x := range op.Instr.Operands {
-		if readType(x) != hlo.BF16 {
-			return false
+// A half is a type of 16 bits whose products have kernels of their own, by the name of the
+// knob that says whether they are used.
+type half string
+
+const (
+	noHalf half = ""
+	bfloat half = "bf16"
+	half16 half = "f16"
+)
+
+// halfKinds are the types.
+var halfKinds = map[hlo.DType]half{
+	hlo.BF16: bfloat,
+	hlo.F16:  half16,
+}
+
+// halfProducts are the ways to multiply by the values of the knobs.
+var halfProducts = map[half][]gemm.Halves{
+	bfloat: {
+		gemm.MultiplyAdds,
+		gemm.Pairs,
+		gemm.Tiles,
+	},
+	half16: {
+		gemm.MultiplyAdds,
+		gemm.F16Tiles,
+	},
+}
+
+// products is how a value of the knob says to multiply.
+func (h half) products(way int64) gemm.Halves {
+	return halfProducts[h][way]
+}
+
+// ways are the values of the knob, but 0, that there are kernels for.
+func (h half) ways(
+	has func(gemm.Halves) bool,
+) (ways []int64) {
+	for way, how := range halfProducts[h] {
+		if way > 0 && has(how) {
+			ways = append(ways, int64(way))
 		}
 	}
-	return isDot(op)
+	return ways
+}
+
+// halfKernels are the values of the knob that this processor has kernels for. The first
+// call asks the system for the permission to use those of AMX.
+func halfKernels(h half) []int64 { return h.ways(gemm.HasHalves) }
+
+// halfOf is the type of both operands of a dot.
+func halfOf(op symtile.Op) half {
+	if !isDot(op) {
+		return noHalf
+	}
+	operands := op.Instr.Operands
+	h := halfKinds[readType(operands[0])]
+	if halfKinds[readType(operands[1])] != h {
+		return noHalf
+	}
+	return h
+}
+
+// halfOfDots is the half of a program that has dots, all of them of it. Where they differ,
+// no knob is offered and prices are those of multiply-adds; a plan may have both knobs all the
+// same.
+func halfOfDots(p *symtile.Program) half {
+	h := noHalf
+	for _, op := range p.Ops {
+		if !isDot(op) {
+			continue
+		}
+		of := halfOf(op)
+		if h == noHalf {
+			h = of
+		}
+		if of == noHalf || of != h {
+			return noHalf
+		}
+	}
+	return h
+}
+
+// halves is how the plan says to multiply the operands of a dot.
+func (l *lowering) halves(dot symtile.Op) gemm.Halves {
+	h, way := halfOf(dot), int64(0)
+	switch h {
+	case noHalf:
+		return gemm.MultiplyAdds
+	case bfloat:
+		way = l.knob("bf16", 0)
+	case half16:
+		way = l.knob("f16", 0)
+	}
+	return h.products(way)
 }
 
 // integerMultiplier multiplies integers of 16 bits at most, with the elements of scratch
@@ -353,7 +440,7 @@ func readType(x *hlo.Instr) hlo.DType {
 	switch {
 	case to == hlo.S32 && smallBits[from] > 0:
 		return from
-	case to == hlo.F32 && from == hlo.BF16:
+	case to == hlo.F32 && halfKinds[from] != noHalf:
 		return from
 	}
 	return to
@@ -582,8 +669,7 @@ func (l *lowering) multipliesShort(dot, source symtile.Op) bool {
 		return gemm.ReadsBytes() &&
 			integerBits(operands) == 8
 	case kind == hlo.BF16:
-		how := gemm.BF16(l.knob("bf16", 0))
-		return gemm.ReadsBF16(how) && productOfBF16(dot)
+		return gemm.ReadsHalves(l.halves(dot))
 	}
 	return false
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -31,6 +30,7 @@ var knobs = kernels.KnobTable[*facts]{
 	{Name: "splitk", Priced: true, Min: 1, Max: 64, Default: 1, Absent: "1: a tile program does whole contractions and reductions", Offers: offerSplits},
 	{Name: "pack", Min: 0, Max: 1, Absent: "operands of dots are read where they are, or packed in scratch, as their shapes suggest", Offers: offerPacks},
 	{Name: "bf16", Priced: true, Min: 0, Max: 2, Absent: "0: dots of bf16 are multiply-adds of f32, the same bits on every processor; 1: pairs (AVX512_BF16), 2: tiles (AMX), where the processor has them", Offers: offerBF16},
+	{Name: "f16", Priced: true, Min: 0, Max: 1, Absent: "0: dots of f16 are multiply-adds of f32, the same bits on every processor; 1: tiles (AMX-FP16), where the processor has them", Offers: offerF16},
 	{Name: "online", Priced: true, Min: 0, Max: 1, Default: 1, Absent: "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each"},
 	{Name: "rows", Min: 0, Max: 1, Default: 1, Absent: "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction"},
 	{Name: "stream", Priced: true, Min: 0, Max: 1, Absent: "1 for arrays of at least half the last cache: they are written past the caches", Offers: offerStreams},
@@ -65,7 +65,8 @@ type facts struct {
 	slow    int     // pointwise operations without machine code
 	divided int     // the op that splitk= divides; −1: none
 	terms   int64   // of the contraction that it divides
-	bf16    []int64 // the ways to multiply bf16 that this processor has, where all dots have them
+	half    half    // of all dots
+	halves  []int64 // the values of its knob that this processor has
 
 	tiling  symtile.Tiling
 	counts  *counts // of the tiling
@@ -84,8 +85,9 @@ func (x *pricer) facts() *facts {
 		divided: x.divided,
 		terms:   1,
 	}
-	if x.bf16 != nil && x.allBF16 {
-		f.bf16 = x.bf16()
+	f.half = x.half
+	if x.halves != nil && f.half != noHalf {
+		f.halves = x.halves(f.half)
 	}
 	f.dot = slices.ContainsFunc(x.p.Ops, func(op symtile.Op) bool {
 		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
@@ -188,36 +190,22 @@ func offerPacks(f *facts) []int64 {
 	return bothPacks
 }
 
-// offerBF16 offers what the processor has for dots that take long enough.
+// offerBF16 and offerF16 offer what the processor has for dots that take long enough.
 func offerBF16(f *facts) []int64 {
-	if f.counts.products < longWork/16 {
+	return f.waysOf(bfloat)
+}
+
+func offerF16(f *facts) []int64 {
+	return f.waysOf(half16)
+}
+
+// waysOf are the values of the knob of a half.
+func (f *facts) waysOf(h half) []int64 {
+	short := f.counts.products < longWork/16
+	if short || f.half != h {
 		return nil
 	}
-	return f.bf16
-}
-
-// allBF16 reports whether a program has dots, all of them of bf16.
-func allBF16(p *symtile.Program) bool {
-	some := false
-	for _, op := range p.Ops {
-		if isDot(op) && !productOfBF16(op) {
-			return false
-		}
-		some = some || isDot(op)
-	}
-	return some
-}
-
-// bf16Kernels are the values of the knob that this processor has kernels for. The first
-// call asks the system for the permission to use those of AMX.
-func bf16Kernels() (ways []int64) {
-	if gemm.HasBF16(gemm.Pairs) {
-		ways = append(ways, int64(gemm.Pairs))
-	}
-	if gemm.HasBF16(gemm.Tiles) {
-		ways = append(ways, int64(gemm.Tiles))
-	}
-	return ways
+	return f.halves
 }
 
 // longContraction is terms of a dot from which on a part of them is work enough;

@@ -377,7 +377,7 @@ func (s *search) leftOut(offered []pricedPlan, some []pricedTiling) {
 	better := false
 	for k := range s.offered {
 		switch k.Name {
-		case "group", "stream", "bf16":
+		case "group", "stream", "bf16", "f16":
 			better = true
 		}
 	}

@@ -154,11 +154,10 @@ type pricer struct {
 	divided int
 	// Of the device of another backend, whose knobs are not known.
 	foreign bool
-	// Whether all dots are of bf16, and the ways to multiply those that are offered; nil:
-	// none.
-	allBF16 bool
-	bf16    func() []int64
-	wide    bool // row kernels may have vectors of 512 bits
+	half    half // of all dots
+	// The values of its knob that are offered; nil: none.
+	halves func(half) []int64
+	wide   bool // row kernels may have vectors of 512 bits
 	// Flop/s of a lane in dots.
 	flops     float64
 	slowness  float64 // of its clock, beside the typical core's
@@ -208,7 +207,7 @@ func (b *Backend) Pricer(p *symtile.Program) (kernels.Pricer, error) {
 func (b *Backend) pricer(p *symtile.Program) (*pricer, error) {
 	x, err := newPricer(p, b.Identity(), b.prior)
 	if err == nil {
-		x.bf16, x.wide = b.bf16, b.wide
+		x.halves, x.wide = b.halves, b.wide
 	}
 	return x, err
 }
@@ -243,7 +242,7 @@ func newPricer(p *symtile.Program, d kernels.Device, prior prior) (*pricer, erro
 		prior:   prior,
 		spec:    deviceSpecOf(d),
 		divided: splittableOp(p),
-		allBF16: allBF16(p),
+		half:    halfOfDots(p),
 	}
 	var err error
 	if x.plain, err = newCounter(turnedProducts(p), x.spec); err != nil {
@@ -358,11 +357,12 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 
 // dotRate is how many times faster the dots of a plan are than multiply-adds.
 func (x *pricer) dotRate(plan kernels.Plan) float64 {
-	how := plan.Knob("bf16", 0)
-	if how == 0 || x.foreign || !x.allBF16 {
+	if x.foreign || x.half == noHalf {
 		return 1
 	}
-	return x.prior.bf16(how, x.spec.vector)
+	way := plan.Knob(string(x.half), 0)
+	how := x.half.products(way)
+	return x.prior.half(how, x.spec.vector)
 }
 
 // sum adds terms up.

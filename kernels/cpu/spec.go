@@ -206,24 +206,26 @@ func (p prior) rates(d kernels.Device) (r kernels.Rates) {
 	return r
 }
 
-// bf16Rates are how many times faster dots are by the knob bf16 than multiply-adds of
+// halfRates are how many times faster dots are by the knobs bf16 and f16 than multiply-adds of
 // f32 where a sheet does not say: pairs as fast, which are half as fast on a Granite Rapids
 // (213 GFLOP/s of f32 in vectors of 512 bits) and 1.8 times on a Zen 5, and tiles by what
-// they do on a Granite Rapids, whose sheet has 3.1 TFLOP/s in registers.
-var bf16Rates = [...]struct {
+// they do on a Granite Rapids, whose sheet has 3.1 TFLOP/s in registers, of f16 as of bf16.
+var halfRates = [...]struct {
 	isa   string
 	times float64
 	macs  float64 // by a sheet, for each of f32, with which they are that
+	as    string  // the instructions whose macs of a sheet they have
 }{
-	{"", 1, 1},
-	{"avx512_bf16", 1, 1},
-	{"amx_bf16", 14, 512.0 / 32},
+	{"", 1, 1, ""},
+	{"avx512_bf16", 1, 1, "avx512_bf16"},
+	{"amx_bf16", 14, 512.0 / 32, "amx_bf16"},
+	{"amx_fp16", 14, 512.0 / 32, "amx_bf16"},
 }
 
-// bf16 is how many times faster dots are by a value of the knob bf16 than multiply-adds.
-func (p prior) bf16(way int64, bits int64) float64 {
-	w := bf16Rates[way]
-	macs := p.sheet.BF16[w.isa]
+// half is how many times faster dots of bf16 or f16 are by a way than by multiply-adds.
+func (p prior) half(how gemm.Halves, bits int64) float64 {
+	w := halfRates[how]
+	macs := p.sheet.BF16[w.as]
 	if macs == 0 {
 		return w.times
 	}

@@ -82,7 +82,7 @@ func BenchmarkPeaks(b *testing.B) {
 		b.Skip("no kernels for this CPU")
 	}
 	runs := map[string]func() float64{"f32": peak}
-	if HasBF16(Pairs) {
+	if HasHalves(Pairs) {
 		runs["bf16"] = pairPeak
 	}
 	if quads != nil {
@@ -106,7 +106,7 @@ func BenchmarkPeaks(b *testing.B) {
 // pairPeak is peak for pairs of bf16, of twelve rows where there is a kernel of those.
 func pairPeak() float64 {
 	const k = 8192
-	f := bf16().pairs
+	f := halves().pairs
 	columns := f.width()
 	rows, run := 6, f.full[5]
 	if f.tall != nil {

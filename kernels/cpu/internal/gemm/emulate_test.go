@@ -343,8 +343,8 @@ func (m *machine) compute(name string, x, y, z []byte) error {
 			le.PutUint32(z[k:], sum)
 		case "VDPBF16PS": // the second term of a pair comes first
 			sum := math.Float32frombits(le.Uint32(z[k:]))
-			sum = multiplyAddBF16(uint16(a>>16), uint16(b>>16), sum)
-			sum = multiplyAddBF16(uint16(a), uint16(b), sum)
+			sum = multiplyAddHalf(ofBF16(uint16(a>>16)), ofBF16(uint16(b>>16)), sum)
+			sum = multiplyAddHalf(ofBF16(uint16(a)), ofBF16(uint16(b)), sum)
 			le.PutUint32(z[k:], math.Float32bits(sum))
 		case "VFMADD231PS":
 			f := func(u uint32) float64 { return float64(math.Float32frombits(u)) }

@@ -69,6 +69,8 @@ func tileInstruction(code []byte) []string {
 		return []string{name, tile(vvvv), tile(rm), tile(reg)}
 	case code[3] == 0x5c && code[2]&3 == 2 && code[4]>>6 == 3 && vvvv < 8:
 		return []string{"TDPBF16PS", tile(vvvv), tile(rm), tile(reg)}
+	case code[3] == 0x5c && code[2]&3 == 3 && code[4]>>6 == 3 && vvvv < 8:
+		return []string{"TDPFP16PS", tile(vvvv), tile(rm), tile(reg)}
 	}
 	return bad
 }
@@ -149,34 +151,37 @@ var tileSteps = map[string]func(m *machine, ops []string) error{
 	"TDPBUSD": tileProducts(false, true),
 	"TDPBUUD": tileProducts(false, false),
 
-	"TDPBF16PS": tileBF16,
+	"TDPBF16PS": tileHalves(ofBF16),
+	"TDPFP16PS": tileHalves(ofF16),
 }
 
-// tileBF16 adds products of pairs of bf16, as the manual's operation does: the sums of
-// even terms and of odd ones of a row, from zero on, and then both to what the element
+// tileHalves adds products of pairs of bf16 or f16, as the manual's operation does: the sums
+// of even terms and of odd ones of a row, from zero on, and then both to what the element
 // held.
-func tileBF16(m *machine, ops []string) error {
-	b := &m.tiles[number8(ops[0])]
-	a := &m.tiles[number8(ops[1])]
-	c := &m.tiles[number8(ops[2])]
-	le := binary.LittleEndian
-	for i := range 16 {
-		var sums [32]float32
-		for k := range 16 {
-			for n := range 32 {
-				x := le.Uint16(a[i][4*k+2*(n%2):])
-				y := le.Uint16(b[k][2*n:])
-				sums[n] = multiplyAddBF16(x, y, sums[n])
+func tileHalves(of func(uint16) float32) func(m *machine, ops []string) error {
+	return func(m *machine, ops []string) error {
+		b := &m.tiles[number8(ops[0])]
+		a := &m.tiles[number8(ops[1])]
+		c := &m.tiles[number8(ops[2])]
+		le := binary.LittleEndian
+		for i := range 16 {
+			var sums [32]float32
+			for k := range 16 {
+				for n := range 32 {
+					x := of(le.Uint16(a[i][4*k+2*(n%2):]))
+					y := of(le.Uint16(b[k][2*n:]))
+					sums[n] = multiplyAddHalf(x, y, sums[n])
+				}
+			}
+			for j := range 16 {
+				to := c[i][4*j:]
+				sum := addFlushed(sums[2*j], sums[2*j+1])
+				sum = addFlushed(math.Float32frombits(le.Uint32(to)), sum)
+				le.PutUint32(to, math.Float32bits(sum))
 			}
 		}
-		for j := range 16 {
-			to := c[i][4*j:]
-			sum := addFlushed(sums[2*j], sums[2*j+1])
-			sum = addFlushed(math.Float32frombits(le.Uint32(to)), sum)
-			le.PutUint32(to, math.Float32bits(sum))
-		}
+		return m.unconfigured()
 	}
-	return m.unconfigured()
 }
 
 func number8(tile string) int { return int(tile[0] - '0') }

@@ -48,16 +48,16 @@ func scratchInt8() int { return scratchInt16() }
 // multiplyInt8 multiplies as any integers.
 func multiplyInt8(x Product[int32], scratch []int32, _ [2]bool) { x.Multiply(scratch) }
 
-// hasBF16 reports whether there are kernels.
-func hasBF16(BF16) bool { return false }
+// hasHalves reports whether there are kernels.
+func hasHalves(Halves) bool { return false }
 
-// scratchBF16 is the elements that kernels need.
-func scratchBF16(BF16) int { return 0 }
+// scratchHalves is the elements that kernels need.
+func scratchHalves(Halves) int { return 0 }
 
-// multiplyBF16 multiplies as any floating-point numbers.
-func multiplyBF16(x Product[float32], scratch []float32, _ BF16) { x.Multiply(scratch) }
+// multiplyHalves multiplies as any floating-point numbers.
+func multiplyHalves(x Product[float32], scratch []float32, _ Halves) { x.Multiply(scratch) }
 
-// EmulateBF16 puts kernels in Go, which do what the instructions do, bit for bit, in the
+// EmulateHalves puts kernels in Go, which do what the instructions do, bit for bit, in the
 // place of those of this processor until the function that it returns is called. It is
 // for tests, and reports whether there is code for this platform to put them in.
-func EmulateBF16() (restore func(), ok bool) { return func() {}, false }
+func EmulateHalves() (restore func(), ok bool) { return func() {}, false }

@@ -93,12 +93,12 @@ type Product[T Element] struct {
 	Packing Packing
 	Caches  Caches
 	// Short, where it has bytes, is A or B as it lies in memory, with the strides of the
-	// matrix, whose Data is not read. ReadsBytes and ReadsBF16 say which products can.
+	// matrix, whose Data is not read. ReadsBytes and ReadsHalves say which products can.
 	Short [2]Short
 }
 
 // A Short is the elements of an operand that take one byte or two each: integers of a
-// byte for MultiplyInt8, bf16 for MultiplyBF16.
+// byte for MultiplyInt8, bf16 for MultiplyHalves.
 type Short struct {
 	Data []byte
 	Size int // bytes of an element

@@ -563,6 +563,9 @@ func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, b *byte, c *b
 func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
 
 //go:noescape
+func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+
+//go:noescape
 func packTerms(rows int, to *byte, from *byte, fromStride int)
 
 //go:noescape
@@ -591,3 +594,11 @@ func pairTermsBF16(turns int, to *byte, from *byte)
 
 //go:noescape
 func wordRows(pairs int, to *byte, toStride int, from *byte, fromStride int)
+
+//go:noescape
+func pairRowsF16(pairs int, to *byte, toStride int, from *byte, fromStride int)
+
+//go:noescape
+func pairTermsF16(turns int, to *byte, from *byte)
+
+func cpuid(leaf uint32, part uint32) (eax uint32)

@@ -32261,6 +32261,186 @@ step:
 	BYTE $0xc0
 	RET
 
+// func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+TEXT ·multiplyTilesF16(SB), NOSPLIT, $0-64
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ steps+16(FP), R11
+	MOVQ a+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), BX
+	MOVQ crs+48(FP), CX
+	MOVQ how+56(FP), R10
+	ANDQ $0x01, R10
+
+block:
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  BX, DX
+	TESTQ R10, R10
+	JNZ   fresh
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	ADDQ  $0x40, BX
+	ADDQ  $0x40, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x0c
+	BYTE  $0x0b
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x1c
+	BYTE  $0x0a
+	SUBQ  $0x40, BX
+	SUBQ  $0x40, DX
+	JMP   begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ CX, R12
+	MOVQ R11, R8
+	MOVQ $0x00000040, CX
+
+step:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x24
+	BYTE $0x0e
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xbc
+	BYTE $0x0f
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4b
+	BYTE $0x5c
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0xac
+	BYTE $0x0e
+	BYTE $0x00
+	BYTE $0x04
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x43
+	BYTE $0x5c
+	BYTE $0xcc
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4b
+	BYTE $0x5c
+	BYTE $0xd5
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x43
+	BYTE $0x5c
+	BYTE $0xdd
+	ADDQ $0x00000800, SI
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ R12, CX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	ADDQ $0x40, BX
+	ADDQ $0x40, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x0c
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x1c
+	BYTE $0x0a
+	MOVQ R11, R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	SUBQ $0x40, DX
+	MOVQ CX, BX
+	SHLQ $0x04, BX
+	ADDQ DX, BX
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	RET
+
 // func packTerms(rows int, to *byte, from *byte, fromStride int)
 // Requires: AVX, AVX2
 TEXT ·packTerms(SB), NOSPLIT, $0-32
@@ -32669,4 +32849,75 @@ pair:
 
 done:
 	VZEROUPPER
+	RET
+
+// func pairRowsF16(pairs int, to *byte, toStride int, from *byte, fromStride int)
+// Requires: AVX, F16C
+TEXT ·pairRowsF16(SB), NOSPLIT, $0-40
+	MOVQ  pairs+0(FP), AX
+	MOVQ  to+8(FP), CX
+	MOVQ  toStride+16(FP), DX
+	MOVQ  from+24(FP), BX
+	MOVQ  fromStride+32(FP), SI
+	TESTQ AX, AX
+	JLE   done
+
+pair:
+	VMOVUPS    (BX), Y0
+	VCVTPS2PH  $0x00, Y0, X0
+	VMOVUPS    (BX)(SI*1), Y1
+	VCVTPS2PH  $0x00, Y1, X1
+	VPUNPCKLWD X1, X0, X2
+	VPUNPCKHWD X1, X0, X0
+	VMOVDQU    X2, (CX)
+	VMOVDQU    X0, 16(CX)
+	VMOVUPS    32(BX), Y0
+	VCVTPS2PH  $0x00, Y0, X0
+	VMOVUPS    32(BX)(SI*1), Y1
+	VCVTPS2PH  $0x00, Y1, X1
+	VPUNPCKLWD X1, X0, X2
+	VPUNPCKHWD X1, X0, X0
+	VMOVDQU    X2, 32(CX)
+	VMOVDQU    X0, 48(CX)
+	LEAQ       (BX)(SI*2), BX
+	ADDQ       DX, CX
+	DECQ       AX
+	JNZ        pair
+
+done:
+	VZEROUPPER
+	RET
+
+// func pairTermsF16(turns int, to *byte, from *byte)
+// Requires: AVX, F16C
+TEXT ·pairTermsF16(SB), NOSPLIT, $0-24
+	MOVQ  turns+0(FP), AX
+	MOVQ  to+8(FP), CX
+	MOVQ  from+16(FP), DX
+	TESTQ AX, AX
+	JLE   done
+
+turn:
+	VMOVUPS   (DX), Y0
+	VCVTPS2PH $0x00, Y0, X0
+	VMOVDQU   X0, (CX)
+	VMOVUPS   32(DX), Y0
+	VCVTPS2PH $0x00, Y0, X0
+	VMOVDQU   X0, 16(CX)
+	ADDQ      $0x40, DX
+	ADDQ      $0x20, CX
+	DECQ      AX
+	JNZ       turn
+
+done:
+	VZEROUPPER
+	RET
+
+// func cpuid(leaf uint32, part uint32) (eax uint32)
+// Requires: CPUID
+TEXT ·cpuid(SB), NOSPLIT, $0-12
+	MOVL leaf+0(FP), AX
+	MOVL part+4(FP), CX
+	CPUID
+	MOVL AX, eax+8(FP)
 	RET

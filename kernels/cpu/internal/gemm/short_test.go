@@ -31,7 +31,7 @@ func (x *Product[T]) shorten(which, size int) {
 // TestShort multiplies bytes and bf16 as they lie in memory on this machine, and beside
 // their copies of 32 bits: the same bits.
 func TestShort(t *testing.T) {
-	t.Logf("bytes: %v, bf16: %v", ReadsBytes(), ReadsBF16(Pairs))
+	t.Logf("bytes: %v, bf16: %v", ReadsBytes(), ReadsHalves(Pairs))
 	r := rand.New(rand.NewPCG(35, 36))
 	for trial := range 300 {
 		m, n, k := 1+r.IntN(80), 1+r.IntN(100), 1+r.IntN(300)
@@ -44,9 +44,9 @@ func TestShort(t *testing.T) {
 			a, b := random[int32](of, m, k, r), random[int32](by, k, n, r)
 			sameShort(t, multiply, a, b, m, n, k, 1)
 		}
-		if ReadsBF16(Pairs) {
+		if ReadsHalves(Pairs) {
 			multiply := func(x Product[float32]) {
-				MultiplyBF16(x, make([]float32, ScratchBF16(x, Pairs)), Pairs)
+				MultiplyHalves(x, make([]float32, ScratchHalves(x, Pairs)), Pairs)
 			}
 			a, b := randomBF16(of, m, k, r), randomBF16(by, k, n, r)
 			sameShort(t, multiply, a, b, m, n, k, 2)

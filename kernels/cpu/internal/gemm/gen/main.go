@@ -68,6 +68,9 @@ func main() {
 	pairRowsBF16()
 	pairTermsBF16()
 	wordRows()
+	pairRowsF16()
+	pairTermsF16()
+	cpuid()
 	Generate()
 	if *tables != "" {
 		if err := os.WriteFile(*tables, tableText(), 0o644); err != nil {

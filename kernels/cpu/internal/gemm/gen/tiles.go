@@ -48,7 +48,7 @@ func atTile(tile, base, stride, disp byte) []byte {
 // of c is rows of 16 columns, and one of scratch is a kibibyte.
 //
 // tileLoad, tileStore, tileZero and multiply are TILELOADD, TILESTORED, TILEZERO and
-// one of TDPBSSD, TDPBSUD, TDPBUSD, TDPBUUD and TDPBF16PS; disp is in units of 256 bytes.
+// one of TDPBSSD, TDPBSUD, TDPBUSD, TDPBUUD, TDPBF16PS and TDPFP16PS; disp is in units of 256 bytes.
 func tileLoad(tile, base, stride, disp byte) {
 	encoded(0, prefixF2, 0x4b, atTile(tile, base, stride, disp)...)
 }
@@ -70,18 +70,19 @@ type tileKernel struct {
 }
 
 // tileKernels are the kernels of bytes by the signs of their operands, of a, then of b,
-// signed or unsigned, and that of bf16.
+// signed or unsigned, and those of bf16 and f16.
 var tileKernels = []tileKernel{
 	{"multiplyTilesSS", prefixF2, 0x5e},
 	{"multiplyTilesSU", prefixF3, 0x5e},
 	{"multiplyTilesUS", prefix66, 0x5e},
 	{"multiplyTilesUU", prefixNone, 0x5e},
 	{"multiplyTilesBF16", prefixF3, 0x5c},
+	{"multiplyTilesF16", prefixF2, 0x5c},
 }
 
 // emit emits the kernel: blocks of 32 rows of a, each of which are
 // steps of two tiles of 16 rows of 64 bytes of terms, times one panel of b, steps of two
-// tiles of 16 lanes of terms, four bytes or two bf16, and 16 columns, are added to 32 columns of c. The configuration says
+// tiles of 16 lanes of terms, four bytes or two bf16 or f16, and 16 columns, are added to 32 columns of c. The configuration says
 // that all eight tiles have 16 rows of 64 bytes. Tiles 0 to 3 are the sums.
 func (k tileKernel) emit() {
 	TEXT(k.name, NOSPLIT, "func(config *byte, blocks, steps int, a, b, c *byte, crs, how int)")

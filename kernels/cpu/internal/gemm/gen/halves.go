@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Products of bf16, which lie as f32 in memory: they are rounded to the nearest, ties to
-// even, as they are packed, which changes nothing of what is bf16 already.
+// Products of bf16 and f16, which lie as f32 in memory: they are rounded to the nearest, ties to
+// even, as they are packed, which changes nothing of what is that already.
 
 // multiplyBF16 is VDPBF16PS of 512 bits (AVX512_BF16; Intel SDM, volume 2:
 // EVEX.512.F3.0F38.W0 52 /r): 62; the complements of the high bits of registers, and map
@@ -146,5 +146,84 @@ func wordRows() {
 	JNZ(LabelRef("pair"))
 	Label("done")
 	VZEROUPPER()
+	RET()
+}
+
+// pairRowsF16 is pairRowsBF16 for f16; VCVTPS2PH rounds to the nearest, ties to even, and
+// makes a NaN quiet.
+func pairRowsF16() {
+	TEXT("pairRowsF16", NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
+	Pragma("noescape")
+	n := Load(Param("pairs"), GP64())
+	to := Load(Param("to"), GP64())
+	ts := Load(Param("toStride"), GP64())
+	from := Load(Param("from"), GP64())
+	fs := Load(Param("fromStride"), GP64())
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("pair")
+	for half := range 2 {
+		m := Mem{Base: from, Disp: 32 * half}
+		x := roundF16(m)
+		// The next row.
+		m.Index, m.Scale = fs, 1
+		y := roundF16(m)
+		// Pairs of columns 0 to 3, and 4 to 7.
+		low, high := XMM(), XMM()
+		VPUNPCKLWD(y, x, low)
+		VPUNPCKHWD(y, x, high)
+		VMOVDQU(low, Mem{Base: to, Disp: 32 * half})
+		VMOVDQU(high, Mem{Base: to, Disp: 32*half + 16})
+	}
+	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from)
+	ADDQ(ts, to)
+	DECQ(n)
+	JNZ(LabelRef("pair"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// roundF16 rounds eight values to f16: immediate 0 is to the nearest, ties to even, whatever
+// MXCSR says.
+func roundF16(m Mem) reg.VecVirtual {
+	x, v := XMM(), YMM()
+	VMOVUPS(m, v)
+	VCVTPS2PH(Imm(0), v, x)
+	return x
+}
+
+// pairTermsF16 makes 16 contiguous terms a turn f16: two vectors of eight, which lie behind
+// each other as their terms do.
+func pairTermsF16() {
+	TEXT("pairTermsF16", NOSPLIT, "func(turns int, to, from *byte)")
+	Pragma("noescape")
+	n := Load(Param("turns"), GP64())
+	to := Load(Param("to"), GP64())
+	from := Load(Param("from"), GP64())
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("turn")
+	for half := range 2 {
+		x := roundF16(Mem{Base: from, Disp: 32 * half})
+		VMOVDQU(x, Mem{Base: to, Disp: 16 * half})
+	}
+	ADDQ(Imm(64), from)
+	ADDQ(Imm(32), to)
+	DECQ(n)
+	JNZ(LabelRef("turn"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// cpuid is EAX of CPUID for a leaf (EAX) and a part of it (ECX), which the processor has to
+// have: EAX of leaf 0 is the last leaf, that of leaf 7 its last part.
+func cpuid() {
+	TEXT("cpuid", NOSPLIT, "func(leaf, part uint32) (eax uint32)")
+	Load(Param("leaf"), reg.EAX)
+	Load(Param("part"), reg.ECX)
+	CPUID()
+	Store(reg.EAX, ReturnIndex(0))
 	RET()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/sheet"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -78,48 +79,55 @@ func bf16Program(t *testing.T, text string) *symtile.Program {
 	return p
 }
 
-// TestBF16Knob runs plans with both instructions for bf16, in Go in the place of those of
-// the processor, beside the reference.
-func TestBF16Knob(t *testing.T) {
-	restore, ok := gemm.EmulateBF16()
+// TestHalfKnobs runs plans with all instructions for bf16 and f16, in Go in the place of those
+// of the processor, beside the reference.
+func TestHalfKnobs(t *testing.T) {
+	restore, ok := gemm.EmulateHalves()
 	if !ok {
 		t.Skip("nothing to emulate")
 	}
 	defer restore()
 	for name, text := range bf16Programs {
-		t.Run(name, func(t *testing.T) {
-			p := bf16Program(t, text)
-			v := kerneltest.Verifier(t, p, 1)
-			b := New()
-			plan, err := b.Default(t.Context(), p)
-			if err != nil {
-				t.Fatal(err)
+		for h, ways := range halfProducts {
+			text := strings.ReplaceAll(text, "bf16[", string(h)+"[")
+			t.Run(name+"/"+string(h), func(t *testing.T) {
+				runHalfKnob(t, bf16Program(t, text), string(h), len(ways))
+			})
+		}
+	}
+}
+
+// runHalfKnob runs a program with all values of a knob.
+func runHalfKnob(t *testing.T, p *symtile.Program, knob string, ways int) {
+	v := kerneltest.Verifier(t, p, 1)
+	b := New()
+	plan, err := b.Default(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := fewTiles(p, 8)
+	in, err := check.Inputs(p.Fusion, check.Normals, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiles := kernels.Plan{Tiles: few[len(few)-1]}
+	sums := computed(t, p, tiles, in)[0]
+	others := computed(t, p, tiles.With(knob, int64(ways-1)), in)[0]
+	rounded := sums.Shape.DType != hlo.F32
+	if !rounded && bytes.Equal(sums.Data, others.Data) {
+		t.Error("tiles have the bits of multiply-adds: they were not used")
+	}
+	for how := range int64(ways) {
+		verify(t, b, v, p, plan.With(knob, how))
+		for n := range 3 {
+			plan := kernels.Plan{
+				Tiles: few[(len(few)-1)*n/2],
 			}
-			few := fewTiles(p, 8)
-			in, err := check.Inputs(p.Fusion, check.Normals, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tiles := kernels.Plan{Tiles: few[len(few)-1]}
-			sums := computed(t, p, tiles, in)[0]
-			others := computed(t, p, tiles.With("bf16", 2), in)[0]
-			rounded := sums.Shape.DType == hlo.BF16
-			if !rounded && bytes.Equal(sums.Data, others.Data) {
-				t.Error("tiles have the bits of multiply-adds: they were not used")
-			}
-			for how := range int64(3) {
-				verify(t, b, v, p, plan.With("bf16", how))
-				for n := range 3 {
-					plan := kernels.Plan{
-						Tiles: few[(len(few)-1)*n/2],
-					}
-					verify(
-						t, b, v, p,
-						plan.With("bf16", how),
-					)
-				}
-			}
-		})
+			verify(
+				t, b, v, p,
+				plan.With(knob, how),
+			)
+		}
 	}
 }
 
@@ -141,17 +149,17 @@ func fewTiles(p *symtile.Program, most int64) (few []symtile.Tiling) {
 // cover is the number of tiles of so many elements.
 func cover(extent, size int64) int64 { return (extent + size - 1) / size }
 
-// TestBF16Offered: plans with the knob are offered where the processor has the
-// instructions, priced below the others for tiles, and for nothing but dots of bf16.
-func TestBF16Offered(t *testing.T) {
-	restore, ok := gemm.EmulateBF16()
+// TestHalvesOffered: plans with the knobs are offered where the processor has the
+// instructions, priced below the others for tiles, and for nothing but dots of their type.
+func TestHalvesOffered(t *testing.T) {
+	restore, ok := gemm.EmulateHalves()
 	if !ok {
 		t.Skip("nothing to emulate")
 	}
 	defer restore()
 	large := "x = %s[512,512] parameter(0)\ny = %[1]s[512,512] parameter(1)\n" +
 		"r = f32[512,512] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-	offered := func(kind string) (ways []int64) {
+	offered := func(kind, knob string) (ways []int64) {
 		p := bf16Program(t, fmt.Sprintf(large, kind))
 		met := map[int64]float64{}
 		x, err := New().Pricer(p)
@@ -166,45 +174,84 @@ func TestBF16Offered(t *testing.T) {
 				t.Fatal(err)
 			}
 			total := price.Total(&terms)
-			how := plan.Knob("bf16", 0)
+			how := plan.Knob(knob, 0)
 			if met[how] == 0 {
 				ways = append(ways, how)
 				met[how] = total
 			}
 			met[how] = min(met[how], total)
 		}
-		if slices.Contains(ways, 2) && met[2] > met[0]/2 {
-			t.Errorf("tiles cost %g, multiply-adds %g", met[2], met[0])
+		tiles := int64(len(halfProducts[half(kind)]) - 1)
+		if slices.Contains(ways, tiles) && met[tiles] > met[0]/2 && tiles > 0 {
+			t.Errorf("tiles cost %g, multiply-adds %g", met[tiles], met[0])
 		}
 		slices.Sort(ways)
 		return ways
 	}
-	if got := offered("bf16"); !slices.Equal(got, []int64{0, 1, 2}) {
-		t.Errorf("dots of bf16: %v", got)
-	}
-	if got := offered("f32"); !slices.Equal(got, []int64{0}) {
-		t.Errorf("dots of f32: %v", got)
+	for _, c := range []struct {
+		kind, knob string
+		want       []int64
+	}{
+		{"bf16", "bf16", []int64{0, 1, 2}},
+		{"f16", "f16", []int64{0, 1}},
+		{"bf16", "f16", []int64{0}},
+		{"f16", "bf16", []int64{0}},
+		{"f32", "bf16", []int64{0}},
+		{"f32", "f16", []int64{0}},
+	} {
+		if got := offered(c.kind, c.knob); !slices.Equal(got, c.want) {
+			t.Errorf("dots of %s, %s: %v", c.kind, c.knob, got)
+		}
 	}
 }
 
-// TestBF16Refused: where the processor has no such instructions, or the system refuses
+// TestHalvesRefused: where the processor has no such instructions, or the system refuses
 // them, a plan that asks for them computes what one without them does, to the bit.
-func TestBF16Refused(t *testing.T) {
-	if gemm.HasBF16(gemm.Pairs) || gemm.HasBF16(gemm.Tiles) {
-		t.Skip("this processor has them")
+func TestHalvesRefused(t *testing.T) {
+	for h, ways := range halfProducts {
+		if halfKernels(h) != nil {
+			continue // this processor has them
+		}
+		text := strings.ReplaceAll(bf16Programs["dot"], "bf16[", string(h)+"[")
+		p := bf16Program(t, text)
+		in, err := check.Inputs(p.Fusion, check.Normals, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results := map[string]bool{}
+		for how := range ways {
+			plan := kernels.Plan{Tiles: symtile.Tiling{24, 48, 36}}
+			out := computed(t, p, plan.With(string(h), int64(how)), in)
+			results[string(out[0].Data)] = true
+		}
+		if len(results) != 1 {
+			t.Errorf("%s: %d results", h, len(results))
+		}
 	}
-	p := bf16Program(t, bf16Programs["dot"])
-	in, err := check.Inputs(p.Fusion, check.Normals, 1)
+}
+
+// TestHalfOfSheet: a Granite Rapids lists tiles of both types, a Sapphire Rapids of bf16.
+func TestHalfOfSheet(t *testing.T) {
+	for name, want := range map[string]map[half][]int64{
+		"Granite Rapids":  {bfloat: {1, 2}, half16: {1}},
+		"Sapphire Rapids": {bfloat: {1, 2}, half16: nil},
+	} {
+		s, err := sheet.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for h, ways := range want {
+			if got := halvesOf(s, h); !slices.Equal(got, ways) {
+				t.Errorf("%s, %s: %v", name, h, got)
+			}
+		}
+	}
+	s, err := sheet.Find("Granite Rapids")
 	if err != nil {
 		t.Fatal(err)
 	}
-	results := map[string]bool{}
-	for how := range int64(3) {
-		plan := kernels.Plan{Tiles: symtile.Tiling{24, 48, 36}}
-		out := computed(t, p, plan.With("bf16", how), in)
-		results[string(out[0].Data)] = true
-	}
-	if len(results) != 1 {
-		t.Errorf("%d results", len(results))
+	p := prior{s, true}
+	if p.half(gemm.F16Tiles, 512) != p.half(gemm.Tiles, 512) {
+		t.Error("tiles of f16 have another rate than those of bf16")
 	}
 }

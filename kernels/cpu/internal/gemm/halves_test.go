@@ -9,14 +9,41 @@ import (
 	"testing"
 )
 
-// randomBF16 makes a matrix of bf16 whose products are of one magnitude, with zeros,
-// denormal numbers and the ends of the range among them.
-func randomBF16(l layout, m, n int, r *rand.Rand) Matrix[float32] {
+// A half is a type of 16 bits.
+type half struct {
+	of    func(uint16) float32
+	round func(uint32) uint32
+	one   func(r *rand.Rand) uint16
+}
+
+var (
+	bfloat = half{ofBF16, roundBF16, oneBF16}
+	half16 = half{ofF16, roundF16, oneF16}
+)
+
+// halfOf is the type of the operands of products.
+func halfOf(how Halves) half {
+	if how == F16Tiles {
+		return half16
+	}
+	return bfloat
+}
+
+// bits are those of x rounded.
+func (h half) bits(x float32) uint16 { return uint16(h.round(math.Float32bits(x))) }
+
+// random makes a matrix whose products are of one magnitude, with zeros, denormal numbers
+// and the ends of the range among them.
+func (h half) random(l layout, m, n int, r *rand.Rand) Matrix[float32] {
 	x := random[float32](l, m, n, r)
 	for at := range x.Data {
-		x.Data[at] = ofBF16(oneBF16(r))
+		x.Data[at] = h.of(h.one(r))
 	}
 	return x
+}
+
+func randomBF16(l layout, m, n int, r *rand.Rand) Matrix[float32] {
+	return bfloat.random(l, m, n, r)
 }
 
 func oneBF16(r *rand.Rand) uint16 {
@@ -34,23 +61,37 @@ func oneBF16(r *rand.Rand) uint16 {
 	return bits&0x83ff | 0x3c00
 }
 
+func oneF16(r *rand.Rand) uint16 {
+	bits := uint16(r.Uint32())
+	switch r.IntN(40) {
+	case 0:
+		return bits & 0x8000
+	case 1, 2:
+		return bits & 0x83ff // a denormal number
+	case 3:
+		return bits&0x83ff | 0x7800 // the largest ones
+	}
+	return bits&0x8fff | 0x3000
+}
+
 // plainlyBF16 is a product by the definition of how.
-func plainlyBF16(c, a, b Matrix[float32], m, n, k int, how BF16) {
+func plainlyBF16(c, a, b Matrix[float32], m, n, k int, how Halves) {
+	h := halfOf(how)
 	for i := range m {
 		for j := range n {
 			term := func(p int, sum float32) float32 {
 				if p >= k {
-					return multiplyAddBF16(0, 0, sum)
+					return multiplyAddHalf(0, 0, sum)
 				}
 				x := a.Data[i*a.Row+p*a.Col]
 				y := b.Data[p*b.Row+j*b.Col]
-				return multiplyAddBF16(bf16Of(x), bf16Of(y), sum)
+				return multiplyAddHalf(h.of(h.bits(x)), h.of(h.bits(y)), sum)
 			}
 			z := &c.Data[i*c.Row+j]
 			for p := 0; p < k && how == Pairs; p += 2 {
 				*z = term(p, term(p+1, *z))
 			}
-			for p := 0; p < k && how == Tiles; p += 32 {
+			for p := 0; p < k && how != Pairs; p += 32 {
 				var sums [2]float32
 				for q := range 32 {
 					sums[q%2] = term(p+q, sums[q%2])
@@ -62,20 +103,22 @@ func plainlyBF16(c, a, b Matrix[float32], m, n, k int, how BF16) {
 	}
 }
 
-func bf16Of(x float32) uint16 {
-	return uint16(roundBF16(math.Float32bits(x)))
-}
+func bf16Of(x float32) uint16 { return bfloat.bits(x) }
 
-// TestBF16Tiles emulates the kernel of AMX, decoded from its bytes, with memory that ends
-// where the operands do.
-func TestBF16Tiles(t *testing.T) {
-	code := listings(t)["multiplyTilesBF16"]
+// TestBF16Tiles and TestF16Tiles emulate the kernels of AMX, decoded from their bytes, with
+// memory that ends where the operands do.
+func TestBF16Tiles(t *testing.T) { emulateTiles(t, "multiplyTilesBF16", Tiles) }
+
+func TestF16Tiles(t *testing.T) { emulateTiles(t, "multiplyTilesF16", F16Tiles) }
+
+func emulateTiles(t *testing.T, name string, by Halves) {
+	code, h := listings(t)[name], halfOf(by)
 	r := rand.New(rand.NewPCG(23, 24))
 	for trial := range 12 {
 		blocks, steps := 1+trial%3, 1+r.IntN(3)
 		m, k := 32*blocks, 32*steps
-		a := randomBF16(layouts[0], m, k, r)
-		b := randomBF16(layouts[0], k, 32, r)
+		a := h.random(layouts[0], m, k, r)
+		b := h.random(layouts[0], k, 32, r)
 		c := random[float32](layouts[2], m, 32, r)
 		how := trial % 2
 		packed := make([]byte, 2*m*k)
@@ -85,7 +128,7 @@ func TestBF16Tiles(t *testing.T) {
 				tile := (i/32*steps + p/32) * 2
 				tile += i % 32 / 16
 				at := tile*1024 + i%16*64 + 2*(p%32)
-				x := bf16Of(a.Data[i*k+p])
+				x := h.bits(a.Data[i*k+p])
 				binary.LittleEndian.PutUint16(packed[at:], x)
 			}
 		}
@@ -96,7 +139,7 @@ func TestBF16Tiles(t *testing.T) {
 				tile := p/32*2 + j/16
 				at := tile*1024 + p%32/2*64 + j%16*4
 				at += p % 2 * 2
-				x := bf16Of(b.Data[p*32+j])
+				x := h.bits(b.Data[p*32+j])
 				binary.LittleEndian.PutUint16(panel[at:], x)
 			}
 		}
@@ -120,7 +163,7 @@ func TestBF16Tiles(t *testing.T) {
 		for i := range m * how {
 			clear(c.Data[i*c.Row:][:32])
 		}
-		plainlyBF16(c, a, b, m, 32, k, Tiles)
+		plainlyBF16(c, a, b, m, 32, k, by)
 		copy(want[at:], raw(c.Data))
 		if !bytes.Equal(want, vm.mem) {
 			t.Fatalf("%d blocks, %d steps, how %d: a wrong result", blocks, steps, how)
@@ -161,20 +204,74 @@ func TestFlushed(t *testing.T) {
 	}
 	upper := func(x float32) uint16 { return uint16(math.Float32bits(x) >> 16) }
 	for range 50000 {
-		a, b := upper(number()), upper(number())
+		a, b := ofBF16(upper(number())), ofBF16(upper(number()))
+		if r.IntN(2) == 0 {
+			a, b = finiteF16(r), finiteF16(r)
+		}
 		sum := number()
-		x, y := exact(ofBF16(a)), exact(ofBF16(b))
+		if r.IntN(2) == 0 { // of about the product's magnitude
+			sum = -a * b * (1 + float32(r.IntN(9)-4)*0x1p-22)
+		}
+		x, y := exact(a), exact(b)
 		z := exact(sum)
 		x.Mul(x, y).Add(x, z)
 		want := rounded(x)
-		if got := multiplyAddBF16(a, b, sum); float64(got) != want {
-			t.Fatalf("%x · %x + %x is %x, not %x", ofBF16(a), ofBF16(b), sum, got, want)
+		if got := multiplyAddHalf(a, b, sum); float64(got) != want {
+			t.Fatalf("%x · %x + %x is %x, not %x", a, b, sum, got, want)
 		}
 		u := number()
 		want = rounded(z.Add(z, exact(u)))
 		if got := addFlushed(sum, u); float64(got) != want {
 			t.Fatalf("%x + %x is %x, not %x", sum, u, got, want)
 		}
+	}
+}
+
+// finiteF16 is any f16 that is a number.
+func finiteF16(r *rand.Rand) float32 {
+	x := uint16(r.Uint32())
+	if x&0x7c00 == 0x7c00 {
+		x ^= 0x4000
+	}
+	return ofF16(x)
+}
+
+// TestF16 holds all f16 against their definition, and rounding of those, of the middles
+// between neighbours, and of what is next to these.
+func TestF16(t *testing.T) {
+	round := func(x float32) uint32 { return roundF16(math.Float32bits(x)) }
+	for bits := range uint32(0x7c00) {
+		fraction, exponent := float64(bits&0x3ff), int(bits>>10)
+		if exponent > 0 {
+			fraction += 0x400
+		}
+		x := ofF16(uint16(bits))
+		if want := math.Ldexp(fraction, max(exponent, 1)-25); float64(x) != want {
+			t.Fatalf("%#x is %g, not %g", bits, x, want)
+		}
+		next := 65536.0 // what would come after the largest one
+		if bits < 0x7bff {
+			next = float64(ofF16(uint16(bits + 1)))
+		}
+		middle := float32((float64(x) + next) / 2) // exact
+		under := math.Float32frombits(math.Float32bits(middle) - 1)
+		over := math.Float32frombits(math.Float32bits(middle) + 1)
+		even := bits + bits&1
+		got := [...]uint32{round(x), round(-x), round(middle), round(under), round(over), round(-over)}
+		if want := [...]uint32{bits, bits | 0x8000, even, bits, bits + 1, (bits + 1) | 0x8000}; got != want {
+			t.Fatalf("%g: %#x, not %#x", x, got, want)
+		}
+		if y := ofF16(uint16(bits | 0x8000)); y != -x || !math.Signbit(float64(y)) {
+			t.Fatalf("%#x is %g", bits|0x8000, y)
+		}
+	}
+	infinity := float32(math.Inf(1))
+	if ofF16(0x7c00) != infinity || round(infinity) != 0x7c00 || round(-1e9) != 0xfc00 {
+		t.Error("infinities")
+	}
+	quiet := math.Float32bits(ofF16(0xfc01))
+	if quiet != 0xffc02000 || roundF16(0xff802000) != 0xfe01 {
+		t.Errorf("a NaN is %#x, and rounded %#x", quiet, roundF16(0xff802000))
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 	"unsafe"
 )
 
-// TestBF16 goes through products of bf16 by tiles and pairs, with kernels in Go in the
-// place of those that TestBF16Tiles and TestBF16Pairs emulate: packing in each layout,
+// TestBF16 goes through products of bf16 and f16 by tiles and pairs, with kernels in Go in the
+// place of those that TestBF16Tiles, TestF16Tiles and TestBF16Pairs emulate: packing in each layout,
 // rounding, edges, slabs, operands of special values.
 func TestBF16(t *testing.T) {
-	restore, ok := EmulateBF16()
+	restore, ok := EmulateHalves()
 	if !ok {
 		t.Skip("tiles are packed with AVX")
 	}
@@ -26,7 +26,7 @@ func TestBF16(t *testing.T) {
 
 // TestBF16Here is the same with the instructions of this processor.
 func TestBF16Here(t *testing.T) {
-	if !HasBF16(Tiles) && !HasBF16(Pairs) {
+	if !HasHalves(Tiles) && !HasHalves(Pairs) && !HasHalves(F16Tiles) {
 		t.Skip("this processor has none")
 	}
 	productsOfBF16(t)
@@ -35,9 +35,13 @@ func TestBF16Here(t *testing.T) {
 // productsOfBF16 compares products with plain ones, bit for bit.
 func productsOfBF16(t *testing.T) {
 	r := rand.New(rand.NewPCG(25, 26))
-	for trial := range 240 {
-		how := []BF16{Tiles, Pairs}[trial%2]
-		if !HasBF16(how) {
+	for trial := range 360 {
+		how := []Halves{Tiles, Pairs}[trial%2]
+		if trial >= 240 {
+			how = F16Tiles
+		}
+		h := halfOf(how)
+		if !HasHalves(how) {
 			continue
 		}
 		m := 1 + r.IntN(50)
@@ -50,8 +54,8 @@ func productsOfBF16(t *testing.T) {
 			k = 500 + r.IntN(200)
 		}
 		of, by := layouts[trial/2%4], layouts[trial/8%4]
-		a := randomBF16(of, m, k, r)
-		b := randomBF16(by, k, n, r)
+		a := h.random(of, m, k, r)
+		b := h.random(by, k, n, r)
 		if trial%3 == 0 { // what is not bf16 is rounded
 			a = random[float32](of, m, k, r)
 		}
@@ -78,14 +82,14 @@ func productsOfBF16(t *testing.T) {
 			}
 		}
 		plainlyBF16(want, a, b, m, n, k, how)
-		scratch := make([]float32, ScratchBF16(x, how))
+		scratch := make([]float32, ScratchHalves(x, how))
 		for i := range scratch {
 			scratch[i] = float32(math.NaN())
 		}
-		if ReadsBF16(how) && trial%3 != 0 {
+		if ReadsHalves(how) && trial%3 != 0 {
 			x.shorten(r.IntN(4), 2)
 		}
-		MultiplyBF16(x, scratch, how)
+		MultiplyHalves(x, scratch, how)
 		same := func(x, y float32) bool {
 			return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
 		}
@@ -97,16 +101,17 @@ func productsOfBF16(t *testing.T) {
 
 // TestBF16Near says that the sums are as near to the exact ones as sums of f32 are.
 func TestBF16Near(t *testing.T) {
-	restore, ok := EmulateBF16()
+	restore, ok := EmulateHalves()
 	if !ok {
 		t.Skip("tiles are packed with AVX")
 	}
 	defer restore()
 	r := rand.New(rand.NewPCG(27, 28))
 	const m, n, k = 20, 20, 1000
-	a := randomBF16(layouts[0], m, k, r)
-	b := randomBF16(layouts[0], k, n, r)
-	for _, how := range []BF16{MultiplyAdds, Pairs, Tiles} {
+	for _, how := range []Halves{MultiplyAdds, Pairs, Tiles, F16Tiles} {
+		h := halfOf(how)
+		a := h.random(layouts[0], m, k, r)
+		b := h.random(layouts[0], k, n, r)
 		c := Dense(make([]float32, m*n), n)
 		x := Product[float32]{
 			C: c,
@@ -116,7 +121,7 @@ func TestBF16Near(t *testing.T) {
 			N: n,
 			K: k,
 		}
-		MultiplyBF16(x, make([]float32, ScratchBF16(x, how)), how)
+		MultiplyHalves(x, make([]float32, ScratchHalves(x, how)), how)
 		worst := 0.0
 		for i := range m {
 			for j := range n {
@@ -139,8 +144,17 @@ func TestBF16Near(t *testing.T) {
 	}
 }
 
-// TestBF16Rounding holds the packing in vectors against roundBF16, for bits of all kinds.
-func TestBF16Rounding(t *testing.T) {
+// TestBF16Rounding holds the packing in vectors against roundBF16, for bits of all kinds, and
+// TestF16Rounding against roundF16.
+func TestBF16Rounding(t *testing.T) { packRounded(t, bfloat, pairTermsBF16, pairRowsBF16) }
+
+func TestF16Rounding(t *testing.T) { packRounded(t, half16, pairTermsF16, pairRowsF16) }
+
+func packRounded(
+	t *testing.T, h half,
+	packTerms func(turns int, to, from *byte),
+	packRows func(pairs int, to *byte, toStride int, from *byte, fromStride int),
+) {
 	if i16 == nil {
 		t.Skip("pairs are packed with AVX")
 	}
@@ -149,26 +163,30 @@ func TestBF16Rounding(t *testing.T) {
 		from := make([]float32, 32)
 		for at := range from {
 			bits := r.Uint32()
-			switch r.IntN(4) {
+			switch r.IntN(6) {
 			case 0:
 				bits = bits&0xffff0000 | 0x8000
 			case 1:
 				bits |= 0x7f800000
+			case 2:
+				bits = bits&0x8ffff000 | 0x30001000 // middles of f16
+			case 3:
+				bits = bits&0x8fffffff | 0x30000000
 			}
 			from[at] = math.Float32frombits(bits)
 		}
 		var terms, rows [16]uint32
 		at := byteMatrixOf(Dense(from, 16))
 		to := byteMatrixOf(Dense(float32s(terms[:]), 16))
-		pairTermsBF16(2, to.first(), at.first())
+		packTerms(2, to.first(), at.first())
 		by := byteMatrixOf(Dense(float32s(rows[:]), 16))
-		pairRowsBF16(1, by.first(), 64, at.first(), at.row)
+		packRows(1, by.first(), 64, at.first(), at.row)
 		for p := range 16 {
-			want := pairOf(from[2*p], from[2*p+1])
+			want := h.pair(from[2*p], from[2*p+1])
 			if terms[p] != want {
 				t.Fatalf("terms %d: %#x, not %#x", p, terms[p], want)
 			}
-			want = pairOf(from[p], from[p+16])
+			want = h.pair(from[p], from[p+16])
 			if rows[p] != want {
 				t.Fatalf("rows %d: %#x, not %#x", p, rows[p], want)
 			}
@@ -247,23 +265,25 @@ func emulatePairs(t *testing.T, name string, code *listing, rows, trial int, mas
 	}
 }
 
-// TestEmulateBF16 forces the kernels on, and says what this processor has.
-func TestEmulateBF16(t *testing.T) {
-	t.Logf("tiles %v, pairs %v", HasBF16(Tiles), HasBF16(Pairs))
-	restore, ok := EmulateBF16()
+// TestEmulateHalves forces the kernels on, and says what this processor has.
+func TestEmulateHalves(t *testing.T) {
+	t.Logf("tiles %v, of f16 %v, pairs %v", HasHalves(Tiles), HasHalves(F16Tiles), HasHalves(Pairs))
+	restore, ok := EmulateHalves()
 	if !ok {
 		t.Skip("nothing to emulate")
 	}
-	if !HasBF16(Tiles) || !HasBF16(Pairs) {
+	if !HasHalves(Tiles) || !HasHalves(Pairs) || !HasHalves(F16Tiles) {
 		t.Error("the kernels are not there")
 	}
 	restore()
 }
 
-// pairOf is two bf16, the first in the low half.
-func pairOf(x, y float32) uint32 {
-	return uint32(bf16Of(x)) | uint32(bf16Of(y))<<16
+// pair is two rounded numbers, the first in the low half.
+func (h half) pair(x, y float32) uint32 {
+	return uint32(h.bits(x)) | uint32(h.bits(y))<<16
 }
+
+func pairOf(x, y float32) uint32 { return bfloat.pair(x, y) }
 
 // float32s is the same bits.
 func float32s(x []uint32) []float32 {
