@@ -48,6 +48,8 @@ type Fusion struct {
 	Untileable *Untileable `json:"untileable"`
 	// The tile program as text.
 	Program string `json:"program,omitempty"`
+	// The indexing maps that are left out, and why.
+	Unindexed string `json:"unindexed,omitempty"`
 	// Why the tiles and the tile program are left out, although there are some.
 	Unwritten string `json:"unwritten,omitempty"`
 }
@@ -300,7 +302,7 @@ func NewFusion(ctx context.Context, f *hlo.Computation, callers []*hlo.Instr, at
 	if err != nil {
 		return nil, err
 	}
-	if err := j.index(f); err != nil && j.Untileable == nil {
+	if err := j.index(ctx, f); err != nil && j.Untileable == nil {
 		return nil, err
 	}
 	if p == nil {
@@ -348,9 +350,23 @@ func (j *Fusion) write(ctx context.Context, p *symtile.Program, value func(index
 // models take 40 kB, of an associative scan 1.5 MB; nobody reads what is longer.
 const maxTileText = 2 << 20
 
-// index fills in the maps of every parameter and output.
-func (j *Fusion) index(f *hlo.Computation) error {
+// maxIndexings bounds the pairs of an output and a parameter whose maps are written: a page
+// of them is read by nobody, and a fusion of 20,000 results of as many parameters has 4·10⁸.
+const maxIndexings = 1 << 14
+
+// index fills in the maps of every parameter and output, the first maxIndexings pairs at most.
+func (j *Fusion) index(ctx context.Context, f *hlo.Computation) error {
 	for output := 0; ; output++ {
+		if output > 0 && len(j.Indexing)+len(f.Params) > maxIndexings {
+			j.Unindexed = fmt.Sprintf(
+				"the maps of outputs from %d on: there are more than %d pairs of an output and a parameter",
+				output, maxIndexings,
+			)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		r := index.NewRing()
 		all, err := indexing.ParamMaps(r, f, output)
 		if err != nil {

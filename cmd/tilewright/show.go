@@ -293,6 +293,9 @@ func printFusion(c *call, j *query.Fusion, symbolic bool) {
 			}
 		}
 	}
+	if j.Unindexed != "" {
+		fmt.Fprintf(c.out, "  not written: %s\n", j.Unindexed)
+	}
 	if j.Untileable != nil {
 		fmt.Fprintf(
 			c.out, "\nnot tileable: %s: %s [%s]\n",
