@@ -212,20 +212,23 @@ func lowerScatter[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	}
 	out := c.outs[0]
 	to := scatterResult(b.l, op, out)
-	inPlace := readByScattersOnly(b.l.p, op.Args[2])
+	inPlace := readByScattersOnly(b.l.p,
+		op.Args[2])
 	x := newScatterAccess(b, op, to, inPlace)
 	indices := materialized(b, op, 1)
 	c.args = []*value{indices}
 	var from *value
 	var memory *updatesInMemory[T]
 	if inPlace {
-		memory = newUpdatesInMemory[T](b, op, &x.Access, c)
+		memory = newUpdatesInMemory[T](b,
+			op, &x.Access, c)
 	} else {
 		from = x.updates(b, op)
 		c.args = append(c.args, from)
 	}
 	c.prologue = append(
-		c.prologue, scatterStart[T](b, op, c, to),
+		c.prologue, scatterStart[T](b,
+			op, c, to),
 	)
 	c.accumulate = func(w *worker) {
 		r := updates.Run[T]{
@@ -527,15 +530,17 @@ func readByScattersOnly(p *symtile.Program, n int) bool {
 			if a != n {
 				continue
 			}
-			if reads++; user.Code != hlo.OpScatter || !scattersInPlace(p, user, k) {
+			if reads++; user.Code != hlo.OpScatter ||
+				!scattersInPlace(p, user, k) {
 				return false
 			}
 		}
 	}
 	return reads > 0 && op.Code == hlo.OpParameter &&
-		!slices.ContainsFunc(p.Roots, func(r symtile.Root) bool {
-			return r.Op == n
-		})
+		!slices.ContainsFunc(p.Roots,
+			func(r symtile.Root) bool {
+				return r.Op == n
+			})
 }
 
 // scattersInPlace reports whether a scatter can read its operand (k is 0) or its updates
@@ -623,7 +628,8 @@ func (u *updatesInMemory[T]) bind(w *worker, r *updates.Run[T]) {
 		return
 	}
 	n := int64(len(data)) / portable.ClassFor[T]().Bytes()
-	all := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), n)
+	all := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))),
+		n)
 	r.Src = all[min(base, n):]
 }
 
@@ -631,11 +637,13 @@ func (u *updatesInMemory[T]) bind(w *worker, r *updates.Run[T]) {
 // reads it, and is the strides of its dimensions.
 func scatterResult(l *lowering, op symtile.Op, v *value) []int64 {
 	v.strides = l.outputStrides(op)
-	if v.strides == nil || slices.Equal(v.strides, hlo.RowMajor(op.Tile.Sizes())) {
+	if v.strides == nil ||
+		slices.Equal(v.strides, hlo.RowMajor(op.Tile.Sizes())) {
 		v.strides = nil
 		return hlo.RowMajor(op.Tile.Sizes())
 	}
-	v.n = spanOf(op.Tile.Sizes(), v.strides)
+	v.n = spanOf(op.Tile.Sizes(),
+		v.strides)
 	return v.strides
 }
 
@@ -650,12 +658,14 @@ func scatterStart[T portable.Number](
 		source := b.l.p.Ops[n]
 		shape := source.Instr.Shape
 		param := source.Instr.Attrs.Param
-		a := newTileAccess(b, source.Tile, shape, reader[T](shape.DType))
+		a := newTileAccess(b, source.Tile,
+			shape, reader[T](shape.DType))
 		return func(w *worker) {
 			data := w.in[param].Data
 			dst := whole[T](w, out)
 			rows.each(func(at, from int64) {
-				a.read(w, data, dst[at:][:rows.length], from)
+				a.read(w, data,
+					dst[at:][:rows.length], from)
 			})
 		}
 	}
@@ -666,13 +676,15 @@ func scatterStart[T portable.Number](
 		if base.where == inSplat {
 			x := first[T](w, base)
 			rows.each(func(at, _ int64) {
-				portable.Fill(dst[at:][:rows.length], x)
+				portable.Fill(dst[at:][:rows.length],
+					x)
 			})
 			return
 		}
 		src := whole[T](w, base)
 		rows.each(func(at, from int64) {
-			copy(dst[at:][:rows.length], src[from:])
+			copy(dst[at:][:rows.length],
+				src[from:])
 		})
 	}
 }
@@ -697,7 +709,8 @@ type resultRows struct {
 func newResultRows(sizes, strides []int64) *resultRows {
 	r := &resultRows{length: 1}
 	n := len(sizes)
-	for n > 0 && (sizes[n-1] == 1 || strides[n-1] == r.length) {
+	for n > 0 && (sizes[n-1] == 1 ||
+		strides[n-1] == r.length) {
 		r.length *= sizes[n-1]
 		n--
 	}

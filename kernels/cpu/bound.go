@@ -447,7 +447,8 @@ func (w *programBounds) arrays(b *bounds) {
 	last := float64(b.x.spec.last)
 	for i := range w.c.traffic.accesses {
 		a := &w.c.traffic.accesses[i]
-		if w.again[a.op] || a.gathered || a.once != 0 ||
+		if w.again[a.op] ||
+			a.gathered || a.once != 0 ||
 			w.c.ops[a.op].scattered >= 0 {
 			continue
 		}

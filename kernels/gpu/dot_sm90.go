@@ -130,7 +130,8 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 		scaled:  scaled,
 	}
 	if e.knobs.promote > 0 &&
-		(!t.short() || scaled != nil && scaled.varies) {
+		(!t.short() || scaled != nil &&
+			scaled.varies) {
 		return nil
 	}
 	if !t.divide(e.threads/device.WarpgroupThreads) ||
@@ -731,7 +732,8 @@ func (o *scaledOperand) collect(
 	switch {
 	case op.Code == hlo.OpReshape:
 		return o.collect(
-			p, op.Args[0], append(slices.Clone(through), n),
+			p, op.Args[0], append(slices.Clone(through),
+				n),
 		)
 	case op.Code == hlo.OpConvert && scaleTypes[d]:
 		return o.collect(p, op.Args[0], through)
@@ -784,9 +786,10 @@ func sameAlong(
 	p *symtile.Program, n int, dims []int64, sizes func(int) []int64,
 ) bool {
 	op, own := p.Ops[n], sizes(n)
-	dims = slices.DeleteFunc(slices.Clone(dims), func(d int64) bool {
-		return len(own) == 0 || own[d] == 1
-	})
+	dims = slices.DeleteFunc(slices.Clone(dims),
+		func(d int64) bool {
+			return len(own) == 0 || own[d] == 1
+		})
 	if len(dims) == 0 {
 		return true
 	}
@@ -804,12 +807,14 @@ func sameAlong(
 		within = refoldedDims(
 			dims, own, sizes(op.Args[0]),
 		)
-	case op.Code != hlo.OpSlice && !op.Code.Elementwise():
+	case op.Code != hlo.OpSlice &&
+		!op.Code.Elementwise():
 		return false
 	}
-	return len(op.Args) > 0 && !slices.ContainsFunc(op.Args, func(a int) bool {
-		return !sameAlong(p, a, within, sizes)
-	})
+	return len(op.Args) > 0 &&
+		!slices.ContainsFunc(op.Args, func(a int) bool {
+			return !sameAlong(p, a, within, sizes)
+		})
 }
 
 // refoldedDims are the dimensions of an array of sizes to that dimensions of one of sizes
@@ -817,7 +822,8 @@ func sameAlong(
 func refoldedDims(
 	dims, from, to []int64,
 ) (all []int64) {
-	for i, j := 0, 0; i < len(from) || j < len(to); {
+	for i, j := 0, 0; i < len(from) ||
+		j < len(to); {
 		i0, j0 := i, j
 		i, j = refoldGroup(from, to, i, j)
 		for _, d := range dims {
@@ -840,7 +846,8 @@ func (e *emitter) scaledProduct(
 ) (*product, *scaledProduct) {
 	s := scaledProductOf(e.p, p.n)
 	if s == nil ||
-		!s.divides(e.p, p.n, e.tileSizes) {
+		!s.divides(e.p,
+			p.n, e.tileSizes) {
 		return p, nil
 	}
 	raw := *p
@@ -865,8 +872,9 @@ func (e *emitter) tileSizes(n int) []int64 {
 // promotes reports whether the sums of each iteration are added to others: where scales
 // differ between iterations, or the knob says so.
 func (t *groupDot) promotes() bool {
-	return t.e.knobs.promote > 0 || t.scaled != nil &&
-		t.scaled.varies
+	return t.e.knobs.promote > 0 ||
+		t.scaled != nil &&
+			t.scaled.varies
 }
 
 // factors are the products of the factors of one side that differ between iterations, or of

@@ -180,7 +180,8 @@ func (m *estimate) products() {
 
 // usesTensorCores reports whether tensor cores can compute some product.
 func (m *estimate) usesTensorCores(k knobs) bool {
-	return slices.Contains(m.tensor[k.tf32], true) ||
+	return slices.Contains(m.tensor[k.tf32],
+		true) ||
 
 		slices.Contains(m.groups[k.tf32], true)
 }
@@ -372,7 +373,8 @@ func (m *estimate) work(ops []bool, c *candidate) blockCost {
 	for n, op := range m.p.Ops {
 		if ops != nil && !ops[n] ||
 			ops == nil && m.extents.Duplicate(n) ||
-			m.absorbs[n] >= 0 && m.byGroups(m.absorbs[n], k) {
+			m.absorbs[n] >= 0 &&
+				m.byGroups(m.absorbs[n], k) {
 			continue
 		}
 		runs := m.runs(n)
@@ -922,7 +924,8 @@ const mmaShare = 0.63
 // byGroups reports whether warpgroups are likely to compute a product of the current
 // tiling.
 func (m *estimate) byGroups(n int, k knobs) bool {
-	if !m.groups[k.tf32][n] || m.undivided[n] ||
+	if !m.groups[k.tf32][n] ||
+		m.undivided[n] ||
 
 		k.warps*device.WarpThreads%device.WarpgroupThreads != 0 {
 		return false
@@ -1307,7 +1310,8 @@ func (m *estimate) threads(k knobs) (threads, given int) {
 	extra := k.producer * device.WarpThreads
 	if (k.online == byWarpgroups || m.groupsAtAll(k)) &&
 		threads+extra <= m.spec.BlockThreads {
-		return threads + extra, m.spec.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
+		return threads + extra, m.spec.ConsumerRegisters(threads/device.WarpgroupThreads,
+			extra)
 	}
 	return threads, 0
 }

@@ -231,7 +231,8 @@ func (m *estimate) epilogues(k knobs) []int {
 // products, and the check of a plan says for how many.
 func (m *estimate) promotions(k knobs) []int {
 	for n, op := range m.p.Ops {
-		if op.Code == hlo.OpDot && m.byGroups(n, k) &&
+		if op.Code == hlo.OpDot &&
+			m.byGroups(n, k) &&
 			m.runs(n) > 1 &&
 			!m.promotes(n, k) &&
 			m.multipliesF8(n) {
@@ -359,7 +360,8 @@ func (m *estimate) streamRounds(
 func (m *estimate) withProducer(all []candidate, c candidate, programs float64) []candidate {
 	k := c.knobs
 	k.producer = device.WarpgroupThreads / device.WarpThreads
-	if _, given := m.threads(k); given == 0 || k == c.knobs {
+	if _, given := m.threads(k); given == 0 ||
+		k == c.knobs {
 		return all
 	}
 	return m.appendFitting(

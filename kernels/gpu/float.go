@@ -299,7 +299,8 @@ func (m floats) exp32(x operand) operand {
 // denormal. The square of e^(x/2) is not flushed: denormal numbers are some of bf16, and
 // factors can bring them back.
 func (m floats) roughExp(x operand) operand {
-	return m.squared(m.mul(x, m.c(rootOfE)))
+	return m.squared(m.mul(x,
+		m.c(rootOfE)))
 }
 
 // rootOfE is the logarithm of √e to base 2.
@@ -331,13 +332,16 @@ type weightBase struct{ times, less operand }
 func (e *emitter) weights(n int, points []point) []operand {
 	op := e.p.Ops[n]
 	defer e.roughly(e.narrowed[n])()
-	if op.Code != hlo.OpExponential || len(e.bases) == 0 || !e.rough {
+	if op.Code != hlo.OpExponential ||
+		len(e.bases) == 0 || !e.rough {
 		return nil
 	}
 	arg := op.Args[0]
 	less := e.p.Ops[arg]
-	if less.Code != hlo.OpSubtract || e.hints.staged[arg] ||
-		op.Instr.Shape.DType != hlo.F32 || less.Instr.Shape.DType != hlo.F32 {
+	if less.Code != hlo.OpSubtract ||
+		e.hints.staged[arg] ||
+		op.Instr.Shape.DType != hlo.F32 ||
+		less.Instr.Shape.DType != hlo.F32 {
 		return nil
 	}
 	x := e.elements(less.Args[0], points)
@@ -350,7 +354,8 @@ func (e *emitter) weights(n int, points []point) []operand {
 			return nil
 		}
 		all = append(all, m.squared(m.fma(
-			e.asm.in(kindF32, x[i]), w.times, w.less,
+			e.asm.in(kindF32,
+				x[i]), w.times, w.less,
 		)))
 	}
 	return all
@@ -698,7 +703,8 @@ func (e *emitter) divideBySum(op symtile.Op, x []operand) operand {
 func sumOfWeights(i *hlo.Instr) bool {
 	i, _ = unbroadcast(i)
 	sum := monoidReduce{hlo.OpAdd, 0}
-	if !sum.is(i) || i.Operands[0].Op != hlo.OpExponential {
+	if !sum.is(i) ||
+		i.Operands[0].Op != hlo.OpExponential {
 		return false
 	}
 	less := i.Operands[0].Operands[0]
@@ -707,7 +713,8 @@ func sumOfWeights(i *hlo.Instr) bool {
 	}
 	most, at := unbroadcast(less.Operands[1])
 	top := monoidReduce{hlo.OpMaximum, math.Inf(-1)}
-	if !top.is(most) || most.Operands[0] != less.Operands[0] {
+	if !top.is(most) ||
+		most.Operands[0] != less.Operands[0] {
 		return false
 	}
 	// Each x has the maximum of its own row.
@@ -718,7 +725,8 @@ func sumOfWeights(i *hlo.Instr) bool {
 			kept = append(kept, int64(d))
 		}
 	}
-	return slices.Equal(kept, at) && sameSet(dims, most.Attrs.Dimensions)
+	return slices.Equal(kept, at) &&
+		sameSet(dims, most.Attrs.Dimensions)
 }
 
 // unbroadcast is what an instruction broadcasts, along which dimensions of its result; the
@@ -738,17 +746,20 @@ type monoidReduce struct {
 
 // is reports whether an instruction is such a reduction.
 func (r monoidReduce) is(i *hlo.Instr) bool {
-	if i.Op != hlo.OpReduce || len(i.Operands) != 2 ||
+	if i.Op != hlo.OpReduce ||
+		len(i.Operands) != 2 ||
 		i.Shape.DType != hlo.F32 {
 		return false
 	}
 	code, ok := i.Attrs.ToApply.Monoid()
 	l := i.Operands[1].Literal
 	return ok && code == r.code && l != nil &&
-		!l.Elided && len(l.Floats) == 1 && l.Floats[0] == r.init
+		!l.Elided && len(l.Floats) == 1 &&
+		l.Floats[0] == r.init
 }
 
 // sameSet reports whether two lists of different dimensions have the same.
 func sameSet(x, y []int64) bool {
-	return len(x) == len(y) && !slices.ContainsFunc(x, func(d int64) bool { return !slices.Contains(y, d) })
+	return len(x) == len(y) &&
+		!slices.ContainsFunc(x, func(d int64) bool { return !slices.Contains(y, d) })
 }

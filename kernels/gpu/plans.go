@@ -46,7 +46,8 @@ func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernel
 // them are offered with besides, are not counted, and where not all tilings are estimated
 // none are.
 func (b *Backend) Offer(ctx context.Context, p *symtile.Program) (kernels.Offer, error) {
-	x, err := b.listing(ctx, p, b.precisions(p))
+	x, err := b.listing(ctx,
+		p, b.precisions(p))
 	if err != nil {
 		return kernels.Offer{}, err
 	}
@@ -63,7 +64,8 @@ func (b *Backend) Default(ctx context.Context, p *symtile.Program) (kernels.Plan
 	if err != nil {
 		return kernels.Plan{}, err
 	}
-	return firstCompiled(ctx, p, b.session.Spec(), x.all)
+	return firstCompiled(ctx,
+		p, b.session.Spec(), x.all)
 }
 
 // A listing is the candidates of a program, the cheapest first, and how many plans are legal;
@@ -86,10 +88,12 @@ func (b *Backend) listing(ctx context.Context, p *symtile.Program, tf32 []int) (
 	b.mu.Lock()
 	last := b.last
 	b.mu.Unlock()
-	if last.program == p && slices.Equal(last.tf32, tf32) {
+	if last.program == p &&
+		slices.Equal(last.tf32, tf32) {
 		return last.listing, nil
 	}
-	x, err := listed(ctx, p, b.session.Spec(), tf32)
+	x, err := listed(ctx, p,
+		b.session.Spec(), tf32)
 	if err == nil {
 		b.mu.Lock()
 		b.last = lastListing{p, tf32, x}
@@ -248,7 +252,8 @@ func (l *lister) enumerate(ctx context.Context) error {
 
 // keyOf is a tiling as the key of a map.
 func keyOf(t symtile.Tiling) string {
-	key := make([]byte, 0, 4*len(t))
+	key := make([]byte,
+		0, 4*len(t))
 	for _, size := range t {
 		key = binary.AppendVarint(key, size)
 	}
@@ -284,7 +289,8 @@ func (l *lister) try(t symtile.Tiling, launches []knobs, few bool, add func(cand
 		for _, k.splitk = range shares {
 			add(m.candidate(t, programs, k))
 			l.addPromoted(t, programs, k, add)
-			if k.splitk > 1 && !few && m.spec.DependentLaunches() {
+			if k.splitk > 1 && !few &&
+				m.spec.DependentLaunches() {
 				dependent := k
 				dependent.pdl = 1
 				add(m.candidate(t, programs, dependent))
@@ -307,7 +313,8 @@ func (l *lister) addPromoted(
 	t symtile.Tiling, programs float64, k knobs, add func(candidate),
 ) {
 	for n, s := range l.m.scaled {
-		if s == nil || !s.varies || !l.m.byGroups(n, k) {
+		if s == nil || !s.varies ||
+			!l.m.byGroups(n, k) {
 			continue
 		}
 		one := candidate{tiling: t, knobs: k}
@@ -337,9 +344,10 @@ func (l *lister) add(c candidate) {
 
 // cheapestOffered are as many candidates as are offered, the cheapest first.
 func cheapestOffered(all []candidate) []candidate {
-	return firstSorted(all, maxOffered, func(x, y *candidate) int {
-		return cmp.Compare(x.seconds, y.seconds)
-	})
+	return firstSorted(all, maxOffered,
+		func(x, y *candidate) int {
+			return cmp.Compare(x.seconds, y.seconds)
+		})
 }
 
 // firstSorted are the first n of candidates in an order; those that are equal stay in the one
@@ -350,9 +358,11 @@ func firstSorted(all []candidate, n int, compare func(x, y *candidate) int) []ca
 		at[k] = int32(k)
 	}
 	slices.SortFunc(at, func(a, b int32) int {
-		return cmp.Or(compare(&all[a], &all[b]), cmp.Compare(a, b))
+		return cmp.Or(compare(&all[a],
+			&all[b]), cmp.Compare(a, b))
 	})
-	out := make([]candidate, 0, min(n, len(all)))
+	out := make([]candidate,
+		0, min(n, len(all)))
 	for _, k := range at[:min(n, len(all))] {
 		out = append(out, all[k])
 	}
@@ -474,7 +484,8 @@ func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 func hasTensor(p *symtile.Program, s device.Spec, k knobs) bool {
 	for n, op := range p.Ops {
 		if op.Code == hlo.OpDot &&
-			(onTensorCores(p, n, s, k) || groupable(p, n, s, k)) {
+			(onTensorCores(p, n, s, k) ||
+				groupable(p, n, s, k)) {
 			return true
 		}
 	}
@@ -519,7 +530,8 @@ func newTilingSearch(l *lister) *tilingSearch {
 		lister:   l,
 		sketched: map[string]bool{},
 		best:     math.Inf(1),
-		place:    make([]int, len(l.m.p.Space.Dims)),
+		place: make([]int,
+			len(l.m.p.Space.Dims)),
 	}
 	s.few, s.others = fewOf(l.launches)
 	return s
@@ -564,7 +576,8 @@ func (s *tilingSearch) run(ctx context.Context) error {
 	if s.m.online != nil {
 		s.m.online.tilings(s.sketch)
 	}
-	for s.lookAtCheapest(firstLooks, math.Inf(1)) && len(s.all) < firstPlans {
+	for s.lookAtCheapest(firstLooks, math.Inf(1)) &&
+		len(s.all) < firstPlans {
 	}
 	for range maxRounds {
 		fresh := s.neighbours()
@@ -583,9 +596,10 @@ func (s *tilingSearch) run(ctx context.Context) error {
 // inOrder sorts the candidates as a list of all tilings would have them, so that of plans that
 // are alike in everything the same ones come first.
 func (s *tilingSearch) inOrder() {
-	s.all = firstSorted(s.all, len(s.all), func(a, b *candidate) int {
-		return slices.Compare(a.tiling, b.tiling)
-	})
+	s.all = firstSorted(s.all, len(s.all),
+		func(a, b *candidate) int {
+			return slices.Compare(a.tiling, b.tiling)
+		})
 }
 
 // sketch estimates a tiling that was not sketched.
@@ -606,7 +620,8 @@ func (s *tilingSearch) sketch(t symtile.Tiling) {
 		s.try(t, s.others, true, add)
 	}
 	if !math.IsInf(least, 1) {
-		s.open = append(s.open, sketch{t, least})
+		s.open = append(s.open,
+			sketch{t, least})
 		s.best = min(s.best, least)
 	}
 }
@@ -614,11 +629,13 @@ func (s *tilingSearch) sketch(t symtile.Tiling) {
 // lookAtCheapest looks at the cheapest sketches that are open, at most n that cost no more
 // than a limit. It reports whether there were any.
 func (s *tilingSearch) lookAtCheapest(n int, limit float64) bool {
-	slices.SortStableFunc(s.open, func(a, b sketch) int {
-		return cmp.Compare(a.seconds, b.seconds)
-	})
+	slices.SortStableFunc(s.open,
+		func(a, b sketch) int {
+			return cmp.Compare(a.seconds, b.seconds)
+		})
 	k := 0
-	for k < min(n, len(s.open)) && s.open[k].seconds <= limit {
+	for k < min(n, len(s.open)) &&
+		s.open[k].seconds <= limit {
 		s.look(s.open[k].tiling)
 		k++
 	}
@@ -652,7 +669,8 @@ func (s *tilingSearch) along(t symtile.Tiling, d int) {
 			if e == d || step != 1 {
 				continue
 			}
-			if both := s.moved(next, e, -1); both != nil && s.m.p.Check(both) == nil {
+			if both := s.moved(next, e, -1); both != nil &&
+				s.m.p.Check(both) == nil {
 				s.sketch(both)
 			}
 		}
@@ -664,7 +682,8 @@ func (s *tilingSearch) along(t symtile.Tiling, d int) {
 func (s *tilingSearch) moved(t symtile.Tiling, d, step int) symtile.Tiling {
 	sizes := s.m.p.Space.Sizes(d)
 	at := slices.Index(sizes, t[d])
-	if at < 0 || at+step < 0 || at+step >= len(sizes) {
+	if at < 0 || at+step < 0 ||
+		at+step >= len(sizes) {
 		return nil
 	}
 	next := slices.Clone(t)
@@ -681,7 +700,10 @@ func (s *tilingSearch) leaders() (all []symtile.Tiling) {
 			if len(all) >= n {
 				return
 			}
-			known := func(t symtile.Tiling) bool { return slices.Equal(t, c.tiling) }
+			known := func(t symtile.Tiling) bool {
+				return slices.Equal(t,
+					c.tiling)
+			}
 			if !slices.ContainsFunc(all, known) {
 				all = append(all, c.tiling)
 			}
@@ -689,7 +711,8 @@ func (s *tilingSearch) leaders() (all []symtile.Tiling) {
 	}
 	add(s.all, leaders)
 	near := 0
-	for near < len(s.all) && s.all[near].seconds <= s.all[0].seconds*(1+tie) {
+	for near < len(s.all) &&
+		s.all[near].seconds <= s.all[0].seconds*(1+tie) {
 		near++
 	}
 	first := s.m.ranked(slices.Clone(s.all[:near]))
