@@ -103,8 +103,6 @@ func plainlyBF16(c, a, b Matrix[float32], m, n, k int, how Halves) {
 	}
 }
 
-func bf16Of(x float32) uint16 { return bfloat.bits(x) }
-
 // TestBF16Tiles and TestF16Tiles emulate the kernels of AMX, decoded from their bytes, with
 // memory that ends where the operands do.
 func TestBF16Tiles(t *testing.T) { emulateTiles(t, "multiplyTilesBF16", Tiles) }
