@@ -608,6 +608,8 @@ func (p *mapParser) domain() {
 		switch {
 		case p.accept("is_simplified:"):
 			p.word() // true or false: what is read is simplified all the same
+		case p.accept("hlo:"):
+			p.origin()
 		case !p.rangeOf():
 			p.where = append(p.where, p.disjunction()...)
 		}
@@ -615,6 +617,27 @@ func (p *mapParser) domain() {
 			return
 		}
 	}
+}
+
+// origin passes over where the value of a run-time variable comes from, as XLA prints it
+// below the range: an instruction on a line, and the map of its elements on the next.
+func (p *mapParser) origin() {
+	p.endLine()
+	if p.peek() == '(' && strings.Contains(p.restOfLine(), "->") {
+		p.endLine()
+	}
+}
+
+// endLine goes to the end of the line, or of the string around the map.
+func (p *mapParser) endLine() { p.at += len(p.restOfLine()) }
+
+// restOfLine is what follows on the line, in the string around the map.
+func (p *mapParser) restOfLine() string {
+	rest := p.text[p.at:]
+	if end := strings.IndexAny(rest, "\n\""); end >= 0 {
+		return rest[:end]
+	}
+	return rest
 }
 
 // startsLine reports whether what comes next is the first of its line.
