@@ -88,7 +88,10 @@ func runShow(c *call) error {
 	}
 	tiles := !*ptx && !*kernel.threads && *kernel.svg == ""
 	if !tiles {
-		*device = "sim:sm_90" // any GPU
+		if *device != "cpu" {
+			return usagef("-device says for what a module is split; with -ptx, -threads and -svg that is the GPU of -target")
+		}
+		*device = "sim:sm_90" // any GPU is split for alike
 	}
 	if err := c.splitFor(*device); err != nil {
 		return err
