@@ -212,23 +212,20 @@ func lowerScatter[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	}
 	out := c.outs[0]
 	to := scatterResult(b.l, op, out)
-	inPlace := readByScattersOnly(b.l.p,
-		op.Args[2])
+	inPlace := readByScattersOnly(b.l.p, op.Args[2])
 	x := newScatterAccess(b, op, to, inPlace)
 	indices := materialized(b, op, 1)
 	c.args = []*value{indices}
 	var from *value
 	var memory *updatesInMemory[T]
 	if inPlace {
-		memory = newUpdatesInMemory[T](b,
-			op, &x.Access, c)
+		memory = newUpdatesInMemory[T](b, op, &x.Access, c)
 	} else {
 		from = x.updates(b, op)
 		c.args = append(c.args, from)
 	}
 	c.prologue = append(
-		c.prologue, scatterStart[T](b,
-			op, c, to),
+		c.prologue, scatterStart[T](b, op, c, to),
 	)
 	c.accumulate = func(w *worker) {
 		r := updates.Run[T]{
@@ -537,10 +534,9 @@ func readByScattersOnly(p *symtile.Program, n int) bool {
 		}
 	}
 	return reads > 0 && op.Code == hlo.OpParameter &&
-		!slices.ContainsFunc(p.Roots,
-			func(r symtile.Root) bool {
-				return r.Op == n
-			})
+		!slices.ContainsFunc(p.Roots, func(r symtile.Root) bool {
+			return r.Op == n
+		})
 }
 
 // scattersInPlace reports whether a scatter can read its operand (k is 0) or its updates
@@ -628,23 +624,22 @@ func (u *updatesInMemory[T]) bind(w *worker, r *updates.Run[T]) {
 		return
 	}
 	n := int64(len(data)) / portable.ClassFor[T]().Bytes()
-	all := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))),
-		n)
+	all := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), n)
 	r.Src = all[min(base, n):]
 }
 
 // scatterResult lays out the tile of a scatter's result, in its output where nothing else
 // reads it, and is the strides of its dimensions.
 func scatterResult(l *lowering, op symtile.Op, v *value) []int64 {
-	v.strides = l.outputStrides(op)
-	if v.strides == nil ||
-		slices.Equal(v.strides, hlo.RowMajor(op.Tile.Sizes())) {
-		v.strides = nil
-		return hlo.RowMajor(op.Tile.Sizes())
+	sizes := op.Tile.Sizes()
+	dense := hlo.RowMajor(sizes)
+	strides := l.outputStrides(op)
+	if strides == nil || slices.Equal(strides, dense) {
+		return dense
 	}
-	v.n = spanOf(op.Tile.Sizes(),
-		v.strides)
-	return v.strides
+	v.strides = strides
+	v.n = spanOf(sizes, strides)
+	return strides
 }
 
 // scatterStart is what sets the tile of a scatter's result to that of its operand.
@@ -658,14 +653,12 @@ func scatterStart[T portable.Number](
 		source := b.l.p.Ops[n]
 		shape := source.Instr.Shape
 		param := source.Instr.Attrs.Param
-		a := newTileAccess(b, source.Tile,
-			shape, reader[T](shape.DType))
+		a := newTileAccess(b, source.Tile, shape, reader[T](shape.DType))
 		return func(w *worker) {
 			data := w.in[param].Data
 			dst := whole[T](w, out)
 			rows.each(func(at, from int64) {
-				a.read(w, data,
-					dst[at:][:rows.length], from)
+				a.read(w, data, dst[at:][:rows.length], from)
 			})
 		}
 	}
@@ -676,15 +669,13 @@ func scatterStart[T portable.Number](
 		if base.where == inSplat {
 			x := first[T](w, base)
 			rows.each(func(at, _ int64) {
-				portable.Fill(dst[at:][:rows.length],
-					x)
+				portable.Fill(dst[at:][:rows.length], x)
 			})
 			return
 		}
 		src := whole[T](w, base)
 		rows.each(func(at, from int64) {
-			copy(dst[at:][:rows.length],
-				src[from:])
+			copy(dst[at:][:rows.length], src[from:])
 		})
 	}
 }

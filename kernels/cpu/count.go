@@ -762,11 +762,9 @@ func updatesRead(p *symtile.Program, n int) int {
 	if !readByScattersOnly(p, n) {
 		return -1
 	}
-	return slices.IndexFunc(p.Ops,
-		func(op symtile.Op) bool {
-			return op.Code == hlo.OpScatter &&
-				op.Args[2] == n
-		})
+	return slices.IndexFunc(p.Ops, func(op symtile.Op) bool {
+		return op.Code == hlo.OpScatter && op.Args[2] == n
+	})
 }
 
 // combine counts what a reduction by a computation does besides computing (reduce.go).

@@ -46,10 +46,7 @@ func multipliesF8(p *symtile.Program, op symtile.Op) bool {
 }
 
 // isF8 reports whether a type is a float of 8 bits.
-func isF8(d hlo.DType) bool {
-	return d.IsFloat() &&
-		d.Size() == 1
-}
+func isF8(d hlo.DType) bool { return d.IsFloat() && d.Size() == 1 }
 
 // An mma is a tensor core instruction, by the types of A and B.
 type mma struct {
@@ -364,34 +361,32 @@ func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 	e := t.e
 	e.asm.note("%s of %%%d to shared memory", m.name, t.n)
 	e.asm.enter()
-	e.each(t.copyLayout(m),
-		func(points []point) {
-			from := make([]point, len(points))
-			for i, x := range points {
-				free := x.at[1]
-				k := x.at[2]
-				extent := t.m
-				if m.byK {
-					free, k = k, free
-				}
-				if m == t.b {
-					extent = t.c
-				}
-				when := x.when.and(free.Neg().AddConst(extent - 1)).and(
-					k.Neg().AddConst(t.k - 1),
-				)
-				// Elements beyond the extents of the product are zeros.
-				from[i] = point{
-					m.tile.index(x.at[0], free, k), when,
-				}
+	e.each(t.copyLayout(m), func(points []point) {
+		from := make([]point, len(points))
+		for i, x := range points {
+			free := x.at[1]
+			k := x.at[2]
+			extent := t.m
+			if m.byK {
+				free, k = k, free
 			}
-			t.copyChunk(
-				m, from,
-				e.at(to, t.chunkPosition(m,
-					points[0]), t.size),
-				e.guard(points[0].when),
+			if m == t.b {
+				extent = t.c
+			}
+			when := x.when.and(free.Neg().AddConst(extent - 1)).and(
+				k.Neg().AddConst(t.k - 1),
 			)
-		})
+			// Elements beyond the extents of the product are zeros.
+			from[i] = point{
+				m.tile.index(x.at[0], free, k), when,
+			}
+		}
+		t.copyChunk(
+			m, from,
+			e.at(to, t.chunkPosition(m, points[0]), t.size),
+			e.guard(points[0].when),
+		)
+	})
 	e.asm.leave()
 }
 
@@ -414,8 +409,7 @@ func (t *tensorDot) chunkPosition(m *matrixTile, x point) index.Expr {
 	if m.byK {
 		free, k = k, t.e.rowOf(m, free)
 	}
-	return t.e.position(m,
-		x.at[0], free, k)
+	return t.e.position(m, x.at[0], free, k)
 }
 
 // copyChunk copies 16 bytes where p holds: with cp.async if they are consecutive in
@@ -429,8 +423,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 		e.passing(inputs, moved && e.readOnce(param)),
 		e.params[max(0, param)], 0,
 	}
-	moved = moved && (source.always ||
-		e.pieces(m.d, places))
+	moved = moved && (source.always || e.pieces(m.d, places))
 	kept := yes
 	if moved {
 		kept, moved = source.together(e, from)
@@ -447,8 +440,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 				to.plus(int64(k)*t.size),
 				e.at(in, places[k].at, t.size),
 				int64(n)*t.size, p,
-				e.asm.and(e.guard(places[k].when),
-					kept),
+				e.asm.and(e.guard(places[k].when), kept),
 			)
 			k += n
 		}
@@ -485,8 +477,7 @@ type keptOperand struct {
 // cp.async writes where it reads nothing.
 func (e *emitter) keptOrZero(o operandTile) keptOperand {
 	op := e.p.Ops[o.arg]
-	if op.Code != hlo.OpSelect ||
-		e.hints.staged[o.arg] ||
+	if op.Code != hlo.OpSelect || e.hints.staged[o.arg] ||
 		!e.zeros(op.Args[2]) {
 		return keptOperand{o, true, 0}
 	}
@@ -506,8 +497,7 @@ func (e *emitter) zeros(n int) bool {
 			return false
 		}
 		v, ok := uniform(l)
-		return ok &&
-			v == zero(kindFor(op.Instr.Shape.DType))
+		return ok && v == zero(kindFor(op.Instr.Shape.DType))
 	}
 	return false
 }

@@ -732,8 +732,7 @@ func (o *scaledOperand) collect(
 	switch {
 	case op.Code == hlo.OpReshape:
 		return o.collect(
-			p, op.Args[0], append(slices.Clone(through),
-				n),
+			p, op.Args[0], append(slices.Clone(through), n),
 		)
 	case op.Code == hlo.OpConvert && scaleTypes[d]:
 		return o.collect(p, op.Args[0], through)
@@ -786,10 +785,9 @@ func sameAlong(
 	p *symtile.Program, n int, dims []int64, sizes func(int) []int64,
 ) bool {
 	op, own := p.Ops[n], sizes(n)
-	dims = slices.DeleteFunc(slices.Clone(dims),
-		func(d int64) bool {
-			return len(own) == 0 || own[d] == 1
-		})
+	dims = slices.DeleteFunc(slices.Clone(dims), func(d int64) bool {
+		return len(own) == 0 || own[d] == 1
+	})
 	if len(dims) == 0 {
 		return true
 	}
@@ -846,8 +844,7 @@ func (e *emitter) scaledProduct(
 ) (*product, *scaledProduct) {
 	s := scaledProductOf(e.p, p.n)
 	if s == nil ||
-		!s.divides(e.p,
-			p.n, e.tileSizes) {
+		!s.divides(e.p, p.n, e.tileSizes) {
 		return p, nil
 	}
 	raw := *p

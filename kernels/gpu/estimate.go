@@ -180,8 +180,7 @@ func (m *estimate) products() {
 
 // usesTensorCores reports whether tensor cores can compute some product.
 func (m *estimate) usesTensorCores(k knobs) bool {
-	return slices.Contains(m.tensor[k.tf32],
-		true) ||
+	return slices.Contains(m.tensor[k.tf32], true) ||
 
 		slices.Contains(m.groups[k.tf32], true)
 }
@@ -1310,8 +1309,7 @@ func (m *estimate) threads(k knobs) (threads, given int) {
 	extra := k.producer * device.WarpThreads
 	if (k.online == byWarpgroups || m.groupsAtAll(k)) &&
 		threads+extra <= m.spec.BlockThreads {
-		return threads + extra, m.spec.ConsumerRegisters(threads/device.WarpgroupThreads,
-			extra)
+		return threads + extra, m.spec.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
 	}
 	return threads, 0
 }

@@ -299,8 +299,7 @@ func (m floats) exp32(x operand) operand {
 // denormal. The square of e^(x/2) is not flushed: denormal numbers are some of bf16, and
 // factors can bring them back.
 func (m floats) roughExp(x operand) operand {
-	return m.squared(m.mul(x,
-		m.c(rootOfE)))
+	return m.squared(m.mul(x, m.c(rootOfE)))
 }
 
 // rootOfE is the logarithm of √e to base 2.
@@ -354,8 +353,7 @@ func (e *emitter) weights(n int, points []point) []operand {
 			return nil
 		}
 		all = append(all, m.squared(m.fma(
-			e.asm.in(kindF32,
-				x[i]), w.times, w.less,
+			e.asm.in(kindF32, x[i]), w.times, w.less,
 		)))
 	}
 	return all

@@ -816,8 +816,7 @@ func (o *onlineLoop) factor(old, base operand) operand {
 	scaled := m.mul(base, w.times)
 	w.less = m.neg(scaled)
 	e.bases[base] = w
-	return m.squared(m.sub(m.mul(old,
-		w.times), scaled))
+	return m.squared(m.sub(m.mul(old, w.times), scaled))
 }
 
 // coarse is the maximum from which on neighbouring numbers of f32 are 32 apart, so that
@@ -844,8 +843,7 @@ func (o *onlineLoop) unrounded() (factors []operand) {
 		if o.e.rough {
 			times := o.logOfRoot(x)
 			// What the rounding has added: the rounded less the exact multiple.
-			c = m.squared(m.fma(m.neg(x),
-				times, m.mul(x, times)))
+			c = m.squared(m.fma(m.neg(x), times, m.mul(x, times)))
 		}
 		factors = append(factors, c)
 	}
@@ -984,8 +982,7 @@ func (o *onlineLoop) finish() {
 				)
 			}
 			if x.rescaled {
-				x.accs[r] = m.times(x.accs[r],
-					whole[r])
+				x.accs[r] = m.times(x.accs[r], whole[r])
 				x.accs[r] = m.pick(empty[r], nan, x.accs[r])
 			}
 			x.accs[r] = m.add(init, x.accs[r])

@@ -264,8 +264,7 @@ func (t *tensorDot) prepare() {
 func (t *tensorDot) knowCopies(m *matrixTile) {
 	e := t.e
 	zero := e.ring.Const(0)
-	first := e.vectorAt(t.copyLayout(m),
-		zero, zero)[0]
+	first := e.vectorAt(t.copyLayout(m), zero, zero)[0]
 	at := t.chunkPosition(m, first)
 	_, c := at.Terms()
 	e.num(at.AddConst(-c))

@@ -46,8 +46,7 @@ func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernel
 // them are offered with besides, are not counted, and where not all tilings are estimated
 // none are.
 func (b *Backend) Offer(ctx context.Context, p *symtile.Program) (kernels.Offer, error) {
-	x, err := b.listing(ctx,
-		p, b.precisions(p))
+	x, err := b.listing(ctx, p, b.precisions(p))
 	if err != nil {
 		return kernels.Offer{}, err
 	}
@@ -64,8 +63,7 @@ func (b *Backend) Default(ctx context.Context, p *symtile.Program) (kernels.Plan
 	if err != nil {
 		return kernels.Plan{}, err
 	}
-	return firstCompiled(ctx,
-		p, b.session.Spec(), x.all)
+	return firstCompiled(ctx, p, b.session.Spec(), x.all)
 }
 
 // A listing is the candidates of a program, the cheapest first, and how many plans are legal;
@@ -92,8 +90,7 @@ func (b *Backend) listing(ctx context.Context, p *symtile.Program, tf32 []int) (
 		slices.Equal(last.tf32, tf32) {
 		return last.listing, nil
 	}
-	x, err := listed(ctx, p,
-		b.session.Spec(), tf32)
+	x, err := listed(ctx, p, b.session.Spec(), tf32)
 	if err == nil {
 		b.mu.Lock()
 		b.last = lastListing{p, tf32, x}
@@ -252,8 +249,7 @@ func (l *lister) enumerate(ctx context.Context) error {
 
 // keyOf is a tiling as the key of a map.
 func keyOf(t symtile.Tiling) string {
-	key := make([]byte,
-		0, 4*len(t))
+	key := make([]byte, 0, 4*len(t))
 	for _, size := range t {
 		key = binary.AppendVarint(key, size)
 	}
@@ -344,10 +340,9 @@ func (l *lister) add(c candidate) {
 
 // cheapestOffered are as many candidates as are offered, the cheapest first.
 func cheapestOffered(all []candidate) []candidate {
-	return firstSorted(all, maxOffered,
-		func(x, y *candidate) int {
-			return cmp.Compare(x.seconds, y.seconds)
-		})
+	return firstSorted(all, maxOffered, func(x, y *candidate) int {
+		return cmp.Compare(x.seconds, y.seconds)
+	})
 }
 
 // firstSorted are the first n of candidates in an order; those that are equal stay in the one
@@ -358,11 +353,9 @@ func firstSorted(all []candidate, n int, compare func(x, y *candidate) int) []ca
 		at[k] = int32(k)
 	}
 	slices.SortFunc(at, func(a, b int32) int {
-		return cmp.Or(compare(&all[a],
-			&all[b]), cmp.Compare(a, b))
+		return cmp.Or(compare(&all[a], &all[b]), cmp.Compare(a, b))
 	})
-	out := make([]candidate,
-		0, min(n, len(all)))
+	out := make([]candidate, 0, min(n, len(all)))
 	for _, k := range at[:min(n, len(all))] {
 		out = append(out, all[k])
 	}
@@ -530,8 +523,7 @@ func newTilingSearch(l *lister) *tilingSearch {
 		lister:   l,
 		sketched: map[string]bool{},
 		best:     math.Inf(1),
-		place: make([]int,
-			len(l.m.p.Space.Dims)),
+		place:    make([]int, len(l.m.p.Space.Dims)),
 	}
 	s.few, s.others = fewOf(l.launches)
 	return s
@@ -596,10 +588,9 @@ func (s *tilingSearch) run(ctx context.Context) error {
 // inOrder sorts the candidates as a list of all tilings would have them, so that of plans that
 // are alike in everything the same ones come first.
 func (s *tilingSearch) inOrder() {
-	s.all = firstSorted(s.all, len(s.all),
-		func(a, b *candidate) int {
-			return slices.Compare(a.tiling, b.tiling)
-		})
+	s.all = firstSorted(s.all, len(s.all), func(a, b *candidate) int {
+		return slices.Compare(a.tiling, b.tiling)
+	})
 }
 
 // sketch estimates a tiling that was not sketched.
@@ -620,8 +611,7 @@ func (s *tilingSearch) sketch(t symtile.Tiling) {
 		s.try(t, s.others, true, add)
 	}
 	if !math.IsInf(least, 1) {
-		s.open = append(s.open,
-			sketch{t, least})
+		s.open = append(s.open, sketch{t, least})
 		s.best = min(s.best, least)
 	}
 }
@@ -629,10 +619,9 @@ func (s *tilingSearch) sketch(t symtile.Tiling) {
 // lookAtCheapest looks at the cheapest sketches that are open, at most n that cost no more
 // than a limit. It reports whether there were any.
 func (s *tilingSearch) lookAtCheapest(n int, limit float64) bool {
-	slices.SortStableFunc(s.open,
-		func(a, b sketch) int {
-			return cmp.Compare(a.seconds, b.seconds)
-		})
+	slices.SortStableFunc(s.open, func(a, b sketch) int {
+		return cmp.Compare(a.seconds, b.seconds)
+	})
 	k := 0
 	for k < min(n, len(s.open)) &&
 		s.open[k].seconds <= limit {
@@ -700,10 +689,7 @@ func (s *tilingSearch) leaders() (all []symtile.Tiling) {
 			if len(all) >= n {
 				return
 			}
-			known := func(t symtile.Tiling) bool {
-				return slices.Equal(t,
-					c.tiling)
-			}
+			known := func(t symtile.Tiling) bool { return slices.Equal(t, c.tiling) }
 			if !slices.ContainsFunc(all, known) {
 				all = append(all, c.tiling)
 			}
