@@ -350,7 +350,7 @@ var reasons = []struct{ damage, class, text, reason string }{
 	{"another first value", "online", "mov.f32", "the first tile multiplies it by exp(−∞), which is 0"},
 	{"barrier dropped", "online warpgroups", ", 256", "turns order products in time, and no result depends on them"},
 	{"barrier dropped", "boxes", "bar.sync", "found where the wait of the thread that copies comes before the writes; TestWritesBehindCopies of package sim"},
-	{"barrier dropped", "in turns", "bar.sync", "not found, and the cause is not known: perhaps the simulator runs the warps of a group one after the other there"},
+	{"barrier dropped", "in turns", "bar.sync", "a group meets at its turn before it stores again what its warps have loaded"},
 	{"comparison's sides swapped", "online", "setp.lt.f32", "what the rounding of a small maximum adds to sums is less than the last bit of a weight"},
 	{"elements of a load swapped", "softmax", "", "a sum or a maximum in another order"},
 	{"wgmma.commit_group dropped", "register wgmma", "", ownRegisters},
