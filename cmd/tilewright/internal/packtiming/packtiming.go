@@ -6,6 +6,7 @@ package packtiming
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -81,17 +82,17 @@ func Measure(
 	if err != nil {
 		return r, err
 	}
-	defer inPlace.kernel.Close()
+	defer inPlace.close()
 	packed, err := plans.packedRunner(ctx, b, s.Packed())
 	if err != nil {
 		return r, err
 	}
-	defer packed.kernel.Close()
+	defer packed.close()
 	packing, err := newRunner(ctx, b, s.packing(), nil)
 	if err != nil {
 		return r, err
 	}
-	defer packing.kernel.Close()
+	defer packing.close()
 	times, err := inTurns(ctx, []*runner{inPlace, packed, packing}, span)
 	if err != nil {
 		return r, err
@@ -159,9 +160,9 @@ func fasterRunner(
 	if err == nil && median(times[1]) < median(times[0]) {
 		first, second = second, first
 	}
-	second.kernel.Close()
+	second.close()
 	if err != nil {
-		first.kernel.Close()
+		first.close()
 	}
 	return first, err
 }
@@ -176,11 +177,14 @@ func median(times []float64) float64 {
 
 // A runner is a verified kernel with inputs to time it on.
 type runner struct {
-	kernel kernels.Kernel
-	plan   kernels.Plan
-	bench  *check.Bench
+	kernel   kernels.Kernel
+	plan     kernels.Plan
+	verifier *check.Verifier
+	bench    *check.Bench
 	// runs make a sample.
 	runs int
+	// It goes on to run and has to be left to its arrays.
+	hung bool
 }
 
 // newRunner compiles and verifies a plan of a fusion, nil for the default one.
@@ -198,29 +202,43 @@ func newRunner(
 	} else if r.plan, err = b.Default(ctx, p); err != nil {
 		return nil, err
 	}
-	v, err := check.NewVerifier(ctx, p.Physical, 1)
-	if err != nil {
+	if r.verifier, err = check.NewVerifier(ctx, p.Physical, 1); err != nil {
 		return nil, err
 	}
 	r.kernel, err = b.Compile(ctx, p, r.plan)
-	if err != nil {
-		return nil, err
-	}
-	err = v.Verify(ctx, r.kernel)
 	if err == nil {
-		r.bench, err = v.NewBench(ctx, 1, 0)
+		err = r.verifier.Verify(ctx, r.kernel)
+		r.hung = errors.As(err, new(*check.Hung))
+	}
+	if err == nil {
+		r.bench, err = r.verifier.NewBench(ctx, 1, 0)
+	}
+	first := 0.0
+	if err == nil {
+		first, err = r.sample(ctx)
 	}
 	if err != nil {
-		r.kernel.Close()
+		r.close()
 		return nil, err
 	}
-	first, err := r.sample(ctx)
 	r.runs = check.RunsPerSample(first, sampleTime)
-	return r, err
+	return r, nil
+}
+
+// close gives back the kernel, unless it hangs, and the arrays.
+func (r *runner) close() {
+	if r.hung {
+		return
+	}
+	if r.kernel != nil {
+		r.kernel.Close() // an error would change nothing about what was measured
+	}
+	r.verifier.Close() // as above
 }
 
 // sample is the time of a run, in seconds.
 func (r *runner) sample(ctx context.Context) (float64, error) {
 	t, err := r.bench.Sample(ctx, r.kernel, r.runs)
+	r.hung = r.hung || errors.As(err, new(*check.Hung))
 	return t.Seconds, err
 }
