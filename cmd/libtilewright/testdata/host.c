@@ -68,6 +68,34 @@ static void answers(tilewright_db db) {
   expect(tilewright_request(0, "{", 1, &t), TILEWRIGHT_OK, &t, "\"error\"");
 }
 
+/* A module with a scatter is split for the device of the handle that is asked: a GPU leaves
+ * the scatter outside, and so its fusions are others. */
+static void targets(void) {
+  static const char gpu[] = "{\"device\": \"sim:H100\", \"backend\": \"gpu\", \"revision\": \"1\", \"safe\": {}}";
+  static const char *const ops[] = {"partition", "fingerprint", "tiles", "lookup", "plan"};
+  char text[1 << 12], request[1 << 13], *t;
+  FILE *f = fopen("testdata/scatter.mlir", "rb");
+  DEMAND(f);
+  size_t n = fread(text, 1, sizeof text, f);
+  fclose(f);
+  tilewright_db cpu = opened("cpu"), other = opened(gpu);
+  for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+    int at = sprintf(request, "{\"op\": \"%s\", \"text\": \"", ops[k]);
+    for (size_t j = 0; j < n; j++)
+      at += sprintf(request + at, text[j] == '\n' ? "\\n" : text[j] == '"' ? "\\\"" : "%c", text[j]);
+    at += sprintf(request + at, "\"}");
+    expect(tilewright_request(other, request, (size_t)at, &t), TILEWRIGHT_OK, &t, "fused.u");
+    DEMAND(tilewright_request(cpu, request, (size_t)at, &t) == TILEWRIGHT_OK && strstr(t, "fused.n") && !strstr(t, "fused.u"));
+    tilewright_free(t);
+  }
+  expect(tilewright_lookup(other, text, n, "fused.u", 0, &t), TILEWRIGHT_OK, &t, "\"op\":\"scatter\",\"reason\":");
+  expect(tilewright_plan(other, text, n, "fused.u", &t), TILEWRIGHT_OK, &t, "\"op\":\"scatter\",\"reason\":");
+  expect(tilewright_lookup(cpu, text, n, "fused.u", 0, &t), TILEWRIGHT_INPUT, &t, "no fusion");
+  DEMAND(tilewright_partition(text, n, &t) == TILEWRIGHT_OK && !strstr(t, "fused.u"));
+  tilewright_free(t);
+  DEMAND(tilewright_close(cpu) == TILEWRIGHT_OK && tilewright_close(other) == TILEWRIGHT_OK);
+}
+
 static void wrong(tilewright_db db) {
   char *t;
   unsigned char none[32] = {0};
@@ -188,6 +216,7 @@ int main(int argc, char **argv) {
   }
   tilewright_db db = opened("cpu");
   answers(db);
+  targets();
   wrong(db);
   /* valgrind shows a processor without AVX-512, for which nothing may be stored: the
    * device is named there. */

@@ -46,6 +46,33 @@ def test_open_extents(tmp_path):
     with pytest.raises(tilewright.TilewrightError, match="no parameter") as e:
         tilewright.fingerprint(OPEN, shape={"x": [64, 128]})
     assert e.value.kind == "input"
+    with pytest.raises(tilewright.TilewrightError, match="one value a parameter") as e:
+        tilewright.fingerprint(OPEN, shape={"arg0": [[64, 128], [32, 128]]})
+    assert e.value.kind == "request"
+
+
+GRAD = (pathlib.Path(__file__).resolve().parents[2] / "testdata" / "scatter.mlir").read_text()
+GPU = '{"device": "sim:H100", "backend": "gpu", "revision": "1", "safe": {}}'
+
+
+def test_device_of_a_database(tmp_path):
+    """A GPU's fusions leave the scatter outside; without a database they are the CPU's."""
+    assert list(tilewright.fingerprint(GRAD)) == ["fused.n"]
+    assert "outside" not in tilewright.partition(GRAD)
+    with tilewright.open(tmp_path / "t.db") as d:
+        assert list(d.fingerprint(GRAD)) == ["fused.n"]
+        assert d.partition(GRAD) == tilewright.partition(GRAD)
+        assert d.tiles(GRAD) == tilewright.tiles(GRAD)
+        assert [w["fusion"] for w in d.lookup(GRAD)] == ["fused.n"]
+    with tilewright.open(tmp_path / "t.db", device=GPU) as d:
+        prints = d.fingerprint(GRAD)
+        assert list(prints) == ["fused.t", "fused.u", "fused.n"]
+        assert [o["op"] for o in d.partition(GRAD)["outside"]] == ["scatter"]
+        assert [f["name"] for f in d.tiles(GRAD)["fusions"]] == list(prints)
+        assert [o["op"] for o in d.tiles(GRAD)["outside"]] == ["scatter"]
+        assert {w["fusion"]: w["fingerprint"] for w in d.lookup(GRAD)} == prints
+        assert {w["fusion"] for w in d.plan(GRAD)} == set(prints)
+        assert d.tiles(GRAD, fusion="fused.u", sizes=[8, 64], tile=[1, 0])["fusions"][0]["tiles"][0]["offset"] == [8, 0]
 
 
 def test_errors():

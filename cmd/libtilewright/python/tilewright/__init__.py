@@ -80,9 +80,11 @@ def _ask(function: Any, *args: Any) -> dict[str, Any]:
     return document
 
 
-def _request(db: Any, op: str, text: Union[str, bytes], shape: Mapping[str, Sequence[int]], **fields: Any) -> dict[str, Any]:
-    """The answer of an operation about a text whose open extents are given."""
-    asked = {"op": op, "text": text if isinstance(text, str) else text.decode(), "shape": {k: list(v) for k, v in shape.items()}}
+def _request(db: Any, op: str, text: Union[str, bytes], shape: Shape, **fields: Any) -> dict[str, Any]:
+    """The answer of an operation about a text, whose open extents may be given."""
+    asked: dict[str, Any] = {"op": op, "text": text if isinstance(text, str) else text.decode()}
+    if shape is not None:
+        asked["shape"] = {k: list(v) for k, v in shape.items()}
     asked.update((name, value) for name, value in fields.items() if value)
     raw = json.dumps(asked).encode()
     answer = _ask(_lib.tilewright_request, db, raw, len(raw))
@@ -160,6 +162,19 @@ class Database:
             raise TilewrightError(status, _lib.tilewright_status_text(status).decode())
         return plan.value.decode(), seconds.value
 
+    def fingerprint(self, text: Union[str, bytes], *, shape: Shape = None) -> dict[str, str]:
+        """The fingerprints of the fusions, by name. A module without fusions is split, here
+        and in the next two, for the device of the database: a GPU leaves scatters outside."""
+        return {f["name"]: f["fingerprint"] for f in _request(self._handle, "fingerprint", text, shape)["fusions"]}
+
+    def partition(self, text: Union[str, bytes], *, shape: Shape = None) -> dict[str, Any]:
+        """How a module is split into fusions, and at which price."""
+        return _request(self._handle, "partition", text, shape)
+
+    def tiles(self, text: Union[str, bytes], *, fusion: Optional[str] = None, sizes: Optional[Sequence[int]] = None, tile: Optional[Sequence[int]] = None, shape: Shape = None) -> dict[str, Any]:
+        """Indexing maps, tiles and constraints: symbolic, of tile sizes, or of one tile."""
+        return _request(self._handle, "tiles", text, shape, fusion=fusion, sizes=list(sizes or ()), tile=list(tile or ()))
+
     def close(self) -> None:
         """Closes it; later questions fail."""
         _lib.tilewright_close(self._handle)
@@ -184,7 +199,8 @@ def lookup(text: Union[str, bytes], db: Path = "tilewright.db", *, fusion: Optio
 
 
 def fingerprint(text: Union[str, bytes], *, shape: Shape = None) -> dict[str, str]:
-    """The fingerprints of the fusions, by name."""
+    """The fingerprints of the fusions, by name. A module without fusions is split for the
+    CPU, here and in the next two; the methods of a Database take its device."""
     if shape is not None:
         fusions = _request(0, "fingerprint", text, shape)["fusions"]
     else:
