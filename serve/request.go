@@ -328,6 +328,10 @@ func Parse(line []byte) (r Request, err error) {
 	if err == nil && dec.More() {
 		err = errors.New("there is text after its end")
 	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && strings.HasPrefix(wrong.Field, "shape") {
+		return r, requestf(`shape: one value a parameter, as {"arg0": [8, 128]}; several values are as many requests`)
+	}
 	if err != nil {
 		return r, requestf("not a request: %v", err)
 	}

@@ -37,7 +37,8 @@ A module of several operations or fusions is executed whole, unless -fusion choo
 its winner in -db or else its default plan, what cannot be tiled by the reference. Arrays are used again
 when nothing reads them any more. It is checked against the reference too, which takes long for a large
 model; -check=false leaves that out. Of a file of several modules each is run; with -args, -out and
-what chooses a fusion or a plan one has to be named, FILE#2.
+what chooses a fusion or a plan one has to be named, FILE#2. Of several values of -shape each is run; with
+-args or -out it takes one.
 
 -args takes one .npy file per parameter, in order, separated by commas, or a folder of 0.npy, 1.npy, …;
 without it inputs are made from -seed. -out takes one per output, or a folder. bf16 arrays travel as uint16
@@ -134,8 +135,8 @@ func runRun(c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.shapes.count() > 1 {
-		return usagef("run takes one value of -shape")
+	if c.shapes.count() > 1 && *f.args+*f.out != "" {
+		return usagef("-args and -out take one value of -shape")
 	}
 	if *f.repeat < 1 || *f.repeat > 1e6 {
 		return usagef("-repeat %d is not between 1 and a million", *f.repeat)
@@ -149,9 +150,11 @@ func runRun(c *call) error {
 		return err
 	}
 	one := *f.fusion+*f.tiling+*f.plan+*f.args+*f.out != ""
-	return c.eachModule(args[0], one, func(file string, split *partition.Result) error {
-		f.file = file
-		return f.any(c, split.Module)
+	return c.eachShape(func() error {
+		return c.eachModule(args[0], one, func(file string, split *partition.Result) error {
+			f.file = file
+			return f.any(c, split.Module)
+		})
 	})
 }
 

@@ -29,7 +29,7 @@ type shapeList struct {
 func (c *call) shapeFlag() {
 	c.Var(
 		&c.shapes, "shape",
-		"`NAME=8x128`, the extents of a parameter that the text leaves open (?); of NAME=8x128,16x128 each is taken in turn (run takes one);\n      ?=8 is every extent that is left open",
+		"`NAME=8x128`, the extents of a parameter that the text leaves open (?); of NAME=8x128,16x128 each is taken in turn;\n      ?=8 is every extent that is left open",
 	)
 }
 
