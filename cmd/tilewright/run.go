@@ -138,6 +138,10 @@ func runRun(c *call) error {
 	if c.shapes.count() > 1 && *f.args+*f.out != "" {
 		return usagef("-args and -out take one value of -shape")
 	}
+	ofKernel := *f.fusion+*f.tiling+*f.plan != "" || *f.source || *f.counters
+	if *f.weightsOf != "" && (*f.db == "" || ofKernel) {
+		return usagef("-weights-of needs -db and a whole module: no -fusion, -tiling, -plan, -source or -counters")
+	}
 	if *f.repeat < 1 || *f.repeat > 1e6 {
 		return usagef("-repeat %d is not between 1 and a million", *f.repeat)
 	}
@@ -163,7 +167,7 @@ func (f runFlags) any(c *call, m *hlo.Module) error {
 	if err := runnable(m); err != nil && *f.fusion == "" {
 		return fmt.Errorf("%s: %w", f.file, err)
 	}
-	if *f.fusion == "" && !f.isOneKernel(m) {
+	if *f.fusion == "" && (*f.weightsOf != "" || !f.isOneKernel(m)) { // a kernel packs nothing before it runs
 		return f.module(c, m)
 	}
 	fusion, err := oneFusion(f.file, m, *f.fusion)
