@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,34 @@ func (e *NoWinnerError) DefaultFailure() string {
 		return ""
 	}
 	return (&cache.Record{Default: e.Trials[0].Plan, Trials: e.Trials}).DefaultFailure()
+}
+
+// OutOfTime says how the first check ended that did not end in time, where time is all
+// that the fusion lacks: no plan is wrong, does not run or hangs. It is empty otherwise.
+func (e *NoWinnerError) OutOfTime() (why string) {
+	for _, t := range e.Trials {
+		refused := t.Failure == cache.FailedRejected
+		switch {
+		case late(t):
+			why = cmp.Or(why, t.Detail)
+		case t.Failure != "" && !refused:
+			return ""
+		}
+	}
+	return why
+}
+
+// ranOutOfTime reports whether an error says that all a fusion lacks is time.
+func ranOutOfTime(err error) bool {
+	var none *NoWinnerError
+	return errors.As(err, &none) &&
+		none.OutOfTime() != ""
+}
+
+// late reports whether the check of a plan did not end in time and stopped when it was told.
+func late(t cache.Trial) bool {
+	hangs := strings.HasPrefix(t.Detail, check.Hangs)
+	return t.Failure == cache.FailedTimeout && !hangs
 }
 
 // Unwrap returns the reason.

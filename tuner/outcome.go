@@ -11,7 +11,7 @@ type State uint8
 // The states of an item. Refused, failed, tuned and known are final; a run whose
 // time is over leaves others behind.
 const (
-	StateWaiting State = iota // nothing was measured; Err says why, if a try was made
+	StateWaiting State = iota // nothing was checked to its end; Err says why, if a try was made
 	StateRefused              // it has no tiles, or the device computes no such thing
 	StateFailed               // no plan of it could be kept
 	StateChecked              // its best plan so far, at least the default, agreed with the reference and was timed
@@ -42,7 +42,7 @@ type Outcome struct {
 	visited    time.Time     // when the first visit ended
 	fruitless  int           // visits in a row that did not lower the regret
 	raceAtOnce bool          // no default plan of it can be checked
-	tries      int           // visits that ended for their own time limit
+	tries      int           // visits that found no default for want of time, or of a right one
 }
 
 // DefaultSeconds is the time of the default plan: measured, or else predicted; 0
@@ -63,6 +63,12 @@ func (x *Item) Seconds() float64 {
 		return s
 	}
 	return x.DefaultSeconds()
+}
+
+// tuned reports whether the item has the winner of a race that is over.
+func (x *Item) tuned() bool {
+	return x.State == StateTuned ||
+		x.State == StateKnown
 }
 
 // Unfinished reports whether plans of the item were raced and the race is not over.

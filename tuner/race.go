@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -164,6 +165,10 @@ func (r *race) resume() error {
 		}
 	}
 	standard := r.candidates[0]
+	if late(standard.trial) { // it has another try
+		standard.trial.Failure = ""
+		standard.trial.Detail = ""
+	}
 	standard.eliminated = standard.trial.Failure != "" // the default is never dropped
 	if r.tuner.visit.earlier != nil {
 		r.reinstateNear()
@@ -373,7 +378,16 @@ func (r *race) verifyAndTime(ctx context.Context, x *candidate) error {
 		return endedBy(ctx, hung)
 	}
 	if err != nil {
-		r.whenStored(r.failed(x, err))
+		e := r.failed(x, err)
+		standard := r.candidates[0]
+		if x == standard && late(x.trial) {
+			x.trial.Detail = fmt.Sprintf(
+				"a run of it had not ended after %v: it was stopped",
+				timeout.Round(time.Second),
+			)
+			e.Detail = x.trial.Detail
+		}
+		r.whenStored(e)
 	}
 	return hung
 }

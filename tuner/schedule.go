@@ -496,8 +496,7 @@ func (x *Item) kinPlan() *kernels.Plan {
 		x.State != StateChecked {
 		return nil
 	}
-	if x.kin.State != StateTuned &&
-		x.kin.State != StateKnown {
+	if !x.kin.tuned() {
 		return nil
 	}
 	plan, err := x.kin.Result.Plan()
@@ -557,7 +556,7 @@ func (s *Schedule) claim(x *Item) claim {
 	}
 	switch {
 	case x.State == StateWaiting:
-		c.setup *= time.Duration(1 + x.tries)
+		c.setup = (c.setup + x.racing) * time.Duration(1+x.tries)
 		return c
 	case x.State == StateKnown && x.Result.Record.Regret < 0:
 		c.most *= unknownRegret
@@ -576,6 +575,9 @@ func (s *Schedule) claim(x *Item) claim {
 	return c
 }
 
+// untimed reports whether the device cannot time.
+func (s *Schedule) untimed() bool { return s.Tuner.Backend.Identity().Untimed }
+
 // limitedVisit visits an item for a time, or for what is left if that is less.
 func (s *Schedule) limitedVisit(ctx context.Context, x *Item, v visit, t time.Duration) {
 	t = min(t, s.left())
@@ -586,12 +588,14 @@ func (s *Schedule) limitedVisit(ctx context.Context, x *Item, v visit, t time.Du
 	defer s.release(x)
 	visitor := s.newVisitor(v)
 	visitor.Options.Budget = t
-	if v.defaultOnly {
+	timed := !s.untimed() // else it is the time of the check
+	if v.defaultOnly && timed {
 		visitor.Options.Budget = min(t, defaultOnlyBudget)
 	}
+	tries := x.tries
 	s.visit(ctx, limited, x, visitor)
 	if limited.Err() != nil && ctx.Err() == nil {
-		x.tries++
+		x.tries = tries + 1
 	}
 }
 
@@ -653,8 +657,12 @@ func (s *Schedule) settle(
 			x.State = StateChecked
 		}
 	case errors.As(err, &hung): // another process goes on
+	case errors.Is(err, ErrStuck):
 	case defaultOnly && errors.As(err, &none):
-		x.raceAtOnce = true // another plan may do
+		x.tries++
+		failed := none.OutOfTime() == ""
+		x.raceAtOnce = failed || !s.untimed() // another plan may do
+	case ranOutOfTime(err):
 	case err != nil && !(kept && errors.As(err, &unkept)):
 		x.State = StateFailed
 	case x.Result.Hit:

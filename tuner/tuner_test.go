@@ -105,6 +105,9 @@ func (k *labKernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Dur
 	switch l.broken[k.v] {
 	case "error":
 		return 0, errors.New("launch failed")
+	case "late":
+		l.now = l.now.Add(minRunTimeout)
+		return 0, context.DeadlineExceeded
 	case "hung":
 		<-ctx.Done()
 		return 0, ctx.Err()

@@ -69,7 +69,10 @@ func (s *selection) verifyUntimed(ctx context.Context, x *candidate) error {
 	}
 	e := s.failed(x, err)
 	if e.Failure == cache.FailedTimeout && hung == nil {
-		x.trial.Detail = fmt.Sprintf("its check had not ended after %v: a larger budget (-budget), or smaller shapes, let it", timeout.Round(time.Second))
+		x.trial.Detail = fmt.Sprintf(
+			"its check had not ended after %v: more time (-budget or -run-budget), or smaller shapes, let it",
+			timeout.Round(time.Second),
+		)
 	}
 	e.Detail = x.trial.Detail
 	s.emit(e)

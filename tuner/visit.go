@@ -69,8 +69,8 @@ func (s *Schedule) fitted() *cost.Model {
 	return s.model
 }
 
-// errStuck is the error of a fusion that goes on after the end of its time.
-var errStuck = fmt.Errorf("it did not stop within %v of the end of its time; nothing else could be measured beside it", stopGrace)
+// ErrStuck is the error of a fusion that goes on after the end of the run.
+var ErrStuck = fmt.Errorf("it did not stop within %v of the end of its time; nothing else could be measured beside it", stopGrace)
 
 // guarded runs one step of an item. A panic is a *PanicError. A step that goes on
 // although the run has ended is left behind, and the schedule is stuck; one that
@@ -97,8 +97,8 @@ func (s *Schedule) guarded(run context.Context, x *Item, step func() error) erro
 	case <-time.After(stopGrace):
 		s.stuck = true
 		s.observer.close()
-		x.State, x.Err = StateFailed, errStuck
-		return errStuck
+		x.Err = ErrStuck // its state is what it was
+		return ErrStuck
 	}
 }
 

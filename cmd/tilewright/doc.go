@@ -109,7 +109,7 @@
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "source", "otherSources", "plan", "dims",
 // "seconds", "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal", "tilings", "moreTilings", "legalPlans", "morePlans", "proven", "like",
-// "structure", "shape", "copies", "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "defaultError", "refused",
+// "structure", "shape", "copies", "uses", "state", "predicted", "provisional", "unkept", "hit", "untimed", "notChecked", "defaultError", "refused",
 // "error"}], "model": {"seconds", "speedup", "like", "structures", "tunedStructures", "parts": {STATE: {"fusions", "uses",
 // "share"}}, "outside": {OPERATION: instructions}}, "mean"}, each distinct fusion once.
 // speedup, here and in other commands, is the median of default over winner in the same blocks of the race with
@@ -122,7 +122,7 @@
 // otherSources are those of fusions that are alike, the first eight together; run says "from", where source is the kernel's;
 // structure is the first fusion that differs in extents only, shape that of the first result, copies the fusions that are alike;
 // uses counts the executions in one run of the modules; state is waiting (not
-// reached), refused, failed, checked (provisional, not raced), unfinished (provisional, raced so far), tuned or known; model sums up the
+// reached or, with notChecked as the reason, begun without a check that ended in time), refused, failed, checked (provisional, not raced), unfinished (provisional, raced so far), tuned or known; model sums up the
 // shares of the model's time by state, and "outside" of the fusions.
 // untimed says that the device cannot time: seconds and speedup are predictions;
 // mean is the geometric one of the speedups of several fusions that were timed.

@@ -166,7 +166,9 @@ func TestWrongDefault(t *testing.T) {
 	}
 	trial.Failure = cache.FailedTimeout
 	x.Err = &tuner.NoWinnerError{Fusion: "f", Trials: []cache.Trial{trial}, Err: errors.New("none ran")}
-	if got := newTunedJSON(x).String(); !strings.HasPrefix(got, "f: not reached") {
+	trial.Detail = "its check had not ended after 10s"
+	x.Err = &tuner.NoWinnerError{Fusion: "f", Trials: []cache.Trial{trial}, Err: errors.New("none ran")}
+	if got := newTunedJSON(x).String(); got != "f: not checked: its check had not ended after 10s" {
 		t.Errorf("a default whose check did not end in time: %s", got)
 	}
 }

@@ -62,7 +62,8 @@ Fusions that differ in extents only, as an optimiser's updates of all parameters
 what they take together, the plan of the one that was raced, and how many were not reached; -v and -json list each. A fusion
 that is refused or fails has lines of its own.
 
-A fusion that fails does not stop the others. The summary says which share of the model's time was tuned,
+A fusion that fails does not stop the others. One of which no check ends in time has not failed: it is not checked, as if
+there had been no time for it. The summary says which share of the model's time was tuned,
 how much faster the model is by that, and what was left out. As everywhere, a speed-up is the median of default ÷ winner
 in the same blocks of the race, and a time the median of all runs of its plan: the ratio of two times is another number. Ctrl-C loses nothing: the best plans so far are kept
 as provisional winners, and the same command goes on.

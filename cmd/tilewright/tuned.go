@@ -88,6 +88,9 @@ type tunedJSON struct {
 	// Untimed says that the device cannot time: Seconds and Speedup are
 	// predictions of the cost model.
 	Untimed bool `json:"untimed,omitempty"`
+	// NotChecked is why a fusion that was begun is in the state waiting: no check of a plan
+	// ended in time.
+	NotChecked string `json:"notChecked,omitempty"`
 	// DefaultError is how the default plan failed its check.
 	DefaultError string `json:"defaultError,omitempty"`
 	// Refused is why the fusion has no tiles.
@@ -97,8 +100,6 @@ type tunedJSON struct {
 
 	// The run has several files.
 	several bool
-	// It was begun, and the time was over before it was timed.
-	begun bool
 	// The default plan's time, in seconds.
 	standard float64
 }
@@ -139,7 +140,9 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	if x.Unfinished() {
 		t.State = unfinished
 	}
-	t.begun = x.State == tuner.StateWaiting && errors.Is(x.Err, context.DeadlineExceeded)
+	if x.State == tuner.StateWaiting {
+		t.NotChecked = notChecked(x.Err)
+	}
 	var unkept *tuner.UnkeptError
 	var none *tuner.NoWinnerError
 	switch {
@@ -154,6 +157,20 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 		t.Unkept = unkept.Error()
 	}
 	return t
+}
+
+// notChecked is why a fusion has no plan that passed its check, where time was too short.
+func notChecked(err error) string {
+	var none *tuner.NoWinnerError
+	switch {
+	case errors.As(err, &none):
+		return none.OutOfTime()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "begun, and the time was over before the check ended"
+	case errors.Is(err, tuner.ErrStuck):
+		return tuner.ErrStuck.Error()
+	}
+	return ""
 }
 
 // fill takes over a result.
@@ -221,16 +238,16 @@ func (t tunedJSON) outcome() []string {
 		return []string{"failed: " + firstLine(t.Error)}
 	case t.Refused != "":
 		return []string{"refused: " + firstLine(t.Refused)}
-	case t.begun:
-		return []string{"not reached: begun, but not checked when the time was over", "predicted " + report.Seconds(t.Predicted)}
+	case t.NotChecked != "":
+		return []string{"not checked: " + t.NotChecked, t.expected()}
 	case t.Plan == "" && t.DefaultError != "":
 		return []string{"the default is not right, and the time was over before another plan was tried: " + firstLine(t.DefaultError)}
-	case t.Plan == "" && t.Predicted > 0:
-		return []string{"not reached", "predicted " + report.Seconds(t.Predicted)}
 	case t.Plan == "":
-		return []string{"not reached"}
+		return []string{"not reached", t.expected()}
 	case t.Hit && t.Untimed:
 		return []string{"known: predicted " + seconds, plan, "nothing was timed"}
+	case t.Untimed && t.Provisional:
+		return []string{"predicted " + seconds + ", the default", plan, "nothing was timed, only the default checked"}
 	case t.Untimed:
 		return []string{"predicted " + seconds + ", " + t.predicted(), plan,
 			fmt.Sprintf("nothing was timed, %d checked, %d offered%s%s", t.Tried, t.Legal, spaceText(t.LegalPlans, t.Tilings), tiesText(t.Ties))}
@@ -248,6 +265,14 @@ func (t tunedJSON) outcome() []string {
 	}
 	return []string{seconds + ", " + t.speedup(), plan,
 		fmt.Sprintf("regret %s of %d tried, %d offered%s%s", regretText(t.Regret), t.Tried, t.Legal, spaceText(t.LegalPlans, t.Tilings), tiesText(t.Ties))}
+}
+
+// expected is the default plan's time by the cost model; "" where that is not known.
+func (t tunedJSON) expected() string {
+	if t.Predicted == 0 {
+		return ""
+	}
+	return "predicted " + report.Seconds(t.Predicted)
 }
 
 // spaceText is how many legal plans and tilings there are, beside the plans that are offered
@@ -461,11 +486,12 @@ var togetherNames = []struct {
 	{"known", func(t tunedJSON) bool { return t.State == "known" }},
 	{"checked, not timed", func(t tunedJSON) bool { return t.State == "tuned" && t.Untimed }},
 	{"provisional", func(t tunedJSON) bool { return t.State == unfinished }},
-	{"checked and timed, not raced", func(t tunedJSON) bool { return t.State == "checked" }},
+	{"checked, only the default", func(t tunedJSON) bool { return t.State == "checked" && t.Untimed }},
+	{"checked and timed, not raced", func(t tunedJSON) bool { return t.State == "checked" && !t.Untimed }},
 	{"raced", func(t tunedJSON) bool { return t.State == "tuned" && t.Like == "" && !t.Untimed }},
 	{"raced with the winner of another", func(t tunedJSON) bool { return t.State == "tuned" && t.Like != "" && !t.Untimed }},
-	{"begun, but not checked when the time was over", func(t tunedJSON) bool { return t.waits() && t.begun }},
-	{"not reached", func(t tunedJSON) bool { return t.waits() && !t.begun }},
+	{"begun, but not checked when the time was over", func(t tunedJSON) bool { return t.waits() && t.NotChecked != "" }},
+	{"not reached", func(t tunedJSON) bool { return t.waits() && t.NotChecked == "" }},
 }
 
 // states counts the fusions by what became of them.
@@ -502,6 +528,9 @@ type modelJSON struct {
 	TunedStructures int `json:"tunedStructures"`
 	// Outside counts the instructions in no fusion, by operation.
 	Outside map[string]int `json:"outside,omitempty"`
+
+	untimed bool // the device cannot time
+	begun   int  // fusions that wait and were begun
 }
 
 // timePartJSON is the fusions of one state.
@@ -526,6 +555,13 @@ func newModelJSON(s *tuner.Schedule) modelJSON {
 
 		Structures:      sum.Structures,
 		TunedStructures: sum.TunedStructures,
+
+		untimed: s.Tuner.Backend.Identity().Untimed,
+	}
+	for _, x := range s.Workload.Items {
+		if x.State == tuner.StateWaiting && notChecked(x.Err) != "" {
+			m.begun++
+		}
 	}
 	for state, p := range sum.Parts {
 		m.Parts[stateNames[state]] = timePartJSON(p)
@@ -571,7 +607,7 @@ func (m modelJSON) lines() (lines []string) {
 	var rest []string
 	for _, state := range []string{unfinished, "checked", "waiting", "refused", "failed"} {
 		if p := m.Parts[state]; p.Fusions > 0 {
-			rest = append(rest, fmt.Sprintf("%d %s (%s)", p.Fusions, leftNames[state], shareText(p.Share)))
+			rest = append(rest, fmt.Sprintf("%d %s (%s)", p.Fusions, m.leftName(state), shareText(p.Share)))
 		}
 	}
 	if len(rest) > 0 {
@@ -603,6 +639,17 @@ func (m modelJSON) provisional() string {
 // open reports whether fusions are left that were not reached or not raced to an end.
 func (m modelJSON) open() bool {
 	return m.Parts["waiting"].Fusions+m.Parts["checked"].Fusions+m.Parts[unfinished].Fusions > 0
+}
+
+// leftName says what became of fusions that were not tuned.
+func (m modelJSON) leftName(state string) string {
+	switch {
+	case state == "checked" && m.untimed:
+		return "of which the default was checked, and nothing else"
+	case state == "waiting" && m.begun > 0:
+		return "not reached or not checked in time"
+	}
+	return leftNames[state]
 }
 
 // leftNames say what became of fusions that were not tuned.

@@ -31,9 +31,12 @@ type Hung struct {
 	Cause error
 }
 
+// Hangs begins what a Hung says.
+const Hangs = "it hangs"
+
 // Error says what happened.
 func (e *Hung) Error() string {
-	return fmt.Sprintf("it hangs: it had not returned %v after the end of its time (%v)", HangGrace, e.Cause)
+	return fmt.Sprintf(Hangs+": it had not returned %v after the end of its time (%v)", HangGrace, e.Cause)
 }
 
 // Unwrap returns the cause.
