@@ -93,6 +93,9 @@ type Record struct {
 	// Provisional records are of races that were interrupted, or that only timed
 	// the default plan: the plan is right, and the best of those timed so far.
 	Provisional bool `json:"provisional,omitempty"`
+	// Like is the name of a fusion that differs in extents only, whose winner was raced
+	// beside the default here, and nothing else; empty where plans were ranked.
+	Like string `json:"like,omitempty"`
 	// Evidence is what the backend recorded of the device's clock during the
 	// samples. Its form is the backend's.
 	Evidence json.RawMessage `json:"evidence,omitempty"`

@@ -141,6 +141,7 @@ var winnerFields = [...]struct {
 	{"provisional", func(w *winnerReader, r *Record) {
 		r.Provisional = w.bool()
 	}},
+	{"like", nil},
 	{"evidence", nil},
 	{"roof", nil},
 	{"prices", nil},

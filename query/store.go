@@ -217,6 +217,9 @@ type Evidence struct {
 	Checked bool `json:"checked"`
 	// Provisional says that the race is not over, or only the default was timed.
 	Provisional bool `json:"provisional,omitempty"`
+	// Like is the fusion, different in extents only, whose winner was raced beside the
+	// default, and nothing else; a snapshot does not know it.
+	Like string `json:"like,omitempty"`
 	// DefaultError is how the default plan failed its check.
 	DefaultError string `json:"defaultError,omitempty"`
 	// When the winner was measured (RFC 3339), and by which tool.
@@ -310,6 +313,7 @@ func (s *Store) stored(w *Winner, key *cache.Key) error {
 		Ties:         r.Ties,
 		Checked:      r.Checked,
 		Provisional:  r.Provisional,
+		Like:         r.Like,
 		DefaultError: r.DefaultFailure(),
 		When:         dateText(r.When),
 		By:           r.By,

@@ -61,8 +61,11 @@ type Answer struct {
 	Untimed bool
 	// Provisional says that the race of the winner is not over.
 	Provisional bool
-	When        time.Time // of measuring; zero if nothing was
-	By          string    // the tool that measured
+	// Like is the fusion, different in extents only, whose winner was raced beside the
+	// default, and nothing else; a snapshot does not know it.
+	Like string
+	When time.Time // of measuring; zero if nothing was
+	By   string    // the tool that measured
 	// DefaultFailure is how the default plan failed its check; a snapshot does not
 	// know it.
 	DefaultFailure string
@@ -216,6 +219,7 @@ func recordAnswer(r *cache.Record, id kernels.Identity) (Answer, error) {
 		Checked:        r.Checked,
 		Untimed:        r.Untimed,
 		Provisional:    r.Provisional,
+		Like:           r.Like,
 		When:           r.When,
 		By:             r.By,
 		DefaultFailure: r.DefaultFailure(),
@@ -240,7 +244,7 @@ func (a *Answer) adapt(q *cache.Question, from cache.Key, b kernels.Backend, p *
 	a.Differs = differences(q, from, a.Untimed)
 	if from.Fusion != q.Fusion {
 		a.Seconds, a.Untimed = seconds, true
-		a.Default, a.DefaultSeconds = "", 0
+		a.Default, a.DefaultSeconds, a.Like = "", 0, ""
 		a.Speedup, a.Regret, a.Ties = [3]float64{}, -1, nil
 	}
 	return true

@@ -196,6 +196,7 @@ func (t *Tuner) kinSelection(
 		program: p,
 		fusion:  p.Fusion,
 		key:     Key(p.Fusion, t.identity()),
+		like:    t.visit.kinName,
 	}
 	if err := s.add(standard); err != nil {
 		return nil, err

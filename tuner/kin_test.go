@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -22,8 +24,10 @@ func TestKin(t *testing.T) {
 	for k, x := range w.Items {
 		r := &x.Result.Record
 		switch {
-		case k == 0 && (x.Like != nil || len(r.Trials) != 4):
-			t.Errorf("the first has %d trials", len(r.Trials))
+		case k == 0 && (x.Like != nil || r.Like != "" || len(r.Trials) != 4):
+			t.Errorf("the first has %d trials, like %q", len(r.Trials), r.Like)
+		case k > 0 && r.Like != first.Fusion.Name:
+			t.Errorf("%s is like %q", x.Fusion.Name, r.Like)
 		case k > 0 && (x.Like != first || len(r.Trials) != 2 || r.Plan != first.Result.Record.Plan || r.Speedup[1] < 1.5 || !r.Checked || r.Provisional):
 			t.Errorf("%s: %d trials, plan %s, %v", x.Fusion.Name, len(r.Trials), r.Plan, r.Speedup)
 		}
@@ -49,5 +53,27 @@ ENTRY e {
 	s, done := l.schedule(t, w, 6*time.Second)
 	if err := s.Run(t.Context()); err != nil || slices.ContainsFunc(w.Items, func(x *Item) bool { return x.Like != nil }) {
 		t.Errorf("%v, %v", *done, err)
+	}
+}
+
+// Where the winner of the kin is not legal, all plans are raced, and nothing says that they
+// were not.
+func TestKinOfAnotherForm(t *testing.T) {
+	l := newLab(3, 0.02, 2e-2, 1.5e-2, 1e-2, 1.2e-2)
+	w := workloadOf(t, moduleText([]int{16, 32}, []int{1, 1}))
+	s, _ := l.schedule(t, w, time.Minute)
+	s.reported = map[*Item]bool{}
+	s.observer = &observer{}
+	s.end = l.now.Add(time.Minute)
+	x := w.Items[1]
+	x.kin = w.Items[0]
+	plan := kernels.Plan{Tiles: symtile.Tiling{16, 16}}
+	s.raceWithKin(t.Context(), x, &plan, 9*time.Second)
+	r := &x.Result.Record
+	if x.State != StateTuned || len(r.Trials) != 4 {
+		t.Errorf("state %d, %d trials", x.State, len(r.Trials))
+	}
+	if x.Like != nil || r.Like != "" || x.visited.IsZero() {
+		t.Errorf("like %q, visited %v", r.Like, x.visited)
 	}
 }

@@ -30,8 +30,9 @@ type Outcome struct {
 	// it is not known.
 	Predicted float64
 
-	// Like is an item that differs in extents only, whose winner was raced beside the
-	// default here, and nothing else; nil where there is none, or all plans were ranked.
+	// Like is an item that differs in extents only, with whose winner this one was raced
+	// last, or was to be; nil where there is none, or all plans were ranked. The record says
+	// so, too, as soon as there is one of that race.
 	Like *Item
 
 	kin        *Item         // differs in extents only and is raced before

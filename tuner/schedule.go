@@ -506,10 +506,21 @@ func (x *Item) kinPlan() *kernels.Plan {
 	return &plan
 }
 
-// raceWithKin races the default of an item and the plan of its kin for a time.
+// raceWithKin races the default of an item and the plan of its kin for a time. Where that
+// plan is not legal here, all plans were ranked instead.
 func (s *Schedule) raceWithKin(ctx context.Context, x *Item, plan *kernels.Plan, t time.Duration) {
-	s.limitedVisit(ctx, x, visit{improve: true, kin: plan}, t)
+	v := visit{
+		improve: true,
+		kin:     plan,
+		kinName: x.kin.Fusion.Name,
+	}
+	s.limitedVisit(ctx, x, v, t)
 	x.Like = x.kin
+	ranked := x.Result.Record.Like == ""
+	if x.State == StateTuned && ranked {
+		x.Like = nil
+		x.visited = s.Tuner.now()
+	}
 }
 
 // visitsWithKin are the visits of a race with the plan of the kin, of which the next one is

@@ -27,6 +27,7 @@ type selection struct {
 	key        cache.Key
 	legal      int64        // plans that the backend offers
 	plans      int64        // legal plans; 0: not counted
+	like       string       // the fusion of other extents whose winner is raced beside the default, and nothing else
 	proven     int64        // of those offered, the cheapest of all legal ones
 	candidates []*candidate // the default plan first
 	proposals  *proposals   // of further candidates; nil where there are none
@@ -206,6 +207,7 @@ func (s *selection) record(winner, standard *candidate) cache.Record {
 		Dims:         kernels.PlanNamesOf(s.program),
 		Trials:       s.trials(),
 		Checked:      true,
+		Like:         s.like,
 		When:         s.tuner.now().UTC().Truncate(time.Second),
 		By:           Version(),
 	}

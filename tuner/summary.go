@@ -25,8 +25,8 @@ type Summary struct {
 	Unfinished Part
 	// Outside is what is in no fusion; its share is an estimate.
 	Outside Part
-	// Like counts the fusions that were tuned by the winner of one that differs in extents
-	// only, beside their default.
+	// Like counts the fusions that were tuned, or are known, by the winner of one that
+	// differs in extents only, beside their default.
 	Like int
 	// Structures counts those of the fusions, and TunedStructures the ones of which every
 	// fusion was tuned or known.
@@ -56,7 +56,8 @@ func (s *Schedule) Summary() Summary {
 			part.add(x, t)
 			out.Parts[x.State] = part
 		}
-		if x.Like != nil && x.State == StateTuned {
+		like := x.Result.Record.Like != ""
+		if like && x.tuned() {
 			out.Like++
 		}
 		if r := &x.Result.Record; r.Plan != "" && !r.Untimed {
@@ -91,7 +92,7 @@ func (m *Summary) countStructures(items []*Item) {
 	left := map[cache.Fingerprint]int{}
 	for _, x := range items {
 		n := left[x.Structure]
-		if x.State != StateTuned && x.State != StateKnown {
+		if !x.tuned() {
 			n++
 		}
 		left[x.Structure] = n

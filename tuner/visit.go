@@ -26,8 +26,9 @@ type visit struct {
 	// counts together with this one. 0 is none.
 	within float64
 	// kin is the winner of a fusion that differs in extents only: it and the default are
-	// raced, if it is legal, and nothing else.
-	kin *kernels.Plan
+	// raced, if it is legal, and nothing else. kinName is the name of that fusion.
+	kin     *kernels.Plan
+	kinName string
 	// earlier are the visits of this run, of which this is another one: its record
 	// replaces theirs, whose samples it has.
 	earlier []cache.Visit

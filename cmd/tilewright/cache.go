@@ -316,6 +316,9 @@ func (c *cacheCall) showRecord(r cache.Record) {
 		)
 		fmt.Fprintf(c.out, "%s\n\n", line.Wrap(line.Width, report.PairedSpeed))
 	}
+	if r.Like != "" {
+		fmt.Fprintf(c.out, "%s\n\n", line.Wrap(line.Width, "raced with the winner of "+r.Like+", which differs in extents only"))
+	}
 	if r.Provisional {
 		fmt.Fprintf(c.out, "%s; `tilewright tune` goes on\n\n", report.Standing(&r))
 	}

@@ -131,8 +131,9 @@
 // -trace writes one event a line: see package tuner, Trace.
 //
 // lookup: {"found", "fusion", "source", "fingerprint", "device", "plan", "dims",
-// "seconds", "default", "speedup", "regret", "ties", "checked", "untimed", "provisional", "defaultError", "safe"}; safe lists how the
-// machine differs from the one measured on in ways that keep the plan valid.
+// "seconds", "default", "speedup", "regret", "ties", "checked", "untimed", "provisional", "like", "defaultError", "safe"}; safe lists how the
+// machine differs from the one measured on in ways that keep the plan valid; like, here and of tune, is the fusion, different in
+// extents only, whose winner was raced beside the default, and nothing else.
 //
 // show -ptx: {"fusion", "target", "plan", "dims", "ptx"}.
 //

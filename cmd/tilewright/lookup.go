@@ -80,6 +80,9 @@ type lookupJSON struct {
 	// Provisional says that the race is not over, or that only the default plan was
 	// timed.
 	Provisional bool `json:"provisional,omitempty"`
+	// Like is the fusion, different in extents only, whose winner was raced beside the
+	// default, and nothing else; a snapshot does not know it.
+	Like string `json:"like,omitempty"`
 	// When and By say when and by which tool it was measured.
 	When *time.Time `json:"when,omitempty"`
 	By   string     `json:"by,omitempty"`
@@ -318,6 +321,7 @@ func (j *lookupJSON) fill(a *tuner.Answer) {
 	j.Safe = a.SafeGap
 	j.Untimed = a.Untimed
 	j.Provisional = a.Provisional
+	j.Like = a.Like
 	j.Damage = a.Damage
 	j.DefaultError = a.DefaultFailure
 	j.By = a.By
@@ -370,6 +374,9 @@ func (j lookupJSON) notes() (all []string) {
 	}
 	if j.Provisional {
 		all = append(all, "the winner is provisional: `tilewright tune` races on")
+	}
+	if j.Like != "" {
+		all = append(all, "only the default and the winner of "+j.Like+", which differs in extents only, were raced")
 	}
 	if j.DefaultError != "" {
 		all = append(all, j.DefaultError)

@@ -188,19 +188,19 @@ func TestStructure(t *testing.T) {
 	}
 	w := &tuner.Workload{}
 	w.Add("m", m, m.Fusions())
-	raced := func(seconds, speedup float64) tuner.Result {
+	raced := func(seconds, speedup float64, like string) tuner.Result {
 		return tuner.Result{Record: cache.Record{
-			Plan: "8", Default: "4", Seconds: seconds, DefaultSeconds: seconds * speedup,
+			Plan: "8", Default: "4", Like: like, Seconds: seconds, DefaultSeconds: seconds * speedup,
 			Speedup: [3]float64{speedup, speedup, speedup}, Trials: make([]cache.Trial, 2),
 		}}
 	}
 	for k, o := range []tuner.Outcome{
 		{State: tuner.StateRefused, Err: errors.New("no tiles")},
-		{State: tuner.StateTuned, Result: raced(1e-3, 2)},
+		{State: tuner.StateTuned, Result: raced(1e-3, 2, "")},
 		{State: tuner.StateFailed, Err: errors.New("wrong")},
-		{State: tuner.StateTuned, Result: raced(2e-3, 1.5), Like: w.Items[1]},
+		{State: tuner.StateTuned, Result: raced(2e-3, 1.5, "f1")},
 		{State: tuner.StateWaiting, Predicted: 1e-3},
-		{State: tuner.StateTuned, Result: raced(3e-3, 1), Like: w.Items[1]},
+		{State: tuner.StateTuned, Result: raced(3e-3, 1, "f1")},
 	} {
 		w.Items[k].Outcome = o
 	}

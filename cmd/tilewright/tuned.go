@@ -134,9 +134,6 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	if x.Result.Record.Plan != "" {
 		t.fill(x.Result)
 	}
-	if x.Like != nil {
-		t.Like = x.Like.Fusion.Name
-	}
 	if x.Unfinished() {
 		t.State = unfinished
 	}
@@ -192,6 +189,7 @@ func (t *tunedJSON) fill(r tuner.Result) {
 	t.Hit = r.Hit
 	t.Untimed = r.Record.Untimed
 	t.Provisional = r.Record.Provisional
+	t.Like = r.Record.Like
 	t.DefaultError = r.Record.DefaultFailure()
 }
 
@@ -256,12 +254,9 @@ func (t tunedJSON) outcome() []string {
 	case t.Provisional:
 		return []string{seconds + ", " + t.speedup(), plan, fmt.Sprintf("provisional: the race of %d plans is not over", t.Tried)}
 	case t.Hit:
-		return []string{"known: " + seconds, plan}
-	}
-	if t.Like != "" {
-		return []string{seconds + ", " + t.speedup(), plan, fmt.Sprintf(
-			"raced with the winner of %s, which differs in extents only", line.Shorten(t.Like, maxNameWidth),
-		)}
+		return []string{"known: " + seconds, plan, t.likeText()}
+	case t.Like != "":
+		return []string{seconds + ", " + t.speedup(), plan, t.likeText()}
 	}
 	return []string{seconds + ", " + t.speedup(), plan,
 		fmt.Sprintf("regret %s of %d tried, %d offered%s%s", regretText(t.Regret), t.Tried, t.Legal, spaceText(t.LegalPlans, t.Tilings), tiesText(t.Ties))}
@@ -273,6 +268,15 @@ func (t tunedJSON) expected() string {
 		return ""
 	}
 	return "predicted " + report.Seconds(t.Predicted)
+}
+
+// likeText says that the winner of another fusion was raced beside the default, and nothing
+// else; "" where that is not so.
+func (t tunedJSON) likeText() string {
+	if t.Like == "" {
+		return ""
+	}
+	return fmt.Sprintf("raced with the winner of %s, which differs in extents only", line.Shorten(t.Like, maxNameWidth))
 }
 
 // spaceText is how many legal plans and tilings there are, beside the plans that are offered
