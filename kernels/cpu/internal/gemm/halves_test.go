@@ -291,3 +291,79 @@ func TestRoundBF16(t *testing.T) {
 		}
 	}
 }
+
+// fusedF16 is sum + a·b rounded once to f16, as VFMADD231PH of AVX512-FP16 computes it: the
+// product has 22 bits, and f64 holds its sum with an f16.
+func fusedF16(a, b, sum float32) float32 {
+	exact := float64(a)*float64(b) + float64(sum)
+	return ofF16(half16.bits(roundToOdd(exact)))
+}
+
+// roundToOdd is x cut to f32, its last bit set where anything was cut, so that rounding it
+// further to fewer bits rounds x.
+func roundToOdd(x float64) float32 {
+	y := float32(x)
+	if float64(y) == x || math.IsInf(float64(y), 0) {
+		return y
+	}
+	if math.Abs(float64(y)) > math.Abs(x) {
+		y = math.Nextafter32(y, 0)
+	}
+	return math.Float32frombits(math.Float32bits(y) | 1)
+}
+
+// sumF16 adds products by fusedF16, chains of so many terms, and the chains in f32.
+func sumF16(a, b []float32, chain int) float32 {
+	total := float32(0)
+	for from := 0; from < len(a); from += chain {
+		sum := float32(0)
+		for p := from; p < min(from+chain, len(a)); p++ {
+			sum = fusedF16(a[p], b[p], sum)
+		}
+		total += sum
+	}
+	return total
+}
+
+// TestF16MultiplyAddsAreNoSums is why dots of f16 do not use the multiply-adds of
+// AVX512-FP16: a product of two f16 can be above the range of f16 or below it, and sums of
+// a few terms are off by more than sums of f32 may be.
+func TestF16MultiplyAddsAreNoSums(t *testing.T) {
+	if got := fusedF16(300, 300, -60000); got != 30000 {
+		t.Errorf("one rounding: 300·300-60000 is %g", got)
+	}
+	large, small := []float32{300, -300}, []float32{0x1p-13, 0x1p-13}
+	if got := sumF16(large, []float32{300, 300}, 1); !math.IsNaN(float64(got)) {
+		t.Errorf("90000 - 90000 is %g, not the difference of infinities", got)
+	}
+	if got := sumF16(small, small, 2); got != 0 {
+		t.Errorf("2⁻²⁶ + 2⁻²⁶ is %g, not 0", got)
+	}
+	const k = 1024
+	r := rand.New(rand.NewPCG(31, 32))
+	for _, chain := range []int{4, 16, 64, k} {
+		worst := 0.0
+		for range 200 {
+			worst = max(worst, offF16(r, k, chain))
+		}
+		limit := 4 * 0x1p-24 * math.Sqrt(k)
+		t.Logf("chains of %d: %.3g of the sum of absolute terms, %.0f times the bound", chain, worst, worst/limit)
+		if worst < 5*limit {
+			t.Errorf("chains of %d are as good as sums of f32: %.3g", chain, worst)
+		}
+	}
+}
+
+// offF16 is by how much one such sum of k terms is off, relative to the absolute terms.
+func offF16(r *rand.Rand, k, chain int) float64 {
+	a, b := make([]float32, k), make([]float32, k)
+	sum, size := 0.0, 0.0
+	for p := range a {
+		a[p] = ofF16(half16.bits(r.Float32()))
+		b[p] = ofF16(half16.bits(r.Float32()))
+		term := float64(a[p]) * float64(b[p])
+		sum += term
+		size += math.Abs(term)
+	}
+	return math.Abs(float64(sumF16(a, b, chain))-sum) / size
+}
