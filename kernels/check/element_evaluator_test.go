@@ -245,6 +245,41 @@ func TestSharedArraysAreEvaluatedOnce(t *testing.T) {
 	}
 }
 
+// Elements of a scatter into a table that is too large to be evaluated as a whole need the
+// updates that meet them only.
+func TestElementsOfLargeScatters(t *testing.T) {
+	m, err := hlo.Parse("scatter", []byte(`add { a = bf16[] parameter(0)
+b = bf16[] parameter(1)
+ROOT c = bf16[] add(a, b) }
+ENTRY e { x = bf16[16384,4096] parameter(0)
+i = s32[3,1] parameter(1)
+u = bf16[3,4096] parameter(2)
+n = bf16[16384,4096] negate(x)
+s = bf16[16384,4096] scatter(n, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+ROOT o = bf16[16384,4096] abs(s) }`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in []kernels.Buffer
+	for _, p := range m.Entry.Params {
+		in = append(in, kernels.Buffer{Shape: p.Shape, Data: make([]byte, p.Shape.Bytes())})
+	}
+	// Rows 7 and 16383 are met, 7 twice.
+	for k, row := range []int64{7, 16383, 7} {
+		in[1].SetInt(int64(k), row)
+		in[2].SetFloat(int64(k*4096+5), float64(10*(k+1)))
+	}
+	in[0].SetFloat(7*4096+5, 1)
+	s := reference.NewElementEvaluator(t.Context(), m.Entry, in, 1<<20)
+	for at, want := range map[int64]float64{
+		7*4096 + 5: 39, 7*4096 + 6: 0, 16383*4096 + 5: 20, 8*4096 + 5: 0,
+	} {
+		if x, err := s.Output(0, at); err != nil || x != want {
+			t.Errorf("element %d: %v, %v, not %v", at, x, err, want)
+		}
+	}
+}
+
 // What would take too much memory as a whole is an error that says so.
 func TestReferenceHoldsLittle(t *testing.T) {
 	m, err := hlo.Parse("sort", []byte(`less { a = f32[] parameter(0)

@@ -258,7 +258,7 @@ func (b *elementBounds) trace(i *hlo.Instr) error {
 		return b.traceSums(i, l, initials)
 	case i.Op == hlo.OpGetTupleElement:
 		return b.tracePart(i, l)
-	case elementRules[i.Op] == nil:
+	case elementRules[i.Op] == nil, i.Op == hlo.OpScatter:
 		return errUnbounded
 	case len(i.Operands) > 0:
 		return b.traceMoved(i, l)

@@ -12,7 +12,7 @@ import (
 // An ElementEvaluator evaluates single elements of a computation, with the
 // semantics of Interpret, where all elements would take too long: an element of
 // a dot of 8,192 terms needs 16,384 elements of its operands, not 2²⁷.
-// Operations without a rule (scatters, sorts) are evaluated as a whole, once, and so are
+// Operations without a rule (sorts, select-and-scatter) are evaluated as a whole, once, and so are
 // others of which so many elements were evaluated that the whole array would have cost
 // no more (the rows of a norm that all elements of a product read).
 type ElementEvaluator struct {
@@ -52,6 +52,8 @@ type evaluated struct {
 	whole *value
 	// Operations that its elements took, and those that all would take.
 	spent, price int64
+	// Where its windows lie, of a scatter whose indices were read.
+	windows *scatteredWindows
 }
 
 // A bareScalar is a scalar without its type, which is not complex: one of the two is used.
@@ -191,6 +193,7 @@ func (s *ElementEvaluator) part(
 	if reduces := (map[hlo.Opcode]func(*hlo.Instr, int64) ([]value, error){
 		hlo.OpReduce:       s.reduce,
 		hlo.OpReduceWindow: s.reduceWindow,
+		hlo.OpScatter:      s.scatter,
 	})[i.Op]; reduces != nil {
 		all, err := reduces(i, at)
 		if err != nil {

@@ -2,6 +2,7 @@ package reference_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -335,9 +336,11 @@ func TestRandomDimensionNumbers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := reference.Interpret(m.Entry, in); err != nil {
+			out, err := reference.Interpret(m.Entry, in)
+			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
+			elementByElement(t, m.Entry, in, out[0])
 		}
 		check.Exact(m.Entry)
 		check.ToleranceOf(m.Entry)
@@ -346,6 +349,18 @@ func TestRandomDimensionNumbers(t *testing.T) {
 		t.Error("no program was accepted")
 	}
 	t.Logf("%d programs", accepted)
+}
+
+// elementByElement compares the result with the elements that are evaluated by themselves.
+func elementByElement(t *rapid.T, c *hlo.Computation, in []kernels.Buffer, want kernels.Buffer) {
+	s := reference.NewElementEvaluator(context.Background(), c, in, 1<<30)
+	for at := range want.Shape.Elements() {
+		x, err := s.Output(0, at)
+		y := want.Float(want.At(reference.Unravel(at, want.Shape.Dims)))
+		if err != nil || x != y && (x == x || y == y) {
+			t.Fatalf("element %d: %v, %v, reference %v\n%s", at, err, x, y, c)
+		}
+	}
 }
 
 // drawIndexed draws a gather or scatter that is often valid: the dimensions of

@@ -254,11 +254,11 @@ func UpdateWindow(s *hlo.ScatterDims, dims, updates []int64) scatterWindow {
 // offset is the position of an element of the window that begins at start, −1
 // if any part of the window is outside.
 func (w scatterWindow) offset(start, window []int64) int64 {
+	if !w.holds(start) {
+		return -1
+	}
 	at := int64(0)
 	for d, x := range start {
-		if x < 0 || x > w.dims[d]-w.Sizes[d] {
-			return -1
-		}
 		if !w.inserted[d] {
 			x += window[0]
 			window = window[1:]
