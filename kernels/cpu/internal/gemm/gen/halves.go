@@ -57,29 +57,23 @@ func (c bf16Rounding) round(m Mem) reg.VecVirtual {
 	return v
 }
 
-// pairRowsBF16 joins rows 2q and 2q+1 of 16 columns: each lane has the bf16 of both, the
-// first in its low half.
-func pairRowsBF16() {
-	TEXT("pairRowsBF16", NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
+// pairsOfRows is a routine whose body stores rows from and from+fs as one at to, as often as
+// there are pairs. What start makes is there for all of them.
+func pairsOfRows(
+	name string, start func(), body func(to, from, fs reg.Register),
+) {
+	TEXT(name, NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
 	Pragma("noescape")
 	n := Load(Param("pairs"), GP64())
 	to := Load(Param("to"), GP64())
 	ts := Load(Param("toStride"), GP64())
 	from := Load(Param("from"), GP64())
 	fs := Load(Param("fromStride"), GP64())
-	c := newBF16Rounding()
+	start()
 	TESTQ(n, n)
 	JLE(LabelRef("done"))
 	Label("pair")
-	for half := range 2 {
-		m := Mem{Base: from, Disp: 32 * half}
-		low := c.round(m)
-		m.Index, m.Scale = fs, 1
-		high := c.round(m)
-		VPSLLD(Imm(16), high, high)
-		VPOR(high, low, low)
-		VMOVDQU(low, Mem{Base: to, Disp: 32 * half})
-	}
+	body(to, from, fs)
 	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from)
 	ADDQ(ts, to)
 	DECQ(n)
@@ -87,6 +81,23 @@ func pairRowsBF16() {
 	Label("done")
 	VZEROUPPER()
 	RET()
+}
+
+// pairRowsBF16 joins rows 2q and 2q+1 of 16 columns: each lane has the bf16 of both, the
+// first in its low half.
+func pairRowsBF16() {
+	var c bf16Rounding
+	pairsOfRows("pairRowsBF16", func() { c = newBF16Rounding() }, func(to, from, fs reg.Register) {
+		for half := range 2 {
+			m := Mem{Base: from, Disp: 32 * half}
+			low := c.round(m)
+			m.Index, m.Scale = fs, 1
+			high := c.round(m)
+			VPSLLD(Imm(16), high, high)
+			VPOR(high, low, low)
+			VMOVDQU(low, Mem{Base: to, Disp: 32 * half})
+		}
+	})
 }
 
 // pairTermsBF16 makes 16 contiguous terms a turn bf16.
@@ -119,69 +130,39 @@ func pairTermsBF16() {
 // memory: each lane has the words of both, the first in its low half. Nothing is rounded,
 // so that a NaN stays as it is, and the product makes it quiet.
 func wordRows() {
-	TEXT("wordRows", NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
-	Pragma("noescape")
-	n := Load(Param("pairs"), GP64())
-	to := Load(Param("to"), GP64())
-	ts := Load(Param("toStride"), GP64())
-	from := Load(Param("from"), GP64())
-	fs := Load(Param("fromStride"), GP64())
-	TESTQ(n, n)
-	JLE(LabelRef("done"))
-	Label("pair")
-	x, y, low, high := YMM(), YMM(), YMM(), YMM()
-	// 16 words are a vector of 256 bits, and 16 pairs are two.
-	VMOVDQU(Mem{Base: from}, x)
-	VMOVDQU(Mem{Base: from, Index: fs, Scale: 1}, y)
-	// Lanes of 128 bits have columns 0 to 3 and 8 to 11, and the others.
-	VPUNPCKLWD(y, x, low)
-	VPUNPCKHWD(y, x, high)
-	VPERM2I128(Imm(0x20), high, low, x)
-	VPERM2I128(Imm(0x31), high, low, y)
-	VMOVDQU(x, Mem{Base: to})
-	VMOVDQU(y, Mem{Base: to, Disp: 32})
-	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from)
-	ADDQ(ts, to)
-	DECQ(n)
-	JNZ(LabelRef("pair"))
-	Label("done")
-	VZEROUPPER()
-	RET()
+	pairsOfRows("wordRows", func() {}, func(to, from, fs reg.Register) {
+		x, y, low, high := YMM(), YMM(), YMM(), YMM()
+		// 16 words are a vector of 256 bits, and 16 pairs are two.
+		VMOVDQU(Mem{Base: from}, x)
+		VMOVDQU(Mem{Base: from, Index: fs, Scale: 1}, y)
+		// Lanes of 128 bits have columns 0 to 3 and 8 to 11, and the others.
+		VPUNPCKLWD(y, x, low)
+		VPUNPCKHWD(y, x, high)
+		VPERM2I128(Imm(0x20), high, low, x)
+		VPERM2I128(Imm(0x31), high, low, y)
+		VMOVDQU(x, Mem{Base: to})
+		VMOVDQU(y, Mem{Base: to, Disp: 32})
+	})
 }
 
 // pairRowsF16 is pairRowsBF16 for f16; VCVTPS2PH rounds to the nearest, ties to even, and
 // makes a NaN quiet.
 func pairRowsF16() {
-	TEXT("pairRowsF16", NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
-	Pragma("noescape")
-	n := Load(Param("pairs"), GP64())
-	to := Load(Param("to"), GP64())
-	ts := Load(Param("toStride"), GP64())
-	from := Load(Param("from"), GP64())
-	fs := Load(Param("fromStride"), GP64())
-	TESTQ(n, n)
-	JLE(LabelRef("done"))
-	Label("pair")
-	for half := range 2 {
-		m := Mem{Base: from, Disp: 32 * half}
-		x := roundF16(m)
-		// The next row.
-		m.Index, m.Scale = fs, 1
-		y := roundF16(m)
-		// Pairs of columns 0 to 3, and 4 to 7.
-		low, high := XMM(), XMM()
-		VPUNPCKLWD(y, x, low)
-		VPUNPCKHWD(y, x, high)
-		VMOVDQU(low, Mem{Base: to, Disp: 32 * half})
-		VMOVDQU(high, Mem{Base: to, Disp: 32*half + 16})
-	}
-	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from)
-	ADDQ(ts, to)
-	DECQ(n)
-	JNZ(LabelRef("pair"))
-	Label("done")
-	VZEROUPPER()
-	RET()
+	pairsOfRows("pairRowsF16", func() {}, func(to, from, fs reg.Register) {
+		for half := range 2 {
+			m := Mem{Base: from, Disp: 32 * half}
+			x := roundF16(m)
+			// The next row.
+			m.Index, m.Scale = fs, 1
+			y := roundF16(m)
+			// Pairs of columns 0 to 3, and 4 to 7.
+			low, high := XMM(), XMM()
+			VPUNPCKLWD(y, x, low)
+			VPUNPCKHWD(y, x, high)
+			VMOVDQU(low, Mem{Base: to, Disp: 32 * half})
+			VMOVDQU(high, Mem{Base: to, Disp: 32*half + 16})
+		}
+	})
 }
 
 // roundF16 rounds eight values to f16: immediate 0 is to the nearest, ties to even, whatever
