@@ -520,6 +520,7 @@ var damages = []damage{
 	{"store dropped", ldOrSt[1:], drop(nil)},
 	{"elements of a load swapped", ldOrSt[:1], swapElements(0)},
 	{"elements of a store swapped", ldOrSt[1:], swapElements(1)},
+	{"words of a permutation swapped", []ptx.Op{ptx.OpPrmt}, swap(1, 2)},
 	{"sign of a load", ldOrSt[:1], become("s8", "u8", "u8", "s8", "s16", "u16", "u16", "s16")},
 	{"operands swapped", []ptx.Op{
 		ptx.OpSub, ptx.OpDiv, ptx.OpRem, ptx.OpSelp, ptx.OpShl, ptx.OpShr,

@@ -61,7 +61,7 @@ type groupDot struct {
 	// Depth is the extent of k, padded to whole instructions.
 	depth int64
 	a, b  *boxTile
-	// Left is the left operand where it is computed in registers; a is nil then.
+	// Left is the left operand where wgmma reads it from registers; a is nil then.
 	left *registerOperand
 	// Accs are the accumulators, by 64 rows, and totals what they are added to after each
 	// iteration (knob promote); nil where the accumulators have all iterations.
@@ -108,9 +108,9 @@ type boxTile struct {
 // newGroupDot is dot n computed by warpgroups, nil where they cannot.
 func (e *emitter) newGroupDot(n int) *groupDot {
 	p, scaled := e.scaledProduct(e.newProduct(n))
-	computed := computedOperandOf(e.p, n)
+	computed := inRegisters(e.p, n, scaled)
 	if computed != nil && computed.turned {
-		p = p.turn()
+		p, scaled = p.turn(), scaled.turn()
 	}
 	from := e.typeOf(p.lhs.arg, 0)
 	inst, ok := groupProduct(
@@ -144,16 +144,16 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 		t.depth,
 	)
 	if computed != nil {
-		if t.left = t.registerOperand(computed); t.left == nil || t.b == nil {
-			return nil
-		}
-		return t
+		t.left = t.registerOperand(computed)
+	} else {
+		t.a = e.boxTile(
+			"A", p.lhs, t.rows*t.gm, groupRows, t.depth,
+		)
 	}
-	t.a = e.boxTile(
-		"A", p.lhs, t.rows*t.gm, groupRows, t.depth,
-	)
-	if t.a == nil || t.b == nil ||
-		!readsTransposed(from) && (t.a.byK || t.b.byK) {
+	if t.a == nil && t.left == nil || t.b == nil {
+		return nil
+	}
+	if !readsTransposed(from) && (t.b.byK || t.a != nil && t.a.byK) {
 		return nil
 	}
 	return t
@@ -487,19 +487,24 @@ func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 				a, offset,
 				constantOf(t.a.offset(rows, k, size)),
 			)
-			// Sums that are promoted begin anew in each iteration.
-			add := yes
-			if t.totals != nil && k == 0 {
-				add = no
-			}
 			a.do(
 				opcode,
 				append([]any{
-					c, da, db, a.in(kindPred, add),
+					c, da, db, t.adds(k),
 				}, t.flags()...)...,
 			)
 		}
 	}
+}
+
+// adds is the operand of wgmma that says whether the products at k of an iteration are added
+// to the sums: those that are promoted begin anew in each iteration.
+func (t *groupDot) adds(k int64) operand {
+	add := yes
+	if t.totals != nil && k == 0 {
+		add = no
+	}
+	return t.e.asm.in(kindPred, add)
 }
 
 // opcode is the instruction of the product.
@@ -512,8 +517,8 @@ func (t *groupDot) opcode() string {
 }
 
 // flags are the operands of wgmma after scale-d: the signs of both operands for
-// floats, and whether each operand has its rows along the free dimension where the
-// type allows it.
+// floats, and whether each operand in shared memory has its rows along the free dimension
+// where the type allows it.
 func (t *groupDot) flags() []any {
 	var list []any
 	if t.from.IsFloat() {
@@ -521,6 +526,9 @@ func (t *groupDot) flags() []any {
 	}
 	if readsTransposed(t.from) {
 		for _, b := range []*boxTile{t.a, t.b} {
+			if b == nil {
+				continue
+			}
 			list = append(
 				list, map[bool]int{true: 1}[b.byK],
 			)
@@ -623,16 +631,19 @@ func (t *groupDot) column(
 func (t *groupDot) row(i, half int64) index.Expr {
 	warp, lane := t.e.warpAndLane()
 	m, _ := t.corner()
-	m = m.AddConst(i * groupRows).Add(warp.Scale(mmaM))
-	if t.left != nil && t.left.paired {
+	m = m.AddConst(i * groupRows)
+	row := lane.Div(4)
+	switch {
+	case t.left == nil:
+	case t.left.words():
+		return m.Add(spreadRow(warp, row)).AddConst(half)
+	case t.left.paired:
 		// Bytes are loaded in pairs along the rows, so that a thread has rows 2r and
 		// 2r+1 in place of r and r+8.
-		pair := lane.Div(4).Scale(2)
-		return m.Add(pair).AddConst(half)
+		return m.Add(warp.Scale(mmaM)).Add(row.Scale(2)).AddConst(half)
 	}
 	// The layout of the accumulator (PTX ISA, wgmma.mma_async, figure of matrix D).
-	row := lane.Div(4)
-	return m.Add(row).AddConst(half * 8)
+	return m.Add(warp.Scale(mmaM)).Add(row).AddConst(half * 8)
 }
 
 // warpAndLane are the number of the thread's warp in its warpgroup, and that of the
@@ -676,6 +687,16 @@ type factor struct {
 	// Through are the reshapes between its product and the operand, the operand's first.
 	through []int
 	varies  bool
+}
+
+// turn is s of the transposed product.
+func (s *scaledProduct) turn() *scaledProduct {
+	if s == nil {
+		return nil
+	}
+	t := *s
+	t.operands[0], t.operands[1] = s.operands[1], s.operands[0]
+	return &t
 }
 
 // scaledProductOf is dot n with its scales apart; nil where its operands are not two

@@ -26,7 +26,7 @@ type estimate struct {
 	tensor [cutOff + 1][]bool
 	groups [cutOff + 1][]bool
 	// Computed are the operands that products by warpgroups read from registers; nil where
-	// both operands are in shared memory.
+	// both operands are in shared memory (see inRegisters).
 	computed []*computedOperand
 	// Scaled are the products of 8-bit floats that warpgroups apply scales to, and absorbs
 	// the dot by warpgroups that does without an op; nil and −1 for others.
@@ -156,8 +156,8 @@ func (m *estimate) products() {
 	)
 	for n, op := range m.p.Ops {
 		if op.Code == hlo.OpDot {
-			m.computed[n] = computedOperandOf(m.p, n)
 			m.scaled[n] = scaledProductOf(m.p, n)
+			m.computed[n] = inRegisters(m.p, n, m.scaled[n])
 		}
 		if g, ok := mask.GroupsOf(m.p, n); ok {
 			m.grouped = &g
@@ -732,11 +732,6 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 	rate := m.spec.Rates.Tensor(from)
 	cycles := m.padded(n) * contracted * runs / rate
 	switch {
-	case m.byGroups(n, k) && m.computed[n] != nil:
-		l.groupTensor += cycles
-		l.tensor += cycles
-		m.fromRegisters(n, k, contracted, runs, c, l)
-		return
 	case m.byGroups(n, k):
 		readers /= device.WarpgroupThreads / device.WarpThreads
 		l.groupTensor += cycles
@@ -749,6 +744,11 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 				m.elements(n) / float64(threads),
 			)
 			l.lanes += m.elements(n) * runs
+		}
+		if m.computed[n] != nil {
+			l.tensor += cycles
+			m.fromRegisters(n, k, contracted, runs, c, l)
+			return
 		}
 	case m.spec.Warpgroups():
 		if from.IsFloat() && from.Size() == 1 {
@@ -782,7 +782,7 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 	if k.tf32 == 1 && from == hlo.F32 && !m.byGroups(n, k) {
 		l.lanes += fragments * roundingSteps
 	}
-	if m.computed[n] != nil {
+	if o := m.computed[n]; o != nil && !o.plain {
 		// Threads load and compute the operand of a later iteration before they multiply.
 		l.exposed += latency / 2 * runs
 	}
@@ -796,7 +796,6 @@ func (m *estimate) multiply(n int, k knobs, contracted, runs float64, c *candida
 // repeated along it is loaded by each thread, once for a tile or in each iteration.
 func (m *estimate) fromRegisters(n int, k knobs, contracted, runs float64, c *candidate, l *blockCost) {
 	o := m.computed[n]
-	op := m.p.Ops[n]
 	l.overlapped = true
 	rows, cols := m.groupSides(n)
 	groups := float64(k.warps * device.WarpThreads / device.WarpgroupThreads)
@@ -810,25 +809,31 @@ func (m *estimate) fromRegisters(n int, k knobs, contracted, runs float64, c *ca
 			m.p.Ops[raw].Instr.Shape.DType.Size(),
 		)
 		bytes += size
-		// Two elements a load, and less where these are not next to each other.
-		l.lanes += across * elements / 2
+		// Two elements a load, and less where these are not next to each other; of bytes
+		// that are multiplied as they are, 16 a load and a permutation for each four.
+		each := 1.0 / 2
+		if o.plain && size == 1 {
+			each = 1.0/16 + 1.0/4
+		}
+		l.lanes += across * elements * each
 		l.traffic += across * elements * size
 	}
 	size := float64(
-		m.p.Ops[op.Args[0]].Instr.Shape.DType.Size(),
+		m.p.Ops[m.multiplied(n)[0]].Instr.Shape.DType.Size(),
 	)
 	blocks := math.Ceil(rows / groupRows / down)
 	l.traffic += down * blocks * cols * size * contracted * runs
-	l.exposed += perSlot * runs
 	for _, x := range o.beside {
 		if m.varies(x) {
 			l.exposed += latency / 2 * runs
 		}
 	}
 	// Two fragments, and what the second is computed from.
-	c.operands = max(
-		c.operands, blocks*(2*4+8*float64(len(o.raw))),
-	)
+	from := 8 * float64(len(o.raw))
+	if o.plain {
+		from = 4
+	}
+	c.operands = max(c.operands, blocks*(2*4+from))
 	m.ring(m.copied(n), runs, k.stages, c, l)
 }
 
@@ -969,7 +974,7 @@ func (m *estimate) copied(n int) []int {
 // along k, and rows of 32 bytes of what it is computed from.
 func (m *estimate) wholeFragments(n int) bool {
 	o := m.computed[n]
-	if o == nil {
+	if o == nil || o.plain {
 		return true
 	}
 	if o.groups != nil &&
@@ -997,8 +1002,9 @@ func (m *estimate) wholeFragments(n int) bool {
 // operands are parameters that tensor copies can load, of a type and a layout that
 // wgmma reads, or one is computed from such parameters.
 func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
+	scaled := scaledProductOf(p, n)
 	op, args := p.Ops[n], multiplied(
-		p, n, scaledProductOf(p, n),
+		p, n, scaled,
 	)
 	a := p.Ops[args[0]].Instr.Shape
 	b := p.Ops[args[1]].Instr.Shape
@@ -1009,8 +1015,8 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 		wideSum(op.Instr.Shape.DType) != inst.sum {
 		return false
 	}
-	computed := computedOperandOf(p, n)
-	if computed != nil && a.DType.Size() != fragmentDepth/8 {
+	computed := inRegisters(p, n, scaled)
+	if computed != nil && !computed.plain && a.DType.Size() != fragmentDepth/8 {
 		return false
 	}
 	for k, shape := range []hlo.Shape{a, b} {
@@ -1019,7 +1025,7 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 		}
 		order := majorToMinor(shape)
 		contracted := [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
-		if computed != nil && computed.arg == op.Args[k] {
+		if computed != nil && computed.arg == args[k] {
 			continue
 		}
 		if p.Ops[args[k]].Code != hlo.OpParameter ||
@@ -1541,18 +1547,22 @@ func (m *estimate) applyScales(
 	l.lanes += threads * (loaded + both*times)
 }
 
-// threadLines are the rows and the columns of a product by warpgroups that a thread has sums
-// of.
+// threadLines are the rows of the left operand and the columns of the right one, of a product
+// by warpgroups, that a thread has sums of.
 func (m *estimate) threadLines(
 	n int, k knobs,
 ) [2]float64 {
 	rows, cols := m.groupSides(n)
 	groups := float64(k.warps * device.WarpThreads / device.WarpgroupThreads)
 	down := min(groups, math.Ceil(rows/groupRows))
-	return [2]float64{
+	lines := [2]float64{
 		2 * math.Ceil(rows/groupRows/down),
 		cols / (groups / down) / 4,
 	}
+	if o := m.computed[n]; o != nil && o.turned {
+		lines[0], lines[1] = lines[1], lines[0]
+	}
+	return lines
 }
 
 // freeDims are the dimensions of an argument of a product that are not contracted.

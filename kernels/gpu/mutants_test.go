@@ -114,6 +114,7 @@ func (s *subject) compile(text string, plan kernels.Plan, sheet device.Spec) err
 	if s.gate, err = check.NewVerifier(context.Background(), p.Fusion, *gateSeed); err != nil {
 		return err
 	}
+	s.gate = s.gate.For(plan, true)
 	for seed := range int64(2) {
 		in, err := check.Inputs(p.Fusion, check.Normals, seed+100)
 		if err != nil {

@@ -33,6 +33,47 @@ type computedOperand struct {
 	steps int
 	// Groups are those of rows, of which the operand has one where another has 0.
 	groups *mask.Groups
+	// Plain is set where the operand is a parameter as it is, whose rows are along the free
+	// dimension (see plainOperandOf).
+	plain bool
+}
+
+// inRegisters is the operand of dot n that warpgroups read from registers; nil where both are
+// in shared memory. S are the scales of the product, if they are apart from it.
+func inRegisters(p *symtile.Program, n int, s *scaledProduct) *computedOperand {
+	if c := computedOperandOf(p, n); c != nil {
+		return c
+	}
+	return plainOperandOf(p, n, multiplied(p, n, s))
+}
+
+// plainOperandOf is the one of two parameters that are multiplied whose rows are along the
+// free dimension, of 8 or 32 bits, which wgmma reads from shared memory only where rows are
+// along k. Registers can have it in any order. It is nil for other types and layouts.
+func plainOperandOf(p *symtile.Program, n int, args []int) *computedOperand {
+	a := p.Ops[n].Instr.Attrs
+	var along [2]bool
+	for side, dims := range [][]int64{a.LHSContract, a.RHSContract} {
+		op := p.Ops[args[side]]
+		shape := op.Instr.Shape
+		if op.Code != hlo.OpParameter ||
+			len(shape.Dims) == 0 ||
+			readsTransposed(shape.DType) {
+			return nil
+		}
+		order := majorToMinor(shape)
+		fastest := int64(order[len(order)-1])
+		along[side] = !slices.Contains(dims, fastest)
+	}
+	if along[0] == along[1] {
+		return nil
+	}
+	c := &computedOperand{turned: along[1], arg: args[0], plain: true}
+	if along[1] {
+		c.arg = args[1]
+	}
+	c.raw = []int{c.arg}
+	return c
 }
 
 // maxRaw bounds the parameters that are copied for an operand.
@@ -177,8 +218,10 @@ type registerOperand struct {
 	// Paired is set where ldmatrix loads pairs of bytes along the free dimension: rows
 	// l/4 and l/4 + 8 of a fragment are rows 2·(l/4) and 2·(l/4) + 1 of the tile then.
 	paired bool
-	// Words are the fragments of an iteration that were loaded together with others.
-	words map[wordKey][]operand
+	// Loaded are the fragments of an iteration that were loaded together with others.
+	loaded map[wordKey][]operand
+	// Selectors are those of the bytes of both rows of a thread, where it is plain.
+	selectors [2]operand
 }
 
 // A wordKey is a box, 64 rows of a warpgroup and the k of a fragment.
@@ -193,7 +236,8 @@ type wordKey struct {
 func (t *groupDot) registerOperand(c *computedOperand) *registerOperand {
 	e := t.e
 	o := &registerOperand{t: t, tile: t.lhs, computedOperand: c}
-	if t.from.Size() != 2 || t.k%t.mma.k != 0 {
+	if !c.plain &&
+		(t.from.Size() != 2 || t.k%t.mma.k != 0) {
 		return nil
 	}
 	for _, n := range c.raw {
@@ -207,7 +251,8 @@ func (t *groupDot) registerOperand(c *computedOperand) *registerOperand {
 		if b == nil {
 			return nil
 		}
-		b.raw, b.stands = true, n
+		// Tensor copies round elements that wgmma multiplies as they are.
+		b.raw, b.stands = !c.plain, n
 		o.boxes = append(o.boxes, b)
 		o.paired = o.paired || b.byK && e.typeOf(n, 0).Size() == 1
 	}
@@ -247,7 +292,7 @@ const fragmentDepth = 16
 
 // fragmentsAlong are the k at which the fragments of an iteration begin.
 func (t *groupDot) fragmentsAlong() (all []int64) {
-	for k := int64(0); k < t.depth; k += fragmentDepth {
+	for k := int64(0); k < t.depth; k += t.mma.k {
 		all = append(all, k)
 	}
 	return all
@@ -265,11 +310,13 @@ func (o *registerOperand) multiply(
 	a := e.asm
 	a.enter()
 	defer a.leave()
-	defer e.leaveLoop(e.around, e.ids)
-	e.enterLoop(
-		e.atIteration(r.part, counter),
-		coalesce.LoopRange{Hi: r.part.count - 1},
-	)
+	if !o.plain {
+		defer e.leaveLoop(e.around, e.ids)
+		e.enterLoop(
+			e.atIteration(r.part, counter),
+			coalesce.LoopRange{Hi: r.part.count - 1},
+		)
+	}
 	defer o.withoutStaging()()
 	// What memory has to supply is on its way while the slot is waited for.
 	o.loadBeside(r, true)
@@ -279,7 +326,7 @@ func (o *registerOperand) multiply(
 	slot := a.get(
 		kindB32, "mad.lo.s32", offset, matrixRow, r.data,
 	)
-	o.words = map[wordKey][]operand{}
+	o.loaded = map[wordKey][]operand{}
 	zero := e.ring.Const(0)
 	for _, k := range t.fragmentsAlong() {
 		left := make(
@@ -293,28 +340,28 @@ func (o *registerOperand) multiply(
 		a.do("wgmma.fence.sync.aligned")
 		t.issue(
 			left,
-			b.moved(a, offset, constantOf(at)),
+			b.moved(a, offset, constantOf(at)), k,
 		)
 		a.do("wgmma.commit_group.sync.aligned")
 		// All but the latest products are complete: the registers of the next fragment
 		// and, after the first one, the slot of the iteration before are free.
 		running := int64(1)
-		if k+fragmentDepth == t.depth {
+		if k+t.mma.k == t.depth {
 			running = r.lag
 		}
 		a.do("wgmma.wait_group.sync.aligned", running)
 	}
 }
 
-// issue begins the products of fragments in registers, one for each 64 rows.
-func (t *groupDot) issue(left [][]operand, right operand) {
+// issue begins the products of fragments in registers at k, one for each 64 rows.
+func (t *groupDot) issue(left [][]operand, right operand, k int64) {
 	opcode := t.opcode()
 	for i, c := range t.accs {
 		t.e.asm.do(
-			opcode, c, left[i], right,
-			t.e.asm.in(kindPred, yes),
-			1, 1,
-			map[bool]int{true: 1}[t.b.byK],
+			opcode,
+			append([]any{
+				c, left[i], right, t.adds(k),
+			}, t.flags()...)...,
 		)
 	}
 }
@@ -329,6 +376,9 @@ func (o *registerOperand) withoutStaging() (end func()) {
 // repeated along k, and the positions of fragments.
 func (o *registerOperand) prepare(r *ring) {
 	defer o.withoutStaging()()
+	if o.plain && !o.words() {
+		o.selectBytes()
+	}
 	o.loadBeside(r, false)
 	for _, b := range o.boxes {
 		for i := range o.t.accs {
@@ -391,6 +441,9 @@ func (o *registerOperand) along(k, register, q int64) index.Expr {
 
 // fragment is the four registers of 64 rows and 16 k.
 func (o *registerOperand) fragment(slot operand, i int, k int64) []operand {
+	if o.plain {
+		return o.asItIs(slot, i, k)
+	}
 	e := o.t.e
 	points := o.points(i, k)
 	if words := o.selected(slot, i, k, points); words != nil {
@@ -437,6 +490,82 @@ func (o *registerOperand) selected(slot operand, i int, k int64, points []point)
 		))
 	}
 	return words
+}
+
+// words reports whether fragments are words as they are in the slot: elements of 32 bits.
+func (o *registerOperand) words() bool {
+	return o.plain && o.t.from.Size() == 4
+}
+
+// asItIs is the fragment of an operand whose elements are multiplied as they are.
+//
+// Of bytes, ldmatrix gives a thread two rows of k, each with the pair of rows of the operand
+// that the thread has, so that two matrices make the four k of a register for both (PTX ISA,
+// wgmma.mma_async, figure of matrix A of 8 bits).
+func (o *registerOperand) asItIs(slot operand, i int, k int64) (all []operand) {
+	e, b := o.t.e, o.boxes[0]
+	in := memory{shared, slot, b.at}
+	if !o.words() {
+		words := o.wordsOf(b, in, i, k)
+		for half := range 2 {
+			for row := range 2 {
+				pair := words[2*half:]
+				all = append(all, e.asm.get(
+					kindB32, "prmt.b32",
+					pair[0], pair[1], o.selectors[row],
+				))
+			}
+		}
+		return all
+	}
+	// Two rows of one k are next to each other.
+	for _, at := range o.places(b, i, k) {
+		all = append(all, e.read(
+			shared, kindB32, "32", e.at(in, at, 4), 2, yes,
+		)...)
+	}
+	return all
+}
+
+// select makes the selectors of the bytes of both rows of a thread. Lanes 2 and 3 of each four
+// have the later k in the first matrix (see bytesRow).
+func (o *registerOperand) selectBytes() {
+	e := o.t.e
+	a := e.asm
+	later := a.get(
+		kindPred, "setp.ge.s32", e.num(e.thread.Mod(4)), 2,
+	)
+	for row, both := range [2][2]int{{0x6420, 0x2064}, {0x7531, 0x3175}} {
+		o.selectors[row] = a.get(kindB32, "selp.b32", both[1], both[0], later)
+	}
+}
+
+// bytesRow is the k, from that of a fragment on, whose row in the slot a lane supplies to
+// ldmatrix: row r of matrix q. Lane t of each four gets rows 2t and 2t+1 of a matrix, and has
+// k 4t … 4t+3 of the first half of a fragment (matrices 0 and 1) and of the second. Rows of
+// the eight that are read at once are in different banks: the last digits of their k, of base
+// 8, are different, for which the lanes 2 and 3 have the later k first.
+func (e *emitter) bytesRow(row, matrix index.Expr) index.Expr {
+	t := row.Div(2)
+	later := t.Div(2)
+	pair := e.xor(matrix.Mod(2), later, 2)
+	half := matrix.Div(2).Scale(16)
+	k := half.Add(t.Scale(4))
+	k = k.Add(pair.Scale(2))
+	return k.Add(row.Mod(2))
+}
+
+// spreadRow is the first of the two rows of a thread, of 64, where they are loaded as words
+// next to each other: of a warp and the number of its four lanes. The lanes that load at once
+// have four k, whose rows have units of 16 bytes permuted by numbers below 4; two such units
+// that are four apart stay in different banks.
+func spreadRow(warp, row index.Expr) index.Expr {
+	m := row.Mod(2).Scale(2)
+	m = m.Add(row.Div(4).Scale(4))
+	m = m.Add(warp.Mod(2).Scale(8))
+	apart := row.Div(2).Mod(2)
+	m = m.Add(apart.Scale(16))
+	return m.Add(warp.Div(2).Scale(32))
 }
 
 // matrices reports whether ldmatrix loads fragments of a box: elements of 16 bits, which
@@ -515,8 +644,8 @@ func (o *registerOperand) wordsOf(
 	b *boxTile, in memory, i int, k int64,
 ) []operand {
 	key := wordKey{b, i, k}
-	if o.words[key] != nil {
-		return o.words[key]
+	if o.loaded[key] != nil {
+		return o.loaded[key]
 	}
 	e := o.t.e
 	count := o.count(b, k)
@@ -530,20 +659,20 @@ func (o *registerOperand) wordsOf(
 		opcode+".shared.b16", to,
 		e.at(in, places[0], o.size(b)),
 	)
-	if o.size(b) == 2 {
-		o.words[key] = to
+	if o.plain || o.size(b) == 2 {
+		o.loaded[key] = to
 		return to
 	}
 	for j := 0; j < count; j += 2 {
 		next := wordKey{b, i, k + int64(j)*8}
-		o.words[next] = to[j : j+2]
+		o.loaded[next] = to[j : j+2]
 	}
 	return to[:2]
 }
 
 // count is the matrices that are loaded for the fragment at k.
 func (o *registerOperand) count(b *boxTile, k int64) int {
-	if o.size(b) == 1 && k+2*fragmentDepth > o.t.depth {
+	if !o.plain && o.size(b) == 1 && k+2*fragmentDepth > o.t.depth {
 		return 2
 	}
 	return 4
@@ -565,6 +694,17 @@ func (o *registerOperand) places(
 		return append(all, b.position(
 			e, first.Add(free), along.AddConst(k),
 		))
+	}
+	if o.words() {
+		_, lane := e.warpAndLane()
+		for half := range int64(2) {
+			row := o.t.row(int64(i), 0)
+			along := lane.Mod(4).AddConst(k + 4*half)
+			all = append(
+				all, b.position(e, row, along),
+			)
+		}
+		return all
 	}
 	for part := range int64(4) {
 		row := o.t.row(int64(i), part%2)
@@ -594,6 +734,8 @@ func (o *registerOperand) matrixRow(
 	below := matrix.Mod(2)
 	later := matrix.Div(2).Scale(8)
 	switch {
+	case o.plain:
+		return e.ring.Const(0), e.bytesRow(row, matrix)
 	case o.size(b) == 1:
 		// A matrix has 16 bytes along the free dimension and 8 k.
 		if o.count(b, k) == 2 {

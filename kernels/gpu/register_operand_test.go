@@ -210,3 +210,114 @@ func TestRegisterOperandPrice(t *testing.T) {
 		}
 	}
 }
+
+// Products of 8 and 32 bits of which one operand has its rows along the free dimension are
+// computed by warpgroups, with that operand in registers: both sides, types, extents that are
+// no multiples of tiles, schedules; without bank conflicts.
+func TestPlainRegisterOperands(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 1))
+	pick := func(list ...int64) int64 { return list[rng.IntN(len(list))] }
+	dev := newSimulator("sm_90a")
+	dev.spec.SMs = 2
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(s)
+	b.AllowTF32()
+	types := [][2]string{
+		{"s8", "s32"}, {"u8", "s32"}, {"f8e4m3fn", "f32"},
+		{"f8e5m2*f8e4m3fn", "f32"}, {"f32", "f32"},
+	}
+	ran := map[string]int{}
+	for n := range 40 {
+		d, layout := types[n%len(types)], []string{"nn", "tt"}[n/len(types)%2]
+		m, c := pick(64, 80, 128, 176, 256), pick(64, 80, 144, 192, 256)
+		k := pick(32, 64, 80, 96, 128, 208, 320)
+		text := matmul(d[0], d[1], layout, m, c, k)
+		p := kerneltest.Program(t, text)
+		v := kerneltest.Verifier(t, p, 3)
+		for range 3 {
+			tiling := symtile.Tiling{
+				min(m, pick(32, 64, 128, 256)), min(c, pick(32, 64, 128, 256)), min(k, pick(16, 32, 64, 128)),
+			}
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4)).
+				With("producer", pick(0, 1, 4)).With("epilogue", pick(0, 1))
+			if d[0] == "f32" {
+				plan = plan.With(kernels.TF32, 1)
+			}
+			schedule := rng.IntN(6)
+			switch schedule {
+			case 0:
+				plan = plan.With("persistent", pick(1, 2)).With("producer", 1)
+			case 1:
+				plan = plan.With("cluster", 2).With("producer", 1)
+			case 2:
+				plan = plan.With("splitk", 2)
+			case 3:
+				if d[0][0] == 'f' && d[0] != "f32" {
+					plan = plan.With("promote", 1)
+				}
+			}
+			dev.last.WGMMA = 0
+			if p.Check(tiling) != nil || !verify(t, b, v, p, plan) {
+				if t.Failed() {
+					t.Log(text)
+					return
+				}
+				continue
+			}
+			if dev.last.WGMMA == 0 {
+				continue
+			}
+			ran[d[0]]++
+			ran[layout]++
+			for _, k := range plan.Knobs {
+				ran[fmt.Sprint(k.Name, "=", k.Value)]++
+			}
+			if x := dev.last.SharedLoad; plan.Knob("epilogue", 0) == 0 && x.Units != x.Ideal {
+				t.Errorf("%v: %d wavefronts of shared loads, %d would do\n%s", plan, x.Units, x.Ideal, text)
+			}
+		}
+	}
+	t.Log(ran)
+	for _, want := range []string{
+		"s8", "u8", "f8e4m3fn", "f8e5m2*f8e4m3fn", "f32", "nn", "tt", "persistent=1", "persistent=2", "cluster=2",
+		"promote=1", "producer=4", "stages=1",
+	} {
+		if ran[want] < 2 {
+			t.Errorf("only %d plans with %s are computed by warpgroups", ran[want], want)
+		}
+	}
+}
+
+// The price of products that wgmma cannot read as they are in memory is near that of those that
+// it can, and is less than that of mma.sync.
+func TestPlainRegisterOperandPrice(t *testing.T) {
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range [][2]string{{"f8e4m3fn", "f32"}, {"s8", "s32"}, {"f32", "f32"}} {
+		seconds := map[string]float64{}
+		for _, layout := range []string{"nt", "nn", "tt", "tn"} {
+			p := kerneltest.Program(t, matmul(d[0], d[1], layout, 4096, 4096, 4096))
+			all, err := feasibleCandidates(t.Context(), p, s, []int{1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seconds[layout] = all[0].seconds
+			if want := layout != "tn"; (all[0].unit == unitWGMMA) != want {
+				t.Errorf("%s %s: by warpgroups: %v", d[0], layout, !want)
+			}
+		}
+		t.Log(d[0], seconds)
+		for _, layout := range []string{"nn", "tt"} {
+			if seconds[layout] > 1.4*seconds["nt"] || seconds[layout] > 0.9*seconds["tn"] {
+				t.Errorf("%s: %s takes %v", d[0], layout, seconds)
+			}
+		}
+	}
+}

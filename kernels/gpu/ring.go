@@ -149,7 +149,7 @@ func (r *ring) schedule() {
 	// slot.
 	r.lag = min(1, r.slots-1)
 	if o := r.left(); slices.ContainsFunc(r.dots, (*groupDot).promotes) ||
-		o != nil && o.t.depth == fragmentDepth {
+		o != nil && o.t.depth == o.t.mma.k {
 		// The sums of an iteration are read at its end, or the next one writes the
 		// registers that its products read.
 		r.lag = 0

@@ -159,7 +159,7 @@ func (e *emitter) boxStore(r symtile.Root) *boxStore {
 		return nil
 	}
 	t := e.groupDots[0]
-	if t.turned || t.left != nil && t.left.paired {
+	if t.turned || t.left != nil && (t.left.paired || t.left.words()) {
 		return nil // fragments are not as stmatrix stores them
 	}
 	// A copy stores whole boxes: rows and columns that a tile is padded by would overwrite
