@@ -73,8 +73,27 @@ ys = f32[<N>,<K>] multiply(yw, tr)
 ROOT c = <S>[<M>,<N>] dot(xs, ys), lhs_contracting_dims={1}, rhs_contracting_dims={1}
 `
 
-// scaledText is scaled for extents along n and k that 128 divides.
-func scaledText(element, sum string, m, n, k int) string {
+// scaledSums is a dot of each 128 along k, whose results are multiplied by scales of their rows
+// and columns and summed.
+const scaledSums = `
+x = <T>[<M>,<J>,128] parameter(0)
+y = <T>[<N>,<J>,128] parameter(1)
+s = f32[<M>,<J>] parameter(2)
+t = f32[<N>,<J>] parameter(3)
+d = f32[<J>,<M>,<N>] dot(x, y), lhs_batch_dims={1}, rhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+st = f32[<J>,<M>] transpose(s), dimensions={1,0}
+sw = f32[<J>,<M>,<N>] broadcast(st), dimensions={0,1}
+ds = f32[<J>,<M>,<N>] multiply(d, sw)
+tt = f32[<J>,<N>] transpose(t), dimensions={1,0}
+tw = f32[<J>,<M>,<N>] broadcast(tt), dimensions={0,2}
+all = f32[<J>,<M>,<N>] multiply(ds, tw)
+zero = f32[] constant(0)
+sum = f32[<M>,<N>] reduce(all, zero), dimensions={0}, to_apply=add
+ROOT c = <S>[<M>,<N>] convert(sum)
+`
+
+// scaledText is one of the products with scales, for extents along n and k that 128 divides.
+func scaledText(text, element, sum string, m, n, k int) string {
 	return strings.NewReplacer(
 		"<T>", element, "<S>", sum,
 		"<M>", fmt.Sprint(m),
@@ -82,10 +101,10 @@ func scaledText(element, sum string, m, n, k int) string {
 		"<K>", fmt.Sprint(k),
 		"<I>", fmt.Sprint(n/128),
 		"<J>", fmt.Sprint(k/128),
-	).Replace(scaled)
+	).Replace(text)
 }
 
-// computedText is a product whose operands are computed: b8, of blocks with scales, q8, of m rows of k elements by a
+// computedText is a product whose operands are computed: b8, of blocks with scales, d8, the same as a dot of each block, q8, of m rows of k elements by a
 // matrix of k rows of s8, q8t, by one of n rows, and those of groups. It is empty for other kinds.
 func computedText(element, sum, kind string, m, n, k int) string {
 	matrix := map[string]string{"q8": "k", "q8t": "n"}[kind]
@@ -93,7 +112,9 @@ func computedText(element, sum, kind string, m, n, k int) string {
 	case groupedProducts[kind[0]] != "":
 		return groupedText(element, sum, kind, m, n, k)
 	case kind == "b8":
-		return scaledText(element, sum, m, n, k)
+		return scaledText(scaled, element, sum, m, n, k)
+	case kind == "d8":
+		return scaledText(scaledSums, element, sum, m, n, k)
 	case matrix == "":
 		return ""
 	}

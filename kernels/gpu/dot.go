@@ -31,6 +31,11 @@ type product struct {
 	d hlo.DType
 	// Turned is set where A and B are exchanged, so that C is transposed.
 	turned bool
+	// Kept has, where op is a reduction that adds up the products of a loop, the dimension of
+	// a product for each of its own, and blocks are the sizes of a product; nil where op is
+	// the dot (see blockSum).
+	kept   []int
+	blocks []int64
 }
 
 // An operandTile is an argument of a product, with its dimensions divided into batch,
@@ -111,9 +116,26 @@ func (t operandTile) index(b, free, k index.Expr) []index.Expr {
 	return at
 }
 
-// result is the index in the product's tile of element (b, m, n).
+// result is the index in the tile of op of element (b, m, n).
 func (p *product) result(b, m, n index.Expr) []index.Expr {
-	sizes := p.op.Tile.Sizes()
+	if p.kept == nil {
+		sizes := p.op.Tile.Sizes()
+		return p.place(sizes, b, m, n)
+	}
+	all := p.place(p.blocks, b, m, n)
+	return pick(all, p.kept)
+}
+
+// pick are the elements of x at some places.
+func pick[T any](x []T, at []int) (some []T) {
+	for _, k := range at {
+		some = append(some, x[k])
+	}
+	return some
+}
+
+// place is the index in the dot's tile, of sizes, of element (b, m, n).
+func (p *product) place(sizes []int64, b, m, n index.Expr) []index.Expr {
 	left := p.lhs
 	if p.turned {
 		left, m, n = p.rhs, n, m

@@ -107,8 +107,11 @@ type boxTile struct {
 
 // newGroupDot is dot n computed by warpgroups, nil where they cannot.
 func (e *emitter) newGroupDot(n int) *groupDot {
-	p, scaled := e.scaledProduct(e.newProduct(n))
-	computed := inRegisters(e.p, n, scaled)
+	p, scaled := e.scaledProductOf(n)
+	if p == nil {
+		return nil
+	}
+	computed := inRegisters(e.p, scaled.dot(n), scaled)
 	if computed != nil && computed.turned {
 		p, scaled = p.turn(), scaled.turn()
 	}
@@ -153,7 +156,8 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 	if t.a == nil && t.left == nil || t.b == nil {
 		return nil
 	}
-	if !readsTransposed(from) && (t.b.byK || t.a != nil && t.a.byK) {
+	if !readsTransposed(from) &&
+		(t.b.byK || t.a != nil && t.a.byK) {
 		return nil
 	}
 	return t
@@ -633,17 +637,19 @@ func (t *groupDot) row(i, half int64) index.Expr {
 	m, _ := t.corner()
 	m = m.AddConst(i * groupRows)
 	row := lane.Div(4)
-	switch {
-	case t.left == nil:
-	case t.left.words():
-		return m.Add(spreadRow(warp, row)).AddConst(half)
-	case t.left.paired:
+	if t.left != nil && t.left.words() {
+		row = spreadRow(warp, row)
+		return m.Add(row).AddConst(half)
+	}
+	m = m.Add(warp.Scale(mmaM))
+	if t.left != nil && t.left.paired {
 		// Bytes are loaded in pairs along the rows, so that a thread has rows 2r and
 		// 2r+1 in place of r and r+8.
-		return m.Add(warp.Scale(mmaM)).Add(row.Scale(2)).AddConst(half)
+		pair := row.Scale(2)
+		return m.Add(pair).AddConst(half)
 	}
 	// The layout of the accumulator (PTX ISA, wgmma.mma_async, figure of matrix D).
-	return m.Add(warp.Scale(mmaM)).Add(row).AddConst(half * 8)
+	return m.Add(row).AddConst(half * 8)
 }
 
 // warpAndLane are the number of the thread's warp in its warpgroup, and that of the
@@ -670,6 +676,8 @@ type scaledProduct struct {
 	operands [2]scaledOperand
 	// Varies is set where some factors differ between iterations of the loop.
 	varies bool
+	// Sum adds up the products of a loop; nil where the dot does.
+	sum *blockSum
 }
 
 // A scaledOperand is the parameter, as an op, that an operand is computed from, and what it
@@ -681,12 +689,14 @@ type scaledOperand struct {
 	passed []int
 }
 
-// A factor is an op whose elements an operand is multiplied by.
+// A factor is an op whose elements an operand is multiplied by, or the results of a dot.
 type factor struct {
 	op int
 	// Through are the reshapes between its product and the operand, the operand's first.
 	through []int
-	varies  bool
+	// Of has the dimension of the dot for each of the op where results are multiplied.
+	of     []int
+	varies bool
 }
 
 // turn is s of the transposed product.
@@ -715,6 +725,12 @@ func scaledProductOf(p *symtile.Program, n int) *scaledProduct {
 	if len(s.operands[0].passed)+len(s.operands[1].passed) == 0 {
 		return nil
 	}
+	s.findVarying(p)
+	return s
+}
+
+// findVarying says which factors differ between iterations of loops.
+func (s *scaledProduct) findVarying(p *symtile.Program) {
 	dims := loopDims(p)
 	for _, o := range s.operands {
 		for k := range o.factors {
@@ -723,7 +739,205 @@ func scaledProductOf(p *symtile.Program, n int) *scaledProduct {
 			s.varies = s.varies || f.varies
 		}
 	}
+}
+
+// A blockSum is a reduction that adds up dots, times scales of their rows and columns:
+// Σ_b s[b,m]·t[b,n]·Σ_k A[b,m,k]·B[b,k,n], which is how blocks of k are written whose results
+// are scaled. Where a tile has one b and all of its k, an iteration of the reduction's loop
+// is one of a product whose operands are scaled.
+type blockSum struct {
+	reduce, dot int
+	// At has the dimension of the reduction's argument for each of the dot, and kept that of
+	// the dot for each of the reduction.
+	at, kept []int
+	// Passed are the ops between the dot and the reduction.
+	passed []int
+	// Leaves are what results are multiplied by.
+	leaves []factor
+}
+
+// blockSumOf is reduction n as a product with scales; nil where it is something else.
+func blockSumOf(p *symtile.Program, n int) *scaledProduct {
+	op := p.Ops[n]
+	if op.Code != hlo.OpReduce ||
+		len(op.Args) != 2 ||
+		op.Instr.Shape.DType != hlo.F32 {
+		return nil
+	}
+	arg, first := op.Args[0], op.Args[1]
+	by, ok := op.Instr.Attrs.ToApply.Monoid()
+	if !ok || by != hlo.OpAdd ||
+		!isZero(p.Ops[first]) {
+		return nil
+	}
+	b := &blockSum{reduce: n}
+	rank := len(p.Ops[arg].Tile)
+	if !b.collect(p, arg, identity(rank)) ||
+		!b.match(p, op.Instr.Attrs.Dimensions) {
+		return nil
+	}
+	s := scaledProductOf(p, b.dot)
+	if s == nil {
+		s = &scaledProduct{}
+		for side, a := range p.Ops[b.dot].Args {
+			if p.Ops[a].Code != hlo.OpParameter {
+				return nil
+			}
+			s.operands[side].raw = a
+		}
+	}
+	if s.sum = b; !s.apply(p) {
+		return nil
+	}
+	s.findVarying(p)
 	return s
+}
+
+// isZero reports whether an op is the constant 0.
+func isZero(op symtile.Op) bool {
+	if op.Code != hlo.OpConstant {
+		return false
+	}
+	values := op.Instr.Literal.Floats
+	return len(values) == 1 && values[0] == 0
+}
+
+// collect follows op n to the dot through transposes and products with scales. To has the
+// dimension of the reduction's argument for each of the op.
+func (b *blockSum) collect(p *symtile.Program, n int, to []int) bool {
+	op := p.Ops[n]
+	if op.Instr.Shape.DType != hlo.F32 {
+		return false
+	}
+	switch op.Code {
+	case hlo.OpDot:
+		b.dot, b.at = n, to
+		return true
+	case hlo.OpTranspose:
+		from := make([]int, len(to))
+		for k, d := range op.Instr.Attrs.Dimensions {
+			from[d] = to[k]
+		}
+		b.passed = append(b.passed, n)
+		return b.collect(p, op.Args[0], from)
+	case hlo.OpMultiply:
+		for k, a := range op.Args {
+			if !repeated(p, a, true) {
+				continue
+			}
+			b.passed = append(b.passed, n)
+			b.split(p, a, to)
+			return b.collect(p, op.Args[1-k], to)
+		}
+	}
+	return false
+}
+
+// split adds what op n is the product of, so that each depends on fewer dimensions.
+func (b *blockSum) split(p *symtile.Program, n int, to []int) {
+	op := p.Ops[n]
+	if op.Code == hlo.OpMultiply {
+		b.passed = append(b.passed, n)
+		for _, a := range op.Args {
+			b.split(p, a, to)
+		}
+		return
+	}
+	b.leaves = append(
+		b.leaves, factor{op: n, of: to},
+	)
+}
+
+// match reports whether what is reduced are the batch dimensions of the dot, and finds those
+// that are kept.
+func (b *blockSum) match(p *symtile.Program, reduced []int64) bool {
+	batch := len(p.Ops[b.dot].Instr.Attrs.LHSBatch)
+	if batch == 0 || batch != len(reduced) {
+		return false
+	}
+	for d := range b.at {
+		k := slices.Index(b.at, d)
+		if slices.Contains(reduced, int64(d)) != (k < batch) {
+			return false
+		}
+		if k >= batch {
+			b.kept = append(b.kept, k)
+		}
+	}
+	// From here on, those of the dot for dimensions of the reduction's argument.
+	for i, f := range b.leaves {
+		of := make([]int, len(f.of))
+		for d, to := range f.of {
+			of[d] = slices.Index(b.at, to)
+		}
+		b.leaves[i].of = of
+	}
+	return true
+}
+
+// apply makes the leaves factors of the operands whose free dimensions they depend on, and
+// reports whether none depends on those of both.
+func (s *scaledProduct) apply(p *symtile.Program) bool {
+	op := p.Ops[s.sum.dot]
+	whole := func(n int) []int64 { return p.Ops[n].Instr.Shape.Dims }
+	for _, f := range s.sum.leaves {
+		side := slices.IndexFunc([]int{1, 0}, func(other int) bool {
+			return sameAlong(
+				p, f.op, f.free(p, op, other), whole,
+			)
+		})
+		if side < 0 {
+			return false
+		}
+		o := &s.operands[side]
+		o.factors = append(
+			slices.Clone(o.factors), f,
+		)
+	}
+	return true
+}
+
+// free are the dimensions of a factor of results that are free dimensions of an operand of the
+// dot.
+func (f factor) free(p *symtile.Program, dot symtile.Op, side int) (dims []int64) {
+	a := dot.Instr.Attrs
+	from := len(a.LHSBatch)
+	to := len(p.Ops[dot.Args[0]].Tile) - len(a.LHSContract)
+	if side == 1 {
+		from, to = to, len(dot.Tile)
+	}
+	for d, k := range f.of {
+		if k >= from && k < to {
+			dims = append(dims, int64(d))
+		}
+	}
+	return dims
+}
+
+// dot is the dot of the product: n itself, or the one that reduction n adds up.
+func (s *scaledProduct) dot(n int) int {
+	if s == nil || s.sum == nil {
+		return n
+	}
+	return s.sum.dot
+}
+
+// wholeBlocks reports whether a tile has one of what is added up, and all of its k.
+func (b *blockSum) wholeBlocks(p *symtile.Program, sizes func(int) []int64) bool {
+	op := p.Ops[b.dot]
+	for d := range op.Instr.Attrs.LHSBatch {
+		if sizes(b.dot)[d] != 1 {
+			return false
+		}
+	}
+	for _, d := range op.Instr.Attrs.LHSContract {
+		a := op.Args[0]
+		extent := p.Ops[a].Instr.Shape.Dims[d]
+		if sizes(a)[d] != extent {
+			return false
+		}
+	}
+	return true
 }
 
 // loopDims are the dimensions of all loops.
@@ -777,10 +991,13 @@ func (o *scaledOperand) collect(
 func (s *scaledProduct) divides(
 	p *symtile.Program, n int, sizes func(int) []int64,
 ) bool {
+	if s.sum != nil && !s.sum.wholeBlocks(p, sizes) {
+		return false
+	}
 	a := p.Ops[n].Instr.Attrs
 	for side, dims := range [][]int64{a.LHSContract, a.RHSContract} {
 		for _, f := range s.operands[side].factors {
-			if !f.sameAlong(p, dims, sizes) {
+			if f.of == nil && !f.sameAlong(p, dims, sizes) {
 				return false
 			}
 		}
@@ -858,12 +1075,35 @@ func refoldedDims(
 	return all
 }
 
-// scaledProduct is p of the parameters of 8-bit floats behind its operands, with their
-// scales; p and nil where there are none, or warpgroups cannot apply them.
-func (e *emitter) scaledProduct(
-	p *product,
+// scaledProductOf is op n as a product with its scales apart, or without scales. It is nil for
+// reductions that are no such product.
+func (e *emitter) scaledProductOf(n int) (*product, *scaledProduct) {
+	s := blockSumOf(e.p, n)
+	if s == nil && e.p.Ops[n].Code == hlo.OpReduce {
+		return nil, nil
+	}
+	if s == nil {
+		return e.withoutScales(
+			e.newProduct(n), scaledProductOf(e.p, n),
+		)
+	}
+	p := e.newProduct(s.sum.dot)
+	p, s = e.withoutScales(p, s)
+	if s == nil {
+		return nil, nil
+	}
+	p.blocks = p.op.Tile.Sizes()
+	p.kept = s.sum.kept
+	p.n = n
+	p.op = e.p.Ops[n]
+	return p, s
+}
+
+// withoutScales is p of the parameters behind its operands, with the scales s; p and nil where
+// there are none, or warpgroups cannot apply them.
+func (e *emitter) withoutScales(
+	p *product, s *scaledProduct,
 ) (*product, *scaledProduct) {
-	s := scaledProductOf(e.p, p.n)
 	if s == nil ||
 		!s.divides(e.p, p.n, e.tileSizes) {
 		return p, nil
@@ -927,7 +1167,7 @@ func (t *groupDot) factor(
 ) (all []operand) {
 	e := t.e
 	d := e.typeOf(f.op, 0)
-	for _, points := range t.lines(side) {
+	for _, points := range t.lines(side, f) {
 		for _, r := range f.through {
 			points = e.reshaped(
 				e.p.Ops[r], points,
@@ -943,9 +1183,9 @@ func (t *groupDot) factor(
 }
 
 // lines are elements of an operand at the first k of a tile, of this thread's rows or
-// columns, in pairs.
+// columns, in pairs, or those of a factor of results.
 func (t *groupDot) lines(
-	side int,
+	side int, f factor,
 ) (all [][]point) {
 	e := t.e
 	zero := e.ring.Const(0)
@@ -962,8 +1202,18 @@ func (t *groupDot) lines(
 			if side == 1 {
 				at = t.column(k, q)
 			}
+			place := tile.index(zero, at, zero)
+			switch {
+			case f.of != nil && side == 0:
+				place = t.place(t.blocks, zero, at, zero)
+			case f.of != nil:
+				place = t.place(t.blocks, zero, zero, at)
+			}
+			if f.of != nil {
+				place = pick(place, f.of)
+			}
 			points = append(points, point{
-				tile.index(zero, at, zero),
+				place,
 				conditions(nil).and(
 					at.Neg().AddConst(extent - 1),
 				),

@@ -32,6 +32,8 @@ type estimate struct {
 	// the dot by warpgroups that does without an op; nil and −1 for others.
 	scaled  []*scaledProduct
 	absorbs []int
+	// Sums are, for the reductions that add up a product of a loop, that product; −1 for others.
+	sums []int
 	// Undivided are those of which k tiles of the current tiling do not divide the blocks.
 	undivided []bool
 	// Orders are those of the reductions that are not commutative.
@@ -155,6 +157,11 @@ func (m *estimate) products() {
 		[]bool, len(m.p.Ops),
 	)
 	for n, op := range m.p.Ops {
+		m.sums = append(m.sums, -1)
+		if s := blockSumOf(m.p, n); s != nil {
+			m.sums[n] = s.sum.dot
+			m.scaled[m.sums[n]] = s
+		}
 		if op.Code == hlo.OpDot {
 			m.scaled[n] = scaledProductOf(m.p, n)
 			m.computed[n] = inRegisters(m.p, n, m.scaled[n])
@@ -386,6 +393,9 @@ func (m *estimate) work(ops []bool, c *candidate) blockCost {
 		case hlo.OpDot:
 			m.dot(n, k, runs, c, &l)
 		case hlo.OpReduce:
+			if m.addedByGroups(n, k) {
+				continue
+			}
 			all := m.elements(op.Args[0])
 			m.operate(all, runs, c, &l)
 			c.partials += m.partials(n, threads)
@@ -818,8 +828,9 @@ func (m *estimate) fromRegisters(n int, k knobs, contracted, runs float64, c *ca
 		l.lanes += across * elements * each
 		l.traffic += across * elements * size
 	}
+	first := m.multiplied(n)[0]
 	size := float64(
-		m.p.Ops[m.multiplied(n)[0]].Instr.Shape.DType.Size(),
+		m.p.Ops[first].Instr.Shape.DType.Size(),
 	)
 	blocks := math.Ceil(rows / groupRows / down)
 	l.traffic += down * blocks * cols * size * contracted * runs
@@ -937,6 +948,12 @@ func (m *estimate) byGroups(n int, k knobs) bool {
 	return m.facts[n].groupable.is(func() bool { return m.tileForGroups(n) })
 }
 
+// addedByGroups reports whether a reduction adds up a product in the registers of warpgroups.
+func (m *estimate) addedByGroups(n int, k knobs) bool {
+	dot := m.sums[n]
+	return dot >= 0 && m.byGroups(dot, k)
+}
+
 // tileForGroups reports whether the tile of a product is one that warpgroups compute.
 func (m *estimate) tileForGroups(n int) bool {
 	sizes := m.sizes(n)
@@ -1016,7 +1033,8 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 		return false
 	}
 	computed := inRegisters(p, n, scaled)
-	if computed != nil && !computed.plain && a.DType.Size() != fragmentDepth/8 {
+	if computed != nil && !computed.plain &&
+		a.DType.Size() != fragmentDepth/8 {
 		return false
 	}
 	for k, shape := range []hlo.Shape{a, b} {
@@ -1456,6 +1474,11 @@ func (m *estimate) absorbed() []int {
 		if s == nil {
 			continue
 		}
+		if s.sum != nil {
+			for _, n := range s.sum.passed {
+				by[n] = dot
+			}
+		}
 		for _, o := range s.operands {
 			for _, n := range o.passed {
 				by[n] = dot
@@ -1469,7 +1492,8 @@ func (m *estimate) absorbed() []int {
 	for n, op := range slices.Backward(m.p.Ops) {
 		for _, a := range op.Args {
 			if by[a] >= 0 && by[a] != n &&
-				by[n] != by[a] {
+				by[n] != by[a] &&
+				m.sums[n] != by[a] {
 				by[a] = -1
 			}
 		}
@@ -1521,7 +1545,11 @@ func (m *estimate) applyScales(
 		each := 0.0
 		for _, f := range s.operands[side].factors {
 			own, times := lines, 1.0
-			if f.sameAlong(m.p, m.freeDims(n, side), m.sizes) {
+			free := m.freeDims(n, side)
+			if f.of != nil {
+				free = f.free(m.p, m.p.Ops[n], side)
+			}
+			if f.sameAlong(m.p, free, m.sizes) {
 				own = 1
 			}
 			if f.varies {

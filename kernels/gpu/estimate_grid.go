@@ -389,6 +389,7 @@ func (m *estimate) onlyGroupProduct(k knobs) bool {
 		case op.Code == hlo.OpDot &&
 			m.byGroups(n, k):
 			only++
+		case m.addedByGroups(n, k):
 		case op.Code == hlo.OpDot || op.Code == hlo.OpReduce:
 			return false
 		}

@@ -90,7 +90,9 @@ func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
 	}
 	r.total = r.part.count
 	for _, n := range accumulators {
-		if e.p.Ops[n].Code != hlo.OpDot {
+		switch e.p.Ops[n].Code {
+		case hlo.OpDot, hlo.OpReduce:
+		default:
 			return nil
 		}
 		d := e.newGroupDot(n)

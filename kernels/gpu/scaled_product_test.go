@@ -263,3 +263,181 @@ func TestUnscaledProducts(t *testing.T) {
 		}
 	}
 }
+
+// A blockSumText is a dot of each block of k, whose results are multiplied by scales and
+// summed: Σ_b s[m,b]·t[n,b]·dot_b, as JAX prints it.
+type blockSumText struct {
+	raw, to             string // of the operands, and what they are converted to
+	m, n, blocks, depth int64
+	// Turned is set where the dot has its operands exchanged and is transposed (einsum).
+	turned bool
+	// Scales are "rows", "columns", "both" (one after the other), "product" (multiplied before),
+	// "block" (one for each block) or nothing.
+	scales string
+	// Free is set where the second operand has its rows along n.
+	free bool
+}
+
+func (c blockSumText) text() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	rightDims, k := fmt.Sprintf("%d,%d,%d", c.n, c.blocks, c.depth), 2
+	batch := 1
+	if c.free {
+		rightDims, k, batch = fmt.Sprintf("%d,%d,%d", c.blocks, c.depth, c.n), 1, 0
+	}
+	line("a = %s[%d,%d,%d] parameter(0)", c.raw, c.m, c.blocks, c.depth)
+	line("b = %s[%s] parameter(1)", c.raw, rightDims)
+	left, right := "a", "b"
+	if c.to != c.raw {
+		line("ac = %s[%d,%d,%d] convert(a)", c.to, c.m, c.blocks, c.depth)
+		line("bc = %s[%s] convert(b)", c.to, rightDims)
+		left, right = "ac", "bc"
+	}
+	line("s = f32[%d,%d] parameter(2)", c.m, c.blocks)
+	line("t = f32[%d,%d] parameter(3)", c.n, c.blocks)
+	shape := fmt.Sprintf("f32[%d,%d,%d]", c.blocks, c.m, c.n)
+	at := [3]int{0, 1, 2} // of the block, m and n
+	if c.turned {
+		line("e = f32[%d,%d,%d] dot(%s, %s), lhs_batch_dims={%d}, rhs_batch_dims={1}, lhs_contracting_dims={%d}, rhs_contracting_dims={2}",
+			c.blocks, c.n, c.m, right, left, batch, k)
+		shape, at = fmt.Sprintf("f32[%d,%d,%d]", c.m, c.n, c.blocks), [3]int{2, 0, 1}
+		line("d = %s transpose(e), dimensions={2,1,0}", shape)
+	} else {
+		line("d = %s dot(%s, %s), lhs_batch_dims={1}, rhs_batch_dims={%d}, lhs_contracting_dims={2}, rhs_contracting_dims={%d}",
+			shape, left, right, batch, k)
+	}
+	wide := func(name, of string, free int) {
+		if c.turned {
+			line("%s = %s broadcast(%s), dimensions={%d,%d}", name, shape, of, free, at[0])
+			return
+		}
+		extent := c.m
+		if free == at[2] {
+			extent = c.n
+		}
+		line("%st = f32[%d,%d] transpose(%s), dimensions={1,0}", of, c.blocks, extent, of)
+		line("%s = %s broadcast(%st), dimensions={%d,%d}", name, shape, of, at[0], free)
+	}
+	wide("sw", "s", at[1])
+	wide("tw", "t", at[2])
+	value := "d"
+	times := func(name, x, y string) string {
+		line("%s = %s multiply(%s, %s)", name, shape, x, y)
+		return name
+	}
+	switch c.scales {
+	case "rows":
+		value = times("x", "d", "sw")
+	case "columns":
+		value = times("x", "tw", "d")
+	case "both":
+		value = times("y", times("x", "d", "sw"), "tw")
+	case "product":
+		value = times("y", "d", times("x", "sw", "tw"))
+	case "block":
+		line("q = f32[%d] parameter(4)", c.blocks)
+		line("qw = %s broadcast(q), dimensions={%d}", shape, at[0])
+		value = times("x", "d", "qw")
+	}
+	line("z = f32[] constant(0)")
+	line("r = f32[%d,%d] reduce(%s, z), dimensions={%d}, to_apply=add", c.m, c.n, value, at[0])
+	return b.String()
+}
+
+// Dots of blocks of k whose results are scaled and summed give the reference's results, and are
+// computed by warpgroups in one loop where a tile has a block.
+func TestScaledSums(t *testing.T) {
+	rng := rand.New(rand.NewPCG(51, 1))
+	pick := func(list ...int64) int64 { return list[rng.IntN(len(list))] }
+	dev := newSimulator("sm_90a")
+	dev.spec.SMs = 2
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(s)
+	ran := map[string]int{}
+	kinds := []string{"", "rows", "columns", "both", "product", "block"}
+	for n := range 36 {
+		c := blockSumText{
+			raw: []string{"f8e4m3fn", "f8e5m2", "bf16"}[n/6%3],
+			m:   pick(64, 80, 128, 192), n: pick(64, 80, 128, 208), blocks: pick(2, 3, 4), depth: pick(32, 64, 128),
+			turned: rng.IntN(2) == 0, scales: kinds[n%6], free: rng.IntN(3) == 0,
+		}
+		if c.to = c.raw; c.raw != "bf16" && rng.IntN(3) == 0 {
+			c.to = "f32"
+		}
+		p := kerneltest.Program(t, c.text())
+		v := kerneltest.Verifier(t, p, 3)
+		for range 3 {
+			tiling := symtile.Tiling{
+				min(c.m, pick(64, 128)), min(c.n, pick(64, 128)), pick(1, 1, 1, 2), c.depth / pick(1, 1, 1, 2),
+			}
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3)).
+				With("producer", pick(0, 1, 4)).With("epilogue", pick(0, 1))
+			switch rng.IntN(4) {
+			case 0:
+				plan = plan.With("persistent", pick(1, 2)).With("producer", 1)
+			case 1:
+				plan = plan.With("cluster", 2).With("producer", 1)
+			case 2:
+				plan = plan.With("splitk", 2)
+			}
+			dev.last.WGMMA = 0
+			if p.Check(tiling) != nil || !verify(t, b, v, p, plan) {
+				if t.Failed() {
+					t.Log(c.text(), plan)
+					return
+				}
+				continue
+			}
+			kind := "mma"
+			if dev.last.WGMMA > 0 || tiling[2] == 1 && tiling[3] == c.depth && plan.Knob("splitk", 1) > 1 {
+				kind = "wgmma"
+			}
+			if whole := tiling[2] == 1 && tiling[3] == c.depth; !whole && kind == "wgmma" {
+				t.Errorf("%v: tiles without whole blocks are multiplied by warpgroups\n%s", plan, c.text())
+			}
+			for _, x := range []string{c.raw, "scales " + c.scales, fmt.Sprint("turned ", c.turned), fmt.Sprint("converted ", c.to != c.raw), fmt.Sprint("free ", c.free)} {
+				ran[kind+" "+x]++
+			}
+			for _, k := range plan.Knobs {
+				ran[kind+" "+fmt.Sprint(k.Name, "=", k.Value)]++
+			}
+		}
+	}
+	t.Log(ran)
+	for _, want := range []string{
+		"f8e4m3fn", "f8e5m2", "bf16", "scales ", "scales rows", "scales columns", "scales both", "scales product", "scales block",
+		"turned true", "turned false", "converted true", "free true", "persistent=1", "persistent=2", "cluster=2", "splitk=2",
+	} {
+		if ran["wgmma "+want] < 2 {
+			t.Errorf("only %d plans by warpgroups have %s", ran["wgmma "+want], want)
+		}
+	}
+}
+
+// The price of dots of blocks whose results are scaled and summed is near that of a product
+// whose operands are scaled, of which one has fewer scales; mma.sync takes three times as long.
+func TestScaledSumPrice(t *testing.T) {
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, turned := range []bool{false, true} {
+		c := blockSumText{
+			raw: "f8e4m3fn", to: "f8e4m3fn", m: 4096, n: 4096, blocks: 32, depth: 128, turned: turned, scales: "both",
+		}
+		all, err := feasibleCandidates(t.Context(), kerneltest.Program(t, c.text()), s, noTF32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%v: %.0f µs", all[0].plan(), all[0].seconds*1e6)
+		if all[0].unit != unitWGMMA || all[0].seconds > 170e-6 || fmt.Sprint(all[0].tiling[2:]) != "[1 128]" {
+			t.Errorf("%v: %.0f µs", all[0].plan(), all[0].seconds*1e6)
+		}
+	}
+}

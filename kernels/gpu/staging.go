@@ -159,7 +159,9 @@ func (e *emitter) boxStore(r symtile.Root) *boxStore {
 		return nil
 	}
 	t := e.groupDots[0]
-	if t.turned || t.left != nil && (t.left.paired || t.left.words()) {
+	permuted := t.left != nil &&
+		(t.left.paired || t.left.words())
+	if t.turned || t.kept != nil || permuted {
 		return nil // fragments are not as stmatrix stores them
 	}
 	// A copy stores whole boxes: rows and columns that a tile is padded by would overwrite
