@@ -20,6 +20,11 @@ func (r *ring) consume() {
 	more := a.fresh(kindPred)
 	a.do("mov.b32", offset, 0)
 	r.startOf(c, offset)
+	for _, d := range r.dots {
+		if d.right != nil {
+			d.right.begin()
+		}
+	}
 	// The scale operand of wgmma, which is the same for all products.
 	a.in(kindPred, yes)
 	e.tileLoop = e.beginTileLoop(e.mathGroup)
@@ -200,7 +205,11 @@ func (r *ring) descriptors() [][2]descriptor {
 		if d.left == nil {
 			both[0] = r.descriptor(d.a, m, d.from.Size())
 		}
-		both[1] = r.descriptor(d.b, n, d.from.Size())
+		right := d.b
+		if d.right != nil {
+			right, d.data = d.right.tile, r.data
+		}
+		both[1] = r.descriptor(right, n, d.from.Size())
 		all = append(all, both)
 	}
 	return all

@@ -63,6 +63,10 @@ type groupDot struct {
 	a, b  *boxTile
 	// Left is the left operand where wgmma reads it from registers; a is nil then.
 	left *registerOperand
+	// Right is the right operand where warps copy it to rows along k, and data the address of
+	// the first slot.
+	right *turnedTile
+	data  operand
 	// Accs are the accumulators, by 64 rows, and totals what they are added to after each
 	// iteration (knob promote); nil where the accumulators have all iterations.
 	accs   [][]operand
@@ -156,8 +160,20 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 	if t.a == nil && t.left == nil || t.b == nil {
 		return nil
 	}
+	if computed != nil && computed.both {
+		t.right = t.turnedRight()
+		return t.ifTurned()
+	}
 	if !readsTransposed(from) &&
 		(t.b.byK || t.a != nil && t.a.byK) {
+		return nil
+	}
+	return t
+}
+
+// ifTurned is t; nil where its right operand cannot be copied.
+func (t *groupDot) ifTurned() *groupDot {
+	if t.right == nil {
 		return nil
 	}
 	return t

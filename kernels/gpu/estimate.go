@@ -839,6 +839,14 @@ func (m *estimate) fromRegisters(n int, k knobs, contracted, runs float64, c *ca
 			l.exposed += latency / 2 * runs
 		}
 	}
+	if o.both {
+		// The other operand is loaded and stored, with 6 instructions for 512 bytes.
+		copied := cols * size * contracted * runs
+		l.lanes += copied * 6 * device.WarpThreads / 512
+		l.traffic += 2 * copied
+		l.exposed += perSlot * runs
+		c.shared += turnedTiles * cols * size * contracted
+	}
 	// Two fragments, and what the second is computed from.
 	from := 8 * float64(len(o.raw))
 	if o.plain {
@@ -939,8 +947,10 @@ const mmaShare = 0.63
 // byGroups reports whether warpgroups are likely to compute a product of the current
 // tiling.
 func (m *estimate) byGroups(n int, k knobs) bool {
+	o := m.computed[n]
 	if !m.groups[k.tf32][n] ||
 		m.undivided[n] ||
+		o != nil && o.both && k.mathGroups() > 1 ||
 
 		k.warps*device.WarpThreads%device.WarpgroupThreads != 0 {
 		return false
@@ -1044,6 +1054,10 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 		order := majorToMinor(shape)
 		contracted := [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
 		if computed != nil && computed.arg == args[k] {
+			continue
+		}
+		if computed != nil && computed.both &&
+			copyableShape(shape) {
 			continue
 		}
 		if p.Ops[args[k]].Code != hlo.OpParameter ||

@@ -354,6 +354,7 @@ var reasons = []struct{ damage, class, text, reason string }{
 	{"barrier dropped", "in turns", "bar.sync", "a group meets at its turn before it stores again what its warps have loaded"},
 	{"comparison's sides swapped", "online", "setp.lt.f32", "what the rounding of a small maximum adds to sums is less than the last bit of a weight"},
 	{"elements of a load swapped", "softmax", "", "a sum or a maximum in another order"},
+	{"mbarrier of one arrival fewer", "both register", "", "a barrier of each iteration comes before a slot of the one before is released, so that one arrival would do"},
 	{"wgmma.commit_group dropped", "register wgmma", "", ownRegisters},
 	{"wgmma.wait_group dropped", "register wgmma", "", ownRegisters},
 	{"wgmma.wait_group of one too few", "register wgmma", "", ownRegisters},

@@ -34,8 +34,8 @@ type computedOperand struct {
 	// Groups are those of rows, of which the operand has one where another has 0.
 	groups *mask.Groups
 	// Plain is set where the operand is a parameter as it is, whose rows are along the free
-	// dimension (see plainOperandOf).
-	plain bool
+	// dimension (see plainOperandOf), and both where those of the other operand are, too.
+	plain, both bool
 }
 
 // inRegisters is the operand of dot n that warpgroups read from registers; nil where both are
@@ -49,7 +49,9 @@ func inRegisters(p *symtile.Program, n int, s *scaledProduct) *computedOperand {
 
 // plainOperandOf is the one of two parameters that are multiplied whose rows are along the
 // free dimension, of 8 or 32 bits, which wgmma reads from shared memory only where rows are
-// along k. Registers can have it in any order. It is nil for other types and layouts.
+// along k. Registers can have it in any order. Where it could be either one it is the left one of
+// 8-bit floats, whose products mma.sync emulates; those of other types are faster by mma.sync than
+// by copies of the right one. It is nil for other types and layouts.
 func plainOperandOf(p *symtile.Program, n int, args []int) *computedOperand {
 	a := p.Ops[n].Instr.Attrs
 	var along [2]bool
@@ -65,11 +67,19 @@ func plainOperandOf(p *symtile.Program, n int, args []int) *computedOperand {
 		fastest := int64(order[len(order)-1])
 		along[side] = !slices.Contains(dims, fastest)
 	}
-	if along[0] == along[1] {
+	first := p.Ops[args[0]].Instr.Shape
+	both := along[0] && along[1]
+	if !along[0] && !along[1] ||
+		both && !isF8(first.DType) {
 		return nil
 	}
-	c := &computedOperand{turned: along[1], arg: args[0], plain: true}
-	if along[1] {
+	c := &computedOperand{
+		turned: !along[0],
+		arg:    args[0],
+		plain:  true,
+		both:   both,
+	}
+	if c.turned {
 		c.arg = args[1]
 	}
 	c.raw = []int{c.arg}
@@ -326,6 +336,10 @@ func (o *registerOperand) multiply(
 	slot := a.get(
 		kindB32, "mad.lo.s32", offset, matrixRow, r.data,
 	)
+	if t.right != nil {
+		t.right.copy(slot)
+		offset = t.right.offset
+	}
 	o.loaded = map[wordKey][]operand{}
 	zero := e.ring.Const(0)
 	for _, k := range t.fragmentsAlong() {
@@ -335,7 +349,11 @@ func (o *registerOperand) multiply(
 		for i := range t.accs {
 			left[i] = o.fragment(slot, i, k)
 		}
-		at := t.b.offset(zero, k, t.from.Size())
+		right := t.b
+		if t.right != nil {
+			right = t.right.tile
+		}
+		at := right.offset(zero, k, t.from.Size())
 		// The registers of the fragments were written by other instructions.
 		a.do("wgmma.fence.sync.aligned")
 		t.issue(
@@ -350,6 +368,9 @@ func (o *registerOperand) multiply(
 			running = r.lag
 		}
 		a.do("wgmma.wait_group.sync.aligned", running)
+	}
+	if t.right != nil {
+		t.right.advance()
 	}
 }
 
@@ -378,6 +399,9 @@ func (o *registerOperand) prepare(r *ring) {
 	defer o.withoutStaging()()
 	if o.plain && !o.words() {
 		o.selectBytes()
+	}
+	if o.t.right != nil {
+		o.t.right.prepare(r)
 	}
 	o.loadBeside(r, false)
 	for _, b := range o.boxes {
@@ -566,6 +590,188 @@ func spreadRow(warp, row index.Expr) index.Expr {
 	apart := row.Div(2).Mod(2)
 	m = m.Add(apart.Scale(16))
 	return m.Add(warp.Div(2).Scale(32))
+}
+
+// A turnedTile is the right operand of a product of bytes both of whose operands have their rows
+// along the free dimensions: the warps copy it, in each iteration, from the slot to a
+// tile with rows along k, which wgmma reads.
+type turnedTile struct {
+	t   *groupDot
+	raw *boxTile
+	// Tile is what is copied to, of which there are turnedTiles, one after the other. Its place
+	// is from the first slot on.
+	tile *boxTile
+	// Offset is that of the current tile, in units of 16 bytes.
+	offset    operand
+	selectors [2]operand
+	// Units are what each warp copies of a tile.
+	units int64
+}
+
+// turnedTiles is the number of tiles that are copied to: the products of two iterations may
+// run in other warpgroups while the next is copied, since a barrier follows each copy and each
+// iteration waits for the products of the one before it.
+const turnedTiles = 3
+
+// turnedRight is the turned tile of the right operand; nil where warps cannot copy it evenly.
+func (t *groupDot) turnedRight() *turnedTile {
+	e := t.e
+	if t.b == nil || e.knobs.mathGroups() > 1 {
+		return nil
+	}
+	u := &turnedTile{t: t, raw: t.b}
+	u.tile = &boxTile{
+		name:  "B along k",
+		op:    t.b.op,
+		free:  t.b.free,
+		depth: t.b.depth,
+		bytes: t.b.bytes,
+		parts: 1,
+		inner: maxRowBytes,
+	}
+	for u.tile.depth%u.tile.inner != 0 {
+		u.tile.inner /= 2
+	}
+	across := u.tile.free / unitRows
+	units := across * (u.tile.depth / mmaBytes)
+	warps := e.threads / device.WarpThreads
+	if units%warps != 0 {
+		return nil
+	}
+	u.units = units / warps
+	return u
+}
+
+// unitRows is the rows of what a warp copies at once, of mmaBytes each.
+const unitRows = 16
+
+// allocate reserves the tiles, whose places are from the first slot of the ring on.
+func (u *turnedTile) allocate(r *ring) {
+	e := u.t.e
+	e.shared = wholeAtoms(e.shared)
+	bytes := wholeAtoms(u.tile.bytes)
+	at := e.allocateShared(turnedTiles * bytes)
+	u.tile.at = at - r.at
+}
+
+// begin starts with the first tile. Tiles follow each other over all iterations of a block, also
+// of different tiles of the result.
+func (u *turnedTile) begin() {
+	u.offset = u.t.e.asm.fresh(kindB32)
+	u.t.e.asm.do("mov.b32", u.offset, 0)
+}
+
+// prepare emits, before the loop, what is the same in all iterations.
+func (u *turnedTile) prepare(r *ring) {
+	e := u.t.e
+	a := e.asm
+	// Of eight rows of a matrix four are even ones and four odd, so that the rows that are
+	// stored at once are in different banks.
+	lane := e.thread.Mod(device.WarpThreads)
+	odd := a.get(
+		kindPred, "setp.ge.s32",
+		e.num(lane), device.WarpThreads/2,
+	)
+	both := u.t.left.selectors
+	for k := range u.selectors {
+		u.selectors[k] = a.get(
+			kindB32, "selp.b32",
+			both[1-k], both[k], odd,
+		)
+	}
+	for n := range u.units {
+		for _, place := range []func(int64) index.Expr{
+			u.source, u.target,
+		} {
+			at := place(n)
+			_, c := at.Terms()
+			e.num(at.AddConst(-c))
+		}
+	}
+}
+
+// corner is the first row and the first k of unit n of this warp.
+func (u *turnedTile) corner(n int64) (free, k index.Expr) {
+	e := u.t.e
+	warps := e.threads / device.WarpThreads
+	warp := e.thread.Div(device.WarpThreads)
+	unit := warp.AddConst(n * warps)
+	across := u.tile.free / unitRows
+	free = unit.Mod(across).Scale(unitRows)
+	k = unit.Div(across).Scale(mmaBytes)
+	return free, k
+}
+
+// source is the position in the slot, in elements, of the row of a matrix that this lane supplies
+// to ldmatrix of a unit.
+func (u *turnedTile) source(n int64) index.Expr {
+	e := u.t.e
+	free, k := u.corner(n)
+	lane := e.thread.Mod(device.WarpThreads)
+	row := e.bytesRow(lane.Mod(8), lane.Div(8))
+	return u.raw.position(e, free, k.Add(row))
+}
+
+// target is the position of the row of a matrix that this lane supplies to stmatrix: of the two
+// rows of a thread each matrix has one, and matrices 2 and 3 have the second half of k.
+func (u *turnedTile) target(n int64) index.Expr {
+	e := u.t.e
+	free, k := u.corner(n)
+	lane := e.thread.Mod(device.WarpThreads)
+	row := lane.Mod(8)
+	matrix := lane.Div(8)
+	second := matrix.Mod(2)
+	odd := e.xor(row.Div(4), second, 2)
+	free = free.Add(row.Scale(2)).Add(odd)
+	half := matrix.Div(2).Scale(16)
+	return u.tile.position(e, free, k.Add(half))
+}
+
+// copy copies the tile of an iteration from the slot, and makes it known to wgmma.
+func (u *turnedTile) copy(slot operand) {
+	e := u.t.e
+	a := e.asm
+	from := memory{shared, slot, u.raw.at}
+	current := a.get(
+		kindB32, "mad.lo.s32",
+		u.offset, matrixRow, u.t.data,
+	)
+	to := memory{shared, current, u.tile.at}
+	for n := range u.units {
+		words := a.fresher(kindB32, 4)
+		a.do(
+			"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+			words, e.at(from, u.source(n), 1),
+		)
+		var turned []operand
+		for q := range 4 {
+			pair := words[q/2*2:]
+			turned = append(turned, a.get(
+				kindB32, "prmt.b32",
+				pair[0], pair[1], u.selectors[q%2],
+			))
+		}
+		a.do(
+			"stmatrix.sync.aligned.m8n8.x4.shared.b16",
+			e.at(to, u.target(n), 1), turned,
+		)
+	}
+	a.do("fence.proxy.async.shared::cta")
+	e.barrier()
+}
+
+// advance moves on to the next tile.
+func (u *turnedTile) advance() {
+	a := u.t.e.asm
+	bytes := wholeAtoms(u.tile.bytes)
+	last := a.fresh(kindPred)
+	step := bytes / matrixRow
+	a.do("add.s32", u.offset, u.offset, step)
+	a.do(
+		"setp.ge.s32",
+		last, u.offset, turnedTiles*step,
+	)
+	a.when(last, "mov.b32", u.offset, 0)
 }
 
 // matrices reports whether ldmatrix loads fragments of a box: elements of 16 bits, which

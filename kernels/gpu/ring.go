@@ -199,6 +199,11 @@ func (r *ring) layOut() {
 	e.shared = wholeAtoms(e.shared)
 	r.at = e.allocateShared(r.bytes * r.slots)
 	r.full0 = e.allocateShared(16 * r.slots)
+	for _, d := range r.dots {
+		if d.right != nil {
+			d.right.allocate(r)
+		}
+	}
 	if e.knobs.epilogue == byBoxes {
 		e.shared = wholeAtoms(e.shared)
 	}
