@@ -302,7 +302,7 @@ var chloDecomposed = map[string]bool{
 var chloLowerings = merge(chloBroadcasts(), merge(plainLowerings("chlo"), map[string]lowering{
 	"constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
 	"atan": {1, 0, lowerAtan}, "square": {1, 0, lowerSquare},
-	"erfc":       {1, 0, lowerErfc},
+	"erfc":       {1, 0, lowerFunction(expansion.erfc)},
 	"lgamma":     {1, 0, lowerFunction(expansion.lgamma)},
 	"digamma":    {1, 0, lowerFunction(expansion.digamma)},
 	"next_after": {2, 0, lowerNextAfter},
@@ -493,37 +493,73 @@ var (
 	}
 )
 
-// lowerErfc expands the complementary error function as XLA does: 1 − erf(x) for
-// |x| ≤ 1, and beyond a polynomial, of which small results keep their digits.
-// Types narrower than f32 are computed in f32.
-func lowerErfc(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	x := o.operands[0]
-	shape := Shape{DType: F32, Dims: x.Shape.Dims}
-	e := expansion{m, b, o.at, o.instrName("erfc"), shape}
-	switch x.Shape.DType {
-	case F32:
-		return e.erfc(x), nil
-	case BF16, F16:
-		return m.result(b, o, OpConvert, e.erfc(e.op(OpConvert, x))), nil
+// Coefficients of exp(x²)·erfc(x) as quotients of polynomials in x, for x from 1 to 8 and
+// from 8 on: those of erfc in Cephes (Moshier), which XLA uses for f64.
+var (
+	erfcNear64 = [2][]float64{
+		{
+			2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687, 4.86371970985681366614e1, 1.96520832956077098242e2,
+			5.26445194995477358631e2, 9.34528527171957607540e2, 1.02755188689515710272e3, 5.57535335369399327526e2,
+		},
+		{
+			1, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2, 9.75708501743205489753e2,
+			1.82390916687909736289e3, 2.24633760818710981792e3, 1.65666309194161350182e3, 5.57535340817727675546e2,
+		},
 	}
-	return m.notOf(b, o, x), nil
-}
+	erfcFar64 = [2][]float64{
+		{
+			5.64189583547755073984e-1, 1.27536670759978104416, 5.01905042251180477414,
+			6.16021097993053585195, 7.40974269950448939160, 2.97886665372100240670,
+		},
+		{
+			1, 2.26052863220117276590, 9.39603524938001434673, 1.20489539808096656605e1,
+			1.70814450747565897222e1, 9.60896809063285878198, 3.36907645100081516050,
+		},
+	}
+)
 
-// erfc appends the expansion for f32.
+// erfc appends the expansion of the complementary error function for f32 or f64, which is
+// XLA's: 1 − erf(x) for |x| ≤ 1, and beyond polynomials, of which small results keep their
+// digits.
 func (e expansion) erfc(x *Instr) *Instr {
 	one, zero, two := e.constant(1), e.constant(0), e.constant(2)
 	size := e.op(OpAbs, x)
+	tail := e.erfcTail(x, size, one, two)
+	tail = e.op(OpSelect, e.compare(zero, "GT", x), e.op(OpSubtract, two, tail), tail)
+	near := e.op(OpSubtract, one, e.op(OpErf, x))
+	return e.op(OpSelect, e.compare(size, "GT", one), tail, near)
+}
+
+// erfcTail appends erfc of size, which is |x|, where that is over 1.
+func (e expansion) erfcTail(x, size, one, two *Instr) *Instr {
+	exponent := e.op(OpNegate, e.op(OpMultiply, x, x))
+	bell := e.op(OpExponential, exponent)
+	if e.shape.DType == F64 {
+		return e.erfcTail64(size, exponent, bell)
+	}
 	inverse := e.op(OpDivide, one, size)
 	square := e.op(OpMultiply, inverse, inverse)
-	bell := e.op(OpExponential, e.op(OpNegate, e.op(OpMultiply, x, x)))
 	series := e.op(
 		OpSelect, e.compare(two, "GT", size),
 		e.polynomial(square, erfcNear), e.polynomial(square, erfcFar),
 	)
-	tail := e.op(OpMultiply, e.op(OpMultiply, bell, inverse), series)
-	tail = e.op(OpSelect, e.compare(zero, "GT", x), e.op(OpSubtract, two, tail), tail)
-	near := e.op(OpSubtract, one, e.op(OpErf, x))
-	return e.op(OpSelect, e.compare(size, "GT", one), tail, near)
+	return e.op(OpMultiply, e.op(OpMultiply, bell, inverse), series)
+}
+
+// erfcTail64 is erfcTail for f64. Where the exponential would be denormal it is 0, which
+// also takes the place of the NaN that the quotient of polynomials is at infinity.
+func (e expansion) erfcTail64(size, exponent, bell *Instr) *Instr {
+	const lowest = -7.09782712893383996843e2 // −log of the largest f64
+	quotient := func(terms [2][]float64) *Instr {
+		above := e.op(OpMultiply, bell, e.polynomial(size, terms[0]))
+		return e.op(OpDivide, above, e.polynomial(size, terms[1]))
+	}
+	tail := e.op(
+		OpSelect, e.compare(size, "LT", e.constant(8)),
+		quotient(erfcNear64), quotient(erfcFar64),
+	)
+	small := e.compare(exponent, "LT", e.constant(lowest))
+	return e.op(OpSelect, small, e.constant(0), tail)
 }
 
 // gammaShift and gammaTerms are Lanczos' approximation of the gamma function, g and the
