@@ -302,7 +302,8 @@ func (f *smallFloat) decode(b uint16) float64 {
 }
 
 // encode rounds to nearest even. Too large becomes the infinity where there is
-// one, else NaN where there is one, else the largest number.
+// one, else NaN where there is one, else the largest number. NaN becomes −0 where
+// there is none.
 func (f *smallFloat) encode(v float64) uint16 {
 	if f.unsigned {
 		return f.encodePower(v)
@@ -312,10 +313,13 @@ func (f *smallFloat) encode(v float64) uint16 {
 	if math.Signbit(v) && !(f.nanOnly && v == 0) {
 		sign = 1 << top
 	}
-	if v != v {
-		if f.nanOnly || f.nan == 0 {
-			return f.nan
-		}
+	switch {
+	case v == v:
+	case f.nan == 0:
+		return 1 << top // −0, as in XLA, whatever the sign of the NaN
+	case f.nanOnly:
+		return f.nan
+	default:
 		return f.nan | sign
 	}
 	if math.IsInf(v, 0) {

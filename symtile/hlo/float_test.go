@@ -69,3 +69,30 @@ func TestPowerRounding(t *testing.T) {
 		}
 	}
 }
+
+// What ml_dtypes 0.6 and XLA:CPU make of numbers that a type has not: the codes of NaN, −0,
+// ±∞, ±10⁹ and ±10⁻⁹. Of a type without NaN XLA makes −0, whatever the sign of the NaN.
+func TestFloatSpecials(t *testing.T) {
+	numbers := []float64{math.NaN(), math.Copysign(0, -1), math.Inf(1), math.Inf(-1), 1e9, -1e9, 1e-9, -1e-9}
+	for d, want := range map[DType][]uint64{
+		F4E2M1FN:      {0x8, 0x8, 0x7, 0xf, 0x7, 0xf, 0, 0x8},
+		F8E3M4:        {0x78, 0x80, 0x70, 0xf0, 0x70, 0xf0, 0, 0x80},
+		F8E4M3:        {0x7c, 0x80, 0x78, 0xf8, 0x78, 0xf8, 0, 0x80},
+		F8E4M3FN:      {0x7f, 0x80, 0x7f, 0xff, 0x7f, 0xff, 0, 0x80},
+		F8E4M3B11FNUZ: {0x80, 0, 0x80, 0x80, 0x80, 0x80, 0, 0},
+		F8E4M3FNUZ:    {0x80, 0, 0x80, 0x80, 0x80, 0x80, 0, 0},
+		F8E5M2:        {0x7e, 0x80, 0x7c, 0xfc, 0x7c, 0xfc, 0, 0x80},
+		F8E5M2FNUZ:    {0x80, 0, 0x80, 0x80, 0x80, 0x80, 0, 0},
+		F8E8M0FNU:     {0xff, 0xff, 0xff, 0xff, 0x9d, 0xff, 0x61, 0xff},
+	} {
+		for k, x := range numbers {
+			if got := d.FloatBits(x); got != want[k] {
+				t.Errorf("%v of %s has the code %#x, want %#x", x, d, got, want[k])
+			}
+		}
+	}
+	negative := math.Copysign(math.NaN(), -1)
+	if got := F4E2M1FN.FloatBits(negative); got != 8 {
+		t.Errorf("a negative NaN of f4e2m1fn has the code %#x", got)
+	}
+}
