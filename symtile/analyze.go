@@ -121,7 +121,7 @@ func build(
 	}
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {
-			return nil, refuse(o, "root", "%s", cmp.Or(o.Unknown(), o.Op.Not(hlo.CPU), fmt.Sprintf("the fusion returns %s, which is not an array", o.Shape)))
+			return nil, notAnArray(o)
 		}
 	}
 	if err := b.roots(outs); err != nil {
@@ -141,6 +141,16 @@ func build(
 		return nil, err
 	}
 	return b.prog, b.schedule()
+}
+
+// notAnArray is the refusal of an output that is no array: of an operation that no kernel
+// computes by its reason.
+func notAnArray(o *hlo.Instr) error {
+	why, rule := cmp.Or(o.Unknown(), o.Op.Not(hlo.CPU)), "root"
+	if why != "" && o.Shape.DType == hlo.Tuple {
+		rule = "not-in-op-table"
+	}
+	return refuse(o, rule, "%s", cmp.Or(why, fmt.Sprintf("the fusion returns %s, which is not an array", o.Shape)))
 }
 
 // fits is an error if the indices of a tile are computed of numbers that int64 may not

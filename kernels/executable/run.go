@@ -1,6 +1,7 @@
 package executable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -225,7 +226,7 @@ func inputs(
 	var in []kernels.Buffer
 	for k, v := range a {
 		if v.isTuple {
-			return nil, fmt.Errorf("operand %d is a tuple, which only control flow takes here", k)
+			return nil, noArray(c.Root, k)
 		}
 		got, want := v.buffer.Shape, c.Params[k].Shape
 		if !got.Equal(want) {
@@ -237,6 +238,16 @@ func inputs(
 		in = append(in, v.buffer)
 	}
 	return in, nil
+}
+
+// noArray is the error of an instruction whose operand k is a tuple or a token, which only
+// control flow takes: that of the operation where nothing computes it.
+func noArray(i *hlo.Instr, k int) error {
+	why := fmt.Sprintf("operand %d is a tuple, which only control flow takes here", k)
+	if not := cmp.Or(i.Unknown(), i.Op.Not(hlo.Reference)); not != "" {
+		why = "the reference does not compute this operation: " + not
+	}
+	return fmt.Errorf("%s (%s): %s", i.Name, i.Op, why)
 }
 
 // interpret runs the reference.

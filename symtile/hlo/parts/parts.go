@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -374,7 +375,7 @@ func (b *builder) instr(i *hlo.Instr) (values, error) {
 		re := b.part(i, 0)
 		return values{re, b.part(i, 1)}, nil
 	}
-	return nil, b.undefined("it is not computed of complex numbers")
+	return nil, b.undefined("%s", cmp.Or(i.Op.Not(hlo.CPU), "it is not computed of complex numbers"))
 }
 
 // moves reports whether an operation puts elements of its operands at other places, and
