@@ -468,6 +468,9 @@ func checkScatterOperands(i *Instr, n int) error {
 // checkScaledDot: operands l, r and a scale for each; a scale divides every
 // dimension of its side into blocks, or is a scalar.
 func checkScaledDot(i *Instr) error {
+	if !i.Shape.DType.IsFloat() {
+		return fmt.Errorf("its result is %s, and products of what scales multiply are floating-point numbers", withoutLayout(i.Shape))
+	}
 	for k := range 2 {
 		side := i.Operands[k].Shape
 		scale := i.Operands[k+2].Shape
