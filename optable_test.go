@@ -359,7 +359,7 @@ func TestOperationsPage(t *testing.T) {
 // exceptions are the types that a target does not compute op of, in words.
 func exceptions(op hlo.Opcode, target hlo.Target) string {
 	var types []string
-	for _, name := range strings.Fields("s2 s4 s8 s16 s32 s64 u2 u4 u8 u16 u32 u64 bf16 f16 f32 f64") {
+	for _, name := range strings.Fields("s2 s4 s8 s16 s32 s64 u2 u4 u8 u16 u32 u64 f4e2m1fn f8e3m4 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0fnu bf16 f16 f32 f64") {
 		if d, _ := hlo.ParseDType(name); op.NotOf(target, d) {
 			types = append(types, name)
 		}

@@ -669,14 +669,13 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 		return a.get(k, "cvt.rn."+suffix(hlo.F32)+"."+suffix(from), x)
 	case from.IsFloat() && d.IsFloat():
 		// Two roundings, to f32 and then to 16 bits, could differ from one.
-		if f == kindF64 && k == kindF32 && d != hlo.F32 {
+		if f == kindF64 && roundedTwice(d) {
 			return e.fit(d, e.roundOdd(x))
 		}
 		return e.fit(d, e.widen(k, f, x))
 	case d.IsFloat():
 		// rounded once
-		if k == kindF32 && d != hlo.F32 &&
-			from.Bits() > 16 {
+		if roundedTwice(d) && from.Bits() > 16 {
 			return e.fit(
 				d,
 				e.roundOdd(a.get(kindF64, "cvt.rn.f64."+suffix(from), x)),
@@ -696,6 +695,12 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 	return e.fit(
 		d, a.get(k, "cvt.u32.u64", x),
 	)
+}
+
+// roundedTwice reports whether numbers are rounded to f32 and then to d, which for
+// f8e8m0fnu is its definition.
+func roundedTwice(d hlo.DType) bool {
+	return d != hlo.F32 && d != hlo.F8E8M0FNU && kindFor(d) == kindF32
 }
 
 // roundOdd rounds an f64 to f32 to odd: it truncates and sets the last bit if
@@ -797,6 +802,9 @@ func (e *emitter) recast(d, from hlo.DType, x operand) operand {
 // addition.
 func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
 	bits := d.Bits()
+	if d.IsFloat() && bits <= 8 {
+		return identityOfSmall(code, d)
+	}
 	switch code {
 	case hlo.OpAdd, hlo.OpOr, hlo.OpXor:
 		return immediate(
@@ -824,6 +832,31 @@ func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
 			int64(1)<<(bits%64)-1,
 			math.Inf(1),
 		), true
+	}
+	return "", false
+}
+
+// identityOfSmall is the identity of an operation on a float of 8 or fewer bits, which may have
+// neither infinities nor zeros.
+func identityOfSmall(code hlo.Opcode, d hlo.DType) (operand, bool) {
+	largest := d.FloatFromBits(uint64(largestCode(d)))
+	lowest := -largest
+	if infinity := d.RoundFloat(math.Inf(1)); math.IsInf(infinity, 1) {
+		largest, lowest = infinity, -infinity
+	}
+	if d == hlo.F8E8M0FNU {
+		lowest = d.FloatFromBits(0)
+	}
+	switch code {
+	case hlo.OpAdd:
+		zero := d.RoundFloat(math.Copysign(0, -1))
+		return f32(zero), zero == 0
+	case hlo.OpMultiply:
+		return f32(1), true
+	case hlo.OpMaximum:
+		return f32(lowest), true
+	case hlo.OpMinimum:
+		return f32(largest), true
 	}
 	return "", false
 }

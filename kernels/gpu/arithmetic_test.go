@@ -93,8 +93,22 @@ func TestConversionsOnSimulator(t *testing.T) {
 			checkText(t, fmt.Sprintf("x = %[1]s[100] parameter(0)\nz = %[1]s[100] parameter(1)\nr = pred[100] compare(x, z), direction=%[2]s\n", from, direction), kernels.Plan{Tiles: symtile.Tiling{100}})
 		}
 	}
-	for _, from := range []string{"f8e4m3fn", "f8e5m2", "f8e8m0fnu", "f4e2m1fn"} {
-		checkText(t, fmt.Sprintf("x = %s[100] parameter(0)\nr = f32[100] convert(x)\n", from), kernels.Plan{Tiles: symtile.Tiling{100}})
+	for _, small := range []string{
+		"f4e2m1fn", "f8e3m4", "f8e4m3", "f8e4m3fn", "f8e4m3b11fnuz", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu",
+	} {
+		for _, text := range []string{
+			"x = T[100] parameter(0)\nr = f32[100] convert(x)\n",
+			"x = f32[100] parameter(0)\nr = T[100] convert(x)\n",
+			"x = f64[100] parameter(0)\nr = T[100] convert(x)\n",
+			"x = bf16[100] parameter(0)\nr = T[100] convert(x)\n",
+			"x = s32[100] parameter(0)\nr = T[100] convert(x)\n",
+			"x = T[100] parameter(0)\ny = T[100] parameter(1)\nz = T[100] add(x, y)\nr = T[100] multiply(z, x)\n",
+			"x = T[100] parameter(0)\ny = T[100] parameter(1)\nr = T[100] maximum(x, y)\n",
+			"x = T[100] parameter(0)\ny = T[100] tanh(x)\nr = T[100] negate(y)\n",
+			"x = T[100] parameter(0)\nr = T[100] reverse(x), dimensions={0}\n",
+		} {
+			checkText(t, strings.ReplaceAll(text, "T[", small+"["), kernels.Plan{Tiles: symtile.Tiling{100}})
+		}
 	}
 	for _, text := range []string{
 		"x = f32[100] parameter(0)\ny = f32[100] log(x)\nr = pred[100] is-finite(y)\n",

@@ -225,16 +225,6 @@ func (e *emitter) refuse(i *hlo.Instr, format string, args ...any) {
 	panic(&kernels.Uncomputed{Instr: i, Reason: fmt.Sprintf(format, args...)})
 }
 
-// refuseType refuses the first instruction with elements of a type.
-func (e *emitter) refuseType(d hlo.DType, format string, args ...any) {
-	for _, i := range e.p.Physical.Instrs {
-		if i.Op != hlo.OpParameter && i.Shape.DType == d {
-			e.refuse(i, format, args...)
-		}
-	}
-	e.refuse(e.p.Fusion.Root, format, args...)
-}
-
 // A phase is one of the kernels of a plan. A plan with splitk > 1 has two, so that
 // several blocks share one tile: the first has a grid of tile programs × pieces,
 // and each block runs its part of the loops' iterations and stores its partial

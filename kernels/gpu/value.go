@@ -196,9 +196,7 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 	case d == hlo.Pred:
 		return a.get(kindPred, "setp.ne.s32", x, 0)
 	case d.IsFloat():
-		table := e.constant(tableOf(d))
-		e.unpredictable = "a table is read, at what the data says"
-		return e.load(global, hlo.F32, e.at32(table, x, 4), 1, yes)[0]
+		return e.decoded(d, x)
 	}
 	at := int64(k * bits % 32 / 8)
 	a.parts[x] = wordPart{d, words[k*bits/32], at}
@@ -447,9 +445,113 @@ func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 			),
 		)
 	case d.IsFloat():
-		e.refuseType(d, "%s is not written on %s", d, e.spec.Target)
+		return e.codeOf(d, a.in(kindF32, v))
 	}
 	return a.in(kindB32, v)
+}
+
+// decoded is the number of a code of an 8-bit float, from a table.
+func (e *emitter) decoded(d hlo.DType, code operand) operand {
+	table := e.constant(tableOf(d))
+	e.unpredictable = "a table is read, at what the data says"
+	return e.load(global, hlo.F32, e.at32(table, code, 4), 1, yes)[0]
+}
+
+// codeOf is the code of the number of 8 or fewer bits that is nearest to an f32, halves to
+// even. What is too large or NaN has the code that hlo.DType.FloatBits says.
+func (e *emitter) codeOf(d hlo.DType, v operand) operand {
+	a := e.asm
+	bits := a.get(kindB32, "mov.b32", v)
+	if d == hlo.F8E8M0FNU {
+		return e.powerCode(v, bits)
+	}
+	code := e.magnitudeCode(d, a.get(kindF32, "abs.f32", v))
+	top := d.ExponentBits() + d.FractionBits()
+	sign := a.get(kindB32, "shr.u32", bits, 31)
+	sign = a.get(kindB32, "shl.b32", sign, top)
+	if d.FloatBits(math.Copysign(0, -1)) == 0 { // there is no −0
+		none := a.get(kindPred, "setp.eq.s32", code, 0)
+		sign = a.get(kindB32, "selp.b32", 0, sign, none)
+	}
+	code = a.get(kindB32, "or.b32", code, sign)
+	nan := a.get(kindPred, "setp.nan.f32", v, v)
+	return a.get(
+		kindB32, "selp.b32",
+		int64(d.FloatBits(math.NaN())), code, nan,
+	)
+}
+
+// magnitudeCode is codeOf for numbers that are not negative. Those below the least normal
+// number are rounded by an addition of one whose last bit is worth a denormal unit, the
+// others by their bits.
+func (e *emitter) magnitudeCode(d hlo.DType, x operand) operand {
+	a := e.asm
+	frac := d.FractionBits()
+	drop := hlo.F32.FractionBits() - frac
+	normal := d.FloatFromBits(1 << frac)
+	shift := math.Ldexp(
+		d.FloatFromBits(1), hlo.F32.FractionBits(),
+	)
+	sum := a.get(kindF32, "add.f32", x, f32(shift))
+	below := a.get(
+		kindB32, "sub.s32",
+		a.get(kindB32, "mov.b32", sum),
+		bitsOfF32(shift),
+	)
+
+	bits := a.get(kindB32, "mov.b32", x)
+	odd := a.get(kindB32, "bfe.u32", bits, drop, 1)
+	code := a.get(kindB32, "add.u32", bits, odd)
+	half := int64(1) << (drop - 1)
+	code = a.get(kindB32, "add.u32", code, half-1)
+	code = a.get(kindB32, "shr.u32", code, drop)
+	// The code of the least normal number is 1<<frac.
+	least := bitsOfF32(normal) >> drop
+	code = a.get(
+		kindB32, "sub.s32", code, least-1<<frac,
+	)
+
+	small := a.get(kindPred, "setp.lt.f32", x, f32(normal))
+	code = a.get(kindB32, "selp.b32", below, code, small)
+	over := a.get(
+		kindPred, "setp.gt.s32", code, largestCode(d),
+	)
+	return a.get(
+		kindB32, "selp.b32",
+		int64(d.FloatBits(math.Inf(1))), code, over,
+	)
+}
+
+// bitsOfF32 are the bits of a number as an f32.
+func bitsOfF32(x float64) int64 {
+	return int64(math.Float32bits(float32(x)))
+}
+
+// largestCode is the code of the largest number of a small type.
+func largestCode(d hlo.DType) int64 {
+	code := int64(1)<<(d.ExponentBits()+d.FractionBits()) - 1
+	for {
+		x := d.FloatFromBits(uint64(code))
+		if x == x && !math.IsInf(x, 0) {
+			return code
+		}
+		code--
+	}
+}
+
+// powerCode is codeOf for f8e8m0fnu: the exponent of the nearest power of two, halves up,
+// and NaN for what is not positive or too large. Denormal numbers of f32 are 2^−127 below
+// 1.5 times that.
+func (e *emitter) powerCode(v, bits operand) operand {
+	a := e.asm
+	code := a.get(kindB32, "add.u32", bits, int64(1)<<22)
+	code = a.get(kindB32, "shr.u32", code, 23)
+	up := a.get(kindPred, "setp.ge.u32", bits, int64(3)<<21)
+	below := a.get(kindB32, "selp.b32", 1, 0, up)
+	denormal := a.get(kindPred, "setp.lt.u32", bits, int64(1)<<23)
+	code = a.get(kindB32, "selp.b32", below, code, denormal)
+	positive := a.get(kindPred, "setp.gt.f32", v, f32(0))
+	return a.get(kindB32, "selp.b32", code, 255, positive)
 }
 
 // fit rounds or wraps a result to its element type, where registers are wider.
@@ -468,7 +570,7 @@ func (e *emitter) fit(d hlo.DType, v operand) operand {
 		}
 		return r
 	case d.IsFloat():
-		e.refuseType(d, "arithmetic on %s is not done on %s", d, e.spec.Target)
+		return e.decoded(d, e.codeOf(d, a.in(kindF32, v)))
 	case d.IsSigned():
 		return a.get(
 			kindB32, "bfe.s32", a.in(kindB32, v),
