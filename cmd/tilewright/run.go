@@ -212,8 +212,15 @@ func (f runFlags) isOneKernel(m *hlo.Module) bool {
 	}
 	_, err := symtile.Analyze(f.call.ctx, m.Fusions()[0])
 	var refused *symtile.Untileable
-	return !errors.As(err, &refused) || refused.Rule != "not-in-op-table" ||
+	return !errors.As(err, &refused) || !interpretedOnly(refused) ||
 		*f.tiling != "" || *f.plan != "" || *f.source || *f.counters
+}
+
+// interpretedOnly reports whether a refusal is for an operation, or one of its types, that
+// has no code.
+func interpretedOnly(why *symtile.Untileable) bool {
+	of := why.Instr.Operands
+	return why.Rule == "not-in-op-table" || len(of) > 0 && why.Instr.Op.NotOf(hlo.CPU, of[0].Shape.DType)
 }
 
 // run compiles, runs and checks the chosen plan.

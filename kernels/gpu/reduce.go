@@ -145,8 +145,8 @@ func (r *reduction) begin() {
 		for part, d := range r.types {
 			identity, ok := monoidIdentity(r.code, d)
 			if !ok {
-				e.reject(
-					"%s: a reduction of %s by %s", r.op.Instr.Name, d, r.code,
+				e.refuse(
+					r.op.Instr, "a reduction of %s by %s is not computed on a GPU", d, r.code,
 				)
 			}
 			e.set(kindFor(d), r.accs[k][part], identity)

@@ -647,7 +647,10 @@ func (o Opcode) Not(t Target) string {
 // except are the element types of which a target does not compute an operation, though
 // the reference does.
 var except = map[Target]map[Opcode][]DType{
+	CPU: {OpScatter: {C64, C128}},
 	GPU: {
+		OpReduce:          {F8E8M0FNU},
+		OpReduceWindow:    {F8E8M0FNU},
 		OpPower:           {S1, S2, S4, S8, S16, S32, S64, U1, U2, U4, U8, U16, U32, U64},
 		OpReducePrecision: {F4E2M1FN, F8E3M4, F8E4M3, F8E4M3FN, F8E4M3B11FNUZ, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU, F16, F64},
 	},
