@@ -56,15 +56,6 @@ func checkSameAsOperand(i *Instr) error {
 	return nil
 }
 
-// checkAbs is checkSameAsOperand, but the absolute value of complex numbers is
-// real.
-func checkAbs(i *Instr) error {
-	if i.Operands[0].Shape.DType.IsComplex() {
-		return checkConvert(i)
-	}
-	return checkSameAsOperand(i)
-}
-
 // checkConvert is the shape rule of conversions: the extents of the operand
 // and any element type.
 func checkConvert(i *Instr) error {

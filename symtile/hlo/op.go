@@ -454,7 +454,7 @@ func unchecked(class Class, mlir string, not not) opRow {
 // the test of the table asks for.
 var opTable = map[Opcode]opRow{
 	// Elementwise operations of one operand.
-	OpAbs:                 unary("stablehlo.abs", 1, plain|KeepsMagnitude, checkAbs),
+	OpAbs:                 unary("stablehlo.abs", 1, plain|KeepsMagnitude, checkPart),
 	OpCbrt:                unary("stablehlo.cbrt", 25, plain, checkSameAsOperand),
 	OpCeil:                unary("stablehlo.ceil", 1, plain|KeepsMagnitude|Discontinuous, checkSameAsOperand),
 	OpCopy:                unary("mhlo.copy", 0, plain|KeepsMagnitude, checkSameAsOperand),
