@@ -763,8 +763,11 @@ func lowerNextAfter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	x := o.operands[0]
 	y := o.operands[1]
 	d := x.Shape.DType
-	if bitsOf[d] == InvalidDType || !x.Shape.Compatible(y.Shape) {
+	switch {
+	case !x.Shape.Compatible(y.Shape):
 		return nil, m.Fail(o.at, "next_after of %s and %s", x.Shape, y.Shape)
+	case bitsOf[d] == InvalidDType:
+		return m.notOf(b, o, x), nil
 	}
 	e := m.expansion(b, o, d)
 	bits := m.expansion(b, o, bitsOf[d])
