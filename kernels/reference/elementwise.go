@@ -155,6 +155,9 @@ var intBinary = map[hlo.Opcode]BinaryInt{
 	hlo.OpShiftRightArithmetic: shiftArithmetic,
 }
 
+// Differences, products and the bitwise operations are those of int64, in which elements of
+// all types are held, u64 by its bits: the low bits of a result depend on the low bits of the
+// operands only, so that wrapping it to the width of the type gives what that width computes.
 func subtractInt(_ hlo.DType, x, y int64) int64 { return x - y }
 func multiplyInt(_ hlo.DType, x, y int64) int64 { return x * y }
 func andInt(_ hlo.DType, x, y int64) int64      { return x & y }
@@ -274,6 +277,8 @@ func powerInt(d hlo.DType, x, y int64) int64 {
 		}
 		return 0
 	}
+	// The exponent of a u64 may have the top bit of an int64 set; products wrap as they do
+	// in the type, since the caller keeps the low bits.
 	out := int64(1)
 	for n := uint64(y); n > 0; n >>= 1 {
 		if n&1 != 0 {
@@ -295,7 +300,8 @@ func shiftInt(d hlo.DType, count, over int64, shift func(uint) int64) int64 {
 // shiftArithmetic shifts copies of the top bit in, whether or not the type has
 // a sign.
 func shiftArithmetic(d hlo.DType, x, y int64) int64 {
-	// sign of the width, also for unsigned types
+	// The top bit of the width is the sign, also of unsigned types, whose bits are not
+	// extended in an int64.
 	x = int64(unsigned(d, x)) <<
 		(64 - d.Bits()) >>
 		(64 - d.Bits())
@@ -626,6 +632,8 @@ func clampElements(out value, a []value) func(int64) {
 			)
 		}
 	}
+	// Integers are compared by the operations of their own, since those of u64 have no
+	// sign.
 	d := out.shape.DType
 	larger := intBinary[hlo.OpMaximum]
 	smaller := intBinary[hlo.OpMinimum]
@@ -647,10 +655,12 @@ func convertElements(out, in value) func(int64) {
 	d := out.shape.DType
 	switch {
 	case out.floats != nil && in.floats != nil:
+		// Numbers of all types are held in float64: there is one rounding.
 		return func(n int64) {
 			out.floats[n] = kernels.RoundFloat(d, in.floats[n])
 		}
 	case out.floats != nil && in.shape.DType == hlo.U64:
+		// An int64 holds the bits of a u64, so that large numbers look negative.
 		return func(n int64) {
 			out.floats[n] = kernels.RoundFloat(
 				d, float64(uint64(in.ints[n])),
@@ -663,10 +673,12 @@ func convertElements(out, in value) func(int64) {
 			)
 		}
 	case in.floats != nil:
+		// Truncated, and clamped to the range of the type.
 		return func(n int64) {
 			out.ints[n] = FloatToInt(d, in.floats[n])
 		}
 	}
+	// Integers keep their low bits, and pred is 0 or 1 already.
 	return func(n int64) {
 		out.ints[n] = kernels.WrapInt(d, in.ints[n])
 	}
