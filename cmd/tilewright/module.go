@@ -169,6 +169,7 @@ func (c *call) packings(
 		// One parameter of a fusion is packed, since what two gain together was not
 		// measured: the one with the least ratio of those whose interval excludes 1.
 		least := 1.0
+		won, _, _ := tuner.Lookup(from, f, id) // what cannot be read is run as it is, by the default plan
 		for _, k := range weights.Of(f) {
 			pack, ok := packer.Pack(f, k)
 			if !ok {
@@ -179,6 +180,10 @@ func (c *call) packings(
 			for _, p := range kept {
 				plan, bad := kernels.ParsePlan(p.PackedPlan)
 				if errors.Join(err, bad) != nil || p.Pack != s.Pack.String() || p.Pays() == 0 || p.Ratio[0] >= least {
+					continue
+				}
+				// A winner that was found since may be as fast without the pack.
+				if r := &won.Record; r.Plan != "" && r.Plan != p.InPlacePlan && r.Seconds <= p.Packed {
 					continue
 				}
 				least, found = p.Ratio[0], true
