@@ -65,6 +65,20 @@ e = f32[8,8] dot(c, c), lhs_contracting_dims={1}, rhs_contracting_dims={1}
 g = f32[8,8] logistic(e)
 l = bf16[8,8] convert(g)
 ROOT t = (f32[8,12], bf16[8,8], f32[8,8]) tuple(c, l, e)`,
+		// Random numbers as JAX makes them, and types of another width.
+		`x = u32[9,7] parameter(0)
+k = u32[] constant(9)
+n = u32[9,7] broadcast(k), dimensions={}
+s = u32[9,7] shift-right-logical(x, n)
+o = u32[] constant(1065353216)
+w = u32[9,7] broadcast(o), dimensions={}
+m = u32[9,7] or(s, w)
+f = f32[9,7] bitcast-convert(m)
+u = f32[9,7] negate(f)
+h = s16[9,7,2] bitcast-convert(f)
+b = f32[9,7] bitcast-convert(h)
+c = s8[9,7,2,2] bitcast-convert(h)
+ROOT t = (f32[9,7], s16[9,7,2], f32[9,7], s8[9,7,2,2]) tuple(u, h, b, c)`,
 		// Both products read x, one its rows and the other its columns.
 		`x = f32[5,5] parameter(0)
 y = f32[5,2] parameter(1)

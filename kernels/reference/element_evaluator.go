@@ -277,7 +277,8 @@ func (s *ElementEvaluator) element(
 	return v, s.evaluateWhole(i)
 }
 
-// keep keeps an element of an instruction. Where there are too many, all are forgotten.
+// keep keeps an element of an instruction. Where there are too many, all are forgotten: to
+// find those that are read again would take longer than to compute them again.
 func (s *ElementEvaluator) keep(e *evaluated, at int64, v value) {
 	if s.known++; s.known > s.mostKnown {
 		for _, x := range s.of {
@@ -340,7 +341,9 @@ func (s *ElementEvaluator) priceOf(i *hlo.Instr) (price int64) {
 }
 
 // compute computes an element by the rule of its operation, or takes it from
-// the whole result of an operation without a rule.
+// the whole result of an operation without a rule. Numbers of which each is computed from
+// those at the same place need none: they are computed as arrays of one element are. What
+// is complex is evaluated as a whole, since an element has two parts.
 func (s *ElementEvaluator) compute(
 	i *hlo.Instr, at int64,
 ) (value, error) {
@@ -348,6 +351,9 @@ func (s *ElementEvaluator) compute(
 	switch {
 	case ofComplex(i):
 		// as a whole
+	case i.Op == hlo.OpBitcastConvert && !i.Shape.SameDims(i.Operands[0].Shape):
+		// As a whole, too: types of another width have more or fewer elements, so that
+		// an element is a part of one of the operand, or is made of several of them.
 	case rule != nil:
 		v, err := rule(s, i, at)
 		return s.moved(i, at, v), err
@@ -539,7 +545,8 @@ func (s *ElementEvaluator) iota(
 	return v, nil
 }
 
-// same is the element with the same row-major number of the operand.
+// same is the element with the same row-major number of the operand: the rule of what
+// moves no element in that order, as a reshape.
 func (s *ElementEvaluator) same(
 	i *hlo.Instr, at int64,
 ) (value, error) {
@@ -547,7 +554,9 @@ func (s *ElementEvaluator) same(
 }
 
 // pointwise applies an elementwise operation to the elements of its operands;
-// an operand that is a scalar applies to all.
+// an operand that is a scalar applies to all. The operands are evaluated first, so that an
+// error names the innermost instruction that cannot be; the instruction is evaluated as one
+// of scalars, by the code that evaluates arrays, so that both give the same bits.
 func (s *ElementEvaluator) pointwise(
 	i *hlo.Instr, at int64,
 ) (value, error) {
@@ -565,7 +574,13 @@ func (s *ElementEvaluator) pointwise(
 	}
 	one := *i
 	one.Shape = hlo.Shape{DType: i.Shape.DType}
-	v, err := s.run.elementwise(&one, a)
+	// The bits of an element are moved as those of an array are: an operation on numbers
+	// that is of every element, and computes none.
+	evaluate := s.run.elementwise
+	if i.Op == hlo.OpBitcastConvert {
+		evaluate = s.run.instruction
+	}
+	v, err := evaluate(&one, a)
 	if err != nil {
 		err = fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
 	}

@@ -432,7 +432,8 @@ func (e *evaluation) reinterpret(v value, i *hlo.Instr) (value, error) {
 
 // reinterpretBits gives the bits of a value another element type, in row-major
 // order with the low bits of an element first. Elements take whole bytes of a
-// buffer, but they are not padded here: s8[2] is s4[2,2].
+// buffer, but they are not padded here: s8[2] is s4[2,2]. Of single elements it is asked
+// where both types have as many bits.
 func (e *evaluation) reinterpretBits(v value, i *hlo.Instr) (value, error) {
 	from, err := e.store(v.withShape(hlo.Shape{
 		DType: v.shape.DType,
@@ -458,7 +459,9 @@ func (e *evaluation) reinterpretBits(v value, i *hlo.Instr) (value, error) {
 	return v, nil
 }
 
-// copyBits fills a buffer of zeros with the bits of another's elements.
+// copyBits fills a buffer of zeros with the bits of another's elements. It takes as many at
+// a time as an element of either has, at most a byte: those of a narrow type lie apart, one
+// element in each byte of its buffer, and those of the other next to each other.
 func (e *evaluation) copyBits(to, from kernels.Buffer) {
 	d := from.Shape.DType
 	t := to.Shape.DType
