@@ -169,7 +169,8 @@ func (c *call) packings(
 		// One parameter of a fusion is packed, since what two gain together was not
 		// measured: the one with the least ratio of those whose interval excludes 1.
 		least := 1.0
-		won, _, _ := tuner.Lookup(from, f, id) // what cannot be read is run as it is, by the default plan
+		// A record that cannot be read is as good as none: the default plan runs then.
+		won, _, _ := tuner.Lookup(from, f, id)
 		for _, k := range weights.Of(f) {
 			pack, ok := packer.Pack(f, k)
 			if !ok {
@@ -182,7 +183,9 @@ func (c *call) packings(
 				if errors.Join(err, bad) != nil || p.Pack != s.Pack.String() || p.Pays() == 0 || p.Ratio[0] >= least {
 					continue
 				}
-				// A winner that was found since may be as fast without the pack.
+				// What the pack gains was measured beside the winner of that time. One that
+				// was found since may be as fast without it: then nothing is known to gain,
+				// and the fusion is run as it is. tune -weights-of measures it again.
 				if r := &won.Record; r.Plan != "" && r.Plan != p.InPlacePlan && r.Seconds <= p.Packed {
 					continue
 				}

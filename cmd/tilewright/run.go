@@ -135,9 +135,11 @@ func runRun(c *call) error {
 	if err != nil {
 		return err
 	}
+	// Files have the extents of one value, and would be overwritten by those of another.
 	if c.shapes.count() > 1 && *f.args+*f.out != "" {
 		return usagef("-args and -out take one value of -shape")
 	}
+	// A flag that does nothing would be taken for one that found nothing to pack.
 	ofKernel := *f.fusion+*f.tiling+*f.plan != "" || *f.source || *f.counters
 	if *f.weightsOf != "" && (*f.db == "" || ofKernel) {
 		return usagef("-weights-of needs -db and a whole module: no -fusion, -tiling, -plan, -source or -counters")
@@ -167,7 +169,9 @@ func (f runFlags) any(c *call, m *hlo.Module) error {
 	if err := runnable(m); err != nil && *f.fusion == "" {
 		return fmt.Errorf("%s: %w", f.file, err)
 	}
-	if *f.fusion == "" && (*f.weightsOf != "" || !f.isOneKernel(m)) { // a kernel packs nothing before it runs
+	// A module of one fusion is run as a kernel, but for weights: what is packed once is
+	// packed before the module runs, and a kernel does nothing before its run.
+	if *f.fusion == "" && (*f.weightsOf != "" || !f.isOneKernel(m)) {
 		return f.module(c, m)
 	}
 	fusion, err := oneFusion(f.file, m, *f.fusion)

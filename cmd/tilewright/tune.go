@@ -407,7 +407,7 @@ func (s *session) interrupted(err error) error {
 	case errors.As(err, &unkept):
 		s.c.note("%s; %v; what was stored before is in %s", s.c.reason(), unkept, *s.f.db)
 	case !s.status.measured():
-		s.c.note("%s before anything was measured: nothing was added to %s", s.c.reason(), *s.f.db)
+		s.c.note("%s before a fusion was measured: no winner was added to %s", s.c.reason(), *s.f.db)
 	case s.tuner.Backend.Identity().Untimed:
 		s.c.note("%s; the fusions that are done are kept in %s", s.c.reason(), *s.f.db)
 	default:

@@ -156,7 +156,9 @@ func newTunedJSON(x *tuner.Item) tunedJSON {
 	return t
 }
 
-// notChecked is why a fusion has no plan that passed its check, where time was too short.
+// notChecked is why a fusion has no plan that passed its check, where time was too short:
+// its check was stopped at the end of its own time, or at the end of that of the run. It is
+// empty of a fusion that nothing was done about.
 func notChecked(err error) string {
 	var none *tuner.NoWinnerError
 	switch {
@@ -271,7 +273,8 @@ func (t tunedJSON) expected() string {
 }
 
 // likeText says that the winner of another fusion was raced beside the default, and nothing
-// else; "" where that is not so.
+// else; "" where that is not so. The record has it, so that a later run, which measures
+// nothing, says it as well.
 func (t tunedJSON) likeText() string {
 	if t.Like == "" {
 		return ""
@@ -533,8 +536,10 @@ type modelJSON struct {
 	// Outside counts the instructions in no fusion, by operation.
 	Outside map[string]int `json:"outside,omitempty"`
 
-	untimed bool // the device cannot time
-	begun   int  // fusions that wait and were begun
+	// What the words for people depend on: the device cannot time, and how many fusions
+	// were begun and have no check that ended.
+	untimed bool
+	begun   int
 }
 
 // timePartJSON is the fusions of one state.
@@ -645,7 +650,9 @@ func (m modelJSON) open() bool {
 	return m.Parts["waiting"].Fusions+m.Parts["checked"].Fusions+m.Parts[unfinished].Fusions > 0
 }
 
-// leftName says what became of fusions that were not tuned.
+// leftName says what became of fusions that were not tuned. A device that cannot time has
+// timed no default, and what was begun without a check that ended is not what was never
+// reached.
 func (m modelJSON) leftName(state string) string {
 	switch {
 	case state == "checked" && m.untimed:
