@@ -267,3 +267,13 @@ func (w scatterWindow) offset(start, window []int64) int64 {
 	}
 	return at
 }
+
+// holds reports whether a window that begins at start lies wholly in the operand.
+func (w scatterWindow) holds(start []int64) bool {
+	for d, x := range start {
+		if x < 0 || x > w.dims[d]-w.Sizes[d] {
+			return false
+		}
+	}
+	return true
+}

@@ -74,7 +74,8 @@ func pairsOfRows(
 	JLE(LabelRef("done"))
 	Label("pair")
 	body(to, from, fs)
-	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from)
+	next := Mem{Base: from, Index: fs, Scale: 2}
+	LEAQ(next, from)
 	ADDQ(ts, to)
 	DECQ(n)
 	JNZ(LabelRef("pair"))
@@ -87,7 +88,8 @@ func pairsOfRows(
 // first in its low half.
 func pairRowsBF16() {
 	var c bf16Rounding
-	pairsOfRows("pairRowsBF16", func() { c = newBF16Rounding() }, func(to, from, fs reg.Register) {
+	start := func() { c = newBF16Rounding() }
+	pairsOfRows("pairRowsBF16", start, func(to, from, fs reg.Register) {
 		for half := range 2 {
 			m := Mem{Base: from, Disp: 32 * half}
 			low := c.round(m)
@@ -95,7 +97,8 @@ func pairRowsBF16() {
 			high := c.round(m)
 			VPSLLD(Imm(16), high, high)
 			VPOR(high, low, low)
-			VMOVDQU(low, Mem{Base: to, Disp: 32 * half})
+			joined := Mem{Base: to, Disp: 32 * half}
+			VMOVDQU(low, joined)
 		}
 	})
 }
@@ -130,7 +133,8 @@ func pairTermsBF16() {
 // memory: each lane has the words of both, the first in its low half. Nothing is rounded,
 // so that a NaN stays as it is, and the product makes it quiet.
 func wordRows() {
-	pairsOfRows("wordRows", func() {}, func(to, from, fs reg.Register) {
+	start := func() {}
+	pairsOfRows("wordRows", start, func(to, from, fs reg.Register) {
 		x, y, low, high := YMM(), YMM(), YMM(), YMM()
 		// 16 words are a vector of 256 bits, and 16 pairs are two.
 		VMOVDQU(Mem{Base: from}, x)
@@ -148,7 +152,8 @@ func wordRows() {
 // pairRowsF16 is pairRowsBF16 for f16; VCVTPS2PH rounds to the nearest, ties to even, and
 // makes a NaN quiet.
 func pairRowsF16() {
-	pairsOfRows("pairRowsF16", func() {}, func(to, from, fs reg.Register) {
+	start := func() {}
+	pairsOfRows("pairRowsF16", start, func(to, from, fs reg.Register) {
 		for half := range 2 {
 			m := Mem{Base: from, Disp: 32 * half}
 			x := roundF16(m)
@@ -159,8 +164,10 @@ func pairRowsF16() {
 			low, high := XMM(), XMM()
 			VPUNPCKLWD(y, x, low)
 			VPUNPCKHWD(y, x, high)
-			VMOVDQU(low, Mem{Base: to, Disp: 32 * half})
-			VMOVDQU(high, Mem{Base: to, Disp: 32*half + 16})
+			at := Mem{Base: to, Disp: 32 * half}
+			VMOVDQU(low, at)
+			at.Disp += 16
+			VMOVDQU(high, at)
 		}
 	})
 }
@@ -187,7 +194,8 @@ func pairTermsF16() {
 	Label("turn")
 	for half := range 2 {
 		x := roundF16(Mem{Base: from, Disp: 32 * half})
-		VMOVDQU(x, Mem{Base: to, Disp: 16 * half})
+		at := Mem{Base: to, Disp: 16 * half}
+		VMOVDQU(x, at)
 	}
 	ADDQ(Imm(64), from)
 	ADDQ(Imm(32), to)
