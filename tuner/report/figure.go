@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/cache"
@@ -119,9 +120,16 @@ func (f *svg) addTimings(p planRow, x scale, y float64, session kernels.ClockSta
 	f.add(`<g class="%s">`, figureClass(p.Role))
 	f.add(`<text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`,
 		labelWidth-12, y+4, html.EscapeString(truncate(p.Plan, 28)))
+	// A page has thousands of samples: fmt would take a tenth of its time for them.
+	mark := make([]byte, 0, 64)
 	for n, s := range p.Samples {
-		f.add(`<circle cx="%.1f" cy="%.1f" r="2.4"`, x.at(s), y)
-		f.add("%s", clockMark(p.Trial, n, session))
+		mark = append(mark[:0], `<circle cx="`...)
+		mark = strconv.AppendFloat(mark, x.at(s), 'f', 1, 64)
+		mark = append(mark, `" cy="`...)
+		mark = strconv.AppendFloat(mark, y, 'f', 1, 64)
+		mark = append(mark, `" r="2.4"`...)
+		f.Write(mark)
+		f.WriteString(clockMark(p.Trial, n, session))
 	}
 	median := x.at(p.Median)
 	f.add(`<line class="median" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/></g>`,

@@ -45,6 +45,9 @@ type Refusal struct {
 //go:embed page.html
 var files embed.FS
 
+// sectionBytes is about what the section of a fusion takes.
+const sectionBytes = 96 << 10
+
 // HTML writes the page. Names, notes and other texts of records are Printable on it.
 func HTML(w io.Writer, p Page) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
@@ -60,6 +63,7 @@ func HTML(w io.Writer, p Page) error {
 		return err
 	}
 	var page strings.Builder
+	page.Grow((1 + len(p.Records)) * sectionBytes)
 	if err := t.Execute(&page, newView(p)); err != nil {
 		return err
 	}

@@ -76,11 +76,13 @@ func share(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 // direction of text (Unicode's property Bidi_Control), separators of lines and paragraphs,
 // and bytes that are not UTF-8. ESC reads \u001b, as in JSON.
 func Printable(text string) string {
-	if utf8.ValidString(text) &&
-		strings.IndexFunc(text, func(r rune) bool { return !inert(r) }) < 0 {
+	first := notInert(text)
+	if first < 0 {
 		return text
 	}
 	var out strings.Builder
+	out.WriteString(text[:first])
+	text = text[first:]
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
 		switch {
@@ -94,6 +96,22 @@ func Printable(text string) string {
 		text = text[size:]
 	}
 	return out.String()
+}
+
+// notInert is where the first character begins that Printable spells; −1 where there is none.
+func notInert(text string) int {
+	for k := 0; k < len(text); {
+		if c := text[k]; ' ' <= c && c < unicode.MaxASCII || c == '\n' {
+			k++ // most are
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[k:])
+		if r == utf8.RuneError && size == 1 || !inert(r) {
+			return k
+		}
+		k += size
+	}
+	return -1
 }
 
 // inert reports whether a character is shown as itself and changes nothing around it.
