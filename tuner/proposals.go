@@ -15,7 +15,8 @@ import (
 // Proposals say which plan of a fusion is verified and timed next: the default plan, then
 // the cheapest ones, up to half of the candidates, and from there on what a search
 // proposes that has learned from the times of the ones before. The price cannot keep
-// a knob or a direction of tile sizes from being tried (search.Guided).
+// a knob or a direction of tile sizes from being tried (search.Guided). Where nobody said
+// how many there are, more of the cheapest come then, and the neighbourhood of the fastest.
 type proposals struct {
 	plans  []cost.Ranked  // the points of the space
 	points map[string]int // by the text of their plans
@@ -26,10 +27,15 @@ type proposals struct {
 }
 
 // mostCandidates bounds the plans that are tried of a fusion where nobody said how many.
-const mostCandidates = 40
+const mostCandidates = 64
 
 // priceShare is the share of the candidates that the price chooses.
 const priceShare = 0.5
+
+// cheapestTried is how many of the cheapest plans are tried of a fusion where nobody said how
+// many and there is time. A search proposes by what it has measured, and noise makes
+// two tunings try other plans; these are the same in both.
+const cheapestTried = 24
 
 // newProposals makes a space of ranked plans, for so many candidates. The default plan is
 // one of its points even if the backend does not offer it.
@@ -98,21 +104,33 @@ func doubtOf(plans []cost.Ranked) []float64 {
 	return out
 }
 
-// next are the plans after the default one that have been tried before, in their order,
-// then, one at a time, what the search proposes, and then the neighbourhood; false when
-// there are enough.
+// next are, one at a time, what the search proposes, then the cheapest, and then the
+// neighbourhood; false when there are enough.
 func (p *proposals) next(tried int) (cost.Ranked, bool) {
-	if tried >= p.size {
-		if p.beyond == nil || tried >= mostCandidates {
+	if tried < p.size {
+		named := p.search.Next(1)
+		if len(named) == 0 {
 			return cost.Ranked{}, false
 		}
-		return p.beyond.next()
+		return p.plans[named[0]], true
 	}
-	named := p.search.Next(1)
-	if len(named) == 0 {
+	if p.beyond == nil || tried >= mostCandidates {
 		return cost.Ranked{}, false
 	}
-	return p.plans[named[0]], true
+	if cheap, found := p.cheap(); found {
+		return cheap, true
+	}
+	return p.beyond.next()
+}
+
+// cheap is the cheapest plan that was not tried, of cheapestTried.
+func (p *proposals) cheap() (cost.Ranked, bool) {
+	for _, r := range p.plans[:min(cheapestTried, len(p.plans))] {
+		if p.beyond.tried[r.Plan.String()] == nil {
+			return r, true
+		}
+	}
+	return cost.Ranked{}, false
 }
 
 // observe tells the search what the first sample of a plan took. A plan that failed, and

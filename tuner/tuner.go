@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Candidates is the number of plans that are verified and timed for a
 	// fusion; 0 means 16 and then, as long as the budget has room to race all of them,
-	// every plan next to the fastest one, and around others: at most 40.
+	// the cheapest 24, every plan next to the fastest one, and around others: at most 64.
 	Candidates int
 	// Budget is the time that verification and timing of a fusion may take,
 	// apart from the computation of its reference results and from the last check of

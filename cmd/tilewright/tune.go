@@ -158,7 +158,7 @@ func newTuneFlags(c *call) tuneFlags {
 		runBudget: c.Duration("run-budget", 0, "wall `time` of the whole run, with everything in it; 0: no limit"),
 		budget:    c.Duration("budget", 0, "wall `time` of the race of a fusion; 0: 10s, or with -run-budget no limit"),
 		progress:  c.Duration("progress", 800*time.Millisecond, "`time` between lines of progress where there is no terminal; 0: none"),
-		try:       c.Int("try", 0, "measure this many `plans` a fusion; 0: 16, and then those next to the fastest while the budget has room to race all, 40 at most"),
+		try:       c.Int("try", 0, "measure this many `plans` a fusion; 0: 16, and then the cheapest 24 and those next to the fastest while the budget has room to race all, 64 at most"),
 		seed:      c.Int64("seed", 1, "`seed` of inputs, of candidates drawn at random, and of the order of timing"),
 		margin:    c.Float64("margin", 0.02, "`ratio` a plan must beat the default by"),
 		force:     c.Bool("force", false, "measure again although a winner is stored"),
