@@ -316,8 +316,10 @@ func TestImprove(t *testing.T) {
 // TestGoal: a run races on, while it has time, until regrets are what was asked for.
 func TestGoal(t *testing.T) {
 	var regrets [2]float64
-	for k, goal := range []float64{0, 0.02} {
-		l := newLab(6, 0.1, 2e-3, 1.5e-3, 1e-3, 1.05e-3)
+	for n := range uint64(8) {
+		k, seed := n%2, 5+n/2
+		goal := []float64{0, 0.02}[k]
+		l := newLab(seed, 0.1, 2e-3, 1.5e-3, 1e-3, 1.05e-3)
 		s, _ := l.schedule(t, workloadOf(t, moduleText([]int{16, 32}, []int{2, 1})), time.Hour)
 		s.Tuner.Options.Regret = goal
 		if err := s.Run(context.Background()); err != nil {
@@ -327,11 +329,11 @@ func TestGoal(t *testing.T) {
 			r := x.Result.Record
 			regrets[k] = max(regrets[k], r.Regret)
 			if goal > 0 && (r.Regret < 0 || r.Regret > goal) {
-				t.Errorf("regret %v, and a goal of %v", r.Regret, goal)
+				t.Errorf("seed %d: regret %v, and a goal of %v", seed, r.Regret, goal)
 			}
 		}
 	}
-	if regrets[0] < 0.1 {
+	if regrets[0] < 0.03 {
 		t.Errorf("without a goal the largest regret is %v: there was nothing to race on for", regrets[0])
 	}
 }
