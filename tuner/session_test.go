@@ -45,16 +45,20 @@ func (l *unsteadyLab) Compile(
 		return nil, err
 	}
 	v := plan.Knob("v", 0)
+	// The kernel has a time of its own.
+	l.truth = append(l.truth, l.truth[v]*l.luckOf(v))
+	own := k.(*labKernel)
+	own.v = int64(len(l.truth) - 1)
+	return own, nil
+}
+
+// luckOf is the factor of a kernel that is compiled now, of plan v.
+func (l *unsteadyLab) luckOf(v int64) float64 {
 	key := [2]int64{v, l.now.Unix() / stateSpan}
 	if _, known := l.state[key]; !known {
 		l.state[key] = math.Exp(l.luck * l.rng.NormFloat64())
 	}
-	place := math.Exp(l.luck * l.rng.NormFloat64())
-	// The kernel has a time of its own.
-	l.truth = append(l.truth, l.truth[v]*place*l.state[key])
-	own := k.(*labKernel)
-	own.v = int64(len(l.truth) - 1)
-	return own, nil
+	return math.Exp(l.luck*l.rng.NormFloat64()) * l.state[key]
 }
 
 // visitTwice tunes plans of some true times in two visits, half a minute apart.
@@ -66,13 +70,14 @@ func visitTwice(t *testing.T, seed uint64, luck float64, truth []float64) cache.
 		luck:  luck,
 		state: map[[2]int64]float64{},
 	}
-	db := cache.Open(filepath.Join(t.TempDir(), "t.db"))
-	tn := &Tuner{
-		Backend: l,
-		Cache:   db,
-		Options: Options{Candidates: len(truth)},
-		clock:   func() time.Time { return l.now },
-	}
+	return inTwoVisits(t, l.lab, l, Options{Candidates: len(truth)})
+}
+
+// inTwoVisits tunes the plans of a backend by the clock of a lab, in two visits.
+func inTwoVisits(t *testing.T, l *lab, b kernels.Backend, o Options) cache.Record {
+	t.Helper()
+	tn := l.tuner(filepath.Join(t.TempDir(), "t.db"), o)
+	tn.Backend = b
 	r, err := tn.Tune(t.Context(), fusionOf(t))
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +155,36 @@ func TestDroppedTies(t *testing.T) {
 		r := &race{selection: &selection{tuner: l.tuner("", Options{}), candidates: []*candidate{winner, x}}}
 		if got := r.untold(winner, x); got != c.tie {
 			t.Errorf("%s: a tie is %v, not %v", c.name, got, c.tie)
+		}
+	}
+}
+
+// TestBusyTies: a plan that was dropped because other work made it slower in most blocks is
+// declared as a tie of a busy machine where its short samples are as short as the winner's.
+func TestBusyTies(t *testing.T) {
+	for _, c := range []struct {
+		leftOut int
+		short   float64
+		tie     bool
+	}{{8, 1, true}, {8, 1.2, false}, {1, 1, false}} {
+		winner, x := &candidate{}, &candidate{eliminated: true}
+		x.trial.Dropped = true
+		for block := range 16 {
+			ratio := 1.5
+			if block%6 == 0 {
+				ratio = c.short
+			}
+			winner.trial.Add(1e-3, 0, block)
+			x.trial.Add(1e-3*ratio, 0, block)
+		}
+		standard := &candidate{trial: winner.trial}
+		r := &race{selection: &selection{
+			tuner:      newLab(1, 0, 1e-3).tuner("", Options{}),
+			candidates: []*candidate{standard, winner, x},
+		}}
+		r.watch.state = cache.Visit{Blocks: 16, LeftOut: c.leftOut}
+		if got := r.untold(winner, x); got != c.tie {
+			t.Errorf("%d of 16 left out, short samples %v: a tie is %v", c.leftOut, c.short, got)
 		}
 	}
 }

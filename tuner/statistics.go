@@ -164,21 +164,35 @@ func shortOf(samples []float64) float64 {
 }
 
 // untold reports whether a winner cannot be told from another plan that ran, in a way that
-// would hold in another session: their ratio is within the resolution, or the winner does not
-// beat it in spite of a full race, or it was dropped by a few blocks and the interval of all
-// contains 1.
+// would hold in another session: their ratio is within the resolution, or that of their short
+// samples is on a busy machine, or the winner does not beat it in spite of a full race, or it
+// was dropped by a few blocks and the interval of all contains 1.
 func (r *race) untold(winner, x *candidate) bool {
-	if both, _ := commonBlocks(x, winner); len(both) == 0 {
-		return false
-	}
+	both, _ := commonBlocks(x, winner)
 	ratio := paired(x, winner, recordConfidence)
 	switch {
-	case ratio.Median < 1+r.resolution():
+	case len(both) == 0:
+		return false
+	case ratio.Median < 1+r.resolution(),
+		r.busy() && len(both) >= sessionBlocks && r.undisturbed(x, winner) < 1+r.resolution():
 		return true
 	case x.trial.Dropped: // the interval of too few blocks begins at 0
 		return ratio.Lo > 0 && ratio.Lo <= 1
 	}
 	return !r.beats(winner, x)
+}
+
+// busyShare is the share of blocks that are left out from which on a machine counts as busy:
+// at most half are.
+const busyShare = 0.4
+
+// busy reports whether other work ran in about as many blocks of a visit as could be left
+// out, so that it ran in some of those that count, too.
+func (r *race) busy() bool {
+	visits := append(slices.Clone(r.tuner.visit.earlier), r.watch.state)
+	return slices.ContainsFunc(visits, func(v cache.Visit) bool {
+		return v.LeftOut > 0 && float64(v.LeftOut) >= busyShare*float64(v.Blocks)
+	})
 }
 
 // priorSessions is the weight of the assumption that sessions differ by half of the margin,
