@@ -66,6 +66,7 @@ func (o options) execute(ctx context.Context, m model, r *row, jax *rival) {
 	file := filepath.Join(o.scratch, m.Name)
 	ours := func() error {
 		_, err := e.Run(ctx, in)
+		e.GiveBack() // as XLA's arrays are deleted
 		return err
 	}
 	r.ours, r.jax, err = inTurns(o.rounds, ours, jax, file)

@@ -107,6 +107,7 @@ func (f runFlags) module(c *call, m *hlo.Module) error {
 		repeat = 1
 	}
 	for range repeat {
+		e.GiveBack()
 		start := time.Now()
 		if out, err = e.Run(c.ctx, in); err != nil {
 			return err

@@ -17,7 +17,7 @@
 // what they are made from. The last step that reads a value releases it, and
 // memory without references goes to a pool, from which the next result of at
 // least half its size takes it. The caller's inputs and the constants of the
-// module are never in the pool. A loop holds its state once, and what its body
+// module are never in the pool, and outputs only when they are given back (GiveBack). A loop holds its state once, and what its body
 // needs besides: the memory of a run does not grow with the number of rounds.
 //
 // # Launches

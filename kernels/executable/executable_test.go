@@ -84,6 +84,50 @@ func TestModules(t *testing.T) {
 	})
 }
 
+// What is given back serves the next run, and only once; a parameter among the outputs
+// stays what it is.
+func TestGiveBack(t *testing.T) {
+	const text = `HloModule m
+ENTRY e { x = f32[64,64] parameter(0)
+y = f32[64,64] add(x, x)
+z = f32[64,64] multiply(y, x)
+ROOT t = (f32[64,64], f32[64,64], f32[64,64], f32[64,64]) tuple(x, y, z, y) }`
+	e, m := compiled(t, text, Options{})
+	e.GiveBack() // nothing
+	in := counting(t, m.Entry)
+	before := printed(in)
+	var first string
+	for k := range 4 {
+		out, err := e.Run(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k == 0 {
+			first = printed(out)
+		}
+		if got := printed(out); got != first || printed(in) != before {
+			t.Errorf("run %d: %s, at first %s", k, got, first)
+		}
+		if k == 3 {
+			break // the outputs are kept
+		}
+		e.GiveBack()
+		e.GiveBack()
+	}
+	if got, want := e.Memory().Allocated, int64(2*64*64*4); got != want {
+		t.Errorf("%d bytes are allocated in four runs, want %d", got, want)
+	}
+	kept := e.result
+	if _, err := e.Run(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	for k, leaf := range kept.leaves()[1:] {
+		if now := e.result.leaves()[k+1]; &now.buffer.Data[0] == &leaf.buffer.Data[0] {
+			t.Errorf("output %d was not given back and is written again", k+1)
+		}
+	}
+}
+
 // TestPerturbedLoop: roundings that go another way move what a loop computes, a little and
 // with each seed elsewhere, and not what it counts.
 func TestPerturbedLoop(t *testing.T) {
