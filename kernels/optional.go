@@ -91,6 +91,25 @@ type GroupingBackend interface {
 	Group([]Kernel) Kernel
 }
 
+// A KeepingBackend is a Backend whose kernels can keep what they make of arrays that do not
+// change from run to run, such as the weights in the body of a loop.
+type KeepingBackend interface {
+	Backend
+	// CompileKeeping is Compile for runs between which the parameters of these numbers have
+	// the same elements, unless Forget was called. The results are those of Compile's
+	// kernel, bit for bit. It is nil where nothing would be kept.
+	CompileKeeping(ctx context.Context, p *symtile.Program, plan Plan, steady []int) KeepingKernel
+}
+
+// A KeepingKernel keeps what it made of steady parameters in the first run.
+type KeepingKernel interface {
+	Kernel
+	// Forget makes the next run the first one.
+	Forget()
+	// Kept is the bytes of memory that what it keeps takes from the first run on.
+	Kept() int64
+}
+
 // A Deterministic is a Kernel that says whether all of its runs give the same bits
 // for the same inputs: it sums in one order, whatever its threads do. What such a
 // kernel computes while it is timed is compared bit for bit with what was verified; a

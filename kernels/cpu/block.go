@@ -167,6 +167,8 @@ type block struct {
 	waitFor []*value
 	// The run-time offsets, of the outermost block only.
 	runtimeOffsets []*runtimeOffset
+	// The operand that the block makes and keeps; nil of all others.
+	keeps *keptOperand
 }
 
 // A bind points a value at an array of the caller, at the beginning of a block.
@@ -297,6 +299,9 @@ type loop struct {
 	split *splitK // The parts that share the iterations, or nil.
 	// The iterations that a mask hides wholly, nil where none are known.
 	hidden *hiddenTiles
+	// What the only iteration makes, unless it was made in a run before; nil where it
+	// makes something else.
+	kept *keptOperand
 	// What runs before the first iteration and after the last.
 	prologue, epilogue []step
 	steps              []step    // The slots, then the body.
@@ -306,6 +311,10 @@ type loop struct {
 
 // run runs the iterations of the loop, or those of the worker's part of it.
 func (lp *loop) run(w *worker) {
+	if lp.kept != nil {
+		lp.kept.provide(w, lp.steps)
+		return
+	}
 	for _, s := range lp.prologue {
 		s(w)
 	}

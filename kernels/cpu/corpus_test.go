@@ -50,7 +50,7 @@ func TestCorpusCompilesWide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lowerAndCompile(q, plan, spec); err != nil {
+		if _, err := lowerAndCompile(q, plan, spec, nil); err != nil {
 			t.Error(err)
 		}
 	})

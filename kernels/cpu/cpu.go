@@ -94,7 +94,8 @@ type kernel struct {
 	// What lends them scratch, where it is large, and to whom.
 	lender   *lender
 	borrower *borrower
-	running  sync.Mutex // Held by a run, which may outlast its caller (check.Hung).
+	running  sync.Mutex     // Held by a run, which may outlast its caller (check.Hung).
+	kept     []*keptOperand // What is kept from run to run.
 	// One more worker for a run among other kernels; nil where it cannot be one of a group.
 	another func() *worker
 }
@@ -104,7 +105,7 @@ type kernel struct {
 func (b *Backend) Compile(
 	ctx context.Context, p *symtile.Program, plan kernels.Plan,
 ) (kernels.Kernel, error) {
-	k, err := b.compile(p, plan)
+	k, err := b.compile(p, plan, nil)
 	if err != nil {
 		return nil, &kernels.Rejected{
 			Plan:   plan,
@@ -114,9 +115,29 @@ func (b *Backend) Compile(
 	return k, nil
 }
 
+// CompileKeeping is Compile for runs between which some parameters are steady. The panels
+// of right operands of dots that are made of these alone are kept. It is nil where there
+// are none.
+func (b *Backend) CompileKeeping(
+	ctx context.Context, p *symtile.Program,
+	plan kernels.Plan, steady []int,
+) kernels.KeepingKernel {
+	k, err := b.compile(p, plan, steady)
+	if err != nil {
+		return nil
+	}
+	if len(k.kept) == 0 {
+		k.Close()
+		return nil
+	}
+	k.another = nil // A group has no first run of its own.
+	return k
+}
+
 // compile lowers the program and makes its kernel.
 func (b *Backend) compile(
-	p *symtile.Program, plan kernels.Plan,
+	p *symtile.Program,
+	plan kernels.Plan, steady []int,
 ) (*kernel, error) {
 	if err := CheckKnobs(plan); err != nil {
 		return nil, err
@@ -125,7 +146,9 @@ func (b *Backend) compile(
 	if err != nil {
 		return nil, err
 	}
-	x, err := lowerAndCompile(q, plan, b.spec())
+	x, err := lowerAndCompile(
+		q, plan, b.spec(), steady,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -142,15 +165,23 @@ type compiledBody struct {
 // lowerAndCompile lowers and compiles a program, without row kernels where the code of
 // one of them does not fit in the registers.
 func lowerAndCompile(
-	q *symtile.Program, plan kernels.Plan, spec deviceSpec,
+	q *symtile.Program, plan kernels.Plan,
+	spec deviceSpec, steady []int,
 ) (compiledBody, error) {
-	l, body := lower(q, plan, spec)
+	l, body := lowerWith(
+		q, plan, spec,
+		plan.Knob("rows", 1) == 1,
+		steady,
+	)
 	if err := l.check(); err != nil {
 		return compiledBody{}, err
 	}
 	steps := body.compile()
 	if l.codeErr != nil {
-		l, body = lowerWith(q, plan, spec, false)
+		l, body = lowerWith(
+			q, plan, spec,
+			false, steady,
+		)
 		steps = body.compile()
 	}
 	return compiledBody{l, body, steps}, l.check()
@@ -206,6 +237,9 @@ func (b *Backend) kernel(
 		scratch:  &b.scratch,
 		lender:   &b.lender,
 	}
+	for _, x := range l.kept {
+		k.kept = append(k.kept, x)
+	}
 	k.borrower = &borrower{running: &k.running}
 	if l.split == nil && l.knob("threads", int64(lanes())) == int64(lanes()) && !states[0].lent() {
 		k.another = func() *worker { return l.worker(&b.scratch) }
@@ -235,8 +269,28 @@ func (k *kernel) Run(
 	}
 	k.running.Lock()
 	defer k.running.Unlock()
+	for _, x := range k.kept {
+		if err := x.reserve(); err != nil {
+			return 0, err
+		}
+	}
 	k.lender.lend(k.borrower)
 	return k.programs.run(ctx, in, out)
+}
+
+// Forget says that the steady parameters have other elements from now on.
+func (k *kernel) Forget() {
+	for _, x := range k.kept {
+		x.forget()
+	}
+}
+
+// Kept is the bytes of what is kept.
+func (k *kernel) Kept() (bytes int64) {
+	for _, x := range k.kept {
+		bytes += x.bytes
+	}
+	return bytes
 }
 
 // Deterministic is true: the order of a sum depends on the plan, not on which worker

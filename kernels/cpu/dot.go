@@ -1,13 +1,18 @@
 package cpu
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A dot multiplies the tiles of its operands as matrices. The dimensions of an
@@ -683,6 +688,11 @@ func operandMatrices[T portable.Number](
 	contract []int64, parts [][]int64,
 ) *matrixOperand {
 	key := panelKey{op.Args[k], op.Instr}
+	kept := b.l.kept[key]
+	if kept != nil && k == 1 &&
+		b.keeps == nil {
+		return keptMatrices[T](b, op, kept, c, parts)
+	}
 	panels := b.l.copies.panels[key]
 	if panels != nil && k == 1 {
 		return b.panelMatrices(panels, c)
@@ -925,3 +935,406 @@ func zeroMasked[T portable.Number](
 	}
 	return steps
 }
+
+// Weights in the body of a loop are the same in every round, but a tile program begins with
+// what its arguments hold, and a round would gather and pack them again: a concatenation
+// of weights is copied to scratch, rows of a tile lie 2 KiB apart, and a product of 32 rows
+// takes half of its time for that. A kernel that is told which parameters are steady keeps
+// the right operands of its dots that are made of these alone.
+//
+// Such an operand has a block of its own, in place of the ops that it is made of, which
+// nothing else may read. The block is a loop of one iteration that is left out where the
+// tile is there:
+//
+//	keep %5.panels {
+//	  %5 = concatenate from memory()
+//	  panels(%5)
+//	}
+//	%6 = dot(%0, %5.panels)
+//
+// Tiles are numbered by the tile ids that they depend on: programs that differ in rows only
+// share one. Which worker makes it is decided by its state, and the others wait for that,
+// as they would for packing it. A generation of tiles ends when the parameters change:
+// then no tile is there, and nothing has to be cleared.
+//
+// The bits are those of the dot without it. Panels hold the elements that were multiplied
+// anyway, each once, and the kernels of package gemm add terms in one order wherever they
+// lie; products of so few rows that they have other kernels keep nothing.
+
+// A keptOperand is the right operand of a dot, in panels, that is made of steady parameters
+// only: the tile programs of the first run make its tiles, those of later runs, and others of the
+// first that read the same tile, find them. It is made and packed by a block of its own.
+type keptOperand struct {
+	v     *value // The tile of a program, in the memory of all.
+	ops   []int  // The ops that it is made of, in order; nothing else reads them.
+	dims  []int  // The dimensions of the space on which its tile depends.
+	tiles []int64
+	// The batch, terms and columns of a tile.
+	extents [3]int64
+	bytes   int64  // All tiles take these.
+	data    []byte // All tiles, from the first run on.
+	// What is known of each tile: twice the generation that it is of, and one more while
+	// it is made.
+	state      []atomic.Uint64
+	generation uint64
+}
+
+// maxKept bounds the bytes that are kept of an operand.
+const maxKept = 64 << 20
+
+// planKept finds the operands that are kept: those of products of f32 or f64 of more rows
+// than are multiplied one by one, whose bits do not depend on where the panels are.
+func (l *lowering) planKept() {
+	l.kept = map[panelKey]*keptOperand{}
+	if len(l.steady) == 0 {
+		return
+	}
+	for n, op := range l.p.Ops {
+		splits := l.split != nil &&
+			l.split.op == n
+		if !isDot(op) || splits ||
+			!l.copies.lowered[n] {
+			continue
+		}
+		key := panelKey{
+			op.Args[1],
+			op.Instr,
+		}
+		if l.copies.panels[key] != nil {
+			continue
+		}
+		x := l.keptOperandOf(op)
+		if x != nil {
+			l.kept[key] = x
+		}
+	}
+}
+
+// keptOperandOf is the right operand of a dot, nil where it cannot be kept.
+func (l *lowering) keptOperandOf(op symtile.Op) *keptOperand {
+	// Panels hold whole elements of the class in which the dot adds. Pairs of bf16 and
+	// bytes are packed in other orders, and masked terms would have to be cleared.
+	i := op.Instr
+	class := portable.ClassOf(i.Shape.DType)
+	d := i.Operands[1].Shape.DType
+	at := op.Args[1]
+	tile := l.p.Ops[at].Tile
+	if class != portable.ClassOf(d) ||
+		l.halves(op) != gemm.MultiplyAdds ||
+		tile.Masked() {
+		return nil
+	}
+	sizes := tile.Sizes()
+	parts := l.operandParts(op, 1)
+	x := &keptOperand{
+		extents: [3]int64{
+			product(sizes, parts[0]),
+			product(sizes, parts[1]),
+			product(sizes, parts[2]),
+		},
+		generation: 1,
+	}
+	// Kernels read panels of one width, and no part of one.
+	left := l.p.Ops[op.Args[0]].Tile
+	rows := product(
+		left.Sizes(),
+		l.operandParts(op, 0)[1],
+	)
+	width := panelWidth(d)
+	if width == 0 ||
+		x.extents[2]%width != 0 ||
+		!fillsPanels(class, int(rows)) ||
+		!l.madeOfSteady(at, x) {
+		return nil
+	}
+	x.bytes = hlo.Elements(x.tiles) *
+		hlo.Elements(x.extents[:]) *
+		class.Bytes()
+	if x.bytes > maxKept {
+		return nil
+	}
+	return x
+}
+
+// reserve makes room before the first run, in large pages where there are such.
+func (x *keptOperand) reserve() error {
+	if x.data != nil {
+		return nil
+	}
+	b, err := kernels.NewBuffer(hlo.Shape{
+		DType: hlo.U8,
+		Dims:  []int64{x.bytes},
+	})
+	x.data = b.Data
+	tiles := hlo.Elements(x.tiles)
+	x.state = make([]atomic.Uint64, tiles)
+	return err
+}
+
+// fillsPanels is gemm.FillsPanels of a class.
+func fillsPanels(c portable.Class, rows int) bool {
+	if c == portable.Float64 {
+		return gemm.FillsPanels[float64](rows)
+	}
+	return gemm.FillsPanels[float32](rows)
+}
+
+// madeOfSteady collects the ops that op n, an operand of a dot, is made of. It reports false
+// where one of them is read by another op, or is made of something that is not steady.
+func (l *lowering) madeOfSteady(n int, x *keptOperand) bool {
+	member := map[int]bool{}
+	var visit func(n int) bool
+	visit = func(n int) bool {
+		op := l.p.Ops[n]
+		if member[n] {
+			return true
+		}
+		if !l.isSteady(n) {
+			return false
+		}
+		member[n] = true
+		for _, a := range op.Args {
+			if !visit(a) {
+				return false
+			}
+		}
+		return true
+	}
+	if !visit(n) {
+		return false
+	}
+	// The block stands for its ops, so that nobody else may need one of them. A dot that is
+	// there twice, for two tiles of rows, would need two.
+	readers := 0 // outside
+	for at, user := range l.p.Ops {
+		for _, a := range user.Args {
+			if member[a] && !member[at] {
+				readers++
+			}
+		}
+	}
+	if readers != 1 {
+		return false
+	}
+	for at := range l.p.Ops {
+		if member[at] {
+			x.ops = append(x.ops, at)
+		}
+	}
+	x.findDims(l)
+	return true
+}
+
+// isSteady reports whether an op computes elements of a tile of steady parameters, at a
+// place that tile ids determine, from its arguments alone.
+func (l *lowering) isSteady(n int) bool {
+	op := l.p.Ops[n]
+	switch op.Code {
+	case hlo.OpParameter:
+		param := int(op.Instr.Attrs.Param)
+		if !slices.Contains(l.steady, param) {
+			return false
+		}
+	case hlo.OpReshape, hlo.OpSlice,
+		hlo.OpCopy, hlo.OpTranspose,
+		hlo.OpConcatenate, hlo.OpConvert,
+		hlo.OpBroadcast, hlo.OpReverse,
+		hlo.OpPad, hlo.OpConstant:
+	default:
+		return false
+	}
+	for _, d := range op.Tile {
+		if len(l.runtimeVars(d.Offset)) > 0 {
+			return false
+		}
+	}
+	for _, r := range l.p.Runtime {
+		if r.Op == n {
+			return false
+		}
+	}
+	for _, r := range l.p.Roots {
+		if r.Op == n {
+			return false
+		}
+	}
+	return true
+}
+
+// findDims finds the dimensions of the space whose tile ids choose the tile.
+func (x *keptOperand) findDims(l *lowering) {
+	var vars []index.Expr
+	for _, n := range x.ops {
+		op := l.p.Ops[n]
+		for _, d := range op.Tile {
+			vars = slices.Concat(
+				vars,
+				d.Offset.Vars(),
+				d.Lower.Vars(),
+				d.Bound.Vars(),
+			)
+		}
+	}
+	for k, d := range l.p.Space.Dims {
+		if !constant(d.Tid) &&
+			slices.Contains(vars, d.Tid) {
+			tiles, _ := d.Tiles.Value()
+			x.dims = append(x.dims, k)
+			x.tiles = append(x.tiles, tiles)
+		}
+	}
+}
+
+// isKept reports whether an op is made for a kept operand only.
+func (l *lowering) isKept(n int) bool {
+	for _, x := range l.kept {
+		if slices.Contains(x.ops, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// keptMatrices are the matrices of a kept operand, after an instruction that makes them
+// unless they are there.
+func keptMatrices[T portable.Number](
+	b *block, op symtile.Op,
+	x *keptOperand, c *accumulator,
+	parts [][]int64,
+) *matrixOperand {
+	class := portable.ClassFor[T]()
+	x.v = b.l.value(
+		fmt.Sprintf(
+			"%%%d.panels", op.Args[1],
+		),
+		class, noTile,
+		hlo.Elements(x.extents[:]),
+	)
+	x.v.where = inMemory
+	// The ops are lowered as they would be in b, in their order, but to a block that is
+	// left out when the tile is there. Slots of their offsets belong to the blocks around it.
+	body := b.l.block(b, nil)
+	body.keeps = x
+	for _, n := range x.ops {
+		body.op(n)
+	}
+	if b.l.err == nil {
+		body.packKept(op, x, parts)
+	}
+	in := &instr{
+		name: "keep",
+		loop: &loop{
+			kept: x,
+			body: body.schedule(),
+		},
+		outs: []*value{x.v},
+	}
+	in.tileArgs = body.externalValues()
+	b.add(in)
+	c.args = append(c.args, x.v)
+	width := gemm.PanelWidth[float32]()
+	if class == portable.Float64 {
+		width = gemm.PanelWidth[float64]()
+	}
+	terms := x.extents[1]
+	return &matrixOperand{
+		v:       x.v,
+		extents: x.extents,
+		strides: [3]int64{
+			terms * x.extents[2],
+			int64(width),
+			1,
+		},
+		panels: terms * int64(width),
+	}
+}
+
+// packKept adds the instruction that packs the operand of a dot to where it is kept.
+func (b *block) packKept(
+	op symtile.Op, x *keptOperand,
+	parts [][]int64,
+) {
+	if x.v.class == portable.Float64 {
+		packKeptAs[float64](b, op, x, parts)
+		return
+	}
+	packKeptAs[float32](b, op, x, parts)
+}
+
+// packKeptAs is packKept for one class.
+func packKeptAs[T float32 | float64](
+	b *block, op symtile.Op,
+	x *keptOperand, parts [][]int64,
+) {
+	c := &accumulator{}
+	from := operandMatrices[T](
+		b, op, 1, c,
+		op.Instr.Attrs.RHSContract,
+		parts,
+	)
+	terms := int(x.extents[1])
+	columns := int(x.extents[2])
+	b.add(&instr{
+		name:     "panels",
+		outs:     c.temporaries,
+		tileArgs: c.args,
+		run: func(w *worker) {
+			if from.pack != nil {
+				from.pack(w)
+			}
+			to := whole[T](w, x.v)
+			for i := range int(x.extents[0]) {
+				m := matrix[T](w, from, i)
+				gemm.ToPanels(
+					to, m, terms, columns,
+				)
+				to = to[terms*columns:]
+			}
+		},
+	})
+}
+
+// provide points the value at the tile of the program, and makes it if it is not there.
+func (x *keptOperand) provide(w *worker, makes []step) {
+	tile := int64(0)
+	for k, d := range x.dims {
+		tile = tile*x.tiles[k] + w.tids[d]
+	}
+	// The dot reads the tile through the address of the value.
+	first := &x.data[tile*x.v.bytes()]
+	w.addresses[x.v.id] = unsafe.Pointer(first)
+	state := &x.state[tile]
+	made := 2 * x.generation
+	for !w.stopped() {
+		was := state.Load()
+		if was == made {
+			return
+		}
+		// An odd state of this generation is above made: somebody makes the tile.
+		if was < made &&
+			state.CompareAndSwap(was, made+1) {
+			x.make(w, makes, state)
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// make makes a tile. After a panic whoever waits for it makes it; in a run that was stopped
+// it may not be whole.
+func (x *keptOperand) make(
+	w *worker, makes []step,
+	state *atomic.Uint64,
+) {
+	made := uint64(0)
+	defer func() { state.Store(made) }()
+	for _, s := range makes {
+		s(w)
+	}
+	if !w.stopped() {
+		made = 2 * x.generation
+	}
+}
+
+// forget makes the tiles of all programs those of an earlier generation.
+func (x *keptOperand) forget() { x.generation++ }

@@ -62,7 +62,10 @@ type lowering struct {
 	// loop asks for its prefetch.
 	nextTile map[*value]int64
 	// The split of contractions, nil where they are whole.
-	split    *splitK
+	split *splitK
+	// The parameters that are steady, and what is kept of them; see keptOperand.
+	steady   []int
+	kept     map[panelKey]*keptOperand
 	text     []byte    // The machine code of the plan.
 	routines []routine // The functions in text.
 	err      error     // The reason why the program cannot run.
@@ -86,13 +89,18 @@ func (l *lowering) knob(name string, def int64) int64 {
 // ids.
 func lower(p *symtile.Program, plan kernels.Plan, c deviceSpec) (*lowering, *schedule) {
 	return lowerWith(
-		p, plan, c, plan.Knob("rows", 1) == 1,
+		p, plan, c,
+		plan.Knob("rows", 1) == 1,
+		nil,
 	)
 }
 
-// lowerWith is lower with or without row kernels.
+// lowerWith is lower with or without row kernels, for runs between which some parameters
+// are steady.
 func lowerWith(
-	p *symtile.Program, plan kernels.Plan, c deviceSpec, fuseRows bool,
+	p *symtile.Program, plan kernels.Plan,
+	c deviceSpec, fuseRows bool,
+	steady []int,
 ) (*lowering, *schedule) {
 	// Online joins loops that compute a maximum and sums that depend on it.
 	if plan.Knob("online", 1) == 1 {
@@ -107,6 +115,7 @@ func lowerWith(
 		results:  make([][]*value, len(p.Ops)),
 		jit:      vector.Supported(),
 		strip:    plan.Knob("strip", stripLength),
+		steady:   steady,
 	}
 	l.fusesRows = fuseRows && l.jit
 	var parallel []int
@@ -120,6 +129,7 @@ func lowerWith(
 	l.planRunning()
 	l.planCopies()
 	l.planSplit()
+	l.planKept()
 	b := l.block(nil, parallel)
 	b.steps(p.Body)
 	for k, r := range p.Roots {
@@ -221,7 +231,8 @@ func (b *block) op(n int) {
 	// by a composed copy are not lowered themselves.
 	if readByGathersOnly(b.l.p, n) ||
 		readByScattersOnly(b.l.p, n) ||
-		!b.l.copies.lowered[n] {
+		!b.l.copies.lowered[n] ||
+		b.keeps == nil && b.l.isKept(n) {
 		return
 	}
 	if why := unsupported(op); why != "" {

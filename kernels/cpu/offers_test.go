@@ -214,7 +214,7 @@ func compileSome(t *testing.T, p *symtile.Program) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lowerAndCompile(q, plan, b.spec()); err != nil {
+		if _, err := lowerAndCompile(q, plan, b.spec(), nil); err != nil {
 			t.Errorf("%s is offered: %v", plan, err)
 		}
 	}

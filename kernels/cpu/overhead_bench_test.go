@@ -83,7 +83,7 @@ func programsOf(b *testing.B, p *symtile.Program, plan kernels.Plan) int64 {
 }
 
 func fullKernel(b *testing.B, backend *Backend, p *symtile.Program, plan kernels.Plan) *kernel {
-	k, err := backend.compile(p, plan)
+	k, err := backend.compile(p, plan, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo/packing"
 )
 
@@ -252,4 +254,136 @@ func panelText(d string, m, n, k, width int, perm, of string) string {
   %%r = stablehlo.add %%d, %%d : tensor<%[1]dx%[5]dx%[3]s>
   return %%r : tensor<%[1]dx%[5]dx%[3]s>
 }`, m, k, d, packed, n, source, perm, pos, width, contract)
+}
+
+// keptTexts are products whose right operand is made of the parameters of these numbers.
+var keptTexts = []struct {
+	text   string
+	steady []int
+}{
+	{`f { x = f32[32,96] parameter(0) w = f32[96,128] parameter(1)
+ROOT d = f32[32,128] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0} }`, []int{1}},
+	{`f { x = f32[13,70] parameter(0) w = f32[64,70] parameter(1)
+ROOT d = f32[13,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1} }`, []int{1}},
+	{`f { x = f32[32,64] parameter(0) u = f32[64,64] parameter(1) v = f32[64,64] parameter(2)
+c = f32[64,128] concatenate(u, v), dimensions={1} y = f32[128] parameter(3)
+z = f32[32,128] broadcast(y), dimensions={1}
+d = f32[32,128] dot(x, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+ROOT r = f32[32,128] add(d, z) }`, []int{1, 2, 3}},
+	{`f { x = f32[3,12,40] parameter(0) w = bf16[3,40,64] parameter(1) c = f32[3,40,64] convert(w)
+d = f32[3,12,64] dot(x, c), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+e = f32[3,12,64] exponential(d) ROOT r = f32[3,12,64] add(e, d) }`, []int{1}},
+	{`f { x = f64[24,48] parameter(0) w = f64[48,96] parameter(1) t = f64[96,48] transpose(w), dimensions={1,0}
+ROOT d = f64[24,96] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={1} }`, []int{1}},
+	{`f { x = f32[32,96] parameter(0) w = f32[96,128] parameter(1) v = f32[96,128] parameter(2)
+d = f32[32,128] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+e = f32[32,128] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+s = f32[32,64] slice(e), slice={[0:32],[64:128]} t = f32[32,64] slice(e), slice={[0:32],[0:64]}
+q = f32[32,64] multiply(s, t)
+ROOT r = (f32[32,128], f32[32,64]) tuple(d, q) }`, []int{1, 2}},
+}
+
+// TestKept: what is kept of steady parameters has the bits of what is made in each run, by
+// plans drawn at random; the steady parameters are not read again until they are forgotten.
+func TestKept(t *testing.T) {
+	if gemm.PanelWidth[float32]() == 0 {
+		t.Skip("no panels")
+	}
+	rnd := rand.New(rand.NewSource(5))
+	for n, c := range keptTexts {
+		p := kerneltest.Program(t, "HloModule m\n"+strings.Replace(c.text, "f {", "ENTRY f {", 1))
+		b := cpu.New()
+		plan, err := b.Default(t.Context(), p)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, c.text)
+		}
+		all := []kernels.Plan{plan}
+		for offered := range b.Plans(t.Context(), p) {
+			all = append(all, offered)
+		}
+		kept := 0
+		for k := range min(len(all), 30) {
+			if k > 0 {
+				plan = all[rnd.Intn(len(all))]
+			}
+			kernel := b.CompileKeeping(t.Context(), p, plan, c.steady)
+			if kernel == nil {
+				continue
+			}
+			kept++
+			if kernel.Kept() == 0 || !strings.Contains(kernel.Source(), "keep ") {
+				t.Errorf("%d bytes are kept by %s", kernel.Kept(), kernel.Source())
+			}
+			agreesWithPlain(t, b, p, plan, kernel, c.steady, int64(n+k))
+			kernel.Close()
+		}
+		if kept < 3 { // tiles of whole panels
+			t.Errorf("%d of %d plans keep something\n%s", kept, min(len(all), 30), c.text)
+		}
+		if x := b.CompileKeeping(t.Context(), p, all[0], []int{0}); x != nil {
+			t.Errorf("something is kept of a left operand:\n%s", x.Source())
+		}
+	}
+}
+
+// agreesWithPlain compares runs of a kernel that keeps what it makes of steady parameters
+// with those of one that does not.
+func agreesWithPlain(
+	t *testing.T, b *cpu.Backend, p *symtile.Program, plan kernels.Plan,
+	kernel kernels.KeepingKernel, steady []int, seed int64,
+) {
+	plain, err := b.Compile(t.Context(), p, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	run := func(k kernels.Kernel, in []kernels.Buffer) string {
+		var out []kernels.Buffer
+		for _, s := range kernels.OutputShapes(p.Fusion) {
+			x, err := kernels.NewBuffer(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, x)
+		}
+		if _, err := k.Run(t.Context(), in, out); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, x := range out {
+			text += string(x.Data)
+		}
+		return text
+	}
+	inputs := func(seed int64) []kernels.Buffer {
+		in, err := check.InputsContext(t.Context(), p.Fusion, check.Normals, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	source := kernel.Source()
+	whole := strings.Count(source, " panels(") == strings.Count(source, "dot(")
+	for generation := range int64(2) {
+		weights := inputs(seed + 10*generation)
+		for round := range int64(3) {
+			in, other := inputs(seed+100+round), inputs(seed+200)
+			for _, k := range steady {
+				in[k] = weights[k]
+			}
+			want := run(plain, in)
+			if round > 0 && whole { // what is kept is not read
+				for _, k := range steady {
+					if p.Fusion.Params[k].Shape.Rank() > 1 {
+						in[k] = other[k]
+					}
+				}
+			}
+			if run(kernel, in) != want {
+				t.Errorf("%s: round %d of generation %d differs\n%s", plan, round, generation, source)
+				return
+			}
+		}
+		kernel.Forget()
+	}
 }

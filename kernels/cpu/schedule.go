@@ -313,7 +313,7 @@ func (s *schedule) listTo(b *strings.Builder, indent string) {
 			i.rows.listTo(b, indent)
 		case i.loop != nil:
 			fmt.Fprintf(
-				b, "%sfor %s {\n",
+				b, "%s%s {\n",
 				indent, i.loop.header(s.block.l),
 			)
 			i.loop.body.listTo(b, indent+"  ")
@@ -357,8 +357,11 @@ func (n *rowGroup) listTo(b *strings.Builder, indent string) {
 	fmt.Fprintf(b, "%s}\n", indent)
 }
 
-// header is the extents of a loop, such as "t2 < 8, t3 < 4".
+// header is the extents of a loop, such as "for t2 < 8, t3 < 4", or what it keeps.
 func (lp *loop) header(l *lowering) string {
+	if lp.kept != nil {
+		return "keep " + lp.kept.v.String()
+	}
 	var names []string
 	for k, d := range lp.dims {
 		names = append(
@@ -370,7 +373,7 @@ func (lp *loop) header(l *lowering) string {
 			),
 		)
 	}
-	return strings.Join(names, ", ")
+	return "for " + strings.Join(names, ", ")
 }
 
 // String is such as "%4 (f32 512, strip at 2048) = subtract(%0, %3)".

@@ -63,7 +63,7 @@ ROOT d = f32[256,2048] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, err := backend.compile(p, plan)
+		k, err := backend.compile(p, plan, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

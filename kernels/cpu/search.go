@@ -520,7 +520,7 @@ func (s *search) lowersAt(t symtile.Tiling) error {
 func (s *search) fits(t symtile.Tiling) bool {
 	q, err := s.p.At(t)
 	if err == nil {
-		_, err = lowerAndCompile(q, kernels.Plan{}, s.spec)
+		_, err = lowerAndCompile(q, kernels.Plan{}, s.spec, nil)
 	}
 	if err != nil && s.refused == nil {
 		s.refused = err

@@ -25,8 +25,13 @@ type compiler struct {
 	order   []*unit
 	// groupKernels are those of steps that are launched together.
 	groupKernels []kernels.Kernel
-	entry        *hlo.Computation
-	effects      hlo.Effects
+	// bodies are those of loops; keepers are the kernels in them that keep something, which
+	// takes so many bytes.
+	bodies    map[*hlo.Computation]bool
+	keepers   []*keeper
+	keptBytes int64
+	entry     *hlo.Computation
+	effects   hlo.Effects
 }
 
 // A unit is a Unit with its kernel; kernel is nil for what is interpreted.
@@ -51,6 +56,8 @@ type program struct {
 	root int
 	// unread are the parameters that no step stands for.
 	unread []int
+	// keepers are those of the steps of a loop's body.
+	keepers []*keeper
 }
 
 // A step is one instruction. Its value has the number of the step.
@@ -73,6 +80,8 @@ type step struct {
 	refused error
 	// group runs this step and those behind it together; nil for most.
 	group *group
+	// keeper runs the step in the later rounds of a loop; nil for most.
+	keeper *keeper
 }
 
 // close frees the kernels; the error is the first one.
@@ -80,6 +89,9 @@ func (c *compiler) close() error {
 	var all []error
 	for _, g := range c.groupKernels {
 		all = append(all, g.Close())
+	}
+	for _, k := range c.keepers {
+		all = append(all, k.kernel.Close())
 	}
 	for _, u := range c.kernels {
 		if u.kernel != nil {
@@ -105,6 +117,9 @@ func (c *compiler) program(of *hlo.Computation) (*program, error) {
 			return nil, err
 		}
 		p.steps[n] = s
+	}
+	if c.bodies[of] {
+		c.keep(p)
 	}
 	c.group(p)
 	number := make(map[*hlo.Instr]int, len(of.Instrs))

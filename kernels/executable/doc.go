@@ -26,6 +26,14 @@
 // together, where the backend can do that (kernels.GroupingBackend): an optimiser's updates
 // of biases and norms are one launch.
 //
+// # Weights in loops
+//
+// What the body of a loop hands on from round to round as it is, such as weights, does not
+// change while the loop runs. From the second round on a kernel that multiplies by it keeps
+// the packed operand, where the backend can do that (kernels.KeepingBackend), up to 512 MiB
+// in an executable; a round then copies and packs nothing of it. Each step has a kernel of
+// its own for that, since others of the same computation have other weights.
+//
 // # Control flow
 //
 // The bodies of while, conditional and call are programs of their own, compiled

@@ -24,6 +24,8 @@ type Options struct {
 	Perturb int64
 	// Apart launches each kernel by itself, where the backend would start several at once.
 	Apart bool
+	// KeepNothing makes everything anew in each round of a loop.
+	KeepNothing bool
 }
 
 // A Packed is a fusion that takes one parameter of another one in another layout.
@@ -90,6 +92,7 @@ func Compile(
 		programs: map[*hlo.Computation]*program{},
 		units:    map[*hlo.Computation]*unit{},
 		kernels:  map[[32]byte]*unit{},
+		bodies:   loopBodies(m),
 		entry:    m.Entry,
 	}
 	entry, err := c.program(m.Entry)

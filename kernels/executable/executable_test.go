@@ -128,6 +128,121 @@ ROOT t = (f32[64,64], f32[64,64], f32[64,64], f32[64,64]) tuple(x, y, z, y) }`
 	}
 }
 
+// TestKeptInLoops: products by weights that a loop hands on are those of the reference, and
+// so they are in the next run, by other weights. Weights that a round changes are not kept, nor
+// is anything of the first round.
+func TestKeptInLoops(t *testing.T) {
+	const text = `HloModule m
+f { x = f32[32,64] parameter(0) w = f32[64,64] parameter(1)
+ROOT d = f32[32,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0} }
+h { x = f32[32,64] parameter(0) l = f32[] constant(-64) u = f32[] constant(64) ROOT c = f32[32,64] clamp(l, x, u) }
+body { p = (s32[], f32[32,64], f32[64,64], f32[64,64], f32[64,64]) parameter(0)
+n = s32[] get-tuple-element(p), index=0
+x = f32[32,64] get-tuple-element(p), index=1
+v = f32[64,64] get-tuple-element(p), index=2
+w = f32[64,64] get-tuple-element(p), index=3
+g = f32[64,64] get-tuple-element(p), index=4
+one = s32[] constant(1)
+m = s32[] add(n, one)
+a = f32[32,64] fusion(x, v), kind=kLoop, calls=f
+b = f32[32,64] fusion(a, w), kind=kLoop, calls=f
+c = f32[32,64] fusion(b, g), kind=kLoop, calls=f
+d = f32[32,64] fusion(c), kind=kLoop, calls=h
+k = f32[64,64] add(g, v)
+ROOT t = (s32[], f32[32,64], f32[64,64], f32[64,64], f32[64,64]) tuple(m, d, v, w, k) }
+more { p = (s32[], f32[32,64], f32[64,64], f32[64,64], f32[64,64]) parameter(0)
+n = s32[] get-tuple-element(p), index=0
+k = s32[] constant(4)
+ROOT c = pred[] compare(n, k), direction=LT }
+ENTRY e { x = f32[32,64] parameter(0) v = f32[64,64] parameter(1) w = f32[64,64] parameter(2) g = f32[64,64] parameter(3)
+z = s32[] constant(0)
+t = (s32[], f32[32,64], f32[64,64], f32[64,64], f32[64,64]) tuple(z, x, v, w, g)
+ROOT l = (s32[], f32[32,64], f32[64,64], f32[64,64], f32[64,64]) while(t), condition=more, body=body }`
+	m, err := hlo.Parse("m", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [2]*Executable
+	for k := range all {
+		if all[k], err = Compile(t.Context(), m, cpu.New(), Options{Interpret: k == 0}); err != nil {
+			t.Fatal(err)
+		}
+		defer all[k].Close()
+	}
+	if n := len(all[1].compiler.keepers); n != 2 && gemm() {
+		t.Errorf("%d kernels keep something, want those of v and w", n)
+	}
+	for seed := range uint64(3) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		in := counting(t, m.Entry)
+		for _, b := range in { // whole numbers, whose sums are exact
+			for n := range b.Shape.Elements() {
+				b.SetFloat(n, float64(rng.IntN(3)-1))
+			}
+		}
+		var texts [2]string
+		for k, e := range all {
+			out, err := e.Run(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[k] = printed(out)
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("run %d differs from the reference", seed)
+		}
+	}
+}
+
+// gemm reports whether the CPU backend has products in panels.
+func gemm() bool { return cpu.New().Identity().VectorBits > 0 }
+
+// BenchmarkKeptInLoops is 64 rounds of a product by four weights, as in an LSTM, that are
+// packed in each round, and once.
+func BenchmarkKeptInLoops(b *testing.B) {
+	const text = `HloModule m
+body { p = (s32[], f32[32,512], f32[512,512], f32[512,512], f32[512,512], f32[512,512]) parameter(0)
+n = s32[] get-tuple-element(p), index=0
+x = f32[32,512] get-tuple-element(p), index=1
+v0 = f32[512,512] get-tuple-element(p), index=2
+v1 = f32[512,512] get-tuple-element(p), index=3
+v2 = f32[512,512] get-tuple-element(p), index=4
+v3 = f32[512,512] get-tuple-element(p), index=5
+one = s32[] constant(1)
+m = s32[] add(n, one)
+v = f32[512,2048] concatenate(v0, v1, v2, v3), dimensions={1}
+d = f32[32,2048] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+a = f32[32,512] slice(d), slice={[0:32],[0:512]}
+c = f32[32,512] slice(d), slice={[0:32],[512:1024]}
+e = f32[32,512] slice(d), slice={[0:32],[1024:1536]}
+f = f32[32,512] slice(d), slice={[0:32],[1536:2048]}
+g = f32[32,512] multiply(a, c)
+h = f32[32,512] multiply(e, f)
+i = f32[32,512] add(g, h)
+y = f32[32,512] tanh(i)
+ROOT t = (s32[], f32[32,512], f32[512,512], f32[512,512], f32[512,512], f32[512,512]) tuple(m, y, v0, v1, v2, v3) }
+more { p = (s32[], f32[32,512], f32[512,512], f32[512,512], f32[512,512], f32[512,512]) parameter(0)
+n = s32[] get-tuple-element(p), index=0
+k = s32[] constant(64)
+ROOT c = pred[] compare(n, k), direction=LT }
+ENTRY e { x = f32[32,512] parameter(0) v0 = f32[512,512] parameter(1) v1 = f32[512,512] parameter(2) v2 = f32[512,512] parameter(3) v3 = f32[512,512] parameter(4)
+z = s32[] constant(0)
+t = (s32[], f32[32,512], f32[512,512], f32[512,512], f32[512,512], f32[512,512]) tuple(z, x, v0, v1, v2, v3)
+ROOT l = (s32[], f32[32,512], f32[512,512], f32[512,512], f32[512,512], f32[512,512]) while(t), condition=more, body=body }`
+	for _, anew := range []bool{true, false} {
+		b.Run(fmt.Sprintf("anew=%v", anew), func(b *testing.B) {
+			e, m := compiled(b, text, Options{KeepNothing: anew})
+			in := counting(b, m.Entry)
+			for b.Loop() {
+				if _, err := e.Run(b.Context(), in); err != nil {
+					b.Fatal(err)
+				}
+				e.GiveBack()
+			}
+		})
+	}
+}
+
 // TestPerturbedLoop: roundings that go another way move what a loop computes, a little and
 // with each seed elsewhere, and not what it counts.
 func TestPerturbedLoop(t *testing.T) {

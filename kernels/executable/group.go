@@ -95,7 +95,7 @@ func (s step) moves() bool {
 }
 
 // small reports whether a step is a kernel that may be launched with others.
-func (s step) small() bool { return s.unit != nil && s.unit.grouped }
+func (s step) small() bool { return s.unit != nil && s.unit.grouped && s.keeper == nil }
 
 // groups reports whether the kernel of u may be launched with others.
 func (c *compiler) groups(u *unit) bool {

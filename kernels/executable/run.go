@@ -116,7 +116,8 @@ func (s step) interpreted() bool {
 
 // while repeats the body as long as the condition holds.
 func (r *run) while(s step, state value) (value, error) {
-	for {
+	defer s.bodies[1].round(0)
+	for n := 0; ; n++ {
 		arg := []value{state}
 		again, err := r.program(s.bodies[0], arg)
 		if err != nil {
@@ -127,6 +128,7 @@ func (r *run) while(s step, state value) (value, error) {
 		if !more {
 			return state, nil
 		}
+		s.bodies[1].round(n)
 		state, err = r.consume(s.bodies[1], arg)
 		if err != nil {
 			return value{}, err
@@ -178,7 +180,11 @@ func (r *run) unit(s step, a []value) (value, error) {
 		in[x.Parameter] = s.packed(in[x.Parameter])
 	}
 	r.launches++
-	_, err = s.unit.kernel.Run(r.ctx, in, out)
+	kernel := s.unit.kernel
+	if s.keeper != nil && s.keeper.again {
+		kernel = s.keeper.kernel
+	}
+	_, err = kernel.Run(r.ctx, in, out)
 	if err != nil {
 		return value{}, err
 	}

@@ -20,6 +20,12 @@ func (*family) panelWidth() int { return 0 }
 // familyOf is the family of T, or nil.
 func familyOf[T Element]() *family { return nil }
 
+// maxGemvRows is the rows of a product that reads b row by row, at most.
+const maxGemvRows = 0
+
+// panelOf is for families of some panel width.
+func panelOf[T Element](*family, Matrix[T], Matrix[T], int) {}
+
 // multiplyPanels multiplies in the way that suits the shape: as a matrix-vector
 // product where few rows use b, else slab by slab.
 func multiplyPanels[T Element](_ *family, x Product[T], scratch []T) {

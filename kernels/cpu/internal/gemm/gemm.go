@@ -129,6 +129,38 @@ func (c Caches) Filled() Caches {
 // there are no kernels for T.
 func PanelWidth[T Element]() int { return familyOf[T]().panelWidth() }
 
+// ToPanels copies k rows of b, of n columns, to panels as Product.Panels says, k·PanelWidth
+// elements apart. n is a multiple of PanelWidth.
+func ToPanels[T Element](to []T, b Matrix[T], k, n int) {
+	f := familyOf[T]()
+	w := f.panelWidth()
+	if w == 0 || n%w != 0 ||
+		len(to) < k*n {
+		panic(fmt.Sprintf(
+			"gemm: %d×%d is no panels of %d columns in %d elements",
+			k, n, w, len(to),
+		))
+	}
+	if k <= 0 || n <= 0 {
+		return
+	}
+	b.check("the right operand", k, n)
+	for j := 0; j < n; j += w {
+		from := b
+		from.Data = b.Data[j*b.Col:]
+		panel := Dense(to[j*k:], w)
+		panelOf(f, panel, from, k)
+	}
+}
+
+// FillsPanels reports whether a product of so many rows reads its right operand in panels,
+// whatever the packing: one of fewer rows may sum in another order where that is in rows.
+func FillsPanels[T Element](rows int) bool {
+	f := familyOf[T]()
+	return f.panelWidth() > 0 &&
+		rows > maxGemvRows
+}
+
 // Multiply computes the product. Nothing is allocated: scratch is x.Scratch()
 // elements that are overwritten. It panics where a matrix is not in its slice.
 func (x Product[T]) Multiply(scratch []T) {

@@ -609,6 +609,19 @@ func (p *product) maskedBlocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 	}
 }
 
+// panelOf copies k rows of a panel.
+func panelOf[T Element](
+	f *family, to, from Matrix[T], k int,
+) {
+	x := byteMatrixOf(to)
+	y := byteMatrixOf(from)
+	if from.Col == 1 {
+		f.copy(x, y, k)
+		return
+	}
+	f.transposeFrom(x, y, k, f.width())
+}
+
 // copy copies k rows of a panel, 64 bytes at a time.
 func (f *family) copy(to, from byteMatrix, k int) {
 	for at := 0; at < f.width()*f.bytes; at += 64 {
