@@ -61,7 +61,7 @@ var mayImport = map[string][]string{
 	"kernels/cuda/cudasim":                {"kernels/gpu/device", "kernels/ptx", "symtile/hlo"},
 	"kernels/cuda/gen":                    {},
 	"kernels/cuda/nvml":                   {},
-	"kernels/executable":                  {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
+	"kernels/executable":                  {"kernels", "kernels/reference", "symtile", "symtile/hlo", "symtile/hlo/inplace"},
 	"kernels/gpu":                         {"kernels", "kernels/gpu/coalesce", "kernels/gpu/device", "kernels/ptx", "symtile", "symtile/hlo", "symtile/index", "symtile/layout", "symtile/mask"},
 	"kernels/gpu/coalesce":                {"symtile/hlo", "symtile/index", "symtile/layout"},
 	"kernels/gpu/device":                  {"kernels", "kernels/ptx", "symtile/hlo"},
@@ -86,6 +86,7 @@ var mayImport = map[string][]string{
 	"symtile/hlo/origin":                  {},
 	"symtile/hlo/packing":                 {},
 	"symtile/hloproto":                    {"symtile/hlo"},
+	"symtile/hlo/inplace":                 {"symtile/hlo"},
 	"symtile/hlo/parts":                   {"symtile/hlo"},
 	"symtile/hlo/replicas":                {},
 	"symtile/index":                       {"symtile/source"},
@@ -95,7 +96,7 @@ var mayImport = map[string][]string{
 	"symtile/source":                      {},
 	"symtile/layout":                      {"symtile/hlo", "symtile/hlo/packing", "symtile/index"},
 	"symtile/layout/draw":                 {"symtile/layout"},
-	"tuner":                               {"cache", "cost", "kernels", "kernels/check", "search", "symtile", "symtile/hlo", "symtile/hlo/origin", "symtile/partition"},
+	"tuner":                               {"cache", "cost", "kernels", "kernels/check", "search", "symtile", "symtile/hlo", "symtile/hlo/inplace", "symtile/hlo/origin", "symtile/partition"},
 	"tuner/report":                        {"cache", "kernels", "symtile/hlo"},
 }
 

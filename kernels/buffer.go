@@ -59,9 +59,14 @@ func allocateAligned(n int64) []byte {
 	return raw[skip : int64(skip)+n : int64(skip)+n]
 }
 
+// IsAligned reports whether data begins with a cache line, as the arrays of NewBuffer do.
+func IsAligned(data []byte) bool {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(data)))%64 == 0
+}
+
 // Aligned is data, or a copy of it that is aligned as NewBuffer aligns arrays.
 func Aligned(data []byte) []byte {
-	if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%64 == 0 {
+	if IsAligned(data) {
 		return data
 	}
 	out := allocateAligned(int64(len(data)))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/inplace"
 	"github.com/tilewright/tilewright/symtile/hlo/origin"
 	"github.com/tilewright/tilewright/symtile/partition"
 )
@@ -94,11 +95,16 @@ func (w *Workload) AddOutside(m *hlo.Module) {
 		if len(fused[c]) > 0 || applied[c] {
 			continue
 		}
+		made := inplace.Slices(c)
 		for _, i := range c.Instrs {
 			if isWork(i.Op) {
 				o := w.Outside[i.Op]
 				o.Instrs++
-				o.moves = append(o.moves, transfer{bytes: movedBytes(i), uses: runs.Times, names: namesOf(i)})
+				bytes := movedBytes(i)
+				if _, there := made[i]; there {
+					bytes = 0 // a fusion writes the slice where it ends
+				}
+				o.moves = append(o.moves, transfer{bytes: bytes, uses: runs.Times, names: namesOf(i)})
 				w.Outside[i.Op] = o
 			}
 		}

@@ -73,3 +73,35 @@ ENTRY e {
 		}
 	}
 }
+
+// An update whose slice a fusion makes in place moves nothing; one that lies across the
+// array moves the slice.
+func TestSlicesInPlaceMoveNothing(t *testing.T) {
+	m, err := hlo.Parse("scan", []byte(`
+f { x = f32[64] parameter(0)
+  y = f32[64] negate(x)
+  z = f32[1,64] reshape(y)
+  ROOT t = (f32[1,64], f32[64]) tuple(z, y) }
+ENTRY e { s = (s32[], f32[64], f32[8,64], f32[64,8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[64] get-tuple-element(s), index=1
+  a = f32[8,64] get-tuple-element(s), index=2
+  b = f32[64,8] get-tuple-element(s), index=3
+  zero = s32[] constant(0)
+  both = (f32[1,64], f32[64]) fusion(x), kind=kLoop, calls=f
+  row = f32[1,64] get-tuple-element(both), index=0
+  state = f32[64] get-tuple-element(both), index=1
+  column = f32[64,1] bitcast(state)
+  c = f32[8,64] dynamic-update-slice(a, row, i, zero)
+  d = f32[64,8] dynamic-update-slice(b, column, zero, i)
+  ROOT r = (f32[8,64], f32[64,8]) tuple(c, d) }`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Workload{}
+	w.AddOutside(m)
+	moves := w.Outside[hlo.OpDynamicUpdateSlice].moves
+	if len(moves) != 2 || moves[0].bytes != 0 || moves[1].bytes != 512 {
+		t.Errorf("%+v", moves)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/inplace"
 )
 
 // A compiler makes the programs of a module.
@@ -82,6 +83,11 @@ type step struct {
 	group *group
 	// keeper runs the step in the later rounds of a loop; nil for most.
 	keeper *keeper
+	// place is where a result is written in an array; nil for most. The array and the starts
+	// are operands behind those of the instruction.
+	place *place
+	// placed says that the slice of an update may be where it ends.
+	placed bool
 }
 
 // close frees the kernels; the error is the first one.
@@ -136,19 +142,21 @@ func (c *compiler) program(of *hlo.Computation) (*program, error) {
 			p.unread = append(p.unread, k)
 		}
 	}
+	p.placeSlices(number)
 	p.setDead()
 	return p, nil
 }
 
 // partsFirst are instructions with the parameters and their parts in front, so that a
 // tuple ends before its parts do: an update can take the memory of a part that nothing
-// else reads.
+// else reads. Constants are in front, too: where a slice begins is known before it is made.
 func partsFirst(all []*hlo.Instr) []*hlo.Instr {
 	rank := func(i *hlo.Instr) int {
 		switch {
 		case i.Op == hlo.OpParameter:
 			return 0
-		case i.Op == hlo.OpGetTupleElement && i.Operands[0].Op == hlo.OpParameter:
+		case i.Op == hlo.OpGetTupleElement && i.Operands[0].Op == hlo.OpParameter,
+			i.Op == hlo.OpConstant:
 			return 1
 		}
 		return 2
@@ -207,7 +215,7 @@ func (c *compiler) step(i *hlo.Instr) (step, error) {
 		}
 		return s, nil
 	}
-	if isView(i) {
+	if inplace.IsView(i) {
 		return s, nil
 	}
 	if c.effects.Of(i) == i {
@@ -225,33 +233,10 @@ func (c *compiler) step(i *hlo.Instr) (step, error) {
 // steady reports whether an array is a parameter of the entry or a constant, or a view
 // of one.
 func (c *compiler) steady(i *hlo.Instr) bool {
-	for isView(i) {
+	for inplace.IsView(i) {
 		i = i.Operands[0]
 	}
 	return i.Op == hlo.OpConstant || slices.Contains(c.entry.Params, i)
-}
-
-// isView reports whether an instruction only gives its operand another shape: the
-// bytes stay where they are.
-func isView(i *hlo.Instr) bool {
-	switch i.Op {
-	case hlo.OpBitcast:
-		from := i.Operands[0].Shape
-		return from.DType == i.Shape.DType &&
-			from.Bytes() == i.Shape.Bytes()
-	case hlo.OpReshape, hlo.OpCopy:
-		return rowMajor(i.Operands[0].Shape) &&
-			rowMajor(i.Shape)
-	}
-	return false
-}
-
-// rowMajor reports whether the elements of a shape are in row-major order.
-func rowMajor(s hlo.Shape) bool {
-	return s.Equal(hlo.Shape{
-		DType: s.DType,
-		Dims:  s.Dims,
-	})
 }
 
 // alone is a computation of one instruction, whose operands are its parameters.

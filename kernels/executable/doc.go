@@ -44,5 +44,6 @@
 // instruction outside of fusions is a kernel of its own where it can be tiled
 // and is large, and is interpreted otherwise. A dynamic-update-slice outside of fusions,
 // and a scatter that adds f32 or s32 or keeps the last update, is written directly: into
-// its operand where nothing else reads that, else into a copy.
+// its operand where nothing else reads that, else into a copy. A fusion whose result is such a
+// slice writes it there itself, if the slice is in one piece (inplace.Slices).
 package executable

@@ -6,6 +6,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/hlo/inplace"
 )
 
 // What a loop hands on unchanged from round to round, such as weights, is the same in all
@@ -89,7 +90,7 @@ func (c *compiler) keeper(b kernels.KeepingBackend, u *unit, steady []int) *keep
 // these under other shapes.
 func steadyOperands(body *hlo.Computation, i *hlo.Instr) (steady []int) {
 	for k, o := range i.Operands {
-		for isView(o) {
+		for inplace.IsView(o) {
 			o = o.Operands[0]
 		}
 		if o.Op == hlo.OpConstant || isHandedOn(body, o) {

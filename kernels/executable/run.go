@@ -157,7 +157,7 @@ func (r *run) conditional(s step, a []value) (value, error) {
 
 // unit runs a kernel or the reference.
 func (r *run) unit(s step, a []value) (value, error) {
-	in, err := inputs(s.unit.Computation, a)
+	in, err := inputs(s.unit.Computation, a[:len(s.instr.Operands)])
 	if err != nil {
 		return value{}, err
 	}
@@ -194,14 +194,18 @@ func (r *run) unit(s step, a []value) (value, error) {
 // arrays are the operands and the results of a step as its kernel takes them, complex
 // numbers as their parts, and the results as values.
 func (r *run) arrays(s step, a []value) (in, out []kernels.Buffer, made []value, err error) {
+	a, behind := a[:len(s.instr.Operands)], a[len(s.instr.Operands):]
 	if in, err = inputs(s.unit.Computation, a); err != nil {
 		return nil, nil, nil, err
 	}
 	for k := range in {
 		in[k] = in[k].Parts()
 	}
-	for _, shape := range kernels.OutputShapes(s.unit.Computation) {
-		v, err := r.pool.buffer(shape)
+	for k, shape := range kernels.OutputShapes(s.unit.Computation) {
+		v, there := s.place.of(k, shape, behind)
+		if !there {
+			v, err = r.pool.buffer(shape)
+		}
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -26,9 +26,9 @@ func updateOf(i *hlo.Instr) update {
 		}
 		i = root
 	}
-	direct := i.Shape.DType.IsArray() && i.Shape.DType.Bits()%8 == 0 && rowMajor(i.Shape)
+	direct := i.Shape.DType.IsArray() && i.Shape.DType.Bits()%8 == 0 && i.Shape.IsRowMajor()
 	for _, o := range i.Operands {
-		direct = direct && o.Shape.DType.IsArray() && rowMajor(o.Shape)
+		direct = direct && o.Shape.DType.IsArray() && o.Shape.IsRowMajor()
 	}
 	switch {
 	case !direct:
@@ -45,16 +45,25 @@ func updateOf(i *hlo.Instr) update {
 func updateSlice(out kernels.Buffer, in []kernels.Buffer) {
 	dims, part := out.Shape.Dims, in[1]
 	sizes, strides := part.Shape.Dims, hlo.RowMajor(dims)
-	at := int64(0)
-	for d, start := range startsOf(in[2:]) {
-		at += min(max(start, 0), dims[d]-sizes[d]) * strides[d]
-	}
+	at := sliceAt(dims, sizes, in[2:])
 	outer, run := trailing(sizes, dims)
 	width := int64(out.Shape.DType.Size())
+	if run > 0 && len(part.Data) > 0 && &part.Data[0] == &out.Data[at*width] {
+		return // it was made there
+	}
 	for k, offset := range offsetsOf(sizes[:outer], strides[:outer]) {
 		to, from := (at+offset)*width, int64(k)*run*width
 		copy(out.Data[to:to+run*width], part.Data[from:])
 	}
+}
+
+// sliceAt is the number of the first element of a slice of an array of extents dims.
+func sliceAt(dims, sizes []int64, starts []kernels.Buffer) (at int64) {
+	strides := hlo.RowMajor(dims)
+	for d, start := range startsOf(starts) {
+		at += min(max(start, 0), dims[d]-sizes[d]) * strides[d]
+	}
+	return at
 }
 
 // trailing divides the dimensions of a window: the elements along the last of them, from
@@ -253,15 +262,16 @@ func addTo[T float32 | int32](out, updates kernels.Buffer, at []int64, run int64
 func (r *run) update(s step, a []value, in []kernels.Buffer) (value, error) {
 	owner := a[0].storage
 	shared := slices.ContainsFunc(a[1:], func(v value) bool { return v.storage == owner }) // x.at[i].add(x)
-	if !shared && owner.references == 1 && len(owner.data) > 0 && slices.Contains(s.dead, s.operands[0]) {
+	made := s.placed && a[1].storage == owner && owner.references == 2
+	if (made || !shared && owner.references == 1) && len(owner.data) > 0 && slices.Contains(s.dead, s.operands[0]) {
 		s.unit.update(in[0], in)
 		return a[0].retained(), nil
 	}
-	made, err := r.pool.buffer(s.instr.Shape)
+	out, err := r.pool.buffer(s.instr.Shape)
 	if err != nil {
 		return value{}, err
 	}
-	copy(made.buffer.Data, in[0].Data)
-	s.unit.update(made.buffer, in)
-	return made, nil
+	copy(out.buffer.Data, in[0].Data)
+	s.unit.update(out.buffer, in)
+	return out, nil
 }

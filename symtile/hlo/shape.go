@@ -146,6 +146,11 @@ func (s Shape) Equal(t Shape) bool {
 		slices.EqualFunc(s.Tuple, t.Tuple, Shape.Equal)
 }
 
+// IsRowMajor reports whether the elements of an array are in row-major order, without tiles.
+func (s Shape) IsRowMajor() bool {
+	return s.Equal(Shape{DType: s.DType, Dims: s.Dims})
+}
+
 // SameDims reports whether the extents are equal, whatever the types.
 func (s Shape) SameDims(t Shape) bool {
 	return slices.Equal(s.Dims, t.Dims)
