@@ -51,6 +51,11 @@ type counts struct {
 	sums float64
 	// The same, each time terms are added to them.
 	passes float64
+	// Elements of operands that are made in scratch, computed or widened, and bytes of the
+	// largest of their tiles.
+	made, madeBytes float64
+	// Tiles that a contraction is divided into.
+	trips float64
 
 	// Movement.
 
@@ -806,6 +811,9 @@ func (c *counter) dot(n int, size, runs float64, ragged symtile.DimSet) float64 
 	k.left += x.Elements(left) * runs
 	k.right += x.Elements(right) * runs
 	k.pieces += (c.piecesOf(left) + c.piecesOf(right)) * runs
+	k.trips = c.tripsOf(info)
+	c.makes(left, runs)
+	c.makes(right, runs)
 	attrs := &info.op.Instr.Attrs
 	k.cut += c.cutRows(left, attrs.LHSContract) * runs
 	k.cut += c.cutRows(right, attrs.RHSContract) * runs
@@ -827,6 +835,34 @@ func (c *counter) dot(n int, size, runs float64, ragged symtile.DimSet) float64 
 	}
 	rows := size / columns
 	return math.Ceil(rows/microRows)*math.Ceil(columns/microColumns) + rows + terms
+}
+
+// tripsOf is the number of tiles of a contraction.
+func (c *counter) tripsOf(info *opCount) float64 {
+	left := info.op.Args[0]
+	sizes := c.extents.Sizes(left)
+	dims := c.ops[left].op.Instr.Shape.Dims
+	trips := 1.0
+	for _, d := range info.contracted {
+		trips *= math.Ceil(float64(dims[d]) / float64(sizes[d]))
+	}
+	return trips
+}
+
+// makes counts an operand of a dot, unless it is read where it lies or packed from there.
+func (c *counter) makes(n int, runs float64) {
+	for c.ops[n].kind == opRenames && len(c.ops[n].op.Args) == 1 {
+		n = c.ops[n].op.Args[0]
+	}
+	info := &c.ops[n]
+	dtype := info.op.Instr.Shape.DType
+	if info.kind == opLoads && (!dtype.IsFloat() || dtype.Bits() != 16) {
+		return
+	}
+	elements := c.extents.Elements(n)
+	k := &c.counts
+	k.made += elements * runs
+	k.madeBytes = max(k.madeBytes, elements*info.width)
 }
 
 // storesApart reports whether the result of a dot that nothing reads is computed in

@@ -249,3 +249,37 @@ func TestGatherReadsRows(t *testing.T) {
 		t.Errorf("the default is %s: rows of a few elements", plan)
 	}
 }
+
+// Parts of a contraction without a loop widen the whole operand each: eight of them take
+// more than twice as long as one. An operand of f32 is read where it lies, by each part its own
+// terms, and so is one of bf16 whose pairs are multiplied.
+func TestPartsMakeOperandsAgain(t *testing.T) {
+	seconds := func(dtype string, knobs ...kernels.Knob) float64 {
+		text := strings.ReplaceAll(`x = $t[4,4096] parameter(0)
+w = $t[4096,14336] parameter(1)
+ROOT d = $t[4,14336] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, "$t", dtype)
+		x, err := newPricer(kerneltest.Program(t, text), pricedDevice, unknownPrior())
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := x.Terms()
+		price := kernels.Price{Seconds: make([]float64, len(terms.Names))}
+		plan := kernels.Plan{Tiles: symtile.Tiling{4, 14336, 4096}, Knobs: knobs}
+		if err := x.Price(plan, &price); err != nil {
+			t.Fatal(err)
+		}
+		return price.Total(&terms)
+	}
+	parts, pairs := kernels.Knob{Name: "splitk", Value: 8}, kernels.Knob{Name: "bf16", Value: 1}
+	if one, eight := seconds("bf16"), seconds("bf16", parts); eight < 2*one {
+		t.Errorf("eight parts %v s, one %v s", eight, one)
+	}
+	for _, in := range [][2]float64{
+		{seconds("f32"), seconds("f32", parts)},
+		{seconds("bf16", pairs), seconds("bf16", pairs, parts)},
+	} {
+		if in[1] > 1.5*in[0] {
+			t.Errorf("eight parts that make nothing again %v s, one %v s", in[1], in[0])
+		}
+	}
+}
