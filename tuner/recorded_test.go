@@ -164,11 +164,6 @@ func tuneRecorded(t *testing.T, s *recordedSpace, seed uint64, load float64) cac
 	return inTwoVisits(t, l.lab, l, Options{Budget: time.Minute})
 }
 
-// tried reports whether a record has a plan among its trials.
-func tried(r *cache.Record, plan string) bool {
-	return slices.ContainsFunc(r.Trials, func(x cache.Trial) bool { return x.Plan == plan })
-}
-
 // recordedPairs are two records each of every recorded space, so many times.
 func recordedPairs(t *testing.T, times uint64, load float64, use func(s *recordedSpace, a, b *cache.Record)) {
 	for _, name := range []string{"multi_output_reduce", "down_residual", "layernorm"} {
