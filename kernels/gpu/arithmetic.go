@@ -58,13 +58,12 @@ func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 func (e *emitter) divisorShared(n int, divisors []operand) bool {
 	return kindFor(e.typeOf(n, 0)) == kindF32 &&
 		e.typeOf(n, 0).IsFloat() && len(divisors) > 1 &&
-		divisors[0].register() && divisors[0] == divisors[1]
+		divisors[0].Register() && divisors[0] == divisors[1]
 }
 
 // divideShared is a quotient by such a number.
 func (e *emitter) divideShared(op symtile.Op, x []operand) operand {
-	m := floats{e, kindF32, "f32"}
-	q := m.shared(x[0], x[1])
+	q := e.floats(kindF32).Shared(x[0], x[1])
 	return e.fit(op.Instr.Shape.DType, q)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/internal/functions"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -18,16 +19,16 @@ import (
 // package builds PTX instructions.
 
 // A kind is the class of a virtual register: its width, and whether it holds a float.
-type kind uint8
+type kind = functions.Kind
 
 const (
-	kindB32 kind = iota
-	kindB64
-	kindF32
-	kindF64
-	kindPred
-	kindB16
-	kinds
+	kindB32  = functions.KindB32
+	kindB64  = functions.KindB64
+	kindF32  = functions.KindF32
+	kindF64  = functions.KindF64
+	kindPred = functions.KindPred
+	kindB16  = functions.KindB16
+	kinds    = kindB16 + 1
 )
 
 // kindTable has the name prefix, the move instruction and the declared type of each
@@ -44,10 +45,8 @@ var kindTable = [kinds]struct {
 	kindB16:  {"%h", "mov.b16", ptx.B16},
 }
 
-// An operand is a register, an immediate, a symbol, or one of the constants yes and
-// no. It is represented by its text, so that operands can be compared and be parts of
-// map keys.
-type operand string
+// An operand is the text of an operand of an instruction.
+type operand = functions.Operand
 
 // yes and no are predicates that are known when code is generated.
 const (
@@ -65,9 +64,6 @@ const (
 	gridSize     operand = "%nctaid.x"
 	pieceNumber  operand = "%ctaid.y"
 )
-
-// register reports whether o is a register.
-func (o operand) register() bool { return strings.HasPrefix(string(o), "%") }
 
 // An address is the PTX operand [base+offset].
 type address struct {
@@ -239,7 +235,7 @@ func (a *asm) get(k kind, opcode string, args ...any) operand {
 // in returns o in a register: immediates are moved to one.
 func (a *asm) in(k kind, o operand) operand {
 	switch {
-	case o.register():
+	case o.Register():
 		return o
 	case o == yes:
 		return a.get(
@@ -321,16 +317,10 @@ func (a *asm) operand(o operand) ptx.Operand {
 	return ptx.Sym(text)
 }
 
-// f32 and f64 are floating-point immediates, bit by bit.
-func f32(v float64) operand {
-	return operand(fmt.Sprintf("0f%08X", math.Float32bits(float32(v))))
-}
-func f64(v float64) operand {
-	return operand(fmt.Sprintf("0d%016X", math.Float64bits(v)))
-}
-
-// integer is an integer immediate.
-func integer(v int64) operand { return operand(strconv.FormatInt(v, 10)) }
+// f32, f64 and integer are immediates; those of floats are written bit by bit.
+func f32(v float64) operand   { return functions.F32(v) }
+func f64(v float64) operand   { return functions.F64(v) }
+func integer(v int64) operand { return functions.Integer(v) }
 
 // and is the conjunction of two predicates.
 func (a *asm) and(p, q operand) operand {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/gpu/internal/functions"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -805,18 +806,18 @@ func (o *onlineLoop) raise() (factors []operand) {
 // is rounded once: see weights.
 func (o *onlineLoop) factor(old, base operand) operand {
 	e := o.e
-	m := floats{e, kindF32, "f32"}
+	m := e.floats(kindF32)
 	if !e.rough {
 		return e.scalar(
 			hlo.OpExponential, nil, hlo.F32, hlo.F32,
-			[]operand{m.sub(old, base)},
+			[]operand{m.Sub(old, base)},
 		)
 	}
 	w := weightBase{times: o.logOfRoot(base)}
-	scaled := m.mul(base, w.times)
-	w.less = m.neg(scaled)
+	scaled := m.Mul(base, w.times)
+	w.less = m.Neg(scaled)
 	e.bases[base] = w
-	return m.squared(m.sub(m.mul(old, w.times), scaled))
+	return m.Squared(m.Sub(m.Mul(old, w.times), scaled))
 }
 
 // coarse is the maximum from which on neighbouring numbers of f32 are 32 apart, so that
@@ -826,24 +827,24 @@ const coarse = 0x1p28
 // logOfRoot is log₂√e, and 1 for maxima from coarse on: their multiple by 1 is exact, and
 // that by another number is off by so much that its power of two would overflow.
 func (o *onlineLoop) logOfRoot(base operand) operand {
-	m := floats{o.e, kindF32, "f32"}
-	return m.pick(
-		m.is("lt", m.abs(base), m.c(coarse)),
-		m.reg(rootOfE), m.c(1),
+	m := o.e.floats(kindF32)
+	return m.Pick(
+		m.Is("lt", m.Abs(base), m.C(coarse)),
+		m.Reg(functions.RootOfE), m.C(1),
 	)
 }
 
 // unrounded are the factors that rough weights and their sums lack because the multiple of
 // each row's maximum was rounded; 1 for exact ones.
 func (o *onlineLoop) unrounded() (factors []operand) {
-	m := floats{o.e, kindF32, "f32"}
+	m := o.e.floats(kindF32)
 	defer o.e.roughly(o.rough)()
 	for _, x := range o.most {
 		c := f32(1)
 		if o.e.rough {
 			times := o.logOfRoot(x)
 			// What the rounding has added: the rounded less the exact multiple.
-			c = m.squared(m.fma(m.neg(x), times, m.mul(x, times)))
+			c = m.Squared(m.FMA(m.Neg(x), times, m.Mul(x, times)))
 		}
 		factors = append(factors, c)
 	}
@@ -953,11 +954,11 @@ func (o *onlineLoop) leftFragment(p *rowProduct, f, k int64) (words []operand) {
 // where they are stored. Where all of a row is −∞, they are NaN.
 func (o *onlineLoop) finish() {
 	e := o.e
-	m := floats{e, kindF32, "f32"}
+	m := e.floats(kindF32)
 	empty := make([]operand, len(o.most))
 	for r, x := range o.frozen(o.most) {
 		o.most[r] = x
-		empty[r] = m.is("eq", x, lowest32)
+		empty[r] = m.Is("eq", x, lowest32)
 	}
 	o.publishRows(
 		o.l.Online.Statistic,
@@ -974,7 +975,7 @@ func (o *onlineLoop) finish() {
 		)[0]
 		for r := range x.accs {
 			for _, lanes := range []int64{1, 2} {
-				x.accs[r] = m.add(
+				x.accs[r] = m.Add(
 					x.accs[r],
 					e.shuffle(
 						kindF32, x.accs[r], lanes,
@@ -982,10 +983,10 @@ func (o *onlineLoop) finish() {
 				)
 			}
 			if x.rescaled {
-				x.accs[r] = m.times(x.accs[r], whole[r])
-				x.accs[r] = m.pick(empty[r], nan, x.accs[r])
+				x.accs[r] = m.Times(x.accs[r], whole[r])
+				x.accs[r] = m.Pick(empty[r], nan, x.accs[r])
 			}
-			x.accs[r] = m.add(init, x.accs[r])
+			x.accs[r] = m.Add(init, x.accs[r])
 		}
 		o.publishRows(x.n, x.accs)
 	}
@@ -996,8 +997,8 @@ func (o *onlineLoop) finish() {
 				at := p.acc(r, j/2) + int(j%2)
 				v := &p.accs[0][at]
 				if p.rescaled {
-					*v = m.times(*v, whole[r])
-					*v = m.pick(empty[r], nan, *v)
+					*v = m.Times(*v, whole[r])
+					*v = m.Pick(empty[r], nan, *v)
 				}
 			}
 		}

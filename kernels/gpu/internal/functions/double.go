@@ -1,4 +1,4 @@
-package gpu
+package functions
 
 import (
 	"encoding/binary"
@@ -10,24 +10,24 @@ import (
 
 // Functions of f64: polynomials and series, good to a few units in the last place for
 // all numbers (functionUnits in functions_test.go). Those of f32 that have no row in
-// single are computed by them, too.
+// Single are computed by them, too.
 
-// double are operations computed in f64.
-var double = map[hlo.Opcode]func(m floats, x operand) operand{
-	hlo.OpExponential: floats.exp, hlo.OpLog: floats.log,
-	hlo.OpTanh: floats.tanh, hlo.OpLogistic: floats.logistic,
-	hlo.OpRsqrt: floats.rsqrt,
-	hlo.OpSine:  floats.sin, hlo.OpCosine: floats.cos, hlo.OpTan: floats.tan,
-	hlo.OpExponentialMinusOne: floats.expm1, hlo.OpLogPlusOne: floats.log1p,
-	hlo.OpCbrt: floats.cbrt, hlo.OpErf: floats.erf,
-	hlo.OpErfInv: floats.erfInv,
-	hlo.OpSinh:   floats.sinh, hlo.OpCosh: floats.cosh,
-	hlo.OpAsinh: floats.asinh, hlo.OpAcosh: floats.acosh, hlo.OpAtanh: floats.atanh,
-	hlo.OpAsin: func(m floats, x operand) operand {
-		return m.atan2(x, m.leg(x))
+// Double are the operations that are computed in f64.
+var Double = map[hlo.Opcode]func(m Floats, x Operand) Operand{
+	hlo.OpExponential: Floats.exp, hlo.OpLog: Floats.log,
+	hlo.OpTanh: Floats.tanh, hlo.OpLogistic: Floats.logistic,
+	hlo.OpRsqrt: Floats.rsqrt,
+	hlo.OpSine:  Floats.sin, hlo.OpCosine: Floats.cos, hlo.OpTan: Floats.tan,
+	hlo.OpExponentialMinusOne: Floats.expm1, hlo.OpLogPlusOne: Floats.log1p,
+	hlo.OpCbrt: Floats.cbrt, hlo.OpErf: Floats.erf,
+	hlo.OpErfInv: Floats.erfInv,
+	hlo.OpSinh:   Floats.sinh, hlo.OpCosh: Floats.cosh,
+	hlo.OpAsinh: Floats.asinh, hlo.OpAcosh: Floats.acosh, hlo.OpAtanh: Floats.atanh,
+	hlo.OpAsin: func(m Floats, x Operand) Operand {
+		return m.Atan2(x, m.leg(x))
 	},
-	hlo.OpAcos: func(m floats, x operand) operand {
-		return m.atan2(m.leg(x), x)
+	hlo.OpAcos: func(m Floats, x Operand) Operand {
+		return m.Atan2(m.leg(x), x)
 	},
 }
 
@@ -35,7 +35,7 @@ var double = map[hlo.Opcode]func(m floats, x operand) operand{
 const leastExponent, mostExponent = -760, 720
 
 // exp is e^x.
-func (m floats) exp(x operand) operand {
+func (m Floats) exp(x Operand) Operand {
 	return m.exponential(
 		m.bounded(x, leastExponent, mostExponent), "", 0,
 	)
@@ -46,73 +46,73 @@ var expTaylor = append(slices.Clone(expm1Taylor[1:]), 1)
 
 // exponential is 2^shift·e^(x+rest) for x within the bounds and a rest, if there is one,
 // that is small: 2ⁿ·e^r, e^r by its Taylor polynomial of degree 13, |r| ≤ ln 2/2.
-func (m floats) exponential(x, rest operand, shift int) operand {
+func (m Floats) exponential(x, rest Operand, shift int) Operand {
 	n, i := m.rounded(x, math.Log2E)
-	r := m.fma(n, m.c(-ln2Hi), x)
-	r = m.fma(n, m.c(-ln2Lo), r)
+	r := m.FMA(n, m.C(-ln2Hi), x)
+	r = m.FMA(n, m.C(-ln2Lo), r)
 	if rest != "" {
-		r = m.add(r, rest)
+		r = m.Add(r, rest)
 	}
 	lo, hi := m.powerOfTwo(i, shift)
-	return m.mul(
-		m.mul(m.poly(r, expTaylor...), lo), hi,
+	return m.Mul(
+		m.Mul(m.poly(r, expTaylor...), lo), hi,
 	)
 }
 
 // rounded is n = round(x·scale), and n as an integer of 32 bits: the sum with 1.5·2⁵² has
 // it in its last bits.
-func (m floats) rounded(x operand, scale float64) (n, i operand) {
+func (m Floats) rounded(x Operand, scale float64) (n, i Operand) {
 	round := roundingSum[m.k]
-	sum := m.fma(
+	sum := m.FMA(
 		x,
-		m.c(scale),
-		m.reg(round),
+		m.C(scale),
+		m.Reg(round),
 	)
-	return m.sub(sum, m.c(round)), words{m.e.asm}.low(
+	return m.Sub(sum, m.C(round)), words{m.code}.low(
 		sum,
 	)
 }
 
 // log is e·ln 2 + 2·atanh(s) as log32, with the series to s²¹.
-func (m floats) log(x operand) operand {
+func (m Floats) log(x Operand) Operand {
 	hi, lo := m.logParts(x)
-	r := m.add(hi, lo)
+	r := m.Add(hi, lo)
 	// Infinity, 0, and negative numbers or NaN are selected last.
-	r = m.pick(
-		m.is("equ", x, m.c(math.Inf(1))), x, r,
+	r = m.Pick(
+		m.Is("equ", x, m.C(math.Inf(1))), x, r,
 	)
-	r = m.pick(
-		m.is("eq", x, m.c(0)),
-		m.reg(math.Inf(-1)),
+	r = m.Pick(
+		m.Is("eq", x, m.C(0)),
+		m.Reg(math.Inf(-1)),
 		r,
 	)
-	return m.pick(
-		m.is("ltu", x, m.c(0)),
-		m.reg(math.NaN()),
+	return m.Pick(
+		m.Is("ltu", x, m.C(0)),
+		m.Reg(math.NaN()),
 		r,
 	)
 }
 
 // logParts is the logarithm of a positive number in two parts: e times the first
 // 33 bits of ln 2, which is exact, and the rest.
-func (m floats) logParts(x operand) (hi, lo operand) {
+func (m Floats) logParts(x Operand) (hi, lo Operand) {
 	f, e := m.mantissa(x)
 	s := m.div(
 		f,
-		m.add(f, m.c(2)),
+		m.Add(f, m.C(2)),
 	)
-	z := m.mul(s, s)
-	q := m.mul(
+	z := m.Mul(s, s)
+	q := m.Mul(
 		z,
 		m.poly(z, logSeries...),
 	)
-	r := m.fma(
-		m.neg(s),
-		m.sub(f, q),
+	r := m.FMA(
+		m.Neg(s),
+		m.Sub(f, q),
 		f,
 	)
-	return m.mul(e, m.c(ln2Hi)),
-		m.fma(e, m.c(ln2Lo), r)
+	return m.Mul(e, m.C(ln2Hi)),
+		m.FMA(e, m.C(ln2Lo), r)
 }
 
 // logSeries is the series of 2·atanh(s) from 2/21·s²¹ down to 2/3·s³, whose error is
@@ -122,103 +122,103 @@ var logSeries = []float64{
 }
 
 // mantissa splits a positive number into 2^e·(1+f), with 1+f in [√½, √2).
-func (m floats) mantissa(x operand) (f, e operand) {
-	a := m.e.asm
+func (m Floats) mantissa(x Operand) (f, e Operand) {
+	a := m.code
 	// Denormal numbers are scaled by 2⁵⁴.
-	tiny := m.is(
+	tiny := m.Is(
 		"lt",
 		x,
-		m.c(0x1p-1022),
+		m.C(0x1p-1022),
 	)
-	y := m.pick(
-		tiny, m.mul(x, m.c(0x1p54)), x,
+	y := m.Pick(
+		tiny, m.Mul(x, m.C(0x1p54)), x,
 	)
-	bits := a.get(kindB64, "mov.b64", y)
-	over := a.get(
-		kindB64, "sub.s64", bits,
-		a.in(kindB64, integer(int64(math.Float64bits(math.Sqrt2/2)))),
+	bits := a.Get(KindB64, "mov.b64", y)
+	over := a.Get(
+		KindB64, "sub.s64", bits,
+		a.In(KindB64, Integer(int64(math.Float64bits(math.Sqrt2/2)))),
 	)
-	exponent := a.get(
-		kindB64, "shl.b64",
-		a.get(kindB64, "shr.s64", over, 52), 52,
+	exponent := a.Get(
+		KindB64, "shl.b64",
+		a.Get(KindB64, "shr.s64", over, 52), 52,
 	)
-	f = m.sub(
-		a.get(kindF64, "mov.b64", a.get(kindB64, "sub.s64", bits, exponent)),
-		m.c(1),
+	f = m.Sub(
+		a.Get(KindF64, "mov.b64", a.Get(KindB64, "sub.s64", bits, exponent)),
+		m.C(1),
 	)
-	e = a.get(
-		kindF64, "cvt.rn.f64.s64",
-		a.get(kindB64, "shr.s64", exponent, 52),
+	e = a.Get(
+		KindF64, "cvt.rn.f64.s64",
+		a.Get(KindB64, "shr.s64", exponent, 52),
 	)
-	return f, m.pick(
+	return f, m.Pick(
 		tiny,
-		m.add(e, m.c(-54)),
+		m.Add(e, m.C(-54)),
 		e,
 	)
 }
 
 // logPair is the logarithm of a positive number as the sum of two, off by a part in 2⁶³
 // or less: what rounding takes from s = f/(2+f), from 2/3·s³ and from sums is in lo.
-func (m floats) logPair(x operand) (hi, lo operand) {
+func (m Floats) logPair(x Operand) (hi, lo Operand) {
 	f, e := m.mantissa(x)
-	d := m.add(f, m.c(2))
-	inverse := m.op("rcp.rn", d)
-	s := m.mul(f, inverse)
+	d := m.Add(f, m.C(2))
+	inverse := m.Op("rcp.rn", d)
+	s := m.Mul(f, inverse)
 	// What f − s·d leaves, with d = f + 2 before it was rounded.
-	left := m.fma(m.neg(s), d, f)
-	left = m.fma(
-		m.neg(s),
-		m.sub(f, m.sub(d, m.c(2))),
+	left := m.FMA(m.Neg(s), d, f)
+	left = m.FMA(
+		m.Neg(s),
+		m.Sub(f, m.Sub(d, m.C(2))),
 		left,
 	)
-	left = m.mul(m.add(left, left), inverse)
+	left = m.Mul(m.Add(left, left), inverse)
 	cube, tail := m.cubeAndTail(s, left)
 	// The largest terms come first, so that a difference is what a sum was rounded by.
-	terms := []operand{m.mul(e, m.c(ln2Hi)), m.add(s, s), cube}
-	rest := m.fma(e, m.c(ln2Lo), tail)
+	terms := []Operand{m.Mul(e, m.C(ln2Hi)), m.Add(s, s), cube}
+	rest := m.FMA(e, m.C(ln2Lo), tail)
 	sum := terms[0]
 	for _, t := range terms[1:] {
-		next := m.add(sum, t)
-		rest = m.add(
+		next := m.Add(sum, t)
+		rest = m.Add(
 			rest,
-			m.sub(t, m.sub(next, sum)),
+			m.Sub(t, m.Sub(next, sum)),
 		)
 		sum = next
 	}
-	hi = m.add(sum, rest)
-	return hi, m.sub(rest, m.sub(hi, sum))
+	hi = m.Add(sum, rest)
+	return hi, m.Sub(rest, m.Sub(hi, sum))
 }
 
 // cubeAndTail are what 2·atanh(s) has beside 2s: 2/3·s³, and all else, where left is what
 // 2s lacks, too.
-func (m floats) cubeAndTail(s, left operand) (cube, tail operand) {
+func (m Floats) cubeAndTail(s, left Operand) (cube, tail Operand) {
 	const third = 2.0 / 3
-	z := m.mul(s, s)
+	z := m.Mul(s, s)
 	n := len(logSeries) - 1
-	higher := m.mul(
+	higher := m.Mul(
 		z,
 		m.poly(z, logSeries[:n]...),
 	)
-	raw := m.mul(s, z)
+	raw := m.Mul(s, z)
 	// s³ is raw and what two products were rounded by.
-	lost := m.fma(
+	lost := m.FMA(
 		s,
-		m.fma(s, s, m.neg(z)),
-		m.fma(s, z, m.neg(raw)),
+		m.FMA(s, s, m.Neg(z)),
+		m.FMA(s, z, m.Neg(raw)),
 	)
-	cube = m.mul(raw, m.c(third))
-	lost = m.fma(
+	cube = m.Mul(raw, m.C(third))
+	lost = m.FMA(
 		lost,
-		m.c(third),
-		m.fma(raw, m.c(third), m.neg(cube)),
+		m.C(third),
+		m.FMA(raw, m.C(third), m.Neg(cube)),
 	)
-	lost = m.fma(raw, m.c(0x1p-54*third), lost) // of 2/3 as it is rounded
-	tail = m.fma(
+	lost = m.FMA(raw, m.C(0x1p-54*third), lost) // of 2/3 as it is rounded
+	tail = m.FMA(
 		raw,
 		higher,
-		m.add(lost, left),
+		m.Add(lost, left),
 	)
-	return cube, m.fma(left, z, tail) // 2·atanh has the slope 2/(1−z)
+	return cube, m.FMA(left, z, tail) // 2·atanh has the slope 2/(1−z)
 }
 
 // ln 2 in two parts (fdlibm, e_exp.c).
@@ -230,15 +230,15 @@ const (
 // expm1 is the Taylor polynomial of degree 14 for |x| < 0.35, whose remainder is below
 // a tenth of a unit in the last place, and eˣ − 1 elsewhere, where the difference loses
 // two bits at most.
-func (m floats) expm1(x operand) operand {
-	near := m.mul(
+func (m Floats) expm1(x Operand) Operand {
+	near := m.Mul(
 		x,
 		m.poly(x, expm1Taylor...),
 	)
-	return m.pick(
-		m.is("lt", m.abs(x), m.c(0.35)),
+	return m.Pick(
+		m.Is("lt", m.Abs(x), m.C(0.35)),
 		near,
-		m.sub(m.exp(x), m.c(1)),
+		m.Sub(m.exp(x), m.C(1)),
 	)
 }
 
@@ -251,62 +251,62 @@ var expm1Taylor = []float64{
 // log1p is x·log(u)/(u − 1) for |x| < 0.5 and u = 1 + x as it is rounded, whose error the
 // quotient takes out (Goldberg, What Every Computer Scientist Should Know About
 // Floating-Point Arithmetic, theorem 4), x where u is 1, and log(u) elsewhere.
-func (m floats) log1p(x operand) operand {
-	u := m.add(x, m.c(1))
-	log, d := m.log(u), m.sub(
+func (m Floats) log1p(x Operand) Operand {
+	u := m.Add(x, m.C(1))
+	log, d := m.log(u), m.Sub(
 		u,
-		m.c(1),
+		m.C(1),
 	)
-	near := m.pick(
-		m.is("eq", d, m.c(0)),
+	near := m.Pick(
+		m.Is("eq", d, m.C(0)),
 		x,
-		m.div(m.mul(x, log), d),
+		m.div(m.Mul(x, log), d),
 	)
-	return m.pick(
-		m.is("lt", m.abs(x), m.c(0.5)),
+	return m.Pick(
+		m.Is("lt", m.Abs(x), m.C(0.5)),
 		near,
 		log,
 	)
 }
 
 // tanh is y/(y + 2) for y = e^2x − 1; 2x is clamped so that y is finite.
-func (m floats) tanh(x operand) operand {
+func (m Floats) tanh(x Operand) Operand {
 	y := m.expm1(
-		m.bounded(m.add(x, x), -50, 50),
+		m.bounded(m.Add(x, x), -50, 50),
 	)
 	return m.div(
 		y,
-		m.add(y, m.c(2)),
+		m.Add(y, m.C(2)),
 	)
 }
 
 // logistic is 1/(1 + e^−x), or e^x/(1 + e^x) for negative x, so that nothing overflows.
-func (m floats) logistic(x operand) operand {
+func (m Floats) logistic(x Operand) Operand {
 	e := m.exponential(
-		m.atLeast(m.neg(m.abs(x)), leastExponent), "", 0,
+		m.atLeast(m.Neg(m.Abs(x)), leastExponent), "", 0,
 	)
 	return m.div(
-		m.pick(m.is("lt", x, m.c(0)), e, m.reg(1)),
-		m.add(e, m.c(1)),
+		m.Pick(m.Is("lt", x, m.C(0)), e, m.Reg(1)),
+		m.Add(e, m.C(1)),
 	)
 }
 
 // sinh is the Taylor polynomial for |x| < 1, whose remainder is below a tenth of a unit
 // in the last place, and h − 1/(4h) for h = e^|x|/2 elsewhere.
-func (m floats) sinh(x operand) operand {
-	y := m.abs(x)
-	z := m.mul(x, x)
-	near := m.mul(
+func (m Floats) sinh(x Operand) Operand {
+	y := m.Abs(x)
+	z := m.Mul(x, x)
+	near := m.Mul(
 		x,
 		m.poly(z, sinhTaylor...),
 	)
 	h := m.halfExp(y)
-	far := m.sub(
+	far := m.Sub(
 		h,
-		m.div(m.reg(0.25), h),
+		m.div(m.Reg(0.25), h),
 	)
-	return m.pick(
-		m.is("lt", y, m.c(1)), near, m.sign(far, x),
+	return m.Pick(
+		m.Is("lt", y, m.C(1)), near, m.sign(far, x),
 	)
 }
 
@@ -317,16 +317,16 @@ var sinhTaylor = []float64{
 }
 
 // cosh is h + 1/(4h) for h = e^|x|/2.
-func (m floats) cosh(x operand) operand {
-	h := m.halfExp(m.abs(x))
-	return m.add(
+func (m Floats) cosh(x Operand) Operand {
+	h := m.halfExp(m.Abs(x))
+	return m.Add(
 		h,
-		m.div(m.reg(0.25), h),
+		m.div(m.Reg(0.25), h),
 	)
 }
 
 // halfExp is e^y/2 for y ≥ 0, which is infinite only where cosh y is.
-func (m floats) halfExp(y operand) operand {
+func (m Floats) halfExp(y Operand) Operand {
 	return m.exponential(
 		m.atMost(y, mostExponent),
 		"",
@@ -339,168 +339,167 @@ func (m floats) halfExp(y operand) operand {
 const hugeSquare = 0x1p500
 
 // asinh is ln(1 + y + y²/(1 + √(y²+1))) for y = |x|, and ln y + ln 2 for huge y.
-func (m floats) asinh(x operand) operand {
-	y := m.abs(x)
-	z := m.mul(y, y)
+func (m Floats) asinh(x Operand) Operand {
+	y := m.Abs(x)
+	z := m.Mul(y, y)
 	root := m.sqrt(
-		m.add(z, m.c(1)),
+		m.Add(z, m.C(1)),
 	)
-	t := m.add(
+	t := m.Add(
 		y,
-		m.div(z, m.add(root, m.c(1))),
+		m.div(z, m.Add(root, m.C(1))),
 	)
 	return m.sign(m.logTwice(y, t), x)
 }
 
 // acosh is ln(1 + t + √(t² + 2t)) for t = x − 1, ln x + ln 2 for huge x, and NaN below 1.
-func (m floats) acosh(x operand) operand {
-	t := m.sub(x, m.c(1))
+func (m Floats) acosh(x Operand) Operand {
+	t := m.Sub(x, m.C(1))
 	root := m.sqrt(
-		m.mul(t, m.add(t, m.c(2))),
+		m.Mul(t, m.Add(t, m.C(2))),
 	)
-	return m.pick(
-		m.is("ltu", x, m.c(1)),
-		m.reg(math.NaN()),
-		m.logTwice(x, m.add(t, root)),
+	return m.Pick(
+		m.Is("ltu", x, m.C(1)),
+		m.Reg(math.NaN()),
+		m.logTwice(x, m.Add(t, root)),
 	)
 }
 
 // logTwice is ln(1 + t), and ln y + ln 2 for huge y, where 1 + t is 2y.
-func (m floats) logTwice(y, t operand) operand {
-	huge := m.is("gt", y, m.c(hugeSquare))
-	r := m.log1p(m.pick(huge, y, t))
-	return m.pick(
+func (m Floats) logTwice(y, t Operand) Operand {
+	huge := m.Is("gt", y, m.C(hugeSquare))
+	r := m.log1p(m.Pick(huge, y, t))
+	return m.Pick(
 		huge,
-		m.add(r, m.c(math.Ln2)),
+		m.Add(r, m.C(math.Ln2)),
 		r,
 	)
 }
 
 // atanh is ½·ln(1 + 2y/(1 − y)) for y = |x|.
-func (m floats) atanh(x operand) operand {
-	y := m.abs(x)
+func (m Floats) atanh(x Operand) Operand {
+	y := m.Abs(x)
 	t := m.div(
-		m.add(y, y),
-		m.sub(m.reg(1), y),
+		m.Add(y, y),
+		m.Sub(m.Reg(1), y),
 	)
 	return m.sign(
-		m.mul(m.c(0.5), m.log1p(t)),
+		m.Mul(m.C(0.5), m.log1p(t)),
 		x,
 	)
 }
 
 // leg is √(1 − x²).
-func (m floats) leg(x operand) operand {
-	return m.sqrt(m.mul(
-		m.sub(m.reg(1), x), m.add(x, m.c(1)),
+func (m Floats) leg(x Operand) Operand {
+	return m.sqrt(m.Mul(
+		m.Sub(m.Reg(1), x), m.Add(x, m.C(1)),
 	))
 }
 
 // cbrt is 2^(log₂|x|/3), improved by one step of Newton's method.
-func (m floats) cbrt(x operand) operand {
-	y := m.abs(x)
-	r := m.exp(m.mul(
-		m.log(y), m.c(1.0/3),
+func (m Floats) cbrt(x Operand) Operand {
+	y := m.Abs(x)
+	r := m.exp(m.Mul(
+		m.log(y), m.C(1.0/3),
 	))
 	// A Newton step r − (r − y/r²)/3 doubles the number of correct digits.
-	r = m.sub(
+	r = m.Sub(
 		r,
-		m.div(m.sub(
-			r, m.div(y, m.mul(r, r)),
-		), m.c(3)),
+		m.div(m.Sub(
+			r, m.div(y, m.Mul(r, r)),
+		), m.C(3)),
 	)
 	// 0, infinity and NaN are their own cube roots.
-	same := m.e.asm.or(
-		m.is("eq", x, m.c(0)),
-		m.e.asm.not(m.is(
-			"lt", y, m.c(math.Inf(1)),
+	same := m.code.Or(
+		m.Is("eq", x, m.C(0)),
+		m.code.Not(m.Is(
+			"lt", y, m.C(math.Inf(1)),
 		)),
 	)
-	return m.pick(same, x, m.sign(r, x))
+	return m.Pick(same, x, m.sign(r, x))
 }
 
 // halfPi is π/2 in three parts of as many bits as f32 or f64 have. All are positive, so
 // that nothing changes the sign of −0.
-var halfPi = map[kind][3]float64{
-	kindF32: {0x1.921fb4p+0, 0x1.4442d0p-24, 0x1.846988p-48},
-	kindF64: {0x1.921fb54442d18p+0, 0x1.1a62633145c06p-54, 0x1.c1cd129024e08p-107},
+var halfPi = map[Kind][3]float64{
+	KindF32: {0x1.921fb4p+0, 0x1.4442d0p-24, 0x1.846988p-48},
+	KindF64: {0x1.921fb54442d18p+0, 0x1.1a62633145c06p-54, 0x1.c1cd129024e08p-107},
 }
 
 // plainAngle is the angle up to which quadrant subtracts multiples of those parts: the
 // rounded quotient by π/2 is off by 0.02 at most.
-var plainAngle = map[kind]float64{kindF32: 0x1p16, kindF64: 0x1p31}
+var plainAngle = map[Kind]float64{KindF32: 0x1p16, KindF64: 0x1p31}
 
 // quadrant reduces an angle: r = x − n·π/2, with |r| hardly above π/4. The product n times
 // the first part of π/2 is subtracted without a rounding, since the difference is below
 // 1 and a multiple of the last bit of that part. Threads with larger angles take a
 // branch.
-func (m floats) quadrant(x operand) (r, n operand) {
-	a := m.e.asm
-	keys := [2]valueKey{
-		{op: -1, text: "angle " + string(x)}, {op: -1, text: "quadrant " + string(x)},
-	}
-	r, known := a.value(keys[0])
+func (m Floats) quadrant(x Operand) (r, n Operand) {
+	a := m.code
+	keys := [2]string{"angle " + string(x), "quadrant " + string(x)}
+	r, known := a.Known(keys[0])
 	if known {
-		n, _ = a.value(keys[1])
+		n, _ = a.Known(keys[1])
 		return r, n
 	}
-	r, n = a.fresh(m.k), a.fresh(
-		kindB32,
+	r, n = a.Fresh(m.k), a.Fresh(
+		KindB32,
 	)
 	parts := halfPi[m.k]
 	q := m.countQuadrants(x, n)
-	y := m.fma(
+	y := m.FMA(
 		q,
-		m.c(-parts[0]),
+		m.C(-parts[0]),
 		x,
 	)
-	y = m.fma(
+	y = m.FMA(
 		q,
-		m.c(-parts[1]),
+		m.C(-parts[1]),
 		y,
 	)
-	a.do(
+	a.Do(
 		"fma.rn."+m.s,
 		r,
 		q,
-		m.c(-parts[2]),
+		m.C(-parts[2]),
 		y,
 	)
-	plain := a.label("angle")
-	a.branch(
-		m.is("lt", m.abs(x), m.c(plainAngle[m.k])),
+	plain := a.Label("angle")
+	a.Branch(
+		m.Is("lt", m.Abs(x), m.C(plainAngle[m.k])),
 		plain,
 	)
-	a.enter()
+	a.Enter()
 	m.hugeAngle(x, r, n)
-	a.leave()
-	a.place(plain)
-	a.scope.values[keys[0]], a.scope.values[keys[1]] = r, n
+	a.Leave()
+	a.Place(plain)
+	a.Keep(keys[0], r)
+	a.Keep(keys[1], n)
 	return r, n
 }
 
 // roundingSum is what is added to round to a whole number: 1.5 times the number whose
 // last bit is 1.
-var roundingSum = map[kind]float64{kindF32: 0x1.8p23, kindF64: 0x1.8p52}
+var roundingSum = map[Kind]float64{KindF32: 0x1.8p23, KindF64: 0x1.8p52}
 
 // countQuadrants is q = round(2x/π), whose last bits it writes to the register n.
-func (m floats) countQuadrants(x, n operand) (q operand) {
-	a, round := m.e.asm, roundingSum[m.k]
-	sum := m.fma(
+func (m Floats) countQuadrants(x, n Operand) (q Operand) {
+	a, round := m.code, roundingSum[m.k]
+	sum := m.FMA(
 		x,
-		m.c(2/math.Pi),
-		m.reg(round),
+		m.C(2/math.Pi),
+		m.Reg(round),
 	)
-	if m.k == kindF32 {
-		a.do("mov.b32", n, sum)
+	if m.k == KindF32 {
+		a.Do("mov.b32", n, sum)
 	} else {
-		a.do(
+		a.Do(
 			"mov.b64",
-			[]operand{n, a.fresh(kindB32)},
+			[]Operand{n, a.Fresh(KindB32)},
 			sum,
 		)
 	}
-	return m.sub(sum, m.c(round))
+	return m.Sub(sum, m.C(round))
 }
 
 // twoOverPi are 1152 bits of 2/π behind 128 zeros, as an array of words of 64 bits.
@@ -529,26 +528,26 @@ func littleEndian(words ...uint64) (b []byte) {
 // bits. Bits of 2/π whose product with it is a multiple of 4 are left out; of the
 // product with the 192 bits that follow, two are n and 126 a fraction, of which at most
 // 62 are zeros. Angles that are not finite have the result NaN.
-func (m floats) hugeAngle(x, r, n operand) {
-	if m.k == kindF32 {
-		wide := m.e.asm.fresh(kindF64)
-		m := floats{m.e, kindF64, "f64"}
+func (m Floats) hugeAngle(x, r, n Operand) {
+	if m.k == KindF32 {
+		wide := m.code.Fresh(KindF64)
+		m := m.double()
 		m.hugeAngle(
-			m.e.widen(kindF64, kindF32, x),
+			m.code.Get(KindF64, "cvt.f64.f32", x),
 			wide,
 			n,
 		)
-		m.e.asm.do("cvt.rn.f32.f64", r, wide)
+		m.code.Do("cvt.rn.f32.f64", r, wide)
 		return
 	}
-	w := words{m.e.asm}
-	bits := w.get(kindB64, "mov.b64", x)
+	w := words{m.code}
+	bits := w.Get(KindB64, "mov.b64", x)
 	high, low := w.turns(
 		bits,
-		m.e.constant(twoOverPi),
+		m.code.Table(twoOverPi),
 	)
-	count := w.get(
-		kindB32,
+	count := w.Get(
+		KindB32,
 		"cvt.u32.u64",
 		w.shr(high, 62),
 	)
@@ -557,113 +556,109 @@ func (m floats) hugeAngle(x, r, n operand) {
 		2,
 	)
 	// A fraction of a half or more is the next quadrant, less its complement.
-	more := w.get(kindB64, "shr.s64", high, 63)
-	count = w.get(
-		kindB32,
+	more := w.Get(KindB64, "shr.s64", high, 63)
+	count = w.Get(
+		KindB32,
 		"sub.s32",
 		count,
-		w.get(kindB32, "cvt.u32.u64", more),
+		w.Get(KindB32, "cvt.u32.u64", more),
 	)
-	size := m.mul(
+	size := m.Mul(
 		w.fraction(m, w.xor(high, more), w.xor(low, more)),
-		m.c(math.Pi/2),
+		m.C(math.Pi/2),
 	)
-	sign := w.get(
-		kindF64,
+	sign := w.Get(
+		KindF64,
 		"mov.b64",
 		w.xor(bits, more),
 	)
-	size = m.op("copysign", sign, size)
-	m.e.asm.do("add.rn.f64", r, size, m.sub(x, x)) // NaN of infinity and NaN
+	size = m.Op("copysign", sign, size)
+	m.code.Do("add.rn.f64", r, size, m.Sub(x, x)) // NaN of infinity and NaN
 	// The quadrants of −x are those of x, negated.
-	negative := w.get(
-		kindB32, "cvt.u32.u64", w.get(kindB64, "shr.s64", bits, 63),
+	negative := w.Get(
+		KindB32, "cvt.u32.u64", w.Get(KindB64, "shr.s64", bits, 63),
 	)
-	m.e.asm.do(
+	m.code.Do(
 		"sub.s32",
 		n,
-		w.get(kindB32, "xor.b32", count, negative),
+		w.Get(KindB32, "xor.b32", count, negative),
 		negative,
 	)
 }
 
 // words emits instructions on integers of 64 bits.
-type words struct{ *asm }
+type words struct{ Code }
 
-func (w words) shl(x operand, by any) operand { return w.get(kindB64, "shl.b64", x, by) }
-func (w words) shr(x operand, by any) operand { return w.get(kindB64, "shr.u64", x, by) }
-func (w words) or(x, y operand) operand       { return w.get(kindB64, "or.b64", x, y) }
-func (w words) xor(x, y operand) operand      { return w.get(kindB64, "xor.b64", x, y) }
+func (w words) shl(x Operand, by any) Operand { return w.Get(KindB64, "shl.b64", x, by) }
+func (w words) shr(x Operand, by any) Operand { return w.Get(KindB64, "shr.u64", x, by) }
+func (w words) or(x, y Operand) Operand       { return w.Get(KindB64, "or.b64", x, y) }
+func (w words) xor(x, y Operand) Operand      { return w.Get(KindB64, "xor.b64", x, y) }
 
 // low is the first 32 bits of an f64.
-func (w words) low(x operand) operand {
-	key := valueKey{op: -1, text: "low " + string(x)}
-	if v, known := w.value(key); known {
+func (w words) low(x Operand) Operand {
+	key := "low " + string(x)
+	if v, known := w.Known(key); known {
 		return v
 	}
-	v := w.fresh(kindB32)
-	w.do(
+	v := w.Fresh(KindB32)
+	w.Do(
 		"mov.b64",
-		[]operand{v, w.fresh(kindB32)},
+		[]Operand{v, w.Fresh(KindB32)},
 		x,
 	)
-	w.scope.values[key] = v
+	w.Keep(key, v)
 	return v
 }
 
 // turns is 2x/π modulo 4, in units of 2⁻¹²⁶, for the bits of x and the address of the
 // digits of 2/π.
-func (w words) turns(bits, digits operand) (high, low operand) {
+func (w words) turns(bits, digits Operand) (high, low Operand) {
 	m := w.shl(
-		w.or(bits, w.in(kindB64, integer(1<<52))),
+		w.or(bits, w.In(KindB64, Integer(1<<52))),
 		11,
 	)
-	exponent := w.get(
-		kindB32, "bfe.u32", w.get(kindB32, "cvt.u32.u64", w.shr(bits, 32)), 20, 11,
+	exponent := w.Get(
+		KindB32, "bfe.u32", w.Get(KindB32, "cvt.u32.u64", w.shr(bits, 32)), 20, 11,
 	)
-	at := w.get(kindB32, "sub.s32", exponent, 1023-63)
+	at := w.Get(KindB32, "sub.s32", exponent, 1023-63)
 	q := w.window(digits, at)
-	low = w.get(kindB64, "mul.hi.u64", m, q[2])
-	middle := w.get(
-		kindB64,
+	low = w.Get(KindB64, "mul.hi.u64", m, q[2])
+	middle := w.Get(
+		KindB64,
 		"add.s64",
-		w.get(kindB64, "mul.lo.u64", m, q[1]),
+		w.Get(KindB64, "mul.lo.u64", m, q[1]),
 		low,
 	)
-	carry := w.get(
-		kindB64, "selp.b64", 1, 0,
-		w.get(kindPred, "setp.lt.u64", middle, low),
+	carry := w.Get(
+		KindB64, "selp.b64", 1, 0,
+		w.Get(KindPred, "setp.lt.u64", middle, low),
 	)
-	high = w.get(kindB64, "mul.hi.u64", m, q[1])
-	high = w.get(
-		kindB64,
+	high = w.Get(KindB64, "mul.hi.u64", m, q[1])
+	high = w.Get(
+		KindB64,
 		"mad.lo.u64",
 		m,
 		q[0],
 		high,
 	)
-	return w.get(kindB64, "add.s64", high, carry), middle
+	return w.Get(KindB64, "add.s64", high, carry), middle
 }
 
 // window is 192 bits of 2/π from a bit on.
-func (w words) window(digits, at operand) (q [3]operand) {
-	first := w.get(
-		kindB64, "mad.wide.u32",
-		w.get(kindB32, "shr.u32", at, 6), 8, digits,
+func (w words) window(digits, at Operand) (q [3]Operand) {
+	first := w.Get(
+		KindB64, "mad.wide.u32",
+		w.Get(KindB32, "shr.u32", at, 6), 8, digits,
 	)
-	var all [4]operand
+	var all [4]Operand
 	for k := range all {
-		all[k] = w.get(
-			kindB64,
-			"ld.global.nc.b64",
-			address{first, int64(8 * k)},
-		)
+		all[k] = w.Word(first, int64(8*k))
 	}
-	by := w.get(kindB32, "and.b32", at, 63)
-	back := w.get(
-		kindB32,
+	by := w.Get(KindB32, "and.b32", at, 63)
+	back := w.Get(
+		KindB32,
 		"sub.s32",
-		w.in(kindB32, "64"),
+		w.In(KindB32, "64"),
 		by,
 	)
 	for k := range q {
@@ -676,44 +671,44 @@ func (w words) window(digits, at operand) (q [3]operand) {
 }
 
 // fraction is a binary fraction of 128 bits as an f64.
-func (w words) fraction(m floats, high, low operand) operand {
-	zeros := w.get(kindB32, "clz.b64", high)
-	back := w.get(
-		kindB32,
+func (w words) fraction(m Floats, high, low Operand) Operand {
+	zeros := w.Get(KindB32, "clz.b64", high)
+	back := w.Get(
+		KindB32,
 		"sub.s32",
-		w.in(kindB32, "64"),
+		w.In(KindB32, "64"),
 		zeros,
 	)
 	first := w.or(
 		w.shl(high, zeros),
 		w.shr(low, back),
 	)
-	scale := w.get(
-		kindB32,
+	scale := w.Get(
+		KindB32,
 		"sub.s32",
-		w.in(kindB32, "-64"),
+		w.In(KindB32, "-64"),
 		zeros,
 	)
-	return m.mul(
-		w.get(kindF64, "cvt.rn.f64.u64", first),
+	return m.Mul(
+		w.Get(KindF64, "cvt.rn.f64.u64", first),
 		m.exponent(scale, 0),
 	)
 }
 
 // sin is the sine of an angle reduced by quadrant.
-func (m floats) sin(x operand) operand {
+func (m Floats) sin(x Operand) Operand {
 	r, n := m.quadrant(x)
 	return m.turn(r, n)
 }
 
 // cos is sin(x + π/2).
-func (m floats) cos(x operand) operand {
+func (m Floats) cos(x Operand) Operand {
 	r, n := m.quadrant(x)
 	return m.turn(r, m.next(n))
 }
 
 // tan is the quotient of sine and cosine.
-func (m floats) tan(x operand) operand {
+func (m Floats) tan(x Operand) Operand {
 	r, n := m.quadrant(x)
 	return m.div(
 		m.turn(r, n),
@@ -722,18 +717,18 @@ func (m floats) tan(x operand) operand {
 }
 
 // next is n + 1.
-func (m floats) next(n operand) operand {
-	return m.e.asm.get(kindB32, "add.s32", n, 1)
+func (m Floats) next(n Operand) Operand {
+	return m.code.Get(KindB32, "add.s32", n, 1)
 }
 
 // sines has the polynomials in z = r² of sin(r)/r and cos(r) for |r| ≤ π/4: those of
 // fdlibm (k_sin.c, k_cos.c), and of Cephes (sinf.c) for f32.
-var sines = map[kind][2][]float64{
-	kindF32: {
+var sines = map[Kind][2][]float64{
+	KindF32: {
 		{-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1, 1},
 		{2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2, -0.5, 1},
 	},
-	kindF64: {
+	KindF64: {
 		{
 			1.58969099521155010221e-10, -2.50507602534068634195e-08, 2.75573137070700676789e-06,
 			-1.98412698298579493134e-04, 8.33333333332248946124e-03, -1.66666666666666324348e-01, 1,
@@ -746,10 +741,10 @@ var sines = map[kind][2][]float64{
 }
 
 // turn is sin(r + n·π/2) for |r| ≤ π/4.
-func (m floats) turn(r, n operand) operand {
-	a := m.e.asm
-	z := m.mul(r, r)
-	sin := m.mul(
+func (m Floats) turn(r, n Operand) Operand {
+	a := m.code
+	z := m.Mul(r, r)
+	sin := m.Mul(
 		r,
 		m.poly(z, sines[m.k][0]...),
 	)
@@ -758,58 +753,58 @@ func (m floats) turn(r, n operand) operand {
 		sines[m.k][1]...,
 	)
 	// The sine of r + n·π/2 is ±sin r for even n and ±cos r for odd n.
-	odd := a.get(
-		kindPred, "setp.ne.s32",
-		a.get(kindB32, "and.b32", n, 1), 0,
+	odd := a.Get(
+		KindPred, "setp.ne.s32",
+		a.Get(KindB32, "and.b32", n, 1), 0,
 	)
-	v := m.pick(odd, cos, sin)
-	return m.pick(
-		a.get(kindPred, "setp.ne.s32", a.get(kindB32, "and.b32", n, 2), 0),
-		m.neg(v),
+	v := m.Pick(odd, cos, sin)
+	return m.Pick(
+		a.Get(KindPred, "setp.ne.s32", a.Get(KindB32, "and.b32", n, 2), 0),
+		m.Neg(v),
 		v,
 	)
 }
 
 // erf is the series 2/√π·e^(−x²)·Σ 2ⁿx^(2n+1)/(2n+1)!! for |x| < 2, and 1 minus the
 // continued fraction of erfc elsewhere.
-func (m floats) erf(x operand) operand {
-	y := m.bounded(m.abs(x), 0, 6)
-	z := m.mul(y, y)
+func (m Floats) erf(x Operand) Operand {
+	y := m.bounded(m.Abs(x), 0, 6)
+	z := m.Mul(y, y)
 	// Gauss is e^(−x²)/√π, a factor of both branches.
-	gauss := m.mul(
-		m.exp(m.neg(z)),
-		m.c(1/math.Sqrt(math.Pi)),
+	gauss := m.Mul(
+		m.exp(m.Neg(z)),
+		m.C(1/math.Sqrt(math.Pi)),
 	)
 	// The series is evaluated from its last term, Horner's rule in 2x²/(2n+1).
-	sum := m.reg(1)
+	sum := m.Reg(1)
 	for n := 30; n >= 1; n-- {
-		sum = m.fma(
-			m.mul(z, m.c(2/float64(2*n+1))),
+		sum = m.FMA(
+			m.Mul(z, m.C(2/float64(2*n+1))),
 			sum,
-			m.c(1),
+			m.C(1),
 		)
 	}
-	series := m.mul(
-		m.mul(m.c(2), gauss),
-		m.mul(y, sum),
+	series := m.Mul(
+		m.Mul(m.C(2), gauss),
+		m.Mul(y, sum),
 	)
 	// The continued fraction y + ½/(y + 1/(y + 3/2/…)) is evaluated from its end.
 	fraction := y
 	for n := 40; n >= 1; n-- {
-		fraction = m.add(
+		fraction = m.Add(
 			y,
-			m.div(m.reg(float64(n)/2), fraction),
+			m.div(m.Reg(float64(n)/2), fraction),
 		)
 	}
-	tail := m.sub(
-		m.reg(1), m.div(gauss, fraction),
+	tail := m.Sub(
+		m.Reg(1), m.div(gauss, fraction),
 	)
 	v := m.sign(
-		m.pick(m.is("lt", y, m.c(2)), series, tail),
+		m.Pick(m.Is("lt", y, m.C(2)), series, tail),
 		x,
 	)
-	return m.pick(
-		m.is("nan", x, x),
+	return m.Pick(
+		m.Is("nan", x, x),
 		x,
 		v,
 	)
@@ -817,18 +812,18 @@ func (m floats) erf(x operand) operand {
 
 // erfInv is erfInv32 by the double precision polynomials of the same paper, which
 // change at w = 6.25 and w = 16; within 8 ulp of f64.
-func (m floats) erfInv(x operand) operand {
-	y := m.fma(
-		m.neg(x),
+func (m Floats) erfInv(x Operand) Operand {
+	y := m.FMA(
+		m.Neg(x),
 		x,
-		m.c(1),
+		m.C(1),
 	)
-	w := m.neg(m.log(y))
+	w := m.Neg(m.log(y))
 	// The logarithm of 1 − x² separates three ranges, each with a polynomial of its
 	// own.
 	root := m.sqrt(w)
 	near := m.poly(
-		m.sub(w, m.c(3.125)),
+		m.Sub(w, m.C(3.125)),
 		-3.6444120640178196996e-21, -1.685059138182016589e-19, 1.2858480715256400167e-18,
 		1.115787767802518096e-17, -1.333171662854620906e-16, 2.0972767875968561637e-17,
 		6.6376381343583238325e-15, -4.0545662729752068639e-14, -8.1519341976054721522e-14,
@@ -839,7 +834,7 @@ func (m floats) erfInv(x operand) operand {
 		0.24015818242558961693, 1.6536545626831027356,
 	)
 	middle := m.poly(
-		m.sub(root, m.c(3.25)),
+		m.Sub(root, m.C(3.25)),
 		2.2137376921775787049e-09, 9.0756561938885390979e-08, -2.7517406297064545428e-07,
 		1.8239629214389227755e-08, 1.5027403968909827627e-06, -4.013867526981545969e-06,
 		2.9234449089955446044e-06, 1.2475304481671778723e-05, -4.7318229009055733981e-05,
@@ -849,7 +844,7 @@ func (m floats) erfInv(x operand) operand {
 		3.0838856104922207635,
 	)
 	far := m.poly(
-		m.sub(root, m.c(5)),
+		m.Sub(root, m.C(5)),
 		-2.7109920616438573243e-11, -2.5556418169965252055e-10, 1.5076572693500548083e-09,
 		-3.7894654401267369937e-09, 7.6157012080783393804e-09, -1.4960026627149240478e-08,
 		2.9147953450901080826e-08, -6.7711997758452339498e-08, 2.2900482228026654717e-07,
@@ -857,28 +852,28 @@ func (m floats) erfInv(x operand) operand {
 		7.5995277030017761139e-05, -0.00021503011930044477347, -0.00013871931833623122026,
 		1.0103004648645343977, 4.8499064014085844221,
 	)
-	p := m.pick(
-		m.is("lt", w, m.c(16)), middle, far,
+	p := m.Pick(
+		m.Is("lt", w, m.C(16)), middle, far,
 	)
-	p = m.pick(
-		m.is("lt", w, m.c(6.25)), near, p,
+	p = m.Pick(
+		m.Is("lt", w, m.C(6.25)), near, p,
 	)
 	return m.erfInvEdge(x, w, p)
 }
 
 // erfInvEdge is x·p, and infinite at ±1, where w is.
-func (m floats) erfInvEdge(x, w, p operand) operand {
-	edge := m.is(
+func (m Floats) erfInvEdge(x, w, p Operand) Operand {
+	edge := m.Is(
 		"eq",
 		w,
-		m.c(math.Inf(1)),
+		m.C(math.Inf(1)),
 	)
-	p = m.pick(
+	p = m.Pick(
 		edge,
-		m.reg(math.Inf(1)),
+		m.Reg(math.Inf(1)),
 		p,
 	)
-	return m.mul(p, x)
+	return m.Mul(p, x)
 }
 
 // arctangents is the minimax polynomial in z = t² of (atan(t)/t − 1)/z for 0 ≤ t ≤ 1,
@@ -894,131 +889,131 @@ var arctangents = []float64{
 }
 
 // arctangent is atan(t) for 0 ≤ t ≤ 1.
-func (m floats) arctangent(t operand) operand {
-	z := m.mul(t, t)
-	return m.fma(
-		m.mul(z, m.poly(z, arctangents...)),
+func (m Floats) arctangent(t Operand) Operand {
+	z := m.Mul(t, t)
+	return m.FMA(
+		m.Mul(z, m.poly(z, arctangents...)),
 		t,
 		t,
 	)
 }
 
-// atan2 is the angle between the vector (x, y) and the first axis.
-func (m floats) atan2(y, x operand) operand {
-	a := m.e.asm
-	u := m.abs(x)
-	v := m.abs(y)
+// Atan2 is the angle between the vector (x, y) and the first axis.
+func (m Floats) Atan2(y, x Operand) Operand {
+	a := m.code
+	u := m.Abs(x)
+	v := m.Abs(y)
 	// The quotient of the smaller by the larger magnitude is in [0, 1].
-	steep := m.is("gt", v, u)
-	lo := m.pick(steep, u, v)
-	hi := m.pick(steep, v, u)
+	steep := m.Is("gt", v, u)
+	lo := m.Pick(steep, u, v)
+	hi := m.Pick(steep, v, u)
 	// Two infinities have the angle of the diagonal.
-	both := a.and(
-		m.is("equ", lo, m.c(math.Inf(1))),
-		m.is("equ", hi, m.c(math.Inf(1))),
+	both := a.And(
+		m.Is("equ", lo, m.C(math.Inf(1))),
+		m.Is("equ", hi, m.C(math.Inf(1))),
 	)
-	t := m.pick(
-		m.is("eq", hi, m.c(0)),
-		m.reg(0),
-		m.pick(both, m.reg(1), m.div(lo, hi)),
+	t := m.Pick(
+		m.Is("eq", hi, m.C(0)),
+		m.Reg(0),
+		m.Pick(both, m.Reg(1), m.div(lo, hi)),
 	)
 	angle := m.arctangent(t)
-	angle = m.pick(
+	angle = m.Pick(
 		steep,
-		m.sub(m.reg(math.Pi/2), angle),
+		m.Sub(m.Reg(math.Pi/2), angle),
 		angle,
 	)
 	// The sign bit of x distinguishes −0 from 0.
-	high := a.get(
-		kindB32, "cvt.u32.u64",
-		a.get(kindB64, "shr.u64", a.get(kindB64, "mov.b64", x), 63),
+	high := a.Get(
+		KindB32, "cvt.u32.u64",
+		a.Get(KindB64, "shr.u64", a.Get(KindB64, "mov.b64", x), 63),
 	)
-	left := a.get(kindPred, "setp.ne.s32", high, 0)
-	angle = m.pick(
+	left := a.Get(KindPred, "setp.ne.s32", high, 0)
+	angle = m.Pick(
 		left,
-		m.sub(m.reg(math.Pi), angle),
+		m.Sub(m.Reg(math.Pi), angle),
 		angle,
 	)
-	return m.pick(
-		a.or(
-			m.is("nan", x, x),
-			m.is("nan", y, y),
+	return m.Pick(
+		a.Or(
+			m.Is("nan", x, x),
+			m.Is("nan", y, y),
 		),
-		m.reg(math.NaN()),
-		m.op("copysign", y, angle),
+		m.Reg(math.NaN()),
+		m.Op("copysign", y, angle),
 	)
 }
 
-// power is e^(y·ln |x|). Integers y give negative x their sign.
-func (m floats) power(x, y operand) operand {
-	hi, lo := m.logPair(m.abs(x))
+// Power is e^(y·ln |x|). Integers y give negative x their sign.
+func (m Floats) Power(x, y Operand) Operand {
+	hi, lo := m.logPair(m.Abs(x))
 	// Of 0, infinity and NaN the logarithm has one part.
-	size := m.abs(x)
-	hi = m.pick(
-		m.is("geu", size, m.c(math.Inf(1))),
+	size := m.Abs(x)
+	hi = m.Pick(
+		m.Is("geu", size, m.C(math.Inf(1))),
 		size,
 		hi,
 	)
-	hi = m.pick(
-		m.is("eq", x, m.c(0)),
-		m.reg(math.Inf(-1)),
+	hi = m.Pick(
+		m.Is("eq", x, m.C(0)),
+		m.Reg(math.Inf(-1)),
 		hi,
 	)
 	// The product y·ln|x| is kept in two parts, t + rest, because its absolute error
 	// becomes a relative error of the power.
-	t := m.mul(y, hi)
-	rest := m.fma(
+	t := m.Mul(y, hi)
+	rest := m.FMA(
 		y,
 		lo,
-		m.fma(y, hi, m.neg(t)),
+		m.FMA(y, hi, m.Neg(t)),
 	)
-	rest = m.pick(
-		m.is("lt", m.abs(t), m.c(-leastExponent)), rest, m.reg(0),
+	rest = m.Pick(
+		m.Is("lt", m.Abs(t), m.C(-leastExponent)), rest, m.Reg(0),
 	)
 	return m.powerSign(x, y, m.exponential(
 		m.bounded(t, leastExponent, mostExponent), rest, 0,
 	))
 }
 
-// power32 is power for numbers that were f32, with an error far below theirs.
-func (m floats) power32(x, y operand) operand {
+// Power32 is Power for numbers that were f32, with an error far below theirs.
+func (m Floats) Power32(x, y Operand) Operand {
 	return m.powerSign(
 		x,
 		y,
-		m.exp(m.mul(y, m.log(m.abs(x)))),
+		m.exp(m.Mul(y, m.log(m.Abs(x)))),
 	)
 }
 
 // powerSign is size with the sign of the power of x by y, and its special cases.
-func (m floats) powerSign(x, y, size operand) operand {
-	a := m.e.asm
-	whole := m.is("eq", m.round(y), y)
-	half := m.mul(y, m.c(0.5))
-	odd := a.and(
+func (m Floats) powerSign(x, y, size Operand) Operand {
+	a := m.code
+	whole := m.Is("eq", m.round(y), y)
+	half := m.Mul(y, m.C(0.5))
+	odd := a.And(
 		whole,
-		m.is("neu", m.round(half), half),
+		m.Is("neu", m.round(half), half),
 	)
-	v := m.pick(
-		odd, m.op("copysign", x, size), size,
+	v := m.Pick(
+		odd, m.Op("copysign", x, size), size,
 	)
-	v = m.pick(
-		a.and(
-			a.and(
-				m.is("lt", x, m.c(0)),
-				m.is("gt", x, m.c(math.Inf(-1))),
+	v = m.Pick(
+		a.And(
+			a.And(
+				m.Is("lt", x, m.C(0)),
+				m.Is("gt", x, m.C(math.Inf(-1))),
 			),
-			a.not(whole),
+			a.Not(whole),
 		),
-		m.reg(math.NaN()),
+		m.Reg(math.NaN()),
 		v,
 	)
-	one := a.or(
-		m.is("eq", x, m.c(1)),
-		m.is("eq", y, m.c(0)),
+	one := a.Or(
+		m.Is("eq", x, m.C(1)),
+		m.Is("eq", y, m.C(0)),
 	)
-	one = a.or(one, a.and( // of −1, too
-		m.is("eq", m.abs(x), m.c(1)),
-		m.is("eq", m.abs(y), m.c(math.Inf(1))),
+	one = a.Or(one, a.And( // of −1, too
+		m.Is("eq", m.Abs(x), m.C(1)),
+		m.Is("eq", m.Abs(y), m.C(math.Inf(1))),
 	))
-	return m.pick(one, m.reg(1), v)
+	return m.Pick(one, m.Reg(1), v)
 }
