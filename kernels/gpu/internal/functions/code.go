@@ -2,6 +2,14 @@
 // approximations of f32 to a few units in the last place, and of f64 to a few units of
 // f64. Where instructions go, and which values are in registers already, is the code
 // generator's (see Code).
+//
+// A function is straight-line code wherever both sides of a choice are cheap: both are
+// computed and one is selected, so that threads of a warp do not diverge. Branches are left
+// for huge angles and long divisions, which few numbers need. The order of the terms of a
+// sum is part of the results, so nothing here may be reassociated.
+//
+// TestFunctions of kernels/gpu holds each against the reference for ordinary numbers and
+// extremes, within the units in the last place that its table says.
 package functions
 
 import (
@@ -16,11 +24,15 @@ type Kind uint8
 
 // The kinds of registers.
 const (
+	// KindB32 is for integers of 32 bits and shorter ones, and for bits of an f32.
 	KindB32 Kind = iota
+	// KindB64 is for integers of 64 bits, addresses, and bits of an f64.
 	KindB64
 	KindF32
 	KindF64
+	// KindPred is for predicates.
 	KindPred
+	// KindB16 is for words of 16 bits in memory, which nothing is computed in.
 	KindB16
 )
 
