@@ -775,8 +775,9 @@ func updatesRead(p *symtile.Program, n int) int {
 // combine counts what a reduction by a computation does besides computing (reduce.go).
 // Elements along a kept dimension and the results so far are copied to strips, and back.
 // A row along a reduced one is divided into strips, whose neighbours are combined in
-// rounds, each of which has half of the elements of the one before; what is left is
-// combined with the result so far.
+// rounds, each of which has half of the elements of the one before; what is left of the
+// strips of a longer row is collected and combined in turn, and the last element with the
+// result so far.
 func (c *counter) combine(info *opCount, elements float64) {
 	operands := float64(info.operands)
 	if operands == 0 {
@@ -785,12 +786,15 @@ func (c *counter) combine(info *opCount, elements float64) {
 	arg := info.op.Args[0]
 	row := c.last(arg)
 	strips := math.Ceil(row / stripLength)
-	rounds := 1.0
+	rounds := strips
 	c.counts.moved += 3 * operands * elements
 	if slices.Contains(info.op.Instr.Attrs.Dimensions, c.lastDim(arg)) {
-		rounds += math.Ceil(math.Log2(min(row, stripLength)))
+		rounds = 1 + math.Ceil(math.Log2(min(row, stripLength)))
+		if strips > 1 {
+			rounds += (stripRounds + 1) * strips
+		}
 	}
-	c.counts.rounds += operands * rounds * strips * elements / row
+	c.counts.rounds += operands * rounds * elements / row
 }
 
 // dot counts a dot; it returns its rows: those that are packed, and the blocks of the

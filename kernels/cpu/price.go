@@ -20,7 +20,7 @@ const (
 	stridedSeconds = 0.45e-9 // to move an element on its own
 	shortSeconds   = 2e-9    // to move an element of a row that is no vector
 	scalarSeconds  = 1e-9    // for an element in a loop in Go: about three cycles
-	roundSeconds   = 42e-9   // to deinterleave and combine a strip of one operand: two calls of machine code
+	roundSeconds   = 27e-9   // to combine neighbours of a strip, of one operand: a call of machine code
 	maskedSeconds  = 0.6e-9  // to see whether an element is masked
 	bodySeconds    = 130e-9  // to locate the tiles of a tile program or an iteration
 	stepSeconds    = 10e-9   // to start a tile op

@@ -333,14 +333,19 @@ func fillIota[T portable.Number](
 // of it.
 func fillCycle[T portable.Number](dst []T, i, size, first, stride int64) {
 	n := min(size, int64(len(dst)))
-	for k := range dst[:n] {
-		dst[k] = T(first + i*stride)
-		if i++; i == size {
-			i = 0
-		}
-	}
+	end := min(n, size-i)
+	fillCount(dst[:end], first+i*stride, stride)
+	fillCount(dst[end:n], first, stride)
 	for ; n > 0 && n < int64(len(dst)); n *= 2 {
 		copy(dst[n:], dst[:n])
+	}
+}
+
+// fillCount fills with first, first + stride and so on.
+func fillCount[T portable.Number](dst []T, first, stride int64) {
+	for k := range dst {
+		dst[k] = T(first)
+		first += stride
 	}
 }
 

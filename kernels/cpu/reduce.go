@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
@@ -313,12 +314,17 @@ func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *valu
 // Along kept dimensions it reduces one element into each result. A run along
 // reduced dimensions becomes one element by combining neighbours repeatedly,
 // which keeps the order and changes only the association, which a reduce leaves
-// open. That element is then reduced into the result.
+// open. That element is then reduced into the result. Rounds of few pairs are
+// mostly calls: of a run of several strips, each is left when it has some elements,
+// and these are combined further when they fill a strip.
 type stripReducer struct {
 	// The operands of the computation, in scratch of its own.
-	lhs, rhs   []*value
-	results    []*value // Its results, in other values than these.
-	combines   []strip  // The strips of the computation.
+	lhs, rhs  []*value
+	collected []*value // What is left of strips of a run, in order.
+	results   []*value // Its results, in other values than these.
+	combines  []strip  // The strips of the computation.
+	// The computation of neighbours as one machine function, or nil.
+	pairs      func(w *worker, from []*value, at, pairs int64)
 	outs, args []*value // The results of the reduce, and its operands.
 	strip      int64    // The number of pairs at a time.
 }
@@ -348,11 +354,16 @@ func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 			r.rhs = append(r.rhs, v)
 		}
 	}
+	for _, p := range to.Params[:n] {
+		v := b.l.stripOfScalars(p)
+		c.temporaries = append(c.temporaries, v)
+		r.collected = append(r.collected, v)
+	}
 	group, ok := b.stripReducerBody(to, made, c)
 	if !ok || !r.finish(to, made) {
 		return nil
 	}
-	r.combines = b.l.combineStrips(group, r.results)
+	b.l.combineStrips(group, r)
 	return r
 }
 
@@ -460,44 +471,94 @@ func (r *stripReducer) finish(
 	return true
 }
 
-// combineStrips are the strips of a reducer: one machine function, or loops in
-// Go.
-func (l *lowering) combineStrips(
-	group []*instr, results []*value,
-) (list []strip) {
+// combineStrips makes the strips of a reducer: one machine function, and where elements
+// have four bytes one that reads neighbours; or loops in Go.
+func (l *lowering) combineStrips(group []*instr, r *stripReducer) {
 	// One function serves if all instructions have code for elements of one width.
 	run := []*pointwiseOp(nil)
+	width := group[0].outs[0].class.Bytes()
 	whole := l.jit
 	for _, i := range group {
 		run = append(run, i.pointwise)
 		whole = whole && vector.Has(i.pointwise.instr) &&
-			i.outs[0].class.Bytes() == group[0].outs[0].class.Bytes()
+			i.outs[0].class.Bytes() == width
 	}
 	if whole {
 		m := newStripFunction(run, nil)
-		m.writes = results
+		m.writes = r.results
 		if f, ok := m.compile(l); ok {
-			return []strip{m.strip(f)}
+			r.combines = []strip{m.strip(f)}
+			if f, ok := r.compilePairs(l, m); ok && width == 4 {
+				r.pairs = r.callPairs(f)
+			}
+			return
 		}
 	}
 	for _, i := range group {
-		list = append(list, i.strip)
+		r.combines = append(r.combines, i.strip)
 	}
-	return list
+}
+
+// compilePairs emits the computation of neighbours: a loop over whole vectors of pairs of
+// elements of four bytes. Its addresses are those of the operands, whose elements at even
+// places are left ones, and of the results. A result may be its operand's array, since it
+// is written behind what is read.
+func (r *stripReducer) compilePairs(l *lowering, m *stripFunction) (*amd64.Func, bool) {
+	n := len(r.results)
+	if 2*n > len(addressRegs) {
+		return nil, false
+	}
+	a := &amd64.Assembler{}
+	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	c := &amd64.Chain{}
+	loop := &amd64.Loop{Chain: c, Counter: amd64.RAX, Width: 4, Copies: 2}
+	at := map[*value]amd64.Value{}
+	regs := map[*value]amd64.Reg{}
+	// Operands are read two elements a pair, results written one.
+	for k := range 2 * n {
+		reg, bytes := addressRegs[k], 8
+		a.Emit(amd64.MOV, reg, amd64.Mem{Base: amd64.RDI, Disp: int32(8 + 8*k)})
+		if k < n {
+			at[r.lhs[k]], at[r.rhs[k]] = vector.LoadPairs(c, reg)
+		} else {
+			regs[r.results[k-n]] = reg
+			bytes = 4
+		}
+		loop.Pointers = append(loop.Pointers, amd64.Pointer{Reg: reg, Bytes: bytes})
+	}
+	m.operations(c, at, regs)
+	if loop.EmitWhole(a) != nil {
+		return nil, false
+	}
+	a.Emit(amd64.RET)
+	return l.addRoutine(a)
+}
+
+// callPairs calls the function of neighbours for operands from an element on.
+func (r *stripReducer) callPairs(f *amd64.Func) func(w *worker, from []*value, at, pairs int64) {
+	n := len(r.results)
+	return func(w *worker, from []*value, at, pairs int64) {
+		args := &w.stripArgs
+		args.n = pairs
+		for k, v := range from {
+			args.at[k] = unsafe.Add(w.addresses[v.id], 4*at)
+			args.at[n+k] = w.addresses[r.results[k].id]
+		}
+		f.Call(unsafe.Pointer(args))
+	}
 }
 
 // accumulate reduces the operands along the loop.
 func (r *stripReducer) accumulate(f *reduceLoop) step {
 	return func(w *worker) {
-		// A run is divided into strips, each of which is one row or column.
 		f.each(w, func(from, to, n, step int64) {
+			if step == 0 {
+				r.row(w, from, to, n)
+				return
+			}
 			for n > 0 {
 				part := min(n, r.strip)
-				if step == 0 {
-					r.row(w, from, to, part)
-				} else {
-					r.column(w, from, to, part)
-				}
+				r.column(w, from, to, part)
 				from = from + part
 				to = to + part*step
 				n = n - part
@@ -528,7 +589,7 @@ func (r *stripReducer) column(w *worker, from, to, n int64) {
 
 // combine runs the computation and stores the results at to.
 func (r *stripReducer) combine(w *worker, n, to int64) {
-	r.run(w, n)
+	r.run(w, 0, n)
 	for k, v := range r.outs {
 		size := v.class.Bytes()
 		copyBytes(
@@ -539,73 +600,129 @@ func (r *stripReducer) combine(w *worker, n, to int64) {
 	}
 }
 
-// run runs the computation on n pairs.
-func (r *stripReducer) run(w *worker, n int64) {
+// run runs the computation on the pairs from lo to hi.
+func (r *stripReducer) run(w *worker, lo, hi int64) {
 	for _, f := range r.combines {
-		f(w, 0, n)
+		f(w, lo, hi)
 	}
 }
 
-// row reduces n elements, at most a strip, into one.
+// row reduces n elements into one.
 func (r *stripReducer) row(w *worker, from, to, n int64) {
-	// Each round combines neighbours and halves the number of elements, log₂ n times.
-	// The operands of the next round are deinterleaved from the results.
-	for k, v := range r.args {
-		r.deinterleave(
-			w, k,
-			unsafe.Add(w.addresses[v.id], from*v.class.Bytes()),
-			n,
-		)
+	if n <= r.strip {
+		// A run of one strip needs no collection.
+		r.halve(w, r.args, from, n, 1)
+	} else {
+		held := r.collect(w, from, n)
+		r.halve(w, r.collected, 0, held, 1)
 	}
-	for n > 1 {
-		r.run(w, n/2)
-		for k, v := range r.results {
-			// The last element of an odd number has no neighbour. It follows the others.
-			if n%2 == 1 {
-				copyElement(w, v, n/2, r.lhs[k], n/2)
-			}
-		}
-		n = n/2 + n%2
-		for k, v := range r.results {
-			r.deinterleave(w, k, w.addresses[v.id], n)
-		}
-	}
-	// One element is left, as a left operand. It becomes the right operand of the
-	// result so far.
+	// One element is left. It becomes the right operand of the result so far.
 	for k, v := range r.outs {
-		copyElement(w, r.rhs[k], 0, r.lhs[k], 0)
+		copyElement(w, r.rhs[k], 0, r.results[k], 0)
 		copyElement(w, r.lhs[k], 0, v, to)
 	}
 	r.combine(w, 1, to)
 }
 
-// deinterleave moves n elements to the left and right operands, alternately:
+// stripRounds is the number of rounds in which elements of a strip of a longer run are
+// combined before they are collected.
+const stripRounds = 4
+
+// collect reduces n elements to at most a strip of collected ones, and returns how many
+// these are. They are in order: what is left of what was collected before comes first.
+func (r *stripReducer) collect(w *worker, from, n int64) (held int64) {
+	most := max(1, r.strip>>stripRounds)
+	for n > 0 {
+		part := min(n, r.strip)
+		if held+most > r.strip {
+			// The elements collected so far stay before those that come.
+			held = r.append(w, 0, r.halve(w, r.collected, 0, held, most))
+		}
+		held = r.append(w, held, r.halve(w, r.args, from, part, most))
+		from, n = from+part, n-part
+	}
+	return held
+}
+
+// append copies the first n results behind what was collected, and returns how many are
+// collected then.
+func (r *stripReducer) append(w *worker, held, n int64) int64 {
+	for k, v := range r.collected {
+		size := v.class.Bytes()
+		copyBytes(
+			unsafe.Add(w.addresses[v.id], held*size),
+			w.addresses[r.results[k].id],
+			n*size,
+		)
+	}
+	return held + n
+}
+
+// halve combines neighbours of n elements, at most a strip, until at most some are left, and
+// returns how many these are: the first results.
+func (r *stripReducer) halve(w *worker, from []*value, at, n, most int64) int64 {
+	if n <= most {
+		// Nothing is to be combined: the elements are moved to where results are expected.
+		for k, v := range from {
+			size := v.class.Bytes()
+			copyBytes(
+				w.addresses[r.results[k].id],
+				unsafe.Add(w.addresses[v.id], at*size),
+				n*size,
+			)
+		}
+		return n
+	}
+	// From the second round on, results are combined in place.
+	for n > most {
+		r.round(w, from, at, n)
+		from, at = r.results, 0
+		n = n/2 + n%2
+	}
+	return n
+}
+
+// round combines neighbours of n elements; the last of an odd number follows the results.
+func (r *stripReducer) round(w *worker, from []*value, at, n int64) {
+	pairs, done := n/2, int64(0)
+	if r.pairs != nil && pairs >= pairsInVector {
+		// Whole vectors of pairs need no operands of their own.
+		done = pairs / pairsInVector * pairsInVector
+		r.pairs(w, from, at, done)
+	}
+	if done < pairs {
+		for k, v := range from {
+			r.deinterleave(w, k, v, at+2*done, done, pairs-done)
+		}
+		r.run(w, done, pairs)
+	}
+	if n%2 == 1 {
+		for k, v := range r.results {
+			copyElement(w, v, pairs, from[k], at+n-1)
+		}
+	}
+}
+
+// pairsInVector is the number of pairs that the function of neighbours combines at a time.
+const pairsInVector = 8
+
+// deinterleave moves neighbours of v, from an element on, to the left and right operands:
 // neighbours are combined, so that the order of elements is kept.
-func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int64) {
+func (r *stripReducer) deinterleave(w *worker, k int, v *value, at, to, pairs int64) {
+	src := w.addresses[v.id]
 	left := w.addresses[r.lhs[k].id]
 	right := w.addresses[r.rhs[k].id]
-	if r.lhs[k].class.Bytes() == 4 {
-		// The routine does whole vectors, the loop the rest.
-		pairs := int64(0)
-		f := vector.Deinterleave()
-		if f != nil && n >= 16 {
-			pairs = n / 2 &^ 7
-			args := vector.DeinterleaveArgs{
-				Pairs: pairs, From: src, Left: left, Right: right,
-			}
-			f.Call(unsafe.Pointer(&args))
-		}
-		rest := n - 2*pairs
+	if v.class.Bytes() == 4 {
 		deinterleaveInto(
-			elementsAfter[uint32](left, pairs, rest-rest/2),
-			elementsAfter[uint32](right, pairs, rest/2),
-			elementsAfter[uint32](src, 2*pairs, rest),
+			elementsAfter[uint32](left, to, pairs),
+			elementsAfter[uint32](right, to, pairs),
+			elementsAfter[uint32](src, at, 2*pairs),
 		)
 	} else {
 		deinterleaveInto(
-			elementsAfter[uint64](left, 0, n-n/2),
-			elementsAfter[uint64](right, 0, n/2),
-			elementsAfter[uint64](src, 0, n),
+			elementsAfter[uint64](left, to, pairs),
+			elementsAfter[uint64](right, to, pairs),
+			elementsAfter[uint64](src, at, 2*pairs),
 		)
 	}
 }
@@ -615,16 +732,12 @@ func elementsAfter[T uint32 | uint64](p unsafe.Pointer, skip, n int64) []T {
 	return unsafe.Slice((*T)(p), skip+n)[skip:]
 }
 
-// deinterleaveInto splits neighbours of src into left and right; of an odd number the
-// last goes left.
+// deinterleaveInto splits neighbours of src into left and right.
 func deinterleaveInto[T uint32 | uint64](left, right, src []T) {
 	for k := range right {
 		two := src[:2]
 		left[k], right[k] = two[0], two[1]
 		src = src[2:]
-	}
-	if len(src) > 0 {
-		left[len(right)] = src[0]
 	}
 }
 

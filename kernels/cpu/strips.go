@@ -430,7 +430,6 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 	c := &amd64.Chain{}
 	w := m.elementMoves()
 	at := map[*value]amd64.Value{}
-	made := map[*value]*pointwiseOp{}
 	for _, v := range m.reads {
 		if v.where == inSplat ||
 			v.view != nil && v.view.repeats() {
@@ -443,7 +442,18 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 			)
 		}
 	}
+	m.operations(c, at, regs)
+	return c
+}
+
+// operations adds the operations of the run to a chain that has what they read, and the
+// stores of what is written.
+func (m *stripFunction) operations(
+	c *amd64.Chain, at map[*value]amd64.Value, regs map[*value]amd64.Reg,
+) {
 	// Operations follow in order, so that operands are in the chain before them.
+	w := m.elementMoves()
+	made := map[*value]*pointwiseOp{}
 	for _, p := range m.list {
 		made[p.out] = p
 		if v := p.tanhPlusOne(made); v != nil {
@@ -463,7 +473,6 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 			)
 		}
 	}
-	return c
 }
 
 // all lists the values whose addresses a call passes, in order.

@@ -33,6 +33,26 @@ r = f32[8192] reduce(x, zero), dimensions={1}, to_apply=add`, []string{"2048,102
 x = f32[8192,1024] parameter(0)
 zero = f32[] constant(0)
 r = f32[1024] reduce(x, zero), dimensions={0}, to_apply=add`, []string{"1024,8192", "512,8192", "512,1024", "1024,1024 splitk=8", "1024,1024 splitk=4", "1024,256 splitk=8", "1024,512 splitk=8", "1024,4096 splitk=2"}},
+	{"argmax", `
+larger { v = f32[] parameter(0)
+i = s32[] parameter(1)
+w = f32[] parameter(2)
+j = s32[] parameter(3)
+more = pred[] compare(v, w), direction=GT
+nan = pred[] compare(v, v), direction=NE
+keep = pred[] or(more, nan)
+same = pred[] compare(v, w), direction=EQ
+first = pred[] compare(i, j), direction=LT
+tie = pred[] and(same, first)
+here = pred[] or(keep, tie)
+value = f32[] select(keep, v, w)
+place = s32[] select(here, i, j)
+ROOT both = (f32[], s32[]) tuple(value, place) }
+ENTRY main { x = f32[512,32000] parameter(0)
+n = s32[512,32000] iota(), iota_dimension=1
+low = f32[] constant(-inf)
+last = s32[] constant(0)
+ROOT r = (f32[512], s32[512]) reduce(x, n, low, last), dimensions={1}, to_apply=larger }`, []string{"1,32000", "1,32000 strip=1024", "1,32000 strip=2048"}},
 }
 
 // BenchmarkSums times plans of reductions, or of those of SUMS in the environment
