@@ -106,14 +106,16 @@ type Record struct {
 	// some; nil in records from before they were kept.
 	Prices *Prices `json:"prices,omitempty"`
 	// Legal is the number of plans that were offered. Tilings is that of the legal tilings of
-	// the fusion, each of which is a plan without knobs, and Plans that of its legal plans, a
-	// tiling and a setting of the knobs each; math.MaxInt64 where there are at least as many,
-	// and 0 in records from before they were counted. Proven plans, of those offered, are
-	// known to be the cheapest of all legal ones by the backend's price.
-	Legal   int64 `json:"legal"`
-	Tilings int64 `json:"tilings,omitempty"`
-	Plans   int64 `json:"plans,omitempty"`
-	Proven  int64 `json:"proven,omitempty"`
+	// the fusion, each of which is a plan without knobs, math.MaxInt64 where there are at least
+	// as many; Plans that of its legal plans, tilings with settings of the knobs that are worth
+	// a try with each, and with MorePlans there are at least so many. Both are 0 in records
+	// from before they were counted. Proven plans, of those offered, are known to be the
+	// cheapest of all legal ones by the backend's price.
+	Legal     int64 `json:"legal"`
+	Tilings   int64 `json:"tilings,omitempty"`
+	Plans     int64 `json:"plans,omitempty"`
+	MorePlans bool  `json:"morePlans,omitempty"`
+	Proven    int64 `json:"proven,omitempty"`
 	// When and By are the time and the tool that made the record.
 	When time.Time `json:"when"`
 	By   string    `json:"by"`

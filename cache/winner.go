@@ -154,6 +154,9 @@ var winnerFields = [...]struct {
 	{"plans", func(w *winnerReader, r *Record) {
 		r.Plans = w.count()
 	}},
+	{"morePlans", func(w *winnerReader, r *Record) {
+		r.MorePlans = w.bool()
+	}},
 	{"proven", func(w *winnerReader, r *Record) {
 		r.Proven = w.count()
 	}},

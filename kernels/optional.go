@@ -42,10 +42,12 @@ type OfferingBackend interface {
 // An Offer is the plans that a backend would try.
 type Offer struct {
 	Plans []Plan // the first by the backend's price first
-	// Legal is the number of legal plans, however many of them are offered: tilings, each with
-	// the settings of knobs that are worth a try. It is math.MaxInt64 where there are at least
-	// as many, and 0 where they were not counted.
-	Legal int64
+	// Legal is the number of legal plans, however many of them are offered: tilings that the
+	// device can run, each with the settings of knobs that are worth a try with it. With
+	// MoreLegal there are at least so many: not all tilings were looked at. It is 0 where
+	// nothing was counted.
+	Legal     int64
+	MoreLegal bool
 	// Proven is how many of Plans, the first ones, are proven to be the cheapest of all legal
 	// plans by the backend's price.
 	Proven int

@@ -27,6 +27,7 @@ type selection struct {
 	key        cache.Key
 	legal      int64        // plans that the backend offers
 	plans      int64        // legal plans; 0: not counted
+	morePlans  bool         // there are at least so many
 	like       string       // the fusion of other extents whose winner is raced beside the default, and nothing else
 	proven     int64        // of those offered, the cheapest of all legal ones
 	candidates []*candidate // the default plan first

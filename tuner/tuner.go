@@ -216,7 +216,7 @@ func (t *Tuner) measure(
 	record, err := choose(ctx)
 	record.Legal = s.legal
 	record.Tilings = p.Space.Count()
-	record.Plans, record.Proven = s.plans, s.proven
+	record.Plans, record.MorePlans, record.Proven = s.plans, s.morePlans, s.proven
 	record.Provisional = record.Provisional || t.visit.defaultOnly
 	if err != nil {
 		err = fmt.Errorf("%s: %w", p.Fusion.Name, err)
@@ -273,7 +273,8 @@ func (t *Tuner) newSelection(
 		t.header(p.Fusion.Name),
 		int64(len(offer.Plans)),
 	})
-	s.legal, s.plans, s.proven = int64(len(offer.Plans)), offer.Legal, int64(offer.Proven)
+	s.legal, s.proven = int64(len(offer.Plans)), int64(offer.Proven)
+	s.plans, s.morePlans = offer.Legal, offer.MoreLegal
 	stored, err := t.storedWinners(ctx, s, pricer, model)
 	if err != nil {
 		return nil, err

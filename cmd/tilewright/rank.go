@@ -52,9 +52,10 @@ type rankJSON struct {
 	// MoreTilings there are at least so many.
 	Tilings     int64 `json:"tilings"`
 	MoreTilings bool  `json:"moreTilings,omitempty"`
-	// LegalPlans counts the tilings with the settings of knobs that are worth a try, and is 0
-	// where they are not counted; with MorePlans there are at least so many. Proven is how many
-	// of the plans offered, the first ones by the backend's price, are the cheapest of these.
+	// LegalPlans counts the tilings that the device can run, with the settings of knobs that are
+	// worth a try with each, and is 0 where they are not counted; with MorePlans there are at
+	// least so many. Proven is how many of the plans offered, the first ones by the backend's
+	// price, are the cheapest of these.
 	LegalPlans int64 `json:"legalPlans,omitempty"`
 	MorePlans  bool  `json:"morePlans,omitempty"`
 	Proven     int   `json:"proven,omitempty"`
@@ -165,7 +166,7 @@ func (c *call) rankIn(file string, m *hlo.Module, b kernels.Backend, f rankFlags
 		Dims:   kernels.PlanNamesOf(p),
 
 		LegalPlans: offer.Legal,
-		MorePlans:  offer.Legal == math.MaxInt64,
+		MorePlans:  offer.MoreLegal,
 		Proven:     offer.Proven,
 	}
 	j.Tilings = p.Space.Count()
@@ -237,7 +238,7 @@ func (j rankJSON) termsThatCount() (shown []int) {
 
 // print prints the first plans as a table, with the terms as columns.
 func (j rankJSON) print(c *call, d kernels.Device) error {
-	fmt.Fprintf(c.out, "%s on %s: %d plans offered%s%s\n", j.Fusion, d.Name, j.Legal, spaceText(j.LegalPlans, j.Tilings), provenText(j.Proven))
+	fmt.Fprintf(c.out, "%s on %s: %d plans offered%s%s\n", j.Fusion, d.Name, j.Legal, spaceText(j.LegalPlans, j.MorePlans, j.Tilings), provenText(j.Proven))
 	if j.Source != "" {
 		fmt.Fprintf(c.out, "from %s\n", j.Source)
 	}

@@ -57,8 +57,9 @@ type tunedJSON struct {
 	// MoreTilings there are at least so many, and 0 is unknown.
 	Tilings     int64 `json:"tilings,omitempty"`
 	MoreTilings bool  `json:"moreTilings,omitempty"`
-	// LegalPlans counts the tilings with the settings of knobs that are worth a try, in the
-	// same way, and Proven those of the plans offered that are the cheapest of all by price.
+	// LegalPlans counts the tilings that the device can run, with the settings of knobs that are
+	// worth a try with each; with MorePlans there are at least so many, and 0 is unknown.
+	// Proven counts those of the plans offered that are the cheapest of all by price.
 	LegalPlans int64 `json:"legalPlans,omitempty"`
 	MorePlans  bool  `json:"morePlans,omitempty"`
 	Proven     int64 `json:"proven,omitempty"`
@@ -186,7 +187,7 @@ func (t *tunedJSON) fill(r tuner.Result) {
 	t.Tilings = r.Record.Tilings
 	t.MoreTilings = t.Tilings == math.MaxInt64
 	t.LegalPlans = r.Record.Plans
-	t.MorePlans = t.LegalPlans == math.MaxInt64
+	t.MorePlans = r.Record.MorePlans || t.LegalPlans == math.MaxInt64
 	t.Proven = r.Record.Proven
 	t.Hit = r.Hit
 	t.Untimed = r.Record.Untimed
@@ -250,7 +251,7 @@ func (t tunedJSON) outcome() []string {
 		return []string{"predicted " + seconds + ", the default", plan, "nothing was timed, only the default checked"}
 	case t.Untimed:
 		return []string{"predicted " + seconds + ", " + t.predicted(), plan,
-			fmt.Sprintf("nothing was timed, %d checked, %d offered%s%s", t.Tried, t.Legal, spaceText(t.LegalPlans, t.Tilings), tiesText(t.Ties))}
+			fmt.Sprintf("nothing was timed, %d checked, %d offered%s%s", t.Tried, t.Legal, spaceText(t.LegalPlans, t.MorePlans, t.Tilings), tiesText(t.Ties))}
 	case t.Provisional && t.Tried <= 1:
 		return []string{seconds + ", the default", plan, "checked and timed, not raced"}
 	case t.Provisional:
@@ -261,7 +262,7 @@ func (t tunedJSON) outcome() []string {
 		return []string{seconds + ", " + t.speedup(), plan, t.likeText()}
 	}
 	return []string{seconds + ", " + t.speedup(), plan,
-		fmt.Sprintf("regret %s of %d tried, %d offered%s%s", regretText(t.Regret), t.Tried, t.Legal, spaceText(t.LegalPlans, t.Tilings), tiesText(t.Ties))}
+		fmt.Sprintf("regret %s of %d tried, %d offered%s%s", regretText(t.Regret), t.Tried, t.Legal, spaceText(t.LegalPlans, t.MorePlans, t.Tilings), tiesText(t.Ties))}
 }
 
 // expected is the default plan's time by the cost model; "" where that is not known.
@@ -283,9 +284,13 @@ func (t tunedJSON) likeText() string {
 }
 
 // spaceText is how many legal plans and tilings there are, beside the plans that are offered
-// of them, as far as that is known.
-func spaceText(plans, tilings int64) string {
-	return countText(plans, "legal") + countText(tilings, "tilings")
+// of them, as far as that is known; with more there are at least so many plans.
+func spaceText(plans int64, more bool, tilings int64) string {
+	legal := countText(plans, "legal")
+	if more && plans > 0 && plans < math.MaxInt64 {
+		legal = fmt.Sprintf(", at least %d legal", plans)
+	}
+	return legal + countText(tilings, "tilings")
 }
 
 // countText is a part of a list: a count that is math.MaxInt64 where there are at least as

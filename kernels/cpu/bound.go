@@ -609,20 +609,6 @@ func (s *search) lowerBound(t symtile.Tiling, open symtile.DimSet) float64 {
 	return s.bounds.below(t, open)
 }
 
-// settings is the number of combinations of the values that knobs offer to the tilings that
-// were priced, and of their absence.
-func (s *search) settings() int64 {
-	values := map[string]int64{}
-	for k := range s.offered {
-		values[k.Name]++
-	}
-	n := int64(1)
-	for _, offered := range values {
-		n = index.SatMul(n, 1+offered)
-	}
-	return n
-}
-
 // A bounded search looks at partial tilings, the first sizes of one, in the order of their
 // bounds (best-first branch and bound: E. L. Lawler and D. E. Wood, Branch-and-Bound Methods: A
 // Survey, Operations Research 14, 1966). A partial tiling that no legal one begins with is

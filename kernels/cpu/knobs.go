@@ -304,14 +304,17 @@ func (f *facts) variants() []kernels.Plan {
 	return plans
 }
 
-// note keeps the values that knobs offer to the tiling. All rows of tiles in a group are
-// the value maxGroup.
-func (f *facts) note(offered map[kernels.Knob]bool) {
+// note keeps the values that knobs offer to the tiling, and returns the number of its
+// variants. All rows of tiles in a group are the value maxGroup.
+func (f *facts) note(offered map[kernels.Knob]bool) (variants int64) {
+	variants = 1
 	for _, row := range knobs {
 		if row.Offers == nil {
 			continue
 		}
-		for _, v := range row.Offers(f) {
+		values := row.Offers(f)
+		variants *= int64(1 + len(values))
+		for _, v := range values {
 			if row.Name == "group" && v == f.rows {
 				v = maxGroup
 			}
@@ -320,4 +323,5 @@ func (f *facts) note(offered map[kernels.Knob]bool) {
 			}
 		}
 	}
+	return variants
 }

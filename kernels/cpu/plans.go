@@ -51,9 +51,8 @@ func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernel
 	}
 }
 
-// Offer has the plans that Plans yields. Its legal plans are the tilings, each with every
-// combination of the values that knobs offer to some tiling, and of their absence; all rows
-// of tiles in a group are one value.
+// Offer has the plans that Plans yields. Its legal plans are the tilings that can be lowered,
+// each with every combination of the values that its knobs offer, and of their absence.
 func (b *Backend) Offer(ctx context.Context, p *symtile.Program) (kernels.Offer, error) {
 	s, err := b.newSearch(ctx, p)
 	if err != nil {
@@ -61,9 +60,7 @@ func (b *Backend) Offer(ctx context.Context, p *symtile.Program) (kernels.Offer,
 	}
 	s.offered = map[kernels.Knob]bool{}
 	all := s.offers(s.sensible())
-	out := kernels.Offer{
-		Legal: index.SatMul(s.program.Space.Count(), s.settings()),
-	}
+	var out kernels.Offer
 	for _, x := range all {
 		if !s.runs(x.plan.Tiles) {
 			continue
@@ -73,8 +70,74 @@ func (b *Backend) Offer(ctx context.Context, p *symtile.Program) (kernels.Offer,
 			out.Proven++
 		}
 	}
+	out.Legal, out.MoreLegal = s.countLegal()
 	return out, nil
 }
+
+// maxLowered bounds the tilings that are lowered only to know whether they can be.
+const maxLowered = 512
+
+// countLegal counts the legal plans of the tilings that were priced: all, unless the space is
+// large, or too many would have to be lowered for it; more says so. Of a large space each other
+// tiling is one legal plan at least, if all tilings can be lowered. What its knobs offer it is
+// not counted: another tiling's may offer more, or nothing. TestLegalPlansAreCounted compares
+// the number with all plans that are lowered.
+func (s *search) countLegal() (n int64, more bool) {
+	lowered := 0
+	seen := make(map[uint64]bool, len(s.priced))
+	for k := range s.priced {
+		x := &s.priced[k]
+		hash := hashOf(x.tiling)
+		if seen[hash] { // of two with one hash, which are as good as never, one is not counted
+			continue
+		}
+		seen[hash] = true
+		if !s.known(x) {
+			lowered++
+		}
+		if lowered > maxLowered {
+			more = true
+			break
+		}
+		if s.runs(x.tiling) && (!x.large || s.fits(x.tiling)) {
+			n = index.SatAdd(n, x.variants)
+		}
+	}
+	others := s.program.Space.Count() - int64(len(seen))
+	if others > 0 && !s.digits && !s.wholeIsLarge() && n > 0 {
+		n = index.SatAdd(n, others)
+	}
+	return n, more || others > 0
+}
+
+// known reports whether it is known if a tiling can be lowered.
+func (s *search) known(x *pricedTiling) bool {
+	_, met := s.lowers[s.kind(x.tiling)]
+	if met && x.large {
+		_, met = s.roomy[keyOf(x.tiling)]
+	}
+	return met
+}
+
+// wholeIsLarge reports whether the tiles of all elements may take more than maxScratch. A tile's
+// sizes never decrease with those of the tiling, so that no other tiling's tiles have more.
+func (s *search) wholeIsLarge() bool {
+	return s.tiling(wholeTiling(s.p.Space.Dims)).large
+}
+
+// hashOf is a hash of a tiling: FNV-1a of whole sizes, with its upper half folded into the lower
+// one after each. Of 8,192 tilings two are alike with a probability of 2·10⁻¹².
+func hashOf(t symtile.Tiling) uint64 {
+	h := uint64(14695981039346656037)
+	for _, size := range t {
+		h = (h ^ uint64(size)) * 1099511628211
+		h ^= h >> 32
+	}
+	return h
+}
+
+// keyOf is a tiling as the key of a map.
+func keyOf(t symtile.Tiling) string { return fmt.Sprint(t) }
 
 // Default is the first plan by price: of the plans that Plans yields, none is cheaper.
 //
@@ -97,6 +160,7 @@ type pricedTiling struct {
 	seconds  float64 // with the knobs that decide how lanes share the work
 	work     float64
 	sensible bool
+	variants int64 // as facts.variants has them; 0 where nobody asks
 	// The elements of all tiles may take more than maxScratch.
 	large bool
 }
@@ -154,6 +218,8 @@ type search struct {
 	bounds  *bounds               // nil before the first use
 	below   float64               // what plans that were not priced cost at least
 	offered map[kernels.Knob]bool // values of knobs that are offered to some tiling; nil: nobody asks
+	roomy   map[string]bool       // large tilings, by keyOf, that were looked at: whether they fit
+	priced  []pricedTiling        // all tilings that were
 }
 
 // newSearch compiles what the search for plans of a program needs.
@@ -168,6 +234,7 @@ func (b *Backend) newSearch(ctx context.Context, p *symtile.Program) (*search, e
 		program: *p,
 		facts:   x.facts(),
 		lowers:  map[string]bool{},
+		roomy:   map[string]bool{},
 		below:   math.Inf(1),
 	}
 	s.cost.Seconds = make(
@@ -206,7 +273,7 @@ func (s *search) tiling(t symtile.Tiling) pricedTiling {
 	single := s.singleSeconds()
 	s.facts.set(t, c)
 	if s.offered != nil {
-		s.facts.note(s.offered)
+		out.variants = s.facts.note(s.offered)
 	}
 	plan.Knobs = s.facts.variant[:]
 	for _, v := range offerSplits(s.facts) {
@@ -264,6 +331,7 @@ func (s *search) sensible() []pricedTiling {
 		all = newGrowth(s, all).grow(maxGrown)
 		all = s.bounded(all)
 	}
+	s.priced = all
 	return s.worthwhile(all)
 }
 

@@ -518,6 +518,10 @@ func (s *search) lowersAt(t symtile.Tiling) error {
 
 // fits reports whether the program of a tiling can be lowered within maxScratch.
 func (s *search) fits(t symtile.Tiling) bool {
+	key := keyOf(t)
+	if fits, met := s.roomy[key]; met {
+		return fits
+	}
 	q, err := s.p.At(t)
 	if err == nil {
 		_, err = lowerAndCompile(q, kernels.Plan{}, s.spec, nil)
@@ -525,6 +529,7 @@ func (s *search) fits(t symtile.Tiling) bool {
 	if err != nil && s.refused == nil {
 		s.refused = err
 	}
+	s.roomy[key] = err == nil
 	return err == nil
 }
 
@@ -537,7 +542,7 @@ func (s *search) kind(t symtile.Tiling) string {
 	case !s.digits:
 		return ""
 	case s.each:
-		return fmt.Sprint(t)
+		return keyOf(t)
 	}
 	text := make([]byte, len(t))
 	for k, d := range s.p.Space.Dims {

@@ -41,16 +41,16 @@ func (b *Backend) Plans(ctx context.Context, p *symtile.Program) iter.Seq[kernel
 	}
 }
 
-// Offer has the plans that Plans yields. Its legal plans are those that fit the device, of
-// all tilings with all knobs that are tried with each; other schedules, which the cheapest of
-// them are offered with besides, are not counted, and where not all tilings are estimated
-// none are.
+// Offer has the plans that Plans yields. Its legal plans are those that fit the device, of all
+// tilings with all knobs that are tried with each, and with the other schedules that the
+// cheapest of them are offered with besides. Where not all tilings are looked at, or others
+// have such schedules, too, there are more.
 func (b *Backend) Offer(ctx context.Context, p *symtile.Program) (kernels.Offer, error) {
 	x, err := b.listing(ctx, p, b.precisions(p))
 	if err != nil {
 		return kernels.Offer{}, err
 	}
-	out := kernels.Offer{Legal: x.legal}
+	out := kernels.Offer{Legal: x.legal, MoreLegal: x.more}
 	for _, c := range x.all[:min(len(x.all), maxOffered)] {
 		out.Plans = append(out.Plans, c.plan())
 	}
@@ -66,11 +66,14 @@ func (b *Backend) Default(ctx context.Context, p *symtile.Program) (kernels.Plan
 	return firstCompiled(ctx, p, b.session.Spec(), x.all)
 }
 
-// A listing is the candidates of a program, the cheapest first, and how many plans are legal;
-// 0 where that was not counted.
+// A listing is the candidates of a program, the cheapest first, and how many plans are known to
+// be legal; more says whether there may be others. That is so where not all tilings were looked
+// at, and where other schedules of the cheapest candidates fit but those of others were not
+// tried.
 type listing struct {
 	all   []candidate
 	legal int64
+	more  bool
 }
 
 // A lastListing is the listing that was asked for last: whoever wants the default of a program
@@ -206,17 +209,23 @@ func listed(
 		limit: math.Inf(1),
 		seen:  map[string]bool{},
 	}
-	if p.Space.Count() <= maxEnumerated {
-		err = l.enumerate(ctx)
-	} else {
+	some := p.Space.Count() > maxEnumerated
+	if some {
 		err = newTilingSearch(l).run(ctx)
+	} else {
+		err = l.enumerate(ctx)
 	}
 	if err != nil {
 		return listing{}, err
 	}
-	all := cheapestOffered(l.all)
-	all = m.ranked(cheapestOffered(m.scheduled(all)))
-	return listing{all, l.legal}, nil
+	found := cheapestOffered(l.all)
+	all := m.scheduled(found)
+	schedules := int64(len(all) - len(found))
+	return listing{
+		all:   m.ranked(cheapestOffered(all)),
+		legal: l.fit + schedules,
+		more:  some || schedules > 0 && l.fit > rescheduled,
+	}, nil
 }
 
 // A lister collects the candidates of tilings.
@@ -226,9 +235,8 @@ type lister struct {
 	all      []candidate
 	// Limit is the estimate of the most expensive candidate that can still be offered.
 	limit float64
-	// Fit is the number of candidates that fit, and legal that of all tilings, where all are
-	// looked at.
-	fit, legal int64
+	// Fit is the number of candidates that fit.
+	fit int64
 	// Seen are the tilings that were looked at, by keyOf.
 	seen map[string]bool
 }
@@ -243,7 +251,6 @@ func (l *lister) enumerate(ctx context.Context) error {
 	if l.m.online != nil {
 		l.m.online.tilings(l.lookOnce)
 	}
-	l.legal = l.fit
 	return nil
 }
 
@@ -500,10 +507,12 @@ type tilingSearch struct {
 	place    []int    // of a tiling, in the sizes of each dimension
 }
 
-// A sketch is a tiling with the estimate of its cheapest plan of a few.
+// A sketch is a tiling with the estimate of its cheapest plan of a few. These few are plans that
+// the tiling is looked at with, too, so that the ones that fit count as legal where it is not.
 type sketch struct {
 	tiling  symtile.Tiling
 	seconds float64
+	fit     int64 // plans that fit
 }
 
 // Parameters of a search.
@@ -581,6 +590,9 @@ func (s *tilingSearch) run(ctx context.Context) error {
 		}
 		s.lookAtCheapest(roundLooks, sketchSlack*s.best)
 	}
+	for _, x := range s.open {
+		s.fit += x.fit
+	}
 	s.inOrder()
 	return nil
 }
@@ -600,19 +612,20 @@ func (s *tilingSearch) sketch(t symtile.Tiling) {
 		return
 	}
 	s.sketched[key] = true
-	least := math.Inf(1)
+	x := sketch{tiling: t, seconds: math.Inf(1)}
 	add := func(c candidate) {
-		if c.seconds < least && s.m.fits(c) {
-			least = c.seconds
+		if s.m.fits(c) {
+			x.fit++
+			x.seconds = min(x.seconds, c.seconds)
 		}
 	}
 	s.try(t, s.few, true, add)
-	if math.IsInf(least, 1) {
+	if x.fit == 0 {
 		s.try(t, s.others, true, add)
 	}
-	if !math.IsInf(least, 1) {
-		s.open = append(s.open, sketch{t, least})
-		s.best = min(s.best, least)
+	if x.fit > 0 {
+		s.open = append(s.open, x)
+		s.best = min(s.best, x.seconds)
 	}
 }
 

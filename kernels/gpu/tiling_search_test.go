@@ -86,3 +86,69 @@ func TestSearchOfProducts(t *testing.T) {
 		}
 	}
 }
+
+// checkCount compares the number of legal plans that a search and a list of all tilings say of
+// a program with plans: those that are offered, where all of them are, and, of a small program,
+// those that can be compiled.
+func checkCount(t *testing.T, p *symtile.Program, dev string) {
+	t.Helper()
+	spec, err := device.ParseSpec(dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := maxEnumerated
+	defer func() { maxEnumerated = before }()
+	maxEnumerated = math.MaxInt64
+	all, err := listed(t.Context(), p, spec, noTF32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	distinct := map[string]bool{}
+	for _, c := range all.all {
+		distinct[c.plan().String()] = true
+	}
+	offered := int64(len(distinct))
+	switch {
+	case all.legal < offered,
+		all.legal <= maxOffered && all.legal != offered:
+		t.Errorf("%s: %d plans are said to be legal, %d are offered", dev, all.legal, offered)
+	}
+	maxEnumerated = 0
+	some, err := listed(t.Context(), p, spec, noTF32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !some.more || some.legal < int64(len(some.all)) || some.legal > all.legal && !all.more {
+		t.Errorf("%s: %d plans are said to be legal at least (more: %t), %d are offered and %d legal", dev, some.legal, some.more, len(some.all), all.legal)
+	}
+	if all.legal > compiledForCount {
+		return
+	}
+	for _, c := range all.all {
+		if _, err := compile(p, c.plan(), spec); err != nil {
+			t.Errorf("%s: %s is said to be legal: %v", dev, c.plan(), err)
+		}
+	}
+}
+
+// compiledForCount are the most plans that are compiled to count those that can be: compiling
+// one takes about a millisecond.
+const compiledForCount = 600
+
+// As many plans are legal as are said to be; of a space that is searched, at least.
+func TestLegalPlansAreCounted(t *testing.T) {
+	for _, dev := range []string{"A100", "H100"} {
+		forCorpus(t, func(t *testing.T, p *symtile.Program) {
+			if p.Space.Count() <= maxEnumerated {
+				checkCount(t, p, dev)
+			}
+		})
+		for _, text := range []string{
+			"x = f32[24,40] parameter(0)\ny = f32[24,40] exponential(x)\n",
+			"a = bf16[16,32] parameter(0)\nb = bf16[16,32] parameter(1)\np = bf16[16,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n",
+			"a = f16[64,64] parameter(0)\nb = f16[64,64] parameter(1)\np = f16[64,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+		} {
+			checkCount(t, kerneltest.Program(t, text), dev)
+		}
+	}
+}

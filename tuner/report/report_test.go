@@ -49,16 +49,19 @@ func TestPagePrintsTheRecord(t *testing.T) {
 func TestSpace(t *testing.T) {
 	for _, c := range []struct {
 		plans, tilings, proven int64
+		more                   bool
 		want                   string
 	}{
-		{0, 0, 0, ""},
-		{0, 9, 0, "9 tilings are legal."},
-		{36, 9, 0, "36 plans and 9 tilings are legal; none is proven to be the cheapest of all by price."},
-		{36, 9, 1, "36 plans and 9 tilings are legal; the first is proven to be the cheapest of all by price."},
-		{36, 9, 4, "36 plans and 9 tilings are legal; the first 4 are proven to be the cheapest of all by price."},
-		{math.MaxInt64, 9, 4, "More than 9e18 plans and 9 tilings are legal; the first 4 are proven to be the cheapest of all by price."},
+		{0, 0, 0, false, ""},
+		{0, 9, 0, false, "9 tilings are legal."},
+		{36, 9, 0, false, "9 tilings and 36 plans are legal; none is proven to be the cheapest of all by price."},
+		{36, 9, 1, false, "9 tilings and 36 plans are legal; the first is proven to be the cheapest of all by price."},
+		{36, 9, 4, false, "9 tilings and 36 plans are legal; the first 4 are proven to be the cheapest of all by price."},
+		{36, 9, 4, true, "9 tilings and at least 36 plans are legal; the first 4 are proven to be the cheapest of all by price."},
+		{36, 0, 0, true, "At least 36 plans are legal; none is proven to be the cheapest of all by price."},
+		{math.MaxInt64, 9, 4, true, "9 tilings and more than 9e18 plans are legal; the first 4 are proven to be the cheapest of all by price."},
 	} {
-		r := cache.Record{Name: "f", Plan: "4", Default: "4", Plans: c.plans, Tilings: c.tilings, Proven: c.proven}
+		r := cache.Record{Name: "f", Plan: "4", Default: "4", Plans: c.plans, MorePlans: c.more, Tilings: c.tilings, Proven: c.proven}
 		if got := newSection(r).Space(); got != c.want {
 			t.Errorf("plans %d, tilings %d, proven %d: %q, want %q", c.plans, c.tilings, c.proven, got, c.want)
 		}

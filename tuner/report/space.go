@@ -14,23 +14,28 @@ func (f fusionSection) Space() string {
 	var counts []string
 	for _, c := range []struct {
 		n    int64
+		more bool
 		noun string
-	}{{f.Record.Plans, "plans"}, {f.Tilings, "tilings"}} {
+	}{{f.Tilings, false, "tilings"}, {f.Record.Plans, f.MorePlans, "plans"}} {
 		if c.n > 0 {
-			counts = append(counts, countOf(c.n)+" "+c.noun)
+			counts = append(counts, countOf(c.n, c.more)+" "+c.noun)
 		}
 	}
 	if len(counts) == 0 {
 		return ""
 	}
-	return strings.Join(counts, " and ") + " are legal" + f.provenText() + "."
+	text := strings.Join(counts, " and ") + " are legal" + f.provenText() + "."
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// countOf is a count that is math.MaxInt64 where there are at least as many. The number is
-// written in full, as the other counts of the page are.
-func countOf(n int64) string {
-	if n == math.MaxInt64 {
-		return "More than 9e18"
+// countOf is a count; with more, and where it is math.MaxInt64, there are at least as many. The
+// number is written in full, as the other counts of the page are.
+func countOf(n int64, more bool) string {
+	switch {
+	case n == math.MaxInt64:
+		return "more than 9e18"
+	case more:
+		return fmt.Sprintf("at least %d", n)
 	}
 	return fmt.Sprint(n)
 }
