@@ -192,12 +192,12 @@ func (e *expander) op(code hlo.Opcode, x ...*hlo.Instr) *hlo.Instr {
 
 // constant is one number.
 func (e *expander) constant(v float64) *hlo.Instr {
-	one := e.append(hlo.OpConstant, hlo.Shape{DType: e.wide}, hlo.Attrs{})
+	one := e.instruction(hlo.OpConstant, hlo.Shape{DType: e.wide}, hlo.Attrs{})
 	one.Literal = &hlo.Literal{
 		Shape:  one.Shape,
 		Floats: []float64{e.wide.RoundFloat(v)},
 	}
-	return one
+	return e.put(one)
 }
 
 // number is a value for each feature.

@@ -2,8 +2,8 @@
 //
 // # What is decided, and how
 //
-// [Module] first inlines calls and drops operations that change nothing. Then it
-// makes clusters in two passes, each of which becomes a fusion.
+// [Module] first inlines calls, drops operations that change nothing, and does work that is
+// written twice once. Then it makes clusters in two passes, each of which becomes a fusion.
 //
 // The first pass goes from the results to the parameters. Every operation joins
 // the cluster of its users where that repeats no work and costs no traffic:

@@ -33,8 +33,8 @@ func (p *partitioner) size(c *hlo.Computation) int64 {
 	return n
 }
 
-// flatten copies c with calls inlined, without tuples that are taken apart again
-// and without what simplified drops.
+// flatten copies c with calls inlined, without tuples that are taken apart again,
+// without what simplified drops and without duplicates of work.
 func (p *partitioner) flatten(
 	c *hlo.Computation,
 ) *hlo.Computation {
@@ -42,6 +42,8 @@ func (p *partitioner) flatten(
 		partitioner: p,
 		out:         &hlo.Computation{Name: c.Name},
 		names:       map[string]int{},
+		equal:       map[string]*hlo.Instr{},
+		first:       map[*hlo.Instr]*hlo.Instr{},
 		inline:      p.size(c) <= maxInlined,
 	}
 	for _, i := range c.Params {
@@ -57,8 +59,12 @@ func (p *partitioner) flatten(
 // A flattener copies instructions, under unique names, into out.
 type flattener struct {
 	*partitioner
-	out    *hlo.Computation
-	names  map[string]int
+	out   *hlo.Computation
+	names map[string]int
+	// equal is the first instruction that computes what a text says (computed), and first
+	// that of an instruction that computes the same and stays.
+	equal  map[string]*hlo.Instr
+	first  map[*hlo.Instr]*hlo.Instr
 	inline bool
 }
 
@@ -140,10 +146,14 @@ func sourceUnder(caller string, attrs []hlo.Attr) []hlo.Attr {
 	return attrs
 }
 
-// put appends an instruction under a name of its own.
+// put appends an instruction under a name of its own. Where one does the same work already,
+// it returns that.
 func (f *flattener) put(
 	i *hlo.Instr,
 ) *hlo.Instr {
+	if same := f.duplicate(i); same != nil {
+		return same
+	}
 	i.Name = hlo.UniqueName(f.names, i.Name)
 	f.out.Instrs = append(f.out.Instrs, i)
 	return i

@@ -39,6 +39,9 @@ type Result struct {
 	// Fusions describes those that have been made, by computation; not those that a
 	// module had.
 	Fusions map[*hlo.Computation]*Fusion
+	// Repeated are instructions without fusions around them, calls inlined, whose work is
+	// that of an earlier one on the same operands: the module does it once.
+	Repeated []*hlo.Instr
 }
 
 // A Fusion is why a fusion is what it is.
@@ -83,7 +86,7 @@ func Module(ctx context.Context, m *hlo.Module, o Options) (*Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return &Result{divided, p.unfused, p.fusions}, nil
+	return &Result{divided, p.unfused, p.fusions, p.repeated}, nil
 }
 
 // newPartitioner is a partitioner that has seen nothing yet.
@@ -98,6 +101,7 @@ func newPartitioner(ctx context.Context, o Options) *partitioner {
 		separate:    map[*hlo.Instr]bool{},
 		fusions:     map[*hlo.Computation]*Fusion{},
 		sums:        map[hlo.DType]*hlo.Computation{},
+		contents:    map[*hlo.Computation]*hlo.Computation{},
 	}
 }
 
@@ -159,10 +163,13 @@ type partitioner struct {
 	refused map[*hlo.Instr]string
 	// sums are computations that add two numbers, by type.
 	sums map[hlo.DType]*hlo.Computation
+	// contents are the names of computations by what they compute; see byContent.
+	contents map[*hlo.Computation]*hlo.Computation
 	// separate are instructions that join no user: what reads them would compute
 	// them too often.
 	separate map[*hlo.Instr]bool
 	unfused  []Unfused
+	repeated []*hlo.Instr
 	fusions  map[*hlo.Computation]*Fusion
 	// effects are the instructions that stay although nothing needs their results.
 	effects hlo.Effects

@@ -196,7 +196,7 @@ func (e *expander) scalar(
 	d hlo.DType,
 ) *hlo.Instr {
 	shape := hlo.Shape{DType: d}
-	one := e.append(
+	one := e.instruction(
 		hlo.OpConstant, shape, hlo.Attrs{},
 	)
 	one.Literal = &hlo.Literal{Shape: shape}
@@ -205,7 +205,7 @@ func (e *expander) scalar(
 	} else {
 		one.Literal.Ints = []int64{0}
 	}
-	return one
+	return e.put(one)
 }
 
 // ends are the sums of the sizes of groups, each with those before it.
