@@ -53,6 +53,12 @@ var narrowPairs = map[ptx.Type]smallFormat{
 	ptx.F16x2: halfFormat, ptx.BF16x2: bfloatFormat, ptx.E4M3x2: e4m3Format, ptx.E5M2x2: e5m2Format,
 }
 
+// toNearest are the roundings to nearest even that have code of their own, with the same
+// results as smallFormat.round.
+var toNearest = map[ptx.Type]func(float32) uint16{
+	ptx.F16x2: floatToHalf, ptx.BF16x2: floatToBfloat,
+}
+
 // packing returns cvt of two operands: the first goes to the upper half.
 func packing(code *ptx.Opcode) (scalar, error) {
 	format, ok := narrowPairs[code.Type(0)]
@@ -62,8 +68,16 @@ func packing(code *ptx.Opcode) (scalar, error) {
 	mode := roundingOf(code, nearest)
 	sat := code.Has(ptx.ModSatfinite)
 	relu := code.Has(ptx.ModRelu)
+	quick := toNearest[code.Type(0)]
+	if mode != nearest || sat || relu {
+		quick = nil
+	}
 	narrow := func(bits uint64) uint64 {
-		v := float64(math.Float32frombits(uint32(bits)))
+		f := math.Float32frombits(uint32(bits))
+		if quick != nil {
+			return uint64(quick(f))
+		}
+		v := float64(f)
 		if relu && v < 0 {
 			v = 0
 		}

@@ -225,6 +225,16 @@ func (e *entry) markUnproven(all []defUse, unproven registerSet) {
 	}
 }
 
+// noteIsolated finds whether some instruction acquires what other clusters have released.
+func (e *entry) noteIsolated() {
+	e.isolated = true
+	for i := range e.code {
+		if m := e.code[i].mods; m != nil && (m.strong || m.atomic != nil) {
+			e.isolated = false
+		}
+	}
+}
+
 // noteTensor makes instructions that read or write registers of wgmmas check that
 // no wgmma is still using them.
 func (e *entry) noteTensor(all []defUse) {

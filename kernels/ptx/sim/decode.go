@@ -95,6 +95,7 @@ func decodeEntry(m *ptx.Module, src *ptx.Entry) (*entry, error) {
 	// Static analysis makes run-time checks cheap: most registers need none.
 	e.proveAssigned(d.touched)
 	e.noteTensor(d.touched)
+	e.noteIsolated()
 	e.analyseTaint(d.effects)
 	return e, nil
 }

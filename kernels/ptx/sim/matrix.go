@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
+	"github.com/tilewright/tilewright/kernels/ptx/sim/internal/m16n8k16"
 )
 
 // ldmatrix loads 8×8 matrices of 16-bit elements: lane 8i+r gives the address
@@ -28,19 +29,35 @@ func ldmatrix(w *warp, in *instr) {
 	for i := range n {
 		d := &w.r32[in.list[i].index]
 		row := (*[8]uint32)(offset[8*i:])
-		// Lane l receives a pair of neighbouring elements of a row, or of a
-		// column of the transposed matrix.
-		for l := range d {
-			if !in.mods.trans {
-				d[l] = binary.LittleEndian.Uint32(
-					mem[row[l>>2]+uint32(l&3*4):],
-				)
-				continue
-			}
-			at := uint32(l >> 2 * 2)
-			lo := binary.LittleEndian.Uint16(mem[row[l&3*2]+at:])
-			hi := binary.LittleEndian.Uint16(mem[row[l&3*2+1]+at:])
-			d[l] = uint32(hi)<<16 | uint32(lo)
+		if in.mods.trans {
+			columnPairs(d, mem, row)
+		} else {
+			rowPairs(d, mem, row)
+		}
+	}
+}
+
+// rowPairs gives each lane a pair of neighbouring elements of a row: four lanes have a row
+// of 16 bytes.
+func rowPairs(d *word, mem []byte, row *[8]uint32) {
+	for r, at := range row {
+		b := mem[at:][:16]
+		lanes := (*[4]uint32)(d[4*r:])
+		for i := range lanes {
+			lanes[i] = binary.LittleEndian.Uint32(b[4*i:])
+		}
+	}
+}
+
+// columnPairs gives each lane a pair of neighbouring elements of a column: lane 4·c+i has
+// those of rows 2i and 2i+1.
+func columnPairs(d *word, mem []byte, row *[8]uint32) {
+	for i := range 4 {
+		upper := mem[row[2*i]:][:16]
+		lower := mem[row[2*i+1]:][:16]
+		for c := range 8 {
+			d[4*c+i] = uint32(binary.LittleEndian.Uint16(lower[2*c:]))<<16 |
+				uint32(binary.LittleEndian.Uint16(upper[2*c:]))
 		}
 	}
 }
@@ -253,113 +270,80 @@ func (w *warp) integerProduct(
 // kernels spend their time: it has fixed sizes and no call per element.
 func mma16816(w *warp, in *instr) {
 	r := in.list
-	var a [16][16]float32
-	var b [16][8]float32
+	var a m16n8k16.A
+	var b m16n8k16.B
 	if in.mods.product.a.typ == ptx.F16 {
 		w.halves(&a, &b, r)
 	} else {
 		w.bfloats(&a, &b, r)
 	}
-	for h := range 2 {
-		c0 := &w.r32[r[10+2*h].index]
-		c1 := &w.r32[r[11+2*h].index]
-		d0 := &w.r32[r[2*h].index]
-		d1 := &w.r32[r[2*h+1].index]
+	// A row of C lies in four lanes, with its even columns in one register and its odd
+	// columns in the next.
+	var c m16n8k16.C
+	for i := range c {
+		even := (*[4]uint32)(w.r32[r[10+i>>3*2].index][4*(i&7):])
+		odd := (*[4]uint32)(w.r32[r[11+i>>3*2].index][4*(i&7):])
+		for t := range even {
+			c[i][2*t] = math.Float32frombits(even[t])
+			c[i][2*t+1] = math.Float32frombits(odd[t])
+		}
+	}
+	c.Add(&a, &b)
+	for i := range c {
+		even := (*[4]uint32)(w.r32[r[i>>3*2].index][4*(i&7):])
+		odd := (*[4]uint32)(w.r32[r[1+i>>3*2].index][4*(i&7):])
+		for t := range even {
+			even[t], odd[t] = canonical(c[i][2*t]), canonical(c[i][2*t+1])
+		}
+	}
+}
+
+// halves distributes the fragments of an m16n8k16 of halves to the matrices A and B: lane
+// 4g+t has columns 2t and 2t+1 of rows g of A, and rows 2t and 2t+1 of column g of B.
+func (w *warp) halves(
+	a *m16n8k16.A, b *m16n8k16.B, r []register,
+) {
+	for i := range 4 {
 		for g := range 8 {
-			row := rowTimes(
-				&a[g+8*h], &b,
-				(*[4]uint32)(c0[4*g:]),
-				(*[4]uint32)(c1[4*g:]),
-			)
-			for t := range 4 {
-				d0[4*g+t], d1[4*g+t] = canonical(row[2*t]),
-					canonical(row[2*t+1])
+			lanes := (*[4]uint32)(w.r32[r[4+i].index][4*g:])
+			row := (*[8]float32)(a[g+8*(i&1)][8*(i>>1):])
+			for t, x := range lanes {
+				row[2*t], row[2*t+1] = halfToFloat(uint16(x)), halfToFloat(uint16(x>>16))
+			}
+		}
+	}
+	for i := range 2 {
+		rows := (*[8][8]float32)(b[8*i:])
+		for g := range 8 {
+			lanes := (*[4]uint32)(w.r32[r[8+i].index][4*g:])
+			for t, x := range lanes {
+				rows[2*t][g], rows[2*t+1][g] = halfToFloat(uint16(x)), halfToFloat(uint16(x>>16))
 			}
 		}
 	}
 }
 
-// rowTimes is a row of C plus a row of A times B. The row of C lies in four
-// lanes, with its even columns in even and its odd columns in odd.
-func rowTimes(
-	a *[16]float32,
-	b *[16][8]float32,
-	even, odd *[4]uint32,
-) [8]float32 {
-	s0 := math.Float32frombits(even[0])
-	s1 := math.Float32frombits(odd[0])
-	s2 := math.Float32frombits(even[1])
-	s3 := math.Float32frombits(odd[1])
-	s4 := math.Float32frombits(even[2])
-	s5 := math.Float32frombits(odd[2])
-	s6 := math.Float32frombits(even[3])
-	s7 := math.Float32frombits(odd[3])
-	for k, x := range a {
-		row := &b[k]
-		s0 += x * row[0]
-		s1 += x * row[1]
-		s2 += x * row[2]
-		s3 += x * row[3]
-		s4 += x * row[4]
-		s5 += x * row[5]
-		s6 += x * row[6]
-		s7 += x * row[7]
-	}
-	return [8]float32{s0, s1, s2, s3, s4, s5, s6, s7}
-}
-
-// halves distributes the fragments of an m16n8k16 of halves to the matrices A and
-// B.
-func (w *warp) halves(
-	a *[16][16]float32,
-	b *[16][8]float32, r []register,
-) {
-	for i := range 4 {
-		s := &w.r32[r[4+i].index]
-		for l := range s {
-			row := &a[l>>2+8*(i&1)]
-			c := l&3*2 + 8*(i>>1)
-			row[c&15], row[(c+1)&15] = halfToFloat(uint16(s[l])),
-				halfToFloat(uint16(s[l]>>16))
-		}
-	}
-	for i := range 2 {
-		s := &w.r32[r[8+i].index]
-		for l := range s {
-			k := l&3*2 + 8*i
-			b[k&15][l>>2&7], b[(k+1)&15][l>>2&7] =
-				halfToFloat(
-					uint16(s[l]),
-				),
-				halfToFloat(uint16(s[l]>>16))
-		}
-	}
-}
-
-// bfloats distributes the fragments of an m16n8k16 of bfloat16 to the matrices A
-// and B.
+// bfloats distributes the fragments of an m16n8k16 of bfloat16 to the matrices A and B: lane
+// 4g+t has columns 2t and 2t+1 of rows g of A, and rows 2t and 2t+1 of column g of B.
 func (w *warp) bfloats(
-	a *[16][16]float32,
-	b *[16][8]float32, r []register,
+	a *m16n8k16.A, b *m16n8k16.B, r []register,
 ) {
 	for i := range 4 {
-		s := &w.r32[r[4+i].index]
-		for l := range s {
-			row := &a[l>>2+8*(i&1)]
-			c := l&3*2 + 8*(i>>1)
-			row[c&15], row[(c+1)&15] = math.Float32frombits(s[l]<<16),
-				math.Float32frombits(s[l]&^0xffff)
+		for g := range 8 {
+			lanes := (*[4]uint32)(w.r32[r[4+i].index][4*g:])
+			row := (*[8]float32)(a[g+8*(i&1)][8*(i>>1):])
+			for t, x := range lanes {
+				row[2*t], row[2*t+1] = math.Float32frombits(x<<16), math.Float32frombits(x&^0xffff)
+			}
 		}
 	}
 	for i := range 2 {
-		s := &w.r32[r[8+i].index]
-		for l := range s {
-			k := l&3*2 + 8*i
-			b[k&15][l>>2&7], b[(k+1)&15][l>>2&7] =
-				math.Float32frombits(
-					s[l]<<16,
-				),
-				math.Float32frombits(s[l]&^0xffff)
+		rows := (*[8][8]float32)(b[8*i:])
+		for g := range 8 {
+			lanes := (*[4]uint32)(w.r32[r[8+i].index][4*g:])
+			for t, x := range lanes {
+				rows[2*t][g], rows[2*t+1][g] = math.Float32frombits(x<<16), math.Float32frombits(x&^0xffff)
+			}
 		}
 	}
 }

@@ -174,6 +174,8 @@ type entry struct {
 	tensor bool
 	// tracked is set if some register may be read before it is written.
 	tracked bool
+	// isolated is set if no instruction acquires what another cluster has released.
+	isolated bool
 	// launchInvariant is set if launches that differ in data and addresses only
 	// make the same accesses in the same order.
 	launchInvariant bool

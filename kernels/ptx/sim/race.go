@@ -90,6 +90,10 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	}
 	first, last := off>>2, (off+n-1)>>2
 	chunk := a.shadow.chunk(first / chunkWords)
+	if how == reading && w.cta.entry.isolated && (off|n)&3 == 0 && first/chunkWords == last/chunkWords &&
+		settled(chunk[first%chunkWords:last%chunkWords+1]) {
+		return
+	}
 	for q := first; q <= last; q++ {
 		if q%chunkWords == 0 {
 			chunk = a.shadow.chunk(q / chunkWords)
@@ -123,6 +127,9 @@ func (w *warp) recordRead(
 	// cluster may know of its own reads only. Stores take long, for other workers
 	// see them, so that what need not change is not stored.
 	old := stamp(cell.read.Load())
+	if old != 0 && w.cta.entry.isolated && s.readTwice(old, stamp(cell.read2.Load())) {
+		return true
+	}
 	if old != 0 && old.unit() != s.unit() {
 		second := stamp(cell.read2.Load())
 		if second == 0 || second.unit() == s.unit() {
@@ -132,6 +139,28 @@ func (w *warp) recordRead(
 	cell.read.Store(uint64(s))
 	if cell.readPC.Load() != w.pc {
 		cell.readPC.Store(w.pc)
+	}
+	return true
+}
+
+// readTwice reports whether two clusters are recorded as readers of the bytes that s reads.
+// Where clusters never learn of each other, a write by any cluster conflicts with one of
+// the two, so that a further reader changes nothing.
+func (s stamp) readTwice(old, second stamp) bool {
+	return second != 0 && old.unit() != second.unit() &&
+		s.bytes()&^old.bytes() == 0 && s.bytes()&^second.bytes() == 0
+}
+
+// settled reports whether another read of whole words changes nothing: nobody has written
+// them, and two clusters that never learn of each other have read them (see readTwice).
+func settled(cells []shadowCell) bool {
+	for i := range cells {
+		c := &cells[i]
+		read, second := stamp(c.read.Load()), stamp(c.read2.Load())
+		if c.write.Load() != 0 || read.bytes()&second.bytes() != 15 ||
+			read.unit() == second.unit() {
+			return false
+		}
 	}
 	return true
 }
