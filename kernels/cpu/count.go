@@ -47,6 +47,8 @@ type counts struct {
 	pieces float64
 	// Rows of the operands of dots that parts of a contraction cut.
 	cut float64
+	// Products of matrices, one for each element of a batch, beside the first of a dot.
+	matrices float64
 	// Elements of the results.
 	sums float64
 	// The same, each time terms are added to them.
@@ -123,6 +125,10 @@ const (
 	microColumns = 16
 )
 
+// turnedRows is rows of a matrix from which on package gemm computes its product with a
+// vector as that of a row with the transposed matrix.
+const turnedRows = 16
+
 // An opKind says how an op is counted.
 type opKind uint8
 
@@ -168,6 +174,8 @@ type opCount struct {
 	contracted []int64
 	// Of a dot: operands that must be brought into another order.
 	packs [2]bool
+	// Of a dot: the dimensions of its operands as batch, rows and columns.
+	parts [2][3][]int64
 	// Of a reduction, and of what is not made for it where tiles have whole windows.
 	running *running.Reduce
 	users   []int
@@ -420,6 +428,10 @@ func opCountOf(p *symtile.Program, n int) opCount {
 		x.packs[1] = reorders(
 			len(right), a.RHSBatch, a.RHSContract, true,
 		)
+		x.parts = [2][3][]int64{
+			{a.LHSBatch, remainingDims(len(left), a.LHSBatch, a.LHSContract), a.LHSContract},
+			{a.RHSBatch, a.RHSContract, remainingDims(len(right), a.RHSBatch, a.RHSContract)},
+		}
 	}
 	return x
 }
@@ -832,13 +844,61 @@ func (c *counter) dot(n int, size, runs float64, ragged symtile.DimSet) float64 
 		if info.packs[side] {
 			k.strided += runs * x.Elements(arg)
 		}
+		k.rows += c.arrangedRows(arg, &info.parts[side]) * runs
 	}
-	columns := x.Elements(right) / terms
+	batch := 1.0
 	for _, b := range info.op.Instr.Attrs.RHSBatch {
-		columns /= float64(x.Sizes(right)[b])
+		batch *= float64(x.Sizes(right)[b])
 	}
-	rows := size / columns
-	return math.Ceil(rows/microRows)*math.Ceil(columns/microColumns) + rows + terms
+	k.matrices += (batch - 1) * runs
+	columns := x.Elements(right) / terms / batch
+	rows := size / columns / batch
+	if columns == 1 && rows >= turnedRows {
+		rows, columns = 1, rows
+	}
+	blocks := math.Ceil(rows/microRows) * math.Ceil(columns/microColumns)
+	return batch * (blocks + rows + terms)
+}
+
+// arrangedRows is the rows in which an operand of a dot that is made in scratch is copied, one
+// element at a time, before it is multiplied: where its rows or columns have no one stride,
+// and the elements of a row do not follow each other. Windows of three by three of each
+// channel, with the channels last, are rows of three elements.
+func (c *counter) arrangedRows(n int, parts *[3][]int64) float64 {
+	sizes := c.extents.Sizes(n)
+	if c.ops[n].kind == opLoads || isMatrix(sizes, parts) {
+		return 0
+	}
+	last := int64(-1) // of the dimensions of several elements in the order of the product
+	for _, dims := range parts {
+		for _, d := range dims {
+			if sizes[d] > 1 {
+				last = d
+			}
+		}
+	}
+	if last < 0 || last == c.lastDim(n) {
+		return 0 // a row is copied as it lies
+	}
+	return c.extents.Elements(n) / float64(sizes[last])
+}
+
+// isMatrix reports whether the dimensions of each part of dense elements are one: no other
+// of several elements is between them.
+func isMatrix(sizes []int64, parts *[3][]int64) bool {
+	for _, dims := range parts {
+		last := int64(-1) // of the part, with several elements
+		for _, d := range dims {
+			if sizes[d] == 1 {
+				continue
+			}
+			if last >= 0 && (d < last || hlo.Elements(sizes[last+1:d]) > 1) {
+				return false
+			}
+			last = d
+		}
+	}
+	return true
 }
 
 // tripsOf is the number of tiles of a contraction.

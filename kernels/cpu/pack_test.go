@@ -302,7 +302,7 @@ func TestKept(t *testing.T) {
 			all = append(all, offered)
 		}
 		kept := 0
-		for k := range min(len(all), 30) {
+		for k := range min(len(all), 60) {
 			if k > 0 {
 				plan = all[rnd.Intn(len(all))]
 			}
@@ -318,7 +318,7 @@ func TestKept(t *testing.T) {
 			kernel.Close()
 		}
 		if kept < 3 { // tiles of whole panels
-			t.Errorf("%d of %d plans keep something\n%s", kept, min(len(all), 30), c.text)
+			t.Errorf("%d of %d plans keep something\n%s", kept, min(len(all), 60), c.text)
 		}
 		if x := b.CompileKeeping(t.Context(), p, all[0], []int{0}); x != nil {
 			t.Errorf("something is kept of a left operand:\n%s", x.Source())

@@ -10,7 +10,7 @@ import (
 // on one core and operands as large as tiles are.
 func BenchmarkMultiply(b *testing.B) {
 	for _, s := range []struct{ m, n, k int }{
-		{1, 1, 1}, {1, 1, 64},
+		{1, 1, 1}, {1, 1, 9}, {1, 1, 64},
 		{1, 256, 256}, {256, 1, 256},
 		{4, 16, 16}, {8, 64, 64},
 		{32, 32, 32}, {64, 64, 64},
