@@ -83,10 +83,65 @@ func (x *rowAccess) isFixed() bool {
 func (s *schedule) fuseRows() {
 	f := &rowFuser{uses: s.countUses()}
 	for _, i := range s.items {
-		f.add(s.block.l, i)
+		for _, part := range f.parts(s.block.l, i) {
+			f.add(s.block.l, part)
+		}
 	}
 	f.close()
 	s.items = f.items
+}
+
+// parts divides a group that no row kernel can do as a whole, say because it has more arrays
+// than a kernel has addresses, into components that share no value: those that row kernels
+// can do, then the others together. Any other item is one part.
+func (f *rowFuser) parts(l *lowering, i *instr) (parts []*instr) {
+	if i.group == nil || rowFusible(i) && l.newRowGroup([]*instr{i}, f.uses) != nil {
+		return []*instr{i}
+	}
+	rest := &instr{name: i.name, n: i.n}
+	for _, c := range i.components() {
+		if rowFusible(c) && l.newRowGroup([]*instr{c}, f.uses) != nil {
+			parts = append(parts, c)
+		} else {
+			rest.group = append(rest.group, c.group...)
+		}
+	}
+	switch {
+	case len(parts) == 0:
+		return []*instr{i} // in the order of the program
+	case len(rest.group) > 0:
+		parts = append(parts, rest)
+	}
+	return parts
+}
+
+// components divides a group into groups that share no value.
+func (i *instr) components() (list []*instr) {
+	for _, x := range i.group {
+		joined := &instr{name: i.name, n: i.n}
+		// Components that x shares a value with become one with it.
+		list = slices.DeleteFunc(list, func(c *instr) bool {
+			if !slices.ContainsFunc(c.group, x.sharesValue) {
+				return false
+			}
+			joined.group = append(joined.group, c.group...)
+			return true
+		})
+		joined.group = append(joined.group, x)
+		list = append(list, joined)
+	}
+	return list
+}
+
+// sharesValue reports whether two instructions read or make one value.
+func (i *instr) sharesValue(x *instr) bool {
+	for _, v := range slices.Concat(i.outs, i.stripArgs, i.tileArgs) {
+		if slices.Contains(x.outs, v) || slices.Contains(x.stripArgs, v) ||
+			slices.Contains(x.tileArgs, v) {
+			return true
+		}
+	}
+	return false
 }
 
 // A rowFuser builds the row groups of a schedule in one pass over its items. An

@@ -386,3 +386,41 @@ ENTRY sums {
 		}
 	}
 }
+
+// A group that has more arrays than a row kernel has addresses becomes kernels of components
+// that share no value: the four sums of an LSTM's training step, of slices of one array.
+func TestManyArraysAreSeveralNests(t *testing.T) {
+	if !vector.Supported() {
+		t.Skip("no machine code here")
+	}
+	const text = `ENTRY sums {
+  x = f32[16,256] parameter(0)
+  a = f32[16,64] parameter(1)
+  b = f32[16,64] parameter(2)
+  c = f32[16,64] parameter(3)
+  d = f32[16,64] parameter(4)
+  n = s32[16,64] parameter(5)
+  x0 = f32[16,64] slice(x), slice={[0:16], [0:64]}
+  x1 = f32[16,64] slice(x), slice={[0:16], [64:128]}
+  x2 = f32[16,64] slice(x), slice={[0:16], [128:192]}
+  x3 = f32[16,64] slice(x), slice={[0:16], [192:256]}
+  a0 = f32[16,64] add(a, x0)
+  b1 = f32[16,64] add(b, x1)
+  c2 = f32[16,64] add(c, x2)
+  d3 = f32[16,64] add(d, x3)
+  m = s32[16,64] add(n, n)
+  ROOT t = (f32[16,64], f32[16,64], f32[16,64], f32[16,64], s32[16,64]) tuple(a0, b1, c2, d3, m)
+}`
+	p := kerneltest.Program(t, text)
+	plan := kernels.Plan{Tiles: symtile.Tiling{8, 64}}
+	k, err := New().Compile(t.Context(), p, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	source := k.Source()
+	if n := strings.Count(source, "for rows of"); n != 2 {
+		t.Errorf("%d row kernels, want one of three sums and one of the fourth\n%s", n, source)
+	}
+	runsWhole(t, text, p.Fusion)
+}
