@@ -359,7 +359,7 @@ func plausible(ts []Trial) error {
 }
 
 // plausible refuses a trial whose slices do not belong together or whose values
-// are no times, clocks or blocks.
+// are no times, clocks or blocks. Features that are not JSON are an error of its encoding.
 func (t *Trial) plausible() error {
 	switch {
 	case t.Plan == "" || len(t.Plan) > maxPlanBytes:
@@ -370,8 +370,6 @@ func (t *Trial) plausible() error {
 		return fmt.Errorf("%d clocks of %d samples", len(t.Clocks), len(t.Samples))
 	case math.IsNaN(t.Predicted) || math.IsInf(t.Predicted, 0):
 		return fmt.Errorf("a prediction of %v seconds", t.Predicted)
-	case len(t.Features) > 0 && !json.Valid(t.Features):
-		return errors.New("its features are not JSON")
 	}
 	for _, s := range t.Samples {
 		if !isDuration(s) {

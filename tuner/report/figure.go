@@ -103,6 +103,7 @@ func timingStrip(name string, plans []planRow, session kernels.ClockStats) templ
 	x := newScale(all, labelWidth, stripWidth-16)
 	height := rowHeight*float64(len(plans)) + axisHeight
 	f := newSVG(stripWidth, height, "all timings of "+name+", one line a plan")
+	f.Grow(markBytes*len(all) + lineBytes*len(plans))
 	for _, v := range x.ticks() {
 		at := x.at(v)
 		f.add(`<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/>`, at, at, height-22)
@@ -121,19 +122,30 @@ func (f *svg) addTimings(p planRow, x scale, y float64, session kernels.ClockSta
 	f.add(`<text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`,
 		labelWidth-12, y+4, html.EscapeString(truncate(p.Plan, 28)))
 	// A page has thousands of samples: fmt would take a tenth of its time for them.
-	mark := make([]byte, 0, 64)
+	mark := make([]byte, 0, markBytes)
+	rest := append(strconv.AppendFloat([]byte(`" cy="`), y, 'f', 1, 64), `" r="2.4"`...)
 	for n, s := range p.Samples {
 		mark = append(mark[:0], `<circle cx="`...)
-		mark = strconv.AppendFloat(mark, x.at(s), 'f', 1, 64)
-		mark = append(mark, `" cy="`...)
-		mark = strconv.AppendFloat(mark, y, 'f', 1, 64)
-		mark = append(mark, `" r="2.4"`...)
-		f.Write(mark)
+		mark = appendTenths(mark, x.at(s))
+		f.Write(append(mark, rest...))
 		f.WriteString(clockMark(p.Trial, n, session))
 	}
 	median := x.at(p.Median)
 	f.add(`<line class="median" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/></g>`,
 		median, median, y-7, y+7)
+}
+
+// Bytes of the mark of a sample, and of all else in the line of a plan, about.
+const (
+	markBytes = 48
+	lineBytes = 256
+)
+
+// appendTenths appends a number of pixels, which is not negative, rounded to tenths: "12.0".
+func appendTenths(b []byte, pixels float64) []byte {
+	tenths := int64(math.Round(10 * pixels))
+	b = strconv.AppendInt(b, tenths/10, 10)
+	return append(b, '.', byte('0'+tenths%10))
 }
 
 // clockMark is the end of the mark of a sample. Where the clock of the sample is

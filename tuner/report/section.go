@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"html"
 	"html/template"
 	"slices"
+	"strconv"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
@@ -155,6 +157,37 @@ func (f *fusionSection) add(t cache.Trial) {
 		}
 	}
 	f.Plans = append(f.Plans, row)
+}
+
+// Rows are the rows of the table of plans that ran. A page has hundreds: the template would take
+// a fifth of the time of the command for them.
+func (f *fusionSection) Rows() template.HTML {
+	var b []byte
+	number := func(text string) {
+		b = append(b, `<td class="n">`...)
+		b = append(b, text...)
+		b = append(b, "</td>"...)
+	}
+	for k := range f.Plans {
+		p := &f.Plans[k]
+		b = append(b, `<tr><td class="plan">`...)
+		b = append(b, html.EscapeString(p.Plan)...)
+		b = append(b, "</td><td>"...)
+		b = append(b, p.Role...)
+		b = append(b, "</td>"...)
+		if len(p.Samples) > 0 {
+			number(Seconds(p.Median))
+		}
+		number(strconv.FormatFloat(p.Ratio, 'f', 2, 64))
+		if f.Certificate != nil {
+			number(UpperEnd(p.AtLeast))
+			number(UpperEnd(p.AtMost))
+		}
+		number(Seconds(p.Predicted))
+		number(strconv.Itoa(len(p.Samples)))
+		b = append(b, "</tr>"...)
+	}
+	return template.HTML(b)
 }
 
 // Stated is the regret that the record states; −1 where it states none: a race that is not
