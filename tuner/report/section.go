@@ -159,8 +159,10 @@ func (f *fusionSection) add(t cache.Trial) {
 	f.Plans = append(f.Plans, row)
 }
 
-// Rows are the rows of the table of plans that ran. A page has hundreds: the template would take
-// a fifth of the time of the command for them.
+// Rows are the rows of the table of plans that ran: text, role, median where it was timed, its
+// ratio to the winner, the interval of that where the record has one, the prediction and the
+// number of samples. A page has hundreds: the template would take a fifth of the time of the
+// command for them.
 func (f *fusionSection) Rows() template.HTML {
 	var b []byte
 	number := func(text string) {
