@@ -166,7 +166,7 @@ func tuneRecorded(t *testing.T, s *recordedSpace, seed uint64, load float64) cac
 
 // recordedPairs are two records each of every recorded space, so many times.
 func recordedPairs(t *testing.T, times uint64, load float64, use func(s *recordedSpace, a, b *cache.Record)) {
-	for _, name := range []string{"multi_output_reduce", "down_residual", "layernorm"} {
+	for _, name := range []string{"multi_output_reduce", "down_residual", "layernorm", "depthwise_conv"} {
 		s := readSpace(t, name)
 		for seed := range times {
 			a := tuneRecorded(t, s, 2*seed, load)
