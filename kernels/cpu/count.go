@@ -87,9 +87,6 @@ type counts struct {
 	scratch float64
 	// Sequential dimensions of several tiles.
 	loops float64
-	// Share in a tile of the innermost parallel dimension, or of as much of it as
-	// matters.
-	inner float64
 	// 1 where rows leave the second cache before they are read again; a part of it
 	// where tiles of an online loop are short.
 	reread float64
@@ -124,6 +121,9 @@ const (
 	microRows    = 6
 	microColumns = 16
 )
+
+// pageBytes is the bytes of a page.
+const pageBytes = 4096
 
 // turnedRows is rows of a matrix from which on package gemm computes its product with a
 // vector as that of a row with the transposed matrix.
@@ -523,9 +523,8 @@ func (c *counter) count(t symtile.Tiling) *counts {
 	k := &c.counts
 	*k = counts{
 		programs: x.Programs(),
-		inner:    1,
 	}
-	c.shape(t)
+	c.shape()
 	c.visible = c.shown()
 	k.bodies = k.programs
 	for n, dims := range c.loops {
@@ -561,15 +560,12 @@ func (c *counter) ragged(t symtile.Tiling) (set symtile.DimSet) {
 }
 
 // shape counts what follows from the sizes of tiles alone.
-func (c *counter) shape(t symtile.Tiling) {
+func (c *counter) shape() {
 	k := &c.counts
 	several := c.extents.Several()
 	for d := range c.p.Space.Dims {
-		dim := &c.p.Space.Dims[d]
-		if dim.Kind == symtile.Parallel { // the last one stays
-			k.inner = float64(min(t[d], c.spec.vector)) /
-				float64(min(max(1, dim.Extent), c.spec.vector))
-		} else if several.Has(d) && !c.idle.Has(d) {
+		sequential := c.p.Space.Dims[d].Kind != symtile.Parallel
+		if sequential && several.Has(d) && !c.idle.Has(d) {
 			k.loops++
 		}
 	}
@@ -1088,22 +1084,26 @@ func (c *counter) gathered(n int) (elements, run float64) {
 	return elements, run
 }
 
-// piecesOf is how many runs of elements next to each other a tile is read in by a
-// dot: one if it is in scratch.
+// piecesOf is how many jumps a dot makes to read a tile, runs of elements next to each other
+// of which the hardware does not foresee the next: one if it is in scratch, and of runs in
+// one page one, since equal steps within a page are foreseen (Intel 64 and IA-32
+// Architectures Optimization Reference Manual, Data Prefetching).
 func (c *counter) piecesOf(n int) float64 {
 	op := c.ops[n].op
 	if c.ops[n].kind != opLoads {
 		return 1
 	}
 	sizes := c.extents.Sizes(n)
-	run := 1.0
+	run, step := 1.0, 1.0 // elements from a run to the next
 	for d := len(sizes) - 1; d >= 0; d-- {
 		run *= float64(sizes[d])
+		step *= float64(op.Instr.Shape.Dims[d])
 		if sizes[d] < op.Instr.Shape.Dims[d] {
 			break
 		}
 	}
-	return c.extents.Elements(n) / max(1, run)
+	pieces := c.extents.Elements(n) / max(1, run)
+	return max(1, pieces*min(1, step*c.ops[n].width/pageBytes))
 }
 
 // cutRows is the rows of an operand along which its last dimension is contracted: parts

@@ -59,7 +59,6 @@ const (
 	loopCost           = 0.19 // for each sequential dimension of several tiles
 	rereadCost         = 0.27 // where rows are read again from beyond the second cache
 	joinShare          = 0.3  // where parts of a reduction are joined, besides the starts of shorter rows
-	dotInnerExponent   = 0.15 // of how many times shorter rows of a tile of dots are than is worth their while
 	dotScratchExponent = 0.2  // of how many times the scratch of dots takes half the second cache
 	slackExponent      = 0.01 // of how many times fewer programs there are than four for each lane: something else runs now and then on one of them
 )
@@ -136,7 +135,7 @@ var overheadNames = [...]string{
 // arithmetic and of overheads, and the traffic model (traffic.go) gives the bytes of each
 // level of memory for the order of tiles and the number of lanes that the knobs choose.
 // What slows down all of the work is a share of the time of arithmetic and traffic: loops
-// over tiles, tiles of dots with short rows, scratch that leaves the second cache, idle lanes.
+// over tiles, scratch that leaves the second cache, idle lanes.
 //
 // The pricer reads the caches, the lanes and the width of vectors of a device, and the
 // data sheet of its family, not its measured rates: the order of plans, and with it the default plan, is the same on every
@@ -454,7 +453,6 @@ func (x *pricer) dotShares(k *counts, base, lanes, parts float64, t []float64) {
 	}
 	t[termPacking] = products * 2 / x.flops / lanes
 	t[termLoops] = base * (loopCost*k.loops + rereadCost*k.reread)
-	t[termNarrow] = base * (math.Pow(k.inner, -dotInnerExponent) - 1)
 	t[termScratch] = base * (math.Pow(x.spilled(k), dotScratchExponent) - 1)
 }
 

@@ -16,8 +16,7 @@ type deviceSpec struct {
 	// Last is the bytes of the last cache, shared by all lanes, as far as they are
 	// believed.
 	last int64
-	// Vector is the bits of a vector. Rows of as many elements, 32 vectors of f32, are as
-	// good as longer ones.
+	// Vector is the bits of a vector.
 	vector int64
 	// Rows may have vectors of 64 bytes.
 	wide bool
