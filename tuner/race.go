@@ -25,7 +25,8 @@ const (
 	maxRegretBlocks  = 1000                   // the same where a regret was asked for
 	dropConfidence   = 0.99                   // of the interval that drops a candidate
 	recordConfidence = 0.95                   // of the intervals in the record
-	earlyDropRatio   = 1.5                    // to the best, in each of the first two blocks: drops without an interval
+	earlyDropRatio   = 1.5                    // to the best, in each of the first blocks: drops without an interval
+	earlyDropBlocks  = 2                      // of these, at least
 	storeInterval    = 250 * time.Millisecond // between writes of the samples to the database
 	settledBlocks    = 8                      // after which a candidate that is alone is the winner
 
@@ -327,14 +328,23 @@ func (r *race) propose(k int) (bool, error) {
 const roomBlocks = 4
 
 // room reports whether the time that is left is enough to race more plans than those that
-// were asked for, with all that ran.
+// were asked for, with all that ran. One that is far slower than another is dropped by two
+// blocks: a search tries extremes, and one plan of seconds is not to take the room of all.
 func (r *race) room() bool {
+	blocks := roomBlocks * float64(fewestBlocks(r.pairError()))
+	least := math.Inf(1)
+	for _, x := range r.ran() {
+		least = min(least, x.trial.Median())
+	}
 	seconds := 0.0
 	for _, x := range r.ran() {
-		seconds += x.sampleSeconds()
+		if x.trial.Median() < earlyDropRatio*least {
+			seconds += blocks * x.sampleSeconds()
+		} else {
+			seconds += earlyDropBlocks * x.sampleSeconds()
+		}
 	}
-	blocks := roomBlocks * float64(fewestBlocks(r.pairError()))
-	return blocks*seconds < (r.remaining() - r.confirmation()).Seconds()
+	return seconds < (r.remaining() - r.confirmation()).Seconds()
 }
 
 // admit verifies and times candidate k, and stores what came out.

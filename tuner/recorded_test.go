@@ -23,7 +23,7 @@ import (
 //
 //	go run ./bench/oracle -plans 1100 -cheapest 60 -blocks 6 -only NAME -o FILE
 //
-// on two cores of a Zen 4; the time is the shortest sample but one.
+// on two cores of a Zen 4, depthwise_conv of a Zen 5; the time is the shortest sample but one.
 type recordedSpace struct {
 	plans []kernels.Plan
 	known map[string][2]float64 // price and time in seconds, by the text of a plan
@@ -181,13 +181,12 @@ func recordedPairs(t *testing.T, times uint64, load float64, use func(s *recorde
 // than the default.
 func TestRecordedSpaces(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it tunes 30 times")
+		t.Skip("it tunes 40 times")
 	}
 	for _, c := range []struct {
 		load  float64
 		times uint64
-		most  int // pairs that may have other winners
-	}{{0, 1, 0}, {0.5, 4, 1}} {
+	}{{0, 1}, {0.5, 4}} {
 		pairs, flips, undeclared, slower := 0, 0, 0, 0
 		recordedPairs(t, c.times, c.load, func(s *recordedSpace, a, b *cache.Record) {
 			pairs++
@@ -209,7 +208,7 @@ func TestRecordedSpaces(t *testing.T) {
 		})
 		t.Logf("load %v, %d pairs: %d winners over 1 %% slower than the default, %d flips, %d not declared",
 			c.load, pairs, slower, flips, undeclared)
-		if undeclared > c.most || slower > 0 {
+		if undeclared > 0 || slower > 0 {
 			t.Error("noise decides")
 		}
 	}

@@ -188,3 +188,25 @@ func TestBusyTies(t *testing.T) {
 		}
 	}
 }
+
+// TestRoom: a plan that takes seconds, and is dropped by two blocks, leaves room for others.
+func TestRoom(t *testing.T) {
+	for _, c := range []struct {
+		slow float64 // seconds of one of ten plans that take 2 ms
+		room bool
+	}{{2e-3, true}, {2, true}, {40, false}} {
+		l := newLab(1, 0, 2e-3)
+		s := &selection{tuner: l.tuner("", Options{})}
+		for k := range 10 {
+			x := &candidate{batch: 1}
+			x.trial.Add(2e-3, 0, k)
+			s.candidates = append(s.candidates, x)
+		}
+		s.candidates[9].trial.Samples[0] = c.slow
+		r := &race{selection: s}
+		s.end = l.now.Add(time.Minute)
+		if got := r.room(); got != c.room {
+			t.Errorf("beside a plan of %v s there is room: %v", c.slow, got)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func commonBlocks(x, y *candidate) (a, b []float64) {
 }
 
 // farSlower reports whether x was slower than the best by earlyDropRatio in
-// every block, of which there were at least two.
+// every block, of which there were at least earlyDropBlocks.
 func farSlower(x, best *candidate) bool {
 	a, b := commonBlocks(x, best)
 	for k := range a {
@@ -44,7 +44,7 @@ func farSlower(x, best *candidate) bool {
 			return false
 		}
 	}
-	return len(a) >= 2
+	return len(a) >= earlyDropBlocks
 }
 
 // ties are the remaining candidates that cannot be told from x: its ratio is within the
