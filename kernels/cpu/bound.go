@@ -540,7 +540,7 @@ func (w *programBounds) shared(b *bounds, packing float64) float64 {
 	all += w.base(b) * (1 + loopCost*k.loops)
 	lanes := float64(max(1, b.x.device.Lanes))
 	shared := all / lanes * (1 + w.idle(b, lanes))
-	shared += wakeSeconds * (min(lanes, k.programs) - 1)
+	shared += wakeSeconds * b.x.slowness * (min(lanes, k.programs) - 1)
 	return launchSeconds + min(all, shared)
 }
 

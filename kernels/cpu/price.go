@@ -26,7 +26,7 @@ const (
 	stepSeconds    = 10e-9   // to start a tile op
 	productSeconds = 160e-9  // to multiply matrices of few elements: 100 ns on a Zen 5 at 3.9 GHz (BenchmarkMultiply, 1×1×9)
 	launchSeconds  = 1.5e-6  // to run at all
-	wakeSeconds    = 1.5e-6  // to wake and join each lane but the first
+	wakeSeconds    = 1e-6    // to wake and join each lane but the first: a worker that spins begins in less (internal/workers), 0.2 µs on a Zen 5 and 2 where a hypervisor has its cores far apart
 	hiddenShare    = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
 )
 
@@ -347,7 +347,7 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 		t[termIdle] = (base + sum(t)) * dotIdleShare(k, lanes, parts)
 	}
 	woken := min(lanes, k.programs*parts) - 1
-	t[termLaunch] = launchSeconds + wakeSeconds*woken
+	t[termLaunch] = launchSeconds + wakeSeconds*x.slowness*woken
 	if n := unmodelled(plan); n > 0 {
 		t[termKnobs] = n * unmodelledShare * price.Total(&x.terms)
 	}

@@ -157,8 +157,9 @@ func newDescent(s *search) *descent {
 }
 
 // starts are tilings that descents begin with: the largest tiles, tiles of about equal
-// sides, and for every parallel dimension those with as many tiles along it as lanes can
-// share.
+// sides, for every parallel dimension those with as many tiles along it as lanes can
+// share, and where there are loops in loops those of one step of the outermost: a row of
+// the window of a convolution.
 func (d *descent) starts() []symtile.Tiling {
 	full := d.largest()
 	if full == nil {
@@ -179,6 +180,13 @@ func (d *descent) starts() []symtile.Tiling {
 		if dim.Extent >= tiles {
 			all = d.withSize(all, k, dim.Extent/tiles)
 		}
+	}
+	sequential := func(x symtile.Dim) bool {
+		return x.Kind == symtile.Sequential
+	}
+	k := slices.IndexFunc(d.p.Space.Dims, sequential)
+	if k >= 0 && slices.ContainsFunc(d.p.Space.Dims[k+1:], sequential) {
+		all = d.withSize(all, k, 1)
 	}
 	return all
 }
