@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/packtiming"
@@ -114,4 +115,25 @@ func outputOf(t *testing.T, cmd command, args ...string) string {
 		t.Fatalf("%s %q: status %d: %s", cmd.name, args, status, errs.String())
 	}
 	return out.String()
+}
+
+// TestPackBudget: a short run has time to measure one weight, a long one keeps no more than
+// its weights take.
+func TestPackBudget(t *testing.T) {
+	for _, c := range []struct {
+		run  time.Duration
+		n    int
+		want time.Duration
+	}{
+		{0, 3, 0},
+		{8 * time.Second, 1, 2 * time.Second},
+		{20 * time.Second, 1, maxPackTime},
+		{20 * time.Second, 5, maxPackTime},
+		{10 * time.Minute, 100, time.Minute},
+		{10 * time.Minute, 2, 2 * maxPackTime},
+	} {
+		if got := packBudget(c.run, c.n); got != c.want {
+			t.Errorf("%v, %d weights: %v, want %v", c.run, c.n, got, c.want)
+		}
+	}
 }

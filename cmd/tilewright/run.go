@@ -220,11 +220,15 @@ func (f runFlags) isOneKernel(m *hlo.Module) bool {
 		*f.tiling != "" || *f.plan != "" || *f.source || *f.counters
 }
 
-// interpretedOnly reports whether a refusal is for an operation, or one of its types, that
-// has no code.
+// interpretedOnly reports whether a refusal is for an operation, or one of its types, or a map
+// of several operations, that has no code.
 func interpretedOnly(why *symtile.Untileable) bool {
+	switch why.Rule {
+	case "not-in-op-table", "map":
+		return true
+	}
 	of := why.Instr.Operands
-	return why.Rule == "not-in-op-table" || len(of) > 0 && why.Instr.Op.NotOf(hlo.CPU, of[0].Shape.DType)
+	return len(of) > 0 && why.Instr.Op.NotOf(hlo.CPU, of[0].Shape.DType)
 }
 
 // run compiles, runs and checks the chosen plan.

@@ -53,7 +53,7 @@ and when all races are over those of which it is not race on, unless there is a 
 
 -weights-of says which parameters of the modules are weights, the same values in every run; constants are. Where the
 device's kernels would have a weight packed, as tensor.pack does it, the fusion that reads it packed is raced, too, and its
-winner timed beside that of the fusion as it is: the report says what that gains and from how many runs on it pays. With -run-budget a tenth of it is for that.
+winner timed beside that of the fusion as it is: the report says what that gains and from how many runs on it pays. With -run-budget a tenth of it is for that, or 4s where that is at most a quarter.
 
 Which plans are tried depends on the fusion, the device and -seed, and not on what else is stored, unless -learn
 lets the samples of all fusions in -db correct the prices, and the winners of other shapes and devices be tried first.
@@ -309,7 +309,7 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 	s.summary.Device = b.Identity().Name
 	packed := s.packedWeights()
 	if len(packed) > 0 {
-		s.schedule.Budget -= s.schedule.Budget / 10
+		s.schedule.Budget -= packBudget(s.schedule.Budget, len(packed))
 	}
 	s.countStructures()
 	err = s.schedule.Run(ctx)

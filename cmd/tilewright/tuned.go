@@ -762,6 +762,15 @@ const (
 	packRaces   = 2
 )
 
+// packBudget is what of the time of a run is kept for n weights: as much as all of them take,
+// but no more than a tenth, or than one of them takes where a tenth is not enough for that. A
+// quarter is the most: what fusions take as they are is found first.
+func packBudget(run time.Duration, n int) time.Duration {
+	const usual, most = 10, 4 // parts
+	all := time.Duration(n) * maxPackTime
+	return min(all, max(run/usual, min(maxPackTime, run/most)))
+}
+
 // packWeights races the fusions that take their weights packed, measures what their
 // winners gain over those of the fusions as they are, and prints and keeps it. What is kept
 // already for the same plan is taken from there, unless -force. It ends when the time of the
