@@ -63,7 +63,7 @@ func newBounds(s *search) (*bounds, error) {
 	}
 	b.dot = f.dot
 	inside := beyondSecond * float64(s.spec.Second)
-	b.past = !f.dot && f.longest > inside
+	b.past = !f.dot && f.writes > inside
 	for _, c := range []*counter{s.plain, s.joined} {
 		if c == nil {
 			continue

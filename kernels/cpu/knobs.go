@@ -236,13 +236,13 @@ func offerSplits(f *facts) []int64 {
 	return splitParts[:n]
 }
 
-// offerStreams offers what the default is not, where an output is larger than the second
-// cache of two lanes keeps. What is listed of the last cache has no part in it, since a
+// offerStreams offers what the default is not, where the outputs together are larger than the
+// second cache of two lanes keeps. What is listed of the last cache has no part in it, since a
 // hypervisor may list any.
 func offerStreams(f *facts) []int64 {
 	inside := beyondSecond * float64(f.spec.Second)
 	switch {
-	case f.dot || f.longest <= inside:
+	case f.dot || f.writes <= inside:
 		return nil
 	case 2*f.longest >= float64(f.spec.last):
 		return throughCache

@@ -115,13 +115,14 @@ func (f *rowFuser) parts(l *lowering, i *instr) (parts []*instr) {
 	return parts
 }
 
-// components divides a group into groups that share no value.
+// components divides a group into groups that read nothing that another one makes; an operand
+// from elsewhere, such as a step size, joins none.
 func (i *instr) components() (list []*instr) {
 	for _, x := range i.group {
 		joined := &instr{name: i.name, n: i.n}
-		// Components that x shares a value with become one with it.
+		// Components of which x reads become one with it.
 		list = slices.DeleteFunc(list, func(c *instr) bool {
-			if !slices.ContainsFunc(c.group, x.sharesValue) {
+			if !slices.ContainsFunc(c.group, x.readsOf) {
 				return false
 			}
 			joined.group = append(joined.group, c.group...)
@@ -133,16 +134,8 @@ func (i *instr) components() (list []*instr) {
 	return list
 }
 
-// sharesValue reports whether two instructions read or make one value.
-func (i *instr) sharesValue(x *instr) bool {
-	for _, v := range slices.Concat(i.outs, i.stripArgs, i.tileArgs) {
-		if slices.Contains(x.outs, v) || slices.Contains(x.stripArgs, v) ||
-			slices.Contains(x.tileArgs, v) {
-			return true
-		}
-	}
-	return false
-}
+// readsOf reports whether an instruction reads a value that another one makes.
+func (i *instr) readsOf(x *instr) bool { return slices.ContainsFunc(x.outs, i.reads) }
 
 // A rowFuser builds the row groups of a schedule in one pass over its items. An
 // item joins the open group, begins a group of its own, or stays as it is; it

@@ -424,3 +424,61 @@ func TestManyArraysAreSeveralNests(t *testing.T) {
 	}
 	runsWhole(t, text, p.Fusion)
 }
+
+// TestUpdatesOfSeveralArrays: updates that read nothing of each other, more arrays than a row
+// kernel has registers for, are several row kernels and no strips. Updates that read one
+// another stay together, and a shared operand joins nothing.
+func TestUpdatesOfSeveralArrays(t *testing.T) {
+	if !vector.Supported() {
+		t.Skip("no machine code here")
+	}
+	const text = `
+ENTRY updates {
+  g = f32[48,256] parameter(0)
+  a = f32[48,64] parameter(1)
+  b = f32[48,64] parameter(2)
+  c = bf16[48,64] parameter(3)
+  d = f32[48,64] parameter(4)
+  rate = f32[] parameter(5)
+  rates = f32[48,64] broadcast(rate), dimensions={}
+  g0 = f32[48,64] slice(g), slice={[0:48], [0:64]}
+  g1 = f32[48,64] slice(g), slice={[0:48], [64:128]}
+  g2 = f32[48,64] slice(g), slice={[0:48], [128:192]}
+  g3 = f32[48,64] slice(g), slice={[0:48], [192:256]}
+  s0 = f32[48,64] multiply(g0, rates)
+  s1 = f32[48,64] multiply(g1, rates)
+  s2 = f32[48,64] multiply(g2, rates)
+  s3 = f32[48,64] multiply(g3, rates)
+  n0 = f32[48,64] subtract(a, s0)
+  n1 = f32[48,64] subtract(b, s1)
+  wide = f32[48,64] convert(c)
+  w2 = f32[48,64] subtract(wide, s2)
+  n2 = bf16[48,64] convert(w2)
+  n3 = f32[48,64] subtract(d, s3)
+  m3 = f32[48,64] multiply(n3, n0)
+  ROOT t = (f32[48,64], f32[48,64], bf16[48,64], f32[48,64], f32[48,64]) tuple(n0, n1, n2, n3, m3)
+}`
+	m, err := hlo.Parse("updates", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(t.Context(), m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tiles := range []symtile.Tiling{{16, 64}, {48, 64}, {1, 64}} {
+		for _, stream := range []int64{0, 1} {
+			plan := kernels.Plan{Tiles: tiles}.With("stream", stream)
+			k, err := New().Compile(t.Context(), p, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source := k.Source()
+			if n := strings.Count(source, "for rows of"); n < 2 || strings.Contains(source, "strips of") {
+				t.Errorf("plan %s: %d row kernels\n%s", plan, n, source)
+			}
+			k.Close()
+		}
+	}
+	runsWhole(t, text, m.Entry)
+}
