@@ -291,6 +291,11 @@ func (p *Priced) Plans(ctx context.Context, q *symtile.Program) iter.Seq[kernels
 	return p.backend.Plans(ctx, q)
 }
 
+// Offer is what Plans yields, with what is known of the other plans.
+func (p *Priced) Offer(ctx context.Context, q *symtile.Program) (kernels.Offer, error) {
+	return p.backend.Offer(ctx, q)
+}
+
 // Default is the first plan by price.
 func (p *Priced) Default(ctx context.Context, q *symtile.Program) (kernels.Plan, error) {
 	return p.backend.Default(ctx, q)
