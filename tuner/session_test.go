@@ -210,3 +210,39 @@ func TestRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestBusyLanes: on a busy machine a plan of one lane does not beat one of two that takes up
+// to twice as long there, and each is a tie of the other; on a quiet one it does.
+func TestBusyLanes(t *testing.T) {
+	for _, c := range []struct {
+		leftOut     int
+		ratio       float64 // of two lanes to one
+		beats, tied bool
+	}{
+		{8, 1.5, false, true},
+		{8, 2.5, true, false},
+		{8, 0.6, false, false},
+		{1, 1.5, true, false},
+	} {
+		one, two := &candidate{}, &candidate{}
+		one.Price.Lanes, two.Price.Lanes = 1, 2
+		for block := range 16 {
+			one.trial.Add(1e-3, 0, block)
+			two.trial.Add(1e-3*c.ratio, 0, block)
+		}
+		r := &race{selection: &selection{
+			tuner:      newLab(1, 0, 1e-3).tuner("", Options{}),
+			candidates: []*candidate{two, one},
+		}}
+		r.watch.state = cache.Visit{Blocks: 16, LeftOut: c.leftOut}
+		if got := r.beats(one, two); got != c.beats {
+			t.Errorf("%v: it beats two lanes: %v", c, got)
+		}
+		if got := r.untold(two, one); c.ratio > 1 && got == false && c.tied {
+			t.Errorf("%v: one lane is no tie of two", c)
+		}
+		if got := r.untold(one, two); got != c.tied && c.ratio > 1 {
+			t.Errorf("%v: two lanes are a tie of one: %v", c, got)
+		}
+	}
+}

@@ -126,14 +126,31 @@ func medianOf(all []float64) float64 {
 }
 
 // beats reports whether x is faster than y beyond doubt in all blocks together, by more than
-// the resolution, and in each session by the margin, undisturbed too.
+// the resolution, and in each session by the margin, undisturbed too; and not only because
+// other work takes lanes that y would have.
 func (r *race) beats(x, y *candidate) bool {
+	if r.favours(x, y) {
+		return false
+	}
 	gain := paired(y, x, recordConfidence)
 	margin := 1 + r.tuner.Options.margin()
 	return gain.Lo > 1 &&
 		gain.Median >= 1+r.resolution() &&
 		slices.Min(r.medians(y, x)) >= margin &&
 		r.undisturbed(y, x) >= margin
+}
+
+// favours reports whether other work may be why x seems faster than y: it ran in the blocks
+// that count, and x takes fewer lanes. A plan of n lanes that has only m of them takes n/m
+// times as long, at most, so that a larger difference is not due to that. Which of the two
+// a quiet machine would prefer is not known then.
+func (r *race) favours(x, y *candidate) bool {
+	fewer, more := x.Price.Lanes, y.Price.Lanes
+	if fewer < 1 || fewer >= more || !r.busy() {
+		return false
+	}
+	seems := paired(y, x, recordConfidence).Median
+	return seems > 1 && seems < more/fewer
 }
 
 // shortShare is the share of samples that are shorter than those by which undisturbed times
@@ -165,7 +182,7 @@ func shortOf(samples []float64) float64 {
 
 // untold reports whether a winner cannot be told from another plan that ran, in a way that
 // would hold in another session: their ratio is within the resolution, or that of their short
-// samples is on a busy machine, or the winner does not beat it in spite of a full race, or it
+// samples is on a busy machine, or other work favours the one of fewer lanes, or the winner does not beat it in spite of a full race, or it
 // was dropped by a few blocks and the interval of all contains 1.
 func (r *race) untold(winner, x *candidate) bool {
 	both, _ := commonBlocks(x, winner)
@@ -173,6 +190,8 @@ func (r *race) untold(winner, x *candidate) bool {
 	switch {
 	case len(both) == 0:
 		return false
+	case r.favours(winner, x), r.favours(x, winner):
+		return true
 	case ratio.Median < 1+r.resolution(),
 		r.busy() && len(both) >= sessionBlocks && r.undisturbed(x, winner) < 1+r.resolution():
 		return true

@@ -290,11 +290,12 @@ func (s *search) tiling(t symtile.Tiling) pricedTiling {
 	return out
 }
 
-// singleSeconds is about what the plan that was priced last takes on one lane.
+// singleSeconds is about what the plan that was priced last, which has no threads=, takes on
+// one lane.
 func (s *search) singleSeconds() float64 {
 	overheads := s.cost.Seconds[s.terms.Overlapping:]
 	busy := s.cost.Total(&s.terms) - overheads[termIdle] - overheads[termLaunch]
-	return busy * s.cost.Lanes
+	return busy * float64(max(1, s.device.Lanes))
 }
 
 // seconds is the price of a plan whose tiling was counted.

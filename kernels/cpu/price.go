@@ -346,12 +346,12 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 		x.dotShares(k, base, lanes, parts, t)
 		t[termIdle] = (base + sum(t)) * dotIdleShare(k, lanes, parts)
 	}
-	woken := min(lanes, k.programs*parts) - 1
-	t[termLaunch] = launchSeconds + wakeSeconds*x.slowness*woken
+	busy := min(lanes, k.programs*parts)
+	t[termLaunch] = launchSeconds + wakeSeconds*x.slowness*(busy-1)
 	if n := unmodelled(plan); n > 0 {
 		t[termKnobs] = n * unmodelledShare * price.Total(&x.terms)
 	}
-	price.Lanes = lanes
+	price.Lanes = busy
 	price.Scratch = k.scratch
 }
 
