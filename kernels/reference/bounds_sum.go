@@ -2,6 +2,7 @@ package reference
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -20,8 +21,8 @@ import (
 //
 // which is two evaluations of the instruction on magnitudes, without a look at how it
 // indexes its operands. An infinity or NaN among the terms decides the result in any
-// order; where the magnitudes together exceed the type, a partial sum may overflow in
-// one order and not in another, and the result can be anything.
+// order, unless the magnitudes of the others together exceed the type: then a partial sum may
+// overflow in one order and not in another, and the result can be anything.
 
 // contraction bounds sums of products: the error of a product is that of its operands
 // times the other operand.
@@ -219,6 +220,10 @@ func (e bounding) sum(
 			return s, err
 		}
 	}
+	finite, err := e.finiteMagnitudes(wide, x, magnitudes)
+	if err != nil {
+		return s, err
+	}
 	s.lo = sum.clone()
 	s.hi = sum
 	overflow := largestOf(AccumulatorOf(i.Shape.DType))
@@ -230,7 +235,7 @@ func (e bounding) sum(
 		n := int64(k)
 		m := magnitudes.floats[n]
 		switch {
-		case m-m != 0: // an infinity or NaN among the terms decides
+		case m-m != 0 && finite.floats[n] <= overflow: // an infinity or NaN among the terms decides
 			s.setEnds(n, y, y)
 		case !(largest.floats[n] <= overflow):
 			s.free(n)
@@ -238,6 +243,26 @@ func (e bounding) sum(
 	}
 	return s, nil
 }
+
+// finiteMagnitudes are the magnitudes of sums without the operands that are infinite or NaN;
+// those of all where there are none of these.
+func (e bounding) finiteMagnitudes(i *hlo.Instr, x []span, all value) (value, error) {
+	if !slices.ContainsFunc(all.floats, isEndless) {
+		return all, nil
+	}
+	terms := e.run.absolute(x, true)
+	for k, s := range x {
+		for n, y := range s.floats {
+			if isEndless(y) {
+				terms[k].floats[n] = 0
+			}
+		}
+	}
+	return e.run.instruction(i, terms)
+}
+
+// isEndless reports whether a number is infinite or NaN.
+func isEndless(x float64) bool { return x-x != 0 }
 
 // total is sum for an instruction that sums elements: what is computed from terms t is at
 // least Σ (t − ε'·|t|) with the relative error ε', and t − ε'·|t| does not decrease with t, so that the

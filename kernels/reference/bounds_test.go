@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -131,4 +132,46 @@ func randomSpan(rng *rand.Rand, d hlo.DType, n int64) span {
 	}
 	roundStrip(d, s.floats)
 	return s
+}
+
+// TestSumsWithInfinities: an infinite term decides a sum, unless the others may overflow to an
+// infinity of the other sign on the way, as a product of the largest numbers does.
+func TestSumsWithInfinities(t *testing.T) {
+	m, err := hlo.Parse("sum", []byte(`f { x = f32[2] parameter(0)
+w = f32[2] parameter(1)
+ROOT d = f32[] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0} }`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := m.Entry
+	inf := math.Inf(1)
+	for _, k := range []struct {
+		x, w     [2]float64
+		anything bool
+	}{
+		{[2]float64{inf, 3}, [2]float64{1, 2}, false},
+		{[2]float64{inf, math.MaxFloat32}, [2]float64{1, -1}, false},
+		{[2]float64{inf, math.MaxFloat32}, [2]float64{1, -2}, true},
+		{[2]float64{3, math.MaxFloat32}, [2]float64{1, -2}, true},
+	} {
+		all, err := Bounds(t.Context(), c, []kernels.Buffer{vectorOf(t, k.x[:]), vectorOf(t, k.w[:])}, Accuracy{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all[0].Contains(0, math.NaN()); got != k.anything || !all[0].Contains(0, inf) && k.x[0] == inf {
+			t.Errorf("%v·%v: within %v, %v", k.x, k.w, all[0].Lo, all[0].Hi)
+		}
+	}
+}
+
+// vectorOf is an array of f32.
+func vectorOf(t *testing.T, x []float64) kernels.Buffer {
+	b, err := kernels.NewBuffer(hlo.Shape{DType: hlo.F32, Dims: []int64{int64(len(x))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, v := range x {
+		b.SetFloat(int64(n), v)
+	}
+	return b
 }
