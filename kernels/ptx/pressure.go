@@ -19,6 +19,7 @@ type Pressure struct {
 func (e *Entry) Pressure() (most Pressure) {
 	l := liveness{e: e, numbers: map[Reg]int{}}
 	l.instructions()
+	l.products()
 	l.blocks()
 	l.solve()
 	for b, first := range l.starts {
@@ -118,6 +119,8 @@ type liveness struct {
 	live   []regSet
 	// Assigned are the registers that instructions without a guard write.
 	assigned map[Reg]bool
+	// Held are the operands of products that run until an instruction, which waits for them.
+	held map[*Instr][]Reg
 }
 
 // instructions lists the instructions, and numbers the registers.
@@ -149,6 +152,30 @@ func (l *liveness) instructions() {
 				l.words = append(l.words, words)
 			}
 		})
+	}
+}
+
+// products finds, in the order of the text, which operands in registers wgmma reads until a
+// wait: those of the groups that it waits for.
+func (l *liveness) products() {
+	l.held = map[*Instr][]Reg{}
+	var open []Reg
+	var groups [][]Reg
+	for _, in := range l.code {
+		switch in.Opcode.Op {
+		case OpWgmmaMMAAsync:
+			for _, o := range in.Operands[1].List {
+				open = append(open, o.Reg)
+			}
+		case OpWgmmaCommitGroup:
+			groups = append(groups, open)
+			open = nil
+		case OpWgmmaWaitGroup:
+			running := int(in.Operands[0].Int())
+			done := max(0, len(groups)-running)
+			l.held[in] = slices.Concat(groups[:done]...)
+			groups = groups[done:]
+		}
 	}
 }
 
@@ -308,11 +335,15 @@ func (l *liveness) walk(block int, visit func(regSet)) regSet {
 // leaves the former value in place, if there is one.
 func (l *liveness) mark(in *Instr, live regSet, reads bool) {
 	if reads {
-		in.eachRead(func(r Reg) {
+		add := func(r Reg) {
 			if n, known := l.numbers[r]; known {
 				live.set(n, true)
 			}
-		})
+		}
+		in.eachRead(add)
+		for _, r := range l.held[in] {
+			add(r)
+		}
 		return
 	}
 	in.eachWritten(func(r Reg) {

@@ -1,6 +1,9 @@
 package ptx
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // Values are kept from where they are computed to where they are last read, round loops
 // and under guards; loads that nothing keeps behind others are counted at the front.
@@ -38,6 +41,29 @@ func TestPressure(t *testing.T) {
 		m := parsed(t, head+c.body+"}\n")
 		if got := m.Entries[0].Pressure(); got != c.want {
 			t.Errorf("%s: %+v, not %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// Operands of wgmma in registers are kept until their group has been waited for.
+func TestPressureOfRunningProducts(t *testing.T) {
+	// A product of four registers from first on, which are written just before it.
+	product := func(first int) (text string) {
+		for n := range 4 {
+			text += fmt.Sprintf("mov.u32 %%r%d, %%tid.x;\n", first+n)
+		}
+		return text + fmt.Sprintf(
+			"wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%%s0, %%s1, %%s2, %%s3}, {%%r%d, %%r%d, %%r%d, %%r%d}, %%d0, %%p0;\nwgmma.commit_group.sync.aligned;\n",
+			first, first+1, first+2, first+3)
+	}
+	for running, want := range []int{8, 12} {
+		m := parsed(t, ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry f()\n{\n"+
+			"\t.reg .b32 %r<9>;\n\t.reg .b32 %s<5>;\n\t.reg .b64 %d<2>;\n\t.reg .pred %p<2>;\n"+
+			product(0)+fmt.Sprintf("wgmma.wait_group.sync.aligned %d;\n", running)+
+			product(4)+"wgmma.wait_group.sync.aligned 0;\nret;\n}\n")
+		// Four sums, and four operands of each product that runs.
+		if got := m.Entries[0].Pressure().Ordered; got != want {
+			t.Errorf("with %d groups that run on: %d registers, not %d", running, got, want)
 		}
 	}
 }
