@@ -30,7 +30,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever what a plan does or how fast it is changes.
-const Revision = "ptx20"
+const Revision = "ptx21"
 
 // A Backend generates PTX for the device of a session and runs it there. It implements
 // kernels.Backend, kernels.TF32Backend and kernels.SampleObserver.

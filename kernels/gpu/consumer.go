@@ -12,13 +12,9 @@ func (r *ring) consume() {
 	e := r.e
 	a := r.e.asm
 	descriptors := r.descriptors()
-	c := r.cursor(0)
-	offset := a.fresh(kindB32)
+	c, offset := r.start()
 	e.mathGroup = e.newMathGroup()
-	before, last := r.refill(c)
-	counter := a.fresh(kindB32)
-	more := a.fresh(kindPred)
-	a.do("mov.b32", offset, 0)
+	loop, last := r.loop(c, offset, descriptors)
 	r.startOf(c, offset)
 	for _, d := range r.dots {
 		if d.right != nil {
@@ -35,28 +31,7 @@ func (r *ring) consume() {
 	if o := r.left(); o != nil {
 		o.prepare(r)
 	}
-	a.do("mov.b32", counter, 0)
-	again := a.label("LOOP")
-	r.takeTurn()
-	a.note("%s", r.part.note())
-	a.place(again)
-	for _, d := range r.dots {
-		d.loadScales(r, counter)
-	}
-	if o := r.left(); o != nil {
-		o.multiply(r, c, descriptors[0][1], offset, counter)
-	} else {
-		r.multiply(c, descriptors, offset)
-	}
-	before(counter)
-	for _, d := range r.dots {
-		d.promote()
-	}
-	a.do("add.s32", offset, offset, r.bytes/matrixRow)
-	a.when(r.advance(c), "mov.b32", offset, 0)
-	a.do("add.s32", counter, counter, 1)
-	a.do("setp.lt.s32", more, counter, r.limit)
-	a.branch(more, again)
+	loop()
 	r.passTurn()
 	if r.lag > 0 || r.left() != nil { // else each iteration has waited for its own
 		a.do("wgmma.wait_group.sync.aligned", 0)
@@ -65,19 +40,221 @@ func (r *ring) consume() {
 	r.skip(c, offset)
 }
 
-// multiply emits the products of an iteration.
-func (r *ring) multiply(c cursor, descriptors [][2]descriptor, offset operand) {
+// A slot is a place in the ring that an iteration multiplies: its barrier "full", the parity
+// of the phase to wait for, and how far its tiles are from those of slot 0, in bytes and in
+// units of 16 bytes: a number and what is in a register, or "0".
+type slot struct {
+	full   address
+	parity operand
+	bytes  int64
+	offset operand
+}
+
+// start is a cursor at slot 0 and the offset of its tiles; of an unrolled loop it has the parity
+// only.
+func (r *ring) start() (c cursor, offset operand) {
 	a := r.e.asm
-	r.wait(c, r.isFull(c.at), "FULL")
+	if r.unrolled() {
+		c.parity = a.fresh(kindB32)
+		a.do("mov.b32", c.parity, 0)
+		return c, ""
+	}
+	c = r.cursor(0)
+	offset = a.fresh(kindB32)
+	a.do("mov.b32", offset, 0)
+	return c, offset
+}
+
+// memoryOf is where the tiles of a slot are.
+func (r *ring) memoryOf(s slot) memory {
+	base := r.data
+	if s.offset != "0" {
+		base = r.e.asm.get(
+			kindB32, "mad.lo.s32", s.offset, matrixRow, base,
+		)
+	}
+	return memory{shared, base, s.bytes}
+}
+
+// mostUnrolled bounds the wgmma of an unrolled loop, of about 10 instructions each.
+const mostUnrolled = 64
+
+// unrolled reports whether the iterations of all slots are emitted one after the other, so that
+// the places of slots are numbers: where every tile begins at slot 0 and producer warps fill
+// the slots.
+func (r *ring) unrolled() bool {
+	products := int64(0)
+	for _, d := range r.dots {
+		if d.promotes() || d.left != nil && !d.left.plain {
+			return false
+		}
+		products += d.rows / groupRows * d.depth / d.mma.k
+	}
+	whole := r.part.count%r.slots == 0
+	switch o := r.left(); {
+	case o != nil && o.t.rows > groupRows:
+		// Of two fragments of different rows behind a loop, or without one, ptxas 12.9 says
+		// that it has to separate the products (C7519).
+		whole = whole && r.part.count > r.slots
+	case !r.e.loopsOverTiles():
+		whole = true
+	}
+	return r.hasProducer && !r.part.streamed && whole &&
+		r.part.minCount == r.part.count &&
+		products*r.slots <= mostUnrolled
+}
+
+// loop returns code of the loop over the iterations of a tile, and what is emitted after the
+// products of the last one. Offset is that of the cursor's slot.
+func (r *ring) loop(
+	c cursor, offset operand, descriptors [][2]descriptor,
+) (loop, last func()) {
+	a := r.e.asm
+	if r.unrolled() {
+		return r.turns(c, descriptors)
+	}
+	before, last := r.refill(c)
+	return func() {
+		r.repeat(1, r.limit, func(counter operand) {
+			for _, d := range r.dots {
+				d.loadScales(r, counter)
+			}
+			r.multiply(slot{
+				r.isFull(c.at), c.parity, 0, offset,
+			}, descriptors, counter)
+			r.complete()
+			before(counter)
+			for _, d := range r.dots {
+				d.promote()
+			}
+			a.do("add.s32", offset, offset, r.bytes/matrixRow)
+			a.when(r.advance(c), "mov.b32", offset, 0)
+		})
+	}, last
+}
+
+// repeat emits a loop until the number of iterations is a limit, of which body emits step.
+func (r *ring) repeat(step int64, limit operand, body func(counter operand)) {
+	a := r.e.asm
+	if r.unrolled() && limit == integer(step) {
+		r.takeTurn()
+		a.note("%s", r.part.note())
+		body("0")
+		return
+	}
+	counter := a.fresh(kindB32)
+	more := a.fresh(kindPred)
+	a.do("mov.b32", counter, 0)
+	again := a.label("LOOP")
+	r.takeTurn()
+	a.note("%s", r.part.note())
+	a.place(again)
+	body(counter)
+	a.do("add.s32", counter, counter, step)
+	a.do("setp.lt.s32", more, counter, limit)
+	a.branch(more, again)
+}
+
+// turns is loop with the iterations of all slots one after the other, and those that are left
+// of the last turn behind it, after which no slot is filled.
+func (r *ring) turns(
+	c cursor, descriptors [][2]descriptor,
+) (loop, last func()) {
+	one, tell := r.release()
+	left := r.part.count % r.slots
+	loop = func() {
+		whole := integer(r.part.count - left)
+		r.repeat(r.slots, whole, func(counter operand) {
+			for n := range r.slots {
+				r.inSlot(n, c.parity, descriptors)
+				r.releaseBefore(n, counter, one, tell)
+			}
+			r.e.asm.do("xor.b32", c.parity, c.parity, 1)
+		})
+		for n := range left {
+			r.inSlot(n, c.parity, descriptors)
+		}
+	}
+	return loop, r.lastOf(func() {
+		tell(one, address{r.full, 8 * (r.slots - 1)})
+	})
+}
+
+// inSlot emits the iteration of slot n.
+func (r *ring) inSlot(
+	n int64, parity operand, descriptors [][2]descriptor,
+) {
+	a := r.e.asm
+	a.enter()
+	defer a.leave()
+	r.multiply(slot{
+		address{r.full, 8 * n}, parity, n * r.bytes, "0",
+	}, descriptors, "")
+}
+
+// releaseBefore emits, after an iteration of slot n, that the slot is free whose products are
+// complete, in the lanes of which one holds. Counter is the number of the iteration of slot 0.
+func (r *ring) releaseBefore(
+	n int64, counter, one operand,
+	tell func(p operand, slot address),
+) {
+	a := r.e.asm
+	done := n - r.lag
+	once := counter == "0"
+	if once && (done < 0 || !r.e.loopsOverTiles() &&
+		done+r.slots >= r.part.count) {
+		// Nothing is before it, or fills the slot again.
+		if r.lag == 0 {
+			r.complete()
+		}
+		return
+	}
+	if done < 0 {
+		done += r.slots
+		p := a.fresh(kindPred)
+		a.do("setp.ge.and.s32", p, counter, 1, one)
+		one = p
+	}
+	r.complete()
+	tell(one, address{r.full, 8 * done})
+}
+
+// lastOf is what is emitted after the last iteration of a tile: the producer has gone on to the
+// next tile, so that slots whose products were still running are released, too.
+func (r *ring) lastOf(tell func()) func() {
+	return func() {
+		if r.e.loopsOverTiles() && r.lag > 0 {
+			tell()
+		}
+	}
+}
+
+// multiply emits the products of a slot. Counter is the number of the iteration, for operands
+// that are computed on the way.
+func (r *ring) multiply(
+	s slot, descriptors [][2]descriptor, counter operand,
+) {
+	a := r.e.asm
+	if o := r.left(); o != nil {
+		o.multiply(r, s, descriptors[0][1], counter)
+		return
+	}
+	r.wait(cursor{"", s.parity}, s.full, "FULL")
 	a.do("wgmma.fence.sync.aligned")
 	a.enter()
 	for k, d := range r.dots {
-		d.multiply(descriptors[k], offset)
+		d.multiply(descriptors[k], s)
 	}
 	a.leave()
 	a.do("wgmma.commit_group.sync.aligned")
-	// All but the latest lag groups are complete after this.
-	a.do("wgmma.wait_group.sync.aligned", r.lag)
+}
+
+// complete waits until the products of the iteration are complete whose slot is released after
+// this one. Those of operands in registers have been waited for.
+func (r *ring) complete() {
+	if r.left() == nil {
+		r.e.asm.do("wgmma.wait_group.sync.aligned", r.lag)
+	}
 }
 
 // refill returns what is emitted about the slot of the previous iteration (of this
@@ -140,50 +317,51 @@ func (r *ring) lagging(c cursor) (done operand, follow func()) {
 	}
 }
 
-// releaseSlot signals that this warp has read a slot, to the producers of all blocks
-// of the cluster: lane l arrives at the barrier of block l.
+// releaseSlot releases the slot of the previous iteration after the products of each.
 func (r *ring) releaseSlot(c cursor) (before func(counter operand), last func()) {
-	e := r.e
 	a := r.e.asm
 	done, follow := r.lagging(c)
-	lane := e.num(e.thread.Mod(device.WarpThreads))
-	// Lane l arrives at the barrier of block l, for as many lanes as there are blocks.
-	one := a.get(kindPred, "setp.lt.s32", lane, r.blocks)
-	tell := r.arrival(done, one, lane)
+	one, tell := r.release()
 	before = func(counter operand) {
 		p := one
 		if r.lag > 0 {
 			p = a.fresh(kindPred)
 			a.do("setp.ge.and.s32", p, counter, r.lag, one)
 		}
-		tell(p)
+		tell(p, address{done, 0})
 		follow()
 	}
-	return before, func() {
-		// The producer has gone on to the next tile, so the last slots have to be
-		// released, too.
-		if e.loopsOverTiles() && r.lag > 0 {
-			tell(one)
-		}
-	}
+	return before, r.lastOf(func() {
+		tell(one, address{done, 0})
+	})
 }
 
-// arrival returns code that arrives, in the lanes of which p holds, at the barrier
-// "empty" of the block with the lane's number. The barrier of another block is a
-// constant distance from the block's own.
-func (r *ring) arrival(slot, one, lane operand) func(p operand) {
+// release returns code that signals, in the lanes of which p holds, that this warp has read
+// a slot, to the producers of all blocks of the cluster: lane l arrives at the barrier
+// "empty" of block l. One holds for as many lanes as there are blocks. Slots are given by their
+// barriers "full".
+func (r *ring) release() (one operand, tell func(p operand, slot address)) {
+	e := r.e
 	a := r.e.asm
+	lane := e.num(e.thread.Mod(device.WarpThreads))
+	one = a.get(kindPred, "setp.lt.s32", lane, r.blocks)
 	if r.blocks == 1 {
-		return func(p operand) {
-			a.when(p, "mbarrier.arrive.shared.b64", sink, r.isEmpty(slot))
+		return one, func(p operand, slot address) {
+			a.when(p, "mbarrier.arrive.shared.b64", sink, slot.plus(8*r.slots))
 		}
 	}
+	// The barrier of another block is a constant distance from the block's own.
 	distance := a.fresh(kindB32)
 	remote := a.fresh(kindB32)
 	a.when(one, "mapa.shared::cluster.u32", distance, r.empty, lane)
+	if r.unrolled() {
+		return one, func(p operand, slot address) {
+			a.when(p, "mbarrier.arrive.shared::cluster.b64", sink, address{distance, slot.offset})
+		}
+	}
 	a.when(one, "sub.s32", distance, distance, r.full)
-	return func(p operand) {
-		a.when(p, "add.s32", remote, slot, distance)
+	return one, func(p operand, slot address) {
+		a.when(p, "add.s32", remote, slot.base, distance)
 		a.when(p, "mbarrier.arrive.shared::cluster.b64", sink, address{remote, 0})
 	}
 }
@@ -266,13 +444,20 @@ func (r *ring) descriptor(b *boxTile, first index.Expr, size int64) descriptor {
 
 // moved is the descriptor of what is bytes further, in the slot at an offset in units
 // of 16 bytes. Addresses of shared memory fit in the address field, so the sum does
-// not carry into the next.
+// not carry into the next. It is a sum of 64 bits, which ptxas makes of one instruction; of the
+// low word alone it makes three, two of which copy words.
 func (d descriptor) moved(a *asm, offset operand, bytes int64) operand {
-	low := a.get(kindB32, "add.s32", d.low, offset)
-	if bytes != 0 {
-		low = a.get(kindB32, "add.s32", low, bytes/matrixRow)
+	low := d.low
+	if offset != "0" {
+		low = a.get(kindB32, "add.s32", low, offset)
+	}
+	first := a.get(
+		kindB64, "mov.b64", []operand{low, d.high},
+	)
+	if bytes == 0 {
+		return first
 	}
 	return a.get(
-		kindB64, "mov.b64", []operand{low, d.high},
+		kindB64, "add.s64", first, bytes/matrixRow,
 	)
 }

@@ -488,8 +488,8 @@ func (t *groupDot) promote() {
 	}
 }
 
-// multiply begins the products of the slot at offset (wgmma is asynchronous).
-func (t *groupDot) multiply(d [2]descriptor, offset operand) {
+// multiply begins the products of a slot (wgmma is asynchronous).
+func (t *groupDot) multiply(d [2]descriptor, s slot) {
 	e := t.e
 	a := t.e.asm
 	size := t.from.Size()
@@ -498,14 +498,14 @@ func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 	for k := int64(0); k < t.depth; k += t.mma.k {
 		// The descriptors of later k differ by a constant number of bytes.
 		db := d[1].moved(
-			a, offset,
-			constantOf(t.b.offset(zero, k, size)),
+			a, s.offset,
+			s.bytes+constantOf(t.b.offset(zero, k, size)),
 		)
 		for i, c := range t.accs {
 			rows := e.ring.Const(int64(i) * groupRows)
 			da := d[0].moved(
-				a, offset,
-				constantOf(t.a.offset(rows, k, size)),
+				a, s.offset,
+				s.bytes+constantOf(t.a.offset(rows, k, size)),
 			)
 			a.do(
 				opcode,

@@ -109,10 +109,40 @@ func TestLoopsHaveNoWideFences(t *testing.T) {
 		if !found {
 			t.Fatalf("%s has no end of its products", words)
 		}
+		loop = strings.ReplaceAll(loop, "wgmma.fence", "")
 		for _, wide := range []string{".acquire.cluster", ".release.cluster", "bar.arrive", "fence."} {
 			if strings.Contains(loop, wide) {
 				t.Errorf("%s: %s while products run", words, wide)
 			}
+		}
+	}
+}
+
+// The loop of warpgroups has an iteration for each slot, and those that are left behind it, where
+// tiles begin at slot 0 and a producer fills the slots; otherwise one.
+func TestRingsAreUnrolled(t *testing.T) {
+	s, err := device.ParseSpec("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := kerneltest.Program(t, matmul("bf16", "f32", "nt", 512, 256, 512))
+	for words, waits := range map[string]int{
+		"128,64,64 stages=4":              4,
+		"128,64,64 stages=3":              5,
+		"128,64,64 stages=4 producer=0":   1,
+		"128,64,64 stages=4 persistent=1": 4,
+		"128,64,64 stages=3 persistent=1": 1,
+	} {
+		plan, err := kernels.ParsePlan(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := PTX(p, plan, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(text, "bra $FULL"); n != waits {
+			t.Errorf("%s: %d waits for a slot, want %d", words, n, waits)
 		}
 	}
 }

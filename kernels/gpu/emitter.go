@@ -292,6 +292,12 @@ type memory struct {
 	first int64
 }
 
+// plus is the memory the given number of bytes further.
+func (m memory) plus(bytes int64) memory {
+	m.first += bytes
+	return m
+}
+
 // A transposedTile is a tile in shared memory that is written row by row, as it is
 // loaded, and read across the rows, as it is stored. A thread reads the vector
 // neighbouring rows r = vector·q + i, and neighbouring threads have neighbouring q.

@@ -1470,9 +1470,6 @@ func (m *estimate) fragmentsFit(c candidate, given int) bool {
 	return c.partials+c.operands+besideFragments <= float64(given)
 }
 
-// besideFragments is what ptxas 12.9 and 13.5 give a thread beside sums and fragments.
-const besideFragments = 22
-
 // plan is the candidate as a plan.
 func (c candidate) plan() kernels.Plan {
 	return c.knobs.plan(c.tiling)

@@ -337,6 +337,7 @@ func synchronises(op ptx.Op) bool {
 var reasons = []struct{ damage, class, text, reason string }{
 	{"fence.proxy.async dropped", "", "", eitherFence},
 	{"fence.mbarrier_init dropped", "", "", eitherFence},
+	{"wgmma.fence dropped", "", "", "after the first iteration nothing but products has written the sums"},
 	{"guard negated", "", "fence.", eitherFence},
 	{"guard dropped", "", "fence.", "more threads make the mbarriers known than have to"},
 	{"barrier of the first warp only", "column reduce", "", "the first warp alone works behind it, and who has left is not waited for"},

@@ -311,10 +311,9 @@ func (t *groupDot) fragmentsAlong() (all []int64) {
 // multiply emits an iteration: while the products of one fragment along k run, the next
 // is computed. Registers of a fragment are written again when its products are complete.
 //
-// Offset is that of the slot in units of 16 bytes, and counter the number of the iteration.
+// Counter is the number of the iteration, which plain operands do not need.
 func (o *registerOperand) multiply(
-	r *ring, c cursor, b descriptor,
-	offset, counter operand,
+	r *ring, s slot, b descriptor, counter operand,
 ) {
 	t, e := o.t, o.t.e
 	a := e.asm
@@ -330,41 +329,40 @@ func (o *registerOperand) multiply(
 	defer o.withoutStaging()()
 	// What memory has to supply is on its way while the slot is waited for.
 	o.loadBeside(r, true)
-	r.wait(
-		c, r.isFull(c.at), "FULL",
-	)
-	slot := a.get(
-		kindB32, "mad.lo.s32", offset, matrixRow, r.data,
-	)
+	r.wait(cursor{"", s.parity}, s.full, "FULL")
+	tiles := r.memoryOf(s)
 	if t.right != nil {
-		t.right.copy(slot)
-		offset = t.right.offset
+		t.right.copy(tiles)
+		s.offset, s.bytes = t.right.offset, 0
 	}
 	o.loaded = map[wordKey][]operand{}
+	right := t.b
+	if t.right != nil {
+		right = t.right.tile
+	}
 	zero := e.ring.Const(0)
-	for _, k := range t.fragmentsAlong() {
-		left := make(
-			[][]operand, len(t.accs),
-		)
-		for i := range t.accs {
-			left[i] = o.fragment(slot, i, k)
+	all := t.fragmentsAlong()
+	for some := range slices.Chunk(all, o.together(r)) {
+		left := map[int64][][]operand{}
+		for _, k := range some {
+			for i := range t.accs {
+				left[k] = append(left[k], o.fragment(tiles, i, k))
+			}
 		}
-		right := t.b
-		if t.right != nil {
-			right = t.right.tile
-		}
-		at := right.offset(zero, k, t.from.Size())
 		// The registers of the fragments were written by other instructions.
 		a.do("wgmma.fence.sync.aligned")
-		t.issue(
-			left,
-			b.moved(a, offset, constantOf(at)), k,
-		)
+		for _, k := range some {
+			at := right.offset(zero, k, t.from.Size())
+			t.issue(
+				left[k],
+				b.moved(a, s.offset, s.bytes+constantOf(at)), k,
+			)
+		}
 		a.do("wgmma.commit_group.sync.aligned")
-		// All but the latest products are complete: the registers of the next fragment
-		// and, after the first one, the slot of the iteration before are free.
+		// All but the latest products are complete: the registers of the next fragments
+		// and, after the first ones, the slot of the iteration before are free.
 		running := int64(1)
-		if k+t.mma.k == t.depth {
+		if some[len(some)-1] == all[len(all)-1] {
 			running = r.lag
 		}
 		a.do("wgmma.wait_group.sync.aligned", running)
@@ -372,6 +370,39 @@ func (o *registerOperand) multiply(
 	if t.right != nil {
 		t.right.advance()
 	}
+}
+
+// besideFragments is what ptxas 12.9 and 13.5 give a thread beside sums and fragments.
+const besideFragments = 22
+
+// together is how many fragments along k are multiplied by one group of products: four or two,
+// where a thread has registers for those of two groups.
+func (o *registerOperand) together(r *ring) int {
+	t := o.t
+	if !o.plain {
+		return 1
+	}
+	given := t.e.spec.RegistersPerThread(int(r.threads()))
+	if r.hasProducer {
+		given = max(given, r.registers())
+	}
+	given -= int(t.sums()) + besideFragments
+	for _, n := range []int{4, 2} {
+		two := t.depth >= 2*int64(n)*t.mma.k || r.alternates()
+		// Four registers of each fragment, and those that the next one is made of.
+		if two && len(t.accs)*(2*n*4+4) <= given {
+			return n
+		}
+	}
+	return 1
+}
+
+// alternates reports whether an iteration may be one group of products: while they run, the
+// fragments of the next one are loaded to other registers, which is so where iterations are
+// unrolled. Of odd numbers of iterations ptxas 12.9 and 13.5 serialise the products (C7513).
+func (r *ring) alternates() bool {
+	return r.unrolled() && r.slots%2 == 0 &&
+		r.part.count%2 == 0
 }
 
 // issue begins the products of fragments in registers at k, one for each 64 rows.
@@ -464,7 +495,7 @@ func (o *registerOperand) along(k, register, q int64) index.Expr {
 }
 
 // fragment is the four registers of 64 rows and 16 k.
-func (o *registerOperand) fragment(slot operand, i int, k int64) []operand {
+func (o *registerOperand) fragment(slot memory, i int, k int64) []operand {
 	if o.plain {
 		return o.asItIs(slot, i, k)
 	}
@@ -488,7 +519,7 @@ func (o *registerOperand) fragment(slot operand, i int, k int64) []operand {
 // selected is the fragment of an operand that is its box for the rows of a group, and 0 for
 // others: words are selected as they are loaded, for both elements of one have the same row.
 // It is nil for other operands.
-func (o *registerOperand) selected(slot operand, i int, k int64, points []point) (words []operand) {
+func (o *registerOperand) selected(slot memory, i int, k int64, points []point) (words []operand) {
 	e, b := o.t.e, o.boxes[0]
 	op := e.p.Ops[o.tile.arg]
 	switch {
@@ -506,7 +537,7 @@ func (o *registerOperand) selected(slot operand, i int, k int64, points []point)
 	}
 	// What is beyond the tile, or k, is whatever was in memory before, and becomes 0, too: the
 	// sums of other rows would not notice, but those of k would.
-	for part, word := range o.wordsOf(b, memory{shared, slot, b.at}, i, k) {
+	for part, word := range o.wordsOf(b, slot.plus(b.at), i, k) {
 		p := points[2*part]
 		valid := p.when.all(e.contracted(o.tile, p.at))
 		words = append(words, e.choose(
@@ -526,9 +557,9 @@ func (o *registerOperand) words() bool {
 // Of bytes, ldmatrix gives a thread two rows of k, each with the pair of rows of the operand
 // that the thread has, so that two matrices make the four k of a register for both (PTX ISA,
 // wgmma.mma_async, figure of matrix A of 8 bits).
-func (o *registerOperand) asItIs(slot operand, i int, k int64) (all []operand) {
+func (o *registerOperand) asItIs(slot memory, i int, k int64) (all []operand) {
 	e, b := o.t.e, o.boxes[0]
-	in := memory{shared, slot, b.at}
+	in := slot.plus(b.at)
 	if !o.words() {
 		words := o.wordsOf(b, in, i, k)
 		for half := range 2 {
@@ -728,10 +759,10 @@ func (u *turnedTile) target(n int64) index.Expr {
 }
 
 // copy copies the tile of an iteration from the slot, and makes it known to wgmma.
-func (u *turnedTile) copy(slot operand) {
+func (u *turnedTile) copy(slot memory) {
 	e := u.t.e
 	a := e.asm
-	from := memory{shared, slot, u.raw.at}
+	from := slot.plus(u.raw.at)
 	current := a.get(
 		kindB32, "mad.lo.s32",
 		u.offset, matrixRow, u.t.data,
@@ -791,11 +822,11 @@ func (o *registerOperand) size(b *boxTile) int64 {
 
 // load loads the elements of this thread in a fragment, in the order of points.
 func (o *registerOperand) load(
-	b *boxTile, slot operand, i int, k int64,
+	b *boxTile, slot memory, i int, k int64,
 ) (all []operand) {
 	e := o.t.e
 	d := e.typeOf(b.op, 0)
-	in := memory{shared, slot, b.at}
+	in := slot.plus(b.at)
 	if o.matrices(b) {
 		return o.fromMatrices(b, in, i, k)
 	}

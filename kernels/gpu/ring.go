@@ -8,6 +8,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A ring is the schedule of products by warpgroups (sm_90a): a producer starts tensor
@@ -147,20 +148,20 @@ func (r *ring) schedule() {
 	if !e.loopsOverTiles() {
 		r.slots = min(r.slots, r.part.minCount)
 	}
-	// One iteration's products run while the next are issued, if there is a second
-	// slot.
-	r.lag = min(1, r.slots-1)
-	if o := r.left(); slices.ContainsFunc(r.dots, (*groupDot).promotes) ||
-		o != nil && o.t.depth == o.t.mma.k {
-		// The sums of an iteration are read at its end, or the next one writes the
-		// registers that its products read.
-		r.lag = 0
-	}
 	r.hasProducer = e.knobs.producer > 0 &&
 		(r.total > r.slots || ahead) &&
 		e.asm.waits == 0 &&
 		int(e.threads)*e.knobs.mathGroups()+
 			e.knobs.producer*device.WarpThreads <= e.spec.BlockThreads
+	// One iteration's products run while the next are issued, if there is a second
+	// slot.
+	r.lag = min(1, r.slots-1)
+	if o := r.left(); slices.ContainsFunc(r.dots, (*groupDot).promotes) ||
+		o != nil && o.t.depth == o.t.mma.k && !r.alternates() {
+		// The sums of an iteration are read at its end, or the next one writes the
+		// registers that its products read.
+		r.lag = 0
+	}
 	if e.knobs.mathGroups() > 1 && e.shared > 0 {
 		e.reject("persistent=%d needs a product that is the first thing a block does", e.knobs.persistent)
 	}
@@ -438,6 +439,16 @@ func (r *ring) fill(c cursor, to operand) {
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, r.limit)
 	a.branch(more, again)
+}
+
+// threads is the number of threads of the block, in whole warpgroups.
+func (r *ring) threads() int64 {
+	k := r.e.knobs
+	all := r.e.threads * int64(k.mathGroups())
+	if r.hasProducer {
+		all += int64(k.producer) * device.WarpThreads
+	}
+	return index.CeilDiv(all, device.WarpgroupThreads) * device.WarpgroupThreads
 }
 
 // registers is the number of registers of a consumer thread after producer threads
