@@ -79,6 +79,9 @@ func plans(p program, spec device.Spec, rng *rand.Rand) ([]kernels.Plan, error) 
 		return nil, err
 	}
 	defer b.Close()
+	if p.tf32 {
+		b.AllowTF32()
+	}
 	standard, err := b.Default(context.Background(), p.Program)
 	if err != nil {
 		return nil, err

@@ -84,9 +84,11 @@ func accessBytes(op string) int {
 }
 
 // opcodes lists the opcodes of a disassembly in order, and the ranges that backward
-// branches repeat.
+// branches repeat. A branch from behind the end of the kernel is that of the slow path of a
+// wait, and repeats nothing.
 func opcodes(text string) (ops []string, repeated [][2]int) {
 	at := map[string]int{}
+	end := 0
 	// Labels are placed before the branches back to them.
 	for line := range strings.Lines(text) {
 		if m := label.FindStringSubmatch(line); m != nil {
@@ -100,18 +102,20 @@ func opcodes(text string) (ops []string, repeated [][2]int) {
 		to := branch.FindStringSubmatch(m[2])
 		if to != nil && strings.HasPrefix(m[1], "BRA") {
 			start, back := at[to[1]]
-			if back {
-				end := len(ops) + 1
-				repeated = append(repeated, [2]int{start, end})
+			if back && start >= end {
+				repeated = append(repeated, [2]int{start, len(ops) + 1})
 			}
 		}
 		ops = append(ops, m[1])
+		if m[1] == "EXIT" && !strings.Contains(line, "@") {
+			end = len(ops)
+		}
 	}
 	return ops, repeated
 }
 
 // innermost lists the ranges that have tensor instructions, and overlap with no smaller
-// one that has: a branch back from a wait's slow path, behind the kernel, is no loop.
+// one that has.
 func innermost(ops []string, repeated [][2]int) (all [][2]int) {
 	slices.SortFunc(repeated, func(x, y [2]int) int {
 		return cmp.Compare(x[1]-x[0], y[1]-y[0])

@@ -73,3 +73,23 @@ func TestBody(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// The slow path of a wait stands behind the end of the kernel and goes back into the loop, which
+// is what a branch before the end repeats.
+func TestLoopsOfSlowPaths(t *testing.T) {
+	lines := []string{
+		".L_x_1:",
+		"/*0000*/ SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR4], R2 ;",
+		"/*0010*/ @!P1 BRA `(.L_x_3) ;",
+		".L_x_2:",
+		"/*0020*/ QGMMA.64x128x32.F32.E4M3.E4M3 R24, R8, gdesc[UR4], R24, gsb0 ;",
+		"/*0030*/ @P0 BRA `(.L_x_1) ;",
+		"/*0040*/ EXIT ;",
+		".L_x_3:",
+		"/*0050*/ @P1 BRA `(.L_x_2) ;",
+	}
+	all := loops(strings.Join(lines, "\n") + "\n")
+	if len(all) != 1 || all[0].Instructions != 4 || all[0].Wide != 1 {
+		t.Errorf("%+v, want one loop of 4 instructions", all)
+	}
+}

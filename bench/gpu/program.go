@@ -56,6 +56,8 @@ type program struct {
 	// Name of the fusion, with its folder unless it is of the corpus.
 	name string
 	*symtile.Program
+	// TF32 is set where products of f32 may be rounded to tf32.
+	tf32 bool
 }
 
 // programs are the corpus, the files of the folder large, and shapes.txt.
@@ -69,7 +71,7 @@ func programs(large string) (all []program, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, program{f.Name, p})
+		all = append(all, program{name: f.Name, Program: p})
 	}
 	texts, err := shapeTexts()
 	if err != nil {
@@ -101,13 +103,13 @@ func programs(large string) (all []program, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, program{t[0], p})
+		all = append(all, program{t[0], p, strings.HasPrefix(t[0], "shapes/tf32")})
 	}
 	return all, nil
 }
 
 // sums are the types of products of whole numbers and of f32.
-var sums = map[string]string{"s8": "s32", "f32": "f32"}
+var sums = map[string]string{"s8": "s32", "f32": "f32", "tf32": "f32"}
 
 // shapeTexts are the products of shapes.txt, with names.
 func shapeTexts() (all [][2]string, err error) {
@@ -133,6 +135,7 @@ func shapeTexts() (all [][2]string, err error) {
 			all = append(all, [2]string{"shapes/" + name, text})
 			continue
 		}
+		element = strings.Replace(element, "tf32", "f32", 1)
 		x := [2]int{m, k}
 		y := [2]int{k, n}
 		xDim, yDim := 1, 0
