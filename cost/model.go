@@ -26,8 +26,8 @@ type Features struct {
 	Lanes float64 `json:"lanes"`
 	// Bytes of fast memory that a tile program needs.
 	Scratch float64 `json:"scratch"`
-	// Plan has the elements of a tile of all dimensions, and the knobs; empty in what
-	// was stored before it was kept.
+	// Plan has the elements of a tile of all dimensions, the sizes along the last ones, and
+	// the knobs; empty in what was stored before it was kept.
 	Plan []Number `json:"plan,omitempty"`
 }
 
@@ -40,13 +40,31 @@ type Number struct {
 // tileNumber is the name of the elements of a tile. No knob has it.
 const tileNumber = "tile elements"
 
+// sideNumbers are the names of the sizes of a tile along the last dimension, the one before
+// and so on: of products k, n, m and the batches. No knob has them.
+var sideNumbers = [...]string{"tile of the last", "tile of the 2nd last", "tile of the 3rd last", "tile of the 4th last"}
+
 // numbersOf are the numbers of a plan.
 func numbersOf(plan kernels.Plan) []Number {
 	all := []Number{{tileNumber, tileElements(plan)}}
+	for k, name := range sideNumbers {
+		if size := tileSide(plan, k); size > 0 {
+			all = append(all, Number{name, size})
+		}
+	}
 	for _, k := range plan.Knobs {
 		all = append(all, Number{k.Name, float64(k.Value)})
 	}
 	return all
+}
+
+// tileSide is the size of a tile along the dimension that k others follow; 0 where there is
+// none.
+func tileSide(plan kernels.Plan, k int) float64 {
+	if k >= len(plan.Tiles) {
+		return 0
+	}
+	return float64(plan.Tiles[len(plan.Tiles)-1-k])
 }
 
 // tileElements is the product of the tile sizes of a plan.

@@ -20,7 +20,8 @@ import (
 //
 // with r = √3 times the root mean square of the differences of their features over a length
 // (Matérn 3/2). The features are of every backend: logarithms of the shares of the terms, of
-// the price, of the lanes, of the scratch memory, of the elements of a tile and of the knobs.
+// the price, of the lanes, of the scratch memory, of the elements and the sides of a tile and
+// of the knobs.
 // What a fusion's samples have in common is its group's, and is not expected of another
 // fusion. The noise has the weight w: what is far above the fastest plan of its fusion
 // says little about which plan is the fastest.
@@ -141,7 +142,7 @@ func evenly(all, n int) []int {
 func knobsOf(rows []row) (names []string) {
 	for _, r := range rows {
 		for _, x := range r.numbers {
-			if x.Name != tileNumber {
+			if x.Name != tileNumber && sideOf(x.Name) < 0 {
 				names = append(names, x.Name)
 			}
 		}
@@ -149,6 +150,9 @@ func knobsOf(rows []row) (names []string) {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// sideOf is which side of a tile a number is, from the last one; −1 for other numbers.
+func sideOf(name string) int { return slices.Index(sideNumbers[:], name) }
 
 // leftOver are the logarithms of measured over calibrated time.
 func leftOver(rows []row, factors []float64, terms *kernels.PriceTerms) []float64 {
@@ -187,7 +191,7 @@ func noiseWeights(rows []row) []float64 {
 // standardise computes the features of the rows, and from them mean, standard deviation
 // and range of each.
 func (c *residual) standardise(rows []row) {
-	n := len(c.terms) + 3 + 1 + len(c.knobs)
+	n := len(c.terms) + 3 + 1 + len(sideNumbers) + len(c.knobs)
 	for _, each := range []*[]float64{
 		&c.mean, &c.scale,
 		&c.low, &c.high,
@@ -257,28 +261,44 @@ func (c *residual) priceFeatures(price *kernels.Price, x []float64) {
 func (c *residual) planNumbers(plan kernels.Plan, x []float64) {
 	x = x[len(c.terms)+3:]
 	x[0] = math.Log2(tileElements(plan))
+	for k := range sideNumbers {
+		x[1+k] = sideFeature(tileSide(plan, k))
+	}
+	x = x[1+len(sideNumbers):]
 	for k, name := range c.knobs {
-		x[1+k] = knobFeature(float64(plan.Knob(name, 0)))
+		x[k] = knobFeature(float64(plan.Knob(name, 0)))
 	}
 }
 
 // storedNumbers writes the same features from what is stored. They are unknown where
-// nothing is.
+// nothing is; so is a side that is not stored.
 func (c *residual) storedNumbers(numbers []Number, x []float64) {
 	x = x[len(c.terms)+3:]
+	knobs := 1 + len(sideNumbers)
 	for k := range x {
 		x[k] = 0
-		if len(numbers) == 0 {
+		if len(numbers) == 0 || 0 < k && k < knobs {
 			x[k] = math.NaN()
 		}
 	}
 	for _, v := range numbers {
 		if v.Name == tileNumber {
 			x[0] = math.Log2(max(1, v.Value))
+		} else if k := sideOf(v.Name); k >= 0 {
+			x[1+k] = sideFeature(v.Value)
 		} else if k, known := slices.BinarySearch(c.knobs, v.Name); known {
-			x[1+k] = knobFeature(v.Value)
+			x[knobs+k] = knobFeature(v.Value)
 		}
 	}
+}
+
+// sideFeature is the logarithm of a side of a tile; unknown where the program has no such
+// dimension.
+func sideFeature(size float64) float64 {
+	if size < 1 {
+		return math.NaN()
+	}
+	return math.Log2(size)
 }
 
 // knobFeature is the logarithm of a knob plus one: absent knobs are 0.

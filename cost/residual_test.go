@@ -139,3 +139,40 @@ func deviation(v []float64) float64 {
 	}
 	return math.Sqrt(sum / float64(len(v)))
 }
+
+// TestResidualSides: tiles of the same elements and price are told apart by their sides, from
+// samples of other fusions; of samples that were stored without sides nothing is learned.
+func TestResidualSides(t *testing.T) {
+	wide := kernels.Plan{Tiles: []int64{32, 256, 64}}
+	tall := kernels.Plan{Tiles: []int64{256, 32, 64}}
+	features := func(plan kernels.Plan, stored bool) Features {
+		f := worldPlan(0.5, 0)
+		f.Plan = numbersOf(plan)
+		if !stored {
+			f.Plan = f.Plan[:1]
+		}
+		return f
+	}
+	fitted := func(stored bool) float64 {
+		var samples []Sample
+		for n := range 24 {
+			group := string(rune('a' + n))
+			samples = append(samples,
+				Sample{Group: group, Features: features(wide, stored), Seconds: 1e-3},
+				Sample{Group: group, Features: features(tall, stored), Seconds: 1.2e-3})
+		}
+		m, err := Fit(samples)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fast, _ := m.Predict(features(wide, true))
+		slow, _ := m.Predict(features(tall, true))
+		return slow / fast
+	}
+	if r := fitted(true); math.Abs(r-1.2) > 0.02 {
+		t.Errorf("the tall tile is predicted to take %.3f times what the wide one takes, of 1.2", r)
+	}
+	if r := fitted(false); math.Abs(r-1) > 1e-9 {
+		t.Errorf("without sides the tall tile is predicted to take %.3f times what the wide one takes", r)
+	}
+}
