@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -176,6 +177,40 @@ func recordedPairs(t *testing.T, times uint64, load float64, use func(s *recorde
 	}
 }
 
+// Errors of tunings by the recorded times, as ratios: what the fastest plan that was tried
+// takes over the fastest of the space (exploration), and the winner over the fastest that was
+// tried (selection).
+type errorsFound struct {
+	exploration, selection float64 // sums of logarithms
+	worst                  float64 // winner over the fastest of the space
+	records, trials        int
+}
+
+// add adds a record.
+func (e *errorsFound) add(s *recordedSpace, r *cache.Record) {
+	best, tried := math.Inf(1), math.Inf(1)
+	for _, x := range s.known {
+		best = min(best, x[1])
+	}
+	for _, x := range r.Trials {
+		if known, ok := s.known[x.Plan]; ok {
+			tried = min(tried, known[1])
+		}
+	}
+	winner := s.known[r.Plan][1]
+	e.exploration += math.Log(tried / best)
+	e.selection += math.Log(winner / tried)
+	e.worst = max(e.worst, winner/best)
+	e.records++
+	e.trials += len(r.Trials)
+}
+
+func (e *errorsFound) String() string {
+	n := float64(e.records)
+	return fmt.Sprintf("%d records of %.0f trials: exploration %.3f, selection %.3f, worst %.3f",
+		e.records, float64(e.trials)/n, math.Exp(e.exploration/n), math.Exp(e.selection/n), e.worst)
+}
+
 // Two tunings of recorded spaces, on a quiet machine and on one that others use half of the
 // time, find the same winner or one that a record declares as a tie, and none that is slower
 // than the default.
@@ -188,9 +223,11 @@ func TestRecordedSpaces(t *testing.T) {
 		times uint64
 	}{{0, 1}, {0.5, 4}} {
 		pairs, flips, undeclared, slower := 0, 0, 0, 0
+		var found errorsFound
 		recordedPairs(t, c.times, c.load, func(s *recordedSpace, a, b *cache.Record) {
 			pairs++
 			for _, r := range []*cache.Record{a, b} {
+				found.add(s, r)
 				if s.known[r.Plan][1] > 1.01*s.known[r.Default][1] {
 					slower++
 				}
@@ -208,6 +245,7 @@ func TestRecordedSpaces(t *testing.T) {
 		})
 		t.Logf("load %v, %d pairs: %d winners over 1 %% slower than the default, %d flips, %d not declared",
 			c.load, pairs, slower, flips, undeclared)
+		t.Logf("load %v: %v", c.load, &found)
 		if undeclared > 0 || slower > 0 {
 			t.Error("noise decides")
 		}
