@@ -134,6 +134,9 @@ type Prices struct {
 	Regret8 float64 `json:"regret8"`
 	// Explained are the winner, the default and the fastest other plan.
 	Explained []Explained `json:"explained"`
+	// Sheet is the device sheet that the prices were made of, as it was, without the sources
+	// of its numbers; absent where the backend has none, and in older records.
+	Sheet json.RawMessage `json:"sheet,omitempty"`
 }
 
 // An Explained plan has the terms of its predicted time, which add up to that.
@@ -148,10 +151,16 @@ type Term struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// plausible refuses prices with names that are longer than names are.
+// maxSheetBytes is the length of a sheet in a record, above the longest built-in one.
+const maxSheetBytes = 1 << 14
+
+// plausible refuses prices with names that are longer than names are, or such a sheet.
 func (p *Prices) plausible() error {
 	if p == nil {
 		return nil
+	}
+	if len(p.Sheet) > maxSheetBytes {
+		return fmt.Errorf("a device sheet of %d bytes", len(p.Sheet))
 	}
 	for _, x := range p.Explained {
 		if len(x.Plan) > maxPlanBytes {

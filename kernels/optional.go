@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,13 @@ type SampleObserver interface {
 	// SampleQuality sums up all samples since the device was opened. It is the
 	// zero value where nothing was observed.
 	SampleQuality() SampleQuality
+}
+
+// A SheetBackend is a Backend whose prices are made of a device sheet.
+type SheetBackend interface {
+	Backend
+	// SheetJSON is the sheet, one line of JSON, without the sources of its numbers.
+	SheetJSON() json.RawMessage
 }
 
 // A TF32Backend is a Backend whose device multiplies operands of f32 rounded to

@@ -246,6 +246,9 @@ func (s *selection) prices(winner *candidate) *cache.Prices {
 		}
 		out.Explained = append(out.Explained, x.explained())
 	}
+	if b, ok := s.tuner.Backend.(kernels.SheetBackend); ok {
+		out.Sheet = b.SheetJSON()
+	}
 	return &out
 }
 

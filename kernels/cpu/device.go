@@ -3,6 +3,7 @@ package cpu
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -440,6 +441,17 @@ func (b *Backend) SetSheet(s sheet.Sheet) { b.prior = prior{s, true} }
 // Prior is the sheet that prices are made of, and whether it is one of the processor's
 // family and not of the typical core.
 func (b *Backend) Prior() (s sheet.Sheet, known bool) { return b.prior.sheet, b.prior.known }
+
+// SheetJSON implements [kernels.SheetBackend]: it is the sheet of Prior.
+func (b *Backend) SheetJSON() json.RawMessage {
+	s := b.prior.sheet
+	s.Sources = nil
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil // numbers of a sheet are finite
+	}
+	return text
+}
 
 // isaHere drops instruction sets of a sheet that this machine does not let be used.
 func isaHere(isa []string) []string {

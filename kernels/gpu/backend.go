@@ -14,6 +14,7 @@ package gpu
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,6 +62,17 @@ type Assembly struct {
 // AssembleBy has the kernels of plans repriced by what an assembler says of them, in the
 // place of what their texts let expect.
 func (b *Backend) AssembleBy(f Assembler) { b.assemble = f }
+
+// SheetJSON implements [kernels.SheetBackend].
+func (b *Backend) SheetJSON() json.RawMessage {
+	s := device.SheetOf(b.session.Spec())
+	s.Sources = nil
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil // numbers of a sheet are finite
+	}
+	return text
+}
 
 // New returns the backend of a device and takes ownership of its session.
 func New(s *device.Session) *Backend { return &Backend{session: s} }
