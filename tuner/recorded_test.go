@@ -155,23 +155,24 @@ func (k *recordedKernel) Run(ctx context.Context, in, out []kernels.Buffer) (tim
 	return d + extra, nil
 }
 
-// tuneRecorded tunes a recorded space in two visits. The budget is that of kernels which take
-// 2 ms by default; those that were recorded take a hundredth.
-func tuneRecorded(t *testing.T, s *recordedSpace, seed uint64, load float64) cache.Record {
+// tuneRecorded tunes a recorded space in two visits, with so many candidates, or as many as
+// the budget lets try where they are 0. The budget is that of kernels which take 2 ms by
+// default; those that were recorded take a hundredth.
+func tuneRecorded(t *testing.T, s *recordedSpace, seed uint64, load float64, candidates int) cache.Record {
 	l := &recordedLab{space: s, load: load, unsteadyLab: &unsteadyLab{
 		lab: newLab(seed, 0.02), luck: 0.01, state: map[[2]int64]float64{},
 	}}
 	l.until = l.now
-	return inTwoVisits(t, l.lab, l, Options{Budget: time.Minute})
+	return inTwoVisits(t, l.lab, l, Options{Budget: time.Minute, Candidates: candidates})
 }
 
 // recordedPairs are two records each of every recorded space, so many times.
-func recordedPairs(t *testing.T, times uint64, load float64, use func(s *recordedSpace, a, b *cache.Record)) {
+func recordedPairs(t *testing.T, times uint64, load float64, candidates int, use func(s *recordedSpace, a, b *cache.Record)) {
 	for _, name := range []string{"multi_output_reduce", "down_residual", "layernorm", "depthwise_conv"} {
 		s := readSpace(t, name)
 		for seed := range times {
-			a := tuneRecorded(t, s, 2*seed, load)
-			b := tuneRecorded(t, s, 2*seed+1, load)
+			a := tuneRecorded(t, s, 2*seed, load, candidates)
+			b := tuneRecorded(t, s, 2*seed+1, load, candidates)
 			use(s, &a, &b)
 		}
 	}
@@ -216,15 +217,16 @@ func (e *errorsFound) String() string {
 // than the default.
 func TestRecordedSpaces(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it tunes 40 times")
+		t.Skip("it tunes 56 times")
 	}
 	for _, c := range []struct {
-		load  float64
-		times uint64
-	}{{0, 1}, {0.5, 4}} {
+		load       float64
+		times      uint64
+		candidates int
+	}{{0, 1, 0}, {0, 2, 40}, {0.5, 4, 0}} {
 		pairs, flips, undeclared, slower := 0, 0, 0, 0
 		var found errorsFound
-		recordedPairs(t, c.times, c.load, func(s *recordedSpace, a, b *cache.Record) {
+		recordedPairs(t, c.times, c.load, c.candidates, func(s *recordedSpace, a, b *cache.Record) {
 			pairs++
 			for _, r := range []*cache.Record{a, b} {
 				found.add(s, r)
