@@ -521,6 +521,8 @@ func TestRingMutants(t *testing.T) {
 	plan := kernels.Plan{
 		Tiles: symtile.Tiling{64, 64, 32},
 	}.With("warps", 4).With("stages", 3).With("group", 4).With("epilogue", 1)
+	// Two turns of two slots end with signals to the other block, which nothing waits for; of
+	// three slots, which four iterations go round once, the one that is filled again is told of.
 	cluster := plan.With("cluster", 2)
 	walk := plan.With("persistent", 1)
 	turns := plan.With("persistent", pingpong)
@@ -533,7 +535,7 @@ func TestRingMutants(t *testing.T) {
 		{"multicast to one block", cluster, `mov\.b16 (%h\d+), 3;`, `mov.b16 $1, 1;`},
 		{"multicast out of the cluster", cluster, `mov\.b16 (%h\d+), 3;`, `mov.b16 $1, 7;`},
 		{"no cluster barrier before copies", cluster, `barrier\.cluster\.arrive\.relaxed\.aligned;\s+barrier\.cluster\.wait\.acquire\.aligned;`, `bar.sync 0;`},
-		{"no cluster barrier at the end", cluster, `(?s)\s+barrier\.cluster\.arrive\.release\.aligned;(\s+bar\.sync.*?)\s+barrier\.cluster\.wait\.acquire\.aligned;`, `$1`},
+		{"no cluster barrier at the end", cluster.With("stages", 2), `(?s)\s+barrier\.cluster\.arrive\.release\.aligned;(\s+bar\.sync.*?)\s+barrier\.cluster\.wait\.acquire\.aligned;`, `$1`},
 		{"empty after the arrivals of one block", cluster, `(mbarrier\.init\.shared\.b64 \[%r\d+(\+\d+)?\]), 8;`, `$1, 4;`},
 		{"empty one arrival early", cluster, `(mbarrier\.init\.shared\.b64 \[%r\d+(\+\d+)?\]), 8;`, `$1, 7;`},
 		{"given back to one block", cluster, `setp\.lt\.s32 (%p\d+), (%r\d+), 2;`, `setp.lt.s32 $1, $2, 1;`},
