@@ -3,7 +3,9 @@ package gemm
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 )
 
 // BenchmarkMultiply reports billions of multiplications and additions a second,
@@ -69,4 +71,42 @@ func benchmark[T Element](b *testing.B, la, lb, m, n, k int) {
 			float64(b.N)/float64(b.Elapsed().Nanoseconds()),
 		"Gop/s",
 	)
+}
+
+// BenchmarkPacked logs what products take whose operands are packed, over those that read b in
+// place, by rows: the least of 60 rounds in turns. Stride is the elements from row to row of b.
+func BenchmarkPacked(b *testing.B) {
+	rows := []int{24, 48, 64, 96, 128, 192, 256, 512}
+	for _, s := range []struct{ n, k, stride int }{
+		{128, 192, 128}, {96, 128, 384}, {256, 256, 256}, {512, 512, 512}, {256, 256, 1040}, {256, 256, 1024},
+	} {
+		var line strings.Builder
+		for _, m := range rows {
+			fmt.Fprintf(&line, "  %d: %.2f", m, packedOverInPlace(m, s.n, s.k, s.stride))
+		}
+		b.Logf("n %d, k %d, stride %d:%s", s.n, s.k, s.stride, line.String())
+	}
+}
+
+// packedOverInPlace is the ratio of the least times of m×k by k×n of f32.
+func packedOverInPlace(m, n, k, stride int) float64 {
+	x := Product[float32]{
+		C: Dense(make([]float32, m*n), n),
+		A: Dense(make([]float32, m*k), k),
+		B: Dense(make([]float32, k*stride), stride),
+		M: m, N: n, K: k,
+	}
+	scratch := make([]float32, Scratch[float32](m, n, k))
+	least := map[Packing]time.Duration{Streamed: time.Hour, Packed: time.Hour}
+	for range 60 {
+		for p := range least {
+			x.Packing = p
+			begin := time.Now()
+			for range 4 {
+				x.Multiply(scratch)
+			}
+			least[p] = min(least[p], time.Since(begin))
+		}
+	}
+	return float64(least[Packed]) / float64(least[Streamed])
 }

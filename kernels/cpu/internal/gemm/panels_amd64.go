@@ -461,14 +461,35 @@ func copyBytes(to, from unsafe.Pointer, n int) {
 
 const (
 	// minPackedRows is the number of rows from which packing panels of b is
-	// worth it.
+	// worth it, where they are a line wide.
 	minPackedRows = 36
+	// minPackedWideRows is the same of panels of two lines (512 bits) whose rows are in the
+	// second cache, which delivers both lines in less time than the multiply-adds of a term
+	// take: packing gains 1 % of 512 rows where it gains anything (BenchmarkPacked, Zen 5).
+	// Rows that come from memory are packed, since a copy fetches ahead.
+	minPackedWideRows = 512
+	// minPackedHalfRows is the same where rows are half of aliasStride apart.
+	minPackedHalfRows = 128
 	// minPackedAliasRows is the same where all rows of a panel compete for the
 	// same lines of a first-level cache.
 	minPackedAliasRows = 12
 	// aliasStride is the distance of rows that compete.
 	aliasStride = 4096
 )
+
+// packedFrom is the number of rows from which panels of b are packed, whose rows are stride
+// bytes apart.
+func (p *product) packedFrom(stride int) int {
+	switch {
+	case stride%aliasStride == 0:
+		return minPackedAliasRows
+	case p.width()*p.bytes <= 64 || p.k*stride > p.caches.Second:
+		return minPackedRows
+	case stride%(aliasStride/2) == 0:
+		return minPackedHalfRows
+	}
+	return minPackedWideRows
+}
 
 // packPanels packs panels of some rows and columns of b.
 func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
@@ -511,8 +532,7 @@ func (p *product) packsPanel(from byteMatrix, columns int) bool {
 		return from.col != p.bytes ||
 			columns >= p.width() && from.row != p.panels.row && p.packing == Packed
 	}
-	return p.m >= minPackedRows ||
-		p.m >= minPackedAliasRows && from.row%aliasStride == 0
+	return p.m >= p.packedFrom(from.row)
 }
 
 // dividedRows is the rows of blocks of six at most, and how many of them have one more.
