@@ -55,15 +55,19 @@ var knobValues = []struct {
 	values []int64
 }{
 	{"cluster", []int64{2, 4}},
-	{"epilogue", []int64{0, 1}},
+	{"epilogue", []int64{0, 1, 2}},
 	{"group", []int64{4}},
 	{"l2", []int64{1}},
+	{"online", []int64{0, 1, 2}},
 	{"pdl", []int64{0, 1}},
 	{"persistent", []int64{0, 1, 2}},
+	{"precise", []int64{0, 1}},
 	{"producer", []int64{0, 1, 2, 4}},
+	{"promote", []int64{0, 1}},
 	{"splitk", []int64{4}},
 	{"streamk", []int64{100}},
 	{"stages", []int64{1, 2, 3, 5, 7}},
+	{"tf32", []int64{0, 1, 2}},
 	{"vector", []int64{4, 8}},
 	{"warps", []int64{1, 2, 4, 8, 16}},
 }
