@@ -31,10 +31,11 @@ var mayImport = map[string][]string{
 	"cache":             {},
 	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},
 	"cmd/tilewright": {
-		"cache", "cmd/tilewright/internal/filter", "cmd/tilewright/internal/line", "cmd/tilewright/internal/manual", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cmd/tilewright/internal/threads", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cpu/sheet", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
+		"cache", "cmd/tilewright/internal/assembler", "cmd/tilewright/internal/filter", "cmd/tilewright/internal/line", "cmd/tilewright/internal/manual", "cmd/tilewright/internal/output", "cmd/tilewright/internal/packtiming", "cmd/tilewright/internal/threads", "cost", "cost/problem", "kernels", "kernels/check", "kernels/cpu", "kernels/cpu/sheet", "kernels/cuda", "kernels/cuda/cudasim", "kernels/executable", "kernels/gpu", "kernels/gpu/coalesce",
 		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/replay", "query", "search/contest", "search/table", "serve", "symtile", "symtile/hlo", "symtile/hlo/origin", "symtile/index",
 		"symtile/layout", "symtile/layout/draw", "symtile/partition", "testdata/hlo", "tuner", "tuner/report",
 	},
+	"cmd/tilewright/internal/assembler":   {"kernels/gpu", "kernels/gpu/device", "kernels/gpu/golden"},
 	"cmd/tilewright/internal/filter":      {"cache"},
 	"cmd/tilewright/internal/line":        {},
 	"cmd/tilewright/internal/manual":      {},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/assembler"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/kernels/cpu/sheet"
@@ -63,6 +64,9 @@ type deviceFlags struct {
 	tf32 *bool
 	// The command prices plans and runs none: the sheet may be of another processor.
 	prices bool
+	// The assembler that plans of a simulated GPU are priced by (assembler.Find); nil, or
+	// "", is that on the PATH.
+	ptxas *string
 }
 
 // deviceFlag defines -device and -tf32.
@@ -107,10 +111,39 @@ func backend(d deviceFlags) (kernels.Backend, error) {
 // open opens the device that the flags choose, for which modules are split from now on.
 func (c *call) open(d deviceFlags) (kernels.Backend, error) {
 	b, err := backend(d)
-	if err == nil {
-		c.target = query.TargetOf(b.Identity().Identity())
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	named := ""
+	if d.ptxas != nil {
+		named = *d.ptxas
+	}
+	if err := priceByAssembler(c.ctx, named, b); err != nil {
+		return nil, err
+	}
+	c.target = query.TargetOf(b.Identity().Identity())
+	return b, nil
+}
+
+// priceByAssembler has the plans of a simulated GPU priced by what the assembler of -ptxas
+// says of their kernels, or by that on the PATH. Nothing changes where there is none, and
+// on other devices.
+func priceByAssembler(ctx context.Context, named string, b kernels.Backend) error {
+	s, ok := b.(simulator)
+	if !ok && named != "" && named != assembler.None {
+		return usagef("-ptxas: only kernels of simulated GPUs are priced by it, such as sim:H100")
+	}
+	if !ok {
+		return nil
+	}
+	a, err := assembler.Find(ctx, named)
+	if err != nil {
+		return usagef("-ptxas %v", err)
+	}
+	if a.Path != "" {
+		s.AssembleBy(a.Version, a.Text)
+	}
+	return nil
 }
 
 // splitFlag defines -device of a command that opens none, and splits modules for it.

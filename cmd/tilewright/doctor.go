@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cmd/tilewright/internal/assembler"
 	"github.com/tilewright/tilewright/cmd/tilewright/internal/output"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
@@ -81,7 +81,7 @@ type doctor struct {
 	vendor map[string]float64
 
 	// ptxas, if there is one.
-	assembler assembler
+	ptxas assembler.Assembler
 	// Rows of kernels.tsv.
 	kernels []kernelJSON
 	// The kernels that this program carries, assembled.
@@ -164,7 +164,9 @@ func runDoctor(c *call) error {
 	}
 	ctx, stop := c.catchSignals()
 	defer stop()
-	d.assembler = findAssembler(ctx)
+	if d.ptxas, err = assembler.Find(ctx, ""); err != nil {
+		return err
+	}
 	steps := []func(context.Context) error{
 		d.device, d.goldens, d.corpus, d.writeKernels,
 	}
@@ -258,7 +260,7 @@ func (d *doctor) golden(ctx context.Context, g golden.Kernel) error {
 	if err := d.write(file, []byte(g.PTX)); err != nil {
 		return err
 	}
-	a, err := d.assembler.assemble(
+	a, err := d.ptxas.File(
 		ctx, filepath.Join(d.folder, file), g.PTX,
 	)
 	row := kernelJSON{
@@ -274,7 +276,7 @@ func (d *doctor) golden(ctx context.Context, g golden.Kernel) error {
 			d.bad++
 		}
 		d.assembled = append(d.assembled, a)
-	case !errors.Is(err, errNoAssembler):
+	case !errors.Is(err, assembler.ErrNone):
 		d.bad++
 		fallthrough
 	default:
@@ -484,7 +486,7 @@ func (d *doctor) check(
 
 // usage is the report of the assembler about a file.
 func (d *doctor) usage(ctx context.Context, file, source string) string {
-	a, err := d.assembler.assemble(ctx, file, source)
+	a, err := d.ptxas.File(ctx, file, source)
 	if err != nil {
 		return err.Error()
 	}
@@ -615,128 +617,6 @@ func (d *doctor) finish(context.Context) error {
 		)
 	}
 	return err
-}
-
-// An assembler is NVIDIA's ptxas, if it is on the PATH.
-type assembler struct {
-	// The program; "" when there is none.
-	path string
-	// What it reports of itself: "ptxas 13.0".
-	version string
-}
-
-// errNoAssembler says that a kernel could not be assembled for want of ptxas.
-var errNoAssembler = errors.New("unassembled: no ptxas on the PATH")
-
-// findAssembler searches the PATH for ptxas and asks it for its version.
-func findAssembler(ctx context.Context) assembler {
-	path, err := exec.LookPath("ptxas")
-	if err != nil {
-		return assembler{}
-	}
-	return assemblerAt(ctx, path)
-}
-
-// assemblerAt asks an assembler for its version.
-func assemblerAt(ctx context.Context, path string) assembler {
-	out, _ := exec.CommandContext(ctx, path, "--version").Output()
-	_, release, _ := strings.Cut(string(out), "release ")
-	release, _, _ = strings.Cut(release, ",")
-	return assembler{path, "ptxas " + strings.TrimSpace(release)}
-}
-
-// assemble assembles a file of PTX for the target that its text names, and
-// returns the registers and the memory that it uses.
-func (a assembler) assemble(ctx context.Context, file, source string) (golden.AssemblerReport, error) {
-	if a.path == "" {
-		return golden.AssemblerReport{}, errNoAssembler
-	}
-	_, rest, _ := strings.Cut(source, ".target ")
-	target, _, _ := strings.Cut(rest, "\n")
-	row := golden.AssemblerReport{
-		Hash:   golden.Hash(source),
-		Target: strings.TrimSpace(target),
-		Tool:   a.version,
-	}
-	out, err := exec.CommandContext(
-		ctx, a.path, "-v",
-		"-arch="+row.Target, "-o", os.DevNull, file,
-	).CombinedOutput()
-	if err != nil {
-		return row, fmt.Errorf("refused: %s", firstLine(strings.TrimSpace(string(out))))
-	}
-	readUsage(string(out), &row)
-	row.Warning = device.AssemblerWarnings(string(out))
-	return row, nil
-}
-
-// priceByAssembler has the plans of a simulated GPU priced by what the assembler at path
-// says of their kernels; with "" nothing changes.
-func priceByAssembler(ctx context.Context, path string, b kernels.Backend) error {
-	if path == "" {
-		return nil
-	}
-	s, ok := b.(simulator)
-	if !ok {
-		return usagef("-ptxas: only kernels of simulated GPUs are priced by it, such as sim:H100")
-	}
-	// Another program would be asked for each plan, and refuse all of them.
-	a := assemblerAt(ctx, path)
-	if a.version == "ptxas " {
-		return usagef("-ptxas %s: it does not say which version of ptxas it is", path)
-	}
-	s.AssembleBy(a.assembly)
-	return nil
-}
-
-// assembly is what the assembler says of a text.
-func (a assembler) assembly(ctx context.Context, text string) (gpu.Assembly, error) {
-	// ptxas reads a file only; the code that it writes is not kept.
-	f, err := os.CreateTemp("", "tilewright*.ptx")
-	if err != nil {
-		return gpu.Assembly{}, err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return gpu.Assembly{}, err
-	}
-	// A plan of one kernel has one entry, so the most of all entries is what it takes.
-	row, err := a.assemble(ctx, f.Name(), text)
-	return gpu.Assembly{
-		Registers: row.Registers, Spilled: row.Spilled, Stack: row.Stack,
-		Serialised: strings.Contains(row.Warning, "serialized"),
-	}, err
-}
-
-// readUsage parses the output of ptxas -v: "Used 40 registers, …, 1024 bytes
-// smem" and "0 bytes stack frame, 8 bytes spill stores, …". Of several entries
-// the largest numbers count.
-func readUsage(said string, row *golden.AssemblerReport) {
-	for line := range strings.Lines(said) {
-		for part := range strings.SplitSeq(line[strings.LastIndexByte(line, ':')+1:], ",") {
-			var n int
-			switch part = strings.TrimSpace(part); {
-			case scan(part, "Used %d registers", &n):
-				row.Registers = max(row.Registers, n)
-			case strings.HasSuffix(part, "stack frame") &&
-				scan(part, "%d bytes", &n):
-				row.Stack = max(row.Stack, n)
-			case strings.HasSuffix(part, "spill stores") &&
-				scan(part, "%d bytes", &n):
-				row.Spilled = max(row.Spilled, n)
-			case strings.HasSuffix(part, "smem") &&
-				scan(part, "%d", &n):
-				row.Shared = max(row.Shared, n)
-			}
-		}
-	}
-}
-
-// scan reads one number of a text that contains the given format.
-func scan(text, format string, n *int) bool {
-	_, err := fmt.Sscanf(text, format, n)
-	return err == nil
 }
 
 // usageText formats a row for people.

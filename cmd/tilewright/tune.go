@@ -70,7 +70,8 @@ as provisional winners, and the same command goes on.
 
 A device that cannot time, a simulator, checks the cheapest plans by the cost model and keeps the first
 that is right; every line then says "predicted". The plans that were checked are priced by what their code
-takes of the device, as far as that can be told from it, or by what ptxas says (-ptxas).
+takes of the device: by what ptxas says, of -ptxas or on the PATH, and else as far as that can be told
+from it. The records name the assembler.
 
 A fusion that cannot be tiled is refused with the reason; that is not a failure. The exit status is 1
 when a file could not be read, a fusion failed otherwise, or the default plan of one fails its check, also
@@ -82,6 +83,8 @@ if that is on record and nothing is measured.`,
 type tuneJSON struct {
 	// Stable name of the device.
 	Device string `json:"device"`
+	// Assembler priced the plans of a simulated GPU; "" is none.
+	Assembler string `json:"assembler,omitempty"`
 	// Outcome of every distinct fusion, in the order in which it was known, and of
 	// every file that could not be read.
 	Fusions []tunedJSON `json:"fusions"`
@@ -135,8 +138,6 @@ type tuneFlags struct {
 	each *bool
 	// The names of parameters that are weights.
 	weightsOf *string
-	// NVIDIA's assembler, which simulated GPUs ask.
-	ptxas *string
 }
 
 // defaultBudget is the time of a race in a run without a time of its own.
@@ -152,7 +153,6 @@ func newTuneFlags(c *call) tuneFlags {
 		db: c.dbFlag(), device: c.deviceFlag(),
 		fusion:    c.String("fusion", "", "tune only the fusion of this `name`"),
 		report:    c.String("report", "", "write an HTML report of the fusions to `file`"),
-		ptxas:     c.String("ptxas", "", "price plans of a simulated GPU by what this `program`, NVIDIA's assembler, says of their kernels"),
 		trace:     c.String("trace", "", "write every event to `file` as JSON lines"),
 		weights:   c.String("weights", "", "a profile, `file` of lines NAME,TIME: the time of fusions in a run of the model"),
 		runBudget: c.Duration("run-budget", 0, "wall `time` of the whole run, with everything in it; 0: no limit"),
@@ -172,6 +172,7 @@ func newTuneFlags(c *call) tuneFlags {
 	}
 	c.Var(f.regret, "regret", "end a race when its winner is known to be within this `ratio` of the best, as 2%; 0: when nothing is left to find out")
 	c.Var(f.minShare, "min-share", "race no fusion below this `ratio` of the model's time, as 0.1%")
+	f.device.ptxas = c.String("ptxas", "", "price plans of a simulated GPU by what this `program`, NVIDIA's assembler, says of their kernels; none: by their texts alone (default ptxas on the PATH, if there)")
 	return f
 }
 
@@ -268,9 +269,6 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 	if err != nil {
 		return err
 	}
-	if err := priceByAssembler(c.ctx, *f.ptxas, b); err != nil {
-		return err
-	}
 	s := &session{c: c, f: f, files: files, status: newStatus(c, *f.progress)}
 	s.weights.Named = weights
 	defer s.status.stop()
@@ -307,6 +305,9 @@ func (f tuneFlags) tune(c *call, files []string, weights *regexp.Regexp, begin t
 		return s.interrupted(ctx.Err())
 	}
 	s.summary.Device = b.Identity().Name
+	if s.summary.Assembler = b.Identity().Safe["assembler"]; s.summary.Assembler != "" {
+		c.note("tilewright tune: plans are priced by what %s says of their kernels", s.summary.Assembler)
+	}
 	packed := s.packedWeights()
 	if len(packed) > 0 {
 		s.schedule.Budget -= packBudget(s.schedule.Budget, len(packed))

@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -39,8 +40,10 @@ type Backend struct {
 	// Session is owned by the backend, which closes it.
 	session *device.Session
 	tf32    bool // see AllowTF32
-	// Assemble says what an assembler makes of a text; nil where there is none.
-	assemble Assembler
+	// Assemble says what an assembler makes of a text, nil where there is none, and
+	// assembler which that is.
+	assemble  Assembler
+	assembler string
 
 	mu   sync.Mutex // of last
 	last lastListing
@@ -60,8 +63,11 @@ type Assembly struct {
 }
 
 // AssembleBy has the kernels of plans repriced by what an assembler says of them, in the
-// place of what their texts let expect.
-func (b *Backend) AssembleBy(f Assembler) { b.assemble = f }
+// place of what their texts let expect. Its name, such as "ptxas 13.0", is safe context:
+// with another one winners stay legal, and their predicted times change.
+func (b *Backend) AssembleBy(name string, f Assembler) {
+	b.assembler, b.assemble = name, f
+}
 
 // SheetJSON implements [kernels.SheetBackend].
 func (b *Backend) SheetJSON() json.RawMessage {
@@ -85,6 +91,13 @@ func (b *Backend) Identity() kernels.Device {
 	d := deviceOf(b.session.Spec())
 	if b.tf32 {
 		d.Revision += kernels.TF32Mark
+	}
+	if b.assembler != "" {
+		d.Safe = maps.Clone(d.Safe)
+		if d.Safe == nil {
+			d.Safe = map[string]string{}
+		}
+		d.Safe["assembler"] = b.assembler
 	}
 	return d
 }

@@ -1,4 +1,4 @@
-package main
+package assembler
 
 import (
 	"os"
@@ -26,8 +26,8 @@ echo "ptxas info    : Used 40 registers, 900 bytes cmem[0]"`,
 		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		a := assembler{path, "ptxas 13.0"}
-		row, err := a.assemble(t.Context(), "x.ptx", ".version 8.0\n.target sm_90a\n")
+		a := Assembler{path, "ptxas 13.0"}
+		row, err := a.File(t.Context(), "x.ptx", ".version 8.0\n.target sm_90a\n")
 		if name == "bad" {
 			if err == nil || err.Error() != "refused: ptxas fatal   : Unresolved extern" {
 				t.Error(err)
@@ -48,7 +48,7 @@ echo "ptxas info    : Used 40 registers, 900 bytes cmem[0]"`,
 			t.Errorf("%+v, %v", row, err)
 		}
 	}
-	if _, err := (assembler{}).assemble(t.Context(), "x.ptx", ""); err != errNoAssembler {
+	if _, err := (Assembler{}).File(t.Context(), "x.ptx", ""); err != ErrNone {
 		t.Error(err)
 	}
 }
