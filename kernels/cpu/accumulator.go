@@ -540,13 +540,16 @@ func readByScattersOnly(p *symtile.Program, n int) bool {
 }
 
 // scattersInPlace reports whether a scatter can read its operand (k is 0) or its updates
-// (2) in an array: one step leads to the next element along each dimension. Short elements
-// of windows are converted as rows of these; single ones would be one by one.
+// (2) in an array: one step leads to the next element along each dimension. Updates of a
+// tile that can begin in front of the array, as that of a pad or the second operand of a
+// concatenate, have no first element to count from. Short elements of windows are converted
+// as rows of these; single ones would be one by one.
 func scattersInPlace(p *symtile.Program, scatter symtile.Op, k int) bool {
 	source := p.Ops[scatter.Args[k]]
 	for _, d := range source.Tile {
 		stride, known := d.Stride.Value()
-		if d.Digits != nil || !known || stride < 1 {
+		if d.Digits != nil || !known || stride < 1 ||
+			k == 2 && d.MaskedBelow() {
 			return false
 		}
 		for _, r := range p.Runtime {

@@ -54,6 +54,10 @@ var scatterForms = []struct{ name, body string }{
 		"s = T[6,19] scatter(x, i, g), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold\nROOT t = T[3,19] slice(s), slice={[1:4], [0:19]}"},
 	{"counted", "i = I[40,1] parameter(0)\none = T[] constant(1)\nu = T[40] broadcast(one), dimensions={}\nz = T[] constant(0)\no = T[11] broadcast(z), dimensions={}\n" +
 		"ROOT s = T[11] scatter(o, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold"},
+	{"joined", "x = T[6,19] parameter(0)\ni = I[9,1] parameter(1)\nu = T[9,19] parameter(2)\n" +
+		"s = T[6,19] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold\nROOT c = T[6,38] concatenate(x, s), dimensions={1}"},
+	{"padded", "x = T[6,19] parameter(0)\ni = I[9,1] parameter(1)\nu = T[9,19] parameter(2)\nz = T[] constant(0)\n" +
+		"s = T[6,19] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold\nROOT p = T[6,24] pad(s, z), padding=0_0x5_0"},
 	{"summed", "x = T[6,19] parameter(0)\ni = I[9,1] parameter(1)\nu = T[9,19] parameter(2)\nz = T[] constant(0)\n" +
 		"s = T[6,19] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold\nROOT r = T[6] reduce(s, z), dimensions={1}, to_apply=sum"},
 }
