@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,7 +68,7 @@ func start(folder, name string, threads int) (*driver, error) {
 		return nil, errDriverMissing
 	}
 	cmd := exec.Command(path)
-	cmd.Env = append(os.Environ(), threadVariables(name, threads)...)
+	cmd.Env = append(environment(os.Environ()), threadVariables(name, threads)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -93,6 +94,16 @@ func start(folder, name string, threads int) (*driver, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// environment leaves out what would make a library take kernels of another processor, or
+// other sizes of caches, than it finds itself.
+func environment(variables []string) []string {
+	return slices.DeleteFunc(variables, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}, name) ||
+			strings.HasPrefix(name, "MKL_") || strings.HasPrefix(name, "ONEDNN_") || strings.HasPrefix(name, "DNNL_")
+	})
 }
 
 // threadVariables are what tells the libraries of a driver how many threads to use. A

@@ -280,3 +280,14 @@ func TestGoesOn(t *testing.T) {
 		t.Error("samples of another processor are accepted")
 	}
 }
+
+// A library chooses its kernels itself, whatever the environment says.
+func TestEnvironment(t *testing.T) {
+	got := environment([]string{
+		"PATH=/bin", "OPENBLAS_CORETYPE=Haswell", "OPENBLAS_L2_SIZE=512",
+		"MKL_ENABLE_INSTRUCTIONS=AVX2", "ONEDNN_MAX_CPU_ISA=AVX2", "HOME=/",
+	})
+	if want := []string{"PATH=/bin", "HOME=/"}; !slices.Equal(got, want) {
+		t.Errorf("environment = %q, want %q", got, want)
+	}
+}
