@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -54,6 +56,8 @@ type driver struct {
 	process *os.Process
 	// Waits for the end of the process.
 	wait func() error
+	// How long an answer may take; 0 is longestAnswer.
+	patience time.Duration
 	// Why the process does not answer any more.
 	broken error
 }
@@ -149,7 +153,7 @@ func (d *driver) ask(want, format string, args ...any) (string, error) {
 		d.broken = fmt.Errorf("%s: %w", d.name, err)
 		return "", d.broken
 	}
-	line, err := d.out.ReadString('\n')
+	line, err := d.line()
 	if err != nil {
 		d.broken = fmt.Errorf(
 			"%s ended at %q: %w", d.name, fmt.Sprintf(format, args...), err,
@@ -161,6 +165,30 @@ func (d *driver) ask(want, format string, args ...any) (string, error) {
 		return "", fmt.Errorf("%s: %s %s", d.name, word, rest)
 	}
 	return rest, nil
+}
+
+// longestAnswer is how long a driver may take for an answer.
+const longestAnswer = 3 * time.Minute
+
+// errTooLong is the error of a driver that has not answered in time, and was ended.
+var errTooLong = errors.New("no answer in time")
+
+// line reads an answer. A process that takes too long for it is killed: a candidate of a
+// search may run for hours, and cannot be stopped from inside.
+func (d *driver) line() (string, error) {
+	limit := cmp.Or(d.patience, longestAnswer)
+	var late atomic.Bool
+	timer := time.AfterFunc(limit, func() {
+		if late.Store(true); d.process != nil {
+			d.process.Kill()
+		}
+	})
+	defer timer.Stop()
+	line, err := d.out.ReadString('\n')
+	if err != nil && late.Load() {
+		err = fmt.Errorf("%w: %v", errTooLong, limit)
+	}
+	return line, err
 }
 
 // lacks is a driver's answer to a case that it has no operation for.
@@ -175,11 +203,13 @@ func (d *driver) tell(file string) error {
 // tunes says which driver tunes what it opens.
 func (d *driver) tunes() bool { return d.name == "tvm" }
 
-// spend says how long a driver that tunes may tune the next case.
+// spend says how long a driver that tunes may tune the next case. It is waited for ten
+// times as long, and 20 seconds, since it ends with a whole run of a candidate.
 func (d *driver) spend(seconds float64) error {
 	if !d.tunes() {
 		return nil
 	}
+	d.patience = time.Duration((20 + 10*seconds) * float64(time.Second))
 	_, err := d.ask("ok", "spend %g", seconds)
 	return err
 }

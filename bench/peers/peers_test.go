@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -289,5 +292,27 @@ func TestEnvironment(t *testing.T) {
 	})
 	if want := []string{"PATH=/bin", "HOME=/"}; !slices.Equal(got, want) {
 		t.Errorf("environment = %q, want %q", got, want)
+	}
+}
+
+// A driver that does not answer in time is ended, and started again for the next case.
+func TestLateAnswer(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\nread hello; echo version none; read text; exec sleep 60\n"
+	if err := os.WriteFile(filepath.Join(dir, "tvm"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(options{folder: dir}, 1, dir, io.Discard)
+	defer s.close()
+	d := s.driver("tvm")
+	if d == nil {
+		t.Skip("no shell")
+	}
+	d.patience = 10 * time.Millisecond
+	if err := d.tell("case.hlo"); !errors.Is(err, errTooLong) {
+		t.Errorf("error = %v, want %v", err, errTooLong)
+	}
+	if again := s.driver("tvm"); again == nil || again == d || again.broken != nil {
+		t.Errorf("the driver was not started again: %+v", again)
 	}
 }

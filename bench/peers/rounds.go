@@ -21,6 +21,10 @@ const (
 	// The fewest rounds that give an interval of 95 %.
 	minRounds  = 7
 	confidence = 0.95
+	// A competitor of which a run takes longer than slowRun, and slowTimes as long as
+	// the first competitor's, has one turn: its ratio then has no interval.
+	slowRun   = 2 * time.Second
+	slowTimes = 10
 )
 
 // A competitor is one of the programs that are measured in turns.
@@ -29,8 +33,11 @@ type competitor struct {
 	name string
 	// Returns the seconds a run of n runs.
 	sample func(ctx context.Context, n int) (float64, error)
-	// Runs of a turn.
+	// Seconds of a run before the rounds, and runs of a turn.
+	once  float64
 	batch int
+	// Has one turn only.
+	slow bool
 	// One sample a round, in the order of the rounds.
 	seconds []float64
 	// Why the competitor takes no further turns.
@@ -50,6 +57,7 @@ func measureRounds(
 ) error {
 	for _, c := range all {
 		c.size(ctx)
+		c.slow = c.once > slowRun.Seconds() && c.once > slowTimes*all[0].once
 	}
 	runtime.GC() // now rather than in somebody's turn
 	begin := time.Now()
@@ -66,20 +74,20 @@ func measureRounds(
 	return ctx.Err()
 }
 
-// size chooses the batch by the time of one run, after a run that warms up.
+// size chooses the batch by the time of one run, after a run that warms up unless that
+// was a long one.
 func (c *competitor) size(ctx context.Context) {
-	var seconds float64
 	for range 2 {
-		if c.failed == nil {
-			seconds, c.failed = c.sample(ctx, 1)
+		if c.failed == nil && c.once < slowRun.Seconds() {
+			c.once, c.failed = c.sample(ctx, 1)
 		}
 	}
-	c.batch = check.RunsPerSample(seconds, minTurnTime)
+	c.batch = check.RunsPerSample(c.once, minTurnTime)
 }
 
-// turn takes one sample of a competitor that has not failed.
+// turn takes one sample of a competitor that has not failed, unless it is slow and has one.
 func (c *competitor) turn(ctx context.Context) {
-	if c.failed != nil {
+	if c.failed != nil || c.slow && len(c.seconds) > 0 {
 		return
 	}
 	s, err := c.sample(ctx, c.batch)

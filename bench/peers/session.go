@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -115,14 +116,29 @@ func newSession(o options, threads int, tmp string, status io.Writer) *session {
 		rng:     rand.New(rand.NewPCG(uint64(o.seed), 0x7065_6572)),
 	}
 	for _, d := range drivers {
-		p, err := start(o.folder, d.name, threads)
-		if err == nil {
-			s.drivers[d.name] = p
-		} else if err != errDriverMissing {
-			fmt.Fprintf(status, "%s: %v\n", d.title, err)
-		}
+		s.start(d.name)
 	}
 	return s
+}
+
+// start starts a driver that was built.
+func (s *session) start(name string) {
+	p, err := start(s.folder, name, s.threads)
+	if err == nil {
+		s.drivers[name] = p
+	} else if err != errDriverMissing {
+		fmt.Fprintf(s.status, "%s: %v\n", name, err)
+	}
+}
+
+// driver returns a driver that was built, started again if it was ended for a late answer.
+func (s *session) driver(name string) *driver {
+	if d := s.drivers[name]; d != nil && errors.Is(d.broken, errTooLong) {
+		d.close()
+		delete(s.drivers, name)
+		s.start(name)
+	}
+	return s.drivers[name]
 }
 
 // close ends the drivers.
@@ -352,7 +368,7 @@ func (e *caseRun) addPeers(ctx context.Context, ours kernels.Kernel) {
 	text := filepath.Join(e.session.tmp, "case.hlo")
 	err := os.WriteFile(text, []byte("HloModule case\n"+e.fusion.Canonical()), 0o600)
 	for _, d := range drivers {
-		p := e.session.drivers[d.name]
+		p := e.session.driver(d.name)
 		if p == nil || d.name == "memory" {
 			continue
 		}
