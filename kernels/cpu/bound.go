@@ -327,7 +327,7 @@ func (w *programBounds) op(n int) {
 	info := &w.c.ops[n]
 	runs := w.runs(n)
 	k.runs += runs
-	if info.kind == opRenames || info.scattered >= 0 {
+	if info.kind == opRenames || info.scattered >= 0 || info.places >= 0 {
 		return
 	}
 	k.steps += runs
@@ -342,6 +342,10 @@ func (w *programBounds) op(n int) {
 	case opReduces:
 		each := w.elements(info.op.Args[0], n)
 		rows = each / w.row(info.op.Args[0])
+		if info.selects {
+			k.moved += each
+			break
+		}
 		k.moved += 3 * float64(info.operands) * each
 		if info.function {
 			k.functions += each * info.weight
@@ -365,7 +369,9 @@ func (w *programBounds) op(n int) {
 			touched += all * info.width
 			continue
 		}
-		touched += w.elements(a, n) * w.c.ops[a].width
+		if w.c.ops[a].places < 0 {
+			touched += w.elements(a, n) * w.c.ops[a].width
+		}
 	}
 	k.touched += touched
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/running"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/selection"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -170,6 +171,10 @@ type opCount struct {
 	scalar bool
 	// Of a reduction by a computation: its operands; 0 elsewhere.
 	operands int
+	// A reduction that searches rows for the pair that it keeps.
+	selects bool
+	// Of places: the selection that alone reads them; −1 of all else.
+	places int
 	// Of a dot: dimensions of its left operand.
 	contracted []int64
 	// Of a dot: operands that must be brought into another order.
@@ -391,6 +396,7 @@ func opCountOf(p *symtile.Program, n int) opCount {
 		weight: flopWeight(op.Code),
 
 		scattered: -1,
+		places:    selection.ReadBy(p, n),
 	}
 	x.function = x.weight > 1
 	if x.function && op.Code.Elementwise() {
@@ -416,6 +422,7 @@ func opCountOf(p *symtile.Program, n int) opCount {
 		if !simple || len(op.Args) > 2 {
 			x.operands = len(op.Args) / 2
 		}
+		_, x.selects = selection.Of(p, *op)
 	case opMultiplies:
 		a := op.Instr.Attrs
 		x.contracted = a.LHSContract
@@ -589,7 +596,7 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	if !info.direct {
 		k.elements += size
 	}
-	if info.kind == opRenames || info.scattered >= 0 {
+	if info.kind == opRenames || info.scattered >= 0 || c.searched(n) {
 		return
 	}
 	k.steps += runs
@@ -675,14 +682,32 @@ func (c *counter) reduce(n int, runs float64, ragged symtile.DimSet) float64 {
 	if info.scalar {
 		k.scalar += elements * runs
 	}
-	c.combine(info, elements*runs)
 	c.mask(arg, runs, ragged)
+	if c.searches(info) {
+		k.moved += elements * runs
+		return elements / c.last(arg)
+	}
+	c.combine(info, elements*runs)
 	if info.function {
 		k.functions += elements * runs * info.weight
 	} else {
 		k.moved += elements * runs * info.weight
 	}
 	return elements / c.last(arg)
+}
+
+// searches reports whether a reduction searches rows for the pair that it keeps: where rows
+// of a tile lie along the reduced dimension.
+func (c *counter) searches(info *opCount) bool {
+	return info.selects && slices.Contains(
+		info.op.Instr.Attrs.Dimensions, c.lastDim(info.op.Args[0]),
+	)
+}
+
+// searched reports whether an op is places of which a search makes those that it needs.
+func (c *counter) searched(n int) bool {
+	reader := c.ops[n].places
+	return reader >= 0 && c.searches(&c.ops[reader])
 }
 
 // runs reports whether tiles have whole windows of a running reduction.
@@ -973,6 +998,9 @@ func (c *counter) movement(n int, size, runs float64) {
 		for _, a := range info.op.Args {
 			if c.ops[a].direct { // a gather's table, of which it reads slices
 				touched += size * info.width
+				continue
+			}
+			if c.searched(a) {
 				continue
 			}
 			touched += c.extents.Elements(a) * c.ops[a].width

@@ -56,6 +56,8 @@ type lowering struct {
 	jit bool
 	// The reductions of windows that are computed one from the other, by op.
 	running map[int]*running.Reduce
+	// What writes places that only a selection reads.
+	places map[*value]strip
 	// The operations that are copies only, see view_composition.go.
 	copies copyPlan
 	// The distance in elements to the next tile of a load in a loop, where the
@@ -112,6 +114,7 @@ func lowerWith(
 		plan:     plan,
 		spec:     c,
 		nextTile: map[*value]int64{},
+		places:   map[*value]strip{},
 		results:  make([][]*value, len(p.Ops)),
 		jit:      vector.Supported(),
 		strip:    plan.Knob("strip", stripLength),

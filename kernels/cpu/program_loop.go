@@ -48,6 +48,7 @@ type worker struct {
 	rowArgs       rowkernel.Args
 	stripArgs     stripCallArgs
 	reduceArgs    vector.ReduceArgs
+	extremumArgs  vector.ExtremumArgs
 	scanArgs      vector.ScanArgs
 	transposeArgs vector.TransposeArgs
 	bandArgs      vector.BandArgs

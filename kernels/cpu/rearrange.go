@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/selection"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -292,20 +293,25 @@ func lowerIota[T portable.Number](b *block, n int, op symtile.Op) {
 	inner := hlo.Elements(sizes[d+1:])
 	size := sizes[d]
 	fit := portable.Narrowing[T](op.Instr.Shape.DType)
+	fill := func(w *worker, lo, hi int64) {
+		dst := part[T](w, v, lo, hi)
+		fillIota(
+			dst, lo/inner%size, size, inner-lo%inner,
+			inner, w.slots[offset], stride,
+		)
+		if fit != nil {
+			fit(dst, dst)
+		}
+	}
+	if selection.ReadBy(b.l.p, n) >= 0 {
+		b.l.places[v] = fill
+		return
+	}
 	b.add(&instr{
-		name: "iota",
-		outs: []*value{v},
-		n:    v.n,
-		strip: func(w *worker, lo, hi int64) {
-			dst := part[T](w, v, lo, hi)
-			fillIota(
-				dst, lo/inner%size, size, inner-lo%inner,
-				inner, w.slots[offset], stride,
-			)
-			if fit != nil {
-				fit(dst, dst)
-			}
-		},
+		name:  "iota",
+		outs:  []*value{v},
+		n:     v.n,
+		strip: fill,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/selection"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -218,7 +219,10 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 		return
 	}
 	b.l.scalarRegisters = max(b.l.scalarRegisters, prog.Registers)
+	places := b.placesOf(c)
 	if r := b.stripReducer(op, c); r != nil {
+		r.places = places
+		r.extremum = b.extremumOf(op)
 		c.accumulate = r.accumulate(f)
 		return
 	}
@@ -226,6 +230,9 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 	// next elements.
 	outs, args := c.outs, c.args
 	c.accumulate = func(w *worker) {
+		if places != nil {
+			places(w, 0, args[1].n)
+		}
 		f.each(w, func(from, to, count, step int64) {
 			for range count {
 				for k := range n {
@@ -242,6 +249,30 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 			}
 		})
 	}
+}
+
+// placesOf is what writes places that a selection reads, which it does on its own: the pair
+// that is kept is mostly known before its place is. It is nil where scratch has them.
+func (b *block) placesOf(c *accumulator) strip {
+	if len(c.args) != 2 || b.l.places[c.args[1]] == nil {
+		return nil
+	}
+	c.temporaries = append(c.temporaries, c.args[1])
+	return b.l.places[c.args[1]]
+}
+
+// extremumOf is the search for the pair that a reduction keeps, nil where it keeps none or no
+// machine code runs.
+func (b *block) extremumOf(op symtile.Op) *vector.Extremum {
+	if !b.l.jit {
+		return nil
+	}
+	monoid, ok := selection.Of(b.l.p, op)
+	if !ok {
+		return nil
+	}
+	x, _ := vector.ExtremumOf(monoid)
+	return x
 }
 
 // loadScalar reads an element of any class; floats are widened to float64.
@@ -327,6 +358,10 @@ type stripReducer struct {
 	pairs      func(w *worker, from []*value, at, pairs int64)
 	outs, args []*value // The results of the reduce, and its operands.
 	strip      int64    // The number of pairs at a time.
+	// What writes the second operand, element by element; nil where scratch has it.
+	places strip
+	// The search for the pair that is kept; nil where pairs are combined.
+	extremum *vector.Extremum
 }
 
 // stripReducer makes one of the computation, nil where an instruction of it has
@@ -556,6 +591,7 @@ func (r *stripReducer) accumulate(f *reduceLoop) step {
 				r.row(w, from, to, n)
 				return
 			}
+			r.provide(w, from, n)
 			for n > 0 {
 				part := min(n, r.strip)
 				r.column(w, from, to, part)
@@ -609,12 +645,9 @@ func (r *stripReducer) run(w *worker, lo, hi int64) {
 
 // row reduces n elements into one.
 func (r *stripReducer) row(w *worker, from, to, n int64) {
-	if n <= r.strip {
-		// A run of one strip needs no collection.
-		r.halve(w, r.args, from, n, 1)
-	} else {
-		held := r.collect(w, from, n)
-		r.halve(w, r.collected, 0, held, 1)
+	if !r.selects(w, from, n) {
+		r.provide(w, from, n)
+		r.combineRow(w, from, n)
 	}
 	// One element is left. It becomes the right operand of the result so far.
 	for k, v := range r.outs {
@@ -622,6 +655,42 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 		copyElement(w, r.lhs[k], 0, v, to)
 	}
 	r.combine(w, 1, to)
+}
+
+// combineRow combines the pairs of a row until one is left, the first of the results.
+func (r *stripReducer) combineRow(w *worker, from, n int64) {
+	if n <= r.strip {
+		// A run of one strip needs no collection.
+		r.halve(w, r.args, from, n, 1)
+		return
+	}
+	held := r.collect(w, from, n)
+	r.halve(w, r.collected, 0, held, 1)
+}
+
+// provide writes n places where scratch does not have them.
+func (r *stripReducer) provide(w *worker, from, n int64) {
+	if r.places != nil {
+		r.places(w, from, from+n)
+	}
+}
+
+// selects makes the pair of n that is kept the first of the results, and reports whether its
+// place could be searched for.
+func (r *stripReducer) selects(w *worker, from, n int64) bool {
+	if r.extremum == nil {
+		return false
+	}
+	row := whole[float32](w, r.args[0])[from:][:n]
+	at, ok := r.extremum.First(&w.extremumArgs, row)
+	if !ok {
+		return false
+	}
+	r.provide(w, from+at, 1)
+	for k, v := range r.results {
+		copyElement(w, v, 0, r.args[k], from+at)
+	}
+	return true
 }
 
 // stripRounds is the number of rounds in which elements of a strip of a longer run are

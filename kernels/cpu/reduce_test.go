@@ -1,13 +1,18 @@
 package cpu
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -96,6 +101,124 @@ ROOT s = f32[24] add(m, v) }`
 	}
 	if !runsLikeReference(t, text, m.Entry) {
 		t.Error("refused")
+	}
+}
+
+// argmax is that of JAX, and argmin with its comparison turned.
+const argmax = `HloModule argmax
+better {
+  v = T[] parameter(0)
+  i = s32[] parameter(1)
+  w = T[] parameter(2)
+  j = s32[] parameter(3)
+  more = pred[] compare(v, w), direction=DIRECTION
+  nan = pred[] compare(v, v), direction=NE
+  keep = pred[] or(more, nan)
+  same = pred[] compare(v, w), direction=EQ
+  first = pred[] compare(i, j), direction=LT
+  tie = pred[] and(same, first)
+  here = pred[] or(keep, tie)
+  value = T[] select(keep, v, w)
+  place = s32[] select(here, i, j)
+  ROOT both = (T[], s32[]) tuple(value, place)
+}
+ENTRY main {
+  x = T[ROWS,COLS] parameter(0)
+  n = s32[ROWS,COLS] iota(), iota_dimension=1
+  worst = T[] constant(WORST)
+  zero = s32[] constant(0)
+  ROOT r = (T[ROWS], s32[ROWS]) reduce(x, n, worst, zero), dimensions={1}, to_apply=better
+}`
+
+// TestArgmax compares rows with the reference, to the bit: with ties, zeros of both signs,
+// infinities and NaN, whole and in tiles of their columns.
+func TestArgmax(t *testing.T) {
+	const rows = 24
+	for _, d := range []string{"f32", "bf16", "f16"} {
+		for _, c := range [][2]string{{"GT", "-inf"}, {"LT", "inf"}} {
+			for _, cols := range []int64{1, 9, 100, 1030, 4129} {
+				text := strings.NewReplacer(
+					"T[", d+"[", "ROWS", fmt.Sprint(rows), "COLS", fmt.Sprint(cols),
+					"DIRECTION", c[0], "WORST", c[1],
+				).Replace(argmax)
+				m, err := hlo.Parse("argmax", []byte(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				in := argmaxRows(t, m.Entry, cols)
+				for _, tiling := range []symtile.Tiling{{1, cols}, {8, cols}, {rows, max(1, cols/2)}, {5, 64}} {
+					compareRun(t, text, m.Entry, tiling, in)
+				}
+			}
+		}
+	}
+}
+
+// argmaxRows are rows of few values, some of which occur in some of them only.
+func argmaxRows(t *testing.T, c *hlo.Computation, cols int64) []kernels.Buffer {
+	t.Helper()
+	b, err := kernels.NewBuffer(c.Params[0].Shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(45, 46))
+	rare := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1e-30, -7}
+	for at := range b.Shape.Elements() {
+		row := at / cols
+		v := float64(rng.IntN(200)) - 100
+		switch {
+		case row%4 == 1: // zeros are the greatest
+			v = math.Copysign(float64(min(rng.IntN(4)-3, 0)), -float64(rng.IntN(2)))
+		case row%4 == 2 && rng.IntN(50) == 0:
+			v = rare[rng.IntN(len(rare))]
+		case row%4 == 3 && row%8 == 3:
+			v = math.Inf(-1)
+		}
+		b.SetFloat(at, v)
+	}
+	return []kernels.Buffer{b}
+}
+
+// compareRun compares a run at a tiling with the reference, to the bit.
+func compareRun(
+	t *testing.T, text string, c *hlo.Computation,
+	tiling symtile.Tiling, in []kernels.Buffer,
+) {
+	t.Helper()
+	p, err := symtile.Analyze(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, d := range p.Space.Dims {
+		tiling[k] = min(tiling[k], d.Extent)
+	}
+	k, err := New().Compile(t.Context(), p, kernels.Plan{Tiles: tiling})
+	if no := (*kernels.Rejected)(nil); errors.As(err, &no) {
+		return // the tiling is none of the program's
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	defer k.Close()
+	want, err := reference.InterpretContext(t.Context(), c, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []kernels.Buffer
+	for _, s := range kernels.OutputShapes(c) {
+		b, err := kernels.NewBuffer(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b)
+	}
+	if _, err := k.Run(t.Context(), in, out); err != nil {
+		t.Fatal(err)
+	}
+	for n, b := range out {
+		if !bytes.Equal(b.Data, want[n].Data) {
+			t.Fatalf("tiling %v: output %d is another\n%s", tiling, n, text)
+		}
 	}
 }
 
