@@ -3,12 +3,14 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -170,5 +172,39 @@ r = f32[8,16,512] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contrac
 	}
 	if n := ctx.looks.Load(); n < 9 {
 		t.Errorf("%d looks at the context, want one before the program and before each of 8 products", n)
+	}
+}
+
+// Weights over the padding of a convolution are multiplied by its zeros, in every plan: one
+// that is infinite or NaN makes NaN there.
+func TestWeightsOverPadding(t *testing.T) {
+	text, err := os.ReadFile("testdata/padded_weights.hlo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"f32[", "f64[", "bf16[", "f16["} {
+		m, err := hlo.Parse("padded_weights", []byte(strings.ReplaceAll(string(text), "f32[", d)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := symtile.Analyze(t.Context(), m.Entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := kerneltest.Verifier(t, p, 3)
+		backend, plans := New(), 0
+		for plan := range backend.Plans(t.Context(), p) {
+			k, err := backend.Compile(t.Context(), p, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := v.Verify(t.Context(), k); err != nil {
+				t.Errorf("%s %s: %v", d, plan, err)
+			}
+			k.Close()
+			if plans++; plans == 40 {
+				break
+			}
+		}
 	}
 }

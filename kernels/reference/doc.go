@@ -37,7 +37,8 @@
 //	                  the initial value stands for the padding
 //	dot               o[b, m, n] = Σ x[b, m, k]·y[b, n, k]
 //	scaled-dot        dot of x·scale and y·scale, with scales repeated over blocks
-//	convolution       o[b, f, i] = Σ x[b, c, i·stride + w·dilation − low]·y[f, c, w]
+//	convolution       o[b, f, i] = Σ x[b, c, i·stride + w·dilation − low]·y[f, c, w];
+//	                  x is 0 in the padding, where 0·∞ is NaN
 //	dynamic-slice     o[i] = a[clamp(start) + i]
 //	dynamic-update-   o = a, but o[clamp(start) + i] = update[i]
 //	slice

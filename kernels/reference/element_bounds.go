@@ -162,10 +162,14 @@ func newElementBounds(
 	return b
 }
 
-// ask remembers that an element is made of another. What rules compute from elements is not
+// ask remembers that an element is made of another, or of a zero of the padding, which is of
+// no instruction. What rules compute from elements is not
 // used, but for places that depend on integers: those have to be known.
 func (b *elementBounds) ask(i *hlo.Instr, at int64) (value, error) {
 	b.asked = append(b.asked, elementKey{i, at})
+	if i == nil {
+		return scalarOf(hlo.F64), nil
+	}
 	if i.Shape.DType.IsInteger() {
 		return b.plain.element(i, at)
 	}
@@ -338,7 +342,7 @@ func (b *elementBounds) tracePart(
 // traceSums is trace of sums, or of what else is reduced: each element is a row of a
 // matrix, one for each operand. Rules ask for initial values, as many as there are of
 // those, and then for the terms, of each operand in turn. In the padding of a window the
-// initial values are meant, in that of a convolution zeros.
+// initial values are meant, in that of a convolution of integers zeros.
 func (b *elementBounds) traceSums(
 	i *hlo.Instr, l *elementList, initials int,
 ) error {
@@ -389,6 +393,9 @@ func (b *elementBounds) picksOf(
 ) (all []pick, err error) {
 	all = make([]pick, len(asked))
 	for n, a := range asked {
+		if a.i == nil {
+			continue // a zero
+		}
 		all[n], err = b.pick(a.i, a.at)
 		if err != nil {
 			return nil, err

@@ -144,8 +144,8 @@ func (s *ElementEvaluator) dynamicUpdateSlice(
 	return s.from(i, 1, inside)
 }
 
-// convolution sums the products of one element in float64 or wrapping int64; the
-// padding adds nothing.
+// convolution sums the products of one element in float64 or wrapping int64, those of the
+// zeros of the padding, too, unless they are of integers.
 func (s *ElementEvaluator) convolution(
 	i *hlo.Instr, at int64,
 ) (value, error) {
@@ -191,12 +191,18 @@ func (s *ElementEvaluator) convolution(
 	// dimensions, elements of the operand in that of the input's.
 	sizes := extents(y, c.KernelSpatial)
 	for w := range g.sliding.at(position) {
-		if w.offset < 0 || err != nil {
+		padding := w.offset < 0
+		if padding && out.floats == nil || err != nil {
 			continue // the loop has to run to its end
 		}
-		place(left, c.InSpatial, Unravel(w.offset, g.sliding.dims))
+		from := left
+		if padding {
+			from = nil
+		} else {
+			place(left, c.InSpatial, Unravel(w.offset, g.sliding.dims))
+		}
 		place(right, c.KernelSpatial, Unravel(w.element, sizes))
-		err = s.addProducts(i, out, left, right, first, g.in)
+		err = s.addProducts(i, out, from, right, first, g.in)
 	}
 	if err != nil {
 		return value{}, err
@@ -206,7 +212,7 @@ func (s *ElementEvaluator) convolution(
 }
 
 // addProducts adds the products of the input features from first on at one element of
-// the window.
+// the window; left is nil in the padding.
 func (s *ElementEvaluator) addProducts(
 	i *hlo.Instr, out value,
 	left, right []int64, first, features int64,
@@ -214,9 +220,8 @@ func (s *ElementEvaluator) addProducts(
 	c := i.Attrs.Conv
 	terms, factors := s.termsOf(i, 0), s.termsOf(i, 1)
 	for f := range features {
-		left[c.InFeature], right[c.KernelIn] = first+f, f
-		x := i.Operands[0]
-		v, err := s.term(x, placeIn(x, left), terms)
+		right[c.KernelIn] = f
+		v, err := s.inputFeature(i, left, first+f, terms)
 		if err != nil {
 			return err
 		}
@@ -232,6 +237,22 @@ func (s *ElementEvaluator) addProducts(
 		}
 	}
 	return nil
+}
+
+// inputFeature is an input feature of a convolution at an index; without an index a zero of the
+// padding.
+func (s *ElementEvaluator) inputFeature(
+	i *hlo.Instr, index []int64, feature int64, terms movedTerms,
+) (value, error) {
+	x := i.Operands[0]
+	switch {
+	case index != nil:
+		index[i.Attrs.Conv.InFeature] = feature
+		return s.term(x, placeIn(x, index), terms)
+	case s.asks != nil:
+		return s.asks(nil, 0)
+	}
+	return scalarOf(x.Shape.DType), nil
 }
 
 // place, for the operands of a convolution, writes components of an index along some dimensions.

@@ -255,33 +255,16 @@ func (e *evaluation) selectElement(
 	return chosen, nil
 }
 
-// convolution sums products in float64 or wrapping int64, like dot. Padding,
-// and the gaps between dilated elements, add nothing.
+// convolution sums products in float64 or wrapping int64, like dot. The padding,
+// and the gaps between dilated elements, are zeros, by which weights are multiplied: one
+// that is infinite or NaN makes the sum NaN there (StableHLO, convolution: the operand is
+// padded, then windows of it are multiplied; of two spatial dimensions XLA:CPU does so, too).
 //
 // The input is divided into batch groups along its batch or into feature groups
 // along its features, and the output features of the kernel into as many; group
 // g of the one is convolved with group g of the other.
 func (e *evaluation) convolution(i *hlo.Instr, a []value) (value, error) {
-	c := i.Attrs.Conv
-	left := e.transposed(
-		a[0],
-		slices.Concat(
-			[]int64{c.InBatch},
-			c.InSpatial,
-			[]int64{c.InFeature},
-		),
-	)
-	right := e.transposed(
-		a[1],
-		slices.Concat(
-			[]int64{c.KernelOut},
-			c.KernelSpatial,
-			[]int64{c.KernelIn},
-		),
-	)
-	g, err := newConvolutionShape(
-		i, left.shape.Dims, right.shape.Dims,
-	)
+	left, right, g, err := e.convolutionOperands(i, a)
 	if err != nil {
 		return value{}, err
 	}
@@ -299,7 +282,7 @@ func (e *evaluation) convolution(i *hlo.Instr, a []value) (value, error) {
 		return out, nil
 	}
 	x, y := left.asFloats(), right.asFloats()
-	if g.hasPatches(y) {
+	if g.hasPatches() {
 		g.convolvePatches(e, x, y, out.floats)
 		e.round(out)
 		return out, nil
@@ -308,6 +291,33 @@ func (e *evaluation) convolution(i *hlo.Instr, a []value) (value, error) {
 		out.floats[at] = kernels.RoundFloat(i.Shape.DType, sum)
 	})
 	return out, nil
+}
+
+// convolutionOperands are the operands of a convolution in the order of its shape.
+func (e *evaluation) convolutionOperands(
+	i *hlo.Instr, a []value,
+) (left, right value, g convolutionShape, err error) {
+	c := i.Attrs.Conv
+	left = e.transposed(
+		a[0],
+		slices.Concat(
+			[]int64{c.InBatch},
+			c.InSpatial,
+			[]int64{c.InFeature},
+		),
+	)
+	right = e.transposed(
+		a[1],
+		slices.Concat(
+			[]int64{c.KernelOut},
+			c.KernelSpatial,
+			[]int64{c.KernelIn},
+		),
+	)
+	g, err = newConvolutionShape(
+		i, left.shape.Dims, right.shape.Dims,
+	)
+	return left, right, g, err
 }
 
 // Convolutions of floating-point numbers are contractions of patches: what the window
@@ -319,15 +329,9 @@ func (e *evaluation) convolution(i *hlo.Instr, a []value) (value, error) {
 const patchRows = 128
 
 // hasPatches reports whether the convolution is computed by way of patches: where the
-// processor has code for it, there are features enough for a block, and a zero of the
-// padding adds nothing, since it is multiplied by numbers.
-func (g convolutionShape) hasPatches(kernel []float64) bool {
-	if !products.Fast() || g.groupFeatures() < products.Columns/2 {
-		return false
-	}
-	return !slices.ContainsFunc(kernel, func(x float64) bool {
-		return x-x != 0
-	})
+// processor has code for it and there are features enough for a block.
+func (g convolutionShape) hasPatches() bool {
+	return products.Fast() && g.groupFeatures() >= products.Columns/2
 }
 
 // groupFeatures is the number of output features of a group.
@@ -460,14 +464,15 @@ func convolve[T int64 | float64](
 	space := hlo.Shape{Dims: g.extents[2:]}
 	each := g.extents[0] * g.extents[1] * g.sliding.size * g.in
 	e.parallel(space.Elements(), max(1, each), func(lo, hi int64) {
-		var covered []windowElement
+		covered := covering[T]{zeros: make([]T, g.in)}
+		_, floats := any(T(0)).(float64)
 		sliding := g.sliding.another()
 		for n := lo; n < hi; n++ {
 			position := Unravel(n, space.Dims)
-			covered = covered[:0]
+			covered.elements = covered.elements[:0]
 			for c := range sliding.at(position) {
-				if c.offset >= 0 {
-					covered = append(covered, c)
+				if c.offset >= 0 || floats {
+					covered.elements = append(covered.elements, c)
 				}
 			}
 			here := int64(0)
@@ -485,7 +490,7 @@ func convolve[T int64 | float64](
 // features in blocks where those of a block are computed from the same inputs.
 func convolveAt[T int64 | float64](
 	e *evaluation, g convolutionShape, left, right []T,
-	covered []windowElement, store func(at int64, sum T),
+	covered covering[T], store func(at int64, sum T),
 ) {
 	size := g.sliding.size * g.in // of a feature's kernel
 	for batch := range g.extents[0] {
@@ -527,15 +532,32 @@ func (g convolutionShape) group(batch, feature int64) (row, first int64) {
 		feature / (g.extents[1] / g.featureGroups) * g.in
 }
 
+// A covering is what a window covers at a position: elements of the operand, and of the
+// padding where zeros are multiplied, too.
+type covering[T int64 | float64] struct {
+	elements []windowElement
+	zeros    []T
+}
+
+// inputs are the input features from first at an element of the window.
+func (v covering[T]) inputs(
+	row []T, g convolutionShape, first int64, c windowElement,
+) []T {
+	if c.offset < 0 {
+		return v.zeros
+	}
+	return row[c.offset*g.features+first:][:g.in]
+}
+
 // dotCovered sums the products of the input features from first, at the covered
 // positions of a row, with those of one output feature's kernel.
 func dotCovered[T int64 | float64](
-	row, kernel []T, g convolutionShape, first int64, covered []windowElement,
+	row, kernel []T, g convolutionShape, first int64, covered covering[T],
 ) T {
 	sum := T(0)
-	for _, c := range covered {
+	for _, c := range covered.elements {
 		sum += sumProducts(
-			row[c.offset*g.features+first:][:g.in],
+			covered.inputs(row, g, first, c),
 			kernel[c.element*g.in:],
 		)
 	}
@@ -545,11 +567,11 @@ func dotCovered[T int64 | float64](
 // dotsCovered is dotCovered for as many features as are computed at once; the kernels of
 // the others follow the first one's.
 func dotsCovered[T int64 | float64](
-	row, kernel []T, g convolutionShape, first int64, covered []windowElement,
+	row, kernel []T, g convolutionShape, first int64, covered covering[T],
 ) (sums [featuresAtOnce]T) {
 	size := g.sliding.size * g.in
-	for _, c := range covered {
-		x := row[c.offset*g.features+first:][:g.in]
+	for _, c := range covered.elements {
+		x := covered.inputs(row, g, first, c)
 		k := kernel[c.element*g.in:]
 		part := sumLines(
 			x, k, k[size:], k[2*size:], k[3*size:],
