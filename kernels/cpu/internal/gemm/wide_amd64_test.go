@@ -10,64 +10,36 @@ import (
 	"unsafe"
 )
 
-// TestWidePanels goes through panels of the family for 512 bits, whose kernels
+// TestWidePanels goes through panels of the families for 512 bits, whose kernels
 // TestEveryKernel emulates, with kernels in Go in their place.
 func TestWidePanels(t *testing.T) {
 	if f32 == nil {
 		t.Skip("panels are packed with AVX")
 	}
-	f := f32Wide
+	widePanels[float32](t, f32Wide)
+	widePanels[float64](t, f64Wide)
+	widePanels[int32](t, i32Wide)
+}
+
+// widePanels compares products by a family with kernels in Go.
+func widePanels[T Element](t *testing.T, f family) {
+	t.Helper()
 	for r := range 6 {
-		f.full[r] = func(
-			blocks, k int,
-			a *byte,
-			ars, acs int,
-			b *byte,
-			brs int,
-			c *byte,
-			crs int,
-			_ *byte,
-			_ uintptr,
-			_, how int,
-		) {
-			block(
-				blocks*(r+1), 32, k,
-				byteMatrix{unsafe.Pointer(a), ars, acs},
-				byteMatrix{unsafe.Pointer(b), brs, 4},
-				byteMatrix{unsafe.Pointer(c), crs, 4}, how,
-			)
-		}
-		f.masked[r] = func(
-			blocks, k int,
-			a *byte,
-			ars, acs int,
-			b *byte,
-			brs int,
-			c *byte,
-			crs int,
-			mask *byte,
-			_ uintptr,
-			_, how int,
-		) {
-			n := bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
-			block(
-				blocks*(r+1), n, k,
-				byteMatrix{unsafe.Pointer(a), ars, acs},
-				byteMatrix{unsafe.Pointer(b), brs, 4},
-				byteMatrix{unsafe.Pointer(c), crs, 4}, how,
-			)
-		}
+		f.full[r] = plainKernel[T](r+1, func(*byte) int { return f.width() })
+		f.masked[r] = plainKernel[T](r+1, func(mask *byte) int {
+			return bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
+		})
 	}
 	r := rand.New(rand.NewPCG(2, 1))
 	for range 200 {
 		m := 1 + r.IntN(120)
 		n := 1 + r.IntN(100)
 		k := 1 + r.IntN(300)
-		a := random[float32](layouts[r.IntN(4)], m, k, r)
-		b := random[float32](layouts[r.IntN(4)], k, n, r)
-		c := random[float32](layouts[0], m, n, r)
-		want := Dense(append([]float32(nil), c.Data...), n)
-		x := Product[float32]{
+		a := random[T](layouts[r.IntN(4)], m, k, r)
+		b := random[T](layouts[r.IntN(4)], k, n, r)
+		c := random[T](layouts[0], m, n, r)
+		want := Dense(append([]T(nil), c.Data...), n)
+		x := Product[T]{
 			C:     c,
 			A:     a,
 			B:     b,
@@ -83,13 +55,38 @@ func TestWidePanels(t *testing.T) {
 		multiplyPanels(
 			&f,
 			x,
-			make([]float32, f.scratch(Caches{}, m, n, k)/4),
+			make([]T, f.scratch(Caches{}, m, n, k)/f.bytes),
 		)
 		for at, x := range want.Data {
 			if c.Data[at] != x {
-				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/n, at%n, c.Data[at], x)
+				t.Fatalf("%d lanes, %d×%d×%d: element %d, %d is %v, not %v", f.lanes, m, n, k, at/n, at%n, c.Data[at], x)
 			}
 		}
+	}
+}
+
+// plainKernel is a kernel in Go of so many rows and the columns that a mask says.
+func plainKernel[T Element](rows int, columns func(mask *byte) int) kernel {
+	return func(
+		blocks, k int,
+		a *byte,
+		ars, acs int,
+		b *byte,
+		brs int,
+		c *byte,
+		crs int,
+		mask *byte,
+		_ uintptr,
+		_, how int,
+	) {
+		var zero T
+		size := int(unsafe.Sizeof(zero))
+		block[T](
+			blocks*rows, columns(mask), k,
+			byteMatrix{unsafe.Pointer(a), ars, acs},
+			byteMatrix{unsafe.Pointer(b), brs, size},
+			byteMatrix{unsafe.Pointer(c), crs, size}, how,
+		)
 	}
 }
 
@@ -176,17 +173,17 @@ func TestWidePairs(t *testing.T) {
 	}
 }
 
-func block(m, n, k int, a, b, c byteMatrix, how int) {
+func block[T Element](m, n, k int, a, b, c byteMatrix, how int) {
 	for i := range m {
 		for j := range n {
-			z := (*float32)(c.at(i, j).p)
+			z := (*T)(c.at(i, j).p)
 			if how&freshFlag != 0 {
 				*z = 0
 			}
 			for p := range k {
 				*z = add(
-					*z, *(*float32)(a.at(i, p).p),
-					*(*float32)(b.at(p, j).p), true,
+					*z, *(*T)(a.at(i, p).p),
+					*(*T)(b.at(p, j).p), true,
 				)
 			}
 		}
