@@ -28,6 +28,9 @@
 // All arrays are used in several sets, in turn, that are together twice as large as
 // the last cache: inputs come from memory, as they do in a model.
 //
+// Memory is on large pages on both sides, and what a library frees is kept for what it
+// allocates next, so that no side is timed while new pages are touched.
+//
 // With -exhaustive every plan of a few small fusions is timed instead. It shows how
 // far the tuner, within its normal budget, stays from the best plan that there is.
 //
