@@ -36,7 +36,7 @@ var knobs = kernels.KnobTable[*facts]{
 	{Name: "stream", Priced: true, Min: 0, Max: 1, Absent: "1 for arrays of at least half the last cache: they are written past the caches", Offers: offerStreams},
 	{Name: "ahead", Min: 0, Max: 1 << 16, Absent: "bytes fetched ahead: 1024, a row but at least 4096 where it takes several passes; what the sheet of the processor says, and a row more in several passes; 0 where no rows are written", Offers: offerAhead},
 	{Name: "prefetch", Min: 0, Max: 64, Absent: "ahead= says how far; else whole rows fetched ahead"},
-	{Name: "strip", Min: 64, Max: 4096, Default: stripLength, Absent: "512 elements computed at a time where a row is not one machine function", Offers: offerStrips},
+	{Name: "strip", Min: 64, Max: 4096, Default: stripLength, Absent: "1024 elements computed at a time where a row is not one machine function", Offers: offerStrips},
 	{Name: "width", Min: 256, Max: 512, Default: 512, Absent: "512: rows in vectors of 512 bits where the processor has AVX-512 and all their instructions such a form, else 256", Offers: offerWidths},
 	{Name: "unroll", Min: 1, Max: 4, Absent: "vectors computed in turn: 4, 2 where a row takes three passes, or as many as registers hold"},
 }

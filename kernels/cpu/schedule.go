@@ -261,15 +261,15 @@ func (i *instr) hasStrips() bool {
 // A listing shows a plan as it runs. For z = tanh(x + broadcast(b)) in f64, with
 // tiles of 16 rows of 1024 elements:
 //
-// 	plan 16,1024: 4 tile programs on 2 workers, 8192 bytes of scratch each
+// 	plan 16,1024: 4 tile programs on 2 workers, 16384 bytes of scratch each
 // 	t0: parallel, extent 64 in 4 tiles of 16, from z
 // 	t1: parallel, extent 1024 in 1 tiles of 1024, from z
 // 	%0 (f64 16384, in place) is x
 // 	%1 (f64 1024, in place) is b
 // 	%4 (f64 16384, in place) is output 0
-// 	strips of 512 of 16384 {
-// 	  %2 (f64 512, strip at 0) = broadcast(%1)
-// 	  %3 (f64 512, strip at 4096) = add(%0, %2)
+// 	strips of 1024 of 16384 {
+// 	  %2 (f64 1024, strip at 0) = broadcast(%1)
+// 	  %3 (f64 1024, strip at 8192) = add(%0, %2)
 // 	  %4 (f64 16384, in place) = tanh(%3)
 // 	}
 
