@@ -120,8 +120,13 @@ func hollowKernel(
 func (s *schedule) empty() {
 	for _, i := range s.items {
 		if i.loop != nil {
-			i.loop.prologue, i.loop.epilogue = nil, nil
+			i.loop.prologue, i.loop.epilogue, i.loop.iterationEnds = nil, nil, nil
 			i.loop.body.empty()
+		} else if i.rows != nil {
+			// Filling results that accumulate in memory is work.
+			for _, f := range i.rows.reductions {
+				f.initSteps = nil
+			}
 		} else if i.run != nil {
 			i.run = func(*worker) {}
 		}

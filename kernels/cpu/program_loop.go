@@ -183,9 +183,19 @@ func severalOf(grid []int64) (dims []int) {
 
 // locate sets the tile ids of program n of the order.
 func (r *raster) locate(tids []int64, n int64) {
+	// Of one tile, and of the outermost dimension, nothing is to be divided: a division takes
+	// as long as all else here.
 	for k := len(r.grid) - 1; k >= 0; k-- {
-		tids[k] = n % r.grid[k]
-		n /= r.grid[k]
+		tiles := r.grid[k]
+		switch {
+		case tiles == 1:
+			tids[k] = 0
+		case n < tiles:
+			tids[k], n = n, 0
+		default:
+			tids[k] = n % tiles
+			n /= tiles
+		}
 	}
 	if r.row < 0 {
 		return

@@ -54,12 +54,21 @@ func (p *Pool) NewRegion(workers int, items int64, body Body) *Region {
 		pool:  p,
 		body:  body,
 		items: items,
-		chunk: max(1, min(maxChunk, items/int64(8*workers))),
+		chunk: chunkOf(workers, items),
 		done:  make(chan struct{}, 1),
 	}
 	r.next.Store(items)
 	r.workers = p.acquire(workers - 1)
 	return r
+}
+
+// chunkOf is the number of items that are taken at a time: so few that the last chunks of
+// several workers end together, but one worker waits for none.
+func chunkOf(workers int, items int64) int64 {
+	if workers == 1 {
+		return max(1, min(maxChunk, items))
+	}
+	return max(1, min(maxChunk, items/int64(8*workers)))
 }
 
 // Close releases the workers. It reports false if the region was closed before.
