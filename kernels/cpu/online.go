@@ -292,31 +292,39 @@ func updateMax[T portable.Float](tile, maxima, base, factor []T) (scales bool) {
 	return scales
 }
 
-// rescaleSums multiplies all sums by the factors of their rows.
+// rescaleSums multiplies all sums by the factors of their rows. A sum may have another class
+// than the maximum, where its terms are converted.
 func rescaleSums[T portable.Float](w *worker, g *rescaling) {
 	factors := whole[T](w, g.factor)
 	for _, x := range g.sums {
-		if x.empty != nil && x.empty(w) {
-			continue
+		switch {
+		case x.empty != nil && x.empty(w):
+		case x.v.class == portable.Float64:
+			rescaleSum(x, whole[float64](w, x.v), factors)
+		default:
+			rescaleSum(x, whole[float32](w, x.v), factors)
 		}
-		sum := whole[T](w, x.v)
-		x.each(func(at, from int64, d rescaledDim) {
-			// Either the run has one factor, which is mostly 1, or each element has one.
-			switch f := factors[from]; {
-			case d.factor == 0 && f == 1:
-			case d.factor == 0 && d.step == 1:
-				for k := range sum[at : at+d.size] {
-					sum[at+int64(k)] *= f
-				}
-			default:
-				for range d.size {
-					sum[at] *= factors[from]
-					at = at + d.step
-					from = from + d.factor
-				}
-			}
-		})
 	}
+}
+
+// rescaleSum multiplies a sum by the factors of its rows.
+func rescaleSum[S, T portable.Float](x *rescaledSum, sum []S, factors []T) {
+	x.each(func(at, from int64, d rescaledDim) {
+		// Either the run has one factor, which is mostly 1, or each element has one.
+		switch f := S(factors[from]); {
+		case d.factor == 0 && f == 1:
+		case d.factor == 0 && d.step == 1:
+			for k := range sum[at : at+d.size] {
+				sum[at+int64(k)] *= f
+			}
+		default:
+			for range d.size {
+				sum[at] *= S(factors[from])
+				at = at + d.step
+				from = from + d.factor
+			}
+		}
+	})
 }
 
 // Masks hide whole tiles of keys from a tile of queries: all that are after it where the

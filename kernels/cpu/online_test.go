@@ -69,6 +69,16 @@ p = $t[2,10,24] divide(e, ls)
 ROOT o = $t[2,10,20] dot(p, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}`,
 }
 
+// otherSums are fusions whose sums have other types than the maximum.
+var otherSums = []string{
+	rowsOfX + `v = f64[40,9] parameter(1)
+w = f64[6,40] convert(e)
+ROOT o = f64[6,9] dot(w, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}`,
+	rowsOfX + `v = f32[40,9] parameter(1)
+w = f32[6,40] convert(e)
+ROOT o = f32[6,9] dot(w, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}`,
+}
+
 // meansOfX are y = x − mean x and the sum of its squares q, of $t.
 const meansOfX = `x = $t[6,40] parameter(0)
 zero = $t[] constant(0)
@@ -152,7 +162,7 @@ func joined(t *testing.T, p *symtile.Program, tiling symtile.Tiling) bool {
 func TestOnline(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
 	for _, d := range []string{"f32", "f64", "bf16", "f16"} {
-		texts := onlineTexts
+		texts := append(slices.Clone(onlineTexts), otherSums...)
 		if d == "f32" || d == "f64" {
 			texts = append(slices.Clone(texts), meanTexts...)
 		}
