@@ -416,9 +416,9 @@ func opCountOf(p *symtile.Program, n int) opCount {
 			op.Perm[len(op.Perm)-1] == len(op.Perm)-1
 	case opReduces:
 		x.weight = reducerWeight(op.Instr)
-		_, simple := op.Instr.Attrs.ToApply.Monoid()
+		monoid, simple := op.Instr.Attrs.ToApply.Monoid()
 		x.function = !simple
-		x.scalar = simple && op.Instr.Shape.DType != hlo.F32
+		x.scalar = simple && !vector.HasReduction(monoid, op.Instr.Shape.DType)
 		if !simple || len(op.Args) > 2 {
 			x.operands = len(op.Args) / 2
 		}

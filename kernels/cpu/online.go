@@ -529,7 +529,7 @@ func shiftStep[T portable.Float](
 	l *lowering, g *runningVariance, of symtile.Op, lp *loop,
 ) step {
 	d := of.Instr.Shape.DType
-	mean := jitReduceStep(
+	mean := jitReduceStep[T](
 		g.loop, hlo.OpAdd, d, g.shift, g.x,
 	)
 	if mean == nil || !l.jit {

@@ -154,25 +154,31 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 				out:    c.outs[0],
 			}
 		}
-		c.accumulate = jitReduceStep(
-			f, monoid, op.Instr.Shape.DType,
-			c.outs[0], c.args[0],
-		)
-		if c.accumulate == nil {
-			c.accumulate = goReduceStep[float32](f, monoid, op, c)
-		}
+		c.accumulate = reduceStep[float32](f, monoid, op, c)
 	case portable.Float64:
-		c.accumulate = goReduceStep[float64](f, monoid, op, c)
+		c.accumulate = reduceStep[float64](f, monoid, op, c)
 	case portable.Int32:
-		c.accumulate = goReduceStep[int32](f, monoid, op, c)
+		c.accumulate = reduceStep[int32](f, monoid, op, c)
 	case portable.Int64:
-		c.accumulate = goReduceStep[int64](f, monoid, op, c)
+		c.accumulate = reduceStep[int64](f, monoid, op, c)
 	}
 	if c.accumulate == nil {
 		b.l.reject(
 			op, "the CPU backend does not reduce %s by %s", op.Instr.Shape.DType, monoid,
 		)
 	}
+}
+
+// reduceStep is a reduction by machine code, or by a loop in Go; nil where there is none for
+// the type.
+func reduceStep[T portable.Number](
+	f *reduceLoop, monoid hlo.Opcode, op symtile.Op, c *accumulator,
+) step {
+	s := jitReduceStep[T](f, monoid, op.Instr.Shape.DType, c.outs[0], c.args[0])
+	if s != nil {
+		return s
+	}
+	return goReduceStep[T](f, monoid, op, c)
 }
 
 // goReduceStep is a reduction by a loop in Go, nil where there is none for the
@@ -308,15 +314,17 @@ func storeScalar(w *worker, v *value, at int64, x portable.Scalar) {
 	}
 }
 
-// jitReduceStep is goReduceStep for f32 by machine code.
-func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *value) step {
-	code, ok := vector.ReduceRoutines(monoid)
-	if !ok || d != hlo.F32 {
+// jitReduceStep is goReduceStep by machine code.
+func jitReduceStep[T portable.Number](
+	f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *value,
+) step {
+	code, ok := vector.ReduceRoutinesOf(monoid, d)
+	if !ok {
 		return nil
 	}
 	return func(w *worker) {
-		dst := whole[float32](w, out)
-		src := whole[float32](w, arg)
+		dst := whole[T](w, out)
+		src := whole[T](w, arg)
 		args := &w.reduceArgs
 		f.each(w, func(from, to, n, step int64) {
 			// The two routines are over a row, and element by element.
@@ -328,8 +336,8 @@ func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *valu
 				part := min(n, vector.MaxCallLength)
 				*args = vector.ReduceArgs{
 					N: part,
-					X: &src[from],
-					Y: &dst[to],
+					X: (*float32)(unsafe.Pointer(&src[from])),
+					Y: (*float32)(unsafe.Pointer(&dst[to])),
 				}
 				at.Call(unsafe.Pointer(args))
 				from, n = from+part, n-part

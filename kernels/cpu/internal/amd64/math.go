@@ -148,6 +148,12 @@ func (c *Chain) FoldLanes32(v Value, combine func(x, y Value) Value) Value {
 	return combine(v, c.Do(VPERMILPS, v, Imm(0xb1)))
 }
 
+// FoldLanes64 is FoldLanes32 of the four lanes of 64 bits.
+func (c *Chain) FoldLanes64(v Value, combine func(x, y Value) Value) Value {
+	v = combine(v, c.Do(VPERM2F128, v, v, Imm(1)))
+	return combine(v, c.Do(VPERMILPS, v, Imm(0x4e)))
+}
+
 // withSignOf returns x ≥ 0 with the sign of y.
 func (c *Chain) withSignOf(x, y Value) Value {
 	return c.Do(

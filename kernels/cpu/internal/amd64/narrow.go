@@ -36,6 +36,11 @@ func (c *Chain) storeWords(to Mem, advance int32, v Value) {
 	)
 }
 
+// StoreWords stores the low half of every lane of v.
+func (c *Chain) StoreWords(to Mem, advance int32, v Value) {
+	c.storeWords(to, advance, c.Do(VPAND, v, c.Const32(0xffff)))
+}
+
 // StoreBytes stores the low byte of every lane of v.
 func (c *Chain) StoreBytes(to Mem, advance int32, v Value) {
 	v = c.Do(VPAND, v, c.Const32(0xff))

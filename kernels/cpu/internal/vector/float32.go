@@ -59,6 +59,12 @@ var float32Code = map[hlo.Opcode]func(
 	hlo.OpErf:                 unaryCode((*amd64.Chain).Erf32),
 	hlo.OpErfInv:              unaryCode((*amd64.Chain).ErfInv32),
 	hlo.OpConvert:             unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
+	hlo.OpFloor:               roundingCode(roundDown),
+	hlo.OpCeil:                roundingCode(roundUp),
+	hlo.OpRoundNearestEven:    roundingCode(roundEven),
+	hlo.OpRoundNearestAfz:     unaryCode(roundAwayFromZero),
+	hlo.OpSign:                unaryCode(signCode),
+	hlo.OpIsFinite:            unaryCode(isFiniteCode),
 	hlo.OpCompare:             compareCode,
 	hlo.OpSelect:              selectCode,
 	hlo.OpClamp: func(
@@ -69,6 +75,53 @@ var float32Code = map[hlo.Opcode]func(
 			x[2],
 		)
 	},
+}
+
+// Immediates of VROUNDPS, which raise no exception of precision.
+const (
+	roundEven = amd64.Imm(8 + iota)
+	roundDown
+	roundUp
+	truncate
+)
+
+// roundingCode rounds to whole numbers.
+func roundingCode(how amd64.Imm) func(*amd64.Chain, *hlo.Instr, []amd64.Value) amd64.Value {
+	return unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VROUNDPS, x, how)
+	})
+}
+
+// belowHalf is the largest f32 below 1/2.
+const belowHalf = 0x3effffff
+
+const sign32 = 1 << 31
+
+// roundAwayFromZero adds just under one half to the magnitude and truncates: the sum with one
+// half would be rounded up to 1 from the number below it on.
+func roundAwayFromZero(c *amd64.Chain, x amd64.Value) amd64.Value {
+	sign := c.Do(amd64.VANDPS, x, c.Const32(sign32))
+	half := c.Do(amd64.VORPS, sign, c.Const32(belowHalf))
+	return c.Do(amd64.VROUNDPS, c.Do(amd64.VADDPS, x, half), truncate)
+}
+
+// signCode is 1 with the sign of x, and x itself where that is 0 or NaN.
+func signCode(c *amd64.Chain, x amd64.Value) amd64.Value {
+	const unorderedOrEqual = amd64.Imm(8)
+	sign := c.Do(amd64.VANDPS, x, c.Const32(sign32))
+	one := c.Do(amd64.VORPS, sign, c.Float32(1))
+	return c.Do(
+		amd64.VBLENDVPS, one, x,
+		c.Do(amd64.VCMPPS, x, c.Float32(0), unorderedOrEqual),
+	)
+}
+
+// isFiniteCode is whether the magnitude of x is less than infinity, as 0 or 1.
+func isFiniteCode(c *amd64.Chain, x amd64.Value) amd64.Value {
+	finite := c.Do(
+		amd64.VCMPPS, c.Abs32(x), c.Float32(math.Inf(1)), floatPredicates["LT"],
+	)
+	return c.Do(amd64.VPSRLD, finite, amd64.Imm(31))
 }
 
 // unaryCode is the code of a unary function.
@@ -144,7 +197,7 @@ func HasFloat32(i *hlo.Instr) bool {
 	d := i.Shape.DType
 	operands := i.Operands
 	switch i.Op {
-	case hlo.OpCompare:
+	case hlo.OpCompare, hlo.OpIsFinite:
 		return roundings[operands[0].Shape.DType] != nil &&
 			i.Attrs.CompareType == ""
 	case hlo.OpConvert:
@@ -205,8 +258,7 @@ func EmitFloat32(
 	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
 ) amd64.Value {
 	y := float32Code[i.Op](c, i, x)
-	if !i.Op.Has(hlo.Exact) &&
-		i.Op != hlo.OpCompare && i.Op != hlo.OpSelect {
+	if !i.Op.Has(hlo.Exact) && i.Shape.DType != hlo.Pred && i.Op != hlo.OpSelect {
 		y = roundings[i.Shape.DType](c, y)
 	}
 	return y

@@ -33,13 +33,13 @@ type convertArgs struct {
 	from, to unsafe.Pointer
 }
 
-// integerCodecs are those of integers that are held as i32; those of 16 bits have no
-// stores.
+// integerCodecs are those of integers and truth values that are held as i32.
 var integerCodecs = map[hlo.DType]HalfCodec{
-	hlo.S8:  {widening(amd64.VPMOVSXBD), (*amd64.Chain).StoreBytes},
-	hlo.U8:  {widening(amd64.VPMOVZXBD), (*amd64.Chain).StoreBytes},
-	hlo.S16: {Load: widening(amd64.VPMOVSXWD)},
-	hlo.U16: {Load: widening(amd64.VPMOVZXWD)},
+	hlo.Pred: {widening(amd64.VPMOVZXBD), (*amd64.Chain).StoreBytes},
+	hlo.S8:   {widening(amd64.VPMOVSXBD), (*amd64.Chain).StoreBytes},
+	hlo.U8:   {widening(amd64.VPMOVZXBD), (*amd64.Chain).StoreBytes},
+	hlo.S16:  {widening(amd64.VPMOVSXWD), (*amd64.Chain).StoreWords},
+	hlo.U16:  {widening(amd64.VPMOVZXWD), (*amd64.Chain).StoreWords},
 }
 
 // widening is the load by an instruction that widens.
@@ -90,9 +90,6 @@ func (t narrowType) assemble() narrowRoutine {
 
 // routine assembles the loop that loads elements of so many bytes, or stores them.
 func (x HalfCodec) routine(bytes int, stores bool) (amd64.Func, bool) {
-	if stores && x.store == nil {
-		return amd64.Func{}, false
-	}
 	step := int32(8 * bytes)
 	return LoadRoutine(func(a *amd64.Assembler) error {
 		if !stores {

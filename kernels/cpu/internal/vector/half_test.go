@@ -12,7 +12,7 @@ import (
 // Integers of one and two bytes are loaded and stored as plain Go does it: every
 // remainder of a vector, at any place, and nothing besides.
 func TestNarrowIntegers(t *testing.T) {
-	for _, d := range []hlo.DType{hlo.S8, hlo.U8, hlo.S16, hlo.U16} {
+	for _, d := range []hlo.DType{hlo.Pred, hlo.S8, hlo.U8, hlo.S16, hlo.U16} {
 		plainRead, plainWrite := portable.Read[int32](d), portable.Write[int32](d)
 		read, write := NarrowReader(d, plainRead), NarrowWriter(d, plainWrite)
 		size := int(d.Size())

@@ -8,7 +8,7 @@ import (
 
 // Integers of up to 32 bits and pred are held as i32, eight to a vector. Operations
 // that cannot leave the type of their operands are the same for all types; addition
-// and its like wrap modulo 2³², so that they serve s32 only. Row kernels, which are
+// and its like wrap modulo 2³², and then to the type. Row kernels, which are
 // rows of floats, use none of these.
 
 // Code emits an operation on one vector of each argument.
@@ -38,8 +38,8 @@ var int32Code = map[hlo.Opcode]Code{
 	},
 }
 
-// wrappingInt32Code is the code of operations modulo 2³², so for s32 only.
-// Counts of shifts beyond the width give 0, or the sign.
+// wrappingInt32Code is the code of operations modulo 2³², that of s32. What narrower types
+// have of them is wrapped to the type. Counts of shifts beyond the width give 0, or the sign.
 var wrappingInt32Code = map[hlo.Opcode]Code{
 	hlo.OpAdd:                  binaryCode(amd64.VPADDD),
 	hlo.OpSubtract:             binaryCode(amd64.VPSUBD),
@@ -97,13 +97,6 @@ func compareIntCode(
 	)
 }
 
-// int32ToFloat32Code is the code of a convert to f32.
-func int32ToFloat32Code(
-	c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
-) amd64.Value {
-	return c.Do(amd64.VCVTDQ2PS, x[0])
-}
-
 // int32CodeOf is the code of an operation on integers held as i32, or nil.
 func int32CodeOf(i *hlo.Instr) Code {
 	if len(i.Operands) == 0 {
@@ -120,8 +113,8 @@ func int32CodeOf(i *hlo.Instr) Code {
 			return compareIntCode
 		}
 		return nil
-	case i.Op == hlo.OpConvert && d == hlo.F32:
-		return int32ToFloat32Code
+	case i.Op == hlo.OpConvert:
+		return convertInt32CodeOf(d, from)
 	case portable.ClassOf(d) != portable.Int32 ||
 		i.Op == hlo.OpSelect && from != hlo.Pred:
 		return nil
@@ -129,6 +122,8 @@ func int32CodeOf(i *hlo.Instr) Code {
 		return int32Code[i.Op]
 	case d == hlo.S32:
 		return wrappingInt32Code[i.Op]
+	case wraps(i.Op, d):
+		return wrapped(wrappingInt32Code[i.Op])
 	}
 	return nil
 }
@@ -137,6 +132,8 @@ func int32CodeOf(i *hlo.Instr) Code {
 func Has(i *hlo.Instr) bool {
 	return HasFloat32(i) ||
 		int32CodeOf(i) != nil ||
+		floatToInt32CodeOf(i) != nil ||
+		int64CodeOf(i) != nil ||
 		float64CodeOf(i) != nil
 }
 
@@ -146,6 +143,12 @@ func Emit(
 	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
 ) amd64.Value {
 	if f := int32CodeOf(i); f != nil {
+		return f(c, i, x)
+	}
+	if f := floatToInt32CodeOf(i); f != nil {
+		return f(c, i, x)
+	}
+	if f := int64CodeOf(i); f != nil {
 		return f(c, i, x)
 	}
 	if f := float64CodeOf(i); f != nil {

@@ -2,7 +2,6 @@ package vector
 
 import (
 	"math"
-	"sync"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -182,139 +181,8 @@ var Reductions = map[hlo.Opcode]Reduction{
 }
 
 // ReduceArgs is the argument block of reductions: N elements of X. Y is one
-// number, or as many.
+// number, or as many. Those of other classes than f32 are pointed to all the same.
 type ReduceArgs struct {
 	N    int64 // The number of elements of X.
 	X, Y *float32
-}
-
-// ReduceRoutines are the routines of an operation: over a row, and element by element. It has
-// both or none. They are assembled at first use and stay for the life of the process.
-func ReduceRoutines(op hlo.Opcode) (rowAndEach [2]amd64.Func, ok bool) {
-	made, known := reduceRoutines[op]
-	if !known {
-		return rowAndEach, false
-	}
-	return made()
-}
-
-// reduceRoutines make them.
-var reduceRoutines = func() map[hlo.Opcode]func() ([2]amd64.Func, bool) {
-	all := map[hlo.Opcode]func() ([2]amd64.Func, bool){}
-	for op, f := range Reductions {
-		all[op] = sync.OnceValues(f.routines)
-	}
-	return all
-}()
-
-// routines assembles both.
-func (f Reduction) routines() (rowAndEach [2]amd64.Func, ok bool) {
-	if !Supported() {
-		return rowAndEach, false
-	}
-	row, ok := LoadRoutine(f.emitRow)
-	each, ok2 := LoadRoutine(f.emitElementwise)
-	if !ok || !ok2 {
-		return rowAndEach, false
-	}
-	return [2]amd64.Func{row, each}, true
-}
-
-// accumulatorRegs are the accumulators of a row. All are reduced into the first
-// in the end.
-var accumulatorRegs = []amd64.Reg{
-	amd64.Y8, amd64.Y9, amd64.Y10, amd64.Y11,
-}
-
-// emitRow reduces x into *y: lane k of accumulator j has elements 32i + 8j + k.
-func (f Reduction) emitRow(a *amd64.Assembler) error {
-	EmitLoadArgs(a)
-	for _, acc := range accumulatorRegs {
-		a.Emit(
-			amd64.VMOVUPS, acc,
-			a.Splat32(math.Float32bits(f.Identity)),
-		)
-	}
-	c := &amd64.Chain{}
-	sum := c.Pinned(accumulatorRegs...)
-	c.Assign(
-		sum,
-		f.Combine(c, sum, c.Load(
-			amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32,
-		)),
-	)
-	loop := &amd64.Loop{
-		Chain:    c,
-		Counter:  amd64.RAX,
-		Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: 4}},
-		Width:    4,
-		Copies:   len(accumulatorRegs),
-		Scratch:  amd64.RCX,
-		Mask:     amd64.Y15,
-		Reserved: accumulatorRegs,
-	}
-	if err := loop.Emit(a); err != nil {
-		return err
-	}
-	end := &amd64.Chain{}
-	v := f.Combine(
-		end,
-		f.Combine(
-			end,
-			end.Pinned(accumulatorRegs[0]),
-			end.Pinned(accumulatorRegs[1]),
-		),
-		f.Combine(
-			end,
-			end.Pinned(accumulatorRegs[2]),
-			end.Pinned(accumulatorRegs[3]),
-		),
-	)
-	v = end.FoldLanes32(v, func(x, y amd64.Value) amd64.Value {
-		return f.Combine(end, x, y)
-	})
-	v = f.Combine(
-		end,
-		end.Load(amd64.VBROADCASTSS, amd64.Mem{Base: amd64.RDX}, 0),
-		v,
-	)
-	end.Assign(end.Pinned(accumulatorRegs[0]), v)
-	if err := end.Emit(a, amd64.Placement{Reserved: accumulatorRegs}); err != nil {
-		return err
-	}
-	a.Emit(
-		amd64.VMOVSS,
-		amd64.Mem{Base: amd64.RDX},
-		accumulatorRegs[0].X(),
-	)
-	return nil
-}
-
-// emitElementwise reduces x into y, element by element.
-func (f Reduction) emitElementwise(a *amd64.Assembler) error {
-	EmitLoadArgs(a)
-	c := &amd64.Chain{}
-	y := c.Load(
-		amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX}, 32,
-	)
-	x := c.Load(
-		amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32,
-	)
-	c.Store(
-		amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX},
-		32, f.Combine(c, y, x),
-	)
-	loop := &amd64.Loop{
-		Chain:   c,
-		Counter: amd64.RAX,
-		Pointers: []amd64.Pointer{
-			{Reg: amd64.RSI, Bytes: 4},
-			{Reg: amd64.RDX, Bytes: 4},
-		},
-		Width:   4,
-		Copies:  4,
-		Scratch: amd64.RCX,
-		Mask:    amd64.Y15,
-	}
-	return loop.Emit(a)
 }

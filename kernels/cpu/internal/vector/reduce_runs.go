@@ -1,0 +1,223 @@
+package vector
+
+import (
+	"math"
+	"sync"
+
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Routines reduce runs of numbers as scratch holds them, by one operation, in four vectors of
+// partial results that are combined in a fixed order. Those of integers are modulo the bits of
+// the class.
+
+// A runReduction is the code of a reduction of a class.
+type runReduction struct {
+	moves    ElementMoves
+	identity uint64                                             // The bits of the value that changes nothing.
+	combine  func(c *amd64.Chain, x, y amd64.Value) amd64.Value // The operation on two vectors.
+}
+
+// A runKey names the routines of an operation on a class.
+type runKey struct {
+	op    hlo.Opcode
+	class portable.Class
+}
+
+// instruction is the combination by one instruction.
+func instruction(op amd64.Op) func(c *amd64.Chain, x, y amd64.Value) amd64.Value {
+	return func(c *amd64.Chain, x, y amd64.Value) amd64.Value {
+		return c.Do(op, x, y)
+	}
+}
+
+// runReductions are the reductions with code, besides those of Reductions.
+var runReductions = func() map[runKey]runReduction {
+	four, eight := ElementMovesOf[4], ElementMovesOf[8]
+	infinity := math.Float64bits(math.Inf(1))
+	all := map[runKey]runReduction{
+		{hlo.OpAdd, portable.Int32}:      {four, 0, instruction(amd64.VPADDD)},
+		{hlo.OpMultiply, portable.Int32}: {four, 1, instruction(amd64.VPMULLD)},
+		{hlo.OpMaximum, portable.Int32}:  {four, 1 << 31, instruction(amd64.VPMAXSD)},
+		{hlo.OpMinimum, portable.Int32}:  {four, 1<<31 - 1, instruction(amd64.VPMINSD)},
+		{hlo.OpAnd, portable.Int32}:      {four, 1<<32 - 1, instruction(amd64.VPAND)},
+		{hlo.OpOr, portable.Int32}:       {four, 0, instruction(amd64.VPOR)},
+		{hlo.OpXor, portable.Int32}:      {four, 0, instruction(amd64.VPXOR)},
+
+		{hlo.OpAdd, portable.Int64}: {eight, 0, instruction(amd64.VPADDQ)},
+		{hlo.OpAnd, portable.Int64}: {eight, 1<<64 - 1, instruction(amd64.VPAND)},
+		{hlo.OpOr, portable.Int64}:  {eight, 0, instruction(amd64.VPOR)},
+		{hlo.OpXor, portable.Int64}: {eight, 0, instruction(amd64.VPXOR)},
+
+		{hlo.OpAdd, portable.Float64}:      {eight, 0, instruction(amd64.VADDPD)},
+		{hlo.OpMultiply, portable.Float64}: {eight, one64, instruction(amd64.VMULPD)},
+		{hlo.OpMaximum, portable.Float64}:  {eight, infinity | sign64, max64},
+		{hlo.OpMinimum, portable.Float64}:  {eight, infinity, min64},
+	}
+	for op, f := range Reductions {
+		all[runKey{op, portable.Float32}] = runReduction{
+			four, uint64(math.Float32bits(f.Identity)), f.Combine,
+		}
+	}
+	return all
+}()
+
+// runKeyOf names the reduction of elements of type d by an operation. Truth values add as or.
+// Unsigned numbers of 64 bits, which are held as i64, have an order of their own, but no
+// maximum or minimum of that class has code.
+func runKeyOf(op hlo.Opcode, d hlo.DType) runKey {
+	if op == hlo.OpAdd && d == hlo.Pred {
+		op = hlo.OpOr
+	}
+	return runKey{op, portable.ClassOf(d)}
+}
+
+// HasReduction reports whether there is code that reduces elements of type d by an operation.
+func HasReduction(op hlo.Opcode, d hlo.DType) bool {
+	_, ok := runReductions[runKeyOf(op, d)]
+	return ok
+}
+
+// ReduceRoutinesOf are the routines that reduce elements of type d, as scratch holds them: over
+// a row, and element by element. It has both or none. They are assembled at first use and stay
+// for the life of the process.
+func ReduceRoutinesOf(op hlo.Opcode, d hlo.DType) (rowAndEach [2]amd64.Func, ok bool) {
+	made, known := reduceRoutines[runKeyOf(op, d)]
+	if !known {
+		return rowAndEach, false
+	}
+	return made()
+}
+
+// ReduceRoutines are those of f32.
+func ReduceRoutines(op hlo.Opcode) (rowAndEach [2]amd64.Func, ok bool) {
+	return ReduceRoutinesOf(op, hlo.F32)
+}
+
+// reduceRoutines make them.
+var reduceRoutines = func() map[runKey]func() ([2]amd64.Func, bool) {
+	all := map[runKey]func() ([2]amd64.Func, bool){}
+	for key, f := range runReductions {
+		all[key] = sync.OnceValues(f.routines)
+	}
+	return all
+}()
+
+// routines assembles both.
+func (f runReduction) routines() (rowAndEach [2]amd64.Func, ok bool) {
+	if !Supported() {
+		return rowAndEach, false
+	}
+	row, ok := LoadRoutine(f.emitRow)
+	each, ok2 := LoadRoutine(f.emitElementwise)
+	if !ok || !ok2 {
+		return rowAndEach, false
+	}
+	return [2]amd64.Func{row, each}, true
+}
+
+// accumulatorRegs are the accumulators of a row. All are reduced into the first
+// in the end.
+var accumulatorRegs = []amd64.Reg{
+	amd64.Y8, amd64.Y9, amd64.Y10, amd64.Y11,
+}
+
+// emitRow reduces x into *y: of eight lanes, lane k of accumulator j has elements 32i + 8j + k.
+func (f runReduction) emitRow(a *amd64.Assembler) error {
+	EmitLoadArgs(a)
+	identity, storeOne := a.Splat32(uint32(f.identity)), amd64.VMOVSS
+	if f.moves.Bytes == 8 {
+		identity, storeOne = a.Splat64(f.identity), amd64.VMOVSD
+	}
+	for _, acc := range accumulatorRegs {
+		a.Emit(amd64.VMOVUPS, acc, identity)
+	}
+	c := &amd64.Chain{}
+	sum := c.Pinned(accumulatorRegs...)
+	c.Assign(
+		sum,
+		f.combine(c, sum, c.Load(
+			f.moves.Load, amd64.Mem{Base: amd64.RSI}, 32,
+		)),
+	)
+	loop := &amd64.Loop{
+		Chain:    c,
+		Counter:  amd64.RAX,
+		Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: f.moves.Bytes}},
+		Width:    f.moves.Bytes,
+		Copies:   len(accumulatorRegs),
+		Scratch:  amd64.RCX,
+		Mask:     amd64.Y15,
+		Reserved: accumulatorRegs,
+	}
+	if err := loop.Emit(a); err != nil {
+		return err
+	}
+	end := &amd64.Chain{}
+	v := f.combine(
+		end,
+		f.combine(
+			end,
+			end.Pinned(accumulatorRegs[0]),
+			end.Pinned(accumulatorRegs[1]),
+		),
+		f.combine(
+			end,
+			end.Pinned(accumulatorRegs[2]),
+			end.Pinned(accumulatorRegs[3]),
+		),
+	)
+	fold := end.FoldLanes32
+	if f.moves.Bytes == 8 {
+		fold = end.FoldLanes64
+	}
+	v = fold(v, func(x, y amd64.Value) amd64.Value {
+		return f.combine(end, x, y)
+	})
+	v = f.combine(
+		end,
+		end.Load(f.moves.Broadcast, amd64.Mem{Base: amd64.RDX}, 0),
+		v,
+	)
+	end.Assign(end.Pinned(accumulatorRegs[0]), v)
+	if err := end.Emit(a, amd64.Placement{Reserved: accumulatorRegs}); err != nil {
+		return err
+	}
+	a.Emit(
+		storeOne,
+		amd64.Mem{Base: amd64.RDX},
+		accumulatorRegs[0].X(),
+	)
+	return nil
+}
+
+// emitElementwise reduces x into y, element by element.
+func (f runReduction) emitElementwise(a *amd64.Assembler) error {
+	EmitLoadArgs(a)
+	c := &amd64.Chain{}
+	y := c.Load(
+		f.moves.Load, amd64.Mem{Base: amd64.RDX}, 32,
+	)
+	x := c.Load(
+		f.moves.Load, amd64.Mem{Base: amd64.RSI}, 32,
+	)
+	c.Store(
+		f.moves.Store, amd64.Mem{Base: amd64.RDX},
+		32, f.combine(c, y, x),
+	)
+	loop := &amd64.Loop{
+		Chain:   c,
+		Counter: amd64.RAX,
+		Pointers: []amd64.Pointer{
+			{Reg: amd64.RSI, Bytes: f.moves.Bytes},
+			{Reg: amd64.RDX, Bytes: f.moves.Bytes},
+		},
+		Width:   f.moves.Bytes,
+		Copies:  4,
+		Scratch: amd64.RCX,
+		Mask:    amd64.Y15,
+	}
+	return loop.Emit(a)
+}
