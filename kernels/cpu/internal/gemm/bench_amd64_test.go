@@ -124,6 +124,6 @@ func quadPeak() float64 {
 	columns := 2 * quads.lanes
 	x, z := make([]int32, columns), make([]int32, 6*columns)
 	at := func(s []int32) *byte { return (*byte)(unsafe.Pointer(&s[0])) }
-	quads.full[0][5](1, k, at(x), 0, 0, at(x), 0, at(x), at(z), 4*columns, nil, 0)
+	quads.full[0][5](1, k, at(x), 0, 0, at(x), 0, at(x), at(z), 4*columns, nil, 0, 0, 0)
 	return 8 * 6 * k * float64(columns)
 }

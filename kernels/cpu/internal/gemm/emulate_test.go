@@ -253,7 +253,26 @@ func (m *machine) vector(name string, ops []string, last string) error {
 			on = m.mask(ops[1], lane)
 		}
 		return m.move(ops[0], last, n, lane, on)
-	case "VBROADCASTSS", "VBROADCASTSD", "VPBROADCASTD":
+	case "VMOVDQU64":
+		return m.move(ops[0], last, n, lane, func(int) bool { return true })
+	case "VMOVDQA64":
+		*m.reg(last) = *m.reg(ops[0])
+		return nil
+	case "VINSERTI64X4":
+		at, err := m.address(ops[1])
+		if err != nil || ops[0] != "$0x01" || ops[2] != last {
+			return fmt.Errorf("another half: %w", err)
+		}
+		b, err := m.bytes(at, 32)
+		copy(m.reg(last)[32:], b)
+		return err
+	case "VPERMT2B", "VPERMT2W":
+		m.permute(ops, map[string]int{"VPERMT2B": 1, "VPERMT2W": 2}[name])
+		return nil
+	case "VBROADCASTSS", "VBROADCASTSD", "VPBROADCASTD", "VBROADCASTI64X4":
+		if name == "VBROADCASTI64X4" {
+			lane = 32
+		}
 		at, err := m.address(ops[0])
 		if err != nil {
 			return err
@@ -272,6 +291,18 @@ func (m *machine) vector(name string, ops []string, last string) error {
 		m.reg(ops[1])[:n],
 		m.reg(last)[:n],
 	)
+}
+
+// permute takes elements of size bytes of two vectors, the last and the first, by indices.
+func (m *machine) permute(ops []string, size int) {
+	var both [128]byte
+	copy(both[:], m.reg(ops[2])[:])
+	copy(both[64:], m.reg(ops[0])[:])
+	order, to := *m.reg(ops[1]), m.reg(ops[2])
+	for at := 0; at < 64; at += size {
+		from := int(order[at]) % (128 / size)
+		copy(to[at:at+size], both[from*size:])
+	}
 }
 
 // mask says which lanes a mask has: by the bits of K registers, or the signs of

@@ -12,7 +12,7 @@ import (
 
 // A kernel adds the product of a, some blocks of rows of k terms, and b, k rows
 // of some columns, to c. Strides are bytes; columns of b and c are contiguous.
-// Every four terms it prefetches the line at ahead and advances by step.
+// Every four terms it prefetches the line at ahead and advances by step, once for six rows.
 type kernel func(
 	blocks, k int,
 	a *byte,

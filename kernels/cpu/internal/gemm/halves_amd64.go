@@ -64,6 +64,7 @@ var bf16Pairs = pairFormat{
 	},
 	terms:  pairTermsBF16,
 	rows:   pairRowsBF16,
+	panel:  wordPanel,
 	narrow: roundBF16,
 }
 
@@ -88,7 +89,7 @@ var halves = sync.OnceValue(func() (u halvesUnit) {
 			u.f16Tiles = multiplyTilesF16
 		}
 	}
-	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BF16 {
+	if cpu.X86.HasAVX512BW && cpu.X86.HasAVX512BF16 {
 		u.pairs = &bf16Pairs
 	}
 	return u
@@ -163,7 +164,7 @@ func EmulateHalves() (restore func(), ok bool) {
 		emulated.masked[r] = pairsInGo(r+1, wideMaskLanes)
 	}
 	emulated.tall = pairsInGo(tallRows, whole)
-	pairs.family = &emulated
+	pairs.family, pairs.panel = &emulated, nil // packed with AVX2
 	u := halvesUnit{tilesInGo(ofBF16), tilesInGo(ofF16), &pairs}
 	halves = func() halvesUnit { return u }
 	return func() { halves = saved }, true

@@ -2,6 +2,8 @@
 
 package gemm
 
+import "unsafe"
+
 // Pairs of terms are joined in 32 bits, and one instruction multiplies and adds
 // both. Both operands are packed: so many rows of a, and pairs, at a time.
 const (
@@ -14,8 +16,10 @@ const (
 type pairFormat struct {
 	*family
 	// Joins contiguous terms of a row, 16 a turn, or rows of 16 contiguous columns.
-	terms  func(turns int, to, from *byte)
-	rows   func(pairs int, to *byte, toStride int, from *byte, fromStride int)
+	terms func(turns int, to, from *byte)
+	rows  func(pairs int, to *byte, toStride int, from *byte, fromStride int)
+	// Joins rows of words of a whole panel, or nil. order is permutations.words.
+	panel  func(pairs int, to, from *byte, fromStride int, order *byte)
 	narrow func(x uint32) uint32 // the bits of an element
 }
 
@@ -91,6 +95,8 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 				f.interleavePanel(
 					panel, transposed, y.at(p, j), terms, width, sizes[1],
 				)
+				next := &strip.prefetches[0]
+				*next = f.nextPanel(y, p, j+columns, k, n, sizes[1])
 				strip.strip(
 					z.at(i, j), rows, panel, count,
 					width, (terms+1)/2,
@@ -98,6 +104,21 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 			}
 		}
 	}
+}
+
+// nextPanel is the prefetch of what the panel of y at term p and column j is packed from;
+// behind the last of n columns it is that of the next terms, of k.
+func (f *pairFormat) nextPanel(y byteMatrix, p, j, k, n, size int) prefetch {
+	if j >= n {
+		j, p = 0, p+2*pairBlock
+	}
+	if p >= k {
+		return prefetch{}
+	}
+	terms := min(2*pairBlock, k-p)
+	columns := min(f.width(), n-j)
+	y = y.at(p, j)
+	return ofColumns(y, terms, columns, size)
 }
 
 // interleaveRows joins pairs of k terms of m rows, of elements of size bytes.
@@ -135,14 +156,25 @@ func (f *pairFormat) interleavePanel(to, transposed, from byteMatrix, k, n, size
 			(k+1)/2, n,
 		)
 	case from.col == size && n == f.width():
-		for j := 0; j < n; j += pairColumns {
-			rows(
+		if size == 2 && f.panel != nil {
+			order := unsafe.Pointer(&permutations.words)
+			f.panel(
 				k/2,
-				to.at(0, j).first(),
-				to.row,
-				from.at(0, j).first(),
+				to.first(),
+				from.first(),
 				from.row,
+				(*byte)(order),
 			)
+		} else {
+			for j := 0; j < n; j += pairColumns {
+				rows(
+					k/2,
+					to.at(0, j).first(),
+					to.row,
+					from.at(0, j).first(),
+					from.row,
+				)
+			}
 		}
 		if k%2 == 1 { // the last row has no partner
 			f.interleaveColumns(

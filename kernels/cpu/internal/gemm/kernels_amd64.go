@@ -374,148 +374,148 @@ func multiplyBF16PairsMaskedRows6(blocks int, k int, a *byte, ars int, acs int, 
 func multiplyBF16PairsRows12(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSURows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSURows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSURows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSURows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSURows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSURows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSURows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSURows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSURows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSURows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSURows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSURows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsUSNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsUSNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyQuadsSUNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+func multiplyQuadsSUNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func transposedGemvF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
@@ -587,6 +587,18 @@ func byteTerms(turns int, to *byte, from *byte, flip *byte)
 func byteRows(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)
 
 //go:noescape
+func bytePanelsSigned1(quads int, to *byte, panel int, from *byte, fromStride int, sums *byte, order *byte)
+
+//go:noescape
+func bytePanelsUnsigned1(quads int, to *byte, panel int, from *byte, fromStride int, sums *byte, order *byte)
+
+//go:noescape
+func bytePanelsSigned2(quads int, to *byte, panel int, from *byte, fromStride int, sums *byte, order *byte)
+
+//go:noescape
+func bytePanelsUnsigned2(quads int, to *byte, panel int, from *byte, fromStride int, sums *byte, order *byte)
+
+//go:noescape
 func pairRowsBF16(pairs int, to *byte, toStride int, from *byte, fromStride int)
 
 //go:noescape
@@ -594,6 +606,9 @@ func pairTermsBF16(turns int, to *byte, from *byte)
 
 //go:noescape
 func wordRows(pairs int, to *byte, toStride int, from *byte, fromStride int)
+
+//go:noescape
+func wordPanel(pairs int, to *byte, from *byte, fromStride int, order *byte)
 
 //go:noescape
 func pairRowsF16(pairs int, to *byte, toStride int, from *byte, fromStride int)

@@ -20030,6 +20030,8 @@ begin:
 turn:
 	PREFETCHT1   (DX)
 	ADDQ         BX, DX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
 	VMOVUPS      (R9), Z26
 	VMOVUPS      64(R9), Z27
 	ADDQ         R10, R9
@@ -20900,17 +20902,19 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSRows1(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSRows1(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), BX
-	ANDQ    $0x01, BX
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), DI
+	ANDQ    $0x01, DI
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -20921,97 +20925,101 @@ fresh:
 	VPXORD Z1, Z1, Z1
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z3
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z3
 	VPADDD  Z3, Z0, Z0
-	VMOVUPS 64(BX), Z4
+	VMOVUPS 64(DI), Z4
 	VPADDD  Z4, Z1, Z1
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
 	VPDPBUSD     Z4, Z2, Z1
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
 	VPDPBUSD     Z4, Z2, Z1
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
 	VPDPBUSD     Z4, Z2, Z1
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
 	VPDPBUSD     Z4, Z2, Z1
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
 	VPDPBUSD     Z4, Z2, Z1
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSMaskedRows1(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSMaskedRows1(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	MOVQ      how+88(FP), BX
-	ANDQ      $0x01, BX
+	MOVQ      crs+72(FP), DI
+	MOVQ      how+104(FP), DI
+	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
 	JMP       begin
@@ -21020,86 +21028,90 @@ fresh:
 	VPXORD Z0, Z0, Z0
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z2
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z2
 	VPADDD  Z2, Z0, Z0
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z2, Z1, Z0
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z2, Z1, Z0
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z2, Z1, Z0
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z2, Z1, Z0
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z2, Z1, Z0
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, K1, (CX)
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSRows2(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSRows2(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), SI
-	ANDQ    $0x01, SI
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), R8
+	ANDQ    $0x01, R8
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	VMOVUPS (CX)(BX*1), Z2
-	VMOVUPS 64(CX)(BX*1), Z3
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
 	JMP     begin
 
 fresh:
@@ -21109,119 +21121,123 @@ fresh:
 	VPXORD Z3, Z3, Z3
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z5
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z5
 	VPADDD  Z5, Z0, Z0
 	VPADDD  Z5, Z2, Z2
-	VMOVUPS 64(BX), Z6
+	VMOVUPS 64(DI), Z6
 	VPADDD  Z6, Z1, Z1
 	VPADDD  Z6, Z3, Z3
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
 	VPDPBUSD     Z6, Z4, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z2
 	VPDPBUSD     Z6, Z4, Z3
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
 	VPDPBUSD     Z6, Z4, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z2
 	VPDPBUSD     Z6, Z4, Z3
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
 	VPDPBUSD     Z6, Z4, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z2
 	VPDPBUSD     Z6, Z4, Z3
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
 	VPDPBUSD     Z6, Z4, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z2
 	VPDPBUSD     Z6, Z4, Z3
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
 	VPDPBUSD     Z6, Z4, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z2
 	VPDPBUSD     Z6, Z4, Z3
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSMaskedRows2(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSMaskedRows2(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	MOVQ      how+88(FP), SI
-	ANDQ      $0x01, SI
+	MOVQ      crs+72(FP), DI
+	MOVQ      how+104(FP), R8
+	ANDQ      $0x01, R8
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	JMP       begin
 
 fresh:
@@ -21229,100 +21245,104 @@ fresh:
 	VPXORD Z1, Z1, Z1
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z3
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z3
 	VPADDD  Z3, Z0, Z0
 	VPADDD  Z3, Z1, Z1
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z3, Z2, Z1
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z3, Z2, Z1
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z3, Z2, Z1
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z3, Z2, Z1
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z3, Z2, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z3, Z2, Z1
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSRows3(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSRows3(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), SI
-	ANDQ    $0x01, SI
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), R8
+	ANDQ    $0x01, R8
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	VMOVUPS (CX)(BX*1), Z2
-	VMOVUPS 64(CX)(BX*1), Z3
-	VMOVUPS (CX)(BX*2), Z4
-	VMOVUPS 64(CX)(BX*2), Z5
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
 	JMP     begin
 
 fresh:
@@ -21334,139 +21354,143 @@ fresh:
 	VPXORD Z5, Z5, Z5
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z7
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z7
 	VPADDD  Z7, Z0, Z0
 	VPADDD  Z7, Z2, Z2
 	VPADDD  Z7, Z4, Z4
-	VMOVUPS 64(BX), Z8
+	VMOVUPS 64(DI), Z8
 	VPADDD  Z8, Z1, Z1
 	VPADDD  Z8, Z3, Z3
 	VPADDD  Z8, Z5, Z5
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
 	VPDPBUSD     Z8, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z2
 	VPDPBUSD     Z8, Z6, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z4
 	VPDPBUSD     Z8, Z6, Z5
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
 	VPDPBUSD     Z8, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z2
 	VPDPBUSD     Z8, Z6, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z4
 	VPDPBUSD     Z8, Z6, Z5
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
 	VPDPBUSD     Z8, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z2
 	VPDPBUSD     Z8, Z6, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z4
 	VPDPBUSD     Z8, Z6, Z5
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
 	VPDPBUSD     Z8, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z2
 	VPDPBUSD     Z8, Z6, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z4
 	VPDPBUSD     Z8, Z6, Z5
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
 	VPDPBUSD     Z8, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z2
 	VPDPBUSD     Z8, Z6, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z4
 	VPDPBUSD     Z8, Z6, Z5
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	VMOVUPS Z4, (CX)(BX*2)
-	VMOVUPS Z5, 64(CX)(BX*2)
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSMaskedRows3(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSMaskedRows3(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	MOVQ      how+88(FP), SI
-	ANDQ      $0x01, SI
+	MOVQ      crs+72(FP), DI
+	MOVQ      how+104(FP), R8
+	ANDQ      $0x01, R8
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
-	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	JMP       begin
 
 fresh:
@@ -21475,116 +21499,120 @@ fresh:
 	VPXORD Z2, Z2, Z2
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z4
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z4
 	VPADDD  Z4, Z0, Z0
 	VPADDD  Z4, Z1, Z1
 	VPADDD  Z4, Z2, Z2
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z4, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z4, Z3, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z4, Z3, Z2
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z4, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z4, Z3, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z4, Z3, Z2
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z4, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z4, Z3, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z4, Z3, Z2
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z4, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z4, Z3, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z4, Z3, Z2
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z4, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z4, Z3, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z4, Z3, Z2
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	VMOVUPS Z2, K1, (CX)(BX*2)
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSRows4(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSRows4(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
-	MOVQ    how+88(FP), DI
-	ANDQ    $0x01, DI
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	VMOVUPS (CX)(BX*1), Z2
-	VMOVUPS 64(CX)(BX*1), Z3
-	VMOVUPS (CX)(BX*2), Z4
-	VMOVUPS 64(CX)(BX*2), Z5
-	VMOVUPS (SI), Z6
-	VMOVUPS 64(SI), Z7
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
 	JMP     begin
 
 fresh:
@@ -21598,170 +21626,174 @@ fresh:
 	VPXORD Z7, Z7, Z7
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z9
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z9
 	VPADDD  Z9, Z0, Z0
 	VPADDD  Z9, Z2, Z2
 	VPADDD  Z9, Z4, Z4
 	VPADDD  Z9, Z6, Z6
-	VMOVUPS 64(BX), Z10
+	VMOVUPS 64(DI), Z10
 	VPADDD  Z10, Z1, Z1
 	VPADDD  Z10, Z3, Z3
 	VPADDD  Z10, Z5, Z5
 	VPADDD  Z10, Z7, Z7
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z9, Z8, Z0
 	VPDPBUSD     Z10, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z9, Z8, Z2
 	VPDPBUSD     Z10, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z9, Z8, Z4
 	VPDPBUSD     Z10, Z8, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z9, Z8, Z6
 	VPDPBUSD     Z10, Z8, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z9, Z8, Z0
 	VPDPBUSD     Z10, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z9, Z8, Z2
 	VPDPBUSD     Z10, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z9, Z8, Z4
 	VPDPBUSD     Z10, Z8, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z9, Z8, Z6
 	VPDPBUSD     Z10, Z8, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z9, Z8, Z0
 	VPDPBUSD     Z10, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z9, Z8, Z2
 	VPDPBUSD     Z10, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z9, Z8, Z4
 	VPDPBUSD     Z10, Z8, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z9, Z8, Z6
 	VPDPBUSD     Z10, Z8, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z9, Z8, Z0
 	VPDPBUSD     Z10, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z9, Z8, Z2
 	VPDPBUSD     Z10, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z9, Z8, Z4
 	VPDPBUSD     Z10, Z8, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z9, Z8, Z6
 	VPDPBUSD     Z10, Z8, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z9, Z8, Z0
 	VPDPBUSD     Z10, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z9, Z8, Z2
 	VPDPBUSD     Z10, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z9, Z8, Z4
 	VPDPBUSD     Z10, Z8, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z9, Z8, Z6
 	VPDPBUSD     Z10, Z8, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	VMOVUPS Z4, (CX)(BX*2)
-	VMOVUPS Z5, 64(CX)(BX*2)
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSMaskedRows4(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSMaskedRows4(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	LEAQ      (CX)(BX*2), SI
-	ADDQ      BX, SI
-	MOVQ      how+88(FP), DI
-	ANDQ      $0x01, DI
+	MOVQ      crs+72(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+104(FP), R9
+	ANDQ      $0x01, R9
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
-	VMOVUPS.Z (CX)(BX*2), K1, Z2
-	VMOVUPS.Z (SI), K1, Z3
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
 	JMP       begin
 
 fresh:
@@ -21771,139 +21803,143 @@ fresh:
 	VPXORD Z3, Z3, Z3
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z5
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z5
 	VPADDD  Z5, Z0, Z0
 	VPADDD  Z5, Z1, Z1
 	VPADDD  Z5, Z2, Z2
 	VPADDD  Z5, Z3, Z3
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z5, Z4, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z5, Z4, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z5, Z4, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z5, Z4, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z5, Z4, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z5, Z4, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z5, Z4, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z5, Z4, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z5, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z5, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z5, Z4, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z5, Z4, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	VMOVUPS Z2, K1, (CX)(BX*2)
-	VMOVUPS Z3, K1, (SI)
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSRows5(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSRows5(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
-	MOVQ    how+88(FP), DI
-	ANDQ    $0x01, DI
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	VMOVUPS (CX)(BX*1), Z2
-	VMOVUPS 64(CX)(BX*1), Z3
-	VMOVUPS (CX)(BX*2), Z4
-	VMOVUPS 64(CX)(BX*2), Z5
-	VMOVUPS (SI), Z6
-	VMOVUPS 64(SI), Z7
-	VMOVUPS (SI)(BX*1), Z8
-	VMOVUPS 64(SI)(BX*1), Z9
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
 	JMP     begin
 
 fresh:
@@ -21919,190 +21955,194 @@ fresh:
 	VPXORD Z9, Z9, Z9
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z11
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z11
 	VPADDD  Z11, Z0, Z0
 	VPADDD  Z11, Z2, Z2
 	VPADDD  Z11, Z4, Z4
 	VPADDD  Z11, Z6, Z6
 	VPADDD  Z11, Z8, Z8
-	VMOVUPS 64(BX), Z12
+	VMOVUPS 64(DI), Z12
 	VPADDD  Z12, Z1, Z1
 	VPADDD  Z12, Z3, Z3
 	VPADDD  Z12, Z5, Z5
 	VPADDD  Z12, Z7, Z7
 	VPADDD  Z12, Z9, Z9
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z11, Z10, Z0
 	VPDPBUSD     Z12, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z2
 	VPDPBUSD     Z12, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z11, Z10, Z4
 	VPDPBUSD     Z12, Z10, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z11, Z10, Z6
 	VPDPBUSD     Z12, Z10, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z8
 	VPDPBUSD     Z12, Z10, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z11, Z10, Z0
 	VPDPBUSD     Z12, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z2
 	VPDPBUSD     Z12, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z11, Z10, Z4
 	VPDPBUSD     Z12, Z10, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z11, Z10, Z6
 	VPDPBUSD     Z12, Z10, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z8
 	VPDPBUSD     Z12, Z10, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z11, Z10, Z0
 	VPDPBUSD     Z12, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z2
 	VPDPBUSD     Z12, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z11, Z10, Z4
 	VPDPBUSD     Z12, Z10, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z11, Z10, Z6
 	VPDPBUSD     Z12, Z10, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z8
 	VPDPBUSD     Z12, Z10, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z11, Z10, Z0
 	VPDPBUSD     Z12, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z2
 	VPDPBUSD     Z12, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z11, Z10, Z4
 	VPDPBUSD     Z12, Z10, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z11, Z10, Z6
 	VPDPBUSD     Z12, Z10, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z8
 	VPDPBUSD     Z12, Z10, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z11, Z10, Z0
 	VPDPBUSD     Z12, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z2
 	VPDPBUSD     Z12, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z11, Z10, Z4
 	VPDPBUSD     Z12, Z10, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z11, Z10, Z6
 	VPDPBUSD     Z12, Z10, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z11, Z10, Z8
 	VPDPBUSD     Z12, Z10, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	VMOVUPS Z4, (CX)(BX*2)
-	VMOVUPS Z5, 64(CX)(BX*2)
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	VMOVUPS Z8, (SI)(BX*1)
-	VMOVUPS Z9, 64(SI)(BX*1)
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSMaskedRows5(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSMaskedRows5(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	LEAQ      (CX)(BX*2), SI
-	ADDQ      BX, SI
-	MOVQ      how+88(FP), DI
-	ANDQ      $0x01, DI
+	MOVQ      crs+72(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+104(FP), R9
+	ANDQ      $0x01, R9
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
-	VMOVUPS.Z (CX)(BX*2), K1, Z2
-	VMOVUPS.Z (SI), K1, Z3
-	VMOVUPS.Z (SI)(BX*1), K1, Z4
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
 	JMP       begin
 
 fresh:
@@ -22113,169 +22153,173 @@ fresh:
 	VPXORD Z4, Z4, Z4
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z6
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z6
 	VPADDD  Z6, Z0, Z0
 	VPADDD  Z6, Z1, Z1
 	VPADDD  Z6, Z2, Z2
 	VPADDD  Z6, Z3, Z3
 	VPADDD  Z6, Z4, Z4
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z6, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z6, Z5, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z6, Z5, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z6, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z6, Z5, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z6, Z5, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z6, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z6, Z5, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z6, Z5, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z6, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z6, Z5, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z6, Z5, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z6, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z6, Z5, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z6, Z5, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z6, Z5, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	VMOVUPS Z2, K1, (CX)(BX*2)
-	VMOVUPS Z3, K1, (SI)
-	VMOVUPS Z4, K1, (SI)(BX*1)
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// func multiplyQuadsUSRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·multiplyQuadsUSRows6(SB), NOSPLIT, $0-96
+TEXT ·multiplyQuadsUSRows6(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMOVUPS    (CX), Z0
 	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(BX*1), Z2
-	VMOVUPS    64(CX)(BX*1), Z3
-	VMOVUPS    (CX)(BX*2), Z4
-	VMOVUPS    64(CX)(BX*2), Z5
-	VMOVUPS    (SI), Z6
-	VMOVUPS    64(SI), Z7
-	VMOVUPS    (SI)(BX*1), Z8
-	VMOVUPS    64(SI)(BX*1), Z9
-	VMOVUPS    (SI)(BX*2), Z10
-	VMOVUPS    64(SI)(BX*2), Z11
-	LEAQ       (SI)(BX*2), SI
-	ADDQ       BX, SI
-	PREFETCHT0 (SI)
-	PREFETCHT0 64(SI)
-	PREFETCHT0 (SI)(BX*1)
-	PREFETCHT0 64(SI)(BX*1)
-	PREFETCHT0 (SI)(BX*2)
-	PREFETCHT0 64(SI)(BX*2)
-	LEAQ       (SI)(BX*2), SI
-	ADDQ       BX, SI
-	PREFETCHT0 (SI)
-	PREFETCHT0 64(SI)
-	PREFETCHT0 (SI)(BX*1)
-	PREFETCHT0 64(SI)(BX*1)
-	PREFETCHT0 (SI)(BX*2)
-	PREFETCHT0 64(SI)(BX*2)
+	VMOVUPS    (CX)(DI*1), Z2
+	VMOVUPS    64(CX)(DI*1), Z3
+	VMOVUPS    (CX)(DI*2), Z4
+	VMOVUPS    64(CX)(DI*2), Z5
+	VMOVUPS    (R8), Z6
+	VMOVUPS    64(R8), Z7
+	VMOVUPS    (R8)(DI*1), Z8
+	VMOVUPS    64(R8)(DI*1), Z9
+	VMOVUPS    (R8)(DI*2), Z10
+	VMOVUPS    64(R8)(DI*2), Z11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -22293,210 +22337,214 @@ fresh:
 	VPXORD Z11, Z11, Z11
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z13
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z13
 	VPADDD  Z13, Z0, Z0
 	VPADDD  Z13, Z2, Z2
 	VPADDD  Z13, Z4, Z4
 	VPADDD  Z13, Z6, Z6
 	VPADDD  Z13, Z8, Z8
 	VPADDD  Z13, Z10, Z10
-	VMOVUPS 64(BX), Z14
+	VMOVUPS 64(DI), Z14
 	VPADDD  Z14, Z1, Z1
 	VPADDD  Z14, Z3, Z3
 	VPADDD  Z14, Z5, Z5
 	VPADDD  Z14, Z7, Z7
 	VPADDD  Z14, Z9, Z9
 	VPADDD  Z14, Z11, Z11
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z13, Z12, Z0
 	VPDPBUSD     Z14, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z2
 	VPDPBUSD     Z14, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z4
 	VPDPBUSD     Z14, Z12, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z13, Z12, Z6
 	VPDPBUSD     Z14, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z8
 	VPDPBUSD     Z14, Z12, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z10
 	VPDPBUSD     Z14, Z12, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z13, Z12, Z0
 	VPDPBUSD     Z14, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z2
 	VPDPBUSD     Z14, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z4
 	VPDPBUSD     Z14, Z12, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z13, Z12, Z6
 	VPDPBUSD     Z14, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z8
 	VPDPBUSD     Z14, Z12, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z10
 	VPDPBUSD     Z14, Z12, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z13, Z12, Z0
 	VPDPBUSD     Z14, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z2
 	VPDPBUSD     Z14, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z4
 	VPDPBUSD     Z14, Z12, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z13, Z12, Z6
 	VPDPBUSD     Z14, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z8
 	VPDPBUSD     Z14, Z12, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z10
 	VPDPBUSD     Z14, Z12, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z13, Z12, Z0
 	VPDPBUSD     Z14, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z2
 	VPDPBUSD     Z14, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z4
 	VPDPBUSD     Z14, Z12, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z13, Z12, Z6
 	VPDPBUSD     Z14, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z8
 	VPDPBUSD     Z14, Z12, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z10
 	VPDPBUSD     Z14, Z12, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z13, Z12, Z0
 	VPDPBUSD     Z14, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z2
 	VPDPBUSD     Z14, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z4
 	VPDPBUSD     Z14, Z12, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z13, Z12, Z6
 	VPDPBUSD     Z14, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z13, Z12, Z8
 	VPDPBUSD     Z14, Z12, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z13, Z12, Z10
 	VPDPBUSD     Z14, Z12, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	VMOVUPS Z4, (CX)(BX*2)
-	VMOVUPS Z5, 64(CX)(BX*2)
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	VMOVUPS Z8, (SI)(BX*1)
-	VMOVUPS Z9, 64(SI)(BX*1)
-	VMOVUPS Z10, (SI)(BX*2)
-	VMOVUPS Z11, 64(SI)(BX*2)
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	VMOVUPS Z10, (R8)(DI*2)
+	VMOVUPS Z11, 64(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsUSMaskedRows6(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsUSMaskedRows6(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	LEAQ      (CX)(BX*2), SI
-	ADDQ      BX, SI
-	MOVQ      how+88(FP), DI
-	ANDQ      $0x01, DI
+	MOVQ      crs+72(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+104(FP), R9
+	ANDQ      $0x01, R9
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
-	VMOVUPS.Z (CX)(BX*2), K1, Z2
-	VMOVUPS.Z (SI), K1, Z3
-	VMOVUPS.Z (SI)(BX*1), K1, Z4
-	VMOVUPS.Z (SI)(BX*2), K1, Z5
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
+	VMOVUPS.Z (R8)(DI*2), K1, Z5
 	JMP       begin
 
 fresh:
@@ -22508,150 +22556,154 @@ fresh:
 	VPXORD Z5, Z5, Z5
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z7
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z7
 	VPADDD  Z7, Z0, Z0
 	VPADDD  Z7, Z1, Z1
 	VPADDD  Z7, Z2, Z2
 	VPADDD  Z7, Z3, Z3
 	VPADDD  Z7, Z4, Z4
 	VPADDD  Z7, Z5, Z5
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z7, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z7, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z7, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z7, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z7, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z7, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z7, Z6, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z7, Z6, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	VMOVUPS Z2, K1, (CX)(BX*2)
-	VMOVUPS Z3, K1, (SI)
-	VMOVUPS Z4, K1, (SI)(BX*1)
-	VMOVUPS Z5, K1, (SI)(BX*2)
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	VMOVUPS Z5, K1, (R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSURows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSURows1(SB), NOSPLIT, $0-96
+// func multiplyQuadsSURows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSURows1(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), BX
-	ANDQ    $0x01, BX
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), DI
+	ANDQ    $0x01, DI
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
@@ -22662,97 +22714,101 @@ fresh:
 	VPXORD Z1, Z1, Z1
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z3
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z3
 	VPADDD  Z3, Z0, Z0
-	VMOVUPS 64(BX), Z4
+	VMOVUPS 64(DI), Z4
 	VPADDD  Z4, Z1, Z1
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
 	VPDPBUSD     Z2, Z4, Z1
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
 	VPDPBUSD     Z2, Z4, Z1
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
 	VPDPBUSD     Z2, Z4, Z1
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
 	VPDPBUSD     Z2, Z4, Z1
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z3
-	VMOVUPS      64(DI), Z4
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
 	VPDPBUSD     Z2, Z4, Z1
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSUMaskedRows1(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSUMaskedRows1(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	MOVQ      how+88(FP), BX
-	ANDQ      $0x01, BX
+	MOVQ      crs+72(FP), DI
+	MOVQ      how+104(FP), DI
+	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
 	JMP       begin
@@ -22761,86 +22817,90 @@ fresh:
 	VPXORD Z0, Z0, Z0
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z2
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z2
 	VPADDD  Z2, Z0, Z0
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z2
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z1
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, K1, (CX)
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSURows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSURows2(SB), NOSPLIT, $0-96
+// func multiplyQuadsSURows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSURows2(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), SI
-	ANDQ    $0x01, SI
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), R8
+	ANDQ    $0x01, R8
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	VMOVUPS (CX)(BX*1), Z2
-	VMOVUPS 64(CX)(BX*1), Z3
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
 	JMP     begin
 
 fresh:
@@ -22850,119 +22910,123 @@ fresh:
 	VPXORD Z3, Z3, Z3
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z5
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z5
 	VPADDD  Z5, Z0, Z0
 	VPADDD  Z5, Z2, Z2
-	VMOVUPS 64(BX), Z6
+	VMOVUPS 64(DI), Z6
 	VPADDD  Z6, Z1, Z1
 	VPADDD  Z6, Z3, Z3
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
 	VPDPBUSD     Z4, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z2
 	VPDPBUSD     Z4, Z6, Z3
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
 	VPDPBUSD     Z4, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z2
 	VPDPBUSD     Z4, Z6, Z3
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
 	VPDPBUSD     Z4, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z2
 	VPDPBUSD     Z4, Z6, Z3
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
 	VPDPBUSD     Z4, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z2
 	VPDPBUSD     Z4, Z6, Z3
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
 	VPDPBUSD     Z4, Z6, Z1
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z2
 	VPDPBUSD     Z4, Z6, Z3
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSUMaskedRows2(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSUMaskedRows2(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	MOVQ      how+88(FP), SI
-	ANDQ      $0x01, SI
+	MOVQ      crs+72(FP), DI
+	MOVQ      how+104(FP), R8
+	ANDQ      $0x01, R8
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	JMP       begin
 
 fresh:
@@ -22970,100 +23034,104 @@ fresh:
 	VPXORD Z1, Z1, Z1
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z3
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z3
 	VPADDD  Z3, Z0, Z0
 	VPADDD  Z3, Z1, Z1
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z2
 	VPDPBUSD     Z2, Z3, Z0
-	VPBROADCASTD (AX)(BX*1), Z2
+	VPBROADCASTD (AX)(DI*1), Z2
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSURows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSURows3(SB), NOSPLIT, $0-96
+// func multiplyQuadsSURows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSURows3(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), SI
-	ANDQ    $0x01, SI
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), R8
+	ANDQ    $0x01, R8
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	VMOVUPS (CX)(BX*1), Z2
-	VMOVUPS 64(CX)(BX*1), Z3
-	VMOVUPS (CX)(BX*2), Z4
-	VMOVUPS 64(CX)(BX*2), Z5
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
 	JMP     begin
 
 fresh:
@@ -23075,139 +23143,143 @@ fresh:
 	VPXORD Z5, Z5, Z5
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z7
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z7
 	VPADDD  Z7, Z0, Z0
 	VPADDD  Z7, Z2, Z2
 	VPADDD  Z7, Z4, Z4
-	VMOVUPS 64(BX), Z8
+	VMOVUPS 64(DI), Z8
 	VPADDD  Z8, Z1, Z1
 	VPADDD  Z8, Z3, Z3
 	VPADDD  Z8, Z5, Z5
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
 	VPDPBUSD     Z6, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z2
 	VPDPBUSD     Z6, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z4
 	VPDPBUSD     Z6, Z8, Z5
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
 	VPDPBUSD     Z6, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z2
 	VPDPBUSD     Z6, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z4
 	VPDPBUSD     Z6, Z8, Z5
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
 	VPDPBUSD     Z6, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z2
 	VPDPBUSD     Z6, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z4
 	VPDPBUSD     Z6, Z8, Z5
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
 	VPDPBUSD     Z6, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z2
 	VPDPBUSD     Z6, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z4
 	VPDPBUSD     Z6, Z8, Z5
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
 	VPDPBUSD     Z6, Z8, Z1
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z2
 	VPDPBUSD     Z6, Z8, Z3
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z4
 	VPDPBUSD     Z6, Z8, Z5
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	VMOVUPS Z4, (CX)(BX*2)
-	VMOVUPS Z5, 64(CX)(BX*2)
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSUMaskedRows3(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSUMaskedRows3(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	MOVQ      how+88(FP), SI
-	ANDQ      $0x01, SI
+	MOVQ      crs+72(FP), DI
+	MOVQ      how+104(FP), R8
+	ANDQ      $0x01, R8
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
-	VMOVUPS.Z (CX)(BX*2), K1, Z2
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	JMP       begin
 
 fresh:
@@ -23216,116 +23288,120 @@ fresh:
 	VPXORD Z2, Z2, Z2
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z4
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z4
 	VPADDD  Z4, Z0, Z0
 	VPADDD  Z4, Z1, Z1
 	VPADDD  Z4, Z2, Z2
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z3, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z3, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z3, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z3, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z3, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z3, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         SI, AX
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z3, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z3, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z3
 	VPDPBUSD     Z3, Z4, Z0
-	VPBROADCASTD (AX)(BX*1), Z3
+	VPBROADCASTD (AX)(DI*1), Z3
 	VPDPBUSD     Z3, Z4, Z1
-	VPBROADCASTD (AX)(BX*2), Z3
+	VPBROADCASTD (AX)(DI*2), Z3
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	VMOVUPS Z2, K1, (CX)(BX*2)
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSURows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSURows4(SB), NOSPLIT, $0-96
+// func multiplyQuadsSURows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSURows4(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
-	MOVQ    how+88(FP), DI
-	ANDQ    $0x01, DI
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	VMOVUPS (CX)(BX*1), Z2
-	VMOVUPS 64(CX)(BX*1), Z3
-	VMOVUPS (CX)(BX*2), Z4
-	VMOVUPS 64(CX)(BX*2), Z5
-	VMOVUPS (SI), Z6
-	VMOVUPS 64(SI), Z7
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
 	JMP     begin
 
 fresh:
@@ -23339,170 +23415,174 @@ fresh:
 	VPXORD Z7, Z7, Z7
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z9
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z9
 	VPADDD  Z9, Z0, Z0
 	VPADDD  Z9, Z2, Z2
 	VPADDD  Z9, Z4, Z4
 	VPADDD  Z9, Z6, Z6
-	VMOVUPS 64(BX), Z10
+	VMOVUPS 64(DI), Z10
 	VPADDD  Z10, Z1, Z1
 	VPADDD  Z10, Z3, Z3
 	VPADDD  Z10, Z5, Z5
 	VPADDD  Z10, Z7, Z7
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z8, Z9, Z0
 	VPDPBUSD     Z8, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z8, Z9, Z2
 	VPDPBUSD     Z8, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z8, Z9, Z4
 	VPDPBUSD     Z8, Z10, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z8, Z9, Z6
 	VPDPBUSD     Z8, Z10, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z8, Z9, Z0
 	VPDPBUSD     Z8, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z8, Z9, Z2
 	VPDPBUSD     Z8, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z8, Z9, Z4
 	VPDPBUSD     Z8, Z10, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z8, Z9, Z6
 	VPDPBUSD     Z8, Z10, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z8, Z9, Z0
 	VPDPBUSD     Z8, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z8, Z9, Z2
 	VPDPBUSD     Z8, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z8, Z9, Z4
 	VPDPBUSD     Z8, Z10, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z8, Z9, Z6
 	VPDPBUSD     Z8, Z10, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z8, Z9, Z0
 	VPDPBUSD     Z8, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z8, Z9, Z2
 	VPDPBUSD     Z8, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z8, Z9, Z4
 	VPDPBUSD     Z8, Z10, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z8, Z9, Z6
 	VPDPBUSD     Z8, Z10, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z9
-	VMOVUPS      64(DI), Z10
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z8
 	VPDPBUSD     Z8, Z9, Z0
 	VPDPBUSD     Z8, Z10, Z1
-	VPBROADCASTD (AX)(BX*1), Z8
+	VPBROADCASTD (AX)(DI*1), Z8
 	VPDPBUSD     Z8, Z9, Z2
 	VPDPBUSD     Z8, Z10, Z3
-	VPBROADCASTD (AX)(BX*2), Z8
+	VPBROADCASTD (AX)(DI*2), Z8
 	VPDPBUSD     Z8, Z9, Z4
 	VPDPBUSD     Z8, Z10, Z5
-	VPBROADCASTD (R9), Z8
+	VPBROADCASTD (R11), Z8
 	VPDPBUSD     Z8, Z9, Z6
 	VPDPBUSD     Z8, Z10, Z7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	VMOVUPS Z4, (CX)(BX*2)
-	VMOVUPS Z5, 64(CX)(BX*2)
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSUMaskedRows4(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSUMaskedRows4(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	LEAQ      (CX)(BX*2), SI
-	ADDQ      BX, SI
-	MOVQ      how+88(FP), DI
-	ANDQ      $0x01, DI
+	MOVQ      crs+72(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+104(FP), R9
+	ANDQ      $0x01, R9
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
-	VMOVUPS.Z (CX)(BX*2), K1, Z2
-	VMOVUPS.Z (SI), K1, Z3
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
 	JMP       begin
 
 fresh:
@@ -23512,139 +23592,143 @@ fresh:
 	VPXORD Z3, Z3, Z3
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z5
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z5
 	VPADDD  Z5, Z0, Z0
 	VPADDD  Z5, Z1, Z1
 	VPADDD  Z5, Z2, Z2
 	VPADDD  Z5, Z3, Z3
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z4, Z5, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z4, Z5, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z4, Z5, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z4, Z5, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z5
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z4
 	VPDPBUSD     Z4, Z5, Z0
-	VPBROADCASTD (AX)(BX*1), Z4
+	VPBROADCASTD (AX)(DI*1), Z4
 	VPDPBUSD     Z4, Z5, Z1
-	VPBROADCASTD (AX)(BX*2), Z4
+	VPBROADCASTD (AX)(DI*2), Z4
 	VPDPBUSD     Z4, Z5, Z2
-	VPBROADCASTD (R9), Z4
+	VPBROADCASTD (R11), Z4
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	VMOVUPS Z2, K1, (CX)(BX*2)
-	VMOVUPS Z3, K1, (SI)
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSURows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSURows5(SB), NOSPLIT, $0-96
+// func multiplyQuadsSURows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSURows5(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
-	MOVQ    how+88(FP), DI
-	ANDQ    $0x01, DI
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	VMOVUPS (CX)(BX*1), Z2
-	VMOVUPS 64(CX)(BX*1), Z3
-	VMOVUPS (CX)(BX*2), Z4
-	VMOVUPS 64(CX)(BX*2), Z5
-	VMOVUPS (SI), Z6
-	VMOVUPS 64(SI), Z7
-	VMOVUPS (SI)(BX*1), Z8
-	VMOVUPS 64(SI)(BX*1), Z9
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
 	JMP     begin
 
 fresh:
@@ -23660,190 +23744,194 @@ fresh:
 	VPXORD Z9, Z9, Z9
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z11
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z11
 	VPADDD  Z11, Z0, Z0
 	VPADDD  Z11, Z2, Z2
 	VPADDD  Z11, Z4, Z4
 	VPADDD  Z11, Z6, Z6
 	VPADDD  Z11, Z8, Z8
-	VMOVUPS 64(BX), Z12
+	VMOVUPS 64(DI), Z12
 	VPADDD  Z12, Z1, Z1
 	VPADDD  Z12, Z3, Z3
 	VPADDD  Z12, Z5, Z5
 	VPADDD  Z12, Z7, Z7
 	VPADDD  Z12, Z9, Z9
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z10, Z11, Z0
 	VPDPBUSD     Z10, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z2
 	VPDPBUSD     Z10, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z10, Z11, Z4
 	VPDPBUSD     Z10, Z12, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z10, Z11, Z6
 	VPDPBUSD     Z10, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z8
 	VPDPBUSD     Z10, Z12, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z10, Z11, Z0
 	VPDPBUSD     Z10, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z2
 	VPDPBUSD     Z10, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z10, Z11, Z4
 	VPDPBUSD     Z10, Z12, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z10, Z11, Z6
 	VPDPBUSD     Z10, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z8
 	VPDPBUSD     Z10, Z12, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z10, Z11, Z0
 	VPDPBUSD     Z10, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z2
 	VPDPBUSD     Z10, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z10, Z11, Z4
 	VPDPBUSD     Z10, Z12, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z10, Z11, Z6
 	VPDPBUSD     Z10, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z8
 	VPDPBUSD     Z10, Z12, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z10, Z11, Z0
 	VPDPBUSD     Z10, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z2
 	VPDPBUSD     Z10, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z10, Z11, Z4
 	VPDPBUSD     Z10, Z12, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z10, Z11, Z6
 	VPDPBUSD     Z10, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z8
 	VPDPBUSD     Z10, Z12, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z11
-	VMOVUPS      64(DI), Z12
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z10
 	VPDPBUSD     Z10, Z11, Z0
 	VPDPBUSD     Z10, Z12, Z1
-	VPBROADCASTD (AX)(BX*1), Z10
+	VPBROADCASTD (AX)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z2
 	VPDPBUSD     Z10, Z12, Z3
-	VPBROADCASTD (AX)(BX*2), Z10
+	VPBROADCASTD (AX)(DI*2), Z10
 	VPDPBUSD     Z10, Z11, Z4
 	VPDPBUSD     Z10, Z12, Z5
-	VPBROADCASTD (R9), Z10
+	VPBROADCASTD (R11), Z10
 	VPDPBUSD     Z10, Z11, Z6
 	VPDPBUSD     Z10, Z12, Z7
-	VPBROADCASTD (R9)(BX*1), Z10
+	VPBROADCASTD (R11)(DI*1), Z10
 	VPDPBUSD     Z10, Z11, Z8
 	VPDPBUSD     Z10, Z12, Z9
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	VMOVUPS Z4, (CX)(BX*2)
-	VMOVUPS Z5, 64(CX)(BX*2)
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	VMOVUPS Z8, (SI)(BX*1)
-	VMOVUPS Z9, 64(SI)(BX*1)
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSUMaskedRows5(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSUMaskedRows5(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	LEAQ      (CX)(BX*2), SI
-	ADDQ      BX, SI
-	MOVQ      how+88(FP), DI
-	ANDQ      $0x01, DI
+	MOVQ      crs+72(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+104(FP), R9
+	ANDQ      $0x01, R9
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
-	VMOVUPS.Z (CX)(BX*2), K1, Z2
-	VMOVUPS.Z (SI), K1, Z3
-	VMOVUPS.Z (SI)(BX*1), K1, Z4
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
 	JMP       begin
 
 fresh:
@@ -23854,169 +23942,173 @@ fresh:
 	VPXORD Z4, Z4, Z4
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z6
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z6
 	VPADDD  Z6, Z0, Z0
 	VPADDD  Z6, Z1, Z1
 	VPADDD  Z6, Z2, Z2
 	VPADDD  Z6, Z3, Z3
 	VPADDD  Z6, Z4, Z4
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z5, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z5, Z6, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z5, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z5, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z5, Z6, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z5, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z5, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z5, Z6, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z5, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z5, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z5, Z6, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z5, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z6
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z5
 	VPDPBUSD     Z5, Z6, Z0
-	VPBROADCASTD (AX)(BX*1), Z5
+	VPBROADCASTD (AX)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z1
-	VPBROADCASTD (AX)(BX*2), Z5
+	VPBROADCASTD (AX)(DI*2), Z5
 	VPDPBUSD     Z5, Z6, Z2
-	VPBROADCASTD (R9), Z5
+	VPBROADCASTD (R11), Z5
 	VPDPBUSD     Z5, Z6, Z3
-	VPBROADCASTD (R9)(BX*1), Z5
+	VPBROADCASTD (R11)(DI*1), Z5
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	VMOVUPS Z2, K1, (CX)(BX*2)
-	VMOVUPS Z3, K1, (SI)
-	VMOVUPS Z4, K1, (SI)(BX*1)
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSURows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// func multiplyQuadsSURows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·multiplyQuadsSURows6(SB), NOSPLIT, $0-96
+TEXT ·multiplyQuadsSURows6(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMOVUPS    (CX), Z0
 	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(BX*1), Z2
-	VMOVUPS    64(CX)(BX*1), Z3
-	VMOVUPS    (CX)(BX*2), Z4
-	VMOVUPS    64(CX)(BX*2), Z5
-	VMOVUPS    (SI), Z6
-	VMOVUPS    64(SI), Z7
-	VMOVUPS    (SI)(BX*1), Z8
-	VMOVUPS    64(SI)(BX*1), Z9
-	VMOVUPS    (SI)(BX*2), Z10
-	VMOVUPS    64(SI)(BX*2), Z11
-	LEAQ       (SI)(BX*2), SI
-	ADDQ       BX, SI
-	PREFETCHT0 (SI)
-	PREFETCHT0 64(SI)
-	PREFETCHT0 (SI)(BX*1)
-	PREFETCHT0 64(SI)(BX*1)
-	PREFETCHT0 (SI)(BX*2)
-	PREFETCHT0 64(SI)(BX*2)
-	LEAQ       (SI)(BX*2), SI
-	ADDQ       BX, SI
-	PREFETCHT0 (SI)
-	PREFETCHT0 64(SI)
-	PREFETCHT0 (SI)(BX*1)
-	PREFETCHT0 64(SI)(BX*1)
-	PREFETCHT0 (SI)(BX*2)
-	PREFETCHT0 64(SI)(BX*2)
+	VMOVUPS    (CX)(DI*1), Z2
+	VMOVUPS    64(CX)(DI*1), Z3
+	VMOVUPS    (CX)(DI*2), Z4
+	VMOVUPS    64(CX)(DI*2), Z5
+	VMOVUPS    (R8), Z6
+	VMOVUPS    64(R8), Z7
+	VMOVUPS    (R8)(DI*1), Z8
+	VMOVUPS    64(R8)(DI*1), Z9
+	VMOVUPS    (R8)(DI*2), Z10
+	VMOVUPS    64(R8)(DI*2), Z11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -24034,210 +24126,214 @@ fresh:
 	VPXORD Z11, Z11, Z11
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z13
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z13
 	VPADDD  Z13, Z0, Z0
 	VPADDD  Z13, Z2, Z2
 	VPADDD  Z13, Z4, Z4
 	VPADDD  Z13, Z6, Z6
 	VPADDD  Z13, Z8, Z8
 	VPADDD  Z13, Z10, Z10
-	VMOVUPS 64(BX), Z14
+	VMOVUPS 64(DI), Z14
 	VPADDD  Z14, Z1, Z1
 	VPADDD  Z14, Z3, Z3
 	VPADDD  Z14, Z5, Z5
 	VPADDD  Z14, Z7, Z7
 	VPADDD  Z14, Z9, Z9
 	VPADDD  Z14, Z11, Z11
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z12, Z13, Z0
 	VPDPBUSD     Z12, Z14, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z2
 	VPDPBUSD     Z12, Z14, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z4
 	VPDPBUSD     Z12, Z14, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z12, Z13, Z6
 	VPDPBUSD     Z12, Z14, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z8
 	VPDPBUSD     Z12, Z14, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z10
 	VPDPBUSD     Z12, Z14, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z12, Z13, Z0
 	VPDPBUSD     Z12, Z14, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z2
 	VPDPBUSD     Z12, Z14, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z4
 	VPDPBUSD     Z12, Z14, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z12, Z13, Z6
 	VPDPBUSD     Z12, Z14, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z8
 	VPDPBUSD     Z12, Z14, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z10
 	VPDPBUSD     Z12, Z14, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z12, Z13, Z0
 	VPDPBUSD     Z12, Z14, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z2
 	VPDPBUSD     Z12, Z14, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z4
 	VPDPBUSD     Z12, Z14, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z12, Z13, Z6
 	VPDPBUSD     Z12, Z14, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z8
 	VPDPBUSD     Z12, Z14, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z10
 	VPDPBUSD     Z12, Z14, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z12, Z13, Z0
 	VPDPBUSD     Z12, Z14, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z2
 	VPDPBUSD     Z12, Z14, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z4
 	VPDPBUSD     Z12, Z14, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z12, Z13, Z6
 	VPDPBUSD     Z12, Z14, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z8
 	VPDPBUSD     Z12, Z14, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z10
 	VPDPBUSD     Z12, Z14, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z13
-	VMOVUPS      64(DI), Z14
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z12
 	VPDPBUSD     Z12, Z13, Z0
 	VPDPBUSD     Z12, Z14, Z1
-	VPBROADCASTD (AX)(BX*1), Z12
+	VPBROADCASTD (AX)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z2
 	VPDPBUSD     Z12, Z14, Z3
-	VPBROADCASTD (AX)(BX*2), Z12
+	VPBROADCASTD (AX)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z4
 	VPDPBUSD     Z12, Z14, Z5
-	VPBROADCASTD (R9), Z12
+	VPBROADCASTD (R11), Z12
 	VPDPBUSD     Z12, Z13, Z6
 	VPDPBUSD     Z12, Z14, Z7
-	VPBROADCASTD (R9)(BX*1), Z12
+	VPBROADCASTD (R11)(DI*1), Z12
 	VPDPBUSD     Z12, Z13, Z8
 	VPDPBUSD     Z12, Z14, Z9
-	VPBROADCASTD (R9)(BX*2), Z12
+	VPBROADCASTD (R11)(DI*2), Z12
 	VPDPBUSD     Z12, Z13, Z10
 	VPDPBUSD     Z12, Z14, Z11
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	VMOVUPS Z2, (CX)(BX*1)
-	VMOVUPS Z3, 64(CX)(BX*1)
-	VMOVUPS Z4, (CX)(BX*2)
-	VMOVUPS Z5, 64(CX)(BX*2)
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	VMOVUPS Z8, (SI)(BX*1)
-	VMOVUPS Z9, 64(SI)(BX*1)
-	VMOVUPS Z10, (SI)(BX*2)
-	VMOVUPS Z11, 64(SI)(BX*2)
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	VMOVUPS Z10, (R8)(DI*2)
+	VMOVUPS Z11, 64(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·multiplyQuadsSUMaskedRows6(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·multiplyQuadsSUMaskedRows6(SB), NOSPLIT, $0-112
 	MOVQ  mask+80(FP), AX
 	MOVL  (AX), AX
 	KMOVW AX, K1
 	MOVQ  a+16(FP), AX
 	MOVQ  c+64(FP), CX
-	MOVQ  blocks+0(FP), DX
+	MOVQ  ahead+88(FP), DX
+	MOVQ  step+96(FP), BX
+	MOVQ  blocks+0(FP), SI
 
 block:
-	MOVQ      crs+72(FP), BX
-	LEAQ      (CX)(BX*2), SI
-	ADDQ      BX, SI
-	MOVQ      how+88(FP), DI
-	ANDQ      $0x01, DI
+	MOVQ      crs+72(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+104(FP), R9
+	ANDQ      $0x01, R9
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
-	VMOVUPS.Z (CX)(BX*2), K1, Z2
-	VMOVUPS.Z (SI), K1, Z3
-	VMOVUPS.Z (SI)(BX*1), K1, Z4
-	VMOVUPS.Z (SI)(BX*2), K1, Z5
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
+	VMOVUPS.Z (R8)(DI*2), K1, Z5
 	JMP       begin
 
 fresh:
@@ -24249,150 +24345,154 @@ fresh:
 	VPXORD Z5, Z5, Z5
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Z7
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Z7
 	VPADDD  Z7, Z0, Z0
 	VPADDD  Z7, Z1, Z1
 	VPADDD  Z7, Z2, Z2
 	VPADDD  Z7, Z3, Z3
 	VPADDD  Z7, Z4, Z4
 	VPADDD  Z7, Z5, Z5
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z6, Z7, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z6, Z7, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z6, Z7, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z6, Z7, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z7
-	ADDQ         R8, DI
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Z6
 	VPDPBUSD     Z6, Z7, Z0
-	VPBROADCASTD (AX)(BX*1), Z6
+	VPBROADCASTD (AX)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z1
-	VPBROADCASTD (AX)(BX*2), Z6
+	VPBROADCASTD (AX)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z2
-	VPBROADCASTD (R9), Z6
+	VPBROADCASTD (R11), Z6
 	VPDPBUSD     Z6, Z7, Z3
-	VPBROADCASTD (R9)(BX*1), Z6
+	VPBROADCASTD (R11)(DI*1), Z6
 	VPDPBUSD     Z6, Z7, Z4
-	VPBROADCASTD (R9)(BX*2), Z6
+	VPBROADCASTD (R11)(DI*2), Z6
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Z0, K1, (CX)
-	VMOVUPS Z1, K1, (CX)(BX*1)
-	VMOVUPS Z2, K1, (CX)(BX*2)
-	VMOVUPS Z3, K1, (SI)
-	VMOVUPS Z4, K1, (SI)(BX*1)
-	VMOVUPS Z5, K1, (SI)(BX*2)
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	VMOVUPS Z5, K1, (R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowRows1(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowRows1(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), BX
-	ANDQ    $0x01, BX
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), DI
+	ANDQ    $0x01, DI
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -24403,24 +24503,26 @@ fresh:
 	VXORPS Y1, Y1, Y1
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y3
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y3
 	VPADDD  Y3, Y0, Y0
-	VMOVUPS 32(BX), Y4
+	VMOVUPS 32(DI), Y4
 	VPADDD  Y4, Y1, Y1
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24432,10 +24534,10 @@ turn:
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24447,10 +24549,10 @@ turn:
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24462,10 +24564,10 @@ turn:
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24477,18 +24579,18 @@ turn:
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24500,39 +24602,41 @@ one:
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowMaskedRows1(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowMaskedRows1(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	MOVQ       how+88(FP), BX
-	ANDQ       $0x01, BX
+	MOVQ       crs+72(FP), DI
+	MOVQ       how+104(FP), DI
+	ANDQ       $0x01, DI
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
 	JMP        begin
@@ -24541,106 +24645,110 @@ fresh:
 	VXORPS Y1, Y1, Y1
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y3
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y3
 	VPADDD  Y3, Y1, Y1
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcb
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcb
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcb
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcb
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x6d
 	BYTE         $0x50
 	BYTE         $0xcb
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x01, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
 	VMASKMOVPS Y1, Y0, (CX)
-	IMUL3Q     $0x01, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowRows2(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowRows2(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), SI
-	ANDQ    $0x01, SI
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), R8
+	ANDQ    $0x01, R8
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	VMOVUPS (CX)(BX*1), Y2
-	VMOVUPS 32(CX)(BX*1), Y3
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
 	JMP     begin
 
 fresh:
@@ -24650,26 +24758,28 @@ fresh:
 	VXORPS Y3, Y3, Y3
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y5
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y5
 	VPADDD  Y5, Y0, Y0
 	VPADDD  Y5, Y2, Y2
-	VMOVUPS 32(BX), Y6
+	VMOVUPS 32(DI), Y6
 	VPADDD  Y6, Y1, Y1
 	VPADDD  Y6, Y3, Y3
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24681,7 +24791,7 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
@@ -24692,10 +24802,10 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24707,7 +24817,7 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
@@ -24718,10 +24828,10 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24733,7 +24843,7 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
@@ -24744,10 +24854,10 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24759,7 +24869,7 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
@@ -24770,18 +24880,18 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -24793,7 +24903,7 @@ one:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
@@ -24804,44 +24914,46 @@ one:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowMaskedRows2(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowMaskedRows2(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	MOVQ       how+88(FP), SI
-	ANDQ       $0x01, SI
+	MOVQ       crs+72(FP), DI
+	MOVQ       how+104(FP), R8
+	ANDQ       $0x01, R8
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	JMP        begin
 
 fresh:
@@ -24849,140 +24961,144 @@ fresh:
 	VXORPS Y2, Y2, Y2
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y4
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y4
 	VPADDD  Y4, Y1, Y1
 	VPADDD  Y4, Y2, Y2
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xd4
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xd4
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xd4
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xd4
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xd4
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x02, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	IMUL3Q     $0x02, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowRows3(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowRows3(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), SI
-	ANDQ    $0x01, SI
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), R8
+	ANDQ    $0x01, R8
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	VMOVUPS (CX)(BX*1), Y2
-	VMOVUPS 32(CX)(BX*1), Y3
-	VMOVUPS (CX)(BX*2), Y4
-	VMOVUPS 32(CX)(BX*2), Y5
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
 	JMP     begin
 
 fresh:
@@ -24994,28 +25110,30 @@ fresh:
 	VXORPS Y5, Y5, Y5
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y7
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y7
 	VPADDD  Y7, Y0, Y0
 	VPADDD  Y7, Y2, Y2
 	VPADDD  Y7, Y4, Y4
-	VMOVUPS 32(BX), Y8
+	VMOVUPS 32(DI), Y8
 	VPADDD  Y8, Y1, Y1
 	VPADDD  Y8, Y3, Y3
 	VPADDD  Y8, Y5, Y5
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -25027,7 +25145,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25038,7 +25156,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25049,10 +25167,10 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe8
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -25064,7 +25182,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25075,7 +25193,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25086,10 +25204,10 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe8
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -25101,7 +25219,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25112,7 +25230,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25123,10 +25241,10 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe8
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -25138,7 +25256,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25149,7 +25267,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25160,18 +25278,18 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe8
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -25183,7 +25301,7 @@ one:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25194,7 +25312,7 @@ one:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
@@ -25205,47 +25323,49 @@ one:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe8
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	VMOVUPS Y4, (CX)(BX*2)
-	VMOVUPS Y5, 32(CX)(BX*2)
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowMaskedRows3(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowMaskedRows3(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	MOVQ       how+88(FP), SI
-	ANDQ       $0x01, SI
+	MOVQ       crs+72(FP), DI
+	MOVQ       how+104(FP), R8
+	ANDQ       $0x01, R8
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
-	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	JMP        begin
 
 fresh:
@@ -25254,176 +25374,180 @@ fresh:
 	VXORPS Y3, Y3, Y3
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y5
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y5
 	VPADDD  Y5, Y1, Y1
 	VPADDD  Y5, Y2, Y2
 	VPADDD  Y5, Y3, Y3
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xdd
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xdd
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xdd
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xdd
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xdd
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x03, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	VMASKMOVPS Y3, Y0, (CX)(BX*2)
-	IMUL3Q     $0x03, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowRows4(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowRows4(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
-	MOVQ    how+88(FP), DI
-	ANDQ    $0x01, DI
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	VMOVUPS (CX)(BX*1), Y2
-	VMOVUPS 32(CX)(BX*1), Y3
-	VMOVUPS (CX)(BX*2), Y4
-	VMOVUPS 32(CX)(BX*2), Y5
-	VMOVUPS (SI), Y6
-	VMOVUPS 32(SI), Y7
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
 	JMP     begin
 
 fresh:
@@ -25437,32 +25561,34 @@ fresh:
 	VXORPS Y7, Y7, Y7
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y9
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y9
 	VPADDD  Y9, Y0, Y0
 	VPADDD  Y9, Y2, Y2
 	VPADDD  Y9, Y4, Y4
 	VPADDD  Y9, Y6, Y6
-	VMOVUPS 32(BX), Y10
+	VMOVUPS 32(DI), Y10
 	VPADDD  Y10, Y1, Y1
 	VPADDD  Y10, Y3, Y3
 	VPADDD  Y10, Y5, Y5
 	VPADDD  Y10, Y7, Y7
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -25474,7 +25600,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25485,7 +25611,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25496,7 +25622,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25507,11 +25633,11 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xfa
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -25523,7 +25649,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25534,7 +25660,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25545,7 +25671,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25556,11 +25682,11 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xfa
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -25572,7 +25698,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25583,7 +25709,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25594,7 +25720,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25605,11 +25731,11 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xfa
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -25621,7 +25747,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25632,7 +25758,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25643,7 +25769,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25654,19 +25780,19 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xfa
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -25678,7 +25804,7 @@ one:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25689,7 +25815,7 @@ one:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25700,7 +25826,7 @@ one:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x3d
@@ -25711,55 +25837,57 @@ one:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xfa
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	VMOVUPS Y4, (CX)(BX*2)
-	VMOVUPS Y5, 32(CX)(BX*2)
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowMaskedRows4(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowMaskedRows4(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
-	VMASKMOVPS (CX)(BX*2), Y0, Y3
-	VMASKMOVPS (SI), Y0, Y4
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
 	JMP        begin
 
 fresh:
@@ -25769,219 +25897,223 @@ fresh:
 	VXORPS Y4, Y4, Y4
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y6
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y6
 	VPADDD  Y6, Y1, Y1
 	VPADDD  Y6, Y2, Y2
 	VPADDD  Y6, Y3, Y3
 	VPADDD  Y6, Y4, Y4
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xe6
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xe6
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xe6
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xe6
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xe6
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x04, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	VMASKMOVPS Y3, Y0, (CX)(BX*2)
-	VMASKMOVPS Y4, Y0, (SI)
-	IMUL3Q     $0x04, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowRows5(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowRows5(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
-	MOVQ    how+88(FP), DI
-	ANDQ    $0x01, DI
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	VMOVUPS (CX)(BX*1), Y2
-	VMOVUPS 32(CX)(BX*1), Y3
-	VMOVUPS (CX)(BX*2), Y4
-	VMOVUPS 32(CX)(BX*2), Y5
-	VMOVUPS (SI), Y6
-	VMOVUPS 32(SI), Y7
-	VMOVUPS (SI)(BX*1), Y8
-	VMOVUPS 32(SI)(BX*1), Y9
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
 	JMP     begin
 
 fresh:
@@ -25997,34 +26129,36 @@ fresh:
 	VXORPS Y9, Y9, Y9
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y11
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y11
 	VPADDD  Y11, Y0, Y0
 	VPADDD  Y11, Y2, Y2
 	VPADDD  Y11, Y4, Y4
 	VPADDD  Y11, Y6, Y6
 	VPADDD  Y11, Y8, Y8
-	VMOVUPS 32(BX), Y12
+	VMOVUPS 32(DI), Y12
 	VPADDD  Y12, Y1, Y1
 	VPADDD  Y12, Y3, Y3
 	VPADDD  Y12, Y5, Y5
 	VPADDD  Y12, Y7, Y7
 	VPADDD  Y12, Y9, Y9
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26036,7 +26170,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26047,7 +26181,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26058,7 +26192,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26069,7 +26203,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x2d
@@ -26080,11 +26214,11 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26096,7 +26230,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26107,7 +26241,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26118,7 +26252,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26129,7 +26263,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x2d
@@ -26140,11 +26274,11 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26156,7 +26290,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26167,7 +26301,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26178,7 +26312,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26189,7 +26323,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x2d
@@ -26200,11 +26334,11 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26216,7 +26350,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26227,7 +26361,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26238,7 +26372,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26249,7 +26383,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x2d
@@ -26260,19 +26394,19 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26284,7 +26418,7 @@ one:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26295,7 +26429,7 @@ one:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26306,7 +26440,7 @@ one:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x2d
@@ -26317,7 +26451,7 @@ one:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x2d
@@ -26328,58 +26462,60 @@ one:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xcc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	VMOVUPS Y4, (CX)(BX*2)
-	VMOVUPS Y5, 32(CX)(BX*2)
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	VMOVUPS Y8, (SI)(BX*1)
-	VMOVUPS Y9, 32(SI)(BX*1)
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowMaskedRows5(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowMaskedRows5(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
-	VMASKMOVPS (CX)(BX*2), Y0, Y3
-	VMASKMOVPS (SI), Y0, Y4
-	VMASKMOVPS (SI)(BX*1), Y0, Y5
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
 	JMP        begin
 
 fresh:
@@ -26390,263 +26526,267 @@ fresh:
 	VXORPS Y5, Y5, Y5
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y7
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y7
 	VPADDD  Y7, Y1, Y1
 	VPADDD  Y7, Y2, Y2
 	VPADDD  Y7, Y3, Y3
 	VPADDD  Y7, Y4, Y4
 	VPADDD  Y7, Y5, Y5
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xef
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xef
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xef
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xef
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xef
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x05, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	VMASKMOVPS Y3, Y0, (CX)(BX*2)
-	VMASKMOVPS Y4, Y0, (SI)
-	VMASKMOVPS Y5, Y0, (SI)(BX*1)
-	IMUL3Q     $0x05, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// func multiplyQuadsUSNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 // Requires: AVX, AVX2, MMX+
-TEXT ·multiplyQuadsUSNarrowRows6(SB), NOSPLIT, $0-96
+TEXT ·multiplyQuadsUSNarrowRows6(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMOVUPS    (CX), Y0
 	VMOVUPS    32(CX), Y1
-	VMOVUPS    (CX)(BX*1), Y2
-	VMOVUPS    32(CX)(BX*1), Y3
-	VMOVUPS    (CX)(BX*2), Y4
-	VMOVUPS    32(CX)(BX*2), Y5
-	VMOVUPS    (SI), Y6
-	VMOVUPS    32(SI), Y7
-	VMOVUPS    (SI)(BX*1), Y8
-	VMOVUPS    32(SI)(BX*1), Y9
-	VMOVUPS    (SI)(BX*2), Y10
-	VMOVUPS    32(SI)(BX*2), Y11
-	LEAQ       (SI)(BX*2), SI
-	ADDQ       BX, SI
-	PREFETCHT0 (SI)
-	PREFETCHT0 (SI)(BX*1)
-	PREFETCHT0 (SI)(BX*2)
-	LEAQ       (SI)(BX*2), SI
-	ADDQ       BX, SI
-	PREFETCHT0 (SI)
-	PREFETCHT0 (SI)(BX*1)
-	PREFETCHT0 (SI)(BX*2)
+	VMOVUPS    (CX)(DI*1), Y2
+	VMOVUPS    32(CX)(DI*1), Y3
+	VMOVUPS    (CX)(DI*2), Y4
+	VMOVUPS    32(CX)(DI*2), Y5
+	VMOVUPS    (R8), Y6
+	VMOVUPS    32(R8), Y7
+	VMOVUPS    (R8)(DI*1), Y8
+	VMOVUPS    32(R8)(DI*1), Y9
+	VMOVUPS    (R8)(DI*2), Y10
+	VMOVUPS    32(R8)(DI*2), Y11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -26664,36 +26804,38 @@ fresh:
 	VXORPS Y11, Y11, Y11
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y13
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y13
 	VPADDD  Y13, Y0, Y0
 	VPADDD  Y13, Y2, Y2
 	VPADDD  Y13, Y4, Y4
 	VPADDD  Y13, Y6, Y6
 	VPADDD  Y13, Y8, Y8
 	VPADDD  Y13, Y10, Y10
-	VMOVUPS 32(BX), Y14
+	VMOVUPS 32(DI), Y14
 	VPADDD  Y14, Y1, Y1
 	VPADDD  Y14, Y3, Y3
 	VPADDD  Y14, Y5, Y5
 	VPADDD  Y14, Y7, Y7
 	VPADDD  Y14, Y9, Y9
 	VPADDD  Y14, Y11, Y11
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26705,7 +26847,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26716,7 +26858,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26727,7 +26869,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xee
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26738,7 +26880,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfe
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -26749,7 +26891,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -26760,11 +26902,11 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26776,7 +26918,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26787,7 +26929,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26798,7 +26940,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xee
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26809,7 +26951,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfe
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -26820,7 +26962,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -26831,11 +26973,11 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26847,7 +26989,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26858,7 +27000,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26869,7 +27011,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xee
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26880,7 +27022,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfe
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -26891,7 +27033,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -26902,11 +27044,11 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26918,7 +27060,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26929,7 +27071,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26940,7 +27082,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xee
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -26951,7 +27093,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfe
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -26962,7 +27104,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -26973,19 +27115,19 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -26997,7 +27139,7 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -27008,7 +27150,7 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -27019,7 +27161,7 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xee
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x1d
@@ -27030,7 +27172,7 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfe
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -27041,7 +27183,7 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x1d
@@ -27052,61 +27194,63 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xde
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	VMOVUPS Y4, (CX)(BX*2)
-	VMOVUPS Y5, 32(CX)(BX*2)
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	VMOVUPS Y8, (SI)(BX*1)
-	VMOVUPS Y9, 32(SI)(BX*1)
-	VMOVUPS Y10, (SI)(BX*2)
-	VMOVUPS Y11, 32(SI)(BX*2)
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	VMOVUPS Y10, (R8)(DI*2)
+	VMOVUPS Y11, 32(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsUSNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsUSNarrowMaskedRows6(SB), NOSPLIT, $0-96
+// func multiplyQuadsUSNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsUSNarrowMaskedRows6(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
-	VMASKMOVPS (CX)(BX*2), Y0, Y3
-	VMASKMOVPS (SI), Y0, Y4
-	VMASKMOVPS (SI)(BX*1), Y0, Y5
-	VMASKMOVPS (SI)(BX*2), Y0, Y6
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	VMASKMOVPS (R8)(DI*2), Y0, Y6
 	JMP        begin
 
 fresh:
@@ -27118,270 +27262,274 @@ fresh:
 	VXORPS Y6, Y6, Y6
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y8
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y8
 	VPADDD  Y8, Y1, Y1
 	VPADDD  Y8, Y2, Y2
 	VPADDD  Y8, Y3, Y3
 	VPADDD  Y8, Y4, Y4
 	VPADDD  Y8, Y5, Y5
 	VPADDD  Y8, Y6, Y6
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd0
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe0
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xf0
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd0
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe0
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xf0
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd0
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe0
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xf0
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd0
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe0
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xf0
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd0
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe0
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xf0
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x06, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	VMASKMOVPS Y3, Y0, (CX)(BX*2)
-	VMASKMOVPS Y4, Y0, (SI)
-	VMASKMOVPS Y5, Y0, (SI)(BX*1)
-	VMASKMOVPS Y6, Y0, (SI)(BX*2)
-	IMUL3Q     $0x06, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	VMASKMOVPS Y6, Y0, (R8)(DI*2)
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowRows1(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowRows1(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), BX
-	ANDQ    $0x01, BX
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), DI
+	ANDQ    $0x01, DI
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -27392,24 +27540,26 @@ fresh:
 	VXORPS Y1, Y1, Y1
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y3
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y3
 	VPADDD  Y3, Y0, Y0
-	VMOVUPS 32(BX), Y4
+	VMOVUPS 32(DI), Y4
 	VPADDD  Y4, Y1, Y1
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27421,10 +27571,10 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27436,10 +27586,10 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27451,10 +27601,10 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27466,18 +27616,18 @@ turn:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y3
-	VMOVUPS      32(DI), Y4
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27489,39 +27639,41 @@ one:
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	IMUL3Q  $0x01, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowMaskedRows1(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowMaskedRows1(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	MOVQ       how+88(FP), BX
-	ANDQ       $0x01, BX
+	MOVQ       crs+72(FP), DI
+	MOVQ       how+104(FP), DI
+	ANDQ       $0x01, DI
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
 	JMP        begin
@@ -27530,106 +27682,110 @@ fresh:
 	VXORPS Y1, Y1, Y1
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y3
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y3
 	VPADDD  Y3, Y1, Y1
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y3
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y2
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x65
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x01, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
 	VMASKMOVPS Y1, Y0, (CX)
-	IMUL3Q     $0x01, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowRows2(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowRows2(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), SI
-	ANDQ    $0x01, SI
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), R8
+	ANDQ    $0x01, R8
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	VMOVUPS (CX)(BX*1), Y2
-	VMOVUPS 32(CX)(BX*1), Y3
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
 	JMP     begin
 
 fresh:
@@ -27639,26 +27795,28 @@ fresh:
 	VXORPS Y3, Y3, Y3
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y5
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y5
 	VPADDD  Y5, Y0, Y0
 	VPADDD  Y5, Y2, Y2
-	VMOVUPS 32(BX), Y6
+	VMOVUPS 32(DI), Y6
 	VPADDD  Y6, Y1, Y1
 	VPADDD  Y6, Y3, Y3
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27670,7 +27828,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
@@ -27681,10 +27839,10 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27696,7 +27854,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
@@ -27707,10 +27865,10 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27722,7 +27880,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
@@ -27733,10 +27891,10 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27748,7 +27906,7 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
@@ -27759,18 +27917,18 @@ turn:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -27782,7 +27940,7 @@ one:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
@@ -27793,44 +27951,46 @@ one:
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	IMUL3Q  $0x02, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowMaskedRows2(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowMaskedRows2(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	MOVQ       how+88(FP), SI
-	ANDQ       $0x01, SI
+	MOVQ       crs+72(FP), DI
+	MOVQ       how+104(FP), R8
+	ANDQ       $0x01, R8
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	JMP        begin
 
 fresh:
@@ -27838,140 +27998,144 @@ fresh:
 	VXORPS Y2, Y2, Y2
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y4
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y4
 	VPADDD  Y4, Y1, Y1
 	VPADDD  Y4, Y2, Y2
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcb
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd3
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcb
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd3
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcb
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd3
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcb
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd3
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xcb
-	VPBROADCASTD (AX)(BX*1), Y3
+	VPBROADCASTD (AX)(DI*1), Y3
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x5d
 	BYTE         $0x50
 	BYTE         $0xd3
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x02, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	IMUL3Q     $0x02, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowRows3(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowRows3(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	MOVQ    how+88(FP), SI
-	ANDQ    $0x01, SI
+	MOVQ    crs+72(FP), DI
+	MOVQ    how+104(FP), R8
+	ANDQ    $0x01, R8
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	VMOVUPS (CX)(BX*1), Y2
-	VMOVUPS 32(CX)(BX*1), Y3
-	VMOVUPS (CX)(BX*2), Y4
-	VMOVUPS 32(CX)(BX*2), Y5
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
 	JMP     begin
 
 fresh:
@@ -27983,28 +28147,30 @@ fresh:
 	VXORPS Y5, Y5, Y5
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y7
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y7
 	VPADDD  Y7, Y0, Y0
 	VPADDD  Y7, Y2, Y2
 	VPADDD  Y7, Y4, Y4
-	VMOVUPS 32(BX), Y8
+	VMOVUPS 32(DI), Y8
 	VPADDD  Y8, Y1, Y1
 	VPADDD  Y8, Y3, Y3
 	VPADDD  Y8, Y5, Y5
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -28016,7 +28182,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28027,7 +28193,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28038,10 +28204,10 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -28053,7 +28219,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28064,7 +28230,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28075,10 +28241,10 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -28090,7 +28256,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28101,7 +28267,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28112,10 +28278,10 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -28127,7 +28293,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28138,7 +28304,7 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28149,18 +28315,18 @@ turn:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
@@ -28172,7 +28338,7 @@ one:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28183,7 +28349,7 @@ one:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
@@ -28194,47 +28360,49 @@ one:
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	VMOVUPS Y4, (CX)(BX*2)
-	VMOVUPS Y5, 32(CX)(BX*2)
-	IMUL3Q  $0x03, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowMaskedRows3(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowMaskedRows3(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	MOVQ       how+88(FP), SI
-	ANDQ       $0x01, SI
+	MOVQ       crs+72(FP), DI
+	MOVQ       how+104(FP), R8
+	ANDQ       $0x01, R8
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
-	VMASKMOVPS (CX)(BX*2), Y0, Y3
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	JMP        begin
 
 fresh:
@@ -28243,176 +28411,180 @@ fresh:
 	VXORPS Y3, Y3, Y3
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y5
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y5
 	VPADDD  Y5, Y1, Y1
 	VPADDD  Y5, Y2, Y2
 	VPADDD  Y5, Y3, Y3
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	MOVQ    k+8(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	MOVQ    k+8(FP), R11
+	MOVQ    R11, R12
+	SHRQ    $0x02, R12
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd4
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd4
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd4
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd4
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xd4
-	VPBROADCASTD (AX)(BX*2), Y4
+	VPBROADCASTD (AX)(DI*2), Y4
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x55
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x03, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	VMASKMOVPS Y3, Y0, (CX)(BX*2)
-	IMUL3Q     $0x03, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowRows4(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowRows4(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
-	MOVQ    how+88(FP), DI
-	ANDQ    $0x01, DI
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	VMOVUPS (CX)(BX*1), Y2
-	VMOVUPS 32(CX)(BX*1), Y3
-	VMOVUPS (CX)(BX*2), Y4
-	VMOVUPS 32(CX)(BX*2), Y5
-	VMOVUPS (SI), Y6
-	VMOVUPS 32(SI), Y7
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
 	JMP     begin
 
 fresh:
@@ -28426,32 +28598,34 @@ fresh:
 	VXORPS Y7, Y7, Y7
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y9
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y9
 	VPADDD  Y9, Y0, Y0
 	VPADDD  Y9, Y2, Y2
 	VPADDD  Y9, Y4, Y4
 	VPADDD  Y9, Y6, Y6
-	VMOVUPS 32(BX), Y10
+	VMOVUPS 32(DI), Y10
 	VPADDD  Y10, Y1, Y1
 	VPADDD  Y10, Y3, Y3
 	VPADDD  Y10, Y5, Y5
 	VPADDD  Y10, Y7, Y7
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -28463,7 +28637,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28474,7 +28648,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28485,7 +28659,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28496,11 +28670,11 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xf8
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -28512,7 +28686,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28523,7 +28697,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28534,7 +28708,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28545,11 +28719,11 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xf8
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -28561,7 +28735,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28572,7 +28746,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28583,7 +28757,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28594,11 +28768,11 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xf8
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -28610,7 +28784,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28621,7 +28795,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28632,7 +28806,7 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28643,19 +28817,19 @@ turn:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xf8
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y9
-	VMOVUPS      32(DI), Y10
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -28667,7 +28841,7 @@ one:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xc8
-	VPBROADCASTD (AX)(BX*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28678,7 +28852,7 @@ one:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xd8
-	VPBROADCASTD (AX)(BX*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28689,7 +28863,7 @@ one:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xe8
-	VPBROADCASTD (R9), Y8
+	VPBROADCASTD (R11), Y8
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x35
@@ -28700,55 +28874,57 @@ one:
 	BYTE         $0x2d
 	BYTE         $0x50
 	BYTE         $0xf8
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	VMOVUPS Y4, (CX)(BX*2)
-	VMOVUPS Y5, 32(CX)(BX*2)
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	IMUL3Q  $0x04, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowMaskedRows4(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowMaskedRows4(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
-	VMASKMOVPS (CX)(BX*2), Y0, Y3
-	VMASKMOVPS (SI), Y0, Y4
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
 	JMP        begin
 
 fresh:
@@ -28758,219 +28934,223 @@ fresh:
 	VXORPS Y4, Y4, Y4
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y6
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y6
 	VPADDD  Y6, Y1, Y1
 	VPADDD  Y6, Y2, Y2
 	VPADDD  Y6, Y3, Y3
 	VPADDD  Y6, Y4, Y4
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdd
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdd
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdd
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdd
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y6
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xcd
-	VPBROADCASTD (AX)(BX*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xd5
-	VPBROADCASTD (AX)(BX*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xdd
-	VPBROADCASTD (R9), Y5
+	VPBROADCASTD (R11), Y5
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x4d
 	BYTE         $0x50
 	BYTE         $0xe5
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x04, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	VMASKMOVPS Y3, Y0, (CX)(BX*2)
-	VMASKMOVPS Y4, Y0, (SI)
-	IMUL3Q     $0x04, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowRows5(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowRows5(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
-	MOVQ    how+88(FP), DI
-	ANDQ    $0x01, DI
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	VMOVUPS (CX)(BX*1), Y2
-	VMOVUPS 32(CX)(BX*1), Y3
-	VMOVUPS (CX)(BX*2), Y4
-	VMOVUPS 32(CX)(BX*2), Y5
-	VMOVUPS (SI), Y6
-	VMOVUPS 32(SI), Y7
-	VMOVUPS (SI)(BX*1), Y8
-	VMOVUPS 32(SI)(BX*1), Y9
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
 	JMP     begin
 
 fresh:
@@ -28986,34 +29166,36 @@ fresh:
 	VXORPS Y9, Y9, Y9
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y11
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y11
 	VPADDD  Y11, Y0, Y0
 	VPADDD  Y11, Y2, Y2
 	VPADDD  Y11, Y4, Y4
 	VPADDD  Y11, Y6, Y6
 	VPADDD  Y11, Y8, Y8
-	VMOVUPS 32(BX), Y12
+	VMOVUPS 32(DI), Y12
 	VPADDD  Y12, Y1, Y1
 	VPADDD  Y12, Y3, Y3
 	VPADDD  Y12, Y5, Y5
 	VPADDD  Y12, Y7, Y7
 	VPADDD  Y12, Y9, Y9
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29025,7 +29207,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29036,7 +29218,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29047,7 +29229,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29058,7 +29240,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfa
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x25
@@ -29069,11 +29251,11 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29085,7 +29267,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29096,7 +29278,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29107,7 +29289,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29118,7 +29300,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfa
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x25
@@ -29129,11 +29311,11 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29145,7 +29327,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29156,7 +29338,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29167,7 +29349,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29178,7 +29360,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfa
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x25
@@ -29189,11 +29371,11 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29205,7 +29387,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29216,7 +29398,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29227,7 +29409,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29238,7 +29420,7 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfa
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x25
@@ -29249,19 +29431,19 @@ turn:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y11
-	VMOVUPS      32(DI), Y12
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29273,7 +29455,7 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	VPBROADCASTD (AX)(BX*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29284,7 +29466,7 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xda
-	VPBROADCASTD (AX)(BX*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29295,7 +29477,7 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xea
-	VPBROADCASTD (R9), Y10
+	VPBROADCASTD (R11), Y10
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x25
@@ -29306,7 +29488,7 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xfa
-	VPBROADCASTD (R9)(BX*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x25
@@ -29317,58 +29499,60 @@ one:
 	BYTE         $0x1d
 	BYTE         $0x50
 	BYTE         $0xca
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	VMOVUPS Y4, (CX)(BX*2)
-	VMOVUPS Y5, 32(CX)(BX*2)
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	VMOVUPS Y8, (SI)(BX*1)
-	VMOVUPS Y9, 32(SI)(BX*1)
-	IMUL3Q  $0x05, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowMaskedRows5(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowMaskedRows5(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
-	VMASKMOVPS (CX)(BX*2), Y0, Y3
-	VMASKMOVPS (SI), Y0, Y4
-	VMASKMOVPS (SI)(BX*1), Y0, Y5
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
 	JMP        begin
 
 fresh:
@@ -29379,263 +29563,267 @@ fresh:
 	VXORPS Y5, Y5, Y5
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y7
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y7
 	VPADDD  Y7, Y1, Y1
 	VPADDD  Y7, Y2, Y2
 	VPADDD  Y7, Y3, Y3
 	VPADDD  Y7, Y4, Y4
 	VPADDD  Y7, Y5, Y5
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe6
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe6
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe6
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe6
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y7
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xce
-	VPBROADCASTD (AX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xd6
-	VPBROADCASTD (AX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xde
-	VPBROADCASTD (R9), Y6
+	VPBROADCASTD (R11), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xe6
-	VPBROADCASTD (R9)(BX*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x45
 	BYTE         $0x50
 	BYTE         $0xee
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x05, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	VMASKMOVPS Y3, Y0, (CX)(BX*2)
-	VMASKMOVPS Y4, Y0, (SI)
-	VMASKMOVPS Y5, Y0, (SI)(BX*1)
-	IMUL3Q     $0x05, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
+// func multiplyQuadsSUNarrowRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 // Requires: AVX, AVX2, MMX+
-TEXT ·multiplyQuadsSUNarrowRows6(SB), NOSPLIT, $0-96
+TEXT ·multiplyQuadsSUNarrowRows6(SB), NOSPLIT, $0-112
 	MOVQ a+16(FP), AX
 	MOVQ c+64(FP), CX
-	MOVQ blocks+0(FP), DX
+	MOVQ ahead+88(FP), DX
+	MOVQ step+96(FP), BX
+	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMOVUPS    (CX), Y0
 	VMOVUPS    32(CX), Y1
-	VMOVUPS    (CX)(BX*1), Y2
-	VMOVUPS    32(CX)(BX*1), Y3
-	VMOVUPS    (CX)(BX*2), Y4
-	VMOVUPS    32(CX)(BX*2), Y5
-	VMOVUPS    (SI), Y6
-	VMOVUPS    32(SI), Y7
-	VMOVUPS    (SI)(BX*1), Y8
-	VMOVUPS    32(SI)(BX*1), Y9
-	VMOVUPS    (SI)(BX*2), Y10
-	VMOVUPS    32(SI)(BX*2), Y11
-	LEAQ       (SI)(BX*2), SI
-	ADDQ       BX, SI
-	PREFETCHT0 (SI)
-	PREFETCHT0 (SI)(BX*1)
-	PREFETCHT0 (SI)(BX*2)
-	LEAQ       (SI)(BX*2), SI
-	ADDQ       BX, SI
-	PREFETCHT0 (SI)
-	PREFETCHT0 (SI)(BX*1)
-	PREFETCHT0 (SI)(BX*2)
+	VMOVUPS    (CX)(DI*1), Y2
+	VMOVUPS    32(CX)(DI*1), Y3
+	VMOVUPS    (CX)(DI*2), Y4
+	VMOVUPS    32(CX)(DI*2), Y5
+	VMOVUPS    (R8), Y6
+	VMOVUPS    32(R8), Y7
+	VMOVUPS    (R8)(DI*1), Y8
+	VMOVUPS    32(R8)(DI*1), Y9
+	VMOVUPS    (R8)(DI*2), Y10
+	VMOVUPS    32(R8)(DI*2), Y11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
 	JMP        begin
 
 fresh:
@@ -29653,36 +29841,38 @@ fresh:
 	VXORPS Y11, Y11, Y11
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y13
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y13
 	VPADDD  Y13, Y0, Y0
 	VPADDD  Y13, Y2, Y2
 	VPADDD  Y13, Y4, Y4
 	VPADDD  Y13, Y6, Y6
 	VPADDD  Y13, Y8, Y8
 	VPADDD  Y13, Y10, Y10
-	VMOVUPS 32(BX), Y14
+	VMOVUPS 32(DI), Y14
 	VPADDD  Y14, Y1, Y1
 	VPADDD  Y14, Y3, Y3
 	VPADDD  Y14, Y5, Y5
 	VPADDD  Y14, Y7, Y7
 	VPADDD  Y14, Y9, Y9
 	VPADDD  Y14, Y11, Y11
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29694,7 +29884,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29705,7 +29895,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29716,7 +29906,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29727,7 +29917,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -29738,7 +29928,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -29749,11 +29939,11 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29765,7 +29955,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29776,7 +29966,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29787,7 +29977,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29798,7 +29988,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -29809,7 +29999,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -29820,11 +30010,11 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29836,7 +30026,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29847,7 +30037,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29858,7 +30048,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29869,7 +30059,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -29880,7 +30070,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -29891,11 +30081,11 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29907,7 +30097,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29918,7 +30108,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29929,7 +30119,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29940,7 +30130,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -29951,7 +30141,7 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -29962,19 +30152,19 @@ turn:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y13
-	VMOVUPS      32(DI), Y14
-	ADDQ         R8, DI
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
@@ -29986,7 +30176,7 @@ one:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (AX)(BX*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -29997,7 +30187,7 @@ one:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	VPBROADCASTD (AX)(BX*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -30008,7 +30198,7 @@ one:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xec
-	VPBROADCASTD (R9), Y12
+	VPBROADCASTD (R11), Y12
 	BYTE         $0xc4
 	BYTE         $0xc2
 	BYTE         $0x15
@@ -30019,7 +30209,7 @@ one:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xfc
-	VPBROADCASTD (R9)(BX*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -30030,7 +30220,7 @@ one:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xcc
-	VPBROADCASTD (R9)(BX*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	BYTE         $0xc4
 	BYTE         $0x42
 	BYTE         $0x15
@@ -30041,61 +30231,63 @@ one:
 	BYTE         $0x0d
 	BYTE         $0x50
 	BYTE         $0xdc
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ    k+8(FP), DI
-	IMULQ   SI, DI
-	SUBQ    DI, AX
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, AX
-	MOVQ    crs+72(FP), BX
-	LEAQ    (CX)(BX*2), SI
-	ADDQ    BX, SI
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	VMOVUPS Y2, (CX)(BX*1)
-	VMOVUPS Y3, 32(CX)(BX*1)
-	VMOVUPS Y4, (CX)(BX*2)
-	VMOVUPS Y5, 32(CX)(BX*2)
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	VMOVUPS Y8, (SI)(BX*1)
-	VMOVUPS Y9, 32(SI)(BX*1)
-	VMOVUPS Y10, (SI)(BX*2)
-	VMOVUPS Y11, 32(SI)(BX*2)
-	IMUL3Q  $0x06, BX, BX
-	ADDQ    BX, CX
-	DECQ    DX
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	VMOVUPS Y10, (R8)(DI*2)
+	VMOVUPS Y11, 32(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyQuadsSUNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)
-// Requires: AVX, AVX2
-TEXT ·multiplyQuadsSUNarrowMaskedRows6(SB), NOSPLIT, $0-96
+// func multiplyQuadsSUNarrowMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyQuadsSUNarrowMaskedRows6(SB), NOSPLIT, $0-112
 	MOVQ    mask+80(FP), AX
 	VMOVDQU (AX), Y0
 	MOVQ    a+16(FP), AX
 	MOVQ    c+64(FP), CX
-	MOVQ    blocks+0(FP), DX
+	MOVQ    ahead+88(FP), DX
+	MOVQ    step+96(FP), BX
+	MOVQ    blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
-	MOVQ       how+88(FP), DI
-	ANDQ       $0x01, DI
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+104(FP), R9
+	ANDQ       $0x01, R9
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	VMASKMOVPS (CX)(BX*1), Y0, Y2
-	VMASKMOVPS (CX)(BX*2), Y0, Y3
-	VMASKMOVPS (SI), Y0, Y4
-	VMASKMOVPS (SI)(BX*1), Y0, Y5
-	VMASKMOVPS (SI)(BX*2), Y0, Y6
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	VMASKMOVPS (R8)(DI*2), Y0, Y6
 	JMP        begin
 
 fresh:
@@ -30107,255 +30299,257 @@ fresh:
 	VXORPS Y6, Y6, Y6
 
 begin:
-	MOVQ    start+56(FP), BX
-	VMOVUPS (BX), Y8
+	MOVQ    start+56(FP), DI
+	VMOVUPS (DI), Y8
 	VPADDD  Y8, Y1, Y1
 	VPADDD  Y8, Y2, Y2
 	VPADDD  Y8, Y3, Y3
 	VPADDD  Y8, Y4, Y4
 	VPADDD  Y8, Y5, Y5
 	VPADDD  Y8, Y6, Y6
-	MOVQ    ars+24(FP), BX
-	MOVQ    acs+32(FP), SI
-	MOVQ    b+40(FP), DI
-	MOVQ    brs+48(FP), R8
-	LEAQ    (AX)(BX*2), R9
-	ADDQ    BX, R9
-	MOVQ    k+8(FP), R10
-	MOVQ    R10, R11
-	SHRQ    $0x02, R11
+	MOVQ    ars+24(FP), DI
+	MOVQ    acs+32(FP), R8
+	MOVQ    b+40(FP), R9
+	MOVQ    brs+48(FP), R10
+	LEAQ    (AX)(DI*2), R11
+	ADDQ    DI, R11
+	MOVQ    k+8(FP), R12
+	MOVQ    R12, R13
+	SHRQ    $0x02, R13
 	JZ      rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xef
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xf7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xef
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xf7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xef
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xf7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xef
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xf7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R10
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y8
-	ADDQ         R8, DI
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
 	VPBROADCASTD (AX), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xcf
-	VPBROADCASTD (AX)(BX*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xd7
-	VPBROADCASTD (AX)(BX*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xdf
-	VPBROADCASTD (R9), Y7
+	VPBROADCASTD (R11), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xe7
-	VPBROADCASTD (R9)(BX*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xef
-	VPBROADCASTD (R9)(BX*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	BYTE         $0xc4
 	BYTE         $0xe2
 	BYTE         $0x3d
 	BYTE         $0x50
 	BYTE         $0xf7
-	ADDQ         SI, AX
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	MOVQ       k+8(FP), DI
-	IMULQ      SI, DI
-	SUBQ       DI, AX
-	IMUL3Q     $0x06, BX, BX
-	ADDQ       BX, AX
-	MOVQ       crs+72(FP), BX
-	LEAQ       (CX)(BX*2), SI
-	ADDQ       BX, SI
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+72(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
 	VMASKMOVPS Y1, Y0, (CX)
-	VMASKMOVPS Y2, Y0, (CX)(BX*1)
-	VMASKMOVPS Y3, Y0, (CX)(BX*2)
-	VMASKMOVPS Y4, Y0, (SI)
-	VMASKMOVPS Y5, Y0, (SI)(BX*1)
-	VMASKMOVPS Y6, Y0, (SI)(BX*2)
-	IMUL3Q     $0x06, BX, BX
-	ADDQ       BX, CX
-	DECQ       DX
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	VMASKMOVPS Y6, Y0, (R8)(DI*2)
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
 	JNZ        block
 	VZEROUPPER
 	RET
@@ -32711,6 +32905,204 @@ done:
 	VZEROUPPER
 	RET
 
+// func bytePanelsSigned1(quads int, to *byte, panel int, from *byte, fromStride int, sums *byte, order *byte)
+// Requires: AVX, AVX512F, AVX512VBMI, AVX512VNNI
+TEXT ·bytePanelsSigned1(SB), NOSPLIT, $0-56
+	MOVQ         quads+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         panel+16(FP), DX
+	MOVQ         from+24(FP), DX
+	MOVQ         fromStride+32(FP), BX
+	MOVQ         order+48(FP), SI
+	VMOVDQU64    (SI), Z0
+	VMOVDQU64    64(SI), Z1
+	VPBROADCASTD 128(SI), Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	TESTQ        AX, AX
+	JZ           done
+
+quad:
+	LEAQ            (DX)(BX*2), SI
+	VBROADCASTI64X4 (DX), Z5
+	VINSERTI64X4    $0x01, (DX)(BX*1), Z5, Z5
+	VBROADCASTI64X4 (SI), Z6
+	VINSERTI64X4    $0x01, (SI)(BX*1), Z6, Z6
+	VMOVDQA64       Z5, Z7
+	VPERMT2B        Z6, Z0, Z7
+	VPERMT2B        Z6, Z1, Z5
+	VMOVDQU64       Z7, (CX)
+	VPDPBUSD        Z7, Z2, Z3
+	VMOVDQU64       Z5, 64(CX)
+	VPDPBUSD        Z5, Z2, Z4
+	LEAQ            (SI)(BX*2), DX
+	ADDQ            $0x80, CX
+	DECQ            AX
+	JNZ             quad
+
+done:
+	MOVQ      sums+40(FP), AX
+	VMOVDQU64 Z3, (AX)
+	VMOVDQU64 Z4, 64(AX)
+	VZEROUPPER
+	RET
+
+// func bytePanelsUnsigned1(quads int, to *byte, panel int, from *byte, fromStride int, sums *byte, order *byte)
+// Requires: AVX, AVX512F, AVX512VBMI, AVX512VNNI
+TEXT ·bytePanelsUnsigned1(SB), NOSPLIT, $0-56
+	MOVQ         quads+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         panel+16(FP), DX
+	MOVQ         from+24(FP), DX
+	MOVQ         fromStride+32(FP), BX
+	MOVQ         order+48(FP), SI
+	VMOVDQU64    (SI), Z0
+	VMOVDQU64    64(SI), Z1
+	VPBROADCASTD 128(SI), Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	TESTQ        AX, AX
+	JZ           done
+
+quad:
+	LEAQ            (DX)(BX*2), SI
+	VBROADCASTI64X4 (DX), Z5
+	VINSERTI64X4    $0x01, (DX)(BX*1), Z5, Z5
+	VBROADCASTI64X4 (SI), Z6
+	VINSERTI64X4    $0x01, (SI)(BX*1), Z6, Z6
+	VMOVDQA64       Z5, Z7
+	VPERMT2B        Z6, Z0, Z7
+	VPERMT2B        Z6, Z1, Z5
+	VMOVDQU64       Z7, (CX)
+	VPDPBUSD        Z2, Z7, Z3
+	VMOVDQU64       Z5, 64(CX)
+	VPDPBUSD        Z2, Z5, Z4
+	LEAQ            (SI)(BX*2), DX
+	ADDQ            $0x80, CX
+	DECQ            AX
+	JNZ             quad
+
+done:
+	MOVQ      sums+40(FP), AX
+	VMOVDQU64 Z3, (AX)
+	VMOVDQU64 Z4, 64(AX)
+	VZEROUPPER
+	RET
+
+// func bytePanelsSigned2(quads int, to *byte, panel int, from *byte, fromStride int, sums *byte, order *byte)
+// Requires: AVX, AVX512F, AVX512VBMI, AVX512VNNI
+TEXT ·bytePanelsSigned2(SB), NOSPLIT, $0-56
+	MOVQ         quads+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         panel+16(FP), DX
+	MOVQ         from+24(FP), BX
+	MOVQ         fromStride+32(FP), SI
+	MOVQ         order+48(FP), DI
+	VMOVDQU64    (DI), Z0
+	VMOVDQU64    64(DI), Z1
+	VPBROADCASTD 128(DI), Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	TESTQ        AX, AX
+	JZ           done
+
+quad:
+	LEAQ            (BX)(SI*2), DI
+	VBROADCASTI64X4 (BX), Z7
+	VINSERTI64X4    $0x01, (BX)(SI*1), Z7, Z7
+	VBROADCASTI64X4 (DI), Z8
+	VINSERTI64X4    $0x01, (DI)(SI*1), Z8, Z8
+	VMOVDQA64       Z7, Z9
+	VPERMT2B        Z8, Z0, Z9
+	VPERMT2B        Z8, Z1, Z7
+	VMOVDQU64       Z9, (CX)
+	VPDPBUSD        Z9, Z2, Z3
+	VMOVDQU64       Z7, 64(CX)
+	VPDPBUSD        Z7, Z2, Z4
+	VBROADCASTI64X4 32(BX), Z7
+	VINSERTI64X4    $0x01, 32(BX)(SI*1), Z7, Z7
+	VBROADCASTI64X4 32(DI), Z8
+	VINSERTI64X4    $0x01, 32(DI)(SI*1), Z8, Z8
+	VMOVDQA64       Z7, Z9
+	VPERMT2B        Z8, Z0, Z9
+	VPERMT2B        Z8, Z1, Z7
+	VMOVDQU64       Z9, (CX)(DX*1)
+	VPDPBUSD        Z9, Z2, Z5
+	VMOVDQU64       Z7, 64(CX)(DX*1)
+	VPDPBUSD        Z7, Z2, Z6
+	LEAQ            (DI)(SI*2), BX
+	ADDQ            $0x80, CX
+	DECQ            AX
+	JNZ             quad
+
+done:
+	MOVQ      sums+40(FP), AX
+	VMOVDQU64 Z3, (AX)
+	VMOVDQU64 Z4, 64(AX)
+	VMOVDQU64 Z5, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	VZEROUPPER
+	RET
+
+// func bytePanelsUnsigned2(quads int, to *byte, panel int, from *byte, fromStride int, sums *byte, order *byte)
+// Requires: AVX, AVX512F, AVX512VBMI, AVX512VNNI
+TEXT ·bytePanelsUnsigned2(SB), NOSPLIT, $0-56
+	MOVQ         quads+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         panel+16(FP), DX
+	MOVQ         from+24(FP), BX
+	MOVQ         fromStride+32(FP), SI
+	MOVQ         order+48(FP), DI
+	VMOVDQU64    (DI), Z0
+	VMOVDQU64    64(DI), Z1
+	VPBROADCASTD 128(DI), Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	TESTQ        AX, AX
+	JZ           done
+
+quad:
+	LEAQ            (BX)(SI*2), DI
+	VBROADCASTI64X4 (BX), Z7
+	VINSERTI64X4    $0x01, (BX)(SI*1), Z7, Z7
+	VBROADCASTI64X4 (DI), Z8
+	VINSERTI64X4    $0x01, (DI)(SI*1), Z8, Z8
+	VMOVDQA64       Z7, Z9
+	VPERMT2B        Z8, Z0, Z9
+	VPERMT2B        Z8, Z1, Z7
+	VMOVDQU64       Z9, (CX)
+	VPDPBUSD        Z2, Z9, Z3
+	VMOVDQU64       Z7, 64(CX)
+	VPDPBUSD        Z2, Z7, Z4
+	VBROADCASTI64X4 32(BX), Z7
+	VINSERTI64X4    $0x01, 32(BX)(SI*1), Z7, Z7
+	VBROADCASTI64X4 32(DI), Z8
+	VINSERTI64X4    $0x01, 32(DI)(SI*1), Z8, Z8
+	VMOVDQA64       Z7, Z9
+	VPERMT2B        Z8, Z0, Z9
+	VPERMT2B        Z8, Z1, Z7
+	VMOVDQU64       Z9, (CX)(DX*1)
+	VPDPBUSD        Z2, Z9, Z5
+	VMOVDQU64       Z7, 64(CX)(DX*1)
+	VPDPBUSD        Z2, Z7, Z6
+	LEAQ            (DI)(SI*2), BX
+	ADDQ            $0x80, CX
+	DECQ            AX
+	JNZ             quad
+
+done:
+	MOVQ      sums+40(FP), AX
+	VMOVDQU64 Z3, (AX)
+	VMOVDQU64 Z4, 64(AX)
+	VMOVDQU64 Z5, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	VZEROUPPER
+	RET
+
 // func pairRowsBF16(pairs int, to *byte, toStride int, from *byte, fromStride int)
 // Requires: AVX, AVX2
 TEXT ·pairRowsBF16(SB), NOSPLIT, $0-40
@@ -32846,6 +33238,36 @@ pair:
 	ADDQ       DX, CX
 	DECQ       AX
 	JNZ        pair
+
+done:
+	VZEROUPPER
+	RET
+
+// func wordPanel(pairs int, to *byte, from *byte, fromStride int, order *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·wordPanel(SB), NOSPLIT, $0-40
+	MOVQ      pairs+0(FP), AX
+	MOVQ      to+8(FP), CX
+	MOVQ      from+16(FP), DX
+	MOVQ      fromStride+24(FP), BX
+	MOVQ      order+32(FP), SI
+	VMOVDQU64 (SI), Z0
+	VMOVDQU64 64(SI), Z1
+	TESTQ     AX, AX
+	JZ        done
+
+pair:
+	VMOVDQU64 (DX), Z2
+	VMOVDQU64 (DX)(BX*1), Z3
+	VMOVDQA64 Z2, Z4
+	VPERMT2W  Z3, Z0, Z4
+	VPERMT2W  Z3, Z1, Z2
+	VMOVDQU64 Z4, (CX)
+	VMOVDQU64 Z2, 64(CX)
+	LEAQ      (DX)(BX*2), DX
+	ADDQ      $0x80, CX
+	DECQ      AX
+	JNZ       pair
 
 done:
 	VZEROUPPER

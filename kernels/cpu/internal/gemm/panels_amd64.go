@@ -215,10 +215,29 @@ type prefetch struct {
 	columns, doneLines int
 }
 
-// take returns the next lines for a number of turns of kernels, and how many
-// turns they take.
-func (x *prefetch) take(turns int) (p uintptr, step, taken int) {
-	taken = min(turns, x.lines-x.doneLines)
+// ofColumns is the prefetch of terms of columns of b, of elements of size bytes.
+func ofColumns(b byteMatrix, terms, columns, size int) prefetch {
+	if b.row == size { // columns are contiguous
+		return prefetch{
+			p:       uintptr(b.p),
+			next:    b.col,
+			stride:  64,
+			lines:   (terms*size + 63) / 64,
+			columns: columns,
+		}
+	}
+	return prefetch{
+		p:       uintptr(b.p),
+		next:    64,
+		stride:  b.row,
+		lines:   terms,
+		columns: (columns*size + 63) / 64,
+	}
+}
+
+// take returns the next lines, at most so many, and how many they are.
+func (x *prefetch) take(most int) (p uintptr, step, taken int) {
+	taken = min(most, x.lines-x.doneLines)
 	p = x.p + uintptr(x.doneLines*x.stride)
 	step = x.stride
 	if x.doneLines += taken; x.doneLines >= x.lines {
@@ -566,12 +585,27 @@ func (p *product) blocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 		)
 		return
 	}
-	full := p.full[rows-1]
+	if twice := blocks / 2; rows == tallRows/2 && p.tall != nil && twice > 0 {
+		p.run(p.tall, c, a, b, twice, tallRows, k)
+		if blocks -= 2 * twice; blocks == 0 {
+			return
+		}
+		c = c.at(twice*tallRows, 0)
+		a = a.at(twice*tallRows, 0)
+	}
+	p.run(p.full[rows-1], c, a, b, blocks, rows, k)
+}
+
+// run multiplies blocks of rows by a whole panel. The kernel prefetches, in each turn of four
+// terms, a line for every six rows.
+func (p *product) run(multiply kernel, c, a, b byteMatrix, blocks, rows, k int) {
+	lines := (rows + 5) / 6
 	for x := range p.prefetches {
 		for f := &p.prefetches[x]; k >= 4 && f.columns > 0; {
-			soon, step, turns := f.take(blocks * (k / 4))
-			some := (turns + k/4 - 1) / (k / 4)
-			full(
+			soon, step, taken := f.take(blocks * (k / 4) * lines)
+			each := k / 4 * lines
+			some := (taken + each - 1) / each
+			multiply(
 				some, k, a.first(), a.row,
 				a.col, b.first(), b.row,
 				c.first(), c.row, nil, soon, step,
@@ -584,20 +618,7 @@ func (p *product) blocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 			a = a.at(some*rows, 0)
 		}
 	}
-	if twice := blocks / 2; rows == tallRows/2 && p.tall != nil && twice > 0 {
-		p.tall(
-			twice, k, a.first(), a.row,
-			a.col, b.first(), b.row,
-			c.first(), c.row, nil,
-			uintptr(b.p), 0, p.flags,
-		)
-		if blocks -= 2 * twice; blocks == 0 {
-			return
-		}
-		c = c.at(twice*tallRows, 0)
-		a = a.at(twice*tallRows, 0)
-	}
-	full(
+	multiply(
 		blocks, k, a.first(), a.row,
 		a.col, b.first(), b.row,
 		c.first(), c.row, nil,

@@ -21,11 +21,13 @@ const (
 	quadSlabRows = 384 // rows of a slab of a at most, in blocks of six
 	quadBlock    = 128 // quads of terms of a slab (192 KiB) and of a panel (16 KiB)
 	quadGroup    = 16  // the columns, or rows, that quadRows and byteRows pack
+	quadPanels   = 2   // panels that are packed together: a line of 64 bytes of b
 )
 
 // A quadKernel adds the row start and the product of a, some blocks of rows of k quads,
 // and b, k rows of quads of some columns, to c, whose elements count as zeros with
-// freshFlag. Strides are bytes.
+// freshFlag. Strides are bytes. Every four quads it prefetches the line at ahead and
+// advances by step.
 type quadKernel func(
 	blocks, k int,
 	a *byte,
@@ -36,7 +38,19 @@ type quadKernel func(
 	c *byte,
 	crs int,
 	mask *byte,
-	how int,
+	ahead uintptr,
+	step, how int,
+)
+
+// A bytePacker packs quads of rows of contiguous bytes to panels of 32 columns, and adds up
+// the columns. order is permutations.bytes.
+type bytePacker func(
+	quads int,
+	to *byte,
+	panel int,
+	from *byte,
+	fromStride int,
+	sums, order *byte,
 )
 
 // A quadFamily is the kernels by rows, as in a family, for a signed b and an unsigned one.
@@ -45,6 +59,7 @@ type quadFamily struct {
 	full, masked [2][6]quadKernel
 	lanes        int
 	masks        func(n int) *byte
+	pack         *[2][quadPanels]bytePacker // By as many panels less one, or nil.
 }
 
 // quadsWide has vectors of 512 bits.
@@ -54,6 +69,17 @@ var quadsWide = quadFamily{
 	lanes:  16,
 	masks:  wideMask,
 }
+
+// quadsPacked is quadsWide for processors with AVX512_VBMI, which pack panels by one
+// permutation a vector.
+var quadsPacked = func() quadFamily {
+	f := quadsWide
+	f.pack = &[2][quadPanels]bytePacker{
+		{bytePanelsSigned1, bytePanelsSigned2},
+		{bytePanelsUnsigned1, bytePanelsUnsigned2},
+	}
+	return f
+}()
 
 // quadsNarrow has vectors of 256 bits.
 var quadsNarrow = quadFamily{
@@ -67,14 +93,17 @@ var quadsNarrow = quadFamily{
 var quads = chooseQuads(
 	cpu.X86.HasAVX2 && cpu.X86.HasFMA,
 	cpu.X86.HasAVX512F && cpu.X86.HasAVX512VNNI,
+	cpu.X86.HasAVX512VBMI,
 	cpu.X86.HasAVXVNNI,
 )
 
 // chooseQuads is the widest family of a processor.
-func chooseQuads(avx2, wide, narrow bool) *quadFamily {
+func chooseQuads(avx2, wide, bytes, narrow bool) *quadFamily {
 	switch {
 	case !avx2:
 		return nil
+	case wide && bytes:
+		return &quadsPacked
 	case wide:
 		return &quadsWide
 	case narrow:
@@ -83,14 +112,16 @@ func chooseQuads(avx2, wide, narrow bool) *quadFamily {
 	return nil
 }
 
-// scratch is the elements of a slab, a panel, as much before it is transposed, and the row
+// scratch is the elements of a slab, of panels, of one before it is transposed, and the rows
 // that sums begin with.
 func (f *quadFamily) scratch() int {
 	if f == nil {
 		return 0
 	}
 	width := 2 * f.lanes
-	return quadSlabRows*quadBlock + 2*quadBlock*width + width
+	panels := (quadPanels + 1) * quadBlock * width
+	starts := quadPanels * width
+	return quadSlabRows*quadBlock + panels + starts
 }
 
 // A quadProduct is a product while it is computed.
@@ -98,13 +129,14 @@ type quadProduct struct {
 	*quadFamily
 	a, b, c byteMatrix
 	sizes   [2]int // bytes of the elements of a and b
-	// Scratch.
-	slab, panel, turned byteMatrix
-	start               []int32
-	unsigned            int     // 1 where b is unsigned
-	flip                [4]byte // of quads of a
-	factor              int32   // of the sums of b's columns
-	k, how              int     // quads of the slab, and whether c holds nothing yet
+	// Scratch: panels follow each other, and so do the rows that their sums begin with.
+	slab, panels, turned byteMatrix
+	starts               []int32
+	unsigned             int      // 1 where b is unsigned
+	flip                 [4]byte  // of quads of a
+	factor               int32    // of the sums of b's columns
+	k, how               int      // quads of the slab, and whether c holds nothing yet
+	next                 prefetch // what panels are packed from next
 }
 
 // turnedSigns turns over the sign bits of four bytes; keptSigns does not.
@@ -118,8 +150,8 @@ func (f *quadFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int3
 	width := 2 * f.lanes
 	operands, sizes := operandsOf(p)
 	scratch = scratch[:f.scratch()]
-	panel := scratch[quadSlabRows*quadBlock:]
-	turned := panel[quadBlock*width:]
+	panels := scratch[quadSlabRows*quadBlock:]
+	turned := panels[quadPanels*quadBlock*width:]
 	q := quadProduct{
 		quadFamily: f,
 		a:          operands[0],
@@ -127,9 +159,9 @@ func (f *quadFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int3
 		sizes:      sizes,
 		c:          byteMatrixOf(p.C),
 		slab:       byteMatrixOf(Dense(scratch, quadBlock)),
-		panel:      byteMatrixOf(Dense(panel, width)),
+		panels:     byteMatrixOf(Dense(panels, width)),
 		turned:     byteMatrixOf(Dense(turned, quadBlock)),
-		start:      turned[quadBlock*width:],
+		starts:     turned[quadBlock*width:],
 	}
 	if unsigned[1] {
 		q.unsigned = 1
@@ -165,19 +197,145 @@ func (q *quadProduct) part(p Product[int32], i, k, rows int) {
 		q.slab, a, rows, terms,
 		&q.flip, q.sizes[0],
 	)
-	width := 2 * q.lanes
-	for j := 0; j < p.N; j += width {
-		columns := min(width, p.N-j)
+	each := quadPanels * 2 * q.lanes
+	for j := 0; j < p.N; j += each {
+		columns := min(each, p.N-j)
 		b, c := q.b.at(k, j), q.c.at(i, j)
-		q.packPanel(b, columns, terms)
-		q.strip(c, rows, columns)
+		q.packPanels(b, columns, terms)
+		q.next = q.nextPanels(p, k, j+each)
+		q.multiplyPanels(c, rows, columns)
 	}
 }
 
+// nextPanels is the prefetch of what panels from column j on are packed from; behind the
+// last column it is that of the next terms.
+func (q *quadProduct) nextPanels(p Product[int32], k, j int) prefetch {
+	if j >= p.N {
+		j, k = 0, k+4*quadBlock
+	}
+	if k >= p.K {
+		return prefetch{}
+	}
+	terms := min(4*quadBlock, p.K-k)
+	columns := quadPanels * 2 * q.lanes
+	columns = min(columns, p.N-j)
+	b := q.b.at(k, j)
+	return ofColumns(b, terms, columns, q.sizes[1])
+}
+
+// A quadPanel is a packed panel and the row that its sums begin with.
+type quadPanel struct {
+	byteMatrix
+	start []int32
+}
+
+// panel is panel number n.
+func (q *quadProduct) panel(n int) quadPanel {
+	width := 2 * q.lanes
+	return quadPanel{
+		q.panels.at(n*quadBlock, 0),
+		q.starts[n*width:][:width],
+	}
+}
+
+// multiplyPanels multiplies the slab by the panels of some columns.
+func (q *quadProduct) multiplyPanels(c byteMatrix, rows, columns int) {
+	width := 2 * q.lanes
+	for n := 0; n*width < columns; n++ {
+		at := n * width
+		q.strip(
+			c.at(0, at),
+			q.panel(n), rows,
+			min(width, columns-at),
+		)
+	}
+}
+
+// packPanels packs terms of columns of b, and makes the rows that sums begin with.
+func (q *quadProduct) packPanels(b byteMatrix, columns, terms int) {
+	width := 2 * q.lanes
+	done := 0
+	bytes := q.sizes[1] == 1 && b.col == 1
+	if q.pack != nil && bytes && columns >= width {
+		done = columns / width
+		q.packBytes(b, done, terms)
+	}
+	for n := done; n*width < columns; n++ {
+		at := n * width
+		q.packPanel(
+			q.panel(n),
+			b.at(0, at),
+			min(width, columns-at),
+			terms,
+		)
+	}
+}
+
+// permutations are the indices by which VPERMT2B and VPERMT2W make the two vectors of a row
+// of a panel: bytes of four rows in turn, of which either operand has two, and words of
+// two. Four ones follow the bytes.
+var permutations = func() (p struct {
+	bytes [2*64 + 4]byte
+	words [2 * 32]uint16
+}) {
+	for at := range 2 * 64 {
+		column, row := at/4, at%4
+		p.bytes[at] = byte(row*32 + column)
+	}
+	ones := p.bytes[2*64:]
+	for at := range ones {
+		ones[at] = 1
+	}
+	for at := range p.words {
+		column, row := at/2, at%2
+		p.words[at] = uint16(row*32 + column)
+	}
+	return p
+}()
+
+// packBytes packs so many whole panels of bytes. The sums are those of whole quads, to which
+// the terms behind them are added.
+func (q *quadProduct) packBytes(b byteMatrix, panels, terms int) {
+	starts := q.starts[:panels*2*q.lanes]
+	q.pack[q.unsigned][panels-1](
+		terms/4, q.panels.first(),
+		quadBlock*q.panels.row,
+		b.first(), b.row,
+		q.panel(0).startAt(0),
+		&permutations.bytes[0],
+	)
+	whole := terms / 4 * 4
+	for n := range panels {
+		x := q.panel(n)
+		from := b.at(0, n*2*q.lanes)
+		fillQuads(
+			x.transposed(), from.transposed(),
+			2*q.lanes, whole, terms, &keptSigns,
+		)
+		for p := whole; p < terms; p++ {
+			for j := range x.start {
+				term := from.at(p, j)
+				x.start[j] += q.value(term)
+			}
+		}
+	}
+	for j := range starts {
+		starts[j] *= q.factor
+	}
+}
+
+// value is the value of a byte of b.
+func (q *quadProduct) value(x byteMatrix) int32 {
+	if q.unsigned == 1 {
+		return int32(*(*uint8)(x.p))
+	}
+	return int32(*(*int8)(x.p))
+}
+
 // packPanel packs terms of columns of b, and makes the row that sums begin with.
-func (q *quadProduct) packPanel(b byteMatrix, columns, terms int) {
+func (q *quadProduct) packPanel(x quadPanel, b byteMatrix, columns, terms int) {
 	lanes := b.transposed()
-	to := q.panel.transposed()
+	to := x.transposed()
 	turns := b.row == q.sizes[1]
 	if turns {
 		to = q.turned
@@ -189,39 +347,39 @@ func (q *quadProduct) packPanel(b byteMatrix, columns, terms int) {
 	if turns {
 		from := q.turned.transposed()
 		f32Narrow.transposeFrom(
-			q.panel, from, q.k, columns,
+			x.byteMatrix, from, q.k, columns,
 		)
 	}
-	clear(q.start)
+	clear(x.start)
 	if q.factor != 0 {
-		q.correct()
+		q.correct(x)
 	}
 }
 
 // correct makes the multiples of the sums of the panel's columns. Columns that are not
 // there have sums of whatever is in scratch, which nobody reads.
-func (q *quadProduct) correct() {
+func (q *quadProduct) correct(x quadPanel) {
 	flip := &turnedSigns
 	bias := int32(4 * 128 * q.k)
 	if q.unsigned == 1 {
 		flip, bias = &keptSigns, 0
 	}
-	for j := 0; j < len(q.start); j += quadGroup {
-		from := q.panel.at(0, j)
+	for j := 0; j < len(x.start); j += quadGroup {
+		from := x.at(0, j)
 		quadSums(
-			q.k, q.startAt(j),
+			q.k, x.startAt(j),
 			from.first(), from.row,
 			&flip[0],
 		)
 	}
-	for j, sum := range q.start {
-		q.start[j] = q.factor * (sum - bias)
+	for j, sum := range x.start {
+		x.start[j] = q.factor * (sum - bias)
 	}
 }
 
 // startAt is the row that sums begin with, from column j on.
-func (q *quadProduct) startAt(j int) *byte {
-	return (*byte)(unsafe.Pointer(&q.start[j]))
+func (x quadPanel) startAt(j int) *byte {
+	return (*byte)(unsafe.Pointer(&x.start[j]))
 }
 
 // packQuadLanes packs terms of the lanes of from, which are its rows of elements of size
@@ -347,47 +505,74 @@ func fillQuads(to, from byteMatrix, lanes, begin, terms int, flip *[4]byte) {
 	}
 }
 
-// strip multiplies the slab by the panel, in blocks of rows as equal as can be.
-func (q *quadProduct) strip(c byteMatrix, rows, columns int) {
+// strip multiplies the slab by a panel, in blocks of rows as equal as can be.
+func (q *quadProduct) strip(c byteMatrix, b quadPanel, rows, columns int) {
 	each, more := dividedRows(rows)
-	q.blocks(c, 0, more, each+1, columns)
-	done := more * (each + 1)
-	blocks := (rows - done) / each
-	q.blocks(c, done, blocks, each, columns)
+	at := quadRun{c: c, b: b}
+	q.blocks(at, more, each+1, columns)
+	at = at.from(more * (each + 1))
+	q.blocks(at, (rows-at.i)/each, each, columns)
 }
 
-// blocks multiplies blocks of rows from row i of the slab on.
-func (q *quadProduct) blocks(c byteMatrix, i, blocks, rows, columns int) {
+// A quadRun is rows of the slab from i on, a panel from column j on, the result there, and
+// what a kernel prefetches.
+type quadRun struct {
+	c     byteMatrix
+	b     quadPanel
+	i, j  int
+	mask  *byte
+	ahead uintptr
+	step  int
+}
+
+// from is the run so many rows further.
+func (x quadRun) from(rows int) quadRun {
+	x.c = x.c.at(rows, 0)
+	x.i += rows
+	return x
+}
+
+// blocks multiplies blocks of rows.
+func (q *quadProduct) blocks(at quadRun, blocks, rows, columns int) {
 	if blocks == 0 {
 		return
 	}
-	c = c.at(i, 0)
-	if columns == 2*q.lanes {
-		kernel := q.full[q.unsigned][rows-1]
-		q.run(kernel, c, i, blocks, 0, nil)
+	at.ahead = uintptr(at.b.p)
+	if columns < 2*q.lanes {
+		kernel := q.masked[q.unsigned][rows-1]
+		for ; at.j < columns; at.j += q.lanes {
+			left := columns - at.j
+			at.mask = q.masks(min(q.lanes, left))
+			q.run(kernel, at, blocks)
+		}
 		return
 	}
-	kernel := q.masked[q.unsigned][rows-1]
-	for j := 0; j < columns; j += q.lanes {
-		mask := q.masks(min(q.lanes, columns-j))
-		q.run(kernel, c, i, blocks, j, mask)
+	kernel := q.full[q.unsigned][rows-1]
+	turns := q.k / 4
+	for turns > 0 && q.next.columns > 0 {
+		soon, taken := at, 0
+		soon.ahead, soon.step, taken = q.next.take(blocks * turns)
+		some := (taken + turns - 1) / turns
+		q.run(kernel, soon, some)
+		if blocks -= some; blocks == 0 {
+			return
+		}
+		at = at.from(some * rows)
 	}
+	q.run(kernel, at, blocks)
 }
 
-// run calls a kernel for rows of the slab from i and columns from j on.
-func (q *quadProduct) run(
-	kernel quadKernel, c byteMatrix,
-	i, blocks, j int, mask *byte,
-) {
-	a := q.slab.at(i, 0)
-	b := q.panel.at(0, j)
-	to := c.at(0, j)
+// run calls a kernel for blocks of rows.
+func (q *quadProduct) run(kernel quadKernel, at quadRun, blocks int) {
+	a := q.slab.at(at.i, 0)
+	b := at.b.at(0, at.j)
+	to := at.c.at(0, at.j)
 	kernel(
 		blocks, q.k,
 		a.first(), a.row, a.col,
 		b.first(), b.row,
-		q.startAt(j),
+		at.b.startAt(at.j),
 		to.first(), to.row,
-		mask, q.how,
+		at.mask, at.ahead, at.step, q.how,
 	)
 }

@@ -22,7 +22,38 @@ func plainQuadFamily(f quadFamily) *quadFamily {
 			masked[r] = plainQuadKernel(r+1, unsigned == 1, lanesOn(f.lanes))
 		}
 	}
+	if f.pack != nil {
+		f.pack = &[2][quadPanels]bytePacker{
+			{plainPacker(1, false), plainPacker(2, false)},
+			{plainPacker(1, true), plainPacker(2, true)},
+		}
+	}
 	return &f
+}
+
+// plainPacker is the bytePacker of so many panels, in the place of those that
+// TestBytePanels emulates.
+func plainPacker(panels int, unsigned bool) bytePacker {
+	return func(
+		quads int, to *byte, panel int,
+		from *byte, fromStride int, sums, _ *byte,
+	) {
+		x := byteMatrix{unsafe.Pointer(from), fromStride, 1}
+		all := unsafe.Slice((*int32)(unsafe.Pointer(sums)), 32*panels)
+		clear(all)
+		for j := range all {
+			y := byteMatrix{unsafe.Add(unsafe.Pointer(to), j/32*panel+j%32*4), 128, 1}
+			for p := range 4 * quads {
+				b := *x.at(p, j).first()
+				*y.at(p/4, p%4).first() = b
+				if unsigned {
+					all[j] += int32(b)
+				} else {
+					all[j] += int32(int8(b))
+				}
+			}
+		}
+	}
 }
 
 // lanesOn counts the lanes of a mask.
@@ -51,7 +82,8 @@ func plainQuadKernel(rows int, signed bool, on func(mask *byte) int) quadKernel 
 		c *byte,
 		crs int,
 		mask *byte,
-		how int,
+		_ uintptr,
+		_, how int,
 	) {
 		n, m := on(mask), blocks*rows
 		from := (*int32)(unsafe.Pointer(start))
@@ -72,7 +104,7 @@ func TestQuads(t *testing.T) {
 		t.Skip("quads are packed with AVX")
 	}
 	r := rand.New(rand.NewPCG(15, 16))
-	for _, f := range []quadFamily{quadsWide, quadsNarrow} {
+	for _, f := range []quadFamily{quadsWide, quadsPacked, quadsNarrow} {
 		f := plainQuadFamily(f)
 		for trial := range 250 {
 			m := 1 + r.IntN(60)
@@ -125,16 +157,17 @@ func TestQuads(t *testing.T) {
 // TestChooseQuads forces each kind of processor.
 func TestChooseQuads(t *testing.T) {
 	for _, x := range []struct {
-		avx2, wide, narrow bool
-		want               *quadFamily
+		avx2, wide, bytes, narrow bool
+		want                      *quadFamily
 	}{
-		{false, true, true, nil},
-		{true, false, false, nil},
-		{true, false, true, &quadsNarrow},
-		{true, true, false, &quadsWide},
-		{true, true, true, &quadsWide},
+		{false, true, true, true, nil},
+		{true, false, true, false, nil},
+		{true, false, false, true, &quadsNarrow},
+		{true, true, false, false, &quadsWide},
+		{true, true, true, false, &quadsPacked},
+		{true, true, true, true, &quadsPacked},
 	} {
-		if chooseQuads(x.avx2, x.wide, x.narrow) != x.want {
+		if chooseQuads(x.avx2, x.wide, x.bytes, x.narrow) != x.want {
 			t.Errorf("%+v: another family", x)
 		}
 	}

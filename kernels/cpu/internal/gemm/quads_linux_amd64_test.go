@@ -9,7 +9,7 @@ func TestQuadPageEnds(t *testing.T) {
 	if i16 == nil {
 		t.Skip("quads are packed with AVX")
 	}
-	for _, f := range []quadFamily{quadsWide, quadsNarrow} {
+	for _, f := range []quadFamily{quadsWide, quadsPacked, quadsNarrow} {
 		f := plainQuadFamily(f)
 		scratch := func(m, n, k int) int { return f.scratch() }
 		multiply := func(x Product[int32], scratch []int32) {

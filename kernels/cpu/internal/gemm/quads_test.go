@@ -81,6 +81,8 @@ func (x *quadEmulation) run(t *testing.T, name string, n, k int) {
 		"c":      at,
 		"crs":    uint64(4 * c.Row),
 		"mask":   vm.place(emulatedMask(n, lanes, 4, lanes == 16)),
+		"ahead":  0,
+		"step":   64,
 		"how":    uint64(how),
 	}
 	want := bytes.Clone(vm.mem)

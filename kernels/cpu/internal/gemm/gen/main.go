@@ -65,9 +65,14 @@ func main() {
 	quadSums()
 	byteTerms()
 	byteRows()
+	for panels := 1; panels <= 2; panels++ {
+		bytePanels(panels, false)
+		bytePanels(panels, true)
+	}
 	pairRowsBF16()
 	pairTermsBF16()
 	wordRows()
+	wordPanel()
 	pairRowsF16()
 	pairTermsF16()
 	cpuid()

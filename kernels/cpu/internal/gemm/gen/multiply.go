@@ -187,7 +187,7 @@ func (p panel) symbol() string {
 // signature is the type of the kernel.
 func (p panel) signature() string {
 	if p.quads {
-		return "func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, how int)"
+		return "func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)"
 	}
 	return "func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)"
 }
@@ -203,10 +203,8 @@ func (p panel) emit() {
 	}
 	g.a = []reg.Register{Load(Param("a"), GP64())}
 	g.c = Load(Param("c"), GP64())
-	if !p.quads {
-		g.ahead, g.step = Load(Param("ahead"), GP64()),
-			Load(Param("step"), GP64())
-	}
+	g.ahead, g.step = Load(Param("ahead"), GP64()),
+		Load(Param("step"), GP64())
 	blocks := Load(Param("blocks"), GP64())
 	Label("block")
 	g.block()
@@ -378,7 +376,8 @@ func (g *panelCode) loop() {
 	SHRQ(Imm(2), turns)
 	JZ(LabelRef("rest"))
 	Label("turn")
-	if !g.quads {
+	// A turn of a tall kernel has twice the work.
+	for r := 0; r < g.rows; r += 6 {
 		PREFETCHT1(Mem{Base: g.ahead})
 		ADDQ(g.step, g.ahead)
 	}
