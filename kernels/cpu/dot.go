@@ -67,6 +67,7 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		fresh:   b.l.slotCount,
 		caches:  b.l.spec.Caches,
 		packing: packings[pack],
+		past:    b.l.writesProductPast(op, out),
 	}
 	b.l.slotCount++
 	// The first product overwrites its result instead of adding to zeros.
@@ -109,6 +110,7 @@ type dotRun struct {
 	// The slot that is 1 until something was accumulated.
 	fresh   int
 	packing gemm.Packing // Which operands package gemm packs.
+	past    bool         // The result is written past the caches.
 	caches  gemm.Caches  // The caches for which it blocks.
 	// The split of the contraction, nil where each program computes all of it.
 	split *splitK
@@ -142,6 +144,7 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 		K:       int(d.left.extents[2]),
 		Fresh:   w.slots[d.fresh] == 1,
 		Packing: d.packing,
+		Past:    d.past,
 		Caches:  d.caches,
 	}
 	// A part takes a range of terms: columns of the left operand and rows of the
@@ -211,6 +214,20 @@ func resultMatrices[T portable.Number](b *block, op symtile.Op, c *accumulator, 
 	x.collapse(sizes, hlo.RowMajor(sizes), parts)
 	x.strides[2] = 1 // A matrix of one column has it, too.
 	return x
+}
+
+// writesProductPast reports whether a dot makes elements of an output that is written past the
+// caches, each by one product.
+func (l *lowering) writesProductPast(op symtile.Op, out *matrixOperand) bool {
+	left := op.Instr.Operands[0].Shape.Dims
+	tile := l.p.Ops[op.Args[0]].Tile.Sizes()
+	for _, d := range op.Instr.Attrs.LHSContract {
+		if tile[d] != left[d] {
+			return false
+		}
+	}
+	return out.v.strides != nil && l.split == nil &&
+		l.storesNonTemporal(op.Instr.Shape)
 }
 
 // outputStrides is the strides in an output of the tile of an op, if the output

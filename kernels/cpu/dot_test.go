@@ -208,3 +208,19 @@ func TestWeightsOverPadding(t *testing.T) {
 		}
 	}
 }
+
+// TestDotsPast: results that are written past the caches, of whole contractions and of
+// parts of them.
+func TestDotsPast(t *testing.T) {
+	p, _ := landscape(t, `
+		x = f32[48,64] parameter(0)
+		y = f32[64,96] parameter(1)
+		d = f32[48,96] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`)
+	v := kerneltest.Verifier(t, p, 1)
+	for _, tiles := range []symtile.Tiling{
+		{48, 96, 64}, {24, 32, 64}, {48, 96, 32}, {20, 40, 64}, {7, 96, 64}, {48, 17, 13},
+	} {
+		plan := kernels.Plan{Tiles: tiles}
+		verify(t, New(), v, p, plan.With("stream", 1))
+	}
+}

@@ -123,7 +123,7 @@ func (m *machine) run(l *listing) error {
 func (m *machine) step(name string, ops []string) error {
 	last := ops[len(ops)-1]
 	switch name {
-	case "VZEROUPPER", "PREFETCHT0", "PREFETCHT1":
+	case "VZEROUPPER", "PREFETCHT0", "PREFETCHT1", "SFENCE":
 		return nil
 	case "MOVQ", "MOVL", "KMOVW":
 		x, err := m.scalar(ops[0], name == "MOVL")
@@ -253,7 +253,7 @@ func (m *machine) vector(name string, ops []string, last string) error {
 			on = m.mask(ops[1], lane)
 		}
 		return m.move(ops[0], last, n, lane, on)
-	case "VMOVDQU64":
+	case "VMOVDQU64", "VMOVNTPS":
 		return m.move(ops[0], last, n, lane, func(int) bool { return true })
 	case "VMOVDQA64":
 		*m.reg(last) = *m.reg(ops[0])

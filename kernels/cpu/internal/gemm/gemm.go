@@ -88,8 +88,11 @@ type Product[T Element] struct {
 	// Panels, where it is not 0, is the distance of panels of w = PanelWidth columns of
 	// B, which kernels read as they are: element i, j of B is
 	// Data[j/w·Panels + i·w + j%w]. B's Row is w then, its Col 1, and N a multiple of w.
-	Panels  int
-	Fresh   bool // C holds nothing yet: it begins as zeros.
+	Panels int
+	Fresh  bool // C holds nothing yet: it begins as zeros.
+	// C is larger than the caches and not read soon: a fresh one whose terms are added in
+	// one turn is written past them.
+	Past    bool
 	Packing Packing
 	Caches  Caches
 	// Short, where it has bytes, is A or B as it lies in memory, with the strides of the

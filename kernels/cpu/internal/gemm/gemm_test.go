@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"unsafe"
 )
 
 // A layout makes a view of a matrix of m×n in a new slice.
@@ -333,4 +335,33 @@ func panels[T Element](t *testing.T) {
 		C: Dense(one, w), A: Dense(one, 1), B: Matrix[T]{Data: one[:w-1], Row: w, Col: 1},
 		M: 1, N: w, K: 1, Panels: w,
 	}.Multiply(nil)
+}
+
+// TestPast: what is written past the caches has the same bits.
+func TestPast(t *testing.T) {
+	r := rand.New(rand.NewPCG(41, 42))
+	for trial := range 60 {
+		m, k := 1+r.IntN(40), 1+r.IntN(300)
+		n := 8 * (1 + r.IntN(20))
+		x := Product[float32]{
+			A: random[float32](layouts[trial%4], m, k, r),
+			B: random[float32](layouts[trial/4%4], k, n, r),
+			M: m, N: n, K: k,
+			Fresh: true,
+		}
+		scratch := make([]float32, x.Scratch())
+		var results [2][]float32
+		for past := range results {
+			c := make([]float32, m*n+16)
+			for uintptr(unsafe.Pointer(&c[0]))%64 != 0 {
+				c = c[1:]
+			}
+			x.C, x.Past = Dense(c[:m*n], n), past == 1
+			x.Multiply(scratch)
+			results[past] = x.C.Data
+		}
+		if !slices.Equal(results[0], results[1]) {
+			t.Fatalf("%d×%d×%d: other bits", m, n, k)
+		}
+	}
 }

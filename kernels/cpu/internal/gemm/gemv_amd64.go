@@ -154,5 +154,5 @@ func (p *product) subproduct(t, j, n, k int) {
 		p.a.at(0, t),
 		p.b.at(t, j),
 		p.c.at(0, j), n, k
-	q.slabs(false)
+	q.slabs(false, false)
 }

@@ -92,12 +92,31 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	IMUL3Q  $0x01, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+
+stored:
+	IMUL3Q $0x01, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -294,14 +313,35 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
-	IMUL3Q  $0x02, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+
+stored:
+	IMUL3Q $0x02, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -530,16 +570,39 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
 	VMOVUPS Y4, (CX)(DI*2)
 	VMOVUPS Y5, 32(CX)(DI*2)
-	IMUL3Q  $0x03, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+	VMOVNTPS Y4, (CX)(DI*2)
+	VMOVNTPS Y5, 32(CX)(DI*2)
+
+stored:
+	IMUL3Q $0x03, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -811,6 +874,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -819,10 +885,32 @@ done:
 	VMOVUPS Y5, 32(CX)(DI*2)
 	VMOVUPS Y6, (R8)
 	VMOVUPS Y7, 32(R8)
-	IMUL3Q  $0x04, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+	VMOVNTPS Y4, (CX)(DI*2)
+	VMOVNTPS Y5, 32(CX)(DI*2)
+	VMOVNTPS Y6, (R8)
+	VMOVNTPS Y7, 32(R8)
+
+stored:
+	IMUL3Q $0x04, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -1137,6 +1225,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -1147,10 +1238,34 @@ done:
 	VMOVUPS Y7, 32(R8)
 	VMOVUPS Y8, (R8)(DI*1)
 	VMOVUPS Y9, 32(R8)(DI*1)
-	IMUL3Q  $0x05, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+	VMOVNTPS Y4, (CX)(DI*2)
+	VMOVNTPS Y5, 32(CX)(DI*2)
+	VMOVNTPS Y6, (R8)
+	VMOVNTPS Y7, 32(R8)
+	VMOVNTPS Y8, (R8)(DI*1)
+	VMOVNTPS Y9, 32(R8)(DI*1)
+
+stored:
+	IMUL3Q $0x05, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -1507,6 +1622,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -1519,10 +1637,36 @@ done:
 	VMOVUPS Y9, 32(R8)(DI*1)
 	VMOVUPS Y10, (R8)(DI*2)
 	VMOVUPS Y11, 32(R8)(DI*2)
-	IMUL3Q  $0x06, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+	VMOVNTPS Y4, (CX)(DI*2)
+	VMOVNTPS Y5, 32(CX)(DI*2)
+	VMOVNTPS Y6, (R8)
+	VMOVNTPS Y7, 32(R8)
+	VMOVNTPS Y8, (R8)(DI*1)
+	VMOVNTPS Y9, 32(R8)(DI*1)
+	VMOVNTPS Y10, (R8)(DI*2)
+	VMOVNTPS Y11, 32(R8)(DI*2)
+
+stored:
+	IMUL3Q $0x06, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -1854,12 +1998,31 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	IMUL3Q  $0x01, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+
+stored:
+	IMUL3Q $0x01, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -2056,14 +2219,35 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
-	IMUL3Q  $0x02, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+
+stored:
+	IMUL3Q $0x02, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -2292,16 +2476,39 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
 	VMOVUPS Y4, (CX)(DI*2)
 	VMOVUPS Y5, 32(CX)(DI*2)
-	IMUL3Q  $0x03, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+	VMOVNTPS Y4, (CX)(DI*2)
+	VMOVNTPS Y5, 32(CX)(DI*2)
+
+stored:
+	IMUL3Q $0x03, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -2573,6 +2780,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -2581,10 +2791,32 @@ done:
 	VMOVUPS Y5, 32(CX)(DI*2)
 	VMOVUPS Y6, (R8)
 	VMOVUPS Y7, 32(R8)
-	IMUL3Q  $0x04, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+	VMOVNTPS Y4, (CX)(DI*2)
+	VMOVNTPS Y5, 32(CX)(DI*2)
+	VMOVNTPS Y6, (R8)
+	VMOVNTPS Y7, 32(R8)
+
+stored:
+	IMUL3Q $0x04, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -2899,6 +3131,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -2909,10 +3144,34 @@ done:
 	VMOVUPS Y7, 32(R8)
 	VMOVUPS Y8, (R8)(DI*1)
 	VMOVUPS Y9, 32(R8)(DI*1)
-	IMUL3Q  $0x05, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+	VMOVNTPS Y4, (CX)(DI*2)
+	VMOVNTPS Y5, 32(CX)(DI*2)
+	VMOVNTPS Y6, (R8)
+	VMOVNTPS Y7, 32(R8)
+	VMOVNTPS Y8, (R8)(DI*1)
+	VMOVNTPS Y9, 32(R8)(DI*1)
+
+stored:
+	IMUL3Q $0x05, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -3269,6 +3528,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -3281,10 +3543,36 @@ done:
 	VMOVUPS Y9, 32(R8)(DI*1)
 	VMOVUPS Y10, (R8)(DI*2)
 	VMOVUPS Y11, 32(R8)(DI*2)
-	IMUL3Q  $0x06, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Y0, (CX)
+	VMOVNTPS Y1, 32(CX)
+	VMOVNTPS Y2, (CX)(DI*1)
+	VMOVNTPS Y3, 32(CX)(DI*1)
+	VMOVNTPS Y4, (CX)(DI*2)
+	VMOVNTPS Y5, 32(CX)(DI*2)
+	VMOVNTPS Y6, (R8)
+	VMOVNTPS Y7, 32(R8)
+	VMOVNTPS Y8, (R8)(DI*1)
+	VMOVNTPS Y9, 32(R8)(DI*1)
+	VMOVNTPS Y10, (R8)(DI*2)
+	VMOVNTPS Y11, 32(R8)(DI*2)
+
+stored:
+	IMUL3Q $0x06, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -7614,12 +7902,31 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	IMUL3Q  $0x01, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+
+stored:
+	IMUL3Q $0x01, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -7817,14 +8124,35 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
 	VMOVUPS Z3, 64(CX)(DI*1)
-	IMUL3Q  $0x02, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+
+stored:
+	IMUL3Q $0x02, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -8054,16 +8382,39 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
 	VMOVUPS Z3, 64(CX)(DI*1)
 	VMOVUPS Z4, (CX)(DI*2)
 	VMOVUPS Z5, 64(CX)(DI*2)
-	IMUL3Q  $0x03, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+
+stored:
+	IMUL3Q $0x03, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -8336,6 +8687,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -8344,10 +8698,32 @@ done:
 	VMOVUPS Z5, 64(CX)(DI*2)
 	VMOVUPS Z6, (R8)
 	VMOVUPS Z7, 64(R8)
-	IMUL3Q  $0x04, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+
+stored:
+	IMUL3Q $0x04, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -8663,6 +9039,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -8673,10 +9052,34 @@ done:
 	VMOVUPS Z7, 64(R8)
 	VMOVUPS Z8, (R8)(DI*1)
 	VMOVUPS Z9, 64(R8)(DI*1)
-	IMUL3Q  $0x05, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	VMOVNTPS Z8, (R8)(DI*1)
+	VMOVNTPS Z9, 64(R8)(DI*1)
+
+stored:
+	IMUL3Q $0x05, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -9040,6 +9443,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -9052,10 +9458,36 @@ done:
 	VMOVUPS Z9, 64(R8)(DI*1)
 	VMOVUPS Z10, (R8)(DI*2)
 	VMOVUPS Z11, 64(R8)(DI*2)
-	IMUL3Q  $0x06, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	VMOVNTPS Z8, (R8)(DI*1)
+	VMOVNTPS Z9, 64(R8)(DI*1)
+	VMOVNTPS Z10, (R8)(DI*2)
+	VMOVNTPS Z11, 64(R8)(DI*2)
+
+stored:
+	IMUL3Q $0x06, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -9310,12 +9742,31 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	IMUL3Q  $0x01, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+
+stored:
+	IMUL3Q $0x01, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -9513,14 +9964,35 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
 	VMOVUPS Z3, 64(CX)(DI*1)
-	IMUL3Q  $0x02, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+
+stored:
+	IMUL3Q $0x02, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -9750,16 +10222,39 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
 	VMOVUPS Z3, 64(CX)(DI*1)
 	VMOVUPS Z4, (CX)(DI*2)
 	VMOVUPS Z5, 64(CX)(DI*2)
-	IMUL3Q  $0x03, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+
+stored:
+	IMUL3Q $0x03, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -10032,6 +10527,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -10040,10 +10538,32 @@ done:
 	VMOVUPS Z5, 64(CX)(DI*2)
 	VMOVUPS Z6, (R8)
 	VMOVUPS Z7, 64(R8)
-	IMUL3Q  $0x04, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+
+stored:
+	IMUL3Q $0x04, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -10359,6 +10879,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -10369,10 +10892,34 @@ done:
 	VMOVUPS Z7, 64(R8)
 	VMOVUPS Z8, (R8)(DI*1)
 	VMOVUPS Z9, 64(R8)(DI*1)
-	IMUL3Q  $0x05, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	VMOVNTPS Z8, (R8)(DI*1)
+	VMOVNTPS Z9, 64(R8)(DI*1)
+
+stored:
+	IMUL3Q $0x05, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 
@@ -10736,6 +11283,9 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -10748,10 +11298,36 @@ done:
 	VMOVUPS Z9, 64(R8)(DI*1)
 	VMOVUPS Z10, (R8)(DI*2)
 	VMOVUPS Z11, 64(R8)(DI*2)
-	IMUL3Q  $0x06, DI, DI
-	ADDQ    DI, CX
-	DECQ    SI
-	JNZ     block
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	VMOVNTPS Z8, (R8)(DI*1)
+	VMOVNTPS Z9, 64(R8)(DI*1)
+	VMOVNTPS Z10, (R8)(DI*2)
+	VMOVNTPS Z11, 64(R8)(DI*2)
+
+stored:
+	IMUL3Q $0x06, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
 	VZEROUPPER
 	RET
 

@@ -49,7 +49,7 @@ func emulateFamily[T Element](
 			full := fmt.Sprintf("multiply%sRows%d", name, rows)
 			emulateKernel(
 				t, full, all[full], rows, 2*lanes, k,
-				lanes, k%2, wide, r, multiply,
+				lanes, k%4, wide, r, multiply,
 			)
 			for n := 1; n <= lanes; n++ {
 				masked := fmt.Sprintf("multiply%sMaskedRows%d", name, rows)

@@ -39,8 +39,12 @@ func (c Caches) stream() int {
 	return c.First / 2
 }
 
-// freshFlag, in place of 0, makes a kernel begin with zeros.
-const freshFlag = 1
+// freshFlag makes a kernel begin with zeros. With pastFlag kernels of f32 and f64 write whole
+// vectors of c past the caches, for which rows of c begin at multiples of a vector.
+const (
+	freshFlag = 1
+	pastFlag  = 2
+)
 
 // A byteMatrix is a matrix as kernels see it, with strides in bytes.
 type byteMatrix struct {
@@ -276,7 +280,7 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	}
 	switch {
 	case p.apart != 0:
-		p.slabs(x.Fresh)
+		p.slabs(x.Fresh, x.Past)
 	case p.usesGemv():
 		p.clear(x.Fresh)
 		p.runGemv()
@@ -287,7 +291,7 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 		p.clear(x.Fresh)
 		p.runTransposedGemv()
 	default:
-		p.slabs(x.Fresh)
+		p.slabs(x.Fresh, x.Past)
 	}
 }
 
@@ -303,13 +307,23 @@ func (p *product) clear(isFresh bool) {
 	}
 }
 
+// canWritePast reports whether all terms of c are added in one turn, and its rows begin with
+// lines.
+func (p *product) canWritePast() bool {
+	lines := uintptr(p.c.p) | uintptr(p.c.row)
+	return p.k <= p.terms && lines%64 == 0
+}
+
 // slabs multiplies slab by slab.
-func (p *product) slabs(isFresh bool) {
+func (p *product) slabs(isFresh, past bool) {
 	for j := 0; j < p.n; j += p.columns {
 		for t := 0; t < p.k; t += p.terms {
 			p.flags = 0
 			if isFresh && t == 0 {
 				p.flags = freshFlag
+				if past && p.canWritePast() {
+					p.flags |= pastFlag
+				}
 			}
 			for i := 0; i < p.m; i += p.rows {
 				p.block(i, j, t)
@@ -600,10 +614,11 @@ func (p *product) blocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 // terms, a line for every six rows.
 func (p *product) run(multiply kernel, c, a, b byteMatrix, blocks, rows, k int) {
 	lines := (rows + 5) / 6
+	each := k / 4 * lines // of a block
 	for x := range p.prefetches {
-		for f := &p.prefetches[x]; k >= 4 && f.columns > 0; {
-			soon, step, taken := f.take(blocks * (k / 4) * lines)
-			each := k / 4 * lines
+		f := &p.prefetches[x]
+		for each > 0 && f.columns > 0 {
+			soon, step, taken := f.take(blocks * each)
 			some := (taken + each - 1) / each
 			multiply(
 				some, k, a.first(), a.row,

@@ -22,6 +22,8 @@ type family struct {
 	tall int
 	// Vectors have 512 bits, and masks are in mask registers.
 	wide bool
+	// Whole panels are written past the caches where bit 1 of how says so.
+	past bool
 	// Loads an element to all lanes of a vector.
 	broadcast func(m, v Op)
 	// Adds x·y to acc. It may overwrite spare.
@@ -44,13 +46,13 @@ type family struct {
 // bytes (VPDPBUSD): U and S say whether those of a and of b are unsigned or signed.
 var families = []family{
 	{
-		name: "F32", bits: 32, rows: 6,
+		name: "F32", past: true, bits: 32, rows: 6,
 		broadcast: broadcastSingle,
 		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PS(y, x, acc) },
 		fma:       func(m, x, acc Op) { VFMADD231PS(m, x, acc) },
 	},
 	{
-		name: "F64", bits: 64, rows: 6,
+		name: "F64", past: true, bits: 64, rows: 6,
 		broadcast: broadcastDouble,
 		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PD(y, x, acc) },
 		fma:       func(m, x, acc Op) { VFMADD231PD(m, x, acc) },
@@ -58,12 +60,12 @@ var families = []family{
 	{name: "I32", bits: 32, rows: 6, broadcast: broadcastLane, mac: multiplyLanes},
 	{name: "I16", bits: 32, rows: 6, broadcast: broadcastLane, mac: multiplyPairs},
 	{
-		name: "F32Wide", bits: 32, rows: 6, wide: true,
+		name: "F32Wide", past: true, bits: 32, rows: 6, wide: true,
 		broadcast: broadcastSingle,
 		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PS(y, x, acc) },
 	},
 	{
-		name: "F64Wide", bits: 64, rows: 6, wide: true,
+		name: "F64Wide", past: true, bits: 64, rows: 6, wide: true,
 		broadcast: broadcastDouble,
 		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PD(y, x, acc) },
 	},
@@ -210,8 +212,26 @@ func (p panel) emit() {
 	g.block()
 	DECQ(blocks)
 	JNZ(LabelRef("block"))
+	// Stores past the caches are weakly ordered: whoever reads c later has to see them.
+	if g.writesPast() {
+		g.ifPast("fence")
+		JMP(LabelRef("end"))
+		Label("fence")
+		SFENCE()
+		Label("end")
+	}
 	VZEROUPPER()
 	RET()
+}
+
+// writesPast reports whether the kernel can write past the caches.
+func (p panel) writesPast() bool { return p.past && !p.masked }
+
+// ifPast jumps where bit 1 of how says that c is written past the caches.
+func (g *panelCode) ifPast(label string) {
+	how := Load(Param("how"), GP64())
+	ANDQ(Imm(2), how)
+	JNZ(LabelRef(label))
 }
 
 // block is one block of rows. Afterwards a, b and c are those of the next.
@@ -243,9 +263,19 @@ func (g *panelCode) block() {
 	// loaded again.
 	crs = Load(Param("crs"), GP64())
 	c = g.bases(g.c, crs)
-	g.each(c, crs, func(m Mem, v reg.Register) {
-		g.store(v, m)
-	})
+	store := func(m Mem, v reg.Register) { g.store(v, m) }
+	// The stores are there twice, so that a block decides once.
+	if g.writesPast() {
+		g.ifPast("past")
+		g.each(c, crs, store)
+		JMP(LabelRef("stored"))
+		Label("past")
+		store = func(m Mem, v reg.Register) { VMOVNTPS(v, m) }
+	}
+	g.each(c, crs, store)
+	if g.writesPast() {
+		Label("stored")
+	}
 	IMUL3Q(Imm(uint64(g.rows)), crs, crs)
 	ADDQ(crs, g.c)
 }
