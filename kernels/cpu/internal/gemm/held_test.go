@@ -25,6 +25,7 @@ var heldBy = []struct {
 	{`gemvF(32|64)`, false, []string{"TestEndsOfStreams", "TestEveryRemainder"}},
 	{`transposedGemvF32(Half)?`, false, []string{"TestStandingColumns", "TestEveryRemainder"}},
 	{`standingF32(Four)?`, false, []string{"TestPartialSums"}},
+	{`bytePanels(Signed|Unsigned)[12]|wordPanel`, true, []string{"TestBytePanels"}},
 	{`copyPanels[14]`, false, []string{"TestPanels", "TestEveryRemainder"}},
 	{`transpose(32|64)`, false, []string{"TestEveryRemainder", "TestPageEnds"}},
 	{`pair(Rows|Terms)`, false, []string{"TestWidePairs", "TestPageEnds"}},
