@@ -79,10 +79,12 @@ type family struct {
 	gemv gemvKernel
 	// Those of transposed matrices, for 64 and 32 bytes of c.
 	transposedGemv     transposedGemvKernel
-	halfTransposedGemv transposedGemvKernel                                                  // of 32
-	standing           [2]standingKernel                                                     // Of one and of four columns.
-	masks              func(n int) *byte                                                     // The mask of the first n lanes.
-	transpose          func(squares int, to *byte, toStride int, from *byte, fromStride int) // The transpose of squares of 32 bytes.
+	halfTransposedGemv transposedGemvKernel // of 32
+	standing           [2]standingKernel    // Of one and of four columns.
+	masks              func(n int) *byte    // The mask of the first n lanes.
+	// Copies rows of panelGroup panels that are next to each other, or nil.
+	copyGroup func(rows int, to *byte, panel int, from *byte, fromStride int)
+	transpose func(squares int, to *byte, toStride int, from *byte, fromStride int) // The transpose of squares of 32 bytes.
 }
 
 // width is the columns of a panel.
@@ -192,6 +194,7 @@ var f32Narrow = family{
 	standing:           [2]standingKernel{standingF32, standingF32Four},
 	masks:              narrowMask32,
 	transpose:          transpose32,
+	copyGroup:          copyLines,
 }
 
 // f64Narrow multiplies f64 in vectors of 256 bits.
@@ -203,6 +206,7 @@ var f64Narrow = family{
 	gemv:      gemvF64,
 	masks:     narrowMask64,
 	transpose: transpose64,
+	copyGroup: copyLines,
 }
 
 // i32Narrow multiplies i32 in vectors of 256 bits.
@@ -210,6 +214,7 @@ var i32Narrow = family{
 	full:   multiplyI32,
 	masked: multiplyI32Masked,
 	lanes:  8, bytes: 4, masks: narrowMask32, transpose: transpose32,
+	copyGroup: copyLines,
 }
 
 // i16Narrow multiplies pairs of 16 bits; a column is a pair.
@@ -231,6 +236,7 @@ var f32Wide = family{
 	standing:           [2]standingKernel{standingF32, standingF32Four},
 	masks:              wideMask,
 	transpose:          transpose32,
+	copyGroup:          copyWidePanels,
 }
 
 // f64Wide multiplies f64 in vectors of 512 bits.
@@ -242,6 +248,7 @@ var f64Wide = family{
 	gemv:      gemvF64,
 	masks:     wideMask,
 	transpose: transpose64,
+	copyGroup: copyWidePanels,
 }
 
 // i32Wide multiplies i32 in vectors of 512 bits.
@@ -249,6 +256,7 @@ var i32Wide = family{
 	full:   multiplyI32Wide,
 	masked: multiplyI32WideMasked,
 	lanes:  16, bytes: 4, masks: wideMask, transpose: transpose32,
+	copyGroup: copyWidePanels,
 }
 
 // i16Wide is i16Narrow in vectors of 512 bits.

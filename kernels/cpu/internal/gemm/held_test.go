@@ -26,6 +26,7 @@ var heldBy = []struct {
 	{`transposedGemvF32(Half)?`, false, []string{"TestStandingColumns", "TestEveryRemainder"}},
 	{`standingF32(Four)?`, false, []string{"TestPartialSums"}},
 	{`bytePanels(Signed|Unsigned)[12]|wordPanel`, true, []string{"TestBytePanels"}},
+	{`copyWidePanels`, true, []string{"TestWideCopies"}},
 	{`copyPanels[14]`, false, []string{"TestPanels", "TestEveryRemainder"}},
 	{`transpose(32|64)`, false, []string{"TestEveryRemainder", "TestPageEnds"}},
 	{`pair(Rows|Terms)`, false, []string{"TestWidePairs", "TestPageEnds"}},

@@ -536,6 +536,9 @@ func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromSt
 func copyPanels4(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 
 //go:noescape
+func copyWidePanels(rows int, to *byte, panel int, from *byte, fromStride int)
+
+//go:noescape
 func transpose32(squares int, to *byte, toStride int, from *byte, fromStride int)
 
 //go:noescape

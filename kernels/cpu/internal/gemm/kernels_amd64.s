@@ -31956,6 +31956,46 @@ done:
 	VZEROUPPER
 	RET
 
+// func copyWidePanels(rows int, to *byte, panel int, from *byte, fromStride int)
+// Requires: AVX, AVX512F
+TEXT ·copyWidePanels(SB), NOSPLIT, $0-40
+	MOVQ  rows+0(FP), AX
+	MOVQ  to+8(FP), CX
+	MOVQ  panel+16(FP), DX
+	MOVQ  from+24(FP), BX
+	MOVQ  fromStride+32(FP), SI
+	TESTQ AX, AX
+	JZ    done
+	LEAQ  (CX)(DX*2), DI
+	ADDQ  DX, DI
+
+row:
+	VMOVDQU64 (BX), Z0
+	VMOVDQU64 64(BX), Z1
+	VMOVDQU64 Z0, (CX)
+	VMOVDQU64 Z1, 64(CX)
+	VMOVDQU64 128(BX), Z0
+	VMOVDQU64 192(BX), Z1
+	VMOVDQU64 Z0, (CX)(DX*1)
+	VMOVDQU64 Z1, 64(CX)(DX*1)
+	VMOVDQU64 256(BX), Z0
+	VMOVDQU64 320(BX), Z1
+	VMOVDQU64 Z0, (CX)(DX*2)
+	VMOVDQU64 Z1, 64(CX)(DX*2)
+	VMOVDQU64 384(BX), Z0
+	VMOVDQU64 448(BX), Z1
+	VMOVDQU64 Z0, (DI)
+	VMOVDQU64 Z1, 64(DI)
+	ADDQ      SI, BX
+	ADDQ      $0x80, CX
+	ADDQ      $0x80, DI
+	DECQ      AX
+	JNZ       row
+
+done:
+	VZEROUPPER
+	RET
+
 // func transpose32(squares int, to *byte, toStride int, from *byte, fromStride int)
 // Requires: AVX
 TEXT ·transpose32(SB), NOSPLIT, $0-40

@@ -529,12 +529,13 @@ func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 	if p.apart != 0 {
 		return // they are panels already
 	}
-	line := 64 / p.bytes
-	if columns == panelGroup*line && line == p.width() &&
-		p.packsPanel(from, columns) && from.col == p.bytes {
-		copyPanels4(
-			terms, to.first(), to.row,
-			p.panel(), from.first(), from.row,
+	isGroup := columns == panelGroup*p.width() &&
+		from.col == p.bytes
+	if isGroup && p.copyGroup != nil &&
+		p.packsPanel(from, columns) {
+		p.copyGroup(
+			terms, to.first(), p.panel(),
+			from.first(), from.row,
 		)
 		return
 	}
@@ -552,6 +553,11 @@ func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 			p.copy(to, part, terms)
 		}
 	}
+}
+
+// copyLines is copyGroup of panels of a line.
+func copyLines(rows int, to *byte, panel int, from *byte, fromStride int) {
+	copyPanels4(rows, to, 64, panel, from, fromStride)
 }
 
 // packsPanel reports whether a number of columns of b at from are packed.

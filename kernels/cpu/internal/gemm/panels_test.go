@@ -100,3 +100,36 @@ func (x panelPacking) order() []byte {
 	}
 	return append(order, 1, 1, 1, 1)
 }
+
+// TestWideCopies emulates the copies of four panels of vectors of 512 bits.
+func TestWideCopies(t *testing.T) {
+	code := listings(t)["copyWidePanels"]
+	r := rand.New(rand.NewPCG(33, 34))
+	const panels, line = 4, 128
+	for rows := range 5 {
+		stride, panel := panels*line+r.IntN(40), rows*line+64
+		from := randomBytes(r, max(0, rows-1)*stride+panels*line)
+		to := randomBytes(r, panels*panel)
+		var vm machine
+		at := vm.place(to)
+		vm.args = map[string]uint64{
+			"rows":       uint64(rows),
+			"to":         at,
+			"panel":      uint64(panel),
+			"from":       vm.place(from),
+			"fromStride": uint64(stride),
+		}
+		want := bytes.Clone(vm.mem)
+		if err := vm.run(code); err != nil {
+			t.Fatalf("%d rows: %v", rows, err)
+		}
+		for q := range panels {
+			for i := range rows {
+				copy(want[int(at)+q*panel+i*line:], from[i*stride+q*line:][:line])
+			}
+		}
+		if !bytes.Equal(want, vm.mem) {
+			t.Fatalf("%d rows: a wrong result", rows)
+		}
+	}
+}

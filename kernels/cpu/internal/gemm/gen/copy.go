@@ -41,6 +41,38 @@ func copyPanels(lines int) {
 	RET()
 }
 
+// copyWidePanels copies rows of four panels of 128 bytes, which are next to each other as in
+// copyPanels, with vectors of 512 bits.
+func copyWidePanels() {
+	TEXT("copyWidePanels", NOSPLIT, "func(rows int, to *byte, panel int, from *byte, fromStride int)")
+	Pragma("noescape")
+	n := Load(Param("rows"), GP64())
+	to := Load(Param("to"), GP64())
+	panel := Load(Param("panel"), GP64())
+	from := Load(Param("from"), GP64())
+	fs := Load(Param("fromStride"), GP64())
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	to3 := third(to, panel)
+	Label("row")
+	for q := range 4 {
+		// Both halves of a row of a panel.
+		x, y := ZMM(), ZMM()
+		VMOVDQU64(Mem{Base: from, Disp: 128 * q}, x)
+		VMOVDQU64(Mem{Base: from, Disp: 128*q + 64}, y)
+		VMOVDQU64(x, at(to, to3, panel, q, 0))
+		VMOVDQU64(y, at(to, to3, panel, q, 64))
+	}
+	ADDQ(fs, from)
+	ADDQ(Imm(128), to)
+	ADDQ(Imm(128), to3)
+	DECQ(n)
+	JNZ(LabelRef("row"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
 // A transposeLoop is the loop of a transpose: the rows of from become the
 // columns of to, one square at a time along the rows of from. A square is as
 // wide as a vector of 256 bits, so that each of its rows is one load, and each

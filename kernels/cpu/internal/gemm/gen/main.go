@@ -51,6 +51,7 @@ func main() {
 	standing("standingF32Four", 4)
 	copyPanels(1)
 	copyPanels(4)
+	copyWidePanels()
 	transpose32()
 	transpose64()
 	pairRows()
