@@ -13,6 +13,9 @@ import (
 // f32Digits is the bits of the integers that f32 has all of, with their sign.
 const f32Digits = 25
 
+// lowest is the shift that leaves the first bit of a lane, which makes 1 of a mask.
+const lowest = amd64.Imm(31)
+
 // wraps reports whether an operation of wrappingInt32Code, followed by a wrap, is that of a
 // type narrower than s32. Elements of signed types are held with copies of their sign in
 // front of them, which a logical shift to the right would bring in; an arithmetic one of an
@@ -29,8 +32,11 @@ func wraps(op hlo.Opcode, d hlo.DType) bool {
 
 // wrapped is the code of an operation whose result is wrapped to its type.
 func wrapped(code Code) Code {
-	return func(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
-		return wrapInt32(c, i.Shape.DType, code(c, i, x))
+	return func(
+		c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		y := code(c, i, x)
+		return wrapInt32(c, i.Shape.DType, y)
 	}
 }
 
@@ -40,31 +46,54 @@ func wrapInt32(c *amd64.Chain, d hlo.DType, x amd64.Value) amd64.Value {
 	bits := d.Bits()
 	switch {
 	case d == hlo.Pred:
-		zero := c.Do(amd64.VPSRLD, c.Do(amd64.VPCMPEQD, x, c.Const32(0)), amd64.Imm(31))
-		return c.Do(amd64.VPXOR, zero, c.Const32(1))
+		// The comparison says where x is 0, which is turned around.
+		zero := c.Do(
+			amd64.VPCMPEQD, x, c.Const32(0),
+		)
+		return c.Do(
+			amd64.VPXOR, c.Const32(1),
+			c.Do(amd64.VPSRLD, zero, lowest),
+		)
 	case bits == 32:
 		return x
 	case d.IsSigned():
 		shift := amd64.Imm(32 - bits)
-		return c.Do(amd64.VPSRAD, c.Do(amd64.VPSLLD, x, shift), shift)
+		x = c.Do(amd64.VPSLLD, x, shift)
+		return c.Do(amd64.VPSRAD, x, shift)
 	}
-	return c.Do(amd64.VPAND, x, c.Const32(1<<bits-1))
+	mask := c.Const32(1<<bits - 1)
+	return c.Do(amd64.VPAND, x, mask)
 }
 
 // convertInt32CodeOf is the code of a convert from integers held as i32, or nil. To a float
 // narrower than f32 they are rounded once: f32 has to have all of them.
 func convertInt32CodeOf(d, from hlo.DType) Code {
 	switch {
+	// A product of two roundings would not be one: s32 to bf16 stays a loop in Go.
 	case roundings[d] != nil && (d == hlo.F32 || from.Bits() < f32Digits):
-		return unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
-			return roundings[d](c, c.FromInt32(x))
+		return unaryCode(func(
+			c *amd64.Chain, x amd64.Value,
+		) amd64.Value {
+			x = c.FromInt32(x)
+			return roundings[d](c, x)
 		})
 	case portable.ClassOf(d) == portable.Int32 && !d.IsComplex():
-		return unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return unaryCode(func(
+			c *amd64.Chain, x amd64.Value,
+		) amd64.Value {
 			return wrapInt32(c, d, x)
 		})
 	}
 	return nil
+}
+
+// isNotZero is whether a float is not 0, as 0 or 1; NaN is not.
+func isNotZero(c *amd64.Chain, x amd64.Value) amd64.Value {
+	differs := c.Do(
+		amd64.VCMPPS, x, c.Float32(0),
+		floatPredicates["NE"],
+	)
+	return c.Do(amd64.VPSRLD, differs, lowest)
 }
 
 // floatToInt32CodeOf is the code of a convert from floats held as f32 to integers held as
@@ -72,24 +101,30 @@ func convertInt32CodeOf(d, from hlo.DType) Code {
 func floatToInt32CodeOf(i *hlo.Instr) Code {
 	d := i.Shape.DType
 	if i.Op != hlo.OpConvert || d.IsComplex() ||
-		portable.ClassOf(d) != portable.Int32 ||
-		!i.Operands[0].Shape.DType.IsFloat() ||
-		portable.ClassOf(i.Operands[0].Shape.DType) != portable.Float32 {
+		portable.ClassOf(d) != portable.Int32 {
+		return nil
+	}
+	from := i.Operands[0].Shape.DType
+	if !from.IsFloat() ||
+		portable.ClassOf(from) != portable.Float32 {
 		return nil
 	}
 	if d == hlo.Pred {
-		return func(c *amd64.Chain, _ *hlo.Instr, x []amd64.Value) amd64.Value {
-			differs := c.Do(amd64.VCMPPS, x[0], c.Float32(0), floatPredicates["NE"])
-			return c.Do(amd64.VPSRLD, differs, amd64.Imm(31))
-		}
+		return unaryCode(isNotZero)
 	}
+	// What s32 does not hold is at an end of its range, and so beyond those of narrower
+	// types, which cut it off.
 	low, high := d.IntRange()
-	return unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+	return unaryCode(func(
+		c *amd64.Chain, x amd64.Value,
+	) amd64.Value {
 		y := c.ToInt32(x)
 		if d.Bits() == 32 {
 			return y
 		}
-		y = c.Do(amd64.VPMAXSD, y, c.Const32(uint32(low)))
-		return c.Do(amd64.VPMINSD, y, c.Const32(uint32(high)))
+		least := c.Const32(uint32(low))
+		most := c.Const32(uint32(high))
+		y = c.Do(amd64.VPMAXSD, y, least)
+		return c.Do(amd64.VPMINSD, y, most)
 	})
 }

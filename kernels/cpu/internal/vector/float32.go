@@ -86,8 +86,12 @@ const (
 )
 
 // roundingCode rounds to whole numbers.
-func roundingCode(how amd64.Imm) func(*amd64.Chain, *hlo.Instr, []amd64.Value) amd64.Value {
-	return unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+func roundingCode(how amd64.Imm) func(
+	*amd64.Chain, *hlo.Instr, []amd64.Value,
+) amd64.Value {
+	return unaryCode(func(
+		c *amd64.Chain, x amd64.Value,
+	) amd64.Value {
 		return c.Do(amd64.VROUNDPS, x, how)
 	})
 }
@@ -100,28 +104,41 @@ const sign32 = 1 << 31
 // roundAwayFromZero adds just under one half to the magnitude and truncates: the sum with one
 // half would be rounded up to 1 from the number below it on.
 func roundAwayFromZero(c *amd64.Chain, x amd64.Value) amd64.Value {
-	sign := c.Do(amd64.VANDPS, x, c.Const32(sign32))
-	half := c.Do(amd64.VORPS, sign, c.Const32(belowHalf))
-	return c.Do(amd64.VROUNDPS, c.Do(amd64.VADDPS, x, half), truncate)
+	sign := signOf(c, x)
+	half := c.Const32(belowHalf)
+	half = c.Do(amd64.VORPS, sign, half)
+	x = c.Do(amd64.VADDPS, x, half)
+	return c.Do(amd64.VROUNDPS, x, truncate)
+}
+
+// signOf is the sign bit of x.
+func signOf(c *amd64.Chain, x amd64.Value) amd64.Value {
+	return c.Do(
+		amd64.VANDPS, x, c.Const32(sign32),
+	)
 }
 
 // signCode is 1 with the sign of x, and x itself where that is 0 or NaN.
 func signCode(c *amd64.Chain, x amd64.Value) amd64.Value {
 	const unorderedOrEqual = amd64.Imm(8)
-	sign := c.Do(amd64.VANDPS, x, c.Const32(sign32))
-	one := c.Do(amd64.VORPS, sign, c.Float32(1))
-	return c.Do(
-		amd64.VBLENDVPS, one, x,
-		c.Do(amd64.VCMPPS, x, c.Float32(0), unorderedOrEqual),
+	sign := signOf(c, x)
+	one := c.Float32(1)
+	one = c.Do(amd64.VORPS, sign, one)
+	itself := c.Do(
+		amd64.VCMPPS, x, c.Float32(0),
+		unorderedOrEqual,
 	)
+	return c.Do(amd64.VBLENDVPS, one, x, itself)
 }
 
 // isFiniteCode is whether the magnitude of x is less than infinity, as 0 or 1.
 func isFiniteCode(c *amd64.Chain, x amd64.Value) amd64.Value {
+	infinity := c.Float32(math.Inf(1))
 	finite := c.Do(
-		amd64.VCMPPS, c.Abs32(x), c.Float32(math.Inf(1)), floatPredicates["LT"],
+		amd64.VCMPPS, c.Abs32(x), infinity,
+		floatPredicates["LT"],
 	)
-	return c.Do(amd64.VPSRLD, finite, amd64.Imm(31))
+	return c.Do(amd64.VPSRLD, finite, lowest)
 }
 
 // unaryCode is the code of a unary function.
@@ -258,7 +275,9 @@ func EmitFloat32(
 	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
 ) amd64.Value {
 	y := float32Code[i.Op](c, i, x)
-	if !i.Op.Has(hlo.Exact) && i.Shape.DType != hlo.Pred && i.Op != hlo.OpSelect {
+	if !i.Op.Has(hlo.Exact) &&
+		i.Op != hlo.OpSelect &&
+		i.Shape.DType != hlo.Pred {
 		y = roundings[i.Shape.DType](c, y)
 	}
 	return y

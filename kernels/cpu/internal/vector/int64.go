@@ -20,10 +20,12 @@ var int64Code = map[hlo.Opcode]Code{
 	hlo.OpShiftLeft:         binaryCode(amd64.VPSLLVQ),
 	hlo.OpShiftRightLogical: binaryCode(amd64.VPSRLVQ),
 	hlo.OpNegate: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(amd64.VPSUBQ, c.Const64(0), x)
+		zero := c.Const64(0)
+		return c.Do(amd64.VPSUBQ, zero, x)
 	}),
 	hlo.OpNot: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(amd64.VPXOR, x, c.Const64(1<<64-1))
+		ones := c.Const64(1<<64 - 1)
+		return c.Do(amd64.VPXOR, x, ones)
 	}),
 }
 
@@ -43,6 +45,8 @@ func int64CodeOf(i *hlo.Instr) Code {
 			return nil
 		}
 	}
+	// Operations that return one of their operands' values, or bits of both, keep the zeros
+	// in front of u32; the others may carry into them.
 	code := int64Code[i.Op]
 	if d != hlo.U32 {
 		return code
@@ -53,7 +57,11 @@ func int64CodeOf(i *hlo.Instr) Code {
 	if code == nil || i.Op.Has(hlo.Exact) {
 		return code
 	}
-	return func(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
-		return c.Do(amd64.VPAND, code(c, i, x), c.Const64(1<<32-1))
+	return func(
+		c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		y := code(c, i, x)
+		mask := c.Const64(1<<32 - 1)
+		return c.Do(amd64.VPAND, y, mask)
 	}
 }

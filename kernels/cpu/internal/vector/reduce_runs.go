@@ -33,33 +33,55 @@ func instruction(op amd64.Op) func(c *amd64.Chain, x, y amd64.Value) amd64.Value
 	}
 }
 
-// runReductions are the reductions with code, besides those of Reductions.
+// words is a reduction of elements of four bytes by one instruction, quads one of eight.
+func words(identity uint64, op amd64.Op) runReduction {
+	return runReduction{ElementMovesOf[4], identity, instruction(op)}
+}
+
+func quads(identity uint64, op amd64.Op) runReduction {
+	return runReduction{ElementMovesOf[8], identity, instruction(op)}
+}
+
+// infinity64 is the bits of +∞.
+const infinity64 = 0x7ff << 52
+
+// numberReductions are the reductions of the classes besides f32, which has Reductions.
+var numberReductions = map[portable.Class]map[hlo.Opcode]runReduction{
+	portable.Int32: {
+		hlo.OpAdd:      words(0, amd64.VPADDD),
+		hlo.OpMultiply: words(1, amd64.VPMULLD),
+		hlo.OpMaximum:  words(1<<31, amd64.VPMAXSD),
+		hlo.OpMinimum:  words(1<<31-1, amd64.VPMINSD),
+		hlo.OpAnd:      words(1<<32-1, amd64.VPAND),
+		hlo.OpOr:       words(0, amd64.VPOR),
+		hlo.OpXor:      words(0, amd64.VPXOR),
+	},
+	// Products, maxima and minima of 64 bits have no instruction in AVX2.
+	portable.Int64: {
+		hlo.OpAdd: quads(0, amd64.VPADDQ),
+		hlo.OpAnd: quads(1<<64-1, amd64.VPAND),
+		hlo.OpOr:  quads(0, amd64.VPOR),
+		hlo.OpXor: quads(0, amd64.VPXOR),
+	},
+	portable.Float64: {
+		hlo.OpAdd:      quads(0, amd64.VADDPD),
+		hlo.OpMultiply: quads(one64, amd64.VMULPD),
+		hlo.OpMaximum:  {ElementMovesOf[8], sign64 | infinity64, max64},
+		hlo.OpMinimum:  {ElementMovesOf[8], infinity64, min64},
+	},
+}
+
+// runReductions are the reductions with code.
 var runReductions = func() map[runKey]runReduction {
-	four, eight := ElementMovesOf[4], ElementMovesOf[8]
-	infinity := math.Float64bits(math.Inf(1))
-	all := map[runKey]runReduction{
-		{hlo.OpAdd, portable.Int32}:      {four, 0, instruction(amd64.VPADDD)},
-		{hlo.OpMultiply, portable.Int32}: {four, 1, instruction(amd64.VPMULLD)},
-		{hlo.OpMaximum, portable.Int32}:  {four, 1 << 31, instruction(amd64.VPMAXSD)},
-		{hlo.OpMinimum, portable.Int32}:  {four, 1<<31 - 1, instruction(amd64.VPMINSD)},
-		{hlo.OpAnd, portable.Int32}:      {four, 1<<32 - 1, instruction(amd64.VPAND)},
-		{hlo.OpOr, portable.Int32}:       {four, 0, instruction(amd64.VPOR)},
-		{hlo.OpXor, portable.Int32}:      {four, 0, instruction(amd64.VPXOR)},
-
-		{hlo.OpAdd, portable.Int64}: {eight, 0, instruction(amd64.VPADDQ)},
-		{hlo.OpAnd, portable.Int64}: {eight, 1<<64 - 1, instruction(amd64.VPAND)},
-		{hlo.OpOr, portable.Int64}:  {eight, 0, instruction(amd64.VPOR)},
-		{hlo.OpXor, portable.Int64}: {eight, 0, instruction(amd64.VPXOR)},
-
-		{hlo.OpAdd, portable.Float64}:      {eight, 0, instruction(amd64.VADDPD)},
-		{hlo.OpMultiply, portable.Float64}: {eight, one64, instruction(amd64.VMULPD)},
-		{hlo.OpMaximum, portable.Float64}:  {eight, infinity | sign64, max64},
-		{hlo.OpMinimum, portable.Float64}:  {eight, infinity, min64},
+	all := map[runKey]runReduction{}
+	for class, of := range numberReductions {
+		for op, f := range of {
+			all[runKey{op, class}] = f
+		}
 	}
 	for op, f := range Reductions {
-		all[runKey{op, portable.Float32}] = runReduction{
-			four, uint64(math.Float32bits(f.Identity)), f.Combine,
-		}
+		identity := uint64(math.Float32bits(f.Identity))
+		all[runKey{op, portable.Float32}] = runReduction{ElementMovesOf[4], identity, f.Combine}
 	}
 	return all
 }()
@@ -127,6 +149,7 @@ var accumulatorRegs = []amd64.Reg{
 // emitRow reduces x into *y: of eight lanes, lane k of accumulator j has elements 32i + 8j + k.
 func (f runReduction) emitRow(a *amd64.Assembler) error {
 	EmitLoadArgs(a)
+	// Lanes behind the end of the row are masked, and keep what they are.
 	identity, storeOne := a.Splat32(uint32(f.identity)), amd64.VMOVSS
 	if f.moves.Bytes == 8 {
 		identity, storeOne = a.Splat64(f.identity), amd64.VMOVSD
@@ -134,6 +157,7 @@ func (f runReduction) emitRow(a *amd64.Assembler) error {
 	for _, acc := range accumulatorRegs {
 		a.Emit(amd64.VMOVUPS, acc, identity)
 	}
+	// Each copy of the chain has an accumulator of its own.
 	c := &amd64.Chain{}
 	sum := c.Pinned(accumulatorRegs...)
 	c.Assign(
@@ -155,6 +179,8 @@ func (f runReduction) emitRow(a *amd64.Assembler) error {
 	if err := loop.Emit(a); err != nil {
 		return err
 	}
+	// The partial results are combined in pairs, then their lanes, and then what the row is
+	// reduced into.
 	end := &amd64.Chain{}
 	v := f.combine(
 		end,
