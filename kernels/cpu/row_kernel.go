@@ -157,6 +157,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 		Prefetch: l.knob("prefetch", -1),
 		Ahead:    l.knob("ahead", -1),
 		Fetch:    l.spec.fetch,
+		First:    int64(l.spec.First),
 		Wide:     l.spec.wide && l.knob("width", 512) == 512,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package rowkernel
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
@@ -13,8 +14,10 @@ const (
 	nearAhead = 1 << 10   // in the only sweep
 	farAhead  = 4 << 10   // at least, in one of several
 	longRow   = 128 << 10 // from which on each sweep reads from beyond the second cache
-	// Rows that are fetched in the last of three sweeps, see fetchingSweep.
+	// Rows that are fetched in the last of three sweeps, see fetchingSweeps.
 	leastLastFetched, mostLastFetched = 2 << 10, 12 << 10
+	// nearFetch bounds what is near of a distance that suits a processor: a page.
+	nearFetch = 4 << 10
 	// fetched bounds what is fetched ahead of all arrays together, where the processor says
 	// how far: half of its first cache.
 	fetched = 24 << 10
@@ -74,27 +77,54 @@ func (n *Kernel) defaultUnroll() int64 {
 // Where it is known how far ahead suits the processor, it is that far ahead of what is read:
 // of the row in a single sweep, of the end of the row where there are several. Rows of 4 KiB
 // take 0.71 to 0.78 of the time in softmax, norms and chains on one thread of a Zen 5 then.
-func (n *Kernel) defaultAhead(fetch int64) int64 {
+// Where that is near, it is no further than a row if the first cache does not hold more: layer
+// normalizations of rows of 8 KiB, with as much of each parameter, take 1.3 times as long then.
+func (n *Kernel) defaultAhead(o Options) int64 {
 	if !n.writesRows() {
 		return 0
 	}
-	length, arrays := int64(0), int64(0)
+	length, arrays := n.fetchedRow()
+	once := n.schedule.sweeps == 1 || length > longRow
+	fetch := fetched / max(1, arrays)
+	fetch = min(o.Fetch, fetch)
+	if once {
+		return cmp.Or(fetch, nearAhead)
+	}
+	held := n.heldBytes() + arrays*(length+fetch)
+	if o.fetchesNear() && held > o.First {
+		fetch = 0
+	}
+	return max(length+fetch, farAhead)
+}
+
+// fetchedRow is the bytes of the longest row that is prefetched, and the number of arrays.
+func (n *Kernel) fetchedRow() (length, arrays int64) {
 	for _, s := range n.moving() {
 		if n.prefetches(s) {
 			length = max(length, s.bytes()*n.cols())
 			arrays++
 		}
 	}
-	once := n.schedule.sweeps == 1 || length > longRow
-	switch fetch = min(fetch, fetched/max(1, arrays)); {
-	case fetch > 0 && once:
-		return fetch
-	case fetch > 0:
-		return length + fetch
-	case once:
-		return nearAhead
+	return length, arrays
+}
+
+// heldBytes are those that the sweeps of a row read again: the rows of all arrays that are
+// read, and of values that are kept.
+func (n *Kernel) heldBytes() int64 {
+	bytes := 4 * n.cols() * int64(len(n.schedule.saved))
+	for _, s := range n.moving() {
+		reads := n.Stores[s.Value] != s
+		if reads && s.col() == 1 {
+			bytes += s.bytes() * n.cols()
+		}
 	}
-	return max(length, farAhead)
+	return bytes
+}
+
+// fetchesNear reports whether what suits the processor is known and within a page, and
+// so less than a row in most cases.
+func (o Options) fetchesNear() bool {
+	return 0 < o.Fetch && o.Fetch <= nearFetch
 }
 
 // writesRows reports whether the kernel stores elements of rows.
@@ -209,24 +239,35 @@ func (n *Kernel) nextTileOffset(s *Access) int64 {
 	return step
 }
 
-// fetchingSweep is the sweep in which prefetches are done: the one that computes most, but
+// fetchingSweeps are the sweeps in which prefetches are done: the one that computes most, but
 // the last of three where rows of a few KiB are written, since the memory has nothing else
 // to read while they are. On one thread and two of a Zen 5 layer normalizations take 0.87 to
 // 0.95 of the time then for rows of 2 to 8 KiB, softmaxes 0.90 to 0.98 for 3 to 12 KiB and
 // 1.04 for 2; both lose 2 to 4 % for 16 KiB, and what has two sweeps up to 11 %.
-func (n *Kernel) fetchingSweep() int {
+//
+// Where the distance is near, the last two of three share them, so that a row's lines are asked
+// for at the rate at which they come: half of those of a round of f32 in each. Rows of 4 KiB take
+// 0.83 to 0.94 of the time of 4 KiB ahead in the last sweep in layer normalizations on one thread
+// and two of a Zen 4, 0.86 to 0.92 in softmaxes; those of 1 and 3 KiB up to 1.05.
+func (n *Kernel) fetchingSweeps(o Options) []int {
 	last := n.schedule.sweeps - 1
-	length := int64(0)
-	for _, s := range n.moving() {
-		if n.prefetches(s) {
-			length = max(length, s.bytes()*n.cols())
-		}
+	length, _ := n.fetchedRow()
+	few := leastLastFetched <= length &&
+		length <= mostLastFetched
+	if last < 2 || !few || !n.writesRows() {
+		return []int{n.costliestSweep()}
 	}
-	few := leastLastFetched <= length && length <= mostLastFetched
-	if last >= 2 && few && n.writesRows() {
-		return last
+	if !o.fetchesNear() || n.readsHalves() {
+		return []int{last}
 	}
-	return n.costliestSweep()
+	return []int{last - 1, last}
+}
+
+// readsHalves reports whether elements of two bytes are read, of which a round has one line.
+func (n *Kernel) readsHalves() bool {
+	return slices.ContainsFunc(n.moving(), func(s *Access) bool {
+		return s.Half != 0 && n.Stores[s.Value] != s
+	})
 }
 
 // costliestSweep is the sweep that computes most, in which prefetches take no

@@ -22,6 +22,7 @@ type rowEmitter struct {
 	wide        bool                   // Rounds have vectors of 64 bytes.
 	fetch       int64                  // The number of rows to prefetch ahead, or 0.
 	distance    int64                  // The number of bytes to prefetch ahead, or 0.
+	fetching    []int                  // The sweeps that prefetch, each its part of a row.
 	batch       int64                  // The number of rows that are done at a time.
 	rowSpacing  int64                  // The distance of these rows.
 	c           amd64.Chain            // The chain at hand, see newChain.
@@ -52,6 +53,7 @@ func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 		wide:        o.Wide,
 		fetch:       max(0, o.Prefetch),
 		distance:    o.Ahead,
+		fetching:    n.fetchingSweeps(o),
 	}
 	if o.Unroll == 0 {
 		e.unroll = int(n.defaultUnroll())
@@ -60,7 +62,7 @@ func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 	case o.Prefetch >= 0:
 		e.distance = 0
 	case o.Ahead < 0:
-		e.distance = n.defaultAhead(o.Fetch)
+		e.distance = n.defaultAhead(o)
 	}
 	e.batch, e.rowSpacing = n.rowBatch()
 	e.assignRegisters()
@@ -222,13 +224,14 @@ func (e *rowEmitter) emitRow(batch int64) error {
 	if err := e.emitScalars(-1, 0); err != nil {
 		return err
 	}
-	fetching := e.kernel.fetchingSweep()
 	for q := range e.kernel.schedule.sweeps {
 		p := &sweepEmitter{
 			rowEmitter: e,
 			sweep:      q,
 			batch:      batch,
-			fetching:   q == fetching,
+		}
+		if k := slices.Index(e.fetching, q); k >= 0 {
+			p.part, p.parts = int64(k), int64(len(e.fetching))
 		}
 		if err := p.emit(); err != nil {
 			return err

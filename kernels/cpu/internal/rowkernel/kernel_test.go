@@ -2,6 +2,7 @@ package rowkernel
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -94,16 +95,36 @@ func TestDistancesAreBytes(t *testing.T) {
 		for _, rows := range []int64{2, 4096} {
 			k := softmax(rows, cols)
 			k.Plan()
-			if got := k.defaultAhead(0); got != want {
+			if got := k.defaultAhead(Options{}); got != want {
 				t.Errorf("%d rows of %d: %d bytes, not %d", rows, cols, got, want)
 			}
 			want := 4*cols + 8<<10
 			if 4*cols > longRow {
 				want = 8 << 10
 			}
-			if got := k.defaultAhead(8 << 10); got != want {
+			if got := k.defaultAhead(Options{Fetch: 8 << 10}); got != want {
 				t.Errorf("%d rows of %d, 8 KiB ahead: %d bytes, not %d", rows, cols, got, want)
 			}
+		}
+	}
+}
+
+// Where what suits the processor is near, a row and that much are fetched as far as the first
+// cache holds them beside what sweeps read again, by the last two of three sweeps.
+func TestNearDistances(t *testing.T) {
+	o := Options{Fetch: 2 << 10, First: 32 << 10}
+	for cols, want := range map[int64]int64{64: 4096, 512: 4096, 1024: 6144, 2048: 10240, 4096: 16384, 1 << 16: 2048} {
+		k := softmax(64, cols)
+		k.Plan()
+		if got := k.defaultAhead(o); got != want {
+			t.Errorf("rows of %d: %d bytes, not %d", cols, got, want)
+		}
+		sweeps := []int{1}
+		if 512 <= cols && cols <= 2048 {
+			sweeps = []int{1, 2}
+		}
+		if got := k.fetchingSweeps(o); !slices.Equal(got, sweeps) {
+			t.Errorf("rows of %d are fetched in the sweeps %v, not %v", cols, got, sweeps)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type Options struct {
 	// Fetch is the number of bytes ahead of what is read that suits the processor, 0
 	// where nobody has measured it.
 	Fetch int64
+	// First is the bytes of the first cache.
+	First int64
 	// Wide computes whole rounds of vectors in vectors of 64 bytes, where all
 	// instructions have such a form. The results are the same, to the bit. The code
 	// needs AVX-512F, DQ and BW.

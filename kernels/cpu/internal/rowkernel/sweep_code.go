@@ -45,7 +45,7 @@ type sweepEmitter struct {
 	*rowEmitter
 	sweep         int                  // The number of the sweep.
 	batch         int64                // The number of rows at a time.
-	fetching      bool                 // Prefetches are done in this sweep.
+	part, parts   int64                // The part of the prefetches of a row that this sweep does.
 	exactDivision bool                 // Divisions are not replaced by reciprocals.
 	reductions    []*Reduction         // The reductions that end with the sweep.
 	regs          [][]amd64.Reg        // The accumulators of each reduction and row.
@@ -199,7 +199,7 @@ func (p *sweepEmitter) emitPrologue() {
 
 // emitPrefetches emits the prefetches of a round.
 func (p *sweepEmitter) emitPrefetches() {
-	if !p.fetching {
+	if p.parts == 0 {
 		return
 	}
 	for _, s := range p.accesses {
@@ -208,16 +208,7 @@ func (p *sweepEmitter) emitPrefetches() {
 			p.emitPrefetch(s, p.reg[s], at)
 		}
 		if r != 0 {
-			for row := range p.batch {
-				for line := range int32(s.bytes() / 2) {
-					p.a.Emit(amd64.PREFETCHT0, amd64.Mem{
-						Base:  r,
-						Index: amd64.RCX,
-						Scale: uint8(s.bytes()),
-						Disp:  64*line + int32(s.bytes()*row*s.row()),
-					})
-				}
-			}
+			p.emitPrefetch(s, r, 0)
 		}
 	}
 }
@@ -367,15 +358,19 @@ func (e *rowEmitter) aheadOf(s *Access) int64 {
 	return at
 }
 
-// emitPrefetch emits the prefetches of a round of an access, some bytes from a base.
+// emitPrefetch emits the prefetches of a round of an access, some bytes from a base. A sweep
+// that does one of several parts begins at its part of the row, with as much less a round.
 func (p *sweepEmitter) emitPrefetch(s *Access, base amd64.Reg, at int64) {
+	const round = vector.RoundVectors * vector.Lanes
+	bytes := s.bytes() / p.parts // of an element
+	at += p.part * bytes * (p.kernel.cols() &^ (round - 1))
 	for row := range p.batch {
-		for line := range int32(s.bytes() / 2) {
+		for line := range bytes / 2 {
 			p.a.Emit(amd64.PREFETCHT0, amd64.Mem{
 				Base:  base,
 				Index: amd64.RCX,
-				Scale: uint8(s.bytes()),
-				Disp:  int32(at) + 64*line + int32(s.bytes()*row*s.row()),
+				Scale: uint8(bytes),
+				Disp:  int32(at + 64*line + s.bytes()*row*s.row()),
 			})
 		}
 	}
