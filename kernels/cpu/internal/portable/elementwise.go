@@ -270,8 +270,7 @@ func Narrowing[T Number](d hlo.DType) Unary[T, T] {
 }
 
 // roundTo is the loop that rounds to a floating type that is held as f32. It
-// encodes and decodes; the types of one byte go through the rounding of the
-// reference.
+// encodes and decodes.
 func roundTo(d hlo.DType) Unary[float32, float32] {
 	switch d {
 	case hlo.F32:
@@ -289,11 +288,7 @@ func roundTo(d hlo.DType) Unary[float32, float32] {
 			}
 		}
 	}
-	return func(dst, x []float32) {
-		for k, v := range x[:len(dst)] {
-			dst[k] = float32(kernels.RoundFloat(d, float64(v)))
-		}
-	}
+	return byteCodeOf(d).round
 }
 
 // wrapTo is the loop that wraps to an integer type: by a mask where it is

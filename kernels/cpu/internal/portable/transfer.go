@@ -126,23 +126,19 @@ var f16Transfers = [2]any{
 	}),
 }
 
-// byteTransfers are the transfers of a floating type of one byte, whose 256
-// values are tabulated.
+// byteTransfers are the transfers of a floating type of one byte.
 func byteTransfers(d hlo.DType) [2]any {
-	var values [256]float32
-	for k := range values {
-		values[k] = float32(d.FloatFromBits(uint64(k)))
-	}
+	x := byteCodeOf(d)
 	return [2]any{
 		Transfer[float32](func(scratch []float32, data []byte, at, stride int64) {
 			for k := range scratch {
-				scratch[k] = values[data[at]]
+				scratch[k] = x.values[data[at]]
 				at += stride
 			}
 		}),
 		Transfer[float32](func(scratch []float32, data []byte, at, stride int64) {
 			for _, v := range scratch {
-				data[at] = byte(d.FloatBits(float64(v)))
+				data[at] = x.of(v)
 				at += stride
 			}
 		}),

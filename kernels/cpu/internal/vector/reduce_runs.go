@@ -179,8 +179,12 @@ func (f runReduction) emitRow(a *amd64.Assembler) error {
 	if err := loop.Emit(a); err != nil {
 		return err
 	}
-	// The partial results are combined in pairs, then their lanes, and then what the row is
-	// reduced into.
+	return f.emitTotal(a, storeOne)
+}
+
+// emitTotal combines the partial results in pairs, then their lanes, and then what the row
+// is reduced into.
+func (f runReduction) emitTotal(a *amd64.Assembler, storeOne amd64.Op) error {
 	end := &amd64.Chain{}
 	v := f.combine(
 		end,
