@@ -228,6 +228,9 @@ func (p *sweepEmitter) pinConstants() {
 		p.copies = p.maxCopies
 		return
 	}
+	if p.batch > 1 && p.lineByLine {
+		p.copies = max(1, p.kernel.lineVectors()/p.vectors())
+	}
 	c := p.chain(0, 1, 0)
 	pressure := c.Pressure()
 	var free []amd64.Reg
