@@ -27,7 +27,8 @@ type kernel func(
 )
 
 // A gemvKernel adds the products of gemvTerms terms of a row of a to lines of
-// 64 bytes of c. It prefetches what is ahead bytes behind those rows of b.
+// 64 bytes of c. It prefetches where those rows of b begin, or where it fetches all of
+// them, ahead bytes on.
 type gemvKernel func(
 	lines int,
 	a *byte,
@@ -75,8 +76,8 @@ type family struct {
 	tall         kernel // One of tallRows rows and two vectors of columns, or nil.
 	lanes        int    // The elements of a vector.
 	bytes        int    // The bytes of an element.
-	// The kernel of matrix-vector products, or nil.
-	gemv gemvKernel
+	// The kernels of matrix-vector products, or nil: the second fetches.
+	gemv [2]gemvKernel
 	// Those of transposed matrices, for 64 and 32 bytes of c.
 	transposedGemv     transposedGemvKernel
 	halfTransposedGemv transposedGemvKernel // of 32
@@ -188,7 +189,7 @@ var f32Narrow = family{
 	masked:             multiplyF32Masked,
 	lanes:              8,
 	bytes:              4,
-	gemv:               gemvF32,
+	gemv:               [2]gemvKernel{gemvF32, fetchingGemvF32},
 	transposedGemv:     transposedGemvF32,
 	halfTransposedGemv: transposedGemvF32Half,
 	standing:           [2]standingKernel{standingF32, standingF32Four},
@@ -203,7 +204,7 @@ var f64Narrow = family{
 	masked:    multiplyF64Masked,
 	lanes:     4,
 	bytes:     8,
-	gemv:      gemvF64,
+	gemv:      [2]gemvKernel{gemvF64, fetchingGemvF64},
 	masks:     narrowMask64,
 	transpose: transpose64,
 	copyGroup: copyLines,
@@ -230,7 +231,7 @@ var f32Wide = family{
 	masked:             multiplyF32WideMasked,
 	lanes:              16,
 	bytes:              4,
-	gemv:               gemvF32,
+	gemv:               [2]gemvKernel{gemvF32, fetchingGemvF32},
 	transposedGemv:     transposedGemvF32,
 	halfTransposedGemv: transposedGemvF32Half,
 	standing:           [2]standingKernel{standingF32, standingF32Four},
@@ -245,7 +246,7 @@ var f64Wide = family{
 	masked:    multiplyF64WideMasked,
 	lanes:     8,
 	bytes:     8,
-	gemv:      gemvF64,
+	gemv:      [2]gemvKernel{gemvF64, fetchingGemvF64},
 	masks:     wideMask,
 	transpose: transpose64,
 	copyGroup: copyWidePanels,

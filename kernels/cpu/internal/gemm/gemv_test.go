@@ -17,6 +17,15 @@ func TestEndsOfStreams(t *testing.T) {
 	}
 }
 
+// Rows that the second cache does not hold, the last of which fetch none.
+func TestFetchedRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for _, m := range []int{1, 3} {
+		check[float32](t, layouts[0], layouts[0], m, 4105, 139, r)
+		check[float64](t, layouts[0], layouts[0], m, 4105, 139, r)
+	}
+}
+
 // Columns whose terms are next to each other, in the caches and beyond; the row's
 // are not.
 func TestStandingColumns(t *testing.T) {

@@ -23,6 +23,7 @@ var heldBy = []struct {
 	{`multiplyTilesF16`, true, []string{"TestF16Tiles"}},
 	{`multiplyBF16Pairs(Masked)?Rows\d+`, true, []string{"TestBF16Pairs"}},
 	{`gemvF(32|64)`, false, []string{"TestEndsOfStreams", "TestEveryRemainder"}},
+	{`fetchingGemvF(32|64)`, false, []string{"TestFetchedRows"}},
 	{`transposedGemvF32(Half)?`, false, []string{"TestStandingColumns", "TestEveryRemainder"}},
 	{`standingF32(Four)?`, false, []string{"TestPartialSums"}},
 	{`bytePanels(Signed|Unsigned)[12]|wordPanel`, true, []string{"TestBytePanels"}},

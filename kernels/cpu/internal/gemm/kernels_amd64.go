@@ -44,6 +44,9 @@ func multiplyF32MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byt
 func gemvF32(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
 
 //go:noescape
+func fetchingGemvF32(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+
+//go:noescape
 func multiplyF64Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
@@ -81,6 +84,9 @@ func multiplyF64MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byt
 
 //go:noescape
 func gemvF64(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+
+//go:noescape
+func fetchingGemvF64(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
 
 //go:noescape
 func multiplyI32Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)

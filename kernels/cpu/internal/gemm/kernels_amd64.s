@@ -1859,24 +1859,17 @@ TEXT ·gemvF32(SB), NOSPLIT, $0-56
 	LEAQ         (DX)(CX*2), BX
 	ADDQ         CX, BX
 	MOVQ         ahead+48(FP), SI
-	PREFETCHT0   (SI)(AX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(AX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(AX*1)
-	ADDQ         CX, SI
-	MOVQ         ahead+48(FP), SI
-	PREFETCHT0   (SI)(DX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(DX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(DX*1)
-	ADDQ         CX, SI
-	MOVQ         ahead+48(FP), SI
-	PREFETCHT0   (SI)(BX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(BX*1)
-	ADDQ         CX, SI
+	LEAQ         (AX)(SI*1), DI
+	LEAQ         (DX)(SI*1), R8
+	LEAQ         (BX)(SI*1), SI
+	PREFETCHT0   (DI)
+	PREFETCHT0   (DI)(CX*1)
+	PREFETCHT0   (DI)(CX*2)
+	PREFETCHT0   (R8)
+	PREFETCHT0   (R8)(CX*1)
+	PREFETCHT0   (R8)(CX*2)
+	PREFETCHT0   (SI)
+	PREFETCHT0   (SI)(CX*1)
 	MOVQ         c+40(FP), SI
 	MOVQ         lines+0(FP), DI
 
@@ -1906,6 +1899,80 @@ line:
 	ADDQ        $0x40, BX
 	ADDQ        $0x40, SI
 	DECQ        DI
+	JNZ         line
+	VZEROUPPER
+	RET
+
+// func fetchingGemvF32(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·fetchingGemvF32(SB), NOSPLIT, $0-56
+	MOVQ         a+8(FP), AX
+	MOVQ         acs+16(FP), CX
+	VBROADCASTSS (AX), Y0
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y2
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y3
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y4
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y5
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y6
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y7
+	MOVQ         b+24(FP), AX
+	MOVQ         brs+32(FP), CX
+	LEAQ         (AX)(CX*2), DX
+	ADDQ         CX, DX
+	LEAQ         (DX)(CX*2), BX
+	ADDQ         CX, BX
+	MOVQ         ahead+48(FP), SI
+	LEAQ         (AX)(SI*1), DI
+	LEAQ         (DX)(SI*1), R8
+	LEAQ         (BX)(SI*1), SI
+	MOVQ         c+40(FP), R9
+	MOVQ         lines+0(FP), R10
+
+line:
+	VMOVUPS     (R9), Y8
+	VMOVUPS     32(R9), Y9
+	PREFETCHT1  (DI)
+	VFMADD231PS (AX), Y0, Y8
+	VFMADD231PS 32(AX), Y0, Y9
+	PREFETCHT1  (DI)(CX*1)
+	VFMADD231PS (AX)(CX*1), Y1, Y8
+	VFMADD231PS 32(AX)(CX*1), Y1, Y9
+	PREFETCHT1  (DI)(CX*2)
+	VFMADD231PS (AX)(CX*2), Y2, Y8
+	VFMADD231PS 32(AX)(CX*2), Y2, Y9
+	PREFETCHT1  (R8)
+	VFMADD231PS (DX), Y3, Y8
+	VFMADD231PS 32(DX), Y3, Y9
+	PREFETCHT1  (R8)(CX*1)
+	VFMADD231PS (DX)(CX*1), Y4, Y8
+	VFMADD231PS 32(DX)(CX*1), Y4, Y9
+	PREFETCHT1  (R8)(CX*2)
+	VFMADD231PS (DX)(CX*2), Y5, Y8
+	VFMADD231PS 32(DX)(CX*2), Y5, Y9
+	PREFETCHT1  (SI)
+	VFMADD231PS (BX), Y6, Y8
+	VFMADD231PS 32(BX), Y6, Y9
+	PREFETCHT1  (SI)(CX*1)
+	VFMADD231PS (BX)(CX*1), Y7, Y8
+	VFMADD231PS 32(BX)(CX*1), Y7, Y9
+	VMOVUPS     Y8, (R9)
+	VMOVUPS     Y9, 32(R9)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, R9
+	DECQ        R10
 	JNZ         line
 	VZEROUPPER
 	RET
@@ -3765,24 +3832,17 @@ TEXT ·gemvF64(SB), NOSPLIT, $0-56
 	LEAQ         (DX)(CX*2), BX
 	ADDQ         CX, BX
 	MOVQ         ahead+48(FP), SI
-	PREFETCHT0   (SI)(AX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(AX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(AX*1)
-	ADDQ         CX, SI
-	MOVQ         ahead+48(FP), SI
-	PREFETCHT0   (SI)(DX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(DX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(DX*1)
-	ADDQ         CX, SI
-	MOVQ         ahead+48(FP), SI
-	PREFETCHT0   (SI)(BX*1)
-	ADDQ         CX, SI
-	PREFETCHT0   (SI)(BX*1)
-	ADDQ         CX, SI
+	LEAQ         (AX)(SI*1), DI
+	LEAQ         (DX)(SI*1), R8
+	LEAQ         (BX)(SI*1), SI
+	PREFETCHT0   (DI)
+	PREFETCHT0   (DI)(CX*1)
+	PREFETCHT0   (DI)(CX*2)
+	PREFETCHT0   (R8)
+	PREFETCHT0   (R8)(CX*1)
+	PREFETCHT0   (R8)(CX*2)
+	PREFETCHT0   (SI)
+	PREFETCHT0   (SI)(CX*1)
 	MOVQ         c+40(FP), SI
 	MOVQ         lines+0(FP), DI
 
@@ -3812,6 +3872,80 @@ line:
 	ADDQ        $0x40, BX
 	ADDQ        $0x40, SI
 	DECQ        DI
+	JNZ         line
+	VZEROUPPER
+	RET
+
+// func fetchingGemvF64(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·fetchingGemvF64(SB), NOSPLIT, $0-56
+	MOVQ         a+8(FP), AX
+	MOVQ         acs+16(FP), CX
+	VBROADCASTSD (AX), Y0
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y2
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y3
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y4
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y5
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y6
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y7
+	MOVQ         b+24(FP), AX
+	MOVQ         brs+32(FP), CX
+	LEAQ         (AX)(CX*2), DX
+	ADDQ         CX, DX
+	LEAQ         (DX)(CX*2), BX
+	ADDQ         CX, BX
+	MOVQ         ahead+48(FP), SI
+	LEAQ         (AX)(SI*1), DI
+	LEAQ         (DX)(SI*1), R8
+	LEAQ         (BX)(SI*1), SI
+	MOVQ         c+40(FP), R9
+	MOVQ         lines+0(FP), R10
+
+line:
+	VMOVUPS     (R9), Y8
+	VMOVUPS     32(R9), Y9
+	PREFETCHT1  (DI)
+	VFMADD231PD (AX), Y0, Y8
+	VFMADD231PD 32(AX), Y0, Y9
+	PREFETCHT1  (DI)(CX*1)
+	VFMADD231PD (AX)(CX*1), Y1, Y8
+	VFMADD231PD 32(AX)(CX*1), Y1, Y9
+	PREFETCHT1  (DI)(CX*2)
+	VFMADD231PD (AX)(CX*2), Y2, Y8
+	VFMADD231PD 32(AX)(CX*2), Y2, Y9
+	PREFETCHT1  (R8)
+	VFMADD231PD (DX), Y3, Y8
+	VFMADD231PD 32(DX), Y3, Y9
+	PREFETCHT1  (R8)(CX*1)
+	VFMADD231PD (DX)(CX*1), Y4, Y8
+	VFMADD231PD 32(DX)(CX*1), Y4, Y9
+	PREFETCHT1  (R8)(CX*2)
+	VFMADD231PD (DX)(CX*2), Y5, Y8
+	VFMADD231PD 32(DX)(CX*2), Y5, Y9
+	PREFETCHT1  (SI)
+	VFMADD231PD (BX), Y6, Y8
+	VFMADD231PD 32(BX), Y6, Y9
+	PREFETCHT1  (SI)(CX*1)
+	VFMADD231PD (BX)(CX*1), Y7, Y8
+	VFMADD231PD 32(BX)(CX*1), Y7, Y9
+	VMOVUPS     Y8, (R9)
+	VMOVUPS     Y9, 32(R9)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, R9
+	DECQ        R10
 	JNZ         line
 	VZEROUPPER
 	RET

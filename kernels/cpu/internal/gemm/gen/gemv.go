@@ -11,9 +11,10 @@ const gemvTerms = 8
 
 // gemv adds the products of gemvTerms terms to a row of c, 64 bytes at a time.
 // It prefetches the lines of b that are ahead bytes behind where it begins: the
-// hardware prefetcher follows rows, but not from one to the next.
-func gemv(f family) {
-	TEXT("gemv"+f.name, NOSPLIT, "func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)")
+// hardware prefetcher follows rows, but not from one to the next. Where it fetches, all
+// lines are asked for ahead, into the second cache.
+func gemv(name string, f family, fetches bool) {
+	TEXT(name, NOSPLIT, "func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)")
 	Pragma("noescape")
 	a := Load(Param("a"), GP64())
 	acs := Load(Param("acs"), GP64())
@@ -29,12 +30,13 @@ func gemv(f family) {
 	brs := Load(Param("brs"), GP64())
 	b3 := third(b, brs)
 	b6 := third(b3, brs)
-	ahead := Load(Param("ahead"), GP64())
-	for p, r := range []reg.Register{b, b, b, b3, b3, b3, b6, b6} {
-		PREFETCHT0(Mem{Base: ahead, Index: r, Scale: 1})
-		ADDQ(brs, ahead)
-		if p%3 == 2 {
-			MOVQ(Load(Param("ahead"), GP64()), ahead)
+	moving := []reg.Register{b, b3, b6}
+	next := rowsAhead(moving)
+	if fetches {
+		moving = append(moving, next...)
+	} else {
+		for p := range gemvTerms {
+			PREFETCHT0(rowAt(next, brs, p, 0))
 		}
 	}
 	c := Load(Param("c"), GP64())
@@ -44,6 +46,9 @@ func gemv(f family) {
 	VMOVUPS(Mem{Base: c}, y)
 	VMOVUPS(Mem{Base: c, Disp: 32}, z)
 	for p := range gemvTerms {
+		if fetches {
+			PREFETCHT1(rowAt(next, brs, p, 0))
+		}
 		m := gemvRow(b, b3, b6, brs, p)
 		f.fma(m, x[p], y)
 		m.Disp = 32
@@ -51,13 +56,25 @@ func gemv(f family) {
 	}
 	VMOVUPS(y, Mem{Base: c})
 	VMOVUPS(z, Mem{Base: c, Disp: 32})
-	for _, r := range []reg.Register{b, b3, b6, c} {
+	for _, r := range append(moving, c) {
 		ADDQ(Imm(64), r)
 	}
 	DECQ(lines)
 	JNZ(LabelRef("line"))
 	VZEROUPPER()
 	RET()
+}
+
+// rowsAhead are registers with addresses some bytes behind others.
+func rowsAhead(bases []reg.Register) []reg.Register {
+	ahead := Load(Param("ahead"), GP64())
+	var next []reg.Register
+	for _, r := range bases {
+		x := GP64()
+		LEAQ(Mem{Base: r, Index: ahead, Scale: 1}, x)
+		next = append(next, x)
+	}
+	return next
 }
 
 // gemvRow is row p of eight.

@@ -42,7 +42,8 @@ func main() {
 			panel{family: f, rows: f.tall, vecs: 2}.emit()
 		}
 		if f.fma != nil {
-			gemv(f)
+			gemv("gemv"+f.name, f, false)
+			gemv("fetchingGemv"+f.name, f, true)
 		}
 	}
 	transposedGemv("transposedGemvF32", 2)
