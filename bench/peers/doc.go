@@ -12,8 +12,8 @@
 //	openblas,  the same operation in another library (see drivers), whose outputs have
 //	…          to agree with those of the tuned plan before it is timed;
 //	copy,      a program that only moves the bytes of the case, by stores past the
-//	copy_cached, caches and by ordinary ones, or only reads them: the roof of a fusion
-//	read       that is bound by memory;
+//	copy_cached, caches and by ordinary ones, or only reads them, at four places in turn
+//	read, read_in_order  and in order: the roof of a fusion that is bound by memory;
 //	small,     the tuned plan on as many rows as stay in the first cache, and on
 //	double     twice as many: their difference is the time of the code alone.
 //

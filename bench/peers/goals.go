@@ -61,7 +61,7 @@ var targets = []target{
 	{
 		what: "gemv, share of a read", mean: 0.97,
 		families: []string{"gemv", "gemv_columns", "gevm", "gevm_rows"},
-		cause:    "gevm and gemv_columns read 16 KiB of eight rows at a time",
+		cause:    "the other operand, or the sums, come from the second cache again for every four or eight rows; until go25 eight rows were not fetched ahead",
 	},
 	{
 		what: "convolutions over oneDNN", families: []string{"conv", "s8conv"}, peers: []string{"onednn"},

@@ -502,11 +502,11 @@ func tolerance(c *hlo.Computation) check.Tolerance {
 }
 
 // addRoof adds moving as many bytes as the case moves: reading them for a case that
-// writes little, or else copying, by stores past the caches and by ordinary ones.
+// writes little, at four places in turn and in order, or else copying, by stores past the caches and by ordinary ones.
 func (e *caseRun) addRoof(f family) {
 	floats, ops := e.moved()/8, []string{"copy", "copy_cached"}
 	if f.reads {
-		floats, ops = e.moved()/4, []string{"read"}
+		floats, ops = e.moved()/4, []string{"read", "read_in_order"}
 	}
 	for _, op := range ops {
 		e.addMove(op, floats)

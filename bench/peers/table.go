@@ -91,14 +91,15 @@ func (c *caseResult) roof() (check.PairedInterval, bool) {
 }
 
 // moves are the seconds of moving the bytes of the case: reading them or copying them,
-// in each round whichever copy was faster. Sample files from before sums were compared
-// with reading have only copies past the caches.
+// in each round in the faster of two ways. Sample files from before sums were compared
+// with reading have only copies past the caches, others only reading at four places.
 func (c *caseResult) moves() []float64 {
+	ways := []string{"copy", "copy_cached"}
 	if families[c.family].reads && len(c.samplesOf("read")) > 0 {
-		return c.samplesOf("read")
+		ways = []string{"read", "read_in_order"}
 	}
-	moved := slices.Clone(c.samplesOf("copy"))
-	for k, s := range c.samplesOf("copy_cached") {
+	moved := slices.Clone(c.samplesOf(ways[0]))
+	for k, s := range c.samplesOf(ways[1]) {
 		if k < len(moved) {
 			moved[k] = min(moved[k], s)
 		}
@@ -254,11 +255,11 @@ var sections = []struct {
 	{products, "Of m×n×k. sgemm is of f32, bf16gemm of bfloat16 to f32, s8gemm of bytes to s32; where m is 1, a BLAS is asked for sgemv.", true, false},
 	{vectors, `gemv is a matrix m×k by a vector (n is 1), gevm a vector by a matrix k×n (m is 1): of columns, or of rows, where the matrix is
 the other way round in memory. A BLAS is asked for sgemv. The roof is the time to read as many bytes at four places in
-turn; where that was not measured, to copy as many with streaming stores.`, false, true},
+turn or in order, whichever is faster in a round (in order was not measured before go26, when two lines were read at a place in turn); where that was not measured, to copy as many with streaming stores.`, false, true},
 	{attentions, `Of heads×sequence×width: dot → softmax → dot as one fusion. OpenBLAS and MKL are sgemm, softmax (gcc's vectors, libmvec's exp) and
 sgemm, head after head; torch is its scaled_dot_product_attention.`, true, false},
 	{rowFusions, `The roof is the time to copy as many bytes by stores past the caches or by ordinary ones, whichever is faster in a round, for what writes
-little that to read as many at four places in turn, or the code's own time where that is longer: what the tuned plan takes for rows that
+little that to read as many at four places in turn or in order, or the code's own time where that is longer: what the tuned plan takes for rows that
 stay in the first cache. gelu is the one by tanh; swap is the transpose {0,2,1,3}; embedding is of a table's rows×width×tokens.`, false, true},
 	{convolutions, `N×H×W×C×kernel×output channels×stride, with kernel/2 zeros at each side; images N×H×W×C, weights kernel×kernel×C×output channels,
 which oneDNN may lay out anew before it is timed. conv is of f32, s8conv of bytes to s32.`, true, false},
@@ -286,7 +287,7 @@ func (r *results) section(p *page, s struct {
 	}
 	head = append(head, "best/best")
 	if s.roofs {
-		head = append(head, "copy ms", "in caches", "read ms", "code ms", "of the roof")
+		head = append(head, "copy ms", "in caches", "read ms", "in order", "code ms", "of the roof")
 	}
 	p.columns(append(head, "over the default plan")...)
 	for _, c := range list {
@@ -322,7 +323,7 @@ func (c *caseResult) cells(peers []string, rates, roofs bool) []string {
 		if share, ok := c.roof(); ok {
 			of = ratio(share)
 		}
-		row = append(row, c.time("copy"), c.time("copy_cached"), c.time("read"), code, of)
+		row = append(row, c.time("copy"), c.time("copy_cached"), c.time("read"), c.time("read_in_order"), code, of)
 	}
 	return append(row, c.ratio("default"))
 }
