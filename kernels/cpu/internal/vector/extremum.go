@@ -76,10 +76,11 @@ func newExtremum(op amd64.Op, sign int) *Extremum {
 	if !Supported() {
 		return nil
 	}
-	x.row, ok = LoadRoutine(func(a *amd64.Assembler) error {
+	emit := func(a *amd64.Assembler) error {
 		x.emit(a, op)
 		return nil
-	})
+	}
+	x.row, ok = LoadRoutine(emit)
 	if !ok {
 		return nil
 	}
@@ -167,12 +168,15 @@ const (
 func (x *Extremum) emit(a *amd64.Assembler, op amd64.Op) {
 	block := a.NewLabel()
 	done := a.NewLabel()
-	a.Emit(amd64.MOV, amd64.RAX, extremumField(0))
-	a.Emit(amd64.MOV, amd64.RSI, extremumField(extremumX))
-	a.Emit(amd64.MOV, blockCount, extremumField(extremumRounds))
+	// Before the first block the best one is what nothing is less than.
+	emitField(a, amd64.RAX, 0)
+	emitField(a, amd64.RSI, extremumX)
+	emitField(a, blockCount, extremumRounds)
 	a.Emit(amd64.MOV, bestBlock, amd64.RSI)
-	start := math.Float32bits(x.identity)
-	a.Emit(amd64.VMOVUPS, amd64.Y5, a.Splat32(start))
+	start := a.Splat32(
+		math.Float32bits(x.identity),
+	)
+	a.Emit(amd64.VMOVUPS, amd64.Y5, start)
 	emitTwo(a, amd64.VXORPS, amd64.Y4, amd64.Y4)
 	a.Bind(block)
 	a.Emit(amd64.MOV, thisBlock, amd64.RSI)
@@ -213,7 +217,15 @@ func (x *Extremum) emit(a *amd64.Assembler, op amd64.Op) {
 
 // extremumField is a field of the argument block.
 func extremumField(disp int32) amd64.Mem {
-	return amd64.Mem{Base: amd64.RDI, Disp: disp}
+	return amd64.Mem{
+		Base: amd64.RDI,
+		Disp: disp,
+	}
+}
+
+// emitField loads a field of the argument block.
+func emitField(a *amd64.Assembler, r amd64.Reg, disp int32) {
+	a.Emit(amd64.MOV, r, extremumField(disp))
 }
 
 // emitTwo emits an operation of a register and another one into the former.
@@ -241,8 +253,9 @@ func emitExtremumBlock(a *amd64.Assembler, op amd64.Op) {
 			Base: amd64.RSI,
 			Disp: int32(32 * k),
 		}
-		a.Emit(amd64.VMOVUPS, amd64.Y(6+k), from)
-		emitTwo(a, op, amd64.Y(k), amd64.Y(6+k))
+		v := amd64.Y(6 + k)
+		a.Emit(amd64.VMOVUPS, v, from)
+		emitTwo(a, op, amd64.Y(k), v)
 	}
 	const unordered = amd64.Imm(3) // one of two lanes has a NaN
 	for k := 0; k < RoundVectors; k += 2 {
@@ -256,10 +269,11 @@ func emitExtremumBlock(a *amd64.Assembler, op amd64.Op) {
 	a.Emit(amd64.ADD, amd64.RSI, bytes)
 	a.Emit(amd64.SUB, roundsLeft, amd64.Imm(1))
 	a.Emit(amd64.JG, round)
+	// The four partial results become one.
 	emitTwo(a, op, amd64.Y0, amd64.Y1)
 	emitTwo(a, op, amd64.Y2, amd64.Y3)
 	emitTwo(a, op, amd64.Y0, amd64.Y2)
-	// Lanes 4 apart, then 2, then 1.
+	// So do its lanes: those 4 apart, then 2, then 1.
 	a.Emit(
 		amd64.VPERM2F128,
 		amd64.Y1, amd64.Y0, amd64.Y0, amd64.Imm(1),
