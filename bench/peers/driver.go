@@ -212,13 +212,13 @@ func (d *driver) tell(file string) error {
 // tunes says which driver tunes what it opens.
 func (d *driver) tunes() bool { return d.name == "tvm" }
 
-// spend says how long a driver that tunes may tune the next case. It is waited for ten
+// spend says how long a driver that tunes may tune the next case. It is waited for five
 // times as long, and 20 seconds, since it ends with a whole run of a candidate.
 func (d *driver) spend(seconds float64) error {
 	if !d.tunes() {
 		return nil
 	}
-	d.patience = time.Duration((20 + 10*seconds) * float64(time.Second))
+	d.patience = time.Duration((20 + 5*seconds) * float64(time.Second))
 	_, err := d.ask("ok", "spend %g", seconds)
 	return err
 }

@@ -97,7 +97,9 @@ type session struct {
 	tmp string
 	// Drivers that were built, by name.
 	drivers map[string]*driver
-	rng     *rand.Rand
+	// Families for which a driver has not answered in time, which is not asked again.
+	late map[lateFamily]bool
+	rng  *rand.Rand
 	// Receives the progress, for people.
 	status io.Writer
 }
@@ -113,6 +115,7 @@ func newSession(o options, threads int, tmp string, status io.Writer) *session {
 		status:  status,
 		db:      cache.Open(filepath.Join(tmp, fmt.Sprintf("threads%d.db", threads))),
 		drivers: map[string]*driver{},
+		late:    map[lateFamily]bool{},
 		rng:     rand.New(rand.NewPCG(uint64(o.seed), 0x7065_6572)),
 	}
 	for _, d := range drivers {
@@ -140,6 +143,9 @@ func (s *session) driver(name string) *driver {
 	}
 	return s.drivers[name]
 }
+
+// A lateFamily is a driver, and cases that it has not answered for in time.
+type lateFamily struct{ driver, family string }
 
 // close ends the drivers.
 func (s *session) close() {
@@ -372,12 +378,17 @@ func (e *caseRun) addPeers(ctx context.Context, ours kernels.Kernel) {
 		if p == nil || d.name == "memory" {
 			continue
 		}
+		late := lateFamily{d.name, e.result.family}
+		if err == nil && e.session.late[late] {
+			err = fmt.Errorf("%w for an earlier case of this kind", errTooLong)
+		}
 		if err == nil {
 			err = p.tell(text)
 		}
 		if err == nil {
 			err = e.verifyPeer(ctx, p, ours)
 		}
+		e.session.late[late] = e.session.late[late] || errors.Is(err, errTooLong)
 		switch {
 		case err == nil:
 			e.add(d.name, p.sample)
