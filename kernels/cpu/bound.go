@@ -543,11 +543,19 @@ func (w *programBounds) shared(b *bounds, packing float64) float64 {
 	over += k.strided * stridedSeconds
 	over += k.scalar * scalarSeconds
 	all := packing + over*b.x.slowness
-	all += w.base(b) * (1 + loopCost*k.loops)
+	all += w.base(b) * (1 + loopCost*b.loops(k))
 	lanes := float64(max(1, b.x.device.Lanes))
 	shared := all / lanes * (1 + w.idle(b, lanes))
 	shared += wakeSeconds * b.x.slowness * (min(lanes, k.programs) - 1)
 	return launchSeconds + min(all, shared)
+}
+
+// loops are the fewest that a lane runs: parts of a reduction may have an iteration each.
+func (b *bounds) loops(k *counts) float64 {
+	if len(b.parts) > 1 && !b.dot {
+		return 0
+	}
+	return k.loops
 }
 
 // idle is at least the share of the time in which lanes have no tile program.

@@ -59,6 +59,8 @@ type counts struct {
 	made, madeBytes float64
 	// Tiles that a contraction is divided into.
 	trips float64
+	// Elements of the results of reductions.
+	reduced float64
 
 	// Movement.
 
@@ -86,8 +88,8 @@ type counts struct {
 	elements float64
 	// Bytes that a lane needs.
 	scratch float64
-	// Sequential dimensions of several tiles.
-	loops float64
+	// Sequential dimensions of several tiles, and the product of their tiles.
+	loops, iterations float64
 	// 1 where rows leave the second cache before they are read again; a part of it
 	// where tiles of an online loop are short.
 	reread float64
@@ -570,10 +572,12 @@ func (c *counter) ragged(t symtile.Tiling) (set symtile.DimSet) {
 func (c *counter) shape() {
 	k := &c.counts
 	several := c.extents.Several()
+	k.iterations = 1
 	for d := range c.p.Space.Dims {
 		sequential := c.p.Space.Dims[d].Kind != symtile.Parallel
 		if sequential && several.Has(d) && !c.idle.Has(d) {
 			k.loops++
+			k.iterations *= c.extents.Trips(d)
 		}
 	}
 }
@@ -612,6 +616,7 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 			c.scan(n, size, runs)
 			return
 		}
+		k.reduced += size * k.programs
 		rows = c.reduce(n, runs, ragged)
 	default:
 		if !info.direct {

@@ -58,7 +58,6 @@ const (
 const (
 	loopCost           = 0.19 // for each sequential dimension of several tiles
 	rereadCost         = 0.27 // where rows are read again from beyond the second cache
-	joinShare          = 0.3  // where parts of a reduction are joined, besides the starts of shorter rows
 	dotScratchExponent = 0.2  // of how many times the scratch of dots takes half the second cache
 	slackExponent      = 0.01 // of how many times fewer programs there are than four for each lane: something else runs now and then on one of them
 )
@@ -423,9 +422,13 @@ func (x *pricer) overheads(k *counts, lanes, parts float64, t []float64) {
 // shares writes the terms that are shares of the time of arithmetic and traffic, and that
 // of runs of bytes that begin.
 func (x *pricer) shares(k *counts, base, lanes, parts float64, t []float64) {
-	t[termLoops] = base * (loopCost*k.loops + rereadCost*k.reread)
+	loops := k.loops
+	if parts > 1 && parts >= k.iterations {
+		loops = 0 // each part has one iteration
+	}
+	t[termLoops] = base * (loopCost*loops + rereadCost*k.reread)
 	if parts > 1 {
-		t[termLoops] += base * joinShare
+		t[termLoops] += partialSumCost * k.reduced * (parts + sumCopies) * 2 / x.flops
 	}
 	t[termNarrow] = k.starts * startSeconds / lanes
 	if !x.kept() {
