@@ -112,8 +112,7 @@ func environment(variables []string) []string {
 }
 
 // keptMemory has glibc keep what a library frees, on large pages, as our own buffers are:
-// the first touch of pages is timed on neither side. Without it XLA:CPU takes 2.8 or 11 ms
-// for layernorm of 4096×1024, as the kernel pleases.
+// the first touch of pages is timed on neither side.
 var keptMemory = []string{
 	"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=1099511627776", "MALLOC_ARENA_MAX=1",
 	"GLIBC_TUNABLES=glibc.malloc.hugetlb=1",

@@ -44,7 +44,7 @@ var targets = []target{
 	{
 		what: "row fusions, share of the roof", mean: 0.95,
 		families: []string{"layernorm", "rmsnorm", "gelu", "bias_gelu", "chain", "add"},
-		cause:    "stores past the caches alone take most of the time of the copy, so that sweeps that do not store delay it; on two threads the rate of those stores changes by up to two from run to run",
+		cause:    "stores past the caches alone take most of the time of the copy, so that sweeps that do not store delay it; on two threads the rate of those stores changes from run to run",
 	},
 	{
 		what: "softmax, share of the roof", families: []string{"softmax"}, mean: 0.9,
@@ -61,7 +61,7 @@ var targets = []target{
 	{
 		what: "gemv, share of a read", mean: 0.97,
 		families: []string{"gemv", "gemv_columns", "gevm", "gevm_rows"},
-		cause:    "the other operand, or the sums, come from the second cache again for every four or eight rows; until go25 eight rows were not fetched ahead",
+		cause:    "the other operand, or the sums, come from the second cache again for every four or eight rows",
 	},
 	{
 		what: "convolutions over oneDNN", families: []string{"conv", "s8conv"}, peers: []string{"onednn"},
