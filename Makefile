@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib bench-lookup attack judge oracle flips cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign judge-triton check-symbolic bench-peers bench-compare models models-corpus models-torch python-torch report
+.PHONY: lib bench-lookup attack judge oracle flips cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign judge-triton check-symbolic bench-peers bench-compare models models-corpus models-torch operations python-torch report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -98,6 +98,12 @@ bench-lookup: lib
 MODELS ?=
 models:
 	go build -o out/tilewright ./cmd/tilewright && go run ./bench/models $(MODELS)
+
+# Single operations by their default plans beside XLA:CPU: OPERATIONS="-check" to
+# compare what they compute, or a kind or pattern of names for some of them.
+operations: out/venv-models/installed
+	go build -o out/tilewright ./cmd/tilewright
+	out/venv-models/bin/python bench/models/operations.py $(OPERATIONS)
 
 # The texts of whole models in bench/models, from JAX, and what it computes of them.
 models-corpus: out/venv-models/installed

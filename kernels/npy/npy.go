@@ -192,7 +192,7 @@ func checkHeader(header string, want hlo.Shape) (fortran bool, err error) {
 	if !ok {
 		return false, fmt.Errorf("%s has no NumPy type", want.DType)
 	}
-	if got := descr[1]; got != wantDescr && !sameOneByte(got, wantDescr) {
+	if got := descr[1]; got != wantDescr && !sameOneByte(got, wantDescr) && !opaque(got, want.DType) {
 		return false, fmt.Errorf("elements are %.20q, %s needs %s", got, want, wantDescr)
 	}
 	got := strings.Join(
@@ -212,6 +212,20 @@ func sameOneByte(a, b string) bool {
 	return len(a) == 3 &&
 		len(b) == 3 && a[2] == '1' &&
 		a[1:] == b[1:]
+}
+
+// opaque accepts what numpy.save writes of the arrays of ml_dtypes, whose types
+// NumPy does not know: bytes without a meaning ("<V2" of bf16, "<V1" of most types
+// of 8 bits or fewer), but "<f1" of f8e5m2.
+func opaque(descr string, want hlo.DType) bool {
+	switch {
+	case len(descr) != 3:
+		return false
+	case want == hlo.BF16:
+		return descr[1:] == "V2"
+	}
+	return descrs[want] == "|u1" && want != hlo.U8 &&
+		(descr[1:] == "V1" || descr[1:] == "f1")
 }
 
 // joinDims formats extents with commas between them.

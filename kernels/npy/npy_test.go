@@ -54,6 +54,32 @@ func TestFortranOrder(t *testing.T) {
 	}
 }
 
+// numpy.save writes arrays of ml_dtypes as bytes without a meaning.
+func TestOpaque(t *testing.T) {
+	for _, c := range []struct {
+		descr string
+		dtype hlo.DType
+		reads bool
+	}{
+		{"<V2", hlo.BF16, true},
+		{"|V2", hlo.BF16, true},
+		{"<V1", hlo.F8E4M3FN, true},
+		{"<f1", hlo.F8E5M2, true},
+		{"<V1", hlo.U4, true},
+		{"<V2", hlo.F16, false},
+		{"<V1", hlo.U8, false},
+		{"<V2", hlo.F8E5M2, false},
+	} {
+		shape := hlo.Shape{DType: c.dtype, Dims: []int64{2}}
+		data := make([]byte, shape.Bytes())
+		header := "{'descr': '" + c.descr + "', 'fortran_order': False, 'shape': (2,), }"
+		_, err := Read(bytes.NewReader(numpyFile(header, data...)), shape)
+		if (err == nil) != c.reads {
+			t.Errorf("%s as %s: %v", c.descr, c.dtype, err)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	shape := hlo.Shape{DType: hlo.U8, Dims: []int64{2, 2}}
 	for _, c := range []struct{ file, want string }{
