@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // allowedCPUs counts the threads of the process by the CPUs that they may use.
@@ -43,7 +45,7 @@ func TestThreadsAreGivenBack(t *testing.T) {
 			if _, err := region.Run(); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(2 * workerYieldTime) // The workers park.
+			time.Sleep(2 * workerLingerTime) // The workers park.
 		}
 		region.Close()
 		for sets := allowedCPUs(t); ; sets = allowedCPUs(t) {
@@ -57,5 +59,49 @@ func TestThreadsAreGivenBack(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
+	}
+}
+
+// A worker that nothing is announced to parks: the process takes no processor time.
+func TestIdleWorkersPark(t *testing.T) {
+	region := forEach(new(Pool), runtime.GOMAXPROCS(0), 300, func(int64) {})
+	defer region.Close()
+	if _, err := region.Run(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * workerLingerTime)
+	const span = 50 * time.Millisecond
+	before := processorTime(t)
+	time.Sleep(span)
+	if used := processorTime(t) - before; used > span/10 {
+		t.Errorf("%v of processor time in %v", used, span)
+	}
+}
+
+// processorTime is what the process has used.
+func processorTime(t *testing.T) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// A worker that lingers on the only processor keeps no timer from it.
+func TestLingeringWorkersYield(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	region := forEach(new(Pool), 2, 300, func(int64) {})
+	defer region.Close()
+	least := time.Hour
+	for range 50 {
+		if _, err := region.Run(); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		time.Sleep(workerSpinTime)
+		least = min(least, time.Since(begin))
+	}
+	if least > workerLingerTime/2 {
+		t.Errorf("a sleep of %v takes %v", workerSpinTime, least)
 	}
 }

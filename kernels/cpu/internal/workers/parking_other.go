@@ -30,3 +30,6 @@ func (k *parking) unpark() {
 
 // giveBack does nothing: the worker holds no thread.
 func (k *parking) giveBack() {}
+
+// yieldThread does nothing.
+func yieldThread() {}

@@ -12,19 +12,21 @@ package workers
 
 import (
 	"runtime"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A worker spins, then yields its processor to other goroutines between looks,
-// then parks. Waking a parked worker takes 0.1 ms on a virtual machine whose
-// other core sleeps, and a tick of the scheduler, 4 ms, where the kernel wakes it
-// on the caller's core, which is why a parking says on which CPUs the worker may
-// go on; a spinning worker starts in under a microsecond.
+// A worker spins, then lingers: it spins on, but looks every lookTime for goroutines
+// and threads that wait for its processor. Then it parks. Waking a parked worker takes
+// 0.1 ms on a virtual machine whose other core sleeps, and a tick of the scheduler,
+// 4 ms, where the kernel wakes it on the caller's core, which is why a parking says on
+// which CPUs the worker may go on; a spinning worker starts in under a microsecond.
 const (
-	workerSpinTime  = 50 * time.Microsecond
-	workerYieldTime = 2 * time.Millisecond
+	workerSpinTime   = 50 * time.Microsecond
+	workerLingerTime = 3 * time.Millisecond
+	lookTime         = 10 * time.Microsecond
 )
 
 // A Pool is the goroutines that serve the regions of a backend. They serve the
@@ -42,9 +44,26 @@ type Pool struct {
 type worker struct {
 	// The index is the number under which the worker takes part in regions.
 	// The caller of Run is number 0, so that it starts at 1.
-	index int
-	quit  atomic.Bool
+	index     int
+	quit      atomic.Bool
+	scheduler [len(schedulerMetrics)]metrics.Sample
 	parking
+}
+
+func newWorker(index int) *worker {
+	w := &worker{index: index, parking: newParking()}
+	for n, name := range schedulerMetrics {
+		w.scheduler[n].Name = name
+	}
+	return w
+}
+
+// schedulerMetrics are the goroutines that wait for a processor, the processors that
+// run goroutines, and all processors (runtime/metrics).
+var schedulerMetrics = [...]string{
+	"/sched/goroutines/runnable:goroutines",
+	"/sched/goroutines/running:goroutines",
+	"/sched/gomaxprocs:threads",
 }
 
 // acquire starts workers until there are n, and returns the first n.
@@ -53,7 +72,7 @@ func (p *Pool) acquire(n int) []*worker {
 	defer p.mu.Unlock()
 	p.regions++
 	for len(p.workers) < n {
-		w := &worker{index: len(p.workers) + 1, parking: newParking()}
+		w := newWorker(len(p.workers) + 1)
 		p.workers = append(p.workers, w)
 		go p.serve(w)
 	}
@@ -118,12 +137,40 @@ func (p *Pool) await(w *worker) {
 		return
 	}
 	w.giveBack()
-	for begin := time.Now(); time.Since(begin) < workerYieldTime; runtime.Gosched() {
-		if called() {
+	for begin := time.Now(); time.Since(begin) < workerLingerTime; w.yield() {
+		if spinUntil(lookTime, called) {
 			return
 		}
 	}
 	w.park(called)
+}
+
+// yield lets goroutines and threads run that wait for what the worker occupies.
+func (w *worker) yield() {
+	if w.occupies() {
+		runtime.Gosched()
+	}
+	yieldThread()
+}
+
+// occupies reports whether goroutines, timers or the network may wait for the
+// worker's processor: those of a processor that is idle do not.
+//
+// Where nothing waits, Gosched does harm. The worker is in the queue of all processors
+// for a moment, an idle one is started to look there, and timers run on either. The
+// goroutine that sleeps between two regions then wakes on the worker's thread in most
+// cases, and the worker waits for another thread, as if it had been parked.
+func (w *worker) occupies() bool {
+	metrics.Read(w.scheduler[:])
+	var counts [len(schedulerMetrics)]uint64
+	for n, s := range w.scheduler {
+		if s.Value.Kind() != metrics.KindUint64 {
+			return true
+		}
+		counts[n] = s.Value.Uint64()
+	}
+	runnable, running, processors := counts[0], counts[1], counts[2]
+	return runnable > 0 || running >= processors
 }
 
 // spinUntil evaluates a condition until it holds, for a bounded time, and
