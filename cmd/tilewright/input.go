@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"syscall"
 
 	"github.com/tilewright/tilewright/cache"
@@ -315,6 +316,35 @@ func (r *ratio) Set(text string) error {
 	}
 	*r = ratio(v)
 	return nil
+}
+
+// A span is a flag of a time, whose error says how one is written.
+type span time.Duration
+
+// String is the time with its unit.
+func (s *span) String() string { return time.Duration(*s).String() }
+
+// Set parses it.
+func (s *span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("a time is a number with a unit, as 500ms, 1s or 1h30m")
+	}
+	*s = span(d)
+	return nil
+}
+
+// Duration defines a flag of a time.
+func (c *call) Duration(name string, value time.Duration, usage string) *time.Duration {
+	d := new(time.Duration)
+	c.DurationVar(d, name, value, usage)
+	return d
+}
+
+// DurationVar defines a flag of a time that is kept in d.
+func (c *call) DurationVar(d *time.Duration, name string, value time.Duration, usage string) {
+	*d = value
+	c.Var((*span)(d), name, usage)
 }
 
 // readFile reads a file, or the standard input for "-".
